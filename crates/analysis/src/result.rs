@@ -1,0 +1,485 @@
+//! What the analysis says: connections, their parts, spans and findings. All times are absolute (since the
+//! Unix epoch); the report subtracts the start of the capture.
+
+use crate::facts::Facts;
+use tcpwhy_base::{Cause, Endpoint, FixId, Nanos, Side};
+
+/// Frame numbers that prove something, 1-based as Wireshark counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Frames {
+    /// Lowest frame involved.
+    pub first: u64,
+    /// Highest frame involved.
+    pub last: u64,
+    /// The frames that decide, ascending; zero where unused.
+    pub key: [u64; 4],
+    /// Index of the input file.
+    pub file: u16,
+}
+
+impl Frames {
+    /// Frames `a` to `b` (in any order) with `key` as evidence; keys of zero, outside or doubled are dropped.
+    pub fn new(file: u16, a: u64, b: u64, key: &[u64]) -> Frames {
+        let (first, last) = (a.min(b), a.max(b));
+        let mut kept: [u64; 4] = [0; 4];
+        let mut n = 0;
+        for &k in key {
+            if k >= first && k <= last && !kept[..n].contains(&k) && n < 4 {
+                kept[n] = k;
+                n += 1;
+            }
+        }
+        kept[..n].sort_unstable();
+        Frames { first, last, key: kept, file }
+    }
+
+    /// The smallest set that covers both, keeping the earlier's key frames first.
+    #[must_use]
+    pub fn join(self, other: Frames) -> Frames {
+        let mut keys = [0u64; 8];
+        keys[..4].copy_from_slice(&self.key);
+        keys[4..].copy_from_slice(&other.key);
+        Frames::new(self.file, self.first.min(other.first), self.last.max(other.last), &keys)
+    }
+
+    /// The key frames that are in use.
+    pub fn keys(&self) -> impl Iterator<Item = u64> + '_ {
+        self.key.iter().copied().filter(|&k| k != 0)
+    }
+}
+
+/// A stretch of time with exactly one cause.
+#[derive(Clone, Debug)]
+pub struct Span {
+    /// Why this time passed.
+    pub cause: Cause,
+    /// What kind of it, where that is known.
+    pub detail: Option<&'static str>,
+    /// Who could change it.
+    pub side: Option<Side>,
+    /// Start, inclusive.
+    pub start: Nanos,
+    /// End, exclusive.
+    pub end: Nanos,
+    /// Evidence.
+    pub frames: Frames,
+    /// How sure, 0 to 1.
+    pub confidence: f32,
+    /// What else it could be, with how sure.
+    pub alternatives: [Option<(Cause, f32)>; 2],
+    /// The figures behind it; [`Facts::sentence`] says them.
+    pub facts: Facts,
+    /// How many repeats of a pattern were folded into this span (1: none).
+    pub folded: u32,
+}
+
+impl Span {
+    /// How long.
+    pub fn duration(&self) -> Nanos {
+        self.end - self.start
+    }
+}
+
+/// Time by cause; causes without time are absent. Ascending by cause.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Budget(pub Vec<(Cause, Nanos)>);
+
+impl Budget {
+    /// Adds `time` to `cause`.
+    pub fn add(&mut self, cause: Cause, time: Nanos) {
+        if time == Nanos::ZERO {
+            return;
+        }
+        match self.0.binary_search_by_key(&cause, |e| e.0) {
+            Ok(i) => self.0[i].1 += time,
+            Err(i) => self.0.insert(i, (cause, time)),
+        }
+    }
+
+    /// Takes `time` from `cause`.
+    pub fn subtract(&mut self, cause: Cause, time: Nanos) {
+        if let Ok(i) = self.0.binary_search_by_key(&cause, |e| e.0) {
+            self.0[i].1 = self.0[i].1 - time;
+            if self.0[i].1 == Nanos::ZERO {
+                self.0.remove(i);
+            }
+        }
+    }
+
+    /// Time of `cause`.
+    pub fn get(&self, cause: Cause) -> Nanos {
+        self.0.binary_search_by_key(&cause, |e| e.0).map_or(Nanos::ZERO, |i| self.0[i].1)
+    }
+
+    /// The sum over all causes.
+    pub fn total(&self) -> Nanos {
+        self.0.iter().fold(Nanos::ZERO, |sum, e| sum + e.1)
+    }
+
+    /// Adds all of `other`.
+    pub fn add_all(&mut self, other: &Budget) {
+        for &(cause, time) in &other.0 {
+            self.add(cause, time);
+        }
+    }
+}
+
+/// First SYN to the client's first ACK of the SYN-ACK, and the TLS handshake if one follows.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The first SYN.
+    pub start: Nanos,
+    /// The end of the handshake(s).
+    pub end: Nanos,
+    /// Payload seen within, by client and server.
+    pub bytes: [u64; 2],
+    /// Tile `start..end`.
+    pub spans: Vec<Span>,
+}
+
+/// How an exchange ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Answered (or, for a one-way transfer, delivered).
+    Complete,
+    /// By a reset.
+    Rst,
+    /// Without an answer, the connection still open or closed without one.
+    Silent,
+    /// The capture stopped.
+    CaptureEnd,
+}
+
+impl Ended {
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Ended::Complete => "complete",
+            Ended::Rst => "rst",
+            Ended::Silent => "silent",
+            Ended::CaptureEnd => "capture_end",
+        }
+    }
+}
+
+/// One request and its response.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// 1-based within its connection.
+    pub id: u32,
+    /// First byte of the request (or of the response, where the server speaks first).
+    pub start: Nanos,
+    /// Last byte of the request before the first of the response.
+    pub request_end: Option<Nanos>,
+    /// First byte of the response.
+    pub response_start: Option<Nanos>,
+    /// Last passage of payload not yet acknowledged.
+    pub end: Nanos,
+    /// Setup start to `end`, for the first exchange of a connection with setup.
+    pub with_setup: Option<Nanos>,
+    /// New payload bytes from client and server.
+    pub bytes: [u64; 2],
+    /// Turns from client to server.
+    pub turns: u32,
+    /// The directions overlapped.
+    pub duplex: bool,
+    /// How it ended.
+    pub ended: Ended,
+    /// Tile `start..end`.
+    pub spans: Vec<Span>,
+}
+
+/// Time of a connection that belongs to neither setup nor an exchange.
+#[derive(Clone, Debug)]
+pub struct Gap {
+    /// Start.
+    pub start: Nanos,
+    /// End.
+    pub end: Nanos,
+    /// Tile `start..end`.
+    pub spans: Vec<Span>,
+}
+
+/// Sum of the parts left out of the detail.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Omitted {
+    /// How many.
+    pub count: u64,
+    /// Their durations.
+    pub duration: Nanos,
+    /// New payload bytes from client and server (exchanges only).
+    pub bytes: [u64; 2],
+    /// Their time by cause.
+    pub budget: Budget,
+}
+
+/// Where the capture was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Vantage {
+    Client,
+    Server,
+    Middle,
+    Unknown,
+}
+
+impl Vantage {
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Vantage::Client => "client",
+            Vantage::Server => "server",
+            Vantage::Middle => "middle",
+            Vantage::Unknown => "unknown",
+        }
+    }
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Closed {
+    Fin,
+    Rst,
+    Open,
+}
+
+impl Closed {
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Closed::Fin => "fin",
+            Closed::Rst => "rst",
+            Closed::Open => "open",
+        }
+    }
+}
+
+/// What limits what can be said of a connection; bits, see [`Quality::NAMES`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quality(pub u16);
+
+impl Quality {
+    /// The first packet was no SYN.
+    pub const MIDSTREAM: Quality = Quality(1);
+    /// Packets of one end only.
+    pub const ONE_SIDED: Quality = Quality(2);
+    /// Headers cut by the snap length.
+    pub const SNAPLEN: Quality = Quality(4);
+    /// The capture lost packets: bytes were acknowledged that it does not hold.
+    pub const CAPTURE_DROPS: Quality = Quality(8);
+    /// Packets larger than the MSS: segmentation or receive offload.
+    pub const OFFLOAD: Quality = Quality(16);
+    /// A packet was stamped before an earlier one.
+    pub const TIME_WENT_BACK: Quality = Quality(32);
+    /// Copies of packets were seen and left out.
+    pub const DUPLICATES: Quality = Quality(64);
+    /// The window scale is not known.
+    pub const NO_WINDOW_SCALE: Quality = Quality(128);
+    /// Seen through a tunnel.
+    pub const ENCAPSULATED: Quality = Quality(256);
+    /// Bit and name in JSON.
+    pub const NAMES: [(Quality, &'static str); 9] = [
+        (Quality::MIDSTREAM, "midstream"),
+        (Quality::ONE_SIDED, "one_sided"),
+        (Quality::SNAPLEN, "snaplen"),
+        (Quality::CAPTURE_DROPS, "capture_drops"),
+        (Quality::OFFLOAD, "offload"),
+        (Quality::TIME_WENT_BACK, "time_went_back"),
+        (Quality::DUPLICATES, "duplicates"),
+        (Quality::NO_WINDOW_SCALE, "no_window_scale"),
+        (Quality::ENCAPSULATED, "encapsulated"),
+    ];
+
+    /// Sets the bits of `other`.
+    pub fn set(&mut self, other: Quality) {
+        self.0 |= other.0;
+    }
+
+    /// Any bit of `other`.
+    pub const fn has(self, other: Quality) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The names of the bits that are set.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Quality::NAMES.into_iter().filter(move |(bit, _)| self.has(*bit)).map(|(_, name)| name)
+    }
+}
+
+/// What is known of one end's stack and settings.
+#[derive(Clone, Debug, Default)]
+pub struct End {
+    /// MSS option it sent, bytes.
+    pub mss: Option<u32>,
+    /// Window scale option it sent.
+    pub wscale: Option<u8>,
+    /// Bytes of its first flight, where a later flight shows that it was limited.
+    pub initial_flight: Option<u64>,
+    /// Largest window it advertised, bytes, scaled where the scale is known.
+    pub max_window: Option<u64>,
+    /// Most bytes it had in flight.
+    pub max_flight: u64,
+    /// Guess of its operating system from its SYN.
+    pub os: Option<&'static str>,
+    /// Smallest and largest delay of an ACK that it delayed (its habit).
+    pub delayed_ack: Option<(Nanos, Nanos)>,
+    /// Smallest distance between its SYN repeats or timeouts.
+    pub min_rto: Option<Nanos>,
+    /// Zero windows it advertised, window probes and keep-alives it sent, packets.
+    pub zero_windows: u32,
+    /// Window probes.
+    pub probes: u32,
+    /// Keep-alives.
+    pub keepalives: u32,
+    /// Out-of-order arrivals that were reordering and not repair.
+    pub reordered: u32,
+    /// SYN (or SYN-ACK) repeats.
+    pub syn_repeats: u32,
+    /// Copies of packets left out.
+    pub duplicates: u32,
+}
+
+/// What is known of the path.
+#[derive(Clone, Debug, Default)]
+pub struct Path {
+    /// Base round trip.
+    pub rtt: Option<Nanos>,
+    /// Part of it from the tap to the client and back, and to the server and back.
+    pub halves: [Option<Nanos>; 2],
+    /// Bottleneck rate in bits per second, as far as it showed.
+    pub bandwidth_bps: Option<u64>,
+    /// Super-segments were seen.
+    pub offloaded: bool,
+}
+
+/// One incarnation of a 4-tuple.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// 1-based in the order of first packets.
+    pub id: u32,
+    /// Who sent the SYN, or is inferred to.
+    pub client: Endpoint,
+    /// The other end.
+    pub server: Endpoint,
+    /// `client` is inferred: no SYN was seen.
+    pub roles_inferred: bool,
+    /// First packet.
+    pub start: Nanos,
+    /// Last packet.
+    pub end: Nanos,
+    /// The handshake was seen.
+    pub opened_by_handshake: bool,
+    /// How it ended.
+    pub closed: Closed,
+    /// Where the tap was.
+    pub vantage: Vantage,
+    /// What is spoken above TCP, where it shows: `http/1`, `http/2`, `tls`, `ssh`.
+    pub protocol: Option<&'static str>,
+    /// The path.
+    pub path: Path,
+    /// Client and server.
+    pub ends: [End; 2],
+    /// New payload bytes sent by client and server.
+    pub bytes: [u64; 2],
+    /// Packets sent by client and server, copies left out.
+    pub packets: [u64; 2],
+    /// Packets by client and server that repeat bytes.
+    pub retransmitted: [u64; 2],
+    /// What limits what can be said.
+    pub quality: Quality,
+    /// Setup, where seen.
+    pub setup: Option<Setup>,
+    /// The exchanges kept in detail, ascending.
+    pub exchanges: Vec<Exchange>,
+    /// The others, summed.
+    pub exchanges_omitted: Omitted,
+    /// The gaps kept in detail, ascending.
+    pub gaps: Vec<Gap>,
+    /// The others, summed.
+    pub gaps_omitted: Omitted,
+    /// Setup + all exchanges.
+    pub budget: Budget,
+    /// All gaps.
+    pub gap_budget: Budget,
+    /// End of the response after which the client acted only on FIN.
+    pub closed_after: Option<Nanos>,
+    /// Worst first.
+    pub findings: Vec<Finding>,
+    /// Input file of its first packet.
+    pub file: u16,
+    /// First and last frame.
+    pub frames: (u64, u64),
+}
+
+/// A fix as proposed for a finding.
+#[derive(Clone, Debug)]
+pub struct Fix {
+    /// Which.
+    pub fix: FixId,
+    /// Which end or place it is made at: `client`, `server`, `host` or `path`.
+    pub place: &'static str,
+    /// Exact settings, with the figures of this capture.
+    pub how: Vec<String>,
+    /// Parameters for programs.
+    pub parameters: Vec<(&'static str, Parameter)>,
+    /// What it saves at most.
+    pub saves: Option<Nanos>,
+}
+
+/// A value in [`Fix::parameters`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Parameter {
+    /// A number.
+    Number(i64),
+    /// A text.
+    Text(String),
+}
+
+/// A cause rolled up over spans.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Which.
+    pub cause: Cause,
+    /// The side that holds most of its time.
+    pub side: Option<Side>,
+    /// Sum of its spans (or, for a finding without spans, its cost).
+    pub lost: Nanos,
+    /// Share of setup + exchanges + gaps before the last byte.
+    pub share: f64,
+    /// How many spans.
+    pub occurrences: u64,
+    /// Shortest and longest of them.
+    pub range: (Nanos, Nanos),
+    /// Connections that show it, the worst first, bounded.
+    pub connections: Vec<u32>,
+    /// How many connections show it.
+    pub connection_count: u64,
+    /// The longest span: connection, exchange (0: setup or gap), frames.
+    pub example: (u32, u32, Frames),
+    /// One or two sentences with figures.
+    pub why: String,
+    /// Up to eight spans' key frames, for people.
+    pub evidence: Vec<Frames>,
+    /// What to do, best first.
+    pub fixes: Vec<Fix>,
+}
+
+/// Totals over a capture.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// TCP segments eaten.
+    pub segments: u64,
+    /// Of these, copies left out.
+    pub duplicates: u64,
+    /// Connections.
+    pub connections: u64,
+    /// Earliest and latest segment.
+    pub span: Option<(Nanos, Nanos)>,
+    /// Setup + exchanges, over all connections.
+    pub budget: Budget,
+    /// Gaps.
+    pub gap_budget: Budget,
+    /// Exchanges.
+    pub exchanges: u64,
+}

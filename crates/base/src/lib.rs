@@ -1,0 +1,36 @@
+//! The plain data that every other crate of tcpwhy speaks: time, sequence numbers, segments, the table of
+//! causes and the table of fixes. No I/O, no clock, no allocation but for text that a table renders.
+
+mod cause;
+mod fix;
+mod segment;
+mod seq;
+mod time;
+
+pub use cause::{CAUSES, Cause, CauseInfo, Class, Kind};
+pub use fix::{FIXES, Figures, FixId, FixInfo, How, Place};
+pub use segment::{Endpoint, IpId, Segment, TcpFlags, TcpOptions, Tls, Trouble};
+pub use seq::Seq;
+pub use time::Nanos;
+
+/// Which of the two ends of a connection, or the path between them, something belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Side {
+    /// The end that sent the SYN (or is inferred to have).
+    Client,
+    /// The end that listened.
+    Server,
+    /// The path between them.
+    Network,
+}
+
+impl Side {
+    /// The name in JSON and text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Side::Client => "client",
+            Side::Server => "server",
+            Side::Network => "network",
+        }
+    }
+}

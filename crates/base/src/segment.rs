@@ -1,0 +1,217 @@
+use crate::{Nanos, Seq};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// An address and a port. Printed as `10.0.0.1:80` or `[2001:db8::1]:80`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Endpoint {
+    /// The innermost IP address.
+    pub ip: IpAddr,
+    /// The TCP port.
+    pub port: u16,
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.ip {
+            IpAddr::V4(ip) => write!(f, "{ip}:{}", self.port),
+            IpAddr::V6(ip) => write!(f, "[{ip}]:{}", self.port),
+        }
+    }
+}
+
+/// The flag bits of a TCP header, as in its 13th and 14th byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TcpFlags(pub u16);
+
+#[expect(missing_docs, reason = "RFC 9293 names")]
+impl TcpFlags {
+    pub const FIN: u16 = 0x01;
+    pub const SYN: u16 = 0x02;
+    pub const RST: u16 = 0x04;
+    pub const PSH: u16 = 0x08;
+    pub const ACK: u16 = 0x10;
+    pub const URG: u16 = 0x20;
+    pub const ECE: u16 = 0x40;
+    pub const CWR: u16 = 0x80;
+
+    #[inline]
+    pub const fn has(self, bits: u16) -> bool {
+        self.0 & bits != 0
+    }
+    #[inline]
+    pub const fn fin(self) -> bool {
+        self.has(Self::FIN)
+    }
+    #[inline]
+    pub const fn syn(self) -> bool {
+        self.has(Self::SYN)
+    }
+    #[inline]
+    pub const fn rst(self) -> bool {
+        self.has(Self::RST)
+    }
+    #[inline]
+    pub const fn psh(self) -> bool {
+        self.has(Self::PSH)
+    }
+    #[inline]
+    pub const fn ack(self) -> bool {
+        self.has(Self::ACK)
+    }
+}
+
+/// The TCP options that matter to a diagnosis. A value that was absent, cut off or malformed is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// TSval and TSecr (RFC 7323).
+    pub timestamps: Option<(u32, u32)>,
+    /// Maximum segment size (SYN only).
+    pub mss: Option<u16>,
+    /// Window scale shift (SYN only), as sent: may exceed 14.
+    pub wscale: Option<u8>,
+    /// SACK permitted (SYN only).
+    pub sack_permitted: bool,
+    /// How many entries of `sack` hold a block.
+    pub sack_len: u8,
+    /// SACK blocks, left and right edge.
+    pub sack: [(Seq, Seq); 4],
+    /// The option kinds in their order, 4 bits each from the lowest, NOP and timestamps left out: a trace of
+    /// the stack that wrote the SYN.
+    pub order: u32,
+    /// The options area was longer than the captured bytes, or did not parse.
+    pub damaged: bool,
+}
+
+/// TLS record types that begin in this segment, where the payload starts with a record header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tls(pub u8);
+
+impl Tls {
+    /// ChangeCipherSpec (0x14) seen.
+    pub const CHANGE_CIPHER: u8 = 1;
+    /// Alert (0x15) seen.
+    pub const ALERT: u8 = 2;
+    /// Handshake (0x16) seen.
+    pub const HANDSHAKE: u8 = 4;
+    /// Application data (0x17) seen.
+    pub const DATA: u8 = 8;
+    /// Any of the bits.
+    pub const fn has(self, bits: u8) -> bool {
+        self.0 & bits != 0
+    }
+    /// The payload did not begin with a TLS record header (or was not captured).
+    pub const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// What was odd about how a segment was read; bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trouble(pub u8);
+
+impl Trouble {
+    /// The snap length cut into the TCP header or its options.
+    pub const CUT_HEADER: u8 = 1;
+    /// The snap length cut the payload.
+    pub const CUT_PAYLOAD: u8 = 2;
+    /// The IP length was zero (segmentation offload); the length came from the frame.
+    pub const ZERO_IP_LEN: u8 = 4;
+    /// Put together from IP fragments.
+    pub const FRAGMENTS: u8 = 8;
+    /// The time stamp in the file was impossible (for instance more than a second of nanoseconds).
+    pub const BAD_TIME: u8 = 16;
+    /// Any of the bits.
+    pub const fn has(self, bits: u8) -> bool {
+        self.0 & bits != 0
+    }
+}
+
+/// The IP identifier: 16 bits for IPv4, absent for IPv6.
+pub type IpId = Option<u16>;
+
+/// One TCP packet of a capture: what the analysis eats.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    /// When it passed the tap, since the Unix epoch.
+    pub time: Nanos,
+    /// 1-based number of its frame in its file, as Wireshark counts.
+    pub frame: u64,
+    /// Index of the input it came from.
+    pub file: u16,
+    /// Sender.
+    pub src: Endpoint,
+    /// Receiver.
+    pub dst: Endpoint,
+    /// Identifies VLAN tags and tunnels around the packet: the same 4-tuple in two of them is two connections.
+    pub link: u32,
+    /// Sequence number of the first payload byte (or of SYN, FIN).
+    pub seq: Seq,
+    /// Acknowledgement number; meaningful with the ACK flag.
+    pub ack: Seq,
+    /// Flags.
+    pub flags: TcpFlags,
+    /// The window field, unscaled.
+    pub window: u16,
+    /// Payload bytes by the IP header, whatever was captured.
+    pub len: u32,
+    /// IP identifier.
+    pub ip_id: IpId,
+    /// TTL or hop limit.
+    pub ttl: u8,
+    /// The checksum field as captured: tells copies of a packet from repeats.
+    pub checksum: u16,
+    /// Options.
+    pub options: TcpOptions,
+    /// The first captured payload bytes, `head_len` of them.
+    pub head: [u8; 8],
+    /// How many of `head` were captured.
+    pub head_len: u8,
+    /// TLS records.
+    pub tls: Tls,
+    /// What was odd.
+    pub trouble: Trouble,
+}
+
+impl Segment {
+    /// An empty segment to fill in.
+    pub const EMPTY: Segment = {
+        let nobody = Endpoint { ip: IpAddr::V4(Ipv4Addr::UNSPECIFIED), port: 0 };
+        Segment {
+            time: Nanos::ZERO,
+            frame: 0,
+            file: 0,
+            src: nobody,
+            dst: nobody,
+            link: 0,
+            seq: Seq(0),
+            ack: Seq(0),
+            flags: TcpFlags(0),
+            window: 0,
+            len: 0,
+            ip_id: None,
+            ttl: 0,
+            checksum: 0,
+            options: TcpOptions {
+                timestamps: None,
+                mss: None,
+                wscale: None,
+                sack_permitted: false,
+                sack_len: 0,
+                sack: [(Seq(0), Seq(0)); 4],
+                order: 0,
+                damaged: false,
+            },
+            head: [0; 8],
+            head_len: 0,
+            tls: Tls(0),
+            trouble: Trouble(0),
+        }
+    };
+
+    /// The sequence number after this segment: SYN and FIN count one each.
+    #[inline]
+    pub fn seq_end(&self) -> Seq {
+        self.seq + self.len + u32::from(self.flags.syn()) + u32::from(self.flags.fin())
+    }
+}

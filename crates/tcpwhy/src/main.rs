@@ -1,0 +1,2 @@
+//! tcpwhy
+fn main() {}
