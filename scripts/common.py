@@ -1,0 +1,122 @@
+"""What the test scripts share: the cause table as they understand it, running the program, the sets of captures.
+
+The cause table is written down a second time on purpose: the scripts judge the program's JSON by the published
+contract, not by the program's own source (`causes_in_source` lets a test compare the two).
+"""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SHARED = os.environ.get('TCPWHY_SHARED', os.path.join(ROOT, '..', 'shared'))
+BINARY = os.path.join(os.environ.get('CARGO_TARGET_DIR', os.path.join(ROOT, 'target')), 'release', 'tcpwhy')
+
+INHERENT = ('handshake', 'tls_handshake', 'bandwidth', 'path_delay')
+APPLICATION = ('client_think', 'server_think', 'sender_pause')
+AVOIDABLE = (
+    'syn_retransmit', 'accept_queue_full', 'syn_queue_full', 'refused', 'port_exhaustion', 'slow_reader',
+    'application_window', 'mutual_block', 'nagle_delayed_ack', 'nagle', 'delayed_ack', 'cork', 'silly_window',
+    'send_buffer', 'receive_window', 'memory_pressure', 'slow_start', 'idle_restart', 'congestion_window', 'pacing',
+    'host_delay', 'fast_recovery', 'retransmission_timeout', 'tail_loss_probe', 'spurious_recovery', 'path_mtu',
+    'queueing', 'keepalive_or_dead_peer')
+UNEXPLAINED = 'unexplained'
+SPAN_CAUSES = {**dict.fromkeys(INHERENT, 'I'), **dict.fromkeys(APPLICATION, 'A'), **dict.fromkeys(AVOIDABLE, 'T'),
+               UNEXPLAINED: 'U'}
+FINDINGS_ONLY = ('chatty', 'short_connections', 'explicit_buffer', 'no_window_scaling', 'small_mss')
+
+
+def causes_in_source():
+    """{id: class letter} of the program's table, read from its source."""
+    with open(os.path.join(ROOT, 'crates', 'base', 'src', 'cause.rs'), encoding='utf8') as f:
+        text = f.read()
+    letters = {'Inherent': 'I', 'Application': 'A', 'Tcp': 'T', 'Unknown': 'U'}
+    rows = re.findall(r'id: "(\w+)",\s*class: Class::(\w+),\s*kind: Kind::(\w+)', text)
+    return {i: letters[c] for i, c, kind in rows if kind == 'Span'}, {i for i, _, kind in rows if kind == 'Finding'}
+
+
+class Failed(Exception):
+    """The program did not give a usable answer."""
+
+
+def explain(binary, path, *more, timeout=300):
+    """The JSON of `explain`, and the exit code. Failed: crash, time-out, no JSON. None: refused with exit code 3."""
+    command = [binary, 'explain', path, '--json', *more]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=timeout, env=dict(os.environ, NO_COLOR='1'), check=False)
+    except subprocess.TimeoutExpired:
+        raise Failed(f'no answer within {timeout} s') from None
+    except OSError as error:
+        raise Failed(f'cannot run {binary}: {error.strerror}') from None
+    said = done.stderr.decode('utf8', 'replace').strip()
+    if done.returncode == 3:
+        return None, 3
+    if done.returncode not in (0, 1) or 'panicked' in said:
+        raise Failed(f'exit code {done.returncode}: {said[-200:]}')
+    try:
+        return json.loads(done.stdout.decode('utf8'), parse_constant=_no_constant), done.returncode
+    except ValueError as error:
+        raise Failed(f'not JSON: {error}') from None
+
+
+def _no_constant(name):
+    raise ValueError(f'{name} is not JSON')
+
+
+def have(command):
+    """Whether a command is installed."""
+    return any(os.access(os.path.join(d, command), os.X_OK) for d in os.environ.get('PATH', '').split(os.pathsep))
+
+
+def captures_in(folder):
+    """Capture files directly in a folder."""
+    names = ('*.pcap', '*.pcapng', '*.cap', '*.pcap.gz', '*.pcap.zst', '*.pcapng.gz', '*.pcapng.zst')
+    return sorted(p for n in names for p in glob.glob(os.path.join(folder, n)))
+
+
+class Labelled:
+    """One end of one labelled experiment."""
+
+    def __init__(self, folder, end, truth):
+        self.name, self.end = os.path.basename(folder), end
+        self.path = os.path.join(folder, truth['file'])
+        self.checks, self.connections, self.packets = truth['checks'], truth['connections'], truth['packets']
+
+    def __repr__(self):
+        return f'{self.name} {self.end}'
+
+
+def labelled_in(folder):
+    """All ends of all labelled experiments below a folder."""
+    found = []
+    for label in sorted(glob.glob(os.path.join(folder, '*', 'label.json'))):
+        with open(label, encoding='utf8') as f:
+            ends = json.load(f)['truth']['captures']
+        found += [Labelled(os.path.dirname(label), end, truth) for end, truth in sorted(ends.items())]
+    return found
+
+
+def sets(which):
+    """[(name, folder)] of the sets there are: 'bundled', 'shared', or 'all' for both."""
+    found = []
+    if which in ('bundled', 'all'):
+        found.append(('bundled', os.path.join(ROOT, 'captures')))
+    if which in ('shared', 'all') and os.path.isdir(os.path.join(SHARED, 'captures')):
+        found.append(('shared', os.path.join(SHARED, 'captures')))
+    return found
+
+
+def shown(path):
+    """A path as short as can be."""
+    short = os.path.relpath(path, ROOT)
+    return path if short.startswith('../..') else short
+
+
+def overlap(jobs):
+    """How many programs to run at once."""
+    return jobs or os.cpu_count() or 1
