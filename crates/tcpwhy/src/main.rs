@@ -1,2 +1,36 @@
-//! tcpwhy
-fn main() {}
+//! The program: arguments, one file per command, exit codes, progress. Knows no rules of TCP.
+
+mod args;
+mod cmd;
+mod failure;
+mod input;
+mod output;
+mod packets;
+mod pipeline;
+mod progress;
+mod select;
+mod stub;
+mod threshold;
+mod units;
+
+use clap::Parser;
+use failure::Exit;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args = args::Args::parse_from(args::with_default_command(std::env::args_os()));
+    let done = match args.command {
+        args::Command::Explain(a) => cmd::explain::run(&a),
+        args::Command::Causes(a) => cmd::causes::run(&a),
+        args::Command::Completions(a) => cmd::completions::run(&a),
+        args::Command::Man(a) => cmd::man::run(&a),
+    };
+    match done {
+        Ok(exit) => exit.into(),
+        Err(error) if failure::is_broken_pipe(&error) => Exit::Done.into(),
+        Err(error) => {
+            failure::say(&format!("{error:#}"));
+            failure::exit_of(&error).into()
+        }
+    }
+}

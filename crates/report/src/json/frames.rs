@@ -1,0 +1,104 @@
+use super::Context;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use std::fmt;
+use tcpwhy_analysis as a;
+
+/// Frame numbers that prove something, 1-based as Wireshark counts them.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Frames<'a> {
+    /// Lowest frame involved.
+    pub first: u64,
+    /// Highest frame involved.
+    pub last: u64,
+    /// The frames that decide, ascending.
+    #[schemars(with = "Vec<u64>")]
+    pub key: Keys<'a>,
+    /// Index of the input, only where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<u16>,
+}
+
+impl<'a> Frames<'a> {
+    pub(super) fn new(frames: &'a a::Frames, cx: Context) -> Frames<'a> {
+        Frames { first: frames.first, last: frames.last, key: Keys(frames), file: cx.file(frames.file) }
+    }
+}
+
+impl<'a> super::View<'a, a::Frames> for Frames<'a> {
+    fn view(item: &'a a::Frames, _: [u32; 2], _: usize, cx: Context) -> Self {
+        Frames::new(item, cx)
+    }
+}
+
+/// The key frames that are in use.
+#[derive(Debug)]
+pub struct Keys<'a>(&'a a::Frames);
+
+impl Serialize for Keys<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_seq(self.0.keys())
+    }
+}
+
+/// The span that shows a finding best.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Example<'a> {
+    /// Its connection.
+    pub connection: u32,
+    /// Its exchange; null in setup or a gap.
+    pub exchange: Option<u32>,
+    /// Its frames.
+    pub frames: Frames<'a>,
+    /// Shows the key frames in Wireshark.
+    #[schemars(with = "String")]
+    pub display_filter: super::values::Shown<DisplayFilter<'a>>,
+}
+
+impl<'a> Example<'a> {
+    pub(super) fn new(example: &'a (u32, u32, a::Frames), cx: Context) -> Option<Example<'a>> {
+        let (connection, exchange, frames) = example;
+        (*connection != 0 && frames.first != 0).then(|| Example {
+            connection: *connection,
+            exchange: Some(*exchange).filter(|&x| x != 0),
+            frames: Frames::new(frames, cx),
+            display_filter: super::values::Shown(DisplayFilter(frames)),
+        })
+    }
+}
+
+/// A Wireshark display filter for the key frames.
+#[derive(Clone, Copy, Debug)]
+pub struct DisplayFilter<'a>(pub &'a a::Frames);
+
+impl fmt::Display for DisplayFilter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, last) = (self.0.first, self.0.last);
+        f.write_str("frame.number in {")?;
+        let mut sep = "";
+        for key in self.0.keys() {
+            write!(f, "{sep}{key}")?;
+            sep = ",";
+        }
+        if sep.is_empty() {
+            if first == last {
+                write!(f, "{first}")?;
+            } else {
+                write!(f, "{first}..{last}")?;
+            }
+        }
+        f.write_str("}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn display_filters() {
+        let shown = |keys: &[u64]| DisplayFilter(&a::Frames::new(0, 16, 18, keys)).to_string();
+        assert_eq!(shown(&[18, 16, 17]), "frame.number in {16,17,18}");
+        assert_eq!(shown(&[]), "frame.number in {16..18}");
+    }
+}

@@ -1,0 +1,234 @@
+//! The parts of a connection: setup, exchanges, gaps and the spans that tile them.
+
+use super::frames::Frames;
+use super::values::{Context, List, Pair, Sentence, Shown, SideName, SpanCause, Times, View, unit};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use std::fmt;
+use tcpwhy_analysis as a;
+use tcpwhy_base::Cause;
+
+/// A stretch of time with exactly one cause.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Span<'a> {
+    /// Connection, part and number: `1.s.1` in setup, `1.7.2` in exchange 7, `1.g3.1` in the third gap listed.
+    #[schemars(with = "String")]
+    pub id: Shown<SpanId>,
+    /// Why this time passed.
+    pub cause: SpanCause,
+    /// What kind of it, where that is known.
+    pub detail: Option<&'static str>,
+    /// Who could change it.
+    pub side: Option<SideName>,
+    /// Start, inclusive.
+    pub start_ns: i64,
+    /// End, exclusive.
+    pub end_ns: i64,
+    /// Evidence.
+    pub frames: Frames<'a>,
+    /// How sure.
+    #[schemars(range(min = 0, max = 1))]
+    pub confidence: f64,
+    /// What else it could be.
+    #[schemars(with = "Vec<Alternative>")]
+    pub alternatives: Alternatives<'a>,
+    /// `inferred` from packets, or seen in the `kernel`.
+    pub source: &'static str,
+    /// One sentence with the figures.
+    pub why: Sentence<'a>,
+    /// How many repeats of one pattern were folded into this span.
+    pub folded: u32,
+}
+
+impl<'a> View<'a, a::Span> for Span<'a> {
+    fn view(span: &'a a::Span, parent: [u32; 2], index: usize, cx: Context) -> Self {
+        Span {
+            id: Shown(SpanId(parent, index as u32 + 1)),
+            cause: SpanCause(span.cause),
+            detail: span.detail,
+            side: span.side.map(SideName),
+            start_ns: cx.ns(span.start),
+            end_ns: cx.ns(span.end),
+            frames: Frames::new(&span.frames, cx),
+            confidence: confidence(span.confidence),
+            alternatives: Alternatives(span),
+            source: "inferred",
+            why: Sentence(&span.facts),
+            folded: span.folded,
+        }
+    }
+}
+
+/// Three digits: more would claim what nobody knows.
+fn confidence(c: f32) -> f64 {
+    (unit(f64::from(c)) * 1e3).round() / 1e3
+}
+
+/// Part numbers at and above these mark setup and gaps.
+const SETUP: u32 = u32::MAX;
+const GAPS: u32 = 1 << 31;
+
+/// See [`Span::id`].
+#[derive(Clone, Copy, Debug)]
+pub struct SpanId([u32; 2], u32);
+
+impl fmt::Display for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SpanId([connection, part], n) = *self;
+        match part {
+            SETUP => write!(f, "{connection}.s.{n}"),
+            GAPS.. => write!(f, "{connection}.g{}.{n}", part - GAPS),
+            _ => write!(f, "{connection}.{part}.{n}"),
+        }
+    }
+}
+
+/// Another cause that the same packets allow.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Alternative {
+    /// Which.
+    pub cause: SpanCause,
+    /// How sure.
+    #[schemars(range(min = 0, max = 1))]
+    pub confidence: f64,
+}
+
+/// The alternatives of a span.
+#[derive(Debug)]
+pub struct Alternatives<'a>(&'a a::Span);
+
+impl Serialize for Alternatives<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let show = |&(cause, c): &(Cause, f32)| Alternative { cause: SpanCause(cause), confidence: confidence(c) };
+        s.collect_seq(self.0.alternatives.iter().flatten().map(show))
+    }
+}
+
+/// First SYN to the client's first ACK of the SYN-ACK, and the TLS handshake if one follows.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Setup<'a> {
+    /// The first SYN.
+    pub start_ns: i64,
+    /// The end of the handshake(s).
+    pub end_ns: i64,
+    /// Payload seen within.
+    pub bytes: Pair,
+    /// Tile the time.
+    #[schemars(with = "Vec<Span>")]
+    pub spans: List<'a, a::Span, Span<'a>>,
+}
+
+impl<'a> Setup<'a> {
+    pub(super) fn new(setup: &'a a::Setup, connection: u32, cx: Context) -> Setup<'a> {
+        Setup {
+            start_ns: cx.ns(setup.start),
+            end_ns: cx.ns(setup.end),
+            bytes: setup.bytes.into(),
+            spans: List::new(&setup.spans, [connection, SETUP], cx),
+        }
+    }
+}
+
+/// One request and its response.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Exchange<'a> {
+    /// 1-based within its connection.
+    pub id: u32,
+    /// First byte of the request (or of the response, where the server speaks first).
+    pub start_ns: i64,
+    /// Last byte of the request before the response.
+    pub request_end_ns: Option<i64>,
+    /// First byte of the response.
+    pub response_start_ns: Option<i64>,
+    /// Last passage of payload not yet acknowledged.
+    pub end_ns: i64,
+    /// Setup and this exchange together, for the first exchange of a connection with setup.
+    pub with_setup_ns: Option<i64>,
+    /// New payload bytes of the client.
+    pub request_bytes: u64,
+    /// New payload bytes of the server.
+    pub response_bytes: u64,
+    /// Turns from client to server.
+    pub turns: u32,
+    /// The directions overlapped.
+    pub duplex: bool,
+    /// The answer (or the transfer) is whole.
+    pub complete: bool,
+    /// `complete`, `rst`, `silent` or `capture_end`.
+    pub ended: &'static str,
+    /// Tile the time.
+    #[schemars(with = "Vec<Span>")]
+    pub spans: List<'a, a::Span, Span<'a>>,
+}
+
+impl<'a> View<'a, a::Exchange> for Exchange<'a> {
+    fn view(x: &'a a::Exchange, parent: [u32; 2], _: usize, cx: Context) -> Self {
+        Exchange {
+            id: x.id,
+            start_ns: cx.ns(x.start),
+            request_end_ns: x.request_end.map(|t| cx.ns(t)),
+            response_start_ns: x.response_start.map(|t| cx.ns(t)),
+            end_ns: cx.ns(x.end),
+            with_setup_ns: x.with_setup.map(|t| t.0),
+            request_bytes: x.bytes[0],
+            response_bytes: x.bytes[1],
+            turns: x.turns,
+            duplex: x.duplex,
+            complete: x.ended == a::Ended::Complete,
+            ended: x.ended.name(),
+            spans: List::new(&x.spans, [parent[0], x.id.min(GAPS - 1)], cx),
+        }
+    }
+}
+
+/// Time of a connection that belongs to neither setup nor an exchange.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Gap<'a> {
+    /// Start.
+    pub start_ns: i64,
+    /// End.
+    pub end_ns: i64,
+    /// Tile the time.
+    #[schemars(with = "Vec<Span>")]
+    pub spans: List<'a, a::Span, Span<'a>>,
+}
+
+impl<'a> View<'a, a::Gap> for Gap<'a> {
+    fn view(gap: &'a a::Gap, parent: [u32; 2], index: usize, cx: Context) -> Self {
+        let part = (GAPS + 1).saturating_add(index as u32).min(SETUP - 1);
+        Gap {
+            start_ns: cx.ns(gap.start),
+            end_ns: cx.ns(gap.end),
+            spans: List::new(&gap.spans, [parent[0], part], cx),
+        }
+    }
+}
+
+/// Parts left out of the detail, summed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Omitted<'a> {
+    /// How many.
+    pub count: u64,
+    /// Their durations.
+    pub duration_ns: i64,
+    /// New payload bytes of the client within (exchanges only).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_bytes: Option<u64>,
+    /// New payload bytes of the server within (exchanges only).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_bytes: Option<u64>,
+    /// Their time by cause.
+    pub budget: Times<'a>,
+}
+
+impl<'a> Omitted<'a> {
+    pub(super) fn new(omitted: &'a a::Omitted, with_bytes: bool) -> Option<Omitted<'a>> {
+        (omitted.count > 0).then(|| Omitted {
+            count: omitted.count,
+            duration_ns: omitted.duration.0,
+            request_bytes: with_bytes.then_some(omitted.bytes[0]),
+            response_bytes: with_bytes.then_some(omitted.bytes[1]),
+            budget: Times(&omitted.budget),
+        })
+    }
+}

@@ -1,0 +1,401 @@
+//! Connections, findings, fixes and the document around them.
+
+use super::frames::{Example, Frames};
+use super::parts::{Exchange, Gap, Omitted, Setup};
+use super::values::{
+    AnyCause, ClassLetter, Context, List, Pair, Parameters, QualityNames, Shown, SideName, Times, View, unit,
+};
+use crate::{Capture, rfc3339};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tcpwhy_analysis as a;
+use tcpwhy_base::Endpoint;
+
+/// The whole document of `tcpwhy explain --json`. Within schema 1 changes are additive; readers ignore unknown
+/// fields. Times are integer nanoseconds from the earliest packet.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "tcpwhy explain, schema 1")]
+pub struct Explain<'a> {
+    /// Always `tcpwhy`.
+    pub tool: &'static str,
+    /// Version of the program.
+    pub version: &'static str,
+    /// Version of this contract.
+    pub schema: u32,
+    /// In the order of their first packets.
+    pub connections: Vec<Connection<'a>>,
+    /// Over the whole capture, worst first.
+    pub findings: Vec<Finding<'a>>,
+    /// The input as a whole.
+    pub capture: CaptureInfo<'a>,
+}
+
+/// One incarnation of a 4-tuple.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Connection<'a> {
+    /// 1-based in the order of first packets.
+    pub id: u32,
+    /// The number that tshark and Wireshark give it (`tcp.stream`), where that is known.
+    pub tshark_stream: Option<u32>,
+    /// Address and port of who sent the SYN, or is inferred to.
+    #[schemars(with = "String")]
+    pub client: Shown<Endpoint>,
+    /// Address and port of the other end.
+    #[schemars(with = "String")]
+    pub server: Shown<Endpoint>,
+    /// `syn` or `inferred`.
+    pub roles: &'static str,
+    /// First packet.
+    pub start_ns: i64,
+    /// Last packet.
+    pub end_ns: i64,
+    /// `handshake` or `midstream`.
+    pub opened: &'static str,
+    /// `fin`, `rst` or `open`.
+    pub closed: &'static str,
+    /// Where the capture was taken: `client`, `server`, `middle` or `unknown`.
+    pub vantage: &'static str,
+    /// What is spoken above TCP, where it shows.
+    pub protocol: Option<&'static str>,
+    /// The path.
+    pub path: Path,
+    /// The two ends.
+    pub endpoints: Ends,
+    /// New payload bytes sent.
+    pub bytes: Pair,
+    /// Packets sent, copies left out.
+    pub packets: Pair,
+    /// Packets that repeat bytes.
+    pub retransmitted: Pair,
+    /// What limits what can be said: `midstream`, `one_sided`, `snaplen`, `capture_drops`, `offload`, ...
+    pub quality: QualityNames,
+    /// Setup, where it was seen.
+    pub setup: Option<Setup<'a>>,
+    /// The exchanges kept in detail, ascending.
+    #[schemars(with = "Vec<Exchange>")]
+    pub exchanges: List<'a, a::Exchange, Exchange<'a>>,
+    /// The others, summed.
+    pub exchanges_omitted: Option<Omitted<'a>>,
+    /// The gaps kept in detail, ascending.
+    #[schemars(with = "Vec<Gap>")]
+    pub gaps: List<'a, a::Gap, Gap<'a>>,
+    /// The others, summed.
+    pub gaps_omitted: Option<Omitted<'a>>,
+    /// Setup and all exchanges, omitted ones included.
+    pub budget: Times<'a>,
+    /// All gaps.
+    pub gap_budget: Times<'a>,
+    /// End of the response after which the client acted only on FIN.
+    pub closed_after_ns: Option<i64>,
+    /// Worst first.
+    #[schemars(with = "Vec<Finding>")]
+    pub findings: List<'a, a::Finding, Finding<'a>>,
+    /// First and last frame.
+    pub frames: Range,
+}
+
+impl<'a> Connection<'a> {
+    pub(super) fn new(c: &'a a::Connection, cx: Context) -> Connection<'a> {
+        let of = [c.id, 0];
+        Connection {
+            id: c.id,
+            tshark_stream: cx.streams.then(|| c.id.saturating_sub(1)),
+            client: Shown(c.client),
+            server: Shown(c.server),
+            roles: if c.roles_inferred { "inferred" } else { "syn" },
+            start_ns: cx.ns(c.start),
+            end_ns: cx.ns(c.end),
+            opened: if c.opened_by_handshake { "handshake" } else { "midstream" },
+            closed: c.closed.name(),
+            vantage: c.vantage.name(),
+            protocol: c.protocol,
+            path: Path::new(&c.path),
+            endpoints: Ends { client: End::new(&c.ends[0]), server: End::new(&c.ends[1]) },
+            bytes: c.bytes.into(),
+            packets: c.packets.into(),
+            retransmitted: c.retransmitted.into(),
+            quality: QualityNames(c.quality),
+            setup: c.setup.as_ref().map(|s| Setup::new(s, c.id, cx)),
+            exchanges: List::new(&c.exchanges, of, cx),
+            exchanges_omitted: Omitted::new(&c.exchanges_omitted, true),
+            gaps: List::new(&c.gaps, of, cx),
+            gaps_omitted: Omitted::new(&c.gaps_omitted, false),
+            budget: Times(&c.budget),
+            gap_budget: Times(&c.gap_budget),
+            closed_after_ns: c.closed_after.map(|t| cx.ns(t)),
+            findings: List::new(&c.findings, of, cx),
+            frames: Range { first: c.frames.0, last: c.frames.1, file: cx.file(c.file) },
+        }
+    }
+}
+
+/// First and last frame of something.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Range {
+    /// Lowest frame.
+    pub first: u64,
+    /// Highest frame.
+    pub last: u64,
+    /// Index of the input, only where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<u16>,
+}
+
+/// What is known of the path.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Path {
+    /// Base round trip.
+    pub rtt_ns: Option<i64>,
+    /// Bottleneck rate, as far as it showed.
+    pub bandwidth_bps: Option<u64>,
+    /// Super-segments were seen.
+    pub offloaded: bool,
+    /// The part of the round trip from the tap to the client and back.
+    pub client_rtt_ns: Option<i64>,
+    /// The part of the round trip from the tap to the server and back.
+    pub server_rtt_ns: Option<i64>,
+}
+
+impl Path {
+    fn new(path: &a::Path) -> Path {
+        Path {
+            rtt_ns: path.rtt.map(|t| t.0),
+            bandwidth_bps: path.bandwidth_bps,
+            offloaded: path.offloaded,
+            client_rtt_ns: path.halves[0].map(|t| t.0),
+            server_rtt_ns: path.halves[1].map(|t| t.0),
+        }
+    }
+}
+
+/// The two ends.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Ends {
+    /// Who sent the SYN.
+    pub client: End,
+    /// Who listened.
+    pub server: End,
+}
+
+/// What is known of one end.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct End {
+    /// MSS option it sent.
+    pub mss: Option<u32>,
+    /// Window scale option it sent.
+    pub wscale: Option<u8>,
+    /// Bytes of its first flight, where it was seen to be limited.
+    pub initial_flight: Option<u64>,
+    /// Largest window it advertised, bytes.
+    pub max_window: Option<u64>,
+    /// Its stack, where it shows.
+    pub stack: Option<Stack>,
+    /// Most bytes it had in flight.
+    pub max_flight: u64,
+    /// Zero windows it advertised.
+    pub zero_windows: u32,
+    /// Window probes it sent.
+    pub window_probes: u32,
+    /// Keep-alives it sent.
+    pub keepalives: u32,
+    /// Late arrivals that were reordering and not repair.
+    pub reordered: u32,
+    /// Repeats of its SYN or SYN-ACK.
+    pub syn_repeats: u32,
+    /// Copies of its packets, left out.
+    pub duplicates: u32,
+}
+
+impl End {
+    fn new(end: &a::End) -> End {
+        let known = end.os.is_some() || end.delayed_ack.is_some() || end.min_rto.is_some();
+        End {
+            mss: end.mss,
+            wscale: end.wscale,
+            initial_flight: end.initial_flight,
+            max_window: end.max_window,
+            stack: known.then(|| Stack {
+                os: end.os,
+                delayed_ack_min_ns: end.delayed_ack.map(|d| d.0.0),
+                delayed_ack_max_ns: end.delayed_ack.map(|d| d.1.0),
+                min_rto_ns: end.min_rto.map(|t| t.0),
+            }),
+            max_flight: end.max_flight,
+            zero_windows: end.zero_windows,
+            window_probes: end.probes,
+            keepalives: end.keepalives,
+            reordered: end.reordered,
+            syn_repeats: end.syn_repeats,
+            duplicates: end.duplicates,
+        }
+    }
+}
+
+/// What shows of a TCP stack.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Stack {
+    /// Guess of the operating system from the SYN.
+    pub os: Option<&'static str>,
+    /// Shortest delay of an ACK that was delayed.
+    pub delayed_ack_min_ns: Option<i64>,
+    /// Longest delay of an ACK that was delayed.
+    pub delayed_ack_max_ns: Option<i64>,
+    /// Shortest wait before a repeat.
+    pub min_rto_ns: Option<i64>,
+}
+
+/// A cause rolled up over spans.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Finding<'a> {
+    /// `f1`, `f2`, ... over the capture; `3.f1` within connection 3.
+    pub id: String,
+    /// Which cause.
+    pub cause: AnyCause,
+    /// Whose time it is.
+    pub class: ClassLetter,
+    /// A few words for a heading.
+    pub title: &'static str,
+    /// The side that holds most of its time.
+    pub side: Option<SideName>,
+    /// Sum of its spans (or, for a finding without spans, its cost).
+    pub lost_ns: i64,
+    /// Share of setup, exchanges, and gaps before the last byte.
+    #[schemars(range(min = 0, max = 1))]
+    pub share: f64,
+    /// How many spans.
+    pub occurrences: u64,
+    /// Shortest of them.
+    pub shortest_ns: i64,
+    /// Longest of them.
+    pub longest_ns: i64,
+    /// Connections that show it, the worst first, bounded.
+    pub connections: &'a [u32],
+    /// How many connections show it.
+    pub connection_count: u64,
+    /// The span that shows it best.
+    pub example: Option<Example<'a>>,
+    /// Sentences with the figures.
+    pub why: &'a str,
+    /// Frames of some of its spans.
+    #[schemars(with = "Vec<Frames>")]
+    pub evidence: List<'a, a::Frames, Frames<'a>>,
+    /// What to do, best first.
+    #[schemars(with = "Vec<Fix>")]
+    pub fixes: List<'a, a::Fix, Fix<'a>>,
+}
+
+impl<'a> Finding<'a> {
+    pub(super) fn new(f: &'a a::Finding, connection: u32, index: usize, cx: Context) -> Finding<'a> {
+        let number = index + 1;
+        Finding {
+            id: if connection == 0 { format!("f{number}") } else { format!("{connection}.f{number}") },
+            cause: AnyCause(f.cause),
+            class: ClassLetter(f.cause.class()),
+            title: f.cause.info().title,
+            side: f.side.map(SideName),
+            lost_ns: f.lost.0.max(0),
+            share: unit(f.share),
+            occurrences: f.occurrences,
+            shortest_ns: f.range.0.0,
+            longest_ns: f.range.1.0,
+            connections: &f.connections,
+            connection_count: f.connection_count,
+            example: Example::new(&f.example, cx),
+            why: &f.why,
+            evidence: List::new(&f.evidence, [connection, 0], cx),
+            fixes: List::new(&f.fixes, [connection, 0], cx),
+        }
+    }
+}
+
+impl<'a> View<'a, a::Finding> for Finding<'a> {
+    fn view(f: &'a a::Finding, parent: [u32; 2], index: usize, cx: Context) -> Self {
+        Finding::new(f, parent[0], index, cx)
+    }
+}
+
+/// Something a person can do about a finding.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Fix<'a> {
+    /// Stable id.
+    pub id: &'static str,
+    /// What to do, in a few words.
+    pub title: &'static str,
+    /// `client`, `server`, `host` or `path`.
+    #[serde(rename = "where")]
+    pub place: &'static str,
+    /// Exact settings or code changes.
+    pub how: &'a [String],
+    /// Parameters for programs.
+    pub applies_to: Parameters<'a>,
+    /// What it saves at most.
+    pub saves_ns: Option<i64>,
+    /// What the model says that it saves.
+    pub predicted_ns: Option<i64>,
+    /// Where the saving comes from: `bound`, `predicted`, `replayed` or `applied`.
+    pub basis: &'static str,
+}
+
+impl<'a> View<'a, a::Fix> for Fix<'a> {
+    fn view(fix: &'a a::Fix, _: [u32; 2], _: usize, _: Context) -> Self {
+        let info = fix.fix.info();
+        Fix {
+            id: info.id,
+            title: info.title,
+            place: fix.place,
+            how: &fix.how,
+            applies_to: Parameters(&fix.parameters),
+            saves_ns: fix.saves.map(|t| t.0),
+            predicted_ns: None,
+            basis: "bound",
+        }
+    }
+}
+
+/// The input as a whole.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CaptureInfo<'a> {
+    /// Names of the inputs, in the order in which they were read.
+    pub files: &'a [String],
+    /// Frames read, TCP or not.
+    pub packets: u64,
+    /// TCP packets among them.
+    pub tcp_packets: u64,
+    /// Moment 0 (RFC 3339 with nanoseconds); null without any packet.
+    pub start: Option<String>,
+    /// Earliest to latest frame.
+    pub duration_ns: i64,
+    /// Connections listed.
+    pub connections: u64,
+    /// What limits what can be said.
+    pub warnings: Vec<WarningInfo<'a>>,
+}
+
+impl<'a> CaptureInfo<'a> {
+    pub(super) fn new(capture: &'a Capture) -> CaptureInfo<'a> {
+        CaptureInfo {
+            files: &capture.files,
+            packets: capture.packets,
+            tcp_packets: capture.tcp_packets,
+            start: capture.span.map(|s| rfc3339(s.0)),
+            duration_ns: capture.duration().0,
+            connections: capture.connections,
+            warnings: capture
+                .warnings
+                .iter()
+                .map(|w| WarningInfo { code: w.code, text: &w.text, count: w.count })
+                .collect(),
+        }
+    }
+}
+
+/// Something that limits what can be said.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WarningInfo<'a> {
+    /// Stable word for programs.
+    pub code: &'static str,
+    /// A plain sentence with the next step.
+    pub text: &'a str,
+    /// How often.
+    pub count: u64,
+}

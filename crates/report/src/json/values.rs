@@ -1,0 +1,220 @@
+//! Small values that serialise themselves without being copied first.
+
+use crate::Capture;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::marker::PhantomData;
+use tcpwhy_analysis::{Analysis, Budget, Facts, Parameter, Quality};
+use tcpwhy_base::{CAUSES, Cause, Class, Kind, Nanos, Side};
+
+/// What every object needs to know of the whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// The moment from which times are counted.
+    start: Nanos,
+    /// Several inputs: frames carry the index of theirs.
+    many_files: bool,
+    /// Connection ids follow tshark's stream numbers.
+    pub(super) streams: bool,
+}
+
+impl Context {
+    /// Of an analysis of this capture.
+    pub fn new(analysis: &Analysis, capture: &Capture) -> Context {
+        let many_files = capture.files.len() > 1;
+        let tunnelled = analysis.connections.iter().any(|c| c.quality.has(Quality::ENCAPSULATED));
+        let complete = capture.connections == analysis.totals.connections;
+        Context { start: capture.start(), many_files, streams: !many_files && !tunnelled && complete }
+    }
+
+    /// `time` as nanoseconds from the start.
+    pub(super) fn ns(&self, time: Nanos) -> i64 {
+        (time - self.start).0
+    }
+
+    /// The input's index, where there are several.
+    pub(super) fn file(&self, file: u16) -> Option<u16> {
+        self.many_files.then_some(file)
+    }
+}
+
+/// How an item of the analysis is shown.
+pub trait View<'a, T>: Serialize {
+    /// Shows the item at `index` of the list that belongs to `parent`.
+    fn view(item: &'a T, parent: [u32; 2], index: usize, cx: Context) -> Self;
+}
+
+/// A list whose items are turned into their shown form one at a time, while they are written.
+#[derive(Debug)]
+pub struct List<'a, T, V> {
+    items: &'a [T],
+    parent: [u32; 2],
+    cx: Context,
+    shown: PhantomData<fn() -> V>,
+}
+
+impl<'a, T, V> List<'a, T, V> {
+    pub(super) fn new(items: &'a [T], parent: [u32; 2], cx: Context) -> Self {
+        List { items, parent, cx, shown: PhantomData }
+    }
+}
+
+impl<'a, T, V: View<'a, T>> Serialize for List<'a, T, V> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_seq(self.items.iter().enumerate().map(|(i, item)| V::view(item, self.parent, i, self.cx)))
+    }
+}
+
+impl<T, V: JsonSchema> JsonSchema for List<'_, T, V> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        format!("List_of_{}", V::schema_name()).into()
+    }
+    fn json_schema(g: &mut SchemaGenerator) -> Schema {
+        Vec::<V>::json_schema(g)
+    }
+}
+
+/// A number for each end.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct Pair {
+    /// Of the client.
+    pub client: u64,
+    /// Of the server.
+    pub server: u64,
+}
+
+impl From<[u64; 2]> for Pair {
+    fn from([client, server]: [u64; 2]) -> Pair {
+        Pair { client, server }
+    }
+}
+
+/// Declares a value with its way to serialise and its schema.
+macro_rules! value {
+    ($(#[$doc:meta])* $name:ident $(<$life:lifetime>)? ($inner:ty), |$me:ident, $ser:ident| $body:expr, $schema:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name $(<$life>)? (pub $inner);
+        impl $(<$life>)? Serialize for $name $(<$life>)? {
+            fn serialize<S: Serializer>(&self, $ser: S) -> Result<S::Ok, S::Error> {
+                let $me = self.0;
+                $body
+            }
+        }
+        impl $(<$life>)? JsonSchema for $name $(<$life>)? {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                $schema
+            }
+        }
+    };
+}
+
+value! {
+    /// A cause that labels time, by its stable id.
+    SpanCause(Cause),
+    |cause, s| s.serialize_str(cause.id()),
+    json_schema!({ "type": "string", "enum": ids(|k| k == Kind::Span) })
+}
+
+value! {
+    /// Any cause, by its stable id.
+    AnyCause(Cause),
+    |cause, s| s.serialize_str(cause.id()),
+    json_schema!({ "type": "string", "enum": ids(|_| true) })
+}
+
+value! {
+    /// `I` inherent, `A` application, `T` TCP or host, `U` unknown.
+    ClassLetter(Class),
+    |class, s| s.serialize_str(class.letter()),
+    json_schema!({ "type": "string", "enum": ["I", "A", "T", "U"] })
+}
+
+value! {
+    /// Who could change it.
+    SideName(Side),
+    |side, s| s.serialize_str(side.name()),
+    json_schema!({ "type": "string", "enum": ["client", "server", "network"] })
+}
+
+value! {
+    /// What limits what can be said.
+    QualityNames(Quality),
+    |quality, s| s.collect_seq(quality.names()),
+    json_schema!({ "type": "array", "items": { "type": "string" } })
+}
+
+value! {
+    /// Nanoseconds by cause.
+    Times<'a>(&'a Budget),
+    |budget, s| s.collect_map(budget.0.iter().map(|(cause, time)| (cause.id(), time.0))),
+    json_schema!({
+        "type": "object",
+        "propertyNames": { "enum": ids(|k| k == Kind::Span) },
+        "additionalProperties": { "type": "integer", "format": "int64", "minimum": 0 }
+    })
+}
+
+value! {
+    /// One sentence with the figures.
+    Sentence<'a>(&'a Facts),
+    |facts, s| s.serialize_str(&facts.sentence()),
+    json_schema!({ "type": "string", "minLength": 1 })
+}
+
+value! {
+    /// Parameters for programs.
+    Parameters<'a>(&'a [(&'static str, Parameter)]),
+    |parameters, s| s.collect_map(parameters.iter().map(|(name, p)| (*name, Scalar(p)))),
+    json_schema!({ "type": "object", "additionalProperties": { "type": ["integer", "string"] } })
+}
+
+fn ids(wanted: impl Fn(Kind) -> bool) -> Vec<&'static str> {
+    CAUSES.iter().filter(|c| wanted(c.kind)).map(|c| c.id).collect()
+}
+
+struct Scalar<'a>(&'a Parameter);
+
+impl Serialize for Scalar<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Parameter::Number(n) => s.serialize_i64(*n),
+            Parameter::Text(t) => s.serialize_str(t),
+        }
+    }
+}
+
+/// Something serialised as it is displayed.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<T>(pub T);
+
+impl<T: Display> Serialize for Shown<T> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(&self.0)
+    }
+}
+
+impl<T> JsonSchema for Shown<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Text".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+}
+
+/// A share or a confidence between 0 and 1, in six digits.
+pub(super) fn unit(x: f64) -> f64 {
+    if x.is_finite() { (x.clamp(0.0, 1.0) * 1e6).round() / 1e6 } else { 0.0 }
+}

@@ -1,0 +1,67 @@
+use tcpwhy_analysis::{Analysis, Connection, Finding};
+use tcpwhy_base::{Cause, Class, Kind, Nanos};
+
+/// How the time of a capture divides, for verdicts and thresholds.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Setup, exchanges, and gaps before the last byte, over all connections.
+    pub total: Nanos,
+    /// The part of it that is TCP or the host, and avoidable.
+    pub tcp: Nanos,
+    /// The largest part that is not, if there is any.
+    pub dominant: Option<(Cause, Nanos)>,
+}
+
+impl Summary {
+    /// Of a whole analysis.
+    pub fn new(analysis: &Analysis) -> Summary {
+        let total = analysis.connections.iter().fold(Nanos::ZERO, |sum, c| sum + measured(c));
+        let times = span_times(analysis);
+        let tcp = times.iter().filter(|t| t.0.class() == Class::Tcp).fold(Nanos::ZERO, |sum, t| sum + t.1);
+        let rest = times.iter().filter(|t| t.0.class() != Class::Tcp);
+        let dominant = rest.copied().max_by_key(|t| t.1).filter(|t| t.1 > Nanos::ZERO);
+        Summary { total, tcp, dominant }
+    }
+
+    /// `time` as a share of the total, 0 to 1.
+    pub fn share(&self, time: Nanos) -> f64 {
+        if self.total.0 <= 0 { 0.0 } else { (time.0 as f64 / self.total.0 as f64).clamp(0.0, 1.0) }
+    }
+
+    /// The time of one cause; for a finding without spans, its cost.
+    pub fn time(&self, analysis: &Analysis, cause: Cause) -> Nanos {
+        match analysis.findings.iter().filter(|f| f.cause == cause).map(|f| f.lost).reduce(|a, b| a + b) {
+            Some(lost) => lost,
+            None if cause.info().kind == Kind::Finding => Nanos::ZERO,
+            None => analysis.totals.budget.get(cause),
+        }
+    }
+}
+
+/// Time by cause: what the findings say where there is one, else setup and exchanges.
+fn span_times(analysis: &Analysis) -> Vec<(Cause, Nanos)> {
+    let spans = analysis.findings.iter().filter(|f| f.cause.info().kind == Kind::Span);
+    let mut times: Vec<(Cause, Nanos)> = Vec::new();
+    for Finding { cause, lost, .. } in spans {
+        match times.iter_mut().find(|t| t.0 == *cause) {
+            Some(t) => t.1 += *lost,
+            None => times.push((*cause, *lost)),
+        }
+    }
+    for &(cause, time) in &analysis.totals.budget.0 {
+        if !times.iter().any(|t| t.0 == cause) {
+            times.push((cause, time));
+        }
+    }
+    times
+}
+
+/// Setup, exchanges, and gaps before the last byte of one connection: all of it but the gap at its end.
+pub(crate) fn measured(c: &Connection) -> Nanos {
+    let parts = c.exchanges.last().map(|x| x.end).max(c.setup.as_ref().map(|s| s.end));
+    let tail = match c.gaps.last() {
+        Some(gap) if gap.end == c.end && parts.is_none_or(|end| gap.start >= end) => gap.end - gap.start,
+        _ => Nanos::ZERO,
+    };
+    c.budget.total() + c.gap_budget.total() - tail
+}

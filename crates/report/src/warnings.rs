@@ -1,0 +1,46 @@
+use crate::Warning;
+use tcpwhy_analysis::{Connection, Quality};
+
+/// One warning for each kind of limit that connections show, with how many show it. The order is that of
+/// [`Quality::NAMES`].
+pub fn quality_warnings(connections: &[Connection]) -> Vec<Warning> {
+    Quality::NAMES
+        .into_iter()
+        .filter_map(|(bit, code)| {
+            let count = connections.iter().filter(|c| c.quality.has(bit)).count() as u64;
+            let said = if count == 0 { None } else { sentence(bit) };
+            said.map(|text| Warning { code, text: text.into(), count })
+        })
+        .collect()
+}
+
+/// What a quality bit means for the reader, and the next step. `None` for what limits nothing.
+fn sentence(bit: Quality) -> Option<&'static str> {
+    Some(match bit {
+        Quality::MIDSTREAM => {
+            "the capture begins in the middle of the connection: setup, window scale and who is the client are \
+             inferred or missing. Start the capture before the connection"
+        }
+        Quality::ONE_SIDED => {
+            "packets of one end only: waits cannot be split between the two ends. Capture where both directions pass"
+        }
+        Quality::SNAPLEN => "headers are cut by the snap length. Capture with tcpdump -s 128 or more",
+        Quality::CAPTURE_DROPS => {
+            "the capture misses packets that were delivered, so some waits may have another cause. Capture with a \
+             larger buffer (tcpdump -B 65536) or a shorter snap length (-s 128)"
+        }
+        Quality::TIME_WENT_BACK => {
+            "packets are stamped earlier than the packets before them; such steps were taken as zero. Several \
+             capture threads or a clock that was set: sort with reordercap, or capture on one queue"
+        }
+        Quality::DUPLICATES => {
+            "packets appear twice (a mirror port, the any interface, or loopback) and were counted once. Capture \
+             on one interface to avoid it"
+        }
+        Quality::NO_WINDOW_SCALE => {
+            "the window scale is not known, so window limits are judged from bytes in flight only. Capture the \
+             handshake"
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,187 @@
+//! The arguments as typed. Values are parsed here, once.
+
+use crate::threshold::Threshold;
+use crate::units::{self, Bound};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueHint};
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use tcpwhy_analysis::Detail;
+use tcpwhy_base::{CAUSES, Cause, Nanos};
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 done, 1 some input was damaged and what could be read was analysed, 2 usage, 3 could not read or no \
+permission, 4 a --fail-if held.";
+
+/// Explains from a packet capture why a TCP transfer or request is slow: where the time went, which packets prove
+/// it, what to change.
+#[derive(Debug, Parser)]
+#[command(name = "tcpwhy", version, after_help = AFTER_HELP, arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Say where the time of every connection and exchange went (`tcpwhy FILE` means this)
+    #[command(after_help = AFTER_HELP)]
+    Explain(Box<Explain>),
+    /// Print what a cause means, how it is recognised and how it is fixed
+    Causes(Causes),
+    /// Print a completion script for a shell
+    Completions(Completions),
+    /// Print the manual page, or write all of them
+    Man(Man),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Explain {
+    /// Captures (pcap or pcapng, also gz, zst, lz4), or - for standard input
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// One JSON document (docs/schema/explain-1.json)
+    #[arg(long, conflicts_with = "jsonl", help_heading = "Output")]
+    pub(crate) json: bool,
+    /// One JSON object a line: connections, findings, capture
+    #[arg(long, help_heading = "Output")]
+    pub(crate) jsonl: bool,
+    /// Write to FILE, whole or not at all
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+    /// The verdict only, no progress, no warnings
+    #[arg(short, long, conflicts_with = "verbose", help_heading = "Output")]
+    pub(crate) quiet: bool,
+    /// All fixes and warnings in full
+    #[arg(short, long, help_heading = "Output")]
+    pub(crate) verbose: bool,
+    /// Rows in tables
+    #[arg(long, value_name = "N", default_value_t = 10, help_heading = "Output")]
+    pub(crate) top: usize,
+    /// Times of day (UTC) instead of time since the start, in text
+    #[arg(long, help_heading = "Output")]
+    pub(crate) absolute_times: bool,
+
+    /// Detail: the N longest exchanges over the capture (worst=N), all or none
+    #[arg(long, value_name = "WHICH", default_value = "worst=1000", value_parser = detail, help_heading = "Selection")]
+    pub(crate) exchanges: Detail,
+    /// List only exchanges that took longer (40ms, 1.5s, 200us)
+    #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Selection")]
+    pub(crate) slower_than: Option<Nanos>,
+    /// Leave out packets before this (RFC 3339, or an offset from the start: 2.5, +1.5s)
+    #[arg(long, value_name = "WHEN", value_parser = units::bound, help_heading = "Selection")]
+    pub(crate) from: Option<Bound>,
+    /// Leave out packets after this
+    #[arg(long, value_name = "WHEN", value_parser = units::bound, help_heading = "Selection")]
+    pub(crate) to: Option<Bound>,
+    /// Packets to read: host, net, port, tcp, and, or, not, as in tcpdump
+    #[arg(long, value_name = "EXPR", help_heading = "Selection")]
+    pub(crate) filter: Option<String>,
+    /// One connection: its number, port, address:port, or address:port>address:port
+    #[arg(long, value_name = "WHICH", help_heading = "Selection")]
+    pub(crate) connection: Option<String>,
+    /// One exchange of that connection as a time line of its packets
+    #[arg(long, value_name = "N", requires = "connection", help_heading = "Selection")]
+    pub(crate) exchange: Option<u32>,
+
+    /// Say what speaks for a cause and what is missing for it
+    #[arg(long, value_name = "CAUSE", value_parser = cause, help_heading = "Questions")]
+    pub(crate) why_not: Option<Cause>,
+    /// End with code 4 if a cause, or a class (tcp, application, inherent, unknown), holds more than a share or
+    /// a time: nagle_delayed_ack>5%, tcp>200ms
+    #[arg(long, value_name = "CONDITION", help_heading = "Questions")]
+    pub(crate) fail_if: Vec<Threshold>,
+    /// Read on while the file grows, until interrupted
+    #[arg(long, help_heading = "Input")]
+    pub(crate) follow: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Causes {
+    /// A cause, such as nagle_delayed_ack; without it all are listed
+    #[arg(value_name = "ID", value_parser = cause)]
+    pub(crate) id: Option<Cause>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Completions {
+    /// Which shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Man {
+    /// Write the pages of all commands into this directory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+const COMMANDS: [&str; 5] = ["explain", "causes", "completions", "man", "help"];
+
+/// `tcpwhy FILE` means `tcpwhy explain FILE`.
+pub(crate) fn with_default_command(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut args: Vec<OsString> = args.collect();
+    let own = |a: &OsStr| ["-h", "--help", "-V", "--version"].iter().any(|o| a == *o);
+    if let Some(first) = args.get(1)
+        && !COMMANDS.iter().any(|c| first == *c)
+        && !own(first)
+    {
+        args.insert(1, "explain".into());
+    }
+    args
+}
+
+fn detail(text: &str) -> Result<Detail, String> {
+    match text {
+        "all" => Ok(Detail::All),
+        "none" => Ok(Detail::None),
+        _ => text
+            .strip_prefix("worst=")
+            .and_then(|n| n.parse().ok())
+            .map(Detail::Worst)
+            .ok_or_else(|| "say worst=N (such as worst=1000), all or none".into()),
+    }
+}
+
+/// A cause by its id; a near miss is offered.
+fn cause(id: &str) -> Result<Cause, String> {
+    let id = id.replace('-', "_");
+    Cause::from_id(&id).ok_or_else(|| {
+        let near = CAUSES.iter().find(|c| c.id.contains(&id) || id.contains(c.id));
+        match near {
+            Some(c) if !id.is_empty() => format!("no such cause; did you mean {}?", c.id),
+            _ => "no such cause; `tcpwhy causes` lists them".into(),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_file_means_explain() {
+        let words = |line: &str| -> Vec<String> {
+            let args = line.split(' ').map(OsString::from);
+            with_default_command(args).into_iter().map(|a| a.into_string().unwrap()).collect()
+        };
+        assert_eq!(words("tcpwhy a.pcap"), ["tcpwhy", "explain", "a.pcap"]);
+        assert_eq!(words("tcpwhy --json a.pcap"), ["tcpwhy", "explain", "--json", "a.pcap"]);
+        assert_eq!(words("tcpwhy -"), ["tcpwhy", "explain", "-"]);
+        assert_eq!(words("tcpwhy causes"), ["tcpwhy", "causes"]);
+        assert_eq!(words("tcpwhy --help"), ["tcpwhy", "--help"]);
+    }
+
+    #[test]
+    fn causes_forgive() {
+        assert_eq!(cause("nagle-delayed-ack"), Ok(Cause::NagleDelayedAck));
+        assert!(cause("window").unwrap_err().contains("did you mean"));
+        assert!(cause("").unwrap_err().contains("tcpwhy causes"));
+    }
+}

@@ -1,0 +1,63 @@
+//! How the program ends, and the one place that prints what went wrong.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// The exit codes, as documented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Everything asked for was done.
+    Done,
+    /// Some input was damaged; what could be read was analysed.
+    Damaged,
+    /// The arguments make no sense.
+    Usage,
+    /// Nothing could be read, or the output could not be written.
+    Unreadable,
+    /// A `--fail-if` held.
+    Held,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(match exit {
+            Exit::Done => 0,
+            Exit::Damaged => 1,
+            Exit::Usage => 2,
+            Exit::Unreadable => 3,
+            Exit::Held => 4,
+        })
+    }
+}
+
+/// Arguments that clap could not judge.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// The exit code for an error.
+pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
+    if error.is::<Usage>() { Exit::Usage } else { Exit::Unreadable }
+}
+
+/// Whoever read our output has had enough.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|e| {
+        let io = e.downcast_ref::<io::Error>();
+        io.is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// One line on standard error, after the name of the program.
+pub(crate) fn say(message: &str) {
+    // Nowhere is left to report a standard error that cannot be written.
+    let _ = writeln!(anstream::stderr().lock(), "tcpwhy: {message}");
+}

@@ -1,0 +1,84 @@
+//! The inputs: their names, their order, and what is said when one cannot be read.
+
+use crate::stub::Reader;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use tcpwhy_base::Nanos;
+
+/// An input that could be opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Input {
+    /// Where it is; `-` is standard input.
+    pub(crate) path: PathBuf,
+    /// What it is called in messages.
+    pub(crate) name: String,
+}
+
+impl Input {
+    fn new(path: &Path) -> Input {
+        let name = if is_stdin(path) { "standard input".into() } else { path.display().to_string() };
+        Input { path: path.into(), name }
+    }
+
+    /// Whether it can be read a second time.
+    pub(crate) fn is_stdin(&self) -> bool {
+        is_stdin(&self.path)
+    }
+
+    /// Opens it, or says in one sentence why not and what to do.
+    pub(crate) fn open(&self) -> Result<Reader, String> {
+        if !self.is_stdin() {
+            self.check()?;
+        }
+        Reader::open(&self.path).map_err(|e| format!("{}: {e}", self.name))
+    }
+
+    /// What the file system can tell before anything is read.
+    fn check(&self) -> Result<(), String> {
+        let name = &self.name;
+        let meta = fs::metadata(&self.path).map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => format!("{name}: no such file. Check the name"),
+            io::ErrorKind::PermissionDenied => denied(name),
+            _ => format!("{name}: {e}. Check the path"),
+        })?;
+        if meta.is_dir() {
+            return Err(format!("{name}: this is a directory. Name the captures in it, such as {name}/*.pcap"));
+        }
+        if meta.is_file() && meta.len() == 0 {
+            return Err(format!(
+                "{name}: the file is empty. Was the capture written? tcpdump -U -w writes each packet at once"
+            ));
+        }
+        match fs::File::open(&self.path) {
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(denied(name)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn denied(name: &str) -> String {
+    format!("{name}: no permission to read it. Ask its owner, or pipe it in: sudo cat {name} | tcpwhy -")
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// The inputs in the order of their first packets, and the sentences about those that cannot be read.
+pub(crate) fn in_order(paths: &[PathBuf]) -> (Vec<Input>, Vec<String>) {
+    if let [one] = paths {
+        return (vec![Input::new(one)], Vec::new());
+    }
+    let mut timed: Vec<(Option<Nanos>, Input)> = Vec::new();
+    let mut problems = Vec::new();
+    for input in paths.iter().map(|p| Input::new(p)) {
+        match input.open() {
+            // What is wrong within the file is said when it is read.
+            Ok(mut reader) => timed.push((reader.next().ok().flatten().map(|f| f.time), input)),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    timed.sort_by_key(|(first, _)| first.unwrap_or(Nanos::MAX));
+    (timed.into_iter().map(|t| t.1).collect(), problems)
+}

@@ -1,0 +1,1 @@
+//! The second pass over a file: the packets of one exchange, for its time line.

@@ -1,0 +1,243 @@
+//! Reading and dissecting in one thread, the analysis in another; batches of segments go across and their
+//! buffers come back. With one core both take turns in one thread.
+
+use crate::input::Input;
+use crate::progress::Progress;
+use crate::stub::{Dissector, Verdict};
+use crate::units::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread;
+use tcpwhy_analysis::{Analysis, Analyzer, Config};
+use tcpwhy_base::{Nanos, Segment};
+
+/// Segments in a batch: enough that handing over costs nothing, few enough to stay in the cache.
+const BATCH: usize = 1024;
+/// Batches on their way at once.
+const IN_FLIGHT: usize = 8;
+/// Frames between looks at the clock and at the stop signal.
+const LOOK: u64 = 4096;
+
+/// What to read.
+pub(crate) struct Settings<'a> {
+    /// In the order in which they are read.
+    pub(crate) inputs: &'a [Input],
+    /// Earliest time wanted.
+    pub(crate) from: Option<Bound>,
+    /// Latest time wanted.
+    pub(crate) to: Option<Bound>,
+    /// For the analysis.
+    pub(crate) config: Config,
+    /// Set when the user asked to stop.
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub(crate) struct Read {
+    /// Frames.
+    pub(crate) packets: u64,
+    /// TCP packets among them.
+    pub(crate) tcp: u64,
+    /// TCP packets within `from`, `to` and the filter.
+    pub(crate) wanted: u64,
+    /// Earliest and latest frame.
+    pub(crate) span: Option<(Nanos, Nanos)>,
+    /// Sentences about inputs that could not be opened.
+    pub(crate) unreadable: Vec<String>,
+    /// Sentences about inputs that ended in damage.
+    pub(crate) damaged: Vec<String>,
+    /// Inputs that were opened.
+    pub(crate) opened: usize,
+    /// Frames of link types that are not known, and one such type.
+    pub(crate) unknown_link: Option<(u64, u32)>,
+    /// Frames with impossible time stamps.
+    pub(crate) bad_times: u64,
+    /// Inputs whose time overlaps that of an earlier one.
+    pub(crate) overlapping: u64,
+    /// The user stopped it.
+    pub(crate) interrupted: bool,
+}
+
+/// Reads everything and analyses it.
+pub(crate) fn run(settings: &Settings<'_>, progress: &mut Progress) -> anyhow::Result<(Analysis, Read)> {
+    if thread::available_parallelism().map_or(1, usize::from) < 2 {
+        let mut turns = Turns { slot: Segment::EMPTY, analyzer: Analyzer::new(settings.config) };
+        let read = read_all(settings, &mut turns, progress);
+        return Ok((turns.analyzer.finish(), read));
+    }
+    thread::scope(|scope| {
+        let (send, receive) = sync_channel(IN_FLIGHT);
+        let (give_back, recycled) = channel();
+        let config = settings.config;
+        let analysis = scope.spawn(move || analyse(config, &receive, &give_back));
+        let mut sink = Batches { batch: Batch::new(), send, recycled, made: 1 };
+        let read = read_all(settings, &mut sink, progress);
+        sink.hand_over();
+        drop(sink);
+        let analysis = analysis.join().map_err(|_| anyhow::anyhow!("the analysis failed: please report this"))?;
+        Ok((analysis, read))
+    })
+}
+
+/// Where segments go: they are written in place, then kept or not.
+trait Sink {
+    fn slot(&mut self) -> &mut Segment;
+    fn keep(&mut self);
+}
+
+/// Everything in one thread.
+struct Turns {
+    slot: Segment,
+    analyzer: Analyzer,
+}
+
+impl Sink for Turns {
+    #[inline]
+    fn slot(&mut self) -> &mut Segment {
+        &mut self.slot
+    }
+    #[inline]
+    fn keep(&mut self) {
+        self.analyzer.push(&self.slot);
+    }
+}
+
+/// Segments on their way from one thread to the other.
+struct Batch {
+    segments: Box<[Segment]>,
+    used: usize,
+}
+
+impl Batch {
+    fn new() -> Batch {
+        Batch { segments: vec![Segment::EMPTY; BATCH].into(), used: 0 }
+    }
+}
+
+/// Collects batches for the other thread.
+struct Batches {
+    batch: Batch,
+    send: SyncSender<Batch>,
+    recycled: Receiver<Batch>,
+    made: usize,
+}
+
+impl Batches {
+    fn hand_over(&mut self) {
+        let empty = if self.made < IN_FLIGHT + 2 {
+            self.made += 1;
+            Batch::new()
+        } else {
+            // Only a dead analysis gives nothing back; its death is reported when it is joined.
+            self.recycled.recv().unwrap_or_else(|_| Batch::new())
+        };
+        let full = std::mem::replace(&mut self.batch, empty);
+        let _ = self.send.send(full);
+    }
+}
+
+impl Sink for Batches {
+    #[inline]
+    fn slot(&mut self) -> &mut Segment {
+        &mut self.batch.segments[self.batch.used]
+    }
+    #[inline]
+    fn keep(&mut self) {
+        self.batch.used += 1;
+        if self.batch.used == BATCH {
+            self.hand_over();
+        }
+    }
+}
+
+fn analyse(config: Config, receive: &Receiver<Batch>, give_back: &std::sync::mpsc::Sender<Batch>) -> Analysis {
+    let mut analyzer = Analyzer::new(config);
+    for mut batch in receive {
+        for segment in &batch.segments[..batch.used] {
+            analyzer.push(segment);
+        }
+        batch.used = 0;
+        // The reader has ended: nobody needs the buffer.
+        let _ = give_back.send(batch);
+    }
+    analyzer.finish()
+}
+
+fn read_all(settings: &Settings<'_>, sink: &mut impl Sink, progress: &mut Progress) -> Read {
+    let mut read = Read::default();
+    for (index, input) in settings.inputs.iter().enumerate() {
+        if settings.stop.load(Ordering::Relaxed) {
+            read.interrupted = true;
+            break;
+        }
+        read_one(settings, index, input, sink, progress, &mut read);
+    }
+    read
+}
+
+fn read_one(
+    settings: &Settings<'_>,
+    index: usize,
+    input: &Input,
+    sink: &mut impl Sink,
+    progress: &mut Progress,
+    read: &mut Read,
+) {
+    let mut reader = match input.open() {
+        Ok(reader) => reader,
+        Err(problem) => return read.unreadable.push(problem),
+    };
+    read.opened += 1;
+    let file = u16::try_from(index).unwrap_or(u16::MAX);
+    let mut dissector = Dissector::new();
+    let mut window: Option<(Nanos, Nanos)> = None;
+    let mut salt = 0;
+    loop {
+        let frame = match reader.next() {
+            Ok(Some(frame)) => frame,
+            Ok(None) => break,
+            Err(e) => {
+                read.damaged.push(format!("{}: {e}", input.name));
+                break;
+            }
+        };
+        read.packets += 1;
+        if read.packets % LOOK == 0 {
+            progress.tick(read.packets);
+            if settings.stop.load(Ordering::Relaxed) {
+                read.interrupted = true;
+                break;
+            }
+        }
+        read.bad_times += u64::from(frame.bad_time);
+        let (from, to) = *window.get_or_insert_with(|| {
+            if read.span.is_some_and(|(_, end)| frame.time < end) {
+                read.overlapping += 1;
+                salt = (u32::from(file) + 1).wrapping_mul(0x9E37_79B9);
+            }
+            let start = read.span.map_or(frame.time, |s| s.0.min(frame.time));
+            let at = |bound: Option<Bound>, none| bound.map_or(none, |b| b.resolve(start));
+            (at(settings.from, Nanos(i64::MIN)), at(settings.to, Nanos::MAX))
+        });
+        let span = read.span.get_or_insert((frame.time, frame.time));
+        *span = (span.0.min(frame.time), span.1.max(frame.time));
+        if frame.time < from || frame.time > to {
+            continue;
+        }
+        let slot = sink.slot();
+        match dissector.dissect(&frame, file, slot) {
+            Verdict::Tcp => {
+                read.tcp += 1;
+                slot.link ^= salt;
+                read.wanted += 1;
+                sink.keep();
+            }
+            Verdict::UnknownLink => {
+                let seen = read.unknown_link.get_or_insert((0, frame.link_type));
+                seen.0 += 1;
+            }
+            _ => {}
+        }
+    }
+}

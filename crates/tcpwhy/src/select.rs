@@ -1,0 +1,86 @@
+//! `--connection` and `--slower-than`: what is left of an analysis.
+
+use tcpwhy_analysis::{Analysis, Connection, Exchange};
+use tcpwhy_base::{Endpoint, Nanos};
+
+/// Whether `which` (an id, a port, `:port`, `address:port`, or two of them) means this connection.
+fn is_meant(c: &Connection, which: &Which) -> bool {
+    match which {
+        Which::Id(id) => c.id == *id,
+        Which::Port(port) => c.client.port == *port || c.server.port == *port,
+        Which::Ends(a, None) => c.client == *a || c.server == *a,
+        Which::Ends(a, Some(b)) => (c.client, c.server) == (*a, *b) || (c.client, c.server) == (*b, *a),
+    }
+}
+
+enum Which {
+    Id(u32),
+    Port(u16),
+    Ends(Endpoint, Option<Endpoint>),
+}
+
+fn parse(text: &str, ids: usize) -> Option<Which> {
+    if let Some(port) = text.strip_prefix(':') {
+        return port.parse().ok().map(Which::Port);
+    }
+    if let Ok(n) = text.parse::<u32>() {
+        let is_id = n >= 1 && n as usize <= ids;
+        return if is_id { Some(Which::Id(n)) } else { u16::try_from(n).ok().map(Which::Port) };
+    }
+    let mut ends = text.split(['>', ',', ' ', '-']).map(str::trim).filter(|t| !t.is_empty());
+    let end = |t: &str| t.parse::<std::net::SocketAddr>().ok().map(|a| Endpoint { ip: a.ip(), port: a.port() });
+    let first = end(ends.next()?)?;
+    match (ends.next(), ends.next()) {
+        (None, _) => Some(Which::Ends(first, None)),
+        (Some(second), None) => Some(Which::Ends(first, Some(end(second)?))),
+        _ => None,
+    }
+}
+
+/// Keeps the connections that `text` names; the error says what to write.
+pub(crate) fn connections(analysis: &mut Analysis, text: &str) -> Result<(), String> {
+    let which = parse(text, analysis.connections.len()).ok_or_else(|| {
+        format!("--connection {text}: write a number of the table, a port, or 10.0.0.1:40000>10.0.0.2:80")
+    })?;
+    if !analysis.connections.iter().any(|c| is_meant(c, &which)) {
+        return Err(format!(
+            "--connection {text}: no such connection among the {} of this capture",
+            analysis.connections.len()
+        ));
+    }
+    analysis.connections.retain(|c| is_meant(c, &which));
+    let left = &analysis.connections;
+    let mut totals = std::mem::take(&mut analysis.totals);
+    totals.budget = Default::default();
+    totals.gap_budget = Default::default();
+    totals.exchanges = 0;
+    for c in left {
+        totals.budget.add_all(&c.budget);
+        totals.gap_budget.add_all(&c.gap_budget);
+        totals.exchanges += c.exchanges.len() as u64 + c.exchanges_omitted.count;
+    }
+    analysis.totals = totals;
+    let mut findings: Vec<_> = left.iter().flat_map(|c| c.findings.iter().cloned()).collect();
+    findings.sort_by_key(|f| std::cmp::Reverse(f.lost));
+    analysis.findings = findings;
+    Ok(())
+}
+
+/// Moves exchanges that took no longer than `limit` into the sums of what is left out.
+pub(crate) fn slower_than(analysis: &mut Analysis, limit: Nanos) {
+    for c in &mut analysis.connections {
+        let (kept, short): (Vec<Exchange>, Vec<Exchange>) =
+            std::mem::take(&mut c.exchanges).into_iter().partition(|x| x.end - x.start > limit);
+        c.exchanges = kept;
+        let sums = &mut c.exchanges_omitted;
+        for x in short {
+            sums.count += 1;
+            sums.duration += x.end - x.start;
+            sums.bytes[0] += x.bytes[0];
+            sums.bytes[1] += x.bytes[1];
+            for span in &x.spans {
+                sums.budget.add(span.cause, span.duration());
+            }
+        }
+    }
+}

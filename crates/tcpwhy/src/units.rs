@@ -1,0 +1,92 @@
+//! Durations and moments as people type them.
+
+use jiff::Timestamp;
+use tcpwhy_base::Nanos;
+
+/// Where `--from` or `--to` lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// After the earliest packet.
+    Offset(Nanos),
+    /// Since the Unix epoch.
+    At(Nanos),
+}
+
+impl Bound {
+    /// Since the Unix epoch, for a capture that starts at `start`.
+    pub(crate) fn resolve(self, start: Nanos) -> Nanos {
+        match self {
+            Bound::Offset(offset) => start + offset,
+            Bound::At(time) => time,
+        }
+    }
+}
+
+/// `40ms`, `1.5s`, `200us`, `1m`.
+pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
+    let help = || format!("{text:?} is no duration: write it as 40ms, 1.5s or 200us");
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(help)?;
+    let (number, unit) = text.split_at(split);
+    let per = match unit.trim_start() {
+        "ns" => 1,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" | "min" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return Err(help()),
+    };
+    scaled(number, per).ok_or_else(help)
+}
+
+/// RFC 3339, or an offset from the start: seconds, or a duration, with or without `+`.
+pub(crate) fn bound(text: &str) -> Result<Bound, String> {
+    let offset = text.strip_prefix('+').unwrap_or(text);
+    if let Some(seconds) = scaled(offset, 1_000_000_000) {
+        return Ok(Bound::Offset(seconds));
+    }
+    if let Ok(d) = duration(offset) {
+        return Ok(Bound::Offset(d));
+    }
+    let at: Timestamp = text.parse().map_err(|_| {
+        format!("{text:?} is no moment: write 2024-05-01T12:00:00Z, or an offset such as 2.5 or +1.5s")
+    })?;
+    Ok(Bound::At(Nanos(i64::try_from(at.as_nanosecond()).map_err(|e| e.to_string())?)))
+}
+
+/// `digits[.digits]` times `per`, in integers.
+fn scaled(number: &str, per: i64) -> Option<Nanos> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() && fraction.is_empty() || !digits(whole) || !digits(fraction) || fraction.len() > 9 {
+        return None;
+    }
+    let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let part: i128 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
+    let part = part * i128::from(per) / 10i128.pow(fraction.len() as u32);
+    Some(Nanos(whole.checked_mul(per)?.checked_add(i64::try_from(part).ok()?)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration("40ms"), Ok(Nanos::millis(40)));
+        assert_eq!(duration("1.5s"), Ok(Nanos::millis(1500)));
+        assert_eq!(duration("200us"), Ok(Nanos::micros(200)));
+        assert_eq!(duration("0.000000001s"), Ok(Nanos(1)));
+        for wrong in ["", "40", "ms", ".", "1.2.3s", "-1s", "4 parsecs", "99999999999999h"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn moments() {
+        assert_eq!(bound("2.5"), Ok(Bound::Offset(Nanos::millis(2500))));
+        assert_eq!(bound("+1.5s"), Ok(Bound::Offset(Nanos::millis(1500))));
+        assert_eq!(bound("1970-01-01T00:00:01.5Z"), Ok(Bound::At(Nanos::millis(1500))));
+        assert!(bound("yesterday").is_err());
+    }
+}
