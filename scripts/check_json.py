@@ -74,23 +74,22 @@ def facts_of(path):
     except ValueError:
         return None
     start = min((p.time for p in packets), default=0)
-    if common.have('tshark'):
-        frames = by_tshark(path)
-        if frames is not None:
-            return Facts(len(packets), start, frames, 'tshark')
-    frames = {}
+    frames, foreign = {}, False
     for number, p in enumerate(packets, 1):
         t = capfile.tcp(p)
         if t:
             ends = [((t.source, t.sport), (t.target, t.dport))]
             frames[number] = Frame(p.time, ends, t.seq, t.payload, t.flags)
         elif capfile.ip_offset(p.link, p.data) is None:
-            return Facts(len(packets), start, {}, None)     # not plain: only the number of frames is sure
-    return Facts(len(packets), start, frames, 'own reader')
+            foreign = True
+    if common.have('tshark'):
+        # our own reading stands where TCP lies directly on IP: tshark also looks for packets inside payload
+        return Facts(len(packets), start, {**by_tshark(path), **frames}, 'tshark')
+    return Facts(len(packets), start, {} if foreign else frames, None if foreign else 'own reader')
 
 
 def by_tshark(path):
-    """{number: Frame} of the innermost TCP headers, or None where tshark fails at once."""
+    """{number: Frame} of the innermost TCP headers."""
     options = [x for f in FIELDS for x in ('-e', f)]
     command = ['tshark', '-n', '-r', '-', '-Y', 'tcp && !icmp && !icmpv6', '-o', 'tcp.desegment_tcp_streams:FALSE',
                '-o', 'ip.defragment:FALSE', '-T', 'fields', '-E', 'occurrence=l', *options]
@@ -108,7 +107,7 @@ def by_tshark(path):
         whole, _, fraction = row[1].partition('.')
         time = int(whole) * 10**9 + int(fraction.ljust(9, '0')[:9])
         frames[int(row[0])] = Frame(time, ends, int(row[8] or 0), int(row[9] or 0), int(row[10] or '0', 16))
-    return frames or (None if done.returncode and not frames else {})
+    return frames
 
 
 def new_bytes(frames, one, other):
