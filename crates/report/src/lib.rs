@@ -4,6 +4,8 @@
 
 mod capture;
 pub mod json;
+#[cfg(test)]
+mod sample;
 mod summary;
 pub mod text;
 

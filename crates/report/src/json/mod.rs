@@ -4,6 +4,8 @@
 mod frames;
 mod parts;
 mod types;
+#[cfg(test)]
+mod tests;
 mod values;
 
 pub use frames::{Example, Frames};

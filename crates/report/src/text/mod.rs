@@ -1,1 +1,47 @@
-//! Text for people: the verdict first.
+//! Text for people: the verdict first, then what was found, then what the capture cannot show, then the
+//! connections. Colours are written always; who opens the output takes them out where they do not belong.
+
+mod connection;
+mod findings;
+mod overview;
+mod style;
+mod table;
+mod timeline;
+
+pub use connection::connection;
+pub use overview::overview;
+pub use style::{bytes, percent, range};
+pub use timeline::{Packet, exchange};
+
+/// How text is laid out.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Columns.
+    pub width: usize,
+    /// Everything in full.
+    pub verbose: bool,
+    /// The verdict and the findings only.
+    pub quiet: bool,
+    /// Rows in tables.
+    pub top: usize,
+    /// Times of day instead of time since the start.
+    pub absolute: bool,
+    /// The command that was given, without options: `tcpwhy explain FILE`.
+    pub command: String,
+    /// List the exchanges of all connections that are left in detail (they were asked for).
+    pub list_exchanges: bool,
+}
+
+impl Default for Layout {
+    fn default() -> Layout {
+        Layout {
+            width: 80,
+            verbose: false,
+            quiet: false,
+            top: 10,
+            absolute: false,
+            command: "tcpwhy explain FILE".into(),
+            list_exchanges: false,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+use super::*;
+use crate::sample;
+use serde_json::Value;
+use std::{env, fs, path::Path};
+
+fn document() -> Value {
+    let mut text = Vec::new();
+    write(&mut text, &sample::analysis(), &sample::capture()).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+/// `UPDATE=1 cargo test -p tcpwhy-report` rewrites the committed file.
+#[test]
+fn the_committed_schema_is_the_generated_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/explain-1.json");
+    let now = schema();
+    if env::var_os("UPDATE").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &now).unwrap();
+    }
+    let committed = fs::read_to_string(&path).unwrap();
+    assert!(committed == now, "{} is old: run UPDATE=1 cargo test -p tcpwhy-report", path.display());
+}
+
+#[test]
+fn a_document_keeps_to_the_schema() {
+    let schema: Value = serde_json::from_str(&schema()).unwrap();
+    let mut wrong = Vec::new();
+    check(&schema, &schema, &document(), "$", &mut wrong);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_check_finds_faults() {
+    let schema: Value = serde_json::from_str(&schema()).unwrap();
+    for break_it in [
+        |d: &mut Value| d["connections"][0]["exchanges"][0]["spans"][0]["cause"] = "gremlins".into(),
+        |d: &mut Value| d["connections"][0]["start_ns"] = 1.5.into(),
+        |d: &mut Value| drop(d["connections"][0].as_object_mut().unwrap().remove("gaps_omitted")),
+        |d: &mut Value| d["findings"][0]["fixes"][0]["saves_ns"] = "much".into(),
+    ] {
+        let mut document = document();
+        break_it(&mut document);
+        let mut wrong = Vec::new();
+        check(&schema, &schema, &document, "$", &mut wrong);
+        assert_eq!(wrong.len(), 1, "{wrong:#?}");
+    }
+}
+
+#[test]
+fn times_count_from_the_start_and_findings_are_worst_first() {
+    let d = document();
+    let c = &d["connections"][0];
+    assert_eq!(c["start_ns"], 0);
+    assert_eq!(c["end_ns"], 90_000_000);
+    assert_eq!(c["client"], "10.0.0.1:40000");
+    assert_eq!(c["tshark_stream"], 0);
+    assert_eq!(c["exchanges_omitted"], Value::Null);
+    assert_eq!(c["exchanges"][0]["spans"][0]["id"], "1.1.1");
+    assert_eq!(c["setup"]["spans"][0]["id"], "1.s.1");
+    assert_eq!(c["gaps"][0]["spans"][0]["id"], "1.g1.1");
+    assert_eq!(c["exchanges"][0]["spans"][1]["alternatives"][0]["cause"], "delayed_ack");
+    assert_eq!(c["endpoints"]["client"]["stack"]["os"], "Linux");
+    assert_eq!(c["endpoints"]["server"]["stack"], Value::Null);
+    let f = &d["findings"][0];
+    assert_eq!(f["cause"], "nagle_delayed_ack");
+    assert_eq!(f["class"], "T");
+    assert_eq!(f["example"]["display_filter"], "frame.number in {4,5,6}");
+    assert_eq!(f["fixes"][0]["applies_to"]["option"], "TCP_NODELAY");
+    assert_eq!(f["fixes"][0]["predicted_ns"], Value::Null);
+    assert_eq!(d["capture"]["start"], "2023-11-14T22:13:20.000000000Z");
+    assert_eq!(d["capture"]["duration_ns"], 95_000_000);
+}
+
+#[test]
+fn several_inputs_number_their_frames_by_file() {
+    let mut capture = sample::capture();
+    assert_eq!(document()["connections"][0]["setup"]["spans"][0]["frames"].get("file"), None);
+    capture.files.push("more.pcap".into());
+    let mut text = Vec::new();
+    write(&mut text, &sample::analysis(), &capture).unwrap();
+    let d: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(d["connections"][0]["setup"]["spans"][0]["frames"]["file"], 0);
+    assert_eq!(d["connections"][0]["tshark_stream"], Value::Null);
+}
+
+#[test]
+fn lines_hold_the_same_objects() {
+    let mut text = Vec::new();
+    write_lines(&mut text, &sample::analysis(), &sample::capture()).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let mut lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let kinds: Vec<Value> =
+        lines.iter_mut().map(|l| l.as_object_mut().unwrap().remove("type").unwrap()).collect();
+    assert_eq!(kinds, ["connection", "finding", "finding", "capture"]);
+    let d = document();
+    assert_eq!(lines[0], d["connections"][0]);
+    assert_eq!(lines[1], d["findings"][0]);
+    assert_eq!(lines[3], d["capture"]);
+}
+
+/// The part of JSON Schema that the generator uses.
+fn check(root: &Value, schema: &Value, value: &Value, at: &str, wrong: &mut Vec<String>) {
+    if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
+        let target = root.pointer(name.trim_start_matches('#')).unwrap();
+        return check(root, target, value, at, wrong);
+    }
+    if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
+        let fits = any.iter().any(|s| {
+            let mut inner = Vec::new();
+            check(root, s, value, at, &mut inner);
+            inner.is_empty()
+        });
+        if !fits {
+            wrong.push(format!("{at}: {value} fits no alternative"));
+        }
+        return;
+    }
+    let is = |kind: &str| match kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        other => unreachable!("type {other}"),
+    };
+    match schema.get("type") {
+        Some(Value::String(kind)) if !is(kind) => return wrong.push(format!("{at}: {value} is no {kind}")),
+        Some(Value::Array(kinds)) if !kinds.iter().any(|k| is(k.as_str().unwrap())) => {
+            return wrong.push(format!("{at}: {value} is none of {kinds:?}"));
+        }
+        _ => {}
+    }
+    if let Some(values) = schema.get("enum").and_then(Value::as_array)
+        && !values.contains(value)
+    {
+        wrong.push(format!("{at}: {value} is not in the list"));
+    }
+    for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
+        if value.get(name.as_str().unwrap()).is_none() {
+            wrong.push(format!("{at}: {name} is missing"));
+        }
+    }
+    for (name, inner) in value.as_object().into_iter().flatten() {
+        let of = schema.get("properties").and_then(|p| p.get(name)).or_else(|| schema.get("additionalProperties"));
+        match of {
+            Some(of) => check(root, of, inner, &format!("{at}.{name}"), wrong),
+            None => wrong.push(format!("{at}.{name}: not in the schema")),
+        }
+    }
+    for (i, inner) in value.as_array().into_iter().flatten().enumerate() {
+        match schema.get("items") {
+            Some(of) => check(root, of, inner, &format!("{at}[{i}]"), wrong),
+            None => wrong.push(format!("{at}: items are not described")),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! One connection: what is known of it, its findings, its exchanges.
+
+use super::style::{BOLD, DIM, bit_rate, bytes, moment, of, percent};
+use super::table::{Align, Table};
+use super::{Layout, findings, overview};
+use crate::summary::measured;
+use crate::{Capture, Summary};
+use std::io::{self, Write};
+use tcpwhy_analysis::{Budget, Connection, End, Exchange, Quality, Vantage};
+use tcpwhy_base::{Class, Nanos};
+
+/// Writes all that is known of one connection.
+pub fn connection(out: &mut impl Write, c: &Connection, capture: &Capture, layout: &Layout) -> io::Result<()> {
+    header(out, c, capture, layout)?;
+    ends(out, c)?;
+    let mut all = c.budget.clone();
+    all.add_all(&c.gap_budget);
+    let tcp = all.0.iter().filter(|e| e.0.class() == Class::Tcp).fold(Nanos::ZERO, |s, e| s + e.1);
+    let summary = Summary { total: measured(c), tcp, dominant: None };
+    findings::list(out, &c.findings, &c.budget.0, &summary, layout)?;
+    exchanges(out, c.exchanges.iter().map(|x| (c, x)), capture, layout)?;
+    if c.exchanges_omitted.count > 0 {
+        writeln!(
+            out,
+            "  {DIM}{} more exchanges ({}) are left out of the detail: --exchanges all{DIM:#}",
+            c.exchanges_omitted.count, c.exchanges_omitted.duration
+        )?;
+    }
+    let gaps: Vec<String> = c.gap_budget.0.iter().map(|(cause, time)| format!("{} {time}", cause.id())).collect();
+    if !gaps.is_empty() {
+        writeln!(out)?;
+        let text = format!("outside setup and exchanges: {}", gaps.join(", "));
+        findings::lines(out, &text, 2, layout)?;
+    }
+    Ok(())
+}
+
+/// Who, when, where.
+pub(super) fn header(out: &mut impl Write, c: &Connection, capture: &Capture, layout: &Layout) -> io::Result<()> {
+    let protocol = c.protocol.map(|p| format!("  {p}")).unwrap_or_default();
+    writeln!(out, "{BOLD}connection {}  {} > {}{BOLD:#}{protocol}", c.id, c.client, c.server)?;
+    let opened = if c.opened_by_handshake { "opened by a handshake" } else { "already open when the capture began" };
+    let closed = match c.closed {
+        tcpwhy_analysis::Closed::Fin => "closed by FIN",
+        tcpwhy_analysis::Closed::Rst => "closed by a reset",
+        tcpwhy_analysis::Closed::Open => "still open at the end",
+    };
+    let roles = if c.roles_inferred { "; who is the client is inferred" } else { "" };
+    let vantage = match c.vantage {
+        Vantage::Client => "captured at the client",
+        Vantage::Server => "captured at the server",
+        Vantage::Middle => "captured between the ends",
+        Vantage::Unknown => "where it was captured does not show",
+    };
+    let (first, last) = c.frames;
+    let mut facts = vec![
+        format!("{}, frames {first} to {last}", overview::when(c, capture, layout)),
+        format!("{opened}, {closed}{roles}"),
+        vantage.into(),
+    ];
+    if let Some(rtt) = c.path.rtt {
+        facts.push(format!("round trip {rtt}"));
+    }
+    if let Some(bps) = c.path.bandwidth_bps {
+        facts.push(format!("bottleneck about {}", bit_rate(bps)));
+    }
+    let limits: Vec<&str> = Quality::names(c.quality).collect();
+    if !limits.is_empty() {
+        facts.push(format!("quality: {}", limits.join(", ")));
+    }
+    findings::lines(out, &facts.join("; "), 2, layout)
+}
+
+/// The two ends side by side; rows without news are left out.
+fn ends(out: &mut impl Write, c: &Connection) -> io::Result<()> {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[("", Left), ("client", Right), ("server", Right)]);
+    let mut row = |name: &str, of: &dyn Fn(usize, &End) -> Option<String>| {
+        let cells = [of(0, &c.ends[0]), of(1, &c.ends[1])];
+        if cells.iter().any(Option::is_some) {
+            let [a, b] = cells.map(|c| c.unwrap_or_else(|| "-".into()));
+            table.row([name.into(), a, b]);
+        }
+    };
+    let some = |n: u32| (n > 0).then(|| n.to_string());
+    row("bytes", &|i, _| Some(bytes(c.bytes[i])));
+    row("packets", &|i, _| Some(c.packets[i].to_string()));
+    row("sent again", &|i, _| (c.retransmitted[i] > 0).then(|| c.retransmitted[i].to_string()));
+    row("MSS", &|_, e| e.mss.map(|m| m.to_string()));
+    row("window scale", &|_, e| e.wscale.map(|w| w.to_string()));
+    row("largest window", &|_, e| e.max_window.map(bytes));
+    row("first flight", &|_, e| e.initial_flight.map(bytes));
+    row("most in flight", &|_, e| (e.max_flight > 0).then(|| bytes(e.max_flight)));
+    row("stack", &|_, e| e.os.map(str::to_owned));
+    row("delays ACKs by", &|_, e| e.delayed_ack.map(|(a, b)| super::range(a, b)));
+    row("shortest timeout", &|_, e| e.min_rto.map(|t| t.to_string()));
+    row("SYN repeats", &|_, e| some(e.syn_repeats));
+    row("zero windows", &|_, e| some(e.zero_windows));
+    row("window probes", &|_, e| some(e.probes));
+    row("keep-alives", &|_, e| some(e.keepalives));
+    row("reordered", &|_, e| some(e.reordered));
+    row("copies left out", &|_, e| some(e.duplicates));
+    writeln!(out)?;
+    table.write(out)
+}
+
+/// A table of exchanges, the longest first.
+pub(super) fn exchanges<'a>(
+    out: &mut impl Write,
+    all: impl Iterator<Item = (&'a Connection, &'a Exchange)>,
+    capture: &Capture,
+    layout: &Layout,
+) -> io::Result<()> {
+    use Align::{Left, Right};
+    let mut sorted: Vec<(&Connection, &Exchange)> = all.collect();
+    if sorted.is_empty() {
+        return Ok(());
+    }
+    sorted.sort_by_key(|(c, x)| (std::cmp::Reverse(x.end - x.start), c.id, x.id));
+    let mut table = Table::new(&[
+        ("connection", Right),
+        ("exchange", Right),
+        ("start", Right),
+        ("duration", Right),
+        ("request", Right),
+        ("response", Right),
+        ("", Left),
+        ("worst cause", Left),
+    ]);
+    for (c, x) in sorted.iter().take(layout.top) {
+        let mut budget = Budget::default();
+        for span in &x.spans {
+            budget.add(span.cause, span.duration());
+        }
+        let worst = overview::worst(&budget);
+        let share = |time: Nanos| percent(time.0 as f64 / (x.end - x.start).0.max(1) as f64);
+        table.row([
+            c.id.to_string(),
+            x.id.to_string(),
+            moment(x.start, capture, layout),
+            (x.end - x.start).to_string(),
+            bytes(x.bytes[0]),
+            bytes(x.bytes[1]),
+            ended(x).into(),
+            worst.map_or_else(|| "-".into(), |(cause, time)| format!("{} {time} ({})", cause.id(), share(time))),
+        ]);
+        if let Some((cause, _)) = worst {
+            table.colour_last(of(cause.class()));
+        }
+    }
+    writeln!(out)?;
+    table.write(out)?;
+    let left = sorted.len().saturating_sub(layout.top);
+    if left > 0 {
+        writeln!(out, "  {DIM}and {left} shorter: --top {}{DIM:#}", sorted.len())?;
+    }
+    Ok(())
+}
+
+/// How an exchange ended, if it is worth a word.
+pub(super) fn ended(x: &Exchange) -> &'static str {
+    use tcpwhy_analysis::Ended;
+    match x.ended {
+        Ended::Complete => "",
+        Ended::Rst => "reset",
+        Ended::Silent => "no answer",
+        Ended::CaptureEnd => "unfinished",
+    }
+}

@@ -1,0 +1,179 @@
+//! One finding, and a list of them.
+
+use super::Layout;
+use super::style::{BOLD, DIM, FIX, count, of, percent, range, wrap};
+use crate::Summary;
+use std::io::{self, Write};
+use tcpwhy_analysis::{Finding, Fix, Frames};
+use tcpwhy_base::{Cause, Class, Kind, Nanos};
+
+/// Text below the heading of a finding begins here.
+const INDENT: usize = 10;
+/// Findings below this share are named in one line, after the first.
+const MINOR: f64 = 0.01;
+
+/// The findings: first TCP's, then the application's and the unexplained, then what is inherent in one line.
+pub(super) fn list(
+    out: &mut impl Write,
+    findings: &[Finding],
+    inherent: &[(Cause, Nanos)],
+    summary: &Summary,
+    layout: &Layout,
+) -> io::Result<()> {
+    let mut sorted: Vec<&Finding> = findings.iter().filter(|f| f.lost > Nanos::ZERO || f.occurrences > 0).collect();
+    sorted.sort_by_key(|f| std::cmp::Reverse(f.lost));
+    let of_class = |classes: &'static [Class]| sorted.iter().copied().filter(|f| classes.contains(&f.cause.class()));
+    let mut minor = Vec::new();
+    let mut shown = 0;
+    for finding in of_class(&[Class::Tcp]).chain(of_class(&[Class::Application, Class::Unknown])) {
+        let small = shown > 0 && finding.share < MINOR && finding.cause.info().kind == Kind::Span;
+        if !layout.verbose && (small || shown >= layout.top) {
+            minor.push(finding);
+        } else {
+            writeln!(out)?;
+            one(out, finding, layout)?;
+            shown += 1;
+        }
+    }
+    if !minor.is_empty() {
+        let names = minor.iter().map(|f| format!("{} {}", f.cause.id(), f.lost));
+        paragraph(out, "also", names, layout)?;
+    }
+    let inherent: Vec<String> = inherent
+        .iter()
+        .filter(|(cause, time)| cause.class() == Class::Inherent && *time > Nanos::ZERO)
+        .map(|&(cause, time)| format!("{} {time} ({})", cause.id(), percent(summary.share(time))))
+        .collect();
+    if !inherent.is_empty() {
+        paragraph(out, "the price of this path and these sizes", inherent.into_iter(), layout)?;
+    }
+    Ok(())
+}
+
+fn paragraph(
+    out: &mut impl Write,
+    head: &str,
+    items: impl Iterator<Item = String>,
+    layout: &Layout,
+) -> io::Result<()> {
+    writeln!(out)?;
+    let text = format!("{head}: {}", items.collect::<Vec<_>>().join(", "));
+    for (i, line) in wrap(&text, layout.width.saturating_sub(4).max(20)).iter().enumerate() {
+        writeln!(out, "{}{DIM}{line}{DIM:#}", if i == 0 { "  " } else { "    " })?;
+    }
+    Ok(())
+}
+
+/// One finding in full.
+pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Result<()> {
+    let info = f.cause.info();
+    let colour = of(info.class);
+    let note = match (info.class, f.side) {
+        (Class::Application, _) => "not TCP".into(),
+        (Class::Unknown, _) | (_, None) => String::new(),
+        (_, Some(side)) => format!("side: {}", side.name()),
+    };
+    let lost = f.lost.to_string();
+    let head = format!("{lost:>8} {:>5}  ", percent(f.share));
+    let used = 2 + head.chars().count() + info.title.chars().count();
+    let space = layout.width.saturating_sub(used + note.chars().count()).clamp(2, 16);
+    writeln!(
+        out,
+        "  {BOLD}{head}{BOLD:#}{colour}{title}{colour:#}{:space$}{DIM}{note}{DIM:#}",
+        "",
+        title = info.title
+    )?;
+    let mut text = String::new();
+    if info.kind == Kind::Span && f.occurrences > 0 {
+        text = match f.occurrences {
+            1 => "Once. ".into(),
+            n => format!("{n} times, {} each. ", range(f.range.0, f.range.1)),
+        };
+    }
+    if f.connection_count > 1 {
+        text.push_str(&format!("On {}. ", count(f.connection_count, "connection")));
+    }
+    text.push_str(&f.why);
+    lines(out, &text, INDENT, layout)?;
+    if let Some(frames) = frames(&f.evidence, f.occurrences) {
+        lines(out, &frames, INDENT, layout)?;
+    }
+    let wanted = if layout.verbose { f.fixes.len() } else { 1 };
+    for fix in f.fixes.iter().take(wanted) {
+        self::fix(out, fix, layout)?;
+    }
+    Ok(())
+}
+
+fn fix(out: &mut impl Write, fix: &Fix, layout: &Layout) -> io::Result<()> {
+    let indent = INDENT;
+    let place = match fix.place {
+        "client" | "server" => format!(" (on the {})", fix.place),
+        "path" => " (on the path)".into(),
+        _ => String::new(),
+    };
+    let what = format!("{}{place}", fix.fix.info().title);
+    let saves = fix.saves.filter(|&s| s > Nanos::ZERO).map(|s| format!("saves up to {s}")).unwrap_or_default();
+    let used = indent + 5 + what.chars().count() + saves.chars().count();
+    if used + 2 <= layout.width || saves.is_empty() {
+        let space = layout.width.saturating_sub(used).clamp(2, 12);
+        writeln!(out, "{:indent$}{FIX}fix: {what}{FIX:#}{:space$}{BOLD}{saves}{BOLD:#}", "", "")?;
+    } else {
+        for (i, line) in wrap(&what, layout.width.saturating_sub(indent + 5).max(20)).iter().enumerate() {
+            writeln!(out, "{:indent$}{FIX}{}{line}{FIX:#}", "", if i == 0 { "fix: " } else { "     " })?;
+        }
+        writeln!(out, "{:indent$}     {BOLD}{saves}{BOLD:#}", "")?;
+    }
+    let wanted = if layout.verbose { fix.how.len() } else { 2 };
+    for how in fix.how.iter().take(wanted) {
+        let width = layout.width.saturating_sub(indent + 7).max(20);
+        for (i, line) in wrap(how, width).iter().enumerate() {
+            writeln!(out, "{:indent$}     {}{line}", "", if i == 0 { "" } else { "  " })?;
+        }
+    }
+    Ok(())
+}
+
+/// `text` wrapped and indented.
+pub(super) fn lines(out: &mut impl Write, text: &str, indent: usize, layout: &Layout) -> io::Result<()> {
+    for line in wrap(text, layout.width.saturating_sub(indent).max(20)) {
+        writeln!(out, "{:indent$}{line}", "")?;
+    }
+    Ok(())
+}
+
+/// `frames 16>17>18, 22>23>24, ...`.
+fn frames(evidence: &[Frames], occurrences: u64) -> Option<String> {
+    let shown: Vec<String> = evidence.iter().filter_map(chain).take(5).collect();
+    if shown.is_empty() {
+        return None;
+    }
+    let more = if occurrences > shown.len() as u64 { ", ..." } else { "" };
+    Some(format!("frames {}{more}", shown.join(", ")))
+}
+
+/// `16>17>18`, or `16-18` where no frame of it is singled out.
+pub(super) fn chain(frames: &Frames) -> Option<String> {
+    if frames.first == 0 {
+        return None;
+    }
+    let keys: Vec<String> = frames.keys().map(|k| k.to_string()).collect();
+    Some(match keys.len() {
+        0 if frames.first == frames.last => frames.first.to_string(),
+        0 => format!("{}-{}", frames.first, frames.last),
+        _ => keys.join(">"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_chained() {
+        let of = |keys: &[u64]| Frames::new(0, 16, 18, keys);
+        assert_eq!(frames(&[of(&[16, 17, 18]), of(&[])], 27).as_deref(), Some("frames 16>17>18, 16-18, ..."));
+        assert_eq!(frames(&[of(&[17])], 1).as_deref(), Some("frames 17"));
+        assert_eq!(frames(&[], 1), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! Colours, numbers and lines.
+
+use crate::text::Layout;
+use crate::{Capture, rfc3339};
+use anstyle::{AnsiColor, Style};
+use tcpwhy_base::{Class, Nanos};
+
+/// Headings and verdicts.
+pub(super) const BOLD: Style = Style::new().bold();
+/// What can be skipped.
+pub(super) const DIM: Style = Style::new().dimmed();
+/// Warnings.
+pub(super) const WARN: Style = AnsiColor::Yellow.on_default();
+/// What to do.
+pub(super) const FIX: Style = AnsiColor::Green.on_default();
+
+/// The colour of a class.
+pub(super) fn of(class: Class) -> Style {
+    match class {
+        Class::Tcp => AnsiColor::Red.on_default(),
+        Class::Application => AnsiColor::Cyan.on_default(),
+        Class::Inherent => AnsiColor::Blue.on_default(),
+        Class::Unknown => AnsiColor::Magenta.on_default(),
+    }
+}
+
+/// `41 %`, `0.4 %`, `below 0.1 %`.
+pub fn percent(share: f64) -> String {
+    let p = share * 100.0;
+    match p {
+        p if p <= 0.0 => "0 %".into(),
+        p if p < 0.1 => "<0.1 %".into(),
+        p if p < 0.95 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
+    }
+}
+
+/// `40.0-44.5 ms each`: the unit once, where it is the same.
+pub fn range(shortest: Nanos, longest: Nanos) -> String {
+    let (a, b) = (shortest.to_string(), longest.to_string());
+    if a == b {
+        return a;
+    }
+    match (a.split_once(' '), b.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}-{b}"),
+        _ => format!("{a} to {b}"),
+    }
+}
+
+/// `139 B`, `2.31 MiB`.
+pub fn bytes(n: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if n < 1024 {
+        return format!("{n} B");
+    }
+    let mut value = n as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.digits$} {}", UNITS[unit])
+}
+
+/// `1 connection`, `34 exchanges`.
+pub(super) fn count(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// A rate in bits a second.
+pub(super) fn bit_rate(bps: u64) -> String {
+    let (value, unit) = match bps as f64 {
+        b if b >= 1e9 => (b / 1e9, "Gbit/s"),
+        b if b >= 1e6 => (b / 1e6, "Mbit/s"),
+        b if b >= 1e3 => (b / 1e3, "kbit/s"),
+        b => (b, "bit/s"),
+    };
+    if value < 9.995 { format!("{value:.2} {unit}") } else { format!("{value:.0} {unit}") }
+}
+
+/// A moment: since the start of the capture, or the time of day.
+pub(super) fn moment(time: Nanos, capture: &Capture, layout: &Layout) -> String {
+    if layout.absolute {
+        return rfc3339(time);
+    }
+    let ns = (time - capture.start()).0;
+    let sign = if ns < 0 { "-" } else { "" };
+    let us = ns.unsigned_abs() / 1000;
+    format!("{sign}{}.{:06} s", us / 1_000_000, us % 1_000_000)
+}
+
+/// Words of `text` in lines of at most `width` characters (longer words stand alone).
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines
+}
+
+/// `text` made safe for one line: control characters become spaces.
+pub(super) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        let percents: Vec<String> = [0.0, 0.0002, 0.004, 0.0094, 0.41, 0.999].map(percent).into();
+        assert_eq!(percents, ["0 %", "<0.1 %", "0.4 %", "0.9 %", "41 %", "100 %"]);
+        let sizes: Vec<String> = [0, 1023, 1024, 10_240, 2_422_000, 1 << 40].map(bytes).into();
+        assert_eq!(sizes, ["0 B", "1023 B", "1.00 KiB", "10.0 KiB", "2.31 MiB", "1.00 TiB"]);
+        assert_eq!(range(Nanos::micros(40_000), Nanos::micros(44_500)), "40.0-44.5 ms");
+        assert_eq!(range(Nanos::micros(400), Nanos::millis(44)), "400 µs to 44.0 ms");
+        assert_eq!(range(Nanos::millis(40), Nanos::millis(40)), "40.0 ms");
+        assert_eq!(bit_rate(12_300_000), "12 Mbit/s");
+        assert_eq!(count(1, "exchange") + &count(2, "exchange"), "1 exchange2 exchanges");
+    }
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
+        assert_eq!(wrap("incomprehensible a", 4), ["incomprehensible", "a"]);
+        assert!(wrap("", 10).is_empty());
+    }
+
+    #[test]
+    fn moments_count_from_the_start() {
+        let capture = Capture { span: Some((Nanos::secs(10), Nanos::secs(20))), ..Capture::default() };
+        assert_eq!(moment(Nanos::millis(11_500), &capture, &Layout::default()), "1.500000 s");
+        let absolute = Layout { absolute: true, ..Layout::default() };
+        assert_eq!(moment(Nanos::millis(11_500), &capture, &absolute), "1970-01-01T00:00:11.500000000Z");
+    }
+}
