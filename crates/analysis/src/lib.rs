@@ -1,11 +1,31 @@
-//! From segments to connections, exchanges, spans and findings. One pass; no clock, no files.
+//! From TCP segments to connections, exchanges, spans of time with one cause each, and findings.
+//!
+//! Takes [`Segment`]s in the order of a capture, one pass; gives an [`Analysis`]. Knows no files, no clock and
+//! nothing of how its answer is drawn. Memory grows with live connections and with the detail that is asked for,
+//! not with packets.
+//!
+//! The way through it: `table` finds the connection, `conn` keeps its state and, for every data segment, writes a
+//! *step* (what released it); when an exchange ends, `attribute` turns its steps into spans, knowing the flights
+//! that came after; `findings` sums spans up.
+
+mod attribute;
+mod conn;
+mod exchange;
 mod facts;
+mod findings;
+mod fixes;
+mod half;
+mod parts;
+mod profile;
+mod rate;
 mod result;
+mod setup;
+mod step;
+mod table;
 
-pub use facts::Facts;
+pub use facts::{Facts, bit_rate};
 pub use result::*;
-
-use tcpwhy_base::Segment;
+pub use table::Analyzer;
 
 /// How much detail is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,27 +54,4 @@ pub struct Analysis {
     pub findings: Vec<Finding>,
     /// Totals.
     pub totals: Totals,
-}
-
-/// Eats segments in the order of the capture.
-#[derive(Debug)]
-pub struct Analyzer {
-    config: Config,
-}
-
-impl Analyzer {
-    /// An analyzer that has seen nothing.
-    pub fn new(config: Config) -> Analyzer {
-        Analyzer { config }
-    }
-
-    /// Eats one segment.
-    pub fn push(&mut self, segment: &Segment) {
-        let _ = (segment, self.config);
-    }
-
-    /// The answer.
-    pub fn finish(self) -> Analysis {
-        Analysis { connections: Vec::new(), findings: Vec::new(), totals: Totals::default() }
-    }
 }

@@ -1,0 +1,496 @@
+//! From steps to spans: which cause each stretch of an exchange has, and how much of it the link's rate explains.
+
+use crate::conn::{CLIENT, Conn, SERVER};
+use crate::exchange::Carry;
+use crate::facts::Facts;
+use crate::half::Repair;
+use crate::result::{Frames, Span};
+use crate::step::{CwndState, Step, Wait};
+use tcpwhy_base::{Cause, Nanos, Side};
+
+/// What the rules need to know of the connection.
+#[derive(Debug)]
+pub(crate) struct Context {
+    file: u16,
+    rtt: Nanos,
+    turn: [Nanos; 2],
+    /// The tap is nearer to this side.
+    near: [bool; 2],
+    /// Nanoseconds per byte at the bottleneck, by direction.
+    per_byte: [Option<f64>; 2],
+    mss: [u32; 2],
+    initial_window: [u32; 2],
+    before: [u32; 2],
+    cork_timers: u32,
+    nagle_locks: u32,
+    /// The server had not taken the handshake's final ACK until then.
+    not_taken: Option<(u32, u32)>,
+    one_sided: bool,
+    capture_drops: bool,
+}
+
+fn side_of(sender: usize) -> Side {
+    if sender == CLIENT { Side::Client } else { Side::Server }
+}
+
+impl Context {
+    pub(crate) fn of(conn: &mut Conn) -> Context {
+        let per_byte = [0, 1].map(|d| conn.half[d].rate.estimate().map(|bps| 8e9 / bps));
+        let near = [conn.near(CLIENT), conn.near(SERVER)];
+        let first = conn.half[CLIENT].una == conn.half[CLIENT].base || conn.exchanges == 0;
+        let not_taken = first && conn.handshake.done && {
+            let server_has_it = near[SERVER] && !near[CLIENT] && conn.not_taken.0 > 0;
+            conn.not_taken.1 > 0 && conn.not_taken.0 > 0 || server_has_it
+        };
+        Context {
+            file: conn.file,
+            rtt: conn.rtt_or_zero(),
+            turn: [conn.turn_of(CLIENT), conn.turn_of(SERVER)],
+            near,
+            per_byte,
+            mss: [conn.half[CLIENT].mss.max(1), conn.half[SERVER].mss.max(1)],
+            initial_window: [0, 1].map(|d| conn.profile[d].initial_window),
+            before: [0, 1].map(|d: usize| conn.half[d].cwnd.before_loss.max(conn.half[d].cwnd.before_idle)),
+            cork_timers: conn.cork_timers,
+            nagle_locks: conn.nagle_locks,
+            not_taken: not_taken.then_some(conn.not_taken),
+            one_sided: conn.half[0].counts.packets == 0 || conn.half[1].counts.packets == 0,
+            capture_drops: conn.quality.has(crate::result::Quality::CAPTURE_DROPS),
+        }
+    }
+
+    /// Appends the spans of `steps` to `spans`; empties `steps`.
+    pub(crate) fn attribute(&self, steps: &mut Vec<Step>, carry: &mut Carry, spans: &mut Vec<Span>) {
+        let limits = self.flight_limits(steps, carry);
+        for (i, step) in steps.iter().enumerate() {
+            self.spans_of(step, limits[i], carry, spans);
+        }
+        steps.clear();
+        join_neighbours(spans);
+    }
+
+    /// For each ACK-clocked step, what its flights say: growing, or on a plateau.
+    ///
+    /// A loss-free flow in slow start grows every round trip (RFC 5681, 3.1), one in congestion avoidance by about half
+    /// a segment at least (RFC 9438, 4.3); one whose flight stays the same has another limit.
+    fn flight_limits(&self, steps: &[Step], carry: &mut Carry) -> Vec<Cause> {
+        let mut limits = vec![Cause::SlowStart; steps.len()];
+        let mut i = 0;
+        while i < steps.len() {
+            // A message: steps of one sender up to the next turn.
+            let sender = steps[i].sender;
+            let mut j = i + 1;
+            while j < steps.len() && steps[j].wait != Wait::Turn && steps[j].sender == sender {
+                j += 1;
+            }
+            if steps[i].wait == Wait::Turn || carry.message_of != sender {
+                carry.peak = 0;
+                carry.rounds = 0;
+                carry.message_of = sender;
+            }
+            self.message_limits(&steps[i..j], &mut limits[i..j], carry);
+            i = j;
+        }
+        limits
+    }
+
+    fn message_limits(&self, steps: &[Step], limits: &mut [Cause], carry: &mut Carry) {
+        let Some(first) = steps.first() else { return };
+        let sender = usize::from(first.sender);
+        let mss = self.mss[sender];
+        let clocked = |s: &Step| matches!(s.wait, Wait::Acked | Wait::Pause) && s.flight > 0;
+        // The last step whose flight is clearly above all before it: growth ends there.
+        let mut peak = carry.peak;
+        let mut growth_end = None;
+        let mut rounds_after = carry.rounds;
+        for (k, step) in steps.iter().enumerate().filter(|(_, s)| clocked(s)) {
+            if step.flight >= peak + peak / 8 + mss / 2 {
+                peak = step.flight;
+                growth_end = Some(k);
+                rounds_after = 0;
+            } else {
+                rounds_after += rounds_in(step, self.rtt);
+            }
+        }
+        let grew_before = carry.peak > 0 && carry.rounds < 3;
+        carry.peak = peak;
+        carry.rounds = rounds_after;
+        // Three round trips without growth are a plateau: slow start would have grown eightfold.
+        let plateau = rounds_after >= 3;
+        let initial = self.initial_window[sender] * mss;
+        let slow = late_growth(steps, peak, mss, self.rtt);
+        for (k, step) in steps.iter().enumerate() {
+            let growing = match growth_end {
+                Some(g) => k <= g || !plateau,
+                None => grew_before || !plateau,
+            };
+            limits[k] = if growing {
+                // A first flight well below the initial window, with no growth after it, was not the window's doing.
+                let short = growth_end == Some(k) && step.flight + mss < initial * 7 / 10 && peak == step.flight;
+                if short && rounds_after > 0 { Cause::SendBuffer } else { Cause::SlowStart }
+            } else if slow {
+                Cause::CongestionWindow
+            } else {
+                Cause::SendBuffer
+            };
+        }
+    }
+
+    fn spans_of(&self, step: &Step, limit: Cause, carry: &mut Carry, spans: &mut Vec<Span>) {
+        let duration = step.duration();
+        let sender = usize::from(step.sender);
+        let speaker = if step.wait == Wait::Turn { 1 - sender } else { sender };
+        let link = self.link_time(step, speaker, duration, carry);
+        // Near the sender the bytes before occupy the link first; near the receiver the step ends with their arrival.
+        let head = if self.near[speaker] { link - step.burst.min(link) } else { Nanos::ZERO };
+        let tail = link - head;
+        let at = step.start;
+        let rest = duration - link;
+        let mut out = Emit { context: self, step, at, spans };
+        out.bandwidth(head, self.per_byte[speaker]);
+        self.wait(step, limit, rest, &mut out);
+        out.bandwidth(tail, self.per_byte[speaker]);
+    }
+
+    /// How much of a step the bottleneck was busy with this connection's own bytes (rule 3).
+    fn link_time(&self, step: &Step, d: usize, duration: Nanos, carry: &mut Carry) -> Nanos {
+        let burst = step.burst.min(duration);
+        if step.wait == Wait::Burst {
+            carry.backlog[d] = 0;
+            if let Some(per_byte) = self.per_byte[d] {
+                let work = (f64::from(step.bytes) * per_byte) as i64;
+                carry.backlog[d] = (work - duration.0).max(0);
+            }
+            return duration;
+        }
+        let Some(per_byte) = self.per_byte[d] else { return burst };
+        let free = match step.wait {
+            Wait::Nagle { .. } | Wait::Silly | Wait::CorkTimer | Wait::Closed | Wait::Missing | Wait::Blind => Nanos::ZERO,
+            Wait::Loss(Repair::Timeout | Repair::Probe) => Nanos::ZERO,
+            Wait::Turn => (duration - self.turn[1 - d]).floor0(),
+            _ => duration,
+        };
+        let own = if step.wait == Wait::Turn { 0.0 } else { f64::from(step.bytes) * per_byte };
+        if self.near[d] {
+            let n = f64::from(step.releases.max(1));
+            // All but the last release's bytes had time to cross within the step.
+            let within = own * (n - 1.0) / n;
+            let work = carry.backlog[d] + within as i64;
+            let busy = Nanos(work).min(free).max(burst.min(free));
+            carry.backlog[d] = (carry.backlog[d] + own as i64 - busy.0).max(0);
+            if step.wait == Wait::Turn {
+                carry.backlog[d] = 0;
+                let bytes = f64::from(step.bytes) * self.per_byte[1 - d].unwrap_or(0.0);
+                carry.backlog[1 - d] = bytes as i64;
+            }
+            busy
+        } else {
+            Nanos(own as i64).min(free).max(burst.min(free))
+        }
+    }
+
+    fn wait(&self, step: &Step, limit: Cause, rest: Nanos, out: &mut Emit<'_>) {
+        if rest <= Nanos::ZERO {
+            return;
+        }
+        let sender = usize::from(step.sender);
+        let me = Some(side_of(sender));
+        let peer = Some(side_of(1 - sender));
+        // Time until a recovery ended is the loss's; the rest has its own reason.
+        let mut rest = rest;
+        if let Some((kind, until)) = step.loss {
+            let whole = until >= step.end && step.wait != Wait::Turn;
+            let part = if whole { rest } else { (until - out.at).floor0().min(rest) };
+            let speaker = if step.wait == Wait::Turn { peer } else { me };
+            self.loss(step, kind, part, speaker, out);
+            rest = rest - part;
+            if rest <= Nanos::ZERO {
+                return;
+            }
+        }
+        let flight = Facts::Flight {
+            flight: step.flight,
+            segments: step.flight.div_ceil(self.mss[sender]),
+            rtt: self.rtt,
+            before: if step.cwnd == CwndState::Growing { 0 } else { self.before[sender] },
+        };
+        match step.wait {
+            Wait::Burst => out.bandwidth(rest, self.per_byte[sender]),
+            Wait::Turn => self.turn(step, rest, out),
+            Wait::Acked => self.acked(step, limit, rest, flight, out),
+            Wait::Window => out.span(Cause::ReceiveWindow, peer, rest, 0.9, [None, None], Facts::Window { flight: step.flight, rtt: self.rtt }),
+            Wait::Closed => out.span(
+                Cause::SlowReader,
+                peer,
+                rest,
+                0.9,
+                [Some((Cause::ReceiveWindow, 0.1)), None],
+                Facts::Closed { window: step.note },
+            ),
+            Wait::Silly => out.span(
+                Cause::SillyWindow,
+                peer,
+                rest,
+                0.8,
+                [Some((Cause::ReceiveWindow, 0.1)), None],
+                Facts::Closed { window: step.note },
+            ),
+            Wait::Nagle { delayed } => {
+                let cause = if delayed { Cause::NagleDelayedAck } else { Cause::Nagle };
+                let facts = Facts::Nagle { first: step.note, held: step.len, ack_delay: step.ack_delay };
+                // Once may be chance (rule 4); the lock repeated is not.
+                let confidence = if self.nagle_locks >= 2 { 0.95 } else { 0.75 };
+                let other = (Cause::SenderPause, 0.95 - confidence);
+                out.span(cause, me, rest, confidence, [(other.1 > 0.0).then_some(other), None], facts);
+            }
+            Wait::CorkTimer if self.cork_timers >= 2 => out.span(
+                Cause::Cork,
+                me,
+                rest,
+                0.7,
+                [Some((Cause::SenderPause, 0.3)), None],
+                Facts::Wait { wait: step.duration(), outstanding: 0 },
+            ),
+            Wait::CorkTimer | Wait::Pause => self.pause(step, limit, rest, flight, out),
+            Wait::Missing => out.span(
+                Cause::TailLossProbe,
+                me,
+                rest,
+                0.6,
+                [Some((Cause::RetransmissionTimeout, 0.3)), Some((Cause::SenderPause, 0.1))],
+                Facts::Loss { bytes: step.len, wait: step.duration() },
+            ),
+            Wait::Loss(kind) => self.loss(step, kind, rest, me, out),
+            Wait::Blind => {
+                let facts = if self.one_sided { Facts::OneSided } else { Facts::NotCaptured };
+                out.span(Cause::Unexplained, None, rest, 0.5, [None, None], facts);
+            }
+        }
+    }
+
+    fn acked(&self, step: &Step, limit: Cause, rest: Nanos, flight: Facts, out: &mut Emit<'_>) {
+        let sender = usize::from(step.sender);
+        let me = Some(side_of(sender));
+        let mss = self.mss[sender];
+        let late = step.ack_delay > crate::profile::delayed_from(self.rtt) && step.ack_delay.times(2) > step.duration();
+        let facts = Facts::AckDelay { delay: step.ack_delay, flight: step.flight };
+        if late && step.flight <= 2 * mss {
+            // One segment in flight at a time, with windows open: the buffer does not hold a second one, so that the
+            // receiver waits for it in vain. On usual segment sizes a small congestion window does the same.
+            let buffer = step.flight <= mss && mss > 9_000 && step.cwnd == CwndState::Growing;
+            let cause = if buffer { Cause::SillyWindow } else { Cause::DelayedAck };
+            let other = if buffer { Cause::SendBuffer } else { Cause::CongestionWindow };
+            out.span(cause, me, rest, 0.8, [Some((other, 0.2)), None], facts);
+            return;
+        }
+        match step.cwnd {
+            CwndState::AfterLoss => {
+                out.span(Cause::CongestionWindow, me, rest, 0.85, [Some((Cause::SendBuffer, 0.05)), None], flight);
+            }
+            CwndState::Restarted => {
+                out.span(Cause::IdleRestart, me, rest, 0.85, [Some((Cause::SlowStart, 0.1)), None], flight);
+            }
+            CwndState::Growing => {
+                let near = self.near[sender];
+                let (confidence, other) = match limit {
+                    Cause::SlowStart => (0.9, (Cause::SendBuffer, 0.1)),
+                    Cause::SendBuffer if near => (0.85, (Cause::CongestionWindow, 0.1)),
+                    // Away from the sender only the plateau shows.
+                    Cause::SendBuffer => (0.6, (Cause::SenderPause, 0.2)),
+                    _ => (0.6, (Cause::SendBuffer, 0.3)),
+                };
+                out.span(limit, me, rest, confidence, [Some(other), None], flight);
+            }
+        }
+    }
+
+    fn pause(&self, step: &Step, limit: Cause, rest: Nanos, flight: Facts, out: &mut Emit<'_>) {
+        let sender = usize::from(step.sender);
+        let me = Some(side_of(sender));
+        // On a plateau the writer wakes up a moment after the ACK that made room (sk_stream_write_space).
+        let woken = step.flight > 0 && limit == Cause::SendBuffer && step.duration() <= self.rtt.times(2).max(Nanos::millis(5));
+        if woken {
+            out.span(Cause::SendBuffer, me, rest, 0.7, [Some((Cause::SenderPause, 0.3)), None], flight);
+            return;
+        }
+        let facts = Facts::Wait { wait: step.duration(), outstanding: step.note };
+        if self.capture_drops && step.note > 0 && self.one_sided {
+            out.span(Cause::Unexplained, None, rest, 0.5, [None, None], Facts::NotCaptured);
+            return;
+        }
+        let sure = if step.note == 0 || self.near[sender] { 0.9 } else { 0.75 };
+        let mut alternatives = [Some((Cause::HostDelay, 0.05)), None];
+        if step.wait == Wait::CorkTimer {
+            alternatives = [Some((Cause::Cork, 0.4)), None];
+        }
+        let confidence = if step.wait == Wait::CorkTimer { 0.55 } else { sure };
+        out.span(Cause::SenderPause, me, rest, confidence, alternatives, facts);
+    }
+
+    fn turn(&self, step: &Step, rest: Nanos, out: &mut Emit<'_>) {
+        let sender = usize::from(step.sender);
+        let path = rest.min(self.turn[sender]);
+        let mut think = rest - path;
+        // What an idle host needs to answer at all is no work worth naming.
+        if think <= self.rtt.part(64).max(Nanos::micros(20)) {
+            think = Nanos::ZERO;
+        }
+        let path = rest - think;
+        let cause = if sender == SERVER { Cause::ServerThink } else { Cause::ClientThink };
+        let facts = Facts::Think { seen: step.duration(), path: if self.near[sender] { Nanos::ZERO } else { path } };
+        // A single answer 40 to 47 ms late may be a delayed ACK that something waited for (rule 5).
+        let forty = think >= Nanos::millis(39) && think <= Nanos::millis(48);
+        let (confidence, other) = if forty { (0.5, Some((Cause::DelayedAck, 0.3))) } else { (0.9, None) };
+        let trip = Facts::RoundTrip { rtt: self.rtt };
+        out.span(Cause::PathDelay, Some(Side::Network), path.part(2), 0.9, [None, None], trip);
+        out.span(cause, Some(side_of(sender)), think, confidence, [other, None], facts);
+        out.span(Cause::PathDelay, Some(Side::Network), path - path.part(2), 0.9, [None, None], trip);
+    }
+
+    fn loss(&self, step: &Step, kind: Repair, time: Nanos, side: Option<Side>, out: &mut Emit<'_>) {
+        let facts = Facts::Loss { bytes: step.len, wait: step.duration() };
+        if let Some((repeats, syn_acks)) = self.not_taken {
+            let facts = Facts::NotTaken { repeats, syn_acks };
+            let other = Some((Cause::RetransmissionTimeout, 0.2));
+            out.span(Cause::AcceptQueueFull, Some(Side::Server), time, 0.8, [other, None], facts);
+            return;
+        }
+        let mut time = time;
+        // The trip that the data would have taken anyway (rule 14): only before the first repeat.
+        if matches!(kind, Repair::Timeout | Repair::Probe) && matches!(step.wait, Wait::Loss(_)) && step.note == 0 {
+            let trip = self.turn[1 - usize::from(step.sender)].min(time);
+            let trip = if trip.times(4) > time { Nanos::ZERO } else { trip };
+            out.span(Cause::PathDelay, Some(Side::Network), trip, 0.8, [None, None], Facts::RoundTrip { rtt: self.rtt });
+            time = time - trip;
+        }
+        let (cause, confidence, other) = match kind {
+            Repair::Fast => (Cause::FastRecovery, 0.85, Cause::CongestionWindow),
+            Repair::Timeout => (Cause::RetransmissionTimeout, 0.85, Cause::TailLossProbe),
+            Repair::Probe => (Cause::TailLossProbe, 0.8, Cause::RetransmissionTimeout),
+            Repair::Spurious => (Cause::SpuriousRecovery, 0.75, Cause::RetransmissionTimeout),
+        };
+        let side = side.map(|_| Side::Network);
+        out.span(cause, side, time, confidence, [Some((other, 0.15)), None], facts);
+    }
+}
+
+/// How many round trips a step spans, at least one.
+fn rounds_in(step: &Step, rtt: Nanos) -> u32 {
+    if rtt <= Nanos::ZERO { 1 } else { (step.duration().0 / rtt.0).clamp(1, 1_000) as u32 }
+}
+
+/// The flights of the second half of a plateau are higher than those of the first by what congestion avoidance adds.
+fn late_growth(steps: &[Step], peak: u32, mss: u32, rtt: Nanos) -> bool {
+    let flights: Vec<&Step> = steps.iter().filter(|s| s.wait == Wait::Acked && s.flight > 0).collect();
+    if flights.len() < 16 {
+        return false;
+    }
+    let (a, b) = flights.split_at(flights.len() / 2);
+    let top = |part: &[&Step]| {
+        let mut f: Vec<u32> = part.iter().map(|s| s.flight).collect();
+        f.sort_unstable();
+        f[f.len() * 3 / 4]
+    };
+    let rounds: u32 = b.iter().map(|s| rounds_in(s, rtt)).sum();
+    let grown = top(b).saturating_sub(top(a));
+    peak > 0 && grown >= mss.saturating_mul(rounds / 4).max(2 * mss)
+}
+
+/// Writes spans one after the other from a step.
+struct Emit<'a> {
+    context: &'a Context,
+    step: &'a Step,
+    at: Nanos,
+    spans: &'a mut Vec<Span>,
+}
+
+impl Emit<'_> {
+    fn bandwidth(&mut self, time: Nanos, per_byte: Option<f64>) {
+        let facts = Facts::Bytes { bytes: self.step.bytes, bps: per_byte.map(|p| 8e9 / p) };
+        self.span(Cause::Bandwidth, Some(Side::Network), time, 0.85, [None, None], facts);
+    }
+
+    fn span(
+        &mut self,
+        cause: Cause,
+        side: Option<Side>,
+        time: Nanos,
+        confidence: f32,
+        alternatives: [Option<(Cause, f32)>; 2],
+        facts: Facts,
+    ) {
+        if time <= Nanos::ZERO {
+            return;
+        }
+        let f = self.step.frames;
+        self.spans.push(Span {
+            cause,
+            detail: None,
+            side,
+            start: self.at,
+            end: self.at + time,
+            frames: Frames::new(self.context.file, f[0], f[2], &f),
+            confidence,
+            alternatives,
+            facts,
+            folded: 1,
+        });
+        self.at += time;
+    }
+}
+
+/// Joins spans of one cause and side that follow each other, where each is only a part of one flow.
+pub(crate) fn join_neighbours(spans: &mut Vec<Span>) {
+    spans.dedup_by(|next, last| {
+        let flows = matches!(
+            next.cause,
+            Cause::Bandwidth | Cause::PathDelay | Cause::TlsHandshake | Cause::FastRecovery | Cause::SenderPause
+        );
+        let same = next.cause == last.cause && next.side == last.side && next.start == last.end && flows;
+        if same {
+            last.end = next.end;
+            last.frames = last.frames.join(next.frames);
+            last.confidence = last.confidence.min(next.confidence);
+            if let (Facts::Bytes { bytes: a, .. }, Facts::Bytes { bytes: b, .. }) = (&mut last.facts, next.facts) {
+                *a = a.saturating_add(b);
+            }
+            last.folded += if next.cause == Cause::SenderPause { next.folded } else { 0 };
+        }
+        same
+    });
+}
+
+/// Folds a long list: within windows of spans, those of one cause and side become one, in the order of their first.
+/// The sum of every cause stays exact; only the order within a window is lost.
+pub(crate) fn fold(spans: &mut Vec<Span>, limit: usize) {
+    let mut window = 8;
+    while spans.len() > limit {
+        let mut out: Vec<Span> = Vec::with_capacity(spans.len() / 2 + 1);
+        for chunk in spans.chunks(window) {
+            let mut at = chunk[0].start;
+            let from = out.len();
+            for span in chunk {
+                match out[from..].iter_mut().find(|s| s.cause == span.cause && s.side == span.side) {
+                    Some(kept) => {
+                        kept.end += span.duration();
+                        kept.frames = kept.frames.join(span.frames);
+                        kept.folded += span.folded;
+                        kept.confidence = kept.confidence.min(span.confidence);
+                    }
+                    None => out.push(span.clone()),
+                }
+            }
+            for span in &mut out[from..] {
+                let duration = span.duration();
+                span.start = at;
+                at += duration;
+                span.end = at;
+                if span.folded > 1 {
+                    span.detail = Some("repeated");
+                }
+            }
+        }
+        *spans = out;
+        window *= 2;
+    }
+}

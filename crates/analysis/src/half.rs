@@ -1,0 +1,552 @@
+//! What one end has sent, and what the other end has said about it: sequence numbers, windows, holes, ACKs.
+//!
+//! Takes segments of one connection in capture order; gives, for each, what is new in it. Knows no exchanges.
+
+use crate::profile::Profile;
+use crate::rate::Rate;
+use tcpwhy_base::{IpId, Nanos, Segment, Seq};
+
+/// An ACK or window update for this half's data, as it passed the tap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckEvent {
+    pub(crate) time: Nanos,
+    pub(crate) frame: u64,
+    /// Acknowledgement number, and what it was before.
+    pub(crate) ack: Seq,
+    pub(crate) una_before: Seq,
+    /// Right edge of the window that it offers, and what it was before.
+    pub(crate) edge: Seq,
+    pub(crate) edge_before: Seq,
+    /// The window last offered before, scaled.
+    pub(crate) window_before: u32,
+    /// Since the newest data it covers passed the tap.
+    pub(crate) delay: Option<Nanos>,
+    /// It carried no data.
+    pub(crate) pure: bool,
+}
+
+/// Bytes below `nxt` that never passed the tap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hole {
+    pub(crate) from: Seq,
+    pub(crate) to: Seq,
+    /// When the first byte beyond it passed.
+    pub(crate) opened: Nanos,
+    pub(crate) frame: u64,
+}
+
+/// How a loss is being repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repair {
+    Fast,
+    Timeout,
+    Probe,
+    Spurious,
+}
+
+/// A loss from its first sign to the ACK that covers the recovery point.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recovery {
+    pub(crate) kind: Repair,
+    /// Highest sequence number sent when it began.
+    pub(crate) point: Seq,
+    /// Last retransmission and its range.
+    pub(crate) last: Nanos,
+    pub(crate) repeats: u32,
+    pub(crate) range: (Seq, Seq),
+}
+
+/// What a data segment brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// Bytes never seen, in order.
+    New,
+    /// All bytes passed before and are not acknowledged at this tap.
+    Repeat,
+    /// All bytes passed before and were acknowledged: the repeat was not needed.
+    Needless,
+    /// Fills a hole late: a retransmission of what was lost before the tap.
+    Repaired { opened: Nanos },
+    /// Fills a hole soon: the path changed the order.
+    Reordered,
+    /// A keep-alive or window probe.
+    Probe,
+}
+
+/// The size of a message's flight and what is known about the congestion window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cwnd {
+    /// Bytes the sender may have in flight, followed by Linux' slow-start rule; a lower bound.
+    pub(crate) estimate: u32,
+    /// Estimate before the last idle reset, while that is in force.
+    pub(crate) before_idle: u32,
+    /// Flight when the last loss was found, while the window is below it.
+    pub(crate) before_loss: u32,
+    /// Most bytes in flight.
+    pub(crate) max_flight: u32,
+}
+
+/// One end of a connection, as a sender (and the window it offers as a receiver).
+#[derive(Clone, Debug)]
+pub(crate) struct Half {
+    pub(crate) seen: bool,
+    pub(crate) acked: bool,
+    /// First sequence number of payload.
+    pub(crate) base: Seq,
+    /// Highest sequence number seen, and highest acknowledged.
+    pub(crate) nxt: Seq,
+    pub(crate) una: Seq,
+    /// Right edge that the peer offers.
+    pub(crate) edge: Seq,
+    pub(crate) edge_known: bool,
+    /// The peer's window as last said, scaled.
+    pub(crate) window: u32,
+    /// Options of this end's SYN.
+    pub(crate) wscale: Option<u8>,
+    pub(crate) mss_option: Option<u16>,
+    /// Largest payload in one packet on the wire that counts as full.
+    pub(crate) mss: u32,
+    pub(crate) mss_from_handshake: bool,
+    /// Largest payload seen, and whether it was seen twice in a row.
+    pub(crate) max_payload: u32,
+    /// End of the last segment that was not full (the kernel's snd_sml).
+    pub(crate) small_end: Seq,
+    /// Last data segment.
+    pub(crate) last_data: Nanos,
+    pub(crate) last_frame: u64,
+    pub(crate) last_len: u32,
+    pub(crate) last_psh: bool,
+    /// Recent data segments: end and time.
+    sends: [(Seq, Nanos); 8],
+    sends_at: u8,
+    pub(crate) acks: Vec<AckEvent>,
+    acks_at: u16,
+    pub(crate) holes: Vec<Hole>,
+    pub(crate) recovery: Option<Recovery>,
+    /// First duplicate ACK or SACK since the last advance.
+    pub(crate) first_sack: Option<Nanos>,
+    pub(crate) dup_acks: u32,
+    pub(crate) cwnd: Cwnd,
+    pub(crate) rate: Rate,
+    /// Smoothed round trip and variance as this sender sees it (RFC 6298), nanoseconds.
+    pub(crate) srtt: i64,
+    pub(crate) rttvar: i64,
+    pub(crate) last_rtt: i64,
+    pub(crate) ip_id: IpId,
+    pub(crate) ip_id_steps: u8,
+    /// Round of one base RTT: start, bytes in it, bytes in the one before.
+    pub(crate) round: (Nanos, u32, u32),
+    pub(crate) fin: bool,
+    pub(crate) counts: Counts,
+    /// Hashes of the last packets, to know copies.
+    copies: [u64; 4],
+    copies_at: u8,
+}
+
+/// Counters of one half.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) retransmitted: u64,
+    pub(crate) zero_windows: u32,
+    pub(crate) probes: u32,
+    pub(crate) keepalives: u32,
+    pub(crate) reordered: u32,
+    pub(crate) syn_repeats: u32,
+    pub(crate) duplicates: u32,
+    pub(crate) max_window: u32,
+    pub(crate) delayed_ack: (i64, i64),
+}
+
+impl Half {
+    pub(crate) fn new() -> Half {
+        Half {
+            seen: false,
+            acked: false,
+            base: Seq(0),
+            nxt: Seq(0),
+            una: Seq(0),
+            edge: Seq(0),
+            edge_known: false,
+            window: 0,
+            wscale: None,
+            mss_option: None,
+            mss: 0,
+            mss_from_handshake: false,
+            max_payload: 0,
+            small_end: Seq(0),
+            last_data: Nanos(i64::MIN),
+            last_frame: 0,
+            last_len: 0,
+            last_psh: false,
+            sends: [(Seq(0), Nanos(i64::MIN)); 8],
+            sends_at: 0,
+            acks: Vec::new(),
+            acks_at: 0,
+            holes: Vec::new(),
+            recovery: None,
+            first_sack: None,
+            dup_acks: 0,
+            cwnd: Cwnd::default(),
+            rate: Rate::default(),
+            srtt: 0,
+            rttvar: 0,
+            last_rtt: 0,
+            ip_id: None,
+            ip_id_steps: 0,
+            round: (Nanos(i64::MIN), 0, 0),
+            fin: false,
+            counts: Counts::default(),
+            copies: [0; 4],
+            copies_at: 0,
+        }
+    }
+
+    /// Starts the sequence space at `seq` (first payload byte) if nothing was known.
+    pub(crate) fn start_at(&mut self, seq: Seq) {
+        if !self.seen {
+            self.seen = true;
+            self.base = seq;
+            self.nxt = seq;
+            self.small_end = seq;
+            if !self.acked {
+                self.una = seq;
+            }
+        }
+    }
+
+    /// Bytes sent and not acknowledged, as far as the tap saw.
+    pub(crate) fn outstanding(&self) -> u32 {
+        if self.acked { self.nxt.minus(self.una).max(0) as u32 } else { 0 }
+    }
+
+    /// A copy of a packet that passed already: a mirror port or a second interface. Such copies have the same
+    /// IP identifier, which a retransmission has not; where there is none, only packets with payload within
+    /// 100 µs count, far less than any stack's retransmission timer.
+    pub(crate) fn is_copy(&mut self, segment: &Segment, since_last: Nanos) -> bool {
+        let tsval = segment.options.timestamps.map_or(0, |t| t.0);
+        let identified = segment.ip_id.is_some_and(|id| id != 0);
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for word in [
+            u64::from(segment.seq.0) << 32 | u64::from(segment.ack.0),
+            u64::from(segment.len) << 32 | u64::from(tsval),
+            u64::from(segment.flags.0) << 48
+                | u64::from(segment.window) << 32
+                | u64::from(segment.ip_id.unwrap_or(0)) << 16
+                | u64::from(segment.options.sack_len),
+        ] {
+            hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash ^= hash >> 29;
+        }
+        let hash = hash | 1;
+        let carries = segment.len > 0 || segment.flags.syn() || segment.flags.fin();
+        let known = self.copies.contains(&hash);
+        if known && (identified || (carries && since_last <= Nanos::micros(100))) {
+            return true;
+        }
+        self.copies[usize::from(self.copies_at & 3)] = hash;
+        self.copies_at = self.copies_at.wrapping_add(1);
+        false
+    }
+
+    /// Follows the IP identifier: how many packets of this end are missing between the last one and this one,
+    /// if this end counts its packets one by one (Linux does, per connection).
+    pub(crate) fn missing_by_ip_id(&mut self, id: IpId) -> u16 {
+        let (Some(before), Some(now)) = (self.ip_id, id) else {
+            self.ip_id = id.filter(|&i| i != 0);
+            return 0;
+        };
+        if now == 0 {
+            return 0;
+        }
+        let step = now.wrapping_sub(before);
+        self.ip_id = Some(now);
+        let steady = self.ip_id_steps >= 3;
+        match step {
+            1 => {
+                self.ip_id_steps = self.ip_id_steps.saturating_add(1);
+                0
+            }
+            2..=16 if steady => step - 1,
+            _ => {
+                self.ip_id_steps = 0;
+                0
+            }
+        }
+    }
+
+    /// When the data that ends at `end` passed, if it is among the last few segments.
+    pub(crate) fn sent_at(&self, end: Seq) -> Option<Nanos> {
+        self.sends.iter().find(|s| s.0 == end && s.1.0 != i64::MIN).map(|s| s.1)
+    }
+
+    /// Takes a data segment. `reorder_within` is the age below which a filled hole is reordering.
+    pub(crate) fn on_data(&mut self, segment: &Segment, t: Nanos, reorder_within: Nanos) -> (Arrival, u32) {
+        let (seq, end) = (segment.seq, segment.seq + segment.len);
+        self.start_at(seq);
+        let closed = self.edge_known && !seq.before(self.edge);
+        if segment.len <= 1 && end.at_or_before(self.nxt) && seq == self.nxt - 1 && self.una == self.nxt {
+            self.counts.keepalives += 1;
+            return (Arrival::Probe, 0);
+        }
+        if segment.len == 1 && closed && seq == self.nxt {
+            // BSD and Windows probe a closed window with one new byte; it counts when it is sent again.
+            self.counts.probes += 1;
+            return (Arrival::Probe, 0);
+        }
+        let (arrival, new) = if !seq.before(self.nxt) {
+            if seq.after(self.nxt) {
+                self.open_hole(self.nxt, seq, t, segment.frame);
+            }
+            self.nxt = end;
+            (Arrival::New, segment.len)
+        } else if end.after(self.nxt) {
+            let new = end.minus(self.nxt) as u32;
+            self.nxt = end;
+            self.counts.retransmitted += 1;
+            (if seq.before(self.una) && self.acked { Arrival::New } else { Arrival::Repeat }, new)
+        } else {
+            match self.fill_hole(seq, end) {
+                Some((opened, filled)) if t - opened < reorder_within => {
+                    self.counts.reordered += 1;
+                    (Arrival::Reordered, filled)
+                }
+                Some((opened, filled)) => {
+                    self.counts.retransmitted += 1;
+                    (Arrival::Repaired { opened }, filled)
+                }
+                None => {
+                    self.counts.retransmitted += 1;
+                    let needless = self.acked && end.at_or_before(self.una);
+                    (if needless { Arrival::Needless } else { Arrival::Repeat }, 0)
+                }
+            }
+        };
+        self.counts.bytes += u64::from(new);
+        if new > 0 {
+            self.learn_size(segment.len);
+        }
+        if arrival == Arrival::New || new > 0 {
+            self.sends[usize::from(self.sends_at & 7)] = (end, t);
+            self.sends_at = self.sends_at.wrapping_add(1);
+        } else if let Some(sent) = self.sends.iter_mut().find(|s| s.0 == end) {
+            // Karn: a repeated segment gives no round-trip sample.
+            sent.1 = Nanos(i64::MIN);
+        }
+        if self.is_small(segment.len) {
+            self.small_end = end;
+        }
+        (arrival, new)
+    }
+
+    /// After the segment was judged: remembers it as the last.
+    pub(crate) fn sent(&mut self, segment: &Segment, t: Nanos) {
+        self.last_data = t;
+        self.last_frame = segment.frame;
+        self.last_len = segment.len;
+        self.last_psh = segment.flags.psh();
+    }
+
+    /// The segment's last packet is smaller than the MSS (super-segments count by their tail).
+    pub(crate) fn is_small(&self, len: u32) -> bool {
+        self.mss > 0 && len > 0 && len % self.mss != 0
+    }
+
+    /// Two equal payloads in a row that are the largest so far are full segments, whatever the options said:
+    /// the path's MTU or further options made them smaller.
+    fn learn_size(&mut self, len: u32) {
+        if len == self.max_payload && len == self.last_len && !self.last_psh && (len < self.mss || self.mss == 0) {
+            self.mss = len;
+        }
+        if len > self.max_payload {
+            self.max_payload = len;
+            if self.mss == 0 || (!self.mss_from_handshake && len > self.mss && len <= 9000) {
+                self.mss = len.min(65_535);
+            } else if self.mss_from_handshake && len > self.mss {
+                let limit = u32::from(self.mss_option.unwrap_or(u16::MAX));
+                if len <= limit && len % self.mss != 0 {
+                    self.mss = len;
+                }
+            }
+        }
+    }
+
+    fn open_hole(&mut self, from: Seq, to: Seq, opened: Nanos, frame: u64) {
+        // 32 holes are more than any sane reordering; beyond that the oldest is forgotten.
+        if self.holes.len() >= 32 {
+            self.holes.remove(0);
+        }
+        self.holes.push(Hole { from, to, opened, frame });
+    }
+
+    /// Takes `seq..end` out of the holes: when the hole was opened and how many bytes it filled.
+    fn fill_hole(&mut self, seq: Seq, end: Seq) -> Option<(Nanos, u32)> {
+        let i = self.holes.iter().position(|h| seq.before(h.to) && h.from.before(end))?;
+        let hole = self.holes[i];
+        let from = hole.from.max(seq);
+        let to = if end.before(hole.to) { end } else { hole.to };
+        self.holes.remove(i);
+        if to.before(hole.to) {
+            self.holes.insert(i, Hole { from: to, ..hole });
+        }
+        if hole.from.before(from) {
+            self.holes.insert(i, Hole { to: from, ..hole });
+        }
+        Some((hole.opened, to.minus(from).max(0) as u32))
+    }
+
+    /// Takes the acknowledgement in a segment of the peer. `horizon` is how far back ACKs must be known.
+    /// Returns the ACK's delay where it can be measured, and whether it covers bytes the capture lost.
+    pub(crate) fn on_ack(&mut self, segment: &Segment, t: Nanos, shift: Option<u8>, horizon: Nanos) -> AckSeen {
+        let mut seen = AckSeen::default();
+        let ack = segment.ack;
+        if !self.acked {
+            self.acked = true;
+            self.una = ack;
+            if !self.seen {
+                self.start_at(ack);
+            }
+        }
+        let window = u32::from(segment.window) << shift.unwrap_or(0).min(14);
+        let edge = ack + window;
+        let una_before = self.una;
+        let (edge_before, window_before) = (self.edge, self.window);
+        let advance = ack.after(self.una);
+        if ack.after(self.nxt) {
+            // Acknowledged but never seen: the capture lost it.
+            seen.lost_by_capture = ack.minus(self.nxt).max(0) as u32;
+            self.nxt = ack;
+            self.small_end = ack;
+        }
+        if advance {
+            seen.advance = ack.minus(self.una) as u32;
+            self.una = ack;
+            self.dup_acks = 0;
+            if let Some(sent) = self.sent_at(ack) {
+                seen.delay = Some(t - sent);
+            }
+            if !self.holes.is_empty() {
+                let una = self.una;
+                self.holes.retain(|h| {
+                    let gone = h.to.at_or_before(una);
+                    if gone {
+                        seen.lost_by_capture += h.to.minus(h.from).max(0) as u32;
+                    }
+                    !gone
+                });
+            }
+        }
+        let update = edge.after(self.edge) || !self.edge_known;
+        let pure = segment.len == 0 && !segment.flags.fin();
+        let repeat = !advance && ack == self.una && pure && self.edge_known;
+        if repeat && window == self.window && self.nxt.after(self.una) {
+            self.dup_acks += 1;
+            self.first_sack.get_or_insert(t);
+        }
+        if segment.options.sack_len > 0 {
+            let (left, right) = segment.options.sack[0];
+            let below = left.before(ack);
+            let inside = segment.options.sack_len > 1 && {
+                let (l2, r2) = segment.options.sack[1];
+                l2.at_or_before(left) && right.at_or_before(r2)
+            };
+            if below || inside {
+                seen.dsack = Some((left, right));
+            } else {
+                self.first_sack.get_or_insert(t);
+            }
+        }
+        if advance && self.first_sack.is_some() && segment.options.sack_len == 0 && self.recovery.is_none() {
+            self.first_sack = None;
+        }
+        if self.seen && (advance || update || window != self.window) {
+            self.push_ack(
+                AckEvent {
+                    time: t,
+                    frame: segment.frame,
+                    ack,
+                    una_before,
+                    edge,
+                    edge_before: if self.edge_known { edge_before } else { edge },
+                    window_before: if self.edge_known { window_before } else { window },
+                    delay: seen.delay,
+                    pure,
+                },
+                horizon,
+            );
+        }
+        if update {
+            self.edge = edge;
+        }
+        self.edge_known = true;
+        self.window = window;
+        seen
+    }
+
+    /// Keeps the last ACKs: four, and as many (up to 256) as the horizon needs.
+    fn push_ack(&mut self, event: AckEvent, horizon: Nanos) {
+        let n = self.acks.len();
+        if n < 4 {
+            self.acks.push(event);
+            self.acks_at = 0;
+            return;
+        }
+        let at = usize::from(self.acks_at) % n;
+        if n < 256 && event.time - self.acks[at].time <= horizon {
+            // Unroll the ring before growing it.
+            self.acks.rotate_left(at);
+            self.acks.push(event);
+            self.acks_at = 0;
+            return;
+        }
+        self.acks[at] = event;
+        self.acks_at = ((at + 1) % n) as u16;
+    }
+
+    /// The latest ACK that passed within `from..=to`.
+    pub(crate) fn ack_within(&self, from: Nanos, to: Nanos) -> Option<&AckEvent> {
+        self.newest_first().find(|a| a.time <= to).filter(|a| a.time >= from)
+    }
+
+    /// The known ACKs do not reach back to `time`.
+    pub(crate) fn acks_known_since(&self, time: Nanos) -> bool {
+        self.acks.len() < 4 || self.newest_first().last().is_none_or(|a| a.time <= time)
+    }
+
+    pub(crate) fn newest_first(&self) -> impl Iterator<Item = &AckEvent> {
+        let at = usize::from(self.acks_at).min(self.acks.len());
+        let (a, b) = self.acks.split_at(at);
+        a.iter().rev().chain(b.iter().rev())
+    }
+
+    /// Takes a round-trip sample of this sender (RFC 6298, 2).
+    pub(crate) fn sample_rtt(&mut self, rtt: i64) {
+        if rtt <= 0 {
+            return;
+        }
+        self.last_rtt = rtt;
+        if self.srtt == 0 {
+            self.srtt = rtt;
+            self.rttvar = rtt / 2;
+        } else {
+            self.rttvar += ((rtt - self.srtt).abs() - self.rttvar) / 4;
+            self.srtt += (rtt - self.srtt) / 8;
+        }
+    }
+
+    /// The retransmission timeout as the profile's stack would compute it.
+    pub(crate) fn rto(&self, base_rtt: Nanos, profile: &Profile) -> Nanos {
+        let (srtt, var) = if self.srtt > 0 { (self.srtt, self.rttvar) } else { (base_rtt.0, base_rtt.0 / 2) };
+        Nanos(srtt) + Nanos(4 * var).max(profile.rto_floor)
+    }
+}
+
+/// What an acknowledgement brought.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AckSeen {
+    pub(crate) advance: u32,
+    pub(crate) delay: Option<Nanos>,
+    pub(crate) lost_by_capture: u32,
+    pub(crate) dsack: Option<(Seq, Seq)>,
+}

@@ -1,0 +1,52 @@
+//! What differs between TCP stacks, as values: rules take a profile, never a literal.
+
+use tcpwhy_base::{Nanos, Segment};
+
+/// Habits of one end's TCP, as far as its SYN tells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Profile {
+    pub(crate) os: Option<&'static str>,
+    /// A partial segment waits only for an earlier partial one (Minshall's rule; Linux `tcp_minshall_check`),
+    /// not for any unacknowledged data (RFC 1122, 4.2.3.4).
+    pub(crate) minshall: bool,
+    /// Initial window in segments (RFC 6928; `tcp_init_cwnd`).
+    pub(crate) initial_window: u32,
+    /// Added to the smoothed round trip, at least (Linux TCP_RTO_MIN; `tcp_rtt_estimator`).
+    pub(crate) rto_floor: Nanos,
+}
+
+impl Profile {
+    /// Linux since 2.6.39.
+    pub(crate) const LINUX: Profile =
+        Profile { os: Some("Linux"), minshall: true, initial_window: 10, rto_floor: Nanos::millis(200) };
+    /// What is assumed when nothing is known: Linux' constants, without the claim.
+    pub(crate) const UNKNOWN: Profile = Profile { os: None, ..Profile::LINUX };
+    /// Windows: classic Nagle; initial window 10 since Windows 10 1607, RTO floor 300 ms (`Get-NetTCPSetting`).
+    const WINDOWS: Profile =
+        Profile { os: Some("Windows"), minshall: false, initial_window: 10, rto_floor: Nanos::millis(300) };
+    /// macOS: a tail may go if the segment before was full (TF_MAXSEGSNT), which is Minshall's effect.
+    const MACOS: Profile =
+        Profile { os: Some("macOS"), minshall: true, initial_window: 10, rto_floor: Nanos::millis(200) };
+    const FREEBSD: Profile =
+        Profile { os: Some("FreeBSD"), minshall: false, initial_window: 10, rto_floor: Nanos::millis(230) };
+
+    /// Guesses from the order of options in a SYN (kinds 4 bits each, NOP and timestamps left out) and the TTL.
+    /// Linux writes MSS, SACK, window scale; Windows and the BSDs MSS, window scale, SACK.
+    pub(crate) fn from_syn(syn: &Segment) -> Profile {
+        match syn.options.order & 0xfff {
+            0x342 => Profile::LINUX,
+            0x432 if syn.ttl > 64 => Profile::WINDOWS,
+            0x432 if syn.options.timestamps.is_some() && syn.window == u16::MAX => Profile::MACOS,
+            0x432 => Profile::FREEBSD,
+            _ => Profile::UNKNOWN,
+        }
+    }
+}
+
+/// The shortest delayed-ACK timer in use is 10 ms (Windows data-centre template); Linux, FreeBSD and newer
+/// Windows have 40 ms (`tcp_send_delayed_ack`, HZ/25), others 100 or 200 ms. An ACK counts as delayed from four
+/// fifths of the shortest timer on, or from a quarter of the base round trip where that is more: the share of it
+/// that RACK allows for jitter on the path (`tcp_rack_reo_wnd`, RFC 8985 6.2).
+pub(crate) fn delayed_from(rtt: Nanos) -> Nanos {
+    Nanos::millis(8).max(rtt.part(4))
+}

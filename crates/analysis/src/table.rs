@@ -1,0 +1,292 @@
+//! Finds the connection of each segment, ends connections, and keeps the detail that was asked for.
+
+use crate::conn::{Conn, Parts};
+use crate::findings;
+use crate::parts::leave_out;
+use crate::result::{Closed, Connection, Exchange, Gap, Totals};
+use crate::{Analysis, Config, Detail};
+use hashbrown::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::net::IpAddr;
+use tcpwhy_base::{Endpoint, Nanos, Segment};
+
+/// A closed connection is kept this long for late packets: TIME_WAIT (RFC 9293 3.6.1; Linux TCP_TIMEWAIT_LEN).
+const LINGER: Nanos = Nanos::secs(60);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct KeyV4([u32; 2], [u16; 2], u32);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct KeyV6(Endpoint, Endpoint, u32);
+
+/// Eats segments in the order of the capture; gives the analysis at the end.
+#[derive(Debug)]
+pub struct Analyzer {
+    config: Config,
+    v4: HashMap<KeyV4, u32>,
+    v6: HashMap<KeyV6, u32>,
+    live: Vec<Option<Box<Conn>>>,
+    free: Vec<u32>,
+    /// Closed connections in the order of closing, with when they may go.
+    closed: VecDeque<(Nanos, u32, u32)>,
+    done: Vec<Connection>,
+    kept: Kept,
+    totals: Totals,
+    next_id: u32,
+    /// The connection of the last segment: most segments follow one of their own.
+    last: Option<(Segment4, u32)>,
+}
+
+/// The 4-tuple of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Segment4(Endpoint, Endpoint, u32);
+
+impl std::fmt::Debug for KeyV4 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} {:?} {}", self.0, self.1, self.2)
+    }
+}
+
+impl std::fmt::Debug for KeyV6 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}", self.0, self.1, self.2)
+    }
+}
+
+impl Analyzer {
+    /// An analyzer that has seen nothing.
+    pub fn new(config: Config) -> Analyzer {
+        Analyzer {
+            config,
+            v4: HashMap::new(),
+            v6: HashMap::new(),
+            live: Vec::new(),
+            free: Vec::new(),
+            closed: VecDeque::new(),
+            done: Vec::new(),
+            kept: Kept::new(config.detail),
+            totals: Totals::default(),
+            next_id: 1,
+            last: None,
+        }
+    }
+
+    /// Eats one segment.
+    pub fn push(&mut self, segment: &Segment) {
+        self.totals.segments += 1;
+        let span = self.totals.span.get_or_insert((segment.time, segment.time));
+        *span = (span.0.min(segment.time), span.1.max(segment.time));
+        if let Some(&(when, _, _)) = self.closed.front() {
+            if segment.time > when {
+                self.let_go(segment.time);
+            }
+        }
+        let tuple = Segment4(segment.src, segment.dst, segment.link);
+        let known = match self.last {
+            Some((last, slot)) if last == tuple => Some(slot),
+            _ => self.find(segment),
+        };
+        let slot = match known {
+            Some(slot) if self.live[slot as usize].as_ref().is_some_and(|c| !c.is_reused_by(segment)) => slot,
+            Some(slot) => {
+                self.end(slot, false);
+                self.begin(segment)
+            }
+            None => self.begin(segment),
+        };
+        self.last = Some((tuple, slot));
+        let Some(conn) = self.live[slot as usize].as_mut() else { return };
+        let was_open = conn.closed == Closed::Open;
+        conn.push(segment, &mut self.kept);
+        if was_open && conn.closed != Closed::Open {
+            self.closed.push_back((conn.now + LINGER, slot, conn.id));
+        }
+    }
+
+    fn find(&self, segment: &Segment) -> Option<u32> {
+        match (segment.src.ip, segment.dst.ip) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => self.v4.get(&key_v4(segment, a.to_bits(), b.to_bits())).copied(),
+            _ => self.v6.get(&key_v6(segment.src, segment.dst, segment.link)).copied(),
+        }
+    }
+
+    fn begin(&mut self, segment: &Segment) -> u32 {
+        let conn = Box::new(Conn::new(self.next_id, segment));
+        self.next_id += 1;
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.live[slot as usize] = Some(conn);
+                slot
+            }
+            None => {
+                self.live.push(Some(conn));
+                (self.live.len() - 1) as u32
+            }
+        };
+        match (segment.src.ip, segment.dst.ip) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => {
+                self.v4.insert(key_v4(segment, a.to_bits(), b.to_bits()), slot);
+            }
+            _ => {
+                self.v6.insert(key_v6(segment.src, segment.dst, segment.link), slot);
+            }
+        }
+        slot
+    }
+
+    /// Ends the connections whose time for late packets is over.
+    fn let_go(&mut self, now: Nanos) {
+        while let Some(&(when, slot, id)) = self.closed.front() {
+            if when >= now {
+                break;
+            }
+            self.closed.pop_front();
+            let Some(conn) = self.live[slot as usize].as_ref().filter(|c| c.id == id) else { continue };
+            if conn.now + LINGER > now {
+                self.closed.push_back((conn.now + LINGER, slot, id));
+                continue;
+            }
+            let (a, b) = (conn.ends[0], conn.ends[1]);
+            let link = conn_link(conn);
+            self.forget(a, b, link);
+            self.end(slot, false);
+        }
+    }
+
+    fn forget(&mut self, a: Endpoint, b: Endpoint, link: u32) {
+        let probe = Segment { src: a, dst: b, link, ..Segment::EMPTY };
+        match (a.ip, b.ip) {
+            (IpAddr::V4(x), IpAddr::V4(y)) => {
+                self.v4.remove(&key_v4(&probe, x.to_bits(), y.to_bits()));
+            }
+            _ => {
+                self.v6.remove(&key_v6(a, b, link));
+            }
+        }
+    }
+
+    fn end(&mut self, slot: u32, capture_end: bool) {
+        self.last = None;
+        let Some(conn) = self.live[slot as usize].take() else { return };
+        self.free.push(slot);
+        let connection = conn.finish(capture_end, &mut self.kept);
+        self.totals.budget.add_all(&connection.budget);
+        self.totals.gap_budget.add_all(&connection.gap_budget);
+        self.totals.exchanges += connection.exchanges_omitted.count;
+        self.totals.duplicates += connection.ends.iter().map(|e| u64::from(e.duplicates)).sum::<u64>();
+        self.done.push(connection);
+    }
+
+    /// The answer.
+    pub fn finish(mut self) -> Analysis {
+        for slot in 0..self.live.len() {
+            self.end(slot as u32, true);
+        }
+        let Analyzer { mut done, kept, mut totals, .. } = self;
+        done.sort_unstable_by_key(|c| c.id);
+        totals.connections = done.len() as u64;
+        kept.give(&mut done);
+        for connection in &mut done {
+            leave_out(connection);
+        }
+        let findings = findings::of_capture(&done, &totals);
+        Analysis { connections: done, findings, totals }
+    }
+}
+
+fn conn_link(conn: &Conn) -> u32 {
+    conn.link
+}
+
+fn key_v4(segment: &Segment, a: u32, b: u32) -> KeyV4 {
+    let (p, q) = (segment.src.port, segment.dst.port);
+    if (a, p) <= (b, q) { KeyV4([a, b], [p, q], segment.link) } else { KeyV4([b, a], [q, p], segment.link) }
+}
+
+fn key_v6(a: Endpoint, b: Endpoint, link: u32) -> KeyV6 {
+    if a <= b { KeyV6(a, b, link) } else { KeyV6(b, a, link) }
+}
+
+/// The exchanges and gaps kept in detail: all, none, or the longest of the capture.
+#[derive(Debug)]
+struct Kept {
+    detail: Detail,
+    exchanges: Longest<Exchange>,
+    gaps: Longest<Gap>,
+}
+
+/// The `limit` longest, with a heap that knows the shortest of them.
+#[derive(Debug)]
+struct Longest<T> {
+    heap: BinaryHeap<Reverse<(Nanos, Reverse<u64>, usize)>>,
+    items: Vec<(u32, T)>,
+    order: u64,
+}
+
+impl<T> Longest<T> {
+    fn new() -> Longest<T> {
+        Longest { heap: BinaryHeap::new(), items: Vec::new(), order: 0 }
+    }
+
+    fn add(&mut self, connection: u32, duration: Nanos, item: T, limit: usize) {
+        self.order += 1;
+        if self.items.len() < limit {
+            if limit != usize::MAX {
+                self.heap.push(Reverse((duration, Reverse(self.order), self.items.len())));
+            }
+            self.items.push((connection, item));
+            return;
+        }
+        let Some(mut shortest) = self.heap.peek_mut() else { return };
+        let Reverse((least, _, at)) = *shortest;
+        if duration > least {
+            *shortest = Reverse((duration, Reverse(self.order), at));
+            self.items[at] = (connection, item);
+        }
+    }
+}
+
+impl Kept {
+    fn new(detail: Detail) -> Kept {
+        Kept { detail, exchanges: Longest::new(), gaps: Longest::new() }
+    }
+
+    fn limit(&self) -> usize {
+        match self.detail {
+            Detail::All => usize::MAX,
+            Detail::Worst(n) => n,
+            Detail::None => 0,
+        }
+    }
+
+    /// Hands everything kept to its connection; `connections` ascend by id from 1 without a hole.
+    fn give(self, connections: &mut [Connection]) {
+        for (id, exchange) in self.exchanges.items {
+            if let Some(c) = connections.get_mut(id as usize - 1) {
+                c.exchanges.push(exchange);
+            }
+        }
+        for (id, gap) in self.gaps.items {
+            if let Some(c) = connections.get_mut(id as usize - 1) {
+                c.gaps.push(gap);
+            }
+        }
+        for c in connections {
+            c.exchanges.sort_unstable_by_key(|e| e.id);
+            c.gaps.sort_unstable_by_key(|g| g.start);
+        }
+    }
+}
+
+impl Parts for Kept {
+    fn exchange(&mut self, connection: u32, exchange: Exchange) {
+        let limit = self.limit();
+        self.exchanges.add(connection, exchange.end - exchange.start, exchange, limit);
+    }
+
+    fn gap(&mut self, connection: u32, gap: Gap) {
+        let limit = self.limit();
+        self.gaps.add(connection, gap.end - gap.start, gap, limit);
+    }
+}
