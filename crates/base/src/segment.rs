@@ -121,6 +121,8 @@ impl Trouble {
     pub const FRAGMENTS: u8 = 8;
     /// The time stamp in the file was impossible (for instance more than a second of nanoseconds).
     pub const BAD_TIME: u8 = 16;
+    /// Carried inside a tunnel (a VLAN tag is none).
+    pub const ENCAPSULATED: u8 = 32;
     /// Any of the bits.
     pub const fn has(self, bits: u8) -> bool {
         self.0 & bits != 0

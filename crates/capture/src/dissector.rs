@@ -1,0 +1,229 @@
+//! From frames to TCP segments.
+
+use crate::encap;
+use crate::fragments::{Fragments, Whole};
+use crate::reader::Frame;
+use crate::walk::{Layer, Rest, Step, Verdict, Walk};
+use crate::{ip, link, tcp};
+use std::net::{IpAddr, Ipv4Addr};
+use tcpwhy_base::{Segment, Trouble};
+
+/// Headers in one frame; more is hostile.
+const MAX_LAYERS: usize = 40;
+
+/// Distinct link types told apart in the counts; the rest share the last entry.
+const MAX_LINKS: usize = 16;
+
+/// Takes the innermost TCP segment out of each frame. Segmentation offload, padding, cut frames, tags,
+/// tunnels and IP fragments are dealt with here. Packets quoted in ICMP errors are not TCP.
+#[derive(Debug, Default)]
+pub struct Dissector {
+    fragments: Fragments,
+    counts: Counts,
+    encapsulations: [u64; encap::COUNT],
+    last: u32,
+}
+
+/// What was seen so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// TCP segments delivered.
+    pub tcp: u64,
+    /// Of these, with a TCP header cut by the snap length.
+    pub cut_headers: u64,
+    /// Of these, put together from fragments.
+    pub reassembled: u64,
+    /// Frames that hold something else.
+    pub not_tcp: u64,
+    /// Fragments that did not complete a packet when they came.
+    pub fragments: u64,
+    /// Frames encrypted on the link.
+    pub encrypted: u64,
+    /// Frames cut before the TCP flags, or with headers that contradict themselves.
+    pub unusable: u64,
+    /// Frames by link type that is not known, in the order of appearance.
+    pub unknown_links: Vec<(u32, u64)>,
+}
+
+impl Dissector {
+    /// A dissector that has seen nothing.
+    pub fn new() -> Dissector {
+        Dissector::default()
+    }
+
+    /// Fills `out` if the verdict is [`Verdict::Tcp`]; else its content means nothing.
+    #[inline]
+    pub fn dissect(&mut self, frame: &Frame<'_>, file: u16, out: &mut Segment) -> Verdict {
+        out.time = frame.time;
+        out.frame = frame.number;
+        out.file = file;
+        self.last = 0;
+        if frame.link_type == 1
+            && let Some(trouble) = plain(frame, out)
+        {
+            let bad_time = if frame.bad_time { Trouble::BAD_TIME } else { 0 };
+            out.trouble = Trouble(trouble | bad_time);
+            self.counts.tcp += 1;
+            return Verdict::Tcp;
+        }
+        self.general(frame, out)
+    }
+
+    fn general(&mut self, frame: &Frame<'_>, out: &mut Segment) -> Verdict {
+        let mut walk = Walk::START;
+        if frame.bad_time {
+            walk.trouble = Trouble::BAD_TIME;
+        }
+        let rest = Rest { data: frame.data, len: frame.len.max(frame.data.len() as u32) };
+        let start = Layer::Link(frame.link_type);
+        let verdict = self.walk(start, rest, &mut walk, frame, out).unwrap_or(Verdict::Unusable);
+        self.last = walk.seen;
+        let mut seen = walk.seen;
+        while seen != 0 {
+            if let Some(n) = self.encapsulations.get_mut(seen.trailing_zeros() as usize) {
+                *n += 1;
+            }
+            seen &= seen - 1;
+        }
+        let counts = &mut self.counts;
+        match verdict {
+            Verdict::Tcp => {
+                out.link = walk.link;
+                out.src.ip = walk.src;
+                out.dst.ip = walk.dst;
+                out.ip_id = walk.ip_id;
+                out.ttl = walk.ttl;
+                if walk.seen & encap::TUNNELS != 0 {
+                    walk.trouble |= Trouble::ENCAPSULATED;
+                }
+                out.trouble = Trouble(walk.trouble);
+                counts.tcp += 1;
+                counts.cut_headers += u64::from(out.trouble.has(Trouble::CUT_HEADER));
+                counts.reassembled += u64::from(out.trouble.has(Trouble::FRAGMENTS));
+            }
+            Verdict::NotTcp => counts.not_tcp += 1,
+            Verdict::Fragment => counts.fragments += 1,
+            Verdict::Encrypted => counts.encrypted += 1,
+            Verdict::Unusable => counts.unusable += 1,
+            Verdict::UnknownLink => count(&mut counts.unknown_links, frame.link_type),
+        }
+        verdict
+    }
+
+    /// From layer to layer. Nothing if a header is cut or contradicts itself.
+    fn walk(
+        &mut self,
+        layer: Layer,
+        rest: Rest<'_>,
+        walk: &mut Walk,
+        frame: &Frame<'_>,
+        out: &mut Segment,
+    ) -> Option<Verdict> {
+        let (mut layer, mut r) = (layer, rest);
+        for _ in 0..MAX_LAYERS {
+            let step = match layer {
+                Layer::Link(t) => link::link(t, r),
+                Layer::Ethernet => link::ethernet(r),
+                Layer::EtherType(t) => link::ether_type(t, r, walk),
+                Layer::Llc => link::llc(r),
+                Layer::Ppp => link::ppp_protocol(r),
+                Layer::Pppoe => link::pppoe(r, walk),
+                Layer::Mpls => link::mpls(r, walk),
+                Layer::Ip => ip::ip(r, walk),
+                Layer::Ip4 => ip::ip4(r, walk),
+                Layer::Ip6 => ip::ip6(r, walk),
+                Layer::Protocol(n) => ip::protocol(n, r, walk),
+                Layer::Tcp => {
+                    let cut = tcp::read(r.data, r.len, out)?;
+                    // A reassembled packet has only its head here, so its cut is known from the fragments.
+                    let known = walk.trouble & Trouble::FRAGMENTS != 0;
+                    walk.trouble |= if known { cut & !Trouble::CUT_PAYLOAD } else { cut };
+                    return Some(Verdict::Tcp);
+                }
+            };
+            match step? {
+                Step::Go(next, rest) => (layer, r) = (next, rest),
+                Step::End(verdict) => return Some(verdict),
+                Step::Fragment(fragment) => {
+                    return match self.fragments.push(&fragment, walk, frame.time) {
+                        None => Some(Verdict::Fragment),
+                        Some(whole) => self.reassembled(&whole, fragment.protocol, walk, frame, out),
+                    };
+                }
+            }
+        }
+        Some(Verdict::NotTcp)
+    }
+
+    /// Goes on with a packet that the last fragment completed. As deep as IP headers may be nested.
+    #[cold]
+    fn reassembled(
+        &mut self,
+        whole: &Whole,
+        protocol: u8,
+        walk: &mut Walk,
+        frame: &Frame<'_>,
+        out: &mut Segment,
+    ) -> Option<Verdict> {
+        walk.trouble |= Trouble::FRAGMENTS;
+        if whole.cut {
+            walk.trouble |= Trouble::CUT_PAYLOAD;
+        }
+        let data = whole.head.get(..whole.head_len)?;
+        self.walk(Layer::Protocol(protocol), Rest { data, len: whole.total }, walk, frame, out)
+    }
+
+    /// What was seen so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Packets of which fragments were missing, or still are.
+    pub fn incomplete(&self) -> u64 {
+        self.fragments.incomplete()
+    }
+
+    /// What packets were wrapped in, and how many, in a fixed order; those not seen are left out.
+    pub fn encapsulations(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        encap::NAMES.into_iter().zip(self.encapsulations).filter(|&(_, n)| n > 0)
+    }
+
+    /// What the last packet was wrapped in.
+    pub fn around(&self) -> impl Iterator<Item = &'static str> {
+        let last = self.last;
+        encap::NAMES.into_iter().enumerate().filter(move |(i, _)| last >> i & 1 == 1).map(|(_, name)| name)
+    }
+}
+
+/// The fast path: Ethernet, IPv4 without options, whole, TCP. Anything else, and whatever is odd: `None`.
+#[inline]
+fn plain(frame: &Frame<'_>, out: &mut Segment) -> Option<u8> {
+    let (h, rest) = frame.data.split_first_chunk::<34>()?;
+    // EtherType, version and header length, fragment, protocol.
+    if [h[12], h[13], h[14]] != [0x08, 0x00, 0x45] || h[20] & 0x3f != 0 || h[21] != 0 || h[23] != 6 {
+        return None;
+    }
+    let total = u32::from(u16::from_be_bytes([h[16], h[17]]));
+    let len = total.checked_sub(20)?;
+    let data = rest.get(..len as usize).unwrap_or(rest);
+    let trouble = tcp::read(data, len, out)?;
+    if trouble & Trouble::CUT_HEADER != 0 {
+        return None;
+    }
+    out.src.ip = IpAddr::V4(Ipv4Addr::new(h[26], h[27], h[28], h[29]));
+    out.dst.ip = IpAddr::V4(Ipv4Addr::new(h[30], h[31], h[32], h[33]));
+    out.link = 0;
+    out.ip_id = Some(u16::from_be_bytes([h[18], h[19]]));
+    out.ttl = h[22];
+    Some(trouble)
+}
+
+fn count(counts: &mut Vec<(u32, u64)>, link_type: u32) {
+    if let Some((_, n)) = counts.iter_mut().find(|(t, _)| *t == link_type) {
+        *n += 1;
+    } else if counts.len() < MAX_LINKS {
+        counts.push((link_type, 1));
+    } else if let Some((_, n)) = counts.last_mut() {
+        *n += 1;
+    }
+}

@@ -1,0 +1,104 @@
+//! The classic format: draft-ietf-opsawg-pcap.
+
+use crate::bytes::Order;
+use crate::error::Damage;
+use crate::input::Buffer;
+use crate::reader::{MAX_RECORD, Record, Stop};
+use tcpwhy_base::Nanos;
+
+/// What the file header says.
+pub(crate) struct Pcap {
+    order: Order,
+    link_type: u32,
+    /// Nanoseconds per unit of the fraction field.
+    unit: u32,
+    /// 16, or 24 in files of the "modified" libpcap of Alexey Kuznetsov.
+    header: usize,
+    swapped: Swapped,
+}
+
+/// In old files the two lengths of a record are the other way round: always below version 2.3, sometimes
+/// in 2.3 (libpcap, sf-pcap.c).
+#[derive(Clone, Copy)]
+enum Swapped {
+    Never,
+    Maybe,
+    Always,
+}
+
+impl Pcap {
+    /// Whether a file may begin with this.
+    pub(crate) fn is_magic(magic: &[u8; 4]) -> bool {
+        kind(magic).is_some()
+    }
+
+    /// Reads the file header, if it is one.
+    pub(crate) fn begin(head: &[u8; 24]) -> Option<Pcap> {
+        let (order, unit, header) = kind(head.first_chunk()?)?;
+        // The major version has been 2 since 1990; libpcap refuses anything below.
+        let minor = order.u16(*head.get(6..)?.first_chunk()?);
+        let swapped = match minor {
+            0..3 => Swapped::Always,
+            3 => Swapped::Maybe,
+            _ => Swapped::Never,
+        };
+        // The upper six bits tell the length of the FCS (libpcap: LT_LINKTYPE, LT_FCS_LENGTH).
+        let link_type = order.at(head, 20) & 0x03ff_ffff;
+        Some(Pcap { order, link_type, unit, header, swapped })
+    }
+
+    /// The record at the front of the buffer.
+    #[inline]
+    pub(crate) fn next(&self, buffer: &mut Buffer) -> Result<Option<Record>, Stop> {
+        if !buffer.need(self.header)? {
+            return if buffer.bytes().is_empty() { Ok(None) } else { Err(Stop::Damage(Damage::Cut)) };
+        }
+        let Some(head) = buffer.bytes().first_chunk::<16>() else { return Ok(None) };
+        let secs = self.order.at(head, 0);
+        let fraction = self.order.at(head, 4);
+        let mut caplen = self.order.at(head, 8);
+        let mut len = self.order.at(head, 12);
+        let swap = match self.swapped {
+            Swapped::Never => false,
+            Swapped::Maybe => caplen > len,
+            Swapped::Always => true,
+        };
+        if swap {
+            (caplen, len) = (len, caplen);
+        }
+        if caplen > MAX_RECORD {
+            return Err(Stop::Damage(Damage::Length(caplen)));
+        }
+        let total = self.header + caplen as usize;
+        if !buffer.need(total)? {
+            return Err(Stop::Damage(Damage::Cut));
+        }
+        let nanos = u64::from(fraction) * u64::from(self.unit);
+        Ok(Some(Record {
+            // At most 2^32 s and 2^32 us: far below the limits of 64 bits.
+            time: Nanos((u64::from(secs) * 1_000_000_000 + nanos) as i64),
+            bad_time: nanos >= 1_000_000_000,
+            link_type: self.link_type,
+            len: len.max(caplen),
+            before: self.header,
+            caplen: caplen as usize,
+            total,
+        }))
+    }
+}
+
+/// Byte order, unit of the fraction, length of a record header.
+fn kind(magic: &[u8; 4]) -> Option<(Order, u32, usize)> {
+    let little = u32::from_le_bytes(*magic);
+    let (order, value) = match little & 0xff {
+        0xd4 | 0x4d | 0x34 => (Order::Little, little),
+        _ => (Order::Big, little.swap_bytes()),
+    };
+    match value {
+        0xa1b2_c3d4 => Some((order, 1_000, 16)),
+        0xa1b2_3c4d => Some((order, 1, 16)),
+        // Interface index, protocol, packet type and a pad byte follow the lengths.
+        0xa1b2_cd34 => Some((order, 1_000, 24)),
+        _ => None,
+    }
+}

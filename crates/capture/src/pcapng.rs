@@ -1,0 +1,258 @@
+//! The next generation format: draft-ietf-opsawg-pcapng. Blocks that carry no packet time stamps or
+//! counters (comments, names, secrets, custom, unknown) are passed over unread.
+
+use crate::bytes::Order;
+use crate::error::Damage;
+use crate::input::Buffer;
+use crate::reader::{MAX_RECORD, Record, Stop};
+use tcpwhy_base::Nanos;
+
+const SECTION: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+/// Obsolete, still written by old programs.
+const PACKET: u32 = 2;
+const SIMPLE_PACKET: u32 = 3;
+const STATISTICS: u32 = 5;
+const ENHANCED_PACKET: u32 = 6;
+
+/// The state of the current section.
+#[derive(Default)]
+pub(crate) struct Pcapng {
+    order: Option<Order>,
+    interfaces: Vec<Interface>,
+    /// Drops of earlier sections.
+    dropped_before: u64,
+    has_drops: bool,
+}
+
+struct Interface {
+    link_type: u32,
+    snaplen: u32,
+    resolution: Resolution,
+    offset: Nanos,
+    dropped: u64,
+}
+
+/// How ticks become nanoseconds.
+#[derive(Clone, Copy)]
+enum Resolution {
+    Times(u64),
+    Part(u64),
+    /// Ticks are 2^-n seconds.
+    Binary(u8),
+}
+
+impl Resolution {
+    /// From option if_tsresol: the high bit chooses base 2, the rest is the negative exponent.
+    fn new(byte: u8) -> Resolution {
+        match byte {
+            n @ 0..=9 => Resolution::Times(10u64.pow(u32::from(9 - n))),
+            n @ 10..=127 => Resolution::Part(10u64.checked_pow(u32::from(n - 9)).unwrap_or(u64::MAX)),
+            n => Resolution::Binary(n & 0x7f),
+        }
+    }
+
+    #[inline]
+    fn nanos(self, ticks: u64) -> Nanos {
+        let ns = match self {
+            Resolution::Times(n) => ticks.saturating_mul(n),
+            Resolution::Part(n) => ticks / n,
+            Resolution::Binary(n) => {
+                u64::try_from((u128::from(ticks) * 1_000_000_000) >> n).unwrap_or(u64::MAX)
+            }
+        };
+        Nanos(i64::try_from(ns).unwrap_or(i64::MAX))
+    }
+}
+
+impl Pcapng {
+    /// Whether a file begins as a section.
+    pub(crate) fn begins(head: &[u8]) -> bool {
+        head.first_chunk().is_some_and(|b| u32::from_le_bytes(*b) == SECTION)
+            && head.get(8..12).is_some_and(|b| byte_order(b).is_some())
+    }
+
+    /// Drops over all sections, if any statistics were seen.
+    pub(crate) fn drops(&self) -> Option<u64> {
+        self.has_drops
+            .then(|| self.interfaces.iter().fold(self.dropped_before, |n, i| n.saturating_add(i.dropped)))
+    }
+
+    /// The next packet block at the front of the buffer; other blocks are taken in or passed over.
+    #[inline]
+    pub(crate) fn next(&mut self, buffer: &mut Buffer) -> Result<Option<Record>, Stop> {
+        loop {
+            // The shortest block is a type and two lengths.
+            if !buffer.need(12)? {
+                return if buffer.bytes().is_empty() { Ok(None) } else { cut() };
+            }
+            let Some(head) = buffer.bytes().first_chunk::<12>() else { return Ok(None) };
+            let order = match (byte_order(&head[8..]), self.order) {
+                (found, _) if head.starts_with(&SECTION.to_le_bytes()) => {
+                    found.ok_or(Stop::Damage(Damage::ByteOrder))?
+                }
+                (_, Some(order)) => order,
+                (_, None) => return Err(Stop::Damage(Damage::ByteOrder)),
+            };
+            let kind = order.at(head, 0);
+            let length = order.at(head, 4);
+            // Lengths must be multiples of four; some writers forget the padding in the length only.
+            let total = u64::from(length).next_multiple_of(4);
+            if total < 12 {
+                return Err(Stop::Damage(Damage::Length(length)));
+            }
+            if !matches!(kind, SECTION | INTERFACE | PACKET | SIMPLE_PACKET | STATISTICS | ENHANCED_PACKET) {
+                if !buffer.skip(total)? {
+                    return cut();
+                }
+                continue;
+            }
+            // Room for the options of the largest packet.
+            if total > u64::from(MAX_RECORD) + (1 << 20) {
+                return Err(Stop::Damage(Damage::Length(length)));
+            }
+            let total = total as usize;
+            if !buffer.need(total)? {
+                return cut();
+            }
+            let Some(block) = buffer.bytes().get(..total) else { return cut() };
+            let last = order.at(block, total - 4);
+            if last != length {
+                return Err(Stop::Damage(Damage::Trailer(length, last)));
+            }
+            let body = block.get(8..total - 4).unwrap_or_default();
+            let found = match kind {
+                ENHANCED_PACKET => self.packet(order, body, order.at(body, 0), length)?,
+                PACKET => {
+                    let id = body.first_chunk().map_or(0, |b| order.u16(*b));
+                    self.packet(order, body, u32::from(id), length)?
+                }
+                SIMPLE_PACKET => self.simple_packet(order, body, length)?,
+                _ => {
+                    self.describe(kind, order, body);
+                    buffer.consume(total);
+                    continue;
+                }
+            };
+            return Ok(Some(Record { total, ..found }));
+        }
+    }
+
+    /// Enhanced and obsolete packet blocks differ only in how they name the interface.
+    #[inline]
+    fn packet(&self, order: Order, body: &[u8], id: u32, length: u32) -> Result<Record, Stop> {
+        let Some(interface) = self.interfaces.get(id as usize) else {
+            return Err(Stop::Damage(Damage::Interface(id)));
+        };
+        let ticks = u64::from(order.at(body, 4)) << 32 | u64::from(order.at(body, 8));
+        let caplen = order.at(body, 12);
+        if caplen as usize > body.len().saturating_sub(20) {
+            return Err(Stop::Damage(Damage::Length(caplen)));
+        }
+        if body.len() < 20 {
+            return Err(Stop::Damage(Damage::Length(length)));
+        }
+        Ok(Record {
+            time: interface.resolution.nanos(ticks) + interface.offset,
+            bad_time: false,
+            link_type: interface.link_type,
+            len: order.at(body, 16).max(caplen),
+            before: 28,
+            caplen: caplen as usize,
+            total: 0,
+        })
+    }
+
+    /// No interface and no time: the first interface and, for want of one, no time.
+    fn simple_packet(&self, order: Order, body: &[u8], length: u32) -> Result<Record, Stop> {
+        let Some(interface) = self.interfaces.first() else {
+            return Err(Stop::Damage(Damage::Interface(0)));
+        };
+        let Some(room) = body.len().checked_sub(4) else {
+            return Err(Stop::Damage(Damage::Length(length)));
+        };
+        let len = order.at(body, 0);
+        let snaplen = if interface.snaplen == 0 { u32::MAX } else { interface.snaplen };
+        let caplen = len.min(snaplen);
+        if caplen as usize > room {
+            return Err(Stop::Damage(Damage::Length(caplen)));
+        }
+        let (link_type, caplen) = (interface.link_type, caplen as usize);
+        Ok(Record { time: Nanos::ZERO, bad_time: true, link_type, len, before: 12, caplen, total: 0 })
+    }
+
+    /// Takes in a block that describes packets.
+    fn describe(&mut self, kind: u32, order: Order, body: &[u8]) {
+        match kind {
+            SECTION => {
+                self.dropped_before = self.drops().unwrap_or_default();
+                self.interfaces.clear();
+                self.order = Some(order);
+            }
+            INTERFACE => {
+                let mut interface = Interface {
+                    link_type: u32::from(body.first_chunk().map_or(0, |b| order.u16(*b))),
+                    snaplen: order.at(body, 4),
+                    resolution: Resolution::new(6),
+                    offset: Nanos::ZERO,
+                    dropped: 0,
+                };
+                for (code, value) in options(order, body.get(8..).unwrap_or_default()) {
+                    match (code, value) {
+                        // if_tsresol, if_tsoffset (draft-ietf-opsawg-pcapng 4.2).
+                        (9, [byte, ..]) => interface.resolution = Resolution::new(*byte),
+                        (14, value) => {
+                            let secs = value.first_chunk().map_or(0, |b| order.u64(*b) as i64);
+                            interface.offset = Nanos::secs(secs);
+                        }
+                        _ => {}
+                    }
+                }
+                self.interfaces.push(interface);
+            }
+            STATISTICS => {
+                let Some(interface) = self.interfaces.get_mut(order.at(body, 0) as usize) else { return };
+                let mut dropped = 0u64;
+                for (code, value) in options(order, body.get(12..).unwrap_or_default()) {
+                    // isb_ifdrop and isb_osdrop (4.6): lost by the interface, and by the system after it.
+                    if let (5 | 7, Some(b)) = (code, value.first_chunk()) {
+                        dropped = dropped.saturating_add(order.u64(*b));
+                        self.has_drops = true;
+                    }
+                }
+                // Counted from the start of the capture; several blocks may repeat it.
+                interface.dropped = interface.dropped.max(dropped);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn cut<T>() -> Result<T, Stop> {
+    Err(Stop::Damage(Damage::Cut))
+}
+
+/// The byte-order magic, 0x1A2B3C4D.
+#[inline]
+fn byte_order(b: &[u8]) -> Option<Order> {
+    match b {
+        [0x4d, 0x3c, 0x2b, 0x1a] => Some(Order::Little),
+        [0x1a, 0x2b, 0x3c, 0x4d] => Some(Order::Big),
+        _ => None,
+    }
+}
+
+/// Walks a list of options: code, length, value padded to four bytes. Ends at opt_endofopt or damage.
+fn options(order: Order, mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let (head, after) = rest.split_first_chunk::<4>()?;
+        let code = order.u16([head[0], head[1]]);
+        let len = usize::from(order.u16([head[2], head[3]]));
+        if code == 0 {
+            return None;
+        }
+        let value = after.get(..len)?;
+        rest = after.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some((code, value))
+    })
+}

@@ -1,0 +1,239 @@
+//! From bytes to frames.
+
+use crate::error::{Damage, Looks, ReadError};
+use crate::input::{self, Buffer, Shared};
+use crate::pcap::Pcap;
+use crate::pcapng::Pcapng;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tcpwhy_base::Nanos;
+
+/// No packet is larger: the largest snap length that libpcap and Wireshark accept for any link type is
+/// 128 MiB (D-Bus); a record beyond twice that is damage.
+pub(crate) const MAX_RECORD: u32 = 256 << 20;
+
+/// One captured packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// 1-based number in its file, as Wireshark counts.
+    pub number: u64,
+    /// When it passed the tap, since the Unix epoch.
+    pub time: Nanos,
+    /// The time stamp was impossible (a second or more of fractions) or absent (pcapng simple packet).
+    pub bad_time: bool,
+    /// Link type, as in <https://www.tcpdump.org/linktypes.html>.
+    pub link_type: u32,
+    /// The captured bytes.
+    pub data: &'a [u8],
+    /// How long the packet was on the wire; never less than was captured.
+    pub len: u32,
+}
+
+/// A packet record at the front of the buffer, before it is turned into a [`Frame`].
+pub(crate) struct Record {
+    pub(crate) time: Nanos,
+    pub(crate) bad_time: bool,
+    pub(crate) link_type: u32,
+    pub(crate) len: u32,
+    /// Bytes before the packet's.
+    pub(crate) before: usize,
+    pub(crate) caplen: usize,
+    /// Bytes of the whole record.
+    pub(crate) total: usize,
+}
+
+/// Why a format's reader stopped before the end.
+pub(crate) enum Stop {
+    Io(io::Error),
+    Damage(Damage),
+}
+
+impl From<io::Error> for Stop {
+    fn from(e: io::Error) -> Stop {
+        Stop::Io(e)
+    }
+}
+
+enum Format {
+    Pcap(Pcap),
+    Pcapng(Pcapng),
+}
+
+/// Reads frames from a pcap or pcapng stream, packed or not. After an error, and after the end, it gives
+/// `None`; all frames before have been delivered then.
+pub struct Reader {
+    buffer: Buffer,
+    format: Format,
+    shared: Arc<Shared>,
+    path: String,
+    packing: Option<&'static str>,
+    frames: u64,
+    done: bool,
+}
+
+impl Reader {
+    /// Reads from anything; the file header is read now.
+    pub fn new(input: Box<dyn Read + Send>) -> Result<Reader, ReadError> {
+        Reader::start(input, "the input".to_owned(), Arc::default())
+    }
+
+    /// Opens a file; `-` is standard input.
+    pub fn open(path: &Path) -> Result<Reader, ReadError> {
+        let (input, name) = open_path(path)?;
+        Reader::start(input, name, Arc::default())
+    }
+
+    /// Opens a file that is still being written, even one that is still empty: at its end the reader waits
+    /// for more until `stop` is set.
+    pub fn open_following(path: &Path, stop: Arc<AtomicBool>) -> Result<Reader, ReadError> {
+        let (input, name) = open_path(path)?;
+        Reader::start(input, name, Arc::new(Shared { follow: true.into(), stop, ..Shared::default() }))
+    }
+
+    fn start(input: Box<dyn Read + Send>, path: String, shared: Arc<Shared>) -> Result<Reader, ReadError> {
+        let failed = |e| ReadError::Io { path: path.clone(), frames: 0, offset: 0, source: e };
+        let (input, packing) = input::open(input, &shared).map_err(failed)?;
+        let mut buffer = Buffer::new(input);
+        // 24 bytes are the header of a pcap file and the fixed part of a pcapng section.
+        let whole = match buffer.need(24) {
+            Ok(whole) => whole,
+            // A decoder that fails on its first bytes: judge what it gave, if anything.
+            Err(e) if packing.is_some() && e.raw_os_error().is_none() => {
+                let what = Damage::Packed(e.to_string());
+                return Err(ReadError::Damaged { what, frame: 1, offset: 0 });
+            }
+            Err(e) => return Err(failed(e)),
+        };
+        let head = buffer.bytes().first_chunk::<24>();
+        let format = if let Some(pcap) = head.and_then(Pcap::begin) {
+            buffer.consume(24);
+            Format::Pcap(pcap)
+        } else if Pcapng::begins(buffer.bytes()) {
+            Format::Pcapng(Pcapng::default())
+        } else {
+            let known = buffer.bytes().first_chunk::<4>().is_some_and(Pcap::is_magic);
+            let head = buffer.bytes().get(..512).unwrap_or(buffer.bytes());
+            let looks = if known && !whole { Looks::Short } else { Looks::judge(head) };
+            return Err(ReadError::NotCapture(match packing {
+                Some(packing) => Looks::Inside(packing, Box::new(looks)),
+                None => looks,
+            }));
+        };
+        Ok(Reader { buffer, format, shared, path, packing, frames: 0, done: false })
+    }
+
+    /// The next frame; `None` at the end.
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "the frame borrows the buffer, an Iterator cannot")]
+    pub fn next(&mut self) -> Result<Option<Frame<'_>>, ReadError> {
+        if self.done {
+            return Ok(None);
+        }
+        let found = match &mut self.format {
+            Format::Pcap(pcap) => pcap.next(&mut self.buffer),
+            Format::Pcapng(pcapng) => pcapng.next(&mut self.buffer),
+        };
+        match found {
+            Ok(Some(r)) => {
+                self.frames += 1;
+                self.buffer.consume(r.total);
+                Ok(Some(Frame {
+                    number: self.frames,
+                    time: r.time,
+                    bad_time: r.bad_time,
+                    link_type: r.link_type,
+                    data: self.buffer.behind(r.total - r.before, r.caplen),
+                    len: r.len,
+                }))
+            }
+            Ok(None) => {
+                self.done = true;
+                Ok(None)
+            }
+            Err(stop) => self.end(stop),
+        }
+    }
+
+    #[cold]
+    fn end(&mut self, stop: Stop) -> Result<Option<Frame<'_>>, ReadError> {
+        self.done = true;
+        let (frame, offset) = (self.frames + 1, self.buffer.offset());
+        match stop {
+            // Who stops a reader that waits has not damaged the file.
+            Stop::Damage(Damage::Cut) if self.shared.stop.load(Relaxed) => Ok(None),
+            Stop::Damage(what) => Err(ReadError::Damaged { what, frame, offset }),
+            Stop::Io(_) if self.shared.stop.load(Relaxed) => Ok(None),
+            Stop::Io(e) if self.packing.is_some() && e.raw_os_error().is_none() => {
+                Err(ReadError::Damaged { what: Damage::Packed(e.to_string()), frame, offset })
+            }
+            Stop::Io(source) => {
+                Err(ReadError::Io { path: self.path.clone(), frames: self.frames, offset, source })
+            }
+        }
+    }
+
+    /// How many frames were delivered.
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Where in the unpacked stream the next record begins (after damage: the damaged one).
+    pub fn offset(&self) -> u64 {
+        self.buffer.offset()
+    }
+
+    /// Bytes read so far as they are stored, packed or not: against the file's size, the progress.
+    pub fn bytes_read(&self) -> u64 {
+        self.shared.bytes.load(Relaxed)
+    }
+
+    /// The packing that was removed: `gzip`, `zstd` or `lz4`.
+    pub fn packing(&self) -> Option<&'static str> {
+        self.packing
+    }
+
+    /// Packets that the capture program says it lost (pcapng interface statistics); `None` if it says
+    /// nothing, which is so for every pcap.
+    pub fn capture_drops(&self) -> Option<u64> {
+        match &self.format {
+            Format::Pcap(_) => None,
+            Format::Pcapng(pcapng) => pcapng.drops(),
+        }
+    }
+
+    /// Whether to wait at the end of the input for more, which suits a file that is still being written.
+    pub fn follow(&mut self, on: bool) {
+        self.shared.follow.store(on, Relaxed);
+    }
+
+    /// Setting this ends the reading at the next need for bytes, also while the reader waits.
+    pub fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.shared.stop)
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader")
+            .field("path", &self.path)
+            .field("packing", &self.packing)
+            .field("frames", &self.frames)
+            .field("offset", &self.offset())
+            .finish_non_exhaustive()
+    }
+}
+
+fn open_path(path: &Path) -> Result<(Box<dyn Read + Send>, String), ReadError> {
+    if path.as_os_str() == "-" {
+        return Ok((Box::new(io::stdin()), "standard input".to_owned()));
+    }
+    let name = path.display().to_string();
+    match File::open(path) {
+        Ok(file) => Ok((Box::new(file), name)),
+        Err(source) => Err(ReadError::Open { path: name, source }),
+    }
+}

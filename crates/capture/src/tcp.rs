@@ -1,0 +1,153 @@
+//! The TCP header, wherever it was found.
+
+use crate::bytes::{be16, be32};
+use crate::options;
+use tcpwhy_base::{Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
+
+/// Ports, sequence numbers, offset and flags: less is no use.
+const LEAST: usize = 14;
+
+/// TLS 1.2 allows 2^14 + 2048 bytes in a record (RFC 5246 6.2.3), TLS 1.3 less.
+const TLS_RECORD: u16 = (1 << 14) + 2048;
+
+/// Reads the header at the front of `data` into `out`. `len` is the length by the IP header, of which
+/// `data` was captured. Gives the bits of [`Trouble`], or nothing if it is no usable TCP header.
+#[inline]
+pub(crate) fn read(data: &[u8], len: u32, out: &mut Segment) -> Option<u8> {
+    let Some(h) = data.first_chunk::<20>() else { return read_cut(data, len, out) };
+    let header = u32::from(h[12] >> 4) * 4;
+    if header < 20 || header > len {
+        return None;
+    }
+    out.src.port = u16::from_be_bytes([h[0], h[1]]);
+    out.dst.port = u16::from_be_bytes([h[2], h[3]]);
+    out.seq = Seq(u32::from_be_bytes([h[4], h[5], h[6], h[7]]));
+    out.ack = Seq(u32::from_be_bytes([h[8], h[9], h[10], h[11]]));
+    out.flags = TcpFlags(u16::from_be_bytes([h[12], h[13]]) & 0x0fff);
+    out.window = u16::from_be_bytes([h[14], h[15]]);
+    out.checksum = u16::from_be_bytes([h[16], h[17]]);
+    out.len = len - header;
+    let Some((area, payload)) = data.get(20..).unwrap_or_default().split_at_checked(header as usize - 20)
+    else {
+        out.options = options::parse(data.get(20..).unwrap_or_default(), true);
+        take_payload(&[], out);
+        let cut_payload = if out.len > 0 { Trouble::CUT_PAYLOAD } else { 0 };
+        return Some(Trouble::CUT_HEADER | cut_payload);
+    };
+    out.options = match area {
+        [] => options::NONE,
+        // NOP, NOP, timestamps: what nearly every segment of every stack has (RFC 7323 appendix A).
+        &[1, 1, 8, 10, a, b, c, d, e, f, g, h] => TcpOptions {
+            timestamps: Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]))),
+            ..options::NONE
+        },
+        area => options::parse(area, false),
+    };
+    take_payload(payload, out);
+    Some(if payload.len() < out.len as usize { Trouble::CUT_PAYLOAD } else { 0 })
+}
+
+/// A header cut by the snap length.
+#[cold]
+fn read_cut(data: &[u8], len: u32, out: &mut Segment) -> Option<u8> {
+    let h = data.first_chunk::<LEAST>()?;
+    let header = u32::from(h[12] >> 4) * 4;
+    if header < 20 || header > len {
+        return None;
+    }
+    out.src.port = be16(h, 0)?;
+    out.dst.port = be16(h, 2)?;
+    out.seq = Seq(be32(h, 4)?);
+    out.ack = Seq(be32(h, 8)?);
+    out.flags = TcpFlags(be16(h, 12)? & 0x0fff);
+    out.window = be16(data, 14).unwrap_or(0);
+    out.checksum = be16(data, 16).unwrap_or(0);
+    out.len = len - header;
+    out.options = TcpOptions { damaged: header > 20, ..options::NONE };
+    take_payload(&[], out);
+    let cut_payload = if out.len > 0 { Trouble::CUT_PAYLOAD } else { 0 };
+    Some(Trouble::CUT_HEADER | cut_payload)
+}
+
+#[inline]
+fn take_payload(payload: &[u8], out: &mut Segment) {
+    out.head = [0; 8];
+    out.head_len = payload.len().min(8) as u8;
+    out.tls = Tls(0);
+    if let Some(first) = payload.first_chunk() {
+        out.head = *first;
+    } else {
+        out.head.iter_mut().zip(payload).for_each(|(to, from)| *to = *from);
+    }
+    if matches!(payload.first(), Some(0x14..=0x17)) {
+        out.tls = records(payload);
+    }
+}
+
+/// The types of the TLS records that begin in `payload`, if it begins with one.
+fn records(mut payload: &[u8]) -> Tls {
+    let mut seen = 0;
+    while let [kind @ 0x14..=0x17, 3, 0..=4, a, b, rest @ ..] = payload {
+        let len = u16::from_be_bytes([*a, *b]);
+        if len > TLS_RECORD {
+            break;
+        }
+        seen |= match kind {
+            0x14 => Tls::CHANGE_CIPHER,
+            0x15 => Tls::ALERT,
+            0x16 => Tls::HANDSHAKE,
+            _ => Tls::DATA,
+        };
+        payload = rest.get(usize::from(len)..).unwrap_or_default();
+    }
+    Tls(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(words: u8, flags: u8) -> Vec<u8> {
+        vec![0, 80, 4, 0, 0, 0, 0, 7, 0, 0, 0, 9, words << 4, flags, 1, 0, 0xab, 0xcd, 0, 0]
+    }
+
+    #[test]
+    fn the_payload_length_is_the_ip_header_s() {
+        let mut out = Segment::EMPTY;
+        let trouble = read(&header(5, 0x18), 1480, &mut out);
+        assert_eq!(trouble, Some(Trouble::CUT_PAYLOAD));
+        assert_eq!((out.len, out.seq, out.window, out.checksum), (1460, Seq(7), 256, 0xabcd));
+        assert!(out.flags.psh() && out.flags.ack());
+    }
+
+    #[test]
+    fn cut_headers() {
+        let whole = header(8, 0x10);
+        for n in 0..20 {
+            let mut out = Segment::EMPTY;
+            let got = read(&whole[..n], 32, &mut out);
+            assert_eq!(got, (n >= 14).then_some(Trouble::CUT_HEADER), "{n} bytes");
+            assert_eq!(out.window, if n >= 16 { 256 } else { 0 }, "{n} bytes");
+            assert_eq!(out.options.damaged, n >= 14);
+        }
+        let mut out = Segment::EMPTY;
+        assert_eq!(read(&whole, 40, &mut out), Some(Trouble::CUT_HEADER | Trouble::CUT_PAYLOAD));
+        assert_eq!(out.len, 8);
+    }
+
+    #[test]
+    fn impossible_offsets() {
+        let mut out = Segment::EMPTY;
+        assert_eq!(read(&header(4, 0), 40, &mut out), None);
+        assert_eq!(read(&header(6, 0), 20, &mut out), None, "header longer than the packet");
+    }
+
+    #[test]
+    fn tls_records_that_begin_here() {
+        let mut payload = vec![0x16, 3, 1, 0, 2, 9, 9, 0x14, 3, 3, 0, 1, 1];
+        payload.extend([0x17, 3, 3, 0x40, 0]);
+        assert_eq!(records(&payload), Tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER | Tls::DATA));
+        assert_eq!(records(&[0x17, 3, 3, 0x48, 1, 0]), Tls(0), "longer than a record may be");
+        assert_eq!(records(&[0x17, 3, 9, 0, 1, 0]), Tls(0));
+    }
+}
