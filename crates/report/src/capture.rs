@@ -14,6 +14,8 @@ pub struct Capture {
     pub span: Option<(Nanos, Nanos)>,
     /// Connections listed.
     pub connections: u64,
+    /// What packets were wrapped in (VLAN, GRE, VXLAN, ...), and how many.
+    pub encapsulations: Vec<(&'static str, u64)>,
     /// What the reader and the analysis want said.
     pub warnings: Vec<Warning>,
 }

@@ -85,7 +85,7 @@ pub(crate) struct Explain {
     pub(crate) exchange: Option<u32>,
 
     /// Say what speaks for a cause and what is missing for it
-    #[arg(long, value_name = "CAUSE", value_parser = cause, help_heading = "Questions")]
+    #[arg(long, value_name = "CAUSE", value_parser = cause, conflicts_with_all = ["json", "jsonl"], help_heading = "Questions")]
     pub(crate) why_not: Option<Cause>,
     /// End with code 4 if a cause, or a class (tcp, application, inherent, unknown), holds more than a share or
     /// a time: nagle_delayed_ack>5%, tcp>200ms

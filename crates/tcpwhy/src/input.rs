@@ -1,10 +1,12 @@
 //! The inputs: their names, their order, and what is said when one cannot be read.
 
-use crate::stub::Reader;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tcpwhy_base::Nanos;
+use tcpwhy_capture::{ReadError, Reader};
 
 /// An input that could be opened.
 #[derive(Clone, Debug)]
@@ -30,8 +32,34 @@ impl Input {
     pub(crate) fn open(&self) -> Result<Reader, String> {
         if !self.is_stdin() {
             self.check()?;
+            if fs::metadata(&self.path).is_ok_and(|m| m.is_file() && m.len() == 0) {
+                return Err(format!(
+                    "{}: the file is empty. Did the capture program see packets, and was it stopped? tcpdump -U \
+                     writes each packet at once",
+                    self.name
+                ));
+            }
         }
-        Reader::open(&self.path).map_err(|e| format!("{}: {e}", self.name))
+        Reader::open(&self.path).map_err(|e| self.said(&e))
+    }
+
+    /// The same, for a file that grows until `stop` is set.
+    pub(crate) fn open_following(&self, stop: &Arc<AtomicBool>) -> Result<Reader, String> {
+        if !self.is_stdin() {
+            self.check()?;
+        }
+        Reader::open_following(&self.path, Arc::clone(stop)).map_err(|e| self.said(&e))
+    }
+
+    /// An error of the reader with the name of the input, once.
+    pub(crate) fn said(&self, error: &ReadError) -> String {
+        let said = error.to_string();
+        if said.contains(&self.name) { said } else { format!("{}: {said}", self.name) }
+    }
+
+    /// Bytes in the file, where it is one.
+    pub(crate) fn size(&self) -> Option<u64> {
+        fs::metadata(&self.path).ok().filter(|m| m.is_file()).map(|m| m.len())
     }
 
     /// What the file system can tell before anything is read.
@@ -44,11 +72,6 @@ impl Input {
         })?;
         if meta.is_dir() {
             return Err(format!("{name}: this is a directory. Name the captures in it, such as {name}/*.pcap"));
-        }
-        if meta.is_file() && meta.len() == 0 {
-            return Err(format!(
-                "{name}: the file is empty. Was the capture written? tcpdump -U -w writes each packet at once"
-            ));
         }
         match fs::File::open(&self.path) {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(denied(name)),

@@ -9,9 +9,9 @@ mod packets;
 mod pipeline;
 mod progress;
 mod select;
-mod stub;
 mod threshold;
 mod units;
+mod warnings;
 
 use clap::Parser;
 use failure::Exit;

@@ -3,20 +3,23 @@
 
 use crate::input::Input;
 use crate::progress::Progress;
-use crate::stub::{Dissector, Verdict};
 use crate::units::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 use tcpwhy_analysis::{Analysis, Analyzer, Config};
 use tcpwhy_base::{Nanos, Segment};
+use tcpwhy_capture::{Counts, Dissector, Verdict};
 
 /// Segments in a batch: enough that handing over costs nothing, few enough to stay in the cache.
 const BATCH: usize = 1024;
 /// Batches on their way at once.
 const IN_FLIGHT: usize = 8;
-/// Frames between looks at the clock and at the stop signal.
+/// Frames between looks at the clock.
 const LOOK: u64 = 4096;
+/// Captures on several queues mix packets of the last milliseconds; a second back is a clock that was set.
+const STEP: Nanos = Nanos::secs(1);
 
 /// What to read.
 pub(crate) struct Settings<'a> {
@@ -29,7 +32,9 @@ pub(crate) struct Settings<'a> {
     /// For the analysis.
     pub(crate) config: Config,
     /// Set when the user asked to stop.
-    pub(crate) stop: &'a AtomicBool,
+    pub(crate) stop: &'a Arc<AtomicBool>,
+    /// Read on while the inputs grow.
+    pub(crate) follow: bool,
 }
 
 /// What was read.
@@ -37,10 +42,14 @@ pub(crate) struct Settings<'a> {
 pub(crate) struct Read {
     /// Frames.
     pub(crate) packets: u64,
-    /// TCP packets among them.
-    pub(crate) tcp: u64,
-    /// TCP packets within `from`, `to` and the filter.
-    pub(crate) wanted: u64,
+    /// What the dissector made of them.
+    pub(crate) counts: Counts,
+    /// Packets of which fragments are missing.
+    pub(crate) incomplete: u64,
+    /// What packets were wrapped in.
+    pub(crate) encapsulations: Vec<(&'static str, u64)>,
+    /// Packets that the capture program says it lost.
+    pub(crate) drops: u64,
     /// Earliest and latest frame.
     pub(crate) span: Option<(Nanos, Nanos)>,
     /// Sentences about inputs that could not be opened.
@@ -49,10 +58,10 @@ pub(crate) struct Read {
     pub(crate) damaged: Vec<String>,
     /// Inputs that were opened.
     pub(crate) opened: usize,
-    /// Frames of link types that are not known, and one such type.
-    pub(crate) unknown_link: Option<(u64, u32)>,
     /// Frames with impossible time stamps.
     pub(crate) bad_times: u64,
+    /// Frames stamped more than [`STEP`] before an earlier one.
+    pub(crate) steps: u64,
     /// Inputs whose time overlaps that of an earlier one.
     pub(crate) overlapping: u64,
     /// The user stopped it.
@@ -82,7 +91,9 @@ pub(crate) fn run(settings: &Settings<'_>, progress: &mut Progress) -> anyhow::R
 
 /// Where segments go: they are written in place, then kept or not.
 trait Sink {
+    /// Where the next segment is to be written.
     fn slot(&mut self) -> &mut Segment;
+    /// What was written there counts.
     fn keep(&mut self);
 }
 
@@ -166,13 +177,17 @@ fn analyse(config: Config, receive: &Receiver<Batch>, give_back: &std::sync::mps
 
 fn read_all(settings: &Settings<'_>, sink: &mut impl Sink, progress: &mut Progress) -> Read {
     let mut read = Read::default();
+    let mut dissector = Dissector::new();
     for (index, input) in settings.inputs.iter().enumerate() {
         if settings.stop.load(Ordering::Relaxed) {
             read.interrupted = true;
             break;
         }
-        read_one(settings, index, input, sink, progress, &mut read);
+        read_one(settings, index, input, &mut dissector, sink, progress, &mut read);
     }
+    read.counts = dissector.counts().clone();
+    read.incomplete = dissector.incomplete();
+    read.encapsulations = dissector.encapsulations().collect();
     read
 }
 
@@ -180,38 +195,40 @@ fn read_one(
     settings: &Settings<'_>,
     index: usize,
     input: &Input,
+    dissector: &mut Dissector,
     sink: &mut impl Sink,
     progress: &mut Progress,
     read: &mut Read,
 ) {
-    let mut reader = match input.open() {
+    let opened = if settings.follow { input.open_following(settings.stop) } else { input.open() };
+    let mut reader = match opened {
         Ok(reader) => reader,
         Err(problem) => return read.unreadable.push(problem),
     };
     read.opened += 1;
     let file = u16::try_from(index).unwrap_or(u16::MAX);
-    let mut dissector = Dissector::new();
-    let mut window: Option<(Nanos, Nanos)> = None;
+    let size = input.size();
+    let mut bounds = None;
     let mut salt = 0;
     loop {
+        if read.packets % LOOK == 0 {
+            progress.tick(read.packets, size.map(|size| (reader.bytes_read(), size)));
+        }
         let frame = match reader.next() {
             Ok(Some(frame)) => frame,
             Ok(None) => break,
             Err(e) => {
-                read.damaged.push(format!("{}: {e}", input.name));
+                read.damaged.push(input.said(&e));
                 break;
             }
         };
-        read.packets += 1;
-        if read.packets % LOOK == 0 {
-            progress.tick(read.packets);
-            if settings.stop.load(Ordering::Relaxed) {
-                read.interrupted = true;
-                break;
-            }
+        if settings.stop.load(Ordering::Relaxed) {
+            read.interrupted = true;
+            break;
         }
+        read.packets += 1;
         read.bad_times += u64::from(frame.bad_time);
-        let (from, to) = *window.get_or_insert_with(|| {
+        let (from, to) = *bounds.get_or_insert_with(|| {
             if read.span.is_some_and(|(_, end)| frame.time < end) {
                 read.overlapping += 1;
                 salt = (u32::from(file) + 1).wrapping_mul(0x9E37_79B9);
@@ -221,23 +238,16 @@ fn read_one(
             (at(settings.from, Nanos(i64::MIN)), at(settings.to, Nanos::MAX))
         });
         let span = read.span.get_or_insert((frame.time, frame.time));
+        read.steps += u64::from(frame.time + STEP < span.1);
         *span = (span.0.min(frame.time), span.1.max(frame.time));
         if frame.time < from || frame.time > to {
             continue;
         }
         let slot = sink.slot();
-        match dissector.dissect(&frame, file, slot) {
-            Verdict::Tcp => {
-                read.tcp += 1;
-                slot.link ^= salt;
-                read.wanted += 1;
-                sink.keep();
-            }
-            Verdict::UnknownLink => {
-                let seen = read.unknown_link.get_or_insert((0, frame.link_type));
-                seen.0 += 1;
-            }
-            _ => {}
+        if dissector.dissect(&frame, file, slot) == Verdict::Tcp {
+            slot.link ^= salt;
+            sink.keep();
         }
     }
+    read.drops += reader.capture_drops().unwrap_or(0);
 }

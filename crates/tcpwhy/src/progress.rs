@@ -23,7 +23,8 @@ impl Progress {
     }
 
     /// To be called now and then, such as every few thousand packets.
-    pub(crate) fn tick(&mut self, packets: u64) {
+    /// `bytes`: how many were read, of how many.
+    pub(crate) fn tick(&mut self, packets: u64, bytes: Option<(u64, u64)>) {
         let Some(next) = self.next else { return };
         let now = self.began + self.began.elapsed();
         if now < next {
@@ -33,8 +34,12 @@ impl Progress {
         self.shown = true;
         let seconds = self.began.elapsed().as_secs_f64();
         let rate = packets as f64 / seconds / 1e6;
+        let part = match bytes {
+            Some((read, size)) if size > 0 => format!("{:.0} %, ", (read as f64 * 100.0 / size as f64).min(100.0)),
+            _ => String::new(),
+        };
         // A progress line that cannot be shown is no loss.
-        let _ = write!(io::stderr(), "\r\x1b[K{packets} packets, {seconds:.0} s, {rate:.1} million/s");
+        let _ = write!(io::stderr(), "\r\x1b[K{part}{packets} packets, {seconds:.0} s, {rate:.1} million/s");
     }
 
     /// Takes the line away.

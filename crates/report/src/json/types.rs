@@ -3,7 +3,7 @@
 use super::frames::{Example, Frames};
 use super::parts::{Exchange, Gap, Omitted, Setup};
 use super::values::{
-    AnyCause, ClassLetter, Context, List, Pair, Parameters, QualityNames, Shown, SideName, Times, View, unit,
+    AnyCause, ClassLetter, Context, List, Pair, Parameters, QualityNames, Shown, SideName, Times, View, Wrappings, unit,
 };
 use crate::{Capture, rfc3339};
 use schemars::JsonSchema;
@@ -367,6 +367,8 @@ pub struct CaptureInfo<'a> {
     pub duration_ns: i64,
     /// Connections listed.
     pub connections: u64,
+    /// What packets were wrapped in, and how many.
+    pub encapsulations: Wrappings<'a>,
     /// What limits what can be said.
     pub warnings: Vec<WarningInfo<'a>>,
 }
@@ -380,6 +382,7 @@ impl<'a> CaptureInfo<'a> {
             start: capture.span.map(|s| rfc3339(s.0)),
             duration_ns: capture.duration().0,
             connections: capture.connections,
+            encapsulations: Wrappings(&capture.encapsulations),
             warnings: capture
                 .warnings
                 .iter()

@@ -177,6 +177,13 @@ value! {
     json_schema!({ "type": "object", "additionalProperties": { "type": ["integer", "string"] } })
 }
 
+value! {
+    /// Packets by what they were wrapped in.
+    Wrappings<'a>(&'a [(&'static str, u64)]),
+    |names, s| s.collect_map(names.iter().map(|(name, n)| (*name, *n))),
+    json_schema!({ "type": "object", "additionalProperties": { "type": "integer", "minimum": 0 } })
+}
+
 fn ids(wanted: impl Fn(Kind) -> bool) -> Vec<&'static str> {
     CAUSES.iter().filter(|c| wanted(c.kind)).map(|c| c.id).collect()
 }

@@ -7,11 +7,13 @@ mod overview;
 mod style;
 mod table;
 mod timeline;
+mod why_not;
 
 pub use connection::connection;
 pub use overview::overview;
 pub use style::{bytes, percent, range};
 pub use timeline::{Packet, exchange};
+pub use why_not::why_not;
 
 /// How text is laid out.
 #[derive(Clone, Debug)]

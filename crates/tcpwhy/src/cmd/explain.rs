@@ -1,20 +1,22 @@
+use super::causes;
 use crate::args::Explain;
 use crate::failure::{Exit, Usage, say};
 use crate::input::{self, Input};
 use crate::output::Output;
 use crate::pipeline::{self, Read, Settings};
 use crate::progress::Progress;
-use crate::select;
+use crate::{packets, select, warnings};
 use anyhow::bail;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tcpwhy_analysis::{Analysis, Config};
-use tcpwhy_report::{Capture, Summary, Warning, json, quality_warnings};
+use tcpwhy_analysis::{Analysis, Config, Detail};
+use tcpwhy_base::Cause;
+use tcpwhy_report::text::{self, Layout};
+use tcpwhy_report::{Capture, Summary, json, quality_warnings};
 
 /// Reads the captures, analyses them, says what was found.
 pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
-    let stdin = args.files.iter().filter(|f| f.as_os_str() == "-").count();
-    if stdin > 0 && args.files.len() > 1 {
+    if args.files.len() > 1 && args.files.iter().any(|f| f.as_os_str() == "-") {
         bail!(Usage("standard input (-) cannot be joined with other inputs: write it to a file first".into()));
     }
     let stop = stop_signal()?;
@@ -24,8 +26,10 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         inputs: &inputs,
         from: args.from,
         to: args.to,
-        config: Config { detail: args.exchanges },
+        // The exchange that is asked for must not be among those left out.
+        config: Config { detail: if args.exchange.is_some() { Detail::All } else { args.exchanges } },
         stop: &stop,
+        follow: args.follow,
     };
     let (mut analysis, mut read) = pipeline::run(&settings, &mut progress)?;
     progress.clear();
@@ -33,8 +37,8 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     for problem in read.unreadable.iter().chain(&read.damaged) {
         say(problem);
     }
-    if read.opened == 0 {
-        return Ok(Exit::Unreadable);
+    if let Some(exit) = nothing_read(&inputs, &read) {
+        return Ok(exit);
     }
     if let Some(which) = &args.connection {
         select::connections(&mut analysis, which).map_err(Usage)?;
@@ -42,25 +46,78 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     if let Some(limit) = args.slower_than {
         select::slower_than(&mut analysis, limit);
     }
-    let capture = capture(&inputs, &read, &analysis);
+    let capture = capture(&inputs, read, &analysis);
     let mut out = Output::open(args.output.as_deref(), args.json || args.jsonl)?;
     if args.json {
         json::write(&mut out, &analysis, &capture)?;
     } else if args.jsonl {
         json::write_lines(&mut out, &analysis, &capture)?;
+    } else {
+        let layout = layout(args, &out);
+        say_it(&mut out, args, &inputs, &analysis, &capture, &layout)?;
     }
     out.finish()?;
     let summary = Summary::new(&analysis);
-    let mut held = false;
-    for reason in args.fail_if.iter().filter_map(|t| t.held(&analysis, &summary)) {
-        say(&reason);
-        held = true;
-    }
-    Ok(match () {
-        () if held => Exit::Held,
-        () if !read.unreadable.is_empty() || !read.damaged.is_empty() => Exit::Damaged,
-        () => Exit::Done,
+    let held: Vec<String> = args.fail_if.iter().filter_map(|t| t.held(&analysis, &summary)).collect();
+    held.iter().for_each(|reason| say(reason));
+    let damaged = capture.warnings.iter().any(|w| matches!(w.code, "unreadable" | "damaged"));
+    Ok(match (held.is_empty(), damaged) {
+        (false, _) => Exit::Held,
+        (true, true) => Exit::Damaged,
+        (true, false) => Exit::Done,
     })
+}
+
+/// Ends the program where there is nothing to explain.
+fn nothing_read(inputs: &[Input], read: &Read) -> Option<Exit> {
+    if read.opened == 0 && !read.interrupted {
+        return Some(Exit::Unreadable);
+    }
+    let foreign: u64 = read.counts.unknown_links.iter().map(|l| l.1).sum();
+    let &(link, _) = read.counts.unknown_links.first()?;
+    if foreign < read.packets || inputs.is_empty() {
+        return None;
+    }
+    say(&format!("{}: {}", inputs[0].name, warnings::unknown_link(link)));
+    Some(Exit::Unreadable)
+}
+
+/// The text: an exchange, a connection, or the first screen.
+fn say_it(
+    out: &mut Output,
+    args: &Explain,
+    inputs: &[Input],
+    analysis: &Analysis,
+    capture: &Capture,
+    layout: &Layout,
+) -> anyhow::Result<()> {
+    match (analysis.connections.as_slice(), args.exchange) {
+        ([c], Some(id)) if args.connection.is_some() => {
+            let Some(x) = c.exchanges.iter().find(|x| x.id == id) else {
+                let n = c.exchanges.len() as u64 + c.exchanges_omitted.count;
+                bail!(Usage(format!("--exchange {id}: connection {} has {n} exchanges to choose from", c.id)));
+            };
+            let packets = packets::of_exchange(inputs, c, x);
+            let shown = packets.as_ref().map(Vec::as_slice).map_err(String::as_str);
+            text::exchange(out, c, x, shown, capture, layout)?;
+        }
+        (many, Some(_)) if args.connection.is_some() => {
+            bail!(Usage(format!("--exchange needs one connection, and {} are meant: name it by its id", many.len())));
+        }
+        ([c], None) if args.connection.is_some() => text::connection(out, c, capture, layout)?,
+        _ => text::overview(out, analysis, capture, layout)?,
+    }
+    if let Some(cause) = args.why_not {
+        let page = causes::page(cause.info());
+        let recognised = causes::section(&page, "recognises");
+        text::why_not(out, analysis, cause, &evidence(analysis, cause), recognised.as_deref(), layout)?;
+    }
+    Ok(())
+}
+
+/// What the analysis itself can say about a cause that it did not find.
+fn evidence(_: &Analysis, _: Cause) -> Vec<String> {
+    Vec::new()
 }
 
 /// Set by the first interrupt; the second ends the program at once.
@@ -72,15 +129,29 @@ fn stop_signal() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-fn capture(inputs: &[Input], read: &Read, analysis: &Analysis) -> Capture {
-    let mut warnings: Vec<Warning> = Vec::new();
+fn layout(args: &Explain, out: &Output) -> Layout {
+    let files: Vec<String> = args.files.iter().map(|f| f.display().to_string()).collect();
+    Layout {
+        width: out.width.unwrap_or(80).clamp(60, 140),
+        verbose: args.verbose,
+        quiet: args.quiet,
+        top: args.top,
+        absolute: args.absolute_times,
+        command: format!("tcpwhy explain {}", files.join(" ")),
+        list_exchanges: args.slower_than.is_some(),
+    }
+}
+
+fn capture(inputs: &[Input], read: Read, analysis: &Analysis) -> Capture {
+    let mut warnings = warnings::of_reading(&read);
     warnings.extend(quality_warnings(&analysis.connections));
     Capture {
         files: inputs.iter().map(|i| i.name.clone()).collect(),
         packets: read.packets,
-        tcp_packets: read.tcp,
+        tcp_packets: read.counts.tcp,
         span: read.span,
         connections: analysis.connections.len() as u64,
+        encapsulations: read.encapsulations,
         warnings,
     }
 }

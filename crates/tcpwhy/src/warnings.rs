@@ -1,0 +1,86 @@
+//! What reading showed that limits the answer, as sentences with the next step.
+
+use crate::pipeline::Read;
+use tcpwhy_report::Warning;
+
+/// In a fixed order, the gravest first.
+pub(crate) fn of_reading(read: &Read) -> Vec<Warning> {
+    let mut all: Vec<Warning> = Vec::new();
+    let mut say = |code, count: u64, text: String| {
+        if count > 0 {
+            all.push(Warning { code, text, count });
+        }
+    };
+    for problem in &read.unreadable {
+        say("unreadable", 1, problem.clone());
+    }
+    for problem in &read.damaged {
+        say("damaged", 1, problem.clone());
+    }
+    say("interrupted", read.interrupted.into(), "reading was interrupted: this is about the packets before".into());
+    let counts = &read.counts;
+    for &(link, n) in &counts.unknown_links {
+        say("unknown_link_type", n, unknown_link(link));
+    }
+    if counts.tcp == 0 && read.packets > 0 && counts.unknown_links.is_empty() {
+        say("no_tcp", 1, "no TCP packet was found: capture where the TCP traffic passes, or loosen --from and --to".into());
+    }
+    say(
+        "capture_drops_reported",
+        read.drops,
+        "packets were lost by the capture program, as it says itself: capture with a larger buffer (tcpdump -B \
+         65536) or fewer bytes of each packet (-s 128)"
+            .into(),
+    );
+    say(
+        "clock_step",
+        read.steps,
+        "packets are stamped over a second before earlier ones, as when a clock is set: waits across the step are \
+         wrong; stop time synchronisation from stepping the clock, or capture again"
+            .into(),
+    );
+    say(
+        "bad_time",
+        read.bad_times,
+        "packets have an impossible time stamp or none, and were taken as if at the time of their neighbours; \
+         record them with tcpdump or dumpcap"
+            .into(),
+    );
+    say(
+        "overlapping_inputs",
+        read.overlapping,
+        "inputs overlap an earlier one in time: their connections are kept apart. To join captures of one \
+         interface use mergecap first"
+            .into(),
+    );
+    say(
+        "fragments_missing",
+        read.incomplete,
+        "IP packets lack some of their fragments and were left out: capture without a filter on ports, which \
+         later fragments do not match"
+            .into(),
+    );
+    say(
+        "encrypted",
+        counts.encrypted,
+        "packets are encrypted on the link (Wi-Fi), so that TCP cannot be seen: capture on the host, or decrypt \
+         with airdecap-ng first"
+            .into(),
+    );
+    say(
+        "unusable",
+        counts.unusable,
+        "packets are cut before the TCP flags or contradict themselves, and were left out: capture with \
+         tcpdump -s 128 or more"
+            .into(),
+    );
+    all
+}
+
+/// What is said of a link type that is not known.
+pub(crate) fn unknown_link(link: u32) -> String {
+    format!(
+        "packets have link type {link}, which is not known here: capture on an Ethernet or the any interface, or \
+         convert with editcap -T ether if the bytes are Ethernet frames"
+    )
+}
