@@ -12,11 +12,11 @@ import argparse
 import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
 import threading
-import time
 
 import common
 
@@ -24,6 +24,7 @@ FOLDER = os.path.join(os.path.dirname(os.path.dirname(common.BINARY)), 'bench')
 GENERATOR = os.path.join(FOLDER, 'gen_capture')
 MIB = 1 << 20
 TIMEOUT = 600
+ONCE_IS_ENOUGH = 20      # seconds; a slower tool is not run again on that file
 # (measure, at most): the aims this project has set itself
 AIMS = {'both cores: time over tcpdump': 1.0, 'one core: time over tcpdump': 2.0, 'time over tcptrace': 0.5,
         'bytes per live connection': 1024, 'memory, whole file over a quarter of it': 1.1}
@@ -56,40 +57,39 @@ def generated(*what):
 class Run:
     """One run: wall seconds, CPU seconds, peak resident bytes."""
 
-    def __init__(self, wall, usage):
-        self.wall, self.cpu, self.memory = wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+    def __init__(self, wall, cpu, memory):
+        self.wall, self.cpu, self.memory = wall, cpu, memory
 
 
-def measured(command, cores, stdout):
-    """Runs to the end; its process and what it cost. None after the time limit."""
-    started = time.monotonic()
-    process = subprocess.Popen(['taskset', '-c', cores, *command], stdin=subprocess.DEVNULL, stdout=stdout,
-                               stderr=subprocess.DEVNULL)
+def measured(command, cores, piped):
+    """(Run, what the reader of the pipe says), or (None, None) after the time limit."""
+    statistics_file = os.path.join(FOLDER, 'run.json')
+    process = subprocess.Popen(['taskset', '-c', cores, GENERATOR, 'run', statistics_file, *command],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE if piped else subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, start_new_session=True)
     expired = threading.Event()
 
     def stop():
         expired.set()
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
 
     guard = threading.Timer(TIMEOUT, stop)
     guard.start()
-    if stdout == subprocess.PIPE:
+    answer, read_well = b'', True
+    if piped:
         reader = subprocess.Popen(['taskset', '-c', cores, GENERATOR, 'read-json'], stdin=process.stdout,
                                   stdout=subprocess.PIPE)
         process.stdout.close()
         answer = reader.communicate()[0]
-    else:
-        reader, answer = None, b''
-    _, status, usage = os.wait4(process.pid, 0)
-    wall = time.monotonic() - started
+        read_well = reader.returncode == 0
+    code = process.wait()
     guard.cancel()
-    process.returncode = os.waitstatus_to_exitcode(status)
     if expired.is_set():
         return None, None
-    good = process.returncode in (0, 1) and (reader is None or reader.returncode == 0)
-    if not good:
-        raise common.Failed(f'{" ".join(command)}: exit code {process.returncode}')
-    return Run(wall, usage), json.loads(answer) if answer else None
+    if code not in (0, 1) or not read_well:
+        raise common.Failed(f'{" ".join(command)}: exit code {code}')
+    with open(statistics_file, encoding='utf8') as f:
+        return Run(**json.load(f)), json.loads(answer) if answer else None
 
 
 class Tool:
@@ -101,7 +101,7 @@ class Tool:
     def run(self, path, packets, cores):
         """A Run, or None after the time limit. Failed if it did not read the whole file."""
         command = [path if part == '{}' else part for part in self.command]
-        result, said = measured(command, cores, subprocess.PIPE if self.checked else subprocess.DEVNULL)
+        result, said = measured(command, cores, self.checked)
         if self.checked and result and said['packets'] != packets:
             raise common.Failed(f'{self.name} says {said["packets"]} packets, {path} holds {packets}')
         return result
@@ -130,8 +130,10 @@ def interleaved(list_of_tools, path, packets, cores, rounds):
                 slow.add(tool.name)
                 runs[tool.name] = []
                 print(f'  {tool.name}: not done after {TIMEOUT} s, left out')
-            elif n:
+            elif n or run.wall > ONCE_IS_ENOUGH:
                 runs[tool.name].append(run)
+            if run and run.wall > ONCE_IS_ENOUGH:
+                slow.add(tool.name)
     return runs
 
 

@@ -5,6 +5,8 @@
 //!     gen_capture elephant PACKETS FILE             one transfer
 //!     gen_capture short CONNECTIONS FILE            one request each, about a thousand open at a time
 //!     gen_capture read-json                         scans standard input, prints {"bytes", "packets", "connections"}
+//!     gen_capture run STATISTICS COMMAND...         runs a command, writes what it cost (a small parent, because
+//!                                                   Linux counts the parent's memory to the child until it executes)
 //!
 //! Nanosecond pcap, Ethernet, IPv4, headers only (lengths on the wire are whole), time stamps on every segment,
 //! taken at the client. The same arguments give the same bytes.
@@ -31,10 +33,11 @@ fn main() -> io::Result<()> {
         (Some("elephant"), 3) => number(1).map(|p| elephant(p, &args[2])),
         (Some("short"), 3) => number(1).map(|c| short(c, &args[2])),
         (Some("read-json"), 1) => Some(read_json()),
+        (Some("run"), 3..) => Some(run(&args[1], &args[2..])),
         _ => None,
     };
     result.unwrap_or_else(|| {
-        eprintln!("gen_capture flows PACKETS CONNECTIONS FILE | elephant PACKETS FILE | short CONNECTIONS FILE | read-json");
+        eprintln!("gen_capture flows PACKETS CONNECTIONS FILE | elephant PACKETS FILE | short CONNECTIONS FILE | read-json | run STATISTICS COMMAND...");
         std::process::exit(2)
     })
 }
@@ -422,4 +425,25 @@ fn read_json() -> io::Result<()> {
     let show = |n: Option<u64>| n.map_or("null".to_owned(), |n| n.to_string());
     println!("{{\"bytes\": {bytes}, \"packets\": {}, \"connections\": {}}}", show(packets), show(connections));
     Ok(())
+}
+
+// ---------------------------------------------------------------- one run
+
+unsafe extern "C" {
+    fn getrusage(who: i32, usage: *mut [i64; 18]) -> i32;
+}
+
+/// Runs a command and writes wall and CPU seconds and the peak of its memory in bytes.
+fn run(statistics: &str, command: &[String]) -> io::Result<()> {
+    let started = std::time::Instant::now();
+    let status = std::process::Command::new(&command[0]).args(&command[1..]).status()?;
+    let wall = started.elapsed().as_secs_f64();
+    // struct rusage on 64-bit Linux: user and system time as (s, us), peak memory in KiB, 13 more
+    let mut usage = [0i64; 18];
+    // SAFETY: the array has the size of struct rusage; -1 is RUSAGE_CHILDREN
+    unsafe { getrusage(-1, &mut usage) };
+    let cpu = (usage[0] + usage[2]) as f64 + (usage[1] + usage[3]) as f64 / 1e6;
+    let peak = usage[4] * 1024;
+    std::fs::write(statistics, format!("{{\"wall\": {wall}, \"cpu\": {cpu}, \"memory\": {peak}}}\n"))?;
+    std::process::exit(status.code().unwrap_or(128))
 }

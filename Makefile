@@ -1,0 +1,56 @@
+# tcpwhy: why is this TCP transfer slow? Every target does its own set-up (scripts/setup.sh).
+
+CARGO ?= cargo
+PYTHON ?= python3
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+BIN := $(TARGET)/release/tcpwhy
+SECONDS_EACH ?= 300
+
+.PHONY: help demo build test check accuracy bench fuzz docs install clean
+
+help:
+	@echo 'make demo      explain a bundled capture'
+	@echo 'make test      everything that must hold: code, captures, accuracy, a short fuzz run'
+	@echo 'make check     what to run before a commit: format, lints, documentation, scripts'
+	@echo 'make accuracy  how often the verdict is right on captures whose causes are known (ARGS=...)'
+	@echo 'make bench     speed and memory against tcpdump, tcptrace and tshark (ARGS=--quick)'
+	@echo 'make fuzz      $(SECONDS_EACH) seconds for each fuzz target (SECONDS_EACH=...)'
+	@echo 'make docs      the output in README.md from a run of the demo'
+	@echo 'make install   into the directory of cargo install'
+	@echo 'make clean     remove what was built'
+
+build:
+	$(CARGO) build --release --locked --quiet
+
+demo:
+	@scripts/setup.sh demo
+	@$(CARGO) build --release --locked --quiet
+	@$(BIN) explain captures/zeek__smtp_bdat.pcap
+
+test:
+	@scripts/setup.sh test
+	@$(PYTHON) scripts/test.py $(ARGS)
+
+check:
+	@scripts/setup.sh test
+	@$(PYTHON) scripts/test.py --only '^(format|lints|documentation|scripts)' $(ARGS)
+
+accuracy: build
+	@$(PYTHON) scripts/accuracy.py --bin $(BIN) $(ARGS)
+
+bench: build
+	@scripts/setup.sh bench
+	@$(PYTHON) scripts/bench.py --bin $(BIN) $(ARGS)
+
+fuzz:
+	@fuzz/run.sh $(SECONDS_EACH)
+
+docs: build
+	@$(PYTHON) scripts/docs.py --bin $(BIN)
+
+install:
+	@scripts/setup.sh demo
+	$(CARGO) install --locked --path crates/tcpwhy
+
+clean:
+	$(CARGO) clean

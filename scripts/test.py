@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""`make test`: runs every check, prints what failed, and at the end one line: N passed, N failed[, N skipped].
+
+    scripts/test.py [--only REGEX] [--list]
+
+Each check is a command; its output goes to target/test-logs/ and to the screen if it fails. A check that cannot run here
+prints SKIP with the reason. With CI=true a skip counts as failed, unless ALLOWED_SKIPS names the check; and where
+../shared exists the checks on the full sets must have run.
+"""
+import argparse
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import common
+
+CI = os.environ.get('CI', '').lower() in ('1', 'true', 'yes')
+TARGET = os.path.dirname(os.path.dirname(common.BINARY))
+LOGS = os.path.join(TARGET, 'test-logs')
+HERE = os.path.join(common.ROOT, '..', 'shared', 'captures')
+# a clone by itself has no full sets; whether they should be there is checked on its own
+ALLOWED_SKIPS = re.compile(r'^full sets: ')
+
+# what the answers must reach, on the bundled captures and on the full set alike
+ACCURACY = ('--min-dominant-client 0.95 --min-dominant-server 0.90 --min-ms 0.85 --min-clean 1 --max-forbidden 4 '
+            '--max-wrong 2 --max-unexplained 0.01 --max-failed 0')
+# nothing is lost: at most three points less; packets or bytes are gone: it may say less, never something else
+SAME = '--min-dominant-client 0.92 --min-dominant-server 0.87 --min-ms 0.82 --max-failed 0'
+LESS = '--max-wrong 4 --max-failed 0'
+TRANSFORMS = [('addresses+ipv6+vlan+microseconds+pcapng', SAME), ('no-timestamps', SAME), ('skip', LESS), ('drop', LESS),
+              ('snaplen', LESS), ('gro', LESS)]
+
+
+class Skip(Exception):
+    """This check cannot run here; the text says why."""
+
+
+class Check:
+    """A name, what to run (an argument list, or a function that gives the exit code), how much to show."""
+
+    def __init__(self, name, action, needs=(), show=1, environment=None):
+        self.name, self.needs, self.show, self.environment = name, needs, show, environment or {}
+        self.action = shlex.split(action) if isinstance(action, str) else action
+
+
+def checks(binary):
+    """Everything, the cheap ones first."""
+    python = shlex.quote(sys.executable)
+
+    def script(name, arguments=''):
+        return f'{python} {name} {arguments}'
+
+    out = [
+        Check('format', 'cargo fmt --all --check'),
+        Check('scripts compile', compile_scripts),
+        Check('scripts/transform', script('scripts/transform.py', '--self-test'), ['zstd']),
+        Check('scripts/check_json', script('scripts/check_json.py', '--self-test')),
+        Check('scripts/check_counts', script('scripts/check_counts.py', '--self-test')),
+        Check('scripts/accuracy', script('scripts/accuracy.py', '--self-test')),
+        Check('build', 'cargo build --release --locked', show=0),
+        Check('demo', script('tests/demo_test.py', f'--bin {binary}'), show=0),
+        Check('write-write-read', script('tests/write_write_read.py', f'--bin {binary}'), ['zstd'], show=6),
+        Check('README', script('scripts/docs.py', f'--bin {binary} --check')),
+        Check('lints', 'cargo clippy --workspace --all-targets --locked -- -D warnings', show=0),
+        Check('documentation', 'cargo doc --workspace --no-deps --locked', show=0,
+              environment={'RUSTDOCFLAGS': '-D warnings'}),
+        Check('cargo test', 'cargo test --workspace --locked', show=0),
+        Check('tshark reads the evidence', lambda log: 0, ['tshark']),
+        Check('mutations of a real answer', script(
+            'scripts/check_json.py', f'--bin {binary} --self-test captures/zeek__smtp_bdat.pcap '
+            'captures/lab/fresh_mtu1500/cap.client.pcap.zst'), ['zstd', 'tshark'], show=3),
+    ]
+    for name, which in (('bundled', 'bundled'), ('full sets', 'shared')):
+        full = [] if which == 'bundled' else [HERE]
+        zstd = ['zstd', *full]
+        out += [
+            Check(f'{name}: answers', script('scripts/check_json.py', f'--bin {binary} --set {which}'), zstd),
+            Check(f'{name}: counts', script('scripts/check_counts.py', f'--bin {binary} --set {which}'), full),
+            Check(f'{name}: accuracy', script('scripts/accuracy.py', f'--bin {binary} --set {which} {ACCURACY}'),
+                  zstd, show=60),
+        ]
+        out += [Check(f'{name}: accuracy after {steps}', script(
+            'scripts/accuracy.py', f'--bin {binary} --set {which} --quiet --transform {steps} {limits}'), zstd)
+            for steps, limits in TRANSFORMS]
+    return out + [
+        Check('fuzz', 'fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8),
+        Check('a clone by itself', stand_alone, ['git', os.path.join(common.ROOT, '.git')]),
+    ]
+
+
+def compile_scripts(log):
+    """All Python files parse."""
+    bad = 0
+    for folder in ('scripts', 'tests'):
+        for name in sorted(os.listdir(os.path.join(common.ROOT, folder))):
+            if name.endswith('.py'):
+                with open(os.path.join(common.ROOT, folder, name), encoding='utf8') as f:
+                    try:
+                        compile(f.read(), name, 'exec')
+                    except SyntaxError as error:
+                        bad += 1
+                        log.write(f'{folder}/{name}: {error}\n')
+    return bad
+
+
+def stand_alone(log):
+    """What is committed, cloned to a place without ../shared, builds offline and explains its bundled captures."""
+    with tempfile.TemporaryDirectory() as folder:
+        clone = os.path.join(folder, 'tcpwhy')
+        binary = os.path.join(TARGET, 'debug', 'tcpwhy')    # the release binary stays that of the working tree
+        environment = {k: v for k, v in os.environ.items() if k != 'TCPWHY_SHARED'}
+        environment['CARGO_TARGET_DIR'] = TARGET
+        for command, where in (
+                (['git', 'clone', '--quiet', '--no-hardlinks', common.ROOT, clone], common.ROOT),
+                (['cargo', 'build', '--offline', '--locked'], clone),
+                ([binary, 'explain', 'captures/zeek__smtp_bdat.pcap'], clone),
+                ([sys.executable, 'tests/demo_test.py', '--bin', binary], clone),
+                ([sys.executable, 'scripts/check_json.py', '--bin', binary, '--all'], clone),
+                ([sys.executable, 'scripts/accuracy.py', '--bin', binary, *ACCURACY.split()], clone)):
+            log.write(f'$ {" ".join(command)}\n')
+            log.flush()
+            code = subprocess.run(command, cwd=where, env=environment, stdin=subprocess.DEVNULL, stdout=log,
+                                  stderr=subprocess.STDOUT, check=False).returncode
+            if code:
+                return code
+    return 0
+
+
+def run(check, log_path):
+    """The exit code of a check. Skip: something that it needs is not here."""
+    for need in check.needs:
+        if os.sep in need:
+            if not os.path.exists(need):
+                raise Skip(f'{os.path.relpath(need, common.ROOT)} is not here')
+        elif not common.have(need):
+            raise Skip(f'{need} is not installed')
+    with open(log_path, 'w', encoding='utf8') as log:
+        if callable(check.action):
+            return check.action(log)
+        if not common.have(check.action[0]) and os.sep not in check.action[0]:
+            raise Skip(f'{check.action[0]} is not installed')
+        return subprocess.run(check.action, cwd=common.ROOT, env={**os.environ, **check.environment},
+                              stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+
+
+def tail(path, lines):
+    """The last lines of a log, indented."""
+    if not lines or not os.path.exists(path):
+        return ''
+    with open(path, encoding='utf8', errors='replace') as f:
+        text = [line.rstrip() for line in f if line.strip()]
+    return ''.join(f'      {line}\n' for line in text[-lines:])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--only', default='', help='regular expression on the names of checks')
+    parser.add_argument('--list', action='store_true')
+    args = parser.parse_args()
+    chosen = [c for c in checks(common.BINARY) if re.search(args.only, c.name)]
+    if args.list:
+        print('\n'.join(c.name for c in chosen))
+        return 0
+    shutil.rmtree(LOGS, ignore_errors=True)
+    os.makedirs(LOGS)
+    passed, failed, skipped = [], [], []
+    for check in chosen:
+        log = os.path.join(LOGS, re.sub(r'\W+', '-', check.name) + '.log')
+        started = time.monotonic()
+        try:
+            code = run(check, log)
+        except Skip as reason:
+            bad = CI and (not ALLOWED_SKIPS.search(check.name) or os.path.isdir(HERE))
+            (failed if bad else skipped).append(check.name)
+            print(f'SKIP: {check.name}: {reason}' + (' (counts as failed under CI)' if bad else ''), flush=True)
+            continue
+        took = time.monotonic() - started
+        (failed if code else passed).append(check.name)
+        print(f'{"FAIL" if code else "ok  "} {check.name} ({took:.1f} s)', flush=True)
+        print(tail(log, 60 if code else check.show), end='', flush=True)
+    if failed:
+        print(f'\nfailed: {", ".join(failed)}; logs in {common.shown(LOGS)}')
+    print(f'{len(passed)} passed, {len(failed)} failed' + (f', {len(skipped)} skipped' if skipped else ''))
+    return 1 if failed or not passed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
