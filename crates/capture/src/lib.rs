@@ -1,5 +1,6 @@
 //! Captures in, TCP segments out. A [`Reader`] turns bytes (pcap, pcapng, packed or not, file or pipe) into
-//! [`Frame`]s, and a [`Dissector`] turns frames into [`tcpwhy_base::Segment`]s.
+//! [`Frame`]s, a [`Dissector`] turns frames into [`tcpwhy_base::Segment`]s, a [`Filter`] chooses among
+//! segments, and a [`Writer`] writes frames that Wireshark opens.
 //!
 //! Everything here reads bytes that nobody vouches for: nothing may panic, loop or grow without bound.
 //! What the crate refuses to do: it knows no connections, resolves no names, decrypts nothing, and after
@@ -9,6 +10,7 @@ mod bytes;
 mod dissector;
 mod encap;
 mod error;
+mod filter;
 mod fragments;
 mod input;
 mod ip;
@@ -21,8 +23,11 @@ mod tcp;
 mod tunnel;
 mod walk;
 mod wifi;
+mod writer;
 
 pub use dissector::{Counts, Dissector};
 pub use error::{Damage, Looks, ReadError};
+pub use filter::{Filter, FilterError};
 pub use reader::{Frame, Reader};
 pub use walk::Verdict;
+pub use writer::Writer;
