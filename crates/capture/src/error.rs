@@ -84,7 +84,7 @@ fn damaged(what: &Damage, frame: u64, offset: u64) -> String {
         ),
         Damage::Packed(said) => format!(
             "the compressed data is damaged or cut ({said}) at packet {frame}, byte {offset} once unpacked; \
-             everything before was read; {again}"
+             what could be unpacked before was read; {again}"
         ),
     }
 }

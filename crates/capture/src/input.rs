@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Large enough that a read costs nothing per packet; measured no faster beyond.
 const BUFFER: usize = 1 << 20;
 
+/// A decoder that meets damage throws away what it unpacked in that call: ask for little at a time.
+const PACKED_READ: usize = 16 << 10;
+
 /// How often a file that is followed is asked for more: fast to the eye, nothing to the processor.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -92,13 +95,16 @@ pub(crate) struct Buffer {
     data: Vec<u8>,
     start: usize,
     end: usize,
+    /// The most that is asked for at once.
+    most: usize,
     /// Where in the stream `start` is.
     offset: u64,
 }
 
 impl Buffer {
-    pub(crate) fn new(input: Box<dyn Read + Send>) -> Buffer {
-        Buffer { input, data: vec![0; BUFFER], start: 0, end: 0, offset: 0 }
+    pub(crate) fn new(input: Box<dyn Read + Send>, packed: bool) -> Buffer {
+        let most = if packed { PACKED_READ } else { usize::MAX };
+        Buffer { input, data: vec![0; BUFFER], start: 0, end: 0, most, offset: 0 }
     }
 
     /// What is here now.
@@ -128,7 +134,8 @@ impl Buffer {
             if self.end == self.data.len() {
                 self.data.resize(self.data.len() * 2, 0);
             }
-            match self.input.read(self.data.get_mut(self.end..).unwrap_or_default()) {
+            let to = self.data.len().min(self.end.saturating_add(self.most));
+            match self.input.read(self.data.get_mut(self.end..to).unwrap_or_default()) {
                 Ok(0) => return Ok(false),
                 Ok(n) => self.end = self.end.saturating_add(n).min(self.data.len()),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

@@ -97,7 +97,7 @@ impl Reader {
     fn start(input: Box<dyn Read + Send>, path: String, shared: Arc<Shared>) -> Result<Reader, ReadError> {
         let failed = |e| ReadError::Io { path: path.clone(), frames: 0, offset: 0, source: e };
         let (input, packing) = input::open(input, &shared).map_err(failed)?;
-        let mut buffer = Buffer::new(input);
+        let mut buffer = Buffer::new(input, packing.is_some());
         // 24 bytes are the header of a pcap file and the fixed part of a pcapng section.
         let whole = match buffer.need(24) {
             Ok(whole) => whole,
@@ -116,6 +116,10 @@ impl Reader {
             Format::Pcapng(Pcapng::default())
         } else {
             let known = buffer.bytes().first_chunk::<4>().is_some_and(Pcap::is_magic);
+            // A better look, unless that could mean to wait for ever.
+            if !shared.follow.load(Relaxed) {
+                _ = buffer.need(512);
+            }
             let head = buffer.bytes().get(..512).unwrap_or(buffer.bytes());
             let looks = if known && !whole { Looks::Short } else { Looks::judge(head) };
             return Err(ReadError::NotCapture(match packing {

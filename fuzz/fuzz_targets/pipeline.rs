@@ -1,0 +1,35 @@
+//! Any bytes as a capture, through the whole program short of the report.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tcpwhy_analysis::{Analyzer, Config, Detail};
+use tcpwhy_base::Segment;
+use tcpwhy_capture::{Dissector, Reader, Verdict};
+
+/// A few packed bytes unpack to very many; more frames teach nothing.
+const FRAMES: u64 = 10_000;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(mut reader) = Reader::new(Box::new(std::io::Cursor::new(data.to_vec()))) else { return };
+    let mut dissector = Dissector::new();
+    // ANALYSIS: what an analysis must hold for any capture is asserted below.
+    let mut analyzer = Analyzer::new(Config { detail: Detail::All });
+    let mut segment = Segment::EMPTY;
+    while let Ok(Some(frame)) = reader.next() {
+        if dissector.dissect(&frame, 0, &mut segment) == Verdict::Tcp {
+            // A bug to be found, to show that the fuzzer finds bugs: `fuzz/run.sh --planted`.
+            #[cfg(planted_bug)]
+            assert!(
+                !(segment.flags.syn() && segment.flags.fin() && segment.options.mss == Some(0)),
+                "the planted bug"
+            );
+            analyzer.push(&segment);
+        }
+        if reader.frames() >= FRAMES {
+            break;
+        }
+    }
+    let analysis = analyzer.finish();
+    // ANALYSIS: add assertions about the result here.
+    std::hint::black_box(&analysis);
+});
