@@ -61,6 +61,7 @@ impl Context {
 
     /// Appends the spans of `steps` to `spans`; empties `steps`.
     pub(crate) fn attribute(&self, steps: &mut Vec<Step>, carry: &mut Carry, spans: &mut Vec<Span>) {
+        give_hidden_holds_to_the_writer(steps);
         let limits = self.flight_limits(steps, carry);
         for (i, step) in steps.iter().enumerate() {
             self.spans_of(step, limits[i], carry, spans);
@@ -119,6 +120,10 @@ impl Context {
         let plateau = rounds_after >= 3;
         let initial = self.initial_window[sender] * mss;
         let slow = late_growth(steps, peak, mss, self.rtt);
+        // Where most waits end without an ACK, the few that end with one do so by chance.
+        let written = steps.iter().filter(|s| s.wait == Wait::Pause && s.flight == 0).count();
+        let released = steps.iter().filter(|s| clocked(s)).count();
+        let dripping = written > released;
         for (k, step) in steps.iter().enumerate() {
             let growing = match growth_end {
                 Some(g) => k <= g || !plateau,
@@ -128,6 +133,8 @@ impl Context {
                 // A first flight well below the initial window, with no growth after it, was not the window's doing.
                 let short = growth_end == Some(k) && step.flight + mss < initial * 7 / 10 && peak == step.flight;
                 if short && rounds_after > 0 { Cause::SendBuffer } else { Cause::SlowStart }
+            } else if dripping {
+                Cause::SenderPause
             } else if slow {
                 Cause::CongestionWindow
             } else {
@@ -156,11 +163,8 @@ impl Context {
     fn link_time(&self, step: &Step, d: usize, duration: Nanos, carry: &mut Carry) -> Nanos {
         let burst = step.burst.min(duration);
         if step.wait == Wait::Burst {
-            carry.backlog[d] = 0;
-            if let Some(per_byte) = self.per_byte[d] {
-                let work = (f64::from(step.bytes) * per_byte) as i64;
-                carry.backlog[d] = (work - duration.0).max(0);
-            }
+            let work = self.per_byte[d].map_or(0, |p| (f64::from(step.bytes) * p) as i64);
+            carry.backlog[d] = (carry.backlog[d] + work - duration.0).max(0);
             return duration;
         }
         let Some(per_byte) = self.per_byte[d] else { return burst };
@@ -295,6 +299,7 @@ impl Context {
                 let (confidence, other) = match limit {
                     Cause::SlowStart => (0.9, (Cause::SendBuffer, 0.1)),
                     Cause::SendBuffer if near => (0.85, (Cause::CongestionWindow, 0.1)),
+                    Cause::SenderPause => (0.7, (Cause::SendBuffer, 0.2)),
                     // Away from the sender only the plateau shows.
                     Cause::SendBuffer => (0.6, (Cause::SenderPause, 0.2)),
                     _ => (0.6, (Cause::SendBuffer, 0.3)),
@@ -332,7 +337,7 @@ impl Context {
         let path = rest.min(self.turn[sender]);
         let mut think = rest - path;
         // What an idle host needs to answer at all is no work worth naming.
-        if think <= self.rtt.part(64).max(Nanos::micros(20)) {
+        if think <= self.rtt.part(64).max(Nanos::micros(50)) {
             think = Nanos::ZERO;
         }
         let path = rest - think;
@@ -371,6 +376,21 @@ impl Context {
         };
         let side = side.map(|_| Side::Network);
         out.span(cause, side, time, confidence, [Some((other, 0.15)), None], facts);
+    }
+}
+
+/// A hold by Nagle that ended before the application wrote again delayed nothing: a write that is held returns at
+/// once, so that the next one comes when it would have come anyway. The critical path goes through the writer.
+fn give_hidden_holds_to_the_writer(steps: &mut [Step]) {
+    for i in 0..steps.len() {
+        if !matches!(steps[i].wait, Wait::Nagle { .. }) {
+            continue;
+        }
+        let next = steps[i + 1..].iter().find(|s| s.wait != Wait::Burst);
+        if next.is_some_and(|n| n.sender == steps[i].sender && n.wait == Wait::Pause && n.flight == 0) {
+            steps[i].wait = Wait::Pause;
+            steps[i].flight = 0;
+        }
     }
 }
 

@@ -315,16 +315,16 @@ impl Conn {
         if near {
             half.rate.pass(t, advance, pause);
         }
-        let flight_before = half.outstanding() + advance;
+        let mut flight_before = half.outstanding() + advance;
+        if !near {
+            flight_before = flight_before.max(half.round.1).max(half.round.2);
+        }
         if half.cwnd.estimate == 0 {
             half.cwnd.estimate = self.profile[d].initial_window * half.mss.max(1);
         }
         // Linux grows the window in slow start while more than half of it is in use (tcp_is_cwnd_limited).
         if half.cwnd.before_loss == 0 && flight_before >= half.cwnd.estimate / 2 {
             half.cwnd.estimate = half.cwnd.estimate.saturating_add(advance);
-        }
-        if flight_before >= half.cwnd.before_loss {
-            half.cwnd.before_loss = 0;
         }
         if half.cwnd.before_idle > 0 && half.cwnd.estimate >= half.cwnd.before_idle {
             half.cwnd.before_idle = 0;
@@ -334,7 +334,8 @@ impl Conn {
                 half.recovery = None;
                 half.first_sack = None;
                 // An ACK sooner after the repeat than the far end can answer was for the original (Eifel, RFC 3522).
-                let needless = recovery.repeats == 1 && t - recovery.last < turn.part(2);
+                let early = recovery.repeats == 1 && t - recovery.last < turn.part(2);
+                let needless = early || recovery.kind == Repair::Spurious;
                 let kind = if needless { Repair::Spurious } else { recovery.kind };
                 self.mark_recovered(d, kind, t, needless);
             }
@@ -344,15 +345,8 @@ impl Conn {
     /// A recovery of `d` ended at `t`: the steps since it began belong to it.
     fn mark_recovered(&mut self, d: usize, kind: Repair, t: Nanos, rename: bool) {
         self.handshake.recovered[d] = Some((kind, t));
-        if rename {
-            for step in self.ex.steps.iter_mut().rev().take(16) {
-                if usize::from(step.sender) != d {
-                    break;
-                }
-                if let Wait::Loss(k) = &mut step.wait {
-                    *k = Repair::Spurious;
-                }
-            }
+        if rename && self.ex.forget_needless(d) {
+            self.handshake.recovered[d] = None;
         }
     }
 
@@ -536,12 +530,7 @@ impl Conn {
                 Wait::Loss(kind) => kind,
                 _ => Repair::Fast,
             };
-            let sender = step.sender;
-            for earlier in self.ex.steps.iter_mut().rev().take_while(|e| e.end > since) {
-                if earlier.sender == sender && earlier.loss.is_none() && earlier.wait != Wait::Turn {
-                    earlier.loss = Some((kind, earlier.end));
-                }
-            }
+            self.ex.mark_loss(usize::from(step.sender), kind, since);
         }
         self.ex.push(step, rtt);
     }
@@ -632,8 +621,8 @@ impl Conn {
             step.cwnd = self.cwnd_state(s);
             step.wait = Wait::Turn;
             // What was held by Nagle across a turn: a small segment out before, this one small, locked to its ACK.
-            if let Some(ack) = self.lock(s, t) {
-                if ack.pure && ack.time > start && self.nagle_shape(s, segment, &before, ack.una_before, ack.ack) {
+            if let Some(ack) = self.lock(s, segment, t, start, &before).and_then(|l| l.frees) {
+                if ack.pure && ack.time > start {
                     let delay = ack.delay.unwrap_or(Nanos::ZERO) - self.turn_of(1 - s);
                     let (frame, delayed) = (ack.frame, delay > delayed_from(rtt));
                     step.wait = Wait::Nagle { delayed };
@@ -666,8 +655,13 @@ impl Conn {
             }
             _ => {}
         }
-        // Less than a 64th of a round trip is no wait: interrupts and system calls take that.
-        if dt <= rtt.part(64).max(Nanos::micros(20)) {
+        if dt <= burst_within(rtt) {
+            // Two partial segments within it: the second did not wait for the first one's ACK, so Nagle is off.
+            let half = &mut self.half[s];
+            let pair = before.small_end == before.nxt && before.small_end.after(half.base) && half.is_small(segment.len);
+            if pair && half.outstanding() > segment.len && dt < rtt {
+                half.nodelay_shown += 1;
+            }
             step.bytes = segment.len;
             if self.half[s].recovery.is_some() {
                 step.loss = self.half[s].recovery.map(|r| (r.kind, t));
@@ -696,26 +690,49 @@ impl Conn {
         let rtt = self.rtt_or_zero();
         let mss = self.half[s].mss.max(1);
         let dt = step.duration();
-        if let Some(ack) = self.lock(s, t) {
-            let delay = ack.delay.map_or(Nanos::ZERO, |d| (d - self.turn_of(1 - s)).floor0());
+        if let Some(lock) = self.lock(s, segment, t, step.start, before) {
+            step.flight = before.nxt.minus(lock.una_before).max(0) as u32;
+            // Both ended by one ACK: the kernel asks for the congestion window first, then the window, then Nagle
+            // (`tcp_write_xmit`).
+            let cwnd = lock.opens.map_or(0, |a| a.cwnd);
+            let by_cwnd = step.cwnd == CwndState::Growing && cwnd > 0 && step.flight + mss >= cwnd;
+            let ack = match (lock.opens, lock.frees) {
+                (Some(ack), _) if !by_cwnd || ack.window_before < mss => {
+                    let update = ack.ack == ack.una_before;
+                    step.wait = if update && ack.window_before < mss { Wait::Closed } else { Wait::Window };
+                    step.note = ack.window_before;
+                    ack
+                }
+                (_, Some(ack)) => {
+                    let delay = ack.delay.map_or(Nanos::ZERO, |d| (d - self.turn_of(1 - s)).floor0());
+                    step.wait = Wait::Nagle { delayed: delay > delayed_from(rtt) };
+                    step.note = self.half[s].last_len;
+                    self.nagle_locks += 1;
+                    ack
+                }
+                _ => {
+                    step.wait = Wait::Acked;
+                    lock.ack
+                }
+            };
             step.frames[1] = ack.frame;
-            step.ack_delay = delay;
-            step.flight = before.nxt.minus(ack.una_before).max(0) as u32;
-            let room = ack.edge_before.minus(before.nxt);
-            let needed = segment.len.min(mss) as i32;
-            if room < needed && ack.edge.after(ack.edge_before) {
-                let update = ack.ack == ack.una_before;
-                let closed = ack.window_before < mss.min(segment.len.max(1)) || (update && ack.window_before < mss);
-                step.wait = if update && closed { Wait::Closed } else { Wait::Window };
-                step.note = ack.window_before;
-            } else if self.nagle_shape(s, segment, before, ack.una_before, ack.ack) {
+            step.ack_delay = ack.delay.map_or(Nanos::ZERO, |d| (d - self.turn_of(1 - s)).floor0());
+            return step;
+        }
+        // A writer that has Nagle on cannot have sent this before the ACK came, however late it was written after.
+        if self.nagle_locks >= 2 {
+            let from = step.start - self.turn_of(s);
+            let frees = self.half[s].newest_first().take_while(|a| a.time > from).find(|a| {
+                a.time + self.turn_of(s) <= t && self.nagle_shape(s, segment, before, a.una_before, a.ack)
+            });
+            if let Some(&ack) = frees.filter(|a| (t - self.turn_of(s) - a.time).times(4) <= dt) {
+                let delay = ack.delay.map_or(Nanos::ZERO, |d| (d - self.turn_of(1 - s)).floor0());
                 step.wait = Wait::Nagle { delayed: delay > delayed_from(rtt) };
                 step.note = self.half[s].last_len;
-                self.nagle_locks += 1;
-            } else {
-                step.wait = Wait::Acked;
+                step.frames[1] = ack.frame;
+                step.ack_delay = delay;
+                return step;
             }
-            return step;
         }
         let turn = self.turn_of(s);
         let half = &self.half[s];
@@ -743,36 +760,57 @@ impl Conn {
         } else {
             step.wait = Wait::Pause;
             // Writers that wait for buffer space wake a moment after the ACK; the flight tells.
-            step.flight = self.recent_flight(s, t, before);
+            step.flight = self.recent_flight(s, t, dt, before);
         }
         step.split = s == CLIENT && self.ex.bytes[SERVER] == 0 && dt > self.long_pause(s);
         step
     }
 
-    /// Bytes that were in flight when the last ACK before `t` came in, if that was within a round trip.
-    fn recent_flight(&self, s: usize, t: Nanos, before: &Before) -> u32 {
+    /// Bytes that were in flight when the last ACK before `t` came in, if that was in the last quarter of the wait.
+    fn recent_flight(&self, s: usize, t: Nanos, dt: Nanos, before: &Before) -> u32 {
         let half = &self.half[s];
         let Some(ack) = half.newest_first().find(|a| a.time <= t - self.turn_of(s)) else { return 0 };
-        if t - ack.time > self.rtt_or_zero().max(Nanos::millis(1)) + self.turn_of(s) {
+        if (t - self.turn_of(s) - ack.time).times(4) > dt {
             return 0;
         }
         before.nxt.minus(ack.una_before).max(0) as u32
     }
 
-    /// The ACK that this segment left with: it passed the tap one reaction time before the segment. At the sender's
-    /// own tap that is within 1 ms (rule 5); elsewhere an eighth of the trip is allowed for jitter.
-    fn lock(&self, s: usize, t: Nanos) -> Option<crate::half::AckEvent> {
+    /// The ACKs that this segment may have left with: they passed the tap one reaction time before it, after the
+    /// sender had sent its segment before. At the sender's own tap that is within 1 ms (rule 5), or half a round
+    /// trip where that is less; elsewhere an eighth of the trip is allowed for jitter.
+    fn lock(&self, s: usize, segment: &Segment, t: Nanos, start: Nanos, before: &Before) -> Option<Lock> {
         let turn = self.turn_of(s);
         let early = turn.part(8).max(Nanos::micros(50)).min(turn);
-        let late = turn.part(8).max(Nanos::millis(1));
-        self.half[s].ack_within(t - turn - late, t - turn + early).copied()
+        let near = self.rtt_or_zero().part(2).max(Nanos::micros(100)).min(Nanos::millis(1));
+        // After a long wait a busy host may be later; a sixteenth of it is met by chance once in sixteen.
+        let late = turn.part(8).max(near).max((t - start).part(16));
+        let from = (t - turn - late).max(start - turn + Nanos(1));
+        let to = t - turn + early;
+        let mss = self.half[s].mss.max(1);
+        let needed = segment.len.min(mss) as i32;
+        let mut lock: Option<Lock> = None;
+        for ack in self.half[s].newest_first().skip_while(|a| a.time > to).take_while(|a| a.time >= from) {
+            let room = ack.edge_before.minus(before.nxt);
+            let opens = room < needed && ack.edge.minus(before.nxt) >= needed;
+            let frees = self.nagle_shape(s, segment, before, ack.una_before, ack.ack);
+            let found = lock.get_or_insert(Lock { ack: *ack, opens: None, frees: None, una_before: ack.una_before });
+            found.una_before = ack.una_before;
+            if opens {
+                found.opens = Some(*ack);
+            }
+            if frees {
+                found.frees = Some(*ack);
+            }
+        }
+        lock
     }
 
     /// A partial segment was out, its ACK came, and this one is partial: what Nagle's rule holds. Stacks with the
     /// classic rule hold it for any unacknowledged data.
     fn nagle_shape(&self, s: usize, segment: &Segment, before: &Before, una_before: Seq, ack: Seq) -> bool {
         let mss = self.half[s].mss;
-        if mss == 0 || segment.len >= mss {
+        if mss == 0 || segment.len >= mss || self.half[s].nodelay_shown > 0 {
             return false;
         }
         let out = before.nxt.after(una_before) && ack.after(una_before);
@@ -818,6 +856,25 @@ impl Conn {
     pub(crate) fn end_exchange(&mut self, parts: &mut dyn Parts) {
         self.finish_exchange(parts, None);
     }
+}
+
+/// Less than this between two segments is no wait: system calls, interrupts and a virtual CPU's wake-up take that
+/// (measured: 50 to 130 µs for an empty path), and a 64th of a long round trip.
+fn burst_within(rtt: Nanos) -> Nanos {
+    rtt.part(64).max(Nanos::micros(50))
+}
+
+/// The ACKs a segment may have left with, and what they did for it.
+#[derive(Clone, Copy, Debug)]
+struct Lock {
+    /// The latest.
+    ack: crate::half::AckEvent,
+    /// The earliest that made the window large enough.
+    opens: Option<crate::half::AckEvent>,
+    /// The earliest that covered the small segment that Nagle's rule waits for.
+    frees: Option<crate::half::AckEvent>,
+    /// Acknowledged before the earliest of them.
+    una_before: Seq,
 }
 
 /// What was known of a half before its segment was taken.

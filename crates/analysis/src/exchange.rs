@@ -1,7 +1,8 @@
 //! The exchange (or TLS stretch) that is being recorded.
 
+use crate::half::Repair;
 use crate::result::Span;
-use crate::step::Step;
+use crate::step::{Step, Wait};
 use tcpwhy_base::Nanos;
 
 /// Steps are turned into spans when there are this many, so that memory stays bounded.
@@ -48,6 +49,53 @@ impl Recorder {
         let mut steps = std::mem::take(&mut self.steps);
         steps.clear();
         *self = Recorder { steps, ..Recorder::default() };
+    }
+
+    /// The steps of `sender` since `since` belong to a loss; one that began before is cut in two there.
+    pub(crate) fn mark_loss(&mut self, sender: usize, kind: Repair, since: Nanos) {
+        let mut i = self.steps.len();
+        while i > 0 && self.steps[i - 1].end > since {
+            i -= 1;
+            let step = &mut self.steps[i];
+            if usize::from(step.sender) != sender || step.wait == Wait::Turn {
+                break;
+            }
+            if step.loss.is_some() {
+                continue;
+            }
+            if step.start < since {
+                let mut first = *step;
+                first.end = since;
+                first.burst = first.burst.min(first.duration());
+                step.start = since;
+                step.bytes = 0;
+                step.burst = step.burst - first.burst;
+                step.loss = Some((kind, step.end));
+                self.steps.insert(i, first);
+                break;
+            }
+            step.loss = Some((kind, step.end));
+        }
+    }
+
+    /// The last retransmission of `sender` was not needed. If nothing followed it, nothing waited for it: the time
+    /// before it belongs to whatever the exchange was waiting for: `true`. Else it is a needless recovery.
+    pub(crate) fn forget_needless(&mut self, sender: usize) -> bool {
+        let own = |s: &Step| usize::from(s.sender) == sender && matches!(s.wait, Wait::Loss(_));
+        match self.steps.last() {
+            Some(step) if own(step) && step.end == self.last => {
+                self.last = step.start;
+                self.last_frame = step.frames[0];
+                self.steps.pop();
+                true
+            }
+            _ => {
+                if let Some(step) = self.steps.iter_mut().rev().take(16).find(|s| own(s)) {
+                    step.wait = Wait::Loss(Repair::Spurious);
+                }
+                false
+            }
+        }
     }
 
     /// Adds a step, folding it into the one before where the two are alike.

@@ -23,6 +23,8 @@ pub(crate) struct AckEvent {
     pub(crate) delay: Option<Nanos>,
     /// It carried no data.
     pub(crate) pure: bool,
+    /// The sender's congestion window before it, as estimated.
+    pub(crate) cwnd: u32,
 }
 
 /// Bytes below `nxt` that never passed the tap.
@@ -137,6 +139,8 @@ pub(crate) struct Half {
     /// Round of one base RTT: start, bytes in it, bytes in the one before.
     pub(crate) round: (Nanos, u32, u32),
     pub(crate) fin: bool,
+    /// How often a partial segment followed another unacknowledged one: Nagle's algorithm was off.
+    pub(crate) nodelay_shown: u32,
     pub(crate) counts: Counts,
     /// Hashes of the last packets, to know copies.
     copies: [u64; 4],
@@ -197,6 +201,7 @@ impl Half {
             ip_id_steps: 0,
             round: (Nanos(i64::MIN), 0, 0),
             fin: false,
+            nodelay_shown: 0,
             counts: Counts::default(),
             copies: [0; 4],
             copies_at: 0,
@@ -472,6 +477,7 @@ impl Half {
                     window_before: if self.edge_known { window_before } else { window },
                     delay: seen.delay,
                     pure,
+                    cwnd: self.cwnd.estimate,
                 },
                 horizon,
             );
@@ -502,11 +508,6 @@ impl Half {
         }
         self.acks[at] = event;
         self.acks_at = ((at + 1) % n) as u16;
-    }
-
-    /// The latest ACK that passed within `from..=to`.
-    pub(crate) fn ack_within(&self, from: Nanos, to: Nanos) -> Option<&AckEvent> {
-        self.newest_first().find(|a| a.time <= to).filter(|a| a.time >= from)
     }
 
     /// The known ACKs do not reach back to `time`.
