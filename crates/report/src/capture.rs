@@ -1,4 +1,5 @@
 use jiff::Timestamp;
+use tcpwhy_analysis::Frames;
 use tcpwhy_base::Nanos;
 
 /// What is known of the input as a whole.
@@ -6,6 +7,8 @@ use tcpwhy_base::Nanos;
 pub struct Capture {
     /// Names of the inputs, in the order in which they were read.
     pub files: Vec<String>,
+    /// Frames in the inputs before each: the analysis numbers frames through all inputs, people by file.
+    pub frames_before: Vec<u64>,
     /// Frames read, TCP or not.
     pub packets: u64,
     /// TCP packets among them.
@@ -16,6 +19,8 @@ pub struct Capture {
     pub connections: u64,
     /// What packets were wrapped in (VLAN, GRE, VXLAN, ...), and how many.
     pub encapsulations: Vec<(&'static str, u64)>,
+    /// Packets were left out on purpose, so that numbers of connections are not those of other tools.
+    pub partial: bool,
     /// What the reader and the analysis want said.
     pub warnings: Vec<Warning>,
 }
@@ -30,6 +35,22 @@ impl Capture {
     pub fn duration(&self) -> Nanos {
         self.span.map_or(Nanos::ZERO, |(start, end)| end - start)
     }
+}
+
+/// The frames as numbered in their file, and its index. Frames that reach over the end of a file are those of the
+/// later one: it holds the end of the wait.
+pub(crate) fn local(frames: &Frames, frames_before: &[u64]) -> (Frames, u16) {
+    if frames_before.len() < 2 || frames.last == 0 {
+        return (*frames, 0);
+    }
+    let file = frames_before.partition_point(|&before| before < frames.last).saturating_sub(1);
+    let before = frames_before[file];
+    let mut key = [0; 4];
+    let kept = frames.keys().filter(|&k| k > before).map(|k| k - before);
+    key.iter_mut().zip(kept).for_each(|(slot, k)| *slot = k);
+    let file = u16::try_from(file).unwrap_or(u16::MAX);
+    let first = frames.first.max(before + 1) - before;
+    (Frames { first, last: frames.last - before, key, file }, file)
 }
 
 /// Something that limits what can be said.
@@ -54,6 +75,16 @@ pub fn rfc3339(time: Nanos) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_are_numbered_by_file() {
+        let all = |a, b, keys: &[u64]| local(&Frames::new(0, a, b, keys), &[0, 10, 20]);
+        assert_eq!(all(3, 5, &[4]), (Frames::new(0, 3, 5, &[4]), 0));
+        assert_eq!(all(10, 10, &[]), (Frames::new(0, 10, 10, &[]), 0));
+        assert_eq!(all(11, 15, &[12]), (Frames::new(1, 1, 5, &[2]), 1));
+        assert_eq!(all(8, 22, &[9, 21, 22]), (Frames::new(2, 1, 2, &[1, 2]), 2));
+        assert_eq!(local(&Frames::new(0, 8, 22, &[9]), &[0]).0, Frames::new(0, 8, 22, &[9]));
+    }
 
     #[test]
     fn nanoseconds_are_kept() {

@@ -103,8 +103,7 @@ fn findings() -> Vec<Finding> {
         evidence: vec![frames],
         fixes: Vec::new(),
     };
-    let mut nagle =
-        finding(Cause::NagleDelayedAck, Side::Client, 40, 1, 1, Frames::new(0, 4, 6, &[4, 5, 6]));
+    let mut nagle = finding(Cause::NagleDelayedAck, Side::Client, 40, 1, 1, Frames::new(0, 4, 6, &[4, 5, 6]));
     nagle.fixes.push(Fix {
         fix: FixId::Nodelay,
         place: "client",
@@ -134,10 +133,13 @@ pub(crate) fn analysis() -> Analysis {
 pub(crate) fn capture() -> crate::Capture {
     crate::Capture {
         files: vec!["smtp.pcap".into()],
+        frames_before: vec![0],
         packets: 12,
         tcp_packets: 10,
         span: Some((START, at(95))),
         connections: 1,
+        encapsulations: vec![("VLAN", 3)],
+        partial: false,
         warnings: vec![crate::Warning { code: "test", text: "a sentence".into(), count: 2 }],
     }
 }

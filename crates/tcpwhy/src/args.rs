@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use tcpwhy_analysis::Detail;
 use tcpwhy_base::{CAUSES, Cause, Nanos};
+use tcpwhy_capture::Filter;
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 done, 1 some input was damaged and what could be read was analysed, 2 usage, 3 could not read or no \
@@ -75,8 +76,8 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "WHEN", value_parser = units::bound, help_heading = "Selection")]
     pub(crate) to: Option<Bound>,
     /// Packets to read: host, net, port, tcp, and, or, not, as in tcpdump
-    #[arg(long, value_name = "EXPR", help_heading = "Selection")]
-    pub(crate) filter: Option<String>,
+    #[arg(long, value_name = "EXPR", value_parser = filter, help_heading = "Selection")]
+    pub(crate) filter: Option<Filter>,
     /// One connection: its number, port, address:port, or address:port>address:port
     #[arg(long, value_name = "WHICH", help_heading = "Selection")]
     pub(crate) connection: Option<String>,
@@ -141,6 +142,10 @@ fn detail(text: &str) -> Result<Detail, String> {
             .map(Detail::Worst)
             .ok_or_else(|| "say worst=N (such as worst=1000), all or none".into()),
     }
+}
+
+fn filter(text: &str) -> Result<Filter, String> {
+    Filter::parse(text).map_err(|e| e.to_string())
 }
 
 /// A cause by its id; a near miss is offered.

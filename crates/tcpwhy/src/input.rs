@@ -23,6 +23,11 @@ impl Input {
         Input { path: path.into(), name }
     }
 
+    /// Its name without directories, for short lines.
+    pub(crate) fn base(&self) -> String {
+        self.path.file_name().map_or_else(|| self.name.clone(), |n| n.to_string_lossy().into_owned())
+    }
+
     /// Whether it can be read a second time.
     pub(crate) fn is_stdin(&self) -> bool {
         is_stdin(&self.path)
@@ -71,7 +76,9 @@ impl Input {
             _ => format!("{name}: {e}. Check the path"),
         })?;
         if meta.is_dir() {
-            return Err(format!("{name}: this is a directory. Name the captures in it, such as {name}/*.pcap"));
+            return Err(format!(
+                "{name}: this is a directory. Name the captures in it, such as {name}/*.pcap"
+            ));
         }
         match fs::File::open(&self.path) {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(denied(name)),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 /// An open output. Dropped without [`Output::finish`], it leaves no trace.
 pub(crate) struct Output {
     to: BufWriter<Box<dyn Write>>,
+    name: String,
     pending: Option<Pending>,
     /// Columns of the terminal that shows it; `None` if it is none.
     pub(crate) width: Option<usize>,
@@ -19,8 +20,14 @@ impl Output {
         let Some(path) = path else {
             let shown = io::stdout().is_terminal() && !plain;
             let columns = || terminal_size::terminal_size().map_or(80, |(w, _)| usize::from(w.0));
-            let to: Box<dyn Write> = if plain { Box::new(raw_stdout()) } else { Box::new(anstream::stdout()) };
-            return Ok(Output { to: buffer(to), pending: None, width: shown.then(columns) });
+            let to: Box<dyn Write> =
+                if plain { Box::new(raw_stdout()) } else { Box::new(anstream::stdout()) };
+            return Ok(Output {
+                to: buffer(to),
+                name: "standard output".into(),
+                pending: None,
+                width: shown.then(columns),
+            });
         };
         // A device or a pipe cannot be renamed over.
         let (file, pending) = if fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir()) {
@@ -31,19 +38,19 @@ impl Output {
         };
         let to: Box<dyn Write> =
             if plain { Box::new(file) } else { Box::new(anstream::StripStream::new(file)) };
-        Ok(Output { to: buffer(to), pending, width: None })
+        Ok(Output { to: buffer(to), name: path.display().to_string(), pending, width: None })
     }
 
-    /// Everything was written: the file takes its name.
-    pub(crate) fn finish(mut self) -> anyhow::Result<()> {
-        self.to.flush()?;
-        match self.pending.take() {
+    /// If everything was written, the file takes its name; else it goes.
+    pub(crate) fn finish(mut self, written: anyhow::Result<()>) -> anyhow::Result<()> {
+        let done = written.and_then(|()| Ok(self.to.flush()?)).and_then(|()| match self.pending.take() {
             None => Ok(()),
-            Some(pending) => {
-                let target = pending.target.clone();
-                pending.rename().with_context(|| cannot_write(&target))
-            }
-        }
+            Some(pending) => Ok(pending.rename()?),
+        });
+        // What failed in writing is about the output; anything else speaks for itself.
+        done.map_err(
+            |e| if e.is::<io::Error>() { e.context(format!("cannot write {}", self.name)) } else { e },
+        )
     }
 }
 

@@ -10,25 +10,35 @@ use tcpwhy_report::text::Packet;
 const MOST: usize = 100_000;
 
 /// The packets of `x`; or the sentence that says why there are none.
-pub(crate) fn of_exchange(inputs: &[Input], c: &Connection, x: &Exchange) -> Result<Vec<Packet>, String> {
+pub(crate) fn of_exchange(
+    inputs: &[Input],
+    frames_before: &[u64],
+    c: &Connection,
+    x: &Exchange,
+) -> Result<Vec<Packet>, String> {
     if inputs.iter().any(Input::is_stdin) {
-        return Err("The packets beside the spans need a second look at the capture: save standard input to a file \
+        return Err(
+            "The packets beside the spans need a second look at the capture: save standard input to a file \
                     and explain that."
-            .into());
+                .into(),
+        );
     }
     let mut found = Found { packets: Vec::new(), base: [None; 2], latest: c.start };
     let mut dissector = Dissector::new();
     let mut segment = Segment::EMPTY;
-    for (index, input) in inputs.iter().enumerate().skip(usize::from(c.file)) {
+    for (input, &before) in inputs.iter().zip(frames_before) {
+        if before >= c.frames.1 {
+            break;
+        }
         let mut reader = input.open()?;
         // A damaged end was reported when it was read first.
         while let Ok(Some(frame)) = reader.next() {
-            if inputs.len() == 1 && frame.number > c.frames.1 || found.packets.len() == MOST {
+            let number = before + frame.number;
+            if number > c.frames.1 || found.packets.len() == MOST {
                 break;
             }
-            let before = index == usize::from(c.file) && frame.number < c.frames.0;
             let verdict = dissector.dissect(&frame, 0, &mut segment);
-            if !before && verdict == Verdict::Tcp {
+            if number >= c.frames.0 && verdict == Verdict::Tcp {
                 found.take(&segment, c, x);
             }
         }

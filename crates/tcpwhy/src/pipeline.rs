@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 use tcpwhy_analysis::{Analysis, Analyzer, Config};
 use tcpwhy_base::{Nanos, Segment};
-use tcpwhy_capture::{Counts, Dissector, Verdict};
+use tcpwhy_capture::{Counts, Dissector, Filter, Verdict};
 
 /// Segments in a batch: enough that handing over costs nothing, few enough to stay in the cache.
 const BATCH: usize = 1024;
@@ -29,6 +29,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) from: Option<Bound>,
     /// Latest time wanted.
     pub(crate) to: Option<Bound>,
+    /// Packets wanted.
+    pub(crate) filter: Option<&'a Filter>,
     /// For the analysis.
     pub(crate) config: Config,
     /// Set when the user asked to stop.
@@ -40,6 +42,8 @@ pub(crate) struct Settings<'a> {
 /// What was read.
 #[derive(Debug, Default)]
 pub(crate) struct Read {
+    /// Frames in the inputs before each.
+    pub(crate) frames_before: Vec<u64>,
     /// Frames.
     pub(crate) packets: u64,
     /// What the dissector made of them.
@@ -84,7 +88,8 @@ pub(crate) fn run(settings: &Settings<'_>, progress: &mut Progress) -> anyhow::R
         let read = read_all(settings, &mut sink, progress);
         sink.hand_over();
         drop(sink);
-        let analysis = analysis.join().map_err(|_| anyhow::anyhow!("the analysis failed: please report this"))?;
+        let analysis =
+            analysis.join().map_err(|_| anyhow::anyhow!("the analysis failed: please report this"))?;
         Ok((analysis, read))
     })
 }
@@ -162,7 +167,11 @@ impl Sink for Batches {
     }
 }
 
-fn analyse(config: Config, receive: &Receiver<Batch>, give_back: &std::sync::mpsc::Sender<Batch>) -> Analysis {
+fn analyse(
+    config: Config,
+    receive: &Receiver<Batch>,
+    give_back: &std::sync::mpsc::Sender<Batch>,
+) -> Analysis {
     let mut analyzer = Analyzer::new(config);
     for mut batch in receive {
         for segment in &batch.segments[..batch.used] {
@@ -183,6 +192,7 @@ fn read_all(settings: &Settings<'_>, sink: &mut impl Sink, progress: &mut Progre
             read.interrupted = true;
             break;
         }
+        read.frames_before.push(read.packets);
         read_one(settings, index, input, &mut dissector, sink, progress, &mut read);
     }
     read.counts = dissector.counts().clone();
@@ -206,6 +216,7 @@ fn read_one(
         Err(problem) => return read.unreadable.push(problem),
     };
     read.opened += 1;
+    let before = read.packets;
     let file = u16::try_from(index).unwrap_or(u16::MAX);
     let size = input.size();
     let mut bounds = None;
@@ -244,8 +255,11 @@ fn read_one(
             continue;
         }
         let slot = sink.slot();
-        if dissector.dissect(&frame, file, slot) == Verdict::Tcp {
+        if dissector.dissect(&frame, file, slot) == Verdict::Tcp
+            && settings.filter.is_none_or(|f| f.matches(slot))
+        {
             slot.link ^= salt;
+            slot.frame += before;
             sink.keep();
         }
     }

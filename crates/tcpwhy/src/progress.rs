@@ -35,7 +35,9 @@ impl Progress {
         let seconds = self.began.elapsed().as_secs_f64();
         let rate = packets as f64 / seconds / 1e6;
         let part = match bytes {
-            Some((read, size)) if size > 0 => format!("{:.0} %, ", (read as f64 * 100.0 / size as f64).min(100.0)),
+            Some((read, size)) if size > 0 => {
+                format!("{:.0} %, ", (read as f64 * 100.0 / size as f64).min(100.0))
+            }
             _ => String::new(),
         };
         // A progress line that cannot be shown is no loss.

@@ -28,7 +28,8 @@ fn parse(text: &str, ids: usize) -> Option<Which> {
         return if is_id { Some(Which::Id(n)) } else { u16::try_from(n).ok().map(Which::Port) };
     }
     let mut ends = text.split(['>', ',', ' ', '-']).map(str::trim).filter(|t| !t.is_empty());
-    let end = |t: &str| t.parse::<std::net::SocketAddr>().ok().map(|a| Endpoint { ip: a.ip(), port: a.port() });
+    let end =
+        |t: &str| t.parse::<std::net::SocketAddr>().ok().map(|a| Endpoint { ip: a.ip(), port: a.port() });
     let first = end(ends.next()?)?;
     match (ends.next(), ends.next()) {
         (None, _) => Some(Which::Ends(first, None)),

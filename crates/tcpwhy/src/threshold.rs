@@ -61,7 +61,8 @@ impl Threshold {
         let time = match self.what {
             What::Cause(cause) => summary.time(analysis, cause),
             What::Class(class) => {
-                let of_class = CAUSES.iter().filter(|c| c.class == class && c.kind == tcpwhy_base::Kind::Span);
+                let of_class =
+                    CAUSES.iter().filter(|c| c.class == class && c.kind == tcpwhy_base::Kind::Span);
                 of_class.fold(Nanos::ZERO, |sum, c| sum + summary.time(analysis, c.cause))
             }
         };

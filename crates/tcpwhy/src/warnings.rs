@@ -17,13 +17,21 @@ pub(crate) fn of_reading(read: &Read) -> Vec<Warning> {
     for problem in &read.damaged {
         say("damaged", 1, problem.clone());
     }
-    say("interrupted", read.interrupted.into(), "reading was interrupted: this is about the packets before".into());
+    say(
+        "interrupted",
+        read.interrupted.into(),
+        "reading was interrupted: this is about the packets before".into(),
+    );
     let counts = &read.counts;
     for &(link, n) in &counts.unknown_links {
         say("unknown_link_type", n, unknown_link(link));
     }
     if counts.tcp == 0 && read.packets > 0 && counts.unknown_links.is_empty() {
-        say("no_tcp", 1, "no TCP packet was found: capture where the TCP traffic passes, or loosen --from and --to".into());
+        say(
+            "no_tcp",
+            1,
+            "no TCP packet was found: capture where the TCP traffic passes, or loosen --from and --to".into(),
+        );
     }
     say(
         "capture_drops_reported",

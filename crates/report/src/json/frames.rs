@@ -6,36 +6,37 @@ use tcpwhy_analysis as a;
 
 /// Frame numbers that prove something, 1-based as Wireshark counts them.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Frames<'a> {
+pub struct Frames {
     /// Lowest frame involved.
     pub first: u64,
     /// Highest frame involved.
     pub last: u64,
     /// The frames that decide, ascending.
     #[schemars(with = "Vec<u64>")]
-    pub key: Keys<'a>,
+    pub key: Keys,
     /// Index of the input, only where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<u16>,
 }
 
-impl<'a> Frames<'a> {
-    pub(super) fn new(frames: &'a a::Frames, cx: Context) -> Frames<'a> {
-        Frames { first: frames.first, last: frames.last, key: Keys(frames), file: cx.file(frames.file) }
+impl Frames {
+    pub(super) fn new(frames: &a::Frames, cx: Context<'_>) -> Frames {
+        let (frames, file) = cx.local(frames);
+        Frames { first: frames.first, last: frames.last, key: Keys(frames), file }
     }
 }
 
-impl<'a> super::View<'a, a::Frames> for Frames<'a> {
-    fn view(item: &'a a::Frames, _: [u32; 2], _: usize, cx: Context) -> Self {
+impl<'a> super::View<'a, a::Frames> for Frames {
+    fn view(item: &'a a::Frames, _: [u32; 2], _: usize, cx: Context<'a>) -> Self {
         Frames::new(item, cx)
     }
 }
 
 /// The key frames that are in use.
 #[derive(Debug)]
-pub struct Keys<'a>(&'a a::Frames);
+pub struct Keys(a::Frames);
 
-impl Serialize for Keys<'_> {
+impl Serialize for Keys {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_seq(self.0.keys())
     }
@@ -43,35 +44,35 @@ impl Serialize for Keys<'_> {
 
 /// The span that shows a finding best.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Example<'a> {
+pub struct Example {
     /// Its connection.
     pub connection: u32,
     /// Its exchange; null in setup or a gap.
     pub exchange: Option<u32>,
     /// Its frames.
-    pub frames: Frames<'a>,
+    pub frames: Frames,
     /// Shows the key frames in Wireshark.
     #[schemars(with = "String")]
-    pub display_filter: super::values::Shown<DisplayFilter<'a>>,
+    pub display_filter: super::values::Shown<DisplayFilter>,
 }
 
-impl<'a> Example<'a> {
-    pub(super) fn new(example: &'a (u32, u32, a::Frames), cx: Context) -> Option<Example<'a>> {
+impl Example {
+    pub(super) fn new(example: &(u32, u32, a::Frames), cx: Context<'_>) -> Option<Example> {
         let (connection, exchange, frames) = example;
         (*connection != 0 && frames.first != 0).then(|| Example {
             connection: *connection,
             exchange: Some(*exchange).filter(|&x| x != 0),
             frames: Frames::new(frames, cx),
-            display_filter: super::values::Shown(DisplayFilter(frames)),
+            display_filter: super::values::Shown(DisplayFilter(cx.local(frames).0)),
         })
     }
 }
 
 /// A Wireshark display filter for the key frames.
 #[derive(Clone, Copy, Debug)]
-pub struct DisplayFilter<'a>(pub &'a a::Frames);
+pub struct DisplayFilter(pub a::Frames);
 
-impl fmt::Display for DisplayFilter<'_> {
+impl fmt::Display for DisplayFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, last) = (self.0.first, self.0.last);
         f.write_str("frame.number in {")?;
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn display_filters() {
-        let shown = |keys: &[u64]| DisplayFilter(&a::Frames::new(0, 16, 18, keys)).to_string();
+        let shown = |keys: &[u64]| DisplayFilter(a::Frames::new(0, 16, 18, keys)).to_string();
         assert_eq!(shown(&[18, 16, 17]), "frame.number in {16,17,18}");
         assert_eq!(shown(&[]), "frame.number in {16..18}");
     }

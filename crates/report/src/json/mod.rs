@@ -3,9 +3,9 @@
 
 mod frames;
 mod parts;
-mod types;
 #[cfg(test)]
 mod tests;
+mod types;
 mod values;
 
 pub use frames::{Example, Frames};
@@ -57,7 +57,8 @@ pub fn write_lines(out: &mut impl Write, analysis: &Analysis, capture: &Capture)
 
 /// The JSON Schema of the document that [`write()`] makes.
 pub fn schema() -> String {
-    let root = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Explain<'_>>();
+    let root =
+        SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Explain<'_>>();
     let mut text = serde_json::to_string_pretty(&root).unwrap_or_default();
     text.push('\n');
     text

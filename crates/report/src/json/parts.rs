@@ -25,7 +25,7 @@ pub struct Span<'a> {
     /// End, exclusive.
     pub end_ns: i64,
     /// Evidence.
-    pub frames: Frames<'a>,
+    pub frames: Frames,
     /// How sure.
     #[schemars(range(min = 0, max = 1))]
     pub confidence: f64,
@@ -41,7 +41,7 @@ pub struct Span<'a> {
 }
 
 impl<'a> View<'a, a::Span> for Span<'a> {
-    fn view(span: &'a a::Span, parent: [u32; 2], index: usize, cx: Context) -> Self {
+    fn view(span: &'a a::Span, parent: [u32; 2], index: usize, cx: Context<'a>) -> Self {
         Span {
             id: Shown(SpanId(parent, index as u32 + 1)),
             cause: SpanCause(span.cause),
@@ -99,7 +99,8 @@ pub struct Alternatives<'a>(&'a a::Span);
 
 impl Serialize for Alternatives<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let show = |&(cause, c): &(Cause, f32)| Alternative { cause: SpanCause(cause), confidence: confidence(c) };
+        let show =
+            |&(cause, c): &(Cause, f32)| Alternative { cause: SpanCause(cause), confidence: confidence(c) };
         s.collect_seq(self.0.alternatives.iter().flatten().map(show))
     }
 }
@@ -119,7 +120,7 @@ pub struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
-    pub(super) fn new(setup: &'a a::Setup, connection: u32, cx: Context) -> Setup<'a> {
+    pub(super) fn new(setup: &'a a::Setup, connection: u32, cx: Context<'a>) -> Setup<'a> {
         Setup {
             start_ns: cx.ns(setup.start),
             end_ns: cx.ns(setup.end),
@@ -162,7 +163,7 @@ pub struct Exchange<'a> {
 }
 
 impl<'a> View<'a, a::Exchange> for Exchange<'a> {
-    fn view(x: &'a a::Exchange, parent: [u32; 2], _: usize, cx: Context) -> Self {
+    fn view(x: &'a a::Exchange, parent: [u32; 2], _: usize, cx: Context<'a>) -> Self {
         Exchange {
             id: x.id,
             start_ns: cx.ns(x.start),
@@ -194,7 +195,7 @@ pub struct Gap<'a> {
 }
 
 impl<'a> View<'a, a::Gap> for Gap<'a> {
-    fn view(gap: &'a a::Gap, parent: [u32; 2], index: usize, cx: Context) -> Self {
+    fn view(gap: &'a a::Gap, parent: [u32; 2], index: usize, cx: Context<'a>) -> Self {
         let part = (GAPS + 1).saturating_add(index as u32).min(SETUP - 1);
         Gap {
             start_ns: cx.ns(gap.start),

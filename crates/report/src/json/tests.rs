@@ -77,10 +77,15 @@ fn several_inputs_number_their_frames_by_file() {
     let mut capture = sample::capture();
     assert_eq!(document()["connections"][0]["setup"]["spans"][0]["frames"].get("file"), None);
     capture.files.push("more.pcap".into());
+    capture.frames_before = vec![0, 7];
     let mut text = Vec::new();
     write(&mut text, &sample::analysis(), &capture).unwrap();
     let d: Value = serde_json::from_slice(&text).unwrap();
     assert_eq!(d["connections"][0]["setup"]["spans"][0]["frames"]["file"], 0);
+    let late = &d["connections"][0]["exchanges"][1]["spans"][0]["frames"];
+    assert_eq!((&late["first"], &late["last"], &late["file"]), (&2.into(), &3.into(), &1.into()));
+    let frames = &d["connections"][0]["frames"];
+    assert_eq!((&frames["file"], &frames["last_file"], &frames["last"]), (&0.into(), &1.into(), &3.into()));
     assert_eq!(d["connections"][0]["tshark_stream"], Value::Null);
 }
 
@@ -144,7 +149,8 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, wrong: &mut Vec<
         }
     }
     for (name, inner) in value.as_object().into_iter().flatten() {
-        let of = schema.get("properties").and_then(|p| p.get(name)).or_else(|| schema.get("additionalProperties"));
+        let of =
+            schema.get("properties").and_then(|p| p.get(name)).or_else(|| schema.get("additionalProperties"));
         match of {
             Some(of) => check(root, of, inner, &format!("{at}.{name}"), wrong),
             None => wrong.push(format!("{at}.{name}: not in the schema")),

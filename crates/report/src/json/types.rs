@@ -3,7 +3,8 @@
 use super::frames::{Example, Frames};
 use super::parts::{Exchange, Gap, Omitted, Setup};
 use super::values::{
-    AnyCause, ClassLetter, Context, List, Pair, Parameters, QualityNames, Shown, SideName, Times, View, Wrappings, unit,
+    AnyCause, ClassLetter, Context, List, Pair, Parameters, QualityNames, Shown, SideName, Times, View,
+    Wrappings, unit,
 };
 use crate::{Capture, rfc3339};
 use schemars::JsonSchema;
@@ -95,7 +96,7 @@ pub struct Connection<'a> {
 }
 
 impl<'a> Connection<'a> {
-    pub(super) fn new(c: &'a a::Connection, cx: Context) -> Connection<'a> {
+    pub(super) fn new(c: &'a a::Connection, cx: Context<'a>) -> Connection<'a> {
         let of = [c.id, 0];
         Connection {
             id: c.id,
@@ -124,7 +125,7 @@ impl<'a> Connection<'a> {
             gap_budget: Times(&c.gap_budget),
             closed_after_ns: c.closed_after.map(|t| cx.ns(t)),
             findings: List::new(&c.findings, of, cx),
-            frames: Range { first: c.frames.0, last: c.frames.1, file: cx.file(c.file) },
+            frames: Range::new(c, cx),
         }
     }
 }
@@ -136,9 +137,20 @@ pub struct Range {
     pub first: u64,
     /// Highest frame.
     pub last: u64,
-    /// Index of the input, only where there are several.
+    /// Index of the input that holds `first`, only where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<u16>,
+    /// Index of the input that holds `last`, only where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_file: Option<u16>,
+}
+
+impl Range {
+    fn new(c: &a::Connection, cx: Context<'_>) -> Range {
+        let of = |frame| cx.local(&a::Frames::new(0, frame, frame, &[]));
+        let ((first, file), (last, last_file)) = (of(c.frames.0), of(c.frames.1));
+        Range { first: first.first, last: last.last, file, last_file }
+    }
 }
 
 /// What is known of the path.
@@ -273,19 +285,19 @@ pub struct Finding<'a> {
     /// How many connections show it.
     pub connection_count: u64,
     /// The span that shows it best.
-    pub example: Option<Example<'a>>,
+    pub example: Option<Example>,
     /// Sentences with the figures.
     pub why: &'a str,
     /// Frames of some of its spans.
     #[schemars(with = "Vec<Frames>")]
-    pub evidence: List<'a, a::Frames, Frames<'a>>,
+    pub evidence: List<'a, a::Frames, Frames>,
     /// What to do, best first.
     #[schemars(with = "Vec<Fix>")]
     pub fixes: List<'a, a::Fix, Fix<'a>>,
 }
 
 impl<'a> Finding<'a> {
-    pub(super) fn new(f: &'a a::Finding, connection: u32, index: usize, cx: Context) -> Finding<'a> {
+    pub(super) fn new(f: &'a a::Finding, connection: u32, index: usize, cx: Context<'a>) -> Finding<'a> {
         let number = index + 1;
         Finding {
             id: if connection == 0 { format!("f{number}") } else { format!("{connection}.f{number}") },
@@ -309,7 +321,7 @@ impl<'a> Finding<'a> {
 }
 
 impl<'a> View<'a, a::Finding> for Finding<'a> {
-    fn view(f: &'a a::Finding, parent: [u32; 2], index: usize, cx: Context) -> Self {
+    fn view(f: &'a a::Finding, parent: [u32; 2], index: usize, cx: Context<'a>) -> Self {
         Finding::new(f, parent[0], index, cx)
     }
 }
@@ -337,7 +349,7 @@ pub struct Fix<'a> {
 }
 
 impl<'a> View<'a, a::Fix> for Fix<'a> {
-    fn view(fix: &'a a::Fix, _: [u32; 2], _: usize, _: Context) -> Self {
+    fn view(fix: &'a a::Fix, _: [u32; 2], _: usize, _: Context<'a>) -> Self {
         let info = fix.fix.info();
         Fix {
             id: info.id,

@@ -1,32 +1,34 @@
 //! Small values that serialise themselves without being copied first.
 
 use crate::Capture;
+use crate::capture::local;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::marker::PhantomData;
-use tcpwhy_analysis::{Analysis, Budget, Facts, Parameter, Quality};
+use tcpwhy_analysis::{Analysis, Budget, Facts, Frames, Parameter, Quality};
 use tcpwhy_base::{CAUSES, Cause, Class, Kind, Nanos, Side};
 
 /// What every object needs to know of the whole.
 #[derive(Clone, Copy, Debug)]
-pub struct Context {
+pub struct Context<'a> {
     /// The moment from which times are counted.
     start: Nanos,
-    /// Several inputs: frames carry the index of theirs.
-    many_files: bool,
+    /// With several inputs frames carry the index of theirs.
+    frames_before: &'a [u64],
     /// Connection ids follow tshark's stream numbers.
     pub(super) streams: bool,
 }
 
-impl Context {
+impl<'a> Context<'a> {
     /// Of an analysis of this capture.
-    pub fn new(analysis: &Analysis, capture: &Capture) -> Context {
-        let many_files = capture.files.len() > 1;
+    pub fn new(analysis: &Analysis, capture: &'a Capture) -> Context<'a> {
+        let one_file = capture.frames_before.len() < 2;
         let tunnelled = analysis.connections.iter().any(|c| c.quality.has(Quality::ENCAPSULATED));
-        let complete = capture.connections == analysis.totals.connections;
-        Context { start: capture.start(), many_files, streams: !many_files && !tunnelled && complete }
+        let complete = capture.connections == analysis.totals.connections && !capture.partial;
+        let streams = one_file && !tunnelled && complete;
+        Context { start: capture.start(), frames_before: &capture.frames_before, streams }
     }
 
     /// `time` as nanoseconds from the start.
@@ -34,16 +36,17 @@ impl Context {
         (time - self.start).0
     }
 
-    /// The input's index, where there are several.
-    pub(super) fn file(&self, file: u16) -> Option<u16> {
-        self.many_files.then_some(file)
+    /// Frames as numbered in their file, and its index where there are several.
+    pub(super) fn local(&self, frames: &Frames) -> (Frames, Option<u16>) {
+        let (frames, file) = local(frames, self.frames_before);
+        (frames, (self.frames_before.len() > 1).then_some(file))
     }
 }
 
 /// How an item of the analysis is shown.
 pub trait View<'a, T>: Serialize {
     /// Shows the item at `index` of the list that belongs to `parent`.
-    fn view(item: &'a T, parent: [u32; 2], index: usize, cx: Context) -> Self;
+    fn view(item: &'a T, parent: [u32; 2], index: usize, cx: Context<'a>) -> Self;
 }
 
 /// A list whose items are turned into their shown form one at a time, while they are written.
@@ -51,12 +54,12 @@ pub trait View<'a, T>: Serialize {
 pub struct List<'a, T, V> {
     items: &'a [T],
     parent: [u32; 2],
-    cx: Context,
+    cx: Context<'a>,
     shown: PhantomData<fn() -> V>,
 }
 
 impl<'a, T, V> List<'a, T, V> {
-    pub(super) fn new(items: &'a [T], parent: [u32; 2], cx: Context) -> Self {
+    pub(super) fn new(items: &'a [T], parent: [u32; 2], cx: Context<'a>) -> Self {
         List { items, parent, cx, shown: PhantomData }
     }
 }

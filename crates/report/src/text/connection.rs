@@ -3,14 +3,20 @@
 use super::style::{BOLD, DIM, bit_rate, bytes, moment, of, percent};
 use super::table::{Align, Table};
 use super::{Layout, findings, overview};
+use crate::capture::local;
 use crate::summary::measured;
 use crate::{Capture, Summary};
 use std::io::{self, Write};
-use tcpwhy_analysis::{Budget, Connection, End, Exchange, Quality, Vantage};
+use tcpwhy_analysis::{Budget, Connection, End, Exchange, Frames, Quality, Vantage};
 use tcpwhy_base::{Class, Nanos};
 
 /// Writes all that is known of one connection.
-pub fn connection(out: &mut impl Write, c: &Connection, capture: &Capture, layout: &Layout) -> io::Result<()> {
+pub fn connection(
+    out: &mut impl Write,
+    c: &Connection,
+    capture: &Capture,
+    layout: &Layout,
+) -> io::Result<()> {
     header(out, c, capture, layout)?;
     ends(out, c)?;
     let mut all = c.budget.clone();
@@ -26,7 +32,8 @@ pub fn connection(out: &mut impl Write, c: &Connection, capture: &Capture, layou
             c.exchanges_omitted.count, c.exchanges_omitted.duration
         )?;
     }
-    let gaps: Vec<String> = c.gap_budget.0.iter().map(|(cause, time)| format!("{} {time}", cause.id())).collect();
+    let gaps: Vec<String> =
+        c.gap_budget.0.iter().map(|(cause, time)| format!("{} {time}", cause.id())).collect();
     if !gaps.is_empty() {
         writeln!(out)?;
         let text = format!("outside setup and exchanges: {}", gaps.join(", "));
@@ -36,10 +43,16 @@ pub fn connection(out: &mut impl Write, c: &Connection, capture: &Capture, layou
 }
 
 /// Who, when, where.
-pub(super) fn header(out: &mut impl Write, c: &Connection, capture: &Capture, layout: &Layout) -> io::Result<()> {
+pub(super) fn header(
+    out: &mut impl Write,
+    c: &Connection,
+    capture: &Capture,
+    layout: &Layout,
+) -> io::Result<()> {
     let protocol = c.protocol.map(|p| format!("  {p}")).unwrap_or_default();
     writeln!(out, "{BOLD}connection {}  {} > {}{BOLD:#}{protocol}", c.id, c.client, c.server)?;
-    let opened = if c.opened_by_handshake { "opened by a handshake" } else { "already open when the capture began" };
+    let opened =
+        if c.opened_by_handshake { "opened by a handshake" } else { "already open when the capture began" };
     let closed = match c.closed {
         tcpwhy_analysis::Closed::Fin => "closed by FIN",
         tcpwhy_analysis::Closed::Rst => "closed by a reset",
@@ -52,9 +65,11 @@ pub(super) fn header(out: &mut impl Write, c: &Connection, capture: &Capture, la
         Vantage::Middle => "captured between the ends",
         Vantage::Unknown => "where it was captured does not show",
     };
-    let (first, last) = c.frames;
+    let frames = Frames::new(0, c.frames.0, c.frames.1, &[]);
+    let frames = local(&frames, &layout.frames_before).0;
+    let (first, last, of) = (frames.first, frames.last, findings::of_file(&frames, layout));
     let mut facts = vec![
-        format!("{}, frames {first} to {last}", overview::when(c, capture, layout)),
+        format!("{}, frames {first} to {last}{of}", overview::when(c, capture, layout)),
         format!("{opened}, {closed}{roles}"),
         vantage.into(),
     ];
@@ -142,7 +157,10 @@ pub(super) fn exchanges<'a>(
             bytes(x.bytes[0]),
             bytes(x.bytes[1]),
             ended(x).into(),
-            worst.map_or_else(|| "-".into(), |(cause, time)| format!("{} {time} ({})", cause.id(), share(time))),
+            worst.map_or_else(
+                || "-".into(),
+                |(cause, time)| format!("{} {time} ({})", cause.id(), share(time)),
+            ),
         ]);
         if let Some((cause, _)) = worst {
             table.colour_last(of(cause.class()));

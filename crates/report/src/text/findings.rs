@@ -3,6 +3,7 @@
 use super::Layout;
 use super::style::{BOLD, DIM, FIX, count, of, percent, range, wrap};
 use crate::Summary;
+use crate::capture::local;
 use std::io::{self, Write};
 use tcpwhy_analysis::{Finding, Fix, Frames};
 use tcpwhy_base::{Cause, Class, Kind, Nanos};
@@ -11,6 +12,8 @@ use tcpwhy_base::{Cause, Class, Kind, Nanos};
 const INDENT: usize = 10;
 /// Findings below this share are named in one line, after the first.
 const MINOR: f64 = 0.01;
+/// What stands at the right goes no further than this.
+const WIDE: usize = 100;
 
 /// The findings: first TCP's, then the application's and the unexplained, then what is inherent in one line.
 pub(super) fn list(
@@ -20,9 +23,11 @@ pub(super) fn list(
     summary: &Summary,
     layout: &Layout,
 ) -> io::Result<()> {
-    let mut sorted: Vec<&Finding> = findings.iter().filter(|f| f.lost > Nanos::ZERO || f.occurrences > 0).collect();
+    let mut sorted: Vec<&Finding> =
+        findings.iter().filter(|f| f.lost > Nanos::ZERO || f.occurrences > 0).collect();
     sorted.sort_by_key(|f| std::cmp::Reverse(f.lost));
-    let of_class = |classes: &'static [Class]| sorted.iter().copied().filter(|f| classes.contains(&f.cause.class()));
+    let of_class =
+        |classes: &'static [Class]| sorted.iter().copied().filter(|f| classes.contains(&f.cause.class()));
     let mut minor = Vec::new();
     let mut shown = 0;
     for finding in of_class(&[Class::Tcp]).chain(of_class(&[Class::Application, Class::Unknown])) {
@@ -76,13 +81,13 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Res
     let lost = f.lost.to_string();
     let head = format!("{lost:>8} {:>5}  ", percent(f.share));
     let used = 2 + head.chars().count() + info.title.chars().count();
-    let space = layout.width.saturating_sub(used + note.chars().count()).clamp(2, 16);
-    writeln!(
-        out,
-        "  {BOLD}{head}{BOLD:#}{colour}{title}{colour:#}{:space$}{DIM}{note}{DIM:#}",
-        "",
-        title = info.title
-    )?;
+    let space = layout.width.min(WIDE).saturating_sub(used + note.chars().count()).max(2);
+    write!(out, "  {BOLD}{head}{BOLD:#}{colour}{}{colour:#}", info.title)?;
+    if note.is_empty() {
+        writeln!(out)?
+    } else {
+        writeln!(out, "{:space$}{DIM}{note}{DIM:#}", "")?
+    }
     let mut text = String::new();
     if info.kind == Kind::Span && f.occurrences > 0 {
         text = match f.occurrences {
@@ -95,10 +100,15 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Res
     }
     text.push_str(&f.why);
     lines(out, &text, INDENT, layout)?;
-    if let Some(frames) = frames(&f.evidence, f.occurrences) {
+    if let Some(frames) = frames(&f.evidence, f.occurrences, layout) {
         lines(out, &frames, INDENT, layout)?;
     }
-    let wanted = if layout.verbose { f.fixes.len() } else { 1 };
+    // What an application should do with its own time is no answer of ours, unless somebody asks.
+    let wanted = match info.class {
+        _ if layout.verbose => f.fixes.len(),
+        Class::Application if info.kind == Kind::Span => 0,
+        _ => 1,
+    };
     for fix in f.fixes.iter().take(wanted) {
         self::fix(out, fix, layout)?;
     }
@@ -113,11 +123,13 @@ fn fix(out: &mut impl Write, fix: &Fix, layout: &Layout) -> io::Result<()> {
         _ => String::new(),
     };
     let what = format!("{}{place}", fix.fix.info().title);
-    let saves = fix.saves.filter(|&s| s > Nanos::ZERO).map(|s| format!("saves up to {s}")).unwrap_or_default();
+    let saves =
+        fix.saves.filter(|&s| s > Nanos::ZERO).map(|s| format!("saves up to {s}")).unwrap_or_default();
     let used = indent + 5 + what.chars().count() + saves.chars().count();
     if used + 2 <= layout.width || saves.is_empty() {
-        let space = layout.width.saturating_sub(used).clamp(2, 12);
-        writeln!(out, "{:indent$}{FIX}fix: {what}{FIX:#}{:space$}{BOLD}{saves}{BOLD:#}", "", "")?;
+        let space = layout.width.min(WIDE).saturating_sub(used).max(2);
+        write!(out, "{:indent$}{FIX}fix: {what}{FIX:#}", "")?;
+        if saves.is_empty() { writeln!(out)? } else { writeln!(out, "{:space$}{BOLD}{saves}{BOLD:#}", "")? }
     } else {
         for (i, line) in wrap(&what, layout.width.saturating_sub(indent + 5).max(20)).iter().enumerate() {
             writeln!(out, "{:indent$}{FIX}{}{line}{FIX:#}", "", if i == 0 { "fix: " } else { "     " })?;
@@ -127,6 +139,7 @@ fn fix(out: &mut impl Write, fix: &Fix, layout: &Layout) -> io::Result<()> {
     let wanted = if layout.verbose { fix.how.len() } else { 2 };
     for how in fix.how.iter().take(wanted) {
         let width = layout.width.saturating_sub(indent + 7).max(20);
+        let how = how.strip_prefix("Any: ").unwrap_or(how);
         for (i, line) in wrap(how, width).iter().enumerate() {
             writeln!(out, "{:indent$}     {}{line}", "", if i == 0 { "" } else { "  " })?;
         }
@@ -143,26 +156,39 @@ pub(super) fn lines(out: &mut impl Write, text: &str, indent: usize, layout: &La
 }
 
 /// `frames 16>17>18, 22>23>24, ...`.
-fn frames(evidence: &[Frames], occurrences: u64) -> Option<String> {
-    let shown: Vec<String> = evidence.iter().filter_map(chain).take(5).collect();
-    if shown.is_empty() {
-        return None;
+fn frames(evidence: &[Frames], occurrences: u64, layout: &Layout) -> Option<String> {
+    let mut text = String::new();
+    let mut shown = 0;
+    let named = evidence.iter().filter(|f| f.first != 0).take(5);
+    let mut rest = named.map(|f| local(f, &layout.frames_before).0).peekable();
+    while let Some(frames) = rest.next() {
+        text.push_str(if shown == 0 { "frames " } else { ", " });
+        text.push_str(&chain(&frames));
+        // The file is named once for its run of frames.
+        if rest.peek().is_none_or(|next| next.file != frames.file) {
+            text.push_str(&of_file(&frames, layout));
+        }
+        shown += 1;
     }
-    let more = if occurrences > shown.len() as u64 { ", ..." } else { "" };
-    Some(format!("frames {}{more}", shown.join(", ")))
+    if occurrences > shown {
+        text.push_str(", ...");
+    }
+    (shown > 0).then_some(text)
 }
 
 /// `16>17>18`, or `16-18` where no frame of it is singled out.
-pub(super) fn chain(frames: &Frames) -> Option<String> {
-    if frames.first == 0 {
-        return None;
-    }
+pub(super) fn chain(frames: &Frames) -> String {
     let keys: Vec<String> = frames.keys().map(|k| k.to_string()).collect();
-    Some(match keys.len() {
+    match keys.len() {
         0 if frames.first == frames.last => frames.first.to_string(),
         0 => format!("{}-{}", frames.first, frames.last),
         _ => keys.join(">"),
-    })
+    }
+}
+
+/// ` of b.pcap`, where there are several files.
+pub(super) fn of_file(frames: &Frames, layout: &Layout) -> String {
+    layout.files.get(usize::from(frames.file)).map(|f| format!(" of {f}")).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -172,8 +198,15 @@ mod tests {
     #[test]
     fn frames_are_chained() {
         let of = |keys: &[u64]| Frames::new(0, 16, 18, keys);
-        assert_eq!(frames(&[of(&[16, 17, 18]), of(&[])], 27).as_deref(), Some("frames 16>17>18, 16-18, ..."));
-        assert_eq!(frames(&[of(&[17])], 1).as_deref(), Some("frames 17"));
-        assert_eq!(frames(&[], 1), None);
+        let one = Layout::default();
+        let frames = |f: &[Frames], n, layout: &Layout| super::frames(f, n, layout);
+        assert_eq!(
+            frames(&[of(&[16, 17, 18]), of(&[])], 27, &one).as_deref(),
+            Some("frames 16>17>18, 16-18, ...")
+        );
+        assert_eq!(frames(&[of(&[17])], 1, &one).as_deref(), Some("frames 17"));
+        assert_eq!(frames(&[], 1, &one), None);
+        let two = Layout { files: vec!["a.pcap".into(), "b.pcap".into()], ..one };
+        assert_eq!(frames(&[of(&[17])], 1, &two).as_deref(), Some("frames 17 of a.pcap"));
     }
 }

@@ -6,6 +6,8 @@ mod findings;
 mod overview;
 mod style;
 mod table;
+#[cfg(test)]
+mod tests;
 mod timeline;
 mod why_not;
 
@@ -30,6 +32,10 @@ pub struct Layout {
     pub absolute: bool,
     /// The command that was given, without options: `tcpwhy explain FILE`.
     pub command: String,
+    /// Short names of the inputs, if there are several: frames are named with theirs.
+    pub files: Vec<String>,
+    /// Frames in the inputs before each.
+    pub frames_before: Vec<u64>,
     /// List the exchanges of all connections that are left in detail (they were asked for).
     pub list_exchanges: bool,
 }
@@ -43,6 +49,8 @@ impl Default for Layout {
             top: 10,
             absolute: false,
             command: "tcpwhy explain FILE".into(),
+            files: Vec::new(),
+            frames_before: Vec::new(),
             list_exchanges: false,
         }
     }

@@ -12,7 +12,12 @@ use tcpwhy_base::{Cause, Class, Nanos};
 const NOTHING_WRONG: f64 = 0.05;
 
 /// Writes the first screen.
-pub fn overview(out: &mut impl Write, analysis: &Analysis, capture: &Capture, layout: &Layout) -> io::Result<()> {
+pub fn overview(
+    out: &mut impl Write,
+    analysis: &Analysis,
+    capture: &Capture,
+    layout: &Layout,
+) -> io::Result<()> {
     let summary = Summary::new(analysis);
     for line in super::style::wrap(&verdict(analysis, capture, &summary), layout.width.max(40)) {
         writeln!(out, "{BOLD}{line}{BOLD:#}")?;
@@ -24,6 +29,7 @@ pub fn overview(out: &mut impl Write, analysis: &Analysis, capture: &Capture, la
         return Ok(());
     }
     warnings(out, capture, layout)?;
+    wrapped(out, capture)?;
     if analysis.connections.is_empty() {
         return Ok(());
     }
@@ -39,13 +45,18 @@ pub fn overview(out: &mut impl Write, analysis: &Analysis, capture: &Capture, la
 pub(super) fn verdict(analysis: &Analysis, capture: &Capture, summary: &Summary) -> String {
     if analysis.connections.is_empty() {
         return match (capture.packets, capture.tcp_packets) {
-            (0, _) => "The capture holds no packets. Was the capture filter right, and did traffic pass?".into(),
+            (0, _) => {
+                "The capture holds no packets. Was the capture filter right, and did traffic pass?".into()
+            }
             (n, 0) => format!(
                 "No TCP in this capture: {}, none of them TCP. Capture with `tcpdump tcp`, and where the TCP \
                  traffic passes.",
                 count(n, "packet")
             ),
-            (_, n) => format!("{}, but no connection is left: loosen --filter, --from or --to.", count(n, "TCP packet")),
+            (_, n) => format!(
+                "{}, but no connection is left: loosen --filter, --from or --to.",
+                count(n, "TCP packet")
+            ),
         };
     }
     let on = format!(
@@ -91,12 +102,23 @@ fn warnings(out: &mut impl Write, capture: &Capture, layout: &Layout) -> io::Res
         }
         let times = if w.count > 1 { format!(" ({} times)", w.count) } else { String::new() };
         let text = format!("{}{times}.", plain(w.text.trim_end_matches('.')));
-        for (i, line) in super::style::wrap(&text, layout.width.saturating_sub(8).max(20)).iter().enumerate() {
+        for (i, line) in super::style::wrap(&text, layout.width.saturating_sub(8).max(20)).iter().enumerate()
+        {
             let head = if i == 0 { "note: " } else { "      " };
             writeln!(out, "  {WARN}{head}{WARN:#}{line}")?;
         }
     }
     Ok(())
+}
+
+/// What packets were wrapped in.
+fn wrapped(out: &mut impl Write, capture: &Capture) -> io::Result<()> {
+    let names: Vec<String> =
+        capture.encapsulations.iter().map(|(name, n)| format!("{name} ({})", count(*n, "packet"))).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n  {DIM}seen through: {}{DIM:#}", names.join(", "))
 }
 
 /// Time of class T in setup, exchanges and gaps.
@@ -116,7 +138,8 @@ pub(super) fn worst(budget: &Budget) -> Option<(Cause, Nanos)> {
 /// The connections, worst first.
 fn connections(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io::Result<()> {
     use Align::{Left, Right};
-    let mut sorted: Vec<(Nanos, &Connection)> = analysis.connections.iter().map(|c| (tcp_time(c), c)).collect();
+    let mut sorted: Vec<(Nanos, &Connection)> =
+        analysis.connections.iter().map(|c| (tcp_time(c), c)).collect();
     sorted.sort_by_key(|(tcp, c)| (std::cmp::Reverse((*tcp, c.end - c.start)), c.id));
     let mut table = Table::new(&[
         ("id", Right),
@@ -191,7 +214,8 @@ mod tests {
 
     fn said(summary: &Summary) -> String {
         let totals = Totals { exchanges: 34, ..Totals::default() };
-        let analysis = Analysis { connections: vec![crate::sample::connection()], findings: Vec::new(), totals };
+        let analysis =
+            Analysis { connections: vec![crate::sample::connection()], findings: Vec::new(), totals };
         verdict(&analysis, &Capture::default(), summary)
     }
 
@@ -210,7 +234,9 @@ mod tests {
             "6.08 s on 1 connection, 34 exchanges. Nothing is wrong with TCP here: 97 % (5.90 s) is the server \
              application."
         );
-        assert!(said(&summary(100, 0, Cause::Unexplained, 90)).contains("90 % (90.0 ms) could not be explained"));
+        assert!(
+            said(&summary(100, 0, Cause::Unexplained, 90)).contains("90 % (90.0 ms) could not be explained")
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::style::{BOLD, DIM, bytes, moment, of, percent, wrap};
 use super::{Layout, connection, findings};
 use crate::Capture;
+use crate::capture::local;
 use std::io::{self, Write};
 use tcpwhy_analysis::{Connection, Exchange, Span};
 use tcpwhy_base::{Nanos, TcpFlags};
@@ -110,12 +111,15 @@ fn span(out: &mut impl Write, x: &Exchange, span: &Span, layout: &Layout) -> io:
         span.cause.id(),
     )?;
     let mut text = span.facts.sentence();
-    if let Some(frames) = findings::chain(&span.frames) {
-        text.push_str(&format!(" Frames {frames}."));
+    if span.frames.first != 0 {
+        let frames = local(&span.frames, &layout.frames_before).0;
+        let (chain, of) = (findings::chain(&frames), findings::of_file(&frames, layout));
+        text.push_str(&format!(" Frames {chain}{of}."));
     }
     if span.confidence < 0.8 {
         let other: Vec<&str> = span.alternatives.iter().flatten().map(|a| a.0.id()).collect();
-        let other = if other.is_empty() { String::new() } else { format!("; could be {}", other.join(" or ")) };
+        let other =
+            if other.is_empty() { String::new() } else { format!("; could be {}", other.join(" or ")) };
         text.push_str(&format!(" Confidence {:.0} %{other}.", span.confidence * 100.0));
     }
     for line in wrap(&text, layout.width.saturating_sub(14).max(20)) {
@@ -217,7 +221,8 @@ mod tests {
         }
         assert_eq!(text.matches("client >  ").count() + text.matches("< server").count(), 3, "{text}");
         let mut bare = Vec::new();
-        exchange(&mut bare, &c, x, Err("Packets need a file."), &Capture::default(), &Layout::default()).unwrap();
+        exchange(&mut bare, &c, x, Err("Packets need a file."), &Capture::default(), &Layout::default())
+            .unwrap();
         assert!(String::from_utf8(bare).unwrap().contains("Packets need a file."));
     }
 }

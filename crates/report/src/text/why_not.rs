@@ -1,6 +1,6 @@
 //! What speaks for a cause, and what is missing for it.
 
-use super::style::{BOLD, percent};
+use super::style::{BOLD, count, percent};
 use super::{Layout, findings};
 use crate::Summary;
 use std::io::{self, Write};
@@ -21,12 +21,18 @@ pub fn why_not(
     let found: Vec<_> = analysis.findings.iter().filter(|f| f.cause == cause).collect();
     writeln!(out, "\n{BOLD}why not {}?{BOLD:#}", cause.id())?;
     for f in &found {
-        let text = format!("It was found: {} times, {} ({}).", f.occurrences, f.lost, percent(f.share));
+        let text =
+            format!("It was found: {}, {} ({}).", count(f.occurrences, "time"), f.lost, percent(f.share));
         findings::lines(out, &text, 2, layout)?;
     }
     let time = analysis.totals.budget.get(cause) + analysis.totals.gap_budget.get(cause);
     if found.is_empty() && time > Nanos::ZERO {
-        findings::lines(out, &format!("It holds {time} ({}), too little for a finding.", percent(summary.share(time))), 2, layout)?;
+        findings::lines(
+            out,
+            &format!("It holds {time} ({}), too little for a finding.", percent(summary.share(time))),
+            2,
+            layout,
+        )?;
     } else if found.is_empty() {
         let instead = instead(analysis, &summary);
         findings::lines(out, &format!("It was not found. The time went to: {instead}."), 2, layout)?;
@@ -37,7 +43,8 @@ pub fn why_not(
     let (others, time) = alternatives(analysis, cause);
     if others > 0 {
         let text = format!(
-            "For {others} spans ({time}) with another cause it could not be ruled out: see `alternatives` in --json."
+            "It could not be ruled out for {} ({time}) with another cause: see `alternatives` in --json.",
+            count(others, "span")
         );
         findings::lines(out, &text, 2, layout)?;
     }
@@ -64,7 +71,7 @@ fn instead(analysis: &Analysis, summary: &Summary) -> String {
 }
 
 /// Spans in detail that name `cause` as an alternative, and their time.
-fn alternatives(analysis: &Analysis, cause: Cause) -> (usize, Nanos) {
+fn alternatives(analysis: &Analysis, cause: Cause) -> (u64, Nanos) {
     let spans = analysis.connections.iter().flat_map(spans);
     let named = spans.filter(|s| s.alternatives.iter().flatten().any(|a| a.0 == cause));
     named.fold((0, Nanos::ZERO), |(n, time), s| (n + 1, time + s.duration()))

@@ -17,7 +17,9 @@ use tcpwhy_report::{Capture, Summary, json, quality_warnings};
 /// Reads the captures, analyses them, says what was found.
 pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     if args.files.len() > 1 && args.files.iter().any(|f| f.as_os_str() == "-") {
-        bail!(Usage("standard input (-) cannot be joined with other inputs: write it to a file first".into()));
+        bail!(Usage(
+            "standard input (-) cannot be joined with other inputs: write it to a file first".into()
+        ));
     }
     let stop = stop_signal()?;
     let (inputs, unreadable) = input::in_order(&args.files);
@@ -26,6 +28,7 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         inputs: &inputs,
         from: args.from,
         to: args.to,
+        filter: args.filter.as_ref(),
         // The exchange that is asked for must not be among those left out.
         config: Config { detail: if args.exchange.is_some() { Detail::All } else { args.exchanges } },
         stop: &stop,
@@ -46,17 +49,18 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     if let Some(limit) = args.slower_than {
         select::slower_than(&mut analysis, limit);
     }
-    let capture = capture(&inputs, read, &analysis);
+    let mut capture = capture(&inputs, read, &analysis);
+    capture.partial = args.filter.is_some() || args.from.is_some() || args.to.is_some();
     let mut out = Output::open(args.output.as_deref(), args.json || args.jsonl)?;
-    if args.json {
-        json::write(&mut out, &analysis, &capture)?;
+    let written = if args.json {
+        json::write(&mut out, &analysis, &capture).map_err(Into::into)
     } else if args.jsonl {
-        json::write_lines(&mut out, &analysis, &capture)?;
+        json::write_lines(&mut out, &analysis, &capture).map_err(Into::into)
     } else {
-        let layout = layout(args, &out);
-        say_it(&mut out, args, &inputs, &analysis, &capture, &layout)?;
-    }
-    out.finish()?;
+        let layout = layout(args, &inputs, &capture, &out);
+        say_it(&mut out, args, &inputs, &analysis, &capture, &layout)
+    };
+    out.finish(written)?;
     let summary = Summary::new(&analysis);
     let held: Vec<String> = args.fail_if.iter().filter_map(|t| t.held(&analysis, &summary)).collect();
     held.iter().for_each(|reason| say(reason));
@@ -95,14 +99,20 @@ fn say_it(
         ([c], Some(id)) if args.connection.is_some() => {
             let Some(x) = c.exchanges.iter().find(|x| x.id == id) else {
                 let n = c.exchanges.len() as u64 + c.exchanges_omitted.count;
-                bail!(Usage(format!("--exchange {id}: connection {} has {n} exchanges to choose from", c.id)));
+                bail!(Usage(format!(
+                    "--exchange {id}: connection {} has {n} exchanges to choose from",
+                    c.id
+                )));
             };
-            let packets = packets::of_exchange(inputs, c, x);
+            let packets = packets::of_exchange(inputs, &capture.frames_before, c, x);
             let shown = packets.as_ref().map(Vec::as_slice).map_err(String::as_str);
             text::exchange(out, c, x, shown, capture, layout)?;
         }
         (many, Some(_)) if args.connection.is_some() => {
-            bail!(Usage(format!("--exchange needs one connection, and {} are meant: name it by its id", many.len())));
+            bail!(Usage(format!(
+                "--exchange needs one connection, and {} are meant: name it by its id",
+                many.len()
+            )));
         }
         ([c], None) if args.connection.is_some() => text::connection(out, c, capture, layout)?,
         _ => text::overview(out, analysis, capture, layout)?,
@@ -129,7 +139,7 @@ fn stop_signal() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-fn layout(args: &Explain, out: &Output) -> Layout {
+fn layout(args: &Explain, inputs: &[Input], capture: &Capture, out: &Output) -> Layout {
     let files: Vec<String> = args.files.iter().map(|f| f.display().to_string()).collect();
     Layout {
         width: out.width.unwrap_or(80).clamp(60, 140),
@@ -137,6 +147,8 @@ fn layout(args: &Explain, out: &Output) -> Layout {
         quiet: args.quiet,
         top: args.top,
         absolute: args.absolute_times,
+        files: if files.len() > 1 { inputs.iter().map(|i| i.base()).collect() } else { Vec::new() },
+        frames_before: capture.frames_before.clone(),
         command: format!("tcpwhy explain {}", files.join(" ")),
         list_exchanges: args.slower_than.is_some(),
     }
@@ -147,11 +159,13 @@ fn capture(inputs: &[Input], read: Read, analysis: &Analysis) -> Capture {
     warnings.extend(quality_warnings(&analysis.connections));
     Capture {
         files: inputs.iter().map(|i| i.name.clone()).collect(),
+        frames_before: read.frames_before,
         packets: read.packets,
         tcp_packets: read.counts.tcp,
         span: read.span,
         connections: analysis.connections.len() as u64,
         encapsulations: read.encapsulations,
+        partial: false,
         warnings,
     }
 }

@@ -8,8 +8,9 @@ use std::io::{self, Write};
 pub(crate) fn run(args: &Man) -> anyhow::Result<Exit> {
     let command = Args::command();
     match &args.dir {
-        Some(dir) => clap_mangen::generate_to(command, dir)
-            .with_context(|| format!("cannot write manual pages to {}: does the directory exist?", dir.display()))?,
+        Some(dir) => clap_mangen::generate_to(command, dir).with_context(|| {
+            format!("cannot write manual pages to {}: does the directory exist?", dir.display())
+        })?,
         None => {
             let mut page = Vec::new();
             clap_mangen::Man::new(command).render(&mut page)?;

@@ -1,0 +1,123 @@
+//! Inputs that are wrong: one clear sentence with the next step, the right exit code, and what could be read.
+
+use crate::common::{ACK, Client, Dir, Pcap, tcpwhy, tcpwhy_with};
+
+#[test]
+fn missing() {
+    tcpwhy(&["/nowhere/a.pcap"]).fails(3, &["/nowhere/a.pcap: no such file", "Check"]);
+}
+
+#[test]
+fn a_directory() {
+    let dir = Dir::new();
+    tcpwhy(&[dir.0.to_str().unwrap()]).fails(3, &["directory", "*.pcap"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn unreadable() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = Dir::new();
+    let path = dir.file("a.pcap", &Pcap::new().bytes);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+    if std::fs::File::open(&path).is_ok() {
+        eprintln!("SKIP: this user may read everything");
+        return;
+    }
+    tcpwhy(&[&path]).fails(3, &["no permission", "sudo cat"]);
+}
+
+#[test]
+fn empty() {
+    let dir = Dir::new();
+    tcpwhy(&[&dir.file("a.pcap", b"")]).fails(3, &["empty", "tcpdump -U"]);
+    tcpwhy_with(&["-"], b"").fails(3, &["standard input", "empty"]);
+}
+
+#[test]
+fn not_a_capture() {
+    let dir = Dir::new();
+    let text = dir.file("a.pcap", b"12:00:00.000 IP 10.0.0.1.80 > 10.0.0.2.40000: Flags [S]\n");
+    tcpwhy(&[&text]).fails(3, &["not a pcap or pcapng capture", "text", "tcpdump -w"]);
+}
+
+#[test]
+fn no_packets_and_no_tcp() {
+    let dir = Dir::new();
+    let none = tcpwhy(&[&dir.file("none.pcap", &Pcap::new().bytes)]);
+    assert_eq!((none.code, none.err.as_str()), (0, ""));
+    assert!(none.out.contains("no packets"), "{}", none.out);
+    let udp = dir.file("udp.pcap", &Pcap::new().udp(0).udp(10).bytes);
+    let ran = tcpwhy(&[&udp]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(ran.out.contains("2 packets, none of them TCP"), "{}", ran.out);
+    let json = tcpwhy(&[&udp, "--json"]).json();
+    assert_eq!(json["connections"].as_array().unwrap().len(), 0);
+    assert_eq!(json["capture"]["packets"], 2);
+    assert_eq!(json["capture"]["warnings"][0]["code"], "no_tcp");
+}
+
+#[test]
+fn unknown_link_type() {
+    let dir = Dir::new();
+    let path = dir.file("a.pcap", &Pcap::with_link(147).frame(0, &[0; 60]).bytes);
+    tcpwhy(&[&path]).fails(3, &["link type 147", "Ethernet"]);
+}
+
+#[test]
+fn cut() {
+    let dir = Dir::new();
+    let mut pcap = Pcap::new();
+    let whole = pcap.conversation(0, 3).bytes.len();
+    pcap.tcp(400_000, Client, ACK, 301, 601, 50);
+    let ran = tcpwhy(&[&dir.file("a.pcap", &pcap.bytes[..whole + 30]), "--json"]);
+    ran.fails(1, &["cut in the middle of packet 16", "everything before was read"]);
+    let json = ran.json();
+    assert_eq!(json["capture"]["packets"], 15);
+    assert_eq!(json["capture"]["warnings"][0]["code"], "damaged");
+    assert_eq!(json["connections"][0]["bytes"]["client"], 300);
+}
+
+#[test]
+fn a_lying_length() {
+    let dir = Dir::new();
+    let mut pcap = Pcap::new();
+    pcap.conversation(0, 3);
+    for word in [pcap.epoch + 1, 0, u32::MAX, u32::MAX] {
+        pcap.bytes.extend(word.to_le_bytes());
+    }
+    let ran = tcpwhy(&[&dir.file("a.pcap", &pcap.bytes), "--json"]);
+    ran.fails(1, &["packet 16 claims 4294967295 bytes"]);
+    assert_eq!(ran.json()["capture"]["packets"], 15);
+}
+
+#[test]
+fn the_clock_steps_back() {
+    let dir = Dir::new();
+    let mut pcap = Pcap::new();
+    pcap.conversation(0, 2);
+    pcap.epoch -= 3600;
+    pcap.tcp(500_000, Client, ACK, 201, 401, 50);
+    let json = tcpwhy(&[&dir.file("a.pcap", &pcap.bytes), "--json"]).json();
+    let codes: Vec<&str> =
+        json["capture"]["warnings"].as_array().unwrap().iter().map(|w| w["code"].as_str().unwrap()).collect();
+    assert!(codes.contains(&"clock_step"), "{codes:?}");
+    assert!(json["capture"]["duration_ns"].as_i64().unwrap() > 3_500_000_000_000);
+    for c in json["connections"].as_array().unwrap() {
+        assert!(c["start_ns"].as_i64().unwrap() >= 0);
+        assert!(c["end_ns"].as_i64() >= c["start_ns"].as_i64());
+    }
+}
+
+#[test]
+fn one_bad_file_does_not_stop_the_others() {
+    let dir = Dir::new();
+    let good = dir.file("good.pcap", &Pcap::new().conversation(0, 3).bytes);
+    let ran = tcpwhy(&["/nowhere/a.pcap", &good, "--json"]);
+    ran.fails(1, &["no such file"]);
+    assert_eq!(ran.json()["capture"]["connections"], 1);
+    let ran = tcpwhy(&["/nowhere/a.pcap", "/nowhere/b.pcap"]);
+    assert_eq!(ran.code, 3);
+    assert_eq!(ran.err.lines().count(), 2, "{}", ran.err);
+    assert_eq!(ran.out, "");
+}

@@ -1,0 +1,224 @@
+//! What `tcpwhy explain` does with captures that are right.
+
+use crate::common::{Dir, Pcap, tcpwhy, tcpwhy_with};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+fn conversation(dir: &Dir) -> String {
+    dir.file("talk.pcap", &Pcap::new().conversation(0, 5).bytes)
+}
+
+#[test]
+fn a_slow_server_is_named_and_tcp_acquitted() {
+    let dir = Dir::new();
+    let ran = tcpwhy(&[&conversation(&dir)]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(
+        ran.out.starts_with("480 ms on 1 connection, 5 exchanges. Nothing is wrong with TCP here:"),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.contains("The server application worked"), "{}", ran.out);
+    assert!(!ran.out.contains('\x1b'), "no colours outside a terminal");
+}
+
+#[test]
+fn json_is_the_same_from_a_pipe() {
+    let dir = Dir::new();
+    let path = conversation(&dir);
+    let mut file = tcpwhy(&["explain", "--json", &path]).json();
+    let mut pipe = tcpwhy_with(&["-", "--json"], &std::fs::read(&path).unwrap()).json();
+    assert_eq!(file["capture"]["files"][0], path);
+    assert_eq!(pipe["capture"]["files"][0], "standard input");
+    for json in [&mut file, &mut pipe] {
+        json["capture"]["files"] = Value::Null;
+    }
+    assert_eq!(file, pipe);
+    assert_eq!(file["tool"], "tcpwhy");
+    assert_eq!(file["connections"][0]["tshark_stream"], 0);
+    assert_eq!(file["capture"]["duration_ns"], 480_050_000);
+}
+
+#[test]
+fn lines_are_whole_objects() {
+    let dir = Dir::new();
+    let ran = tcpwhy(&["--jsonl", &conversation(&dir)]);
+    let kinds: Vec<Value> =
+        ran.out.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()["type"].clone()).collect();
+    assert_eq!(kinds.first(), Some(&"connection".into()));
+    assert_eq!(kinds.last(), Some(&"capture".into()));
+}
+
+#[test]
+fn output_goes_to_a_file_whole_or_not_at_all() {
+    let dir = Dir::new();
+    let (path, out) = (conversation(&dir), dir.0.join("out.json"));
+    let ran = tcpwhy(&["--json", "-o", out.to_str().unwrap(), &path]);
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", ""));
+    let written = std::fs::read_to_string(&out).unwrap();
+    assert_eq!(written, tcpwhy(&["--json", &path]).out);
+    // A question that cannot be answered leaves the old file alone and nothing beside it.
+    tcpwhy(&["-o", out.to_str().unwrap(), &path, "--connection", "1", "--exchange", "99"])
+        .fails(2, &["--exchange 99", "5 exchanges"]);
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), written);
+    assert_eq!(std::fs::read_dir(&dir.0).unwrap().count(), 2);
+    tcpwhy(&["-o", "/nowhere/out", &path]).fails(3, &["cannot write /nowhere/out"]);
+    tcpwhy(&["-o", dir.0.to_str().unwrap(), &path]).fails(3, &["directory"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_said() {
+    let dir = Dir::new();
+    tcpwhy(&["--json", "-o", "/dev/full", &conversation(&dir)])
+        .fails(3, &["cannot write /dev/full", "No space left"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_closed_pipe_is_a_quiet_end() {
+    let dir = Dir::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tcpwhy"))
+        .args(["--json", &conversation(&dir)])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let done = child.wait_with_output().unwrap();
+    assert_eq!((done.status.code(), String::from_utf8(done.stderr).unwrap().as_str()), (Some(0), ""));
+}
+
+#[test]
+fn conditions_end_with_code_4() {
+    let dir = Dir::new();
+    let path = conversation(&dir);
+    let ran = tcpwhy(&[&path, "--json", "--fail-if", "server_think>50%", "--fail-if", "tcp>5%"]);
+    ran.fails(4, &["server_think>50% holds"]);
+    assert_eq!(ran.json()["capture"]["connections"], 1);
+    assert_eq!(tcpwhy(&[&path, "--fail-if", "tcp>5%"]).code, 0);
+    assert_eq!(tcpwhy(&[&path, "--fail-if", "application>10ms"]).code, 4);
+    assert_eq!(tcpwhy(&[&path, "--fail-if", "gremlins>5%"]).code, 2);
+}
+
+#[test]
+fn one_exchange_is_a_time_line_of_its_packets() {
+    let dir = Dir::new();
+    let path = conversation(&dir);
+    let ran = tcpwhy(&[&path, "--connection", "1", "--exchange", "2"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(ran.out.contains("exchange 2  60.0 ms"), "{}", ran.out);
+    assert!(ran.out.contains("server_think"), "{}", ran.out);
+    assert!(ran.out.contains("client >  P.      seq 101 ack 201 len 100 win 1048576"), "{}", ran.out);
+    assert!(ran.out.contains("< server  P.      seq 201 ack 201 len 200"), "{}", ran.out);
+    let piped =
+        tcpwhy_with(&["-", "--connection", "40000", "--exchange", "2"], &std::fs::read(&path).unwrap()).out;
+    assert!(piped.contains("need a second look at the capture"), "{piped}");
+    assert!(!piped.contains("client >  P."), "{piped}");
+}
+
+#[test]
+fn connections_are_named_in_several_ways() {
+    let dir = Dir::new();
+    let path = conversation(&dir);
+    for which in ["1", "40000", ":80", "10.0.0.1:40000", "10.0.0.2:80>10.0.0.1:40000"] {
+        let ran = tcpwhy(&[&path, "--connection", which]);
+        assert!(ran.out.starts_with("connection 1  10.0.0.1:40000 > 10.0.0.2:80"), "{which}: {}", ran.out);
+    }
+    tcpwhy(&[&path, "--connection", "7"]).fails(2, &["no such connection"]);
+    tcpwhy(&[&path, "--connection", "the slow one"]).fails(2, &["write a number"]);
+}
+
+#[test]
+fn packets_are_chosen_by_time_and_filter() {
+    let dir = Dir::new();
+    let mut pcap = Pcap::new();
+    pcap.conversation(0, 5);
+    pcap.client_port = 50_000;
+    let path = dir.file("two.pcap", &pcap.conversation(600_000, 2).bytes);
+    let connections = |more: &[&str]| {
+        let json = tcpwhy(&[&["--json", &path], more].concat()).json();
+        (json["capture"]["connections"].as_u64().unwrap(), json["connections"][0]["tshark_stream"].clone())
+    };
+    assert_eq!(connections(&[]), (2, 0.into()));
+    assert_eq!(connections(&["--from", "0.59"]), (1, Value::Null));
+    assert_eq!(connections(&["--to", "+590ms"]), (1, Value::Null));
+    assert_eq!(connections(&["--from", "2023-11-14T22:13:20.59Z"]), (1, Value::Null));
+    assert_eq!(connections(&["--filter", "port 50000"]), (1, Value::Null));
+    assert_eq!(connections(&["--filter", "host 10.9.9.9"]).0, 0);
+    assert_eq!(connections(&["--connection", "2"]), (1, Value::Null));
+    assert_eq!(tcpwhy(&[&path, "--filter", "port"]).code, 2);
+}
+
+#[test]
+fn short_exchanges_are_summed_not_lost() {
+    let dir = Dir::new();
+    let path = conversation(&dir);
+    let all = tcpwhy(&["--json", &path]).json();
+    let some = tcpwhy(&["--json", "--slower-than", "70ms", &path]).json();
+    let (a, s) = (&all["connections"][0], &some["connections"][0]);
+    assert_eq!(s["exchanges"].as_array().unwrap().len(), 0);
+    assert_eq!(s["exchanges_omitted"]["count"], 5);
+    assert_eq!(s["exchanges_omitted"]["request_bytes"], 500);
+    assert_eq!(s["budget"], a["budget"]);
+}
+
+#[test]
+fn inputs_are_read_in_the_order_of_their_packets() {
+    let dir = Dir::new();
+    let cut = Pcap::new().conversation(0, 2).bytes.len();
+    let whole = Pcap::new().conversation(0, 4).bytes.clone();
+    let first = dir.file("z_first.pcap", &whole[..cut]);
+    let second = dir.file("a_second.pcap", &[&whole[..24], &whole[cut..]].concat());
+    let json = tcpwhy(&["--json", &second, &first]).json();
+    assert_eq!(json["capture"]["files"][0], first);
+    assert_eq!(json["capture"]["connections"], 1, "rotated files hold one connection");
+    let c = &json["connections"][0];
+    assert_eq!(c["bytes"]["client"], 400);
+    assert_eq!(c["frames"]["file"], 0);
+    assert_eq!(c["tshark_stream"], Value::Null);
+    assert_eq!(c["exchanges"][3]["spans"][0]["frames"]["file"], 1);
+    assert_eq!(
+        (&c["frames"]["first"], &c["frames"]["last"], &c["frames"]["last_file"]),
+        (&1.into(), &8.into(), &1.into())
+    );
+    let text = tcpwhy(&[&second, &first, "--connection", "1", "--exchange", "4"]).out;
+    assert!(text.contains(" of a_second.pcap"), "{text}");
+    assert!(text.contains("seq 301 ack 601 len 100"), "{text}");
+}
+
+#[test]
+fn inputs_that_overlap_are_kept_apart() {
+    let dir = Dir::new();
+    let bytes = Pcap::new().conversation(0, 3).bytes.clone();
+    let json = tcpwhy(&["--json", &dir.file("a.pcap", &bytes), &dir.file("b.pcap", &bytes)]).json();
+    assert_eq!(json["capture"]["connections"], 2);
+    assert_eq!(json["connections"][1]["bytes"]["client"], 300);
+    assert_eq!(json["capture"]["warnings"][0]["code"], "overlapping_inputs");
+}
+
+#[test]
+fn a_question_about_a_cause() {
+    let dir = Dir::new();
+    let path = conversation(&dir);
+    let ran = tcpwhy(&[&path, "--why-not", "slow_start"]);
+    assert_eq!(ran.code, 0);
+    assert!(ran.out.contains("why not slow_start?"), "{}", ran.out);
+    assert!(ran.out.contains("It was not found. The time went to: server_think"), "{}", ran.out);
+    assert!(tcpwhy(&[&path, "--why-not", "server_think"]).out.contains("It was found: 5 times"));
+}
+
+/// A real session: 27 stalls of Nagle against delayed ACKs, told apart from the client's own pauses.
+#[test]
+fn the_public_smtp_session() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../captures/zeek__smtp_bdat.pcap");
+    let json = tcpwhy(&["--json", path]).json();
+    let worst = json["findings"].as_array().unwrap().iter().find(|f| f["class"] == "T").unwrap();
+    assert_eq!(worst["cause"], "nagle_delayed_ack");
+    assert_eq!(worst["occurrences"], 27);
+    assert_eq!(worst["side"], "client");
+    assert!((1_150_000_000..1_175_000_000).contains(&worst["lost_ns"].as_i64().unwrap()), "{worst}");
+    assert_eq!(worst["evidence"][0]["key"], serde_json::json!([16, 17, 18]));
+    let text = tcpwhy(&[path]);
+    assert!(text.out.contains("1.16 s (41 %) is TCP and can be won back."), "{}", text.out);
+}
