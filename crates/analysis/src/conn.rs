@@ -28,6 +28,8 @@ pub(crate) struct Conn {
     pub(crate) roles_inferred: bool,
     pub(crate) file: u16,
     pub(crate) link: u32,
+    /// Another link id under which its other direction travels.
+    pub(crate) other_link: Option<u32>,
     pub(crate) start: Nanos,
     pub(crate) now: Nanos,
     pub(crate) first_frame: u64,
@@ -81,6 +83,7 @@ impl Conn {
             roles_inferred: !syn,
             file: segment.file,
             link: segment.link,
+            other_link: None,
             start: segment.time,
             now: segment.time,
             first_frame: segment.frame,
@@ -155,6 +158,20 @@ impl Conn {
             () if rtt < Nanos::micros(500) => if c <= s { Vantage::Client } else { Vantage::Server },
             () => Vantage::Middle,
         }
+    }
+
+    /// A packet of the other direction under other VLAN tags or tunnel ids belongs here: only one direction was seen
+    /// so far, and the packet acknowledges what that direction sent.
+    pub(crate) fn is_answered_by(&self, segment: &Segment) -> bool {
+        let s = self.side_of(segment);
+        let sent = &self.half[1 - s];
+        let known = segment.src == self.ends[s] && segment.dst == self.ends[1 - s];
+        known
+            && self.half[s].counts.packets == 0
+            && segment.flags.ack()
+            && sent.seen
+            && !segment.ack.before(sent.base)
+            && segment.ack.at_or_before(sent.nxt + 1)
     }
 
     /// A segment that begins another connection on the same 4-tuple: a SYN with another sequence number after
@@ -240,6 +257,9 @@ impl Conn {
     }
 
     fn on_fin(&mut self, s: usize, segment: &Segment, t: Nanos) {
+        if self.half[s].fin && segment.len == 0 {
+            self.half[s].counts.retransmitted += 1;
+        }
         self.half[s].fin = true;
         let end = segment.seq + segment.len + 1;
         let half = &mut self.half[s];
@@ -678,7 +698,10 @@ impl Conn {
             step.wait = Wait::Blind;
             return step;
         }
-        if missing > 0 && !self.near(s) && dt >= self.profile[s].rto_floor {
+        // One packet of the sender is missing before this one, which comes when its timer would send it again.
+        let timer = rtt + self.profile[s].rto_floor;
+        let timed = dt >= timer - timer.part(16) && dt <= timer + timer.part(2);
+        if missing == 1 && timed && !self.near(s) && !self.quality.has(Quality::CAPTURE_DROPS) {
             step.wait = Wait::Missing;
             return step;
         }

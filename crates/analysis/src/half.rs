@@ -109,6 +109,7 @@ pub(crate) struct Half {
     /// Largest payload in one packet on the wire that counts as full.
     pub(crate) mss: u32,
     pub(crate) mss_from_handshake: bool,
+    pub(crate) mss_learnt: bool,
     /// Largest payload seen, and whether it was seen twice in a row.
     pub(crate) max_payload: u32,
     /// End of the last segment that was not full (the kernel's snd_sml).
@@ -178,6 +179,7 @@ impl Half {
             mss_option: None,
             mss: 0,
             mss_from_handshake: false,
+            mss_learnt: false,
             max_payload: 0,
             small_end: Seq(0),
             last_data: Nanos(i64::MIN),
@@ -363,17 +365,20 @@ impl Half {
     fn learn_size(&mut self, len: u32) {
         if len == self.max_payload && len == self.last_len && !self.last_psh && (len < self.mss || self.mss == 0) {
             self.mss = len;
+            self.mss_learnt = true;
         }
         if len > self.max_payload {
             self.max_payload = len;
-            if self.mss == 0 || (!self.mss_from_handshake && len > self.mss && len <= 9000) {
-                self.mss = len.min(65_535);
-            } else if self.mss_from_handshake && len > self.mss {
-                let limit = u32::from(self.mss_option.unwrap_or(u16::MAX));
-                if len <= limit && len % self.mss != 0 {
-                    self.mss = len;
-                }
+            let limit = u32::from(self.mss_option.unwrap_or(u16::MAX));
+            if self.mss_from_handshake && len > self.mss && len <= limit {
+                // No timestamps after all: the option bytes are payload.
+                self.mss = len;
             }
+        }
+        if !self.mss_from_handshake && !self.mss_learnt {
+            // Without a handshake only this is known: a segment that ends a write may be partial whatever its
+            // size, and Ethernet carries at least 1,448 bytes.
+            self.mss = self.mss.max(len + 1).max(1_448);
         }
     }
 

@@ -48,8 +48,10 @@ impl Conn {
         if is_syn_ack {
             if h.syn_ack.is_some() {
                 self.half[s].counts.syn_repeats += 1;
+                self.half[s].counts.retransmitted += 1;
             }
-            if self.setup.is_some() {
+            // Repeated after the handshake (or after data, where the capture began later).
+            if self.setup.is_some() || self.half[CLIENT].counts.bytes > h.syn_bytes[CLIENT] {
                 h.late_syn_acks += 1;
                 self.not_taken.1 += 1;
                 return;
@@ -79,6 +81,7 @@ impl Conn {
         } else {
             if h.syn.is_some() {
                 self.half[s].counts.syn_repeats += 1;
+                self.half[s].counts.retransmitted += 1;
             }
             h.syns += 1;
             h.syn.get_or_insert((t, segment.frame));
@@ -139,7 +142,11 @@ impl Conn {
     /// Makes the setup's spans up to `end`.
     pub(crate) fn build_setup(&mut self, end: Nanos, end_frame: u64) {
         let h = self.handshake.clone();
-        let Some(first) = h.syn.or(h.syn_ack) else { return };
+        let first = match (h.syn, h.syn_ack) {
+            (Some(a), Some(b)) => a.min(b),
+            (Some(one), None) | (None, Some(one)) => one,
+            (None, None) => return,
+        };
         let file = self.file;
         let mut spans: Vec<Span> = Vec::new();
         let mut at = first;

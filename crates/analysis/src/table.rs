@@ -11,8 +11,11 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::net::IpAddr;
 use tcpwhy_base::{Endpoint, Nanos, Segment};
 
-/// A closed connection is kept this long for late packets: TIME_WAIT (RFC 9293 3.6.1; Linux TCP_TIMEWAIT_LEN).
-const LINGER: Nanos = Nanos::secs(60);
+/// A closed connection is kept this long after its last packet, for late ones: twice the maximum segment lifetime
+/// (RFC 9293, 3.4.2).
+const LINGER: Nanos = Nanos::secs(240);
+/// No more closed connections than this are kept for it, the oldest go first.
+const MAX_LINGERING: usize = 16_384;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct KeyV4([u32; 2], [u16; 2], u32);
@@ -23,9 +26,10 @@ struct KeyV6(Endpoint, Endpoint, u32);
 /// Eats segments in the order of the capture; gives the analysis at the end.
 #[derive(Debug)]
 pub struct Analyzer {
-    config: Config,
     v4: HashMap<KeyV4, u32>,
     v6: HashMap<KeyV6, u32>,
+    /// The last connection of a 4-tuple whatever its link, once there are VLANs or tunnels at all.
+    links: HashMap<(Endpoint, Endpoint), u32>,
     live: Vec<Option<Box<Conn>>>,
     free: Vec<u32>,
     /// Closed connections in the order of closing, with when they may go.
@@ -58,9 +62,9 @@ impl Analyzer {
     /// An analyzer that has seen nothing.
     pub fn new(config: Config) -> Analyzer {
         Analyzer {
-            config,
             v4: HashMap::new(),
             v6: HashMap::new(),
+            links: HashMap::new(),
             live: Vec::new(),
             free: Vec::new(),
             closed: VecDeque::new(),
@@ -78,7 +82,7 @@ impl Analyzer {
         let span = self.totals.span.get_or_insert((segment.time, segment.time));
         *span = (span.0.min(segment.time), span.1.max(segment.time));
         if let Some(&(when, _, _)) = self.closed.front() {
-            if segment.time > when {
+            if segment.time > when || self.closed.len() > MAX_LINGERING {
                 self.let_go(segment.time);
             }
         }
@@ -93,7 +97,10 @@ impl Analyzer {
                 self.end(slot, false);
                 self.begin(segment)
             }
-            None => self.begin(segment),
+            None => match self.other_direction(segment) {
+                Some(slot) => slot,
+                None => self.begin(segment),
+            },
         };
         self.last = Some((tuple, slot));
         let Some(conn) = self.live[slot as usize].as_mut() else { return };
@@ -111,6 +118,19 @@ impl Analyzer {
         }
     }
 
+    /// The connection whose other direction this is, where the two travel under different VLAN tags or tunnels.
+    fn other_direction(&mut self, segment: &Segment) -> Option<u32> {
+        let (a, b) = (segment.src, segment.dst);
+        let slot = *self.links.get(&if a <= b { (a, b) } else { (b, a) })?;
+        let conn = self.live[slot as usize].as_mut()?;
+        if conn.link == segment.link || conn.other_link.is_some() || !conn.is_answered_by(segment) {
+            return None;
+        }
+        conn.other_link = Some(segment.link);
+        self.index(segment, slot);
+        Some(slot)
+    }
+
     fn begin(&mut self, segment: &Segment) -> u32 {
         let conn = Box::new(Conn::new(self.next_id, segment));
         self.next_id += 1;
@@ -124,6 +144,15 @@ impl Analyzer {
                 (self.live.len() - 1) as u32
             }
         };
+        self.index(segment, slot);
+        if segment.link != 0 || !self.links.is_empty() {
+            let (a, b) = (segment.src, segment.dst);
+            self.links.insert(if a <= b { (a, b) } else { (b, a) }, slot);
+        }
+        slot
+    }
+
+    fn index(&mut self, segment: &Segment, slot: u32) {
         match (segment.src.ip, segment.dst.ip) {
             (IpAddr::V4(a), IpAddr::V4(b)) => {
                 self.v4.insert(key_v4(segment, a.to_bits(), b.to_bits()), slot);
@@ -132,29 +161,35 @@ impl Analyzer {
                 self.v6.insert(key_v6(segment.src, segment.dst, segment.link), slot);
             }
         }
-        slot
     }
 
     /// Ends the connections whose time for late packets is over.
     fn let_go(&mut self, now: Nanos) {
         while let Some(&(when, slot, id)) = self.closed.front() {
-            if when >= now {
+            let crowded = self.closed.len() > MAX_LINGERING;
+            if when >= now && !crowded {
                 break;
             }
             self.closed.pop_front();
             let Some(conn) = self.live[slot as usize].as_ref().filter(|c| c.id == id) else { continue };
-            if conn.now + LINGER > now {
+            if conn.now + LINGER > now && !crowded {
                 self.closed.push_back((conn.now + LINGER, slot, id));
                 continue;
             }
             let (a, b) = (conn.ends[0], conn.ends[1]);
-            let link = conn_link(conn);
+            let (link, other) = (conn.link, conn.other_link);
             self.forget(a, b, link);
+            if let Some(other) = other {
+                self.forget(a, b, other);
+            }
             self.end(slot, false);
         }
     }
 
     fn forget(&mut self, a: Endpoint, b: Endpoint, link: u32) {
+        if !self.links.is_empty() {
+            self.links.remove(&if a <= b { (a, b) } else { (b, a) });
+        }
         let probe = Segment { src: a, dst: b, link, ..Segment::EMPTY };
         match (a.ip, b.ip) {
             (IpAddr::V4(x), IpAddr::V4(y)) => {
@@ -193,10 +228,6 @@ impl Analyzer {
         let findings = findings::of_capture(&done, &totals);
         Analysis { connections: done, findings, totals }
     }
-}
-
-fn conn_link(conn: &Conn) -> u32 {
-    conn.link
 }
 
 fn key_v4(segment: &Segment, a: u32, b: u32) -> KeyV4 {
