@@ -76,9 +76,32 @@ fn unpack(
         // RFC 8878 3.1.1.
         [0x28, 0xb5, 0x2f, 0xfd] => (Box::new(zstd::stream::read::Decoder::new(all)?), Some("zstd")),
         // "LZ4 Frame Format Description", General Structure.
-        [0x04, 0x22, 0x4d, 0x18] => (Box::new(lz4_flex::frame::FrameDecoder::new(all)), Some("lz4")),
+        [0x04, 0x22, 0x4d, 0x18] => (Box::new(Lz4::new(all)), Some("lz4")),
         _ => (Box::new(all), None),
     })
+}
+
+/// All frames of an lz4 stream; the decoder alone ends after each.
+#[cfg(feature = "compress")]
+struct Lz4<R: Read>(lz4_flex::frame::FrameDecoder<io::BufReader<R>>);
+
+#[cfg(feature = "compress")]
+impl<R: Read> Lz4<R> {
+    fn new(input: R) -> Lz4<R> {
+        Lz4(lz4_flex::frame::FrameDecoder::new(io::BufReader::with_capacity(1 << 16, input)))
+    }
+}
+
+#[cfg(feature = "compress")]
+impl<R: Read> Read for Lz4<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let n = self.0.read(buf)?;
+            if n > 0 || buf.is_empty() || io::BufRead::fill_buf(self.0.get_mut())?.is_empty() {
+                return Ok(n);
+            }
+        }
+    }
 }
 
 #[cfg(not(feature = "compress"))]

@@ -36,10 +36,12 @@ pub(crate) fn ip4<'a>(r: Rest<'a>, walk: &mut Walk) -> Option<Step<'a>> {
         r.len
     } else {
         walk.trouble &= !Trouble::ZERO_IP_LEN;
-        total
+        if walk.bounded { total.min(r.len) } else { total }
     };
+    walk.bounded = false;
+    // A total shorter than the header contradicts itself.
+    total.checked_sub(header)?;
     let payload = r.limit(total).skip(header as usize)?;
-    payload_length(total, header)?;
     walk.src = IpAddr::V4(Ipv4Addr::new(h[12], h[13], h[14], h[15]));
     walk.dst = IpAddr::V4(Ipv4Addr::new(h[16], h[17], h[18], h[19]));
     let id = u16::from_be_bytes([h[4], h[5]]);
@@ -52,12 +54,6 @@ pub(crate) fn ip4<'a>(r: Rest<'a>, walk: &mut Walk) -> Option<Step<'a>> {
         return Some(Step::Fragment(Fragment { id: id.into(), protocol: h[9], offset, more, rest: payload }));
     }
     Some(Step::Go(Layer::Protocol(h[9]), payload))
-}
-
-/// A total shorter than the header contradicts itself.
-#[inline]
-fn payload_length(total: u32, header: u32) -> Option<u32> {
-    total.checked_sub(header)
 }
 
 /// RFC 8200 3.
@@ -79,8 +75,9 @@ pub(crate) fn ip6<'a>(r: Rest<'a>, walk: &mut Walk) -> Option<Step<'a>> {
         payload
     } else {
         walk.trouble &= !Trouble::ZERO_IP_LEN;
-        payload.limit(length)
+        payload.limit(if walk.bounded { length.min(payload.len) } else { length })
     };
+    walk.bounded = false;
     Some(Step::Go(Layer::Protocol(h[6]), payload))
 }
 

@@ -149,13 +149,18 @@ pub(crate) fn ppp_protocol(r: Rest<'_>) -> Option<Step<'_>> {
     }
 }
 
-/// RFC 2516 4: version and type 1, code 0 for data, session, length.
+/// RFC 2516 4: version and type 1, code 0 for data, session, length. Some concentrators count the padding
+/// of the frame into the IP length; the length here is right then.
 pub(crate) fn pppoe<'a>(r: Rest<'a>, walk: &mut Walk) -> Option<Step<'a>> {
     walk.saw(encap::PPPOE);
-    match r.data {
-        [0x11, 0, ..] => r.go(6, Layer::Ppp),
-        _ => Some(Step::End(Verdict::NotTcp)),
+    let [0x11, 0, _, _, a, b, ..] = *r.data else { return Some(Step::End(Verdict::NotTcp)) };
+    let length = u32::from(u16::from_be_bytes([a, b]));
+    // 0 is what segmentation offload leaves.
+    if length == 0 {
+        return r.go(6, Layer::Ppp);
     }
+    walk.bounded = true;
+    r.limit(length + 6).go(6, Layer::Ppp)
 }
 
 /// RFC 3032. What lies below the last label is told by its first bits (RFC 4385 3, RFC 4928).

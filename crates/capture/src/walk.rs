@@ -105,6 +105,8 @@ pub(crate) struct Walk {
     pub(crate) trouble: u8,
     /// IP headers passed.
     pub(crate) depth: u8,
+    /// The next IP packet is no longer than what is left, whatever it says.
+    pub(crate) bounded: bool,
 }
 
 impl Walk {
@@ -117,6 +119,7 @@ impl Walk {
         seen: 0,
         trouble: 0,
         depth: 0,
+        bounded: false,
     };
 
     /// Remembers a wrapping.

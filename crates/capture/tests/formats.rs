@@ -1,0 +1,340 @@
+//! File formats, byte by byte.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{Drip, read};
+use proptest::prelude::*;
+use std::io::{Cursor, Write};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tcpwhy_base::Nanos;
+use tcpwhy_capture::{Frame, Reader, Writer};
+
+/// What can be seen of a frame: time, bad time, link type, bytes, original length.
+type Plain = (i64, bool, u32, Vec<u8>, u32);
+
+fn frames(data: &[u8]) -> (Vec<Plain>, Option<String>) {
+    let mut all = Vec::new();
+    let mut reader = match Reader::new(Box::new(Cursor::new(data.to_vec()))) {
+        Ok(reader) => reader,
+        Err(e) => return (all, Some(e.to_string())),
+    };
+    loop {
+        match reader.next() {
+            Ok(Some(f)) => {
+                assert_eq!(f.number, all.len() as u64 + 1);
+                all.push((f.time.0, f.bad_time, f.link_type, f.data.to_vec(), f.len));
+            }
+            Ok(None) => return (all, None),
+            Err(e) => return (all, Some(e.to_string())),
+        }
+    }
+}
+
+/// Integers in one byte order, one after the other.
+struct Bytes {
+    big: bool,
+    out: Vec<u8>,
+}
+
+impl Bytes {
+    fn new(big: bool) -> Bytes {
+        Bytes { big, out: Vec::new() }
+    }
+    fn u16(mut self, n: u16) -> Bytes {
+        self.out.extend(if self.big { n.to_be_bytes() } else { n.to_le_bytes() });
+        self
+    }
+    fn u32(mut self, n: u32) -> Bytes {
+        self.out.extend(if self.big { n.to_be_bytes() } else { n.to_le_bytes() });
+        self
+    }
+    fn u64(mut self, n: u64) -> Bytes {
+        self.out.extend(if self.big { n.to_be_bytes() } else { n.to_le_bytes() });
+        self
+    }
+    fn raw(mut self, bytes: &[u8]) -> Bytes {
+        self.out.extend(bytes);
+        self
+    }
+    fn option(self, code: u16, value: &[u8]) -> Bytes {
+        let pad = value.len().next_multiple_of(4) - value.len();
+        self.u16(code).u16(value.len() as u16).raw(value).raw(&[0; 3][..pad])
+    }
+    /// This as the body of a pcapng block.
+    fn block(self, kind: u32) -> Vec<u8> {
+        let pad = self.out.len().next_multiple_of(4) - self.out.len();
+        let n = self.out.len() as u32 + pad as u32 + 12;
+        Bytes::new(self.big).u32(kind).u32(n).raw(&self.out).raw(&[0; 3][..pad]).u32(n).out
+    }
+}
+
+fn pcap(big: bool, magic: u32, minor: u16, link: u32) -> Bytes {
+    Bytes::new(big).u32(magic).u16(2).u16(minor).u32(0).u32(0).u32(65_535).u32(link)
+}
+
+fn section(big: bool) -> Vec<u8> {
+    Bytes::new(big).u32(0x1a2b_3c4d).u16(1).u16(0).u64(u64::MAX).block(0x0a0d_0d0a)
+}
+
+fn interface(big: bool, link: u16, snaplen: u32) -> Bytes {
+    Bytes::new(big).u16(link).u16(0).u32(snaplen)
+}
+
+fn packet(big: bool, id: u32, ticks: u64, data: &[u8]) -> Vec<u8> {
+    let n = data.len() as u32;
+    let fixed = Bytes::new(big).u32(id).u32((ticks >> 32) as u32).u32(ticks as u32).u32(n).u32(n + 1);
+    fixed.raw(data).block(6)
+}
+
+#[test]
+fn pcap_in_all_its_forms() {
+    for big in [false, true] {
+        for (magic, unit, bad) in [(0xa1b2_c3d4, 1000, 1_000_000), (0xa1b2_3c4d, 1, 1_000_000_000)] {
+            let file = pcap(big, magic, 4, 0x5400_0001);
+            let file = file.u32(7).u32(5).u32(2).u32(9).raw(b"ab").u32(7).u32(bad).u32(0).u32(0).out;
+            let (seen, error) = frames(&file);
+            assert_eq!(error, None);
+            assert_eq!(seen[0], (7_000_000_000 + 5 * unit, false, 1, b"ab".to_vec(), 9), "FCS bits masked");
+            assert_eq!(
+                seen[1],
+                (8_000_000_000, true, 1, vec![], 0),
+                "an impossible fraction is kept and told"
+            );
+        }
+        let modified = pcap(big, 0xa1b2_cd34, 4, 1).u32(1).u32(2).u32(2).u32(2).u32(3).u16(8).raw(&[0, 0]);
+        assert_eq!(frames(&modified.raw(b"xy").out).0, [(1_000_002_000, false, 1, b"xy".to_vec(), 2)]);
+        let old = pcap(big, 0xa1b2_c3d4, 2, 1).u32(1).u32(0).u32(9).u32(2).raw(b"xy").out;
+        assert_eq!(frames(&old).0, [(1_000_000_000, false, 1, b"xy".to_vec(), 9)], "lengths swapped");
+    }
+}
+
+#[test]
+fn pcapng_sections_interfaces_and_times() {
+    let mut file = section(false);
+    // Default: microseconds.
+    file.extend(interface(false, 1, 0).block(1));
+    let offset = 100i64.to_le_bytes();
+    file.extend(interface(false, 101, 0).option(9, &[0x80 | 4]).option(14, &offset).u32(0).block(1));
+    file.extend(
+        interface(false, 113, 0).option(2, b"eth0").option(9, &[12]).option(13, &[4]).u32(0).block(1),
+    );
+    file.extend(Bytes::new(false).raw(b"secrets of TLS").block(10));
+    file.extend(packet(false, 0, 5_000_001, b"abc"));
+    file.extend(packet(false, 1, 24, b"de"));
+    file.extend(packet(false, 2, 7_000_000_000_999, b""));
+    file.extend(Bytes::new(false).u32(1).raw(b"names").block(4));
+    // The second section begins in the other byte order and knows none of the interfaces.
+    file.extend(section(true));
+    file.extend(interface(true, 276, 4).option(9, &[9]).u32(0).block(1));
+    file.extend(packet(true, 0, 42, b"f"));
+    file.extend(Bytes::new(true).u32(6).raw(b"ghij").block(3));
+    file.extend(Bytes::new(true).u16(0).u16(0).u32(0).u32(43).u32(1).u32(1).raw(b"k").block(2));
+    file.extend(Bytes::new(true).raw(b"unknown").block(0x8000_0bad));
+    let (seen, error) = frames(&file);
+    assert_eq!(error, None);
+    assert_eq!(
+        seen,
+        [
+            (5_000_001_000, false, 1, b"abc".to_vec(), 4),
+            (101_500_000_000, false, 101, b"de".to_vec(), 3),
+            (7_000_000_000, false, 113, vec![], 1),
+            (42, false, 276, b"f".to_vec(), 2),
+            (0, true, 276, b"ghij".to_vec(), 6),
+            (43, false, 276, b"k".to_vec(), 1),
+        ]
+    );
+}
+
+#[test]
+fn capture_drops_of_all_sections() {
+    let mut file = Vec::new();
+    for _ in 0..2 {
+        file.extend(section(false));
+        file.extend(interface(false, 1, 0).block(1));
+        for drops in [3u64, 5] {
+            let counts = Bytes::new(false).u32(0).u32(0).u32(0);
+            file.extend(
+                counts.option(5, &drops.to_le_bytes()).option(7, &1u64.to_le_bytes()).u32(0).block(5),
+            );
+        }
+    }
+    let mut reader = Reader::new(Box::new(Cursor::new(file))).unwrap();
+    assert_eq!(reader.capture_drops(), None);
+    assert!(reader.next().unwrap().is_none());
+    assert_eq!(reader.capture_drops(), Some(12), "the last count of each interface, twice 5 + 1");
+}
+
+#[test]
+fn damage_is_told_with_place_and_next_step() {
+    let good = pcap(false, 0xa1b2_c3d4, 4, 1).u32(1).u32(0).u32(2).u32(2).raw(b"ab").out;
+    let mut cut = good.clone();
+    cut.extend(&good[24..41]);
+    let (seen, error) = frames(&cut);
+    assert_eq!(seen.len(), 1);
+    let error = error.unwrap();
+    assert!(error.contains("cut in the middle of packet 2, which begins at byte 42"), "{error}");
+    assert!(error.contains("copy it again"), "{error}");
+
+    let lying = Bytes { big: false, out: good.clone() }.u32(1).u32(0).u32(0x7fff_ffff).u32(9).out;
+    assert!(frames(&lying).1.unwrap().contains("packet 2 claims 2147483647 bytes"));
+
+    let mut file = section(false);
+    file.extend(interface(false, 1, 0).block(1));
+    file.extend(packet(false, 0, 1, b"ab"));
+    let before = file.len();
+    for (bad, part) in [
+        (packet(false, 3, 1, b"ab"), "interface 3"),
+        (vec![6, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0], "claims 8 bytes"),
+        ([&packet(false, 0, 1, b"ab")[..32], &[1, 2, 3, 4]].concat(), "its end"),
+        (section(true)[..8].iter().copied().chain([9; 20]).collect(), "byte-order mark"),
+        (packet(false, 0, 1, b"ab")[..20].to_vec(), "cut in the middle of packet 2"),
+    ] {
+        let (seen, error) = frames(&[&file[..], &bad].concat());
+        assert_eq!(seen.len(), 1, "what was before was read");
+        let error = error.unwrap();
+        assert!(error.contains(part) && error.contains(&format!("byte {before}")), "{error}");
+    }
+}
+
+#[test]
+fn what_is_no_capture_is_named() {
+    for (bytes, part) in [
+        (&b""[..], "it is empty"),
+        (b"\xd4\xc3\xb2\xa1\x02\0", "ends inside the file header"),
+        (b"\xd4", "ends inside the file header"),
+        (&[0; 100], "zero bytes"),
+        (b"<!DOCTYPE html>\n<html>", "HTML"),
+        (b"{\"frames\": []}", "JSON"),
+        (b"12:00:00.1 IP 10.0.0.1.80 > 10.0.0.2.1: Flags [S]", "tcpdump -w"),
+        (b"BZh91AY&SY", "bunzip2"),
+        (b"snoop\0\0\0\0\0\0\x02", "editcap"),
+        (b"\x01\x02\x03\x04\x05", "it begins with 01 02 03 04"),
+    ] {
+        let error = read(bytes, usize::MAX).error.unwrap();
+        assert!(error.starts_with("not a pcap or pcapng capture: ") && error.contains(part), "{error}");
+        assert_eq!(read(bytes, 1).error.unwrap(), error, "however it arrives");
+    }
+}
+
+#[cfg(feature = "compress")]
+#[test]
+fn packed_captures() {
+    let plain = pcap(false, 0xa1b2_c3d4, 4, 1).u32(1).u32(0).u32(2).u32(2).raw(b"ab").out;
+    let gz = |data: &[u8]| {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(data).unwrap();
+        packer.finish().unwrap()
+    };
+    let zst = |data: &[u8]| zstd::encode_all(data, 3).unwrap();
+    let lz4 = |data: &[u8]| {
+        let mut packer = lz4_flex::frame::FrameEncoder::new(Vec::new());
+        packer.write_all(data).unwrap();
+        packer.finish().unwrap()
+    };
+    let pack: [(&str, &dyn Fn(&[u8]) -> Vec<u8>); 3] = [("gzip", &gz), ("zstd", &zst), ("lz4", &lz4)];
+    for (name, pack) in pack {
+        // Two members after each other, as `cat a.gz b.gz` makes them, cut inside the packet.
+        let packed = [pack(&plain[..30]), pack(&plain[30..])].concat();
+        let (seen, error) = frames(&packed);
+        assert_eq!((seen.len(), error), (1, None), "{name}");
+        let reader = Reader::new(Box::new(Cursor::new(packed.clone()))).unwrap();
+        assert_eq!(reader.packing(), Some(name));
+        let inside = read(&pack(b"hello, world"), usize::MAX).error.unwrap();
+        assert!(inside.contains(&format!("packed with {name}, and inside: it is text")), "{inside}");
+        for n in 4..packed.len() {
+            let (seen, error) = frames(&packed[..n]);
+            assert!(seen.len() == 1 || error.is_some(), "{name} cut at {n}");
+        }
+    }
+}
+
+#[test]
+fn following_a_file_that_grows() {
+    let file = std::env::temp_dir().join(format!("tcpwhy-follow-{}.pcap", std::process::id()));
+    let mut out = std::fs::File::create(&file).unwrap();
+    let bytes = pcap(false, 0xa1b2_c3d4, 4, 1).u32(1).u32(0).u32(2).u32(2).raw(b"ab").out;
+    let stop = std::sync::Arc::default();
+    let (sender, frames) = std::sync::mpsc::channel();
+    let reading = std::thread::spawn({
+        let (file, stop) = (file.clone(), std::sync::Arc::clone(&stop));
+        move || {
+            let mut reader = Reader::open_following(&file, stop).unwrap();
+            while let Some(frame) = reader.next().unwrap() {
+                sender.send(frame.data.to_vec()).unwrap();
+            }
+        }
+    });
+    // The header, then half a record, then the rest: the reader waits each time.
+    for part in [&bytes[..24], &bytes[24..35], &bytes[35..], &bytes[24..], &bytes[24..30]] {
+        std::thread::sleep(Duration::from_millis(20));
+        out.write_all(part).unwrap();
+    }
+    let wait = Duration::from_secs(20);
+    assert_eq!(frames.recv_timeout(wait).unwrap(), b"ab");
+    assert_eq!(frames.recv_timeout(wait).unwrap(), b"ab");
+    stop.store(true, Relaxed);
+    reading.join().unwrap();
+    assert!(frames.try_recv().is_err(), "half a packet at the stop is no error and no packet");
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn a_missing_file() {
+    let error = Reader::open("/nonexistent/x.pcap".as_ref()).unwrap_err().to_string();
+    assert!(
+        error.starts_with("cannot open /nonexistent/x.pcap") && error.contains("check the name"),
+        "{error}"
+    );
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(
+        list in prop::collection::vec(
+            (0..4_294_967_295_999_999_999i64, 0usize..3, prop::collection::vec(any::<u8>(), 0..80), 0u32..2000,
+             prop::option::of(".{0,30}")),
+            0..20,
+        ),
+        step in 1usize..500,
+    ) {
+        let mut ng = Writer::pcapng(Vec::new()).unwrap();
+        let mut classic = Writer::pcap(Vec::new(), 1).unwrap();
+        let (mut all, mut ethernet) = (Vec::new(), Vec::new());
+        for (time, link, data, more, comment) in &list {
+            let link_type = [1, 101, 113][*link];
+            let len = data.len() as u32 + more;
+            let frame = Frame { len, ..Frame::new(Nanos(*time), link_type, data) };
+            ng.write(&frame, comment.as_deref()).unwrap();
+            let plain: Plain = (*time, false, link_type, data.clone(), len);
+            if link_type == 1 {
+                classic.write(&frame, None).unwrap();
+                ethernet.push(plain.clone());
+            }
+            all.push(plain);
+        }
+        let ng = ng.finish().unwrap();
+        prop_assert_eq!(frames(&ng), (all, None));
+        prop_assert_eq!(frames(&classic.finish().unwrap()), (ethernet, None));
+        let mut dripping = Reader::new(Box::new(Drip { data: ng, at: 0, step })).unwrap();
+        let mut n = 0;
+        while dripping.next().unwrap().is_some() {
+            n += 1;
+        }
+        prop_assert_eq!(n, list.len());
+    }
+}
+
+#[test]
+fn the_writer_refuses_what_a_format_cannot_hold() {
+    let mut classic = Writer::pcap(Vec::new(), 1).unwrap();
+    assert!(classic.write(&Frame::new(Nanos(0), 101, b""), None).is_err());
+    assert!(classic.write(&Frame::new(Nanos(0), 1, b""), Some("comment")).is_err());
+    assert!(classic.write(&Frame::new(Nanos(-1), 1, b""), None).is_err());
+    assert!(classic.write(&Frame::new(Nanos::MAX, 1, b""), None).is_err());
+    let long = "é".repeat(40_000);
+    let mut ng = Writer::pcapng(Vec::new()).unwrap();
+    ng.write(&Frame::new(Nanos::MAX, 1, b"x"), Some(&long)).unwrap();
+    assert_eq!(frames(&ng.finish().unwrap()).0.len(), 1, "a comment too long is cut");
+}
