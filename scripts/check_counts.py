@@ -208,6 +208,9 @@ def run(binary, which, report, jobs):
                 continue
             compared += count
             differences += [(name, *d) for d in found]
+    if not files:
+        problems += 1
+        print('FAIL no capture with a reference was found')
     left, stale = judge(differences, rows, {os.path.basename(p) for p, _ in files})
     if report:
         paths = {os.path.basename(p): p for p, _ in files}

@@ -46,13 +46,15 @@ def main():
     checks = Checks()
     answer, code = common.explain(args.bin, CAPTURE, '--exchanges', 'all')
     checks.expect(code == 0, f'exit code {code}')
-    for cause, count, want, side in (('nagle_delayed_ack', 27, 1162, 'client'), ('client_think', 31, 1582, 'client')):
+    # before it closes the connection the client takes 0.3 ms once more: that may count as a pause or not
+    for cause, counts, want, side in (('nagle_delayed_ack', (27,), 1162, 'client'),
+                                      ('client_think', (31, 32), 1582, 'client')):
         found = [f for f in answer['findings'] if f['cause'] == cause]
         checks.expect(len(found) == 1, f'{cause}: one finding ({len(found)})')
         for f in found[:1]:
             lost = f['lost_ns'] / 1e6
             checks.expect(near(lost, want), f'{cause}: {lost:.1f} ms, wanted {want}')
-            checks.expect(f['occurrences'] == count, f'{cause}: {f["occurrences"]} times, wanted {count}')
+            checks.expect(f['occurrences'] in counts, f'{cause}: {f["occurrences"]} times, wanted {counts[0]}')
             checks.expect(f['side'] == side, f'{cause}: side {f["side"]}')
     first = answer['findings'][0]['cause'] if answer['findings'] else None
     checks.expect(first in ('nagle_delayed_ack', 'client_think'), f'the worst finding is {first}')
@@ -62,14 +64,19 @@ def main():
         here = [s for s in stalls if s['frames']['first'] <= frames[0] and frames[2] <= s['frames']['last'] + 1
                 and set(frames) <= {s['frames']['first'], s['frames']['last'], *s['frames']['key']}]
         checks.expect(len(here) == 1, f'one stall shows the frames {frames}')
-    checks.expect(all(39e6 < s['end_ns'] - s['start_ns'] < 46e6 for s in stalls), 'each stall takes about 40 to 45 ms')
+    # 48.2 ms is the longest in the packets (frames 100 to 102)
+    checks.expect(all(40e6 < s['end_ns'] - s['start_ns'] < 49e6 for s in stalls), 'each stall takes 40 to 49 ms')
+    pauses = [s['end_ns'] - s['start_ns'] for s in all_spans(answer) if s['cause'] == 'client_think']
+    long = [p for p in pauses if p > 10_000_000]
+    checks.expect(len(long) == 31 and near(sum(long) / 1e6, 1582), f'{len(long)} long pauses, {sum(long) / 1e6:.1f} ms')
     fixes = [fix['id'] for f in answer['findings'] if f['cause'] == 'nagle_delayed_ack' for fix in f['fixes']]
     checks.expect('nodelay' in fixes and len(fixes) > 1, f'fixes: {", ".join(fixes)}')
     text = subprocess.run([args.bin, 'explain', CAPTURE], stdout=subprocess.PIPE, check=True,
                           env=dict(os.environ, NO_COLOR='1')).stdout.decode('utf8')
     checks.expect('\x1b' not in text, 'no colours when piped')
     checks.expect(bool(re.search(r'\b27\b', text)) and bool(re.search(r'1[.,]16', text)), 'the text says 27 and 1.16 s')
-    checks.expect(bool(re.search(r'\b31\b', text)) and bool(re.search(r'1[.,]58', text)), 'the text says 31 and 1.58 s')
+    checks.expect(bool(re.search(r'\b3[12] times', text)) and bool(re.search(r'1[.,]5[89]', text)),
+                  'the text says 31 and 1.58 s')
     checks.expect('TCP_NODELAY' in text, 'the text names TCP_NODELAY')
     return 1 if checks.failed else 0
 
