@@ -50,7 +50,7 @@ pub(crate) struct Explain {
     /// Write to FILE, whole or not at all
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
-    /// The verdict only, no progress, no warnings
+    /// The verdict and the findings only; no notes, tables or progress
     #[arg(short, long, conflicts_with = "verbose", help_heading = "Output")]
     pub(crate) quiet: bool,
     /// All fixes and warnings in full

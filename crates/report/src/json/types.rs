@@ -88,15 +88,20 @@ pub struct Connection<'a> {
     pub gap_budget: Times<'a>,
     /// End of the response after which the client acted only on FIN.
     pub closed_after_ns: Option<i64>,
-    /// Worst first.
+    /// Worst first. With more than a thousand connections, only those that lost most to TCP have theirs; the
+    /// budgets hold the times of all.
     #[schemars(with = "Vec<Finding>")]
     pub findings: List<'a, a::Finding, Finding<'a>>,
+    /// How many findings were left out.
+    #[serde(skip_serializing_if = "is_none")]
+    pub findings_omitted: usize,
     /// First and last frame.
     pub frames: Range,
 }
 
 impl<'a> Connection<'a> {
     pub(super) fn new(c: &'a a::Connection, cx: Context<'a>) -> Connection<'a> {
+        let findings = if cx.has_findings(c) { c.findings.as_slice() } else { &[] };
         let of = [c.id, 0];
         Connection {
             id: c.id,
@@ -124,7 +129,8 @@ impl<'a> Connection<'a> {
             budget: Times(&c.budget),
             gap_budget: Times(&c.gap_budget),
             closed_after_ns: c.closed_after.map(|t| cx.ns(t)),
-            findings: List::new(&c.findings, of, cx),
+            findings: List::new(findings, of, cx),
+            findings_omitted: c.findings.len() - findings.len(),
             frames: Range::new(c, cx),
         }
     }
@@ -205,16 +211,22 @@ pub struct End {
     /// Most bytes it had in flight.
     pub max_flight: u64,
     /// Zero windows it advertised.
+    #[serde(skip_serializing_if = "is_zero")]
     pub zero_windows: u32,
     /// Window probes it sent.
+    #[serde(skip_serializing_if = "is_zero")]
     pub window_probes: u32,
     /// Keep-alives it sent.
+    #[serde(skip_serializing_if = "is_zero")]
     pub keepalives: u32,
     /// Late arrivals that were reordering and not repair.
+    #[serde(skip_serializing_if = "is_zero")]
     pub reordered: u32,
     /// Repeats of its SYN or SYN-ACK.
+    #[serde(skip_serializing_if = "is_zero")]
     pub syn_repeats: u32,
     /// Copies of its packets, left out.
+    #[serde(skip_serializing_if = "is_zero")]
     pub duplicates: u32,
 }
 
@@ -243,16 +255,27 @@ impl End {
     }
 }
 
+fn is_none(n: &usize) -> bool {
+    *n == 0
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
 /// What shows of a TCP stack.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Stack {
     /// Guess of the operating system from the SYN.
     pub os: Option<&'static str>,
     /// Shortest delay of an ACK that was delayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub delayed_ack_min_ns: Option<i64>,
     /// Longest delay of an ACK that was delayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub delayed_ack_max_ns: Option<i64>,
     /// Shortest wait before a repeat.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rto_ns: Option<i64>,
 }
 

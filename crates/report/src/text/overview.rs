@@ -3,6 +3,7 @@
 use super::style::{BOLD, DIM, WARN, bytes, count, moment, of, percent, plain};
 use super::table::{Align, Table};
 use super::{Layout, findings};
+use crate::summary::tcp_time;
 use crate::{Capture, Summary};
 use std::io::{self, Write};
 use tcpwhy_analysis::{Analysis, Budget, Connection};
@@ -119,12 +120,6 @@ fn wrapped(out: &mut impl Write, capture: &Capture) -> io::Result<()> {
         return Ok(());
     }
     writeln!(out, "\n  {DIM}seen through: {}{DIM:#}", names.join(", "))
-}
-
-/// Time of class T in setup, exchanges and gaps.
-fn tcp_time(c: &Connection) -> Nanos {
-    let of = |b: &Budget| b.0.iter().filter(|e| e.0.class() == Class::Tcp).fold(Nanos::ZERO, |s, e| s + e.1);
-    of(&c.budget) + of(&c.gap_budget)
 }
 
 /// The cause to name: the worst of TCP if it holds 5 %, else the largest.

@@ -64,6 +64,8 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     let summary = Summary::new(&analysis);
     let held: Vec<String> = args.fail_if.iter().filter_map(|t| t.held(&analysis, &summary)).collect();
     held.iter().for_each(|reason| say(reason));
+    // The program ends here: giving back millions of small pieces of memory would only take time.
+    std::mem::forget(analysis);
     let damaged = capture.warnings.iter().any(|w| matches!(w.code, "unreadable" | "damaged"));
     Ok(match (held.is_empty(), damaged) {
         (false, _) => Exit::Held,
