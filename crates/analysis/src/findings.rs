@@ -5,7 +5,7 @@ use crate::result::{Connection, Finding, Frames, Span, Totals};
 use tcpwhy_base::{Cause, Class, Endpoint, Nanos, Side};
 
 /// Evidence kept per finding.
-const EVIDENCE: usize = 8;
+const EVIDENCE: usize = 6;
 /// Connections named per finding.
 const CONNECTIONS: usize = 20;
 
@@ -32,14 +32,18 @@ pub(crate) struct Rollup {
 impl Rollup {
     pub(crate) fn add(rollups: &mut Vec<Rollup>, span: &Span, place: Where) {
         let time = span.duration();
-        let n = u64::from(span.folded.max(1));
+        // The close after the last exchange is the client's time, but no pause of it.
+        let closing = span.detail == Some(crate::parts::CLOSE);
+        let n = if closing { 0 } else { u64::from(span.folded.max(1)) };
         let in_gap = if place.gap { time } else { Nanos::ZERO };
         match rollups.iter_mut().find(|r| r.cause == span.cause && r.side == span.side) {
             Some(r) => {
                 r.lost += time;
                 r.in_gaps += in_gap;
                 r.occurrences += n;
-                r.range = (r.range.0.min(time), r.range.1.max(time));
+                if !closing {
+                    r.range = (r.range.0.min(time), r.range.1.max(time));
+                }
                 // An exchange tells more than a gap.
                 if (place.exchange > 0, time) > (r.example.0 > 0, r.example.1.duration()) {
                     r.example = (place.exchange, span.clone());
@@ -83,12 +87,13 @@ pub(crate) fn of_connection(connection: &mut Connection, rollups: &[Rollup], qui
             share: (r.lost.0 as f64 / total).min(1.0),
             occurrences: r.occurrences,
             range: r.range,
-            connections: vec![connection.id],
+            connections: Vec::new(),
             connection_count: 1,
             example: (connection.id, r.example.0, r.example.1.frames),
-            why: r.example.1.facts.sentence(),
-            evidence: r.evidence.clone(),
-            fixes: fixes_for(r.cause, r.side, r.lost, connection, &r.example.1.facts),
+            facts: r.example.1.facts,
+            text: None,
+            evidence: if class == Class::Inherent { Vec::new() } else { r.evidence.clone() },
+            fixes: Vec::new(),
         });
     }
     add_whole_connection_findings(connection, &mut findings, quick_turns, total);
@@ -108,12 +113,13 @@ fn add_whole_connection_findings(connection: &Connection, findings: &mut Vec<Fin
             share: (lost.0 as f64 / total).min(1.0),
             occurrences,
             range: (Nanos::ZERO, lost),
-            connections: vec![connection.id],
+            connections: Vec::new(),
             connection_count: 1,
             example,
-            why,
+            facts: crate::Facts::None,
+            text: Some(why.into_boxed_str()),
             evidence: vec![example.2],
-            fixes: fixes_for(cause, side, lost, connection, &crate::Facts::None),
+            fixes: Vec::new(),
         });
     };
     // Ten round trips in series that did nothing but travel.
@@ -184,13 +190,15 @@ pub(crate) fn of_capture(connections: &[Connection], totals: &Totals) -> Vec<Fin
     let mut all: Vec<Finding> = Vec::new();
     let mut index: hashbrown::HashMap<(Cause, Option<Side>), usize> = hashbrown::HashMap::new();
     let mut parts: Vec<Vec<(Nanos, u32)>> = Vec::new();
-    for connection in connections {
+    let mut worst_of: Vec<(Nanos, usize)> = Vec::new();
+    for (place, connection) in connections.iter().enumerate() {
         for f in &connection.findings {
             match index.get(&(f.cause, f.side)) {
                 None => {
                     index.insert((f.cause, f.side), all.len());
                     all.push(f.clone());
                     parts.push(vec![(f.lost, connection.id)]);
+                    worst_of.push((f.lost, place));
                 }
                 Some(&i) => {
                     let a = &mut all[i];
@@ -198,20 +206,14 @@ pub(crate) fn of_capture(connections: &[Connection], totals: &Totals) -> Vec<Fin
                     a.occurrences += f.occurrences;
                     a.range = (a.range.0.min(f.range.0), a.range.1.max(f.range.1));
                     a.connection_count += 1;
-                    for (mine, theirs) in a.fixes.iter_mut().zip(&f.fixes) {
-                        mine.saves = mine.saves.zip(theirs.saves).map(|(x, y)| x + y);
-                    }
                     if a.evidence.len() < EVIDENCE {
                         a.evidence.extend(f.evidence.iter().take(EVIDENCE - a.evidence.len()).copied());
                     }
-                    let worst = parts[i].iter().map(|p| p.0).max().unwrap_or(Nanos::ZERO);
-                    if f.lost > worst {
+                    if f.lost > worst_of[i].0 {
+                        worst_of[i] = (f.lost, place);
                         a.example = f.example;
-                        a.why.clone_from(&f.why);
-                        for (mine, theirs) in a.fixes.iter_mut().zip(&f.fixes) {
-                            mine.how.clone_from(&theirs.how);
-                            mine.parameters.clone_from(&theirs.parameters);
-                        }
+                        a.facts = f.facts;
+                        a.text.clone_from(&f.text);
                     }
                     let list = &mut parts[i];
                     if list.len() < 4 * CONNECTIONS {
@@ -223,7 +225,8 @@ pub(crate) fn of_capture(connections: &[Connection], totals: &Totals) -> Vec<Fin
             }
         }
     }
-    for (finding, mut list) in all.iter_mut().zip(parts) {
+    for ((finding, mut list), (_, worst)) in all.iter_mut().zip(parts).zip(worst_of) {
+        finding.fixes = fixes_for(finding.cause, finding.side, finding.lost, &connections[worst], &finding.facts);
         list.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
         list.truncate(CONNECTIONS);
         finding.connections = list.into_iter().map(|p| p.1).collect();
@@ -264,7 +267,11 @@ fn short_connections(connections: &[Connection], total: f64, all: &mut Vec<Findi
             connections: vec![c.id],
             connection_count: n,
             example: (c.id, 0, frames),
-            why: format!("{n} connections to {server} with one exchange each; their setups took {setup} together."),
+            facts: crate::Facts::None,
+            text: Some(
+                format!("{n} connections to {server} with one exchange each; their setups took {setup} together.")
+                    .into_boxed_str(),
+            ),
             evidence: vec![frames],
             fixes: fixes_for(Cause::ShortConnections, Some(Side::Client), lost, c, &crate::Facts::None),
         });

@@ -12,6 +12,9 @@ use crate::result::{
 use crate::step::Step;
 use tcpwhy_base::{Cause, Nanos, Segment, Side};
 
+/// Detail of the time after the last exchange of a closed connection.
+pub(crate) const CLOSE: &str = "close";
+
 impl Conn {
     /// The step to the first segment with application data after a TLS handshake.
     pub(crate) fn last_tls_step(&mut self, s: usize, segment: &Segment, t: Nanos, before: Before) -> Step {
@@ -303,7 +306,7 @@ impl Conn {
         };
         let span = Span {
             cause,
-            detail: (self.closed != Closed::Open).then_some("close"),
+            detail: (self.closed != Closed::Open).then_some(CLOSE),
             side,
             start: self.mark,
             end: self.now,

@@ -457,12 +457,24 @@ pub struct Finding {
     pub connection_count: u64,
     /// The longest span: connection, exchange (0: setup or gap), frames.
     pub example: (u32, u32, Frames),
-    /// One or two sentences with figures.
-    pub why: String,
-    /// Up to eight spans' key frames, for people.
+    /// The figures of the example.
+    pub facts: Facts,
+    /// What is said instead, where the finding is about the whole connection.
+    pub text: Option<Box<str>>,
+    /// Some spans' key frames, for people.
     pub evidence: Vec<Frames>,
-    /// What to do, best first.
+    /// What to do, best first (of a capture's findings only; a connection's are the same).
     pub fixes: Vec<Fix>,
+}
+
+impl Finding {
+    /// One or two sentences with figures.
+    pub fn why(&self) -> String {
+        match &self.text {
+            Some(text) => text.to_string(),
+            None => self.facts.sentence(),
+        }
+    }
 }
 
 /// Totals over a capture.

@@ -99,7 +99,8 @@ fn findings() -> Vec<Finding> {
         connections: vec![1],
         connection_count: 1,
         example: (1, exchange, frames),
-        why: "A sentence with figures.".into(),
+        facts: tcpwhy_analysis::Facts::None,
+        text: Some("A sentence with figures.".into()),
         evidence: vec![frames],
         fixes: Vec::new(),
     };

@@ -310,7 +310,7 @@ pub struct Finding<'a> {
     /// The span that shows it best.
     pub example: Option<Example>,
     /// Sentences with the figures.
-    pub why: &'a str,
+    pub why: String,
     /// Frames of some of its spans.
     #[schemars(with = "Vec<Frames>")]
     pub evidence: List<'a, a::Frames, Frames>,
@@ -336,7 +336,7 @@ impl<'a> Finding<'a> {
             connections: &f.connections,
             connection_count: f.connection_count,
             example: Example::new(&f.example, cx),
-            why: &f.why,
+            why: f.why(),
             evidence: List::new(&f.evidence, [connection, 0], cx),
             fixes: List::new(&f.fixes, [connection, 0], cx),
         }

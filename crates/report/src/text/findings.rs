@@ -98,7 +98,7 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Res
     if f.connection_count > 1 {
         text.push_str(&format!("On {}. ", count(f.connection_count, "connection")));
     }
-    text.push_str(&f.why);
+    text.push_str(&f.why());
     lines(out, &text, INDENT, layout)?;
     if let Some(frames) = frames(&f.evidence, f.occurrences, layout) {
         lines(out, &frames, INDENT, layout)?;
