@@ -16,23 +16,22 @@ pub use values::{Context, List, Pair, View};
 use crate::Capture;
 use schemars::generate::SchemaSettings;
 use std::io::{self, Write};
-use tcpwhy_analysis::Analysis;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use tcpwhy_analysis::{self as a, Analysis};
 
 /// The version of the contract.
 pub const SCHEMA: u32 = 1;
 
-/// Writes the whole document.
-pub fn write(out: &mut impl Write, analysis: &Analysis, capture: &Capture) -> io::Result<()> {
+/// Writes the whole document, with so many threads at most.
+pub fn write(out: &mut impl Write, analysis: &Analysis, capture: &Capture, threads: usize) -> io::Result<()> {
     let cx = Context::new(analysis, capture);
     write!(
         out,
         "{{\"tool\":\"tcpwhy\",\"version\":\"{}\",\"schema\":{SCHEMA},\n\"connections\":[",
         env!("CARGO_PKG_VERSION")
     )?;
-    for (i, connection) in analysis.connections.iter().enumerate() {
-        out.write_all(if i == 0 { b"\n" } else { b",\n" })?;
-        serde_json::to_writer(&mut *out, &Connection::new(connection, cx))?;
-    }
+    connections(out, &analysis.connections, cx, threads)?;
     out.write_all(b"],\n\"findings\":[")?;
     for (i, finding) in worst_first(analysis).enumerate() {
         out.write_all(if i == 0 { b"\n" } else { b",\n" })?;
@@ -41,6 +40,52 @@ pub fn write(out: &mut impl Write, analysis: &Analysis, capture: &Capture) -> io
     out.write_all(b"],\n\"capture\":")?;
     serde_json::to_writer(&mut *out, &CaptureInfo::new(capture))?;
     out.write_all(b"}\n")
+}
+
+/// Connections that are turned into bytes at once.
+const CHUNK: usize = 256;
+
+/// Writes connections in their order. Where there are many, threads turn them into bytes in turns.
+fn connections(
+    out: &mut impl Write,
+    list: &[a::Connection],
+    cx: Context<'_>,
+    threads: usize,
+) -> io::Result<()> {
+    let chunks = || list.chunks(CHUNK).enumerate();
+    if threads < 2 || list.len() < 4 * CHUNK {
+        return chunks().try_for_each(|(i, chunk)| out.write_all(&bytes(chunk, i == 0, cx)?));
+    }
+    thread::scope(|scope| {
+        let turns = (0..threads).map(|worker| {
+            let (send, receive) = sync_channel(2);
+            let mine = chunks().skip(worker).step_by(threads);
+            scope.spawn(move || {
+                for (i, chunk) in mine {
+                    if send.send(bytes(chunk, i == 0, cx)).is_err() {
+                        // Writing has failed, and nobody waits for more.
+                        break;
+                    }
+                }
+            });
+            receive
+        });
+        let turns: Vec<_> = turns.collect();
+        for (i, _) in chunks() {
+            let bytes = turns[i % threads].recv().map_err(io::Error::other)?;
+            out.write_all(&bytes?)?;
+        }
+        Ok(())
+    })
+}
+
+fn bytes(chunk: &[a::Connection], first: bool, cx: Context<'_>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(chunk.len() * 2048);
+    for (i, connection) in chunk.iter().enumerate() {
+        bytes.extend_from_slice(if first && i == 0 { b"\n" } else { b",\n" });
+        serde_json::to_writer(&mut bytes, &Connection::new(connection, cx))?;
+    }
+    Ok(bytes)
 }
 
 /// Writes one object a line, each with `type`: connections, then findings, then the capture.
@@ -64,7 +109,7 @@ pub fn schema() -> String {
     text
 }
 
-fn worst_first(analysis: &Analysis) -> impl Iterator<Item = &tcpwhy_analysis::Finding> {
+fn worst_first(analysis: &Analysis) -> impl Iterator<Item = &a::Finding> {
     let mut sorted: Vec<_> = analysis.findings.iter().collect();
     sorted.sort_by_key(|f| std::cmp::Reverse(f.lost));
     sorted.into_iter()

@@ -5,7 +5,7 @@ use std::{env, fs, path::Path};
 
 fn document() -> Value {
     let mut text = Vec::new();
-    write(&mut text, &sample::analysis(), &sample::capture()).unwrap();
+    write(&mut text, &sample::analysis(), &sample::capture(), 1).unwrap();
     serde_json::from_slice(&text).unwrap()
 }
 
@@ -79,7 +79,7 @@ fn several_inputs_number_their_frames_by_file() {
     capture.files.push("more.pcap".into());
     capture.frames_before = vec![0, 7];
     let mut text = Vec::new();
-    write(&mut text, &sample::analysis(), &capture).unwrap();
+    write(&mut text, &sample::analysis(), &capture, 1).unwrap();
     let d: Value = serde_json::from_slice(&text).unwrap();
     assert_eq!(d["connections"][0]["setup"]["spans"][0]["frames"]["file"], 0);
     let late = &d["connections"][0]["exchanges"][1]["spans"][0]["frames"];
@@ -87,6 +87,23 @@ fn several_inputs_number_their_frames_by_file() {
     let frames = &d["connections"][0]["frames"];
     assert_eq!((&frames["file"], &frames["last_file"], &frames["last"]), (&0.into(), &1.into(), &3.into()));
     assert_eq!(d["connections"][0]["tshark_stream"], Value::Null);
+}
+
+#[test]
+fn threads_keep_the_order_and_stop_when_nobody_reads() {
+    let mut analysis = sample::analysis();
+    analysis.connections = (1..=2000).map(|id| a::Connection { id, ..sample::connection() }).collect();
+    let mut one = Vec::new();
+    write(&mut one, &analysis, &sample::capture(), 1).unwrap();
+    let mut three = Vec::new();
+    write(&mut three, &analysis, &sample::capture(), 3).unwrap();
+    assert!(one == three);
+    let d: Value = serde_json::from_slice(&three).unwrap();
+    let ids: Vec<u64> =
+        d["connections"].as_array().unwrap().iter().map(|c| c["id"].as_u64().unwrap()).collect();
+    assert!(ids.iter().copied().eq(1..=2000));
+    let mut little = [0u8; 1000];
+    assert!(write(&mut &mut little[..], &analysis, &sample::capture(), 3).is_err());
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     capture.partial = args.filter.is_some() || args.from.is_some() || args.to.is_some();
     let mut out = Output::open(args.output.as_deref(), args.json || args.jsonl)?;
     let written = if args.json {
-        json::write(&mut out, &analysis, &capture).map_err(Into::into)
+        json::write(&mut out, &analysis, &capture, threads()).map_err(Into::into)
     } else if args.jsonl {
         json::write_lines(&mut out, &analysis, &capture).map_err(Into::into)
     } else {
@@ -139,6 +139,10 @@ fn stop_signal() -> anyhow::Result<Arc<AtomicBool>> {
     signal_hook::flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&stop))?;
     signal_hook::flag::register(SIGINT, Arc::clone(&stop))?;
     Ok(stop)
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(4)
 }
 
 fn layout(args: &Explain, inputs: &[Input], capture: &Capture, out: &Output) -> Layout {

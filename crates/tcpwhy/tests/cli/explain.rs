@@ -208,6 +208,60 @@ fn a_question_about_a_cause() {
     assert!(tcpwhy(&[&path, "--why-not", "server_think"]).out.contains("It was found: 5 times"));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_growing_file_is_followed_until_interrupted() {
+    use std::io::Write;
+    use std::{thread, time::Duration};
+    let dir = Dir::new();
+    let mut pcap = Pcap::new();
+    let half = pcap.conversation(0, 2).bytes.len() + 9;
+    pcap = Pcap::new();
+    pcap.conversation(0, 4);
+    let path = dir.file("grows.pcap", &pcap.bytes[..half]);
+    let child = Command::new(env!("CARGO_BIN_EXE_tcpwhy"))
+        .args(["--json", "--follow", &path])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    thread::sleep(Duration::from_millis(400));
+    std::fs::File::options().append(true).open(&path).unwrap().write_all(&pcap.bytes[half..]).unwrap();
+    thread::sleep(Duration::from_millis(800));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    let json: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(json["capture"]["packets"], 19);
+    assert_eq!(json["connections"][0]["bytes"]["client"], 400);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_reading_not_the_answer() {
+    use std::io::Write;
+    use std::{thread, time::Duration};
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tcpwhy"))
+        .args(["--json", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pcap = Pcap::new();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(&pcap.conversation(0, 3).bytes).unwrap();
+    thread::sleep(Duration::from_millis(400));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    thread::sleep(Duration::from_millis(100));
+    let at = pcap.bytes.len();
+    input.write_all(&pcap.conversation(400_000, 3).bytes[at..]).unwrap();
+    drop(input);
+    let done = child.wait_with_output().unwrap();
+    let json: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(json["capture"]["packets"], 15);
+    assert_eq!(json["capture"]["warnings"][0]["code"], "interrupted");
+}
+
 /// A real session: 27 stalls of Nagle against delayed ACKs, told apart from the client's own pauses.
 #[test]
 fn the_public_smtp_session() {
