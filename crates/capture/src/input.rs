@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-/// Large enough that a read costs nothing per packet; measured no faster beyond.
-const BUFFER: usize = 1 << 20;
+/// Large enough that a read costs nothing per packet, small enough for the second-level cache: reading and
+/// dissecting took 5 % longer with 1 MiB.
+const BUFFER: usize = 1 << 18;
 
 /// A decoder that meets damage throws away what it unpacked in that call: ask for little at a time.
 const PACKED_READ: usize = 16 << 10;

@@ -48,42 +48,55 @@ impl Pcap {
     }
 
     /// The record at the front of the buffer.
-    #[inline]
     pub(crate) fn next(&self, buffer: &mut Buffer) -> Result<Option<Record>, Stop> {
         if !buffer.need(self.header)? {
             return if buffer.bytes().is_empty() { Ok(None) } else { Err(Stop::Damage(Damage::Cut)) };
         }
         let Some(head) = buffer.bytes().first_chunk::<16>() else { return Ok(None) };
-        let secs = self.order.at(head, 0);
-        let fraction = self.order.at(head, 4);
-        let mut caplen = self.order.at(head, 8);
-        let mut len = self.order.at(head, 12);
-        let swap = match self.swapped {
-            Swapped::Never => false,
-            Swapped::Maybe => caplen > len,
-            Swapped::Always => true,
-        };
-        if swap {
-            (caplen, len) = (len, caplen);
-        }
+        let caplen = self.lengths(head).0;
         if caplen > MAX_RECORD {
             return Err(Stop::Damage(Damage::Length(caplen)));
         }
-        let total = self.header + caplen as usize;
-        if !buffer.need(total)? {
+        if !buffer.need(self.header + caplen as usize)? {
             return Err(Stop::Damage(Damage::Cut));
         }
-        let nanos = u64::from(fraction) * u64::from(self.unit);
-        Ok(Some(Record {
+        Ok(self.whole(buffer.bytes()))
+    }
+
+    /// The record at the front of `bytes`, if it is there to its end.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for Reader::next")]
+    pub(crate) fn whole(&self, bytes: &[u8]) -> Option<Record> {
+        let head = bytes.first_chunk::<16>()?;
+        let (caplen, len) = self.lengths(head);
+        let total = self.header + caplen as usize;
+        if caplen > MAX_RECORD || total > bytes.len() {
+            return None;
+        }
+        let nanos = u64::from(self.order.at(head, 4)) * u64::from(self.unit);
+        let secs = u64::from(self.order.at(head, 0));
+        Some(Record {
             // At most 2^32 s and 2^32 us: far below the limits of 64 bits.
-            time: Nanos((u64::from(secs) * 1_000_000_000 + nanos) as i64),
+            time: Nanos((secs * 1_000_000_000 + nanos) as i64),
             bad_time: nanos >= 1_000_000_000,
             link_type: self.link_type,
             len: len.max(caplen),
             before: self.header,
             caplen: caplen as usize,
             total,
-        }))
+        })
+    }
+
+    /// Captured and original length.
+    #[inline]
+    fn lengths(&self, head: &[u8; 16]) -> (u32, u32) {
+        let (caplen, len) = (self.order.at(head, 8), self.order.at(head, 12));
+        let swap = match self.swapped {
+            Swapped::Never => false,
+            Swapped::Maybe => caplen > len,
+            Swapped::Always => true,
+        };
+        if swap { (len, caplen) } else { (caplen, len) }
     }
 }
 

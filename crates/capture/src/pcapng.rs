@@ -78,8 +78,23 @@ impl Pcapng {
             .then(|| self.interfaces.iter().fold(self.dropped_before, |n, i| n.saturating_add(i.dropped)))
     }
 
+    /// The enhanced packet block at the front of `bytes`, if there is one, whole and without fault.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for Reader::next")]
+    pub(crate) fn whole(&self, bytes: &[u8]) -> Option<Record> {
+        let (order, head) = (self.order?, bytes.first_chunk::<32>()?);
+        let length = order.at(head, 4);
+        let total = length as usize;
+        let body_end = total.checked_sub(4)?;
+        let trailer = bytes.get(body_end..)?.first_chunk::<4>()?;
+        if order.at(head, 0) != ENHANCED_PACKET || head[4..8] != *trailer || !length.is_multiple_of(4) {
+            return None;
+        }
+        let record = self.packet(order, bytes.get(8..body_end)?, order.at(head, 8), length).ok()?;
+        (length <= MAX_RECORD).then_some(Record { total, ..record })
+    }
+
     /// The next packet block at the front of the buffer; other blocks are taken in or passed over.
-    #[inline]
     pub(crate) fn next(&mut self, buffer: &mut Buffer) -> Result<Option<Record>, Stop> {
         loop {
             // The shortest block is a type and two lengths.
@@ -139,7 +154,8 @@ impl Pcapng {
     }
 
     /// Enhanced and obsolete packet blocks differ only in how they name the interface.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for Reader::next")]
     fn packet(&self, order: Order, body: &[u8], id: u32, length: u32) -> Result<Record, Stop> {
         let Some(interface) = self.interfaces.get(id as usize) else {
             return Err(Stop::Damage(Damage::Interface(id)));

@@ -34,15 +34,17 @@ pub(crate) fn read(data: &[u8], len: u32, out: &mut Segment) -> Option<u8> {
         let cut_payload = if out.len > 0 { Trouble::CUT_PAYLOAD } else { 0 };
         return Some(Trouble::CUT_HEADER | cut_payload);
     };
-    out.options = match area {
-        [] => options::NONE,
+    // Written in place: put together elsewhere and then copied, it stalls the processor (a wide load after narrow stores).
+    out.options = options::NONE;
+    match area {
+        [] => {}
         // NOP, NOP, timestamps: what nearly every segment of every stack has (RFC 7323 appendix A).
-        &[1, 1, 8, 10, a, b, c, d, e, f, g, h] => TcpOptions {
-            timestamps: Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]))),
-            ..options::NONE
-        },
-        area => options::parse(area, false),
-    };
+        &[1, 1, 8, 10, a, b, c, d, e, f, g, h] => {
+            let (value, echo) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
+            out.options.timestamps = Some((value, echo));
+        }
+        area => out.options = options::parse(area, false),
+    }
     take_payload(payload, out);
     Some(if payload.len() < out.len as usize { Trouble::CUT_PAYLOAD } else { 0 })
 }

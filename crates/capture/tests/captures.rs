@@ -1,6 +1,6 @@
 //! Real captures, against what tshark 4.0 said of them. They lie in `$TCPWHY_CAPTURES`, or beside the
 //! repository; without them the tests say SKIP.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
 

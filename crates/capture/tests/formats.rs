@@ -1,5 +1,4 @@
 //! File formats, byte by byte.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
 
@@ -233,7 +232,8 @@ fn packed_captures() {
         packer.write_all(data).unwrap();
         packer.finish().unwrap()
     };
-    let pack: [(&str, &dyn Fn(&[u8]) -> Vec<u8>); 3] = [("gzip", &gz), ("zstd", &zst), ("lz4", &lz4)];
+    type Pack<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+    let pack: [(&str, Pack<'_>); 3] = [("gzip", &gz), ("zstd", &zst), ("lz4", &lz4)];
     for (name, pack) in pack {
         // Two members after each other, as `cat a.gz b.gz` makes them, cut inside the packet.
         let packed = [pack(&plain[..30]), pack(&plain[30..])].concat();
