@@ -34,7 +34,6 @@ pub(crate) struct Hole {
     pub(crate) to: Seq,
     /// When the first byte beyond it passed.
     pub(crate) opened: Nanos,
-    pub(crate) frame: u64,
 }
 
 /// How a loss is being repaired.
@@ -144,7 +143,7 @@ pub(crate) struct Half {
     pub(crate) nodelay_shown: u32,
     pub(crate) counts: Counts,
     /// Hashes of the last packets, to know copies.
-    copies: [u64; 4],
+    copies: [u64; 8],
     copies_at: u8,
 }
 
@@ -205,7 +204,7 @@ impl Half {
             fin: false,
             nodelay_shown: 0,
             counts: Counts::default(),
-            copies: [0; 4],
+            copies: [0; 8],
             copies_at: 0,
         }
     }
@@ -228,10 +227,14 @@ impl Half {
         if self.acked { self.nxt.minus(self.una).max(0) as u32 } else { 0 }
     }
 
-    /// A copy of a packet that passed already: a mirror port or a second interface. Such copies have the same
-    /// IP identifier, which a retransmission has not; where there is none, only packets with payload within
-    /// 100 µs count, far less than any stack's retransmission timer.
+    /// A copy of a packet that passed less than a millisecond before: a mirror port or a second interface. Copies have
+    /// the same IP identifier, which a retransmission has not on most stacks; where there is none, only packets with
+    /// payload within 100 µs count. No retransmission comes that soon: timers start at 200 ms, others need a trip.
     pub(crate) fn is_copy(&mut self, segment: &Segment, since_last: Nanos) -> bool {
+        if since_last > Nanos::millis(1) && self.copies_at > 0 {
+            self.copies = [0; 8];
+            self.copies_at = 0;
+        }
         let tsval = segment.options.timestamps.map_or(0, |t| t.0);
         let identified = segment.ip_id.is_some_and(|id| id != 0);
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -252,7 +255,7 @@ impl Half {
         if known && (identified || (carries && since_last <= Nanos::micros(100))) {
             return true;
         }
-        self.copies[usize::from(self.copies_at & 3)] = hash;
+        self.copies[usize::from(self.copies_at & 7)] = hash;
         self.copies_at = self.copies_at.wrapping_add(1);
         false
     }
@@ -304,7 +307,7 @@ impl Half {
         }
         let (arrival, new) = if !seq.before(self.nxt) {
             if seq.after(self.nxt) {
-                self.open_hole(self.nxt, seq, t, segment.frame);
+                self.open_hole(self.nxt, seq, t);
             }
             self.nxt = end;
             (Arrival::New, segment.len)
@@ -382,12 +385,12 @@ impl Half {
         }
     }
 
-    fn open_hole(&mut self, from: Seq, to: Seq, opened: Nanos, frame: u64) {
+    fn open_hole(&mut self, from: Seq, to: Seq, opened: Nanos) {
         // 32 holes are more than any sane reordering; beyond that the oldest is forgotten.
         if self.holes.len() >= 32 {
             self.holes.remove(0);
         }
-        self.holes.push(Hole { from, to, opened, frame });
+        self.holes.push(Hole { from, to, opened });
     }
 
     /// Takes `seq..end` out of the holes: when the hole was opened and how many bytes it filled.
@@ -423,12 +426,6 @@ impl Half {
         let una_before = self.una;
         let (edge_before, window_before) = (self.edge, self.window);
         let advance = ack.after(self.una);
-        if ack.after(self.nxt) {
-            // Acknowledged but never seen: the capture lost it.
-            seen.lost_by_capture = ack.minus(self.nxt).max(0) as u32;
-            self.nxt = ack;
-            self.small_end = ack;
-        }
         if advance {
             seen.advance = ack.minus(self.una) as u32;
             self.una = ack;
@@ -446,6 +443,12 @@ impl Half {
                     !gone
                 });
             }
+        }
+        if ack.after(self.nxt) {
+            // Acknowledged but not seen: lost by the capture, unless it still comes (two taps out of order).
+            self.open_hole(self.nxt, ack, t);
+            self.nxt = ack;
+            self.small_end = ack;
         }
         let update = edge.after(self.edge) || !self.edge_known;
         let pure = segment.len == 0 && !segment.flags.fin();

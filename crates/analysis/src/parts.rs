@@ -326,6 +326,10 @@ impl Conn {
         if one_sided && !syn_only {
             self.quality.set(Quality::ONE_SIDED);
         }
+        let unseen = |h: &crate::half::Half| h.acked && h.holes.iter().any(|x| x.to.minus(x.from) > 1 && !x.to.after(h.una));
+        if !one_sided && self.half.iter().any(unseen) {
+            self.quality.set(Quality::CAPTURE_DROPS);
+        }
         if !self.handshake.done && self.handshake.syn.is_none() && self.handshake.syn_ack.is_none() {
             self.quality.set(Quality::NO_WINDOW_SCALE);
         }
