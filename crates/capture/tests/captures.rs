@@ -1,5 +1,5 @@
-//! Real captures, against what tshark 4.0 said of them. They lie in `$TCPWHY_CAPTURES`, or beside the
-//! repository; without them the tests say SKIP.
+//! Real captures, against what tshark 4.0 said of them. They lie in `$TCPWHY_CAPTURES`, else the large set
+//! beside the repository, else the small one in it; without any the tests say SKIP.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -19,10 +19,14 @@ const DIFFERENCES: &[(&str, i64, i64, &str)] = &[(
 )];
 
 fn captures() -> Option<Vec<PathBuf>> {
-    let dir = std::env::var_os("TCPWHY_CAPTURES").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures"),
-        PathBuf::from,
-    );
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let dir = match std::env::var_os("TCPWHY_CAPTURES") {
+        Some(dir) => PathBuf::from(dir),
+        None => {
+            let places = [here.join("../../../shared/captures"), here.join("../../captures")];
+            places.into_iter().find(|dir| dir.join("reference").is_dir()).unwrap_or_default()
+        }
+    };
     let Ok(entries) = fs::read_dir(&dir) else {
         println!("SKIP: no captures in {}; set TCPWHY_CAPTURES", dir.display());
         return None;
