@@ -222,7 +222,7 @@ fn read_one(
     let mut bounds = None;
     let mut salt = 0;
     loop {
-        if read.packets % LOOK == 0 {
+        if read.packets.is_multiple_of(LOOK) {
             progress.tick(read.packets, size.map(|size| (reader.bytes_read(), size)));
         }
         let frame = match reader.next() {

@@ -54,7 +54,7 @@ fn times_count_from_the_start_and_findings_are_worst_first() {
     assert_eq!(c["start_ns"], 0);
     assert_eq!(c["end_ns"], 90_000_000);
     assert_eq!(c["client"], "10.0.0.1:40000");
-    assert_eq!(c["tshark_stream"], 0);
+    assert_eq!(c["tshark_stream"], Value::Null, "tshark does not tell VLANs apart");
     assert_eq!(c["exchanges_omitted"], Value::Null);
     assert_eq!(c["exchanges"][0]["spans"][0]["id"], "1.1.1");
     assert_eq!(c["setup"]["spans"][0]["id"], "1.s.1");
@@ -70,6 +70,15 @@ fn times_count_from_the_start_and_findings_are_worst_first() {
     assert_eq!(f["fixes"][0]["predicted_ns"], Value::Null);
     assert_eq!(d["capture"]["start"], "2023-11-14T22:13:20.000000000Z");
     assert_eq!(d["capture"]["duration_ns"], 95_000_000);
+}
+
+#[test]
+fn stream_numbers_are_those_of_tshark() {
+    let capture = crate::Capture { encapsulations: Vec::new(), ..sample::capture() };
+    let mut text = Vec::new();
+    write(&mut text, &sample::analysis(), &capture, 1).unwrap();
+    let d: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(d["connections"][0]["tshark_stream"], 0);
 }
 
 #[test]

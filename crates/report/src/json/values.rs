@@ -33,7 +33,8 @@ impl<'a> Context<'a> {
         let one_file = capture.frames_before.len() < 2;
         let tunnelled = analysis.connections.iter().any(|c| c.quality.has(Quality::ENCAPSULATED));
         let complete = capture.connections == analysis.totals.connections && !capture.partial;
-        let streams = one_file && !tunnelled && complete;
+        let bare = capture.encapsulations.is_empty() && !tunnelled;
+        let streams = one_file && bare && complete;
         Context {
             start: capture.start(),
             frames_before: &capture.frames_before,

@@ -19,7 +19,7 @@ fn unreadable() {
     use std::os::unix::fs::PermissionsExt;
     let dir = Dir::new();
     let path = dir.file("a.pcap", &Pcap::new().bytes);
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     if std::fs::File::open(&path).is_ok() {
         eprintln!("SKIP: this user may read everything");
         return;

@@ -1,6 +1,10 @@
 //! The program from outside: what it prints, on which stream, and how it ends.
 
+#[cfg(test)]
 mod bad_input;
+#[cfg(test)]
 mod commands;
+#[cfg(test)]
 mod common;
+#[cfg(test)]
 mod explain;
