@@ -60,9 +60,15 @@ impl Context {
     }
 
     /// Appends the spans of `steps` to `spans`; empties `steps`.
-    pub(crate) fn attribute(&self, steps: &mut Vec<Step>, carry: &mut Carry, spans: &mut Vec<Span>) {
+    pub(crate) fn attribute(
+        &self,
+        steps: &mut Vec<Step>,
+        carry: &mut Carry,
+        spans: &mut Vec<Span>,
+        limits: &mut Vec<Cause>,
+    ) {
         give_hidden_holds_to_the_writer(steps);
-        let limits = self.flight_limits(steps, carry);
+        self.flight_limits(steps, carry, limits);
         for (i, step) in steps.iter().enumerate() {
             self.spans_of(step, limits[i], carry, spans);
         }
@@ -74,8 +80,9 @@ impl Context {
     ///
     /// A loss-free flow in slow start grows every round trip (RFC 5681, 3.1), one in congestion avoidance by about half
     /// a segment at least (RFC 9438, 4.3); one whose flight stays the same has another limit.
-    fn flight_limits(&self, steps: &[Step], carry: &mut Carry) -> Vec<Cause> {
-        let mut limits = vec![Cause::SlowStart; steps.len()];
+    fn flight_limits(&self, steps: &[Step], carry: &mut Carry, limits: &mut Vec<Cause>) {
+        limits.clear();
+        limits.resize(steps.len(), Cause::SlowStart);
         let mut i = 0;
         while i < steps.len() {
             // A message: steps of one sender up to the next turn.
@@ -92,7 +99,6 @@ impl Context {
             self.message_limits(&steps[i..j], &mut limits[i..j], carry);
             i = j;
         }
-        limits
     }
 
     fn message_limits(&self, steps: &[Step], limits: &mut [Cause], carry: &mut Carry) {

@@ -3,8 +3,9 @@
 use crate::exchange::{MAX_STEPS, Recorder};
 use crate::findings::Rollup;
 use crate::half::{AckSeen, Arrival, Half, Recovery, Repair};
+use crate::output::Output;
 use crate::profile::{Profile, delayed_from};
-use crate::result::{Budget, Closed, Exchange, Gap, Omitted, Quality, Setup, Vantage};
+use crate::result::{Budget, Closed, Omitted, Quality, Setup, Vantage};
 use crate::setup::Handshake;
 use crate::step::{CwndState, Step, Wait};
 use tcpwhy_base::{Endpoint, Nanos, Segment, Seq, Tls, TcpFlags};
@@ -13,12 +14,6 @@ pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
 /// A reaction time that was never measured.
 pub(crate) const UNKNOWN: Nanos = Nanos::MAX;
-
-/// Receives parts of connections as they end.
-pub(crate) trait Parts {
-    fn exchange(&mut self, connection: u32, exchange: Exchange);
-    fn gap(&mut self, connection: u32, gap: Gap);
-}
 
 /// State of one connection.
 #[derive(Debug)]
@@ -189,7 +184,7 @@ impl Conn {
     }
 
     /// Takes one segment.
-    pub(crate) fn push(&mut self, segment: &Segment, parts: &mut dyn Parts) {
+    pub(crate) fn push(&mut self, segment: &Segment, parts: &mut Output) {
         let s = self.side_of(segment);
         if segment.time < self.now {
             self.time_went_back += 1;
@@ -398,7 +393,7 @@ impl Conn {
         }
     }
 
-    fn on_data(&mut self, s: usize, segment: &Segment, t: Nanos, missing: u16, parts: &mut dyn Parts) {
+    fn on_data(&mut self, s: usize, segment: &Segment, t: Nanos, missing: u16, parts: &mut Output) {
         if segment.flags.syn() {
             return; // counted with the handshake
         }
@@ -495,7 +490,7 @@ impl Conn {
         new: u32,
         before: Before,
         missing: u16,
-        parts: &mut dyn Parts,
+        parts: &mut Output,
     ) {
         if self.ex.active {
             let dt = t - self.ex.last;
@@ -535,7 +530,7 @@ impl Conn {
         ex.last_frame = segment.frame;
         ex.last_sender = s as u8;
         if ex.steps.len() >= MAX_STEPS {
-            self.turn_over_steps();
+            self.turn_over_steps(parts);
         }
     }
 
@@ -569,7 +564,7 @@ impl Conn {
         }
     }
 
-    fn open(&mut self, s: usize, segment: &Segment, t: Nanos, parts: &mut dyn Parts) {
+    fn open(&mut self, s: usize, segment: &Segment, t: Nanos, parts: &mut Output) {
         let tls = s == CLIENT && self.exchanges == 0 && self.setup.is_some() && segment.tls.has(Tls::HANDSHAKE);
         self.note_idle(s, t);
         if tls && self.all_exchanges.count == 0 && self.half[SERVER].counts.bytes == 0 {
@@ -579,6 +574,9 @@ impl Conn {
         }
         let ex = &mut self.ex;
         ex.reset();
+        if ex.steps.capacity() == 0 {
+            ex.steps = parts.spare_steps();
+        }
         ex.active = true;
         ex.in_tls = tls;
         ex.start = t;
@@ -876,7 +874,7 @@ impl Conn {
     }
 
     /// Ends the recording of one exchange.
-    pub(crate) fn end_exchange(&mut self, parts: &mut dyn Parts) {
+    pub(crate) fn end_exchange(&mut self, parts: &mut Output) {
         self.finish_exchange(parts, None);
     }
 }

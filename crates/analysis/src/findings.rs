@@ -1,5 +1,6 @@
 //! Rolling spans up to findings, and the findings that are not spans.
 
+use crate::facts::Facts;
 use crate::fixes::fixes_for;
 use crate::result::{Connection, Finding, Frames, Span, Totals};
 use tcpwhy_base::{Cause, Class, Endpoint, Nanos, Side};
@@ -25,8 +26,17 @@ pub(crate) struct Rollup {
     in_gaps: Nanos,
     occurrences: u64,
     range: (Nanos, Nanos),
-    example: (u32, Span),
+    example: Example,
     evidence: Vec<Frames>,
+}
+
+/// The span that shows a cause best.
+#[derive(Clone, Copy, Debug)]
+struct Example {
+    exchange: u32,
+    time: Nanos,
+    frames: Frames,
+    facts: Facts,
 }
 
 impl Rollup {
@@ -45,10 +55,10 @@ impl Rollup {
                     r.range = (r.range.0.min(time), r.range.1.max(time));
                 }
                 // An exchange tells more than a gap.
-                if (place.exchange > 0, time) > (r.example.0 > 0, r.example.1.duration()) {
-                    r.example = (place.exchange, span.clone());
+                if (place.exchange > 0, time) > (r.example.exchange > 0, r.example.time) {
+                    r.example = Example { exchange: place.exchange, time, frames: span.frames, facts: span.facts };
                 }
-                if r.evidence.len() < EVIDENCE {
+                if r.evidence.len() < EVIDENCE && r.cause.class() != Class::Inherent {
                     r.evidence.push(span.frames);
                 }
             }
@@ -59,8 +69,8 @@ impl Rollup {
                 in_gaps: in_gap,
                 occurrences: n,
                 range: (time, time),
-                example: (place.exchange, span.clone()),
-                evidence: vec![span.frames],
+                example: Example { exchange: place.exchange, time, frames: span.frames, facts: span.facts },
+                evidence: if span.cause.class() == Class::Inherent { Vec::new() } else { vec![span.frames] },
             }),
         }
     }
@@ -89,8 +99,8 @@ pub(crate) fn of_connection(connection: &mut Connection, rollups: &[Rollup], qui
             range: r.range,
             connections: Vec::new(),
             connection_count: 1,
-            example: (connection.id, r.example.0, r.example.1.frames),
-            facts: r.example.1.facts,
+            example: (connection.id, r.example.exchange, r.example.frames),
+            facts: r.example.facts,
             text: None,
             evidence: if class == Class::Inherent { Vec::new() } else { r.evidence.clone() },
             fixes: Vec::new(),
@@ -206,7 +216,7 @@ pub(crate) fn of_capture(connections: &[Connection], totals: &Totals) -> Vec<Fin
                     a.occurrences += f.occurrences;
                     a.range = (a.range.0.min(f.range.0), a.range.1.max(f.range.1));
                     a.connection_count += 1;
-                    if a.evidence.len() < EVIDENCE {
+                    if a.evidence.len() < EVIDENCE && a.cause.class() != Class::Inherent {
                         a.evidence.extend(f.evidence.iter().take(EVIDENCE - a.evidence.len()).copied());
                     }
                     if f.lost > worst_of[i].0 {

@@ -1,11 +1,12 @@
 //! Ending the parts of a connection: gaps, exchanges, and the connection itself.
 
 use crate::attribute::{Context, fold, join_neighbours};
-use crate::conn::{Before, CLIENT, Conn, Parts, SERVER, UNKNOWN};
+use crate::conn::{Before, CLIENT, Conn, SERVER, UNKNOWN};
 use crate::exchange::MAX_SPANS;
 use crate::facts::Facts;
 use crate::findings::{Rollup, Where};
 use crate::half::Arrival;
+use crate::output::Output;
 use crate::result::{
     Closed, Connection, End, Ended, Exchange, Frames, Gap, Omitted, Path, Quality, Span,
 };
@@ -24,12 +25,12 @@ impl Conn {
     }
 
     /// Turns the steps recorded so far into spans, to bound memory.
-    pub(crate) fn turn_over_steps(&mut self) {
+    pub(crate) fn turn_over_steps(&mut self, parts: &mut Output) {
         let mut carry = self.ex.carry;
         let mut steps = std::mem::take(&mut self.ex.steps);
         let mut done = std::mem::take(&mut self.ex.done);
         let context = Context::of(self);
-        context.attribute(&mut steps, &mut carry, &mut done);
+        context.attribute(&mut steps, &mut carry, &mut done, &mut parts.limits);
         if done.len() > 2 * MAX_SPANS {
             fold(&mut done, MAX_SPANS);
         }
@@ -39,7 +40,7 @@ impl Conn {
     }
 
     /// Closes the gap from the last part to `t`, where `s` speaks.
-    pub(crate) fn gap_until(&mut self, s: usize, t: Nanos, frame: u64, parts: &mut dyn Parts) {
+    pub(crate) fn gap_until(&mut self, s: usize, t: Nanos, frame: u64, parts: &mut Output) {
         if t <= self.mark {
             self.mark = self.mark.max(t);
             return;
@@ -56,7 +57,7 @@ impl Conn {
         let (cause, side) =
             if s == CLIENT { (Cause::ClientThink, Side::Client) } else { (Cause::ServerThink, Side::Server) };
         let frames = Frames::new(self.file, self.mark_frame.min(frame), frame, &[self.mark_frame, frame]);
-        let mut spans = Vec::with_capacity(3);
+        let mut spans = parts.spare_spans();
         let mut at = self.mark;
         let mut push = |cause, side, time: Nanos, facts| {
             if time > Nanos::ZERO {
@@ -82,20 +83,23 @@ impl Conn {
         self.emit_gap(t, spans, parts);
     }
 
-    fn emit_gap(&mut self, end: Nanos, spans: Vec<Span>, parts: &mut dyn Parts) {
-        let gap = Gap { start: self.mark, end, spans };
+    fn emit_gap(&mut self, end: Nanos, spans: Vec<Span>, parts: &mut Output) {
+        let start = self.mark;
         self.mark = end;
         self.all_gaps.count += 1;
-        self.all_gaps.duration += gap.end - gap.start;
-        for span in &gap.spans {
+        self.all_gaps.duration += end - start;
+        for span in &spans {
             self.gap_budget.add(span.cause, span.duration());
             Rollup::add(&mut self.rollups, span, Where { exchange: 0, gap: true });
         }
-        parts.gap(self.id, gap);
+        if parts.wants_gap(end - start) {
+            parts.gap(self.id, Gap { start, end, spans: spans.clone() });
+        }
+        parts.give_back_spans(spans);
     }
 
     /// Ends the exchange that is being recorded. `unfinished` is how it ended if not by an answer.
-    pub(crate) fn finish_exchange(&mut self, parts: &mut dyn Parts, unfinished: Option<Ended>) {
+    pub(crate) fn finish_exchange(&mut self, parts: &mut Output, unfinished: Option<Ended>) {
         if !self.ex.active {
             return;
         }
@@ -140,13 +144,14 @@ impl Conn {
         }
     }
 
-    fn emit_exchange(&mut self, parts: &mut dyn Parts, unfinished: Option<Ended>) {
-        let mut spans = std::mem::take(&mut self.ex.done);
+    fn emit_exchange(&mut self, parts: &mut Output, unfinished: Option<Ended>) {
+        let mut spans = parts.spare_spans();
+        spans.append(&mut self.ex.done);
         let mut steps = std::mem::take(&mut self.ex.steps);
         let mut carry = self.ex.carry;
         let context = Context::of(self);
-        context.attribute(&mut steps, &mut carry, &mut spans);
-        self.ex.steps = steps;
+        context.attribute(&mut steps, &mut carry, &mut spans, &mut parts.limits);
+        parts.give_back_steps(steps);
         let mut end = self.ex.last;
         if let Some(ended) = unfinished {
             end = self.add_unfinished_tail(end, ended, &mut spans);
@@ -155,41 +160,45 @@ impl Conn {
         join_neighbours(&mut spans);
         self.exchanges += 1;
         let id = self.exchanges;
-        let ex = &self.ex;
-        let with_setup = (id == 1).then(|| self.setup.as_ref().map(|s| end - s.start)).flatten();
-        let exchange = Exchange {
-            id,
-            start: ex.start,
-            request_end: ex.request_end.filter(|_| ex.bytes[CLIENT] > 0),
-            response_start: ex.response_start,
-            end,
-            with_setup,
-            bytes: ex.bytes,
-            turns: ex.turns.max(1),
-            duplex: ex.duplex,
-            ended: unfinished.unwrap_or(Ended::Complete),
-            spans,
-        };
+        let duration = end - self.ex.start;
         self.mark = end;
-        self.mark_frame = ex.last_frame;
+        self.mark_frame = self.ex.last_frame;
         self.last_response_end = end;
         self.all_exchanges.count += 1;
-        self.all_exchanges.duration += end - exchange.start;
+        self.all_exchanges.duration += duration;
         for side in [CLIENT, SERVER] {
-            self.all_exchanges.bytes[side] += exchange.bytes[side];
+            self.all_exchanges.bytes[side] += self.ex.bytes[side];
         }
         let mut other = Nanos::ZERO;
-        for span in &exchange.spans {
+        for span in &spans {
             self.budget.add(span.cause, span.duration());
             Rollup::add(&mut self.rollups, span, Where { exchange: id, gap: false });
             if !matches!(span.cause, Cause::PathDelay) {
                 other += span.duration();
             }
         }
-        if exchange.turns == 1 && other.times(4) < exchange.end - exchange.start {
+        if self.ex.turns <= 1 && other.times(4) < duration {
             self.quick_turns += 1;
         }
-        parts.exchange(self.id, exchange);
+        if parts.wants_exchange(duration) {
+            let ex = &self.ex;
+            let with_setup = (id == 1).then(|| self.setup.as_ref().map(|s| end - s.start)).flatten();
+            let exchange = Exchange {
+                id,
+                start: ex.start,
+                request_end: ex.request_end.filter(|_| ex.bytes[CLIENT] > 0),
+                response_start: ex.response_start,
+                end,
+                with_setup,
+                bytes: ex.bytes,
+                turns: ex.turns.max(1),
+                duplex: ex.duplex,
+                ended: unfinished.unwrap_or(Ended::Complete),
+                spans: spans.clone(),
+            };
+            parts.exchange(self.id, exchange);
+        }
+        parts.give_back_spans(spans);
         self.ex.reset();
     }
 
@@ -267,9 +276,9 @@ impl Conn {
     }
 
     /// Ends the connection: closes what is open and makes its summary (without the parts given away).
-    pub(crate) fn finish(mut self, capture_end: bool, parts: &mut dyn Parts) -> Connection {
+    pub(crate) fn finish(mut self, capture_end: bool, parts: &mut Output) -> Connection {
         if self.ex.active && self.ex.in_tls {
-            self.flush_tls();
+            self.flush_tls(parts);
         }
         if self.ex.active {
             let unfinished = self.how_unfinished(capture_end);
@@ -288,7 +297,7 @@ impl Conn {
     }
 
     /// The time from the last part to the last packet.
-    fn close_gap(&mut self, parts: &mut dyn Parts) {
+    fn close_gap(&mut self, parts: &mut Output) {
         if self.now <= self.mark {
             return;
         }
@@ -317,7 +326,9 @@ impl Conn {
             folded: 1,
         };
         let end = self.now;
-        self.emit_gap(end, vec![span], parts);
+        let mut spans = parts.spare_spans();
+        spans.push(span);
+        self.emit_gap(end, spans, parts);
     }
 
     fn summary(mut self) -> Connection {

@@ -21,8 +21,12 @@ pub(crate) struct Rate {
     last: Nanos,
     bytes: u32,
     intervals: u16,
-    histogram: Option<Box<[u32; BUCKETS]>>,
-    total: u64,
+    histogram: Option<Box<[u16; BUCKETS]>>,
+    /// Sum of the histogram, and what it was when the estimate was last made.
+    total: u32,
+    asked_at: u32,
+    /// The estimate, bits per second; 0: none.
+    bps: f32,
 }
 
 impl Rate {
@@ -49,9 +53,17 @@ impl Rate {
             let bps = f64::from(self.bytes) * 8e9 / (self.last - self.start).0 as f64;
             let bucket = ((bps / LOWEST).log2() * f64::from(STEPS)).floor().clamp(0.0, BUCKETS as f64 - 1.0);
             let histogram = self.histogram.get_or_insert_with(|| Box::new([0; BUCKETS]));
+            // One unit is 4 KiB of payload, at least one a train.
+            let weight = (self.bytes / 4096 + 1).min(0x1000) as u16;
             let slot = &mut histogram[bucket as usize];
-            *slot = slot.saturating_add(self.bytes / 64 + 1);
-            self.total += u64::from(self.bytes / 64 + 1);
+            *slot += weight;
+            self.total += u32::from(weight);
+            if *slot > 0x8000 {
+                // Older trains weigh half.
+                histogram.iter_mut().for_each(|n| *n /= 2);
+                self.total = histogram.iter().map(|&n| u32::from(n)).sum();
+                self.asked_at = 0;
+            }
         }
         self.bytes = 0;
         self.intervals = 0;
@@ -60,20 +72,27 @@ impl Rate {
     /// Bits per second; `None` while no train was long enough.
     pub(crate) fn estimate(&mut self) -> Option<f64> {
         if self.intervals >= MIN_INTERVALS {
-            let (last, start) = (self.last, self.start);
             self.end_train();
-            self.start = last;
-            let _ = start;
+            self.start = self.last;
         }
+        // An eighth more does not move it.
+        if self.total > self.asked_at + self.asked_at / 8 || self.asked_at == 0 {
+            self.asked_at = self.total;
+            self.bps = self.compute().unwrap_or(0.0) as f32;
+        }
+        (self.bps > 0.0).then_some(f64::from(self.bps))
+    }
+
+    /// The rate that a fifth of the bytes reached: compression makes single trains too fast, waits make the rest too
+    /// slow.
+    fn compute(&self) -> Option<f64> {
         let histogram = self.histogram.as_ref()?;
-        // The rate that a fifth of the bytes reached: compression makes single trains too fast, waits make the
-        // rest too slow.
         let mut above = self.total / 5;
         for (i, &n) in histogram.iter().enumerate().rev() {
-            if n > 0 && u64::from(n) > above {
+            if n > 0 && u32::from(n) > above {
                 return Some(LOWEST * ((i as f64 + 0.5) / f64::from(STEPS)).exp2());
             }
-            above = above.saturating_sub(u64::from(n));
+            above = above.saturating_sub(u32::from(n));
         }
         None
     }

@@ -7,44 +7,57 @@ use tcpwhy_base::{Cause, Endpoint, FixId, Nanos, Side};
 /// Frame numbers that prove something, 1-based as Wireshark counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Frames {
-    /// Lowest frame involved.
-    pub first: u64,
-    /// Highest frame involved.
-    pub last: u64,
-    /// The frames that decide, ascending; zero where unused.
-    pub key: [u64; 4],
+    first: u64,
+    /// From `first` to the highest frame involved; saturates.
+    span: u32,
+    /// The frames that decide, as distance from `first`, ascending; `n` of them.
+    key: [u32; 3],
+    n: u8,
     /// Index of the input file.
     pub file: u16,
 }
 
 impl Frames {
-    /// Frames `a` to `b` (in any order) with `key` as evidence; keys of zero, outside or doubled are dropped.
+    /// Frames `a` to `b` (in any order) with `key` as evidence; keys of zero, outside or doubled are dropped, and of
+    /// more than three the first ones are kept.
     pub fn new(file: u16, a: u64, b: u64, key: &[u64]) -> Frames {
         let (first, last) = (a.min(b), a.max(b));
-        let mut kept: [u64; 4] = [0; 4];
-        let mut n = 0;
+        let distance = |frame: u64| u32::try_from(frame - first).unwrap_or(u32::MAX);
+        let mut frames = Frames { first, span: distance(last), key: [0; 3], n: 0, file };
         for &k in key {
-            if k >= first && k <= last && !kept[..n].contains(&k) && n < 4 {
-                kept[n] = k;
-                n += 1;
+            let n = usize::from(frames.n);
+            if n < 3 && k != 0 && k >= first && k <= last && !frames.key[..n].contains(&distance(k)) {
+                frames.key[n] = distance(k);
+                frames.n += 1;
             }
         }
-        kept[..n].sort_unstable();
-        Frames { first, last, key: kept, file }
+        frames.key[..usize::from(frames.n)].sort_unstable();
+        frames
     }
 
-    /// The smallest set that covers both, keeping the earlier's key frames first.
+    /// Lowest frame involved.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Highest frame involved.
+    pub fn last(&self) -> u64 {
+        self.first + u64::from(self.span)
+    }
+
+    /// The smallest set that covers both, keeping this one's key frames first.
     #[must_use]
     pub fn join(self, other: Frames) -> Frames {
-        let mut keys = [0u64; 8];
-        keys[..4].copy_from_slice(&self.key);
-        keys[4..].copy_from_slice(&other.key);
-        Frames::new(self.file, self.first.min(other.first), self.last.max(other.last), &keys)
+        let mut keys = [0u64; 6];
+        for (slot, key) in keys.iter_mut().zip(self.keys().chain(other.keys())) {
+            *slot = key;
+        }
+        Frames::new(self.file, self.first.min(other.first), self.last().max(other.last()), &keys)
     }
 
-    /// The key frames that are in use.
+    /// The frames that decide, ascending.
     pub fn keys(&self) -> impl Iterator<Item = u64> + '_ {
-        self.key.iter().copied().filter(|&k| k != 0)
+        self.key[..usize::from(self.n)].iter().map(|&k| self.first + u64::from(k))
     }
 }
 

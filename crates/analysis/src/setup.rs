@@ -1,7 +1,8 @@
 //! Opening a connection: SYNs, their repeats and refusals, and the TLS handshake where one follows.
 
 use crate::attribute::Context;
-use crate::conn::{CLIENT, Conn, Parts, SERVER, UNKNOWN};
+use crate::conn::{CLIENT, Conn, SERVER, UNKNOWN};
+use crate::output::Output;
 use crate::facts::Facts;
 use crate::half::Repair;
 use crate::profile::Profile;
@@ -274,8 +275,7 @@ impl Conn {
     }
 
     /// Moves what was recorded since the TLS handshake began into the setup.
-    pub(crate) fn end_tls(&mut self, t: Nanos, segment: &Segment, parts: &mut dyn Parts) {
-        let _ = parts;
+    pub(crate) fn end_tls(&mut self, t: Nanos, segment: &Segment, parts: &mut Output) {
         // The trip to the segment that ends it belongs to the handshake.
         let s = self.side_of(segment);
         let before = crate::conn::Before { nxt: self.half[s].nxt, small_end: self.half[s].small_end };
@@ -283,14 +283,14 @@ impl Conn {
         self.ex.push(step, self.rtt_or_zero());
         self.ex.last = t;
         self.ex.last_frame = segment.frame;
-        self.flush_tls();
+        self.flush_tls(parts);
     }
 
     /// Turns the recorded TLS steps into spans of the setup.
-    pub(crate) fn flush_tls(&mut self) {
+    pub(crate) fn flush_tls(&mut self, parts: &mut Output) {
         let mut spans = std::mem::take(&mut self.ex.done);
         let context = Context::of(self);
-        context.attribute(&mut self.ex.steps, &mut self.ex.carry, &mut spans);
+        context.attribute(&mut self.ex.steps, &mut self.ex.carry, &mut spans, &mut parts.limits);
         for span in &mut spans {
             if matches!(span.cause, Cause::PathDelay | Cause::Bandwidth) {
                 span.cause = Cause::TlsHandshake;

@@ -1,13 +1,13 @@
 //! Finds the connection of each segment, ends connections, and keeps the detail that was asked for.
 
-use crate::conn::{Conn, Parts};
+use crate::conn::Conn;
+use crate::output::Output;
 use crate::findings;
 use crate::parts::leave_out;
-use crate::result::{Closed, Connection, Exchange, Gap, Totals};
-use crate::{Analysis, Config, Detail};
+use crate::result::{Closed, Connection, Totals};
+use crate::{Analysis, Config};
 use hashbrown::HashMap;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use tcpwhy_base::{Endpoint, Nanos, Segment};
 
@@ -35,7 +35,7 @@ pub struct Analyzer {
     /// Closed connections in the order of closing, with when they may go.
     closed: VecDeque<(Nanos, u32, u32)>,
     done: Vec<Connection>,
-    kept: Kept,
+    kept: Output,
     totals: Totals,
     next_id: u32,
     /// The connection of the last segment: most segments follow one of their own.
@@ -69,7 +69,7 @@ impl Analyzer {
             free: Vec::new(),
             closed: VecDeque::new(),
             done: Vec::new(),
-            kept: Kept::new(config.detail),
+            kept: Output::new(config.detail),
             totals: Totals::default(),
             next_id: 1,
             last: None,
@@ -237,87 +237,4 @@ fn key_v4(segment: &Segment, a: u32, b: u32) -> KeyV4 {
 
 fn key_v6(a: Endpoint, b: Endpoint, link: u32) -> KeyV6 {
     if a <= b { KeyV6(a, b, link) } else { KeyV6(b, a, link) }
-}
-
-/// The exchanges and gaps kept in detail: all, none, or the longest of the capture.
-#[derive(Debug)]
-struct Kept {
-    detail: Detail,
-    exchanges: Longest<Exchange>,
-    gaps: Longest<Gap>,
-}
-
-/// The `limit` longest, with a heap that knows the shortest of them.
-#[derive(Debug)]
-struct Longest<T> {
-    heap: BinaryHeap<Reverse<(Nanos, Reverse<u64>, usize)>>,
-    items: Vec<(u32, T)>,
-    order: u64,
-}
-
-impl<T> Longest<T> {
-    fn new() -> Longest<T> {
-        Longest { heap: BinaryHeap::new(), items: Vec::new(), order: 0 }
-    }
-
-    fn add(&mut self, connection: u32, duration: Nanos, item: T, limit: usize) {
-        self.order += 1;
-        if self.items.len() < limit {
-            if limit != usize::MAX {
-                self.heap.push(Reverse((duration, Reverse(self.order), self.items.len())));
-            }
-            self.items.push((connection, item));
-            return;
-        }
-        let Some(mut shortest) = self.heap.peek_mut() else { return };
-        let Reverse((least, _, at)) = *shortest;
-        if duration > least {
-            *shortest = Reverse((duration, Reverse(self.order), at));
-            self.items[at] = (connection, item);
-        }
-    }
-}
-
-impl Kept {
-    fn new(detail: Detail) -> Kept {
-        Kept { detail, exchanges: Longest::new(), gaps: Longest::new() }
-    }
-
-    fn limit(&self) -> usize {
-        match self.detail {
-            Detail::All => usize::MAX,
-            Detail::Worst(n) => n,
-            Detail::None => 0,
-        }
-    }
-
-    /// Hands everything kept to its connection; `connections` ascend by id from 1 without a hole.
-    fn give(self, connections: &mut [Connection]) {
-        for (id, exchange) in self.exchanges.items {
-            if let Some(c) = connections.get_mut(id as usize - 1) {
-                c.exchanges.push(exchange);
-            }
-        }
-        for (id, gap) in self.gaps.items {
-            if let Some(c) = connections.get_mut(id as usize - 1) {
-                c.gaps.push(gap);
-            }
-        }
-        for c in connections {
-            c.exchanges.sort_unstable_by_key(|e| e.id);
-            c.gaps.sort_unstable_by_key(|g| g.start);
-        }
-    }
-}
-
-impl Parts for Kept {
-    fn exchange(&mut self, connection: u32, exchange: Exchange) {
-        let limit = self.limit();
-        self.exchanges.add(connection, exchange.end - exchange.start, exchange, limit);
-    }
-
-    fn gap(&mut self, connection: u32, gap: Gap) {
-        let limit = self.limit();
-        self.gaps.add(connection, gap.end - gap.start, gap, limit);
-    }
 }

@@ -40,17 +40,17 @@ impl Capture {
 /// The frames as numbered in their file, and its index. Frames that reach over the end of a file are those of the
 /// later one: it holds the end of the wait.
 pub(crate) fn local(frames: &Frames, frames_before: &[u64]) -> (Frames, u16) {
-    if frames_before.len() < 2 || frames.last == 0 {
+    if frames_before.len() < 2 || frames.last() == 0 {
         return (*frames, 0);
     }
-    let file = frames_before.partition_point(|&before| before < frames.last).saturating_sub(1);
+    let file = frames_before.partition_point(|&before| before < frames.last()).saturating_sub(1);
     let before = frames_before[file];
     let mut key = [0; 4];
     let kept = frames.keys().filter(|&k| k > before).map(|k| k - before);
     key.iter_mut().zip(kept).for_each(|(slot, k)| *slot = k);
     let file = u16::try_from(file).unwrap_or(u16::MAX);
-    let first = frames.first.max(before + 1) - before;
-    (Frames { first, last: frames.last - before, key, file }, file)
+    let first = frames.first().max(before + 1) - before;
+    (Frames::new(file, first, frames.last() - before, &key), file)
 }
 
 /// Something that limits what can be said.

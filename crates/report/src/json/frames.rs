@@ -22,7 +22,7 @@ pub struct Frames {
 impl Frames {
     pub(super) fn new(frames: &a::Frames, cx: Context<'_>) -> Frames {
         let (frames, file) = cx.local(frames);
-        Frames { first: frames.first, last: frames.last, key: Keys(frames), file }
+        Frames { first: frames.first(), last: frames.last(), key: Keys(frames), file }
     }
 }
 
@@ -59,7 +59,7 @@ pub struct Example {
 impl Example {
     pub(super) fn new(example: &(u32, u32, a::Frames), cx: Context<'_>) -> Option<Example> {
         let (connection, exchange, frames) = example;
-        (*connection != 0 && frames.first != 0).then(|| Example {
+        (*connection != 0 && frames.first() != 0).then(|| Example {
             connection: *connection,
             exchange: Some(*exchange).filter(|&x| x != 0),
             frames: Frames::new(frames, cx),
@@ -74,7 +74,7 @@ pub struct DisplayFilter(pub a::Frames);
 
 impl fmt::Display for DisplayFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (first, last) = (self.0.first, self.0.last);
+        let (first, last) = (self.0.first(), self.0.last());
         f.write_str("frame.number in {")?;
         let mut sep = "";
         for key in self.0.keys() {

@@ -155,7 +155,7 @@ impl Range {
     fn new(c: &a::Connection, cx: Context<'_>) -> Range {
         let of = |frame| cx.local(&a::Frames::new(0, frame, frame, &[]));
         let ((first, file), (last, last_file)) = (of(c.frames.0), of(c.frames.1));
-        Range { first: first.first, last: last.last, file, last_file }
+        Range { first: first.first(), last: last.last(), file, last_file }
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) fn header(
     };
     let frames = Frames::new(0, c.frames.0, c.frames.1, &[]);
     let frames = local(&frames, &layout.frames_before).0;
-    let (first, last, of) = (frames.first, frames.last, findings::of_file(&frames, layout));
+    let (first, last, of) = (frames.first(), frames.last(), findings::of_file(&frames, layout));
     let mut facts = vec![
         format!("{}, frames {first} to {last}{of}", overview::when(c, capture, layout)),
         format!("{opened}, {closed}{roles}"),

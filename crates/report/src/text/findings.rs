@@ -159,7 +159,7 @@ pub(super) fn lines(out: &mut impl Write, text: &str, indent: usize, layout: &La
 fn frames(evidence: &[Frames], occurrences: u64, layout: &Layout) -> Option<String> {
     let mut text = String::new();
     let mut shown = 0;
-    let named = evidence.iter().filter(|f| f.first != 0).take(5);
+    let named = evidence.iter().filter(|f| f.first() != 0).take(5);
     let mut rest = named.map(|f| local(f, &layout.frames_before).0).peekable();
     while let Some(frames) = rest.next() {
         text.push_str(if shown == 0 { "frames " } else { ", " });
@@ -180,8 +180,8 @@ fn frames(evidence: &[Frames], occurrences: u64, layout: &Layout) -> Option<Stri
 pub(super) fn chain(frames: &Frames) -> String {
     let keys: Vec<String> = frames.keys().map(|k| k.to_string()).collect();
     match keys.len() {
-        0 if frames.first == frames.last => frames.first.to_string(),
-        0 => format!("{}-{}", frames.first, frames.last),
+        0 if frames.first() == frames.last() => frames.first().to_string(),
+        0 => format!("{}-{}", frames.first(), frames.last()),
         _ => keys.join(">"),
     }
 }

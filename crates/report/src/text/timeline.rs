@@ -111,7 +111,7 @@ fn span(out: &mut impl Write, x: &Exchange, span: &Span, layout: &Layout) -> io:
         span.cause.id(),
     )?;
     let mut text = span.facts.sentence();
-    if span.frames.first != 0 {
+    if span.frames.first() != 0 {
         let frames = local(&span.frames, &layout.frames_before).0;
         let (chain, of) = (findings::chain(&frames), findings::of_file(&frames, layout));
         text.push_str(&format!(" Frames {chain}{of}."));
