@@ -1,0 +1,422 @@
+//! The client and the server: blocking sockets, one thread for each connection, every call written down.
+
+use crate::clock::{self, from_ms};
+use crate::host::SERVER;
+use crate::scenario::{Cork, Host, Scenario, Workload};
+use crate::sys;
+use crate::watch::{Watch, When, lock};
+use serde::Serialize;
+use std::io::{self, Read};
+use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::Scope;
+use tcpwhy_base::{Nanos, Side};
+
+const PORT: u16 = 9000;
+
+/// What an application did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Op {
+    /// `connect`.
+    Connect,
+    /// `accept` returned a connection.
+    Accept,
+    /// `write` or `send`.
+    Write,
+    /// `read`.
+    Read,
+    /// Work between request and response (server) or response and request (client).
+    Think,
+    /// A wait within a message.
+    Pause,
+    /// A wait before a read.
+    ReadPause,
+    /// End of its sending direction.
+    Shutdown,
+    /// `close`.
+    Close,
+    /// `close` with RST.
+    Reset,
+}
+
+/// One call or wait of an application.
+#[derive(Clone, Debug, Serialize)]
+pub struct Event {
+    /// `client` or `server`.
+    pub side: &'static str,
+    /// The client's port; 0 before it is known.
+    pub port: u16,
+    /// Request of this connection, from 0.
+    pub request: u32,
+    /// What.
+    pub op: Op,
+    /// When it was called, since the Unix epoch.
+    pub start_ns: i64,
+    /// When it returned.
+    pub end_ns: i64,
+    /// Bytes that a write or read moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What the endpoints of a run share.
+pub(crate) struct Shared<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) watch: &'a Watch,
+    pub(crate) events: &'a Mutex<Vec<Event>>,
+}
+
+/// The connection came to its end, wanted or not.
+struct Over;
+
+/// One end of one connection.
+struct End<'a> {
+    shared: &'a Shared<'a>,
+    side: Side,
+    host: &'a Host,
+    stream: TcpStream,
+    id: u64,
+    port: u16,
+    request: u32,
+    log: Vec<Event>,
+    buffer: Vec<u8>,
+    /// Bytes read so far, and when the first read began.
+    read: u64,
+    read_began: Option<Nanos>,
+    pauses_taken: usize,
+}
+
+impl<'a> End<'a> {
+    fn note<T>(&mut self, op: Op, start: Nanos, bytes: Option<u64>, result: &io::Result<T>) {
+        self.log.push(Event {
+            side: self.side.name(),
+            port: self.port,
+            request: self.request,
+            op,
+            start_ns: start.0,
+            end_ns: clock::now().0,
+            bytes,
+            error: result.as_ref().err().map(ToString::to_string),
+        });
+    }
+
+    fn wait(&mut self, op: Op, length: Nanos) -> Result<(), Over> {
+        if length <= Nanos::ZERO {
+            return Ok(());
+        }
+        let start = clock::now();
+        let goes_on = self.shared.watch.nap(start + length);
+        self.note(op, start, None, &Ok(()));
+        if goes_on { Ok(()) } else { Err(Over) }
+    }
+
+    fn cork(&self, on: bool) {
+        let _ = sys::set_option(self.stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_CORK, i32::from(on));
+    }
+
+    fn write_message(&mut self, steps: &[f64]) -> Result<(), Over> {
+        if self.host.cork == Cork::Message {
+            self.cork(true);
+        }
+        let last = steps.iter().rposition(|&s| s >= 1.0);
+        for (i, &step) in steps.iter().enumerate() {
+            if step < 1.0 {
+                self.wait(Op::Pause, from_ms(step * 1000.0))?;
+            } else {
+                self.write_part(step as usize, self.host.more && Some(i) != last)?;
+            }
+        }
+        if self.host.cork == Cork::Message {
+            self.cork(false);
+        }
+        Ok(())
+    }
+
+    fn write_part(&mut self, bytes: usize, more: bool) -> Result<(), Over> {
+        let mut left = bytes;
+        while left > 0 {
+            let chunk = left.min(self.host.write_chunk.unwrap_or(left)).min(self.buffer.len());
+            let start = clock::now();
+            let data = self.buffer.get(..chunk).unwrap_or_default();
+            let sent = sys::send(self.stream.as_fd(), data, more);
+            let moved = sent.as_ref().map_or(0, |&n| n);
+            self.note(Op::Write, start, Some(moved as u64), &sent);
+            if moved == 0 {
+                return Err(Over);
+            }
+            left -= moved;
+        }
+        Ok(())
+    }
+
+    /// Says whether all of it came; else the peer ended its direction before the first byte.
+    fn read_message(&mut self, bytes: u64) -> Result<bool, Over> {
+        let mut left = bytes;
+        while left > 0 {
+            let mut chunk = left.min(self.host.read_chunk as u64);
+            if let Some(pause) = self.host.read_pauses.get(self.pauses_taken) {
+                if self.read >= pause.at_bytes {
+                    self.pauses_taken += 1;
+                    self.wait(Op::ReadPause, from_ms(pause.ms))?;
+                    continue;
+                }
+                chunk = chunk.min(pause.at_bytes - self.read);
+            }
+            let start = clock::now();
+            let began = *self.read_began.get_or_insert(start);
+            let buffer = self.buffer.get_mut(..chunk as usize).unwrap_or_default();
+            let got = self.stream.read(buffer);
+            let moved = got.as_ref().map_or(0, |&n| n as u64);
+            self.note(Op::Read, start, Some(moved), &got);
+            match got {
+                Ok(0) if left == bytes => return Ok(false),
+                Ok(0) | Err(_) => return Err(Over),
+                Ok(_) => {}
+            }
+            left -= moved;
+            self.read += moved;
+            if self.host.quickack {
+                let _ = sys::set_option(self.stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1);
+            }
+            if self.host.reset_after_bytes.is_some_and(|n| self.read >= n) {
+                let _ = sys::reset_on_close(self.stream.as_fd());
+                self.note(Op::Reset, clock::now(), None, &Ok(()));
+                return Err(Over);
+            }
+            if let Some(rate) = self.host.read_rate {
+                let then = began + Nanos((self.read as f64 / rate * 1e9) as i64);
+                self.wait(Op::ReadPause, then - clock::now())?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Ends the own direction and waits for the other's end.
+    fn finish(&mut self) {
+        self.shared.watch.sample(Some(self.id), When::Done);
+        let start = clock::now();
+        let done = self.stream.shutdown(Shutdown::Write);
+        self.note(Op::Shutdown, start, None, &done);
+        // What still comes is read, or closing would send RST.
+        let mut rest = [0; 16 << 10];
+        while done.is_ok() && self.stream.read(&mut rest).is_ok_and(|n| n > 0) {}
+    }
+
+    fn close(mut self) {
+        self.shared.watch.sample(Some(self.id), When::End);
+        self.shared.watch.leave(self.id);
+        self.note(Op::Close, clock::now(), None, &Ok(()));
+        // Dropping the stream closes it.
+        lock(self.shared.events).append(&mut self.log);
+    }
+}
+
+fn before(fd: BorrowedFd<'_>, host: &Host) -> io::Result<()> {
+    let tcp = libc::IPPROTO_TCP;
+    if let Some(n) = host.sndbuf {
+        sys::set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, n)?;
+    }
+    if let Some(n) = host.rcvbuf {
+        sys::set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, n)?;
+    }
+    if host.nodelay {
+        sys::set_option(fd, tcp, libc::TCP_NODELAY, 1)?;
+    }
+    if let Some(n) = host.notsent_lowat {
+        sys::set_option(fd, tcp, libc::TCP_NOTSENT_LOWAT, n)?;
+    }
+    if let Some([idle, interval, count]) = host.keepalive {
+        sys::set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+        sys::set_option(fd, tcp, libc::TCP_KEEPIDLE, idle)?;
+        sys::set_option(fd, tcp, libc::TCP_KEEPINTVL, interval)?;
+        sys::set_option(fd, tcp, libc::TCP_KEEPCNT, count)?;
+    }
+    Ok(())
+}
+
+fn buffer(host: &Host, message: &[f64]) -> Vec<u8> {
+    // A part is written in one call, so the largest part decides, up to a size that no kernel takes at once.
+    let largest = message.iter().fold(0.0, |a: f64, &b| a.max(b)) as usize;
+    vec![0x77; largest.min(64 << 20).max(host.read_chunk).max(1)]
+}
+
+fn real_time() {
+    let _ = sys::real_time(5);
+    let _ = sys::precise_timers();
+}
+
+/// One client: its connections one after the other.
+pub(crate) fn client(shared: &Shared<'_>) {
+    real_time();
+    let w = &shared.scenario.workload;
+    let mut left = w.requests;
+    let mut first = true;
+    while left > 0 && !shared.watch.stop.load(Relaxed) {
+        if !first && w.gap_ms > 0.0 && !shared.watch.nap(clock::now() + from_ms(w.gap_ms)) {
+            return;
+        }
+        first = false;
+        let Some(mut end) = connect(shared) else { return };
+        let n = left.min(w.requests_each());
+        let done = converse(&mut end, w, n);
+        if done.is_ok() {
+            end.finish();
+        }
+        end.close();
+        left -= n;
+        if done.is_err() {
+            return;
+        }
+    }
+}
+
+fn connect<'a>(shared: &'a Shared<'a>) -> Option<End<'a>> {
+    let host = &shared.scenario.client;
+    let start = clock::now();
+    let made = || -> io::Result<(TcpStream, u64, u16, Nanos)> {
+        let fd = sys::tcp_socket()?;
+        before(fd.as_fd(), host)?;
+        let id = shared.watch.join(&fd, Side::Client, 0)?;
+        let patience = clock::duration(from_ms(shared.scenario.workload.patience_ms));
+        sys::set_timeout(fd.as_fd(), libc::SO_RCVTIMEO, patience)?;
+        let start = clock::now();
+        let done = sys::connect(fd.as_fd(), SocketAddrV4::new(SERVER, PORT));
+        let stream = TcpStream::from(fd);
+        let port = stream.local_addr().map_or(0, |a| a.port());
+        match done {
+            Ok(()) => {
+                shared.watch.set_port(id, port);
+                Ok((stream, id, port, start))
+            }
+            Err(e) => {
+                shared.watch.leave(id);
+                Err(e)
+            }
+        }
+    };
+    match made() {
+        Ok((stream, id, port, start)) => {
+            let mut end = End::new(shared, Side::Client, stream, id, port);
+            end.note(Op::Connect, start, None, &Ok(()));
+            Some(end)
+        }
+        Err(e) => {
+            lock(shared.events).push(Event {
+                side: Side::Client.name(),
+                port: 0,
+                request: 0,
+                op: Op::Connect,
+                start_ns: start.0,
+                end_ns: clock::now().0,
+                bytes: None,
+                error: Some(e.to_string()),
+            });
+            None
+        }
+    }
+}
+
+impl<'a> End<'a> {
+    fn new(shared: &'a Shared<'a>, side: Side, stream: TcpStream, id: u64, port: u16) -> End<'a> {
+        let w = &shared.scenario.workload;
+        let (host, message) = match side {
+            Side::Server => (&shared.scenario.server, &w.response),
+            _ => (&shared.scenario.client, &w.request),
+        };
+        let end = End {
+            shared,
+            side,
+            host,
+            stream,
+            id,
+            port,
+            request: 0,
+            log: Vec::with_capacity(4096),
+            buffer: buffer(host, message),
+            read: 0,
+            read_began: None,
+            pauses_taken: 0,
+        };
+        if host.cork == Cork::Always {
+            end.cork(true);
+        }
+        end
+    }
+}
+
+fn converse(end: &mut End<'_>, w: &Workload, requests: u32) -> Result<(), Over> {
+    let response = Workload::bytes(&w.response);
+    for n in 0..requests {
+        end.request = n;
+        if n > 0 {
+            end.wait(Op::Think, from_ms(w.gap_ms))?;
+        }
+        end.write_message(&w.request)?;
+        if response > 0 && !end.read_message(response)? {
+            return Err(Over);
+        }
+    }
+    Ok(())
+}
+
+/// A listening socket in the calling thread's namespace.
+pub(crate) fn listener(shared: &Shared<'_>) -> io::Result<TcpListener> {
+    let host = &shared.scenario.server;
+    let fd = sys::tcp_socket()?;
+    before(fd.as_fd(), host)?;
+    sys::listen(fd.as_fd(), PORT, host.backlog)?;
+    shared.watch.join(&fd, Side::Server, 0)?;
+    Ok(TcpListener::from(fd))
+}
+
+/// The server: accepts until the run is over, a thread for each connection.
+pub(crate) fn server<'s>(scope: &'s Scope<'s, '_>, shared: &'s Shared<'s>, listener: &TcpListener) {
+    real_time();
+    let host = &shared.scenario.server;
+    if !shared.watch.nap(clock::now() + from_ms(host.accept_start_ms)) {
+        return;
+    }
+    while shared.watch.nap(clock::now() + from_ms(host.accept_delay_ms)) {
+        let start = clock::now();
+        let Ok((stream, from)) = listener.accept() else { return };
+        let Ok(id) = shared.watch.join(&stream, Side::Server, from.port()) else { return };
+        scope.spawn(move || {
+            real_time();
+            let mut end = End::new(shared, Side::Server, stream, id, from.port());
+            end.note(Op::Accept, start, None, &Ok(()));
+            if serve(&mut end, &shared.scenario.workload).is_ok() {
+                end.finish();
+            }
+            end.close();
+        });
+    }
+}
+
+fn serve(end: &mut End<'_>, w: &Workload) -> Result<(), Over> {
+    let request = Workload::bytes(&w.request);
+    let most = w.requests_each();
+    for n in 0.. {
+        end.request = n;
+        if request == 0 && n >= most {
+            return Ok(());
+        }
+        if request > 0 && !end.read_message(request)? {
+            return Ok(());
+        }
+        if w.no_answer {
+            continue;
+        }
+        end.wait(Op::Think, from_ms(w.think_ms))?;
+        end.write_message(&w.response)?;
+        if w.server_closes && n + 1 >= most {
+            return Ok(());
+        }
+    }
+    Ok(())
+}

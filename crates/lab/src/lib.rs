@@ -1,0 +1,61 @@
+//! Two hosts made out of network namespaces, joined by an emulated link; a client and a server over the kernel's own
+//! TCP; captures at both ends; and the truth about what happened: application events, `tcp_info`, counters, the link's
+//! own log.
+//!
+//! Takes a [`Scenario`], gives a [`Run`]. It knows nothing of causes: what limited a run is for others to say, from
+//! the truth recorded here. Nothing outside of the namespaces is changed, and they have no name: when the process
+//! ends, however it ends, the kernel removes them with their devices, routes and sockets.
+
+mod clock;
+mod endpoints;
+mod host;
+mod link;
+mod machine;
+mod run;
+mod scenario;
+#[expect(unsafe_code, reason = "system calls without a safe function in the standard library")]
+mod sys;
+mod tcp_info;
+mod watch;
+
+pub use endpoints::{Event, Op};
+pub use link::{Lateness, Lost, Reason, Record, Tally};
+pub use machine::Machine;
+pub use run::{Exchange, Run, Truth, run};
+pub use scenario::{
+    Chosen, Cork, Direction, Host, Link, LossOf, ReadPause, Reorder, Scenario, Stretch, Workload,
+};
+pub use tcp_info::TcpInfo;
+pub use watch::{Sample, When};
+
+/// Why an experiment could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The scenario makes no sense.
+    #[error("scenario: {0}")]
+    Scenario(String),
+    /// This machine lacks something.
+    #[error("{what}: {why}; {advice}")]
+    Missing {
+        /// What was attempted.
+        what: &'static str,
+        /// What the kernel said.
+        why: String,
+        /// What the reader can do.
+        advice: &'static str,
+    },
+    /// Something failed that should not.
+    #[error("{what}: {why}")]
+    Failed {
+        /// What was attempted.
+        what: String,
+        /// What the kernel said.
+        why: std::io::Error,
+    },
+}
+
+impl LabError {
+    fn failed(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> LabError {
+        move |why| LabError::Failed { what: what.into(), why }
+    }
+}

@@ -1,0 +1,130 @@
+//! Counts the packets of one direction and says which were chosen to be lost.
+
+use super::packet::Seen;
+use crate::scenario::Chosen;
+use std::collections::HashMap;
+
+/// State of one direction.
+#[derive(Debug)]
+pub(crate) struct Chooser {
+    rules: Vec<Chosen>,
+    /// Payload bytes of this direction over a whole connection, and of a full segment.
+    total: u64,
+    mss: u64,
+    flows: HashMap<u16, Flow>,
+    /// Connections in the order of their first packet.
+    connections: u32,
+}
+
+#[derive(Debug, Default)]
+struct Flow {
+    /// Which connection it is, 1-based.
+    connection: u32,
+    isn: Option<u32>,
+    syns: u32,
+    data: u32,
+    acks: u32,
+    /// Copies that each rule has taken.
+    taken: Vec<u32>,
+}
+
+/// What is known of a packet after counting it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    /// First payload byte, counted from 0.
+    pub(crate) relative: Option<u64>,
+    /// The how-manieth packet with payload of its connection.
+    pub(crate) nth_data: u32,
+    /// A rule wants it lost.
+    pub(crate) chosen: bool,
+}
+
+impl Chooser {
+    pub(crate) fn new(rules: &[Chosen], total: u64, mtu: u32) -> Chooser {
+        // IP and TCP headers with the time stamp option.
+        let mss = u64::from(mtu.saturating_sub(52)).max(1);
+        Chooser { rules: rules.to_vec(), total, mss, flows: HashMap::new(), connections: 0 }
+    }
+
+    /// `port` is the client's.
+    pub(crate) fn count(&mut self, seen: &Seen, port: u16) -> Place {
+        let flow = self.flows.entry(port).or_default();
+        if flow.connection == 0 {
+            self.connections += 1;
+            flow.connection = self.connections;
+            flow.taken = vec![0; self.rules.len()];
+        }
+        let relative = if seen.syn {
+            flow.isn = Some(seen.seq);
+            flow.syns += 1;
+            None
+        } else {
+            if seen.payload > 0 {
+                flow.data += 1;
+            } else {
+                flow.acks += 1;
+            }
+            flow.isn.map(|isn| u64::from(seen.seq.wrapping_sub(isn).wrapping_sub(1)))
+        };
+        let covers = |at: u64| {
+            seen.payload > 0 && relative.is_some_and(|r| r <= at && at < r + u64::from(seen.payload))
+        };
+        let mut chosen = false;
+        for (rule, taken) in self.rules.iter().zip(&mut flow.taken) {
+            let (which, hit, copies) = match rule {
+                Chosen::Syn { n, connection } => (connection, seen.syn && n.contains(&flow.syns), u32::MAX),
+                Chosen::Data { n, connection } => {
+                    (connection, seen.payload > 0 && n.contains(&flow.data), u32::MAX)
+                }
+                Chosen::Ack { n, connection } => {
+                    (connection, seen.payload == 0 && !seen.syn && n.contains(&flow.acks), u32::MAX)
+                }
+                Chosen::Seq { at, copies, connection } => (connection, covers(*at), *copies),
+                Chosen::Last { back, copies, connection } => {
+                    let at = (self.total.wrapping_sub(1)).checked_sub(u64::from(*back) * self.mss);
+                    (connection, self.total > 0 && at.is_some_and(covers), *copies)
+                }
+            };
+            if hit && *which == flow.connection && *taken < copies {
+                *taken += 1;
+                chosen = true;
+            }
+        }
+        let nth_data = if seen.payload > 0 { flow.data } else { 0 };
+        Place { relative, nth_data, chosen }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(seq: u32, payload: u32, syn: bool) -> Seen {
+        Seen { source_port: 1, target_port: 2, seq, syn, fin: false, payload }
+    }
+
+    fn chosen(rule: Chosen, total: u64, segments: &[Seen]) -> Vec<bool> {
+        let mut chooser = Chooser::new(&[rule], total, 1500);
+        segments.iter().map(|s| chooser.count(s, 1).chosen).collect()
+    }
+
+    #[test]
+    fn by_place() {
+        // A sequence number that wraps.
+        let syn = segment(u32::MAX - 10, 0, true);
+        let s = |relative: u32, len| segment(u32::MAX.wrapping_sub(9).wrapping_add(relative), len, false);
+        let all = [syn, s(0, 1448), s(1448, 1448), s(2896, 104), s(1448, 1448), s(1448, 1448), s(3000, 0)];
+        let rule = |at, copies| Chosen::Seq { at, copies, connection: 1 };
+        assert_eq!(chosen(rule(1500, 1), 3000, &all), [false, false, true, false, false, false, false]);
+        assert_eq!(chosen(rule(1500, 2), 3000, &all), [false, false, true, false, true, false, false]);
+        let last = |back| Chosen::Last { back, copies: 9, connection: 1 };
+        assert_eq!(chosen(last(0), 3000, &all), [false, false, false, true, false, false, false]);
+        assert_eq!(chosen(last(1), 3000, &all), [false, false, true, false, true, true, false]);
+        assert_eq!(chosen(Chosen::Syn { n: vec![1], connection: 1 }, 0, &all)[..2], [true, false]);
+        assert_eq!(chosen(Chosen::Syn { n: vec![1], connection: 2 }, 0, &all)[..2], [false, false]);
+        assert_eq!(
+            chosen(Chosen::Ack { n: vec![1], connection: 1 }, 0, &all),
+            [false, false, false, false, false, false, true]
+        );
+    }
+}

@@ -1,0 +1,12 @@
+//! The link: takes packets out of one host's TUN device, lets a [`pipe::Pipe`] decide their fate, and puts them into
+//! the other's. One thread does both directions, so that what it records is in one order.
+
+mod chooser;
+mod forwarder;
+mod packet;
+mod pipe;
+
+pub(crate) use forwarder::{Forwarder, Passage};
+pub use forwarder::{Lateness, Lost, Record};
+pub(crate) use pipe::Pipe;
+pub use pipe::{Reason, Tally};

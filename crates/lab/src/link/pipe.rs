@@ -1,0 +1,289 @@
+//! One direction of the link in virtual time: from a packet and the moment it came to the moment it is delivered,
+//! or the reason why it is not. It reads no clock.
+
+use super::chooser::{Chooser, Place};
+use super::packet::{self, Seen};
+use crate::clock::from_ms;
+use crate::scenario::{Direction, Link, LossOf, Reorder, Stretch};
+use serde::Serialize;
+use std::collections::{BTreeMap, VecDeque};
+use tcpwhy_base::Nanos;
+
+/// Why a packet was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// By choice of the scenario.
+    Chosen,
+    /// By the dice.
+    Random,
+    /// The queue was full.
+    Queue,
+    /// Larger than what passes.
+    TooLarge,
+    /// The path was cut.
+    Cut,
+}
+
+/// What happens to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Lost(Reason),
+    Arrives(Nanos),
+    ArrivesTwice(Nanos),
+}
+
+/// What one direction did, for the record.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Tally {
+    /// Packets that the host sent.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Losses by reason.
+    pub lost: BTreeMap<Reason, u64>,
+    /// Packets held to be overtaken.
+    pub held: u64,
+    /// Packets delivered twice.
+    pub duplicated: u64,
+    /// Most bytes that waited.
+    pub queue_max_bytes: u64,
+    /// Longest wait for the rate, the packet's own sending excluded.
+    pub queue_max_ns: i64,
+    /// Mean of that wait.
+    pub queue_mean_ns: i64,
+}
+
+/// The state of one direction.
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    delay: Nanos,
+    jitter: Nanos,
+    /// Nanoseconds for one byte.
+    per_byte: Option<f64>,
+    overhead: u64,
+    queue_bytes: Option<u64>,
+    queue_packets: Option<usize>,
+    loss: f64,
+    loss_of: LossOf,
+    duplicate: f64,
+    too_large: Option<u32>,
+    reorder: Option<Reorder>,
+    pauses: Vec<(Nanos, Nanos)>,
+    cuts: Vec<(Nanos, Nanos)>,
+    chooser: Chooser,
+    dice: Dice,
+    /// When the packets that wait for the rate will have been sent, and their bytes.
+    waiting: VecDeque<(Nanos, u64)>,
+    waiting_bytes: u64,
+    free_at: f64,
+    last_delivery: Nanos,
+    waited: i128,
+    pub(crate) tally: Tally,
+}
+
+impl Pipe {
+    /// `total`: payload bytes that this direction of a connection will carry.
+    pub(crate) fn new(link: &Link, own: &Direction, total: u64, seed: u64) -> Pipe {
+        let stretches = |from: &[Stretch]| {
+            from.iter().map(|s| (from_ms(s.at_ms), from_ms(s.at_ms + s.for_ms))).collect::<Vec<_>>()
+        };
+        let rate = own.rate_mbit.or(link.rate_mbit);
+        Pipe {
+            delay: from_ms(own.delay_ms.unwrap_or(link.rtt_ms / 2.0)),
+            jitter: from_ms(own.jitter_ms),
+            per_byte: rate.map(|mbit| 8000.0 / mbit),
+            overhead: own.overhead_bytes,
+            queue_bytes: own.queue_bytes.or(link.queue_bytes),
+            queue_packets: own.queue_packets,
+            loss: own.loss,
+            loss_of: own.loss_of,
+            duplicate: own.duplicate,
+            too_large: own.black_hole_over,
+            reorder: own.reorder.clone(),
+            pauses: stretches(&own.pauses),
+            cuts: stretches(&own.cuts),
+            chooser: Chooser::new(&own.drops, total, link.mtu),
+            dice: Dice::new(seed),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            free_at: 0.0,
+            last_delivery: Nanos::ZERO,
+            waited: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Time between two full packets at this rate.
+    pub(crate) fn full_packet(&self, mtu: u32) -> Option<Nanos> {
+        self.per_byte.map(|ns| Nanos((ns * f64::from(mtu)) as i64))
+    }
+
+    /// `now` and the result are counted from the first packet on the link. `port` is the client's.
+    pub(crate) fn pass(&mut self, packet: &[u8], seen: Option<(&Seen, u16)>, now: Nanos) -> (Fate, Place) {
+        self.tally.packets += 1;
+        self.tally.bytes += packet.len() as u64;
+        let place = seen.map(|(seen, port)| self.chooser.count(seen, port)).unwrap_or_default();
+        let fate = match self.loses(packet, seen.map(|(seen, _)| seen), &place, now) {
+            Some(reason) => Err(reason),
+            None => self.queue(packet.len() as u64, now),
+        };
+        let fate = match fate {
+            Err(reason) => {
+                *self.tally.lost.entry(reason).or_default() += 1;
+                Fate::Lost(reason)
+            }
+            Ok(departs) => self.deliver(departs, &place),
+        };
+        (fate, place)
+    }
+
+    fn loses(&mut self, packet: &[u8], seen: Option<&Seen>, place: &Place, now: Nanos) -> Option<Reason> {
+        let data = seen.is_some_and(|s| s.payload > 0);
+        let subject = match self.loss_of {
+            LossOf::All => true,
+            LossOf::Data => data,
+            LossOf::Acks => seen.is_some_and(|s| s.payload == 0 && !s.syn && !s.fin),
+        };
+        if place.chosen {
+            Some(Reason::Chosen)
+        } else if self.too_large.is_some_and(|n| packet.len() > n as usize) {
+            Some(Reason::TooLarge)
+        } else if self.cuts.iter().any(|&(from, to)| from <= now && now < to) {
+            Some(Reason::Cut)
+        } else if self.loss > 0.0 && subject && self.dice.roll() < self.loss {
+            Some(Reason::Random)
+        } else {
+            None
+        }
+    }
+
+    /// The drop-tail queue in front of the rate: when the packet has been sent.
+    fn queue(&mut self, bytes: u64, now: Nanos) -> Result<Nanos, Reason> {
+        let Some(per_byte) = self.per_byte else { return Ok(now) };
+        while self.waiting.front().is_some_and(|&(sent, _)| sent <= now) {
+            let (_, bytes) = self.waiting.pop_front().unwrap_or_default();
+            self.waiting_bytes -= bytes;
+        }
+        if self.queue_bytes.is_some_and(|limit| self.waiting_bytes + bytes > limit)
+            || self.queue_packets.is_some_and(|limit| self.waiting.len() >= limit)
+        {
+            return Err(Reason::Queue);
+        }
+        let starts = self.free_at.max(now.0 as f64);
+        // Kept as a float, so that the rate is exact over many packets.
+        self.free_at = starts + (bytes + self.overhead) as f64 * per_byte;
+        let departs = Nanos(self.free_at as i64);
+        self.waiting.push_back((departs, bytes));
+        self.waiting_bytes += bytes;
+        let wait = starts as i64 - now.0;
+        self.waited += i128::from(wait);
+        self.tally.queue_max_bytes = self.tally.queue_max_bytes.max(self.waiting_bytes);
+        self.tally.queue_max_ns = self.tally.queue_max_ns.max(wait);
+        self.tally.queue_mean_ns = (self.waited / i128::from(self.tally.packets)) as i64;
+        Ok(departs)
+    }
+
+    fn deliver(&mut self, departs: Nanos, place: &Place) -> Fate {
+        let mut at = departs + self.delay;
+        if self.jitter > Nanos::ZERO {
+            at += Nanos((self.dice.roll() * self.jitter.0 as f64) as i64);
+        }
+        for &(from, to) in &self.pauses {
+            if from <= at && at < to {
+                at = to;
+            }
+        }
+        at = at.max(self.last_delivery);
+        if let Some(reorder) = &self.reorder {
+            let n = place.nth_data;
+            if n > 0 && (reorder.n.contains(&n) || (reorder.every > 0 && n.is_multiple_of(reorder.every))) {
+                self.tally.held += 1;
+                // Not remembered as the last delivery: the next ones overtake it.
+                return Fate::Arrives(at + from_ms(reorder.hold_ms));
+            }
+        }
+        self.last_delivery = at;
+        if self.duplicate > 0.0 && self.dice.roll() < self.duplicate {
+            self.tally.duplicated += 1;
+            return Fate::ArrivesTwice(at);
+        }
+        Fate::Arrives(at)
+    }
+}
+
+/// Random numbers that a seed repeats: xorshift64*, started by one round of splitmix64.
+#[derive(Debug)]
+struct Dice(u64);
+
+impl Dice {
+    fn new(seed: u64) -> Dice {
+        let z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        Dice(((z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)) | 1)
+    }
+
+    /// In [0, 1).
+    fn roll(&mut self) -> f64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// The packet as the pipe wants to see it. `up`: it comes from the client.
+pub(crate) fn look(packet: &[u8], up: bool) -> Option<(Seen, u16)> {
+    let seen = packet::see(packet)?;
+    Some((seen, if up { seen.source_port } else { seen.target_port }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pipe(text: &str) -> Pipe {
+        let link: Link = toml::from_str(text).unwrap();
+        Pipe::new(&link, &link.up, 0, 1)
+    }
+
+    fn arrival(pipe: &mut Pipe, bytes: usize, now: Nanos) -> Option<Nanos> {
+        match pipe.pass(&vec![0; bytes], None, now).0 {
+            Fate::Arrives(at) => Some(at),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn rate_and_queue_are_exact() {
+        // 1500 bytes at 12 Mbit/s take 1 ms; room for three of them.
+        let mut p = pipe("rtt_ms = 20\nrate_mbit = 12\nqueue_bytes = 4500");
+        let at = |ms| Some(Nanos::millis(ms));
+        let mut next = |now| arrival(&mut p, 1500, Nanos::millis(now));
+        assert_eq!([next(0), next(0), next(0), next(0)], [at(11), at(12), at(13), None]);
+        assert_eq!([next(1), next(1)], [at(14), None]);
+        assert_eq!(next(100), at(111));
+        assert_eq!(p.tally.lost[&Reason::Queue], 2);
+        assert_eq!(p.tally.queue_max_bytes, 4500);
+    }
+
+    #[test]
+    fn losses_where_asked() {
+        let mut p = pipe("[up]\nloss = 0.05");
+        let lost = (0..100_000).filter(|_| arrival(&mut p, 100, Nanos::ZERO).is_none()).count();
+        // Four standard deviations of a binomial.
+        assert!((4_724..=5_276).contains(&lost), "{lost}");
+        let mut p = pipe("[up]\nblack_hole_over = 1300");
+        assert_eq!(arrival(&mut p, 1301, Nanos::ZERO), None);
+        assert!(arrival(&mut p, 1300, Nanos::ZERO).is_some());
+    }
+
+    #[test]
+    fn pauses_and_cuts() {
+        let text = "rtt_ms = 20\n[up]\npauses = [{ at_ms = 100, for_ms = 500 }]\ncuts = [{ at_ms = 700, for_ms = 10 }]";
+        let mut p = pipe(text);
+        let got: Vec<_> = [80, 90, 595, 700, 710].map(|ms| arrival(&mut p, 1, Nanos::millis(ms))).into();
+        let want = [Some(90), Some(600), Some(605), None, Some(720)].map(|ms| ms.map(Nanos::millis));
+        assert_eq!(got, want);
+    }
+}
