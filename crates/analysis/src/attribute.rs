@@ -137,7 +137,8 @@ impl Context {
             };
             limits[k] = if growing {
                 // A first flight well below the initial window, with no growth after it, was not the window's doing.
-                let short = growth_end == Some(k) && step.flight + mss < initial * 7 / 10 && peak == step.flight;
+                let short =
+                    growth_end == Some(k) && step.flight + mss < initial * 7 / 10 && peak == step.flight;
                 if short && rounds_after > 0 { Cause::SendBuffer } else { Cause::SlowStart }
             } else if dripping {
                 Cause::SenderPause
@@ -175,7 +176,12 @@ impl Context {
         }
         let Some(per_byte) = self.per_byte[d] else { return burst };
         let free = match step.wait {
-            Wait::Nagle { .. } | Wait::Silly | Wait::CorkTimer | Wait::Closed | Wait::Missing | Wait::Blind => Nanos::ZERO,
+            Wait::Nagle { .. }
+            | Wait::Silly
+            | Wait::CorkTimer
+            | Wait::Closed
+            | Wait::Missing
+            | Wait::Blind => Nanos::ZERO,
             Wait::Loss(Repair::Timeout | Repair::Probe) => Nanos::ZERO,
             Wait::Turn => (duration - self.turn[1 - d]).floor0(),
             _ => duration,
@@ -228,7 +234,14 @@ impl Context {
             Wait::Burst => out.bandwidth(rest, self.per_byte[sender]),
             Wait::Turn => self.turn(step, rest, out),
             Wait::Acked => self.acked(step, limit, rest, flight, out),
-            Wait::Window => out.span(Cause::ReceiveWindow, peer, rest, 0.9, [None, None], Facts::Window { flight: step.flight, rtt: self.rtt }),
+            Wait::Window => out.span(
+                Cause::ReceiveWindow,
+                peer,
+                rest,
+                0.9,
+                [None, None],
+                Facts::Window { flight: step.flight, rtt: self.rtt },
+            ),
             Wait::Closed => out.span(
                 Cause::SlowReader,
                 peer,
@@ -282,7 +295,8 @@ impl Context {
         let sender = usize::from(step.sender);
         let me = Some(side_of(sender));
         let mss = self.mss[sender];
-        let late = step.ack_delay > crate::profile::delayed_from(self.rtt) && step.ack_delay.times(2) > step.duration();
+        let late = step.ack_delay > crate::profile::delayed_from(self.rtt)
+            && step.ack_delay.times(2) > step.duration();
         let facts = Facts::AckDelay { delay: step.ack_delay, flight: step.flight };
         if late && step.flight <= 2 * mss {
             // One segment in flight at a time, with windows open: the buffer does not hold a second one, so that the
@@ -295,7 +309,14 @@ impl Context {
         }
         match step.cwnd {
             CwndState::AfterLoss => {
-                out.span(Cause::CongestionWindow, me, rest, 0.85, [Some((Cause::SendBuffer, 0.05)), None], flight);
+                out.span(
+                    Cause::CongestionWindow,
+                    me,
+                    rest,
+                    0.85,
+                    [Some((Cause::SendBuffer, 0.05)), None],
+                    flight,
+                );
             }
             CwndState::Restarted => {
                 out.span(Cause::IdleRestart, me, rest, 0.85, [Some((Cause::SlowStart, 0.1)), None], flight);
@@ -319,7 +340,9 @@ impl Context {
         let sender = usize::from(step.sender);
         let me = Some(side_of(sender));
         // On a plateau the writer wakes up a moment after the ACK that made room (sk_stream_write_space).
-        let woken = step.flight > 0 && limit == Cause::SendBuffer && step.duration() <= self.rtt.times(2).max(Nanos::millis(5));
+        let woken = step.flight > 0
+            && limit == Cause::SendBuffer
+            && step.duration() <= self.rtt.times(2).max(Nanos::millis(5));
         if woken {
             out.span(Cause::SendBuffer, me, rest, 0.7, [Some((Cause::SenderPause, 0.3)), None], flight);
             return;
@@ -348,7 +371,8 @@ impl Context {
         }
         let path = rest - think;
         let cause = if sender == SERVER { Cause::ServerThink } else { Cause::ClientThink };
-        let facts = Facts::Think { seen: step.duration(), path: if self.near[sender] { Nanos::ZERO } else { path } };
+        let facts =
+            Facts::Think { seen: step.duration(), path: if self.near[sender] { Nanos::ZERO } else { path } };
         // A single answer 40 to 47 ms late may be a delayed ACK that something waited for (rule 5).
         let forty = think >= Nanos::millis(39) && think <= Nanos::millis(48);
         let (confidence, other) = if forty { (0.5, Some((Cause::DelayedAck, 0.3))) } else { (0.9, None) };
@@ -368,10 +392,20 @@ impl Context {
         }
         let mut time = time;
         // The trip that the data would have taken anyway (rule 14): only before the first repeat.
-        if matches!(kind, Repair::Timeout | Repair::Probe) && matches!(step.wait, Wait::Loss(_)) && step.note == 0 {
+        if matches!(kind, Repair::Timeout | Repair::Probe)
+            && matches!(step.wait, Wait::Loss(_))
+            && step.note == 0
+        {
             let trip = self.turn[1 - usize::from(step.sender)].min(time);
             let trip = if trip.times(4) > time { Nanos::ZERO } else { trip };
-            out.span(Cause::PathDelay, Some(Side::Network), trip, 0.8, [None, None], Facts::RoundTrip { rtt: self.rtt });
+            out.span(
+                Cause::PathDelay,
+                Some(Side::Network),
+                trip,
+                0.8,
+                [None, None],
+                Facts::RoundTrip { rtt: self.rtt },
+            );
             time = time - trip;
         }
         let (cause, confidence, other) = match kind {
@@ -470,14 +504,20 @@ pub(crate) fn join_neighbours(spans: &mut Vec<Span>) {
     spans.dedup_by(|next, last| {
         let flows = matches!(
             next.cause,
-            Cause::Bandwidth | Cause::PathDelay | Cause::TlsHandshake | Cause::FastRecovery | Cause::SenderPause
+            Cause::Bandwidth
+                | Cause::PathDelay
+                | Cause::TlsHandshake
+                | Cause::FastRecovery
+                | Cause::SenderPause
         );
         let same = next.cause == last.cause && next.side == last.side && next.start == last.end && flows;
         if same {
             last.end = next.end;
             last.frames = last.frames.join(next.frames);
             last.confidence = last.confidence.min(next.confidence);
-            if let (Facts::Bytes { bytes: a, .. }, Facts::Bytes { bytes: b, .. }) = (&mut last.facts, next.facts) {
+            if let (Facts::Bytes { bytes: a, .. }, Facts::Bytes { bytes: b, .. }) =
+                (&mut last.facts, next.facts)
+            {
                 *a = a.saturating_add(b);
             }
             last.folded += if next.cause == Cause::SenderPause { next.folded } else { 0 };

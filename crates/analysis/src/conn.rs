@@ -1,14 +1,14 @@
 //! One connection while it lives: takes its segments in order, keeps both halves and the exchange that goes on.
 
 use crate::exchange::{MAX_STEPS, Recorder};
-use crate::findings::Rollup;
+use crate::findings::Rollups;
 use crate::half::{AckSeen, Arrival, Half, Recovery, Repair};
 use crate::output::Output;
 use crate::profile::{Profile, delayed_from};
 use crate::result::{Budget, Closed, Omitted, Quality, Setup, Vantage};
 use crate::setup::Handshake;
 use crate::step::{CwndState, Step, Wait};
-use tcpwhy_base::{Endpoint, Nanos, Segment, Seq, Tls, TcpFlags};
+use tcpwhy_base::{Endpoint, Nanos, Segment, Seq, TcpFlags, Tls};
 
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
@@ -48,7 +48,7 @@ pub(crate) struct Conn {
     pub(crate) gap_budget: Budget,
     pub(crate) all_exchanges: Omitted,
     pub(crate) all_gaps: Omitted,
-    pub(crate) rollups: Vec<Rollup>,
+    pub(crate) rollups: Rollups,
     /// The server's kernel did not take the final ACK: repeats of the first data, SYN-ACKs after it.
     pub(crate) not_taken: (u32, u32),
     /// Steps with the timing of a cork, and waits whose release was locked to an ACK.
@@ -100,7 +100,7 @@ impl Conn {
             gap_budget: Budget::default(),
             all_exchanges: Omitted::default(),
             all_gaps: Omitted::default(),
-            rollups: Vec::new(),
+            rollups: Rollups::default(),
             not_taken: (0, 0),
             cork_timers: 0,
             nagle_locks: 0,
@@ -150,9 +150,41 @@ impl Conn {
         match () {
             () if c.times(4) <= s => Vantage::Client,
             () if s.times(4) <= c => Vantage::Server,
-            () if rtt < Nanos::micros(500) => if c <= s { Vantage::Client } else { Vantage::Server },
+            () if rtt < Nanos::micros(500) => {
+                if c <= s {
+                    Vantage::Client
+                } else {
+                    Vantage::Server
+                }
+            }
             () => Vantage::Middle,
         }
+    }
+
+    /// Reads a little of each cache line that a segment will need, so that they are fetched together.
+    pub(crate) fn touch(&self) -> u64 {
+        let half = |h: &Half| {
+            u64::from(h.nxt.0)
+                ^ h.counts.packets
+                ^ u64::from(h.max_payload)
+                ^ u64::from(h.cwnd.estimate)
+                ^ h.rate.touch()
+                ^ h.touch()
+        };
+        half(&self.half[0])
+            ^ half(&self.half[1])
+            ^ self.now.0 as u64
+            ^ self.turn[0].0 as u64
+            ^ self.ex.last.0 as u64
+            ^ self.ex.bytes[0]
+            ^ self.ex.steps.last().map_or(0, |s| s.end.0 as u64)
+    }
+
+    /// The segment is of this connection (as far as its addresses tell).
+    pub(crate) fn is_of(&self, segment: &Segment) -> bool {
+        let ends = [segment.src, segment.dst];
+        (self.ends == ends || self.ends == [segment.dst, segment.src])
+            && (self.link == segment.link || self.other_link == Some(segment.link))
     }
 
     /// A packet of the other direction under other VLAN tags or tunnel ids belongs here: only one direction was seen
@@ -214,7 +246,8 @@ impl Conn {
             }
         }
         if segment.flags.ack() {
-            if self.setup.is_none() && s == CLIENT && self.handshake.syn_ack.is_some() && !segment.flags.syn() {
+            if self.setup.is_none() && s == CLIENT && self.handshake.syn_ack.is_some() && !segment.flags.syn()
+            {
                 self.finish_handshake(segment, t);
             }
             if !segment.flags.syn() {
@@ -282,7 +315,11 @@ impl Conn {
         let advertised = u32::from(segment.window) << shift.unwrap_or(0).min(14);
         self.half[s].counts.max_window = self.half[s].counts.max_window.max(advertised);
         // A probe: no payload, one below the next sequence number, towards a closed window (Linux tcp_xmit_probe_skb).
-        if segment.len == 0 && self.half[s].seen && segment.seq == self.half[s].nxt - 1 && !segment.flags.fin() {
+        if segment.len == 0
+            && self.half[s].seen
+            && segment.seq == self.half[s].nxt - 1
+            && !segment.flags.fin()
+        {
             let h = &mut self.half[s];
             if h.edge_known && h.edge.minus(h.nxt) < h.mss.max(1) as i32 {
                 h.counts.probes += 1;
@@ -370,9 +407,12 @@ impl Conn {
         let Some(recovery) = self.half[d].recovery else {
             // The ACK for the original already ended it; the step may still be there.
             if let Some(step) = self.ex.steps.iter_mut().rev().find(|s| {
-                usize::from(s.sender) == d && matches!(s.wait, Wait::Loss(Repair::Timeout | Repair::Probe | Repair::Fast))
+                usize::from(s.sender) == d
+                    && matches!(s.wait, Wait::Loss(Repair::Timeout | Repair::Probe | Repair::Fast))
             }) {
-                if step.len >= right.minus(left).max(0) as u32 / 2 && step.loss.is_none_or(|l| l.0 != Repair::Fast) {
+                if step.len >= right.minus(left).max(0) as u32 / 2
+                    && step.loss.is_none_or(|l| l.0 != Repair::Fast)
+                {
                     step.wait = Wait::Loss(Repair::Spurious);
                 }
             }
@@ -452,6 +492,11 @@ impl Conn {
             _ => Repair::Fast,
         };
         let half = &mut self.half[s];
+        if matches!(kind, Repair::Timeout | Repair::Probe) {
+            let wait = (t - half.last_data).0;
+            let shortest = &mut half.counts.min_timeout;
+            *shortest = if *shortest == 0 { wait } else { (*shortest).min(wait) };
+        }
         let range = (segment.seq, segment.seq + segment.len);
         let point = half.nxt;
         match half.recovery.as_mut() {
@@ -565,7 +610,8 @@ impl Conn {
     }
 
     fn open(&mut self, s: usize, segment: &Segment, t: Nanos, parts: &mut Output) {
-        let tls = s == CLIENT && self.exchanges == 0 && self.setup.is_some() && segment.tls.has(Tls::HANDSHAKE);
+        let tls =
+            s == CLIENT && self.exchanges == 0 && self.setup.is_some() && segment.tls.has(Tls::HANDSHAKE);
         self.note_idle(s, t);
         if tls && self.all_exchanges.count == 0 && self.half[SERVER].counts.bytes == 0 {
             self.open_tls(t, segment);
@@ -604,7 +650,15 @@ impl Conn {
     }
 
     /// Describes the step that ended with this segment.
-    pub(crate) fn step(&mut self, s: usize, segment: &Segment, t: Nanos, arrival: Arrival, before: Before, missing: u16) -> Step {
+    pub(crate) fn step(
+        &mut self,
+        s: usize,
+        segment: &Segment,
+        t: Nanos,
+        arrival: Arrival,
+        before: Before,
+        missing: u16,
+    ) -> Step {
         let start = self.ex.last;
         let last_sender = usize::from(self.ex.last_sender);
         let rtt = self.rtt_or_zero();
@@ -676,7 +730,9 @@ impl Conn {
         if dt <= burst_within(rtt) {
             // Two partial segments within it: the second did not wait for the first one's ACK, so Nagle is off.
             let half = &mut self.half[s];
-            let pair = before.small_end == before.nxt && before.small_end.after(half.base) && half.is_small(segment.len);
+            let pair = before.small_end == before.nxt
+                && before.small_end.after(half.base)
+                && half.is_small(segment.len);
             if pair && half.outstanding() > segment.len && dt < rtt {
                 half.nodelay_shown += 1;
             }
@@ -707,7 +763,14 @@ impl Conn {
     }
 
     /// Decides what released new data of the side that had spoken last.
-    fn released_by(&mut self, s: usize, segment: &Segment, t: Nanos, before: &Before, mut step: Step) -> Step {
+    fn released_by(
+        &mut self,
+        s: usize,
+        segment: &Segment,
+        t: Nanos,
+        before: &Before,
+        mut step: Step,
+    ) -> Step {
         let rtt = self.rtt_or_zero();
         let mss = self.half[s].mss.max(1);
         let dt = step.duration();
@@ -733,6 +796,10 @@ impl Conn {
                 }
                 _ => {
                     step.wait = Wait::Acked;
+                    let cwnd = &mut self.half[s].cwnd;
+                    if cwnd.initial == 0 {
+                        cwnd.initial = step.flight;
+                    }
                     lock.ack
                 }
             };
@@ -769,7 +836,8 @@ impl Conn {
         let outstanding = before.nxt.minus(half.una).max(0) as u32;
         let timer = half.rto(rtt, &self.profile[s]).max(Nanos::millis(200));
         // The timer of a closed window or a cork: max(RTO, 200 ms), up to an eighth late (timer wheel; tcp_probe0_base).
-        let at_timer = |wait: Nanos| wait >= Nanos::millis(190) && wait <= timer + timer.part(4) + Nanos::millis(16);
+        let at_timer =
+            |wait: Nanos| wait >= Nanos::millis(190) && wait <= timer + timer.part(4) + Nanos::millis(16);
         step.note = outstanding;
         let small_window = room > 0 && room < mss as i32 && segment.len as i32 == room;
         if small_window && dt >= Nanos::millis(190) {
@@ -815,7 +883,8 @@ impl Conn {
             let room = ack.edge_before.minus(before.nxt);
             let opens = room < needed && ack.edge.minus(before.nxt) >= needed;
             let frees = self.nagle_shape(s, segment, before, ack.una_before, ack.ack);
-            let found = lock.get_or_insert(Lock { ack: *ack, opens: None, frees: None, una_before: ack.una_before });
+            let found =
+                lock.get_or_insert(Lock { ack: *ack, opens: None, frees: None, una_before: ack.una_before });
             found.una_before = ack.una_before;
             if opens {
                 found.opens = Some(*ack);
@@ -911,7 +980,8 @@ fn protocol_of(segment: &Segment) -> Option<&'static str> {
     if !segment.tls.is_none() {
         return Some("tls");
     }
-    const HTTP: [&[u8]; 9] = [b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"HTTP/1.", b"CONNECT "];
+    const HTTP: [&[u8]; 9] =
+        [b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"HTTP/1.", b"CONNECT "];
     if head.starts_with(b"PRI * HT") {
         Some("http/2")
     } else if HTTP.iter().any(|h| !head.is_empty() && head.starts_with(&h[..h.len().min(8)])) {

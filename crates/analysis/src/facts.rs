@@ -118,7 +118,9 @@ impl Facts {
     pub fn sentence(&self) -> String {
         match *self {
             Facts::None => "No packet of this stretch says more.".into(),
-            Facts::RoundTrip { rtt } if rtt > Nanos::ZERO => format!("One round trip ({rtt}), which the distance sets."),
+            Facts::RoundTrip { rtt } if rtt > Nanos::ZERO => {
+                format!("One round trip ({rtt}), which the distance sets.")
+            }
             Facts::RoundTrip { .. } => "The trips that the distance sets.".into(),
             Facts::SynRepeats { repeats, over, syn_ack, at_server } => {
                 let what = if syn_ack { "The SYN-ACK" } else { "The SYN" };
@@ -134,7 +136,9 @@ impl Facts {
             ),
             Facts::Refused => "A reset answered the SYN: nothing listens there, or a filter rejects.".into(),
             Facts::Think { seen, path } if path > Nanos::ZERO => {
-                format!("{seen} from the last byte of one side to the first of the other, less {path} for the trip.")
+                format!(
+                    "{seen} from the last byte of one side to the first of the other, less {path} for the trip."
+                )
             }
             Facts::Think { seen, .. } => {
                 format!("{seen} in which TCP had nothing to send and nothing to wait for at this end.")
@@ -143,19 +147,27 @@ impl Facts {
                 "{held} bytes were held until the ACK of the {first} bytes before them, which came {ack_delay} after those had passed; they left with that ACK."
             ),
             Facts::Window { flight, rtt } => {
-                format!("{flight} bytes in flight filled the window that the receiver offered; one window per {rtt} round trip.")
+                format!(
+                    "{flight} bytes in flight filled the window that the receiver offered; one window per {rtt} round trip."
+                )
             }
             Facts::Closed { window } => {
-                format!("The receiver's window was closed to {window} bytes and opened again by a window update: its application did not read.")
+                format!(
+                    "The receiver's window was closed to {window} bytes and opened again by a window update: its application did not read."
+                )
             }
             Facts::Flight { flight, segments, rtt, before: 0 } => {
-                format!("{flight} bytes ({segments} segments) were in flight and the next left with the ACK, a round trip ({rtt}) later.")
+                format!(
+                    "{flight} bytes ({segments} segments) were in flight and the next left with the ACK, a round trip ({rtt}) later."
+                )
             }
             Facts::Flight { flight, segments, rtt, before } => format!(
                 "{flight} bytes ({segments} segments) were in flight, {before} had been before; the next left with the ACK, a round trip ({rtt}) later."
             ),
             Facts::AckDelay { delay, flight } => {
-                format!("With {flight} bytes in flight the sender could send no more, and the ACK was {delay} late.")
+                format!(
+                    "With {flight} bytes in flight the sender could send no more, and the ACK was {delay} late."
+                )
             }
             Facts::Bytes { bytes, bps: Some(bps) } => {
                 format!("{bytes} bytes passed; the bottleneck carries about {}.", bit_rate(bps))
@@ -163,14 +175,20 @@ impl Facts {
             Facts::Bytes { bytes, bps: None } => format!("{bytes} bytes passed one after the other."),
             Facts::Loss { bytes, wait } => format!("{bytes} bytes were sent again after {wait}."),
             Facts::Wait { wait, outstanding: 0 } => {
-                format!("Nothing for {wait}, with everything acknowledged and the window open: the sender had nothing to send.")
+                format!(
+                    "Nothing for {wait}, with everything acknowledged and the window open: the sender had nothing to send."
+                )
             }
             Facts::Wait { wait, outstanding } => format!(
                 "Nothing for {wait} with {outstanding} bytes unacknowledged, and no ACK, window update or timer that would have released the next segment."
             ),
-            Facts::Silent { wait, tries } => format!("The peer did not answer for {wait}; {tries} probes or repeats."),
+            Facts::Silent { wait, tries } => {
+                format!("The peer did not answer for {wait}; {tries} probes or repeats.")
+            }
             Facts::NotCaptured => "The capture lost packets here, so the reason cannot be seen.".into(),
-            Facts::OneSided => "Only one direction is in the capture, so the ACKs that would tell are not there.".into(),
+            Facts::OneSided => {
+                "Only one direction is in the capture, so the ACKs that would tell are not there.".into()
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::facts::Facts;
 use crate::fixes::fixes_for;
-use crate::result::{Connection, Finding, Frames, Span, Totals};
+use crate::result::{Budget, Connection, Finding, Frames, Span};
 use tcpwhy_base::{Cause, Class, Endpoint, Nanos, Side};
 
 /// Evidence kept per finding.
@@ -13,17 +13,17 @@ const CONNECTIONS: usize = 20;
 /// Where a span stands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Where {
+    pub(crate) connection: u32,
     pub(crate) exchange: u32,
     pub(crate) gap: bool,
 }
 
-/// The spans of one cause and side of a connection, summed as they come.
+/// The spans of one cause and side, summed as they come.
 #[derive(Clone, Debug)]
 pub(crate) struct Rollup {
     cause: Cause,
     side: Option<Side>,
     lost: Nanos,
-    in_gaps: Nanos,
     occurrences: u64,
     range: (Nanos, Nanos),
     example: Example,
@@ -33,88 +33,151 @@ pub(crate) struct Rollup {
 /// The span that shows a cause best.
 #[derive(Clone, Copy, Debug)]
 struct Example {
+    connection: u32,
     exchange: u32,
     time: Nanos,
     frames: Frames,
     facts: Facts,
 }
 
-impl Rollup {
-    pub(crate) fn add(rollups: &mut Vec<Rollup>, span: &Span, place: Where) {
+/// The sums of one connection (or of what is inherent, over all of them).
+#[derive(Clone, Debug, Default)]
+pub struct Rollups(Vec<Rollup>);
+
+impl Rollups {
+    /// How many causes there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// No cause at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Gives memory back that nothing more will fill.
+    pub(crate) fn shrink(&mut self) {
+        self.0.shrink_to_fit();
+    }
+
+    /// The connection of every example by its final number.
+    pub(crate) fn renumber(&mut self, number: impl Fn(u32) -> u32) {
+        for r in &mut self.0 {
+            r.example.connection = number(r.example.connection);
+        }
+    }
+
+    /// Adds a span. TCP's causes keep some evidence of their own, the others only their longest span.
+    pub(crate) fn add(&mut self, span: &Span, place: Where) {
         let time = span.duration();
         // The close after the last exchange is the client's time, but no pause of it.
         let closing = span.detail == Some(crate::parts::CLOSE);
         let n = if closing { 0 } else { u64::from(span.folded.max(1)) };
-        let in_gap = if place.gap { time } else { Nanos::ZERO };
-        match rollups.iter_mut().find(|r| r.cause == span.cause && r.side == span.side) {
+        let example = || Example {
+            connection: place.connection,
+            exchange: place.exchange,
+            time,
+            frames: span.frames,
+            facts: span.facts,
+        };
+        let evidence =
+            span.cause.class() == Class::Tcp || place.gap && span.cause.class() == Class::Application;
+        match self.0.iter_mut().find(|r| r.cause == span.cause && r.side == span.side) {
             Some(r) => {
                 r.lost += time;
-                r.in_gaps += in_gap;
                 r.occurrences += n;
                 if !closing {
                     r.range = (r.range.0.min(time), r.range.1.max(time));
                 }
                 // An exchange tells more than a gap.
                 if (place.exchange > 0, time) > (r.example.exchange > 0, r.example.time) {
-                    r.example = Example { exchange: place.exchange, time, frames: span.frames, facts: span.facts };
+                    r.example = example();
                 }
-                if r.evidence.len() < EVIDENCE && r.cause.class() != Class::Inherent {
+                if evidence && r.evidence.len() < EVIDENCE {
                     r.evidence.push(span.frames);
                 }
             }
-            None => rollups.push(Rollup {
+            None => self.0.push(Rollup {
                 cause: span.cause,
                 side: span.side,
                 lost: time,
-                in_gaps: in_gap,
                 occurrences: n,
                 range: (time, time),
-                example: Example { exchange: place.exchange, time, frames: span.frames, facts: span.facts },
-                evidence: if span.cause.class() == Class::Inherent { Vec::new() } else { vec![span.frames] },
+                example: example(),
+                evidence: if evidence { vec![span.frames] } else { Vec::new() },
             }),
         }
     }
-}
 
-/// Setup, exchanges and the gaps before the last byte: what shares are of.
-fn whole(connection: &Connection) -> Nanos {
-    connection.budget.total() + connection.gap_budget.total()
-}
-
-/// Fills `connection.findings`.
-pub(crate) fn of_connection(connection: &mut Connection, rollups: &[Rollup], quick_turns: u32) {
-    let total = whole(connection).0.max(1) as f64;
-    let mut findings: Vec<Finding> = Vec::new();
-    for r in rollups {
-        let class = r.cause.class();
-        if class == Class::Inherent && r.lost == Nanos::ZERO {
-            continue;
+    /// Adds the sums of others.
+    pub(crate) fn merge(&mut self, other: &Rollups) {
+        for o in &other.0 {
+            match self.0.iter_mut().find(|r| r.cause == o.cause && r.side == o.side) {
+                None => self.0.push(o.clone()),
+                Some(r) => {
+                    r.lost += o.lost;
+                    r.occurrences += o.occurrences;
+                    r.range = (r.range.0.min(o.range.0), r.range.1.max(o.range.1));
+                    let room = EVIDENCE.saturating_sub(r.evidence.len());
+                    r.evidence.extend(o.evidence.iter().take(room));
+                    let rank = |e: &Example| (e.exchange > 0, e.time);
+                    if rank(&o.example) > rank(&r.example) {
+                        r.example = o.example;
+                    }
+                }
+            }
         }
-        findings.push(Finding {
-            cause: r.cause,
-            side: r.side,
-            lost: r.lost,
-            share: (r.lost.0 as f64 / total).min(1.0),
-            occurrences: r.occurrences,
-            range: r.range,
-            connections: Vec::new(),
-            connection_count: 1,
-            example: (connection.id, r.example.exchange, r.example.frames),
-            facts: r.example.facts,
-            text: None,
-            evidence: if class == Class::Inherent { Vec::new() } else { r.evidence.clone() },
-            fixes: Vec::new(),
-        });
     }
-    add_whole_connection_findings(connection, &mut findings, quick_turns, total);
-    findings.sort_by(|a, b| b.lost.cmp(&a.lost).then(a.cause.cmp(&b.cause)));
-    connection.findings = findings;
 }
 
-fn add_whole_connection_findings(connection: &Connection, findings: &mut Vec<Finding>, quick_turns: u32, total: f64) {
+/// Setup, exchanges and gaps: what shares are of.
+fn whole(budgets: [&Budget; 2]) -> f64 {
+    (budgets[0].total() + budgets[1].total()).0.max(1) as f64
+}
+
+fn finding(r: &Rollup, total: f64) -> Finding {
+    Finding {
+        cause: r.cause,
+        side: r.side,
+        lost: r.lost,
+        share: (r.lost.0 as f64 / total).min(1.0),
+        occurrences: r.occurrences,
+        range: r.range,
+        connections: Vec::new(),
+        connection_count: 1,
+        example: (r.example.connection, r.example.exchange, r.example.frames),
+        facts: r.example.facts,
+        text: None,
+        evidence: if r.evidence.is_empty() { vec![r.example.frames] } else { r.evidence.clone() },
+        fixes: Vec::new(),
+    }
+}
+
+fn sort(findings: &mut [Finding]) {
+    findings.sort_by(|a, b| b.lost.cmp(&a.lost).then(a.cause.cmp(&b.cause)).then(a.side.cmp(&b.side)));
+}
+
+/// The findings of one connection, worst first; their fixes are those of the capture's findings.
+pub(crate) fn of_connection(connection: &Connection) -> Vec<Finding> {
+    let total = whole([&connection.budget, &connection.gap_budget]);
+    let mut findings: Vec<Finding> = connection.rollups.0.iter().map(|r| finding(r, total)).collect();
+    add_whole_connection_findings(connection, &mut findings, total);
+    sort(&mut findings);
+    findings
+}
+
+/// Whether it is worth asking: those findings need a cost among the spans.
+fn may_have_whole_connection_findings(c: &Connection) -> bool {
+    let costs = [Cause::ReceiveWindow, Cause::SlowReader, Cause::SlowStart, Cause::IdleRestart];
+    c.quick_turns >= 10 || c.budget.0.iter().any(|b| costs.contains(&b.0))
+}
+
+fn add_whole_connection_findings(connection: &Connection, findings: &mut Vec<Finding>, total: f64) {
+    let quick_turns = connection.quick_turns;
     let rtt = connection.path.rtt.unwrap_or(Nanos::ZERO);
-    let example = findings.iter().find(|f| f.example.1 > 0).map(|f| f.example);
-    let Some(example) = example else { return };
+    let longest = connection.rollups.0.iter().filter(|r| r.example.exchange > 0).max_by_key(|r| r.lost);
+    let Some(e) = longest.map(|r| &r.example) else { return };
+    let example = (connection.id, e.exchange, e.frames);
     let mut add = |cause: Cause, side, lost: Nanos, occurrences: u64, why: String| {
         findings.push(Finding {
             cause,
@@ -140,7 +203,9 @@ fn add_whole_connection_findings(connection: &Connection, findings: &mut Vec<Fin
             Some(Side::Client),
             lost,
             u64::from(quick_turns),
-            format!("{quick_turns} requests, one after the other, each waiting a round trip of {rtt} and hardly anything else."),
+            format!(
+                "{quick_turns} requests, one after the other, each waiting a round trip of {rtt} and hardly anything else."
+            ),
         );
     }
     let window_time = connection.budget.get(Cause::ReceiveWindow) + connection.budget.get(Cause::SlowReader);
@@ -153,7 +218,10 @@ fn add_whole_connection_findings(connection: &Connection, findings: &mut Vec<Fin
             Some(side),
             window_time,
             1,
-            format!("The {} did not offer window scaling, so that no window exceeds 65,535 bytes.", side.name()),
+            format!(
+                "The {} did not offer window scaling, so that no window exceeds 65,535 bytes.",
+                side.name()
+            ),
         );
     }
     if scaled {
@@ -166,7 +234,13 @@ fn add_whole_connection_findings(connection: &Connection, findings: &mut Vec<Fin
         // Below what IPv6's minimum MTU allows (1280 - 60, RFC 8200 5): a tunnel or a clamp.
         let saved = Nanos((held.0 as f64 * (1.0 - f64::from(mss) / 1_460.0)) as i64);
         let side = if sender == 0 { Side::Client } else { Side::Server };
-        add(Cause::SmallMss, Some(side), saved, 1, format!("Segments carry at most {mss} bytes; 1,460 are usual on Ethernet."));
+        add(
+            Cause::SmallMss,
+            Some(side),
+            saved,
+            1,
+            format!("Segments carry at most {mss} bytes; 1,460 are usual on Ethernet."),
+        );
     }
 }
 
@@ -189,68 +263,114 @@ fn explicit_receive_buffer(
             Some(side),
             window_time,
             1,
-            format!("The {}'s window scale is {scale} (Linux chooses 7 or more by itself) and its window never exceeded {max} bytes: SO_RCVBUF or tcp_rmem was set by hand.", side.name()),
+            format!(
+                "The {}'s window scale is {scale} (Linux chooses 7 or more by itself) and its window never exceeded {max} bytes: SO_RCVBUF or tcp_rmem was set by hand.",
+                side.name()
+            ),
         );
     }
 }
 
-/// Over all connections, worst first.
-pub(crate) fn of_capture(connections: &[Connection], totals: &Totals) -> Vec<Finding> {
-    let total = (totals.budget.total() + totals.gap_budget.total()).0.max(1) as f64;
-    let mut all: Vec<Finding> = Vec::new();
-    let mut index: hashbrown::HashMap<(Cause, Option<Side>), usize> = hashbrown::HashMap::new();
-    let mut parts: Vec<Vec<(Nanos, u32)>> = Vec::new();
-    let mut worst_of: Vec<(Nanos, usize)> = Vec::new();
+/// The findings over these connections, worst first, with fixes. `inherent` holds the sums of what is inherent.
+pub fn findings_over(connections: &[Connection], inherent: &Rollups) -> Vec<Finding> {
+    let mut budgets = [Budget::default(), Budget::default()];
+    for c in connections {
+        budgets[0].add_all(&c.budget);
+        budgets[1].add_all(&c.gap_budget);
+    }
+    let total = whole([&budgets[0], &budgets[1]]);
+    let mut all: Vec<Over> = Vec::new();
     for (place, connection) in connections.iter().enumerate() {
-        for f in &connection.findings {
-            match index.get(&(f.cause, f.side)) {
-                None => {
-                    index.insert((f.cause, f.side), all.len());
-                    all.push(f.clone());
-                    parts.push(vec![(f.lost, connection.id)]);
-                    worst_of.push((f.lost, place));
-                }
-                Some(&i) => {
-                    let a = &mut all[i];
-                    a.lost += f.lost;
-                    a.occurrences += f.occurrences;
-                    a.range = (a.range.0.min(f.range.0), a.range.1.max(f.range.1));
-                    a.connection_count += 1;
-                    if a.evidence.len() < EVIDENCE && a.cause.class() != Class::Inherent {
-                        a.evidence.extend(f.evidence.iter().take(EVIDENCE - a.evidence.len()).copied());
-                    }
-                    if f.lost > worst_of[i].0 {
-                        worst_of[i] = (f.lost, place);
-                        a.example = f.example;
-                        a.facts = f.facts;
-                        a.text.clone_from(&f.text);
-                    }
-                    let list = &mut parts[i];
-                    if list.len() < 4 * CONNECTIONS {
-                        list.push((f.lost, connection.id));
-                    } else if let Some(least) = list.iter_mut().min_by_key(|p| p.0).filter(|p| p.0 < f.lost) {
-                        *least = (f.lost, connection.id);
-                    }
-                }
-            }
+        for r in &connection.rollups.0 {
+            add_over(
+                &mut all,
+                place,
+                connection.id,
+                || finding(r, total),
+                (r.cause, r.side, r.lost, r.occurrences, r.range),
+            );
+        }
+        let mut special = Vec::new();
+        if may_have_whole_connection_findings(connection) {
+            add_whole_connection_findings(connection, &mut special, total);
+        }
+        for f in special {
+            let key = (f.cause, f.side, f.lost, f.occurrences, f.range);
+            add_over(&mut all, place, connection.id, || f.clone(), key);
         }
     }
-    for ((finding, mut list), (_, worst)) in all.iter_mut().zip(parts).zip(worst_of) {
-        finding.fixes = fixes_for(finding.cause, finding.side, finding.lost, &connections[worst], &finding.facts);
-        list.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-        list.truncate(CONNECTIONS);
-        finding.connections = list.into_iter().map(|p| p.1).collect();
-        finding.share = (finding.lost.0 as f64 / total).min(1.0);
+    let mut findings: Vec<Finding> = Vec::with_capacity(all.len());
+    for mut over in all {
+        over.worst.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut f = over.finding;
+        f.share = (f.lost.0 as f64 / total).min(1.0);
+        f.connections = over.worst.iter().take(CONNECTIONS).map(|w| connections[w.1].id).collect();
+        let worst = over.worst.first().map_or(0, |w| w.1);
+        f.fixes = fixes_for(f.cause, f.side, f.lost, &connections[worst], &f.facts);
+        findings.push(f);
     }
-    short_connections(connections, total, &mut all);
-    all.sort_by(|a, b| b.lost.cmp(&a.lost).then(a.cause.cmp(&b.cause)));
-    all
+    for r in &inherent.0 {
+        let mut f = finding(r, total);
+        if let Ok(at) = connections.binary_search_by_key(&r.example.connection, |c| c.id) {
+            f.connections = vec![connections[at].id];
+            f.fixes = fixes_for(f.cause, f.side, f.lost, &connections[at], &f.facts);
+            f.evidence.clear();
+            findings.push(f);
+        }
+    }
+    short_connections(connections, total, &mut findings);
+    sort(&mut findings);
+    findings
+}
+
+/// A finding that grows over connections, and which of them lost most.
+struct Over {
+    finding: Finding,
+    worst: Vec<(Nanos, usize)>,
+    most: Nanos,
+}
+
+fn add_over(
+    all: &mut Vec<Over>,
+    place: usize,
+    connection: u32,
+    make: impl Fn() -> Finding,
+    (cause, side, lost, n, range): (Cause, Option<Side>, Nanos, u64, (Nanos, Nanos)),
+) {
+    let Some(over) = all.iter_mut().find(|o| o.finding.cause == cause && o.finding.side == side) else {
+        let mut finding = make();
+        finding.example.0 = connection;
+        all.push(Over { finding, worst: vec![(lost, place)], most: lost });
+        return;
+    };
+    let a = &mut over.finding;
+    let room = EVIDENCE.saturating_sub(a.evidence.len());
+    a.lost += lost;
+    a.connection_count += 1;
+    a.occurrences += n;
+    a.range = (a.range.0.min(range.0), a.range.1.max(range.1));
+    if lost > over.most || room > 0 {
+        let f = make();
+        a.evidence.extend(f.evidence.iter().take(room));
+        if lost > over.most {
+            over.most = lost;
+            a.example = (connection, f.example.1, f.example.2);
+            a.facts = f.facts;
+            a.text = f.text;
+        }
+    }
+    if over.worst.len() < 4 * CONNECTIONS {
+        over.worst.push((lost, place));
+    } else if let Some(least) = over.worst.iter_mut().min_by_key(|w| w.0).filter(|w| w.0 < lost) {
+        *least = (lost, place);
+    }
 }
 
 /// Many connections from one client address to one server with an exchange or less each: reuse saves all setups
 /// but one.
 fn short_connections(connections: &[Connection], total: f64, all: &mut Vec<Finding>) {
-    let mut groups: hashbrown::HashMap<(std::net::IpAddr, Endpoint), (Nanos, u64, usize)> = hashbrown::HashMap::new();
+    let mut groups: hashbrown::HashMap<(std::net::IpAddr, Endpoint), (Nanos, u64, usize)> =
+        hashbrown::HashMap::new();
     for (i, c) in connections.iter().enumerate() {
         let Some(setup) = &c.setup else { continue };
         let exchanges = c.exchanges.len() as u64 + c.exchanges_omitted.count;
@@ -279,8 +399,10 @@ fn short_connections(connections: &[Connection], total: f64, all: &mut Vec<Findi
             example: (c.id, 0, frames),
             facts: crate::Facts::None,
             text: Some(
-                format!("{n} connections to {server} with one exchange each; their setups took {setup} together.")
-                    .into_boxed_str(),
+                format!(
+                    "{n} connections to {server} with one exchange each; their setups took {setup} together."
+                )
+                .into_boxed_str(),
             ),
             evidence: vec![frames],
             fixes: fixes_for(Cause::ShortConnections, Some(Side::Client), lost, c, &crate::Facts::None),

@@ -5,7 +5,13 @@ use crate::result::{Connection, Fix, Parameter};
 use tcpwhy_base::{Cause, Figures, FixId, Nanos, Place, Side};
 
 /// Fixes for time lost to `cause`, the best first.
-pub(crate) fn fixes_for(cause: Cause, side: Option<Side>, lost: Nanos, connection: &Connection, facts: &Facts) -> Vec<Fix> {
+pub(crate) fn fixes_for(
+    cause: Cause,
+    side: Option<Side>,
+    lost: Nanos,
+    connection: &Connection,
+    facts: &Facts,
+) -> Vec<Fix> {
     let figures = figures(cause, side, connection, facts);
     cause
         .info()
@@ -48,7 +54,7 @@ fn place_of(place: Place, side: Option<Side>) -> &'static str {
 fn figures(cause: Cause, side: Option<Side>, c: &Connection, facts: &Facts) -> Figures {
     let mut f = Figures::default();
     let mut put = |name, value: String| f.0.push((name, value));
-    put("server", c.server.to_string());
+    put("server", c.server.ip.to_string());
     put("port", c.server.port.to_string());
     let mss = c.ends.iter().filter_map(|e| e.mss).min();
     if let Some(mss) = mss {
@@ -59,7 +65,14 @@ fn figures(cause: Cause, side: Option<Side>, c: &Connection, facts: &Facts) -> F
         if let Some(bps) = c.path.bandwidth_bps {
             put("rate_mbit", format!("{:.0}", bps as f64 / 1e6));
             let need = (bps as f64 / 8.0 * rtt.0 as f64 / 1e9) as u64;
-            if matches!(cause, Cause::ReceiveWindow | Cause::SendBuffer | Cause::SillyWindow | Cause::ExplicitBuffer | Cause::NoWindowScaling) {
+            if matches!(
+                cause,
+                Cause::ReceiveWindow
+                    | Cause::SendBuffer
+                    | Cause::SillyWindow
+                    | Cause::ExplicitBuffer
+                    | Cause::NoWindowScaling
+            ) {
                 put("need_bytes", need.to_string());
             }
         }
@@ -85,7 +98,12 @@ fn figures(cause: Cause, side: Option<Side>, c: &Connection, facts: &Facts) -> F
     f
 }
 
-fn parameters(fix: FixId, side: Option<Side>, c: &Connection, figures: &Figures) -> Vec<(&'static str, Parameter)> {
+fn parameters(
+    fix: FixId,
+    side: Option<Side>,
+    c: &Connection,
+    figures: &Figures,
+) -> Vec<(&'static str, Parameter)> {
     let mut out = vec![
         ("server", Parameter::Text(c.server.to_string())),
         ("connection", Parameter::Number(i64::from(c.id))),

@@ -85,6 +85,8 @@ pub(crate) struct Cwnd {
     pub(crate) before_loss: u32,
     /// Most bytes in flight.
     pub(crate) max_flight: u32,
+    /// The first flight that waited for an ACK.
+    pub(crate) initial: u32,
 }
 
 /// One end of a connection, as a sender (and the window it offers as a receiver).
@@ -161,6 +163,7 @@ pub(crate) struct Counts {
     pub(crate) duplicates: u32,
     pub(crate) max_window: u32,
     pub(crate) delayed_ack: (i64, i64),
+    pub(crate) min_timeout: i64,
 }
 
 impl Half {
@@ -220,6 +223,13 @@ impl Half {
                 self.una = seq;
             }
         }
+    }
+
+    /// Reads what lies outside the first cache lines.
+    pub(crate) fn touch(&self) -> u64 {
+        let at = usize::from(self.acks_at);
+        let ack = self.acks.get(at).map_or(0, |a| a.time.0 as u64);
+        ack ^ self.sends[0].1.0 as u64 ^ self.sends[7].1.0 as u64 ^ self.copies[0] ^ self.copies[7]
     }
 
     /// Bytes sent and not acknowledged, as far as the tap saw.
@@ -366,7 +376,11 @@ impl Half {
     /// Two equal payloads in a row that are the largest so far are full segments, whatever the options said:
     /// the path's MTU or further options made them smaller.
     fn learn_size(&mut self, len: u32) {
-        if len == self.max_payload && len == self.last_len && !self.last_psh && (len < self.mss || self.mss == 0) {
+        if len == self.max_payload
+            && len == self.last_len
+            && !self.last_psh
+            && (len < self.mss || self.mss == 0)
+        {
             self.mss = len;
             self.mss_learnt = true;
         }
@@ -411,7 +425,13 @@ impl Half {
 
     /// Takes the acknowledgement in a segment of the peer. `horizon` is how far back ACKs must be known.
     /// Returns the ACK's delay where it can be measured, and whether it covers bytes the capture lost.
-    pub(crate) fn on_ack(&mut self, segment: &Segment, t: Nanos, shift: Option<u8>, horizon: Nanos) -> AckSeen {
+    pub(crate) fn on_ack(
+        &mut self,
+        segment: &Segment,
+        t: Nanos,
+        shift: Option<u8>,
+        horizon: Nanos,
+    ) -> AckSeen {
         let mut seen = AckSeen::default();
         let ack = segment.ack;
         if !self.acked {

@@ -25,6 +25,7 @@ mod step;
 mod table;
 
 pub use facts::{Facts, bit_rate};
+pub use findings::{Rollups, findings_over};
 pub use result::*;
 pub use table::Analyzer;
 
@@ -55,13 +56,4 @@ pub struct Analysis {
     pub findings: Vec<Finding>,
     /// Totals.
     pub totals: Totals,
-}
-#[cfg(test)]
-mod sizes {
-    #[test]
-    fn print() {
-        eprintln!("conn {} half {} step {} span {} ack {} frames {} connection {} finding {} rollup {} segment {}",
-            size_of::<crate::conn::Conn>(), size_of::<crate::half::Half>(), size_of::<crate::step::Step>(), size_of::<crate::Span>(),
-            size_of::<crate::half::AckEvent>(), size_of::<crate::Frames>(), size_of::<crate::Connection>(), size_of::<crate::Finding>(), size_of::<crate::findings::Rollup>(), size_of::<tcpwhy_base::Segment>());
-    }
 }

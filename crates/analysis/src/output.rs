@@ -2,6 +2,7 @@
 //! Holds the buffers that are used again for every exchange.
 
 use crate::Detail;
+use crate::findings::Rollups;
 use crate::result::{Connection, Exchange, Gap, Span};
 use crate::step::Step;
 use std::cmp::Reverse;
@@ -17,6 +18,8 @@ pub(crate) struct Output {
     limit: usize,
     exchanges: Longest<Exchange>,
     gaps: Longest<Gap>,
+    /// The sums of what is inherent, over all connections.
+    pub(crate) inherent: Rollups,
     spans: Vec<Vec<Span>>,
     steps: Vec<Vec<Step>>,
     /// Room for the limit of each step while they are attributed.
@@ -34,10 +37,18 @@ impl Output {
             limit,
             exchanges: Longest::new(),
             gaps: Longest::new(),
+            inherent: Rollups::default(),
             spans: Vec::new(),
             steps: Vec::new(),
             limits: Vec::new(),
         }
+    }
+
+    /// An empty one with the same limit.
+    pub(crate) fn like(&self) -> Output {
+        let mut new = Output::new(Detail::None);
+        new.limit = self.limit;
+        new
     }
 
     /// An empty buffer for spans.
@@ -75,15 +86,33 @@ impl Output {
     }
 
     pub(crate) fn exchange(&mut self, connection: u32, exchange: Exchange) {
-        self.exchanges.add(connection, exchange.end - exchange.start, exchange, self.limit);
+        let key = (exchange.end - exchange.start, Reverse((exchange.end, connection)));
+        self.exchanges.add(connection, key, exchange, self.limit);
     }
 
     pub(crate) fn gap(&mut self, connection: u32, gap: Gap) {
-        self.gaps.add(connection, gap.end - gap.start, gap, self.limit);
+        let key = (gap.end - gap.start, Reverse((gap.end, connection)));
+        self.gaps.add(connection, key, gap, self.limit);
+    }
+
+    /// Takes over what another one kept; `number` gives the connections' final numbers.
+    pub(crate) fn absorb(&mut self, mut other: Output, number: impl Fn(u32) -> u32) {
+        for (id, exchange) in other.exchanges.items {
+            if self.wants_exchange(exchange.end - exchange.start) {
+                self.exchange(number(id), exchange);
+            }
+        }
+        for (id, gap) in other.gaps.items {
+            if self.wants_gap(gap.end - gap.start) {
+                self.gap(number(id), gap);
+            }
+        }
+        other.inherent.renumber(number);
+        self.inherent.merge(&other.inherent);
     }
 
     /// Hands everything kept to its connection; `connections` ascend by id from 1 without a hole.
-    pub(crate) fn give(self, connections: &mut [Connection]) {
+    pub(crate) fn give(self, connections: &mut [Connection]) -> Rollups {
         for (id, exchange) in self.exchanges.items {
             if let Some(c) = connections.get_mut(id as usize - 1) {
                 c.exchanges.push(exchange);
@@ -98,39 +127,41 @@ impl Output {
             c.exchanges.sort_unstable_by_key(|e| e.id);
             c.gaps.sort_unstable_by_key(|g| g.start);
         }
+        self.inherent
     }
 }
+
+/// What the kept ones are ordered by: the longest first, of equal ones the earliest.
+type Rank = (Nanos, Reverse<(Nanos, u32)>);
 
 /// The `limit` longest, with a heap that knows the shortest of them.
 #[derive(Debug)]
 struct Longest<T> {
-    heap: BinaryHeap<Reverse<(Nanos, Reverse<u64>, usize)>>,
+    heap: BinaryHeap<Reverse<(Rank, usize)>>,
     items: Vec<(u32, T)>,
-    order: u64,
 }
 
 impl<T> Longest<T> {
     fn new() -> Longest<T> {
-        Longest { heap: BinaryHeap::new(), items: Vec::new(), order: 0 }
+        Longest { heap: BinaryHeap::new(), items: Vec::new() }
     }
 
     fn wants(&self, duration: Nanos, limit: usize) -> bool {
-        self.items.len() < limit || self.heap.peek().is_some_and(|Reverse((least, _, _))| duration > *least)
+        self.items.len() < limit || self.heap.peek().is_some_and(|Reverse((least, _))| duration >= least.0)
     }
 
-    fn add(&mut self, connection: u32, duration: Nanos, item: T, limit: usize) {
-        self.order += 1;
+    fn add(&mut self, connection: u32, rank: Rank, item: T, limit: usize) {
         if self.items.len() < limit {
             if limit != usize::MAX {
-                self.heap.push(Reverse((duration, Reverse(self.order), self.items.len())));
+                self.heap.push(Reverse((rank, self.items.len())));
             }
             self.items.push((connection, item));
             return;
         }
         let Some(mut shortest) = self.heap.peek_mut() else { return };
-        let Reverse((least, _, at)) = *shortest;
-        if duration > least {
-            *shortest = Reverse((duration, Reverse(self.order), at));
+        let Reverse((least, at)) = *shortest;
+        if rank > least {
+            *shortest = Reverse((rank, at));
             self.items[at] = (connection, item);
         }
     }

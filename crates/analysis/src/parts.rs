@@ -4,14 +4,12 @@ use crate::attribute::{Context, fold, join_neighbours};
 use crate::conn::{Before, CLIENT, Conn, SERVER, UNKNOWN};
 use crate::exchange::MAX_SPANS;
 use crate::facts::Facts;
-use crate::findings::{Rollup, Where};
+use crate::findings::{Rollups, Where};
 use crate::half::Arrival;
 use crate::output::Output;
-use crate::result::{
-    Closed, Connection, End, Ended, Exchange, Frames, Gap, Omitted, Path, Quality, Span,
-};
+use crate::result::{Closed, Connection, End, Ended, Exchange, Frames, Gap, Omitted, Path, Quality, Span};
 use crate::step::Step;
-use tcpwhy_base::{Cause, Nanos, Segment, Side};
+use tcpwhy_base::{Cause, Class, Nanos, Segment, Side};
 
 /// Detail of the time after the last exchange of a closed connection.
 pub(crate) const CLOSE: &str = "close";
@@ -78,7 +76,12 @@ impl Conn {
         };
         let rtt = self.rtt_or_zero();
         push(Cause::PathDelay, Side::Network, path.part(2), Facts::RoundTrip { rtt });
-        push(cause, side, think, Facts::Think { seen: length, path: if self.near(s) { Nanos::ZERO } else { path } });
+        push(
+            cause,
+            side,
+            think,
+            Facts::Think { seen: length, path: if self.near(s) { Nanos::ZERO } else { path } },
+        );
         push(Cause::PathDelay, Side::Network, path - path.part(2), Facts::RoundTrip { rtt });
         self.emit_gap(t, spans, parts);
     }
@@ -90,7 +93,8 @@ impl Conn {
         self.all_gaps.duration += end - start;
         for span in &spans {
             self.gap_budget.add(span.cause, span.duration());
-            Rollup::add(&mut self.rollups, span, Where { exchange: 0, gap: true });
+            let place = Where { connection: self.id, exchange: 0, gap: true };
+            rollups_of(span, &mut self.rollups, parts).add(span, place);
         }
         if parts.wants_gap(end - start) {
             parts.gap(self.id, Gap { start, end, spans: spans.clone() });
@@ -130,15 +134,19 @@ impl Conn {
                 self.ex.first_frame = pause.frames[2];
                 self.ex.turns = 1;
             }
-            let bytes: u64 = own.iter().map(|s| u64::from(s.bytes)).sum::<u64>() + pause.map_or(0, |p| u64::from(p.bytes));
+            let bytes: u64 =
+                own.iter().map(|s| u64::from(s.bytes)).sum::<u64>() + pause.map_or(0, |p| u64::from(p.bytes));
             let bytes = if i == last_run { left } else { bytes.min(left) };
             left -= bytes;
             self.ex.bytes = [bytes, 0];
             self.ex.steps = own.to_vec();
             let end = own.last().map_or(self.ex.start, |s| s.end);
             self.ex.last = if i == last_run { final_last } else { end };
-            self.ex.last_frame =
-                if i == last_run { final_frame } else { own.last().map_or(self.ex.first_frame, |s| s.frames[2]) };
+            self.ex.last_frame = if i == last_run {
+                final_frame
+            } else {
+                own.last().map_or(self.ex.first_frame, |s| s.frames[2])
+            };
             self.ex.request_end = Some(self.ex.last);
             self.emit_exchange(parts, if i == last_run { unfinished } else { None });
         }
@@ -172,7 +180,8 @@ impl Conn {
         let mut other = Nanos::ZERO;
         for span in &spans {
             self.budget.add(span.cause, span.duration());
-            Rollup::add(&mut self.rollups, span, Where { exchange: id, gap: false });
+            let place = Where { connection: self.id, exchange: id, gap: false };
+            rollups_of(span, &mut self.rollups, parts).add(span, place);
             if !matches!(span.cause, Cause::PathDelay) {
                 other += span.duration();
             }
@@ -215,11 +224,20 @@ impl Conn {
         let closed_window = half.edge_known && half.edge.minus(half.nxt) < half.mss.max(1) as i32;
         let both_closed = {
             let other = &self.half[1 - sender];
-            closed_window && other.edge_known && other.edge.minus(other.nxt) < other.mss.max(1) as i32 && other.counts.bytes > 0
+            closed_window
+                && other.edge_known
+                && other.edge.minus(other.nxt) < other.mss.max(1) as i32
+                && other.counts.bytes > 0
         };
         let peer = Some(if sender == CLIENT { Side::Server } else { Side::Client });
-        let silent = Facts::Silent { wait, tries: half.counts.probes + half.recovery.map_or(0, |r| r.repeats) };
-        let (cause, side, confidence, facts) = if both_closed {
+        let silent =
+            Facts::Silent { wait, tries: half.counts.probes + half.recovery.map_or(0, |r| r.repeats) };
+        let in_flight =
+            self.closed == Closed::Open && wait < half.rto(self.rtt_or_zero(), &self.profile[sender]);
+        let (cause, side, confidence, facts) = if stuck && in_flight && !closed_window {
+            // The capture ended while the data was on its way.
+            (Cause::PathDelay, Some(Side::Network), 0.7, Facts::RoundTrip { rtt: self.rtt_or_zero() })
+        } else if both_closed {
             (Cause::MutualBlock, None, 0.8, Facts::Closed { window: half.window })
         } else if closed_window && !stuck {
             (Cause::SlowReader, peer, 0.85, Facts::Closed { window: half.window })
@@ -231,7 +249,12 @@ impl Conn {
             (Cause::ClientThink, peer, 0.8, Facts::Think { seen: wait, path: Nanos::ZERO })
         };
         let _ = ended;
-        let frames = Frames::new(self.file, self.ex.last_frame.min(self.last_frame), self.last_frame, &[self.ex.last_frame, self.last_frame]);
+        let frames = Frames::new(
+            self.file,
+            self.ex.last_frame.min(self.last_frame),
+            self.last_frame,
+            &[self.ex.last_frame, self.last_frame],
+        );
         spans.push(Span {
             cause,
             detail: None,
@@ -261,7 +284,11 @@ impl Conn {
         }
         // A transfer in one direction that was acknowledged is complete; a request that others like it got an
         // answer to is not.
-        if ex.bytes[SERVER] == 0 && delivered && self.closed == Closed::Fin && self.half[SERVER].counts.bytes == 0 {
+        if ex.bytes[SERVER] == 0
+            && delivered
+            && self.closed == Closed::Fin
+            && self.half[SERVER].counts.bytes == 0
+        {
             return None;
         }
         if one_sided {
@@ -290,7 +317,8 @@ impl Conn {
         if let Some(setup) = &self.setup {
             for span in &setup.spans {
                 self.budget.add(span.cause, span.duration());
-                Rollup::add(&mut self.rollups, span, Where { exchange: 0, gap: false });
+                let place = Where { connection: self.id, exchange: 0, gap: false };
+                rollups_of(span, &mut self.rollups, parts).add(span, place);
             }
         }
         self.summary()
@@ -302,7 +330,12 @@ impl Conn {
             return;
         }
         let wait = self.now - self.mark;
-        let frames = Frames::new(self.file, self.mark_frame.min(self.last_frame), self.last_frame, &[self.mark_frame, self.last_frame]);
+        let frames = Frames::new(
+            self.file,
+            self.mark_frame.min(self.last_frame),
+            self.last_frame,
+            &[self.mark_frame, self.last_frame],
+        );
         let keepalives = self.half[0].counts.keepalives + self.half[1].counts.keepalives;
         let quiet = self.closed == Closed::Open && keepalives > 0;
         let data = self.half[0].counts.bytes + self.half[1].counts.bytes > 0;
@@ -337,7 +370,9 @@ impl Conn {
         if one_sided && !syn_only {
             self.quality.set(Quality::ONE_SIDED);
         }
-        let unseen = |h: &crate::half::Half| h.acked && h.holes.iter().any(|x| x.to.minus(x.from) > 1 && !x.to.after(h.una));
+        let unseen = |h: &crate::half::Half| {
+            h.acked && h.holes.iter().any(|x| x.to.minus(x.from) > 1 && !x.to.after(h.una))
+        };
         if !one_sided && self.half.iter().any(unseen) {
             self.quality.set(Quality::CAPTURE_DROPS);
         }
@@ -351,7 +386,8 @@ impl Conn {
         let halves = [0, 1].map(|i: usize| (self.turn[i] != UNKNOWN).then_some(self.turn[i]));
         let ends = [0, 1].map(|i: usize| self.end_of(i));
         let closed_after = self.closed_after();
-        let mut connection = Connection {
+        self.rollups.shrink();
+        Connection {
             id: self.id,
             client: self.ends[CLIENT],
             server: self.ends[SERVER],
@@ -377,12 +413,11 @@ impl Conn {
             gap_budget: self.gap_budget,
             closed_after,
             findings: Vec::new(),
+            rollups: self.rollups,
+            quick_turns: self.quick_turns,
             file: self.file,
             frames: (self.first_frame, self.last_frame),
-        };
-        let quick = self.quick_turns;
-        crate::findings::of_connection(&mut connection, &self.rollups, quick);
-        connection
+        }
     }
 
     fn bandwidth(&mut self) -> Option<u64> {
@@ -399,12 +434,12 @@ impl Conn {
         End {
             mss: h.mss_option.map(u32::from),
             wscale: h.wscale,
-            initial_flight: None,
+            initial_flight: (h.cwnd.initial > 0).then_some(u64::from(h.cwnd.initial)),
             max_window: (c.max_window > 0).then_some(u64::from(c.max_window)),
             max_flight: u64::from(h.cwnd.max_flight),
             os: self.profile[i].os,
             delayed_ack: (c.delayed_ack.1 > 0).then_some((Nanos(c.delayed_ack.0), Nanos(c.delayed_ack.1))),
-            min_rto: None,
+            min_rto: (c.min_timeout > 0).then_some(Nanos(c.min_timeout)),
             zero_windows: c.zero_windows,
             probes: c.probes,
             keepalives: c.keepalives,
@@ -421,6 +456,11 @@ impl Conn {
         (server < client && self.last_response_end.0 != i64::MIN && server > self.last_response_end)
             .then(|| server - self.last_response_end)
     }
+}
+
+/// What is inherent is summed over the capture; the rest for each connection.
+fn rollups_of<'a>(span: &Span, own: &'a mut Rollups, parts: &'a mut Output) -> &'a mut Rollups {
+    if span.cause.class() == Class::Inherent { &mut parts.inherent } else { own }
 }
 
 /// Runs of steps; each after the first begins with a step that splits.

@@ -2,6 +2,7 @@
 //! Unix epoch); the report subtracts the start of the capture.
 
 use crate::facts::Facts;
+use crate::findings::Rollups;
 use tcpwhy_base::{Cause, Endpoint, FixId, Nanos, Side};
 
 /// Frame numbers that prove something, 1-based as Wireshark counts them.
@@ -337,7 +338,7 @@ pub struct End {
     pub os: Option<&'static str>,
     /// Smallest and largest delay of an ACK that it delayed (its habit).
     pub delayed_ack: Option<(Nanos, Nanos)>,
-    /// Smallest distance between its SYN repeats or timeouts.
+    /// Shortest wait before it repeated data by a timer.
     pub min_rto: Option<Nanos>,
     /// Zero windows it advertised, window probes and keep-alives it sent, packets.
     pub zero_windows: u32,
@@ -417,8 +418,12 @@ pub struct Connection {
     pub gap_budget: Budget,
     /// End of the response after which the client acted only on FIN.
     pub closed_after: Option<Nanos>,
-    /// Worst first.
+    /// Worst first; only of the connections that lost most to TCP, where there are many.
     pub findings: Vec<Finding>,
+    /// What findings are made of.
+    pub rollups: Rollups,
+    /// Exchanges that took hardly more than a round trip.
+    pub quick_turns: u32,
     /// Input file of its first packet.
     pub file: u16,
     /// First and last frame.

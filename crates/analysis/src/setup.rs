@@ -2,9 +2,9 @@
 
 use crate::attribute::Context;
 use crate::conn::{CLIENT, Conn, SERVER, UNKNOWN};
-use crate::output::Output;
 use crate::facts::Facts;
 use crate::half::Repair;
+use crate::output::Output;
 use crate::profile::Profile;
 use crate::result::{Frames, Quality, Setup, Span};
 use tcpwhy_base::{Cause, Nanos, Segment, Side, Tls};
@@ -181,7 +181,10 @@ impl Conn {
                 };
                 // Which of them it was shows only at the server (its counters, or this tap).
                 let (side, alternatives) = if at_server {
-                    (Some(Side::Server), [Some((Cause::AcceptQueueFull, 0.4)), Some((Cause::SynQueueFull, 0.2))])
+                    (
+                        Some(Side::Server),
+                        [Some((Cause::AcceptQueueFull, 0.4)), Some((Cause::SynQueueFull, 0.2))],
+                    )
                 } else {
                     (None, [Some((Cause::AcceptQueueFull, 0.25)), Some((Cause::SynQueueFull, 0.1))])
                 };
@@ -197,13 +200,37 @@ impl Conn {
                     syn_ack: true,
                     at_server: false,
                 };
-                span(Cause::Handshake, Some(Side::Network), one, &[one.1], 0.9, [None, None], Facts::RoundTrip { rtt });
-                span(Cause::SynRetransmit, None, last, &[one.1, last.1], 0.8, [Some((Cause::AcceptQueueFull, 0.2)), None], facts);
+                span(
+                    Cause::Handshake,
+                    Some(Side::Network),
+                    one,
+                    &[one.1],
+                    0.9,
+                    [None, None],
+                    Facts::RoundTrip { rtt },
+                );
+                span(
+                    Cause::SynRetransmit,
+                    None,
+                    last,
+                    &[one.1, last.1],
+                    0.8,
+                    [Some((Cause::AcceptQueueFull, 0.2)), None],
+                    facts,
+                );
             }
         }
         let rtt = self.rtt().unwrap_or(Nanos::ZERO);
         match h.refused {
-            Some(rst) => span(Cause::Refused, Some(Side::Server), (end, end_frame.max(rst.1)), &[rst.1], 0.95, [None, None], Facts::Refused),
+            Some(rst) => span(
+                Cause::Refused,
+                Some(Side::Server),
+                (end, end_frame.max(rst.1)),
+                &[rst.1],
+                0.95,
+                [None, None],
+                Facts::Refused,
+            ),
             None if h.syn_ack.is_some() || self.handshake.done => span(
                 Cause::Handshake,
                 Some(Side::Network),
@@ -220,7 +247,12 @@ impl Conn {
                 &[h.last_syn.map_or(0, |s| s.1)],
                 0.7,
                 [None, None],
-                Facts::SynRepeats { repeats: h.syns.saturating_sub(1), over: end - first.0, syn_ack: false, at_server: false },
+                Facts::SynRepeats {
+                    repeats: h.syns.saturating_sub(1),
+                    over: end - first.0,
+                    syn_ack: false,
+                    at_server: false,
+                },
             ),
         }
         self.setup = Some(Setup { start: first.0, end, bytes: h.syn_bytes, spans });
@@ -230,7 +262,9 @@ impl Conn {
 
     /// Repeated SYNs that passed a tap at the server, which answered only the last: it dropped them.
     fn server_tap_saw_syns(&self) -> bool {
-        self.turn[SERVER] != UNKNOWN && self.turn[CLIENT] != UNKNOWN && self.turn[SERVER].times(4) < self.turn[CLIENT]
+        self.turn[SERVER] != UNKNOWN
+            && self.turn[CLIENT] != UNKNOWN
+            && self.turn[SERVER].times(4) < self.turn[CLIENT]
             || self.handshake.syns > 1
                 && self.handshake.syn_ack.zip(self.handshake.last_syn).is_some_and(|(sa, syn)| {
                     let reaction = sa.0 - syn.0;

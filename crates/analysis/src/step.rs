@@ -88,7 +88,8 @@ impl Step {
         let flows = matches!(self.wait, Wait::Acked | Wait::Window | Wait::Burst);
         let same = match next.wait {
             Wait::Burst => {
-                (flows || self.wait == Wait::Pause && next.duration() == Nanos::ZERO) && self.loss == next.loss
+                (flows || self.wait == Wait::Pause && next.duration() == Nanos::ZERO)
+                    && self.loss == next.loss
             }
             Wait::Acked | Wait::Window => {
                 next.wait == self.wait

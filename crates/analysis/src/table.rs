@@ -1,21 +1,24 @@
 //! Finds the connection of each segment, ends connections, and keeps the detail that was asked for.
 
 use crate::conn::Conn;
-use crate::output::Output;
 use crate::findings;
+use crate::output::Output;
 use crate::parts::leave_out;
 use crate::result::{Closed, Connection, Totals};
 use crate::{Analysis, Config};
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use tcpwhy_base::{Endpoint, Nanos, Segment};
+use tcpwhy_base::{Class, Endpoint, Nanos, Segment};
 
 /// A closed connection is kept this long after its last packet, for late ones: twice the maximum segment lifetime
 /// (RFC 9293, 3.4.2).
 const LINGER: Nanos = Nanos::secs(240);
 /// No more closed connections than this are kept for it, the oldest go first.
 const MAX_LINGERING: usize = 16_384;
+
+/// Segments whose connections are fetched at once.
+const AHEAD: usize = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct KeyV4([u32; 2], [u16; 2], u32);
@@ -38,13 +41,7 @@ pub struct Analyzer {
     kept: Output,
     totals: Totals,
     next_id: u32,
-    /// The connection of the last segment: most segments follow one of their own.
-    last: Option<(Segment4, u32)>,
 }
-
-/// The 4-tuple of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Segment4(Endpoint, Endpoint, u32);
 
 impl std::fmt::Debug for KeyV4 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -72,25 +69,39 @@ impl Analyzer {
             kept: Output::new(config.detail),
             totals: Totals::default(),
             next_id: 1,
-            last: None,
         }
     }
 
     /// Eats one segment.
     pub fn push(&mut self, segment: &Segment) {
+        let hint = self.find(segment);
+        self.push_to(segment, hint);
+    }
+
+    /// Eats segments; the same as one [`Analyzer::push`] after the other, but faster: the state of a connection is
+    /// seldom in a cache, and that of several can be fetched at once.
+    pub fn push_all(&mut self, segments: &[Segment]) {
+        for group in segments.chunks(AHEAD) {
+            let mut hints = [None; AHEAD];
+            for (hint, segment) in hints.iter_mut().zip(group) {
+                *hint = self.find(segment);
+            }
+            let touched = hints.iter().flatten().filter_map(|&slot| self.live[slot as usize].as_ref());
+            std::hint::black_box(touched.fold(0, |sum: u64, conn| sum.wrapping_add(conn.touch())));
+            for (hint, segment) in hints.iter().zip(group) {
+                // An earlier segment of the group may have begun or ended a connection.
+                let valid =
+                    hint.filter(|&s| self.live[s as usize].as_ref().is_some_and(|c| c.is_of(segment)));
+                let slot = if valid.is_some() { valid } else { self.find(segment) };
+                self.push_to(segment, slot);
+            }
+        }
+    }
+
+    fn push_to(&mut self, segment: &Segment, known: Option<u32>) {
         self.totals.segments += 1;
         let span = self.totals.span.get_or_insert((segment.time, segment.time));
         *span = (span.0.min(segment.time), span.1.max(segment.time));
-        if let Some(&(when, _, _)) = self.closed.front() {
-            if segment.time > when || self.closed.len() > MAX_LINGERING {
-                self.let_go(segment.time);
-            }
-        }
-        let tuple = Segment4(segment.src, segment.dst, segment.link);
-        let known = match self.last {
-            Some((last, slot)) if last == tuple => Some(slot),
-            _ => self.find(segment),
-        };
         let slot = match known {
             Some(slot) if self.live[slot as usize].as_ref().is_some_and(|c| !c.is_reused_by(segment)) => slot,
             Some(slot) => {
@@ -102,18 +113,24 @@ impl Analyzer {
                 None => self.begin(segment),
             },
         };
-        self.last = Some((tuple, slot));
         let Some(conn) = self.live[slot as usize].as_mut() else { return };
         let was_open = conn.closed == Closed::Open;
         conn.push(segment, &mut self.kept);
         if was_open && conn.closed != Closed::Open {
             self.closed.push_back((conn.now + LINGER, slot, conn.id));
         }
+        if let Some(&(when, _, _)) = self.closed.front() {
+            if segment.time > when || self.closed.len() > MAX_LINGERING {
+                self.let_go(segment.time);
+            }
+        }
     }
 
     fn find(&self, segment: &Segment) -> Option<u32> {
         match (segment.src.ip, segment.dst.ip) {
-            (IpAddr::V4(a), IpAddr::V4(b)) => self.v4.get(&key_v4(segment, a.to_bits(), b.to_bits())).copied(),
+            (IpAddr::V4(a), IpAddr::V4(b)) => {
+                self.v4.get(&key_v4(segment, a.to_bits(), b.to_bits())).copied()
+            }
             _ => self.v6.get(&key_v6(segment.src, segment.dst, segment.link)).copied(),
         }
     }
@@ -202,7 +219,6 @@ impl Analyzer {
     }
 
     fn end(&mut self, slot: u32, capture_end: bool) {
-        self.last = None;
         let Some(conn) = self.live[slot as usize].take() else { return };
         self.free.push(slot);
         let connection = conn.finish(capture_end, &mut self.kept);
@@ -214,19 +230,93 @@ impl Analyzer {
     }
 
     /// The answer.
-    pub fn finish(mut self) -> Analysis {
-        for slot in 0..self.live.len() {
-            self.end(slot as u32, true);
+    pub fn finish(self) -> Analysis {
+        Analyzer::finish_all(vec![self])
+    }
+
+    /// Which of `n` analyzers takes the segments of this connection, where several work side by side.
+    pub fn share(segment: &Segment, n: usize) -> usize {
+        let end = |e: &Endpoint| {
+            let bits = match e.ip {
+                IpAddr::V4(ip) => u64::from(ip.to_bits()),
+                IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64 ^ ip.to_bits() as u64,
+            };
+            (bits << 16 | u64::from(e.port)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        };
+        // Both directions to the same one: the sum does not know which end is which.
+        let mixed = end(&segment.src).wrapping_add(end(&segment.dst)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        ((mixed >> 32) as usize) % n.max(1)
+    }
+
+    /// The answer of several that each ate the segments [`Analyzer::share`] gave them: the same as if one had eaten
+    /// all.
+    pub fn finish_all(analyzers: Vec<Analyzer>) -> Analysis {
+        let mut shards: Vec<Analyzer> = analyzers;
+        for shard in &mut shards {
+            for slot in 0..shard.live.len() {
+                shard.end(slot as u32, true);
+            }
         }
-        let Analyzer { mut done, kept, mut totals, .. } = self;
+        // Connections are numbered by their first packets.
+        let mut order: Vec<(u64, Nanos, usize, u32)> = Vec::new();
+        for (i, shard) in shards.iter().enumerate() {
+            order.extend(shard.done.iter().map(|c| (c.frames.0, c.start, i, c.id)));
+        }
+        order.sort_unstable();
+        let mut numbers: Vec<Vec<u32>> = shards.iter().map(|s| vec![0; s.next_id as usize]).collect();
+        for (n, &(_, _, shard, id)) in order.iter().enumerate() {
+            numbers[shard][id as usize] = n as u32 + 1;
+        }
+        let mut done: Vec<Connection> = Vec::with_capacity(order.len());
+        let mut totals = Totals::default();
+        let mut kept: Option<Output> = None;
+        for (shard, numbers) in shards.into_iter().zip(numbers) {
+            let number = |id: u32| numbers.get(id as usize).copied().unwrap_or(id);
+            let Analyzer { done: part, kept: part_kept, totals: t, .. } = shard;
+            done.extend(part.into_iter().map(|mut c| {
+                c.id = number(c.id);
+                c.rollups.renumber(number);
+                c
+            }));
+            totals.segments += t.segments;
+            totals.duplicates += t.duplicates;
+            totals.exchanges += t.exchanges;
+            totals.budget.add_all(&t.budget);
+            totals.gap_budget.add_all(&t.gap_budget);
+            totals.span = match (totals.span, t.span) {
+                (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+                (a, b) => a.or(b),
+            };
+            let empty = part_kept.like();
+            kept.get_or_insert(empty).absorb(part_kept, number);
+        }
         done.sort_unstable_by_key(|c| c.id);
         totals.connections = done.len() as u64;
-        kept.give(&mut done);
+        let inherent = kept.map(|k| k.give(&mut done)).unwrap_or_default();
         for connection in &mut done {
             leave_out(connection);
         }
-        let findings = findings::of_capture(&done, &totals);
+        let findings = findings::findings_over(&done, &inherent);
+        fill_worst(&mut done);
         Analysis { connections: done, findings, totals }
+    }
+}
+
+/// So many connections have findings of their own: those that lost most to TCP.
+const WITH_FINDINGS: usize = 1_000;
+
+fn fill_worst(connections: &mut [Connection]) {
+    let lost = |c: &Connection| {
+        let tcp = c.budget.0.iter().filter(|b| b.0.class() == Class::Tcp);
+        tcp.fold(Nanos::ZERO, |sum, b| sum + b.1)
+    };
+    let mut order: Vec<(Nanos, usize)> = connections.iter().enumerate().map(|(i, c)| (lost(c), i)).collect();
+    if order.len() > WITH_FINDINGS {
+        order.select_nth_unstable_by_key(WITH_FINDINGS, |&(lost, i)| (std::cmp::Reverse(lost), i));
+        order.truncate(WITH_FINDINGS);
+    }
+    for (_, i) in order {
+        connections[i].findings = findings::of_connection(&connections[i]);
     }
 }
 

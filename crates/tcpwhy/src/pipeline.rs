@@ -72,25 +72,38 @@ pub(crate) struct Read {
     pub(crate) interrupted: bool,
 }
 
+/// More analyzers than this wait for the reader.
+const MAX_SHARDS: usize = 8;
+
 /// Reads everything and analyses it.
 pub(crate) fn run(settings: &Settings<'_>, progress: &mut Progress) -> anyhow::Result<(Analysis, Read)> {
-    if thread::available_parallelism().map_or(1, usize::from) < 2 {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    if cores < 2 {
         let mut turns = Turns { slot: Segment::EMPTY, analyzer: Analyzer::new(settings.config) };
         let read = read_all(settings, &mut turns, progress);
         return Ok((turns.analyzer.finish(), read));
     }
+    // Reading takes an eighth of the time that the analysis takes, so there is an analyzer for every core.
+    let shards = cores.min(MAX_SHARDS);
     thread::scope(|scope| {
-        let (send, receive) = sync_channel(IN_FLIGHT);
-        let (give_back, recycled) = channel();
-        let config = settings.config;
-        let analysis = scope.spawn(move || analyse(config, &receive, &give_back));
-        let mut sink = Batches { batch: Batch::new(), send, recycled, made: 1 };
+        let mut workers = Vec::with_capacity(shards);
+        let mut sink = Batches { slot: Segment::EMPTY, shards: Vec::with_capacity(shards) };
+        for _ in 0..shards {
+            let (send, receive) = sync_channel(IN_FLIGHT);
+            let (give_back, recycled) = channel();
+            let config = settings.config;
+            workers.push(scope.spawn(move || analyse(config, &receive, &give_back)));
+            sink.shards.push(Shard { batch: Batch::new(), send, recycled, made: 1 });
+        }
         let read = read_all(settings, &mut sink, progress);
-        sink.hand_over();
+        sink.shards.iter_mut().for_each(Shard::hand_over);
         drop(sink);
-        let analysis =
-            analysis.join().map_err(|_| anyhow::anyhow!("the analysis failed: please report this"))?;
-        Ok((analysis, read))
+        let mut analyzers = Vec::with_capacity(shards);
+        for worker in workers {
+            let analyzer = worker.join();
+            analyzers.push(analyzer.map_err(|_| anyhow::anyhow!("the analysis failed: please report this"))?);
+        }
+        Ok((Analyzer::finish_all(analyzers), read))
     })
 }
 
@@ -131,15 +144,21 @@ impl Batch {
     }
 }
 
-/// Collects batches for the other thread.
+/// Deals the segments out to the analyzers.
 struct Batches {
+    slot: Segment,
+    shards: Vec<Shard>,
+}
+
+/// Collects batches for one analyzer.
+struct Shard {
     batch: Batch,
     send: SyncSender<Batch>,
     recycled: Receiver<Batch>,
     made: usize,
 }
 
-impl Batches {
+impl Shard {
     fn hand_over(&mut self) {
         let empty = if self.made < IN_FLIGHT + 2 {
             self.made += 1;
@@ -156,13 +175,16 @@ impl Batches {
 impl Sink for Batches {
     #[inline]
     fn slot(&mut self) -> &mut Segment {
-        &mut self.batch.segments[self.batch.used]
+        &mut self.slot
     }
     #[inline]
     fn keep(&mut self) {
-        self.batch.used += 1;
-        if self.batch.used == BATCH {
-            self.hand_over();
+        let to = Analyzer::share(&self.slot, self.shards.len());
+        let shard = &mut self.shards[to];
+        shard.batch.segments[shard.batch.used] = self.slot;
+        shard.batch.used += 1;
+        if shard.batch.used == BATCH {
+            shard.hand_over();
         }
     }
 }
@@ -171,17 +193,15 @@ fn analyse(
     config: Config,
     receive: &Receiver<Batch>,
     give_back: &std::sync::mpsc::Sender<Batch>,
-) -> Analysis {
+) -> Analyzer {
     let mut analyzer = Analyzer::new(config);
     for mut batch in receive {
-        for segment in &batch.segments[..batch.used] {
-            analyzer.push(segment);
-        }
+        analyzer.push_all(&batch.segments[..batch.used]);
         batch.used = 0;
         // The reader has ended: nobody needs the buffer.
         let _ = give_back.send(batch);
     }
-    analyzer.finish()
+    analyzer
 }
 
 fn read_all(settings: &Settings<'_>, sink: &mut impl Sink, progress: &mut Progress) -> Read {

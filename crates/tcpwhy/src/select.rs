@@ -61,9 +61,7 @@ pub(crate) fn connections(analysis: &mut Analysis, text: &str) -> Result<(), Str
         totals.exchanges += c.exchanges.len() as u64 + c.exchanges_omitted.count;
     }
     analysis.totals = totals;
-    let mut findings: Vec<_> = left.iter().flat_map(|c| c.findings.iter().cloned()).collect();
-    findings.sort_by_key(|f| std::cmp::Reverse(f.lost));
-    analysis.findings = findings;
+    analysis.findings = tcpwhy_analysis::findings_over(left, &Default::default());
     Ok(())
 }
 

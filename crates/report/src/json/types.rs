@@ -101,7 +101,7 @@ pub struct Connection<'a> {
 
 impl<'a> Connection<'a> {
     pub(super) fn new(c: &'a a::Connection, cx: Context<'a>) -> Connection<'a> {
-        let findings = if cx.has_findings(c) { c.findings.as_slice() } else { &[] };
+        let findings = c.findings.as_slice();
         let of = [c.id, 0];
         Connection {
             id: c.id,
@@ -130,7 +130,7 @@ impl<'a> Connection<'a> {
             gap_budget: Times(&c.gap_budget),
             closed_after_ns: c.closed_after.map(|t| cx.ns(t)),
             findings: List::new(findings, of, cx),
-            findings_omitted: c.findings.len() - findings.len(),
+            findings_omitted: if findings.is_empty() { c.rollups.len() } else { 0 },
             frames: Range::new(c, cx),
         }
     }

@@ -2,13 +2,12 @@
 
 use crate::Capture;
 use crate::capture::local;
-use crate::summary::tcp_time;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::marker::PhantomData;
-use tcpwhy_analysis::{Analysis, Budget, Connection, Facts, Frames, Parameter, Quality};
+use tcpwhy_analysis::{Analysis, Budget, Facts, Frames, Parameter, Quality};
 use tcpwhy_base::{CAUSES, Cause, Class, Kind, Nanos, Side};
 
 /// What every object needs to know of the whole.
@@ -20,12 +19,7 @@ pub struct Context<'a> {
     frames_before: &'a [u64],
     /// Connection ids follow tshark's stream numbers.
     pub(super) streams: bool,
-    /// Connections that lost less to TCP do without findings of their own.
-    findings_from: Nanos,
 }
-
-/// So many connections have their own findings.
-const WITH_FINDINGS: usize = 1000;
 
 impl<'a> Context<'a> {
     /// Of an analysis of this capture.
@@ -35,17 +29,7 @@ impl<'a> Context<'a> {
         let complete = capture.connections == analysis.totals.connections && !capture.partial;
         let bare = capture.encapsulations.is_empty() && !tunnelled;
         let streams = one_file && bare && complete;
-        Context {
-            start: capture.start(),
-            frames_before: &capture.frames_before,
-            streams,
-            findings_from: findings_from(&analysis.connections),
-        }
-    }
-
-    /// Whether its own findings are shown.
-    pub(super) fn has_findings(&self, c: &Connection) -> bool {
-        tcp_time(c) >= self.findings_from
+        Context { start: capture.start(), frames_before: &capture.frames_before, streams }
     }
 
     /// `time` as nanoseconds from the start.
@@ -58,16 +42,6 @@ impl<'a> Context<'a> {
         let (frames, file) = local(frames, self.frames_before);
         (frames, (self.frames_before.len() > 1).then_some(file))
     }
-}
-
-/// The loss to TCP from which on at most [`WITH_FINDINGS`] connections (and those equal to the last) have findings.
-fn findings_from(connections: &[Connection]) -> Nanos {
-    if connections.len() <= WITH_FINDINGS {
-        return Nanos(i64::MIN);
-    }
-    let mut losses: Vec<i64> = connections.iter().map(|c| tcp_time(c).0).collect();
-    let (_, last, _) = losses.select_nth_unstable_by_key(WITH_FINDINGS - 1, |&loss| std::cmp::Reverse(loss));
-    Nanos((*last).max(1))
 }
 
 /// How an item of the analysis is shown.
