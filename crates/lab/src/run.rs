@@ -89,10 +89,8 @@ pub struct Exchange {
 pub fn run(scenario: &Scenario) -> Result<Run, LabError> {
     clock::now();
     let mtu = scenario.link.mtu;
-    let hosts = [
-        Namespace::new(CLIENT, &scenario.client, mtu)?,
-        Namespace::new(SERVER, &scenario.server, mtu)?,
-    ];
+    let hosts =
+        [Namespace::new(CLIENT, &scenario.client, mtu)?, Namespace::new(SERVER, &scenario.server, mtu)?];
     let w = &scenario.workload;
     let total = |message: &[f64]| Workload::bytes(message) * u64::from(w.requests_each());
     let pipes = [
@@ -176,9 +174,9 @@ fn applications(shared: &Shared<'_>, hosts: &[Namespace; 2]) -> Result<bool, Lab
     thread::scope(|scope| {
         let (ready, is_ready) = std::sync::mpsc::channel();
         let server = scope.spawn(move || {
-            let made = hosts[1].enter().and_then(|()| {
-                endpoints::listener(shared).map_err(LabError::failed("listen"))
-            });
+            let made = hosts[1]
+                .enter()
+                .and_then(|()| endpoints::listener(shared).map_err(LabError::failed("listen")));
             match made {
                 Ok(listener) => {
                     let _ = ready.send(Ok(()));
@@ -242,17 +240,20 @@ fn elapsed(events: &[Event]) -> i64 {
 fn exchanges(events: &[Event]) -> Vec<Exchange> {
     let mut all: BTreeMap<(u16, u32), Exchange> = BTreeMap::new();
     let moves = |e: &&Event| e.bytes.is_some_and(|n| n > 0);
-    for e in events.iter().filter(moves).filter(|e| e.side == "client" || e.op == Op::Read) {
+    for e in events.iter().filter(moves).filter(|e| e.side == "client") {
         let entry = all.entry((e.port, e.request)).or_insert(Exchange {
             port: e.port,
             request: e.request,
             start_ns: e.start_ns,
             end_ns: e.end_ns,
         });
-        if e.side == "client" {
-            entry.start_ns = entry.start_ns.min(e.start_ns);
-        }
         entry.end_ns = entry.end_ns.max(e.end_ns);
+    }
+    // The end of a request without an answer is known to the server only.
+    for e in events.iter().filter(moves).filter(|e| e.side == "server" && e.op == Op::Read) {
+        if let Some(entry) = all.get_mut(&(e.port, e.request)) {
+            entry.end_ns = entry.end_ns.max(e.end_ns);
+        }
     }
     let mut all: Vec<Exchange> = all.into_values().collect();
     all.sort_by_key(|e| e.start_ns);

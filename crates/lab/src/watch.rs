@@ -80,7 +80,8 @@ impl Watch {
         let live = lock(&self.live);
         for l in live.1.iter().filter(|l| l.port != 0 && id.is_none_or(|id| id == l.id)) {
             if let Some(info) = TcpInfo::of(l.fd.as_fd()) {
-                let sample = Sample { time_ns: clock::now().0, side: l.side.name(), port: l.port, when, info };
+                let sample =
+                    Sample { time_ns: clock::now().0, side: l.side.name(), port: l.port, when, info };
                 lock(&self.samples).push(sample);
             }
         }
