@@ -240,9 +240,10 @@ fn before(fd: BorrowedFd<'_>, host: &Host) -> io::Result<()> {
     Ok(())
 }
 
-fn buffer(host: &Host, message: &[f64]) -> Vec<u8> {
+fn buffer(host: &Host, w: &Workload) -> Vec<u8> {
     // A part is written in one call, so the largest part decides, up to a size that no kernel takes at once.
-    let largest = message.iter().fold(0.0, |a: f64, &b| a.max(b)) as usize;
+    let turns = w.turns.iter().flat_map(|t| t.request.iter().chain(&t.response));
+    let largest = w.request.iter().chain(&w.response).chain(turns).fold(0.0, |a: f64, &b| a.max(b)) as usize;
     vec![0x77; largest.min(64 << 20).max(host.read_chunk).max(1)]
 }
 
@@ -324,10 +325,9 @@ fn connect<'a>(shared: &'a Shared<'a>) -> Option<End<'a>> {
 
 impl<'a> End<'a> {
     fn new(shared: &'a Shared<'a>, side: Side, stream: TcpStream, id: u64, port: u16) -> End<'a> {
-        let w = &shared.scenario.workload;
-        let (host, message) = match side {
-            Side::Server => (&shared.scenario.server, &w.response),
-            _ => (&shared.scenario.client, &w.request),
+        let host = match side {
+            Side::Server => &shared.scenario.server,
+            _ => &shared.scenario.client,
         };
         let end = End {
             shared,
@@ -338,7 +338,7 @@ impl<'a> End<'a> {
             port,
             request: 0,
             log: Vec::with_capacity(4096),
-            buffer: buffer(host, message),
+            buffer: buffer(host, &shared.scenario.workload),
             read: 0,
             read_began: None,
             pauses_taken: 0,
@@ -351,13 +351,14 @@ impl<'a> End<'a> {
 }
 
 fn converse(end: &mut End<'_>, w: &Workload, requests: u32) -> Result<(), Over> {
-    let response = Workload::bytes(&w.response);
     for n in 0..requests {
         end.request = n;
+        let turn = w.turn(n);
+        let response = Workload::bytes(&turn.response);
         if n > 0 {
             end.wait(Op::Think, from_ms(w.gap_ms))?;
         }
-        end.write_message(&w.request)?;
+        end.write_message(&turn.request)?;
         if response > 0 && !end.read_message(response)? {
             return Err(Over);
         }
@@ -399,10 +400,11 @@ pub(crate) fn server<'s>(scope: &'s Scope<'s, '_>, shared: &'s Shared<'s>, liste
 }
 
 fn serve(end: &mut End<'_>, w: &Workload) -> Result<(), Over> {
-    let request = Workload::bytes(&w.request);
     let most = w.requests_each();
     for n in 0.. {
         end.request = n;
+        let turn = w.turn(n);
+        let request = Workload::bytes(&turn.request);
         if request == 0 && n >= most {
             return Ok(());
         }
@@ -412,8 +414,8 @@ fn serve(end: &mut End<'_>, w: &Workload) -> Result<(), Over> {
         if w.no_answer {
             continue;
         }
-        end.wait(Op::Think, from_ms(w.think_ms))?;
-        end.write_message(&w.response)?;
+        end.wait(Op::Think, from_ms(turn.think_ms))?;
+        end.write_message(&turn.response)?;
         if w.server_closes && n + 1 >= most {
             return Ok(());
         }

@@ -23,7 +23,7 @@ pub use link::{Lateness, Lost, Reason, Record, Tally};
 pub use machine::Machine;
 pub use run::{Exchange, Run, Truth, run};
 pub use scenario::{
-    Chosen, Cork, Direction, Host, Link, LossOf, ReadPause, Reorder, Scenario, Stretch, Workload,
+    Chosen, Cork, Direction, Host, Link, LossOf, ReadPause, Reorder, Scenario, Stretch, Turn, Workload,
 };
 pub use tcp_info::TcpInfo;
 pub use watch::{Sample, When};

@@ -9,6 +9,7 @@ use crate::watch::{POLL, Sample, Watch, lock};
 use crate::{LabError, clock};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -83,6 +84,15 @@ pub struct Exchange {
     pub start_ns: i64,
     /// The last read returned (one-way up: the server's).
     pub end_ns: i64,
+    /// All of request and answer arrived.
+    pub complete: bool,
+}
+
+impl fmt::Display for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unfinished = if self.complete { "" } else { " (unfinished)" };
+        write!(f, "{}{unfinished}", Nanos(self.end_ns - self.start_ns))
+    }
 }
 
 /// Makes the hosts and the link, runs the workload, and takes everything down.
@@ -92,10 +102,10 @@ pub fn run(scenario: &Scenario) -> Result<Run, LabError> {
     let hosts =
         [Namespace::new(CLIENT, &scenario.client, mtu)?, Namespace::new(SERVER, &scenario.server, mtu)?];
     let w = &scenario.workload;
-    let total = |message: &[f64]| Workload::bytes(message) * u64::from(w.requests_each());
+    let (up, down) = w.totals();
     let pipes = [
-        Pipe::new(&scenario.link, &scenario.link.up, total(&w.request), scenario.seed),
-        Pipe::new(&scenario.link, &scenario.link.down, total(&w.response), scenario.seed ^ 0x5eed),
+        Pipe::new(&scenario.link, &scenario.link.up, up, scenario.seed),
+        Pipe::new(&scenario.link, &scenario.link.down, down, scenario.seed ^ 0x5eed),
     ];
     let clone = |f: &File| f.try_clone().map_err(LabError::failed("share a device"));
     let tuns = [clone(&hosts[0].tun)?, clone(&hosts[1].tun)?];
@@ -148,7 +158,7 @@ pub fn run(scenario: &Scenario) -> Result<Run, LabError> {
         scenario: scenario.clone(),
         elapsed_ns: elapsed(&events),
         cut_off,
-        exchanges: exchanges(&events),
+        exchanges: exchanges(&events, w),
         lost,
         disturbed: lateness.p99_ns > allowed || steal > 0.05,
         lateness,
@@ -231,31 +241,51 @@ fn applications(shared: &Shared<'_>, hosts: &[Namespace; 2]) -> Result<bool, Lab
     Ok(cut_off)
 }
 
-fn elapsed(events: &[Event]) -> i64 {
-    let start = events.iter().find(|e| e.op == Op::Connect).map_or(0, |e| e.start_ns);
-    let moved = |e: &&Event| e.bytes.is_some_and(|n| n > 0) || e.op == Op::Connect;
-    events.iter().filter(moved).map(|e| e.end_ns - start).max().unwrap_or(0)
+/// Calls that move payload, or tried to.
+fn moves(e: &&Event) -> bool {
+    matches!(e.op, Op::Write | Op::Read) && (e.bytes != Some(0) || e.error.is_some())
 }
 
-fn exchanges(events: &[Event]) -> Vec<Exchange> {
-    let mut all: BTreeMap<(u16, u32), Exchange> = BTreeMap::new();
-    let moves = |e: &&Event| e.bytes.is_some_and(|n| n > 0);
+fn elapsed(events: &[Event]) -> i64 {
+    let start = events.iter().find(|e| e.op == Op::Connect).map_or(0, |e| e.start_ns);
+    let client = |e: &&Event| moves(e) && e.side == "client" || e.op == Op::Connect;
+    // Of the server only what arrived: its read of a request that never comes is no part of the work.
+    let server = |e: &&Event| e.side == "server" && e.op == Op::Read && e.bytes.is_some_and(|n| n > 0);
+    events.iter().filter(|e| client(e) || server(e)).map(|e| e.end_ns - start).max().unwrap_or(0)
+}
+
+fn exchanges(events: &[Event], w: &Workload) -> Vec<Exchange> {
+    let mut all: BTreeMap<(u16, u32), (Exchange, u64, u64)> = BTreeMap::new();
     for e in events.iter().filter(moves).filter(|e| e.side == "client") {
-        let entry = all.entry((e.port, e.request)).or_insert(Exchange {
+        let new = Exchange {
             port: e.port,
             request: e.request,
             start_ns: e.start_ns,
             end_ns: e.end_ns,
-        });
-        entry.end_ns = entry.end_ns.max(e.end_ns);
-    }
-    // The end of a request without an answer is known to the server only.
-    for e in events.iter().filter(moves).filter(|e| e.side == "server" && e.op == Op::Read) {
-        if let Some(entry) = all.get_mut(&(e.port, e.request)) {
-            entry.end_ns = entry.end_ns.max(e.end_ns);
+            complete: false,
+        };
+        let (exchange, _, down) = all.entry((e.port, e.request)).or_insert((new, 0, 0));
+        exchange.end_ns = exchange.end_ns.max(e.end_ns);
+        if e.op == Op::Read {
+            *down += e.bytes.unwrap_or(0);
         }
     }
-    let mut all: Vec<Exchange> = all.into_values().collect();
+    // The end of a request without an answer is known to the server only.
+    let arrived = |e: &&Event| e.side == "server" && e.op == Op::Read && e.bytes.is_some_and(|n| n > 0);
+    for e in events.iter().filter(arrived) {
+        if let Some((exchange, up, _)) = all.get_mut(&(e.port, e.request)) {
+            exchange.end_ns = exchange.end_ns.max(e.end_ns);
+            *up += e.bytes.unwrap_or(0);
+        }
+    }
+    let mut all: Vec<Exchange> = all
+        .into_values()
+        .map(|(exchange, up, down)| {
+            let turn = w.turn(exchange.request);
+            let complete = up == Workload::bytes(&turn.request) && down == Workload::bytes(&turn.response);
+            Exchange { complete, ..exchange }
+        })
+        .collect();
     all.sort_by_key(|e| e.start_ns);
     all
 }
@@ -285,8 +315,7 @@ impl Run {
         if t.cut_off {
             text += " (cut off at the time limit)";
         }
-        let each: Vec<String> =
-            t.exchanges.iter().take(8).map(|e| Nanos(e.end_ns - e.start_ns).to_string()).collect();
+        let each: Vec<String> = t.exchanges.iter().take(8).map(Exchange::to_string).collect();
         let more = if t.exchanges.len() > each.len() { ", …" } else { "" };
         text += &format!("; {} exchanges: {}{more}\n", t.exchanges.len(), each.join(", "));
         for (name, tally) in [("up", &t.up), ("down", &t.down)] {

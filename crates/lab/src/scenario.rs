@@ -319,6 +319,10 @@ pub struct Workload {
     pub request: Vec<f64>,
     /// The server's message. Empty: the transfer is one-way.
     pub response: Vec<f64>,
+    /// Instead of `request` and `response`: those of the first request of a connection, of the second, and so on,
+    /// then from the start again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<Turn>,
     /// The server's work between request and response.
     pub think_ms: f64,
     /// The client's work between response and next request.
@@ -333,6 +337,18 @@ pub struct Workload {
     pub patience_ms: f64,
 }
 
+/// One request and its answer.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Turn {
+    /// The client's message.
+    pub request: Vec<f64>,
+    /// The server's message.
+    pub response: Vec<f64>,
+    /// The server's further work in between.
+    pub think_ms: f64,
+}
+
 impl Default for Workload {
     fn default() -> Workload {
         Workload {
@@ -341,6 +357,7 @@ impl Default for Workload {
             requests: 1,
             request: Vec::new(),
             response: Vec::new(),
+            turns: Vec::new(),
             think_ms: 0.0,
             gap_ms: 0.0,
             reconnect_every: 0,
@@ -355,6 +372,26 @@ impl Workload {
     /// Bytes of a message.
     pub fn bytes(message: &[f64]) -> u64 {
         message.iter().filter(|&&step| step >= 1.0).map(|&step| step as u64).sum()
+    }
+
+    /// What the nth request of a connection, from 0, and its answer consist of.
+    pub(crate) fn turn(&self, n: u32) -> Turn {
+        let plain = || Turn {
+            request: self.request.clone(),
+            response: self.response.clone(),
+            think_ms: self.think_ms,
+        };
+        let repeats = self.turns.len().max(1);
+        self.turns
+            .get(n as usize % repeats)
+            .map_or_else(plain, |turn| Turn { think_ms: self.think_ms + turn.think_ms, ..turn.clone() })
+    }
+
+    /// Bytes that one connection carries up and down.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        (0..self.requests_each()).map(|n| self.turn(n)).fold((0, 0), |(up, down), turn| {
+            (up + Workload::bytes(&turn.request), down + Workload::bytes(&turn.response))
+        })
     }
 
     /// Requests of one connection.
@@ -389,12 +426,13 @@ impl Scenario {
             return refuse(format!("limit_s = {}: 0 to 3600", self.limit_s));
         }
         let w = &self.workload;
-        for step in w.request.iter().chain(&w.response) {
+        let turns = w.turns.iter().flat_map(|t| t.request.iter().chain(&t.response));
+        for step in w.request.iter().chain(&w.response).chain(turns) {
             if !(0.0..=1e10).contains(step) {
                 return refuse(format!("a write of {step}: bytes from 1 on, or a pause in seconds below 1"));
             }
         }
-        if w.request.is_empty() && w.response.is_empty() {
+        if w.totals() == (0, 0) {
             return refuse("workload: neither request nor response".into());
         }
         if w.requests == 0 || w.connections == 0 {
