@@ -100,10 +100,10 @@ impl Recorder {
 
     /// Adds a step, folding it into the one before where the two are alike.
     pub(crate) fn push(&mut self, step: Step, rtt: Nanos) {
-        if let Some(last) = self.steps.last_mut() {
-            if last.absorb(&step, rtt) {
-                return;
-            }
+        if let Some(last) = self.steps.last_mut()
+            && last.absorb(&step, rtt)
+        {
+            return;
         }
         self.steps.push(step);
     }

@@ -370,7 +370,7 @@ impl Half {
 
     /// The segment's last packet is smaller than the MSS (super-segments count by their tail).
     pub(crate) fn is_small(&self, len: u32) -> bool {
-        self.mss > 0 && len > 0 && len % self.mss != 0
+        self.mss > 0 && len > 0 && !len.is_multiple_of(self.mss)
     }
 
     /// Two equal payloads in a row that are the largest so far are full segments, whatever the options said:

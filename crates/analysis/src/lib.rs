@@ -19,6 +19,8 @@ mod output;
 mod parts;
 mod profile;
 mod rate;
+mod recovery;
+mod release;
 mod result;
 mod setup;
 mod step;

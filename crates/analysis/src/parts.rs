@@ -1,12 +1,13 @@
 //! Ending the parts of a connection: gaps, exchanges, and the connection itself.
 
 use crate::attribute::{Context, fold, join_neighbours};
-use crate::conn::{Before, CLIENT, Conn, SERVER, UNKNOWN};
+use crate::conn::{CLIENT, Conn, SERVER, UNKNOWN};
 use crate::exchange::MAX_SPANS;
 use crate::facts::Facts;
 use crate::findings::{Rollups, Where};
 use crate::half::Arrival;
 use crate::output::Output;
+use crate::release::Before;
 use crate::result::{Closed, Connection, End, Ended, Exchange, Frames, Gap, Omitted, Path, Quality, Span};
 use crate::step::Step;
 use tcpwhy_base::{Cause, Class, Nanos, Segment, Side};

@@ -169,56 +169,50 @@ impl Conn {
                 at = upto;
             }
         };
-        if let (Some(syn), Some(last)) = (h.syn, h.last_syn) {
-            if h.syns > 1 {
-                let at_server = self.server_tap_saw_syns();
-                let cause = Cause::SynRetransmit;
-                let facts = Facts::SynRepeats {
-                    repeats: h.syns - 1,
-                    over: last.0 - syn.0,
-                    syn_ack: false,
-                    at_server,
-                };
-                // Which of them it was shows only at the server (its counters, or this tap).
-                let (side, alternatives) = if at_server {
-                    (
-                        Some(Side::Server),
-                        [Some((Cause::AcceptQueueFull, 0.4)), Some((Cause::SynQueueFull, 0.2))],
-                    )
-                } else {
-                    (None, [Some((Cause::AcceptQueueFull, 0.25)), Some((Cause::SynQueueFull, 0.1))])
-                };
-                span(cause, side, last, &[syn.1, last.1], 0.85, alternatives, facts);
-            }
+        if let (Some(syn), Some(last)) = (h.syn, h.last_syn)
+            && h.syns > 1
+        {
+            let at_server = self.server_tap_saw_syns();
+            let cause = Cause::SynRetransmit;
+            let facts =
+                Facts::SynRepeats { repeats: h.syns - 1, over: last.0 - syn.0, syn_ack: false, at_server };
+            // Which of them it was shows only at the server (its counters, or this tap).
+            let (side, alternatives) = if at_server {
+                (Some(Side::Server), [Some((Cause::AcceptQueueFull, 0.4)), Some((Cause::SynQueueFull, 0.2))])
+            } else {
+                (None, [Some((Cause::AcceptQueueFull, 0.25)), Some((Cause::SynQueueFull, 0.1))])
+            };
+            span(cause, side, last, &[syn.1, last.1], 0.85, alternatives, facts);
         }
-        if let (Some(one), Some(last)) = (h.syn_ack, h.last_syn_ack) {
-            if h.syn_acks > 1 && last.0 > one.0 {
-                let rtt = self.rtt().unwrap_or(Nanos::ZERO);
-                let facts = Facts::SynRepeats {
-                    repeats: h.syn_acks - 1,
-                    over: last.0 - one.0,
-                    syn_ack: true,
-                    at_server: false,
-                };
-                span(
-                    Cause::Handshake,
-                    Some(Side::Network),
-                    one,
-                    &[one.1],
-                    0.9,
-                    [None, None],
-                    Facts::RoundTrip { rtt },
-                );
-                span(
-                    Cause::SynRetransmit,
-                    None,
-                    last,
-                    &[one.1, last.1],
-                    0.8,
-                    [Some((Cause::AcceptQueueFull, 0.2)), None],
-                    facts,
-                );
-            }
+        if let (Some(one), Some(last)) = (h.syn_ack, h.last_syn_ack)
+            && h.syn_acks > 1
+            && last.0 > one.0
+        {
+            let rtt = self.rtt().unwrap_or(Nanos::ZERO);
+            let facts = Facts::SynRepeats {
+                repeats: h.syn_acks - 1,
+                over: last.0 - one.0,
+                syn_ack: true,
+                at_server: false,
+            };
+            span(
+                Cause::Handshake,
+                Some(Side::Network),
+                one,
+                &[one.1],
+                0.9,
+                [None, None],
+                Facts::RoundTrip { rtt },
+            );
+            span(
+                Cause::SynRetransmit,
+                None,
+                last,
+                &[one.1, last.1],
+                0.8,
+                [Some((Cause::AcceptQueueFull, 0.2)), None],
+                facts,
+            );
         }
         let rtt = self.rtt().unwrap_or(Nanos::ZERO);
         match h.refused {
@@ -312,7 +306,7 @@ impl Conn {
     pub(crate) fn end_tls(&mut self, t: Nanos, segment: &Segment, parts: &mut Output) {
         // The trip to the segment that ends it belongs to the handshake.
         let s = self.side_of(segment);
-        let before = crate::conn::Before { nxt: self.half[s].nxt, small_end: self.half[s].small_end };
+        let before = crate::release::Before { nxt: self.half[s].nxt, small_end: self.half[s].small_end };
         let step = self.last_tls_step(s, segment, t, before);
         self.ex.push(step, self.rtt_or_zero());
         self.ex.last = t;

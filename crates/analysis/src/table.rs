@@ -119,10 +119,10 @@ impl Analyzer {
         if was_open && conn.closed != Closed::Open {
             self.closed.push_back((conn.now + LINGER, slot, conn.id));
         }
-        if let Some(&(when, _, _)) = self.closed.front() {
-            if segment.time > when || self.closed.len() > MAX_LINGERING {
-                self.let_go(segment.time);
-            }
+        if let Some(&(when, _, _)) = self.closed.front()
+            && (segment.time > when || self.closed.len() > MAX_LINGERING)
+        {
+            self.let_go(segment.time);
         }
     }
 

@@ -84,6 +84,8 @@ pub(crate) fn connection() -> Connection {
         closed_after: None,
         findings: findings(),
         file: 0,
+        rollups: Default::default(),
+        quick_turns: 0,
         frames: (1, 10),
     }
 }

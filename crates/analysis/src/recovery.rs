@@ -1,0 +1,70 @@
+//! Losses: when a recovery begins and ends, and which of them were not needed.
+
+use crate::conn::Conn;
+use crate::half::{Recovery, Repair};
+use crate::step::Wait;
+use tcpwhy_base::{Nanos, Segment, Seq};
+
+impl Conn {
+    /// A recovery of `d` ended at `t`: the steps since it began belong to it.
+    pub(crate) fn mark_recovered(&mut self, d: usize, kind: Repair, t: Nanos, rename: bool) {
+        self.handshake.recovered[d] = Some((kind, t));
+        if rename && self.ex.forget_needless(d) {
+            self.handshake.recovered[d] = None;
+        }
+    }
+
+    /// A duplicate was reported (RFC 2883): the retransmission of that range was not needed.
+    pub(crate) fn on_dsack(&mut self, d: usize, left: Seq, right: Seq) {
+        let Some(recovery) = self.half[d].recovery else {
+            // The ACK for the original already ended it; the step may still be there.
+            if let Some(step) = self.ex.steps.iter_mut().rev().find(|s| {
+                usize::from(s.sender) == d
+                    && matches!(s.wait, Wait::Loss(Repair::Timeout | Repair::Probe | Repair::Fast))
+            }) && step.len >= right.minus(left).max(0) as u32 / 2
+                && step.loss.is_none_or(|l| l.0 != Repair::Fast)
+            {
+                step.wait = Wait::Loss(Repair::Spurious);
+            }
+            return;
+        };
+        if (recovery.range.0 == left || recovery.range.1 == right)
+            && let Some(r) = self.half[d].recovery.as_mut()
+        {
+            r.kind = Repair::Spurious;
+        }
+    }
+
+    pub(crate) fn start_recovery(&mut self, s: usize, segment: &Segment, t: Nanos) {
+        let kind = match self.ex.steps.last().map(|step| step.wait) {
+            Some(Wait::Loss(kind)) => kind,
+            _ => Repair::Fast,
+        };
+        let half = &mut self.half[s];
+        if matches!(kind, Repair::Timeout | Repair::Probe) {
+            let wait = (t - half.last_data).0;
+            let shortest = &mut half.counts.min_timeout;
+            *shortest = if *shortest == 0 { wait } else { (*shortest).min(wait) };
+        }
+        let range = (segment.seq, segment.seq + segment.len);
+        let point = half.nxt;
+        match half.recovery.as_mut() {
+            Some(r) => {
+                r.repeats += 1;
+                r.last = t;
+                r.range = range;
+                if kind == Repair::Timeout {
+                    r.kind = kind;
+                }
+            }
+            None => {
+                half.recovery = Some(Recovery { kind, point, last: t, repeats: 1, range });
+                if kind != Repair::Probe {
+                    let flight = half.outstanding().max(half.round.1).max(half.round.2);
+                    half.cwnd.before_loss = half.cwnd.before_loss.max(flight);
+                    half.cwnd.estimate = half.cwnd.estimate.min(flight);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! What released a data segment: the ACKs it may have left with, a timer, or the application.
+//!
+//! The rules are those of `docs/causes`; each threshold names its source here.
+
+use crate::conn::{CLIENT, Conn, SERVER};
+use crate::half::{AckEvent, Arrival, Repair};
+use crate::profile::delayed_from;
+use crate::result::Quality;
+use crate::step::{CwndState, Step, Wait};
+use tcpwhy_base::{Nanos, Segment, Seq};
+
+impl Conn {
+    /// Describes the step that ended with this segment.
+    pub(crate) fn step(
+        &mut self,
+        s: usize,
+        segment: &Segment,
+        t: Nanos,
+        arrival: Arrival,
+        before: Before,
+        missing: u16,
+    ) -> Step {
+        let start = self.ex.last;
+        let last_sender = usize::from(self.ex.last_sender);
+        let rtt = self.rtt_or_zero();
+        let dt = t - start;
+        let mut step = Step {
+            start,
+            end: t,
+            wait: Wait::Burst,
+            sender: s as u8,
+            cwnd: self.cwnd_state(s),
+            burst: Nanos::ZERO,
+            bytes: segment.len,
+            releases: 1,
+            flight: 0,
+            ack_delay: Nanos::ZERO,
+            loss: None,
+            split: false,
+            len: segment.len,
+            note: 0,
+            frames: [self.ex.last_frame, 0, segment.frame],
+        };
+        // A recovery of whoever spoke last that ended within this step.
+        if let Some((kind, until)) = self.handshake.recovered[last_sender] {
+            if until > start {
+                step.loss = Some((kind, until.min(t)));
+            } else {
+                self.handshake.recovered[last_sender] = None;
+            }
+        }
+        if last_sender != s {
+            self.note_idle(s, t);
+            step.cwnd = self.cwnd_state(s);
+            step.wait = Wait::Turn;
+            // What was held by Nagle across a turn: a small segment out before, this one small, locked to its ACK.
+            if let Some(ack) = self.lock(s, segment, t, start, &before).and_then(|l| l.frees)
+                && ack.pure
+                && ack.time > start
+            {
+                let delay = ack.delay.unwrap_or(Nanos::ZERO) - self.turn_of(1 - s);
+                let (frame, delayed) = (ack.frame, delay > delayed_from(rtt));
+                step.wait = Wait::Nagle { delayed };
+                step.ack_delay = delay.floor0();
+                step.frames[1] = frame;
+            }
+            return step;
+        }
+        match arrival {
+            Arrival::Repeat => {
+                let kind = self.repeat_kind(s, segment, t, &before);
+                step.wait = Wait::Loss(kind);
+                let signs = self.half[s].first_sack.filter(|&f| kind == Repair::Fast && f < t);
+                step.loss = signs.map(|f| (kind, f));
+                if self.handshake.done && !self.half[s].una.after(self.half[s].base) && s == CLIENT {
+                    self.not_taken.0 += 1;
+                }
+                return step;
+            }
+            Arrival::Repaired { opened } => {
+                let floor = self.profile[s].rto_floor;
+                let kind = if dt >= floor { Repair::Timeout } else { Repair::Fast };
+                step.wait = Wait::Loss(kind);
+                step.loss = Some((kind, opened));
+                let half = &mut self.half[s];
+                let flight = half.round.1.max(half.round.2);
+                half.cwnd.before_loss = half.cwnd.before_loss.max(flight);
+                return step;
+            }
+            _ => {}
+        }
+        if dt <= burst_within(rtt) {
+            // Two partial segments within it: the second did not wait for the first one's ACK, so Nagle is off.
+            let half = &mut self.half[s];
+            let pair = before.small_end == before.nxt
+                && before.small_end.after(half.base)
+                && half.is_small(segment.len);
+            if pair && half.outstanding() > segment.len && dt < rtt {
+                half.nodelay_shown += 1;
+            }
+            step.bytes = segment.len;
+            if self.half[s].recovery.is_some() {
+                step.loss = self.half[s].recovery.map(|r| (r.kind, t));
+            }
+            return step;
+        }
+        if let Some(recovery) = self.half[s].recovery {
+            step.loss = Some((recovery.kind, t));
+        } else if !self.half[s].holes.is_empty() && step.loss.is_none() {
+            // A hole that is still open; whether it is a loss shows when it is filled.
+            step.note = 0;
+        }
+        if self.half[1 - s].counts.packets == 0 || !self.half[s].edge_known {
+            step.wait = Wait::Blind;
+            return step;
+        }
+        // One packet of the sender is missing before this one, which comes when its timer would send it again.
+        let timer = rtt + self.profile[s].rto_floor;
+        let timed = dt >= timer - timer.part(16) && dt <= timer + timer.part(2);
+        if missing == 1 && timed && !self.near(s) && !self.quality.has(Quality::CAPTURE_DROPS) {
+            step.wait = Wait::Missing;
+            return step;
+        }
+        self.released_by(s, segment, t, &before, step)
+    }
+
+    /// Decides what released new data of the side that had spoken last.
+    fn released_by(
+        &mut self,
+        s: usize,
+        segment: &Segment,
+        t: Nanos,
+        before: &Before,
+        mut step: Step,
+    ) -> Step {
+        let rtt = self.rtt_or_zero();
+        let mss = self.half[s].mss.max(1);
+        let dt = step.duration();
+        if let Some(lock) = self.lock(s, segment, t, step.start, before) {
+            step.flight = before.nxt.minus(lock.una_before).max(0) as u32;
+            // Both ended by one ACK: the kernel asks for the congestion window first, then the window, then Nagle
+            // (`tcp_write_xmit`).
+            let cwnd = lock.opens.map_or(0, |a| a.cwnd);
+            let by_cwnd = step.cwnd == CwndState::Growing && cwnd > 0 && step.flight + mss >= cwnd;
+            let ack = match (lock.opens, lock.frees) {
+                (Some(ack), _) if !by_cwnd || ack.window_before < mss => {
+                    let update = ack.ack == ack.una_before;
+                    step.wait = if update && ack.window_before < mss { Wait::Closed } else { Wait::Window };
+                    step.note = ack.window_before;
+                    ack
+                }
+                (_, Some(ack)) => {
+                    let delay = ack.delay.map_or(Nanos::ZERO, |d| (d - self.turn_of(1 - s)).floor0());
+                    step.wait = Wait::Nagle { delayed: delay > delayed_from(rtt) };
+                    step.note = self.half[s].last_len;
+                    self.nagle_locks += 1;
+                    ack
+                }
+                _ => {
+                    step.wait = Wait::Acked;
+                    let cwnd = &mut self.half[s].cwnd;
+                    if cwnd.initial == 0 {
+                        cwnd.initial = step.flight;
+                    }
+                    lock.ack
+                }
+            };
+            step.frames[1] = ack.frame;
+            step.ack_delay = ack.delay.map_or(Nanos::ZERO, |d| (d - self.turn_of(1 - s)).floor0());
+            return step;
+        }
+        // A writer that has Nagle on cannot have sent this before the ACK came, however late it was written after.
+        if self.nagle_locks >= 2 {
+            let from = step.start - self.turn_of(s);
+            let frees = self.half[s].newest_first().take_while(|a| a.time > from).find(|a| {
+                a.time + self.turn_of(s) <= t && self.nagle_shape(s, segment, before, a.una_before, a.ack)
+            });
+            if let Some(&ack) = frees.filter(|a| (t - self.turn_of(s) - a.time).times(4) <= dt) {
+                let delay = ack.delay.map_or(Nanos::ZERO, |d| (d - self.turn_of(1 - s)).floor0());
+                step.wait = Wait::Nagle { delayed: delay > delayed_from(rtt) };
+                step.note = self.half[s].last_len;
+                step.frames[1] = ack.frame;
+                step.ack_delay = delay;
+                return step;
+            }
+        }
+        let turn = self.turn_of(s);
+        let half = &self.half[s];
+        let flow_round = half.round.1.max(half.round.2);
+        let blind_ring = !half.acks_known_since(t - turn - turn.part(4) - Nanos::millis(1));
+        if blind_ring && dt <= rtt + rtt.part(4) {
+            // Too many ACKs to know which one it was: a flow within one round trip is clocked by them.
+            step.wait = Wait::Acked;
+            step.flight = flow_round;
+            return step;
+        }
+        let room = half.edge.minus(before.nxt);
+        let outstanding = before.nxt.minus(half.una).max(0) as u32;
+        let timer = half.rto(rtt, &self.profile[s]).max(Nanos::millis(200));
+        // The timer of a closed window or a cork: max(RTO, 200 ms), up to an eighth late (timer wheel; tcp_probe0_base).
+        let at_timer =
+            |wait: Nanos| wait >= Nanos::millis(190) && wait <= timer + timer.part(4) + Nanos::millis(16);
+        step.note = outstanding;
+        let small_window = room > 0 && room < mss as i32 && segment.len as i32 == room;
+        if small_window && dt >= Nanos::millis(190) {
+            step.wait = Wait::Silly;
+            step.note = room as u32;
+        } else if outstanding == 0 && half.is_small(segment.len) && at_timer(dt) && !self.near(1 - s) {
+            step.wait = Wait::CorkTimer;
+            self.cork_timers += 1;
+        } else {
+            step.wait = Wait::Pause;
+            // Writers that wait for buffer space wake a moment after the ACK; the flight tells.
+            step.flight = self.recent_flight(s, t, dt, before);
+        }
+        step.split = s == CLIENT && self.ex.bytes[SERVER] == 0 && dt > self.long_pause(s);
+        step
+    }
+
+    /// Bytes that were in flight when the last ACK before `t` came in, if that was in the last quarter of the wait.
+    fn recent_flight(&self, s: usize, t: Nanos, dt: Nanos, before: &Before) -> u32 {
+        let half = &self.half[s];
+        let Some(ack) = half.newest_first().find(|a| a.time <= t - self.turn_of(s)) else { return 0 };
+        if (t - self.turn_of(s) - ack.time).times(4) > dt {
+            return 0;
+        }
+        before.nxt.minus(ack.una_before).max(0) as u32
+    }
+
+    /// The ACKs that this segment may have left with: they passed the tap one reaction time before it, after the
+    /// sender had sent its segment before. At the sender's own tap that is within 1 ms (rule 5), or half a round
+    /// trip where that is less; elsewhere an eighth of the trip is allowed for jitter.
+    fn lock(&self, s: usize, segment: &Segment, t: Nanos, start: Nanos, before: &Before) -> Option<Lock> {
+        let turn = self.turn_of(s);
+        let early = turn.part(8).max(Nanos::micros(50)).min(turn);
+        let near = self.rtt_or_zero().part(2).max(Nanos::micros(100)).min(Nanos::millis(1));
+        // After a long wait a busy host may be later; a sixteenth of it is met by chance once in sixteen.
+        let late = turn.part(8).max(near).max((t - start).part(16));
+        let from = (t - turn - late).max(start - turn + Nanos(1));
+        let to = t - turn + early;
+        let mss = self.half[s].mss.max(1);
+        let needed = segment.len.min(mss) as i32;
+        let mut lock: Option<Lock> = None;
+        for ack in self.half[s].newest_first().skip_while(|a| a.time > to).take_while(|a| a.time >= from) {
+            let room = ack.edge_before.minus(before.nxt);
+            let opens = room < needed && ack.edge.minus(before.nxt) >= needed;
+            let frees = self.nagle_shape(s, segment, before, ack.una_before, ack.ack);
+            let found =
+                lock.get_or_insert(Lock { ack: *ack, opens: None, frees: None, una_before: ack.una_before });
+            found.una_before = ack.una_before;
+            if opens {
+                found.opens = Some(*ack);
+            }
+            if frees {
+                found.frees = Some(*ack);
+            }
+        }
+        lock
+    }
+
+    /// A partial segment was out, its ACK came, and this one is partial: what Nagle's rule holds. Stacks with the
+    /// classic rule hold it for any unacknowledged data.
+    fn nagle_shape(&self, s: usize, segment: &Segment, before: &Before, una_before: Seq, ack: Seq) -> bool {
+        let mss = self.half[s].mss;
+        if mss == 0 || segment.len >= mss || self.half[s].nodelay_shown > 0 {
+            return false;
+        }
+        let out = before.nxt.after(una_before) && ack.after(una_before);
+        if self.profile[s].minshall {
+            out && before.small_end.after(una_before) && !before.small_end.after(ack)
+        } else {
+            out && !before.nxt.after(ack)
+        }
+    }
+
+    fn cwnd_state(&self, s: usize) -> CwndState {
+        let cwnd = &self.half[s].cwnd;
+        if cwnd.before_loss > 0 {
+            CwndState::AfterLoss
+        } else if cwnd.before_idle > 0 {
+            CwndState::Restarted
+        } else {
+            CwndState::Growing
+        }
+    }
+
+    /// Which mechanism repeats unacknowledged data.
+    fn repeat_kind(&self, s: usize, segment: &Segment, t: Nanos, before: &Before) -> Repair {
+        let half = &self.half[s];
+        let rtt = self.rtt_or_zero();
+        let end = segment.seq + segment.len;
+        let quiet = t - half.last_data;
+        let long = quiet >= rtt + self.profile[s].rto_floor.times(7).part(8);
+        if let Some(recovery) = half.recovery {
+            return if long { Repair::Timeout } else { recovery.kind };
+        }
+        // A probe sends the last segment again (RFC 8985, 7.3); signs of a later arrival make it a fast repair.
+        match half.first_sack {
+            Some(_) if !long => Repair::Fast,
+            _ if end == before.nxt => Repair::Probe,
+            _ if quiet >= Nanos::millis(190) => Repair::Timeout,
+            _ if half.first_sack.is_none() && half.dup_acks == 0 && quiet > rtt.part(2) => Repair::Timeout,
+            _ => Repair::Fast,
+        }
+    }
+}
+
+/// Less than this between two segments is no wait: system calls, interrupts and a virtual CPU's wake-up take that
+/// (measured: 50 to 130 µs for an empty path), and a 64th of a long round trip.
+fn burst_within(rtt: Nanos) -> Nanos {
+    rtt.part(64).max(Nanos::micros(50))
+}
+
+/// The ACKs a segment may have left with, and what they did for it.
+#[derive(Clone, Copy, Debug)]
+struct Lock {
+    /// The latest.
+    ack: AckEvent,
+    /// The earliest that made the window large enough.
+    opens: Option<AckEvent>,
+    /// The earliest that covered the small segment that Nagle's rule waits for.
+    frees: Option<AckEvent>,
+    /// Acknowledged before the earliest of them.
+    una_before: Seq,
+}
+
+/// What was known of a half before its segment was taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before {
+    pub(crate) nxt: Seq,
+    pub(crate) small_end: Seq,
+}
