@@ -1,0 +1,94 @@
+//! The link against what was asked of it, measured by TCP over the real kernel. One test, because two runs at once
+//! would disturb each other. Needs root, /dev/net/tun and iproute2; says SKIP without.
+
+use tcpwhy_lab::{LabError, Reason, Run, Scenario, run};
+
+/// None after saying why the machine cannot.
+fn lab(text: &str) -> Option<Run> {
+    // What a virtual machine's host takes away cannot be asked back: three attempts.
+    let mut last = None;
+    for _ in 0..3 {
+        match run(&Scenario::parse(text, &[]).expect("a scenario of this file")) {
+            Ok(run) if run.truth.disturbed => last = Some(run),
+            Ok(run) => return Some(run),
+            Err(e @ LabError::Missing { .. }) => {
+                println!("SKIP: {e}");
+                return None;
+            }
+            Err(e) => panic!("{e}"),
+        }
+    }
+    let run = last.expect("three runs");
+    println!("SKIP: the machine is too busy: {}", run.summary());
+    None
+}
+
+fn median_exchange(rtt_ms: f64, requests: u32) -> Option<i64> {
+    let text = format!(
+        "title = 'ping'\nlink.rtt_ms = {rtt_ms}\nclient.nodelay = true\nserver.nodelay = true\n\
+         [workload]\nrequests = {requests}\nrequest = [1]\nresponse = [1]\n"
+    );
+    let run = lab(&text)?;
+    let mut times: Vec<i64> = run.truth.exchanges.iter().map(|e| e.end_ns - e.start_ns).collect();
+    assert_eq!(times.len(), requests as usize);
+    times.sort_unstable();
+    Some(times[times.len() / 2])
+}
+
+#[test]
+fn link_does_what_was_asked() {
+    round_trips();
+    rate_and_queue();
+    losses();
+}
+
+fn round_trips() {
+    // What two crossings and four wake-ups cost without any delay.
+    let Some(offset) = median_exchange(0.0, 200) else { return };
+    assert!(offset < 400_000, "{offset} ns without delay");
+    for (rtt_ms, requests, tolerance_ns) in
+        [(0.1, 200, 100_000), (1.0, 200, 100_000), (20.0, 40, 300_000), (200.0, 8, 300_000)]
+    {
+        let Some(measured) = median_exchange(rtt_ms, requests) else { return };
+        let error = measured - offset - (rtt_ms * 1e6) as i64;
+        assert!(error.abs() <= tolerance_ns, "RTT {rtt_ms} ms: {error} ns off, offset {offset} ns");
+    }
+}
+
+fn rate_and_queue() {
+    let Some(run) = lab("title = 'bulk'\n[link]\nrtt_ms = 10\nrate_mbit = 50\nqueue_bytes = 60000\n\
+         [workload]\nrequest = [100]\nresponse = [6000000]\n")
+    else {
+        return;
+    };
+    // The busiest second half: what arrived at the client over the time it took.
+    let arrived: Vec<_> =
+        run.captures[0].iter().filter(|r| r.len > 1000).map(|r| (r.time.0, f64::from(r.len))).collect();
+    let half = &arrived[arrived.len() / 2..arrived.len() * 9 / 10];
+    let bytes: f64 = half[1..].iter().map(|r| r.1).sum();
+    let mbit = bytes * 8e3 / (half[half.len() - 1].0 - half[0].0) as f64;
+    assert!((49.5..=50.5).contains(&mbit), "{mbit} Mbit/s");
+    let down = &run.truth.down;
+    assert!(down.queue_max_bytes <= 60_000 && down.queue_max_bytes > 58_500, "{down:?}");
+    // Dropped and delivered are all that was sent.
+    let sent = run.captures[1].iter().filter(|r| r.data[15] == 2).count() as u64;
+    let got = run.captures[0].iter().filter(|r| r.data[15] == 2).count() as u64;
+    let lost = down.lost.get(&Reason::Queue).copied().unwrap_or(0);
+    assert!(lost > 0);
+    assert_eq!(sent, got + lost);
+    assert_eq!(lost, run.truth.lost.len() as u64);
+}
+
+fn losses() {
+    let Some(run) = lab("title = 'chosen'\n[link]\nrtt_ms = 10\n[link.down]\n\
+         drops = [{ what = 'seq', at = 50000, copies = 2 }, { what = 'last' }]\n\
+         [workload]\nrequest = [100]\nresponse = [100000]\n")
+    else {
+        return;
+    };
+    let places: Vec<_> = run.truth.lost.iter().map(|l| (l.up, l.reason, l.relative)).collect();
+    assert_eq!(places.len(), 3, "{places:?}");
+    assert!(places.iter().all(|p| !p.0 && p.1 == Reason::Chosen));
+    assert_eq!(places.iter().filter(|p| p.2.is_some_and(|r| r <= 50_000 && r + 1448 > 50_000)).count(), 2);
+    assert!(run.truth.exchanges.iter().all(|e| e.complete));
+}
