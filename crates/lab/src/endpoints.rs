@@ -353,17 +353,24 @@ impl<'a> End<'a> {
 fn converse(end: &mut End<'_>, w: &Workload, requests: u32) -> Result<(), Over> {
     for n in 0..requests {
         end.request = n;
-        let turn = w.turn(n);
-        let response = Workload::bytes(&turn.response);
         if n > 0 {
             end.wait(Op::Think, from_ms(w.gap_ms))?;
         }
-        end.write_message(&turn.request)?;
-        if response > 0 && !end.read_message(response)? {
-            return Err(Over);
+        end.write_message(&w.turn(n).request)?;
+        if !w.pipeline {
+            answer(end, w, n)?;
         }
     }
+    for n in 0..if w.pipeline { requests } else { 0 } {
+        end.request = n;
+        answer(end, w, n)?;
+    }
     Ok(())
+}
+
+fn answer(end: &mut End<'_>, w: &Workload, n: u32) -> Result<(), Over> {
+    let bytes = Workload::bytes(&w.turn(n).response);
+    if bytes > 0 && !end.read_message(bytes)? { Err(Over) } else { Ok(()) }
 }
 
 /// A listening socket in the calling thread's namespace.

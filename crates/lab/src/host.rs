@@ -142,7 +142,7 @@ pub(crate) fn moved(before: &BTreeMap<String, i64>, after: &BTreeMap<String, i64
 }
 
 /// Runs in a thread that ends afterwards, so that the caller's namespace stays what it was.
-fn in_thread<T: Send>(work: impl FnOnce() -> Result<T, LabError> + Send) -> Result<T, LabError> {
+pub(crate) fn in_thread<T: Send>(work: impl FnOnce() -> Result<T, LabError> + Send) -> Result<T, LabError> {
     std::thread::scope(|scope| {
         scope.spawn(work).join().unwrap_or_else(|_| {
             Err(LabError::Failed { what: "a thread".into(), why: std::io::Error::other("panicked") })

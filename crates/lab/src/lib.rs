@@ -11,6 +11,7 @@ mod endpoints;
 mod host;
 mod link;
 mod machine;
+mod network;
 mod run;
 mod scenario;
 #[expect(unsafe_code, reason = "system calls without a safe function in the standard library")]
@@ -21,7 +22,8 @@ mod watch;
 pub use endpoints::{Event, Op};
 pub use link::{Lateness, Lost, Reason, Record, Tally};
 pub use machine::Machine;
-pub use run::{Exchange, Run, Truth, run};
+pub use network::{Network, Traffic};
+pub use run::{Exchange, Run, run};
 pub use scenario::{
     Chosen, Cork, Direction, Host, Link, LossOf, ReadPause, Reorder, Scenario, Stretch, Turn, Workload,
 };

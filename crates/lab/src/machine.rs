@@ -63,6 +63,7 @@ pub(crate) fn kernel() -> String {
 
 /// A thread on each processor that runs only when nothing else wants to: a halted virtual processor needs 50 to
 /// 400 us to wake, which a delivery would be late by.
+#[derive(Debug)]
 pub(crate) struct Burners {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,

@@ -1,41 +1,25 @@
 //! One experiment from beginning to end.
 
 use crate::endpoints::{self, Event, Op, Shared};
-use crate::host::{self, CLIENT, Namespace, SERVER};
-use crate::link::{Forwarder, Lateness, Lost, Passage, Pipe, Record, Tally};
-use crate::machine::{self, Burners, Jiffies, Machine};
+use crate::network::{Network, Traffic};
 use crate::scenario::{Scenario, Workload};
 use crate::watch::{POLL, Sample, Watch, lock};
 use crate::{LabError, clock};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
-use tcpwhy_base::Nanos;
-use tcpwhy_capture::{Frame, Writer};
+use tcpwhy_base::{Nanos, Side};
 
-/// Raw IP.
-const LINK_TYPE: u32 = 101;
-
-/// What a run left: both captures and the truth.
-#[derive(Debug)]
-pub struct Run {
-    /// At client and server.
-    pub captures: [Vec<Record>; 2],
-    /// Everything that is known of how it came about.
-    pub truth: Truth,
-}
-
-/// What the applications, the kernel and the link say happened. Times are nanoseconds since the Unix epoch, on the
-/// captures' clock.
+/// What a run left: the captures, and the truth about how they came to be. Serialised, it is the truth alone. Times
+/// are nanoseconds since the Unix epoch, on the captures' clock.
 #[derive(Debug, Serialize)]
-pub struct Truth {
+pub struct Run {
     /// The experiment.
     pub scenario: Scenario,
     /// From the first `connect` to the last byte that an application read.
@@ -44,29 +28,9 @@ pub struct Truth {
     pub cut_off: bool,
     /// Each request and its answer as the client's application saw them.
     pub exchanges: Vec<Exchange>,
-    /// What the link lost, in order.
-    pub lost: Vec<Lost>,
-    /// How late the link delivered.
-    pub lateness: Lateness,
-    /// Lateness beyond 5 % of the round trip time at the 99th percentile (and 0.2 ms), or stolen time above 5 %:
-    /// figures of this run are not exact.
-    pub disturbed: bool,
-    /// What the link did, by direction.
-    pub up: Tally,
-    /// What the link did, by direction.
-    pub down: Tally,
-    /// Packets that a host's kernel refused.
-    pub refused: u64,
-    /// The machine.
-    pub machine: Machine,
-    /// Settings of the client's host.
-    pub client_sysctls: BTreeMap<String, String>,
-    /// Settings of the server's host that differ from the client's.
-    pub server_sysctls: BTreeMap<String, String>,
-    /// Counters of the client's host that moved.
-    pub client_counters: BTreeMap<String, i64>,
-    /// Counters of the server's host that moved.
-    pub server_counters: BTreeMap<String, i64>,
+    /// What link and hosts say.
+    #[serde(flatten)]
+    pub traffic: Traffic,
     /// What the applications did, in order.
     pub events: Vec<Event>,
     /// Socket states, in order.
@@ -97,95 +61,36 @@ impl fmt::Display for Exchange {
 
 /// Makes the hosts and the link, runs the workload, and takes everything down.
 pub fn run(scenario: &Scenario) -> Result<Run, LabError> {
-    clock::now();
-    let mtu = scenario.link.mtu;
-    let hosts =
-        [Namespace::new(CLIENT, &scenario.client, mtu)?, Namespace::new(SERVER, &scenario.server, mtu)?];
     let w = &scenario.workload;
-    let (up, down) = w.totals();
-    let pipes = [
-        Pipe::new(&scenario.link, &scenario.link.up, up, scenario.seed),
-        Pipe::new(&scenario.link, &scenario.link.down, down, scenario.seed ^ 0x5eed),
-    ];
-    let clone = |f: &File| f.try_clone().map_err(LabError::failed("share a device"));
-    let tuns = [clone(&hosts[0].tun)?, clone(&hosts[1].tun)?];
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    let virtual_machine = machine::is_virtual();
-    let burners = virtual_machine.then(|| Burners::start(processors));
-    let before = [hosts[0].counters()?, hosts[1].counters()?];
-    let jiffies = Jiffies::now();
-
-    let forwarder = Forwarder::new(tuns, pipes, mtu);
-    let stop_link = Arc::new(AtomicBool::new(false));
-    let link = {
-        let stop = Arc::clone(&stop_link);
-        thread::Builder::new().name("lab-link".into()).spawn(move || forwarder.run(&stop))
-    };
-    let link = link.map_err(LabError::failed("start a thread"))?;
+    let network =
+        Network::new(&scenario.link, &scenario.client, &scenario.server, w.totals(), scenario.seed)?;
     let watch = Watch::default();
     let events = Mutex::new(Vec::new());
-    let shared = Shared { scenario, watch: &watch, events: &events };
-    let applications = applications(&shared, &hosts);
-    // What is still on its way: the last ACKs and FINs.
-    let drain = Duration::from_millis(300) + Duration::from_secs_f64(scenario.link.rtt_ms / 250.0);
-    thread::sleep(drain);
-    stop_link.store(true, Relaxed);
-    let passage = link.join().unwrap_or_else(|_| Err(io::Error::other("panicked")));
-    let (steal, busy) = Jiffies::now().since(jiffies);
-    let burning = burners.as_ref().map_or(0, Burners::count);
-    drop(burners);
-    let cut_off = applications?;
-    let passage = passage.map_err(LabError::failed("forward packets"))?;
-    let after = [hosts[0].counters()?, hosts[1].counters()?];
-
+    let cut_off = applications(&Shared { scenario, watch: &watch, events: &events }, &network)?;
+    let traffic = network.finish()?;
     let mut events = std::mem::take(&mut *lock(&events));
     events.sort_by_key(|e| (e.start_ns, e.end_ns));
-    let machine = Machine {
-        kernel: machine::kernel(),
-        processors,
-        virtual_machine,
-        real_time: passage.real_time,
-        burners: burning,
-        steal,
-        busy,
-    };
-    let [first, second] = hosts;
-    let server_sysctls =
-        second.sysctls.into_iter().filter(|(name, value)| first.sysctls.get(name) != Some(value)).collect();
-    let Passage { captures, lost, lateness, tallies: [up, down], refused, .. } = passage;
-    let allowed = (scenario.link.rtt_ms * 0.05 * 1e6).max(200e3) as i64;
-    let truth = Truth {
+    Ok(Run {
         scenario: scenario.clone(),
         elapsed_ns: elapsed(&events),
         cut_off,
         exchanges: exchanges(&events, w),
-        lost,
-        disturbed: lateness.p99_ns > allowed || steal > 0.05,
-        lateness,
-        up,
-        down,
-        refused,
-        machine,
-        client_sysctls: first.sysctls,
-        server_sysctls,
-        client_counters: host::moved(&before[0], &after[0]),
-        server_counters: host::moved(&before[1], &after[1]),
+        traffic,
         events,
         samples: watch.samples(),
-    };
-    Ok(Run { captures, truth })
+    })
 }
 
 /// Runs client and server to their end; says whether the time limit cut them off.
-fn applications(shared: &Shared<'_>, hosts: &[Namespace; 2]) -> Result<bool, LabError> {
+fn applications(shared: &Shared<'_>, network: &Network) -> Result<bool, LabError> {
     let scenario = shared.scenario;
     let limit = clock::now() + clock::from_ms(scenario.limit_s * 1000.0);
     let mut cut_off = false;
     thread::scope(|scope| {
         let (ready, is_ready) = std::sync::mpsc::channel();
         let server = scope.spawn(move || {
-            let made = hosts[1]
-                .enter()
+            let made = network
+                .enter(Side::Server)
                 .and_then(|()| endpoints::listener(shared).map_err(LabError::failed("listen")));
             match made {
                 Ok(listener) => {
@@ -204,7 +109,7 @@ fn applications(shared: &Shared<'_>, hosts: &[Namespace; 2]) -> Result<bool, Lab
             .map(|n| {
                 let stagger = clock::from_ms(scenario.workload.stagger_ms * f64::from(n));
                 scope.spawn(move || {
-                    hosts[0].enter()?;
+                    network.enter(Side::Client)?;
                     if shared.watch.nap(clock::now() + stagger) {
                         endpoints::client(shared);
                     }
@@ -293,31 +198,23 @@ fn exchanges(events: &[Event], w: &Workload) -> Vec<Exchange> {
 impl Run {
     /// Writes `cap.client.pcap`, `cap.server.pcap` and `meta.json` into a directory, made if need be.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
-        fs::create_dir_all(directory)?;
-        for (name, capture) in ["cap.client.pcap", "cap.server.pcap"].iter().zip(&self.captures) {
-            let mut writer = Writer::pcap(BufWriter::new(File::create(directory.join(name))?), LINK_TYPE)?;
-            for record in capture {
-                let frame = Frame { len: record.len, ..Frame::new(record.time, LINK_TYPE, &record.data) };
-                writer.write(&frame, None)?;
-            }
-            writer.finish()?;
-        }
+        self.traffic.write_captures(directory)?;
         let mut meta = BufWriter::new(File::create(directory.join("meta.json"))?);
-        serde_json::to_writer(&mut meta, &self.truth)?;
+        serde_json::to_writer(&mut meta, self)?;
         meta.write_all(b"\n")?;
         meta.flush()
     }
 
     /// A few lines for a person.
     pub fn summary(&self) -> String {
-        let t = &self.truth;
-        let mut text = format!("{}\n  {} in all", t.scenario.title, Nanos(t.elapsed_ns));
-        if t.cut_off {
+        let t = &self.traffic;
+        let mut text = format!("{}\n  {} in all", self.scenario.title, Nanos(self.elapsed_ns));
+        if self.cut_off {
             text += " (cut off at the time limit)";
         }
-        let each: Vec<String> = t.exchanges.iter().take(8).map(Exchange::to_string).collect();
-        let more = if t.exchanges.len() > each.len() { ", …" } else { "" };
-        text += &format!("; {} exchanges: {}{more}\n", t.exchanges.len(), each.join(", "));
+        let each: Vec<String> = self.exchanges.iter().take(8).map(Exchange::to_string).collect();
+        let more = if self.exchanges.len() > each.len() { ", …" } else { "" };
+        text += &format!("; {} exchanges: {}{more}\n", self.exchanges.len(), each.join(", "));
         for (name, tally) in [("up", &t.up), ("down", &t.down)] {
             text += &format!("  {name}: {} packets, lost {:?}", tally.packets, tally.lost);
             if tally.queue_max_ns > 0 {
@@ -326,7 +223,7 @@ impl Run {
             }
             text += "\n";
         }
-        for error in t.events.iter().filter(|e| e.error.is_some()).take(4) {
+        for error in self.events.iter().filter(|e| e.error.is_some()).take(4) {
             text += &format!("  {} {:?}: {}\n", error.side, error.op, error.error.as_deref().unwrap_or(""));
         }
         text += &format!(

@@ -329,6 +329,8 @@ pub struct Workload {
     pub gap_ms: f64,
     /// A new connection for every so many requests; 0: one for all.
     pub reconnect_every: u32,
+    /// The client writes all requests of a connection before it reads the first answer.
+    pub pipeline: bool,
     /// The server closes first.
     pub server_closes: bool,
     /// The server reads requests and never answers.
@@ -361,6 +363,7 @@ impl Default for Workload {
             think_ms: 0.0,
             gap_ms: 0.0,
             reconnect_every: 0,
+            pipeline: false,
             server_closes: false,
             no_answer: false,
             patience_ms: 1e6,

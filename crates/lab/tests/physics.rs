@@ -1,26 +1,35 @@
 //! The link against what was asked of it, measured by TCP over the real kernel. One test, because two runs at once
 //! would disturb each other. Needs root, /dev/net/tun and iproute2; says SKIP without.
 
-use tcpwhy_lab::{LabError, Reason, Run, Scenario, run};
+use std::io::Write;
+use std::process::Command;
+use tcpwhy_base::Side;
+use tcpwhy_lab::{Host, LabError, Link, Network, Reason, Run, Scenario, run};
 
 /// None after saying why the machine cannot.
+#[expect(clippy::panic, reason = "a test")]
 fn lab(text: &str) -> Option<Run> {
     // What a virtual machine's host takes away cannot be asked back: three attempts.
     let mut last = None;
     for _ in 0..3 {
         match run(&Scenario::parse(text, &[]).expect("a scenario of this file")) {
-            Ok(run) if run.truth.disturbed => last = Some(run),
+            Ok(run) if run.traffic.disturbed => last = Some(run),
             Ok(run) => return Some(run),
             Err(e @ LabError::Missing { .. }) => {
-                println!("SKIP: {e}");
+                skip(&e.to_string());
                 return None;
             }
             Err(e) => panic!("{e}"),
         }
     }
     let run = last.expect("three runs");
-    println!("SKIP: the machine is too busy: {}", run.summary());
+    skip(&format!("the machine is too busy: {}", run.summary()));
     None
+}
+
+/// Past what the test harness keeps to itself, or nobody would know.
+fn skip(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIP link: {why}");
 }
 
 fn median_exchange(rtt_ms: f64, requests: u32) -> Option<i64> {
@@ -29,7 +38,7 @@ fn median_exchange(rtt_ms: f64, requests: u32) -> Option<i64> {
          [workload]\nrequests = {requests}\nrequest = [1]\nresponse = [1]\n"
     );
     let run = lab(&text)?;
-    let mut times: Vec<i64> = run.truth.exchanges.iter().map(|e| e.end_ns - e.start_ns).collect();
+    let mut times: Vec<i64> = run.exchanges.iter().map(|e| e.end_ns - e.start_ns).collect();
     assert_eq!(times.len(), requests as usize);
     times.sort_unstable();
     Some(times[times.len() / 2])
@@ -40,6 +49,7 @@ fn link_does_what_was_asked() {
     round_trips();
     rate_and_queue();
     losses();
+    programs();
 }
 
 fn round_trips() {
@@ -62,21 +72,24 @@ fn rate_and_queue() {
         return;
     };
     // The busiest second half: what arrived at the client over the time it took.
-    let arrived: Vec<_> =
-        run.captures[0].iter().filter(|r| r.len > 1000).map(|r| (r.time.0, f64::from(r.len))).collect();
+    let arrived: Vec<_> = run.traffic.captures[0]
+        .iter()
+        .filter(|r| r.len > 1000)
+        .map(|r| (r.time.0, f64::from(r.len)))
+        .collect();
     let half = &arrived[arrived.len() / 2..arrived.len() * 9 / 10];
     let bytes: f64 = half[1..].iter().map(|r| r.1).sum();
     let mbit = bytes * 8e3 / (half[half.len() - 1].0 - half[0].0) as f64;
     assert!((49.5..=50.5).contains(&mbit), "{mbit} Mbit/s");
-    let down = &run.truth.down;
+    let down = &run.traffic.down;
     assert!(down.queue_max_bytes <= 60_000 && down.queue_max_bytes > 58_500, "{down:?}");
     // Dropped and delivered are all that was sent.
-    let sent = run.captures[1].iter().filter(|r| r.data[15] == 2).count() as u64;
-    let got = run.captures[0].iter().filter(|r| r.data[15] == 2).count() as u64;
+    let sent = run.traffic.captures[1].iter().filter(|r| r.data[15] == 2).count() as u64;
+    let got = run.traffic.captures[0].iter().filter(|r| r.data[15] == 2).count() as u64;
     let lost = down.lost.get(&Reason::Queue).copied().unwrap_or(0);
     assert!(lost > 0);
     assert_eq!(sent, got + lost);
-    assert_eq!(lost, run.truth.lost.len() as u64);
+    assert_eq!(lost, run.traffic.lost.len() as u64);
 }
 
 fn losses() {
@@ -86,9 +99,28 @@ fn losses() {
     else {
         return;
     };
-    let places: Vec<_> = run.truth.lost.iter().map(|l| (l.up, l.reason, l.relative)).collect();
+    let places: Vec<_> = run.traffic.lost.iter().map(|l| (l.up, l.reason, l.relative)).collect();
     assert_eq!(places.len(), 3, "{places:?}");
     assert!(places.iter().all(|p| !p.0 && p.1 == Reason::Chosen));
     assert_eq!(places.iter().filter(|p| p.2.is_some_and(|r| r <= 50_000 && r + 1448 > 50_000)).count(), 2);
-    assert!(run.truth.exchanges.iter().all(|e| e.complete));
+    assert!(run.exchanges.iter().all(|e| e.complete));
+}
+
+/// Any program can run on the hosts, and sees their addresses only.
+fn programs() {
+    let host = Host::default();
+    let network = match Network::new(&Link::default(), &host, &host, (0, 0), 1) {
+        Ok(network) => network,
+        Err(e) => return skip(&e.to_string()),
+    };
+    for (side, own, other) in
+        [(Side::Client, Network::CLIENT, Network::SERVER), (Side::Server, Network::SERVER, Network::CLIENT)]
+    {
+        let mut ip = Command::new("ip");
+        let child = network.spawn(side, ip.args(["-4", "address"]).stdout(std::process::Stdio::piped()));
+        let output = child.unwrap().wait_with_output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains(&own.to_string()) && !text.contains(&other.to_string()), "{text}");
+    }
+    assert!(network.finish().unwrap().lost.is_empty());
 }

@@ -1,0 +1,197 @@
+//! Both hosts and the link between them, as long as something runs on them: our own endpoints, or any program.
+
+use crate::host::{self, CLIENT, Namespace, SERVER};
+use crate::link::{Forwarder, Lateness, Lost, Passage, Pipe, Record, Tally};
+use crate::machine::{self, Burners, Jiffies, Machine};
+use crate::scenario::{Host, Link};
+use crate::{LabError, clock};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tcpwhy_base::Side;
+use tcpwhy_capture::{Frame, Writer};
+
+/// Raw IP.
+const LINK_TYPE: u32 = 101;
+
+/// Two hosts that can reach each other and nothing else. Dropped, they are gone.
+#[derive(Debug)]
+pub struct Network {
+    hosts: [Namespace; 2],
+    stop: Arc<AtomicBool>,
+    forwarder: Option<JoinHandle<io::Result<Passage>>>,
+    burners: Option<Burners>,
+    processors: usize,
+    before: [BTreeMap<String, i64>; 2],
+    jiffies: Jiffies,
+    drain: Duration,
+    /// The 99th percentile of lateness that still leaves figures exact.
+    allowed_ns: i64,
+}
+
+/// What passed and what is known of it. Times are nanoseconds since the Unix epoch, on the captures' clock.
+#[derive(Debug, Serialize)]
+pub struct Traffic {
+    /// At client and server.
+    #[serde(skip)]
+    pub captures: [Vec<Record>; 2],
+    /// What the link lost, in order.
+    pub lost: Vec<Lost>,
+    /// How late the link delivered.
+    pub lateness: Lateness,
+    /// Lateness beyond 5 % of the round trip time at the 99th percentile (and 0.2 ms), or stolen time above 5 %:
+    /// figures of this run are not exact.
+    pub disturbed: bool,
+    /// What the link did from client to server.
+    pub up: Tally,
+    /// What the link did from server to client.
+    pub down: Tally,
+    /// Packets that a host's kernel refused.
+    pub refused: u64,
+    /// The machine.
+    pub machine: Machine,
+    /// Settings of the client's host.
+    pub client_sysctls: BTreeMap<String, String>,
+    /// Settings of the server's host that differ from the client's.
+    pub server_sysctls: BTreeMap<String, String>,
+    /// Counters of the client's host that moved.
+    pub client_counters: BTreeMap<String, i64>,
+    /// Counters of the server's host that moved.
+    pub server_counters: BTreeMap<String, i64>,
+}
+
+impl Network {
+    /// The client's address.
+    pub const CLIENT: Ipv4Addr = CLIENT;
+    /// The server's address.
+    pub const SERVER: Ipv4Addr = SERVER;
+
+    /// `totals`: payload bytes that a connection will carry up and down, for drops of the last segment; 0 if they
+    /// are not known.
+    pub fn new(
+        link: &Link,
+        client: &Host,
+        server: &Host,
+        totals: (u64, u64),
+        seed: u64,
+    ) -> Result<Network, LabError> {
+        clock::now();
+        let hosts = [Namespace::new(CLIENT, client, link.mtu)?, Namespace::new(SERVER, server, link.mtu)?];
+        // The directions roll different dice.
+        let pipes =
+            [Pipe::new(link, &link.up, totals.0, seed), Pipe::new(link, &link.down, totals.1, seed ^ 0x5eed)];
+        let share = |f: &File| f.try_clone().map_err(LabError::failed("share a device"));
+        let forwarder = Forwarder::new([share(&hosts[0].tun)?, share(&hosts[1].tun)?], pipes, link.mtu);
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let burners = machine::is_virtual().then(|| Burners::start(processors));
+        let before = [hosts[0].counters()?, hosts[1].counters()?];
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread = thread::Builder::new().name("lab-link".into());
+        let forwarder = {
+            let stop = Arc::clone(&stop);
+            thread.spawn(move || forwarder.run(&stop)).map_err(LabError::failed("start a thread"))?
+        };
+        Ok(Network {
+            hosts,
+            stop,
+            forwarder: Some(forwarder),
+            burners,
+            processors,
+            before,
+            jiffies: Jiffies::now(),
+            // What is on its way when the applications are done: the last ACKs and FINs.
+            drain: Duration::from_millis(300) + Duration::from_secs_f64(link.rtt_ms / 250.0),
+            allowed_ns: (link.rtt_ms * 0.05 * 1e6).max(200e3) as i64,
+        })
+    }
+
+    fn host(&self, side: Side) -> &Namespace {
+        let [client, server] = &self.hosts;
+        if side == Side::Server { server } else { client }
+    }
+
+    /// Moves the calling thread to a host; threads and processes that it starts are there too.
+    pub fn enter(&self, side: Side) -> Result<(), LabError> {
+        self.host(side).enter()
+    }
+
+    /// Starts a program on a host.
+    pub fn spawn(&self, side: Side, command: &mut Command) -> Result<Child, LabError> {
+        host::in_thread(|| {
+            self.enter(side)?;
+            command.spawn().map_err(LabError::failed(format!("start {:?}", command.get_program())))
+        })
+    }
+
+    /// Lets the last packets arrive and ends the link.
+    pub fn finish(mut self) -> Result<Traffic, LabError> {
+        thread::sleep(self.drain);
+        self.stop.store(true, Relaxed);
+        let passage = self.forwarder.take().map_or_else(|| Ok(Ok(Passage::default())), JoinHandle::join);
+        let passage = passage.unwrap_or_else(|_| Err(io::Error::other("panicked")));
+        let passage = passage.map_err(LabError::failed("forward packets"))?;
+        let (steal, busy) = Jiffies::now().since(self.jiffies);
+        let burners = self.burners.take().map_or(0, |b| b.count());
+        let [client, server] = &self.hosts;
+        let [before_client, before_server] = &self.before;
+        let differs = |(name, value): &(&String, &String)| client.sysctls.get(*name) != Some(*value);
+        let own = |(name, value): (&String, &String)| (name.clone(), value.clone());
+        let Passage { captures, lost, lateness, tallies: [up, down], real_time, refused } = passage;
+        Ok(Traffic {
+            captures,
+            lost,
+            disturbed: lateness.p99_ns > self.allowed_ns || steal > 0.05,
+            lateness,
+            up,
+            down,
+            refused,
+            machine: Machine {
+                kernel: machine::kernel(),
+                processors: self.processors,
+                virtual_machine: machine::is_virtual(),
+                real_time,
+                burners,
+                steal,
+                busy,
+            },
+            client_sysctls: client.sysctls.clone(),
+            server_sysctls: server.sysctls.iter().filter(differs).map(own).collect(),
+            client_counters: host::moved(before_client, &client.counters()?),
+            server_counters: host::moved(before_server, &server.counters()?),
+        })
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        if let Some(forwarder) = self.forwarder.take() {
+            // What it says is of no use any more.
+            let _ = forwarder.join();
+        }
+    }
+}
+
+impl Traffic {
+    /// Writes `cap.client.pcap` and `cap.server.pcap` into a directory, made if need be.
+    pub fn write_captures(&self, directory: &Path) -> io::Result<()> {
+        fs::create_dir_all(directory)?;
+        for (name, capture) in ["cap.client.pcap", "cap.server.pcap"].iter().zip(&self.captures) {
+            let mut writer = Writer::pcap(BufWriter::new(File::create(directory.join(name))?), LINK_TYPE)?;
+            for record in capture {
+                let frame = Frame { len: record.len, ..Frame::new(record.time, LINK_TYPE, &record.data) };
+                writer.write(&frame, None)?;
+            }
+            writer.finish()?;
+        }
+        Ok(())
+    }
+}
