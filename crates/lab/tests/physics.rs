@@ -107,6 +107,7 @@ fn losses() {
 }
 
 /// Any program can run on the hosts, and sees their addresses only.
+#[expect(clippy::unwrap_used, reason = "a test")]
 fn programs() {
     let host = Host::default();
     let network = match Network::new(&Link::default(), &host, &host, (0, 0), 1) {
