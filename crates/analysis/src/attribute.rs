@@ -68,6 +68,7 @@ impl Context {
         limits: &mut Vec<Cause>,
     ) {
         give_hidden_holds_to_the_writer(steps);
+        give_probe_waits_to_the_loss(steps);
         self.flight_limits(steps, carry, limits);
         for (i, step) in steps.iter().enumerate() {
             self.spans_of(step, limits[i], carry, spans);
@@ -130,7 +131,15 @@ impl Context {
         let written = steps.iter().filter(|s| s.wait == Wait::Pause && s.flight == 0).count();
         let released = steps.iter().filter(|s| clocked(s)).count();
         let dripping = written > released;
+        // Full segments leave in the middle of a run, with data in flight and no ACK: the sender spaces them.
+        let spaced = |s: &&Step| s.wait == Wait::Pause && s.full && s.note > 0;
+        let paced: u32 = steps.iter().filter(spaced).map(|s| s.releases).sum();
+        let pacing = paced >= 8 && 2 * paced as usize > written + released;
         for (k, step) in steps.iter().enumerate() {
+            if pacing && spaced(&step) {
+                limits[k] = Cause::Pacing;
+                continue;
+            }
             let growing = match growth_end {
                 Some(g) => k <= g || !plateau,
                 None => grew_before || !plateau,
@@ -161,9 +170,10 @@ impl Context {
         let at = step.start;
         let rest = duration - link;
         let mut out = Emit { context: self, step, at, spans };
-        out.bandwidth(head, self.per_byte[speaker]);
+        let before = self.per_byte[speaker].map_or(0.0, |p| head.0 as f64 / p) as u32;
+        out.bandwidth(head, before, self.per_byte[speaker]);
         self.wait(step, limit, rest, &mut out);
-        out.bandwidth(tail, self.per_byte[speaker]);
+        out.bandwidth(tail, step.bytes, self.per_byte[speaker]);
     }
 
     /// How much of a step the bottleneck was busy with this connection's own bytes (rule 3).
@@ -182,7 +192,7 @@ impl Context {
             | Wait::Closed
             | Wait::Missing
             | Wait::Blind => Nanos::ZERO,
-            Wait::Loss(Repair::Timeout | Repair::Probe) => Nanos::ZERO,
+            Wait::Loss(Repair::Timeout | Repair::Probe | Repair::BlackHole) => Nanos::ZERO,
             Wait::Turn => (duration - self.turn[1 - d]).floor0(),
             _ => duration,
         };
@@ -231,7 +241,7 @@ impl Context {
             before: if step.cwnd == CwndState::Growing { 0 } else { self.before[sender] },
         };
         match step.wait {
-            Wait::Burst => out.bandwidth(rest, self.per_byte[sender]),
+            Wait::Burst => out.bandwidth(rest, step.bytes, self.per_byte[sender]),
             Wait::Turn => self.turn(step, rest, out),
             Wait::Acked => self.acked(step, limit, rest, flight, out),
             Wait::Window => out.span(
@@ -275,14 +285,23 @@ impl Context {
                 Facts::Wait { wait: step.duration(), outstanding: 0 },
             ),
             Wait::CorkTimer | Wait::Pause => self.pause(step, limit, rest, flight, out),
-            Wait::Missing => out.span(
-                Cause::TailLossProbe,
-                me,
-                rest,
-                0.6,
-                [Some((Cause::RetransmissionTimeout, 0.3)), Some((Cause::SenderPause, 0.1))],
-                Facts::Loss { bytes: step.len, wait: step.duration() },
-            ),
+            Wait::Missing => {
+                // One lost copy: a probe comes first; more of them: its timeouts.
+                let (cause, other) = if step.note == 1 {
+                    (Cause::TailLossProbe, Cause::RetransmissionTimeout)
+                } else {
+                    (Cause::RetransmissionTimeout, Cause::TailLossProbe)
+                };
+                let facts = Facts::Missing { packets: step.note, wait: step.duration() };
+                out.span(
+                    cause,
+                    Some(Side::Network),
+                    rest,
+                    0.6,
+                    [Some((other, 0.3)), Some((Cause::SenderPause, 0.1))],
+                    facts,
+                );
+            }
             Wait::Loss(kind) => self.loss(step, kind, rest, me, out),
             Wait::Blind => {
                 let facts = if self.one_sided { Facts::OneSided } else { Facts::NotCaptured };
@@ -339,6 +358,12 @@ impl Context {
     fn pause(&self, step: &Step, limit: Cause, rest: Nanos, flight: Facts, out: &mut Emit<'_>) {
         let sender = usize::from(step.sender);
         let me = Some(side_of(sender));
+        if limit == Cause::Pacing && step.full && step.note > 0 {
+            let facts = Facts::Wait { wait: step.duration(), outstanding: step.note };
+            let other = (Cause::SenderPause, 0.25);
+            out.span(Cause::Pacing, me, rest, 0.6, [Some(other), Some((Cause::HostDelay, 0.1))], facts);
+            return;
+        }
         // On a plateau the writer wakes up a moment after the ACK that made room (sk_stream_write_space).
         let woken = step.flight > 0
             && limit == Cause::SendBuffer
@@ -413,6 +438,7 @@ impl Context {
             Repair::Timeout => (Cause::RetransmissionTimeout, 0.85, Cause::TailLossProbe),
             Repair::Probe => (Cause::TailLossProbe, 0.8, Cause::RetransmissionTimeout),
             Repair::Spurious => (Cause::SpuriousRecovery, 0.75, Cause::RetransmissionTimeout),
+            Repair::BlackHole => (Cause::PathMtu, 0.75, Cause::RetransmissionTimeout),
         };
         let side = side.map(|_| Side::Network);
         out.span(cause, side, time, confidence, [Some((other, 0.15)), None], facts);
@@ -430,6 +456,26 @@ fn give_hidden_holds_to_the_writer(steps: &mut [Step]) {
         if next.is_some_and(|n| n.sender == steps[i].sender && n.wait == Wait::Pause && n.flight == 0) {
             steps[i].wait = Wait::Pause;
             steps[i].flight = 0;
+        }
+    }
+}
+
+/// A tail loss probe may carry new data (RFC 8985, 7.3): the wait for it is the loss's that it brought to light.
+fn give_probe_waits_to_the_loss(steps: &mut [Step]) {
+    for i in 0..steps.len() {
+        if steps[i].wait != Wait::Pause
+            || steps[i].note == 0
+            || steps[i].flight > 0
+            || steps[i].loss.is_some()
+        {
+            continue;
+        }
+        let next = steps[i + 1..].iter().find(|s| s.wait != Wait::Burst).copied();
+        if let Some(Step { wait: Wait::Loss(kind), sender, .. }) = next
+            && sender == steps[i].sender
+        {
+            steps[i].wait = Wait::Loss(if kind == Repair::Fast { Repair::Probe } else { kind });
+            steps[i].note = 0;
         }
     }
 }
@@ -465,8 +511,8 @@ struct Emit<'a> {
 }
 
 impl Emit<'_> {
-    fn bandwidth(&mut self, time: Nanos, per_byte: Option<f64>) {
-        let facts = Facts::Bytes { bytes: self.step.bytes, bps: per_byte.map(|p| 8e9 / p) };
+    fn bandwidth(&mut self, time: Nanos, bytes: u32, per_byte: Option<f64>) {
+        let facts = Facts::Bytes { bytes, bps: per_byte.map(|p| 8e9 / p) };
         self.span(Cause::Bandwidth, Some(Side::Network), time, 0.85, [None, None], facts);
     }
 

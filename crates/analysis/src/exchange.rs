@@ -90,10 +90,21 @@ impl Recorder {
                 true
             }
             _ => {
-                if let Some(step) = self.steps.iter_mut().rev().take(16).find(|s| own(s)) {
-                    step.wait = Wait::Loss(Repair::Spurious);
-                }
+                self.rename_losses(sender, Repair::Spurious);
                 false
+            }
+        }
+    }
+
+    /// The latest losses of `sender` were of another kind than was thought.
+    pub(crate) fn rename_losses(&mut self, sender: usize, kind: Repair) {
+        let recent = self.steps.iter_mut().rev().take(16);
+        for step in recent.take_while(|s| usize::from(s.sender) == sender && s.wait != Wait::Turn) {
+            if let Wait::Loss(k) = &mut step.wait {
+                *k = kind;
+            }
+            if let Some(loss) = &mut step.loss {
+                loss.0 = kind;
             }
         }
     }

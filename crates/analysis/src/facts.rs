@@ -93,6 +93,13 @@ pub enum Facts {
         /// Wait before it.
         wait: Nanos,
     },
+    /// Packets of the sender never passed the tap, by its IP identifiers.
+    Missing {
+        /// How many.
+        packets: u32,
+        /// Wait that ended with the next one.
+        wait: Nanos,
+    },
     /// A wait of this length with nothing in sight that would explain it.
     Wait {
         /// How long.
@@ -174,6 +181,12 @@ impl Facts {
             }
             Facts::Bytes { bytes, bps: None } => format!("{bytes} bytes passed one after the other."),
             Facts::Loss { bytes, wait } => format!("{bytes} bytes were sent again after {wait}."),
+            Facts::Missing { packets, wait } => {
+                let what = if packets == 1 { "One packet" } else { "Packets" };
+                format!(
+                    "{what} of the sender did not arrive ({packets} by its IP identifiers), and the next came {wait} later: the time its retransmission timer takes."
+                )
+            }
             Facts::Wait { wait, outstanding: 0 } => {
                 format!(
                     "Nothing for {wait}, with everything acknowledged and the window open: the sender had nothing to send."

@@ -43,6 +43,8 @@ pub(crate) enum Repair {
     Timeout,
     Probe,
     Spurious,
+    /// Full segments vanish on the path while smaller ones pass.
+    BlackHole,
 }
 
 /// A loss from its first sign to the ACK that covers the recovery point.
@@ -127,6 +129,12 @@ pub(crate) struct Half {
     acks_at: u16,
     pub(crate) holes: Vec<Hole>,
     pub(crate) recovery: Option<Recovery>,
+    /// When the flight in progress began, and when `una` last moved.
+    pub(crate) flight_start: Nanos,
+    pub(crate) last_advance: Nanos,
+    /// End of the first full segment, and whether one was ever acknowledged.
+    pub(crate) full_end: Option<Seq>,
+    pub(crate) full_delivered: bool,
     /// First duplicate ACK or SACK since the last advance.
     pub(crate) first_sack: Option<Nanos>,
     pub(crate) dup_acks: u32,
@@ -194,6 +202,10 @@ impl Half {
             acks_at: 0,
             holes: Vec::new(),
             recovery: None,
+            flight_start: Nanos(i64::MIN),
+            last_advance: Nanos(i64::MIN),
+            full_end: None,
+            full_delivered: false,
             first_sack: None,
             dup_acks: 0,
             cwnd: Cwnd::default(),
@@ -305,6 +317,12 @@ impl Half {
     pub(crate) fn on_data(&mut self, segment: &Segment, t: Nanos, reorder_within: Nanos) -> (Arrival, u32) {
         let (seq, end) = (segment.seq, segment.seq + segment.len);
         self.start_at(seq);
+        if self.outstanding() == 0 {
+            self.flight_start = t;
+        }
+        if segment.len > 0 && segment.len >= self.mss && self.full_end.is_none() {
+            self.full_end = Some(end);
+        }
         let closed = self.edge_known && !seq.before(self.edge);
         if segment.len <= 1 && end.at_or_before(self.nxt) && seq == self.nxt - 1 && self.una == self.nxt {
             self.counts.keepalives += 1;
@@ -449,6 +467,10 @@ impl Half {
         if advance {
             seen.advance = ack.minus(self.una) as u32;
             self.una = ack;
+            self.last_advance = t;
+            if self.full_end.is_some_and(|end| !ack.before(end)) {
+                self.full_delivered = true;
+            }
             self.dup_acks = 0;
             if let Some(sent) = self.sent_at(ack) {
                 seen.delay = Some(t - sent);

@@ -285,10 +285,14 @@ impl Conn {
         }
         // A transfer in one direction that was acknowledged is complete; a request that others like it got an
         // answer to is not.
+        // A client that waited longer than rule 9's pause before it closed had expected an answer.
+        let closed_at = self.fin_seen[CLIENT].unwrap_or(self.now);
+        let waited = closed_at - ex.last > self.long_pause(CLIENT);
         if ex.bytes[SERVER] == 0
             && delivered
             && self.closed == Closed::Fin
             && self.half[SERVER].counts.bytes == 0
+            && !waited
         {
             return None;
         }

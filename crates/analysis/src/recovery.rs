@@ -2,7 +2,7 @@
 
 use crate::conn::Conn;
 use crate::half::{Recovery, Repair};
-use crate::step::Wait;
+use crate::step::{Step, Wait};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
 impl Conn {
@@ -18,13 +18,11 @@ impl Conn {
     pub(crate) fn on_dsack(&mut self, d: usize, left: Seq, right: Seq) {
         let Some(recovery) = self.half[d].recovery else {
             // The ACK for the original already ended it; the step may still be there.
-            if let Some(step) = self.ex.steps.iter_mut().rev().find(|s| {
-                usize::from(s.sender) == d
-                    && matches!(s.wait, Wait::Loss(Repair::Timeout | Repair::Probe | Repair::Fast))
-            }) && step.len >= right.minus(left).max(0) as u32 / 2
-                && step.loss.is_none_or(|l| l.0 != Repair::Fast)
-            {
-                step.wait = Wait::Loss(Repair::Spurious);
+            let own = |s: &&Step| usize::from(s.sender) == d && matches!(s.wait, Wait::Loss(_));
+            let last = self.ex.steps.iter().rev().find(own);
+            let whole = right.minus(left).max(0) as u32;
+            if last.is_some_and(|s| s.len >= whole / 2 && s.wait != Wait::Loss(Repair::Fast)) {
+                self.ex.rename_losses(d, Repair::Spurious);
             }
             return;
         };
@@ -48,13 +46,22 @@ impl Conn {
         }
         let range = (segment.seq, segment.seq + segment.len);
         let point = half.nxt;
+        let small_ones_pass = half.una.after(half.base) || half.acked && self.handshake.done;
+        let mut black_hole = false;
         match half.recovery.as_mut() {
             Some(r) => {
                 r.repeats += 1;
                 r.last = t;
                 r.range = range;
-                if kind == Repair::Timeout {
+                if kind == Repair::Timeout && r.kind != Repair::BlackHole {
                     r.kind = kind;
+                }
+                // The same full segment again and again, and none of that size ever came through, while smaller ones
+                // did (RFC 4821, 1; tcp_mtu_probing acts after tcp_retries1 timeouts).
+                let full = segment.len >= half.mss && !half.full_delivered;
+                if full && r.repeats >= 2 && r.kind == Repair::Timeout && small_ones_pass {
+                    r.kind = Repair::BlackHole;
+                    black_hole = true;
                 }
             }
             None => {
@@ -65,6 +72,9 @@ impl Conn {
                     half.cwnd.estimate = half.cwnd.estimate.min(flight);
                 }
             }
+        }
+        if black_hole {
+            self.ex.rename_losses(s, Repair::BlackHole);
         }
     }
 }

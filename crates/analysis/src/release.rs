@@ -37,6 +37,7 @@ impl Conn {
             ack_delay: Nanos::ZERO,
             loss: None,
             split: false,
+            full: false,
             len: segment.len,
             note: 0,
             frames: [self.ex.last_frame, 0, segment.frame],
@@ -70,7 +71,13 @@ impl Conn {
             Arrival::Repeat => {
                 let kind = self.repeat_kind(s, segment, t, &before);
                 step.wait = Wait::Loss(kind);
-                let signs = self.half[s].first_sack.filter(|&f| kind == Repair::Fast && f < t);
+                let half = &self.half[s];
+                let mut signs = half.first_sack.filter(|&f| kind == Repair::Fast && f < t);
+                if kind == Repair::Fast && segment.seq == half.una && half.last_advance < half.flight_start {
+                    // The first segment of the flight is lost: it would have been acknowledged after a round trip.
+                    let due = half.flight_start + rtt;
+                    signs = signs.map(|f| f.min(due));
+                }
                 step.loss = signs.map(|f| (kind, f));
                 if self.handshake.done && !self.half[s].una.after(self.half[s].base) && s == CLIENT {
                     self.not_taken.0 += 1;
@@ -106,18 +113,17 @@ impl Conn {
         }
         if let Some(recovery) = self.half[s].recovery {
             step.loss = Some((recovery.kind, t));
-        } else if !self.half[s].holes.is_empty() && step.loss.is_none() {
-            // A hole that is still open; whether it is a loss shows when it is filled.
-            step.note = 0;
         }
         if self.half[1 - s].counts.packets == 0 || !self.half[s].edge_known {
             step.wait = Wait::Blind;
             return step;
         }
-        // One packet of the sender is missing before this one, which comes when its timer would send it again.
-        let timer = rtt + self.profile[s].rto_floor;
+        // Packets of the sender are missing before this one, which comes when its timer would send it again: once, and
+        // after each lost copy twice as late.
+        let timer = (rtt + self.profile[s].rto_floor).times(1 << missing.saturating_sub(1).min(6));
         let timed = dt >= timer - timer.part(16) && dt <= timer + timer.part(2);
-        if missing == 1 && timed && !self.near(s) && !self.quality.has(Quality::CAPTURE_DROPS) {
+        step.note = u32::from(missing);
+        if missing > 0 && timed && !self.near(s) && !self.quality.has(Quality::CAPTURE_DROPS) {
             step.wait = Wait::Missing;
             return step;
         }
@@ -144,8 +150,14 @@ impl Conn {
             let by_cwnd = step.cwnd == CwndState::Growing && cwnd > 0 && step.flight + mss >= cwnd;
             let ack = match (lock.opens, lock.frees) {
                 (Some(ack), _) if !by_cwnd || ack.window_before < mss => {
+                    // A window update after everything was acknowledged: the reader made room only then. A small
+                    // buffer's window opens with the ACK or at once after it.
                     let update = ack.ack == ack.una_before;
-                    step.wait = if update && ack.window_before < mss { Wait::Closed } else { Wait::Window };
+                    let covered =
+                        self.half[s].newest_first().find(|a| a.ack == ack.ack && a.una_before.before(a.ack));
+                    let held = covered.map_or(Nanos::ZERO, |a| ack.time - a.time);
+                    let slow = ack.window_before < mss || held.times(4) >= dt;
+                    step.wait = if update && slow { Wait::Closed } else { Wait::Window };
                     step.note = ack.window_before;
                     ack
                 }
@@ -188,8 +200,10 @@ impl Conn {
         let half = &self.half[s];
         let flow_round = half.round.1.max(half.round.2);
         let blind_ring = !half.acks_known_since(t - turn - turn.part(4) - Nanos::millis(1));
-        if blind_ring && dt <= rtt + rtt.part(4) {
-            // Too many ACKs to know which one it was: a flow within one round trip is clocked by them.
+        // Away from the sender a queue on the path hides which ACK it was: in the middle of a run of full segments,
+        // within a round trip, the flow is clocked by some ACK.
+        let mid_run = !self.near(s) && !half.is_small(half.last_len) && half.last_len > 0;
+        if (blind_ring || mid_run) && dt <= rtt + rtt.part(4) {
             step.wait = Wait::Acked;
             step.flight = flow_round;
             return step;
@@ -202,10 +216,14 @@ impl Conn {
             |wait: Nanos| wait >= Nanos::millis(190) && wait <= timer + timer.part(4) + Nanos::millis(16);
         step.note = outstanding;
         let small_window = room > 0 && room < mss as i32 && segment.len as i32 == room;
+        let since_ack = half.newest_first().next().map_or(dt, |a| t - turn - a.time);
+        step.full = !half.is_small(half.last_len) && !half.is_small(segment.len);
         if small_window && dt >= Nanos::millis(190) {
-            step.wait = Wait::Silly;
+            // A receiver that offered more before has a reader that stopped; else the buffer is that small.
+            let buffer = self.half[1 - s].counts.max_window < 4 * mss;
+            step.wait = if buffer { Wait::Silly } else { Wait::Closed };
             step.note = room as u32;
-        } else if outstanding == 0 && half.is_small(segment.len) && at_timer(dt) && !self.near(1 - s) {
+        } else if outstanding == 0 && half.is_small(segment.len) && at_timer(since_ack) {
             step.wait = Wait::CorkTimer;
             self.cork_timers += 1;
         } else {

@@ -67,6 +67,8 @@ pub(crate) struct Step {
     pub(crate) loss: Option<(Repair, Nanos)>,
     /// The pause is long enough to end a one-way transfer.
     pub(crate) split: bool,
+    /// Full segments before and after it: no write ended there.
+    pub(crate) full: bool,
     /// Payload of the segment that ended it, and bytes that were outstanding or room in the window.
     pub(crate) len: u32,
     pub(crate) note: u32,
@@ -113,6 +115,7 @@ impl Step {
             self.burst += next.duration();
         } else {
             self.releases += next.releases;
+            self.full &= next.full;
             self.flight = self.flight.max(next.flight);
             self.burst += next.burst;
             self.ack_delay = self.ack_delay.max(next.ack_delay);

@@ -1,0 +1,6 @@
+//! The rules by which time is labelled, one small capture each. See `wire` for how they are written.
+
+#[path = "../wire/mod.rs"]
+mod wire;
+
+mod nagle;
