@@ -27,6 +27,8 @@ pub(crate) struct Context {
     not_taken: Option<(u32, u32)>,
     one_sided: bool,
     capture_drops: bool,
+    /// Both reaction times are known.
+    measured: bool,
 }
 
 fn side_of(sender: usize) -> Side {
@@ -55,6 +57,7 @@ impl Context {
             nagle_locks: conn.nagle_locks,
             not_taken: not_taken.then_some(conn.not_taken),
             one_sided: conn.half[0].counts.packets == 0 || conn.half[1].counts.packets == 0,
+            measured: conn.rtt().is_some(),
             capture_drops: conn.quality.has(crate::result::Quality::CAPTURE_DROPS),
         }
     }
@@ -111,9 +114,12 @@ impl Context {
         let mut peak = carry.peak;
         let mut growth_end = None;
         let mut rounds_after = carry.rounds;
-        for (k, step) in steps.iter().enumerate().filter(|(_, s)| clocked(s)) {
-            if step.flight >= peak + peak / 8 + mss / 2 {
-                peak = step.flight;
+        let mut flights = steps.iter().enumerate().filter(|(_, s)| clocked(s)).peekable();
+        while let Some((k, step)) = flights.next() {
+            // One flight may seem too large, where an ACK is missing from the capture; growth lasts.
+            let flight = flights.peek().map_or(step.flight, |next| step.flight.min(next.1.flight));
+            if flight >= peak + peak / 8 + mss / 2 {
+                peak = flight;
                 growth_end = Some(k);
                 rounds_after = 0;
             } else {
@@ -134,8 +140,19 @@ impl Context {
         // Full segments leave in the middle of a run, with data in flight and no ACK: the sender spaces them.
         let spaced = |s: &&Step| s.wait == Wait::Pause && s.full && s.note > 0;
         let paced: u32 = steps.iter().filter(spaced).map(|s| s.releases).sum();
-        let pacing = paced >= 8 && 2 * paced as usize > written + released;
+        let pacing = self.measured && paced >= 8 && 2 * paced as usize > written + released;
+        // A flight within a few segments of the window that stopped others stops at it too: the kernel rather waits
+        // than send a burst much smaller than the window (`tcp_tso_should_defer`).
+        let time =
+            |wait: Wait| steps.iter().filter(|s| s.wait == wait).fold(Nanos::ZERO, |t, s| t + s.duration());
+        let window = steps.iter().filter(|s| s.wait == Wait::Window).map(|s| s.flight).max().unwrap_or(0);
+        let mostly = time(Wait::Window) >= time(Wait::Acked);
         for (k, step) in steps.iter().enumerate() {
+            let close = step.note <= step.flight / 8 || mostly && step.flight >= window - window / 8;
+            if window > 0 && step.wait == Wait::Acked && close {
+                limits[k] = Cause::ReceiveWindow;
+                continue;
+            }
             if pacing && spaced(&step) {
                 limits[k] = Cause::Pacing;
                 continue;
@@ -350,6 +367,12 @@ impl Context {
                     Cause::SendBuffer => (0.6, (Cause::SenderPause, 0.2)),
                     _ => (0.6, (Cause::SendBuffer, 0.3)),
                 };
+                if limit == Cause::ReceiveWindow {
+                    let facts = Facts::Window { flight: step.flight, rtt: self.rtt };
+                    let peer = Some(side_of(1 - sender));
+                    out.span(limit, peer, rest, 0.8, [Some((Cause::SendBuffer, 0.1)), None], facts);
+                    return;
+                }
                 out.span(limit, me, rest, confidence, [Some(other), None], flight);
             }
         }

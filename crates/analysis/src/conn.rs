@@ -382,16 +382,21 @@ impl Conn {
         if half.cwnd.before_idle > 0 && half.cwnd.estimate >= half.cwnd.before_idle {
             half.cwnd.before_idle = 0;
         }
-        if let Some(recovery) = half.recovery
-            && !half.una.before(recovery.point)
-        {
+        let Some(recovery) = half.recovery else { return };
+        // After one timer repeat, with no sign of a later arrival before it, data that was never repeated is
+        // acknowledged: the first copies had all arrived (F-RTO, RFC 5682).
+        let one = recovery.repeats == 1 && matches!(recovery.kind, Repair::Timeout | Repair::Probe);
+        let arrived = one && half.first_sack.is_none() && half.una.after(recovery.range.1);
+        if arrived || !half.una.before(recovery.point) {
             half.recovery = None;
             half.first_sack = None;
             // An ACK sooner after the repeat than the far end can answer was for the original (Eifel, RFC 3522).
             let early = recovery.repeats == 1 && t - recovery.last < turn.part(2);
-            let needless = early || recovery.kind == Repair::Spurious;
+            let needless = arrived || early || recovery.kind == Repair::Spurious;
             let kind = if needless { Repair::Spurious } else { recovery.kind };
-            self.mark_recovered(d, kind, t, needless);
+            // A probe that repeats the last segment had nothing newer to send (RFC 8985, 7.3).
+            let last_segment = recovery.range.1 == recovery.point;
+            self.mark_recovered(d, kind, t, needless, last_segment);
         }
     }
 
@@ -422,6 +427,10 @@ impl Conn {
         }
         if matches!(arrival, Arrival::Probe) {
             return;
+        }
+        if arrival == Arrival::Needless && !self.near(s) {
+            // The sender repeated what had arrived: it had waited for its timer while the path stood still.
+            self.ex.stalled(s, self.profile[s].rto_floor);
         }
         if self.setup.is_none() && s == CLIENT {
             self.close_silent_setup(t);

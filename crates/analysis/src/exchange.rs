@@ -80,10 +80,10 @@ impl Recorder {
 
     /// The last retransmission of `sender` was not needed. If nothing followed it, nothing waited for it: the time
     /// before it belongs to whatever the exchange was waiting for: `true`. Else it is a needless recovery.
-    pub(crate) fn forget_needless(&mut self, sender: usize) -> bool {
+    pub(crate) fn forget_needless(&mut self, sender: usize, last_segment: bool) -> bool {
         let own = |s: &Step| usize::from(s.sender) == sender && matches!(s.wait, Wait::Loss(_));
         match self.steps.last() {
-            Some(step) if own(step) && step.end == self.last => {
+            Some(step) if last_segment && own(step) && step.end == self.last => {
                 self.last = step.start;
                 self.last_frame = step.frames[0];
                 self.steps.pop();
@@ -93,6 +93,15 @@ impl Recorder {
                 self.rename_losses(sender, Repair::Spurious);
                 false
             }
+        }
+    }
+
+    /// The last long pause of `sender` was a wait for its timer.
+    pub(crate) fn stalled(&mut self, sender: usize, at_least: Nanos) {
+        let recent = self.steps.iter_mut().rev().take(8).take_while(|s| usize::from(s.sender) == sender);
+        if let Some(step) = recent.into_iter().find(|s| s.wait == Wait::Pause && s.duration() >= at_least) {
+            step.wait = Wait::Loss(Repair::Spurious);
+            step.note = 1;
         }
     }
 

@@ -7,9 +7,16 @@ use tcpwhy_base::{Nanos, Segment, Seq};
 
 impl Conn {
     /// A recovery of `d` ended at `t`: the steps since it began belong to it.
-    pub(crate) fn mark_recovered(&mut self, d: usize, kind: Repair, t: Nanos, rename: bool) {
+    pub(crate) fn mark_recovered(
+        &mut self,
+        d: usize,
+        kind: Repair,
+        t: Nanos,
+        rename: bool,
+        last_segment: bool,
+    ) {
         self.handshake.recovered[d] = Some((kind, t));
-        if rename && self.ex.forget_needless(d) {
+        if rename && self.ex.forget_needless(d, last_segment) {
             self.handshake.recovered[d] = None;
         }
     }

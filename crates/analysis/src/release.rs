@@ -71,6 +71,8 @@ impl Conn {
             Arrival::Repeat => {
                 let kind = self.repeat_kind(s, segment, t, &before);
                 step.wait = Wait::Loss(kind);
+                // The trip that the data would have taken counts once.
+                step.note = u32::from(self.half[s].recovery.is_some());
                 let half = &self.half[s];
                 let mut signs = half.first_sack.filter(|&f| kind == Repair::Fast && f < t);
                 if kind == Repair::Fast && segment.seq == half.una && half.last_advance < half.flight_start {
@@ -156,8 +158,12 @@ impl Conn {
                     let covered =
                         self.half[s].newest_first().find(|a| a.ack == ack.ack && a.una_before.before(a.ack));
                     let held = covered.map_or(Nanos::ZERO, |a| ack.time - a.time);
-                    let slow = ack.window_before < mss || held.times(4) >= dt;
-                    step.wait = if update && slow { Wait::Closed } else { Wait::Window };
+                    let slow = update && (ack.window_before < mss || held.times(4) >= dt);
+                    // Two full segments are acknowledged at once (RFC 9293, 3.8.6.3) unless the window would have to
+                    // shrink (`__tcp_ack_snd_check`): a late ACK for more waited for the reader.
+                    let late = ack.delay.map_or(Nanos::ZERO, |d| d - self.turn_of(1 - s)) > delayed_from(rtt);
+                    let many = ack.ack.minus(ack.una_before) >= 2 * mss as i32;
+                    step.wait = if slow || late && many { Wait::Closed } else { Wait::Window };
                     step.note = ack.window_before;
                     ack
                 }
@@ -170,6 +176,7 @@ impl Conn {
                 }
                 _ => {
                     step.wait = Wait::Acked;
+                    step.note = lock.ack.edge_before.minus(before.nxt).max(0) as u32;
                     let cwnd = &mut self.half[s].cwnd;
                     if cwnd.initial == 0 {
                         cwnd.initial = step.flight;
@@ -200,12 +207,16 @@ impl Conn {
         let half = &self.half[s];
         let flow_round = half.round.1.max(half.round.2);
         let blind_ring = !half.acks_known_since(t - turn - turn.part(4) - Nanos::millis(1));
-        // Away from the sender a queue on the path hides which ACK it was: in the middle of a run of full segments,
-        // within a round trip, the flow is clocked by some ACK.
-        let mid_run = !self.near(s) && !half.is_small(half.last_len) && half.last_len > 0;
-        if (blind_ring || mid_run) && dt <= rtt + rtt.part(4) {
+        // Away from the sender a queue on the path hides which ACK it was. A run of full segments goes on: no write
+        // ended before it, for its last segment would be partial, so some ACK released it if no timer did.
+        let mid_run = !self.near(s)
+            && !half.is_small(half.last_len)
+            && !half.is_small(segment.len)
+            && dt < rtt + self.profile[s].rto_floor;
+        if mid_run || blind_ring && dt <= rtt + rtt.part(4) {
             step.wait = Wait::Acked;
             step.flight = flow_round;
+            step.note = u32::MAX;
             return step;
         }
         let room = half.edge.minus(before.nxt);
@@ -310,7 +321,8 @@ impl Conn {
         let quiet = t - half.last_data;
         let long = quiet >= rtt + self.profile[s].rto_floor.times(7).part(8);
         if let Some(recovery) = half.recovery {
-            return if long { Repair::Timeout } else { recovery.kind };
+            let kept = recovery.kind == Repair::BlackHole || !long;
+            return if kept { recovery.kind } else { Repair::Timeout };
         }
         // A probe sends the last segment again (RFC 8985, 7.3); signs of a later arrival make it a fast repair.
         match half.first_sack {

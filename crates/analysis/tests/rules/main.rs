@@ -3,4 +3,9 @@
 #[path = "../wire/mod.rs"]
 mod wire;
 
+mod captures;
+mod exchanges;
+mod loss;
 mod nagle;
+mod opening;
+mod windows;

@@ -1,0 +1,173 @@
+//! Where exchanges are cut, and what lies between them.
+
+use crate::wire::{Tap, Wire, ms};
+
+fn opened(tap: Tap) -> Wire {
+    let mut w = Wire::new(tap, ms(20));
+    w.handshake();
+    w
+}
+
+#[test]
+fn an_upload_is_cut_at_long_pauses() {
+    // RTO is 220 ms, so that a second counts.
+    let mut w = opened(Tap::Client);
+    let mut t = 30;
+    for pause in [900, 1100, 0] {
+        w.at(ms(t)).client().data(100);
+        w.at(ms(t + 10)).server().ack();
+        t += pause;
+    }
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..930 200>0
+           sender_pause client 30..930 #4-6
+         gap 930..2030
+           client_think client 930..2030 #6-8
+         exchange 2030..2050 100>0 capture_end
+           server_think server 2030..2050 #8-9",
+    );
+}
+
+#[test]
+fn a_pause_before_the_body_stays_in_the_exchange() {
+    // Expect: 100-continue, and no answer within a second.
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(200);
+    w.at(ms(40)).server().ack();
+    w.at(ms(1230)).client().data(1000);
+    w.at(ms(1240)).server().data(50);
+    w.at(ms(1250)).client().ack();
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..1250 1200>50
+           sender_pause client 30..1230 #4-6
+           path_delay network 1230..1250 #6-7",
+    );
+}
+
+#[test]
+fn a_server_that_speaks_first() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(40)).server().data(80);
+    w.at(ms(50)).client().ack();
+    w.at(ms(60)).client().data(100);
+    w.at(ms(70)).server().data(50);
+    w.at(ms(80)).client().ack();
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..50
+           path_delay network 20..30 #3-4
+           server_think server 30..40 #3-4
+           path_delay network 40..50 #3-4
+         exchange 50..50 0>80
+         gap 50..60
+           client_think client 50..60 #4-6
+         exchange 60..80 100>50
+           path_delay network 60..80 #6-7",
+    );
+}
+
+#[test]
+fn requests_that_overlap_answers_make_one_exchange() {
+    let mut w = opened(Tap::Middle);
+    w.at(ms(30)).client().data(100);
+    w.at(ms(40)).server().data(1448);
+    w.server().data(300);
+    w.at(ms(48)).client().data(100);
+    w.at(ms(58)).server().data(400);
+    w.at(ms(68)).client().ack();
+    let c = w.connection();
+    assert_eq!(c.exchanges.len(), 1);
+    let e = &c.exchanges[0];
+    assert_eq!((e.bytes, e.turns, e.duplex), ([200, 2148], 2, true));
+}
+
+#[test]
+fn turns_in_series_are_exchanges_of_their_own() {
+    let mut w = opened(Tap::Client);
+    for i in 0..3 {
+        w.at(ms(30 + 25 * i)).client().data(100);
+        w.after(ms(10)).server().data(50);
+        w.after(ms(10)).client().ack();
+    }
+    let c = w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..50 100>50
+           path_delay network 30..50 #4-5
+         gap 50..55
+           client_think client 50..55 #5-7
+         exchange 55..75 100>50
+           path_delay network 55..75 #7-8
+         gap 75..80
+           client_think client 75..80 #8-10
+         exchange 80..100 100>50
+           path_delay network 80..100 #10-11",
+    );
+    assert_eq!(c.quick_turns, 3);
+    assert_eq!(c.exchanges[0].with_setup, Some(ms(50)));
+    assert_eq!(c.exchanges[1].with_setup, None);
+}
+
+#[test]
+fn an_interim_answer_stays_in_the_exchange() {
+    // 100 Continue, then the body.
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(200);
+    w.at(ms(40)).server().data(25);
+    w.at(ms(50)).client().data(1000);
+    w.at(ms(60)).server().data(300);
+    w.at(ms(70)).client().ack();
+    assert_eq!(w.connection().exchanges.len(), 1);
+}
+
+#[test]
+fn a_request_without_an_answer() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(100);
+    w.at(ms(40)).server().ack();
+    w.at(ms(5000)).client().fin();
+    w.at(ms(5010)).server().fin();
+    w.at(ms(5020)).client().ack();
+    w.tells("");
+}
+
+#[test]
+fn a_reset_in_the_middle_of_an_answer() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(100);
+    w.at(ms(140)).server().rst();
+    w.tells("");
+}
+
+#[test]
+fn a_client_that_waits_for_the_close() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(100);
+    w.at(ms(40)).server().data(50);
+    w.at(ms(50)).client().ack();
+    w.at(ms(540)).server().fin();
+    w.at(ms(551)).client().fin();
+    w.at(ms(561)).server().ack();
+    let c = w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..50 100>50
+           path_delay network 30..50 #4-5
+         gap 50..571
+           client_think client 50..571 #5-9",
+    );
+    assert_eq!(c.closed_after, Some(ms(500)));
+}

@@ -1,0 +1,161 @@
+//! Opening a connection: SYNs that nobody answers, queues, refusals, TLS.
+
+use crate::wire::{Tap, Wire, ms};
+use tcpwhy_base::{Cause, Tls};
+
+/// SYNs at these times (ms); the last one is answered.
+fn syns(times: &[i64]) -> Wire {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    for (i, &t) in times.iter().enumerate() {
+        let packet = w.at(ms(t)).client().syn();
+        if i + 1 < times.len() {
+            packet.lost();
+        }
+    }
+    w.after(ms(10)).server().syn_ack();
+    w.after(ms(10)).client().ack();
+    w
+}
+
+#[test]
+fn a_handshake_takes_one_round_trip() {
+    syns(&[0]).tells(
+        "setup 0..20
+           handshake network 0..20 #1-3",
+    );
+}
+
+#[test]
+fn syns_a_second_apart() {
+    let c = syns(&[0, 1000, 2000, 3000]).tells(
+        "setup 0..3020
+           syn_retransmit nobody 0..3000 #1-4
+           handshake network 3000..3020 #4-6",
+    );
+    let repeats = &c.setup.as_ref().unwrap().spans[0];
+    let other: Vec<Cause> = repeats.alternatives.iter().flatten().map(|a| a.0).collect();
+    assert_eq!(other, [Cause::AcceptQueueFull, Cause::SynQueueFull]);
+    assert_eq!(c.ends[0].syn_repeats, 3);
+}
+
+#[test]
+fn syns_by_a_doubling_timer() {
+    syns(&[0, 1000, 3000, 7000]).tells(
+        "setup 0..7020
+           syn_retransmit nobody 0..7000 #1-4
+           handshake network 7000..7020 #4-6",
+    );
+}
+
+#[test]
+fn syns_dropped_by_the_server_are_seen_at_its_tap() {
+    let mut w = Wire::new(Tap::Server, ms(20));
+    w.client().syn().lost();
+    w.at(ms(1000)).client().syn();
+    w.at(ms(1010)).server().syn_ack();
+    w.at(ms(1020)).client().ack();
+    w.tells(
+        "setup 0..1020
+           syn_retransmit server 0..1000 #1-2
+           handshake network 1000..1020 #2-4",
+    );
+}
+
+#[test]
+fn syns_that_nobody_answers() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    for t in [0, 1000, 3000, 7000] {
+        w.at(ms(t)).client().syn().lost();
+    }
+    w.tells(
+        "setup 0..7000
+           syn_retransmit nobody 0..7000 #1-4",
+    );
+}
+
+#[test]
+fn a_syn_ack_lost_behind_the_servers_tap() {
+    let mut w = Wire::new(Tap::Server, ms(20));
+    w.client().syn();
+    w.at(ms(10)).server().syn_ack().lost();
+    w.at(ms(1010)).server().syn_ack();
+    w.at(ms(1020)).client().ack();
+    w.tells(
+        "setup 0..1020
+           syn_retransmit nobody 0..1000 #1-3
+           handshake network 1000..1020 #3-4",
+    );
+}
+
+#[test]
+fn a_reset_answers_the_syn() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.client().syn();
+    w.at(ms(10)).server().rst();
+    let c = w.tells(
+        "setup 0..20
+           refused server 0..20 #1-2",
+    );
+    assert!(c.exchanges.is_empty());
+}
+
+#[test]
+fn tls_1_2_takes_two_round_trips_of_setup() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.client().data(300).tls(Tls::HANDSHAKE);
+    w.at(ms(30)).server().data(1448).tls(Tls::HANDSHAKE);
+    w.at(ms(40)).client().data(200).tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER);
+    w.at(ms(50)).server().data(100).tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER);
+    w.at(ms(60)).client().data(400).tls(Tls::DATA);
+    w.at(ms(70)).server().data(500).tls(Tls::DATA);
+    w.at(ms(80)).client().ack();
+    let c = w.tells(
+        "setup 0..60 500>1548
+           handshake network 0..20 #1-3
+           tls_handshake network 20..60 #4-7
+         exchange 60..80 400>500
+           path_delay network 60..80 #8-9",
+    );
+    assert_eq!(c.protocol, Some("tls"));
+    assert_eq!(c.bytes, [900, 2048]);
+}
+
+#[test]
+fn tls_1_3_takes_one_round_trip_of_setup() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.client().data(300).tls(Tls::HANDSHAKE);
+    w.at(ms(30)).server().data(1000).tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER | Tls::DATA);
+    w.at(ms(40)).client().data(80).tls(Tls::CHANGE_CIPHER | Tls::DATA);
+    w.client().data(400).tls(Tls::DATA);
+    w.at(ms(50)).server().data(500).tls(Tls::DATA);
+    w.at(ms(60)).client().ack();
+    w.tells(
+        "setup 0..40 300>1000
+           handshake network 0..20 #1-3
+           tls_handshake network 20..40 #4-5
+         exchange 40..60 480>500
+           path_delay network 40..60 #7-8",
+    );
+}
+
+#[test]
+fn think_within_tls_keeps_its_cause() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.client().data(300).tls(Tls::HANDSHAKE);
+    w.at(ms(130)).server().data(1000).tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER | Tls::DATA);
+    w.at(ms(140)).client().data(80).tls(Tls::CHANGE_CIPHER | Tls::DATA);
+    w.at(ms(150)).server().data(500).tls(Tls::DATA);
+    w.at(ms(160)).client().ack();
+    w.tells(
+        "setup 0..140 300>1000
+           handshake network 0..20 #1-3
+           tls_handshake network 20..30 #4-5
+           server_think server 30..130 #4-5
+           tls_handshake network 130..140 #4-5
+         exchange 140..160 80>500
+           path_delay network 140..160 #6-7",
+    );
+}

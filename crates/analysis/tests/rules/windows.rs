@@ -1,0 +1,265 @@
+//! What limits a flow that has more to send: windows, buffers, the link.
+
+use crate::wire::{CLIENT, SERVER, Tap, Wire, ms, us};
+use tcpwhy_base::{Cause, Nanos};
+
+const MSS: u32 = 1448;
+
+fn opened(tap: Tap) -> Wire {
+    let mut w = Wire::new(tap, ms(20));
+    w.handshake();
+    w
+}
+
+/// The client asks at 30 ms; the server sends a flight of each of these sizes (segments), every one as soon as the
+/// one before is acknowledged.
+fn response_in_flights(w: &mut Wire, from: Nanos, flights: &[u32]) -> Nanos {
+    w.at(from).client().data(100);
+    w.after(ms(10));
+    for &n in flights {
+        w.server().write(n * MSS);
+        w.after(ms(10)).client().ack();
+        w.after(ms(10));
+    }
+    w.now - ms(10)
+}
+
+#[test]
+fn flights_of_10_20_and_40_segments_at_the_client() {
+    let mut w = opened(Tap::Client);
+    response_in_flights(&mut w, ms(30), &[10, 20, 40]);
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..90 100>101360
+           path_delay network 30..50 #4-5
+           slow_start server 50..70 #14-35
+           slow_start server 70..90 #35-76",
+    );
+}
+
+#[test]
+fn flights_of_10_20_and_40_segments_at_the_server() {
+    let mut w = opened(Tap::Server);
+    response_in_flights(&mut w, ms(30), &[10, 20, 40]);
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..70 100>101360
+           slow_start server 30..50 #14-35
+           slow_start server 50..70 #35-76
+         gap 70..90
+           client_think client 70..90 #76-77",
+    );
+}
+
+#[test]
+fn after_an_idle_time_the_window_starts_over() {
+    let mut w = opened(Tap::Server);
+    let end = response_in_flights(&mut w, ms(30), &[10, 20]);
+    // More than RTO = 220 ms after its last data the server may send 10 segments only.
+    response_in_flights(&mut w, end + ms(500), &[10, 20]);
+    let c = w.connection();
+    let cause = |e: usize, n: usize| {
+        let s = &c.exchanges[e].spans[n];
+        (s.cause, s.duration())
+    };
+    assert_eq!(cause(0, 0), (Cause::SlowStart, ms(20)));
+    assert_eq!(cause(1, 0), (Cause::IdleRestart, ms(20)));
+    assert_eq!(c.budget.get(Cause::SlowStart), ms(20));
+    assert_eq!(c.budget.get(Cause::IdleRestart), ms(20));
+}
+
+#[test]
+fn back_to_back_there_is_no_idle_restart() {
+    let mut w = opened(Tap::Server);
+    let end = response_in_flights(&mut w, ms(30), &[10, 20]);
+    response_in_flights(&mut w, end + ms(50), &[30]);
+    let c = w.connection();
+    assert_eq!(c.budget.get(Cause::IdleRestart), Nanos::ZERO);
+    assert_eq!(c.exchanges[1].spans.len(), 0, "one burst");
+}
+
+#[test]
+fn a_small_flight_that_never_grows_is_the_send_buffer() {
+    let mut w = opened(Tap::Server);
+    response_in_flights(&mut w, ms(30), &[5; 8]);
+    let c = w.connection();
+    assert_eq!(c.budget.0, [(Cause::Handshake, ms(20)), (Cause::SendBuffer, ms(140))]);
+    let span = &c.exchanges[0].spans[0];
+    assert_eq!((span.frames.first(), span.frames.last()), (9, 15));
+}
+
+#[test]
+fn a_plateau_after_growth_is_the_send_buffer() {
+    let mut w = opened(Tap::Server);
+    response_in_flights(&mut w, ms(30), &[10, 20, 20, 20, 20, 20, 20, 20]);
+    let c = w.connection();
+    // 10 segments were the initial window; 20 segments that did not become 40 were not the window's doing.
+    assert_eq!(c.budget.get(Cause::SlowStart), ms(20));
+    assert_eq!(c.budget.get(Cause::SendBuffer), ms(120));
+}
+
+#[test]
+fn the_receivers_window_is_the_limit() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.host[SERVER].window = 3 * MSS;
+    w.host[SERVER].wscale = Some(0);
+    w.handshake();
+    w.at(ms(30)).client().write(3 * MSS);
+    w.at(ms(40)).server().ack();
+    w.at(ms(50)).client().write(3 * MSS);
+    w.at(ms(60)).server().ack();
+    w.at(ms(70)).client().write(3 * MSS);
+    w.at(ms(80)).server().data(50);
+    w.at(ms(90)).client().ack();
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..90 13032>50
+           receive_window server 30..50 #6-10
+           receive_window server 50..70 #10-14
+           path_delay network 70..90 #14-15",
+    );
+}
+
+/// The server stops reading: its window closes, the client probes, 450 ms later the window opens.
+fn slow_reader(tap: Tap) -> Wire {
+    let mut w = Wire::new(tap, ms(20));
+    w.host[SERVER].window = 3 * MSS;
+    w.host[SERVER].wscale = Some(0);
+    w.handshake();
+    w.at(ms(30)).client().write(3 * MSS);
+    w.at(ms(40)).server().window(0).ack();
+    w.at(ms(270)).client().probe();
+    w.at(ms(280)).server().ack();
+    w.at(ms(500)).server().window(3 * MSS).ack();
+    w.at(ms(510)).client().write(MSS);
+    w.at(ms(520)).server().data(50);
+    w.at(ms(530)).client().ack();
+    w
+}
+
+#[test]
+fn a_reader_that_stops_closes_the_window() {
+    let c = slow_reader(Tap::Client).tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..530 5792>50
+           slow_reader server 30..510 #6-11
+           path_delay network 510..530 #11-12",
+    );
+    assert_eq!((c.ends[CLIENT].probes, c.ends[CLIENT].keepalives), (1, 0));
+    assert_eq!(c.ends[SERVER].zero_windows, 2);
+}
+
+#[test]
+fn a_reader_that_stops_seen_at_its_own_end() {
+    slow_reader(Tap::Server).tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..510 5792>50
+           slow_reader server 30..510 #6-11
+         gap 510..530
+           client_think client 510..530 #12-13",
+    );
+}
+
+#[test]
+fn a_window_that_stays_closed() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.host[SERVER].window = 3 * MSS;
+    w.host[SERVER].wscale = Some(0);
+    w.handshake();
+    w.at(ms(30)).client().write(3 * MSS);
+    w.at(ms(40)).server().window(0).ack();
+    w.at(ms(270)).client().probe();
+    w.at(ms(280)).server().ack();
+    w.at(ms(710)).client().probe();
+    w.at(ms(720)).server().ack();
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..730 4344>0 capture_end
+           slow_reader server 30..730 #6-11",
+    );
+}
+
+#[test]
+fn both_ends_block_in_write() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    for host in &mut w.host {
+        host.window = 2 * MSS;
+        host.wscale = Some(0);
+    }
+    w.handshake();
+    w.at(ms(30)).client().write(2 * MSS);
+    w.at(ms(40)).server().window(0).ack();
+    w.at(ms(45)).server().write(2 * MSS);
+    w.at(ms(55)).client().window(0).ack();
+    w.at(ms(270)).client().probe();
+    w.at(ms(280)).server().ack();
+    w.at(ms(285)).server().probe();
+    w.at(ms(295)).client().ack();
+    w.tells("");
+}
+
+#[test]
+fn a_window_smaller_than_a_segment_is_used_by_the_timer() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.host[SERVER].window = 3 * MSS;
+    w.host[SERVER].wscale = Some(0);
+    w.handshake();
+    w.at(ms(30)).client().write(3 * MSS);
+    w.at(ms(40)).server().window(500).ack();
+    w.at(ms(270)).client().data(500);
+    w.at(ms(280)).server().data(50);
+    w.at(ms(290)).client().ack();
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..290 4844>50
+           silly_window server 30..270 #6-8
+           path_delay network 270..290 #8-9",
+    );
+}
+
+#[test]
+fn the_bottleneck_spaces_the_arrivals() {
+    // One segment per millisecond passes; each is acknowledged at once and lets two more go.
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(100);
+    let arrivals = (0..10).map(|i| 50 + i).chain((0..80).map(|i| 70 + i));
+    for t in arrivals {
+        w.at(ms(t - 10)).server().data(MSS);
+    }
+    for t in (0..10).map(|i| 50 + i).chain((0..80).map(|i| 70 + i)) {
+        w.at(ms(t)).client().ack();
+    }
+    let c = w.connection();
+    let bps = c.path.bandwidth_bps.unwrap() as f64;
+    assert!((bps / (f64::from(MSS) * 8e3) - 1.0).abs() < 0.1, "{bps}");
+    let about = |cause, expected: Nanos| {
+        let found = c.budget.get(cause);
+        assert!((found - expected).0.abs() < ms(6).0, "{cause:?} {found}");
+    };
+    assert_eq!(c.budget.get(Cause::PathDelay), ms(20));
+    about(Cause::SlowStart, ms(10));
+    about(Cause::Bandwidth, ms(89));
+    assert_eq!(c.budget.total(), ms(20) + ms(149 - 30));
+    let _ = us(0);
+}
