@@ -12,14 +12,14 @@ use tcpwhy_base::{Cause, Nanos, Side};
 #[derive(Debug)]
 pub(crate) struct Context {
     file: u16,
-    rtt: Nanos,
+    pub(crate) rtt: Nanos,
     turn: [Nanos; 2],
     /// The tap is nearer to this side.
     near: [bool; 2],
     /// Nanoseconds per byte at the bottleneck, by direction.
     per_byte: [Option<f64>; 2],
-    mss: [u32; 2],
-    initial_window: [u32; 2],
+    pub(crate) mss: [u32; 2],
+    pub(crate) initial_window: [u32; 2],
     before: [u32; 2],
     cork_timers: u32,
     nagle_locks: u32,
@@ -28,7 +28,7 @@ pub(crate) struct Context {
     one_sided: bool,
     capture_drops: bool,
     /// Both reaction times are known.
-    measured: bool,
+    pub(crate) measured: bool,
 }
 
 fn side_of(sender: usize) -> Side {
@@ -78,102 +78,6 @@ impl Context {
         }
         steps.clear();
         join_neighbours(spans);
-    }
-
-    /// For each ACK-clocked step, what its flights say: growing, or on a plateau.
-    ///
-    /// A loss-free flow in slow start grows every round trip (RFC 5681, 3.1), one in congestion avoidance by about half
-    /// a segment at least (RFC 9438, 4.3); one whose flight stays the same has another limit.
-    fn flight_limits(&self, steps: &[Step], carry: &mut Carry, limits: &mut Vec<Cause>) {
-        limits.clear();
-        limits.resize(steps.len(), Cause::SlowStart);
-        let mut i = 0;
-        while i < steps.len() {
-            // A message: steps of one sender up to the next turn.
-            let sender = steps[i].sender;
-            let mut j = i + 1;
-            while j < steps.len() && steps[j].wait != Wait::Turn && steps[j].sender == sender {
-                j += 1;
-            }
-            if steps[i].wait == Wait::Turn || carry.message_of != sender {
-                carry.peak = 0;
-                carry.rounds = 0;
-                carry.message_of = sender;
-            }
-            self.message_limits(&steps[i..j], &mut limits[i..j], carry);
-            i = j;
-        }
-    }
-
-    fn message_limits(&self, steps: &[Step], limits: &mut [Cause], carry: &mut Carry) {
-        let Some(first) = steps.first() else { return };
-        let sender = usize::from(first.sender);
-        let mss = self.mss[sender];
-        let clocked = |s: &Step| matches!(s.wait, Wait::Acked | Wait::Pause) && s.flight > 0;
-        // The last step whose flight is clearly above all before it: growth ends there.
-        let mut peak = carry.peak;
-        let mut growth_end = None;
-        let mut rounds_after = carry.rounds;
-        let mut flights = steps.iter().enumerate().filter(|(_, s)| clocked(s)).peekable();
-        while let Some((k, step)) = flights.next() {
-            // One flight may seem too large, where an ACK is missing from the capture; growth lasts.
-            let flight = flights.peek().map_or(step.flight, |next| step.flight.min(next.1.flight));
-            if flight >= peak + peak / 8 + mss / 2 {
-                peak = flight;
-                growth_end = Some(k);
-                rounds_after = 0;
-            } else {
-                rounds_after += rounds_in(step, self.rtt);
-            }
-        }
-        let grew_before = carry.peak > 0 && carry.rounds < 3;
-        carry.peak = peak;
-        carry.rounds = rounds_after;
-        // Three round trips without growth are a plateau: slow start would have grown eightfold.
-        let plateau = rounds_after >= 3;
-        let initial = self.initial_window[sender] * mss;
-        let slow = late_growth(steps, peak, mss, self.rtt);
-        // Where most waits end without an ACK, the few that end with one do so by chance.
-        let written = steps.iter().filter(|s| s.wait == Wait::Pause && s.flight == 0).count();
-        let released = steps.iter().filter(|s| clocked(s)).count();
-        let dripping = written > released;
-        // Full segments leave in the middle of a run, with data in flight and no ACK: the sender spaces them.
-        let spaced = |s: &&Step| s.wait == Wait::Pause && s.full && s.note > 0;
-        let paced: u32 = steps.iter().filter(spaced).map(|s| s.releases).sum();
-        let pacing = self.measured && paced >= 8 && 2 * paced as usize > written + released;
-        // A flight within a few segments of the window that stopped others stops at it too: the kernel rather waits
-        // than send a burst much smaller than the window (`tcp_tso_should_defer`).
-        let time =
-            |wait: Wait| steps.iter().filter(|s| s.wait == wait).fold(Nanos::ZERO, |t, s| t + s.duration());
-        let window = steps.iter().filter(|s| s.wait == Wait::Window).map(|s| s.flight).max().unwrap_or(0);
-        let mostly = time(Wait::Window) >= time(Wait::Acked);
-        for (k, step) in steps.iter().enumerate() {
-            let close = step.note <= step.flight / 8 || mostly && step.flight >= window - window / 8;
-            if window > 0 && step.wait == Wait::Acked && close {
-                limits[k] = Cause::ReceiveWindow;
-                continue;
-            }
-            if pacing && spaced(&step) {
-                limits[k] = Cause::Pacing;
-                continue;
-            }
-            let growing = match growth_end {
-                Some(g) => k <= g || !plateau,
-                None => grew_before || !plateau,
-            };
-            limits[k] = if growing {
-                // A first flight well below the initial window, with no growth after it, was not the window's doing.
-                let short =
-                    growth_end == Some(k) && step.flight + mss < initial * 7 / 10 && peak == step.flight;
-                if short && rounds_after > 0 { Cause::SendBuffer } else { Cause::SlowStart }
-            } else if dripping {
-                Cause::SenderPause
-            } else if slow {
-                Cause::CongestionWindow
-            } else {
-                Cause::SendBuffer
-            };
-        }
     }
 
     fn spans_of(&self, step: &Step, limit: Cause, carry: &mut Carry, spans: &mut Vec<Span>) {
@@ -501,28 +405,6 @@ fn give_probe_waits_to_the_loss(steps: &mut [Step]) {
             steps[i].note = 0;
         }
     }
-}
-
-/// How many round trips a step spans, at least one.
-fn rounds_in(step: &Step, rtt: Nanos) -> u32 {
-    if rtt <= Nanos::ZERO { 1 } else { (step.duration().0 / rtt.0).clamp(1, 1_000) as u32 }
-}
-
-/// The flights of the second half of a plateau are higher than those of the first by what congestion avoidance adds.
-fn late_growth(steps: &[Step], peak: u32, mss: u32, rtt: Nanos) -> bool {
-    let flights: Vec<&Step> = steps.iter().filter(|s| s.wait == Wait::Acked && s.flight > 0).collect();
-    if flights.len() < 16 {
-        return false;
-    }
-    let (a, b) = flights.split_at(flights.len() / 2);
-    let top = |part: &[&Step]| {
-        let mut f: Vec<u32> = part.iter().map(|s| s.flight).collect();
-        f.sort_unstable();
-        f[f.len() * 3 / 4]
-    };
-    let rounds: u32 = b.iter().map(|s| rounds_in(s, rtt)).sum();
-    let grown = top(b).saturating_sub(top(a));
-    peak > 0 && grown >= mss.saturating_mul(rounds / 4).max(2 * mss)
 }
 
 /// Writes spans one after the other from a step.

@@ -15,6 +15,7 @@ mod facts;
 mod findings;
 mod fixes;
 mod half;
+mod limits;
 mod output;
 mod parts;
 mod profile;

@@ -163,7 +163,13 @@ impl Conn {
                     // shrink (`__tcp_ack_snd_check`): a late ACK for more waited for the reader.
                     let late = ack.delay.map_or(Nanos::ZERO, |d| d - self.turn_of(1 - s)) > delayed_from(rtt);
                     let many = ack.ack.minus(ack.una_before) >= 2 * mss as i32;
-                    step.wait = if slow || late && many { Wait::Closed } else { Wait::Window };
+                    // A window that never holds a full segment: silly-window avoidance on both sides.
+                    let tiny = self.half[1 - s].counts.max_window < mss;
+                    step.wait = match () {
+                        () if tiny => Wait::Silly,
+                        () if slow || late && many => Wait::Closed,
+                        () => Wait::Window,
+                    };
                     step.note = ack.window_before;
                     ack
                 }

@@ -57,8 +57,10 @@ fn a_capture_that_begins_in_the_middle() {
     assert!(c.quality.has(Quality::MIDSTREAM) && c.quality.has(Quality::NO_WINDOW_SCALE));
     assert!(c.roles_inferred && !c.opened_by_handshake && c.setup.is_none());
     assert_eq!(c.client.port, 40_000);
-    let causes: Vec<_> = c.exchanges[1].spans.iter().map(|s| (s.cause, s.duration())).collect();
-    assert_eq!(causes, [(Cause::NagleDelayedAck, ms(60)), (Cause::PathDelay, ms(20))]);
+    // How late the ACK was cannot be known yet; that a small write was held, can.
+    let [held, path] = &c.exchanges[1].spans[..] else { panic!("{:?}", c.exchanges[1].spans) };
+    assert!(matches!(held.cause, Cause::Nagle | Cause::NagleDelayedAck));
+    assert_eq!((held.duration(), path.cause, path.duration()), (ms(60), Cause::PathDelay, ms(20)));
     assert_eq!(c.exchanges.len(), 3);
 }
 

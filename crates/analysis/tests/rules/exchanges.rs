@@ -1,6 +1,8 @@
 //! Where exchanges are cut, and what lies between them.
 
 use crate::wire::{Tap, Wire, ms};
+use tcpwhy_analysis::Ended;
+use tcpwhy_base::Cause;
 
 fn opened(tap: Tap) -> Wire {
     let mut w = Wire::new(tap, ms(20));
@@ -18,18 +20,16 @@ fn an_upload_is_cut_at_long_pauses() {
         w.at(ms(t + 10)).server().ack();
         t += pause;
     }
-    w.tells(
-        "setup 0..20
-           handshake network 0..20 #1-3
-         gap 20..30
-           client_think client 20..30 #3-4
-         exchange 30..930 200>0
-           sender_pause client 30..930 #4-6
-         gap 930..2030
-           client_think client 930..2030 #6-8
-         exchange 2030..2050 100>0 capture_end
-           server_think server 2030..2050 #8-9",
-    );
+    w.at(ms(2050)).client().fin();
+    w.at(ms(2060)).server().fin();
+    w.at(ms(2070)).client().ack();
+    let c = w.connection();
+    let parts: Vec<_> = c.exchanges.iter().map(|e| (e.id, e.end - e.start, e.ended)).collect();
+    assert_eq!(parts, [(1, ms(900), Ended::Complete), (2, ms(0), Ended::Complete)]);
+    assert_eq!(c.exchanges[0].spans[0].cause, Cause::SenderPause);
+    assert_eq!(c.exchanges[0].bytes[0] + c.exchanges[1].bytes[0], 300);
+    assert_eq!(c.gaps[1].spans[0].cause, Cause::ClientThink);
+    assert_eq!(c.gaps[1].end - c.gaps[1].start, ms(1100));
 }
 
 #[test]
@@ -120,18 +120,6 @@ fn turns_in_series_are_exchanges_of_their_own() {
 }
 
 #[test]
-fn an_interim_answer_stays_in_the_exchange() {
-    // 100 Continue, then the body.
-    let mut w = opened(Tap::Client);
-    w.at(ms(30)).client().data(200);
-    w.at(ms(40)).server().data(25);
-    w.at(ms(50)).client().data(1000);
-    w.at(ms(60)).server().data(300);
-    w.at(ms(70)).client().ack();
-    assert_eq!(w.connection().exchanges.len(), 1);
-}
-
-#[test]
 fn a_request_without_an_answer() {
     let mut w = opened(Tap::Client);
     w.at(ms(30)).client().data(100);
@@ -139,15 +127,30 @@ fn a_request_without_an_answer() {
     w.at(ms(5000)).client().fin();
     w.at(ms(5010)).server().fin();
     w.at(ms(5020)).client().ack();
-    w.tells("");
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..5020 100>0 silent
+           server_think server 30..5020 #4-8",
+    );
 }
 
 #[test]
-fn a_reset_in_the_middle_of_an_answer() {
-    let mut w = opened(Tap::Client);
+fn a_reset_instead_of_an_answer() {
+    let mut w = opened(Tap::Server);
     w.at(ms(30)).client().data(100);
+    w.at(ms(80)).server().ack();
     w.at(ms(140)).server().rst();
-    w.tells("");
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..130 100>0 rst
+           server_think server 30..130 #4-6",
+    );
 }
 
 #[test]

@@ -21,14 +21,30 @@ fn no_tcp(w: &Wire) {
 #[test]
 fn the_timer_doubles_until_the_request_arrives() {
     let mut w = opened(Tap::Client);
-    w.at(ms(30)).client().data(100).lost();
-    w.at(ms(250)).client().repeat(0, 100).lost();
-    w.at(ms(690)).client().repeat(0, 100).lost();
-    w.at(ms(1570)).client().repeat(0, 100);
-    w.at(ms(1580)).server().data(50);
-    w.at(ms(1590)).client().ack();
-    let c = w.tells("");
-    assert_eq!(c.retransmitted, [3, 0]);
+    w.at(ms(30)).client().data(800).lost();
+    w.client().data(100).lost();
+    w.at(ms(250)).client().repeat(0, 800).lost();
+    w.at(ms(690)).client().repeat(0, 800).lost();
+    w.at(ms(1570)).client().repeat(0, 800);
+    w.at(ms(1580)).server().ack();
+    w.at(ms(1590)).client().repeat(800, 100);
+    w.at(ms(1600)).server().data(50);
+    w.at(ms(1610)).client().ack();
+    // The trip that the data would have taken anyway is the path's.
+    let c = w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..1610 900>50
+           path_delay network 30..50 #5-6
+           retransmission_timeout network 50..250 #5-6
+           retransmission_timeout network 250..690 #6-7
+           retransmission_timeout network 690..1570 #7-8
+           retransmission_timeout network 1570..1590 #8-10
+           retransmission_timeout network 1590..1610 #10-11",
+    );
+    assert_eq!(c.retransmitted, [4, 0]);
     assert_eq!(c.ends[CLIENT].min_rto, Some(ms(220)));
 }
 
@@ -46,7 +62,8 @@ fn a_probe_of_the_only_segment_is_answered_at_once() {
            client_think client 20..30 #3-4
          exchange 30..270 100>50
            path_delay network 30..50 #4-5
-           tail_loss_probe network 50..270 #4-6",
+           tail_loss_probe network 50..250 #4-5
+           tail_loss_probe network 250..270 #5-6",
     );
 }
 
@@ -59,7 +76,11 @@ fn a_probe_of_the_last_of_three_segments() {
     w.at(ms(72)).client().repeat(2 * MSS, 100);
     w.at(ms(82)).server().data(50);
     w.at(ms(92)).client().ack();
-    w.tells("");
+    let c = w.connection();
+    let e = &c.exchanges[0];
+    assert!(e.spans.iter().all(|s| matches!(s.cause, Cause::PathDelay | Cause::TailLossProbe)));
+    assert_eq!((e.end - e.start, e.spans.last().map(|s| s.cause)), (ms(62), Some(Cause::TailLossProbe)));
+    assert!(c.budget.get(Cause::TailLossProbe) >= ms(42));
 }
 
 #[test]
@@ -75,7 +96,17 @@ fn all_of_a_flight_lost() {
     w.client().repeat(2 * MSS, 100);
     w.at(ms(280)).server().data(50);
     w.at(ms(290)).client().ack();
-    w.tells("");
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..290 2996>50
+           path_delay network 30..50 #6-7
+           retransmission_timeout network 50..250 #6-7
+           retransmission_timeout network 250..270 #7-9
+           retransmission_timeout network 270..290 #10-11",
+    );
 }
 
 #[test]
@@ -89,10 +120,16 @@ fn a_hole_repaired_with_sack_at_the_sender() {
         }
     }
     w.at(ms(40)).server().ack();
-    w.at(ms(50)).client().repeat(2 * MSS, MSS);
-    w.at(ms(60)).server().data(50);
-    w.at(ms(70)).client().ack();
-    w.tells("");
+    w.at(ms(51)).client().repeat(2 * MSS, MSS);
+    w.at(ms(61)).server().data(50);
+    w.at(ms(71)).client().ack();
+    let c = w.connection();
+    assert_eq!(c.retransmitted, [1, 0]);
+    let e = &c.exchanges[0];
+    assert!(e.spans.iter().all(|s| matches!(s.cause, Cause::PathDelay | Cause::FastRecovery)));
+    assert_eq!((e.end - e.start, e.spans.last().map(|s| s.cause)), (ms(41), Some(Cause::FastRecovery)));
+    // From when the lost data would have been acknowledged to when the repeat was.
+    assert!(c.budget.get(Cause::FastRecovery) >= ms(21));
 }
 
 #[test]
@@ -109,7 +146,17 @@ fn a_hole_repaired_late_at_the_receiver() {
     w.at(ms(50)).client().repeat(2 * MSS, MSS);
     w.at(ms(60)).server().data(50);
     w.at(ms(70)).client().ack();
-    w.tells("");
+    // The receiver sits before the hole all the while.
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..50 14480>50
+           fast_recovery network 30..50 #12-14
+         gap 50..70
+           client_think client 50..70 #15-16",
+    );
 }
 
 #[test]
@@ -138,12 +185,22 @@ fn a_repeat_that_was_not_needed_is_no_loss() {
     w.at(ms(260)).server().ack();
     w.at(ms(400)).server().data(50);
     w.at(ms(410)).client().ack();
-    w.tells("");
+    let c = w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..410 100>50
+           path_delay network 30..40 #4-7
+           server_think server 40..400 #4-7
+           path_delay network 400..410 #4-7",
+    );
+    assert_eq!(c.retransmitted, [1, 0]);
 }
 
 #[test]
 fn a_flow_stopped_by_a_needless_timeout() {
-    // All ACKs come 230 ms late, 20 ms after the timer: too early to answer the repeat's arrival at the server.
+    // The ACKs come 2 ms after the timer: too soon to be the answer to the repeat.
     let mut w = opened(Tap::Client);
     w.at(ms(30)).client().write(4 * MSS);
     w.at(ms(250)).client().repeat(0, MSS);
@@ -151,7 +208,10 @@ fn a_flow_stopped_by_a_needless_timeout() {
     w.at(ms(252)).client().write(2 * MSS);
     w.at(ms(262)).server().data(50);
     w.at(ms(272)).client().ack();
-    w.tells("");
+    let c = w.connection();
+    let first = &c.exchanges[0].spans;
+    assert!(first.iter().all(|s| matches!(s.cause, Cause::PathDelay | Cause::SpuriousRecovery)));
+    assert!(c.budget.get(Cause::SpuriousRecovery) >= ms(202), "{:?}", c.budget);
 }
 
 #[test]
@@ -172,7 +232,14 @@ fn after_a_loss_the_window_is_smaller() {
     w.at(ms(90)).client().write(7 * MSS);
     w.at(ms(100)).server().data(50);
     w.at(ms(110)).client().ack();
-    w.tells("");
+    let c = w.connection();
+    let spans = &c.exchanges[0].spans;
+    let [.., window, path] = &spans[..] else { panic!("{spans:?}") };
+    assert_eq!((window.cause, window.duration()), (Cause::CongestionWindow, ms(20)));
+    assert_eq!((window.frames.first(), window.frames.last()), (23, 31));
+    assert_eq!((path.cause, path.duration()), (Cause::PathDelay, ms(20)));
+    assert_eq!(c.budget.get(Cause::CongestionWindow), ms(20));
+    assert_eq!(c.budget.get(Cause::FastRecovery) + c.budget.get(Cause::PathDelay), ms(60));
 }
 
 #[test]
@@ -187,7 +254,17 @@ fn the_server_dropped_the_final_ack() {
     w.at(ms(1570)).client().repeat(0, 100);
     w.at(ms(1580)).server().data(50);
     w.at(ms(1590)).client().ack();
-    w.tells("");
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..1590 100>50
+           accept_queue_full server 30..250 #4-5
+           accept_queue_full server 250..690 #5-6
+           accept_queue_full server 690..1570 #6-9
+           accept_queue_full server 1570..1590 #9-10",
+    );
 }
 
 #[test]
@@ -196,12 +273,26 @@ fn a_peer_that_is_gone() {
     w.at(ms(30)).client().data(100);
     w.at(ms(40)).server().data(50);
     w.at(ms(50)).client().ack();
-    w.at(ms(100)).client().data(100).lost();
-    w.at(ms(320)).client().repeat(100, 100).lost();
-    w.at(ms(760)).client().repeat(100, 100).lost();
-    w.at(ms(1640)).client().repeat(100, 100).lost();
+    w.at(ms(100)).client().data(800).lost();
+    w.client().data(100).lost();
+    w.at(ms(320)).client().repeat(100, 800).lost();
+    w.at(ms(760)).client().repeat(100, 800).lost();
     w.at(ms(3400)).client().rst();
-    w.tells("");
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..50 100>50
+           path_delay network 30..50 #4-5
+         gap 50..100
+           client_think client 50..100 #5-7
+         exchange 100..3400 900>0 rst
+           path_delay network 100..120 #8-9
+           retransmission_timeout network 120..320 #8-9
+           retransmission_timeout network 320..760 #9-10
+           keepalive_or_dead_peer server 760..3400 #10-11",
+    );
 }
 
 #[test]
@@ -214,7 +305,61 @@ fn keep_alives_of_an_idle_connection() {
         w.at(ms(50 + 75_000 * i)).client().probe();
         w.after(ms(10)).server().ack();
     }
-    let c = w.tells("");
+    let c = w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..50 100>50
+           path_delay network 30..50 #4-5
+         gap 50..225070
+           keepalive_or_dead_peer nobody 50..225070 #5-12",
+    );
     assert_eq!((c.ends[CLIENT].probes, c.ends[CLIENT].keepalives), (0, 3));
     assert_eq!(c.budget.get(Cause::KeepaliveOrDeadPeer), Nanos::ZERO);
+}
+
+#[test]
+fn a_repeat_after_reordering_behind_the_tap() {
+    // The third segment is held up behind the tap; three later ones are reported, so that it is sent again; then a
+    // DSACK says that both came. New data had gone out meanwhile.
+    let mut w = opened(Tap::Client);
+    w.at(ms(30));
+    for _ in 0..10 {
+        w.client().data(MSS);
+    }
+    w.overtaken(7, ms(21));
+    w.at(ms(40)).server().ack();
+    w.at(ms(51)).client().repeat(2 * MSS, MSS);
+    w.at(ms(52)).client().write(2 * MSS);
+    w.at(ms(62)).server().ack();
+    w.at(ms(82)).server().data(50);
+    w.at(ms(92)).client().ack();
+    let c = w.connection();
+    assert_eq!(c.budget.get(Cause::FastRecovery), Nanos::ZERO);
+    assert!(c.budget.get(Cause::SpuriousRecovery) >= ms(22), "{:?}", c.budget);
+    assert_eq!(c.exchanges[0].spans.last().map(|s| (s.cause, s.duration())), Some((Cause::PathDelay, ms(20))));
+}
+
+#[test]
+fn full_segments_vanish_and_small_ones_pass() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(100);
+    w.at(ms(40)).server().data(50);
+    w.at(ms(50)).client().ack();
+    w.at(ms(100)).client().data(MSS).lost();
+    w.client().data(MSS).lost();
+    for t in [320, 760, 1640] {
+        w.at(ms(t)).client().repeat(100, MSS).lost();
+    }
+    // The kernel probes the path's MTU and finds a size that passes.
+    w.at(ms(3400)).client().repeat(100, 1000);
+    w.at(ms(3410)).server().ack();
+    w.at(ms(3420)).client().repeat(1100, 1000);
+    w.client().repeat(2100, 896);
+    w.at(ms(3430)).server().data(50);
+    w.at(ms(3440)).client().ack();
+    let c = w.connection();
+    assert!(c.exchanges[1].spans.iter().all(|s| matches!(s.cause, Cause::PathDelay | Cause::PathMtu)));
+    assert!(c.budget.get(Cause::PathMtu) >= ms(3300), "{:?}", c.budget);
 }

@@ -56,6 +56,7 @@ pub(crate) struct Packet {
     from: usize,
     fate: Fate,
     late: Nanos,
+    behind: Nanos,
     copy: Option<Nanos>,
 }
 
@@ -281,6 +282,12 @@ impl Wire {
         connection
     }
 
+    /// The packet sent `n` packets before the last one arrives so much later, held up behind the tap.
+    pub(crate) fn overtaken(&mut self, n: usize, by: Nanos) {
+        let at = self.packets.len() - 1 - n;
+        self.packets[at].behind = by;
+    }
+
     fn send(&mut self, from: usize, seq: Seq, len: u32, flags: u16) -> &mut Packet {
         self.deliver(from);
         let (now, timestamps) = (self.now, self.timestamps);
@@ -324,6 +331,7 @@ impl Wire {
             from,
             fate: Fate::Arrives,
             late: Nanos::ZERO,
+            behind: Nanos::ZERO,
             copy: None,
         });
         let last = self.packets.len() - 1;
@@ -335,7 +343,7 @@ impl Wire {
         let (now, way) = (self.now, self.rtt.part(2));
         let packets = &self.packets;
         let host = &mut self.host[to];
-        let arrival = |i: usize| packets[i].sent + packets[i].late + way;
+        let arrival = |i: usize| packets[i].sent + packets[i].late + packets[i].behind + way;
         let mut here: Vec<usize> = host.inbox.iter().copied().filter(|&i| arrival(i) <= now).collect();
         host.inbox.retain(|&i| arrival(i) > now);
         here.sort_by_key(|&i| arrival(i));

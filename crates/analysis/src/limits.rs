@@ -1,0 +1,147 @@
+//! Which limit the ACKs of a message lifted: read from how its flights change from one round trip to the next.
+
+use crate::attribute::Context;
+use crate::exchange::Carry;
+use crate::step::{Step, Wait};
+use tcpwhy_base::{Cause, Nanos};
+
+/// Round trips without growth that make a plateau: slow start would have grown eightfold.
+const PLATEAU: u32 = 3;
+
+/// A wait that an ACK ended (or a writer that woke up after one).
+fn clocked(step: &Step) -> bool {
+    matches!(step.wait, Wait::Acked | Wait::Pause) && step.flight > 0
+}
+
+/// How many round trips a step spans, at least one.
+fn rounds_in(step: &Step, rtt: Nanos) -> u32 {
+    if rtt <= Nanos::ZERO { 1 } else { (step.duration().0 / rtt.0).clamp(1, 1_000) as u32 }
+}
+
+impl Context {
+    /// For each ACK-clocked step, what its flights say: growing, or on a plateau.
+    ///
+    /// A loss-free flow in slow start grows every round trip (RFC 5681, 3.1), one in congestion avoidance by about half
+    /// a segment at least (RFC 9438, 4.3); one whose flight stays the same has another limit.
+    pub(crate) fn flight_limits(&self, steps: &[Step], carry: &mut Carry, limits: &mut Vec<Cause>) {
+        limits.clear();
+        limits.resize(steps.len(), Cause::SlowStart);
+        let mut i = 0;
+        while i < steps.len() {
+            // A message: steps of one sender up to the next turn.
+            let sender = steps[i].sender;
+            let mut j = i + 1;
+            while j < steps.len() && steps[j].wait != Wait::Turn && steps[j].sender == sender {
+                j += 1;
+            }
+            if steps[i].wait == Wait::Turn || carry.message_of != sender {
+                *carry = Carry { backlog: carry.backlog, message_of: sender, ..Carry::default() };
+            }
+            self.message_limits(&steps[i..j], &mut limits[i..j], carry);
+            i = j;
+        }
+    }
+
+    fn message_limits(&self, steps: &[Step], limits: &mut [Cause], carry: &mut Carry) {
+        let Some(first) = steps.first() else { return };
+        let sender = usize::from(first.sender);
+        let mss = self.mss[sender];
+        self.growth(steps, limits, carry, mss, self.initial_window[sender] * mss);
+        let plateau = if dripping(steps) {
+            Cause::SenderPause
+        } else if late_growth(steps, mss, self.rtt) {
+            Cause::CongestionWindow
+        } else {
+            Cause::SendBuffer
+        };
+        let pacing = self.measured && paced(steps);
+        // A flight within a few segments of the window that stopped others stops at it too: the kernel rather waits
+        // than send a burst much smaller than the window (`tcp_tso_should_defer`).
+        let time = |wait| steps.iter().filter(|s| s.wait == wait).fold(Nanos::ZERO, |t, s| t + s.duration());
+        let window = steps.iter().filter(|s| s.wait == Wait::Window).map(|s| s.flight).max().unwrap_or(0);
+        let mostly = time(Wait::Window) >= time(Wait::Acked);
+        for (step, limit) in steps.iter().zip(limits) {
+            let close = step.note <= step.flight / 8 || mostly && step.flight >= window - window / 8;
+            if window > 0 && step.wait == Wait::Acked && close {
+                *limit = Cause::ReceiveWindow;
+            } else if pacing && spaced(step) {
+                *limit = Cause::Pacing;
+            } else if *limit == Cause::SendBuffer {
+                *limit = plateau;
+            }
+        }
+    }
+
+    /// Marks steps as growing ([`Cause::SlowStart`]) or on a plateau ([`Cause::SendBuffer`]).
+    fn growth(&self, steps: &[Step], limits: &mut [Cause], carry: &mut Carry, mss: u32, initial: u32) {
+        // Steps from the last growth on; what they are shows when growth comes again, or never.
+        let mut from = 0;
+        let mut settle = |limits: &mut [Cause], to: usize, rounds: u32, grew_at: Option<usize>| {
+            let plateau = rounds >= PLATEAU;
+            for limit in &mut limits[from..to] {
+                *limit = if plateau { Cause::SendBuffer } else { Cause::SlowStart };
+            }
+            if let Some(k) = grew_at {
+                limits[k] = Cause::SlowStart;
+                // A first flight well below the initial window, without growth after it, was not the window's doing.
+                if rounds > 0 && k == first_clocked(steps) && steps[k].flight + mss < initial * 7 / 10 {
+                    limits[k] = Cause::SendBuffer;
+                }
+            }
+            from = to;
+        };
+        let mut grew_at = None;
+        let mut flights = steps.iter().enumerate().filter(|(_, s)| clocked(s)).peekable();
+        while let Some((k, step)) = flights.next() {
+            // One flight may seem too large, where an ACK is missing from the capture; growth lasts.
+            let flight = flights.peek().map_or(step.flight, |next| step.flight.min(next.1.flight));
+            if flight >= carry.peak + carry.peak / 8 + mss / 2 {
+                settle(limits, k, carry.rounds, grew_at);
+                grew_at = Some(k);
+                carry.peak = flight;
+                carry.rounds = 0;
+            } else {
+                carry.rounds += rounds_in(step, self.rtt);
+            }
+        }
+        settle(limits, steps.len(), carry.rounds, grew_at);
+    }
+}
+
+fn first_clocked(steps: &[Step]) -> usize {
+    steps.iter().position(clocked).unwrap_or(0)
+}
+
+/// Most waits end without an ACK: the few that end with one do so by chance.
+fn dripping(steps: &[Step]) -> bool {
+    let written = steps.iter().filter(|s| s.wait == Wait::Pause && s.flight == 0).count();
+    written > steps.iter().filter(|s| clocked(s)).count()
+}
+
+/// A full segment that left in the middle of a run, with data in flight and no ACK.
+fn spaced(step: &Step) -> bool {
+    step.wait == Wait::Pause && step.full && step.note > 0
+}
+
+/// The sender spaces its segments by a timer: many such waits, and more of them than others.
+fn paced(steps: &[Step]) -> bool {
+    let paced: u32 = steps.iter().filter(|s| spaced(s)).map(|s| s.releases).sum();
+    let others = steps.iter().filter(|s| clocked(s) || s.wait == Wait::Pause && s.flight == 0).count();
+    paced >= 8 && 2 * paced as usize > others
+}
+
+/// The flights of the second half of a plateau are higher than those of the first by what congestion avoidance adds.
+fn late_growth(steps: &[Step], mss: u32, rtt: Nanos) -> bool {
+    let flights: Vec<&Step> = steps.iter().filter(|s| s.wait == Wait::Acked && s.flight > 0).collect();
+    if flights.len() < 16 {
+        return false;
+    }
+    let (a, b) = flights.split_at(flights.len() / 2);
+    let top = |part: &[&Step]| {
+        let mut f: Vec<u32> = part.iter().map(|s| s.flight).collect();
+        f.sort_unstable();
+        f[f.len() * 3 / 4]
+    };
+    let rounds: u32 = b.iter().map(|s| rounds_in(s, rtt)).sum();
+    top(b).saturating_sub(top(a)) >= mss.saturating_mul(rounds / 4).max(2 * mss)
+}
