@@ -9,3 +9,46 @@ mod loss;
 mod nagle;
 mod opening;
 mod windows;
+
+use tcpwhy_base::{CAUSES, Cause, Kind};
+
+/// Where the tests of this crate are.
+const TESTS: [&str; 6] = [
+    include_str!("captures.rs"),
+    include_str!("exchanges.rs"),
+    include_str!("loss.rs"),
+    include_str!("nagle.rs"),
+    include_str!("opening.rs"),
+    include_str!("windows.rs"),
+];
+
+/// Causes of the table that no capture makes the analysis say by itself, and why. One that a test shows may not stay
+/// here.
+const NOT_FROM_A_CAPTURE: &[(Cause, &str)] = &[
+    (
+        Cause::SynQueueFull,
+        "looks like a lost SYN: an alternative of syn_retransmit; only the server's counters tell",
+    ),
+    (Cause::ApplicationWindow, "the window of HTTP/2 or SSH is inside what is encrypted: shows as a pause"),
+    (
+        Cause::MutualBlock,
+        "said only while data is unacknowledged, and both ends acknowledge what fills their windows",
+    ),
+    (Cause::Queueing, "the analysis does not follow how the round trip swells"),
+];
+
+#[test]
+fn every_cause_that_a_capture_can_show_has_a_rule_test() {
+    for info in CAUSES.iter().filter(|c| c.kind == Kind::Span && !c.live_only) {
+        // A line of a story (whole stories are compared), or the cause by name in an assertion.
+        let line = format!("{} ", info.id);
+        let name = format!("Cause::{:?}", info.cause);
+        let told = TESTS.iter().any(|test| test.lines().any(|l| l.trim_start().starts_with(&line)));
+        let named = TESTS
+            .iter()
+            .any(|test| test.split(|c: char| !c.is_alphanumeric() && c != ':').any(|word| word == name));
+        let excused = NOT_FROM_A_CAPTURE.iter().any(|(cause, _)| *cause == info.cause);
+        assert!(told || named || excused, "no test shows {}", info.id);
+        assert!(!(told && excused), "{} is shown by a test after all", info.id);
+    }
+}

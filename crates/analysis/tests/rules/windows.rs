@@ -273,5 +273,13 @@ fn a_client_that_stops_reading_an_answer() {
     w.at(ms(540)).client().window(4096).ack();
     w.at(ms(550)).server().data(MSS);
     w.at(ms(560)).client().ack();
-    w.tells("");
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..560 100>5544
+           path_delay network 30..50 #4-5
+           slow_reader client 50..560 #7-12",
+    );
 }
