@@ -60,6 +60,8 @@ pub(crate) struct Conn {
     /// Turns that took no longer than the path: round trips in series.
     pub(crate) quick_turns: u32,
     pub(crate) last_response_end: Nanos,
+    /// Bytes of the last response, and how often in a row it was as many after a few bytes of the client.
+    pub(crate) refills: (u64, u32),
     pub(crate) fin_seen: [Option<Nanos>; 2],
 }
 
@@ -109,6 +111,7 @@ impl Conn {
             rst_from: None,
             quick_turns: 0,
             last_response_end: Nanos(i64::MIN),
+            refills: (0, 0),
             fin_seen: [None; 2],
         }
     }

@@ -23,6 +23,8 @@ pub enum Facts {
         syn_ack: bool,
         /// The repeats reached the server's own tap and stayed unanswered there.
         at_server: bool,
+        /// A SYN-ACK had passed the tap before the repeat.
+        answered: bool,
     },
     /// Data was repeated though the server's tap had it, or the server repeated its SYN-ACK after the final ACK.
     NotTaken {
@@ -129,9 +131,14 @@ impl Facts {
                 format!("One round trip ({rtt}), which the distance sets.")
             }
             Facts::RoundTrip { .. } => "The trips that the distance sets.".into(),
-            Facts::SynRepeats { repeats, over, syn_ack, at_server } => {
+            Facts::SynRepeats { repeats, over, syn_ack, at_server, answered } => {
                 let what = if syn_ack { "The SYN-ACK" } else { "The SYN" };
                 let times = if repeats == 1 { "once more".into() } else { format!("{repeats} times more") };
+                if answered {
+                    return format!(
+                        "{what} was sent {times} over {over} although a SYN-ACK had passed the tap: that SYN-ACK, or its ACK, was lost on the way."
+                    );
+                }
                 let place = if at_server { ", though it had reached the server's tap" } else { "" };
                 format!("{what} was sent {times} over {over} before it was answered{place}.")
             }

@@ -10,6 +10,7 @@
 
 mod attribute;
 mod conn;
+mod evidence;
 mod exchange;
 mod facts;
 mod findings;
@@ -27,6 +28,7 @@ mod setup;
 mod step;
 mod table;
 
+pub use evidence::evidence;
 pub use facts::{Facts, bit_rate};
 pub use findings::{Rollups, findings_over};
 pub use result::*;

@@ -169,6 +169,14 @@ impl Conn {
         join_neighbours(&mut spans);
         self.exchanges += 1;
         let id = self.exchanges;
+        if self.is_window_refill() {
+            for span in spans.iter_mut().filter(|s| s.cause == Cause::PathDelay) {
+                span.cause = Cause::ApplicationWindow;
+                span.side = Some(Side::Client);
+                span.confidence = 0.6;
+                span.alternatives = [Some((Cause::PathDelay, 0.4)), None];
+            }
+        }
         let duration = end - self.ex.start;
         self.mark = end;
         self.mark_frame = self.ex.last_frame;
@@ -210,6 +218,20 @@ impl Conn {
         }
         parts.give_back_spans(spans);
         self.ex.reset();
+    }
+
+    /// A flow-control window above TCP ran out and was refilled: where HTTP/2 or SSH is seen in clear, the third time in
+    /// a row that the server stops after the same number of bytes until a few bytes of the client come, which come
+    /// at once.
+    fn is_window_refill(&mut self) -> bool {
+        let ex = &self.ex;
+        let at_once = ex.start - self.last_response_end
+            <= self.turn_of(CLIENT) + self.rtt_or_zero().part(8).max(Nanos::millis(1));
+        let small = ex.bytes[CLIENT] <= 128 && ex.bytes[SERVER] >= 4_096 && ex.turns <= 1;
+        let same = ex.bytes[SERVER].abs_diff(self.refills.0) <= ex.bytes[SERVER] / 16;
+        let again = if small && same && at_once { self.refills.1 + 1 } else { 0 };
+        self.refills = (ex.bytes[SERVER], again);
+        again >= 2 && matches!(self.protocol, Some("http/2" | "ssh"))
     }
 
     /// Rule 10: what is unfinished ends at the last packet.
@@ -445,6 +467,7 @@ impl Conn {
             os: self.profile[i].os,
             delayed_ack: (c.delayed_ack.1 > 0).then_some((Nanos(c.delayed_ack.0), Nanos(c.delayed_ack.1))),
             min_rto: (c.min_timeout > 0).then_some(Nanos(c.min_timeout)),
+            nodelay_shown: h.nodelay_shown,
             zero_windows: c.zero_windows,
             probes: c.probes,
             keepalives: c.keepalives,

@@ -340,6 +340,8 @@ pub struct End {
     pub delayed_ack: Option<(Nanos, Nanos)>,
     /// Shortest wait before it repeated data by a timer.
     pub min_rto: Option<Nanos>,
+    /// How often it sent a partial segment after an unacknowledged one: Nagle's algorithm was off.
+    pub nodelay_shown: u32,
     /// Zero windows it advertised, window probes and keep-alives it sent, packets.
     pub zero_windows: u32,
     /// Window probes.

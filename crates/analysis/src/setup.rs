@@ -172,12 +172,21 @@ impl Conn {
         if let (Some(syn), Some(last)) = (h.syn, h.last_syn)
             && h.syns > 1
         {
-            let at_server = self.server_tap_saw_syns();
+            // Answered each time: the SYN-ACK (or the ACK of it) was lost on its way.
+            let answered = h.syn_ack.is_some_and(|(t, _)| t < last.0);
+            let at_server = !answered && self.server_tap_saw_syns();
             let cause = Cause::SynRetransmit;
-            let facts =
-                Facts::SynRepeats { repeats: h.syns - 1, over: last.0 - syn.0, syn_ack: false, at_server };
+            let facts = Facts::SynRepeats {
+                repeats: h.syns - 1,
+                over: last.0 - syn.0,
+                syn_ack: false,
+                at_server,
+                answered,
+            };
             // Which of them it was shows only at the server (its counters, or this tap).
-            let (side, alternatives) = if at_server {
+            let (side, alternatives) = if answered {
+                (Some(Side::Network), [None, None])
+            } else if at_server {
                 (Some(Side::Server), [Some((Cause::AcceptQueueFull, 0.4)), Some((Cause::SynQueueFull, 0.2))])
             } else {
                 (None, [Some((Cause::AcceptQueueFull, 0.25)), Some((Cause::SynQueueFull, 0.1))])
@@ -194,6 +203,7 @@ impl Conn {
                 over: last.0 - one.0,
                 syn_ack: true,
                 at_server: false,
+                answered: false,
             };
             span(
                 Cause::Handshake,
@@ -246,6 +256,7 @@ impl Conn {
                     over: end - first.0,
                     syn_ack: false,
                     at_server: false,
+                    answered: false,
                 },
             ),
         }

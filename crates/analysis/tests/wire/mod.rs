@@ -497,30 +497,9 @@ pub(crate) fn same_story(told: &str, story: &str, segments: &[Segment]) {
     let lines = |text: &str| -> Vec<String> {
         text.lines().map(|l| l.trim().to_string()).filter(|l| !l.is_empty()).collect()
     };
-    if lines(told) == lines(story) {
-        return;
-    }
-    let mut packets = String::new();
-    for s in segments {
-        let _ = writeln!(
-            packets,
-            "#{} {} {} > {} seq {} len {} ack {} win {} flags {:#x} sack {:?}",
-            s.frame,
-            millis(s.time - segments[0].time),
-            s.src,
-            s.dst,
-            s.seq.0,
-            s.len,
-            s.ack.0,
-            s.window,
-            s.flags.0,
-            s.options.sack[..usize::from(s.options.sack_len)]
-                .iter()
-                .map(|b| (b.0.0, b.1.0))
-                .collect::<Vec<_>>(),
-        );
-    }
-    panic!("the analysis tells\n{told}\nthe test expects\n{story}\nof\n{packets}");
+    let same = lines(told) == lines(story);
+    let packets = packets(segments);
+    assert!(same, "the analysis tells\n{told}\nthe test expects\n{story}\nof\n{packets}");
 }
 
 /// Milliseconds with as many decimals as needed.
@@ -529,4 +508,21 @@ fn millis(t: Nanos) -> String {
     let ns = t.0.unsigned_abs();
     let text = format!("{sign}{}.{:06}", ns / 1_000_000, ns % 1_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+/// The packets of a capture as text, one a line.
+pub(crate) fn packets(segments: &[Segment]) -> String {
+    let mut text = String::new();
+    for s in segments {
+        let time = millis(s.time - segments[0].time);
+        let o = &s.options;
+        let sack: Vec<_> = o.sack[..usize::from(o.sack_len).min(4)].iter().map(|b| (b.0.0, b.1.0)).collect();
+        let _ = write!(text, "#{} {time} {} > {} seq {} len {}", s.frame, s.src, s.dst, s.seq.0, s.len);
+        let _ = write!(text, " ack {} win {} flags {:#x} id {:?}", s.ack.0, s.window, s.flags.0, s.ip_id);
+        if s.link != 0 || !s.tls.is_none() {
+            let _ = write!(text, " link {} tls {}", s.link, s.tls.0);
+        }
+        let _ = writeln!(text, " ts {:?} mss {:?} ws {:?} sack {sack:?}", o.timestamps, o.mss, o.wscale);
+    }
+    text
 }

@@ -107,15 +107,15 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Res
     let wanted = match info.class {
         _ if layout.verbose => f.fixes.len(),
         Class::Application if info.kind == Kind::Span => 0,
-        _ => 1,
+        _ => 2,
     };
-    for fix in f.fixes.iter().take(wanted) {
-        self::fix(out, fix, layout)?;
+    for (i, fix) in f.fixes.iter().take(wanted).enumerate() {
+        self::fix(out, if i == 0 || layout.verbose { "fix: " } else { " or: " }, fix, layout)?;
     }
     Ok(())
 }
 
-fn fix(out: &mut impl Write, fix: &Fix, layout: &Layout) -> io::Result<()> {
+fn fix(out: &mut impl Write, lead: &str, fix: &Fix, layout: &Layout) -> io::Result<()> {
     let indent = INDENT;
     let place = match fix.place {
         "client" | "server" => format!(" (on the {})", fix.place),
@@ -123,20 +123,24 @@ fn fix(out: &mut impl Write, fix: &Fix, layout: &Layout) -> io::Result<()> {
         _ => String::new(),
     };
     let what = format!("{}{place}", fix.fix.info().title);
-    let saves =
-        fix.saves.filter(|&s| s > Nanos::ZERO).map(|s| format!("saves up to {s}")).unwrap_or_default();
+    // All fixes of a finding are bounded by the same time: it is said once.
+    let saves = fix
+        .saves
+        .filter(|&s| s > Nanos::ZERO && (lead == "fix: "))
+        .map(|s| format!("saves up to {s}"))
+        .unwrap_or_default();
     let used = indent + 5 + what.chars().count() + saves.chars().count();
     if used + 2 <= layout.width || saves.is_empty() {
         let space = layout.width.min(WIDE).saturating_sub(used).max(2);
-        write!(out, "{:indent$}{FIX}fix: {what}{FIX:#}", "")?;
+        write!(out, "{:indent$}{FIX}{lead}{what}{FIX:#}", "")?;
         if saves.is_empty() { writeln!(out)? } else { writeln!(out, "{:space$}{BOLD}{saves}{BOLD:#}", "")? }
     } else {
         for (i, line) in wrap(&what, layout.width.saturating_sub(indent + 5).max(20)).iter().enumerate() {
-            writeln!(out, "{:indent$}{FIX}{}{line}{FIX:#}", "", if i == 0 { "fix: " } else { "     " })?;
+            writeln!(out, "{:indent$}{FIX}{}{line}{FIX:#}", "", if i == 0 { lead } else { "     " })?;
         }
         writeln!(out, "{:indent$}     {BOLD}{saves}{BOLD:#}", "")?;
     }
-    let wanted = if layout.verbose { fix.how.len() } else { 2 };
+    let wanted = if layout.verbose { fix.how.len() } else { 1 };
     for how in fix.how.iter().take(wanted) {
         let width = layout.width.saturating_sub(indent + 7).max(20);
         let how = how.strip_prefix("Any: ").unwrap_or(how);

@@ -127,9 +127,15 @@ fn say_it(
     Ok(())
 }
 
-/// What the analysis itself can say about a cause that it did not find.
-fn evidence(_: &Analysis, _: Cause) -> Vec<String> {
-    Vec::new()
+/// What the connections with most bytes show for or against a cause.
+fn evidence(analysis: &Analysis, cause: Cause) -> Vec<String> {
+    let mut largest: Vec<_> = analysis.connections.iter().collect();
+    largest.sort_by_key(|c| std::cmp::Reverse(c.bytes[0] + c.bytes[1]));
+    let about = |c: &tcpwhy_analysis::Connection| {
+        let id = c.id;
+        tcpwhy_analysis::evidence(c, cause).into_iter().map(move |line| format!("connection {id}: {line}"))
+    };
+    largest.into_iter().take(3).flat_map(about).collect()
 }
 
 /// Set by the first interrupt; the second ends the program at once.
