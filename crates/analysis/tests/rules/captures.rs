@@ -165,14 +165,3 @@ fn bytes_acknowledged_that_the_capture_does_not_hold() {
     }
     assert_eq!(c.bytes[SERVER], 5 * 1448 + 50);
 }
-
-#[test]
-fn zz_probe() {
-    for isn in [1000, 3_000_000_000u32] {
-        let w = talk(Tap::Client, [isn, isn]);
-        let segments = &w.segments()[1..];
-        let c = analyze(segments).connections.remove(0);
-        println!("{isn} {:?}\n{}", c.quality.names().collect::<Vec<_>>(), tell(&c, segments[0].time));
-    }
-    panic!();
-}

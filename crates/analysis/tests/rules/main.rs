@@ -29,7 +29,6 @@ const NOT_FROM_A_CAPTURE: &[(Cause, &str)] = &[
         Cause::SynQueueFull,
         "looks like a lost SYN: an alternative of syn_retransmit; only the server's counters tell",
     ),
-    (Cause::ApplicationWindow, "the window of HTTP/2 or SSH is inside what is encrypted: shows as a pause"),
     (
         Cause::MutualBlock,
         "said only while data is unacknowledged, and both ends acknowledge what fills their windows",

@@ -283,3 +283,26 @@ fn a_client_that_stops_reading_an_answer() {
            slow_reader client 50..560 #7-12",
     );
 }
+
+/// The server sends 12 kB and stops until the client, which has all of it, sends a few bytes.
+fn refills(head: &[u8]) -> Wire {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(40).says(head);
+    for _ in 0..5 {
+        w.after(ms(10)).server().write(8 * MSS + 500);
+        w.after(ms(10)).client().data(26);
+    }
+    w.after(ms(10)).server().data(100);
+    w.after(ms(10)).client().ack();
+    w
+}
+
+#[test]
+fn a_window_of_http_2_is_refilled_again_and_again() {
+    let c = refills(b"PRI * HT").connection();
+    assert_eq!(c.protocol, Some("http/2"));
+    // From the third time on it is no chance.
+    assert_eq!(c.budget.get(Cause::ApplicationWindow), ms(60), "{:?}", c.budget);
+    let c = refills(b"PUT /a H").connection();
+    assert_eq!(c.budget.get(Cause::ApplicationWindow), Nanos::ZERO);
+}

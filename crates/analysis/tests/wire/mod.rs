@@ -86,6 +86,13 @@ impl Packet {
         self.copy = Some(after);
         self
     }
+    /// Its payload begins with this.
+    pub(crate) fn says(&mut self, head: &[u8]) -> &mut Packet {
+        let n = head.len().min(8);
+        self.segment.head[..n].copy_from_slice(&head[..n]);
+        self.segment.head_len = n as u8;
+        self
+    }
     /// It begins with these TLS records.
     pub(crate) fn tls(&mut self, bits: u8) -> &mut Packet {
         self.segment.tls = Tls(bits);
