@@ -102,7 +102,7 @@ impl Context {
         let burst = step.burst.min(duration);
         if step.wait == Wait::Burst {
             let work = self.per_byte[d].map_or(0, |p| (f64::from(step.bytes) * p) as i64);
-            carry.backlog[d] = (carry.backlog[d] + work - duration.0).max(0);
+            carry.backlog[d] = carry.backlog[d].saturating_add(work).saturating_sub(duration.0).max(0);
             return duration;
         }
         let Some(per_byte) = self.per_byte[d] else { return burst };
@@ -122,9 +122,9 @@ impl Context {
             let n = f64::from(step.releases.max(1));
             // All but the last release's bytes had time to cross within the step.
             let within = own * (n - 1.0) / n;
-            let work = carry.backlog[d] + within as i64;
+            let work = carry.backlog[d].saturating_add(within as i64);
             let busy = Nanos(work).min(free).max(burst.min(free));
-            carry.backlog[d] = (carry.backlog[d] + own as i64 - busy.0).max(0);
+            carry.backlog[d] = carry.backlog[d].saturating_add(own as i64).saturating_sub(busy.0).max(0);
             if step.wait == Wait::Turn {
                 carry.backlog[d] = 0;
                 let bytes = f64::from(step.bytes) * self.per_byte[1 - d].unwrap_or(0.0);

@@ -154,6 +154,7 @@ pub(crate) struct Half {
     pub(crate) counts: Counts,
     /// Hashes of the last packets, to know copies.
     copies: [u64; 8],
+    copy_times: [u32; 8],
     copies_at: u8,
 }
 
@@ -220,6 +221,7 @@ impl Half {
             nodelay_shown: 0,
             counts: Counts::default(),
             copies: [0; 8],
+            copy_times: [0; 8],
             copies_at: 0,
         }
     }
@@ -253,10 +255,6 @@ impl Half {
     /// the same IP identifier, which a retransmission has not on most stacks; where there is none, only packets with
     /// payload within 100 µs count. No retransmission comes that soon: timers start at 200 ms, others need a trip.
     pub(crate) fn is_copy(&mut self, segment: &Segment, since_last: Nanos) -> bool {
-        if since_last > Nanos::millis(1) && self.copies_at > 0 {
-            self.copies = [0; 8];
-            self.copies_at = 0;
-        }
         let tsval = segment.options.timestamps.map_or(0, |t| t.0);
         let identified = segment.ip_id.is_some_and(|id| id != 0);
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -273,10 +271,14 @@ impl Half {
         }
         let hash = hash | 1;
         let carries = segment.len > 0 || segment.flags.syn() || segment.flags.fin();
-        let known = self.copies.contains(&hash);
+        // The file's own times: a merged file may hold the copy much later.
+        let micros = (segment.time.0 / 1_000) as u32;
+        let mut seen = self.copies.iter().zip(&self.copy_times).filter(|(h, _)| **h == hash);
+        let known = seen.any(|(_, &t)| micros.wrapping_sub(t).wrapping_add(1_000) <= 2_000);
         if known && (identified || (carries && since_last <= Nanos::micros(100))) {
             return true;
         }
+        self.copy_times[usize::from(self.copies_at & 7)] = micros;
         self.copies[usize::from(self.copies_at & 7)] = hash;
         self.copies_at = self.copies_at.wrapping_add(1);
         false
@@ -413,7 +415,8 @@ impl Half {
         if !self.mss_from_handshake && !self.mss_learnt {
             // Without a handshake only this is known: a segment that ends a write may be partial whatever its
             // size, and Ethernet carries at least 1,448 bytes.
-            self.mss = self.mss.max(len + 1).max(1_448);
+            // No link carries a megabyte in one packet; larger lengths are made up.
+            self.mss = self.mss.max(len.saturating_add(1)).clamp(1_448, 1 << 20);
         }
     }
 
@@ -480,7 +483,8 @@ impl Half {
                 self.holes.retain(|h| {
                     let gone = h.to.at_or_before(una);
                     if gone {
-                        seen.lost_by_capture += h.to.minus(h.from).max(0) as u32;
+                        seen.lost_by_capture =
+                            seen.lost_by_capture.saturating_add(h.to.minus(h.from).max(0) as u32);
                     }
                     !gone
                 });
@@ -589,7 +593,7 @@ impl Half {
     /// The retransmission timeout as the profile's stack would compute it.
     pub(crate) fn rto(&self, base_rtt: Nanos, profile: &Profile) -> Nanos {
         let (srtt, var) = if self.srtt > 0 { (self.srtt, self.rttvar) } else { (base_rtt.0, base_rtt.0 / 2) };
-        Nanos(srtt) + Nanos(4 * var).max(profile.rto_floor)
+        Nanos(srtt) + Nanos(var).times(4).max(profile.rto_floor)
     }
 }
 

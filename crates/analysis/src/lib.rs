@@ -1,6 +1,6 @@
 //! From TCP segments to connections, exchanges, spans of time with one cause each, and findings.
 //!
-//! Takes [`Segment`]s in the order of a capture, one pass; gives an [`Analysis`]. Knows no files, no clock and
+//! Takes segments in the order of a capture, one pass; gives an [`Analysis`]. Knows no files, no clock and
 //! nothing of how its answer is drawn. Memory grows with live connections and with the detail that is asked for,
 //! not with packets.
 //!
