@@ -72,6 +72,8 @@ pub struct Reader {
     path: String,
     packing: Option<&'static str>,
     frames: u64,
+    /// Time of the frame before.
+    last: Nanos,
     done: bool,
 }
 
@@ -127,7 +129,7 @@ impl Reader {
                 None => looks,
             }));
         };
-        Ok(Reader { buffer, format, shared, path, packing, frames: 0, done: false })
+        Ok(Reader { buffer, format, shared, path, packing, frames: 0, last: Nanos::ZERO, done: false })
     }
 
     /// The next frame; `None` at the end.
@@ -155,9 +157,12 @@ impl Reader {
     fn frame(&mut self, r: Record) -> Frame<'_> {
         self.frames += 1;
         self.buffer.consume(r.total);
+        // A pcapng simple packet has no time: that of the packet before is nearest to the truth.
+        let time = if r.bad_time && r.time == Nanos::ZERO { self.last } else { r.time };
+        self.last = time;
         Frame {
             number: self.frames,
-            time: r.time,
+            time,
             bad_time: r.bad_time,
             link_type: r.link_type,
             data: self.buffer.behind(r.total - r.before, r.caplen),
