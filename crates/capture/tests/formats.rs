@@ -140,7 +140,7 @@ fn pcapng_sections_interfaces_and_times() {
             (101_500_000_000, false, 101, b"de".to_vec(), 3),
             (7_000_000_000, false, 113, vec![], 1),
             (42, false, 276, b"f".to_vec(), 2),
-            (0, true, 276, b"ghij".to_vec(), 6),
+            (42, true, 276, b"ghij".to_vec(), 6),
             (43, false, 276, b"k".to_vec(), 1),
         ]
     );
