@@ -366,3 +366,24 @@ fn full_segments_vanish_and_small_ones_pass() {
     assert!(c.exchanges[1].spans.iter().all(|s| matches!(s.cause, Cause::PathDelay | Cause::PathMtu)));
     assert!(c.budget.get(Cause::PathMtu) >= ms(3300), "{:?}", c.budget);
 }
+
+#[test]
+fn an_ack_too_soon_after_the_repeat_was_for_the_first_copy() {
+    // A host without DSACK; its delayed ACK passes the repeat on the way.
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(100);
+    w.at(ms(241)).server().ack();
+    w.at(ms(250)).client().repeat(0, 100);
+    w.at(ms(400)).server().data(50).segment.options.sack_len = 0;
+    w.at(ms(410)).client().ack();
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..410 100>50
+           path_delay network 30..40 #4-7
+           server_think server 40..400 #4-7
+           path_delay network 400..410 #4-7",
+    );
+}
