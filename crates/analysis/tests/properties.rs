@@ -429,7 +429,9 @@ fn time_and_bytes_of_garbage_are_accounted_for() {
 
 #[test]
 fn the_answer_does_not_depend_on_how_packets_are_dealt() {
-    proptest!(cases(1_000), |(trace in any_capture(), chunks in vec(1..40usize, 1..8))| {
+    proptest!(cases(1_000), |(mut trace in any_capture(), chunks in vec(1..40usize, 1..8))| {
+        // On one link: which links belong together is learnt from all the traffic that an analyzer sees.
+        trace.0.iter_mut().for_each(|s| s.link = 0);
         same_however_dealt(&trace.0, &chunks)?;
     });
 }
