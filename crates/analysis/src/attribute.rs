@@ -17,7 +17,7 @@ pub(crate) struct Context {
     /// The tap is nearer to this side.
     near: [bool; 2],
     /// Nanoseconds per byte at the bottleneck, by direction.
-    per_byte: [Option<f64>; 2],
+    pub(crate) per_byte: [Option<f64>; 2],
     pub(crate) mss: [u32; 2],
     pub(crate) initial_window: [u32; 2],
     before: [u32; 2],
@@ -27,6 +27,8 @@ pub(crate) struct Context {
     not_taken: Option<(u32, u32)>,
     one_sided: bool,
     capture_drops: bool,
+    /// The largest window of the peer as it stands in the header, where its scale is not known.
+    pub(crate) unscaled_window: [Option<u16>; 2],
     /// Both reaction times are known.
     pub(crate) measured: bool,
 }
@@ -53,10 +55,11 @@ impl Context {
             mss: [conn.half[CLIENT].mss.max(1), conn.half[SERVER].mss.max(1)],
             initial_window: [0, 1].map(|d| conn.profile[d].initial_window),
             before: [0, 1].map(|d: usize| conn.half[d].cwnd.before_loss.max(conn.half[d].cwnd.before_idle)),
-            cork_timers: conn.cork_timers,
+            cork_timers: conn.corks.map_or(0, |c| c.0),
             nagle_locks: conn.nagle_locks,
             not_taken: not_taken.then_some(conn.not_taken),
             one_sided: conn.half[0].counts.packets == 0 || conn.half[1].counts.packets == 0,
+            unscaled_window: [0, 1].map(|d: usize| (!conn.scale_known()).then_some(conn.half[d].raw_window)),
             measured: conn.rtt().is_some(),
             capture_drops: conn.quality.has(crate::result::Quality::CAPTURE_DROPS),
         }
@@ -71,7 +74,7 @@ impl Context {
         limits: &mut Vec<Cause>,
     ) {
         give_hidden_holds_to_the_writer(steps);
-        give_probe_waits_to_the_loss(steps);
+        give_probe_waits_to_the_loss(steps, self.rtt);
         self.flight_limits(steps, carry, limits);
         for (i, step) in steps.iter().enumerate() {
             self.spans_of(step, limits[i], carry, spans);
@@ -203,7 +206,7 @@ impl Context {
                 rest,
                 0.7,
                 [Some((Cause::SenderPause, 0.3)), None],
-                Facts::Wait { wait: step.duration(), outstanding: 0 },
+                Facts::Corked { wait: step.duration(), held: step.len },
             ),
             Wait::CorkTimer | Wait::Pause => self.pause(step, limit, rest, flight, out),
             Wait::Missing => {
@@ -224,6 +227,14 @@ impl Context {
                 );
             }
             Wait::Loss(kind) => self.loss(step, kind, rest, me, out),
+            Wait::NewProbe => {
+                let trip = self.turn[1 - sender].min(rest);
+                let way = Facts::RoundTrip { rtt: self.rtt };
+                out.span(Cause::PathDelay, Some(Side::Network), trip, 0.8, [None, None], way);
+                let facts = Facts::Probe { wait: step.duration(), outstanding: step.note };
+                let other = Some((Cause::RetransmissionTimeout, 0.2));
+                out.span(Cause::TailLossProbe, Some(Side::Network), rest - trip, 0.75, [other, None], facts);
+            }
             Wait::Blind => {
                 let facts = if self.one_sided { Facts::OneSided } else { Facts::NotCaptured };
                 out.span(Cause::Unexplained, None, rest, 0.5, [None, None], facts);
@@ -246,6 +257,32 @@ impl Context {
             let other = if buffer { Cause::SendBuffer } else { Cause::CongestionWindow };
             out.span(cause, me, rest, 0.8, [Some((other, 0.2)), None], facts);
             return;
+        }
+        // A round trip swollen beyond the base one: a queue on the path. If this flow is large enough to fill the path
+        // it is its own, and its time is the link's (rule 3); else others fill it.
+        let mut rest = rest;
+        if self.near[sender]
+            && step.flight >= 4 * mss
+            && step.rtt > self.rtt.times(3).part(2) + Nanos::millis(5)
+        {
+            let share = 1.0 - self.rtt.0 as f64 / step.rtt.0 as f64;
+            let queue = Nanos((rest.0 as f64 * share) as i64);
+            let fills =
+                self.per_byte[sender].is_none_or(|p| f64::from(step.flight) * p >= self.rtt.0 as f64 * 0.7);
+            if fills {
+                out.bandwidth(queue, 0, self.per_byte[sender]);
+            } else {
+                let facts = Facts::Queue { rtt: step.rtt, base: self.rtt };
+                out.span(
+                    Cause::Queueing,
+                    Some(Side::Network),
+                    queue,
+                    0.6,
+                    [Some((Cause::Bandwidth, 0.3)), None],
+                    facts,
+                );
+            }
+            rest = rest - queue;
         }
         match step.cwnd {
             CwndState::AfterLoss => {
@@ -271,6 +308,16 @@ impl Context {
                     Cause::SendBuffer => (0.6, (Cause::SenderPause, 0.2)),
                     _ => (0.6, (Cause::SendBuffer, 0.3)),
                 };
+                if limit == Cause::Bandwidth {
+                    out.bandwidth(rest, 0, self.per_byte[sender]);
+                    return;
+                }
+                if let (Cause::Unexplained, Some(window)) = (limit, self.unscaled_window[sender]) {
+                    let facts = Facts::UnknownScale { flight: step.flight, window };
+                    let either = [Some((Cause::ReceiveWindow, 0.4)), Some((Cause::SendBuffer, 0.3))];
+                    out.span(limit, None, rest, 0.5, either, facts);
+                    return;
+                }
                 if limit == Cause::ReceiveWindow {
                     let facts = Facts::Window { flight: step.flight, rtt: self.rtt };
                     let peer = Some(side_of(1 - sender));
@@ -349,7 +396,6 @@ impl Context {
             && step.note == 0
         {
             let trip = self.turn[1 - usize::from(step.sender)].min(time);
-            let trip = if trip.times(4) > time { Nanos::ZERO } else { trip };
             out.span(
                 Cause::PathDelay,
                 Some(Side::Network),
@@ -388,7 +434,7 @@ fn give_hidden_holds_to_the_writer(steps: &mut [Step]) {
 }
 
 /// A tail loss probe may carry new data (RFC 8985, 7.3): the wait for it is the loss's that it brought to light.
-fn give_probe_waits_to_the_loss(steps: &mut [Step]) {
+fn give_probe_waits_to_the_loss(steps: &mut [Step], rtt: Nanos) {
     for i in 0..steps.len() {
         if steps[i].wait != Wait::Pause
             || steps[i].note == 0
@@ -401,8 +447,11 @@ fn give_probe_waits_to_the_loss(steps: &mut [Step]) {
         if let Some(Step { wait: Wait::Loss(kind), sender, .. }) = next
             && sender == steps[i].sender
         {
-            steps[i].wait = Wait::Loss(if kind == Repair::Fast { Repair::Probe } else { kind });
-            steps[i].note = 0;
+            // After two smoothed round trips, not before.
+            if steps[i].duration().times(2) >= rtt.times(3) {
+                let probe = matches!(kind, Repair::Fast | Repair::Probe | Repair::Timeout);
+                steps[i].wait = if probe { Wait::NewProbe } else { Wait::Loss(kind) };
+            }
         }
     }
 }

@@ -53,7 +53,9 @@ pub(crate) struct Conn {
     /// The server's kernel did not take the final ACK: repeats of the first data, SYN-ACKs after it.
     pub(crate) not_taken: (u32, u32),
     /// Steps with the timing of a cork, and waits whose release was locked to an ACK.
-    pub(crate) cork_timers: u32,
+    pub(crate) corks: Option<(u32, Nanos)>,
+    /// Some segment was no reset.
+    not_only_resets: bool,
     pub(crate) nagle_locks: u32,
     pub(crate) time_went_back: u32,
     pub(crate) rst_from: Option<u8>,
@@ -105,7 +107,8 @@ impl Conn {
             all_gaps: Omitted::default(),
             rollups: Rollups::default(),
             not_taken: (0, 0),
-            cork_timers: 0,
+            corks: None,
+            not_only_resets: false,
             nagle_locks: 0,
             time_went_back: 0,
             rst_from: None,
@@ -205,6 +208,18 @@ impl Conn {
             && segment.ack.at_or_before(sent.nxt + 1)
     }
 
+    /// It was seen to close. Of one that consists of resets alone neither its begin nor its end was seen.
+    pub(crate) fn lingers(&self) -> bool {
+        self.closed != Closed::Open && self.not_only_resets
+    }
+
+    /// The segment belongs here: neither does it begin another connection, nor did this one close so long ago that
+    /// nothing of it can still be on its way.
+    pub(crate) fn goes_on_with(&self, segment: &Segment, linger: Nanos) -> bool {
+        let gone = self.lingers() && segment.time > self.now + linger;
+        !gone && !self.is_reused_by(segment)
+    }
+
     /// A segment that begins another connection on the same 4-tuple: a SYN with another sequence number after
     /// data or a close (RFC 9293, 3.6.1).
     pub(crate) fn is_reused_by(&self, segment: &Segment) -> bool {
@@ -239,6 +254,7 @@ impl Conn {
             self.quality.set(Quality::DUPLICATES);
             return;
         }
+        self.not_only_resets |= !segment.flags.rst();
         let missing = self.half[s].missing_by_ip_id(segment.ip_id);
         if segment.flags.has(TcpFlags::SYN | TcpFlags::RST) {
             if segment.flags.syn() {
@@ -282,6 +298,12 @@ impl Conn {
     fn on_rst(&mut self, s: usize, segment: &Segment, t: Nanos) {
         if segment.flags.ack() && s == SERVER && self.setup.is_none() && !self.half[SERVER].seen {
             self.handshake.refused = Some((t, segment.frame));
+        } else if segment.flags.ack() {
+            // Its window says nothing, its acknowledgement does.
+            let sent = &mut self.half[1 - s];
+            if sent.acked && segment.ack.after(sent.una) && !segment.ack.after(sent.nxt) {
+                sent.una = segment.ack;
+            }
         }
         self.closed = Closed::Rst;
         self.rst_from.get_or_insert(s as u8);
@@ -316,8 +338,11 @@ impl Conn {
         if segment.window == 0 && !segment.flags.fin() {
             self.half[s].counts.zero_windows += 1;
         }
-        let advertised = u32::from(segment.window) << shift.unwrap_or(0).min(14);
-        self.half[s].counts.max_window = self.half[s].counts.max_window.max(advertised);
+        let known = self.scale_known();
+        if known {
+            let advertised = u32::from(segment.window) << shift.unwrap_or(0).min(14);
+            self.half[s].counts.max_window = self.half[s].counts.max_window.max(advertised);
+        }
         // A probe: no payload, one below the next sequence number, towards a closed window (Linux tcp_xmit_probe_skb).
         if segment.len == 0
             && self.half[s].seen
@@ -332,7 +357,7 @@ impl Conn {
             }
         }
         let AckSeen { advance, delay, lost_by_capture, dsack } =
-            self.half[d].on_ack(segment, t, shift, horizon);
+            self.half[d].on_ack(segment, t, known.then_some(shift.unwrap_or(0)), horizon);
         if lost_by_capture > 1 {
             let other_direction = self.half[d].counts.packets > 0;
             self.quality.set(if other_direction { Quality::CAPTURE_DROPS } else { Quality::ONE_SIDED });
@@ -342,10 +367,11 @@ impl Conn {
             if segment_is_answer && delay < self.turn[s] {
                 self.turn[s] = delay.max(Nanos(1));
             }
-            self.half[d].sample_rtt((delay + self.turn_of(d)).0);
+            self.half[d].sample_rtt((delay + self.turn_of(d)).0, t);
             if segment.len == 0 && self.turn[s] != UNKNOWN {
                 let excess = delay - self.turn[s];
-                if excess > delayed_from(self.rtt_or_zero()) {
+                // More than half a second is no delayed ACK (RFC 9293, 3.8.6.3).
+                if excess > delayed_from(self.rtt_or_zero()) && excess <= Nanos::millis(500) {
                     let habit = &mut self.half[s].counts.delayed_ack;
                     *habit = if habit.1 == 0 {
                         (excess.0, excess.0)
@@ -385,6 +411,21 @@ impl Conn {
         if half.cwnd.before_idle > 0 && half.cwnd.estimate >= half.cwnd.before_idle {
             half.cwnd.before_idle = 0;
         }
+        let Some(recovery) = half.recovery else { return };
+        let repeated = recovery.range.1.minus(recovery.range.0).max(0) as u32;
+        if recovery.kind == Repair::BlackHole && repeated >= half.mss && !half.una.before(recovery.range.1) {
+            // A full segment came through after all: the path was gone for all sizes.
+            if let Some(r) = half.recovery.as_mut() {
+                r.kind = Repair::Timeout;
+            }
+            self.ex.rename_losses(d, Repair::Timeout);
+            return self.after_advance_in_recovery(d, t, turn);
+        }
+        self.after_advance_in_recovery(d, t, turn);
+    }
+
+    fn after_advance_in_recovery(&mut self, d: usize, t: Nanos, turn: Nanos) {
+        let half = &mut self.half[d];
         let Some(recovery) = half.recovery else { return };
         // After one timer repeat, with no sign of a later arrival before it, data that was never repeated is
         // acknowledged: the first copies had all arrived (F-RTO, RFC 5682).
@@ -435,7 +476,7 @@ impl Conn {
             // The sender repeated what had arrived: it had waited for its timer while the path stood still.
             self.ex.stalled(s, self.profile[s].rto_floor);
         }
-        if self.setup.is_none() && s == CLIENT {
+        if self.setup.is_none() {
             self.close_silent_setup(t);
         }
         if new > 0 {
@@ -506,6 +547,9 @@ impl Conn {
             self.record(step, rtt);
         }
         let ex = &mut self.ex;
+        if ex.bytes == [0, 0] {
+            ex.first_bytes = u64::from(new);
+        }
         ex.bytes[s] += u64::from(new);
         if s == CLIENT {
             if ex.bytes[SERVER] == 0 {

@@ -24,6 +24,8 @@ pub(crate) struct Recorder {
     pub(crate) last_frame: u64,
     pub(crate) last_sender: u8,
     pub(crate) bytes: [u64; 2],
+    /// Payload of the segment that opened it: it has no step.
+    pub(crate) first_bytes: u64,
     pub(crate) turns: u32,
     pub(crate) duplex: bool,
     pub(crate) steps: Vec<Step>,
@@ -62,6 +64,10 @@ impl Recorder {
             }
             if step.loss.is_some() {
                 continue;
+            }
+            if step.start < since && matches!(step.wait, Wait::Loss(_)) {
+                step.loss = Some((kind, step.end));
+                break;
             }
             if step.start < since {
                 let mut first = *step;

@@ -26,6 +26,20 @@ pub enum Facts {
         /// A SYN-ACK had passed the tap before the repeat.
         answered: bool,
     },
+    /// Flights of one size, and a window whose scale is not known.
+    UnknownScale {
+        /// Bytes in flight.
+        flight: u32,
+        /// As in the header.
+        window: u16,
+    },
+    /// SYNs that nothing answered.
+    Unanswered {
+        /// How many.
+        syns: u32,
+        /// From the first to the last.
+        over: Nanos,
+    },
     /// Data was repeated though the server's tap had it, or the server repeated its SYN-ACK after the final ACK.
     NotTaken {
         /// Repeats of the data.
@@ -95,6 +109,27 @@ pub enum Facts {
         /// Wait before it.
         wait: Nanos,
     },
+    /// New data was sent as a probe.
+    Probe {
+        /// Wait before it.
+        wait: Nanos,
+        /// Bytes unacknowledged during it.
+        outstanding: u32,
+    },
+    /// A partial segment was released by the kernel's timer.
+    Corked {
+        /// Wait before it.
+        wait: Nanos,
+        /// Its payload.
+        held: u32,
+    },
+    /// The round trip was swollen.
+    Queue {
+        /// As measured.
+        rtt: Nanos,
+        /// The shortest.
+        base: Nanos,
+    },
     /// Packets of the sender never passed the tap, by its IP identifiers.
     Missing {
         /// How many.
@@ -148,6 +183,9 @@ impl Facts {
             Facts::NotTaken { repeats, syn_acks } => format!(
                 "After the client's final ACK the server repeated its SYN-ACK {syn_acks} times and the first data was sent {repeats} times more: the server had not taken the final ACK."
             ),
+            Facts::Unanswered { syns, over } => {
+                format!("{syns} SYNs over {over} and no answer to any of them in this capture.")
+            }
             Facts::Refused => "A reset answered the SYN: nothing listens there, or a filter rejects.".into(),
             Facts::Think { seen, path } if path > Nanos::ZERO => {
                 format!(
@@ -165,6 +203,9 @@ impl Facts {
                     "{flight} bytes in flight filled the window that the receiver offered; one window per {rtt} round trip."
                 )
             }
+            Facts::UnknownScale { flight, window } => format!(
+                "{flight} bytes were in flight; the header's window of up to {window} may be what limits it, but its scale was in the handshake, which the capture lacks: the receiver's window or the sender's buffer."
+            ),
             Facts::Closed { window } => {
                 format!(
                     "The receiver's window was closed to {window} bytes and opened again by a window update: its application did not read."
@@ -172,11 +213,13 @@ impl Facts {
             }
             Facts::Flight { flight, segments, rtt, before: 0 } => {
                 format!(
-                    "{flight} bytes ({segments} segments) were in flight and the next left with the ACK, a round trip ({rtt}) later."
+                    "{flight} bytes ({}) were in flight and the next left with the ACK, a round trip ({rtt}) later.",
+                    full_segments(segments)
                 )
             }
             Facts::Flight { flight, segments, rtt, before } => format!(
-                "{flight} bytes ({segments} segments) were in flight, {before} had been before; the next left with the ACK, a round trip ({rtt}) later."
+                "{flight} bytes ({}) were in flight, {before} had been before; the next left with the ACK, a round trip ({rtt}) later.",
+                full_segments(segments)
             ),
             Facts::AckDelay { delay, flight } => {
                 format!(
@@ -188,6 +231,15 @@ impl Facts {
             }
             Facts::Bytes { bytes, bps: None } => format!("{bytes} bytes passed one after the other."),
             Facts::Loss { bytes, wait } => format!("{bytes} bytes were sent again after {wait}."),
+            Facts::Probe { wait, outstanding } => format!(
+                "Nothing for {wait} with {outstanding} bytes unacknowledged; then new data as a probe, and what it brought to light was repaired."
+            ),
+            Facts::Corked { wait, held } => format!(
+                "{held} bytes left {wait} after the segment before, with nothing in flight and no ACK to release them, as often before: the time after which the kernel gives up holding a corked segment."
+            ),
+            Facts::Queue { rtt, base } => format!(
+                "The round trip was {rtt} where {base} is possible: a queue that this connection's own bytes do not fill."
+            ),
             Facts::Missing { packets, wait } => {
                 let what = if packets == 1 { "One packet" } else { "Packets" };
                 format!(
@@ -222,4 +274,8 @@ pub fn bit_rate(bps: f64) -> String {
         b => (b, "bit/s"),
     };
     if value < 9.995 { format!("{value:.2} {unit}") } else { format!("{value:.0} {unit}") }
+}
+
+fn full_segments(n: u32) -> String {
+    if n == 1 { "1 segment".into() } else { format!("{n} segments") }
 }

@@ -2,7 +2,8 @@
 
 use crate::facts::Facts;
 use crate::fixes::fixes_for;
-use crate::result::{Budget, Connection, Finding, Frames, Span};
+use crate::result::{Connection, Finding, Frames, Quality, Span};
+use std::cmp::Reverse;
 use tcpwhy_base::{Cause, Class, Endpoint, Nanos, Side};
 
 /// Evidence kept per finding.
@@ -16,6 +17,8 @@ pub(crate) struct Where {
     pub(crate) connection: u32,
     pub(crate) exchange: u32,
     pub(crate) gap: bool,
+    /// After the last byte: no time that anybody waited.
+    pub(crate) tail: bool,
 }
 
 /// The spans of one cause and side, summed as they come.
@@ -23,6 +26,8 @@ pub(crate) struct Where {
 pub(crate) struct Rollup {
     cause: Cause,
     side: Option<Side>,
+    /// What of `lost` lies after the last byte.
+    tail: Nanos,
     lost: Nanos,
     occurrences: u64,
     range: (Nanos, Nanos),
@@ -40,6 +45,13 @@ struct Example {
     facts: Facts,
 }
 
+impl Example {
+    /// An exchange tells more than a gap, a long span more than a short one; of equal ones the first.
+    fn rank(&self) -> (bool, Nanos, Reverse<(u32, u64)>) {
+        (self.exchange > 0, self.time, Reverse((self.connection, self.frames.first())))
+    }
+}
+
 /// The sums of one connection (or of what is inherent, over all of them).
 #[derive(Clone, Debug, Default)]
 pub struct Rollups(Vec<Rollup>);
@@ -53,6 +65,11 @@ impl Rollups {
     /// No cause at all.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Time after the last byte.
+    pub fn tail(&self) -> Nanos {
+        self.0.iter().fold(Nanos::ZERO, |sum, r| sum + r.tail)
     }
 
     /// Gives memory back that nothing more will fill.
@@ -70,9 +87,10 @@ impl Rollups {
     /// Adds a span. TCP's causes keep some evidence of their own, the others only their longest span.
     pub(crate) fn add(&mut self, span: &Span, place: Where) {
         let time = span.duration();
-        // The close after the last exchange is the client's time, but no pause of it.
-        let closing = span.detail == Some(crate::parts::CLOSE);
-        let n = if closing { 0 } else { u64::from(span.folded.max(1)) };
+        let tail = place.tail && matches!(span.cause.class(), Class::Application | Class::Unknown);
+        // Time after the last byte counts, but is no wait of anybody.
+        let n = if tail { 0 } else { u64::from(span.folded.max(1)) };
+        let tail = if tail { time } else { Nanos::ZERO };
         let example = || Example {
             connection: place.connection,
             exchange: place.exchange,
@@ -85,13 +103,12 @@ impl Rollups {
         match self.0.iter_mut().find(|r| r.cause == span.cause && r.side == span.side) {
             Some(r) => {
                 r.lost += time;
+                r.tail += tail;
+                r.range = joined((r.occurrences, r.range), (n, (time, time)));
                 r.occurrences += n;
-                if !closing {
-                    r.range = (r.range.0.min(time), r.range.1.max(time));
-                }
-                // An exchange tells more than a gap.
-                if (place.exchange > 0, time) > (r.example.exchange > 0, r.example.time) {
-                    r.example = example();
+                let example = example();
+                if example.rank() > r.example.rank() {
+                    r.example = example;
                 }
                 if evidence && r.evidence.len() < EVIDENCE {
                     r.evidence.push(span.frames);
@@ -100,6 +117,7 @@ impl Rollups {
             None => self.0.push(Rollup {
                 cause: span.cause,
                 side: span.side,
+                tail,
                 lost: time,
                 occurrences: n,
                 range: (time, time),
@@ -116,12 +134,12 @@ impl Rollups {
                 None => self.0.push(o.clone()),
                 Some(r) => {
                     r.lost += o.lost;
+                    r.tail += o.tail;
+                    r.range = joined((r.occurrences, r.range), (o.occurrences, o.range));
                     r.occurrences += o.occurrences;
-                    r.range = (r.range.0.min(o.range.0), r.range.1.max(o.range.1));
                     let room = EVIDENCE.saturating_sub(r.evidence.len());
                     r.evidence.extend(o.evidence.iter().take(room));
-                    let rank = |e: &Example| (e.exchange > 0, e.time);
-                    if rank(&o.example) > rank(&r.example) {
+                    if o.example.rank() > r.example.rank() {
                         r.example = o.example;
                     }
                 }
@@ -130,9 +148,27 @@ impl Rollups {
     }
 }
 
-/// Setup, exchanges and gaps: what shares are of.
-fn whole(budgets: [&Budget; 2]) -> f64 {
-    (budgets[0].total() + budgets[1].total()).0.max(1) as f64
+impl Connection {
+    /// Setup, exchanges and the gaps before the last byte: what shares are of.
+    pub fn measured(&self) -> Nanos {
+        self.budget.total() + self.gap_budget.total() - self.rollups.tail()
+    }
+}
+
+impl Finding {
+    /// What somebody waited for: all but the time after the last byte.
+    pub fn waited(&self) -> Nanos {
+        self.lost - self.tail
+    }
+}
+
+/// Shortest and longest of two groups of spans, each with its number; an empty one says nothing.
+fn joined(a: (u64, (Nanos, Nanos)), b: (u64, (Nanos, Nanos))) -> (Nanos, Nanos) {
+    match (a.0, b.0) {
+        (_, 0) => a.1,
+        (0, _) => b.1,
+        _ => (a.1.0.min(b.1.0), a.1.1.max(b.1.1)),
+    }
 }
 
 fn finding(r: &Rollup, total: f64) -> Finding {
@@ -140,7 +176,8 @@ fn finding(r: &Rollup, total: f64) -> Finding {
         cause: r.cause,
         side: r.side,
         lost: r.lost,
-        share: (r.lost.0 as f64 / total).min(1.0),
+        share: ((r.lost - r.tail).0 as f64 / total).min(1.0),
+        tail: r.tail,
         occurrences: r.occurrences,
         range: r.range,
         connections: Vec::new(),
@@ -159,7 +196,7 @@ fn sort(findings: &mut [Finding]) {
 
 /// The findings of one connection, worst first; their fixes are those of the capture's findings.
 pub(crate) fn of_connection(connection: &Connection) -> Vec<Finding> {
-    let total = whole([&connection.budget, &connection.gap_budget]);
+    let total = connection.measured().0.max(1) as f64;
     let mut findings: Vec<Finding> = connection.rollups.0.iter().map(|r| finding(r, total)).collect();
     add_whole_connection_findings(connection, &mut findings, total);
     sort(&mut findings);
@@ -184,6 +221,7 @@ fn add_whole_connection_findings(connection: &Connection, findings: &mut Vec<Fin
             side,
             lost,
             share: (lost.0 as f64 / total).min(1.0),
+            tail: Nanos::ZERO,
             occurrences,
             range: (Nanos::ZERO, lost),
             connections: Vec::new(),
@@ -209,14 +247,19 @@ fn add_whole_connection_findings(connection: &Connection, findings: &mut Vec<Fin
         );
     }
     let window_time = connection.budget.get(Cause::ReceiveWindow) + connection.budget.get(Cause::SlowReader);
+    let known = !connection.quality.has(Quality::NO_WINDOW_SCALE);
     let scaled = connection.ends.iter().all(|e| e.wscale.is_some());
     let said = connection.ends.iter().any(|e| e.mss.is_some());
-    if window_time > Nanos::ZERO && said && !scaled && connection.opened_by_handshake {
+    // Scaling would only help a window that is at its limit without it.
+    let at_limit =
+        connection.ends.iter().any(|e| e.max_window.is_some_and(|w| (32_768..=65_535).contains(&w)));
+    let limited = connection.budget.get(Cause::ReceiveWindow);
+    if limited > Nanos::ZERO && said && !scaled && known && at_limit {
         let side = if connection.ends[0].wscale.is_none() { Side::Client } else { Side::Server };
         add(
             Cause::NoWindowScaling,
             Some(side),
-            window_time,
+            limited,
             1,
             format!(
                 "The {} did not offer window scaling, so that no window exceeds 65,535 bytes.",
@@ -273,12 +316,7 @@ fn explicit_receive_buffer(
 
 /// The findings over these connections, worst first, with fixes. `inherent` holds the sums of what is inherent.
 pub fn findings_over(connections: &[Connection], inherent: &Rollups) -> Vec<Finding> {
-    let mut budgets = [Budget::default(), Budget::default()];
-    for c in connections {
-        budgets[0].add_all(&c.budget);
-        budgets[1].add_all(&c.gap_budget);
-    }
-    let total = whole([&budgets[0], &budgets[1]]);
+    let total = connections.iter().fold(Nanos::ZERO, |sum, c| sum + c.measured()).0.max(1) as f64;
     let mut all: Vec<Over> = Vec::new();
     for (place, connection) in connections.iter().enumerate() {
         for r in &connection.rollups.0 {
@@ -287,7 +325,7 @@ pub fn findings_over(connections: &[Connection], inherent: &Rollups) -> Vec<Find
                 place,
                 connection.id,
                 || finding(r, total),
-                (r.cause, r.side, r.lost, r.occurrences, r.range),
+                (r.cause, r.side, r.tail, r.lost, r.occurrences, r.range),
             );
         }
         let mut special = Vec::new();
@@ -295,7 +333,7 @@ pub fn findings_over(connections: &[Connection], inherent: &Rollups) -> Vec<Find
             add_whole_connection_findings(connection, &mut special, total);
         }
         for f in special {
-            let key = (f.cause, f.side, f.lost, f.occurrences, f.range);
+            let key = (f.cause, f.side, f.tail, f.lost, f.occurrences, f.range);
             add_over(&mut all, place, connection.id, || f.clone(), key);
         }
     }
@@ -303,7 +341,7 @@ pub fn findings_over(connections: &[Connection], inherent: &Rollups) -> Vec<Find
     for mut over in all {
         over.worst.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
         let mut f = over.finding;
-        f.share = (f.lost.0 as f64 / total).min(1.0);
+        f.share = (f.waited().0 as f64 / total).min(1.0);
         f.connections = over.worst.iter().take(CONNECTIONS).map(|w| connections[w.1].id).collect();
         let worst = over.worst.first().map_or(0, |w| w.1);
         f.fixes = fixes_for(f.cause, f.side, f.lost, &connections[worst], &f.facts);
@@ -335,9 +373,9 @@ fn add_over(
     place: usize,
     connection: u32,
     make: impl Fn() -> Finding,
-    (cause, side, lost, n, range): (Cause, Option<Side>, Nanos, u64, (Nanos, Nanos)),
+    (cause, side, tail, lost, n, range): (Cause, Option<Side>, Nanos, Nanos, u64, (Nanos, Nanos)),
 ) {
-    let Some(over) = all.iter_mut().find(|o| o.finding.cause == cause && o.finding.side == side) else {
+    let Some(over) = all.iter_mut().find(|o| (o.finding.cause, o.finding.side) == (cause, side)) else {
         let mut finding = make();
         finding.example.0 = connection;
         all.push(Over { finding, worst: vec![(lost, place)], most: lost });
@@ -346,9 +384,10 @@ fn add_over(
     let a = &mut over.finding;
     let room = EVIDENCE.saturating_sub(a.evidence.len());
     a.lost += lost;
+    a.tail += tail;
     a.connection_count += 1;
+    a.range = joined((a.occurrences, a.range), (n, range));
     a.occurrences += n;
-    a.range = (a.range.0.min(range.0), a.range.1.max(range.1));
     if lost > over.most || room > 0 {
         let f = make();
         a.evidence.extend(f.evidence.iter().take(room));
@@ -392,6 +431,7 @@ fn short_connections(connections: &[Connection], total: f64, all: &mut Vec<Findi
             side: Some(Side::Client),
             lost,
             share: (lost.0 as f64 / total).min(1.0),
+            tail: Nanos::ZERO,
             occurrences: n,
             range: (Nanos::ZERO, setup.part(n as i64)),
             connections: vec![c.id],

@@ -13,9 +13,14 @@ pub(crate) fn fixes_for(
     facts: &Facts,
 ) -> Vec<Fix> {
     let figures = figures(cause, side, connection, facts);
-    cause
-        .info()
-        .fixes
+    let listed = match facts {
+        // A SYN-ACK passed the tap and did not arrive: no queue of the server was full.
+        Facts::SynRepeats { answered: true, syn_ack: false, .. } => {
+            &[FixId::FixLoss, FixId::Firewall, FixId::ReuseConnections][..]
+        }
+        _ => cause.info().fixes,
+    };
+    listed
         .iter()
         .map(|&fix| {
             let info = fix.info();
@@ -26,7 +31,7 @@ pub(crate) fn fixes_for(
                 .collect();
             Fix {
                 fix,
-                place: place_of(info.place, side),
+                place: place_of(info.place, cause, side),
                 how,
                 parameters: parameters(fix, side, connection, &figures),
                 saves: Some(lost),
@@ -35,7 +40,21 @@ pub(crate) fn fixes_for(
         .collect()
 }
 
-fn place_of(place: Place, side: Option<Side>) -> &'static str {
+fn place_of(place: Place, cause: Cause, side: Option<Side>) -> &'static str {
+    // Most causes are on the side that wrote; these are on the side that offered the window.
+    let at_reader = matches!(
+        cause,
+        Cause::ReceiveWindow
+            | Cause::SlowReader
+            | Cause::SillyWindow
+            | Cause::ExplicitBuffer
+            | Cause::NoWindowScaling
+    );
+    let side = match side {
+        Some(Side::Client) if at_reader => Some(Side::Server),
+        Some(Side::Server) if at_reader => Some(Side::Client),
+        _ => side,
+    };
     let (mine, other) = match side {
         Some(Side::Client) => ("client", "server"),
         Some(Side::Server) => ("server", "client"),
@@ -89,8 +108,8 @@ fn figures(cause: Cause, side: Option<Side>, c: &Connection, facts: &Facts) -> F
         let exchanges = c.exchanges_omitted.count.max(1);
         if let Some(mss) = mss.filter(|&m| m > 0) {
             let segments = c.bytes[sender] / exchanges / u64::from(mss) + 1;
-            // Beyond a hundred segments a larger initial window is no longer reasonable.
-            if segments <= 100 {
+            // Ten are the default (RFC 6928); beyond a hundred a larger initial window is no longer reasonable.
+            if (11..=100).contains(&segments) {
                 put("segments", segments.to_string());
             }
         }

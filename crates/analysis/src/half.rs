@@ -57,6 +57,8 @@ pub(crate) struct Recovery {
     pub(crate) last: Nanos,
     pub(crate) repeats: u32,
     pub(crate) range: (Seq, Seq),
+    /// Wait before the first retransmission.
+    pub(crate) first_wait: Nanos,
 }
 
 /// What a data segment brought.
@@ -106,6 +108,8 @@ pub(crate) struct Half {
     pub(crate) edge_known: bool,
     /// The peer's window as last said, scaled.
     pub(crate) window: u32,
+    /// The largest that was offered, as it stood in the header, before scaling.
+    pub(crate) raw_window: u16,
     /// Options of this end's SYN.
     pub(crate) wscale: Option<u8>,
     pub(crate) mss_option: Option<u16>,
@@ -144,6 +148,7 @@ pub(crate) struct Half {
     pub(crate) srtt: i64,
     pub(crate) rttvar: i64,
     pub(crate) last_rtt: i64,
+    pub(crate) last_rtt_at: Nanos,
     pub(crate) ip_id: IpId,
     pub(crate) ip_id_steps: u8,
     /// Round of one base RTT: start, bytes in it, bytes in the one before.
@@ -186,6 +191,7 @@ impl Half {
             edge: Seq(0),
             edge_known: false,
             window: 0,
+            raw_window: 0,
             wscale: None,
             mss_option: None,
             mss: 0,
@@ -214,6 +220,7 @@ impl Half {
             srtt: 0,
             rttvar: 0,
             last_rtt: 0,
+            last_rtt_at: Nanos(i64::MIN),
             ip_id: None,
             ip_id_steps: 0,
             round: (Nanos(i64::MIN), 0, 0),
@@ -457,12 +464,20 @@ impl Half {
         let ack = segment.ack;
         if !self.acked {
             self.acked = true;
-            self.una = ack;
             if !self.seen {
+                self.una = ack;
                 self.start_at(ack);
+            } else if ack.before(self.base) || ack.after(self.nxt) {
+                self.una = ack;
             }
         }
-        let window = u32::from(segment.window) << shift.unwrap_or(0).min(14);
+        self.raw_window = self.raw_window.max(segment.window);
+        // Without the scale only a closed window is known for what it is.
+        let window = match shift {
+            Some(shift) => u32::from(segment.window) << shift.min(14),
+            None if segment.window == 0 => 0,
+            None => 1 << 30,
+        };
         let edge = ack + window;
         let una_before = self.una;
         let (edge_before, window_before) = (self.edge, self.window);
@@ -494,7 +509,6 @@ impl Half {
             // Acknowledged but not seen: lost by the capture, unless it still comes (two taps out of order).
             self.open_hole(self.nxt, ack, t);
             self.nxt = ack;
-            self.small_end = ack;
         }
         let update = edge.after(self.edge) || !self.edge_known;
         let pure = segment.len == 0 && !segment.flags.fin();
@@ -576,11 +590,12 @@ impl Half {
     }
 
     /// Takes a round-trip sample of this sender (RFC 6298, 2).
-    pub(crate) fn sample_rtt(&mut self, rtt: i64) {
+    pub(crate) fn sample_rtt(&mut self, rtt: i64, t: Nanos) {
         if rtt <= 0 {
             return;
         }
         self.last_rtt = rtt;
+        self.last_rtt_at = t;
         if self.srtt == 0 {
             self.srtt = rtt;
             self.rttvar = rtt / 2;

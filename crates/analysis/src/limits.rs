@@ -47,10 +47,14 @@ impl Context {
         let sender = usize::from(first.sender);
         let mss = self.mss[sender];
         self.growth(steps, limits, carry, mss, self.initial_window[sender] * mss);
-        let plateau = if dripping(steps) {
+        let plateau = if self.saturated(steps, sender) {
+            Cause::Bandwidth
+        } else if dripping(steps) {
             Cause::SenderPause
         } else if late_growth(steps, mss, self.rtt) {
             Cause::CongestionWindow
+        } else if self.may_be_the_window(steps, sender) {
+            Cause::Unexplained
         } else {
             Cause::SendBuffer
         };
@@ -72,6 +76,25 @@ impl Context {
         }
     }
 
+    /// The scale of the window is not known, and some scale (0 to 14, RFC 7323, 2.3) makes it the largest flight, or
+    /// an eighth more.
+    fn may_be_the_window(&self, steps: &[Step], sender: usize) -> bool {
+        let Some(window) = self.unscaled_window[sender] else { return false };
+        let peak = steps.iter().filter(|s| clocked(s)).map(|s| u64::from(s.flight)).max().unwrap_or(0);
+        (0..=14).map(|scale| u64::from(window) << scale).any(|w| w >= peak && w <= peak + peak / 8)
+    }
+
+    /// The link was busy with these bytes for seven eighths of the time: it is what the flow does not grow against.
+    fn saturated(&self, steps: &[Step], sender: usize) -> bool {
+        let Some(per_byte) = self.per_byte[sender] else { return false };
+        let waits = steps.iter().filter(|s| clocked(s));
+        let (bytes, time) =
+            waits.fold((0.0, 0.0), |(b, t), s| (b + f64::from(s.bytes), t + s.duration().0 as f64));
+        // Or the flight fills the path.
+        let peak = steps.iter().filter(|s| clocked(s)).map(|s| s.flight).max().unwrap_or(0);
+        bytes * per_byte >= time * 0.875 || f64::from(peak) * per_byte >= self.rtt.0 as f64
+    }
+
     /// Marks steps as growing ([`Cause::SlowStart`]) or on a plateau ([`Cause::SendBuffer`]).
     fn growth(&self, steps: &[Step], limits: &mut [Cause], carry: &mut Carry, mss: u32, initial: u32) {
         // Steps from the last growth on; what they are shows when growth comes again, or never.
@@ -82,10 +105,15 @@ impl Context {
                 *limit = if plateau { Cause::SendBuffer } else { Cause::SlowStart };
             }
             if let Some(k) = grew_at {
-                limits[k] = Cause::SlowStart;
+                // The wait after the last flight that grew is already the plateau's.
+                limits[k] = if plateau { Cause::SendBuffer } else { Cause::SlowStart };
                 // A first flight well below the initial window, without growth after it, was not the window's doing.
-                if rounds > 0 && k == first_clocked(steps) && steps[k].flight + mss < initial * 7 / 10 {
-                    limits[k] = Cause::SendBuffer;
+                if rounds > 0
+                    && !plateau
+                    && k == first_clocked(steps)
+                    && steps[k].flight + mss < initial * 7 / 10
+                {
+                    limits[k] = Cause::SenderPause;
                 }
             }
             from = to;

@@ -47,14 +47,19 @@ impl Conn {
         let length = t - self.mark;
         let first = self.exchanges == 0;
         // From a tap away from the speaker the trip to it and back is not its thinking (rule 13).
+        let unseen = self.half[1 - s].counts.packets == 0;
         let path = if first && self.setup.is_some() && s == CLIENT {
             Nanos::ZERO
         } else {
             self.turn_of(s).min(length)
         };
         let think = length - path;
-        let (cause, side) =
-            if s == CLIENT { (Cause::ClientThink, Side::Client) } else { (Cause::ServerThink, Side::Server) };
+        let (cause, side) = match s {
+            // What the other side had sent by then is not in the capture.
+            _ if unseen => (Cause::Unexplained, None),
+            CLIENT => (Cause::ClientThink, Some(Side::Client)),
+            _ => (Cause::ServerThink, Some(Side::Server)),
+        };
         let frames = Frames::new(self.file, self.mark_frame.min(frame), frame, &[self.mark_frame, frame]);
         let mut spans = parts.spare_spans();
         let mut at = self.mark;
@@ -63,7 +68,7 @@ impl Conn {
                 spans.push(Span {
                     cause,
                     detail: None,
-                    side: Some(side),
+                    side,
                     start: at,
                     end: at + time,
                     frames,
@@ -76,25 +81,24 @@ impl Conn {
             }
         };
         let rtt = self.rtt_or_zero();
-        push(Cause::PathDelay, Side::Network, path.part(2), Facts::RoundTrip { rtt });
-        push(
-            cause,
-            side,
-            think,
-            Facts::Think { seen: length, path: if self.near(s) { Nanos::ZERO } else { path } },
-        );
-        push(Cause::PathDelay, Side::Network, path - path.part(2), Facts::RoundTrip { rtt });
-        self.emit_gap(t, spans, parts);
+        let facts = match unseen {
+            true => Facts::OneSided,
+            false => Facts::Think { seen: length, path: if self.near(s) { Nanos::ZERO } else { path } },
+        };
+        push(Cause::PathDelay, Some(Side::Network), path.part(2), Facts::RoundTrip { rtt });
+        push(cause, side, think, facts);
+        push(Cause::PathDelay, Some(Side::Network), path - path.part(2), Facts::RoundTrip { rtt });
+        self.emit_gap(t, spans, false, parts);
     }
 
-    fn emit_gap(&mut self, end: Nanos, spans: Vec<Span>, parts: &mut Output) {
+    fn emit_gap(&mut self, end: Nanos, spans: Vec<Span>, tail: bool, parts: &mut Output) {
         let start = self.mark;
         self.mark = end;
         self.all_gaps.count += 1;
         self.all_gaps.duration += end - start;
         for span in &spans {
             self.gap_budget.add(span.cause, span.duration());
-            let place = Where { connection: self.id, exchange: 0, gap: true };
+            let place = Where { connection: self.id, exchange: 0, gap: true, tail };
             rollups_of(span, &mut self.rollups, parts).add(span, place);
         }
         if parts.wants_gap(end - start) {
@@ -135,8 +139,8 @@ impl Conn {
                 self.ex.first_frame = pause.frames[2];
                 self.ex.turns = 1;
             }
-            let bytes: u64 =
-                own.iter().map(|s| u64::from(s.bytes)).sum::<u64>() + pause.map_or(0, |p| u64::from(p.bytes));
+            let opening = pause.map_or(self.ex.first_bytes, |p| u64::from(p.bytes));
+            let bytes = own.iter().map(|s| u64::from(s.bytes)).sum::<u64>() + opening;
             let bytes = if i == last_run { left } else { bytes.min(left) };
             left -= bytes;
             self.ex.bytes = [bytes, 0];
@@ -162,8 +166,8 @@ impl Conn {
         context.attribute(&mut steps, &mut carry, &mut spans, &mut parts.limits);
         parts.give_back_steps(steps);
         let mut end = self.ex.last;
-        if let Some(ended) = unfinished {
-            end = self.add_unfinished_tail(end, ended, &mut spans);
+        if unfinished.is_some() {
+            end = self.add_unfinished_tail(end, &mut spans);
         }
         fold(&mut spans, MAX_SPANS);
         join_neighbours(&mut spans);
@@ -189,7 +193,7 @@ impl Conn {
         let mut other = Nanos::ZERO;
         for span in &spans {
             self.budget.add(span.cause, span.duration());
-            let place = Where { connection: self.id, exchange: id, gap: false };
+            let place = Where { connection: self.id, exchange: id, gap: false, tail: false };
             rollups_of(span, &mut self.rollups, parts).add(span, place);
             if !matches!(span.cause, Cause::PathDelay) {
                 other += span.duration();
@@ -235,7 +239,7 @@ impl Conn {
     }
 
     /// Rule 10: what is unfinished ends at the last packet.
-    fn add_unfinished_tail(&mut self, end: Nanos, ended: Ended, spans: &mut Vec<Span>) -> Nanos {
+    fn add_unfinished_tail(&mut self, end: Nanos, spans: &mut Vec<Span>) -> Nanos {
         let until = self.now;
         if until <= end {
             return end;
@@ -243,15 +247,12 @@ impl Conn {
         let sender = usize::from(self.ex.last_sender);
         let half = &self.half[sender];
         let wait = until - end;
+        // Half of the trip lies before the peer's work and half after it, as before an answer that came.
+        let path = if self.near(1 - sender) { Nanos::ZERO } else { self.turn_of(1 - sender).min(wait) };
         let stuck = half.outstanding() > 0;
-        let closed_window = half.edge_known && half.edge.minus(half.nxt) < half.mss.max(1) as i32;
-        let both_closed = {
-            let other = &self.half[1 - sender];
-            closed_window
-                && other.edge_known
-                && other.edge.minus(other.nxt) < other.mss.max(1) as i32
-                && other.counts.bytes > 0
-        };
+        let closed_window = self.window_shut(sender);
+        let both_closed =
+            closed_window && self.window_shut(1 - sender) && self.half[1 - sender].counts.bytes > 0;
         let peer = Some(if sender == CLIENT { Side::Server } else { Side::Client });
         let silent =
             Facts::Silent { wait, tries: half.counts.probes + half.recovery.map_or(0, |r| r.repeats) };
@@ -267,31 +268,52 @@ impl Conn {
         } else if stuck {
             (Cause::KeepaliveOrDeadPeer, peer, 0.8, silent)
         } else if sender == CLIENT {
-            (Cause::ServerThink, peer, 0.8, Facts::Think { seen: wait, path: Nanos::ZERO })
+            (Cause::ServerThink, peer, 0.8, Facts::Think { seen: wait, path })
         } else {
-            (Cause::ClientThink, peer, 0.8, Facts::Think { seen: wait, path: Nanos::ZERO })
+            (Cause::ClientThink, peer, 0.8, Facts::Think { seen: wait, path })
         };
-        let _ = ended;
         let frames = Frames::new(
             self.file,
             self.ex.last_frame.min(self.last_frame),
             self.last_frame,
             &[self.ex.last_frame, self.last_frame],
         );
-        spans.push(Span {
-            cause,
-            detail: None,
-            side,
-            start: end,
-            end: until,
-            frames,
-            confidence,
-            alternatives: [None, None],
-            facts,
-            folded: 1,
-        });
+        let trip = Facts::RoundTrip { rtt: self.rtt_or_zero() };
+        let path = if matches!(facts, Facts::Think { .. }) { path } else { Nanos::ZERO };
+        let travel = (Cause::PathDelay, Some(Side::Network), 0.8, trip);
+        let mut start = end;
+        for (what, upto) in [
+            (travel, end + path.part(2)),
+            ((cause, side, confidence, facts), until - (path - path.part(2))),
+            (travel, until),
+        ] {
+            if upto <= start {
+                continue;
+            }
+            let (cause, side, confidence, facts) = what;
+            spans.push(Span {
+                cause,
+                detail: None,
+                side,
+                start,
+                end: upto,
+                frames,
+                confidence,
+                alternatives: [None, None],
+                facts,
+                folded: 1,
+            });
+            start = upto;
+        }
         self.ex.last_frame = self.last_frame;
         until
+    }
+
+    /// This side may send less than a segment, and the window that it was last offered says so.
+    fn window_shut(&self, side: usize) -> bool {
+        let half = &self.half[side];
+        let small = half.mss.max(1);
+        half.edge_known && half.window < small && half.edge.minus(half.nxt) < small as i32
     }
 
     /// How the exchange that is open when the connection ends has ended.
@@ -302,6 +324,16 @@ impl Conn {
         let fin_space = u32::from(half.fin);
         let delivered = half.acked && half.outstanding() <= fin_space;
         let one_sided = self.half[0].counts.packets == 0 || self.half[1].counts.packets == 0;
+        if self.window_shut(sender)
+            && self.now - ex.last > half.rto(self.rtt_or_zero(), &self.profile[sender])
+        {
+            // Probed, or at least waited for: more was to come.
+            return Some(match self.closed {
+                Closed::Rst => Ended::Rst,
+                Closed::Open if capture_end => Ended::CaptureEnd,
+                _ => Ended::Silent,
+            });
+        }
         if ex.bytes[SERVER] > 0 && (delivered || sender == SERVER && self.closed != Closed::Open) {
             return None;
         }
@@ -344,7 +376,7 @@ impl Conn {
         if let Some(setup) = &self.setup {
             for span in &setup.spans {
                 self.budget.add(span.cause, span.duration());
-                let place = Where { connection: self.id, exchange: 0, gap: false };
+                let place = Where { connection: self.id, exchange: 0, gap: false, tail: false };
                 rollups_of(span, &mut self.rollups, parts).add(span, place);
             }
         }
@@ -368,7 +400,10 @@ impl Conn {
         let data = self.half[0].counts.bytes + self.half[1].counts.bytes > 0;
         let (cause, side, facts) = if quiet {
             (Cause::KeepaliveOrDeadPeer, None, Facts::Silent { wait, tries: keepalives })
-        } else if self.half[SERVER].counts.packets == 0 && !data {
+        } else if self.half[0].counts.packets == 0
+            || self.half[1].counts.packets == 0
+            || !data && self.half[SERVER].counts.packets == 0
+        {
             (Cause::Unexplained, None, Facts::OneSided)
         } else {
             (Cause::ClientThink, Some(Side::Client), Facts::Think { seen: wait, path: Nanos::ZERO })
@@ -388,7 +423,7 @@ impl Conn {
         let end = self.now;
         let mut spans = parts.spare_spans();
         spans.push(span);
-        self.emit_gap(end, spans, parts);
+        self.emit_gap(end, spans, true, parts);
     }
 
     fn summary(mut self) -> Connection {
@@ -403,7 +438,7 @@ impl Conn {
         if !one_sided && self.half.iter().any(unseen) {
             self.quality.set(Quality::CAPTURE_DROPS);
         }
-        if !self.handshake.done && self.handshake.syn.is_none() && self.handshake.syn_ack.is_none() {
+        if !self.scale_known() && !syn_only {
             self.quality.set(Quality::NO_WINDOW_SCALE);
         }
         let vantage = self.vantage();

@@ -46,7 +46,7 @@ impl Conn {
             _ => Repair::Fast,
         };
         let half = &mut self.half[s];
-        if matches!(kind, Repair::Timeout | Repair::Probe) {
+        if matches!(kind, Repair::Timeout | Repair::Probe) && half.recovery.is_none() {
             let wait = (t - half.last_data).0;
             let shortest = &mut half.counts.min_timeout;
             *shortest = if *shortest == 0 { wait } else { (*shortest).min(wait) };
@@ -55,9 +55,15 @@ impl Conn {
         let point = half.nxt;
         let small_ones_pass = half.una.after(half.base) || half.acked && self.handshake.done;
         let mut black_hole = false;
+        let mut backed_off = false;
         match half.recovery.as_mut() {
             Some(r) => {
                 r.repeats += 1;
+                // A probe is followed by the timeout it came before, undoubled; a timeout by one twice as long.
+                let doubled = (t - r.last).times(2) >= r.first_wait.times(3);
+                if r.repeats == 2 && r.kind == Repair::Probe && kind == Repair::Timeout && doubled {
+                    backed_off = true;
+                }
                 r.last = t;
                 r.range = range;
                 if kind == Repair::Timeout && r.kind != Repair::BlackHole {
@@ -72,13 +78,17 @@ impl Conn {
                 }
             }
             None => {
-                half.recovery = Some(Recovery { kind, point, last: t, repeats: 1, range });
+                let first_wait = t - half.last_data;
+                half.recovery = Some(Recovery { kind, point, last: t, repeats: 1, range, first_wait });
                 if kind != Repair::Probe {
                     let flight = half.outstanding().max(half.round.1).max(half.round.2);
                     half.cwnd.before_loss = half.cwnd.before_loss.max(flight);
                     half.cwnd.estimate = half.cwnd.estimate.min(flight);
                 }
             }
+        }
+        if backed_off {
+            self.ex.rename_losses(s, Repair::Timeout);
         }
         if black_hole {
             self.ex.rename_losses(s, Repair::BlackHole);

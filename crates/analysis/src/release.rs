@@ -38,6 +38,7 @@ impl Conn {
             loss: None,
             split: false,
             full: false,
+            rtt: Nanos::ZERO,
             len: segment.len,
             note: 0,
             frames: [self.ex.last_frame, 0, segment.frame],
@@ -180,8 +181,16 @@ impl Conn {
                     self.nagle_locks += 1;
                     ack
                 }
+                // With nothing in flight there was nothing to wait for.
+                _ if step.flight == 0 => {
+                    step.wait = Wait::Pause;
+                    lock.ack
+                }
                 _ => {
                     step.wait = Wait::Acked;
+                    if self.half[s].last_rtt_at > step.start {
+                        step.rtt = Nanos(self.half[s].last_rtt);
+                    }
                     step.note = lock.ack.edge_before.minus(before.nxt).max(0) as u32;
                     let cwnd = &mut self.half[s].cwnd;
                     if cwnd.initial == 0 {
@@ -240,9 +249,15 @@ impl Conn {
             let buffer = self.half[1 - s].counts.max_window < 4 * mss;
             step.wait = if buffer { Wait::Silly } else { Wait::Closed };
             step.note = room as u32;
-        } else if outstanding == 0 && half.is_small(segment.len) && at_timer(since_ack) {
+        } else if outstanding == 0
+            && half.is_small(segment.len)
+            && at_timer(since_ack)
+            && self.profile[s].os == Some("Linux")
+            && self.corks.is_none_or(|(_, w)| (since_ack - w).0.abs() <= w.part(8).0)
+        {
+            // A timer fires after the same time again and again; applications do not write so.
             step.wait = Wait::CorkTimer;
-            self.cork_timers += 1;
+            self.corks = Some((self.corks.map_or(1, |c| c.0 + 1), since_ack));
         } else {
             step.wait = Wait::Pause;
             // Writers that wait for buffer space wake a moment after the ACK; the flight tells.
@@ -333,7 +348,10 @@ impl Conn {
         // A probe sends the last segment again (RFC 8985, 7.3); signs of a later arrival make it a fast repair.
         match half.first_sack {
             Some(_) if !long => Repair::Fast,
-            _ if end == before.nxt => Repair::Probe,
+            // Never later than the timeout (RFC 8985, 7.2), which here may seem shorter than it was.
+            _ if end == before.nxt && quiet <= half.rto(rtt, &self.profile[s]).times(3).part(2) => {
+                Repair::Probe
+            }
             _ if quiet >= Nanos::millis(190) => Repair::Timeout,
             _ if half.first_sack.is_none() && half.dup_acks == 0 && quiet > rtt.part(2) => Repair::Timeout,
             _ => Repair::Fast,

@@ -467,6 +467,8 @@ pub struct Finding {
     pub lost: Nanos,
     /// Share of setup + exchanges + gaps before the last byte.
     pub share: f64,
+    /// The part of `lost` after the last byte of its connection, which nobody waited for.
+    pub tail: Nanos,
     /// How many spans.
     pub occurrences: u64,
     /// Shortest and longest of them.
@@ -514,4 +516,6 @@ pub struct Totals {
     pub gap_budget: Budget,
     /// Exchanges.
     pub exchanges: u64,
+    /// Setup, exchanges and the gaps before the last byte, over all connections: what shares are of.
+    pub measured: Nanos,
 }

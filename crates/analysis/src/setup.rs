@@ -28,6 +28,8 @@ pub(crate) struct Handshake {
     pub(crate) syn_bytes: [u64; 2],
     /// The last recovery of each side that ended: how, and when.
     pub(crate) recovered: [Option<(Repair, Nanos)>; 2],
+    /// The options of a SYN were cut off.
+    pub(crate) options_cut: bool,
     /// What each side has sent within TLS.
     pub(crate) tls_seen: [u8; 2],
 }
@@ -35,8 +37,14 @@ pub(crate) struct Handshake {
 impl Conn {
     pub(crate) fn on_syn(&mut self, s: usize, segment: &Segment, t: Nanos) {
         let is_syn_ack = segment.flags.ack();
+        if is_syn_ack && s == CLIENT {
+            return; // nobody answers a SYN of its own
+        }
         let half = &mut self.half[s];
         let first_of_half = half.mss_option.is_none() && half.wscale.is_none();
+        if segment.options.damaged || segment.trouble.has(tcpwhy_base::Trouble::CUT_HEADER) {
+            self.handshake.options_cut = true;
+        }
         if first_of_half {
             half.wscale = segment.options.wscale.map(|w| w.min(14));
             half.mss_option = segment.options.mss;
@@ -66,6 +74,7 @@ impl Conn {
                 self.turn[SERVER] = self.turn[SERVER].min(reaction);
             }
             let client = &mut self.half[CLIENT];
+            client.start_at(segment.ack);
             client.acked = true;
             if segment.ack.before(client.nxt) && h.syn_bytes[CLIENT] > 0 {
                 // The server did not take the data on the SYN; the client sends it again.
@@ -95,6 +104,14 @@ impl Conn {
             }
         }
         self.half[s].counts.max_window = self.half[s].counts.max_window.max(u32::from(segment.window));
+    }
+
+    /// Whether the window scales are known: both SYNs were seen whole, or the SYN-ACK refused scaling (it may only
+    /// carry the option if the SYN did, RFC 7323, 2.2).
+    pub(crate) fn scale_known(&self) -> bool {
+        let h = &self.handshake;
+        let refused = h.syn_ack.is_some() && self.half[SERVER].wscale.is_none();
+        !h.options_cut && h.syn_ack.is_some() && (h.syn.is_some() || refused)
     }
 
     /// The payload of a full segment: the smaller of both MSS options, less the timestamp option (RFC 6691, 7323).
@@ -172,16 +189,16 @@ impl Conn {
         if let (Some(syn), Some(last)) = (h.syn, h.last_syn)
             && h.syns > 1
         {
+            let unanswered = h.syn_ack.is_none();
             // Answered each time: the SYN-ACK (or the ACK of it) was lost on its way.
             let answered = h.syn_ack.is_some_and(|(t, _)| t < last.0);
             let at_server = !answered && self.server_tap_saw_syns();
             let cause = Cause::SynRetransmit;
-            let facts = Facts::SynRepeats {
-                repeats: h.syns - 1,
-                over: last.0 - syn.0,
-                syn_ack: false,
-                at_server,
-                answered,
+            let over = last.0 - syn.0;
+            let facts = if unanswered {
+                Facts::Unanswered { syns: h.syns, over }
+            } else {
+                Facts::SynRepeats { repeats: h.syns - 1, over, syn_ack: false, at_server, answered }
             };
             // Which of them it was shows only at the server (its counters, or this tap).
             let (side, alternatives) = if answered {
@@ -244,21 +261,27 @@ impl Conn {
                 [None, None],
                 Facts::RoundTrip { rtt },
             ),
-            None => span(
+            None if h.syns > 1 => span(
                 Cause::SynRetransmit,
                 None,
                 (end, end_frame),
                 &[h.last_syn.map_or(0, |s| s.1)],
                 0.7,
                 [None, None],
-                Facts::SynRepeats {
-                    repeats: h.syns.saturating_sub(1),
-                    over: end - first.0,
-                    syn_ack: false,
-                    at_server: false,
-                    answered: false,
-                },
+                Facts::Unanswered { syns: h.syns, over: end - first.0 },
             ),
+            // One SYN and no answer in the capture, yet the connection went on.
+            None => {
+                span(
+                    Cause::Unexplained,
+                    None,
+                    (end, end_frame),
+                    &[first.1],
+                    0.5,
+                    [None, None],
+                    Facts::OneSided,
+                );
+            }
         }
         self.setup = Some(Setup { start: first.0, end, bytes: h.syn_bytes, spans });
         self.mark = end;

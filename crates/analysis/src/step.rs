@@ -29,6 +29,8 @@ pub(crate) enum Wait {
     Turn,
     /// A retransmission.
     Loss(Repair),
+    /// New data as a tail loss probe.
+    NewProbe,
     /// A repeat whose original is missing from the numbering of the sender's packets.
     Missing,
     /// It cannot be known: packets of this stretch are not in the capture.
@@ -67,6 +69,8 @@ pub(crate) struct Step {
     pub(crate) loss: Option<(Repair, Nanos)>,
     /// The pause is long enough to end a one-way transfer.
     pub(crate) split: bool,
+    /// The sender's last round trip before it, zero where not measured.
+    pub(crate) rtt: Nanos,
     /// Full segments before and after it: no write ended there.
     pub(crate) full: bool,
     /// Payload of the segment that ended it, and bytes that were outstanding or room in the window.
@@ -116,6 +120,7 @@ impl Step {
         } else {
             self.releases += next.releases;
             self.full &= next.full;
+            self.rtt = self.rtt.max(next.rtt);
             self.flight = self.flight.max(next.flight);
             self.burst += next.burst;
             self.ack_delay = self.ack_delay.max(next.ack_delay);

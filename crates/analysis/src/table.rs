@@ -4,7 +4,7 @@ use crate::conn::Conn;
 use crate::findings;
 use crate::output::Output;
 use crate::parts::leave_out;
-use crate::result::{Closed, Connection, Totals};
+use crate::result::{Connection, Totals};
 use crate::{Analysis, Config};
 use hashbrown::HashMap;
 use std::collections::VecDeque;
@@ -103,7 +103,11 @@ impl Analyzer {
         let span = self.totals.span.get_or_insert((segment.time, segment.time));
         *span = (span.0.min(segment.time), span.1.max(segment.time));
         let slot = match known {
-            Some(slot) if self.live[slot as usize].as_ref().is_some_and(|c| !c.is_reused_by(segment)) => slot,
+            Some(slot)
+                if self.live[slot as usize].as_ref().is_some_and(|c| c.goes_on_with(segment, LINGER)) =>
+            {
+                slot
+            }
             Some(slot) => {
                 self.end(slot, false);
                 self.begin(segment)
@@ -114,9 +118,9 @@ impl Analyzer {
             },
         };
         let Some(conn) = self.live[slot as usize].as_mut() else { return };
-        let was_open = conn.closed == Closed::Open;
+        let lingered = conn.lingers();
         conn.push(segment, &mut self.kept);
-        if was_open && conn.closed != Closed::Open {
+        if !lingered && conn.lingers() {
             self.closed.push_back((conn.now + LINGER, slot, conn.id));
         }
         if let Some(&(when, _, _)) = self.closed.front()
@@ -138,7 +142,10 @@ impl Analyzer {
     /// The connection whose other direction this is, where the two travel under different VLAN tags or tunnels.
     fn other_direction(&mut self, segment: &Segment) -> Option<u32> {
         let (a, b) = (segment.src, segment.dst);
-        let slot = *self.links.get(&if a <= b { (a, b) } else { (b, a) })?;
+        let known = self.links.get(&if a <= b { (a, b) } else { (b, a) }).copied();
+        // Connections without tags are not in that list before the first tagged packet.
+        let bare = || self.find(&Segment { link: 0, ..*segment });
+        let slot = if segment.link == 0 { known? } else { known.or_else(bare)? };
         let conn = self.live[slot as usize].as_mut()?;
         if conn.link == segment.link || conn.other_link.is_some() || !conn.is_answered_by(segment) {
             return None;
@@ -292,6 +299,7 @@ impl Analyzer {
         }
         done.sort_unstable_by_key(|c| c.id);
         totals.connections = done.len() as u64;
+        totals.measured = done.iter().fold(Nanos::ZERO, |sum, c| sum + c.measured());
         let inherent = kept.map(|k| k.give(&mut done)).unwrap_or_default();
         for connection in &mut done {
             leave_out(connection);

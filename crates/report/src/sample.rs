@@ -96,6 +96,7 @@ fn findings() -> Vec<Finding> {
         side: Some(side),
         lost: Nanos::millis(ms),
         share: ms as f64 / 90.0,
+        tail: Nanos::ZERO,
         occurrences: n,
         range: (Nanos::millis(5), Nanos::millis(ms)),
         connections: vec![1],
@@ -126,6 +127,7 @@ pub(crate) fn analysis() -> Analysis {
         budget: c.budget.clone(),
         gap_budget: c.gap_budget.clone(),
         exchanges: 2,
+        measured: c.measured(),
         ..Totals::default()
     };
     let findings = c.findings.iter().rev().cloned().collect();

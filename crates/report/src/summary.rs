@@ -15,7 +15,7 @@ pub struct Summary {
 impl Summary {
     /// Of a whole analysis.
     pub fn new(analysis: &Analysis) -> Summary {
-        let total = analysis.connections.iter().fold(Nanos::ZERO, |sum, c| sum + measured(c));
+        let total = analysis.totals.measured;
         let times = span_times(analysis);
         let tcp = times.iter().filter(|t| t.0.class() == Class::Tcp).fold(Nanos::ZERO, |sum, t| sum + t.1);
         let rest = times.iter().filter(|t| t.0.class() != Class::Tcp);
@@ -30,7 +30,8 @@ impl Summary {
 
     /// The time of one cause; for a finding without spans, its cost.
     pub fn time(&self, analysis: &Analysis, cause: Cause) -> Nanos {
-        match analysis.findings.iter().filter(|f| f.cause == cause).map(|f| f.lost).reduce(|a, b| a + b) {
+        match analysis.findings.iter().filter(|f| f.cause == cause).map(Finding::waited).reduce(|a, b| a + b)
+        {
             Some(lost) => lost,
             None if cause.info().kind == Kind::Finding => Nanos::ZERO,
             None => analysis.totals.budget.get(cause),
@@ -42,10 +43,10 @@ impl Summary {
 fn span_times(analysis: &Analysis) -> Vec<(Cause, Nanos)> {
     let spans = analysis.findings.iter().filter(|f| f.cause.info().kind == Kind::Span);
     let mut times: Vec<(Cause, Nanos)> = Vec::new();
-    for Finding { cause, lost, .. } in spans {
-        match times.iter_mut().find(|t| t.0 == *cause) {
-            Some(t) => t.1 += *lost,
-            None => times.push((*cause, *lost)),
+    for f in spans {
+        match times.iter_mut().find(|t| t.0 == f.cause) {
+            Some(t) => t.1 += f.waited(),
+            None => times.push((f.cause, f.waited())),
         }
     }
     for &(cause, time) in &analysis.totals.budget.0 {
@@ -54,16 +55,6 @@ fn span_times(analysis: &Analysis) -> Vec<(Cause, Nanos)> {
         }
     }
     times
-}
-
-/// Setup, exchanges, and gaps before the last byte of one connection: all of it but the gap at its end.
-pub(crate) fn measured(c: &Connection) -> Nanos {
-    let parts = c.exchanges.last().map(|x| x.end).max(c.setup.as_ref().map(|s| s.end));
-    let tail = match c.gaps.last() {
-        Some(gap) if gap.end == c.end && parts.is_none_or(|end| gap.start >= end) => gap.end - gap.start,
-        _ => Nanos::ZERO,
-    };
-    c.budget.total() + c.gap_budget.total() - tail
 }
 
 /// Time of class T in setup, exchanges and gaps.

@@ -55,7 +55,9 @@ pub(crate) fn connections(analysis: &mut Analysis, text: &str) -> Result<(), Str
     totals.budget = Default::default();
     totals.gap_budget = Default::default();
     totals.exchanges = 0;
+    totals.measured = Nanos::ZERO;
     for c in left {
+        totals.measured += c.measured();
         totals.budget.add_all(&c.budget);
         totals.gap_budget.add_all(&c.gap_budget);
         totals.exchanges += c.exchanges.len() as u64 + c.exchanges_omitted.count;

@@ -13,6 +13,14 @@ pub(crate) enum Bound {
 }
 
 impl Bound {
+    /// Later than `other`, where the two can be compared without knowing when the capture starts.
+    pub(crate) fn is_after(self, other: Bound) -> bool {
+        match (self, other) {
+            (Bound::Offset(a), Bound::Offset(b)) | (Bound::At(a), Bound::At(b)) => a > b,
+            _ => false,
+        }
+    }
+
     /// Since the Unix epoch, for a capture that starts at `start`.
     pub(crate) fn resolve(self, start: Nanos) -> Nanos {
         match self {

@@ -133,7 +133,9 @@ fn a_request_without_an_answer() {
          gap 20..30
            client_think client 20..30 #3-4
          exchange 30..5020 100>0 silent
-           server_think server 30..5020 #4-8",
+           path_delay network 30..40 #4-8
+           server_think server 40..5010 #4-8
+           path_delay network 5010..5020 #4-8",
     );
 }
 

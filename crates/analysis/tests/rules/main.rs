@@ -3,6 +3,8 @@
 #[path = "../wire/mod.rs"]
 mod wire;
 
+mod regressions;
+
 mod captures;
 mod exchanges;
 mod loss;

@@ -297,6 +297,8 @@ pub struct Finding<'a> {
     /// Share of setup, exchanges, and gaps before the last byte.
     #[schemars(range(min = 0, max = 1))]
     pub share: f64,
+    /// The part of `lost_ns` after the last byte of a connection, which nobody waited for: not in `share`.
+    pub after_last_byte_ns: i64,
     /// How many spans.
     pub occurrences: u64,
     /// Shortest of them.
@@ -330,6 +332,7 @@ impl<'a> Finding<'a> {
             side: f.side.map(SideName),
             lost_ns: f.lost.0.max(0),
             share: unit(f.share),
+            after_last_byte_ns: f.tail.0.max(0),
             occurrences: f.occurrences,
             shortest_ns: f.range.0.0,
             longest_ns: f.range.1.0,

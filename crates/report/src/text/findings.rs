@@ -24,8 +24,8 @@ pub(super) fn list(
     layout: &Layout,
 ) -> io::Result<()> {
     let mut sorted: Vec<&Finding> =
-        findings.iter().filter(|f| f.lost > Nanos::ZERO || f.occurrences > 0).collect();
-    sorted.sort_by_key(|f| std::cmp::Reverse(f.lost));
+        findings.iter().filter(|f| f.waited() > Nanos::ZERO || f.occurrences > 0).collect();
+    sorted.sort_by_key(|f| std::cmp::Reverse(f.waited()));
     let of_class =
         |classes: &'static [Class]| sorted.iter().copied().filter(|f| classes.contains(&f.cause.class()));
     let mut minor = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn list(
         }
     }
     if !minor.is_empty() {
-        let names = minor.iter().map(|f| format!("{} {}", f.cause.id(), f.lost));
+        let names = minor.iter().map(|f| format!("{} {}", f.cause.id(), f.waited()));
         paragraph(out, "also", names, layout)?;
     }
     let inherent: Vec<String> = inherent
@@ -78,7 +78,7 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Res
         (Class::Unknown, _) | (_, None) => String::new(),
         (_, Some(side)) => format!("side: {}", side.name()),
     };
-    let lost = f.lost.to_string();
+    let lost = f.waited().to_string();
     let head = format!("{lost:>8} {:>5}  ", percent(f.share));
     let used = 2 + head.chars().count() + info.title.chars().count();
     let space = layout.width.min(WIDE).saturating_sub(used + note.chars().count()).max(2);

@@ -6,7 +6,7 @@ use super::{Layout, findings};
 use crate::summary::tcp_time;
 use crate::{Capture, Summary};
 use std::io::{self, Write};
-use tcpwhy_analysis::{Analysis, Budget, Connection};
+use tcpwhy_analysis::{Analysis, Budget, Connection, Quality};
 use tcpwhy_base::{Cause, Class, Nanos};
 
 /// Below this share of TCP the verdict is that nothing is wrong with it.
@@ -49,6 +49,13 @@ pub(super) fn verdict(analysis: &Analysis, capture: &Capture, summary: &Summary)
             (0, _) => {
                 "The capture holds no packets. Was the capture filter right, and did traffic pass?".into()
             }
+            (n, 0) if capture.partial => {
+                format!("{}, but no TCP is left: loosen --filter, --from or --to.", count(n, "packet"))
+            }
+            (n, 0) if capture.warnings.iter().any(|w| w.code == "unusable") => format!(
+                "{}, none with a whole TCP header: they are cut too short. Capture with `tcpdump -s 128` or more.",
+                count(n, "packet")
+            ),
             (n, 0) => format!(
                 "No TCP in this capture: {}, none of them TCP. Capture with `tcpdump tcp`, and where the TCP \
                  traffic passes.",
@@ -67,7 +74,11 @@ pub(super) fn verdict(analysis: &Analysis, capture: &Capture, summary: &Summary)
         count(analysis.totals.exchanges, "exchange")
     );
     if summary.total <= Nanos::ZERO {
-        return format!("{on} No time passed in which anybody waited.");
+        return if analysis.connections.iter().all(|c| c.quality.has(Quality::ONE_SIDED)) {
+            format!("{on} The capture holds no answer to any of them, and no time between their packets.")
+        } else {
+            format!("{on} No time passed in which anybody waited.")
+        };
     }
     let share = summary.share(summary.tcp);
     if share >= NOTHING_WRONG {
@@ -177,7 +188,7 @@ fn hint(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io::Resul
         .findings
         .iter()
         .filter(|f| f.cause.class() == Class::Tcp && f.example.1 != 0)
-        .max_by_key(|f| f.lost)
+        .max_by_key(|f| f.waited())
         .map(|f| (f.example.0, f.example.1));
     let longest = || {
         let all = analysis.connections.iter().flat_map(|c| c.exchanges.iter().map(move |x| (c.id, x)));

@@ -22,7 +22,7 @@ pub fn why_not(
     writeln!(out, "\n{BOLD}why not {}?{BOLD:#}", cause.id())?;
     for f in &found {
         let text =
-            format!("It was found: {}, {} ({}).", count(f.occurrences, "time"), f.lost, percent(f.share));
+            format!("It was found: {}, {} ({}).", count(f.occurrences, "time"), f.waited(), percent(f.share));
         findings::lines(out, &text, 2, layout)?;
     }
     let time = analysis.totals.budget.get(cause) + analysis.totals.gap_budget.get(cause);

@@ -21,6 +21,11 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
             "standard input (-) cannot be joined with other inputs: write it to a file first".into()
         ));
     }
+    if let (Some(from), Some(to)) = (args.from, args.to)
+        && from.is_after(to)
+    {
+        bail!(Usage("--from lies after --to: no packet is between them".into()));
+    }
     let stop = stop_signal()?;
     let (inputs, unreadable) = input::in_order(&args.files);
     let mut progress = Progress::new(args.quiet);

@@ -1,0 +1,247 @@
+//! Traces that once gave a wrong answer.
+use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms, tell, us};
+use tcpwhy_analysis::Quality;
+use tcpwhy_base::{Cause, Nanos, Seq};
+const MSS: u32 = 1448;
+fn opened(tap: Tap) -> Wire {
+    let mut w = Wire::new(tap, ms(20));
+    w.handshake();
+    w
+}
+
+#[test]
+fn b01_first_ack_midstream() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(4);
+    w.at(ms(80)).server().ack();
+    w.at(ms(90)).client().data(100);
+    w.at(ms(100)).server().data(50);
+    w.at(ms(110)).client().ack();
+    let c = analyze(&w.segments()[3..]).connections.remove(0);
+    assert!(
+        matches!(c.exchanges[0].spans[0].cause, Cause::Nagle | Cause::NagleDelayedAck),
+        "{:?}",
+        c.exchanges[0].spans[0]
+    );
+}
+#[test]
+fn b02_rst_acks_the_request() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(100);
+    w.at(ms(140)).server().rst();
+    assert_eq!(w.connection().budget.get(Cause::KeepaliveOrDeadPeer), ms(0));
+}
+#[test]
+fn b03_split_bytes() {
+    let mut w = opened(Tap::Client);
+    for t in [30, 930, 2030] {
+        w.at(ms(t)).client().data(100);
+        w.at(ms(t + 10)).server().ack();
+    }
+    let c = w.connection();
+    assert_eq!((c.exchanges[0].bytes[0], c.exchanges[1].bytes[0]), (200, 100));
+}
+#[test]
+fn b04_unanswered_probe_is_rto() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(100).lost();
+    w.at(ms(250)).client().repeat(0, 100).lost();
+    w.at(ms(690)).client().repeat(0, 100).lost();
+    w.at(ms(1570)).client().repeat(0, 100);
+    w.at(ms(1580)).server().data(50);
+    w.at(ms(1590)).client().ack();
+    assert_eq!(w.connection().budget.get(Cause::RetransmissionTimeout), ms(1540));
+}
+#[test]
+fn b05_black_hole_refuted() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(MSS).lost();
+    w.client().data(100).lost();
+    w.at(ms(250)).client().repeat(0, MSS).lost();
+    w.at(ms(690)).client().repeat(0, MSS).lost();
+    w.at(ms(1570)).client().repeat(0, MSS);
+    w.at(ms(1580)).server().ack();
+    w.at(ms(1590)).client().repeat(MSS, 100);
+    w.at(ms(1600)).server().data(50);
+    w.at(ms(1610)).client().ack();
+    assert_eq!(w.connection().budget.get(Cause::PathMtu), ms(0));
+}
+#[test]
+fn b06_mutual_block() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    for host in &mut w.host {
+        host.window = 2 * MSS;
+        host.wscale = Some(0);
+    }
+    w.handshake();
+    w.at(ms(30)).client().write(2 * MSS);
+    w.at(ms(40)).server().window(0).ack();
+    w.at(ms(45)).server().write(2 * MSS);
+    w.at(ms(55)).client().window(0).ack();
+    w.at(ms(270)).client().probe();
+    w.at(ms(280)).server().ack();
+    w.at(ms(285)).server().probe();
+    w.at(ms(295)).client().ack();
+    assert_eq!(w.connection().budget.get(Cause::MutualBlock), ms(240));
+}
+#[test]
+fn b07_answer_into_a_window_that_stays_closed() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.host[CLIENT].window = 4096;
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    w.at(ms(40)).server().data(MSS);
+    w.server().data(MSS);
+    w.server().data(1200);
+    w.at(ms(50)).client().window(0).ack();
+    w.at(ms(280)).server().probe();
+    w.at(ms(290)).client().ack();
+    w.at(ms(720)).server().probe();
+    w.at(ms(730)).client().ack();
+    let c = w.connection();
+    assert_eq!(c.budget.get(Cause::SlowReader), ms(680), "{}", tell(&c, w.segments()[0].time));
+}
+#[test]
+fn b09_tail_probe_begins_when_the_ack_was_due() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().write(2 * MSS);
+    w.client().data(100).lost();
+    w.at(ms(40)).server().ack();
+    w.at(ms(72)).client().repeat(2 * MSS, 100);
+    w.at(ms(82)).server().data(50);
+    w.at(ms(92)).client().ack();
+    assert_eq!(w.connection().budget.get(Cause::TailLossProbe), ms(42));
+}
+#[test]
+fn b10_min_rto_is_a_timer() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(800).lost();
+    w.client().data(100).lost();
+    w.at(ms(250)).client().repeat(0, 800);
+    w.at(ms(260)).server().ack();
+    w.at(ms(270)).client().repeat(800, 100);
+    w.at(ms(280)).server().data(50);
+    w.at(ms(290)).client().ack();
+    assert_eq!(w.connection().ends[CLIENT].min_rto, Some(ms(220)));
+}
+#[test]
+fn b11_plateau_gap() {
+    let mut w = opened(Tap::Server);
+    w.at(ms(30)).client().data(100);
+    w.after(ms(10));
+    for n in [10, 20, 20, 20, 20, 20, 20, 20] {
+        w.server().write(n * MSS);
+        w.after(ms(10)).client().ack();
+        w.after(ms(10));
+    }
+    assert_eq!(w.connection().budget.get(Cause::SlowStart), ms(20));
+}
+#[test]
+fn b12_banner_before_the_final_ack_is_seen() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.client().syn();
+    w.at(ms(10)).server().syn_ack();
+    w.at(ms(20)).client().ack().unseen();
+    w.at(ms(40)).server().data(80);
+    w.at(ms(60)).client().ack();
+    let c = w.connection();
+    let parts = c
+        .setup
+        .iter()
+        .map(|s| s.end - s.start)
+        .chain(c.gaps.iter().map(|g| g.end - g.start))
+        .chain(c.exchanges.iter().map(|e| e.end - e.start));
+    assert_eq!(parts.fold(Nanos::ZERO, |a, b| a + b), c.end - c.start, "{}", tell(&c, w.segments()[0].time));
+}
+#[test]
+fn b13_syn_ack_first_then_banner() {
+    for isn in [1000, 3_000_000_000u32] {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.host[0].isn = Seq(isn);
+        w.host[0].nxt = Seq(isn);
+        w.handshake();
+        w.at(ms(40)).server().data(80);
+        w.at(ms(50)).client().ack();
+        w.at(ms(60)).client().data(100);
+        w.at(ms(70)).server().data(50);
+        w.at(ms(80)).client().ack();
+        let c = analyze(&w.segments()[1..]).connections.remove(0);
+        assert!(!c.quality.has(Quality::CAPTURE_DROPS), "isn {isn}");
+    }
+}
+#[test]
+fn b14_data_on_a_syn_then_a_banner() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.client().syn().segment.len = 100;
+    w.host[CLIENT].nxt = w.host[CLIENT].isn + 101;
+    w.at(ms(10)).server().syn_ack().unseen();
+    w.at(ms(20)).client().ack().unseen();
+    w.at(ms(40)).server().data(80);
+    w.at(ms(50)).client().ack();
+    let c = w.connection();
+    let sum =
+        c.setup.as_ref().map_or(0, |s| s.bytes[0]) + c.exchanges.iter().map(|e| e.bytes[0]).sum::<u64>();
+    assert_eq!(sum, c.bytes[0]);
+}
+#[test]
+fn b15_holes_add_up() {
+    let mut w = opened(Tap::Client);
+    let _ = us(0);
+    let _ = SERVER;
+    w.at(ms(30)).server().data(1);
+    for far in [2_147_483_000u32, 1_200_000_000] {
+        let mut p = w.packets.last().unwrap().clone();
+        p.segment.seq = p.segment.seq + far;
+        p.segment.len = 700;
+        w.packets.push(p);
+    }
+    w.at(ms(50)).client().ack();
+    let mut s = w.segments();
+    let n = s.len() - 1;
+    s[n].ack = s[n].ack + 2_147_482_000;
+    analyze(&s);
+}
+#[test]
+fn b16_late_packet_of_a_closed_connection_in_another_shard() {
+    use tcpwhy_analysis::{Analyzer, Config, Detail};
+    let talk = |port: u16, at: i64| {
+        let mut w = opened(Tap::Client);
+        w.host[0].end.port = port;
+        let mut s = {
+            let mut v = Wire::new(Tap::Client, ms(20));
+            v.host[0].end.port = port;
+            v.handshake();
+            v.at(ms(30)).client().rst();
+            v.at(ms(300_000)).server().ack();
+            v.segments()
+        };
+        for x in &mut s {
+            x.time += ms(at);
+        }
+        s
+    };
+    let mut all = talk(40_000, 0);
+    all.extend(talk(40_001, -1_000));
+    all.extend(talk(40_002, 10));
+    all.sort_by_key(|s| s.time);
+    for (i, s) in all.iter_mut().enumerate() {
+        s.frame = i as u64 + 1;
+    }
+    let one = analyze(&all).connections.len();
+    for n in 1..4 {
+        let mut shards: Vec<Analyzer> =
+            (0..n).map(|_| Analyzer::new(Config { detail: Detail::All })).collect();
+        for s in &all {
+            shards[Analyzer::share(s, n)].push(s);
+        }
+        assert_eq!(Analyzer::finish_all(shards).connections.len(), one, "{n} analyzers");
+    }
+}
+#[test]
+fn b17_think_of_an_unfinished_exchange_has_no_path() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(100);
+    w.at(ms(80)).server().ack();
+    w.at(ms(140)).server().rst();
+    assert_eq!(w.connection().budget.get(Cause::ServerThink), ms(100));
+}
