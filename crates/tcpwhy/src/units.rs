@@ -92,6 +92,10 @@ mod tests {
 
     #[test]
     fn moments() {
+        let at = |text| bound(text).unwrap_or(Bound::Offset(Nanos::ZERO));
+        assert!(at("2.5").is_after(at("2")) && !at("2").is_after(at("2")));
+        assert!(at("2026-01-02T00:00:00Z").is_after(at("2026-01-01T00:00:00Z")));
+        assert!(!at("2026-01-02T00:00:00Z").is_after(at("2")), "not comparable before the capture is read");
         assert_eq!(bound("2.5"), Ok(Bound::Offset(Nanos::millis(2500))));
         assert_eq!(bound("+1.5s"), Ok(Bound::Offset(Nanos::millis(1500))));
         assert_eq!(bound("1970-01-01T00:00:01.5Z"), Ok(Bound::At(Nanos::millis(1500))));
