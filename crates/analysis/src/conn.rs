@@ -411,22 +411,14 @@ impl Conn {
         if half.cwnd.before_idle > 0 && half.cwnd.estimate >= half.cwnd.before_idle {
             half.cwnd.before_idle = 0;
         }
-        let Some(recovery) = half.recovery else { return };
+        let Some(recovery) = half.recovery.as_mut() else { return };
         let repeated = recovery.range.1.minus(recovery.range.0).max(0) as u32;
         if recovery.kind == Repair::BlackHole && repeated >= half.mss && !half.una.before(recovery.range.1) {
             // A full segment came through after all: the path was gone for all sizes.
-            if let Some(r) = half.recovery.as_mut() {
-                r.kind = Repair::Timeout;
-            }
+            recovery.kind = Repair::Timeout;
             self.ex.rename_losses(d, Repair::Timeout);
-            return self.after_advance_in_recovery(d, t, turn);
         }
-        self.after_advance_in_recovery(d, t, turn);
-    }
-
-    fn after_advance_in_recovery(&mut self, d: usize, t: Nanos, turn: Nanos) {
-        let half = &mut self.half[d];
-        let Some(recovery) = half.recovery else { return };
+        let recovery = *recovery;
         // After one timer repeat, with no sign of a later arrival before it, data that was never repeated is
         // acknowledged: the first copies had all arrived (F-RTO, RFC 5682).
         let one = recovery.repeats == 1 && matches!(recovery.kind, Repair::Timeout | Repair::Probe);

@@ -397,13 +397,9 @@ impl Conn {
         );
         let keepalives = self.half[0].counts.keepalives + self.half[1].counts.keepalives;
         let quiet = self.closed == Closed::Open && keepalives > 0;
-        let data = self.half[0].counts.bytes + self.half[1].counts.bytes > 0;
         let (cause, side, facts) = if quiet {
             (Cause::KeepaliveOrDeadPeer, None, Facts::Silent { wait, tries: keepalives })
-        } else if self.half[0].counts.packets == 0
-            || self.half[1].counts.packets == 0
-            || !data && self.half[SERVER].counts.packets == 0
-        {
+        } else if self.half[0].counts.packets == 0 || self.half[1].counts.packets == 0 {
             (Cause::Unexplained, None, Facts::OneSided)
         } else {
             (Cause::ClientThink, Some(Side::Client), Facts::Think { seen: wait, path: Nanos::ZERO })
