@@ -4,6 +4,7 @@ use crate::clock::{self, from_ms};
 use crate::host::SERVER;
 use crate::scenario::{Cork, Host, Scenario, Workload};
 use crate::sys;
+use crate::tcp_info::TcpInfo;
 use crate::watch::{Watch, When, lock};
 use serde::Serialize;
 use std::io::{self, Read};
@@ -12,9 +13,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::Scope;
+use std::time::Duration;
 use tcpwhy_base::{Nanos, Side};
 
 const PORT: u16 = 9000;
+/// How often an endpoint asks whether its bytes were acknowledged.
+const ACK_POLL: Duration = Duration::from_micros(20);
 
 /// What an application did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -141,16 +145,46 @@ impl<'a> End<'a> {
     fn write_part(&mut self, bytes: usize, more: bool) -> Result<(), Over> {
         let mut left = bytes;
         while left > 0 {
-            let chunk = left.min(self.host.write_chunk.unwrap_or(left)).min(self.buffer.len());
+            let mut chunk = left.min(self.host.write_chunk.unwrap_or(left)).min(self.buffer.len());
+            if self.host.classic_nagle {
+                let mss = self.segment();
+                let full = chunk - chunk % mss;
+                if full > 0 {
+                    chunk = full;
+                } else {
+                    self.all_acknowledged()?;
+                }
+            }
             let start = clock::now();
             let data = self.buffer.get(..chunk).unwrap_or_default();
-            let sent = sys::send(self.stream.as_fd(), data, more);
+            let sent = if self.host.epoll {
+                sys::send_when_writable(self.stream.as_fd(), data, more, &self.shared.watch.stop)
+            } else {
+                sys::send(self.stream.as_fd(), data, more)
+            };
             let moved = sent.as_ref().map_or(0, |&n| n);
             self.note(Op::Write, start, Some(moved as u64), &sent);
             if moved == 0 {
                 return Err(Over);
             }
             left -= moved;
+        }
+        Ok(())
+    }
+
+    /// Payload of a full segment.
+    fn segment(&self) -> usize {
+        let info = TcpInfo::of(self.stream.as_fd());
+        info.and_then(|i| i.get("snd_mss")).map_or(1448, |n| (n as usize).max(1))
+    }
+
+    /// Waits as the classic Nagle rule does: until everything written has been acknowledged.
+    fn all_acknowledged(&self) -> Result<(), Over> {
+        while sys::unacknowledged(self.stream.as_fd()).is_ok_and(|n| n > 0) {
+            if self.shared.watch.stop.load(Relaxed) {
+                return Err(Over);
+            }
+            std::thread::sleep(ACK_POLL);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! One host: a network namespace without a name, with a TUN device for its only way out.
 
-use crate::scenario::Host;
+use crate::scenario::{Host, Link};
 use crate::{LabError, sys};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -58,19 +58,25 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    pub(crate) fn new(own: Ipv4Addr, host: &Host, mtu: u32) -> Result<Namespace, LabError> {
+    pub(crate) fn new(own: Ipv4Addr, host: &Host, link: &Link) -> Result<Namespace, LabError> {
         in_thread(|| {
-            sys::new_network().map_err(|e| LabError::Missing {
-                what: "a new network namespace",
-                why: e.to_string(),
-                advice: "run as root, or with CAP_SYS_ADMIN, on a kernel with CONFIG_NET_NS",
+            sys::new_network().map_err(|e| {
+                let advice = match e.raw_os_error() {
+                    Some(libc::EPERM) => "run as root: sudo tcpwhy lab …",
+                    _ => "this needs a kernel with network namespaces (CONFIG_NET_NS)",
+                };
+                LabError::missing("a new network namespace", e, advice)
             })?;
             let namespace = File::open("/proc/thread-self/ns/net")
                 .map_err(LabError::failed("open /proc/thread-self/ns/net"))?;
-            let tun = sys::tun(DEVICE).map_err(|e| LabError::Missing {
-                what: "/dev/net/tun",
-                why: e.to_string(),
-                advice: "load the module tun, and let this process open the device",
+            let tun = sys::tun(DEVICE, link.offload).map_err(|e| {
+                let advice = match e.raw_os_error() {
+                    Some(libc::EPERM | libc::EACCES) => {
+                        "run as root, in a container with --device /dev/net/tun"
+                    }
+                    _ => "load the module (modprobe tun), or make the device (mknod /dev/net/tun c 10 200)",
+                };
+                LabError::missing("/dev/net/tun", e, advice)
             })?;
             // Router solicitations would be in the captures.
             let _ = write_sysctl("net.ipv6.conf.all.disable_ipv6", "1");
@@ -84,7 +90,7 @@ impl Namespace {
             ip("link set dev lo up")?;
             ip(&format!("address add {own}/32 dev {DEVICE}"))?;
             // A longer device queue: drops are the link's business.
-            ip(&format!("link set dev {DEVICE} mtu {mtu} txqueuelen 20000 up"))?;
+            ip(&format!("link set dev {DEVICE} mtu {} txqueuelen 20000 up", link.mtu))?;
             let mut route = format!("route add default dev {DEVICE} src {own} congctl {}", host.congestion);
             if let Some(n) = host.initcwnd {
                 route += &format!(" initcwnd {n}");
@@ -92,7 +98,7 @@ impl Namespace {
             if let Some(n) = host.initrwnd {
                 route += &format!(" initrwnd {n}");
             }
-            ip(&route)?;
+            ip(&route).map_err(|e| without_congestion(&host.congestion, e))?;
             let sysctls = RECORDED
                 .iter()
                 .filter_map(|&name| {
@@ -107,6 +113,11 @@ impl Namespace {
     /// Moves the calling thread to this host; threads that it starts are there too.
     pub(crate) fn enter(&self) -> Result<(), LabError> {
         sys::enter_network(self.namespace.as_fd()).map_err(LabError::failed("enter a namespace"))
+    }
+
+    /// What a thread enters that may outlive this.
+    pub(crate) fn share(&self) -> Result<File, LabError> {
+        self.namespace.try_clone().map_err(LabError::failed("share a namespace"))
     }
 
     /// The kernel's counters of this host, as `nstat -az` names them.
@@ -161,15 +172,34 @@ fn write_sysctl(name: &str, value: &str) -> Result<(), LabError> {
     let path = path(name);
     // The mode tells a namespace's own setting from one of the whole machine, which is read-only here; those that
     // are not namespaced at all do not exist here.
-    fs::write(&path, value).map_err(LabError::failed(format!("write {value} to {path}")))
+    fs::write(&path, value).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => LabError::missing(
+            format!("the sysctl {name}"),
+            "this kernel has none of that name in a network namespace",
+            "leave it out, or use a kernel that has it",
+        ),
+        _ => LabError::failed(format!("write {value} to {path}"))(e),
+    })
+}
+
+/// A route with a congestion control that the kernel lacks is refused with nothing but "invalid argument".
+fn without_congestion(name: &str, e: LabError) -> LabError {
+    let available = fs::read_to_string(path("net.ipv4.tcp_available_congestion_control")).unwrap_or_default();
+    if available.split_whitespace().any(|n| n == name) {
+        return e;
+    }
+    LabError::missing(
+        format!("congestion control {name}"),
+        "this kernel does not have it",
+        format!("load it (modprobe tcp_{name}), or use one of: {}", available.trim()),
+    )
 }
 
 fn ip(arguments: &str) -> Result<(), LabError> {
-    let done = Command::new("ip").args(arguments.split(' ')).output().map_err(|e| LabError::Missing {
-        what: "the command ip",
-        why: e.to_string(),
-        advice: "install iproute2",
-    })?;
+    let done = Command::new("ip")
+        .args(arguments.split(' '))
+        .output()
+        .map_err(|e| LabError::missing("the command ip", e, "install iproute2"))?;
     if done.status.success() {
         return Ok(());
     }

@@ -6,28 +6,41 @@
 //! the truth recorded here. Nothing outside of the namespaces is changed, and they have no name: when the process
 //! ends, however it ends, the kernel removes them with their devices, routes and sockets.
 
+mod calibrate;
 mod clock;
+mod connects;
 mod endpoints;
+mod formula;
 mod host;
 mod link;
 mod machine;
+mod measure;
 mod network;
+mod processes;
+mod programs;
 mod run;
 mod scenario;
 #[expect(unsafe_code, reason = "system calls without a safe function in the standard library")]
 mod sys;
 mod tcp_info;
+mod verdict;
 mod watch;
 
+pub use calibrate::{Calibration, calibrate};
 pub use endpoints::{Event, Op};
+pub use formula::Formula;
 pub use link::{Lateness, Lost, Reason, Record, Tally};
 pub use machine::Machine;
+pub use measure::{Measure, Statistic, Subject, Unit, median};
 pub use network::{Network, Traffic};
-pub use run::{Exchange, Run, run};
+pub use processes::Process;
+pub use run::{Connect, Exchange, Run, run, run_until};
 pub use scenario::{
-    Chosen, Cork, Direction, Host, Link, LossOf, ReadPause, Reorder, Scenario, Stretch, Turn, Workload,
+    Bind, Chosen, Connects, Cork, Direction, Expect, Host, Link, LossOf, Need, Programs, ReadPause, Reorder,
+    Scenario, Stated, Stretch, Sweep, Turn, Workload,
 };
 pub use tcp_info::TcpInfo;
+pub use verdict::{Figures, Verdict};
 pub use watch::{Sample, When};
 
 /// Why an experiment could not be made.
@@ -40,11 +53,11 @@ pub enum LabError {
     #[error("{what}: {why}; {advice}")]
     Missing {
         /// What was attempted.
-        what: &'static str,
+        what: String,
         /// What the kernel said.
         why: String,
         /// What the reader can do.
-        advice: &'static str,
+        advice: String,
     },
     /// Something failed that should not.
     #[error("{what}: {why}")]
@@ -57,6 +70,10 @@ pub enum LabError {
 }
 
 impl LabError {
+    fn missing(what: impl Into<String>, why: impl ToString, advice: impl Into<String>) -> LabError {
+        LabError::Missing { what: what.into(), why: why.to_string(), advice: advice.into() }
+    }
+
     fn failed(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> LabError {
         move |why| LabError::Failed { what: what.into(), why }
     }

@@ -11,7 +11,6 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
@@ -84,12 +83,12 @@ impl Network {
         seed: u64,
     ) -> Result<Network, LabError> {
         clock::now();
-        let hosts = [Namespace::new(CLIENT, client, link.mtu)?, Namespace::new(SERVER, server, link.mtu)?];
+        let hosts = [Namespace::new(CLIENT, client, link)?, Namespace::new(SERVER, server, link)?];
         // The directions roll different dice.
         let pipes =
             [Pipe::new(link, &link.up, totals.0, seed), Pipe::new(link, &link.down, totals.1, seed ^ 0x5eed)];
         let share = |f: &File| f.try_clone().map_err(LabError::failed("share a device"));
-        let forwarder = Forwarder::new([share(&hosts[0].tun)?, share(&hosts[1].tun)?], pipes, link.mtu);
+        let forwarder = Forwarder::new([share(&hosts[0].tun)?, share(&hosts[1].tun)?], pipes, link);
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let burners = machine::is_virtual().then(|| Burners::start(processors));
         let before = [hosts[0].counters()?, hosts[1].counters()?];
@@ -113,7 +112,7 @@ impl Network {
         })
     }
 
-    fn host(&self, side: Side) -> &Namespace {
+    pub(crate) fn host(&self, side: Side) -> &Namespace {
         let [client, server] = &self.hosts;
         if side == Side::Server { server } else { client }
     }
@@ -123,11 +122,19 @@ impl Network {
         self.host(side).enter()
     }
 
-    /// Starts a program on a host.
-    pub fn spawn(&self, side: Side, command: &mut Command) -> Result<Child, LabError> {
+    /// The TCP ports on which something listens on a host.
+    pub fn listening(&self, side: Side) -> Result<Vec<u16>, LabError> {
         host::in_thread(|| {
             self.enter(side)?;
-            command.spawn().map_err(LabError::failed(format!("start {:?}", command.get_program())))
+            let tables = ["tcp", "tcp6"].map(|t| fs::read_to_string(format!("/proc/thread-self/net/{t}")));
+            let lines = tables.iter().flatten().flat_map(|text| text.lines().skip(1));
+            let port = |line: &str| {
+                let mut words = line.split_whitespace().skip(1);
+                let (_, port) = words.next()?.rsplit_once(':')?;
+                // Local address, remote address, state: 0A is LISTEN.
+                if words.nth(1)? == "0A" { u16::from_str_radix(port, 16).ok() } else { None }
+            };
+            Ok(lines.filter_map(port).collect())
         })
     }
 

@@ -4,7 +4,7 @@ use crate::endpoints::{self, Event, Op, Shared};
 use crate::network::{Network, Traffic};
 use crate::scenario::{Scenario, Workload};
 use crate::watch::{POLL, Sample, Watch, lock};
-use crate::{LabError, clock};
+use crate::{LabError, clock, connects, programs};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 use tcpwhy_base::{Nanos, Side};
@@ -24,8 +25,14 @@ pub struct Run {
     pub scenario: Scenario,
     /// From the first `connect` to the last byte that an application read.
     pub elapsed_ns: i64,
-    /// The time limit ended the run.
+    /// The time limit, or the user, ended the run.
     pub cut_off: bool,
+    /// Connections that were only made.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub connects: Vec<Connect>,
+    /// Times in seconds that client programs printed, or took.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub printed_s: Vec<f64>,
     /// Each request and its answer as the client's application saw them.
     pub exchanges: Vec<Exchange>,
     /// What link and hosts say.
@@ -59,21 +66,54 @@ impl fmt::Display for Exchange {
     }
 }
 
+/// A connection that was only made.
+#[derive(Clone, Debug, Serialize)]
+pub struct Connect {
+    /// `connect` was called, since the Unix epoch.
+    pub start_ns: i64,
+    /// How long it took.
+    pub took_ns: i64,
+    /// Processor time of `bind` and `connect`.
+    pub processor_ns: i64,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
 /// Makes the hosts and the link, runs the workload, and takes everything down.
 pub fn run(scenario: &Scenario) -> Result<Run, LabError> {
+    run_until(scenario, &AtomicBool::new(false))
+}
+
+/// The same, cut off when `stop` becomes true.
+pub fn run_until(scenario: &Scenario, stop: &AtomicBool) -> Result<Run, LabError> {
     let w = &scenario.workload;
+    if let Some(p) = &scenario.programs {
+        programs::installed(p)?;
+    }
     let network =
         Network::new(&scenario.link, &scenario.client, &scenario.server, w.totals(), scenario.seed)?;
     let watch = Watch::default();
     let events = Mutex::new(Vec::new());
-    let cut_off = applications(&Shared { scenario, watch: &watch, events: &events }, &network)?;
+    let (mut made, mut printed_s) = (Vec::new(), Vec::new());
+    let start = clock::now();
+    let cut_off = if let Some(c) = &scenario.connects {
+        connects::run(scenario, c, &network, &watch, stop, &mut made)?
+    } else if let Some(p) = &scenario.programs {
+        programs::run(scenario, p, &network, stop, &mut printed_s)?
+    } else {
+        applications(&Shared { scenario, watch: &watch, events: &events }, &network, stop)?
+    };
+    let took = clock::now() - start;
     let traffic = network.finish()?;
     let mut events = std::mem::take(&mut *lock(&events));
     events.sort_by_key(|e| (e.start_ns, e.end_ns));
     Ok(Run {
         scenario: scenario.clone(),
-        elapsed_ns: elapsed(&events),
+        elapsed_ns: if events.is_empty() { took.0 } else { elapsed(&events) },
         cut_off,
+        connects: made,
+        printed_s,
         exchanges: exchanges(&events, w),
         traffic,
         events,
@@ -82,7 +122,7 @@ pub fn run(scenario: &Scenario) -> Result<Run, LabError> {
 }
 
 /// Runs client and server to their end; says whether the time limit cut them off.
-fn applications(shared: &Shared<'_>, network: &Network) -> Result<bool, LabError> {
+fn applications(shared: &Shared<'_>, network: &Network, stop: &AtomicBool) -> Result<bool, LabError> {
     let scenario = shared.scenario;
     let limit = clock::now() + clock::from_ms(scenario.limit_s * 1000.0);
     let mut cut_off = false;
@@ -120,7 +160,7 @@ fn applications(shared: &Shared<'_>, network: &Network) -> Result<bool, LabError
         scope.spawn(|| shared.watch.sample_all(scenario));
         while clients.iter().any(|c| !c.is_finished()) {
             thread::sleep(POLL);
-            if clock::now() > limit {
+            if clock::now() > limit || stop.load(Relaxed) {
                 cut_off = true;
                 break;
             }
@@ -196,6 +236,11 @@ fn exchanges(events: &[Event], w: &Workload) -> Vec<Exchange> {
 }
 
 impl Run {
+    /// Payload bytes that applications read.
+    pub fn payload(&self) -> u64 {
+        self.events.iter().filter(|e| e.op == Op::Read).filter_map(|e| e.bytes).sum()
+    }
+
     /// Writes `cap.client.pcap`, `cap.server.pcap` and `meta.json` into a directory, made if need be.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
         self.traffic.write_captures(directory)?;

@@ -1,10 +1,15 @@
 //! An experiment as data: the link, the two hosts, the workload. Keys that are not known are refused, so that a
 //! misspelt one cannot silently do nothing.
 
+mod expect;
+mod kinds;
+mod parse;
+
+pub use expect::{Expect, Stated, Sweep};
+pub use kinds::{Bind, Connects, Need, Programs};
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-use crate::LabError;
 
 /// One experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -33,8 +38,21 @@ pub struct Scenario {
     /// The host that listens.
     #[serde(default)]
     pub server: Host,
-    /// What the applications do.
+    /// What the applications do; not given where one of the next two is.
+    #[serde(default)]
     pub workload: Workload,
+    /// Instead: connections that are only made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connects: Option<Connects>,
+    /// Instead: real programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs: Option<Programs>,
+    /// What should be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<Expect>,
+    /// The experiment is made once for each value of a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<Sweep>,
 }
 
 /// The path between the hosts. What stands here holds for both directions unless `up` or `down` says otherwise.
@@ -51,6 +69,9 @@ pub struct Link {
     /// What may wait for the rate; the rest is dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_bytes: Option<u64>,
+    /// Segments of up to 64 KB pass whole, as between a host and a card that cuts them (TSO, GRO).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub offload: bool,
     /// Client to server.
     pub up: Direction,
     /// Server to client.
@@ -64,6 +85,7 @@ impl Default for Link {
             mtu: 1500,
             rate_mbit: None,
             queue_bytes: None,
+            offload: false,
             up: Direction::default(),
             down: Direction::default(),
         }
@@ -104,10 +126,17 @@ pub struct Direction {
     /// Packets larger than this vanish without ICMP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub black_hole_over: Option<u32>,
+    /// Packets larger than this are lost, and their sender is told by ICMP "fragmentation needed" (RFC 1191).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_mtu: Option<u32>,
     /// Times in which nothing arrives; what would have, arrives at their end.
     pub pauses: Vec<Stretch>,
     /// Times in which everything is lost.
     pub cuts: Vec<Stretch>,
+    /// Further nodes behind this one, in the order in which packets pass them. Each has its own delay (0 unless
+    /// given), rate, queue and losses.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<Direction>,
 }
 
 /// What random loss is applied to.
@@ -241,6 +270,11 @@ pub struct Host {
     pub read_chunk: usize,
     /// The application stops reading.
     pub read_pauses: Vec<ReadPause>,
+    /// Writes by `epoll` on a socket that does not block, as event loops do.
+    pub epoll: bool,
+    /// The application follows the classic Nagle rule of RFC 896: it writes full segments as they come, and a
+    /// partial one only when nothing is unacknowledged (Linux itself has Minshall's variant).
+    pub classic_nagle: bool,
     /// Bytes a second that the application reads, at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_rate: Option<f64>,
@@ -271,6 +305,8 @@ impl Default for Host {
             notsent_lowat: None,
             keepalive: None,
             write_chunk: None,
+            epoll: false,
+            classic_nagle: false,
             read_chunk: 256 << 10,
             read_pauses: Vec::new(),
             read_rate: None,
@@ -403,74 +439,6 @@ impl Workload {
     }
 }
 
-impl Scenario {
-    /// From TOML; `set` are `key.sub=value` that replace what stands there.
-    pub fn parse(text: &str, set: &[String]) -> Result<Scenario, LabError> {
-        let mut table: toml::Table = text.parse().map_err(scenario_error)?;
-        for item in set {
-            let (path, value) = item
-                .split_once('=')
-                .ok_or_else(|| LabError::Scenario(format!("--set {item}: write key=value")))?;
-            let value = format!("v = {value}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
-            let value = value.unwrap_or_else(|| toml::Value::String(item[path.len() + 1..].to_owned()));
-            put(&mut table, path, value)?;
-        }
-        let scenario: Scenario = table.try_into().map_err(scenario_error)?;
-        scenario.check()?;
-        Ok(scenario)
-    }
-
-    fn check(&self) -> Result<(), LabError> {
-        let refuse = |what: String| Err(LabError::Scenario(what));
-        if !(68..=65535).contains(&self.link.mtu) {
-            return refuse(format!("link.mtu = {}: IPv4 allows 68 to 65535", self.link.mtu));
-        }
-        if !(0.0..=3600.0).contains(&self.limit_s) {
-            return refuse(format!("limit_s = {}: 0 to 3600", self.limit_s));
-        }
-        let w = &self.workload;
-        let turns = w.turns.iter().flat_map(|t| t.request.iter().chain(&t.response));
-        for step in w.request.iter().chain(&w.response).chain(turns) {
-            if !(0.0..=1e10).contains(step) {
-                return refuse(format!("a write of {step}: bytes from 1 on, or a pause in seconds below 1"));
-            }
-        }
-        if w.totals() == (0, 0) {
-            return refuse("workload: neither request nor response".into());
-        }
-        if w.requests == 0 || w.connections == 0 {
-            return refuse("workload: requests and connections are at least 1".into());
-        }
-        Ok(())
-    }
-}
-
-fn put(table: &mut toml::Table, path: &str, value: toml::Value) -> Result<(), LabError> {
-    match path.split_once('.') {
-        // The name of a sysctl has points itself.
-        Some((key, rest)) if key != "sysctl" => {
-            let inner = table.entry(key).or_insert_with(|| toml::Table::new().into());
-            let inner = inner
-                .as_table_mut()
-                .ok_or_else(|| LabError::Scenario(format!("--set {path}: {key} has no keys")))?;
-            put(inner, rest, value)
-        }
-        Some((key, name)) => {
-            let inner = table.entry(key).or_insert_with(|| toml::Table::new().into());
-            inner.as_table_mut().map(|t| t.insert(name.to_owned(), value));
-            Ok(())
-        }
-        None => {
-            table.insert(path.to_owned(), value);
-            Ok(())
-        }
-    }
-}
-
-fn scenario_error(e: toml::de::Error) -> LabError {
-    LabError::Scenario(e.to_string())
-}
-
 fn one() -> u64 {
     1
 }
@@ -485,41 +453,4 @@ fn ten() -> f64 {
 
 fn sixty() -> f64 {
     60.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SMALL: &str = "title = 't'\n[workload]\nrequest = [200, 0.041, 800]\nresponse = [1000]\n";
-
-    #[test]
-    fn writes_and_pauses() {
-        let s = Scenario::parse(SMALL, &[]).unwrap();
-        assert_eq!(Workload::bytes(&s.workload.request), 1000);
-        assert_eq!(s.client.congestion, "cubic");
-    }
-
-    #[test]
-    fn unknown_keys_are_refused() {
-        for text in ["link.rt_ms=5", "client.no_delay=true", "nonsense=1", "link.up.drop=1"] {
-            assert!(Scenario::parse(SMALL, &[text.into()]).is_err(), "{text}");
-        }
-        assert!(Scenario::parse(SMALL, &["link.rtt_ms=5".into(), "client.nodelay=true".into()]).is_ok());
-    }
-
-    #[test]
-    fn chosen_drops() {
-        let text = format!("{SMALL}\n[[link.down.drops]]\nwhat = 'seq'\nat = 5\n");
-        let s = Scenario::parse(&text, &[]).unwrap();
-        assert!(matches!(s.link.down.drops[0], Chosen::Seq { at: 5, copies: 1, connection: 1 }));
-        assert!(Scenario::parse(&text.replace("'seq'", "'sec'"), &[]).is_err());
-    }
-
-    #[test]
-    fn a_sysctl_by_set() {
-        let set = ["client.sysctl.net.ipv4.tcp_sack=0".to_owned()];
-        let s = Scenario::parse(SMALL, &set).unwrap();
-        assert_eq!(s.client.sysctl["net.ipv4.tcp_sack"].as_integer(), Some(0));
-    }
 }

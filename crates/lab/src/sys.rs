@@ -6,6 +6,9 @@ use std::io;
 use std::mem::{size_of, zeroed};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 fn check(result: c_int) -> io::Result<c_int> {
@@ -24,9 +27,78 @@ pub(crate) fn enter_network(namespace: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
 }
 
+/// Processes that this thread starts from now on are in a process namespace of their own: the first is its number 1,
+/// and when that ends, the kernel ends all others.
+pub(crate) fn new_processes() -> io::Result<()> {
+    // SAFETY: takes no pointers; what changes is where children of this thread are born.
+    check(unsafe { libc::unshare(libc::CLONE_NEWPID) }).map(drop)
+}
+
+/// The program will be killed when the thread that starts it ends, whatever ends it.
+pub(crate) fn dies_with_thread(command: &mut Command) {
+    // SAFETY: between fork and exec only one system call is made, which takes integers.
+    unsafe {
+        command.pre_exec(|| {
+            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)).map(drop)
+        });
+    }
+}
+
+/// As many open files as this process may have.
+pub(crate) fn many_files() -> io::Result<()> {
+    // SAFETY: an all-zero rlimit is valid, and it outlives both calls.
+    unsafe {
+        let mut limit: libc::rlimit = zeroed();
+        check(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit))?;
+        limit.rlim_cur = limit.rlim_max;
+        check(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit)).map(drop)
+    }
+}
+
+/// Processor time that this thread has used.
+pub(crate) fn processor_time() -> Duration {
+    // SAFETY: an all-zero timespec is valid, and it outlives the call.
+    let time = unsafe {
+        let mut time: libc::timespec = zeroed();
+        libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time);
+        time
+    };
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+}
+
+/// A socket that sends whole IPv4 packets, whatever their source address.
+pub(crate) fn raw_socket() -> io::Result<OwnedFd> {
+    // SAFETY: takes integers; the descriptor is ours alone.
+    unsafe {
+        let fd = check(libc::socket(libc::AF_INET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::IPPROTO_RAW))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Sends a whole IPv4 packet to an address.
+pub(crate) fn send_raw(fd: BorrowedFd<'_>, packet: &[u8], to: Ipv4Addr) -> io::Result<()> {
+    let address = address(SocketAddrV4::new(to, 0));
+    let size = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    // SAFETY: pointer and length are those of the slice; an address of the size that is passed.
+    let sent = unsafe {
+        let start = packet.as_ptr().cast();
+        libc::sendto(fd.as_raw_fd(), start, packet.len(), 0, (&raw const address).cast(), size)
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Bytes that were written to a TCP socket and not yet acknowledged.
+pub(crate) fn unacknowledged(fd: BorrowedFd<'_>) -> io::Result<usize> {
+    let mut bytes: c_int = 0;
+    // SAFETY: TIOCOUTQ, which is SIOCOUTQ, writes one int, which outlives the call.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) })?;
+    Ok(usize::try_from(bytes).unwrap_or(0))
+}
+
 /// Makes a TUN device without packet information in this thread's network namespace. It is gone when the
 /// descriptor is closed, by whatever end of the process.
-pub(crate) fn tun(name: &str) -> io::Result<OwnedFd> {
+/// With `offload` each packet has a header of [`OFFLOAD_HEADER`] bytes before it and may be a segment of 64 KB.
+pub(crate) fn tun(name: &str, offload: bool) -> io::Result<OwnedFd> {
     let path = c"/dev/net/tun";
     let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
     // SAFETY: the path ends in NUL, and the descriptor is ours alone from here on.
@@ -36,11 +108,20 @@ pub(crate) fn tun(name: &str) -> io::Result<OwnedFd> {
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
         *to = from as libc::c_char;
     }
-    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as c_short;
+    let header = if offload { libc::IFF_VNET_HDR } else { 0 };
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | header) as c_short;
     // SAFETY: TUNSETIFF reads and writes one ifreq, which outlives the call.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })?;
+    if offload {
+        let what = libc::c_ulong::from(libc::TUN_F_CSUM | libc::TUN_F_TSO4);
+        // SAFETY: takes an integer in the place of the pointer.
+        check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD as _, what) })?;
+    }
     Ok(fd)
 }
+
+/// `struct virtio_net_hdr`.
+pub(crate) const OFFLOAD_HEADER: usize = 10;
 
 /// Waits until one of the two is readable, at most `timeout`.
 pub(crate) fn wait_readable(fds: [BorrowedFd<'_>; 2], timeout: Duration) -> io::Result<()> {
@@ -113,12 +194,17 @@ pub(crate) fn connect(fd: BorrowedFd<'_>, to: SocketAddrV4) -> io::Result<()> {
     check(unsafe { libc::connect(fd.as_raw_fd(), (&raw const address).cast(), size) }).map(drop)
 }
 
-/// Binds to `port` of any address and listens.
-pub(crate) fn listen(fd: BorrowedFd<'_>, port: u16, backlog: i32) -> io::Result<()> {
-    let address = address(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port));
+/// Binds to an address; port 0 lets the kernel choose.
+pub(crate) fn bind(fd: BorrowedFd<'_>, to: SocketAddrV4) -> io::Result<()> {
+    let address = address(to);
     let size = size_of::<libc::sockaddr_in>() as libc::socklen_t;
     // SAFETY: an address of the size that is passed, which outlives the call.
-    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size) })?;
+    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size) }).map(drop)
+}
+
+/// Binds to `port` of any address and listens.
+pub(crate) fn listen(fd: BorrowedFd<'_>, port: u16, backlog: i32) -> io::Result<()> {
+    bind(fd, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?;
     // SAFETY: takes integers only.
     check(unsafe { libc::listen(fd.as_raw_fd(), backlog) }).map(drop)
 }
@@ -170,4 +256,31 @@ pub(crate) fn send(fd: BorrowedFd<'_>, data: &[u8], more: bool) -> io::Result<us
     // SAFETY: pointer and length are those of the slice.
     let sent = unsafe { libc::send(fd.as_raw_fd(), data.as_ptr().cast(), data.len(), flags) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Writes to a socket when `epoll` says that it can be written, as an event loop does. Ends without a byte if `stop`.
+pub(crate) fn send_when_writable(
+    fd: BorrowedFd<'_>,
+    data: &[u8],
+    more: bool,
+    stop: &AtomicBool,
+) -> io::Result<usize> {
+    // SAFETY: takes integers; the descriptor is ours alone.
+    let poll = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
+    let mut event = libc::epoll_event { events: libc::EPOLLOUT as u32, u64: 0 };
+    // SAFETY: an event that outlives the call.
+    check(unsafe { libc::epoll_ctl(poll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &raw mut event) })?;
+    while !stop.load(Relaxed) {
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | if more { libc::MSG_MORE } else { 0 };
+        // SAFETY: pointer and length are those of the slice.
+        let sent = unsafe { libc::send(fd.as_raw_fd(), data.as_ptr().cast(), data.len(), flags) };
+        match usize::try_from(sent) {
+            Ok(n) => return Ok(n),
+            Err(_) if io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return Err(io::Error::last_os_error()),
+        }
+        // SAFETY: room for one event, which outlives the call.
+        check(unsafe { libc::epoll_wait(poll.as_raw_fd(), &raw mut event, 1, 50) })?;
+    }
+    Ok(0)
 }

@@ -118,9 +118,13 @@ fn programs() {
         [(Side::Client, Network::CLIENT, Network::SERVER), (Side::Server, Network::SERVER, Network::CLIENT)]
     {
         let mut ip = Command::new("ip");
-        let child = network.spawn(side, ip.args(["-4", "address"]).stdout(std::process::Stdio::piped()));
-        let output = child.unwrap().wait_with_output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        ip.args(["-4", "address"]).stdout(writer);
+        // The command has the other end of the pipe; it must be closed here before the reading.
+        let child = network.spawn_alone(side, ip).unwrap();
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut reader, &mut text).unwrap();
+        assert!(child.wait().unwrap().success());
         assert!(text.contains(&own.to_string()) && !text.contains(&other.to_string()), "{text}");
     }
     assert!(network.finish().unwrap().lost.is_empty());

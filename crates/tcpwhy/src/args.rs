@@ -11,7 +11,7 @@ use tcpwhy_capture::Filter;
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 done, 1 some input was damaged and what could be read was analysed, 2 usage, 3 could not read or no \
-permission, 4 a --fail-if held.";
+permission, 4 a --fail-if held or a figure of the lab was not as expected.";
 
 /// Explains from a packet capture why a TCP transfer or request is slow: where the time went, which packets prove
 /// it, what to change.
@@ -29,6 +29,9 @@ pub(crate) enum Command {
     Explain(Box<Explain>),
     /// Print what a cause means, how it is recognised and how it is fixed
     Causes(Causes),
+    /// Make experiments: two hosts, an emulated link between them, the kernel's own TCP (Linux, root)
+    #[cfg(target_os = "linux")]
+    Lab(crate::cmd::lab::args::Lab),
     /// Print a completion script for a shell
     Completions(Completions),
     /// Print the manual page, or write all of them
@@ -117,7 +120,7 @@ pub(crate) struct Man {
     pub(crate) dir: Option<PathBuf>,
 }
 
-const COMMANDS: [&str; 5] = ["explain", "causes", "completions", "man", "help"];
+const COMMANDS: [&str; 6] = ["explain", "causes", "lab", "completions", "man", "help"];
 
 /// `tcpwhy FILE` means `tcpwhy explain FILE`.
 pub(crate) fn with_default_command(args: impl Iterator<Item = OsString>) -> Vec<OsString> {

@@ -15,8 +15,12 @@ pub(crate) enum Exit {
     Usage,
     /// Nothing could be read, or the output could not be written.
     Unreadable,
-    /// A `--fail-if` held.
+    /// A `--fail-if` held, or a figure of the lab was not as expected.
     Held,
+    /// The user interrupted: 128 and the number of the signal, as shells say it.
+    Interrupted,
+    /// A program that was run ended with this code.
+    Program(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -27,6 +31,8 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Unreadable => 3,
             Exit::Held => 4,
+            Exit::Interrupted => 130,
+            Exit::Program(code) => code,
         })
     }
 }

@@ -22,6 +22,8 @@ fn main() -> ExitCode {
     let done = match args.command {
         args::Command::Explain(a) => cmd::explain::run(&a),
         args::Command::Causes(a) => cmd::causes::run(&a),
+        #[cfg(target_os = "linux")]
+        args::Command::Lab(a) => cmd::lab::run(&a),
         args::Command::Completions(a) => cmd::completions::run(&a),
         args::Command::Man(a) => cmd::man::run(&a),
     };

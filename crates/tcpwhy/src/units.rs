@@ -47,6 +47,41 @@ pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
     scaled(number, per).ok_or_else(help)
 }
 
+/// `100mbit`, `1.5gbit`, `256kbit`: megabits a second.
+#[cfg(target_os = "linux")]
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
+    let help = || format!("{text:?} is no rate: write it as 100mbit, 1.5gbit or 256kbit");
+    let factors = [("bit", 1e-6), ("kbit", 1e-3), ("mbit", 1.0), ("gbit", 1e3)];
+    number(text, &factors).filter(|r| *r > 0.0).ok_or_else(help)
+}
+
+/// `64kb`, `1mb`, `1500b` (thousands), `64kib`, `1mib` (of 1024): bytes.
+#[cfg(target_os = "linux")]
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let help = || format!("{text:?} is no size: write it as 1500b, 64kb, 64kib or 1mb");
+    let factors = [("b", 1.0), ("kb", 1e3), ("mb", 1e6), ("kib", 1024.0), ("mib", 1_048_576.0)];
+    number(text, &factors).filter(|b| b.fract() == 0.0 && *b < 1e15).map(|b| b as u64).ok_or_else(help)
+}
+
+/// `1%`, `0.5%`: a probability.
+#[cfg(target_os = "linux")]
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let help = || format!("{text:?} is no share: write it as 1% or 0.5%");
+    number(text, &[("%", 0.01)]).filter(|s| *s <= 1.0).ok_or_else(help)
+}
+
+/// `digits[.digits]` and one of the units, in any case.
+#[cfg(target_os = "linux")]
+fn number(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at(split);
+    let factor = units.iter().find(|u| unit.eq_ignore_ascii_case(u.0))?.1;
+    if number.starts_with('.') || number.ends_with('.') || number.len() > 20 {
+        return None;
+    }
+    Some(number.parse::<f64>().ok()? * factor)
+}
+
 /// RFC 3339, or an offset from the start: seconds, or a duration, with or without `+`.
 pub(crate) fn bound(text: &str) -> Result<Bound, String> {
     let offset = text.strip_prefix('+').unwrap_or(text);
@@ -87,6 +122,24 @@ mod tests {
         assert_eq!(duration("0.000000001s"), Ok(Nanos(1)));
         for wrong in ["", "40", "ms", ".", "1.2.3s", "-1s", "4 parsecs", "99999999999999h"] {
             assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn rates_sizes_shares() {
+        assert_eq!((rate("100mbit"), rate("1.5Gbit"), rate("256kbit")), (Ok(100.0), Ok(1500.0), Ok(0.256)));
+        assert_eq!((size("64kb"), size("64KiB"), size("1500b")), (Ok(64_000), Ok(65_536), Ok(1500)));
+        assert_eq!((share("1%"), share("0%"), share("100%")), (Ok(0.01), Ok(0.0), Ok(1.0)));
+        for wrong in ["", "100", "mbit", "0mbit", "-1mbit", "1e3mbit", "1..2mbit", "1 mbit", "1mb", "100mbps"]
+        {
+            assert!(rate(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["", "64", "kb", "0.5b", "64 kb", "99999999999mb", "64mbit", "-1b"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["", "1", "101%", "-1%", "%", "1%%"] {
+            assert!(share(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -5,8 +5,10 @@
 //! median, where a timer alone was 30 to 100 us late.
 
 use super::chooser::Place;
+use super::packet;
 use super::pipe::{self, Fate, Pipe, Reason, Tally};
 use crate::clock::{self, duration};
+use crate::scenario::Link;
 use crate::sys;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -127,13 +129,15 @@ pub(crate) struct Forwarder {
     order: u64,
     late: Vec<u32>,
     room: usize,
+    /// Bytes before each packet that belong to the device.
+    header: usize,
     done: Passage,
 }
 
 impl Forwarder {
-    pub(crate) fn new(tuns: [File; 2], pipes: [Pipe; 2], mtu: u32) -> Forwarder {
+    pub(crate) fn new(tuns: [File; 2], pipes: [Pipe; 2], link: &Link) -> Forwarder {
         // Where packets follow each other faster than a spin is long, the thread would never sleep.
-        let gap = pipes.iter().filter_map(|p| p.full_packet(mtu)).min();
+        let gap = pipes.iter().filter_map(|p| p.full_packet(link.mtu)).min();
         let spin = gap.map_or(SPIN, |gap| SPIN.min(gap.part(4)));
         Forwarder {
             tuns,
@@ -144,7 +148,8 @@ impl Forwarder {
             spare: Vec::new(),
             order: 0,
             late: Vec::new(),
-            room: mtu as usize + 4,
+            room: if link.offload { (64 << 10) + sys::OFFLOAD_HEADER } else { link.mtu as usize + 4 },
+            header: if link.offload { sys::OFFLOAD_HEADER } else { 0 },
             done: Passage::default(),
         }
     }
@@ -168,7 +173,7 @@ impl Forwarder {
             };
             sys::wait_readable([self.tuns[0].as_fd(), self.tuns[1].as_fd()], wait)?;
         }
-        self.done.tallies = self.pipes.map(|p| p.tally);
+        self.done.tallies = self.pipes.map(Pipe::tally);
         self.done.lateness = lateness(self.late);
         Ok(self.done)
     }
@@ -184,7 +189,7 @@ impl Forwarder {
             self.late.push(u32::try_from((now - due.at).0).unwrap_or(u32::MAX));
             let to = usize::from(due.up);
             // Recorded first: the host answers within the write.
-            self.done.captures[to].push(record(now, &due.packet));
+            self.done.captures[to].push(record(now, due.packet.get(self.header..).unwrap_or_default()));
             match (&self.tuns[to]).write(&due.packet) {
                 Ok(_) => {}
                 // Not before the device is up, or with a header that the host refuses.
@@ -217,28 +222,36 @@ impl Forwarder {
         Ok(true)
     }
 
-    fn accept(&mut self, packet: Vec<u8>, up: bool) {
+    fn accept(&mut self, whole: Vec<u8>, up: bool) {
+        let packet = whole.get(self.header..).unwrap_or_default();
         if packet.first().is_none_or(|b| b >> 4 != 4) {
             return;
         }
         let now = clock::now();
         let start = *self.start.get_or_insert(now);
-        self.done.captures[usize::from(!up)].push(record(now, &packet));
-        let seen = pipe::look(&packet, up);
+        self.done.captures[usize::from(!up)].push(record(now, packet));
+        let seen = pipe::look(packet, up);
         let (fate, place) = self.pipes[usize::from(!up)].pass(
-            &packet,
+            packet,
             seen.as_ref().map(|(seen, port)| (seen, *port)),
             now - start,
         );
         match fate {
             Fate::Lost(reason) => {
+                let told = self.pipes[usize::from(!up)].told_mtu().filter(|&m| packet.len() > m as usize);
+                if let Some(told) = told.filter(|_| reason == Reason::TooLarge)
+                    && let Some(icmp) = packet::fragmentation_needed(packet, told)
+                {
+                    // From a router right behind the sender.
+                    self.send(now, !up, icmp);
+                }
                 self.log(now, up, reason, seen.map(|(s, port)| (s.payload, s.syn, port)), &place);
-                self.spare.push(packet);
+                self.spare.push(whole);
             }
-            Fate::Arrives(at) => self.send(start + at, up, packet),
+            Fate::Arrives(at) => self.send(start + at, up, whole),
             Fate::ArrivesTwice(at) => {
-                self.send(start + at, up, packet.clone());
-                self.send(start + at, up, packet);
+                self.send(start + at, up, whole.clone());
+                self.send(start + at, up, whole);
             }
         }
     }

@@ -8,5 +8,6 @@ mod pipe;
 
 pub(crate) use forwarder::{Forwarder, Passage};
 pub use forwarder::{Lateness, Lost, Record};
+pub(crate) use packet::checksum;
 pub(crate) use pipe::Pipe;
 pub use pipe::{Reason, Tally};

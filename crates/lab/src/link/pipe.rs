@@ -68,6 +68,10 @@ pub(crate) struct Pipe {
     loss_of: LossOf,
     duplicate: f64,
     too_large: Option<u32>,
+    /// Larger packets are lost and their sender told.
+    path_mtu: Option<u32>,
+    /// The nodes behind this one.
+    hops: Vec<Pipe>,
     reorder: Option<Reorder>,
     pauses: Vec<(Nanos, Nanos)>,
     cuts: Vec<(Nanos, Nanos)>,
@@ -100,6 +104,13 @@ impl Pipe {
             loss_of: own.loss_of,
             duplicate: own.duplicate,
             too_large: own.black_hole_over,
+            path_mtu: own.path_mtu,
+            hops: own
+                .hops
+                .iter()
+                .zip(1..)
+                .map(|(hop, n)| Pipe::new(&Link { mtu: link.mtu, ..Link::default() }, hop, total, seed + n))
+                .collect(),
             reorder: own.reorder.clone(),
             pauses: stretches(&own.pauses),
             cuts: stretches(&own.cuts),
@@ -135,7 +146,45 @@ impl Pipe {
             }
             Ok(departs) => self.deliver(departs, &place),
         };
-        (fate, place)
+        (self.go_on(fate, packet, seen), place)
+    }
+
+    /// Lets a packet pass the other nodes, in the time at which it will reach each.
+    fn go_on(&mut self, mut fate: Fate, packet: &[u8], seen: Option<(&Seen, u16)>) -> Fate {
+        for hop in &mut self.hops {
+            let (at, twice) = match fate {
+                Fate::Lost(_) => return fate,
+                Fate::Arrives(at) => (at, false),
+                Fate::ArrivesTwice(at) => (at, true),
+            };
+            fate = match hop.pass(packet, seen, at).0 {
+                Fate::Arrives(at) if twice => Fate::ArrivesTwice(at),
+                other => other,
+            };
+            if let Fate::Lost(reason) = fate {
+                // Of the whole direction, wherever it was lost.
+                *self.tally.lost.entry(reason).or_default() += 1;
+            }
+        }
+        fate
+    }
+
+    /// The size that a lost packet's sender is to be told.
+    pub(crate) fn told_mtu(&self) -> Option<u32> {
+        self.path_mtu.into_iter().chain(self.hops.iter().filter_map(Pipe::told_mtu)).min()
+    }
+
+    /// Every queue of this direction together.
+    pub(crate) fn tally(self) -> Tally {
+        let mut tally = self.tally;
+        for hop in self.hops.into_iter().map(Pipe::tally) {
+            tally.queue_max_bytes = tally.queue_max_bytes.max(hop.queue_max_bytes);
+            tally.queue_max_ns = tally.queue_max_ns.max(hop.queue_max_ns);
+            tally.queue_mean_ns += hop.queue_mean_ns;
+            tally.held += hop.held;
+            tally.duplicated += hop.duplicated;
+        }
+        tally
     }
 
     fn loses(&mut self, packet: &[u8], seen: Option<&Seen>, place: &Place, now: Nanos) -> Option<Reason> {
@@ -147,7 +196,7 @@ impl Pipe {
         };
         if place.chosen {
             Some(Reason::Chosen)
-        } else if self.too_large.is_some_and(|n| packet.len() > n as usize) {
+        } else if [self.too_large, self.path_mtu].iter().flatten().any(|&n| packet.len() > n as usize) {
             Some(Reason::TooLarge)
         } else if self.cuts.iter().any(|&(from, to)| from <= now && now < to) {
             Some(Reason::Cut)
@@ -276,6 +325,20 @@ mod tests {
         let mut p = pipe("[up]\nblack_hole_over = 1300");
         assert_eq!(arrival(&mut p, 1301, Nanos::ZERO), None);
         assert!(arrival(&mut p, 1300, Nanos::ZERO).is_some());
+    }
+
+    #[test]
+    fn nodes_in_a_chain() {
+        // 12 Mbit/s here, 6 Mbit/s and room for two there: packets leave the first every 1 ms, the second every 2.
+        let text =
+            "rtt_ms = 20\nrate_mbit = 12\n[[up.hops]]\ndelay_ms = 5\nrate_mbit = 6\nqueue_bytes = 3000";
+        let mut p = pipe(text);
+        let got: Vec<_> = (0..5).map(|_| arrival(&mut p, 1500, Nanos::ZERO)).collect();
+        let ms = |n| Some(Nanos::millis(n));
+        // The nth reaches the second node at 10 + n; the fourth finds two there.
+        assert_eq!(got, [ms(18), ms(20), ms(22), None, ms(24)]);
+        assert_eq!(p.tally.lost[&Reason::Queue], 1);
+        assert_eq!(pipe("[up]\npath_mtu = 1400\n[[up.hops]]\npath_mtu = 1300").told_mtu(), Some(1300));
     }
 
     #[test]

@@ -1,0 +1,81 @@
+//! What an experiment should show: what was published, what theory says, what this kernel does.
+
+use crate::formula::Formula;
+use crate::measure::Measure;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The expectation of an experiment. Figures are in the measure's unit: milliseconds, Mbit/s, or a count.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// What is measured, as `SUBJECT STATISTIC`.
+    pub measure: Measure,
+    /// What was published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Stated>,
+    /// What the rules of TCP and the link say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theory: Option<Stated>,
+    /// What a current Linux kernel does, where that is not the theory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Formula>,
+    /// Share by which the figure may differ.
+    #[serde(default = "tenth")]
+    pub tolerance: f64,
+    /// Added to that, in the measure's unit.
+    #[serde(default)]
+    pub slack: f64,
+    /// Why so much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Why the figure is not the published one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deviation: Option<String>,
+    /// How often the experiment is made; the median counts.
+    #[serde(default = "once")]
+    pub runs: u32,
+    /// The figure of the reduced experiment times this is compared with the published one.
+    #[serde(default = "same")]
+    pub scale: f64,
+    /// What the experiment has at the published size, as `"workload.requests" = 1000`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub full: BTreeMap<String, toml::Value>,
+}
+
+/// A figure that somebody states.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stated {
+    /// The figure, or a formula of the scenario's figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Formula>,
+    /// How it was said, or why it is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// One experiment for each value of a key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sweep {
+    /// As for `--set`.
+    pub key: String,
+    /// Its values.
+    pub values: Vec<toml::Value>,
+    /// Draw the figures over the values.
+    #[serde(default)]
+    pub plot: bool,
+}
+
+fn tenth() -> f64 {
+    0.1
+}
+
+fn once() -> u32 {
+    1
+}
+
+fn same() -> f64 {
+    1.0
+}

@@ -1,0 +1,196 @@
+//! One experiment as often as it takes, and its figure.
+
+use serde::Serialize;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tcpwhy_lab::{
+    Calibration, Expect, Figures, LabError, Lateness, Run, Scenario, Unit, Verdict, median, run_until,
+};
+
+/// So often is a disturbed run made again before its figure is judged.
+const ATTEMPTS: u32 = 3;
+
+/// What one experiment gave.
+#[derive(Debug, Serialize)]
+pub(super) struct Outcome {
+    pub(super) name: String,
+    pub(super) title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) source: Option<String>,
+    /// Of a sweep: the key and its value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) at: Option<String>,
+    pub(super) verdict: Verdict,
+    #[serde(flatten)]
+    pub(super) figures: Figures,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) measure: Option<String>,
+    pub(super) unit: Unit,
+    /// Median of `runs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) measured: Option<f64>,
+    /// The same for the published size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) scaled: Option<f64>,
+    pub(super) runs: Vec<f64>,
+    /// By how much the figure may differ from the one expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) allowed: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) published_text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) theory_text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) deviation: Option<String>,
+    /// Why it was not made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) skipped: Option<String>,
+    pub(super) disturbed: bool,
+    pub(super) attempts: u32,
+    pub(super) lateness: Lateness,
+    pub(super) steal: f64,
+    pub(super) busy: f64,
+    pub(super) lost_up: u64,
+    pub(super) lost_down: u64,
+    pub(super) cut_off: bool,
+    /// The last run, for a closer look.
+    #[serde(skip)]
+    pub(super) last: Option<Box<Run>>,
+}
+
+/// How experiments are made.
+pub(super) struct Setting<'a> {
+    pub(super) calibration: &'a Calibration,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) runs: Option<u32>,
+    /// Keys were set: the experiment is not the published one.
+    pub(super) changed: bool,
+    pub(super) full: bool,
+}
+
+impl Setting<'_> {
+    /// Makes one experiment.
+    pub(super) fn make(
+        &self,
+        name: &str,
+        scenario: &Scenario,
+        at: Option<String>,
+        keep: Option<&Path>,
+    ) -> Result<Outcome, LabError> {
+        let figures = scenario.figures(self.calibration.path_ms)?;
+        let mut outcome = Outcome::new(name, scenario, at, figures);
+        if let Some(rate) = self.calibration.exceeded(scenario) {
+            outcome.skipped = Some(format!(
+                "{rate} Mbit/s asked for, but the link of this machine gives {:.0} Mbit/s at most",
+                self.calibration.rate_mbit
+            ));
+            return Ok(outcome);
+        }
+        let expect = self.expect(scenario);
+        let expect = expect.as_ref();
+        let wanted = self.runs.unwrap_or(expect.map_or(1, |e| e.runs)).max(1);
+        while (outcome.attempts as usize) < wanted as usize {
+            outcome.attempts += 1;
+            let mut last = None;
+            for attempt in 1..=ATTEMPTS {
+                let run = match run_until(scenario, self.stop) {
+                    Ok(run) => run,
+                    Err(e @ LabError::Missing { .. }) => {
+                        outcome.skipped = Some(e.to_string());
+                        return Ok(outcome);
+                    }
+                    Err(e) => return Err(e),
+                };
+                // The figure is right all the same, or a disturbance cannot be the reason.
+                let good = expect.is_none_or(|e| {
+                    let judged = e.measure.of(&run).map(|f| e.judge(f, &outcome.figures, self.changed, true));
+                    judged.is_some_and(|verdict| verdict != Verdict::Disturbed)
+                });
+                let enough = good || !run.traffic.disturbed || attempt == ATTEMPTS;
+                last = Some(run);
+                if enough || self.stop.load(Relaxed) {
+                    break;
+                }
+            }
+            let Some(run) = last else { break };
+            outcome.take(&run, scenario);
+            outcome.last = Some(Box::new(run));
+            if self.stop.load(Relaxed) {
+                break;
+            }
+        }
+        outcome.judge(expect, self.changed);
+        if let (Some(directory), Some(run)) = (keep, &outcome.last) {
+            run.write(directory).map_err(|why| LabError::Failed {
+                what: format!("write into {}", directory.display()),
+                why,
+            })?;
+        }
+        Ok(outcome)
+    }
+
+    /// What is expected; at the published size nothing is scaled.
+    fn expect(&self, scenario: &Scenario) -> Option<Expect> {
+        let expect = scenario.expect.clone()?;
+        let scale = if self.full && !expect.full.is_empty() { 1.0 } else { expect.scale };
+        Some(Expect { scale, ..expect })
+    }
+}
+
+impl Outcome {
+    /// Nothing measured yet.
+    pub(super) fn new(name: &str, scenario: &Scenario, at: Option<String>, figures: Figures) -> Outcome {
+        let expect = scenario.expect.as_ref();
+        let text = |s: Option<&tcpwhy_lab::Stated>| s.and_then(|s| s.text.clone());
+        Outcome {
+            name: name.into(),
+            title: scenario.title.clone(),
+            source: scenario.source.clone(),
+            at,
+            verdict: Verdict::NotJudged,
+            figures,
+            measure: expect.map(|e| e.measure.to_string()),
+            unit: expect.map_or(Unit::Ms, Expect::unit),
+            measured: None,
+            scaled: None,
+            runs: Vec::new(),
+            allowed: None,
+            published_text: text(expect.and_then(|e| e.published.as_ref())),
+            theory_text: text(expect.and_then(|e| e.theory.as_ref())),
+            deviation: expect.and_then(|e| e.deviation.clone()),
+            skipped: None,
+            disturbed: false,
+            attempts: 0,
+            lateness: Lateness::default(),
+            steal: 0.0,
+            busy: 0.0,
+            lost_up: 0,
+            lost_down: 0,
+            cut_off: false,
+            last: None,
+        }
+    }
+
+    fn take(&mut self, run: &Run, scenario: &Scenario) {
+        let traffic = &run.traffic;
+        let measure = scenario.expect.as_ref().map_or(tcpwhy_lab::Measure::Elapsed, |e| e.measure.clone());
+        self.runs.extend(measure.of(run));
+        self.disturbed |= traffic.disturbed;
+        self.lateness = traffic.lateness.clone();
+        (self.steal, self.busy) = (traffic.machine.steal, traffic.machine.busy);
+        (self.lost_up, self.lost_down) = (traffic.up.lost.values().sum(), traffic.down.lost.values().sum());
+        self.cut_off |= run.cut_off;
+    }
+
+    fn judge(&mut self, expect: Option<&Expect>, changed: bool) {
+        self.measured = median(&self.runs);
+        let Some(expect) = expect else { return };
+        self.allowed = self.figures.expected.map(|e| expect.allowed(e));
+        let Some(measured) = self.measured else {
+            self.verdict = if self.disturbed { Verdict::Disturbed } else { Verdict::NotAsExpected };
+            return;
+        };
+        self.scaled = (expect.scale != 1.0).then_some(measured * expect.scale);
+        self.verdict = expect.judge(measured, &self.figures, changed, self.disturbed);
+    }
+}

@@ -1,0 +1,156 @@
+//! `tcpwhy lab link`: any command behind an emulated link.
+
+use super::args::Link as Args;
+use super::{describe, failed, stop_signal};
+use crate::failure::{Exit, Usage, say};
+use std::io::IsTerminal as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tcpwhy_base::{Nanos, Side};
+use tcpwhy_lab::{LabError, Network, Process, Scenario, Traffic};
+
+/// How long the server's command may take until it listens.
+const PATIENCE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(5);
+
+/// Runs the command and ends as it does.
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let scenario = match scenario(args) {
+        Ok(scenario) => scenario,
+        Err(LabError::Scenario(why)) => return Err(Usage(why).into()),
+        Err(e) => return Ok(failed(&e)),
+    };
+    let stop = stop_signal()?;
+    let (status, traffic) = match behind(args, &scenario, &stop) {
+        Ok(Some(done)) => done,
+        Ok(None) => return Ok(Exit::Interrupted),
+        Err(e) => return Ok(failed(&e)),
+    };
+    if let Some(directory) = &args.keep {
+        traffic
+            .write_captures(directory)
+            .map_err(|e| anyhow::anyhow!("cannot write into {}: {e}", directory.display()))?;
+    }
+    say(&summary(&scenario, &traffic));
+    // As shells say it: 128 and the number of the signal.
+    let code = status.code().or(status.signal().map(|s| 128 + s)).unwrap_or(1);
+    Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
+}
+
+/// The link as a scenario, so that `--set` means here what it means there.
+fn scenario(args: &Args) -> Result<Scenario, LabError> {
+    let ms = |n: Nanos| n.0 as f64 / 1e6;
+    let mut set: Vec<String> = Vec::new();
+    let mut put = |key: &str, value: String| set.push(format!("{key}={value}"));
+    if let Some(rtt) = args.rtt.map(ms).or(args.delay.map(|d| 2.0 * ms(d))) {
+        put("link.rtt_ms", rtt.to_string());
+    }
+    if let Some(rate) = args.rate {
+        put("link.rate_mbit", rate.to_string());
+    }
+    if let Some(bytes) = args.queue {
+        put("link.queue_bytes", bytes.to_string());
+    }
+    if let Some(mtu) = args.mtu {
+        put("link.mtu", mtu.to_string());
+    }
+    for way in ["up", "down"] {
+        if let Some(jitter) = args.jitter {
+            put(&format!("link.{way}.jitter_ms"), ms(jitter).to_string());
+        }
+        if let Some(loss) = args.loss {
+            put(&format!("link.{way}.loss"), loss.to_string());
+        }
+    }
+    for item in &args.set {
+        if !["link.", "client.", "server.", "seed="].iter().any(|start| item.starts_with(start)) {
+            let why = format!("--set {item}: keys of link, client and server, such as link.down.loss=0.01");
+            return Err(LabError::Scenario(why));
+        }
+    }
+    set.extend(args.set.iter().cloned());
+    Scenario::parse("title = 'link'\n[workload]\nrequest = [1]\n", &set)
+}
+
+/// How the command ended and what passed; nothing if it was interrupted before it ran.
+fn behind(
+    args: &Args,
+    scenario: &Scenario,
+    stop: &AtomicBool,
+) -> Result<Option<(ExitStatus, Traffic)>, LabError> {
+    let network = Network::new(&scenario.link, &scenario.client, &scenario.server, (0, 0), scenario.seed)?;
+    let mut server = None;
+    if let Some(command) = &args.server {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).stdin(std::process::Stdio::null());
+        let running = network.spawn_alone(Side::Server, shell)?;
+        if !listens(&network, &running, stop)? {
+            return Ok(None);
+        }
+        server = Some(running);
+    }
+    let [program, arguments @ ..] = args.command.as_slice() else { return Ok(None) };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    // A shell at a terminal wants its process groups; whatever else is kept apart, so that nothing outlives us.
+    let client = if std::io::stdin().is_terminal() {
+        network.spawn(Side::Client, command)?
+    } else {
+        network.spawn_alone(Side::Client, command)?
+    };
+    while !client.is_finished() && !stop.load(Relaxed) {
+        std::thread::sleep(POLL);
+    }
+    // The terminal has told the command too; it may have something to say.
+    let told = Instant::now();
+    while !client.is_finished() && told.elapsed() < Duration::from_secs(2) {
+        std::thread::sleep(POLL);
+    }
+    let status = if client.is_finished() {
+        client.wait().map_err(|why| LabError::Failed { what: "wait for the command".into(), why })?
+    } else {
+        drop(client);
+        ExitStatus::from_raw(libc_sigint())
+    };
+    drop(server);
+    Ok(Some((status, network.finish()?)))
+}
+
+/// The status of a process that SIGINT ended.
+fn libc_sigint() -> i32 {
+    signal_hook::consts::SIGINT
+}
+
+/// Waits until something listens on the server's host; says no if the user does not want to wait.
+fn listens(network: &Network, server: &Process, stop: &AtomicBool) -> Result<bool, LabError> {
+    let start = Instant::now();
+    while network.listening(Side::Server)?.is_empty() {
+        if stop.load(Relaxed) {
+            return Ok(false);
+        }
+        if server.is_finished() || start.elapsed() > PATIENCE {
+            let why = if server.is_finished() { "it ended" } else { "it has not within 30 s" };
+            let why = std::io::Error::other(format!("{why}, and nothing listens on a TCP port"));
+            return Err(LabError::Failed { what: "the server's command".into(), why });
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(true)
+}
+
+fn summary(scenario: &Scenario, traffic: &Traffic) -> String {
+    let lost = |t: &tcpwhy_lab::Tally| t.lost.values().sum::<u64>();
+    format!(
+        "link: {}; {} packets up ({} lost), {} down ({} lost), late by {} (median), {} (99 %){}",
+        describe::link(&scenario.link),
+        traffic.up.packets,
+        lost(&traffic.up),
+        traffic.down.packets,
+        lost(&traffic.down),
+        Nanos(traffic.lateness.p50_ns),
+        Nanos(traffic.lateness.p99_ns),
+        if traffic.disturbed { "; the machine was busy: times are not exact" } else { "" },
+    )
+}

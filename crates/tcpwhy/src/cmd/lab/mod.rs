@@ -1,0 +1,60 @@
+//! `tcpwhy lab`: experiments over the kernel's own TCP.
+
+pub(crate) mod args;
+mod catalogue;
+mod describe;
+mod experiment;
+mod link;
+mod print;
+mod run;
+
+use crate::failure::{Exit, say};
+use args::{Command, Lab};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tcpwhy_lab::LabError;
+
+/// Does what was asked for.
+pub(crate) fn run(args: &Lab) -> anyhow::Result<Exit> {
+    match &args.command {
+        Command::List => catalogue::list(),
+        Command::Show(a) => catalogue::show(a),
+        Command::Run(a) => run::run(a),
+        Command::Link(a) => link::run(a),
+        Command::Calibrate(a) => calibrate(a),
+    }
+}
+
+fn calibrate(args: &args::Calibrate) -> anyhow::Result<Exit> {
+    match tcpwhy_lab::calibrate(&*stop_signal()?) {
+        Ok(found) => {
+            let text = if args.json {
+                serde_json::to_string_pretty(&found)? + "\n"
+            } else {
+                print::calibration(&found) + "\n"
+            };
+            anstream::stdout().lock().write_all(text.as_bytes())?;
+            Ok(Exit::Done)
+        }
+        Err(e) => Ok(failed(&e)),
+    }
+}
+
+/// Says what went wrong; a scenario that makes no sense is the user's, the rest the machine's.
+fn failed(e: &LabError) -> Exit {
+    say(&e.to_string());
+    if matches!(e, LabError::Scenario(_)) { Exit::Usage } else { Exit::Unreadable }
+}
+
+/// Becomes true at the first interrupt; the second ends the program at once.
+fn stop_signal() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: what is asked first is whether it was set before.
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}

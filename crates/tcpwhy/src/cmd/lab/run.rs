@@ -1,0 +1,166 @@
+//! `tcpwhy lab run`.
+
+use super::args::Run;
+use super::experiment::{Outcome, Setting};
+use super::{catalogue, failed, print, stop_signal};
+use crate::failure::{Exit, Usage, say};
+use serde::Serialize;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use tcpwhy_lab::{Calibration, LabError, Scenario, Verdict, calibrate};
+
+/// One experiment to make: a scenario, or one value of its sweep.
+struct Planned {
+    name: String,
+    at: Option<String>,
+    scenario: Scenario,
+    folder: String,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    calibration: &'a Calibration,
+    interrupted: bool,
+    results: &'a [Outcome],
+}
+
+/// Makes the experiments, one at a time because they would disturb each other.
+pub(super) fn run(args: &Run) -> anyhow::Result<Exit> {
+    let planned = match plan(args)? {
+        Ok(planned) => planned,
+        Err(e) => return Ok(failed(&e)),
+    };
+    let stop = stop_signal()?;
+    let calibration = match calibrate(&stop) {
+        Ok(calibration) => calibration,
+        Err(e) => return Ok(failed(&e)),
+    };
+    let setting = Setting {
+        calibration: &calibration,
+        stop: &stop,
+        runs: args.runs,
+        changed: !args.set.is_empty(),
+        full: args.full,
+    };
+    let table = planned.len() > 1;
+    let width = planned.iter().map(|p| print::label(&p.name, p.at.as_deref()).len()).max().unwrap_or(0);
+    if !args.json && table {
+        print(&format!("{}\n\n{}", print::calibration(&calibration), print::head(width)))?;
+    }
+    let mut results = Vec::new();
+    for p in &planned {
+        if stop.load(Relaxed) {
+            break;
+        }
+        let keep = args.keep.as_deref().map(|d| folder(d, p, table));
+        let outcome = match setting.make(&p.name, &p.scenario, p.at.clone(), keep.as_deref()) {
+            Ok(outcome) => outcome,
+            // One experiment that fails is no reason to drop the others.
+            Err(e) if table => {
+                let mut outcome = Outcome::new(&p.name, &p.scenario, p.at.clone(), <_>::default());
+                outcome.verdict = Verdict::NotAsExpected;
+                outcome.skipped = Some(format!("failed: {e}"));
+                outcome
+            }
+            Err(e) => return Ok(failed(&e)),
+        };
+        if !args.json {
+            print(&if table {
+                print::row(&outcome, width)
+            } else {
+                print::one(&outcome, &p.scenario, &calibration, keep.as_deref())
+            })?;
+        }
+        results.push(outcome);
+    }
+    let interrupted = stop.load(Relaxed);
+    if args.json {
+        let document = Document { schema: 1, calibration: &calibration, interrupted, results: &results };
+        print(&(serde_json::to_string_pretty(&document)?))?;
+    } else if table {
+        print(&print::foot(&results, &planned_sweeps(&planned)))?;
+    }
+    Ok(exit(&results, planned.len(), interrupted))
+}
+
+fn exit(results: &[Outcome], planned: usize, interrupted: bool) -> Exit {
+    if interrupted {
+        say(&format!("interrupted: {} of {planned} experiments were made", results.len()));
+        return Exit::Interrupted;
+    }
+    if results.iter().any(|r| r.verdict == Verdict::NotAsExpected) {
+        return Exit::Held;
+    }
+    match results {
+        [only] if only.skipped.is_some() => Exit::Unreadable,
+        _ => Exit::Done,
+    }
+}
+
+/// Everything is read before anything runs.
+fn plan(args: &Run) -> anyhow::Result<Result<Vec<Planned>, LabError>> {
+    let all = args.names.iter().any(|n| n == "all");
+    if all && args.names.len() > 1 {
+        return Err(Usage("all stands alone: it is every experiment of the program".into()).into());
+    }
+    if all && !args.set.is_empty() {
+        return Err(Usage("--set changes one experiment: name it instead of all".into()).into());
+    }
+    let chosen: Vec<(String, String)> = if all {
+        catalogue::SCENARIOS.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect()
+    } else {
+        args.names.iter().map(|n| catalogue::find(n)).collect::<anyhow::Result<_>>()?
+    };
+    let mut planned = Vec::new();
+    for (name, text) in chosen {
+        match plan_one(&name, &text, args) {
+            Ok(some) => planned.extend(some),
+            Err(LabError::Scenario(why)) => return Ok(Err(LabError::Scenario(format!("{name}: {why}")))),
+            Err(e) => return Ok(Err(e)),
+        }
+    }
+    Ok(Ok(planned))
+}
+
+fn plan_one(name: &str, text: &str, args: &Run) -> Result<Vec<Planned>, LabError> {
+    let plain = Scenario::parse(text, &args.set)?;
+    let full = plain.expect.as_ref().filter(|_| args.full).map(|e| e.full.clone()).unwrap_or_default();
+    let read = |more: Option<(String, toml::Value)>| {
+        Scenario::parse_with(text, full.clone().into_iter().chain(more), &args.set)
+    };
+    let Some(sweep) = &plain.sweep else {
+        return Ok(vec![Planned { name: name.into(), at: None, scenario: read(None)?, folder: name.into() }]);
+    };
+    let one = |value: &toml::Value| {
+        Ok(Planned {
+            name: name.into(),
+            at: Some(format!("{}={value}", sweep.key)),
+            scenario: read(Some((sweep.key.clone(), value.clone())))?,
+            folder: format!("{name}-{value}").replace(['/', '"'], "_"),
+        })
+    };
+    sweep.values.iter().map(one).collect()
+}
+
+/// Names of the experiments whose sweeps are to be drawn.
+fn planned_sweeps(planned: &[Planned]) -> Vec<&str> {
+    let mut names: Vec<&str> = planned
+        .iter()
+        .filter(|p| p.scenario.sweep.as_ref().is_some_and(|s| s.plot))
+        .map(|p| p.name.as_str())
+        .collect();
+    names.dedup();
+    names
+}
+
+fn folder(keep: &Path, planned: &Planned, several: bool) -> PathBuf {
+    if several { keep.join(&planned.folder) } else { keep.to_owned() }
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{}", text.trim_end())?;
+    Ok(out.flush()?)
+}
