@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -94,10 +94,14 @@ impl Network {
         let before = [hosts[0].counters()?, hosts[1].counters()?];
         let stop = Arc::new(AtomicBool::new(false));
         let thread = thread::Builder::new().name("lab-link".into());
+        let (ready, is_ready) = mpsc::channel();
         let forwarder = {
             let stop = Arc::clone(&stop);
-            thread.spawn(move || forwarder.run(&stop)).map_err(LabError::failed("start a thread"))?
+            let work = move || forwarder.run(&stop, &ready);
+            thread.spawn(work).map_err(LabError::failed("start a thread"))?
         };
+        // On a busy machine a new thread waits for a processor until it has its priority; packets must not.
+        let _ = is_ready.recv();
         Ok(Network {
             hosts,
             stop,

@@ -16,8 +16,8 @@ use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 use tcpwhy_base::Nanos;
 
@@ -154,9 +154,11 @@ impl Forwarder {
         }
     }
 
-    pub(crate) fn run(mut self, stop: &Arc<AtomicBool>) -> io::Result<Passage> {
+    /// Says `ready` when it has the priority that it can get.
+    pub(crate) fn run(mut self, stop: &AtomicBool, ready: &Sender<()>) -> io::Result<Passage> {
         self.done.real_time = sys::real_time(10).is_ok();
         sys::precise_timers()?;
+        let _ = ready.send(());
         while !stop.load(Relaxed) {
             self.deliver()?;
             let busy = self.take(0)? | self.take(1)?;
