@@ -1,0 +1,90 @@
+//! Experiments and commands behind a link.
+
+use crate::common::{BIN, Dir, alone, lab};
+use std::process::Command;
+
+const SMALL: &str = "title = 'small'\nsource = 'a test'\n[link]\nrtt_ms = 10\n[client]\nnodelay = true\n\
+                     [server]\nnodelay = true\n[workload]\nrequests = 5\nrequest = [100]\nresponse = [200]\n";
+
+#[test]
+fn figures_and_verdicts() {
+    let Some(_alone) = alone() else { return };
+    let dir = Dir::new();
+    let expect = "[expect]\nmeasure = 'exchange median'\npublished = { value = 10, text = 'said' }\n\
+                  theory = { value = 'rtt + path' }\ntolerance = 0.1\nslack = 0.3\nruns = 2\n";
+    let file = dir.file("small.toml", &format!("{SMALL}{expect}"));
+    let keep = dir.0.join("kept");
+    let ran = lab(&["run", &file, "--json", "--keep", keep.to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    let json = ran.json();
+    let result = &json["results"][0];
+    assert_eq!(result["verdict"], "as_published");
+    assert_eq!((result["unit"].as_str(), result["runs"].as_array().unwrap().len()), (Some("ms"), 2));
+    let measured = result["measured"].as_f64().unwrap();
+    assert!((9.9..11.3).contains(&measured), "{measured}");
+    let path = json["calibration"]["path_ms"].as_f64().unwrap();
+    assert!(path > 0.0 && (result["theory"].as_f64().unwrap() - 10.0 - path).abs() < 1e-9);
+    // What was kept can be explained.
+    for side in ["client", "server"] {
+        let capture = keep.join(format!("cap.{side}.pcap"));
+        let explained = Command::new(BIN).arg(&capture).arg("--json").output().unwrap();
+        let explained: serde_json::Value = serde_json::from_slice(&explained.stdout).unwrap();
+        assert_eq!(explained["connections"].as_array().unwrap().len(), 1);
+    }
+    let truth: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(keep.join("meta.json")).unwrap()).unwrap();
+    assert_eq!(truth["exchanges"].as_array().unwrap().len(), 5);
+
+    // In words; at another delay only the formula counts.
+    let text = lab(&["run", &file, "--set", "link.rtt_ms=20", "--runs", "1"]);
+    text.fails(
+        0,
+        &["small  (small)", "a test", "RTT 20 ms", "10 ms: said", "verdict    as expected", "link late"],
+    );
+}
+
+#[test]
+fn a_figure_that_does_not_fit() {
+    let Some(_alone) = alone() else { return };
+    let dir = Dir::new();
+    let file = dir.file(
+        "wrong.toml",
+        &format!("{SMALL}[expect]\nmeasure = 'exchange count'\ntheory = {{ value = 7 }}\n"),
+    );
+    lab(&["run", &file]).fails(4, &["NOT as expected", "5, expected 7"]);
+    let text = "published = { value = 7 }\nvalue = 5\ndeviation = 'because'\n";
+    let file = dir.file("told.toml", &format!("{SMALL}[expect]\nmeasure = 'exchange count'\n{text}"));
+    lab(&["run", &file]).fails(0, &["deviates, explained: because"]);
+}
+
+#[test]
+fn a_sweep_is_a_table_and_a_plot() {
+    let Some(_alone) = alone() else { return };
+    let dir = Dir::new();
+    let more = "[sweep]\nkey = 'link.rtt_ms'\nvalues = [5, 10]\nplot = true\n[expect]\nmeasure = 'exchange median'\n\
+                theory = { value = 'rtt' }\nslack = 1\n";
+    let ran = lab(&["run", &dir.file("sweep.toml", &format!("{SMALL}{more}"))]);
+    ran.fails(0, &["sweep link.rtt_ms=5 ", "sweep link.rtt_ms=10", "# measured", "2 as expected"]);
+}
+
+#[test]
+fn commands_behind_a_link() {
+    let Some(_alone) = alone() else { return };
+    lab(&["link", "--", "sh", "-c", "exit 7"]).fails(7, &["link: RTT 0 ms"]);
+    lab(&["link", "--", "/nowhere/program"]).fails(3, &["/nowhere/program", "No such file"]);
+    lab(&["link", "--server", "true", "--", "true"]).fails(3, &["it ended, and nothing listens"]);
+    let dir = Dir::new();
+    let keep = dir.0.to_str().unwrap();
+    let server = "python3 -c 'import socket; s = socket.create_server((\"\", 8000)); c = s.accept()[0]; \
+                  c.recv(9); c.sendall(b\"hello\"); c.close()'";
+    let client = "import socket, time; t = time.time(); c = socket.create_connection((\"10.77.0.2\", 8000)); \
+                  c.sendall(b\"x\"); print(c.recv(9).decode(), round((time.time() - t) * 100))";
+    let link = ["link", "--delay", "20ms", "--rate", "100mbit", "--queue", "64kb", "--mtu", "1400"];
+    let ran =
+        lab(&[&link[..], &["--server", server, "--keep", keep, "--", "python3", "-c", client]].concat());
+    if ran.err.contains("python3") {
+        return crate::common::skip("no python3").unwrap_or_default();
+    }
+    ran.fails(0, &["hello 8", "RTT 40 ms", "100 Mbit/s", "queue 64 KB", "MTU 1400"]);
+    assert!(dir.0.join("cap.client.pcap").is_file() && dir.0.join("cap.server.pcap").is_file());
+}
