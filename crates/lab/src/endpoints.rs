@@ -5,7 +5,7 @@ use crate::host::SERVER;
 use crate::scenario::{Cork, Host, Scenario, Workload};
 use crate::sys;
 use crate::watch::{Watch, When, lock};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,10 +14,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::Scope;
 use tcpwhy_base::{Nanos, Side};
 
-const PORT: u16 = 9000;
+/// Where the server listens.
+pub(crate) const PORT: u16 = 9000;
 
 /// What an application did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Op {
     /// `connect`.

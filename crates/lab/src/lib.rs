@@ -9,6 +9,7 @@
 mod clock;
 mod endpoints;
 mod host;
+mod label;
 mod link;
 mod machine;
 mod network;
@@ -20,6 +21,7 @@ mod tcp_info;
 mod watch;
 
 pub use endpoints::{Event, Op};
+pub use label::{Check, Label, Part, Tap, Told};
 pub use link::{Lateness, Lost, Reason, Record, Tally};
 pub use machine::Machine;
 pub use network::{Network, Traffic};
