@@ -68,6 +68,19 @@ fn family(cause: Cause) -> &'static [Cause] {
     }
 }
 
+/// What a loss can be taken for. Beyond the place of the loss only a pause shows.
+fn after_loss(far: bool) -> &'static [Cause] {
+    const NEAR: [Cause; 5] = [
+        Cause::FastRecovery,
+        Cause::TailLossProbe,
+        Cause::RetransmissionTimeout,
+        Cause::SpuriousRecovery,
+        Cause::CongestionWindow,
+    ];
+    const FAR: [Cause; 7] = [NEAR[0], NEAR[1], NEAR[2], NEAR[3], NEAR[4], Cause::SenderPause, Cause::ServerThink];
+    if far { &FAR } else { &NEAR }
+}
+
 /// Right answers for a cause, and half right ones at the receiver's or the sender's tap (look-alikes).
 fn answers(cause: Cause, far: bool) -> (Vec<Cause>, &'static [Cause]) {
     let (more, weak): (&[Cause], &[Cause]) = match cause {
@@ -75,20 +88,16 @@ fn answers(cause: Cause, far: bool) -> (Vec<Cause>, &'static [Cause]) {
         Cause::Nagle => (&[], &[Cause::NagleDelayedAck]),
         Cause::DelayedAck => (&[], &[Cause::NagleDelayedAck, Cause::SlowStart, Cause::CongestionWindow]),
         // Both wait 200 ms or so, and which it was shows only in counters.
-        Cause::TailLossProbe => (
-            &[Cause::RetransmissionTimeout],
-            if far { &[Cause::SenderPause, Cause::ServerThink] } else { &[Cause::FastRecovery] },
-        ),
-        Cause::RetransmissionTimeout => (&[Cause::TailLossProbe], &[Cause::FastRecovery]),
-        Cause::FastRecovery => {
-            (&[], &[Cause::TailLossProbe, Cause::RetransmissionTimeout, Cause::CongestionWindow])
-        }
+        Cause::TailLossProbe => (&[Cause::RetransmissionTimeout], after_loss(far)),
+        Cause::RetransmissionTimeout => (&[Cause::TailLossProbe], after_loss(far)),
+        Cause::FastRecovery | Cause::PathMtu => (&[], after_loss(far)),
         Cause::AcceptQueueFull => (&[Cause::SynRetransmit], &[Cause::RetransmissionTimeout]),
         Cause::SlowReader => (&[], &[Cause::ReceiveWindow]),
         Cause::MutualBlock => (&[], &[Cause::SlowReader]),
         Cause::IdleRestart => (&[], &[Cause::SlowStart]),
+        // Both may hold the same round: the window when the buffer had been filled, the buffer when it was empty.
         Cause::SendBuffer if far => (&[], &[Cause::CongestionWindow, Cause::SlowStart]),
-        Cause::PathMtu => (&[], &[Cause::RetransmissionTimeout]),
+        Cause::SendBuffer => (&[], &[Cause::CongestionWindow]),
         _ => (&[], &[]),
     };
     (std::iter::once(cause).chain(more.iter().copied()).collect(), weak)
@@ -144,12 +153,14 @@ impl Sums {
         let small = ranked.iter().map(|r| r.0).sum::<f64>() + self.unknown.as_ms() < DOMINANT / 2.0 * total;
         let kind = match top {
             _ if !asked || unknown > UNKNOWN => "any",
+            // Where an application's pause may be the half right answer, all classes stand to choice.
+            Some((ms, cause)) if far && after_loss(true).contains(&cause) && ms > total / 2.0 => "dominant",
             Some(_) => "cause",
             None if small => "clean",
             None => "any",
         };
         let (mut dominant, mut weak) = (BTreeSet::new(), BTreeSet::new());
-        if let ("cause", Some(top)) = (kind, top) {
+        if let ("cause" | "dominant", Some(top)) = (kind, top) {
             for &(_, cause) in ranked.iter().filter(|r| r.0 >= CLOSE * top.0) {
                 let (right, half) = answers(cause, far);
                 dominant.extend(right);

@@ -136,6 +136,7 @@ impl Scene<'_> {
             done = to;
         }
         self.link_and_loss(tap, reading, &senders, &mut canvas);
+        self.not_taken(tap, &mut canvas);
         let inside = |s: Span| {
             let cut = |&(from, to): &(Nanos, Nanos)| {
                 let (start, end) = (s.0.max(from), s.1.min(to));
@@ -168,6 +169,20 @@ impl Scene<'_> {
         let cause = if refused { Cause::AcceptQueueFull } else { Cause::SynRetransmit };
         canvas.paint(first, last, Some(cause));
         end - first
+    }
+
+    /// The client holds a connection for made that the server's full queue did not take: what it sends is dropped until
+    /// a SYN-ACK is sent again and its answer finds room.
+    fn not_taken(&self, tap: usize, canvas: &mut Canvas) {
+        let server = &self.flow.taps[1];
+        let answered = server.iter().find(|p| p.from == 0 && !p.syn).map(|p| p.time);
+        let again = server.iter().any(|p| p.from == 1 && p.syn && answered.is_some_and(|a| p.time > a));
+        let first = self.flow.taps[tap].iter().find(|p| p.from == 0 && p.len > 0);
+        let d = &self.directions[0];
+        let taken = if tap == 0 { d.heard(1) } else { d.said(1) };
+        if let (true, Some(first), Some(taken)) = (again, first, taken) {
+            canvas.paint_over(first.time, taken, Cause::AcceptQueueFull, |c| c.is_some());
+        }
     }
 
     /// Paints one exchange and says when it was, as it passed the tap.
