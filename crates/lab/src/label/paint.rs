@@ -172,15 +172,15 @@ impl Scene<'_> {
     }
 
     /// The client holds a connection for made that the server's full queue did not take: what it sends is dropped until
-    /// a SYN-ACK is sent again and its answer finds room.
+    /// there is room. A connection that was taken acknowledges its first data when a timer of 40 ms ends, at the latest.
     fn not_taken(&self, tap: usize, canvas: &mut Canvas) {
-        let server = &self.flow.taps[1];
-        let answered = server.iter().find(|p| p.from == 0 && !p.syn).map(|p| p.time);
-        let again = server.iter().any(|p| p.from == 1 && p.syn && answered.is_some_and(|a| p.time > a));
+        let overflows = self.truth.server_counters.get("TcpExtListenOverflows").is_some_and(|&n| n > 0);
         let first = self.flow.taps[tap].iter().find(|p| p.from == 0 && p.len > 0);
         let d = &self.directions[0];
+        let came = self.flow.taps[1].iter().find(|p| p.from == 0 && p.len > 0);
+        let late = matches!((came, d.said(1)), (Some(p), Some(said)) if said - p.time > Nanos::millis(100));
         let taken = if tap == 0 { d.heard(1) } else { d.said(1) };
-        if let (true, Some(first), Some(taken)) = (again, first, taken) {
+        if let (true, Some(first), Some(taken)) = (overflows && late, first, taken) {
             canvas.paint_over(first.time, taken, Cause::AcceptQueueFull, |c| c.is_some());
         }
     }
