@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How often `explain` is right on captures whose causes are known (labels: captures/README.md).
 
-    scripts/accuracy.py --bin target/release/tcpwhy [--set bundled|shared|all] [--verbose]
+    scripts/accuracy.py --bin target/release/tcpwhy [--set bundled|shared|all | --folder DIR] [--verbose]
     scripts/accuracy.py ... --transform addresses+ipv6     the same on variants of the captures (scripts/transform.py)
     scripts/accuracy.py ... --min-dominant 0.95 ...        thresholds; a miss is an exit code of 1
     scripts/accuracy.py --self-test
@@ -291,11 +291,11 @@ def line(case, check, result):
     return f'{str(case):<52} {result.verdict or "-":<9} {result.got or "-":<24} want {wanted:<32} {parts}{tail}'
 
 
-def cases_of(which, only):
-    """The labelled captures of the sets; one that is in two sets counts once."""
+def cases_of(which, only, folders=()):
+    """The labelled captures of the sets, or of folders; one that is in two counts once."""
     found = {}
-    for _, folder in common.sets(which):
-        for case in common.labelled_in(os.path.join(folder, 'lab')):
+    for folder in folders or [os.path.join(folder, 'lab') for _, folder in common.sets(which)]:
+        for case in common.labelled_in(folder):
             if not only or re.search(only, case.name):
                 found.setdefault((case.name, case.end), case)
     return list(found.values())
@@ -305,7 +305,7 @@ def run(args, steps):
     """The Score over the chosen captures."""
     score = Score()
     with concurrent.futures.ThreadPoolExecutor(common.overlap(args.jobs)) as pool:
-        waiting = [(c, pool.submit(examine, args.bin, c, steps)) for c in cases_of(args.set, args.only)]
+        waiting = [(c, pool.submit(examine, args.bin, c, steps)) for c in cases_of(args.set, args.only, args.folder)]
         for case, future in waiting:
             score.runs += 1
             try:
@@ -391,6 +391,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--bin', default=common.BINARY)
     parser.add_argument('--set', choices=['bundled', 'shared', 'all'], default='all')
+    parser.add_argument('--folder', action='append', default=[],
+                        help='labelled captures below this folder instead, as `tcpwhy lab` keeps them')
     parser.add_argument('--only', help='regular expression on the experiment')
     parser.add_argument('--transform', default='', help='steps of transform.py joined by +')
     parser.add_argument('--verbose', action='store_true', help='every check, not only those that are off')

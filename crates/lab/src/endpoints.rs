@@ -6,7 +6,7 @@ use crate::scenario::{Cork, Host, Scenario, Workload};
 use crate::sys;
 use crate::tcp_info::TcpInfo;
 use crate::watch::{Watch, When, lock};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,12 +16,13 @@ use std::thread::Scope;
 use std::time::Duration;
 use tcpwhy_base::{Nanos, Side};
 
-const PORT: u16 = 9000;
+/// Where the server listens.
+pub(crate) const PORT: u16 = 9000;
 /// How often an endpoint asks whether its bytes were acknowledged.
 const ACK_POLL: Duration = Duration::from_micros(20);
 
 /// What an application did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Op {
     /// `connect`.

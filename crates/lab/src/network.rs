@@ -46,8 +46,8 @@ pub struct Traffic {
     pub lost: Vec<Lost>,
     /// How late the link delivered.
     pub lateness: Lateness,
-    /// Lateness beyond 5 % of the round trip time at the 99th percentile (and 0.2 ms), or stolen time above 5 %:
-    /// figures of this run are not exact.
+    /// Lateness beyond 5 % of the round trip time at the 99th percentile (and 0.2 ms), stalls of the link for more
+    /// than 2 % of the time, or stolen time above 5 %: figures of this run are not exact.
     pub disturbed: bool,
     /// What the link did from client to server.
     pub up: Tally,
@@ -159,7 +159,9 @@ impl Network {
         Ok(Traffic {
             captures,
             lost,
-            disturbed: lateness.p99_ns > self.allowed_ns || steal > 0.05,
+            disturbed: lateness.p99_ns > self.allowed_ns
+                || lateness.stalled_ns as f64 > lateness.span_ns as f64 * 0.02
+                || steal > 0.05,
             lateness,
             up,
             down,

@@ -1,6 +1,7 @@
 //! One experiment from beginning to end.
 
 use crate::endpoints::{self, Event, Op, Shared};
+use crate::label::Label;
 use crate::network::{Network, Traffic};
 use crate::scenario::{Scenario, Workload};
 use crate::watch::{POLL, Sample, Watch, lock};
@@ -241,13 +242,18 @@ impl Run {
         self.events.iter().filter(|e| e.op == Op::Read).filter_map(|e| e.bytes).sum()
     }
 
-    /// Writes `cap.client.pcap`, `cap.server.pcap` and `meta.json` into a directory, made if need be.
+    /// Writes `cap.client.pcap`, `cap.server.pcap`, `meta.json` and `label.json` into a directory, made if need be.
+    /// What our own endpoints did not do has no label: nobody wrote down what programs called.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
         self.traffic.write_captures(directory)?;
         let mut meta = BufWriter::new(File::create(directory.join("meta.json"))?);
         serde_json::to_writer(&mut meta, self)?;
         meta.write_all(b"\n")?;
-        meta.flush()
+        meta.flush()?;
+        if self.events.is_empty() {
+            return Ok(());
+        }
+        Label::of(self).map_err(io::Error::other)?.write(directory)
     }
 
     /// A few lines for a person.

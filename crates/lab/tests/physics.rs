@@ -3,8 +3,10 @@
 
 use std::io::Write;
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 use tcpwhy_base::Side;
-use tcpwhy_lab::{Host, LabError, Link, Network, Reason, Run, Scenario, run};
+use tcpwhy_lab::{Host, LabError, Link, Network, Reason, Run, Scenario, calibrate, run};
 
 /// None after saying why the machine cannot.
 #[expect(clippy::panic, reason = "a test")]
@@ -46,10 +48,63 @@ fn median_exchange(rtt_ms: f64, requests: u32) -> Option<i64> {
 
 #[test]
 fn link_does_what_was_asked() {
+    calibration();
     round_trips();
     rate_and_queue();
     losses();
+    random_losses();
+    busy_machine();
     programs();
+}
+
+/// With segments of 64 KB that pass whole, the same processor carries more.
+fn calibration() {
+    match calibrate(&AtomicBool::new(false)) {
+        Ok(found) => {
+            let _ = writeln!(std::io::stderr(), "link: {found:?}");
+            if !found.disturbed {
+                assert!(found.path_ms > 0.0 && found.path_ms < 0.4, "{found:?}");
+                assert!(found.rate_offload_mbit > found.rate_mbit, "{found:?}");
+            }
+        }
+        Err(e) => skip(&e.to_string()),
+    }
+}
+
+/// What the dice take lies within four standard deviations of a binomial (one in 16,000 would not).
+fn random_losses() {
+    let Some(run) = lab(
+        "title = 'random'\nsample_ms = 0\n[link]\nrtt_ms = 2\n[link.down]\nloss = 0.02\nloss_of = 'data'\n\
+         [server]\ncongestion = 'cubic'\n[workload]\nrequest = [100]\nresponse = [10000000]\n",
+    ) else {
+        return;
+    };
+    let data = run.traffic.captures[1].iter().filter(|r| r.data[15] == 2 && r.len > 60).count() as f64;
+    let lost = run.traffic.down.lost.get(&Reason::Random).copied().unwrap_or(0) as f64;
+    let spread = 4.0 * (data * 0.02 * 0.98).sqrt();
+    assert!((lost - data * 0.02).abs() <= spread, "{lost} of {data} lost");
+    assert!(run.exchanges.iter().all(|e| e.complete));
+}
+
+/// Somebody takes the processors from the link for 0.3 s: the run is marked, not passed off as exact.
+fn busy_machine() {
+    let burners: Vec<_> = (0..std::thread::available_parallelism().map_or(1, usize::from))
+        .map(|_| std::thread::spawn(burn))
+        .collect();
+    let text = "title = 'busy'\nlink.rtt_ms = 2\nclient.nodelay = true\nserver.nodelay = true\n\
+                [workload]\nrequests = 400\nrequest = [1]\nresponse = [1]\n";
+    let run = run(&Scenario::parse(text, &[]).expect("a scenario of this file"));
+    let burnt = burners.into_iter().all(|b| b.join().unwrap_or(false));
+    match run {
+        Ok(run) if burnt => {
+            let worst = run.traffic.lateness.max_ns;
+            assert!(worst > 20_000_000, "late by {worst} ns at most");
+            assert!(run.traffic.disturbed, "{:?}", run.traffic.lateness);
+            assert!(run.summary().contains("DISTURBED"));
+        }
+        Ok(_) => skip("chrt does not work here: no busy machine"),
+        Err(e) => skip(&e.to_string()),
+    }
 }
 
 fn round_trips() {
@@ -104,6 +159,19 @@ fn losses() {
     assert!(places.iter().all(|p| !p.0 && p.1 == Reason::Chosen));
     assert_eq!(places.iter().filter(|p| p.2.is_some_and(|r| r <= 50_000 && r + 1448 > 50_000)).count(), 2);
     assert!(run.exchanges.iter().all(|e| e.complete));
+}
+
+/// Takes one processor for 0.3 s, above the link's priority; by its own clock, so that it ends whatever happens.
+fn burn() -> bool {
+    std::thread::sleep(Duration::from_millis(500));
+    let own = std::fs::read_link("/proc/thread-self").unwrap_or_default();
+    let own = own.file_name().unwrap_or_default().to_owned();
+    let raised = Command::new("chrt").args(["-f", "-p", "50"]).arg(own).status().is_ok_and(|s| s.success());
+    let start = Instant::now();
+    while raised && start.elapsed() < Duration::from_millis(300) {
+        std::hint::spin_loop();
+    }
+    raised
 }
 
 /// Any program can run on the hosts, and sees their addresses only.

@@ -1,7 +1,7 @@
 //! Opening a connection: SYNs that nobody answers, queues, refusals, TLS.
 
 use crate::wire::{Tap, Wire, ms};
-use tcpwhy_base::{Cause, Tls};
+use tcpwhy_base::{Cause, FixId, Side, Tls};
 
 /// SYNs at these times (ms); the last one is answered.
 fn syns(times: &[i64]) -> Wire {
@@ -85,6 +85,22 @@ fn a_syn_ack_lost_behind_the_servers_tap() {
            syn_retransmit nobody 0..1000 #1-3
            handshake network 1000..1020 #3-4",
     );
+}
+
+/// The SYN-ACK passed the tap and did not arrive: no queue of the server was full, so none is to be enlarged.
+#[test]
+fn a_syn_repeated_after_its_answer_is_the_paths_loss() {
+    let mut w = Wire::new(Tap::Server, ms(20));
+    w.client().syn();
+    w.at(ms(10)).server().syn_ack().lost();
+    w.at(ms(1000)).client().syn();
+    w.at(ms(1010)).server().syn_ack();
+    w.at(ms(1020)).client().ack();
+    let analysis = w.analysis();
+    let repeats = analysis.findings.iter().find(|f| f.cause == Cause::SynRetransmit).unwrap();
+    assert_eq!(repeats.side, Some(Side::Network));
+    let fixes: Vec<FixId> = repeats.fixes.iter().map(|f| f.fix).collect();
+    assert_eq!(fixes, [FixId::FixLoss, FixId::Firewall, FixId::ReuseConnections]);
 }
 
 #[test]

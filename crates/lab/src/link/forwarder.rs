@@ -25,6 +25,8 @@ use tcpwhy_base::Nanos;
 pub(crate) const SNAP: usize = 128;
 /// Spun for, before a delivery.
 const SPIN: Nanos = Nanos::micros(60);
+/// A gap above this is no work of the thread's own, which takes microseconds.
+const STALL: Nanos = Nanos::millis(1);
 /// How often the end is asked for when nothing happens.
 const IDLE: Duration = Duration::from_millis(20);
 /// Packets taken from one device before deliveries are looked at again.
@@ -71,6 +73,10 @@ pub struct Lateness {
     pub p99_ns: i64,
     /// The worst.
     pub max_ns: i64,
+    /// Time in which the link's thread did not run though it should have, in stretches of more than 1 ms.
+    pub stalled_ns: i64,
+    /// From the first packet to the last delivery.
+    pub span_ns: i64,
 }
 
 /// What the link did.
@@ -124,6 +130,7 @@ pub(crate) struct Forwarder {
     spin: Nanos,
     /// When the first packet came.
     start: Option<Nanos>,
+    last_delivery: Nanos,
     due: BinaryHeap<Reverse<Due>>,
     spare: Vec<Vec<u8>>,
     order: u64,
@@ -144,6 +151,7 @@ impl Forwarder {
             pipes,
             spin,
             start: None,
+            last_delivery: Nanos::ZERO,
             due: BinaryHeap::new(),
             spare: Vec::new(),
             order: 0,
@@ -159,7 +167,15 @@ impl Forwarder {
         self.done.real_time = sys::real_time(10).is_ok();
         sys::precise_timers()?;
         let _ = ready.send(());
+        let (mut last, mut waited, mut stalled) = (clock::now(), Nanos::ZERO, Nanos::ZERO);
         while !stop.load(Relaxed) {
+            let now = clock::now();
+            let gap = now - last - waited;
+            // Before the first packet nothing can be late.
+            if gap > STALL && self.start.is_some() {
+                stalled += gap;
+            }
+            (last, waited) = (now, Nanos::ZERO);
             self.deliver()?;
             let busy = self.take(0)? | self.take(1)?;
             let wait = match self.due.peek() {
@@ -173,10 +189,13 @@ impl Forwarder {
                 }
                 None => IDLE,
             };
+            waited = Nanos(i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX));
             sys::wait_readable([self.tuns[0].as_fd(), self.tuns[1].as_fd()], wait)?;
         }
         self.done.tallies = self.pipes.map(Pipe::tally);
-        self.done.lateness = lateness(self.late);
+        let span = self.start.map_or(Nanos::ZERO, |start| self.last_delivery - start);
+        self.done.lateness =
+            Lateness { stalled_ns: stalled.0, span_ns: span.0.max(0), ..lateness(self.late) };
         Ok(self.done)
     }
 
@@ -189,6 +208,7 @@ impl Forwarder {
             }
             let Some(Reverse(due)) = self.due.pop() else { return Ok(()) };
             self.late.push(u32::try_from((now - due.at).0).unwrap_or(u32::MAX));
+            self.last_delivery = now;
             let to = usize::from(due.up);
             // Recorded first: the host answers within the write.
             self.done.captures[to].push(record(now, due.packet.get(self.header..).unwrap_or_default()));
@@ -288,5 +308,5 @@ fn lateness(mut late: Vec<u32>) -> Lateness {
         let index = (late.len().saturating_sub(1) as f64 * share) as usize;
         late.get(index).map_or(0, |&ns| i64::from(ns))
     };
-    Lateness { count: late.len(), p50_ns: at(0.5), p99_ns: at(0.99), max_ns: at(1.0) }
+    Lateness { count: late.len(), p50_ns: at(0.5), p99_ns: at(0.99), max_ns: at(1.0), ..Lateness::default() }
 }

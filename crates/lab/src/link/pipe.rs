@@ -5,12 +5,12 @@ use super::chooser::{Chooser, Place};
 use super::packet::{self, Seen};
 use crate::clock::from_ms;
 use crate::scenario::{Direction, Link, LossOf, Reorder, Stretch};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use tcpwhy_base::Nanos;
 
 /// Why a packet was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// By choice of the scenario.

@@ -6,7 +6,7 @@ use super::{Layout, findings};
 use crate::summary::tcp_time;
 use crate::{Capture, Summary};
 use std::io::{self, Write};
-use tcpwhy_analysis::{Analysis, Budget, Connection, Quality};
+use tcpwhy_analysis::{Analysis, Budget, Connection};
 use tcpwhy_base::{Cause, Class, Nanos};
 
 /// Below this share of TCP the verdict is that nothing is wrong with it.
@@ -74,7 +74,7 @@ pub(super) fn verdict(analysis: &Analysis, capture: &Capture, summary: &Summary)
         count(analysis.totals.exchanges, "exchange")
     );
     if summary.total <= Nanos::ZERO {
-        return if analysis.connections.iter().all(|c| c.quality.has(Quality::ONE_SIDED)) {
+        return if analysis.connections.iter().all(|c| c.packets.contains(&0)) {
             format!("{on} The capture holds no answer to any of them, and no time between their packets.")
         } else {
             format!("{on} No time passed in which anybody waited.")

@@ -1,6 +1,6 @@
 //! Inputs that are wrong: one clear sentence with the next step, the right exit code, and what could be read.
 
-use crate::common::{ACK, Client, Dir, Pcap, tcpwhy, tcpwhy_with};
+use crate::common::{ACK, Client, Dir, Pcap, SYN, powerless, tcpwhy, tcpwhy_with};
 
 #[test]
 fn missing() {
@@ -21,10 +21,12 @@ fn unreadable() {
     let path = dir.file("a.pcap", &Pcap::new().bytes);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     if std::fs::File::open(&path).is_ok() {
-        eprintln!("SKIP: this user may read everything");
-        return;
+        // Root may read everything, unless the capabilities are taken away.
+        std::fs::set_permissions(&dir.0, std::fs::Permissions::from_mode(0o755)).unwrap();
+        powerless(&[&path]).fails(3, &["no permission", "sudo cat"]);
+    } else {
+        tcpwhy(&[&path]).fails(3, &["no permission", "sudo cat"]);
     }
-    tcpwhy(&[&path]).fails(3, &["no permission", "sudo cat"]);
 }
 
 #[test]
@@ -39,6 +41,49 @@ fn not_a_capture() {
     let dir = Dir::new();
     let text = dir.file("a.pcap", b"12:00:00.000 IP 10.0.0.1.80 > 10.0.0.2.40000: Flags [S]\n");
     tcpwhy(&[&text]).fails(3, &["not a pcap or pcapng capture", "text", "tcpdump -w"]);
+}
+
+/// Each says what was left out, and what to loosen.
+#[test]
+fn nothing_left() {
+    let dir = Dir::new();
+    let path = dir.file("a.pcap", &Pcap::new().conversation(0, 3).bytes);
+    tcpwhy(&[&path, "--from", "5", "--to", "2"]).fails(2, &["--from lies after --to"]);
+    for (left_out, said) in [
+        (["--from", "100"], "loosen --filter, --from or --to"),
+        (["--filter", "port 9"], "loosen --filter, --from or --to"),
+    ] {
+        let ran = tcpwhy(&[&[path.as_str()][..], &left_out].concat());
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(ran.out.contains(said), "{left_out:?}: {}", ran.out);
+    }
+}
+
+#[test]
+fn headers_cut_off() {
+    let dir = Dir::new();
+    let whole = Pcap::new().conversation(0, 1).bytes.clone();
+    // Each frame is kept up to the middle of its TCP header.
+    let mut cut = whole[..24].to_vec();
+    let mut at = 24;
+    while at < whole.len() {
+        let len = u32::from_le_bytes(whole[at + 8..at + 12].try_into().unwrap()) as usize;
+        cut.extend(&whole[at..at + 8]);
+        cut.extend(40u32.to_le_bytes());
+        cut.extend(&whole[at + 12..at + 16 + 40]);
+        at += 16 + len;
+    }
+    let ran = tcpwhy(&[&dir.file("a.pcap", &cut)]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("none with a whole TCP header") && ran.out.contains("-s 128"), "{}", ran.out);
+}
+
+#[test]
+fn nobody_answers() {
+    let dir = Dir::new();
+    let ran = tcpwhy(&[&dir.file("a.pcap", &Pcap::new().tcp(0, Client, SYN, 0, 0, 0).bytes)]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("holds no answer to any of them"), "{}", ran.out);
 }
 
 #[test]

@@ -159,13 +159,19 @@ pub(crate) fn tcpwhy(args: &[&str]) -> Ran {
 
 /// Runs the program with `input` on its standard input.
 pub(crate) fn tcpwhy_with(args: &[&str], input: &[u8]) -> Ran {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tcpwhy"))
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    ran(Command::new(env!("CARGO_BIN_EXE_tcpwhy")).args(args), input)
+}
+
+/// Runs the program as root without any of root's powers (util-linux, which every Debian has).
+pub(crate) fn powerless(args: &[&str]) -> Ran {
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_tcpwhy")]);
+    ran(command.args(args), b"")
+}
+
+fn ran(command: &mut Command, input: &[u8]) -> Ran {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // A program that does not read its input closes it.
     let _ = child.stdin.take().unwrap().write_all(input);
     let done = child.wait_with_output().unwrap();

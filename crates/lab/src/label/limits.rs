@@ -1,0 +1,279 @@
+//! What held each segment back, told from when the application wrote, what the kernel had not sent, what the receiver
+//! had allowed, and what the link had lost. In the order in which `tcp_write_xmit` asks: congestion window, window, Nagle.
+
+use super::truth::{Call, End, Loss, State, Truth};
+use super::wire::{Direction, Segment};
+use crate::Op;
+use crate::link::Reason;
+use crate::scenario::{Cork, Host};
+use tcpwhy_base::{Cause, Nanos};
+
+/// Shorter waits are the time that hosts need to send one segment after another.
+const BURST: Nanos = Nanos::micros(300);
+/// Between a call and its effect on the wire.
+const PROMPT: Nanos = Nanos::millis(1);
+/// The delayed ACK's timer is 40 ms (`TCP_DELACK_MIN`, HZ/25), one tick less where HZ is 250.
+const DELAYED: Nanos = Nanos::millis(36);
+/// The probe timer and the cork's are 200 ms (`TCP_RTO_MIN`), some ticks less.
+const TIMER: Nanos = Nanos::millis(150);
+
+/// Time before a segment left, on the sender's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wait {
+    /// Which of the direction's segments ended it.
+    pub(super) segment: usize,
+    pub(super) from: Nanos,
+    pub(super) to: Nanos,
+    /// None: the truth does not say.
+    pub(super) cause: Option<Cause>,
+}
+
+/// The truth about one sending end of one connection.
+pub(super) struct Sender<'a> {
+    pub(super) direction: &'a Direction,
+    host: &'a Host,
+    /// Its writes, and the bytes written when each returned.
+    writes: Vec<(&'a Call, u64)>,
+    pauses: Vec<&'a Call>,
+    /// Waits of the receiving application before reads, and its writes.
+    reader: Vec<&'a Call>,
+    states: Vec<&'a State>,
+    lost: Vec<&'a Loss>,
+    pub(super) rtt: Nanos,
+    mss: u64,
+}
+
+impl<'a> Sender<'a> {
+    /// `sender`: 0 is the client.
+    pub(super) fn new(truth: &'a Truth, direction: &'a Direction, port: u16, sender: usize) -> Sender<'a> {
+        let end = if sender == 0 { End::Client } else { End::Server };
+        let calls = |own: bool, ops: &'static [Op]| {
+            truth
+                .events
+                .iter()
+                .filter(move |e| e.port == port && (e.side == end) == own && ops.contains(&e.op))
+                .collect::<Vec<_>>()
+        };
+        let mut written = 0;
+        let writes = calls(true, &[Op::Write])
+            .into_iter()
+            .map(|call| {
+                written += call.bytes.unwrap_or(0);
+                (call, written)
+            })
+            .collect();
+        let states: Vec<_> = truth.samples.iter().filter(|s| s.side == end && s.port == port).collect();
+        let link = &truth.scenario.link;
+        // IP and TCP headers with the time stamp option, unless the kernel says.
+        let mss = states.last().map_or(u64::from(link.mtu).saturating_sub(52).max(1), |s| s.info.snd_mss);
+        let own = if sender == 0 { &link.up } else { &link.down };
+        let back = if sender == 0 { &link.down } else { &link.up };
+        let one_way = |d: &crate::Direction| d.delay_ms.unwrap_or(link.rtt_ms / 2.0);
+        Sender {
+            direction,
+            host: if sender == 0 { &truth.scenario.client } else { &truth.scenario.server },
+            writes,
+            pauses: calls(true, &[Op::Pause]),
+            reader: calls(false, &[Op::ReadPause, Op::Write]),
+            states,
+            lost: truth.lost.iter().filter(|l| l.port == port && l.up == (sender == 0)).collect(),
+            rtt: crate::clock::from_ms(one_way(own) + one_way(back)),
+            mss,
+        }
+    }
+
+    /// When the write was called that brought the byte before `place`.
+    pub(super) fn written(&self, place: u64) -> Option<Nanos> {
+        self.writer(place).map(|(call, _)| call.start())
+    }
+
+    fn writer(&self, place: u64) -> Option<&(&'a Call, u64)> {
+        self.writes.get(self.writes.partition_point(|&(_, upto)| upto < place))
+    }
+
+    /// What came before segment `i`. Before the `first` segment of a message only the time since its write counts.
+    pub(super) fn waits(&self, i: usize, first: bool) -> Vec<Wait> {
+        let wait = |from, to, cause| Wait { segment: i, from, to, cause };
+        let segments = &self.direction.segments;
+        let Some(own) = segments.get(i) else { return Vec::new() };
+        let Some(&(call, _)) = self.writer(own.end) else { return Vec::new() };
+        let before = i.checked_sub(1).and_then(|b| segments.get(b)).filter(|_| !first);
+        let from = before.map_or(call.start(), |b| b.sent);
+        if own.sent - from <= BURST {
+            return Vec::new();
+        }
+        let Some(before) = before else {
+            if own.sent - from <= PROMPT {
+                return Vec::new();
+            }
+            return vec![wait(from, own.sent, self.limit(i, own, from, call))];
+        };
+        if call.start() <= from {
+            return vec![wait(from, own.sent, self.limit(i, own, from, call))];
+        }
+        // Everything written before had been sent: the application was not there, or was in a write that waited for room.
+        let paused = self.pauses.iter().any(|p| p.start() < call.start() && p.end() > from);
+        let blocked = self.writer(before.end).is_some_and(|(w, _)| {
+            !std::ptr::eq(*w, call) && w.end() - w.start() > BURST && w.end() > from && !paused
+        });
+        let cause = if blocked { Cause::SendBuffer } else { Cause::SenderPause };
+        if own.sent - call.start() <= PROMPT {
+            return vec![wait(from, own.sent, Some(cause))];
+        }
+        vec![
+            wait(from, call.start(), Some(cause)),
+            wait(call.start(), own.sent, self.limit(i, own, call.start(), call)),
+        ]
+    }
+
+    /// What held segment `i` from `from` on, when its bytes had been written or were being written.
+    fn limit(&self, i: usize, own: &Segment, from: Nanos, call: &Call) -> Option<Cause> {
+        let acks = &self.direction.acks;
+        // As it was before the ACK that released the segment, if one did.
+        let settled = (own.sent - Nanos::micros(500)).max(from + (own.sent - from).part(2));
+        let known = acks.partition_point(|a| a.at < settled);
+        let before = known.checked_sub(1).and_then(|k| acks.get(k));
+        let released = acks.partition_point(|a| a.at <= own.sent + Nanos::micros(20));
+        let release = acks.get(known..released).and_then(<[_]>::last);
+        let acked = before.map_or(0, |a| a.ack);
+        let allowed = before.map_or(u64::MAX, |a| a.edge);
+        let delayed = release.is_some_and(|a| {
+            let times = (self.direction.said(a.ack), self.direction.arrived(a.ack));
+            a.ack > acked && matches!(times, (Some(said), Some(arrived)) if said - arrived >= DELAYED)
+        });
+        let whole = own.end - own.start >= self.mss;
+        let state = self.state(from, own.sent);
+        // Room for a write shows in what the kernel had accepted and not sent.
+        if call.start() <= from
+            && call.end() >= own.sent
+            && state.is_some_and(|(s, _)| s.info.notsent_bytes < self.mss)
+            && own.start >= acked
+        {
+            return Some(Cause::SendBuffer);
+        }
+        if allowed < own.end {
+            return Some(self.window(allowed > own.start, release.is_none(), from, own));
+        }
+        if !whole && (self.host.cork != Cork::Never || self.host.more) && own.sent - from >= TIMER {
+            return Some(Cause::Cork);
+        }
+        // Minshall's rule: a small segment waits for the ACK of an earlier small one.
+        let small = |s: &Segment| s.end > acked && s.end - s.start < self.mss;
+        let earlier = self.direction.segments.get(..i).unwrap_or_default();
+        if !whole && !self.host.nodelay && earlier.iter().rev().take(64).any(small) {
+            return Some(if delayed { Cause::NagleDelayedAck } else { Cause::Nagle });
+        }
+        if own.start == acked || self.host.congestion == "bbr" {
+            return None;
+        }
+        // A sender may save up to a third of its window for a larger burst (tcp_tso_should_defer).
+        if state.is_some_and(|(s, inside)| inside && s.info.unacked * 3 + 6 < s.info.snd_cwnd * 2) {
+            return None;
+        }
+        if delayed {
+            return Some(Cause::DelayedAck);
+        }
+        Some(self.congestion(i, own.sent))
+    }
+
+    fn window(&self, some_room: bool, by_timer: bool, from: Nanos, own: &Segment) -> Cause {
+        if some_room && by_timer && own.sent - from >= TIMER {
+            return Cause::SillyWindow;
+        }
+        let overlap = |op: Op| {
+            let of = |c: &&&Call| c.op == op && c.start() < own.sent && c.end() > from;
+            let time = |c: &&Call| c.end().min(own.sent) - c.start().max(from);
+            self.reader.iter().filter(of).map(time).fold(Nanos::ZERO, |a, b| a + b)
+        };
+        let half = (own.sent - from).part(2);
+        if overlap(Op::ReadPause) > half {
+            Cause::SlowReader
+        } else if overlap(Op::Write) > half {
+            Cause::MutualBlock
+        } else {
+            Cause::ReceiveWindow
+        }
+    }
+
+    /// Which phase of congestion control held a segment back.
+    fn congestion(&self, i: usize, at: Nanos) -> Cause {
+        if let Some((state, _)) = self.state(Nanos::ZERO, at)
+            && state.info.snd_cwnd >= state.info.snd_ssthresh
+        {
+            return Cause::CongestionWindow;
+        }
+        // The window had been larger than at the start, and a pause longer than the timer took it back.
+        let segments = self.direction.segments.get(..=i).unwrap_or_default();
+        let rto = self.states.last().map_or(Nanos::millis(200), |s| Nanos::micros(s.info.rto_us as i64));
+        let idle = segments.windows(2).rposition(|w| w[1].sent - w[0].sent > rto);
+        if idle.is_some_and(|n| segments[n].end > 10 * self.mss) {
+            Cause::IdleRestart
+        } else {
+            Cause::SlowStart
+        }
+    }
+
+    /// The last state up to `to`, and whether it lies after `from`; none older than 100 ms.
+    fn state(&self, from: Nanos, to: Nanos) -> Option<(&'a State, bool)> {
+        let last = self.states.partition_point(|s| s.time() <= to).checked_sub(1)?;
+        let state = *self.states.get(last)?;
+        (to - state.time() < Nanos::millis(100)).then(|| (state, state.time() > from))
+    }
+
+    /// Repairs: the lost bytes' first departure, when the sender heard that all sent before the repair was there, the
+    /// place up to which that holds, and what the repair waited for.
+    pub(super) fn repairs(&self) -> Vec<Repair> {
+        let repeats = &self.direction.repeats;
+        let acks = &self.direction.acks;
+        let mut all: Vec<Repair> = Vec::new();
+        for lost in self.lost.iter().filter(|l| l.payload > 0) {
+            let Some(place) = lost.relative else { continue };
+            // The same bytes lost again belong to the first repair.
+            if let Some(known) = all.iter_mut().find(|r| r.place == place) {
+                if known.cause == Cause::FastRecovery {
+                    known.cause = Cause::RetransmissionTimeout;
+                }
+                continue;
+            }
+            let covers = |r: &&Segment| r.sent > lost.time() && r.start <= place && r.end > place;
+            let Some(repair) = repeats.iter().find(covers) else { continue };
+            // RACK waits a quarter of the round trip for reordering to show.
+            let slack = Nanos::millis(3) + self.rtt.part(4);
+            let heard = acks.partition_point(|a| a.at <= repair.sent);
+            let prompted = heard.checked_sub(1).and_then(|n| acks.get(n));
+            let prompted =
+                prompted.is_some_and(|a| a.at > repair.sent - slack && a.at > lost.time() + self.rtt.part(2));
+            let cause = match lost.reason {
+                Reason::TooLarge => Cause::PathMtu,
+                _ if prompted => Cause::FastRecovery,
+                _ => Cause::TailLossProbe,
+            };
+            let sent_by_then = self.direction.segments.partition_point(|s| s.sent <= repair.sent);
+            let upto = sent_by_then.checked_sub(1).and_then(|n| self.direction.segments.get(n));
+            let upto = upto.map_or(place + lost.payload, |s| s.end);
+            all.push(Repair { place, lost: lost.time(), repair: repair.sent, upto, cause });
+        }
+        all
+    }
+
+    /// Repeats of what the link had not lost: when, and until the sender heard of it.
+    pub(super) fn needless(&self) -> Vec<(Nanos, u64)> {
+        let was_lost = |r: &&Segment| {
+            let hit = |l: &&&Loss| l.relative.is_some_and(|p| p < r.end && p + l.payload > r.start);
+            self.lost.iter().find(hit).is_some_and(|l| l.time() <= r.sent)
+        };
+        self.direction.repeats.iter().filter(|r| !was_lost(r)).map(|r| (r.sent, r.end)).collect()
+    }
+}
+
+/// One loss and its repair.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repair {
+    /// The first byte.
+    place: u64,
+    pub(super) lost: Nanos,
+    pub(super) repair: Nanos,
+    /// What had been sent before the repair.
+    pub(super) upto: u64,
+    pub(super) cause: Cause,
+}

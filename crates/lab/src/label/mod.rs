@@ -1,0 +1,117 @@
+//! What the time of a run went to, told from the truth alone: the applications' calls, the link's log, socket states and
+//! counters, and the packets' times at both ends. Neither what a scenario intends nor what an analysis finds is asked.
+//!
+//! A segment that left late was held by something: by the application if it had not written yet, else by what the kernel
+//! asks before it sends. [`limits`] says which, for each segment; [`paint`] lays those waits, the link's busy times and the
+//! losses over the time of setup and exchanges as one tap saw them; [`checks`] makes of the sums what an answer can be held
+//! against. Where the truth does not say, the time is not known, and where that is much, nothing is asked.
+
+mod checks;
+mod limits;
+mod paint;
+mod truth;
+mod wire;
+
+use crate::endpoints::PORT;
+use crate::link::Record;
+use crate::{LabError, Run};
+use checks::Sums;
+pub use checks::{Check, Part};
+use paint::{READINGS, Scene};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use truth::Truth;
+use wire::Direction;
+
+/// What an answer about a run's captures is checked against.
+#[derive(Debug, Serialize)]
+pub struct Label {
+    /// The experiment's title.
+    pub title: String,
+    /// The truth.
+    pub truth: Told,
+}
+
+/// The truth, by capture.
+#[derive(Debug, Serialize)]
+pub struct Told {
+    /// Sums in words, for people.
+    pub verdict: String,
+    /// `client` and `server`.
+    pub captures: BTreeMap<&'static str, Tap>,
+}
+
+/// One capture.
+#[derive(Debug, Serialize)]
+pub struct Tap {
+    /// Its name.
+    pub file: String,
+    /// Packets in it.
+    pub packets: usize,
+    /// Connections in it.
+    pub connections: usize,
+    /// What to check.
+    pub checks: Vec<Check>,
+}
+
+impl Label {
+    /// Of a run that has just been made.
+    pub fn of(run: &Run) -> Result<Label, LabError> {
+        Ok(tell(&Truth::of(run)?, &run.traffic.captures))
+    }
+
+    /// Of a run that was kept, from `meta.json` and the captures beside it.
+    pub fn read(directory: &Path) -> Result<Label, LabError> {
+        let (truth, captures) = Truth::read(directory)?;
+        Ok(tell(&truth, &captures))
+    }
+
+    /// Writes `label.json`.
+    pub fn write(&self, directory: &Path) -> io::Result<()> {
+        let mut file = File::create(directory.join("label.json"))?;
+        serde_json::to_writer_pretty(&mut file, self)?;
+        file.write_all(b"\n")
+    }
+}
+
+fn tell(truth: &Truth, captures: &[Vec<Record>; 2]) -> Label {
+    let flows = wire::flows(captures, PORT);
+    let busy = [0, 1].map(|s| paint::busy(truth, &flows, s));
+    let mut sums = [Sums::default(), Sums::default()];
+    let mut moved = [0, 0];
+    for flow in &flows {
+        let directions = [0, 1].map(|s| Direction::new(flow, s));
+        for (sum, d) in moved.iter_mut().zip(&directions) {
+            *sum += d.segments.last().map_or(0, |s| s.end);
+        }
+        let scene = Scene { truth, flow, directions: &directions, busy: &busy };
+        for (tap, sums) in sums.iter_mut().enumerate() {
+            for (n, reading) in READINGS.into_iter().enumerate() {
+                sums.add(n, &scene.paint(tap, reading));
+            }
+        }
+    }
+    let w = &truth.scenario.workload;
+    // Nothing is asked of what overlaps or never ended.
+    let asked =
+        truth.exchanges.iter().all(|e| e.complete) && !truth.cut_off && !truth.disturbed && !w.pipeline;
+    let rtt = crate::clock::from_ms(truth.scenario.link.rtt_ms);
+    let mut taps = BTreeMap::new();
+    let mut verdict = Vec::new();
+    for (tap, name) in ["client", "server"].into_iter().enumerate() {
+        // The tap of who received most sees the sender's limits from afar.
+        let check = sums[tap].check(moved[1 - tap] > moved[tap], asked, rtt);
+        verdict.push(format!("{name}: {}", check.basis));
+        let of = Tap {
+            file: format!("cap.{name}.pcap"),
+            packets: captures[tap].len(),
+            connections: flows.iter().filter(|f| !f.taps[tap].is_empty()).count(),
+            checks: vec![check],
+        };
+        taps.insert(name, of);
+    }
+    Label { title: truth.scenario.title.clone(), truth: Told { verdict: verdict.join("; "), captures: taps } }
+}
