@@ -17,7 +17,7 @@ fn the_catalogue() {
 
 #[test]
 fn names_and_files() {
-    lab(&["show", "sndbuf"]).fails(2, &["no experiment", "sndbuf64k"]);
+    lab(&["show", "sndbuf"]).fails(2, &["no experiment", "sndbuf-auto"]);
     lab(&["run", "qqq"]).fails(2, &["no experiment", "tcpwhy lab list"]);
     lab(&["run", "/nowhere/a.toml"]).fails(3, &["/nowhere/a.toml", "No such file"]);
     lab(&["run", "all", "chatty"]).fails(2, &["all stands alone"]);
@@ -59,5 +59,5 @@ fn units_are_strict() {
     lab(&["link", "--queue", "64kb", "--", "true"]).fails(2, &["--rate"]);
     lab(&["link", "--delay", "1ms"]).fails(2, &["COMMAND"]);
     lab(&["link", "--set", "workload.requests=2", "--", "true"]).fails(2, &["link, client and server"]);
-    lab(&["link", "--set", "link.los=1", "--", "true"]).fails(2, &["los", "did you mean"]);
+    lab(&["link", "--set", "link.rtt=1", "--", "true"]).fails(2, &["rtt", "did you mean"]);
 }
