@@ -11,6 +11,7 @@ mod clock;
 mod connects;
 mod endpoints;
 mod formula;
+mod groups;
 mod host;
 mod label;
 mod link;

@@ -1,6 +1,7 @@
 //! One experiment from beginning to end.
 
 use crate::endpoints::{self, Event, Op, Shared};
+use crate::groups::Groups;
 use crate::label::Label;
 use crate::network::{Network, Traffic};
 use crate::scenario::{Scenario, Workload};
@@ -94,6 +95,7 @@ pub fn run_until(scenario: &Scenario, stop: &AtomicBool) -> Result<Run, LabError
     }
     let network =
         Network::new(&scenario.link, &scenario.client, &scenario.server, w.totals(), scenario.seed)?;
+    let groups = Groups::new(scenario)?;
     let watch = Watch::default();
     let events = Mutex::new(Vec::new());
     let (mut made, mut printed_s) = (Vec::new(), Vec::new());
@@ -103,7 +105,7 @@ pub fn run_until(scenario: &Scenario, stop: &AtomicBool) -> Result<Run, LabError
     } else if let Some(p) = &scenario.programs {
         programs::run(scenario, p, &network, stop, &mut printed_s)?
     } else {
-        applications(&Shared { scenario, watch: &watch, events: &events }, &network, stop)?
+        applications(&Shared { scenario, watch: &watch, events: &events }, &network, &groups, stop)?
     };
     let took = clock::now() - start;
     let traffic = network.finish()?;
@@ -123,7 +125,12 @@ pub fn run_until(scenario: &Scenario, stop: &AtomicBool) -> Result<Run, LabError
 }
 
 /// Runs client and server to their end; says whether the time limit cut them off.
-fn applications(shared: &Shared<'_>, network: &Network, stop: &AtomicBool) -> Result<bool, LabError> {
+fn applications(
+    shared: &Shared<'_>,
+    network: &Network,
+    groups: &Groups,
+    stop: &AtomicBool,
+) -> Result<bool, LabError> {
     let scenario = shared.scenario;
     let limit = clock::now() + clock::from_ms(scenario.limit_s * 1000.0);
     let mut cut_off = false;
@@ -132,6 +139,7 @@ fn applications(shared: &Shared<'_>, network: &Network, stop: &AtomicBool) -> Re
         let server = scope.spawn(move || {
             let made = network
                 .enter(Side::Server)
+                .and_then(|()| groups.join(Side::Server))
                 .and_then(|()| endpoints::listener(shared).map_err(LabError::failed("listen")));
             match made {
                 Ok(listener) => {
@@ -151,6 +159,7 @@ fn applications(shared: &Shared<'_>, network: &Network, stop: &AtomicBool) -> Re
                 let stagger = clock::from_ms(scenario.workload.stagger_ms * f64::from(n));
                 scope.spawn(move || {
                     network.enter(Side::Client)?;
+                    groups.join(Side::Client)?;
                     if shared.watch.nap(clock::now() + stagger) {
                         endpoints::client(shared);
                     }

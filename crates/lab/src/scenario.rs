@@ -260,6 +260,9 @@ pub struct Host {
     /// `TCP_NOTSENT_LOWAT`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notsent_lowat: Option<i32>,
+    /// Bytes that all sockets of this host's application may use together, by a control group; not with programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tcp_memory: Option<u64>,
     /// Keep-alive: idle seconds, interval, probes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keepalive: Option<[i32; 3]>,
@@ -303,6 +306,7 @@ impl Default for Host {
             sndbuf: None,
             rcvbuf: None,
             notsent_lowat: None,
+            tcp_memory: None,
             keepalive: None,
             write_chunk: None,
             epoll: false,

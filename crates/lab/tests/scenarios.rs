@@ -13,7 +13,27 @@ fn all_can_be_read() {
         let text = std::fs::read_to_string(&path).unwrap();
         let scenario = Scenario::parse(&text, &[]).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         assert!(!scenario.title.is_empty(), "{}", path.display());
+        expectation(&scenario, &path.display().to_string());
         titles.insert((scenario.title, path));
     }
-    assert!(titles.len() >= 70, "{} scenarios", titles.len());
+    assert!(titles.len() >= 150, "{} scenarios", titles.len());
+}
+
+/// Every scenario says what it expects; where that is not the published figure, it says why.
+fn expectation(scenario: &Scenario, name: &str) {
+    let expect = scenario.expect.as_ref().unwrap_or_else(|| panic!("{name}: nothing is expected"));
+    let figures = scenario.figures(0.1).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let expected = figures.expected.unwrap_or_else(|| panic!("{name}: no figure is expected"));
+    assert!(expected.is_finite() && expected >= 0.0, "{name}: {expected}");
+    if let Some(published) = figures.published {
+        let differs = (expected * expect.scale - published).abs() > expect.allowed(published);
+        assert!(
+            !differs || expect.deviation.is_some(),
+            "{name}: {expected} is not {published}, and nothing says why"
+        );
+    }
+    // At the published size it must be a scenario too.
+    let text = std::fs::read_to_string(name).unwrap();
+    let full = Scenario::parse_with(&text, expect.full.clone(), &[]);
+    assert!(full.is_ok(), "{name} --full: {full:?}");
 }

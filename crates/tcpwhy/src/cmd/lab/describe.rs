@@ -160,6 +160,9 @@ fn host(h: &Host) -> String {
             say(format!("{name} {value}"));
         }
     }
+    if let Some(bytes) = h.tcp_memory {
+        say(format!("{} for all its sockets", size(bytes as f64)));
+    }
     if let Some(bytes) = h.write_chunk {
         say(format!("writes of {}", size(bytes as f64)));
     }
