@@ -42,7 +42,6 @@ impl Groups {
 impl Group {
     fn new(bytes: u64) -> Result<Group, LabError> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        remove_orphans();
         let missing = |why: &dyn ToString| {
             LabError::missing(
                 "a bound for the memory of TCP",
@@ -70,7 +69,7 @@ impl Drop for Group {
 }
 
 /// Removes groups of runs that were killed: nothing is in them any more.
-fn remove_orphans() {
+pub(crate) fn remove_orphans() {
     for entry in fs::read_dir(ROOT).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|n| n.strip_prefix(PREFIX)).and_then(|n| n.split('-').next());

@@ -167,7 +167,6 @@ struct Directory(PathBuf);
 impl Directory {
     fn new() -> io::Result<Directory> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        remove_orphans();
         let name = format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
         let path = std::env::temp_dir().join(name);
         fs::create_dir(&path)?;
@@ -184,7 +183,7 @@ impl Drop for Directory {
 }
 
 /// Removes directories of runs that were killed.
-fn remove_orphans() {
+pub(crate) fn remove_orphans() {
     for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|n| n.strip_prefix(PREFIX)).and_then(|n| n.split('-').next());

@@ -6,7 +6,7 @@ use crate::label::Label;
 use crate::network::{Network, Traffic};
 use crate::scenario::{Scenario, Workload};
 use crate::watch::{POLL, Sample, Watch, lock};
-use crate::{LabError, clock, connects, programs};
+use crate::{LabError, clock, connects, groups, programs};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -90,6 +90,8 @@ pub fn run(scenario: &Scenario) -> Result<Run, LabError> {
 /// The same, cut off when `stop` becomes true.
 pub fn run_until(scenario: &Scenario, stop: &AtomicBool) -> Result<Run, LabError> {
     let w = &scenario.workload;
+    programs::remove_orphans();
+    groups::remove_orphans();
     if let Some(p) = &scenario.programs {
         programs::installed(p)?;
     }

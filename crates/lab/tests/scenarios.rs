@@ -20,6 +20,7 @@ fn all_can_be_read() {
 }
 
 /// Every scenario says what it expects; where that is not the published figure, it says why.
+#[expect(clippy::panic, clippy::unwrap_used, reason = "a test")]
 fn expectation(scenario: &Scenario, name: &str) {
     let expect = scenario.expect.as_ref().unwrap_or_else(|| panic!("{name}: nothing is expected"));
     let figures = scenario.figures(0.1).unwrap_or_else(|e| panic!("{name}: {e}"));

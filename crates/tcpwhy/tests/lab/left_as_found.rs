@@ -186,6 +186,23 @@ fn whatever_ends_it() {
     assert!(other.is_dir(), "and leaves what is not ours");
     let _ = fs::remove_dir(&other);
 
+    let groups = "/sys/fs/cgroup/memory";
+    if std::path::Path::new(groups).join("memory.kmem.tcp.limit_in_bytes").exists() {
+        let group = |id: u32| std::path::Path::new(groups).join(format!("tcpwhy-lab-{id}-0"));
+        let mut child = start(&["run", &long, "--set", "server.tcp_memory=1000000"]);
+        let begun = Instant::now();
+        while !group(child.id()).exists() && begun.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(group(child.id()).exists(), "a killed run cannot remove its control group");
+        assert_eq!(lab(&["run", &good]).code, 0);
+        assert!(!group(child.id()).exists(), "the next run does");
+        same(&before, "SIGKILL with a control group");
+    }
+
     let mut child = start(&["link", "--delay", "5ms", "--server", "sleep 1", "--", "true"]);
     assert_eq!(child.wait().unwrap().code(), Some(3), "a server that never listens");
     let mut child = start(&["link", "--", "sh", "-c", &format!("setsid sleep {MARK} & sleep {MARK}")]);

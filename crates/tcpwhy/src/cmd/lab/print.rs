@@ -32,7 +32,11 @@ pub(super) fn label(name: &str, at: Option<&str>) -> String {
 
 /// The head of the table.
 pub(super) fn head(width: usize) -> String {
-    format!("{:<width$}  {:>12}  {:>12}  {:>12}  verdict", "scenario", "published", "measured", "theory")
+    let [published, measured, theory] = ["published", "measured", "theory"];
+    format!(
+        "{:<width$}  {published:>12}  {measured:>12}  {theory:>12}  {:>9}  verdict",
+        "scenario", "link late"
+    )
 }
 
 /// One experiment in the table.
@@ -48,10 +52,11 @@ pub(super) fn row(o: &Outcome, width: usize) -> String {
     let theory = o.figures.theory.or(o.figures.expected.filter(|_| o.figures.published.is_none()));
     let style = style(o.verdict);
     format!(
-        "{label:<width$}  {:>12}  {:>12}  {:>12}  {style}{}{style:#}{}{}",
+        "{label:<width$}  {:>12}  {:>12}  {:>12}  {:>9}  {style}{}{style:#}{}{}",
         show(o.figures.published),
         show(o.scaled.or(o.measured)),
         show(theory.map(|t| t * factor)),
+        Nanos(o.lateness.p99_ns).to_string(),
         o.verdict.words(),
         if o.scaled.is_some() { " (scaled)" } else { "" },
         if o.disturbed && o.verdict != Verdict::Disturbed { " (busy machine)" } else { "" },
@@ -237,7 +242,7 @@ fn details(run: &Run, line: &mut impl FnMut(&str, String)) {
         line("failed", format!("{} {what}: {}", event.side, event.error.as_deref().unwrap_or_default()));
     }
     let counters = |side: &std::collections::BTreeMap<String, i64>| {
-        const TELLING: [&str; 16] = [
+        const TELLING: [&str; 17] = [
             "TcpExtListenOverflows",
             "TcpExtListenDrops",
             "TcpExtTCPReqQFullDoCookies",
@@ -252,6 +257,7 @@ fn details(run: &Run, line: &mut impl FnMut(&str, String)) {
             "TcpExtTCPToZeroWindowAdv",
             "TcpExtPruneCalled",
             "TcpExtTCPRcvCollapsed",
+            "TcpExtTCPRcvQDrop",
             "TcpExtTCPAbortOnTimeout",
             "TcpExtTCPDSACKRecv",
         ];
