@@ -12,6 +12,7 @@ mod host;
 mod label;
 mod link;
 mod machine;
+mod matrix;
 mod network;
 mod run;
 mod scenario;
@@ -24,6 +25,7 @@ pub use endpoints::{Event, Op};
 pub use label::{Check, Label, Part, Tap, Told};
 pub use link::{Lateness, Lost, Reason, Record, Tally};
 pub use machine::Machine;
+pub use matrix::{Cell, cells};
 pub use network::{Network, Traffic};
 pub use run::{Exchange, Run, run};
 pub use scenario::{

@@ -415,6 +415,10 @@ impl Scenario {
             let value = value.unwrap_or_else(|| toml::Value::String(item[path.len() + 1..].to_owned()));
             put(&mut table, path, value)?;
         }
+        Scenario::from_table(table)
+    }
+
+    pub(crate) fn from_table(table: toml::Table) -> Result<Scenario, LabError> {
         let scenario: Scenario = table.try_into().map_err(scenario_error)?;
         scenario.check()?;
         Ok(scenario)
@@ -445,7 +449,7 @@ impl Scenario {
     }
 }
 
-fn put(table: &mut toml::Table, path: &str, value: toml::Value) -> Result<(), LabError> {
+pub(crate) fn put(table: &mut toml::Table, path: &str, value: toml::Value) -> Result<(), LabError> {
     match path.split_once('.') {
         // The name of a sysctl has points itself.
         Some((key, rest)) if key != "sysctl" => {
