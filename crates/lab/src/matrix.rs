@@ -28,13 +28,16 @@ pub fn cells() -> Result<Vec<Cell>, LabError> {
 fn expand(text: &str) -> Result<Vec<Cell>, LabError> {
     let wrong = |what: &str| LabError::Scenario(format!("matrix: {what}"));
     let matrix: toml::Table = text.parse().map_err(|e| wrong(&format!("{e}")))?;
-    let rtts = matrix.get("rtts_ms").and_then(toml::Value::as_array).ok_or_else(|| wrong("rtts_ms is missing"))?;
-    let table = |value: Option<&toml::Value>| value.and_then(toml::Value::as_table).cloned().unwrap_or_default();
+    let rtts =
+        matrix.get("rtts_ms").and_then(toml::Value::as_array).ok_or_else(|| wrong("rtts_ms is missing"))?;
+    let table =
+        |value: Option<&toml::Value>| value.and_then(toml::Value::as_table).cloned().unwrap_or_default();
     let common = table(matrix.get("common"));
     let mut cells = Vec::new();
     for (name, row) in &table(matrix.get("row")) {
         let row = table(Some(row));
-        let sizes = row.get("sizes").and_then(toml::Value::as_array).ok_or_else(|| wrong("a row without sizes"))?;
+        let sizes =
+            row.get("sizes").and_then(toml::Value::as_array).ok_or_else(|| wrong("a row without sizes"))?;
         for rtt in rtts {
             let rtt_ms = rtt.as_float().or_else(|| rtt.as_integer().map(|n| n as f64)).unwrap_or_default();
             for (n, size) in sizes.iter().enumerate() {
@@ -87,7 +90,8 @@ mod tests {
 
     #[test]
     fn keys_are_those_of_a_scenario() {
-        let text = "rtts_ms = [1]\n[row.a]\n'workload.nonsense' = 1\nsizes = [{ 'workload.request' = [1] }]\n";
+        let text =
+            "rtts_ms = [1]\n[row.a]\n'workload.nonsense' = 1\nsizes = [{ 'workload.request' = [1] }]\n";
         assert!(expand(text).unwrap_err().to_string().contains("nonsense"));
     }
 }

@@ -77,7 +77,8 @@ fn after_loss(far: bool) -> &'static [Cause] {
         Cause::SpuriousRecovery,
         Cause::CongestionWindow,
     ];
-    const FAR: [Cause; 7] = [NEAR[0], NEAR[1], NEAR[2], NEAR[3], NEAR[4], Cause::SenderPause, Cause::ServerThink];
+    const FAR: [Cause; 7] =
+        [NEAR[0], NEAR[1], NEAR[2], NEAR[3], NEAR[4], Cause::SenderPause, Cause::ServerThink];
     if far { &FAR } else { &NEAR }
 }
 
@@ -223,7 +224,9 @@ impl Sums {
         for &cause in self.causes.keys() {
             for far in [false, true] {
                 let (right, weak) = answers(cause, far);
-                seen.extend(right.into_iter().chain(weak.iter().copied()).chain(family(cause).iter().copied()));
+                seen.extend(
+                    right.into_iter().chain(weak.iter().copied()).chain(family(cause).iter().copied()),
+                );
             }
         }
         if self.unknown > Nanos::ZERO {
@@ -236,7 +239,11 @@ impl Sums {
             .filter(|row| {
                 !matches!(
                     row.cause,
-                    Cause::CongestionWindow | Cause::Queueing | Cause::HostDelay | Cause::Pacing | Cause::SpuriousRecovery
+                    Cause::CongestionWindow
+                        | Cause::Queueing
+                        | Cause::HostDelay
+                        | Cause::Pacing
+                        | Cause::SpuriousRecovery
                 )
             })
             .map(|row| row.id)

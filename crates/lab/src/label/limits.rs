@@ -206,7 +206,11 @@ impl<'a> Sender<'a> {
         let segments = self.direction.segments.get(..=i).unwrap_or_default();
         let rto = self.states.last().map_or(Nanos::millis(200), |s| Nanos::micros(s.info.rto_us as i64));
         let idle = segments.windows(2).rposition(|w| w[1].sent - w[0].sent > rto);
-        if idle.is_some_and(|n| segments[n].end > 10 * self.mss) { Cause::IdleRestart } else { Cause::SlowStart }
+        if idle.is_some_and(|n| segments[n].end > 10 * self.mss) {
+            Cause::IdleRestart
+        } else {
+            Cause::SlowStart
+        }
     }
 
     /// The last state up to `to`, and whether it lies after `from`; none older than 100 ms.
@@ -237,7 +241,8 @@ impl<'a> Sender<'a> {
             let slack = Nanos::millis(3) + self.rtt.part(4);
             let heard = acks.partition_point(|a| a.at <= repair.sent);
             let prompted = heard.checked_sub(1).and_then(|n| acks.get(n));
-            let prompted = prompted.is_some_and(|a| a.at > repair.sent - slack && a.at > lost.time() + self.rtt.part(2));
+            let prompted =
+                prompted.is_some_and(|a| a.at > repair.sent - slack && a.at > lost.time() + self.rtt.part(2));
             let cause = match lost.reason {
                 Reason::TooLarge => Cause::PathMtu,
                 _ if prompted => Cause::FastRecovery,

@@ -15,8 +15,8 @@ mod wire;
 use crate::endpoints::PORT;
 use crate::link::Record;
 use crate::{LabError, Run};
-pub use checks::{Check, Part};
 use checks::Sums;
+pub use checks::{Check, Part};
 use paint::{READINGS, Scene};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -96,7 +96,8 @@ fn tell(truth: &Truth, captures: &[Vec<Record>; 2]) -> Label {
     }
     let w = &truth.scenario.workload;
     // Nothing is asked of what overlaps or never ended.
-    let asked = truth.exchanges.iter().all(|e| e.complete) && !truth.cut_off && !truth.disturbed && !w.pipeline;
+    let asked =
+        truth.exchanges.iter().all(|e| e.complete) && !truth.cut_off && !truth.disturbed && !w.pipeline;
     let rtt = crate::clock::from_ms(truth.scenario.link.rtt_ms);
     let mut taps = BTreeMap::new();
     let mut verdict = Vec::new();
@@ -112,9 +113,5 @@ fn tell(truth: &Truth, captures: &[Vec<Record>; 2]) -> Label {
         };
         taps.insert(name, of);
     }
-    Label {
-        title: truth.scenario.title.clone(),
-        truth: Told { verdict: verdict.join("; "), captures: taps },
-    }
+    Label { title: truth.scenario.title.clone(), truth: Told { verdict: verdict.join("; "), captures: taps } }
 }
-

@@ -80,7 +80,8 @@ pub(super) fn busy(truth: &Truth, flows: &[Flow], sender: usize) -> Vec<(Nanos, 
     let link = &truth.scenario.link;
     let own = if sender == 0 { &link.up } else { &link.down };
     let Some(mbit) = own.rate_mbit.or(link.rate_mbit) else { return Vec::new() };
-    let lost: HashSet<Nanos> = truth.lost.iter().filter(|l| l.up == (sender == 0)).map(|l| l.time()).collect();
+    let lost: HashSet<Nanos> =
+        truth.lost.iter().filter(|l| l.up == (sender == 0)).map(|l| l.time()).collect();
     let mut packets: Vec<(Nanos, u64)> = flows
         .iter()
         .flat_map(|f| &f.taps[sender])
@@ -320,11 +321,7 @@ mod tests {
         let span = |a, b, c| (ms(a), ms(b), Some(c));
         assert_eq!(
             all,
-            [
-                span(0, 2, Cause::PathDelay),
-                span(2, 3, Cause::Bandwidth),
-                span(3, 12, Cause::SlowStart),
-            ]
+            [span(0, 2, Cause::PathDelay), span(2, 3, Cause::Bandwidth), span(3, 12, Cause::SlowStart),]
         );
     }
 }

@@ -109,7 +109,6 @@ fn unreadable(e: serde_json::Error) -> LabError {
     LabError::Failed { what: "the truth of a run".into(), why: e.into() }
 }
 
-
 impl Call {
     pub(super) fn start(&self) -> Nanos {
         Nanos(self.start_ns)

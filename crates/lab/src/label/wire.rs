@@ -245,10 +245,14 @@ mod tests {
             window: 0,
             syn: false,
         };
-        let all = [packet(1, 0, 10), packet(2, 20, 10), packet(3, 30, 5), packet(9, 10, 10), packet(10, 0, 10)];
+        let all =
+            [packet(1, 0, 10), packet(2, 20, 10), packet(3, 30, 5), packet(9, 10, 10), packet(10, 0, 10)];
         let steps = frontier(all.iter());
         assert_eq!(steps, [(Nanos::millis(1), 10), (Nanos::millis(9), 35)]);
-        assert_eq!((reached(&steps, 10), reached(&steps, 11)), (Some(Nanos::millis(1)), Some(Nanos::millis(9))));
+        assert_eq!(
+            (reached(&steps, 10), reached(&steps, 11)),
+            (Some(Nanos::millis(1)), Some(Nanos::millis(9)))
+        );
         assert_eq!(reached(&steps, 36), None);
     }
 
