@@ -618,6 +618,7 @@ impl Conn {
         ex.active = true;
         ex.in_tls = tls;
         ex.start = t;
+        ex.message = t;
         ex.first_frame = segment.frame;
         ex.last = t;
         ex.last_frame = segment.frame;

@@ -380,3 +380,41 @@ fn a_sender_that_became_faster_is_still_released_by_acks() {
     let (window, pause) = (c.budget.get(Cause::ReceiveWindow), c.budget.get(Cause::SenderPause));
     assert!(window >= ms(200) && pause == Nanos::ZERO, "{:?}", c.budget);
 }
+
+/// 10 Mbit/s with a round trip of 1 ms: segments come further apart than the path is long, and a queue makes the trip what
+/// it is. The link is the limit, at both taps.
+#[test]
+fn a_slow_link_on_a_short_path() {
+    for tap in [Tap::Server, Tap::Client] {
+        let mut w = Wire::new(tap, ms(1));
+        w.handshake();
+        w.at(ms(3)).client().data(100);
+        // When the link has sent everything; one segment takes 1.2 ms.
+        let mut free = ms(5);
+        let mut send = |w: &mut Wire, t: Nanos| {
+            free = free.max(t) + us(1200);
+            let packet = w.at(t).server().data(MSS);
+            if tap == Tap::Client {
+                packet.late(free - t);
+            } else {
+                w.overtaken(0, free - t);
+            }
+            free
+        };
+        let mut arrivals: std::collections::VecDeque<Nanos> = (0..10).map(|_| send(&mut w, ms(4))).collect();
+        for sent in 0..200 {
+            let Some(at) = arrivals.pop_front() else { break };
+            w.at(at + us(510)).client().ack();
+            if sent < 150 {
+                arrivals.push_back(send(&mut w, at + us(1020)));
+            }
+        }
+        let c = w.connection();
+        let link = c.budget.get(Cause::Bandwidth);
+        assert!(
+            link.times(10) > (c.exchanges[0].end - c.exchanges[0].start).times(9),
+            "{tap:?} {:?}",
+            c.budget
+        );
+    }
+}
