@@ -90,6 +90,16 @@ class Labelled:
     def __repr__(self):
         return f'{self.name} {self.end}'
 
+    def cause(self):
+        """The first right answer; labels list the one with the most time first among its parts."""
+        check = self.checks[0]
+        ranked = sorted(check['parts'], key=lambda p: -p['ms'])
+        for part in ranked:
+            for cause in part['causes']:
+                if cause in check['dominant']:
+                    return cause
+        return check['dominant'][0] if check['dominant'] else check['kind']
+
 
 def labelled_in(folder):
     """All ends of all labelled experiments below a folder."""

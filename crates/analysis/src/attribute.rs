@@ -284,6 +284,13 @@ impl Context {
             }
             rest = rest - queue;
         }
+        if step.drained && limit == Cause::SendBuffer {
+            // The windows had room and nothing left: there was nothing to send. A writer that waits for buffer space
+            // wakes up with an ACK, when a third of the buffer is free (`sk_stream_write_space`); others do so by chance.
+            let others = [Some((Cause::SenderPause, 0.25)), Some((Cause::CongestionWindow, 0.1))];
+            out.span(Cause::SendBuffer, me, rest, 0.6, others, Facts::Drained { flight: step.flight });
+            return;
+        }
         match step.cwnd {
             CwndState::AfterLoss => {
                 out.span(

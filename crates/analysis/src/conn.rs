@@ -385,17 +385,20 @@ impl Conn {
             self.on_dsack(d, left, right);
         }
         if advance > 0 {
-            self.after_advance(d, advance, t);
+            self.after_advance(d, advance, t, segment.options.timestamps);
         }
     }
 
-    fn after_advance(&mut self, d: usize, advance: u32, t: Nanos) {
+    fn after_advance(&mut self, d: usize, advance: u32, t: Nanos, timestamps: Option<(u32, u32)>) {
         let near = self.near(d);
-        let pause = self.train_pause();
+        let pause = self.train_pause(d);
         let turn = self.turn_of(1 - d);
         let half = &mut self.half[d];
         if near {
+            half.crowd.acknowledged(half.una, t, half.outstanding() + advance, half.mss);
             half.rate.pass(t, advance, pause);
+        } else if let Some((value, _)) = timestamps {
+            half.crowd.asked(value, t);
         }
         let mut flight_before = half.outstanding() + advance;
         if !near {
@@ -436,10 +439,11 @@ impl Conn {
         }
     }
 
-    /// A pause longer than this ends a train of packets.
-    fn train_pause(&self) -> Nanos {
+    /// A pause longer than this ends a train of packets of one direction. Where a queue makes the round trip longer, four
+    /// segments and more that are in flight all the time follow each other within a quarter of it.
+    fn train_pause(&self, d: usize) -> Nanos {
         match self.rtt() {
-            Some(rtt) => rtt.part(4).max(Nanos::micros(200)),
+            Some(rtt) => rtt.max(self.half[d].crowd.trip).part(4).max(Nanos::micros(200)),
             None => Nanos::millis(5),
         }
     }
@@ -472,11 +476,14 @@ impl Conn {
             self.close_silent_setup(t);
         }
         if new > 0 {
-            let pause = self.train_pause();
+            let pause = self.train_pause(s);
             let near_receiver = !self.near(s);
             let half = &mut self.half[s];
             if near_receiver {
+                half.crowd.answered(segment, t, half.mss);
                 half.rate.pass(t, segment.len, pause);
+            } else {
+                half.crowd.asked((segment.seq + segment.len).0, t);
             }
             let length = rtt.max(Nanos::micros(50));
             if t - half.round.0 >= length {
@@ -611,6 +618,7 @@ impl Conn {
         ex.active = true;
         ex.in_tls = tls;
         ex.start = t;
+        ex.message = t;
         ex.first_frame = segment.frame;
         ex.last = t;
         ex.last_frame = segment.frame;

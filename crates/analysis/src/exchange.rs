@@ -23,6 +23,8 @@ pub(crate) struct Recorder {
     pub(crate) last: Nanos,
     pub(crate) last_frame: u64,
     pub(crate) last_sender: u8,
+    /// When the message that goes on began.
+    pub(crate) message: Nanos,
     pub(crate) bytes: [u64; 2],
     /// Payload of the segment that opened it: it has no step.
     pub(crate) first_bytes: u64,

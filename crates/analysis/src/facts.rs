@@ -88,6 +88,11 @@ pub enum Facts {
         /// Flight before the idle time or loss, or zero.
         before: u32,
     },
+    /// ACKs made room, and nothing was sent before most of the flight was acknowledged.
+    Drained {
+        /// Bytes still in flight when the next segment left.
+        flight: u32,
+    },
     /// The sender could send nothing more and the ACK came late.
     AckDelay {
         /// How late.
@@ -220,6 +225,9 @@ impl Facts {
             Facts::Flight { flight, segments, rtt, before } => format!(
                 "{flight} bytes ({}) were in flight, {before} had been before; the next left with the ACK, a round trip ({rtt}) later.",
                 full_segments(segments)
+            ),
+            Facts::Drained { flight } => format!(
+                "ACKs made room and nothing was sent, until with {flight} bytes in flight one of them woke up the writer: the kernel had nothing left to send."
             ),
             Facts::AckDelay { delay, flight } => {
                 format!(

@@ -3,7 +3,7 @@
 //! Takes segments of one connection in capture order; gives, for each, what is new in it. Knows no exchanges.
 
 use crate::profile::Profile;
-use crate::rate::Rate;
+use crate::rate::{Crowd, Rate};
 use tcpwhy_base::{IpId, Nanos, Segment, Seq};
 
 /// An ACK or window update for this half's data, as it passed the tap.
@@ -148,6 +148,7 @@ pub(crate) struct Half {
     pub(crate) srtt: i64,
     pub(crate) rttvar: i64,
     pub(crate) last_rtt: i64,
+    pub(crate) crowd: Crowd,
     pub(crate) last_rtt_at: Nanos,
     pub(crate) ip_id: IpId,
     pub(crate) ip_id_steps: u8,
@@ -220,6 +221,7 @@ impl Half {
             srtt: 0,
             rttvar: 0,
             last_rtt: 0,
+            crowd: Crowd::default(),
             last_rtt_at: Nanos(i64::MIN),
             ip_id: None,
             ip_id_steps: 0,

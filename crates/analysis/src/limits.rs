@@ -2,7 +2,7 @@
 
 use crate::attribute::Context;
 use crate::exchange::Carry;
-use crate::step::{Step, Wait};
+use crate::step::{CwndState, Step, Wait};
 use tcpwhy_base::{Cause, Nanos};
 
 /// Round trips without growth that make a plateau: slow start would have grown eightfold.
@@ -64,7 +64,7 @@ impl Context {
         let time = |wait| steps.iter().filter(|s| s.wait == wait).fold(Nanos::ZERO, |t, s| t + s.duration());
         let window = steps.iter().filter(|s| s.wait == Wait::Window).map(|s| s.flight).max().unwrap_or(0);
         let mostly = time(Wait::Window) >= time(Wait::Acked);
-        for (step, limit) in steps.iter().zip(limits) {
+        for (step, limit) in steps.iter().zip(&mut *limits) {
             let close = step.note <= step.flight / 8 || mostly && step.flight >= window - window / 8;
             if window > 0 && step.wait == Wait::Acked && close {
                 *limit = Cause::ReceiveWindow;
@@ -72,6 +72,22 @@ impl Context {
                 *limit = Cause::Pacing;
             } else if *limit == Cause::SendBuffer {
                 *limit = plateau;
+            }
+        }
+        self.room_unused(steps, limits, mss);
+    }
+
+    /// After ACKs that released nothing, a writer that was waiting fills the window again at once. A congestion window
+    /// that a loss made smaller lets as much fly as when it released the first segment, and grows from there.
+    fn room_unused(&self, steps: &[Step], limits: &mut [Cause], mss: u32) {
+        for (k, limit) in limits.iter_mut().enumerate() {
+            let Some(step) = steps.get(k).filter(|s| s.drained) else { continue };
+            let next = steps[k + 1..].iter().find(|s| matches!(s.wait, Wait::Acked | Wait::Window));
+            let filled = next.is_some_and(|n| n.flight >= step.flight.max(2 * mss).saturating_mul(2));
+            if filled {
+                *limit = Cause::SendBuffer;
+            } else if step.cwnd == CwndState::AfterLoss {
+                *limit = Cause::CongestionWindow;
             }
         }
     }

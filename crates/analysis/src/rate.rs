@@ -4,7 +4,7 @@
 //! run without a pause longer than a quarter of a round trip. The rates of trains go into a histogram weighted by
 //! bytes; the estimate is its upper part, since waits make trains slower and only compression makes them faster.
 
-use tcpwhy_base::Nanos;
+use tcpwhy_base::{Nanos, Segment, Seq};
 
 const STEPS: i32 = 8;
 const BUCKETS: usize = 168;
@@ -100,6 +100,54 @@ impl Rate {
             above = above.saturating_sub(u32::from(n));
         }
         None
+    }
+}
+
+/// The round trip of a flow that keeps at least four segments in flight: with a queue on the path it is longer than the
+/// base one. Measured once a trip: near the sender from a segment to the ACK of it; elsewhere from a time stamp that the
+/// receiver sent to the sender's echo of it (RFC 7323, 4.1).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Crowd {
+    /// Zero: not known, or fewer segments.
+    pub(crate) trip: Nanos,
+    since: Nanos,
+    echo: Option<u32>,
+    bytes: u32,
+}
+
+impl Crowd {
+    /// A trip was measured with so many bytes in flight.
+    #[inline]
+    pub(crate) fn measured(&mut self, trip: Nanos, flight: u32, mss: u32) {
+        self.trip = if flight >= 4 * mss.max(1) { trip } else { Nanos::ZERO };
+    }
+
+    /// The receiver sent an ACK with this time stamp; or, near the sender, this was the end of a segment.
+    #[inline]
+    pub(crate) fn asked(&mut self, value: u32, t: Nanos) {
+        if self.echo.is_none() {
+            (self.echo, self.since, self.bytes) = (Some(value), t, 0);
+        }
+    }
+
+    /// Everything before `ack` was acknowledged, of so many bytes in flight.
+    #[inline]
+    pub(crate) fn acknowledged(&mut self, ack: Seq, t: Nanos, flight: u32, mss: u32) {
+        if self.echo.is_some_and(|end| ack.0.wrapping_sub(end) as i32 >= 0) {
+            self.measured(t - self.since, flight, mss);
+            self.echo = None;
+        }
+    }
+
+    /// Data came, and tells which time stamp its sender had seen.
+    #[inline]
+    pub(crate) fn answered(&mut self, segment: &Segment, t: Nanos, mss: u32) {
+        let (Some(asked), Some((_, echo))) = (self.echo, segment.options.timestamps) else { return };
+        self.bytes = self.bytes.saturating_add(segment.len);
+        if echo.wrapping_sub(asked) as i32 >= 0 {
+            self.measured(t - self.since, self.bytes, mss);
+            self.echo = None;
+        }
     }
 }
 

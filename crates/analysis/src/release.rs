@@ -38,6 +38,7 @@ impl Conn {
             loss: None,
             split: false,
             full: false,
+            drained: false,
             rtt: Nanos::ZERO,
             len: segment.len,
             note: 0,
@@ -52,6 +53,7 @@ impl Conn {
             }
         }
         if last_sender != s {
+            self.ex.message = t;
             self.note_idle(s, t);
             step.cwnd = self.cwnd_state(s);
             step.wait = Wait::Turn;
@@ -188,6 +190,7 @@ impl Conn {
                 }
                 _ => {
                     step.wait = Wait::Acked;
+                    step.drained = self.near(s) && self.drained(s, step.start, &lock, before.nxt);
                     if self.half[s].last_rtt_at > step.start {
                         step.rtt = Nanos(self.half[s].last_rtt);
                     }
@@ -228,6 +231,12 @@ impl Conn {
             && !half.is_small(half.last_len)
             && !half.is_small(segment.len)
             && dt < rtt + self.profile[s].rto_floor;
+        // Within the first round trip of a message no ACK of it has come round: they were sent together, and the link
+        // took its time (an eighth less, as both times come with jitter).
+        if mid_run && t - self.ex.message < rtt - rtt.part(8) {
+            step.bytes = segment.len;
+            return step;
+        }
         if mid_run || blind_ring && dt <= rtt + rtt.part(4) {
             step.wait = Wait::Acked;
             step.flight = flow_round;
@@ -265,6 +274,16 @@ impl Conn {
         }
         step.split = s == CLIENT && self.ex.bytes[SERVER] == 0 && dt > self.long_pause(s);
         step
+    }
+
+    /// Whether ACKs of this wait, before those that may have released the segment, made room that was not used. A window
+    /// that is full is used at each ACK, or when a third of it is free (`tcp_tso_should_defer`).
+    fn drained(&self, s: usize, start: Nanos, lock: &Lock, nxt: Seq) -> bool {
+        let half = &self.half[s];
+        let from = start - self.turn_of(s);
+        let Some(first) = half.newest_first().take_while(|a| a.time > from).last() else { return false };
+        let (flight, acked) = (nxt.minus(first.una_before), lock.una_before.minus(first.una_before));
+        half.recovery.is_none() && acked > (flight / 3).max(2 * half.mss as i32)
     }
 
     /// Bytes that were in flight when the last ACK before `t` came in, if that was in the last quarter of the wait.

@@ -73,6 +73,8 @@ pub(crate) struct Step {
     pub(crate) rtt: Nanos,
     /// Full segments before and after it: no write ended there.
     pub(crate) full: bool,
+    /// ACKs for more than a third of the flight came and released nothing, before the one that did.
+    pub(crate) drained: bool,
     /// Payload of the segment that ended it, and bytes that were outstanding or room in the window.
     pub(crate) len: u32,
     pub(crate) note: u32,
@@ -120,6 +122,7 @@ impl Step {
         } else {
             self.releases += next.releases;
             self.full &= next.full;
+            self.drained |= next.drained;
             self.rtt = self.rtt.max(next.rtt);
             self.flight = self.flight.max(next.flight);
             self.burst += next.burst;

@@ -7,6 +7,7 @@ mod parse;
 
 pub use expect::{Expect, Stated, Sweep};
 pub use kinds::{Bind, Connects, Need, Programs};
+pub(crate) use parse::put;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

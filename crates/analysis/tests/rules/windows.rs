@@ -306,3 +306,115 @@ fn a_window_of_http_2_is_refilled_again_and_again() {
     let c = refills(b"PUT /a H").connection();
     assert_eq!(c.budget.get(Cause::ApplicationWindow), Nanos::ZERO);
 }
+
+/// 40 segments at once, whose ACKs come one by one, every fourth segment, over 8 ms.
+fn spread_round(w: &mut Wire, start: Nanos) {
+    w.at(start);
+    for k in 0..40 {
+        w.server().data(MSS);
+        w.overtaken(0, us(200 * k));
+    }
+    for k in 0..10 {
+        w.at(start + ms(10) + us(800 * k + 600)).client().ack();
+    }
+}
+
+/// A loss made the congestion window smaller, and yet it is not the limit: ACKs make room that nobody uses, until most of
+/// the flight is acknowledged. The writer waited for buffer space.
+#[test]
+fn room_that_nobody_uses_is_no_congestion_window() {
+    let mut w = opened(Tap::Server);
+    w.at(ms(30)).client().data(100);
+    w.after(ms(10)).server().write(79 * MSS);
+    w.server().data(MSS).lost();
+    w.at(ms(50)).client().ack();
+    w.at(ms(290)).server().repeat(79 * MSS, MSS);
+    w.at(ms(300)).client().ack();
+    // From here on each round begins with the ninth of ten ACKs.
+    let round = ms(20) + us(8 * 800 + 600);
+    for k in 0..6 {
+        spread_round(&mut w, ms(310) + round.times(k));
+    }
+    let c = w.connection();
+    let (buffer, window) = (c.budget.get(Cause::SendBuffer), c.budget.get(Cause::CongestionWindow));
+    // How the ACKs are spread tells the link's rate; its share comes first.
+    let link = c.budget.get(Cause::Bandwidth);
+    assert!(buffer + link >= round.times(5) && buffer > link && window == Nanos::ZERO, "{:?}", c.budget);
+}
+
+/// The same ACKs, each of which releases what it acknowledged: the window that the loss made smaller.
+#[test]
+fn room_that_is_used_at_once_is_the_congestion_window() {
+    let mut w = opened(Tap::Server);
+    w.at(ms(30)).client().data(100);
+    w.after(ms(10)).server().write(79 * MSS);
+    w.server().data(MSS).lost();
+    w.at(ms(50)).client().ack();
+    w.at(ms(290)).server().repeat(79 * MSS, MSS);
+    w.at(ms(300)).client().ack();
+    for k in 0..60 {
+        let t = ms(310) + ms(2).times(k);
+        w.at(t).server().write(4 * MSS);
+        w.at(t + ms(10)).client().ack();
+    }
+    let c = w.connection();
+    assert_eq!(c.budget.get(Cause::SendBuffer), Nanos::ZERO, "{:?}", c.budget);
+}
+
+/// The handshake's answer took 300 µs, as the host had to wake up; later ones take 10. Each window was opened by the ACK
+/// just before.
+#[test]
+fn a_sender_that_became_faster_is_still_released_by_acks() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.host[SERVER].window = 8 * MSS;
+    w.host[SERVER].wscale = Some(0);
+    w.client().syn();
+    w.at(ms(10)).server().syn_ack();
+    w.at(ms(20) + us(300)).client().ack();
+    for k in 0..12 {
+        let t = ms(30) + (ms(20) + us(10)).times(k);
+        w.at(t).client().write(8 * MSS);
+        w.at(t + ms(10)).server().ack();
+    }
+    let c = w.connection();
+    let (window, pause) = (c.budget.get(Cause::ReceiveWindow), c.budget.get(Cause::SenderPause));
+    assert!(window >= ms(200) && pause == Nanos::ZERO, "{:?}", c.budget);
+}
+
+/// 10 Mbit/s with a round trip of 1 ms: segments come further apart than the path is long, and a queue makes the trip what
+/// it is. The link is the limit, at both taps.
+#[test]
+fn a_slow_link_on_a_short_path() {
+    for tap in [Tap::Server, Tap::Client] {
+        let mut w = Wire::new(tap, ms(1));
+        w.handshake();
+        w.at(ms(3)).client().data(100);
+        // When the link has sent everything; one segment takes 1.2 ms.
+        let mut free = ms(5);
+        let mut send = |w: &mut Wire, t: Nanos| {
+            free = free.max(t) + us(1200);
+            let packet = w.at(t).server().data(MSS);
+            if tap == Tap::Client {
+                packet.late(free - t);
+            } else {
+                w.overtaken(0, free - t);
+            }
+            free
+        };
+        let mut arrivals: std::collections::VecDeque<Nanos> = (0..10).map(|_| send(&mut w, ms(4))).collect();
+        for sent in 0..200 {
+            let Some(at) = arrivals.pop_front() else { break };
+            w.at(at + us(510)).client().ack();
+            if sent < 150 {
+                arrivals.push_back(send(&mut w, at + us(1020)));
+            }
+        }
+        let c = w.connection();
+        let link = c.budget.get(Cause::Bandwidth);
+        assert!(
+            link.times(10) > (c.exchanges[0].end - c.exchanges[0].start).times(9),
+            "{tap:?} {:?}",
+            c.budget
+        );
+    }
+}

@@ -9,6 +9,8 @@ use tcpwhy_base::{CAUSES, Cause, Class, Kind, Nanos};
 const DOMINANT: f64 = 0.05;
 /// What is within so much of the largest may come first too.
 const CLOSE: f64 = 0.75;
+/// Shorter sums drown in what hosts need for a wake-up.
+const NOISE_MS: f64 = 2.0;
 /// More of unknown causes than this, and nothing is asked.
 const UNKNOWN: f64 = 0.10;
 
@@ -68,18 +70,26 @@ fn family(cause: Cause) -> &'static [Cause] {
     }
 }
 
+const LOSSES: [Cause; 4] =
+    [Cause::FastRecovery, Cause::TailLossProbe, Cause::RetransmissionTimeout, Cause::SpuriousRecovery];
+
 /// What a loss can be taken for. Beyond the place of the loss only a pause shows.
 fn after_loss(far: bool) -> &'static [Cause] {
-    const NEAR: [Cause; 5] = [
-        Cause::FastRecovery,
-        Cause::TailLossProbe,
-        Cause::RetransmissionTimeout,
-        Cause::SpuriousRecovery,
+    const LIKE: [Cause; 7] = [
+        LOSSES[0],
+        LOSSES[1],
+        LOSSES[2],
+        LOSSES[3],
         Cause::CongestionWindow,
+        Cause::SenderPause,
+        Cause::ServerThink,
     ];
-    const FAR: [Cause; 7] =
-        [NEAR[0], NEAR[1], NEAR[2], NEAR[3], NEAR[4], Cause::SenderPause, Cause::ServerThink];
-    if far { &FAR } else { &NEAR }
+    if far { &LIKE } else { &LIKE[..5] }
+}
+
+/// From outside it may look like an application that was not there.
+fn pause_alike(cause: Cause, far: bool) -> bool {
+    cause == Cause::Cork || far && (cause == Cause::PathMtu || LOSSES.contains(&cause))
 }
 
 /// Right answers for a cause, and half right ones at the receiver's or the sender's tap (look-alikes).
@@ -96,6 +106,7 @@ fn answers(cause: Cause, far: bool) -> (Vec<Cause>, &'static [Cause]) {
         Cause::SlowReader => (&[], &[Cause::ReceiveWindow]),
         Cause::MutualBlock => (&[], &[Cause::SlowReader]),
         Cause::IdleRestart => (&[], &[Cause::SlowStart]),
+        Cause::Cork => (&[], &[Cause::SenderPause, Cause::ServerThink, Cause::ClientThink]),
         // Both may hold the same round: the window when the buffer had been filled, the buffer when it was empty.
         Cause::SendBuffer if far => (&[], &[Cause::CongestionWindow, Cause::SlowStart]),
         Cause::SendBuffer => (&[], &[Cause::CongestionWindow]),
@@ -150,12 +161,19 @@ impl Sums {
         let mut ranked: Vec<(f64, Cause)> =
             self.causes.keys().filter(|c| avoidable(c)).map(|&c| (self.of(&[c]).0, c)).collect();
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let top = ranked.first().copied().filter(|t| t.0 >= DOMINANT * total);
-        let small = ranked.iter().map(|r| r.0).sum::<f64>() + self.unknown.as_ms() < DOMINANT / 2.0 * total;
+        let top = ranked.first().copied().filter(|t| t.0 >= (DOMINANT * total).max(NOISE_MS));
+        let small = DOMINANT * total >= NOISE_MS
+            && ranked.iter().map(|r| r.0).sum::<f64>() + self.unknown.as_ms() < DOMINANT / 2.0 * total;
         let kind = match top {
             _ if !asked || unknown > UNKNOWN => "any",
             // Where an application's pause may be the half right answer, all classes stand to choice.
-            Some((ms, cause)) if far && after_loss(true).contains(&cause) && ms > total / 2.0 => "dominant",
+            Some((ms, cause)) if pause_alike(cause, far) => {
+                if ms > total / 2.0 {
+                    "dominant"
+                } else {
+                    "any"
+                }
+            }
             Some(_) => "cause",
             None if small => "clean",
             None => "any",

@@ -23,6 +23,13 @@ impl Scenario {
         Ok(scenario)
     }
 
+    /// From a table that was put together.
+    pub(crate) fn from_table(table: toml::Table) -> Result<Scenario, LabError> {
+        let scenario: Scenario = table.try_into().map_err(|e| wrong(&e, ""))?;
+        scenario.check()?;
+        Ok(scenario)
+    }
+
     /// The same at the published size, or at another value of a sweep: `set` as in [`Scenario::parse`].
     pub fn parse_with(
         text: &str,
@@ -182,7 +189,7 @@ impl Expect {
     }
 }
 
-fn put(table: &mut toml::Table, path: &str, value: toml::Value) -> Result<(), LabError> {
+pub(crate) fn put(table: &mut toml::Table, path: &str, value: toml::Value) -> Result<(), LabError> {
     match path.split_once('.') {
         // The name of a sysctl has points itself.
         Some((key, rest)) if key != "sysctl" => {
