@@ -36,6 +36,15 @@ TRANSFORMS = [('addresses+ipv6+vlan+microseconds+pcapng', SAME), ('no-timestamps
               ('snaplen', LESS), ('gro', LESS)]
 
 
+# one of each kind; every run is judged at both ends
+LAB_CELLS = ['nagle-both-rtt20-2', 'nagle-fixed-rtt20-2', 'nagle-request-rtt1-2', 'cork-rtt20-2', 'server-think-rtt20-2',
+             'client-pause-rtt20-2', 'slow-start-rtt100-1', 'slow-start-up-rtt20-2', 'idle-restart-rtt20-1',
+             'send-buffer-rtt20-1', 'receive-window-rtt20-2', 'receive-window-up-rtt20-1', 'reader-stops-rtt20-1',
+             'loss-last-rtt20-2', 'loss-request-rtt20-1', 'loss-syn-rtt20-1', 'loss-random-up-rtt20-3', 'bandwidth-rtt1-2',
+             'bandwidth-up-rtt20-1', 'accept-queue-rtt20-1']
+LAB = '--min-dominant 0.95 --min-ms 0.80 --min-clean 0.85 --max-wrong 1 --max-failed 0 --max-unexplained 0.01'
+
+
 class Skip(Exception):
     """This check cannot run here; the text says why."""
 
@@ -89,6 +98,7 @@ def checks(binary):
             for steps, limits in TRANSFORMS]
     return out + [
         Check('fuzz', 'fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8),
+        Check('lab matrix: answers and labels agree', lab_matrix, ['ip', '/dev/net/tun'], show=40),
         Check('a clone by itself', stand_alone, ['git', os.path.join(common.ROOT, '.git')]),
     ]
 
@@ -106,6 +116,23 @@ def compile_scripts(log):
                         bad += 1
                         log.write(f'{folder}/{name}: {error}\n')
     return bad
+
+
+def lab_matrix(log):
+    """A part of the lab's matrix is made on this kernel, and the program must agree with the labels told from the truth."""
+    if os.geteuid() != 0:
+        raise Skip('the lab needs root')
+    with tempfile.TemporaryDirectory() as folder:
+        only = [word for name in LAB_CELLS for word in ('--only', name)]
+        for command in ([common.BINARY, 'lab', 'dataset', folder, *only],
+                        [sys.executable, 'scripts/accuracy.py', '--bin', common.BINARY, '--folder', folder, *LAB.split()]):
+            log.write(f'$ {" ".join(command)}\n')
+            log.flush()
+            code = subprocess.run(command, cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=log,
+                                  stderr=subprocess.STDOUT, check=False).returncode
+            if code:
+                return code
+    return 0
 
 
 def stand_alone(log):

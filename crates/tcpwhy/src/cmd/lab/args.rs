@@ -27,7 +27,18 @@ pub(crate) enum Command {
     Link(Box<Link>),
     /// Measure what the link of this machine costs and can
     Calibrate(Calibrate),
+    /// Make a set of captures whose causes are known: causes by round trip times by sizes, at both ends
+    #[command(after_help = DATASET_HELP)]
+    Dataset(Dataset),
+    /// Tell the labels of kept runs anew
+    Label(Relabel),
 }
+
+const DATASET_HELP: &str = "\
+All of it takes about a quarter of an hour. What is in the folder already is kept, so that an interrupted set can be \
+completed. Its data sheet is DIR/DATASHEET.md, its index DIR/index.json.
+
+Exit codes: 0 done, 2 usage, 3 the machine lacks what the lab needs, 130 interrupted.";
 
 const RUN_HELP: &str = "\
 Keys for --set are those of the scenario's file: link.rtt_ms=100, client.nodelay=true, workload.requests=20, \
@@ -69,6 +80,26 @@ pub(crate) struct Run {
     /// Published counts and sizes instead of reduced ones
     #[arg(long)]
     pub(crate) full: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Dataset {
+    /// Where to write
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: Option<PathBuf>,
+    /// Only runs whose name holds this (can be given more than once)
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Vec<String>,
+    /// Name the runs and make none
+    #[arg(long)]
+    pub(crate) list: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Relabel {
+    /// Folders of kept runs
+    #[arg(required = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) folders: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

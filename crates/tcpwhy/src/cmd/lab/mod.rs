@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 mod catalogue;
+mod dataset;
 mod describe;
 mod experiment;
 mod link;
@@ -24,6 +25,8 @@ pub(crate) fn run(args: &Lab) -> anyhow::Result<Exit> {
         Command::Run(a) => run::run(a),
         Command::Link(a) => link::run(a),
         Command::Calibrate(a) => calibrate(a),
+        Command::Dataset(a) => dataset::make(a),
+        Command::Label(a) => dataset::relabel(a),
     }
 }
 
