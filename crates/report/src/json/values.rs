@@ -32,6 +32,12 @@ impl<'a> Context<'a> {
         Context { start: capture.start(), frames_before: &capture.frames_before, streams }
     }
 
+    /// Of a capture that is still being read: `start` is moment 0, `frames_before` are those of the inputs so far
+    /// (two or more if there are several at all), `streams` tells that ids follow tshark's numbers.
+    pub fn live(start: Nanos, frames_before: &'a [u64], streams: bool) -> Context<'a> {
+        Context { start, frames_before, streams }
+    }
+
     /// `time` as nanoseconds from the start.
     pub(super) fn ns(&self, time: Nanos) -> i64 {
         (time - self.start).0
