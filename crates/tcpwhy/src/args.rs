@@ -44,11 +44,7 @@ pub(crate) struct Explain {
     /// One JSON document (docs/schema/explain-1.json)
     #[arg(long, conflicts_with = "jsonl", help_heading = "Output")]
     pub(crate) json: bool,
-    /// One JSON object a line: each connection as it ends, then findings, then the capture
-    ///
-    /// A connection has ended 240 s after it closed, since late packets may come, or with the input; lines stand in that
-    /// order. Memory does not grow with the input. Exchanges are kept in detail by connection (see --exchanges), and
-    /// times count from the first packet. With --connection the lines are written at the end.
+    /// One JSON object a line: connections as they end, then findings, capture (docs/schema/lines.md)
     #[arg(long, help_heading = "Output")]
     pub(crate) jsonl: bool,
     /// Write to FILE, whole or not at all
@@ -67,8 +63,8 @@ pub(crate) struct Explain {
     #[arg(long, help_heading = "Output")]
     pub(crate) absolute_times: bool,
 
-    /// Detail: the N longest exchanges (worst=N), all or none. Of the capture, by default worst=1000; with --jsonl of
-    /// each connection, by default worst=10
+    /// Detail: the N longest exchanges (worst=N), all or none [default: worst=1000 of the capture; with --jsonl worst=10
+    /// of each connection]
     #[arg(long, value_name = "WHICH", value_parser = detail, help_heading = "Selection")]
     pub(crate) exchanges: Option<Detail>,
     /// List only exchanges that took longer (40ms, 1.5s, 200us)

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tcpwhy_analysis::{Analyzer, Config, Finding, Totals};
-use tcpwhy_base::{Nanos, Segment, Trouble};
+use tcpwhy_base::{Nanos, Segment};
 use tcpwhy_report::json::{self, Context};
 
 /// Bytes that are written at once.
@@ -20,6 +20,8 @@ pub(crate) struct Shared {
     start: OnceLock<Nanos>,
     /// Frames in the inputs before each that was begun.
     frames_before: Mutex<Vec<u64>>,
+    /// Packets were wrapped in tags or tunnels.
+    wrapped: AtomicBool,
 }
 
 impl Shared {
@@ -31,6 +33,11 @@ impl Shared {
     /// Another input begins, after so many frames.
     pub(crate) fn begin_input(&self, frames_before: u64) {
         self.frames_before.lock().unwrap_or_else(PoisonError::into_inner).push(frames_before);
+    }
+
+    /// Packets are wrapped in tags or tunnels.
+    pub(crate) fn wrapped(&self) {
+        self.wrapped.store(true, Relaxed);
     }
 
     /// Moment 0, if there was a frame.
@@ -65,7 +72,6 @@ pub(crate) struct Live<'a> {
     style: Style<'a>,
     bytes: Vec<u8>,
     written: io::Result<()>,
-    wrapped: bool,
 }
 
 /// What is left when all connections have been written.
@@ -79,13 +85,13 @@ pub(crate) struct Ended {
 impl<'a> Live<'a> {
     pub(crate) fn new(config: Config, out: &'a mut Output, style: Style<'a>) -> Live<'a> {
         let analyzer = Analyzer::streaming(config);
-        Live { analyzer, out, style, bytes: Vec::with_capacity(2 * BLOCK), written: Ok(()), wrapped: false }
+        Live { analyzer, out, style, bytes: Vec::with_capacity(2 * BLOCK), written: Ok(()) }
     }
 
     /// Writes those that have ended.
     fn write(&mut self) {
         let mut frames_before = None;
-        let streams = self.style.streams && !self.wrapped;
+        let streams = self.style.streams && !self.style.shared.wrapped.load(Relaxed);
         for mut connection in self.analyzer.ended() {
             if self.written.is_err() {
                 continue;
@@ -127,7 +133,6 @@ impl Eater for Live<'_> {
     const EAGER: bool = true;
 
     fn eat(&mut self, segments: &[Segment], starving: bool) {
-        self.wrapped |= segments.iter().any(|s| s.link != 0 || s.trouble.has(Trouble::ENCAPSULATED));
         self.analyzer.push_all(segments);
         self.write();
         if starving {

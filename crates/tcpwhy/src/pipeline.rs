@@ -338,6 +338,9 @@ fn read_one(
             progress.tick(read.packets, size.map(|size| (reader.bytes_read(), size)));
         }
         if sink.is_eager() && !reader.is_ready() {
+            if dissector.encapsulations().next().is_some() {
+                settings.shared.inspect(|shared| shared.wrapped());
+            }
             sink.hand_over();
         }
         let frame = match reader.next() {
