@@ -65,33 +65,3 @@ pub struct Analysis {
     /// Totals.
     pub totals: Totals,
 }
-#[cfg(test)]
-mod sizes {
-    #[test]
-    fn sizes() {
-        use std::mem::size_of as s;
-        println!(
-            "Conn {} Half {} Handshake {} Recorder {} Step {} AckEvent {} Counts {} Rate {} Connection {} End {} Span {} Exchange {} Rollups.. Finding {} Facts {} Frames {} Setup {} Profile {} Omitted {} Rollup {} Segment {}",
-            s::<crate::conn::Conn>(),
-            s::<crate::half::Half>(),
-            s::<crate::setup::Handshake>(),
-            s::<crate::exchange::Recorder>(),
-            s::<crate::step::Step>(),
-            s::<crate::half::AckEvent>(),
-            s::<crate::half::Counts>(),
-            s::<crate::rate::Rate>(),
-            s::<crate::Connection>(),
-            s::<crate::End>(),
-            s::<crate::Span>(),
-            s::<crate::Exchange>(),
-            s::<crate::Finding>(),
-            s::<crate::Facts>(),
-            s::<crate::Frames>(),
-            s::<crate::Setup>(),
-            s::<crate::profile::Profile>(),
-            s::<crate::Omitted>(),
-            s::<crate::findings::Rollup>(),
-            s::<tcpwhy_base::Segment>()
-        );
-    }
-}

@@ -93,14 +93,15 @@ impl Output {
         }
     }
 
-    /// An empty buffer for steps: a connection holds one only while an exchange goes on.
+    /// An empty buffer for steps: a connection holds one only while an exchange goes on. Only small ones come back, for
+    /// most exchanges have few steps.
     pub(crate) fn spare_steps(&mut self) -> Vec<Step> {
         self.steps.pop().unwrap_or_default()
     }
 
     pub(crate) fn give_back_steps(&mut self, mut steps: Vec<Step>) {
         steps.clear();
-        if self.steps.len() < SPARE && steps.capacity() <= 64 {
+        if self.steps.len() < SPARE && steps.capacity() <= 2 {
             self.steps.push(steps);
         }
     }

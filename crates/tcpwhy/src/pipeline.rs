@@ -123,8 +123,7 @@ fn side_by_side<E: Eater>(
 ) -> anyhow::Result<(Read, Vec<E>)> {
     thread::scope(|scope| {
         let mut workers = Vec::with_capacity(eaters.len());
-        let mut sink =
-            Batches { slot: Segment::EMPTY, shards: Vec::with_capacity(eaters.len()), eager: E::EAGER };
+        let mut sink = Batches { shards: Vec::with_capacity(eaters.len()), last: 0, eager: E::EAGER };
         for eater in eaters {
             let (send, receive) = sync_channel(IN_FLIGHT);
             let (give_back, recycled) = channel();
@@ -225,8 +224,9 @@ impl Batch {
 
 /// Deals the segments out to the analyzers.
 struct Batches {
-    slot: Segment,
     shards: Vec<Shard>,
+    /// The one that got the last: mostly the next goes there too, and is written in place.
+    last: usize,
     eager: bool,
 }
 
@@ -255,13 +255,20 @@ impl Shard {
 impl Sink for Batches {
     #[inline]
     fn slot(&mut self) -> &mut Segment {
-        &mut self.slot
+        let batch = &mut self.shards[self.last].batch;
+        &mut batch.segments[batch.used]
     }
     #[inline]
     fn keep(&mut self) {
-        let to = Analyzer::share(&self.slot, self.shards.len());
-        let shard = &mut self.shards[to];
-        shard.batch.segments[shard.batch.used] = self.slot;
+        let (n, last) = (self.shards.len(), self.last);
+        let written = self.slot();
+        let to = Analyzer::share(written, n);
+        if to != last {
+            let segment = *written;
+            self.last = to;
+            *self.slot() = segment;
+        }
+        let shard = &mut self.shards[self.last];
         shard.batch.used += 1;
         if shard.batch.used == BATCH {
             shard.hand_over();
