@@ -137,6 +137,10 @@ impl Sums {
         let sum = self.single.entry(pair).or_insert_with(|| (Nanos::ZERO, 0, Brief::of(c)));
         sum.0 += setup.end - setup.start;
         sum.1 += 1;
+        if c.id < sum.2.id {
+            // Ended later, begun earlier.
+            sum.2 = Brief::of(c);
+        }
     }
 
     /// All findings, worst first, with fixes. `inherent` holds the sums of what is inherent; `brief` knows the

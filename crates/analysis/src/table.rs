@@ -38,6 +38,7 @@ pub struct Analyzer {
     free: Vec<u32>,
     /// Closed connections in the order of closing, with when they may go.
     closed: VecDeque<(Nanos, u32, u32)>,
+    #[expect(clippy::vec_box, reason = "they are large, and moved only into their final order")]
     done: Vec<Box<Connection>>,
     kept: Output,
     totals: Totals,
