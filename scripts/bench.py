@@ -179,17 +179,21 @@ def against_tshark(binary, packets, rounds, out):
 
 def memory(binary, packets, connections, rows):
     """Peak memory as the file grows, and for each live connection."""
-    tool, cores = tools(binary)[0], ','.join(map(str, sorted(os.sched_getaffinity(0))[:2]))
+    document, cores = tools(binary)[0], ','.join(map(str, sorted(os.sched_getaffinity(0))[:2]))
+    lines = Tool('tcpwhy --jsonl', [binary, 'explain', '{}', '--jsonl'])
 
-    def peak(*what):
+    def peak(*what, tool=document):
         path, count = generated(*what)
         return min(tool.run(path, count, cores).memory for _ in range(2))
 
     print('\nmemory of tcpwhy')
-    for what, whole, quarter in (
-            (f'{connections:,} connections', ('flows', packets, connections), ('flows', packets // 4, connections)),
-            ('one elephant', ('elephant', packets), ('elephant', packets // 4))):
-        large, small = peak(*whole), peak(*quarter)
+    short = connections * 50
+    for what, tool, whole, quarter in (
+            (f'{connections:,} connections', document, ('flows', packets, connections),
+             ('flows', packets // 4, connections)),
+            ('one elephant', document, ('elephant', packets), ('elephant', packets // 4)),
+            (f'{short:,} short connections, --jsonl', lines, ('short', short), ('short', short // 4))):
+        large, small = peak(*whole, tool=tool), peak(*quarter, tool=tool)
         rows[f'memory, whole file over a quarter of it ({what})'] = large / small
         print(f'  {what}: {large / MIB:.1f} MiB, with a quarter of the packets {small / MIB:.1f} MiB: '
               f'{large / small:.2f} times')

@@ -58,19 +58,22 @@ struct Segment {
 
 /// A capture file being written.
 struct Output {
-    file: BufWriter<File>,
+    file: BufWriter<Box<dyn Write>>,
     packets: u64,
+    piped: bool,
 }
 
 impl Output {
     fn new(path: &str) -> io::Result<Output> {
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+        let piped = path == "-";
+        let to: Box<dyn Write> = if piped { Box::new(io::stdout().lock()) } else { Box::new(File::create(path)?) };
+        let mut file = BufWriter::with_capacity(1 << 20, to);
         let mut head = Vec::new();
         for word in [0xA1B2_3C4Du32, 4 << 16 | 2, 0, 0, 128, 1] {
             head.extend_from_slice(&word.to_le_bytes());
         }
         file.write_all(&head)?;
-        Ok(Output { file, packets: 0 })
+        Ok(Output { file, packets: 0, piped })
     }
 
     /// Writes a segment of the connection between `client` and `server` (address and port).
@@ -133,7 +136,11 @@ impl Output {
 
     fn done(mut self) -> io::Result<()> {
         self.file.flush()?;
-        println!("{}", self.packets);
+        if self.piped {
+            eprintln!("{}", self.packets);
+        } else {
+            println!("{}", self.packets);
+        }
         Ok(())
     }
 }

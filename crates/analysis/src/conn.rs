@@ -266,8 +266,7 @@ impl Conn {
             }
         }
         if segment.flags.ack() {
-            if self.setup.is_none() && s == CLIENT && self.handshake.syn_ack.is_some() && !segment.flags.syn()
-            {
+            if self.setup.is_none() && s == CLIENT && self.handshake.syn_ack_seen && !segment.flags.syn() {
                 self.finish_handshake(segment, t);
             }
             if !segment.flags.syn() {
@@ -297,7 +296,7 @@ impl Conn {
 
     fn on_rst(&mut self, s: usize, segment: &Segment, t: Nanos) {
         if segment.flags.ack() && s == SERVER && self.setup.is_none() && !self.half[SERVER].seen {
-            self.handshake.refused = Some((t, segment.frame));
+            self.handshake.note().refused = Some((t, segment.frame));
         } else if segment.flags.ack() {
             // Its window says nothing, its acknowledgement does.
             let sent = &mut self.half[1 - s];
@@ -421,7 +420,7 @@ impl Conn {
             recovery.kind = Repair::Timeout;
             self.ex.rename_losses(d, Repair::Timeout);
         }
-        let recovery = *recovery;
+        let recovery = **recovery;
         // After one timer repeat, with no sign of a later arrival before it, data that was never repeated is
         // acknowledged: the first copies had all arrived (F-RTO, RFC 5682).
         let one = recovery.repeats == 1 && matches!(recovery.kind, Repair::Timeout | Repair::Probe);

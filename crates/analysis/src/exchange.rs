@@ -133,6 +133,10 @@ impl Recorder {
         {
             return;
         }
+        if self.steps.len() == self.steps.capacity() {
+            // Most exchanges have one or two, and one that goes on holds them while its connection is idle.
+            self.steps.reserve_exact(1 + self.steps.len() / 2);
+        }
         self.steps.push(step);
     }
 }

@@ -1,15 +1,12 @@
 //! Rolling spans up to findings, and the findings that are not spans.
 
 use crate::facts::Facts;
-use crate::fixes::fixes_for;
 use crate::result::{Connection, Finding, Frames, Quality, Span};
 use std::cmp::Reverse;
-use tcpwhy_base::{Cause, Class, Endpoint, Nanos, Side};
+use tcpwhy_base::{Cause, Class, Nanos, Side};
 
 /// Evidence kept per finding.
-const EVIDENCE: usize = 6;
-/// Connections named per finding.
-const CONNECTIONS: usize = 20;
+pub(crate) const EVIDENCE: usize = 6;
 
 /// Where a span stands.
 #[derive(Clone, Copy, Debug)]
@@ -24,21 +21,21 @@ pub(crate) struct Where {
 /// The spans of one cause and side, summed as they come.
 #[derive(Clone, Debug)]
 pub(crate) struct Rollup {
-    cause: Cause,
-    side: Option<Side>,
+    pub(crate) cause: Cause,
+    pub(crate) side: Option<Side>,
     /// What of `lost` lies after the last byte.
-    tail: Nanos,
-    lost: Nanos,
-    occurrences: u64,
-    range: (Nanos, Nanos),
-    example: Example,
+    pub(crate) tail: Nanos,
+    pub(crate) lost: Nanos,
+    pub(crate) occurrences: u64,
+    pub(crate) range: (Nanos, Nanos),
+    pub(crate) example: Example,
     evidence: Vec<Frames>,
 }
 
 /// The span that shows a cause best.
 #[derive(Clone, Copy, Debug)]
-struct Example {
-    connection: u32,
+pub(crate) struct Example {
+    pub(crate) connection: u32,
     exchange: u32,
     time: Nanos,
     frames: Frames,
@@ -54,7 +51,7 @@ impl Example {
 
 /// The sums of one connection (or of what is inherent, over all of them).
 #[derive(Clone, Debug, Default)]
-pub struct Rollups(Vec<Rollup>);
+pub struct Rollups(pub(crate) Vec<Rollup>);
 
 impl Rollups {
     /// How many causes there are.
@@ -111,6 +108,8 @@ impl Rollups {
                     r.example = example;
                 }
                 if evidence && r.evidence.len() < EVIDENCE {
+                    // Few are ever added: no room for more than there are.
+                    r.evidence.reserve_exact(1);
                     r.evidence.push(span.frames);
                 }
             }
@@ -163,7 +162,7 @@ impl Finding {
 }
 
 /// Shortest and longest of two groups of spans, each with its number; an empty one says nothing.
-fn joined(a: (u64, (Nanos, Nanos)), b: (u64, (Nanos, Nanos))) -> (Nanos, Nanos) {
+pub(crate) fn joined(a: (u64, (Nanos, Nanos)), b: (u64, (Nanos, Nanos))) -> (Nanos, Nanos) {
     match (a.0, b.0) {
         (_, 0) => a.1,
         (0, _) => b.1,
@@ -171,7 +170,7 @@ fn joined(a: (u64, (Nanos, Nanos)), b: (u64, (Nanos, Nanos))) -> (Nanos, Nanos) 
     }
 }
 
-fn finding(r: &Rollup, total: f64) -> Finding {
+pub(crate) fn finding(r: &Rollup, total: f64) -> Finding {
     Finding {
         cause: r.cause,
         side: r.side,
@@ -190,7 +189,7 @@ fn finding(r: &Rollup, total: f64) -> Finding {
     }
 }
 
-fn sort(findings: &mut [Finding]) {
+pub(crate) fn sort(findings: &mut [Finding]) {
     findings.sort_by(|a, b| b.lost.cmp(&a.lost).then(a.cause.cmp(&b.cause)).then(a.side.cmp(&b.side)));
 }
 
@@ -204,12 +203,16 @@ pub(crate) fn of_connection(connection: &Connection) -> Vec<Finding> {
 }
 
 /// Whether it is worth asking: those findings need a cost among the spans.
-fn may_have_whole_connection_findings(c: &Connection) -> bool {
+pub(crate) fn may_have_whole_connection_findings(c: &Connection) -> bool {
     let costs = [Cause::ReceiveWindow, Cause::SlowReader, Cause::SlowStart, Cause::IdleRestart];
     c.quick_turns >= 10 || c.budget.0.iter().any(|b| costs.contains(&b.0))
 }
 
-fn add_whole_connection_findings(connection: &Connection, findings: &mut Vec<Finding>, total: f64) {
+pub(crate) fn add_whole_connection_findings(
+    connection: &Connection,
+    findings: &mut Vec<Finding>,
+    total: f64,
+) {
     let quick_turns = connection.quick_turns;
     let rtt = connection.path.rtt.unwrap_or(Nanos::ZERO);
     let longest = connection.rollups.0.iter().filter(|r| r.example.exchange > 0).max_by_key(|r| r.lost);
@@ -311,141 +314,5 @@ fn explicit_receive_buffer(
                 side.name()
             ),
         );
-    }
-}
-
-/// The findings over these connections, worst first, with fixes. `inherent` holds the sums of what is inherent.
-pub fn findings_over(connections: &[Connection], inherent: &Rollups) -> Vec<Finding> {
-    let total = connections.iter().fold(Nanos::ZERO, |sum, c| sum + c.measured()).0.max(1) as f64;
-    let mut all: Vec<Over> = Vec::new();
-    for (place, connection) in connections.iter().enumerate() {
-        for r in &connection.rollups.0 {
-            add_over(
-                &mut all,
-                place,
-                connection.id,
-                || finding(r, total),
-                (r.cause, r.side, r.tail, r.lost, r.occurrences, r.range),
-            );
-        }
-        let mut special = Vec::new();
-        if may_have_whole_connection_findings(connection) {
-            add_whole_connection_findings(connection, &mut special, total);
-        }
-        for f in special {
-            let key = (f.cause, f.side, f.tail, f.lost, f.occurrences, f.range);
-            add_over(&mut all, place, connection.id, || f.clone(), key);
-        }
-    }
-    let mut findings: Vec<Finding> = Vec::with_capacity(all.len());
-    for mut over in all {
-        over.worst.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-        let mut f = over.finding;
-        f.share = (f.waited().0 as f64 / total).min(1.0);
-        f.connections = over.worst.iter().take(CONNECTIONS).map(|w| connections[w.1].id).collect();
-        let worst = over.worst.first().map_or(0, |w| w.1);
-        f.fixes = fixes_for(f.cause, f.side, f.lost, &connections[worst], &f.facts);
-        findings.push(f);
-    }
-    for r in &inherent.0 {
-        let mut f = finding(r, total);
-        if let Ok(at) = connections.binary_search_by_key(&r.example.connection, |c| c.id) {
-            f.connections = vec![connections[at].id];
-            f.fixes = fixes_for(f.cause, f.side, f.lost, &connections[at], &f.facts);
-            f.evidence.clear();
-            findings.push(f);
-        }
-    }
-    short_connections(connections, total, &mut findings);
-    sort(&mut findings);
-    findings
-}
-
-/// A finding that grows over connections, and which of them lost most.
-struct Over {
-    finding: Finding,
-    worst: Vec<(Nanos, usize)>,
-    most: Nanos,
-}
-
-fn add_over(
-    all: &mut Vec<Over>,
-    place: usize,
-    connection: u32,
-    make: impl Fn() -> Finding,
-    (cause, side, tail, lost, n, range): (Cause, Option<Side>, Nanos, Nanos, u64, (Nanos, Nanos)),
-) {
-    let Some(over) = all.iter_mut().find(|o| (o.finding.cause, o.finding.side) == (cause, side)) else {
-        let mut finding = make();
-        finding.example.0 = connection;
-        all.push(Over { finding, worst: vec![(lost, place)], most: lost });
-        return;
-    };
-    let a = &mut over.finding;
-    let room = EVIDENCE.saturating_sub(a.evidence.len());
-    a.lost += lost;
-    a.tail += tail;
-    a.connection_count += 1;
-    a.range = joined((a.occurrences, a.range), (n, range));
-    a.occurrences += n;
-    if lost > over.most || room > 0 {
-        let f = make();
-        a.evidence.extend(f.evidence.iter().take(room));
-        if lost > over.most {
-            over.most = lost;
-            a.example = (connection, f.example.1, f.example.2);
-            a.facts = f.facts;
-            a.text = f.text;
-        }
-    }
-    if over.worst.len() < 4 * CONNECTIONS {
-        over.worst.push((lost, place));
-    } else if let Some(least) = over.worst.iter_mut().min_by_key(|w| w.0).filter(|w| w.0 < lost) {
-        *least = (lost, place);
-    }
-}
-
-/// Many connections from one client address to one server with an exchange or less each: reuse saves all setups
-/// but one.
-fn short_connections(connections: &[Connection], total: f64, all: &mut Vec<Finding>) {
-    let mut groups: hashbrown::HashMap<(std::net::IpAddr, Endpoint), (Nanos, u64, usize)> =
-        hashbrown::HashMap::new();
-    for (i, c) in connections.iter().enumerate() {
-        let Some(setup) = &c.setup else { continue };
-        let exchanges = c.exchanges.len() as u64 + c.exchanges_omitted.count;
-        if exchanges > 1 || c.bytes[0] == 0 {
-            continue;
-        }
-        let g = groups.entry((c.client.ip, c.server)).or_insert((Nanos::ZERO, 0, i));
-        g.0 += setup.end - setup.start;
-        g.1 += 1;
-    }
-    let mut worst: Vec<_> = groups.into_iter().filter(|(_, g)| g.1 >= 3).collect();
-    worst.sort_by(|a, b| b.1.0.cmp(&a.1.0).then(a.1.2.cmp(&b.1.2)));
-    if let Some(((_, server), (setup, n, i))) = worst.into_iter().next() {
-        let c = &connections[i];
-        let lost = setup - setup.part(n as i64);
-        let frames = Frames::new(c.file, c.frames.0, c.frames.1, &[c.frames.0]);
-        all.push(Finding {
-            cause: Cause::ShortConnections,
-            side: Some(Side::Client),
-            lost,
-            share: (lost.0 as f64 / total).min(1.0),
-            tail: Nanos::ZERO,
-            occurrences: n,
-            range: (Nanos::ZERO, setup.part(n as i64)),
-            connections: vec![c.id],
-            connection_count: n,
-            example: (c.id, 0, frames),
-            facts: crate::Facts::None,
-            text: Some(
-                format!(
-                    "{n} connections to {server} with one exchange each; their setups took {setup} together."
-                )
-                .into_boxed_str(),
-            ),
-            evidence: vec![frames],
-            fixes: fixes_for(Cause::ShortConnections, Some(Side::Client), lost, c, &crate::Facts::None),
-        });
     }
 }

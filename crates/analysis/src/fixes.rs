@@ -1,7 +1,8 @@
 //! The fixes of a finding, with the figures of the capture filled in.
 
 use crate::facts::Facts;
-use crate::result::{Connection, Fix, Parameter};
+use crate::result::{Fix, Parameter};
+use crate::sums::Brief;
 use tcpwhy_base::{Cause, Figures, FixId, Nanos, Place, Side};
 
 /// Fixes for time lost to `cause`, the best first.
@@ -9,7 +10,7 @@ pub(crate) fn fixes_for(
     cause: Cause,
     side: Option<Side>,
     lost: Nanos,
-    connection: &Connection,
+    connection: &Brief,
     facts: &Facts,
 ) -> Vec<Fix> {
     let figures = figures(cause, side, connection, facts);
@@ -70,18 +71,18 @@ fn place_of(place: Place, cause: Cause, side: Option<Side>) -> &'static str {
     }
 }
 
-fn figures(cause: Cause, side: Option<Side>, c: &Connection, facts: &Facts) -> Figures {
+fn figures(cause: Cause, side: Option<Side>, c: &Brief, facts: &Facts) -> Figures {
     let mut f = Figures::default();
     let mut put = |name, value: String| f.0.push((name, value));
     put("server", c.server.ip.to_string());
     put("port", c.server.port.to_string());
-    let mss = c.ends.iter().filter_map(|e| e.mss).min();
+    let mss = c.mss;
     if let Some(mss) = mss {
         put("mss", mss.to_string());
     }
-    if let Some(rtt) = c.path.rtt {
+    if let Some(rtt) = c.rtt {
         put("rtt_ms", format!("{:.1}", rtt.as_ms()));
-        if let Some(bps) = c.path.bandwidth_bps {
+        if let Some(bps) = c.bandwidth_bps {
             put("rate_mbit", format!("{:.0}", bps as f64 / 1e6));
             let need = (bps as f64 / 8.0 * rtt.0 as f64 / 1e9) as u64;
             if matches!(
@@ -105,7 +106,7 @@ fn figures(cause: Cause, side: Option<Side>, c: &Connection, facts: &Facts) -> F
     }
     if matches!(cause, Cause::SlowStart | Cause::IdleRestart) {
         let sender = usize::from(side == Some(Side::Server));
-        let exchanges = c.exchanges_omitted.count.max(1);
+        let exchanges = c.exchanges_omitted.max(1);
         if let Some(mss) = mss.filter(|&m| m > 0) {
             let segments = c.bytes[sender] / exchanges / u64::from(mss) + 1;
             // Ten are the default (RFC 6928); beyond a hundred a larger initial window is no longer reasonable.
@@ -120,7 +121,7 @@ fn figures(cause: Cause, side: Option<Side>, c: &Connection, facts: &Facts) -> F
 fn parameters(
     fix: FixId,
     side: Option<Side>,
-    c: &Connection,
+    c: &Brief,
     figures: &Figures,
 ) -> Vec<(&'static str, Parameter)> {
     let mut out = vec![

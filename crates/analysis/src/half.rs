@@ -10,7 +10,10 @@ use tcpwhy_base::{IpId, Nanos, Segment, Seq};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckEvent {
     pub(crate) time: Nanos,
-    pub(crate) frame: u64,
+    /// Its frame, twice, and one more if it carried no data.
+    frame_and_pure: u64,
+    /// Since the newest data it covers passed the tap; the smallest number where that is not known.
+    delay: Nanos,
     /// Acknowledgement number, and what it was before.
     pub(crate) ack: Seq,
     pub(crate) una_before: Seq,
@@ -19,12 +22,24 @@ pub(crate) struct AckEvent {
     pub(crate) edge_before: Seq,
     /// The window last offered before, scaled.
     pub(crate) window_before: u32,
-    /// Since the newest data it covers passed the tap.
-    pub(crate) delay: Option<Nanos>,
-    /// It carried no data.
-    pub(crate) pure: bool,
     /// The sender's congestion window before it, as estimated.
     pub(crate) cwnd: u32,
+}
+
+impl AckEvent {
+    pub(crate) fn frame(&self) -> u64 {
+        self.frame_and_pure >> 1
+    }
+
+    /// It carried no data.
+    pub(crate) fn pure(&self) -> bool {
+        self.frame_and_pure & 1 == 1
+    }
+
+    /// Since the newest data it covers passed the tap.
+    pub(crate) fn delay(&self) -> Option<Nanos> {
+        (self.delay.0 != i64::MIN).then_some(self.delay)
+    }
 }
 
 /// Bytes below `nxt` that never passed the tap.
@@ -127,12 +142,15 @@ pub(crate) struct Half {
     pub(crate) last_len: u32,
     pub(crate) last_psh: bool,
     /// Recent data segments: end and time.
-    sends: [(Seq, Nanos); 8],
+    send_ends: [Seq; 8],
+    send_times: [Nanos; 8],
     sends_at: u8,
     pub(crate) acks: Vec<AckEvent>,
     acks_at: u16,
     pub(crate) holes: Vec<Hole>,
-    pub(crate) recovery: Option<Recovery>,
+    pub(crate) recovery: Option<Box<Recovery>>,
+    /// The last one that ended: how, and when.
+    pub(crate) recovered: Option<(Repair, Nanos)>,
     /// When the flight in progress began, and when `una` last moved.
     pub(crate) flight_start: Nanos,
     pub(crate) last_advance: Nanos,
@@ -158,9 +176,8 @@ pub(crate) struct Half {
     /// How often a partial segment followed another unacknowledged one: Nagle's algorithm was off.
     pub(crate) nodelay_shown: u32,
     pub(crate) counts: Counts,
-    /// Hashes of the last packets, to know copies.
+    /// Of the last packets, to know copies: 40 bits of a hash, then when they passed, in µs modulo 2^24.
     copies: [u64; 8],
-    copy_times: [u32; 8],
     copies_at: u8,
 }
 
@@ -204,12 +221,14 @@ impl Half {
             last_frame: 0,
             last_len: 0,
             last_psh: false,
-            sends: [(Seq(0), Nanos(i64::MIN)); 8],
+            send_ends: [Seq(0); 8],
+            send_times: [Nanos(i64::MIN); 8],
             sends_at: 0,
             acks: Vec::new(),
             acks_at: 0,
             holes: Vec::new(),
             recovery: None,
+            recovered: None,
             flight_start: Nanos(i64::MIN),
             last_advance: Nanos(i64::MIN),
             full_end: None,
@@ -230,7 +249,6 @@ impl Half {
             nodelay_shown: 0,
             counts: Counts::default(),
             copies: [0; 8],
-            copy_times: [0; 8],
             copies_at: 0,
         }
     }
@@ -252,7 +270,7 @@ impl Half {
     pub(crate) fn touch(&self) -> u64 {
         let at = usize::from(self.acks_at);
         let ack = self.acks.get(at).map_or(0, |a| a.time.0 as u64);
-        ack ^ self.sends[0].1.0 as u64 ^ self.sends[7].1.0 as u64 ^ self.copies[0] ^ self.copies[7]
+        ack ^ self.send_times[0].0 as u64 ^ self.send_times[7].0 as u64 ^ self.copies[0] ^ self.copies[7]
     }
 
     /// Bytes sent and not acknowledged, as far as the tap saw.
@@ -264,6 +282,7 @@ impl Half {
     /// the same IP identifier, which a retransmission has not on most stacks; where there is none, only packets with
     /// payload within 100 µs count. No retransmission comes that soon: timers start at 200 ms, others need a trip.
     pub(crate) fn is_copy(&mut self, segment: &Segment, since_last: Nanos) -> bool {
+        const TIME: u64 = (1 << 24) - 1;
         let tsval = segment.options.timestamps.map_or(0, |t| t.0);
         let identified = segment.ip_id.is_some_and(|id| id != 0);
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -278,17 +297,17 @@ impl Half {
             hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             hash ^= hash >> 29;
         }
-        let hash = hash | 1;
+        let hash = hash | 1 << 24;
         let carries = segment.len > 0 || segment.flags.syn() || segment.flags.fin();
         // The file's own times: a merged file may hold the copy much later.
-        let micros = (segment.time.0 / 1_000) as u32;
-        let mut seen = self.copies.iter().zip(&self.copy_times).filter(|(h, _)| **h == hash);
-        let known = seen.any(|(_, &t)| micros.wrapping_sub(t).wrapping_add(1_000) <= 2_000);
+        let micros = (segment.time.0 / 1_000) as u64 & TIME;
+        let known = self.copies.iter().any(|&c| {
+            (c ^ hash) & !TIME == 0 && (micros.wrapping_sub(c) & TIME).wrapping_add(1_000) & TIME <= 2_000
+        });
         if known && (identified || (carries && since_last <= Nanos::micros(100))) {
             return true;
         }
-        self.copy_times[usize::from(self.copies_at & 7)] = micros;
-        self.copies[usize::from(self.copies_at & 7)] = hash;
+        self.copies[usize::from(self.copies_at & 7)] = hash & !TIME | micros;
         self.copies_at = self.copies_at.wrapping_add(1);
         false
     }
@@ -321,7 +340,8 @@ impl Half {
 
     /// When the data that ends at `end` passed, if it is among the last few segments.
     pub(crate) fn sent_at(&self, end: Seq) -> Option<Nanos> {
-        self.sends.iter().find(|s| s.0 == end && s.1.0 != i64::MIN).map(|s| s.1)
+        let known = self.send_ends.iter().zip(&self.send_times);
+        known.into_iter().find(|s| *s.0 == end && s.1.0 != i64::MIN).map(|s| *s.1)
     }
 
     /// Takes a data segment. `reorder_within` is the age below which a filled hole is reordering.
@@ -377,11 +397,13 @@ impl Half {
             self.learn_size(segment.len);
         }
         if arrival == Arrival::New || new > 0 {
-            self.sends[usize::from(self.sends_at & 7)] = (end, t);
+            let at = usize::from(self.sends_at & 7);
+            self.send_ends[at] = end;
+            self.send_times[at] = t;
             self.sends_at = self.sends_at.wrapping_add(1);
-        } else if let Some(sent) = self.sends.iter_mut().find(|s| s.0 == end) {
+        } else if let Some(at) = self.send_ends.iter().position(|&s| s == end) {
             // Karn: a repeated segment gives no round-trip sample.
-            sent.1 = Nanos(i64::MIN);
+            self.send_times[at & 7] = Nanos(i64::MIN);
         }
         if self.is_small(segment.len) {
             self.small_end = end;
@@ -539,14 +561,13 @@ impl Half {
             self.push_ack(
                 AckEvent {
                     time: t,
-                    frame: segment.frame,
+                    frame_and_pure: segment.frame << 1 | u64::from(pure),
+                    delay: seen.delay.unwrap_or(Nanos(i64::MIN)),
                     ack,
                     una_before,
                     edge,
                     edge_before: if self.edge_known { edge_before } else { edge },
                     window_before: if self.edge_known { window_before } else { window },
-                    delay: seen.delay,
-                    pure,
                     cwnd: self.cwnd.estimate,
                 },
                 horizon,

@@ -26,12 +26,15 @@ mod release;
 mod result;
 mod setup;
 mod step;
+mod stream;
+mod sums;
 mod table;
 
 pub use evidence::evidence;
 pub use facts::{Facts, bit_rate};
-pub use findings::{Rollups, findings_over};
+pub use findings::Rollups;
 pub use result::*;
+pub use sums::findings_over;
 pub use table::Analyzer;
 
 /// How much detail is kept.

@@ -5,6 +5,7 @@ use crate::Detail;
 use crate::findings::Rollups;
 use crate::result::{Connection, Exchange, Gap, Span};
 use crate::step::Step;
+use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tcpwhy_base::{Cause, Nanos};
@@ -12,12 +13,13 @@ use tcpwhy_base::{Cause, Nanos};
 /// Spare buffers kept, at most.
 const SPARE: usize = 1_024;
 
-/// The exchanges and gaps kept in detail: all, none, or the longest of the capture.
+/// The exchanges and gaps kept in detail: all, none, or the longest of the capture (or of each connection).
 #[derive(Debug)]
 pub(crate) struct Output {
     limit: usize,
-    exchanges: Longest<Exchange>,
-    gaps: Longest<Gap>,
+    kept: Kept,
+    /// Where connections leave as they end, each keeps its own; those that are live and keep any.
+    own: Option<HashMap<u32, Kept>>,
     /// The sums of what is inherent, over all connections.
     pub(crate) inherent: Rollups,
     spans: Vec<Vec<Span>>,
@@ -35,13 +37,41 @@ impl Output {
         };
         Output {
             limit,
-            exchanges: Longest::new(),
-            gaps: Longest::new(),
+            kept: Kept::default(),
+            own: None,
             inherent: Rollups::default(),
             spans: Vec::new(),
             steps: Vec::new(),
             limits: Vec::new(),
         }
+    }
+
+    /// One that keeps the longest of each connection.
+    pub(crate) fn by_connection(detail: Detail) -> Output {
+        Output { own: Some(HashMap::new()), ..Output::new(detail) }
+    }
+
+    /// What is kept of this connection alone.
+    fn kept_of(&self, connection: u32) -> Option<&Kept> {
+        match &self.own {
+            None => Some(&self.kept),
+            Some(own) => own.get(&connection),
+        }
+    }
+
+    fn keep_of(&mut self, connection: u32) -> &mut Kept {
+        match &mut self.own {
+            None => &mut self.kept,
+            Some(own) => own.entry(connection).or_default(),
+        }
+    }
+
+    /// Hands a connection that has ended what is kept of it alone.
+    pub(crate) fn give_own(&mut self, connection: &mut Connection) {
+        let Some(kept) = self.own.as_mut().and_then(|own| own.remove(&connection.id)) else { return };
+        connection.exchanges = kept.exchanges.items.into_iter().map(|(_, x)| x).collect();
+        connection.gaps = kept.gaps.items.into_iter().map(|(_, g)| g).collect();
+        in_order(connection);
     }
 
     /// An empty one with the same limit.
@@ -63,47 +93,56 @@ impl Output {
         }
     }
 
-    /// An empty buffer for steps: a connection holds one only while an exchange goes on.
+    /// An empty buffer for steps: a connection holds one only while an exchange goes on. Only small ones come back, for
+    /// most exchanges have few steps.
     pub(crate) fn spare_steps(&mut self) -> Vec<Step> {
         self.steps.pop().unwrap_or_default()
     }
 
     pub(crate) fn give_back_steps(&mut self, mut steps: Vec<Step>) {
         steps.clear();
-        if self.steps.len() < SPARE && steps.capacity() <= 64 {
+        if self.steps.len() < SPARE && steps.capacity() <= 2 {
             self.steps.push(steps);
         }
     }
 
     /// Whether an exchange of this length would be kept.
-    pub(crate) fn wants_exchange(&self, duration: Nanos) -> bool {
-        self.exchanges.wants(duration, self.limit)
+    pub(crate) fn wants_exchange(&self, connection: u32, duration: Nanos) -> bool {
+        match self.kept_of(connection) {
+            Some(kept) => kept.exchanges.wants(duration, self.limit),
+            None => self.limit > 0,
+        }
     }
 
     /// Whether a gap of this length would be kept.
-    pub(crate) fn wants_gap(&self, duration: Nanos) -> bool {
-        self.gaps.wants(duration, self.limit)
+    pub(crate) fn wants_gap(&self, connection: u32, duration: Nanos) -> bool {
+        match self.kept_of(connection) {
+            Some(kept) => kept.gaps.wants(duration, self.limit),
+            None => self.limit > 0,
+        }
     }
 
     pub(crate) fn exchange(&mut self, connection: u32, exchange: Exchange) {
         let key = (exchange.end - exchange.start, Reverse((exchange.end, connection)));
-        self.exchanges.add(connection, key, exchange, self.limit);
+        let limit = self.limit;
+        self.keep_of(connection).exchanges.add(connection, key, exchange, limit);
     }
 
     pub(crate) fn gap(&mut self, connection: u32, gap: Gap) {
         let key = (gap.end - gap.start, Reverse((gap.end, connection)));
-        self.gaps.add(connection, key, gap, self.limit);
+        let limit = self.limit;
+        self.keep_of(connection).gaps.add(connection, key, gap, limit);
     }
 
     /// Takes over what another one kept; `number` gives the connections' final numbers.
     pub(crate) fn absorb(&mut self, mut other: Output, number: impl Fn(u32) -> u32) {
-        for (id, exchange) in other.exchanges.items {
-            if self.wants_exchange(exchange.end - exchange.start) {
+        for (id, exchange) in other.kept.exchanges.items {
+            if self.wants_exchange(number(id), exchange.end - exchange.start) {
                 self.exchange(number(id), exchange);
             }
         }
-        for (id, gap) in other.gaps.items {
-            if self.wants_gap(gap.end - gap.start) {
+        for (id, gap) in other.kept.gaps.items {
+            if self.wants_gap(number(id), gap.end - gap.start) {
                 self.gap(number(id), gap);
             }
         }
@@ -113,22 +152,31 @@ impl Output {
 
     /// Hands everything kept to its connection; `connections` ascend by id from 1 without a hole.
     pub(crate) fn give(self, connections: &mut [Connection]) -> Rollups {
-        for (id, exchange) in self.exchanges.items {
+        for (id, exchange) in self.kept.exchanges.items {
             if let Some(c) = connections.get_mut(id as usize - 1) {
                 c.exchanges.push(exchange);
             }
         }
-        for (id, gap) in self.gaps.items {
+        for (id, gap) in self.kept.gaps.items {
             if let Some(c) = connections.get_mut(id as usize - 1) {
                 c.gaps.push(gap);
             }
         }
-        for c in connections {
-            c.exchanges.sort_unstable_by_key(|e| e.id);
-            c.gaps.sort_unstable_by_key(|g| g.start);
-        }
+        connections.iter_mut().for_each(in_order);
         self.inherent
     }
+}
+
+fn in_order(c: &mut Connection) {
+    c.exchanges.sort_unstable_by_key(|e| e.id);
+    c.gaps.sort_unstable_by_key(|g| g.start);
+}
+
+/// Exchanges and gaps.
+#[derive(Debug, Default)]
+struct Kept {
+    exchanges: Longest<Exchange>,
+    gaps: Longest<Gap>,
 }
 
 /// What the kept ones are ordered by: the longest first, of equal ones the earliest.
@@ -141,11 +189,13 @@ struct Longest<T> {
     items: Vec<(u32, T)>,
 }
 
-impl<T> Longest<T> {
-    fn new() -> Longest<T> {
+impl<T> Default for Longest<T> {
+    fn default() -> Longest<T> {
         Longest { heap: BinaryHeap::new(), items: Vec::new() }
     }
+}
 
+impl<T> Longest<T> {
     fn wants(&self, duration: Nanos, limit: usize) -> bool {
         self.items.len() < limit || self.heap.peek().is_some_and(|Reverse((least, _))| duration >= least.0)
     }

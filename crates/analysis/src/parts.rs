@@ -101,7 +101,7 @@ impl Conn {
             let place = Where { connection: self.id, exchange: 0, gap: true, tail };
             rollups_of(span, &mut self.rollups, parts).add(span, place);
         }
-        if parts.wants_gap(end - start) {
+        if parts.wants_gap(self.id, end - start) {
             parts.gap(self.id, Gap { start, end, spans: spans.clone() });
         }
         parts.give_back_spans(spans);
@@ -202,7 +202,7 @@ impl Conn {
         if self.ex.turns <= 1 && other.times(4) < duration {
             self.quick_turns += 1;
         }
-        if parts.wants_exchange(duration) {
+        if parts.wants_exchange(self.id, duration) {
             let ex = &self.ex;
             let with_setup = (id == 1).then(|| self.setup.as_ref().map(|s| end - s.start)).flatten();
             let exchange = Exchange {
@@ -254,8 +254,10 @@ impl Conn {
         let both_closed =
             closed_window && self.window_shut(1 - sender) && self.half[1 - sender].counts.bytes > 0;
         let peer = Some(if sender == CLIENT { Side::Server } else { Side::Client });
-        let silent =
-            Facts::Silent { wait, tries: half.counts.probes + half.recovery.map_or(0, |r| r.repeats) };
+        let silent = Facts::Silent {
+            wait,
+            tries: half.counts.probes + half.recovery.as_ref().map_or(0, |r| r.repeats),
+        };
         let in_flight =
             self.closed == Closed::Open && wait < half.rto(self.rtt_or_zero(), &self.profile[sender]);
         let (cause, side, confidence, facts) = if stuck && in_flight && !closed_window {

@@ -15,15 +15,15 @@ impl Conn {
         rename: bool,
         last_segment: bool,
     ) {
-        self.handshake.recovered[d] = Some((kind, t));
+        self.half[d].recovered = Some((kind, t));
         if rename && self.ex.forget_needless(d, last_segment) {
-            self.handshake.recovered[d] = None;
+            self.half[d].recovered = None;
         }
     }
 
     /// A duplicate was reported (RFC 2883): the retransmission of that range was not needed.
     pub(crate) fn on_dsack(&mut self, d: usize, left: Seq, right: Seq) {
-        let Some(recovery) = self.half[d].recovery else {
+        let Some(recovery) = self.half[d].recovery.as_deref().copied() else {
             // The ACK for the original already ended it; the step may still be there.
             let own = |s: &&Step| usize::from(s.sender) == d && matches!(s.wait, Wait::Loss(_));
             let last = self.ex.steps.iter().rev().find(own);
@@ -79,7 +79,8 @@ impl Conn {
             }
             None => {
                 let first_wait = t - half.last_data;
-                half.recovery = Some(Recovery { kind, point, last: t, repeats: 1, range, first_wait });
+                let new = Recovery { kind, point, last: t, repeats: 1, range, first_wait };
+                half.recovery = Some(Box::new(new));
                 if kind != Repair::Probe {
                     let flight = half.outstanding().max(half.round.1).max(half.round.2);
                     half.cwnd.before_loss = half.cwnd.before_loss.max(flight);

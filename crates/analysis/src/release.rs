@@ -45,11 +45,11 @@ impl Conn {
             frames: [self.ex.last_frame, 0, segment.frame],
         };
         // A recovery of whoever spoke last that ended within this step.
-        if let Some((kind, until)) = self.handshake.recovered[last_sender] {
+        if let Some((kind, until)) = self.half[last_sender].recovered {
             if until > start {
                 step.loss = Some((kind, until.min(t)));
             } else {
-                self.handshake.recovered[last_sender] = None;
+                self.half[last_sender].recovered = None;
             }
         }
         if last_sender != s {
@@ -59,11 +59,11 @@ impl Conn {
             step.wait = Wait::Turn;
             // What was held by Nagle across a turn: a small segment out before, this one small, locked to its ACK.
             if let Some(ack) = self.lock(s, segment, t, start, &before).and_then(|l| l.frees)
-                && ack.pure
+                && ack.pure()
                 && ack.time > start
             {
-                let delay = ack.delay.unwrap_or(Nanos::ZERO) - self.turn_of(1 - s);
-                let (frame, delayed) = (ack.frame, delay > delayed_from(rtt));
+                let delay = ack.delay().unwrap_or(Nanos::ZERO) - self.turn_of(1 - s);
+                let (frame, delayed) = (ack.frame(), delay > delayed_from(rtt));
                 step.wait = Wait::Nagle { delayed };
                 step.ack_delay = delay.floor0();
                 step.frames[1] = frame;
@@ -112,11 +112,11 @@ impl Conn {
             }
             step.bytes = segment.len;
             if self.half[s].recovery.is_some() {
-                step.loss = self.half[s].recovery.map(|r| (r.kind, t));
+                step.loss = self.half[s].recovery.as_ref().map(|r| (r.kind, t));
             }
             return step;
         }
-        if let Some(recovery) = self.half[s].recovery {
+        if let Some(recovery) = &self.half[s].recovery {
             step.loss = Some((recovery.kind, t));
         }
         if self.half[1 - s].counts.packets == 0 || !self.half[s].edge_known {
@@ -164,7 +164,8 @@ impl Conn {
                     let slow = update && (ack.window_before < mss || held.times(4) >= dt);
                     // Two full segments are acknowledged at once (RFC 9293, 3.8.6.3) unless the window would have to
                     // shrink (`__tcp_ack_snd_check`): a late ACK for more waited for the reader.
-                    let late = ack.delay.map_or(Nanos::ZERO, |d| d - self.turn_of(1 - s)) > delayed_from(rtt);
+                    let late =
+                        ack.delay().map_or(Nanos::ZERO, |d| d - self.turn_of(1 - s)) > delayed_from(rtt);
                     let many = ack.ack.minus(ack.una_before) >= 2 * mss as i32;
                     // A window that never holds a full segment: silly-window avoidance on both sides.
                     let tiny = self.half[1 - s].counts.max_window < mss;
@@ -177,7 +178,7 @@ impl Conn {
                     ack
                 }
                 (_, Some(ack)) => {
-                    let delay = ack.delay.map_or(Nanos::ZERO, |d| (d - self.turn_of(1 - s)).floor0());
+                    let delay = ack.delay().map_or(Nanos::ZERO, |d| (d - self.turn_of(1 - s)).floor0());
                     step.wait = Wait::Nagle { delayed: delay > delayed_from(rtt) };
                     step.note = self.half[s].last_len;
                     self.nagle_locks += 1;
@@ -202,8 +203,8 @@ impl Conn {
                     lock.ack
                 }
             };
-            step.frames[1] = ack.frame;
-            step.ack_delay = ack.delay.map_or(Nanos::ZERO, |d| (d - self.turn_of(1 - s)).floor0());
+            step.frames[1] = ack.frame();
+            step.ack_delay = ack.delay().map_or(Nanos::ZERO, |d| (d - self.turn_of(1 - s)).floor0());
             return step;
         }
         // A writer that has Nagle on cannot have sent this before the ACK came, however late it was written after.
@@ -213,10 +214,10 @@ impl Conn {
                 a.time + self.turn_of(s) <= t && self.nagle_shape(s, segment, before, a.una_before, a.ack)
             });
             if let Some(&ack) = frees.filter(|a| (t - self.turn_of(s) - a.time).times(4) <= dt) {
-                let delay = ack.delay.map_or(Nanos::ZERO, |d| (d - self.turn_of(1 - s)).floor0());
+                let delay = ack.delay().map_or(Nanos::ZERO, |d| (d - self.turn_of(1 - s)).floor0());
                 step.wait = Wait::Nagle { delayed: delay > delayed_from(rtt) };
                 step.note = self.half[s].last_len;
-                step.frames[1] = ack.frame;
+                step.frames[1] = ack.frame();
                 step.ack_delay = delay;
                 return step;
             }
@@ -363,7 +364,7 @@ impl Conn {
         let end = segment.seq + segment.len;
         let quiet = t - half.last_data;
         let long = quiet >= rtt + self.profile[s].rto_floor.times(7).part(8);
-        if let Some(recovery) = half.recovery {
+        if let Some(recovery) = &half.recovery {
             let kept = recovery.kind == Repair::BlackHole || !long;
             return if kept { recovery.kind } else { Repair::Timeout };
         }

@@ -518,4 +518,15 @@ pub struct Totals {
     pub exchanges: u64,
     /// Setup, exchanges and the gaps before the last byte, over all connections: what shares are of.
     pub measured: Nanos,
+    /// Connections that show each of [`Quality::NAMES`].
+    pub quality: [u64; 9],
+}
+
+impl Totals {
+    /// Counts what limits what can be said of a connection.
+    pub fn add_quality(&mut self, quality: Quality) {
+        for (count, (bit, _)) in self.quality.iter_mut().zip(Quality::NAMES) {
+            *count += u64::from(quality.has(bit));
+        }
+    }
 }

@@ -3,7 +3,6 @@
 use crate::attribute::Context;
 use crate::conn::{CLIENT, Conn, SERVER, UNKNOWN};
 use crate::facts::Facts;
-use crate::half::Repair;
 use crate::output::Output;
 use crate::profile::Profile;
 use crate::result::{Frames, Quality, Setup, Span};
@@ -12,26 +11,40 @@ use tcpwhy_base::{Cause, Nanos, Segment, Side, Tls};
 /// What is known of the three-way handshake.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Handshake {
-    /// First and last SYN: time, frame.
-    pub(crate) syn: Option<(Nanos, u64)>,
-    pub(crate) last_syn: Option<(Nanos, u64)>,
-    pub(crate) syns: u32,
-    /// First and last SYN-ACK.
-    pub(crate) syn_ack: Option<(Nanos, u64)>,
-    pub(crate) last_syn_ack: Option<(Nanos, u64)>,
-    pub(crate) syn_acks: u32,
-    /// SYN-ACKs after the client's final ACK.
-    pub(crate) late_syn_acks: u32,
-    pub(crate) refused: Option<(Nanos, u64)>,
+    /// Needed until the setup is built.
+    pub(crate) passed: Option<Box<Passed>>,
+    /// A SYN, a SYN-ACK was seen.
+    pub(crate) syn_seen: bool,
+    pub(crate) syn_ack_seen: bool,
     pub(crate) done: bool,
+    pub(crate) syns: u32,
+    /// SYN-ACKs before the client's final ACK.
+    pub(crate) syn_acks: u32,
     /// Payload on the SYN.
     pub(crate) syn_bytes: [u64; 2],
-    /// The last recovery of each side that ended: how, and when.
-    pub(crate) recovered: [Option<(Repair, Nanos)>; 2],
     /// The options of a SYN were cut off.
     pub(crate) options_cut: bool,
     /// What each side has sent within TLS.
     pub(crate) tls_seen: [u8; 2],
+}
+
+/// When the packets of a handshake passed, and their frames.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Passed {
+    /// First and last SYN.
+    pub(crate) syn: Option<(Nanos, u64)>,
+    pub(crate) last_syn: Option<(Nanos, u64)>,
+    /// First and last SYN-ACK.
+    pub(crate) syn_ack: Option<(Nanos, u64)>,
+    pub(crate) last_syn_ack: Option<(Nanos, u64)>,
+    pub(crate) refused: Option<(Nanos, u64)>,
+}
+
+impl Handshake {
+    /// Changes what is known of the packets' times.
+    pub(crate) fn note(&mut self) -> &mut Passed {
+        self.passed.get_or_insert_default()
+    }
 }
 
 impl Conn {
@@ -55,21 +68,23 @@ impl Conn {
         }
         let h = &mut self.handshake;
         if is_syn_ack {
-            if h.syn_ack.is_some() {
+            if h.syn_ack_seen {
                 self.half[s].counts.syn_repeats += 1;
                 self.half[s].counts.retransmitted += 1;
             }
             // Repeated after the handshake (or after data, where the capture began later).
             if self.setup.is_some() || self.half[CLIENT].counts.bytes > h.syn_bytes[CLIENT] {
-                h.late_syn_acks += 1;
                 self.not_taken.1 += 1;
                 return;
             }
             h.syn_acks += 1;
-            h.syn_ack.get_or_insert((t, segment.frame));
-            h.last_syn_ack = Some((t, segment.frame));
+            h.syn_ack_seen = true;
+            let once = h.syns == 1 && h.syn_acks == 1;
+            let passed = h.note();
+            passed.syn_ack.get_or_insert((t, segment.frame));
+            passed.last_syn_ack = Some((t, segment.frame));
             // The fastest answer to the latest SYN is the server's reaction; not after repeats (Karn).
-            if let Some(syn) = h.last_syn.filter(|_| h.syns == 1 && h.syn_acks == 1) {
+            if let Some(syn) = passed.last_syn.filter(|_| once) {
                 let reaction = (t - syn.0).max(Nanos(1));
                 self.turn[SERVER] = self.turn[SERVER].min(reaction);
             }
@@ -89,13 +104,17 @@ impl Conn {
             client.window = u32::from(segment.window);
             self.learn_mss();
         } else {
-            if h.syn.is_some() {
+            if h.syn_seen {
                 self.half[s].counts.syn_repeats += 1;
                 self.half[s].counts.retransmitted += 1;
             }
             h.syns += 1;
-            h.syn.get_or_insert((t, segment.frame));
-            h.last_syn = Some((t, segment.frame));
+            h.syn_seen = true;
+            if self.setup.is_none() {
+                let passed = h.note();
+                passed.syn.get_or_insert((t, segment.frame));
+                passed.last_syn = Some((t, segment.frame));
+            }
             if segment.len > 0 && h.syns == 1 {
                 let client = &mut self.half[s];
                 client.nxt = segment.seq + 1 + segment.len;
@@ -110,8 +129,8 @@ impl Conn {
     /// carry the option if the SYN did, RFC 7323, 2.2).
     pub(crate) fn scale_known(&self) -> bool {
         let h = &self.handshake;
-        let refused = h.syn_ack.is_some() && self.half[SERVER].wscale.is_none();
-        !h.options_cut && h.syn_ack.is_some() && (h.syn.is_some() || refused)
+        let refused = h.syn_ack_seen && self.half[SERVER].wscale.is_none();
+        !h.options_cut && h.syn_ack_seen && (h.syn_seen || refused)
     }
 
     /// The payload of a full segment: the smaller of both MSS options, less the timestamp option (RFC 6691, 7323).
@@ -141,7 +160,7 @@ impl Conn {
 
     /// The client's first ACK of the SYN-ACK.
     pub(crate) fn finish_handshake(&mut self, segment: &Segment, t: Nanos) {
-        let Some(syn_ack) = self.handshake.last_syn_ack else { return };
+        let Some(syn_ack) = self.handshake.note().last_syn_ack else { return };
         if self.handshake.syn_acks == 1 {
             self.turn[CLIENT] = self.turn[CLIENT].min((t - syn_ack.0).max(Nanos(1)));
         }
@@ -152,21 +171,25 @@ impl Conn {
 
     /// Data without a SYN-ACK in the capture: what there is of a setup ends here.
     pub(crate) fn close_silent_setup(&mut self, t: Nanos) {
-        if self.handshake.syn.is_some() || self.handshake.syn_ack.is_some() {
+        if self.handshake.syn_seen || self.handshake.syn_ack_seen {
             self.build_setup(t, self.last_frame);
         }
     }
 
     /// Makes the setup's spans up to `end`.
     pub(crate) fn build_setup(&mut self, end: Nanos, end_frame: u64) {
-        let h = self.handshake.clone();
+        let passed = self.handshake.passed.take();
+        let h = passed.as_deref().cloned().unwrap_or_default();
+        let (syns, syn_acks) = (self.handshake.syns, self.handshake.syn_acks);
         let first = match (h.syn, h.syn_ack) {
             (Some(a), Some(b)) => a.min(b),
             (Some(one), None) | (None, Some(one)) => one,
             (None, None) => return,
         };
         let file = self.file;
-        let mut spans: Vec<Span> = Vec::new();
+        let repeated = syns > 1 && self.server_tap_saw_syns(&h);
+        // Mostly it is one.
+        let mut spans: Vec<Span> = Vec::with_capacity(1);
         let mut at = first;
         let mut span = |cause, side, upto: (Nanos, u64), key: &[u64], confidence, alternatives, facts| {
             let upto = (upto.0.min(end), upto.1);
@@ -187,18 +210,18 @@ impl Conn {
             }
         };
         if let (Some(syn), Some(last)) = (h.syn, h.last_syn)
-            && h.syns > 1
+            && syns > 1
         {
             let unanswered = h.syn_ack.is_none();
             // Answered each time: the SYN-ACK (or the ACK of it) was lost on its way.
             let answered = h.syn_ack.is_some_and(|(t, _)| t < last.0);
-            let at_server = !answered && self.server_tap_saw_syns();
+            let at_server = !answered && repeated;
             let cause = Cause::SynRetransmit;
             let over = last.0 - syn.0;
             let facts = if unanswered {
-                Facts::Unanswered { syns: h.syns, over }
+                Facts::Unanswered { syns, over }
             } else {
-                Facts::SynRepeats { repeats: h.syns - 1, over, syn_ack: false, at_server, answered }
+                Facts::SynRepeats { repeats: syns - 1, over, syn_ack: false, at_server, answered }
             };
             // Which of them it was shows only at the server (its counters, or this tap).
             let (side, alternatives) = if answered {
@@ -211,12 +234,12 @@ impl Conn {
             span(cause, side, last, &[syn.1, last.1], 0.85, alternatives, facts);
         }
         if let (Some(one), Some(last)) = (h.syn_ack, h.last_syn_ack)
-            && h.syn_acks > 1
+            && syn_acks > 1
             && last.0 > one.0
         {
             let rtt = self.rtt().unwrap_or(Nanos::ZERO);
             let facts = Facts::SynRepeats {
-                repeats: h.syn_acks - 1,
+                repeats: syn_acks - 1,
                 over: last.0 - one.0,
                 syn_ack: true,
                 at_server: false,
@@ -261,14 +284,14 @@ impl Conn {
                 [None, None],
                 Facts::RoundTrip { rtt },
             ),
-            None if h.syns > 1 => span(
+            None if syns > 1 => span(
                 Cause::SynRetransmit,
                 None,
                 (end, end_frame),
                 &[h.last_syn.map_or(0, |s| s.1)],
                 0.7,
                 [None, None],
-                Facts::Unanswered { syns: h.syns, over: end - first.0 },
+                Facts::Unanswered { syns, over: end - first.0 },
             ),
             // One SYN and no answer in the capture, yet the connection went on.
             None => {
@@ -283,18 +306,18 @@ impl Conn {
                 );
             }
         }
-        self.setup = Some(Setup { start: first.0, end, bytes: h.syn_bytes, spans });
+        self.setup = Some(Setup { start: first.0, end, bytes: self.handshake.syn_bytes, spans });
         self.mark = end;
         self.mark_frame = end_frame;
     }
 
     /// Repeated SYNs that passed a tap at the server, which answered only the last: it dropped them.
-    fn server_tap_saw_syns(&self) -> bool {
+    fn server_tap_saw_syns(&self, h: &Passed) -> bool {
         self.turn[SERVER] != UNKNOWN
             && self.turn[CLIENT] != UNKNOWN
             && self.turn[SERVER].times(4) < self.turn[CLIENT]
             || self.handshake.syns > 1
-                && self.handshake.syn_ack.zip(self.handshake.last_syn).is_some_and(|(sa, syn)| {
+                && h.syn_ack.zip(h.last_syn).is_some_and(|(sa, syn)| {
                     let reaction = sa.0 - syn.0;
                     self.now - sa.0 > reaction.times(4)
                 })
@@ -374,16 +397,9 @@ impl Conn {
     /// Nothing but SYNs (and perhaps a reset) was seen: the setup is all there is.
     pub(crate) fn finish_silent_setup(&mut self) {
         if self.setup.is_none() {
-            let end = self.handshake.refused.map_or_else(
-                || self.handshake.last_syn_ack.or(self.handshake.last_syn).map_or(self.now, |e| e.0),
-                |r| r.0,
-            );
-            let frame = self
-                .handshake
-                .refused
-                .or(self.handshake.last_syn_ack)
-                .or(self.handshake.last_syn)
-                .map_or(self.last_frame, |e| e.1);
+            let h = self.handshake.passed.as_deref();
+            let last = h.and_then(|h| h.refused.or(h.last_syn_ack).or(h.last_syn));
+            let (end, frame) = last.unwrap_or((self.now, self.last_frame));
             self.build_setup(end, frame);
         }
         if self.setup.is_some() && self.half[CLIENT].counts.packets == 0 {

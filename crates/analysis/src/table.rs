@@ -4,8 +4,9 @@ use crate::conn::Conn;
 use crate::findings;
 use crate::output::Output;
 use crate::parts::leave_out;
-use crate::result::{Connection, Totals};
-use crate::{Analysis, Config};
+use crate::result::{Connection, Finding, Totals};
+use crate::stream::Stream;
+use crate::{Analysis, Config, findings_over};
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -37,10 +38,13 @@ pub struct Analyzer {
     free: Vec<u32>,
     /// Closed connections in the order of closing, with when they may go.
     closed: VecDeque<(Nanos, u32, u32)>,
-    done: Vec<Connection>,
+    #[expect(clippy::vec_box, reason = "they are large, and moved only into their final order")]
+    done: Vec<Box<Connection>>,
     kept: Output,
     totals: Totals,
     next_id: u32,
+    /// Connections leave as they end.
+    stream: Option<Stream>,
 }
 
 impl std::fmt::Debug for KeyV4 {
@@ -69,7 +73,44 @@ impl Analyzer {
             kept: Output::new(config.detail),
             totals: Totals::default(),
             next_id: 1,
+            stream: None,
         }
+    }
+
+    /// An analyzer from which connections are taken as they end ([`Analyzer::ended`]), so that memory grows with those
+    /// that live only. Detail is kept of each connection: its longest exchanges, not those of the capture.
+    pub fn streaming(config: Config) -> Analyzer {
+        let kept = Output::by_connection(config.detail);
+        Analyzer { kept, stream: Some(Stream::new()), ..Analyzer::new(config) }
+    }
+
+    /// The connections that have ended since this was last asked, in the order in which they ended.
+    pub fn ended(&mut self) -> std::vec::Drain<'_, Box<Connection>> {
+        self.done.drain(..)
+    }
+
+    /// Ends the connections that still live, for [`Analyzer::finish_all`].
+    pub fn end_live(&mut self) {
+        for slot in 0..self.live.len() {
+            self.end(slot as u32, true);
+        }
+    }
+
+    /// Ends the connections that still live; they are then the last that [`Analyzer::ended`] gives, in the order of
+    /// their first packets.
+    pub fn end_all(&mut self) {
+        let mut live: Vec<(u32, u32)> = Vec::new();
+        for (slot, conn) in self.live.iter().enumerate() {
+            live.extend(conn.as_ref().map(|c| (c.id, slot as u32)));
+        }
+        live.sort_unstable();
+        live.into_iter().for_each(|(_, slot)| self.end(slot, true));
+    }
+
+    /// The totals, and the findings over all connections that have ended.
+    pub fn finish_stream(self) -> (Vec<Finding>, Totals) {
+        let findings = self.stream.map(|s| s.findings(&self.kept.inherent)).unwrap_or_default();
+        (findings, self.totals)
     }
 
     /// Eats one segment.
@@ -83,11 +124,20 @@ impl Analyzer {
     pub fn push_all(&mut self, segments: &[Segment]) {
         for group in segments.chunks(AHEAD) {
             let mut hints = [None; AHEAD];
+            let mut before: Option<(&Segment, Option<u32>)> = None;
+            let mut touched = 0u64;
             for (hint, segment) in hints.iter_mut().zip(group) {
+                // In a bulk transfer one segment follows the other.
+                if let Some((_, known)) = before.filter(|(other, _)| same_connection(other, segment)) {
+                    *hint = known;
+                    continue;
+                }
                 *hint = self.find(segment);
+                before = Some((segment, *hint));
+                let conn = hint.and_then(|slot| self.live[slot as usize].as_ref());
+                touched = touched.wrapping_add(conn.map_or(0, |conn| conn.touch()));
             }
-            let touched = hints.iter().flatten().filter_map(|&slot| self.live[slot as usize].as_ref());
-            std::hint::black_box(touched.fold(0, |sum: u64, conn| sum.wrapping_add(conn.touch())));
+            std::hint::black_box(touched);
             for (hint, segment) in hints.iter().zip(group) {
                 // An earlier segment of the group may have begun or ended a connection.
                 let valid =
@@ -228,11 +278,20 @@ impl Analyzer {
     fn end(&mut self, slot: u32, capture_end: bool) {
         let Some(conn) = self.live[slot as usize].take() else { return };
         self.free.push(slot);
-        let connection = conn.finish(capture_end, &mut self.kept);
+        let mut connection = Box::new(conn.finish(capture_end, &mut self.kept));
         self.totals.budget.add_all(&connection.budget);
         self.totals.gap_budget.add_all(&connection.gap_budget);
         self.totals.exchanges += connection.exchanges_omitted.count;
         self.totals.duplicates += connection.ends.iter().map(|e| u64::from(e.duplicates)).sum::<u64>();
+        if let Some(stream) = &mut self.stream {
+            self.kept.give_own(&mut connection);
+            leave_out(&mut connection);
+            connection.findings = findings::of_connection(&connection);
+            self.totals.connections += 1;
+            self.totals.measured += connection.measured();
+            self.totals.add_quality(connection.quality);
+            stream.add(&connection, &self.kept.inherent);
+        }
         self.done.push(connection);
     }
 
@@ -259,32 +318,24 @@ impl Analyzer {
     /// all.
     pub fn finish_all(analyzers: Vec<Analyzer>) -> Analysis {
         let mut shards: Vec<Analyzer> = analyzers;
-        for shard in &mut shards {
-            for slot in 0..shard.live.len() {
-                shard.end(slot as u32, true);
-            }
-        }
+        shards.iter_mut().for_each(Analyzer::end_live);
         // Connections are numbered by their first packets.
-        let mut order: Vec<(u64, Nanos, usize, u32)> = Vec::new();
+        let mut order: Vec<(u64, Nanos, usize, u32, usize)> = Vec::new();
         for (i, shard) in shards.iter().enumerate() {
-            order.extend(shard.done.iter().map(|c| (c.frames.0, c.start, i, c.id)));
+            order.extend(shard.done.iter().enumerate().map(|(at, c)| (c.frames.0, c.start, i, c.id, at)));
         }
         order.sort_unstable();
         let mut numbers: Vec<Vec<u32>> = shards.iter().map(|s| vec![0; s.next_id as usize]).collect();
-        for (n, &(_, _, shard, id)) in order.iter().enumerate() {
+        for (n, &(_, _, shard, id, _)) in order.iter().enumerate() {
             numbers[shard][id as usize] = n as u32 + 1;
         }
-        let mut done: Vec<Connection> = Vec::with_capacity(order.len());
         let mut totals = Totals::default();
         let mut kept: Option<Output> = None;
-        for (shard, numbers) in shards.into_iter().zip(numbers) {
+        let mut parts: Vec<Vec<Option<Box<Connection>>>> = Vec::with_capacity(shards.len());
+        for (shard, numbers) in shards.into_iter().zip(&numbers) {
             let number = |id: u32| numbers.get(id as usize).copied().unwrap_or(id);
-            let Analyzer { done: part, kept: part_kept, totals: t, .. } = shard;
-            done.extend(part.into_iter().map(|mut c| {
-                c.id = number(c.id);
-                c.rollups.renumber(number);
-                c
-            }));
+            let Analyzer { done, kept: part_kept, totals: t, .. } = shard;
+            parts.push(done.into_iter().map(Some).collect());
             totals.segments += t.segments;
             totals.duplicates += t.duplicates;
             totals.exchanges += t.exchanges;
@@ -297,14 +348,21 @@ impl Analyzer {
             let empty = part_kept.like();
             kept.get_or_insert(empty).absorb(part_kept, number);
         }
-        done.sort_unstable_by_key(|c| c.id);
+        let mut done: Vec<Connection> = Vec::with_capacity(order.len());
+        for (n, &(_, _, shard, _, at)) in order.iter().enumerate() {
+            let Some(mut connection) = parts[shard][at].take() else { continue };
+            connection.id = n as u32 + 1;
+            connection.rollups.renumber(|id| numbers[shard].get(id as usize).copied().unwrap_or(id));
+            totals.measured += connection.measured();
+            totals.add_quality(connection.quality);
+            done.push(*connection);
+        }
         totals.connections = done.len() as u64;
-        totals.measured = done.iter().fold(Nanos::ZERO, |sum, c| sum + c.measured());
         let inherent = kept.map(|k| k.give(&mut done)).unwrap_or_default();
         for connection in &mut done {
             leave_out(connection);
         }
-        let findings = findings::findings_over(&done, &inherent);
+        let findings = findings_over(&done, &inherent);
         fill_worst(&mut done);
         Analysis { connections: done, findings, totals }
     }
@@ -326,6 +384,11 @@ fn fill_worst(connections: &mut [Connection]) {
     for (_, i) in order {
         connections[i].findings = findings::of_connection(&connections[i]);
     }
+}
+
+/// Addresses, ports and link are the same, whichever way it goes.
+fn same_connection(a: &Segment, b: &Segment) -> bool {
+    a.link == b.link && (a.src == b.src && a.dst == b.dst || a.src == b.dst && a.dst == b.src)
 }
 
 fn key_v4(segment: &Segment, a: u32, b: u32) -> KeyV4 {

@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::hash::{BuildHasher, RandomState};
-use tcpwhy_analysis::{Analysis, Analyzer, Budget, Config, Connection, Detail, Exchange, Gap, Span};
+use tcpwhy_analysis::{Analysis, Analyzer, Budget, Config, Connection, Detail, Exchange, Finding, Gap, Span};
 use tcpwhy_base::{Endpoint, Nanos, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
 use wire::{CLIENT, Tap, Wire, analyze, packets, tell, us};
 
@@ -306,6 +306,34 @@ fn same_however_dealt(segments: &[Segment], chunks: &[usize]) -> Result<(), Test
         };
         prop_assert_eq!(sums(&joined), sums(&whole), "{} analyzers", n);
     }
+    same_as_they_end(segments, chunks)
+}
+
+/// Connections that are taken as they end are those that come at the end.
+fn same_as_they_end(segments: &[Segment], chunks: &[usize]) -> Result<(), TestCaseError> {
+    let mut analyzer = Analyzer::streaming(Config { detail: Detail::All });
+    let (mut rest, mut sizes, mut ended) = (segments, chunks.iter().cycle(), Vec::new());
+    while !rest.is_empty() {
+        let (now, later) = rest.split_at((*sizes.next().unwrap_or(&1)).clamp(1, rest.len()));
+        analyzer.push_all(now);
+        ended.extend(analyzer.ended().map(|c| *c));
+        rest = later;
+    }
+    analyzer.end_all();
+    ended.extend(analyzer.ended().map(|c| *c));
+    ended.sort_by_key(|c| c.id);
+    let (findings, totals) = analyzer.finish_stream();
+    let whole = analyze(segments);
+    prop_assert_eq!(format!("{:?}", ended), format!("{:?}", whole.connections), "connections as they end");
+    prop_assert_eq!(format!("{:?}", totals), format!("{:?}", whole.totals), "totals as they end");
+    let sums = |list: &[Finding]| -> Vec<_> {
+        // What nobody waited for has no shortest and longest wait.
+        let range = |f: &Finding| (f.occurrences > 0).then_some(f.range);
+        list.iter()
+            .map(|f| (f.cause, f.side, f.lost, f.occurrences, range(f), f.connections.clone()))
+            .collect()
+    };
+    prop_assert_eq!(sums(&findings), sums(&whole.findings), "findings as they end");
     Ok(())
 }
 

@@ -5,12 +5,14 @@ mod cause;
 mod fix;
 mod segment;
 mod seq;
+mod short;
 mod time;
 
 pub use cause::{CAUSES, Cause, CauseInfo, Class, Kind};
 pub use fix::{FIXES, Figures, FixId, FixInfo, How, Place};
 pub use segment::{Endpoint, IpId, Segment, TcpFlags, TcpOptions, Tls, Trouble};
 pub use seq::Seq;
+pub use short::Short;
 pub use time::Nanos;
 
 /// Which of the two ends of a connection, or the path between them, something belongs to.

@@ -1,4 +1,4 @@
-use crate::{Nanos, Seq};
+use crate::{Nanos, Seq, Short};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -14,7 +14,16 @@ pub struct Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ip {
-            IpAddr::V4(ip) => write!(f, "{ip}:{}", self.port),
+            IpAddr::V4(ip) => {
+                let mut short = Short::new();
+                for (i, byte) in ip.octets().into_iter().enumerate() {
+                    short.text(if i == 0 { "" } else { "." });
+                    short.number(byte.into());
+                }
+                short.text(":");
+                short.number(self.port.into());
+                f.write_str(short.as_str())
+            }
             IpAddr::V6(ip) => write!(f, "[{ip}]:{}", self.port),
         }
     }

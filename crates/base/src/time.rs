@@ -1,3 +1,4 @@
+use crate::Short;
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
@@ -78,19 +79,32 @@ impl fmt::Display for Nanos {
         let sign = if self.0 < 0 { "-" } else { "" };
         let (unit, per) = match ns {
             0..1_000 => return write!(f, "{sign}{ns} ns"),
-            1_000..999_500 => ("µs", 1e3),
-            999_500..999_500_000 => ("ms", 1e6),
-            _ => ("s", 1e9),
+            1_000..999_500 => (" µs", 1_000),
+            999_500..999_500_000 => (" ms", 1_000_000),
+            _ => (" s", 1_000_000_000),
         };
-        let value = ns as f64 / per;
-        let digits = if value < 9.995 {
-            2
-        } else if value < 99.95 {
-            1
-        } else {
-            0
+        // Ten days: beyond that the thousandths would not fit.
+        let ns_known = ns.min(864_000_000_000_000);
+        let (digits, scale) = match ns_known.saturating_mul(1_000) {
+            n if n < 9_995 * per => (2, 100),
+            n if n < 99_950 * per => (1, 10),
+            _ => (0, 1),
         };
-        write!(f, "{sign}{value:.digits$} {unit}")
+        let (whole, rest) = (ns_known * scale / per, ns_known * scale % per);
+        if ns_known < ns || rest * 2 == per {
+            // A tie is rounded as the nearest binary fraction is.
+            return write!(f, "{sign}{:.digits$}{unit}", ns as f64 / per as f64);
+        }
+        let rounded = whole + u64::from(rest * 2 > per);
+        let mut short = Short::new();
+        short.text(sign);
+        short.number(rounded / scale);
+        if digits > 0 {
+            short.text(".");
+            short.digits(rounded % scale, digits);
+        }
+        short.text(unit);
+        f.write_str(short.as_str())
     }
 }
 
@@ -109,6 +123,37 @@ mod tests {
             shown,
             ["0 ns", "999 ns", "1.00 µs", "52.3 µs", "1.00 ms", "41.5 ms", "1.00 s", "2.83 s", "123 s"]
         );
+    }
+
+    /// The same as with floating point, which is slow.
+    #[test]
+    fn digits_are_those_of_the_value() {
+        let by_value = |ns: u64| {
+            let (unit, per) = match ns {
+                0..1_000 => return format!("{ns} ns"),
+                1_000..999_500 => ("µs", 1e3),
+                999_500..999_500_000 => ("ms", 1e6),
+                _ => ("s", 1e9),
+            };
+            let value = ns as f64 / per;
+            let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+            format!("{value:.digits$} {unit}")
+        };
+        let mut n = 88_172_645_463_325_252_u64;
+        let edges =
+            [9_995, 9_994, 99_950, 99_949, 999_499, 1_005_000, 1_015_000, 2_500, 10_050_000, 99_949_999];
+        let edges =
+            edges.into_iter().chain([9_994_999_999, 9_995_000_000, 864_000_000_000_001, i64::MAX as u64]);
+        let random = (0..20_000).map(|i| {
+            n ^= n << 13;
+            n ^= n >> 7;
+            n ^= n << 17;
+            n >> (1 + i % 60)
+        });
+        for ns in edges.chain(random) {
+            assert_eq!(Nanos(ns as i64).to_string(), by_value(ns), "{ns}");
+        }
+        assert_eq!(Nanos(-1_234_567).to_string(), "-1.23 ms");
     }
 
     #[test]

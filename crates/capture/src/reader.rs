@@ -208,6 +208,17 @@ impl Reader {
         }
     }
 
+    /// The next frame is here to its end: [`Reader::next`] will not wait for bytes.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        let bytes = self.buffer.bytes();
+        match &self.format {
+            _ if self.done => false,
+            Format::Pcap(pcap) => pcap.whole(bytes).is_some(),
+            Format::Pcapng(pcapng) => pcapng.whole(bytes).is_some(),
+        }
+    }
+
     /// How many frames were delivered.
     pub fn frames(&self) -> u64 {
         self.frames

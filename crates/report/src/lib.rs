@@ -13,4 +13,4 @@ mod warnings;
 
 pub use capture::{Capture, Warning, rfc3339};
 pub use summary::Summary;
-pub use warnings::quality_warnings;
+pub use warnings::{quality_warnings, quality_warnings_of};

@@ -1,13 +1,20 @@
 use crate::Warning;
-use tcpwhy_analysis::{Connection, Quality};
+use tcpwhy_analysis::{Connection, Quality, Totals};
 
 /// One warning for each kind of limit that connections show, with how many show it. The order is that of
 /// [`Quality::NAMES`].
 pub fn quality_warnings(connections: &[Connection]) -> Vec<Warning> {
+    let mut totals = Totals::default();
+    connections.iter().for_each(|c| totals.add_quality(c.quality));
+    quality_warnings_of(&totals)
+}
+
+/// The same from what was counted before.
+pub fn quality_warnings_of(totals: &Totals) -> Vec<Warning> {
     Quality::NAMES
         .into_iter()
-        .filter_map(|(bit, code)| {
-            let count = connections.iter().filter(|c| c.quality.has(bit)).count() as u64;
+        .zip(totals.quality)
+        .filter_map(|((bit, code), count)| {
             let said = if count == 0 { None } else { sentence(bit) };
             said.map(|text| Warning { code, text: text.into(), count })
         })

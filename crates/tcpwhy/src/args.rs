@@ -47,7 +47,7 @@ pub(crate) struct Explain {
     /// One JSON document (docs/schema/explain-1.json)
     #[arg(long, conflicts_with = "jsonl", help_heading = "Output")]
     pub(crate) json: bool,
-    /// One JSON object a line: connections, findings, capture
+    /// One JSON object a line: connections as they end, then findings, capture (docs/schema/lines.md)
     #[arg(long, help_heading = "Output")]
     pub(crate) jsonl: bool,
     /// Write to FILE, whole or not at all
@@ -66,9 +66,10 @@ pub(crate) struct Explain {
     #[arg(long, help_heading = "Output")]
     pub(crate) absolute_times: bool,
 
-    /// Detail: the N longest exchanges over the capture (worst=N), all or none
-    #[arg(long, value_name = "WHICH", default_value = "worst=1000", value_parser = detail, help_heading = "Selection")]
-    pub(crate) exchanges: Detail,
+    /// Detail: the N longest exchanges (worst=N), all or none [default: worst=1000 of the capture; with --jsonl worst=10
+    /// of each connection]
+    #[arg(long, value_name = "WHICH", value_parser = detail, help_heading = "Selection")]
+    pub(crate) exchanges: Option<Detail>,
     /// List only exchanges that took longer (40ms, 1.5s, 200us)
     #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Selection")]
     pub(crate) slower_than: Option<Nanos>,

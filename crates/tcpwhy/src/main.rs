@@ -4,6 +4,7 @@ mod args;
 mod cmd;
 mod failure;
 mod input;
+mod live;
 mod output;
 mod packets;
 mod pipeline;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// An open output. Dropped without [`Output::finish`], it leaves no trace.
 pub(crate) struct Output {
-    to: BufWriter<Box<dyn Write>>,
+    to: BufWriter<Box<dyn Write + Send>>,
     name: String,
     pending: Option<Pending>,
     /// Columns of the terminal that shows it; `None` if it is none.
@@ -20,7 +20,7 @@ impl Output {
         let Some(path) = path else {
             let shown = io::stdout().is_terminal() && !plain;
             let columns = || terminal_size::terminal_size().map_or(80, |(w, _)| usize::from(w.0));
-            let to: Box<dyn Write> =
+            let to: Box<dyn Write + Send> =
                 if plain { Box::new(raw_stdout()) } else { Box::new(anstream::stdout()) };
             return Ok(Output {
                 to: buffer(to),
@@ -36,7 +36,7 @@ impl Output {
             let (file, pending) = Pending::create(path).with_context(|| cannot_write(path))?;
             (file, Some(pending))
         };
-        let to: Box<dyn Write> =
+        let to: Box<dyn Write + Send> =
             if plain { Box::new(file) } else { Box::new(anstream::StripStream::new(file)) };
         Ok(Output { to: buffer(to), name: path.display().to_string(), pending, width: None })
     }
@@ -66,13 +66,13 @@ impl Write for Output {
     }
 }
 
-fn buffer(to: Box<dyn Write>) -> BufWriter<Box<dyn Write>> {
+fn buffer(to: Box<dyn Write + Send>) -> BufWriter<Box<dyn Write + Send>> {
     BufWriter::with_capacity(256 << 10, to)
 }
 
 /// Standard output without the line buffer of [`io::stdout`].
 #[cfg(unix)]
-fn raw_stdout() -> impl Write {
+fn raw_stdout() -> impl Write + Send {
     use std::os::fd::AsFd;
     let stdout = io::stdout();
     match stdout.as_fd().try_clone_to_owned() {
@@ -82,7 +82,7 @@ fn raw_stdout() -> impl Write {
 }
 
 #[cfg(not(unix))]
-fn raw_stdout() -> impl Write {
+fn raw_stdout() -> impl Write + Send {
     io::stdout()
 }
 

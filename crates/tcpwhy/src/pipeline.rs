@@ -1,7 +1,8 @@
-//! Reading and dissecting in one thread, the analysis in another; batches of segments go across and their
+//! Reading and dissecting in one thread, the analysis in others; batches of segments go across and their
 //! buffers come back. With one core both take turns in one thread.
 
 use crate::input::Input;
+use crate::live::{Ended, Live, Shared};
 use crate::progress::Progress;
 use crate::units::Bound;
 use std::sync::Arc;
@@ -16,6 +17,9 @@ use tcpwhy_capture::{Counts, Dissector, Filter, Verdict};
 const BATCH: usize = 1024;
 /// Batches on their way at once.
 const IN_FLIGHT: usize = 8;
+/// Segments that one thread reads before it analyses them: the state of their connections is fetched together, and they
+/// are still in the first cache.
+const TURN: usize = 64;
 /// Frames between looks at the clock.
 const LOOK: u64 = 4096;
 /// Captures on several queues mix packets of the last milliseconds; a second back is a clock that was set.
@@ -37,6 +41,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) stop: &'a Arc<AtomicBool>,
     /// Read on while the inputs grow.
     pub(crate) follow: bool,
+    /// To be told what lines need to know that are written while reading goes on.
+    pub(crate) shared: Option<&'a Shared>,
 }
 
 /// What was read.
@@ -79,32 +85,82 @@ const MAX_SHARDS: usize = 8;
 pub(crate) fn run(settings: &Settings<'_>, progress: &mut Progress) -> anyhow::Result<(Analysis, Read)> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     if cores < 2 {
-        let mut turns = Turns { slot: Segment::EMPTY, analyzer: Analyzer::new(settings.config) };
+        let mut turns = Turns::new(Analyzer::new(settings.config));
         let read = read_all(settings, &mut turns, progress);
-        return Ok((turns.analyzer.finish(), read));
+        turns.hand_over();
+        return Ok((turns.eater.finish(), read));
     }
-    // Reading takes an eighth of the time that the analysis takes, so there is an analyzer for every core.
-    let shards = cores.min(MAX_SHARDS);
+    // Reading takes a fraction of the time that the analysis takes, so there is an analyzer for every core.
+    let eaters = (0..cores.min(MAX_SHARDS)).map(|_| Analyzer::new(settings.config)).collect();
+    let (read, analyzers) = side_by_side(settings, eaters, progress)?;
+    Ok((Analyzer::finish_all(analyzers), read))
+}
+
+/// Reads everything and writes connections as they end; gives what comes after them.
+pub(crate) fn run_live(
+    settings: &Settings<'_>,
+    live: Live<'_>,
+    progress: &mut Progress,
+) -> anyhow::Result<(Ended, Read)> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    if cores < 2 {
+        let mut turns = Turns::new(live);
+        let read = read_all(settings, &mut turns, progress);
+        turns.hand_over();
+        turns.eater.end();
+        return Ok((turns.eater.finish(), read));
+    }
+    let (read, mut live) = side_by_side(settings, vec![live], progress)?;
+    let ended = live.pop().map(Live::finish).ok_or_else(|| anyhow::anyhow!("the analysis is lost"))?;
+    Ok((ended, read))
+}
+
+/// Reading in this thread, and each eater in one of its own.
+fn side_by_side<E: Eater>(
+    settings: &Settings<'_>,
+    eaters: Vec<E>,
+    progress: &mut Progress,
+) -> anyhow::Result<(Read, Vec<E>)> {
     thread::scope(|scope| {
-        let mut workers = Vec::with_capacity(shards);
-        let mut sink = Batches { slot: Segment::EMPTY, shards: Vec::with_capacity(shards) };
-        for _ in 0..shards {
+        let mut workers = Vec::with_capacity(eaters.len());
+        let mut sink = Batches { shards: Vec::with_capacity(eaters.len()), last: 0, eager: E::EAGER };
+        for eater in eaters {
             let (send, receive) = sync_channel(IN_FLIGHT);
             let (give_back, recycled) = channel();
-            let config = settings.config;
-            workers.push(scope.spawn(move || analyse(config, &receive, &give_back)));
+            workers.push(scope.spawn(move || eat_all(eater, &receive, &give_back)));
             sink.shards.push(Shard { batch: Batch::new(), send, recycled, made: 1 });
         }
         let read = read_all(settings, &mut sink, progress);
-        sink.shards.iter_mut().for_each(Shard::hand_over);
+        sink.hand_over();
         drop(sink);
-        let mut analyzers = Vec::with_capacity(shards);
+        let mut done = Vec::with_capacity(workers.len());
         for worker in workers {
-            let analyzer = worker.join();
-            analyzers.push(analyzer.map_err(|_| anyhow::anyhow!("the analysis failed: please report this"))?);
+            done.push(worker.join().map_err(|_| anyhow::anyhow!("the analysis failed: please report this"))?);
         }
-        Ok((Analyzer::finish_all(analyzers), read))
+        Ok((read, done))
     })
+}
+
+/// What takes segments in.
+pub(crate) trait Eater: Send {
+    /// It wants segments as soon as there are any.
+    const EAGER: bool;
+    /// Takes them; `starving` if there are no more for now.
+    fn eat(&mut self, segments: &[Segment], starving: bool);
+    /// There will be no more.
+    fn end(&mut self);
+}
+
+impl Eater for Analyzer {
+    const EAGER: bool = false;
+
+    fn eat(&mut self, segments: &[Segment], _: bool) {
+        self.push_all(segments);
+    }
+
+    fn end(&mut self) {
+        self.end_live();
+    }
 }
 
 /// Where segments go: they are written in place, then kept or not.
@@ -113,22 +169,44 @@ trait Sink {
     fn slot(&mut self) -> &mut Segment;
     /// What was written there counts.
     fn keep(&mut self);
+    /// It wants what there is before the reader waits for more.
+    fn is_eager(&self) -> bool;
+    /// Passes on what there is.
+    fn hand_over(&mut self);
 }
 
 /// Everything in one thread.
-struct Turns {
-    slot: Segment,
-    analyzer: Analyzer,
+struct Turns<E> {
+    segments: Box<[Segment; TURN]>,
+    used: usize,
+    eater: E,
 }
 
-impl Sink for Turns {
+impl<E> Turns<E> {
+    fn new(eater: E) -> Turns<E> {
+        Turns { segments: Box::new([Segment::EMPTY; TURN]), used: 0, eater }
+    }
+}
+
+impl<E: Eater> Sink for Turns<E> {
     #[inline]
     fn slot(&mut self) -> &mut Segment {
-        &mut self.slot
+        &mut self.segments[self.used % TURN]
     }
     #[inline]
     fn keep(&mut self) {
-        self.analyzer.push(&self.slot);
+        self.used += 1;
+        if self.used == TURN {
+            self.eater.eat(&self.segments[..], false);
+            self.used = 0;
+        }
+    }
+    fn is_eager(&self) -> bool {
+        E::EAGER
+    }
+    fn hand_over(&mut self) {
+        self.eater.eat(&self.segments[..self.used], true);
+        self.used = 0;
     }
 }
 
@@ -146,8 +224,10 @@ impl Batch {
 
 /// Deals the segments out to the analyzers.
 struct Batches {
-    slot: Segment,
     shards: Vec<Shard>,
+    /// The one that got the last: mostly the next goes there too, and is written in place.
+    last: usize,
+    eager: bool,
 }
 
 /// Collects batches for one analyzer.
@@ -175,33 +255,49 @@ impl Shard {
 impl Sink for Batches {
     #[inline]
     fn slot(&mut self) -> &mut Segment {
-        &mut self.slot
+        let batch = &mut self.shards[self.last].batch;
+        &mut batch.segments[batch.used]
     }
     #[inline]
     fn keep(&mut self) {
-        let to = Analyzer::share(&self.slot, self.shards.len());
-        let shard = &mut self.shards[to];
-        shard.batch.segments[shard.batch.used] = self.slot;
+        let (n, last) = (self.shards.len(), self.last);
+        let written = self.slot();
+        let to = Analyzer::share(written, n);
+        if to != last {
+            let segment = *written;
+            self.last = to;
+            *self.slot() = segment;
+        }
+        let shard = &mut self.shards[self.last];
         shard.batch.used += 1;
         if shard.batch.used == BATCH {
             shard.hand_over();
         }
     }
+    fn is_eager(&self) -> bool {
+        self.eager
+    }
+    fn hand_over(&mut self) {
+        self.shards.iter_mut().filter(|s| s.batch.used > 0).for_each(Shard::hand_over);
+    }
 }
 
-fn analyse(
-    config: Config,
+fn eat_all<E: Eater>(
+    mut eater: E,
     receive: &Receiver<Batch>,
     give_back: &std::sync::mpsc::Sender<Batch>,
-) -> Analyzer {
-    let mut analyzer = Analyzer::new(config);
-    for mut batch in receive {
-        analyzer.push_all(&batch.segments[..batch.used]);
+) -> E {
+    let mut waiting = receive.recv().ok();
+    while let Some(mut batch) = waiting {
+        let next = receive.try_recv().ok();
+        eater.eat(&batch.segments[..batch.used], next.is_none());
         batch.used = 0;
         // The reader has ended: nobody needs the buffer.
         let _ = give_back.send(batch);
+        waiting = next.or_else(|| receive.recv().ok());
     }
-    analyzer
+    eater.end();
+    eater
 }
 
 fn read_all(settings: &Settings<'_>, sink: &mut impl Sink, progress: &mut Progress) -> Read {
@@ -213,6 +309,9 @@ fn read_all(settings: &Settings<'_>, sink: &mut impl Sink, progress: &mut Progre
             break;
         }
         read.frames_before.push(read.packets);
+        if let Some(shared) = settings.shared {
+            shared.begin_input(read.packets);
+        }
         read_one(settings, index, input, &mut dissector, sink, progress, &mut read);
     }
     read.counts = dissector.counts().clone();
@@ -245,6 +344,12 @@ fn read_one(
         if read.packets.is_multiple_of(LOOK) {
             progress.tick(read.packets, size.map(|size| (reader.bytes_read(), size)));
         }
+        if sink.is_eager() && !reader.is_ready() {
+            if dissector.encapsulations().next().is_some() {
+                settings.shared.inspect(|shared| shared.wrapped());
+            }
+            sink.hand_over();
+        }
         let frame = match reader.next() {
             Ok(Some(frame)) => frame,
             Ok(None) => break,
@@ -268,7 +373,10 @@ fn read_one(
             let at = |bound: Option<Bound>, none| bound.map_or(none, |b| b.resolve(start));
             (at(settings.from, Nanos(i64::MIN)), at(settings.to, Nanos::MAX))
         });
-        let span = read.span.get_or_insert((frame.time, frame.time));
+        let span = read.span.get_or_insert_with(|| {
+            settings.shared.inspect(|shared| shared.begin(frame.time));
+            (frame.time, frame.time)
+        });
         read.steps += u64::from(frame.time + STEP < span.1);
         *span = (span.0.min(frame.time), span.1.max(frame.time));
         if frame.time < from || frame.time > to {

@@ -69,19 +69,22 @@ pub(crate) fn connections(analysis: &mut Analysis, text: &str) -> Result<(), Str
 
 /// Moves exchanges that took no longer than `limit` into the sums of what is left out.
 pub(crate) fn slower_than(analysis: &mut Analysis, limit: Nanos) {
-    for c in &mut analysis.connections {
-        let (kept, short): (Vec<Exchange>, Vec<Exchange>) =
-            std::mem::take(&mut c.exchanges).into_iter().partition(|x| x.end - x.start > limit);
-        c.exchanges = kept;
-        let sums = &mut c.exchanges_omitted;
-        for x in short {
-            sums.count += 1;
-            sums.duration += x.end - x.start;
-            sums.bytes[0] += x.bytes[0];
-            sums.bytes[1] += x.bytes[1];
-            for span in &x.spans {
-                sums.budget.add(span.cause, span.duration());
-            }
+    analysis.connections.iter_mut().for_each(|c| only_slower_than(c, limit));
+}
+
+/// The same in one connection.
+pub(crate) fn only_slower_than(c: &mut Connection, limit: Nanos) {
+    let (kept, short): (Vec<Exchange>, Vec<Exchange>) =
+        std::mem::take(&mut c.exchanges).into_iter().partition(|x| x.end - x.start > limit);
+    c.exchanges = kept;
+    let sums = &mut c.exchanges_omitted;
+    for x in short {
+        sums.count += 1;
+        sums.duration += x.end - x.start;
+        sums.bytes[0] += x.bytes[0];
+        sums.bytes[1] += x.bytes[1];
+        for span in &x.spans {
+            sums.budget.add(span.cause, span.duration());
         }
     }
 }

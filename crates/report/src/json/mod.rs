@@ -7,6 +7,7 @@ mod parts;
 mod tests;
 mod types;
 mod values;
+mod writer;
 
 pub use frames::{Example, Frames};
 pub use parts::{Alternative, Exchange, Gap, Omitted, Setup, Span};
@@ -16,7 +17,7 @@ pub use values::{Context, List, Pair, View};
 use crate::Capture;
 use schemars::generate::SchemaSettings;
 use std::io::{self, Write};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
 use tcpwhy_analysis::{self as a, Analysis};
 
@@ -33,7 +34,7 @@ pub fn write(out: &mut impl Write, analysis: &Analysis, capture: &Capture, threa
     )?;
     connections(out, &analysis.connections, cx, threads)?;
     out.write_all(b"],\n\"findings\":[")?;
-    for (i, finding) in worst_first(analysis).enumerate() {
+    for (i, finding) in worst_first(&analysis.findings).enumerate() {
         out.write_all(if i == 0 { b"\n" } else { b",\n" })?;
         serde_json::to_writer(&mut *out, &Finding::new(finding, 0, i, cx))?;
     }
@@ -42,8 +43,9 @@ pub fn write(out: &mut impl Write, analysis: &Analysis, capture: &Capture, threa
     out.write_all(b"}\n")
 }
 
-/// Connections that are turned into bytes at once.
-const CHUNK: usize = 256;
+/// Connections that are turned into bytes at once: so many that handing them over costs nothing, so few that their bytes
+/// stay in the cache.
+const CHUNK: usize = 64;
 
 /// Writes connections in their order. Where there are many, threads turn them into bytes in turns.
 fn connections(
@@ -54,50 +56,80 @@ fn connections(
 ) -> io::Result<()> {
     let chunks = || list.chunks(CHUNK).enumerate();
     if threads < 2 || list.len() < 4 * CHUNK {
-        return chunks().try_for_each(|(i, chunk)| out.write_all(&bytes(chunk, i == 0, cx)?));
+        let mut bytes = Vec::new();
+        return chunks().try_for_each(|(i, chunk)| {
+            fill(&mut bytes, chunk, i == 0, cx)?;
+            out.write_all(&bytes)
+        });
     }
     thread::scope(|scope| {
         let turns = (0..threads).map(|worker| {
             let (send, receive) = sync_channel(2);
+            let (give_back, empty) = channel::<Vec<u8>>();
             let mine = chunks().skip(worker).step_by(threads);
             scope.spawn(move || {
                 for (i, chunk) in mine {
-                    if send.send(bytes(chunk, i == 0, cx)).is_err() {
+                    let mut bytes = empty.try_recv().unwrap_or_default();
+                    let filled = fill(&mut bytes, chunk, i == 0, cx);
+                    if send.send(filled.map(|()| bytes)).is_err() {
                         // Writing has failed, and nobody waits for more.
                         break;
                     }
                 }
             });
-            receive
+            (receive, give_back)
         });
         let turns: Vec<_> = turns.collect();
         for (i, _) in chunks() {
-            let bytes = turns[i % threads].recv().map_err(io::Error::other)?;
-            out.write_all(&bytes?)?;
+            let (receive, give_back) = &turns[i % threads];
+            let bytes = receive.recv().map_err(io::Error::other)??;
+            out.write_all(&bytes)?;
+            // The worker may have ended.
+            let _ = give_back.send(bytes);
         }
         Ok(())
     })
 }
 
-fn bytes(chunk: &[a::Connection], first: bool, cx: Context<'_>) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(chunk.len() * 2048);
+fn fill(bytes: &mut Vec<u8>, chunk: &[a::Connection], first: bool, cx: Context<'_>) -> io::Result<()> {
+    bytes.clear();
     for (i, connection) in chunk.iter().enumerate() {
         bytes.extend_from_slice(if first && i == 0 { b"\n" } else { b",\n" });
-        serde_json::to_writer(&mut bytes, &Connection::new(connection, cx))?;
+        writer::append(bytes, &Connection::new(connection, cx))?;
     }
-    Ok(bytes)
+    Ok(())
 }
 
 /// Writes one object a line, each with `type`: connections, then findings, then the capture.
 pub fn write_lines(out: &mut impl Write, analysis: &Analysis, capture: &Capture) -> io::Result<()> {
     let cx = Context::new(analysis, capture);
+    let mut bytes = Vec::new();
     for connection in &analysis.connections {
-        line(out, "connection", &Connection::new(connection, cx))?;
+        bytes.clear();
+        connection_line(&mut bytes, connection, cx)?;
+        out.write_all(&bytes)?;
     }
-    for (i, finding) in worst_first(analysis).enumerate() {
-        line(out, "finding", &Finding::new(finding, 0, i, cx))?;
+    bytes.clear();
+    last_lines(&mut bytes, &analysis.findings, capture, cx)?;
+    out.write_all(&bytes)
+}
+
+/// Appends the line of one connection.
+pub fn connection_line(bytes: &mut Vec<u8>, connection: &a::Connection, cx: Context<'_>) -> io::Result<()> {
+    line(bytes, "connection", &Connection::new(connection, cx))
+}
+
+/// Appends the lines after the connections: the findings, the capture.
+pub fn last_lines(
+    bytes: &mut Vec<u8>,
+    findings: &[a::Finding],
+    capture: &Capture,
+    cx: Context<'_>,
+) -> io::Result<()> {
+    for (i, finding) in worst_first(findings).enumerate() {
+        line(bytes, "finding", &Finding::new(finding, 0, i, cx))?;
     }
-    line(out, "capture", &CaptureInfo::new(capture))
+    line(bytes, "capture", &CaptureInfo::new(capture))
 }
 
 /// The JSON Schema of the document that [`write()`] makes.
@@ -109,33 +141,22 @@ pub fn schema() -> String {
     text
 }
 
-fn worst_first(analysis: &Analysis) -> impl Iterator<Item = &a::Finding> {
-    let mut sorted: Vec<_> = analysis.findings.iter().collect();
+fn worst_first(findings: &[a::Finding]) -> impl Iterator<Item = &a::Finding> {
+    let mut sorted: Vec<_> = findings.iter().collect();
     sorted.sort_by_key(|f| std::cmp::Reverse(f.lost));
     sorted.into_iter()
 }
 
-fn line(out: &mut impl Write, kind: &str, object: &impl serde::Serialize) -> io::Result<()> {
-    write!(out, "{{\"type\":\"{kind}\",")?;
-    serde_json::to_writer(AfterBrace { out, begun: false }, object)?;
-    out.write_all(b"\n")
-}
-
-/// Passes everything on but the first byte: the opening brace of an object that is already open.
-struct AfterBrace<'a, W: Write> {
-    out: &'a mut W,
-    begun: bool,
-}
-
-impl<W: Write> Write for AfterBrace<'_, W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let skip = usize::from(!self.begun && !bytes.is_empty());
-        self.out.write_all(&bytes[skip..])?;
-        self.begun |= skip == 1;
-        Ok(bytes.len())
+fn line(bytes: &mut Vec<u8>, kind: &str, object: &impl serde::Serialize) -> io::Result<()> {
+    bytes.extend_from_slice(b"{\"type\":\"");
+    bytes.extend_from_slice(kind.as_bytes());
+    bytes.push(b'"');
+    let brace = bytes.len();
+    writer::append(bytes, object)?;
+    // The object goes on where its type has begun; none is empty.
+    if let Some(brace) = bytes.get_mut(brace) {
+        *brace = b',';
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
+    bytes.push(b'\n');
+    Ok(())
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::fmt;
 use tcpwhy_analysis as a;
-use tcpwhy_base::Cause;
+use tcpwhy_base::{Cause, Short};
 
 /// A stretch of time with exactly one cause.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -75,11 +75,22 @@ pub struct SpanId([u32; 2], u32);
 impl fmt::Display for SpanId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SpanId([connection, part], n) = *self;
+        let mut short = Short::new();
+        short.number(connection.into());
         match part {
-            SETUP => write!(f, "{connection}.s.{n}"),
-            GAPS.. => write!(f, "{connection}.g{}.{n}", part - GAPS),
-            _ => write!(f, "{connection}.{part}.{n}"),
+            SETUP => short.text(".s"),
+            GAPS.. => {
+                short.text(".g");
+                short.number((part - GAPS).into());
+            }
+            _ => {
+                short.text(".");
+                short.number(part.into());
+            }
         }
+        short.text(".");
+        short.number(n.into());
+        f.write_str(short.as_str())
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::Capture;
 use crate::capture::local;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -30,6 +31,12 @@ impl<'a> Context<'a> {
         let bare = capture.encapsulations.is_empty() && !tunnelled;
         let streams = one_file && bare && complete;
         Context { start: capture.start(), frames_before: &capture.frames_before, streams }
+    }
+
+    /// Of a capture that is still being read: `start` is moment 0, `frames_before` are those of the inputs so far
+    /// (two or more if there are several at all), `streams` tells that ids follow tshark's numbers.
+    pub fn live(start: Nanos, frames_before: &'a [u64], streams: bool) -> Context<'a> {
+        Context { start, frames_before, streams }
     }
 
     /// `time` as nanoseconds from the start.
@@ -159,7 +166,14 @@ value! {
 value! {
     /// Nanoseconds by cause.
     Times<'a>(&'a Budget),
-    |budget, s| s.collect_map(budget.0.iter().map(|(cause, time)| (cause.id(), time.0))),
+    |budget, s| {
+        // As the fields of a struct: their names are known to need no escape.
+        let mut s = s.serialize_struct("Times", budget.0.len())?;
+        for (cause, time) in &budget.0 {
+            s.serialize_field(cause.id(), &time.0)?;
+        }
+        s.end()
+    },
     json_schema!({
         "type": "object",
         "propertyNames": { "enum": ids(|k| k == Kind::Span) },

@@ -2,17 +2,19 @@ use super::causes;
 use crate::args::Explain;
 use crate::failure::{Exit, Usage, say};
 use crate::input::{self, Input};
+use crate::live::{Live, Shared, Style};
 use crate::output::Output;
 use crate::pipeline::{self, Read, Settings};
 use crate::progress::Progress;
 use crate::{packets, select, warnings};
 use anyhow::bail;
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tcpwhy_analysis::{Analysis, Config, Detail};
 use tcpwhy_base::Cause;
 use tcpwhy_report::text::{self, Layout};
-use tcpwhy_report::{Capture, Summary, json, quality_warnings};
+use tcpwhy_report::{Capture, Summary, Warning, json, quality_warnings, quality_warnings_of};
 
 /// Reads the captures, analyses them, says what was found.
 pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
@@ -29,23 +31,23 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     let stop = stop_signal()?;
     let (inputs, unreadable) = input::in_order(&args.files);
     let mut progress = Progress::new(args.quiet);
+    let shared = Shared::default();
     let settings = Settings {
         inputs: &inputs,
         from: args.from,
         to: args.to,
         filter: args.filter.as_ref(),
-        // The exchange that is asked for must not be among those left out.
-        config: Config { detail: if args.exchange.is_some() { Detail::All } else { args.exchanges } },
+        config: Config { detail: detail(args) },
         stop: &stop,
         follow: args.follow,
+        shared: Some(&shared),
     };
+    if streams(args) {
+        return run_live(args, &settings, unreadable, &shared, &mut progress);
+    }
     let (mut analysis, mut read) = pipeline::run(&settings, &mut progress)?;
     progress.clear();
-    read.unreadable.splice(0..0, unreadable);
-    for problem in read.unreadable.iter().chain(&read.damaged) {
-        say(problem);
-    }
-    if let Some(exit) = nothing_read(&inputs, &read) {
+    if let Some(exit) = say_problems(&inputs, &mut read, unreadable) {
         return Ok(exit);
     }
     if let Some(which) = &args.connection {
@@ -54,8 +56,8 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     if let Some(limit) = args.slower_than {
         select::slower_than(&mut analysis, limit);
     }
-    let mut capture = capture(&inputs, read, &analysis);
-    capture.partial = args.filter.is_some() || args.from.is_some() || args.to.is_some();
+    let warnings = quality_warnings(&analysis.connections);
+    let capture = capture(args, &inputs, read, analysis.connections.len() as u64, warnings);
     let mut out = Output::open(args.output.as_deref(), args.json || args.jsonl)?;
     let written = if args.json {
         json::write(&mut out, &analysis, &capture, threads()).map_err(Into::into)
@@ -66,17 +68,86 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         say_it(&mut out, args, &inputs, &analysis, &capture, &layout)
     };
     out.finish(written)?;
-    let summary = Summary::new(&analysis);
-    let held: Vec<String> = args.fail_if.iter().filter_map(|t| t.held(&analysis, &summary)).collect();
-    held.iter().for_each(|reason| say(reason));
+    let exit = exit(args, &analysis, &capture);
     // The program ends here: giving back millions of small pieces of memory would only take time.
     std::mem::forget(analysis);
+    Ok(exit)
+}
+
+/// Lines are written as connections end, unless one is asked for by a number that only the end tells.
+fn streams(args: &Explain) -> bool {
+    args.jsonl && args.connection.is_none()
+}
+
+fn detail(args: &Explain) -> Detail {
+    match args.exchanges {
+        // The exchange that is asked for must not be among those left out.
+        _ if args.exchange.is_some() => Detail::All,
+        Some(detail) => detail,
+        None if streams(args) => Detail::Worst(10),
+        None => Detail::Worst(1_000),
+    }
+}
+
+/// Writes connections while reading goes on.
+fn run_live(
+    args: &Explain,
+    settings: &Settings<'_>,
+    unreadable: Vec<String>,
+    shared: &Shared,
+    progress: &mut Progress,
+) -> anyhow::Result<Exit> {
+    let mut out = Output::open(args.output.as_deref(), true)?;
+    let several = settings.inputs.len() > 1;
+    let style = Style {
+        shared,
+        stop: settings.stop,
+        several,
+        streams: !several && !is_partial(args),
+        slower_than: args.slower_than,
+    };
+    let live = Live::new(settings.config, &mut out, style);
+    let (ended, mut read) = pipeline::run_live(settings, live, progress)?;
+    progress.clear();
+    if let Err(e) = ended.written {
+        return out.finish(Err(e.into())).map(|()| Exit::Done);
+    }
+    if let Some(exit) = say_problems(settings.inputs, &mut read, unreadable) {
+        return Ok(exit);
+    }
+    // Lines count from the first frame, be it the earliest or not.
+    read.span = read.span.map(|(earliest, latest)| (shared.start().unwrap_or(earliest), latest));
+    let analysis = Analysis { connections: Vec::new(), findings: ended.findings, totals: ended.totals };
+    let warnings = quality_warnings_of(&analysis.totals);
+    let capture = capture(args, settings.inputs, read, analysis.totals.connections, warnings);
+    let mut bytes = Vec::new();
+    let cx = json::Context::live(capture.start(), &capture.frames_before, style.streams);
+    let last = json::last_lines(&mut bytes, &analysis.findings, &capture, cx);
+    let written = last.and_then(|()| out.write_all(&bytes));
+    out.finish(written.map_err(Into::into))?;
+    Ok(exit(args, &analysis, &capture))
+}
+
+/// Says what went wrong in reading; the exit code if nothing was read.
+fn say_problems(inputs: &[Input], read: &mut Read, unreadable: Vec<String>) -> Option<Exit> {
+    read.unreadable.splice(0..0, unreadable);
+    for problem in read.unreadable.iter().chain(&read.damaged) {
+        say(problem);
+    }
+    nothing_read(inputs, read)
+}
+
+/// The exit code of an answer that was written.
+fn exit(args: &Explain, analysis: &Analysis, capture: &Capture) -> Exit {
+    let summary = Summary::new(analysis);
+    let held: Vec<String> = args.fail_if.iter().filter_map(|t| t.held(analysis, &summary)).collect();
+    held.iter().for_each(|reason| say(reason));
     let damaged = capture.warnings.iter().any(|w| matches!(w.code, "unreadable" | "damaged"));
-    Ok(match (held.is_empty(), damaged) {
+    match (held.is_empty(), damaged) {
         (false, _) => Exit::Held,
         (true, true) => Exit::Damaged,
         (true, false) => Exit::Done,
-    })
+    }
 }
 
 /// Ends the program where there is nothing to explain.
@@ -171,18 +242,28 @@ fn layout(args: &Explain, inputs: &[Input], capture: &Capture, out: &Output) -> 
     }
 }
 
-fn capture(inputs: &[Input], read: Read, analysis: &Analysis) -> Capture {
+fn is_partial(args: &Explain) -> bool {
+    args.filter.is_some() || args.from.is_some() || args.to.is_some()
+}
+
+fn capture(
+    args: &Explain,
+    inputs: &[Input],
+    read: Read,
+    connections: u64,
+    of_quality: Vec<Warning>,
+) -> Capture {
     let mut warnings = warnings::of_reading(&read);
-    warnings.extend(quality_warnings(&analysis.connections));
+    warnings.extend(of_quality);
     Capture {
         files: inputs.iter().map(|i| i.name.clone()).collect(),
         frames_before: read.frames_before,
         packets: read.packets,
         tcp_packets: read.counts.tcp,
         span: read.span,
-        connections: analysis.connections.len() as u64,
+        connections,
         encapsulations: read.encapsulations,
-        partial: false,
+        partial: is_partial(args),
         warnings,
     }
 }

@@ -1,7 +1,8 @@
 //! What `tcpwhy explain` does with captures that are right.
 
-use crate::common::{Dir, Pcap, tcpwhy, tcpwhy_with};
+use crate::common::{ACK, Client, Dir, FIN, Pcap, Server, tcpwhy, tcpwhy_with};
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 fn conversation(dir: &Dir) -> String {
@@ -49,6 +50,90 @@ fn lines_are_whole_objects() {
     assert_eq!(kinds.last(), Some(&"capture".into()));
 }
 
+/// One that closes at once, and another whose packets go on for five minutes.
+fn one_ends_early() -> Vec<u8> {
+    let mut pcap = Pcap::new();
+    pcap.conversation(0, 1);
+    let (a, b) = (101, 201);
+    pcap.tcp(100_000, Client, FIN | ACK, a, b, 0);
+    pcap.tcp(110_000, Server, FIN | ACK, b, a + 1, 0);
+    pcap.tcp(110_050, Client, ACK, a + 1, b + 1, 0);
+    pcap.client_port = 40_001;
+    pcap.conversation(300_000_000, 2);
+    pcap.bytes
+}
+
+#[test]
+fn a_line_comes_before_the_input_ends() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tcpwhy"))
+        .args(["--jsonl", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(&one_ends_early()).unwrap();
+    input.flush().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    // The input is still open: this would wait for ever if lines came at the end.
+    let first = next();
+    assert_eq!(
+        (&first["type"], &first["id"], &first["closed"]),
+        (&"connection".into(), &1.into(), &"fin".into())
+    );
+    assert_eq!(first["client"], "10.0.0.1:40000");
+    drop(input);
+    let second = next();
+    assert_eq!((&second["id"], &second["closed"]), (&2.into(), &"open".into()));
+    let rest: Vec<Value> = std::iter::repeat_with(next).take_while(|l| l["type"] == "finding").collect();
+    assert!(!rest.is_empty());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn lines_keep_the_detail_of_each_connection() {
+    let dir = Dir::new();
+    let mut pcap = Pcap::new();
+    pcap.conversation(0, 20);
+    pcap.client_port = 40_001;
+    pcap.conversation(1_000, 3);
+    let path = dir.file("two.pcap", &pcap.bytes);
+    let kept = |args: &[&str]| -> Vec<(usize, u64)> {
+        let ran = tcpwhy(&[&["--jsonl", &path][..], args].concat());
+        let lines = ran.out.lines().map(|l| serde_json::from_str::<Value>(l).unwrap());
+        let connections = lines.filter(|l| l["type"] == "connection");
+        let count = |l: &Value| l["exchanges_omitted"]["count"].as_u64().unwrap_or(0);
+        connections.map(|l| (l["exchanges"].as_array().unwrap().len(), count(&l))).collect()
+    };
+    assert_eq!(kept(&[]), [(10, 10), (3, 0)]);
+    assert_eq!(kept(&["--exchanges", "worst=2"]), [(2, 18), (2, 1)]);
+    assert_eq!(kept(&["--exchanges", "all"]), [(20, 0), (3, 0)]);
+    assert_eq!(kept(&["--exchanges", "none"]), [(0, 20), (0, 3)]);
+    assert_eq!(kept(&["--connection", "2"]), [(3, 0)]);
+}
+
+#[test]
+fn lines_say_the_same_as_the_document() {
+    let dir = Dir::new();
+    let path = dir.file("two.pcap", &one_ends_early());
+    let document = tcpwhy(&["--json", &path]).json();
+    let ran = tcpwhy(&["--jsonl", &path]);
+    let mut connections = Vec::new();
+    let mut findings = Vec::new();
+    for line in ran.out.lines() {
+        let mut object = serde_json::from_str::<Value>(line).unwrap();
+        let kind = object.as_object_mut().unwrap().remove("type").unwrap();
+        match kind.as_str().unwrap() {
+            "connection" => connections.push(object),
+            "finding" => findings.push(object),
+            _ => assert_eq!(object, document["capture"]),
+        }
+    }
+    assert_eq!(Value::Array(connections), document["connections"]);
+    assert_eq!(Value::Array(findings), document["findings"]);
+}
+
 #[test]
 fn output_goes_to_a_file_whole_or_not_at_all() {
     let dir = Dir::new();
@@ -78,15 +163,17 @@ fn a_full_disk_is_said() {
 #[test]
 fn a_closed_pipe_is_a_quiet_end() {
     let dir = Dir::new();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tcpwhy"))
-        .args(["--json", &conversation(&dir)])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let done = child.wait_with_output().unwrap();
-    assert_eq!((done.status.code(), String::from_utf8(done.stderr).unwrap().as_str()), (Some(0), ""));
+    for form in ["--json", "--jsonl"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tcpwhy"))
+            .args([form, &conversation(&dir)])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let done = child.wait_with_output().unwrap();
+        assert_eq!((done.status.code(), String::from_utf8(done.stderr).unwrap().as_str()), (Some(0), ""));
+    }
 }
 
 #[test]

@@ -1,0 +1,42 @@
+//! What outlives connections that leave as they end: sums, and what fixes need to know of the connections that stand for
+//! others.
+
+use crate::findings::Rollups;
+use crate::result::{Connection, Finding};
+use crate::sums::{Brief, Sums};
+use tcpwhy_base::{Cause, Side};
+
+/// Pairs of a client address and a server whose short connections are counted; of further pairs none are, so that
+/// memory stays bounded (about 10 MB).
+const MOST_PAIRS: usize = 65_536;
+
+#[derive(Debug)]
+pub(crate) struct Stream {
+    sums: Sums,
+    /// The connections of the examples of what is inherent.
+    inherent: Vec<((Cause, Option<Side>), Brief)>,
+}
+
+impl Stream {
+    pub(crate) fn new() -> Stream {
+        Stream { sums: Sums::new(MOST_PAIRS), inherent: Vec::new() }
+    }
+
+    /// Adds a connection that has ended; `inherent` are the sums so far.
+    pub(crate) fn add(&mut self, connection: &Connection, inherent: &Rollups) {
+        self.sums.add(connection);
+        for r in inherent.0.iter().filter(|r| r.example.connection == connection.id) {
+            let brief = Brief::of(connection);
+            match self.inherent.iter_mut().find(|known| known.0 == (r.cause, r.side)) {
+                Some(known) => known.1 = brief,
+                None => self.inherent.push(((r.cause, r.side), brief)),
+            }
+        }
+    }
+
+    /// After the last connection.
+    pub(crate) fn findings(self, inherent: &Rollups) -> Vec<Finding> {
+        let Stream { sums, inherent: briefs } = self;
+        sums.findings(inherent, |r| briefs.iter().find(|b| b.0 == (r.cause, r.side)).map(|b| b.1))
+    }
+}

@@ -1,0 +1,151 @@
+//! `--jsonl`: lines are written while the input is still being read, so that memory does not grow with it.
+
+use crate::output::Output;
+use crate::pipeline::Eater;
+use crate::select;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use tcpwhy_analysis::{Analyzer, Config, Finding, Totals};
+use tcpwhy_base::{Nanos, Segment};
+use tcpwhy_report::json::{self, Context};
+
+/// Bytes that are written at once.
+const BLOCK: usize = 64 << 10;
+
+/// What the reader knows and lines need to.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// The time of the first frame: moment 0.
+    start: OnceLock<Nanos>,
+    /// Frames in the inputs before each that was begun.
+    frames_before: Mutex<Vec<u64>>,
+    /// Packets were wrapped in tags or tunnels.
+    wrapped: AtomicBool,
+}
+
+impl Shared {
+    /// The first frame was read.
+    pub(crate) fn begin(&self, time: Nanos) {
+        self.start.get_or_init(|| time);
+    }
+
+    /// Another input begins, after so many frames.
+    pub(crate) fn begin_input(&self, frames_before: u64) {
+        self.frames_before.lock().unwrap_or_else(PoisonError::into_inner).push(frames_before);
+    }
+
+    /// Packets are wrapped in tags or tunnels.
+    pub(crate) fn wrapped(&self) {
+        self.wrapped.store(true, Relaxed);
+    }
+
+    /// Moment 0, if there was a frame.
+    pub(crate) fn start(&self) -> Option<Nanos> {
+        self.start.get().copied()
+    }
+
+    fn frames_before(&self) -> Vec<u64> {
+        self.frames_before.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// How lines are to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Style<'a> {
+    /// What the reader knows.
+    pub(crate) shared: &'a Shared,
+    /// Set when nobody reads the lines any more.
+    pub(crate) stop: &'a AtomicBool,
+    /// Frames carry the index of their input.
+    pub(crate) several: bool,
+    /// Ids are tshark's, as long as nothing is wrapped in tags or tunnels.
+    pub(crate) streams: bool,
+    /// Exchanges that took no longer are only summed.
+    pub(crate) slower_than: Option<Nanos>,
+}
+
+/// Analyses segments and writes the connections that end.
+pub(crate) struct Live<'a> {
+    analyzer: Analyzer,
+    out: &'a mut Output,
+    style: Style<'a>,
+    bytes: Vec<u8>,
+    written: io::Result<()>,
+}
+
+/// What is left when all connections have been written.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) totals: Totals,
+    pub(crate) written: io::Result<()>,
+}
+
+impl<'a> Live<'a> {
+    pub(crate) fn new(config: Config, out: &'a mut Output, style: Style<'a>) -> Live<'a> {
+        let analyzer = Analyzer::streaming(config);
+        Live { analyzer, out, style, bytes: Vec::with_capacity(2 * BLOCK), written: Ok(()) }
+    }
+
+    /// Writes those that have ended.
+    fn write(&mut self) {
+        let mut frames_before = None;
+        let streams = self.style.streams && !self.style.shared.wrapped.load(Relaxed);
+        for mut connection in self.analyzer.ended() {
+            if self.written.is_err() {
+                continue;
+            }
+            let frames_before = frames_before.get_or_insert_with(|| {
+                let mut before = self.style.shared.frames_before();
+                if self.style.several && before.len() < 2 {
+                    before.push(u64::MAX);
+                }
+                before
+            });
+            if let Some(limit) = self.style.slower_than {
+                select::only_slower_than(&mut connection, limit);
+            }
+            let cx = Context::live(self.style.shared.start().unwrap_or_default(), frames_before, streams);
+            self.written = json::connection_line(&mut self.bytes, &connection, cx);
+            if self.bytes.len() >= BLOCK && self.written.is_ok() {
+                self.written = self.out.write_all(&self.bytes);
+                self.bytes.clear();
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.written.is_ok() && !self.bytes.is_empty() {
+            self.written = self.out.write_all(&self.bytes).and_then(|()| self.out.flush());
+            self.bytes.clear();
+        }
+    }
+
+    /// After the end.
+    pub(crate) fn finish(self) -> Ended {
+        let (findings, totals) = self.analyzer.finish_stream();
+        Ended { findings, totals, written: self.written }
+    }
+}
+
+impl Eater for Live<'_> {
+    const EAGER: bool = true;
+
+    fn eat(&mut self, segments: &[Segment], starving: bool) {
+        self.analyzer.push_all(segments);
+        self.write();
+        if starving {
+            self.flush();
+        }
+        if self.written.is_err() {
+            self.style.stop.store(true, Relaxed);
+        }
+    }
+
+    fn end(&mut self) {
+        self.analyzer.end_all();
+        self.write();
+        self.flush();
+    }
+}
