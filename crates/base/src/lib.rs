@@ -1,17 +1,19 @@
 //! The plain data that every other crate of tcpwhy speaks: time, sequence numbers, segments, the table of
-//! causes and the table of fixes. No I/O, no clock, no allocation but for text that a table renders.
+//! causes, the table of fixes, and workloads. No I/O, no clock, no allocation but for text that a table renders.
 
 mod cause;
 mod fix;
 mod segment;
 mod seq;
 mod time;
+mod workload;
 
 pub use cause::{CAUSES, Cause, CauseInfo, Class, Kind};
 pub use fix::{FIXES, Figures, FixId, FixInfo, How, Place};
 pub use segment::{Endpoint, IpId, Segment, TcpFlags, TcpOptions, Tls, Trouble};
 pub use seq::Seq;
 pub use time::Nanos;
+pub use workload::{Step, Turn, Workload};
 
 /// Which of the two ends of a connection, or the path between them, something belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
