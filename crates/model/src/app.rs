@@ -107,7 +107,7 @@ impl App {
                 Op::Write { bytes, chunk, part, more } => {
                     let call = if part > 0 { part } else { chunk.min(bytes) };
                     let why = self.why.take();
-                    let taken = s.write(now, call, more, why);
+                    let taken = s.write(now, call, more, part > 0, why);
                     if taken < bytes {
                         self.ops.push_front(Op::Write {
                             bytes: bytes - taken,
@@ -119,6 +119,11 @@ impl App {
                     if taken < call {
                         self.why = Some(Cause::SendBuffer);
                         self.blocked = Blocked::Writing;
+                    } else if taken < bytes
+                        || self.ops.front().is_some_and(|op| matches!(op, Op::Write { .. }))
+                    {
+                        let copying = u128::from(call) * 1_000_000_000 / u128::from(host.copy_rate.max(1));
+                        self.blocked = Blocked::Until(now + Nanos(copying as i64));
                     }
                 }
                 Op::Read(left) => self.read(now, left, s, host),

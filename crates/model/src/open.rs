@@ -37,7 +37,7 @@ impl Socket {
 
     pub(crate) fn syn_timer(&mut self) {
         self.syn_repeats += 1;
-        if self.syn_repeats > self.p.syn_retries {
+        if self.syn_repeats > self.p.syn_retries + self.p.syn_linear {
             self.die();
             return;
         }

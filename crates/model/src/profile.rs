@@ -294,9 +294,9 @@ impl Profile {
             return 576 + STRUCT;
         }
         let class = (data + SHARED).next_power_of_two().max(512);
-        // Beyond a page, the rest lies in pages of its own.
-        let size = if class <= 8192 { class } else { 1024 + (len.div_ceil(4096) * 4096) };
-        size + STRUCT
+        // Beyond two pages the payload lies in pages of its own, behind a first one (the windows that follow packets of
+        // 16,384 and 32,768 bytes were measured: 88,064 and 82,944).
+        if class <= 8192 { class + STRUCT } else { 4096 + len.next_multiple_of(4096) + STRUCT }
     }
 
     /// Buffer memory that one full segment needs when a send buffer grows (`tcp_sndbuf_expand`).

@@ -21,9 +21,8 @@ impl Receiver {
         window.saturating_mul(256) / self.ratio.max(1)
     }
 
-    /// Window and scale of the SYN (`tcp_select_initial_window`); `mss` without options taken off.
-    pub(crate) fn first_window(&mut self, p: &Profile, mss: u64, initrwnd: Option<u32>) {
-        let _ = initrwnd;
+    /// Window and scale of the SYN (`tcp_select_initial_window`).
+    pub(crate) fn first_window(&mut self, p: &Profile, mss: u64) {
         let whole = self.window_in(self.buffer);
         let mss = mss.max(1);
         let largest = if self.locked { whole } else { self.window_in(p.rmem[2]).max(whole) };
@@ -234,7 +233,8 @@ impl Socket {
             return;
         };
         if echo > Nanos::ZERO && echo != self.r.echoed && len >= self.r.mss {
-            let sample = self.now - echo;
+            // Time stamps tick in milliseconds.
+            let sample = Nanos::millis(((self.now - echo).0 / 1_000_000).max(1));
             self.r.rtt = if self.r.rtt == Nanos::ZERO { sample } else { self.r.rtt.min(sample) };
             self.r.echoed = echo;
         }

@@ -54,8 +54,8 @@ impl Socket {
         if seg.ever && rtt < self.rtt.min {
             return;
         }
-        if seg.sent >= self.rack_sent {
-            (self.rack_sent, self.rack_rtt) = (seg.sent, rtt);
+        if (seg.sent, seg.end) >= (self.rack_sent, self.rack_end) {
+            (self.rack_sent, self.rack_end, self.rack_rtt) = (seg.sent, seg.end, rtt);
         }
     }
 
@@ -88,7 +88,7 @@ impl Socket {
                 break;
             }
             let waiting = !seg.sacked && (!seg.lost || seg.retrans);
-            if !waiting || seg.sent >= self.rack_sent {
+            if !waiting || (seg.sent, seg.end) >= (self.rack_sent, self.rack_end) {
                 continue;
             }
             let left = allowed - (self.now - seg.sent);

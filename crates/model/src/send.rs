@@ -24,8 +24,15 @@ enum Mode {
 
 impl Socket {
     /// An application's `write`. Says how many bytes were taken; fewer than `bytes` means that it sleeps, and calls
-    /// again with the rest when `writer_woken` is set.
-    pub(crate) fn write(&mut self, now: Nanos, bytes: u64, more: bool, cause: Option<Cause>) -> u64 {
+    /// again with the rest, `resumed`, when `writer_woken` is set.
+    pub(crate) fn write(
+        &mut self,
+        now: Nanos,
+        bytes: u64,
+        more: bool,
+        resumed: bool,
+        cause: Option<Cause>,
+    ) -> u64 {
         self.now = now;
         self.writer_woken = false;
         self.app_cause = cause.or(self.app_cause);
@@ -55,6 +62,8 @@ impl Socket {
             self.memory += copy;
             self.write_seq += copy;
             let Some(tail) = self.queue.back_mut() else { break };
+            // What a new call appends to is no end of a write any more.
+            tail.psh &= resumed || left + copy < bytes;
             tail.len += copy;
             let full = tail.len >= goal;
             if left == 0 || !full {

@@ -196,6 +196,7 @@ pub(crate) struct Socket {
     pub(crate) prior_cwnd: u64,
     pub(crate) undo: Option<(u64, u64, Nanos)>,
     pub(crate) rack_sent: Nanos,
+    pub(crate) rack_end: u64,
     pub(crate) rack_rtt: Nanos,
     pub(crate) reordered: bool,
     pub(crate) dupacks: u32,
@@ -279,7 +280,8 @@ impl Socket {
             stamp_recent: Nanos::ZERO,
             last_ack_sent: 0,
         };
-        r.first_window(&p, mtu.saturating_sub(HEADERS), host.initcwnd);
+        // The server knows whether time stamps are used when it chooses its window; the client does not.
+        r.first_window(&p, if me == 0 { mtu.saturating_sub(HEADERS) } else { mss });
         Socket {
             conn,
             me,
@@ -329,6 +331,7 @@ impl Socket {
             prior_cwnd: 0,
             undo: None,
             rack_sent: Nanos::ZERO,
+            rack_end: 0,
             rack_rtt: Nanos::ZERO,
             reordered: false,
             dupacks: 0,
