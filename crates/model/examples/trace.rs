@@ -41,6 +41,11 @@ fn main() {
             (s.hosts[1].sndbuf, s.hosts[1].write_chunk) = (Some(16384), Some(16384));
             s
         }
+        "one64" => {
+            let mut s = mk(1.1, 0., 0, 65500, &[100], 0., &[13_000_000]);
+            s.hosts[1].sndbuf = Some(16384);
+            s
+        }
         "w64k" => {
             let mut s = mk(20., 100., 300_000, 1500, &[6_000_000], 0., &[]);
             (s.hosts[0].sndbuf, s.hosts[0].write_chunk) = (Some(16384), Some(65536));

@@ -235,7 +235,12 @@ impl Socket {
         if echo > Nanos::ZERO && echo != self.r.echoed && len >= self.r.mss {
             // Time stamps tick in milliseconds.
             let sample = Nanos::millis(((self.now - echo).0 / 1_000_000).max(1));
-            self.r.rtt = if self.r.rtt == Nanos::ZERO { sample } else { self.r.rtt.min(sample) };
+            // Falls at once, rises slowly and only while nothing waits to be read (`tcp_rcv_rtt_update`).
+            if self.r.rtt == Nanos::ZERO || sample < self.r.rtt {
+                self.r.rtt = sample;
+            } else if self.r.copied + len >= self.r.nxt {
+                self.r.rtt = self.r.rtt - self.r.rtt.part(8) + sample.part(8);
+            }
             self.r.echoed = echo;
         }
     }

@@ -55,7 +55,8 @@ fn nagle_or_one_write_make_a_small_buffer_harmless() {
     near(total(&go(&download(Some(16384), None, false))) / 1000.0, 2.9, 15.0, "one write");
 }
 
-/// 13 MB with SO_SNDBUF 16K at a loopback MTU: the buffer is smaller than a segment.
+/// 13 MB with SO_SNDBUF 16K at a loopback MTU: the buffer is smaller than a segment. With Nagle on, this path falls into
+/// one of two patterns by microseconds (9.4 or 1.2 s), so that only the settings with one pattern are targets.
 #[test]
 fn a_send_buffer_below_the_segment() {
     let base = |rtt: f64, mtu, chunk, nodelay| {
@@ -67,7 +68,6 @@ fn a_send_buffer_below_the_segment() {
     let seconds = |s: &Scenario| latencies(&go(s))[0] / 1000.0;
     near(seconds(&base(5.1, 65_500, Some(16384), true)), 2.10, 10.0, "RTT 5, 16 KB writes, NODELAY");
     near(seconds(&base(1.1, 65_500, Some(16384), true)), 0.47, 12.0, "RTT 1");
-    near(seconds(&base(1.1, 65_500, None, false)), 4.46, 10.0, "RTT 1, one write");
     near(seconds(&base(5.1, 1500, None, false)), 1.14, 10.0, "RTT 5, MTU 1500, one write");
     near(seconds(&base(1.1, 1500, None, false)), 0.28, 15.0, "RTT 1, MTU 1500, one write");
 }
