@@ -38,9 +38,11 @@ impl Turn {
 pub struct Workload {
     /// The turns, in order; where there are more requests than turns, they start again from `repeat_from`.
     pub turns: Vec<Turn>,
-    /// Turns before this one belong to the setup of each connection (a TLS handshake) and are not repeated.
+    /// Turns before this one open each connection and are not repeated.
     pub repeat_from: usize,
-    /// Requests altogether, setup turns not counted.
+    /// The first so many turns are a TLS handshake.
+    pub tls: usize,
+    /// Requests altogether, opening turns not counted.
     pub requests: u32,
     /// A new connection for every so many requests; 0: one for all.
     pub reconnect_every: u32,
@@ -56,7 +58,7 @@ impl Workload {
         Workload { turns: vec![turn], requests, ..Workload::default() }
     }
 
-    /// The nth turn of a connection, setup turns included.
+    /// The nth turn of a connection, opening turns included.
     pub fn turn(&self, n: usize) -> Option<&Turn> {
         let fixed = self.repeat_from.min(self.turns.len());
         if n < fixed {
@@ -66,7 +68,7 @@ impl Workload {
         if cycle == 0 { None } else { self.turns.get(fixed + (n - fixed) % cycle) }
     }
 
-    /// Requests of one connection, setup turns not counted.
+    /// Requests of one connection, opening turns not counted.
     pub fn requests_each(&self) -> u32 {
         if self.reconnect_every == 0 { self.requests } else { self.reconnect_every.min(self.requests) }
     }
@@ -77,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_repeat_after_the_setup() {
+    fn turns_repeat_after_the_opening() {
         let turn = |n| Turn { request: vec![Step::Write(n)], ..Turn::default() };
         let w = Workload {
             turns: vec![turn(1), turn(2), turn(3)],

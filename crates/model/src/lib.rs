@@ -7,7 +7,9 @@
 
 mod ack;
 mod app;
+mod ask;
 mod bbr;
+mod change;
 mod cong;
 mod link;
 mod open;
@@ -20,11 +22,15 @@ mod scenario;
 mod send;
 mod sim;
 mod socket;
+mod spans;
 mod timer;
 
+pub use ask::{Answer, Question};
+pub use change::{Change, Ranking, Tried, useless};
 pub use link::Random;
 pub use packet::{HEADERS, Packet, Passage, TIMESTAMPS};
 pub use profile::{Acks, Congestion, Nagle, PROFILES, Profile, WindowRule};
 pub use scenario::{Chosen, Cork, Host, Impossible, Link, LossOf, MOST_BYTES, Reorder, Scenario, What};
 pub use sim::{Connected, Outcome, Served, run};
+pub use spans::{Exchange, Span, Story, stories};
 pub use timer::Clock;
