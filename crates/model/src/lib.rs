@@ -11,6 +11,7 @@ mod ask;
 mod bbr;
 mod change;
 mod cong;
+mod flights;
 mod link;
 mod open;
 mod packet;
@@ -27,6 +28,7 @@ mod timer;
 
 pub use ask::{Answer, Question};
 pub use change::{Change, Ranking, Tried, useless};
+pub use flights::{Flight, flights};
 pub use link::Random;
 pub use packet::{HEADERS, Packet, Passage, TIMESTAMPS};
 pub use profile::{Acks, Congestion, Nagle, PROFILES, Profile, WindowRule};

@@ -239,7 +239,7 @@ impl fmt::Display for Impossible {
 impl std::error::Error for Impossible {}
 
 /// Largest message: what a run can move within its event limit.
-pub const MOST_BYTES: u64 = 10 << 30;
+pub const MOST_BYTES: u64 = 1 << 30;
 
 impl Scenario {
     /// A symmetric path.

@@ -27,6 +27,8 @@ pub(crate) enum Command {
     /// Say where the time of every connection and exchange went (`tcpwhy FILE` means this)
     #[command(after_help = AFTER_HELP)]
     Explain(Box<Explain>),
+    /// Say how long a request or transfer will take, why, and what would help, from a model of both ends
+    Predict(Box<crate::predict::args::Predict>),
     /// Print what a cause means, how it is recognised and how it is fixed
     Causes(Causes),
     /// Print a completion script for a shell
@@ -117,7 +119,7 @@ pub(crate) struct Man {
     pub(crate) dir: Option<PathBuf>,
 }
 
-const COMMANDS: [&str; 5] = ["explain", "causes", "completions", "man", "help"];
+const COMMANDS: [&str; 6] = ["explain", "predict", "causes", "completions", "man", "help"];
 
 /// `tcpwhy FILE` means `tcpwhy explain FILE`.
 pub(crate) fn with_default_command(args: impl Iterator<Item = OsString>) -> Vec<OsString> {

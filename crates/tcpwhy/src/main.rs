@@ -7,6 +7,7 @@ mod input;
 mod output;
 mod packets;
 mod pipeline;
+mod predict;
 mod progress;
 mod select;
 mod threshold;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     let args = args::Args::parse_from(args::with_default_command(std::env::args_os()));
     let done = match args.command {
         args::Command::Explain(a) => cmd::explain::run(&a),
+        args::Command::Predict(a) => cmd::predict::run(&a),
         args::Command::Causes(a) => cmd::causes::run(&a),
         args::Command::Completions(a) => cmd::completions::run(&a),
         args::Command::Man(a) => cmd::man::run(&a),

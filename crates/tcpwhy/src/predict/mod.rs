@@ -1,0 +1,7 @@
+//! What `predict` needs between its arguments and the model: quantities, the question, the answer, sweeps.
+
+pub(crate) mod answer;
+pub(crate) mod args;
+pub(crate) mod quantity;
+pub(crate) mod question;
+pub(crate) mod sweep;
