@@ -187,6 +187,7 @@ fn finding(r: &Rollup, total: f64) -> Finding {
         text: None,
         evidence: if r.evidence.is_empty() { vec![r.example.frames] } else { r.evidence.clone() },
         fixes: Vec::new(),
+        replay: None,
     }
 }
 
@@ -231,6 +232,7 @@ fn add_whole_connection_findings(connection: &Connection, findings: &mut Vec<Fin
             text: Some(why.into_boxed_str()),
             evidence: vec![example.2],
             fixes: Vec::new(),
+            replay: None,
         });
     };
     // Ten round trips in series that did nothing but travel.
@@ -446,6 +448,7 @@ fn short_connections(connections: &[Connection], total: f64, all: &mut Vec<Findi
             ),
             evidence: vec![frames],
             fixes: fixes_for(Cause::ShortConnections, Some(Side::Client), lost, c, &crate::Facts::None),
+            replay: None,
         });
     }
 }

@@ -176,6 +176,7 @@ impl Question {
         if s.workload.requests_each() > 1 && self.skip == 0 && !s.workload.pipeline {
             path(FixId::FewerRoundTrips, "all requests at once (pipelined or batched)".into(), false, &|q| {
                 q.scenario.workload.pipeline = true;
+                q.scenario.workload.turns.iter_mut().for_each(|t| t.before = Nanos::ZERO);
             });
         }
         if s.rtt() > Nanos::millis(1) {

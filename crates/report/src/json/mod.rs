@@ -2,6 +2,7 @@
 //! connection by connection; nothing is built up in memory.
 
 mod frames;
+mod model;
 mod parts;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ mod types;
 mod values;
 
 pub use frames::{Example, Frames};
+pub use model::{Combined, Model, Vain};
 pub use parts::{Alternative, Exchange, Gap, Omitted, Setup, Span};
 pub use types::{CaptureInfo, Connection, End, Ends, Explain, Finding, Fix, Path, Range, Stack, WarningInfo};
 pub use values::{Context, List, Pair, View};

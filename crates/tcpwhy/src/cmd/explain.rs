@@ -54,6 +54,7 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     if let Some(limit) = args.slower_than {
         select::slower_than(&mut analysis, limit);
     }
+    tcpwhy_analysis::replay::predict(&mut analysis);
     let mut capture = capture(&inputs, read, &analysis);
     capture.partial = args.filter.is_some() || args.from.is_some() || args.to.is_some();
     let mut out = Output::open(args.output.as_deref(), args.json || args.jsonl)?;
