@@ -8,6 +8,8 @@ use tcpwhy_model::{Chosen, HEADERS, Host, Profile, Question, Scenario, What};
 
 /// Exchanges before and after the one in question that are replayed with it.
 const AROUND: usize = 8;
+/// A header that was written by itself, where its size does not show.
+const HEADER: u64 = 150;
 /// Repeats of the first exchange that warm a connection up whose beginning is not replayed.
 const WARM: usize = 3;
 
@@ -61,7 +63,7 @@ pub fn extract(c: &Connection, id: u32) -> Result<Extract, &'static str> {
         let gap = if i == 0 { Nanos::ZERO } else { (x.start - list[i - 1].end).floor0() };
         // At the server's tap the gap holds the way of the answer and that of the request.
         let before = if at_server { (gap - rtt).floor0() } else { gap };
-        turns.push(Turn { before, ..turn(x) });
+        turns.push(Turn { before, ..turn(x, scenario.mtu) });
     }
     for n in 0..2 {
         host(&mut scenario.hosts[n], c, n, list, &mut assumed);
@@ -139,7 +141,7 @@ fn path(c: &Connection, rtt: Nanos, assumed: &mut Vec<String>) -> Scenario {
 }
 
 /// Sizes and times of one exchange.
-fn turn(x: &Exchange) -> Turn {
+fn turn(x: &Exchange, mtu: u64) -> Turn {
     let message = |n: usize| {
         let pauses: Vec<Nanos> = x
             .spans
@@ -154,6 +156,8 @@ fn turn(x: &Exchange) -> Turn {
             .filter_map(
                 |s| if let Facts::Nagle { first, .. } = s.facts { Some(u64::from(first)) } else { None },
             )
+            // Behind a full segment nothing is held by Minshall's rule: a small one had gone before.
+            .map(|first| if first + 52 >= mtu { HEADER } else { first })
             .collect();
         steps(x.bytes[n], &splits, &pauses)
     };

@@ -7,7 +7,7 @@ pub use extract::{Extract, extract};
 
 use crate::Analysis;
 use crate::result::{Connection, Finding};
-use tcpwhy_base::{Cause, Class, FixId, Nanos};
+use tcpwhy_base::{Cause, Class, FixId, Nanos, Side};
 use tcpwhy_model::{Change, Question, Story};
 
 /// Events that one explanation may spend on replays: some tenths of a second.
@@ -93,6 +93,8 @@ fn replay(f: &mut Finding, c: &Connection, left: &mut u64) {
         no_help: Vec::new(),
     };
     let lost_here = lost_in(f, c, x.exchanges);
+    let cause = Some((f.cause, f.side));
+    let Some((_, cause_before)) = spent(&question, x.end, cause, left) else { return };
     let trusted = done.trustworthy();
     let changes = question.changes();
     let mut helping: Vec<(Nanos, &Change)> = Vec::new();
@@ -100,8 +102,10 @@ fn replay(f: &mut Finding, c: &Connection, left: &mut u64) {
         if change.comparison && !f.fixes.iter().any(|fix| fix.fix == change.fix) {
             continue;
         }
-        let Some(time) = time_of(&change.question, x.end, left) else { continue };
+        let Some((time, cause_after)) = spent(&change.question, x.end, cause, left) else { continue };
         let gain = modelled - time;
+        // A change may help elsewhere too: of this finding it saves no more than this cause loses.
+        let here = if cause_before > Nanos::ZERO { gain.min(cause_before - cause_after) } else { gain };
         if gain.0 * 50 >= modelled.0 {
             if !change.comparison {
                 helping.push((time, change));
@@ -118,7 +122,7 @@ fn replay(f: &mut Finding, c: &Connection, left: &mut u64) {
             if trusted && lost_here > Nanos::ZERO {
                 // What the example gains, for each nanosecond of this cause in it, over all of the finding; never
                 // more than the spans hold.
-                let all = gain.0.max(0) as i128 * f.lost.0 as i128 / lost_here.0 as i128;
+                let all = here.0.max(0) as i128 * f.lost.0 as i128 / lost_here.0 as i128;
                 fix.saves = Some(Nanos(all as i64).min(f.lost));
                 fix.replayed = true;
             }
@@ -156,6 +160,16 @@ fn fitted(x: &Extract, left: &mut u64) -> Option<(Question, Nanos)> {
 
 /// Time of the exchanges that count, with the setup, at the tap's end; none if it costs too much.
 fn time_of(question: &Question, end: u8, left: &mut u64) -> Option<Nanos> {
+    spent(question, end, None, left).map(|s| s.0)
+}
+
+/// That time, and what of it a cause takes.
+fn spent(
+    question: &Question,
+    end: u8,
+    cause: Option<(Cause, Option<Side>)>,
+    left: &mut u64,
+) -> Option<(Nanos, Nanos)> {
     let mut question = question.clone();
     question.scenario.max_events = *left;
     let answer = question.ask().ok()?;
@@ -167,16 +181,31 @@ fn time_of(question: &Question, end: u8, left: &mut u64) -> Option<Nanos> {
         let setup = s.setup.iter().fold(Nanos::ZERO, |t, x| t + (x.end - x.start));
         s.exchanges.iter().fold(setup, |t, x| t + (x.end - x.start))
     };
-    Some(question.stories(&answer, end).iter().map(time).fold(Nanos::ZERO, |a, b| a + b))
+    let stories = question.stories(&answer, end);
+    let total = stories.iter().map(time).fold(Nanos::ZERO, |a, b| a + b);
+    // The model names no side where the analysis says that it is the network's.
+    let same = |of: Option<Side>, b: Option<Side>| of == b || b.is_none() && of == Some(Side::Network);
+    let of_cause = stories
+        .iter()
+        .flat_map(Story::budget)
+        .filter(|b| cause.is_some_and(|(cause, side)| cause == b.0 && same(side, b.1)));
+    Some((total, of_cause.fold(Nanos::ZERO, |t, b| t + b.2)))
 }
 
 /// Time of the finding's cause in the replayed part.
 fn lost_in(f: &Finding, c: &Connection, (first, last): (u32, u32)) -> Nanos {
     let setup = c.setup.iter().filter(|_| first == 1).flat_map(|s| &s.spans);
     let exchanges = c.exchanges.iter().filter(|x| x.id >= first && x.id <= last).flat_map(|x| &x.spans);
-    let same = |cause| cause == f.cause || f.cause == Cause::Chatty && cause == Cause::PathDelay;
-    let of =
-        setup.chain(exchanges).filter(|s| same(s.cause) && (s.side == f.side || f.cause == Cause::Chatty));
+    // Findings without spans of their own are made of these.
+    let made_of: &[Cause] = match f.cause {
+        Cause::Chatty => &[Cause::PathDelay],
+        Cause::ExplicitBuffer | Cause::NoWindowScaling => &[Cause::ReceiveWindow, Cause::SlowReader],
+        Cause::ShortConnections => &[Cause::Handshake, Cause::TlsHandshake, Cause::SynRetransmit],
+        _ => &[],
+    };
+    let of = setup.chain(exchanges).filter(|s| {
+        if made_of.is_empty() { s.cause == f.cause && s.side == f.side } else { made_of.contains(&s.cause) }
+    });
     of.fold(Nanos::ZERO, |t, s| t + s.duration())
 }
 

@@ -1,7 +1,7 @@
 use crate::failure::{Exit, Usage};
 use crate::output::Output;
 use crate::predict::args::{Format, Predict};
-use crate::predict::{answer, question, sweep};
+use crate::predict::{answer, from_scenario, like, question, sweep};
 use anyhow::bail;
 use std::io::Write;
 use tcpwhy_report::predict::{Prediction, text};
@@ -19,12 +19,18 @@ pub(crate) fn run(args: &Predict) -> anyhow::Result<Exit> {
         out.finish(written.map_err(Into::into))?;
         return Ok(Exit::Done);
     }
-    let asked = question::from_args(args).map_err(Usage)?;
+    if let Some(file) = &args.like {
+        return like::run(args, file);
+    }
+    let asked = match &args.scenario {
+        Some(file) => from_scenario::asked(file)?,
+        None => question::from_args(args).map_err(Usage)?,
+    };
     let Ok(found) = asked.question.ask() else { bail!(Usage("the model refused the question".into())) };
     write(args, &answer::prediction(&asked, &found, None))
 }
 
-fn write(args: &Predict, prediction: &Prediction) -> anyhow::Result<Exit> {
+pub(crate) fn write(args: &Predict, prediction: &Prediction) -> anyhow::Result<Exit> {
     let mut out = Output::open(args.output.as_deref(), args.json)?;
     let width = out.width.unwrap_or(100).clamp(72, 140);
     let written = if args.json {

@@ -2,6 +2,8 @@
 
 pub(crate) mod answer;
 pub(crate) mod args;
+pub(crate) mod from_scenario;
+pub(crate) mod like;
 pub(crate) mod quantity;
 pub(crate) mod question;
 pub(crate) mod sweep;

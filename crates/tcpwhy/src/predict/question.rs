@@ -12,7 +12,7 @@ const FINISHED: u64 = 74;
 const KEY_EXCHANGE: u64 = 126;
 const SERVER_FINISHED: u64 = 51;
 
-/// A question and what is said beside the answer.
+/// A question, and what is said beside the answer.
 pub(crate) struct Asked {
     pub(crate) question: Question,
     pub(crate) assumed: Vec<String>,

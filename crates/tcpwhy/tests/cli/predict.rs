@@ -163,3 +163,61 @@ fn the_same_question_has_the_same_answer() {
     let args = ["--rtt", "30ms", "--response", "1MB", "--bandwidth", "20mbit", "--loss", "1%"];
     assert_eq!(predict(&args), predict(&args));
 }
+
+fn bundled(name: &str) -> String {
+    format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A real capture, replayed: the model comes near, and the cure takes both ends.
+#[test]
+fn a_capture_is_replayed() {
+    let v = json(&["--like", &bundled("captures/loopback_write_write_read.pcap")]);
+    let error = v["observed"]["error"].as_f64().unwrap();
+    assert!(error.abs() < 0.05 && v["observed"]["trustworthy"] == true, "{error}");
+    let both =
+        v["fixes"].as_array().unwrap().iter().find(|f| f["id"] == "nodelay" && f["where"] == "both").unwrap();
+    assert!(ms(&both["predicted_ns"]) < 0.05 * ms(&v["total_ns"]), "{both}");
+    assert!(v["assumed"][0].as_str().unwrap().starts_with("From exchanges"));
+}
+
+#[test]
+fn a_scenario_of_the_lab_is_predicted() {
+    let v = json(&[&bundled("scenarios/slow-start-rtt200.toml")]);
+    assert!((ms(&v["total_ns"]) - 902.0).abs() < 15.0, "{}", v["total_ns"]);
+}
+
+#[test]
+fn what_cannot_be_replayed_is_said() {
+    let (_, error, code) = predict(&["--like", &bundled("captures/README.md")]);
+    assert_eq!(code, 3);
+    assert!(error.contains("not a pcap"), "{error}");
+    let (_, error, code) =
+        predict(&["--like", &bundled("captures/loopback_write_write_read.pcap"), "--connection", "99"]);
+    assert_eq!(code, 2, "{error}");
+    let (_, error, code) = predict(&[&bundled("captures/README.md")]);
+    assert_eq!(code, 2);
+    assert!(error.contains("README.md"), "{error}");
+}
+
+/// Every finding that could be replayed carries the figure that decides, and never more than its spans hold.
+#[test]
+fn explain_predicts_what_fixes_save() {
+    let ran = tcpwhy(&["explain", "--json", &bundled("captures/zeek__smtp_bdat.pcap")]);
+    let v = ran.json();
+    let nagle =
+        &v["findings"].as_array().unwrap().iter().find(|f| f["cause"] == "nagle_delayed_ack").unwrap();
+    let model = &nagle["model"];
+    assert_eq!(model["trustworthy"], true, "{model}");
+    let fix = nagle["fixes"].as_array().unwrap().iter().find(|f| f["id"] == "nodelay").unwrap();
+    assert_eq!(fix["basis"], "predicted");
+    let (saves, lost) = (ms(&fix["saves_ns"]), ms(&nagle["lost_ns"]));
+    assert!(saves > 0.8 * lost && saves <= lost, "{saves} of {lost}");
+    assert!(ms(&fix["predicted_ns"]) < ms(&model["modelled_ns"]));
+    assert!(
+        model["no_help"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|f| f["saves_ns"].as_i64().unwrap() < fix["saves_ns"].as_i64().unwrap() / 10)
+    );
+}
