@@ -474,8 +474,9 @@ impl Socket {
                 Ca::Recovery | Ca::Cwr => Cause::FastRecovery,
                 Ca::Loss => self.repair,
                 Ca::Open if delayed && self.cong.cwnd <= 2 => Cause::DelayedAck,
-                Ca::Open if self.had_loss || self.cong.hystart_exit => Cause::CongestionWindow,
+                // Until the window is back at what it was before the idle time.
                 Ca::Open if self.cong.cwnd <= self.before_idle => Cause::IdleRestart,
+                Ca::Open if self.had_loss || self.cong.hystart_exit => Cause::CongestionWindow,
                 Ca::Open => Cause::SlowStart,
             },
         }
