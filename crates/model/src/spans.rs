@@ -223,10 +223,15 @@ impl Walk {
         let there = arrived.filter(|&a| a > since && a <= s.p.sent);
         let think = there.map_or(Nanos::ZERO, |a| s.p.sent - a);
         let trip = (s.at - since - think).floor0();
-        let from = since + trip.part(2);
-        push(out, since, from, Cause::PathDelay, None);
+        // What was queued before the bottleneck crosses first, both ways.
+        let own = self.last[usize::from(self.end)].map_or(Nanos::ZERO, |l| (l.2 - since).floor0()).min(trip);
+        let back = (s.p.drained - s.p.sent).floor0().min(trip - own);
+        let from = since + own + (trip - own - back).part(2);
+        push(out, since, since + own, Cause::Bandwidth, None);
+        push(out, since + own, from, Cause::PathDelay, None);
         push(out, from, from + think, cause, owner(cause, side));
-        push(out, from + think, s.at, Cause::PathDelay, None);
+        push(out, from + think, s.at - back, Cause::PathDelay, None);
+        push(out, s.at - back, s.at, Cause::Bandwidth, None);
     }
 
     fn repeat(&mut self, s: &Seen<'_>, since: Nanos, cause: Cause, out: &mut Vec<Span>) {
