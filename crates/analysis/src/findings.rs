@@ -186,6 +186,7 @@ pub(crate) fn finding(r: &Rollup, total: f64) -> Finding {
         text: None,
         evidence: if r.evidence.is_empty() { vec![r.example.frames] } else { r.evidence.clone() },
         fixes: Vec::new(),
+        replay: None,
     }
 }
 
@@ -234,6 +235,7 @@ pub(crate) fn add_whole_connection_findings(
             text: Some(why.into_boxed_str()),
             evidence: vec![example.2],
             fixes: Vec::new(),
+            replay: None,
         });
     };
     // Ten round trips in series that did nothing but travel.

@@ -36,6 +36,8 @@ pub(crate) fn fixes_for(
                 how,
                 parameters: parameters(fix, side, connection, &figures),
                 saves: Some(lost),
+                predicted: None,
+                replayed: false,
             }
         })
         .collect()

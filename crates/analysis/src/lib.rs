@@ -23,6 +23,7 @@ mod profile;
 mod rate;
 mod recovery;
 mod release;
+pub mod replay;
 mod result;
 mod setup;
 mod step;

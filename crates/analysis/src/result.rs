@@ -443,8 +443,12 @@ pub struct Fix {
     pub how: Vec<String>,
     /// Parameters for programs.
     pub parameters: Vec<(&'static str, Parameter)>,
-    /// What it saves at most.
+    /// What it saves: at most, or as replayed.
     pub saves: Option<Nanos>,
+    /// Time of the replayed part with it.
+    pub predicted: Option<Nanos>,
+    /// `saves` comes from a replay that reproduced the present.
+    pub replayed: bool,
 }
 
 /// A value in [`Fix::parameters`].
@@ -487,6 +491,8 @@ pub struct Finding {
     pub evidence: Vec<Frames>,
     /// What to do, best first (of a capture's findings only; a connection's are the same).
     pub fixes: Vec<Fix>,
+    /// Its example in the model, where that was asked for and possible.
+    pub replay: Option<Box<crate::replay::Replay>>,
 }
 
 impl Finding {

@@ -202,6 +202,7 @@ impl Sums {
             text: Some(text.into_boxed_str()),
             evidence: vec![frames],
             fixes: fixes_for(Cause::ShortConnections, Some(Side::Client), lost, &c, &crate::Facts::None),
+            replay: None,
         })
     }
 }

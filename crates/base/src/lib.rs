@@ -1,5 +1,5 @@
 //! The plain data that every other crate of tcpwhy speaks: time, sequence numbers, segments, the table of
-//! causes and the table of fixes. No I/O, no clock, no allocation but for text that a table renders.
+//! causes, the table of fixes, and workloads. No I/O, no clock, no allocation but for text that a table renders.
 
 mod cause;
 mod fix;
@@ -7,6 +7,7 @@ mod segment;
 mod seq;
 mod short;
 mod time;
+mod workload;
 
 pub use cause::{CAUSES, Cause, CauseInfo, Class, Kind};
 pub use fix::{FIXES, Figures, FixId, FixInfo, How, Place};
@@ -14,6 +15,7 @@ pub use segment::{Endpoint, IpId, Segment, TcpFlags, TcpOptions, Tls, Trouble};
 pub use seq::Seq;
 pub use short::Short;
 pub use time::Nanos;
+pub use workload::{Step, Turn, Workload};
 
 /// Which of the two ends of a connection, or the path between them, something belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,6 +4,7 @@
 
 mod capture;
 pub mod json;
+pub mod predict;
 #[cfg(test)]
 mod sample;
 mod summary;
@@ -13,4 +14,5 @@ mod warnings;
 
 pub use capture::{Capture, Warning, rfc3339};
 pub use summary::Summary;
+pub use text::bytes;
 pub use warnings::{quality_warnings, quality_warnings_of};

@@ -106,6 +106,7 @@ fn findings() -> Vec<Finding> {
         text: Some("A sentence with figures.".into()),
         evidence: vec![frames],
         fixes: Vec::new(),
+        replay: None,
     };
     let mut nagle = finding(Cause::NagleDelayedAck, Side::Client, 40, 1, 1, Frames::new(0, 4, 6, &[4, 5, 6]));
     nagle.fixes.push(Fix {
@@ -114,6 +115,8 @@ fn findings() -> Vec<Finding> {
         how: vec!["setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one)".into()],
         parameters: vec![("port", Parameter::Number(25)), ("option", Parameter::Text("TCP_NODELAY".into()))],
         saves: Some(Nanos::millis(40)),
+        predicted: None,
+        replayed: false,
     });
     vec![nagle, finding(Cause::ServerThink, Side::Server, 25, 2, 2, Frames::new(0, 9, 10, &[]))]
 }

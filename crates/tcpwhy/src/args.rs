@@ -27,6 +27,8 @@ pub(crate) enum Command {
     /// Say where the time of every connection and exchange went (`tcpwhy FILE` means this)
     #[command(after_help = AFTER_HELP)]
     Explain(Box<Explain>),
+    /// Say how long a request or transfer will take, why, and what would help, from a model of both ends
+    Predict(Box<crate::predict::args::Predict>),
     /// Print what a cause means, how it is recognised and how it is fixed
     Causes(Causes),
     /// Make experiments: two hosts, an emulated link between them, the kernel's own TCP (Linux, root)
@@ -121,7 +123,7 @@ pub(crate) struct Man {
     pub(crate) dir: Option<PathBuf>,
 }
 
-const COMMANDS: [&str; 6] = ["explain", "causes", "lab", "completions", "man", "help"];
+const COMMANDS: [&str; 7] = ["explain", "predict", "causes", "lab", "completions", "man", "help"];
 
 /// `tcpwhy FILE` means `tcpwhy explain FILE`.
 pub(crate) fn with_default_command(args: impl Iterator<Item = OsString>) -> Vec<OsString> {

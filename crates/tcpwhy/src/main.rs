@@ -8,6 +8,7 @@ mod live;
 mod output;
 mod packets;
 mod pipeline;
+mod predict;
 mod progress;
 mod select;
 mod threshold;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     let args = args::Args::parse_from(args::with_default_command(std::env::args_os()));
     let done = match args.command {
         args::Command::Explain(a) => cmd::explain::run(&a),
+        args::Command::Predict(a) => cmd::predict::run(&a),
         args::Command::Causes(a) => cmd::causes::run(&a),
         #[cfg(target_os = "linux")]
         args::Command::Lab(a) => cmd::lab::run(&a),

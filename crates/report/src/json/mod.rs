@@ -2,6 +2,7 @@
 //! connection by connection; nothing is built up in memory.
 
 mod frames;
+mod model;
 mod parts;
 #[cfg(test)]
 mod tests;
@@ -10,6 +11,7 @@ mod values;
 mod writer;
 
 pub use frames::{Example, Frames};
+pub use model::{Combined, Model, Vain};
 pub use parts::{Alternative, Exchange, Gap, Omitted, Setup, Span};
 pub use types::{CaptureInfo, Connection, End, Ends, Explain, Finding, Fix, Path, Range, Stack, WarningInfo};
 pub use values::{Context, List, Pair, View};

@@ -1,5 +1,6 @@
 //! Connections, findings, fixes and the document around them.
 
+use super::Model;
 use super::frames::{Example, Frames};
 use super::parts::{Exchange, Gap, Omitted, Setup};
 use super::values::{
@@ -319,6 +320,9 @@ pub struct Finding<'a> {
     /// What to do, best first.
     #[schemars(with = "Vec<Fix>")]
     pub fixes: List<'a, a::Fix, Fix<'a>>,
+    /// The example replayed in the model; absent where it could not be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<Model<'a>>,
 }
 
 impl<'a> Finding<'a> {
@@ -342,6 +346,7 @@ impl<'a> Finding<'a> {
             why: f.why(),
             evidence: List::new(&f.evidence, [connection, 0], cx),
             fixes: List::new(&f.fixes, [connection, 0], cx),
+            model: f.replay.as_deref().map(Model::new),
         }
     }
 }
@@ -366,9 +371,9 @@ pub struct Fix<'a> {
     pub how: &'a [String],
     /// Parameters for programs.
     pub applies_to: Parameters<'a>,
-    /// What it saves at most.
+    /// What it saves of the finding's time: at most, or as the model predicts it from its example.
     pub saves_ns: Option<i64>,
-    /// What the model says that it saves.
+    /// Time of the replayed part (`model` of the finding) with this fix.
     pub predicted_ns: Option<i64>,
     /// Where the saving comes from: `bound`, `predicted`, `replayed` or `applied`.
     pub basis: &'static str,
@@ -384,8 +389,8 @@ impl<'a> View<'a, a::Fix> for Fix<'a> {
             how: &fix.how,
             applies_to: Parameters(&fix.parameters),
             saves_ns: fix.saves.map(|t| t.0),
-            predicted_ns: None,
-            basis: "bound",
+            predicted_ns: fix.predicted.map(|t| t.0),
+            basis: if fix.replayed { "predicted" } else { "bound" },
         }
     }
 }

@@ -5,6 +5,7 @@ use super::style::{BOLD, DIM, FIX, count, of, percent, range, wrap};
 use crate::Summary;
 use crate::capture::local;
 use std::io::{self, Write};
+use tcpwhy_analysis::replay::Replay;
 use tcpwhy_analysis::{Finding, Fix, Frames};
 use tcpwhy_base::{Cause, Class, Kind, Nanos};
 
@@ -112,6 +113,9 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Res
     for (i, fix) in f.fixes.iter().take(wanted).enumerate() {
         self::fix(out, if i == 0 || layout.verbose { "fix: " } else { " or: " }, fix, layout)?;
     }
+    if let Some(text) = f.replay.as_deref().filter(|_| wanted > 0).map(replayed) {
+        lines(out, &text, INDENT, layout)?;
+    }
     Ok(())
 }
 
@@ -123,11 +127,11 @@ fn fix(out: &mut impl Write, lead: &str, fix: &Fix, layout: &Layout) -> io::Resu
         _ => String::new(),
     };
     let what = format!("{}{place}", fix.fix.info().title);
-    // All fixes of a finding are bounded by the same time: it is said once.
+    // All fixes of a finding are bounded by the same time: it is said once. What a replay says is each one's own.
     let saves = fix
         .saves
-        .filter(|&s| s > Nanos::ZERO && (lead == "fix: "))
-        .map(|s| format!("saves up to {s}"))
+        .filter(|&s| s > Nanos::ZERO && (fix.replayed || lead == "fix: "))
+        .map(|s| if fix.replayed { format!("saves {s}, replayed") } else { format!("saves up to {s}") })
         .unwrap_or_default();
     let used = indent + 5 + what.chars().count() + saves.chars().count();
     if used + 2 <= layout.width || saves.is_empty() {
@@ -149,6 +153,32 @@ fn fix(out: &mut impl Write, lead: &str, fix: &Fix, layout: &Layout) -> io::Resu
         }
     }
     Ok(())
+}
+
+/// How near the model comes, and what would be done in vain.
+fn replayed(r: &Replay) -> String {
+    let mut text = if r.trustworthy() {
+        format!("Replayed in the model: {} against {} seen.", r.modelled, r.observed)
+    } else {
+        let percent = r.error() * 100.0;
+        return format!(
+            "No prediction: the model gives {} where {} were seen ({percent:+.0} %).",
+            r.modelled, r.observed
+        );
+    };
+    let mut vain: Vec<String> = Vec::new();
+    for v in r
+        .no_help
+        .iter()
+        .filter(|v| v.place == "both" || !r.no_help.iter().any(|o| o.fix == v.fix && o.place == "both"))
+    {
+        let place = if v.place == "path" { String::new() } else { format!(" ({})", v.place) };
+        vain.push(format!("{}{place}", v.what));
+    }
+    if !vain.is_empty() {
+        text.push_str(&format!(" Would not help: {}.", vain.join(", ")));
+    }
+    text
 }
 
 /// `text` wrapped and indented.

@@ -4,7 +4,7 @@
 mod connection;
 mod findings;
 mod overview;
-mod style;
+pub(crate) mod style;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -6,16 +6,16 @@ use anstyle::{AnsiColor, Style};
 use tcpwhy_base::{Class, Nanos};
 
 /// Headings and verdicts.
-pub(super) const BOLD: Style = Style::new().bold();
+pub(crate) const BOLD: Style = Style::new().bold();
 /// What can be skipped.
-pub(super) const DIM: Style = Style::new().dimmed();
+pub(crate) const DIM: Style = Style::new().dimmed();
 /// Warnings.
-pub(super) const WARN: Style = AnsiColor::Yellow.on_default();
+pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 /// What to do.
-pub(super) const FIX: Style = AnsiColor::Green.on_default();
+pub(crate) const FIX: Style = AnsiColor::Green.on_default();
 
 /// The colour of a class.
-pub(super) fn of(class: Class) -> Style {
+pub(crate) fn of(class: Class) -> Style {
     match class {
         Class::Tcp => AnsiColor::Red.on_default(),
         Class::Application => AnsiColor::Cyan.on_default(),
@@ -64,12 +64,12 @@ pub fn bytes(n: u64) -> String {
 }
 
 /// `1 connection`, `34 exchanges`.
-pub(super) fn count(n: u64, what: &str) -> String {
+pub(crate) fn count(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 /// A rate in bits a second.
-pub(super) fn bit_rate(bps: u64) -> String {
+pub(crate) fn bit_rate(bps: u64) -> String {
     let (value, unit) = match bps as f64 {
         b if b >= 1e9 => (b / 1e9, "Gbit/s"),
         b if b >= 1e6 => (b / 1e6, "Mbit/s"),
@@ -91,7 +91,7 @@ pub(super) fn moment(time: Nanos, capture: &Capture, layout: &Layout) -> String 
 }
 
 /// Words of `text` in lines of at most `width` characters (longer words stand alone).
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {

@@ -56,8 +56,10 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     if let Some(limit) = args.slower_than {
         select::slower_than(&mut analysis, limit);
     }
+    tcpwhy_analysis::replay::predict(&mut analysis);
     let warnings = quality_warnings(&analysis.connections);
-    let capture = capture(args, &inputs, read, analysis.connections.len() as u64, warnings);
+    let mut capture = capture(args, &inputs, read, analysis.connections.len() as u64, warnings);
+    capture.partial = args.filter.is_some() || args.from.is_some() || args.to.is_some();
     let mut out = Output::open(args.output.as_deref(), args.json || args.jsonl)?;
     let written = if args.json {
         json::write(&mut out, &analysis, &capture, threads()).map_err(Into::into)

@@ -6,3 +6,4 @@ pub(crate) mod explain;
 #[cfg(target_os = "linux")]
 pub(crate) mod lab;
 pub(crate) mod man;
+pub(crate) mod predict;

@@ -1,0 +1,262 @@
+//! What each fix would do: the workload of a finding's example is taken out of the capture, replayed in the model, and
+//! replayed again with the fix. The model is first asked to reproduce what was seen, and its error stands beside.
+
+mod extract;
+
+pub use extract::{Extract, extract};
+
+use crate::Analysis;
+use crate::result::{Connection, Finding};
+use tcpwhy_base::{Cause, Class, FixId, Nanos, Side};
+use tcpwhy_model::{Change, Question, Story};
+
+/// Events that one explanation may spend on replays: some tenths of a second.
+const EVENTS: u64 = 400_000;
+/// Findings that are replayed, worst first, and their least share of the time.
+const FINDINGS: usize = 8;
+const SHARE: f64 = 0.01;
+/// A model that misses the present by more than this is not trusted.
+pub const TRUST: f64 = 0.15;
+
+/// A replay of a finding's example.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// Which connection.
+    pub connection: u32,
+    /// First and last exchange.
+    pub exchanges: (u32, u32),
+    /// Their time in the capture.
+    pub observed: Nanos,
+    /// In the model.
+    pub modelled: Nanos,
+    /// What was assumed.
+    pub assumed: Vec<String>,
+    /// The best changes together: ids and places, and the time with them.
+    pub together: Option<(Vec<(FixId, &'static str)>, Nanos)>,
+    /// Often advised, and of no use here.
+    pub no_help: Vec<Vain>,
+}
+
+/// A change that does not help.
+#[derive(Clone, Debug)]
+pub struct Vain {
+    /// Which.
+    pub fix: FixId,
+    /// Where.
+    pub place: &'static str,
+    /// In a few words.
+    pub what: String,
+    /// What it saves of the replayed part: nothing, or below zero.
+    pub saves: Nanos,
+}
+
+impl Replay {
+    /// Model less capture, as a share of the capture.
+    pub fn error(&self) -> f64 {
+        (self.modelled - self.observed).0 as f64 / self.observed.0.max(1) as f64
+    }
+
+    /// The model reproduces the present.
+    pub fn trustworthy(&self) -> bool {
+        self.error().abs() <= TRUST
+    }
+}
+
+/// Fills the findings of a capture with predictions, as far as examples can be replayed within the budget.
+pub fn predict(analysis: &mut Analysis) {
+    let mut left = EVENTS;
+    let mut order: Vec<usize> = (0..analysis.findings.len()).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(analysis.findings[i].lost));
+    let worth = |f: &Finding| {
+        f.cause.class() != Class::Application && f.cause.class() != Class::Unknown && f.share >= SHARE
+    };
+    order.retain(|&i| worth(&analysis.findings[i]));
+    for i in order.into_iter().take(FINDINGS) {
+        let f = &mut analysis.findings[i];
+        let found = analysis.connections.binary_search_by_key(&f.example.0, |c| c.id);
+        if let Ok(at) = found {
+            replay(f, &analysis.connections[at], &mut left);
+        }
+    }
+}
+
+fn replay(f: &mut Finding, c: &Connection, left: &mut u64) {
+    let Ok(x) = extract(c, f.example.1) else { return };
+    let Some((question, modelled)) = fitted(&x, left) else { return };
+    let mut done = Replay {
+        connection: c.id,
+        exchanges: x.exchanges,
+        observed: x.observed,
+        modelled,
+        assumed: x.assumed.clone(),
+        together: None,
+        no_help: Vec::new(),
+    };
+    let lost_here = lost_in(f, c, x.exchanges);
+    let cause = Some((f.cause, f.side));
+    let Some((_, cause_before)) = spent(&question, x.end, cause, left) else { return };
+    let trusted = done.trustworthy();
+    let changes = question.changes();
+    let mut helping: Vec<(Nanos, &Change)> = Vec::new();
+    for change in &changes {
+        if change.comparison && !f.fixes.iter().any(|fix| fix.fix == change.fix) {
+            continue;
+        }
+        let Some((time, cause_after)) = spent(&change.question, x.end, cause, left) else { continue };
+        let gain = modelled - time;
+        // A change may help elsewhere too: of this finding it saves no more than this cause loses.
+        let here = if cause_before > Nanos::ZERO { gain.min(cause_before - cause_after) } else { gain };
+        if gain.0 * 50 >= modelled.0 {
+            if !change.comparison {
+                helping.push((time, change));
+            }
+        } else if popular(change) && !change.comparison {
+            let (fix, place, what) = (change.fix, change.place, change.what.clone());
+            done.no_help.push(Vain { fix, place, what, saves: gain });
+        }
+        for fix in f.fixes.iter_mut().filter(|fix| matches(change, fix.fix, fix.place)) {
+            if fix.predicted.is_some_and(|t| t <= time) {
+                continue;
+            }
+            fix.predicted = Some(time);
+            if trusted && lost_here > Nanos::ZERO {
+                // What the example gains, for each nanosecond of this cause in it, over all of the finding; never
+                // more than the spans hold.
+                let all = here.0.max(0) as i128 * f.lost.0 as i128 / lost_here.0 as i128;
+                fix.saves = Some(Nanos(all as i64).min(f.lost));
+                fix.replayed = true;
+            }
+        }
+    }
+    helping.sort_by_key(|h| h.0);
+    done.together = together(&helping, x.end, left);
+    f.replay = Some(Box::new(done));
+}
+
+/// The question, corrected once where a buffer that does not show exactly makes the time.
+fn fitted(x: &Extract, left: &mut u64) -> Option<(Question, Nanos)> {
+    let mut question = x.question.clone();
+    let mut time = time_of(&question, x.end, left)?;
+    for _ in 0..2 {
+        let ratio = time.0 as f64 / x.observed.0.max(1) as f64;
+        let fits = question.scenario.hosts.iter().any(|h| h.sndbuf.is_some() || h.rcvbuf.is_some());
+        if !fits || (0.97..1.03).contains(&ratio) || !(0.3..3.0).contains(&ratio) {
+            break;
+        }
+        let mut next = question.clone();
+        for h in &mut next.scenario.hosts {
+            for buffer in [&mut h.sndbuf, &mut h.rcvbuf].into_iter().flatten() {
+                *buffer = ((*buffer as f64 * ratio) as u64).max(2304);
+            }
+        }
+        let better = time_of(&next, x.end, left)?;
+        if (better - x.observed).0.abs() >= (time - x.observed).0.abs() {
+            break;
+        }
+        (question, time) = (next, better);
+    }
+    Some((question, time))
+}
+
+/// Time of the exchanges that count, with the setup, at the tap's end; none if it costs too much.
+fn time_of(question: &Question, end: u8, left: &mut u64) -> Option<Nanos> {
+    spent(question, end, None, left).map(|s| s.0)
+}
+
+/// That time, and what of it a cause takes.
+fn spent(
+    question: &Question,
+    end: u8,
+    cause: Option<(Cause, Option<Side>)>,
+    left: &mut u64,
+) -> Option<(Nanos, Nanos)> {
+    let mut question = question.clone();
+    question.scenario.max_events = *left;
+    let answer = question.ask().ok()?;
+    *left = left.saturating_sub(answer.outcome.events);
+    if !answer.complete {
+        return None;
+    }
+    let time = |s: &Story| {
+        let setup = s.setup.iter().fold(Nanos::ZERO, |t, x| t + (x.end - x.start));
+        s.exchanges.iter().fold(setup, |t, x| t + (x.end - x.start))
+    };
+    let stories = question.stories(&answer, end);
+    let total = stories.iter().map(time).fold(Nanos::ZERO, |a, b| a + b);
+    // The model names no side where the analysis says that it is the network's.
+    let same = |of: Option<Side>, b: Option<Side>| of == b || b.is_none() && of == Some(Side::Network);
+    let of_cause = stories
+        .iter()
+        .flat_map(Story::budget)
+        .filter(|b| cause.is_some_and(|(cause, side)| cause == b.0 && same(side, b.1)));
+    Some((total, of_cause.fold(Nanos::ZERO, |t, b| t + b.2)))
+}
+
+/// Time of the finding's cause in the replayed part.
+fn lost_in(f: &Finding, c: &Connection, (first, last): (u32, u32)) -> Nanos {
+    let setup = c.setup.iter().filter(|_| first == 1).flat_map(|s| &s.spans);
+    let exchanges = c.exchanges.iter().filter(|x| x.id >= first && x.id <= last).flat_map(|x| &x.spans);
+    // Findings without spans of their own are made of these.
+    let made_of: &[Cause] = match f.cause {
+        Cause::Chatty => &[Cause::PathDelay],
+        Cause::ExplicitBuffer | Cause::NoWindowScaling => &[Cause::ReceiveWindow, Cause::SlowReader],
+        Cause::ShortConnections => &[Cause::Handshake, Cause::TlsHandshake, Cause::SynRetransmit],
+        _ => &[],
+    };
+    let of = setup.chain(exchanges).filter(|s| {
+        if made_of.is_empty() { s.cause == f.cause && s.side == f.side } else { made_of.contains(&s.cause) }
+    });
+    of.fold(Nanos::ZERO, |t, s| t + s.duration())
+}
+
+/// Whether a change is what a fix of the table proposes, at that place.
+fn matches(change: &Change, fix: FixId, place: &str) -> bool {
+    let same = match fix {
+        FixId::CorkWhole => FixId::OneWrite,
+        FixId::Wmem => FixId::UnsetSndbuf,
+        FixId::Rmem | FixId::BiggerWindow => FixId::UnsetRcvbuf,
+        other => other,
+    };
+    change.fix == same
+        && (change.place == place
+            || matches!(change.place, "path")
+            || place == "host" && change.place == "both")
+}
+
+fn popular(change: &Change) -> bool {
+    use FixId::{
+        CongestionControl, Initcwnd, LargerMtu, NoIdleRestart, Nodelay, ReuseConnections, UnsetRcvbuf,
+        UnsetSndbuf,
+    };
+    matches!(
+        change.fix,
+        Nodelay
+            | ReuseConnections
+            | UnsetSndbuf
+            | UnsetRcvbuf
+            | Initcwnd
+            | NoIdleRestart
+            | LargerMtu
+            | CongestionControl
+    )
+}
+
+/// The best changes one after the other, as long as each takes 2 % more off.
+fn together(
+    helping: &[(Nanos, &Change)],
+    end: u8,
+    left: &mut u64,
+) -> Option<(Vec<(FixId, &'static str)>, Nanos)> {
+    let (best, first) = helping.first().map(|h| (h.0, h.1))?;
+    let (mut chosen, mut now, mut best) = (vec![(first.fix, first.place)], first.question.clone(), best);
+    for (_, change) in helping.iter().skip(1).take(4) {
+        let key = (change.fix, change.place);
+        let Some(next) = now.changes().into_iter().find(|c| (c.fix, c.place) == key) else { continue };
+        let Some(time) = time_of(&next.question, end, left) else { break };
+        if time.0 * 50 < best.0 * 49 {
+            (now, best) = (next.question, time);
+            chosen.push(key);
+        }
+    }
+    (chosen.len() > 1).then_some((chosen, best))
+}

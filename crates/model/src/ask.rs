@@ -1,0 +1,73 @@
+//! A question to the model and its answer: which part of a run counts, how long it takes, and what a change of the
+//! settings does to it. Never subtracted, always run again: removing one limit exposes the next.
+
+use crate::scenario::{Impossible, Scenario};
+use crate::sim::{Outcome, run};
+use crate::spans::{Story, stories};
+use tcpwhy_base::{Cause, Nanos, Side};
+
+/// A run, and from which turn on it counts.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// What is run.
+    pub scenario: Scenario,
+    /// Turns at the start that only warm the connection up; with any, the connection's setup does not count either.
+    pub skip: u32,
+}
+
+/// What came out.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// From the first `connect` (or the start of the first turn that counts) to the last byte read.
+    pub total: Nanos,
+    /// When that began.
+    pub start: Nanos,
+    /// The latency of each turn that counts.
+    pub turns: Vec<Nanos>,
+    /// All of it was done before the limits of the run.
+    pub complete: bool,
+    /// The run.
+    pub outcome: Outcome,
+}
+
+impl Question {
+    /// Runs it.
+    pub fn ask(&self) -> Result<Answer, Impossible> {
+        let outcome = run(&self.scenario)?;
+        let counted = || outcome.turns.iter().filter(|t| t.turn >= self.skip);
+        let start = if self.skip == 0 {
+            outcome.connections.first().map_or(Nanos::ZERO, |c| c.start)
+        } else {
+            counted().map(|t| t.start).min().unwrap_or(Nanos::ZERO)
+        };
+        let end = counted().filter_map(|t| t.end).max().unwrap_or(outcome.elapsed);
+        let turns = counted().filter_map(|t| Some(t.end? - t.start)).collect();
+        let complete = outcome.complete();
+        Ok(Answer { total: (end - start).floor0(), start, turns, complete, outcome })
+    }
+
+    /// The part of the stories that counts, seen at `end`.
+    pub fn stories(&self, answer: &Answer, end: u8) -> Vec<Story> {
+        let mut all = stories(&self.scenario, &answer.outcome, end);
+        if self.skip > 0 {
+            for story in &mut all {
+                story.setup.clear();
+                story.exchanges.retain(|x| x.turn >= self.skip);
+            }
+        }
+        all
+    }
+
+    /// Time by cause over what counts, most first.
+    pub fn budget(&self, answer: &Answer) -> Vec<(Cause, Option<Side>, Nanos)> {
+        let mut sums: Vec<(Cause, Option<Side>, Nanos)> = Vec::new();
+        for (cause, side, time) in self.stories(answer, 0).iter().flat_map(Story::budget) {
+            match sums.iter_mut().find(|s| s.0 == cause && s.1 == side) {
+                Some(s) => s.2 += time,
+                None => sums.push((cause, side, time)),
+            }
+        }
+        sums.sort_by(|a, b| b.2.cmp(&a.2).then(a.0.cmp(&b.0)));
+        sums
+    }
+}

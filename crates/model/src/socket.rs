@@ -1,0 +1,490 @@
+//! One end of a connection: its state, and what application, link and timers may call. Sending stands in `send`,
+//! acknowledgements in `ack`, repairs in `recovery`, receiving in `receive`, opening in `open`.
+//!
+//! A call changes the state, leaves packets in `out` and deadlines in `timers`; whoever called takes the packets and
+//! asks for the next deadline.
+
+use crate::bbr::per_second;
+use crate::cong::Cong;
+use crate::packet::{HEADERS, Packet, TIMESTAMPS};
+use crate::profile::{Acks, Congestion, Profile, WindowRule};
+use crate::rtt::Rtt;
+use crate::scenario::{Cork, Host};
+use std::collections::VecDeque;
+use tcpwhy_base::{Cause, Nanos};
+
+/// Where the connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Closed,
+    SynSent,
+    /// The SYN-ACK is out.
+    SynReceived,
+    Established,
+    /// Reset, refused or given up.
+    Dead,
+}
+
+/// Why data in the send queue may not leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hold {
+    Cwnd,
+    Window,
+    Nagle,
+    Cork,
+    Pacing,
+}
+
+/// What congestion control is doing (`tcp_ca_state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ca {
+    Open,
+    /// The window shrinks without a loss known (after a probe that repaired one).
+    Cwr,
+    Recovery,
+    Loss,
+}
+
+/// What the one retransmission timer stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timer {
+    Syn,
+    SynAck,
+    Rto,
+    Probe,
+    Reorder,
+    Persist,
+}
+
+/// Unsent data that share a packet buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Skb {
+    pub(crate) len: u64,
+    pub(crate) psh: bool,
+    pub(crate) fin: bool,
+}
+
+/// A segment that is not acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seg {
+    pub(crate) seq: u64,
+    pub(crate) end: u64,
+    pub(crate) fin: bool,
+    pub(crate) psh: bool,
+    /// Last transmission, and the first.
+    pub(crate) sent: Nanos,
+    pub(crate) first: Nanos,
+    pub(crate) sacked: bool,
+    pub(crate) lost: bool,
+    /// A repeat is on its way.
+    pub(crate) retrans: bool,
+    pub(crate) ever: bool,
+    /// Buffer overhead that its acknowledgement frees.
+    pub(crate) overhead: u64,
+    /// For rate samples: delivered bytes, their time, and whether the application was slow.
+    pub(crate) delivered: u64,
+    pub(crate) delivered_at: Nanos,
+    pub(crate) app_limited: bool,
+}
+
+impl Seg {
+    pub(crate) fn len(&self) -> u64 {
+        self.end - self.seq - u64::from(self.fin)
+    }
+}
+
+/// Receive side (see `receive`).
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    pub(crate) nxt: u64,
+    /// Window right edge was last said with this acknowledgement.
+    pub(crate) wup: u64,
+    pub(crate) wnd: u64,
+    pub(crate) ssthresh: u64,
+    pub(crate) clamp: u64,
+    pub(crate) buffer: u64,
+    pub(crate) locked: bool,
+    /// Payload in 1/256 of buffer memory.
+    pub(crate) ratio: u64,
+    pub(crate) memory: u64,
+    /// Unread packets: end and memory.
+    pub(crate) unread: VecDeque<(u64, u64)>,
+    pub(crate) copied: u64,
+    pub(crate) wscale: u8,
+    /// Arrived out of order: ranges, ascending and disjoint; the newest block first for SACK.
+    pub(crate) holes: Vec<(u64, u64)>,
+    pub(crate) newest: Option<(u64, u64)>,
+    pub(crate) duplicate: Option<(u64, u64)>,
+    pub(crate) fin: Option<u64>,
+    // Acknowledging.
+    pub(crate) ato: Nanos,
+    pub(crate) quick: u64,
+    pub(crate) pingpong: u8,
+    pub(crate) mss: u64,
+    pub(crate) last_size: u64,
+    pub(crate) last_data: Nanos,
+    pub(crate) scheduled: bool,
+    pub(crate) pushed: u8,
+    pub(crate) now_ack: bool,
+    pub(crate) delack: Option<Nanos>,
+    pub(crate) full_segments: u64,
+    // Growth of the buffer.
+    pub(crate) space: u64,
+    pub(crate) space_seq: u64,
+    pub(crate) space_at: Nanos,
+    pub(crate) rtt: Nanos,
+    pub(crate) echoed: Nanos,
+    pub(crate) stamp_recent: Nanos,
+    pub(crate) last_ack_sent: u64,
+}
+
+/// One end of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Socket {
+    pub(crate) p: Profile,
+    pub(crate) conn: u32,
+    pub(crate) me: u8,
+    pub(crate) state: State,
+    pub(crate) now: Nanos,
+    /// Where the host's ticks fall.
+    pub(crate) phase: Nanos,
+    pub(crate) out: Vec<Packet>,
+    // Sending.
+    pub(crate) queue: VecDeque<Skb>,
+    pub(crate) rtx: VecDeque<Seg>,
+    pub(crate) una: u64,
+    pub(crate) nxt: u64,
+    pub(crate) write_seq: u64,
+    pub(crate) wnd_end: u64,
+    pub(crate) snd_wnd: u64,
+    pub(crate) max_window: u64,
+    pub(crate) pushed_seq: u64,
+    pub(crate) sml: u64,
+    pub(crate) nodelay: bool,
+    pub(crate) corked: bool,
+    pub(crate) memory: u64,
+    pub(crate) sndbuf: u64,
+    pub(crate) sndbuf_locked: bool,
+    pub(crate) lowat: u64,
+    /// A writer sleeps until there is room.
+    pub(crate) writer_waits: bool,
+    /// It was woken.
+    pub(crate) writer_woken: bool,
+    pub(crate) mtu_mss: u64,
+    pub(crate) mss: u64,
+    pub(crate) hold: Option<Hold>,
+    /// Why the application did not write before.
+    pub(crate) app_cause: Option<Cause>,
+    pub(crate) fin_queued: bool,
+    // Congestion control and repair.
+    pub(crate) cong: Cong,
+    pub(crate) rtt: Rtt,
+    pub(crate) ca: Ca,
+    pub(crate) high: u64,
+    pub(crate) cwnd_limited: bool,
+    pub(crate) max_out: u64,
+    pub(crate) usage_seq: u64,
+    pub(crate) used: u64,
+    pub(crate) stamp: Nanos,
+    pub(crate) last_sent: Nanos,
+    pub(crate) last_burst: Nanos,
+    pub(crate) sacked: u64,
+    pub(crate) lost: u64,
+    pub(crate) retrans: u64,
+    pub(crate) prr_delivered: u64,
+    pub(crate) prr_out: u64,
+    pub(crate) prior_cwnd: u64,
+    pub(crate) undo: Option<(u64, u64, Nanos)>,
+    pub(crate) rack_sent: Nanos,
+    pub(crate) rack_end: u64,
+    pub(crate) rack_rtt: Nanos,
+    pub(crate) reordered: bool,
+    pub(crate) dupacks: u32,
+    pub(crate) probe_high: Option<(u64, bool)>,
+    pub(crate) backoff: u32,
+    pub(crate) retransmits: u32,
+    pub(crate) timer: Option<(Nanos, Timer)>,
+    pub(crate) pace: Option<Nanos>,
+    pub(crate) next_pace: Nanos,
+    pub(crate) syn_repeats: u32,
+    /// When the SYN-ACK left.
+    pub(crate) rtt_from: Nanos,
+    pub(crate) delivered: u64,
+    pub(crate) delivered_at: Nanos,
+    pub(crate) app_limited_until: u64,
+    /// The window before an idle time or a loss took it.
+    pub(crate) before_idle: u64,
+    pub(crate) had_loss: bool,
+    pub(crate) repair: Cause,
+    /// The peer's application was not reading when it last said its window.
+    pub(crate) reader_away: bool,
+    /// This host's application does not read.
+    pub(crate) away: bool,
+    pub(crate) mtu_probing: bool,
+    pub(crate) initcwnd: u64,
+    pub(crate) idle_restart: bool,
+    pub(crate) quickack: bool,
+    pub(crate) r: Receiver,
+}
+
+impl Socket {
+    /// A socket of `host` before it connects; `mtu` is that of its interface.
+    pub(crate) fn new(host: &Host, conn: u32, me: u8, mtu: u64, phase: Nanos) -> Socket {
+        let p = host.profile.clone();
+        let stamps = if p.timestamps { TIMESTAMPS } else { 0 };
+        let mss = mtu.saturating_sub(HEADERS + stamps).max(8);
+        let double = if p.doubles_buffers { 2 } else { 1 };
+        let asked = |n: u64, max: u64, least: u64| (n.min(max) * double).max(least);
+        let sndbuf = host.sndbuf.map(|n| asked(n, p.wmem_max, 4608));
+        let rcvbuf = host.rcvbuf.map(|n| asked(n, p.rmem_max, 2304));
+        let initcwnd = u64::from(host.initcwnd.unwrap_or(p.initcwnd)).max(1);
+        let buffer = rcvbuf.unwrap_or(p.rmem[1]);
+        let ratio = match p.window {
+            WindowRule::Measured => 128,
+            WindowRule::Fixed { scale } => 256 - (256 >> scale.min(8)),
+            WindowRule::Whole => 256,
+        };
+        let mut r = Receiver {
+            nxt: 0,
+            wup: 0,
+            wnd: 0,
+            ssthresh: 0,
+            clamp: u64::MAX,
+            buffer,
+            locked: rcvbuf.is_some(),
+            ratio,
+            memory: 0,
+            unread: VecDeque::new(),
+            copied: 1,
+            wscale: 0,
+            holes: Vec::new(),
+            newest: None,
+            duplicate: None,
+            fin: None,
+            ato: Nanos::ZERO,
+            quick: 0,
+            pingpong: 0,
+            mss: 536,
+            last_size: 0,
+            last_data: Nanos::ZERO,
+            scheduled: false,
+            pushed: 0,
+            now_ack: false,
+            delack: None,
+            full_segments: 0,
+            space: 0,
+            space_seq: 1,
+            space_at: Nanos::ZERO,
+            rtt: Nanos::ZERO,
+            echoed: Nanos::ZERO,
+            stamp_recent: Nanos::ZERO,
+            last_ack_sent: 0,
+        };
+        // The server knows whether time stamps are used when it chooses its window; the client does not.
+        r.first_window(&p, if me == 0 { mtu.saturating_sub(HEADERS) } else { mss });
+        Socket {
+            conn,
+            me,
+            state: State::Closed,
+            now: Nanos::ZERO,
+            phase,
+            out: Vec::new(),
+            queue: VecDeque::new(),
+            rtx: VecDeque::new(),
+            una: 0,
+            nxt: 0,
+            write_seq: 1,
+            wnd_end: 0,
+            snd_wnd: 0,
+            max_window: 0,
+            pushed_seq: 0,
+            sml: 0,
+            nodelay: host.nodelay,
+            corked: host.cork == Cork::Always,
+            memory: 0,
+            sndbuf: sndbuf.unwrap_or(p.wmem[1]),
+            sndbuf_locked: sndbuf.is_some(),
+            lowat: host.notsent_lowat.unwrap_or(u64::MAX),
+            writer_waits: false,
+            writer_woken: false,
+            mtu_mss: mss,
+            mss,
+            hold: None,
+            app_cause: None,
+            fin_queued: false,
+            cong: Cong::new(host.congestion.unwrap_or(p.congestion), initcwnd),
+            rtt: Rtt::new(),
+            ca: Ca::Open,
+            high: 0,
+            cwnd_limited: false,
+            max_out: 0,
+            usage_seq: 0,
+            used: 0,
+            stamp: Nanos::ZERO,
+            last_sent: Nanos::ZERO,
+            last_burst: Nanos::ZERO,
+            sacked: 0,
+            lost: 0,
+            retrans: 0,
+            prr_delivered: 0,
+            prr_out: 0,
+            prior_cwnd: 0,
+            undo: None,
+            rack_sent: Nanos::ZERO,
+            rack_end: 0,
+            rack_rtt: Nanos::ZERO,
+            reordered: false,
+            dupacks: 0,
+            probe_high: None,
+            backoff: 0,
+            retransmits: 0,
+            timer: None,
+            pace: None,
+            next_pace: Nanos::ZERO,
+            syn_repeats: 0,
+            rtt_from: Nanos::ZERO,
+            delivered: 0,
+            delivered_at: Nanos::ZERO,
+            app_limited_until: 0,
+            before_idle: 0,
+            had_loss: false,
+            repair: Cause::FastRecovery,
+            reader_away: false,
+            away: false,
+            mtu_probing: host.mtu_probing,
+            initcwnd,
+            idle_restart: host.idle_restart.unwrap_or(p.idle_restart),
+            quickack: host.quickack,
+            r,
+            p,
+        }
+    }
+
+    /// The next moment at which `on_timer` has something to do.
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
+        [self.timer.map(|t| t.0), self.r.delack, self.pace].into_iter().flatten().min()
+    }
+
+    /// Runs what is due.
+    pub(crate) fn on_timer(&mut self, now: Nanos) {
+        self.now = now;
+        if self.state == State::Dead {
+            (self.timer, self.r.delack, self.pace) = (None, None, None);
+            return;
+        }
+        if self.r.delack.is_some_and(|t| t <= now) {
+            self.delayed_ack_timer();
+        }
+        if self.pace.is_some_and(|t| t <= now) {
+            self.pace = None;
+            self.push(false);
+        }
+        if let Some((at, kind)) = self.timer
+            && at <= now
+        {
+            self.timer = None;
+            match kind {
+                Timer::Syn => self.syn_timer(),
+                Timer::SynAck => self.synack_timer(),
+                Timer::Rto => self.retransmit_timer(),
+                Timer::Probe => self.loss_probe(),
+                Timer::Reorder => self.reorder_timer(),
+                Timer::Persist => self.persist_timer(),
+            }
+        }
+    }
+
+    pub(crate) fn fires(&self, delay: Nanos) -> Nanos {
+        self.p.clock.fires(self.now, delay, self.phase)
+    }
+
+    pub(crate) fn arm(&mut self, delay: Nanos, kind: Timer) {
+        self.timer = Some((self.fires(delay), kind));
+    }
+
+    /// Timeout with back-off.
+    pub(crate) fn rto(&self) -> Nanos {
+        self.rtt.rto(&self.p).times(1 << self.backoff.min(16)).min(self.p.rto_max)
+    }
+
+    pub(crate) fn packets_out(&self) -> u64 {
+        self.rtx.len() as u64
+    }
+
+    pub(crate) fn in_flight(&self) -> u64 {
+        (self.packets_out() + self.retrans).saturating_sub(self.sacked + self.lost)
+    }
+
+    pub(crate) fn adaptive(&self) -> bool {
+        matches!(self.p.acks, Acks::Adaptive { .. })
+    }
+
+    pub(crate) fn paces(&self) -> bool {
+        self.cong.kind == Congestion::Bbr
+    }
+
+    /// Bytes a second that bursts are sized by, and that BBR keeps to (`tcp_update_pacing_rate`).
+    pub(crate) fn pacing_rate(&self) -> u64 {
+        if self.paces() {
+            return self.cong.bbr.rate.max(1);
+        }
+        if self.rtt.srtt == Nanos::ZERO {
+            return u64::MAX;
+        }
+        let cwnd = self.cong.cwnd.max(self.packets_out());
+        let percent = if self.cong.cwnd < self.cong.ssthresh / 2 { 200 } else { 120 };
+        per_second(cwnd * self.mss * percent / 100, self.rtt.srtt)
+    }
+
+    /// An acknowledgement, a repeat or data: the fields that all have.
+    pub(crate) fn packet(&mut self, seq: u64) -> Packet {
+        let (window, wscale) = self.select_window();
+        let stamps = (self.p.timestamps).then_some((self.now, self.r.stamp_recent));
+        let mut sack = [(0, 0); 3];
+        let sacks = self.sack_blocks(&mut sack);
+        self.r.last_ack_sent = self.r.nxt;
+        Packet {
+            conn: self.conn,
+            from: self.me,
+            seq,
+            ack: self.r.nxt,
+            has_ack: true,
+            window,
+            wscale,
+            stamps,
+            sack,
+            sacks,
+            reader_away: self.away,
+            dsack: self.r.duplicate.take().is_some(),
+            ..Packet::default()
+        }
+    }
+
+    /// A limit as a cause, at the moment that it ends.
+    pub(crate) fn cause_of(&self, hold: Hold, delayed: bool) -> Cause {
+        match hold {
+            Hold::Nagle if delayed => Cause::NagleDelayedAck,
+            Hold::Nagle => Cause::Nagle,
+            Hold::Cork => Cause::Cork,
+            Hold::Pacing => Cause::Pacing,
+            Hold::Window if self.reader_away => Cause::SlowReader,
+            Hold::Window if delayed && self.packets_out() <= 1 => Cause::DelayedAck,
+            Hold::Window => Cause::ReceiveWindow,
+            Hold::Cwnd => match self.ca {
+                Ca::Recovery | Ca::Cwr => Cause::FastRecovery,
+                Ca::Loss => self.repair,
+                Ca::Open if delayed && self.cong.cwnd <= 2 => Cause::DelayedAck,
+                // Until the window is back at what it was before the idle time.
+                Ca::Open if self.cong.cwnd <= self.before_idle => Cause::IdleRestart,
+                Ca::Open if self.had_loss || self.cong.hystart_exit => Cause::CongestionWindow,
+                Ca::Open => Cause::SlowStart,
+            },
+        }
+    }
+
+    /// The connection is over for this end.
+    pub(crate) fn die(&mut self) {
+        self.state = State::Dead;
+        (self.timer, self.r.delack, self.pace) = (None, None, None);
+    }
+}

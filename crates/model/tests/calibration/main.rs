@@ -1,0 +1,9 @@
+//! Figures measured on Linux 6.18 (cubic, HZ=250, an emulated link between two namespaces) as targets, within 10 %
+//! unless the measurement itself spreads more.
+
+mod buffers;
+mod common;
+mod losses;
+mod opening;
+mod slow_start;
+mod small_writes;

@@ -1,0 +1,83 @@
+use crate::common::*;
+use tcpwhy_base::Nanos;
+use tcpwhy_model::Congestion;
+
+fn puzzle(mtu: u64) -> tcpwhy_model::Scenario {
+    serial(path(200.0, 1000.0, 3_000_000, mtu), turn(&[180, 16384], 100.0, &[150, 20480]), 1)
+}
+
+/// 16 KiB up, 20 KiB down, 200 ms away, 100 ms of work; connecting included.
+#[test]
+fn the_published_puzzle() {
+    let mut closes = with(puzzle(1500), 0, |h| h.nodelay = true);
+    closes.workload.server_closes = true;
+    near(total(&go(&closes)), 902.5, 2.0, "fresh, MTU 1500, the server closes");
+    let mut closes = with(puzzle(8500), 0, |h| h.nodelay = true);
+    closes.workload.server_closes = true;
+    near(total(&go(&closes)), 501.0, 3.0, "MTU 8500, the server closes");
+    near(
+        total(&go(&with(puzzle(8500), 0, |h| h.nodelay = true))),
+        702.0,
+        2.0,
+        "MTU 8500, Nagle at the server",
+    );
+    near(total(&go(&nodelay(puzzle(8500)))), 502.0, 2.0, "MTU 8500, no Nagle");
+    let wide = |h: &mut tcpwhy_model::Host| h.initcwnd = Some(20);
+    near(total(&go(&with(with(nodelay(puzzle(1500)), 0, wide), 1, wide))), 502.0, 2.0, "initcwnd 20");
+    let bbr = |h: &mut tcpwhy_model::Host| h.congestion = Some(Congestion::Bbr);
+    near(total(&go(&with(with(nodelay(puzzle(1500)), 0, bbr), 1, bbr))), 950.0, 10.0, "bbr");
+}
+
+fn keep_alive(gap: f64) -> tcpwhy_model::Scenario {
+    let mut s = nodelay(puzzle(1500));
+    s.workload.requests = 5;
+    s.workload.turns[0].before = ms(gap);
+    s
+}
+
+#[test]
+fn a_kept_connection() {
+    near(latencies(&go(&keep_alive(0.0)))[3], 300.8, 2.0, "back to back");
+    near(
+        latencies(&go(&with(keep_alive(0.0), 1, |h| h.nodelay = false)))[3],
+        501.0,
+        2.0,
+        "Nagle at the server",
+    );
+    near(latencies(&go(&keep_alive(1000.0)))[3], 701.0, 2.0, "1 s between");
+    near(
+        latencies(&go(&keep_alive(150.0)))[3],
+        701.0,
+        2.0,
+        "150 ms between: counted from the last sent data",
+    );
+    near(latencies(&go(&keep_alive(6000.0)))[3], 701.0, 2.0, "6 s between");
+    let off = |h: &mut tcpwhy_model::Host| h.idle_restart = Some(false);
+    near(latencies(&go(&with(with(keep_alive(6000.0), 0, off), 1, off)))[3], 300.9, 2.0, "ssai=0");
+}
+
+#[test]
+fn flights_are_ten_twenty_forty() {
+    let s = nodelay(serial(path(200.0, 0.0, 0, 1500), turn(&[100], 0.0, &[200_000]), 1));
+    let out = go(&s);
+    let mut flights: Vec<(Nanos, u32)> = Vec::new();
+    for p in out.passages.iter().filter(|p| p.packet.from == 1 && p.packet.len > 0) {
+        match flights.last_mut() {
+            Some((at, n)) if p.sent - *at < Nanos::millis(50) => *n += 1,
+            _ => flights.push((p.sent, 1)),
+        }
+    }
+    let sizes: Vec<u32> = flights.iter().map(|f| f.1).collect();
+    assert_eq!(sizes[..3], [10, 20, 40], "{sizes:?}");
+    // Each a round trip after the one before: connect 200, request half a trip later.
+    for (n, f) in flights.iter().take(4).enumerate() {
+        near(f.0.as_ms(), 300.0 + 200.0 * n as f64, 1.0, "release of a flight");
+    }
+}
+
+#[test]
+fn a_376_kb_upload_with_default_buffers() {
+    let mut s = serial(path(40.0, 1000.0, 2_000_000, 1500), turn(&[385_024], 500.0, &[100]), 1);
+    s.hosts[1].read_chunk = 4096;
+    near(latencies(&go(&s))[0], 703.8, 5.0, "376 KB up, RTT 40, 500 ms of work");
+}

@@ -1,0 +1,12 @@
+//! What a prediction says, as text and JSON. The types here are the contract of `tcpwhy predict --json`, schema 1;
+//! whoever ran the model fills them.
+
+mod sweep;
+mod text;
+mod types;
+
+pub use sweep::{Axis, Metric, Point, Sweep};
+pub use text::text;
+pub use types::{
+    CauseName, Fix, Observed, Prediction, SCHEMA, Settings, Share, SideName, Step, Together, schema,
+};

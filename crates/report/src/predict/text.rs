@@ -1,0 +1,207 @@
+//! A prediction for people: the total, who waits for whom, where the time goes, what helps.
+
+use super::types::{Fix, Prediction, Step};
+use crate::text::style::{BOLD, DIM, FIX, WARN, count, of, wrap};
+use crate::text::{bytes, percent};
+use std::io::{self, Write};
+use tcpwhy_base::{Nanos, Side};
+
+/// Rows of fixes that are shown.
+const FIXES: usize = 8;
+
+/// Writes it, `width` columns wide.
+pub fn text(out: &mut impl Write, p: &Prediction, width: usize, verbose: bool) -> io::Result<()> {
+    headline(out, p, width)?;
+    writeln!(out)?;
+    diagram(out, p, width)?;
+    budget(out, p)?;
+    fixes(out, p, width, verbose)?;
+    for note in &p.assumed {
+        for (i, line) in wrap(note, width.saturating_sub(10)).iter().enumerate() {
+            let head = if i == 0 { "assumed:" } else { "" };
+            writeln!(out, "{DIM}{head:<9}{line}{DIM:#}")?;
+        }
+    }
+    Ok(())
+}
+
+fn headline(out: &mut impl Write, p: &Prediction, width: usize) -> io::Result<()> {
+    let s = &p.settings;
+    let (up, down) = (s.request_writes.iter().sum(), s.response_writes.iter().sum());
+    let size = |n: u64| if n == 0 { "nothing".into() } else { bytes(n) };
+    let connection = match s.connection.as_str() {
+        "new" => " on a new connection",
+        "warm" => " on a connection in use",
+        "idle" => " on a connection that was idle",
+        _ => "",
+    };
+    let each = if s.requests > 1 { " each" } else { "" };
+    let line = format!("{} up, {} down{each}, {} away{connection}", size(up), size(down), Nanos(s.rtt_ns));
+    let total = Nanos(p.total_ns);
+    let requests = if s.requests > 1 {
+        format!(" for {}", count(u64::from(s.requests), "request"))
+    } else {
+        String::new()
+    };
+    let rest = format!("{total}{requests}: {line}");
+    for (i, l) in wrap(&rest, width).iter().enumerate() {
+        if i == 0 { writeln!(out, "{BOLD}{l}{BOLD:#}")? } else { writeln!(out, "  {l}")? }
+    }
+    if !p.complete {
+        writeln!(
+            out,
+            "{WARN}The run met its limit before everything was transferred: it takes longer than that.{WARN:#}"
+        )?;
+    }
+    if let Some(o) = p.observed {
+        let word =
+            if o.trustworthy { "" } else { "; not trustworthy, as it misses the present by more than 15 %" };
+        let style = if o.trustworthy { DIM } else { WARN };
+        let error = format!("{:+.1} %", o.error * 100.0);
+        writeln!(
+            out,
+            "{style}The capture shows {}: the model is off by {error}{word}.{style:#}",
+            Nanos(o.total_ns)
+        )?;
+    }
+    Ok(())
+}
+
+fn at(ns: i64) -> String {
+    let ms = ns as f64 / 1e6;
+    if ms.abs() < 10.0 { format!("{ms:.2}") } else { format!("{ms:.1}") }
+}
+
+/// One line a step: its time, an arrow for its direction, what it is, and what it had waited for.
+fn diagram(out: &mut impl Write, p: &Prediction, width: usize) -> io::Result<()> {
+    writeln!(out, "{DIM}      ms  client      server{DIM:#}")?;
+    let half = p.diagram.len() / 2;
+    for (i, step) in p.diagram.iter().enumerate() {
+        if p.diagram_omitted > 0 && i == half {
+            writeln!(out, "{DIM}          ... {} more ...{DIM:#}", p.diagram_omitted)?;
+        }
+        row(out, step, width)?;
+    }
+    writeln!(out)
+}
+
+fn row(out: &mut impl Write, step: &Step, width: usize) -> io::Result<()> {
+    let client = step.side.0 == Side::Client;
+    let arrow = match (step.segments, step.arrived_ns) {
+        (0, _) if client => "   o      |",
+        (0, _) => "   |      o",
+        (_, None) if client => "   |---x  |",
+        (_, None) => "   |  x---|",
+        _ if client => "   |----->|",
+        _ => "   |<-----|",
+    };
+    let arrives = match step.arrived_ns {
+        Some(t) if step.segments > 0 => format!(", there at {}", at(t)),
+        None if step.segments > 0 => ", lost".into(),
+        _ => String::new(),
+    };
+    let line = format!("{}{arrives}", step.what);
+    let why = match step.cause {
+        Some(c) if step.waited_ns > 0 => format!("waited {}: {}", Nanos(step.waited_ns), c.0.id()),
+        _ => String::new(),
+    };
+    let style = step.cause.map_or(DIM, |c| of(c.0.class()));
+    let room = width.saturating_sub(28);
+    if why.is_empty() {
+        return writeln!(out, "{:>8}{arrow}   {line}", at(step.start_ns));
+    }
+    if line.chars().count() + why.chars().count() + 2 <= room {
+        writeln!(out, "{:>8}{arrow}   {line}; {style}{why}{style:#}", at(step.start_ns))
+    } else {
+        writeln!(out, "{:>8}{arrow}   {line}", at(step.start_ns))?;
+        writeln!(out, "{:>8}   |      |     {style}{why}{style:#}", "")
+    }
+}
+
+fn budget(out: &mut impl Write, p: &Prediction) -> io::Result<()> {
+    writeln!(out, "{BOLD}where the time goes{BOLD:#}")?;
+    let sum: i64 = p.budget.iter().map(|s| s.time_ns).sum();
+    for s in p.budget.iter().filter(|s| s.time_ns > 0) {
+        let style = of(s.class());
+        let side = s.side.map_or(String::new(), |s| format!("  {DIM}({}){DIM:#}", s.0.name()));
+        let time = Nanos(s.time_ns).to_string();
+        writeln!(
+            out,
+            "  {time:>8} {:>6}  {style}{:<18}{style:#} {}{side}",
+            percent(s.share),
+            s.cause.0.id(),
+            s.title
+        )?;
+    }
+    let rest = p.total_ns - sum;
+    // What is left lies between the requests, and before the application runs.
+    if rest > p.total_ns / 200 {
+        writeln!(
+            out,
+            "  {:>8}         {DIM}between the requests and until the applications ran{DIM:#}",
+            Nanos(rest).to_string()
+        )?;
+    }
+    writeln!(out)
+}
+
+fn fixes(out: &mut impl Write, p: &Prediction, width: usize, verbose: bool) -> io::Result<()> {
+    let most = if verbose { usize::MAX } else { FIXES };
+    if p.fixes.is_empty() {
+        writeln!(
+            out,
+            "{BOLD}no change of settings helps{BOLD:#}: this is the price of the path and the sizes"
+        )?;
+    } else {
+        writeln!(out, "{BOLD}what would help{BOLD:#}, each by itself, run again")?;
+        for fix in p.fixes.iter().take(most) {
+            fix_row(out, fix, verbose)?;
+        }
+        if p.fixes.len() > most {
+            writeln!(out, "  {DIM}{} more with -v{DIM:#}", p.fixes.len() - most)?;
+        }
+    }
+    if let Some(t) = &p.together {
+        let names: Vec<String> = t.fixes.iter().filter_map(|&i| p.fixes.get(i)).map(short).collect();
+        let line = format!(
+            "together: {} instead of {}: {}",
+            Nanos(t.predicted_ns),
+            Nanos(p.total_ns),
+            names.join(" + ")
+        );
+        for l in wrap(&line, width.saturating_sub(2)) {
+            writeln!(out, "  {FIX}{l}{FIX:#}")?;
+        }
+    }
+    group(out, "for comparison", &p.comparisons, verbose)?;
+    group(out, "would not help", &p.no_help, verbose)?;
+    writeln!(out)
+}
+
+fn group(out: &mut impl Write, title: &str, fixes: &[Fix], verbose: bool) -> io::Result<()> {
+    if fixes.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{BOLD}{title}{BOLD:#}")?;
+    let most = if verbose { usize::MAX } else { 6 };
+    fixes.iter().take(most).try_for_each(|f| fix_row(out, f, false))
+}
+
+fn short(fix: &Fix) -> String {
+    if fix.place == "path" { fix.what.clone() } else { format!("{} ({})", fix.what, fix.place) }
+}
+
+fn fix_row(out: &mut impl Write, fix: &Fix, verbose: bool) -> io::Result<()> {
+    let gain = match fix.saves_ns {
+        0 => "±0".to_owned(),
+        n if n > 0 => format!("-{}", Nanos(n)),
+        n => format!("+{}", Nanos(-n)),
+    };
+    writeln!(out, "  {gain:>9} -> {:<9} {FIX}{}{FIX:#}", Nanos(fix.predicted_ns).to_string(), short(fix))?;
+    if verbose {
+        for how in &fix.how {
+            writeln!(out, "{:>26}{DIM}{how}{DIM:#}", "")?;
+        }
+    }
+    Ok(())
+}

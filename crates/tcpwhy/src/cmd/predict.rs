@@ -1,0 +1,50 @@
+use crate::failure::{Exit, Usage};
+use crate::output::Output;
+use crate::predict::args::{Format, Predict};
+#[cfg(target_os = "linux")]
+use crate::predict::from_scenario;
+use crate::predict::{answer, like, question, sweep};
+use anyhow::bail;
+use std::io::Write;
+use tcpwhy_report::predict::{Prediction, text};
+
+/// Asks the model and says what it answers.
+pub(crate) fn run(args: &Predict) -> anyhow::Result<Exit> {
+    if let Some(ranges) = &args.sweep {
+        let done = sweep::run(args, ranges).map_err(Usage)?;
+        let mut out = Output::open(args.output.as_deref(), args.format != Format::Table)?;
+        let written = match args.format {
+            Format::Table => done.table(&mut out),
+            Format::Csv => done.csv(&mut out),
+            Format::Svg => done.svg(&mut out),
+        };
+        out.finish(written.map_err(Into::into))?;
+        return Ok(Exit::Done);
+    }
+    if let Some(file) = &args.like {
+        return like::run(args, file);
+    }
+    let asked = match &args.scenario {
+        #[cfg(target_os = "linux")]
+        Some(file) => from_scenario::asked(file)?,
+        #[cfg(not(target_os = "linux"))]
+        Some(_) => bail!(Usage("scenarios of the lab are read on Linux only".into())),
+        None => question::from_args(args).map_err(Usage)?,
+    };
+    let Ok(found) = asked.question.ask() else { bail!(Usage("the model refused the question".into())) };
+    write(args, &answer::prediction(&asked, &found, None))
+}
+
+pub(crate) fn write(args: &Predict, prediction: &Prediction) -> anyhow::Result<Exit> {
+    let mut out = Output::open(args.output.as_deref(), args.json)?;
+    let width = out.width.unwrap_or(100).clamp(72, 140);
+    let written = if args.json {
+        serde_json::to_writer_pretty(&mut out, prediction)
+            .map_err(anyhow::Error::from)
+            .and_then(|()| Ok(out.write_all(b"\n")?))
+    } else {
+        text(&mut out, prediction, width, args.verbose).map_err(Into::into)
+    };
+    out.finish(written)?;
+    Ok(Exit::Done)
+}

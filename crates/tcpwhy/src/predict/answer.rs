@@ -1,0 +1,165 @@
+//! From the model's answer to what is reported.
+
+use super::question::Asked;
+use tcpwhy_base::{Cause, FixId, Nanos, Side, Step as WorkStep, Turn};
+use tcpwhy_model::{Answer, Flight, Question, Ranking, Tried, flights, useless};
+use tcpwhy_report::bytes;
+use tcpwhy_report::predict::{
+    CauseName, Fix, Observed, Prediction, SCHEMA, Settings, Share, SideName, Step, Together,
+};
+
+/// Steps of the diagram that are kept.
+const STEPS: usize = 36;
+/// Latencies that are kept.
+const LATENCIES: usize = 1000;
+
+/// Puts everything together; with `observed`, how near the model comes.
+pub(crate) fn prediction(asked: &Asked, answer: &Answer, observed: Option<Nanos>) -> Prediction {
+    let q = &asked.question;
+    let total = answer.total;
+    let ranking = q.rank(total);
+    let fix = |t: &Tried| Fix {
+        id: t.change.fix.info().id,
+        place: t.change.place,
+        what: t.change.what.clone(),
+        how: how(t.change.fix),
+        predicted_ns: t.predicted.0,
+        saves_ns: t.gain.0,
+    };
+    let helps = |t: &&Tried| !t.change.comparison && t.gain.0 * 100 >= total.0;
+    let kept: Vec<usize> = (0..ranking.each.len()).filter(|&i| helps(&&ranking.each[i])).collect();
+    let together = ranking.together.as_ref().map(|(chosen, time)| Together {
+        fixes: chosen.iter().filter_map(|c| kept.iter().position(|k| k == c)).collect(),
+        predicted_ns: time.0,
+        saves_ns: (total - *time).0,
+    });
+    let mut steps = diagram(q, answer);
+    let omitted = steps.len().saturating_sub(STEPS);
+    if omitted > 0 {
+        steps.drain(STEPS / 2..STEPS / 2 + omitted);
+    }
+    Prediction {
+        tool: "tcpwhy",
+        version: env!("CARGO_PKG_VERSION"),
+        schema: SCHEMA,
+        settings: settings(asked),
+        assumed: asked.assumed.clone(),
+        total_ns: total.0,
+        latencies_ns: answer.turns.iter().take(LATENCIES).map(|t| t.0).collect(),
+        complete: answer.complete,
+        observed: observed.map(|o| observed_of(total, o)),
+        diagram: steps,
+        diagram_omitted: omitted as u64,
+        budget: q.budget(answer).iter().map(|&(c, s, t)| Share::new(c, s, t.0, total.0)).collect(),
+        fixes: kept.iter().map(|&i| fix(&ranking.each[i])).collect(),
+        together: together.filter(|t| t.fixes.len() > 1),
+        no_help: no_help(&ranking, total).map(fix).collect(),
+        comparisons: ranking.each.iter().filter(|t| t.change.comparison).map(fix).collect(),
+    }
+}
+
+/// What is often advised in vain; one end by itself only where both together would help.
+fn no_help(ranking: &Ranking, total: Nanos) -> impl Iterator<Item = &Tried> {
+    let vain: Vec<&Tried> = useless(&ranking.each, total).collect();
+    let both = |fix| vain.iter().any(|t| t.change.fix == fix && t.change.place == "both");
+    let covered: Vec<FixId> = vain.iter().map(|t| t.change.fix).filter(|&f| both(f)).collect();
+    vain.into_iter().filter(move |t| t.change.place == "both" || !covered.contains(&t.change.fix))
+}
+
+/// A model that misses what was measured by more than this is not trusted.
+const TRUST: f64 = 0.15;
+
+pub(crate) fn observed_of(total: Nanos, observed: Nanos) -> Observed {
+    let error = (total - observed).0 as f64 / observed.0.max(1) as f64;
+    Observed { total_ns: observed.0, error, trustworthy: error.abs() <= TRUST }
+}
+
+fn how(fix: FixId) -> Vec<String> {
+    let lines = fix.info().how.iter().filter(|h| !h.text.contains('{'));
+    lines.map(|h| format!("{}: {}", h.system, h.text)).collect()
+}
+
+fn settings(asked: &Asked) -> Settings {
+    let s = &asked.question.scenario;
+    let w = &s.workload;
+    let turn = w.turn(asked.question.skip.max(w.repeat_from as u32) as usize).or(w.turns.last());
+    let writes = |steps: &[WorkStep]| {
+        steps.iter().filter_map(|s| if let WorkStep::Write(n) = s { Some(*n) } else { None }).collect()
+    };
+    let empty = Turn::default();
+    let turn = turn.unwrap_or(&empty);
+    Settings {
+        rtt_ns: s.rtt().0,
+        up_bps: s.links[0].rate,
+        down_bps: s.links[1].rate,
+        queue_bytes: s.links[1].queue_bytes,
+        mtu: s.mtu,
+        request_writes: writes(&turn.request),
+        response_writes: writes(&turn.response),
+        server_time_ns: turn.think.0,
+        requests: counted(&asked.question),
+        connection: asked.connection.into(),
+        profiles: [0, 1].map(|i| s.hosts[i].profile.name.to_owned()),
+        nodelay: [0, 1].map(|i| s.hosts[i].nodelay),
+    }
+}
+
+/// Requests that count.
+fn counted(q: &Question) -> u32 {
+    let w = &q.scenario.workload;
+    if w.reconnect_every > 0 {
+        return w.requests;
+    }
+    let opening = w.repeat_from.min(w.turns.len()) as u32;
+    (opening + w.requests).saturating_sub(q.skip.max(w.tls as u32))
+}
+
+/// Flights and works, in order.
+fn diagram(q: &Question, answer: &Answer) -> Vec<Step> {
+    let all = flights(&q.scenario, &answer.outcome);
+    let mut out = Vec::new();
+    for f in all.iter().filter(|f| f.start >= answer.start) {
+        let side = SideName(if f.from == 0 { Side::Client } else { Side::Server });
+        let zero = |t: Nanos| (t - answer.start).0;
+        if f.cause == Some(Cause::ServerThink) && f.waited >= Nanos::micros(100) {
+            out.push(Step {
+                start_ns: zero(f.start - f.waited),
+                end_ns: zero(f.start),
+                arrived_ns: None,
+                side,
+                segments: 0,
+                bytes: 0,
+                cause: None,
+                waited_ns: f.waited.0,
+                what: format!("works for {}", f.waited),
+            });
+        }
+        let thinks = matches!(f.cause, Some(Cause::ServerThink | Cause::ClientThink));
+        out.push(Step {
+            start_ns: zero(f.start),
+            end_ns: zero(f.end),
+            arrived_ns: f.complete.map(zero),
+            side,
+            segments: f.segments,
+            bytes: f.bytes,
+            cause: f.cause.filter(|_| !thinks).map(CauseName),
+            waited_ns: if thinks || f.cause.is_none() { 0 } else { f.waited.0 },
+            what: what(f),
+        });
+    }
+    out
+}
+
+fn what(f: &Flight) -> String {
+    let again = if f.repeats > 0 { " again" } else { "" };
+    if f.syn {
+        return format!("{}{again}", if f.from == 0 { "SYN" } else { "SYN-ACK" });
+    }
+    let lost = match f.lost {
+        0 => String::new(),
+        n if n == f.segments => String::new(),
+        n => format!(" ({n} lost)"),
+    };
+    let n = if f.segments == 1 { "1 segment".into() } else { format!("{} segments", f.segments) };
+    format!("{} in {n}{again}{lost}", bytes(f.bytes))
+}

@@ -1,0 +1,86 @@
+//! `--like`: path, sizes and settings of a connection in a capture.
+
+use super::answer;
+use super::args::Predict;
+use super::question::Asked;
+use crate::cmd::predict::write;
+use crate::failure::{Exit, Usage, say};
+use crate::pipeline::{self, Settings};
+use crate::progress::Progress;
+use crate::{input, select};
+use anyhow::bail;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use tcpwhy_analysis::replay::extract;
+use tcpwhy_analysis::{Config, Connection, Detail};
+use tcpwhy_base::Nanos;
+
+/// Analyses the capture, takes the workload out of the connection, asks the model.
+pub(crate) fn run(args: &Predict, file: &Path) -> anyhow::Result<Exit> {
+    let files = [file.to_path_buf()];
+    let (inputs, unreadable) = input::in_order(&files);
+    let stop = AtomicBool::new(false).into();
+    let settings = Settings {
+        inputs: &inputs,
+        from: None,
+        to: None,
+        filter: None,
+        config: Config { detail: Detail::All },
+        stop: &stop,
+        follow: false,
+        shared: None,
+    };
+    let mut progress = Progress::new(true);
+    let (mut analysis, read) = pipeline::run(&settings, &mut progress)?;
+    unreadable.iter().chain(&read.unreadable).chain(&read.damaged).for_each(|p| say(p));
+    if read.opened == 0 {
+        return Ok(Exit::Unreadable);
+    }
+    if let Some(which) = &args.connection {
+        select::connections(&mut analysis, which).map_err(Usage)?;
+    }
+    let Some(c) = longest(&analysis.connections) else {
+        bail!(Usage(format!("{}: no TCP connection to take a workload from", file.display())));
+    };
+    let many = analysis.connections.len();
+    let mut asked = match extract(c, first_exchange(c)) {
+        Ok(x) => {
+            let mut assumed = x.assumed;
+            let (a, b) = x.exchanges;
+            let which = if a == b { format!("exchange {a}") } else { format!("exchanges {a} to {b}") };
+            assumed.insert(0, format!("From {which} of connection {}: {} > {}.", c.id, c.client, c.server));
+            if many > 1 {
+                assumed.push(format!("The capture has {many} connections; --connection chooses another."));
+            }
+            let asked = Asked { question: x.question, assumed, connection: "capture" };
+            (asked, x.observed, x.end)
+        }
+        Err(why) => bail!(Usage(format!(
+            "{}: connection {} cannot be replayed: {why}; choose another with --connection, or describe it with --rtt and --request",
+            file.display(),
+            c.id
+        ))),
+    };
+    asked.0.question.scenario.max_events = 20_000_000;
+    let Ok(found) = asked.0.question.ask() else { bail!(Usage("the model refused the question".into())) };
+    // Compared as it passes the tap: the sum of its exchanges, and the setup.
+    let at_tap = asked.0.question.stories(&found, asked.2);
+    let spans = at_tap.iter().flat_map(|s| {
+        let exchanges = s.exchanges.iter().map(|x| x.end - x.start);
+        s.setup.iter().map(|x| x.end - x.start).chain(exchanges)
+    });
+    let modelled = spans.fold(Nanos::ZERO, |t, x| t + x);
+    let mut prediction = answer::prediction(&asked.0, &found, None);
+    prediction.observed = Some(answer::observed_of(modelled, asked.1));
+    write(args, &prediction)
+}
+
+/// The connection with most time in exchanges.
+fn longest(all: &[Connection]) -> Option<&Connection> {
+    all.iter().filter(|c| !c.exchanges.is_empty()).max_by_key(|c| c.budget.total()).or(all.first())
+}
+
+/// The longest exchange: what is asked about.
+fn first_exchange(c: &Connection) -> u32 {
+    c.exchanges.iter().max_by_key(|x| (x.end - x.start, std::cmp::Reverse(x.id))).map_or(0, |x| x.id)
+}

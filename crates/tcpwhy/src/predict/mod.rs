@@ -1,0 +1,10 @@
+//! What `predict` needs between its arguments and the model: quantities, the question, the answer, sweeps.
+
+pub(crate) mod answer;
+pub(crate) mod args;
+#[cfg(target_os = "linux")]
+pub(crate) mod from_scenario;
+pub(crate) mod like;
+pub(crate) mod quantity;
+pub(crate) mod question;
+pub(crate) mod sweep;

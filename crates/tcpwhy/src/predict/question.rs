@@ -1,0 +1,226 @@
+//! From the arguments to a question for the model, with what had to be assumed.
+
+use super::args::{Predict, Tls};
+use super::quantity;
+use tcpwhy_base::{Nanos, Step, Turn, Workload};
+use tcpwhy_model::{Cork, Link, Question, Scenario};
+
+/// Typical sizes of the messages of a TLS handshake, in bytes: two certificates of 1.5 KiB (RFC 8446, RFC 5246).
+const CLIENT_HELLO: u64 = 520;
+const SERVER_FLIGHT: u64 = 4000;
+const FINISHED: u64 = 74;
+const KEY_EXCHANGE: u64 = 126;
+const SERVER_FINISHED: u64 = 51;
+
+/// A question, and what is said beside the answer.
+pub(crate) struct Asked {
+    pub(crate) question: Question,
+    pub(crate) assumed: Vec<String>,
+    pub(crate) connection: &'static str,
+}
+
+/// State of the connection before the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    New,
+    Warm,
+    Idle(Nanos),
+}
+
+fn state(text: Option<&str>) -> Result<State, String> {
+    let help = "say --connection new, warm, or idle: and a time, such as idle:30s";
+    match text {
+        None | Some("new") => Ok(State::New),
+        Some("warm") => Ok(State::Warm),
+        Some(t) => match t.strip_prefix("idle:") {
+            Some(time) => Ok(State::Idle(crate::units::duration(time)?)),
+            None if t.parse::<u32>().is_ok() => Err(format!(
+                "--connection {t} names a connection of a capture: give the capture with --like; else {help}"
+            )),
+            None => Err(format!("--connection {t:?}: {help}")),
+        },
+    }
+}
+
+/// The question that the options for path, workload and ends mean.
+pub(crate) fn from_args(a: &Predict) -> Result<Asked, String> {
+    let mut assumed = Vec::new();
+    let state = state(a.connection.as_deref())?;
+    let rtt = match (a.rtt, a.distance) {
+        (Some(rtt), _) => rtt,
+        (None, Some(km)) => {
+            let rtt = quantity::round_trip(km);
+            assumed.push(format!(
+                "{km:.0} km of fibre are a round trip of {rtt}; real ways are longer by a half or more."
+            ));
+            rtt
+        }
+        (None, None) => {
+            return Err("say how far away the server is: --rtt 200ms or --distance 15000km (or --like a capture, or a scenario file)".into());
+        }
+    };
+    if rtt > Nanos::secs(60) {
+        return Err(format!(
+            "a round trip of {rtt}: TCP would give up before it begins; up to 60s is possible"
+        ));
+    }
+    let rate = a.bandwidth.as_ref().map(|b| b.value);
+    let queue = queue(a, rate, rtt, &mut assumed);
+    let mut scenario = Scenario::with_path(rtt, rate, queue, a.mtu);
+    if let Some(ppm) = a.loss {
+        scenario.links.iter_mut().for_each(|l: &mut Link| l.loss_ppm = ppm);
+        assumed.push("Losses are drawn from one start value; another draw takes another time.".into());
+    }
+    workload(a, &mut scenario, &mut assumed)?;
+    ends(a, &mut scenario);
+    for u in [&a.bandwidth, &a.queue, &a.request, &a.response, &a.sndbuf, &a.rcvbuf, &a.write_chunk] {
+        assumed.extend(u.iter().filter_map(|u| u.note.clone()));
+    }
+    if a.profile.is_none() {
+        assumed.push(format!(
+            "Both ends run {} with {} ticks a second.",
+            scenario.hosts[0].profile.name, scenario.hosts[0].profile.clock.hz
+        ));
+    }
+    if rate.is_none() {
+        assumed.push("No bottleneck: --bandwidth sets one.".into());
+    }
+    scenario.check().map_err(|e| e.to_string())?;
+    let mut question = Question { scenario, skip: 0 };
+    let connection = match state {
+        State::New => "new",
+        State::Warm => {
+            question.warm(None);
+            "warm"
+        }
+        State::Idle(time) => {
+            question.warm(Some(time));
+            "idle"
+        }
+    };
+    if connection != "new" && a.reconnect {
+        return Err(
+            "--reconnect makes a new connection for each request: it contradicts --connection warm or idle"
+                .into(),
+        );
+    }
+    Ok(Asked { question, assumed, connection })
+}
+
+/// One round trip's worth at the rate, but a hundred full packets at least, where nothing is said.
+fn queue(a: &Predict, rate: Option<u64>, rtt: Nanos, assumed: &mut Vec<String>) -> Option<u64> {
+    if let Some(q) = &a.queue {
+        return Some(q.value);
+    }
+    let rate = rate?;
+    let worth = (u128::from(rate) * rtt.0.max(0) as u128 / 8_000_000_000) as u64;
+    let queue = worth.max(100 * a.mtu);
+    assumed.push(format!("The bottleneck's queue holds {} bytes; --queue sets it.", queue));
+    Some(queue)
+}
+
+fn writes(given: Option<&Vec<u64>>, size: Option<u64>, what: &str) -> Result<Vec<u64>, String> {
+    match (given, size) {
+        (Some(writes), Some(size)) => {
+            let sum = writes.iter().fold(0_u64, |a, &b| a.saturating_add(b));
+            if sum == size {
+                Ok(writes.clone())
+            } else {
+                Err(format!(
+                    "the writes of the {what} are {sum} bytes together, not {size}: give only the writes"
+                ))
+            }
+        }
+        (Some(writes), None) => Ok(writes.clone()),
+        (None, Some(0) | None) => Ok(Vec::new()),
+        (None, Some(size)) => Ok(vec![size]),
+    }
+}
+
+fn workload(a: &Predict, s: &mut Scenario, assumed: &mut Vec<String>) -> Result<(), String> {
+    let request = writes(a.writes.as_ref().map(|w| &w.0), a.request.as_ref().map(|u| u.value), "request")?;
+    let response =
+        writes(a.response_writes.as_ref().map(|w| &w.0), a.response.as_ref().map(|u| u.value), "response")?;
+    if request.is_empty() && response.is_empty() {
+        return Err("say how much is sent: --request 16KiB, --response 20KiB, or --writes 4,2048".into());
+    }
+    if request.len().max(response.len()) == 1 && a.writes.is_none() {
+        assumed.push(
+            "Each message is written with one call; --writes and --response-writes say otherwise.".into(),
+        );
+    }
+    let steps = |sizes: &[u64]| sizes.iter().map(|&n| Step::Write(n)).collect::<Vec<_>>();
+    let turn = |up: &[u64], think, down: &[u64]| Turn {
+        before: Nanos::ZERO,
+        request: steps(up),
+        think,
+        response: steps(down),
+    };
+    let think = a.server_time.unwrap_or_default();
+    let own = Turn { before: a.gap.unwrap_or_default(), ..turn(&request, think, &response) };
+    let (mut turns, zero) = (Vec::new(), Nanos::ZERO);
+    match a.tls {
+        None => {}
+        Some(Tls::V13) => turns.push(turn(&[CLIENT_HELLO], zero, &[SERVER_FLIGHT])),
+        Some(Tls::V12) => turns.extend([
+            turn(&[CLIENT_HELLO], zero, &[SERVER_FLIGHT]),
+            turn(&[KEY_EXCHANGE], zero, &[SERVER_FINISHED]),
+        ]),
+    }
+    let tls = turns.len();
+    if a.tls.is_some() {
+        assumed.push(format!(
+            "TLS handshake: {CLIENT_HELLO} bytes up, {SERVER_FLIGHT} down, no time for computing."
+        ));
+    }
+    if a.tls == Some(Tls::V13) && !own.request.is_empty() {
+        // The client's Finished leaves with the first request, as a write of its own.
+        let mut first = own.clone();
+        first.request.insert(0, Step::Write(FINISHED));
+        turns.push(first);
+    }
+    let opening = turns.len();
+    turns.push(own);
+    let requests = a.requests - u32::from(opening > tls && a.requests > 0);
+    if requests == 0 && a.requests > 0 {
+        turns.pop();
+    }
+    let repeat_from = if requests == 0 { opening - 1 } else { opening };
+    s.workload = Workload {
+        turns,
+        repeat_from,
+        tls,
+        requests: if a.requests > 0 { requests.max(1) } else { 0 },
+        reconnect_every: u32::from(a.reconnect),
+        pipeline: false,
+        server_closes: a.server_closes,
+    };
+    if a.tls == Some(Tls::V13) && a.reconnect && a.requests > 1 {
+        // Each connection has its own handshake and one request.
+        s.workload.turns.truncate(opening);
+        (s.workload.repeat_from, s.workload.requests) = (opening - 1, a.requests);
+    }
+    Ok(())
+}
+
+fn ends(a: &Predict, s: &mut Scenario) {
+    for (i, host) in s.hosts.iter_mut().enumerate() {
+        if let Some(p) = &a.profile {
+            host.profile = p.0[i].clone();
+        }
+        if let Some(hz) = a.hz {
+            host.profile.clock.hz = hz;
+        }
+        s.phase[i] = Nanos(host.profile.clock.tick() / 2);
+        host.nodelay = a.nodelay.is_some_and(|e| e.has(i));
+        if a.cork.is_some_and(|e| e.has(i)) {
+            host.cork = Cork::Message;
+        }
+        host.initcwnd = a.initcwnd;
+        host.sndbuf = a.sndbuf.as_ref().map(|u| u.value);
+        host.rcvbuf = a.rcvbuf.as_ref().map(|u| u.value);
+        host.write_chunk = a.write_chunk.as_ref().map(|u| u.value);
+        host.idle_restart = a.no_idle_restart.then_some(false);
+        host.congestion = a.congestion;
+    }
+}
