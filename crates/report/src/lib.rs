@@ -3,7 +3,9 @@
 //! types, so that the JSON stays a promise when the inside changes. Knows no packets, opens no files.
 
 mod capture;
+pub mod html;
 pub mod json;
+pub mod packets;
 #[cfg(test)]
 mod sample;
 mod summary;

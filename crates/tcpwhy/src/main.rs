@@ -6,10 +6,14 @@ mod failure;
 mod input;
 mod output;
 mod packets;
+mod page;
 mod pipeline;
 mod progress;
+mod record;
 mod select;
+mod spool;
 mod threshold;
+mod tracks;
 mod units;
 mod warnings;
 

@@ -13,6 +13,7 @@ mod why_not;
 
 pub use connection::connection;
 pub use overview::overview;
+pub(crate) use overview::verdict;
 pub use style::{bytes, percent, range};
 pub use timeline::{Packet, exchange};
 pub use why_not::why_not;

@@ -5,8 +5,11 @@ use crate::input::{self, Input};
 use crate::output::Output;
 use crate::pipeline::{self, Read, Settings};
 use crate::progress::Progress;
+use crate::record::Source;
+use crate::spool::Spool;
 use crate::{packets, select, warnings};
 use anyhow::bail;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tcpwhy_analysis::{Analysis, Config, Detail};
@@ -27,7 +30,16 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         bail!(Usage("--from lies after --to: no packet is between them".into()));
     }
     let stop = stop_signal()?;
-    let (inputs, unreadable) = input::in_order(&args.files);
+    let page = args.html.as_deref().map(|path| extra(path, &args.files)).transpose()?;
+    let spool = if page.is_some() && args.files.iter().any(|f| f.as_os_str() == "-") {
+        Some(Spool::fill(&stop)?)
+    } else {
+        None
+    };
+    let (inputs, unreadable) = match &spool {
+        Some(spool) => (vec![spool.input()], Vec::new()),
+        None => input::in_order(&args.files),
+    };
     let mut progress = Progress::new(args.quiet);
     let settings = Settings {
         inputs: &inputs,
@@ -65,7 +77,22 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         let layout = layout(args, &inputs, &capture, &out);
         say_it(&mut out, args, &inputs, &analysis, &capture, &layout)
     };
-    out.finish(written)?;
+    // Who reads the text may have had enough of it; the page is wanted all the same.
+    let said = out.finish(written);
+    if let Some(page) = page {
+        let source = Source {
+            inputs: &inputs,
+            frames_before: &capture.frames_before,
+            from: args.from,
+            to: args.to,
+            filter: args.filter.as_ref(),
+        };
+        crate::page::write(page, &source, &analysis, &capture, threads())?;
+        if let Some(path) = args.html.as_deref().filter(|_| !args.quiet) {
+            say(&format!("the page is {}", path.display()));
+        }
+    }
+    said?;
     let summary = Summary::new(&analysis);
     let held: Vec<String> = args.fail_if.iter().filter_map(|t| t.held(&analysis, &summary)).collect();
     held.iter().for_each(|reason| say(reason));
@@ -77,6 +104,15 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         (true, true) => Exit::Damaged,
         (true, false) => Exit::Done,
     })
+}
+
+/// Opens a second output, which must not be one of the inputs.
+fn extra(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<Output> {
+    let same = |a: &Path, b: &Path| a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b));
+    if inputs.iter().any(|i| same(i, path)) {
+        bail!(Usage(format!("{} is an input and would be overwritten: choose another name", path.display())));
+    }
+    Output::open(Some(path), true)
 }
 
 /// Ends the program where there is nothing to explain.
