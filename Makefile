@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check accuracy bench fuzz docs install clean
+.PHONY: help demo build test check accuracy bench fuzz docs web install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
@@ -16,6 +16,7 @@ help:
 	@echo 'make bench     speed and memory against tcpdump, tcptrace and tshark (ARGS=--quick)'
 	@echo 'make fuzz      $(SECONDS_EACH) seconds for each fuzz target (SECONDS_EACH=...)'
 	@echo 'make docs      the output in README.md from a run of the demo'
+	@echo 'make web       the page of --html, from web/ (needs Node.js)'
 	@echo 'make install   into the directory of cargo install'
 	@echo 'make clean     remove what was built'
 
@@ -47,6 +48,9 @@ fuzz:
 
 docs: build
 	@$(PYTHON) scripts/docs.py --bin $(BIN)
+
+web:
+	@$(PYTHON) scripts/web.py build
 
 install:
 	@scripts/setup.sh demo

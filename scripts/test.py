@@ -36,6 +36,10 @@ TRANSFORMS = [('addresses+ipv6+vlan+microseconds+pcapng', SAME), ('no-timestamps
               ('snaplen', LESS), ('gro', LESS)]
 
 
+# exit code of a check that cannot run here; its last line says why (EX_TEMPFAIL of sysexits.h)
+CANNOT = 75
+
+
 class Skip(Exception):
     """This check cannot run here; the text says why."""
 
@@ -67,6 +71,8 @@ def checks(binary):
         Check('write-write-read', script('tests/write_write_read.py', f'--bin {binary}'), ['zstd'], show=6),
         Check('README', script('scripts/docs.py', f'--bin {binary} --check')),
         Check('lints', 'cargo clippy --workspace --all-targets --locked -- -D warnings', show=0),
+        Check('web: the page is fresh', script('scripts/web.py', 'check'), show=1),
+        Check('web: browser', script('scripts/web.py', f'test --bin {binary}'), show=12),
         Check('documentation', 'cargo doc --workspace --no-deps --locked', show=0,
               environment={'RUSTDOCFLAGS': '-D warnings'}),
         Check('cargo test', 'cargo test --workspace --locked', show=0),
@@ -144,8 +150,11 @@ def run(check, log_path):
             return check.action(log)
         if not common.have(check.action[0]) and os.sep not in check.action[0]:
             raise Skip(f'{check.action[0]} is not installed')
-        return subprocess.run(check.action, cwd=common.ROOT, env={**os.environ, **check.environment},
+        code = subprocess.run(check.action, cwd=common.ROOT, env={**os.environ, **check.environment},
                               stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+    if code == CANNOT:
+        raise Skip(tail(log_path, 1).strip())
+    return code
 
 
 def tail(path, lines):

@@ -1,5 +1,6 @@
 // From Vite's single file to the template that the program carries: the hash of the script for the content security
-// policy, the notice of what is inside, and a check that each mark stands there exactly once.
+// policy, the notice of what is inside, and a check that each mark stands there exactly once. An argument names another
+// place for it.
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 
@@ -21,5 +22,6 @@ for (const mark of ['%CONNECT%', '%TITLE%', '<!--plain-->', '<!--data-->']) {
   if (found < at) throw new Error(`${mark} stands too early`);
   at = found;
 }
-writeFileSync(new URL('../crates/report/assets/report.html', here), page);
-console.log(`crates/report/assets/report.html: ${page.length} bytes`);
+const to = process.argv[2] ?? new URL('../crates/report/assets/report.html', here);
+writeFileSync(to, page);
+console.log(`${to}: ${page.length} characters`);

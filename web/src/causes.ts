@@ -25,15 +25,17 @@ export function colour(group: string): string {
 }
 
 const patterns = new Map<string, CanvasPattern | string>();
+const pale = new Map<string, CanvasPattern | string>();
 
 export function forgetPatterns(): void {
   patterns.clear();
+  pale.clear();
 }
 
 /** The pattern of a group for a canvas. `strong`: for ribbons; else pale, for what lies behind a graph. */
 export function pattern(context: CanvasRenderingContext2D, group: string, strong: boolean): CanvasPattern | string {
-  const key = `${group}${strong}`;
-  const known = patterns.get(key);
+  const kept = strong ? patterns : pale;
+  const known = kept.get(group);
   if (known) return known;
   const scale = Math.max(1, Math.round(devicePixelRatio));
   const size = 8 * scale;
@@ -63,6 +65,6 @@ export function pattern(context: CanvasRenderingContext2D, group: string, strong
     c.fill();
   }
   const made = context.createPattern(tile, 'repeat') ?? colour(group);
-  patterns.set(key, made);
+  kept.set(group, made);
   return made;
 }

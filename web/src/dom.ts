@@ -37,7 +37,16 @@ export function svg(tag: string, attributes: Attributes = {}, ...children: Child
   return element;
 }
 
-/** The value of a CSS variable. */
+const variables = new Map<string, string>();
+
+/** The value of a CSS variable; asked of the browser once, since a graph asks a thousand times. */
 export function css(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  let value = variables.get(name);
+  if (value === undefined) variables.set(name, value = getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return value;
+}
+
+/** After a change of colours. */
+export function forgetVariables(): void {
+  variables.clear();
 }

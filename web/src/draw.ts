@@ -167,13 +167,15 @@ function odd(a: Area, d: Direction, track: Track, near: boolean): void {
   // The odd ones among all, by bisection: they are in the order of time.
   let low = 0, high = d.odd.length;
   while (low < high) { const m = (low + high) >> 1; if (d.data.t[d.odd[m]] < a.from) low = m + 1; else high = m; }
-  let last = -1;
+  let last = -1, shown = -1;
   for (let k = low; k < d.odd.length; k++) {
     const i = d.odd[k];
     if (d.data.t[i] > a.to) break;
     const p = d.packet[i], x = X(a, d.data.t[i]), y0 = Y(a, d.data.lo[i]), y1 = Y(a, d.data.hi[i]);
-    const cell = Math.round(x) * 65536 + Math.round(y1);
-    if (cell === last) continue;
+    // Marks are wider than a pixel: where they would lie upon each other, one stands for all.
+    const cell = Math.round(x / (2 * r)) * 65536 + Math.round(y1 / (2 * r));
+    if (cell === last || (cell === shown && !near)) continue;
+    shown = last;
     last = cell;
     for (const [bit, letter, colour] of ODD) {
       if (!(track.marks[p] & bit)) continue;

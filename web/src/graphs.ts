@@ -13,6 +13,8 @@ import type { Connection, Exchange, Span } from './types';
 
 export interface Placed { span: Span; exchange: number }
 
+interface Band { span: Span; exchange: number; x0: number; x1: number }
+
 export interface Host {
   data: Data;
   connection: Connection;
@@ -33,6 +35,7 @@ interface Panel {
   kind: 'bytes' | 'time' | 'rate';
   direction?: number;
   plot?: uPlot;
+  visible: boolean;
   lo: number;
   hi: number;
 }
@@ -81,6 +84,13 @@ export class Graphs {
     this.listen(this.ribbon, false);
     this.listenMap();
     new ResizeObserver(() => this.resize()).observe(this.element);
+    const watch = new IntersectionObserver(entries => {
+      for (const e of entries) this.panels[holders.indexOf(e.target)].visible = e.isIntersecting;
+      this.later();
+    }, { rootMargin: '80px' });
+    const holders: Element[] = [...this.element.querySelectorAll('.panel')];
+    for (const holder of holders) watch.observe(holder);
+    addEventListener('beforeprint', () => { for (const p of this.panels) p.visible = true; this.redraw(); this.draw(); });
   }
 
   /** Shows a stretch of time. */
@@ -125,6 +135,7 @@ export class Graphs {
 
   /** Draws again, as after a change of colours. */
   redraw(): void {
+    this.sheetKey = '';
     for (const p of this.panels) { p.plot?.destroy(); p.plot = undefined; }
     this.width = 0;
     this.resize();
@@ -139,13 +150,13 @@ export class Graphs {
     const big = order[0];
     const keys: [string, string][] = [['segment', 'segment'], ['again', 'sent again'], ['sack', 'SACK'], ['ack', 'acknowledged'], ['edge', 'window edge']];
     const out: Panel[] = order.map((d, i) => ({
-      title: `Sequence numbers, ${name(d)}`, keys: i ? [] : keys, height: i && small ? 130 : i ? 210 : 300, kind: 'bytes', direction: d, lo: 0, hi: 1,
+      title: `Sequence numbers, ${name(d)}`, keys: i ? [] : keys, height: i && small ? 130 : i ? 210 : 300, kind: 'bytes', direction: d, lo: 0, hi: 1, visible: true,
       range: () => this.sequenceRange(this.series[d]),
       draw: a => sequence(a, this.series[d], this.track),
     }));
     const buffer = this.plateaus(big);
     out.push({
-      title: `In flight, ${name(big)}`, kind: 'bytes', height: 190, lo: 0, hi: 1, direction: undefined,
+      title: `In flight, ${name(big)}`, kind: 'bytes', height: 190, lo: 0, hi: 1, visible: true,
       keys: [['flight', 'in flight'], ['edge', 'window'], ['cwnd', 'congestion window at least (most in flight in a round trip)'],
         ...(buffer.length ? [['buffer', 'send buffer'] as [string, string]] : [])],
       range: () => {
@@ -167,7 +178,7 @@ export class Graphs {
       },
     });
     out.push({
-      title: 'Round trips seen from the tap', kind: 'time', height: 150, lo: 0, hi: 1,
+      title: 'Round trips seen from the tap', kind: 'time', height: 150, lo: 0, hi: 1, visible: true,
       keys: [['up', 'client → server'], ['down', 'server → client'], ['base', 'base round trip; above it: queues and late ACKs']],
       range: () => [0, Math.max(1000, ...this.series.map(d => this.most(d.rtt)), (c.path.rtt_ns ?? 0)) * 1.1],
       draw: a => {
@@ -185,7 +196,7 @@ export class Graphs {
     });
     const bandwidth = c.path.bandwidth_bps;
     out.push({
-      title: 'Throughput', kind: 'rate', height: 150, lo: 0, hi: 1,
+      title: 'Throughput', kind: 'rate', height: 150, lo: 0, hi: 1, visible: true,
       keys: [['up', 'client → server'], ['down', 'server → client'], ...(bandwidth ? [['base', 'bottleneck'] as [string, string]] : [])],
       range: () => {
         const a = { from: this.from, to: this.to, width: Math.max(200, this.width), r: 1 } as Area;
@@ -313,33 +324,66 @@ export class Graphs {
   /** The causes behind a graph. */
   private bands(a: Area, named: boolean): void {
     const { c, r } = a;
-    let lastEnd = -Infinity;
-    for (const { span, x0, x1 } of this.inSight(a)) {
-      if (x1 <= lastEnd && span !== this.chosen) continue;
-      const from = Math.max(x0, lastEnd);
-      lastEnd = Math.max(lastEnd, Math.ceil(x1));
-      c.fillStyle = pattern(c, this.group(span), false);
-      c.fillRect(from, a.top, Math.max(r, x1 - from), a.height);
-      if (span === this.chosen) {
-        c.strokeStyle = css('--ink');
-        c.lineWidth = 1.5 * r;
-        c.strokeRect(x0 + r, a.top + r, Math.max(r, x1 - x0 - 2 * r), a.height - 2 * r);
+    const bands = this.inSight(a);
+    // Patterns are dear without a graphics card: they are laid out once and copied to each panel.
+    const sheet = this.sheet;
+    const key = `${a.from} ${a.to} ${a.left} ${a.width}`;
+    if (this.sheetKey !== key) {
+      this.sheetKey = key;
+      sheet.width = a.left + a.width;
+      sheet.height = Math.ceil(320 * r);
+      const s = sheet.getContext('2d');
+      if (!s) return;
+      for (const { span, x0, x1 } of bands) {
+        s.fillStyle = pattern(s, this.group(span), false);
+        s.fillRect(x0, 0, x1 - x0, sheet.height);
       }
-      if (named && x1 - x0 > 60 * r) {
+    }
+    if (a.width >= 1 && a.height >= 1) c.drawImage(sheet, a.left, 0, a.width, a.height, a.left, a.top, a.width, a.height);
+    if (named) for (const { span, x0, x1 } of bands) {
+      if (x1 - x0 > 60 * r) {
         c.font = `${11 * r}px ${css('--font')}`;
         if (c.measureText(span.cause).width < x1 - x0 - 8 * r) label(a, span.cause, (x0 + x1) / 2, a.top + 14 * r, css('--muted'), 'center');
       }
     }
+    const chosen = this.chosen;
+    if (!chosen || chosen.end_ns < a.from || chosen.start_ns > a.to) return;
+    const [x0, x1] = [Math.max(a.left, X(a, chosen.start_ns)), Math.min(a.left + a.width, X(a, chosen.end_ns))];
+    c.strokeStyle = css('--ink');
+    c.lineWidth = 1.5 * r;
+    c.strokeRect(x0 + r, a.top + r, Math.max(r, x1 - x0 - 2 * r), a.height - 2 * r);
   }
 
-  private *inSight(a: Area): Generator<{ span: Span; exchange: number; x0: number; x1: number }> {
+  private sheet = document.createElement('canvas');
+  private sheetKey = '';
+  private seen: { key: string; bands: Band[] }[] = [];
+
+  /** The spans in sight, at most one for each pixel: the first that begins there. Panels share what was found. */
+  private inSight(a: Area): Band[] {
+    const key = `${a.from} ${a.to} ${a.left} ${a.width}`;
+    const known = this.seen.find(s => s.key === key);
+    if (known) return known.bands;
     const spans = this.host.spans;
-    let low = 0, high = spans.length;
-    while (low < high) { const m = (low + high) >> 1; if (spans[m].span.end_ns <= a.from) low = m + 1; else high = m; }
-    for (let i = low; i < spans.length && spans[i].span.start_ns < a.to; i++) {
+    const right = a.left + a.width;
+    const bands: Band[] = [];
+    // The first span that ends after a moment: spans follow each other.
+    const after = (time: number, low: number) => {
+      let high = spans.length;
+      while (low < high) { const m = (low + high) >> 1; if (spans[m].span.end_ns <= time) low = m + 1; else high = m; }
+      return low;
+    };
+    let i = after(a.from, 0);
+    while (i < spans.length && spans[i].span.start_ns < a.to) {
       const { span, exchange } = spans[i];
-      yield { span, exchange, x0: Math.max(a.left, X(a, span.start_ns)), x1: Math.min(a.left + a.width, X(a, span.end_ns)) };
+      const last = bands[bands.length - 1];
+      const x0 = Math.max(a.left, Math.round(X(a, span.start_ns)), last ? last.x1 : 0);
+      const x1 = Math.min(right, Math.max(x0 + a.r, Math.round(X(a, span.end_ns))));
+      if (x1 > x0) bands.push({ span, exchange, x0, x1 });
+      const next = a.from + (x1 + 0.5 - a.left) / a.width * (a.to - a.from);
+      i = i + 1 < spans.length && spans[i + 1].span.end_ns > next ? i + 1 : Math.max(i + 1, after(next, i + 1));
     }
+    this.seen = [...this.seen.slice(-2), { key, bands }];
+    return bands;
   }
 
   private group(span: Span): string { return this.host.data.causes.get(span.cause)?.group ?? 'unknown'; }
@@ -350,7 +394,8 @@ export class Graphs {
 
   private draw(): void {
     for (const p of this.panels) {
-      if (!p.plot) continue;
+      // What is scrolled out of sight is drawn when it comes back.
+      if (!p.plot || !p.visible) continue;
       [p.lo, p.hi] = p.range();
       const plot = p.plot;
       plot.batch(() => {
@@ -403,18 +448,15 @@ export class Graphs {
       c.textAlign = 'center';
       if (x1 - x0 > 22 * r) c.fillText(String(x.id), (x0 + x1) / 2, 10.5 * r);
     }
-    lastX = -1;
     for (const { span, x0, x1 } of this.inSight(a)) {
-      if (x1 < lastX + 0.5) continue;
-      const from = Math.max(x0, lastX);
-      lastX = x1;
       c.fillStyle = pattern(c, this.group(span), true);
-      c.fillRect(from, 22 * r, Math.max(r, x1 - from), 24 * r);
+      c.fillRect(x0, 22 * r, x1 - x0, 24 * r);
       if (span === this.chosen) {
         c.strokeStyle = css('--ink');
         c.lineWidth = 2 * r;
         c.strokeRect(x0 + r, 23 * r, Math.max(2 * r, x1 - x0 - 2 * r), 22 * r);
       }
+      if (x1 - x0 < 40 * r) continue;
       const text = `${span.cause} ${duration(span.end_ns - span.start_ns)}`;
       for (const t of [text, span.cause]) {
         const w = c.measureText(t).width;
@@ -439,13 +481,9 @@ export class Graphs {
     const { c, r } = a;
     const [x0, x1] = [this.from, this.to];
     [a.from, a.to] = this.limits;
-    let last = -1;
-    for (const s of this.inSight(a)) {
-      if (s.x1 < last + 0.5) continue;
-      const from = Math.max(s.x0, last);
-      last = s.x1;
-      c.fillStyle = pattern(c, this.group(s.span), true);
-      c.fillRect(from, 4 * r, Math.max(r, s.x1 - from), 14 * r);
+    for (const { span, x0: from, x1: to } of this.inSight(a)) {
+      c.fillStyle = pattern(c, this.group(span), true);
+      c.fillRect(from, 4 * r, to - from, 14 * r);
     }
     c.fillStyle = css('--veil');
     c.fillRect(a.left, 0, X(a, x0) - a.left, 22 * r);

@@ -57,8 +57,8 @@ function wait(ns: number): number {
 export function ladder(host: LadderHost, width: number): SVGElement {
   const { exchange: x, track: k, data } = host;
   const narrow = width < 620;
-  const side = narrow ? 116 : 250;
-  const [client, server] = [narrow ? 58 : 96, width - side];
+  const side = narrow ? 124 : 310;
+  const [client, server] = [narrow ? 74 : 96, width - side];
   const { rows: list, left } = rows(x, k);
   let y = 44, t = x.start_ns;
   const times: number[] = [x.start_ns], ys: number[] = [y];
@@ -142,7 +142,7 @@ export function ladder(host: LadderHost, width: number): SVGElement {
 }
 
 function short(cause: string): string {
-  return cause.length > 13 ? `${cause.slice(0, 12)}…` : cause;
+  return cause.length > 11 ? `${cause.slice(0, 10)}…` : cause;
 }
 
 function head(x: number, y: number, right: boolean): string {

@@ -6,7 +6,7 @@ import { forgetPatterns } from './causes';
 import { ConnectionView, type Place } from './connection';
 import { type Data, load, spansOf, whole } from './data';
 import { Drawer } from './drawer';
-import { h } from './dom';
+import { forgetVariables, h } from './dom';
 import { count } from './format';
 import { overview, type Links } from './overview';
 import type { Finding } from './types';
@@ -116,6 +116,7 @@ class App {
   }
 
   private recolour(): void {
+    forgetVariables();
     forgetPatterns();
     this.view?.redraw();
   }

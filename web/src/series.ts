@@ -2,75 +2,101 @@
 
 import { FLAG, lower, MARK, type Track } from './packets';
 
-const BLOCK = 64;
+/** Each level above holds the extremes of so many of the one below. */
+const RADIX = 16;
 
-/** Points in the order of time, each a range of values, with the extremes of every 64. */
+/** What was found for bins of one width, so that moving sideways costs only the bins that come into sight. */
+interface Bins { width: number; first: number; n: number; lo: Float64Array; hi: Float64Array; last: Float64Array }
+
+/** Points in the order of time, each a range of values, with the extremes of every 16, 256, ... */
 export class Series {
-  private lows: Float64Array;
-  private highs: Float64Array;
+  private lows: Float64Array[];
+  private highs: Float64Array[];
+  private bins: Bins | null = null;
 
   constructor(readonly t: Float64Array, readonly lo: Float64Array, readonly hi: Float64Array) {
-    const blocks = Math.ceil(t.length / BLOCK);
-    this.lows = new Float64Array(blocks).fill(Infinity);
-    this.highs = new Float64Array(blocks).fill(-Infinity);
-    for (let i = 0; i < t.length; i++) {
-      const b = (i / BLOCK) | 0;
-      if (lo[i] < this.lows[b]) this.lows[b] = lo[i];
-      if (hi[i] > this.highs[b]) this.highs[b] = hi[i];
+    this.lows = [lo];
+    this.highs = [hi];
+    for (let n = t.length; n > RADIX; n = Math.ceil(n / RADIX)) {
+      const [lower, upper] = [this.lows[this.lows.length - 1], this.highs[this.highs.length - 1]];
+      const [lows, highs] = [new Float64Array(Math.ceil(n / RADIX)).fill(Infinity), new Float64Array(Math.ceil(n / RADIX)).fill(-Infinity)];
+      for (let i = 0; i < n; i++) {
+        const b = (i / RADIX) | 0;
+        if (lower[i] < lows[b]) lows[b] = lower[i];
+        if (upper[i] > highs[b]) highs[b] = upper[i];
+      }
+      this.lows.push(lows);
+      this.highs.push(highs);
     }
   }
 
   /** The least and the greatest value between two indices. */
   extremes(a: number, b: number): [number, number] {
     let min = Infinity, max = -Infinity;
-    for (let i = a; i < b;) {
-      if (i % BLOCK === 0 && i + BLOCK <= b) {
-        const k = i / BLOCK;
-        if (this.lows[k] < min) min = this.lows[k];
-        if (this.highs[k] > max) max = this.highs[k];
-        i += BLOCK;
-      } else {
-        if (this.lo[i] < min) min = this.lo[i];
-        if (this.hi[i] > max) max = this.hi[i];
-        i++;
-      }
+    for (let level = 0; a < b; level++) {
+      const lows = this.lows[level], highs = this.highs[level];
+      const top = level + 1 === this.lows.length;
+      const take = (i: number) => {
+        if (lows[i] < min) min = lows[i];
+        if (highs[i] > max) max = highs[i];
+      };
+      while (a < b && (top || a % RADIX)) take(a++);
+      while (a < b && b % RADIX) take(--b);
+      a /= RADIX;
+      b /= RADIX;
     }
     return [min, max];
   }
 
-  /**
-   * For each pixel column with points: its least and greatest value, and the last one. Blocks that lie within one
-   * column are taken whole, so that a million points cost no more than some ten thousand.
-   */
+  /** For each pixel column with points: its least and greatest value, and the last one. */
   columns(from: number, to: number, width: number, each: (x: number, lo: number, hi: number, last: number) => void): void {
-    const { t, lo, hi } = this;
-    const scale = width / (to - from);
-    let i = lower(t, from);
-    const end = lower(t, to);
-    let column = -1, min = 0, max = 0, last = 0;
-    while (i < end) {
-      const x = Math.floor((t[i] - from) * scale);
-      if (x !== column) {
-        if (column >= 0) each(column, min, max, last);
-        column = x;
-        min = Infinity;
-        max = -Infinity;
-      }
-      const stop = i + BLOCK - 1;
-      if (i % BLOCK === 0 && stop < end && Math.floor((t[stop] - from) * scale) === column) {
-        const b = i / BLOCK;
-        if (this.lows[b] < min) min = this.lows[b];
-        if (this.highs[b] > max) max = this.highs[b];
-        last = hi[stop];
-        i = stop + 1;
-      } else {
-        if (lo[i] < min) min = lo[i];
-        if (hi[i] > max) max = hi[i];
-        last = hi[i];
-        i++;
-      }
+    const bins = this.binned(from, to, width);
+    const shift = from / bins.width;
+    for (let i = 0; i < bins.n; i++) {
+      if (bins.lo[i] <= bins.hi[i]) each(bins.first + i - shift, bins.lo[i], bins.hi[i], bins.last[i]);
     }
-    if (column >= 0) each(column, min, max, last);
+  }
+
+  private binned(from: number, to: number, columns: number): Bins {
+    let width = (to - from) / columns;
+    const old = this.bins;
+    const same = old !== null && Math.abs(width / old.width - 1) < 1e-9;
+    if (same) width = old.width;
+    const first = Math.floor(from / width);
+    const n = Math.ceil(to / width) - first;
+    if (same && old.first === first && old.n === n) return old;
+    const bins: Bins = { width, first, n, lo: new Float64Array(n).fill(Infinity), hi: new Float64Array(n).fill(-Infinity), last: new Float64Array(n) };
+    let a = 0, b = 0;
+    if (same) {
+      [a, b] = [Math.max(first, old.first), Math.min(first + n, old.first + old.n)];
+      for (const name of ['lo', 'hi', 'last'] as const)
+        if (a < b) bins[name].set(old[name].subarray(a - old.first, b - old.first), a - first);
+    }
+    if (a < b) {
+      this.fill(bins, first, a);
+      this.fill(bins, b, first + n);
+    } else this.fill(bins, first, first + n);
+    return this.bins = bins;
+  }
+
+  private fill(bins: Bins, from: number, to: number): void {
+    const { t, hi } = this;
+    let i = lower(t, from * bins.width);
+    const end = lower(t, to * bins.width);
+    while (i < end) {
+      const k = Math.min(to - 1, Math.max(from, Math.floor(t[i] / bins.width)));
+      // Near ones by steps, far ones by bisection.
+      const until = (k + 1) * bins.width;
+      let stop = i + 1;
+      while (stop < end && stop < i + 32 && t[stop] < until) stop++;
+      if (stop === i + 32 && stop < end && t[stop] < until) stop = Math.min(end, lower(t, until));
+      const [min, max] = this.extremes(i, stop);
+      const b = k - bins.first;
+      if (min < bins.lo[b]) bins.lo[b] = min;
+      if (max > bins.hi[b]) bins.hi[b] = max;
+      bins.last[b] = hi[stop - 1];
+      i = stop;
+    }
   }
 
   /** The value that holds at `time`: of the last point before. */

@@ -49,7 +49,7 @@ export class Table<T> {
       class: 'table', role: 'table', tabindex: '0', 'aria-label': options.label, scroll: () => this.later(),
       keydown: (e: KeyboardEvent) => this.key(e),
     }, h('div', { class: 'wide', style: options.minWidth ? `min-width:${options.minWidth}px` : '' },
-      h('div', { class: 'head', role: 'rowgroup' }, head), this.spacer));
+      h('div', { class: 'thead', role: 'rowgroup' }, head), this.spacer));
     this.element = this.body;
     new ResizeObserver(() => this.later()).observe(this.body);
     this.draw();

@@ -8,10 +8,10 @@ import { chromium } from 'playwright-core';
 export const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 export const present = existsSync(CHROMIUM);
 
-export async function browser() {
+export async function browser(options = {}) {
   const profile = mkdtempSync(join(tmpdir(), 'tcpwhy-chromium-'));
   const context = await chromium.launchPersistentContext(profile, {
-    executablePath: CHROMIUM, headless: true, chromiumSandbox: false, viewport: { width: 1280, height: 900 }, deviceScaleFactor: 1,
+    executablePath: CHROMIUM, headless: true, chromiumSandbox: false, viewport: { width: 1280, height: 900 }, deviceScaleFactor: 1, ...options,
     args: ['--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run',
       '--force-color-profile=srgb', '--font-render-hinting=none'],
   });
