@@ -27,6 +27,8 @@ pub(crate) enum Command {
     /// Say where the time of every connection and exchange went (`tcpwhy FILE` means this)
     #[command(after_help = AFTER_HELP)]
     Explain(Box<Explain>),
+    /// Write the headers of one connection to a file for a ticket
+    Slice(Slice),
     /// Print what a cause means, how it is recognised and how it is fixed
     Causes(Causes),
     /// Print a completion script for a shell
@@ -53,6 +55,9 @@ pub(crate) struct Explain {
     /// Also write a page with graphs: one file that opens anywhere and asks nothing of the network
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) html: Option<PathBuf>,
+    /// Also write the same packets as pcapng with comments: cause, span and finding, for Wireshark
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) annotate: Option<PathBuf>,
     /// The verdict and the findings only; no notes, tables or progress
     #[arg(short, long, conflicts_with = "verbose", help_heading = "Output")]
     pub(crate) quiet: bool,
@@ -101,6 +106,22 @@ pub(crate) struct Explain {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct Slice {
+    /// Captures (pcap or pcapng, also gz, zst, lz4)
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The connection: its number, port, address:port, or address:port>address:port
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) connection: String,
+    /// Write to FILE (pcapng), whole or not at all
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// Other addresses instead of the true ones; ports and times stay
+    #[arg(long)]
+    pub(crate) anonymize: bool,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct Causes {
     /// A cause, such as nagle_delayed_ack; without it all are listed
     #[arg(value_name = "ID", value_parser = cause)]
@@ -120,7 +141,7 @@ pub(crate) struct Man {
     pub(crate) dir: Option<PathBuf>,
 }
 
-const COMMANDS: [&str; 5] = ["explain", "causes", "completions", "man", "help"];
+const COMMANDS: [&str; 6] = ["explain", "slice", "causes", "completions", "man", "help"];
 
 /// `tcpwhy FILE` means `tcpwhy explain FILE`.
 pub(crate) fn with_default_command(args: impl Iterator<Item = OsString>) -> Vec<OsString> {

@@ -1,9 +1,12 @@
 //! The program: arguments, one file per command, exit codes, progress. Knows no rules of TCP.
 
+mod annotate;
 mod args;
 mod cmd;
 mod failure;
+mod headers;
 mod input;
+mod load;
 mod output;
 mod packets;
 mod page;
@@ -25,6 +28,7 @@ fn main() -> ExitCode {
     let args = args::Args::parse_from(args::with_default_command(std::env::args_os()));
     let done = match args.command {
         args::Command::Explain(a) => cmd::explain::run(&a),
+        args::Command::Slice(a) => cmd::slice::run(&a),
         args::Command::Causes(a) => cmd::causes::run(&a),
         args::Command::Completions(a) => cmd::completions::run(&a),
         args::Command::Man(a) => cmd::man::run(&a),

@@ -31,6 +31,10 @@ pub(crate) struct Source<'a> {
 pub(crate) struct Met<'a> {
     /// The bytes.
     pub(crate) frame: Frame<'a>,
+    /// Number of the frame through all inputs.
+    pub(crate) number: u64,
+    /// What the dissector made of it; only with `packet`.
+    pub(crate) segment: &'a Segment,
     /// Place in the list of connections and the packet, if it belongs to one that is listed.
     pub(crate) packet: Option<(usize, Packet)>,
     /// A copy of a packet that passed just before.
@@ -59,16 +63,16 @@ pub(crate) fn again(
             });
             start = Some(start.map_or(frame.time, |s| s.min(frame.time)));
             let number = before + frame.number;
-            let mut met = Met { frame, packet: None, copy: false };
-            if met.frame.time >= from
-                && met.frame.time <= to
-                && dissector.dissect(&met.frame, 0, &mut segment) == Verdict::Tcp
+            let (mut packet, mut copy) = (None, false);
+            if frame.time >= from
+                && frame.time <= to
+                && dissector.dissect(&frame, 0, &mut segment) == Verdict::Tcp
                 && source.filter.is_none_or(|f| f.matches(&segment))
             {
                 segment.frame = number;
-                (met.packet, met.copy) = tracker.take(&segment);
+                (packet, copy) = tracker.take(&segment);
             }
-            if !each(&met)? {
+            if !each(&Met { frame, number, segment: &segment, packet, copy })? {
                 return Ok(());
             }
         }

@@ -1,4 +1,4 @@
-use super::causes;
+use super::{causes, extra, stop_signal};
 use crate::args::Explain;
 use crate::failure::{Exit, Usage, say};
 use crate::input::{self, Input};
@@ -9,9 +9,6 @@ use crate::record::Source;
 use crate::spool::Spool;
 use crate::{packets, select, warnings};
 use anyhow::bail;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use tcpwhy_analysis::{Analysis, Config, Detail};
 use tcpwhy_base::Cause;
 use tcpwhy_report::text::{self, Layout};
@@ -31,7 +28,9 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     }
     let stop = stop_signal()?;
     let page = args.html.as_deref().map(|path| extra(path, &args.files)).transpose()?;
-    let spool = if page.is_some() && args.files.iter().any(|f| f.as_os_str() == "-") {
+    let annotated = args.annotate.as_deref().map(|path| extra(path, &args.files)).transpose()?;
+    let spool = if (page.is_some() || annotated.is_some()) && args.files.iter().any(|f| f.as_os_str() == "-")
+    {
         Some(Spool::fill(&stop)?)
     } else {
         None
@@ -79,14 +78,17 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     };
     // Who reads the text may have had enough of it; the page is wanted all the same.
     let said = out.finish(written);
+    let source = Source {
+        inputs: &inputs,
+        frames_before: &capture.frames_before,
+        from: args.from,
+        to: args.to,
+        filter: args.filter.as_ref(),
+    };
+    if let Some(annotated) = annotated {
+        crate::annotate::write(annotated, &source, &analysis)?;
+    }
     if let Some(page) = page {
-        let source = Source {
-            inputs: &inputs,
-            frames_before: &capture.frames_before,
-            from: args.from,
-            to: args.to,
-            filter: args.filter.as_ref(),
-        };
         crate::page::write(page, &source, &analysis, &capture, threads())?;
         if let Some(path) = args.html.as_deref().filter(|_| !args.quiet) {
             say(&format!("the page is {}", path.display()));
@@ -104,15 +106,6 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         (true, true) => Exit::Damaged,
         (true, false) => Exit::Done,
     })
-}
-
-/// Opens a second output, which must not be one of the inputs.
-fn extra(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<Output> {
-    let same = |a: &Path, b: &Path| a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b));
-    if inputs.iter().any(|i| same(i, path)) {
-        bail!(Usage(format!("{} is an input and would be overwritten: choose another name", path.display())));
-    }
-    Output::open(Some(path), true)
 }
 
 /// Ends the program where there is nothing to explain.
@@ -177,15 +170,6 @@ fn evidence(analysis: &Analysis, cause: Cause) -> Vec<String> {
         tcpwhy_analysis::evidence(c, cause).into_iter().map(move |line| format!("connection {id}: {line}"))
     };
     largest.into_iter().take(3).flat_map(about).collect()
-}
-
-/// Set by the first interrupt; the second ends the program at once.
-fn stop_signal() -> anyhow::Result<Arc<AtomicBool>> {
-    use signal_hook::consts::SIGINT;
-    let stop = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&stop))?;
-    signal_hook::flag::register(SIGINT, Arc::clone(&stop))?;
-    Ok(stop)
 }
 
 fn threads() -> usize {

@@ -8,3 +8,4 @@ mod commands;
 mod common;
 #[cfg(test)]
 mod explain;
+mod share;
