@@ -9,6 +9,7 @@
 //! that came after; `findings` sums spans up.
 
 mod attribute;
+mod compare;
 mod conn;
 mod evidence;
 mod exchange;
@@ -28,6 +29,7 @@ mod setup;
 mod step;
 mod table;
 
+pub use compare::{Change, Comparison, Shape, Side as ComparedSide, compare};
 pub use evidence::evidence;
 pub use facts::{Facts, bit_rate};
 pub use findings::{Rollups, findings_over};

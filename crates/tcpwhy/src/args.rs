@@ -1,5 +1,6 @@
 //! The arguments as typed. Values are parsed here, once.
 
+use crate::cmd::compare::Growth;
 use crate::threshold::Threshold;
 use crate::units::{self, Bound};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueHint};
@@ -27,6 +28,8 @@ pub(crate) enum Command {
     /// Say where the time of every connection and exchange went (`tcpwhy FILE` means this)
     #[command(after_help = AFTER_HELP)]
     Explain(Box<Explain>),
+    /// Did the fix work? Two captures, matched by server and size of exchange
+    Compare(Compare),
     /// Write the headers of one connection to a file for a ticket
     Slice(Slice),
     /// Print what a cause means, how it is recognised and how it is fixed
@@ -106,6 +109,32 @@ pub(crate) struct Explain {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct Compare {
+    /// The capture from before
+    #[arg(value_name = "BEFORE", value_hint = ValueHint::FilePath)]
+    pub(crate) before: PathBuf,
+    /// The capture from after
+    #[arg(value_name = "AFTER", value_hint = ValueHint::FilePath)]
+    pub(crate) after: PathBuf,
+    /// One JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also write a page
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+    /// Write to FILE, whole or not at all
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// End with code 4 if the median, the p95 or the time of a cause in each exchange grew by more, and not by chance:
+    /// median>5%, p95>10ms, retransmission_timeout>1ms
+    #[arg(long, value_name = "GROWTH")]
+    pub(crate) fail_if: Vec<Growth>,
+    /// No progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct Slice {
     /// Captures (pcap or pcapng, also gz, zst, lz4)
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -141,7 +170,7 @@ pub(crate) struct Man {
     pub(crate) dir: Option<PathBuf>,
 }
 
-const COMMANDS: [&str; 6] = ["explain", "slice", "causes", "completions", "man", "help"];
+const COMMANDS: [&str; 7] = ["explain", "compare", "slice", "causes", "completions", "man", "help"];
 
 /// `tcpwhy FILE` means `tcpwhy explain FILE`.
 pub(crate) fn with_default_command(args: impl Iterator<Item = OsString>) -> Vec<OsString> {

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
     let args = args::Args::parse_from(args::with_default_command(std::env::args_os()));
     let done = match args.command {
         args::Command::Explain(a) => cmd::explain::run(&a),
+        args::Command::Compare(a) => cmd::compare::run(&a),
         args::Command::Slice(a) => cmd::slice::run(&a),
         args::Command::Causes(a) => cmd::causes::run(&a),
         args::Command::Completions(a) => cmd::completions::run(&a),

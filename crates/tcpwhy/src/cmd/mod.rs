@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod causes;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod explain;
 pub(crate) mod man;

@@ -8,4 +8,5 @@ mod commands;
 mod common;
 #[cfg(test)]
 mod explain;
+#[cfg(test)]
 mod share;

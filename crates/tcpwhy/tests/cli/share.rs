@@ -44,7 +44,8 @@ fn essence(mut c: Value) -> Value {
                 for (name, v) in map.iter_mut() {
                     match v.as_i64().filter(|_| {
                         name.ends_with("_ns")
-                            && (name.starts_with("start")
+                            && (name.starts_with("closed_after")
+                                || name.starts_with("start")
                                 || name.starts_with("end")
                                 || name.starts_with("request_end")
                                 || name.starts_with("response_start"))
@@ -200,4 +201,51 @@ fn a_page_from_standard_input() {
     assert!(html.contains(
         "<h1>2.83 s on 1 connection, 32 exchanges. 1.16 s (41 %) is TCP and can be won back.</h1>"
     ));
+}
+
+fn lab(name: &str) -> String {
+    format!("{}/../../captures/lab/{name}/cap.client.pcap.zst", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn before_and_after() {
+    let dir = Dir::new();
+    let (slow, fast) = (lab("small_split_nagle"), lab("small_split_nodelay"));
+    let page = text(dir.0.join("compare.html"));
+    let ran = tcpwhy(&["compare", &slow, &fast, "--json", "--html", &page, "--fail-if", "median>5%"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let json = ran.json();
+    let median = |side: &str| json["exchanges"][side]["median_ns"].as_i64().unwrap();
+    // The medians, counted another way.
+    for (side, file) in [("before", &slow), ("after", &fast)] {
+        let whole = tcpwhy(&["explain", file, "--json", "--exchanges", "all"]).json();
+        let all = whole["connections"].as_array().unwrap().iter();
+        let exchanges = all.flat_map(|c| c["exchanges"].as_array().unwrap());
+        let mut lengths: Vec<i64> =
+            exchanges.map(|x| x["end_ns"].as_i64().unwrap() - x["start_ns"].as_i64().unwrap()).collect();
+        lengths.sort_unstable();
+        assert_eq!(median(side), lengths[lengths.len().div_ceil(2) - 1]);
+        assert_eq!(json["exchanges"][side]["count"], json!(lengths.len()));
+    }
+    assert_eq!(json["exchanges"]["difference_ns"], json!(median("after") - median("before")));
+    assert_eq!(json["causes"][0]["cause"], "nagle_delayed_ack");
+    assert_eq!(json["causes"][0]["sure"], true);
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("98 % faster") && html.contains("default-src 'none'") && !html.contains("<script"));
+    // The other way round it is worse, and CI is told.
+    for (growth, code) in [
+        ("median>5%", 4),
+        ("nagle_delayed_ack>1ms", 4),
+        ("p95>10ms", 4),
+        ("median>1m", 0),
+        ("fast_recovery", 0),
+    ] {
+        let ran = tcpwhy(&["compare", &fast, &slow, "-q", "--fail-if", growth]);
+        assert_eq!(ran.code, code, "{growth}: {}{}", ran.out, ran.err);
+    }
+    let same = tcpwhy(&["compare", &slow, &slow]);
+    assert!(same.out.starts_with("no difference beyond chance"), "{}", same.out);
+    tcpwhy(&["compare", &slow, &smtp()]).fails(2, &["share no server", ":9000", ":25"]);
+    tcpwhy(&["compare", "-", &smtp()]).fails(2, &["two files"]);
+    assert_eq!(tcpwhy(&["compare", "no.pcap", &smtp()]).code, 3);
 }
