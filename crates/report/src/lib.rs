@@ -10,6 +10,7 @@ pub mod packets;
 #[cfg(test)]
 mod sample;
 mod summary;
+pub mod svg;
 pub mod text;
 
 mod warnings;

@@ -61,6 +61,9 @@ pub(crate) struct Explain {
     /// Also write the same packets as pcapng with comments: cause, span and finding, for Wireshark
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) annotate: Option<PathBuf>,
+    /// Also write the graph of the connection, or the ladder of the exchange, as SVG
+    #[arg(long, value_name = "FILE", requires = "connection", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) svg: Option<PathBuf>,
     /// The verdict and the findings only; no notes, tables or progress
     #[arg(short, long, conflicts_with = "verbose", help_heading = "Output")]
     pub(crate) quiet: bool,

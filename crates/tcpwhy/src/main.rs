@@ -4,6 +4,7 @@ mod annotate;
 mod args;
 mod cmd;
 mod failure;
+mod figure;
 mod headers;
 mod input;
 mod load;

@@ -15,7 +15,7 @@ pub use connection::connection;
 pub use overview::overview;
 pub(crate) use overview::verdict;
 pub use style::{bytes, percent, range};
-pub use timeline::{Packet, exchange};
+pub use timeline::{Packet, exchange, flags as flag_letters};
 pub use why_not::why_not;
 
 /// How text is laid out.

@@ -29,7 +29,9 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     let stop = stop_signal()?;
     let page = args.html.as_deref().map(|path| extra(path, &args.files)).transpose()?;
     let annotated = args.annotate.as_deref().map(|path| extra(path, &args.files)).transpose()?;
-    let spool = if (page.is_some() || annotated.is_some()) && args.files.iter().any(|f| f.as_os_str() == "-")
+    let figure = args.svg.as_deref().map(|path| extra(path, &args.files)).transpose()?;
+    let spool = if (page.is_some() || annotated.is_some() || figure.is_some())
+        && args.files.iter().any(|f| f.as_os_str() == "-")
     {
         Some(Spool::fill(&stop)?)
     } else {
@@ -87,6 +89,9 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     };
     if let Some(annotated) = annotated {
         crate::annotate::write(annotated, &source, &analysis)?;
+    }
+    if let Some(figure) = figure {
+        crate::figure::write(figure, &source, &analysis, &capture, args.exchange)?;
     }
     if let Some(page) = page {
         crate::page::write(page, &source, &analysis, &capture, threads())?;
