@@ -456,9 +456,17 @@ export class Graphs {
         c.lineWidth = 2 * r;
         c.strokeRect(x0 + r, 23 * r, Math.max(2 * r, x1 - x0 - 2 * r), 22 * r);
       }
+    }
+    // Neighbours of one cause share a name.
+    const runs: { cause: string; time: number; x0: number; x1: number }[] = [];
+    for (const { span, x0, x1 } of this.inSight(a)) {
+      const run = runs[runs.length - 1];
+      const time = span.end_ns - span.start_ns;
+      if (run && run.cause === span.cause && x0 - run.x1 <= r) { run.x1 = x1; run.time += time; } else runs.push({ cause: span.cause, time, x0, x1 });
+    }
+    for (const { cause, time, x0, x1 } of runs) {
       if (x1 - x0 < 40 * r) continue;
-      const text = `${span.cause} ${duration(span.end_ns - span.start_ns)}`;
-      for (const t of [text, span.cause]) {
+      for (const t of [`${cause} ${duration(time)}`, cause]) {
         const w = c.measureText(t).width;
         if (w + 14 * r > x1 - x0) continue;
         const middle = (x0 + x1) / 2;

@@ -23,11 +23,12 @@ class App {
     const files = capture.files.map(f => f.split('/').pop()).join(', ');
     root.append(h('header', {},
       h('a', { href: '#', class: 'logo', title: 'to the verdict' }, 'tcp', h('b', {}, 'why')),
+      data.page.served ? h('a', { href: '/' }, 'captures') : null,
       h('span', { class: 'file', title: capture.files.join(', ') }, files),
       h('span', { class: 'dim started' }, [count(capture.packets, 'packet'), capture.start?.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')].filter(Boolean).join(' · ')),
       h('button', { type: 'button', id: 'theme', title: 'light or dark (t)', click: () => this.theme() }, '◐')),
       this.body, this.drawer.element,
-      h('footer', {}, `tcpwhy ${data.report.version} · this page holds the whole answer and asks nothing of the network`));
+      h('footer', {}, `tcpwhy ${data.report.version} · ${data.page.served ? 'nothing of this leaves the machine' : 'this page holds the whole answer and asks nothing of the network'}`));
     addEventListener('hashchange', () => void this.show());
     document.addEventListener('keydown', e => this.key(e));
     for (const query of ['(prefers-color-scheme: dark)', 'print']) matchMedia(query).addEventListener('change', () => this.recolour());

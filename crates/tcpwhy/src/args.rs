@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Explain(Box<Explain>),
     /// Did the fix work? Two captures, matched by server and size of exchange
     Compare(Compare),
+    /// Show captures in the browser: a file, a folder, or what is dropped on the page
+    Serve(Serve),
     /// Write the headers of one connection to a file for a ticket
     Slice(Slice),
     /// Print what a cause means, how it is recognised and how it is fixed
@@ -138,6 +140,25 @@ pub(crate) struct Compare {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct Serve {
+    /// A capture, or a folder of captures
+    #[arg(value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub(crate) path: Option<PathBuf>,
+    /// Port; 0 for any that is free
+    #[arg(long, default_value_t = 4280)]
+    pub(crate) port: u16,
+    /// Address to listen on. Beyond loopback a token is asked for
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) listen: std::net::IpAddr,
+    /// The token; one is made up where it is needed
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) token: Option<String>,
+    /// Largest file that may be dropped, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    pub(crate) max_upload: u64,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct Slice {
     /// Captures (pcap or pcapng, also gz, zst, lz4)
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -173,7 +194,7 @@ pub(crate) struct Man {
     pub(crate) dir: Option<PathBuf>,
 }
 
-const COMMANDS: [&str; 7] = ["explain", "compare", "slice", "causes", "completions", "man", "help"];
+const COMMANDS: [&str; 8] = ["explain", "serve", "compare", "slice", "causes", "completions", "man", "help"];
 
 /// `tcpwhy FILE` means `tcpwhy explain FILE`.
 pub(crate) fn with_default_command(args: impl Iterator<Item = OsString>) -> Vec<OsString> {

@@ -15,6 +15,7 @@ mod pipeline;
 mod progress;
 mod record;
 mod select;
+mod serve;
 mod spool;
 mod threshold;
 mod tracks;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     let done = match args.command {
         args::Command::Explain(a) => cmd::explain::run(&a),
         args::Command::Compare(a) => cmd::compare::run(&a),
+        args::Command::Serve(a) => cmd::serve::run(&a),
         args::Command::Slice(a) => cmd::slice::run(&a),
         args::Command::Causes(a) => cmd::causes::run(&a),
         args::Command::Completions(a) => cmd::completions::run(&a),

@@ -5,6 +5,7 @@ use crate::packets::{Track, marks};
 use crate::text::bytes;
 use std::fmt::Write as _;
 use tcpwhy_analysis::{Connection, Exchange, Span};
+use tcpwhy_base::{Cause, Nanos};
 
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 16.0;
@@ -104,10 +105,20 @@ fn points(track: &Track, from: u8, zero: f64) -> Points {
 
 /// The causes by name.
 fn ribbon(out: &mut Drawing, spans: &[&Span], view: &View, zero: f64, top: f64) {
+    // Neighbours of one cause share a name.
+    let mut runs: Vec<(Cause, Nanos, f64, f64)> = Vec::new();
     for (span, x0, x1) in seen(spans, view, zero) {
-        out.band(span.cause, x0, top, x1 - x0, 26.0, 1.0);
-        let label = format!("{} {}", span.cause.id(), span.duration());
-        for text in [label.as_str(), span.cause.id()] {
+        match runs.last_mut() {
+            Some(run) if run.0 == span.cause && x0 - run.3 < 1.0 => {
+                (run.1, run.3) = (run.1 + span.duration(), x1)
+            }
+            _ => runs.push((span.cause, span.duration(), x0, x1)),
+        }
+    }
+    for (cause, time, x0, x1) in runs {
+        out.band(cause, x0, top, x1 - x0, 26.0, 1.0);
+        let label = format!("{} {time}", cause.id());
+        for text in [label.as_str(), cause.id()] {
             // Some 6.3 pixels a letter at this size.
             let wide = text.chars().count() as f64 * 6.3 + 10.0;
             if wide < x1 - x0 {

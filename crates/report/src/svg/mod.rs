@@ -140,7 +140,9 @@ fn moment(ns: f64, step: f64) -> String {
         (1e3, "µs")
     };
     let digits = (per / step).log10().ceil().clamp(0.0, 3.0) as usize;
-    format!("{:.digits$} {unit}", ns / per)
+    // What is hardly below zero is zero.
+    let value = if ns.abs() < step / 2.0 { 0.0 } else { ns / per };
+    format!("{value:.digits$} {unit}")
 }
 
 /// `ns` as a float, for drawing only.

@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod explain;
 pub(crate) mod man;
+pub(crate) mod serve;
 pub(crate) mod slice;
 
 use crate::failure::Usage;
