@@ -70,6 +70,7 @@ def checks(binary):
         Check('demo', script('tests/demo_test.py', f'--bin {binary}'), show=0),
         Check('write-write-read', script('tests/write_write_read.py', f'--bin {binary}'), ['zstd'], show=6),
         Check('README', script('scripts/docs.py', f'--bin {binary} --check')),
+        Check('figures', script('scripts/figures.py', f'--bin {binary} --check')),
         Check('lints', 'cargo clippy --workspace --all-targets --locked -- -D warnings', show=0),
         Check('web: the page is fresh', script('scripts/web.py', 'check'), show=1),
         Check('web: browser', script('scripts/web.py', f'test --bin {binary}'), show=12),

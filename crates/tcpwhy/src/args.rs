@@ -30,6 +30,9 @@ pub(crate) enum Command {
     Explain(Box<Explain>),
     /// Did the fix work? Two captures, matched by server and size of exchange
     Compare(Compare),
+    /// Browse findings, connections and exchanges in the terminal
+    #[cfg(feature = "tui")]
+    View(View),
     /// Show captures in the browser: a file, a folder, or what is dropped on the page
     Serve(Serve),
     /// Write the headers of one connection to a file for a ticket
@@ -139,6 +142,14 @@ pub(crate) struct Compare {
     pub(crate) quiet: bool,
 }
 
+#[cfg(feature = "tui")]
+#[derive(Debug, ClapArgs)]
+pub(crate) struct View {
+    /// Captures (pcap or pcapng, also gz, zst, lz4)
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Serve {
     /// A capture, or a folder of captures
@@ -194,7 +205,8 @@ pub(crate) struct Man {
     pub(crate) dir: Option<PathBuf>,
 }
 
-const COMMANDS: [&str; 8] = ["explain", "serve", "compare", "slice", "causes", "completions", "man", "help"];
+const COMMANDS: [&str; 9] =
+    ["explain", "view", "serve", "compare", "slice", "causes", "completions", "man", "help"];
 
 /// `tcpwhy FILE` means `tcpwhy explain FILE`.
 pub(crate) fn with_default_command(args: impl Iterator<Item = OsString>) -> Vec<OsString> {

@@ -20,6 +20,8 @@ mod spool;
 mod threshold;
 mod tracks;
 mod units;
+#[cfg(feature = "tui")]
+mod view;
 mod warnings;
 
 use clap::Parser;
@@ -32,6 +34,8 @@ fn main() -> ExitCode {
         args::Command::Explain(a) => cmd::explain::run(&a),
         args::Command::Compare(a) => cmd::compare::run(&a),
         args::Command::Serve(a) => cmd::serve::run(&a),
+        #[cfg(feature = "tui")]
+        args::Command::View(a) => cmd::view::run(&a),
         args::Command::Slice(a) => cmd::slice::run(&a),
         args::Command::Causes(a) => cmd::causes::run(&a),
         args::Command::Completions(a) => cmd::completions::run(&a),

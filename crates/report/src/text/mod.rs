@@ -12,8 +12,7 @@ mod timeline;
 mod why_not;
 
 pub use connection::connection;
-pub use overview::overview;
-pub(crate) use overview::verdict;
+pub use overview::{overview, verdict};
 pub use style::{bytes, percent, range};
 pub use timeline::{Packet, exchange, flags as flag_letters};
 pub use why_not::why_not;

@@ -7,6 +7,8 @@ pub(crate) mod explain;
 pub(crate) mod man;
 pub(crate) mod serve;
 pub(crate) mod slice;
+#[cfg(feature = "tui")]
+pub(crate) mod view;
 
 use crate::failure::Usage;
 use crate::output::Output;
