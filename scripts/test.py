@@ -69,6 +69,7 @@ def checks(binary):
         Check('build', 'cargo build --release --locked', show=0),
         Check('demo', script('tests/demo_test.py', f'--bin {binary}'), show=0),
         Check('write-write-read', script('tests/write_write_read.py', f'--bin {binary}'), ['zstd'], show=6),
+        Check('view in tmux', script('tests/view_test.py', f'--bin {binary}'), ['tmux'], show=4),
         Check('README', script('scripts/docs.py', f'--bin {binary} --check')),
         Check('figures', script('scripts/figures.py', f'--bin {binary} --check')),
         Check('lints', 'cargo clippy --workspace --all-targets --locked -- -D warnings', show=0),

@@ -27,16 +27,20 @@ pub(crate) fn run(loaded: &Loaded, stop: &AtomicBool) -> anyhow::Result<()> {
 
 fn browse(terminal: &mut ratatui::DefaultTerminal, loaded: &Loaded, stop: &AtomicBool) -> anyhow::Result<()> {
     let mut view = View::new(&loaded.analysis, &loaded.capture);
+    let mut stale = true;
     while !stop.load(Ordering::Relaxed) {
         if view.packets_wanted() {
             let packets = packets(loaded, &view);
             view.take_packets(packets);
         }
-        terminal.draw(|frame| draw::all(frame, &mut view))?;
-        // Asleep until something is pressed or the window changes: nothing flickers, and nothing costs.
+        if std::mem::take(&mut stale) {
+            terminal.draw(|frame| draw::all(frame, &mut view))?;
+        }
+        // Nothing is drawn until something is pressed or the window changes: nothing flickers, and nothing costs.
         if !event::poll(Duration::from_millis(250))? {
             continue;
         }
+        stale = true;
         if let Event::Key(key) = event::read()?
             && key.kind == KeyEventKind::Press
             && step(key).is_some_and(|step| !view.step(step))
