@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check accuracy model-check bench fuzz docs install clean
+.PHONY: help demo build test check accuracy model-check bench fuzz docs docs-figures web install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
@@ -17,6 +17,8 @@ help:
 	@echo 'make bench     speed and memory against tcpdump, tcptrace and tshark (ARGS=--quick)'
 	@echo 'make fuzz      $(SECONDS_EACH) seconds for each fuzz target (SECONDS_EACH=...)'
 	@echo 'make docs      the output in README.md from a run of the demo'
+	@echo 'make docs-figures  the figures in docs/figures from bundled captures'
+	@echo 'make web       the page of --html, from web/ (needs Node.js)'
 	@echo 'make install   into the directory of cargo install'
 	@echo 'make clean     remove what was built'
 
@@ -26,7 +28,8 @@ build:
 demo:
 	@scripts/setup.sh demo
 	@$(CARGO) build --release --locked --quiet
-	@$(BIN) explain captures/zeek__smtp_bdat.pcap
+	@mkdir -p demo-output
+	@$(BIN) explain captures/zeek__smtp_bdat.pcap --html demo-output/report.html
 
 test:
 	@scripts/setup.sh test
@@ -51,6 +54,12 @@ fuzz:
 
 docs: build
 	@$(PYTHON) scripts/docs.py --bin $(BIN)
+
+docs-figures: build
+	@$(PYTHON) scripts/figures.py --bin $(BIN)
+
+web:
+	@$(PYTHON) scripts/web.py build
 
 install:
 	@scripts/setup.sh demo

@@ -44,6 +44,9 @@ LAB_CELLS = ['nagle-both-rtt20-2', 'nagle-fixed-rtt20-2', 'nagle-request-rtt1-2'
              'bandwidth-up-rtt20-1', 'accept-queue-rtt20-1']
 LAB = '--min-dominant 0.95 --min-ms 0.80 --min-clean 0.85 --max-wrong 1 --max-failed 0 --max-unexplained 0.01'
 
+# exit code of a check that cannot run here; its last line says why (EX_TEMPFAIL of sysexits.h)
+CANNOT = 75
+
 
 class Skip(Exception):
     """This check cannot run here; the text says why."""
@@ -74,8 +77,12 @@ def checks(binary):
         Check('build', 'cargo build --release --locked', show=0),
         Check('demo', script('tests/demo_test.py', f'--bin {binary}'), show=0),
         Check('write-write-read', script('tests/write_write_read.py', f'--bin {binary}'), ['zstd'], show=6),
+        Check('view in tmux', script('tests/view_test.py', f'--bin {binary}'), ['tmux'], show=4),
         Check('README', script('scripts/docs.py', f'--bin {binary} --check')),
+        Check('figures', script('scripts/figures.py', f'--bin {binary} --check')),
         Check('lints', 'cargo clippy --workspace --all-targets --locked -- -D warnings', show=0),
+        Check('web: the page is fresh', script('scripts/web.py', 'check'), show=1),
+        Check('web: browser', script('scripts/web.py', f'test --bin {binary}'), show=12),
         Check('documentation', 'cargo doc --workspace --no-deps --locked', show=0,
               environment={'RUSTDOCFLAGS': '-D warnings'}),
         Check('cargo test', 'cargo test --workspace --locked', show=0),
@@ -171,8 +178,11 @@ def run(check, log_path):
             return check.action(log)
         if not common.have(check.action[0]) and os.sep not in check.action[0]:
             raise Skip(f'{check.action[0]} is not installed')
-        return subprocess.run(check.action, cwd=common.ROOT, env={**os.environ, **check.environment},
+        code = subprocess.run(check.action, cwd=common.ROOT, env={**os.environ, **check.environment},
                               stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+    if code == CANNOT:
+        raise Skip(tail(log_path, 1).strip())
+    return code
 
 
 def tail(path, lines):

@@ -9,6 +9,7 @@
 //! that came after; `findings` sums spans up.
 
 mod attribute;
+mod compare;
 mod conn;
 mod evidence;
 mod exchange;
@@ -31,6 +32,7 @@ mod stream;
 mod sums;
 mod table;
 
+pub use compare::{Change, Comparison, Shape, Side as ComparedSide, compare};
 pub use evidence::evidence;
 pub use facts::{Facts, bit_rate};
 pub use findings::Rollups;

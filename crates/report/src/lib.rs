@@ -3,11 +3,15 @@
 //! types, so that the JSON stays a promise when the inside changes. Knows no packets, opens no files.
 
 mod capture;
+pub mod compare;
+pub mod html;
 pub mod json;
+pub mod packets;
 pub mod predict;
 #[cfg(test)]
 mod sample;
 mod summary;
+pub mod svg;
 pub mod text;
 
 mod warnings;

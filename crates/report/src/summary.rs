@@ -39,6 +39,14 @@ impl Summary {
     }
 }
 
+/// Time by cause, the longest first; causes without time are absent.
+pub(crate) fn by_cause(analysis: &Analysis) -> Vec<(Cause, Nanos)> {
+    let mut times = span_times(analysis);
+    times.retain(|t| t.1 > Nanos::ZERO);
+    times.sort_by_key(|t| (std::cmp::Reverse(t.1), t.0));
+    times
+}
+
 /// Time by cause: what the findings say where there is one, else setup and exchanges.
 fn span_times(analysis: &Analysis) -> Vec<(Cause, Nanos)> {
     let spans = analysis.findings.iter().filter(|f| f.cause.info().kind == Kind::Span);

@@ -1,5 +1,6 @@
 //! The arguments as typed. Values are parsed here, once.
 
+use crate::cmd::compare::Growth;
 use crate::threshold::Threshold;
 use crate::units::{self, Bound};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueHint};
@@ -29,6 +30,15 @@ pub(crate) enum Command {
     Explain(Box<Explain>),
     /// Say how long a request or transfer will take, why, and what would help, from a model of both ends
     Predict(Box<crate::predict::args::Predict>),
+    /// Did the fix work? Two captures, matched by server and size of exchange
+    Compare(Compare),
+    /// Browse findings, connections and exchanges in the terminal
+    #[cfg(feature = "tui")]
+    View(View),
+    /// Show captures in the browser: a file, a folder, or what is dropped on the page
+    Serve(Serve),
+    /// Write the headers of one connection to a file for a ticket
+    Slice(Slice),
     /// Print what a cause means, how it is recognised and how it is fixed
     Causes(Causes),
     /// Make experiments: two hosts, an emulated link between them, the kernel's own TCP (Linux, root)
@@ -55,6 +65,15 @@ pub(crate) struct Explain {
     /// Write to FILE, whole or not at all
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
+    /// Also write a page with graphs: one file that opens anywhere and asks nothing of the network
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) html: Option<PathBuf>,
+    /// Also write the same packets as pcapng with comments: cause, span and finding, for Wireshark
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) annotate: Option<PathBuf>,
+    /// Also write the graph of the connection, or the ladder of the exchange, as SVG
+    #[arg(long, value_name = "FILE", requires = "connection", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) svg: Option<PathBuf>,
     /// The verdict and the findings only; no notes, tables or progress
     #[arg(short, long, conflicts_with = "verbose", help_heading = "Output")]
     pub(crate) quiet: bool,
@@ -104,6 +123,75 @@ pub(crate) struct Explain {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct Compare {
+    /// The capture from before
+    #[arg(value_name = "BEFORE", value_hint = ValueHint::FilePath)]
+    pub(crate) before: PathBuf,
+    /// The capture from after
+    #[arg(value_name = "AFTER", value_hint = ValueHint::FilePath)]
+    pub(crate) after: PathBuf,
+    /// One JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also write a page
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+    /// Write to FILE, whole or not at all
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// End with code 4 if the median, the p95 or the time of a cause in each exchange grew by more, and not by chance:
+    /// median>5%, p95>10ms, retransmission_timeout>1ms
+    #[arg(long, value_name = "GROWTH")]
+    pub(crate) fail_if: Vec<Growth>,
+    /// No progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[cfg(feature = "tui")]
+#[derive(Debug, ClapArgs)]
+pub(crate) struct View {
+    /// Captures (pcap or pcapng, also gz, zst, lz4)
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Serve {
+    /// A capture, or a folder of captures
+    #[arg(value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub(crate) path: Option<PathBuf>,
+    /// Port; 0 for any that is free
+    #[arg(long, default_value_t = 4280)]
+    pub(crate) port: u16,
+    /// Address to listen on. Beyond loopback a token is asked for
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) listen: std::net::IpAddr,
+    /// The token; one is made up where it is needed
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) token: Option<String>,
+    /// Largest file that may be dropped, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    pub(crate) max_upload: u64,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Slice {
+    /// Captures (pcap or pcapng, also gz, zst, lz4)
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The connection: its number, port, address:port, or address:port>address:port
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) connection: String,
+    /// Write to FILE (pcapng), whole or not at all
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// Other addresses instead of the true ones; ports and times stay
+    #[arg(long)]
+    pub(crate) anonymize: bool,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct Causes {
     /// A cause, such as nagle_delayed_ack; without it all are listed
     #[arg(value_name = "ID", value_parser = cause)]
@@ -123,7 +211,19 @@ pub(crate) struct Man {
     pub(crate) dir: Option<PathBuf>,
 }
 
-const COMMANDS: [&str; 7] = ["explain", "predict", "causes", "lab", "completions", "man", "help"];
+const COMMANDS: [&str; 11] = [
+    "explain",
+    "view",
+    "serve",
+    "compare",
+    "slice",
+    "predict",
+    "lab",
+    "causes",
+    "completions",
+    "man",
+    "help",
+];
 
 /// `tcpwhy FILE` means `tcpwhy explain FILE`.
 pub(crate) fn with_default_command(args: impl Iterator<Item = OsString>) -> Vec<OsString> {

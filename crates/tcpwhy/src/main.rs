@@ -1,18 +1,29 @@
 //! The program: arguments, one file per command, exit codes, progress. Knows no rules of TCP.
 
+mod annotate;
 mod args;
 mod cmd;
 mod failure;
+mod figure;
+mod headers;
 mod input;
 mod live;
+mod load;
 mod output;
 mod packets;
+mod page;
 mod pipeline;
 mod predict;
 mod progress;
+mod record;
 mod select;
+mod serve;
+mod spool;
 mod threshold;
+mod tracks;
 mod units;
+#[cfg(feature = "tui")]
+mod view;
 mod warnings;
 
 use clap::Parser;
@@ -24,6 +35,11 @@ fn main() -> ExitCode {
     let done = match args.command {
         args::Command::Explain(a) => cmd::explain::run(&a),
         args::Command::Predict(a) => cmd::predict::run(&a),
+        args::Command::Compare(a) => cmd::compare::run(&a),
+        args::Command::Serve(a) => cmd::serve::run(&a),
+        #[cfg(feature = "tui")]
+        args::Command::View(a) => cmd::view::run(&a),
+        args::Command::Slice(a) => cmd::slice::run(&a),
         args::Command::Causes(a) => cmd::causes::run(&a),
         #[cfg(target_os = "linux")]
         args::Command::Lab(a) => cmd::lab::run(&a),

@@ -12,14 +12,25 @@ pub(crate) struct Progress {
     next: Option<Instant>,
     began: Instant,
     shown: bool,
+    /// Told instead of standard error.
+    report: Option<Report>,
 }
+
+/// Is told how many packets were read, and bytes of how many.
+pub(crate) type Report = Box<dyn FnMut(u64, Option<(u64, u64)>)>;
 
 impl Progress {
     /// Silent if `quiet` or if standard error is no terminal.
     pub(crate) fn new(quiet: bool) -> Progress {
         let began = Instant::now();
         let wanted = !quiet && io::stderr().is_terminal();
-        Progress { next: wanted.then(|| began + FIRST), began, shown: false }
+        Progress { next: wanted.then(|| began + FIRST), began, shown: false, report: None }
+    }
+
+    /// Tells somebody else, from the first.
+    pub(crate) fn to(report: Report) -> Progress {
+        let began = Instant::now();
+        Progress { next: Some(began), began, shown: false, report: Some(report) }
     }
 
     /// To be called now and then, such as every few thousand packets.
@@ -31,6 +42,9 @@ impl Progress {
             return;
         }
         self.next = Some(now + AGAIN);
+        if let Some(report) = &mut self.report {
+            return report(packets, bytes);
+        }
         self.shown = true;
         let seconds = self.began.elapsed().as_secs_f64();
         let rate = packets as f64 / seconds / 1e6;

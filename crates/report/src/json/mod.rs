@@ -143,6 +143,11 @@ pub fn schema() -> String {
     text
 }
 
+/// The id of the finding over the capture that holds `cause`, as in the document: `f1` is the worst.
+pub fn finding_id(analysis: &Analysis, cause: tcpwhy_base::Cause) -> Option<String> {
+    worst_first(&analysis.findings).position(|f| f.cause == cause).map(|i| format!("f{}", i + 1))
+}
+
 fn worst_first(findings: &[a::Finding]) -> impl Iterator<Item = &a::Finding> {
     let mut sorted: Vec<_> = findings.iter().collect();
     sorted.sort_by_key(|f| std::cmp::Reverse(f.lost));

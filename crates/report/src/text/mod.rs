@@ -12,9 +12,9 @@ mod timeline;
 mod why_not;
 
 pub use connection::connection;
-pub use overview::overview;
+pub use overview::{overview, verdict};
 pub use style::{bytes, percent, range};
-pub use timeline::{Packet, exchange};
+pub use timeline::{Packet, exchange, flags as flag_letters};
 pub use why_not::why_not;
 
 /// How text is laid out.

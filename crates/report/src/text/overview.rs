@@ -43,7 +43,7 @@ pub fn overview(
 }
 
 /// The verdict in one or two sentences.
-pub(super) fn verdict(analysis: &Analysis, capture: &Capture, summary: &Summary) -> String {
+pub fn verdict(analysis: &Analysis, capture: &Capture, summary: &Summary) -> String {
     if analysis.connections.is_empty() {
         return match (capture.packets, capture.tcp_packets) {
             (0, _) => {

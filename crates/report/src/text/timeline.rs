@@ -171,7 +171,7 @@ fn offset(time: Nanos) -> String {
 }
 
 /// The flags by their letters, as tcpdump writes them.
-fn flags(flags: TcpFlags) -> String {
+pub fn flags(flags: TcpFlags) -> String {
     const LETTERS: [(u16, &str); 7] = [
         (TcpFlags::SYN, "SYN"),
         (TcpFlags::FIN, "FIN"),

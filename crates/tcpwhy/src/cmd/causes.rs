@@ -6,7 +6,7 @@ use std::io::Write as _;
 use tcpwhy_base::{CAUSES, CauseInfo, Class};
 
 /// The pages of `docs/causes`, by cause.
-const PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
+pub(crate) const PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
 /// Lists the causes, or prints the page of one.
 pub(crate) fn run(args: &Causes) -> anyhow::Result<Exit> {

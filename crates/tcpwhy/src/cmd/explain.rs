@@ -1,4 +1,4 @@
-use super::causes;
+use super::{causes, extra, stop_signal};
 use crate::args::Explain;
 use crate::failure::{Exit, Usage, say};
 use crate::input::{self, Input};
@@ -6,11 +6,11 @@ use crate::live::{Live, Shared, Style};
 use crate::output::Output;
 use crate::pipeline::{self, Read, Settings};
 use crate::progress::Progress;
+use crate::record::Source;
+use crate::spool::Spool;
 use crate::{packets, select, warnings};
 use anyhow::bail;
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use tcpwhy_analysis::{Analysis, Config, Detail};
 use tcpwhy_base::Cause;
 use tcpwhy_report::text::{self, Layout};
@@ -29,7 +29,20 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         bail!(Usage("--from lies after --to: no packet is between them".into()));
     }
     let stop = stop_signal()?;
-    let (inputs, unreadable) = input::in_order(&args.files);
+    let page = args.html.as_deref().map(|path| extra(path, &args.files)).transpose()?;
+    let annotated = args.annotate.as_deref().map(|path| extra(path, &args.files)).transpose()?;
+    let figure = args.svg.as_deref().map(|path| extra(path, &args.files)).transpose()?;
+    let spool = if (page.is_some() || annotated.is_some() || figure.is_some())
+        && args.files.iter().any(|f| f.as_os_str() == "-")
+    {
+        Some(Spool::fill(&stop)?)
+    } else {
+        None
+    };
+    let (inputs, unreadable) = match &spool {
+        Some(spool) => (vec![spool.input()], Vec::new()),
+        None => input::in_order(&args.files),
+    };
     let mut progress = Progress::new(args.quiet);
     let shared = Shared::default();
     let settings = Settings {
@@ -69,16 +82,39 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         let layout = layout(args, &inputs, &capture, &out);
         say_it(&mut out, args, &inputs, &analysis, &capture, &layout)
     };
-    out.finish(written)?;
+    // Who reads the text may have had enough of it; the page is wanted all the same.
+    let said = out.finish(written);
+    let source = Source {
+        inputs: &inputs,
+        frames_before: &capture.frames_before,
+        from: args.from,
+        to: args.to,
+        filter: args.filter.as_ref(),
+    };
+    if let Some(annotated) = annotated {
+        crate::annotate::write(annotated, &source, &analysis)?;
+    }
+    if let Some(figure) = figure {
+        crate::figure::write(figure, &source, &analysis, &capture, args.exchange)?;
+    }
+    if let Some(page) = page {
+        crate::page::write(page, &source, &analysis, &capture, threads())?;
+        if let Some(path) = args.html.as_deref().filter(|_| !args.quiet) {
+            say(&format!("the page is {}", path.display()));
+        }
+    }
+    said?;
     let exit = exit(args, &analysis, &capture);
     // The program ends here: giving back millions of small pieces of memory would only take time.
     std::mem::forget(analysis);
     Ok(exit)
 }
 
-/// Lines are written as connections end, unless one is asked for by a number that only the end tells.
+/// Lines are written as connections end, unless one is asked for by a number that only the end tells, or packets are drawn,
+/// for which the connections must be known.
 fn streams(args: &Explain) -> bool {
-    args.jsonl && args.connection.is_none()
+    let twice = args.html.is_some() || args.annotate.is_some() || args.svg.is_some();
+    args.jsonl && args.connection.is_none() && !twice
 }
 
 fn detail(args: &Explain) -> Detail {
@@ -214,15 +250,6 @@ fn evidence(analysis: &Analysis, cause: Cause) -> Vec<String> {
         tcpwhy_analysis::evidence(c, cause).into_iter().map(move |line| format!("connection {id}: {line}"))
     };
     largest.into_iter().take(3).flat_map(about).collect()
-}
-
-/// Set by the first interrupt; the second ends the program at once.
-fn stop_signal() -> anyhow::Result<Arc<AtomicBool>> {
-    use signal_hook::consts::SIGINT;
-    let stop = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&stop))?;
-    signal_hook::flag::register(SIGINT, Arc::clone(&stop))?;
-    Ok(stop)
 }
 
 fn threads() -> usize {

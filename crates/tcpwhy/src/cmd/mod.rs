@@ -1,9 +1,39 @@
 //! One file per command.
 
 pub(crate) mod causes;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod explain;
 #[cfg(target_os = "linux")]
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod predict;
+pub(crate) mod serve;
+pub(crate) mod slice;
+#[cfg(feature = "tui")]
+pub(crate) mod view;
+
+use crate::failure::Usage;
+use crate::output::Output;
+use anyhow::bail;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Opens a second output, which must not be one of the inputs.
+pub(crate) fn extra(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<Output> {
+    let same = |a: &Path, b: &Path| a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b));
+    if inputs.iter().any(|i| same(i, path)) {
+        bail!(Usage(format!("{} is an input and would be overwritten: choose another name", path.display())));
+    }
+    Output::open(Some(path), true)
+}
+
+/// Set by the first interrupt; the second ends the program at once.
+pub(crate) fn stop_signal() -> anyhow::Result<Arc<AtomicBool>> {
+    use signal_hook::consts::SIGINT;
+    let stop = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&stop))?;
+    signal_hook::flag::register(SIGINT, Arc::clone(&stop))?;
+    Ok(stop)
+}

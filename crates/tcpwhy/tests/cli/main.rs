@@ -10,3 +10,5 @@ mod common;
 mod explain;
 #[cfg(test)]
 mod predict;
+#[cfg(test)]
+mod share;

@@ -1,0 +1,249 @@
+//! Two analyses side by side: exchanges matched by server and shape, how their durations and causes moved.
+//!
+//! An exchange is matched by the server's port (and its address, where both captures know it) and by the magnitude of
+//! its request and response. Each capture's median and 95th percentile stand beside the difference of the medians, with
+//! an interval from a bootstrap (Efron 1979): both sides are drawn again with replacement, and the middle 95 % of the
+//! differences is what chance alone would allow. The random numbers are seeded, so the answer does not change.
+
+use crate::{Analysis, Connection, Exchange};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use tcpwhy_base::{Cause, Nanos};
+
+/// Draws for an interval.
+const DRAWS: usize = 1_000;
+/// Samples drawn of each side; more make the interval no better to speak of.
+const MOST: usize = 2_000;
+
+/// What exchanges have in common that are compared.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shape {
+    /// The server's port.
+    pub port: u16,
+    /// Its address, where both captures have it.
+    pub ip: Option<IpAddr>,
+    /// Bits in the number of request bytes: requests of 2^(n-1) to 2^n - 1 bytes.
+    pub request: u32,
+    /// The same of the response.
+    pub response: u32,
+}
+
+/// What one side says of a shape or a cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Side {
+    /// How many exchanges.
+    pub count: u64,
+    /// Median.
+    pub median: Nanos,
+    /// 95th percentile.
+    pub p95: Nanos,
+    /// Mean.
+    pub mean: Nanos,
+}
+
+/// A quantity before and after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Before.
+    pub before: Side,
+    /// After.
+    pub after: Side,
+    /// What moved: the median of durations, the mean of times by cause.
+    pub difference: Nanos,
+    /// The middle 95 % of what the bootstrap gave for it.
+    pub interval: (Nanos, Nanos),
+}
+
+impl Change {
+    /// Too few exchanges on one side for an interval to mean anything: of fewer than five values, the least and the
+    /// greatest hold the median with less than 94 % (1 - 2 * 0.5^n).
+    pub fn too_few(&self) -> bool {
+        self.before.count.min(self.after.count) < 5
+    }
+
+    /// The interval does not hold zero.
+    pub fn is_sure(&self) -> bool {
+        !self.too_few() && (self.interval.0 > Nanos::ZERO || self.interval.1 < Nanos::ZERO)
+    }
+}
+
+/// The comparison.
+#[derive(Clone, Debug, Default)]
+pub struct Comparison {
+    /// Durations by shape, the most time first.
+    pub shapes: Vec<(Shape, Change)>,
+    /// Durations of all matched exchanges.
+    pub all: Change,
+    /// Time of each cause in a matched exchange, the largest change first.
+    pub causes: Vec<(Cause, Change)>,
+    /// Setups of connections to the servers that match.
+    pub setup: Option<Change>,
+    /// Exchanges without a counterpart, before and after.
+    pub unmatched: [u64; 2],
+}
+
+/// Compares two analyses with all their exchanges in detail. `None`: they share no server.
+pub fn compare(before: &Analysis, after: &Analysis) -> Option<Comparison> {
+    let sides = [before, after];
+    let servers =
+        sides.map(|a| a.connections.iter().map(|c| (c.server.port, c.server.ip)).collect::<Vec<_>>());
+    let same_port = |port: u16| servers.iter().all(|s| s.iter().any(|e| e.0 == port));
+    let same_address = |e: &(u16, IpAddr)| servers.iter().all(|s| s.contains(e));
+    // Where an address is in both, those of that port are told apart by it; else the port has to do.
+    let keyed = |c: &Connection| -> Option<(u16, Option<IpAddr>)> {
+        let e = (c.server.port, c.server.ip);
+        let by_address = servers.iter().all(|s| s.iter().filter(|x| x.0 == e.0).any(same_address));
+        match by_address {
+            true => same_address(&e).then_some((e.0, Some(e.1))),
+            false => same_port(e.0).then_some((e.0, None)),
+        }
+    };
+    let mut groups: BTreeMap<Shape, [Vec<&Exchange>; 2]> = BTreeMap::new();
+    let mut setups: [Vec<i64>; 2] = Default::default();
+    let mut unmatched = [0; 2];
+    let mut shared = false;
+    for (side, analysis) in sides.iter().enumerate() {
+        for c in &analysis.connections {
+            let Some((port, ip)) = keyed(c) else {
+                unmatched[side] += c.exchanges.len() as u64;
+                continue;
+            };
+            shared = true;
+            setups[side].extend(c.setup.iter().map(|s| (s.end - s.start).0));
+            for x in &c.exchanges {
+                let bits = |n: u64| 64 - n.leading_zeros();
+                let shape = Shape { port, ip, request: bits(x.bytes[0]), response: bits(x.bytes[1]) };
+                groups.entry(shape).or_default()[side].push(x);
+            }
+        }
+    }
+    if !shared {
+        return None;
+    }
+    groups.retain(|_, [a, b]| {
+        let matched = !a.is_empty() && !b.is_empty();
+        if !matched {
+            unmatched[0] += a.len() as u64;
+            unmatched[1] += b.len() as u64;
+        }
+        matched
+    });
+    let length = |x: &&Exchange| (x.end - x.start).0;
+    let lengths = |list: &[&Exchange]| list.iter().map(length).collect::<Vec<i64>>();
+    let mut shapes: Vec<(Shape, Change)> =
+        groups.iter().map(|(s, [a, b])| (s.clone(), change(lengths(a), lengths(b), median))).collect();
+    shapes.sort_by_key(|(s, c)| {
+        (std::cmp::Reverse(c.before.mean.0.saturating_mul(c.before.count as i64)), s.clone())
+    });
+    let both: [Vec<&Exchange>; 2] =
+        [0, 1].map(|i| groups.values().flat_map(|g| g[i].iter().copied()).collect());
+    let all = change(lengths(&both[0]), lengths(&both[1]), median);
+    let setup = (!setups[0].is_empty() && !setups[1].is_empty())
+        .then(|| change(std::mem::take(&mut setups[0]), std::mem::take(&mut setups[1]), median));
+    Some(Comparison { shapes, all, causes: causes(&both), setup, unmatched })
+}
+
+/// Time of each cause for each exchange, zeros included: so their means add up to the mean duration.
+fn causes(both: &[Vec<&Exchange>; 2]) -> Vec<(Cause, Change)> {
+    let mut present: Vec<Cause> =
+        both.iter().flatten().flat_map(|x| x.spans.iter().map(|s| s.cause)).collect();
+    present.sort_unstable();
+    present.dedup();
+    let of = |list: &[&Exchange], cause: Cause| -> Vec<i64> {
+        let time = |x: &&Exchange| x.spans.iter().filter(|s| s.cause == cause).map(|s| s.duration().0).sum();
+        list.iter().map(time).collect()
+    };
+    let mut out: Vec<(Cause, Change)> = present
+        .into_iter()
+        .map(|cause| (cause, change(of(&both[0], cause), of(&both[1], cause), mean)))
+        .collect();
+    out.sort_by_key(|(cause, c)| (std::cmp::Reverse(c.difference.0.unsigned_abs()), *cause));
+    out
+}
+
+/// Of sorted values.
+fn median(sorted: &[i64]) -> i64 {
+    quantile(sorted, 1, 2)
+}
+
+fn mean(values: &[i64]) -> i64 {
+    let sum: i128 = values.iter().map(|&v| i128::from(v)).sum();
+    (sum / (values.len().max(1) as i128)) as i64
+}
+
+/// The smallest value that `part` of `of` do not exceed (nearest rank).
+fn quantile(sorted: &[i64], part: usize, of: usize) -> i64 {
+    let rank = (sorted.len() * part).div_ceil(of).max(1);
+    sorted.get(rank - 1).copied().unwrap_or(0)
+}
+
+fn side(sorted: &[i64]) -> Side {
+    Side {
+        count: sorted.len() as u64,
+        median: Nanos(median(sorted)),
+        p95: Nanos(quantile(sorted, 95, 100)),
+        mean: Nanos(mean(sorted)),
+    }
+}
+
+fn change(mut before: Vec<i64>, mut after: Vec<i64>, of: fn(&[i64]) -> i64) -> Change {
+    before.sort_unstable();
+    after.sort_unstable();
+    let (a, b) = (thin(&before), thin(&after));
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut draw = |from: &[i64]| -> i64 {
+        let mut drawn: Vec<i64> = from.iter().map(|_| from[random.below(from.len())]).collect();
+        drawn.sort_unstable();
+        of(&drawn)
+    };
+    // One value has no spread that could be drawn from: the interval is the point then.
+    let mut differences: Vec<i64> = (0..DRAWS).map(|_| draw(&b).saturating_sub(draw(&a))).collect();
+    differences.sort_unstable();
+    Change {
+        before: side(&before),
+        after: side(&after),
+        difference: Nanos(of(&after)) - Nanos(of(&before)),
+        interval: (Nanos(quantile(&differences, 25, 1000)), Nanos(quantile(&differences, 975, 1000))),
+    }
+}
+
+/// At most [`MOST`] of sorted values, evenly.
+fn thin(sorted: &[i64]) -> Vec<i64> {
+    let step = sorted.len().div_ceil(MOST).max(1);
+    sorted.iter().skip(step / 2).step_by(step).copied().collect()
+}
+
+/// xorshift64* (Vigna 2016).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let x = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d);
+        ((u128::from(x) * n as u128) >> 64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_values() {
+        let values: Vec<i64> = (1..=100).collect();
+        assert_eq!((median(&values), quantile(&values, 95, 100), quantile(&[7], 95, 100)), (50, 95, 7));
+    }
+
+    #[test]
+    fn what_moved_is_sure_and_what_did_not_is_not() {
+        let noisy = |base: i64| (0..200).map(|i| base + (i * 7919) % 100).collect::<Vec<i64>>();
+        let moved = change(noisy(1000), noisy(800), median);
+        assert!(moved.is_sure() && moved.interval.1 < Nanos::ZERO, "{moved:?}");
+        assert!(moved.interval.0 <= moved.difference && moved.difference <= moved.interval.1);
+        let same = change(noisy(1000), noisy(1000), median);
+        assert!(!same.is_sure() && same.difference == Nanos::ZERO, "{same:?}");
+        assert_eq!(change(noisy(1), noisy(5), mean), change(noisy(1), noisy(5), mean));
+    }
+}

@@ -1,0 +1,250 @@
+//! Before against after: as text, as JSON, as a page.
+
+mod page;
+
+pub use page::page;
+
+use crate::text::{bytes, percent};
+use serde::Serialize;
+use std::io::{self, Write};
+use tcpwhy_analysis::{Change, ComparedSide, Comparison, Shape};
+use tcpwhy_base::Nanos;
+
+/// Rows of each table in text.
+const ROWS: usize = 12;
+
+/// The answer in a sentence or two.
+pub fn verdict(c: &Comparison) -> String {
+    let (a, b) = (c.all.before, c.all.after);
+    if a.count == 0 {
+        return "No exchange of the one capture has a counterpart in the other: their requests and responses differ in \
+                size."
+            .into();
+    }
+    let moved = if c.all.too_few() {
+        "too few exchanges to judge".to_owned()
+    } else if !c.all.is_sure() {
+        "no difference beyond chance".to_owned()
+    } else if c.all.difference < Nanos::ZERO {
+        format!("{} faster", relative(&c.all))
+    } else {
+        format!("{} slower", relative(&c.all))
+    };
+    let cause = c.causes.iter().find(|(_, change)| change.is_sure());
+    let cause = cause.map(|(cause, change)| {
+        let word = if change.difference < Nanos::ZERO { "less" } else { "more" };
+        format!(" The largest change: {} {word} of {} in each exchange.", abs(change.difference), cause.id())
+    });
+    format!(
+        "{moved}: the median exchange took {} before and {} after ({} and {} exchanges).{}",
+        a.median,
+        b.median,
+        a.count,
+        b.count,
+        cause.unwrap_or_default()
+    )
+}
+
+fn abs(t: Nanos) -> Nanos {
+    Nanos(t.0.saturating_abs())
+}
+
+/// The difference as a share of what was.
+pub fn relative(c: &Change) -> String {
+    let before = (c.before.median.0.max(1)) as f64;
+    percent((c.difference.0 as f64 / before).abs())
+}
+
+/// `port 25, request 128-255 B, response 16-31 B`.
+pub fn shape(s: &Shape) -> String {
+    let range = |bits: u32| match bits {
+        0 => "nothing".to_owned(),
+        1 => "1 B".into(),
+        64.. => "at least 8 EiB".into(),
+        n => format!("{}-{}", bytes(1 << (n - 1)), bytes((1 << n) - 1)),
+    };
+    let server = s.ip.map_or_else(|| format!("port {}", s.port), |ip| format!("{ip}:{}", s.port));
+    format!("{server}, request {}, response {}", range(s.request), range(s.response))
+}
+
+/// `-40.1 ms (-41.0 to -39.2 ms)`, with a mark if it may be chance.
+pub fn difference(c: &Change) -> String {
+    let signed = |t: Nanos| format!("{}{}", if t > Nanos::ZERO { "+" } else { "" }, t);
+    if c.too_few() {
+        return format!("{} (too few to judge)", signed(c.difference));
+    }
+    let chance = if c.is_sure() { "" } else { " ~" };
+    format!("{} [{}, {}]{chance}", signed(c.difference), signed(c.interval.0), signed(c.interval.1))
+}
+
+/// Writes it for people.
+pub fn text(out: &mut impl Write, c: &Comparison, names: [&str; 2]) -> io::Result<()> {
+    writeln!(out, "{}\n\n  before: {}\n  after:  {}", verdict(c), names[0], names[1])?;
+    let row = |out: &mut dyn Write, name: &str, change: &Change| {
+        let (a, b) = (change.before, change.after);
+        writeln!(
+            out,
+            "  {:>9} {:>9}  {:>9} {:>9}  {:<36} {name}",
+            a.median.to_string(),
+            b.median.to_string(),
+            a.p95.to_string(),
+            b.p95.to_string(),
+            difference(change)
+        )
+    };
+    if !c.shapes.is_empty() {
+        writeln!(
+            out,
+            "\n  median before, after   p95 before, after   change of the median [95 % interval]   exchanges of"
+        )?;
+        for (s, change) in c.shapes.iter().take(ROWS) {
+            let n = format!("{} ({} and {})", shape(s), change.before.count, change.after.count);
+            row(out, &n, change)?;
+        }
+        if c.shapes.len() > ROWS {
+            writeln!(out, "  and {} more shapes: --json lists them", c.shapes.len() - ROWS)?;
+        }
+        if let Some(setup) = &c.setup {
+            row(out, "opening a connection", setup)?;
+        }
+    }
+    if !c.causes.is_empty() {
+        writeln!(
+            out,
+            "\n  mean before, after      change of the mean [95 % interval]     cause, in each exchange"
+        )?;
+        for (cause, change) in c.causes.iter().take(ROWS) {
+            writeln!(
+                out,
+                "  {:>9} {:>9}      {:<36}   {}",
+                change.before.mean.to_string(),
+                change.after.mean.to_string(),
+                difference(change),
+                cause.id()
+            )?;
+        }
+    }
+    let [a, b] = c.unmatched;
+    if a + b > 0 {
+        writeln!(out, "\n  without a counterpart: {a} exchanges before, {b} after")?;
+    }
+    if c.causes.iter().map(|x| &x.1).chain([&c.all]).any(|x| !x.is_sure() && !x.too_few()) {
+        writeln!(out, "\n  ~ the interval holds zero: it may be chance")?;
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    tool: &'static str,
+    version: &'static str,
+    schema: u32,
+    before: &'a str,
+    after: &'a str,
+    verdict: String,
+    exchanges: ChangeJson,
+    shapes: Vec<ShapeJson>,
+    causes: Vec<CauseJson>,
+    setup: Option<ChangeJson>,
+    unmatched: UnmatchedJson,
+}
+
+#[derive(Serialize)]
+struct UnmatchedJson {
+    before: u64,
+    after: u64,
+}
+
+#[derive(Serialize)]
+struct ShapeJson {
+    server_port: u16,
+    server_ip: Option<String>,
+    request_bytes: [u64; 2],
+    response_bytes: [u64; 2],
+    #[serde(flatten)]
+    change: ChangeJson,
+}
+
+#[derive(Serialize)]
+struct CauseJson {
+    cause: &'static str,
+    class: &'static str,
+    #[serde(flatten)]
+    change: ChangeJson,
+}
+
+#[derive(Serialize)]
+struct ChangeJson {
+    before: SideJson,
+    after: SideJson,
+    difference_ns: i64,
+    interval_ns: [i64; 2],
+    sure: bool,
+}
+
+#[derive(Serialize)]
+struct SideJson {
+    count: u64,
+    median_ns: i64,
+    p95_ns: i64,
+    mean_ns: i64,
+}
+
+impl From<&Change> for ChangeJson {
+    fn from(c: &Change) -> ChangeJson {
+        let side = |s: &ComparedSide| SideJson {
+            count: s.count,
+            median_ns: s.median.0,
+            p95_ns: s.p95.0,
+            mean_ns: s.mean.0,
+        };
+        ChangeJson {
+            before: side(&c.before),
+            after: side(&c.after),
+            difference_ns: c.difference.0,
+            interval_ns: [c.interval.0.0, c.interval.1.0],
+            sure: c.is_sure(),
+        }
+    }
+}
+
+/// Writes it for programs: times in nanoseconds; `difference_ns` is of medians, under `causes` of means.
+pub fn json(out: &mut impl Write, c: &Comparison, names: [&str; 2]) -> io::Result<()> {
+    let range = |bits: u32| match bits {
+        0 => [0, 0],
+        n => [1u64 << (n - 1).min(63), 1u64.checked_shl(n).map_or(u64::MAX, |v| v - 1)],
+    };
+    let document = Document {
+        tool: "tcpwhy",
+        version: env!("CARGO_PKG_VERSION"),
+        schema: 1,
+        before: names[0],
+        after: names[1],
+        verdict: verdict(c),
+        exchanges: (&c.all).into(),
+        shapes: c
+            .shapes
+            .iter()
+            .map(|(s, change)| ShapeJson {
+                server_port: s.port,
+                server_ip: s.ip.map(|ip| ip.to_string()),
+                request_bytes: range(s.request),
+                response_bytes: range(s.response),
+                change: change.into(),
+            })
+            .collect(),
+        causes: c
+            .causes
+            .iter()
+            .map(|(cause, change)| CauseJson {
+                cause: cause.id(),
+                class: cause.class().letter(),
+                change: change.into(),
+            })
+            .collect(),
+        setup: c.setup.as_ref().map(Into::into),
+        unmatched: UnmatchedJson { before: c.unmatched[0], after: c.unmatched[1] },
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    out.write_all(b"\n")
+}

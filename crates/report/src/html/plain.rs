@@ -1,0 +1,160 @@
+//! The part of the page that needs no script: the verdict, where the time went, the findings, the connections.
+
+use crate::Capture;
+use crate::summary::{self, Summary};
+use crate::text::{bytes, percent, range, verdict};
+use std::fmt;
+use std::io::{self, Write};
+use tcpwhy_analysis::{Analysis, Connection, Finding};
+use tcpwhy_base::{Class, Kind, Nanos};
+
+/// Rows of the table of connections; the script shows all.
+const ROWS: usize = 50;
+
+/// Text that stands between tags or in a quoted attribute.
+pub(crate) struct Escaped<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write as _;
+        for c in self.0.chars() {
+            match c {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                '\'' => f.write_str("&#39;")?,
+                // Control characters mean nothing in HTML, and could end a line of a terminal that shows the source.
+                c if c.is_control() && c != '\n' => f.write_char(' ')?,
+                c => f.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes it.
+pub(crate) fn write(out: &mut impl Write, analysis: &Analysis, capture: &Capture) -> io::Result<()> {
+    let summary = Summary::new(analysis);
+    writeln!(out, "<p class=\"files\">{}</p>", Escaped(&capture.files.join(", ")))?;
+    writeln!(out, "<h1>{}</h1>", Escaped(&verdict(analysis, capture, &summary)))?;
+    bar(out, analysis, &summary)?;
+    let mut findings: Vec<&Finding> = analysis.findings.iter().filter(|f| f.occurrences > 0).collect();
+    let tcp_first = |f: &Finding| (f.cause.class() != Class::Tcp, std::cmp::Reverse(f.waited()));
+    findings.sort_by_key(|f| tcp_first(f));
+    if !findings.is_empty() {
+        writeln!(out, "<h2>What was found</h2>\n<ol>")?;
+        for f in findings {
+            finding(out, f)?;
+        }
+        writeln!(out, "</ol>")?;
+    }
+    if !capture.warnings.is_empty() {
+        writeln!(out, "<h2>What the capture cannot show</h2>\n<ul>")?;
+        for w in &capture.warnings {
+            writeln!(out, "<li>{}</li>", Escaped(&w.text))?;
+        }
+        writeln!(out, "</ul>")?;
+    }
+    connections(out, &analysis.connections)
+}
+
+fn bar(out: &mut impl Write, analysis: &Analysis, summary: &Summary) -> io::Result<()> {
+    let times = summary::by_cause(analysis);
+    if times.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "<h2>Where the time went</h2>\n<table><tr><th>cause<th>whose<th>time<th>share</tr>")?;
+    for (cause, time) in times {
+        writeln!(
+            out,
+            "<tr><td>{} <code>{}</code><td>{}<td>{time}<td>{}</tr>",
+            cause.info().title,
+            cause.id(),
+            class(cause.class()),
+            percent(summary.share(time))
+        )?;
+    }
+    writeln!(out, "</table>")
+}
+
+fn class(class: Class) -> &'static str {
+    match class {
+        Class::Inherent => "path and sizes",
+        Class::Application => "application",
+        Class::Tcp => "TCP or host",
+        Class::Unknown => "unknown",
+    }
+}
+
+fn finding(out: &mut impl Write, f: &Finding) -> io::Result<()> {
+    let info = f.cause.info();
+    let side = f.side.map(|s| format!(" · side: {}", s.name())).unwrap_or_default();
+    writeln!(
+        out,
+        "<li><h3>{} <small>{} · {}{side}</small></h3>",
+        Escaped(info.title),
+        f.waited(),
+        percent(f.share)
+    )?;
+    let times = match (info.kind, f.occurrences) {
+        (Kind::Span, 1) => "Once. ".into(),
+        (Kind::Span, n) => format!("{n} times, {} each. ", range(f.range.0, f.range.1)),
+        _ => String::new(),
+    };
+    writeln!(out, "<p>{times}{}</p>", Escaped(&f.why()))?;
+    if !f.fixes.is_empty() {
+        writeln!(out, "<ul>")?;
+        for fix in &f.fixes {
+            let saves = fix.saves.filter(|&s| s > Nanos::ZERO);
+            let saves = saves.map(|s| format!(", saves up to {s}")).unwrap_or_default();
+            writeln!(out, "<li>{} ({}){saves}<ul>", Escaped(fix.fix.info().title), fix.place)?;
+            for how in &fix.how {
+                writeln!(out, "<li>{}</li>", Escaped(how))?;
+            }
+            writeln!(out, "</ul></li>")?;
+        }
+        writeln!(out, "</ul>")?;
+    }
+    writeln!(out, "</li>")
+}
+
+fn connections(out: &mut impl Write, all: &[Connection]) -> io::Result<()> {
+    if all.is_empty() {
+        return Ok(());
+    }
+    let mut worst: Vec<&Connection> = all.iter().collect();
+    worst.sort_by_key(|c| (std::cmp::Reverse(summary::tcp_time(c)), c.id));
+    writeln!(
+        out,
+        "<h2>Connections</h2>\n<table><tr><th>id<th>client<th>server<th>duration<th>bytes<th>TCP</tr>"
+    )?;
+    for c in worst.iter().take(ROWS) {
+        writeln!(
+            out,
+            "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td>{}</tr>",
+            c.id,
+            c.client,
+            c.server,
+            c.end - c.start,
+            bytes(c.bytes[0] + c.bytes[1]),
+            summary::tcp_time(c)
+        )?;
+    }
+    writeln!(out, "</table>")?;
+    if all.len() > ROWS {
+        writeln!(out, "<p>and {} more</p>", all.len() - ROWS)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_in_text_stays_text() {
+        let shown = Escaped("<img src=x onerror='a(\"b\")'>&\u{1b}").to_string();
+        assert_eq!(shown, "&lt;img src=x onerror=&#39;a(&quot;b&quot;)&#39;&gt;&amp; ");
+    }
+}

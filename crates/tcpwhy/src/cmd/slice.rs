@@ -1,0 +1,51 @@
+use crate::args::Slice;
+use crate::failure::{Exit, Usage, say};
+use crate::headers::{self, Names};
+use crate::load::{self, Loaded};
+use crate::output::Output;
+use crate::{cmd, record, select};
+use tcpwhy_analysis::Detail;
+use tcpwhy_capture::{Frame, Writer};
+
+/// Ethernet.
+const LINK: u32 = 1;
+
+/// Writes the headers of some connections to a file that can be given away.
+pub(crate) fn run(args: &Slice) -> anyhow::Result<Exit> {
+    let mut out = cmd::extra(&args.output, &args.files)?;
+    let stop = cmd::stop_signal()?;
+    let mut loaded = match load::load(&args.files, Detail::None, false, &stop)? {
+        Ok(loaded) => loaded,
+        Err(exit) => return Ok(exit),
+    };
+    select::connections(&mut loaded.analysis, &args.connection).map_err(Usage)?;
+    let written = write(&mut out, &loaded, args.anonymize);
+    let (packets, written) = match written {
+        Ok(n) => (n, Ok(())),
+        Err(e) => (0, Err(e)),
+    };
+    out.finish(written)?;
+    let n = loaded.analysis.connections.len();
+    let connections = if n == 1 { "1 connection".into() } else { format!("{n} connections") };
+    say(&format!("{packets} packets of {connections} are in {}", args.output.display()));
+    Ok(loaded.exit())
+}
+
+fn write(out: &mut Output, loaded: &Loaded, anonymize: bool) -> anyhow::Result<u64> {
+    let mut names = if anonymize { Names::anonymous() } else { Names::default() };
+    let mut writer = Writer::pcapng(out)?;
+    let mut bytes = Vec::new();
+    let mut packets = 0;
+    record::again(&loaded.source(), &loaded.analysis, |met| {
+        if met.packet.is_some() {
+            let len = headers::write(met.segment, &mut names, &mut bytes);
+            let mut frame = Frame::new(met.frame.time.floor0(), LINK, &bytes);
+            frame.len = len.max(frame.len);
+            writer.write(&frame, None)?;
+            packets += 1;
+        }
+        Ok(true)
+    })?;
+    writer.finish()?;
+    Ok(packets)
+}

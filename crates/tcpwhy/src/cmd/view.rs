@@ -1,0 +1,20 @@
+use crate::args::View;
+use crate::failure::{Exit, Usage};
+use crate::{cmd, load, view};
+use anyhow::bail;
+use std::io::{self, IsTerminal};
+use tcpwhy_analysis::Detail;
+
+/// Browses an analysis in the terminal.
+pub(crate) fn run(args: &View) -> anyhow::Result<Exit> {
+    if !io::stdout().is_terminal() {
+        bail!(Usage("view needs a terminal: `tcpwhy explain` prints the same".into()));
+    }
+    let stop = cmd::stop_signal()?;
+    let loaded = match load::load(&args.files, Detail::Worst(10_000), false, &stop)? {
+        Ok(loaded) => loaded,
+        Err(exit) => return Ok(exit),
+    };
+    view::run(&loaded, &stop)?;
+    Ok(loaded.exit())
+}

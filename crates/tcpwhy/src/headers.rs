@@ -1,0 +1,176 @@
+//! A packet made anew from what the dissector kept of it: Ethernet, IP and TCP headers, no payload. Nothing that was
+//! not understood is passed on, so nothing unforeseen can be given away.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use tcpwhy_base::{Segment, Seq, TcpFlags, Tls};
+
+/// Beginnings of payload by which a protocol is told; they say nothing of what is spoken.
+const TELLING: [&[u8]; 11] = [
+    b"PRI * HT",
+    b"GET ",
+    b"POST ",
+    b"PUT ",
+    b"HEAD ",
+    b"DELETE ",
+    b"OPTIONS ",
+    b"PATCH ",
+    b"HTTP/1.",
+    b"CONNECT ",
+    b"SSH-",
+];
+
+/// Addresses and ports as they are written.
+#[derive(Default)]
+pub(crate) struct Names {
+    /// `None`: as they were.
+    map: Option<HashMap<IpAddr, IpAddr>>,
+}
+
+impl Names {
+    /// Addresses for documentation (RFC 5737, RFC 3849) instead of the true ones, in the order in which they come.
+    pub(crate) fn anonymous() -> Names {
+        Names { map: Some(HashMap::new()) }
+    }
+
+    fn of(&mut self, ip: IpAddr) -> IpAddr {
+        let Some(map) = &mut self.map else { return ip };
+        let n = map.len() as u32 + 1;
+        *map.entry(ip).or_insert_with(|| match ip {
+            // 192.0.2.0/24 holds 254; the range for benchmarks (RFC 2544) holds the rest.
+            IpAddr::V4(_) if n < 255 => Ipv4Addr::from(0xc000_0200 + n).into(),
+            IpAddr::V4(_) => Ipv4Addr::from(0xc612_0000 + (n & 0x1_ffff)).into(),
+            IpAddr::V6(_) => Ipv6Addr::from((0x2001_0db8 << 96) + u128::from(n)).into(),
+        })
+    }
+
+    fn hide(&self) -> bool {
+        self.map.is_some()
+    }
+}
+
+/// Writes the frame into `out`; gives its length on the wire.
+pub(crate) fn write(s: &Segment, names: &mut Names, out: &mut Vec<u8>) -> u32 {
+    let tcp = tcp(s, names.hide());
+    let payload = payload(s);
+    let (src, dst) = (names.of(s.src.ip), names.of(s.dst.ip));
+    let length = (tcp.len() as u32).saturating_add(s.len);
+    out.clear();
+    // Locally administered addresses: 2 for the one with the lower endpoint, so that directions stay apart.
+    let lower = u8::from(s.src <= s.dst);
+    out.extend([2, 0, 0, 0, 0, 2 - lower, 2, 0, 0, 0, 0, 1 + lower]);
+    match (src, dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => {
+            out.extend([8, 0]);
+            // A packet above 64 KiB has no length in its header: segmentation was left to the card.
+            let total = u16::try_from(length + 20).unwrap_or(0);
+            let mut ip = [0u8; 20];
+            ip[0] = 0x45;
+            ip[2..4].copy_from_slice(&total.to_be_bytes());
+            ip[4..6].copy_from_slice(&s.ip_id.unwrap_or(0).to_be_bytes());
+            ip[6] = 0x40;
+            (ip[8], ip[9]) = (s.ttl, 6);
+            ip[12..16].copy_from_slice(&src.octets());
+            ip[16..20].copy_from_slice(&dst.octets());
+            let sum =
+                ip.chunks_exact(2).fold(0u32, |sum, w| sum + u32::from(u16::from_be_bytes([w[0], w[1]])));
+            let sum = (sum & 0xffff) + (sum >> 16);
+            let sum = (sum & 0xffff) + (sum >> 16);
+            ip[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+            out.extend(ip);
+        }
+        (src, dst) => {
+            out.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
+            out.extend(u16::try_from(length).unwrap_or(0).to_be_bytes());
+            out.extend([6, s.ttl]);
+            for ip in [src, dst] {
+                match ip {
+                    IpAddr::V4(ip) => out.extend(ip.to_ipv6_mapped().octets()),
+                    IpAddr::V6(ip) => out.extend(ip.octets()),
+                }
+            }
+        }
+    }
+    let headers = out.len() as u32 + length - s.len;
+    out.extend(tcp);
+    out.extend(payload);
+    headers.saturating_add(s.len)
+}
+
+fn tcp(s: &Segment, hide: bool) -> Vec<u8> {
+    let options = options(s);
+    let mut h = Vec::with_capacity(60);
+    h.extend(s.src.port.to_be_bytes());
+    h.extend(s.dst.port.to_be_bytes());
+    h.extend(s.seq.0.to_be_bytes());
+    h.extend(s.ack.0.to_be_bytes());
+    let words = (20 + options.len()) as u16 / 4;
+    h.extend((words << 12 | s.flags.0 & 0x0fff).to_be_bytes());
+    h.extend(s.window.to_be_bytes());
+    // The checksum covers addresses and payload: who knows the rest could test guesses with it.
+    h.extend(if hide { 0 } else { s.checksum }.to_be_bytes());
+    h.extend([0, 0]);
+    h.extend(options);
+    h
+}
+
+/// The options that were understood, in their order; timestamps where Linux has them.
+fn options(s: &Segment) -> Vec<u8> {
+    let o = &s.options;
+    let mut out: Vec<u8> = Vec::with_capacity(40);
+    let mut stamps = o.timestamps;
+    let mut stamp = |out: &mut Vec<u8>| {
+        if let Some((value, echo)) = stamps.take() {
+            out.extend([8, 10]);
+            out.extend(value.to_be_bytes());
+            out.extend(echo.to_be_bytes());
+        }
+    };
+    let syn = s.flags.has(TcpFlags::SYN);
+    if !syn {
+        stamp(&mut out);
+    }
+    for at in 0..8 {
+        match (o.order >> (4 * at)) & 15 {
+            2 => out.extend(o.mss.map(|m| [2, 4, (m >> 8) as u8, m as u8]).into_iter().flatten()),
+            3 => out.extend(o.wscale.map(|w| [3, 3, w]).into_iter().flatten()),
+            4 if o.sack_permitted => out.extend([4, 2]),
+            5 => {
+                let blocks = o.sack.get(..usize::from(o.sack_len)).unwrap_or(&o.sack);
+                // Four blocks and timestamps have no room together: 40 bytes are all.
+                let room = (38usize.saturating_sub(out.len())) / 8;
+                let blocks = &blocks[..blocks.len().min(room)];
+                out.extend([5, 2 + 8 * blocks.len() as u8]);
+                for &(Seq(left), Seq(right)) in blocks {
+                    out.extend(left.to_be_bytes());
+                    out.extend(right.to_be_bytes());
+                }
+            }
+            _ => {}
+        }
+        if at == 1 {
+            stamp(&mut out);
+        }
+    }
+    stamp(&mut out);
+    out.resize(out.len().next_multiple_of(4).min(40), 1);
+    out
+}
+
+/// What tells the protocol: the types of TLS records, or the word a protocol begins with.
+fn payload(s: &Segment) -> Vec<u8> {
+    let mut out = Vec::new();
+    if !s.tls.is_none() {
+        let kinds =
+            [(Tls::HANDSHAKE, 0x16), (Tls::CHANGE_CIPHER, 0x14), (Tls::ALERT, 0x15), (Tls::DATA, 0x17)];
+        for (_, kind) in kinds.iter().filter(|k| s.tls.has(k.0)) {
+            out.extend([*kind, 3, 3, 0, 0]);
+        }
+    } else {
+        let head = &s.head[..usize::from(s.head_len).min(8)];
+        let told = TELLING.iter().find(|t| head.starts_with(&t[..t.len().min(8)]));
+        out.extend(told.map_or(&[][..], |t| &t[..t.len().min(8)]));
+    }
+    out.truncate(s.len as usize);
+    out
+}

@@ -1,0 +1,116 @@
+//! Captures read and analysed, for the commands beside `explain`.
+
+use crate::failure::{Exit, Usage, say};
+use crate::input::{self, Input};
+use crate::pipeline::{self, Read, Settings};
+use crate::progress::Progress;
+use crate::record::Source;
+use crate::spool::Spool;
+use crate::warnings;
+use anyhow::bail;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tcpwhy_analysis::{Analysis, Config, Detail};
+use tcpwhy_report::{Capture, quality_warnings};
+
+/// What was read, and what was made of it.
+pub(crate) struct Loaded {
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) analysis: Analysis,
+    pub(crate) capture: Capture,
+    /// Some input was damaged.
+    pub(crate) damaged: bool,
+    /// Keeps standard input until the end.
+    spool: Option<Spool>,
+}
+
+impl Loaded {
+    /// The inputs, to be read again.
+    pub(crate) fn source(&self) -> Source<'_> {
+        Source {
+            inputs: &self.inputs,
+            frames_before: &self.capture.frames_before,
+            from: None,
+            to: None,
+            filter: None,
+        }
+    }
+
+    /// How the command ends when all else went well.
+    pub(crate) fn exit(&self) -> Exit {
+        if self.damaged { Exit::Damaged } else { Exit::Done }
+    }
+}
+
+/// Reads `paths`; says what cannot be read. `Err`: the exit code, where nothing could be read.
+pub(crate) fn load(
+    paths: &[PathBuf],
+    detail: Detail,
+    quiet: bool,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Result<Loaded, Exit>> {
+    let spool = if paths.iter().any(|p| p.as_os_str() == "-") { Some(Spool::fill(stop)?) } else { None };
+    let (inputs, unreadable) = match &spool {
+        Some(_) if paths.len() > 1 => {
+            bail!(Usage(
+                "standard input (-) cannot be joined with other inputs: write it to a file first".into()
+            ))
+        }
+        Some(spool) => (vec![spool.input()], Vec::new()),
+        None => input::in_order(paths),
+    };
+    let mut loaded = load_inputs(inputs, unreadable, detail, &mut Progress::new(quiet), stop)?;
+    if let Ok(loaded) = &mut loaded {
+        loaded.spool = spool;
+    }
+    Ok(loaded)
+}
+
+/// The same, where the inputs are opened already.
+pub(crate) fn load_inputs(
+    inputs: Vec<Input>,
+    unreadable: Vec<String>,
+    detail: Detail,
+    progress: &mut Progress,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Result<Loaded, Exit>> {
+    let settings = Settings {
+        inputs: &inputs,
+        from: None,
+        to: None,
+        filter: None,
+        config: Config { detail },
+        stop,
+        follow: false,
+        shared: None,
+    };
+    let (analysis, mut read) = pipeline::run(&settings, progress)?;
+    progress.clear();
+    read.unreadable.splice(0..0, unreadable);
+    for problem in read.unreadable.iter().chain(&read.damaged) {
+        say(problem);
+    }
+    if read.opened == 0 && !read.interrupted {
+        return Ok(Err(Exit::Unreadable));
+    }
+    let damaged = !read.unreadable.is_empty() || !read.damaged.is_empty();
+    let capture = capture(&inputs, read, &analysis);
+    Ok(Ok(Loaded { inputs, analysis, capture, damaged, spool: None }))
+}
+
+fn capture(inputs: &[Input], read: Read, analysis: &Analysis) -> Capture {
+    let mut warnings = warnings::of_reading(&read);
+    warnings.extend(quality_warnings(&analysis.connections));
+    Capture {
+        files: inputs.iter().map(|i| i.name.clone()).collect(),
+        frames_before: read.frames_before,
+        packets: read.packets,
+        tcp_packets: read.counts.tcp,
+        span: read.span,
+        connections: analysis.connections.len() as u64,
+        encapsulations: read.encapsulations,
+        partial: false,
+        warnings,
+    }
+}

@@ -1,0 +1,24 @@
+//! `--html`: the page, with the packets of the second pass.
+
+use crate::cmd::causes;
+use crate::output::Output;
+use crate::record::Source;
+use crate::tracks;
+use tcpwhy_analysis::Analysis;
+use tcpwhy_report::Capture;
+use tcpwhy_report::html::{self, Extras};
+
+/// Writes the page to `out`; the file takes its name only if all of it was written.
+pub(crate) fn write(
+    mut out: Output,
+    source: &Source<'_>,
+    analysis: &Analysis,
+    capture: &Capture,
+    threads: usize,
+) -> anyhow::Result<()> {
+    let written = tracks::collect(source, analysis, tracks::ROOM).and_then(|tracks| {
+        let extras = Extras { pages: causes::PAGES, tracks: &tracks, served: None };
+        Ok(html::write(&mut out, analysis, capture, &extras, threads)?)
+    });
+    out.finish(written)
+}

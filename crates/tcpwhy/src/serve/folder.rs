@@ -1,0 +1,178 @@
+//! The captures that are served: those in the folder, and those that were dropped on the page. Names are looked up among
+//! what was found, never joined to a path, so no name reaches a file outside.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// Listed at most; a folder with more is not one that somebody looks through.
+const MOST: usize = 2_000;
+/// Folders within folders.
+const DEPTH: usize = 4;
+
+/// A capture that can be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) path: PathBuf,
+    pub(crate) size: u64,
+    pub(crate) changed: Option<SystemTime>,
+    pub(crate) dropped: bool,
+}
+
+/// The captures by name.
+pub(crate) struct Folder {
+    root: Option<PathBuf>,
+    single: Option<PathBuf>,
+    dropped: Mutex<BTreeMap<String, PathBuf>>,
+    /// Where dropped files are kept; goes with the server.
+    store: PathBuf,
+}
+
+impl Folder {
+    /// Of a file, a folder, or nothing but what will be dropped.
+    pub(crate) fn new(path: Option<&Path>, store: PathBuf) -> std::io::Result<Folder> {
+        fs::create_dir(&store)?;
+        #[cfg(unix)]
+        fs::set_permissions(&store, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+        let mut folder = Folder { root: None, single: None, dropped: Mutex::default(), store };
+        let Some(path) = path else { return Ok(folder) };
+        let path = path.canonicalize()?;
+        let place = if path.is_dir() { &mut folder.root } else { &mut folder.single };
+        *place = Some(path);
+        Ok(folder)
+    }
+
+    /// Everything that can be shown now.
+    pub(crate) fn list(&self) -> BTreeMap<String, Entry> {
+        let mut out = BTreeMap::new();
+        if let Some(path) = &self.single {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            out.extend(entry(path, false).map(|e| (name, e)));
+        }
+        if let Some(root) = &self.root {
+            walk(root, root, DEPTH, &mut out);
+        }
+        let dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        out.extend(dropped.iter().filter_map(|(name, path)| Some((name.clone(), entry(path, true)?))));
+        out
+    }
+
+    /// The capture of this name.
+    pub(crate) fn find(&self, name: &str) -> Option<Entry> {
+        self.list().remove(name)
+    }
+
+    /// A place for a file that is being dropped.
+    pub(crate) fn place(&self, number: u64) -> PathBuf {
+        self.store.join(format!("dropped-{number}"))
+    }
+
+    /// Lists a dropped file under a name that is not taken yet.
+    pub(crate) fn add(&self, wanted: &str, path: PathBuf) -> String {
+        let plain: String = wanted
+            .rsplit(['/', '\\'])
+            .next()
+            .unwrap_or("")
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(200)
+            .collect();
+        let plain = if plain.is_empty() { "dropped".into() } else { plain };
+        let taken = self.list();
+        let mut name = plain.clone();
+        let mut n = 2;
+        while taken.contains_key(&name) {
+            name = format!("{plain} ({n})");
+            n += 1;
+        }
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), path);
+        name
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What stays behind is in the system's temporary directory.
+        let _ = fs::remove_dir_all(&self.store);
+    }
+}
+
+fn entry(path: &Path, dropped: bool) -> Option<Entry> {
+    let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    Some(Entry { path: path.into(), size: meta.len(), changed: meta.modified().ok(), dropped })
+}
+
+fn walk(root: &Path, folder: &Path, depth: usize, out: &mut BTreeMap<String, Entry>) {
+    let Ok(list) = fs::read_dir(folder) else { return };
+    for item in list.flatten() {
+        if out.len() >= MOST {
+            return;
+        }
+        let path = item.path();
+        // A link may lead out of the folder: what it leads to is judged.
+        let Ok(real) = path.canonicalize() else { continue };
+        if !real.starts_with(root) || item.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
+        if real.is_dir() {
+            if depth > 0 && item.file_type().is_ok_and(|t| t.is_dir()) {
+                walk(root, &path, depth - 1, out);
+            }
+        } else if looks_like_a_capture(&path)
+            && let Ok(name) = path.strip_prefix(root)
+        {
+            let name = name.to_string_lossy().into_owned();
+            out.extend(entry(&real, false).map(|e| (name, e)));
+        }
+    }
+}
+
+fn looks_like_a_capture(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let name = [".gz", ".zst", ".lz4"].iter().find_map(|e| name.strip_suffix(e)).unwrap_or(&name);
+    [".pcap", ".pcapng", ".cap"].iter().any(|e| name.ends_with(e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captures_by_name() {
+        for (name, yes) in
+            [("a.pcap", true), ("a.PCAPNG.gz", true), ("b.cap.zst", true), ("pcap", false), ("a.txt", false)]
+        {
+            assert_eq!(looks_like_a_capture(Path::new(name)), yes, "{name}");
+        }
+    }
+
+    #[test]
+    fn nothing_outside_is_listed() {
+        let base = std::env::temp_dir().join(format!("tcpwhy-folder-{}", std::process::id()));
+        let (root, outside) = (base.join("in"), base.join("out"));
+        fs::create_dir_all(root.join("sub")).unwrap();
+        fs::create_dir_all(&outside).unwrap();
+        for file in
+            [root.join("a.pcap"), root.join("sub/b.pcapng"), outside.join("c.pcap"), root.join("d.txt")]
+        {
+            fs::write(file, "x").unwrap();
+        }
+        #[cfg(unix)]
+        for (to, link) in
+            [(outside.join("c.pcap"), root.join("link.pcap")), (outside.clone(), root.join("way"))]
+        {
+            std::os::unix::fs::symlink(to, link).unwrap();
+        }
+        let folder = Folder::new(Some(&root), base.join("store")).unwrap();
+        let names: Vec<String> = folder.list().into_keys().collect();
+        assert_eq!(names, ["a.pcap", "sub/b.pcapng"]);
+        assert!(folder.find("../out/c.pcap").is_none() && folder.find("/etc/passwd").is_none());
+        assert_eq!(folder.add("../x/a.pcap", outside.join("c.pcap")), "a.pcap (2)");
+        assert!(folder.find("a.pcap (2)").unwrap().dropped);
+        drop(folder);
+        assert!(!base.join("store").exists());
+        fs::remove_dir_all(base).unwrap();
+    }
+}

@@ -1,0 +1,142 @@
+//! As much of HTTP/1.1 as a browser on the same machine needs: one request a connection, bounded in every direction.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// Request line and headers together.
+const HEAD: u64 = 16 << 10;
+/// Who says nothing for so long has gone.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A request; its body is still on the wire.
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) query: HashMap<String, String>,
+    headers: HashMap<String, String>,
+    pub(crate) body: BufReader<TcpStream>,
+}
+
+impl Request {
+    /// Reads a request. `Ok(None)`: the other end went away. `Err`: the status to answer with.
+    pub(crate) fn read(stream: &TcpStream) -> Result<Option<Request>, u16> {
+        let gone = |_| 400u16;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(gone)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(gone)?;
+        let mut body = BufReader::new(stream.try_clone().map_err(gone)?);
+        let mut head = (&mut body).take(HEAD);
+        let mut line = |line: &mut String| -> Result<usize, u16> {
+            line.clear();
+            let n = head.read_line(line).map_err(|_| 400u16)?;
+            if n > 0 && !line.ends_with('\n') {
+                return Err(431);
+            }
+            Ok(n)
+        };
+        let mut text = String::new();
+        if line(&mut text)? == 0 {
+            return Ok(None);
+        }
+        let mut words = text.split_whitespace();
+        let (Some(method), Some(target), Some(version)) = (words.next(), words.next(), words.next()) else {
+            return Err(400);
+        };
+        if !version.starts_with("HTTP/1.") || !target.starts_with('/') {
+            return Err(400);
+        }
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let (method, path) = (method.to_owned(), decoded(path).ok_or(400u16)?);
+        let pairs = query.split('&').filter(|p| !p.is_empty()).map(|p| p.split_once('=').unwrap_or((p, "")));
+        let query: Option<HashMap<_, _>> =
+            pairs.map(|(k, v)| Some((decoded(k)?, decoded(&v.replace('+', " "))?))).collect();
+        let query = query.ok_or(400u16)?;
+        let mut headers = HashMap::new();
+        loop {
+            if line(&mut text)? == 0 {
+                return Err(400);
+            }
+            let field = text.trim_end();
+            if field.is_empty() {
+                break;
+            }
+            let (name, value) = field.split_once(':').ok_or(400u16)?;
+            // Of two hosts or two lengths one would be wrong.
+            if headers.insert(name.to_ascii_lowercase(), value.trim().to_owned()).is_some()
+                && ["Host", "Content-Length"].iter().any(|n| name.eq_ignore_ascii_case(n))
+            {
+                return Err(400);
+            }
+        }
+        Ok(Some(Request { method, path, query, headers, body }))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+}
+
+/// `%41` is `A`.
+fn decoded(text: &str) -> Option<String> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(b) = bytes.next() {
+        if b == b'%' {
+            let digit = |b: Option<u8>| b.and_then(|b| char::from(b).to_digit(16));
+            out.push((digit(bytes.next())? * 16 + digit(bytes.next())?) as u8);
+        } else {
+            out.push(b);
+        }
+    }
+    String::from_utf8(out).ok().filter(|t| !t.contains('\0'))
+}
+
+/// What is said with a status.
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        303 => "See Other",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        411 => "Length Required",
+        413 => "Content Too Large",
+        415 => "Unsupported Media Type",
+        422 => "Unprocessable Content",
+        431 => "Request Header Fields Too Large",
+        503 => "Service Unavailable",
+        507 => "Insufficient Storage",
+        _ => "Error",
+    }
+}
+
+/// Writes the status and the headers; `extra` are whole lines.
+pub(crate) fn head(out: &mut impl Write, status: u16, kind: &str, extra: &str) -> io::Result<()> {
+    write!(
+        out,
+        "HTTP/1.1 {status} {}\r\nContent-Type: {kind}\r\nConnection: close\r\nCache-Control: no-store\r\n\
+         X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n\
+         X-Frame-Options: DENY\r\n{extra}\r\n",
+        reason(status)
+    )
+}
+
+/// A whole answer of text.
+pub(crate) fn say(out: &mut impl Write, status: u16, text: &str) -> io::Result<()> {
+    head(out, status, "text/plain; charset=utf-8", "")?;
+    writeln!(out, "{text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_signs() {
+        assert_eq!(decoded("a%20b%C3%A4").as_deref(), Some("a bä"));
+        assert_eq!((decoded("%zz"), decoded("%4"), decoded("%00"), decoded("%ff")), (None, None, None, None));
+    }
+}

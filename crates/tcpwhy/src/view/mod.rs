@@ -1,0 +1,91 @@
+//! `tcpwhy view`: findings, connections, the exchanges of one and the ladder of one exchange, in a terminal of 80 by 24
+//! and more. Keys are shown in the last line.
+
+mod draw;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use crate::load::Loaded;
+use crate::record;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use state::{Step, View};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tcpwhy_report::packets::Packet;
+
+/// More packets of an exchange than anybody scrolls through.
+const MOST: usize = 20_000;
+
+/// Shows it until the user leaves. The terminal is put back whatever happens: ratatui does it on a panic too.
+pub(crate) fn run(loaded: &Loaded, stop: &AtomicBool) -> anyhow::Result<()> {
+    let mut terminal = ratatui::try_init()?;
+    let done = browse(&mut terminal, loaded, stop);
+    ratatui::try_restore()?;
+    done
+}
+
+fn browse(terminal: &mut ratatui::DefaultTerminal, loaded: &Loaded, stop: &AtomicBool) -> anyhow::Result<()> {
+    let mut view = View::new(&loaded.analysis, &loaded.capture);
+    let mut stale = true;
+    while !stop.load(Ordering::Relaxed) {
+        if view.packets_wanted() {
+            let packets = packets(loaded, &view);
+            view.take_packets(packets);
+        }
+        if std::mem::take(&mut stale) {
+            terminal.draw(|frame| draw::all(frame, &mut view))?;
+        }
+        // Nothing is drawn until something is pressed or the window changes: nothing flickers, and nothing costs.
+        if !event::poll(Duration::from_millis(250))? {
+            continue;
+        }
+        stale = true;
+        if let Event::Key(key) = event::read()?
+            && key.kind == KeyEventKind::Press
+            && step(key).is_some_and(|step| !view.step(step))
+        {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What a key means.
+fn step(key: KeyEvent) -> Option<Step> {
+    Some(match key.code {
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Step::Quit,
+        KeyCode::Char('q') => Step::Quit,
+        KeyCode::Up | KeyCode::Char('k') => Step::By(-1),
+        KeyCode::Down | KeyCode::Char('j') => Step::By(1),
+        KeyCode::PageUp => Step::By(-10),
+        KeyCode::PageDown | KeyCode::Char(' ') => Step::By(10),
+        KeyCode::Home | KeyCode::Char('g') => Step::By(isize::MIN / 2),
+        KeyCode::End | KeyCode::Char('G') => Step::By(isize::MAX / 2),
+        KeyCode::Enter | KeyCode::Right | KeyCode::Char('l') => Step::In,
+        KeyCode::Esc | KeyCode::Left | KeyCode::Backspace | KeyCode::Char('h') => Step::Out,
+        KeyCode::Tab | KeyCode::BackTab => Step::Tab,
+        _ => return None,
+    })
+}
+
+/// The packets of the exchange in sight, from a second look at the files.
+fn packets(loaded: &Loaded, view: &View<'_>) -> Vec<Packet> {
+    let Some((c, x)) = view.exchange() else { return Vec::new() };
+    let (id, start, end, last) = (c.id, x.start, x.end, c.frames.1);
+    let mut out = Vec::new();
+    let at = loaded.analysis.connections.iter().position(|k| k.id == id);
+    // A file that has gone meanwhile leaves the spans without packets.
+    let _ = record::again(&loaded.source(), &loaded.analysis, |met| {
+        if let Some((i, packet)) = met.packet
+            && Some(i) == at
+            && !met.copy
+            && packet.time >= start
+            && packet.time <= end
+        {
+            out.push(packet);
+        }
+        Ok(met.number <= last && out.len() < MOST)
+    });
+    out
+}

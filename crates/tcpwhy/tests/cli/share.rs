@@ -1,0 +1,251 @@
+//! What is given away: pages, annotated copies, slices.
+
+use crate::common::{Dir, tcpwhy};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn captures() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures");
+    let labs = std::fs::read_dir(root.join("lab"))
+        .unwrap()
+        .flat_map(|d| std::fs::read_dir(d.unwrap().path()).unwrap());
+    let files = std::fs::read_dir(root).unwrap().chain(labs).map(|e| e.unwrap().path());
+    let mut files: Vec<PathBuf> = files.filter(|p| p.to_str().unwrap().contains(".pcap")).collect();
+    files.sort();
+    files
+}
+
+fn smtp() -> String {
+    format!("{}/../../captures/zeek__smtp_bdat.pcap", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn text(path: impl AsRef<Path>) -> String {
+    path.as_ref().to_str().unwrap().to_owned()
+}
+
+/// A connection without what a slice changes: numbers of frames and connections, addresses, the moment of its start.
+fn essence(mut c: Value) -> Value {
+    fn walk(v: &mut Value, start: i64) {
+        match v {
+            Value::Object(map) => {
+                for gone in
+                    ["frames", "id", "tshark_stream", "client", "server", "findings", "quality", "why"]
+                {
+                    if map
+                        .get(gone)
+                        .is_some_and(|v| !v.is_number() || gone == "id" || gone == "tshark_stream")
+                        && !is_pair(map)
+                    {
+                        map.remove(gone);
+                    }
+                }
+                for (name, v) in map.iter_mut() {
+                    match v.as_i64().filter(|_| {
+                        name.ends_with("_ns")
+                            && (name.starts_with("closed_after")
+                                || name.starts_with("start")
+                                || name.starts_with("end")
+                                || name.starts_with("request_end")
+                                || name.starts_with("response_start"))
+                    }) {
+                        Some(ns) => *v = json!(ns - start),
+                        None => walk(v, start),
+                    }
+                }
+            }
+            Value::Array(list) => list.iter_mut().for_each(|v| walk(v, start)),
+            _ => {}
+        }
+    }
+    fn is_pair(map: &serde_json::Map<String, Value>) -> bool {
+        map.len() == 2 && map.contains_key("client") && map.contains_key("server")
+    }
+    let start = c["start_ns"].as_i64().unwrap();
+    walk(&mut c, start);
+    c
+}
+
+#[test]
+fn a_slice_says_the_same() {
+    let dir = Dir::new();
+    let mut compared = 0;
+    for file in captures() {
+        // What was cut before is not mended by writing it anew.
+        if text(&file).contains("truncated-header") {
+            continue;
+        }
+        let ran = tcpwhy(&["explain", &text(&file), "--json", "--exchanges", "all"]);
+        let whole = ran.json();
+        for c in whole["connections"].as_array().unwrap().iter().take(3) {
+            for anonymize in [false, true] {
+                let out = text(dir.0.join("slice.pcapng"));
+                let id = c["id"].to_string();
+                let mut args = vec!["slice", file.to_str().unwrap(), "--connection", &id, "-o", &out];
+                args.extend(anonymize.then_some("--anonymize"));
+                let ran = tcpwhy(&args);
+                assert!(ran.code <= 1, "{}", ran.err);
+                let sliced = tcpwhy(&["explain", &out, "--json", "--exchanges", "all"]).json();
+                let list = sliced["connections"].as_array().unwrap();
+                assert_eq!(list.len(), 1, "{} {id}", file.display());
+                let shown = list[0].to_string();
+                if anonymize {
+                    let address = c["client"].as_str().unwrap().rsplit_once(':').unwrap().0;
+                    assert!(!shown.contains(&format!("\"{address}:")), "{address}: {shown}");
+                }
+                assert_eq!(essence(list[0].clone()), essence(c.clone()), "{} {id}", file.display());
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 60, "{compared}");
+}
+
+#[test]
+fn a_slice_holds_no_payload() {
+    let dir = Dir::new();
+    let out = text(dir.0.join("slice.pcapng"));
+    assert_eq!(tcpwhy(&["slice", &smtp(), "--connection", "1", "--anonymize", "-o", &out]).code, 0);
+    let bytes = std::fs::read(&out).unwrap();
+    let has = |what: &[u8]| bytes.windows(what.len()).any(|w| w == what);
+    assert!(!has(b"MAIL FROM") && !has(b"BDAT") && !has(b"220 "), "SMTP is spoken in the capture");
+    assert!(!has(&[127, 0, 0, 1]), "its addresses are these");
+    assert!(bytes.len() < 30_000, "{}", bytes.len());
+}
+
+#[test]
+fn annotated_packets_are_the_same_packets() {
+    let dir = Dir::new();
+    let out = text(dir.0.join("notes.pcapng"));
+    let ran = tcpwhy(&["explain", &smtp(), "--annotate", &out]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let plain = |file: &str| {
+        let mut all = tcpwhy(&["explain", file, "--json"]).json();
+        all["capture"]["files"] = Value::Null;
+        all
+    };
+    assert_eq!(plain(&out), plain(&smtp()));
+    let Ok(done) = Command::new("tshark")
+        .args(["-r", &out, "-T", "fields", "-e", "frame.number", "-e", "frame.comment"])
+        .output()
+    else {
+        eprintln!("SKIP: tshark is not installed");
+        return;
+    };
+    let comments: BTreeMap<u64, String> = String::from_utf8(done.stdout)
+        .unwrap()
+        .lines()
+        .filter_map(|l| l.split_once('\t').map(|(n, c)| (n.parse().unwrap(), c.to_owned())))
+        .collect();
+    assert_eq!(comments.len(), 184);
+    let json = plain(&smtp());
+    let mut checked = 0;
+    for x in json["connections"][0]["exchanges"].as_array().unwrap() {
+        for span in x["spans"].as_array().unwrap() {
+            // The price of the path is no news.
+            if ["path_delay", "bandwidth"].contains(&span["cause"].as_str().unwrap()) {
+                continue;
+            }
+            for key in span["frames"]["key"].as_array().unwrap() {
+                let comment = &comments[&key.as_u64().unwrap()];
+                let evidence = format!(
+                    "evidence of {} ({})",
+                    span["cause"].as_str().unwrap(),
+                    span["id"].as_str().unwrap()
+                );
+                assert!(comment.contains(&evidence), "{evidence} is not in {comment}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 80, "{checked}");
+    assert!(
+        comments[&102]
+            .starts_with("tcpwhy: nagle_delayed_ack 48.2 ms, side client, connection 1 exchange 19"),
+        "{}",
+        comments[&102]
+    );
+    assert!(comments[&102].contains("finding f2"), "{}", comments[&102]);
+}
+
+#[test]
+fn bad_outputs_leave_nothing() {
+    let dir = Dir::new();
+    let copy = dir.file("a.pcap", &std::fs::read(smtp()).unwrap());
+    for option in ["--html", "--annotate"] {
+        tcpwhy(&["explain", &copy, "-q", option, "/nowhere/at/all"])
+            .fails(3, &["cannot write /nowhere/at/all"]);
+        tcpwhy(&["explain", &copy, "-q", option, &text(&dir.0)]).fails(3, &["directory"]);
+        tcpwhy(&["explain", &copy, "-q", option, &copy]).fails(2, &["would be overwritten"]);
+        let full = tcpwhy(&["explain", &copy, "-q", option, "/dev/full"]);
+        assert_eq!(full.code, 3, "{}", full.err);
+        assert!(full.err.contains("/dev/full"), "{}", full.err);
+        let missing = text(dir.0.join("page"));
+        assert_eq!(tcpwhy(&["explain", "no.pcap", option, &missing]).code, 3);
+    }
+    let none = text(dir.0.join("slice.pcapng"));
+    tcpwhy(&["slice", &copy, "--connection", "7", "-o", &none]).fails(2, &["no such connection"]);
+    let left: Vec<_> = std::fs::read_dir(&dir.0).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["a.pcap"]);
+}
+
+#[test]
+fn a_page_from_standard_input() {
+    let dir = Dir::new();
+    let page = text(dir.0.join("page.html"));
+    let ran = crate::common::tcpwhy_with(&["-", "-q", "--html", &page], &std::fs::read(smtp()).unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("id=\"d-packets-0\"") && html.contains("standard input"));
+    assert!(html.contains(
+        "<h1>2.83 s on 1 connection, 32 exchanges. 1.16 s (41 %) is TCP and can be won back.</h1>"
+    ));
+}
+
+fn lab(name: &str) -> String {
+    format!("{}/../../captures/lab/{name}/cap.client.pcap.zst", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn before_and_after() {
+    let dir = Dir::new();
+    let (slow, fast) = (lab("small_split_nagle"), lab("small_split_nodelay"));
+    let page = text(dir.0.join("compare.html"));
+    let ran = tcpwhy(&["compare", &slow, &fast, "--json", "--html", &page, "--fail-if", "median>5%"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let json = ran.json();
+    let median = |side: &str| json["exchanges"][side]["median_ns"].as_i64().unwrap();
+    // The medians, counted another way.
+    for (side, file) in [("before", &slow), ("after", &fast)] {
+        let whole = tcpwhy(&["explain", file, "--json", "--exchanges", "all"]).json();
+        let all = whole["connections"].as_array().unwrap().iter();
+        let exchanges = all.flat_map(|c| c["exchanges"].as_array().unwrap());
+        let mut lengths: Vec<i64> =
+            exchanges.map(|x| x["end_ns"].as_i64().unwrap() - x["start_ns"].as_i64().unwrap()).collect();
+        lengths.sort_unstable();
+        assert_eq!(median(side), lengths[lengths.len().div_ceil(2) - 1]);
+        assert_eq!(json["exchanges"][side]["count"], json!(lengths.len()));
+    }
+    assert_eq!(json["exchanges"]["difference_ns"], json!(median("after") - median("before")));
+    assert_eq!(json["causes"][0]["cause"], "nagle_delayed_ack");
+    assert_eq!(json["causes"][0]["sure"], true);
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("98 % faster") && html.contains("default-src 'none'") && !html.contains("<script"));
+    // The other way round it is worse, and CI is told.
+    for (growth, code) in [
+        ("median>5%", 4),
+        ("nagle_delayed_ack>1ms", 4),
+        ("p95>10ms", 4),
+        ("median>1m", 0),
+        ("fast_recovery", 0),
+    ] {
+        let ran = tcpwhy(&["compare", &fast, &slow, "-q", "--fail-if", growth]);
+        assert_eq!(ran.code, code, "{growth}: {}{}", ran.out, ran.err);
+    }
+    let same = tcpwhy(&["compare", &slow, &slow]);
+    assert!(same.out.starts_with("no difference beyond chance"), "{}", same.out);
+    tcpwhy(&["compare", &slow, &smtp()]).fails(2, &["share no server", ":9000", ":25"]);
+    tcpwhy(&["compare", "-", &smtp()]).fails(2, &["two files"]);
+    assert_eq!(tcpwhy(&["compare", "no.pcap", &smtp()]).code, 3);
+}

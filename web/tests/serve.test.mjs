@@ -1,0 +1,171 @@
+// tcpwhy serve, asked by a browser and by hand.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { browser, open } from './browser.mjs';
+import { BIN, FOLDER, generated, LOSS, SMTP } from './program.mjs';
+
+/** Starts a server; resolves when it says where it is. */
+function serve(...args) {
+  const child = spawn(BIN, ['serve', '--port', '0', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const said = { text: '' };
+  const ended = new Promise(done => child.on('close', code => done(code)));
+  const ready = new Promise((done, fail) => {
+    child.stderr.on('data', d => {
+      said.text += d;
+      const url = said.text.match(/open (http:\S+)/);
+      if (url) done(url[1]);
+    });
+    child.on('exit', code => fail(new Error(`ended with ${code}: ${said.text}`)));
+  });
+  ready.catch(() => {});
+  return { child, ready, ended, said, stop: async () => { child.kill('SIGINT'); return ended; } };
+}
+
+/** One request by hand. */
+const ask = (url, path, { method = 'GET', headers = {}, body } = {}) => new Promise((done, fail) => {
+  const { hostname, port } = new URL(url);
+  const r = request({ hostname, port, path, method, headers, setHost: !('Host' in headers) }, answer => {
+    const parts = [];
+    answer.on('data', d => parts.push(d));
+    answer.on('end', () => done({ status: answer.statusCode, headers: answer.headers, text: Buffer.concat(parts).toString('utf8') }));
+  });
+  r.on('error', fail);
+  r.end(body);
+});
+
+let chromium, server, url;
+const dir = join(FOLDER, 'served');
+before(async () => {
+  mkdirSync(join(dir, 'sub'), { recursive: true });
+  copyFileSync(SMTP, join(dir, 'smtp.pcap'));
+  copyFileSync(LOSS, join(dir, 'sub', 'loss.pcap.zst'));
+  writeFileSync(join(dir, 'notes.txt'), 'secret');
+  symlinkSync('/etc/hostname', join(dir, 'out.pcap'));
+  chromium = await browser();
+  server = serve(dir, '--max-upload', '1');
+  url = await server.ready;
+});
+after(async () => {
+  await chromium.close();
+  assert.equal(await server.stop(), 0);
+  assert.equal(readdirSync(tmpdir()).filter(n => n.startsWith(`tcpwhy-serve-${server.child.pid}-`)).length, 0, 'what was dropped is gone');
+});
+
+test('from the list to the page, and a capture that comes later', async () => {
+  const own = new RegExp(`^${url.replace(/\W/g, '\\$&')}`);
+  const { page, trouble } = await open(chromium.context, url, { allow: own, script: false });
+  await page.locator('#list li').nth(1).waitFor();
+  assert.deepEqual((await page.locator('#list .name').allTextContents()), ['smtp.pcap', 'sub/loss.pcap.zst']);
+  copyFileSync(SMTP, join(dir, 'later.pcap'));
+  await page.locator('#list .name', { hasText: 'later.pcap' }).waitFor({ timeout: 5000 });
+  await page.locator('#list a', { hasText: 'smtp.pcap' }).click();
+  await page.locator('.verdict h1', { hasText: '1.16 s (41 %) is TCP' }).waitFor({ timeout: 15000 });
+  assert.deepEqual(trouble, []);
+  await page.close();
+});
+
+test('a file dropped on the page is shown', async () => {
+  const own = new RegExp(`^${url.replace(/\W/g, '\\$&')}`);
+  const { page, trouble } = await open(chromium.context, url, { allow: own, script: false });
+  const drop = async (name, bytes) => page.evaluate(async ([name, base64]) => {
+    const data = new DataTransfer();
+    data.items.add(new File([Uint8Array.from(atob(base64), c => c.charCodeAt(0))], name));
+    document.getElementById('drop').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+  }, [name, Buffer.from(bytes).toString('base64')]);
+  await drop('<img src=x onerror=alert(1)>.txt', 'this is no capture');
+  await page.locator('#state.bad').waitFor();
+  assert.match(await page.textContent('#state'), /<img src=x onerror=alert\(1\)>\.txt.*/);
+  await drop('large.pcap', Buffer.alloc((1 << 20) + 1));
+  await page.locator('#state.bad', { hasText: 'more than is taken' }).waitFor();
+  const { readFileSync } = await import('node:fs');
+  await drop('dropped.pcap', readFileSync(SMTP));
+  await page.locator('.verdict h1', { hasText: '1.16 s (41 %) is TCP' }).waitFor({ timeout: 15000 });
+  assert.ok(page.url().includes('name=dropped.pcap'));
+  // The browser itself notes the answer 415 as an error of the network.
+  assert.deepEqual(trouble.filter(t => !/status of 415/.test(t)), []);
+  await page.close();
+});
+
+test('who may ask', async () => {
+  const { port } = new URL(url);
+  const status = async (path, options) => (await ask(url, path, options)).status;
+  assert.equal(await status('/'), 200);
+  assert.equal(await status('/', { headers: { Host: `localhost:${port}` } }), 200);
+  assert.equal(await status('/', { headers: { Host: `evil.example:${port}` } }), 403);
+  assert.equal(await status('/', { headers: { Host: 'evil.example' } }), 403);
+  assert.equal(await status('/api/list', { headers: { Origin: 'http://evil.example' } }), 403);
+  assert.equal(await status('/api/list', { headers: { 'Sec-Fetch-Site': 'cross-site' } }), 403);
+  assert.equal(await status('/api/upload?name=a', { method: 'POST', body: 'x' }), 403);
+  assert.equal(await status('/api/upload?name=a', { method: 'POST', headers: { 'X-Tcpwhy': '1', 'Content-Length': '10737418240' } }).catch(e => e.code), 413);
+  for (const path of ['/../notes.txt', '/notes.txt', '/%2e%2e/notes.txt', '/view?name=../notes.txt', '/view?name=notes.txt', '/view?name=%2Fetc%2Fpasswd', '/view?name=out.pcap', '/view?name=sub/../notes.txt'])
+    assert.equal(await status(path), 404, path);
+  assert.equal(await status('/%zz'), 400);
+  assert.equal(await status('/', { method: 'DELETE' }), 405);
+  assert.equal(await status('/api/packets?name=smtp.pcap&connection=1&from=x&to=2'), 400);
+  const list = await ask(url, '/api/list');
+  assert.ok(!list.text.includes('notes') && !list.text.includes('out.pcap'));
+  assert.equal(list.headers['x-content-type-options'], 'nosniff');
+});
+
+test('beyond loopback a token is asked for', async () => {
+  const other = serve(dir, '--listen', '0.0.0.0');
+  const at = await other.ready;
+  const token = new URL(at).searchParams.get('token');
+  assert.equal(token.length, 32);
+  const local = `http://127.0.0.1:${new URL(at).port}`;
+  assert.equal((await ask(local, '/')).status, 401);
+  assert.equal((await ask(local, `/?token=${token.replace(/./, c => c === 'a' ? 'b' : 'a')}`)).status, 401);
+  const entered = await ask(local, `/?token=${token}`);
+  assert.equal(entered.status, 303);
+  assert.match(entered.headers['set-cookie'][0], /HttpOnly; SameSite=Strict/);
+  assert.equal((await ask(local, '/', { headers: { Cookie: `tcpwhy=${token}` } })).status, 200);
+  assert.equal(await other.stop(), 0);
+});
+
+test('a zoom brings the packets that were left out', async t => {
+  const capture = generated('elephant', '1200000');
+  if (!capture) { t.skip('rustc could not build scripts/gen_capture.rs'); return; }
+  const big = serve(capture);
+  const at = await big.ready;
+  const own = new RegExp(`^${at.replace(/\W/g, '\\$&')}`);
+  const { page, trouble } = await open(chromium.context, `${at}view?name=${capture.split('/').pop()}#connection=1`, { allow: own });
+  await page.waitForFunction(() => window.tcpwhy.graphs?.drawn > 0);
+  const n = () => page.evaluate(() => { const g = window.tcpwhy.graphs; let n = 0; for (let i = 0; i < g.track.n; i++) if (g.track.t[i] >= g.from && g.track.t[i] <= g.to) n++; return n; });
+  const kept = await page.evaluate(() => window.tcpwhy.graphs.track.n);
+  assert.ok(kept < 400_000, `${kept}`);
+  // Away from what was found, where the page holds only the extremes.
+  await page.evaluate(() => { const g = window.tcpwhy.graphs; const l = g.to - g.from; g.show(g.from + 0.71 * l, g.from + 0.712 * l); });
+  const few = await n();
+  await page.waitForFunction(before => { const g = window.tcpwhy.graphs; return g.track !== g.whole.track && g.track.n > before; }, few, { timeout: 20000 });
+  assert.ok(await n() > 2 * few, `${few} and then ${await n()}`);
+  assert.deepEqual(trouble, []);
+  await page.close();
+  assert.equal(await big.stop(), 0);
+});
+
+test('a port that is taken, a folder without captures, a file that is none', async () => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await new Promise(done => taken.on('listening', done));
+  const clash = serve('--port', String(taken.address().port));
+  assert.equal(await clash.ended, 3);
+  assert.match(clash.said.text, /is taken: choose another with --port/);
+  taken.close();
+  const empty = join(FOLDER, 'empty');
+  mkdirSync(empty, { recursive: true });
+  const none = serve(empty);
+  assert.equal((await ask(await none.ready, '/api/list')).text, '[]');
+  assert.match(none.said.text, /no captures in it yet/);
+  assert.equal(await none.stop(), 0);
+  for (const [path, words] of [[join(dir, 'notes.txt'), /notes\.txt/], [join(dir, 'nothing.pcap'), /no such file/]]) {
+    const bad = serve(path);
+    assert.equal(await bad.ended, 3);
+    assert.match(bad.said.text, words);
+  }
+  assert.ok(existsSync(dir));
+});

@@ -1,0 +1,7 @@
+import { defineConfig } from 'vite';
+import { viteSingleFile } from 'vite-plugin-singlefile';
+
+export default defineConfig({
+  plugins: [viteSingleFile({ removeViteModuleLoader: true })],
+  build: { target: 'es2022', modulePreload: false, assetsInlineLimit: 1 << 20, cssCodeSplit: false },
+});
