@@ -2,18 +2,19 @@
 // cursor; everything between the axes is drawn here, by pixel column.
 
 import uPlot from 'uplot';
+import { axisLabels, DECIMALS, type Kind, POWERS, timeLabel } from './axis';
 import { pattern } from './causes';
 import { type Data, frameName } from './data';
 import { css, h } from './dom';
 import { type Area, below, dots, label, level, rates, sequence, steps, stroke, X, Y } from './draw';
 import { bitRate, bytes, duration, moment } from './format';
+import { listen } from './pointer';
 import { flagText, lower, markText, type Track } from './packets';
+import { type Band, overview, ribbon } from './ribbon';
 import { type Direction, directions } from './series';
-import type { Connection, Exchange, Span } from './types';
+import type { Connection, Span } from './types';
 
 export interface Placed { span: Span; exchange: number }
-
-interface Band { span: Span; exchange: number; x0: number; x1: number }
 
 export interface Host {
   data: Data;
@@ -32,7 +33,7 @@ interface Panel {
   /** Least and greatest value in sight. */
   range: () => [number, number];
   draw: (a: Area) => void;
-  kind: 'bytes' | 'time' | 'rate';
+  kind: Kind;
   direction?: number;
   plot?: uPlot;
   visible: boolean;
@@ -40,8 +41,6 @@ interface Panel {
   hi: number;
 }
 
-const POWERS = Array.from({ length: 44 }, (_, i) => 2 ** i);
-const DECIMALS = Array.from({ length: 14 }, (_, i) => [1, 2, 5].map(n => n * 10 ** i)).flat();
 /** Nobody sees less than this, in nanoseconds. */
 const CLOSEST = 2000;
 
@@ -81,7 +80,7 @@ export class Graphs {
       h('div', { class: 'panel-head' }, h('b', {}, p.title),
         ...p.keys.map(([kind, name]) => h('span', { class: 'key' }, h('i', { class: `k-${kind}` }), name))),
       h('div', { class: 'plot' }))), this.tip);
-    this.listen(this.ribbon, false);
+    listen(this.ribbon, false, this);
     this.listenMap();
     new ResizeObserver(() => this.resize()).observe(this.element);
     const watch = new IntersectionObserver(entries => {
@@ -312,7 +311,7 @@ export class Graphs {
         }],
       },
     }, [[this.from, this.to], [null, null]], holder);
-    this.listen(plot.over, true, p);
+    listen(plot.over, true, this, e => this.hover(e, p));
     return plot;
   }
 
@@ -424,89 +423,20 @@ export class Graphs {
     return { c, left, top: 0, width: canvas.width - left - 14 * r, height: height * r, from: this.from, to: this.to, lo: 0, hi: 1, r };
   }
 
-  /** Exchanges and causes of the view, with their names. */
   private drawRibbon(): void {
     const a = this.canvas(this.ribbon, 48);
-    if (!a) return;
-    const { c, r } = a;
-    c.font = `${11 * r}px ${css('--font')}`;
-    c.fillStyle = css('--muted');
-    c.textAlign = 'right';
-    c.textBaseline = 'middle';
-    c.fillText(this.axis > 60 ? 'exchange' : 'exch.', a.left - 6 * r, 10 * r);
-    c.fillText('cause', a.left - 6 * r, 34 * r);
-    const spread = (x: Exchange) => [Math.max(a.left, X(a, x.start_ns)), Math.min(a.left + a.width, X(a, x.end_ns))];
-    let lastX = -1;
-    for (const x of this.host.connection.exchanges) {
-      if (x.end_ns < a.from || x.start_ns > a.to) continue;
-      const [x0, x1] = spread(x);
-      if (x1 < lastX + 1) continue;
-      lastX = x1;
-      c.fillStyle = css('--box');
-      c.fillRect(x0, 2 * r, Math.max(r, x1 - x0 - r), 16 * r);
-      c.fillStyle = css('--ink');
-      c.textAlign = 'center';
-      if (x1 - x0 > 22 * r) c.fillText(String(x.id), (x0 + x1) / 2, 10.5 * r);
-    }
-    for (const { span, x0, x1 } of this.inSight(a)) {
-      c.fillStyle = pattern(c, this.group(span), true);
-      c.fillRect(x0, 22 * r, x1 - x0, 24 * r);
-      if (span === this.chosen) {
-        c.strokeStyle = css('--ink');
-        c.lineWidth = 2 * r;
-        c.strokeRect(x0 + r, 23 * r, Math.max(2 * r, x1 - x0 - 2 * r), 22 * r);
-      }
-    }
-    // Neighbours of one cause share a name.
-    const runs: { cause: string; time: number; x0: number; x1: number }[] = [];
-    for (const { span, x0, x1 } of this.inSight(a)) {
-      const run = runs[runs.length - 1];
-      const time = span.end_ns - span.start_ns;
-      if (run && run.cause === span.cause && x0 - run.x1 <= r) { run.x1 = x1; run.time += time; } else runs.push({ cause: span.cause, time, x0, x1 });
-    }
-    for (const { cause, time, x0, x1 } of runs) {
-      if (x1 - x0 < 40 * r) continue;
-      for (const t of [`${cause} ${duration(time)}`, cause]) {
-        const w = c.measureText(t).width;
-        if (w + 14 * r > x1 - x0) continue;
-        const middle = (x0 + x1) / 2;
-        c.fillStyle = css('--chip');
-        c.beginPath();
-        c.roundRect(middle - w / 2 - 4 * r, 26 * r, w + 8 * r, 16 * r, 3 * r);
-        c.fill();
-        c.fillStyle = css('--ink');
-        c.textAlign = 'center';
-        c.fillText(t, middle, 34.5 * r);
-        break;
-      }
-    }
+    if (a) ribbon(a, this.host.connection.exchanges, this.inSight(a), this.chosen, s => this.group(s), this.axis > 60);
   }
 
-  /** The whole connection, and which part of it is in sight. */
   private drawMap(): void {
     const a = this.canvas(this.map, 22);
     if (!a) return;
-    const { c, r } = a;
-    const [x0, x1] = [this.from, this.to];
+    const seen: [number, number] = [this.from, this.to];
     [a.from, a.to] = this.limits;
-    for (const { span, x0: from, x1: to } of this.inSight(a)) {
-      c.fillStyle = pattern(c, this.group(span), true);
-      c.fillRect(from, 4 * r, to - from, 14 * r);
-    }
-    c.fillStyle = css('--veil');
-    c.fillRect(a.left, 0, X(a, x0) - a.left, 22 * r);
-    c.fillRect(X(a, x1), 0, a.left + a.width - X(a, x1), 22 * r);
-    c.strokeStyle = css('--ink');
-    c.lineWidth = 1.5 * r;
-    c.strokeRect(X(a, x0), r, Math.max(3 * r, X(a, x1) - X(a, x0)), 20 * r);
-    c.fillStyle = css('--muted');
-    c.font = `${11 * r}px ${css('--font')}`;
-    c.textAlign = 'right';
-    c.textBaseline = 'middle';
-    c.fillText('all', a.left - 6 * r, 11 * r);
+    overview(a, this.inSight(a), seen, s => this.group(s));
   }
 
-  private timeAt(clientX: number): number {
+  timeAt(clientX: number): number {
     const box = this.ribbon.getBoundingClientRect();
     const share = (clientX - box.left - this.axis) / (this.width - this.axis - 14);
     return this.from + share * (this.to - this.from);
@@ -526,65 +456,10 @@ export class Graphs {
     this.map.addEventListener('pointermove', move);
   }
 
-  /** Drag moves, with shift it chooses a stretch; the wheel zooms, two fingers too; a click picks. */
-  private listen(on: HTMLElement, plot: boolean, p?: Panel): void {
-    const fingers = new Map<number, number>();
-    let start = 0, moved = false, chosen: HTMLElement | null = null;
-    on.addEventListener('pointerdown', e => {
-      fingers.set(e.pointerId, e.clientX);
-      on.setPointerCapture(e.pointerId);
-      start = e.clientX;
-      moved = false;
-      if (e.shiftKey && plot) { chosen = h('div', { class: 'choice' }); on.append(chosen); }
-    });
-    on.addEventListener('pointermove', e => {
-      const before = fingers.get(e.pointerId);
-      if (before === undefined) { if (p) this.hover(e, p); return; }
-      if (fingers.size === 2) {
-        const other = [...fingers].find(([id]) => id !== e.pointerId)?.[1] ?? e.clientX;
-        const [a, b] = [Math.abs(before - other), Math.abs(e.clientX - other)];
-        if (a > 10 && b > 10) this.zoom(a / b, this.timeAt(other));
-        moved = true;
-      } else if (Math.abs(e.clientX - start) > 4 || moved) {
-        moved = true;
-        this.tip.hidden = true;
-        if (chosen) {
-          const box = on.getBoundingClientRect();
-          const [x0, x1] = [Math.min(start, e.clientX), Math.max(start, e.clientX)];
-          chosen.style.left = `${x0 - box.left}px`;
-          chosen.style.width = `${x1 - x0}px`;
-        } else {
-          const by = this.timeAt(before) - this.timeAt(e.clientX);
-          this.show(this.from + by, this.to + by);
-        }
-      }
-      fingers.set(e.pointerId, e.clientX);
-    });
-    const end = (e: PointerEvent) => {
-      fingers.delete(e.pointerId);
-      if (chosen) {
-        chosen.remove();
-        chosen = null;
-        if (moved && e.type === 'pointerup') {
-          const [a, b] = [this.timeAt(start), this.timeAt(e.clientX)];
-          this.show(Math.min(a, b), Math.max(a, b));
-        }
-      } else if (!moved && e.type === 'pointerup') this.click(e, plot);
-    };
-    on.addEventListener('pointerup', end);
-    on.addEventListener('pointercancel', end);
-    on.addEventListener('pointerleave', () => { this.tip.hidden = true; });
-    on.addEventListener('dblclick', () => this.reset());
-    on.addEventListener('wheel', e => {
-      // A page that cannot be scrolled past a graph is a trap: the wheel zooms once the graph has the focus.
-      if (Math.abs(e.deltaX) > Math.abs(e.deltaY)) this.pan(e.deltaX / 800);
-      else if (e.ctrlKey || this.element.contains(document.activeElement)) this.zoom(1.0015 ** e.deltaY, this.timeAt(e.clientX));
-      else return;
-      e.preventDefault();
-    }, { passive: false });
-  }
+  leave(): void { this.tip.hidden = true; }
+  focused(): boolean { return this.element.contains(document.activeElement); }
 
-  private click(e: PointerEvent, plot: boolean): void {
+  click(e: PointerEvent, plot: boolean): void {
     this.element.focus({ preventScroll: true });
     const t = this.timeAt(e.clientX);
     if (!plot && e.clientY - this.ribbon.getBoundingClientRect().top < 20) {
@@ -663,21 +538,4 @@ export class Graphs {
     e.preventDefault();
     e.stopPropagation();
   }
-}
-
-function timeLabel(ns: number, step: number): string {
-  const [per, unit] = Math.abs(ns) < 1e6 && step < 1e6 ? [1e3, 'µs'] : step < 1e6 || Math.abs(ns) < 1e9 && step < 1e9 ? [1e6, 'ms'] : [1e9, 's'];
-  const digits = Math.max(0, Math.ceil(Math.log10(per / step) - 1e-9));
-  return `${(ns / per).toFixed(Math.min(digits, 6))} ${unit}`;
-}
-
-function axisLabels(splits: number[], kind: Panel['kind']): string[] {
-  const max = Math.max(...splits.map(Math.abs));
-  const step = splits.length > 1 ? splits[1] - splits[0] : max || 1;
-  const units: [number, string][] = kind === 'bytes' ? [[2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [1024, 'KiB'], [1, 'B']]
-    : kind === 'time' ? [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']]
-      : [[1e9, 'Gbit/s'], [1e6, 'Mbit/s'], [1e3, 'kbit/s'], [1, 'bit/s']];
-  const [per, unit] = units.find(u => max >= u[0] * 0.999) ?? units[units.length - 1];
-  const digits = step >= per ? 0 : step * 10 >= per ? 1 : 2;
-  return splits.map(v => `${(v / per).toFixed(v === 0 ? 0 : digits)} ${unit}`);
 }

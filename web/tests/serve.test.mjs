@@ -12,7 +12,7 @@ import { BIN, FOLDER, generated, LOSS, SMTP } from './program.mjs';
 
 /** Starts a server; resolves when it says where it is. */
 function serve(...args) {
-  const child = spawn(BIN, ['serve', '--port', '0', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(BIN, ['serve', ...(args.includes('--port') ? [] : ['--port', '0']), ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
   const said = { text: '' };
   const ended = new Promise(done => child.on('close', code => done(code)));
   const ready = new Promise((done, fail) => {

@@ -44,6 +44,9 @@ pub(crate) struct Server {
     shared: Arc<Shared>,
 }
 
+/// Packets, bytes and all bytes of each capture that is being read.
+type States = BTreeMap<String, (u64, u64, u64)>;
+
 struct Shared {
     folder: Folder,
     address: SocketAddr,
@@ -51,8 +54,7 @@ struct Shared {
     token: Option<String>,
     limit: u64,
     loaded: Mutex<Vec<(String, Entry, Arc<Loaded>)>>,
-    /// Packets, bytes and all bytes of what is being read.
-    progress: Arc<Mutex<BTreeMap<String, (u64, u64, u64)>>>,
+    progress: Arc<Mutex<States>>,
     busy: AtomicUsize,
     dropped: AtomicU64,
     stop: Arc<AtomicBool>,
@@ -260,7 +262,7 @@ impl Shared {
     fn events(&self, out: &mut impl Write) -> io::Result<()> {
         http::head(out, 200, "text/event-stream", "")?;
         let mut list = String::new();
-        let mut progress: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
+        let mut progress = States::new();
         let mut quiet = 0;
         while !self.stop.load(Ordering::Relaxed) {
             let now = self.list();
