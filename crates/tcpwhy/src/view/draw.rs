@@ -89,7 +89,11 @@ fn about<'a>(f: &Finding) -> Paragraph<'a> {
             format!("{lead}{} ({}){saves}", fix.fix.info().title, fix.place),
             Color::Green,
         ));
-        lines.extend(fix.how.first().map(|how| Line::raw(format!("     {}", how.strip_prefix("Any: ").unwrap_or(how)))));
+        lines.extend(
+            fix.how
+                .first()
+                .map(|how| Line::raw(format!("     {}", how.strip_prefix("Any: ").unwrap_or(how)))),
+        );
     }
     Paragraph::new(lines).wrap(Wrap { trim: false }).block(Block::new().borders(Borders::TOP))
 }
