@@ -66,6 +66,7 @@ def checks(binary):
         Check('demo', script('tests/demo_test.py', f'--bin {binary}'), show=0),
         Check('write-write-read', script('tests/write_write_read.py', f'--bin {binary}'), ['zstd'], show=6),
         Check('README', script('scripts/docs.py', f'--bin {binary} --check')),
+        Check('model', script('scripts/model_check.py', f'--bin {binary}')),
         Check('lints', 'cargo clippy --workspace --all-targets --locked -- -D warnings', show=0),
         Check('documentation', 'cargo doc --workspace --no-deps --locked', show=0,
               environment={'RUSTDOCFLAGS': '-D warnings'}),
