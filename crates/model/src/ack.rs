@@ -176,11 +176,9 @@ impl Socket {
         }
         match self.ca {
             Ca::Recovery | Ca::Cwr => self.reduce(acked, acked.newly_lost),
-            _ if acked.delivered > 0 && acked.advanced => {
-                if self.uses_window() {
-                    let (now, per_ack) = (self.now, self.p.growth_per_ack);
-                    self.cong.on_ack(now, acked.delivered, per_ack);
-                }
+            _ if acked.delivered > 0 && acked.advanced && self.uses_window() => {
+                let (now, per_ack) = (self.now, self.p.growth_per_ack);
+                self.cong.on_ack(now, acked.delivered, per_ack);
             }
             _ => {}
         }
