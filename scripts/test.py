@@ -80,6 +80,7 @@ def checks(binary):
         Check('view in tmux', script('tests/view_test.py', f'--bin {binary}'), ['tmux'], show=4),
         Check('README', script('scripts/docs.py', f'--bin {binary} --check')),
         Check('figures', script('scripts/figures.py', f'--bin {binary} --check')),
+        Check('model', script('scripts/model_check.py', f'--bin {binary}')),
         Check('lints', 'cargo clippy --workspace --all-targets --locked -- -D warnings', show=0),
         Check('web: the page is fresh', script('scripts/web.py', 'check'), show=1),
         Check('web: browser', script('scripts/web.py', f'test --bin {binary}'), show=12),

@@ -25,7 +25,7 @@ fn draw(r: &mut Random) -> Scenario {
     let rate = [None, Some(1_000_000_000), Some(100_000_000), Some(20_000_000)][r.below(4) as usize];
     let mtu = if r.below(5) == 0 { 9000 } else { 1500 };
     let mut s = Scenario::with_path(rtt, rate, rate.map(|_| 2_000_000), mtu);
-    s.seed = r.next();
+    s.seed = r.draw();
     s.phase = [0, 1].map(|_| Nanos(r.below(4_000_000) as i64));
     for host in &mut s.hosts {
         host.nodelay = r.below(3) > 0;
@@ -72,7 +72,7 @@ fn draw(r: &mut Random) -> Scenario {
 }
 
 /// A packet as a capture at `end` would hold it.
-fn segment(s: &Scenario, p: &Passage, at: Nanos, end: u8, frame: u64) -> Segment {
+fn segment(p: &Passage, at: Nanos, end: u8, frame: u64) -> Segment {
     let hosts =
         [(1, 40_000), (2, 80)].map(|(n, port)| Endpoint { ip: IpAddr::V4(Ipv4Addr::new(10, 0, 0, n)), port });
     let k = &p.packet;
@@ -115,11 +115,10 @@ fn segment(s: &Scenario, p: &Passage, at: Nanos, end: u8, frame: u64) -> Segment
         *slot = (seq(to, block.0), seq(to, block.1));
     }
     o.sack_len = k.sacks;
-    let _ = s;
     segment
 }
 
-fn analyze(s: &Scenario, out: &Outcome, end: u8) -> Analysis {
+fn analyze(out: &Outcome, end: u8) -> Analysis {
     let mut seen: Vec<(Nanos, &Passage)> = out
         .passages
         .iter()
@@ -128,7 +127,7 @@ fn analyze(s: &Scenario, out: &Outcome, end: u8) -> Analysis {
     seen.sort_by_key(|x| x.0);
     let mut a = Analyzer::new(Config { detail: Detail::All });
     for (i, (at, p)) in seen.iter().enumerate() {
-        a.push(&segment(s, p, *at, end, i as u64 + 1));
+        a.push(&segment(p, *at, end, i as u64 + 1));
     }
     a.finish()
 }
@@ -137,7 +136,7 @@ fn analyze(s: &Scenario, out: &Outcome, end: u8) -> Analysis {
 type Confusion = BTreeMap<(Cause, Cause), i64>;
 
 fn compare(s: &Scenario, out: &Outcome, end: u8, sums: &mut Confusion) {
-    let found = analyze(s, out, end);
+    let found = analyze(out, end);
     let Some(c) = found.connections.first() else { return };
     let Some(story) = stories(s, out, end).into_iter().next() else { return };
     let known: Vec<_> =
@@ -163,7 +162,7 @@ fn oracle(cases: u64) -> (f64, Confusion, u64) {
     let (mut sums, mut done) = (Confusion::new(), 0);
     for n in 0..cases {
         let s = draw(&mut Random(seed.wrapping_mul(1_000_003).wrapping_add(n)));
-        let out = run(&s).unwrap_or_else(|e| panic!("case {n}: {e}"));
+        let out = run(&s).expect("what is drawn is possible");
         assert!(out.complete(), "case {n} of seed {seed} does not end");
         let turn = &s.workload.turns[0];
         let (up, down) = (Turn::bytes(&turn.request), Turn::bytes(&turn.response));

@@ -57,13 +57,11 @@ impl Socket {
         }
         let edge = packet.ack + packet.window;
         let opened = edge > self.wnd_end;
-        (self.wnd_end, self.snd_wnd) = (edge.max(self.wnd_end.min(edge.max(self.nxt))), packet.window);
-        self.wnd_end = edge;
+        (self.wnd_end, self.snd_wnd) = (edge, packet.window);
         self.max_window = self.max_window.max(packet.window);
         self.mss = self.half_window(self.mtu_mss);
         self.reader_away = packet.reader_away;
         let was_out = !self.rtx.is_empty();
-        let (in_flight, una) = (self.in_flight(), self.una);
         let mut acked = Acked::default();
         let mut samples = Samples::default();
         self.take_sacks(packet, &mut acked, &mut samples);
@@ -85,7 +83,7 @@ impl Socket {
         }
         self.probe_answered(packet);
         self.repair(packet, &mut acked);
-        self.control(&acked, &samples, rtt, in_flight, una);
+        self.control(&acked, &samples, rtt);
         if acked.advanced && !matches!(self.timer, Some((_, Timer::Reorder))) && !self.schedule_probe(true) {
             self.rearm();
         }
@@ -151,15 +149,7 @@ impl Socket {
     }
 
     /// The congestion window after this acknowledgement.
-    fn control(
-        &mut self,
-        acked: &Acked,
-        samples: &Samples,
-        rtt: Option<Nanos>,
-        was_in_flight: u64,
-        una: u64,
-    ) {
-        let _ = una;
+    fn control(&mut self, acked: &Acked, samples: &Samples, rtt: Option<Nanos>) {
         if let Some(rtt) = rtt {
             let (una, nxt, paces) = (self.una, self.nxt, self.paces());
             self.cong.on_sample(self.now, rtt, una, nxt, paces);
@@ -186,12 +176,9 @@ impl Socket {
         }
         match self.ca {
             Ca::Recovery | Ca::Cwr => self.reduce(acked, acked.newly_lost),
-            _ if acked.delivered > 0 && acked.advanced => {
-                let _ = was_in_flight;
-                if self.uses_window() {
-                    let (now, per_ack) = (self.now, self.p.growth_per_ack);
-                    self.cong.on_ack(now, acked.delivered, per_ack);
-                }
+            _ if acked.delivered > 0 && acked.advanced && self.uses_window() => {
+                let (now, per_ack) = (self.now, self.p.growth_per_ack);
+                self.cong.on_ack(now, acked.delivered, per_ack);
             }
             _ => {}
         }

@@ -268,7 +268,7 @@ impl Question {
 
 /// Changes that are often advised and do nothing here: those tried without a gain of 1 %, and those that could not do
 /// anything about such a wait.
-pub fn useless<'a>(each: &'a [Tried], base: Nanos) -> impl Iterator<Item = &'a Tried> {
+pub fn useless(each: &[Tried], base: Nanos) -> impl Iterator<Item = &Tried> {
     let popular = [
         FixId::Nodelay,
         FixId::ReuseConnections,

@@ -109,7 +109,7 @@ impl Socket {
         let theirs = u64::from(packet.mss).saturating_sub(overhead).max(8);
         self.mtu_mss = self.mtu_mss.min(theirs);
         self.r.stamp_recent = packet.stamps.map_or(Nanos::ZERO, |s| s.0);
-        let hint = self.mtu_mss.min(self.r.wnd / 2).min(536).max(88);
+        let hint = self.mtu_mss.min(self.r.wnd / 2).clamp(88, 536);
         self.r.mss = hint;
     }
 

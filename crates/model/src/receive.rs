@@ -277,9 +277,7 @@ impl Socket {
                 self.r.full_segments >= every || push_now && self.r.pushed > 0
             }
         };
-        if now || self.r.now_ack {
-            self.send_ack(false);
-        } else if !self.r.holes.is_empty() {
+        if now || self.r.now_ack || !self.r.holes.is_empty() {
             self.send_ack(false);
         } else {
             self.delay_ack();

@@ -118,11 +118,8 @@ impl Socket {
             self.undo_reduction();
         }
         if matches!(self.ca, Ca::Recovery | Ca::Cwr | Ca::Loss) && self.una >= self.high {
-            if self.ca != Ca::Loss {
-                self.cong.cwnd = self.cong.cwnd.max(1).min(self.cong.ssthresh);
-                if self.cong.kind != crate::profile::Congestion::Bbr {
-                    self.cong.cwnd = self.cong.ssthresh.min(self.cong.cwnd.max(self.cong.ssthresh));
-                }
+            if self.ca != Ca::Loss && !self.paces() {
+                self.cong.cwnd = self.cong.ssthresh;
             }
             (self.ca, self.undo, self.retransmits) = (Ca::Open, None, 0);
         }
@@ -245,7 +242,7 @@ impl Socket {
         }
         if self.snd_wnd == 0 {
             self.repair = Cause::SlowReader;
-        } else if self.ca != Ca::Loss || self.repair != Cause::PathMtu {
+        } else {
             self.repair = Cause::RetransmissionTimeout;
         }
         if self.ca != Ca::Loss {

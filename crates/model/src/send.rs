@@ -211,7 +211,7 @@ impl Socket {
     /// Segments of one packet buffer: about a millisecond of the pacing rate (`tcp_tso_autosize`).
     fn burst_segments(&self) -> u64 {
         let mut bytes = (self.pacing_rate() >> 10).min(self.p.gso_max);
-        let r = self.rtt.min.0 / 1000 >> 9;
+        let r = (self.rtt.min.0 / 1000) >> 9;
         if r < 32 {
             bytes += self.p.gso_max >> r;
         }

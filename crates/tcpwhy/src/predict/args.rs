@@ -8,10 +8,41 @@ use std::path::PathBuf;
 use tcpwhy_base::Nanos;
 use tcpwhy_model::{Congestion, PROFILES, Profile};
 
+/// What a scenario or a capture says itself: beside them, these options would do nothing.
+const OWN: [&str; 27] = [
+    "rtt",
+    "distance",
+    "bandwidth",
+    "queue",
+    "mtu",
+    "loss",
+    "request",
+    "response",
+    "writes",
+    "response_writes",
+    "server_time",
+    "requests",
+    "gap",
+    "reconnect",
+    "server_closes",
+    "tls",
+    "nodelay",
+    "cork",
+    "initcwnd",
+    "sndbuf",
+    "rcvbuf",
+    "write_chunk",
+    "no_idle_restart",
+    "congestion",
+    "profile",
+    "hz",
+    "sweep",
+];
+
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct Predict {
     /// A scenario of the lab (TOML) instead of the options for path and workload
-    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath, conflicts_with_all = ["rtt", "distance", "like"])]
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath, conflicts_with_all = OWN, conflicts_with_all = ["like", "connection"])]
     pub(crate) scenario: Option<PathBuf>,
 
     /// Round trip time (200ms, 1.5ms)
@@ -100,7 +131,7 @@ pub(crate) struct Predict {
     pub(crate) hz: Option<u32>,
 
     /// Take path, sizes and settings from a capture
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["rtt", "distance", "request", "response", "writes"], help_heading = "Questions")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = OWN, help_heading = "Questions")]
     pub(crate) like: Option<PathBuf>,
     /// Vary one or two settings: rtt=1ms..300ms,response=1KiB..1MiB (10 steps each; :N for another number)
     #[arg(long, value_name = "RANGES", value_parser = Range::parse_all, help_heading = "Questions")]

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Predict, file: &Path) -> anyhow::Result<Exit> {
             c.id
         ))),
     };
-    asked.0.question.scenario.max_events = 20_000_000;
+    asked.0.question.scenario.max_events = tcpwhy_model::Scenario::default().max_events;
     let Ok(found) = asked.0.question.ask() else { bail!(Usage("the model refused the question".into())) };
     // Compared as it passes the tap: the sum of its exchanges, and the setup.
     let at_tap = asked.0.question.stories(&found, asked.2);

@@ -128,6 +128,8 @@ fn the_impossible_is_refused_with_the_next_step() {
         (&["--rtt", "20ms", "--request", "6", "--sweep", "colour=1..2"], "cannot vary"),
         (&["--rtt", "20ms", "--request", "6", "--profile", "plan9"], "linux-5.10"),
         (&["--distance", "15000", "--request", "6"], "15000km"),
+        (&["--like", "x.pcap", "--nodelay", "both"], "cannot be used with"),
+        (&["x.toml", "--mtu", "9000"], "cannot be used with"),
     ];
     for (args, wanted) in cases {
         let (out, error, code) = predict(args);
