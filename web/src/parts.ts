@@ -36,7 +36,7 @@ export function finding(data: Data, f: Finding, go: (f: Finding) => void, page: 
   const on = f.connection_count > 1 ? `On ${count(f.connection_count, 'connection')}. ` : '';
   const note = f.class === 'A' ? 'not TCP' : f.side ? `side: ${f.side}` : '';
   const frames = f.evidence.filter(e => e.first).slice(0, 5).map(chain).join(', ');
-  const saved = f.fixes.find(x => x.predicted_ns !== null && x.predicted_ns > 0) ?? f.fixes.find(x => x.saves_ns !== null && x.saves_ns > 0);
+  const saved = f.fixes.find(x => predicted(x) && x.saves_ns !== null && x.saves_ns > 0) ?? f.fixes.find(x => x.saves_ns !== null && x.saves_ns > 0);
   return h('article', { class: `finding class-${f.class}`, 'data-finding': f.id },
     h('div', { class: 'lost' }, h('b', {}, duration(waited)), h('span', {}, percent(f.share))),
     h('div', { class: 'what' },
@@ -50,17 +50,18 @@ export function finding(data: Data, f: Finding, go: (f: Finding) => void, page: 
     h('div', { class: 'gain' }, saved && f.class !== 'A' ? gain(saved) : null));
 }
 
+/** The model was run again with this fix: `saves_ns` is its answer. */
+const predicted = (fix: Fix): boolean => fix.basis === 'predicted';
+
 /** What a fix wins: what the model predicts where it did, else the bound. */
 export function gain(fix: Fix): HTMLElement {
-  return fix.predicted_ns !== null && fix.predicted_ns > 0
-    ? h('span', { class: 'saves' }, 'predicted to save ', h('b', {}, duration(fix.predicted_ns)))
-    : h('span', { class: 'saves' }, 'saves up to ', h('b', {}, duration(fix.saves_ns ?? 0)));
+  return h('span', { class: 'saves' }, predicted(fix) ? 'predicted to save ' : 'saves up to ', h('b', {}, duration(fix.saves_ns ?? 0)));
 }
 
 export function fixes(list: Fix[], open: number): HTMLElement[] {
   const one = (fix: Fix, lead: string): HTMLElement => h('div', { class: 'fix' }, h('p', {}, h('b', {}, lead), fix.title,
     h('span', { class: 'where' }, fix.where === 'host' ? '' : ` on the ${fix.where}`),
-    fix.predicted_ns !== null ? h('span', { class: 'where' }, ` · predicted to save ${duration(fix.predicted_ns)}`) : null),
+    predicted(fix) ? h('span', { class: 'where' }, ` · predicted to save ${duration(fix.saves_ns ?? 0)}`) : null),
     h('ul', {}, ...fix.how.map(how => h('li', {}, how.replace(/^Any: /, '')))));
   const shown: HTMLElement[] = list.slice(0, open).map((fix, i) => {
     const rest = fix.how.length > 1;

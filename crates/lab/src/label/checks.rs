@@ -167,13 +167,8 @@ impl Sums {
         let kind = match top {
             _ if !asked || unknown > UNKNOWN => "any",
             // Where an application's pause may be the half right answer, all classes stand to choice.
-            Some((ms, cause)) if pause_alike(cause, far) => {
-                if ms > total / 2.0 {
-                    "dominant"
-                } else {
-                    "any"
-                }
-            }
+            Some((ms, cause)) if pause_alike(cause, far) && ms > total / 2.0 => "dominant",
+            Some((_, cause)) if pause_alike(cause, far) => "any",
             Some(_) => "cause",
             None if small => "clean",
             None => "any",

@@ -39,6 +39,9 @@ struct Raw {
     len: u64,
 }
 
+/// When it passed, and who sent it.
+type Seen = (Nanos, usize, Raw);
+
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 
@@ -77,7 +80,7 @@ fn wscale(mut options: &[u8]) -> Option<u8> {
 /// All connections, in the order of their clients' first packets.
 pub(super) fn flows(captures: &[Vec<Record>; 2], server_port: u16) -> Vec<Flow> {
     let mut order = Vec::new();
-    let mut raws: BTreeMap<u16, [Vec<(Nanos, usize, Raw)>; 2]> = BTreeMap::new();
+    let mut raws: BTreeMap<u16, [Vec<Seen>; 2]> = BTreeMap::new();
     for (tap, capture) in captures.iter().enumerate() {
         for record in capture {
             let Some(raw) = raw(&record.data, record.len) else { continue };
@@ -93,7 +96,7 @@ pub(super) fn flows(captures: &[Vec<Record>; 2], server_port: u16) -> Vec<Flow> 
     order.iter().filter_map(|port| Some(flow(*port, raws.remove(port)?))).collect()
 }
 
-fn flow(port: u16, raws: [Vec<(Nanos, usize, Raw)>; 2]) -> Flow {
+fn flow(port: u16, raws: [Vec<Seen>; 2]) -> Flow {
     // Where counting begins, and by how much windows are shifted, stands in the SYNs: at either tap.
     let mut first = [None; 2];
     let mut shift = [None; 2];

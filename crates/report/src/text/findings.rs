@@ -131,7 +131,7 @@ fn fix(out: &mut impl Write, lead: &str, fix: &Fix, layout: &Layout) -> io::Resu
     let saves = fix
         .saves
         .filter(|&s| s > Nanos::ZERO && (fix.replayed || lead == "fix: "))
-        .map(|s| if fix.replayed { format!("saves {s}, replayed") } else { format!("saves up to {s}") })
+        .map(|s| if fix.replayed { format!("saves {s}, predicted") } else { format!("saves up to {s}") })
         .unwrap_or_default();
     let used = indent + 5 + what.chars().count() + saves.chars().count();
     if used + 2 <= layout.width || saves.is_empty() {

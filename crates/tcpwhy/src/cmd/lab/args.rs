@@ -132,7 +132,7 @@ pub(crate) struct Link {
     /// Largest IP packet that the hosts send
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65535))]
     pub(crate) mtu: Option<u32>,
-    /// Anything else that a scenario's [link], [client] or [server] knows: link.down.loss=0.01, client.congestion=bbr
+    /// Any other key of a scenario's link, client or server: link.down.loss=0.01, client.congestion=bbr
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// A shell command on the server's host; the client's starts when it listens on a port

@@ -8,6 +8,7 @@ use serde::Serialize;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use tcpwhy_lab::{Cell, LabError, Label, cells, run_until};
 
@@ -114,12 +115,7 @@ fn choose(args: &Dataset) -> Result<Vec<Cell>, LabError> {
     Ok(all)
 }
 
-fn one(
-    cell: &Cell,
-    place: &Path,
-    stop: &std::sync::atomic::AtomicBool,
-    kernel: &mut String,
-) -> Result<Label, LabError> {
+fn one(cell: &Cell, place: &Path, stop: &AtomicBool, kernel: &mut String) -> Result<Label, LabError> {
     let mut attempt = 1;
     loop {
         let run = run_until(&cell.scenario, stop)?;
