@@ -6,13 +6,14 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check accuracy model-check bench fuzz docs docs-figures web install clean
+.PHONY: help demo build test check accuracy matrix model-check bench fuzz docs docs-figures web install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
 	@echo 'make test      everything that must hold: code, captures, accuracy, a short fuzz run'
 	@echo 'make check     what to run before a commit: format, lints, documentation, scripts'
 	@echo 'make accuracy  how often the verdict is right on captures whose causes are known (ARGS=...)'
+	@echo 'make matrix    the lab makes 522 labelled captures in target/matrix (root, a quarter of an hour); accuracy on them'
 	@echo 'make model-check  predicted beside measured beside published (ARGS=...)'
 	@echo 'make bench     speed and memory against tcpdump, tcptrace and tshark (ARGS=--quick)'
 	@echo 'make fuzz      $(SECONDS_EACH) seconds for each fuzz target (SECONDS_EACH=...)'
@@ -41,6 +42,10 @@ check:
 
 accuracy: build
 	@$(PYTHON) scripts/accuracy.py --bin $(BIN) $(ARGS)
+
+matrix: build
+	@$(BIN) lab dataset $(TARGET)/matrix > $(TARGET)/matrix.log || { tail -3 $(TARGET)/matrix.log; exit 1; }
+	@$(PYTHON) scripts/accuracy.py --bin $(BIN) --folder $(TARGET)/matrix $(ARGS)
 
 model-check: build
 	@$(PYTHON) scripts/model_check.py --bin $(BIN) $(ARGS)
