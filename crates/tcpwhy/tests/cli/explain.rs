@@ -131,7 +131,16 @@ fn lines_say_the_same_as_the_document() {
         }
     }
     assert_eq!(Value::Array(connections), document["connections"]);
-    assert_eq!(Value::Array(findings), document["findings"]);
+    // The model needs the connections of the examples, which have been written and forgotten.
+    assert!(findings.iter().all(|f| f.get("model").is_none()));
+    let mut told = document["findings"].clone();
+    for finding in told.as_array_mut().unwrap().iter_mut().chain(&mut findings) {
+        finding.as_object_mut().unwrap().remove("model");
+        for fix in finding["fixes"].as_array_mut().unwrap() {
+            ["saves_ns", "predicted_ns", "basis"].map(|key| fix.as_object_mut().unwrap().remove(key));
+        }
+    }
+    assert_eq!(Value::Array(findings), told);
 }
 
 #[test]
