@@ -5,6 +5,7 @@ use crate::findings::Rollups;
 use crate::half::{AckSeen, Arrival, Half, Repair};
 use crate::output::Output;
 use crate::profile::{Profile, delayed_from};
+use crate::rate::Mark;
 use crate::release::Before;
 use crate::result::{Budget, Closed, Omitted, Quality, Setup, Vantage};
 use crate::setup::Handshake;
@@ -397,7 +398,7 @@ impl Conn {
             half.crowd.acknowledged(half.una, t, half.outstanding() + advance, half.mss);
             half.rate.pass(t, advance, pause);
         } else if let Some((value, _)) = timestamps {
-            half.crowd.asked(value, t);
+            half.crowd.asked(Mark::Stamp(value), t);
         }
         let mut flight_before = half.outstanding() + advance;
         if !near {
@@ -482,7 +483,7 @@ impl Conn {
                 half.crowd.answered(segment, t, half.mss);
                 half.rate.pass(t, segment.len, pause);
             } else {
-                half.crowd.asked((segment.seq + segment.len).0, t);
+                half.crowd.asked(Mark::End(segment.seq + segment.len), t);
             }
             let length = rtt.max(Nanos::micros(50));
             if t - half.round.0 >= length {

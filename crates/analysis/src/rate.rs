@@ -111,8 +111,17 @@ pub(crate) struct Crowd {
     /// Zero: not known, or fewer segments.
     pub(crate) trip: Nanos,
     since: Nanos,
-    echo: Option<u32>,
+    echo: Option<Mark>,
     bytes: u32,
+}
+
+/// What a trip is measured by: which of them changes when the tap turns out to be near the other end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Mark {
+    /// The end of a segment.
+    End(Seq),
+    /// A time stamp of the receiver.
+    Stamp(u32),
 }
 
 impl Crowd {
@@ -122,18 +131,22 @@ impl Crowd {
         self.trip = if flight >= 4 * mss.max(1) { trip } else { Nanos::ZERO };
     }
 
-    /// The receiver sent an ACK with this time stamp; or, near the sender, this was the end of a segment.
+    /// A segment, or an ACK with a time stamp, left at `t`.
     #[inline]
-    pub(crate) fn asked(&mut self, value: u32, t: Nanos) {
-        if self.echo.is_none() {
-            (self.echo, self.since, self.bytes) = (Some(value), t, 0);
+    pub(crate) fn asked(&mut self, mark: Mark, t: Nanos) {
+        let other = matches!(
+            (self.echo, mark),
+            (None, _) | (Some(Mark::End(_)), Mark::Stamp(_)) | (Some(Mark::Stamp(_)), Mark::End(_))
+        );
+        if other {
+            (self.echo, self.since, self.bytes) = (Some(mark), t, 0);
         }
     }
 
     /// Everything before `ack` was acknowledged, of so many bytes in flight.
     #[inline]
     pub(crate) fn acknowledged(&mut self, ack: Seq, t: Nanos, flight: u32, mss: u32) {
-        if self.echo.is_some_and(|end| ack.0.wrapping_sub(end) as i32 >= 0) {
+        if matches!(self.echo, Some(Mark::End(end)) if !ack.before(end)) {
             self.measured(t - self.since, flight, mss);
             self.echo = None;
         }
@@ -142,7 +155,9 @@ impl Crowd {
     /// Data came, and tells which time stamp its sender had seen.
     #[inline]
     pub(crate) fn answered(&mut self, segment: &Segment, t: Nanos, mss: u32) {
-        let (Some(asked), Some((_, echo))) = (self.echo, segment.options.timestamps) else { return };
+        let (Some(Mark::Stamp(asked)), Some((_, echo))) = (self.echo, segment.options.timestamps) else {
+            return;
+        };
         self.bytes = self.bytes.saturating_add(segment.len);
         if echo.wrapping_sub(asked) as i32 >= 0 {
             self.measured(t - self.since, self.bytes, mss);
