@@ -5,7 +5,7 @@ use crate::exchange::Carry;
 use crate::facts::Facts;
 use crate::half::Repair;
 use crate::result::{Frames, Span};
-use crate::step::{CwndState, Step, Wait};
+use crate::step::{CwndState, Doubt, Step, Wait};
 use tcpwhy_base::{Cause, Nanos, Side};
 
 /// What the rules need to know of the connection.
@@ -14,6 +14,8 @@ pub(crate) struct Context {
     file: u16,
     pub(crate) rtt: Nanos,
     turn: [Nanos; 2],
+    /// Shortest time after which each side sends again what was lost.
+    timer: [Nanos; 2],
     /// The tap is nearer to this side.
     near: [bool; 2],
     /// Nanoseconds per byte at the bottleneck, by direction.
@@ -27,8 +29,9 @@ pub(crate) struct Context {
     not_taken: Option<(u32, u32)>,
     one_sided: bool,
     capture_drops: bool,
-    /// The largest window of the peer as it stands in the header, where its scale is not known.
-    pub(crate) unscaled_window: [Option<u16>; 2],
+    /// The largest window of the peer as it stands in the header and the scales that it may have, where that is not
+    /// known.
+    pub(crate) unscaled_window: [Option<(u16, u8, u8)>; 2],
     /// Both reaction times are known.
     pub(crate) measured: bool,
 }
@@ -50,6 +53,7 @@ impl Context {
             file: conn.file,
             rtt: conn.rtt_or_zero(),
             turn: [conn.turn_of(CLIENT), conn.turn_of(SERVER)],
+            timer: [conn.timer(CLIENT), conn.timer(SERVER)],
             near,
             per_byte,
             mss: [conn.half[CLIENT].mss.max(1), conn.half[SERVER].mss.max(1)],
@@ -59,7 +63,10 @@ impl Context {
             nagle_locks: conn.nagle_locks,
             not_taken: not_taken.then_some(conn.not_taken),
             one_sided: conn.half[0].counts.packets == 0 || conn.half[1].counts.packets == 0,
-            unscaled_window: [0, 1].map(|d: usize| (!conn.scale_known()).then_some(conn.half[d].raw_window)),
+            unscaled_window: [0, 1].map(|d: usize| {
+                let (low, high) = conn.half[d].scale.as_ref().and_then(|s| s.range()).unwrap_or((0, 14));
+                conn.window_shift(1 - d).is_none().then_some((conn.half[d].raw_window, low, high))
+            }),
             measured: conn.rtt().is_some(),
             capture_drops: conn.quality.has(crate::result::Quality::CAPTURE_DROPS),
         }
@@ -209,23 +216,7 @@ impl Context {
                 Facts::Corked { wait: step.duration(), held: step.len },
             ),
             Wait::CorkTimer | Wait::Pause => self.pause(step, limit, rest, flight, out),
-            Wait::Missing => {
-                // One lost copy: a probe comes first; more of them: its timeouts.
-                let (cause, other) = if step.note == 1 {
-                    (Cause::TailLossProbe, Cause::RetransmissionTimeout)
-                } else {
-                    (Cause::RetransmissionTimeout, Cause::TailLossProbe)
-                };
-                let facts = Facts::Missing { packets: step.note, wait: step.duration() };
-                out.span(
-                    cause,
-                    Some(Side::Network),
-                    rest,
-                    0.6,
-                    [Some((other, 0.3)), Some((Cause::SenderPause, 0.1))],
-                    facts,
-                );
-            }
+            Wait::Missing => self.missing(step.note, rest, Cause::SenderPause, out),
             Wait::Loss(kind) => self.loss(step, kind, rest, me, out),
             Wait::NewProbe => {
                 let trip = self.turn[1 - sender].min(rest);
@@ -319,7 +310,7 @@ impl Context {
                     out.bandwidth(rest, 0, self.per_byte[sender]);
                     return;
                 }
-                if let (Cause::Unexplained, Some(window)) = (limit, self.unscaled_window[sender]) {
+                if let (Cause::Unexplained, Some((window, ..))) = (limit, self.unscaled_window[sender]) {
                     let facts = Facts::UnknownScale { flight: step.flight, window };
                     let either = [Some((Cause::ReceiveWindow, 0.4)), Some((Cause::SendBuffer, 0.3))];
                     out.span(limit, None, rest, 0.5, either, facts);
@@ -328,7 +319,10 @@ impl Context {
                 if limit == Cause::ReceiveWindow {
                     let facts = Facts::Window { flight: step.flight, rtt: self.rtt };
                     let peer = Some(side_of(1 - sender));
-                    out.span(limit, peer, rest, 0.8, [Some((Cause::SendBuffer, 0.1)), None], facts);
+                    // Of all flights up to twice as large, few fit a window as if by its scale.
+                    let guessed = self.unscaled_window[sender].is_some();
+                    let (confidence, buffer) = if guessed { (0.7, 0.2) } else { (0.8, 0.1) };
+                    out.span(limit, peer, rest, confidence, [Some((Cause::SendBuffer, buffer)), None], facts);
                     return;
                 }
                 out.span(limit, me, rest, confidence, [Some(other), None], flight);
@@ -379,13 +373,39 @@ impl Context {
         let cause = if sender == SERVER { Cause::ServerThink } else { Cause::ClientThink };
         let facts =
             Facts::Think { seen: step.duration(), path: if self.near[sender] { Nanos::ZERO } else { path } };
-        // A single answer 40 to 47 ms late may be a delayed ACK that something waited for (rule 5).
-        let forty = think >= Nanos::millis(39) && think <= Nanos::millis(48);
-        let (confidence, other) = if forty { (0.5, Some((Cause::DelayedAck, 0.3))) } else { (0.9, None) };
         let trip = Facts::RoundTrip { rtt: self.rtt };
         out.span(Cause::PathDelay, Some(Side::Network), path.part(2), 0.9, [None, None], trip);
-        out.span(cause, Some(side_of(sender)), think, confidence, [other, None], facts);
+        if let Doubt::Missing(packets) = step.doubt {
+            // What timers took of it; before them it was the application.
+            let timers = self.timer[sender].times((1 << packets.min(7)) - 1).min(think);
+            out.span(cause, Some(side_of(sender)), think - timers, 0.6, [None, None], facts);
+            self.missing(u32::from(packets), timers, cause, out);
+        } else {
+            // A single answer 40 to 47 ms late may be a delayed ACK that something waited for (rule 5).
+            let forty = think >= Nanos::millis(39) && think <= Nanos::millis(48);
+            let lost = |p| Some((Cause::RetransmissionTimeout, p));
+            let (confidence, other) = match step.doubt {
+                _ if forty => (0.5, Some((Cause::DelayedAck, 0.3))),
+                Doubt::Timed => (0.55, lost(0.4)),
+                Doubt::Possible => (0.75, lost(0.2)),
+                _ => (0.9, None),
+            };
+            out.span(cause, Some(side_of(sender)), think, confidence, [other, None], facts);
+        }
         out.span(Cause::PathDelay, Some(Side::Network), path - path.part(2), 0.9, [None, None], trip);
+    }
+
+    /// Packets that never passed the tap, as the numbers of their sender's packets tell, and the timers that repeated
+    /// them.
+    fn missing(&self, packets: u32, time: Nanos, otherwise: Cause, out: &mut Emit<'_>) {
+        // One lost copy: a probe comes first; more of them: its timeouts.
+        let (cause, other) = if packets == 1 {
+            (Cause::TailLossProbe, Cause::RetransmissionTimeout)
+        } else {
+            (Cause::RetransmissionTimeout, Cause::TailLossProbe)
+        };
+        let others = [Some((other, 0.3)), Some((otherwise, 0.1))];
+        out.span(cause, Some(Side::Network), time, 0.6, others, Facts::Missing { packets, wait: time });
     }
 
     fn loss(&self, step: &Step, kind: Repair, time: Nanos, side: Option<Side>, out: &mut Emit<'_>) {

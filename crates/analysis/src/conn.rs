@@ -8,6 +8,7 @@ use crate::profile::{Profile, delayed_from};
 use crate::rate::Mark;
 use crate::release::Before;
 use crate::result::{Budget, Closed, Omitted, Quality, Setup, Vantage};
+use crate::scale::Scale;
 use crate::setup::Handshake;
 use crate::step::{Step, Wait};
 use tcpwhy_base::{Endpoint, Nanos, Segment, TcpFlags, Tls};
@@ -330,17 +331,19 @@ impl Conn {
     /// `s` acknowledges data of the other half.
     fn on_ack(&mut self, s: usize, segment: &Segment, t: Nanos) {
         let d = 1 - s;
-        let shift = match (self.half[s].wscale, self.half[d].wscale) {
-            (Some(mine), Some(_)) => Some(mine),
-            _ => None,
-        };
         let horizon = self.turn_of(d) + self.turn_of(d).part(4) + Nanos::millis(2);
         if segment.window == 0 && !segment.flags.fin() {
             self.half[s].counts.zero_windows += 1;
         }
-        let known = self.scale_known();
-        if known {
-            let advertised = u32::from(segment.window) << shift.unwrap_or(0).min(14);
+        if !self.scale_known() {
+            self.half[d]
+                .scale
+                .get_or_insert_with(|| Box::new(Scale::new()))
+                .offered(segment.ack, segment.window);
+        }
+        let shift = self.window_shift(s);
+        if let Some(shift) = shift {
+            let advertised = u32::from(segment.window) << shift;
             self.half[s].counts.max_window = self.half[s].counts.max_window.max(advertised);
         }
         // A probe: no payload, one below the next sequence number, towards a closed window (Linux tcp_xmit_probe_skb).
@@ -356,8 +359,11 @@ impl Conn {
                 h.counts.keepalives += 1;
             }
         }
+        // A stamp is kept for the echo if its segment begins at or below the last ACK sent (RFC 7323, 4.3); with data of
+        // `s` still unacknowledged that need not be so.
+        let echoed = self.half[s].acked && segment.seq.at_or_before(self.half[s].una);
         let AckSeen { advance, delay, lost_by_capture, dsack } =
-            self.half[d].on_ack(segment, t, known.then_some(shift.unwrap_or(0)), horizon);
+            self.half[d].on_ack(segment, t, shift, horizon, echoed);
         if lost_by_capture > 1 {
             let other_direction = self.half[d].counts.packets > 0;
             self.quality.set(if other_direction { Quality::CAPTURE_DROPS } else { Quality::ONE_SIDED });
@@ -461,6 +467,9 @@ impl Conn {
         let reorder_within = rtt.part(2).max(Nanos::micros(100));
         let half = &mut self.half[s];
         let before = Before { nxt: half.nxt, small_end: half.small_end };
+        if let Some(scale) = &mut half.scale {
+            scale.sent(segment.seq + segment.len);
+        }
         let (arrival, new) = half.on_data(segment, t, reorder_within);
         if half.mss > 0 && segment.len > half.mss {
             self.quality.set(Quality::OFFLOAD);

@@ -4,14 +4,15 @@
 
 use crate::profile::Profile;
 use crate::rate::{Crowd, Rate};
+use crate::scale::Scale;
 use tcpwhy_base::{IpId, Nanos, Segment, Seq};
 
 /// An ACK or window update for this half's data, as it passed the tap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckEvent {
     pub(crate) time: Nanos,
-    /// Its frame, twice, and one more if it carried no data.
-    frame_and_pure: u64,
+    /// Its frame, four times, one more if it carried no data, two more if its sender held data beyond a hole.
+    frame_and_bits: u64,
     /// Since the newest data it covers passed the tap; the smallest number where that is not known.
     delay: Nanos,
     /// Acknowledgement number, and what it was before.
@@ -24,16 +25,30 @@ pub(crate) struct AckEvent {
     pub(crate) window_before: u32,
     /// The sender's congestion window before it, as estimated.
     pub(crate) cwnd: u32,
+    /// Its time stamp, where whoever got it must have echoed it from then on.
+    stamp: Option<u32>,
 }
 
 impl AckEvent {
     pub(crate) fn frame(&self) -> u64 {
-        self.frame_and_pure >> 1
+        self.frame_and_bits >> 2
     }
 
     /// It carried no data.
     pub(crate) fn pure(&self) -> bool {
-        self.frame_and_pure & 1 == 1
+        self.frame_and_bits & 1 == 1
+    }
+
+    /// Its sender held data beyond a hole, or had just got what filled it: its window and its delay say nothing of who
+    /// reads.
+    pub(crate) fn at_a_hole(&self) -> bool {
+        self.frame_and_bits & 2 == 2
+    }
+
+    /// The segment left before this ACK came to its sender: it echoes an older time stamp.
+    pub(crate) fn is_later_than(&self, segment: &Segment) -> bool {
+        let echo = segment.options.timestamps.map(|t| t.1);
+        self.stamp.zip(echo).is_some_and(|(stamp, echo)| (echo.wrapping_sub(stamp) as i32) < 0)
     }
 
     /// Since the newest data it covers passed the tap.
@@ -125,6 +140,10 @@ pub(crate) struct Half {
     pub(crate) window: u32,
     /// The largest that was offered, as it stood in the header, before scaling.
     pub(crate) raw_window: u16,
+    /// What is known of the scale of the peer's window, where its SYN was not seen.
+    pub(crate) scale: Option<Box<Scale>>,
+    /// The edge was set without knowing the scale.
+    edge_unscaled: bool,
     /// Options of this end's SYN.
     pub(crate) wscale: Option<u8>,
     pub(crate) mss_option: Option<u16>,
@@ -148,6 +167,8 @@ pub(crate) struct Half {
     pub(crate) acks: Vec<AckEvent>,
     acks_at: u16,
     pub(crate) holes: Vec<Hole>,
+    /// End of the last bytes that filled a hole.
+    filled: Option<Seq>,
     pub(crate) recovery: Option<Box<Recovery>>,
     /// The last one that ended: how, and when.
     pub(crate) recovered: Option<(Repair, Nanos)>,
@@ -210,6 +231,8 @@ impl Half {
             edge_known: false,
             window: 0,
             raw_window: 0,
+            scale: None,
+            edge_unscaled: false,
             wscale: None,
             mss_option: None,
             mss: 0,
@@ -227,6 +250,7 @@ impl Half {
             acks: Vec::new(),
             acks_at: 0,
             holes: Vec::new(),
+            filled: None,
             recovery: None,
             recovered: None,
             flight_start: Nanos(i64::MIN),
@@ -324,7 +348,7 @@ impl Half {
         }
         let step = now.wrapping_sub(before);
         self.ip_id = Some(now);
-        let steady = self.ip_id_steps >= 3;
+        let steady = self.counts_packets();
         match step {
             1 => {
                 self.ip_id_steps = self.ip_id_steps.saturating_add(1);
@@ -336,6 +360,11 @@ impl Half {
                 0
             }
         }
+    }
+
+    /// Its packets are numbered one by one, so that one that is missing shows.
+    pub(crate) fn counts_packets(&self) -> bool {
+        self.ip_id_steps >= 3
     }
 
     /// When the data that ends at `end` passed, if it is among the last few segments.
@@ -394,7 +423,7 @@ impl Half {
         };
         self.counts.bytes += u64::from(new);
         if new > 0 {
-            self.learn_size(segment.len);
+            self.learn_size(segment.len, segment.flags.psh());
         }
         if arrival == Arrival::New || new > 0 {
             let at = usize::from(self.sends_at & 7);
@@ -426,7 +455,7 @@ impl Half {
 
     /// Two equal payloads in a row that are the largest so far are full segments, whatever the options said:
     /// the path's MTU or further options made them smaller.
-    fn learn_size(&mut self, len: u32) {
+    fn learn_size(&mut self, len: u32, push: bool) {
         if len == self.max_payload
             && len == self.last_len
             && !self.last_psh
@@ -442,6 +471,13 @@ impl Half {
                 // No timestamps after all: the option bytes are payload.
                 self.mss = len;
             }
+        }
+        // Without the handshake: a segment that is not pushed lies within a write, so that it is full (`tcp_push` marks
+        // the end of each). More than Ethernet carries may be several that were merged.
+        let within = !push && (536..=1_460).contains(&len);
+        if !self.mss_from_handshake && within && (!self.mss_learnt || len > self.mss) {
+            self.mss = len;
+            self.mss_learnt = true;
         }
         if !self.mss_from_handshake && !self.mss_learnt {
             // Without a handshake only this is known: a segment that ends a write may be partial whatever its
@@ -465,6 +501,7 @@ impl Half {
         let hole = self.holes[i];
         let from = hole.from.max(seq);
         let to = if end.before(hole.to) { end } else { hole.to };
+        self.filled = Some(to);
         self.holes.remove(i);
         if to.before(hole.to) {
             self.holes.insert(i, Hole { from: to, ..hole });
@@ -475,7 +512,8 @@ impl Half {
         Some((hole.opened, to.minus(from).max(0) as u32))
     }
 
-    /// Takes the acknowledgement in a segment of the peer. `horizon` is how far back ACKs must be known.
+    /// Takes the acknowledgement in a segment of the peer. `horizon` is how far back ACKs must be known; `echoed`: its time
+    /// stamp will be echoed by whatever is sent after it came.
     /// Returns the ACK's delay where it can be measured, and whether it covers bytes the capture lost.
     pub(crate) fn on_ack(
         &mut self,
@@ -483,6 +521,7 @@ impl Half {
         t: Nanos,
         shift: Option<u8>,
         horizon: Nanos,
+        echoed: bool,
     ) -> AckSeen {
         let mut seen = AckSeen::default();
         let ack = segment.ack;
@@ -503,6 +542,15 @@ impl Half {
             None => 1 << 30,
         };
         let edge = ack + window;
+        let hole = !self.holes.is_empty()
+            || self.first_sack.is_some()
+            || self.recovery.is_some()
+            || self.filled.is_some_and(|end| end.after(self.una) && !end.after(ack));
+        if self.edge_unscaled && shift.is_some() {
+            // The scale has become known.
+            self.edge_known = false;
+            self.edge_unscaled = false;
+        }
         let una_before = self.una;
         let (edge_before, window_before) = (self.edge, self.window);
         let advance = ack.after(self.una);
@@ -534,7 +582,9 @@ impl Half {
             self.open_hole(self.nxt, ack, t);
             self.nxt = ack;
         }
-        let update = edge.after(self.edge) || !self.edge_known;
+        // A window of nothing ends at the ACK, whatever its scale.
+        let shut = shift.is_none() && window == 0 && !ack.before(una_before);
+        let update = edge.after(self.edge) || !self.edge_known || shut;
         let pure = segment.len == 0 && !segment.flags.fin();
         let repeat = !advance && ack == self.una && pure && self.edge_known;
         if repeat && window == self.window && self.nxt.after(self.una) {
@@ -561,7 +611,7 @@ impl Half {
             self.push_ack(
                 AckEvent {
                     time: t,
-                    frame_and_pure: segment.frame << 1 | u64::from(pure),
+                    frame_and_bits: segment.frame << 2 | u64::from(hole) << 1 | u64::from(pure),
                     delay: seen.delay.unwrap_or(Nanos(i64::MIN)),
                     ack,
                     una_before,
@@ -569,12 +619,14 @@ impl Half {
                     edge_before: if self.edge_known { edge_before } else { edge },
                     window_before: if self.edge_known { window_before } else { window },
                     cwnd: self.cwnd.estimate,
+                    stamp: segment.options.timestamps.filter(|_| echoed).map(|t| t.0),
                 },
                 horizon,
             );
         }
         if update {
             self.edge = edge;
+            self.edge_unscaled = shift.is_none();
         }
         self.edge_known = true;
         self.window = window;

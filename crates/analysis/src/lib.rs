@@ -26,6 +26,7 @@ mod recovery;
 mod release;
 pub mod replay;
 mod result;
+mod scale;
 mod setup;
 mod step;
 mod stream;

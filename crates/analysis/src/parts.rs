@@ -437,7 +437,10 @@ impl Conn {
             self.quality.set(Quality::CAPTURE_DROPS);
         }
         if !self.scale_known() && !syn_only {
-            self.quality.set(Quality::NO_WINDOW_SCALE);
+            // A window that was never half used, even if it had no scale, needs none.
+            let idle = |d: usize| self.half[d].cwnd.max_flight < u32::from(self.half[d].raw_window) / 2;
+            let known = [CLIENT, SERVER].into_iter().all(|d| idle(d) || self.window_shift(1 - d).is_some());
+            self.quality.set(if known { Quality::SCALE_INFERRED } else { Quality::NO_WINDOW_SCALE });
         }
         let vantage = self.vantage();
         let bps = self.bandwidth();
@@ -493,7 +496,7 @@ impl Conn {
         let c = &h.counts;
         End {
             mss: h.mss_option.map(u32::from),
-            wscale: h.wscale,
+            wscale: h.wscale.or_else(|| (!self.scale_known()).then(|| self.window_shift(i)).flatten()),
             initial_flight: (h.cwnd.initial > 0).then_some(u64::from(h.cwnd.initial)),
             max_window: (c.max_window > 0).then_some(u64::from(c.max_window)),
             max_flight: u64::from(h.cwnd.max_flight),

@@ -2,11 +2,11 @@
 //!
 //! The rules are those of `docs/causes`; each threshold names its source here.
 
-use crate::conn::{CLIENT, Conn, SERVER};
+use crate::conn::{CLIENT, Conn, SERVER, UNKNOWN};
 use crate::half::{AckEvent, Arrival, Repair};
 use crate::profile::delayed_from;
 use crate::result::Quality;
-use crate::step::{CwndState, Step, Wait};
+use crate::step::{CwndState, Doubt, Step, Wait};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
 impl Conn {
@@ -39,6 +39,7 @@ impl Conn {
             split: false,
             full: false,
             drained: false,
+            doubt: Doubt::None,
             rtt: Nanos::ZERO,
             len: segment.len,
             note: 0,
@@ -57,6 +58,7 @@ impl Conn {
             self.note_idle(s, t);
             step.cwnd = self.cwnd_state(s);
             step.wait = Wait::Turn;
+            step.doubt = self.doubt(s, dt, missing);
             // What was held by Nagle across a turn: a small segment out before, this one small, locked to its ACK.
             if let Some(ack) = self.lock(s, segment, t, start, &before).and_then(|l| l.frees)
                 && ack.pure()
@@ -125,7 +127,7 @@ impl Conn {
         }
         // Packets of the sender are missing before this one, which comes when its timer would send it again: once, and
         // after each lost copy twice as late.
-        let timer = (rtt + self.profile[s].rto_floor).times(1 << missing.saturating_sub(1).min(6));
+        let timer = self.timer(s).times(1 << missing.saturating_sub(1).min(6));
         let timed = dt >= timer - timer.part(16) && dt <= timer + timer.part(2);
         step.note = u32::from(missing);
         if missing > 0 && timed && !self.near(s) && !self.quality.has(Quality::CAPTURE_DROPS) {
@@ -133,6 +135,33 @@ impl Conn {
             return step;
         }
         self.released_by(s, segment, t, &before, step)
+    }
+
+    /// The shortest time after which a stack sends again what nobody acknowledged: a round trip and the floor of the
+    /// timeout (RFC 6298; a tail loss probe of a single segment waits as long, RFC 8985, 7.2).
+    pub(crate) fn timer(&self, s: usize) -> Nanos {
+        self.rtt_or_zero() + self.profile[s].rto_floor
+    }
+
+    /// Whether the answer of `s` that came `dt` after the last segment of the other side was lost once.
+    fn doubt(&self, s: usize, dt: Nanos, missing: u16) -> Doubt {
+        let think = dt - self.turn_of(s);
+        let timer = self.timer(s);
+        if self.near(s) || self.turn[s] == UNKNOWN || think < timer - timer.part(16) {
+            return Doubt::None;
+        }
+        // Each repeat doubles the timer: after n losses it has run 1 + 2 + ... + 2^(n-1) times.
+        let lost = |n: u16| timer.times((1 << n.min(7)) - 1);
+        if missing > 0 {
+            let enough = think >= lost(missing) - lost(missing).part(16);
+            let blind = self.quality.has(Quality::CAPTURE_DROPS);
+            return if enough && !blind { Doubt::Missing(missing) } else { Doubt::Possible };
+        }
+        if self.half[s].counts_packets() {
+            return Doubt::None;
+        }
+        let at_timer = |n: u16| think >= lost(n) - lost(n).part(16) && think <= lost(n) + timer.part(2);
+        if (1..=4).any(at_timer) { Doubt::Timed } else { Doubt::Possible }
     }
 
     /// Decides what released new data of the side that had spoken last.
@@ -168,10 +197,15 @@ impl Conn {
                         ack.delay().map_or(Nanos::ZERO, |d| d - self.turn_of(1 - s)) > delayed_from(rtt);
                     let many = ack.ack.minus(ack.una_before) >= 2 * mss as i32;
                     // A window that never holds a full segment: silly-window avoidance on both sides.
-                    let tiny = self.half[1 - s].counts.max_window < mss;
+                    let tiny = self.largest_window(s).is_some_and(|w| w < mss);
+                    // More than half of the buffer is full of what was not read (`__tcp_select_window`): a larger one would
+                    // fill up as well.
+                    let unread = self.largest_window(s).is_some_and(|most| {
+                        most >= 8 * mss && ack.edge.minus(ack.ack).max(0) as u32 <= most / 2
+                    });
                     step.wait = match () {
                         () if tiny => Wait::Silly,
-                        () if slow || late && many => Wait::Closed,
+                        () if slow || !ack.at_a_hole() && (late && many || unread) => Wait::Closed,
                         () => Wait::Window,
                     };
                     step.note = ack.window_before;
@@ -211,7 +245,9 @@ impl Conn {
         if self.nagle_locks >= 2 {
             let from = step.start - self.turn_of(s);
             let frees = self.half[s].newest_first().take_while(|a| a.time > from).find(|a| {
-                a.time + self.turn_of(s) <= t && self.nagle_shape(s, segment, before, a.una_before, a.ack)
+                !a.is_later_than(segment)
+                    && a.time + self.turn_of(s) <= t
+                    && self.nagle_shape(s, segment, before, a.una_before, a.ack)
             });
             if let Some(&ack) = frees.filter(|a| (t - self.turn_of(s) - a.time).times(4) <= dt) {
                 let delay = ack.delay().map_or(Nanos::ZERO, |d| (d - self.turn_of(1 - s)).floor0());
@@ -256,7 +292,7 @@ impl Conn {
         step.full = !half.is_small(half.last_len) && !half.is_small(segment.len);
         if small_window && dt >= Nanos::millis(190) {
             // A receiver that offered more before has a reader that stopped; else the buffer is that small.
-            let buffer = self.half[1 - s].counts.max_window < 4 * mss;
+            let buffer = self.largest_window(s).is_some_and(|w| w < 4 * mss);
             step.wait = if buffer { Wait::Silly } else { Wait::Closed };
             step.note = room as u32;
         } else if outstanding == 0
@@ -275,6 +311,11 @@ impl Conn {
         }
         step.split = s == CLIENT && self.ex.bytes[SERVER] == 0 && dt > self.long_pause(s);
         step
+    }
+
+    /// The largest window that was offered to `s`, bytes, where its scale is known.
+    fn largest_window(&self, s: usize) -> Option<u32> {
+        self.window_shift(1 - s).map(|_| self.half[1 - s].counts.max_window)
     }
 
     /// Whether ACKs of this wait, before those that may have released the segment, made room that was not used. A window
@@ -314,7 +355,8 @@ impl Conn {
         let mss = self.half[s].mss.max(1);
         let needed = segment.len.min(mss) as i32;
         let mut lock: Option<Lock> = None;
-        for ack in self.half[s].newest_first().skip_while(|a| a.time > to).take_while(|a| a.time >= from) {
+        let acks = self.half[s].newest_first().skip_while(|a| a.time > to).take_while(|a| a.time >= from);
+        for ack in acks.filter(|a| !a.is_later_than(segment)) {
             let room = ack.edge_before.minus(before.nxt);
             let opens = room < needed && ack.edge.minus(before.nxt) >= needed;
             let frees = self.nagle_shape(s, segment, before, ack.una_before, ack.ack);

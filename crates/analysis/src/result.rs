@@ -292,8 +292,10 @@ impl Quality {
     pub const NO_WINDOW_SCALE: Quality = Quality(128);
     /// Seen through a tunnel.
     pub const ENCAPSULATED: Quality = Quality(256);
+    /// The window scale was not seen, but read from how the windows moved.
+    pub const SCALE_INFERRED: Quality = Quality(512);
     /// Bit and name in JSON.
-    pub const NAMES: [(Quality, &'static str); 9] = [
+    pub const NAMES: [(Quality, &'static str); 10] = [
         (Quality::MIDSTREAM, "midstream"),
         (Quality::ONE_SIDED, "one_sided"),
         (Quality::SNAPLEN, "snaplen"),
@@ -303,6 +305,7 @@ impl Quality {
         (Quality::DUPLICATES, "duplicates"),
         (Quality::NO_WINDOW_SCALE, "no_window_scale"),
         (Quality::ENCAPSULATED, "encapsulated"),
+        (Quality::SCALE_INFERRED, "window_scale_inferred"),
     ];
 
     /// Sets the bits of `other`.
@@ -326,7 +329,7 @@ impl Quality {
 pub struct End {
     /// MSS option it sent, bytes.
     pub mss: Option<u32>,
-    /// Window scale option it sent.
+    /// Window scale option it sent; without its SYN, the scale read from how its window moved, once that was sure.
     pub wscale: Option<u8>,
     /// Bytes of its first flight, where a later flight shows that it was limited.
     pub initial_flight: Option<u64>,

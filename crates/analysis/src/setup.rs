@@ -133,6 +133,18 @@ impl Conn {
         !h.options_cut && h.syn_ack_seen && (h.syn_seen || refused)
     }
 
+    /// The scale of the windows that `s` offers: from the SYNs (0 if either end did not offer scaling), or read from how
+    /// the windows move.
+    pub(crate) fn window_shift(&self, s: usize) -> Option<u8> {
+        if !self.scale_known() {
+            return self.half[1 - s].scale.as_ref()?.known();
+        }
+        match (self.half[s].wscale, self.half[1 - s].wscale) {
+            (Some(mine), Some(_)) => Some(mine),
+            _ => Some(0),
+        }
+    }
+
     /// The payload of a full segment: the smaller of both MSS options, less the timestamp option (RFC 6691, 7323).
     fn learn_mss(&mut self) {
         let options = [self.half[0].mss_option, self.half[1].mss_option];

@@ -37,6 +37,19 @@ pub(crate) enum Wait {
     Blind,
 }
 
+/// Whether an answer that came late may have been lost once before it passed the tap, which looks the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// It was not: the tap is beside its sender, no timer fires that soon, or no packet is missing from its count.
+    None,
+    /// There was time for it.
+    Possible,
+    /// It came when a timer would have sent it again.
+    Timed,
+    /// As many packets before it never passed the tap (and there was time).
+    Missing(u16),
+}
+
 /// What is known of the congestion window during a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CwndState {
@@ -75,6 +88,8 @@ pub(crate) struct Step {
     pub(crate) full: bool,
     /// ACKs for more than a third of the flight came and released nothing, before the one that did.
     pub(crate) drained: bool,
+    /// Of a turn: whether it hides a loss.
+    pub(crate) doubt: Doubt,
     /// Payload of the segment that ended it, and bytes that were outstanding or room in the window.
     pub(crate) len: u32,
     pub(crate) note: u32,

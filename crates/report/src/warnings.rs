@@ -48,6 +48,10 @@ fn sentence(bit: Quality) -> Option<&'static str> {
             "the window scale is not known, so window limits are judged from bytes in flight only. Capture the \
              handshake"
         }
+        Quality::SCALE_INFERRED => {
+            "the window scale was not captured, but read from how the windows moved. Before that was sure, window \
+             limits may have been missed"
+        }
         _ => return None,
     })
 }

@@ -1,6 +1,6 @@
 //! Losses, timers, repairs, and what only looks like a loss.
 
-use crate::wire::{CLIENT, Tap, Wire, ms};
+use crate::wire::{CLIENT, Tap, Wire, analyze, ms};
 use tcpwhy_base::{Cause, Class, Nanos};
 
 const MSS: u32 = 1448;
@@ -386,4 +386,58 @@ fn an_ack_too_soon_after_the_repeat_was_for_the_first_copy() {
            server_think server 40..400 #4-7
            path_delay network 400..410 #4-7",
     );
+}
+
+/// The only packet of an answer is lost far from the tap, and repeated after a round trip and the 200 ms of the timer's
+/// floor. `work` is what the server took before.
+fn lost_answer(work: Nanos) -> Wire {
+    let mut w = opened(Tap::Client);
+    for k in 0..4 {
+        w.at(ms(30 + 40 * k)).client().data(100);
+        w.after(ms(10)).server().data(100);
+    }
+    w.at(ms(200)).client().data(100);
+    w.at(ms(210) + work).server().data(100).lost_before_tap();
+    w.after(ms(220)).server().repeat(400, 100);
+    w
+}
+
+#[test]
+fn an_answer_lost_before_the_tap_is_missing_from_the_servers_count() {
+    for work in [Nanos::ZERO, ms(100)] {
+        let c = lost_answer(work).connection();
+        // The fastest reaction is one nanosecond here.
+        let near = |cause, time: Nanos| (c.budget.get(cause) - time).0.abs() <= 1;
+        assert!(near(Cause::TailLossProbe, ms(220)) && near(Cause::ServerThink, work), "{:?}", c.budget);
+    }
+}
+
+#[test]
+fn an_answer_late_by_a_timer_may_have_been_lost() {
+    let uncounted = |work| {
+        let mut segments = lost_answer(work).segments();
+        segments.iter_mut().for_each(|s| s.ip_id = None);
+        let c = analyze(&segments).connections.remove(0);
+        let mut spans = c.exchanges.into_iter().flat_map(|e| e.spans);
+        spans.find(|s| s.cause == Cause::ServerThink).unwrap()
+    };
+    for (work, confidence) in [(Nanos::ZERO, 0.55), (ms(120), 0.75)] {
+        let span = uncounted(work);
+        assert_eq!((span.duration(), span.confidence), (ms(220) + work, confidence));
+        assert_eq!(span.alternatives[0].unwrap().0, Cause::RetransmissionTimeout);
+    }
+}
+
+#[test]
+fn a_late_answer_with_nothing_missing_is_the_server() {
+    let mut w = opened(Tap::Client);
+    for k in 0..4 {
+        w.at(ms(30 + 40 * k)).client().data(100);
+        w.after(ms(10)).server().data(100);
+    }
+    w.at(ms(200)).client().data(100);
+    w.at(ms(430)).server().data(100);
+    let span =
+        w.connection().exchanges[4].spans.iter().find(|s| s.cause == Cause::ServerThink).cloned().unwrap();
+    assert_eq!((span.duration(), span.confidence), (ms(220), 0.9));
 }

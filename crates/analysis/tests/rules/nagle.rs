@@ -1,6 +1,6 @@
 //! Nagle's algorithm, delayed ACKs, corks, and what looks like them.
 
-use crate::wire::{SERVER, Tap, Wire, ms, us};
+use crate::wire::{SERVER, Tap, Wire, analyze, ms, us};
 use tcpwhy_base::{Cause, Nanos};
 
 /// Two hosts 20 ms apart; the client begins to talk 10 ms after the handshake, at 30 ms.
@@ -375,4 +375,29 @@ fn one_write_with_the_timing_of_a_cork_is_a_pause() {
     );
     let pause = &c.exchanges[0].spans[0];
     assert_eq!(pause.alternatives[0].map(|a| a.0), Some(Cause::Cork));
+}
+
+/// In the middle of a connection, with nothing known of the path: the second write passes just after a delayed ACK, but its
+/// time stamp says that the ACK had not come when it left.
+#[test]
+fn a_write_that_echoes_an_older_stamp_was_not_released_by_the_ack() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(100);
+    w.at(ms(40)).server().data(50);
+    w.at(ms(50)).client().ack();
+    w.at(ms(60)).server().data(50);
+    w.at(ms(110)).client().ack();
+    w.at(ms(102)).server().data(50);
+    w.at(ms(112)).client().ack();
+    let held = |stamps: bool| {
+        let mut segments = w.segments();
+        if !stamps {
+            segments.iter_mut().for_each(|s| s.options.timestamps = None);
+        }
+        let c = analyze(&segments[6..]).connections.remove(0);
+        c.budget.get(Cause::Nagle) + c.budget.get(Cause::NagleDelayedAck)
+    };
+    assert_eq!(held(true), Nanos::ZERO);
+    // Nothing else speaks against it.
+    assert!(held(false) > Nanos::ZERO);
 }

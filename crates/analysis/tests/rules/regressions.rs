@@ -246,14 +246,14 @@ fn think_of_an_unfinished_exchange_has_no_path() {
     assert_eq!(w.connection().budget.get(Cause::ServerThink), ms(100));
 }
 
-/// The client asks; the server answers in eight flights of four segments, its client offering `window`.
-fn plateau_without_its_handshake(window: u32) -> tcpwhy_analysis::Connection {
+/// The client asks; the server answers in eight flights of so many segments, its client offering `window`.
+fn plateau_without_its_handshake(segments: u32, window: u32) -> tcpwhy_analysis::Connection {
     let mut w = opened(Tap::Server);
     w.host[CLIENT].window = window;
     w.at(ms(30)).client().data(100);
     w.after(ms(10));
     for _ in 0..8 {
-        w.server().write(4 * MSS);
+        w.server().write(segments * MSS);
         w.after(ms(10)).client().ack();
         w.after(ms(10));
     }
@@ -262,14 +262,18 @@ fn plateau_without_its_handshake(window: u32) -> tcpwhy_analysis::Connection {
 
 #[test]
 fn a_plateau_that_may_be_a_window_of_unknown_scale() {
-    // 46 << 7 is the flight of 5,792 bytes and 96 more: scale 7 would make the window the limit.
-    let c = plateau_without_its_handshake(46 << 7);
+    // 50 << 7 is the flight of 5,792 bytes and a tenth more: scale 7 would make the window the limit, perhaps.
+    let c = plateau_without_its_handshake(4, 50 << 7);
     assert!(c.budget.get(Cause::Unexplained) >= ms(120), "{:?}", c.budget);
     assert_eq!(c.budget.get(Cause::SendBuffer), Nanos::ZERO);
     assert_eq!(c.budget.get(Cause::ReceiveWindow), Nanos::ZERO);
     // No power of two brings 500 near it.
-    let c = plateau_without_its_handshake(500 << 7);
+    let c = plateau_without_its_handshake(4, 500 << 7);
     assert!(c.budget.get(Cause::SendBuffer) >= ms(120), "{:?}", c.budget);
+    // 500 << 7 is 44 segments and 288 bytes.
+    let c = plateau_without_its_handshake(44, 500 << 7);
+    assert!(c.budget.get(Cause::ReceiveWindow) >= ms(120), "{:?}", c.budget);
+    assert!(c.exchanges[0].spans.iter().all(|s| s.cause != Cause::ReceiveWindow || s.confidence <= 0.7));
 }
 
 #[test]

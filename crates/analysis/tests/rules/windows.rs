@@ -1,6 +1,7 @@
 //! What limits a flow that has more to send: windows, buffers, the link.
 
-use crate::wire::{CLIENT, SERVER, Tap, Wire, ms, us};
+use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms, us};
+use tcpwhy_analysis::Quality;
 use tcpwhy_base::{Cause, Nanos};
 
 const MSS: u32 = 1448;
@@ -173,6 +174,44 @@ fn a_reader_that_stops_seen_at_its_own_end() {
          gap 510..530
            client_think client 510..530 #12-13",
     );
+}
+
+/// The same without the handshake: by how much the window shrinks tells its scale, and what is left of it is less than a
+/// segment.
+#[test]
+fn a_reader_that_stops_in_the_middle_of_a_connection() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(100);
+    w.at(ms(40)).server().data(100);
+    w.at(ms(50)).client().ack();
+    let pairs = 22;
+    for k in 0..pairs {
+        w.at(ms(60 + k)).client().write(2 * MSS);
+    }
+    for k in 0..pairs {
+        let left = 64_000 - 2 * MSS * (k as u32 + 1);
+        w.at(ms(70 + k)).server().window(left).ack();
+    }
+    assert!(w.host[SERVER].window < MSS);
+    w.at(ms(600)).server().window(64_000).ack();
+    w.at(ms(610)).client().write(4 * MSS);
+    w.at(ms(620)).server().data(50);
+    let segments = w.segments();
+    let [whole, cut] = [&segments[..], &segments[3..]].map(|s| analyze(s).connections.remove(0));
+    assert!(cut.quality.has(Quality::SCALE_INFERRED) && !cut.quality.has(Quality::NO_WINDOW_SCALE));
+    assert_eq!((cut.ends[SERVER].wscale, cut.ends[CLIENT].wscale), (Some(7), None));
+    let reader = whole.budget.get(Cause::SlowReader);
+    assert!(reader >= ms(500), "{:?}", whole.budget);
+    assert_eq!(cut.budget.get(Cause::SlowReader), reader, "{:?}", cut.budget);
+}
+
+/// A window of nothing is closed whatever its scale.
+#[test]
+fn a_closed_window_needs_no_scale() {
+    let segments = slow_reader(Tap::Client).segments();
+    let c = analyze(&segments[3..]).connections.remove(0);
+    assert_eq!(c.ends[SERVER].wscale, None);
+    assert!(c.budget.get(Cause::SlowReader) >= ms(460), "{:?}", c.budget);
 }
 
 #[test]
@@ -417,4 +456,32 @@ fn a_slow_link_on_a_short_path() {
             c.budget
         );
     }
+}
+
+/// The window of 12 segments is always full, and moves with each ACK; `largest` is the most that was
+/// offered before.
+fn full_window(largest: u32) -> Wire {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.host[SERVER].wscale = Some(0);
+    w.host[SERVER].window = largest * MSS;
+    w.handshake();
+    w.at(ms(30)).client().write(12 * MSS);
+    for k in 0..8 {
+        w.at(ms(40 + 20 * k)).server().window(12 * MSS).ack();
+        w.at(ms(50 + 20 * k)).client().write(12 * MSS);
+    }
+    w.at(ms(300)).server().data(50);
+    w
+}
+
+/// Windows are of what is free in the buffer: where more than half of it stays full, a larger one would fill up as well.
+#[test]
+fn a_window_that_is_mostly_unread_data_is_the_readers() {
+    let [reader, window] = [30, 12].map(|largest| {
+        let c = full_window(largest).connection();
+        (c.budget.get(Cause::SlowReader), c.budget.get(Cause::ReceiveWindow))
+    });
+    // The first round trip was within a window that was still wide.
+    assert!(reader.0 >= ms(120) && reader.1 <= ms(20), "{reader:?}");
+    assert!(window.1 >= ms(120) && window.0 == Nanos::ZERO, "{window:?}");
 }

@@ -201,7 +201,7 @@ pub struct Ends {
 pub struct End {
     /// MSS option it sent.
     pub mss: Option<u32>,
-    /// Window scale option it sent.
+    /// Window scale option it sent; without its SYN, the scale read from how its window moved, once that was sure.
     pub wscale: Option<u8>,
     /// Bytes of its first flight, where it was seen to be limited.
     pub initial_flight: Option<u64>,
