@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 
 /// What was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Calibration {
     /// Round trip of one byte without any delay: two crossings of the devices and four wake-ups.
     pub path_ms: f64,

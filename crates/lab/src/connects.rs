@@ -27,8 +27,19 @@ pub(crate) fn run(
     stop: &AtomicBool,
     made: &mut Vec<Connect>,
 ) -> Result<bool, LabError> {
-    // Both ends of every connection are in this process.
-    sys::many_files().map_err(LabError::failed("raise the limit of open files"))?;
+    // Both ends of every connection are in this process, each known to the watch too.
+    let open = if connects.keep { u64::from(connects.count) * 4 + 1_000 } else { 1_000 };
+    let limit = sys::many_files(open).map_err(LabError::failed("raise the limit of open files"))?;
+    if limit < open {
+        return Err(LabError::missing(
+            format!("keep {} connections open", connects.count),
+            format!("{open} open files are needed, and the limit is {limit}"),
+            format!(
+                "raise it (`ulimit -n {open}`), or keep fewer with --set connects.count={}",
+                (limit.max(1_004) - 1_000) / 4
+            ),
+        ));
+    }
     let limit = clock::now() + clock::from_ms(scenario.limit_s * 1000.0);
     let server_side = if connects.loopback { Side::Client } else { Side::Server };
     let target = if connects.loopback { Ipv4Addr::LOCALHOST } else { SERVER };

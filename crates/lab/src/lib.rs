@@ -41,8 +41,8 @@ pub use network::{Network, Traffic};
 pub use processes::Process;
 pub use run::{Connect, Exchange, Run, run, run_until};
 pub use scenario::{
-    Bind, Chosen, Connects, Cork, Direction, Expect, Host, Link, LossOf, Need, Programs, ReadPause, Reorder,
-    Scenario, Stated, Stretch, Sweep, Turn, Workload,
+    Bind, Chosen, Connects, Control, Cork, Direction, Expect, Host, Link, LossOf, Need, Programs, ReadPause,
+    Reorder, Scenario, Stated, Stretch, Sweep, Turn, Workload,
 };
 pub use tcp_info::TcpInfo;
 pub use verdict::{Figures, Verdict};

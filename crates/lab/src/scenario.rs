@@ -5,7 +5,7 @@ mod expect;
 mod kinds;
 mod parse;
 
-pub use expect::{Expect, Stated, Sweep};
+pub use expect::{Control, Expect, Stated, Sweep};
 pub use kinds::{Bind, Connects, Need, Programs};
 pub(crate) use parse::put;
 

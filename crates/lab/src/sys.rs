@@ -44,14 +44,20 @@ pub(crate) fn dies_with_thread(command: &mut Command) {
     }
 }
 
-/// As many open files as this process may have.
-pub(crate) fn many_files() -> io::Result<()> {
-    // SAFETY: an all-zero rlimit is valid, and it outlives both calls.
+/// As many open files as this process may have: `wanted` where its privileges allow that (CAP_SYS_RESOURCE, up to
+/// `fs.nr_open`), else as many as the hard limit says. Returns how many.
+pub(crate) fn many_files(wanted: u64) -> io::Result<u64> {
+    // SAFETY: an all-zero rlimit is valid, and it outlives all calls.
     unsafe {
         let mut limit: libc::rlimit = zeroed();
         check(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit))?;
+        let most = limit.rlim_max.max(wanted);
+        let raised = libc::rlimit { rlim_cur: most, rlim_max: most };
+        if check(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised)).is_ok() {
+            return Ok(most);
+        }
         limit.rlim_cur = limit.rlim_max;
-        check(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit)).map(drop)
+        check(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit)).map(|_| limit.rlim_cur)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::LabError;
 use crate::measure::Unit;
-use crate::scenario::{Expect, Scenario, Stated};
+use crate::scenario::{Control, Expect, Scenario, Stated};
 use serde::Serialize;
 
 /// How a figure stands to what was expected of it.
@@ -65,6 +65,22 @@ impl Scenario {
             None => theory.or(published.map(|p| p / expect.scale)),
         };
         Ok(Figures { published, theory, expected })
+    }
+}
+
+impl Scenario {
+    /// The figure that a control of its expectation has, and by how much it may differ. `self` is the scenario with
+    /// the control's keys set, `measured` the figure without them.
+    pub fn control_figure(
+        &self,
+        control: &Control,
+        path_ms: f64,
+        measured: f64,
+    ) -> Result<(f64, f64), LabError> {
+        let mut names = self.names(path_ms);
+        names.insert("measured", measured);
+        let value = control.value.value(&names).map_err(LabError::Scenario)?;
+        Ok((value, value.abs() * control.tolerance + control.slack))
     }
 }
 

@@ -65,6 +65,7 @@ fn family(cause: Cause) -> &'static [Cause] {
         }
         Cause::SlowReader | Cause::MutualBlock => &[Cause::SlowReader, Cause::MutualBlock],
         Cause::AcceptQueueFull => &[Cause::AcceptQueueFull, Cause::SynRetransmit],
+        Cause::SynQueueFull => &[Cause::SynQueueFull, Cause::SynRetransmit],
         Cause::SynRetransmit => &[Cause::SynRetransmit],
         _ => &[],
     }
@@ -103,6 +104,7 @@ fn answers(cause: Cause, far: bool) -> (Vec<Cause>, &'static [Cause]) {
         Cause::RetransmissionTimeout => (&[Cause::TailLossProbe], after_loss(far)),
         Cause::FastRecovery | Cause::PathMtu => (&[], after_loss(far)),
         Cause::AcceptQueueFull => (&[Cause::SynRetransmit], &[Cause::RetransmissionTimeout]),
+        Cause::SynQueueFull => (&[Cause::SynRetransmit], &[Cause::AcceptQueueFull]),
         Cause::SlowReader => (&[], &[Cause::ReceiveWindow]),
         Cause::MutualBlock => (&[], &[Cause::SlowReader]),
         Cause::IdleRestart => (&[], &[Cause::SlowStart]),

@@ -166,8 +166,14 @@ impl Scene<'_> {
         let end = answered.map_or(last, |p| p.time);
         canvas.paint(first, end, Some(Cause::Handshake));
         // Only the listener's queue drops what the link let through.
-        let refused = self.truth.server_counters.get("TcpExtListenDrops").is_some_and(|&n| n > 0);
-        let cause = if refused { Cause::AcceptQueueFull } else { Cause::SynRetransmit };
+        let counted = |name: &str| self.truth.server_counters.get(name).is_some_and(|&n| n > 0);
+        let cause = match () {
+            () if !counted("TcpExtListenDrops") => Cause::SynRetransmit,
+            () if counted("TcpExtTCPReqQFullDrop") && !counted("TcpExtListenOverflows") => {
+                Cause::SynQueueFull
+            }
+            () => Cause::AcceptQueueFull,
+        };
         canvas.paint(first, last, Some(cause));
         end - first
     }

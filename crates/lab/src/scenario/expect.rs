@@ -32,6 +32,9 @@ pub struct Expect {
     /// Why the figure is not the published one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviation: Option<String>,
+    /// The same without what `deviation` blames, to check it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<Control>,
     /// How often the experiment is made; the median counts.
     #[serde(default = "once")]
     pub runs: u32,
@@ -53,6 +56,29 @@ pub struct Stated {
     /// How it was said, or why it is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+}
+
+/// An experiment that checks a reason: what is blamed is taken away, and the figure follows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Control {
+    /// What is different, as `"client.sysctl.net.ipv4.tcp_syn_linear_timeouts" = 0`.
+    pub set: BTreeMap<String, toml::Value>,
+    /// The figure that it then has, of the size that is run.
+    pub value: Formula,
+    /// As of the expectation.
+    #[serde(default = "tenth")]
+    pub tolerance: f64,
+    /// As of the expectation.
+    #[serde(default)]
+    pub slack: f64,
+}
+
+impl Control {
+    /// The keys and values.
+    pub fn words(&self) -> String {
+        self.set.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// One experiment for each value of a key.

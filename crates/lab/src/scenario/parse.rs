@@ -179,6 +179,19 @@ impl Expect {
                 .value(names)
                 .map_err(|why| LabError::Scenario(format!("expect: formula \"{formula}\": {why}")))?;
         }
+        if let Some(control) = &self.control {
+            let mut names = names.clone();
+            names.insert("measured", 0.0);
+            let formula = &control.value;
+            formula
+                .value(&names)
+                .map_err(|why| LabError::Scenario(format!("expect.control: formula \"{formula}\": {why}")))?;
+            if self.deviation.is_none() {
+                return Err(LabError::Scenario(
+                    "expect.control checks a deviation, and there is none".into(),
+                ));
+            }
+        }
         if !(0.0..=10.0).contains(&self.tolerance) {
             return Err(LabError::Scenario(format!(
                 "expect.tolerance = {}: a share, such as 0.1",

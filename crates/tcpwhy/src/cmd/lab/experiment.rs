@@ -4,7 +4,8 @@ use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tcpwhy_lab::{
-    Calibration, Expect, Figures, LabError, Lateness, Run, Scenario, Unit, Verdict, median, run_until,
+    Calibration, Control, Expect, Figures, LabError, Lateness, Measure, Run, Scenario, Unit, Verdict, median,
+    run_until,
 };
 
 /// So often is a disturbed run made again before its figure is judged.
@@ -42,6 +43,9 @@ pub(super) struct Outcome {
     pub(super) theory_text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) deviation: Option<String>,
+    /// How that reason was checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) control: Option<Checked>,
     /// Why it was not made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) skipped: Option<String>,
@@ -56,6 +60,16 @@ pub(super) struct Outcome {
     /// The last run, for a closer look.
     #[serde(skip)]
     pub(super) last: Option<Box<Run>>,
+}
+
+/// The experiment without what the reason blames.
+#[derive(Debug, Serialize)]
+pub(super) struct Checked {
+    /// What was different.
+    pub(super) set: String,
+    pub(super) measured: Option<f64>,
+    pub(super) expected: f64,
+    pub(super) confirmed: bool,
 }
 
 /// How experiments are made.
@@ -75,6 +89,7 @@ impl Setting<'_> {
         name: &str,
         scenario: &Scenario,
         at: Option<String>,
+        control: Option<(&Control, &Scenario)>,
         keep: Option<&Path>,
     ) -> Result<Outcome, LabError> {
         let figures = scenario.figures(self.calibration.path_ms)?;
@@ -120,6 +135,12 @@ impl Setting<'_> {
             }
         }
         outcome.judge(expect, self.changed);
+        if outcome.verdict == Verdict::Explained
+            && let Some((control, scenario)) = control
+            && !self.stop.load(Relaxed)
+        {
+            self.check(&mut outcome, control, scenario)?;
+        }
         if let (Some(directory), Some(run)) = (keep, &outcome.last) {
             run.write(directory).map_err(|why| LabError::Failed {
                 what: format!("write into {}", directory.display()),
@@ -127,6 +148,29 @@ impl Setting<'_> {
             })?;
         }
         Ok(outcome)
+    }
+
+    /// Takes away what the reason of a deviation blames: if the figure does not follow, it was not the reason.
+    fn check(&self, outcome: &mut Outcome, control: &Control, scenario: &Scenario) -> Result<(), LabError> {
+        let (expected, allowed) =
+            scenario.control_figure(control, self.calibration.path_ms, outcome.measured.unwrap_or(0.0))?;
+        let measure = scenario.expect.as_ref().map_or(Measure::Elapsed, |e| e.measure.clone());
+        let mut checked = Checked { set: control.words(), measured: None, expected, confirmed: false };
+        let mut disturbed = false;
+        for _ in 1..=ATTEMPTS {
+            let run = run_until(scenario, self.stop)?;
+            checked.measured = measure.of(&run);
+            checked.confirmed = checked.measured.is_some_and(|m| (m - expected).abs() <= allowed);
+            disturbed = run.traffic.disturbed;
+            if checked.confirmed || !disturbed || self.stop.load(Relaxed) {
+                break;
+            }
+        }
+        if !checked.confirmed && !self.stop.load(Relaxed) {
+            outcome.verdict = if disturbed { Verdict::Disturbed } else { Verdict::NotAsExpected };
+        }
+        outcome.control = Some(checked);
+        Ok(())
     }
 
     /// What is expected; at the published size nothing is scaled.
@@ -158,6 +202,7 @@ impl Outcome {
             published_text: text(expect.and_then(|e| e.published.as_ref())),
             theory_text: text(expect.and_then(|e| e.theory.as_ref())),
             deviation: expect.and_then(|e| e.deviation.clone()),
+            control: None,
             skipped: None,
             disturbed: false,
             attempts: 0,
@@ -173,7 +218,7 @@ impl Outcome {
 
     fn take(&mut self, run: &Run, scenario: &Scenario) {
         let traffic = &run.traffic;
-        let measure = scenario.expect.as_ref().map_or(tcpwhy_lab::Measure::Elapsed, |e| e.measure.clone());
+        let measure = scenario.expect.as_ref().map_or(Measure::Elapsed, |e| e.measure.clone());
         self.runs.extend(measure.of(run));
         self.disturbed |= traffic.disturbed;
         self.lateness = traffic.lateness.clone();

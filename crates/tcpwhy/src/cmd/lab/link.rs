@@ -9,11 +9,13 @@ use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tcpwhy_base::{Nanos, Side};
-use tcpwhy_lab::{LabError, Network, Process, Scenario, Traffic};
+use tcpwhy_lab::{Calibration, LabError, Network, Process, Scenario, Traffic, calibrate};
 
 /// How long the server's command may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(5);
+/// What every machine's link has given so far, with a wide margin (the slowest: 1,062 Mbit/s).
+const CERTAIN_MBIT: f64 = 200.0;
 
 /// Runs the command and ends as it does.
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
@@ -23,6 +25,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         Err(e) => return Ok(failed(&e)),
     };
     let stop = stop_signal()?;
+    if let Err(e) = can_give(&scenario, &stop) {
+        return Ok(failed(&e));
+    }
     let (status, traffic) = match behind(args, &scenario, &stop) {
         Ok(Some(done)) => done,
         Ok(None) => return Ok(Exit::Interrupted),
@@ -37,6 +42,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     // As shells say it: 128 and the number of the signal.
     let code = status.code().or(status.signal().map(|s| 128 + s)).unwrap_or(1);
     Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
+}
+
+/// Refuses a rate that the link of this machine cannot give. Only high rates are worth the three seconds of measuring.
+fn can_give(scenario: &Scenario, stop: &AtomicBool) -> Result<(), LabError> {
+    let modest = Calibration { rate_mbit: CERTAIN_MBIT, ..Calibration::default() };
+    let Some(rate) = modest.exceeded(scenario) else { return Ok(()) };
+    let found = calibrate(stop)?.rate_mbit;
+    if stop.load(Relaxed) || rate <= found {
+        return Ok(());
+    }
+    Err(LabError::Scenario(format!(
+        "{rate} Mbit/s asked for, but the link of this machine gives {found:.0} Mbit/s at most: choose a lower --rate, \
+         or leave it out"
+    )))
 }
 
 /// The link as a scenario, so that `--set` means here what it means there.

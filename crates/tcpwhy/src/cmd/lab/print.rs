@@ -88,7 +88,8 @@ pub(super) fn foot(results: &[Outcome], plots: &[&str]) -> String {
         }
     };
     section("why figures are not the published ones", &|o| {
-        o.deviation.clone().filter(|_| o.verdict == Verdict::Explained)
+        let why = o.deviation.as_deref().filter(|_| o.verdict == Verdict::Explained)?;
+        Some(format!("{why} ({})", checked(o)))
     });
     section("not as expected", &|o| {
         let judged = matches!(o.verdict, Verdict::NotAsExpected | Verdict::Disturbed) && o.skipped.is_none();
@@ -111,9 +112,20 @@ pub(super) fn foot(results: &[Outcome], plots: &[&str]) -> String {
     text
 }
 
+/// How the reason of a deviation was checked.
+fn checked(o: &Outcome) -> String {
+    let Some(c) = &o.control else { return "not checked by a run of its own".to_owned() };
+    let measured = c.measured.map_or_else(|| "nothing".to_owned(), |m| o.unit.show(m));
+    format!("checked: with {} it is {measured}, {} expected", c.set, o.unit.show(c.expected))
+}
+
 /// What was expected, and by how much the figure may differ.
 fn expectation(o: &Outcome) -> String {
     let unit = o.unit;
+    if o.control.as_ref().is_some_and(|c| !c.confirmed) {
+        let why = o.deviation.as_deref().unwrap_or_default();
+        return format!("the reason given ({why}) was not confirmed; {}", checked(o));
+    }
     let measured = o.measured.map_or_else(|| "nothing was measured".to_owned(), |m| unit.show(m));
     let mut text = format!("{} {measured}", o.measure.as_deref().unwrap_or("figure"));
     if let (Some(expected), Some(allowed)) = (o.figures.expected, o.allowed) {
@@ -176,7 +188,7 @@ pub(super) fn one(o: &Outcome, scenario: &Scenario, c: &Calibration, keep: Optio
     }
     let style = style(o.verdict);
     let why = match (o.verdict, &o.deviation) {
-        (Verdict::Explained, Some(why)) => format!(": {why}"),
+        (Verdict::Explained, Some(why)) => format!(": {why} ({})", checked(o)),
         (Verdict::NotAsExpected | Verdict::Disturbed, _) => format!(": {}", expectation(o)),
         _ => String::new(),
     };

@@ -8,13 +8,15 @@ use serde::Serialize;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
-use tcpwhy_lab::{Calibration, LabError, Scenario, Verdict, calibrate};
+use tcpwhy_lab::{Calibration, Control, LabError, Scenario, Verdict, calibrate};
 
 /// One experiment to make: a scenario, or one value of its sweep.
 struct Planned {
     name: String,
     at: Option<String>,
     scenario: Scenario,
+    /// The same without what the reason of a deviation blames.
+    control: Option<(Control, Scenario)>,
     folder: String,
 }
 
@@ -55,7 +57,10 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Exit> {
             break;
         }
         let keep = args.keep.as_deref().map(|d| folder(d, p, table));
-        let outcome = match setting.make(&p.name, &p.scenario, p.at.clone(), keep.as_deref()) {
+        let outcome = match {
+            let control = p.control.as_ref().map(|(control, scenario)| (control, scenario));
+            setting.make(&p.name, &p.scenario, p.at.clone(), control, keep.as_deref())
+        } {
             Ok(outcome) => outcome,
             // One experiment that fails is no reason to drop the others.
             Err(e) if table => {
@@ -130,14 +135,28 @@ fn plan_one(name: &str, text: &str, args: &Run) -> Result<Vec<Planned>, LabError
     let read = |more: Option<(String, toml::Value)>| {
         Scenario::parse_with(text, full.clone().into_iter().chain(more), &args.set)
     };
+    // Controls are made with reduced counts; one that is compared with the figure itself has to be of its size.
+    let control = plain.expect.as_ref().and_then(|e| e.control.clone());
+    let control =
+        control.filter(|c| full.is_empty() || !c.value.to_string().contains("measured")).map(|control| {
+            let with = Scenario::parse_with(text, control.set.clone(), &args.set)?;
+            Ok((control, with))
+        });
     let Some(sweep) = &plain.sweep else {
-        return Ok(vec![Planned { name: name.into(), at: None, scenario: read(None)?, folder: name.into() }]);
+        return Ok(vec![Planned {
+            name: name.into(),
+            at: None,
+            scenario: read(None)?,
+            control: control.transpose()?,
+            folder: name.into(),
+        }]);
     };
     let one = |value: &toml::Value| {
         Ok(Planned {
             name: name.into(),
             at: Some(format!("{}={value}", sweep.key)),
             scenario: read(Some((sweep.key.clone(), value.clone())))?,
+            control: None,
             folder: format!("{name}-{value}").replace(['/', '"'], "_"),
         })
     };
