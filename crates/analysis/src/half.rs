@@ -160,6 +160,8 @@ pub(crate) struct Half {
     pub(crate) last_frame: u64,
     pub(crate) last_len: u32,
     pub(crate) last_psh: bool,
+    /// `una` when it passed.
+    pub(crate) last_una: Seq,
     /// Recent data segments: end and time.
     send_ends: [Seq; 8],
     send_times: [Nanos; 8],
@@ -244,6 +246,7 @@ impl Half {
             last_frame: 0,
             last_len: 0,
             last_psh: false,
+            last_una: Seq(0),
             send_ends: [Seq(0); 8],
             send_times: [Nanos(i64::MIN); 8],
             sends_at: 0,
@@ -446,6 +449,7 @@ impl Half {
         self.last_frame = segment.frame;
         self.last_len = segment.len;
         self.last_psh = segment.flags.psh();
+        self.last_una = self.una;
     }
 
     /// The segment's last packet is smaller than the MSS (super-segments count by their tail).

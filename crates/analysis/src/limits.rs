@@ -91,7 +91,8 @@ impl Context {
         for (k, limit) in limits.iter_mut().enumerate() {
             let Some(step) = steps.get(k).filter(|s| s.drained) else { continue };
             let next = steps[k + 1..].iter().find(|s| matches!(s.wait, Wait::Acked | Wait::Window));
-            let filled = next.is_some_and(|n| n.flight >= step.flight.max(2 * mss).saturating_mul(2));
+            let filled =
+                next.is_some_and(|n| n.flight.max(n.peak) >= step.flight.max(2 * mss).saturating_mul(2));
             if filled {
                 *limit = Cause::SendBuffer;
             } else if step.cwnd == CwndState::AfterLoss {

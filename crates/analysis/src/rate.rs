@@ -179,4 +179,16 @@ mod tests {
         let bps = rate.estimate().unwrap();
         assert!((bps / 100e6 - 1.0).abs() < 0.1, "{bps}");
     }
+
+    #[test]
+    fn a_trip_counts_while_four_segments_are_in_flight() {
+        let mut crowd = Crowd::default();
+        crowd.asked(Mark::End(Seq(1_448)), Nanos::ZERO);
+        crowd.acknowledged(Seq(1_448), Nanos::millis(30), 4 * 1_448, 1_448);
+        assert_eq!(crowd.trip, Nanos::millis(30));
+        // One segment alone does not wait behind others of its own.
+        crowd.asked(Mark::End(Seq(2_896)), Nanos::millis(40));
+        crowd.acknowledged(Seq(2_896), Nanos::millis(90), 1_448, 1_448);
+        assert_eq!(crowd.trip, Nanos::ZERO);
+    }
 }

@@ -34,6 +34,7 @@ impl Conn {
             bytes: segment.len,
             releases: 1,
             flight: 0,
+            peak: 0,
             ack_delay: Nanos::ZERO,
             loss: None,
             split: false,
@@ -58,7 +59,11 @@ impl Conn {
             self.note_idle(s, t);
             step.cwnd = self.cwnd_state(s);
             step.wait = Wait::Turn;
-            step.doubt = self.doubt(s, dt, missing);
+            // A probe or timer repeats one segment: those before it in its flight were lost as well, at the same time.
+            let before_it = segment.seq.minus(before.nxt).max(0) as u32;
+            let others = before_it.div_ceil(self.half[s].mss.max(1)).min(u32::from(missing)) as u16;
+            let copies = if missing > 0 { (missing - others).max(1) } else { 0 };
+            step.doubt = self.doubt(s, dt, copies);
             // What was held by Nagle across a turn: a small segment out before, this one small, locked to its ACK.
             if let Some(ack) = self.lock(s, segment, t, start, &before).and_then(|l| l.frees)
                 && ack.pure()
@@ -143,7 +148,8 @@ impl Conn {
         self.rtt_or_zero() + self.profile[s].rto_floor
     }
 
-    /// Whether the answer of `s` that came `dt` after the last segment of the other side was lost once.
+    /// Whether the answer of `s` that came `dt` after the last segment of the other side was lost once; so many copies of
+    /// it are missing.
     fn doubt(&self, s: usize, dt: Nanos, missing: u16) -> Doubt {
         let think = dt - self.turn_of(s);
         let timer = self.timer(s);
@@ -225,7 +231,9 @@ impl Conn {
                 }
                 _ => {
                     step.wait = Wait::Acked;
-                    step.drained = self.near(s) && self.drained(s, step.start, &lock, before.nxt);
+                    if self.near(s) {
+                        (step.drained, step.peak) = self.drained(s, &lock, before.nxt);
+                    }
                     if self.half[s].last_rtt_at > step.start {
                         step.rtt = Nanos(self.half[s].last_rtt);
                     }
@@ -319,13 +327,13 @@ impl Conn {
     }
 
     /// Whether ACKs of this wait, before those that may have released the segment, made room that was not used. A window
-    /// that is full is used at each ACK, or when a third of it is free (`tcp_tso_should_defer`).
-    fn drained(&self, s: usize, start: Nanos, lock: &Lock, nxt: Seq) -> bool {
+    /// that is full is used at each ACK, or when a third of it is free (`tcp_tso_should_defer`). And how much was in flight
+    /// when the segment before had left.
+    fn drained(&self, s: usize, lock: &Lock, nxt: Seq) -> (bool, u32) {
         let half = &self.half[s];
-        let from = start - self.turn_of(s);
-        let Some(first) = half.newest_first().take_while(|a| a.time > from).last() else { return false };
-        let (flight, acked) = (nxt.minus(first.una_before), lock.una_before.minus(first.una_before));
-        half.recovery.is_none() && acked > (flight / 3).max(2 * half.mss as i32)
+        let (flight, acked) = (nxt.minus(half.last_una), lock.una_before.minus(half.last_una));
+        let drained = half.recovery.is_none() && acked > (flight / 3).max(2 * half.mss as i32);
+        (drained, flight.max(0) as u32)
     }
 
     /// Bytes that were in flight when the last ACK before `t` came in, if that was in the last quarter of the wait.

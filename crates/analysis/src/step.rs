@@ -74,8 +74,9 @@ pub(crate) struct Step {
     /// Payload that passed during it, and how many waits it holds.
     pub(crate) bytes: u32,
     pub(crate) releases: u32,
-    /// Bytes in flight before the release.
+    /// Bytes in flight before the release, and when the segment before had left (beside the sender).
     pub(crate) flight: u32,
+    pub(crate) peak: u32,
     /// Delay of the ACK that released it.
     pub(crate) ack_delay: Nanos,
     /// A loss was being repaired until then.
@@ -140,6 +141,7 @@ impl Step {
             self.drained |= next.drained;
             self.rtt = self.rtt.max(next.rtt);
             self.flight = self.flight.max(next.flight);
+            self.peak = self.peak.max(next.peak);
             self.burst += next.burst;
             self.ack_delay = self.ack_delay.max(next.ack_delay);
             if self.frames[1] == 0 {

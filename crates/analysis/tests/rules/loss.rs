@@ -412,6 +412,31 @@ fn an_answer_lost_before_the_tap_is_missing_from_the_servers_count() {
     }
 }
 
+/// Two segments are lost, and the probe repeats the second: one timer. Two copies of one segment take three.
+#[test]
+fn timers_of_lost_answers_are_counted_by_copies() {
+    let talk = |lost: [(u32, u32); 2], after: Nanos, repeat: (u32, u32)| {
+        let mut w = opened(Tap::Client);
+        for k in 0..4 {
+            w.at(ms(30 + 40 * k)).client().data(100);
+            w.after(ms(10)).server().data(100);
+        }
+        w.at(ms(200)).client().data(100);
+        w.at(ms(210)).server().repeat(lost[0].0, lost[0].1).lost_before_tap();
+        w.server().repeat(lost[1].0, lost[1].1).lost_before_tap();
+        w.after(after).server().repeat(repeat.0, repeat.1);
+        w.connection()
+    };
+    let near = |time: Nanos, expected: Nanos| (time - expected).0.abs() <= 1;
+    let c = talk([(400, MSS), (400 + MSS, 100)], ms(220), (400 + MSS, 100));
+    assert!(near(c.budget.get(Cause::TailLossProbe), ms(220)), "{:?}", c.budget);
+    let c = talk([(400, 100), (400, 100)], ms(660), (400, 100));
+    assert!(near(c.budget.get(Cause::RetransmissionTimeout), ms(660)), "{:?}", c.budget);
+    // There was not the time for both: something else is missing.
+    let c = talk([(400, 100), (400, 100)], ms(300), (400, 100));
+    assert!(near(c.budget.get(Cause::ServerThink), ms(300)), "{:?}", c.budget);
+}
+
 #[test]
 fn an_answer_late_by_a_timer_may_have_been_lost() {
     let uncounted = |work| {
