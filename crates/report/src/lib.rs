@@ -10,6 +10,7 @@ pub mod packets;
 pub mod predict;
 #[cfg(test)]
 mod sample;
+mod schema;
 mod summary;
 pub mod svg;
 pub mod text;

@@ -130,7 +130,7 @@ pub(crate) struct Compare {
     /// The capture from after
     #[arg(value_name = "AFTER", value_hint = ValueHint::FilePath)]
     pub(crate) after: PathBuf,
-    /// One JSON document
+    /// One JSON document (docs/schema/compare-1.json)
     #[arg(long)]
     pub(crate) json: bool,
     /// Also write a page

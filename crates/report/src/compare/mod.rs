@@ -1,13 +1,14 @@
 //! Before against after: as text, as JSON, as a page.
 
+mod json;
 mod page;
 
+pub use json::{json, schema};
 pub use page::page;
 
 use crate::text::{bytes, percent};
-use serde::Serialize;
 use std::io::{self, Write};
-use tcpwhy_analysis::{Change, ComparedSide, Comparison, Shape};
+use tcpwhy_analysis::{Change, Comparison, Shape};
 use tcpwhy_base::Nanos;
 
 /// Rows of each table in text.
@@ -132,119 +133,4 @@ pub fn text(out: &mut impl Write, c: &Comparison, names: [&str; 2]) -> io::Resul
         writeln!(out, "\n  ~ the interval holds zero: it may be chance")?;
     }
     Ok(())
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    tool: &'static str,
-    version: &'static str,
-    schema: u32,
-    before: &'a str,
-    after: &'a str,
-    verdict: String,
-    exchanges: ChangeJson,
-    shapes: Vec<ShapeJson>,
-    causes: Vec<CauseJson>,
-    setup: Option<ChangeJson>,
-    unmatched: UnmatchedJson,
-}
-
-#[derive(Serialize)]
-struct UnmatchedJson {
-    before: u64,
-    after: u64,
-}
-
-#[derive(Serialize)]
-struct ShapeJson {
-    server_port: u16,
-    server_ip: Option<String>,
-    request_bytes: [u64; 2],
-    response_bytes: [u64; 2],
-    #[serde(flatten)]
-    change: ChangeJson,
-}
-
-#[derive(Serialize)]
-struct CauseJson {
-    cause: &'static str,
-    class: &'static str,
-    #[serde(flatten)]
-    change: ChangeJson,
-}
-
-#[derive(Serialize)]
-struct ChangeJson {
-    before: SideJson,
-    after: SideJson,
-    difference_ns: i64,
-    interval_ns: [i64; 2],
-    sure: bool,
-}
-
-#[derive(Serialize)]
-struct SideJson {
-    count: u64,
-    median_ns: i64,
-    p95_ns: i64,
-    mean_ns: i64,
-}
-
-impl From<&Change> for ChangeJson {
-    fn from(c: &Change) -> ChangeJson {
-        let side = |s: &ComparedSide| SideJson {
-            count: s.count,
-            median_ns: s.median.0,
-            p95_ns: s.p95.0,
-            mean_ns: s.mean.0,
-        };
-        ChangeJson {
-            before: side(&c.before),
-            after: side(&c.after),
-            difference_ns: c.difference.0,
-            interval_ns: [c.interval.0.0, c.interval.1.0],
-            sure: c.is_sure(),
-        }
-    }
-}
-
-/// Writes it for programs: times in nanoseconds; `difference_ns` is of medians, under `causes` of means.
-pub fn json(out: &mut impl Write, c: &Comparison, names: [&str; 2]) -> io::Result<()> {
-    let range = |bits: u32| match bits {
-        0 => [0, 0],
-        n => [1u64 << (n - 1).min(63), 1u64.checked_shl(n).map_or(u64::MAX, |v| v - 1)],
-    };
-    let document = Document {
-        tool: "tcpwhy",
-        version: env!("CARGO_PKG_VERSION"),
-        schema: 1,
-        before: names[0],
-        after: names[1],
-        verdict: verdict(c),
-        exchanges: (&c.all).into(),
-        shapes: c
-            .shapes
-            .iter()
-            .map(|(s, change)| ShapeJson {
-                server_port: s.port,
-                server_ip: s.ip.map(|ip| ip.to_string()),
-                request_bytes: range(s.request),
-                response_bytes: range(s.response),
-                change: change.into(),
-            })
-            .collect(),
-        causes: c
-            .causes
-            .iter()
-            .map(|(cause, change)| CauseJson {
-                cause: cause.id(),
-                class: cause.class().letter(),
-                change: change.into(),
-            })
-            .collect(),
-        setup: c.setup.as_ref().map(Into::into),
-        unmatched: UnmatchedJson { before: c.unmatched[0], after: c.unmatched[1] },
-    };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    out.write_all(b"\n")
 }

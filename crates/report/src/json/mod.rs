@@ -14,10 +14,10 @@ pub use frames::{Example, Frames};
 pub use model::{Combined, Model, Vain};
 pub use parts::{Alternative, Exchange, Gap, Omitted, Setup, Span};
 pub use types::{CaptureInfo, Connection, End, Ends, Explain, Finding, Fix, Path, Range, Stack, WarningInfo};
+pub(crate) use values::{ClassLetter, Shown, SpanCause};
 pub use values::{Context, List, Pair, View};
 
 use crate::Capture;
-use schemars::generate::SchemaSettings;
 use std::io::{self, Write};
 use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
@@ -136,11 +136,7 @@ pub fn last_lines(
 
 /// The JSON Schema of the document that [`write()`] makes.
 pub fn schema() -> String {
-    let root =
-        SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Explain<'_>>();
-    let mut text = serde_json::to_string_pretty(&root).unwrap_or_default();
-    text.push('\n');
-    text
+    crate::schema::text::<Explain<'_>>()
 }
 
 /// The id of the finding over the capture that holds `cause`, as in the document: `f1` is the worst.

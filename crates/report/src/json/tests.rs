@@ -1,7 +1,7 @@
 use super::*;
 use crate::sample;
+use crate::schema::tests::{faults, is_committed};
 use serde_json::Value;
-use std::{env, fs, path::Path};
 
 fn document() -> Value {
     let mut text = Vec::new();
@@ -9,30 +9,20 @@ fn document() -> Value {
     serde_json::from_slice(&text).unwrap()
 }
 
-/// `UPDATE=1 cargo test -p tcpwhy-report` rewrites the committed file.
 #[test]
 fn the_committed_schema_is_the_generated_one() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/explain-1.json");
-    let now = schema();
-    if env::var_os("UPDATE").is_some() {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, &now).unwrap();
-    }
-    let committed = fs::read_to_string(&path).unwrap();
-    assert!(committed == now, "{} is old: run UPDATE=1 cargo test -p tcpwhy-report", path.display());
+    is_committed("explain-1.json", &schema());
 }
 
 #[test]
 fn a_document_keeps_to_the_schema() {
-    let schema: Value = serde_json::from_str(&schema()).unwrap();
-    let mut wrong = Vec::new();
-    check(&schema, &schema, &document(), "$", &mut wrong);
+    let wrong = faults(&schema(), &document());
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
 fn the_check_finds_faults() {
-    let schema: Value = serde_json::from_str(&schema()).unwrap();
+    let schema = schema();
     for break_it in [
         |d: &mut Value| d["connections"][0]["exchanges"][0]["spans"][0]["cause"] = "gremlins".into(),
         |d: &mut Value| d["connections"][0]["start_ns"] = 1.5.into(),
@@ -41,8 +31,7 @@ fn the_check_finds_faults() {
     ] {
         let mut document = document();
         break_it(&mut document);
-        let mut wrong = Vec::new();
-        check(&schema, &schema, &document, "$", &mut wrong);
+        let wrong = faults(&schema, &document);
         assert_eq!(wrong.len(), 1, "{wrong:#?}");
     }
 }
@@ -128,64 +117,4 @@ fn lines_hold_the_same_objects() {
     assert_eq!(lines[0], d["connections"][0]);
     assert_eq!(lines[1], d["findings"][0]);
     assert_eq!(lines[3], d["capture"]);
-}
-
-/// The part of JSON Schema that the generator uses.
-fn check(root: &Value, schema: &Value, value: &Value, at: &str, wrong: &mut Vec<String>) {
-    if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
-        let target = root.pointer(name.trim_start_matches('#')).unwrap();
-        return check(root, target, value, at, wrong);
-    }
-    if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
-        let fits = any.iter().any(|s| {
-            let mut inner = Vec::new();
-            check(root, s, value, at, &mut inner);
-            inner.is_empty()
-        });
-        if !fits {
-            wrong.push(format!("{at}: {value} fits no alternative"));
-        }
-        return;
-    }
-    let is = |kind: &str| match kind {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "null" => value.is_null(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "number" => value.is_number(),
-        other => unreachable!("type {other}"),
-    };
-    match schema.get("type") {
-        Some(Value::String(kind)) if !is(kind) => return wrong.push(format!("{at}: {value} is no {kind}")),
-        Some(Value::Array(kinds)) if !kinds.iter().any(|k| is(k.as_str().unwrap())) => {
-            return wrong.push(format!("{at}: {value} is none of {kinds:?}"));
-        }
-        _ => {}
-    }
-    if let Some(values) = schema.get("enum").and_then(Value::as_array)
-        && !values.contains(value)
-    {
-        wrong.push(format!("{at}: {value} is not in the list"));
-    }
-    for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
-        if value.get(name.as_str().unwrap()).is_none() {
-            wrong.push(format!("{at}: {name} is missing"));
-        }
-    }
-    for (name, inner) in value.as_object().into_iter().flatten() {
-        let of =
-            schema.get("properties").and_then(|p| p.get(name)).or_else(|| schema.get("additionalProperties"));
-        match of {
-            Some(of) => check(root, of, inner, &format!("{at}.{name}"), wrong),
-            None => wrong.push(format!("{at}.{name}: not in the schema")),
-        }
-    }
-    for (i, inner) in value.as_array().into_iter().flatten().enumerate() {
-        match schema.get("items") {
-            Some(of) => check(root, of, inner, &format!("{at}[{i}]"), wrong),
-            None => wrong.push(format!("{at}: items are not described")),
-        }
-    }
 }

@@ -1,4 +1,3 @@
-use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
@@ -215,27 +214,15 @@ pub struct Together {
 
 /// The JSON Schema of [`Prediction`].
 pub fn schema() -> String {
-    let root =
-        SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Prediction>();
-    let mut text = serde_json::to_string_pretty(&root).unwrap_or_default();
-    text.push('\n');
-    text
+    crate::schema::text::<Prediction>()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{env, fs, path::Path};
 
-    /// `UPDATE=1 cargo test -p tcpwhy-report` rewrites the committed file.
     #[test]
     fn the_committed_schema_is_the_generated_one() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/predict-1.json");
-        let now = schema();
-        if env::var_os("UPDATE").is_some() {
-            fs::write(&path, &now).unwrap();
-        }
-        let committed = fs::read_to_string(&path).unwrap_or_default();
-        assert!(committed == now, "{} is old: run UPDATE=1 cargo test -p tcpwhy-report", path.display());
+        crate::schema::tests::is_committed("predict-1.json", &schema());
     }
 }
