@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tcpwhy_analysis::{Analysis, Config, Detail};
-use tcpwhy_report::{Capture, quality_warnings};
+use tcpwhy_report::{Capture, Warning, quality_warnings};
 
 /// What was read, and what was made of it.
 pub(crate) struct Loaded {
@@ -95,22 +95,30 @@ pub(crate) fn load_inputs(
         return Ok(Err(Exit::Unreadable));
     }
     let damaged = !read.unreadable.is_empty() || !read.damaged.is_empty();
-    let capture = capture(&inputs, read, &analysis);
+    let list = &analysis.connections;
+    let capture = capture(&inputs, read, list.len() as u64, false, quality_warnings(list));
     Ok(Ok(Loaded { inputs, analysis, capture, damaged, spool: None }))
 }
 
-fn capture(inputs: &[Input], read: Read, analysis: &Analysis) -> Capture {
+/// What a report says of the input: `connections` of it, with warnings `of_quality`; `partial` if some of it was left out.
+pub(crate) fn capture(
+    inputs: &[Input],
+    read: Read,
+    connections: u64,
+    partial: bool,
+    of_quality: Vec<Warning>,
+) -> Capture {
     let mut warnings = warnings::of_reading(&read);
-    warnings.extend(quality_warnings(&analysis.connections));
+    warnings.extend(of_quality);
     Capture {
         files: inputs.iter().map(|i| i.name.clone()).collect(),
         frames_before: read.frames_before,
         packets: read.packets,
         tcp_packets: read.counts.tcp,
         span: read.span,
-        connections: analysis.connections.len() as u64,
+        connections,
         encapsulations: read.encapsulations,
-        partial: false,
+        partial,
         warnings,
     }
 }

@@ -6,7 +6,7 @@ mod columns;
 mod embed;
 mod plain;
 
-pub(crate) use plain::Escaped;
+pub use plain::Escaped;
 
 use crate::packets::Track;
 use crate::text::verdict;

@@ -2,17 +2,18 @@
 
 use crate::Capture;
 use crate::summary::{self, Summary};
-use crate::text::{bytes, percent, range, verdict};
+use crate::text::{bytes, percent, range, saving, verdict};
 use std::fmt;
 use std::io::{self, Write};
 use tcpwhy_analysis::{Analysis, Connection, Finding};
-use tcpwhy_base::{Class, Kind, Nanos};
+use tcpwhy_base::{Class, Kind};
 
 /// Rows of the table of connections; the script shows all.
 const ROWS: usize = 50;
 
 /// Text that stands between tags or in a quoted attribute.
-pub(crate) struct Escaped<'a>(pub(crate) &'a str);
+#[derive(Clone, Copy, Debug)]
+pub struct Escaped<'a>(pub &'a str);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,9 +106,8 @@ fn finding(out: &mut impl Write, f: &Finding) -> io::Result<()> {
     writeln!(out, "<p>{times}{}</p>", Escaped(&f.why()))?;
     if !f.fixes.is_empty() {
         writeln!(out, "<ul>")?;
-        for fix in &f.fixes {
-            let saves = fix.saves.filter(|&s| s > Nanos::ZERO);
-            let saves = saves.map(|s| format!(", saves up to {s}")).unwrap_or_default();
+        for (i, fix) in f.fixes.iter().enumerate() {
+            let saves = saving(fix, i == 0).map(|s| format!(", {s}")).unwrap_or_default();
             writeln!(out, "<li>{} ({}){saves}<ul>", Escaped(fix.fix.info().title), fix.place)?;
             for how in &fix.how {
                 writeln!(out, "<li>{}</li>", Escaped(how))?;

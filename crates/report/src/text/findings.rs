@@ -119,6 +119,13 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Res
     Ok(())
 }
 
+/// What a fix saves: `saves 1.11 s, predicted`. All fixes of a finding are bounded by the same time, which is said of the
+/// `first` alone; what a replay says is each one's own.
+pub fn saving(fix: &Fix, first: bool) -> Option<String> {
+    let saves = fix.saves.filter(|&s| s > Nanos::ZERO && (fix.replayed || first))?;
+    Some(if fix.replayed { format!("saves {saves}, predicted") } else { format!("saves up to {saves}") })
+}
+
 fn fix(out: &mut impl Write, lead: &str, fix: &Fix, layout: &Layout) -> io::Result<()> {
     let indent = INDENT;
     let place = match fix.place {
@@ -127,12 +134,7 @@ fn fix(out: &mut impl Write, lead: &str, fix: &Fix, layout: &Layout) -> io::Resu
         _ => String::new(),
     };
     let what = format!("{}{place}", fix.fix.info().title);
-    // All fixes of a finding are bounded by the same time: it is said once. What a replay says is each one's own.
-    let saves = fix
-        .saves
-        .filter(|&s| s > Nanos::ZERO && (fix.replayed || lead == "fix: "))
-        .map(|s| if fix.replayed { format!("saves {s}, predicted") } else { format!("saves up to {s}") })
-        .unwrap_or_default();
+    let saves = saving(fix, lead == "fix: ").unwrap_or_default();
     let used = indent + 5 + what.chars().count() + saves.chars().count();
     if used + 2 <= layout.width || saves.is_empty() {
         let space = layout.width.min(WIDE).saturating_sub(used).max(2);

@@ -12,8 +12,9 @@ mod timeline;
 mod why_not;
 
 pub use connection::connection;
+pub use findings::saving;
 pub use overview::{overview, verdict};
-pub use style::{bytes, percent, range};
+pub use style::{bytes, percent, range, wrap};
 pub use timeline::{Packet, exchange, flags as flag_letters};
 pub use why_not::why_not;
 

@@ -91,7 +91,7 @@ pub(super) fn moment(time: Nanos, capture: &Capture, layout: &Layout) -> String 
 }
 
 /// Words of `text` in lines of at most `width` characters (longer words stand alone).
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {

@@ -8,13 +8,13 @@ use crate::pipeline::{self, Read, Settings};
 use crate::progress::Progress;
 use crate::record::Source;
 use crate::spool::Spool;
-use crate::{packets, select, warnings};
+use crate::{load, packets, select, warnings};
 use anyhow::bail;
 use std::io::Write;
 use tcpwhy_analysis::{Analysis, Config, Detail};
 use tcpwhy_base::Cause;
 use tcpwhy_report::text::{self, Layout};
-use tcpwhy_report::{Capture, Summary, Warning, json, quality_warnings, quality_warnings_of};
+use tcpwhy_report::{Capture, Summary, json, quality_warnings, quality_warnings_of};
 
 /// Reads the captures, analyses them, says what was found.
 pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
@@ -71,8 +71,8 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     }
     tcpwhy_analysis::replay::predict(&mut analysis);
     let warnings = quality_warnings(&analysis.connections);
-    let mut capture = capture(args, &inputs, read, analysis.connections.len() as u64, warnings);
-    capture.partial = args.filter.is_some() || args.from.is_some() || args.to.is_some();
+    let connections = analysis.connections.len() as u64;
+    let capture = load::capture(&inputs, read, connections, is_partial(args), warnings);
     let mut out = Output::open(args.output.as_deref(), args.json || args.jsonl)?;
     let written = if args.json {
         json::write(&mut out, &analysis, &capture, threads()).map_err(Into::into)
@@ -157,7 +157,8 @@ fn run_live(
     read.span = read.span.map(|(earliest, latest)| (shared.start().unwrap_or(earliest), latest));
     let analysis = Analysis { connections: Vec::new(), findings: ended.findings, totals: ended.totals };
     let warnings = quality_warnings_of(&analysis.totals);
-    let capture = capture(args, settings.inputs, read, analysis.totals.connections, warnings);
+    let connections = analysis.totals.connections;
+    let capture = load::capture(settings.inputs, read, connections, is_partial(args), warnings);
     let mut bytes = Vec::new();
     let cx = json::Context::live(capture.start(), &capture.frames_before, style.streams);
     let last = json::last_lines(&mut bytes, &analysis.findings, &capture, cx);
@@ -273,26 +274,4 @@ fn layout(args: &Explain, inputs: &[Input], capture: &Capture, out: &Output) -> 
 
 fn is_partial(args: &Explain) -> bool {
     args.filter.is_some() || args.from.is_some() || args.to.is_some()
-}
-
-fn capture(
-    args: &Explain,
-    inputs: &[Input],
-    read: Read,
-    connections: u64,
-    of_quality: Vec<Warning>,
-) -> Capture {
-    let mut warnings = warnings::of_reading(&read);
-    warnings.extend(of_quality);
-    Capture {
-        files: inputs.iter().map(|i| i.name.clone()).collect(),
-        frames_before: read.frames_before,
-        packets: read.packets,
-        tcp_packets: read.counts.tcp,
-        span: read.span,
-        connections,
-        encapsulations: read.encapsulations,
-        partial: is_partial(args),
-        warnings,
-    }
 }

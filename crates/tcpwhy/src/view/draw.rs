@@ -10,7 +10,7 @@ use tcpwhy_analysis::{Exchange, Finding};
 use tcpwhy_base::{Cause, Class, Nanos};
 use tcpwhy_report::Summary;
 use tcpwhy_report::packets::{Packet, marks};
-use tcpwhy_report::text::{bytes, flag_letters, percent, range, verdict};
+use tcpwhy_report::text::{bytes, flag_letters, percent, range, saving, verdict, wrap};
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
@@ -82,8 +82,7 @@ fn about<'a>(f: &Finding) -> Paragraph<'a> {
     };
     let mut lines = vec![Line::raw(format!("{times}{}", f.why())), Line::raw("")];
     for (i, fix) in f.fixes.iter().take(3).enumerate() {
-        let saves = fix.saves.filter(|&s| s > Nanos::ZERO && i == 0);
-        let saves = saves.map(|s| format!(", saves up to {s}")).unwrap_or_default();
+        let saves = saving(fix, i == 0).map(|s| format!(", {s}")).unwrap_or_default();
         let lead = if i == 0 { "fix: " } else { " or: " };
         lines.push(Line::styled(
             format!("{lead}{} ({}){saves}", fix.fix.info().title, fix.place),
@@ -210,7 +209,7 @@ fn ladder(x: &Exchange, packets: &[Packet], width: usize) -> Vec<Line<'static>> 
             Span::styled(format!("█ {} ", span.cause.id()), style.add_modifier(Modifier::BOLD)),
             Span::raw(format!("{} {share}{side}", span.duration())),
         ]));
-        for line in wrapped(&span.facts.sentence(), width.saturating_sub(4)) {
+        for line in wrap(&span.facts.sentence(), width.saturating_sub(4)) {
             lines.push(Line::from(vec![Span::styled("│   ", style), Span::styled(line, DIM)]));
         }
         let n = if i + 1 == x.spans.len() { rest.len() } else { rest.partition_point(|p| p.time < span.end) };
@@ -284,18 +283,4 @@ fn legend(times: &[(Cause, Nanos)]) -> Line<'static> {
         .take(4)
         .flat_map(|t| [Span::styled(t.0.id(), colour(t.0.class())), Span::raw(format!(" {}  ", t.1))]);
     Line::from(names.collect::<Vec<_>>())
-}
-
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.into()),
-        }
-    }
-    lines
 }
