@@ -63,6 +63,7 @@ class Check:
 def checks(binary):
     """Everything, the cheap ones first."""
     python = shlex.quote(sys.executable)
+    debug = os.path.join(TARGET, 'debug', 'tcpwhy')
 
     def script(name, arguments=''):
         return f'{python} {name} {arguments}'
@@ -77,16 +78,18 @@ def checks(binary):
         Check('build', 'cargo build --release --locked', show=0),
         Check('demo', script('tests/demo_test.py', f'--bin {binary}'), show=0),
         Check('write-write-read', script('tests/write_write_read.py', f'--bin {binary}'), ['zstd'], show=6),
-        Check('view in tmux', script('tests/view_test.py', f'--bin {binary}'), ['tmux'], show=4),
         Check('README', script('scripts/docs.py', f'--bin {binary} --check')),
         Check('figures', script('scripts/figures.py', f'--bin {binary} --check')),
         Check('model', script('scripts/model_check.py', f'--bin {binary}')),
         Check('lints', 'cargo clippy --workspace --all-targets --locked -- -D warnings', show=0),
         Check('web: the page is fresh', script('scripts/web.py', 'check'), show=1),
         Check('web: browser', script('scripts/web.py', f'test --bin {binary}'), show=12),
+        Check('web: beside tcptrace and Wireshark', script('scripts/graphs.py', f'--bin {binary}'), show=2),
         Check('documentation', 'cargo doc --workspace --no-deps --locked', show=0,
               environment={'RUSTDOCFLAGS': '-D warnings'}),
         Check('cargo test', 'cargo test --workspace --locked', show=0),
+        # after the tests, which build the program with debug assertions: only that one panics when asked to
+        Check('view in tmux', script('tests/view_test.py', f'--bin {binary} --debug-bin {debug}'), ['tmux', debug], show=5),
         Check('tshark reads the evidence', lambda log: 0, ['tshark']),
         Check('mutations of a real answer', script(
             'scripts/check_json.py', f'--bin {binary} --self-test captures/zeek__smtp_bdat.pcap '

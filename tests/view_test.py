@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""`tcpwhy view` in tmux: keys, a change of size, and the terminal as it was after ^C.
+"""`tcpwhy view` in tmux: keys, a change of size, and the terminal as it was after ^C, a signal and a panic.
 
-    tests/view_test.py [--bin PATH]
+    tests/view_test.py [--bin PATH] [--debug-bin PATH]
+
+Only a build with debug assertions panics when it is asked to; without --debug-bin that part is left out.
 """
 import argparse
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -15,6 +18,8 @@ sys.path.insert(0, os.path.join(ROOT, 'scripts'))
 import common  # noqa: E402
 
 CAPTURE = os.path.join(ROOT, 'captures', 'zeek__smtp_bdat.pcap')
+# asks for a panic at the first key; see crates/tcpwhy/src/view/mod.rs
+PANIC = 'TCPWHY_TEST_PANIC=1'
 
 
 class Tmux:
@@ -30,58 +35,85 @@ class Tmux:
     def keys(self, *keys):
         self.run('send-keys', '-t', 'v', *keys)
 
-    def until(self, *parts, seconds=20):
-        """The screen, once all parts stand on it; exits if they do not come."""
+    def until(self, *parts, seconds=20, columns=0):
+        """The screen, once all parts stand on it and so many columns are used; exits if they do not come."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             screen = self.run('capture-pane', '-p', '-t', 'v')
-            if all(p in screen for p in parts):
+            if all(p in screen for p in parts) and max(map(len, screen.splitlines()), default=0) >= columns:
                 return screen
             time.sleep(0.1)
-        sys.exit(f'FAIL {parts} did not come:\n{screen}')
+        sys.exit(f'FAIL {parts} in {columns} columns did not come:\n{screen}')
+
+    def start(self, binary, environment=''):
+        """The browser, on an empty screen."""
+        command = f'{environment} {shlex.quote(os.path.abspath(binary))} view {shlex.quote(CAPTURE)}; echo ended $?'
+        self.keys(f'clear; {command.strip()}', 'Enter')
+        self.until('1.16 s (41 %) is TCP', 'Nagle held a small write', 'q: quit')
+
+    def is_as_before(self, code, after):
+        """The shell's screen is back, the cursor shows, keys are echoed and lines are edited."""
+        screen = self.until(f'ended {code}', 'ready:')
+        if 'q: quit' in screen:
+            sys.exit(f'FAIL the screen was not put back after {after}:\n{screen}')
+        state = self.run('display-message', '-p', '-t', 'v', '#{alternate_on} #{cursor_flag}').split()
+        if state != ['0', '1']:
+            sys.exit(f'FAIL after {after}: alternate screen, cursor: {state}')
+        self.keys('clear; stty -a | tr " " "\\n" | grep -x -e echo -e -echo -e icanon -e -icanon | tr "\\n" " "; echo .', 'Enter')
+        self.until('icanon echo .')
+        print(f'ok   the terminal is as before after {after}')
+
+
+def keys_and_sizes(tmux, binary):
+    """What is shown, at two sizes, and that nothing flickers."""
+    # a release build must not know what asks for a panic
+    tmux.start(binary, PANIC)
+    print('ok   the verdict at 80x24')
+    # what is redrawn while nothing happens would flicker: the pane gets no bytes
+    log = os.path.join(common.ROOT, 'target', f'view-{os.getpid()}.log')
+    tmux.run('pipe-pane', '-t', 'v', f'cat > {shlex.quote(log)}')
+    time.sleep(1.5)
+    idle = os.path.getsize(log) if os.path.exists(log) else 0
+    tmux.run('pipe-pane', '-t', 'v')
+    if os.path.exists(log):
+        os.remove(log)
+    if idle > 0:
+        sys.exit(f'FAIL {idle} bytes were drawn while nothing happened')
+    print(f'ok   still while nothing happens ({idle} bytes)')
+    tmux.keys('Enter')
+    tmux.until('exchange 19: 49.0 ms', '102 client', 'P. 129 B')
+    tmux.keys('Tab')
+    tmux.until('exchange 20:')
+    tmux.run('resize-window', '-t', 'v', '-x', '120', '-y', '40')
+    tmux.until('exchange 20:', 'esc: back', columns=100)
+    tmux.run('resize-window', '-t', 'v', '-x', '80', '-y', '24')
+    tmux.keys('Escape')
+    tmux.until('127.0.0.1:38718 > 127.0.0.1:25', 'Exchanges')
+    print('ok   keys and sizes')
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--bin', default=common.BINARY)
+    parser.add_argument('--debug-bin')
     args = parser.parse_args()
     tmux = Tmux()
     tmux.run('-f', '/dev/null', 'new-session', '-d', '-s', 'v', '-x', '80', '-y', '24', 'env PS1=ready: bash --norc')
     try:
         tmux.until('ready:')
-        tmux.keys(f'{shlex.quote(os.path.abspath(args.bin))} view {shlex.quote(CAPTURE)}; echo ended $?', 'Enter')
-        tmux.until('1.16 s (41 %) is TCP', 'Nagle held a small write', 'q: quit')
-        print('ok   the verdict at 80x24')
-        # what is redrawn while nothing happens would flicker: the pane gets no bytes
-        log = os.path.join(common.ROOT, 'target', f'view-{os.getpid()}.log')
-        tmux.run('pipe-pane', '-t', 'v', f'cat > {shlex.quote(log)}')
-        time.sleep(1.5)
-        idle = os.path.getsize(log) if os.path.exists(log) else 0
-        tmux.run('pipe-pane', '-t', 'v')
-        if os.path.exists(log):
-            os.remove(log)
-        if idle > 0:
-            sys.exit(f'FAIL {idle} bytes were drawn while nothing happened')
-        print(f'ok   still while nothing happens ({idle} bytes)')
-        tmux.keys('Enter')
-        tmux.until('exchange 19: 49.0 ms', '102 client', 'P. 129 B')
-        tmux.keys('Tab')
-        tmux.until('exchange 20:')
-        tmux.run('resize-window', '-t', 'v', '-x', '120', '-y', '40')
-        wide = tmux.until('exchange 20:', 'esc: back')
-        if max(map(len, wide.splitlines())) < 100:
-            sys.exit(f'FAIL the wider window is not used:\n{wide}')
-        tmux.run('resize-window', '-t', 'v', '-x', '80', '-y', '24')
-        tmux.keys('Escape')
-        tmux.until('127.0.0.1:38718 > 127.0.0.1:25', 'Exchanges')
-        print('ok   keys and sizes')
+        keys_and_sizes(tmux, args.bin)
         tmux.keys('C-c')
-        screen = tmux.until('ended 0', 'ready:')
-        if 'Exchanges' in screen:
-            sys.exit(f'FAIL the screen was not put back:\n{screen}')
-        tmux.keys('stty -a | tr " " "\\n" | grep -x -e echo -e -echo -e icanon -e -icanon | tr "\\n" " "; echo .', 'Enter')
-        tmux.until('icanon echo .')
-        print('ok   the terminal is as before after ^C')
+        tmux.is_as_before(0, '^C')
+        tmux.start(args.bin)
+        shell = tmux.run('display-message', '-p', '-t', 'v', '#{pane_pid}').strip()
+        with open(f'/proc/{shell}/task/{shell}/children', encoding='ascii') as f:
+            os.kill(int(f.read().split()[0]), signal.SIGTERM)
+        tmux.is_as_before(0, 'SIGTERM')
+        if args.debug_bin:
+            tmux.start(args.debug_bin, PANIC)
+            tmux.keys('Down')
+            tmux.until('on purpose, for a test of the terminal')
+            tmux.is_as_before(101, 'a panic')
     finally:
         tmux.run('kill-server')
 

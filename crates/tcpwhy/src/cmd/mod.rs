@@ -16,6 +16,7 @@ pub(crate) mod view;
 use crate::failure::Usage;
 use crate::output::Output;
 use anyhow::bail;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -31,9 +32,20 @@ pub(crate) fn extra(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<Output> {
 
 /// Set by the first interrupt; the second ends the program at once.
 pub(crate) fn stop_signal() -> anyhow::Result<Arc<AtomicBool>> {
-    use signal_hook::consts::SIGINT;
+    stopped_by(&[SIGINT])
+}
+
+/// The same by whatever asks a program to end, for those that must put something back first.
+pub(crate) fn end_signal() -> anyhow::Result<Arc<AtomicBool>> {
+    stopped_by(&[SIGINT, SIGTERM])
+}
+
+fn stopped_by(signals: &[i32]) -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&stop))?;
-    signal_hook::flag::register(SIGINT, Arc::clone(&stop))?;
+    for &signal in signals {
+        // In this order: what is asked first is whether it was set before.
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
     Ok(stop)
 }

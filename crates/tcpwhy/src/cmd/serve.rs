@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Serve) -> anyhow::Result<Exit> {
             input.open().map_err(|why| anyhow::anyhow!(why))?;
         }
     }
-    let stop = cmd::stop_signal()?;
+    let stop = cmd::end_signal()?;
     let address = SocketAddr::new(args.listen, args.port);
     let limit = args.max_upload.saturating_mul(1 << 20);
     let server = Server::new(args.path.as_deref(), address, args.token.clone(), limit, stop)?;

@@ -10,11 +10,12 @@ pub(crate) fn run(args: &View) -> anyhow::Result<Exit> {
     if !io::stdout().is_terminal() {
         bail!(Usage("view needs a terminal: `tcpwhy explain` prints the same".into()));
     }
-    let stop = cmd::stop_signal()?;
-    let loaded = match load::load(&args.files, Detail::Worst(10_000), false, &stop)? {
+    let stop = cmd::end_signal()?;
+    let mut loaded = match load::load(&args.files, Detail::Worst(10_000), false, &stop)? {
         Ok(loaded) => loaded,
         Err(exit) => return Ok(exit),
     };
+    tcpwhy_analysis::replay::predict(&mut loaded.analysis);
     view::run(&loaded, &stop)?;
     Ok(loaded.exit())
 }

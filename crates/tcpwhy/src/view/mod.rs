@@ -17,7 +17,8 @@ use tcpwhy_report::packets::Packet;
 /// More packets of an exchange than anybody scrolls through.
 const MOST: usize = 20_000;
 
-/// Shows it until the user leaves. The terminal is put back whatever happens: ratatui does it on a panic too.
+/// Shows it until the user leaves. The terminal is put back whatever happens: `try_init` installs a panic hook that does it
+/// before the message is printed, and signals that end the program set `stop`.
 pub(crate) fn run(loaded: &Loaded, stop: &AtomicBool) -> anyhow::Result<()> {
     let mut terminal = ratatui::try_init()?;
     let done = browse(&mut terminal, loaded, stop);
@@ -41,6 +42,7 @@ fn browse(terminal: &mut ratatui::DefaultTerminal, loaded: &Loaded, stop: &Atomi
             continue;
         }
         stale = true;
+        assert!(!fails_on_purpose(), "on purpose, for a test of the terminal");
         if let Event::Key(key) = event::read()?
             && key.kind == KeyEventKind::Press
             && step(key).is_some_and(|step| !view.step(step))
@@ -49,6 +51,11 @@ fn browse(terminal: &mut ratatui::DefaultTerminal, loaded: &Loaded, stop: &Atomi
         }
     }
     Ok(())
+}
+
+/// Tests of what a panic leaves behind (tests/view_test.py) ask for one by the environment; a release build knows of none.
+fn fails_on_purpose() -> bool {
+    cfg!(debug_assertions) && std::env::var_os("TCPWHY_TEST_PANIC").is_some()
 }
 
 /// What a key means.

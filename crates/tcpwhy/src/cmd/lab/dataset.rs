@@ -1,7 +1,8 @@
 //! `tcpwhy lab dataset` and `tcpwhy lab label`: captures whose causes are known.
 
 use super::args::{Dataset, Relabel};
-use super::{failed, stop_signal};
+use super::failed;
+use crate::cmd::end_signal;
 use crate::failure::{Exit, Usage, say};
 use anyhow::Context as _;
 use serde::Serialize;
@@ -70,7 +71,7 @@ pub(super) fn make(args: &Dataset) -> anyhow::Result<Exit> {
     let unwritable = || format!("{}: choose a folder that can be written", folder.display());
     fs::create_dir_all(folder).with_context(unwritable)?;
     fs::write(folder.join("DATASHEET.md"), SHEET).with_context(unwritable)?;
-    let stop = stop_signal()?;
+    let stop = end_signal()?;
     let mut index =
         Index { schema: 1, tcpwhy: env!("CARGO_PKG_VERSION"), kernel: String::new(), runs: Vec::new() };
     for (n, cell) in chosen.iter().enumerate() {

@@ -1,7 +1,8 @@
 //! `tcpwhy lab link`: any command behind an emulated link.
 
 use super::args::Link as Args;
-use super::{describe, failed, stop_signal};
+use super::{describe, failed};
+use crate::cmd::end_signal;
 use crate::failure::{Exit, Usage, say};
 use std::io::IsTerminal as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -24,7 +25,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         Err(LabError::Scenario(why)) => return Err(Usage(why).into()),
         Err(e) => return Ok(failed(&e)),
     };
-    let stop = stop_signal()?;
+    let stop = end_signal()?;
     if let Err(e) = can_give(&scenario, &stop) {
         return Ok(failed(&e));
     }

@@ -5,16 +5,15 @@ mod catalogue;
 mod dataset;
 mod describe;
 mod experiment;
+mod kept;
 mod link;
 mod print;
 mod run;
 
+use crate::cmd::end_signal;
 use crate::failure::{Exit, say};
 use args::{Command, Lab};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::Write as _;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use tcpwhy_lab::LabError;
 
 /// Does what was asked for.
@@ -31,7 +30,7 @@ pub(crate) fn run(args: &Lab) -> anyhow::Result<Exit> {
 }
 
 fn calibrate(args: &args::Calibrate) -> anyhow::Result<Exit> {
-    match tcpwhy_lab::calibrate(&*stop_signal()?) {
+    match tcpwhy_lab::calibrate(&*end_signal()?) {
         Ok(found) => {
             let text = if args.json {
                 serde_json::to_string_pretty(&found)? + "\n"
@@ -49,15 +48,4 @@ fn calibrate(args: &args::Calibrate) -> anyhow::Result<Exit> {
 fn failed(e: &LabError) -> Exit {
     say(&e.to_string());
     if matches!(e, LabError::Scenario(_)) { Exit::Usage } else { Exit::Unreadable }
-}
-
-/// Becomes true at the first interrupt; the second ends the program at once.
-fn stop_signal() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // In this order: what is asked first is whether it was set before.
-        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
 }

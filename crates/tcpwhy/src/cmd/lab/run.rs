@@ -2,7 +2,8 @@
 
 use super::args::Run;
 use super::experiment::{Outcome, Setting};
-use super::{catalogue, failed, print, stop_signal};
+use super::{catalogue, failed, print};
+use crate::cmd::end_signal;
 use crate::failure::{Exit, Usage, say};
 use serde::Serialize;
 use std::io::Write as _;
@@ -34,7 +35,7 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Exit> {
         Ok(planned) => planned,
         Err(e) => return Ok(failed(&e)),
     };
-    let stop = stop_signal()?;
+    let stop = end_signal()?;
     let calibration = match calibrate(&stop) {
         Ok(calibration) => calibration,
         Err(e) => return Ok(failed(&e)),
