@@ -1,43 +1,13 @@
 // tcpwhy serve, asked by a browser and by hand.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { request } from 'node:http';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { browser, open } from './browser.mjs';
-import { BIN, FOLDER, generated, LOSS, SMTP } from './program.mjs';
-
-/** Starts a server; resolves when it says where it is. */
-function serve(...args) {
-  const child = spawn(BIN, ['serve', ...(args.includes('--port') ? [] : ['--port', '0']), ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
-  const said = { text: '' };
-  const ended = new Promise(done => child.on('close', code => done(code)));
-  const ready = new Promise((done, fail) => {
-    child.stderr.on('data', d => {
-      said.text += d;
-      const url = said.text.match(/open (http:\S+)/);
-      if (url) done(url[1]);
-    });
-    child.on('exit', code => fail(new Error(`ended with ${code}: ${said.text}`)));
-  });
-  ready.catch(() => {});
-  return { child, ready, ended, said, stop: async () => { child.kill('SIGINT'); return ended; } };
-}
-
-/** One request by hand. */
-const ask = (url, path, { method = 'GET', headers = {}, body } = {}) => new Promise((done, fail) => {
-  const { hostname, port } = new URL(url);
-  const r = request({ hostname, port, path, method, headers, setHost: !('Host' in headers) }, answer => {
-    const parts = [];
-    answer.on('data', d => parts.push(d));
-    answer.on('end', () => done({ status: answer.statusCode, headers: answer.headers, text: Buffer.concat(parts).toString('utf8') }));
-  });
-  r.on('error', fail);
-  r.end(body);
-});
+import { FOLDER, generated, LOSS, SMTP } from './program.mjs';
+import { ask, own, serve } from './server.mjs';
 
 let chromium, server, url;
 const dir = join(FOLDER, 'served');
@@ -58,8 +28,7 @@ after(async () => {
 });
 
 test('from the list to the page, and a capture that comes later', async () => {
-  const own = new RegExp(`^${url.replace(/\W/g, '\\$&')}`);
-  const { page, trouble } = await open(chromium.context, url, { allow: own, script: false });
+  const { page, trouble } = await open(chromium.context, url, { allow: own(url), script: false });
   await page.locator('#list li').nth(1).waitFor();
   assert.deepEqual((await page.locator('#list .name').allTextContents()), ['smtp.pcap', 'sub/loss.pcap.zst']);
   copyFileSync(SMTP, join(dir, 'later.pcap'));
@@ -70,9 +39,19 @@ test('from the list to the page, and a capture that comes later', async () => {
   await page.close();
 });
 
+test('a capture that cannot be read, and the way back', async () => {
+  writeFileSync(join(dir, '<b>bad<b>.pcap'), 'this is no capture');
+  const { page } = await open(chromium.context, `${url}view?${new URLSearchParams({ name: '<b>bad<b>.pcap' })}`, { allow: own(url), script: false });
+  assert.match(await page.textContent('body'), /<b>bad<b>\.pcap.*is no capture|<b>bad<b>\.pcap cannot be read/);
+  assert.equal(await page.locator('b').count(), 0);
+  await page.locator('a', { hasText: 'captures' }).click();
+  await page.locator('#list .name', { hasText: 'smtp.pcap' }).waitFor();
+  await page.close();
+  rmSync(join(dir, '<b>bad<b>.pcap'));
+});
+
 test('a file dropped on the page is shown', async () => {
-  const own = new RegExp(`^${url.replace(/\W/g, '\\$&')}`);
-  const { page, trouble } = await open(chromium.context, url, { allow: own, script: false });
+  const { page, trouble } = await open(chromium.context, url, { allow: own(url), script: false });
   const drop = async (name, bytes) => page.evaluate(async ([name, base64]) => {
     const data = new DataTransfer();
     data.items.add(new File([Uint8Array.from(atob(base64), c => c.charCodeAt(0))], name));
@@ -133,8 +112,7 @@ test('a zoom brings the packets that were left out', async t => {
   if (!capture) { t.skip('rustc could not build scripts/gen_capture.rs'); return; }
   const big = serve(capture);
   const at = await big.ready;
-  const own = new RegExp(`^${at.replace(/\W/g, '\\$&')}`);
-  const { page, trouble } = await open(chromium.context, `${at}view?name=${capture.split('/').pop()}#connection=1`, { allow: own });
+  const { page, trouble } = await open(chromium.context, `${at}view?name=${capture.split('/').pop()}#connection=1`, { allow: own(at) });
   await page.waitForFunction(() => window.tcpwhy.graphs?.drawn > 0);
   const n = () => page.evaluate(() => { const g = window.tcpwhy.graphs; let n = 0; for (let i = 0; i < g.track.n; i++) if (g.track.t[i] >= g.from && g.track.t[i] <= g.to) n++; return n; });
   const kept = await page.evaluate(() => window.tcpwhy.graphs.track.n);

@@ -7,6 +7,7 @@ mod failure;
 mod figure;
 mod headers;
 mod input;
+mod lab_result;
 mod live;
 mod load;
 mod output;

@@ -1,6 +1,8 @@
-//! The captures that are served: those in the folder, and those that were dropped on the page. Names are looked up among
-//! what was found, never joined to a path, so no name reaches a file outside.
+//! The captures that are served: those in the folder, and those that were dropped on the page; and the results that the
+//! lab left beside its captures. Names are looked up among what was found, never joined to a path, so no name reaches a
+//! file outside.
 
+use crate::lab_result;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,6 +21,13 @@ pub(crate) struct Entry {
     pub(crate) size: u64,
     pub(crate) changed: Option<SystemTime>,
     pub(crate) dropped: bool,
+}
+
+/// What a look into the folder found, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) captures: BTreeMap<String, Entry>,
+    pub(crate) results: BTreeMap<String, Entry>,
 }
 
 /// The captures by name.
@@ -44,18 +53,24 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Everything that can be shown now.
+    /// Every capture that can be shown now.
     pub(crate) fn list(&self) -> BTreeMap<String, Entry> {
-        let mut out = BTreeMap::new();
+        self.look().captures
+    }
+
+    /// Everything that can be shown now.
+    pub(crate) fn look(&self) -> Found {
+        let mut out = Found::default();
         if let Some(path) = &self.single {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            out.extend(entry(path, false).map(|e| (name, e)));
+            out.captures.extend(entry(path, false).map(|e| (name, e)));
         }
         if let Some(root) = &self.root {
             walk(root, root, DEPTH, &mut out);
         }
         let dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
-        out.extend(dropped.iter().filter_map(|(name, path)| Some((name.clone(), entry(path, true)?))));
+        let dropped = dropped.iter().filter_map(|(name, path)| Some((name.clone(), entry(path, true)?)));
+        out.captures.extend(dropped);
         out
     }
 
@@ -104,10 +119,10 @@ fn entry(path: &Path, dropped: bool) -> Option<Entry> {
     Some(Entry { path: path.into(), size: meta.len(), changed: meta.modified().ok(), dropped })
 }
 
-fn walk(root: &Path, folder: &Path, depth: usize, out: &mut BTreeMap<String, Entry>) {
+fn walk(root: &Path, folder: &Path, depth: usize, out: &mut Found) {
     let Ok(list) = fs::read_dir(folder) else { return };
     for item in list.flatten() {
-        if out.len() >= MOST {
+        if out.captures.len().max(out.results.len()) >= MOST {
             return;
         }
         let path = item.path();
@@ -120,11 +135,16 @@ fn walk(root: &Path, folder: &Path, depth: usize, out: &mut BTreeMap<String, Ent
             if depth > 0 && item.file_type().is_ok_and(|t| t.is_dir()) {
                 walk(root, &path, depth - 1, out);
             }
-        } else if looks_like_a_capture(&path)
-            && let Ok(name) = path.strip_prefix(root)
-        {
+            continue;
+        }
+        let list = match item.file_name() == lab_result::FILE {
+            true => &mut out.results,
+            false if looks_like_a_capture(&path) => &mut out.captures,
+            false => continue,
+        };
+        if let Ok(name) = path.strip_prefix(root) {
             let name = name.to_string_lossy().into_owned();
-            out.extend(entry(&real, false).map(|e| (name, e)));
+            list.extend(entry(&real, false).map(|e| (name, e)));
         }
     }
 }
@@ -154,8 +174,8 @@ mod tests {
         let (root, outside) = (base.join("in"), base.join("out"));
         fs::create_dir_all(root.join("sub")).unwrap();
         fs::create_dir_all(&outside).unwrap();
-        for file in
-            [root.join("a.pcap"), root.join("sub/b.pcapng"), outside.join("c.pcap"), root.join("d.txt")]
+        for file in ["in/a.pcap", "in/sub/b.pcapng", "out/c.pcap", "in/d.txt", "in/sub/lab-result.json"]
+            .map(|f| base.join(f))
         {
             fs::write(file, "x").unwrap();
         }
@@ -166,8 +186,9 @@ mod tests {
             std::os::unix::fs::symlink(to, link).unwrap();
         }
         let folder = Folder::new(Some(&root), base.join("store")).unwrap();
-        let names: Vec<String> = folder.list().into_keys().collect();
-        assert_eq!(names, ["a.pcap", "sub/b.pcapng"]);
+        let found = folder.look();
+        assert_eq!(found.captures.into_keys().collect::<Vec<_>>(), ["a.pcap", "sub/b.pcapng"]);
+        assert_eq!(found.results.into_keys().collect::<Vec<_>>(), ["sub/lab-result.json"]);
         assert!(folder.find("../out/c.pcap").is_none() && folder.find("/etc/passwd").is_none());
         assert_eq!(folder.add("../x/a.pcap", outside.join("c.pcap")), "a.pcap (2)");
         assert!(folder.find("a.pcap (2)").unwrap().dropped);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
+use tcpwhy_report::html::Escaped;
 
 /// Request line and headers together.
 const HEAD: u64 = 16 << 10;
@@ -128,6 +129,21 @@ pub(crate) fn head(out: &mut impl Write, status: u16, kind: &str, extra: &str) -
 pub(crate) fn say(out: &mut impl Write, status: u16, text: &str) -> io::Result<()> {
     head(out, status, "text/plain; charset=utf-8", "")?;
     writeln!(out, "{text}")
+}
+
+/// The same where a person waits for a page: with a way back.
+pub(crate) fn sorry(out: &mut impl Write, status: u16, text: &str) -> io::Result<()> {
+    let policy = "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; img-src data:\r\n";
+    head(out, status, "text/html; charset=utf-8", policy)?;
+    writeln!(
+        out,
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, \
+         initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\"><title>{} · \
+         tcpwhy</title></head><body style=\"font: 16px/1.5 system-ui, sans-serif; max-width: 44rem; margin: 3rem auto; padding: 0 \
+         1rem\"><p>{}</p><p><a href=\"/\">← captures</a></p></body></html>",
+        reason(status),
+        Escaped(text)
+    )
 }
 
 #[cfg(test)]

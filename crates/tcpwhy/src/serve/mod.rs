@@ -4,8 +4,12 @@
 //! Who may ask: only the address that is listened on, by its own name (against DNS rebinding), from pages that came from
 //! here (`Origin`), and beyond loopback only with the token.
 
+mod events;
 mod folder;
 mod http;
+mod results;
+mod start;
+mod upload;
 
 use crate::cmd::causes;
 use crate::failure::say;
@@ -16,16 +20,16 @@ use crate::record::{self, shift};
 use crate::tracks;
 use folder::{Entry, Folder};
 use http::Request;
+use results::Results;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::hash::{BuildHasher as _, RandomState};
-use std::io::{self, BufWriter, Read as _, Write};
+use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 use tcpwhy_analysis::Detail;
 use tcpwhy_base::Nanos;
 use tcpwhy_report::html::{self, Extras, Served};
@@ -49,6 +53,7 @@ type States = BTreeMap<String, (u64, u64, u64)>;
 
 struct Shared {
     folder: Folder,
+    results: Results,
     address: SocketAddr,
     /// Asked for beyond loopback.
     token: Option<String>,
@@ -89,6 +94,7 @@ impl Server {
         let folder = Folder::new(path, store)?;
         let shared = Shared {
             folder,
+            results: Results::default(),
             address,
             token,
             limit,
@@ -175,10 +181,8 @@ impl Shared {
             ("GET", "/") => self.start(&mut out)?,
             ("GET", "/view") => self.view(&mut out, &request)?,
             ("GET", "/api/packets") => self.packets(&mut out, &request)?,
-            ("GET", "/api/list") => {
-                http::head(&mut out, 200, "application/json", "")?;
-                out.write_all(self.list().as_bytes())?;
-            }
+            ("GET", "/api/list") => json(&mut out, &self.list(&self.folder.look()))?,
+            ("GET", "/api/lab") => json(&mut out, &self.results.list(&self.folder.look()))?,
             ("GET", "/api/events") => self.events(&mut out)?,
             ("POST", "/api/upload") => self.upload(&mut out, &mut request)?,
             ("GET" | "POST", _) => http::say(&mut out, 404, "there is nothing here: the captures are at /")?,
@@ -229,66 +233,6 @@ impl Shared {
         }
     }
 
-    fn start(&self, out: &mut impl Write) -> io::Result<()> {
-        let nonce = secret();
-        let policy = format!(
-            "Content-Security-Policy: default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; img-src data:; \
-             connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
-        );
-        http::head(out, 200, "text/html; charset=utf-8", &policy)?;
-        let page = include_str!("../../assets/serve.html");
-        out.write_all(page.replace("%NONCE%", &nonce).replace("%LIMIT%", &self.limit.to_string()).as_bytes())
-    }
-
-    fn list(&self) -> String {
-        let rows: Vec<serde_json::Value> = self
-            .folder
-            .list()
-            .into_iter()
-            .map(|(name, e)| {
-                let changed = e
-                    .changed
-                    .and_then(|t| t.duration_since(UNIX_EPOCH).ok())
-                    .map_or(0, |d| d.as_secs() as i64);
-                let changed =
-                    tcpwhy_report::rfc3339(Nanos::secs(changed)).replace('T', " ").replace(".000000000Z", "");
-                serde_json::json!({ "name": name, "size": e.size, "changed": changed, "dropped": e.dropped })
-            })
-            .collect();
-        serde_json::Value::from(rows).to_string()
-    }
-
-    /// Tells what changes: the list of captures, and how far reading is.
-    fn events(&self, out: &mut impl Write) -> io::Result<()> {
-        http::head(out, 200, "text/event-stream", "")?;
-        let mut list = String::new();
-        let mut progress = States::new();
-        let mut quiet = 0;
-        while !self.stop.load(Ordering::Relaxed) {
-            let now = self.list();
-            if now != list {
-                write!(out, "event: list\ndata: {now}\n\n")?;
-                list = now;
-                quiet = 0;
-            }
-            let now = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            for (name, state) in now.iter().filter(|(n, s)| progress.get(*n) != Some(*s)) {
-                let data = serde_json::json!({ "name": name, "packets": state.0, "bytes": state.1, "total": state.2 });
-                write!(out, "event: progress\ndata: {data}\n\n")?;
-                quiet = 0;
-            }
-            progress = now;
-            quiet += 1;
-            // A line now and then shows when the browser has gone.
-            if quiet % 20 == 0 {
-                out.write_all(b": still here\n\n")?;
-            }
-            out.flush()?;
-            thread::sleep(Duration::from_millis(250));
-        }
-        Ok(())
-    }
-
     /// The analysis of a capture, from memory if it has not changed since.
     fn load(&self, name: &str) -> Result<Arc<Loaded>, (u16, String)> {
         let entry =
@@ -311,7 +255,17 @@ impl Shared {
                     let mut states = states.lock().unwrap_or_else(PoisonError::into_inner);
                     states.insert(named.clone(), (packets, read, total));
                 }));
-                load::load_inputs(vec![input], Vec::new(), Detail::Worst(1000), &mut progress, &self.stop)
+                let mut loaded = load::load_inputs(
+                    vec![input],
+                    Vec::new(),
+                    Detail::Worst(1000),
+                    &mut progress,
+                    &self.stop,
+                );
+                if let Ok(Ok(loaded)) = &mut loaded {
+                    tcpwhy_analysis::replay::predict(&mut loaded.analysis);
+                }
+                loaded
             });
             reading.join()
         });
@@ -335,12 +289,12 @@ impl Shared {
         let name = request.query.get("name").map_or("", String::as_str);
         let loaded = match self.load(name) {
             Ok(loaded) => loaded,
-            Err((status, why)) => return http::say(out, status, &why),
+            Err((status, why)) => return http::sorry(out, status, &why),
         };
         // The packets are asked for by the window: the page needs fewer of a large connection.
         let tracks = match tracks::collect(&loaded.source(), &loaded.analysis, tracks::ROOM / 2) {
             Ok(tracks) => tracks,
-            Err(e) => return http::say(out, 422, &format!("{name}: {e:#}")),
+            Err(e) => return http::sorry(out, 422, &format!("{name}: {e:#}")),
         };
         http::head(out, 200, "text/html; charset=utf-8", "")?;
         let extras = Extras { pages: causes::PAGES, tracks: &tracks, served: Some(Served { name }) };
@@ -390,50 +344,17 @@ impl Shared {
             Err(e) => http::say(out, 422, &format!("{e:#}")),
         }
     }
-
-    fn upload(&self, out: &mut impl Write, request: &mut Request) -> io::Result<()> {
-        let name = request.query.get("name").cloned().unwrap_or_default();
-        let Some(length) = request.header("content-length").and_then(|l| l.parse::<u64>().ok()) else {
-            return http::say(out, 411, "the length of the file is missing");
-        };
-        if length > self.limit {
-            let most = tcpwhy_report::text::bytes(self.limit);
-            let why = format!(
-                "{name} is larger than is taken here ({most}): start tcpwhy serve with the file or its folder instead"
-            );
-            return http::say(out, 413, &why);
-        }
-        let path = self.folder.place(self.dropped.fetch_add(1, Ordering::Relaxed));
-        let kept = (|| {
-            let mut file = File::create_new(&path)?;
-            let n = io::copy(&mut (&mut request.body).take(length), &mut file)?;
-            if n == length {
-                Ok(())
-            } else {
-                Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it was cut off on its way"))
-            }
-        })();
-        let refuse = |out: &mut _, status, why: &str| {
-            let _ = fs::remove_file(&path);
-            http::say(out, status, why)
-        };
-        if let Err(e) = kept {
-            return refuse(out, 507, &format!("{name} could not be kept: {e}"));
-        }
-        let input = Input { path: path.clone(), name: name.clone() };
-        if let Err(why) = input.open() {
-            return refuse(out, 415, &why);
-        }
-        let name = self.folder.add(&name, path);
-        http::head(out, 200, "application/json", "")?;
-        out.write_all(serde_json::json!({ "name": name }).to_string().as_bytes())
-    }
 }
 
 /// What is wrong with a file, in one sentence.
 fn why(path: &Path, name: &str) -> String {
     let input = Input { path: path.into(), name: name.to_owned() };
     input.open().err().unwrap_or_else(|| "it holds nothing that tcpwhy knows".into())
+}
+
+fn json(out: &mut impl Write, text: &str) -> io::Result<()> {
+    http::head(out, 200, "application/json", "")?;
+    out.write_all(text.as_bytes())
 }
 
 /// Equal, in a time that does not tell where they differ.

@@ -35,6 +35,20 @@ fn figures_and_verdicts() {
         serde_json::from_slice(&std::fs::read(keep.join("meta.json")).unwrap()).unwrap();
     assert_eq!(truth["exchanges"].as_array().unwrap().len(), 5);
 
+    // Beside it stands the result, for `tcpwhy serve`.
+    let result: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(keep.join("lab-result.json")).unwrap()).unwrap();
+    assert_eq!((&result["name"], &result["verdict"]), (&"small".into(), &"as_published".into()));
+    assert_eq!(result["published"], serde_json::json!({ "value": 10.0, "shown": "10.0 ms" }));
+    assert_eq!(result["measured"]["value"].as_f64(), Some(measured));
+    assert_eq!(
+        result["captures"],
+        serde_json::json!([{ "end": "client", "file": "cap.client.pcap" }, { "end": "server", "file": "cap.server.pcap" }])
+    );
+    let label: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(keep.join("label.json")).unwrap()).unwrap();
+    assert_eq!(result["label"], label["truth"]["verdict"]);
+
     // In words; at another delay only the formula counts.
     let text = lab(&["run", &file, "--set", "link.rtt_ms=20", "--runs", "1"]);
     text.fails(

@@ -216,6 +216,15 @@ impl Outcome {
         }
     }
 
+    /// Published, measured and in theory, all for the published size, so that they can stand side by side.
+    pub(super) fn compared(&self) -> [Option<f64>; 3] {
+        // The theory is for what was run, the published figure for the published size: so is what stands between them.
+        let factor = self.scaled.zip(self.measured).map_or(1.0, |(s, m)| if m == 0.0 { 1.0 } else { s / m });
+        let figures = &self.figures;
+        let theory = figures.theory.or(figures.expected.filter(|_| figures.published.is_none()));
+        [figures.published, self.scaled.or(self.measured), theory.map(|t| t * factor)]
+    }
+
     fn take(&mut self, run: &Run, scenario: &Scenario) {
         let traffic = &run.traffic;
         let measure = scenario.expect.as_ref().map_or(Measure::Elapsed, |e| e.measure.clone());

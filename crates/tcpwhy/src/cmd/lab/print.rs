@@ -46,16 +46,11 @@ pub(super) fn row(o: &Outcome, width: usize) -> String {
         let word = if o.verdict == Verdict::NotAsExpected { "FAILED" } else { "SKIP" };
         return format!("{label:<width$}  {word}: {why}");
     }
-    let show = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| o.unit.show(v));
-    // The theory is for what was run, the published figure for the published size: so is what stands between them.
-    let factor = o.scaled.zip(o.measured).map_or(1.0, |(s, m)| if m == 0.0 { 1.0 } else { s / m });
-    let theory = o.figures.theory.or(o.figures.expected.filter(|_| o.figures.published.is_none()));
+    let [published, measured, theory] =
+        o.compared().map(|v| v.map_or_else(|| "-".to_owned(), |v| o.unit.show(v)));
     let style = style(o.verdict);
     format!(
-        "{label:<width$}  {:>12}  {:>12}  {:>12}  {:>9}  {style}{}{style:#}{}{}",
-        show(o.figures.published),
-        show(o.scaled.or(o.measured)),
-        show(theory.map(|t| t * factor)),
+        "{label:<width$}  {published:>12}  {measured:>12}  {theory:>12}  {:>9}  {style}{}{style:#}{}{}",
         Nanos(o.lateness.p99_ns).to_string(),
         o.verdict.words(),
         if o.scaled.is_some() { " (scaled)" } else { "" },

@@ -2,7 +2,7 @@
 
 use super::args::Run;
 use super::experiment::{Outcome, Setting};
-use super::{catalogue, failed, print};
+use super::{catalogue, failed, kept, print};
 use crate::cmd::end_signal;
 use crate::failure::{Exit, Usage, say};
 use serde::Serialize;
@@ -58,6 +58,9 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Exit> {
             break;
         }
         let keep = args.keep.as_deref().map(|d| folder(d, p, table));
+        if let Some(folder) = &keep {
+            kept::forget(folder);
+        }
         let outcome = match {
             let control = p.control.as_ref().map(|(control, scenario)| (control, scenario));
             setting.make(&p.name, &p.scenario, p.at.clone(), control, keep.as_deref())
@@ -72,6 +75,9 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Exit> {
             }
             Err(e) => return Ok(failed(&e)),
         };
+        if let Some(folder) = &keep {
+            kept::write(folder, &outcome);
+        }
         if !args.json {
             print(&if table {
                 print::row(&outcome, width)

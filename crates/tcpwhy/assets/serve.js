@@ -1,0 +1,118 @@
+'use strict';
+const byId = id => document.getElementById(id);
+const size = n => { const u = ['B', 'KiB', 'MiB', 'GiB', 'TiB']; let i = 0; while (n >= 1024 && i < 4) { n /= 1024; i++; } return (i ? n.toFixed(n < 10 ? 2 : 1) : n) + ' ' + u[i]; };
+const view = name => '/view?' + new URLSearchParams({ name });
+const state = byId('state');
+// Names and titles come from files: they become text nodes and nothing else.
+const make = (tag, attributes, ...children) => {
+  const e = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
+  e.append(...children.filter(c => c !== null));
+  return e;
+};
+
+let captures = [], results = [], reading = null;
+/** From this many on a list is searched rather than read. */
+const MANY = 15;
+
+function showCaptures() {
+  // What belongs to a result is linked there.
+  const linked = new Set(results.flatMap(r => (r.captures ?? []).map(c => c.name)));
+  const own = captures.filter(c => !linked.has(c.name));
+  byId('find').hidden = own.length < MANY;
+  const words = own.length < MANY ? [] : byId('find').value.toLowerCase().split(/\s+/).filter(Boolean);
+  const list = own.filter(c => words.every(w => c.name.toLowerCase().includes(w)));
+  byId('captures').hidden = own.length === 0;
+  byId('none').hidden = captures.length > 0 || results.length > 0;
+  byId('list').replaceChildren(...list.map(c => make('li', {}, make('a', { href: view(c.name) },
+    make('span', { class: 'name' }, c.name), make('span', { class: 'when' }, c.dropped ? 'dropped' : c.changed),
+    make('span', { class: 'size' }, size(c.size))))));
+}
+
+/** Rows that stand already keep their place on the page, so that what was opened stays open. */
+const rows = new Map();
+let first = true;
+
+function showResults() {
+  byId('lab').hidden = results.length === 0;
+  const sums = new Map();
+  const now = results.map(r => {
+    const said = r.problem ? 'not readable' : r.result.said;
+    sums.set(said, (sums.get(said) ?? 0) + 1);
+    const key = JSON.stringify(r);
+    const known = rows.get(r.file);
+    if (known?.key === key) return known.row;
+    const row = r.problem ? broken(r) : result(r);
+    if (!first) row.className = 'new';
+    rows.set(r.file, { key, row });
+    return row;
+  });
+  first = false;
+  for (const file of rows.keys()) if (!results.some(r => r.file === file)) rows.delete(file);
+  byId('rows').replaceChildren(...now);
+  const n = results.length;
+  byId('sum').textContent = `${n} ${n === 1 ? 'experiment' : 'experiments'}, the newest first: ${[...sums].map(([said, k]) => `${k} ${said}`).join(', ')}`;
+}
+
+const broken = r => make('tr', {}, make('td', { class: 'problem', colspan: 6 }, make('b', {}, r.file), ' ', make('span', { class: 'bad' }, r.problem)));
+
+function result({ result: r, captures: taps }) {
+  const figure = (name, f) => make('td', { class: 'n', 'data-name': name }, f ? f.shown : '-');
+  const mood = { as_published: 'good', as_expected: 'good', explained: 'good', not_as_expected: 'bad', disturbed: 'bad' }[r.verdict] ?? '';
+  return make('tr', {},
+    make('td', { class: 'scenario', title: r.source ?? '' }, make('b', {}, r.at ? `${r.name} ${r.at}` : r.name),
+      make('div', { class: 'dim' }, r.measure ? `${r.title} (${r.measure})` : r.title),
+      r.label ? make('details', {}, make('summary', {}, 'where the time went, by the truth of the run'), make('div', { class: 'dim' }, r.label)) : null),
+    figure('published', r.published), figure('measured', r.measured), figure('in theory', r.theory),
+    make('td', { class: 'verdict' }, make('span', { class: mood }, r.said), r.disturbed && r.verdict !== 'disturbed' ? ' (busy machine)' : null,
+      r.note ? make('div', { class: 'dim' }, r.note) : null),
+    make('td', { class: taps.length ? 'ends' : 'ends none' }, ...(taps.length ? taps.map(t => make('a', { href: view(t.name) }, t.end)) : ['-'])));
+}
+
+function say(text, share, bad) {
+  state.className = bad ? 'bad' : '';
+  state.replaceChildren(text);
+  if (share !== null && share !== undefined) {
+    const bar = document.createElement('progress');
+    bar.max = 1; bar.value = share;
+    state.append(document.createElement('br'), bar);
+  }
+}
+
+const events = new EventSource('/api/events');
+events.addEventListener('list', e => { captures = JSON.parse(e.data); showCaptures(); });
+events.addEventListener('lab', e => { results = JSON.parse(e.data); showResults(); showCaptures(); });
+events.addEventListener('progress', e => {
+  const p = JSON.parse(e.data);
+  if (p.name === reading) say(`reading ${p.name}: ${p.packets} packets`, p.total ? p.bytes / p.total : null);
+});
+events.addEventListener('error', () => { byId('gone').hidden = false; });
+events.addEventListener('open', () => { byId('gone').hidden = true; });
+
+function go(name) { reading = name; say(`reading ${name} …`); location.href = view(name); }
+document.querySelector('main').addEventListener('click', e => {
+  const a = e.target.closest('a');
+  if (!a || e.ctrlKey || e.metaKey || e.shiftKey) return;
+  e.preventDefault();
+  go(new URL(a.href).searchParams.get('name'));
+});
+byId('find').addEventListener('input', showCaptures);
+
+function send(file) {
+  const request = new XMLHttpRequest();
+  request.open('POST', '/api/upload?' + new URLSearchParams({ name: file.name }));
+  request.setRequestHeader('X-Tcpwhy', '1');
+  request.setRequestHeader('Content-Type', 'application/octet-stream');
+  request.upload.onprogress = e => say(`taking ${file.name}: ${size(e.loaded)}`, e.total ? e.loaded / e.total : null);
+  request.onload = () => request.status === 200 ? go(JSON.parse(request.responseText).name) : say(request.responseText.trim(), null, true);
+  request.onerror = () => say(`${file.name} could not be sent: the server refused it or has ended`, null, true);
+  if (file.size > %LIMIT%) { say(`${file.name} has ${size(file.size)}, more than is taken (${size(%LIMIT%)}): start tcpwhy serve with the file or its folder instead`, null, true); return; }
+  request.send(file);
+}
+const drop = byId('drop');
+addEventListener('dragover', e => { e.preventDefault(); drop.classList.add('over'); });
+addEventListener('dragleave', () => drop.classList.remove('over'));
+addEventListener('drop', e => { e.preventDefault(); drop.classList.remove('over'); if (e.dataTransfer.files.length) send(e.dataTransfer.files[0]); });
+byId('file').addEventListener('change', e => { if (e.target.files.length) send(e.target.files[0]); e.target.value = ''; });
+// Back from a capture: the page may come as it was left.
+addEventListener('pageshow', e => { if (e.persisted) { reading = null; state.replaceChildren(); } });
