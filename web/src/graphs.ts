@@ -2,19 +2,20 @@
 // cursor; everything between the axes is drawn here, by pixel column.
 
 import uPlot from 'uplot';
-import { axisLabels, DECIMALS, type Kind, POWERS, timeLabel } from './axis';
-import { pattern } from './causes';
-import { type Data, frameName } from './data';
+import { axisLabels, DECIMALS, POWERS, timeLabel } from './axis';
+import { Bands } from './bands';
+import type { Data } from './data';
 import { css, h } from './dom';
-import { type Area, below, dots, label, level, rates, sequence, steps, stroke, X, Y } from './draw';
-import { bitRate, bytes, duration, moment } from './format';
+import type { Area } from './draw';
+import { type Panel, panels, type Placed, type Sight } from './panels';
 import { listen } from './pointer';
-import { flagText, lower, markText, type Track } from './packets';
-import { type Band, overview, ribbon } from './ribbon';
+import type { Track } from './packets';
+import { overview, ribbon } from './ribbon';
 import { type Direction, directions } from './series';
+import { Tip } from './tip';
 import type { Connection, Span } from './types';
 
-export interface Placed { span: Span; exchange: number }
+export type { Placed } from './panels';
 
 export interface Host {
   data: Data;
@@ -26,15 +27,8 @@ export interface Host {
   moved: (from: number, to: number) => void;
 }
 
-interface Panel {
-  title: string;
-  keys: [string, string][];
-  height: number;
-  /** Least and greatest value in sight. */
-  range: () => [number, number];
-  draw: (a: Area) => void;
-  kind: Kind;
-  direction?: number;
+/** A panel on the screen. */
+interface Shown extends Panel {
   plot?: uPlot;
   visible: boolean;
   lo: number;
@@ -43,23 +37,26 @@ interface Panel {
 
 /** Nobody sees less than this, in nanoseconds. */
 const CLOSEST = 2000;
+/** CSS pixels to the right of every plot. */
+const MARGIN = 14;
 
-export class Graphs {
+export class Graphs implements Sight {
   readonly element: HTMLElement;
   from: number;
   to: number;
+  width = 0;
+  track: Track;
+  series: [Direction, Direction];
   private limits: [number, number];
-  private panels: Panel[] = [];
-  private series: [Direction, Direction];
-  private track: Track;
+  private panels: Shown[];
   private whole: { track: Track; series: [Direction, Direction] };
+  private bands: Bands;
   private ribbon = h('canvas', { class: 'ribbon', title: 'causes: click for the evidence' });
   private map = h('canvas', { class: 'map', title: 'the whole connection: drag to move' });
-  private tip = h('div', { class: 'tip', hidden: true });
+  private tip = new Tip();
   private frame = 0;
   private chosen: Span | null = null;
   private axis = 0;
-  private width = 0;
   /** Frames drawn, for tests. */
   drawn = 0;
 
@@ -71,7 +68,8 @@ export class Graphs {
     this.track = track;
     this.series = directions(track, c.path.rtt_ns);
     this.whole = { track, series: this.series };
-    this.panels = this.plan();
+    this.bands = new Bands(host.spans, s => this.group(s));
+    this.panels = panels(c, host.spans, this).map(p => ({ ...p, lo: 0, hi: 1, visible: true }));
     this.element = h('div', {
       class: 'graphs', tabindex: '0', role: 'application',
       'aria-label': 'Graphs of the connection. Plus and minus zoom, arrows move, 0 shows all, n and p go to the next and previous cause.',
@@ -79,7 +77,7 @@ export class Graphs {
     }, this.map, this.ribbon, ...this.panels.map(p => h('div', { class: 'panel' },
       h('div', { class: 'panel-head' }, h('b', {}, p.title),
         ...p.keys.map(([kind, name]) => h('span', { class: 'key' }, h('i', { class: `k-${kind}` }), name))),
-      h('div', { class: 'plot' }))), this.tip);
+      h('div', { class: 'plot' }))), this.tip.element);
     listen(this.ribbon, false, this);
     this.listenMap();
     new ResizeObserver(() => this.resize()).observe(this.element);
@@ -134,140 +132,10 @@ export class Graphs {
 
   /** Draws again, as after a change of colours. */
   redraw(): void {
-    this.sheetKey = '';
+    this.bands.forget();
     for (const p of this.panels) { p.plot?.destroy(); p.plot = undefined; }
     this.width = 0;
     this.resize();
-  }
-
-  private plan(): Panel[] {
-    const c = this.host.connection;
-    const [up, down] = this.series.map(d => d.bytes);
-    const small = Math.min(up, down) < 0.05 * Math.max(up, down);
-    const order = down >= up ? [1, 0] : [0, 1];
-    const name = (d: number) => d === 0 ? 'client → server' : 'server → client';
-    const big = order[0];
-    const keys: [string, string][] = [['segment', 'segment'], ['again', 'sent again'], ['sack', 'SACK'], ['ack', 'acknowledged'], ['edge', 'window edge']];
-    const out: Panel[] = order.map((d, i) => ({
-      title: `Sequence numbers, ${name(d)}`, keys: i ? [] : keys, height: i && small ? 130 : i ? 210 : 300, kind: 'bytes', direction: d, lo: 0, hi: 1, visible: true,
-      range: () => this.sequenceRange(this.series[d]),
-      draw: a => sequence(a, this.series[d], this.track),
-    }));
-    const buffer = this.plateaus(big);
-    out.push({
-      title: `In flight, ${name(big)}`, kind: 'bytes', height: 190, lo: 0, hi: 1, visible: true,
-      keys: [['flight', 'in flight'], ['edge', 'window'], ['cwnd', 'congestion window at least (most in flight in a round trip)'],
-        ...(buffer.length ? [['buffer', 'send buffer'] as [string, string]] : [])],
-      range: () => {
-        const d = this.series[big];
-        const max = this.most(d.flight);
-        const window = this.most(d.window);
-        // A window far above what is used would flatten the rest.
-        return [0, Math.max(1, window < 4 * max ? window : max * 1.25) * 1.06];
-      },
-      draw: a => {
-        const d = this.series[big];
-        below(a, d.flight, css('--segment'), 0.3);
-        steps(a, d.flight, css('--segment'), 1);
-        steps(a, d.cwnd, css('--cwnd'), 1.5, [2, 3]);
-        steps(a, d.window, css('--edge'), 1.4, [5, 3]);
-        for (const b of buffer) if (b.to > a.from && b.from < a.to) this.plateau(a, b);
-        const window = d.window.at(a.to);
-        if (window > a.hi * 1.02) label(a, `window ${bytes(Math.round(window))} ↑`, a.left + a.width - 6 * a.r, a.top + 14 * a.r, css('--edge'), 'right');
-      },
-    });
-    out.push({
-      title: 'Round trips seen from the tap', kind: 'time', height: 150, lo: 0, hi: 1, visible: true,
-      keys: [['up', 'client → server'], ['down', 'server → client'], ['base', 'base round trip; above it: queues and late ACKs']],
-      range: () => [0, Math.max(1000, ...this.series.map(d => this.most(d.rtt)), (c.path.rtt_ns ?? 0)) * 1.1],
-      draw: a => {
-        if (c.path.rtt_ns) {
-          const y = Y(a, c.path.rtt_ns);
-          a.c.globalAlpha = 0.08;
-          a.c.fillStyle = css('--again');
-          a.c.fillRect(a.left, a.top, a.width, y - a.top);
-          a.c.globalAlpha = 1;
-        }
-        dots(a, this.series[0].rtt, css('--up'), 2.2);
-        dots(a, this.series[1].rtt, css('--down'), 2.2);
-        if (c.path.rtt_ns) level(a, c.path.rtt_ns, `base ${duration(c.path.rtt_ns)}`, css('--muted'));
-      },
-    });
-    const bandwidth = c.path.bandwidth_bps;
-    out.push({
-      title: 'Throughput', kind: 'rate', height: 150, lo: 0, hi: 1, visible: true,
-      keys: [['up', 'client → server'], ['down', 'server → client'], ...(bandwidth ? [['base', 'bottleneck'] as [string, string]] : [])],
-      range: () => {
-        const a = { from: this.from, to: this.to, width: Math.max(200, this.width), r: 1 } as Area;
-        let max = 1;
-        for (const d of this.series) for (const r of rates(a, d, c.path.rtt_ns ?? 0)) max = Math.max(max, r.bps);
-        return [0, max * 1.1];
-      },
-      draw: a => {
-        this.series.forEach((d, i) => {
-          a.c.beginPath();
-          for (const r of rates(a, d, c.path.rtt_ns ?? 0)) {
-            const y = Y(a, r.bps);
-            a.c.lineTo(X(a, r.t), y);
-            a.c.lineTo(X(a, r.t + r.width), y);
-          }
-          stroke(a, css(i ? '--down' : '--up'), 1.6, i ? [] : [4, 2]);
-        });
-        if (bandwidth) level(a, bandwidth, `bottleneck ${bitRate(bandwidth)}`, css('--muted'));
-      },
-    });
-    return out;
-  }
-
-  /** The most in flight during each wait for the send buffer: what the buffer holds. */
-  private plateaus(d: number): { from: number; to: number; bytes: number }[] {
-    const side = d === 0 ? 'client' : 'server';
-    const out: { from: number; to: number; bytes: number }[] = [];
-    for (const { span } of this.host.spans) {
-      if (span.cause !== 'send_buffer' || (span.side && span.side !== side)) continue;
-      const f = this.series[d].flight;
-      const a = Math.max(0, lower(f.t, span.start_ns) - 1), b = lower(f.t, span.end_ns + 1);
-      const held = b > a ? f.extremes(a, b)[1] : 0;
-      const last = out[out.length - 1];
-      if (last && span.start_ns - last.to < 3 * (this.host.connection.path.rtt_ns ?? 1e7)) {
-        last.to = span.end_ns;
-        last.bytes = Math.max(last.bytes, held);
-      } else if (held > 0) out.push({ from: span.start_ns, to: span.end_ns, bytes: held });
-    }
-    return out;
-  }
-
-  private plateau(a: Area, b: { from: number; to: number; bytes: number }): void {
-    const y = Y(a, b.bytes), x0 = Math.max(a.left, X(a, b.from)), x1 = Math.min(a.left + a.width, X(a, b.to));
-    a.c.beginPath();
-    a.c.moveTo(x0, y);
-    a.c.lineTo(x1, y);
-    stroke(a, css('--buffer'), 2.5);
-    if (x1 - x0 > 120 * a.r) label(a, `send buffer holds ${bytes(b.bytes)}`, (x0 + x1) / 2, y - 6 * a.r, css('--buffer'), 'center');
-  }
-
-  private most(s: { t: Float64Array; extremes: (a: number, b: number) => [number, number] }): number {
-    const a = Math.max(0, lower(s.t, this.from) - 1);
-    return Math.max(0, s.extremes(a, lower(s.t, this.to))[1]);
-  }
-
-  private sequenceRange(d: Direction): [number, number] {
-    let lo = Infinity, hi = -Infinity;
-    for (const s of [d.data, d.ack]) {
-      const b = lower(s.t, this.to), a = Math.max(0, lower(s.t, this.from) - 1);
-      const [x, y] = s.extremes(a, b);
-      lo = Math.min(lo, x);
-      hi = Math.max(hi, y);
-    }
-    if (lo > hi) return [0, 1];
-    // The window edge is shown where that does not flatten the rest.
-    const b = lower(d.edge.t, this.to);
-    const edge = d.edge.extremes(Math.max(0, lower(d.edge.t, this.from) - 1), b)[1];
-    const span = Math.max(hi - lo, 100);
-    if (edge - lo < 3 * span) hi = Math.max(hi, edge);
-    else hi += span * 0.2;
-    const pad = Math.max(hi - lo, 10) * 0.06;
-    return [lo - pad, hi + pad];
   }
 
   private resize(): void {
@@ -284,11 +152,11 @@ export class Graphs {
     this.later();
   }
 
-  private plot(p: Panel, holder: HTMLElement, width: number, last: boolean): uPlot {
+  private plot(p: Shown, holder: HTMLElement, width: number, last: boolean): uPlot {
     const grid = { stroke: css('--grid'), width: 1 };
     const font = `11px ${css('--font')}`;
     const plot = new uPlot({
-      width, height: p.height, padding: [6, 14, last ? 0 : 4, 0], legend: { show: false },
+      width, height: p.height, padding: [6, MARGIN, last ? 0 : 4, 0], legend: { show: false },
       cursor: { y: false, points: { show: false }, drag: { x: false, y: false, setScale: false }, sync: { key: `c${this.host.connection.id}` } },
       scales: { x: { time: false, auto: false }, y: { auto: false } },
       series: [{}, { scale: 'y', show: true, points: { show: false }, width: 0 }],
@@ -299,7 +167,7 @@ export class Graphs {
           incrs: p.kind === 'bytes' ? POWERS : DECIMALS, values: (_u, splits) => axisLabels(splits, p.kind) },
       ],
       hooks: {
-        drawClear: [u => this.bands(this.area(u, p), p === this.panels[0])],
+        drawClear: [u => this.bands.draw(this.area(u, p), p === this.panels[0], this.chosen)],
         draw: [u => {
           const a = this.area(u, p);
           a.c.save();
@@ -315,74 +183,9 @@ export class Graphs {
     return plot;
   }
 
-  private area(u: uPlot, p: Panel): Area {
+  private area(u: uPlot, p: Shown): Area {
     const { left, top, width, height } = u.bbox;
     return { c: u.ctx, left, top, width, height, from: this.from, to: this.to, lo: p.lo, hi: p.hi, r: devicePixelRatio };
-  }
-
-  /** The causes behind a graph. */
-  private bands(a: Area, named: boolean): void {
-    const { c, r } = a;
-    const bands = this.inSight(a);
-    // Patterns are dear without a graphics card: they are laid out once and copied to each panel.
-    const sheet = this.sheet;
-    const key = `${a.from} ${a.to} ${a.left} ${a.width}`;
-    if (this.sheetKey !== key) {
-      this.sheetKey = key;
-      sheet.width = a.left + a.width;
-      sheet.height = Math.ceil(320 * r);
-      const s = sheet.getContext('2d');
-      if (!s) return;
-      for (const { span, x0, x1 } of bands) {
-        s.fillStyle = pattern(s, this.group(span), false);
-        s.fillRect(x0, 0, x1 - x0, sheet.height);
-      }
-    }
-    if (a.width >= 1 && a.height >= 1) c.drawImage(sheet, a.left, 0, a.width, a.height, a.left, a.top, a.width, a.height);
-    if (named) for (const { span, x0, x1 } of bands) {
-      if (x1 - x0 > 60 * r) {
-        c.font = `${11 * r}px ${css('--font')}`;
-        if (c.measureText(span.cause).width < x1 - x0 - 8 * r) label(a, span.cause, (x0 + x1) / 2, a.top + 14 * r, css('--muted'), 'center');
-      }
-    }
-    const chosen = this.chosen;
-    if (!chosen || chosen.end_ns < a.from || chosen.start_ns > a.to) return;
-    const [x0, x1] = [Math.max(a.left, X(a, chosen.start_ns)), Math.min(a.left + a.width, X(a, chosen.end_ns))];
-    c.strokeStyle = css('--ink');
-    c.lineWidth = 1.5 * r;
-    c.strokeRect(x0 + r, a.top + r, Math.max(r, x1 - x0 - 2 * r), a.height - 2 * r);
-  }
-
-  private sheet = document.createElement('canvas');
-  private sheetKey = '';
-  private seen: { key: string; bands: Band[] }[] = [];
-
-  /** The spans in sight, at most one for each pixel: the first that begins there. Panels share what was found. */
-  private inSight(a: Area): Band[] {
-    const key = `${a.from} ${a.to} ${a.left} ${a.width}`;
-    const known = this.seen.find(s => s.key === key);
-    if (known) return known.bands;
-    const spans = this.host.spans;
-    const right = a.left + a.width;
-    const bands: Band[] = [];
-    // The first span that ends after a moment: spans follow each other.
-    const after = (time: number, low: number) => {
-      let high = spans.length;
-      while (low < high) { const m = (low + high) >> 1; if (spans[m].span.end_ns <= time) low = m + 1; else high = m; }
-      return low;
-    };
-    let i = after(a.from, 0);
-    while (i < spans.length && spans[i].span.start_ns < a.to) {
-      const { span, exchange } = spans[i];
-      const last = bands[bands.length - 1];
-      const x0 = Math.max(a.left, Math.round(X(a, span.start_ns)), last ? last.x1 : 0);
-      const x1 = Math.min(right, Math.max(x0 + a.r, Math.round(X(a, span.end_ns))));
-      if (x1 > x0) bands.push({ span, exchange, x0, x1 });
-      const next = a.from + (x1 + 0.5 - a.left) / a.width * (a.to - a.from);
-      i = i + 1 < spans.length && spans[i + 1].span.end_ns > next ? i + 1 : Math.max(i + 1, after(next, i + 1));
-    }
-    this.seen = [...this.seen.slice(-2), { key, bands }];
-    return bands;
   }
 
   private group(span: Span): string { return this.host.data.causes.get(span.cause)?.group ?? 'unknown'; }
@@ -420,12 +223,12 @@ export class Graphs {
     if (!c) return null;
     c.clearRect(0, 0, canvas.width, canvas.height);
     const left = this.axis * r;
-    return { c, left, top: 0, width: canvas.width - left - 14 * r, height: height * r, from: this.from, to: this.to, lo: 0, hi: 1, r };
+    return { c, left, top: 0, width: canvas.width - left - MARGIN * r, height: height * r, from: this.from, to: this.to, lo: 0, hi: 1, r };
   }
 
   private drawRibbon(): void {
     const a = this.canvas(this.ribbon, 48);
-    if (a) ribbon(a, this.host.connection.exchanges, this.inSight(a), this.chosen, s => this.group(s), this.axis > 60);
+    if (a) ribbon(a, this.host.connection.exchanges, this.bands.inSight(a), this.chosen, s => this.group(s), this.axis > 60);
   }
 
   private drawMap(): void {
@@ -433,20 +236,21 @@ export class Graphs {
     if (!a) return;
     const seen: [number, number] = [this.from, this.to];
     [a.from, a.to] = this.limits;
-    overview(a, this.inSight(a), seen, s => this.group(s));
+    overview(a, this.bands.inSight(a), seen, s => this.group(s));
   }
 
+  /** Nanoseconds in a CSS pixel. */
+  private get perPixel(): number { return (this.to - this.from) / (this.width - this.axis - MARGIN); }
+
   timeAt(clientX: number): number {
-    const box = this.ribbon.getBoundingClientRect();
-    const share = (clientX - box.left - this.axis) / (this.width - this.axis - 14);
-    return this.from + share * (this.to - this.from);
+    return this.from + (clientX - this.ribbon.getBoundingClientRect().left - this.axis) * this.perPixel;
   }
 
   private listenMap(): void {
     const move = (e: PointerEvent) => {
       if (e.type === 'pointermove' && !(e.buttons & 1)) return;
       const box = this.map.getBoundingClientRect();
-      const share = (e.clientX - box.left - this.axis) / (this.width - this.axis - 14);
+      const share = (e.clientX - box.left - this.axis) / (this.width - this.axis - MARGIN);
       const middle = this.limits[0] + share * (this.limits[1] - this.limits[0]);
       const half = (this.to - this.from) / 2;
       if (e.type === 'pointerdown') this.map.setPointerCapture(e.pointerId);
@@ -456,7 +260,7 @@ export class Graphs {
     this.map.addEventListener('pointermove', move);
   }
 
-  leave(): void { this.tip.hidden = true; }
+  leave(): void { this.tip.hide(); }
   focused(): boolean { return this.element.contains(document.activeElement); }
 
   click(e: PointerEvent, plot: boolean): void {
@@ -475,48 +279,13 @@ export class Graphs {
     return this.host.spans.find(s => s.span.start_ns <= t && t < s.span.end_ns);
   }
 
-  private hover(e: PointerEvent, p: Panel): void {
-    const t = this.timeAt(e.clientX);
-    const lines: string[] = [];
-    const i = p.direction === undefined || !p.plot ? -1 : this.nearest(t, e.offsetY, p, p.direction);
-    if (i >= 0) {
-      const k = this.track;
-      const odd = markText(k.marks[i]);
-      lines.push(`frame ${frameName(this.host.data, k.frame[i])}  ${k.from[i] ? 'server → client' : 'client → server'}`,
-        `${moment(k.t[i])}  ${flagText(k.flags[i])}`,
-        `seq ${k.seq[i]}  ack ${k.ack[i]}  len ${k.len[i]}  win ${k.win[i]}`);
-      if (odd) lines.push(odd);
-    } else lines.push(moment(t));
-    const span = this.spanAt(i >= 0 ? this.track.t[i] : t)?.span;
-    if (span) lines.push(`${this.host.data.causes.get(span.cause)?.title ?? span.cause}: ${duration(span.end_ns - span.start_ns)}`);
-    this.tip.replaceChildren(...lines.map(l => h('div', {}, l)));
-    this.tip.hidden = false;
-    const box = this.element.getBoundingClientRect();
-    const x = e.clientX - box.left;
-    this.tip.style.left = x > box.width / 2 ? 'auto' : `${x + 16}px`;
-    this.tip.style.right = x > box.width / 2 ? `${box.width - x + 16}px` : 'auto';
-    this.tip.style.top = `${e.clientY - box.top + 14}px`;
-  }
-
-  /** The packet under the cursor, among those within some pixels. */
-  private nearest(t: number, y: number, p: Panel, direction: number): number {
-    const d = this.series[direction];
-    const perPixel = (this.to - this.from) / (this.width - this.axis - 14);
-    const height = p.plot?.over.clientHeight ?? 1;
-    const toY = (v: number) => height - (v - p.lo) / (p.hi - p.lo) * height;
-    let best = -1, least = 12;
-    const look = (s: { t: Float64Array; lo: Float64Array; hi: Float64Array }, packets: Uint32Array) => {
-      const a = lower(s.t, t - 10 * perPixel), b = Math.min(lower(s.t, t + 10 * perPixel), a + 5000);
-      for (let i = a; i < b; i++) {
-        const dx = Math.abs(s.t[i] - t) / perPixel;
-        const [y0, y1] = [toY(s.hi[i]), toY(s.lo[i])];
-        const distance = dx + (y < y0 ? y0 - y : y > y1 ? y - y1 : 0);
-        if (distance < least) { least = distance; best = packets[i]; }
-      }
+  private hover(e: PointerEvent, p: Shown): void {
+    const under = p.direction === undefined || !p.plot ? null : {
+      direction: p.direction, y: e.offsetY, height: p.plot.over.clientHeight, lo: p.lo, hi: p.hi, perPixel: this.perPixel,
     };
-    look(d.data, d.packet);
-    look(d.ack, d.ackPacket);
-    return best;
+    this.tip.say(this.host.data, this, this.timeAt(e.clientX), under, t => this.spanAt(t)?.span);
+    const box = this.element.getBoundingClientRect();
+    this.tip.place(e.clientX - box.left, e.clientY - box.top, box.width);
   }
 
   private key(e: KeyboardEvent): void {

@@ -8,6 +8,7 @@ import { type Data, load, spansOf, whole } from './data';
 import { Drawer } from './drawer';
 import { forgetVariables, h } from './dom';
 import { count } from './format';
+import { Keys } from './keys';
 import { overview, type Links } from './overview';
 import type { Finding } from './types';
 
@@ -16,6 +17,7 @@ class App {
   private view: ConnectionView | null = null;
   private home: HTMLElement | null = null;
   private scrolled = 0;
+  private keys = new Keys();
   private drawer = new Drawer(() => { if (this.params().has('span') || this.params().has('cause')) this.go(p => { p.delete('span'); p.delete('cause'); }); });
 
   constructor(private data: Data, root: HTMLElement) {
@@ -26,8 +28,10 @@ class App {
       data.page.served ? h('a', { href: '/' }, 'captures') : null,
       h('span', { class: 'file', title: capture.files.join(', ') }, files),
       h('span', { class: 'dim started' }, [count(capture.packets, 'packet'), capture.start?.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')].filter(Boolean).join(' · ')),
-      h('button', { type: 'button', id: 'theme', title: 'light or dark (t)', click: () => this.theme() }, '◐')),
-      this.body, this.drawer.element,
+      h('span', { class: 'right' },
+        h('button', { type: 'button', id: 'keys', title: 'keys (?)', 'aria-label': 'keys', click: () => this.keys.show() }, '?'),
+        h('button', { type: 'button', id: 'theme', title: 'light or dark (t)', 'aria-label': 'light or dark', click: () => this.theme() }, '◐'))),
+      this.body, this.drawer.element, this.keys.element,
       h('footer', {}, `tcpwhy ${data.report.version} · ${data.page.served ? 'nothing of this leaves the machine' : 'this page holds the whole answer and asks nothing of the network'}`));
     addEventListener('hashchange', () => void this.show());
     document.addEventListener('keydown', e => this.key(e));
@@ -94,14 +98,14 @@ class App {
   }
 
   private key(e: KeyboardEvent): void {
-    if (e.ctrlKey || e.metaKey || e.altKey || e.target instanceof HTMLInputElement || e.target instanceof HTMLSelectElement) return;
+    if (e.ctrlKey || e.metaKey || e.altKey || e.target instanceof HTMLInputElement || e.target instanceof HTMLSelectElement || this.keys.open) return;
     const exchanges = this.view?.c.exchanges ?? [];
     const at = exchanges.findIndex(x => String(x.id) === this.params().get('exchange'));
     const step = (by: number) => { const x = exchanges[at < 0 ? 0 : at + by]; if (x && this.view) this.open(this.view.c.id, x.id); };
     const actions: Record<string, () => void> = {
       Escape: () => { if (this.drawer.open) this.drawer.close(); else if (this.view) location.hash = ''; },
       '/': () => { if (this.view) location.hash = ''; setTimeout(() => document.getElementById('search')?.focus(), 50); },
-      '[': () => step(-1), ']': () => step(1), t: () => this.theme(),
+      '[': () => step(-1), ']': () => step(1), t: () => this.theme(), '?': () => this.keys.show(),
     };
     const action = actions[e.key];
     if (!action) return;

@@ -3,7 +3,7 @@
 import { type Data, tcpTime, timesOf, worst } from './data';
 import { h } from './dom';
 import { bytes, count, duration, moment, percent } from './format';
-import { finding, miniBar, timeBar } from './parts';
+import { changes, finding, miniBar, timeBar } from './parts';
 import { type Column, Table } from './table';
 import type { Cause, Connection, Exchange, Finding } from './types';
 
@@ -25,11 +25,21 @@ export function overview(data: Data, links: Links): HTMLElement {
   const show = (f: Finding) => finding(data, f, links.example, links.cause);
   return h('div', { class: 'overview' },
     h('section', { class: 'verdict' }, h('h1', {}, page.verdict),
-      page.times.length ? timeBar(data, page.times, page.total_ns, links.cause) : null),
+      page.times.length ? timeBar(data, page.times, page.total_ns, links.cause) : null,
+      report.connections.length && page.total_ns > 0 ? changes(findings, page.total_ns, f => reveal(f)) : null),
     main.length ? h('section', {}, h('h2', {}, 'What was found'), ...main.map(show),
       rest.length ? h('details', {}, h('summary', {}, `${count(rest.length, 'smaller finding')}`), ...rest.map(show)) : null) : null,
     notes(data),
     report.connections.length ? lists(data, links) : null);
+}
+
+/** Brings the card of a finding into sight. */
+function reveal(f: Finding): void {
+  const card = document.querySelector<HTMLElement>(`.overview [data-finding="${CSS.escape(f.id)}"]`);
+  const folded = card?.closest('details');
+  if (folded) folded.open = true;
+  card?.scrollIntoView({ block: 'center' });
+  card?.querySelector<HTMLElement>('.link')?.focus({ preventScroll: true });
 }
 
 function notes(data: Data): HTMLElement | null {
@@ -90,6 +100,7 @@ function lists(data: Data, links: Links): HTMLElement {
   };
   update();
   return h('section', { class: 'lists' }, h('div', { class: 'tabs', role: 'tablist' }, ...tabs),
+    h('p', { class: 'dim about' }, 'An exchange is one request and the response to it. A row opens its graphs.'),
     h('div', { class: 'find' }, search, select, counted), holder);
 }
 

@@ -19,13 +19,49 @@ export function timeBar(data: Data, times: [string, number][], total: number, pi
     const share = ns / sum;
     const text = `${cause.title}: ${duration(ns)} (${percent(share)})`;
     return h('button', { type: 'button', class: `part g-${cause.group}`, style: `flex:${share} 1 0`, title: text, 'aria-label': text, click: () => pick(cause) },
-      share > 0.09 ? h('span', {}, h('b', {}, percent(share)), ` ${cause.id}`) : null);
+      share > 0.09 ? h('span', {}, h('b', {}, percent(share)), ` ${cause.title}`) : null);
   }));
   const key = h('ul', { class: 'bar-key' }, ...known.slice().sort((a, b) => b.ns - a.ns).map(({ cause, ns }) =>
     h('li', {}, h('button', { type: 'button', 'data-cause': cause.id, click: () => pick(cause) }, patch(cause),
-      h('span', { class: 'name' }, cause.title), h('span', { class: 'class' }, CLASS[cause.class]),
+      h('span', { class: 'name' }, cause.title, h('span', { class: 'class' }, h('code', {}, cause.id), ` · ${CLASS[cause.class]}`)),
       h('b', { class: 'time' }, duration(ns)), h('span', { class: 'share' }, percent(ns / sum))))));
   return h('div', {}, bar, key);
+}
+
+/** The fix of a finding that wins most: what a replay says counts before a bound. */
+export function best(f: Finding): Fix | undefined {
+  const wins = (x: Fix) => x.saves_ns !== null && x.saves_ns > 0;
+  return f.fixes.find(x => wins(x) && predicted(x)) ?? f.fixes.find(wins) ?? f.fixes[0];
+}
+
+/** What to change, in one look: for each finding of TCP the fix that wins most. */
+export function changes(findings: Finding[], total: number, pick: (f: Finding) => void): HTMLElement {
+  const rows = findings.flatMap(f => { const fix = f.class === 'T' ? best(f) : undefined; return fix ? [{ f, fix, ns: fix.saves_ns ?? 0 }] : []; })
+    .sort((a, b) => b.ns - a.ns);
+  const worth = rows.filter((r, i) => i === 0 || r.ns >= 0.01 * total).slice(0, 3);
+  const one = ({ f, fix, ns }: typeof rows[number]) => h('li', {}, h('button', { type: 'button', click: () => pick(f) },
+    h('span', { class: 'won' }, h('b', {}, ns > 0 ? `−${duration(ns)}` : '?'), h('span', {}, ns > 0 ? predicted(fix) ? 'predicted' : 'at most' : 'gain not known')),
+    h('span', { class: 'name' }, `${fix.title}${place(fix)}`, h('span', { class: 'class' },
+      ns > 0 ? `${duration(total)} → ${predicted(fix) ? '' : 'at least '}${duration(Math.max(0, total - ns))}; against: ${f.title}` : `against: ${f.title}`))));
+  return h('div', { class: 'changes' }, h('h2', {}, 'What to change'),
+    worth.length ? h('ol', {}, ...worth.map(one)) : h('p', {}, 'Nothing in TCP.'),
+    worth.length > 1 ? h('p', { class: 'dim' }, 'Each by itself; together they may save less than the sum.') : null);
+}
+
+/** ` (on the client)`, where it is known. */
+function place(fix: Fix): string {
+  return ['client', 'server', 'path'].includes(fix.where) ? ` (on the ${fix.where})` : '';
+}
+
+/** How near the model comes, and what would be done in vain. */
+function replayed(f: Finding): HTMLElement | null {
+  const m = f.model;
+  if (!m) return null;
+  const [ours, seen] = [duration(m.modelled_ns), duration(m.observed_ns)];
+  if (!m.trustworthy) return h('p', { class: 'model' }, `No prediction: the model gives ${ours} where ${seen} were seen.`);
+  const vain = m.no_help.filter(v => v.where === 'both' || !m.no_help.some(o => o.id === v.id && o.where === 'both'))
+    .map(v => v.where === 'path' ? v.what : `${v.what} (${v.where})`);
+  return h('p', { class: 'model' }, `Replayed in the model: ${ours} against ${seen} seen.${vain.length ? ` Would not help: ${vain.join(', ')}.` : ''}`);
 }
 
 /** A finding: what was lost, why, what would fix it. */
@@ -36,18 +72,18 @@ export function finding(data: Data, f: Finding, go: (f: Finding) => void, page: 
   const on = f.connection_count > 1 ? `On ${count(f.connection_count, 'connection')}. ` : '';
   const note = f.class === 'A' ? 'not TCP' : f.side ? `side: ${f.side}` : '';
   const frames = f.evidence.filter(e => e.first).slice(0, 5).map(chain).join(', ');
-  const saved = f.fixes.find(x => predicted(x) && x.saves_ns !== null && x.saves_ns > 0) ?? f.fixes.find(x => x.saves_ns !== null && x.saves_ns > 0);
+  const saved = best(f);
   return h('article', { class: `finding class-${f.class}`, 'data-finding': f.id },
     h('div', { class: 'lost' }, h('b', {}, duration(waited)), h('span', {}, percent(f.share))),
     h('div', { class: 'what' },
-      h('h3', {}, patch(cause), h('button', { type: 'button', class: 'link', click: () => cause && page(cause), title: 'what this cause is' }, f.title),
-        note ? h('span', { class: 'note' }, note) : null),
+      h('h3', {}, patch(cause), h('span', {}, h('button', { type: 'button', class: 'link', click: () => cause && page(cause), title: `what ${f.cause} is` }, f.title),
+        note ? h('span', { class: 'note' }, note) : null)),
       h('p', {}, times + on + f.why),
-      frames ? h('p', { class: 'frames' }, `frames ${frames}${f.occurrences > 5 ? ', …' : ''}`) : null,
-      ...fixes(f.fixes, f.class === 'A' ? 0 : 2),
+      frames ? h('p', { class: 'frames', title: 'numbers of packets in the capture, as Wireshark counts them' }, `frames ${frames}${f.occurrences > 5 ? ', …' : ''}`) : null,
+      ...fixes(f.fixes, f.class === 'A' ? 0 : 2), f.class === 'A' ? null : replayed(f),
       f.example ? h('button', { type: 'button', class: 'go', click: () => go(f) },
         f.example.exchange ? `See it: connection ${f.example.connection}, exchange ${f.example.exchange}` : `See it: connection ${f.example.connection}`) : null),
-    h('div', { class: 'gain' }, saved && f.class !== 'A' ? gain(saved) : null));
+    h('div', { class: 'gain' }, saved?.saves_ns && saved.saves_ns > 0 && f.class !== 'A' ? gain(saved) : null));
 }
 
 /** The model was run again with this fix: `saves_ns` is its answer. */
@@ -60,7 +96,7 @@ export function gain(fix: Fix): HTMLElement {
 
 export function fixes(list: Fix[], open: number): HTMLElement[] {
   const one = (fix: Fix, lead: string): HTMLElement => h('div', { class: 'fix' }, h('p', {}, h('b', {}, lead), fix.title,
-    h('span', { class: 'where' }, fix.where === 'host' ? '' : ` on the ${fix.where}`),
+    h('span', { class: 'where' }, place(fix)),
     predicted(fix) ? h('span', { class: 'where' }, ` · predicted to save ${duration(fix.saves_ns ?? 0)}`) : null),
     h('ul', {}, ...fix.how.map(how => h('li', {}, how.replace(/^Any: /, '')))));
   const shown: HTMLElement[] = list.slice(0, open).map((fix, i) => {

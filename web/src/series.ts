@@ -164,7 +164,8 @@ function direction(k: Track, d: number, baseRtt: number | null): Direction {
     if (k.from[i] === d) {
       const control = (k.flags[i] & FLAG.SYN ? 1 : 0) + (k.flags[i] & FLAG.FIN ? 1 : 0);
       const end = k.seq[i] + k.len[i] + control;
-      if (end === k.seq[i] && !(k.flags[i] & FLAG.RST)) continue;
+      // Probes of a shut window hold no byte, and are shown all the same.
+      if (end === k.seq[i] && !(k.flags[i] & FLAG.RST) && !(k.marks[i] & MARK.PROBE)) continue;
       if (k.marks[i] || k.flags[i] & (FLAG.SYN | FLAG.FIN | FLAG.RST | FLAG.URG)) odd.push(dataT.length);
       dataT.push(t);
       lo.push(k.seq[i]);

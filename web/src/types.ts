@@ -31,7 +31,12 @@ export interface Finding {
   after_last_byte_ns: number; occurrences: number; shortest_ns: number; longest_ns: number; connections: number[];
   connection_count: number;
   example: { connection: number; exchange: number | null; frames: Frames; display_filter: string } | null;
-  why: string; evidence: Frames[]; fixes: Fix[];
+  why: string; evidence: Frames[]; fixes: Fix[]; model: Model | null;
+}
+/** The example of a finding, replayed in the model. */
+export interface Model {
+  observed_ns: number; modelled_ns: number; error: number; trustworthy: boolean;
+  no_help: { id: string; where: string; what: string }[];
 }
 export interface Connection {
   id: number; tshark_stream: number | null; client: string; server: string; roles: string; start_ns: number;

@@ -1,12 +1,11 @@
 // The page in a browser: node --test web/tests (scripts/test.py builds the program first).
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import pixelmatch from 'pixelmatch';
-import { PNG } from 'pngjs';
 import { browser, open } from './browser.mjs';
-import { duration, FOLDER, generated, LOSS, page as pageOf, percent, ROOT, SMTP, tcpwhy } from './program.mjs';
+import { looksAsBefore } from './golden.mjs';
+import { duration, FOLDER, generated, LOSS, page as pageOf, percent, SMTP, tcpwhy } from './program.mjs';
 
 let chromium, smtp, loss;
 
@@ -200,17 +199,6 @@ test('paper: light, and nothing to press', async () => {
   await page.close();
 });
 
-// Fonts differ a little between systems: so much may be different.
-const DIFFERENT = 0.04;
-/** Half the size and 16 shades: pictures stay small, and the edges of letters do not count. */
-const half = image => {
-  const out = new PNG({ width: image.width >> 1, height: image.height >> 1 });
-  for (let y = 0; y < out.height; y++) for (let x = 0; x < out.width; x++) for (let k = 0; k < 4; k++) {
-    const at = (dx, dy) => image.data[((2 * y + dy) * image.width + 2 * x + dx) * 4 + k];
-    out.data[(y * out.width + x) * 4 + k] = ((at(0, 0) + at(1, 0) + at(0, 1) + at(1, 1)) >> 2) & 0xf0;
-  }
-  return out;
-};
 const places = { overview: () => smtp.url, exchange: () => `${smtp.url}#connection=1&exchange=19`, graphs: () => `${loss.url}#connection=1` };
 for (const [name, url] of Object.entries(places)) for (const width of [1280, 400]) for (const scheme of ['light', 'dark'])
   test(`looks as before: ${name}, ${width}, ${scheme}`, async () => {
@@ -221,21 +209,7 @@ for (const [name, url] of Object.entries(places)) for (const width of [1280, 400
       await settled(page);
     }
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width, 'nothing is wider than the screen');
-    const shot = half(PNG.sync.read(await page.screenshot()));
-    const path = join(ROOT, 'web/tests/golden', `${name}-${width}-${scheme}.png`);
-    if (process.env.UPDATE || !existsSync(path)) writeFileSync(path, PNG.sync.write(shot, { colorType: 2, filterType: 4 }));
-    const golden = PNG.sync.read(readFileSync(path));
-    assert.deepEqual([shot.width, shot.height], [golden.width, golden.height]);
-    const diff = new PNG({ width: shot.width, height: shot.height });
-    const n = pixelmatch(shot.data, golden.data, diff.data, shot.width, shot.height, { threshold: 0.2 });
-    const share = n / (shot.width * shot.height);
-    if (share > DIFFERENT) {
-      const out = join(ROOT, 'web/tests/out');
-      mkdirSync(out, { recursive: true });
-      writeFileSync(join(out, `${name}-${width}-${scheme}.png`), PNG.sync.write(shot));
-      writeFileSync(join(out, `${name}-${width}-${scheme}-diff.png`), PNG.sync.write(diff));
-    }
-    assert.ok(share <= DIFFERENT, `${percent(share)} of the pixels differ: web/tests/out (UPDATE=1 takes the new picture)`);
+    await looksAsBefore(page, `${name}-${width}-${scheme}`);
     assert.deepEqual(trouble, []);
     await page.close();
   });
