@@ -14,6 +14,7 @@ import common
 
 WEB = os.path.join(common.ROOT, 'web')
 BUILT = os.path.join(common.ROOT, 'crates', 'report', 'assets', 'report.html')
+CHROMIUM = os.environ.get('CHROMIUM', '/usr/bin/chromium')
 CANNOT = 75
 
 
@@ -69,9 +70,8 @@ def check():
 
 def browser(binary):
     """The tests in Chromium."""
-    chromium = os.environ.get('CHROMIUM', '/usr/bin/chromium')
-    if not os.path.exists(chromium):
-        cannot(f'{chromium} is not there: apt-get install chromium')
+    if not os.path.exists(CHROMIUM):
+        cannot(f'{CHROMIUM} is not there: apt-get install chromium')
     tests = sorted(os.path.join('tests', n) for n in os.listdir(os.path.join(WEB, 'tests')) if n.endswith('.test.mjs'))
     done = run('node', '--test', '--test-concurrency=1', *tests, env={**os.environ, 'TCPWHY': os.path.abspath(binary)})
     sys.exit(done.returncode)
