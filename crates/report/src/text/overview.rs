@@ -134,7 +134,7 @@ fn wrapped(out: &mut impl Write, capture: &Capture) -> io::Result<()> {
 }
 
 /// The cause to name: the worst of TCP if it holds 5 %, else the largest.
-pub(super) fn worst(budget: &Budget) -> Option<(Cause, Nanos)> {
+pub fn worst(budget: &Budget) -> Option<(Cause, Nanos)> {
     let total = budget.total();
     let tcp = budget.0.iter().filter(|e| e.0.class() == Class::Tcp).max_by_key(|e| e.1);
     let any = budget.0.iter().max_by_key(|e| e.1);

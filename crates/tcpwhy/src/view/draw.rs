@@ -1,6 +1,6 @@
 //! What is drawn. Text from a capture reaches the terminal only through cells, which hold no control characters.
 
-use super::state::{Screen, View, tcp, times, times_of};
+use super::state::{Screen, View, budget_of, tcp, times};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -10,7 +10,7 @@ use tcpwhy_analysis::{Exchange, Finding};
 use tcpwhy_base::{Cause, Class, Nanos};
 use tcpwhy_report::Summary;
 use tcpwhy_report::packets::{Packet, marks};
-use tcpwhy_report::text::{bytes, flag_letters, percent, range, saving, verdict, wrap};
+use tcpwhy_report::text::{bytes, flag_letters, percent, range, saving, verdict, worst, wrap};
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
@@ -37,7 +37,7 @@ pub(crate) fn all(frame: &mut Frame<'_>, view: &mut View<'_>) {
         Screen::Findings => "↑↓ choose  enter: show it  tab: connections  q: quit",
         Screen::Connections => "↑↓ choose  enter: open  tab: findings  esc: back  q: quit",
         Screen::Connection => "↑↓ choose  enter: packets  esc: back  q: quit",
-        Screen::Exchange => "↑↓ scroll  tab: next exchange  esc: back  q: quit",
+        Screen::Exchange => "↑↓ scroll  tab: next exchange  shift-tab: previous  esc: back  q: quit",
     };
     frame.render_widget(Paragraph::new(Line::styled(hint, DIM)), keys);
     match view.screen {
@@ -65,36 +65,39 @@ fn findings(frame: &mut Frame<'_>, area: Rect, view: &View<'_>, summary: &Summar
     chosen(
         frame,
         list,
-        Table::new(table, widths).header(head(["time", "share", "found", "side"])),
+        Table::new(table, widths).header(head([">time", ">share", "found", "side"])),
         view.finding,
         "Findings",
     );
     if let Some(f) = view.findings.get(view.finding) {
-        frame.render_widget(about(f), detail);
+        frame.render_widget(about(f, usize::from(detail.width)), detail);
     }
 }
 
 /// A finding in full, as the text has it.
-fn about<'a>(f: &Finding) -> Paragraph<'a> {
+fn about<'a>(f: &Finding, width: usize) -> Paragraph<'a> {
     let times = match f.occurrences {
         1 => "Once. ".into(),
         n => format!("{n} times, {} each. ", range(f.range.0, f.range.1)),
     };
-    let mut lines = vec![Line::raw(format!("{times}{}", f.why())), Line::raw("")];
+    let text = |text: &str, indent: usize| -> Vec<String> {
+        wrap(text, width.saturating_sub(indent).max(1)).iter().map(|l| format!("{:indent$}{l}", "")).collect()
+    };
+    let mut lines: Vec<Line<'_>> =
+        text(&format!("{times}{}", f.why()), 0).into_iter().map(Line::raw).collect();
+    lines.push(Line::raw(""));
     for (i, fix) in f.fixes.iter().take(3).enumerate() {
         let saves = saving(fix, i == 0).map(|s| format!(", {s}")).unwrap_or_default();
         let lead = if i == 0 { "fix: " } else { " or: " };
-        lines.push(Line::styled(
-            format!("{lead}{} ({}){saves}", fix.fix.info().title, fix.place),
-            Color::Green,
-        ));
-        lines.extend(
-            fix.how
-                .first()
-                .map(|how| Line::raw(format!("     {}", how.strip_prefix("Any: ").unwrap_or(how)))),
-        );
+        let title = format!("{} ({}){saves}", fix.fix.info().title, fix.place);
+        for (n, line) in text(&title, lead.len()).into_iter().enumerate() {
+            let line = if n == 0 { format!("{lead}{}", line.trim_start()) } else { line };
+            lines.push(Line::styled(line, Color::Green));
+        }
+        let how = fix.how.first().map(|how| how.strip_prefix("Any: ").unwrap_or(how));
+        lines.extend(how.into_iter().flat_map(|how| text(how, lead.len())).map(Line::raw));
     }
-    Paragraph::new(lines).wrap(Wrap { trim: false }).block(Block::new().borders(Borders::TOP))
+    Paragraph::new(lines).block(Block::new().borders(Borders::TOP))
 }
 
 fn connections(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
@@ -109,8 +112,8 @@ fn connections(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let (from, list) = near(&view.order, view.connection, area);
     let rows = list.iter().map(|&i| {
         let c = &view.analysis.connections[i];
-        let worst = times(c);
-        let name = worst.first().map(|w| Line::styled(w.0.id(), colour(w.0.class()))).unwrap_or_default();
+        let worst = worst(&c.budget).or_else(|| worst(&c.gap_budget));
+        let name = worst.map_or_else(|| Line::raw("-"), |w| Line::styled(w.0.id(), colour(w.0.class())));
         Row::new(vec![
             Line::from(c.id.to_string()).right_aligned(),
             Line::from(format!("{} > {}", c.client, c.server)),
@@ -120,7 +123,7 @@ fn connections(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
         ])
     });
     let table =
-        Table::new(rows, widths).header(head(["id", "client > server", "duration", "TCP", "largest cause"]));
+        Table::new(rows, widths).header(head([">id", "client > server", ">duration", ">TCP", "worst cause"]));
     chosen(frame, area, table, view.connection - from, &format!("Connections ({})", view.order.len()));
 }
 
@@ -153,27 +156,28 @@ fn connection(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     ];
     let (from, exchanges) = near(&c.exchanges, view.exchange, list);
     let rows = exchanges.iter().map(|x| {
-        let all = times_of(x);
+        let worst = worst(&budget_of(x));
         Row::new(vec![
             Line::from(x.id.to_string()).right_aligned(),
-            Line::from(format!("{:.6}", (x.start - view.capture.start()).0 as f64 / 1e9)).right_aligned(),
+            Line::from(format!("{:.6} s", (x.start - view.capture.start()).0 as f64 / 1e9)).right_aligned(),
             Line::from((x.end - x.start).to_string()).right_aligned(),
             Line::from(bytes(x.bytes[0])).right_aligned(),
             Line::from(bytes(x.bytes[1])).right_aligned(),
-            all.first()
-                .map(|w| Line::styled(format!("{} {}", w.0.id(), w.1), colour(w.0.class())))
-                .unwrap_or_default(),
+            worst.map_or_else(
+                || Line::raw("-"),
+                |w| Line::styled(format!("{} {}", w.0.id(), w.1), colour(w.0.class())),
+            ),
         ])
     });
     let left = c.exchanges_omitted.count;
     let title = if left > 0 { format!("Exchanges ({} more are summed)", left) } else { "Exchanges".into() };
     let table = Table::new(rows, widths).header(head([
-        "id",
-        "start",
-        "duration",
-        "request",
-        "response",
-        "largest cause",
+        ">id",
+        ">start",
+        ">duration",
+        ">request",
+        ">response",
+        "worst cause",
     ]));
     chosen(frame, list, table, view.exchange.saturating_sub(from), &title);
 }
@@ -215,13 +219,19 @@ fn ladder(x: &Exchange, packets: &[Packet], width: usize) -> Vec<Line<'static>> 
         let n = if i + 1 == x.spans.len() { rest.len() } else { rest.partition_point(|p| p.time < span.end) };
         let (run, after) = rest.split_at(n);
         rest = after;
-        for p in run {
-            let mut line = vec![Span::styled("│ ", style)];
-            line.extend(arrow(p, x, width));
-            lines.push(Line::from(line));
-        }
+        lines.extend(run.iter().map(|p| packet(p, x, width, style)));
+    }
+    if x.spans.is_empty() {
+        lines.push(Line::styled("Nobody waited: it took no time.", DIM));
+        lines.extend(rest.iter().map(|p| packet(p, x, width, DIM)));
     }
     lines
+}
+
+fn packet(p: &Packet, x: &Exchange, width: usize, style: Style) -> Line<'static> {
+    let mut line = vec![Span::styled("│ ", style)];
+    line.extend(arrow(p, x, width));
+    Line::from(line)
 }
 
 /// `+48.182 ms    102 client ──P. 129 B──▶ server`.
@@ -247,8 +257,13 @@ fn arrow(p: &Packet, x: &Exchange, width: usize) -> Vec<Span<'static>> {
     ]
 }
 
+/// The names of columns; `>` stands before those of numbers, which end where the numbers do.
 fn head<const N: usize>(names: [&'static str; N]) -> Row<'static> {
-    Row::new(names).style(DIM)
+    let cell = |name: &'static str| match name.strip_prefix('>') {
+        Some(name) => Line::from(name).right_aligned(),
+        None => Line::from(name),
+    };
+    Row::new(names.map(cell)).style(DIM)
 }
 
 fn chosen(frame: &mut Frame<'_>, area: Rect, table: Table<'_>, at: usize, title: &str) {

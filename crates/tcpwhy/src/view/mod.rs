@@ -71,7 +71,8 @@ fn step(key: KeyEvent) -> Option<Step> {
         KeyCode::End | KeyCode::Char('G') => Step::By(isize::MAX / 2),
         KeyCode::Enter | KeyCode::Right | KeyCode::Char('l') => Step::In,
         KeyCode::Esc | KeyCode::Left | KeyCode::Backspace | KeyCode::Char('h') => Step::Out,
-        KeyCode::Tab | KeyCode::BackTab => Step::Tab,
+        KeyCode::Tab => Step::Tab,
+        KeyCode::BackTab => Step::TabBack,
         _ => return None,
     })
 }

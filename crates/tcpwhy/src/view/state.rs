@@ -11,7 +11,10 @@ pub(crate) enum Step {
     By(isize),
     In,
     Out,
+    /// The other list, or the next exchange.
     Tab,
+    /// The previous one.
+    TabBack,
     Quit,
 }
 
@@ -88,21 +91,8 @@ impl<'a> View<'a> {
         match step {
             Step::Quit => return false,
             Step::By(n) => self.by(n),
-            Step::Tab => {
-                self.screen = match self.screen {
-                    Screen::Findings => Screen::Connections,
-                    Screen::Connections => Screen::Findings,
-                    other => {
-                        // The next exchange, round and round.
-                        let n = self.current().map_or(0, |c| c.exchanges.len());
-                        if other == Screen::Exchange && n > 0 {
-                            self.exchange = (self.exchange + 1) % n;
-                            (self.scroll, self.packets) = (0, None);
-                        }
-                        other
-                    }
-                };
-            }
+            Step::Tab => self.tab(1),
+            Step::TabBack => self.tab(-1),
             Step::In => self.enter(),
             Step::Out => {
                 self.screen = match self.screen {
@@ -114,6 +104,22 @@ impl<'a> View<'a> {
             }
         }
         true
+    }
+
+    fn tab(&mut self, way: isize) {
+        self.screen = match self.screen {
+            Screen::Findings => Screen::Connections,
+            Screen::Connections => Screen::Findings,
+            other => {
+                // The next exchange, round and round.
+                let n = self.current().map_or(0, |c| c.exchanges.len());
+                if other == Screen::Exchange && n > 0 {
+                    self.exchange = (self.exchange + n).saturating_add_signed(way) % n;
+                    (self.scroll, self.packets) = (0, None);
+                }
+                other
+            }
+        };
     }
 
     fn by(&mut self, n: isize) {
@@ -162,13 +168,13 @@ pub(crate) fn times(c: &Connection) -> Vec<(Cause, Nanos)> {
     sorted(all)
 }
 
-/// Time of an exchange by cause, the longest first.
-pub(crate) fn times_of(x: &Exchange) -> Vec<(Cause, Nanos)> {
+/// Time of an exchange by cause.
+pub(crate) fn budget_of(x: &Exchange) -> Budget {
     let mut all = Budget::default();
     for span in &x.spans {
         all.add(span.cause, span.duration());
     }
-    sorted(all)
+    all
 }
 
 fn sorted(budget: Budget) -> Vec<(Cause, Nanos)> {

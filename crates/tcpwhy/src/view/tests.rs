@@ -45,6 +45,12 @@ fn from_the_verdict_to_the_packets_at_80_by_24() {
     assert!(view.step(Step::Tab));
     let next = shown(&mut view, 80, 24);
     assert!(next.contains("exchange 20"), "{next}");
+    assert!(view.step(Step::TabBack) && view.step(Step::TabBack));
+    assert!(shown(&mut view, 80, 24).contains("exchange 18"));
+    for _ in 0..18 {
+        view.step(Step::TabBack);
+    }
+    assert!(shown(&mut view, 80, 24).contains("exchange 32"), "round and round");
     assert!(view.step(Step::Out));
     let list = shown(&mut view, 80, 24);
     assert!(list.contains("127.0.0.1:38718 > 127.0.0.1:25") && list.contains("nagle_delayed_ack"), "{list}");
@@ -64,6 +70,7 @@ fn no_size_and_no_key_breaks_it() {
             Step::In,
             Step::By(10),
             Step::Tab,
+            Step::TabBack,
             Step::By(-3),
             Step::Out,
             Step::By(isize::MAX / 2),
