@@ -62,7 +62,14 @@ pub fn shape(s: &Shape) -> String {
         0 => "nothing".to_owned(),
         1 => "1 B".into(),
         64.. => "at least 8 EiB".into(),
-        n => format!("{}-{}", bytes(1 << (n - 1)), bytes((1 << n) - 1)),
+        n => {
+            let (least, most) = (bytes(1 << (n - 1)), bytes((1 << n) - 1));
+            match (least.split_once(' '), most.split_once(' ')) {
+                // The unit once, where it is the same.
+                (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}-{most}"),
+                _ => format!("{least} to {most}"),
+            }
+        }
     };
     let server = s.ip.map_or_else(|| format!("port {}", s.port), |ip| format!("{ip}:{}", s.port));
     format!("{server}, request {}, response {}", range(s.request), range(s.response))

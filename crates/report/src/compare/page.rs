@@ -68,7 +68,7 @@ fn causes(out: &mut impl Write, c: &Comparison) -> io::Result<()> {
     }
     writeln!(
         out,
-        "<table><tr><th>cause<th class=\"n\">before<th class=\"n\">after<th>change of the mean</tr>"
+        "<div class=\"scroll\"><table><tr><th>cause<th class=\"n\">before<th class=\"n\">after<th>change of the mean</tr>"
     )?;
     for (cause, change) in &c.causes {
         writeln!(
@@ -82,7 +82,7 @@ fn causes(out: &mut impl Write, c: &Comparison) -> io::Result<()> {
             difference(change)
         )?;
     }
-    writeln!(out, "</table></section>")
+    writeln!(out, "</table></div></section>")
 }
 
 fn shapes(out: &mut impl Write, c: &Comparison) -> io::Result<()> {
