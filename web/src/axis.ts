@@ -18,6 +18,8 @@ export function axisLabels(splits: number[], kind: Kind): string[] {
     : kind === 'time' ? [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']]
       : [[1e9, 'Gbit/s'], [1e6, 'Mbit/s'], [1e3, 'kbit/s'], [1, 'bit/s']];
   const [per, unit] = units.find(u => max >= u[0] * 0.999) ?? units[units.length - 1];
-  const digits = step >= per ? 0 : step * 10 >= per ? 1 : 2;
+  // As many digits as tell the steps apart and are true: a quarter of a KiB is not 0.3.
+  let digits = 0;
+  while (digits < 3 && Math.abs(step / per * 10 ** digits % 1) > 1e-9) digits++;
   return splits.map(v => `${(v / per).toFixed(v === 0 ? 0 : digits)} ${unit}`);
 }

@@ -9,7 +9,7 @@ import { ladder, packetTable, type LadderHost } from './ladder';
 import { exchangeTable, type Links } from './overview';
 import type { Track } from './packets';
 import { finding, timeBar } from './parts';
-import type { Connection, End, Exchange, Span } from './types';
+import type { Connection, End, Exchange, Finding, Span } from './types';
 
 export interface Place { exchange?: number; span?: string }
 
@@ -40,7 +40,7 @@ export class ConnectionView {
       this.graphBox, this.exchangeBox,
       c.exchanges.length ? h('section', {}, h('h2', {}, 'Exchanges'), this.list.element,
         omitted ? h('p', { class: 'dim' }, `${omitted.count} more (${duration(omitted.duration_ns)}) are summed above; --exchanges all lists them`) : null) : h('span'),
-      c.findings.length ? h('section', {}, h('h2', {}, 'What was found on it'), ...c.findings.map(f => finding(data, f, links.example, links.cause))) : h('span'),
+      c.findings.length ? h('section', {}, h('h2', {}, 'What was found on it'), ...found(data, c).map(f => finding(data, f, links.example, links.cause))) : h('span'),
       h('section', {}, h('h2', {}, 'The two ends'), ends(c)));
     this.ready = this.start();
   }
@@ -144,6 +144,13 @@ export class ConnectionView {
       if (full && g.from === from && g.to === to) g.replace(full);
     }, 200);
   }
+}
+
+/** TCP's first, with the fixes that the whole capture proposes; what they would save there is not what they save here. */
+function found(data: Data, c: Connection): Finding[] {
+  const known = (f: Finding) => data.report.findings.find(g => g.cause === f.cause && g.side === f.side) ?? data.report.findings.find(g => g.cause === f.cause);
+  return c.findings.map(f => f.fixes.length ? f : { ...f, fixes: (known(f)?.fixes ?? []).map(x => ({ ...x, saves_ns: null, basis: '' })) })
+    .sort((a, b) => Number(b.class === 'T') - Number(a.class === 'T') || b.lost_ns - a.lost_ns);
 }
 
 const EMPTY: Track = {

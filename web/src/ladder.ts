@@ -177,11 +177,11 @@ export function packetTable(host: LadderHost): Table<number> {
     { title: 'since start', width: '110px', right: true, value: p => k.t[p], show: p => offset(k.t[p] - x.start_ns) },
     { title: 'since last', width: '86px', right: true, value: p => before.get(p) ?? 0, show: p => duration(before.get(p) ?? 0) },
     { title: 'direction', width: '92px', value: p => k.from[p], show: p => k.from[p] ? '← server' : 'client →' },
-    { title: 'flags', width: '60px', value: p => flagText(k.flags[p]) },
-    { title: 'seq', width: '96px', right: true, value: p => k.seq[p] },
+    { title: 'flags', hint: 'as tcpdump writes them: . is ACK, P is PSH', width: '60px', value: p => flagText(k.flags[p]) },
+    { title: 'seq', hint: 'sequence number, from the start of the connection', width: '96px', right: true, value: p => k.seq[p] },
     { title: 'ack', width: '96px', right: true, value: p => k.ack[p] },
-    { title: 'length', width: '66px', right: true, value: p => k.len[p] },
-    { title: 'window', width: '82px', right: true, value: p => k.win[p] },
+    { title: 'length', hint: 'payload in bytes', width: '66px', right: true, value: p => k.len[p] },
+    { title: 'window', hint: 'receive window in bytes', width: '82px', right: true, value: p => k.win[p] },
     { title: 'cause', width: 'minmax(150px,1fr)', value: p => spanOf(p)?.cause ?? '' , show: p => {
       const span = spanOf(p);
       const odd = markText(k.marks[p]);

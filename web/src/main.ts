@@ -36,6 +36,8 @@ class App {
     addEventListener('hashchange', () => void this.show());
     document.addEventListener('keydown', e => this.key(e));
     for (const query of ['(prefers-color-scheme: dark)', 'print']) matchMedia(query).addEventListener('change', () => this.recolour());
+    // Nobody can open anything on paper.
+    addEventListener('beforeprint', () => { for (const folded of document.querySelectorAll('details')) if (!folded.closest('.drawer')) folded.open = true; });
     let width = innerWidth;
     addEventListener('resize', () => { if (innerWidth !== width) { width = innerWidth; this.view?.redraw(); } });
     void this.show();

@@ -3,7 +3,7 @@
 import { type Data, tcpTime, timesOf, worst } from './data';
 import { h } from './dom';
 import { bytes, count, duration, moment, percent } from './format';
-import { changes, finding, miniBar, timeBar } from './parts';
+import { best, changes, finding, miniBar, timeBar } from './parts';
 import { type Column, Table } from './table';
 import type { Cause, Connection, Exchange, Finding } from './types';
 
@@ -16,17 +16,19 @@ export interface Links {
 export function overview(data: Data, links: Links): HTMLElement {
   const { report, page } = data;
   const findings = report.findings.filter(f => f.occurrences > 0);
-  // TCP's first, as in the text; small ones only on demand.
+  // TCP's first, of these what wins most; small ones only on demand.
   const waited = (f: Finding) => f.lost_ns - f.after_last_byte_ns;
-  findings.sort((a, b) => Number(b.class === 'T') - Number(a.class === 'T') || waited(b) - waited(a));
+  const won = (f: Finding) => f.class === 'T' ? best(f)?.saves_ns ?? waited(f) : 0;
+  findings.sort((a, b) => Number(b.class === 'T') - Number(a.class === 'T') || won(b) - won(a) || waited(b) - waited(a));
   const small = (f: Finding, i: number) => i > 0 && f.share < 0.01 && (data.causes.get(f.cause)?.span ?? true);
   const main = findings.filter((f, i) => !small(f, i));
   const rest = findings.filter((f, i) => small(f, i));
-  const show = (f: Finding) => finding(data, f, links.example, links.cause);
+  const said = new Set<string>();
+  const show = (f: Finding) => finding(data, f, links.example, links.cause, said);
   return h('div', { class: 'overview' },
     h('section', { class: 'verdict' }, h('h1', {}, page.verdict),
       page.times.length ? timeBar(data, page.times, page.total_ns, links.cause) : null,
-      report.connections.length && page.total_ns > 0 ? changes(findings, page.total_ns, f => reveal(f)) : null),
+      report.connections.length && page.total_ns > 0 ? changes(data, findings, page.times, page.total_ns, f => reveal(f)) : null),
     main.length ? h('section', {}, h('h2', {}, 'What was found'), ...main.map(show),
       rest.length ? h('details', {}, h('summary', {}, `${count(rest.length, 'smaller finding')}`), ...rest.map(show)) : null) : null,
     notes(data),
@@ -60,16 +62,16 @@ function lists(data: Data, links: Links): HTMLElement {
   });
   type Row = typeof rows[number];
   const columns: Column<Row>[] = [
-    { title: 'id', width: '56px', right: true, value: r => r.c.id },
-    { title: 'client', width: 'minmax(150px,1fr)', value: r => r.c.client },
-    { title: 'server', width: 'minmax(150px,1fr)', value: r => r.c.server },
-    { title: 'start', width: '96px', right: true, value: r => r.c.start_ns, show: r => moment(r.c.start_ns) },
-    { title: 'duration', width: '88px', right: true, down: true, value: r => r.c.end_ns - r.c.start_ns, show: r => duration(r.c.end_ns - r.c.start_ns) },
-    { title: 'exchanges', width: '90px', right: true, down: true, value: r => r.c.exchanges.length + (r.c.exchanges_omitted?.count ?? 0) },
-    { title: 'bytes', width: '92px', right: true, down: true, value: r => r.c.bytes.client + r.c.bytes.server, show: r => bytes(r.c.bytes.client + r.c.bytes.server) },
-    { title: 'RTT', width: '80px', right: true, down: true, value: r => r.c.path.rtt_ns ?? -1, show: r => r.c.path.rtt_ns === null ? '-' : duration(r.c.path.rtt_ns) },
-    { title: 'TCP', width: '84px', right: true, down: true, value: r => r.tcp, show: r => duration(r.tcp) },
-    { title: 'worst cause', width: 'minmax(240px,1.6fr)', value: r => r.worst?.[0] ?? '', show: r => h('span', { class: 'worst' }, miniBar(data, r.times), r.worst ? r.worst[0] : '-') },
+    { title: 'id', width: '44px', right: true, value: r => r.c.id },
+    { title: 'client', width: 'minmax(168px,1fr)', value: r => r.c.client },
+    { title: 'server', width: 'minmax(168px,1fr)', value: r => r.c.server },
+    { title: 'start', hint: 'since the start of the capture', width: '100px', right: true, value: r => r.c.start_ns, show: r => moment(r.c.start_ns) },
+    { title: 'duration', width: '76px', right: true, down: true, value: r => r.c.end_ns - r.c.start_ns, show: r => duration(r.c.end_ns - r.c.start_ns) },
+    { title: 'exchanges', hint: 'requests with their responses', width: '84px', right: true, down: true, value: r => r.c.exchanges.length + (r.c.exchanges_omitted?.count ?? 0) },
+    { title: 'bytes', width: '80px', right: true, down: true, value: r => r.c.bytes.client + r.c.bytes.server, show: r => bytes(r.c.bytes.client + r.c.bytes.server) },
+    { title: 'RTT', hint: 'shortest round trip seen', width: '70px', right: true, down: true, value: r => r.c.path.rtt_ns ?? -1, show: r => r.c.path.rtt_ns === null ? '-' : duration(r.c.path.rtt_ns) },
+    { title: 'TCP', hint: 'time that is of TCP or the hosts, and can be won back', width: '72px', right: true, down: true, value: r => r.tcp, show: r => duration(r.tcp) },
+    { title: 'worst cause', hint: 'the worst of TCP if it holds 5 %, else the largest', width: 'minmax(190px,1.2fr)', value: r => r.worst?.[0] ?? '', show: r => h('span', { class: 'worst' }, miniBar(data, r.times), r.worst ? r.worst[0] : '-') },
   ];
   const connections = new Table<Row>(rows, columns, { label: 'Connections', pick: r => links.connection(r.c.id), minWidth: 1080, empty: 'no connection matches' });
   if (rows.length > 1) connections.sort(8, true);
@@ -129,11 +131,11 @@ export function exchangeTable(data: Data, connections: Connection[], pick: (c: C
   const columns: Column<ExchangeRow>[] = [
     ...(all ? [{ title: 'connection', width: '92px', right: true, value: (r: ExchangeRow) => r.c.id }] : []),
     { title: 'exchange', width: '84px', right: true, value: r => r.x.id },
-    { title: 'start', width: '112px', right: true, value: r => r.x.start_ns, show: r => moment(r.x.start_ns) },
+    { title: 'start', hint: 'since the start of the capture', width: '112px', right: true, value: r => r.x.start_ns, show: r => moment(r.x.start_ns) },
     { title: 'duration', width: '88px', right: true, down: true, value: r => r.x.end_ns - r.x.start_ns, show: r => duration(r.x.end_ns - r.x.start_ns) },
     { title: 'request', width: '90px', right: true, down: true, value: r => r.x.request_bytes, show: r => bytes(r.x.request_bytes) },
     { title: 'response', width: '90px', right: true, down: true, value: r => r.x.response_bytes, show: r => bytes(r.x.response_bytes) },
-    { title: 'ended', width: '96px', value: r => r.x.ended, show: r => r.x.complete ? '' : r.x.ended },
+    { title: 'ended', hint: 'how, where it was not completed', width: '96px', value: r => r.x.ended, show: r => r.x.complete ? '' : r.x.ended },
     { title: 'worst cause', width: 'minmax(260px,1fr)', value: r => worst(data, times(r))?.[0] ?? '', show: shown },
   ];
   const table = new Table<ExchangeRow>(rows, columns, {

@@ -21,11 +21,17 @@ export function timeBar(data: Data, times: [string, number][], total: number, pi
     return h('button', { type: 'button', class: `part g-${cause.group}`, style: `flex:${share} 1 0`, title: text, 'aria-label': text, click: () => pick(cause) },
       share > 0.09 ? h('span', {}, h('b', {}, percent(share)), ` ${cause.title}`) : null);
   }));
-  const key = h('ul', { class: 'bar-key' }, ...known.slice().sort((a, b) => b.ns - a.ns).map(({ cause, ns }) =>
+  const row = ({ cause, ns }: typeof known[number]) =>
     h('li', {}, h('button', { type: 'button', 'data-cause': cause.id, click: () => pick(cause) }, patch(cause),
       h('span', { class: 'name' }, cause.title, h('span', { class: 'class' }, h('code', {}, cause.id), ` · ${CLASS[cause.class]}`)),
-      h('b', { class: 'time' }, duration(ns)), h('span', { class: 'share' }, percent(ns / sum))))));
-  return h('div', {}, bar, key);
+      h('b', { class: 'time' }, duration(ns)), h('span', { class: 'share' }, percent(ns / sum))));
+  const sorted = known.slice().sort((a, b) => b.ns - a.ns);
+  // What nobody would see in the bar is listed on demand, if it is more than a line.
+  const small = sorted.filter((k, i) => i > 1 && k.ns < 0.01 * sum);
+  const rest = small.length > 2 ? small : [];
+  const key = (list: typeof known) => h('ul', { class: 'bar-key' }, ...list.map(row));
+  return h('div', {}, bar, key(sorted.slice(0, sorted.length - rest.length)),
+    rest.length ? h('details', {}, h('summary', {}, `${rest.length} smaller, ${duration(rest.reduce((s, k) => s + k.ns, 0))} together`), key(rest)) : null);
 }
 
 /** The fix of a finding that wins most: what a replay says counts before a bound. */
@@ -34,17 +40,24 @@ export function best(f: Finding): Fix | undefined {
   return f.fixes.find(x => wins(x) && predicted(x)) ?? f.fixes.find(wins) ?? f.fixes[0];
 }
 
-/** What to change, in one look: for each finding of TCP the fix that wins most. */
-export function changes(findings: Finding[], total: number, pick: (f: Finding) => void): HTMLElement {
-  const rows = findings.flatMap(f => { const fix = f.class === 'T' ? best(f) : undefined; return fix ? [{ f, fix, ns: fix.saves_ns ?? 0 }] : []; })
-    .sort((a, b) => b.ns - a.ns);
-  const worth = rows.filter((r, i) => i === 0 || r.ns >= 0.01 * total).slice(0, 3);
-  const one = ({ f, fix, ns }: typeof rows[number]) => h('li', {}, h('button', { type: 'button', click: () => pick(f) },
-    h('span', { class: 'won' }, h('b', {}, ns > 0 ? `−${duration(ns)}` : '?'), h('span', {}, ns > 0 ? predicted(fix) ? 'predicted' : 'at most' : 'gain not known')),
+/** What a change must win to be named first: a share of all the time. */
+const WORTH = 0.01;
+
+/** What to change, in one look: for each finding of TCP the fix that wins most. `times`: all the time by cause. */
+export function changes(data: Data, findings: Finding[], times: [string, number][], total: number, pick: (f: Finding) => void): HTMLElement {
+  const rows = findings.flatMap(f => { const fix = f.class === 'T' ? best(f) : undefined; return fix ? [{ f, fix, ns: fix.saves_ns }] : []; });
+  // A gain that is not known is as much as what was lost, for the order only.
+  const weight = (r: typeof rows[number]) => r.ns ?? r.f.lost_ns - r.f.after_last_byte_ns;
+  const worth = rows.filter(r => weight(r) >= WORTH * total).sort((a, b) => weight(b) - weight(a)).slice(0, 3);
+  const one = ({ f, fix, ns }: typeof rows[number]) => h('li', {}, h('button', { type: 'button', title: 'to the finding', click: () => pick(f) },
+    h('span', { class: 'won' }, h('b', {}, ns === null ? '?' : `−${duration(ns)}`), h('span', {}, ns === null ? 'gain not known' : predicted(fix) ? 'predicted' : 'at most')),
     h('span', { class: 'name' }, `${fix.title}${place(fix)}`, h('span', { class: 'class' },
-      ns > 0 ? `${duration(total)} → ${predicted(fix) ? '' : 'at least '}${duration(Math.max(0, total - ns))}; against: ${f.title}` : `against: ${f.title}`))));
+      `${ns === null ? '' : `${duration(total)} → ${predicted(fix) ? '' : 'at least '}${duration(Math.max(0, total - ns))}; `}against: ${f.title}`))));
+  const [largest] = times.map(([id, ns]) => ({ cause: data.causes.get(id), ns })).filter(t => t.cause).sort((a, b) => b.ns - a.ns);
   return h('div', { class: 'changes' }, h('h2', {}, 'What to change'),
-    worth.length ? h('ol', {}, ...worth.map(one)) : h('p', {}, 'Nothing in TCP.'),
+    worth.length ? h('ol', {}, ...worth.map(one))
+      : h('p', {}, `Nothing in TCP: no setting of it would win as much as ${percent(WORTH)} of the time.`,
+        largest?.cause && largest.cause.class !== 'T' ? ` Most of it went here: ${largest.cause.title} (${duration(largest.ns)}).` : null),
     worth.length > 1 ? h('p', { class: 'dim' }, 'Each by itself; together they may save less than the sum.') : null);
 }
 
@@ -54,18 +67,21 @@ function place(fix: Fix): string {
 }
 
 /** How near the model comes, and what would be done in vain. */
-function replayed(f: Finding): HTMLElement | null {
+function replayed(f: Finding, said: Set<string>): HTMLElement | null {
   const m = f.model;
-  if (!m) return null;
+  // Findings of one example share the replay: it is said once.
+  if (!m || said.has(`${m.connection}/${m.first_exchange}`)) return null;
+  said.add(`${m.connection}/${m.first_exchange}`);
   const [ours, seen] = [duration(m.modelled_ns), duration(m.observed_ns)];
   if (!m.trustworthy) return h('p', { class: 'model' }, `No prediction: the model gives ${ours} where ${seen} were seen.`);
-  const vain = m.no_help.filter(v => v.where === 'both' || !m.no_help.some(o => o.id === v.id && o.where === 'both'))
+  const helps = (id: string) => f.fixes.some(x => x.id === id && (x.saves_ns ?? 0) > 0);
+  const vain = m.no_help.filter(v => !helps(v.id) && ( v.where === 'both' || !m.no_help.some(o => o.id === v.id && o.where === 'both')))
     .map(v => v.where === 'path' ? v.what : `${v.what} (${v.where})`);
   return h('p', { class: 'model' }, `Replayed in the model: ${ours} against ${seen} seen.${vain.length ? ` Would not help: ${vain.join(', ')}.` : ''}`);
 }
 
 /** A finding: what was lost, why, what would fix it. */
-export function finding(data: Data, f: Finding, go: (f: Finding) => void, page: (cause: Cause) => void): HTMLElement {
+export function finding(data: Data, f: Finding, go: (f: Finding) => void, page: (cause: Cause) => void, said = new Set<string>()): HTMLElement {
   const cause = data.causes.get(f.cause);
   const waited = f.lost_ns - f.after_last_byte_ns;
   const times = cause?.span && f.occurrences > 0 ? f.occurrences === 1 ? 'Once. ' : `${f.occurrences} times, ${range(f.shortest_ns, f.longest_ns)} each. ` : '';
@@ -80,7 +96,7 @@ export function finding(data: Data, f: Finding, go: (f: Finding) => void, page: 
         note ? h('span', { class: 'note' }, note) : null)),
       h('p', {}, times + on + f.why),
       frames ? h('p', { class: 'frames', title: 'numbers of packets in the capture, as Wireshark counts them' }, `frames ${frames}${f.occurrences > 5 ? ', …' : ''}`) : null,
-      ...fixes(f.fixes, f.class === 'A' ? 0 : 2), f.class === 'A' ? null : replayed(f),
+      ...fixes(f.fixes, f.class === 'A' ? 0 : 2), f.class === 'A' ? null : replayed(f, said),
       f.example ? h('button', { type: 'button', class: 'go', click: () => go(f) },
         f.example.exchange ? `See it: connection ${f.example.connection}, exchange ${f.example.exchange}` : `See it: connection ${f.example.connection}`) : null),
     h('div', { class: 'gain' }, saved?.saves_ns && saved.saves_ns > 0 && f.class !== 'A' ? gain(saved) : null));

@@ -4,6 +4,8 @@ import { append, h } from './dom';
 
 export interface Column<T> {
   title: string;
+  /** What the title means, where a word is too short to say it. */
+  hint?: string;
   /** What the rows are sorted by. */
   value: (row: T) => number | string;
   /** What is shown; `value` if absent. */
@@ -38,7 +40,7 @@ export class Table<T> {
     const head = h('div', { class: 'tr th', role: 'row', style: `grid-template-columns:${this.template}` });
     columns.forEach((column, i) => {
       const sort = () => this.sort(i, this.by === i ? !this.down : column.down ?? false);
-      const cell = h('button', { class: column.right ? 'right' : '', click: sort, type: 'button' }, column.title);
+      const cell = h('button', { class: column.right ? 'right' : '', click: sort, type: 'button', title: column.hint ? `${column.hint}; click to sort` : 'click to sort' }, column.title);
       const th = h('div', { role: 'columnheader' }, cell);
       this.heads.push(th);
       head.append(th);

@@ -35,6 +35,7 @@ export interface Finding {
 }
 /** The example of a finding, replayed in the model. */
 export interface Model {
+  connection: number; first_exchange: number;
   observed_ns: number; modelled_ns: number; error: number; trustworthy: boolean;
   no_help: { id: string; where: string; what: string }[];
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { browser, open } from './browser.mjs';
 import { looksAsBefore } from './golden.mjs';
-import { duration, FOLDER, generated, LOSS, page as pageOf, percent, SMTP, tcpwhy } from './program.mjs';
+import { duration, FOLDER, generated, LOSS, page as pageOf, percent, ROOT, SMTP, tcpwhy } from './program.mjs';
 
 let chromium, smtp, loss;
 
@@ -50,6 +50,41 @@ test('the first screen says what the JSON says', async () => {
   // The parts of the bar are the times of the findings.
   const nagle = shown.find(f => f.cause === 'nagle_delayed_ack');
   assert.equal(await page.locator('[data-cause="nagle_delayed_ack"] .time').textContent(), duration(nagle.lost_ns));
+  assert.deepEqual(trouble, []);
+  await page.close();
+});
+
+test('what to change, and what it wins', async () => {
+  const json = JSON.parse(tcpwhy('explain', SMTP, '--json'));
+  const won = f => Math.max(...f.fixes.map(x => x.saves_ns ?? 0));
+  const tcp = json.findings.filter(f => f.class === 'T' && f.occurrences > 0 && f.fixes.length).sort((a, b) => won(b) - won(a));
+  const total = json.connections.reduce((sum, c) => [c.budget, c.gap_budget].reduce((s, b) => s + Object.values(b).reduce((x, y) => x + y, 0), sum), 0);
+  const { page, trouble } = await shows(smtp.url);
+  const rows = page.locator('.changes li');
+  assert.equal(await rows.count(), tcp.filter(f => won(f) >= 0.01 * total).length);
+  const text = await rows.first().textContent();
+  const fix = tcp[0].fixes.find(x => x.saves_ns > 0 && x.basis === 'predicted');
+  for (const part of [`−${duration(fix.saves_ns)}`, 'predicted', fix.title, `${duration(total)} → ${duration(total - fix.saves_ns)}`, tcp[0].title]) assert.ok(text.includes(part), `${part} in ${text}`);
+  await rows.first().locator('button').click();
+  assert.ok(await page.locator(`[data-finding="${tcp[0].id}"] .link`).evaluate(e => e === document.activeElement));
+  assert.deepEqual(trouble, []);
+  await page.close();
+  const quiet = pageOf(join(ROOT, 'captures/packet-headers__testdata_large-ndt.pcap'), 'quiet.html');
+  const other = await shows(quiet.url);
+  assert.match(await other.page.textContent('.changes'), /Nothing in TCP: no setting of it would win as much as 1 % of the time\. Most of it went here: The sending application paused/);
+  await other.page.close();
+});
+
+test('a window of keys', async () => {
+  const { page, trouble } = await shows(`${smtp.url}#connection=1`);
+  await page.keyboard.press('?');
+  await page.locator('dialog.keys').waitFor();
+  assert.ok((await page.textContent('dialog.keys')).includes('next, previous cause'));
+  await page.keyboard.press('Escape');
+  await page.locator('dialog.keys').waitFor({ state: 'hidden' });
+  assert.match(page.url(), /#connection=1$/, 'the window alone was closed');
+  await page.keyboard.press('Escape');
+  await page.locator('.verdict').waitFor();
   assert.deepEqual(trouble, []);
   await page.close();
 });

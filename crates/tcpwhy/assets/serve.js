@@ -25,7 +25,7 @@ function showCaptures() {
   byId('captures').hidden = own.length === 0;
   byId('none').hidden = captures.length > 0 || results.length > 0;
   byId('list').replaceChildren(...list.map(c => make('li', {}, make('a', { href: view(c.name) },
-    make('span', { class: 'name' }, c.name), make('span', { class: 'when' }, c.dropped ? 'dropped' : c.changed),
+    make('span', { class: 'name' }, c.name), make('span', { class: 'when' }, c.dropped ? 'dropped' : `${c.changed} UTC`),
     make('span', { class: 'size' }, size(c.size))))));
 }
 

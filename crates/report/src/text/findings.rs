@@ -113,7 +113,7 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Res
     for (i, fix) in f.fixes.iter().take(wanted).enumerate() {
         self::fix(out, if i == 0 || layout.verbose { "fix: " } else { " or: " }, fix, layout)?;
     }
-    if let Some(text) = f.replay.as_deref().filter(|_| wanted > 0).map(replayed) {
+    if let Some(text) = f.replay.as_deref().filter(|_| wanted > 0).map(|r| replayed(r, &f.fixes)) {
         lines(out, &text, INDENT, layout)?;
     }
     Ok(())
@@ -158,7 +158,7 @@ fn fix(out: &mut impl Write, lead: &str, fix: &Fix, layout: &Layout) -> io::Resu
 }
 
 /// How near the model comes, and what would be done in vain.
-fn replayed(r: &Replay) -> String {
+fn replayed(r: &Replay, fixes: &[Fix]) -> String {
     let mut text = if r.trustworthy() {
         format!("Replayed in the model: {} against {} seen.", r.modelled, r.observed)
     } else {
@@ -168,10 +168,13 @@ fn replayed(r: &Replay) -> String {
             r.modelled, r.observed
         );
     };
+    // What wins a little is a fix, however little it is of the replayed part.
+    let helps = |id| fixes.iter().any(|f| f.fix == id && f.saves.is_some_and(|s| s > Nanos::ZERO));
     let mut vain: Vec<String> = Vec::new();
     for v in r
         .no_help
         .iter()
+        .filter(|v| !helps(v.fix))
         .filter(|v| v.place == "both" || !r.no_help.iter().any(|o| o.fix == v.fix && o.place == "both"))
     {
         let place = if v.place == "path" { String::new() } else { format!(" ({})", v.place) };
