@@ -90,7 +90,8 @@ export function level(a: Area, value: number, name: string, colour: string): voi
   a.c.moveTo(a.left, y);
   a.c.lineTo(a.left + a.width, y);
   stroke(a, colour, 1.2, [6, 4]);
-  label(a, name, a.left + a.width - 6 * a.r, y - 5 * a.r, colour, 'right');
+  // Above the line, unless that is out of the plot.
+  label(a, name, a.left + a.width - 6 * a.r, y - 16 * a.r < a.top ? y + 13 * a.r : y - 5 * a.r, colour, 'right');
 }
 
 /** Text with the background behind it. */

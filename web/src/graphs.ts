@@ -39,6 +39,8 @@ interface Shown extends Panel {
 const CLOSEST = 2000;
 /** CSS pixels to the right of every plot. */
 const MARGIN = 14;
+/** Half of what `105.25 ms` takes. */
+const HALF_LABEL = 28;
 
 export class Graphs implements Sight {
   readonly element: HTMLElement;
@@ -162,7 +164,7 @@ export class Graphs implements Sight {
       series: [{}, { scale: 'y', show: true, points: { show: false }, width: 0 }],
       axes: [
         { stroke: css('--muted'), font, grid, ticks: { ...grid, size: 4 }, size: last ? 34 : 22, space: 90, gap: 3,
-          incrs: DECIMALS, values: (_u, splits, _i, _s, incr) => splits.map(v => timeLabel(v, incr)) },
+          incrs: DECIMALS, values: (_u, splits, _i, _s, incr) => splits.map(v => this.cut(v) ? '' : timeLabel(v, incr)) },
         { stroke: css('--muted'), font, grid, ticks: { ...grid, size: 4 }, size: this.axis, space: 34, gap: 4,
           incrs: p.kind === 'bytes' ? POWERS : DECIMALS, values: (_u, splits) => axisLabels(splits, p.kind) },
       ],
@@ -182,6 +184,9 @@ export class Graphs implements Sight {
     listen(plot.over, true, this, e => this.hover(e, p));
     return plot;
   }
+
+  /** Whether the name of a moment would be cut off at the right. */
+  private cut(t: number): boolean { return (this.to - t) / this.perPixel < HALF_LABEL - MARGIN; }
 
   private area(u: uPlot, p: Shown): Area {
     const { left, top, width, height } = u.bbox;

@@ -1,9 +1,10 @@
 // The first screen: the verdict, where the time went, what was found, and all connections and exchanges.
 
+import { changes } from './changes';
 import { type Data, tcpTime, timesOf, worst } from './data';
 import { h } from './dom';
 import { bytes, count, duration, moment, percent } from './format';
-import { best, changes, finding, miniBar, timeBar } from './parts';
+import { best, finding, miniBar, timeBar } from './parts';
 import { type Column, Table } from './table';
 import type { Cause, Connection, Exchange, Finding } from './types';
 

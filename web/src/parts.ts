@@ -40,29 +40,8 @@ export function best(f: Finding): Fix | undefined {
   return f.fixes.find(x => wins(x) && predicted(x)) ?? f.fixes.find(wins) ?? f.fixes[0];
 }
 
-/** What a change must win to be named first: a share of all the time. */
-const WORTH = 0.01;
-
-/** What to change, in one look: for each finding of TCP the fix that wins most. `times`: all the time by cause. */
-export function changes(data: Data, findings: Finding[], times: [string, number][], total: number, pick: (f: Finding) => void): HTMLElement {
-  const rows = findings.flatMap(f => { const fix = f.class === 'T' ? best(f) : undefined; return fix ? [{ f, fix, ns: fix.saves_ns }] : []; });
-  // A gain that is not known is as much as what was lost, for the order only.
-  const weight = (r: typeof rows[number]) => r.ns ?? r.f.lost_ns - r.f.after_last_byte_ns;
-  const worth = rows.filter(r => weight(r) >= WORTH * total).sort((a, b) => weight(b) - weight(a)).slice(0, 3);
-  const one = ({ f, fix, ns }: typeof rows[number]) => h('li', {}, h('button', { type: 'button', title: 'to the finding', click: () => pick(f) },
-    h('span', { class: 'won' }, h('b', {}, ns === null ? '?' : `−${duration(ns)}`), h('span', {}, ns === null ? 'gain not known' : predicted(fix) ? 'predicted' : 'at most')),
-    h('span', { class: 'name' }, `${fix.title}${place(fix)}`, h('span', { class: 'class' },
-      `${ns === null ? '' : `${duration(total)} → ${predicted(fix) ? '' : 'at least '}${duration(Math.max(0, total - ns))}; `}against: ${f.title}`))));
-  const [largest] = times.map(([id, ns]) => ({ cause: data.causes.get(id), ns })).filter(t => t.cause).sort((a, b) => b.ns - a.ns);
-  return h('div', { class: 'changes' }, h('h2', {}, 'What to change'),
-    worth.length ? h('ol', {}, ...worth.map(one))
-      : h('p', {}, `Nothing in TCP: no setting of it would win as much as ${percent(WORTH)} of the time.`,
-        largest?.cause && largest.cause.class !== 'T' ? ` Most of it went here: ${largest.cause.title} (${duration(largest.ns)}).` : null),
-    worth.length > 1 ? h('p', { class: 'dim' }, 'Each by itself; together they may save less than the sum.') : null);
-}
-
 /** ` (on the client)`, where it is known. */
-function place(fix: Fix): string {
+export function place(fix: Fix): string {
   return ['client', 'server', 'path'].includes(fix.where) ? ` (on the ${fix.where})` : '';
 }
 
@@ -103,7 +82,7 @@ export function finding(data: Data, f: Finding, go: (f: Finding) => void, page: 
 }
 
 /** The model was run again with this fix: `saves_ns` is its answer. */
-const predicted = (fix: Fix): boolean => fix.basis === 'predicted';
+export const predicted = (fix: Fix): boolean => fix.basis === 'predicted';
 
 /** What a fix wins: what the model predicts where it did, else the bound. */
 export function gain(fix: Fix): HTMLElement {
