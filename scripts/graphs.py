@@ -217,7 +217,8 @@ def compare(binary, capture, folder):
         return [f'tcptrace drew {len(plots)} graphs instead of 6']
     start = epoch(answer['capture']['start'])
     report = hold(held, plots, tshark(bare), start)
-    print(f'{common.shown(capture)}: ' + ', '.join(f'{n} {what}' for what, n in report.found.items()))
+    print(', '.join(f'{n} {what}' for what, n in report.found.items()))
+    print(f'{common.shown(capture)}: {sum(report.found.values())} points of {len(report.found)} kinds are on the page')
     return report.missing + toothless(held, plots, tshark(bare), start)
 
 

@@ -126,13 +126,17 @@ fn walk(root: &Path, folder: &Path, depth: usize, out: &mut Found) {
             return;
         }
         let path = item.path();
-        // A link may lead out of the folder: what it leads to is judged.
-        let Ok(real) = path.canonicalize() else { continue };
-        if !real.starts_with(root) || item.file_name().to_string_lossy().starts_with('.') {
+        let Ok(kind) = item.file_type() else { continue };
+        // Only a link may lead out of the folder: what it leads to is judged.
+        let real = match kind.is_symlink() {
+            true => path.canonicalize().ok().filter(|real| real.starts_with(root)),
+            false => Some(path.clone()),
+        };
+        let Some(real) = real.filter(|_| !item.file_name().to_string_lossy().starts_with('.')) else {
             continue;
-        }
+        };
         if real.is_dir() {
-            if depth > 0 && item.file_type().is_ok_and(|t| t.is_dir()) {
+            if depth > 0 && kind.is_dir() {
                 walk(root, &path, depth - 1, out);
             }
             continue;
