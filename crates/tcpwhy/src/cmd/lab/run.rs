@@ -61,10 +61,8 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Exit> {
         if let Some(folder) = &keep {
             kept::forget(folder);
         }
-        let outcome = match {
-            let control = p.control.as_ref().map(|(control, scenario)| (control, scenario));
-            setting.make(&p.name, &p.scenario, p.at.clone(), control, keep.as_deref())
-        } {
+        let control = p.control.as_ref().map(|(control, scenario)| (control, scenario));
+        let outcome = match setting.make(&p.name, &p.scenario, p.at.clone(), control, keep.as_deref()) {
             Ok(outcome) => outcome,
             // One experiment that fails is no reason to drop the others.
             Err(e) if table => {
