@@ -1,6 +1,7 @@
 //! The result beside the kept captures, for `tcpwhy serve`.
 
 use super::experiment::Outcome;
+use super::print;
 use crate::failure::say;
 use crate::lab_result::{FILE, Figure, LabResult, Tap};
 use std::fs;
@@ -25,7 +26,7 @@ fn of(folder: &Path, o: &Outcome) -> LabResult {
         o.compared().map(|v| v.map(|value| Figure { value, shown: o.unit.show(value) }));
     let made = o.last.is_some();
     // Nobody wrote down what real programs called: a label in the folder would be that of an earlier run.
-    let labelled = o.last.as_ref().is_some_and(|run| !run.events.is_empty());
+    let labelled = o.last.as_ref().is_some_and(|run| !run.events.is_empty() || !run.connects.is_empty());
     let taps = ["client", "server"].map(|end| Tap { end: end.into(), file: format!("cap.{end}.pcap") });
     LabResult {
         tool: "tcpwhy lab".into(),
@@ -47,7 +48,7 @@ fn of(folder: &Path, o: &Outcome) -> LabResult {
         published,
         measured,
         theory,
-        note: o.skipped.clone().or_else(|| o.deviation.clone().filter(|_| o.verdict == Verdict::Explained)),
+        note: print::note(o),
         disturbed: o.disturbed,
         captures: taps.into_iter().filter(|t| made && folder.join(&t.file).is_file()).collect(),
         label: labelled.then(|| label(folder)).flatten(),

@@ -82,14 +82,11 @@ pub(super) fn foot(results: &[Outcome], plots: &[&str]) -> String {
             let _ = write!(text, "\n{title}\n{}\n", lines.join("\n"));
         }
     };
-    section("why figures are not the published ones", &|o| {
-        let why = o.deviation.as_deref().filter(|_| o.verdict == Verdict::Explained)?;
-        Some(format!("{why} ({})", checked(o)))
-    });
-    section("not as expected", &|o| {
-        let judged = matches!(o.verdict, Verdict::NotAsExpected | Verdict::Disturbed) && o.skipped.is_none();
-        judged.then(|| expectation(o))
-    });
+    let made = |o: &Outcome, verdicts: &[Verdict]| {
+        note(o).filter(|_| o.skipped.is_none() && verdicts.contains(&o.verdict))
+    };
+    section("why figures are not the published ones", &|o| made(o, &[Verdict::Explained]));
+    section("not as expected", &|o| made(o, &[Verdict::NotAsExpected, Verdict::Disturbed]));
     let count = |of: &dyn Fn(&Outcome) -> bool| results.iter().filter(|o| of(o)).count();
     let verdict = |v: Verdict| count(&|o| o.verdict == v && o.skipped.is_none());
     let _ = write!(
@@ -105,6 +102,17 @@ pub(super) fn foot(results: &[Outcome], plots: &[&str]) -> String {
         count(&|o| o.skipped.is_some() && o.verdict != Verdict::NotAsExpected),
     );
     text
+}
+
+/// What there is to say beside the verdict: why it was not made, why the figure is not the published one, or what was
+/// expected instead.
+pub(super) fn note(o: &Outcome) -> Option<String> {
+    match (&o.skipped, o.verdict) {
+        (Some(why), _) => Some(why.clone()),
+        (None, Verdict::Explained) => o.deviation.as_ref().map(|why| format!("{why} ({})", checked(o))),
+        (None, Verdict::NotAsExpected | Verdict::Disturbed) => Some(expectation(o)),
+        _ => None,
+    }
 }
 
 /// How the reason of a deviation was checked.
