@@ -36,7 +36,8 @@ test('a lab run fills the table while it goes on', async t => {
   const server = serve(dir);
   const url = await server.ready;
   const { page, trouble } = await shows(url);
-  await page.locator('#none').waitFor();
+  assert.match(await page.textContent('#none'), /No captures here yet.*lab run --keep/);
+  assert.ok((await page.textContent('h1')).endsWith(dir), 'it says what is served');
   assert.ok(!await page.locator('#lab').isVisible());
   // The second takes long enough to see the first come alone.
   const scenario = (name, think) => {
@@ -105,7 +106,7 @@ test('what is cut, strange or hostile stands there as text', async () => {
 test('looks as before: results', async () => {
   const dir = join(FOLDER, 'looks');
   put(dir, 'length-prefix', { title: 'A length, then the message: two writes, five requests', label: 'client: nagle_delayed_ack 0.200 s of 0.213 s; server: nagle_delayed_ack 0.200 s of 0.213 s' });
-  put(dir, 'sndbuf16k-writes-1k', { verdict: 'explained', said: 'deviates, explained', note: 'a current kernel doubles the buffer that is set, and counts its own bookkeeping' });
+  put(dir, 'sndbuf16k-writes-1k', { verdict: 'explained', said: 'deviates, explained', scaled: true, note: `a current kernel doubles the buffer that is set, and counts its own bookkeeping${', which takes room'.repeat(3)}` });
   put(dir, 'connect-cost', { published: undefined, verdict: 'not_as_expected', said: 'NOT as expected', captures: [] });
   put(dir, 'mariadb-result', { measured: undefined, theory: undefined, verdict: 'not_judged', said: 'skipped', note: 'mariadbd is not installed: apt-get install mariadb-server', captures: [] });
   put(dir, 'broken', {}, '{');
@@ -116,11 +117,12 @@ test('looks as before: results', async () => {
   for (const width of [1280, 400]) for (const scheme of ['light', 'dark']) {
     const { page, trouble } = await shows(url, { width, height: width === 400 ? 800 : 900, scheme });
     await page.locator('#rows tr').nth(4).waitFor();
-    // Files of one moment have no order, and the time of a copy is never the same.
+    // Files of one moment have no order; the time of a copy and the name of the folder are never the same.
     await page.evaluate(() => {
       const rows = [...document.querySelectorAll('#rows tr')].sort((a, b) => a.textContent < b.textContent ? -1 : 1);
       document.getElementById('rows').replaceChildren(...rows);
       for (const when of document.querySelectorAll('.when')) when.textContent = '2026-01-01 00:00:00';
+      document.querySelector('h1 small').textContent = '/srv/runs';
       document.activeElement?.blur();
     });
     assert.deepEqual(await page.locator('#list .name').allTextContents(), ['another.pcap'], 'captures of a result stand with it');

@@ -64,10 +64,14 @@ function result({ result: r, captures: taps }) {
       make('div', { class: 'dim' }, r.measure ? `${r.title} (${r.measure})` : r.title),
       r.label ? make('details', {}, make('summary', {}, 'where the time went, by the truth of the run'), make('div', { class: 'dim' }, r.label)) : null),
     figure('published', r.published), figure('measured', r.measured), figure('in theory', r.theory),
-    make('td', { class: 'verdict' }, make('span', { class: mood }, r.said), r.disturbed && r.verdict !== 'disturbed' ? ' (busy machine)' : null,
-      r.note ? make('div', { class: 'dim' }, r.note) : null),
+    make('td', { class: 'verdict' }, make('span', { class: mood }, r.said), r.scaled ? ' (scaled)' : null,
+      r.disturbed && r.verdict !== 'disturbed' ? ' (busy machine)' : null, r.note ? note(r.note) : null),
     make('td', { class: taps.length ? 'ends' : 'ends none' }, ...(taps.length ? taps.map(t => make('a', { href: view(t.name) }, t.end)) : ['-'])));
 }
+
+/** A word beside the verdict; a long one on demand, so that rows stay rows. */
+const note = text => text.length < 100 ? make('div', { class: 'dim' }, text)
+  : make('details', {}, make('summary', {}, 'why'), make('div', { class: 'dim' }, text));
 
 function say(text, share, bad) {
   state.className = bad ? 'bad' : '';

@@ -37,6 +37,9 @@ pub(crate) struct LabResult {
     pub(crate) measured: Option<Figure>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) theory: Option<Figure>,
+    /// A smaller run: `measured` and `theory` are what it says of the published size.
+    #[serde(default)]
+    pub(crate) scaled: bool,
     /// Why it deviates, or why it was not made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
@@ -144,6 +147,7 @@ mod tests {
             published: Some(Figure { value: 40.0, shown: "40.0 ms".into() }),
             measured: None,
             theory: None,
+            scaled: true,
             note: None,
             disturbed: false,
             captures: vec![Tap { end: "server".into(), file: "cap.server.pcap".into() }],

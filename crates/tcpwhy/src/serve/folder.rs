@@ -79,8 +79,14 @@ impl Folder {
         self.list().remove(name)
     }
 
-    /// A place for a file that is being dropped.
-    pub(crate) fn place(&self, number: u64) -> PathBuf {
+    /// What is served, for people; none if there is nothing but what is dropped.
+    pub(crate) fn place(&self) -> Option<String> {
+        let path = self.root.as_ref().or(self.single.as_ref())?;
+        Some(path.display().to_string())
+    }
+
+    /// A path for a file that is being dropped.
+    pub(crate) fn path_for(&self, number: u64) -> PathBuf {
         self.store.join(format!("dropped-{number}"))
     }
 

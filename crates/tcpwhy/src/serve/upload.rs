@@ -19,7 +19,7 @@ impl Shared {
             );
             return http::say(out, 413, &why);
         }
-        let path = self.folder.place(self.dropped.fetch_add(1, Ordering::Relaxed));
+        let path = self.folder.path_for(self.dropped.fetch_add(1, Ordering::Relaxed));
         let kept = (|| {
             let mut file = File::create_new(&path)?;
             let n = io::copy(&mut (&mut request.body).take(length), &mut file)?;

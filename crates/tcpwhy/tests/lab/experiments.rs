@@ -41,6 +41,7 @@ fn figures_and_verdicts() {
     assert_eq!((&result["name"], &result["verdict"]), (&"small".into(), &"as_published".into()));
     assert_eq!(result["published"], serde_json::json!({ "value": 10.0, "shown": "10.0 ms" }));
     assert_eq!(result["measured"]["value"].as_f64(), Some(measured));
+    assert_eq!(result["scaled"], false);
     assert_eq!(
         result["captures"],
         serde_json::json!([{ "end": "client", "file": "cap.client.pcap" }, { "end": "server", "file": "cap.server.pcap" }])

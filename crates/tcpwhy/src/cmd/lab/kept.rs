@@ -48,6 +48,7 @@ fn of(folder: &Path, o: &Outcome) -> LabResult {
         published,
         measured,
         theory,
+        scaled: o.scaled.is_some(),
         note: print::note(o),
         disturbed: o.disturbed,
         captures: taps.into_iter().filter(|t| made && folder.join(&t.file).is_file()).collect(),
