@@ -31,6 +31,14 @@ pub struct Tried {
     pub gain: Nanos,
 }
 
+impl Change {
+    /// Runs it; none if it does not come to an end within the limits of a run. `base` is the time without it.
+    pub fn ask(self, base: Nanos) -> Option<Tried> {
+        let answer = self.question.ask().ok().filter(|a| a.complete)?;
+        Some(Tried { predicted: answer.total, gain: base - answer.total, change: self })
+    }
+}
+
 /// All changes tried, best first, and the best of them together.
 #[derive(Clone, Debug)]
 pub struct Ranking {
@@ -228,16 +236,8 @@ impl Question {
         self.skip = fixed as u32 + BEFORE;
     }
 
-    /// Tries every change, then the best together.
-    pub fn rank(&self, base: Nanos) -> Ranking {
-        let mut each: Vec<Tried> = self
-            .changes()
-            .into_iter()
-            .filter_map(|change| {
-                let answer = change.question.ask().ok().filter(|a| a.complete)?;
-                Some(Tried { predicted: answer.total, gain: base - answer.total, change })
-            })
-            .collect();
+    /// Ranks changes that were tried, and tries the best together.
+    pub fn rank(&self, base: Nanos, mut each: Vec<Tried>) -> Ranking {
         each.sort_by(|a, b| b.gain.cmp(&a.gain).then(a.change.comparison.cmp(&b.change.comparison)));
         let together = self.together(&each, base);
         Ranking { each, together }
@@ -253,6 +253,14 @@ impl Question {
                 break;
             }
             let fix = (tried.change.fix, tried.change.place);
+            if chosen.is_empty() {
+                // Alone: that is known.
+                if tried.gain.0 > base.0 / 50 {
+                    (question, best) = (tried.change.question.clone(), tried.predicted);
+                    chosen.push(i);
+                }
+                continue;
+            }
             let Some(next) = question.changes().into_iter().find(|c| (c.fix, c.place) == fix) else {
                 continue;
             };

@@ -24,6 +24,7 @@ mod send;
 mod sim;
 mod socket;
 mod spans;
+mod tap;
 mod timer;
 
 pub use ask::{Answer, Question};
@@ -35,4 +36,5 @@ pub use profile::{Acks, Congestion, Nagle, PROFILES, Profile, WindowRule};
 pub use scenario::{Chosen, Cork, Host, Impossible, Link, LossOf, MOST_BYTES, Reorder, Scenario, What};
 pub use sim::{Connected, Outcome, Served, run};
 pub use spans::{Exchange, Span, Story, stories};
+pub use tap::{EPOCH, Tapped, tap};
 pub use timer::Clock;

@@ -51,7 +51,7 @@ impl Socket {
     }
 
     /// The server answers a SYN.
-    pub(crate) fn accept_syn(&mut self, now: Nanos, syn: &Packet) {
+    pub(crate) fn accept_syn(&mut self, now: Nanos, syn: &Packet, cookie: bool) {
         self.now = now;
         if self.state == State::SynReceived {
             // The answer got lost, or is late: it is repeated.
@@ -66,7 +66,11 @@ impl Socket {
         self.out.push(answer);
         (self.nxt, self.delivered_at) = (1, now);
         self.rtt_from = now;
-        self.arm(self.p.rto_init, Timer::SynAck);
+        self.cookie = cookie;
+        // What stands in a cookie is not kept: nothing is repeated.
+        if !cookie {
+            self.arm(self.p.rto_init, Timer::SynAck);
+        }
     }
 
     pub(crate) fn synack_timer(&mut self) {

@@ -131,6 +131,8 @@ pub struct Profile {
     pub somaxconn: u32,
     /// A SYN that meets a full accept queue is dropped at once (Linux 4.10).
     pub drops_syn_when_full: bool,
+    /// A SYN that meets a full SYN queue is answered with a cookie (`tcp_syncookies`); else it is dropped.
+    pub syncookies: bool,
 }
 
 const LINUX: Profile = Profile {
@@ -169,6 +171,7 @@ const LINUX: Profile = Profile {
     abort_on_overflow: false,
     somaxconn: 4096,
     drops_syn_when_full: true,
+    syncookies: true,
 };
 
 const LINUX_6_12: Profile = Profile {
@@ -294,9 +297,11 @@ impl Profile {
             return 576 + STRUCT;
         }
         let class = (data + SHARED).next_power_of_two().max(512);
-        // Beyond two pages the payload lies in pages of its own, behind a first one (the windows that follow packets of
-        // 16,384 and 32,768 bytes were measured: 88,064 and 82,944).
-        if class <= 8192 { class + STRUCT } else { 4096 + len.next_multiple_of(4096) + STRUCT }
+        // Beyond two pages what a first one does not hold lies in pages of its own (`tun_alloc_skb`; the windows that
+        // follow packets of 8,948, 16,384 and 32,768 bytes were measured: 81,920, 88,064 and 82,944).
+        const PAGE: u64 = 4096;
+        let pages = (len + 52).saturating_sub(PAGE - SHARED).next_multiple_of(PAGE);
+        if class <= 2 * PAGE { class + STRUCT } else { PAGE + pages + STRUCT }
     }
 
     /// Buffer memory that one full segment needs when a send buffer grows (`tcp_sndbuf_expand`).

@@ -8,8 +8,8 @@ use tcpwhy_base::{Cause, Nanos};
 
 /// Duplicate ACKs that show a loss (RFC 5681, 3.2; `tcp_reordering`).
 const DUPLICATES: u64 = 3;
-/// Timeouts after which packet-size probing begins (`tcp_retries1`), and its size (`tcp_base_mss`).
-const PROBE_AFTER: u32 = 3;
+/// Timeouts that say that a path is a black hole (`tcp_retries1`), and the size that is tried then (`tcp_base_mss`).
+const BLACK_HOLE: u32 = 3;
 const BASE_MSS: u64 = 1024;
 /// Timeouts after which a connection is given up (`tcp_retries2`).
 const GIVE_UP: u32 = 15;
@@ -114,14 +114,15 @@ impl Socket {
 
     /// State changes that an acknowledgement brings (`tcp_fastretrans_alert`).
     pub(crate) fn repair(&mut self, packet: &Packet, acked: &mut Acked) {
-        if acked.advanced && self.ca != Ca::Open && self.may_undo(packet) {
+        if acked.advanced && self.ca != Ca::Open && self.may_undo(packet) || self.all_needless(packet) {
             self.undo_reduction();
         }
         if matches!(self.ca, Ca::Recovery | Ca::Cwr | Ca::Loss) && self.una >= self.high {
             if self.ca != Ca::Loss && !self.paces() {
                 self.cong.cwnd = self.cong.ssthresh;
             }
-            (self.ca, self.undo, self.retransmits) = (Ca::Open, None, 0);
+            // What the D-SACK of the last repeat shows may still be undone (`tcp_try_undo_dsack`).
+            (self.ca, self.retransmits, self.repairs_since) = (Ca::Open, 0, None);
         }
         if self.sacked > 0 || self.dupacks > 0 || matches!(self.ca, Ca::Recovery | Ca::Loss) {
             acked.newly_lost = self.detect();
@@ -147,8 +148,8 @@ impl Socket {
     }
 
     fn begin_reduction(&mut self) {
-        self.undo = Some((self.cong.cwnd, self.cong.ssthresh, self.now));
-        self.prior_cwnd = self.cong.cwnd;
+        (self.undo, self.undo_repeats) = (Some((self.cong.cwnd, self.cong.ssthresh, self.now)), None);
+        (self.prior_cwnd, self.before_idle) = (self.cong.cwnd, 0);
         (self.prr_delivered, self.prr_out) = (0, 0);
         self.cong.ssthresh = self.cong.on_loss();
     }
@@ -156,9 +157,20 @@ impl Socket {
     /// The original arrived: its time stamp is older than the repeat (Eifel, RFC 3522).
     fn may_undo(&self, packet: &Packet) -> bool {
         let Some((_, _, since)) = self.undo else { return false };
+        // Time stamps count milliseconds: within one, nothing can be told.
+        let tick = |t: Nanos| t.0 / 1_000_000;
         self.p.undo
-            && packet.stamps.is_some_and(|s| s.1 > Nanos::ZERO && s.1 < since)
+            && packet.stamps.is_some_and(|s| s.1 > Nanos::ZERO && tick(s.1) < tick(since))
             && self.retransmits_seen()
+    }
+
+    /// A D-SACK shows that the last repeat that could have been needed was not (RFC 3708).
+    fn all_needless(&mut self, packet: &Packet) -> bool {
+        let (Some(left), true) = (&mut self.undo_repeats, packet.dsack && self.undo.is_some()) else {
+            return false;
+        };
+        *left = left.saturating_sub(1);
+        *left == 0 && self.p.undo
     }
 
     fn retransmits_seen(&self) -> bool {
@@ -172,7 +184,7 @@ impl Socket {
         for seg in &mut self.rtx {
             seg.lost = false;
         }
-        self.lost = 0;
+        (self.lost, self.undo_repeats, self.repairs_since) = (0, None, None);
         (self.ca, self.retransmits, self.had_loss) = (Ca::Open, 0, false);
         self.repair = Cause::SpuriousRecovery;
     }
@@ -211,6 +223,10 @@ impl Socket {
         }
         let Some(seg) = self.rtx.get_mut(i) else { return };
         let (seq, len, fin, psh) = (seg.seq, seg.len(), seg.fin, seg.psh);
+        if why != Cause::TailLossProbe {
+            self.repairs_since.get_or_insert(self.now);
+            self.undo_repeats = Some(self.undo_repeats.unwrap_or(0) + 1);
+        }
         (seg.sent, seg.ever) = (self.now, true);
         (seg.delivered, seg.delivered_at) = (self.delivered, self.delivered_at);
         if !seg.retrans {
@@ -236,7 +252,7 @@ impl Socket {
             self.die();
             return;
         }
-        if self.mtu_probing && self.retransmits >= PROBE_AFTER {
+        if self.mtu_probing && self.black_hole() {
             self.mtu_mss = self.mtu_mss.min(BASE_MSS);
             self.mss = self.half_window(self.mtu_mss);
         }
@@ -267,6 +283,13 @@ impl Socket {
         self.resend(first, why);
         self.backoff += 1;
         self.arm(self.rto(), Timer::Rto);
+    }
+
+    /// Repeats go on for as long as so many timeouts would take if the first were the shortest
+    /// (`retransmits_timed_out`): the count does not matter.
+    fn black_hole(&self) -> bool {
+        let allowed = self.p.rto_min.times((2 << BLACK_HOLE) - 1);
+        self.retransmits > 1 && self.repairs_since.is_some_and(|t| self.now - t >= allowed)
     }
 
     /// The tail-loss probe (RFC 8985, 7.3).

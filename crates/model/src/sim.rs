@@ -100,6 +100,8 @@ struct Sim<'a> {
     pipes: [Pipe; 2],
     /// Connections that wait for `accept`, and whether the server is about to accept.
     accept_queue: Vec<u32>,
+    /// Connections that wait for the last packet of the handshake, those with a cookie left out.
+    half_open: u32,
     accepting: bool,
     accept_from: Nanos,
     passages: Vec<Passage>,
@@ -156,6 +158,7 @@ impl<'a> Sim<'a> {
             processes: (0..scenario.connections).map(|_| Process { left: w.requests }).collect(),
             pipes: [pipe(0, 0x5555), pipe(1, 0xaaaa_aaaa)],
             accept_queue: Vec::new(),
+            half_open: 0,
             accepting: false,
             accept_from: START + scenario.hosts[1].accept_start,
             passages: Vec::new(),
@@ -191,9 +194,12 @@ impl<'a> Sim<'a> {
                 if c.armed[side].is_some_and(|t| t <= now) {
                     c.armed[side] = None;
                 }
-                if c.sockets[side].deadline().is_some_and(|t| t <= now) {
-                    c.sockets[side].on_timer(now);
+                let s = &mut c.sockets[side];
+                let waited = s.state == State::SynReceived;
+                if s.deadline().is_some_and(|t| t <= now) {
+                    s.on_timer(now);
                 }
+                self.half_open -= u32::from(waited && s.state == State::Dead);
                 self.settle(conn, side);
             }
             Event::App { conn, side } => {
@@ -249,22 +255,28 @@ impl<'a> Sim<'a> {
     fn arrive(&mut self, packet: Packet, to: usize) {
         let now = self.now;
         let id = packet.conn;
-        let drops_syn = self.scenario.hosts[1].profile.drops_syn_when_full;
+        let server = &self.scenario.hosts[1].profile;
+        let (drops_syn, abort) = (server.drops_syn_when_full, server.abort_on_overflow);
         let full = self.queue_full();
-        let abort = self.scenario.hosts[1].profile.abort_on_overflow;
+        // The SYN queue has the same limit (`inet_csk_reqsk_queue_is_full`).
+        let cookie = self.half_open > self.accept_limit();
+        let no_answer = cookie && !server.syncookies;
         let Some(c) = self.conns.get_mut(id as usize) else { return };
         let s = &mut c.sockets[to];
         match (s.state, to) {
             (State::Closed, 1) if packet.syn => {
-                if full && drops_syn {
+                if full && drops_syn || no_answer {
                     return;
                 }
-                s.accept_syn(now, &packet);
+                s.accept_syn(now, &packet, cookie);
+                self.half_open += u32::from(!cookie);
             }
-            (State::SynReceived, 1) if packet.syn => s.accept_syn(now, &packet),
+            (State::SynReceived, 1) if packet.syn => s.accept_syn(now, &packet, cookie),
             (State::SynReceived, 1) if packet.has_ack && packet.ack >= 1 => {
+                let known = !s.cookie;
                 if full {
-                    if abort {
+                    if abort && known {
+                        self.half_open -= 1;
                         s.die();
                         let reset = Packet { conn: id, from: 1, seq: 1, rst: true, ..Packet::default() };
                         s.out.push(reset);
@@ -273,6 +285,7 @@ impl<'a> Sim<'a> {
                     return;
                 }
                 s.on_third(now, &packet);
+                self.half_open -= u32::from(known);
                 self.accept_queue.push(id);
                 self.start_accepting();
                 if let Some(c) = self.conns.get_mut(id as usize) {

@@ -195,6 +195,10 @@ pub(crate) struct Socket {
     pub(crate) prr_out: u64,
     pub(crate) prior_cwnd: u64,
     pub(crate) undo: Option<(u64, u64, Nanos)>,
+    /// Repeats since then that no D-SACK has shown to be needless; none: nothing was repeated yet.
+    pub(crate) undo_repeats: Option<u64>,
+    /// The first repeat of the repair that goes on, a probe left out (`retrans_stamp`).
+    pub(crate) repairs_since: Option<Nanos>,
     pub(crate) rack_sent: Nanos,
     pub(crate) rack_end: u64,
     pub(crate) rack_rtt: Nanos,
@@ -207,6 +211,8 @@ pub(crate) struct Socket {
     pub(crate) pace: Option<Nanos>,
     pub(crate) next_pace: Nanos,
     pub(crate) syn_repeats: u32,
+    /// The SYN-ACK carried a cookie: the listener knows nothing of this connection.
+    pub(crate) cookie: bool,
     /// When the SYN-ACK left.
     pub(crate) rtt_from: Nanos,
     pub(crate) delivered: u64,
@@ -330,6 +336,8 @@ impl Socket {
             prr_out: 0,
             prior_cwnd: 0,
             undo: None,
+            undo_repeats: None,
+            repairs_since: None,
             rack_sent: Nanos::ZERO,
             rack_end: 0,
             rack_rtt: Nanos::ZERO,
@@ -342,6 +350,7 @@ impl Socket {
             pace: None,
             next_pace: Nanos::ZERO,
             syn_repeats: 0,
+            cookie: false,
             rtt_from: Nanos::ZERO,
             delivered: 0,
             delivered_at: Nanos::ZERO,

@@ -111,8 +111,15 @@ fn story(scenario: &Scenario, seen: &[Seen<'_>], end: u8) -> Story {
         if w.pipeline { n.min(fixed) } else { n }
     };
     let mut exchanges: Vec<Exchange> = Vec::new();
-    let mut walk =
-        Walk { rtt: scenario.rtt(), end, prev: None, acked: [0; 2], lost_trip: None, last: [None; 2] };
+    let mut walk = Walk {
+        rtt: scenario.rtt(),
+        end,
+        prev: None,
+        acked: [0; 2],
+        lost_trip: None,
+        repeated: None,
+        last: [None; 2],
+    };
     for s in seen {
         let k = &s.p.packet;
         let from = usize::from(k.from);
@@ -138,6 +145,7 @@ fn story(scenario: &Scenario, seen: &[Seen<'_>], end: u8) -> Story {
         }
         walk.last[from] = Some((s.at, s.p.sent, s.p.drained));
         walk.prev = Some((s.at, k.from, s.p.arrived));
+        walk.repeated = k.cause.filter(|_| k.repeat);
     }
     for x in exchanges.iter_mut().filter(|x| x.setup) {
         for s in x.spans.iter_mut().filter(|s| s.cause == Cause::PathDelay) {
@@ -180,6 +188,8 @@ struct Walk {
     /// What of each direction was acknowledged here.
     acked: [u64; 2],
     lost_trip: Option<Nanos>,
+    /// The packet before repeated something, for this reason.
+    repeated: Option<Cause>,
     /// Of each direction: when the last packet passed here, left its host and left the bottleneck.
     last: [Option<(Nanos, Nanos, Nanos)>; 2],
 }
@@ -223,6 +233,12 @@ impl Walk {
         let there = arrived.filter(|&a| a > since && a <= s.p.sent);
         let think = there.map_or(Nanos::ZERO, |a| s.p.sent - a);
         let trip = (s.at - since - think).floor0();
+        if let Some(loss) = self.repeated {
+            // The trip of a repeat belongs to the loss.
+            push(out, since, since + trip, loss, owner(loss, side));
+            push(out, since + trip, s.at, cause, owner(cause, side));
+            return;
+        }
         // What was queued before the bottleneck crosses first, both ways.
         let own = self.last[usize::from(self.end)].map_or(Nanos::ZERO, |l| (l.2 - since).floor0()).min(trip);
         let back = (s.p.drained - s.p.sent).floor0().min(trip - own);
