@@ -32,6 +32,7 @@ mod step;
 mod stream;
 mod sums;
 mod table;
+mod vain;
 
 pub use compare::{Change, Comparison, Shape, Side as ComparedSide, compare};
 pub use evidence::evidence;
@@ -40,6 +41,7 @@ pub use findings::Rollups;
 pub use result::*;
 pub use sums::findings_over;
 pub use table::Analyzer;
+pub use vain::Vain;
 
 /// How much detail is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -168,7 +168,7 @@ pub const CAUSES: &[CauseInfo] = &[
         live_only: false,
         title: "The listener's accept queue was full",
         what: "the listener's accept queue was full, so a SYN or the final ACK was dropped",
-        fixes: &[FixId::ListenBacklog, FixId::AcceptFaster, FixId::AbortOnOverflow],
+        fixes: &[FixId::ListenBacklog, FixId::AcceptFaster],
     },
     CauseInfo {
         cause: Cause::SynQueueFull,

@@ -7,6 +7,7 @@ pub use extract::{Extract, extract};
 
 use crate::Analysis;
 use crate::result::{Connection, Finding};
+use crate::vain::Vain;
 use tcpwhy_base::{Cause, Class, FixId, Nanos, Side};
 use tcpwhy_model::{Change, Question, Story};
 
@@ -35,19 +36,6 @@ pub struct Replay {
     pub together: Option<(Vec<(FixId, &'static str)>, Nanos)>,
     /// Often advised, and of no use here.
     pub no_help: Vec<Vain>,
-}
-
-/// A change that does not help.
-#[derive(Clone, Debug)]
-pub struct Vain {
-    /// Which.
-    pub fix: FixId,
-    /// Where.
-    pub place: &'static str,
-    /// In a few words.
-    pub what: String,
-    /// What it saves of the replayed part: nothing, or below zero.
-    pub saves: Nanos,
 }
 
 impl Replay {
@@ -111,8 +99,8 @@ fn replay(f: &mut Finding, c: &Connection, left: &mut u64) {
                 helping.push((time, change));
             }
         } else if popular(change) && !change.comparison {
-            let (fix, place, what) = (change.fix, change.place, change.what.clone());
-            done.no_help.push(Vain { fix, place, what, saves: gain });
+            let (id, place, what) = (change.fix.info().id, change.place, change.what.clone());
+            done.no_help.push(Vain { id, place, what, saves: gain });
         }
         for fix in f.fixes.iter_mut().filter(|fix| matches(change, fix.fix, fix.place)) {
             if fix.predicted.is_some_and(|t| t <= time) {

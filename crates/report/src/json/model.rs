@@ -24,7 +24,7 @@ pub struct Model<'a> {
     /// The best changes together.
     pub together: Option<Combined>,
     /// Changes that are often advised and do not help here.
-    pub no_help: Vec<Vain<'a>>,
+    pub no_help: Vec<Vain>,
 }
 
 /// Several changes at once.
@@ -38,16 +38,22 @@ pub struct Combined {
 
 /// A change that does not help.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Vain<'a> {
-    /// Id of the fix.
+pub struct Vain {
+    /// Id of the fix, or of a setting that is none.
     pub id: &'static str,
     /// `client`, `server`, `both` or `path`.
     #[serde(rename = "where")]
     pub place: &'static str,
     /// In a few words.
-    pub what: &'a str,
+    pub what: String,
     /// What it saves of the replayed part: nothing, or below zero.
     pub saves_ns: i64,
+}
+
+impl Vain {
+    pub(super) fn new(v: tcpwhy_analysis::Vain) -> Vain {
+        Vain { id: v.id, place: v.place, what: v.what, saves_ns: v.saves.0 }
+    }
 }
 
 impl<'a> Model<'a> {
@@ -65,11 +71,7 @@ impl<'a> Model<'a> {
                 fixes: fixes.iter().map(|f| (f.0.info().id, f.1)).collect(),
                 predicted_ns: time.0,
             }),
-            no_help: r
-                .no_help
-                .iter()
-                .map(|v| Vain { id: v.fix.info().id, place: v.place, what: &v.what, saves_ns: v.saves.0 })
-                .collect(),
+            no_help: r.no_help.iter().cloned().map(Vain::new).collect(),
         }
     }
 }

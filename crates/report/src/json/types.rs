@@ -1,12 +1,12 @@
 //! Connections, findings, fixes and the document around them.
 
-use super::Model;
 use super::frames::{Example, Frames};
 use super::parts::{Exchange, Gap, Omitted, Setup};
 use super::values::{
     AnyCause, ClassLetter, Context, List, Pair, Parameters, QualityNames, Shown, SideName, Times, View,
     Wrappings, unit,
 };
+use super::{Model, Vain};
 use crate::{Capture, rfc3339};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -320,6 +320,10 @@ pub struct Finding<'a> {
     /// What to do, best first.
     #[schemars(with = "Vec<Fix>")]
     pub fixes: List<'a, a::Fix, Fix<'a>>,
+    /// Settings that are often advised and do nothing here by the kernel's rules; what a replay shows to be in vain
+    /// stands in `model`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub no_help: Vec<Vain>,
     /// The example replayed in the model; absent where it could not be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Model<'a>>,
@@ -346,6 +350,7 @@ impl<'a> Finding<'a> {
             why: f.why(),
             evidence: List::new(&f.evidence, [connection, 0], cx),
             fixes: List::new(&f.fixes, [connection, 0], cx),
+            no_help: f.vain().into_iter().map(Vain::new).collect(),
             model: f.replay.as_deref().map(Model::new),
         }
     }

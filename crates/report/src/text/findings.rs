@@ -116,6 +116,10 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Res
     if let Some(text) = f.replay.as_deref().filter(|_| wanted > 0).map(|r| replayed(r, &f.fixes)) {
         lines(out, &text, INDENT, layout)?;
     }
+    let vain: Vec<String> = f.vain().into_iter().map(|v| v.what).collect();
+    if !vain.is_empty() {
+        lines(out, &format!("Would not help: {}.", vain.join("; ")), INDENT, layout)?;
+    }
     Ok(())
 }
 
@@ -169,13 +173,13 @@ fn replayed(r: &Replay, fixes: &[Fix]) -> String {
         );
     };
     // What wins a little is a fix, however little it is of the replayed part.
-    let helps = |id| fixes.iter().any(|f| f.fix == id && f.saves.is_some_and(|s| s > Nanos::ZERO));
+    let helps = |id| fixes.iter().any(|f| f.fix.info().id == id && f.saves.is_some_and(|s| s > Nanos::ZERO));
     let mut vain: Vec<String> = Vec::new();
     for v in r
         .no_help
         .iter()
         .filter(|v| !helps(v.fix))
-        .filter(|v| v.place == "both" || !r.no_help.iter().any(|o| o.fix == v.fix && o.place == "both"))
+        .filter(|v| v.place == "both" || !r.no_help.iter().any(|o| o.id == v.id && o.place == "both"))
     {
         let place = if v.place == "path" { String::new() } else { format!(" ({})", v.place) };
         vain.push(format!("{}{place}", v.what));
