@@ -293,10 +293,11 @@ impl Context {
                     flight,
                 );
             }
-            CwndState::Restarted => {
+            // Flights that stay the same for three round trips have another limit by now.
+            CwndState::Restarted if matches!(limit, Cause::SlowStart | Cause::CongestionWindow) => {
                 out.span(Cause::IdleRestart, me, rest, 0.85, [Some((Cause::SlowStart, 0.1)), None], flight);
             }
-            CwndState::Growing => {
+            CwndState::Restarted | CwndState::Growing => {
                 let near = self.near[sender];
                 let (confidence, other) = match limit {
                     Cause::SlowStart => (0.9, (Cause::SendBuffer, 0.1)),
@@ -365,6 +366,16 @@ impl Context {
         let sender = usize::from(step.sender);
         let path = rest.min(self.turn[sender]);
         let mut think = rest - path;
+        // What was still on its way says nothing of the application: the link took that time.
+        let arrived = (step.duration() - step.ack_delay).floor0();
+        let queued = if step.ack_delay > Nanos::ZERO && step.loss.is_none() {
+            (think - arrived).floor0()
+        } else {
+            Nanos::ZERO
+        };
+        out.bandwidth(queued, 0, self.per_byte[1 - sender]);
+        let rest = rest - queued;
+        think = think - queued;
         // What an idle host needs to answer at all is no work worth naming.
         if think <= self.rtt.part(64).max(Nanos::micros(50)) {
             think = Nanos::ZERO;

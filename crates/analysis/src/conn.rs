@@ -413,12 +413,18 @@ impl Conn {
         if half.cwnd.estimate == 0 {
             half.cwnd.estimate = self.profile[d].initial_window * half.mss.max(1);
         }
-        // Linux grows the window in slow start while more than half of it is in use (tcp_is_cwnd_limited).
-        if half.cwnd.before_loss == 0 && flight_before >= half.cwnd.estimate / 2 {
-            half.cwnd.estimate = half.cwnd.estimate.saturating_add(advance);
-        }
+        // What this ACK releases waited for the window as it was before.
         if half.cwnd.before_idle > 0 && half.cwnd.estimate >= half.cwnd.before_idle {
             half.cwnd.before_idle = 0;
+        }
+        // Linux grows the window in slow start while more than half of it is in use (tcp_is_cwnd_limited).
+        let slow_start = half.cwnd.before_loss == 0 || half.cwnd.before_idle > 0;
+        if slow_start && flight_before >= half.cwnd.estimate / 2 {
+            half.cwnd.estimate = half.cwnd.estimate.saturating_add(advance);
+        }
+        // What flies is allowed, whatever the window grows by after a loss.
+        if half.recovery.is_none() {
+            half.cwnd.estimate = half.cwnd.estimate.max(flight_before);
         }
         let Some(recovery) = half.recovery.as_mut() else { return };
         let repeated = recovery.range.1.minus(recovery.range.0).max(0) as u32;
@@ -446,10 +452,14 @@ impl Conn {
     }
 
     /// A pause longer than this ends a train of packets of one direction. Where a queue makes the round trip longer, four
-    /// segments and more that are in flight all the time follow each other within a quarter of it.
+    /// segments and more that are in flight all the time follow each other within a quarter of it. Else a train is over
+    /// before a delayed ACK can come (40 ms, less a tenth): it is no pace of the link.
     fn train_pause(&self, d: usize) -> Nanos {
         match self.rtt() {
-            Some(rtt) => rtt.max(self.half[d].crowd.trip).part(4).max(Nanos::micros(200)),
+            Some(rtt) if self.half[d].crowd.trip >= rtt.times(3).part(2) => {
+                self.half[d].crowd.trip.part(4).max(Nanos::micros(200))
+            }
+            Some(rtt) => rtt.part(4).clamp(Nanos::micros(200), Nanos::millis(36)),
             None => Nanos::millis(5),
         }
     }

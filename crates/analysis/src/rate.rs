@@ -111,6 +111,8 @@ pub(crate) struct Crowd {
     /// Zero: not known, or fewer segments.
     pub(crate) trip: Nanos,
     since: Nanos,
+    /// The last data that passed.
+    last: Nanos,
     echo: Option<Mark>,
     bytes: u32,
 }
@@ -155,12 +157,15 @@ impl Crowd {
     /// Data came, and tells which time stamp its sender had seen.
     #[inline]
     pub(crate) fn answered(&mut self, segment: &Segment, t: Nanos, mss: u32) {
+        let pause = t - std::mem::replace(&mut self.last, t);
         let (Some(Mark::Stamp(asked)), Some((_, echo))) = (self.echo, segment.options.timestamps) else {
             return;
         };
         self.bytes = self.bytes.saturating_add(segment.len);
         if echo.wrapping_sub(asked) as i32 >= 0 {
-            self.measured(t - self.since, self.bytes, mss);
+            // After a pause the trip holds the pause, and not so many segments were in flight.
+            let trip = t - self.since;
+            self.measured(trip, if pause > trip.part(2) { 0 } else { self.bytes }, mss);
             self.echo = None;
         }
     }

@@ -85,6 +85,7 @@ impl Conn {
                     let flight = half.outstanding().max(half.round.1).max(half.round.2);
                     half.cwnd.before_loss = half.cwnd.before_loss.max(flight);
                     half.cwnd.estimate = half.cwnd.estimate.min(flight);
+                    half.cwnd.before_idle = 0;
                 }
             }
         }

@@ -64,6 +64,7 @@ impl Conn {
             let others = before_it.div_ceil(self.half[s].mss.max(1)).min(u32::from(missing)) as u16;
             let copies = if missing > 0 { (missing - others).max(1) } else { 0 };
             step.doubt = self.doubt(s, dt, copies);
+            step.ack_delay = self.still_on_its_way(1 - s, start);
             // What was held by Nagle across a turn: a small segment out before, this one small, locked to its ACK.
             if let Some(ack) = self.lock(s, segment, t, start, &before).and_then(|l| l.frees)
                 && ack.pure()
@@ -139,7 +140,13 @@ impl Conn {
             step.wait = Wait::Missing;
             return step;
         }
-        self.released_by(s, segment, t, &before, step)
+        let step = self.released_by(s, segment, t, &before, step);
+        // The window falls back in the middle of a message as between two, if the writer paused with nothing in flight
+        // (`tcp_slow_start_after_idle_check` is asked for what is newly written).
+        if step.wait == Wait::Pause && !before.nxt.after(self.half[s].una) {
+            self.note_idle(s, t);
+        }
+        step
     }
 
     /// The shortest time after which a stack sends again what nobody acknowledged: a round trip and the floor of the
@@ -186,8 +193,8 @@ impl Conn {
             step.flight = before.nxt.minus(lock.una_before).max(0) as u32;
             // Both ended by one ACK: the kernel asks for the congestion window first, then the window, then Nagle
             // (`tcp_write_xmit`).
-            let cwnd = lock.opens.map_or(0, |a| a.cwnd);
-            let by_cwnd = step.cwnd == CwndState::Growing && cwnd > 0 && step.flight + mss >= cwnd;
+            let cwnd = lock.opens.or(lock.frees).map_or(0, |a| a.cwnd);
+            let by_cwnd = step.cwnd != CwndState::AfterLoss && cwnd > 0 && step.flight + mss >= cwnd;
             let ack = match (lock.opens, lock.frees) {
                 (Some(ack), _) if !by_cwnd || ack.window_before < mss => {
                     // A window update after everything was acknowledged: the reader made room only then. A small
@@ -217,7 +224,7 @@ impl Conn {
                     step.note = ack.window_before;
                     ack
                 }
-                (_, Some(ack)) => {
+                (_, Some(ack)) if !by_cwnd => {
                     let delay = ack.delay().map_or(Nanos::ZERO, |d| (d - self.turn_of(1 - s)).floor0());
                     step.wait = Wait::Nagle { delayed: delay > delayed_from(rtt) };
                     step.note = self.half[s].last_len;
@@ -396,12 +403,21 @@ impl Conn {
         }
     }
 
+    /// How long after `start` an ACK still did not cover all that this side had sent: it left before the last of it
+    /// arrived, so nobody could have worked on the message by then.
+    fn still_on_its_way(&self, s: usize, start: Nanos) -> Nanos {
+        let half = &self.half[s];
+        let late = half.newest_first().take_while(|a| a.time > start).find(|a| a.ack.before(half.nxt));
+        late.map_or(Nanos::ZERO, |a| a.time - start)
+    }
+
     fn cwnd_state(&self, s: usize) -> CwndState {
         let cwnd = &self.half[s].cwnd;
-        if cwnd.before_loss > 0 {
-            CwndState::AfterLoss
-        } else if cwnd.before_idle > 0 {
+        // An idle time after a loss takes the window that the loss had left.
+        if cwnd.before_idle > 0 {
             CwndState::Restarted
+        } else if cwnd.before_loss > 0 {
+            CwndState::AfterLoss
         } else {
             CwndState::Growing
         }

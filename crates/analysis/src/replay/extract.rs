@@ -226,9 +226,10 @@ fn host(h: &mut Host, c: &Connection, n: usize, list: &[Exchange], assumed: &mut
         assumed
             .push(format!("The {}'s send buffer holds {flight} bytes, as seen in flight.", side(n).name()));
     }
-    // The window that this end offers limits the other: its spans carry the side of the receiver or of the sender.
-    let limited = spans().any(|s| s.cause == Cause::ReceiveWindow);
-    if limited && let Some(window) = end.max_window.filter(|&w| w > 0 && peer.max_flight * 2 > w) {
+    // The window that this end offers limits the other. Flights show beside the sender only.
+    let limited = shows(Cause::ReceiveWindow);
+    let filled = |w: u64| vantage(c) as usize == n || peer.max_flight * 2 > w;
+    if limited && let Some(window) = end.max_window.filter(|&w| w > 0 && filled(w)) {
         (h.profile.doubles_buffers, h.profile.rmem_max) = (false, u64::MAX / 2);
         h.profile.window = tcpwhy_model::WindowRule::Whole;
         h.rcvbuf = Some(window.max(2304));

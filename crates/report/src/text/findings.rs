@@ -178,7 +178,7 @@ fn replayed(r: &Replay, fixes: &[Fix]) -> String {
     for v in r
         .no_help
         .iter()
-        .filter(|v| !helps(v.fix))
+        .filter(|v| !helps(v.id))
         .filter(|v| v.place == "both" || !r.no_help.iter().any(|o| o.id == v.id && o.place == "both"))
     {
         let place = if v.place == "path" { String::new() } else { format!(" ({})", v.place) };
