@@ -1,11 +1,14 @@
-use crate::failure::{Exit, Usage};
+use crate::cmd;
+use crate::failure::{Exit, Usage, say};
 use crate::output::Output;
-use crate::predict::args::{Format, Predict};
+use crate::predict::args::{Format, Predict, Tap};
 #[cfg(target_os = "linux")]
 use crate::predict::from_scenario;
-use crate::predict::{answer, like, question, sweep};
+use crate::predict::{answer, capture, like, question, sweep};
 use anyhow::bail;
 use std::io::Write;
+use std::path::PathBuf;
+use tcpwhy_model::{Answer, Question};
 use tcpwhy_report::predict::{Prediction, text};
 
 /// Asks the model and says what it answers.
@@ -32,7 +35,25 @@ pub(crate) fn run(args: &Predict) -> anyhow::Result<Exit> {
         None => question::from_args(args).map_err(Usage)?,
     };
     let Ok(found) = asked.question.ask() else { bail!(Usage("the model refused the question".into())) };
+    let input = args.scenario.iter().cloned().collect::<Vec<_>>();
+    write_capture(args, &asked.question, &found, &input)?;
     write(args, &answer::prediction(&asked, &found, None))
+}
+
+/// The packets of the run, where they are wanted.
+pub(crate) fn write_capture(
+    args: &Predict,
+    question: &Question,
+    found: &Answer,
+    inputs: &[PathBuf],
+) -> anyhow::Result<()> {
+    let Some(path) = &args.write else { return Ok(()) };
+    let mut out = cmd::extra(path, inputs)?;
+    let written = capture::write(&mut out, question, found, u8::from(args.tap == Tap::Server));
+    let packets = *written.as_ref().unwrap_or(&0);
+    out.finish(written.map(drop).map_err(Into::into))?;
+    say(&format!("{packets} packets at the {} are in {}", args.tap.name(), path.display()));
+    Ok(())
 }
 
 pub(crate) fn write(args: &Predict, prediction: &Prediction) -> anyhow::Result<Exit> {

@@ -2,7 +2,7 @@
 
 use super::question::Asked;
 use tcpwhy_base::{Cause, FixId, Nanos, Side, Step as WorkStep, Turn};
-use tcpwhy_model::{Answer, Flight, Question, Ranking, Tried, flights, useless};
+use tcpwhy_model::{Answer, Change, Flight, Question, Ranking, Tried, flights, useless};
 use tcpwhy_report::bytes;
 use tcpwhy_report::predict::{
     CauseName, Fix, Observed, Prediction, SCHEMA, Settings, Share, SideName, Step, Together,
@@ -17,7 +17,7 @@ const LATENCIES: usize = 1000;
 pub(crate) fn prediction(asked: &Asked, answer: &Answer, observed: Option<Nanos>) -> Prediction {
     let q = &asked.question;
     let total = answer.total;
-    let ranking = q.rank(total);
+    let ranking = q.rank(total, tried(q, total));
     let fix = |t: &Tried| Fix {
         id: t.change.fix.info().id,
         place: t.change.place,
@@ -56,6 +56,27 @@ pub(crate) fn prediction(asked: &Asked, answer: &Answer, observed: Option<Nanos>
         no_help: no_help(&ranking, total).map(fix).collect(),
         comparisons: ranking.each.iter().filter(|t| t.change.comparison).map(fix).collect(),
     }
+}
+
+/// Every change run again, on as many threads as there are cores; the order is that of the changes.
+fn tried(q: &Question, total: Nanos) -> Vec<Tried> {
+    let changes = q.changes();
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(changes.len()).max(1);
+    let mut shares: Vec<Vec<(usize, Change)>> = (0..threads).map(|_| Vec::new()).collect();
+    for (i, change) in changes.into_iter().enumerate() {
+        shares[i % threads].push((i, change));
+    }
+    let run = |share: Vec<(usize, Change)>| {
+        let tried = share.into_iter().filter_map(|(i, change)| Some((i, change.ask(total)?)));
+        tried.collect::<Vec<_>>()
+    };
+    let mut all: Vec<(usize, Tried)> = std::thread::scope(|scope| {
+        let running: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || run(share))).collect();
+        let done = running.into_iter().map(|t| t.join().unwrap_or_else(|e| std::panic::resume_unwind(e)));
+        done.flatten().collect()
+    });
+    all.sort_by_key(|t| t.0);
+    all.into_iter().map(|t| t.1).collect()
 }
 
 /// What is often advised in vain; one end by itself only where both together would help.

@@ -149,6 +149,19 @@ pub(crate) struct Predict {
     /// Write to FILE, whole or not at all
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
+    /// The packets too, as a capture (pcapng, headers only), with the cause of each wait as a comment where it ended
+    #[arg(long, value_name = "CAPTURE", value_hint = ValueHint::FilePath, conflicts_with = "sweep", help_heading = "Output")]
+    pub(crate) write: Option<PathBuf>,
+    /// Where that capture is made
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOST",
+        default_value = "client",
+        requires = "write",
+        help_heading = "Output"
+    )]
+    pub(crate) tap: Tap,
     /// All fixes, with how
     #[arg(short, long, help_heading = "Output")]
     pub(crate) verbose: bool,
@@ -196,6 +209,19 @@ pub(crate) enum End {
 impl End {
     pub(crate) fn has(self, side: usize) -> bool {
         matches!((self, side), (End::Both, _) | (End::Client, 0) | (End::Server, 1))
+    }
+}
+
+/// Where a capture is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Tap {
+    Client,
+    Server,
+}
+
+impl Tap {
+    pub(crate) fn name(self) -> &'static str {
+        if self == Tap::Client { "client" } else { "server" }
     }
 }
 

@@ -162,6 +162,7 @@ fn host(h: &lab::Host, assumed: &mut Vec<String>) -> Host {
             (Some("tcp_pingpong_thresh"), Some(n)) => {
                 host.profile.acks = Acks::Adaptive { pingpong: n.clamp(1, 255) as u8 };
             }
+            (Some("tcp_syncookies"), Some(n)) => host.profile.syncookies = n != 0,
             (Some("tcp_abort_on_overflow"), Some(n)) => host.profile.abort_on_overflow = n != 0,
             (Some("tcp_syn_linear_timeouts"), Some(n)) => host.profile.syn_linear = n.clamp(0, 32) as u32,
             (Some("tcp_syn_retries"), Some(n)) => host.profile.syn_retries = n.clamp(1, 32) as u32,

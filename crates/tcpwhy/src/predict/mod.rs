@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod args;
+pub(crate) mod capture;
 #[cfg(target_os = "linux")]
 pub(crate) mod from_scenario;
 pub(crate) mod like;

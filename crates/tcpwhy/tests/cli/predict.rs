@@ -223,3 +223,56 @@ fn explain_predicts_what_fixes_save() {
             .all(|f| f["saves_ns"].as_i64().unwrap() < fix["saves_ns"].as_i64().unwrap() / 10)
     );
 }
+
+/// A full queue of the listener draws advice that does nothing: it is named as such, at the final ACK (from either end)
+/// and at the SYN (where the server's end shows it).
+#[test]
+fn settings_that_do_nothing_about_a_full_queue_are_named() {
+    for (folder, end, cause) in [
+        ("third_ack_overflow_abort0_cookies1", "client", "accept_queue_full"),
+        ("third_ack_overflow_abort0_cookies1", "server", "accept_queue_full"),
+        ("accept_overflow_abort0", "server", "syn_retransmit"),
+    ] {
+        let file = bundled(&format!("captures/lab/{folder}/cap.{end}.pcap.zst"));
+        let v = tcpwhy(&["explain", "--json", &file]).json();
+        let f = v["findings"].as_array().unwrap().iter().find(|f| f["cause"] == cause).unwrap();
+        let ids: Vec<&str> =
+            f["no_help"].as_array().unwrap().iter().map(|n| n["id"].as_str().unwrap()).collect();
+        assert_eq!(ids, ["max_syn_backlog", "abort_on_overflow"], "{folder} {end}");
+        assert!(f["fixes"].as_array().unwrap().iter().all(|x| x["id"] != "abort_on_overflow"), "{f}");
+        let text = tcpwhy(&["explain", &file]).out;
+        assert!(text.contains("Would not help: tcp_max_syn_backlog alone"), "{text}");
+    }
+}
+
+/// The packets of a run, read back by `explain`: the same causes, from either end.
+#[test]
+fn a_predicted_capture_explains_itself() {
+    let question = ["--rtt", "40ms", "--bandwidth", "50mbit", "--writes", "300,1200", "--response", "80KB"];
+    let more = ["--server-time", "25ms", "--requests", "4", "--gap", "1s"];
+    for end in ["client", "server"] {
+        let dir = Dir::new();
+        let file = dir.file("predicted.pcapng", b"");
+        let path = file.as_str();
+        let args = [&question[..], &more, &["--write", path, "--tap", end]].concat();
+        let predicted = json(&args);
+        let found = tcpwhy(&["explain", "--json", "--exchanges", "all", path]).json();
+        let c = &found["connections"][0];
+        let of = |cause: &str| {
+            let spans = |x: &Value| x["spans"].as_array().unwrap().clone();
+            let exchanges = c["exchanges"].as_array().unwrap().iter().flat_map(spans);
+            let spans = spans(&c["setup"]).into_iter().chain(exchanges).filter(|s| s["cause"] == cause);
+            spans.map(|s| ms(&s["end_ns"]) - ms(&s["start_ns"])).sum::<f64>()
+        };
+        for b in predicted["budget"].as_array().unwrap() {
+            let (cause, time) = (b["cause"].as_str().unwrap(), ms(&b["time_ns"]));
+            let said = of(cause);
+            // The budget is the client's: what a trip costs there, the server sees from its own side.
+            let allowed = if end == "client" { 0.02 } else { 0.25 };
+            let large = time > 0.1 * ms(&predicted["total_ns"]);
+            assert!(!large || (said - time).abs() <= allowed * time, "{cause} at {end}: {said} {time}");
+        }
+    }
+    let (_, error, code) = predict(&["--rtt", "10ms", "--request", "1KB", "--tap", "server"]);
+    assert_eq!(code, 2, "{error}");
+}
