@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check accuracy matrix model-check bench fuzz docs docs-figures web install clean
+.PHONY: help demo build test check accuracy matrix model-check model-fixes model-flights bench fuzz docs docs-figures web install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
@@ -15,6 +15,8 @@ help:
 	@echo 'make accuracy  how often the verdict is right on captures whose causes are known (ARGS=...)'
 	@echo 'make matrix    the lab makes 522 labelled captures in target/matrix (root, a quarter of an hour); accuracy on them'
 	@echo 'make model-check  predicted beside measured beside published (ARGS=...)'
+	@echo 'make model-fixes  fixes: predicted beside measured (ARGS=...; --measure makes the runs anew, as root)'
+	@echo 'make model-flights  the model beside captures of the lab, flight by flight (ARGS=...)'
 	@echo 'make bench     speed and memory against tcpdump, tcptrace and tshark (ARGS=--quick)'
 	@echo 'make fuzz      $(SECONDS_EACH) seconds for each fuzz target (SECONDS_EACH=...)'
 	@echo 'make docs      the output in README.md from a run of the demo'
@@ -49,6 +51,12 @@ matrix: build
 
 model-check: build
 	@$(PYTHON) scripts/model_check.py --bin $(BIN) $(ARGS)
+
+model-fixes: build
+	@$(PYTHON) scripts/model_fixes.py --bin $(BIN) $(ARGS)
+
+model-flights: build
+	@$(PYTHON) scripts/model_flights.py --bin $(BIN) $(ARGS)
 
 bench: build
 	@scripts/setup.sh bench

@@ -54,7 +54,6 @@ def draw(r):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", default=os.path.join(ROOT, "target", "release", "tcpwhy"))
-    parser.add_argument("--lab", default=os.path.join(ROOT, "target", "release", "examples", "lab_run"))
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--sets", type=int, default=30)
     parser.add_argument("--out", default=os.path.join(ROOT, "target", "model-blind"))
@@ -77,8 +76,8 @@ def main():
     errors = []
     for n, path, predicted in sets:
         to = os.path.join(args.out, f"{n:02}")
-        run = subprocess.run([args.lab, path, "--out", to], capture_output=True, text=True)
-        if "SKIP" in run.stdout or run.returncode != 0:
+        run = subprocess.run([args.bin, "lab", "run", path, "--keep", to], capture_output=True, text=True)
+        if run.returncode != 0:
             print(f"{n:02} SKIP: {run.stdout.strip()} {run.stderr.strip()}")
             continue
         with open(os.path.join(to, "meta.json")) as f:

@@ -2,7 +2,8 @@
 """Predicted beside measured beside published: the model against experiments on the real kernel.
 
 Rows come from scripts/model_measured.json, from the labelled captures beside a checkout (../shared/captures/lab) where
-there are some, and from scripts/model_scenarios.json (runs of scenarios/*.toml in the lab). Prints a table, the median and
+there are some, from scripts/model_scenarios.json (runs of scenarios/*.toml in the lab) and scripts/model_matrix.json (the
+lab's matrix). Prints a table, the median and
 the 95th percentile of the errors, and whether every fix goes in the measured direction. Ends with 1 if a bound is missed.
 """
 import argparse
@@ -67,10 +68,14 @@ def predict(binary, path):
     return json.loads(run.stdout), None
 
 
-def figure(answer, metric):
+def figure(answer, metric, gaps=0):
     ms = [t / 1e6 for t in answer["latencies_ns"]]
     if metric == "total":
         return answer["total_ns"] / 1e6
+    if metric == "sum":
+        return sum(ms)
+    if metric == "without gaps":
+        return answer["total_ns"] / 1e6 - gaps
     if metric == "connect":
         steps = [s for s in answer["diagram"] if s["segments"] and s["bytes"] == 0]
         last = [s for s in steps if s["side"] == "server" and s["arrived_ns"] is not None][-1]
@@ -83,7 +88,7 @@ def figure(answer, metric):
 def from_label(label):
     """A labelled capture as a scenario, its measured time, and why not, if it is none of ours."""
     link, app = label["link"], label["application"]
-    measured = label["measured"]
+    measured = label.get("measured")
     if not isinstance(measured, dict) or "latency_ms" not in measured or "request" not in app:
         return None
     s = {"link": {"mtu": link["mtu"], "up": {}, "down": {}}, "client": {}, "server": {}, "workload": {}}
@@ -149,6 +154,15 @@ def labelled():
                 yield {"id": f"label {name}", "published": None, "measured": made[1], "spread": made[2], "metric": "median", **made[0]}
 
 
+def matrix():
+    """Runs of the lab's matrix (scripts/model_matrix.py)."""
+    with open(os.path.join(HERE, "model_matrix.json")) as f:
+        rows = json.load(f)["rows"]
+    for row in rows:
+        w = row["workload"]
+        yield {**row, "published": None, "gaps": (w.get("requests", 1) - 1) * w.get("gap_ms", 0)}
+
+
 def scenarios():
     path = os.path.join(HERE, "model_scenarios.json")
     if not os.path.exists(path):
@@ -168,7 +182,7 @@ def main():
     args = parser.parse_args()
     with open(os.path.join(HERE, "model_measured.json")) as f:
         rows = json.load(f)["rows"]
-    rows = [r for r in rows + list(labelled()) + list(scenarios()) if re.search(args.only, r["id"])]
+    rows = [r for r in rows + list(labelled()) + list(scenarios()) + list(matrix()) if re.search(args.only, r["id"])]
     print(f"{'experiment':<52} {'published':>10} {'measured':>10} {'predicted':>10} {'error':>8}")
     errors, found = [], {}
     for row in rows:
@@ -182,7 +196,7 @@ def main():
         if answer is None or not answer["complete"]:
             print(f"{row['id'][:52]:<52} {published:>10} {row['measured']:>10.1f} {'-':>10}  {why or 'not complete'}")
             continue
-        got = figure(answer, row["metric"])
+        got = figure(answer, row["metric"], row.get("gaps", 0))
         # A request of less than two milliseconds is mostly the machine: the spread of the measurement is allowed for it.
         allowed = row.get("spread", 0.1) if row["measured"] < 2 else 0
         miss = max(abs(got - row["measured"]) - allowed, 0)

@@ -81,6 +81,8 @@ def checks(binary):
         Check('README', script('scripts/docs.py', f'--bin {binary} --check')),
         Check('figures', script('scripts/figures.py', f'--bin {binary} --check')),
         Check('model', script('scripts/model_check.py', f'--bin {binary}')),
+        Check('model: fixes', script('scripts/model_fixes.py', f'--bin {binary}'), show=4),
+        Check('model: flights', script('scripts/model_flights.py', f'--bin {binary}'), ['zstd'], show=1),
         Check('lints', 'cargo clippy --workspace --all-targets --locked -- -D warnings', show=0),
         Check('web: the page is fresh', script('scripts/web.py', 'check'), show=1),
         Check('web: browser', script('scripts/web.py', f'test --bin {binary}'), show=12),
