@@ -254,16 +254,13 @@ impl Run {
     }
 
     /// Writes `cap.client.pcap`, `cap.server.pcap`, `meta.json` and `label.json` into a directory, made if need be.
-    /// What real programs did has no label: nobody wrote down what they called.
+    /// The label of real programs only excludes causes: nobody wrote down what they called.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
         self.traffic.write_captures(directory)?;
         let mut meta = BufWriter::new(File::create(directory.join("meta.json"))?);
         serde_json::to_writer(&mut meta, self)?;
         meta.write_all(b"\n")?;
         meta.flush()?;
-        if self.events.is_empty() && self.connects.is_empty() {
-            return Ok(());
-        }
         Label::of(self).map_err(io::Error::other)?.write(directory)
     }
 

@@ -7,6 +7,7 @@
 //! against. Where the truth does not say, the time is not known, and where that is much, nothing is asked.
 
 mod checks;
+mod excluded;
 mod limits;
 mod paint;
 mod truth;
@@ -78,6 +79,15 @@ impl Label {
 }
 
 fn tell(truth: &Truth, captures: &[Vec<Record>; 2]) -> Label {
+    if let Some(programs) = &truth.scenario.programs {
+        let flows = wire::flows(captures, programs.port.or_else(|| wire::asked(captures)).unwrap_or(PORT));
+        let repeated = flows
+            .iter()
+            .any(|f| f.taps.iter().any(|t| t.iter().filter(|p| p.syn && p.from == 0).count() > 1));
+        let check = excluded::check(truth, repeated);
+        let verdict = check.basis.clone();
+        return label(truth, captures, &flows, verdict, |_| check.clone());
+    }
     let flows = wire::flows(captures, PORT);
     let busy = [0, 1].map(|s| paint::busy(truth, &flows, s));
     let mut sums = [Sums::default(), Sums::default()];
@@ -95,23 +105,33 @@ fn tell(truth: &Truth, captures: &[Vec<Record>; 2]) -> Label {
         }
     }
     let w = &truth.scenario.workload;
-    // Nothing is asked of what overlaps or never ended.
-    let asked =
-        truth.exchanges.iter().all(|e| e.complete) && !truth.cut_off && !truth.disturbed && !w.pipeline;
+    // Nothing is asked of what overlaps or never ended, nor of SYNs that nobody sent.
+    let forged = truth.scenario.connects.as_ref().is_some_and(|c| c.half_open > 0);
+    let whole = truth.exchanges.iter().all(|e| e.complete) && !truth.cut_off && !truth.disturbed;
+    let asked = whole && !w.pipeline && !forged;
     let rtt = crate::clock::from_ms(truth.scenario.link.rtt_ms);
-    let mut taps = BTreeMap::new();
-    let mut verdict = Vec::new();
-    for (tap, name) in ["client", "server"].into_iter().enumerate() {
-        // The tap of who received most sees the sender's limits from afar.
-        let check = sums[tap].check(moved[1 - tap] > moved[tap], asked, rtt);
-        verdict.push(format!("{name}: {}", check.basis));
-        let of = Tap {
+    // The tap of who received most sees the sender's limits from afar.
+    let checks = [0, 1].map(|tap: usize| sums[tap].check(moved[1 - tap] > moved[tap], asked, rtt));
+    let verdict = format!("client: {}; server: {}", checks[0].basis, checks[1].basis);
+    label(truth, captures, &flows, verdict, |tap| checks[tap].clone())
+}
+
+fn label(
+    truth: &Truth,
+    captures: &[Vec<Record>; 2],
+    flows: &[wire::Flow],
+    verdict: String,
+    check: impl Fn(usize) -> Check,
+) -> Label {
+    let of = |(tap, name): (usize, &'static str)| {
+        let found = Tap {
             file: format!("cap.{name}.pcap"),
             packets: captures[tap].len(),
             connections: flows.iter().filter(|f| !f.taps[tap].is_empty()).count(),
-            checks: vec![check],
+            checks: vec![check(tap)],
         };
-        taps.insert(name, of);
-    }
-    Label { title: truth.scenario.title.clone(), truth: Told { verdict: verdict.join("; "), captures: taps } }
+        (name, found)
+    };
+    let captures = ["client", "server"].into_iter().enumerate().map(of).collect();
+    Label { title: truth.scenario.title.clone(), truth: Told { verdict, captures } }
 }

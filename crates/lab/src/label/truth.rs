@@ -19,6 +19,7 @@ pub(super) struct Truth {
     pub(super) samples: Vec<State>,
     pub(super) lost: Vec<Loss>,
     pub(super) exchanges: Vec<Asked>,
+    pub(super) client_counters: BTreeMap<String, i64>,
     pub(super) server_counters: BTreeMap<String, i64>,
     pub(super) cut_off: bool,
     pub(super) disturbed: bool,

@@ -77,6 +77,12 @@ fn wscale(mut options: &[u8]) -> Option<u8> {
     }
 }
 
+/// The port of the first SYN that the client sent.
+pub(super) fn asked(captures: &[Vec<Record>; 2]) -> Option<u16> {
+    let syn = |r: &Record| raw(&r.data, r.len).filter(|raw| raw.flags & (SYN | ACK) == SYN);
+    captures[0].iter().find_map(syn).map(|raw| raw.ports.1)
+}
+
 /// All connections, in the order of their clients' first packets.
 pub(super) fn flows(captures: &[Vec<Record>; 2], server_port: u16) -> Vec<Flow> {
     let mut order = Vec::new();
