@@ -133,7 +133,10 @@ impl Context {
             // All but the last release's bytes had time to cross within the step.
             let within = own * (n - 1.0) / n;
             let work = carry.backlog[d].saturating_add(within as i64);
-            let busy = Nanos(work).min(free).max(burst.min(free));
+            // What was queued crosses while the step waits; then its own run, as far as that kept the link busy.
+            let run = burst.min(free);
+            let waited = Nanos(work).min(free - run);
+            let busy = waited + (Nanos(work) - waited + Nanos(own as i64)).min(run);
             carry.backlog[d] = carry.backlog[d].saturating_add(own as i64).saturating_sub(busy.0).max(0);
             if step.wait == Wait::Turn {
                 carry.backlog[d] = 0;

@@ -418,8 +418,9 @@ impl Conn {
             half.cwnd.before_idle = 0;
         }
         // Linux grows the window in slow start while more than half of it is in use (tcp_is_cwnd_limited).
-        let slow_start = half.cwnd.before_loss == 0 || half.cwnd.before_idle > 0;
-        if slow_start && flight_before >= half.cwnd.estimate / 2 {
+        // After an idle time only what flew shows how far it has grown back.
+        if half.cwnd.before_loss == 0 && half.cwnd.before_idle == 0 && flight_before >= half.cwnd.estimate / 2
+        {
             half.cwnd.estimate = half.cwnd.estimate.saturating_add(advance);
         }
         // What flies is allowed, whatever the window grows by after a loss.

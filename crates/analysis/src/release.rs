@@ -194,7 +194,13 @@ impl Conn {
             // Both ended by one ACK: the kernel asks for the congestion window first, then the window, then Nagle
             // (`tcp_write_xmit`).
             let cwnd = lock.opens.or(lock.frees).map_or(0, |a| a.cwnd);
-            let by_cwnd = step.cwnd != CwndState::AfterLoss && cwnd > 0 && step.flight + mss >= cwnd;
+            // After an idle time only the first flight has a window that is known.
+            let known = match step.cwnd {
+                CwndState::Growing => cwnd > 0,
+                CwndState::Restarted => cwnd > 0 && cwnd <= self.profile[s].initial_window * mss,
+                CwndState::AfterLoss => false,
+            };
+            let by_cwnd = known && step.flight + mss >= cwnd;
             let ack = match (lock.opens, lock.frees) {
                 (Some(ack), _) if !by_cwnd || ack.window_before < mss => {
                     // A window update after everything was acknowledged: the reader made room only then. A small

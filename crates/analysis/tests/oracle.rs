@@ -5,9 +5,10 @@
 //! - gaps between exchanges (no cause of TCP), and exchanges in which both ends sent as much (no end sends most);
 //! - the link's share where the capture does not show its rate (it is the limit's then);
 //! - work of less than a 64th of a round trip or 50 µs, which the analysis calls the way an answer takes;
-//! - whether a congestion window that never met a loss is still in slow start (`ssthresh` is the kernel's own): it counts as
-//!   found if a congestion window is named;
+//! - whether a congestion window that never met a loss is still in slow start (`ssthresh` is the kernel's own), and whether a
+//!   flight that hardly grows stops at it or because no more is written: both count as found;
 //! - a limit that holds the flights of a message for less than three round trips, which is called slow start;
+//! - limits on a link that is full: the flight fills the path, and what it does not grow against is the link;
 //! - a delayed ACK that comes later by less than a quarter of a round trip (`profile::delayed_from`): jitter, for all it shows;
 //! - where within a round trip the link's share of a limit lies: the amounts are compared;
 //! - pauses as long as the timer that ends a cork, with nothing in flight.
@@ -131,6 +132,7 @@ fn compare(s: &Scenario, out: &Outcome, end: u8, show: bool) -> Confusion {
     let Some(c) = found.connections.first() else { return sums };
     let Some(story) = stories(s, out, end).into_iter().next() else { return sums };
     let known = tellable(s, &story);
+    let full: Vec<bool> = story.exchanges.iter().map(|x| fills(s, out, end, x.start, x.end)).collect();
     let mut rounds: BTreeMap<i64, Confusion> = BTreeMap::new();
     let setup = c.setup.iter().flat_map(|x| &x.spans);
     let said: Vec<_> = setup.chain(c.exchanges.iter().flat_map(|x| &x.spans)).collect();
@@ -145,9 +147,11 @@ fn compare(s: &Scenario, out: &Outcome, end: u8, show: bool) -> Confusion {
         if like_a_cork(s, k) {
             continue;
         }
-        let message = story.exchanges.iter().find(|x| x.start <= k.start && k.end <= x.end);
+        let at = story.exchanges.iter().position(|x| x.start <= k.start && k.end <= x.end);
+        let message = at.and_then(|i| story.exchanges.get(i));
         let of = message.iter().flat_map(|x| &x.spans).filter(|o| o.cause == k.cause && o.side == k.side);
         let plateau = of.fold(Nanos::ZERO, |t, o| t + (o.end - o.start));
+        let full = at.is_some_and(|i| full[i]);
         for a in &said {
             let (from, to) = (k.start.max(a.start - EPOCH), k.end.min(a.end - EPOCH));
             // The link's share is taken out of a limit only where its rate showed (design rule 3).
@@ -155,7 +159,7 @@ fn compare(s: &Scenario, out: &Outcome, end: u8, show: bool) -> Confusion {
             let shifted = k.cause == Cause::PathDelay && a.cause == Cause::ServerThink;
             let unknown = (k.cause == Cause::Bandwidth || shifted) && c.path.bandwidth_bps.is_none();
             if to > from && !unknown {
-                let named = if alike(s, k, a.cause, plateau) { k.cause } else { a.cause };
+                let named = if alike(s, k, a.cause, plateau, full) { k.cause } else { a.cause };
                 // By round trips.
                 let (rtt, mut at) = (s.rtt().max(Nanos(1)), from);
                 while at < to {
@@ -196,15 +200,41 @@ fn tellable(s: &Scenario, story: &Story) -> Vec<Span> {
 }
 
 /// Both name the same, or the tap cannot tell them apart by the rules above.
-fn alike(s: &Scenario, k: &Span, a: Cause, plateau: Nanos) -> bool {
-    use Cause::{CongestionWindow, IdleRestart, Nagle, NagleDelayedAck, SendBuffer, SlowStart};
+fn alike(s: &Scenario, k: &Span, a: Cause, plateau: Nanos, full: bool) -> bool {
+    use Cause::{Bandwidth, CongestionWindow, IdleRestart, Nagle, NagleDelayedAck, SendBuffer, SlowStart};
     let lossless = s.links.iter().all(|l| l.drops.iter().all(|d| matches!(d.what, What::Syn(_))));
     // The shortest delayed ACK, and what a timer wheel of 250 ticks adds to it.
     let hidden = s.rtt().part(4) > Nanos::millis(40);
     k.cause == a
         || (k.cause, a) == (NagleDelayedAck, Nagle) && hidden
-        || matches!((k.cause, a), (CongestionWindow, SlowStart | IdleRestart)) && lossless
+        || full
+            && a == Bandwidth
+            && matches!(k.cause, CongestionWindow | SlowStart | IdleRestart | SendBuffer)
+        || matches!((k.cause, a), (CongestionWindow, SlowStart | IdleRestart | SendBuffer)) && lossless
         || matches!((k.cause, a), (SendBuffer, SlowStart | IdleRestart)) && plateau < s.rtt().times(PLATEAU)
+}
+
+/// The most that `end` had in flight between two times fills the path: as much as the link carries in a round trip.
+fn fills(s: &Scenario, out: &Outcome, end: u8, from: Nanos, to: Nanos) -> bool {
+    let Some(rate) = s.links[usize::from(end)].rate else { return false };
+    let mut events: Vec<(Nanos, u64, u64)> = Vec::new();
+    for p in &out.passages {
+        let k = &p.packet;
+        if k.from == end && k.len > 0 {
+            events.push((p.sent, k.end(), 0));
+        } else if k.from != end && k.has_ack {
+            events.extend(p.arrived.map(|at| (at, 0, k.ack)));
+        }
+    }
+    events.sort_unstable();
+    let (mut sent, mut acked, mut most) = (0, 0, 0);
+    for (at, end, ack) in events {
+        (sent, acked) = (sent.max(end), acked.max(ack));
+        if at >= from && at <= to {
+            most = most.max(sent.saturating_sub(acked));
+        }
+    }
+    u128::from(most) * 8_000_000_000 >= u128::from(rate) * s.rtt().0.max(0) as u128
 }
 
 /// A pause that cannot be told from a cork's timer: max(RTO, 200 ms), up to a quarter late.
@@ -259,7 +289,7 @@ fn oracle(cases: u64) -> Agreement {
 
 #[test]
 fn the_analysis_returns_what_the_model_knows() {
-    let found = oracle(number("ORACLE_CASES", 300));
+    let found = oracle(number("ORACLE_CASES", 1000));
     for ((model, analysis), share) in found.differ.iter().take(24) {
         let share = *share as f64 / 1e4 / found.scenarios.max(1) as f64;
         println!("{:<24} called {:<24} {share:.2} %", model.id(), analysis.id());
@@ -269,5 +299,7 @@ fn the_analysis_returns_what_the_model_knows() {
         "{time:.2} % of the time is labelled the same, {mean:.2} % on average over {} scenarios",
         found.scenarios
     );
-    assert!(found.of_time >= 0.90 && found.of_scenarios >= 0.90, "{time:.2} % {mean:.2} %");
+    // 30 draws of 600 scenarios gave 98.0 to 98.5 % on average; of the time, where one long scenario counts as much as a
+    // hundred short ones, 95 to 98.6 %.
+    assert!(found.of_time >= 0.94 && found.of_scenarios >= 0.975, "{time:.2} % {mean:.2} %");
 }
