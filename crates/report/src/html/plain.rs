@@ -2,7 +2,7 @@
 
 use crate::Capture;
 use crate::summary::{self, Summary};
-use crate::text::{bytes, percent, range, saving, verdict};
+use crate::text::{bytes, percent, range, rank, saving, verdict};
 use std::fmt;
 use std::io::{self, Write};
 use tcpwhy_analysis::{Analysis, Connection, Finding};
@@ -41,8 +41,7 @@ pub(crate) fn write(out: &mut impl Write, analysis: &Analysis, capture: &Capture
     writeln!(out, "<h1>{}</h1>", Escaped(&verdict(analysis, capture, &summary)))?;
     bar(out, analysis, &summary)?;
     let mut findings: Vec<&Finding> = analysis.findings.iter().filter(|f| f.occurrences > 0).collect();
-    let tcp_first = |f: &Finding| (f.cause.class() != Class::Tcp, std::cmp::Reverse(f.waited()));
-    findings.sort_by_key(|f| tcp_first(f));
+    findings.sort_by_key(|f| rank(f));
     if !findings.is_empty() {
         writeln!(out, "<h2>What was found</h2>\n<ol>")?;
         for f in findings {

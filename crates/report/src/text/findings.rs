@@ -4,6 +4,7 @@ use super::Layout;
 use super::style::{BOLD, DIM, FIX, count, of, percent, range, wrap};
 use crate::Summary;
 use crate::capture::local;
+use std::cmp::Reverse;
 use std::io::{self, Write};
 use tcpwhy_analysis::replay::Replay;
 use tcpwhy_analysis::{Finding, Fix, Frames};
@@ -26,7 +27,7 @@ pub(super) fn list(
 ) -> io::Result<()> {
     let mut sorted: Vec<&Finding> =
         findings.iter().filter(|f| f.waited() > Nanos::ZERO || f.occurrences > 0).collect();
-    sorted.sort_by_key(|f| std::cmp::Reverse(f.waited()));
+    sorted.sort_by_key(|f| rank(f));
     let of_class =
         |classes: &'static [Class]| sorted.iter().copied().filter(|f| classes.contains(&f.cause.class()));
     let mut minor = Vec::new();
@@ -121,6 +122,16 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Res
         lines(out, &format!("Would not help: {}.", vain.join("; ")), INDENT, layout)?;
     }
     Ok(())
+}
+
+/// The order of findings: TCP's first, of these what wins most, then what took longest. A finding that a replay shows to
+/// win little does not stand before one that wins much of the same time.
+pub fn rank(f: &Finding) -> impl Ord + use<> {
+    let wins = |f: &&Fix| f.saves.is_some_and(|s| s > Nanos::ZERO);
+    let best = f.fixes.iter().filter(wins).find(|f| f.replayed).or_else(|| f.fixes.iter().find(wins));
+    let tcp = f.cause.class() == Class::Tcp;
+    let won = best.and_then(|f| f.saves).unwrap_or_else(|| f.waited());
+    (!tcp, Reverse(if tcp { won } else { Nanos::ZERO }), Reverse(f.waited()))
 }
 
 /// What a fix saves: `saves 1.11 s, predicted`. All fixes of a finding are bounded by the same time, which is said of the

@@ -12,7 +12,7 @@ mod timeline;
 mod why_not;
 
 pub use connection::connection;
-pub use findings::saving;
+pub use findings::{rank, saving};
 pub use overview::{overview, verdict, worst};
 pub use style::{bytes, percent, range, wrap};
 pub use timeline::{Packet, exchange, flags as flag_letters};

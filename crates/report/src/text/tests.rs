@@ -1,6 +1,7 @@
 use super::*;
 use crate::sample;
 use std::{env, fs, path::Path};
+use tcpwhy_base::Nanos;
 
 /// `UPDATE=1 cargo test -p tcpwhy-report` rewrites the snapshots.
 fn compare(name: &str, text: Vec<u8>) {
@@ -47,4 +48,17 @@ fn a_question() {
     ask(&mut text, tcpwhy_base::Cause::DelayedAck, &["no ACK came late".into()], Some("- A late ACK."));
     ask(&mut text, tcpwhy_base::Cause::HostDelay, &[], None);
     compare("why_not.txt", text);
+}
+
+#[test]
+fn what_wins_most_stands_first() {
+    let analysis = sample::analysis();
+    let first =
+        analysis.findings.iter().find(|f| f.cause.class() == tcpwhy_base::Class::Tcp).unwrap().clone();
+    let mut longer = first.clone();
+    longer.lost = first.lost + Nanos::millis(1);
+    assert!(rank(&longer) < rank(&first), "the longer one, as nothing else tells them apart");
+    longer.fixes[0].replayed = true;
+    longer.fixes[0].saves = Some(Nanos::micros(10));
+    assert!(rank(&first) < rank(&longer), "a replay says that it wins little");
 }

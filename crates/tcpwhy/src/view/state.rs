@@ -50,7 +50,7 @@ pub(crate) struct View<'a> {
 impl<'a> View<'a> {
     pub(crate) fn new(analysis: &'a Analysis, capture: &'a Capture) -> View<'a> {
         let mut findings: Vec<&Finding> = analysis.findings.iter().filter(|f| f.occurrences > 0).collect();
-        findings.sort_by_key(|f| (f.cause.class() != Class::Tcp, std::cmp::Reverse(f.waited())));
+        findings.sort_by_key(|f| tcpwhy_report::text::rank(f));
         let mut order: Vec<usize> = (0..analysis.connections.len()).collect();
         order.sort_by_cached_key(|&i| (std::cmp::Reverse(tcp(&analysis.connections[i])), i));
         View {
