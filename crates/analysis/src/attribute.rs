@@ -186,14 +186,21 @@ impl Context {
                 [None, None],
                 Facts::Window { flight: step.flight, rtt: self.rtt },
             ),
-            Wait::Closed => out.span(
-                Cause::SlowReader,
-                peer,
-                rest,
-                0.9,
-                [Some((Cause::ReceiveWindow, 0.1)), None],
-                Facts::Closed { window: step.note },
-            ),
+            Wait::Closed => {
+                let facts = if step.unread {
+                    Facts::Unread { flight: step.flight }
+                } else {
+                    Facts::Closed { window: step.note }
+                };
+                out.span(
+                    Cause::SlowReader,
+                    peer,
+                    rest,
+                    0.9,
+                    [Some((Cause::ReceiveWindow, 0.1)), None],
+                    facts,
+                );
+            }
             Wait::Silly => out.span(
                 Cause::SillyWindow,
                 peer,
@@ -318,6 +325,12 @@ impl Context {
                     let facts = Facts::UnknownScale { flight: step.flight, window };
                     let either = [Some((Cause::ReceiveWindow, 0.4)), Some((Cause::SendBuffer, 0.3))];
                     out.span(limit, None, rest, 0.5, either, facts);
+                    return;
+                }
+                if limit == Cause::SlowReader {
+                    let other = Some((Cause::ReceiveWindow, 0.15));
+                    let facts = Facts::Unread { flight: step.flight };
+                    out.span(limit, Some(side_of(1 - sender)), rest, 0.8, [other, None], facts);
                     return;
                 }
                 if limit == Cause::ReceiveWindow {

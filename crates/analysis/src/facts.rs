@@ -128,6 +128,11 @@ pub enum Facts {
         /// Its payload.
         held: u32,
     },
+    /// The flight filled a window that was mostly taken by unread data.
+    Unread {
+        /// Bytes in flight.
+        flight: u32,
+    },
     /// The round trip was swollen.
     Queue {
         /// As measured.
@@ -244,6 +249,9 @@ impl Facts {
             ),
             Facts::Corked { wait, held } => format!(
                 "{held} bytes left {wait} after the segment before, with nothing in flight and no ACK to release them, as often before: the time after which the kernel gives up holding a corked segment."
+            ),
+            Facts::Unread { flight } => format!(
+                "{flight} bytes in flight filled what the receiver offered, less than half of its largest window: the rest of its buffer held data that its application had not read."
             ),
             Facts::Queue { rtt, base } => format!(
                 "The round trip was {rtt} where {base} is possible: a queue that this connection's own bytes do not fill."

@@ -70,12 +70,15 @@ impl Context {
         // A flight within a few segments of the window that stopped others stops at it too: the kernel rather waits
         // than send a burst much smaller than the window (`tcp_tso_should_defer`).
         let time = |wait| steps.iter().filter(|s| s.wait == wait).fold(Nanos::ZERO, |t, s| t + s.duration());
-        let window = steps.iter().filter(|s| s.wait == Wait::Window).map(|s| s.flight).max().unwrap_or(0);
-        let mostly = time(Wait::Window) >= time(Wait::Acked);
+        let stopped = |s: &&Step| matches!(s.wait, Wait::Window | Wait::Closed);
+        let window = steps.iter().filter(stopped).map(|s| s.flight).max().unwrap_or(0);
+        let mostly = time(Wait::Window) + time(Wait::Closed) >= time(Wait::Acked);
         for (k, (step, limit)) in steps.iter().zip(&mut *limits).enumerate() {
-            let close = step.note <= step.flight / 8 || mostly && step.flight >= window - window / 8;
+            // Up to a third of the window may be left when it waits.
+            let near = mostly && step.flight >= window - window / 8 && step.note <= step.flight / 2;
+            let close = step.note <= step.flight / 8 || near;
             if window > 0 && step.wait == Wait::Acked && close && opening != Some(k) {
-                *limit = Cause::ReceiveWindow;
+                *limit = if step.unread { Cause::SlowReader } else { Cause::ReceiveWindow };
             } else if pacing && spaced(step) {
                 *limit = Cause::Pacing;
             } else if *limit == Cause::SendBuffer {

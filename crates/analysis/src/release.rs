@@ -40,6 +40,7 @@ impl Conn {
             split: false,
             full: false,
             drained: false,
+            unread: false,
             doubt: Doubt::None,
             rtt: Nanos::ZERO,
             len: segment.len,
@@ -217,14 +218,10 @@ impl Conn {
                     let many = ack.ack.minus(ack.una_before) >= 2 * mss as i32;
                     // A window that never holds a full segment: silly-window avoidance on both sides.
                     let tiny = self.largest_window(s).is_some_and(|w| w < mss);
-                    // More than half of the buffer is full of what was not read (`__tcp_select_window`): a larger one would
-                    // fill up as well.
-                    let unread = self.largest_window(s).is_some_and(|most| {
-                        most >= 8 * mss && ack.edge.minus(ack.ack).max(0) as u32 <= most / 2
-                    });
+                    step.unread = !slow && self.is_unread(s, &ack);
                     step.wait = match () {
                         () if tiny => Wait::Silly,
-                        () if slow || !ack.at_a_hole() && (late && many || unread) => Wait::Closed,
+                        () if slow || step.unread || !ack.at_a_hole() && late && many => Wait::Closed,
                         () => Wait::Window,
                     };
                     step.note = ack.window_before;
@@ -244,6 +241,7 @@ impl Conn {
                 }
                 _ => {
                     step.wait = Wait::Acked;
+                    step.unread = self.is_unread(s, &lock.ack);
                     if self.near(s) {
                         (step.drained, step.peak) = self.drained(s, &lock, before.nxt);
                     }
@@ -332,6 +330,14 @@ impl Conn {
         }
         step.split = s == CLIENT && self.ex.bytes[SERVER] == 0 && dt > self.long_pause(s);
         step
+    }
+
+    /// More than half of the receiver's buffer was full of what its application had not read (`__tcp_select_window`): a larger
+    /// one would fill up as well. Small windows are used up by what has just come.
+    fn is_unread(&self, s: usize, ack: &AckEvent) -> bool {
+        let mss = self.half[s].mss.max(1);
+        let offered = ack.edge.minus(ack.ack).max(0) as u32;
+        !ack.at_a_hole() && self.largest_window(s).is_some_and(|most| most >= 8 * mss && offered <= most / 2)
     }
 
     /// The largest window that was offered to `s`, bytes, where its scale is known.

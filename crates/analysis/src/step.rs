@@ -89,6 +89,8 @@ pub(crate) struct Step {
     pub(crate) full: bool,
     /// ACKs for more than a third of the flight came and released nothing, before the one that did.
     pub(crate) drained: bool,
+    /// Most of the receiver's buffer was full when the ACK that released it was sent.
+    pub(crate) unread: bool,
     /// Of a turn: whether it hides a loss.
     pub(crate) doubt: Doubt,
     /// Payload of the segment that ended it, and bytes that were outstanding or room in the window.
@@ -139,6 +141,7 @@ impl Step {
             self.releases += next.releases;
             self.full &= next.full;
             self.drained |= next.drained;
+            self.unread |= next.unread;
             self.rtt = self.rtt.max(next.rtt);
             self.flight = self.flight.max(next.flight);
             self.peak = self.peak.max(next.peak);
