@@ -25,8 +25,6 @@ fn of(folder: &Path, o: &Outcome) -> LabResult {
     let [published, measured, theory] =
         o.compared().map(|v| v.map(|value| Figure { value, shown: o.unit.show(value) }));
     let made = o.last.is_some();
-    // Nobody wrote down what real programs called: a label in the folder would be that of an earlier run.
-    let labelled = o.last.as_ref().is_some_and(|run| !run.events.is_empty() || !run.connects.is_empty());
     let taps = ["client", "server"].map(|end| Tap { end: end.into(), file: format!("cap.{end}.pcap") });
     LabResult {
         tool: "tcpwhy lab".into(),
@@ -52,7 +50,7 @@ fn of(folder: &Path, o: &Outcome) -> LabResult {
         note: print::note(o),
         disturbed: o.disturbed,
         captures: taps.into_iter().filter(|t| made && folder.join(&t.file).is_file()).collect(),
-        label: labelled.then(|| label(folder)).flatten(),
+        label: made.then(|| label(folder)).flatten(),
     }
 }
 
