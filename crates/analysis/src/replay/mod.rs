@@ -95,7 +95,8 @@ fn replay(f: &mut Finding, c: &Connection, left: &mut u64) {
         // A change may help elsewhere too: of this finding it saves no more than this cause loses.
         let here = if cause_before > Nanos::ZERO { gain.min(cause_before - cause_after) } else { gain };
         if gain.0 * 50 >= modelled.0 {
-            if !change.comparison {
+            // All requests at once is another application: it would outdo every setting, and stands by itself.
+            if !change.comparison && change.fix != FixId::FewerRoundTrips {
                 helping.push((time, change));
             }
         } else if popular(change) && !change.comparison {
@@ -246,5 +247,7 @@ fn together(
             chosen.push(key);
         }
     }
-    (chosen.len() > 1).then_some((chosen, best))
+    // One change at both ends is a combination, too: fixes are listed by end.
+    let several = chosen.len() > 1 || first.place == "both";
+    several.then_some((chosen, best))
 }
