@@ -27,8 +27,8 @@ pub(crate) fn run(
     stop: &AtomicBool,
     made: &mut Vec<Connect>,
 ) -> Result<bool, LabError> {
-    // Both ends of every connection are in this process, each known to the watch too.
-    let open = if connects.keep { u64::from(connects.count) * 4 + 1_000 } else { 1_000 };
+    // Both ends of every connection are in this process, and the client's is known to the watch too.
+    let open = if connects.keep { u64::from(connects.count) * 3 + 200 } else { 200 };
     let limit = sys::many_files(open).map_err(LabError::failed("raise the limit of open files"))?;
     if limit < open {
         return Err(LabError::missing(
@@ -36,7 +36,7 @@ pub(crate) fn run(
             format!("{open} open files are needed, and the limit is {limit}"),
             format!(
                 "raise it (`ulimit -n {open}`), or keep fewer with --set connects.count={}",
-                (limit.max(1_004) - 1_000) / 4
+                (limit.max(203) - 200) / 3
             ),
         ));
     }

@@ -49,6 +49,9 @@ pub struct Figures {
     /// What the scenario expects of a current kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<f64>,
+    /// The same for the other pattern that a run may fall into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub or: Option<f64>,
 }
 
 impl Scenario {
@@ -64,7 +67,8 @@ impl Scenario {
             Some(formula) => Some(reckon(formula)?),
             None => theory.or(published.map(|p| p / expect.scale)),
         };
-        Ok(Figures { published, theory, expected })
+        let or = expect.or.as_ref().map(reckon).transpose()?;
+        Ok(Figures { published, theory, expected, or })
     }
 }
 
@@ -94,7 +98,8 @@ impl Expect {
     pub fn judge(&self, measured: f64, figures: &Figures, changed: bool, disturbed: bool) -> Verdict {
         let near = |figure: f64, measured: f64| (measured - figure).abs() <= self.allowed(figure);
         let published = figures.published.filter(|_| !changed).map(|p| near(p, measured * self.scale));
-        let expected = figures.expected.map(|e| near(e, measured));
+        let or = figures.or.is_some_and(|o| near(o, measured));
+        let expected = figures.expected.map(|e| or || near(e, measured));
         // A figure that was put down as a number does not follow what was set.
         let fixed = self.value.as_ref().or(self.theory.as_ref().and_then(|t| t.value.as_ref()));
         if changed && !fixed.is_some_and(crate::Formula::is_formula) {
@@ -141,6 +146,9 @@ mod tests {
         assert_eq!(judge(&other, 60.0, &[]), Verdict::NotAsExpected, "nobody says why");
         assert_eq!(judge(&format!("{other}\ndeviation = 'so'"), 60.0, &[]), Verdict::Explained);
         assert_eq!(judge("theory = { value = 'rtt' }", 20.5, &[]), Verdict::AsExpected);
+        let two = "theory = { value = 'rtt' }\nor = 5";
+        assert_eq!(judge(two, 5.1, &[]), Verdict::AsExpected);
+        assert_eq!(judge(two, 12.0, &[]), Verdict::NotAsExpected);
         assert_eq!(judge("published = { value = 400 }\nscale = 10", 41.0, &[]), Verdict::AsPublished);
     }
 

@@ -20,6 +20,9 @@ pub struct Expect {
     /// What a current Linux kernel does, where that is not the theory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Formula>,
+    /// The figure of the other pattern, where a run falls into one of two by microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub or: Option<Formula>,
     /// Share by which the figure may differ.
     #[serde(default = "tenth")]
     pub tolerance: f64,

@@ -173,7 +173,8 @@ impl Workload {
 impl Expect {
     fn check(&self, names: &Names) -> Result<(), LabError> {
         let stated = [&self.published, &self.theory];
-        let formulas = stated.into_iter().flatten().filter_map(|s| s.value.as_ref()).chain(&self.value);
+        let formulas =
+            stated.into_iter().flatten().filter_map(|s| s.value.as_ref()).chain(&self.value).chain(&self.or);
         for formula in formulas {
             formula
                 .value(names)
