@@ -77,7 +77,7 @@ pub(crate) struct Step {
     /// Bytes in flight before the release, and when the segment before had left (beside the sender).
     pub(crate) flight: u32,
     pub(crate) peak: u32,
-    /// Delay of the ACK that released it.
+    /// Delay of the ACK that released it; of a turn, until the last of what the other side had sent was acknowledged.
     pub(crate) ack_delay: Nanos,
     /// A loss was being repaired until then.
     pub(crate) loss: Option<(Repair, Nanos)>,

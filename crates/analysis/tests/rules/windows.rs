@@ -427,6 +427,33 @@ fn room_above_a_smaller_window_is_not_the_buffers() {
     assert!(c.budget.get(Cause::CongestionWindow) > Nanos::ZERO, "{:?}", c.budget);
 }
 
+/// Rounds of twenty segments in flight: ACKs of four come three at a time, and the third of them lets twelve go. The sender had
+/// no more allowed than before the first (a window that a loss made smaller, and that is used in bursts), as the flights say.
+#[test]
+fn room_used_in_bursts_is_not_the_buffers() {
+    let mut w = opened(Tap::Server);
+    w.at(ms(30)).client().data(100);
+    repaired(&mut w);
+    let round = |k: i64| ms(80) + us(20_200 * k);
+    let acked = |m: i64| round(m / 12) + us(6_800 + 1_600 * (m / 4 % 3));
+    let send = |w: &mut Wire, t: Nanos, from: i64, to: i64| {
+        for m in from..to {
+            w.at(t).server().data(MSS);
+            w.overtaken(0, (acked(m) - ms(10) - t).floor0());
+        }
+    };
+    send(&mut w, ms(80), 0, 20);
+    for k in 0..7 {
+        for r in 0..3 {
+            w.at(acked(12 * k + 4 * r)).client().ack();
+        }
+        send(&mut w, round(k) + us(20_050), 20 + 12 * k, 32 + 12 * k);
+    }
+    let c = w.connection();
+    assert_eq!(c.budget.get(Cause::SendBuffer), Nanos::ZERO, "{:?}", c.budget);
+    assert!(c.budget.get(Cause::CongestionWindow) >= ms(60), "{:?}", c.budget);
+}
+
 /// Five segments arrive, some apart. Within the first round trip no ACK of theirs has come round: they were sent together.
 #[test]
 fn what_arrives_within_the_first_round_trip_was_sent_together() {
