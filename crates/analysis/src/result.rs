@@ -528,7 +528,7 @@ pub struct Totals {
     /// Setup, exchanges and the gaps before the last byte, over all connections: what shares are of.
     pub measured: Nanos,
     /// Connections that show each of [`Quality::NAMES`].
-    pub quality: [u64; 9],
+    pub quality: [u64; Quality::NAMES.len()],
 }
 
 impl Totals {

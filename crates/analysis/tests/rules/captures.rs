@@ -1,7 +1,7 @@
 //! What captures do to the truth: cut, copied, one-sided, out of order.
 
 use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms, tell, us};
-use tcpwhy_analysis::Quality;
+use tcpwhy_analysis::{Quality, Totals};
 use tcpwhy_base::{Cause, Seq};
 
 /// Three exchanges, the second with a write that Nagle held.
@@ -164,4 +164,39 @@ fn bytes_acknowledged_that_the_capture_does_not_hold() {
         assert_eq!(c.budget.get(loss).0, 0);
     }
     assert_eq!(c.bytes[SERVER], 5 * 1448 + 50);
+}
+
+/// Every limit that a connection can have is counted in the totals under its own name.
+#[test]
+fn totals_count_connections_by_each_limit() {
+    for (place, (bit, name)) in Quality::NAMES.into_iter().enumerate() {
+        let mut totals = Totals::default();
+        totals.add_quality(bit);
+        let counted: Vec<usize> = (0..totals.quality.len()).filter(|&i| totals.quality[i] > 0).collect();
+        assert_eq!((counted, totals.quality[place]), (vec![place], 1), "{name}");
+    }
+}
+
+/// A connection without its SYN, whose reader stops: the windows tell their scale, and the totals say that this was needed.
+#[test]
+fn totals_count_a_scale_that_was_inferred() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    w.at(ms(40)).server().data(100);
+    w.at(ms(50)).client().ack();
+    for k in 0..22 {
+        w.at(ms(60 + k)).client().write(2 * 1448);
+    }
+    for k in 0..22 {
+        w.at(ms(70 + k)).server().window(64_000 - 2 * 1448 * (k as u32 + 1)).ack();
+    }
+    let analysis = analyze(&w.segments()[3..]);
+    let names: Vec<&str> = analysis.connections[0].quality.names().collect();
+    assert_eq!(names, ["midstream", "window_scale_inferred"]);
+    let counted = Quality::NAMES.iter().zip(analysis.totals.quality).filter(|q| q.1 > 0);
+    assert_eq!(
+        counted.map(|q| (q.0.1, q.1)).collect::<Vec<_>>(),
+        [("midstream", 1), ("window_scale_inferred", 1)]
+    );
 }
