@@ -2,6 +2,7 @@
 //! causes, the table of fixes, and workloads. No I/O, no clock, no allocation but for text that a table renders.
 
 mod cause;
+mod end;
 mod fix;
 mod segment;
 mod seq;
@@ -10,6 +11,7 @@ mod time;
 mod workload;
 
 pub use cause::{CAUSES, Cause, CauseInfo, Class, Kind};
+pub use end::{End, Ends};
 pub use fix::{FIXES, Figures, FixId, FixInfo, How, Place};
 pub use segment::{Endpoint, IpId, Segment, TcpFlags, TcpOptions, Tls, Trouble};
 pub use seq::Seq;
