@@ -28,7 +28,7 @@ impl Shared {
 
     /// Tells what changes, until the browser or the server ends.
     pub(super) fn events(&self, out: &mut impl Write) -> io::Result<()> {
-        http::head(out, 200, "text/event-stream", "")?;
+        http::head(out, 200, "text/event-stream", &[])?;
         let mut told = [String::new(), String::new()];
         let mut progress = States::new();
         let mut quiet = 0;

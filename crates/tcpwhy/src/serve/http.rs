@@ -114,27 +114,35 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-/// Writes the status and the headers; `extra` are whole lines.
-pub(crate) fn head(out: &mut impl Write, status: u16, kind: &str, extra: &str) -> io::Result<()> {
+/// Writes the status and the headers. A value that would end its line is an error, and nothing is written: what it came
+/// from could go on with headers and a page of its own.
+pub(crate) fn head(out: &mut impl Write, status: u16, kind: &str, extra: &[(&str, &str)]) -> io::Result<()> {
+    let mut lines = String::new();
+    for (name, value) in extra {
+        if value.contains(|c: char| c.is_ascii_control()) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a header with a line end in it"));
+        }
+        lines.extend([name, ": ", value, "\r\n"]);
+    }
     write!(
         out,
         "HTTP/1.1 {status} {}\r\nContent-Type: {kind}\r\nConnection: close\r\nCache-Control: no-store\r\n\
          X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n\
-         X-Frame-Options: DENY\r\n{extra}\r\n",
+         X-Frame-Options: DENY\r\n{lines}\r\n",
         reason(status)
     )
 }
 
 /// A whole answer of text.
 pub(crate) fn say(out: &mut impl Write, status: u16, text: &str) -> io::Result<()> {
-    head(out, status, "text/plain; charset=utf-8", "")?;
+    head(out, status, "text/plain; charset=utf-8", &[])?;
     writeln!(out, "{text}")
 }
 
 /// The same where a person waits for a page: with a way back.
 pub(crate) fn sorry(out: &mut impl Write, status: u16, text: &str) -> io::Result<()> {
-    let policy = "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; img-src data:\r\n";
-    head(out, status, "text/html; charset=utf-8", policy)?;
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+    head(out, status, "text/html; charset=utf-8", &[("Content-Security-Policy", policy)])?;
     writeln!(
         out,
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, \
@@ -149,6 +157,18 @@ pub(crate) fn sorry(out: &mut impl Write, status: u16, text: &str) -> io::Result
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_header_ends_where_its_line_ends() {
+        for value in ["x\r\nContent-Type: text/html", "x\n", "x\ry", "\0"] {
+            let mut out = Vec::new();
+            assert!(head(&mut out, 303, "text/plain", &[("Location", "/"), ("Set-Cookie", value)]).is_err());
+            assert!(out.is_empty(), "nothing of it was written");
+        }
+        let mut out = Vec::new();
+        head(&mut out, 303, "text/plain", &[("Location", "/")]).unwrap();
+        assert!(String::from_utf8(out).unwrap().ends_with("\r\nLocation: /\r\n\r\n"));
+    }
 
     #[test]
     fn percent_signs() {

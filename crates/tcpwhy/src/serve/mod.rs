@@ -170,11 +170,13 @@ impl Shared {
             out.flush()?;
             return Ok(());
         }
-        // The token goes into a cookie, so that it does not stay in the address.
-        if let Some(token) = request.query.get("token").filter(|_| self.token.is_some()) {
-            let cookie =
-                format!("Set-Cookie: tcpwhy={token}; HttpOnly; SameSite=Strict; Path=/\r\nLocation: /\r\n");
-            http::head(&mut out, 303, "text/plain", &cookie)?;
+        // The token goes into a cookie, so that it does not stay in the address. Only our own: what stands in the address
+        // may be anybody's words, and who has the cookie already keeps it.
+        if let (Some(token), Some(given)) = (&self.token, request.query.get("token")) {
+            let cookie = format!("tcpwhy={token}; HttpOnly; SameSite=Strict; Path=/");
+            let kept = [("Set-Cookie", cookie.as_str()), ("Location", "/")];
+            let headers = if same(given, token) { &kept[..] } else { &kept[1..] };
+            http::head(&mut out, 303, "text/plain", headers)?;
             return out.flush();
         }
         match (request.method.as_str(), request.path.as_str()) {
@@ -296,7 +298,7 @@ impl Shared {
             Ok(tracks) => tracks,
             Err(e) => return http::sorry(out, 422, &format!("{name}: {e:#}")),
         };
-        http::head(out, 200, "text/html; charset=utf-8", "")?;
+        http::head(out, 200, "text/html; charset=utf-8", &[])?;
         let extras = Extras { pages: causes::PAGES, tracks: &tracks, served: Some(Served { name }) };
         html::write(out, &loaded.analysis, &loaded.capture, &extras, 1)
     }
@@ -338,7 +340,7 @@ impl Shared {
                 http::say(out, 413, "too many packets: look closer")
             }
             Ok(()) => {
-                http::head(out, 200, "application/octet-stream", "")?;
+                http::head(out, 200, "application/octet-stream", &[])?;
                 out.write_all(&html::encode_track(&track, start))
             }
             Err(e) => http::say(out, 422, &format!("{e:#}")),
@@ -353,7 +355,7 @@ fn why(path: &Path, name: &str) -> String {
 }
 
 fn json(out: &mut impl Write, text: &str) -> io::Result<()> {
-    http::head(out, 200, "application/json", "")?;
+    http::head(out, 200, "application/json", &[])?;
     out.write_all(text.as_bytes())
 }
 

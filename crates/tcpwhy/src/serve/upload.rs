@@ -41,7 +41,7 @@ impl Shared {
             return refuse(out, 415, &why);
         }
         let name = self.folder.add(&name, path);
-        http::head(out, 200, "application/json", "")?;
+        http::head(out, 200, "application/json", &[])?;
         out.write_all(serde_json::json!({ "name": name }).to_string().as_bytes())
     }
 }

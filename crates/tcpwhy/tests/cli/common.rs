@@ -108,6 +108,11 @@ fn ethernet(protocol: u8, src: u8, dst: u8, id: u16, payload: &[u8]) -> Vec<u8> 
 /// A directory that goes when the test ends.
 pub(crate) struct Dir(pub(crate) PathBuf);
 
+/// A real capture of one connection: 27 Nagle stalls.
+pub(crate) fn smtp() -> String {
+    format!("{}/../../captures/zeek__smtp_bdat.pcap", env!("CARGO_MANIFEST_DIR"))
+}
+
 impl Dir {
     pub(crate) fn new() -> Dir {
         static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -11,4 +11,6 @@ mod explain;
 #[cfg(test)]
 mod predict;
 #[cfg(test)]
+mod serve;
+#[cfg(test)]
 mod share;
