@@ -1,7 +1,9 @@
 //! Where the answer goes: standard output, or a file that appears whole or not at all.
 
-use anyhow::Context as _;
+use crate::failure::Usage;
+use anyhow::{Context as _, bail};
 use std::fs::{self, File};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -14,10 +16,61 @@ pub(crate) struct Output {
     pub(crate) width: Option<usize>,
 }
 
+/// Refuses an output that is one of the inputs, by whatever name, and two outputs with one name. `-` and devices are
+/// no files that could be lost.
+pub(crate) fn refuse_overwriting(outputs: &[Option<&Path>], inputs: &[PathBuf]) -> anyhow::Result<()> {
+    let outputs: Vec<&Path> = outputs.iter().flatten().copied().filter(|p| !is_dash(p)).collect();
+    for (n, path) in outputs.iter().enumerate() {
+        if inputs.iter().any(|i| same_file(i, path)) {
+            bail!(Usage(format!(
+                "{} is an input and would be overwritten: choose another name",
+                path.display()
+            )));
+        }
+        if outputs[..n].iter().any(|other| same_name(other, path)) {
+            bail!(Usage(format!("{} is named for two outputs: give each its own name", path.display())));
+        }
+    }
+    Ok(())
+}
+
+fn is_dash(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// The same regular file, be it by another path, a symbolic link or a hard link.
+fn same_file(a: &Path, b: &Path) -> bool {
+    let (Ok(a_meta), Ok(b_meta)) = (fs::metadata(a), fs::metadata(b)) else { return false };
+    if !a_meta.is_file() || !b_meta.is_file() {
+        return false;
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        (a_meta.dev(), a_meta.ino()) == (b_meta.dev(), b_meta.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+    }
+}
+
+/// Two names of what would become one file, whether it exists yet or not. A device may be written to twice.
+fn same_name(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| {
+        let path = followed(path);
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(folder.canonicalize().ok()?.join(path.file_name()?))
+    };
+    let is_device = fs::metadata(a).is_ok_and(|m| !m.is_file() && !m.is_dir());
+    !is_device && (same_file(a, b) || place(a).is_some_and(|a| place(b) == Some(a)))
+}
+
 impl Output {
-    /// The file at `path`, or standard output. `plain` bytes hold no colours to be looked for.
+    /// The file at `path`, or standard output (none, or `-`). `plain` bytes hold no colours to be looked for.
+    /// [`refuse_overwriting`] comes first.
     pub(crate) fn open(path: Option<&Path>, plain: bool) -> anyhow::Result<Output> {
-        let Some(path) = path else {
+        let Some(path) = path.filter(|p| !is_dash(p)) else {
             let shown = io::stdout().is_terminal() && !plain;
             let columns = || terminal_size::terminal_size().map_or(80, |(w, _)| usize::from(w.0));
             let to: Box<dyn Write + Send> =
@@ -112,7 +165,18 @@ fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
 
-/// A temporary file in the directory of its target.
+/// Where symbolic links lead, also where nothing stands yet. As many as the kernel follows (`MAXSYMLINKS`).
+fn followed(path: &Path) -> PathBuf {
+    let mut path = path.to_path_buf();
+    for _ in 0..40 {
+        let Ok(to) = fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(to);
+    }
+    path
+}
+
+/// A temporary file in the directory of its target, which it replaces once everything was written. A symbolic link
+/// stays one: what it leads to is replaced; and permissions of what was there stay.
 struct Pending {
     temporary: PathBuf,
     target: PathBuf,
@@ -120,14 +184,21 @@ struct Pending {
 }
 
 impl Pending {
-    fn create(target: &Path) -> io::Result<(File, Pending)> {
-        if target.is_dir() {
+    fn create(path: &Path) -> io::Result<(File, Pending)> {
+        if path.is_dir() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory: name a file"));
         }
+        let target = followed(path);
         let name = target.file_name().unwrap_or_default().to_string_lossy();
-        let temporary = target.with_file_name(format!(".{name}.{}.part", std::process::id()));
+        // A name that nobody can have put there before.
+        let chance = RandomState::new().build_hasher().finish();
+        let temporary = target.with_file_name(format!(".{name}.{}.{chance:016x}.part", std::process::id()));
         let file = File::options().write(true).create_new(true).open(&temporary)?;
-        Ok((file, Pending { temporary, target: target.into(), renamed: false }))
+        let pending = Pending { temporary, target, renamed: false };
+        if let Ok(there) = fs::metadata(&pending.target) {
+            file.set_permissions(there.permissions())?;
+        }
+        Ok((file, pending))
     }
 
     fn rename(mut self) -> io::Result<()> {

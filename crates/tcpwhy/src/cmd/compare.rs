@@ -1,6 +1,6 @@
 use crate::args::Compare;
 use crate::failure::{Exit, Usage, say};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::{cmd, load, units};
 use anyhow::bail;
 use std::path::Path;
@@ -84,7 +84,8 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
     if inputs.iter().any(|p| p.as_os_str() == "-") {
         bail!(Usage("compare needs two files: write standard input to one first".into()));
     }
-    let page = args.html.as_deref().map(|path| cmd::extra(path, &inputs)).transpose()?;
+    output::refuse_overwriting(&[args.output.as_deref(), args.html.as_deref()], &inputs)?;
+    let page = args.html.as_deref().map(|path| cmd::extra(path, "--html")).transpose()?;
     let stop = cmd::stop_signal()?;
     let mut sides = Vec::with_capacity(2);
     for path in &inputs {

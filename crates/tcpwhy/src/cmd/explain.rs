@@ -3,7 +3,7 @@ use crate::args::Explain;
 use crate::failure::{Exit, Usage, say};
 use crate::input::{self, Input};
 use crate::live::{Live, Shared, Style};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::pipeline::{self, Read, Settings};
 use crate::progress::Progress;
 use crate::record::Source;
@@ -29,9 +29,11 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         bail!(Usage("--from lies after --to: no packet is between them".into()));
     }
     let stop = stop_signal()?;
-    let page = args.html.as_deref().map(|path| extra(path, &args.files)).transpose()?;
-    let annotated = args.annotate.as_deref().map(|path| extra(path, &args.files)).transpose()?;
-    let figure = args.svg.as_deref().map(|path| extra(path, &args.files)).transpose()?;
+    let outputs = [&args.output, &args.html, &args.annotate, &args.svg].map(Option::as_deref);
+    output::refuse_overwriting(&outputs, &args.files)?;
+    let page = args.html.as_deref().map(|path| extra(path, "--html")).transpose()?;
+    let annotated = args.annotate.as_deref().map(|path| extra(path, "--annotate")).transpose()?;
+    let figure = args.svg.as_deref().map(|path| extra(path, "--svg")).transpose()?;
     let spool = if (page.is_some() || annotated.is_some() || figure.is_some())
         && args.files.iter().any(|f| f.as_os_str() == "-")
     {

@@ -17,15 +17,14 @@ use crate::failure::Usage;
 use crate::output::Output;
 use anyhow::bail;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Opens a second output, which must not be one of the inputs.
-pub(crate) fn extra(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<Output> {
-    let same = |a: &Path, b: &Path| a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b));
-    if inputs.iter().any(|i| same(i, path)) {
-        bail!(Usage(format!("{} is an input and would be overwritten: choose another name", path.display())));
+/// Opens a second output beside the answer, which standard output is for.
+pub(crate) fn extra(path: &Path, option: &str) -> anyhow::Result<Output> {
+    if path.as_os_str() == "-" {
+        bail!(Usage(format!("{option} -: standard output is for the answer; name a file")));
     }
     Output::open(Some(path), true)
 }

@@ -1,6 +1,6 @@
 use crate::cmd;
 use crate::failure::{Exit, Usage, say};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::predict::args::{Format, Predict, Tap};
 #[cfg(target_os = "linux")]
 use crate::predict::from_scenario;
@@ -13,6 +13,8 @@ use tcpwhy_report::predict::{Prediction, text};
 
 /// Asks the model and says what it answers.
 pub(crate) fn run(args: &Predict) -> anyhow::Result<Exit> {
+    let inputs: Vec<PathBuf> = args.scenario.iter().chain(&args.like).cloned().collect();
+    output::refuse_overwriting(&[args.output.as_deref(), args.write.as_deref()], &inputs)?;
     if let Some(ranges) = &args.sweep {
         let done = sweep::run(args, ranges).map_err(Usage)?;
         let mut out = Output::open(args.output.as_deref(), args.format != Format::Table)?;
@@ -35,20 +37,14 @@ pub(crate) fn run(args: &Predict) -> anyhow::Result<Exit> {
         None => question::from_args(args).map_err(Usage)?,
     };
     let Ok(found) = asked.question.ask() else { bail!(Usage("the model refused the question".into())) };
-    let input = args.scenario.iter().cloned().collect::<Vec<_>>();
-    write_capture(args, &asked.question, &found, &input)?;
+    write_capture(args, &asked.question, &found)?;
     write(args, &answer::prediction(&asked, &found, None))
 }
 
 /// The packets of the run, where they are wanted.
-pub(crate) fn write_capture(
-    args: &Predict,
-    question: &Question,
-    found: &Answer,
-    inputs: &[PathBuf],
-) -> anyhow::Result<()> {
+pub(crate) fn write_capture(args: &Predict, question: &Question, found: &Answer) -> anyhow::Result<()> {
     let Some(path) = &args.write else { return Ok(()) };
-    let mut out = cmd::extra(path, inputs)?;
+    let mut out = cmd::extra(path, "--write")?;
     let written = capture::write(&mut out, question, found, u8::from(args.tap == Tap::Server));
     let packets = *written.as_ref().unwrap_or(&0);
     out.finish(written.map(drop).map_err(Into::into))?;

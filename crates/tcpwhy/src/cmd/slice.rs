@@ -2,7 +2,7 @@ use crate::args::Slice;
 use crate::failure::{Exit, Usage, say};
 use crate::headers::{self, Names};
 use crate::load::{self, Loaded};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::{cmd, record, select};
 use tcpwhy_analysis::Detail;
 use tcpwhy_capture::{Frame, Writer};
@@ -12,7 +12,8 @@ const LINK: u32 = 1;
 
 /// Writes the headers of some connections to a file that can be given away.
 pub(crate) fn run(args: &Slice) -> anyhow::Result<Exit> {
-    let mut out = cmd::extra(&args.output, &args.files)?;
+    output::refuse_overwriting(&[Some(&args.output)], &args.files)?;
+    let mut out = Output::open(Some(&args.output), true)?;
     let stop = cmd::stop_signal()?;
     let mut loaded = match load::load(&args.files, Detail::None, false, &stop)? {
         Ok(loaded) => loaded,

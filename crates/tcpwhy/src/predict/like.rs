@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Predict, file: &Path) -> anyhow::Result<Exit> {
     };
     asked.0.question.scenario.max_events = tcpwhy_model::Scenario::default().max_events;
     let Ok(found) = asked.0.question.ask() else { bail!(Usage("the model refused the question".into())) };
-    write_capture(args, &asked.0.question, &found, &files)?;
+    write_capture(args, &asked.0.question, &found)?;
     // Compared as it passes the tap: the sum of its exchanges, and the setup.
     let at_tap = asked.0.question.stories(&found, asked.2);
     let spans = at_tap.iter().flat_map(|s| {

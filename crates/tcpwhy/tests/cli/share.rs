@@ -1,6 +1,6 @@
 //! What is given away: pages, annotated copies, slices.
 
-use crate::common::{Dir, tcpwhy};
+use crate::common::{Dir, smtp, tcpwhy};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,6 @@ fn captures() -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = files.filter(|p| p.to_str().unwrap().contains(".pcap")).collect();
     files.sort();
     files
-}
-
-fn smtp() -> String {
-    format!("{}/../../captures/zeek__smtp_bdat.pcap", env!("CARGO_MANIFEST_DIR"))
 }
 
 fn text(path: impl AsRef<Path>) -> String {
@@ -188,6 +184,70 @@ fn bad_outputs_leave_nothing() {
     tcpwhy(&["slice", &copy, "--connection", "7", "-o", &none]).fails(2, &["no such connection"]);
     let left: Vec<_> = std::fs::read_dir(&dir.0).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["a.pcap"]);
+}
+
+/// The capture may be the only one there is: no command writes onto what it reads, by whatever name.
+#[test]
+fn no_input_is_overwritten() {
+    let dir = Dir::new();
+    let bytes = std::fs::read(smtp()).unwrap();
+    let input = dir.file("in.pcap", &bytes);
+    let other = dir.file("other.pcap", &bytes);
+    let scenario =
+        dir.file("s.toml", b"title = 's'\n[workload]\nrequests = 1\nrequest = [10]\nresponse = [10]\n");
+    let (link, hard) = (text(dir.0.join("link.pcap")), text(dir.0.join("hard.pcap")));
+    std::os::unix::fs::symlink("in.pcap", &link).unwrap();
+    std::fs::hard_link(&input, &hard).unwrap();
+    let dotted = text(dir.0.join("./in.pcap"));
+    for name in [&input, &link, &hard, &dotted] {
+        for command in [
+            vec!["explain", &input, "-o", name],
+            vec!["explain", &input, "--json", "-o", name],
+            vec!["explain", &input, "--jsonl", "-o", name],
+            vec!["explain", &input, "--html", name],
+            vec!["explain", &input, "--annotate", name],
+            vec!["explain", &input, "--connection", "1", "--svg", name],
+            vec!["compare", &other, &input, "-o", name],
+            vec!["compare", &input, &other, "--json", "-o", name],
+            vec!["compare", &input, &other, "--html", name],
+            vec!["slice", &input, "--connection", "1", "-o", name],
+            vec!["predict", "--like", &input, "--connection", "1", "-o", name],
+            vec!["predict", "--like", &input, "--connection", "1", "--write", name],
+        ] {
+            tcpwhy(&command).fails(2, &["is an input and would be overwritten"]);
+        }
+    }
+    tcpwhy(&["predict", &scenario, "-o", &scenario]).fails(2, &["would be overwritten"]);
+    let page = text(dir.0.join("page"));
+    tcpwhy(&["explain", &input, "-o", &page, "--html", &page]).fails(2, &["named for two outputs"]);
+    tcpwhy(&["explain", &input, "--html", "-"]).fails(2, &["--html -", "name a file"]);
+    assert_eq!((std::fs::read(&input).unwrap(), std::fs::read(&other).unwrap()), (bytes.clone(), bytes));
+    assert!(!dir.0.join("page").exists() && !Path::new("-").exists());
+}
+
+/// What is written over keeps its permissions, and a symbolic link stays one.
+#[test]
+fn permissions_and_links_stay() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = Dir::new();
+    let (file, link) = (dir.file("old.json", b"old"), text(dir.0.join("link.json")));
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink("old.json", &link).unwrap();
+    for name in [&file, &link] {
+        std::fs::write(&file, "old").unwrap();
+        assert_eq!(tcpwhy(&["explain", &smtp(), "--json", "-o", name]).code, 0);
+        assert!(std::fs::read_to_string(&file).unwrap().contains("\"findings\""));
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    let dangling = text(dir.0.join("dangling.json"));
+    std::os::unix::fs::symlink("new.json", &dangling).unwrap();
+    assert_eq!(tcpwhy(&["explain", &smtp(), "--json", "-o", &dangling]).code, 0);
+    assert!(dir.0.join("new.json").is_file() && std::fs::symlink_metadata(&dangling).unwrap().is_symlink());
+    let mut slice = Command::new(env!("CARGO_BIN_EXE_tcpwhy"));
+    let sliced = slice.args(["slice", &smtp(), "--connection", "1", "-o", "-"]).output().unwrap();
+    assert!(sliced.status.success() && sliced.stdout.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]));
+    assert!(!Path::new("-").exists());
 }
 
 #[test]
