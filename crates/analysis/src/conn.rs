@@ -1,5 +1,6 @@
 //! One connection while it lives: takes its segments in order, keeps both halves and the exchange that goes on.
 
+use crate::budget::Budget;
 use crate::exchange::{MAX_STEPS, Recorder};
 use crate::findings::Rollups;
 use crate::half::{AckSeen, Arrival, Half, Repair};
@@ -7,7 +8,7 @@ use crate::output::Output;
 use crate::profile::{Profile, delayed_from};
 use crate::rate::Mark;
 use crate::release::Before;
-use crate::result::{Budget, Closed, Omitted, Quality, Setup, Vantage};
+use crate::result::{Closed, Omitted, Quality, Setup, Vantage};
 use crate::scale::Scale;
 use crate::setup::Handshake;
 use crate::step::{Step, Wait};
@@ -251,7 +252,7 @@ impl Conn {
         if segment.trouble.0 != 0 {
             self.note_trouble(segment);
         }
-        if self.half[s].is_copy(segment, since) {
+        if self.half[s].copies.is_copy(segment, since) {
             self.half[s].counts.duplicates += 1;
             self.quality.set(Quality::DUPLICATES);
             return;

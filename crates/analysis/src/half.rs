@@ -2,6 +2,7 @@
 //!
 //! Takes segments of one connection in capture order; gives, for each, what is new in it. Knows no exchanges.
 
+use crate::copies::Copies;
 use crate::profile::Profile;
 use crate::rate::{Crowd, Rate};
 use crate::scale::Scale;
@@ -199,9 +200,7 @@ pub(crate) struct Half {
     /// How often a partial segment followed another unacknowledged one: Nagle's algorithm was off.
     pub(crate) nodelay_shown: u32,
     pub(crate) counts: Counts,
-    /// Of the last packets, to know copies: 40 bits of a hash, then when they passed, in µs modulo 2^24.
-    copies: [u64; 8],
-    copies_at: u8,
+    pub(crate) copies: Copies,
 }
 
 /// Counters of one half.
@@ -275,8 +274,7 @@ impl Half {
             fin: false,
             nodelay_shown: 0,
             counts: Counts::default(),
-            copies: [0; 8],
-            copies_at: 0,
+            copies: Copies::default(),
         }
     }
 
@@ -297,46 +295,12 @@ impl Half {
     pub(crate) fn touch(&self) -> u64 {
         let at = usize::from(self.acks_at);
         let ack = self.acks.get(at).map_or(0, |a| a.time.0 as u64);
-        ack ^ self.send_times[0].0 as u64 ^ self.send_times[7].0 as u64 ^ self.copies[0] ^ self.copies[7]
+        ack ^ self.send_times[0].0 as u64 ^ self.send_times[7].0 as u64 ^ self.copies.touch()
     }
 
     /// Bytes sent and not acknowledged, as far as the tap saw.
     pub(crate) fn outstanding(&self) -> u32 {
         if self.acked { self.nxt.minus(self.una).max(0) as u32 } else { 0 }
-    }
-
-    /// A copy of a packet that passed less than a millisecond before: a mirror port or a second interface. Copies have
-    /// the same IP identifier, which a retransmission has not on most stacks; where there is none, only packets with
-    /// payload within 100 µs count. No retransmission comes that soon: timers start at 200 ms, others need a trip.
-    pub(crate) fn is_copy(&mut self, segment: &Segment, since_last: Nanos) -> bool {
-        const TIME: u64 = (1 << 24) - 1;
-        let tsval = segment.options.timestamps.map_or(0, |t| t.0);
-        let identified = segment.ip_id.is_some_and(|id| id != 0);
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for word in [
-            u64::from(segment.seq.0) << 32 | u64::from(segment.ack.0),
-            u64::from(segment.len) << 32 | u64::from(tsval),
-            u64::from(segment.flags.0) << 48
-                | u64::from(segment.window) << 32
-                | u64::from(segment.ip_id.unwrap_or(0)) << 16
-                | u64::from(segment.options.sack_len),
-        ] {
-            hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            hash ^= hash >> 29;
-        }
-        let hash = hash | 1 << 24;
-        let carries = segment.len > 0 || segment.flags.syn() || segment.flags.fin();
-        // The file's own times: a merged file may hold the copy much later.
-        let micros = (segment.time.0 / 1_000) as u64 & TIME;
-        let known = self.copies.iter().any(|&c| {
-            (c ^ hash) & !TIME == 0 && (micros.wrapping_sub(c) & TIME).wrapping_add(1_000) & TIME <= 2_000
-        });
-        if known && (identified || (carries && since_last <= Nanos::micros(100))) {
-            return true;
-        }
-        self.copies[usize::from(self.copies_at & 7)] = hash & !TIME | micros;
-        self.copies_at = self.copies_at.wrapping_add(1);
-        false
     }
 
     /// Follows the IP identifier: how many packets of this end are missing between the last one and this one,

@@ -9,8 +9,10 @@
 //! that came after; `findings` sums spans up.
 
 mod attribute;
+mod budget;
 mod compare;
 mod conn;
+mod copies;
 mod evidence;
 mod exchange;
 mod facts;
@@ -20,6 +22,7 @@ mod half;
 mod limits;
 mod output;
 mod parts;
+mod place;
 mod profile;
 mod rate;
 mod recovery;
@@ -34,10 +37,13 @@ mod sums;
 mod table;
 mod vain;
 
+pub use budget::Budget;
 pub use compare::{Change, Comparison, Shape, Side as ComparedSide, compare};
+pub use copies::Copies;
 pub use evidence::evidence;
 pub use facts::{Facts, bit_rate};
 pub use findings::Rollups;
+pub use place::{Part, SpanId};
 pub use result::*;
 pub use sums::findings_over;
 pub use table::Analyzer;

@@ -7,6 +7,7 @@ use crate::facts::Facts;
 use crate::findings::{Rollups, Where};
 use crate::half::Arrival;
 use crate::output::Output;
+use crate::place::Part;
 use crate::release::Before;
 use crate::result::{Closed, Connection, End, Ended, Exchange, Frames, Gap, Omitted, Path, Quality, Span};
 use crate::step::Step;
@@ -544,31 +545,21 @@ fn split_runs(steps: &[Step]) -> Vec<&[Step]> {
 /// What is left after taking the parts kept in detail out of the sums.
 pub(crate) fn leave_out(connection: &mut Connection) {
     let mut omitted: Omitted = std::mem::take(&mut connection.exchanges_omitted);
-    let mut budget = connection.budget.clone();
-    if let Some(setup) = &connection.setup {
-        for span in &setup.spans {
-            budget.subtract(span.cause, span.duration());
-        }
+    let mut gaps: Omitted = std::mem::take(&mut connection.gaps_omitted);
+    (omitted.budget, gaps.budget) = (connection.budget.clone(), connection.gap_budget.clone());
+    for (id, span) in connection.spans() {
+        let of = if matches!(id.part, Part::Gap(_)) { &mut gaps } else { &mut omitted };
+        of.budget.subtract(span.cause, span.duration());
     }
     for exchange in &connection.exchanges {
         omitted.count -= 1;
         omitted.duration = omitted.duration - (exchange.end - exchange.start);
         omitted.bytes[0] -= exchange.bytes[0];
         omitted.bytes[1] -= exchange.bytes[1];
-        for span in &exchange.spans {
-            budget.subtract(span.cause, span.duration());
-        }
     }
-    omitted.budget = budget;
-    connection.exchanges_omitted = omitted;
-    let mut gaps = std::mem::take(&mut connection.gaps_omitted);
-    gaps.budget = connection.gap_budget.clone();
     for gap in &connection.gaps {
         gaps.count -= 1;
         gaps.duration = gaps.duration - (gap.end - gap.start);
-        for span in &gap.spans {
-            gaps.budget.subtract(span.cause, span.duration());
-        }
     }
-    connection.gaps_omitted = gaps;
+    (connection.exchanges_omitted, connection.gaps_omitted) = (omitted, gaps);
 }

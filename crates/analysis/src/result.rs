@@ -1,6 +1,7 @@
 //! What the analysis says: connections, their parts, spans and findings. All times are absolute (since the
 //! Unix epoch); the report subtracts the start of the capture.
 
+use crate::budget::Budget;
 use crate::facts::Facts;
 use crate::findings::Rollups;
 use tcpwhy_base::{Cause, Endpoint, FixId, Nanos, Side};
@@ -91,50 +92,6 @@ impl Span {
     /// How long.
     pub fn duration(&self) -> Nanos {
         self.end - self.start
-    }
-}
-
-/// Time by cause; causes without time are absent. Ascending by cause.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Budget(pub Vec<(Cause, Nanos)>);
-
-impl Budget {
-    /// Adds `time` to `cause`.
-    pub fn add(&mut self, cause: Cause, time: Nanos) {
-        if time == Nanos::ZERO {
-            return;
-        }
-        match self.0.binary_search_by_key(&cause, |e| e.0) {
-            Ok(i) => self.0[i].1 += time,
-            Err(i) => self.0.insert(i, (cause, time)),
-        }
-    }
-
-    /// Takes `time` from `cause`.
-    pub fn subtract(&mut self, cause: Cause, time: Nanos) {
-        if let Ok(i) = self.0.binary_search_by_key(&cause, |e| e.0) {
-            self.0[i].1 = self.0[i].1 - time;
-            if self.0[i].1 == Nanos::ZERO {
-                self.0.remove(i);
-            }
-        }
-    }
-
-    /// Time of `cause`.
-    pub fn get(&self, cause: Cause) -> Nanos {
-        self.0.binary_search_by_key(&cause, |e| e.0).map_or(Nanos::ZERO, |i| self.0[i].1)
-    }
-
-    /// The sum over all causes.
-    pub fn total(&self) -> Nanos {
-        self.0.iter().fold(Nanos::ZERO, |sum, e| sum + e.1)
-    }
-
-    /// Adds all of `other`.
-    pub fn add_all(&mut self, other: &Budget) {
-        for &(cause, time) in &other.0 {
-            self.add(cause, time);
-        }
     }
 }
 

@@ -372,10 +372,7 @@ impl Analyzer {
 const WITH_FINDINGS: usize = 1_000;
 
 fn fill_worst(connections: &mut [Connection]) {
-    let lost = |c: &Connection| {
-        let tcp = c.budget.0.iter().filter(|b| b.0.class() == Class::Tcp);
-        tcp.fold(Nanos::ZERO, |sum, b| sum + b.1)
-    };
+    let lost = |c: &Connection| c.budget.of_class(Class::Tcp);
     let mut order: Vec<(Nanos, usize)> = connections.iter().enumerate().map(|(i, c)| (lost(c), i)).collect();
     if order.len() > WITH_FINDINGS {
         order.select_nth_unstable_by_key(WITH_FINDINGS, |&(lost, i)| (std::cmp::Reverse(lost), i));

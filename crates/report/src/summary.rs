@@ -1,4 +1,4 @@
-use tcpwhy_analysis::{Analysis, Budget, Connection, Finding};
+use tcpwhy_analysis::{Analysis, Connection, Finding};
 use tcpwhy_base::{Cause, Class, Kind, Nanos};
 
 /// How the time of a capture divides, for verdicts and thresholds.
@@ -67,6 +67,5 @@ fn span_times(analysis: &Analysis) -> Vec<(Cause, Nanos)> {
 
 /// Time of class T in setup, exchanges and gaps.
 pub(crate) fn tcp_time(c: &Connection) -> Nanos {
-    let of = |b: &Budget| b.0.iter().filter(|e| e.0.class() == Class::Tcp).fold(Nanos::ZERO, |s, e| s + e.1);
-    of(&c.budget) + of(&c.gap_budget)
+    c.budget.of_class(Class::Tcp) + c.gap_budget.of_class(Class::Tcp)
 }

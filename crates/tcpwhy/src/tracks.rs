@@ -52,10 +52,7 @@ pub(crate) fn collect(source: &Source<'_>, analysis: &Analysis, room: u64) -> an
 /// How each connection is thinned; `None`: no packets of it.
 fn plan(connections: &[Connection], room: u64) -> Vec<Option<Thinner>> {
     let mut order: Vec<usize> = (0..connections.len()).collect();
-    let tcp = |c: &Connection| -> Nanos {
-        let both = c.budget.0.iter().chain(&c.gap_budget.0);
-        both.filter(|e| e.0.class() == Class::Tcp).fold(Nanos::ZERO, |sum, e| sum + e.1)
-    };
+    let tcp = |c: &Connection| c.budget.of_class(Class::Tcp) + c.gap_budget.of_class(Class::Tcp);
     let size = |c: &Connection| c.packets[0] + c.packets[1];
     order.sort_by_cached_key(|&i| (std::cmp::Reverse((tcp(&connections[i]), size(&connections[i]))), i));
     let all: u64 = connections.iter().map(size).sum();

@@ -6,6 +6,7 @@ mod extract;
 pub use extract::{Extract, extract};
 
 use crate::Analysis;
+use crate::place::Part;
 use crate::result::{Connection, Finding};
 use crate::vain::Vain;
 use tcpwhy_base::{Cause, Class, FixId, Nanos, Side};
@@ -183,8 +184,11 @@ fn spent(
 
 /// Time of the finding's cause in the replayed part.
 fn lost_in(f: &Finding, c: &Connection, (first, last): (u32, u32)) -> Nanos {
-    let setup = c.setup.iter().filter(|_| first == 1).flat_map(|s| &s.spans);
-    let exchanges = c.exchanges.iter().filter(|x| x.id >= first && x.id <= last).flat_map(|x| &x.spans);
+    let replayed = |part| match part {
+        Part::Setup => first == 1,
+        Part::Exchange(id) => (first..=last).contains(&id),
+        Part::Gap(_) => false,
+    };
     // Findings without spans of their own are made of these.
     let made_of: &[Cause] = match f.cause {
         Cause::Chatty => &[Cause::PathDelay],
@@ -192,7 +196,7 @@ fn lost_in(f: &Finding, c: &Connection, (first, last): (u32, u32)) -> Nanos {
         Cause::ShortConnections => &[Cause::Handshake, Cause::TlsHandshake, Cause::SynRetransmit],
         _ => &[],
     };
-    let of = setup.chain(exchanges).filter(|s| {
+    let of = c.spans().filter(|(id, _)| replayed(id.part)).map(|(_, span)| span).filter(|s| {
         if made_of.is_empty() { s.cause == f.cause && s.side == f.side } else { made_of.contains(&s.cause) }
     });
     of.fold(Nanos::ZERO, |t, s| t + s.duration())

@@ -27,7 +27,9 @@ impl Frames {
 }
 
 impl<'a> super::View<'a, a::Frames> for Frames {
-    fn view(item: &'a a::Frames, _: [u32; 2], _: usize, cx: Context<'a>) -> Self {
+    type Parent = ();
+
+    fn view(item: &'a a::Frames, _: (), _: usize, cx: Context<'a>) -> Self {
         Frames::new(item, cx)
     }
 }

@@ -4,9 +4,8 @@ use super::frames::Frames;
 use super::values::{Context, List, Pair, Sentence, Shown, SideName, SpanCause, Times, View, unit};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
-use std::fmt;
-use tcpwhy_analysis as a;
-use tcpwhy_base::{Cause, Short};
+use tcpwhy_analysis::{self as a, Part, SpanId};
+use tcpwhy_base::Cause;
 
 /// A stretch of time with exactly one cause.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -41,9 +40,12 @@ pub struct Span<'a> {
 }
 
 impl<'a> View<'a, a::Span> for Span<'a> {
-    fn view(span: &'a a::Span, parent: [u32; 2], index: usize, cx: Context<'a>) -> Self {
+    /// Connection and part.
+    type Parent = (u32, Part);
+
+    fn view(span: &'a a::Span, (connection, part): (u32, Part), index: usize, cx: Context<'a>) -> Self {
         Span {
-            id: Shown(SpanId(parent, index as u32 + 1)),
+            id: Shown(SpanId { connection, part, number: index as u32 + 1 }),
             cause: SpanCause(span.cause),
             detail: span.detail,
             side: span.side.map(SideName),
@@ -62,36 +64,6 @@ impl<'a> View<'a, a::Span> for Span<'a> {
 /// Three digits: more would claim what nobody knows.
 fn confidence(c: f32) -> f64 {
     (unit(f64::from(c)) * 1e3).round() / 1e3
-}
-
-/// Part numbers at and above these mark setup and gaps.
-const SETUP: u32 = u32::MAX;
-const GAPS: u32 = 1 << 31;
-
-/// See [`Span::id`].
-#[derive(Clone, Copy, Debug)]
-pub struct SpanId([u32; 2], u32);
-
-impl fmt::Display for SpanId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SpanId([connection, part], n) = *self;
-        let mut short = Short::new();
-        short.number(connection.into());
-        match part {
-            SETUP => short.text(".s"),
-            GAPS.. => {
-                short.text(".g");
-                short.number((part - GAPS).into());
-            }
-            _ => {
-                short.text(".");
-                short.number(part.into());
-            }
-        }
-        short.text(".");
-        short.number(n.into());
-        f.write_str(short.as_str())
-    }
 }
 
 /// Another cause that the same packets allow.
@@ -136,7 +108,7 @@ impl<'a> Setup<'a> {
             start_ns: cx.ns(setup.start),
             end_ns: cx.ns(setup.end),
             bytes: setup.bytes.into(),
-            spans: List::new(&setup.spans, [connection, SETUP], cx),
+            spans: List::new(&setup.spans, (connection, Part::Setup), cx),
         }
     }
 }
@@ -174,7 +146,10 @@ pub struct Exchange<'a> {
 }
 
 impl<'a> View<'a, a::Exchange> for Exchange<'a> {
-    fn view(x: &'a a::Exchange, parent: [u32; 2], _: usize, cx: Context<'a>) -> Self {
+    /// The connection.
+    type Parent = u32;
+
+    fn view(x: &'a a::Exchange, connection: u32, _: usize, cx: Context<'a>) -> Self {
         Exchange {
             id: x.id,
             start_ns: cx.ns(x.start),
@@ -188,7 +163,7 @@ impl<'a> View<'a, a::Exchange> for Exchange<'a> {
             duplex: x.duplex,
             complete: x.ended == a::Ended::Complete,
             ended: x.ended.name(),
-            spans: List::new(&x.spans, [parent[0], x.id.min(GAPS - 1)], cx),
+            spans: List::new(&x.spans, (connection, Part::Exchange(x.id)), cx),
         }
     }
 }
@@ -206,12 +181,14 @@ pub struct Gap<'a> {
 }
 
 impl<'a> View<'a, a::Gap> for Gap<'a> {
-    fn view(gap: &'a a::Gap, parent: [u32; 2], index: usize, cx: Context<'a>) -> Self {
-        let part = (GAPS + 1).saturating_add(index as u32).min(SETUP - 1);
+    /// The connection.
+    type Parent = u32;
+
+    fn view(gap: &'a a::Gap, connection: u32, index: usize, cx: Context<'a>) -> Self {
         Gap {
             start_ns: cx.ns(gap.start),
             end_ns: cx.ns(gap.end),
-            spans: List::new(&gap.spans, [parent[0], part], cx),
+            spans: List::new(&gap.spans, (connection, Part::Gap(index as u32 + 1)), cx),
         }
     }
 }

@@ -103,7 +103,6 @@ pub struct Connection<'a> {
 impl<'a> Connection<'a> {
     pub(super) fn new(c: &'a a::Connection, cx: Context<'a>) -> Connection<'a> {
         let findings = c.findings.as_slice();
-        let of = [c.id, 0];
         Connection {
             id: c.id,
             tshark_stream: cx.streams.then(|| c.id.saturating_sub(1)),
@@ -123,14 +122,14 @@ impl<'a> Connection<'a> {
             retransmitted: c.retransmitted.into(),
             quality: QualityNames(c.quality),
             setup: c.setup.as_ref().map(|s| Setup::new(s, c.id, cx)),
-            exchanges: List::new(&c.exchanges, of, cx),
+            exchanges: List::new(&c.exchanges, c.id, cx),
             exchanges_omitted: Omitted::new(&c.exchanges_omitted, true),
-            gaps: List::new(&c.gaps, of, cx),
+            gaps: List::new(&c.gaps, c.id, cx),
             gaps_omitted: Omitted::new(&c.gaps_omitted, false),
             budget: Times(&c.budget),
             gap_budget: Times(&c.gap_budget),
             closed_after_ns: c.closed_after.map(|t| cx.ns(t)),
-            findings: List::new(findings, of, cx),
+            findings: List::new(findings, c.id, cx),
             findings_omitted: if findings.is_empty() { c.rollups.len() } else { 0 },
             frames: Range::new(c, cx),
         }
@@ -348,8 +347,8 @@ impl<'a> Finding<'a> {
             connection_count: f.connection_count,
             example: Example::new(&f.example, cx),
             why: f.why(),
-            evidence: List::new(&f.evidence, [connection, 0], cx),
-            fixes: List::new(&f.fixes, [connection, 0], cx),
+            evidence: List::new(&f.evidence, (), cx),
+            fixes: List::new(&f.fixes, (), cx),
             no_help: f.vain().into_iter().map(Vain::new).collect(),
             model: f.replay.as_deref().map(Model::new),
         }
@@ -357,8 +356,11 @@ impl<'a> Finding<'a> {
 }
 
 impl<'a> View<'a, a::Finding> for Finding<'a> {
-    fn view(f: &'a a::Finding, parent: [u32; 2], index: usize, cx: Context<'a>) -> Self {
-        Finding::new(f, parent[0], index, cx)
+    /// The connection; 0: the whole capture.
+    type Parent = u32;
+
+    fn view(f: &'a a::Finding, connection: u32, index: usize, cx: Context<'a>) -> Self {
+        Finding::new(f, connection, index, cx)
     }
 }
 
@@ -385,7 +387,9 @@ pub struct Fix<'a> {
 }
 
 impl<'a> View<'a, a::Fix> for Fix<'a> {
-    fn view(fix: &'a a::Fix, _: [u32; 2], _: usize, _: Context<'a>) -> Self {
+    type Parent = ();
+
+    fn view(fix: &'a a::Fix, _: (), _: usize, _: Context<'a>) -> Self {
         let info = fix.fix.info();
         Fix {
             id: info.id,

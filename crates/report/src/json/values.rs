@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 use std::marker::PhantomData;
 use tcpwhy_analysis::{Analysis, Budget, Facts, Frames, Parameter, Quality};
 use tcpwhy_base::{CAUSES, Cause, Class, Kind, Nanos, Side};
@@ -53,21 +53,24 @@ impl<'a> Context<'a> {
 
 /// How an item of the analysis is shown.
 pub trait View<'a, T>: Serialize {
+    /// What an item must know of whom it belongs to.
+    type Parent: Copy + Debug;
+
     /// Shows the item at `index` of the list that belongs to `parent`.
-    fn view(item: &'a T, parent: [u32; 2], index: usize, cx: Context<'a>) -> Self;
+    fn view(item: &'a T, parent: Self::Parent, index: usize, cx: Context<'a>) -> Self;
 }
 
 /// A list whose items are turned into their shown form one at a time, while they are written.
 #[derive(Debug)]
-pub struct List<'a, T, V> {
+pub struct List<'a, T, V: View<'a, T>> {
     items: &'a [T],
-    parent: [u32; 2],
+    parent: V::Parent,
     cx: Context<'a>,
     shown: PhantomData<fn() -> V>,
 }
 
-impl<'a, T, V> List<'a, T, V> {
-    pub(super) fn new(items: &'a [T], parent: [u32; 2], cx: Context<'a>) -> Self {
+impl<'a, T, V: View<'a, T>> List<'a, T, V> {
+    pub(super) fn new(items: &'a [T], parent: V::Parent, cx: Context<'a>) -> Self {
         List { items, parent, cx, shown: PhantomData }
     }
 }
@@ -78,7 +81,7 @@ impl<'a, T, V: View<'a, T>> Serialize for List<'a, T, V> {
     }
 }
 
-impl<T, V: JsonSchema> JsonSchema for List<'_, T, V> {
+impl<'a, T, V: JsonSchema + View<'a, T>> JsonSchema for List<'a, T, V> {
     fn inline_schema() -> bool {
         true
     }

@@ -1,6 +1,6 @@
 //! Sequence numbers and bytes in flight over time, with the causes behind them.
 
-use super::{ACK, AGAIN, Drawing, EDGE, MUTED, SACK, SEGMENT, WIDTH, float, heading, moment, spans, step};
+use super::{ACK, AGAIN, Drawing, EDGE, MUTED, SACK, SEGMENT, WIDTH, float, heading, moment, step};
 use crate::packets::{Track, marks};
 use crate::text::bytes;
 use std::fmt::Write as _;
@@ -66,7 +66,7 @@ pub fn graph(c: &Connection, track: &Track, exchange: Option<&Exchange>) -> Stri
     out.words(16.0, 24.0, "start", "font-size=\"15\" font-weight=\"650\"", &format!("{}{which}", heading(c)));
     let direction = if from == 1 { "server to client" } else { "client to server" };
     out.words(WIDTH - RIGHT, 24.0, "end", &format!("fill=\"{MUTED}\""), direction);
-    let spans = spans(c);
+    let spans: Vec<&Span> = c.spans().map(|(_, span)| span).collect();
     ribbon(&mut out, &spans, &view, zero, 38.0);
     sequence(&mut out, &points, &spans, &view, zero);
     flight(&mut out, &points, &spans, &view, zero);

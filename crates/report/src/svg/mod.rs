@@ -9,7 +9,7 @@ pub use ladder::ladder;
 
 use crate::html::{Escaped, group};
 use std::fmt::Write as _;
-use tcpwhy_analysis::{Connection, Span};
+use tcpwhy_analysis::Connection;
 use tcpwhy_base::{Cause, Nanos};
 
 /// Width of a figure in pixels.
@@ -107,15 +107,6 @@ impl Drawing {
 
 fn colour(group: &str) -> &'static str {
     GROUPS.iter().find(|g| g.0 == group).map_or("#8f8f8f", |g| g.1)
-}
-
-/// All spans of a connection in the order of their time.
-fn spans(c: &Connection) -> Vec<&Span> {
-    let exchanges = c.exchanges.iter().flat_map(|x| &x.spans);
-    let mut all: Vec<&Span> = c.setup.iter().flat_map(|s| &s.spans).chain(exchanges).collect();
-    all.extend(c.gaps.iter().flat_map(|g| &g.spans));
-    all.sort_by_key(|s| s.start);
-    all
 }
 
 /// Who is named in the title of a figure.

@@ -4,10 +4,11 @@ use super::style::{BOLD, DIM, bit_rate, bytes, moment, of, percent};
 use super::table::{Align, Table};
 use super::{Layout, findings, overview};
 use crate::capture::local;
+use crate::summary::tcp_time;
 use crate::{Capture, Summary};
 use std::io::{self, Write};
 use tcpwhy_analysis::{Budget, Connection, End, Exchange, Frames, Quality, Vantage};
-use tcpwhy_base::{Class, Nanos};
+use tcpwhy_base::Nanos;
 
 /// Writes all that is known of one connection.
 pub fn connection(
@@ -18,10 +19,7 @@ pub fn connection(
 ) -> io::Result<()> {
     header(out, c, capture, layout)?;
     ends(out, c)?;
-    let mut all = c.budget.clone();
-    all.add_all(&c.gap_budget);
-    let tcp = all.0.iter().filter(|e| e.0.class() == Class::Tcp).fold(Nanos::ZERO, |s, e| s + e.1);
-    let summary = Summary { total: c.measured(), tcp, dominant: None };
+    let summary = Summary { total: c.measured(), tcp: tcp_time(c), dominant: None };
     findings::list(out, &c.findings, &c.budget.0, &summary, layout)?;
     exchanges(out, c.exchanges.iter().map(|x| (c, x)), capture, layout)?;
     if c.exchanges_omitted.count > 0 {

@@ -4,7 +4,7 @@ use super::style::{BOLD, count, percent};
 use super::{Layout, findings};
 use crate::Summary;
 use std::io::{self, Write};
-use tcpwhy_analysis::{Analysis, Connection, Span};
+use tcpwhy_analysis::{Analysis, Connection};
 use tcpwhy_base::{Cause, Nanos};
 
 /// Says whether `cause` was found and, if not, where the time went instead, what was looked at (`evidence`), and
@@ -72,12 +72,7 @@ fn instead(analysis: &Analysis, summary: &Summary) -> String {
 
 /// Spans in detail that name `cause` as an alternative, and their time.
 fn alternatives(analysis: &Analysis, cause: Cause) -> (u64, Nanos) {
-    let spans = analysis.connections.iter().flat_map(spans);
+    let spans = analysis.connections.iter().flat_map(Connection::spans).map(|(_, span)| span);
     let named = spans.filter(|s| s.alternatives.iter().flatten().any(|a| a.0 == cause));
     named.fold((0, Nanos::ZERO), |(n, time), s| (n + 1, time + s.duration()))
-}
-
-fn spans(c: &Connection) -> impl Iterator<Item = &Span> {
-    let setup = c.setup.iter().flat_map(|s| &s.spans);
-    setup.chain(c.exchanges.iter().flat_map(|x| &x.spans)).chain(c.gaps.iter().flat_map(|g| &g.spans))
 }

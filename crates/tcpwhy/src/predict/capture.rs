@@ -60,7 +60,7 @@ pub(crate) fn write(out: impl Write, question: &Question, answer: &Answer, end: 
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
-    use tcpwhy_analysis::{Analyzer, Config, Detail};
+    use tcpwhy_analysis::{Analyzer, Config, Detail, Part};
     use tcpwhy_base::{Cause, Step, Turn, Workload};
     use tcpwhy_capture::{Dissector, Reader, Verdict};
     use tcpwhy_model::Scenario;
@@ -77,8 +77,7 @@ mod tests {
         }
         let mut sums = BTreeMap::new();
         for c in &analyzer.finish().connections {
-            let setup = c.setup.iter().flat_map(|s| &s.spans);
-            for s in setup.chain(c.exchanges.iter().flat_map(|x| &x.spans)) {
+            for (_, s) in c.spans().filter(|(id, _)| !matches!(id.part, Part::Gap(_))) {
                 *sums.entry(s.cause).or_default() += (s.end - s.start).0;
             }
         }

@@ -185,5 +185,5 @@ fn sorted(budget: Budget) -> Vec<(Cause, Nanos)> {
 
 /// The part that is TCP's.
 pub(crate) fn tcp(c: &Connection) -> Nanos {
-    times(c).iter().filter(|t| t.0.class() == Class::Tcp).fold(Nanos::ZERO, |sum, t| sum + t.1)
+    c.budget.of_class(Class::Tcp) + c.gap_budget.of_class(Class::Tcp)
 }
