@@ -18,10 +18,12 @@ pub(crate) use values::{ClassLetter, Shown, SpanCause};
 pub use values::{Context, List, Pair, View};
 
 use crate::Capture;
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
 use tcpwhy_analysis::{self as a, Analysis};
+use tcpwhy_base::{Cause, Side};
 
 /// The version of the contract.
 pub const SCHEMA: u32 = 1;
@@ -139,9 +141,10 @@ pub fn schema() -> String {
     crate::schema::text::<Explain<'_>>()
 }
 
-/// The id of the finding over the capture that holds `cause`, as in the document: `f1` is the worst.
-pub fn finding_id(analysis: &Analysis, cause: tcpwhy_base::Cause) -> Option<String> {
-    worst_first(&analysis.findings).position(|f| f.cause == cause).map(|i| format!("f{}", i + 1))
+/// The ids of the findings over the capture, as in the document: `f1` is the worst. A cause that both sides show has a
+/// finding for each.
+pub fn finding_ids(findings: &[a::Finding]) -> HashMap<(Cause, Option<Side>), String> {
+    worst_first(findings).enumerate().map(|(i, f)| ((f.cause, f.side), format!("f{}", i + 1))).collect()
 }
 
 fn worst_first(findings: &[a::Finding]) -> impl Iterator<Item = &a::Finding> {

@@ -2,6 +2,7 @@ use super::*;
 use crate::sample;
 use crate::schema::tests::{faults, is_committed};
 use serde_json::Value;
+use tcpwhy_base::Nanos;
 
 fn document() -> Value {
     let mut text = Vec::new();
@@ -59,6 +60,26 @@ fn times_count_from_the_start_and_findings_are_worst_first() {
     assert_eq!(f["fixes"][0]["predicted_ns"], Value::Null);
     assert_eq!(d["capture"]["start"], "2023-11-14T22:13:20.000000000Z");
     assert_eq!(d["capture"]["duration_ns"], 95_000_000);
+}
+
+#[test]
+fn spans_come_in_the_order_of_time_under_the_ids_of_the_document() {
+    let c = sample::connection();
+    let ids: Vec<String> = c.spans().map(|(id, _)| id.to_string()).collect();
+    assert_eq!(ids, ["1.s.1", "1.1.1", "1.1.2", "1.g1.1", "1.2.1"]);
+    assert!(c.spans().is_sorted_by_key(|(_, span)| span.start));
+}
+
+#[test]
+fn a_cause_of_both_sides_has_two_ids() {
+    let mut findings = sample::analysis().findings;
+    let of_server = a::Finding { side: Some(Side::Server), lost: Nanos::millis(30), ..findings[1].clone() };
+    assert_eq!(of_server.cause, Cause::NagleDelayedAck);
+    findings.push(of_server);
+    let ids = finding_ids(&findings);
+    assert_eq!(ids[&(Cause::NagleDelayedAck, Some(Side::Client))], "f1");
+    assert_eq!(ids[&(Cause::NagleDelayedAck, Some(Side::Server))], "f2");
+    assert_eq!(ids[&(Cause::ServerThink, Some(Side::Server))], "f3");
 }
 
 #[test]

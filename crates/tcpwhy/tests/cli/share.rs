@@ -166,6 +166,31 @@ fn annotated_packets_are_the_same_packets() {
 }
 
 #[test]
+fn annotations_name_the_finding_of_their_side() {
+    let capture = format!("{}/../../captures/loopback_write_write_read.pcap", env!("CARGO_MANIFEST_DIR"));
+    let dir = Dir::new();
+    let out = text(dir.0.join("notes.pcapng"));
+    let ran = tcpwhy(&["explain", &capture, "--json", "--annotate", &out]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let document = ran.json();
+    let notes = String::from_utf8_lossy(&std::fs::read(&out).unwrap()).into_owned();
+    for side in ["client", "server"] {
+        let finding = document["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|f| f["cause"] == "nagle_delayed_ack" && f["side"] == side)
+            .unwrap();
+        let id = format!("finding {})", finding["id"].as_str().unwrap());
+        // A comment is one line of text among the bytes of the packets.
+        let lines = notes.lines().filter(|l| l.contains(&format!(", side {side}, connection")));
+        let nagle: Vec<_> = lines.filter(|l| l.contains("tcpwhy: nagle_delayed_ack ")).collect();
+        assert_eq!(nagle.len() as u64, finding["occurrences"].as_u64().unwrap() * 2, "{side}");
+        assert!(nagle.iter().all(|l| l.contains(&id)), "{side}: {nagle:?} do not all name {id}");
+    }
+}
+
+#[test]
 fn bad_outputs_leave_nothing() {
     let dir = Dir::new();
     let copy = dir.file("a.pcap", &std::fs::read(smtp()).unwrap());
