@@ -6,13 +6,15 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check accuracy matrix model-check model-fixes model-flights bench fuzz docs docs-figures web install clean
+.PHONY: help demo build test check accuracy weak-claims meaning matrix model-check model-fixes model-flights bench fuzz docs docs-figures web install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
 	@echo 'make test      everything that must hold: code, captures, accuracy, a short fuzz run'
 	@echo 'make check     what to run before a commit: format, lints, documentation, scripts'
 	@echo 'make accuracy  how often the verdict is right on captures whose causes are known (ARGS=...)'
+	@echo 'make weak-claims  claims on weak grounds in ../shared/captures, beside those of docs/weak_claims.json (ARGS=...)'
+	@echo 'make meaning   invariants of meaning on ../shared/captures, beside docs/meaning.json (ARGS=...)'
 	@echo 'make matrix    the lab makes 522 labelled captures in target/matrix (root, a quarter of an hour); accuracy on them'
 	@echo 'make model-check  predicted beside measured beside published (ARGS=...)'
 	@echo 'make model-fixes  fixes: predicted beside measured (ARGS=...; --measure makes the runs anew, as root)'
@@ -44,6 +46,12 @@ check:
 
 accuracy: build
 	@$(PYTHON) scripts/accuracy.py --bin $(BIN) $(ARGS)
+
+weak-claims: build
+	@$(PYTHON) scripts/weak_claims.py --bin $(BIN) --baseline docs/weak_claims.json $(ARGS)
+
+meaning: build
+	@$(PYTHON) scripts/meaning.py --bin $(BIN) --baseline docs/meaning.json $(ARGS)
 
 matrix: build
 	@$(BIN) lab dataset $(TARGET)/matrix > $(TARGET)/matrix.log || { tail -3 $(TARGET)/matrix.log; exit 1; }

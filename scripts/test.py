@@ -75,6 +75,8 @@ def checks(binary):
         Check('scripts/check_json', script('scripts/check_json.py', '--self-test')),
         Check('scripts/check_counts', script('scripts/check_counts.py', '--self-test')),
         Check('scripts/accuracy', script('scripts/accuracy.py', '--self-test')),
+        Check('scripts/weak_claims', script('scripts/weak_claims.py', '--self-test')),
+        Check('scripts/meaning', script('scripts/meaning.py', '--self-test')),
         Check('build', 'cargo build --release --locked', show=0),
         Check('demo', script('tests/demo_test.py', f'--bin {binary}'), show=0),
         Check('write-write-read', script('tests/write_write_read.py', f'--bin {binary}'), ['zstd'], show=6),
