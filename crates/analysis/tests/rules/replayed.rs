@@ -1,0 +1,220 @@
+//! What the model makes of an example: what is taken out of a capture, when it is trusted, and what fixes save.
+
+use crate::wire::{CLIENT, SERVER, Tap, Wire, ms};
+use tcpwhy_analysis::replay::{extract, predict};
+use tcpwhy_analysis::{Analysis, Finding, Fix};
+use tcpwhy_base::{Cause, FixId, Nanos};
+use tcpwhy_model::What;
+
+const MSS: u32 = 1448;
+
+/// Four exchanges with writes of 4 and 100 bytes. The ACK of the first write comes at once in the first of them, as it does early in
+/// a connection (`tcp_enter_quickack_mode`), and late by `delay` after that. Before the third the client pauses.
+fn held(delay: Nanos) -> Wire {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    for k in 0..4 {
+        w.after(ms(if k == 2 { 70 } else { 10 })).client().data(4);
+        w.after(ms(10) + if k == 0 { Nanos::ZERO } else { delay }).server().ack();
+        w.after(ms(10)).client().data(100);
+        w.after(ms(10) + ms(5)).server().data(50);
+        w.after(ms(10)).client().ack();
+    }
+    w
+}
+
+fn predicted(w: &Wire) -> Analysis {
+    let mut analysis = w.analysis();
+    predict(&mut analysis);
+    analysis
+}
+
+fn finding(analysis: &Analysis, cause: Cause) -> &Finding {
+    analysis.findings.iter().find(|f| f.cause == cause).expect("the finding")
+}
+
+fn fix(f: &Finding, id: FixId) -> &Fix {
+    f.fixes.iter().find(|x| x.fix == id).expect("the fix")
+}
+
+/// The model reproduces it: what a fix saves of the example is what it saves of all.
+#[test]
+fn a_trusted_replay_says_what_is_saved() {
+    let analysis = predicted(&held(ms(40)));
+    let f = finding(&analysis, Cause::NagleDelayedAck);
+    let r = f.replay.as_ref().expect("a replay");
+    assert_eq!((r.connection, r.exchanges, f.lost), (1, (1, 4), ms(180)));
+    assert_eq!(r.observed, ms(20 + 45) + ms(85).times(3));
+    assert!(r.trustworthy() && r.error().abs() < 0.02, "{} {}", r.modelled, r.observed);
+    for id in [FixId::OneWrite, FixId::Nodelay] {
+        let found = fix(f, id);
+        assert!(found.replayed && found.place == "client", "{found:?}");
+        let (saves, gain) = (found.saves.expect("a gain"), r.modelled - found.predicted.expect("a time"));
+        assert!(saves <= f.lost && gain > saves, "{saves} {gain}");
+        // The hold of the first exchange is another cause's.
+        assert_eq!(saves, ms(180), "{gain}");
+    }
+}
+
+/// The ACKs were faster than the model's: it gains more by the fix than was ever lost.
+#[test]
+fn a_fix_saves_no_more_than_was_lost() {
+    let analysis = predicted(&held(ms(33)));
+    let f = finding(&analysis, Cause::NagleDelayedAck);
+    let r = f.replay.as_ref().expect("a replay");
+    let found = fix(f, FixId::OneWrite);
+    assert!(r.trustworthy() && found.replayed, "{r:?}");
+    assert!(r.modelled - found.predicted.expect("a time") > f.lost);
+    assert_eq!(found.saves, Some(f.lost));
+}
+
+/// An ACK 120 ms late is none that the model knows: more than 15 % off, and nothing is promised on its word.
+#[test]
+fn a_replay_that_misses_the_present_promises_nothing() {
+    let analysis = predicted(&held(ms(120)));
+    let f = finding(&analysis, Cause::NagleDelayedAck);
+    let r = f.replay.as_ref().expect("a replay");
+    assert!(!r.trustworthy() && r.error() < -0.15, "{}", r.error());
+    for found in &f.fixes {
+        assert_eq!((found.replayed, found.saves), (false, Some(f.lost)), "{}", found.fix.info().id);
+    }
+}
+
+/// Trust ends at 15 %, on both sides.
+#[test]
+fn trust_ends_at_15_percent() {
+    let mut r = *finding(&predicted(&held(ms(40))), Cause::NagleDelayedAck).replay.clone().expect("a replay");
+    for (modelled, trusted) in [(850, true), (849, false), (1_150, true), (1_151, false)] {
+        (r.observed, r.modelled) = (ms(1_000), ms(modelled));
+        assert_eq!(r.trustworthy(), trusted, "{modelled}");
+    }
+    (r.observed, r.modelled) = (ms(200), ms(190));
+    assert!((r.error() + 0.05).abs() < 1e-9);
+}
+
+/// What does not show is said.
+#[test]
+fn what_is_taken_out_and_what_is_assumed() {
+    let c = held(ms(40)).connection();
+    let x = extract(&c, 2).expect("can be replayed");
+    assert_eq!((x.exchanges, x.observed, x.end, x.question.skip), ((1, 4), ms(320), 0, 0));
+    assert_eq!(x.assumed, ["No bottleneck shows: none is modelled."]);
+    let s = &x.question.scenario;
+    assert_eq!((s.hosts[CLIENT].nodelay, s.hosts[SERVER].nodelay), (false, true));
+    assert_eq!((s.rtt(), s.mtu), (ms(20), 1_500));
+    let text: Vec<String> = s
+        .workload
+        .turns
+        .iter()
+        .map(|t| format!("{} {:?} {} {:?}", t.before, t.request, t.think, t.response))
+        .collect();
+    assert_eq!(
+        text,
+        [
+            "0 ns [Write(4), Write(100)] 5.00 ms [Write(50)]",
+            "10.0 ms [Write(4), Write(100)] 5.00 ms [Write(50)]",
+            "70.0 ms [Write(4), Write(100)] 5.00 ms [Write(50)]",
+            "10.0 ms [Write(4), Write(100)] 5.00 ms [Write(50)]",
+        ]
+    );
+    assert_eq!(s.workload.requests, 4);
+}
+
+/// Why some cannot be replayed.
+#[test]
+fn what_cannot_be_replayed() {
+    let c = held(ms(40)).connection();
+    let mut none = c.clone();
+    none.exchanges.clear();
+    assert_eq!(extract(&none, 1).err(), Some("no exchange was kept in detail"));
+    let mut unknown = c.clone();
+    unknown.path.rtt = None;
+    assert_eq!(extract(&unknown, 1).err(), Some("no round trip shows"));
+    let mut several = c.clone();
+    several.exchanges[3].turns = 2;
+    let turns = "both ends sent at once or in several turns: who waited for whom does not show";
+    assert_eq!(extract(&several, 1).err(), Some(turns));
+    several.exchanges[3].turns = 1;
+    several.exchanges[0].duplex = true;
+    assert_eq!(extract(&several, 1).err(), Some(turns));
+    let mut empty = c.clone();
+    empty.exchanges[1].bytes = [0, 0];
+    assert_eq!(extract(&empty, 1).err(), Some("an exchange carried nothing"));
+    for quality in [tcpwhy_analysis::Quality::ONE_SIDED, tcpwhy_analysis::Quality::CAPTURE_DROPS] {
+        let mut cut = c.clone();
+        cut.quality.set(quality);
+        assert_eq!(extract(&cut, 1).err(), Some("the capture lacks packets of this connection"));
+    }
+    assert!(extract(&c, 0).is_ok() && extract(&c, 99).is_ok());
+}
+
+/// Eight exchanges before and after the example are replayed with it; whatever comes before those is replaced.
+#[test]
+fn exchanges_around_the_example() {
+    let mut w = Wire::new(Tap::Server, ms(20));
+    w.handshake();
+    for k in 0..40 {
+        w.after(ms(30)).client().data(100 + k);
+        w.after(ms(12)).server().data(50);
+        w.after(ms(10)).client().ack();
+    }
+    let c = w.connection();
+    let of = |id| {
+        let x = extract(&c, id).expect("can be replayed");
+        (x.exchanges, x.observed, x.question.skip, x.question.scenario.workload.requests)
+    };
+    // At the server's tap each takes 2 ms.
+    assert_eq!(of(20), ((12, 28), ms(34), 3, 20));
+    assert_eq!(of(3), ((1, 11), ms(42), 0, 11));
+    assert_eq!(of(40), ((32, 40), ms(18), 3, 12));
+    assert_eq!(of(0), ((1, 9), ms(38), 0, 9));
+    let x = extract(&c, 20).expect("can be replayed");
+    let before = "What happened before is replaced by three exchanges like the first.";
+    assert_eq!((x.end, x.assumed.last().map(String::as_str)), (1, Some(before)));
+    // The gap at this tap holds the trip back and forth.
+    let turns = &x.question.scenario.workload.turns;
+    assert!(
+        (turns[4].before - ms(30)).0.abs() <= 2 && (turns[4].think - ms(2)).0.abs() <= 2,
+        "{:?}",
+        turns[4]
+    );
+    // Fewer where exchanges between are not kept.
+    let mut sparse = c.clone();
+    sparse.exchanges.retain(|e| e.id != 16 && e.id != 23);
+    assert_eq!(extract(&sparse, 20).expect("can be replayed").exchanges, (17, 22));
+}
+
+/// Buffers that were seen to limit, losses about where they were, and a reader that was away.
+#[test]
+fn settings_and_losses_that_show() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.host[SERVER].window = 4 * MSS;
+    w.host[SERVER].wscale = Some(0);
+    w.handshake();
+    for k in 0..5 {
+        w.at(ms(30 + 20 * k)).client().write(4 * MSS);
+        w.at(ms(40 + 20 * k)).server().ack();
+    }
+    w.at(ms(140)).server().data(50);
+    w.at(ms(160)).client().data(700).lost();
+    w.at(ms(380)).client().repeat(20 * MSS, 700);
+    w.at(ms(390)).server().data(50);
+    let c = w.connection();
+    let x = extract(&c, 1).expect("can be replayed");
+    let assumed = [
+        "No bottleneck shows: none is modelled.",
+        "The server's receive buffer is 5792 bytes, its largest window.",
+    ];
+    assert_eq!(x.assumed, assumed);
+    let s = &x.question.scenario;
+    assert_eq!((s.hosts[SERVER].rcvbuf, s.hosts[CLIENT].sndbuf), (Some(5_792), None));
+    // The timer at the end of the second message repeated its last byte.
+    let last = What::Seq { at: u64::from(20 * MSS) + 700 - 1, copies: 1 };
+    assert!(
+        s.links[CLIENT].drops.iter().all(|d| d.what == last && d.connection == 0),
+        "{:?}",
+        s.links[CLIENT].drops
+    );
+    assert!(!s.links[CLIENT].drops.is_empty());
+    assert_eq!(s.links[SERVER].drops.len(), 0);
+}

@@ -1,0 +1,478 @@
+//! Findings, their fixes, and what does not help: sums over spans and connections, with every figure.
+
+use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms};
+use std::fmt::Write as _;
+use tcpwhy_analysis::{Analysis, Finding, Parameter};
+use tcpwhy_base::{Cause, Nanos, Segment};
+
+const MSS: u32 = 1448;
+
+/// One after the other on one clock: each with a client port of its own, this long after the one before.
+fn together(wires: &[Wire], apart: Nanos) -> Vec<Segment> {
+    let mut all = Vec::new();
+    for (n, wire) in wires.iter().enumerate() {
+        for mut s in wire.segments() {
+            let client = if s.src == wire.host[CLIENT].end { &mut s.src } else { &mut s.dst };
+            client.port += n as u16;
+            s.time += apart.times(n as i64);
+            all.push(s);
+        }
+    }
+    all.sort_by_key(|s| s.time);
+    for (i, s) in all.iter_mut().enumerate() {
+        s.frame = i as u64 + 1;
+    }
+    all
+}
+
+/// All that a finding says, on a line each: sums; example, evidence, connections; the sentence; fixes with the figures that fill
+/// them; what is done in vain.
+fn said(f: &Finding) -> String {
+    let side = f.side.map_or("nobody", |s| s.name());
+    let mut out = format!("{} {side} lost {} ({:.3})", f.cause.id(), f.lost, f.share);
+    let (least, most) = f.range;
+    let _ = writeln!(out, " tail {} n {} of {least} to {most}", f.tail, f.occurrences);
+    let (connection, exchange, frames) = f.example;
+    let keys =
+        |frames: &tcpwhy_analysis::Frames| frames.keys().map(|k| k.to_string()).collect::<Vec<_>>().join("-");
+    let evidence: Vec<String> = f.evidence.iter().map(keys).collect();
+    let _ = write!(out, "at {connection}.{exchange} #{} evidence {}", keys(&frames), evidence.join(" "));
+    let _ = writeln!(out, " in {} {:?}", f.connection_count, f.connections);
+    let _ = writeln!(out, "{}", f.why());
+    for fix in &f.fixes {
+        let _ = write!(out, "{} at {}", fix.fix.info().id, fix.place);
+        for (name, value) in &fix.parameters {
+            match value {
+                Parameter::Number(n) => _ = write!(out, " {name} {n}"),
+                Parameter::Text(t) => _ = write!(out, " {name} {t}"),
+            }
+        }
+        let _ = writeln!(out, " saves {}", fix.saves.unwrap_or(Nanos(-1)));
+        for line in fix.how.iter().filter(|line| !fix.fix.info().how.iter().any(|h| line.ends_with(h.text))) {
+            let _ = writeln!(out, "{line}");
+        }
+    }
+    for vain in f.vain() {
+        let _ = writeln!(out, "vain {} at {}: {}", vain.id, vain.place, vain.what);
+    }
+    out
+}
+
+#[track_caller]
+fn says(analysis: &Analysis, cause: Cause, expected: &str) {
+    same(&analysis.findings.iter().filter(|f| f.cause == cause).map(said).collect::<String>(), expected);
+}
+
+#[track_caller]
+fn same(found: &str, expected: &str) {
+    let lines =
+        |text: &str| text.lines().map(|l| l.trim().to_owned()).filter(|l| !l.is_empty()).collect::<Vec<_>>();
+    assert!(lines(found) == lines(expected), "the finding says\n{found}\nthe test expects\n{expected}");
+}
+
+fn has(analysis: &Analysis, cause: Cause) -> bool {
+    analysis.findings.iter().any(|f| f.cause == cause)
+}
+
+/// The client uploads five windows of so many segments; the server offers no more, with this window scale.
+fn window_limited(segments: u32, scale: Option<u8>, order: u32) -> Wire {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.host[SERVER].window = segments * MSS;
+    w.host[SERVER].wscale = scale;
+    w.host[SERVER].order = order;
+    w.handshake();
+    for k in 0..5 {
+        w.at(ms(30 + 20 * k)).client().write(segments * MSS);
+        w.at(ms(40 + 20 * k)).server().ack();
+    }
+    w.at(ms(130)).client().data(100);
+    w.at(ms(140)).server().data(50);
+    w.at(ms(150)).client().ack();
+    w
+}
+
+#[test]
+fn a_receive_window_and_what_is_done_about_it() {
+    let analysis = window_limited(3, Some(0), 0x342).analysis();
+    says(
+        &analysis,
+        Cause::ReceiveWindow,
+        "
+        receive_window server lost 100 ms (0.667) tail 0 ns n 5 of 20.0 ms to 20.0 ms
+        at 1.1 #6-7-10 evidence 6-7-10 10-11-14 14-15-18 18-19-22 22-23-24 in 1 [1]
+        4344 bytes in flight filled the window that the receiver offered; one window per 20.0 ms round trip.
+        unset_rcvbuf at server server 10.0.0.2:80 connection 1 side server saves 100 ms
+        rmem at server server 10.0.0.2:80 connection 1 side server saves 100 ms",
+    );
+}
+
+/// Linux chooses a scale of 7 or more by itself: a smaller one says that the buffer was set.
+#[test]
+fn an_explicit_buffer_is_said_of_a_small_scale_only() {
+    let analysis = window_limited(3, Some(6), 0x342).analysis();
+    says(&analysis, Cause::ExplicitBuffer, "
+        explicit_buffer server lost 100 ms (0.667) tail 0 ns n 1 of 0 ns to 100 ms
+        at 1.1 #6-7-10 evidence 6-7-10 in 1 [1]
+        The server's window scale is 6 (Linux chooses 7 or more by itself) and its window never exceeded 4344 bytes: SO_RCVBUF or tcp_rmem was set by hand.
+        unset_rcvbuf at server server 10.0.0.2:80 connection 1 side server saves 100 ms
+        unset_sndbuf at client server 10.0.0.2:80 connection 1 side server saves 100 ms");
+    for (scale, order, time) in [(7, 0x342, 3), (6, 0x432, 3), (14, 0x342, 3), (6, 0x342, 200)] {
+        let mut w = window_limited(time, Some(scale), order);
+        if time == 200 {
+            // A window that is never filled.
+            w = Wire::new(Tap::Client, ms(20));
+            w.host[SERVER].wscale = Some(scale);
+            w.handshake();
+            w.at(ms(30)).client().data(100);
+            w.at(ms(140)).server().data(50);
+        }
+        assert!(!has(&w.analysis(), Cause::ExplicitBuffer), "{scale} {order:x}");
+    }
+}
+
+/// A download into a buffer that the client set: the fix is at the client.
+#[test]
+fn an_explicit_buffer_of_the_client() {
+    let mut w = Wire::new(Tap::Server, ms(20));
+    w.host[CLIENT].window = 4 * MSS;
+    w.host[CLIENT].wscale = Some(2);
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    for k in 0..5 {
+        w.at(ms(40 + 20 * k)).server().write(4 * MSS);
+        w.at(ms(50 + 20 * k)).client().ack();
+    }
+    w.at(ms(140)).server().data(100);
+    w.at(ms(150)).client().ack();
+    let analysis = w.analysis();
+    says(&analysis, Cause::ExplicitBuffer, "
+        explicit_buffer client lost 100 ms (0.769) tail 0 ns n 1 of 0 ns to 100 ms
+        at 1.1 #8-9-13 evidence 8-9-13 in 1 [1]
+        The client's window scale is 2 (Linux chooses 7 or more by itself) and its window never exceeded 5792 bytes: SO_RCVBUF or tcp_rmem was set by hand.
+        unset_rcvbuf at client server 10.0.0.2:80 connection 1 side client saves 100 ms
+        unset_sndbuf at server server 10.0.0.2:80 connection 1 side client saves 100 ms");
+    says(
+        &analysis,
+        Cause::ReceiveWindow,
+        "
+        receive_window client lost 100 ms (0.769) tail 0 ns n 5 of 20.0 ms to 20.0 ms
+        at 1.1 #8-9-13 evidence 8-9-13 13-14-18 18-19-23 23-24-28 28-29-30 in 1 [1]
+        5792 bytes in flight filled the window that the receiver offered; one window per 20.0 ms round trip.
+        unset_rcvbuf at client server 10.0.0.2:80 connection 1 side client saves 100 ms
+        rmem at client server 10.0.0.2:80 connection 1 side client saves 100 ms",
+    );
+}
+
+/// Without scaling no window exceeds 65,535 bytes; one that is not half of that was not limited by it.
+#[test]
+fn no_window_scaling_is_said_of_a_window_at_its_limit() {
+    let limited = |window: u32| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.host[CLIENT].window = 16_000;
+        w.host[SERVER].window = window;
+        w.host[SERVER].wscale = None;
+        w.handshake();
+        for k in 0..5 {
+            w.at(ms(30 + 20 * k)).client().write(window);
+            w.at(ms(40 + 20 * k)).server().ack();
+        }
+        w.at(ms(130)).client().data(100);
+        w.at(ms(140)).server().data(50);
+        w.at(ms(150)).client().ack();
+        w.analysis()
+    };
+    says(
+        &limited(65_535),
+        Cause::NoWindowScaling,
+        "
+        no_window_scaling server lost 100 ms (0.667) tail 0 ns n 1 of 0 ns to 100 ms
+        at 1.1 #49-50-96 evidence 49-50-96 in 1 [1]
+        The server did not offer window scaling, so that no window exceeds 65,535 bytes.
+        window_scaling at host server 10.0.0.2:80 connection 1 side server saves 100 ms",
+    );
+    assert!(!has(&limited(32_767), Cause::NoWindowScaling));
+    assert!(has(&limited(32_768), Cause::NoWindowScaling));
+    assert!(has(&limited(32_767), Cause::ReceiveWindow));
+}
+
+/// What IPv6's least MTU allows is 1,220 bytes: below that a tunnel or a clamp cuts.
+#[test]
+fn a_small_mss_is_below_1220_bytes() {
+    let analysis = |mss: u16| {
+        let mut w = Wire::new(Tap::Server, ms(20));
+        w.host[CLIENT].mss = mss;
+        w.handshake();
+        w.at(ms(30)).client().data(100);
+        w.after(ms(10));
+        for n in [10, 20, 40] {
+            let full = w.mss();
+            w.server().write(n * full);
+            w.after(ms(10)).client().ack();
+            w.after(ms(10));
+        }
+        w.analysis()
+    };
+    says(&analysis(1_219), Cause::SmallMss, "
+        small_mss server lost 6.60 ms (0.094) tail 0 ns n 1 of 0 ns to 6.60 ms
+        at 1.1 #14-15-35 evidence 14-15-35 in 1 [1]
+        Segments carry at most 1219 bytes; 1,460 are usual on Ethernet.
+        larger_mtu at path server 10.0.0.2:80 connection 1 side server saves 6.60 ms
+        Linux: `ip link set dev DEV mtu 9000` at both ends and on every switch and tunnel between; prove it first with `ping -M do -s 8972 10.0.0.2`
+        clamp_mss at path server 10.0.0.2:80 connection 1 side server saves 6.60 ms
+        Any: If a clamp is there already and too low: set it to the path MTU less 40 (IPv4) or 60 (IPv6); it was 1219");
+    says(&analysis(1_219), Cause::SlowStart, "
+        slow_start server lost 40.0 ms (0.571) tail 0 ns n 2 of 20.0 ms to 20.0 ms
+        at 1.1 #14-15-35 evidence 14-15-35 35-36-76 in 1 [1]
+        12070 bytes (10 segments) were in flight and the next left with the ACK, a round trip (20.0 ms) later.
+        reuse_connections at client server 10.0.0.2:80 connection 1 side server saves 40.0 ms
+        initcwnd at server server 10.0.0.2:80 connection 1 side server segments 70 saves 40.0 ms
+        Linux: `ip route change default via GATEWAY dev DEV initcwnd 70` on the sending host: the message then goes in one flight; a burst that a thin link may drop, so better on a route for known peers
+        smaller_response at server server 10.0.0.2:80 connection 1 side server saves 40.0 ms
+        larger_mtu at path server 10.0.0.2:80 connection 1 side server saves 40.0 ms
+        Linux: `ip link set dev DEV mtu 9000` at both ends and on every switch and tunnel between; prove it first with `ping -M do -s 8972 10.0.0.2`");
+    assert!(!has(&analysis(1_220), Cause::SmallMss));
+    assert!(has(&analysis(1_220), Cause::SlowStart));
+}
+
+/// So many requests in series over a path of this round trip. For the first of them the server worked a tenth of it.
+fn requests(n: i64, rtt: Nanos) -> Wire {
+    let mut w = Wire::new(Tap::Client, rtt);
+    w.handshake();
+    for k in 0..n {
+        w.at(ms(30) + (rtt + ms(5)).times(k)).client().data(100);
+        w.after(rtt.part(2) + if k == 0 { rtt.part(10) } else { Nanos::ZERO }).server().data(50);
+        w.after(rtt.part(2)).client().ack();
+    }
+    w
+}
+
+#[test]
+fn ten_requests_in_series_are_chatty_and_nine_are_not() {
+    says(
+        &requests(10, ms(20)).analysis(),
+        Cause::Chatty,
+        "
+        chatty client lost 180 ms (0.655) tail 0 ns n 10 of 0 ns to 180 ms
+        at 1.1 #4-5 evidence 4-5 in 1 [1]
+        10 requests, one after the other, each waiting a round trip of 20.0 ms and hardly anything else.
+        fewer_round_trips at client server 10.0.0.2:80 connection 1 side client saves 180 ms",
+    );
+    assert!(!has(&requests(9, ms(20)).analysis(), Cause::Chatty));
+    // A millisecond a trip is not worth it.
+    assert!(!has(&requests(10, ms(1) - Nanos(10)).analysis(), Cause::Chatty));
+    assert!(has(&requests(10, ms(1)).analysis(), Cause::Chatty));
+}
+
+#[test]
+fn three_connections_with_one_request_each_are_short_and_two_are_not() {
+    let one = requests(1, ms(20));
+    let analysis = |n: usize| analyze(&together(&vec![one.clone(); n], ms(100)));
+    says(
+        &analysis(3),
+        Cause::ShortConnections,
+        "
+        short_connections client lost 40.0 ms (0.256) tail 0 ns n 3 of 0 ns to 20.0 ms
+        at 1.0 #1 evidence 1 in 3 [1]
+        3 connections to 10.0.0.2:80 with one exchange each; their setups took 60.0 ms together.
+        reuse_connections at client server 10.0.0.2:80 connection 1 side client saves 40.0 ms",
+    );
+    assert!(!has(&analysis(2), Cause::ShortConnections));
+    // Neither those with more requests than one.
+    let several = analyze(&together(&vec![requests(2, ms(20)); 3], ms(100)));
+    assert!(!has(&several, Cause::ShortConnections));
+    // Nor those without any.
+    let mut none = Wire::new(Tap::Client, ms(20));
+    none.handshake();
+    assert!(!has(&analyze(&together(&vec![none; 3], ms(100))), Cause::ShortConnections));
+}
+
+/// SYNs that the server's tap saw and nobody answered: a full queue, perhaps. What is often advised for it does nothing.
+#[test]
+fn syns_that_a_server_does_not_answer_and_what_is_tried_in_vain() {
+    let mut w = Wire::new(Tap::Server, ms(20));
+    for t in [0, 1000] {
+        w.at(ms(t)).client().syn().lost();
+    }
+    w.at(ms(3000)).client().syn();
+    w.at(ms(3010)).server().syn_ack();
+    w.at(ms(3020)).client().ack();
+    w.at(ms(3030)).client().data(100);
+    w.at(ms(3040)).server().data(50);
+    says(&w.analysis(), Cause::SynRetransmit, "
+        syn_retransmit server lost 3.00 s (0.990) tail 0 ns n 1 of 3.00 s to 3.00 s
+        at 1.0 #1-3 evidence 1-3 in 1 [1]
+        The SYN was sent 2 times more over 3.00 s before it was answered, though it had reached the server's tap.
+        listen_backlog at server server 10.0.0.2:80 connection 1 side server saves 3.00 s
+        Linux: Check: Send-Q of `ss -ltn 'sport = :80'` is the limit that holds, and `nstat -az TcpExtListenOverflows` must stop rising
+        firewall at path server 10.0.0.2:80 connection 1 side server saves 3.00 s
+        Linux: Capture at the server as well: `tcpdump -ni any 'tcp port 80 and tcp[tcpflags] & tcp-syn != 0'`: SYN seen means the host dropped it, not seen means the path did
+        reuse_connections at client server 10.0.0.2:80 connection 1 side server saves 3.00 s
+        vain max_syn_backlog at server: tcp_max_syn_backlog alone: the backlog of listen() and somaxconn bound both queues
+        vain abort_on_overflow at server: tcp_abort_on_overflow=1, which is not asked when a SYN meets a full queue");
+}
+
+/// The same from the client: where they were lost does not show, and nothing is said to be in vain.
+#[test]
+fn syns_that_nobody_answers_and_the_client_saw() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.at(ms(0)).client().syn().lost();
+    w.at(ms(1000)).client().syn();
+    w.at(ms(1010)).server().syn_ack();
+    w.at(ms(1020)).client().ack();
+    w.at(ms(1030)).client().data(100);
+    w.at(ms(1040)).server().data(50);
+    says(&w.analysis(), Cause::SynRetransmit, "
+        syn_retransmit nobody lost 1.00 s (0.952) tail 0 ns n 1 of 1.00 s to 1.00 s
+        at 1.0 #1-2 evidence 1-2 in 1 [1]
+        The SYN was sent once more over 1.00 s before it was answered.
+        listen_backlog at server server 10.0.0.2:80 connection 1 saves 1.00 s
+        Linux: Check: Send-Q of `ss -ltn 'sport = :80'` is the limit that holds, and `nstat -az TcpExtListenOverflows` must stop rising
+        firewall at path server 10.0.0.2:80 connection 1 saves 1.00 s
+        Linux: Capture at the server as well: `tcpdump -ni any 'tcp port 80 and tcp[tcpflags] & tcp-syn != 0'`: SYN seen means the host dropped it, not seen means the path did
+        reuse_connections at client server 10.0.0.2:80 connection 1 saves 1.00 s");
+}
+
+#[test]
+fn a_full_accept_queue_and_what_is_tried_in_vain() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.at(ms(30)).client().data(100).lost();
+    w.at(ms(250)).client().repeat(0, 100).lost();
+    w.at(ms(690)).client().repeat(0, 100).lost();
+    w.at(ms(1010)).server().syn_ack();
+    w.at(ms(1020)).client().ack();
+    w.at(ms(1570)).client().repeat(0, 100);
+    w.at(ms(1580)).server().data(50);
+    w.at(ms(1590)).client().ack();
+    says(&w.analysis(), Cause::AcceptQueueFull, "
+        accept_queue_full server lost 1.56 s (0.981) tail 0 ns n 4 of 20.0 ms to 880 ms
+        at 1.1 #6-9 evidence 4-5 5-6 6-9 9-10 in 1 [1]
+        After the client's final ACK the server repeated its SYN-ACK 1 times and the first data was sent 3 times more: the server had not taken the final ACK.
+        listen_backlog at server server 10.0.0.2:80 connection 1 side server saves 1.56 s
+        Linux: Check: Send-Q of `ss -ltn 'sport = :80'` is the limit that holds, and `nstat -az TcpExtListenOverflows` must stop rising
+        accept_faster at server server 10.0.0.2:80 connection 1 side server saves 1.56 s
+        vain max_syn_backlog at server: tcp_max_syn_backlog alone: the backlog of listen() and somaxconn bound both queues
+        vain abort_on_overflow at server: tcp_abort_on_overflow=1, which makes an error of the wait");
+}
+
+/// Writes of 4 and 100 bytes, four times, held until the ACK that comes 40 ms late.
+fn held(rounds: i64) -> Wire {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    for k in 0..rounds {
+        w.at(ms(30 + 100 * k)).client().data(4);
+        w.at(ms(80 + 100 * k)).server().ack();
+        w.at(ms(90 + 100 * k)).client().data(100);
+        w.at(ms(100 + 100 * k)).server().data(50);
+        w.at(ms(110 + 100 * k)).client().ack();
+    }
+    w
+}
+
+#[test]
+fn held_writes_and_their_fixes() {
+    says(&held(4).analysis(), Cause::NagleDelayedAck, "
+        nagle_delayed_ack client lost 240 ms (0.585) tail 0 ns n 4 of 60.0 ms to 60.0 ms
+        at 1.1 #4-5-6 evidence 4-5-6 9-10-11 14-15-16 19-20-21 in 1 [1]
+        100 bytes were held until the ACK of the 4 bytes before them, which came 40.0 ms after those had passed; they left with that ACK.
+        one_write at client server 10.0.0.2:80 connection 1 side client saves 240 ms
+        nodelay at client server 10.0.0.2:80 connection 1 side client saves 240 ms
+        cork_whole at client server 10.0.0.2:80 connection 1 side client saves 240 ms");
+}
+
+/// Over connections: the worst is the example, six spans are evidence, twenty connections are named, the worst first.
+#[test]
+fn findings_over_many_connections() {
+    let mut wires = vec![held(1); 30];
+    wires[7] = held(3);
+    wires[19] = held(2);
+    wires.extend([requests(2, ms(20)), requests(3, ms(20))]);
+    let analysis = analyze(&together(&wires, ms(1_000)));
+    says(&analysis, Cause::NagleDelayedAck, "
+        nagle_delayed_ack client lost 1.98 s (0.525) tail 0 ns n 33 of 60.0 ms to 60.0 ms
+        at 8.1 #60-61-62 evidence 4-5-6 12-13-14 20-21-22 28-29-30 36-37-38 44-45-46 in 30 [8, 20, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]
+        100 bytes were held until the ACK of the 4 bytes before them, which came 40.0 ms after those had passed; they left with that ACK.
+        one_write at client server 10.0.0.2:80 connection 8 side client saves 1.98 s
+        nodelay at client server 10.0.0.2:80 connection 8 side client saves 1.98 s
+        cork_whole at client server 10.0.0.2:80 connection 8 side client saves 1.98 s");
+    says(&analysis, Cause::PathDelay, "
+        path_delay network lost 760 ms (0.201) tail 0 ns n 46 of 1 ns to 20.0 ms
+        at 1.1 #6-7 evidence  in 1 [1]
+        One round trip (20.0 ms), which the distance sets.
+        fewer_round_trips at client server 10.0.0.2:80 connection 1 side network saves 760 ms
+        closer_server at server server 10.0.0.2:80 connection 1 side network saves 760 ms
+        Any: Each round trip costs 20.0 ms on this path; light in fibre needs about 1 ms for every 100 km of distance, there and back");
+    says(&analysis, Cause::ClientThink, "
+        client_think client lost 391 ms (0.104) tail 0 ns n 38 of 3.00 ms to 20.0 ms
+        at 8.0 #63-65 evidence 3-4 11-12 19-20 27-28 35-36 43-44 in 32 [8, 20, 32, 31, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17]
+        20.0 ms in which TCP had nothing to send and nothing to wait for at this end.
+        application at client server 10.0.0.2:80 connection 8 side client saves 391 ms");
+    let order: Vec<&str> = analysis.findings.iter().map(|f| f.cause.id()).collect();
+    assert_eq!(
+        order,
+        ["nagle_delayed_ack", "path_delay", "handshake", "short_connections", "client_think", "server_think"]
+    );
+}
+
+/// A connection's own findings have shares of its own time, and no fixes.
+#[test]
+fn findings_of_one_connection() {
+    let own = |n: usize| -> String {
+        let analysis = analyze(&together(&[held(1), requests(11, ms(20)), held(3)], ms(1_000)));
+        analysis.connections[n].findings.iter().map(said).collect()
+    };
+    same(&own(2), "
+        nagle_delayed_ack client lost 180 ms (0.581) tail 0 ns n 3 of 60.0 ms to 60.0 ms
+        at 3.1 #48-49-50 evidence 48-49-50 53-54-55 58-59-60 in 1 []
+        100 bytes were held until the ACK of the 4 bytes before them, which came 40.0 ms after those had passed; they left with that ACK.
+        client_think client lost 50.0 ms (0.161) tail 0 ns n 3 of 10.0 ms to 20.0 ms
+        at 3.0 #51-53 evidence 47-48 51-53 56-58 in 1 []
+        20.0 ms in which TCP had nothing to send and nothing to wait for at this end.");
+    same(
+        &own(1),
+        "
+        chatty client lost 200 ms (0.667) tail 0 ns n 11 of 0 ns to 200 ms
+        at 2.1 #12-13 evidence 12-13 in 1 []
+        11 requests, one after the other, each waiting a round trip of 20.0 ms and hardly anything else.
+        client_think client lost 58.0 ms (0.193) tail 0 ns n 11 of 3.00 ms to 10.0 ms
+        at 2.0 #11-12 evidence 11-12 13-15 16-18 19-21 22-24 25-27 in 1 []
+        10.0 ms in which TCP had nothing to send and nothing to wait for at this end.
+        server_think server lost 2.00 ms (0.007) tail 0 ns n 1 of 2.00 ms to 2.00 ms
+        at 2.1 #12-13 evidence 12-13 in 1 []
+        22.0 ms from the last byte of one side to the first of the other, less 20.0 ms for the trip.",
+    );
+}
+
+/// The rate is known: what the window would have to hold is said. 120 segments came 0.6 ms apart, 19.3 Mbit/s.
+#[test]
+fn figures_of_the_path_fill_the_fixes() {
+    let mut w = Wire::new(Tap::Server, ms(20));
+    w.host[CLIENT].window = 20 * MSS;
+    w.host[CLIENT].wscale = Some(0);
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    for k in 0..6 {
+        let at = ms(40 + 30 * k);
+        for n in 0..20 {
+            w.at(at).server().data(MSS);
+            w.overtaken(0, tcpwhy_base::Nanos::micros(200 * n));
+        }
+        for n in 0..20 {
+            w.at(at + ms(10) + tcpwhy_base::Nanos::micros(200 * n)).client().ack();
+        }
+    }
+    w.at(ms(240)).server().data(100);
+    let analysis = w.analysis();
+    says(
+        &analysis,
+        Cause::ReceiveWindow,
+        "
+        ",
+    );
+    says(
+        &analysis,
+        Cause::ExplicitBuffer,
+        "
+        ",
+    );
+}
