@@ -77,6 +77,7 @@ def checks(binary):
         Check('scripts/accuracy', script('scripts/accuracy.py', '--self-test')),
         Check('scripts/weak_claims', script('scripts/weak_claims.py', '--self-test')),
         Check('scripts/meaning', script('scripts/meaning.py', '--self-test')),
+        Check('scripts/mutants', script('scripts/mutants.py', '--check'), show=1),
         Check('build', 'cargo build --release --locked', show=0),
         Check('demo', script('tests/demo_test.py', f'--bin {binary}'), show=0),
         Check('write-write-read', script('tests/write_write_read.py', f'--bin {binary}'), ['zstd'], show=6),
