@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
+import { cookies } from './server.mjs';
 
 export const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 export const present = existsSync(CHROMIUM);
@@ -26,6 +27,11 @@ export async function browser(options = {}) {
 
 /** A page that notes every error and every request but the page itself. */
 export async function open(context, url, options = {}) {
+  const { origin } = new URL(url);
+  if (cookies.has(origin)) {
+    const [name, value] = cookies.get(origin).split('=');
+    await context.addCookies([{ url: origin, name, value, httpOnly: true, sameSite: 'Strict' }]);
+  }
   const page = await context.newPage();
   const trouble = [];
   page.on('pageerror', e => trouble.push(`error: ${e.message}`));

@@ -1,13 +1,14 @@
 // tcpwhy serve, asked by a browser and by hand.
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { browser, open } from './browser.mjs';
 import { FOLDER, generated, LOSS, SMTP } from './program.mjs';
-import { ask, own, serve } from './server.mjs';
+import { ask, cookies, own, serve } from './server.mjs';
 
 let chromium, server, url;
 const dir = join(FOLDER, 'served');
@@ -92,18 +93,61 @@ test('who may ask', async () => {
   assert.equal(list.headers['x-content-type-options'], 'nosniff');
 });
 
-test('beyond loopback a token is asked for', async () => {
+test('the address with the token is the way in, and the token does not stay in it', async () => {
+  const other = serve(dir);
+  const at = await other.ready;
+  const fresh = await browser();
+  const page = await fresh.context.newPage();
+  assert.equal((await page.goto(at)).status(), 401);
+  assert.match(await page.textContent('body'), /open the address that tcpwhy printed/);
+  await page.goto(await other.address());
+  await page.locator('#list .name', { hasText: 'smtp.pcap' }).waitFor();
+  assert.equal(page.url(), at);
+  assert.deepEqual((await fresh.context.cookies()).map(c => [c.name, c.httpOnly, c.sameSite]), [[`tcpwhy-${new URL(at).port}`, true, 'Strict']]);
+  // A second server on this host has a cookie of its own: neither logs the other out.
+  const second = serve(dir);
+  await second.ready;
+  await page.goto(await second.address());
+  await page.locator('#list .name').first().waitFor();
+  assert.equal((await page.goto(at)).status(), 200);
+  await fresh.close();
+  for (const s of [other, second]) assert.equal(await s.stop(), 0);
+});
+
+test('an address that somebody made cannot run a script', async () => {
+  const page = await chromium.context.newPage();
+  const dialogs = [];
+  page.on('dialog', d => { dialogs.push(d.message()); void d.dismiss(); });
+  const split = `${url}?token=x;%20Domain=evil.example%0d%0aContent-Type:%20text/html%0d%0a%0d%0a${encodeURIComponent('<script>alert(1)</script>')}`;
+  await page.goto(split);
+  await page.locator('#list .name').first().waitFor();
+  assert.equal(page.url(), url);
+  assert.deepEqual(dialogs, []);
+  await page.close();
+});
+
+test('more pages than there are streams: the list comes all the same', async () => {
+  const streams = await Promise.all(Array.from({ length: 16 }, () => new Promise((done, fail) => {
+    const { hostname, port, origin } = new URL(url);
+    request({ hostname, port, path: '/api/events', headers: { Cookie: cookies.get(origin) } }, done).on('error', fail).end();
+  })));
+  const { page } = await open(chromium.context, url, { allow: own(url), script: false });
+  await page.locator('#list .name', { hasText: 'smtp.pcap' }).waitFor();
+  await page.close();
+  for (const s of streams) s.destroy();
+});
+
+test('a token is asked for', async () => {
   const other = serve(dir, '--listen', '0.0.0.0');
   const at = await other.ready;
-  const token = new URL(at).searchParams.get('token');
+  const token = new URL(await other.address()).searchParams.get('token');
   assert.equal(token.length, 32);
-  const local = `http://127.0.0.1:${new URL(at).port}`;
-  assert.equal((await ask(local, '/')).status, 401);
-  assert.equal((await ask(local, `/?token=${token.replace(/./, c => c === 'a' ? 'b' : 'a')}`)).status, 401);
-  const entered = await ask(local, `/?token=${token}`);
-  assert.equal(entered.status, 303);
-  assert.match(entered.headers['set-cookie'][0], /HttpOnly; SameSite=Strict/);
-  assert.equal((await ask(local, '/', { headers: { Cookie: `tcpwhy=${token}` } })).status, 200);
+  const status = async path => (await ask(at, path, { plain: true })).status;
+  assert.equal(await status('/'), 401);
+  assert.equal(await status(`/?token=${token.replace(/./, c => c === 'a' ? 'b' : 'a')}`), 401);
+  assert.equal(await status(`/?token=${token}`), 303);
+  assert.equal((await ask(at, '/')).status, 200);
+  assert.match(other.said.text, /HTTP is not encrypted/);
   assert.equal(await other.stop(), 0);
 });
 

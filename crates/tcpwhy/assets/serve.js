@@ -90,7 +90,24 @@ events.addEventListener('progress', e => {
   const p = JSON.parse(e.data);
   if (p.name === reading) say(`reading ${p.name}: ${p.packets} packets`, p.total ? p.bytes / p.total : null);
 });
-events.addEventListener('error', () => { byId('gone').hidden = false; });
+/** Where the server has no stream left (too many pages are open), it is asked again and again instead. */
+const ask = async () => {
+  try {
+    const [list, lab] = await Promise.all(['/api/list', '/api/lab'].map(async path => {
+      const answer = await fetch(path);
+      if (!answer.ok) throw new Error(answer.statusText);
+      return answer.json();
+    }));
+    captures = list; results = lab;
+    showResults(); showCaptures();
+    byId('gone').hidden = true;
+  } catch { byId('gone').hidden = false; }
+  setTimeout(ask, 3000);
+};
+events.addEventListener('error', () => {
+  byId('gone').hidden = false;
+  if (events.readyState === EventSource.CLOSED) void ask();
+});
 events.addEventListener('open', () => { byId('gone').hidden = true; });
 
 function go(name) { reading = name; say(`reading ${name} …`); location.href = view(name); }

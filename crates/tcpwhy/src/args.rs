@@ -11,8 +11,9 @@ use tcpwhy_base::{CAUSES, Cause, Nanos};
 use tcpwhy_capture::Filter;
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 done, 1 some input was damaged and what could be read was analysed, 2 usage, 3 could not read or no \
-permission, 4 a --fail-if held or a figure of the lab was not as expected.";
+Exit codes: 0 done, 1 some input was damaged and what could be read was analysed, 2 usage, 3 could not read, no \
+permission, or nothing left that a --fail-if could be about, 4 a --fail-if held or a figure of the lab was not as expected, 130 \
+interrupted (whatever a --fail-if says).";
 
 /// Explains from a packet capture why a TCP transfer or request is slow: where the time went, which packets prove
 /// it, what to change.
@@ -164,13 +165,20 @@ pub(crate) struct Serve {
     /// Port; 0 for any that is free
     #[arg(long, default_value_t = 4280)]
     pub(crate) port: u16,
-    /// Address to listen on. Beyond loopback a token is asked for
+    /// Address to listen on. Beyond loopback everything can be read on its way, the token too
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(crate) listen: std::net::IpAddr,
-    /// The token; one is made up where it is needed
+    /// A token of your own, of 8 characters or more; one is made up unless it is here or in TCPWHY_TOKEN. Other users can
+    /// see an argument, as ps shows it
     #[arg(long, value_name = "TEXT")]
     pub(crate) token: Option<String>,
-    /// Largest file that may be dropped, in MiB
+    /// The first line of FILE is the token
+    #[arg(long, value_name = "FILE", conflicts_with = "token", value_hint = ValueHint::FilePath)]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Ask for no token: every user and program of this machine can read the captures and drop files. Only on loopback
+    #[arg(long, conflicts_with_all = ["token", "token_file"])]
+    pub(crate) no_token: bool,
+    /// Largest file that may be dropped, in MiB; all of them together may be four times as large
     #[arg(long, value_name = "MIB", default_value_t = 2048)]
     pub(crate) max_upload: u64,
 }

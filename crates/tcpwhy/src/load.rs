@@ -21,6 +21,8 @@ pub(crate) struct Loaded {
     pub(crate) capture: Capture,
     /// Some input was damaged.
     pub(crate) damaged: bool,
+    /// An interrupt ended standard input before its end.
+    interrupted: bool,
     /// Keeps standard input until the end.
     spool: Option<Spool>,
 }
@@ -39,7 +41,11 @@ impl Loaded {
 
     /// How the command ends when all else went well.
     pub(crate) fn exit(&self) -> Exit {
-        if self.damaged { Exit::Damaged } else { Exit::Done }
+        match (self.interrupted, self.damaged) {
+            (true, _) => Exit::Interrupted,
+            (false, true) => Exit::Damaged,
+            (false, false) => Exit::Done,
+        }
     }
 }
 
@@ -61,7 +67,15 @@ pub(crate) fn load(
         None => input::in_order(paths),
     };
     let mut loaded = load_inputs(inputs, unreadable, detail, &mut Progress::new(quiet), stop)?;
+    if loaded.as_ref().is_ok_and(|l| l.interrupted) {
+        say("interrupted: nothing was written");
+        return Ok(Err(Exit::Interrupted));
+    }
     if let Ok(loaded) = &mut loaded {
+        loaded.interrupted = spool.as_ref().is_some_and(|s| s.interrupted);
+        if loaded.interrupted {
+            say("interrupted: this is about the packets before");
+        }
         loaded.spool = spool;
     }
     Ok(loaded)
@@ -94,10 +108,11 @@ pub(crate) fn load_inputs(
     if read.opened == 0 && !read.interrupted {
         return Ok(Err(Exit::Unreadable));
     }
+    let interrupted = read.interrupted;
     let damaged = !read.unreadable.is_empty() || !read.damaged.is_empty();
     let list = &analysis.connections;
     let capture = capture(&inputs, read, list.len() as u64, false, quality_warnings(list));
-    Ok(Ok(Loaded { inputs, analysis, capture, damaged, spool: None }))
+    Ok(Ok(Loaded { inputs, analysis, capture, damaged, interrupted, spool: None }))
 }
 
 /// What a report says of the input: `connections` of it, with warnings `of_quality`; `partial` if some of it was left out.

@@ -20,6 +20,7 @@ mod record;
 mod select;
 mod serve;
 mod spool;
+mod temporary;
 mod threshold;
 mod tracks;
 mod units;

@@ -1,9 +1,9 @@
 //! Where the answer goes: standard output, or a file that appears whole or not at all.
 
 use crate::failure::Usage;
+use crate::temporary::Temporary;
 use anyhow::{Context as _, bail};
 use std::fs::{self, File};
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -178,9 +178,8 @@ fn followed(path: &Path) -> PathBuf {
 /// A temporary file in the directory of its target, which it replaces once everything was written. A symbolic link
 /// stays one: what it leads to is replaced; and permissions of what was there stay.
 struct Pending {
-    temporary: PathBuf,
+    temporary: Temporary,
     target: PathBuf,
-    renamed: bool,
 }
 
 impl Pending {
@@ -190,29 +189,17 @@ impl Pending {
         }
         let target = followed(path);
         let name = target.file_name().unwrap_or_default().to_string_lossy();
-        // A name that nobody can have put there before.
-        let chance = RandomState::new().build_hasher().finish();
-        let temporary = target.with_file_name(format!(".{name}.{}.{chance:016x}.part", std::process::id()));
-        let file = File::options().write(true).create_new(true).open(&temporary)?;
-        let pending = Pending { temporary, target, renamed: false };
-        if let Ok(there) = fs::metadata(&pending.target) {
+        let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let (file, temporary) = Temporary::file(folder, &format!(".{name}."), ".part", false)?;
+        if let Ok(there) = fs::metadata(&target) {
             file.set_permissions(there.permissions())?;
         }
-        Ok((file, pending))
+        Ok((file, Pending { temporary, target }))
     }
 
-    fn rename(mut self) -> io::Result<()> {
-        fs::rename(&self.temporary, &self.target)?;
-        self.renamed = true;
+    fn rename(self) -> io::Result<()> {
+        fs::rename(self.temporary.path(), &self.target)?;
+        self.temporary.forget();
         Ok(())
-    }
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        if !self.renamed {
-            // The error that brought us here is the one to report.
-            let _ = fs::remove_file(&self.temporary);
-        }
     }
 }

@@ -1,10 +1,9 @@
 //! Standard input that has to be read twice: written to a temporary file first, which goes when the program ends.
 
 use crate::input::Input;
+use crate::temporary::Temporary;
 use anyhow::Context as _;
-use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Beyond this the disk of somebody else might fill up: who has more has it in a file.
@@ -12,21 +11,19 @@ const MOST: u64 = 4 << 30;
 
 /// The file; dropped, it is removed.
 pub(crate) struct Spool {
-    path: PathBuf,
+    file: Temporary,
+    /// An interrupt ended it before its end.
+    pub(crate) interrupted: bool,
 }
 
 impl Spool {
     /// Copies standard input until its end, or until `stop` is set.
     pub(crate) fn fill(stop: &AtomicBool) -> anyhow::Result<Spool> {
-        let path = std::env::temp_dir().join(format!("tcpwhy-{}.capture", std::process::id()));
+        let folder = std::env::temp_dir();
         let named =
-            || format!("cannot keep standard input in {}: set TMPDIR to a place with room", path.display());
-        let mut options = File::options();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&path).with_context(named)?;
-        let spool = Spool { path: path.clone() };
+            || format!("cannot keep standard input in {}: set TMPDIR to a place with room", folder.display());
+        let (mut file, temporary) =
+            Temporary::file(&folder, "tcpwhy-", ".capture", true).with_context(named)?;
         let mut input = io::stdin().lock();
         let mut buffer = vec![0; 256 << 10];
         let mut size = 0;
@@ -46,19 +43,12 @@ impl Spool {
             file.write_all(&buffer[..n]).with_context(named)?;
         }
         // What was taken off the pipe is analysed; a second interrupt ends the program.
-        stop.store(false, Ordering::Relaxed);
-        Ok(spool)
+        let interrupted = stop.swap(false, Ordering::Relaxed);
+        Ok(Spool { file: temporary, interrupted })
     }
 
     /// The file as an input that is called what it was.
     pub(crate) fn input(&self) -> Input {
-        Input { path: self.path.clone(), name: "standard input".into() }
-    }
-}
-
-impl Drop for Spool {
-    fn drop(&mut self) {
-        // Nothing is lost if it stays; the system clears its temporary files.
-        let _ = fs::remove_file(&self.path);
+        Input { path: self.file.path().into(), name: "standard input".into() }
     }
 }

@@ -85,8 +85,8 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
         bail!(Usage("compare needs two files: write standard input to one first".into()));
     }
     output::refuse_overwriting(&[args.output.as_deref(), args.html.as_deref()], &inputs)?;
-    let page = args.html.as_deref().map(|path| cmd::extra(path, "--html")).transpose()?;
     let stop = cmd::stop_signal()?;
+    let page = args.html.as_deref().map(|path| cmd::extra(path, "--html")).transpose()?;
     let mut sides = Vec::with_capacity(2);
     for path in &inputs {
         match load::load(slice::from_ref(path), Detail::All, args.quiet, &stop)? {
@@ -118,6 +118,10 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
     said?;
     let held: Vec<String> = args.fail_if.iter().filter_map(|g| g.held(&comparison)).collect();
     held.iter().for_each(|reason| say(reason));
+    if !args.fail_if.is_empty() && comparison.shapes.is_empty() {
+        say("--fail-if cannot be judged: no exchange of the one has a counterpart of its size in the other");
+        return Ok(Exit::Unreadable);
+    }
     Ok(match held.is_empty() {
         false => Exit::Held,
         true if sides.iter().any(|s| s.damaged) => Exit::Damaged,

@@ -61,6 +61,7 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         return run_live(args, &settings, unreadable, &shared, &mut progress);
     }
     let (mut analysis, mut read) = pipeline::run(&settings, &mut progress)?;
+    read.interrupted |= spool.as_ref().is_some_and(|s| s.interrupted);
     progress.clear();
     if let Some(exit) = say_problems(&inputs, &mut read, unreadable) {
         return Ok(exit);
@@ -178,12 +179,24 @@ fn say_problems(inputs: &[Input], read: &mut Read, unreadable: Vec<String>) -> O
     nothing_read(inputs, read)
 }
 
-/// The exit code of an answer that was written.
+/// The exit code of an answer that was written. About a part of the input, or about nothing, no condition can be judged.
 fn exit(args: &Explain, analysis: &Analysis, capture: &Capture) -> Exit {
     let summary = Summary::new(analysis);
     let held: Vec<String> = args.fail_if.iter().filter_map(|t| t.held(analysis, &summary)).collect();
     held.iter().for_each(|reason| say(reason));
-    let damaged = capture.warnings.iter().any(|w| matches!(w.code, "unreadable" | "damaged"));
+    let warned = |codes: &[&str]| capture.warnings.iter().any(|w| codes.contains(&w.code));
+    // To interrupt is how --follow ends.
+    if warned(&["interrupted"]) && !args.follow {
+        say(&format!("interrupted: this is about the {} packets before", capture.packets));
+        return Exit::Interrupted;
+    }
+    if !args.fail_if.is_empty() && capture.connections == 0 {
+        say(
+            "--fail-if cannot be judged: no TCP connection is left. Look at the file, --filter, --from and --to",
+        );
+        return Exit::Unreadable;
+    }
+    let damaged = warned(&["unreadable", "damaged"]);
     match (held.is_empty(), damaged) {
         (false, _) => Exit::Held,
         (true, true) => Exit::Damaged,

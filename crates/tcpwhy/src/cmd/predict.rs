@@ -13,6 +13,7 @@ use tcpwhy_report::predict::{Prediction, text};
 
 /// Asks the model and says what it answers.
 pub(crate) fn run(args: &Predict) -> anyhow::Result<Exit> {
+    cmd::tidy_up()?;
     let inputs: Vec<PathBuf> = args.scenario.iter().chain(&args.like).cloned().collect();
     output::refuse_overwriting(&[args.output.as_deref(), args.write.as_deref()], &inputs)?;
     if let Some(ranges) = &args.sweep {

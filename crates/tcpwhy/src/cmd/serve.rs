@@ -1,17 +1,16 @@
 use crate::args::Serve;
 use crate::failure::{Exit, Usage, say};
-use crate::serve::{self, Server};
+use crate::serve::{Server, Token};
 use crate::{cmd, input};
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use std::net::SocketAddr;
+
+/// Where a token may stand that nobody else is to see.
+const VARIABLE: &str = "TCPWHY_TOKEN";
 
 /// Serves until it is interrupted.
 pub(crate) fn run(args: &Serve) -> anyhow::Result<Exit> {
-    let plain =
-        |t: &String| t.len() >= 8 && t.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-    if args.token.as_ref().is_some_and(|t| !plain(t)) {
-        bail!(Usage("--token: at least eight letters, digits, - or _".into()));
-    }
+    let token = token(args)?;
     if let Some(path) = &args.path
         && !path.is_dir()
     {
@@ -27,7 +26,7 @@ pub(crate) fn run(args: &Serve) -> anyhow::Result<Exit> {
     let stop = cmd::end_signal()?;
     let address = SocketAddr::new(args.listen, args.port);
     let limit = args.max_upload.saturating_mul(1 << 20);
-    let server = Server::new(args.path.as_deref(), address, args.token.clone(), limit, stop)?;
+    let server = Server::new(args.path.as_deref(), address, token, limit, stop)?;
     if server.count() == 0
         && let Some(path) = &args.path
     {
@@ -36,7 +35,46 @@ pub(crate) fn run(args: &Serve) -> anyhow::Result<Exit> {
             path.display()
         ));
     }
-    serve::announce(&server);
+    server.announce();
+    if args.no_token {
+        say("no token is asked for: every user and program of this machine can read these captures");
+    }
+    if !args.listen.is_loopback() {
+        say(&format!(
+            "HTTP is not encrypted: who can read the network in between sees the token and the captures. Safer: listen on \
+             loopback and come through ssh -L {0}:127.0.0.1:{0}",
+            server.port()
+        ));
+    }
     server.run()?;
     Ok(Exit::Done)
+}
+
+/// The token that was chosen, a made one, or none.
+fn token(args: &Serve) -> anyhow::Result<Option<Token>> {
+    if args.no_token {
+        if !args.listen.is_loopback() {
+            bail!(Usage(
+                "--no-token: beyond loopback everybody could read the captures; leave one of the two out"
+                    .into()
+            ));
+        }
+        return Ok(None);
+    }
+    let (chosen, place) = if let Some(token) = &args.token {
+        (token.clone(), "--token")
+    } else if let Some(path) = &args.token_file {
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        (text.lines().next().unwrap_or_default().trim().to_owned(), "--token-file")
+    } else if let Ok(token) = std::env::var(VARIABLE) {
+        (token, VARIABLE)
+    } else {
+        return Ok(Some(Token::made()));
+    };
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    if chosen.len() < 8 || !chosen.bytes().all(is_plain) {
+        bail!(Usage(format!("{place}: at least eight letters, digits, - or _")));
+    }
+    Ok(Some(Token::Chosen(chosen)))
 }

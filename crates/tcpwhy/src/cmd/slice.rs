@@ -13,8 +13,8 @@ const LINK: u32 = 1;
 /// Writes the headers of some connections to a file that can be given away.
 pub(crate) fn run(args: &Slice) -> anyhow::Result<Exit> {
     output::refuse_overwriting(&[Some(&args.output)], &args.files)?;
-    let mut out = Output::open(Some(&args.output), true)?;
     let stop = cmd::stop_signal()?;
+    let mut out = Output::open(Some(&args.output), true)?;
     let mut loaded = match load::load(&args.files, Detail::None, false, &stop)? {
         Ok(loaded) => loaded,
         Err(exit) => return Ok(exit),

@@ -3,6 +3,7 @@
 //! file outside.
 
 use crate::lab_result;
+use crate::temporary::Temporary;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,16 +36,13 @@ pub(crate) struct Folder {
     root: Option<PathBuf>,
     single: Option<PathBuf>,
     dropped: Mutex<BTreeMap<String, PathBuf>>,
-    /// Where dropped files are kept; goes with the server.
-    store: PathBuf,
+    /// Where dropped files and pages are kept; goes with the server.
+    store: Temporary,
 }
 
 impl Folder {
     /// Of a file, a folder, or nothing but what will be dropped.
-    pub(crate) fn new(path: Option<&Path>, store: PathBuf) -> std::io::Result<Folder> {
-        fs::create_dir(&store)?;
-        #[cfg(unix)]
-        fs::set_permissions(&store, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+    pub(crate) fn new(path: Option<&Path>, store: Temporary) -> std::io::Result<Folder> {
         let mut folder = Folder { root: None, single: None, dropped: Mutex::default(), store };
         let Some(path) = path else { return Ok(folder) };
         let path = path.canonicalize()?;
@@ -87,7 +85,17 @@ impl Folder {
 
     /// A path for a file that is being dropped.
     pub(crate) fn path_for(&self, number: u64) -> PathBuf {
-        self.store.join(format!("dropped-{number}"))
+        self.store.path().join(format!("dropped-{number}"))
+    }
+
+    /// Where what belongs to this server is kept.
+    pub(crate) fn store(&self) -> &Path {
+        self.store.path()
+    }
+
+    /// Removes everything that was dropped, also if threads still hold this.
+    pub(crate) fn remove_store(&self) {
+        self.store.remove();
     }
 
     /// Lists a dropped file under a name that is not taken yet.
@@ -110,13 +118,6 @@ impl Folder {
         }
         self.dropped.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), path);
         name
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What stays behind is in the system's temporary directory.
-        let _ = fs::remove_dir_all(&self.store);
     }
 }
 
@@ -195,15 +196,17 @@ mod tests {
         {
             std::os::unix::fs::symlink(to, link).unwrap();
         }
-        let folder = Folder::new(Some(&root), base.join("store")).unwrap();
+        let store = Temporary::folder(&base, "store-").unwrap();
+        let store_path = store.path().to_owned();
+        let folder = Folder::new(Some(&root), store).unwrap();
         let found = folder.look();
         assert_eq!(found.captures.into_keys().collect::<Vec<_>>(), ["a.pcap", "sub/b.pcapng"]);
         assert_eq!(found.results.into_keys().collect::<Vec<_>>(), ["sub/lab-result.json"]);
         assert!(folder.find("../out/c.pcap").is_none() && folder.find("/etc/passwd").is_none());
         assert_eq!(folder.add("../x/a.pcap", outside.join("c.pcap")), "a.pcap (2)");
         assert!(folder.find("a.pcap (2)").unwrap().dropped);
-        drop(folder);
-        assert!(!base.join("store").exists());
+        folder.remove_store();
+        assert!(!store_path.exists(), "also while it is held");
         fs::remove_dir_all(base).unwrap();
     }
 }

@@ -2,14 +2,69 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::time::Duration;
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
 use tcpwhy_report::html::Escaped;
 
 /// Request line and headers together.
 const HEAD: u64 = 16 << 10;
+/// For all of them: a browser sends them at once.
+const HEAD_TIME: Duration = Duration::from_secs(5);
 /// Who says nothing for so long has gone.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// For a whole answer: 20 MB over a slow tunnel.
+const ANSWER_TIME: Duration = Duration::from_secs(600);
+/// What is read of a request that was refused, so that the refusal arrives: closing with unread bytes would reset it.
+const REST: u64 = 1 << 20;
+const REST_TIME: Duration = Duration::from_secs(1);
+
+/// A connection of which every read and write ends with the deadline at the latest.
+pub(crate) struct Wire {
+    stream: TcpStream,
+    until: Instant,
+}
+
+impl Wire {
+    pub(crate) fn new(stream: &TcpStream) -> io::Result<Wire> {
+        Ok(Wire { stream: stream.try_clone()?, until: Instant::now() + ANSWER_TIME })
+    }
+
+    /// Another deadline, from now.
+    pub(crate) fn within(&mut self, time: Duration) {
+        self.until = Instant::now() + time;
+    }
+
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.until.saturating_duration_since(Instant::now()).min(PATIENCE);
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+
+    /// Ends the connection so that what was written arrives.
+    pub(crate) fn end(mut self) {
+        self.within(REST_TIME);
+        if self.stream.shutdown(Shutdown::Write).is_ok() {
+            // Whatever is wrong with it now: it ends here.
+            let _ = io::copy(&mut (&mut self).take(REST), &mut io::sink());
+        }
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
 
 /// A request; its body is still on the wire.
 pub(crate) struct Request {
@@ -17,20 +72,19 @@ pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) query: HashMap<String, String>,
     headers: HashMap<String, String>,
-    pub(crate) body: BufReader<TcpStream>,
+    pub(crate) body: BufReader<Wire>,
 }
 
 impl Request {
     /// Reads a request. `Ok(None)`: the other end went away. `Err`: the status to answer with.
     pub(crate) fn read(stream: &TcpStream) -> Result<Option<Request>, u16> {
-        let gone = |_| 400u16;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(gone)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(gone)?;
-        let mut body = BufReader::new(stream.try_clone().map_err(gone)?);
+        let mut wire = Wire::new(stream).map_err(|_| 400u16)?;
+        wire.within(HEAD_TIME);
+        let mut body = BufReader::new(wire);
         let mut head = (&mut body).take(HEAD);
         let mut line = |line: &mut String| -> Result<usize, u16> {
             line.clear();
-            let n = head.read_line(line).map_err(|_| 400u16)?;
+            let n = head.read_line(line).map_err(|e| if is_late(&e) { 408 } else { 400u16 })?;
             if n > 0 && !line.ends_with('\n') {
                 return Err(431);
             }
@@ -70,12 +124,23 @@ impl Request {
                 return Err(400);
             }
         }
+        body.get_mut().within(ANSWER_TIME);
         Ok(Some(Request { method, path, query, headers, body }))
+    }
+
+    /// The length of the body; nothing if it is not said as a plain number (RFC 9110, section 8.6).
+    pub(crate) fn length(&self) -> Option<u64> {
+        let length = self.header("content-length")?;
+        length.parse().ok().filter(|_| length.bytes().all(|b| b.is_ascii_digit()))
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
+}
+
+fn is_late(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
 }
 
 /// `%41` is `A`.
@@ -103,10 +168,12 @@ fn reason(status: u16) -> &'static str {
         403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
+        408 => "Request Timeout",
         411 => "Length Required",
         413 => "Content Too Large",
         415 => "Unsupported Media Type",
         422 => "Unprocessable Content",
+        429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
         503 => "Service Unavailable",
         507 => "Insufficient Storage",
@@ -131,6 +198,14 @@ pub(crate) fn head(out: &mut impl Write, status: u16, kind: &str, extra: &[(&str
          X-Frame-Options: DENY\r\n{lines}\r\n",
         reason(status)
     )
+}
+
+/// Not now, but in so many seconds; text, or where a person waits for a page, one that asks again by itself.
+pub(crate) fn later(out: &mut impl Write, seconds: u32, is_page: bool, why: &str) -> io::Result<()> {
+    let seconds = seconds.to_string();
+    let headers = [("Retry-After", seconds.as_str()), ("Refresh", &seconds)];
+    head(out, 503, "text/plain; charset=utf-8", if is_page { &headers } else { &headers[..1] })?;
+    writeln!(out, "{why}")
 }
 
 /// A whole answer of text.

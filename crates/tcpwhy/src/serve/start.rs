@@ -1,6 +1,7 @@
 //! The first page: what is in the folder, and a place to drop a file.
 
-use super::{Shared, http, secret};
+use super::access::secret;
+use super::{Shared, http};
 use std::io::{self, Write};
 use tcpwhy_report::html::Escaped;
 
@@ -18,7 +19,7 @@ impl Shared {
              connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         );
         http::head(out, 200, "text/html; charset=utf-8", &[("Content-Security-Policy", &policy)])?;
-        let script = include_str!("../../assets/serve.js").replace("%LIMIT%", &self.limit.to_string());
+        let script = include_str!("../../assets/serve.js").replace("%LIMIT%", &self.room.limit().to_string());
         let page = include_str!("../../assets/serve.html")
             .replace("%STYLE%", include_str!("../../assets/serve.css"))
             .replace("%NONCE%", &nonce)

@@ -175,6 +175,12 @@ pub(crate) fn powerless(args: &[&str]) -> Ran {
     ran(command.args(args), b"")
 }
 
+/// Sends a signal, such as `TERM`, to a program that a test started.
+pub(crate) fn kill(child: &std::process::Child, signal: &str) {
+    let done = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
+    assert!(done.success());
+}
+
 fn ran(command: &mut Command, input: &[u8]) -> Ran {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -7,6 +7,8 @@ mod commands;
 #[cfg(test)]
 mod common;
 #[cfg(test)]
+mod ending;
+#[cfg(test)]
 mod explain;
 #[cfg(test)]
 mod predict;

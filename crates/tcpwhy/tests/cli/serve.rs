@@ -1,46 +1,83 @@
 //! `tcpwhy serve`, asked byte by byte as a browser would not.
 
-use crate::common::{Dir, smtp};
+use crate::common::{Dir, Pcap, kill, smtp, tcpwhy};
+use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
 
 const TOKEN: &str = "0123456789abcdef0123";
 
 /// A server on loopback that ends with the test.
 struct Server {
     child: Child,
+    said: BufReader<ChildStderr>,
     address: String,
+    token: String,
 }
 
 impl Server {
     fn start(dir: &Dir, args: &[&str]) -> Server {
+        Server::start_with(dir, args, &[])
+    }
+
+    fn start_with(dir: &Dir, args: &[&str], environment: &[(&str, &str)]) -> Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tcpwhy"))
             .arg("serve")
             .arg(&dir.0)
             .args(["--port", "0"])
             .args(args)
-            .stdout(Stdio::piped())
+            .env_remove("TCPWHY_TOKEN")
+            .envs(environment.iter().copied())
+            .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // It says its address on one of the two, which the other must not hold up.
-        let said = BufReader::new(child.stderr.take().unwrap());
-        let address = said
-            .lines()
-            .map_while(Result::ok)
-            .find_map(|line| Some(line.split_once("http://")?.1.split('/').next()?.to_owned()))
-            .expect("the server says its address");
-        Server { child, address }
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("http://") {
+            line.clear();
+            assert!(said.read_line(&mut line).unwrap() > 0, "the server says its address");
+        }
+        let rest = line.rsplit_once("http://").unwrap().1;
+        let (address, rest) = rest.split_once('/').unwrap();
+        let token = rest.strip_prefix("?token=").map_or("", |t| t.split(' ').next().unwrap());
+        Server { child, said, address: address.into(), token: token.into() }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream
+    }
+
+    /// The whole answer to these bytes.
+    fn send(&self, bytes: &[u8]) -> String {
+        let mut stream = self.connect();
+        // Refused before all of it was sent: there is an answer all the same.
+        let _ = stream.write_all(bytes);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
     }
 
     /// The whole answer to `GET target` with more header lines.
     fn get(&self, target: &str, headers: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        write!(stream, "GET {target} HTTP/1.1\r\nHost: {}\r\n{headers}\r\n", self.address).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        self.send(format!("GET {target} HTTP/1.1\r\nHost: {}\r\n{headers}\r\n", self.address).as_bytes())
+    }
+
+    /// The header line that a browser sends after it came with the token.
+    fn cookie(&self) -> String {
+        let answer = self.get(&format!("/?token={}", self.token), "");
+        let cookie = answer.lines().find_map(|l| l.strip_prefix("Set-Cookie: ")).expect("a cookie");
+        format!("Cookie: {}\r\n", cookie.split(';').next().unwrap())
+    }
+
+    /// Asks it to end; its exit code.
+    fn end(&mut self, signal: &str) -> Option<i32> {
+        kill(&self.child, signal);
+        self.child.wait().unwrap().code()
     }
 }
 
@@ -51,26 +88,246 @@ impl Drop for Server {
     }
 }
 
+fn served() -> Dir {
+    let dir = Dir::new();
+    dir.file("a.pcap", &fs::read(smtp()).unwrap());
+    dir
+}
+
+#[track_caller]
+fn is(answer: &str, status: u16) {
+    assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{status} was expected: {answer:.300}");
+}
+
 /// What stands in the address of a link may be anybody's words. With the cookie of a person who is logged in, it must
 /// become neither a header nor a cookie.
 #[test]
 fn the_token_of_an_address_is_never_sent_back() {
-    let dir = Dir::new();
-    dir.file("a.pcap", &std::fs::read(smtp()).unwrap());
+    let dir = served();
     let server = Server::start(&dir, &["--token", TOKEN]);
-    let cookie = format!("Cookie: tcpwhy={TOKEN}\r\n");
-
+    let cookie = server.cookie();
     let split = "/?token=x;%20Domain=evil.example%0d%0aContent-Type:%20text/html%0d%0a%0d%0a<script>alert(1)</script>";
     let answer = server.get(split, &cookie);
     assert!(!answer.contains("script") && !answer.contains("evil"), "{answer}");
-    assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
+    is(&answer, 303);
     assert!(!answer.contains("Set-Cookie"), "a wrong token must not replace the right cookie: {answer}");
 
     let answer = server.get("/?token=wrong", &cookie);
-    assert!(answer.starts_with("HTTP/1.1 303") && !answer.contains("Set-Cookie"), "{answer}");
-    assert!(server.get("/?token=wrong", "").starts_with("HTTP/1.1 401"));
-
-    let answer = server.get(&format!("/?token={TOKEN}"), "");
-    assert!(answer.contains(&format!("Set-Cookie: tcpwhy={TOKEN}; HttpOnly")), "{answer}");
+    is(&answer, 303);
+    assert!(!answer.contains("Set-Cookie"), "{answer}");
+    is(&server.get("/?token=wrong", ""), 401);
     assert!(server.get("/api/list", &cookie).contains("a.pcap"));
+}
+
+#[test]
+fn a_token_is_asked_for_on_loopback_too() {
+    let dir = served();
+    let server = Server::start(&dir, &[]);
+    assert_eq!(server.token.len(), 32);
+    for target in ["/", "/api/list", "/api/events", "/view?name=a.pcap", "/api/packets?name=a.pcap"] {
+        is(&server.get(target, ""), 401);
+    }
+    let post = format!(
+        "POST /api/upload?name=x HTTP/1.1\r\nHost: {}\r\nX-Tcpwhy: 1\r\nContent-Length: 3\r\n\r\nabc",
+        server.address
+    );
+    is(&server.send(post.as_bytes()), 401);
+    let entered = server.get(&format!("/?token={}", server.token), "");
+    assert!(
+        entered.contains("; HttpOnly; SameSite=Strict; Path=/\r\n") && entered.contains("Location: /\r\n")
+    );
+    assert!(!entered.contains(&server.token), "the cookie is not the token: {entered}");
+    let cookie = server.cookie();
+    let port = server.address.rsplit_once(':').unwrap().1;
+    assert!(cookie.starts_with(&format!("Cookie: tcpwhy-{port}=")), "{cookie}");
+    assert!(server.get("/api/list", &cookie).contains("a.pcap"));
+    let other = cookie.replace(port, "1");
+    is(&server.get("/api/list", &other), 401);
+    is(&server.get("/api/list", &format!("{};{}", other.trim_end(), &cookie[8..])), 200);
+}
+
+#[test]
+fn without_a_token_it_says_what_that_means() {
+    let dir = served();
+    let mut server = Server::start(&dir, &["--no-token"]);
+    assert!(server.token.is_empty());
+    is(&server.get("/api/list", ""), 200);
+    let mut line = String::new();
+    server.said.read_line(&mut line).unwrap();
+    assert!(line.contains("every user and program of this machine can read"), "{line}");
+    let refused = tcpwhy(&["serve", "--no-token", "--listen", "0.0.0.0", "--port", "0"]);
+    refused.fails(2, &["--no-token", "beyond loopback"]);
+}
+
+#[test]
+fn a_token_of_ones_own() {
+    let dir = served();
+    let server = Server::start_with(&dir, &[], &[("TCPWHY_TOKEN", "from-the-environment")]);
+    assert_eq!(server.token, "from-the-environment");
+    let file = dir.file("token", b"from-a-file\nnot this\n");
+    assert_eq!(Server::start(&dir, &["--token-file", &file]).token, "from-a-file");
+    for args in [["--token", "short"], ["--token", "with space"], ["--token-file", "/dev/null"]] {
+        let refused = tcpwhy(&["serve", "--port", "0", args[0], args[1]]);
+        refused.fails(2, &[args[0], "at least eight"]);
+    }
+    // One that was chosen may be a word of a dictionary.
+    for _ in 0..10 {
+        is(&server.get("/?token=a-wrong-guess", ""), 401);
+    }
+    let guessed = server.get("/?token=from-the-environment", "");
+    is(&guessed, 429);
+}
+
+#[test]
+fn beyond_loopback_the_address_can_be_opened_and_the_danger_is_named() {
+    let dir = served();
+    let mut server = Server::start(&dir, &["--listen", "0.0.0.0"]);
+    assert!(server.address.starts_with("127.0.0.1:"), "the last of them is the own: {}", server.address);
+    let mut line = String::new();
+    server.said.read_line(&mut line).unwrap();
+    assert!(line.contains("HTTP is not encrypted"), "{line}");
+    is(&server.get("/", ""), 401);
+}
+
+/// Connections that say nothing, or a byte now and then, and event streams that nobody reads shut nobody out.
+#[test]
+fn who_waits_shuts_nobody_out() {
+    let dir = served();
+    let server = Server::start(&dir, &[]);
+    let cookie = server.cookie();
+    let idle: Vec<TcpStream> = (0..300).map(|_| server.connect()).collect();
+    let slow: Vec<TcpStream> = (0..60).map(|_| server.connect()).collect();
+    slow.iter().for_each(|mut s| s.write_all(b"G").unwrap());
+    is(&server.get("/api/list", &cookie), 200);
+    drop((idle, slow));
+
+    let request = format!("GET /api/events HTTP/1.1\r\nHost: {}\r\n{cookie}\r\n", server.address);
+    let mut streams: Vec<TcpStream> = (0..40).map(|_| server.connect()).collect();
+    streams.iter_mut().for_each(|s| s.write_all(request.as_bytes()).unwrap());
+    let mut open = 0;
+    for stream in &mut streams {
+        let mut line = String::new();
+        BufReader::new(&mut *stream).read_line(&mut line).unwrap();
+        assert!(line.starts_with("HTTP/1.1 200") || line.starts_with("HTTP/1.1 503"), "{line}");
+        open += u32::from(line.starts_with("HTTP/1.1 200"));
+    }
+    assert_eq!(open, 16);
+    is(&server.get("/api/list", &cookie), 200);
+}
+
+/// A request that comes byte by byte has five seconds, however often a byte comes.
+#[test]
+fn a_request_has_a_deadline() {
+    let dir = served();
+    let server = Server::start(&dir, &[]);
+    let mut stream = server.connect();
+    let began = Instant::now();
+    let mut writer = stream.try_clone().unwrap();
+    std::thread::spawn(move || {
+        for byte in "GET / HTTP/1.1\r\n".bytes().chain(std::iter::repeat(b'x')) {
+            std::thread::sleep(Duration::from_millis(200));
+            if writer.write_all(&[byte]).is_err() {
+                return;
+            }
+        }
+    });
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    is(&answer, 408);
+    let took = began.elapsed();
+    assert!(took > Duration::from_secs(4) && took < Duration::from_secs(15), "{took:?}");
+}
+
+/// A page is made once, however many ask for it, and memory does not grow with them.
+#[test]
+fn views_at_once_are_bounded() {
+    let dir = Dir::new();
+    let mut pcap = Pcap::new();
+    for n in 0..40 {
+        pcap.client_port = 40_000 + n;
+        pcap.conversation(u64::from(n) * 1000, 300);
+    }
+    dir.file("big.pcap", &pcap.bytes);
+    let server = Server::start(&dir, &[]);
+    let cookie = server.cookie();
+    let answers: Vec<String> = std::thread::scope(|scope| {
+        let asking: Vec<_> =
+            (0..24).map(|_| scope.spawn(|| server.get("/view?name=big.pcap", &cookie))).collect();
+        asking.into_iter().map(|a| a.join().unwrap()).collect()
+    });
+    let done: Vec<&String> = answers.iter().filter(|a| a.starts_with("HTTP/1.1 200")).collect();
+    assert!(!done.is_empty() && done.iter().all(|a| a.ends_with("</html>\n") && a.len() == done[0].len()));
+    for refused in answers.iter().filter(|a| !a.starts_with("HTTP/1.1 200")) {
+        is(refused, 503);
+        assert!(refused.contains("Retry-After: "), "{refused}");
+    }
+    let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let peak = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap().trim();
+    let peak: u64 = peak.trim_end_matches(" kB").parse().unwrap();
+    assert!(peak < 250_000, "{peak} kB at the most");
+}
+
+#[test]
+fn files_that_are_dropped_have_room_and_an_end() {
+    let dir = served();
+    let server = Server::start(&dir, &["--max-upload", "1"]);
+    let cookie = server.cookie();
+    let capture = fs::read(smtp()).unwrap();
+    let upload = |length: &str, body: &[u8]| {
+        let head = format!(
+            "POST /api/upload?name=x.pcap HTTP/1.1\r\nHost: {}\r\nX-Tcpwhy: 1\r\n{cookie}Content-Length: {length}\r\n\r\n",
+            server.address
+        );
+        server.send(&[head.as_bytes(), body].concat())
+    };
+    for wrong in ["+5", "-1", " 5 5", "0x5", "", "18446744073709551616"] {
+        is(&upload(wrong, b"abcde"), 411);
+    }
+    is(&upload("1048577", b""), 413);
+    is(&upload("3", b"abc"), 415);
+    let mut padded = capture;
+    padded.resize(1 << 20, 0);
+    // What was refused takes no room: four times a whole one fits.
+    for n in 0..5 {
+        is(&upload("1048576", &padded), if n < 4 { 200 } else { 507 });
+    }
+}
+
+#[test]
+fn names_that_are_not_its_own() {
+    let dir = served();
+    let server = Server::start(&dir, &["--no-token"]);
+    let port = server.address.rsplit_once(':').unwrap().1.to_owned();
+    for (host, status) in [
+        ("localhost", 200),
+        ("[::1]", 200),
+        ("[127.0.0.1]", 403),
+        ("[127.0.0.1]]", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("evil.example", 403),
+    ] {
+        is(&server.send(format!("GET / HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n").as_bytes()), status);
+    }
+}
+
+/// What was dropped goes with the server, also while somebody holds a connection open, whatever ends it.
+#[test]
+fn nothing_stays_behind() {
+    for signal in ["INT", "TERM", "HUP"] {
+        let (dir, tmp) = (served(), Dir::new());
+        let mut server = Server::start_with(&dir, &[], &[("TMPDIR", tmp.0.to_str().unwrap())]);
+        let cookie = server.cookie();
+        let capture = fs::read(smtp()).unwrap();
+        let head = format!(
+            "POST /api/upload?name=x.pcap HTTP/1.1\r\nHost: {}\r\nX-Tcpwhy: 1\r\n{cookie}Content-Length: {}\r\n\r\n",
+            server.address,
+            capture.len()
+        );
+        is(&server.send(&[head.as_bytes(), &capture].concat()), 200);
+        assert_eq!(fs::read_dir(&tmp.0).unwrap().count(), 1, "its store");
+        let idle = server.connect();
+        assert_eq!(server.end(signal), Some(0), "{signal}");
+        assert_eq!(fs::read_dir(&tmp.0).unwrap().count(), 0, "{signal}");
+        drop(idle);
+    }
 }

@@ -1,0 +1,81 @@
+//! What happens when somebody asks the program to end.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Set by the first interrupt (^C), so that what was read can be explained. Everything else that asks the program to end,
+/// and the second interrupt, ends it at once: nothing temporary stays.
+pub(crate) fn stop_signal() -> anyhow::Result<Arc<AtomicBool>> {
+    stopped_by(&[signal_hook::consts::SIGINT])
+}
+
+/// Whatever asks the program to end ends it at once: nothing temporary stays.
+pub(crate) fn tidy_up() -> anyhow::Result<()> {
+    stopped_by(&[]).map(drop)
+}
+
+/// Set by whatever asks a program to end, for those that must put something back first; the second ends it at once.
+pub(crate) fn end_signal() -> anyhow::Result<Arc<AtomicBool>> {
+    stopped_by(&ENDS)
+}
+
+#[cfg(unix)]
+use unix::{ENDS, stopped_by};
+
+#[cfg(unix)]
+mod unix {
+    use crate::temporary;
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+    use signal_hook::{flag, low_level};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    pub(super) const ENDS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+
+    /// The flag is set by the first of `gentle`.
+    pub(super) fn stopped_by(gentle: &[i32]) -> anyhow::Result<Arc<AtomicBool>> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let ignored = ignored();
+        let wanted: Vec<i32> = ENDS.into_iter().filter(|&s| ignored & (1 << (s - 1)) == 0).collect();
+        let gentle: Vec<i32> = gentle.iter().copied().filter(|s| wanted.contains(s)).collect();
+        for &signal in &gentle {
+            flag::register(signal, Arc::clone(&stop))?;
+        }
+        let mut signals = Signals::new(wanted)?;
+        thread::Builder::new().name("signals".into()).spawn(move || {
+            let mut asked = false;
+            for signal in signals.forever() {
+                if gentle.contains(&signal) && !std::mem::replace(&mut asked, true) {
+                    continue;
+                }
+                temporary::remove_all();
+                // Who waits for this process is to see that the signal ended it.
+                let _ = low_level::emulate_default_handler(signal);
+            }
+        })?;
+        Ok(stop)
+    }
+
+    /// Signals that this process was started to ignore, as `nohup` does, a bit each.
+    fn ignored() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
+        mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).unwrap_or(0)
+    }
+}
+
+#[cfg(not(unix))]
+const ENDS: [i32; 2] = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
+
+#[cfg(not(unix))]
+fn stopped_by(signals: &[i32]) -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for &signal in signals {
+        // In this order: what is asked first is whether it was set before.
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}

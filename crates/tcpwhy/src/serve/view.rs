@@ -1,0 +1,207 @@
+//! The page of a capture, and what it asks for while it is looked at. Reading and drawing take memory: captures take turns,
+//! and a page is made once, kept as a file and sent from there.
+
+use super::http::{self, Request};
+use super::{Kept, Shared};
+use crate::cmd::causes;
+use crate::input::Input;
+use crate::load::{self, Loaded};
+use crate::progress::Progress;
+use crate::record::{self, shift};
+use crate::temporary::Temporary;
+use crate::tracks;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+use std::thread;
+use tcpwhy_analysis::Detail;
+use tcpwhy_base::Nanos;
+use tcpwhy_report::html::{self, Extras, Served};
+use tcpwhy_report::packets::Track;
+
+/// Captures kept analysed, each with its page.
+const KEPT: usize = 4;
+/// Packets in an answer to a zoom; a screen has some thousand columns.
+const MOST_PACKETS: usize = 400_000;
+
+/// Why a capture is not shown: the status, and a sentence.
+type Sorry = (u16, String);
+
+/// Too many wait for their turn already.
+fn busy() -> Sorry {
+    (503, "other captures are being read: try again in some seconds".into())
+}
+
+/// Answers with what went wrong, as text or as a page.
+fn sorry(out: &mut impl Write, is_page: bool, (status, why): &Sorry) -> io::Result<()> {
+    match (status, is_page) {
+        (503, _) => http::later(out, 5, is_page, why),
+        (_, true) => http::sorry(out, *status, why),
+        (_, false) => http::say(out, *status, why),
+    }
+}
+
+impl Shared {
+    /// What is known of a capture, if it has not changed since it was read.
+    fn known<T>(&self, name: &str, of: impl Fn(&Kept) -> Option<T>) -> Result<Option<T>, Sorry> {
+        let entry = self.folder.find(name);
+        let entry = entry.ok_or_else(|| (404, format!("there is no capture {name} here")))?;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|k| k.name != name || k.entry == entry);
+        Ok(kept.iter().find(|k| k.name == name).and_then(of))
+    }
+
+    /// The analysis of a capture, from memory if it has not changed since. The caller has a turn.
+    fn load(&self, name: &str) -> Result<Arc<Loaded>, Sorry> {
+        if let Some(loaded) = self.known(name, |k| Some(Arc::clone(&k.loaded)))? {
+            return Ok(loaded);
+        }
+        let entry = self.folder.find(name);
+        let entry = entry.ok_or_else(|| (404, format!("there is no capture {name} here")))?;
+        // A thread of its own, so that a failure of the analysis ends one request and not the lock.
+        let loaded = thread::scope(|scope| {
+            let reading = thread::Builder::new().spawn_scoped(scope, || self.read(&entry.path, name));
+            reading.map(thread::ScopedJoinHandle::join)
+        });
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        match loaded {
+            Ok(Ok(Ok(Ok(loaded)))) => {
+                let loaded = Arc::new(loaded);
+                let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.push(Kept { name: name.to_owned(), entry, loaded: Arc::clone(&loaded), page: None });
+                let extra = kept.len().saturating_sub(KEPT);
+                kept.drain(..extra);
+                Ok(loaded)
+            }
+            Ok(Ok(Ok(Err(_)))) => Err((422, format!("{name} cannot be read: {}", why(&entry.path, name)))),
+            Ok(Ok(Err(e))) => Err((422, format!("{name}: {e:#}"))),
+            Ok(Err(_)) => Err((422, format!("{name}: the analysis failed: please report this"))),
+            Err(_) => Err(busy()),
+        }
+    }
+
+    fn read(&self, path: &Path, name: &str) -> anyhow::Result<Result<Loaded, crate::failure::Exit>> {
+        let input = Input { path: path.into(), name: name.to_owned() };
+        let (states, named) = (Arc::clone(&self.progress), name.to_owned());
+        let mut progress = Progress::to(Box::new(move |packets, bytes| {
+            let (read, total) = bytes.unwrap_or_default();
+            let mut states = states.lock().unwrap_or_else(PoisonError::into_inner);
+            states.insert(named.clone(), (packets, read, total));
+        }));
+        let mut loaded =
+            load::load_inputs(vec![input], Vec::new(), Detail::Worst(1000), &mut progress, &self.stop);
+        if let Ok(Ok(loaded)) = &mut loaded {
+            tcpwhy_analysis::replay::predict(&mut loaded.analysis);
+        }
+        loaded
+    }
+
+    /// The page of a capture as a file, made in the caller's turn if there is none yet.
+    fn page(&self, name: &str) -> Result<Arc<Temporary>, Sorry> {
+        let page = |k: &Kept| k.page.clone();
+        if let Some(page) = self.known(name, page)? {
+            return Ok(page);
+        }
+        let _turn = self.turns.take().ok_or_else(busy)?;
+        // Who had the turn before may have made it.
+        if let Some(page) = self.known(name, page)? {
+            return Ok(page);
+        }
+        let loaded = self.load(name)?;
+        let made = self.draw(name, &loaded).map_err(|e| (422, format!("{name}: {e:#}")))?;
+        let made = Arc::new(made);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(k) = kept.iter_mut().find(|k| Arc::ptr_eq(&k.loaded, &loaded)) {
+            k.page = Some(Arc::clone(&made));
+        }
+        Ok(made)
+    }
+
+    fn draw(&self, name: &str, loaded: &Loaded) -> anyhow::Result<Temporary> {
+        // The packets are asked for by the window: the page needs fewer of a large connection.
+        let tracks = tracks::collect(&loaded.source(), &loaded.analysis, tracks::ROOM / 2)?;
+        let (file, page) = Temporary::file(self.folder.store(), "page-", ".html", true)?;
+        let mut out = BufWriter::with_capacity(64 << 10, file);
+        let extras = Extras { pages: causes::PAGES, tracks: &tracks, served: Some(Served { name }) };
+        html::write(&mut out, &loaded.analysis, &loaded.capture, &extras, 1)?;
+        out.flush()?;
+        Ok(page)
+    }
+
+    pub(super) fn view(&self, out: &mut impl Write, request: &Request) -> io::Result<()> {
+        let name = request.query.get("name").map_or("", String::as_str);
+        match self.page(name) {
+            Ok(page) => {
+                let mut file = File::open(page.path())?;
+                http::head(out, 200, "text/html; charset=utf-8", &[])?;
+                io::copy(&mut file, out).map(drop)
+            }
+            Err(why) => sorry(out, true, &why),
+        }
+    }
+
+    /// The packets of a connection between two moments.
+    pub(super) fn packets(&self, out: &mut impl Write, request: &Request) -> io::Result<()> {
+        let number = |name: &str| request.query.get(name).and_then(|v| v.parse::<i64>().ok());
+        let (Some(name), Some(id), Some(from), Some(to)) =
+            (request.query.get("name"), number("connection"), number("from"), number("to"))
+        else {
+            return http::say(out, 400, "name, connection, from and to are needed");
+        };
+        match self.zoom(name, id, Nanos(from), Nanos(to)) {
+            Ok(track) => {
+                http::head(out, 200, "application/octet-stream", &[])?;
+                out.write_all(&track)
+            }
+            Err(why) => sorry(out, false, &why),
+        }
+    }
+
+    /// The packets of connection `id` between two moments since the start of the capture, for the page.
+    fn zoom(&self, name: &str, id: i64, from: Nanos, to: Nanos) -> Result<Vec<u8>, Sorry> {
+        let known = self.known(name, |k| Some(Arc::clone(&k.loaded)))?;
+        let loaded = match known {
+            Some(loaded) => loaded,
+            None => {
+                let _turn = self.turns.take().ok_or_else(busy)?;
+                self.load(name)?
+            }
+        };
+        let _turn = self.zooms.take().ok_or_else(busy)?;
+        let start = loaded.capture.start();
+        let (from, to) = (Nanos(start.0.saturating_add(from.0)), Nanos(start.0.saturating_add(to.0)));
+        let list = &loaded.analysis.connections;
+        let Some(i) = list.iter().position(|c| i64::from(c.id) == id) else {
+            return Err((404, "there is no such connection".into()));
+        };
+        let c = &list[i];
+        let mut track = Track { connection: c.id, shift: shift(c), ..Track::default() };
+        // What came before is needed to count from, so reading begins with the connection.
+        let read = record::again(&loaded.source(), &loaded.analysis, |met| {
+            if let Some((at, packet)) = met.packet
+                && at == i
+                && !met.copy
+                && packet.time >= from
+                && packet.time <= to
+            {
+                track.packets.push(packet);
+            }
+            Ok(met.number <= c.frames.1 && track.packets.len() <= MOST_PACKETS)
+        });
+        track.total = track.packets.len() as u64;
+        match read {
+            Ok(()) if track.packets.len() > MOST_PACKETS => {
+                Err((413, "too many packets: look closer".into()))
+            }
+            Ok(()) => Ok(html::encode_track(&track, start)),
+            Err(e) => Err((422, format!("{e:#}"))),
+        }
+    }
+}
+
+/// What is wrong with a file, in one sentence.
+fn why(path: &Path, name: &str) -> String {
+    let input = Input { path: path.into(), name: name.to_owned() };
+    input.open().err().unwrap_or_else(|| "it holds nothing that tcpwhy knows".into())
+}

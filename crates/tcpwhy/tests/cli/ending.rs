@@ -1,0 +1,152 @@
+//! However the program is ended: nothing temporary stays, and a part is never taken for the whole.
+
+use crate::common::{Dir, Pcap, kill, smtp, tcpwhy, tcpwhy_with};
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn names(dir: &Path) -> Vec<String> {
+    let list = fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
+    list.collect()
+}
+
+/// Starts the program on a standard input that does not end, and waits until it has read and keeps something.
+fn started(args: &[&str], dir: &Dir, until: impl Fn() -> bool) -> Child {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tcpwhy"))
+        .args(args)
+        .env("TMPDIR", &dir.0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pcap = Pcap::new();
+    pcap.conversation(0, 5);
+    child.stdin.as_mut().unwrap().write_all(&pcap.bytes).unwrap();
+    let began = Instant::now();
+    while !until() {
+        assert!(began.elapsed() < Duration::from_secs(30), "it does not begin");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // It has taken in what was written.
+    std::thread::sleep(Duration::from_millis(300));
+    child
+}
+
+fn ended(mut child: Child) -> Output {
+    drop(child.stdin.take());
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn signals_leave_no_temporary_file() {
+    for (signal, number) in [("TERM", 15), ("HUP", 1)] {
+        for option in ["--html", "--annotate", "-o"] {
+            let dir = Dir::new();
+            let target = dir.0.join("out").to_str().unwrap().to_owned();
+            let kept = || names(&dir.0).iter().any(|n| n.ends_with(".part") || n.ends_with(".capture"));
+            // Only what needs a second look at the packets keeps standard input.
+            let args: &[&str] = if option == "-o" {
+                &["explain", "-", "--jsonl", "-o", &target]
+            } else {
+                &["explain", "-", option, &target]
+            };
+            let child = started(args, &dir, kept);
+            kill(&child, signal);
+            let done = ended(child);
+            assert_eq!(done.status.signal(), Some(number), "{signal} {option}");
+            assert_eq!(names(&dir.0), <[&str; 0]>::default(), "{signal} {option}");
+        }
+    }
+}
+
+/// Who started the program with `nohup` wants it to go on when the terminal goes.
+#[test]
+fn a_hangup_that_is_ignored_stays_ignored() {
+    let dir = Dir::new();
+    let mut child = Command::new("nohup")
+        .args([env!("CARGO_BIN_EXE_tcpwhy"), "explain", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .current_dir(&dir.0)
+        .spawn()
+        .unwrap();
+    let mut pcap = Pcap::new();
+    pcap.conversation(0, 5);
+    std::thread::sleep(Duration::from_millis(500));
+    kill(&child, "HUP");
+    child.stdin.as_mut().unwrap().write_all(&pcap.bytes).unwrap();
+    assert_eq!(ended(child).status.code(), Some(0));
+}
+
+/// A part is explained, said to be one in every form, and ends with a code of its own.
+#[test]
+fn an_interrupt_is_no_green_answer() {
+    let dir = Dir::new();
+    let page = dir.0.join("page.html").to_str().unwrap().to_owned();
+    let json = dir.0.join("answer.json").to_str().unwrap().to_owned();
+    let kept = || names(&dir.0).iter().any(|n| n.ends_with(".capture"));
+    let args = ["explain", "-", "--html", &page, "--json", "-o", &json, "-q", "--fail-if", "tcp>99%"];
+    let child = started(&args, &dir, kept);
+    kill(&child, "INT");
+    let done = ended(child);
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(done.status.code(), Some(130), "{said}");
+    assert!(said.contains("interrupted: this is about the 23 packets before"), "also with -q: {said}");
+    let answer: serde_json::Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    let codes: Vec<_> = answer["capture"]["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|w| w["code"].as_str().unwrap())
+        .collect();
+    assert!(codes.contains(&"interrupted"), "{codes:?}");
+    assert!(fs::read_to_string(&page).unwrap().contains("reading was interrupted"));
+    let mut left = names(&dir.0);
+    left.sort();
+    assert_eq!(left, ["answer.json", "page.html"]);
+}
+
+#[test]
+fn a_condition_about_nothing_does_not_hold_and_is_not_met() {
+    let dir = Dir::new();
+    let capture = smtp();
+    let fails = |args: &[&str]| {
+        let ran = tcpwhy(args);
+        assert_eq!(ran.code, 3, "{args:?}: {}", ran.err);
+        assert!(ran.err.contains("--fail-if cannot be judged: no TCP connection is left"), "{}", ran.err);
+    };
+    fails(&[&capture, "--filter", "port 9", "--fail-if", "tcp>5%"]);
+    fails(&[&capture, "--filter", "port 9", "--fail-if", "tcp>5%", "--jsonl"]);
+    let mut udp = Pcap::new();
+    udp.udp(0).udp(1000);
+    let udp = dir.file("udp.pcap", &udp.bytes);
+    fails(&[&udp, "--fail-if", "tcp>5%"]);
+    assert_eq!(tcpwhy(&[&capture, "--filter", "port 9"]).code, 0, "nothing was asked");
+    let mut small = Pcap::new();
+    small.conversation(0, 3);
+    let small = dir.file("small.pcap", &small.bytes);
+    let mut none = Pcap::new();
+    none.conversation(0, 0);
+    let none = dir.file("none.pcap", &none.bytes);
+    let ran = tcpwhy(&["compare", &small, &none, "--fail-if", "median>5%"]);
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    assert!(ran.err.contains("--fail-if cannot be judged"), "{}", ran.err);
+}
+
+/// Names that somebody planted, and files that a killed run left, are in nobody's way.
+#[test]
+fn planted_names_are_no_obstacle() {
+    let dir = Dir::new();
+    let page = dir.0.join("page.html").to_str().unwrap().to_owned();
+    let old = dir.0.join(".page.html.1-0123456789abcdef.part");
+    let file = fs::File::create(&old).unwrap();
+    file.set_modified(std::time::SystemTime::now() - Duration::from_secs(3600)).unwrap();
+    let ran = tcpwhy_with(&[&smtp(), "--html", &page, "-q"], b"");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(names(&dir.0), ["page.html"], "the orphan is gone");
+}
