@@ -128,12 +128,12 @@ def from_label(label):
     w.update(requests=app["requests"], request=app["request"], response=app["response"])
     w["think_ms"] = app.get("server", {}).get("think_ms", 0)
     w["gap_ms"] = app.get("client", {}).get("gap_ms", 0)
-    # A float is a pause in seconds; the scenario's are below one.
-    w["request"] = [min(step, 0.9999999) if isinstance(step, float) else step for step in app["request"]]
+    # In the labels a float is a pause in seconds.
+    w["request"] = [{"pause_ms": step * 1000} if isinstance(step, float) else step for step in app["request"]]
     request = app["request"]
     if len(request) == 3 and request[1] < 1 and request[2] < sum(measured["latency_ms"]) and request[1] == 0.001:
         # 300 KB in chunks of the last size, a pause before each.
-        w["request"] = [request[0]] + [request[1], request[2]] * (307200 // request[2])
+        w["request"] = [request[0]] + w["request"][1:3] * (307200 // request[2])
     latencies = sorted(measured["latency_ms"])
     n = len(latencies)
     spread = (latencies[n * 9 // 10] - latencies[n // 10]) / 2

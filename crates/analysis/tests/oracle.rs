@@ -23,8 +23,8 @@ use golden::{is_fixed, millis, seed_of};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tcpwhy_analysis::{Analysis, Analyzer, Config, Detail, replay};
-use tcpwhy_base::{Cause, Nanos, Step, Turn, Workload};
-use tcpwhy_model::{Chosen, EPOCH, Outcome, Random, Scenario, Span, Story, What, run, stories, tap};
+use tcpwhy_base::{Cause, Chosen, Nanos, Random, Step, Turn, What, Workload};
+use tcpwhy_model::{EPOCH, Outcome, Scenario, Span, Story, run, stories, tap};
 
 fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(usual)
@@ -42,10 +42,11 @@ fn draw(r: &mut Random) -> Scenario {
     let mtu = if r.below(5) == 0 { 9000 } else { 1500 };
     let mut s = Scenario::with_path(rtt, rate, rate.map(|_| 2_000_000), mtu);
     s.seed = r.draw();
-    s.phase = [0, 1].map(|_| Nanos(r.below(4_000_000) as i64));
-    for host in &mut s.hosts {
+    let phases = [0, 1].map(|_| Nanos(r.below(4_000_000) as i64));
+    for (host, phase) in s.hosts.iter_mut().zip(phases) {
+        host.stack.phase = phase;
         host.nodelay = r.below(3) > 0;
-        host.wake = Nanos::micros(20 + r.below(60) as i64);
+        host.stack.wake = Nanos::micros(20 + r.below(60) as i64);
     }
     let message = |r: &mut Random| {
         let bytes = match r.below(4) {

@@ -1,9 +1,12 @@
 //! The plain data that every other crate of tcpwhy speaks: time, sequence numbers, segments, the table of
-//! causes, the table of fixes, and workloads. No I/O, no clock, no allocation but for text that a table renders.
+//! causes, the table of fixes, workloads, and the path and hosts over which they run. No I/O, no clock, no allocation
+//! but for text that a table renders.
 
 mod cause;
 mod end;
 mod fix;
+mod random;
+mod scenario;
 mod segment;
 mod seq;
 mod short;
@@ -13,6 +16,8 @@ mod workload;
 pub use cause::{CAUSES, Cause, CauseInfo, Class, Kind};
 pub use end::{End, Ends};
 pub use fix::{FIXES, Figures, FixId, FixInfo, How, Place};
+pub use random::Random;
+pub use scenario::{Chosen, Cork, Host, Link, LossOf, Reorder, Scenario, What};
 pub use segment::{Endpoint, IpId, Segment, TcpFlags, TcpOptions, Tls, Trouble};
 pub use seq::Seq;
 pub use short::Short;

@@ -68,6 +68,22 @@ impl Workload {
         if cycle == 0 { None } else { self.turns.get(fixed + (n - fixed) % cycle) }
     }
 
+    /// Bytes that one connection carries up and down, its opening turns included.
+    pub fn totals(&self) -> [u64; 2] {
+        let fixed = self.repeat_from.min(self.turns.len());
+        let (opening, cycle) = self.turns.split_at(fixed);
+        let requests = u64::from(self.requests_each());
+        let sum = |pick: fn(&Turn) -> u64| {
+            let first = opening.iter().fold(0_u64, |sum, turn| sum.saturating_add(pick(turn)));
+            cycle.iter().zip(0..).fold(first, |sum, (turn, n)| {
+                // How often this one is among so many requests.
+                let often = (requests + cycle.len() as u64 - 1 - n) / cycle.len() as u64;
+                sum.saturating_add(pick(turn).saturating_mul(often))
+            })
+        };
+        [sum(|t| Turn::bytes(&t.request)), sum(|t| Turn::bytes(&t.response))]
+    }
+
     /// Requests of one connection, opening turns not counted.
     pub fn requests_each(&self) -> u32 {
         if self.reconnect_every == 0 { self.requests } else { self.reconnect_every.min(self.requests) }
@@ -90,6 +106,9 @@ mod tests {
         let sizes: Vec<u64> = (0..6).filter_map(|n| w.turn(n)).map(|t| Turn::bytes(&t.request)).collect();
         assert_eq!(sizes, [1, 2, 3, 2, 3, 2]);
         assert_eq!(Workload::default().turn(0), None);
+        // 1, then 2, 3, 2, 3, 2, 3, 2, 3, 2.
+        assert_eq!((w.totals(), Workload { reconnect_every: 4, ..w }.totals()), ([23, 0], [11, 0]));
+        assert_eq!(Workload::default().totals(), [0, 0]);
     }
 
     #[test]

@@ -55,10 +55,8 @@ pub fn calibrate(stop: &AtomicBool) -> Result<Calibration, LabError> {
 impl Calibration {
     /// A rate of the scenario that this machine cannot give.
     pub fn exceeded(&self, scenario: &Scenario) -> Option<f64> {
-        let link = &scenario.link;
-        let directions = [&link.up, &link.down];
-        let hops = directions.iter().flat_map(|d| d.hops.iter().filter_map(|h| h.rate_mbit));
-        let own = directions.iter().filter_map(|d| d.rate_mbit.or(link.rate_mbit));
-        own.chain(hops).filter(|&rate| rate > self.rate_mbit).reduce(f64::max)
+        let hops = scenario.ways.iter().flat_map(|way| &way.hops).map(|hop| &hop.link);
+        let rates = scenario.shared.links.iter().chain(hops).filter_map(|link| link.rate);
+        rates.map(|rate| rate as f64 / 1e6).filter(|&rate| rate > self.rate_mbit).reduce(f64::max)
     }
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
-use tcpwhy_base::Side;
+use tcpwhy_base::{Nanos, Side};
 
 const PORT: u16 = 9000;
 
@@ -40,7 +40,7 @@ pub(crate) fn run(
             ),
         ));
     }
-    let limit = clock::now() + clock::from_ms(scenario.limit_s * 1000.0);
+    let limit = clock::now() + scenario.shared.limit;
     let server_side = if connects.loopback { Side::Client } else { Side::Server };
     let target = if connects.loopback { Ipv4Addr::LOCALHOST } else { SERVER };
     let made_so_far = Mutex::new(Vec::new());
@@ -48,9 +48,10 @@ pub(crate) fn run(
     let cut_off = thread::scope(|scope| {
         let (ready, is_ready) = mpsc::channel();
         let server = network.on(scope, server_side, move || {
-            let listener = listener(&scenario.server, watch).map_err(LabError::failed("listen"))?;
+            let listener =
+                listener(scenario.host(Side::Server), watch).map_err(LabError::failed("listen"))?;
             let _ = ready.send(());
-            accept_all(&listener, &scenario.server, connects, watch);
+            accept_all(&listener, scenario.host(Side::Server), connects, watch);
             Ok(())
         });
         // If it does not listen, it says so when it is joined.
@@ -59,7 +60,7 @@ pub(crate) fn run(
             if !listening {
                 return Ok(());
             }
-            half_open(connects, scenario.link.rtt_ms).map_err(LabError::failed("send SYNs"))?;
+            half_open(connects, scenario.shared.rtt()).map_err(LabError::failed("send SYNs"))?;
             make_all(connects, SocketAddrV4::new(target, PORT), watch, done)
         });
         let mut cut_off = false;
@@ -84,7 +85,7 @@ pub(crate) fn run(
 
 fn listener(host: &Host, watch: &Watch) -> io::Result<TcpListener> {
     let fd = sys::tcp_socket()?;
-    sys::listen(fd.as_fd(), PORT, host.backlog)?;
+    sys::listen(fd.as_fd(), PORT, i32::try_from(host.backlog).unwrap_or(i32::MAX))?;
     watch.join(&fd, Side::Server, 0)?;
     Ok(TcpListener::from(fd))
 }
@@ -94,10 +95,10 @@ fn accept_all(listener: &TcpListener, host: &Host, connects: &Connects, watch: &
     let _ = sys::real_time(5);
     let _ = sys::precise_timers();
     let mut kept = Vec::new();
-    if !watch.nap(clock::now() + clock::from_ms(host.accept_start_ms)) {
+    if !watch.nap(clock::now() + host.accept_start) {
         return;
     }
-    while watch.nap(clock::now() + clock::from_ms(host.accept_delay_ms)) {
+    while watch.nap(clock::now() + host.accept_delay) {
         let Ok((mut stream, _)) = listener.accept() else { return };
         if connects.keep {
             kept.push(stream);
@@ -154,7 +155,7 @@ fn bind(fd: &OwnedFd, how: Bind, target: SocketAddrV4) -> io::Result<()> {
 }
 
 /// Sends SYNs whose senders do not exist, and waits until they have arrived.
-fn half_open(connects: &Connects, rtt_ms: f64) -> io::Result<()> {
+fn half_open(connects: &Connects, rtt: Nanos) -> io::Result<()> {
     if connects.half_open == 0 {
         return Ok(());
     }
@@ -165,7 +166,7 @@ fn half_open(connects: &Connects, rtt_ms: f64) -> io::Result<()> {
         let from = Ipv4Addr::new(10, 77, high.wrapping_add(1), low);
         sys::send_raw(socket.as_fd(), &syn(from, 1024, SERVER, PORT), SERVER)?;
     }
-    thread::sleep(Duration::from_millis(30) + Duration::from_secs_f64(rtt_ms.max(0.0) / 1000.0));
+    thread::sleep(Duration::from_millis(30) + clock::duration(rtt));
     Ok(())
 }
 

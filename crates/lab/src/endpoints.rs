@@ -1,8 +1,8 @@
 //! The client and the server: blocking sockets, one thread for each connection, every call written down.
 
-use crate::clock::{self, from_ms};
+use crate::clock;
 use crate::host::SERVER;
-use crate::scenario::{Cork, Host, Scenario, Workload};
+use crate::scenario::{Host, Scenario};
 use crate::sys;
 use crate::tcp_info::TcpInfo;
 use crate::watch::{Watch, When, lock};
@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::Scope;
 use std::time::Duration;
-use tcpwhy_base::{Nanos, Side};
+use tcpwhy_base::{Cork, Nanos, Side, Step, Turn, Workload};
 
 /// Where the server listens.
 pub(crate) const PORT: u16 = 9000;
@@ -125,16 +125,15 @@ impl<'a> End<'a> {
         let _ = sys::set_option(self.stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_CORK, i32::from(on));
     }
 
-    fn write_message(&mut self, steps: &[f64]) -> Result<(), Over> {
+    fn write_message(&mut self, steps: &[Step]) -> Result<(), Over> {
         if self.host.cork == Cork::Message {
             self.cork(true);
         }
-        let last = steps.iter().rposition(|&s| s >= 1.0);
+        let last = steps.iter().rposition(|step| matches!(step, Step::Write(_)));
         for (i, &step) in steps.iter().enumerate() {
-            if step < 1.0 {
-                self.wait(Op::Pause, from_ms(step * 1000.0))?;
-            } else {
-                self.write_part(step as usize, self.host.more && Some(i) != last)?;
+            match step {
+                Step::Pause(length) => self.wait(Op::Pause, length)?,
+                Step::Write(bytes) => self.write_part(bytes as usize, self.host.more && Some(i) != last)?,
             }
         }
         if self.host.cork == Cork::Message {
@@ -146,8 +145,9 @@ impl<'a> End<'a> {
     fn write_part(&mut self, bytes: usize, more: bool) -> Result<(), Over> {
         let mut left = bytes;
         while left > 0 {
-            let mut chunk = left.min(self.host.write_chunk.unwrap_or(left)).min(self.buffer.len());
-            if self.host.classic_nagle {
+            let most = self.host.write_chunk.map_or(left, |n| n as usize);
+            let mut chunk = left.min(most).min(self.buffer.len());
+            if self.host.stack.classic_nagle {
                 let mss = self.segment();
                 let full = chunk - chunk % mss;
                 if full > 0 {
@@ -158,7 +158,7 @@ impl<'a> End<'a> {
             }
             let start = clock::now();
             let data = self.buffer.get(..chunk).unwrap_or_default();
-            let sent = if self.host.epoll {
+            let sent = if self.host.stack.epoll {
                 sys::send_when_writable(self.stream.as_fd(), data, more, &self.shared.watch.stop)
             } else {
                 sys::send(self.stream.as_fd(), data, more)
@@ -194,14 +194,14 @@ impl<'a> End<'a> {
     fn read_message(&mut self, bytes: u64) -> Result<bool, Over> {
         let mut left = bytes;
         while left > 0 {
-            let mut chunk = left.min(self.host.read_chunk as u64);
-            if let Some(pause) = self.host.read_pauses.get(self.pauses_taken) {
-                if self.read >= pause.at_bytes {
+            let mut chunk = left.min(self.host.read_chunk);
+            if let Some(&(at, length)) = self.host.read_pauses.get(self.pauses_taken) {
+                if self.read >= at {
                     self.pauses_taken += 1;
-                    self.wait(Op::ReadPause, from_ms(pause.ms))?;
+                    self.wait(Op::ReadPause, length)?;
                     continue;
                 }
-                chunk = chunk.min(pause.at_bytes - self.read);
+                chunk = chunk.min(at - self.read);
             }
             let start = clock::now();
             let began = *self.read_began.get_or_insert(start);
@@ -219,13 +219,13 @@ impl<'a> End<'a> {
             if self.host.quickack {
                 let _ = sys::set_option(self.stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1);
             }
-            if self.host.reset_after_bytes.is_some_and(|n| self.read >= n) {
+            if self.host.stack.reset_after_bytes.is_some_and(|n| self.read >= n) {
                 let _ = sys::reset_on_close(self.stream.as_fd());
                 self.note(Op::Reset, clock::now(), None, &Ok(()));
                 return Err(Over);
             }
             if let Some(rate) = self.host.read_rate {
-                let then = began + Nanos((self.read as f64 / rate * 1e9) as i64);
+                let then = began + Nanos((self.read as f64 / rate as f64 * 1e9) as i64);
                 self.wait(Op::ReadPause, then - clock::now())?;
             }
         }
@@ -254,19 +254,20 @@ impl<'a> End<'a> {
 
 fn before(fd: BorrowedFd<'_>, host: &Host) -> io::Result<()> {
     let tcp = libc::IPPROTO_TCP;
+    let number = |n: u64| i32::try_from(n).unwrap_or(i32::MAX);
     if let Some(n) = host.sndbuf {
-        sys::set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, n)?;
+        sys::set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, number(n))?;
     }
     if let Some(n) = host.rcvbuf {
-        sys::set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, n)?;
+        sys::set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, number(n))?;
     }
     if host.nodelay {
         sys::set_option(fd, tcp, libc::TCP_NODELAY, 1)?;
     }
     if let Some(n) = host.notsent_lowat {
-        sys::set_option(fd, tcp, libc::TCP_NOTSENT_LOWAT, n)?;
+        sys::set_option(fd, tcp, libc::TCP_NOTSENT_LOWAT, number(n))?;
     }
-    if let Some([idle, interval, count]) = host.keepalive {
+    if let Some([idle, interval, count]) = host.stack.keepalive {
         sys::set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
         sys::set_option(fd, tcp, libc::TCP_KEEPIDLE, idle)?;
         sys::set_option(fd, tcp, libc::TCP_KEEPINTVL, interval)?;
@@ -277,9 +278,10 @@ fn before(fd: BorrowedFd<'_>, host: &Host) -> io::Result<()> {
 
 fn buffer(host: &Host, w: &Workload) -> Vec<u8> {
     // A part is written in one call, so the largest part decides, up to a size that no kernel takes at once.
-    let turns = w.turns.iter().flat_map(|t| t.request.iter().chain(&t.response));
-    let largest = w.request.iter().chain(&w.response).chain(turns).fold(0.0, |a: f64, &b| a.max(b)) as usize;
-    vec![0x77; largest.min(64 << 20).max(host.read_chunk).max(1)]
+    let steps = w.turns.iter().flat_map(|t| t.request.iter().chain(&t.response));
+    let writes = steps.filter_map(|step| if let Step::Write(bytes) = step { Some(*bytes) } else { None });
+    let largest = writes.max().unwrap_or(0);
+    vec![0x77; largest.min(64 << 20).max(host.read_chunk).max(1) as usize]
 }
 
 fn real_time() {
@@ -290,11 +292,12 @@ fn real_time() {
 /// One client: its connections one after the other.
 pub(crate) fn client(shared: &Shared<'_>) {
     real_time();
-    let w = &shared.scenario.workload;
+    let w = &shared.scenario.shared.workload;
+    let gap = w.turn(0).map_or(Nanos::ZERO, |turn| turn.before);
     let mut left = w.requests;
     let mut first = true;
     while left > 0 && !shared.watch.stop.load(Relaxed) {
-        if !first && w.gap_ms > 0.0 && !shared.watch.nap(clock::now() + from_ms(w.gap_ms)) {
+        if !first && gap > Nanos::ZERO && !shared.watch.nap(clock::now() + gap) {
             return;
         }
         first = false;
@@ -313,13 +316,13 @@ pub(crate) fn client(shared: &Shared<'_>) {
 }
 
 fn connect<'a>(shared: &'a Shared<'a>) -> Option<End<'a>> {
-    let host = &shared.scenario.client;
+    let host = shared.scenario.host(Side::Client);
     let start = clock::now();
     let made = || -> io::Result<(TcpStream, u64, u16, Nanos)> {
         let fd = sys::tcp_socket()?;
         before(fd.as_fd(), host)?;
         let id = shared.watch.join(&fd, Side::Client, 0)?;
-        let patience = clock::duration(from_ms(shared.scenario.workload.patience_ms));
+        let patience = clock::duration(shared.scenario.patience);
         sys::set_timeout(fd.as_fd(), libc::SO_RCVTIMEO, patience)?;
         let start = clock::now();
         let done = sys::connect(fd.as_fd(), SocketAddrV4::new(SERVER, PORT));
@@ -360,10 +363,7 @@ fn connect<'a>(shared: &'a Shared<'a>) -> Option<End<'a>> {
 
 impl<'a> End<'a> {
     fn new(shared: &'a Shared<'a>, side: Side, stream: TcpStream, id: u64, port: u16) -> End<'a> {
-        let host = match side {
-            Side::Server => &shared.scenario.server,
-            _ => &shared.scenario.client,
-        };
+        let host = shared.scenario.host(side);
         let end = End {
             shared,
             side,
@@ -373,7 +373,7 @@ impl<'a> End<'a> {
             port,
             request: 0,
             log: Vec::with_capacity(4096),
-            buffer: buffer(host, &shared.scenario.workload),
+            buffer: buffer(host, &shared.scenario.shared.workload),
             read: 0,
             read_began: None,
             pauses_taken: 0,
@@ -388,10 +388,11 @@ impl<'a> End<'a> {
 fn converse(end: &mut End<'_>, w: &Workload, requests: u32) -> Result<(), Over> {
     for n in 0..requests {
         end.request = n;
+        let Some(turn) = w.turn(n as usize) else { break };
         if n > 0 {
-            end.wait(Op::Think, from_ms(w.gap_ms))?;
+            end.wait(Op::Think, turn.before)?;
         }
-        end.write_message(&w.turn(n).request)?;
+        end.write_message(&turn.request)?;
         if !w.pipeline {
             answer(end, w, n)?;
         }
@@ -404,16 +405,16 @@ fn converse(end: &mut End<'_>, w: &Workload, requests: u32) -> Result<(), Over> 
 }
 
 fn answer(end: &mut End<'_>, w: &Workload, n: u32) -> Result<(), Over> {
-    let bytes = Workload::bytes(&w.turn(n).response);
+    let bytes = w.turn(n as usize).map_or(0, |turn| Turn::bytes(&turn.response));
     if bytes > 0 && !end.read_message(bytes)? { Err(Over) } else { Ok(()) }
 }
 
 /// A listening socket in the calling thread's namespace.
 pub(crate) fn listener(shared: &Shared<'_>) -> io::Result<TcpListener> {
-    let host = &shared.scenario.server;
+    let host = shared.scenario.host(Side::Server);
     let fd = sys::tcp_socket()?;
     before(fd.as_fd(), host)?;
-    sys::listen(fd.as_fd(), PORT, host.backlog)?;
+    sys::listen(fd.as_fd(), PORT, i32::try_from(host.backlog).unwrap_or(i32::MAX))?;
     shared.watch.join(&fd, Side::Server, 0)?;
     Ok(TcpListener::from(fd))
 }
@@ -421,11 +422,11 @@ pub(crate) fn listener(shared: &Shared<'_>) -> io::Result<TcpListener> {
 /// The server: accepts until the run is over, a thread for each connection.
 pub(crate) fn server<'s>(scope: &'s Scope<'s, '_>, shared: &'s Shared<'s>, listener: &TcpListener) {
     real_time();
-    let host = &shared.scenario.server;
-    if !shared.watch.nap(clock::now() + from_ms(host.accept_start_ms)) {
+    let host = shared.scenario.host(Side::Server);
+    if !shared.watch.nap(clock::now() + host.accept_start) {
         return;
     }
-    while shared.watch.nap(clock::now() + from_ms(host.accept_delay_ms)) {
+    while shared.watch.nap(clock::now() + host.accept_delay) {
         let start = clock::now();
         let Ok((stream, from)) = listener.accept() else { return };
         let Ok(id) = shared.watch.join(&stream, Side::Server, from.port()) else { return };
@@ -433,7 +434,7 @@ pub(crate) fn server<'s>(scope: &'s Scope<'s, '_>, shared: &'s Shared<'s>, liste
             real_time();
             let mut end = End::new(shared, Side::Server, stream, id, from.port());
             end.note(Op::Accept, start, None, &Ok(()));
-            if serve(&mut end, &shared.scenario.workload).is_ok() {
+            if serve(&mut end, shared.scenario).is_ok() {
                 end.finish();
             }
             end.close();
@@ -441,22 +442,23 @@ pub(crate) fn server<'s>(scope: &'s Scope<'s, '_>, shared: &'s Shared<'s>, liste
     }
 }
 
-fn serve(end: &mut End<'_>, w: &Workload) -> Result<(), Over> {
+fn serve(end: &mut End<'_>, scenario: &Scenario) -> Result<(), Over> {
+    let w = &scenario.shared.workload;
     let most = w.requests_each();
     for n in 0.. {
         end.request = n;
-        let turn = w.turn(n);
-        let request = Workload::bytes(&turn.request);
+        let Some(turn) = w.turn(n as usize) else { return Ok(()) };
+        let request = Turn::bytes(&turn.request);
         if request == 0 && n >= most {
             return Ok(());
         }
         if request > 0 && !end.read_message(request)? {
             return Ok(());
         }
-        if w.no_answer {
+        if scenario.no_answer {
             continue;
         }
-        end.wait(Op::Think, from_ms(turn.think_ms))?;
+        end.wait(Op::Think, turn.think)?;
         end.write_message(&turn.response)?;
         if w.server_closes && n + 1 >= most {
             return Ok(());

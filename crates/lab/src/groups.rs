@@ -24,7 +24,8 @@ struct Group(PathBuf);
 impl Groups {
     pub(crate) fn new(scenario: &Scenario) -> Result<Groups, LabError> {
         let group = |bytes: Option<u64>| bytes.map(Group::new).transpose();
-        Ok(Groups([group(scenario.client.tcp_memory)?, group(scenario.server.tcp_memory)?]))
+        let [client, server] = &scenario.shared.hosts;
+        Ok(Groups([group(client.stack.tcp_memory)?, group(server.stack.tcp_memory)?]))
     }
 
     /// Moves the calling thread, and those that it will start, into the group of its host.

@@ -1,6 +1,6 @@
 //! One host: a network namespace without a name, with a TUN device for its only way out.
 
-use crate::scenario::{Host, Link};
+use crate::scenario::{Host, Scenario};
 use crate::{LabError, sys};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -58,7 +58,7 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    pub(crate) fn new(own: Ipv4Addr, host: &Host, link: &Link) -> Result<Namespace, LabError> {
+    pub(crate) fn new(own: Ipv4Addr, host: &Host, scenario: &Scenario) -> Result<Namespace, LabError> {
         in_thread(|| {
             sys::new_network().map_err(|e| {
                 let advice = match e.raw_os_error() {
@@ -69,7 +69,7 @@ impl Namespace {
             })?;
             let namespace = File::open("/proc/thread-self/ns/net")
                 .map_err(LabError::failed("open /proc/thread-self/ns/net"))?;
-            let tun = sys::tun(DEVICE, link.offload).map_err(|e| {
+            let tun = sys::tun(DEVICE, scenario.offload).map_err(|e| {
                 let advice = match e.raw_os_error() {
                     Some(libc::EPERM | libc::EACCES) => {
                         "run as root, in a container with --device /dev/net/tun"
@@ -83,22 +83,23 @@ impl Namespace {
             let _ = write_sysctl("net.ipv6.conf.default.disable_ipv6", "1");
             // Else one connection's round trip time and ssthresh would reach the next.
             write_sysctl("net.ipv4.tcp_no_metrics_save", "1")?;
-            for (name, value) in &host.sysctl {
+            for (name, value) in &host.stack.sysctl {
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 write_sysctl(name, &value)?;
             }
             ip("link set dev lo up")?;
             ip(&format!("address add {own}/32 dev {DEVICE}"))?;
             // A longer device queue: drops are the link's business.
-            ip(&format!("link set dev {DEVICE} mtu {} txqueuelen 20000 up", link.mtu))?;
-            let mut route = format!("route add default dev {DEVICE} src {own} congctl {}", host.congestion);
+            ip(&format!("link set dev {DEVICE} mtu {} txqueuelen 20000 up", scenario.shared.mtu))?;
+            let mut route =
+                format!("route add default dev {DEVICE} src {own} congctl {}", host.stack.congestion);
             if let Some(n) = host.initcwnd {
                 route += &format!(" initcwnd {n}");
             }
-            if let Some(n) = host.initrwnd {
+            if let Some(n) = host.stack.initrwnd {
                 route += &format!(" initrwnd {n}");
             }
-            ip(&route).map_err(|e| without_congestion(&host.congestion, e))?;
+            ip(&route).map_err(|e| without_congestion(&host.stack.congestion, e))?;
             let sysctls = RECORDED
                 .iter()
                 .filter_map(|&name| {

@@ -41,8 +41,7 @@ pub use network::{Network, Traffic};
 pub use processes::Process;
 pub use run::{Connect, Exchange, Run, run, run_until};
 pub use scenario::{
-    Bind, Chosen, Connects, Control, Cork, Direction, Expect, Host, Link, LossOf, Need, Programs, ReadPause,
-    Reorder, Scenario, Stated, Stretch, Sweep, Turn, Workload,
+    Bind, Connects, Control, Expect, Hop, Host, Kernel, Need, Programs, Scenario, Stated, Sweep, Way,
 };
 pub use tcp_info::TcpInfo;
 pub use verdict::{Figures, Verdict};

@@ -69,6 +69,7 @@ fn expand(text: &str) -> Result<Vec<Cell>, LabError> {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use tcpwhy_base::Nanos;
 
     #[test]
     fn three_round_trip_times_by_three_sizes() {
@@ -84,8 +85,11 @@ mod tests {
             assert_eq!((of.len(), rtts.len()), (9, 3), "{row}");
         }
         let one = cells.iter().find(|c| c.name == "loss-middle-rtt20-3").unwrap();
-        assert_eq!((one.scenario.link.rtt_ms, one.scenario.link.down.drops.len()), (20.0, 2));
-        assert!(one.scenario.client.nodelay);
+        assert_eq!(
+            (one.scenario.shared.rtt(), one.scenario.shared.links[1].drops.len()),
+            (Nanos::millis(20), 2)
+        );
+        assert!(one.scenario.shared.hosts[0].nodelay);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::host::{self, CLIENT, Namespace, SERVER};
 use crate::link::{Forwarder, Lateness, Lost, Passage, Pipe, Record, Tally};
 use crate::machine::{self, Burners, Jiffies, Machine};
-use crate::scenario::{Host, Link};
+use crate::scenario::Scenario;
 use crate::{LabError, clock};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use tcpwhy_base::Side;
+use tcpwhy_base::{Nanos, Side};
 use tcpwhy_capture::{Frame, Writer};
 
 /// Raw IP.
@@ -73,22 +73,15 @@ impl Network {
     /// The server's address.
     pub const SERVER: Ipv4Addr = SERVER;
 
-    /// `totals`: payload bytes that a connection will carry up and down, for drops of the last segment; 0 if they
-    /// are not known.
-    pub fn new(
-        link: &Link,
-        client: &Host,
-        server: &Host,
-        totals: (u64, u64),
-        seed: u64,
-    ) -> Result<Network, LabError> {
+    /// The hosts and the link of a scenario; its workload says which segment is the last.
+    pub fn new(scenario: &Scenario) -> Result<Network, LabError> {
         clock::now();
-        let hosts = [Namespace::new(CLIENT, client, link)?, Namespace::new(SERVER, server, link)?];
-        // The directions roll different dice.
-        let pipes =
-            [Pipe::new(link, &link.up, totals.0, seed), Pipe::new(link, &link.down, totals.1, seed ^ 0x5eed)];
+        let [client, server] = &scenario.shared.hosts;
+        let hosts = [Namespace::new(CLIENT, client, scenario)?, Namespace::new(SERVER, server, scenario)?];
+        let pipes = Pipe::both(scenario);
+        let rtt = scenario.shared.rtt();
         let share = |f: &File| f.try_clone().map_err(LabError::failed("share a device"));
-        let forwarder = Forwarder::new([share(&hosts[0].tun)?, share(&hosts[1].tun)?], pipes, link);
+        let forwarder = Forwarder::new([share(&hosts[0].tun)?, share(&hosts[1].tun)?], pipes, scenario);
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let burners = machine::is_virtual().then(|| Burners::start(processors));
         let before = [hosts[0].counters()?, hosts[1].counters()?];
@@ -111,8 +104,8 @@ impl Network {
             before,
             jiffies: Jiffies::now(),
             // What is on its way when the applications are done: the last ACKs and FINs.
-            drain: Duration::from_millis(300) + Duration::from_secs_f64(link.rtt_ms / 250.0),
-            allowed_ns: (link.rtt_ms * 0.05 * 1e6).max(200e3) as i64,
+            drain: Duration::from_millis(300) + clock::duration(rtt.times(4)),
+            allowed_ns: rtt.part(20).max(Nanos::micros(200)).0,
         })
     }
 

@@ -52,7 +52,7 @@ pub(crate) fn run(
         }
         fs::write(directory.0.join(name), text).map_err(LabError::failed(format!("write {name}")))?;
     }
-    let limit = clock::now() + clock::from_ms(scenario.limit_s * 1000.0);
+    let limit = clock::now() + scenario.shared.limit;
     let stage = Stage { network, directory: &directory.0, limit, stop };
     if let Some(command) = &programs.prepare
         && stage.to_end("prepare", Side::Server, command)?.is_none()

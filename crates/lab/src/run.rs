@@ -4,7 +4,7 @@ use crate::endpoints::{self, Event, Op, Shared};
 use crate::groups::Groups;
 use crate::label::Label;
 use crate::network::{Network, Traffic};
-use crate::scenario::{Scenario, Workload};
+use crate::scenario::Scenario;
 use crate::watch::{POLL, Sample, Watch, lock};
 use crate::{LabError, clock, connects, groups, programs};
 use serde::Serialize;
@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
-use tcpwhy_base::{Nanos, Side};
+use tcpwhy_base::{Nanos, Side, Turn, Workload};
 
 /// What a run left: the captures, and the truth about how they came to be. Serialised, it is the truth alone. Times
 /// are nanoseconds since the Unix epoch, on the captures' clock.
@@ -89,14 +89,13 @@ pub fn run(scenario: &Scenario) -> Result<Run, LabError> {
 
 /// The same, cut off when `stop` becomes true.
 pub fn run_until(scenario: &Scenario, stop: &AtomicBool) -> Result<Run, LabError> {
-    let w = &scenario.workload;
+    let w = &scenario.shared.workload;
     programs::remove_orphans();
     groups::remove_orphans();
     if let Some(p) = &scenario.programs {
         programs::installed(p)?;
     }
-    let network =
-        Network::new(&scenario.link, &scenario.client, &scenario.server, w.totals(), scenario.seed)?;
+    let network = Network::new(scenario)?;
     let groups = Groups::new(scenario)?;
     let watch = Watch::default();
     let events = Mutex::new(Vec::new());
@@ -134,7 +133,7 @@ fn applications(
     stop: &AtomicBool,
 ) -> Result<bool, LabError> {
     let scenario = shared.scenario;
-    let limit = clock::now() + clock::from_ms(scenario.limit_s * 1000.0);
+    let limit = clock::now() + scenario.shared.limit;
     let mut cut_off = false;
     thread::scope(|scope| {
         let (ready, is_ready) = std::sync::mpsc::channel();
@@ -156,9 +155,9 @@ fn applications(
         let listening = is_ready.recv().unwrap_or_else(|_| {
             Err(LabError::Failed { what: "start the server".into(), why: io::Error::other("panicked") })
         });
-        let clients: Vec<_> = (0..if listening.is_ok() { scenario.workload.connections } else { 0 })
+        let clients: Vec<_> = (0..if listening.is_ok() { scenario.shared.connections } else { 0 })
             .map(|n| {
-                let stagger = clock::from_ms(scenario.workload.stagger_ms * f64::from(n));
+                let stagger = scenario.shared.stagger.times(i64::from(n));
                 scope.spawn(move || {
                     network.enter(Side::Client)?;
                     groups.join(Side::Client)?;
@@ -179,7 +178,7 @@ fn applications(
         }
         // The server's connections end with the client's; give them the time that their last packets need.
         if !cut_off {
-            let patience = Duration::from_millis(50) + Duration::from_secs_f64(scenario.link.rtt_ms / 250.0);
+            let patience = Duration::from_millis(50) + clock::duration(scenario.shared.rtt().times(4));
             thread::sleep(patience);
         }
         shared.watch.end_all();
@@ -238,8 +237,9 @@ fn exchanges(events: &[Event], w: &Workload) -> Vec<Exchange> {
     let mut all: Vec<Exchange> = all
         .into_values()
         .map(|(exchange, up, down)| {
-            let turn = w.turn(exchange.request);
-            let complete = up == Workload::bytes(&turn.request) && down == Workload::bytes(&turn.response);
+            let turn = w.turn(exchange.request as usize);
+            let whole = |t: &Turn| up == Turn::bytes(&t.request) && down == Turn::bytes(&t.response);
+            let complete = turn.is_some_and(whole);
             Exchange { complete, ..exchange }
         })
         .collect();

@@ -90,7 +90,7 @@ impl Watch {
     /// Samples until the run is over. Below the applications' priority, above everybody else's: it holds a lock
     /// that they want.
     pub(crate) fn sample_all(&self, scenario: &Scenario) {
-        let every = clock::from_ms(scenario.sample_ms);
+        let every = scenario.sample;
         if every <= Nanos::ZERO {
             return;
         }

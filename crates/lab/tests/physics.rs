@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tcpwhy_base::Side;
-use tcpwhy_lab::{Host, LabError, Link, Network, Reason, Run, Scenario, calibrate, run};
+use tcpwhy_lab::{LabError, Network, Reason, Run, Scenario, calibrate, run};
 
 /// None after saying why the machine cannot.
 #[expect(clippy::panic, reason = "a test")]
@@ -177,8 +177,8 @@ fn burn() -> bool {
 /// Any program can run on the hosts, and sees their addresses only.
 #[expect(clippy::unwrap_used, reason = "a test")]
 fn programs() {
-    let host = Host::default();
-    let network = match Network::new(&Link::default(), &host, &host, (0, 0), 1) {
+    let nothing = Scenario::parse("title = 'programs'\nworkload.request = [1]\n", &[]).unwrap();
+    let network = match Network::new(&nothing) {
         Ok(network) => network,
         Err(e) => return skip(&e.to_string()),
     };

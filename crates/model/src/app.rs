@@ -1,9 +1,9 @@
 //! Applications: what they write, read and wait for, one call after the other, as threads with blocking sockets do.
 
-use crate::scenario::{Cork, Host};
+use crate::scenario::Host;
 use crate::socket::Socket;
 use std::collections::VecDeque;
-use tcpwhy_base::{Cause, Nanos, Step, Turn, Workload};
+use tcpwhy_base::{Cause, Cork, Nanos, Step, Turn, Workload};
 
 /// One call or wait.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +122,8 @@ impl App {
                     } else if taken < bytes
                         || self.ops.front().is_some_and(|op| matches!(op, Op::Write { .. }))
                     {
-                        let copying = u128::from(call) * 1_000_000_000 / u128::from(host.copy_rate.max(1));
+                        let copying =
+                            u128::from(call) * 1_000_000_000 / u128::from(host.stack.copy_rate.max(1));
                         self.blocked = Blocked::Until(now + Nanos(copying as i64));
                     }
                 }

@@ -2,9 +2,13 @@
 //! settings does to it. Never subtracted, always run again: removing one limit exposes the next.
 
 use crate::scenario::{Impossible, Scenario};
-use crate::sim::{Outcome, run};
+use crate::sim::{Outcome, run_within};
 use crate::spans::{Story, stories};
 use tcpwhy_base::{Cause, Nanos, Side};
+
+/// Events of a run without another limit: enough for the largest message. What is kept of a run grows with them, about
+/// 0.1 KB each.
+pub const MAX_EVENTS: u64 = 4_000_000;
 
 /// A run, and from which turn on it counts.
 #[derive(Clone, Debug)]
@@ -13,6 +17,8 @@ pub struct Question {
     pub scenario: Scenario,
     /// Turns at the start that only warm the connection up; with any, the connection's setup does not count either.
     pub skip: u32,
+    /// Events after which the run is cut off.
+    pub max_events: u64,
 }
 
 /// What came out.
@@ -33,7 +39,7 @@ pub struct Answer {
 impl Question {
     /// Runs it.
     pub fn ask(&self) -> Result<Answer, Impossible> {
-        let outcome = run(&self.scenario)?;
+        let outcome = run_within(&self.scenario, self.max_events)?;
         let counted = || outcome.turns.iter().filter(|t| t.turn >= self.skip);
         let start = if self.skip == 0 {
             outcome.connections.first().map_or(Nanos::ZERO, |c| c.start)

@@ -2,8 +2,8 @@
 
 use crate::ask::Question;
 use crate::profile::Congestion;
-use crate::scenario::{Cork, Host};
-use tcpwhy_base::{FixId, Nanos, Step, Turn};
+use crate::scenario::Host;
+use tcpwhy_base::{Cork, FixId, Nanos, Step, Turn};
 
 /// A change that can be tried.
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ impl Question {
             q.scenario.hosts[i].cork = Cork::Never;
         });
         let bulk = |i: usize, h: &Host| {
-            self.most_bytes(i) > u64::from(h.initcwnd.unwrap_or(h.profile.initcwnd)) * self.mss()
+            self.most_bytes(i) > u64::from(h.initcwnd.unwrap_or(h.stack.profile.initcwnd)) * self.mss()
         };
         let segments = |i: usize| (self.most_bytes(i).div_ceil(self.mss())).min(MOST_INITCWND) as u32;
         sides(
@@ -121,14 +121,14 @@ impl Question {
             &|i| bulk(i, &hosts[i]),
             &|q, i| q.scenario.hosts[i].initcwnd = Some(segments(i)),
         );
-        let restarts = |i: usize| hosts[i].idle_restart.unwrap_or(hosts[i].profile.idle_restart);
+        let restarts = |i: usize| hosts[i].stack.idle_restart.unwrap_or(hosts[i].stack.profile.idle_restart);
         let idles = turns.iter().any(|t| t.before > Nanos::ZERO || t.think > Nanos::ZERO);
         sides(
             FixId::NoIdleRestart,
             &says("tcp_slow_start_after_idle=0"),
             &|i| restarts(i) && idles && bulk(i, &hosts[i]),
             &|q, i| {
-                q.scenario.hosts[i].idle_restart = Some(false);
+                q.scenario.hosts[i].stack.idle_restart = Some(false);
             },
         );
         sides(FixId::UnsetSndbuf, &says("SO_SNDBUF not set"), &|i| hosts[i].sndbuf.is_some(), &|q, i| {
@@ -139,14 +139,15 @@ impl Question {
         });
         let lossy =
             self.scenario.links.iter().any(|l| l.loss_ppm > 0 || !l.drops.is_empty() || l.rate.is_some());
-        let not_bbr =
-            |i: usize| hosts[i].congestion.unwrap_or(hosts[i].profile.congestion) != Congestion::Bbr;
+        let not_bbr = |i: usize| {
+            hosts[i].stack.congestion.unwrap_or(hosts[i].stack.profile.congestion) != Congestion::Bbr
+        };
         sides(
             FixId::CongestionControl,
             &says("BBR instead of cubic"),
             &|i| lossy && not_bbr(i) && bulk(i, &hosts[i]),
             &|q, i| {
-                q.scenario.hosts[i].congestion = Some(Congestion::Bbr);
+                q.scenario.hosts[i].stack.congestion = Some(Congestion::Bbr);
             },
         );
         self.path_changes(&mut out);

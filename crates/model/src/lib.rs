@@ -27,13 +27,12 @@ mod spans;
 mod tap;
 mod timer;
 
-pub use ask::{Answer, Question};
+pub use ask::{Answer, MAX_EVENTS, Question};
 pub use change::{Change, Ranking, Tried, useless};
 pub use flights::{Flight, flights};
-pub use link::Random;
 pub use packet::{HEADERS, Packet, Passage, TIMESTAMPS};
 pub use profile::{Acks, Congestion, Nagle, PROFILES, Profile, WindowRule};
-pub use scenario::{Chosen, Cork, Host, Impossible, Link, LossOf, MOST_BYTES, Reorder, Scenario, What};
+pub use scenario::{Host, Impossible, MOST_BYTES, Scenario, Stack, check};
 pub use sim::{Connected, Outcome, Served, run};
 pub use spans::{Exchange, Span, Story, stories};
 pub use tap::{EPOCH, Tapped, tap};

@@ -1,33 +1,8 @@
 //! One direction of the path in virtual time.
 
 use crate::packet::{HEADERS, Packet, Passage, TIMESTAMPS};
-use crate::scenario::{Link, LossOf, What};
 use std::collections::VecDeque;
-use tcpwhy_base::Nanos;
-
-/// Splitmix64: every random choice of a run comes from one start value.
-#[derive(Clone, Debug)]
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next number.
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Below `n`; 0 for 0.
-    pub fn below(&mut self, n: u64) -> u64 {
-        if n == 0 { 0 } else { self.draw() % n }
-    }
-
-    fn hits(&mut self, ppm: u32) -> bool {
-        ppm > 0 && self.below(1_000_000) < u64::from(ppm)
-    }
-}
+use tcpwhy_base::{Link, LossOf, Nanos, Random, What};
 
 /// A direction at work.
 #[derive(Debug)]

@@ -1,13 +1,14 @@
 //! The run: events in order of time, hosts and links between them.
 
 use crate::app::{App, Blocked, Note};
+use crate::ask::MAX_EVENTS;
 use crate::link::Pipe;
 use crate::packet::{Packet, Passage};
-use crate::scenario::{Impossible, Scenario};
+use crate::scenario::{Impossible, Scenario, check};
 use crate::socket::{Socket, State};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tcpwhy_base::{Nanos, Turn};
+use tcpwhy_base::Nanos;
 
 /// A run starts here, so that no time stamp is zero.
 const START: Nanos = Nanos(1);
@@ -113,12 +114,17 @@ struct Sim<'a> {
 
 /// Runs a scenario to its end.
 pub fn run(scenario: &Scenario) -> Result<Outcome, Impossible> {
-    scenario.check()?;
+    run_within(scenario, MAX_EVENTS)
+}
+
+/// The same, cut off after so many events.
+pub(crate) fn run_within(scenario: &Scenario, max_events: u64) -> Result<Outcome, Impossible> {
+    check(scenario)?;
     let mut sim = Sim::new(scenario);
     let mut events = 0;
     let mut cut_off = false;
     while let Some(Reverse((at, _, event))) = sim.heap.pop() {
-        if at > scenario.limit + START || events >= scenario.max_events {
+        if at > scenario.limit + START || events >= max_events {
             cut_off = true;
             break;
         }
@@ -135,14 +141,7 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, Impossible> {
 impl<'a> Sim<'a> {
     fn new(scenario: &'a Scenario) -> Sim<'a> {
         let w = &scenario.workload;
-        let turns = w.repeat_from.min(w.turns.len()) + w.requests_each() as usize;
-        // Only losses of the last byte need to know the sum; without them long workloads are not walked.
-        let total = |pick: fn(&Turn) -> u64| {
-            (0..turns.min(100_000))
-                .filter_map(|n| w.turn(n))
-                .fold(0_u64, |sum, t| sum.saturating_add(pick(t)))
-        };
-        let totals = [total(|t| Turn::bytes(&t.request)), total(|t| Turn::bytes(&t.response))];
+        let totals = w.totals();
         let shared = scenario.connections > 1;
         let pipe = |i: usize, salt: u64| {
             Pipe::new(&scenario.links[i], scenario.mtu, scenario.seed ^ salt, totals[i], shared)
@@ -224,7 +223,7 @@ impl<'a> Sim<'a> {
         }
         p.left -= requests;
         let conn = self.conns.len() as u32;
-        let socket = |side: usize| Socket::new(&s.hosts[side], conn, side as u8, s.mtu, s.phase[side]);
+        let socket = |side: usize| Socket::new(&s.hosts[side], conn, side as u8, s.mtu);
         let app = |server| App::new(&s.workload, server, requests);
         let mut c = Conn {
             sockets: [socket(0), socket(1)],
@@ -244,7 +243,7 @@ impl<'a> Sim<'a> {
 
     fn accept_limit(&self) -> u32 {
         let host = &self.scenario.hosts[1];
-        host.backlog.min(host.profile.somaxconn)
+        host.backlog.min(host.stack.profile.somaxconn)
     }
 
     /// The queue holds one more than its limit (`sk_acceptq_is_full`).
@@ -255,7 +254,7 @@ impl<'a> Sim<'a> {
     fn arrive(&mut self, packet: Packet, to: usize) {
         let now = self.now;
         let id = packet.conn;
-        let server = &self.scenario.hosts[1].profile;
+        let server = &self.scenario.hosts[1].stack.profile;
         let (drops_syn, abort) = (server.drops_syn_when_full, server.abort_on_overflow);
         let full = self.queue_full();
         // The SYN queue has the same limit (`inet_csk_reqsk_queue_is_full`).
@@ -310,7 +309,7 @@ impl<'a> Sim<'a> {
         if !self.accepting && !self.accept_queue.is_empty() {
             self.accepting = true;
             let host = &self.scenario.hosts[1];
-            let at = (self.now + host.wake).max(self.accept_from);
+            let at = (self.now + host.stack.wake).max(self.accept_from);
             self.at(at, Event::Accept);
         }
     }
@@ -414,7 +413,7 @@ impl<'a> Sim<'a> {
 
     /// Wakes an application whose socket is ready, and notices ends.
     fn rouse(&mut self, conn: u32, side: usize) {
-        let wake = self.scenario.hosts[side].wake;
+        let wake = self.scenario.hosts[side].stack.wake;
         let Some(c) = self.conns.get_mut(conn as usize) else { return };
         let s = &c.sockets[side];
         let app = &c.apps[side];

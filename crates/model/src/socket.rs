@@ -9,9 +9,9 @@ use crate::cong::Cong;
 use crate::packet::{HEADERS, Packet, TIMESTAMPS};
 use crate::profile::{Acks, Congestion, Profile, WindowRule};
 use crate::rtt::Rtt;
-use crate::scenario::{Cork, Host};
+use crate::scenario::Host;
 use std::collections::VecDeque;
-use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_base::{Cause, Cork, Nanos};
 
 /// Where the connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,8 +235,8 @@ pub(crate) struct Socket {
 
 impl Socket {
     /// A socket of `host` before it connects; `mtu` is that of its interface.
-    pub(crate) fn new(host: &Host, conn: u32, me: u8, mtu: u64, phase: Nanos) -> Socket {
-        let p = host.profile.clone();
+    pub(crate) fn new(host: &Host, conn: u32, me: u8, mtu: u64) -> Socket {
+        let p = host.stack.profile.clone();
         let stamps = if p.timestamps { TIMESTAMPS } else { 0 };
         let mss = mtu.saturating_sub(HEADERS + stamps).max(8);
         let double = if p.doubles_buffers { 2 } else { 1 };
@@ -293,7 +293,7 @@ impl Socket {
             me,
             state: State::Closed,
             now: Nanos::ZERO,
-            phase,
+            phase: host.stack.phase,
             out: Vec::new(),
             queue: VecDeque::new(),
             rtx: VecDeque::new(),
@@ -318,7 +318,7 @@ impl Socket {
             hold: None,
             app_cause: None,
             fin_queued: false,
-            cong: Cong::new(host.congestion.unwrap_or(p.congestion), initcwnd),
+            cong: Cong::new(host.stack.congestion.unwrap_or(p.congestion), initcwnd),
             rtt: Rtt::new(),
             ca: Ca::Open,
             high: 0,
@@ -360,9 +360,9 @@ impl Socket {
             repair: Cause::FastRecovery,
             reader_away: false,
             away: false,
-            mtu_probing: host.mtu_probing,
+            mtu_probing: host.stack.mtu_probing,
             initcwnd,
-            idle_restart: host.idle_restart.unwrap_or(p.idle_restart),
+            idle_restart: host.stack.idle_restart.unwrap_or(p.idle_restart),
             quickack: host.quickack,
             r,
             p,

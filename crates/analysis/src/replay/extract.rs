@@ -3,8 +3,8 @@
 
 use crate::facts::Facts;
 use crate::result::{Connection, End, Exchange, Quality, Span, Vantage};
-use tcpwhy_base::{Cause, Nanos, Side, Step, Turn, Workload};
-use tcpwhy_model::{Chosen, HEADERS, Host, Profile, Question, Scenario, What};
+use tcpwhy_base::{Cause, Chosen, Nanos, Side, Step, Turn, What, Workload};
+use tcpwhy_model::{HEADERS, Host, Profile, Question, Scenario};
 
 /// Exchanges before and after the one in question that are replayed with it.
 const AROUND: usize = 8;
@@ -82,9 +82,9 @@ pub fn extract(c: &Connection, id: u32) -> Result<Extract, &'static str> {
     scenario.workload = Workload { turns: opening, repeat_from: tls, tls, requests, ..Workload::default() };
     let setup = c.setup.as_ref().filter(|_| opens).map_or(Nanos::ZERO, |s| s.end - s.start);
     let observed = list.iter().fold(setup, |t, x| t + (x.end - x.start));
-    scenario.check().map_err(|_| "the settings that show contradict each other")?;
+    tcpwhy_model::check(&scenario).map_err(|_| "the settings that show contradict each other")?;
     Ok(Extract {
-        question: Question { scenario, skip: skip as u32 },
+        question: Question { scenario, skip: skip as u32, max_events: 0 },
         exchanges: (first.id, last.id),
         observed,
         end,
@@ -137,7 +137,7 @@ fn path(c: &Connection, rtt: Nanos, assumed: &mut Vec<String>) -> Scenario {
         assumed.push("No bottleneck shows: none is modelled.".into());
     }
     // The queue took what was seen in flight; losses are replayed where they were.
-    Scenario { max_events: 0, ..Scenario::with_path(rtt, rate, None, mtu) }
+    Scenario::with_path(rtt, rate, None, mtu)
 }
 
 /// Sizes and times of one exchange.
@@ -200,14 +200,14 @@ fn host(h: &mut Host, c: &Connection, n: usize, list: &[Exchange], assumed: &mut
         Some("FreeBSD") => "freebsd",
         _ => "linux",
     };
-    h.profile = Profile::named(name).unwrap_or_default();
+    h.stack.profile = Profile::named(name).unwrap_or_default();
     let spans = || list.iter().flat_map(|x| &x.spans);
     let shows = |cause| spans().any(|s| s.cause == cause && s.side == Some(side(n)));
     h.nodelay = !(shows(Cause::Nagle) || shows(Cause::NagleDelayedAck));
     if let (Some(flight), Some(mss)) = (end.initial_flight, c.ends.iter().filter_map(|e| e.mss).min()) {
         let segments = flight.div_ceil(u64::from(mss.max(1)).saturating_sub(12).max(1));
         // Fewer than the default may only mean that there was no more to send.
-        if segments > u64::from(h.profile.initcwnd) {
+        if segments > u64::from(h.stack.profile.initcwnd) {
             h.initcwnd = Some(segments.min(1000) as u32);
         }
     }
@@ -221,7 +221,8 @@ fn host(h: &mut Host, c: &Connection, n: usize, list: &[Exchange], assumed: &mut
             .max()
             .unwrap_or(end.max_flight);
         // What is in flight is the buffer: payload counted as it is, written in quarters.
-        (h.profile.skb_overhead, h.profile.doubles_buffers, h.profile.wmem_max) = (0, false, u64::MAX / 2);
+        (h.stack.profile.skb_overhead, h.stack.profile.doubles_buffers, h.stack.profile.wmem_max) =
+            (0, false, u64::MAX / 2);
         (h.sndbuf, h.write_chunk) = (Some(flight.max(4608)), Some((flight / 4).max(512)));
         assumed
             .push(format!("The {}'s send buffer holds {flight} bytes, as seen in flight.", side(n).name()));
@@ -230,8 +231,8 @@ fn host(h: &mut Host, c: &Connection, n: usize, list: &[Exchange], assumed: &mut
     let limited = shows(Cause::ReceiveWindow);
     let filled = |w: u64| vantage(c) as usize == n || peer.max_flight * 2 > w;
     if limited && let Some(window) = end.max_window.filter(|&w| w > 0 && filled(w)) {
-        (h.profile.doubles_buffers, h.profile.rmem_max) = (false, u64::MAX / 2);
-        h.profile.window = tcpwhy_model::WindowRule::Whole;
+        (h.stack.profile.doubles_buffers, h.stack.profile.rmem_max) = (false, u64::MAX / 2);
+        h.stack.profile.window = tcpwhy_model::WindowRule::Whole;
         h.rcvbuf = Some(window.max(2304));
         assumed
             .push(format!("The {}'s receive buffer is {window} bytes, its largest window.", side(n).name()));

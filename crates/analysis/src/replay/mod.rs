@@ -161,7 +161,7 @@ fn spent(
     left: &mut u64,
 ) -> Option<(Nanos, Nanos)> {
     let mut question = question.clone();
-    question.scenario.max_events = *left;
+    question.max_events = *left;
     let answer = question.ask().ok()?;
     *left = left.saturating_sub(answer.outcome.events);
     if !answer.complete {

@@ -3,8 +3,7 @@
 use crate::wire::{CLIENT, SERVER, Tap, Wire, ms};
 use tcpwhy_analysis::replay::{extract, predict};
 use tcpwhy_analysis::{Analysis, Finding, Fix};
-use tcpwhy_base::{Cause, FixId, Nanos};
-use tcpwhy_model::What;
+use tcpwhy_base::{Cause, FixId, Nanos, What};
 
 const MSS: u32 = 1448;
 

@@ -13,9 +13,9 @@ pub(super) fn check(truth: &Truth, repeated: bool) -> Check {
             .any(|side| side.get(name).is_some_and(|&n| n > 0))
     };
     let restarts = |host: &crate::Host| {
-        host.sysctl.get("net.ipv4.tcp_slow_start_after_idle").is_none_or(|v| v.to_string() != "0")
+        host.stack.sysctl.get("net.ipv4.tcp_slow_start_after_idle").is_none_or(|v| v.to_string() != "0")
     };
-    let idle = restarts(&truth.scenario.client) || restarts(&truth.scenario.server);
+    let idle = truth.scenario.shared.hosts.iter().any(restarts);
     let zero = counted("TcpExtTCPToZeroWindowAdv") || counted("TcpExtTCPWantZeroWindowAdv");
     let rules: [(bool, &[Cause]); 6] = [
         (

@@ -5,8 +5,8 @@ use super::truth::{Call, End, Loss, State, Truth};
 use super::wire::{Direction, Segment};
 use crate::Op;
 use crate::link::Reason;
-use crate::scenario::{Cork, Host};
-use tcpwhy_base::{Cause, Nanos};
+use crate::scenario::Host;
+use tcpwhy_base::{Cause, Cork, Nanos};
 
 /// Shorter waits are the time that hosts need to send one segment after another.
 const BURST: Nanos = Nanos::micros(300);
@@ -63,21 +63,18 @@ impl<'a> Sender<'a> {
             })
             .collect();
         let states: Vec<_> = truth.samples.iter().filter(|s| s.side == end && s.port == port).collect();
-        let link = &truth.scenario.link;
+        let shared = &truth.scenario.shared;
         // IP and TCP headers with the time stamp option, unless the kernel says.
-        let mss = states.last().map_or(u64::from(link.mtu).saturating_sub(52).max(1), |s| s.info.snd_mss);
-        let own = if sender == 0 { &link.up } else { &link.down };
-        let back = if sender == 0 { &link.down } else { &link.up };
-        let one_way = |d: &crate::Direction| d.delay_ms.unwrap_or(link.rtt_ms / 2.0);
+        let mss = states.last().map_or(shared.mtu.saturating_sub(52).max(1), |s| s.info.snd_mss);
         Sender {
             direction,
-            host: if sender == 0 { &truth.scenario.client } else { &truth.scenario.server },
+            host: &shared.hosts[sender],
             writes,
             pauses: calls(true, &[Op::Pause]),
             reader: calls(false, &[Op::ReadPause, Op::Write]),
             states,
             lost: truth.lost.iter().filter(|l| l.port == port && l.up == (sender == 0)).collect(),
-            rtt: crate::clock::from_ms(one_way(own) + one_way(back)),
+            rtt: shared.rtt(),
             mss,
         }
     }
@@ -163,7 +160,7 @@ impl<'a> Sender<'a> {
         if !whole && !self.host.nodelay && earlier.iter().rev().take(64).any(small) {
             return Some(if delayed { Cause::NagleDelayedAck } else { Cause::Nagle });
         }
-        if own.start == acked || self.host.congestion == "bbr" {
+        if own.start == acked || self.host.stack.congestion == "bbr" {
             return None;
         }
         // A sender may save up to a third of its window for a larger burst (tcp_tso_should_defer).

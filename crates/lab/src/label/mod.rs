@@ -104,12 +104,12 @@ fn tell(truth: &Truth, captures: &[Vec<Record>; 2]) -> Label {
             }
         }
     }
-    let w = &truth.scenario.workload;
+    let w = &truth.scenario.shared.workload;
     // Nothing is asked of what overlaps or never ended, nor of SYNs that nobody sent.
     let forged = truth.scenario.connects.as_ref().is_some_and(|c| c.half_open > 0);
     let whole = truth.exchanges.iter().all(|e| e.complete) && !truth.cut_off && !truth.disturbed;
     let asked = whole && !w.pipeline && !forged;
-    let rtt = crate::clock::from_ms(truth.scenario.link.rtt_ms);
+    let rtt = truth.scenario.shared.rtt();
     // The tap of who received most sees the sender's limits from afar.
     let checks = [0, 1].map(|tap: usize| sums[tap].check(moved[1 - tap] > moved[tap], asked, rtt));
     let verdict = format!("client: {}; server: {}", checks[0].basis, checks[1].basis);

@@ -3,10 +3,8 @@
 use super::limits::{Sender, Wait};
 use super::truth::Truth;
 use super::wire::{Direction, Flow};
-use crate::clock::from_ms;
-use crate::scenario::Workload;
 use std::collections::{BTreeMap, HashSet};
-use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_base::{Cause, Nanos, Turn};
 
 /// A stretch, and what it went to; no cause where the truth does not say.
 pub(super) type Span = (Nanos, Nanos, Option<Cause>);
@@ -77,9 +75,8 @@ impl Canvas {
 
 /// When the link was busy with packets of one direction, on the clock of its sending end.
 pub(super) fn busy(truth: &Truth, flows: &[Flow], sender: usize) -> Vec<(Nanos, Nanos)> {
-    let link = &truth.scenario.link;
-    let own = if sender == 0 { &link.up } else { &link.down };
-    let Some(mbit) = own.rate_mbit.or(link.rate_mbit) else { return Vec::new() };
+    let own = &truth.scenario.shared.links[sender];
+    let Some(rate) = own.rate else { return Vec::new() };
     let lost: HashSet<Nanos> =
         truth.lost.iter().filter(|l| l.up == (sender == 0)).map(|l| l.time()).collect();
     let mut packets: Vec<(Nanos, u64)> = flows
@@ -87,12 +84,12 @@ pub(super) fn busy(truth: &Truth, flows: &[Flow], sender: usize) -> Vec<(Nanos, 
         .flat_map(|f| &f.taps[sender])
         .filter(|p| p.from == sender && !lost.contains(&p.time))
         // IP and TCP headers with the time stamp option.
-        .map(|p| (p.time, p.len + 52 + own.overhead_bytes))
+        .map(|p| (p.time, p.len + 52 + own.overhead))
         .collect();
     packets.sort_unstable();
     let mut all: Vec<(Nanos, Nanos)> = Vec::new();
     for (time, bytes) in packets {
-        let length = Nanos((bytes as f64 * 8000.0 / mbit) as i64);
+        let length = Nanos((bytes as f64 * 8e9 / rate as f64) as i64);
         match all.last_mut() {
             Some(last) if last.1 >= time => last.1 += length,
             _ => all.push((time, time + length)),
@@ -122,14 +119,14 @@ impl Scene<'_> {
     pub(super) fn paint(&self, tap: usize, reading: Reading) -> Painted {
         let mut canvas = Canvas::default();
         let mut total = self.setup(tap, &mut canvas);
-        let w = &self.truth.scenario.workload;
+        let w = &self.truth.scenario.shared.workload;
         let senders = [0, 1].map(|s| Sender::new(self.truth, &self.directions[s], self.flow.port, s));
         let asked = self.truth.exchanges.iter().filter(|e| e.port == self.flow.port).count();
         let mut done = [0, 0];
         let mut parts = Vec::new();
         for n in 0..asked {
-            let turn = w.turn(n as u32);
-            let to = [done[0] + Workload::bytes(&turn.request), done[1] + Workload::bytes(&turn.response)];
+            let Some(turn) = w.turn(n) else { break };
+            let to = [done[0] + Turn::bytes(&turn.request), done[1] + Turn::bytes(&turn.response)];
             if let Some((start, end)) = self.exchange(tap, &senders, done, to, &mut canvas) {
                 parts.push((start, end));
                 total += end - start;
@@ -305,9 +302,7 @@ impl Scene<'_> {
     }
 
     fn one_way(&self, sender: usize) -> Nanos {
-        let link = &self.truth.scenario.link;
-        let own = if sender == 0 { &link.up } else { &link.down };
-        from_ms(own.delay_ms.unwrap_or(link.rtt_ms / 2.0))
+        self.truth.scenario.shared.links[sender].delay
     }
 }
 

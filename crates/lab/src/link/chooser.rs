@@ -1,8 +1,8 @@
 //! Counts the packets of one direction and says which were chosen to be lost.
 
 use super::packet::Seen;
-use crate::scenario::Chosen;
 use std::collections::HashMap;
+use tcpwhy_base::{Chosen, What};
 
 /// State of one direction.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Chooser {
 
 #[derive(Debug, Default)]
 struct Flow {
-    /// Which connection it is, 1-based.
+    /// Which connection it is, from 0.
     connection: u32,
     isn: Option<u32>,
     syns: u32,
@@ -40,20 +40,19 @@ pub(crate) struct Place {
 }
 
 impl Chooser {
-    pub(crate) fn new(rules: &[Chosen], total: u64, mtu: u32) -> Chooser {
+    pub(crate) fn new(rules: &[Chosen], total: u64, mtu: u64) -> Chooser {
         // IP and TCP headers with the time stamp option.
-        let mss = u64::from(mtu.saturating_sub(52)).max(1);
+        let mss = mtu.saturating_sub(52).max(1);
         Chooser { rules: rules.to_vec(), total, mss, flows: HashMap::new(), connections: 0 }
     }
 
     /// `port` is the client's.
     pub(crate) fn count(&mut self, seen: &Seen, port: u16) -> Place {
-        let flow = self.flows.entry(port).or_default();
-        if flow.connection == 0 {
-            self.connections += 1;
-            flow.connection = self.connections;
-            flow.taken = vec![0; self.rules.len()];
-        }
+        let (connections, rules) = (&mut self.connections, self.rules.len());
+        let flow = self.flows.entry(port).or_insert_with(|| {
+            *connections += 1;
+            Flow { connection: *connections - 1, taken: vec![0; rules], ..Flow::default() }
+        });
         let relative = if seen.syn {
             flow.isn = Some(seen.seq);
             flow.syns += 1;
@@ -71,21 +70,17 @@ impl Chooser {
         };
         let mut chosen = false;
         for (rule, taken) in self.rules.iter().zip(&mut flow.taken) {
-            let (which, hit, copies) = match rule {
-                Chosen::Syn { n, connection } => (connection, seen.syn && n.contains(&flow.syns), u32::MAX),
-                Chosen::Data { n, connection } => {
-                    (connection, seen.payload > 0 && n.contains(&flow.data), u32::MAX)
-                }
-                Chosen::Ack { n, connection } => {
-                    (connection, seen.payload == 0 && !seen.syn && n.contains(&flow.acks), u32::MAX)
-                }
-                Chosen::Seq { at, copies, connection } => (connection, covers(*at), *copies),
-                Chosen::Last { back, copies, connection } => {
-                    let at = (self.total.wrapping_sub(1)).checked_sub(u64::from(*back) * self.mss);
-                    (connection, self.total > 0 && at.is_some_and(covers), *copies)
+            let (hit, copies) = match rule.what {
+                What::Syn(n) => (seen.syn && n == u64::from(flow.syns), u32::MAX),
+                What::Data(n) => (seen.payload > 0 && n == u64::from(flow.data), u32::MAX),
+                What::Ack(n) => (seen.payload == 0 && !seen.syn && n == u64::from(flow.acks), u32::MAX),
+                What::Seq { at, copies } => (covers(at), copies),
+                What::Last { back, copies } => {
+                    let at = self.total.wrapping_sub(1).checked_sub(back.saturating_mul(self.mss));
+                    (self.total > 0 && at.is_some_and(covers), copies)
                 }
             };
-            if hit && *which == flow.connection && *taken < copies {
+            if hit && rule.connection == flow.connection && *taken < copies {
                 *taken += 1;
                 chosen = true;
             }
@@ -103,8 +98,8 @@ mod tests {
         Seen { source_port: 1, target_port: 2, seq, syn, fin: false, payload }
     }
 
-    fn chosen(rule: Chosen, total: u64, segments: &[Seen]) -> Vec<bool> {
-        let mut chooser = Chooser::new(&[rule], total, 1500);
+    fn chosen(what: What, connection: u32, total: u64, segments: &[Seen]) -> Vec<bool> {
+        let mut chooser = Chooser::new(&[Chosen { what, connection }], total, 1500);
         segments.iter().map(|s| chooser.count(s, 1).chosen).collect()
     }
 
@@ -114,17 +109,14 @@ mod tests {
         let syn = segment(u32::MAX - 10, 0, true);
         let s = |relative: u32, len| segment(u32::MAX.wrapping_sub(9).wrapping_add(relative), len, false);
         let all = [syn, s(0, 1448), s(1448, 1448), s(2896, 104), s(1448, 1448), s(1448, 1448), s(3000, 0)];
-        let rule = |at, copies| Chosen::Seq { at, copies, connection: 1 };
-        assert_eq!(chosen(rule(1500, 1), 3000, &all), [false, false, true, false, false, false, false]);
-        assert_eq!(chosen(rule(1500, 2), 3000, &all), [false, false, true, false, true, false, false]);
-        let last = |back| Chosen::Last { back, copies: 9, connection: 1 };
-        assert_eq!(chosen(last(0), 3000, &all), [false, false, false, true, false, false, false]);
-        assert_eq!(chosen(last(1), 3000, &all), [false, false, true, false, true, true, false]);
-        assert_eq!(chosen(Chosen::Syn { n: vec![1], connection: 1 }, 0, &all)[..2], [true, false]);
-        assert_eq!(chosen(Chosen::Syn { n: vec![1], connection: 2 }, 0, &all)[..2], [false, false]);
-        assert_eq!(
-            chosen(Chosen::Ack { n: vec![1], connection: 1 }, 0, &all),
-            [false, false, false, false, false, false, true]
-        );
+        let rule = |at, copies| What::Seq { at, copies };
+        assert_eq!(chosen(rule(1500, 1), 0, 3000, &all), [false, false, true, false, false, false, false]);
+        assert_eq!(chosen(rule(1500, 2), 0, 3000, &all), [false, false, true, false, true, false, false]);
+        let last = |back| What::Last { back, copies: 9 };
+        assert_eq!(chosen(last(0), 0, 3000, &all), [false, false, false, true, false, false, false]);
+        assert_eq!(chosen(last(1), 0, 3000, &all), [false, false, true, false, true, true, false]);
+        assert_eq!(chosen(What::Syn(1), 0, 0, &all)[..2], [true, false]);
+        assert_eq!(chosen(What::Syn(1), 1, 0, &all)[..2], [false, false]);
+        assert_eq!(chosen(What::Ack(1), 0, 0, &all), [false, false, false, false, false, false, true]);
     }
 }

@@ -8,7 +8,7 @@ use super::chooser::Place;
 use super::packet;
 use super::pipe::{self, Fate, Pipe, Reason, Tally};
 use crate::clock::{self, duration};
-use crate::scenario::Link;
+use crate::scenario::Scenario;
 use crate::sys;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -142,9 +142,9 @@ pub(crate) struct Forwarder {
 }
 
 impl Forwarder {
-    pub(crate) fn new(tuns: [File; 2], pipes: [Pipe; 2], link: &Link) -> Forwarder {
+    pub(crate) fn new(tuns: [File; 2], pipes: [Pipe; 2], scenario: &Scenario) -> Forwarder {
         // Where packets follow each other faster than a spin is long, the thread would never sleep.
-        let gap = pipes.iter().filter_map(|p| p.full_packet(link.mtu)).min();
+        let gap = pipes.iter().filter_map(|p| p.full_packet(scenario.shared.mtu)).min();
         let spin = gap.map_or(SPIN, |gap| SPIN.min(gap.part(4)));
         Forwarder {
             tuns,
@@ -156,8 +156,12 @@ impl Forwarder {
             spare: Vec::new(),
             order: 0,
             late: Vec::new(),
-            room: if link.offload { (64 << 10) + sys::OFFLOAD_HEADER } else { link.mtu as usize + 4 },
-            header: if link.offload { sys::OFFLOAD_HEADER } else { 0 },
+            room: if scenario.offload {
+                (64 << 10) + sys::OFFLOAD_HEADER
+            } else {
+                scenario.shared.mtu as usize + 4
+            },
+            header: if scenario.offload { sys::OFFLOAD_HEADER } else { 0 },
             done: Passage::default(),
         }
     }

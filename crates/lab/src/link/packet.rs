@@ -38,7 +38,7 @@ pub(crate) fn see(packet: &[u8]) -> Option<Seen> {
 const ROUTER: [u8; 4] = [10, 77, 255, 254];
 
 /// ICMP type 3, code 4 (RFC 1191) about a packet that was too large, to its sender. None for what is no IPv4.
-pub(crate) fn fragmentation_needed(packet: &[u8], mtu: u32) -> Option<Vec<u8>> {
+pub(crate) fn fragmentation_needed(packet: &[u8], mtu: u64) -> Option<Vec<u8>> {
     let header = usize::from(*packet.first()? & 15) * 4;
     // What is quoted: the header and the first eight bytes behind it.
     let quoted = packet.get(..header + 8)?;

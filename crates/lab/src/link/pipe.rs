@@ -3,11 +3,10 @@
 
 use super::chooser::{Chooser, Place};
 use super::packet::{self, Seen};
-use crate::clock::from_ms;
-use crate::scenario::{Direction, Link, LossOf, Reorder, Stretch};
+use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
-use tcpwhy_base::Nanos;
+use tcpwhy_base::{Link, LossOf, Nanos, Random};
 
 /// Why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -57,26 +56,15 @@ pub struct Tally {
 /// The state of one direction.
 #[derive(Debug)]
 pub(crate) struct Pipe {
-    delay: Nanos,
-    jitter: Nanos,
+    link: Link,
+    /// Larger packets are lost and their sender told.
+    path_mtu: Option<u64>,
     /// Nanoseconds for one byte.
     per_byte: Option<f64>,
-    overhead: u64,
-    queue_bytes: Option<u64>,
-    queue_packets: Option<usize>,
-    loss: f64,
-    loss_of: LossOf,
-    duplicate: f64,
-    too_large: Option<u32>,
-    /// Larger packets are lost and their sender told.
-    path_mtu: Option<u32>,
     /// The nodes behind this one.
     hops: Vec<Pipe>,
-    reorder: Option<Reorder>,
-    pauses: Vec<(Nanos, Nanos)>,
-    cuts: Vec<(Nanos, Nanos)>,
     chooser: Chooser,
-    dice: Dice,
+    dice: Random,
     /// When the packets that wait for the rate will have been sent, and their bytes.
     waiting: VecDeque<(Nanos, u64)>,
     waiting_bytes: u64,
@@ -87,35 +75,29 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// `total`: payload bytes that this direction of a connection will carry.
-    pub(crate) fn new(link: &Link, own: &Direction, total: u64, seed: u64) -> Pipe {
-        let stretches = |from: &[Stretch]| {
-            from.iter().map(|s| (from_ms(s.at_ms), from_ms(s.at_ms + s.for_ms))).collect::<Vec<_>>()
+    /// Client to server, and back. The directions roll different dice.
+    pub(crate) fn both(scenario: &Scenario) -> [Pipe; 2] {
+        let s = &scenario.shared;
+        let totals = s.workload.totals();
+        let pipe = |n: usize, seed: u64| {
+            let node = |link: &Link, path_mtu, seed| Pipe::new(link, path_mtu, s.mtu, totals[n], seed);
+            let way = &scenario.ways[n];
+            let hops =
+                way.hops.iter().zip(1..).map(|(hop, k)| node(&hop.link, hop.path_mtu, seed.wrapping_add(k)));
+            Pipe { hops: hops.collect(), ..node(&s.links[n], way.path_mtu, seed) }
         };
-        let rate = own.rate_mbit.or(link.rate_mbit);
+        [pipe(0, s.seed), pipe(1, s.seed ^ 0x5eed)]
+    }
+
+    /// One node. `total`: payload bytes that this direction of a connection will carry.
+    fn new(link: &Link, path_mtu: Option<u64>, mtu: u64, total: u64, seed: u64) -> Pipe {
         Pipe {
-            delay: from_ms(own.delay_ms.unwrap_or(link.rtt_ms / 2.0)),
-            jitter: from_ms(own.jitter_ms),
-            per_byte: rate.map(|mbit| 8000.0 / mbit),
-            overhead: own.overhead_bytes,
-            queue_bytes: own.queue_bytes.or(link.queue_bytes),
-            queue_packets: own.queue_packets,
-            loss: own.loss,
-            loss_of: own.loss_of,
-            duplicate: own.duplicate,
-            too_large: own.black_hole_over,
-            path_mtu: own.path_mtu,
-            hops: own
-                .hops
-                .iter()
-                .zip(1..)
-                .map(|(hop, n)| Pipe::new(&Link { mtu: link.mtu, ..Link::default() }, hop, total, seed + n))
-                .collect(),
-            reorder: own.reorder.clone(),
-            pauses: stretches(&own.pauses),
-            cuts: stretches(&own.cuts),
-            chooser: Chooser::new(&own.drops, total, link.mtu),
-            dice: Dice::new(seed),
+            per_byte: link.rate.map(|rate| 8e9 / rate as f64),
+            path_mtu,
+            hops: Vec::new(),
+            chooser: Chooser::new(&link.drops, total, mtu),
+            dice: Random(seed),
+            link: link.clone(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             free_at: 0.0,
@@ -126,8 +108,8 @@ impl Pipe {
     }
 
     /// Time between two full packets at this rate.
-    pub(crate) fn full_packet(&self, mtu: u32) -> Option<Nanos> {
-        self.per_byte.map(|ns| Nanos((ns * f64::from(mtu)) as i64))
+    pub(crate) fn full_packet(&self, mtu: u64) -> Option<Nanos> {
+        self.per_byte.map(|ns| Nanos((ns * mtu as f64) as i64))
     }
 
     /// `now` and the result are counted from the first packet on the link. `port` is the client's.
@@ -170,7 +152,7 @@ impl Pipe {
     }
 
     /// The size that a lost packet's sender is to be told.
-    pub(crate) fn told_mtu(&self) -> Option<u32> {
+    pub(crate) fn told_mtu(&self) -> Option<u64> {
         self.path_mtu.into_iter().chain(self.hops.iter().filter_map(Pipe::told_mtu)).min()
     }
 
@@ -189,18 +171,22 @@ impl Pipe {
 
     fn loses(&mut self, packet: &[u8], seen: Option<&Seen>, place: &Place, now: Nanos) -> Option<Reason> {
         let data = seen.is_some_and(|s| s.payload > 0);
-        let subject = match self.loss_of {
+        let subject = match self.link.loss_of {
             LossOf::All => true,
             LossOf::Data => data,
             LossOf::Acks => seen.is_some_and(|s| s.payload == 0 && !s.syn && !s.fin),
         };
         if place.chosen {
             Some(Reason::Chosen)
-        } else if [self.too_large, self.path_mtu].iter().flatten().any(|&n| packet.len() > n as usize) {
+        } else if [self.link.black_hole_over, self.path_mtu]
+            .iter()
+            .flatten()
+            .any(|&n| packet.len() as u64 > n)
+        {
             Some(Reason::TooLarge)
-        } else if self.cuts.iter().any(|&(from, to)| from <= now && now < to) {
+        } else if self.link.cuts.iter().any(|&(from, length)| from <= now && now < from + length) {
             Some(Reason::Cut)
-        } else if self.loss > 0.0 && subject && self.dice.roll() < self.loss {
+        } else if subject && self.dice.hits(self.link.loss_ppm) {
             Some(Reason::Random)
         } else {
             None
@@ -214,14 +200,14 @@ impl Pipe {
             let (_, bytes) = self.waiting.pop_front().unwrap_or_default();
             self.waiting_bytes -= bytes;
         }
-        if self.queue_bytes.is_some_and(|limit| self.waiting_bytes + bytes > limit)
-            || self.queue_packets.is_some_and(|limit| self.waiting.len() >= limit)
+        if self.link.queue_bytes.is_some_and(|limit| self.waiting_bytes + bytes > limit)
+            || self.link.queue_packets.is_some_and(|limit| self.waiting.len() >= limit)
         {
             return Err(Reason::Queue);
         }
         let starts = self.free_at.max(now.0 as f64);
         // Kept as a float, so that the rate is exact over many packets.
-        self.free_at = starts + (bytes + self.overhead) as f64 * per_byte;
+        self.free_at = starts + (bytes + self.link.overhead) as f64 * per_byte;
         let departs = Nanos(self.free_at as i64);
         self.waiting.push_back((departs, bytes));
         self.waiting_bytes += bytes;
@@ -234,50 +220,28 @@ impl Pipe {
     }
 
     fn deliver(&mut self, departs: Nanos, place: &Place) -> Fate {
-        let mut at = departs + self.delay;
-        if self.jitter > Nanos::ZERO {
-            at += Nanos((self.dice.roll() * self.jitter.0 as f64) as i64);
-        }
-        for &(from, to) in &self.pauses {
-            if from <= at && at < to {
-                at = to;
+        let mut at = departs + self.link.delay;
+        at += Nanos(self.dice.below(self.link.jitter.0.max(0) as u64) as i64);
+        for &(from, length) in &self.link.pauses {
+            if from <= at && at < from + length {
+                at = from + length;
             }
         }
         at = at.max(self.last_delivery);
-        if let Some(reorder) = &self.reorder {
-            let n = place.nth_data;
-            if n > 0 && (reorder.n.contains(&n) || (reorder.every > 0 && n.is_multiple_of(reorder.every))) {
+        if let Some(reorder) = &self.link.reorder {
+            let n = u64::from(place.nth_data);
+            if n > 0 && (reorder.nth.contains(&n) || (reorder.every > 0 && n.is_multiple_of(reorder.every))) {
                 self.tally.held += 1;
                 // Not remembered as the last delivery: the next ones overtake it.
-                return Fate::Arrives(at + from_ms(reorder.hold_ms));
+                return Fate::Arrives(at + reorder.hold);
             }
         }
         self.last_delivery = at;
-        if self.duplicate > 0.0 && self.dice.roll() < self.duplicate {
+        if self.dice.hits(self.link.duplicate_ppm) {
             self.tally.duplicated += 1;
             return Fate::ArrivesTwice(at);
         }
         Fate::Arrives(at)
-    }
-}
-
-/// Random numbers that a seed repeats: xorshift64*, started by one round of splitmix64.
-#[derive(Debug)]
-struct Dice(u64);
-
-impl Dice {
-    fn new(seed: u64) -> Dice {
-        let z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        Dice(((z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)) | 1)
-    }
-
-    /// In [0, 1).
-    fn roll(&mut self) -> f64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
@@ -292,8 +256,9 @@ mod tests {
     use super::*;
 
     fn pipe(text: &str) -> Pipe {
-        let link: Link = toml::from_str(text).unwrap();
-        Pipe::new(&link, &link.up, 0, 1)
+        let text = format!("title = 't'\nworkload.request = [1]\n[link]\n{text}");
+        let [up, _] = Pipe::both(&Scenario::parse(&text, &[]).unwrap());
+        up
     }
 
     fn arrival(pipe: &mut Pipe, bytes: usize, now: Nanos) -> Option<Nanos> {
@@ -318,11 +283,11 @@ mod tests {
 
     #[test]
     fn losses_where_asked() {
-        let mut p = pipe("[up]\nloss = 0.05");
+        let mut p = pipe("[link.up]\nloss = 0.05");
         let lost = (0..100_000).filter(|_| arrival(&mut p, 100, Nanos::ZERO).is_none()).count();
         // Four standard deviations of a binomial.
         assert!((4_724..=5_276).contains(&lost), "{lost}");
-        let mut p = pipe("[up]\nblack_hole_over = 1300");
+        let mut p = pipe("[link.up]\nblack_hole_over = 1300");
         assert_eq!(arrival(&mut p, 1301, Nanos::ZERO), None);
         assert!(arrival(&mut p, 1300, Nanos::ZERO).is_some());
     }
@@ -331,19 +296,22 @@ mod tests {
     fn nodes_in_a_chain() {
         // 12 Mbit/s here, 6 Mbit/s and room for two there: packets leave the first every 1 ms, the second every 2.
         let text =
-            "rtt_ms = 20\nrate_mbit = 12\n[[up.hops]]\ndelay_ms = 5\nrate_mbit = 6\nqueue_bytes = 3000";
+            "rtt_ms = 20\nrate_mbit = 12\n[[link.up.hops]]\ndelay_ms = 5\nrate_mbit = 6\nqueue_bytes = 3000";
         let mut p = pipe(text);
         let got: Vec<_> = (0..5).map(|_| arrival(&mut p, 1500, Nanos::ZERO)).collect();
         let ms = |n| Some(Nanos::millis(n));
         // The nth reaches the second node at 10 + n; the fourth finds two there.
         assert_eq!(got, [ms(18), ms(20), ms(22), None, ms(24)]);
         assert_eq!(p.tally.lost[&Reason::Queue], 1);
-        assert_eq!(pipe("[up]\npath_mtu = 1400\n[[up.hops]]\npath_mtu = 1300").told_mtu(), Some(1300));
+        assert_eq!(
+            pipe("[link.up]\npath_mtu = 1400\n[[link.up.hops]]\npath_mtu = 1300").told_mtu(),
+            Some(1300)
+        );
     }
 
     #[test]
     fn pauses_and_cuts() {
-        let text = "rtt_ms = 20\n[up]\npauses = [{ at_ms = 100, for_ms = 500 }]\ncuts = [{ at_ms = 700, for_ms = 10 }]";
+        let text = "rtt_ms = 20\n[link.up]\npauses = [{ at_ms = 100, for_ms = 500 }]\ncuts = [{ at_ms = 700, for_ms = 10 }]";
         let mut p = pipe(text);
         let got: Vec<_> = [80, 90, 595, 700, 710].map(|ms| arrival(&mut p, 1, Nanos::millis(ms))).into();
         let want = [Some(90), Some(600), Some(605), None, Some(720)].map(|ms| ms.map(Nanos::millis));

@@ -1,6 +1,7 @@
 //! From TOML to a scenario that makes sense, or one sentence that says what does not.
 
-use super::{Direction, Expect, Link, Scenario, Workload};
+use super::written::{Direction, Link, Workload, Written};
+use super::{Expect, Scenario, meant};
 use crate::LabError;
 use crate::formula::Names;
 
@@ -16,18 +17,15 @@ impl Scenario {
             put(&mut table, path, parsed.unwrap_or_else(|| toml::Value::String(value.to_owned())))?;
         }
         // From the text where it is unchanged: errors then know their line.
-        let scenario: Result<Scenario, _> =
+        let written: Result<Written, _> =
             if set.is_empty() { toml::from_str(text) } else { table.try_into() };
-        let scenario = scenario.map_err(|e| wrong(&e, text))?;
-        scenario.check()?;
-        Ok(scenario)
+        written.map_err(|e| wrong(&e, text))?.try_into()
     }
 
     /// From a table that was put together.
     pub(crate) fn from_table(table: toml::Table) -> Result<Scenario, LabError> {
-        let scenario: Scenario = table.try_into().map_err(|e| wrong(&e, ""))?;
-        scenario.check()?;
-        Ok(scenario)
+        let written: Written = table.try_into().map_err(|e| wrong(&e, ""))?;
+        written.try_into()
     }
 
     /// The same at the published size, or at another value of a sweep: `set` as in [`Scenario::parse`].
@@ -41,10 +39,20 @@ impl Scenario {
         Scenario::parse(text, &all)
     }
 
-    fn check(&self) -> Result<(), LabError> {
+    /// What formulas may name: milliseconds, Mbit/s, bytes. `path` is the calibrated round trip without any delay.
+    pub(crate) fn names(&self, path: f64) -> Names {
+        self.written.names(path)
+    }
+}
+
+impl Written {
+    pub(super) fn check(&self) -> Result<(), LabError> {
         let refuse = |what: String| Err(LabError::Scenario(what));
         if !(68..=65535).contains(&self.link.mtu) {
             return refuse(format!("link.mtu = {}: IPv4 allows 68 to 65535", self.link.mtu));
+        }
+        if self.client.read_chunk == 0 || self.server.read_chunk == 0 {
+            return refuse("read_chunk = 0: nothing would ever be read".into());
         }
         if !(0.0..=3600.0).contains(&self.limit_s) {
             return refuse(format!("limit_s = {}: 0 to 3600", self.limit_s));
@@ -68,14 +76,13 @@ impl Scenario {
         Ok(())
     }
 
-    /// What formulas may name: milliseconds, Mbit/s, bytes. `path` is the calibrated round trip without any delay.
-    pub(crate) fn names(&self, path: f64) -> Names {
+    fn names(&self, path: f64) -> Names {
         let (link, w) = (&self.link, &self.workload);
         let one_way = |d: &Direction| {
             let hops: f64 = d.hops.iter().filter_map(|h| h.delay_ms).sum();
             d.delay_ms.unwrap_or(link.rtt_ms / 2.0) + hops
         };
-        let (up, down) = if w.check().is_ok() { w.totals() } else { (0, 0) };
+        let [up, down] = if w.check().is_ok() { meant::workload(w).totals() } else { [0, 0] };
         let rate = |d: &Direction| d.rate_mbit.or(link.rate_mbit).unwrap_or(0.0);
         // IP and TCP headers, the time stamp option.
         let mss = f64::from(link.mtu) - 52.0;
@@ -154,16 +161,10 @@ fn check_workload(w: &Workload) -> Result<(), LabError> {
 
 impl Workload {
     fn check(&self) -> Result<(), String> {
-        let turns = self.turns.iter().flat_map(|t| t.request.iter().chain(&t.response));
-        for step in self.request.iter().chain(&self.response).chain(turns) {
-            if !(0.0..=1e10).contains(step) {
-                return Err(format!("a write of {step}: bytes from 1 on, or a pause in seconds below 1"));
-            }
-        }
         if self.requests == 0 || self.connections == 0 {
             return Err("workload: requests and connections are at least 1".into());
         }
-        if self.totals() == (0, 0) {
+        if meant::workload(self).totals() == [0, 0] {
             return Err("workload: neither request nor response".into());
         }
         Ok(())
@@ -274,16 +275,20 @@ fn distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Chosen;
     use super::*;
+    use tcpwhy_base::{Chosen, Nanos, Step, What};
 
-    const SMALL: &str = "title = 't'\n[workload]\nrequest = [200, 0.041, 800]\nresponse = [1000]\n";
+    const SMALL: &str =
+        "title = 't'\n[workload]\nrequest = [200, { pause_ms = 41 }, 800]\nresponse = [1000]\n";
 
     #[test]
     fn writes_and_pauses() {
         let s = Scenario::parse(SMALL, &[]).unwrap();
-        assert_eq!(Workload::bytes(&s.workload.request), 1000);
-        assert_eq!(s.client.congestion, "cubic");
+        let pause = Step::Pause(Nanos::millis(41));
+        assert_eq!(s.shared.workload.turns[0].request, [Step::Write(200), pause, Step::Write(800)]);
+        assert_eq!(s.shared.hosts[0].stack.congestion, "cubic");
+        let old = Scenario::parse(&SMALL.replace("{ pause_ms = 41 }", "0.041"), &[]).unwrap_err().to_string();
+        assert!(old.contains("line 3: ") && old.contains("{ pause_ms = 41 }"), "{old}");
     }
 
     #[test]
@@ -298,7 +303,10 @@ mod tests {
     fn chosen_drops() {
         let text = format!("{SMALL}\n[[link.down.drops]]\nwhat = 'seq'\nat = 5\n");
         let s = Scenario::parse(&text, &[]).unwrap();
-        assert!(matches!(s.link.down.drops[0], Chosen::Seq { at: 5, copies: 1, connection: 1 }));
+        assert!(matches!(
+            s.shared.links[1].drops[..],
+            [Chosen { what: What::Seq { at: 5, copies: 1 }, connection: 0 }]
+        ));
         assert!(Scenario::parse(&text.replace("'seq'", "'sec'"), &[]).is_err());
     }
 
@@ -306,7 +314,7 @@ mod tests {
     fn a_sysctl_by_set() {
         let set = ["client.sysctl.net.ipv4.tcp_sack=0".to_owned()];
         let s = Scenario::parse(SMALL, &set).unwrap();
-        assert_eq!(s.client.sysctl["net.ipv4.tcp_sack"].as_integer(), Some(0));
+        assert_eq!(s.shared.hosts[0].stack.sysctl["net.ipv4.tcp_sack"].as_integer(), Some(0));
     }
 
     #[test]

@@ -8,7 +8,7 @@ fn download(sndbuf: Option<u64>, chunk: Option<u64>, nodelay: bool) -> Scenario 
         h.sndbuf = sndbuf;
         h.write_chunk = chunk;
         h.nodelay = nodelay;
-        h.wake = ms(0.05);
+        h.stack.wake = ms(0.05);
     })
 }
 
@@ -62,7 +62,7 @@ fn a_send_buffer_below_the_segment() {
     let base = |rtt: f64, mtu, chunk, nodelay| {
         let s = serial(path(rtt, 0.0, 0, mtu), turn(&[100], 0.0, &[13_000_000]), 1);
         with(s, 1, |h: &mut Host| {
-            (h.sndbuf, h.write_chunk, h.nodelay, h.wake) = (Some(16384), chunk, nodelay, ms(0.05));
+            (h.sndbuf, h.write_chunk, h.nodelay, h.stack.wake) = (Some(16384), chunk, nodelay, ms(0.05));
         })
     };
     let seconds = |s: &Scenario| latencies(&go(s))[0] / 1000.0;

@@ -1,5 +1,5 @@
-use tcpwhy_base::{Nanos, Step, Turn, Workload};
-use tcpwhy_model::{Chosen, Host, Outcome, Scenario, What, run};
+use tcpwhy_base::{Chosen, Nanos, Step, Turn, What, Workload};
+use tcpwhy_model::{Host, Outcome, Scenario, run};
 
 pub(crate) fn writes(sizes: &[u64]) -> Vec<Step> {
     sizes.iter().map(|&n| Step::Write(n)).collect()

@@ -1,6 +1,6 @@
 use crate::common::*;
-use tcpwhy_base::Nanos;
-use tcpwhy_model::{Scenario, What};
+use tcpwhy_base::{LossOf, Nanos, What};
+use tcpwhy_model::Scenario;
 
 fn small(rtt: f64) -> Scenario {
     nodelay(serial(path(rtt, 0.0, 0, 1500), turn(&[300], 0.0, &[300]), 1))
@@ -78,7 +78,7 @@ fn random_loss_makes_the_rate() {
             let mut s = nodelay(serial(path(20.0, 50.0, 300_000, 1500), turn(&[300], 0.0, &[5_000_000]), 1));
             s.seed = seed;
             s.links[1].loss_ppm = 10_000;
-            s.links[1].loss_of = tcpwhy_model::LossOf::Data;
+            s.links[1].loss_of = LossOf::Data;
             latencies(&go(&s))[0]
         })
         .collect();

@@ -1,5 +1,6 @@
 use crate::common::*;
-use tcpwhy_model::{Profile, Scenario, What};
+use tcpwhy_base::What;
+use tcpwhy_model::{Profile, Scenario};
 
 fn small() -> Scenario {
     nodelay(serial(path(20.0, 0.0, 0, 1500), turn(&[100], 0.0, &[200]), 1))
@@ -29,7 +30,7 @@ fn syns_are_repeated_each_second_and_then_later() {
 #[test]
 fn old_kernels_double_at_once() {
     let mut s = lose(small(), 0, &[What::Syn(1), What::Syn(2), What::Syn(3)]);
-    s.hosts[0].profile = Profile::named("linux-5.10").expect("known");
+    s.hosts[0].stack.profile = Profile::named("linux-5.10").expect("known");
     near(connect(&s), 7020.0, 3.0, "1 + 2 + 4 s");
 }
 

@@ -24,7 +24,7 @@ fn the_published_puzzle() {
     near(total(&go(&nodelay(puzzle(8500)))), 502.0, 2.0, "MTU 8500, no Nagle");
     let wide = |h: &mut tcpwhy_model::Host| h.initcwnd = Some(20);
     near(total(&go(&with(with(nodelay(puzzle(1500)), 0, wide), 1, wide))), 502.0, 2.0, "initcwnd 20");
-    let bbr = |h: &mut tcpwhy_model::Host| h.congestion = Some(Congestion::Bbr);
+    let bbr = |h: &mut tcpwhy_model::Host| h.stack.congestion = Some(Congestion::Bbr);
     near(total(&go(&with(with(nodelay(puzzle(1500)), 0, bbr), 1, bbr))), 950.0, 10.0, "bbr");
 }
 
@@ -52,7 +52,7 @@ fn a_kept_connection() {
         "150 ms between: counted from the last sent data",
     );
     near(latencies(&go(&keep_alive(6000.0)))[3], 701.0, 2.0, "6 s between");
-    let off = |h: &mut tcpwhy_model::Host| h.idle_restart = Some(false);
+    let off = |h: &mut tcpwhy_model::Host| h.stack.idle_restart = Some(false);
     near(latencies(&go(&with(with(keep_alive(6000.0), 0, off), 1, off)))[3], 300.9, 2.0, "ssai=0");
 }
 

@@ -1,10 +1,11 @@
 use crate::common::*;
-use tcpwhy_model::{Acks, Cork, Host, Scenario};
+use tcpwhy_base::Cork;
+use tcpwhy_model::{Acks, Host, Scenario};
 
 /// 4 + 2048 bytes up, 10 ms of work, 4 + 256 bytes down, over a path of about 0.15 ms.
 fn length_prefixed(mtu: u64, requests: u32) -> Scenario {
     let mut s = serial(path(0.1, 0.0, 0, mtu), turn(&[4, 2048], 10.0, &[4, 256]), requests);
-    s.hosts.iter_mut().for_each(|h| h.wake = ms(0.05));
+    s.hosts.iter_mut().for_each(|h| h.stack.wake = ms(0.05));
     s
 }
 
@@ -45,7 +46,7 @@ fn write_write_read() {
 
 #[test]
 fn three_replies_before_ping_pong() {
-    let three = |h: &mut Host| h.profile.acks = Acks::Adaptive { pingpong: 3 };
+    let three = |h: &mut Host| h.stack.profile.acks = Acks::Adaptive { pingpong: 3 };
     let out = go(&with(with(length_prefixed(65_535, 1000), 0, three), 1, three));
     let mean = latencies(&out).iter().sum::<f64>() / 1000.0;
     near(mean, 52.6, 20.0, "tcp_pingpong_thresh=3");
@@ -67,7 +68,7 @@ fn a_full_segment_forces_the_acknowledgement() {
     let median_of = |body| {
         let mut s = serial(path(0.1, 0.0, 0, 1500), turn(&[4, body], 0.0, &[4, 256]), 50);
         s.hosts[1].nodelay = true;
-        s.hosts.iter_mut().for_each(|h| h.wake = ms(0.02));
+        s.hosts.iter_mut().for_each(|h| h.stack.wake = ms(0.02));
         median(&go(&s))
     };
     let (stalls, passes) = (median_of(1444), median_of(1448));
@@ -95,7 +96,7 @@ fn a_hundred_ms_away_with_the_request_split() {
 fn big_then_small_stalls_only_with_the_classic_rule() {
     let s = serial(path(0.2, 100.0, 300_000, 1500), turn(&[100_000], 0.0, &[1]), 20);
     near(median(&go(&s)), 8.75, 10.0, "100,000 bytes at 100 Mbit/s");
-    let classic = with(s, 0, |h| h.profile.nagle = tcpwhy_model::Nagle::Classic);
+    let classic = with(s, 0, |h| h.stack.profile.nagle = tcpwhy_model::Nagle::Classic);
     assert!(median(&go(&classic)) > 30.0, "{}", median(&go(&classic)));
 }
 

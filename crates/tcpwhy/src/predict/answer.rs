@@ -120,7 +120,7 @@ fn settings(asked: &Asked) -> Settings {
         server_time_ns: turn.think.0,
         requests: counted(&asked.question),
         connection: asked.connection.into(),
-        profiles: [0, 1].map(|i| s.hosts[i].profile.name.to_owned()),
+        profiles: [0, 1].map(|i| s.hosts[i].stack.profile.name.to_owned()),
         nodelay: [0, 1].map(|i| s.hosts[i].nodelay),
     }
 }

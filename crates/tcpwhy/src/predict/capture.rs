@@ -116,7 +116,7 @@ mod tests {
             response: vec![Step::Write(60_000)],
         };
         s.workload = Workload::serial(turn, 6);
-        let question = Question { scenario: s, skip: 0 };
+        let question = Question { scenario: s, skip: 0, max_events: tcpwhy_model::MAX_EVENTS };
         let answer = question.ask().expect("possible");
         for end in [0, 1] {
             let mut file = Vec::new();

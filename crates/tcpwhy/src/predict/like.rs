@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Predict, file: &Path) -> anyhow::Result<Exit> {
             c.id
         ))),
     };
-    asked.0.question.scenario.max_events = tcpwhy_model::Scenario::default().max_events;
+    asked.0.question.max_events = tcpwhy_model::MAX_EVENTS;
     let Ok(found) = asked.0.question.ask() else { bail!(Usage("the model refused the question".into())) };
     write_capture(args, &asked.0.question, &found)?;
     // Compared as it passes the tap: the sum of its exchanges, and the setup.

@@ -2,8 +2,8 @@
 
 use super::args::{Predict, Tls};
 use super::quantity;
-use tcpwhy_base::{Nanos, Step, Turn, Workload};
-use tcpwhy_model::{Cork, Link, Question, Scenario};
+use tcpwhy_base::{Cork, Link, Nanos, Step, Turn, Workload};
+use tcpwhy_model::{MAX_EVENTS, Question, Scenario};
 
 /// Typical sizes of the messages of a TLS handshake, in bytes: two certificates of 1.5 KiB (RFC 8446, RFC 5246).
 const CLIENT_HELLO: u64 = 520;
@@ -79,14 +79,14 @@ pub(crate) fn from_args(a: &Predict) -> Result<Asked, String> {
     if a.profile.is_none() {
         assumed.push(format!(
             "Both ends run {} with {} ticks a second.",
-            scenario.hosts[0].profile.name, scenario.hosts[0].profile.clock.hz
+            scenario.hosts[0].stack.profile.name, scenario.hosts[0].stack.profile.clock.hz
         ));
     }
     if rate.is_none() {
         assumed.push("No bottleneck: --bandwidth sets one.".into());
     }
-    scenario.check().map_err(|e| e.to_string())?;
-    let mut question = Question { scenario, skip: 0 };
+    tcpwhy_model::check(&scenario).map_err(|e| e.to_string())?;
+    let mut question = Question { scenario, skip: 0, max_events: MAX_EVENTS };
     let connection = match state {
         State::New => "new",
         State::Warm => {
@@ -206,12 +206,12 @@ fn workload(a: &Predict, s: &mut Scenario, assumed: &mut Vec<String>) -> Result<
 fn ends(a: &Predict, s: &mut Scenario) {
     for (i, host) in s.hosts.iter_mut().enumerate() {
         if let Some(p) = &a.profile {
-            host.profile = p.0[i].clone();
+            host.stack.profile = p.0[i].clone();
         }
         if let Some(hz) = a.hz {
-            host.profile.clock.hz = hz;
+            host.stack.profile.clock.hz = hz;
         }
-        s.phase[i] = Nanos(host.profile.clock.tick() / 2);
+        host.stack.phase = Nanos(host.stack.profile.clock.tick() / 2);
         host.nodelay = a.nodelay.is_some_and(|e| e.has(i));
         if a.cork.is_some_and(|e| e.has(i)) {
             host.cork = Cork::Message;
@@ -220,7 +220,7 @@ fn ends(a: &Predict, s: &mut Scenario) {
         host.sndbuf = a.sndbuf.as_ref().map(|u| u.value);
         host.rcvbuf = a.rcvbuf.as_ref().map(|u| u.value);
         host.write_chunk = a.write_chunk.as_ref().map(|u| u.value);
-        host.idle_restart = a.no_idle_restart.then_some(false);
-        host.congestion = a.congestion;
+        host.stack.idle_restart = a.no_idle_restart.then_some(false);
+        host.stack.congestion = a.congestion;
     }
 }

@@ -1,7 +1,8 @@
 //! A scenario in words.
 
 use std::fmt::Write as _;
-use tcpwhy_lab::{Cork, Direction, Host, Link, LossOf, Scenario, Stated, Unit, Workload};
+use tcpwhy_base::{Cork, Link, LossOf, Nanos, Step};
+use tcpwhy_lab::{Host, Scenario, Stated, Unit};
 
 /// Title, source, link, hosts, work, expectation: a line each.
 pub(super) fn scenario(name: &str, s: &Scenario) -> String {
@@ -12,9 +13,10 @@ pub(super) fn scenario(name: &str, s: &Scenario) -> String {
         }
     };
     line("source", s.source.as_deref().unwrap_or_default());
-    line("link", &link(&s.link));
-    line("client", &host(&s.client));
-    line("server", &host(&s.server));
+    let [client, server] = &s.shared.hosts;
+    line("link", &link(s));
+    line("client", &host(client));
+    line("server", &host(server));
     line("work", &work(s));
     if let Some(sweep) = &s.sweep {
         let values: Vec<String> = sweep.values.iter().map(ToString::to_string).collect();
@@ -56,19 +58,35 @@ fn stated(stated: Option<&Stated>, unit: Unit) -> String {
 }
 
 /// The path in a few words.
-pub(super) fn link(l: &Link) -> String {
-    let mut words = vec![format!("RTT {} ms", l.rtt_ms), format!("MTU {}", l.mtu)];
-    if let Some(rate) = l.rate_mbit {
-        words.push(format!("{rate} Mbit/s"));
-    }
-    if let Some(bytes) = l.queue_bytes {
-        words.push(format!("queue {}", size(bytes as f64)));
-    }
-    if l.offload {
+pub(super) fn link(s: &Scenario) -> String {
+    let shared = &s.shared;
+    let [up, down] = &shared.links;
+    let mut words = vec![format!("RTT {} ms", shared.rtt().as_ms()), format!("MTU {}", shared.mtu)];
+    // What holds for both directions is said once.
+    let rate = up.rate.filter(|_| up.rate == down.rate);
+    let queue = up.queue_bytes.filter(|_| up.queue_bytes == down.queue_bytes);
+    words.extend(rate.map(mbit));
+    words.extend(queue.map(|bytes| format!("queue {}", size(bytes as f64))));
+    if s.offload {
         words.push("segments of 64 KB".into());
     }
-    for (name, d) in [("up", &l.up), ("down", &l.down)] {
-        let special = direction(d);
+    for (name, own, way) in [("up", up, &s.ways[0]), ("down", down, &s.ways[1])] {
+        let mut special = Vec::new();
+        if up.delay != down.delay {
+            special.push(delay(own));
+        }
+        special.extend(own.rate.filter(|_| rate.is_none()).map(mbit));
+        special
+            .extend(own.queue_bytes.filter(|_| queue.is_none()).map(|b| format!("queue {}", size(b as f64))));
+        special.extend(node(own, way.path_mtu));
+        for hop in &way.hops {
+            let link = &hop.link;
+            let mut words = vec![delay(link)];
+            words.extend(link.rate.map(mbit));
+            words.extend(link.queue_bytes.map(|bytes| format!("queue {}", size(bytes as f64))));
+            words.extend(node(link, hop.path_mtu));
+            special.push(format!("then a node: {}", words.join(", ")));
+        }
         if !special.is_empty() {
             words.push(format!("{name}: {}", special.join(", ")));
         }
@@ -76,68 +94,66 @@ pub(super) fn link(l: &Link) -> String {
     words.join(", ")
 }
 
-fn direction(d: &Direction) -> Vec<String> {
+fn mbit(rate: u64) -> String {
+    format!("{} Mbit/s", rate as f64 / 1e6)
+}
+
+fn delay(link: &Link) -> String {
+    format!("delay {} ms", link.delay.as_ms())
+}
+
+/// What a node has beyond delay, rate and bytes in its queue.
+fn node(link: &Link, path_mtu: Option<u64>) -> Vec<String> {
     let mut words = Vec::new();
     let mut say = |text: String| words.push(text);
-    if let Some(ms) = d.delay_ms {
-        say(format!("delay {ms} ms"));
+    let percent = |ppm: u32| f64::from(ppm) / 1e4;
+    if link.jitter > Nanos::ZERO {
+        say(format!("jitter {} ms", link.jitter.as_ms()));
     }
-    if d.jitter_ms > 0.0 {
-        say(format!("jitter {} ms", d.jitter_ms));
-    }
-    if let Some(rate) = d.rate_mbit {
-        say(format!("{rate} Mbit/s"));
-    }
-    if let Some(bytes) = d.queue_bytes {
-        say(format!("queue {}", size(bytes as f64)));
-    }
-    if let Some(packets) = d.queue_packets {
+    if let Some(packets) = link.queue_packets {
         say(format!("queue {packets} packets"));
     }
-    if d.loss > 0.0 {
-        let of = match d.loss_of {
+    if link.loss_ppm > 0 {
+        let of = match link.loss_of {
             LossOf::All => "packets",
             LossOf::Data => "data segments",
             LossOf::Acks => "ACKs",
         };
-        say(format!("{} % of {of} lost", d.loss * 100.0));
+        say(format!("{} % of {of} lost", percent(link.loss_ppm)));
     }
-    if !d.drops.is_empty() {
+    if !link.drops.is_empty() {
         say("chosen packets lost".into());
     }
-    if let Some(reorder) = &d.reorder {
-        say(format!("segments held {} ms", reorder.hold_ms));
+    if let Some(reorder) = &link.reorder {
+        say(format!("segments held {} ms", reorder.hold.as_ms()));
     }
-    if d.duplicate > 0.0 {
-        say(format!("{} % twice", d.duplicate * 100.0));
+    if link.duplicate_ppm > 0 {
+        say(format!("{} % twice", percent(link.duplicate_ppm)));
     }
-    if let Some(bytes) = d.black_hole_over {
+    if let Some(bytes) = link.black_hole_over {
         say(format!("packets above {bytes} vanish"));
     }
-    if let Some(bytes) = d.path_mtu {
+    if let Some(bytes) = path_mtu {
         say(format!("packets above {bytes} lost, with ICMP"));
     }
-    for pause in &d.pauses {
-        say(format!("stands still for {} ms at {} ms", pause.for_ms, pause.at_ms));
+    for (at, length) in &link.pauses {
+        say(format!("stands still for {} ms at {} ms", length.as_ms(), at.as_ms()));
     }
-    for cut in &d.cuts {
-        say(format!("cut for {} ms at {} ms", cut.for_ms, cut.at_ms));
-    }
-    for hop in &d.hops {
-        say(format!("then a node: {}", direction(hop).join(", ")));
+    for (at, length) in &link.cuts {
+        say(format!("cut for {} ms at {} ms", length.as_ms(), at.as_ms()));
     }
     words
 }
 
 fn host(h: &Host) -> String {
-    let mut words = vec![h.congestion.clone()];
+    let mut words = vec![h.stack.congestion.clone()];
     let mut say = |text: String| words.push(text);
     for (name, on) in [
         ("NODELAY", h.nodelay),
         ("MSG_MORE", h.more),
         ("QUICKACK", h.quickack),
-        ("epoll", h.epoll),
-        ("classic Nagle rule", h.classic_nagle),
+        ("epoll", h.stack.epoll),
+        ("classic Nagle rule", h.stack.classic_nagle),
     ] {
         if on {
             say(name.into());
@@ -155,30 +171,32 @@ fn host(h: &Host) -> String {
             say(format!("{name} {value}"));
         }
     }
-    for (name, value) in [("initcwnd", h.initcwnd), ("initrwnd", h.initrwnd)] {
+    for (name, value) in [("initcwnd", h.initcwnd), ("initrwnd", h.stack.initrwnd)] {
         if let Some(value) = value {
             say(format!("{name} {value}"));
         }
     }
-    if let Some(bytes) = h.tcp_memory {
+    if let Some(bytes) = h.stack.tcp_memory {
         say(format!("{} for all its sockets", size(bytes as f64)));
     }
     if let Some(bytes) = h.write_chunk {
         say(format!("writes of {}", size(bytes as f64)));
     }
-    for pause in &h.read_pauses {
-        say(format!("stops reading for {} ms after {}", pause.ms, size(pause.at_bytes as f64)));
+    for (at, length) in &h.read_pauses {
+        say(format!("stops reading for {} ms after {}", length.as_ms(), size(*at as f64)));
     }
     if let Some(rate) = h.read_rate {
-        say(format!("reads {}/s", size(rate)));
+        say(format!("reads {}/s", size(rate as f64)));
     }
-    if h.accept_start_ms > 0.0 || h.accept_delay_ms > 0.0 || h.backlog != 128 {
+    if h.accept_start > Nanos::ZERO || h.accept_delay > Nanos::ZERO || h.backlog != 128 {
         say(format!(
             "backlog {}, accepts after {} ms, then every {} ms",
-            h.backlog, h.accept_start_ms, h.accept_delay_ms
+            h.backlog,
+            h.accept_start.as_ms(),
+            h.accept_delay.as_ms()
         ));
     }
-    for (name, value) in &h.sysctl {
+    for (name, value) in &h.stack.sysctl {
         say(format!("{name}={value}"));
     }
     words.join(", ")
@@ -197,29 +215,33 @@ fn work(s: &Scenario) -> String {
         let first = |command: &str| command.lines().next().unwrap_or_default().to_owned();
         return format!("server: {}; client: {}", first(server), first(&p.client));
     }
-    workload(&s.workload)
+    workload(s)
 }
 
-fn workload(w: &Workload) -> String {
-    let message = |steps: &[f64]| {
-        let parts: Vec<String> = steps
-            .iter()
-            .map(|&s| if s < 1.0 { format!("pause {} ms", s * 1000.0) } else { size(s) })
-            .collect();
+fn workload(s: &Scenario) -> String {
+    let message = |steps: &[Step]| {
+        let word = |step: &Step| match step {
+            Step::Pause(length) => format!("pause {} ms", length.as_ms()),
+            Step::Write(bytes) => size(*bytes as f64),
+        };
+        let parts: Vec<String> = steps.iter().map(word).collect();
         if parts.is_empty() { "nothing".into() } else { parts.join(" + ") }
     };
-    let mut text = if w.turns.is_empty() {
-        format!("{} x {} up, {} down", w.requests, message(&w.request), message(&w.response))
-    } else {
-        format!("{} requests of {} kinds", w.requests, w.turns.len())
+    let w = &s.shared.workload;
+    let mut text = match &w.turns[..] {
+        [one] => format!("{} x {} up, {} down", w.requests, message(&one.request), message(&one.response)),
+        several => format!("{} requests of {} kinds", w.requests, several.len()),
     };
-    for (value, words) in [(w.think_ms, "the server works"), (w.gap_ms, "the client pauses")] {
-        if value > 0.0 {
-            let _ = write!(text, ", {words} {value} ms");
+    // Each kind has its own work; what the client does in between is the same.
+    let think = w.turns.iter().map(|turn| turn.think).min().unwrap_or_default();
+    let gap = w.turns.first().map_or(Nanos::ZERO, |turn| turn.before);
+    for (value, words) in [(think, "the server works"), (gap, "the client pauses")] {
+        if value > Nanos::ZERO {
+            let _ = write!(text, ", {words} {} ms", value.as_ms());
         }
     }
-    if w.connections > 1 {
-        let _ = write!(text, ", {} connections at once", w.connections);
+    if s.shared.connections > 1 {
+        let _ = write!(text, ", {} connections at once", s.shared.connections);
     }
     if w.reconnect_every > 0 {
         let _ = write!(text, ", a new connection for every {}", w.reconnect_every);

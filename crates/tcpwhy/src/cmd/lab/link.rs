@@ -100,7 +100,7 @@ fn behind(
     scenario: &Scenario,
     stop: &AtomicBool,
 ) -> Result<Option<(ExitStatus, Traffic)>, LabError> {
-    let network = Network::new(&scenario.link, &scenario.client, &scenario.server, (0, 0), scenario.seed)?;
+    let network = Network::new(scenario)?;
     let mut server = None;
     if let Some(command) = &args.server {
         let mut shell = Command::new("sh");
@@ -164,7 +164,7 @@ fn summary(scenario: &Scenario, traffic: &Traffic) -> String {
     let lost = |t: &tcpwhy_lab::Tally| t.lost.values().sum::<u64>();
     format!(
         "link: {}; {} packets up ({} lost), {} down ({} lost), late by {} (median), {} (99 %){}",
-        describe::link(&scenario.link),
+        describe::link(scenario),
         traffic.up.packets,
         lost(&traffic.up),
         traffic.down.packets,
