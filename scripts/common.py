@@ -1,12 +1,11 @@
-"""What the test scripts share: the cause table as they understand it, running the program, the sets of captures.
+"""What the test scripts share: the table of causes, running the program, the sets of captures.
 
-The cause table is written down a second time on purpose: the scripts judge the program's JSON by the published
-contract, not by the program's own source (`causes_in_source` lets a test compare the two).
+The table is the published one, docs/schema/causes.json: the scripts judge by the contract that readers have, and a change of
+it shows as a change of that file.
 """
 import glob
 import json
 import os
-import re
 import subprocess
 import sys
 
@@ -16,27 +15,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHARED = os.environ.get('TCPWHY_SHARED', os.path.join(ROOT, '..', 'shared'))
 BINARY = os.path.join(os.environ.get('CARGO_TARGET_DIR', os.path.join(ROOT, 'target')), 'release', 'tcpwhy')
 
-INHERENT = ('handshake', 'tls_handshake', 'bandwidth', 'path_delay')
-APPLICATION = ('client_think', 'server_think', 'sender_pause')
-AVOIDABLE = (
-    'syn_retransmit', 'accept_queue_full', 'syn_queue_full', 'refused', 'port_exhaustion', 'slow_reader',
-    'application_window', 'mutual_block', 'nagle_delayed_ack', 'nagle', 'delayed_ack', 'cork', 'silly_window',
-    'send_buffer', 'receive_window', 'memory_pressure', 'slow_start', 'idle_restart', 'congestion_window', 'pacing',
-    'host_delay', 'fast_recovery', 'retransmission_timeout', 'tail_loss_probe', 'spurious_recovery', 'path_mtu',
-    'queueing', 'keepalive_or_dead_peer')
+with open(os.path.join(ROOT, 'docs', 'schema', 'causes.json'), encoding='utf8') as _f:
+    CAUSES = {row['id']: row for row in json.load(_f)['causes']}
+SPAN_CAUSES = {i: row['class'] for i, row in CAUSES.items() if row['kind'] == 'span'}
+INHERENT = tuple(i for i, letter in SPAN_CAUSES.items() if letter == 'I')
+FINDINGS_ONLY = tuple(i for i, row in CAUSES.items() if row['kind'] == 'finding')
 UNEXPLAINED = 'unexplained'
-SPAN_CAUSES = {**dict.fromkeys(INHERENT, 'I'), **dict.fromkeys(APPLICATION, 'A'), **dict.fromkeys(AVOIDABLE, 'T'),
-               UNEXPLAINED: 'U'}
-FINDINGS_ONLY = ('chatty', 'short_connections', 'explicit_buffer', 'no_window_scaling', 'small_mss')
-
-
-def causes_in_source():
-    """{id: class letter} of the program's table, read from its source."""
-    with open(os.path.join(ROOT, 'crates', 'base', 'src', 'cause.rs'), encoding='utf8') as f:
-        text = f.read()
-    letters = {'Inherent': 'I', 'Application': 'A', 'Tcp': 'T', 'Unknown': 'U'}
-    rows = re.findall(r'id: "(\w+)",\s*class: Class::(\w+),\s*kind: Kind::(\w+)', text)
-    return {i: letters[c] for i, c, kind in rows if kind == 'Span'}, {i for i, _, kind in rows if kind == 'Finding'}
 
 
 class Failed(Exception):

@@ -4,7 +4,7 @@
     scripts/other_tools.py DIR [--bin target/release/tcpwhy] [--json FILE]
 
 DIR is a data set of `tcpwhy lab dataset` (folders with label.json), or captures/lab. For each capture whose label asks for a
-cause, three answers are scored: does the tool flag anything that belongs to that cause?
+cause, three answers are scored: does the tool flag anything that belongs to that cause (`flagged` in the table of causes)?
 
 tshark: its expert information about TCP (tcp.analysis flags), the most telling ones counted per cause, see FLAGS.
 tcptrace: the counters of `tcptrace -l -W` that belong to the cause, see COUNTERS.
@@ -32,11 +32,6 @@ FLAGS = {
 }
 COUNTERS = {
     'rexmt data pkts': 'loss', 'outoforder pkts': 'loss', 'zero win adv': 'window', 'zwnd probe pkts': 'window',
-}
-FAMILY = {
-    'fast_recovery': 'loss', 'tail_loss_probe': 'loss', 'retransmission_timeout': 'loss', 'spurious_recovery': 'loss',
-    'path_mtu': 'loss', 'syn_retransmit': 'loss', 'accept_queue_full': 'loss', 'congestion_window': 'loss',
-    'slow_reader': 'window', 'receive_window': 'window', 'mutual_block': 'window', 'silly_window': 'window',
 }
 
 
@@ -97,7 +92,7 @@ def main():
         row = rows.setdefault(cause, {'captures': 0, 'tshark': 0, 'tcptrace': 0, 'tcpwhy': 0})
         row['captures'] += 1
         for tool in seen:
-            row[tool] += FAMILY.get(cause) in seen[tool]
+            row[tool] += common.CAUSES[cause]['flagged'] in seen[tool]
         row['tcpwhy'] += result.verdict == accuracy.RIGHT
     print(f'{"dominant cause":<26}{"captures":>9}{"tshark":>9}{"tcptrace":>9}{"tcpwhy":>9}')
     total = {'captures': 0, 'tshark': 0, 'tcptrace': 0, 'tcpwhy': 0}

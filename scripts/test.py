@@ -90,6 +90,7 @@ def checks(binary):
         Check('web: the page is fresh', script('scripts/web.py', 'check'), show=1),
         Check('web: browser', script('scripts/web.py', f'test --bin {binary}'), show=12),
         Check('web: beside tcptrace and Wireshark', script('scripts/graphs.py', f'--bin {binary}'), show=1),
+        Check('a planted cause is missed', script('scripts/planted_cause.py')),
         Check('documentation', 'cargo doc --workspace --no-deps --locked', show=0,
               environment={'RUSTDOCFLAGS': '-D warnings'}),
         Check('cargo test', 'cargo test --workspace --locked', show=0),

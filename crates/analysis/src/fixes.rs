@@ -3,7 +3,7 @@
 use crate::facts::Facts;
 use crate::result::{Fix, Parameter};
 use crate::sums::Brief;
-use tcpwhy_base::{Cause, Figures, FixId, Nanos, Place, Side};
+use tcpwhy_base::{Cause, Figures, FixId, Nanos, Place, Side, SizedBy};
 
 /// Fixes for time lost to `cause`, the best first.
 pub(crate) fn fixes_for(
@@ -44,15 +44,7 @@ pub(crate) fn fixes_for(
 }
 
 fn place_of(place: Place, cause: Cause, side: Option<Side>) -> &'static str {
-    // Most causes are on the side that wrote; these are on the side that offered the window.
-    let at_reader = matches!(
-        cause,
-        Cause::ReceiveWindow
-            | Cause::SlowReader
-            | Cause::SillyWindow
-            | Cause::ExplicitBuffer
-            | Cause::NoWindowScaling
-    );
+    let at_reader = cause.info().at_reader;
     let side = match side {
         Some(Side::Client) if at_reader => Some(Side::Server),
         Some(Side::Server) if at_reader => Some(Side::Client),
@@ -87,14 +79,7 @@ fn figures(cause: Cause, side: Option<Side>, c: &Brief, facts: &Facts) -> Figure
         if let Some(bps) = c.bandwidth_bps {
             put("rate_mbit", format!("{:.0}", bps as f64 / 1e6));
             let need = (bps as f64 / 8.0 * rtt.0 as f64 / 1e9) as u64;
-            if matches!(
-                cause,
-                Cause::ReceiveWindow
-                    | Cause::SendBuffer
-                    | Cause::SillyWindow
-                    | Cause::ExplicitBuffer
-                    | Cause::NoWindowScaling
-            ) {
+            if cause.info().sized == SizedBy::Path {
                 put("need_bytes", need.to_string());
             }
         }
@@ -106,7 +91,7 @@ fn figures(cause: Cause, side: Option<Side>, c: &Brief, facts: &Facts) -> Figure
         Facts::Closed { window } => put("have_bytes", window.to_string()),
         _ => {}
     }
-    if matches!(cause, Cause::SlowStart | Cause::IdleRestart) {
+    if cause.info().sized == SizedBy::Message {
         let sender = usize::from(side == Some(Side::Server));
         let exchanges = c.exchanges_omitted.max(1);
         if let Some(mss) = mss.filter(|&m| m > 0) {

@@ -228,18 +228,26 @@ fn tellable(s: &Scenario, story: &Story) -> Vec<Span> {
 }
 
 /// Both name the same, or the tap cannot tell them apart by the rules above.
+///
+/// Which pairs these can be says the table of causes; when they are, the conditions here.
 fn alike(s: &Scenario, k: &Span, a: Cause, plateau: Nanos, full: bool) -> bool {
     use Cause::{Bandwidth, CongestionWindow, IdleRestart, Nagle, NagleDelayedAck, SendBuffer, SlowStart};
     let lossless = s.links.iter().all(|l| l.drops.iter().all(|d| matches!(d.what, What::Syn(_))));
     // The shortest delayed ACK, and what a timer wheel of 250 ticks adds to it.
     let hidden = s.rtt().part(4) > Nanos::millis(40);
-    k.cause == a
-        || (k.cause, a) == (NagleDelayedAck, Nagle) && hidden
-        || full
-            && a == Bandwidth
-            && matches!(k.cause, CongestionWindow | SlowStart | IdleRestart | SendBuffer)
-        || matches!((k.cause, a), (CongestionWindow, SlowStart | IdleRestart | SendBuffer)) && lossless
-        || matches!((k.cause, a), (SendBuffer, SlowStart | IdleRestart)) && plateau < s.rtt().times(PLATEAU)
+    if k.cause == a {
+        return true;
+    }
+    if !k.cause.info().alike.iter().any(|of| of.cause == a) {
+        return false;
+    }
+    match (k.cause, a) {
+        (NagleDelayedAck, Nagle) => hidden,
+        (CongestionWindow | SlowStart | IdleRestart | SendBuffer, Bandwidth) => full,
+        (CongestionWindow, SlowStart | IdleRestart | SendBuffer) => lossless,
+        (SendBuffer, SlowStart | IdleRestart) => plateau < s.rtt().times(PLATEAU),
+        _ => false,
+    }
 }
 
 /// The most that `end` had in flight between two times fills the path: as much as the link carries in a round trip.

@@ -13,7 +13,7 @@ mod short;
 mod time;
 mod workload;
 
-pub use cause::{CAUSES, Cause, CauseInfo, Class, Kind};
+pub use cause::{Alike, CAUSES, Cause, CauseInfo, Class, Evidence, Flagged, Group, Kind, Likeness, SizedBy};
 pub use end::{End, Ends};
 pub use fix::{FIXES, Figures, FixId, FixInfo, How, Place};
 pub use random::Random;

@@ -3,6 +3,7 @@
 //! types, so that the JSON stays a promise when the inside changes. Knows no packets, opens no files.
 
 mod capture;
+pub mod causes;
 pub mod compare;
 pub mod html;
 pub mod json;

@@ -204,6 +204,9 @@ pub(crate) struct Causes {
     /// A cause, such as nagle_delayed_ack; without it all are listed
     #[arg(value_name = "ID", value_parser = cause)]
     pub(crate) id: Option<Cause>,
+    /// The whole table as one JSON document (docs/schema/causes.md)
+    #[arg(long, conflicts_with = "id")]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]

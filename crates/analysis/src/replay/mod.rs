@@ -189,13 +189,7 @@ fn lost_in(f: &Finding, c: &Connection, (first, last): (u32, u32)) -> Nanos {
         Part::Exchange(id) => (first..=last).contains(&id),
         Part::Gap(_) => false,
     };
-    // Findings without spans of their own are made of these.
-    let made_of: &[Cause] = match f.cause {
-        Cause::Chatty => &[Cause::PathDelay],
-        Cause::ExplicitBuffer | Cause::NoWindowScaling => &[Cause::ReceiveWindow, Cause::SlowReader],
-        Cause::ShortConnections => &[Cause::Handshake, Cause::TlsHandshake, Cause::SynRetransmit],
-        _ => &[],
-    };
+    let made_of = f.cause.info().made_of;
     let of = c.spans().filter(|(id, _)| replayed(id.part)).map(|(_, span)| span).filter(|s| {
         if made_of.is_empty() { s.cause == f.cause && s.side == f.side } else { made_of.contains(&s.cause) }
     });

@@ -3,7 +3,7 @@
 use super::paint::Painted;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use tcpwhy_base::{CAUSES, Cause, Class, Kind, Nanos};
+use tcpwhy_base::{CAUSES, Cause, Class, Kind, Likeness, Nanos};
 
 /// Below this share of a capture's time a cause is not the dominant one (the rule of the words: dominant avoidable cause).
 const DOMINANT: f64 = 0.05;
@@ -55,66 +55,16 @@ pub struct Part {
     pub tolerance_ms: f64,
 }
 
-/// Causes that answers may add to this one: one wait can fairly be called either.
-fn family(cause: Cause) -> &'static [Cause] {
-    match cause {
-        Cause::NagleDelayedAck | Cause::Nagle => &[Cause::NagleDelayedAck, Cause::Nagle, Cause::DelayedAck],
-        Cause::SlowStart | Cause::IdleRestart => &[Cause::SlowStart, Cause::IdleRestart],
-        Cause::TailLossProbe | Cause::RetransmissionTimeout => {
-            &[Cause::TailLossProbe, Cause::RetransmissionTimeout]
-        }
-        Cause::SlowReader | Cause::MutualBlock => &[Cause::SlowReader, Cause::MutualBlock],
-        Cause::AcceptQueueFull => &[Cause::AcceptQueueFull, Cause::SynRetransmit],
-        Cause::SynQueueFull => &[Cause::SynQueueFull, Cause::SynRetransmit],
-        Cause::SynRetransmit => &[Cause::SynRetransmit],
-        _ => &[],
-    }
-}
-
-const LOSSES: [Cause; 4] =
-    [Cause::FastRecovery, Cause::TailLossProbe, Cause::RetransmissionTimeout, Cause::SpuriousRecovery];
-
-/// What a loss can be taken for. Beyond the place of the loss only a pause shows.
-fn after_loss(far: bool) -> &'static [Cause] {
-    const LIKE: [Cause; 7] = [
-        LOSSES[0],
-        LOSSES[1],
-        LOSSES[2],
-        LOSSES[3],
-        Cause::CongestionWindow,
-        Cause::SenderPause,
-        Cause::ServerThink,
-    ];
-    if far { &LIKE } else { &LIKE[..5] }
+/// Right answers for a cause, and half right ones at this tap. `far`: that of who received most.
+fn answers(cause: Cause, far: bool) -> (Vec<Cause>, Vec<Cause>) {
+    let half: &[Likeness] = if far { &[Likeness::Close, Likeness::FromAfar] } else { &[Likeness::Close] };
+    let right = std::iter::once(cause).chain(cause.info().looks_like(&[Likeness::Same]));
+    (right.collect(), cause.info().looks_like(half).collect())
 }
 
 /// From outside it may look like an application that was not there.
-fn pause_alike(cause: Cause, far: bool) -> bool {
-    cause == Cause::Cork || far && (cause == Cause::PathMtu || LOSSES.contains(&cause))
-}
-
-/// Right answers for a cause, and half right ones at the receiver's or the sender's tap (look-alikes).
-fn answers(cause: Cause, far: bool) -> (Vec<Cause>, &'static [Cause]) {
-    let (more, weak): (&[Cause], &[Cause]) = match cause {
-        Cause::NagleDelayedAck => (&[], &[Cause::DelayedAck, Cause::Nagle]),
-        Cause::Nagle => (&[], &[Cause::NagleDelayedAck]),
-        Cause::DelayedAck => (&[], &[Cause::NagleDelayedAck, Cause::SlowStart, Cause::CongestionWindow]),
-        // Both wait 200 ms or so, and which it was shows only in counters.
-        Cause::TailLossProbe => (&[Cause::RetransmissionTimeout], after_loss(far)),
-        Cause::RetransmissionTimeout => (&[Cause::TailLossProbe], after_loss(far)),
-        Cause::FastRecovery | Cause::PathMtu => (&[], after_loss(far)),
-        Cause::AcceptQueueFull => (&[Cause::SynRetransmit], &[Cause::RetransmissionTimeout]),
-        Cause::SynQueueFull => (&[Cause::SynRetransmit], &[Cause::AcceptQueueFull]),
-        Cause::SlowReader => (&[], &[Cause::ReceiveWindow]),
-        Cause::MutualBlock => (&[], &[Cause::SlowReader]),
-        Cause::IdleRestart => (&[], &[Cause::SlowStart]),
-        Cause::Cork => (&[], &[Cause::SenderPause, Cause::ServerThink, Cause::ClientThink]),
-        // Both may hold the same round: the window when the buffer had been filled, the buffer when it was empty.
-        Cause::SendBuffer if far => (&[], &[Cause::CongestionWindow, Cause::SlowStart]),
-        Cause::SendBuffer => (&[], &[Cause::CongestionWindow]),
-        _ => (&[], &[]),
-    };
-    (std::iter::once(cause).chain(more.iter().copied()).collect(), weak)
+fn like_a_pause(cause: Cause, far: bool) -> bool {
+    answers(cause, far).1.iter().any(|c| c.class() == Class::Application)
 }
 
 /// Time by cause over all connections, by reading.
@@ -169,8 +119,8 @@ impl Sums {
         let kind = match top {
             _ if !asked || unknown > UNKNOWN => "any",
             // Where an application's pause may be the half right answer, all classes stand to choice.
-            Some((ms, cause)) if pause_alike(cause, far) && ms > total / 2.0 => "dominant",
-            Some((_, cause)) if pause_alike(cause, far) => "any",
+            Some((ms, cause)) if like_a_pause(cause, far) && ms > total / 2.0 => "dominant",
+            Some((_, cause)) if like_a_pause(cause, far) => "any",
             Some(_) => "cause",
             None if small => "clean",
             None => "any",
@@ -213,7 +163,8 @@ impl Sums {
         let mut parts = Vec::new();
         let mut taken = BTreeSet::new();
         for &cause in self.causes.keys().filter(|c| c.class() != Class::Inherent) {
-            let causes = if family(cause).is_empty() { &[cause][..] } else { family(cause) };
+            let family = cause.info().family;
+            let causes = if family.is_empty() { &[cause][..] } else { family };
             if !taken.insert(causes[0]) {
                 continue;
             }
@@ -239,9 +190,7 @@ impl Sums {
         for &cause in self.causes.keys() {
             for far in [false, true] {
                 let (right, weak) = answers(cause, far);
-                seen.extend(
-                    right.into_iter().chain(weak.iter().copied()).chain(family(cause).iter().copied()),
-                );
+                seen.extend(right.into_iter().chain(weak).chain(cause.info().family.iter().copied()));
             }
         }
         if self.unknown > Nanos::ZERO {

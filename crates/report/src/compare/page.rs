@@ -1,7 +1,7 @@
 //! Before against after as a page: plain HTML, no script.
 
 use super::{difference, shape, verdict};
-use crate::html::{Escaped, group};
+use crate::html::Escaped;
 use std::io::{self, Write};
 use tcpwhy_analysis::{Change, Comparison};
 use tcpwhy_base::Nanos;
@@ -59,7 +59,7 @@ fn causes(out: &mut impl Write, c: &Comparison) -> io::Result<()> {
             write!(
                 out,
                 "<i class=\"g-{}\" style=\"width:{:.3}%\" title=\"{} {time}\"></i>",
-                group(cause.id(), cause.class()),
+                cause.info().group.id(),
                 time.0 as f64 / longest * 100.0,
                 cause.id()
             )?;
@@ -74,7 +74,7 @@ fn causes(out: &mut impl Write, c: &Comparison) -> io::Result<()> {
         writeln!(
             out,
             "<tr><td><i class=\"patch g-{}\"></i>{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"{}\">{}</tr>",
-            group(cause.id(), cause.class()),
+            cause.info().group.id(),
             Escaped(cause.info().title),
             change.before.mean,
             change.after.mean,

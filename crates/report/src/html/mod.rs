@@ -14,9 +14,9 @@ use crate::{Capture, Summary, json, summary};
 use serde::Serialize;
 use std::io::{self, Write};
 use tcpwhy_analysis::Analysis;
-use tcpwhy_base::{CAUSES, Class, Kind, Nanos};
+use tcpwhy_base::{CAUSES, Kind, Nanos};
 
-/// As built; see ARCHITECTURE.md, "The page".
+/// As built from `web/`.
 const TEMPLATE: &str = include_str!("../../assets/report.html");
 /// Tracks are packed together up to about so many bytes: a small one alone would hardly shrink, and of a large
 /// block only a part might be wanted.
@@ -171,7 +171,7 @@ fn page<'a>(
             .map(|c| CauseRow {
                 id: c.id,
                 class: c.class.letter(),
-                group: group(c.id, c.class),
+                group: c.group.id(),
                 span: c.kind == Kind::Span,
                 title: c.title,
                 what: c.what,
@@ -180,35 +180,6 @@ fn page<'a>(
             .collect(),
         tracks,
         served: extras.served,
-    }
-}
-
-/// The groups of the table in README.md: colours and patterns follow them, as forty cannot be told apart.
-pub(crate) fn group(id: &str, class: Class) -> &'static str {
-    match id {
-        "nagle" | "nagle_delayed_ack" | "delayed_ack" | "cork" | "silly_window" => "small_writes",
-        "receive_window" | "slow_reader" | "send_buffer" | "application_window" | "mutual_block"
-        | "memory_pressure" | "explicit_buffer" | "no_window_scaling" | "small_mss" => "windows",
-        "slow_start" | "idle_restart" | "congestion_window" | "pacing" | "queueing" | "host_delay" => {
-            "congestion"
-        }
-        "fast_recovery" | "tail_loss_probe" | "retransmission_timeout" | "spurious_recovery" | "path_mtu" => {
-            "loss"
-        }
-        "syn_retransmit"
-        | "accept_queue_full"
-        | "syn_queue_full"
-        | "refused"
-        | "port_exhaustion"
-        | "keepalive_or_dead_peer"
-        | "short_connections" => "opening",
-        "chatty" => "applications",
-        _ => match class {
-            Class::Inherent => "path",
-            Class::Application => "applications",
-            Class::Tcp => "opening",
-            Class::Unknown => "unknown",
-        },
     }
 }
 
@@ -222,15 +193,6 @@ pub fn encode_track(track: &Track, start: Nanos) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_group_is_known() {
-        const GROUPS: [&str; 8] =
-            ["path", "applications", "small_writes", "windows", "congestion", "loss", "opening", "unknown"];
-        for cause in CAUSES {
-            assert!(GROUPS.contains(&group(cause.id, cause.class)), "{}", cause.id);
-        }
-    }
 
     #[test]
     fn a_page_holds_the_verdict_and_no_markup_of_the_capture() {

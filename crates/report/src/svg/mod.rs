@@ -7,10 +7,10 @@ mod ladder;
 pub use graph::graph;
 pub use ladder::ladder;
 
-use crate::html::{Escaped, group};
+use crate::html::Escaped;
 use std::fmt::Write as _;
 use tcpwhy_analysis::Connection;
-use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_base::{Cause, Group, Nanos};
 
 /// Width of a figure in pixels.
 const WIDTH: f64 = 960.0;
@@ -22,17 +22,19 @@ const ACK: &str = "#0a8a5f";
 const EDGE: &str = "#b07a00";
 const SACK: &str = "#8a3ea8";
 
-/// Colour of a group and the lines of its pattern, as on the page.
-const GROUPS: [(&str, &str, &str); 8] = [
-    ("path", "#8796a8", ""),
-    ("applications", "#4fa8dc", "M3 4h1.5"),
-    ("small_writes", "#e69f00", "M0 8L8 0M-1 1L1 -1M7 9L9 7"),
-    ("windows", "#c2679f", "M0 4H8"),
-    ("congestion", "#009e73", "M0 0L8 8M-1 7L1 9M7 -1L9 1"),
-    ("loss", "#d55e00", "M0 8L8 0M0 0L8 8"),
-    ("opening", "#cdb91c", "M4 0V8"),
-    ("unknown", "#8f8f8f", "M2 4h3.5"),
-];
+/// The colour of a group and the lines of its pattern, as on the page.
+const fn look(group: Group) -> (&'static str, &'static str) {
+    match group {
+        Group::Path => ("#8796a8", ""),
+        Group::Applications => ("#4fa8dc", "M3 4h1.5"),
+        Group::SmallWrites => ("#e69f00", "M0 8L8 0M-1 1L1 -1M7 9L9 7"),
+        Group::Windows => ("#c2679f", "M0 4H8"),
+        Group::Congestion => ("#009e73", "M0 0L8 8M-1 7L1 9M7 -1L9 1"),
+        Group::Loss => ("#d55e00", "M0 8L8 0M0 0L8 8"),
+        Group::Opening => ("#cdb91c", "M4 0V8"),
+        Group::Unknown => ("#8f8f8f", "M2 4h3.5"),
+    }
+}
 
 /// A document that is being drawn.
 struct Drawing {
@@ -75,10 +77,10 @@ impl Drawing {
 
     /// A stretch of time in the colour and pattern of its cause. `opacity`: less for what lies behind a graph.
     fn band(&mut self, cause: Cause, x: f64, y: f64, w: f64, h: f64, opacity: f64) {
-        let group = group(cause.id(), cause.class());
-        self.rect(x, y, w, h, &format!("fill=\"{}\" opacity=\"{opacity}\"", colour(group)));
+        let group = cause.info().group;
+        self.rect(x, y, w, h, &format!("fill=\"{}\" opacity=\"{opacity}\"", look(group).0));
         if opacity >= 0.99 {
-            self.rect(x, y, w, h, &format!("fill=\"url(#{group})\""));
+            self.rect(x, y, w, h, &format!("fill=\"url(#{})\"", group.id()));
         }
     }
 
@@ -90,7 +92,8 @@ impl Drawing {
              font-family=\"system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif\" font-size=\"12\">\n<title>{}</title>\n<defs>\n",
             Escaped(title)
         );
-        for (name, _, lines) in GROUPS {
+        for group in Group::ALL {
+            let (name, lines) = (group.id(), look(group).1);
             let _ = writeln!(
                 out,
                 "<pattern id=\"{name}\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\"><path d=\"{lines}\" \
@@ -103,10 +106,6 @@ impl Drawing {
         );
         out
     }
-}
-
-fn colour(group: &str) -> &'static str {
-    GROUPS.iter().find(|g| g.0 == group).map_or("#8f8f8f", |g| g.1)
 }
 
 /// Who is named in the title of a figure.

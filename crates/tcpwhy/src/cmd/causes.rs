@@ -8,8 +8,12 @@ use tcpwhy_base::{CAUSES, CauseInfo, Class};
 /// The pages of `docs/causes`, by cause.
 pub(crate) const PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
-/// Lists the causes, or prints the page of one.
+/// Lists the causes, as text or JSON, or prints the page of one.
 pub(crate) fn run(args: &Causes) -> anyhow::Result<Exit> {
+    if args.json {
+        tcpwhy_report::causes::json(&mut std::io::stdout().lock())?;
+        return Ok(Exit::Done);
+    }
     let text = match args.id {
         None => list(),
         Some(cause) => page(cause.info()),
