@@ -42,6 +42,9 @@ pub struct Workload {
     pub repeat_from: usize,
     /// The first so many turns are a TLS handshake.
     pub tls: usize,
+    /// The request on a connection that is open already, where an opening turn stands for the first one (the Finished
+    /// of TLS 1.3 leaves with it).
+    pub kept: Option<Turn>,
     /// Requests altogether, opening turns not counted.
     pub requests: u32,
     /// A new connection for every so many requests; 0: one for all.

@@ -218,7 +218,7 @@ impl Question {
         const BEFORE: u32 = 3;
         let w = &mut self.scenario.workload;
         let fixed = w.repeat_from.min(w.turns.len());
-        let Some(turn) = w.turns.get(fixed).cloned() else { return };
+        let Some(turn) = w.kept.clone().or_else(|| w.turns.get(fixed).cloned()) else { return };
         let requests = w.requests;
         let mut turns: Vec<Turn> = w.turns[..fixed].to_vec();
         turns.extend(std::iter::repeat_n(turn.clone(), BEFORE as usize));
@@ -237,10 +237,11 @@ impl Question {
         self.skip = fixed as u32 + BEFORE;
     }
 
-    /// Ranks changes that were tried, and tries the best together.
+    /// Ranks changes that were tried, and tries the best together; not where losses are drawn, as one run of them would be
+    /// an accident.
     pub fn rank(&self, base: Nanos, mut each: Vec<Tried>) -> Ranking {
         each.sort_by(|a, b| b.gain.cmp(&a.gain).then(a.change.comparison.cmp(&b.change.comparison)));
-        let together = self.together(&each, base);
+        let together = if self.is_random() { None } else { self.together(&each, base) };
         Ranking { each, together }
     }
 

@@ -24,6 +24,7 @@ mod send;
 mod sim;
 mod socket;
 mod spans;
+mod spread;
 mod tap;
 mod timer;
 
@@ -35,5 +36,6 @@ pub use profile::{Acks, Congestion, Nagle, PROFILES, Profile, WindowRule};
 pub use scenario::{Host, Impossible, MOST_BYTES, Scenario, Stack, check};
 pub use sim::{Connected, Outcome, Served, run};
 pub use spans::{Exchange, Span, Story, stories};
+pub use spread::{Pattern, Spread};
 pub use tap::{EPOCH, Tapped, tap};
 pub use timer::Clock;

@@ -8,5 +8,6 @@ mod types;
 pub use sweep::{Axis, Metric, Point, Sweep};
 pub use text::text;
 pub use types::{
-    CauseName, Fix, Observed, Prediction, SCHEMA, Settings, Share, SideName, Step, Together, schema,
+    CauseName, Distribution, Fix, Observed, Pattern, Prediction, SCHEMA, Settings, Share, SideName, Step,
+    Together, schema,
 };

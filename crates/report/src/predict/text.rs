@@ -1,6 +1,6 @@
 //! A prediction for people: the total, who waits for whom, where the time goes, what helps.
 
-use super::types::{Fix, Prediction, Step};
+use super::types::{Distribution, Fix, Prediction, Step};
 use crate::text::style::{BOLD, DIM, FIX, WARN, count, of, wrap};
 use crate::text::{bytes, percent};
 use std::io::{self, Write};
@@ -53,6 +53,9 @@ fn headline(out: &mut impl Write, p: &Prediction, width: usize) -> io::Result<()
             "{WARN}The run met its limit before everything was transferred: it takes longer than that.{WARN:#}"
         )?;
     }
+    if let Some(d) = &p.distribution {
+        distribution(out, d, width)?;
+    }
     if let Some(o) = p.observed {
         let word =
             if o.trustworthy { "" } else { "; not trustworthy, as it misses the present by more than 15 %" };
@@ -63,6 +66,44 @@ fn headline(out: &mut impl Write, p: &Prediction, width: usize) -> io::Result<()
             "{style}The capture shows {}: the model is off by {error}{word}.{style:#}",
             Nanos(o.total_ns)
         )?;
+    }
+    Ok(())
+}
+
+/// How runs spread, and what they fall into.
+fn distribution(out: &mut impl Write, d: &Distribution, width: usize) -> io::Result<()> {
+    let (least, most) = (Nanos(d.least_ns), Nanos(d.most_ns));
+    let p95 = Nanos(d.p95_ns);
+    if d.losses_drawn {
+        let line = format!(
+            "{} runs with other losses take {least} to {most}: half of them at most {}, 95 of 100 at most {p95}. \
+             Shown is the one in the middle.",
+            d.runs,
+            Nanos(d.median_ns)
+        );
+        return wrap(&line, width.saturating_sub(2))
+            .iter()
+            .try_for_each(|l| writeln!(out, "  {WARN}{l}{WARN:#}"));
+    }
+    let line = format!(
+        "Chance decides between {} patterns (moments of ticks and wake-ups, {} runs, 95 of 100 at most {p95}):",
+        d.patterns.len(),
+        d.runs
+    );
+    for l in wrap(&line, width.saturating_sub(2)) {
+        writeln!(out, "  {WARN}{l}{WARN:#}")?;
+    }
+    for (i, pattern) in d.patterns.iter().enumerate() {
+        let why = match (pattern.cause, pattern.side) {
+            _ if i == 0 => "  shown below".into(),
+            (Some(c), side) => {
+                let word = if pattern.more_ns < 0 { "less" } else { "more" };
+                let side = side.map_or(String::new(), |s| format!(" ({})", s.0.name()));
+                format!("  {} {word} {}{side}", Nanos(pattern.more_ns.abs()), c.0.id())
+            }
+            (None, _) => String::new(),
+        };
+        writeln!(out, "    {:>5}  {}{why}", percent(pattern.share), Nanos(pattern.median_ns))?;
     }
     Ok(())
 }
@@ -121,7 +162,8 @@ fn row(out: &mut impl Write, step: &Step, width: usize) -> io::Result<()> {
 fn budget(out: &mut impl Write, p: &Prediction) -> io::Result<()> {
     writeln!(out, "{BOLD}where the time goes{BOLD:#}")?;
     let sum: i64 = p.budget.iter().map(|s| s.time_ns).sum();
-    for s in p.budget.iter().filter(|s| s.time_ns > 0) {
+    // Less than a ten-thousandth is nobody's time.
+    for s in p.budget.iter().filter(|s| s.time_ns > 0 && s.share >= 0.0001) {
         let style = of(s.class());
         let side = s.side.map_or(String::new(), |s| format!("  {DIM}({}){DIM:#}", s.0.name()));
         let time = Nanos(s.time_ns).to_string();

@@ -62,6 +62,9 @@ pub struct Prediction {
     pub assumed: Vec<String>,
     /// From the first `connect` (on a connection in use: from the first write) to the last byte read.
     pub total_ns: i64,
+    /// How runs with other chances spread, where one number would mislead: losses are drawn, or chance in the hosts decides
+    /// between several patterns. `total_ns` and all below are of a typical run.
+    pub distribution: Option<Distribution>,
     /// Latency of each request as the client's application sees it, the first thousand.
     pub latencies_ns: Vec<i64>,
     /// Everything was transferred; else the run met its limit and the rest is not known.
@@ -111,6 +114,40 @@ pub struct Settings {
     pub profiles: [String; 2],
     /// TCP_NODELAY at client and server.
     pub nodelay: [bool; 2],
+}
+
+/// Many runs of the same question.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Distribution {
+    /// How many.
+    pub runs: u32,
+    /// Half of them took no longer.
+    pub median_ns: i64,
+    /// 95 of 100 took no longer.
+    pub p95_ns: i64,
+    /// The shortest.
+    pub least_ns: i64,
+    /// The longest.
+    pub most_ns: i64,
+    /// Losses, copies or delays were drawn; else only the moments of ticks and wake-ups in the hosts.
+    pub losses_drawn: bool,
+    /// What they fall into, the most frequent first (at most four); empty where losses were drawn.
+    pub patterns: Vec<Pattern>,
+}
+
+/// Runs that take nearly the same time.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Pattern {
+    /// Of all runs.
+    pub share: f64,
+    /// The one in their middle.
+    pub median_ns: i64,
+    /// The cause whose time differs most from the most frequent pattern; null in that one.
+    pub cause: Option<CauseName>,
+    /// Whose.
+    pub side: Option<SideName>,
+    /// By how much: below zero, it takes less here.
+    pub more_ns: i64,
 }
 
 /// The model against a capture.

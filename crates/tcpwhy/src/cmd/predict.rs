@@ -5,7 +5,6 @@ use crate::predict::args::{Format, Predict, Tap};
 #[cfg(target_os = "linux")]
 use crate::predict::from_scenario;
 use crate::predict::{answer, capture, like, question, sweep};
-use anyhow::bail;
 use std::io::Write;
 use std::path::PathBuf;
 use tcpwhy_model::{Answer, Question};
@@ -30,16 +29,16 @@ pub(crate) fn run(args: &Predict) -> anyhow::Result<Exit> {
     if let Some(file) = &args.like {
         return like::run(args, file);
     }
-    let asked = match &args.scenario {
+    let mut asked = match &args.scenario {
         #[cfg(target_os = "linux")]
         Some(file) => from_scenario::asked(file)?,
         #[cfg(not(target_os = "linux"))]
         Some(_) => bail!(Usage("scenarios of the lab are read on Linux only".into())),
         None => question::from_args(args).map_err(Usage)?,
     };
-    let Ok(found) = asked.question.ask() else { bail!(Usage("the model refused the question".into())) };
+    let (found, prediction) = answer::of_runs(&mut asked).map_err(|why| Usage(why.to_string()))?;
     write_capture(args, &asked.question, &found)?;
-    write(args, &answer::prediction(&asked, &found, None))
+    write(args, &prediction)
 }
 
 /// The packets of the run, where they are wanted.

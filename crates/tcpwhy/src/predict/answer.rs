@@ -1,8 +1,10 @@
 //! From the model's answer to what is reported.
 
 use super::question::Asked;
+use super::runs::Runs;
+use super::{parallel, runs};
 use tcpwhy_base::{Cause, FixId, Nanos, Side, Step as WorkStep, Turn};
-use tcpwhy_model::{Answer, Change, Flight, Question, Ranking, Tried, flights, useless};
+use tcpwhy_model::{Answer, Change, Flight, Impossible, Question, Ranking, Tried, flights, useless};
 use tcpwhy_report::bytes;
 use tcpwhy_report::predict::{
     CauseName, Fix, Observed, Prediction, SCHEMA, Settings, Share, SideName, Step, Together,
@@ -13,8 +15,16 @@ const STEPS: usize = 36;
 /// Latencies that are kept.
 const LATENCIES: usize = 1000;
 
-/// Puts everything together; with `observed`, how near the model comes.
-pub(crate) fn prediction(asked: &Asked, answer: &Answer, observed: Option<Nanos>) -> Prediction {
+/// Runs the question as often as it takes and puts everything together.
+pub(crate) fn of_runs(asked: &mut Asked) -> Result<(Answer, Prediction), Impossible> {
+    let Runs { question, answer, distribution } = runs::of(&asked.question)?;
+    asked.question = question;
+    let prediction = Prediction { distribution, ..prediction(asked, &answer) };
+    Ok((answer, prediction))
+}
+
+/// Puts everything about one run together.
+pub(crate) fn prediction(asked: &Asked, answer: &Answer) -> Prediction {
     let q = &asked.question;
     let total = answer.total;
     let ranking = q.rank(total, tried(q, total));
@@ -45,9 +55,10 @@ pub(crate) fn prediction(asked: &Asked, answer: &Answer, observed: Option<Nanos>
         settings: settings(asked),
         assumed: asked.assumed.clone(),
         total_ns: total.0,
+        distribution: None,
         latencies_ns: answer.turns.iter().take(LATENCIES).map(|t| t.0).collect(),
         complete: answer.complete,
-        observed: observed.map(|o| observed_of(total, o)),
+        observed: None,
         diagram: steps,
         diagram_omitted: omitted as u64,
         budget: q.budget(answer).iter().map(|&(c, s, t)| Share::new(c, s, t.0, total.0)).collect(),
@@ -58,25 +69,27 @@ pub(crate) fn prediction(asked: &Asked, answer: &Answer, observed: Option<Nanos>
     }
 }
 
-/// Every change run again, on as many threads as there are cores; the order is that of the changes.
+/// Every change run again; the order is that of the changes.
 fn tried(q: &Question, total: Nanos) -> Vec<Tried> {
     let changes = q.changes();
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(changes.len()).max(1);
-    let mut shares: Vec<Vec<(usize, Change)>> = (0..threads).map(|_| Vec::new()).collect();
-    for (i, change) in changes.into_iter().enumerate() {
-        shares[i % threads].push((i, change));
+    parallel::map(changes.len(), |i| ask(changes[i].clone(), q, total)).into_iter().flatten().collect()
+}
+
+/// Draws of losses for each change.
+const DRAWS: u32 = 15;
+
+/// What a change does. Where losses are drawn, one run with it and one without it would differ by the draws alone: its gain
+/// is the median over pairs with the same start value, and its time the median less that.
+fn ask(change: Change, q: &Question, total: Nanos) -> Option<Tried> {
+    if !q.is_random() {
+        return change.ask(total);
     }
-    let run = |share: Vec<(usize, Change)>| {
-        let tried = share.into_iter().filter_map(|(i, change)| Some((i, change.ask(total)?)));
-        tried.collect::<Vec<_>>()
-    };
-    let mut all: Vec<(usize, Tried)> = std::thread::scope(|scope| {
-        let running: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || run(share))).collect();
-        let done = running.into_iter().map(|t| t.join().unwrap_or_else(|e| std::panic::resume_unwind(e)));
-        done.flatten().collect()
-    });
-    all.sort_by_key(|t| t.0);
-    all.into_iter().map(|t| t.1).collect()
+    let time = |q: &Question, n| q.varied(n).ask().ok().filter(|a| a.complete).map(|a| a.total);
+    let pairs = (0..DRAWS).filter_map(|n| Some(time(q, n)? - time(&change.question, n)?));
+    let mut gains: Vec<Nanos> = pairs.collect();
+    gains.sort();
+    let gain = *gains.get(gains.len() / 2)?;
+    Some(Tried { predicted: total - gain, gain, change })
 }
 
 /// What is often advised in vain; one end by itself only where both together would help.
@@ -103,7 +116,8 @@ fn how(fix: FixId) -> Vec<String> {
 fn settings(asked: &Asked) -> Settings {
     let s = &asked.question.scenario;
     let w = &s.workload;
-    let turn = w.turn(asked.question.skip.max(w.repeat_from as u32) as usize).or(w.turns.last());
+    let first = w.turn(asked.question.skip.max(w.repeat_from as u32) as usize);
+    let turn = w.kept.as_ref().or(first).or(w.turns.last());
     let writes = |steps: &[WorkStep]| {
         steps.iter().filter_map(|s| if let WorkStep::Write(n) = s { Some(*n) } else { None }).collect()
     };

@@ -9,7 +9,7 @@ use tcpwhy_base::Nanos;
 use tcpwhy_model::{Congestion, PROFILES, Profile};
 
 /// What a scenario or a capture says itself: beside them, these options would do nothing.
-const OWN: [&str; 27] = [
+const OWN: [&str; 29] = [
     "rtt",
     "distance",
     "bandwidth",
@@ -25,7 +25,9 @@ const OWN: [&str; 27] = [
     "gap",
     "reconnect",
     "server_closes",
+    "server_speaks_first",
     "tls",
+    "tls_time",
     "nodelay",
     "cork",
     "initcwnd",
@@ -95,13 +97,19 @@ pub(crate) struct Predict {
     /// The server closes after its last response, which sends what Nagle's algorithm holds
     #[arg(long, help_heading = "Workload")]
     pub(crate) server_closes: bool,
+    /// The response comes without a request, as a banner does
+    #[arg(long, help_heading = "Workload")]
+    pub(crate) server_speaks_first: bool,
     /// A TLS handshake first
     #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "1.3", value_name = "VERSION", help_heading = "Workload")]
     pub(crate) tls: Option<Tls>,
+    /// Cryptography of the handshake: the server's time, or SERVER,CLIENT (5ms,2ms)
+    #[arg(long, value_name = "TIMES", value_parser = TlsTime::parse, requires = "tls", help_heading = "Workload")]
+    pub(crate) tls_time: Option<TlsTime>,
 
-    /// TCP_NODELAY at this end
+    /// TCP_NODELAY at this end; the client's by default, unless writes are described
     #[arg(long, value_enum, value_name = "END", help_heading = "Ends")]
-    pub(crate) nodelay: Option<End>,
+    pub(crate) nodelay: Option<Nodelay>,
     /// TCP_CORK (or MSG_MORE) around each message at this end
     #[arg(long, value_enum, value_name = "END", help_heading = "Ends")]
     pub(crate) cork: Option<End>,
@@ -209,6 +217,32 @@ pub(crate) enum End {
 impl End {
     pub(crate) fn has(self, side: usize) -> bool {
         matches!((self, side), (End::Both, _) | (End::Client, 0) | (End::Server, 1))
+    }
+}
+
+/// Where TCP_NODELAY is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Nodelay {
+    None,
+    Client,
+    Server,
+    Both,
+}
+
+impl Nodelay {
+    pub(crate) fn has(self, side: usize) -> bool {
+        matches!((self, side), (Nodelay::Both, _) | (Nodelay::Client, 0) | (Nodelay::Server, 1))
+    }
+}
+
+/// Time for cryptography at server and client.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TlsTime(pub(crate) [Nanos; 2]);
+
+impl TlsTime {
+    fn parse(text: &str) -> Result<TlsTime, String> {
+        let (server, client) = text.split_once(',').unwrap_or((text, "0ms"));
+        Ok(TlsTime([units::duration(server)?, units::duration(client)?]))
     }
 }
 

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Predict, file: &Path) -> anyhow::Result<Exit> {
         s.setup.iter().map(|x| x.end - x.start).chain(exchanges)
     });
     let modelled = spans.fold(Nanos::ZERO, |t, x| t + x);
-    let mut prediction = answer::prediction(&asked.0, &found, None);
+    let mut prediction = answer::prediction(&asked.0, &found);
     prediction.observed = Some(answer::observed_of(modelled, asked.1));
     write(args, &prediction)
 }

@@ -6,6 +6,8 @@ pub(crate) mod capture;
 #[cfg(target_os = "linux")]
 pub(crate) mod from_scenario;
 pub(crate) mod like;
+mod parallel;
 pub(crate) mod quantity;
 pub(crate) mod question;
+pub(crate) mod runs;
 pub(crate) mod sweep;

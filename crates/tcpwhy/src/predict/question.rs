@@ -1,6 +1,6 @@
 //! From the arguments to a question for the model, with what had to be assumed.
 
-use super::args::{Predict, Tls};
+use super::args::{Nodelay, Predict, Tls};
 use super::quantity;
 use tcpwhy_base::{Cork, Link, Nanos, Step, Turn, Workload};
 use tcpwhy_model::{MAX_EVENTS, Question, Scenario};
@@ -11,6 +11,9 @@ const SERVER_FLIGHT: u64 = 4000;
 const FINISHED: u64 = 74;
 const KEY_EXCHANGE: u64 = 126;
 const SERVER_FINISHED: u64 = 51;
+/// A request where only the response was named: what a GET with its header fields is (a browser's are larger, a service's
+/// smaller). In one segment its size changes nothing.
+const REQUEST: u64 = 300;
 
 /// A question, and what is said beside the answer.
 pub(crate) struct Asked {
@@ -46,6 +49,9 @@ fn state(text: Option<&str>) -> Result<State, String> {
 pub(crate) fn from_args(a: &Predict) -> Result<Asked, String> {
     let mut assumed = Vec::new();
     let state = state(a.connection.as_deref())?;
+    if a.server_speaks_first && state != State::New {
+        return Err("a server that speaks first does so once on each connection: --connection warm and idle say that it was in use before".into());
+    }
     let rtt = match (a.rtt, a.distance) {
         (Some(rtt), _) => rtt,
         (None, Some(km)) => {
@@ -69,10 +75,9 @@ pub(crate) fn from_args(a: &Predict) -> Result<Asked, String> {
     let mut scenario = Scenario::with_path(rtt, rate, queue, a.mtu);
     if let Some(ppm) = a.loss {
         scenario.links.iter_mut().for_each(|l: &mut Link| l.loss_ppm = ppm);
-        assumed.push("Losses are drawn from one start value; another draw takes another time.".into());
     }
     workload(a, &mut scenario, &mut assumed)?;
-    ends(a, &mut scenario);
+    ends(a, &mut scenario, &mut assumed);
     for u in [&a.bandwidth, &a.queue, &a.request, &a.response, &a.sndbuf, &a.rcvbuf, &a.write_chunk] {
         assumed.extend(u.iter().filter_map(|u| u.note.clone()));
     }
@@ -137,13 +142,30 @@ fn writes(given: Option<&Vec<u64>>, size: Option<u64>, what: &str) -> Result<Vec
     }
 }
 
-fn workload(a: &Predict, s: &mut Scenario, assumed: &mut Vec<String>) -> Result<(), String> {
-    let request = writes(a.writes.as_ref().map(|w| &w.0), a.request.as_ref().map(|u| u.value), "request")?;
+/// The writes of request and response.
+fn messages(a: &Predict, assumed: &mut Vec<String>) -> Result<[Vec<u64>; 2], String> {
+    let mut request =
+        writes(a.writes.as_ref().map(|w| &w.0), a.request.as_ref().map(|u| u.value), "request")?;
     let response =
         writes(a.response_writes.as_ref().map(|w| &w.0), a.response.as_ref().map(|u| u.value), "response")?;
     if request.is_empty() && response.is_empty() {
         return Err("say how much is sent: --request 16KiB, --response 20KiB, or --writes 4,2048".into());
     }
+    if a.server_speaks_first {
+        if !request.is_empty() {
+            return Err("--server-speaks-first: the response comes without a request; leave out --request and --writes".into());
+        }
+    } else if request.is_empty() {
+        assumed.push(format!(
+            "A request of {REQUEST} bytes; --request says otherwise, --server-speaks-first that there is none."
+        ));
+        request.push(REQUEST);
+    }
+    Ok([request, response])
+}
+
+fn workload(a: &Predict, s: &mut Scenario, assumed: &mut Vec<String>) -> Result<(), String> {
+    let [request, response] = messages(a, assumed)?;
     if request.len().max(response.len()) == 1 && a.writes.is_none() {
         assumed.push(
             "Each message is written with one call; --writes and --response-writes say otherwise.".into(),
@@ -158,28 +180,30 @@ fn workload(a: &Predict, s: &mut Scenario, assumed: &mut Vec<String>) -> Result<
     };
     let think = a.server_time.unwrap_or_default();
     let own = Turn { before: a.gap.unwrap_or_default(), ..turn(&request, think, &response) };
-    let (mut turns, zero) = (Vec::new(), Nanos::ZERO);
+    let [server_time, client_time] = a.tls_time.unwrap_or_default().0;
+    let mut turns = Vec::new();
+    let answered = Turn { before: client_time, ..turn(&[KEY_EXCHANGE], Nanos::ZERO, &[SERVER_FINISHED]) };
     match a.tls {
         None => {}
-        Some(Tls::V13) => turns.push(turn(&[CLIENT_HELLO], zero, &[SERVER_FLIGHT])),
-        Some(Tls::V12) => turns.extend([
-            turn(&[CLIENT_HELLO], zero, &[SERVER_FLIGHT]),
-            turn(&[KEY_EXCHANGE], zero, &[SERVER_FINISHED]),
-        ]),
+        Some(Tls::V13) => turns.push(turn(&[CLIENT_HELLO], server_time, &[SERVER_FLIGHT])),
+        Some(Tls::V12) => turns.extend([turn(&[CLIENT_HELLO], server_time, &[SERVER_FLIGHT]), answered]),
     }
     let tls = turns.len();
     if a.tls.is_some() {
-        assumed.push(format!(
-            "TLS handshake: {CLIENT_HELLO} bytes up, {SERVER_FLIGHT} down, no time for computing."
-        ));
+        let computing = match a.tls_time {
+            None => "no time for cryptography; --tls-time 5ms,2ms (server, client) says otherwise".into(),
+            Some(_) => format!("{server_time} of cryptography at the server, {client_time} at the client"),
+        };
+        assumed.push(format!("TLS handshake: {CLIENT_HELLO} bytes up, {SERVER_FLIGHT} down, {computing}."));
     }
     if a.tls == Some(Tls::V13) && !own.request.is_empty() {
-        // The client's Finished leaves with the first request, as a write of its own.
-        let mut first = own.clone();
+        // The client's Finished leaves with the first request, as a write of its own (RFC 8446, 2).
+        let mut first = Turn { before: client_time, ..own.clone() };
         first.request.insert(0, Step::Write(FINISHED));
         turns.push(first);
     }
     let opening = turns.len();
+    let kept = (opening > tls).then(|| own.clone());
     turns.push(own);
     let requests = a.requests - u32::from(opening > tls && a.requests > 0);
     if requests == 0 && a.requests > 0 {
@@ -189,6 +213,7 @@ fn workload(a: &Predict, s: &mut Scenario, assumed: &mut Vec<String>) -> Result<
     s.workload = Workload {
         turns,
         repeat_from,
+        kept,
         tls,
         requests: if a.requests > 0 { requests.max(1) } else { 0 },
         reconnect_every: u32::from(a.reconnect),
@@ -203,7 +228,23 @@ fn workload(a: &Predict, s: &mut Scenario, assumed: &mut Vec<String>) -> Result<
     Ok(())
 }
 
-fn ends(a: &Predict, s: &mut Scenario) {
+/// Who sets TCP_NODELAY. HTTP clients and TLS libraries' users do (curl, Go, Java's HttpClient, Node.js, Python's
+/// http.client, browsers); of a program that is described write by write only its author knows.
+fn nodelay(a: &Predict, assumed: &mut Vec<String>) -> Nodelay {
+    if let Some(said) = a.nodelay {
+        return said;
+    }
+    let described = a.writes.is_some() || a.response_writes.is_some() || a.write_chunk.is_some();
+    if a.tls.is_none() && described {
+        assumed.push("TCP_NODELAY is set at neither end; --nodelay client, server or both sets it.".into());
+        return Nodelay::None;
+    }
+    assumed.push("TCP_NODELAY is set at the client, as HTTP clients do; --nodelay none, server or both says otherwise.".into());
+    Nodelay::Client
+}
+
+fn ends(a: &Predict, s: &mut Scenario, assumed: &mut Vec<String>) {
+    let nodelay = nodelay(a, assumed);
     for (i, host) in s.hosts.iter_mut().enumerate() {
         if let Some(p) = &a.profile {
             host.stack.profile = p.0[i].clone();
@@ -212,7 +253,7 @@ fn ends(a: &Predict, s: &mut Scenario) {
             host.stack.profile.clock.hz = hz;
         }
         host.stack.phase = Nanos(host.stack.profile.clock.tick() / 2);
-        host.nodelay = a.nodelay.is_some_and(|e| e.has(i));
+        host.nodelay = nodelay.has(i);
         if a.cork.is_some_and(|e| e.has(i)) {
             host.cork = Cork::Message;
         }

@@ -2,11 +2,10 @@
 
 use super::args::{Metric, Predict, Ranges};
 use super::quantity::{self, Understood};
-use super::question;
+use super::{parallel, question};
 use crate::units;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use tcpwhy_base::Nanos;
+use tcpwhy_model::{Answer, Question};
 use tcpwhy_report::bytes;
 use tcpwhy_report::predict::{Axis, CauseName, Metric as Shown, Point, Sweep};
 
@@ -169,29 +168,7 @@ pub(crate) fn run(a: &Predict, ranges: &Ranges) -> Result<Sweep, String> {
     question::from_args(&args(0))
         .map(drop)
         .or_else(|e| question::from_args(&args(n - 1)).map(drop).map_err(|_| e))?;
-    let next = AtomicUsize::new(0);
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(16);
-    let mut points: Vec<Option<Point>> = vec![None; n];
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut mine = Vec::new();
-                    loop {
-                        let i = next.fetch_add(1, Ordering::Relaxed);
-                        if i >= n {
-                            return mine;
-                        }
-                        mine.push((i, point(&args(i))));
-                    }
-                })
-            })
-            .collect();
-        for (i, p) in workers.into_iter().flat_map(|w| w.join().unwrap_or_default()) {
-            points[i] = Some(p);
-        }
-    });
-    let none = Point { total: None, bytes: 0, cause: None };
+    let points = parallel::map(n, |i| point(&args(i)));
     Ok(Sweep {
         axes: axes
             .iter()
@@ -201,7 +178,7 @@ pub(crate) fn run(a: &Predict, ranges: &Ranges) -> Result<Sweep, String> {
                 values: r.values.iter().map(|&v| v as f64).collect(),
             })
             .collect(),
-        points: points.into_iter().map(|p| p.unwrap_or_else(|| none.clone())).collect(),
+        points,
         metric: match a.metric {
             Metric::Time => Shown::Time,
             Metric::Throughput => Shown::Throughput,
@@ -209,9 +186,24 @@ pub(crate) fn run(a: &Predict, ranges: &Ranges) -> Result<Sweep, String> {
     })
 }
 
+/// Draws of losses at each point: their median is shown.
+const DRAWS: u32 = 9;
+
+/// The answer at a point, the median one where losses are drawn.
+fn median(question: &Question) -> Option<Answer> {
+    if !question.is_random() {
+        return question.ask().ok().filter(|x| x.complete);
+    }
+    let draws = (0..DRAWS).filter_map(|n| question.varied(n).ask().ok().filter(|x| x.complete));
+    let mut draws: Vec<Answer> = draws.collect();
+    draws.sort_by_key(|x| x.total);
+    let middle = draws.len() / 2;
+    (!draws.is_empty()).then(|| draws.swap_remove(middle))
+}
+
 fn point(a: &Predict) -> Point {
     let answered = question::from_args(a).ok().and_then(|asked| {
-        let answer = asked.question.ask().ok().filter(|x| x.complete)?;
+        let answer = median(&asked.question)?;
         let cause = asked.question.budget(&answer).first().map(|b| CauseName(b.0));
         Some((answer, cause))
     });

@@ -1,0 +1,89 @@
+//! Many runs of a question, and the one that is shown.
+
+use super::parallel;
+use tcpwhy_base::{Cause, Nanos, Side};
+use tcpwhy_model::{Answer, Impossible, Question, Spread};
+use tcpwhy_report::predict::{CauseName, Distribution, Pattern, SideName};
+
+/// Runs where one would be an accident. A share of 1 % shows in most draws of 200.
+const MOST: u64 = 200;
+const LEAST: u64 = 8;
+/// Events that all runs may take together: half a second of one core.
+const EVENTS: u64 = 6_000_000;
+/// Patterns that are shown.
+const PATTERNS: usize = 4;
+
+/// Time by cause and side.
+type Spent = (Cause, Option<Side>, Nanos);
+
+/// What many runs of a question are.
+pub(crate) struct Runs {
+    /// The typical one: the median of all if losses are drawn, else of the most frequent pattern.
+    pub(crate) question: Question,
+    pub(crate) answer: Answer,
+    /// How they spread, if that says more than one number.
+    pub(crate) distribution: Option<Distribution>,
+}
+
+/// Runs a question as often as it takes.
+pub(crate) fn of(question: &Question) -> Result<Runs, Impossible> {
+    let first = question.ask()?;
+    let n = (EVENTS / first.outcome.events.max(1)).clamp(LEAST, MOST) as usize;
+    let varied = |i: usize| {
+        let answer = question.varied(i as u32).ask().ok().filter(|a| a.complete)?;
+        Some((i as u32, answer.total))
+    };
+    let spread = Spread::new(parallel::map(n, varied).into_iter().flatten().collect());
+    let one = |answer| Runs { question: question.clone(), answer, distribution: None };
+    let Some(spread) = spread.filter(|_| first.complete) else { return Ok(one(first)) };
+    let patterns = spread.patterns();
+    if !question.is_random() && patterns.len() < 2 {
+        return Ok(one(first));
+    }
+    let typical = if question.is_random() { spread.percentile(50).0 } else { patterns[0].typical };
+    let shown = question.varied(typical);
+    let answer = shown.ask()?;
+    let distribution = Some(distribution(question, &shown.budget(&answer), &spread));
+    Ok(Runs { question: shown, answer, distribution })
+}
+
+/// Patterns are those of chance in a host; losses make as many as there are draws.
+fn distribution(question: &Question, usual: &[Spent], spread: &Spread) -> Distribution {
+    let random = question.is_random();
+    let share = |runs: u32| f64::from(runs) / f64::from(spread.runs());
+    let patterns = if random { Vec::new() } else { spread.patterns() };
+    Distribution {
+        runs: spread.runs(),
+        median_ns: spread.percentile(50).1.0,
+        p95_ns: spread.percentile(95).1.0,
+        least_ns: spread.range().0.0,
+        most_ns: spread.range().1.0,
+        losses_drawn: random,
+        patterns: patterns
+            .iter()
+            .take(PATTERNS)
+            .map(|p| {
+                let differs = difference(question, p.typical, usual);
+                Pattern {
+                    share: share(p.runs),
+                    median_ns: p.median.0,
+                    cause: differs.map(|d| CauseName(d.0)),
+                    side: differs.and_then(|d| d.1).map(SideName),
+                    more_ns: differs.map_or(0, |d| d.2.0),
+                }
+            })
+            .collect(),
+    }
+}
+
+/// The cause whose time in run `n` differs most from the usual one's, and by how much; none if nothing differs.
+fn difference(question: &Question, n: u32, usual: &[Spent]) -> Option<Spent> {
+    let varied = question.varied(n);
+    let budget = varied.budget(&varied.ask().ok()?);
+    let of = |all: &[Spent], of: &Spent| {
+        all.iter().find(|s| (s.0, s.1) == (of.0, of.1)).map_or(Nanos::ZERO, |s| s.2)
+    };
+    let both = budget.iter().chain(usual);
+    let differs = both.map(|s| (s.0, s.1, of(&budget, s) - of(usual, s)));
+    differs.max_by_key(|d| d.2.0.abs()).filter(|d| d.2 != Nanos::ZERO)
+}
