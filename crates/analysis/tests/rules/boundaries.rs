@@ -616,3 +616,74 @@ fn data_that_is_out_when_the_capture_ends() {
     let silent = "The peer did not answer for 220 ms; 0 probes or repeats.".to_owned();
     assert_eq!(tail(us(220_001)), (Cause::KeepaliveOrDeadPeer, silent));
 }
+
+/// Both ends must have closed; a reset stays one.
+#[test]
+fn a_connection_is_closed_by_both_ends_or_a_reset() {
+    let closed = |deeds: &[&dyn Fn(&mut Wire)]| {
+        let mut w = opened(Tap::Client, ms(20));
+        w.at(ms(30)).client().data(100);
+        w.at(ms(40)).server().data(50);
+        for (k, deed) in deeds.iter().enumerate() {
+            w.at(ms(100 + 50 * k as i64));
+            deed(&mut w);
+        }
+        w.connection().closed.name()
+    };
+    let client = |w: &mut Wire| _ = w.client().fin();
+    let server = |w: &mut Wire| _ = w.server().fin();
+    let reset = |w: &mut Wire| _ = w.server().rst();
+    assert_eq!(closed(&[]), "open");
+    assert_eq!(
+        (closed(&[&client]), closed(&[&server]), closed(&[&client, &client])),
+        ("open", "open", "open")
+    );
+    assert_eq!((closed(&[&client, &server]), closed(&[&server, &client])), ("fin", "fin"));
+    assert_eq!((closed(&[&reset]), closed(&[&reset, &client, &server])), ("rst", "rst"));
+    assert_eq!(closed(&[&client, &server, &reset]), "rst");
+}
+
+/// The client's packets alone: a SYN that was repeated was not answered, as far as is known; of one nothing is.
+#[test]
+fn an_opening_of_which_only_the_client_was_seen() {
+    let setup = |syns: &[i64]| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        for &t in syns {
+            w.at(ms(t)).client().syn();
+        }
+        w.after(ms(10)).server().syn_ack();
+        w.after(ms(10)).client().ack();
+        w.after(ms(10)).client().data(100);
+        let segments: Vec<Segment> =
+            w.segments().into_iter().filter(|s| s.src == w.host[CLIENT].end).collect();
+        let c = analyze(&segments).connections.remove(0);
+        let spans = c.setup.expect("a setup").spans;
+        spans.iter().map(|s| (s.cause, s.duration(), s.facts.sentence())).collect::<Vec<_>>()
+    };
+    let one_sided =
+        "Only one direction is in the capture, so the ACKs that would tell are not there.".to_owned();
+    assert_eq!(setup(&[0]), [(Cause::Unexplained, ms(30), one_sided)]);
+    let unanswered = |over| format!("2 SYNs over {over} and no answer to any of them in this capture.");
+    let cause = Cause::SynRetransmit;
+    let expected = [(cause, ms(1_000), unanswered("1.00 s")), (cause, ms(30), unanswered("1.03 s"))];
+    assert_eq!(setup(&[0, 1_000]), expected);
+}
+
+/// A SYN-ACK that was repeated: what is said of it.
+#[test]
+fn a_repeated_syn_ack_is_said() {
+    let mut w = Wire::new(Tap::Server, ms(20));
+    w.client().syn();
+    for t in [10, 1_010, 3_010] {
+        w.at(ms(t)).server().syn_ack().lost();
+    }
+    w.at(ms(7_010)).server().syn_ack();
+    w.at(ms(7_020)).client().ack();
+    let c = w.connection();
+    let spans = &c.setup.as_ref().expect("a setup").spans;
+    let said: Vec<_> = spans.iter().map(|s| (s.cause.id(), s.duration(), s.facts.sentence())).collect();
+    let repeats = "The SYN-ACK was sent 3 times more over 7.00 s before it was answered.".to_owned();
+    assert_eq!(said[0], ("syn_retransmit", ms(7_000) + Nanos(0), repeats));
+    assert_eq!((said[1].0, said[1].1, said.len()), ("handshake", ms(20), 2));
+    assert_eq!((c.ends[SERVER].syn_repeats, c.retransmitted[SERVER]), (3, 3));
+}

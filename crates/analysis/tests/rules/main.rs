@@ -15,7 +15,9 @@ mod nagle;
 mod opening;
 mod replayed;
 mod sums;
+mod timing;
 mod windows;
+mod words;
 
 use tcpwhy_base::{CAUSES, Cause, Kind};
 
