@@ -12,7 +12,7 @@ use crate::result::{Closed, Omitted, Quality, Setup, Vantage};
 use crate::scale::Scale;
 use crate::setup::Handshake;
 use crate::step::{Step, Wait};
-use tcpwhy_base::{Endpoint, Nanos, Segment, TcpFlags, Tls};
+use tcpwhy_base::{Endpoint, Nanos, Segment, TcpFlags, Tls, protocol};
 
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
@@ -671,19 +671,9 @@ impl Conn {
 
 /// What is spoken, where the first bytes say so.
 fn protocol_of(segment: &Segment) -> Option<&'static str> {
-    let head = &segment.head[..usize::from(segment.head_len).min(8)];
     if !segment.tls.is_none() {
         return Some("tls");
     }
-    const HTTP: [&[u8]; 9] =
-        [b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"HTTP/1.", b"CONNECT "];
-    if head.starts_with(b"PRI * HT") {
-        Some("http/2")
-    } else if HTTP.iter().any(|h| !head.is_empty() && head.starts_with(&h[..h.len().min(8)])) {
-        Some("http/1")
-    } else if head.starts_with(b"SSH-") {
-        Some("ssh")
-    } else {
-        None
-    }
+    let head = &segment.head[..usize::from(segment.head_len).min(8)];
+    protocol::beginning(head).map(|(_, name)| name)
 }

@@ -5,6 +5,7 @@
 mod cause;
 mod end;
 mod fix;
+pub mod protocol;
 mod random;
 mod scenario;
 mod segment;
