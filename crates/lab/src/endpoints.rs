@@ -6,6 +6,7 @@ use crate::scenario::{Host, Scenario};
 use crate::sys;
 use crate::tcp_info::TcpInfo;
 use crate::watch::{Watch, When, lock};
+use crate::words;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
@@ -14,7 +15,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::Scope;
 use std::time::Duration;
-use tcpwhy_base::{Cork, Nanos, Side, Step, Turn, Workload};
+use tcpwhy_base::{Cork, End, Nanos, Step, Turn, Workload};
 
 /// Where the server listens.
 pub(crate) const PORT: u16 = 9000;
@@ -39,7 +40,7 @@ pub enum Op {
     Pause,
     /// A wait before a read.
     ReadPause,
-    /// End of its sending direction.
+    /// Talker of its sending direction.
     Shutdown,
     /// `close`.
     Close,
@@ -48,10 +49,11 @@ pub enum Op {
 }
 
 /// One call or wait of an application.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {
-    /// `client` or `server`.
-    pub side: &'static str,
+    /// Which end's application.
+    #[serde(with = "words::end")]
+    pub side: End,
     /// The client's port; 0 before it is known.
     pub port: u16,
     /// Request of this connection, from 0.
@@ -63,11 +65,23 @@ pub struct Event {
     /// When it returned.
     pub end_ns: i64,
     /// Bytes that a write or read moved.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Why it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+impl Event {
+    /// When it was called.
+    pub fn start(&self) -> Nanos {
+        Nanos(self.start_ns)
+    }
+
+    /// When it returned.
+    pub fn end(&self) -> Nanos {
+        Nanos(self.end_ns)
+    }
 }
 
 /// What the endpoints of a run share.
@@ -80,10 +94,10 @@ pub(crate) struct Shared<'a> {
 /// The connection came to its end, wanted or not.
 struct Over;
 
-/// One end of one connection.
-struct End<'a> {
+/// One end of one connection, as its application drives it.
+struct Talker<'a> {
     shared: &'a Shared<'a>,
-    side: Side,
+    side: End,
     host: &'a Host,
     stream: TcpStream,
     id: u64,
@@ -97,10 +111,10 @@ struct End<'a> {
     pauses_taken: usize,
 }
 
-impl<'a> End<'a> {
+impl<'a> Talker<'a> {
     fn note<T>(&mut self, op: Op, start: Nanos, bytes: Option<u64>, result: &io::Result<T>) {
         self.log.push(Event {
-            side: self.side.name(),
+            side: self.side,
             port: self.port,
             request: self.request,
             op,
@@ -315,13 +329,13 @@ pub(crate) fn client(shared: &Shared<'_>) {
     }
 }
 
-fn connect<'a>(shared: &'a Shared<'a>) -> Option<End<'a>> {
-    let host = shared.scenario.host(Side::Client);
+fn connect<'a>(shared: &'a Shared<'a>) -> Option<Talker<'a>> {
+    let host = shared.scenario.host(End::Client);
     let start = clock::now();
     let made = || -> io::Result<(TcpStream, u64, u16, Nanos)> {
         let fd = sys::tcp_socket()?;
         before(fd.as_fd(), host)?;
-        let id = shared.watch.join(&fd, Side::Client, 0)?;
+        let id = shared.watch.join(&fd, End::Client, 0)?;
         let patience = clock::duration(shared.scenario.patience);
         sys::set_timeout(fd.as_fd(), libc::SO_RCVTIMEO, patience)?;
         let start = clock::now();
@@ -341,13 +355,13 @@ fn connect<'a>(shared: &'a Shared<'a>) -> Option<End<'a>> {
     };
     match made() {
         Ok((stream, id, port, start)) => {
-            let mut end = End::new(shared, Side::Client, stream, id, port);
+            let mut end = Talker::new(shared, End::Client, stream, id, port);
             end.note(Op::Connect, start, None, &Ok(()));
             Some(end)
         }
         Err(e) => {
             lock(shared.events).push(Event {
-                side: Side::Client.name(),
+                side: End::Client,
                 port: 0,
                 request: 0,
                 op: Op::Connect,
@@ -361,10 +375,10 @@ fn connect<'a>(shared: &'a Shared<'a>) -> Option<End<'a>> {
     }
 }
 
-impl<'a> End<'a> {
-    fn new(shared: &'a Shared<'a>, side: Side, stream: TcpStream, id: u64, port: u16) -> End<'a> {
+impl<'a> Talker<'a> {
+    fn new(shared: &'a Shared<'a>, side: End, stream: TcpStream, id: u64, port: u16) -> Talker<'a> {
         let host = shared.scenario.host(side);
-        let end = End {
+        let end = Talker {
             shared,
             side,
             host,
@@ -385,7 +399,7 @@ impl<'a> End<'a> {
     }
 }
 
-fn converse(end: &mut End<'_>, w: &Workload, requests: u32) -> Result<(), Over> {
+fn converse(end: &mut Talker<'_>, w: &Workload, requests: u32) -> Result<(), Over> {
     for n in 0..requests {
         end.request = n;
         let Some(turn) = w.turn(n as usize) else { break };
@@ -404,35 +418,35 @@ fn converse(end: &mut End<'_>, w: &Workload, requests: u32) -> Result<(), Over> 
     Ok(())
 }
 
-fn answer(end: &mut End<'_>, w: &Workload, n: u32) -> Result<(), Over> {
+fn answer(end: &mut Talker<'_>, w: &Workload, n: u32) -> Result<(), Over> {
     let bytes = w.turn(n as usize).map_or(0, |turn| Turn::bytes(&turn.response));
     if bytes > 0 && !end.read_message(bytes)? { Err(Over) } else { Ok(()) }
 }
 
 /// A listening socket in the calling thread's namespace.
 pub(crate) fn listener(shared: &Shared<'_>) -> io::Result<TcpListener> {
-    let host = shared.scenario.host(Side::Server);
+    let host = shared.scenario.host(End::Server);
     let fd = sys::tcp_socket()?;
     before(fd.as_fd(), host)?;
     sys::listen(fd.as_fd(), PORT, i32::try_from(host.backlog).unwrap_or(i32::MAX))?;
-    shared.watch.join(&fd, Side::Server, 0)?;
+    shared.watch.join(&fd, End::Server, 0)?;
     Ok(TcpListener::from(fd))
 }
 
 /// The server: accepts until the run is over, a thread for each connection.
 pub(crate) fn server<'s>(scope: &'s Scope<'s, '_>, shared: &'s Shared<'s>, listener: &TcpListener) {
     real_time();
-    let host = shared.scenario.host(Side::Server);
+    let host = shared.scenario.host(End::Server);
     if !shared.watch.nap(clock::now() + host.accept_start) {
         return;
     }
     while shared.watch.nap(clock::now() + host.accept_delay) {
         let start = clock::now();
         let Ok((stream, from)) = listener.accept() else { return };
-        let Ok(id) = shared.watch.join(&stream, Side::Server, from.port()) else { return };
+        let Ok(id) = shared.watch.join(&stream, End::Server, from.port()) else { return };
         scope.spawn(move || {
             real_time();
-            let mut end = End::new(shared, Side::Server, stream, id, from.port());
+            let mut end = Talker::new(shared, End::Server, stream, id, from.port());
             end.note(Op::Accept, start, None, &Ok(()));
             if serve(&mut end, shared.scenario).is_ok() {
                 end.finish();
@@ -442,7 +456,7 @@ pub(crate) fn server<'s>(scope: &'s Scope<'s, '_>, shared: &'s Shared<'s>, liste
     }
 }
 
-fn serve(end: &mut End<'_>, scenario: &Scenario) -> Result<(), Over> {
+fn serve(end: &mut Talker<'_>, scenario: &Scenario) -> Result<(), Over> {
     let w = &scenario.shared.workload;
     let most = w.requests_each();
     for n in 0.. {

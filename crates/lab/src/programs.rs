@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
-use tcpwhy_base::{Nanos, Side};
+use tcpwhy_base::{End, Nanos};
 
 /// Directories of commands that are not in everybody's `PATH`.
 const SBIN: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
@@ -55,24 +55,24 @@ pub(crate) fn run(
     let limit = clock::now() + scenario.shared.limit;
     let stage = Stage { network, directory: &directory.0, limit, stop };
     if let Some(command) = &programs.prepare
-        && stage.to_end("prepare", Side::Server, command)?.is_none()
+        && stage.to_end("prepare", End::Server, command)?.is_none()
     {
         return Ok(true);
     }
-    let server = programs.server.as_ref().map(|c| stage.start("server", Side::Server, c)).transpose()?;
+    let server = programs.server.as_ref().map(|c| stage.start("server", End::Server, c)).transpose()?;
     if let Some(port) = programs.port
         && !stage.listens(port, server.as_ref())?
     {
         return Ok(true);
     }
     if let Some(command) = &programs.fill
-        && stage.to_end("fill", Side::Server, command)?.is_none()
+        && stage.to_end("fill", End::Server, command)?.is_none()
     {
         return Ok(true);
     }
     for _ in 0..programs.repeat.max(1) {
         let start = clock::now();
-        let Some(printed) = stage.to_end("client", Side::Client, &programs.client)? else { return Ok(true) };
+        let Some(printed) = stage.to_end("client", End::Client, &programs.client)? else { return Ok(true) };
         let took = clock::now() - start;
         let before = times.len();
         times.extend(printed.lines().filter_map(|l| l.trim().parse::<f64>().ok()).filter(|s| s.is_finite()));
@@ -91,7 +91,7 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    fn start(&self, name: &str, side: Side, command: &str) -> Result<Process, LabError> {
+    fn start(&self, name: &str, side: End, command: &str) -> Result<Process, LabError> {
         let file = |end: &str| {
             File::create(self.directory.join(format!("{name}.{end}")))
                 .map_err(LabError::failed("make a file"))
@@ -116,7 +116,7 @@ impl Stage<'_> {
     }
 
     /// What it printed; nothing if it was cut off.
-    fn to_end(&self, name: &str, side: Side, command: &str) -> Result<Option<String>, LabError> {
+    fn to_end(&self, name: &str, side: End, command: &str) -> Result<Option<String>, LabError> {
         let process = self.start(name, side, command)?;
         while !process.is_finished() {
             if clock::now() > self.limit || self.stop.load(Relaxed) {
@@ -136,7 +136,7 @@ impl Stage<'_> {
     /// Waits until something listens on the server's port; says no if that was cut off.
     fn listens(&self, port: u16, server: Option<&Process>) -> Result<bool, LabError> {
         loop {
-            let found = self.network.listening(Side::Server)?.contains(&port);
+            let found = self.network.listening(End::Server)?.contains(&port);
             if found {
                 return Ok(true);
             }

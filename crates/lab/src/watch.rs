@@ -4,16 +4,17 @@ use crate::clock;
 use crate::scenario::Scenario;
 use crate::sys;
 use crate::tcp_info::TcpInfo;
-use serde::Serialize;
+use crate::words;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tcpwhy_base::{Nanos, Side};
+use tcpwhy_base::{End, Nanos};
 
 /// When a socket's state was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum When {
     /// At an interval.
@@ -25,12 +26,13 @@ pub enum When {
 }
 
 /// A socket's state at one moment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sample {
     /// When, since the Unix epoch.
     pub time_ns: i64,
-    /// `client` or `server`.
-    pub side: &'static str,
+    /// Whose socket.
+    #[serde(with = "words::end")]
+    pub side: End,
     /// The client's port.
     pub port: u16,
     /// What made it be read.
@@ -42,7 +44,7 @@ pub struct Sample {
 #[derive(Debug)]
 struct Live {
     id: u64,
-    side: Side,
+    side: End,
     port: u16,
     fd: OwnedFd,
 }
@@ -57,7 +59,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Takes a second descriptor of the socket; until `leave`, the socket lives.
-    pub(crate) fn join(&self, fd: &impl AsFd, side: Side, port: u16) -> io::Result<u64> {
+    pub(crate) fn join(&self, fd: &impl AsFd, side: End, port: u16) -> io::Result<u64> {
         let fd = fd.as_fd().try_clone_to_owned()?;
         let (next, all) = &mut *lock(&self.live);
         *next += 1;
@@ -80,8 +82,7 @@ impl Watch {
         let live = lock(&self.live);
         for l in live.1.iter().filter(|l| l.port != 0 && id.is_none_or(|id| id == l.id)) {
             if let Some(info) = TcpInfo::of(l.fd.as_fd()) {
-                let sample =
-                    Sample { time_ns: clock::now().0, side: l.side.name(), port: l.port, when, info };
+                let sample = Sample { time_ns: clock::now().0, side: l.side, port: l.port, when, info };
                 lock(&self.samples).push(sample);
             }
         }

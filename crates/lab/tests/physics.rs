@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-use tcpwhy_base::Side;
+use tcpwhy_base::End;
 use tcpwhy_lab::{LabError, Network, Reason, Run, Scenario, calibrate, run};
 
 /// None after saying why the machine cannot.
@@ -79,7 +79,7 @@ fn random_losses() {
     ) else {
         return;
     };
-    let data = run.traffic.captures[1].iter().filter(|r| r.data[15] == 2 && r.len > 60).count() as f64;
+    let data = run.traffic.captures.server.iter().filter(|r| r.data[15] == 2 && r.len > 60).count() as f64;
     let lost = run.traffic.down.lost.get(&Reason::Random).copied().unwrap_or(0) as f64;
     let spread = 4.0 * (data * 0.02 * 0.98).sqrt();
     assert!((lost - data * 0.02).abs() <= spread, "{lost} of {data} lost");
@@ -127,7 +127,10 @@ fn rate_and_queue() {
         return;
     };
     // The busiest second half: what arrived at the client over the time it took.
-    let arrived: Vec<_> = run.traffic.captures[0]
+    let arrived: Vec<_> = run
+        .traffic
+        .captures
+        .client
         .iter()
         .filter(|r| r.len > 1000)
         .map(|r| (r.time.0, f64::from(r.len)))
@@ -139,8 +142,8 @@ fn rate_and_queue() {
     let down = &run.traffic.down;
     assert!(down.queue_max_bytes <= 60_000 && down.queue_max_bytes > 58_500, "{down:?}");
     // Dropped and delivered are all that was sent.
-    let sent = run.traffic.captures[1].iter().filter(|r| r.data[15] == 2).count() as u64;
-    let got = run.traffic.captures[0].iter().filter(|r| r.data[15] == 2).count() as u64;
+    let sent = run.traffic.captures.server.iter().filter(|r| r.data[15] == 2).count() as u64;
+    let got = run.traffic.captures.client.iter().filter(|r| r.data[15] == 2).count() as u64;
     let lost = down.lost.get(&Reason::Queue).copied().unwrap_or(0);
     assert!(lost > 0);
     assert_eq!(sent, got + lost);
@@ -183,7 +186,7 @@ fn programs() {
         Err(e) => return skip(&e.to_string()),
     };
     for (side, own, other) in
-        [(Side::Client, Network::CLIENT, Network::SERVER), (Side::Server, Network::SERVER, Network::CLIENT)]
+        [(End::Client, Network::CLIENT, Network::SERVER), (End::Server, Network::SERVER, Network::CLIENT)]
     {
         let mut ip = Command::new("ip");
         let (mut reader, writer) = std::io::pipe().unwrap();

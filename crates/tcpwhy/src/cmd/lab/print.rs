@@ -254,7 +254,10 @@ fn details(run: &Run, line: &mut impl FnMut(&str, String)) {
     }
     for event in run.events.iter().filter(|e| e.error.is_some()).take(4) {
         let what = format!("{:?}", event.op).to_lowercase();
-        line("failed", format!("{} {what}: {}", event.side, event.error.as_deref().unwrap_or_default()));
+        line(
+            "failed",
+            format!("{} {what}: {}", event.side.name(), event.error.as_deref().unwrap_or_default()),
+        );
     }
     let counters = |side: &std::collections::BTreeMap<String, i64>| {
         const TELLING: [&str; 17] = [
