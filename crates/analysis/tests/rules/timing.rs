@@ -383,3 +383,26 @@ fn older_trains_weigh_half() {
     assert_eq!([8, 9].map(|fast| rate(32, fast)), [false, true]);
     assert_eq!([4, 5].map(|fast| rate(33, fast)), [false, true]);
 }
+
+/// The server's second small write waits for the ACK of its first, across a request that came meanwhile: an ACK without data
+/// that lets it go is Nagle's; data that happens to acknowledge it is the next turn.
+#[test]
+fn a_write_that_is_held_across_a_turn() {
+    let held = |pure: bool| {
+        let mut w = opened(Tap::Server, ms(20));
+        w.at(ms(30)).client().data(100);
+        w.at(ms(40)).server().data(4);
+        // It has not yet arrived.
+        w.at(ms(45)).client().data(MSS);
+        w.at(ms(90));
+        if pure {
+            w.client().ack();
+        } else {
+            w.client().data(20);
+        }
+        w.at(ms(100)).server().data(100);
+        w.at(ms(110)).client().ack();
+        w.connection().budget.get(Cause::NagleDelayedAck)
+    };
+    assert_eq!((held(true), held(false)), (ms(45), Nanos::ZERO));
+}

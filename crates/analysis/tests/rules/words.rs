@@ -194,12 +194,11 @@ fn evidence_for_and_against_a_cause() {
     assert_eq!(
         says(Cause::Nagle),
         [
-            "ACKs without data: client never late, server late once, by 40.0 ms.",
-            "Base round trip 20.0 ms; an ACK counts as late from the larger of 8 ms and a quarter of it.",
+            "ACKs without data: client never late, server late once, by 40.0 ms. Base round trip 20.0 ms; an ACK counts as late from the larger of 8 ms and a quarter of it.",
             "Nagle: client sent a partial segment after an unacknowledged one 1 times: Nagle is off, server never sent two partial segments without an ACK between.",
         ]
     );
-    assert_eq!(says(Cause::DelayedAck), says(Cause::Nagle)[..2]);
+    assert_eq!(says(Cause::DelayedAck), says(Cause::Nagle)[..1]);
     assert_eq!(says(Cause::Cork), says(Cause::NagleDelayedAck));
     assert_eq!(
         says(Cause::ReceiveWindow),
@@ -239,7 +238,9 @@ fn evidence_for_and_against_a_cause() {
             "The round trip could not be measured.",
         ]
     );
-    assert!(evidence(&poor, Cause::Nagle)[0].ends_with("server late by 40.0 ms to 44.0 ms."));
+    assert!(
+        evidence(&poor, Cause::Nagle)[0].contains("server late by 40.0 ms to 44.0 ms. Base round trip 0 ns;")
+    );
     assert!(
         evidence(&poor, Cause::SlowReader)[0].starts_with("Windows offered: client no window seen, server")
     );
