@@ -16,3 +16,6 @@ mod predict;
 mod serve;
 #[cfg(test)]
 mod share;
+#[cfg(test)]
+#[path = "../../../../tests/skips.rs"]
+mod skips;

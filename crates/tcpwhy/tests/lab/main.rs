@@ -11,3 +11,6 @@ mod experiments;
 mod left_as_found;
 #[cfg(test)]
 mod missing;
+#[cfg(test)]
+#[path = "../../../../tests/skips.rs"]
+mod skips;
