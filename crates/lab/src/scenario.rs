@@ -1,5 +1,6 @@
 //! An experiment as data: the link, the two hosts, the workload, and what is expected of it.
 
+mod bounds;
 mod expect;
 mod kinds;
 mod meant;
@@ -13,7 +14,7 @@ pub(crate) use parse::put;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tcpwhy_base::{End, Link, Nanos};
+use tcpwhy_base::{Link, Nanos, Side};
 use written::Written;
 
 /// One experiment. Serialised, it is what was written, with all that was left out.
@@ -106,21 +107,9 @@ pub struct Hop {
 }
 
 impl Scenario {
-    /// The path from a sender to its peer.
-    pub fn link(&self, sender: End) -> &Link {
-        let [up, down] = &self.shared.links;
-        match sender {
-            End::Client => up,
-            End::Server => down,
-        }
-    }
-
-    /// One of the hosts.
-    pub fn host(&self, end: End) -> &Host {
+    /// A host by its side; the path has none, and is taken for the client.
+    pub fn host(&self, side: Side) -> &Host {
         let [client, server] = &self.shared.hosts;
-        match end {
-            End::Client => client,
-            End::Server => server,
-        }
+        if side == Side::Server { server } else { client }
     }
 }

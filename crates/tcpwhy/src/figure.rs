@@ -2,12 +2,13 @@
 
 use crate::failure::Usage;
 use crate::output::Output;
-use crate::source::{self, Source};
+use crate::record::Source;
+use crate::tracks;
 use anyhow::bail;
 use std::io::Write;
 use tcpwhy_analysis::Analysis;
+use tcpwhy_report::packets::Track;
 use tcpwhy_report::{Capture, svg};
-use tcpwhy_trace::Track;
 
 /// Writes it; the file takes its name only if all of it was written.
 pub(crate) fn write(
@@ -21,7 +22,7 @@ pub(crate) fn write(
         let n = analysis.connections.len();
         bail!(Usage(format!("--svg draws one connection, and {n} are meant: name it by its id")));
     };
-    let tracks = source.tracks(analysis, source::PAGE)?;
+    let tracks = tracks::collect(source, analysis, tracks::ROOM)?;
     let none = Track::default();
     let track = tracks.first().unwrap_or(&none);
     let drawn = match exchange {

@@ -2,7 +2,8 @@
 
 use crate::cmd::causes;
 use crate::output::Output;
-use crate::source::{self, Source};
+use crate::record::Source;
+use crate::tracks;
 use tcpwhy_analysis::Analysis;
 use tcpwhy_report::Capture;
 use tcpwhy_report::html::{self, Extras};
@@ -15,7 +16,7 @@ pub(crate) fn write(
     capture: &Capture,
     threads: usize,
 ) -> anyhow::Result<()> {
-    let written = source.tracks(analysis, source::PAGE).and_then(|tracks| {
+    let written = tracks::collect(source, analysis, tracks::ROOM).and_then(|tracks| {
         let extras = Extras { pages: causes::PAGES, tracks: &tracks, served: None };
         Ok(html::write(&mut out, analysis, capture, &extras, threads)?)
     });
