@@ -22,6 +22,8 @@ import common
 CI = os.environ.get('CI', '').lower() in ('1', 'true', 'yes')
 TARGET = os.path.dirname(os.path.dirname(common.BINARY))
 LOGS = os.path.join(TARGET, 'test-logs')
+# what tests of cargo could not do: a file for each package, a line for each skip (tests/skips.rs)
+SKIPS = os.path.join(TARGET, 'test-skips')
 HERE = os.path.join(common.ROOT, '..', 'shared', 'captures')
 # a clone by itself has no full sets; whether they should be there is checked on its own
 ALLOWED_SKIPS = re.compile(r'^full sets: ')
@@ -195,6 +197,16 @@ def run(check, log_path):
     return code
 
 
+def skips_of_tests():
+    """What the tests that have just run said they could not do, each once; the files are gone afterwards."""
+    found = []
+    for name in sorted(os.listdir(SKIPS)) if os.path.isdir(SKIPS) else []:
+        with open(os.path.join(SKIPS, name), encoding='utf8', errors='replace') as f:
+            found += [f'{name.removesuffix(".txt")}: {line.strip()}' for line in f if line.strip()]
+    shutil.rmtree(SKIPS, ignore_errors=True)
+    return list(dict.fromkeys(found))
+
+
 def tail(path, lines):
     """The last lines of a log, indented."""
     if not lines or not os.path.exists(path):
@@ -215,6 +227,7 @@ def main():
         return 0
     shutil.rmtree(LOGS, ignore_errors=True)
     os.makedirs(LOGS)
+    shutil.rmtree(SKIPS, ignore_errors=True)
     passed, failed, skipped = [], [], []
     for check in chosen:
         log = os.path.join(LOGS, re.sub(r'\W+', '-', check.name) + '.log')
@@ -230,6 +243,9 @@ def main():
         (failed if code else passed).append(check.name)
         print(f'{"FAIL" if code else "ok  "} {check.name} ({took:.1f} s)', flush=True)
         print(tail(log, 60 if code else check.show), end='', flush=True)
+        for skip in skips_of_tests():
+            (failed if CI else skipped).append(skip.split(': ')[0] + ' test')
+            print(f'SKIP: {skip}' + (' (counts as failed under CI)' if CI else ''), flush=True)
     if failed:
         print(f'\nfailed: {", ".join(failed)}; logs in {common.shown(LOGS)}')
     print(f'{len(passed)} passed, {len(failed)} failed' + (f', {len(skipped)} skipped' if skipped else ''))

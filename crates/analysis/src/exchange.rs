@@ -1,20 +1,20 @@
 //! The exchange (or TLS stretch) that is being recorded.
 
-use crate::half::Repair;
+use crate::attribute::{Carry, Context, attribute, fold};
+use crate::release::Wait;
 use crate::result::Span;
-use crate::step::{Step, Wait};
-use tcpwhy_base::Nanos;
+use crate::step::Step;
+use crate::track::{Moment, Recovered, Repair, Since};
+use tcpwhy_base::{Cause, End, Ends, Nanos, Segment, Tls};
 
 /// Steps are turned into spans when there are this many, so that memory stays bounded.
-pub(crate) const MAX_STEPS: usize = 768;
+const MAX_STEPS: usize = 768;
 /// Spans kept in detail for one exchange; longer ones are folded.
 pub(crate) const MAX_SPANS: usize = 400;
 
-/// One exchange while it goes on.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Recorder {
-    pub(crate) active: bool,
-    pub(crate) in_tls: bool,
+/// What was recorded of one exchange.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded {
     pub(crate) start: Nanos,
     pub(crate) first_frame: u64,
     pub(crate) request_end: Option<Nanos>,
@@ -22,12 +22,11 @@ pub(crate) struct Recorder {
     /// Last progress: time, frame, who.
     pub(crate) last: Nanos,
     pub(crate) last_frame: u64,
-    pub(crate) last_sender: u8,
-    /// When the message that goes on began.
-    pub(crate) message: Nanos,
-    pub(crate) bytes: [u64; 2],
+    pub(crate) last_sender: End,
+    pub(crate) bytes: Ends<u64>,
     /// Payload of the segment that opened it: it has no step.
-    pub(crate) first_bytes: u64,
+    first_bytes: u64,
+    /// Changes of direction from client to server.
     pub(crate) turns: u32,
     pub(crate) duplex: bool,
     pub(crate) steps: Vec<Step>,
@@ -36,65 +35,285 @@ pub(crate) struct Recorder {
     pub(crate) carry: Carry,
 }
 
-/// What the attribution of later steps must know of earlier ones.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Carry {
-    /// Largest flight of the message so far, and rounds since it grew.
-    pub(crate) peak: u32,
-    pub(crate) rounds: u32,
-    /// Transmission time left at the bottleneck, by direction.
-    pub(crate) backlog: [i64; 2],
-    pub(crate) message_of: u8,
+impl Default for Recorded {
+    fn default() -> Recorded {
+        Recorded {
+            start: Nanos::ZERO,
+            first_frame: 0,
+            request_end: None,
+            response_start: None,
+            last: Nanos::ZERO,
+            last_frame: 0,
+            last_sender: End::Client,
+            bytes: Ends::default(),
+            first_bytes: 0,
+            turns: 0,
+            duplex: false,
+            steps: Vec::new(),
+            done: Vec::new(),
+            carry: Carry::default(),
+        }
+    }
+}
+
+/// A part of a one-way transfer, and the long pause before it.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// When the pause ended, and the frame that ended it.
+    pub(crate) pause: Option<Moment>,
+    pub(crate) recorded: Recorded,
+}
+
+impl Recorded {
+    /// A one-way transfer with a long pause within.
+    pub(crate) fn splits(&self) -> bool {
+        self.bytes.server == 0 && self.steps.iter().any(|s| s.split)
+    }
+
+    /// A one-way transfer is one exchange per run without a long pause.
+    pub(crate) fn runs(mut self) -> Vec<Run> {
+        let steps = std::mem::take(&mut self.steps);
+        let (last, last_frame) = (self.last, self.last_frame);
+        let mut left = self.bytes.client;
+        let slices = split_runs(&steps);
+        let count = slices.len();
+        let mut runs: Vec<Run> = Vec::with_capacity(count);
+        let mut whole = Some(self);
+        for (i, slice) in slices.into_iter().enumerate() {
+            // The first step of every run but the first is the pause itself.
+            let (pause, own) = if i == 0 { (None, slice) } else { (slice.first(), &slice[1..]) };
+            let begin = |p: &Step| Recorded {
+                start: p.end,
+                first_frame: p.last_frame,
+                turns: 1,
+                first_bytes: u64::from(p.bytes),
+                ..Recorded::default()
+            };
+            let mut run = whole.take().or_else(|| pause.map(begin)).unwrap_or_default();
+            let bytes = own.iter().map(|s| u64::from(s.bytes)).sum::<u64>() + run.first_bytes;
+            let (end, end_frame) = own.last().map_or((run.start, run.first_frame), |s| (s.end, s.last_frame));
+            let ends = i == count - 1;
+            run.bytes = Ends::new(if ends { left } else { bytes.min(left) }, 0);
+            left -= run.bytes.client;
+            run.steps = own.to_vec();
+            (run.last, run.last_frame) = if ends { (last, last_frame) } else { (end, end_frame) };
+            run.request_end = Some(run.last);
+            runs.push(Run { pause: pause.map(|p| (p.end, p.last_frame)), recorded: run });
+        }
+        runs
+    }
+}
+
+/// Runs of steps; each after the first begins with a step that splits.
+fn split_runs(steps: &[Step]) -> Vec<&[Step]> {
+    let mut runs = Vec::new();
+    let mut from = 0;
+    for (i, step) in steps.iter().enumerate() {
+        if step.split {
+            runs.push(&steps[from..i]);
+            from = i;
+        }
+    }
+    runs.push(&steps[from..]);
+    runs
+}
+
+/// One exchange while it goes on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recorder {
+    active: bool,
+    in_tls: bool,
+    /// In TLS: the server has changed to the keys of the session.
+    server_changed_cipher: bool,
+    recorded: Recorded,
+    /// When the message that goes on began.
+    message: Nanos,
+    /// The last recovery of each side that has ended: how, and when.
+    recovered: Ends<Option<(Repair, Nanos)>>,
+}
+
+/// What others may ask.
+impl Recorder {
+    pub(crate) fn is_active(&self) -> bool {
+        self.active
+    }
+
+    pub(crate) fn is_tls(&self) -> bool {
+        self.active && self.in_tls
+    }
+
+    pub(crate) fn recorded(&self) -> &Recorded {
+        &self.recorded
+    }
+
+    /// There are so many steps that they should be turned over.
+    pub(crate) fn is_full(&self) -> bool {
+        self.recorded.steps.len() >= MAX_STEPS
+    }
+
+    /// What the next segment is to be judged by.
+    pub(crate) fn since(&self) -> Since {
+        let r = &self.recorded;
+        let speaker = r.last_sender;
+        Since { time: r.last, speaker, message: self.message, recovered: self.recovered[speaker] }
+    }
+
+    /// Reads a little of it, to have it in the cache.
+    pub(crate) fn touch(&self) -> u64 {
+        let r = &self.recorded;
+        r.last.0 as u64 ^ r.bytes.client ^ r.steps.last().map_or(0, |s| s.end.0 as u64)
+    }
 }
 
 impl Recorder {
-    /// Empties it, keeping its buffers.
-    pub(crate) fn reset(&mut self) {
-        let mut steps = std::mem::take(&mut self.steps);
+    /// A segment opens an exchange, or the TLS handshake. `spare` is a buffer to use.
+    pub(crate) fn open(&mut self, segment: &Segment, t: Nanos, tls: bool, spare: impl FnOnce() -> Vec<Step>) {
+        let mut steps = std::mem::take(&mut self.recorded.steps);
         steps.clear();
-        *self = Recorder { steps, ..Recorder::default() };
+        if steps.capacity() == 0 {
+            steps = spare();
+        }
+        self.recorded = Recorded {
+            start: t,
+            first_frame: segment.frame,
+            last: t,
+            last_frame: segment.frame,
+            steps,
+            ..Recorded::default()
+        };
+        self.active = true;
+        self.in_tls = tls;
+        self.server_changed_cipher = false;
+        self.message = t;
     }
 
+    /// The side that speaks is another one.
+    pub(crate) fn next_message(&mut self, t: Nanos) {
+        self.message = t;
+    }
+
+    /// A segment of the TLS handshake. `true`: it is the first with application data, and the handshake is over. In TLS
+    /// 1.3 the server's first flight holds records of that type too (RFC 8446, 5.2), before the client has answered.
+    pub(crate) fn tls_ends(&mut self, s: End, segment: &Segment) -> bool {
+        if s == End::Server {
+            self.server_changed_cipher |= segment.tls.has(Tls::CHANGE_CIPHER);
+        }
+        segment.tls.has(Tls::DATA)
+            && (s == End::Client || self.recorded.turns > 1 && self.server_changed_cipher)
+    }
+
+    /// `new` bytes of `s` passed that had not passed before.
+    pub(crate) fn progress(&mut self, s: End, segment: &Segment, t: Nanos, new: u32) {
+        let r = &mut self.recorded;
+        if r.bytes == Ends::default() {
+            r.first_bytes = u64::from(new);
+        }
+        r.bytes[s] += u64::from(new);
+        if s == End::Client {
+            if r.bytes.server == 0 {
+                r.request_end = Some(t);
+                r.turns = r.turns.max(1);
+            } else if r.last_sender == End::Server {
+                r.turns += 1;
+                r.duplex = true;
+            }
+        } else if r.response_start.is_none() {
+            r.response_start = Some(t);
+        }
+        r.last = t;
+        r.last_frame = segment.frame;
+        r.last_sender = s;
+    }
+
+    /// The last segment of the TLS handshake.
+    pub(crate) fn ends_at(&mut self, segment: &Segment, t: Nanos) {
+        self.recorded.last = t;
+        self.recorded.last_frame = segment.frame;
+    }
+
+    /// Adds a step, folding it into the one before where the two are alike.
+    #[inline]
+    pub(crate) fn push(&mut self, step: Step, rtt: Nanos) {
+        if let Wait::Loss { repair, .. } = step.wait {
+            // The steps since the first sign of the loss belong to it.
+            let since = step.loss.map_or(step.start, |l| l.1);
+            self.mark_loss(step.sender, repair, since);
+        }
+        let steps = &mut self.recorded.steps;
+        if let Some(last) = steps.last_mut()
+            && last.absorb(&step, rtt)
+        {
+            return;
+        }
+        if steps.len() == steps.capacity() {
+            // Most exchanges have one or two, and one that goes on holds them while its connection is idle.
+            steps.reserve_exact(1 + steps.len() / 2);
+        }
+        steps.push(step);
+    }
+
+    /// Turns the steps recorded so far into spans, to bound memory.
+    pub(crate) fn turn_over(&mut self, context: &Context, limits: &mut Vec<Cause>) {
+        let r = &mut self.recorded;
+        attribute(context, &mut r.steps, &mut r.carry, &mut r.done, limits);
+        if r.done.len() > 2 * MAX_SPANS {
+            fold(&mut r.done, MAX_SPANS);
+        }
+    }
+
+    /// Ends the recording and gives what was recorded.
+    pub(crate) fn take(&mut self) -> Recorded {
+        self.active = false;
+        self.in_tls = false;
+        std::mem::take(&mut self.recorded)
+    }
+}
+
+/// Losses.
+impl Recorder {
     /// The steps of `sender` since `since` belong to a loss; one that began before is cut in two there.
-    pub(crate) fn mark_loss(&mut self, sender: usize, kind: Repair, since: Nanos) {
-        let mut i = self.steps.len();
-        while i > 0 && self.steps[i - 1].end > since {
+    fn mark_loss(&mut self, sender: End, kind: Repair, since: Nanos) {
+        let steps = &mut self.recorded.steps;
+        let mut i = steps.len();
+        while i > 0 && steps[i - 1].end > since {
             i -= 1;
-            let step = &mut self.steps[i];
-            if usize::from(step.sender) != sender || step.wait == Wait::Turn {
+            let step = &mut steps[i];
+            if step.sender != sender || step.is_turn() {
                 break;
             }
             if step.loss.is_some() {
                 continue;
             }
-            if step.start < since && matches!(step.wait, Wait::Loss(_)) {
+            if step.start < since && !step.is_loss() {
+                let first = step.cut_before(since);
                 step.loss = Some((kind, step.end));
-                break;
-            }
-            if step.start < since {
-                let mut first = *step;
-                first.end = since;
-                first.burst = first.burst.min(first.duration());
-                step.start = since;
-                step.bytes = 0;
-                step.burst = step.burst - first.burst;
-                step.loss = Some((kind, step.end));
-                self.steps.insert(i, first);
+                steps.insert(i, first);
                 break;
             }
             step.loss = Some((kind, step.end));
+            if step.start < since {
+                break;
+            }
         }
     }
 
-    /// The last retransmission of `sender` was not needed. If nothing followed it, nothing waited for it: the time
-    /// before it belongs to whatever the exchange was waiting for: `true`. Else it is a needless recovery.
-    pub(crate) fn forget_needless(&mut self, sender: usize, last_segment: bool) -> bool {
-        let own = |s: &Step| usize::from(s.sender) == sender && matches!(s.wait, Wait::Loss(_));
-        match self.steps.last() {
-            Some(step) if last_segment && own(step) && step.end == self.last => {
-                self.last = step.start;
-                self.last_frame = step.frames[0];
-                self.steps.pop();
+    /// A recovery of `sender` has ended.
+    pub(crate) fn recovered(&mut self, sender: End, recovery: &Recovered) {
+        self.recovered[sender] = Some((recovery.kind, recovery.at));
+        if recovery.spurious && self.forget_spurious(sender, recovery.last_segment) {
+            self.recovered[sender] = None;
+        }
+    }
+
+    /// The last retransmission of `sender` was spurious. If nothing followed it, nothing waited for it: the time
+    /// before it belongs to whatever the exchange was waiting for: `true`. Else it is a spurious recovery.
+    fn forget_spurious(&mut self, sender: End, last_segment: bool) -> bool {
+        let r = &mut self.recorded;
+        match r.steps.last() {
+            Some(step) if last_segment && step.sender == sender && step.is_loss() && step.end == r.last => {
+                r.last = step.start;
+                r.last_frame = step.first_frame;
+                r.steps.pop();
                 true
             }
             _ => {
@@ -104,39 +323,34 @@ impl Recorder {
         }
     }
 
-    /// The last long pause of `sender` was a wait for its timer.
-    pub(crate) fn stalled(&mut self, sender: usize, at_least: Nanos) {
-        let recent = self.steps.iter_mut().rev().take(8).take_while(|s| usize::from(s.sender) == sender);
-        if let Some(step) = recent.into_iter().find(|s| s.wait == Wait::Pause && s.duration() >= at_least) {
-            step.wait = Wait::Loss(Repair::Spurious);
-            step.note = 1;
+    /// The receiver of `sender` got so many bytes twice, though the recovery had ended with the ACK for the original:
+    /// its step may still be there.
+    pub(crate) fn late_duplicate(&mut self, sender: End, bytes: u32) {
+        let last = self.recorded.steps.iter().rev().find(|s| s.sender == sender && s.is_loss());
+        let fast = |s: &Step| matches!(s.wait, Wait::Loss { repair: Repair::Fast, .. });
+        if last.is_some_and(|s| s.len >= bytes / 2 && !fast(s)) {
+            self.rename_losses(sender, Repair::Spurious);
+        }
+    }
+
+    /// `sender` sent again what had arrived: the last long pause was a wait for its timer, while the path stood still.
+    pub(crate) fn stalled(&mut self, sender: End, at_least: Nanos) {
+        let mut recent = self.recorded.steps.iter_mut().rev().take(8).take_while(|s| s.sender == sender);
+        if let Some(step) = recent.find(|s| s.pause().is_some() && s.duration() >= at_least) {
+            step.wait = Wait::Loss { repair: Repair::Spurious, again: true };
         }
     }
 
     /// The latest losses of `sender` were of another kind than was thought.
-    pub(crate) fn rename_losses(&mut self, sender: usize, kind: Repair) {
-        let recent = self.steps.iter_mut().rev().take(16);
-        for step in recent.take_while(|s| usize::from(s.sender) == sender && s.wait != Wait::Turn) {
-            if let Wait::Loss(k) = &mut step.wait {
-                *k = kind;
+    pub(crate) fn rename_losses(&mut self, sender: End, kind: Repair) {
+        let recent = self.recorded.steps.iter_mut().rev().take(16);
+        for step in recent.take_while(|s| s.sender == sender && !s.is_turn()) {
+            if let Wait::Loss { repair, .. } = &mut step.wait {
+                *repair = kind;
             }
             if let Some(loss) = &mut step.loss {
                 loss.0 = kind;
             }
         }
-    }
-
-    /// Adds a step, folding it into the one before where the two are alike.
-    pub(crate) fn push(&mut self, step: Step, rtt: Nanos) {
-        if let Some(last) = self.steps.last_mut()
-            && last.absorb(&step, rtt)
-        {
-            return;
-        }
-        if self.steps.len() == self.steps.capacity() {
-            // Most exchanges have one or two, and one that goes on holds them while its connection is idle.
-            self.steps.reserve_exact(1 + self.steps.len() / 2);
-        }
-        self.steps.push(step);
     }
 }

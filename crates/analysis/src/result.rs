@@ -4,7 +4,7 @@
 use crate::budget::Budget;
 use crate::facts::Facts;
 use crate::findings::Rollups;
-use tcpwhy_base::{Cause, Endpoint, FixId, Nanos, Side};
+use tcpwhy_base::{Cause, Endpoint, FixId, Nanos, Side, Source};
 
 /// Frame numbers that prove something, 1-based as Wireshark counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,6 +86,8 @@ pub struct Span {
     pub facts: Facts,
     /// How many repeats of a pattern were folded into this span (1: none).
     pub folded: u32,
+    /// Who says so; [`Source::Inferred`] if any part of it is.
+    pub source: Source,
 }
 
 impl Span {

@@ -1,64 +1,12 @@
 //! Steps: the stretches between the data segments of an exchange, each with what ended it.
 //!
-//! A step is made when a data segment passes, from what is known at that moment; which cause it becomes is decided
-//! when the exchange ends and the flights after it are known (`attribute`).
+//! A step is made when a data segment passes, from what released it; which cause it becomes is decided when the exchange
+//! ends and the flights after it are known (`attribute`).
 
-use crate::half::Repair;
-use tcpwhy_base::Nanos;
-
-/// What released the segment that ended a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// Nothing to wait for: the segment followed the one before at once.
-    Burst,
-    /// An ACK; which limit it lifted shows in the flights.
-    Acked,
-    /// An ACK that moved the right edge of a window that was full.
-    Window,
-    /// A window update after the window had been closed to less than a segment.
-    Closed,
-    /// A timer, into a window smaller than a segment.
-    Silly,
-    /// The ACK of an earlier small segment.
-    Nagle { delayed: bool },
-    /// Nothing that can be seen: the application wrote.
-    Pause,
-    /// As `Pause`, with the timing of a cork's timer.
-    CorkTimer,
-    /// The other side had spoken last.
-    Turn,
-    /// A retransmission.
-    Loss(Repair),
-    /// New data as a tail loss probe.
-    NewProbe,
-    /// A repeat whose original is missing from the numbering of the sender's packets.
-    Missing,
-    /// It cannot be known: packets of this stretch are not in the capture.
-    Blind,
-}
-
-/// Whether an answer that came late may have been lost once before it passed the tap, which looks the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doubt {
-    /// It was not: the tap is beside its sender, no timer fires that soon, or no packet is missing from its count.
-    None,
-    /// There was time for it.
-    Possible,
-    /// It came when a timer would have sent it again.
-    Timed,
-    /// As many packets before it never passed the tap (and there was time).
-    Missing(u16),
-}
-
-/// What is known of the congestion window during a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CwndState {
-    Growing,
-    /// Below its value before an idle time.
-    Restarted,
-    /// Below its value before a loss.
-    AfterLoss,
-}
+use crate::release::{Acked, Pause, Release, Wait};
+use crate::track::{CwndState, Passage, Repair};
+use std::num::NonZeroU64;
+use tcpwhy_base::{End, Nanos, Source};
 
 /// A stretch of an exchange between two of its data segments (or several such, of one kind, within a round trip).
 #[derive(Clone, Copy, Debug)]
@@ -66,97 +14,175 @@ pub(crate) struct Step {
     pub(crate) start: Nanos,
     pub(crate) end: Nanos,
     pub(crate) wait: Wait,
-    /// Who sent the segment that ended it: 0 client, 1 server.
-    pub(crate) sender: u8,
+    /// Who sent the segment that ended it.
+    pub(crate) sender: End,
     pub(crate) cwnd: CwndState,
     /// Time within that was no wait at all.
     pub(crate) burst: Nanos,
     /// Payload that passed during it, and how many waits it holds.
     pub(crate) bytes: u32,
     pub(crate) releases: u32,
-    /// Bytes in flight before the release, and when the segment before had left (beside the sender).
-    pub(crate) flight: u32,
-    pub(crate) peak: u32,
-    /// Delay of the ACK that released it; of a turn, until the last of what the other side had sent was acknowledged.
-    pub(crate) ack_delay: Nanos,
-    /// A loss was being repaired until then.
+    /// Payload of the segment that ended it.
+    pub(crate) len: u32,
+    /// A loss was being repaired until then; of a retransmission, since then.
     pub(crate) loss: Option<(Repair, Nanos)>,
     /// The pause is long enough to end a one-way transfer.
     pub(crate) split: bool,
-    /// The sender's last round trip before it, zero where not measured.
-    pub(crate) rtt: Nanos,
-    /// Full segments before and after it: no write ended there.
-    pub(crate) full: bool,
-    /// ACKs for more than a third of the flight came and released nothing, before the one that did.
-    pub(crate) drained: bool,
-    /// Most of the receiver's buffer was full when the ACK that released it was sent.
-    pub(crate) unread: bool,
-    /// Of a turn: whether it hides a loss.
-    pub(crate) doubt: Doubt,
-    /// Payload of the segment that ended it, and bytes that were outstanding or room in the window.
-    pub(crate) len: u32,
-    pub(crate) note: u32,
-    /// The segment before, the ACK, the segment that ended it.
-    pub(crate) frames: [u64; 3],
+    /// The frames of the segment before, of the ACK that released the one that ended it, and of that one.
+    pub(crate) first_frame: u64,
+    pub(crate) ack_frame: Option<NonZeroU64>,
+    pub(crate) last_frame: u64,
+    /// Who says what it was spent on.
+    pub(crate) source: Source,
 }
 
 impl Step {
+    /// The step that a released segment ends; `frame` is that of the segment before.
+    #[inline]
+    pub(crate) fn new(passage: &Passage<'_>, release: &Release, frame: u64, split: bool) -> Step {
+        Step {
+            start: passage.since.time,
+            end: passage.time,
+            wait: release.wait,
+            sender: passage.sender,
+            cwnd: passage.flow.cwnd.state(),
+            burst: Nanos::ZERO,
+            bytes: passage.segment.len,
+            releases: 1,
+            len: passage.segment.len,
+            loss: release.loss,
+            split,
+            first_frame: frame,
+            ack_frame: release.ack,
+            last_frame: passage.segment.frame,
+            source: release.source,
+        }
+    }
+
     /// How long.
     pub(crate) fn duration(&self) -> Nanos {
         self.end - self.start
     }
 
+    /// Cuts off what lies before `at`, as a step of its own.
+    pub(crate) fn cut_before(&mut self, at: Nanos) -> Step {
+        let mut first = *self;
+        first.end = at;
+        first.burst = first.burst.min(first.duration());
+        self.start = at;
+        self.bytes = 0;
+        self.burst = self.burst - first.burst;
+        first
+    }
+
+    /// What the application had not written before `at` did not wait for anything else: cuts that off.
+    pub(crate) fn cut_written(&mut self, at: Nanos) -> Step {
+        let bytes = self.bytes;
+        let mut first = self.cut_before(at);
+        self.bytes = bytes;
+        (first.bytes, first.len, first.ack_frame) = (0, 0, None);
+        first.wait = Wait::Pause(Pause::default());
+        first
+    }
+
+    /// Nothing but an ACK, a window or the writer stood between its segments.
+    pub(crate) fn is_burst(&self) -> bool {
+        self.wait == Wait::Burst
+    }
+
+    /// The other side had spoken last.
+    pub(crate) fn is_turn(&self) -> bool {
+        matches!(self.wait, Wait::Turn { .. })
+    }
+
+    /// It ended with a retransmission.
+    pub(crate) fn is_loss(&self) -> bool {
+        matches!(self.wait, Wait::Loss { .. })
+    }
+
+    /// Of a wait that an ACK ended.
+    pub(crate) fn acked(&self) -> Option<&Acked> {
+        match &self.wait {
+            Wait::Acked(acked) => Some(acked),
+            _ => None,
+        }
+    }
+
+    /// Of a wait for the writer.
+    pub(crate) fn pause(&self) -> Option<&Pause> {
+        match &self.wait {
+            Wait::Pause(pause) => Some(pause),
+            _ => None,
+        }
+    }
+
     /// Takes `next` into this step if both are waits of the same kind within one round trip.
     pub(crate) fn absorb(&mut self, next: &Step, rtt: Nanos) -> bool {
-        if next.sender != self.sender || next.split || self.end != next.start {
+        if next.sender != self.sender || next.split || self.end != next.start || self.source != next.source {
             return false;
         }
-        let flows = matches!(self.wait, Wait::Acked | Wait::Window | Wait::Burst);
-        let same = match next.wait {
-            Wait::Burst => {
-                (flows || self.wait == Wait::Pause && next.duration() == Nanos::ZERO)
-                    && self.loss == next.loss
-            }
-            Wait::Acked | Wait::Window => {
-                next.wait == self.wait
-                    && next.cwnd == self.cwnd
+        let burst = next.is_burst();
+        let same = match (&mut self.wait, &next.wait) {
+            (Wait::Acked(_) | Wait::Window { .. } | Wait::Burst, Wait::Burst) => self.loss == next.loss,
+            (Wait::Pause(_), Wait::Burst) => next.duration() == Nanos::ZERO && self.loss == next.loss,
+            (Wait::Acked(mine), Wait::Acked(theirs)) => {
+                let same = next.cwnd == self.cwnd
                     && next.loss.is_some() == self.loss.is_some()
-                    && next.end - self.start <= rtt
+                    && next.end - self.start <= rtt;
+                if same {
+                    mine.join(theirs);
+                }
+                same
+            }
+            (Wait::Window { flight: mine }, Wait::Window { flight: theirs }) => {
+                let same = next.cwnd == self.cwnd
+                    && next.loss.is_some() == self.loss.is_some()
+                    && next.end - self.start <= rtt;
+                if same {
+                    *mine = (*mine).max(*theirs);
+                }
+                same
             }
             // An application that writes little by little: one step per round trip or millisecond.
-            Wait::Pause => {
-                self.wait == Wait::Pause
-                    && self.loss.is_none()
+            (Wait::Pause(mine), Wait::Pause(theirs)) => {
+                let same = self.loss.is_none()
                     && next.loss.is_none()
-                    && next.end - self.start <= rtt.max(Nanos::millis(1))
+                    && next.end - self.start <= rtt.max(Nanos::millis(1));
+                if same {
+                    mine.full &= theirs.full;
+                    mine.flight = mine.flight.max(theirs.flight);
+                }
+                same
             }
             _ => false,
         };
         if !same {
             return false;
         }
-        if next.wait == Wait::Burst {
+        if burst {
             self.burst += next.duration();
         } else {
             self.releases += next.releases;
-            self.full &= next.full;
-            self.drained |= next.drained;
-            self.unread |= next.unread;
-            self.rtt = self.rtt.max(next.rtt);
-            self.flight = self.flight.max(next.flight);
-            self.peak = self.peak.max(next.peak);
             self.burst += next.burst;
-            self.ack_delay = self.ack_delay.max(next.ack_delay);
-            if self.frames[1] == 0 {
-                self.frames[1] = next.frames[1];
-            }
+            self.ack_frame = self.ack_frame.or(next.ack_frame);
         }
         if let (Some(mine), Some(theirs)) = (self.loss.as_mut(), next.loss) {
             mine.1 = theirs.1;
         }
         self.end = next.end;
         self.bytes = self.bytes.saturating_add(next.bytes);
-        self.frames[2] = self.frames[2].max(next.frames[2]);
+        self.last_frame = self.last_frame.max(next.last_frame);
         true
+    }
+}
+
+impl Acked {
+    fn join(&mut self, next: &Acked) {
+        self.drained |= next.drained;
+        self.unread |= next.unread;
+        self.rtt = self.rtt.max(next.rtt);
+        self.flight = self.flight.max(next.flight);
+        self.peak = self.peak.max(next.peak);
+        self.delay = self.delay.max(next.delay);
     }
 }

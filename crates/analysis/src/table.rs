@@ -10,7 +10,7 @@ use crate::{Analysis, Config, findings_over};
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use tcpwhy_base::{Class, Endpoint, Nanos, Segment};
+use tcpwhy_base::{Class, Endpoint, Nanos, Observation, Segment};
 
 /// A closed connection is kept this long after its last packet, for late ones: twice the maximum segment lifetime
 /// (RFC 9293, 3.4.2).
@@ -27,7 +27,7 @@ struct KeyV4([u32; 2], [u16; 2], u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct KeyV6(Endpoint, Endpoint, u32);
 
-/// Eats segments in the order of the capture; gives the analysis at the end.
+/// Takes segments in the order of the capture; gives the analysis at the end.
 #[derive(Debug)]
 pub struct Analyzer {
     v4: HashMap<KeyV4, u32>,
@@ -101,7 +101,7 @@ impl Analyzer {
     pub fn end_all(&mut self) {
         let mut live: Vec<(u32, u32)> = Vec::new();
         for (slot, conn) in self.live.iter().enumerate() {
-            live.extend(conn.as_ref().map(|c| (c.id, slot as u32)));
+            live.extend(conn.as_ref().map(|c| (c.id(), slot as u32)));
         }
         live.sort_unstable();
         live.into_iter().for_each(|(_, slot)| self.end(slot, true));
@@ -113,13 +113,28 @@ impl Analyzer {
         (findings, self.totals)
     }
 
-    /// Eats one segment.
+    /// Takes whatever was seen, in the order of time. What a kernel says of a connection is kept for the segments that
+    /// follow; before the first packet of that connection it is not.
+    pub fn observe(&mut self, observation: Observation<'_>) {
+        match observation {
+            Observation::Segment(segment) => self.push(segment),
+            Observation::Socket(event) => {
+                let either = Segment { src: event.local, dst: event.remote, ..Segment::EMPTY };
+                let slot = self.find(&either);
+                if let Some(conn) = slot.and_then(|slot| self.live[slot as usize].as_mut()) {
+                    conn.hear(event);
+                }
+            }
+        }
+    }
+
+    /// Takes one segment: the same as [`Analyzer::observe`] of it.
     pub fn push(&mut self, segment: &Segment) {
         let hint = self.find(segment);
         self.push_to(segment, hint);
     }
 
-    /// Eats segments; the same as one [`Analyzer::push`] after the other, but faster: the state of a connection is
+    /// Takes segments; the same as one [`Analyzer::push`] after the other, but faster: the state of a connection is
     /// seldom in a cache, and that of several can be fetched at once.
     pub fn push_all(&mut self, segments: &[Segment]) {
         for group in segments.chunks(AHEAD) {
@@ -171,7 +186,7 @@ impl Analyzer {
         let lingered = conn.lingers();
         conn.push(segment, &mut self.kept);
         if !lingered && conn.lingers() {
-            self.closed.push_back((conn.now + LINGER, slot, conn.id));
+            self.closed.push_back((conn.now() + LINGER, slot, conn.id()));
         }
         if let Some(&(when, _, _)) = self.closed.front()
             && (segment.time > when || self.closed.len() > MAX_LINGERING)
@@ -197,10 +212,11 @@ impl Analyzer {
         let bare = || self.find(&Segment { link: 0, ..*segment });
         let slot = if segment.link == 0 { known? } else { known.or_else(bare)? };
         let conn = self.live[slot as usize].as_mut()?;
-        if conn.link == segment.link || conn.other_link.is_some() || !conn.is_answered_by(segment) {
+        let (link, other) = conn.links();
+        if link == segment.link || other.is_some() || !conn.is_answered_by(segment) {
             return None;
         }
-        conn.other_link = Some(segment.link);
+        conn.also_on(segment.link);
         self.index(segment, slot);
         Some(slot)
     }
@@ -245,13 +261,13 @@ impl Analyzer {
                 break;
             }
             self.closed.pop_front();
-            let Some(conn) = self.live[slot as usize].as_ref().filter(|c| c.id == id) else { continue };
-            if conn.now + LINGER > now && !crowded {
-                self.closed.push_back((conn.now + LINGER, slot, id));
+            let Some(conn) = self.live[slot as usize].as_ref().filter(|c| c.id() == id) else { continue };
+            if conn.now() + LINGER > now && !crowded {
+                self.closed.push_back((conn.now() + LINGER, slot, id));
                 continue;
             }
-            let (a, b) = (conn.ends[0], conn.ends[1]);
-            let (link, other) = (conn.link, conn.other_link);
+            let [a, b] = conn.ends().into_array();
+            let (link, other) = conn.links();
             self.forget(a, b, link);
             if let Some(other) = other {
                 self.forget(a, b, other);

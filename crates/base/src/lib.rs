@@ -5,6 +5,8 @@
 mod cause;
 mod end;
 mod fix;
+mod observe;
+pub mod protocol;
 mod random;
 mod scenario;
 mod segment;
@@ -16,6 +18,7 @@ mod workload;
 pub use cause::{Alike, CAUSES, Cause, CauseInfo, Class, Evidence, Flagged, Group, Kind, Likeness, SizedBy};
 pub use end::{End, Ends};
 pub use fix::{FIXES, Figures, FixId, FixInfo, How, Place};
+pub use observe::{Observation, SocketChange, SocketEvent, Source, Timer, Witness};
 pub use random::Random;
 pub use scenario::{Chosen, Cork, Host, Link, LossOf, Reorder, Scenario, What};
 pub use segment::{Endpoint, IpId, Segment, TcpFlags, TcpOptions, Tls, Trouble};

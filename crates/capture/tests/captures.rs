@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
+#[path = "../../../tests/skips.rs"]
+mod skips;
 
 use common::{Seen, read};
 use serde_json::Value;
@@ -28,16 +30,20 @@ fn captures() -> Option<Vec<PathBuf>> {
         }
     };
     let Ok(entries) = fs::read_dir(&dir) else {
-        println!("SKIP: no captures in {}; set TCPWHY_CAPTURES", dir.display());
+        skip(&format!("no captures in {}; set TCPWHY_CAPTURES", dir.display()));
         return None;
     };
     let mut files: Vec<_> = entries.map(|e| e.unwrap().path()).filter(|p| reference(p).is_file()).collect();
     files.sort();
     if files.is_empty() {
-        println!("SKIP: no captures with a reference in {}", dir.display());
+        skip(&format!("no captures with a reference in {}", dir.display()));
         return None;
     }
     Some(files)
+}
+
+fn skip(why: &str) {
+    skips::skip("captures beside tshark", why, env!("CARGO_TARGET_TMPDIR"));
 }
 
 fn reference(file: &Path) -> PathBuf {

@@ -3,10 +3,10 @@
 use crate::host::{CLIENT, SERVER};
 use crate::link::checksum;
 use crate::network::Network;
-use crate::run::Connect;
 use crate::scenario::{Bind, Connects, Host, Scenario};
 use crate::watch::{POLL, Watch};
 use crate::{LabError, clock, sys};
+use serde::Serialize;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,9 +14,23 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
-use tcpwhy_base::{Nanos, Side};
+use tcpwhy_base::{End, Nanos};
 
 const PORT: u16 = 9000;
+
+/// A connection that was only made.
+#[derive(Clone, Debug, Serialize)]
+pub struct Connect {
+    /// `connect` was called, since the Unix epoch.
+    pub start_ns: i64,
+    /// How long it took.
+    pub took_ns: i64,
+    /// Processor time of `bind` and `connect`.
+    pub processor_ns: i64,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
 
 /// Makes the connections; says whether the run was cut off.
 pub(crate) fn run(
@@ -41,29 +55,27 @@ pub(crate) fn run(
         ));
     }
     let limit = clock::now() + scenario.shared.limit;
-    let server_side = if connects.loopback { Side::Client } else { Side::Server };
+    let server_side = if connects.loopback { End::Client } else { End::Server };
     let target = if connects.loopback { Ipv4Addr::LOCALHOST } else { SERVER };
     let made_so_far = Mutex::new(Vec::new());
     let done = &made_so_far;
     let cut_off = thread::scope(|scope| {
         let (ready, is_ready) = mpsc::channel();
         let server = network.on(scope, server_side, move || {
-            let listener =
-                listener(scenario.host(Side::Server), watch).map_err(LabError::failed("listen"))?;
+            let listener = listener(scenario.host(End::Server), watch).map_err(LabError::failed("listen"))?;
             let _ = ready.send(());
-            accept_all(&listener, scenario.host(Side::Server), connects, watch);
+            accept_all(&listener, scenario.host(End::Server), connects, watch);
             Ok(())
-        })?;
+        });
         // If it does not listen, it says so when it is joined.
         let listening = is_ready.recv().is_ok();
-        let client = network.on(scope, Side::Client, move || {
+        let client = network.on(scope, End::Client, move || {
             if !listening {
                 return Ok(());
             }
-            half_open(connects, scenario.shared.rtt(), watch).map_err(LabError::failed("send SYNs"))?;
+            half_open(connects, scenario.shared.rtt()).map_err(LabError::failed("send SYNs"))?;
             make_all(connects, SocketAddrV4::new(target, PORT), watch, done)
         });
-        let client = client.inspect_err(|_| watch.end_all())?;
         let mut cut_off = false;
         while !client.is_finished() {
             thread::sleep(POLL);
@@ -87,7 +99,7 @@ pub(crate) fn run(
 fn listener(host: &Host, watch: &Watch) -> io::Result<TcpListener> {
     let fd = sys::tcp_socket()?;
     sys::listen(fd.as_fd(), PORT, i32::try_from(host.backlog).unwrap_or(i32::MAX))?;
-    watch.join(&fd, Side::Server, 0)?;
+    watch.join(&fd, End::Server, 0)?;
     Ok(TcpListener::from(fd))
 }
 
@@ -127,7 +139,7 @@ fn make_all(
         let fd = sys::tcp_socket().map_err(LabError::failed("a socket"))?;
         let patience = clock::duration(clock::from_ms(connects.patience_ms));
         sys::set_timeout(fd.as_fd(), libc::SO_SNDTIMEO, patience).map_err(LabError::failed("SO_SNDTIMEO"))?;
-        let id = watch.join(&fd, Side::Client, 0).map_err(LabError::failed("share a socket"))?;
+        let id = watch.join(&fd, End::Client, 0).map_err(LabError::failed("share a socket"))?;
         let (start, processor) = (clock::now(), sys::processor_time());
         let result = bind(&fd, connects.bind, target).and_then(|()| sys::connect(fd.as_fd(), target));
         let processor_ns = sys::processor_time().saturating_sub(processor).as_nanos() as i64;
@@ -156,21 +168,18 @@ fn bind(fd: &OwnedFd, how: Bind, target: SocketAddrV4) -> io::Result<()> {
 }
 
 /// Sends SYNs whose senders do not exist, and waits until they have arrived.
-fn half_open(connects: &Connects, rtt: Nanos, watch: &Watch) -> io::Result<()> {
+fn half_open(connects: &Connects, rtt: Nanos) -> io::Result<()> {
     if connects.half_open == 0 {
         return Ok(());
     }
     let socket = sys::raw_socket()?;
     for n in 0..connects.half_open {
-        if watch.stop.load(Relaxed) {
-            return Ok(());
-        }
         // In the client's network, but no host that answers: nobody resets what the server opens for them.
         let [_, _, high, low] = (n + 1).to_be_bytes();
         let from = Ipv4Addr::new(10, 77, high.wrapping_add(1), low);
         sys::send_raw(socket.as_fd(), &syn(from, 1024, SERVER, PORT), SERVER)?;
     }
-    watch.nap(clock::now() + Nanos::millis(30) + rtt);
+    thread::sleep(Duration::from_millis(30) + clock::duration(rtt));
     Ok(())
 }
 

@@ -5,7 +5,8 @@ use crate::host::SERVER;
 use crate::scenario::{Host, Scenario};
 use crate::sys;
 use crate::tcp_info::TcpInfo;
-use crate::watch::{self, Watch, When, lock};
+use crate::watch::{Watch, When, lock};
+use crate::words;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
@@ -14,12 +15,10 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::Scope;
 use std::time::Duration;
-use tcpwhy_base::{Cork, Nanos, Side, Step, Turn, Workload};
+use tcpwhy_base::{Cork, End, Nanos, Step, Turn, Workload};
 
 /// Where the server listens.
 pub(crate) const PORT: u16 = 9000;
-/// Calls of all connections for which there is room before anything is measured.
-const LOG: usize = 65_536;
 /// How often an endpoint asks whether its bytes were acknowledged.
 const ACK_POLL: Duration = Duration::from_micros(20);
 
@@ -41,7 +40,7 @@ pub enum Op {
     Pause,
     /// A wait before a read.
     ReadPause,
-    /// End of its sending direction.
+    /// Talker of its sending direction.
     Shutdown,
     /// `close`.
     Close,
@@ -50,10 +49,11 @@ pub enum Op {
 }
 
 /// One call or wait of an application.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {
-    /// `client` or `server`.
-    pub side: &'static str,
+    /// Which end's application.
+    #[serde(with = "words::end")]
+    pub side: End,
     /// The client's port; 0 before it is known.
     pub port: u16,
     /// Request of this connection, from 0.
@@ -65,11 +65,23 @@ pub struct Event {
     /// When it returned.
     pub end_ns: i64,
     /// Bytes that a write or read moved.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Why it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+impl Event {
+    /// When it was called.
+    pub fn start(&self) -> Nanos {
+        Nanos(self.start_ns)
+    }
+
+    /// When it returned.
+    pub fn end(&self) -> Nanos {
+        Nanos(self.end_ns)
+    }
 }
 
 /// What the endpoints of a run share.
@@ -82,10 +94,10 @@ pub(crate) struct Shared<'a> {
 /// The connection came to its end, wanted or not.
 struct Over;
 
-/// One end of one connection.
-struct End<'a> {
+/// One end of one connection, as its application drives it.
+struct Talker<'a> {
     shared: &'a Shared<'a>,
-    side: Side,
+    side: End,
     host: &'a Host,
     stream: TcpStream,
     id: u64,
@@ -99,10 +111,10 @@ struct End<'a> {
     pauses_taken: usize,
 }
 
-impl<'a> End<'a> {
+impl<'a> Talker<'a> {
     fn note<T>(&mut self, op: Op, start: Nanos, bytes: Option<u64>, result: &io::Result<T>) {
         self.log.push(Event {
-            side: self.side.name(),
+            side: self.side,
             port: self.port,
             request: self.request,
             op,
@@ -278,16 +290,12 @@ fn before(fd: BorrowedFd<'_>, host: &Host) -> io::Result<()> {
     Ok(())
 }
 
-fn buffer(host: &Host, w: &Workload) -> io::Result<Vec<u8>> {
+fn buffer(host: &Host, w: &Workload) -> Vec<u8> {
     // A part is written in one call, so the largest part decides, up to a size that no kernel takes at once.
     let steps = w.turns.iter().flat_map(|t| t.request.iter().chain(&t.response));
     let writes = steps.filter_map(|step| if let Step::Write(bytes) = step { Some(*bytes) } else { None });
     let largest = writes.max().unwrap_or(0);
-    let size = largest.min(64 << 20).max(host.read_chunk).max(1) as usize;
-    let mut buffer = Vec::new();
-    buffer.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
-    buffer.resize(size, 0x77);
-    Ok(buffer)
+    vec![0x77; largest.min(64 << 20).max(host.read_chunk).max(1) as usize]
 }
 
 fn real_time() {
@@ -321,13 +329,13 @@ pub(crate) fn client(shared: &Shared<'_>) {
     }
 }
 
-fn connect<'a>(shared: &'a Shared<'a>) -> Option<End<'a>> {
-    let host = shared.scenario.host(Side::Client);
+fn connect<'a>(shared: &'a Shared<'a>) -> Option<Talker<'a>> {
+    let host = shared.scenario.host(End::Client);
     let start = clock::now();
     let made = || -> io::Result<(TcpStream, u64, u16, Nanos)> {
         let fd = sys::tcp_socket()?;
         before(fd.as_fd(), host)?;
-        let id = shared.watch.join(&fd, Side::Client, 0)?;
+        let id = shared.watch.join(&fd, End::Client, 0)?;
         let patience = clock::duration(shared.scenario.patience);
         sys::set_timeout(fd.as_fd(), libc::SO_RCVTIMEO, patience)?;
         let start = clock::now();
@@ -347,13 +355,13 @@ fn connect<'a>(shared: &'a Shared<'a>) -> Option<End<'a>> {
     };
     match made() {
         Ok((stream, id, port, start)) => {
-            let mut end = End::new(shared, Side::Client, stream, id, port)?;
+            let mut end = Talker::new(shared, End::Client, stream, id, port);
             end.note(Op::Connect, start, None, &Ok(()));
             Some(end)
         }
         Err(e) => {
             lock(shared.events).push(Event {
-                side: Side::Client.name(),
+                side: End::Client,
                 port: 0,
                 request: 0,
                 op: Op::Connect,
@@ -367,13 +375,10 @@ fn connect<'a>(shared: &'a Shared<'a>) -> Option<End<'a>> {
     }
 }
 
-impl<'a> End<'a> {
-    /// None, and the end of the run, where there is no memory for it.
-    fn new(shared: &'a Shared<'a>, side: Side, stream: TcpStream, id: u64, port: u16) -> Option<End<'a>> {
+impl<'a> Talker<'a> {
+    fn new(shared: &'a Shared<'a>, side: End, stream: TcpStream, id: u64, port: u16) -> Talker<'a> {
         let host = shared.scenario.host(side);
-        let buffer =
-            buffer(host, &shared.scenario.shared.workload).map_err(|e| shared.watch.refuse(e)).ok()?;
-        let end = End {
+        let end = Talker {
             shared,
             side,
             host,
@@ -381,10 +386,8 @@ impl<'a> End<'a> {
             id,
             port,
             request: 0,
-            log: Vec::with_capacity(
-                (LOG / shared.scenario.shared.connections.max(1) as usize).clamp(64, 4096),
-            ),
-            buffer,
+            log: Vec::with_capacity(4096),
+            buffer: buffer(host, &shared.scenario.shared.workload),
             read: 0,
             read_began: None,
             pauses_taken: 0,
@@ -392,11 +395,11 @@ impl<'a> End<'a> {
         if host.cork == Cork::Always {
             end.cork(true);
         }
-        Some(end)
+        end
     }
 }
 
-fn converse(end: &mut End<'_>, w: &Workload, requests: u32) -> Result<(), Over> {
+fn converse(end: &mut Talker<'_>, w: &Workload, requests: u32) -> Result<(), Over> {
     for n in 0..requests {
         end.request = n;
         let Some(turn) = w.turn(n as usize) else { break };
@@ -415,48 +418,45 @@ fn converse(end: &mut End<'_>, w: &Workload, requests: u32) -> Result<(), Over> 
     Ok(())
 }
 
-fn answer(end: &mut End<'_>, w: &Workload, n: u32) -> Result<(), Over> {
+fn answer(end: &mut Talker<'_>, w: &Workload, n: u32) -> Result<(), Over> {
     let bytes = w.turn(n as usize).map_or(0, |turn| Turn::bytes(&turn.response));
     if bytes > 0 && !end.read_message(bytes)? { Err(Over) } else { Ok(()) }
 }
 
 /// A listening socket in the calling thread's namespace.
 pub(crate) fn listener(shared: &Shared<'_>) -> io::Result<TcpListener> {
-    let host = shared.scenario.host(Side::Server);
+    let host = shared.scenario.host(End::Server);
     let fd = sys::tcp_socket()?;
     before(fd.as_fd(), host)?;
     sys::listen(fd.as_fd(), PORT, i32::try_from(host.backlog).unwrap_or(i32::MAX))?;
-    shared.watch.join(&fd, Side::Server, 0)?;
+    shared.watch.join(&fd, End::Server, 0)?;
     Ok(TcpListener::from(fd))
 }
 
 /// The server: accepts until the run is over, a thread for each connection.
 pub(crate) fn server<'s>(scope: &'s Scope<'s, '_>, shared: &'s Shared<'s>, listener: &TcpListener) {
     real_time();
-    let host = shared.scenario.host(Side::Server);
+    let host = shared.scenario.host(End::Server);
     if !shared.watch.nap(clock::now() + host.accept_start) {
         return;
     }
     while shared.watch.nap(clock::now() + host.accept_delay) {
         let start = clock::now();
         let Ok((stream, from)) = listener.accept() else { return };
-        let Ok(id) = shared.watch.join(&stream, Side::Server, from.port()) else { return };
-        let connection = move || {
+        let Ok(id) = shared.watch.join(&stream, End::Server, from.port()) else { return };
+        scope.spawn(move || {
             real_time();
-            let Some(mut end) = End::new(shared, Side::Server, stream, id, from.port()) else { return };
+            let mut end = Talker::new(shared, End::Server, stream, id, from.port());
             end.note(Op::Accept, start, None, &Ok(()));
             if serve(&mut end, shared.scenario).is_ok() {
                 end.finish();
             }
             end.close();
-        };
-        if let Err(e) = watch::thread().spawn_scoped(scope, connection) {
-            return shared.watch.refuse(e);
-        }
+        });
     }
 }
 
-fn serve(end: &mut End<'_>, scenario: &Scenario) -> Result<(), Over> {
+fn serve(end: &mut Talker<'_>, scenario: &Scenario) -> Result<(), Over> {
     let w = &scenario.shared.workload;
     let most = w.requests_each();
     for n in 0.. {

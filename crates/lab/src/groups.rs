@@ -4,9 +4,9 @@
 use crate::LabError;
 use crate::scenario::Scenario;
 use std::fs;
-use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
-use tcpwhy_base::Side;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use tcpwhy_base::{End, Ends};
 
 /// Where version 1 of the memory controller is: version 2 has no bound for the memory of TCP alone.
 const ROOT: &str = "/sys/fs/cgroup/memory";
@@ -16,7 +16,7 @@ const PREFIX: &str = "tcpwhy-lab-";
 
 /// The groups of client and server, where their memory is bounded.
 #[derive(Debug)]
-pub(crate) struct Groups([Option<Group>; 2]);
+pub(crate) struct Groups(Ends<Option<Group>>);
 
 #[derive(Debug)]
 struct Group(PathBuf);
@@ -24,14 +24,13 @@ struct Group(PathBuf);
 impl Groups {
     pub(crate) fn new(scenario: &Scenario) -> Result<Groups, LabError> {
         let group = |bytes: Option<u64>| bytes.map(Group::new).transpose();
-        let [client, server] = &scenario.shared.hosts;
-        Ok(Groups([group(client.stack.tcp_memory)?, group(server.stack.tcp_memory)?]))
+        let bound = |end| group(scenario.host(end).stack.tcp_memory);
+        Ok(Groups(Ends::new(bound(End::Client)?, bound(End::Server)?)))
     }
 
     /// Moves the calling thread, and those that it will start, into the group of its host.
-    pub(crate) fn join(&self, side: Side) -> Result<(), LabError> {
-        let [client, server] = &self.0;
-        let Some(Group(path)) = (if side == Side::Server { server } else { client }) else { return Ok(()) };
+    pub(crate) fn join(&self, end: End) -> Result<(), LabError> {
+        let Some(Group(path)) = &self.0[end] else { return Ok(()) };
         let thread =
             fs::read_link("/proc/thread-self").map_err(LabError::failed("read /proc/thread-self"))?;
         let id = thread.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -42,6 +41,7 @@ impl Groups {
 
 impl Group {
     fn new(bytes: u64) -> Result<Group, LabError> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
         let missing = |why: &dyn ToString| {
             LabError::missing(
                 "a bound for the memory of TCP",
@@ -52,9 +52,7 @@ impl Group {
         if !Path::new(ROOT).join(LIMIT).exists() {
             return Err(missing(&"this kernel has none"));
         }
-        // In another container another process may have this number.
-        let chance = RandomState::new().hash_one(PREFIX);
-        let name = format!("{PREFIX}{}-{chance:016x}", std::process::id());
+        let name = format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
         let path = Path::new(ROOT).join(name);
         fs::create_dir(&path).map_err(|e| missing(&e))?;
         let group = Group(path);

@@ -2,9 +2,39 @@
 //! TCP; captures at both ends; and the truth about what happened: application events, `tcp_info`, counters, the link's
 //! own log.
 //!
-//! Takes a [`Scenario`], gives a [`Run`]. It knows nothing of causes: what limited a run is for others to say, from
-//! the truth recorded here. Nothing outside of the namespaces is changed, and they have no name: when the process
+//! Takes a [`Scenario`], gives a [`Run`]; from the truth recorded in it, and from nothing an analysis found, a [`Label`]
+//! says what its time went to. Nothing outside of the namespaces is changed, and they have no name: when the process
 //! ends, however it ends, the kernel removes them with their devices, routes and sockets.
+//!
+//! Root, `/dev/net/tun` and the command `ip` are needed:
+//!
+//! ```no_run
+//! use tcpwhy_lab::{Scenario, run};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let scenario = Scenario::parse(
+//!     r#"
+//!     title = "a pause within a request"
+//!     link.rtt_ms = 20
+//!     client.nodelay = true
+//!
+//!     [workload]
+//!     request = [200, { pause_ms = 41 }, 800]
+//!     response = [100]
+//!     "#,
+//!     &[],
+//! )?;
+//! let run = run(&scenario)?;
+//! if run.traffic.disturbed {
+//!     eprintln!("the machine was busy: figures of this run are not exact");
+//! }
+//! for exchange in &run.exchanges {
+//!     println!("{exchange}");
+//! }
+//! run.write("captures-of-both-ends".as_ref())?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod calibrate;
 mod clock;
@@ -28,8 +58,10 @@ mod sys;
 mod tcp_info;
 mod verdict;
 mod watch;
+mod words;
 
 pub use calibrate::{Calibration, calibrate};
+pub use connects::Connect;
 pub use endpoints::{Event, Op};
 pub use formula::Formula;
 pub use label::{Check, Label, Part, Tap, Told};
@@ -39,7 +71,7 @@ pub use matrix::{Cell, cells};
 pub use measure::{Measure, Statistic, Subject, Unit, median};
 pub use network::{Network, Traffic};
 pub use processes::Process;
-pub use run::{Connect, Exchange, Run, run, run_until};
+pub use run::{Exchange, Run, run, run_until};
 pub use scenario::{
     Bind, Connects, Control, Expect, Hop, Host, Kernel, Need, Programs, Scenario, Stated, Sweep, Way,
 };
@@ -71,14 +103,6 @@ pub enum LabError {
         /// What the kernel said.
         why: std::io::Error,
     },
-}
-
-/// A new file in place of whatever has its name: a symbolic link there, which somebody may have put, is not followed.
-pub fn new_file(path: &std::path::Path) -> std::io::Result<std::fs::File> {
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
-        _ => std::fs::File::create_new(path),
-    }
 }
 
 impl LabError {

@@ -1,10 +1,10 @@
 //! Both hosts and the link between them, as long as something runs on them: our own endpoints, or any program.
 
 use crate::host::{self, CLIENT, Namespace, SERVER};
-use crate::link::{Forwarder, Lateness, Lost, Passage, Pipe, Record, Tally};
+use crate::link::{Forwarder, LINK_TYPE, Lateness, Lost, Passage, Pipe, Record, Tally};
 use crate::machine::{self, Burners, Jiffies, Machine};
 use crate::scenario::Scenario;
-use crate::{LabError, clock, new_file};
+use crate::{LabError, clock};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,21 +15,18 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use tcpwhy_base::{Nanos, Side};
+use tcpwhy_base::{End, Ends, Nanos};
 use tcpwhy_capture::{Frame, Writer};
-
-/// Raw IP.
-const LINK_TYPE: u32 = 101;
 
 /// Two hosts that can reach each other and nothing else. Dropped, they are gone.
 #[derive(Debug)]
 pub struct Network {
-    hosts: [Namespace; 2],
+    hosts: Ends<Namespace>,
     stop: Arc<AtomicBool>,
     forwarder: Option<JoinHandle<io::Result<Passage>>>,
     burners: Option<Burners>,
     processors: usize,
-    before: [BTreeMap<String, i64>; 2],
+    before: Ends<BTreeMap<String, i64>>,
     jiffies: Jiffies,
     drain: Duration,
     /// The 99th percentile of lateness that still leaves figures exact.
@@ -41,7 +38,7 @@ pub struct Network {
 pub struct Traffic {
     /// At client and server.
     #[serde(skip)]
-    pub captures: [Vec<Record>; 2],
+    pub captures: Ends<Vec<Record>>,
     /// What the link lost, in order.
     pub lost: Vec<Lost>,
     /// How late the link delivered.
@@ -76,15 +73,16 @@ impl Network {
     /// The hosts and the link of a scenario; its workload says which segment is the last.
     pub fn new(scenario: &Scenario) -> Result<Network, LabError> {
         clock::now();
-        let [client, server] = &scenario.shared.hosts;
-        let hosts = [Namespace::new(CLIENT, client, scenario)?, Namespace::new(SERVER, server, scenario)?];
+        let host = |address, end| Namespace::new(address, scenario.host(end), scenario);
+        let hosts = Ends::new(host(CLIENT, End::Client)?, host(SERVER, End::Server)?);
         let pipes = Pipe::both(scenario);
         let rtt = scenario.shared.rtt();
         let share = |f: &File| f.try_clone().map_err(LabError::failed("share a device"));
-        let forwarder = Forwarder::new([share(&hosts[0].tun)?, share(&hosts[1].tun)?], pipes, scenario);
+        let forwarder =
+            Forwarder::new(Ends::new(share(&hosts.client.tun)?, share(&hosts.server.tun)?), pipes, scenario);
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let burners = machine::is_virtual().then(|| Burners::start(processors));
-        let before = [hosts[0].counters()?, hosts[1].counters()?];
+        let before = Ends::new(hosts.client.counters()?, hosts.server.counters()?);
         let stop = Arc::new(AtomicBool::new(false));
         let thread = thread::Builder::new().name("lab-link".into());
         let (ready, is_ready) = mpsc::channel();
@@ -109,18 +107,17 @@ impl Network {
         })
     }
 
-    pub(crate) fn host(&self, side: Side) -> &Namespace {
-        let [client, server] = &self.hosts;
-        if side == Side::Server { server } else { client }
+    pub(crate) fn host(&self, end: End) -> &Namespace {
+        &self.hosts[end]
     }
 
     /// Moves the calling thread to a host; threads and processes that it starts are there too.
-    pub fn enter(&self, side: Side) -> Result<(), LabError> {
+    pub fn enter(&self, side: End) -> Result<(), LabError> {
         self.host(side).enter()
     }
 
     /// The TCP ports on which something listens on a host.
-    pub fn listening(&self, side: Side) -> Result<Vec<u16>, LabError> {
+    pub fn listening(&self, side: End) -> Result<Vec<u16>, LabError> {
         host::in_thread(|| {
             self.enter(side)?;
             let tables = ["tcp", "tcp6"].map(|t| fs::read_to_string(format!("/proc/thread-self/net/{t}")));
@@ -144,11 +141,17 @@ impl Network {
         let passage = passage.map_err(LabError::failed("forward packets"))?;
         let (steal, busy) = Jiffies::now().since(self.jiffies);
         let burners = self.burners.take().map_or(0, |b| b.count());
-        let [client, server] = &self.hosts;
-        let [before_client, before_server] = &self.before;
+        let Ends { client, server } = &self.hosts;
         let differs = |(name, value): &(&String, &String)| client.sysctls.get(*name) != Some(*value);
         let own = |(name, value): (&String, &String)| (name.clone(), value.clone());
-        let Passage { captures, lost, lateness, tallies: [up, down], real_time, refused } = passage;
+        let Passage {
+            captures,
+            lost,
+            lateness,
+            tallies: Ends { client: up, server: down },
+            real_time,
+            refused,
+        } = passage;
         Ok(Traffic {
             captures,
             lost,
@@ -170,8 +173,8 @@ impl Network {
             },
             client_sysctls: client.sysctls.clone(),
             server_sysctls: server.sysctls.iter().filter(differs).map(own).collect(),
-            client_counters: host::moved(before_client, &client.counters()?),
-            server_counters: host::moved(before_server, &server.counters()?),
+            client_counters: host::moved(&self.before.client, &client.counters()?),
+            server_counters: host::moved(&self.before.server, &server.counters()?),
         })
     }
 }
@@ -190,8 +193,8 @@ impl Traffic {
     /// Writes `cap.client.pcap` and `cap.server.pcap` into a directory, made if need be.
     pub fn write_captures(&self, directory: &Path) -> io::Result<()> {
         fs::create_dir_all(directory)?;
-        for (name, capture) in ["cap.client.pcap", "cap.server.pcap"].iter().zip(&self.captures) {
-            let mut writer = Writer::pcap(BufWriter::new(new_file(&directory.join(name))?), LINK_TYPE)?;
+        for (name, capture) in ["cap.client.pcap", "cap.server.pcap"].iter().zip(self.captures.iter()) {
+            let mut writer = Writer::pcap(BufWriter::new(File::create(directory.join(name))?), LINK_TYPE)?;
             for record in capture {
                 let frame = Frame { len: record.len, ..Frame::new(record.time, LINK_TYPE, &record.data) };
                 writer.write(&frame, None)?;

@@ -3,7 +3,7 @@
 //! behind however this process ends.
 
 use crate::network::Network;
-use crate::{LabError, sys, watch};
+use crate::{LabError, sys};
 use std::io;
 use std::os::fd::AsFd;
 use std::process::{Command, ExitStatus};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::channel;
 use std::thread::{JoinHandle, Scope, ScopedJoinHandle};
 use std::time::Duration;
-use tcpwhy_base::Side;
+use tcpwhy_base::End;
 
 /// How often the end of a program is asked for.
 const POLL: Duration = Duration::from_millis(1);
@@ -61,16 +61,16 @@ impl Drop for Process {
 
 impl Network {
     /// Starts a program on a host as a shell would: it shares this terminal.
-    pub fn spawn(&self, side: Side, command: Command) -> Result<Process, LabError> {
+    pub fn spawn(&self, side: End, command: Command) -> Result<Process, LabError> {
         self.start(side, command, Kind::Shell)
     }
 
     /// Starts a program on a host and keeps it apart: all that it starts ends with it.
-    pub fn spawn_alone(&self, side: Side, command: Command) -> Result<Process, LabError> {
+    pub fn spawn_alone(&self, side: End, command: Command) -> Result<Process, LabError> {
         self.start(side, command, Kind::Alone { real_time: false })
     }
 
-    pub(crate) fn start(&self, side: Side, mut command: Command, kind: Kind) -> Result<Process, LabError> {
+    pub(crate) fn start(&self, side: End, mut command: Command, kind: Kind) -> Result<Process, LabError> {
         let what = format!("start {}", command.get_program().to_string_lossy());
         let kill = Arc::new(AtomicBool::new(false));
         let killed = Arc::clone(&kill);
@@ -122,10 +122,9 @@ impl Network {
     pub(crate) fn on<'s, T: Send + 's>(
         &'s self,
         scope: &'s Scope<'s, '_>,
-        side: Side,
+        side: End,
         work: impl FnOnce() -> Result<T, LabError> + Send + 's,
-    ) -> Result<ScopedJoinHandle<'s, Result<T, LabError>>, LabError> {
-        let work = move || self.enter(side).and_then(|()| work());
-        watch::thread().spawn_scoped(scope, work).map_err(LabError::failed("start a thread"))
+    ) -> ScopedJoinHandle<'s, Result<T, LabError>> {
+        scope.spawn(move || self.enter(side).and_then(|()| work()))
     }
 }

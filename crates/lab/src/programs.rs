@@ -6,14 +6,12 @@ use crate::processes::{Kind, Process};
 use crate::scenario::{Programs, Scenario};
 use crate::{LabError, clock};
 use std::fs::{self, File};
-use std::hash::{BuildHasher as _, RandomState};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
-use tcpwhy_base::{Nanos, Side};
+use tcpwhy_base::{End, Nanos};
 
 /// Directories of commands that are not in everybody's `PATH`.
 const SBIN: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
@@ -52,29 +50,29 @@ pub(crate) fn run(
         if name.contains('/') || name.starts_with('.') {
             return Err(LabError::Scenario(format!("programs.files: {name}: a plain name is asked for")));
         }
-        fs::write(directory.path.join(name), text).map_err(LabError::failed(format!("write {name}")))?;
+        fs::write(directory.0.join(name), text).map_err(LabError::failed(format!("write {name}")))?;
     }
     let limit = clock::now() + scenario.shared.limit;
-    let stage = Stage { network, directory: &directory.path, limit, stop };
+    let stage = Stage { network, directory: &directory.0, limit, stop };
     if let Some(command) = &programs.prepare
-        && stage.to_end("prepare", Side::Server, command)?.is_none()
+        && stage.to_end("prepare", End::Server, command)?.is_none()
     {
         return Ok(true);
     }
-    let server = programs.server.as_ref().map(|c| stage.start("server", Side::Server, c)).transpose()?;
+    let server = programs.server.as_ref().map(|c| stage.start("server", End::Server, c)).transpose()?;
     if let Some(port) = programs.port
         && !stage.listens(port, server.as_ref())?
     {
         return Ok(true);
     }
     if let Some(command) = &programs.fill
-        && stage.to_end("fill", Side::Server, command)?.is_none()
+        && stage.to_end("fill", End::Server, command)?.is_none()
     {
         return Ok(true);
     }
     for _ in 0..programs.repeat.max(1) {
         let start = clock::now();
-        let Some(printed) = stage.to_end("client", Side::Client, &programs.client)? else { return Ok(true) };
+        let Some(printed) = stage.to_end("client", End::Client, &programs.client)? else { return Ok(true) };
         let took = clock::now() - start;
         let before = times.len();
         times.extend(printed.lines().filter_map(|l| l.trim().parse::<f64>().ok()).filter(|s| s.is_finite()));
@@ -93,7 +91,7 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    fn start(&self, name: &str, side: Side, command: &str) -> Result<Process, LabError> {
+    fn start(&self, name: &str, side: End, command: &str) -> Result<Process, LabError> {
         let file = |end: &str| {
             File::create(self.directory.join(format!("{name}.{end}")))
                 .map_err(LabError::failed("make a file"))
@@ -118,7 +116,7 @@ impl Stage<'_> {
     }
 
     /// What it printed; nothing if it was cut off.
-    fn to_end(&self, name: &str, side: Side, command: &str) -> Result<Option<String>, LabError> {
+    fn to_end(&self, name: &str, side: End, command: &str) -> Result<Option<String>, LabError> {
         let process = self.start(name, side, command)?;
         while !process.is_finished() {
             if clock::now() > self.limit || self.stop.load(Relaxed) {
@@ -138,7 +136,7 @@ impl Stage<'_> {
     /// Waits until something listens on the server's port; says no if that was cut off.
     fn listens(&self, port: u16, server: Option<&Process>) -> Result<bool, LabError> {
         loop {
-            let found = self.network.listening(Side::Server)?.contains(&port);
+            let found = self.network.listening(End::Server)?.contains(&port);
             if found {
                 return Ok(true);
             }
@@ -163,49 +161,36 @@ impl Stage<'_> {
     }
 }
 
-/// A directory for the time of one run, and its mark, which is locked for as long: a lock goes with its process, also
-/// where containers share a directory and number their processes alike.
-struct Directory {
-    path: PathBuf,
-    _mark: File,
-}
+/// A directory for the time of one run.
+struct Directory(PathBuf);
 
 impl Directory {
     fn new() -> io::Result<Directory> {
-        // A name that nobody can have taken before.
-        let chance = RandomState::new().hash_one(PREFIX);
-        let path = std::env::temp_dir().join(format!("{PREFIX}{}-{chance:016x}", std::process::id()));
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+        let path = std::env::temp_dir().join(name);
         fs::create_dir(&path)?;
-        // Under another name until it is locked: whoever sees the mark sees the lock.
-        let (early, mark) = (path.join(".new"), path.join(MARK));
-        let file = File::create_new(&early)?;
-        // Where nothing can be locked nothing is taken for an orphan either.
-        let _ = file.try_lock();
-        fs::rename(early, mark)?;
-        Ok(Directory { path, _mark: file })
+        fs::write(path.join(MARK), "")?;
+        Ok(Directory(path))
     }
 }
 
 impl Drop for Directory {
     fn drop(&mut self) {
         // The next start tries again.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Removes directories of runs that were killed: own ones that nobody uses. Links are not followed.
+/// Removes directories of runs that were killed.
 pub(crate) fn remove_orphans() {
-    let Ok(own) = fs::metadata("/proc/self").map(|m| m.uid()) else { return };
     for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|n| n.strip_prefix(PREFIX)).and_then(|n| n.split('-').next());
-        let is_ours = process.is_some_and(|p| p.parse::<u32>().is_ok())
-            && entry.metadata().is_ok_and(|m| m.is_dir() && m.uid() == own);
-        let mark = entry.path().join(MARK);
-        if is_ours
-            && fs::symlink_metadata(&mark).is_ok_and(|m| m.is_file())
-            && File::open(&mark).is_ok_and(|file| file.try_lock().is_ok())
-        {
+        let gone = process
+            .and_then(|p| p.parse::<u32>().ok())
+            .is_some_and(|p| !Path::new(&format!("/proc/{p}")).exists());
+        if gone && entry.path().join(MARK).is_file() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }

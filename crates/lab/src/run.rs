@@ -1,22 +1,24 @@
 //! One experiment from beginning to end.
 
+use crate::connects::{self, Connect};
 use crate::endpoints::{self, Event, Op, Shared};
 use crate::groups::Groups;
 use crate::label::Label;
 use crate::network::{Network, Traffic};
 use crate::scenario::Scenario;
 use crate::watch::{POLL, Sample, Watch, lock};
-use crate::{LabError, clock, connects, groups, new_file, programs, watch};
-use serde::Serialize;
+use crate::{LabError, clock, groups, programs};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
-use tcpwhy_base::{Nanos, Side, Turn, Workload};
+use tcpwhy_base::{End, Nanos, Turn, Workload};
 
 /// What a run left: the captures, and the truth about how they came to be. Serialised, it is the truth alone. Times
 /// are nanoseconds since the Unix epoch, on the captures' clock.
@@ -46,7 +48,7 @@ pub struct Run {
 }
 
 /// A request and its answer as the client's application saw them.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Exchange {
     /// The client's port.
     pub port: u16,
@@ -65,20 +67,6 @@ impl fmt::Display for Exchange {
         let unfinished = if self.complete { "" } else { " (unfinished)" };
         write!(f, "{}{unfinished}", Nanos(self.end_ns - self.start_ns))
     }
-}
-
-/// A connection that was only made.
-#[derive(Clone, Debug, Serialize)]
-pub struct Connect {
-    /// `connect` was called, since the Unix epoch.
-    pub start_ns: i64,
-    /// How long it took.
-    pub took_ns: i64,
-    /// Processor time of `bind` and `connect`.
-    pub processor_ns: i64,
-    /// Why it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
 }
 
 /// Makes the hosts and the link, runs the workload, and takes everything down.
@@ -136,10 +124,10 @@ fn applications(
     let mut cut_off = false;
     thread::scope(|scope| {
         let (ready, is_ready) = std::sync::mpsc::channel();
-        let server = watch::thread().spawn_scoped(scope, move || {
+        let server = scope.spawn(move || {
             let made = network
-                .enter(Side::Server)
-                .and_then(|()| groups.join(Side::Server))
+                .enter(End::Server)
+                .and_then(|()| groups.join(End::Server))
                 .and_then(|()| endpoints::listener(shared).map_err(LabError::failed("listen")));
             match made {
                 Ok(listener) => {
@@ -151,36 +139,26 @@ fn applications(
                 }
             }
         });
-        let server = server.map_err(LabError::failed("start a thread"))?;
         let listening = is_ready.recv().unwrap_or_else(|_| {
             Err(LabError::Failed { what: "start the server".into(), why: io::Error::other("panicked") })
         });
-        let over = || clock::now() > limit || stop.load(Relaxed) || shared.watch.stop.load(Relaxed);
-        let mut clients = Vec::new();
-        for n in 0..if listening.is_ok() { scenario.shared.connections } else { 0 } {
-            let stagger = scenario.shared.stagger.times(i64::from(n));
-            let client = move || {
-                network.enter(Side::Client)?;
-                groups.join(Side::Client)?;
-                if shared.watch.nap(clock::now() + stagger) {
-                    endpoints::client(shared);
-                }
-                Ok(())
-            };
-            match watch::thread().spawn_scoped(scope, client) {
-                Ok(client) => clients.push(client),
-                Err(e) => shared.watch.refuse(e),
-            }
-            if over() {
-                break;
-            }
-        }
-        if let Err(e) = watch::thread().spawn_scoped(scope, || shared.watch.sample_all(scenario)) {
-            shared.watch.refuse(e);
-        }
+        let clients: Vec<_> = (0..if listening.is_ok() { scenario.shared.connections } else { 0 })
+            .map(|n| {
+                let stagger = scenario.shared.stagger.times(i64::from(n));
+                scope.spawn(move || {
+                    network.enter(End::Client)?;
+                    groups.join(End::Client)?;
+                    if shared.watch.nap(clock::now() + stagger) {
+                        endpoints::client(shared);
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        scope.spawn(|| shared.watch.sample_all(scenario));
         while clients.iter().any(|c| !c.is_finished()) {
             thread::sleep(POLL);
-            if over() {
+            if clock::now() > limit || stop.load(Relaxed) {
                 cut_off = true;
                 break;
             }
@@ -203,15 +181,7 @@ fn applications(
         }
         listening
     })?;
-    match shared.watch.refused() {
-        Some(e) => Err(LabError::missing(
-            format!("{} connections at once", scenario.shared.connections),
-            e,
-            "each takes a thread and buffers at both ends: raise the limit (ulimit -u, ulimit -v, pids.max), or make fewer \
-             with --set workload.connections=…",
-        )),
-        None => Ok(cut_off),
-    }
+    Ok(cut_off)
 }
 
 /// Calls that move payload, or tried to.
@@ -221,15 +191,15 @@ fn moves(e: &&Event) -> bool {
 
 fn elapsed(events: &[Event]) -> i64 {
     let start = events.iter().find(|e| e.op == Op::Connect).map_or(0, |e| e.start_ns);
-    let client = |e: &&Event| moves(e) && e.side == "client" || e.op == Op::Connect;
+    let client = |e: &&Event| moves(e) && e.side == End::Client || e.op == Op::Connect;
     // Of the server only what arrived: its read of a request that never comes is no part of the work.
-    let server = |e: &&Event| e.side == "server" && e.op == Op::Read && e.bytes.is_some_and(|n| n > 0);
+    let server = |e: &&Event| e.side == End::Server && e.op == Op::Read && e.bytes.is_some_and(|n| n > 0);
     events.iter().filter(|e| client(e) || server(e)).map(|e| e.end_ns - start).max().unwrap_or(0)
 }
 
 fn exchanges(events: &[Event], w: &Workload) -> Vec<Exchange> {
     let mut all: BTreeMap<(u16, u32), (Exchange, u64, u64)> = BTreeMap::new();
-    for e in events.iter().filter(moves).filter(|e| e.side == "client") {
+    for e in events.iter().filter(moves).filter(|e| e.side == End::Client) {
         let new = Exchange {
             port: e.port,
             request: e.request,
@@ -244,7 +214,7 @@ fn exchanges(events: &[Event], w: &Workload) -> Vec<Exchange> {
         }
     }
     // The end of a request without an answer is known to the server only.
-    let arrived = |e: &&Event| e.side == "server" && e.op == Op::Read && e.bytes.is_some_and(|n| n > 0);
+    let arrived = |e: &&Event| e.side == End::Server && e.op == Op::Read && e.bytes.is_some_and(|n| n > 0);
     for e in events.iter().filter(arrived) {
         if let Some((exchange, up, _)) = all.get_mut(&(e.port, e.request)) {
             exchange.end_ns = exchange.end_ns.max(e.end_ns);
@@ -274,7 +244,7 @@ impl Run {
     /// The label of real programs only excludes causes: nobody wrote down what they called.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
         self.traffic.write_captures(directory)?;
-        let mut meta = BufWriter::new(new_file(&directory.join("meta.json"))?);
+        let mut meta = BufWriter::new(File::create(directory.join("meta.json"))?);
         serde_json::to_writer(&mut meta, self)?;
         meta.write_all(b"\n")?;
         meta.flush()?;
@@ -300,7 +270,12 @@ impl Run {
             text += "\n";
         }
         for error in self.events.iter().filter(|e| e.error.is_some()).take(4) {
-            text += &format!("  {} {:?}: {}\n", error.side, error.op, error.error.as_deref().unwrap_or(""));
+            text += &format!(
+                "  {} {:?}: {}\n",
+                error.side.name(),
+                error.op,
+                error.error.as_deref().unwrap_or("")
+            );
         }
         text += &format!(
             "  link late by {} (median), {} (99 %), {} at most; stolen {:.1} %, busy {:.0} %{}\n",

@@ -1,6 +1,5 @@
 //! An experiment as data: the link, the two hosts, the workload, and what is expected of it.
 
-mod bounds;
 mod expect;
 mod kinds;
 mod meant;
@@ -14,7 +13,7 @@ pub(crate) use parse::put;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tcpwhy_base::{Link, Nanos, Side};
+use tcpwhy_base::{End, Link, Nanos};
 use written::Written;
 
 /// One experiment. Serialised, it is what was written, with all that was left out.
@@ -107,9 +106,21 @@ pub struct Hop {
 }
 
 impl Scenario {
-    /// A host by its side; the path has none, and is taken for the client.
-    pub fn host(&self, side: Side) -> &Host {
+    /// The path from a sender to its peer.
+    pub fn link(&self, sender: End) -> &Link {
+        let [up, down] = &self.shared.links;
+        match sender {
+            End::Client => up,
+            End::Server => down,
+        }
+    }
+
+    /// One of the hosts.
+    pub fn host(&self, end: End) -> &Host {
         let [client, server] = &self.shared.hosts;
-        if side == Side::Server { server } else { client }
+        match end {
+            End::Client => client,
+            End::Server => server,
+        }
     }
 }

@@ -2,7 +2,8 @@
 //! and an older kernel simply lacks the last ones.
 
 use crate::sys;
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap};
+use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 
 /// `struct tcp_info` of `linux/tcp.h`: name, offset, bytes.
@@ -125,5 +126,39 @@ impl Serialize for TcpInfo {
             }
         }
         map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for TcpInfo {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TcpInfo, D::Error> {
+        let values = BTreeMap::<String, u64>::deserialize(deserializer)?;
+        let mut info = TcpInfo { bytes: [0; MEMINFO + 36], len: 0 };
+        for (name, at, size) in FIELDS {
+            let place = info.bytes.get_mut(at..at + size);
+            if let (Some(value), Some(place)) = (values.get(name), place) {
+                place.copy_from_slice(value.to_le_bytes().get(..size).unwrap_or_default());
+                if at < MEMINFO {
+                    info.len = info.len.max(at + size);
+                }
+            }
+        }
+        Ok(info)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        let mut info = TcpInfo { bytes: [0; MEMINFO + 36], len: 150 };
+        for (n, byte) in info.bytes.iter_mut().enumerate() {
+            *byte = n as u8;
+        }
+        let text = serde_json::to_string(&info).unwrap();
+        let back: TcpInfo = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&back).unwrap(), text);
+        assert_eq!((back.get("snd_cwnd"), back.get("min_rtt_us")), (info.get("snd_cwnd"), None));
     }
 }

@@ -7,7 +7,6 @@ pub mod causes;
 pub mod compare;
 pub mod html;
 pub mod json;
-pub mod packets;
 pub mod predict;
 #[cfg(test)]
 mod sample;

@@ -1,7 +1,7 @@
 //! A small made-up analysis for the tests: one connection with setup, two exchanges and a gap between.
 
 use tcpwhy_analysis::*;
-use tcpwhy_base::{Cause, Endpoint, FixId, Nanos, Side};
+use tcpwhy_base::{Cause, Endpoint, FixId, Nanos, Side, Source};
 
 /// When the made-up capture starts.
 pub(crate) const START: Nanos = Nanos::secs(1_700_000_000);
@@ -22,6 +22,7 @@ fn span(cause: Cause, side: Option<Side>, from: i64, to: i64, frames: Frames) ->
         alternatives: [None, None],
         facts: Facts::None,
         folded: 1,
+        source: Source::Inferred,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `--annotate`: the same packets as pcapng, with comments that say what tcpwhy says of them.
 
 use crate::output::Output;
-use crate::record::{self, Source};
+use crate::source::Source;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use tcpwhy_analysis::{Analysis, Part, Span, SpanId};
@@ -32,14 +32,14 @@ fn frames(out: &mut Output, source: &Source<'_>, analysis: &Analysis) -> anyhow:
     }
     let findings = json::finding_ids(&analysis.findings);
     let mut writer = Writer::pcapng(out)?;
-    record::again(source, analysis, |met| {
+    source.read_again(&analysis.connections, |met| {
         let mut comment = String::new();
         if let Some((c, packet)) = met.packet {
             let list = spans.get(c).map_or(&[][..], Vec::as_slice);
             if let Some(&placed) = at(list, packet.time) {
                 line(&mut comment, placed, &findings);
             }
-            if met.copy {
+            if packet.is_copy() {
                 comment.push_str("\na copy of a packet just before: left out of the analysis");
             }
             for &(_, i) in keys.get(&met.number).into_iter().flatten().filter(|k| k.0 == c) {

@@ -2,13 +2,12 @@
 
 use crate::failure::Usage;
 use crate::output::Output;
-use crate::record::Source;
-use crate::tracks;
+use crate::source::{self, Source};
 use anyhow::bail;
 use std::io::Write;
 use tcpwhy_analysis::Analysis;
-use tcpwhy_report::packets::Track;
 use tcpwhy_report::{Capture, svg};
+use tcpwhy_trace::Track;
 
 /// Writes it; the file takes its name only if all of it was written.
 pub(crate) fn write(
@@ -22,7 +21,7 @@ pub(crate) fn write(
         let n = analysis.connections.len();
         bail!(Usage(format!("--svg draws one connection, and {n} are meant: name it by its id")));
     };
-    let tracks = tracks::collect(source, analysis, tracks::ROOM)?;
+    let tracks = source.tracks(analysis, source::PAGE)?;
     let none = Track::default();
     let track = tracks.first().unwrap_or(&none);
     let drawn = match exchange {

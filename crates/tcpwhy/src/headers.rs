@@ -3,22 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use tcpwhy_base::{Segment, Seq, TcpFlags, Tls};
-
-/// Beginnings of payload by which a protocol is told; they say nothing of what is spoken.
-const TELLING: [&[u8]; 11] = [
-    b"PRI * HT",
-    b"GET ",
-    b"POST ",
-    b"PUT ",
-    b"HEAD ",
-    b"DELETE ",
-    b"OPTIONS ",
-    b"PATCH ",
-    b"HTTP/1.",
-    b"CONNECT ",
-    b"SSH-",
-];
+use tcpwhy_base::{Segment, Seq, TcpFlags, Tls, protocol};
 
 /// Addresses and ports as they are written.
 #[derive(Default)]
@@ -168,8 +153,7 @@ fn payload(s: &Segment) -> Vec<u8> {
         }
     } else {
         let head = &s.head[..usize::from(s.head_len).min(8)];
-        let told = TELLING.iter().find(|t| head.starts_with(&t[..t.len().min(8)]));
-        out.extend(told.map_or(&[][..], |t| &t[..t.len().min(8)]));
+        out.extend(protocol::beginning(head).map_or(&[][..], |told| told.0));
     }
     out.truncate(s.len as usize);
     out

@@ -4,7 +4,7 @@ use crate::failure::{Exit, Usage, say};
 use crate::input::{self, Input};
 use crate::pipeline::{self, Read, Settings};
 use crate::progress::Progress;
-use crate::record::Source;
+use crate::source::Source;
 use crate::spool::Spool;
 use crate::warnings;
 use anyhow::bail;

@@ -11,19 +11,16 @@ mod lab_result;
 mod live;
 mod load;
 mod output;
-mod packets;
 mod page;
 mod pipeline;
 mod predict;
 mod progress;
-mod record;
 mod select;
 mod serve;
-mod shown;
+mod source;
 mod spool;
 mod temporary;
 mod threshold;
-mod tracks;
 mod units;
 #[cfg(feature = "tui")]
 mod view;
@@ -34,10 +31,7 @@ use failure::Exit;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = match args::Args::try_parse_from(args::with_default_command(std::env::args_os())) {
-        Ok(args) => args,
-        Err(e) => return failure::instead(&e).into(),
-    };
+    let args = args::Args::parse_from(args::with_default_command(std::env::args_os()));
     let done = match args.command {
         args::Command::Explain(a) => cmd::explain::run(&a),
         args::Command::Predict(a) => cmd::predict::run(&a),

@@ -2,8 +2,7 @@
 
 use crate::cmd::causes;
 use crate::output::Output;
-use crate::record::Source;
-use crate::tracks;
+use crate::source::{self, Source};
 use tcpwhy_analysis::Analysis;
 use tcpwhy_report::Capture;
 use tcpwhy_report::html::{self, Extras};
@@ -16,7 +15,7 @@ pub(crate) fn write(
     capture: &Capture,
     threads: usize,
 ) -> anyhow::Result<()> {
-    let written = tracks::collect(source, analysis, tracks::ROOM).and_then(|tracks| {
+    let written = source.tracks(analysis, source::PAGE).and_then(|tracks| {
         let extras = Extras { pages: causes::PAGES, tracks: &tracks, served: None };
         Ok(html::write(&mut out, analysis, capture, &extras, threads)?)
     });

@@ -1,8 +1,8 @@
 //! Just below and just above: each threshold of the rules, from both sides.
 
-use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms, us};
-use tcpwhy_analysis::{Analyzer, Config, Connection, Detail, Ended, Span, Vantage};
-use tcpwhy_base::{Cause, Nanos, Segment, TcpFlags};
+use crate::wire::{Tap, Wire, analyze, ms, us};
+use tcpwhy_analysis::{Connection, Span};
+use tcpwhy_base::{Cause, Nanos};
 
 const MSS: u32 = 1448;
 
@@ -109,6 +109,31 @@ fn a_queue_that_the_flow_fills_itself_is_the_links() {
     };
     let ((others, _), (own, link)) = (of(us(1_500)), of(us(2_000)));
     assert!(others > ms(25) && own == Nanos::ZERO && link > ms(30), "{others} {own} {link}");
+}
+
+/// Fewer than four segments in flight do not wait behind others of their own connection: a longer trip is not said to be a queue.
+#[test]
+fn four_segments_in_flight_feel_a_queue() {
+    let queue = |segments: u32| {
+        let mut w = opened(Tap::Client, ms(20));
+        // A train that shows the rate of the path.
+        for k in 0..8 {
+            w.at(ms(30)).client().data(MSS);
+            w.overtaken(0, us(10 * k));
+        }
+        for k in 0..8 {
+            w.at(ms(40) + us(10 * k)).server().ack();
+        }
+        w.at(ms(50) + us(80)).client().write(segments * MSS);
+        for n in 0..segments as usize {
+            w.overtaken(n, ms(40));
+        }
+        w.at(ms(100) + us(80)).server().ack();
+        w.at(ms(110) + us(80)).client().write(8 * MSS);
+        w.at(ms(120) + us(80)).server().data(50);
+        w.connection().budget.get(Cause::Queueing)
+    };
+    assert!(queue(4) > ms(39) && queue(3) == Nanos::ZERO, "{} {}", queue(4), queue(3));
 }
 
 /// Full segments of the first flight vanish; what comes through at last is smaller. Whether anything ever passed in this
@@ -280,39 +305,6 @@ fn a_needless_repeat_does_not_lengthen_the_exchange() {
     );
 }
 
-/// Where the tap is: a fifth of the trip on one side is near enough to it. Paths below half a millisecond have no middle.
-#[test]
-fn the_tap_is_at_an_end_or_in_the_middle() {
-    let at = |tap, rtt: Nanos, answer: Nanos| {
-        let mut w = Wire::new(tap, rtt);
-        w.client().syn();
-        w.after(rtt.part(2)).server().syn_ack();
-        w.after(rtt.part(2) + answer).client().ack();
-        w.connection().vantage
-    };
-    assert_eq!(at(Tap::Client, ms(16), ms(4)), Vantage::Client);
-    assert_eq!(at(Tap::Client, ms(16), ms(4) + us(1)), Vantage::Middle);
-    let server = |answer: Nanos| {
-        let mut w = Wire::new(Tap::Server, ms(16));
-        w.client().syn();
-        w.after(ms(8) + answer).server().syn_ack();
-        w.after(ms(8)).client().ack();
-        w.connection().vantage
-    };
-    assert_eq!(server(ms(4)), Vantage::Server);
-    assert_eq!(server(ms(4) + us(1)), Vantage::Middle);
-    assert_eq!(at(Tap::Middle, us(499), Nanos::ZERO), Vantage::Client);
-    assert_eq!(at(Tap::Middle, us(500), Nanos::ZERO), Vantage::Middle);
-    assert_eq!(at(Tap::Server, us(400), Nanos::ZERO), Vantage::Server);
-    assert_eq!(at(Tap::Middle, us(60), Nanos::ZERO), Vantage::Client);
-    assert_eq!(at(Tap::Server, us(60), Nanos::ZERO), Vantage::Server);
-    // Without the final ACK the client's side is not known.
-    let mut w = Wire::new(Tap::Client, ms(20));
-    w.client().syn();
-    w.after(ms(10)).server().syn_ack();
-    assert_eq!(w.connection().vantage, Vantage::Unknown);
-}
-
 /// Ten trains of eleven segments come in; so many of them ten times as fast as the others.
 fn trains(fast: usize) -> u64 {
     let mut w = opened(Tap::Client, ms(20));
@@ -415,42 +407,6 @@ fn an_answer_after_39_to_48_ms_may_be_a_delayed_ack() {
     }
 }
 
-/// Closed connections wait for late packets, but not more than 16,384 of them: the oldest go first.
-#[test]
-fn no_more_than_16384_closed_connections_linger() {
-    let mut a = Analyzer::streaming(Config { detail: Detail::None });
-    let mut segments = opened(Tap::Client, ms(20)).segments();
-    segments.truncate(2);
-    let (syn, mut rst) = (segments[0], segments[1]);
-    rst.flags = TcpFlags(TcpFlags::RST | TcpFlags::ACK);
-    let begin = |n: u32, a: &mut Analyzer| {
-        for s in [syn, rst] {
-            let mut s = Segment { time: syn.time + us(i64::from(n)), frame: u64::from(n) + 1, ..s };
-            let client = if s.flags.syn() { &mut s.src } else { &mut s.dst };
-            client.ip = std::net::Ipv4Addr::from_bits(0x0a00_0000 + n / 16).into();
-            client.port = 40_000 + (n % 16) as u16;
-            a.push(&s);
-        }
-    };
-    (0..16_384).for_each(|n| begin(n, &mut a));
-    assert_eq!(a.ended().count(), 0);
-    begin(16_384, &mut a);
-    assert_eq!(a.ended().map(|c| c.id).collect::<Vec<_>>(), [1]);
-    begin(16_385, &mut a);
-    assert_eq!(a.ended().map(|c| c.id).collect::<Vec<_>>(), [2]);
-}
-
-/// A late packet of a closed connection is still its own after 240 s (twice the longest life of a segment), not after more.
-#[test]
-fn a_closed_connection_waits_240_s_for_late_packets() {
-    for (late, connections) in [(Nanos::secs(240), 1), (Nanos::secs(240) + us(1), 2)] {
-        let mut w = opened(Tap::Client, ms(20));
-        w.at(ms(30)).client().rst();
-        w.at(ms(30) + late).client().ack();
-        assert_eq!(w.analysis().connections.len(), connections, "{late}");
-    }
-}
-
 /// A cork's timer is 200 ms, and the timeout where that is longer; up to a quarter and 16 ms late.
 #[test]
 fn a_cork_fires_with_its_timer() {
@@ -499,120 +455,4 @@ fn the_window_falls_back_after_a_timeout_of_silence() {
     };
     assert_eq!(restarted(ms(220)), Nanos::ZERO);
     assert_eq!(restarted(ms(220) + us(1)), ms(20));
-}
-
-/// A hole that is filled within half a round trip was reordering; later it was a repair.
-#[test]
-fn a_hole_filled_within_half_a_trip_is_reordering() {
-    let filled = |after: Nanos| {
-        let mut w = opened(Tap::Client, ms(20));
-        w.at(ms(30)).client().data(100);
-        w.at(ms(40)).server().data(MSS).late(after);
-        w.server().data(MSS);
-        w.server().data(MSS);
-        w.at(ms(90)).client().ack();
-        let c = w.connection();
-        (c.ends[SERVER].reordered, c.retransmitted[SERVER])
-    };
-    assert_eq!(filled(ms(10) - us(1)), (1, 0));
-    assert_eq!(filled(ms(10)), (0, 1));
-}
-
-/// Copies have the same identifier and come within a millisecond; without identifiers within 100 µs.
-#[test]
-fn a_copy_comes_within_a_millisecond() {
-    let copies = |identified: bool, after: Nanos| {
-        let mut w = opened(Tap::Client, ms(20));
-        w.at(ms(30)).client().data(100).copied(after);
-        w.at(ms(40)).server().data(50);
-        let mut segments = w.segments();
-        if !identified {
-            segments.iter_mut().for_each(|s| s.ip_id = None);
-        }
-        let c = analyze(&segments).connections.remove(0);
-        (c.ends[CLIENT].duplicates, c.retransmitted[CLIENT])
-    };
-    assert_eq!(copies(true, us(1_000)), (1, 0));
-    assert_eq!(copies(true, us(1_001)), (0, 1));
-    assert_eq!(copies(false, us(100)), (1, 0));
-    assert_eq!(copies(false, us(101)), (0, 1));
-}
-
-/// The flow-control window of HTTP/2: the third time in a row that the same number of bytes comes, after at most 128 bytes
-/// of the client that come at once.
-#[test]
-fn a_window_above_tcp_is_refilled_alike_three_times() {
-    let refilled = |sizes: &[u32], asks: u32, pause: Nanos| {
-        let mut w = opened(Tap::Client, ms(20));
-        w.at(ms(30)).client().data(40).says(b"PRI * HT");
-        for &n in sizes {
-            w.after(ms(10)).server().write(n);
-            w.after(ms(10) + pause).client().data(asks);
-        }
-        w.after(ms(10)).server().data(100);
-        w.after(ms(10)).client().ack();
-        w.connection().budget.get(Cause::ApplicationWindow)
-    };
-    let n = 16_000;
-    assert_eq!(refilled(&[n; 3], 26, Nanos::ZERO), ms(20));
-    assert_eq!(refilled(&[n; 2], 26, Nanos::ZERO), Nanos::ZERO);
-    assert_eq!(refilled(&[n; 5], 26, Nanos::ZERO), ms(60));
-    // The size may differ by a sixteenth.
-    assert_eq!(refilled(&[n, n, n - 941], 26, Nanos::ZERO), ms(20));
-    assert_eq!(refilled(&[n, n, n - 942], 26, Nanos::ZERO), Nanos::ZERO);
-    assert_eq!(
-        (refilled(&[n; 5], 128, Nanos::ZERO), refilled(&[n; 5], 129, Nanos::ZERO)),
-        (ms(60), Nanos::ZERO)
-    );
-    assert_eq!(
-        (refilled(&[4_096; 3], 26, Nanos::ZERO), refilled(&[4_095; 3], 26, Nanos::ZERO)),
-        (ms(20), Nanos::ZERO)
-    );
-    // At once: an eighth of the trip later at most.
-    assert_eq!((refilled(&[n; 3], 26, us(2_500)), refilled(&[n; 3], 26, us(2_501))), (ms(20), Nanos::ZERO));
-}
-
-/// What ends without an answer, by what was seen last.
-#[test]
-fn how_an_unanswered_request_ended() {
-    let ended = |last: &dyn Fn(&mut Wire)| {
-        let mut w = opened(Tap::Client, ms(20));
-        w.at(ms(30)).client().data(100);
-        w.at(ms(40)).server().ack();
-        last(&mut w);
-        let c = w.connection();
-        (c.exchanges[0].ended, c.exchanges[0].end - c.start)
-    };
-    assert_eq!(ended(&|w| _ = w.at(ms(500)).server().rst()), (Ended::Rst, ms(510)));
-    assert_eq!(ended(&|w| _ = w.at(ms(500)).server().ack()), (Ended::CaptureEnd, ms(510)));
-    let close = |at: i64| {
-        move |w: &mut Wire| {
-            w.at(ms(at)).client().fin();
-            w.after(ms(10)).server().fin();
-            w.after(ms(10)).client().ack();
-        }
-    };
-    // Who waits for more than a second before it closes had expected an answer.
-    assert_eq!(ended(&close(1_030)), (Ended::Complete, ms(30)));
-    assert_eq!(ended(&close(1_031)), (Ended::Silent, ms(1_051)));
-}
-
-/// Data that is out for less than its timeout of 220 ms when the capture ends was on its way; after that its peer is silent.
-#[test]
-fn data_that_is_out_when_the_capture_ends() {
-    let tail = |wait: Nanos| {
-        let mut w = opened(Tap::Client, ms(20));
-        w.at(ms(30)).client().data(100);
-        w.at(ms(40)).server().data(50);
-        w.at(ms(50)).client().data(100).lost();
-        w.at(ms(40) + wait).server().probe();
-        let c = w.connection();
-        let last = &c.exchanges[1];
-        assert_eq!((last.end - last.start, last.ended, last.spans.len()), (wait, Ended::CaptureEnd, 1));
-        (last.spans[0].cause, last.spans[0].facts.sentence())
-    };
-    let trip = "One round trip (20.0 ms), which the distance sets.".to_owned();
-    assert_eq!(tail(us(219_999)), (Cause::PathDelay, trip));
-    let silent = "The peer did not answer for 220 ms; 0 probes or repeats.".to_owned();
-    assert_eq!(tail(us(220_001)), (Cause::KeepaliveOrDeadPeer, silent));
 }

@@ -9,13 +9,17 @@ mod blocked;
 mod boundaries;
 mod captures;
 mod compared;
+mod ends;
 mod exchanges;
 mod loss;
 mod nagle;
 mod opening;
 mod replayed;
+mod sizes;
 mod sums;
+mod timing;
 mod windows;
+mod words;
 
 use tcpwhy_base::{CAUSES, Cause, Kind};
 

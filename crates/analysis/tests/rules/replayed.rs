@@ -217,3 +217,42 @@ fn settings_and_losses_that_show() {
     assert!(!s.links[CLIENT].drops.is_empty());
     assert_eq!(s.links[SERVER].drops.len(), 0);
 }
+
+/// A window that was closed and kept nobody waiting says nothing of a reader that was away.
+#[test]
+fn a_closed_window_that_cost_nothing() {
+    for closed in [false, true] {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        w.at(ms(30)).client().data(100);
+        w.at(ms(40)).server().data(50);
+        w.at(ms(50)).client().window(if closed { 0 } else { 64_000 }).ack();
+        w.at(ms(60)).client().window(64_000).ack();
+        w.at(ms(100)).client().data(100);
+        w.at(ms(110)).server().data(50);
+        let x = extract(&w.connection(), 1).expect("can be replayed");
+        assert_eq!(x.assumed, ["No bottleneck shows: none is modelled."]);
+        assert!(x.question.scenario.hosts.iter().all(|h| h.read_pauses.is_empty()));
+    }
+}
+
+/// A reader that was away, once.
+#[test]
+fn a_reader_that_was_away() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.host[SERVER].window = 3 * MSS;
+    w.host[SERVER].wscale = Some(0);
+    w.handshake();
+    w.at(ms(30)).client().write(3 * MSS);
+    w.at(ms(40)).server().window(0).ack();
+    w.at(ms(270)).client().probe();
+    w.at(ms(280)).server().ack();
+    w.at(ms(500)).server().window(3 * MSS).ack();
+    w.at(ms(510)).client().write(MSS);
+    w.at(ms(520)).server().data(50);
+    w.at(ms(530)).client().ack();
+    let x = extract(&w.connection(), 1).expect("can be replayed");
+    assert_eq!(x.question.scenario.hosts[SERVER].read_pauses, [(u64::from(2 * MSS), ms(480))]);
+    assert_eq!(x.assumed.last().map(String::as_str), Some("The server stopped reading once, for 480 ms."));
+    assert!(x.question.scenario.hosts[CLIENT].read_pauses.is_empty());
+}

@@ -414,6 +414,21 @@ fn findings_over_many_connections() {
     );
 }
 
+/// Of many that lost as much the first are named.
+#[test]
+fn of_equal_connections_the_first_are_named() {
+    let analysis = analyze(&together(&vec![held(1); 100], ms(1_000)));
+    let f = analysis.findings.iter().find(|f| f.cause == Cause::NagleDelayedAck).expect("the finding");
+    assert_eq!(f.connections, (1..=20).collect::<Vec<u32>>());
+    assert_eq!((f.connection_count, f.example.0, f.evidence.len()), (100, 1, 6));
+    // A worse one among the last is the first.
+    let mut wires = vec![held(1); 100];
+    wires[97] = held(2);
+    let analysis = analyze(&together(&wires, ms(1_000)));
+    let f = analysis.findings.iter().find(|f| f.cause == Cause::NagleDelayedAck).expect("the finding");
+    assert_eq!((f.connections[0], f.connections.len(), f.example.0), (98, 20, 98));
+}
+
 /// A connection's own findings have shares of its own time, and no fixes.
 #[test]
 fn findings_of_one_connection() {

@@ -1,12 +1,12 @@
 //! What held each segment back, told from when the application wrote, what the kernel had not sent, what the receiver
 //! had allowed, and what the link had lost. In the order in which `tcp_write_xmit` asks: congestion window, window, Nagle.
 
-use super::truth::{Call, End, Loss, State, Truth};
+use super::truth::Truth;
 use super::wire::{Direction, Segment};
-use crate::Op;
 use crate::link::Reason;
 use crate::scenario::Host;
-use tcpwhy_base::{Cause, Cork, Nanos};
+use crate::{Event, Lost, Op, Sample};
+use tcpwhy_base::{Cause, Cork, End, Nanos};
 
 /// Shorter waits are the time that hosts need to send one segment after another.
 const BURST: Nanos = Nanos::micros(300);
@@ -28,30 +28,55 @@ pub(super) struct Wait {
     pub(super) cause: Option<Cause>,
 }
 
+/// A socket's state at one moment: what of `tcp_info` is used.
+struct State {
+    time: Nanos,
+    snd_cwnd: u64,
+    snd_ssthresh: u64,
+    unacked: u64,
+    snd_mss: u64,
+    rto_us: u64,
+    notsent_bytes: u64,
+}
+
+impl State {
+    fn of(sample: &Sample) -> State {
+        // Fields that every kernel of the last ten years has.
+        let field = |name| sample.info.get(name).unwrap_or(0);
+        State {
+            time: Nanos(sample.time_ns),
+            snd_cwnd: field("snd_cwnd"),
+            snd_ssthresh: field("snd_ssthresh"),
+            unacked: field("unacked"),
+            snd_mss: field("snd_mss"),
+            rto_us: field("rto_us"),
+            notsent_bytes: field("notsent_bytes"),
+        }
+    }
+}
+
 /// The truth about one sending end of one connection.
 pub(super) struct Sender<'a> {
     pub(super) direction: &'a Direction,
     host: &'a Host,
     /// Its writes, and the bytes written when each returned.
-    writes: Vec<(&'a Call, u64)>,
-    pauses: Vec<&'a Call>,
+    writes: Vec<(&'a Event, u64)>,
+    pauses: Vec<&'a Event>,
     /// Waits of the receiving application before reads, and its writes.
-    reader: Vec<&'a Call>,
-    states: Vec<&'a State>,
-    lost: Vec<&'a Loss>,
+    reader: Vec<&'a Event>,
+    states: Vec<State>,
+    lost: Vec<&'a Lost>,
     pub(super) rtt: Nanos,
     mss: u64,
 }
 
 impl<'a> Sender<'a> {
-    /// `sender`: 0 is the client.
-    pub(super) fn new(truth: &'a Truth, direction: &'a Direction, port: u16, sender: usize) -> Sender<'a> {
-        let end = if sender == 0 { End::Client } else { End::Server };
+    pub(super) fn new(truth: &'a Truth, direction: &'a Direction, port: u16, sender: End) -> Sender<'a> {
         let calls = |own: bool, ops: &'static [Op]| {
             truth
                 .events
                 .iter()
-                .filter(move |e| e.port == port && (e.side == end) == own && ops.contains(&e.op))
+                .filter(move |e| e.port == port && (e.side == sender) == own && ops.contains(&e.op))
                 .collect::<Vec<_>>()
         };
         let mut written = 0;
@@ -62,18 +87,19 @@ impl<'a> Sender<'a> {
                 (call, written)
             })
             .collect();
-        let states: Vec<_> = truth.samples.iter().filter(|s| s.side == end && s.port == port).collect();
+        let states: Vec<_> =
+            truth.samples.iter().filter(|s| s.side == sender && s.port == port).map(State::of).collect();
         let shared = &truth.scenario.shared;
         // IP and TCP headers with the time stamp option, unless the kernel says.
-        let mss = states.last().map_or(shared.mtu.saturating_sub(52).max(1), |s| s.info.snd_mss);
+        let mss = states.last().map_or(shared.mtu.saturating_sub(52).max(1), |s| s.snd_mss);
         Sender {
             direction,
-            host: &shared.hosts[sender],
+            host: truth.scenario.host(sender),
             writes,
             pauses: calls(true, &[Op::Pause]),
             reader: calls(false, &[Op::ReadPause, Op::Write]),
             states,
-            lost: truth.lost.iter().filter(|l| l.port == port && l.up == (sender == 0)).collect(),
+            lost: truth.lost.iter().filter(|l| l.port == port && l.from() == sender).collect(),
             rtt: shared.rtt(),
             mss,
         }
@@ -84,7 +110,7 @@ impl<'a> Sender<'a> {
         self.writer(place).map(|(call, _)| call.start())
     }
 
-    fn writer(&self, place: u64) -> Option<&(&'a Call, u64)> {
+    fn writer(&self, place: u64) -> Option<&(&'a Event, u64)> {
         self.writes.get(self.writes.partition_point(|&(_, upto)| upto < place))
     }
 
@@ -124,7 +150,7 @@ impl<'a> Sender<'a> {
     }
 
     /// What held segment `i` from `from` on, when its bytes had been written or were being written.
-    fn limit(&self, i: usize, own: &Segment, from: Nanos, call: &Call) -> Option<Cause> {
+    fn limit(&self, i: usize, own: &Segment, from: Nanos, call: &Event) -> Option<Cause> {
         let acks = &self.direction.acks;
         // As it was before the ACK that released the segment, if one did.
         let settled = (own.sent - Nanos::micros(500)).max(from + (own.sent - from).part(2));
@@ -143,7 +169,7 @@ impl<'a> Sender<'a> {
         // Room for a write shows in what the kernel had accepted and not sent.
         if call.start() <= from
             && call.end() >= own.sent
-            && state.is_some_and(|(s, _)| s.info.notsent_bytes < self.mss)
+            && state.is_some_and(|(s, _)| s.notsent_bytes < self.mss)
             && own.start >= acked
         {
             return Some(Cause::SendBuffer);
@@ -164,7 +190,7 @@ impl<'a> Sender<'a> {
             return None;
         }
         // A sender may save up to a third of its window for a larger burst (tcp_tso_should_defer).
-        if state.is_some_and(|(s, inside)| inside && s.info.unacked * 3 + 6 < s.info.snd_cwnd * 2) {
+        if state.is_some_and(|(s, inside)| inside && s.unacked * 3 + 6 < s.snd_cwnd * 2) {
             return None;
         }
         if delayed {
@@ -178,8 +204,8 @@ impl<'a> Sender<'a> {
             return Cause::SillyWindow;
         }
         let overlap = |op: Op| {
-            let of = |c: &&&Call| c.op == op && c.start() < own.sent && c.end() > from;
-            let time = |c: &&Call| c.end().min(own.sent) - c.start().max(from);
+            let of = |c: &&&Event| c.op == op && c.start() < own.sent && c.end() > from;
+            let time = |c: &&Event| c.end().min(own.sent) - c.start().max(from);
             self.reader.iter().filter(of).map(time).fold(Nanos::ZERO, |a, b| a + b)
         };
         let half = (own.sent - from).part(2);
@@ -195,13 +221,13 @@ impl<'a> Sender<'a> {
     /// Which phase of congestion control held a segment back.
     fn congestion(&self, i: usize, at: Nanos) -> Cause {
         if let Some((state, _)) = self.state(Nanos::ZERO, at)
-            && state.info.snd_cwnd >= state.info.snd_ssthresh
+            && state.snd_cwnd >= state.snd_ssthresh
         {
             return Cause::CongestionWindow;
         }
         // The window had been larger than at the start, and a pause longer than the timer took it back.
         let segments = self.direction.segments.get(..=i).unwrap_or_default();
-        let rto = self.states.last().map_or(Nanos::millis(200), |s| Nanos::micros(s.info.rto_us as i64));
+        let rto = self.states.last().map_or(Nanos::millis(200), |s| Nanos::micros(s.rto_us as i64));
         let idle = segments.windows(2).rposition(|w| w[1].sent - w[0].sent > rto);
         if idle.is_some_and(|n| segments[n].end > 10 * self.mss) {
             Cause::IdleRestart
@@ -211,10 +237,10 @@ impl<'a> Sender<'a> {
     }
 
     /// The last state up to `to`, and whether it lies after `from`; none older than 100 ms.
-    fn state(&self, from: Nanos, to: Nanos) -> Option<(&'a State, bool)> {
-        let last = self.states.partition_point(|s| s.time() <= to).checked_sub(1)?;
-        let state = *self.states.get(last)?;
-        (to - state.time() < Nanos::millis(100)).then(|| (state, state.time() > from))
+    fn state(&self, from: Nanos, to: Nanos) -> Option<(&State, bool)> {
+        let last = self.states.partition_point(|s| s.time <= to).checked_sub(1)?;
+        let state = self.states.get(last)?;
+        (to - state.time < Nanos::millis(100)).then(|| (state, state.time > from))
     }
 
     /// Repairs: the lost bytes' first departure, when the sender heard that all sent before the repair was there, the
@@ -247,7 +273,7 @@ impl<'a> Sender<'a> {
             };
             let sent_by_then = self.direction.segments.partition_point(|s| s.sent <= repair.sent);
             let upto = sent_by_then.checked_sub(1).and_then(|n| self.direction.segments.get(n));
-            let upto = upto.map_or(place + lost.payload, |s| s.end);
+            let upto = upto.map_or(place + u64::from(lost.payload), |s| s.end);
             all.push(Repair { place, lost: lost.time(), repair: repair.sent, upto, cause });
         }
         all
@@ -256,7 +282,8 @@ impl<'a> Sender<'a> {
     /// Repeats of what the link had not lost: when, and until the sender heard of it.
     pub(super) fn needless(&self) -> Vec<(Nanos, u64)> {
         let was_lost = |r: &&Segment| {
-            let hit = |l: &&&Loss| l.relative.is_some_and(|p| p < r.end && p + l.payload > r.start);
+            let hit =
+                |l: &&&Lost| l.relative.is_some_and(|p| p < r.end && p + u64::from(l.payload) > r.start);
             self.lost.iter().find(hit).is_some_and(|l| l.time() <= r.sent)
         };
         self.direction.repeats.iter().filter(|r| !was_lost(r)).map(|r| (r.sent, r.end)).collect()

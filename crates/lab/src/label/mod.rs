@@ -21,8 +21,10 @@ pub use checks::{Check, Part};
 use paint::{READINGS, Scene};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+use tcpwhy_base::{End, Ends};
 use truth::Truth;
 use wire::Direction;
 
@@ -60,7 +62,7 @@ pub struct Tap {
 impl Label {
     /// Of a run that has just been made.
     pub fn of(run: &Run) -> Result<Label, LabError> {
-        Ok(tell(&Truth::of(run)?, &run.traffic.captures))
+        Ok(tell(&Truth::of(run), &run.traffic.captures))
     }
 
     /// Of a run that was kept, from `meta.json` and the captures beside it.
@@ -71,35 +73,35 @@ impl Label {
 
     /// Writes `label.json`.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
-        let mut file = crate::new_file(&directory.join("label.json"))?;
+        let mut file = File::create(directory.join("label.json"))?;
         serde_json::to_writer_pretty(&mut file, self)?;
         file.write_all(b"\n")
     }
 }
 
-fn tell(truth: &Truth, captures: &[Vec<Record>; 2]) -> Label {
+fn tell(truth: &Truth, captures: &Ends<Vec<Record>>) -> Label {
     if let Some(programs) = &truth.scenario.programs {
         let flows = wire::flows(captures, programs.port.or_else(|| wire::asked(captures)).unwrap_or(PORT));
         let repeated = flows
             .iter()
-            .any(|f| f.taps.iter().any(|t| t.iter().filter(|p| p.syn && p.from == 0).count() > 1));
+            .any(|f| f.taps.iter().any(|t| t.iter().filter(|p| p.syn && p.from == End::Client).count() > 1));
         let check = excluded::check(truth, repeated);
         let verdict = check.basis.clone();
         return label(truth, captures, &flows, verdict, |_| check.clone());
     }
     let flows = wire::flows(captures, PORT);
-    let busy = [0, 1].map(|s| paint::busy(truth, &flows, s));
-    let mut sums = [Sums::default(), Sums::default()];
-    let mut moved = [0, 0];
+    let busy = Ends::of(|sender| paint::busy(truth, &flows, sender));
+    let mut sums = Ends::<Sums>::default();
+    let mut moved = Ends::<u64>::default();
     for flow in &flows {
-        let directions = [0, 1].map(|s| Direction::new(flow, s));
-        for (sum, d) in moved.iter_mut().zip(&directions) {
+        let directions = Ends::of(|sender| Direction::new(flow, sender));
+        for (sum, d) in moved.iter_mut().zip(directions.iter()) {
             *sum += d.segments.last().map_or(0, |s| s.end);
         }
         let scene = Scene { truth, flow, directions: &directions, busy: &busy };
-        for (tap, sums) in sums.iter_mut().enumerate() {
+        for tap in End::BOTH {
             for (n, reading) in READINGS.into_iter().enumerate() {
-                sums.add(n, &scene.paint(tap, reading));
+                sums[tap].add(n, &scene.paint(tap, reading));
             }
         }
     }
@@ -110,19 +112,20 @@ fn tell(truth: &Truth, captures: &[Vec<Record>; 2]) -> Label {
     let asked = whole && !w.pipeline && !forged;
     let rtt = truth.scenario.shared.rtt();
     // The tap of who received most sees the sender's limits from afar.
-    let checks = [0, 1].map(|tap: usize| sums[tap].check(moved[1 - tap] > moved[tap], asked, rtt));
-    let verdict = format!("client: {}; server: {}", checks[0].basis, checks[1].basis);
+    let checks = Ends::of(|tap| sums[tap].check(moved[tap.peer()] > moved[tap], asked, rtt));
+    let verdict = format!("client: {}; server: {}", checks.client.basis, checks.server.basis);
     label(truth, captures, &flows, verdict, |tap| checks[tap].clone())
 }
 
 fn label(
     truth: &Truth,
-    captures: &[Vec<Record>; 2],
+    captures: &Ends<Vec<Record>>,
     flows: &[wire::Flow],
     verdict: String,
-    check: impl Fn(usize) -> Check,
+    check: impl Fn(End) -> Check,
 ) -> Label {
-    let of = |(tap, name): (usize, &'static str)| {
+    let of = |tap: End| {
+        let name = tap.name();
         let found = Tap {
             file: format!("cap.{name}.pcap"),
             packets: captures[tap].len(),
@@ -131,6 +134,6 @@ fn label(
         };
         (name, found)
     };
-    let captures = ["client", "server"].into_iter().enumerate().map(of).collect();
+    let captures = End::BOTH.into_iter().map(of).collect();
     Label { title: truth.scenario.title.clone(), truth: Told { verdict, captures } }
 }

@@ -3,8 +3,9 @@
 use super::limits::{Sender, Wait};
 use super::truth::Truth;
 use super::wire::{Direction, Flow};
+use crate::Lost;
 use std::collections::{BTreeMap, HashSet};
-use tcpwhy_base::{Cause, Nanos, Turn};
+use tcpwhy_base::{Cause, End, Ends, Nanos, Turn};
 
 /// A stretch, and what it went to; no cause where the truth does not say.
 pub(super) type Span = (Nanos, Nanos, Option<Cause>);
@@ -74,11 +75,10 @@ impl Canvas {
 }
 
 /// When the link was busy with packets of one direction, on the clock of its sending end.
-pub(super) fn busy(truth: &Truth, flows: &[Flow], sender: usize) -> Vec<(Nanos, Nanos)> {
-    let own = &truth.scenario.shared.links[sender];
+pub(super) fn busy(truth: &Truth, flows: &[Flow], sender: End) -> Vec<(Nanos, Nanos)> {
+    let own = truth.scenario.link(sender);
     let Some(rate) = own.rate else { return Vec::new() };
-    let lost: HashSet<Nanos> =
-        truth.lost.iter().filter(|l| l.up == (sender == 0)).map(|l| l.time()).collect();
+    let lost: HashSet<Nanos> = truth.lost.iter().filter(|l| l.from() == sender).map(Lost::time).collect();
     let mut packets: Vec<(Nanos, u64)> = flows
         .iter()
         .flat_map(|f| &f.taps[sender])
@@ -102,8 +102,8 @@ pub(super) fn busy(truth: &Truth, flows: &[Flow], sender: usize) -> Vec<(Nanos, 
 pub(super) struct Scene<'a> {
     pub(super) truth: &'a Truth,
     pub(super) flow: &'a Flow,
-    pub(super) directions: &'a [Direction; 2],
-    pub(super) busy: &'a [Vec<(Nanos, Nanos)>; 2],
+    pub(super) directions: &'a Ends<Direction>,
+    pub(super) busy: &'a Ends<Vec<(Nanos, Nanos)>>,
 }
 
 /// Setup and exchanges of one connection at one tap.
@@ -116,17 +116,20 @@ pub(super) struct Painted {
 }
 
 impl Scene<'_> {
-    pub(super) fn paint(&self, tap: usize, reading: Reading) -> Painted {
+    pub(super) fn paint(&self, tap: End, reading: Reading) -> Painted {
         let mut canvas = Canvas::default();
         let mut total = self.setup(tap, &mut canvas);
         let w = &self.truth.scenario.shared.workload;
-        let senders = [0, 1].map(|s| Sender::new(self.truth, &self.directions[s], self.flow.port, s));
+        let senders = Ends::of(|s| Sender::new(self.truth, &self.directions[s], self.flow.port, s));
         let asked = self.truth.exchanges.iter().filter(|e| e.port == self.flow.port).count();
-        let mut done = [0, 0];
+        let mut done = Ends::<u64>::default();
         let mut parts = Vec::new();
         for n in 0..asked {
             let Some(turn) = w.turn(n) else { break };
-            let to = [done[0] + Turn::bytes(&turn.request), done[1] + Turn::bytes(&turn.response)];
+            let to = Ends::new(
+                done.client + Turn::bytes(&turn.request),
+                done.server + Turn::bytes(&turn.response),
+            );
             if let Some((start, end)) = self.exchange(tap, &senders, done, to, &mut canvas) {
                 parts.push((start, end));
                 total += end - start;
@@ -155,11 +158,12 @@ impl Scene<'_> {
     }
 
     /// Up to the client's first ACK of the SYN-ACK.
-    fn setup(&self, tap: usize, canvas: &mut Canvas) -> Nanos {
+    fn setup(&self, tap: End, canvas: &mut Canvas) -> Nanos {
         let packets = &self.flow.taps[tap];
-        let syns: Vec<Nanos> = packets.iter().filter(|p| p.from == 0 && p.syn).map(|p| p.time).collect();
+        let syns: Vec<Nanos> =
+            packets.iter().filter(|p| p.from == End::Client && p.syn).map(|p| p.time).collect();
         let (Some(&first), Some(&last)) = (syns.first(), syns.last()) else { return Nanos::ZERO };
-        let answered = packets.iter().find(|p| p.from == 0 && !p.syn && p.time > last);
+        let answered = packets.iter().find(|p| p.from == End::Client && !p.syn && p.time > last);
         let end = answered.map_or(last, |p| p.time);
         canvas.paint(first, end, Some(Cause::Handshake));
         // Only the listener's queue drops what the link let through.
@@ -177,13 +181,13 @@ impl Scene<'_> {
 
     /// The client holds a connection for made that the server's full queue did not take: what it sends is dropped until
     /// there is room. A connection that was taken acknowledges its first data when a timer of 40 ms ends, at the latest.
-    fn not_taken(&self, tap: usize, canvas: &mut Canvas) {
+    fn not_taken(&self, tap: End, canvas: &mut Canvas) {
         let overflows = self.truth.server_counters.get("TcpExtListenOverflows").is_some_and(|&n| n > 0);
-        let first = self.flow.taps[tap].iter().find(|p| p.from == 0 && p.len > 0);
-        let d = &self.directions[0];
-        let came = self.flow.taps[1].iter().find(|p| p.from == 0 && p.len > 0);
+        let first = self.flow.taps[tap].iter().find(|p| p.from == End::Client && p.len > 0);
+        let d = &self.directions.client;
+        let came = self.flow.taps.server.iter().find(|p| p.from == End::Client && p.len > 0);
         let late = matches!((came, d.said(1)), (Some(p), Some(said)) if said - p.time > Nanos::millis(100));
-        let taken = if tap == 0 { d.heard(1) } else { d.said(1) };
+        let taken = if tap == End::Client { d.heard(1) } else { d.said(1) };
         if let (true, Some(first), Some(taken)) = (overflows && late, first, taken) {
             canvas.paint_over(first.time, taken, Cause::AcceptQueueFull, |c| c.is_some());
         }
@@ -192,24 +196,24 @@ impl Scene<'_> {
     /// Paints one exchange and says when it was, as it passed the tap.
     fn exchange(
         &self,
-        tap: usize,
-        senders: &[Sender<'_>; 2],
-        from: [u64; 2],
-        to: [u64; 2],
+        tap: End,
+        senders: &Ends<Sender<'_>>,
+        from: Ends<u64>,
+        to: Ends<u64>,
         canvas: &mut Canvas,
     ) -> Option<(Nanos, Nanos)> {
-        let sides = [0, 1].map(|s| (to[s] > from[s]).then(|| self.passage(tap, s, from[s], to[s])).flatten());
-        let start = sides[0].or(sides[1])?.0;
-        let end = sides[1].or(sides[0])?.1.max(sides[0].map_or(start, |s| s.1));
+        let passed = Ends::of(|s| (to[s] > from[s]).then(|| self.passage(tap, s, from[s], to[s])).flatten());
+        let start = passed.client.or(passed.server)?.0;
+        let end = passed.server.or(passed.client)?.1.max(passed.client.map_or(start, |s| s.1));
         canvas.paint(start, end, Some(Cause::PathDelay));
         if let (Some(arrived), Some(written)) =
-            (self.directions[0].arrived(to[0]), senders[1].written(from[1] + 1))
-            && to[0] > from[0]
-            && to[1] > from[1]
+            (self.directions.client.arrived(to.client), senders.server.written(from.server + 1))
+            && to.client > from.client
+            && to.server > from.server
         {
             canvas.paint(arrived.max(start), written.min(end), Some(Cause::ServerThink));
         }
-        for (s, sender) in senders.iter().enumerate() {
+        for (s, sender) in End::BOTH.into_iter().zip(senders.iter()) {
             let segments = &self.directions[s].segments;
             let begin = segments.partition_point(|x| x.end <= from[s]);
             let finish = segments.partition_point(|x| x.start < to[s]);
@@ -224,7 +228,7 @@ impl Scene<'_> {
     }
 
     /// First and last passage of a message's bytes.
-    fn passage(&self, tap: usize, sender: usize, from: u64, to: u64) -> Option<(Nanos, Nanos)> {
+    fn passage(&self, tap: End, sender: End, from: u64, to: u64) -> Option<(Nanos, Nanos)> {
         let d = &self.directions[sender];
         if tap != sender {
             return Some((d.arrived(from + 1)?, d.arrived(to)?));
@@ -240,7 +244,7 @@ impl Scene<'_> {
     }
 
     /// A wait of the sender as it passes the tap.
-    fn at_tap(&self, tap: usize, sender: usize, wait: &Wait, first: bool) -> (Nanos, Nanos) {
+    fn at_tap(&self, tap: End, sender: End, wait: &Wait, first: bool) -> (Nanos, Nanos) {
         if tap == sender {
             return (wait.from, wait.to);
         }
@@ -257,7 +261,7 @@ impl Scene<'_> {
         (from, shift(wait.to).max(from))
     }
 
-    fn link_and_loss(&self, tap: usize, reading: Reading, senders: &[Sender<'_>; 2], canvas: &mut Canvas) {
+    fn link_and_loss(&self, tap: End, reading: Reading, senders: &Ends<Sender<'_>>, canvas: &mut Canvas) {
         let limited = |cause: Option<Cause>| {
             cause.is_some_and(|c| c.class() == tcpwhy_base::Class::Tcp && !matches!(c, Cause::SynRetransmit))
         };
@@ -265,7 +269,7 @@ impl Scene<'_> {
             if reading == Reading::NoRate {
                 return;
             }
-            for (s, busy) in self.busy.iter().enumerate() {
+            for (s, busy) in End::BOTH.into_iter().zip(self.busy.iter()) {
                 let delay = if s == tap { Nanos::ZERO } else { self.one_way(s) };
                 for &(from, to) in busy {
                     canvas.paint_over(from + delay, to + delay, Cause::Bandwidth, limited);
@@ -275,7 +279,7 @@ impl Scene<'_> {
         if reading != Reading::Link {
             link(canvas);
         }
-        for (s, sender) in senders.iter().enumerate() {
+        for (s, sender) in End::BOTH.into_iter().zip(senders.iter()) {
             for repair in sender.repairs() {
                 let d = &self.directions[s];
                 // Seen by its sender, a loss lasts until its repair is heard of; by the receiver, until it is there.
@@ -301,8 +305,8 @@ impl Scene<'_> {
         }
     }
 
-    fn one_way(&self, sender: usize) -> Nanos {
-        self.truth.scenario.shared.links[sender].delay
+    fn one_way(&self, sender: End) -> Nanos {
+        self.truth.scenario.link(sender).delay
     }
 }
 

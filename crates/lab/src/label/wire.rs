@@ -1,15 +1,16 @@
 //! The packets of a run as both ends saw them, cut into connections and directions.
 
-use crate::link::Record;
+use crate::link::{LINK_TYPE, Record};
 use std::collections::BTreeMap;
-use tcpwhy_base::Nanos;
+use tcpwhy_base::{End, Ends, Nanos, Segment as Header, Seq};
+use tcpwhy_capture::{Dissector, Frame, Verdict};
 
 /// A TCP packet at one tap. Places count payload bytes of the connection from 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
     pub(super) time: Nanos,
-    /// 0: the client sent it.
-    pub(super) from: usize,
+    /// Who sent it.
+    pub(super) from: End,
     pub(super) start: u64,
     pub(super) len: u64,
     /// The first byte of the other direction that is not acknowledged.
@@ -25,108 +26,71 @@ pub(super) struct Flow {
     /// The client's port.
     pub(super) port: u16,
     /// At the client, at the server.
-    pub(super) taps: [Vec<Packet>; 2],
+    pub(super) taps: Ends<Vec<Packet>>,
 }
 
-/// What the headers of a record say before sequence numbers are counted from 0.
-struct Raw {
-    ports: (u16, u16),
-    seq: u32,
-    ack: u32,
-    flags: u8,
-    window: u16,
-    wscale: Option<u8>,
-    len: u64,
-}
-
-/// When it passed, and who sent it.
-type Seen = (Nanos, usize, Raw);
-
-const SYN: u8 = 2;
-const ACK: u8 = 16;
-
-fn raw(packet: &[u8], whole: u32) -> Option<Raw> {
-    if *packet.first()? >> 4 != 4 || *packet.get(9)? != 6 {
-        return None;
-    }
-    let tcp = packet.get(usize::from(packet.first()? & 15) * 4..)?;
-    let half = |at: usize| Some(u16::from_be_bytes([*tcp.get(at)?, *tcp.get(at + 1)?]));
-    let word = |at: usize| Some(u32::from(half(at)?) << 16 | u32::from(half(at + 2)?));
-    let header = usize::from(*tcp.get(12)? >> 4) * 4;
-    let flags = *tcp.get(13)?;
-    let ip = packet.len() - tcp.len();
-    Some(Raw {
-        ports: (half(0)?, half(2)?),
-        seq: word(4)?,
-        ack: word(8)?,
-        flags,
-        window: half(14)?,
-        wscale: if flags & SYN != 0 { wscale(tcp.get(20..header)?) } else { None },
-        len: u64::from(whole).checked_sub((ip + header) as u64)?,
+/// The TCP segments of a capture, in order; `len` is what was on the wire, however much was kept.
+fn segments(capture: &[Record]) -> impl Iterator<Item = Header> + '_ {
+    let mut dissector = Dissector::new();
+    capture.iter().filter_map(move |record| {
+        let frame = Frame { len: record.len, ..Frame::new(record.time, LINK_TYPE, &record.data) };
+        let mut segment = Header::EMPTY;
+        (dissector.dissect(&frame, 0, &mut segment) == Verdict::Tcp).then_some(segment)
     })
 }
 
-fn wscale(mut options: &[u8]) -> Option<u8> {
-    loop {
-        match options {
-            [3, 3, shift, ..] => return Some(*shift),
-            [1, rest @ ..] => options = rest,
-            [0, ..] | [] | [_] => return None,
-            [_, len, ..] => options = options.get(usize::from(*len).max(2)..)?,
-        }
-    }
-}
-
 /// The port of the first SYN that the client sent.
-pub(super) fn asked(captures: &[Vec<Record>; 2]) -> Option<u16> {
-    let syn = |r: &Record| raw(&r.data, r.len).filter(|raw| raw.flags & (SYN | ACK) == SYN);
-    captures[0].iter().find_map(syn).map(|raw| raw.ports.1)
+pub(super) fn asked(captures: &Ends<Vec<Record>>) -> Option<u16> {
+    segments(&captures.client).find(|s| s.flags.syn() && !s.flags.ack()).map(|s| s.dst.port)
 }
 
 /// All connections, in the order of their clients' first packets.
-pub(super) fn flows(captures: &[Vec<Record>; 2], server_port: u16) -> Vec<Flow> {
+pub(super) fn flows(captures: &Ends<Vec<Record>>, server_port: u16) -> Vec<Flow> {
     let mut order = Vec::new();
-    let mut raws: BTreeMap<u16, [Vec<Seen>; 2]> = BTreeMap::new();
-    for (tap, capture) in captures.iter().enumerate() {
-        for record in capture {
-            let Some(raw) = raw(&record.data, record.len) else { continue };
-            let from = usize::from(raw.ports.0 == server_port);
-            let port = if from == 0 { raw.ports.0 } else { raw.ports.1 };
-            let taps = raws.entry(port).or_insert_with(|| {
+    let mut all: BTreeMap<u16, Ends<Vec<(End, Header)>>> = BTreeMap::new();
+    for tap in End::BOTH {
+        for segment in segments(&captures[tap]) {
+            let from = if segment.src.port == server_port { End::Server } else { End::Client };
+            let port = if from == End::Client { segment.src.port } else { segment.dst.port };
+            let taps = all.entry(port).or_insert_with(|| {
                 order.push(port);
-                Default::default()
+                Ends::default()
             });
-            taps[tap].push((record.time, from, raw));
+            taps[tap].push((from, segment));
         }
     }
-    order.iter().filter_map(|port| Some(flow(*port, raws.remove(port)?))).collect()
+    order.iter().filter_map(|port| Some(flow(*port, &all.remove(port)?))).collect()
 }
 
-fn flow(port: u16, raws: [Vec<Seen>; 2]) -> Flow {
+fn flow(port: u16, taps: &Ends<Vec<(End, Header)>>) -> Flow {
     // Where counting begins, and by how much windows are shifted, stands in the SYNs: at either tap.
-    let mut first = [None; 2];
-    let mut shift = [None; 2];
-    for (_, from, raw) in raws.iter().flatten().filter(|(.., raw)| raw.flags & SYN != 0) {
-        first[*from] = Some(raw.seq.wrapping_add(1));
-        shift[*from] = raw.wscale;
+    let mut first = Ends::default();
+    let mut shift = Ends::default();
+    for (from, segment) in taps.iter().flatten().filter(|(_, segment)| segment.flags.syn()) {
+        first[*from] = Some(segment.seq + 1);
+        shift[*from] = segment.options.wscale;
     }
-    let both = shift[0].is_some() && shift[1].is_some();
-    let place = |side: usize, seq: u32| {
-        let place = seq.wrapping_sub(first[side].unwrap_or(seq));
+    let both = shift.client.is_some() && shift.server.is_some();
+    let place = |end: End, seq: Seq| {
+        let place = seq.0.wrapping_sub(first[end].unwrap_or(seq).0);
         // A probe lies one before the first byte.
         if place > u32::MAX - 0xffff { 0 } else { u64::from(place) }
     };
-    let packet = |(time, from, raw): (Nanos, usize, Raw)| Packet {
-        time,
-        from,
-        start: place(from, raw.seq),
-        len: if raw.flags & SYN != 0 { 0 } else { raw.len },
-        ack: (raw.flags & ACK != 0).then(|| place(1 - from, raw.ack)),
-        window: u64::from(raw.window)
-            << if both && raw.flags & SYN == 0 { shift[from].unwrap_or(0).min(14) } else { 0 },
-        syn: raw.flags & SYN != 0,
+    let packet = |&(from, ref segment): &(End, Header)| {
+        let syn = segment.flags.syn();
+        Packet {
+            time: segment.time,
+            from,
+            start: place(from, segment.seq),
+            len: if syn { 0 } else { u64::from(segment.len) },
+            ack: segment.flags.ack().then(|| place(from.peer(), segment.ack)),
+            window: u64::from(segment.window)
+                << if both && !syn { shift[from].unwrap_or(0).min(14) } else { 0 },
+            syn,
+        }
     };
-    Flow { port, taps: raws.map(|tap| tap.into_iter().map(packet).collect()) }
+    let packets = |tap: &[(End, Header)]| tap.iter().map(packet).collect();
+    Flow { port, taps: Ends::new(packets(&taps.client), packets(&taps.server)) }
 }
 
 /// A new piece of payload as it left its sender.
@@ -161,8 +125,8 @@ pub(super) struct Direction {
 }
 
 impl Direction {
-    /// `sender`: 0 is the client.
-    pub(super) fn new(flow: &Flow, sender: usize) -> Direction {
+    /// What `sender` sent, and what came back.
+    pub(super) fn new(flow: &Flow, sender: End) -> Direction {
         let (mut segments, mut repeats) = (Vec::new(), Vec::new());
         let mut high = 0;
         for p in flow.taps[sender].iter().filter(|p| p.from == sender && p.len > 0) {
@@ -182,10 +146,10 @@ impl Direction {
             Some(Ack { at: p.time, ack, edge })
         });
         let acks = acks.collect();
-        let arrived = flow.taps[1 - sender].iter().filter(|p| p.from == sender && p.len > 0);
+        let arrived = flow.taps[sender.peer()].iter().filter(|p| p.from == sender && p.len > 0);
         let mut said = Vec::new();
         let mut most = 0;
-        for p in flow.taps[1 - sender].iter().filter(|p| p.from != sender) {
+        for p in flow.taps[sender.peer()].iter().filter(|p| p.from != sender) {
             if let Some(ack) = p.ack.filter(|&ack| ack > most) {
                 most = ack;
                 said.push((p.time, ack));
@@ -247,7 +211,7 @@ mod tests {
     fn a_hole_holds_the_frontier() {
         let packet = |ms, start, len| Packet {
             time: Nanos::millis(ms),
-            from: 0,
+            from: End::Client,
             start,
             len,
             ack: None,
@@ -263,12 +227,5 @@ mod tests {
             (Some(Nanos::millis(1)), Some(Nanos::millis(9)))
         );
         assert_eq!(reached(&steps, 36), None);
-    }
-
-    #[test]
-    fn window_scales_stand_in_the_options() {
-        assert_eq!(wscale(&[2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 3, 9]), Some(9));
-        assert_eq!(wscale(&[2, 4, 5, 180]), None);
-        assert_eq!(wscale(&[5, 0, 0]), None);
     }
 }

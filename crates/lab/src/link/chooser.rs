@@ -1,8 +1,26 @@
 //! Counts the packets of one direction and says which were chosen to be lost.
 
-use super::packet::Seen;
 use std::collections::HashMap;
-use tcpwhy_base::{Chosen, What};
+use tcpwhy_base::{Chosen, End, Segment, What};
+
+/// What the link must know of a segment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    /// The client's.
+    pub(crate) port: u16,
+    pub(crate) seq: u32,
+    pub(crate) syn: bool,
+    pub(crate) fin: bool,
+    pub(crate) payload: u32,
+}
+
+impl Seen {
+    pub(crate) fn of(segment: &Segment, from: End) -> Seen {
+        let (syn, fin) = (segment.flags.syn(), segment.flags.fin());
+        let client = if from == End::Client { segment.src } else { segment.dst };
+        Seen { port: client.port, seq: segment.seq.0, syn, fin, payload: segment.len }
+    }
+}
 
 /// State of one direction.
 #[derive(Debug)]
@@ -46,10 +64,9 @@ impl Chooser {
         Chooser { rules: rules.to_vec(), total, mss, flows: HashMap::new(), connections: 0 }
     }
 
-    /// `port` is the client's.
-    pub(crate) fn count(&mut self, seen: &Seen, port: u16) -> Place {
+    pub(crate) fn count(&mut self, seen: &Seen) -> Place {
         let (connections, rules) = (&mut self.connections, self.rules.len());
-        let flow = self.flows.entry(port).or_insert_with(|| {
+        let flow = self.flows.entry(seen.port).or_insert_with(|| {
             *connections += 1;
             Flow { connection: *connections - 1, taken: vec![0; rules], ..Flow::default() }
         });
@@ -95,12 +112,12 @@ mod tests {
     use super::*;
 
     fn segment(seq: u32, payload: u32, syn: bool) -> Seen {
-        Seen { source_port: 1, target_port: 2, seq, syn, fin: false, payload }
+        Seen { port: 1, seq, syn, fin: false, payload }
     }
 
     fn chosen(what: What, connection: u32, total: u64, segments: &[Seen]) -> Vec<bool> {
         let mut chooser = Chooser::new(&[Chosen { what, connection }], total, 1500);
-        segments.iter().map(|s| chooser.count(s, 1).chosen).collect()
+        segments.iter().map(|s| chooser.count(s).chosen).collect()
     }
 
     #[test]

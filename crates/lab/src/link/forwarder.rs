@@ -4,13 +4,13 @@
 //! virtual processors that need 50 us to wake, that was measured to deliver within 5 us of the deadline in the
 //! median, where a timer alone was 30 to 100 us late.
 
-use super::chooser::Place;
+use super::chooser::{Place, Seen};
 use super::packet;
-use super::pipe::{self, Fate, Pipe, Reason, Tally};
+use super::pipe::{Fate, Pipe, Reason, Tally};
 use crate::clock::{self, duration};
 use crate::scenario::Scenario;
 use crate::sys;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
@@ -19,10 +19,13 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
-use tcpwhy_base::Nanos;
+use tcpwhy_base::{End, Ends, Nanos, Segment};
+use tcpwhy_capture::{Dissector, Frame, Verdict};
 
 /// Bytes kept of each packet.
 pub(crate) const SNAP: usize = 128;
+/// Raw IP, as TUN devices carry it.
+pub(crate) const LINK_TYPE: u32 = 101;
 /// Spun for, before a delivery.
 const SPIN: Nanos = Nanos::micros(60);
 /// A gap above this is no work of the thread's own, which takes microseconds.
@@ -44,7 +47,7 @@ pub struct Record {
 }
 
 /// A packet that the link lost.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Lost {
     /// When it came to the link, since the Unix epoch.
     pub time_ns: i64,
@@ -60,6 +63,18 @@ pub struct Lost {
     pub payload: u32,
     /// SYN or SYN-ACK.
     pub syn: bool,
+}
+
+impl Lost {
+    /// When it came to the link.
+    pub fn time(&self) -> Nanos {
+        Nanos(self.time_ns)
+    }
+
+    /// Who had sent it.
+    pub fn from(&self) -> End {
+        if self.up { End::Client } else { End::Server }
+    }
 }
 
 /// How late the link delivered, in nanoseconds.
@@ -83,11 +98,11 @@ pub struct Lateness {
 #[derive(Debug, Default)]
 pub(crate) struct Passage {
     /// Captures at client and server.
-    pub(crate) captures: [Vec<Record>; 2],
+    pub(crate) captures: Ends<Vec<Record>>,
     pub(crate) lost: Vec<Lost>,
     pub(crate) lateness: Lateness,
-    /// Client to server, server to client.
-    pub(crate) tallies: [Tally; 2],
+    /// By the sender.
+    pub(crate) tallies: Ends<Tally>,
     pub(crate) real_time: bool,
     /// Packets that a host's kernel refused.
     pub(crate) refused: u64,
@@ -98,7 +113,7 @@ struct Due {
     at: Nanos,
     /// Keeps the order of those due at once.
     order: u64,
-    up: bool,
+    to: End,
     packet: Vec<u8>,
 }
 
@@ -124,9 +139,11 @@ impl Ord for Due {
 
 /// Runs in a thread of its own until `stop`.
 pub(crate) struct Forwarder {
-    /// The devices of client and server.
-    tuns: [File; 2],
-    pipes: [Pipe; 2],
+    /// The devices of the hosts.
+    tuns: Ends<File>,
+    /// By the sender.
+    pipes: Ends<Pipe>,
+    dissector: Dissector,
     spin: Nanos,
     /// When the first packet came.
     start: Option<Nanos>,
@@ -142,13 +159,14 @@ pub(crate) struct Forwarder {
 }
 
 impl Forwarder {
-    pub(crate) fn new(tuns: [File; 2], pipes: [Pipe; 2], scenario: &Scenario) -> Forwarder {
+    pub(crate) fn new(tuns: Ends<File>, pipes: Ends<Pipe>, scenario: &Scenario) -> Forwarder {
         // Where packets follow each other faster than a spin is long, the thread would never sleep.
         let gap = pipes.iter().filter_map(|p| p.full_packet(scenario.shared.mtu)).min();
         let spin = gap.map_or(SPIN, |gap| SPIN.min(gap.part(4)));
         Forwarder {
             tuns,
             pipes,
+            dissector: Dissector::new(),
             spin,
             start: None,
             last_delivery: Nanos::ZERO,
@@ -181,7 +199,7 @@ impl Forwarder {
             }
             (last, waited) = (now, Nanos::ZERO);
             self.deliver()?;
-            let busy = self.take(0)? | self.take(1)?;
+            let busy = self.take(End::Client)? | self.take(End::Server)?;
             let wait = match self.due.peek() {
                 _ if busy => continue,
                 Some(Reverse(next)) => {
@@ -194,9 +212,9 @@ impl Forwarder {
                 None => IDLE,
             };
             waited = Nanos(i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX));
-            sys::wait_readable([self.tuns[0].as_fd(), self.tuns[1].as_fd()], wait)?;
+            sys::wait_readable([self.tuns.client.as_fd(), self.tuns.server.as_fd()], wait)?;
         }
-        self.done.tallies = self.pipes.map(Pipe::tally);
+        self.done.tallies = Ends::new(self.pipes.client.tally(), self.pipes.server.tally());
         let span = self.start.map_or(Nanos::ZERO, |start| self.last_delivery - start);
         self.done.lateness =
             Lateness { stalled_ns: stalled.0, span_ns: span.0.max(0), ..lateness(self.late) };
@@ -213,10 +231,9 @@ impl Forwarder {
             let Some(Reverse(due)) = self.due.pop() else { return Ok(()) };
             self.late.push(u32::try_from((now - due.at).0).unwrap_or(u32::MAX));
             self.last_delivery = now;
-            let to = usize::from(due.up);
             // Recorded first: the host answers within the write.
-            self.done.captures[to].push(record(now, due.packet.get(self.header..).unwrap_or_default()));
-            match (&self.tuns[to]).write(&due.packet) {
+            self.done.captures[due.to].push(record(now, due.packet.get(self.header..).unwrap_or_default()));
+            match (&self.tuns[due.to]).write(&due.packet) {
                 Ok(_) => {}
                 // Not before the device is up, or with a header that the host refuses.
                 Err(e) if e.raw_os_error() == Some(libc::EIO) => self.done.refused += 1,
@@ -229,14 +246,14 @@ impl Forwarder {
     }
 
     /// Takes packets out of one device; says whether there may be more.
-    fn take(&mut self, from: usize) -> io::Result<bool> {
+    fn take(&mut self, from: End) -> io::Result<bool> {
         for _ in 0..BATCH {
             let mut packet = self.spare.pop().unwrap_or_default();
             packet.resize(self.room, 0);
             match (&self.tuns[from]).read(&mut packet) {
                 Ok(n) => {
                     packet.truncate(n);
-                    self.accept(packet, from == 0);
+                    self.accept(packet, from);
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     self.spare.push(packet);
@@ -248,55 +265,59 @@ impl Forwarder {
         Ok(true)
     }
 
-    fn accept(&mut self, whole: Vec<u8>, up: bool) {
+    fn accept(&mut self, whole: Vec<u8>, from: End) {
         let packet = whole.get(self.header..).unwrap_or_default();
         if packet.first().is_none_or(|b| b >> 4 != 4) {
             return;
         }
         let now = clock::now();
         let start = *self.start.get_or_insert(now);
-        self.done.captures[usize::from(!up)].push(record(now, packet));
-        let seen = pipe::look(packet, up);
-        let (fate, place) = self.pipes[usize::from(!up)].pass(
-            packet,
-            seen.as_ref().map(|(seen, port)| (seen, *port)),
-            now - start,
-        );
+        self.done.captures[from].push(record(now, packet));
+        let seen = self.see(packet, from);
+        let pipe = &mut self.pipes[from];
+        let (fate, place) = pipe.pass(packet, seen.as_ref(), now - start);
         match fate {
             Fate::Lost(reason) => {
-                let told = self.pipes[usize::from(!up)].told_mtu().filter(|&m| packet.len() > m as usize);
+                let told = pipe.told_mtu().filter(|&m| packet.len() > m as usize);
                 if let Some(told) = told.filter(|_| reason == Reason::TooLarge)
                     && let Some(icmp) = packet::fragmentation_needed(packet, told)
                 {
                     // From a router right behind the sender.
-                    self.send(now, !up, icmp);
+                    self.send(now, from, icmp);
                 }
-                self.log(now, up, reason, seen.map(|(s, port)| (s.payload, s.syn, port)), &place);
+                self.log(now, from, reason, seen.unwrap_or_default(), &place);
                 self.spare.push(whole);
             }
-            Fate::Arrives(at) => self.send(start + at, up, whole),
+            Fate::Arrives(at) => self.send(start + at, from.peer(), whole),
             Fate::ArrivesTwice(at) => {
-                self.send(start + at, up, whole.clone());
-                self.send(start + at, up, whole);
+                self.send(start + at, from.peer(), whole.clone());
+                self.send(start + at, from.peer(), whole);
             }
         }
     }
 
-    fn send(&mut self, at: Nanos, up: bool, packet: Vec<u8>) {
+    fn send(&mut self, at: Nanos, to: End, packet: Vec<u8>) {
         self.order += 1;
-        self.due.push(Reverse(Due { at, order: self.order, up, packet }));
+        self.due.push(Reverse(Due { at, order: self.order, to, packet }));
     }
 
-    fn log(&mut self, now: Nanos, up: bool, reason: Reason, seen: Option<(u32, bool, u16)>, place: &Place) {
-        let (payload, syn, port) = seen.unwrap_or_default();
+    /// The segment in a packet; none in what is no TCP.
+    fn see(&mut self, packet: &[u8], from: End) -> Option<Seen> {
+        let frame = Frame::new(Nanos::ZERO, LINK_TYPE, packet);
+        let mut segment = Segment::EMPTY;
+        let verdict = self.dissector.dissect(&frame, 0, &mut segment);
+        (verdict == Verdict::Tcp).then(|| Seen::of(&segment, from))
+    }
+
+    fn log(&mut self, now: Nanos, from: End, reason: Reason, seen: Seen, place: &Place) {
         self.done.lost.push(Lost {
             time_ns: now.0,
-            up,
+            up: from == End::Client,
             reason,
-            port,
+            port: seen.port,
             relative: place.relative,
-            payload,
-            syn,
+            payload: seen.payload,
+            syn: seen.syn,
         });
     }
 }

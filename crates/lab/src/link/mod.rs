@@ -6,7 +6,7 @@ mod forwarder;
 mod packet;
 mod pipe;
 
-pub(crate) use forwarder::{Forwarder, Passage};
+pub(crate) use forwarder::{Forwarder, LINK_TYPE, Passage};
 pub use forwarder::{Lateness, Lost, Record};
 pub(crate) use packet::checksum;
 pub(crate) use pipe::Pipe;

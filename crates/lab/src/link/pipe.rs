@@ -1,12 +1,11 @@
 //! One direction of the link in virtual time: from a packet and the moment it came to the moment it is delivered,
 //! or the reason why it is not. It reads no clock.
 
-use super::chooser::{Chooser, Place};
-use super::packet::{self, Seen};
+use super::chooser::{Chooser, Place, Seen};
 use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
-use tcpwhy_base::{Link, LossOf, Nanos, Random};
+use tcpwhy_base::{Ends, Link, LossOf, Nanos, Random};
 
 /// Why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -75,8 +74,8 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// Client to server, and back. The directions roll different dice.
-    pub(crate) fn both(scenario: &Scenario) -> [Pipe; 2] {
+    /// By the sender. The directions roll different dice.
+    pub(crate) fn both(scenario: &Scenario) -> Ends<Pipe> {
         let s = &scenario.shared;
         let totals = s.workload.totals();
         let pipe = |n: usize, seed: u64| {
@@ -86,7 +85,7 @@ impl Pipe {
                 way.hops.iter().zip(1..).map(|(hop, k)| node(&hop.link, hop.path_mtu, seed.wrapping_add(k)));
             Pipe { hops: hops.collect(), ..node(&s.links[n], way.path_mtu, seed) }
         };
-        [pipe(0, s.seed), pipe(1, s.seed ^ 0x5eed)]
+        Ends::new(pipe(0, s.seed), pipe(1, s.seed ^ 0x5eed))
     }
 
     /// One node. `total`: payload bytes that this direction of a connection will carry.
@@ -112,12 +111,12 @@ impl Pipe {
         self.per_byte.map(|ns| Nanos((ns * mtu as f64) as i64))
     }
 
-    /// `now` and the result are counted from the first packet on the link. `port` is the client's.
-    pub(crate) fn pass(&mut self, packet: &[u8], seen: Option<(&Seen, u16)>, now: Nanos) -> (Fate, Place) {
+    /// `now` and the result are counted from the first packet on the link.
+    pub(crate) fn pass(&mut self, packet: &[u8], seen: Option<&Seen>, now: Nanos) -> (Fate, Place) {
         self.tally.packets += 1;
         self.tally.bytes += packet.len() as u64;
-        let place = seen.map(|(seen, port)| self.chooser.count(seen, port)).unwrap_or_default();
-        let fate = match self.loses(packet, seen.map(|(seen, _)| seen), &place, now) {
+        let place = seen.map(|seen| self.chooser.count(seen)).unwrap_or_default();
+        let fate = match self.loses(packet, seen, &place, now) {
             Some(reason) => Err(reason),
             None => self.queue(packet.len() as u64, now),
         };
@@ -132,7 +131,7 @@ impl Pipe {
     }
 
     /// Lets a packet pass the other nodes, in the time at which it will reach each.
-    fn go_on(&mut self, mut fate: Fate, packet: &[u8], seen: Option<(&Seen, u16)>) -> Fate {
+    fn go_on(&mut self, mut fate: Fate, packet: &[u8], seen: Option<&Seen>) -> Fate {
         for hop in &mut self.hops {
             let (at, twice) = match fate {
                 Fate::Lost(_) => return fate,
@@ -245,20 +244,13 @@ impl Pipe {
     }
 }
 
-/// The packet as the pipe wants to see it. `up`: it comes from the client.
-pub(crate) fn look(packet: &[u8], up: bool) -> Option<(Seen, u16)> {
-    let seen = packet::see(packet)?;
-    Some((seen, if up { seen.source_port } else { seen.target_port }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn pipe(text: &str) -> Pipe {
         let text = format!("title = 't'\nworkload.request = [1]\n[link]\n{text}");
-        let [up, _] = Pipe::both(&Scenario::parse(&text, &[]).unwrap());
-        up
+        Pipe::both(&Scenario::parse(&text, &[]).unwrap()).client
     }
 
     fn arrival(pipe: &mut Pipe, bytes: usize, now: Nanos) -> Option<Nanos> {

@@ -4,8 +4,8 @@
 //! then nine columns, each behind its length in bytes: time, frame, flags, marks, seq, len, ack, window, SACK.
 //! Numbers are LEB128, signed ones zigzagged.
 
-use crate::packets::{Packet, Track};
-use tcpwhy_base::Nanos;
+use tcpwhy_base::{End, Ends, Nanos};
+use tcpwhy_trace::{Packet, Track};
 
 const COLUMNS: usize = 9;
 /// Above this a page draws many packets in each pixel: microseconds are enough, and half the bytes.
@@ -21,8 +21,8 @@ pub(crate) fn encode(track: &Track, start: Nanos, out: &mut Vec<u8>) {
     unsigned(out, packets.len() as u64);
     unsigned(out, unit as u64);
     signed(out, first);
-    unsigned(out, u64::from(track.shift[0]));
-    unsigned(out, u64::from(track.shift[1]));
+    unsigned(out, u64::from(track.shift.client));
+    unsigned(out, u64::from(track.shift.server));
     let mut columns: [Vec<u8>; COLUMNS] = Default::default();
     let mut before = State { time: first, ..State::default() };
     for p in packets {
@@ -39,9 +39,9 @@ pub(crate) fn encode(track: &Track, start: Nanos, out: &mut Vec<u8>) {
 struct State {
     time: i64,
     frame: u64,
-    next: [i64; 2],
-    ack: [i64; 2],
-    window: [i64; 2],
+    next: Ends<i64>,
+    ack: Ends<i64>,
+    window: Ends<i64>,
 }
 
 impl State {
@@ -51,10 +51,10 @@ impl State {
         time: i64,
         [t, frame, flags, marks, seq, len, ack, window, sack]: &mut [Vec<u8>; 9],
     ) {
-        let from = usize::from(p.from & 1);
+        let from = p.from;
         signed(t, time - self.time);
         signed(frame, p.frame.wrapping_sub(self.frame) as i64);
-        unsigned(flags, u64::from(p.flags.0) << 1 | u64::from(p.from & 1));
+        unsigned(flags, u64::from(p.flags.0) << 1 | u64::from(p.from == End::Server));
         marks.push(p.marks);
         signed(seq, p.seq.wrapping_sub(self.next[from]));
         unsigned(len, u64::from(p.len));
@@ -109,7 +109,7 @@ mod tests {
         let packet = |i: i64| Packet {
             frame: i as u64 + 1,
             time: Nanos::millis(i),
-            from: 0,
+            from: End::Client,
             flags: TcpFlags(TcpFlags::ACK),
             seq: 1 + i * 100,
             ack: 1,

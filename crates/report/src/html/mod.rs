@@ -8,13 +8,13 @@ mod plain;
 
 pub use plain::Escaped;
 
-use crate::packets::Track;
 use crate::text::verdict;
 use crate::{Capture, Summary, json, summary};
 use serde::Serialize;
 use std::io::{self, Write};
 use tcpwhy_analysis::Analysis;
 use tcpwhy_base::{CAUSES, Kind, Nanos};
+use tcpwhy_trace::Track;
 
 /// As built from `web/`.
 const TEMPLATE: &str = include_str!("../../assets/report.html");

@@ -54,7 +54,7 @@ impl<'a> View<'a, a::Span> for Span<'a> {
             frames: Frames::new(&span.frames, cx),
             confidence: confidence(span.confidence),
             alternatives: Alternatives(span),
-            source: "inferred",
+            source: span.source.name(),
             why: Sentence(&span.facts),
             folded: span.folded,
         }

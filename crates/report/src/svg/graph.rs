@@ -1,11 +1,11 @@
 //! Sequence numbers and bytes in flight over time, with the causes behind them.
 
 use super::{ACK, AGAIN, Drawing, EDGE, MUTED, SACK, SEGMENT, WIDTH, float, heading, moment, step};
-use crate::packets::{Track, marks};
 use crate::text::bytes;
 use std::fmt::Write as _;
 use tcpwhy_analysis::{Connection, Exchange, Span};
-use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_base::{Cause, End, Nanos};
+use tcpwhy_trace::{Track, marks};
 
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 16.0;
@@ -59,12 +59,12 @@ pub fn graph(c: &Connection, track: &Track, exchange: Option<&Exchange>) -> Stri
     let zero = float(c.start);
     let length = (float(end) - float(start)).max(1000.0);
     let view = View { from: float(start) - zero - length * 0.01, to: float(end) - zero + length * 0.02 };
-    let from = u8::from(c.bytes[1] >= c.bytes[0]);
+    let from = if c.bytes[1] >= c.bytes[0] { End::Server } else { End::Client };
     let points = points(track, from, zero);
     let mut out = Drawing::new();
     let which = exchange.map(|x| format!(", exchange {}", x.id)).unwrap_or_default();
     out.words(16.0, 24.0, "start", "font-size=\"15\" font-weight=\"650\"", &format!("{}{which}", heading(c)));
-    let direction = if from == 1 { "server to client" } else { "client to server" };
+    let direction = if from == End::Server { "server to client" } else { "client to server" };
     out.words(WIDTH - RIGHT, 24.0, "end", &format!("fill=\"{MUTED}\""), direction);
     let spans: Vec<&Span> = c.spans().map(|(_, span)| span).collect();
     ribbon(&mut out, &spans, &view, zero, 38.0);
@@ -75,7 +75,7 @@ pub fn graph(c: &Connection, track: &Track, exchange: Option<&Exchange>) -> Stri
     out.finish(&heading(c))
 }
 
-fn points(track: &Track, from: u8, zero: f64) -> Points {
+fn points(track: &Track, from: End, zero: f64) -> Points {
     let mut p = Points::default();
     let (mut high, mut una) = (None::<i64>, None::<i64>);
     let mut right = None;

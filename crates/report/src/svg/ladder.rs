@@ -2,9 +2,10 @@
 
 use super::{ACK, AGAIN, Drawing, INK, MUTED, SEGMENT, WIDTH, float, heading};
 use crate::capture::local;
-use crate::packets::{Packet, Track, marks};
 use crate::text::{bytes, flag_letters};
 use tcpwhy_analysis::{Connection, Exchange, Frames, Span};
+use tcpwhy_base::End;
+use tcpwhy_trace::{Packet, Track, marks};
 
 const CLIENT: f64 = 104.0;
 const SERVER: f64 = 640.0;
@@ -77,7 +78,7 @@ fn rows<'a>(x: &Exchange, track: &'a Track) -> (Vec<Row<'a>>, usize) {
         } else {
             let middle = &run[ENDS..run.len() - ENDS];
             let sum = |from| middle.iter().filter(|p| p.from == from).map(|p| u64::from(p.len)).sum::<u64>();
-            let most = sum(0).max(sum(1));
+            let most = sum(End::Client).max(sum(End::Server));
             let main = middle.iter().find(|p| sum(p.from) == most).unwrap_or(&middle[0]);
             rows.extend(run[..ENDS].iter().map(plain));
             rows.push(Row { packet: main, folded: Some((middle.len(), most)), y: 0.0 });
@@ -127,7 +128,7 @@ fn span(out: &mut Drawing, span: &Span, y0: f64, y1: f64) {
 
 fn arrow(out: &mut Drawing, row: &Row<'_>, x: &Exchange, frames_before: &[u64]) {
     let p = row.packet;
-    let (a, b) = if p.from == 0 { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
+    let (a, b) = if p.from == End::Client { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
     let back = if a < b { -8.0 } else { 8.0 };
     let again = p.marks & (marks::RETRANSMITTED | marks::LATE) != 0;
     let colour = match (again, p.len) {

@@ -143,8 +143,8 @@ fn float(t: Nanos) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packets::{Packet, Track};
-    use tcpwhy_base::TcpFlags;
+    use tcpwhy_base::{End, TcpFlags};
+    use tcpwhy_trace::{Packet, Track};
 
     #[test]
     fn steps_are_round() {
@@ -157,7 +157,7 @@ mod tests {
         let packet = |i: i64| Packet {
             frame: i as u64 + 1,
             time: c.start + Nanos::millis(i),
-            from: (i % 2) as u8,
+            from: if i % 2 == 0 { End::Client } else { End::Server },
             flags: TcpFlags(TcpFlags::ACK),
             seq: 1 + i * 50,
             ack: 1 + i * 50,
@@ -167,7 +167,7 @@ mod tests {
             sack: [(0, 0); 4],
             sacks: 0,
         };
-        Track { connection: 1, packets: (0..90).map(packet).collect(), total: 90, shift: [0, 0] }
+        Track { connection: 1, packets: (0..90).map(packet).collect(), total: 90, ..Track::default() }
     }
 
     #[test]

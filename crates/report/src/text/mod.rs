@@ -15,7 +15,7 @@ pub use connection::connection;
 pub use findings::{rank, saving};
 pub use overview::{overview, verdict, worst};
 pub use style::{bytes, percent, range, wrap};
-pub use timeline::{Packet, exchange, flags as flag_letters};
+pub use timeline::{exchange, flags as flag_letters};
 pub use why_not::why_not;
 
 /// How text is laid out.

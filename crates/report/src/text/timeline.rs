@@ -6,7 +6,8 @@ use crate::Capture;
 use crate::capture::local;
 use std::io::{self, Write};
 use tcpwhy_analysis::{Connection, Exchange, Span};
-use tcpwhy_base::{Nanos, TcpFlags};
+use tcpwhy_base::{End, Ends, Nanos, TcpFlags};
+use tcpwhy_trace::{Packet, Track};
 
 /// Cells of the bar.
 const BAR: usize = 24;
@@ -17,33 +18,12 @@ const SHORT: f64 = 0.002;
 /// So many spans are all drawn.
 const FEW: usize = 40;
 
-/// A packet beside its span.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
-    /// Number of its frame.
-    pub frame: u64,
-    /// When it passed.
-    pub time: Nanos,
-    /// Its direction.
-    pub from_client: bool,
-    /// Flags.
-    pub flags: TcpFlags,
-    /// Sequence number, counted from the first of its direction.
-    pub seq: u32,
-    /// Acknowledgement number, counted likewise.
-    pub ack: Option<u32>,
-    /// Payload bytes.
-    pub len: u32,
-    /// Window, scaled where the scale is known.
-    pub window: u64,
-}
-
-/// Writes the time line of one exchange. Without `packets`, `why_none` says why.
+/// Writes the time line of one exchange. Without packets, the sentence says why.
 pub fn exchange(
     out: &mut impl Write,
     c: &Connection,
     x: &Exchange,
-    packets: Result<&[Packet], &str>,
+    packets: Result<&Track, &str>,
     capture: &Capture,
     layout: &Layout,
 ) -> io::Result<()> {
@@ -59,9 +39,10 @@ pub fn exchange(
         bytes(x.bytes[0]),
         bytes(x.bytes[1]),
     )?;
-    let (packets, none) = match packets {
-        Ok(packets) => (packets, None),
-        Err(why) => (&[][..], Some(why)),
+    let nothing = Track::default();
+    let (track, none) = match packets {
+        Ok(track) => (track, None),
+        Err(why) => (&nothing, Some(why)),
     };
     let total = (x.end - x.start).0.max(1) as f64;
     let fold = !layout.verbose && x.spans.len() > FEW;
@@ -74,8 +55,8 @@ pub fn exchange(
         folded(out, &mut short)?;
         self::span(out, x, span, layout)?;
         let last = i + 1 == x.spans.len();
-        let within = packets.iter().filter(|p| p.time >= span.start && (p.time < span.end || last));
-        self::packets(out, &within.copied().collect::<Vec<_>>(), x, layout)?;
+        let within = track.packets.iter().filter(|p| p.time >= span.start && (p.time < span.end || last));
+        self::packets(out, &within.copied().collect::<Vec<_>>(), track.shift, x, layout)?;
     }
     folded(out, &mut short)?;
     if let Some(why) = none {
@@ -136,22 +117,28 @@ fn bar(x: &Exchange, span: &Span) -> (usize, usize) {
     (before, at(span.end).saturating_sub(before).clamp(1, BAR - before))
 }
 
-fn packets(out: &mut impl Write, packets: &[Packet], x: &Exchange, layout: &Layout) -> io::Result<()> {
+fn packets(
+    out: &mut impl Write,
+    packets: &[Packet],
+    shift: Ends<u8>,
+    x: &Exchange,
+    layout: &Layout,
+) -> io::Result<()> {
     let fold = !layout.verbose && packets.len() > 2 * ENDS + 1;
     for (i, p) in packets.iter().enumerate() {
         if fold && i == ENDS {
             writeln!(out, "{:14}{DIM}... {} packets{DIM:#}", "", packets.len() - 2 * ENDS)?;
         }
         if !fold || i < ENDS || i + ENDS >= packets.len() {
-            packet(out, p, x)?;
+            packet(out, p, shift, x)?;
         }
     }
     Ok(())
 }
 
-fn packet(out: &mut impl Write, p: &Packet, x: &Exchange) -> io::Result<()> {
-    let arrow = if p.from_client { "client >" } else { "< server" };
-    let ack = p.ack.map(|a| format!(" ack {a}")).unwrap_or_default();
+fn packet(out: &mut impl Write, p: &Packet, shift: Ends<u8>, x: &Exchange) -> io::Result<()> {
+    let arrow = if p.from == End::Client { "client >" } else { "< server" };
+    let ack = p.acknowledges().map(|a| format!(" ack {a}")).unwrap_or_default();
     writeln!(
         out,
         "{:14}{DIM}{:>6}{DIM:#} {:>10}  {arrow}  {:<7} seq {}{ack} len {} win {}",
@@ -161,7 +148,7 @@ fn packet(out: &mut impl Write, p: &Packet, x: &Exchange) -> io::Result<()> {
         flags(p.flags),
         p.seq,
         p.len,
-        p.window,
+        p.window_bytes(shift),
     )
 }
 
@@ -205,16 +192,20 @@ mod tests {
         let packet = |frame, time| Packet {
             frame,
             time,
-            from_client: frame % 2 == 0,
+            from: if frame % 2 == 0 { End::Client } else { End::Server },
             flags: TcpFlags(TcpFlags::ACK),
             seq: 1,
-            ack: Some(1),
+            ack: 1,
             len: 10,
             window: 512,
+            marks: 0,
+            sack: [(0, 0); 4],
+            sacks: 0,
         };
-        let packets = [packet(4, x.start), packet(5, x.spans[1].start), packet(6, x.end)];
+        let packets = vec![packet(4, x.start), packet(5, x.spans[1].start), packet(6, x.end)];
+        let track = Track { connection: 1, packets, total: 3, ..Track::default() };
         let mut text = Vec::new();
-        exchange(&mut text, &c, x, Ok(&packets), &Capture::default(), &Layout::default()).unwrap();
+        exchange(&mut text, &c, x, Ok(&track), &Capture::default(), &Layout::default()).unwrap();
         let text = String::from_utf8(text).unwrap();
         for span in &x.spans {
             assert!(text.contains(span.cause.id()), "{text}");

@@ -1,7 +1,6 @@
 use crate::args::Compare;
 use crate::failure::{Exit, Usage, say};
 use crate::output::{self, Output};
-use crate::shown;
 use crate::{cmd, load, units};
 use anyhow::bail;
 use std::path::Path;
@@ -109,8 +108,7 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
     let written = if args.json {
         compare::json(&mut out, &comparison, names)
     } else {
-        let shown = names.map(shown::name);
-        compare::text(&mut out, &comparison, [&shown[0], &shown[1]])
+        compare::text(&mut out, &comparison, names)
     };
     let said = out.finish(written.map_err(Into::into));
     if let Some(mut page) = page {

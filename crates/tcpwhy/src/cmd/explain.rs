@@ -6,15 +6,19 @@ use crate::live::{Live, Shared, Style};
 use crate::output::{self, Output};
 use crate::pipeline::{self, Read, Settings};
 use crate::progress::Progress;
-use crate::record::Source;
+use crate::source::Source;
 use crate::spool::Spool;
-use crate::{load, packets, select, shown, warnings};
+use crate::{load, select, warnings};
 use anyhow::bail;
 use std::io::Write;
-use tcpwhy_analysis::{Analysis, Config, Detail};
+use tcpwhy_analysis::{Analysis, Config, Detail, Exchange};
 use tcpwhy_base::Cause;
 use tcpwhy_report::text::{self, Layout};
 use tcpwhy_report::{Capture, Summary, json, quality_warnings, quality_warnings_of};
+use tcpwhy_trace::Track;
+
+/// Packets beside the spans of an exchange; more are neither read by anybody nor kept.
+const PACKETS: usize = 100_000;
 
 /// Reads the captures, analyses them, says what was found.
 pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
@@ -76,17 +80,6 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     let warnings = quality_warnings(&analysis.connections);
     let connections = analysis.connections.len() as u64;
     let capture = load::capture(&inputs, read, connections, is_partial(args), warnings);
-    let mut out = Output::open(args.output.as_deref(), args.json || args.jsonl)?;
-    let written = if args.json {
-        json::write(&mut out, &analysis, &capture, threads()).map_err(Into::into)
-    } else if args.jsonl {
-        json::write_lines(&mut out, &analysis, &capture).map_err(Into::into)
-    } else {
-        let layout = layout(args, &inputs, &capture, &out);
-        say_it(&mut out, args, &inputs, &analysis, &capture, &layout)
-    };
-    // Who reads the text may have had enough of it; the page is wanted all the same.
-    let said = out.finish(written);
     let source = Source {
         inputs: &inputs,
         frames_before: &capture.frames_before,
@@ -94,6 +87,17 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         to: args.to,
         filter: args.filter.as_ref(),
     };
+    let mut out = Output::open(args.output.as_deref(), args.json || args.jsonl)?;
+    let written = if args.json {
+        json::write(&mut out, &analysis, &capture, threads()).map_err(Into::into)
+    } else if args.jsonl {
+        json::write_lines(&mut out, &analysis, &capture).map_err(Into::into)
+    } else {
+        let layout = layout(args, &inputs, &capture, &out);
+        say_it(&mut out, args, &source, &analysis, &capture, &layout)
+    };
+    // Who reads the text may have had enough of it; the page is wanted all the same.
+    let said = out.finish(written);
     if let Some(annotated) = annotated {
         crate::annotate::write(annotated, &source, &analysis)?;
     }
@@ -222,7 +226,7 @@ fn nothing_read(inputs: &[Input], read: &Read) -> Option<Exit> {
 fn say_it(
     out: &mut Output,
     args: &Explain,
-    inputs: &[Input],
+    source: &Source<'_>,
     analysis: &Analysis,
     capture: &Capture,
     layout: &Layout,
@@ -236,8 +240,8 @@ fn say_it(
                     c.id
                 )));
             };
-            let packets = packets::of_exchange(inputs, &capture.frames_before, c, x);
-            let shown = packets.as_ref().map(Vec::as_slice).map_err(String::as_str);
+            let packets = packets(source, analysis, c.id, x);
+            let shown = packets.as_ref().map_err(String::as_str);
             text::exchange(out, c, x, shown, capture, layout)?;
         }
         (many, Some(_)) if args.connection.is_some() => {
@@ -257,6 +261,16 @@ fn say_it(
     Ok(())
 }
 
+/// The packets of an exchange; or the sentence that says why there are none.
+fn packets(source: &Source<'_>, analysis: &Analysis, id: u32, x: &Exchange) -> Result<Track, String> {
+    if source.inputs.iter().any(Input::is_stdin) {
+        return Err("The packets beside the spans need a second look at the capture: save standard input to a file and \
+                    explain that."
+            .into());
+    }
+    source.stretch(analysis, id, (x.start, x.end), PACKETS).map_err(|e| format!("{e:#}"))
+}
+
 /// What the connections with most bytes show for or against a cause.
 fn evidence(analysis: &Analysis, cause: Cause) -> Vec<String> {
     let mut largest: Vec<_> = analysis.connections.iter().collect();
@@ -273,18 +287,14 @@ fn threads() -> usize {
 }
 
 fn layout(args: &Explain, inputs: &[Input], capture: &Capture, out: &Output) -> Layout {
-    let files: Vec<String> = args.files.iter().map(|f| shown::argument(f.as_os_str())).collect();
+    let files: Vec<String> = args.files.iter().map(|f| f.display().to_string()).collect();
     Layout {
         width: out.width.unwrap_or(80).clamp(60, 140),
         verbose: args.verbose,
         quiet: args.quiet,
         top: args.top,
         absolute: args.absolute_times,
-        files: if files.len() > 1 {
-            inputs.iter().map(|i| shown::name(&i.base()).into_owned()).collect()
-        } else {
-            Vec::new()
-        },
+        files: if files.len() > 1 { inputs.iter().map(|i| i.base()).collect() } else { Vec::new() },
         frames_before: capture.frames_before.clone(),
         command: format!("tcpwhy explain {}", files.join(" ")),
         list_exchanges: args.slower_than.is_some(),

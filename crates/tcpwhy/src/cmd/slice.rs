@@ -3,7 +3,7 @@ use crate::failure::{Exit, Usage, say};
 use crate::headers::{self, Names};
 use crate::load::{self, Loaded};
 use crate::output::{self, Output};
-use crate::{cmd, record, select};
+use crate::{cmd, select};
 use tcpwhy_analysis::Detail;
 use tcpwhy_capture::{Frame, Writer};
 
@@ -37,7 +37,7 @@ fn write(out: &mut Output, loaded: &Loaded, anonymize: bool) -> anyhow::Result<u
     let mut writer = Writer::pcapng(out)?;
     let mut bytes = Vec::new();
     let mut packets = 0;
-    record::again(&loaded.source(), &loaded.analysis, |met| {
+    loaded.source().read_again(&loaded.analysis.connections, |met| {
         if met.packet.is_some() {
             let len = headers::write(met.segment, &mut names, &mut bytes);
             let mut frame = Frame::new(met.frame.time.floor0(), LINK, &bytes);

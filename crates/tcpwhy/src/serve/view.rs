@@ -7,9 +7,8 @@ use crate::cmd::causes;
 use crate::input::Input;
 use crate::load::{self, Loaded};
 use crate::progress::Progress;
-use crate::record::{self, shift};
+use crate::source;
 use crate::temporary::Temporary;
-use crate::tracks;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -18,7 +17,6 @@ use std::thread;
 use tcpwhy_analysis::Detail;
 use tcpwhy_base::Nanos;
 use tcpwhy_report::html::{self, Extras, Served};
-use tcpwhy_report::packets::Track;
 
 /// Captures kept analysed, each with its page.
 const KEPT: usize = 4;
@@ -120,7 +118,7 @@ impl Shared {
 
     fn draw(&self, name: &str, loaded: &Loaded) -> anyhow::Result<Temporary> {
         // The packets are asked for by the window: the page needs fewer of a large connection.
-        let tracks = tracks::collect(&loaded.source(), &loaded.analysis, tracks::ROOM / 2)?;
+        let tracks = loaded.source().tracks(&loaded.analysis, source::PAGE / 2)?;
         let (file, page) = Temporary::file(self.folder.store(), "page-", ".html", true)?;
         let mut out = BufWriter::with_capacity(64 << 10, file);
         let extras = Extras { pages: causes::PAGES, tracks: &tracks, served: Some(Served { name }) };
@@ -171,30 +169,15 @@ impl Shared {
         let _turn = self.zooms.take().ok_or_else(busy)?;
         let start = loaded.capture.start();
         let (from, to) = (Nanos(start.0.saturating_add(from.0)), Nanos(start.0.saturating_add(to.0)));
-        let list = &loaded.analysis.connections;
-        let Some(i) = list.iter().position(|c| i64::from(c.id) == id) else {
+        let mut list = loaded.analysis.connections.iter();
+        let Some(c) = list.find(|c| i64::from(c.id) == id) else {
             return Err((404, "there is no such connection".into()));
         };
-        let c = &list[i];
-        let mut track = Track { connection: c.id, shift: shift(c), ..Track::default() };
-        // What came before is needed to count from, so reading begins with the connection.
-        let read = record::again(&loaded.source(), &loaded.analysis, |met| {
-            if let Some((at, packet)) = met.packet
-                && at == i
-                && !met.copy
-                && packet.time >= from
-                && packet.time <= to
-            {
-                track.packets.push(packet);
-            }
-            Ok(met.number <= c.frames.1 && track.packets.len() <= MOST_PACKETS)
-        });
-        track.total = track.packets.len() as u64;
-        match read {
-            Ok(()) if track.packets.len() > MOST_PACKETS => {
+        match loaded.source().stretch(&loaded.analysis, c.id, (from, to), MOST_PACKETS + 1) {
+            Ok(track) if track.packets.len() > MOST_PACKETS => {
                 Err((413, "too many packets: look closer".into()))
             }
-            Ok(()) => Ok(html::encode_track(&track, start)),
+            Ok(track) => Ok(html::encode_track(&track, start)),
             Err(e) => Err((422, format!("{e:#}"))),
         }
     }

@@ -7,10 +7,10 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Borders, Paragraph, Row, Table, TableState, Wrap};
 use tcpwhy_analysis::{Exchange, Finding};
-use tcpwhy_base::{Cause, Class, Nanos};
+use tcpwhy_base::{Cause, Class, End, Nanos};
 use tcpwhy_report::Summary;
-use tcpwhy_report::packets::{Packet, marks};
 use tcpwhy_report::text::{bytes, flag_letters, percent, range, saving, verdict, worst, wrap};
+use tcpwhy_trace::{Packet, marks};
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
@@ -243,7 +243,7 @@ fn arrow(p: &Packet, x: &Exchange, width: usize) -> Vec<Span<'static>> {
     let room = width.saturating_sub(44).clamp(10, 60);
     let dashes = room.saturating_sub(words.chars().count());
     let (a, b) = ("─".repeat(dashes / 2), "─".repeat(dashes - dashes / 2));
-    let (left, right) = if p.from == 0 { ("├", "▶") } else { ("◀", "┤") };
+    let (left, right) = if p.from == End::Client { ("├", "▶") } else { ("◀", "┤") };
     let style = match (again, p.len) {
         (true, _) => Style::new().fg(Color::Red),
         (_, 0) => DIM,

@@ -7,12 +7,11 @@ mod state;
 mod tests;
 
 use crate::load::Loaded;
-use crate::record;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use state::{Step, View};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tcpwhy_report::packets::Packet;
+use tcpwhy_trace::Packet;
 
 /// More packets of an exchange than anybody scrolls through.
 const MOST: usize = 20_000;
@@ -80,20 +79,7 @@ fn step(key: KeyEvent) -> Option<Step> {
 /// The packets of the exchange in sight, from a second look at the files.
 fn packets(loaded: &Loaded, view: &View<'_>) -> Vec<Packet> {
     let Some((c, x)) = view.exchange() else { return Vec::new() };
-    let (id, start, end, last) = (c.id, x.start, x.end, c.frames.1);
-    let mut out = Vec::new();
-    let at = loaded.analysis.connections.iter().position(|k| k.id == id);
     // A file that has gone meanwhile leaves the spans without packets.
-    let _ = record::again(&loaded.source(), &loaded.analysis, |met| {
-        if let Some((i, packet)) = met.packet
-            && Some(i) == at
-            && !met.copy
-            && packet.time >= start
-            && packet.time <= end
-        {
-            out.push(packet);
-        }
-        Ok(met.number <= last && out.len() < MOST)
-    });
-    out
+    let read = loaded.source().stretch(&loaded.analysis, c.id, (x.start, x.end), MOST);
+    read.map(|track| track.packets).unwrap_or_default()
 }

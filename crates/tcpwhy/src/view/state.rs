@@ -3,7 +3,7 @@
 use tcpwhy_analysis::{Analysis, Budget, Connection, Exchange, Finding};
 use tcpwhy_base::{Cause, Class, Nanos};
 use tcpwhy_report::Capture;
-use tcpwhy_report::packets::Packet;
+use tcpwhy_trace::Packet;
 
 /// A key's meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

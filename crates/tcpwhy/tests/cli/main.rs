@@ -11,10 +11,11 @@ mod ending;
 #[cfg(test)]
 mod explain;
 #[cfg(test)]
-mod names;
-#[cfg(test)]
 mod predict;
 #[cfg(test)]
 mod serve;
 #[cfg(test)]
 mod share;
+#[cfg(test)]
+#[path = "../../../../tests/skips.rs"]
+mod skips;

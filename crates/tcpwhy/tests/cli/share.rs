@@ -126,7 +126,11 @@ fn annotated_packets_are_the_same_packets() {
         .args(["-r", &out, "-T", "fields", "-e", "frame.number", "-e", "frame.comment"])
         .output()
     else {
-        eprintln!("SKIP: tshark is not installed");
+        crate::skips::skip(
+            "comments as tshark reads them",
+            "tshark is not installed",
+            env!("CARGO_TARGET_TMPDIR"),
+        );
         return;
     };
     let comments: BTreeMap<u64, String> = String::from_utf8(done.stdout)

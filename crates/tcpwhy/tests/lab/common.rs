@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -90,8 +89,8 @@ pub(crate) fn alone() -> Option<MutexGuard<'static, ()>> {
     Some(guard)
 }
 
-/// Past what the test harness keeps to itself.
+/// Says it, and writes it down to be counted.
 pub(crate) fn skip<T>(why: &str) -> Option<T> {
-    let _ = writeln!(std::io::stderr(), "SKIP lab: {why}");
+    crate::skips::skip("lab", why, env!("CARGO_TARGET_TMPDIR"));
     None
 }

@@ -8,8 +8,9 @@ mod common;
 #[cfg(test)]
 mod experiments;
 #[cfg(test)]
-mod hostile;
-#[cfg(test)]
 mod left_as_found;
 #[cfg(test)]
 mod missing;
+#[cfg(test)]
+#[path = "../../../../tests/skips.rs"]
+mod skips;

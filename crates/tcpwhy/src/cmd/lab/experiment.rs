@@ -1,6 +1,5 @@
 //! One experiment as often as it takes, and its figure.
 
-use crate::shown;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -112,7 +111,7 @@ impl Setting<'_> {
                 let run = match run_until(scenario, self.stop) {
                     Ok(run) => run,
                     Err(e @ LabError::Missing { .. }) => {
-                        outcome.skipped = Some(shown::text(&e.to_string()).into_owned());
+                        outcome.skipped = Some(e.to_string());
                         return Ok(outcome);
                     }
                     Err(e) => return Err(e),

@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tcpwhy_base::{Nanos, Side};
+use tcpwhy_base::{End, Nanos};
 use tcpwhy_lab::{Calibration, LabError, Network, Process, Scenario, Traffic, calibrate};
 
 /// How long the server's command may take until it listens.
@@ -105,7 +105,7 @@ fn behind(
     if let Some(command) = &args.server {
         let mut shell = Command::new("sh");
         shell.args(["-c", command]).stdin(std::process::Stdio::null());
-        let running = network.spawn_alone(Side::Server, shell)?;
+        let running = network.spawn_alone(End::Server, shell)?;
         if !listens(&network, &running, stop)? {
             return Ok(None);
         }
@@ -116,9 +116,9 @@ fn behind(
     command.args(arguments);
     // A shell at a terminal wants its process groups; whatever else is kept apart, so that nothing outlives us.
     let client = if std::io::stdin().is_terminal() {
-        network.spawn(Side::Client, command)?
+        network.spawn(End::Client, command)?
     } else {
-        network.spawn_alone(Side::Client, command)?
+        network.spawn_alone(End::Client, command)?
     };
     while !client.is_finished() && !stop.load(Relaxed) {
         std::thread::sleep(POLL);
@@ -146,7 +146,7 @@ fn libc_sigint() -> i32 {
 /// Waits until something listens on the server's host; says no if the user does not want to wait.
 fn listens(network: &Network, server: &Process, stop: &AtomicBool) -> Result<bool, LabError> {
     let start = Instant::now();
-    while network.listening(Side::Server)?.is_empty() {
+    while network.listening(End::Server)?.is_empty() {
         if stop.load(Relaxed) {
             return Ok(false);
         }

@@ -2,7 +2,6 @@
 
 use super::describe;
 use super::experiment::Outcome;
-use crate::shown;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -217,7 +216,7 @@ pub(super) fn one(o: &Outcome, scenario: &Scenario, c: &Calibration, keep: Optio
     );
     line("path", format!("{} of each round trip is the machine's own", tcpwhy_lab::Unit::Ms.show(c.path_ms)));
     if let Some(directory) = keep {
-        line("kept in", shown::name(&directory.display().to_string()).into_owned());
+        line("kept in", directory.display().to_string());
     }
     text
 }
@@ -255,7 +254,10 @@ fn details(run: &Run, line: &mut impl FnMut(&str, String)) {
     }
     for event in run.events.iter().filter(|e| e.error.is_some()).take(4) {
         let what = format!("{:?}", event.op).to_lowercase();
-        line("failed", format!("{} {what}: {}", event.side, event.error.as_deref().unwrap_or_default()));
+        line(
+            "failed",
+            format!("{} {what}: {}", event.side.name(), event.error.as_deref().unwrap_or_default()),
+        );
     }
     let counters = |side: &std::collections::BTreeMap<String, i64>| {
         const TELLING: [&str; 17] = [

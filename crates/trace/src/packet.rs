@@ -1,26 +1,24 @@
-//! The packets of a connection as graphs and ladders draw them: counted from the first sequence number of each
-//! direction, beyond 32 bits, with what is odd about each.
+use tcpwhy_analysis::Connection;
+use tcpwhy_base::{End, Ends, Nanos, TcpFlags};
 
-use tcpwhy_base::{Nanos, TcpFlags};
-
-/// One packet.
+/// One packet of a connection, as graphs and ladders draw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Number of its frame, counted through all inputs.
     pub frame: u64,
-    /// When it passed, since the Unix epoch; never before the packet drawn last.
+    /// When it passed, since the Unix epoch; never before the packet that stands before it in the capture.
     pub time: Nanos,
-    /// 0 from the client, 1 from the server.
-    pub from: u8,
+    /// Who sent it.
+    pub from: End,
     /// Flags.
     pub flags: TcpFlags,
-    /// Sequence number, counted from the first of its direction (a SYN is 0, the first byte 1).
+    /// Sequence number, counted from the first of its direction (a SYN is 0, the first byte 1), beyond 32 bits.
     pub seq: i64,
     /// Acknowledgement number, counted likewise; 0 without the ACK flag.
     pub ack: i64,
     /// Payload bytes.
     pub len: u32,
-    /// Window field, not scaled.
+    /// Window as it stands in the header.
     pub window: u16,
     /// Bits of [`marks`].
     pub marks: u8,
@@ -44,6 +42,8 @@ pub mod marks {
     pub const PROBE: u8 = 16;
     /// Fills a hole later than that: the bytes were lost before this tap, and repeated.
     pub const LATE: u8 = 32;
+    /// A copy of a packet that passed just before, which the analysis leaves out; no [`Track`](crate::Track) holds one.
+    pub const COPY: u8 = 64;
 }
 
 impl Packet {
@@ -52,10 +52,20 @@ impl Packet {
         self.seq + i64::from(self.len) + i64::from(self.flags.syn()) + i64::from(self.flags.fin())
     }
 
+    /// The acknowledgement number, if the ACK flag says that there is one.
+    pub fn acknowledges(&self) -> Option<i64> {
+        self.flags.ack().then_some(self.ack)
+    }
+
     /// The window in bytes, with the shift that its sender announced; a SYN's is never scaled (RFC 7323, 2.2).
-    pub fn window_bytes(&self, shift: [u8; 2]) -> i64 {
-        let shift = if self.flags.syn() { 0 } else { shift[usize::from(self.from & 1)] };
+    pub fn window_bytes(&self, shift: Ends<u8>) -> i64 {
+        let shift = if self.flags.syn() { 0 } else { shift[self.from] };
         i64::from(self.window) << shift.min(14)
+    }
+
+    /// A copy of a packet that passed just before.
+    pub fn is_copy(&self) -> bool {
+        self.marks & marks::COPY != 0
     }
 }
 
@@ -65,9 +75,21 @@ pub struct Track {
     /// Id of the connection.
     pub connection: u32,
     /// Window scale of client and server; 0 where unknown or not agreed.
-    pub shift: [u8; 2],
-    /// In the order in which they passed.
+    pub shift: Ends<u8>,
+    /// In the order in which they passed, without copies.
     pub packets: Vec<Packet>,
     /// How many there were; more than `packets` if they were thinned out.
     pub total: u64,
+}
+
+impl Track {
+    /// Of this connection, without packets yet.
+    pub fn new(c: &Connection) -> Track {
+        // A scale is in force only if both announced one (RFC 7323, 2.2), and 14 is the largest (2.3).
+        let shift = match (c.ends[0].wscale, c.ends[1].wscale) {
+            (Some(client), Some(server)) => Ends::new(client.min(14), server.min(14)),
+            _ => Ends::default(),
+        };
+        Track { connection: c.id, shift, ..Track::default() }
+    }
 }

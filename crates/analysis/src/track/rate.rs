@@ -104,12 +104,12 @@ impl Rate {
 }
 
 /// The round trip of a flow that keeps at least four segments in flight: with a queue on the path it is longer than the
-/// base one. Measured once a trip: near the sender from a segment to the ACK of it; elsewhere from a time stamp that the
+/// base one. Measured once in each: near the sender from a segment to the ACK of it; elsewhere from a time stamp that the
 /// receiver sent to the sender's echo of it (RFC 7323, 4.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Crowd {
     /// Zero: not known, or fewer segments.
-    pub(crate) trip: Nanos,
+    rtt: Nanos,
     since: Nanos,
     /// The last data that passed.
     last: Nanos,
@@ -117,7 +117,7 @@ pub(crate) struct Crowd {
     bytes: u32,
 }
 
-/// What a trip is measured by: which of them changes when the tap turns out to be near the other end.
+/// What a round trip is measured by: which of them changes when the tap turns out to be near the other end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mark {
     /// The end of a segment.
@@ -127,10 +127,16 @@ pub(crate) enum Mark {
 }
 
 impl Crowd {
-    /// A trip was measured with so many bytes in flight.
+    /// The last one measured, zero where not known.
     #[inline]
-    pub(crate) fn measured(&mut self, trip: Nanos, flight: u32, mss: u32) {
-        self.trip = if flight >= 4 * mss.max(1) { trip } else { Nanos::ZERO };
+    pub(crate) fn rtt(&self) -> Nanos {
+        self.rtt
+    }
+
+    /// One was measured with so many bytes in flight.
+    #[inline]
+    fn measured(&mut self, rtt: Nanos, flight: u32, mss: u32) {
+        self.rtt = if flight >= 4 * mss.max(1) { rtt } else { Nanos::ZERO };
     }
 
     /// A segment, or an ACK with a time stamp, left at `t`.
@@ -163,9 +169,9 @@ impl Crowd {
         };
         self.bytes = self.bytes.saturating_add(segment.len);
         if echo.wrapping_sub(asked) as i32 >= 0 {
-            // After a pause the trip holds the pause, and not so many segments were in flight.
-            let trip = t - self.since;
-            self.measured(trip, if pause > trip.part(2) { 0 } else { self.bytes }, mss);
+            // After a pause the round trip holds the pause, and not so many segments were in flight.
+            let rtt = t - self.since;
+            self.measured(rtt, if pause > rtt.part(2) { 0 } else { self.bytes }, mss);
             self.echo = None;
         }
     }
@@ -186,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn a_trip_counts_while_four_segments_are_in_flight() {
+    fn a_round_trip_counts_while_four_segments_are_in_flight() {
         let mut crowd = Crowd::default();
         crowd.asked(Mark::End(Seq(1_448)), Nanos::ZERO);
         crowd.acknowledged(Seq(1_448), Nanos::millis(30), 4 * 1_448, 1_448);
-        assert_eq!(crowd.trip, Nanos::millis(30));
+        assert_eq!(crowd.rtt(), Nanos::millis(30));
         // One segment alone does not wait behind others of its own.
         crowd.asked(Mark::End(Seq(2_896)), Nanos::millis(40));
         crowd.acknowledged(Seq(2_896), Nanos::millis(90), 1_448, 1_448);
-        assert_eq!(crowd.trip, Nanos::ZERO);
+        assert_eq!(crowd.rtt(), Nanos::ZERO);
     }
 }

@@ -1,13 +1,10 @@
 //! Which packets a page gets: all of the worst connections while there is room; of longer ones so many in each
 //! stretch of time that no pixel changes, and all of them around what was found.
 
-use crate::record::{self, Source};
-use tcpwhy_analysis::{Analysis, Connection};
-use tcpwhy_base::{Class, Nanos};
-use tcpwhy_report::packets::{Packet, Track, marks};
+use crate::{Met, Packet, Track, marks};
+use tcpwhy_analysis::Connection;
+use tcpwhy_base::{Class, Ends, Nanos};
 
-/// Packets in a page. More would make it larger than a ticket system takes: a million are 3 to 6 MB.
-pub(crate) const ROOM: u64 = 2_000_000;
 /// A connection with more packets than this gives way to others when there is no room for all.
 const LARGE: u64 = 400_000;
 /// So many stretches of time are drawn of a connection that was thinned out: a few times the pixels of a wide screen.
@@ -17,36 +14,36 @@ const AROUND: u64 = 2_000;
 /// Odd packets kept in one stretch.
 const ODD: usize = 6;
 
-/// Collects the tracks of `analysis`, at most `room` packets.
-pub(crate) fn collect(source: &Source<'_>, analysis: &Analysis, room: u64) -> anyhow::Result<Vec<Track>> {
-    let mut plans = plan(&analysis.connections, room);
-    let mut tracks: Vec<Option<(Track, Thinner)>> = plans
-        .iter_mut()
-        .zip(&analysis.connections)
-        .map(|(plan, c)| {
-            let thinner = plan.take()?;
-            let track = Track { connection: c.id, shift: record::shift(c), ..Track::default() };
-            Some((track, thinner))
-        })
-        .collect();
-    record::again(source, analysis, |met| {
+/// Collects the tracks of an analysis, at most so many packets.
+#[derive(Debug)]
+pub struct Tracks(Vec<Option<(Track, Thinner)>>);
+
+impl Tracks {
+    /// For these connections, which are those that the pass was made for; `room`: packets in all.
+    pub fn new(connections: &[Connection], room: u64) -> Tracks {
+        let with_track = |(plan, c): (Option<Thinner>, &Connection)| Some((Track::new(c), plan?));
+        Tracks(plan(connections, room).into_iter().zip(connections).map(with_track).collect())
+    }
+
+    /// Takes what the pass met.
+    pub fn take(&mut self, met: &Met<'_>) {
         if let Some((i, packet)) = met.packet
-            && !met.copy
-            && let Some(Some((track, thinner))) = tracks.get_mut(i)
+            && !packet.is_copy()
+            && let Some(Some((track, thinner))) = self.0.get_mut(i)
         {
             track.total += 1;
             thinner.push(packet, &mut track.packets);
         }
-        Ok(true)
-    })?;
-    Ok(tracks
-        .into_iter()
-        .flatten()
-        .map(|(mut track, mut thinner)| {
+    }
+
+    /// What was collected, in the order of the connections; those that found no room are absent.
+    pub fn finish(self) -> Vec<Track> {
+        let finished = |(mut track, mut thinner): (Track, Thinner)| {
             thinner.flush(&mut track.packets);
             track
-        })
-        .collect())
+        };
+        self.0.into_iter().flatten().map(finished).collect()
+    }
 }
 
 /// How each connection is thinned; `None`: no packets of it.
@@ -74,6 +71,7 @@ fn plan(connections: &[Connection], room: u64) -> Vec<Option<Thinner>> {
 }
 
 /// Lets packets through: all, or some of each stretch of time.
+#[derive(Debug)]
 struct Thinner {
     /// Length of a stretch; zero: everything passes.
     stretch: i64,
@@ -122,10 +120,10 @@ impl Thinner {
     fn flush(&mut self, out: &mut Vec<Packet>) {
         let held = std::mem::take(&mut self.held);
         let mut keep = vec![false; held.len()];
-        let mut best: [[Option<usize>; 6]; 2] = Default::default();
+        let mut best: Ends<[Option<usize>; 6]> = Ends::default();
         let mut odd = 0;
         for (i, p) in held.iter().enumerate() {
-            let slots = &mut best[usize::from(p.from & 1)];
+            let slots = &mut best[p.from];
             slots[0].get_or_insert(i);
             slots[1] = Some(i);
             let mut extreme = |slot: usize, better: &dyn Fn(&Packet) -> bool| {
@@ -152,13 +150,13 @@ impl Thinner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tcpwhy_base::TcpFlags;
+    use tcpwhy_base::{End, TcpFlags};
 
     fn packet(i: i64) -> Packet {
         Packet {
             frame: i as u64 + 1,
             time: Nanos(i),
-            from: (i % 3 == 0).into(),
+            from: if i % 3 == 0 { End::Server } else { End::Client },
             flags: TcpFlags(TcpFlags::ACK),
             seq: i * 10,
             ack: i,

@@ -1,0 +1,91 @@
+//! What the rules need to know of the connection.
+
+use crate::confidence::Tap;
+use crate::release::Habits;
+use crate::result::Quality;
+use crate::track::{NotTaken, Tracker};
+use tcpwhy_base::{End, Ends, Nanos};
+
+/// A snapshot of the connection when its steps become spans.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) file: u16,
+    pub(crate) rtt: Nanos,
+    /// Both reaction times are known.
+    pub(crate) measured: bool,
+    pub(crate) reaction: Ends<Nanos>,
+    /// Shortest time after which each side sends again what was lost.
+    pub(crate) timer: Ends<Nanos>,
+    /// Where the tap is, seen from each side.
+    pub(crate) tap: Ends<Tap>,
+    /// Nanoseconds per byte at the bottleneck, by direction.
+    pub(crate) per_byte: Ends<Option<f64>>,
+    pub(crate) mss: Ends<u32>,
+    pub(crate) initial_window: Ends<u32>,
+    /// What flew before a loss or an idle time.
+    pub(crate) before: Ends<u32>,
+    pub(crate) cork_timers: u32,
+    pub(crate) nagle_holds: u32,
+    /// The server had not taken the handshake's final ACK until then.
+    pub(crate) not_taken: Option<NotTaken>,
+    pub(crate) one_sided: bool,
+    pub(crate) capture_drops: bool,
+    /// The largest window of the peer as it stands in the header and the scales that it may have, where that is not
+    /// known.
+    pub(crate) unscaled_window: Ends<Option<(u16, u8, u8)>>,
+}
+
+/// What the attribution of later steps must know of earlier ones.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carry {
+    /// Largest flight of the message so far, and round trips since it grew.
+    pub(crate) peak: u32,
+    pub(crate) rounds: u32,
+    /// Transmission time left at the bottleneck, nanoseconds, by direction.
+    pub(crate) backlog: Ends<i64>,
+    /// Whose message it is.
+    pub(crate) message_of: End,
+}
+
+impl Default for Carry {
+    fn default() -> Carry {
+        Carry { peak: 0, rounds: 0, backlog: Ends::default(), message_of: End::Client }
+    }
+}
+
+impl Context {
+    /// Of a connection as it is now; `first`: no exchange has ended.
+    pub(crate) fn of(track: &mut Tracker, habits: &Habits, first: bool, file: u16) -> Context {
+        let per_byte = Ends::of(|d| track.rate(d).map(|bps| 8e9 / bps));
+        let track = &*track;
+        let tap = Ends::of(|s| if track.near(s) { Tap::Near } else { Tap::Far });
+        let client = track.flow(End::Client);
+        let may_be_untaken = (first || client.una == client.base) && track.handshake().is_done();
+        let untaken = track.handshake().not_taken();
+        let at_server = tap.server == Tap::Near && tap.client == Tap::Far;
+        let not_taken = may_be_untaken && untaken.retransmissions > 0 && (untaken.syn_acks > 0 || at_server);
+        Context {
+            file,
+            rtt: track.rtt_or_zero(),
+            measured: track.rtt().is_some(),
+            reaction: Ends::of(|s| track.reaction_or_zero(s)),
+            timer: Ends::of(|s| track.rtt_or_zero() + track.profile(s).rto_floor),
+            tap,
+            per_byte,
+            mss: Ends::of(|s| track.flow(s).mss.max(1)),
+            initial_window: Ends::of(|s| track.profile(s).initial_window),
+            before: Ends::of(|s| track.flow(s).cwnd.before()),
+            cork_timers: habits.cork_timers(),
+            nagle_holds: habits.nagle_holds(),
+            not_taken: not_taken.then_some(untaken),
+            one_sided: track.one_sided(),
+            capture_drops: track.quality().has(Quality::CAPTURE_DROPS),
+            unscaled_window: Ends::of(|s| track.unscaled_window(s)),
+        }
+    }
+
+    /// The tap is nearer to this side.
+    pub(crate) fn near(&self, s: End) -> bool {
+        self.tap[s] == Tap::Near
+    }
+}

@@ -1,0 +1,264 @@
+//! Which limit the ACKs of a message lifted: read from how its flights change from one round trip to the next.
+
+use crate::attribute::context::{Carry, Context};
+use crate::release::Wait;
+use crate::step::Step;
+use crate::track::CwndState;
+use tcpwhy_base::{Cause, End, Nanos};
+
+/// Round trips without growth that make a plateau: slow start would have grown eightfold.
+const PLATEAU: u32 = 3;
+
+/// Bytes in flight when an ACK ended the wait (or woke up the writer); zero for other waits.
+fn flight_of(step: &Step) -> u32 {
+    match &step.wait {
+        Wait::Acked(acked) => acked.flight,
+        Wait::Pause(pause) => pause.flight,
+        _ => 0,
+    }
+}
+
+/// A wait that an ACK ended (or a writer that woke up after one).
+fn clocked(step: &Step) -> bool {
+    flight_of(step) > 0
+}
+
+/// How many round trips a step spans, at least one.
+fn rounds_in(step: &Step, rtt: Nanos) -> u32 {
+    if rtt <= Nanos::ZERO { 1 } else { (step.duration().0 / rtt.0).clamp(1, 1_000) as u32 }
+}
+
+/// For each ACK-clocked step, what its flights say: growing, or on a plateau.
+///
+/// A loss-free flow in slow start grows every round trip (RFC 5681, 3.1), one in congestion avoidance by about half
+/// a segment at least (RFC 9438, 4.3); one whose flight stays the same has another limit.
+pub(super) fn flight_limits(context: &Context, steps: &[Step], carry: &mut Carry, limits: &mut Vec<Cause>) {
+    limits.clear();
+    limits.resize(steps.len(), Cause::SlowStart);
+    let mut i = 0;
+    while i < steps.len() {
+        // A message: steps of one sender up to the next turn.
+        let sender = steps[i].sender;
+        let mut j = i + 1;
+        while j < steps.len() && !steps[j].is_turn() && steps[j].sender == sender {
+            j += 1;
+        }
+        if steps[i].is_turn() || carry.message_of != sender {
+            *carry = Carry { backlog: carry.backlog, message_of: sender, ..Carry::default() };
+        }
+        message_limits(context, &steps[i..j], &mut limits[i..j], carry);
+        i = j;
+    }
+}
+
+fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry: &mut Carry) {
+    let Some(first) = steps.first() else { return };
+    let sender = first.sender;
+    let mss = context.mss[sender];
+    let initial = context.initial_window[sender] * mss;
+    // If the first flight is exactly the initial window, cwnd was the limit, even if the receiver's was close.
+    let k = first_clocked(steps);
+    let whole = |s: &&Step| carry.peak == 0 && flight_of(s) <= initial && flight_of(s) + mss > initial;
+    let opening = steps.get(k).filter(whole).map(|_| k);
+    growth(context, steps, limits, carry, mss, initial);
+    let plateau = plateau_cause(context, steps, sender, mss);
+    let pacing = context.measured && paced(steps);
+    let windows = Windows::of(steps);
+    for (k, (step, limit)) in steps.iter().zip(&mut *limits).enumerate() {
+        if let Some(acked) = step.acked()
+            && opening != Some(k)
+            && acked.room.is_some_and(|room| windows.limit(acked.flight, room))
+        {
+            *limit = if acked.unread { Cause::SlowReader } else { Cause::ReceiveWindow };
+        } else if pacing && spaced(step) {
+            *limit = Cause::Pacing;
+        } else if *limit == Cause::SendBuffer {
+            *limit = plateau;
+        }
+    }
+    room_unused(steps, limits, mss);
+}
+
+/// What flights that stay the same are limited by, where no window shows.
+fn plateau_cause(context: &Context, steps: &[Step], sender: End, mss: u32) -> Cause {
+    if saturated(context, steps, sender) {
+        return Cause::Bandwidth;
+    }
+    if dripping(steps) {
+        return Cause::SenderPause;
+    }
+    if late_growth(steps, mss, context.rtt) {
+        return Cause::CongestionWindow;
+    }
+    match spare_window(context, steps, sender) {
+        // Whole segments fill a window to within one of them; by chance a flight comes that near once in eleven times.
+        Some((spare, window)) if spare < mss && spare <= window / 16 => Cause::ReceiveWindow,
+        Some((spare, window)) if spare <= window / 8 => Cause::Unexplained,
+        _ => Cause::SendBuffer,
+    }
+}
+
+/// The windows that stopped some waits of a message.
+struct Windows {
+    /// The largest flight that filled one, or zero.
+    largest: u32,
+    /// They ended more of its time than other ACKs did.
+    mostly: bool,
+}
+
+impl Windows {
+    fn of(steps: &[Step]) -> Windows {
+        let (mut largest, mut stopped, mut other) = (0, Nanos::ZERO, Nanos::ZERO);
+        for step in steps {
+            match step.wait {
+                Wait::Window { flight } | Wait::Closed { flight, .. } => {
+                    largest = largest.max(flight);
+                    stopped += step.duration();
+                }
+                Wait::Acked(_) => other += step.duration(),
+                _ => {}
+            }
+        }
+        Windows { largest, mostly: stopped >= other }
+    }
+
+    /// A flight within a few segments of the window that stopped others stops at it too: the kernel rather waits
+    /// than send a burst much smaller than the window (`tcp_tso_should_defer`).
+    fn limit(&self, flight: u32, room: u32) -> bool {
+        let window = self.largest;
+        // Up to a third of the window may be left when it waits.
+        let near = self.mostly && flight >= window - window / 8 && room <= flight / 2;
+        window > 0 && (room <= flight / 8 || near)
+    }
+}
+
+/// After ACKs that released nothing, a writer that was waiting fills the window again at once. A congestion window
+/// that a loss made smaller lets as much fly as when it released the first segment, and grows from there.
+fn room_unused(steps: &[Step], limits: &mut [Cause], mss: u32) {
+    for (k, limit) in limits.iter_mut().enumerate() {
+        let Some(step) = steps.get(k) else { continue };
+        let Some(acked) = step.acked().filter(|a| a.drained) else { continue };
+        let next = steps[k + 1..].iter().find_map(|s| match &s.wait {
+            Wait::Acked(next) => Some(next.flight.max(next.peak)),
+            Wait::Window { flight } => Some(*flight),
+            _ => None,
+        });
+        if next.is_some_and(|next| next >= acked.flight.max(2 * mss).saturating_mul(2)) {
+            *limit = Cause::SendBuffer;
+        } else if step.cwnd == CwndState::AfterLoss {
+            *limit = Cause::CongestionWindow;
+        }
+    }
+}
+
+/// The scale of the window is not known: what the largest flight leaves free of the smallest window that it can
+/// have been, and that window, bytes.
+fn spare_window(context: &Context, steps: &[Step], sender: End) -> Option<(u32, u32)> {
+    let (raw, low, high) = context.unscaled_window[sender]?;
+    let peak = peak(steps)?;
+    let window = (low..=high).map(|scale| u32::from(raw) << scale).find(|&w| w >= peak)?;
+    Some((window - peak, window))
+}
+
+/// The largest flight, where there is any.
+fn peak(steps: &[Step]) -> Option<u32> {
+    steps.iter().map(flight_of).filter(|&f| f > 0).max()
+}
+
+/// The link was busy with these bytes for seven eighths of the time: it is what the flow does not grow against.
+fn saturated(context: &Context, steps: &[Step], sender: End) -> bool {
+    let Some(per_byte) = context.per_byte[sender] else { return false };
+    let waits = steps.iter().filter(|s| clocked(s));
+    let (bytes, time) =
+        waits.fold((0.0, 0.0), |(b, t), s| (b + f64::from(s.bytes), t + s.duration().0 as f64));
+    // Or the flight fills the path.
+    bytes * per_byte >= time * 0.875 || f64::from(peak(steps).unwrap_or(0)) * per_byte >= context.rtt.0 as f64
+}
+
+/// Marks steps as growing ([`Cause::SlowStart`]) or on a plateau ([`Cause::SendBuffer`]).
+fn growth(
+    context: &Context,
+    steps: &[Step],
+    limits: &mut [Cause],
+    carry: &mut Carry,
+    mss: u32,
+    initial: u32,
+) {
+    // Steps from the last growth on; what they are shows when growth comes again, or never.
+    let mut from = 0;
+    let mut settle = |limits: &mut [Cause], to: usize, rounds: u32, grew_at: Option<usize>| {
+        let plateau = rounds >= PLATEAU;
+        for limit in &mut limits[from..to] {
+            *limit = if plateau { Cause::SendBuffer } else { Cause::SlowStart };
+        }
+        if let Some(k) = grew_at {
+            // The wait after the last flight that grew is already the plateau's.
+            limits[k] = if plateau { Cause::SendBuffer } else { Cause::SlowStart };
+            // A first flight well below the initial window, without growth after it, was not the window's doing.
+            let below = flight_of(&steps[k]) + mss < initial * 7 / 10;
+            if rounds > 0 && !plateau && k == first_clocked(steps) && below {
+                limits[k] = Cause::SenderPause;
+            }
+        }
+        from = to;
+    };
+    let mut grew_at = None;
+    let mut flights = steps.iter().enumerate().filter(|(_, s)| clocked(s)).peekable();
+    while let Some((k, step)) = flights.next() {
+        // One flight may seem too large, where an ACK is missing from the capture; growth lasts.
+        let flight = flight_of(step);
+        let flight = flights.peek().map_or(flight, |next| flight.min(flight_of(next.1)));
+        if flight >= carry.peak + carry.peak / 8 + mss / 2 {
+            settle(limits, k, carry.rounds, grew_at);
+            grew_at = Some(k);
+            carry.peak = flight;
+            carry.rounds = 0;
+        } else {
+            carry.rounds += rounds_in(step, context.rtt);
+        }
+    }
+    settle(limits, steps.len(), carry.rounds, grew_at);
+}
+
+fn first_clocked(steps: &[Step]) -> usize {
+    steps.iter().position(clocked).unwrap_or(0)
+}
+
+/// A wait for the writer that no ACK ended.
+fn written(step: &Step) -> bool {
+    step.pause().is_some_and(|p| p.flight == 0)
+}
+
+/// Most waits end without an ACK: the few that end with one do so by chance.
+fn dripping(steps: &[Step]) -> bool {
+    steps.iter().filter(|s| written(s)).count() > steps.iter().filter(|s| clocked(s)).count()
+}
+
+/// A full segment that left in the middle of a run, with data in flight and no ACK.
+fn spaced(step: &Step) -> bool {
+    step.pause().is_some_and(|p| p.full && p.outstanding > 0)
+}
+
+/// The sender spaces its segments by a timer: many such waits, and more of them than others.
+fn paced(steps: &[Step]) -> bool {
+    let paced: u32 = steps.iter().filter(|s| spaced(s)).map(|s| s.releases).sum();
+    let others = steps.iter().filter(|s| clocked(s) || written(s)).count();
+    paced >= 8 && 2 * paced as usize > others
+}
+
+/// The flights of the second half of a plateau are higher than those of the first by what congestion avoidance adds.
+fn late_growth(steps: &[Step], mss: u32, rtt: Nanos) -> bool {
+    let acked = |s: &&Step| s.acked().is_some_and(|a| a.flight > 0);
+    let flights: Vec<&Step> = steps.iter().filter(acked).collect();
+    if flights.len() < 16 {
+        return false;
+    }
+    let (a, b) = flights.split_at(flights.len() / 2);
+    let top = |part: &[&Step]| {
+        let mut f: Vec<u32> = part.iter().map(|s| flight_of(s)).collect();
+        f.sort_unstable();
+        f[f.len() * 3 / 4]
+    };
+    let rounds: u32 = b.iter().map(|s| rounds_in(s, rtt)).sum();
+    top(b).saturating_sub(top(a)) >= mss.saturating_mul(rounds / 4).max(2 * mss)
+}

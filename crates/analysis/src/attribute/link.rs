@@ -1,0 +1,67 @@
+//! How much of a step the bottleneck was busy with the connection's own bytes.
+
+use crate::attribute::context::{Carry, Context};
+use crate::release::Wait;
+use crate::step::Step;
+use crate::track::Repair;
+use tcpwhy_base::{End, Nanos};
+
+/// Of a step that bytes of `d` would have kept the link busy in.
+pub(super) fn link_time(context: &Context, step: &Step, d: End, carry: &mut Carry) -> Nanos {
+    let duration = step.duration();
+    let burst = step.burst.min(duration);
+    if step.is_burst() {
+        let work = context.per_byte[d].map_or(0, |p| (f64::from(step.bytes) * p) as i64);
+        let backlog = &mut carry.backlog[d];
+        *backlog = backlog.saturating_add(work).saturating_sub(duration.0).max(0);
+        return duration;
+    }
+    let Some(per_byte) = context.per_byte[d] else { return burst };
+    let free = free_time(context, step, d);
+    let own = if step.is_turn() { 0.0 } else { f64::from(step.bytes) * per_byte };
+    if context.near(d) {
+        near_sender(context, step, d, carry, burst.min(free), free, own)
+    } else {
+        Nanos(own as i64).min(free).max(burst.min(free))
+    }
+}
+
+/// The part of a step that the link may have been busy in.
+fn free_time(context: &Context, step: &Step, d: End) -> Nanos {
+    match step.wait {
+        Wait::Nagle { .. }
+        | Wait::Silly { .. }
+        | Wait::CorkTimer { .. }
+        | Wait::Closed { .. }
+        | Wait::Missing { .. }
+        | Wait::Blind
+        | Wait::Loss { repair: Repair::Timeout | Repair::Probe | Repair::BlackHole, .. } => Nanos::ZERO,
+        Wait::Turn { .. } => (step.duration() - context.reaction[d.peer()]).floor0(),
+        _ => step.duration(),
+    }
+}
+
+/// Near the sender what was queued crosses while the step waits; then its own run, as far as that kept the link busy.
+fn near_sender(
+    context: &Context,
+    step: &Step,
+    d: End,
+    carry: &mut Carry,
+    run: Nanos,
+    free: Nanos,
+    own: f64,
+) -> Nanos {
+    let n = f64::from(step.releases.max(1));
+    // All but the last release's bytes had time to cross within the step.
+    let within = own * (n - 1.0) / n;
+    let work = carry.backlog[d].saturating_add(within as i64);
+    let waited = Nanos(work).min(free - run);
+    let busy = waited + (Nanos(work) - waited + Nanos(own as i64)).min(run);
+    carry.backlog[d] = carry.backlog[d].saturating_add(own as i64).saturating_sub(busy.0).max(0);
+    if step.is_turn() {
+        let bytes = f64::from(step.bytes) * context.per_byte[d.peer()].unwrap_or(0.0);
+        carry.backlog[d] = 0;
+        carry.backlog[d.peer()] = bytes as i64;
+    }
+    busy
+}

@@ -1,0 +1,54 @@
+//! Time that a loss took, or packets that never passed the tap.
+
+use crate::attribute::context::Context;
+use crate::attribute::emit::Emit;
+use crate::confidence::Rule;
+use crate::facts::Facts;
+use crate::release::Wait;
+use crate::step::Step;
+use crate::track::{NotTaken, Repair};
+use tcpwhy_base::{Cause, Nanos, Side};
+
+/// Packets that never passed the tap, as the numbers of their sender's packets tell, and the timers that sent them again.
+pub(super) fn missing(packets: u32, time: Nanos, otherwise: Cause, out: &mut Emit<'_>) {
+    // One lost copy: a probe comes first; more of them: its timeouts.
+    let (rule, cause) = if packets == 1 {
+        (Rule::OnePacketMissing, Cause::TailLossProbe)
+    } else {
+        (Rule::PacketsMissing, Cause::RetransmissionTimeout)
+    };
+    out.missing(rule, cause, otherwise, time, Facts::Missing { packets, wait: time });
+}
+
+/// The wait for new data that a tail loss probe carried.
+pub(super) fn new_probe(context: &Context, step: &Step, outstanding: u32, rest: Nanos, out: &mut Emit<'_>) {
+    let trip = context.reaction[step.sender.peer()].min(rest);
+    out.network(Rule::RoundTripOfLostData, Cause::PathDelay, trip, Facts::RoundTrip { rtt: context.rtt });
+    let facts = Facts::Probe { wait: step.duration(), outstanding };
+    out.network(Rule::NewDataProbe, Cause::TailLossProbe, rest - trip, facts);
+}
+
+/// A loss that was repaired in this way.
+pub(super) fn loss(context: &Context, step: &Step, kind: Repair, time: Nanos, out: &mut Emit<'_>) {
+    if let Some(NotTaken { retransmissions, syn_acks }) = context.not_taken {
+        let facts = Facts::NotTaken { repeats: retransmissions, syn_acks };
+        out.span(Rule::NotTaken, Cause::AcceptQueueFull, Some(Side::Server), time, facts);
+        return;
+    }
+    let mut time = time;
+    // The trip that the data would have taken anyway: only before the first retransmission.
+    if matches!(kind, Repair::Timeout | Repair::Probe) && matches!(step.wait, Wait::Loss { again: false, .. })
+    {
+        let trip = context.reaction[step.sender.peer()].min(time);
+        out.network(Rule::RoundTripOfLostData, Cause::PathDelay, trip, Facts::RoundTrip { rtt: context.rtt });
+        time = time - trip;
+    }
+    let (rule, cause) = match kind {
+        Repair::Fast => (Rule::FastRecovery, Cause::FastRecovery),
+        Repair::Timeout => (Rule::Timeout, Cause::RetransmissionTimeout),
+        Repair::Probe => (Rule::LossProbe, Cause::TailLossProbe),
+        Repair::Spurious => (Rule::SpuriousRecovery, Cause::SpuriousRecovery),
+        Repair::BlackHole => (Rule::BlackHole, Cause::PathMtu),
+    };
+    out.network(rule, cause, time, Facts::Loss { bytes: step.len, wait: step.duration() });
+}

@@ -1,0 +1,257 @@
+//! The spans of one step: the link's share of it first, then what it waited for.
+
+use crate::attribute::context::{Carry, Context};
+use crate::attribute::emit::Emit;
+use crate::attribute::link::link_time;
+use crate::attribute::losses::{loss, missing, new_probe};
+use crate::confidence::Rule;
+use crate::facts::Facts;
+use crate::profile::delayed_from;
+use crate::release::{Acked, Doubt, Pause, Wait};
+use crate::result::Span;
+use crate::step::Step;
+use crate::track::CwndState;
+use tcpwhy_base::{Cause, End, Nanos, Side};
+
+/// Appends the spans of `step`; `limit` is what its flights say.
+pub(super) fn spans_of(
+    context: &Context,
+    step: &Step,
+    limit: Cause,
+    carry: &mut Carry,
+    spans: &mut Vec<Span>,
+) {
+    let speaker = if step.is_turn() { step.sender.peer() } else { step.sender };
+    let link = link_time(context, step, speaker, carry);
+    // Near the sender the bytes before occupy the link first; near the receiver the step ends with their arrival.
+    let head = if context.near(speaker) { link - step.burst.min(link) } else { Nanos::ZERO };
+    let per_byte = context.per_byte[speaker];
+    let before = per_byte.map_or(0.0, |p| head.0 as f64 / p) as u32;
+    let mut out = Emit::new(context.file, step, context.tap[step.sender], spans);
+    out.bandwidth(head, before, per_byte);
+    wait(context, step, limit, step.duration() - link, &mut out);
+    out.as_inferred();
+    out.bandwidth(link - head, step.bytes, per_byte);
+}
+
+fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emit<'_>) {
+    if rest <= Nanos::ZERO {
+        return;
+    }
+    // Time until a recovery ended is the loss's; the rest has its own reason.
+    let mut rest = rest;
+    if let Some((kind, until)) = step.loss {
+        let whole = until >= step.end && !step.is_turn();
+        let part = if whole { rest } else { (until - out.at()).floor0().min(rest) };
+        loss(context, step, kind, part, out);
+        rest = rest - part;
+        if rest <= Nanos::ZERO {
+            return;
+        }
+    }
+    out.as_decided();
+    let (me, peer) = (Some(Side::from(step.sender)), Some(Side::from(step.sender.peer())));
+    match step.wait {
+        Wait::Burst => out.bandwidth(rest, step.bytes, context.per_byte[step.sender]),
+        Wait::Turn { on_the_way, doubt } => turn(context, step, on_the_way, doubt, rest, out),
+        Wait::Acked(acked) => by_ack(context, step, &acked, limit, rest, out),
+        Wait::Window { flight } => {
+            let facts = Facts::Window { flight, rtt: context.rtt };
+            out.span(Rule::WindowFull, Cause::ReceiveWindow, peer, rest, facts);
+        }
+        Wait::Closed { window, flight, unread } => {
+            let facts = if unread { Facts::Unread { flight } } else { Facts::Closed { window } };
+            out.span(Rule::WindowClosed, Cause::SlowReader, peer, rest, facts);
+        }
+        Wait::Silly { window } => {
+            out.span(Rule::WindowBelowSegment, Cause::SillyWindow, peer, rest, Facts::Closed { window });
+        }
+        Wait::Nagle { first, delay, delayed, .. } => {
+            let cause = if delayed { Cause::NagleDelayedAck } else { Cause::Nagle };
+            let facts = Facts::Nagle { first, held: step.len, ack_delay: delay };
+            let rule = if context.nagle_holds >= 2 { Rule::NagleAgain } else { Rule::NagleOnce };
+            out.span(rule, cause, me, rest, facts);
+        }
+        Wait::CorkTimer { .. } if context.cork_timers >= 2 => {
+            let facts = Facts::Corked { wait: step.duration(), held: step.len };
+            out.span(Rule::CorkTimer, Cause::Cork, me, rest, facts);
+        }
+        Wait::CorkTimer { .. } => {
+            let facts = Facts::Wait { wait: step.duration(), outstanding: 0 };
+            out.span(Rule::CorkTimerOnce, Cause::SenderPause, me, rest, facts);
+        }
+        Wait::Pause(pause) => by_writer(context, step, &pause, limit, rest, out),
+        Wait::SendBuffer => out.span(Rule::WriterWoken, Cause::SendBuffer, me, rest, Facts::None),
+        Wait::Missing { packets } => missing(packets, rest, Cause::SenderPause, out),
+        Wait::Loss { repair, .. } => loss(context, step, repair, rest, out),
+        Wait::NewProbe { outstanding } => new_probe(context, step, outstanding, rest, out),
+        Wait::Blind => {
+            let facts = if context.one_sided { Facts::OneSided } else { Facts::NotCaptured };
+            out.span(Rule::NotCaptured, Cause::Unexplained, None, rest, facts);
+        }
+    }
+}
+
+/// A flight of so many bytes, and what had flown before.
+fn flight_facts(context: &Context, step: &Step, flight: u32) -> Facts {
+    Facts::Flight {
+        flight,
+        segments: flight.div_ceil(context.mss[step.sender]),
+        rtt: context.rtt,
+        before: if step.cwnd == CwndState::Growing { 0 } else { context.before[step.sender] },
+    }
+}
+
+/// An ACK released it: a limit on how much may be in flight.
+fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nanos, out: &mut Emit<'_>) {
+    let mss = context.mss[step.sender];
+    let me = Some(Side::from(step.sender));
+    let late = acked.delay > delayed_from(context.rtt) && acked.delay.times(2) > step.duration();
+    if late && acked.flight <= 2 * mss {
+        // One segment in flight at a time, with windows open: the buffer does not hold a second one, so that the
+        // receiver waits for it in vain. On usual segment sizes a small congestion window does the same.
+        let buffer = acked.flight <= mss && mss > 9_000 && step.cwnd == CwndState::Growing;
+        let (rule, cause) = if buffer {
+            (Rule::LateAckOfOneSegment, Cause::SillyWindow)
+        } else {
+            (Rule::LateAck, Cause::DelayedAck)
+        };
+        out.span(rule, cause, me, rest, Facts::AckDelay { delay: acked.delay, flight: acked.flight });
+        return;
+    }
+    let rest = rest - queue(context, step, acked, rest, out);
+    if acked.drained && limit == Cause::SendBuffer {
+        // The windows had room and nothing left: there was nothing to send. A writer that waits for buffer space
+        // wakes up with an ACK, when a third of the buffer is free (`sk_stream_write_space`); others do so by chance.
+        out.span(Rule::RoomUnused, Cause::SendBuffer, me, rest, Facts::Drained { flight: acked.flight });
+        return;
+    }
+    let facts = flight_facts(context, step, acked.flight);
+    match step.cwnd {
+        CwndState::AfterLoss => {
+            out.span(Rule::CongestionAfterLoss, Cause::CongestionWindow, me, rest, facts);
+        }
+        // Flights that stay the same for three round trips have another limit by now.
+        CwndState::Restarted if matches!(limit, Cause::SlowStart | Cause::CongestionWindow) => {
+            out.span(Rule::IdleRestart, Cause::IdleRestart, me, rest, facts);
+        }
+        CwndState::Restarted | CwndState::Growing => {
+            by_flights(context, step, acked.flight, limit, rest, out)
+        }
+    }
+}
+
+/// A round trip swollen beyond the base one: a queue on the path. If this flow is large enough to fill the path
+/// it is its own, and its time is the link's; else others fill it. Gives how much of `rest` that is.
+fn queue(context: &Context, step: &Step, acked: &Acked, rest: Nanos, out: &mut Emit<'_>) -> Nanos {
+    let sender = step.sender;
+    let swollen = acked.rtt.filter(|&rtt| rtt > context.rtt.times(3).part(2) + Nanos::millis(5));
+    let Some(rtt) = swollen.filter(|_| context.near(sender) && acked.flight >= 4 * context.mss[sender])
+    else {
+        return Nanos::ZERO;
+    };
+    let share = 1.0 - context.rtt.0 as f64 / rtt.0 as f64;
+    let time = Nanos((rest.0 as f64 * share) as i64);
+    let per_byte = context.per_byte[sender];
+    if per_byte.is_none_or(|p| f64::from(acked.flight) * p >= context.rtt.0 as f64 * 0.7) {
+        out.bandwidth(time, 0, per_byte);
+    } else {
+        out.network(Rule::Queue, Cause::Queueing, time, Facts::Queue { rtt, base: context.rtt });
+    }
+    time
+}
+
+/// The limit that the flights of the message show.
+fn by_flights(context: &Context, step: &Step, flight: u32, limit: Cause, rest: Nanos, out: &mut Emit<'_>) {
+    let sender = step.sender;
+    let (me, peer) = (Some(Side::from(sender)), Some(Side::from(sender.peer())));
+    let facts = flight_facts(context, step, flight);
+    let (rule, side, facts) = match (limit, context.unscaled_window[sender]) {
+        (Cause::Bandwidth, _) => {
+            out.bandwidth(rest, 0, context.per_byte[sender]);
+            return;
+        }
+        (Cause::Unexplained, Some((window, ..))) => {
+            (Rule::UnknownScalePlateau, None, Facts::UnknownScale { flight, window })
+        }
+        (Cause::SlowReader, _) => (Rule::UnreadPlateau, peer, Facts::Unread { flight }),
+        (Cause::ReceiveWindow, unscaled) => {
+            let rule =
+                if unscaled.is_some() { Rule::WindowPlateauByInferredScale } else { Rule::WindowPlateau };
+            (rule, peer, Facts::Window { flight, rtt: context.rtt })
+        }
+        (Cause::SlowStart, _) => (Rule::SlowStart, me, facts),
+        (Cause::SendBuffer, _) => (Rule::BufferPlateau, me, facts),
+        (Cause::SenderPause, _) => (Rule::DrippingWriter, me, facts),
+        _ => (Rule::CongestionWindow, me, facts),
+    };
+    out.span(rule, limit, side, rest, facts);
+}
+
+/// Nothing in sight released it: the application wrote then.
+fn by_writer(context: &Context, step: &Step, pause: &Pause, limit: Cause, rest: Nanos, out: &mut Emit<'_>) {
+    let me = Some(Side::from(step.sender));
+    let outstanding = pause.outstanding;
+    let facts = Facts::Wait { wait: step.duration(), outstanding };
+    if limit == Cause::Pacing && pause.full && outstanding > 0 {
+        out.span(Rule::Pacing, Cause::Pacing, me, rest, facts);
+        return;
+    }
+    // On a plateau the writer wakes up a moment after the ACK that made room (sk_stream_write_space).
+    let soon = step.duration() <= context.rtt.times(2).max(Nanos::millis(5));
+    if pause.flight > 0 && limit == Cause::SendBuffer && soon {
+        let facts = flight_facts(context, step, pause.flight);
+        out.span(Rule::WriterWoken, Cause::SendBuffer, me, rest, facts);
+        return;
+    }
+    if context.capture_drops && outstanding > 0 && context.one_sided {
+        out.span(Rule::NotCaptured, Cause::Unexplained, None, rest, Facts::NotCaptured);
+        return;
+    }
+    let rule = if outstanding == 0 { Rule::PauseIdle } else { Rule::PauseInFlight };
+    out.span(rule, Cause::SenderPause, me, rest, facts);
+}
+
+/// The other side had spoken: the path, and what the application took.
+fn turn(context: &Context, step: &Step, on_the_way: Nanos, doubt: Doubt, rest: Nanos, out: &mut Emit<'_>) {
+    let sender = step.sender;
+    let me = Some(Side::from(sender));
+    let path = rest.min(context.reaction[sender]);
+    let mut think = rest - path;
+    // What was still on its way says nothing of the application: the link took that time.
+    let arrived = (step.duration() - on_the_way).floor0();
+    let queued = if on_the_way > Nanos::ZERO && step.loss.is_none() {
+        (think - arrived).floor0()
+    } else {
+        Nanos::ZERO
+    };
+    out.bandwidth(queued, 0, context.per_byte[sender.peer()]);
+    let rest = rest - queued;
+    think = think - queued;
+    // What an idle host needs to respond at all is no work worth naming.
+    if think <= context.rtt.part(64).max(Nanos::micros(50)) {
+        think = Nanos::ZERO;
+    }
+    let path = rest - think;
+    let cause = if sender == End::Server { Cause::ServerThink } else { Cause::ClientThink };
+    let path_seen = if context.near(sender) { Nanos::ZERO } else { path };
+    let facts = Facts::Think { seen: step.duration(), path: path_seen };
+    let trip = Facts::RoundTrip { rtt: context.rtt };
+    out.network(Rule::RoundTrip, Cause::PathDelay, path.part(2), trip);
+    if let Doubt::Missing(packets) = doubt {
+        // What timers took of it; before them it was the application.
+        let timers = context.timer[sender].times((1 << packets.min(7)) - 1).min(think);
+        out.span(Rule::ThinkBeforeMissing, cause, me, think - timers, facts);
+        missing(u32::from(packets), timers, cause, out);
+    } else {
+        let forty = think >= Nanos::millis(39) && think <= Nanos::millis(48);
+        let rule = match doubt {
+            _ if forty => Rule::ThinkOfFortyMillis,
+            Doubt::Timed => Rule::ThinkAtTimer,
+            Doubt::Possible => Rule::ThinkOrLoss,
+            Doubt::None | Doubt::Missing(_) => Rule::Think,
+        };
+        out.span(rule, cause, me, think, facts);
+    }
+    out.network(Rule::RoundTrip, Cause::PathDelay, path - path.part(2), trip);
+}

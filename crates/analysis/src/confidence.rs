@@ -1,0 +1,196 @@
+//! How sure each rule is, by where the tap was, and what else a stretch could be: the only place with such figures.
+//!
+//! `scripts/accuracy.py` holds them to captures whose causes are known.
+
+use tcpwhy_base::Cause;
+
+/// Where the tap was, seen from the end that a rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tap {
+    /// Nearer to this end than to the other.
+    Near,
+    Far,
+}
+
+/// How sure, and what else it could be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sure {
+    pub(crate) confidence: f32,
+    pub(crate) alternatives: [Option<(Cause, f32)>; 2],
+}
+
+/// A rule that gives a stretch of time its cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// A kernel said so.
+    Witnessed,
+    // Opening
+    Handshake,
+    HandshakeBeforeRetransmission,
+    SynAnsweredBefore,
+    SynIgnoredAtServer,
+    SynUnanswered,
+    SynAckRetransmitted,
+    NeverAnswered,
+    Refused,
+    HandshakeUnseen,
+    TlsThink,
+    // The path and the link
+    RoundTrip,
+    RoundTripOfLostData,
+    OwnBytes,
+    Queue,
+    // Losses
+    FastRecovery,
+    Timeout,
+    LossProbe,
+    SpuriousRecovery,
+    BlackHole,
+    NotTaken,
+    NewDataProbe,
+    OnePacketMissing,
+    PacketsMissing,
+    // Windows and buffers
+    WindowFull,
+    WindowClosed,
+    WindowBelowSegment,
+    WindowPlateau,
+    WindowPlateauByInferredScale,
+    UnreadPlateau,
+    UnknownScalePlateau,
+    LateAck,
+    LateAckOfOneSegment,
+    RoomUnused,
+    WriterWoken,
+    SlowStart,
+    BufferPlateau,
+    DrippingWriter,
+    CongestionWindow,
+    CongestionAfterLoss,
+    IdleRestart,
+    Pacing,
+    // Small segments
+    NagleOnce,
+    NagleAgain,
+    CorkTimer,
+    CorkTimerOnce,
+    // Applications
+    PauseIdle,
+    PauseInFlight,
+    Think,
+    ThinkOfFortyMillis,
+    ThinkAtTimer,
+    ThinkOrLoss,
+    ThinkBeforeMissing,
+    Refill,
+    GapThink,
+    ClosingGap,
+    // What did not end
+    LastDataOnItsWay,
+    BothWindowsShut,
+    NeverRead,
+    DeadPeer,
+    ThinkUnfinished,
+    RoundTripUnfinished,
+    // Nothing to go by
+    NotCaptured,
+}
+
+const fn sure(confidence: f32) -> Sure {
+    Sure { confidence, alternatives: [None, None] }
+}
+
+const fn or(confidence: f32, other: Cause, its: f32) -> Sure {
+    Sure { confidence, alternatives: [Some((other, its)), None] }
+}
+
+const fn either(confidence: f32, one: (Cause, f32), other: (Cause, f32)) -> Sure {
+    Sure { confidence, alternatives: [Some(one), Some(other)] }
+}
+
+impl Rule {
+    /// How sure it is at this tap.
+    pub(crate) const fn at(self, tap: Tap) -> Sure {
+        use Cause as C;
+        match (self, tap) {
+            (Rule::Witnessed, _) => sure(0.99),
+
+            (Rule::Handshake, _) => sure(0.97),
+            (Rule::HandshakeBeforeRetransmission, _) => sure(0.9),
+            (Rule::SynAnsweredBefore, _) => sure(0.85),
+            (Rule::SynIgnoredAtServer, _) => either(0.85, (C::AcceptQueueFull, 0.4), (C::SynQueueFull, 0.2)),
+            (Rule::SynUnanswered, _) => either(0.85, (C::AcceptQueueFull, 0.25), (C::SynQueueFull, 0.1)),
+            (Rule::SynAckRetransmitted, _) => or(0.8, C::AcceptQueueFull, 0.2),
+            (Rule::NeverAnswered, _) => sure(0.7),
+            (Rule::Refused, _) => sure(0.95),
+            (Rule::HandshakeUnseen, _) => sure(0.5),
+            (Rule::TlsThink, _) => sure(0.9),
+
+            (Rule::RoundTrip, _) => sure(0.9),
+            (Rule::RoundTripOfLostData, _) => sure(0.8),
+            (Rule::OwnBytes, _) => sure(0.85),
+            (Rule::Queue, _) => or(0.6, C::Bandwidth, 0.3),
+
+            (Rule::FastRecovery, _) => or(0.85, C::CongestionWindow, 0.15),
+            (Rule::Timeout, _) => or(0.85, C::TailLossProbe, 0.15),
+            (Rule::LossProbe, _) => or(0.8, C::RetransmissionTimeout, 0.15),
+            (Rule::SpuriousRecovery, _) => or(0.75, C::RetransmissionTimeout, 0.15),
+            (Rule::BlackHole, _) => or(0.75, C::RetransmissionTimeout, 0.15),
+            (Rule::NotTaken, _) => or(0.8, C::RetransmissionTimeout, 0.2),
+            (Rule::NewDataProbe, _) => or(0.75, C::RetransmissionTimeout, 0.2),
+            (Rule::OnePacketMissing, _) => {
+                either(0.6, (C::RetransmissionTimeout, 0.3), (C::SenderPause, 0.1))
+            }
+            (Rule::PacketsMissing, _) => either(0.6, (C::TailLossProbe, 0.3), (C::SenderPause, 0.1)),
+
+            (Rule::WindowFull, _) => sure(0.9),
+            (Rule::WindowClosed, _) => or(0.9, C::ReceiveWindow, 0.1),
+            (Rule::WindowBelowSegment, _) => or(0.8, C::ReceiveWindow, 0.1),
+            (Rule::WindowPlateau, _) => or(0.8, C::SendBuffer, 0.1),
+            // Of all flights up to twice as large, few fit a window as if by its scale.
+            (Rule::WindowPlateauByInferredScale, _) => or(0.7, C::SendBuffer, 0.2),
+            (Rule::UnreadPlateau, _) => or(0.8, C::ReceiveWindow, 0.15),
+            (Rule::UnknownScalePlateau, _) => either(0.5, (C::ReceiveWindow, 0.4), (C::SendBuffer, 0.3)),
+            (Rule::LateAck, _) => or(0.8, C::CongestionWindow, 0.2),
+            (Rule::LateAckOfOneSegment, _) => or(0.8, C::SendBuffer, 0.2),
+            (Rule::RoomUnused, _) => either(0.6, (C::SenderPause, 0.25), (C::CongestionWindow, 0.1)),
+            (Rule::WriterWoken, _) => or(0.7, C::SenderPause, 0.3),
+            (Rule::SlowStart, _) => or(0.9, C::SendBuffer, 0.1),
+            (Rule::BufferPlateau, Tap::Near) => or(0.85, C::CongestionWindow, 0.1),
+            // Away from the sender only the plateau shows.
+            (Rule::BufferPlateau, Tap::Far) => or(0.6, C::SenderPause, 0.2),
+            (Rule::DrippingWriter, _) => or(0.7, C::SendBuffer, 0.2),
+            (Rule::CongestionWindow, _) => or(0.6, C::SendBuffer, 0.3),
+            (Rule::CongestionAfterLoss, _) => or(0.85, C::SendBuffer, 0.05),
+            (Rule::IdleRestart, _) => or(0.85, C::SlowStart, 0.1),
+            (Rule::Pacing, _) => either(0.6, (C::SenderPause, 0.25), (C::HostDelay, 0.1)),
+
+            // Once may be chance; the lock repeated is not.
+            (Rule::NagleOnce, _) => or(0.75, C::SenderPause, 0.95 - 0.75),
+            (Rule::NagleAgain, _) => sure(0.95),
+            (Rule::CorkTimer, _) => or(0.7, C::SenderPause, 0.3),
+            (Rule::CorkTimerOnce, _) => or(0.55, C::Cork, 0.4),
+
+            (Rule::PauseIdle, _) | (Rule::PauseInFlight, Tap::Near) => or(0.9, C::HostDelay, 0.05),
+            (Rule::PauseInFlight, Tap::Far) => or(0.75, C::HostDelay, 0.05),
+            (Rule::Think, _) => sure(0.9),
+            // A single response 40 to 47 ms late may be a delayed ACK that something waited for.
+            (Rule::ThinkOfFortyMillis, _) => or(0.5, C::DelayedAck, 0.3),
+            (Rule::ThinkAtTimer, _) => or(0.55, C::RetransmissionTimeout, 0.4),
+            (Rule::ThinkOrLoss, _) => or(0.75, C::RetransmissionTimeout, 0.2),
+            (Rule::ThinkBeforeMissing, _) => sure(0.6),
+            (Rule::Refill, _) => or(0.6, C::PathDelay, 0.4),
+            (Rule::GapThink, _) => sure(0.9),
+            (Rule::ClosingGap, _) => sure(0.8),
+
+            (Rule::LastDataOnItsWay, _) => sure(0.7),
+            (Rule::BothWindowsShut, _) => sure(0.8),
+            (Rule::NeverRead, _) => sure(0.85),
+            (Rule::DeadPeer, _) => sure(0.8),
+            (Rule::ThinkUnfinished, _) => sure(0.8),
+            (Rule::RoundTripUnfinished, _) => sure(0.8),
+
+            (Rule::NotCaptured, _) => sure(0.5),
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! The time of a connection as it is accounted for: every part that ends is added here, and handed on.
+
+use crate::attribute::{Context, attribute, fold, join_neighbours};
+use crate::budget::Budget;
+use crate::confidence::{Rule, Tap};
+use crate::exchange::{MAX_SPANS, Recorded};
+use crate::facts::Facts;
+use crate::findings::{Rollups, Where};
+use crate::output::Output;
+use crate::parts::opening::setup;
+use crate::parts::unfinished::tail;
+use crate::release::Habits;
+use crate::result::{Closed, Ended, Exchange, Frames, Gap, Omitted, Setup, Span};
+use crate::track::{Moment, Opening, Tracker};
+use tcpwhy_base::{Cause, Class, End, Ends, Nanos, Segment, Side, Source};
+
+/// Detail of the time after the last exchange of a closed connection.
+const CLOSE: &str = "close";
+
+/// The parts of one connection so far.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    connection: u32,
+    file: u16,
+    setup: Option<Setup>,
+    /// How many exchanges have ended.
+    exchanges: u32,
+    /// Where the last part ended.
+    upto: Moment,
+    /// When the last exchange ended.
+    last_response: Option<Nanos>,
+    refills: Refills,
+    sums: Sums,
+}
+
+/// What parts sum up to.
+#[derive(Debug, Default)]
+pub(crate) struct Sums {
+    pub(crate) budget: Budget,
+    pub(crate) gap_budget: Budget,
+    pub(crate) exchanges: Omitted,
+    pub(crate) gaps: Omitted,
+    pub(crate) rollups: Rollups,
+    /// Exchanges that took no longer than the path: round trips in series.
+    pub(crate) quick_turns: u32,
+}
+
+/// How often in a row a response had as many bytes as the one before, after a few bytes of the client.
+#[derive(Clone, Copy, Debug, Default)]
+struct Refills {
+    bytes: u64,
+    count: u32,
+}
+
+/// What is inherent is summed over the capture; the rest for each connection.
+fn rollups_of<'a>(span: &Span, own: &'a mut Rollups, parts: &'a mut Output) -> &'a mut Rollups {
+    if span.cause.class() == Class::Inherent { &mut parts.inherent } else { own }
+}
+
+impl Ledger {
+    pub(crate) fn new(connection: u32, segment: &Segment) -> Ledger {
+        Ledger {
+            connection,
+            file: segment.file,
+            setup: None,
+            exchanges: 0,
+            upto: (segment.time, segment.frame),
+            last_response: None,
+            refills: Refills::default(),
+            sums: Sums::default(),
+        }
+    }
+
+    pub(crate) fn has_setup(&self) -> bool {
+        self.setup.is_some()
+    }
+
+    /// No exchange has ended.
+    pub(crate) fn is_first(&self) -> bool {
+        self.exchanges == 0
+    }
+
+    /// The setup, when the last response ended, and the sums.
+    pub(crate) fn close(self) -> (Option<Setup>, Option<Nanos>, Sums) {
+        (self.setup, self.last_response, self.sums)
+    }
+
+    /// A snapshot of the connection for the spans of its steps.
+    pub(crate) fn context(&self, track: &mut Tracker, habits: &Habits) -> Context {
+        Context::of(track, habits, self.is_first(), self.file)
+    }
+}
+
+/// Setup.
+impl Ledger {
+    /// The handshake ended at `end`.
+    pub(crate) fn open(&mut self, opening: &Opening, track: &Tracker, end: Moment) {
+        self.setup = Some(setup(opening, track, self.file, end));
+        self.upto = end;
+    }
+
+    /// TLS begins with this segment of the client.
+    pub(crate) fn open_tls(&mut self, t: Nanos, segment: &Segment, track: &Tracker) {
+        let (upto, frame) = self.upto;
+        let near = track.near(End::Client);
+        let path = if near { Nanos::ZERO } else { track.reaction_or_zero(End::Client) };
+        if let Some(setup) = self.setup.as_mut().filter(|_| t > upto) {
+            let sure = Rule::TlsThink.at(Tap::Near);
+            setup.spans.push(Span {
+                cause: Cause::ClientThink,
+                detail: None,
+                side: Some(Side::Client),
+                start: upto,
+                end: t,
+                frames: Frames::new(self.file, frame, segment.frame, &[segment.frame]),
+                confidence: sure.confidence,
+                alternatives: sure.alternatives,
+                facts: Facts::Think { seen: t - upto, path },
+                folded: 1,
+                source: Source::Inferred,
+            });
+            setup.end = t;
+        }
+        self.upto = (t, segment.frame);
+    }
+
+    /// What was recorded is the TLS handshake: it belongs to the setup.
+    pub(crate) fn close_tls(
+        &mut self,
+        mut recorded: Recorded,
+        track: &mut Tracker,
+        habits: &Habits,
+        parts: &mut Output,
+    ) {
+        let mut spans = std::mem::take(&mut recorded.done);
+        let context = self.context(track, habits);
+        attribute(&context, &mut recorded.steps, &mut recorded.carry, &mut spans, &mut parts.limits);
+        parts.give_back_steps(recorded.steps);
+        for span in &mut spans {
+            if matches!(span.cause, Cause::PathDelay | Cause::Bandwidth) {
+                span.cause = Cause::TlsHandshake;
+            }
+        }
+        join_neighbours(&mut spans);
+        if let Some(setup) = self.setup.as_mut() {
+            setup.end = recorded.last;
+            setup.bytes[0] += recorded.bytes.client;
+            setup.bytes[1] += recorded.bytes.server;
+            setup.spans.append(&mut spans);
+        }
+        self.upto = (recorded.last, recorded.last_frame);
+    }
+
+    /// The connection ends: the setup counts.
+    pub(crate) fn sum_setup(&mut self, parts: &mut Output) {
+        let Some(setup) = &self.setup else { return };
+        let place = Where { connection: self.connection, exchange: 0, gap: false, tail: false };
+        for span in &setup.spans {
+            self.sums.budget.add(span.cause, span.duration());
+            rollups_of(span, &mut self.sums.rollups, parts).add(span, place);
+        }
+    }
+}
+
+/// Gaps.
+impl Ledger {
+    /// Closes the gap from the last part to `to`, where `s` speaks.
+    pub(crate) fn gap_until(&mut self, s: End, to: Moment, track: &Tracker, parts: &mut Output) {
+        let (t, frame) = to;
+        let (from, from_frame) = self.upto;
+        if t <= from {
+            return;
+        }
+        let length = t - from;
+        // From a tap away from the speaker the trip to it and back is not its thinking.
+        let unseen = track.counts(s.peer()).packets == 0;
+        let after_setup = self.exchanges == 0 && self.setup.is_some() && s == End::Client;
+        let path = if after_setup { Nanos::ZERO } else { track.reaction_or_zero(s).min(length) };
+        let path_seen = if track.near(s) { Nanos::ZERO } else { path };
+        let think = Facts::Think { seen: length, path: path_seen };
+        let (cause, side, facts) = match s {
+            // What the other side had sent by then is not in the capture.
+            _ if unseen => (Cause::Unexplained, None, Facts::OneSided),
+            End::Client => (Cause::ClientThink, Some(Side::Client), think),
+            End::Server => (Cause::ServerThink, Some(Side::Server), think),
+        };
+        let frames = Frames::new(self.file, from_frame.min(frame), frame, &[from_frame, frame]);
+        let mut spans = parts.spare_spans();
+        let mut at = from;
+        let sure = Rule::GapThink.at(Tap::Near);
+        let trip = (Cause::PathDelay, Some(Side::Network), Facts::RoundTrip { rtt: track.rtt_or_zero() });
+        for ((cause, side, facts), time) in
+            [(trip, path.part(2)), ((cause, side, facts), length - path), (trip, path - path.part(2))]
+        {
+            if time > Nanos::ZERO {
+                spans.push(Span {
+                    cause,
+                    detail: None,
+                    side,
+                    start: at,
+                    end: at + time,
+                    frames,
+                    confidence: sure.confidence,
+                    alternatives: sure.alternatives,
+                    facts,
+                    folded: 1,
+                    source: Source::Inferred,
+                });
+                at += time;
+            }
+        }
+        self.emit_gap(t, spans, false, parts);
+    }
+
+    /// The time from the last part to the last packet.
+    pub(crate) fn closing_gap(&mut self, track: &Tracker, parts: &mut Output) {
+        let (from, from_frame) = self.upto;
+        let (now, last_frame) = (track.now(), track.last_frame());
+        if now <= from {
+            return;
+        }
+        let wait = now - from;
+        let keepalives = track.counts(End::Client).keepalives + track.counts(End::Server).keepalives;
+        let open = track.closed() == Closed::Open;
+        let (cause, side, facts) = if open && keepalives > 0 {
+            (Cause::KeepaliveOrDeadPeer, None, Facts::Silent { wait, tries: keepalives })
+        } else if track.one_sided() {
+            (Cause::Unexplained, None, Facts::OneSided)
+        } else {
+            (Cause::ClientThink, Some(Side::Client), Facts::Think { seen: wait, path: Nanos::ZERO })
+        };
+        let sure = Rule::ClosingGap.at(Tap::Near);
+        let mut spans = parts.spare_spans();
+        spans.push(Span {
+            cause,
+            detail: (!open).then_some(CLOSE),
+            side,
+            start: from,
+            end: now,
+            frames: Frames::new(self.file, from_frame.min(last_frame), last_frame, &[from_frame, last_frame]),
+            confidence: sure.confidence,
+            alternatives: sure.alternatives,
+            facts,
+            folded: 1,
+            source: Source::Inferred,
+        });
+        self.emit_gap(now, spans, true, parts);
+    }
+
+    fn emit_gap(&mut self, end: Nanos, spans: Vec<Span>, tail: bool, parts: &mut Output) {
+        let start = self.upto.0;
+        self.upto.0 = end;
+        self.sums.gaps.count += 1;
+        self.sums.gaps.duration += end - start;
+        let place = Where { connection: self.connection, exchange: 0, gap: true, tail };
+        for span in &spans {
+            self.sums.gap_budget.add(span.cause, span.duration());
+            rollups_of(span, &mut self.sums.rollups, parts).add(span, place);
+        }
+        if parts.wants_gap(self.connection, end - start) {
+            parts.gap(self.connection, Gap { start, end, spans: spans.clone() });
+        }
+        parts.give_back_spans(spans);
+    }
+}
+
+/// What the end of an exchange is judged by.
+pub(crate) struct Ending<'a> {
+    pub(crate) track: &'a mut Tracker,
+    pub(crate) habits: &'a Habits,
+    pub(crate) protocol: Option<&'static str>,
+    /// How it ended if not by a response.
+    pub(crate) unfinished: Option<Ended>,
+}
+
+/// Exchanges.
+impl Ledger {
+    /// Ends the exchange that was recorded.
+    pub(crate) fn finish_exchange(
+        &mut self,
+        recorded: Recorded,
+        ending: &mut Ending<'_>,
+        parts: &mut Output,
+    ) {
+        if !recorded.splits() {
+            self.emit_exchange(recorded, ending, parts);
+            return;
+        }
+        let unfinished = ending.unfinished.take();
+        let mut runs = recorded.runs().into_iter().peekable();
+        while let Some(run) = runs.next() {
+            if let Some(pause) = run.pause {
+                self.gap_until(End::Client, pause, ending.track, parts);
+            }
+            ending.unfinished = unfinished.filter(|_| runs.peek().is_none());
+            self.emit_exchange(run.recorded, ending, parts);
+        }
+    }
+
+    fn emit_exchange(&mut self, mut ex: Recorded, ending: &mut Ending<'_>, parts: &mut Output) {
+        let mut spans = parts.spare_spans();
+        spans.append(&mut ex.done);
+        let context = self.context(ending.track, ending.habits);
+        let mut steps = std::mem::take(&mut ex.steps);
+        attribute(&context, &mut steps, &mut ex.carry, &mut spans, &mut parts.limits);
+        parts.give_back_steps(steps);
+        let mut end = (ex.last, ex.last_frame);
+        let track = &*ending.track;
+        if ending.unfinished.is_some() && track.now() > end.0 {
+            tail(&ex, track, self.file, &mut spans);
+            end = (track.now(), track.last_frame());
+        }
+        fold(&mut spans, MAX_SPANS);
+        join_neighbours(&mut spans);
+        self.exchanges += 1;
+        let id = self.exchanges;
+        if self.is_window_refill(&ex, track, ending.protocol) {
+            refill(&mut spans);
+        }
+        let duration = end.0 - ex.start;
+        self.upto = end;
+        self.last_response = Some(end.0);
+        self.sum_exchange(&ex, &spans, duration, parts);
+        if parts.wants_exchange(self.connection, duration) {
+            let with_setup = (id == 1).then(|| self.setup.as_ref().map(|s| end.0 - s.start)).flatten();
+            let exchange = Exchange {
+                id,
+                start: ex.start,
+                request_end: ex.request_end.filter(|_| ex.bytes.client > 0),
+                response_start: ex.response_start,
+                end: end.0,
+                with_setup,
+                bytes: ex.bytes.into_array(),
+                turns: ex.turns.max(1),
+                duplex: ex.duplex,
+                ended: ending.unfinished.unwrap_or(Ended::Complete),
+                spans: spans.clone(),
+            };
+            parts.exchange(self.connection, exchange);
+        }
+        parts.give_back_spans(spans);
+    }
+
+    fn sum_exchange(&mut self, ex: &Recorded, spans: &[Span], duration: Nanos, parts: &mut Output) {
+        let sums = &mut self.sums;
+        sums.exchanges.count += 1;
+        sums.exchanges.duration += duration;
+        sums.exchanges.bytes[0] += ex.bytes.client;
+        sums.exchanges.bytes[1] += ex.bytes.server;
+        let place = Where { connection: self.connection, exchange: self.exchanges, gap: false, tail: false };
+        let mut other = Nanos::ZERO;
+        for span in spans {
+            sums.budget.add(span.cause, span.duration());
+            rollups_of(span, &mut sums.rollups, parts).add(span, place);
+            if span.cause != Cause::PathDelay {
+                other += span.duration();
+            }
+        }
+        if ex.turns <= 1 && other.times(4) < duration {
+            sums.quick_turns += 1;
+        }
+    }
+
+    /// A flow-control window above TCP ran out and was refilled: where HTTP/2 or SSH is seen in clear, the third time in
+    /// a row that the server stops after the same number of bytes until a few bytes of the client come, which come
+    /// at once.
+    fn is_window_refill(&mut self, ex: &Recorded, track: &Tracker, protocol: Option<&'static str>) -> bool {
+        let Ends { client: asked, server: bytes } = ex.bytes;
+        let soon = track.reaction_or_zero(End::Client) + track.rtt_or_zero().part(8).max(Nanos::millis(1));
+        let at_once = self.last_response.is_some_and(|last| ex.start - last <= soon);
+        let small = asked <= 128 && bytes >= 4_096 && ex.turns <= 1;
+        let same = bytes.abs_diff(self.refills.bytes) <= bytes / 16;
+        let count = if small && same && at_once { self.refills.count + 1 } else { 0 };
+        self.refills = Refills { bytes, count };
+        count >= 2 && matches!(protocol, Some("http/2" | "ssh"))
+    }
+}
+
+/// The trips of a refilled window are the client application's.
+fn refill(spans: &mut [Span]) {
+    let sure = Rule::Refill.at(Tap::Near);
+    for span in spans.iter_mut().filter(|s| s.cause == Cause::PathDelay) {
+        span.cause = Cause::ApplicationWindow;
+        span.side = Some(Side::Client);
+        span.confidence = sure.confidence;
+        span.alternatives = sure.alternatives;
+    }
+}

@@ -1,0 +1,124 @@
+//! The spans of a connection's setup.
+
+use crate::confidence::{Rule, Tap};
+use crate::facts::Facts;
+use crate::result::{Frames, Setup, Span};
+use crate::track::{Moment, Opening, Tracker};
+use tcpwhy_base::{Cause, End, Nanos, Side, Source};
+
+/// Writes spans one after the other.
+struct Spans {
+    file: u16,
+    end: Nanos,
+    at: Moment,
+    spans: Vec<Span>,
+}
+
+impl Spans {
+    fn add(
+        &mut self,
+        rule: Rule,
+        cause: Cause,
+        side: Option<Side>,
+        upto: Moment,
+        keys: &[u64],
+        facts: Facts,
+    ) {
+        let upto = (upto.0.min(self.end), upto.1);
+        if upto.0 <= self.at.0 {
+            return;
+        }
+        // The rules of an opening are as sure at any tap.
+        let sure = rule.at(Tap::Near);
+        self.spans.push(Span {
+            cause,
+            detail: None,
+            side,
+            start: self.at.0,
+            end: upto.0,
+            frames: Frames::new(self.file, self.at.1, upto.1, keys),
+            confidence: sure.confidence,
+            alternatives: sure.alternatives,
+            facts,
+            folded: 1,
+            source: Source::Inferred,
+        });
+        self.at = upto;
+    }
+}
+
+/// The setup from its first packet up to `end`.
+pub(super) fn setup(opening: &Opening, track: &Tracker, file: u16, end: Moment) -> Setup {
+    let h = &opening.passed;
+    let first = opening.first;
+    // Mostly it is one.
+    let mut out = Spans { file, end: end.0, at: first, spans: Vec::with_capacity(1) };
+    let network = Some(Side::Network);
+    let round_trip = Facts::RoundTrip { rtt: track.rtt().unwrap_or_default() };
+    let frame = |at: Option<Moment>| at.map_or(0, |m| m.1);
+    syn_retransmissions(opening, track, &mut out);
+    if let (Some(one), Some(last)) = (h.syn_ack, h.last_syn_ack)
+        && opening.syn_acks > 1
+        && last.0 > one.0
+    {
+        let facts = Facts::SynRepeats {
+            repeats: opening.syn_acks - 1,
+            over: last.0 - one.0,
+            syn_ack: true,
+            at_server: false,
+            answered: false,
+        };
+        out.add(Rule::HandshakeBeforeRetransmission, Cause::Handshake, network, one, &[one.1], round_trip);
+        out.add(Rule::SynAckRetransmitted, Cause::SynRetransmit, None, last, &[one.1, last.1], facts);
+    }
+    if let Some(rst) = h.refused {
+        let upto = (end.0, end.1.max(rst.1));
+        out.add(Rule::Refused, Cause::Refused, Some(Side::Server), upto, &[rst.1], Facts::Refused);
+    } else if h.syn_ack.is_some() || opening.done {
+        let keys = [frame(h.last_syn), frame(h.last_syn_ack), end.1];
+        out.add(Rule::Handshake, Cause::Handshake, network, end, &keys, round_trip);
+    } else if opening.syns > 1 {
+        let facts = Facts::Unanswered { syns: opening.syns, over: end.0 - first.0 };
+        out.add(Rule::NeverAnswered, Cause::SynRetransmit, None, end, &[frame(h.last_syn)], facts);
+    } else {
+        // One SYN and no answer in the capture, yet the connection went on.
+        out.add(Rule::HandshakeUnseen, Cause::Unexplained, None, end, &[first.1], Facts::OneSided);
+    }
+    Setup { start: first.0, end: end.0, bytes: opening.bytes.into_array(), spans: out.spans }
+}
+
+/// The wait for the last SYN, if there were several.
+fn syn_retransmissions(opening: &Opening, track: &Tracker, out: &mut Spans) {
+    let h = &opening.passed;
+    let (Some(syn), Some(last), true) = (h.syn, h.last_syn, opening.syns > 1) else { return };
+    // Answered each time: the SYN-ACK (or the ACK of it) was lost on its way.
+    let answered = h.syn_ack.is_some_and(|(t, _)| t < last.0);
+    let at_server = !answered && reached_server(opening, track);
+    let over = last.0 - syn.0;
+    let facts = if h.syn_ack.is_none() {
+        Facts::Unanswered { syns: opening.syns, over }
+    } else {
+        Facts::SynRepeats { repeats: opening.syns - 1, over, syn_ack: false, at_server, answered }
+    };
+    // Which of them it was shows only at the server (its counters, or this tap).
+    let (rule, side) = if answered {
+        (Rule::SynAnsweredBefore, Some(Side::Network))
+    } else if at_server {
+        (Rule::SynIgnoredAtServer, Some(Side::Server))
+    } else {
+        (Rule::SynUnanswered, None)
+    };
+    out.add(rule, Cause::SynRetransmit, side, last, &[syn.1, last.1], facts);
+}
+
+/// Several SYNs passed a tap at the server, which answered only the last: it dropped them.
+fn reached_server(opening: &Opening, track: &Tracker) -> bool {
+    let (client, server) = (track.reaction(End::Client), track.reaction(End::Server));
+    let beside = server.zip(client).is_some_and(|(server, client)| server.times(4) < client);
+    let h = &opening.passed;
+    beside
+        || h.syn_ack.zip(h.last_syn).is_some_and(|(syn_ack, syn)| {
+            let reaction = syn_ack.0 - syn.0;
+            track.now() - syn_ack.0 > reaction.times(4)
+        })
+}

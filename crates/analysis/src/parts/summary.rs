@@ -1,0 +1,123 @@
+//! What is said of a connection as a whole.
+
+use crate::parts::ledger::Ledger;
+use crate::release::Habits;
+use crate::result::{self, Connection, Path, Quality};
+use crate::track::Tracker;
+use tcpwhy_base::{End, Endpoint, Ends, Nanos};
+
+/// Who a connection is between.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    pub(crate) id: u32,
+    pub(crate) ends: Ends<Endpoint>,
+    pub(crate) roles_inferred: bool,
+    pub(crate) file: u16,
+    pub(crate) protocol: Option<&'static str>,
+}
+
+/// The connection, without the parts that were given away.
+pub(crate) fn summary(who: Identity, mut track: Tracker, habits: &Habits, ledger: Ledger) -> Connection {
+    let (setup, last_response, mut sums) = ledger.close();
+    sums.rollups.shrink();
+    set_limits(&mut track);
+    let bandwidth_bps = bandwidth(&mut track);
+    let quality = track.quality();
+    let count = |of: fn(&crate::track::Counts) -> u64| End::BOTH.map(|s| of(track.counts(s)));
+    Connection {
+        id: who.id,
+        client: who.ends.client,
+        server: who.ends.server,
+        roles_inferred: who.roles_inferred,
+        start: track.start(),
+        end: track.now(),
+        opened_by_handshake: !quality.has(Quality::MIDSTREAM),
+        closed: track.closed(),
+        vantage: track.vantage(),
+        protocol: who.protocol,
+        path: Path {
+            rtt: track.rtt(),
+            halves: End::BOTH.map(|s| track.reaction(s)),
+            bandwidth_bps,
+            offloaded: quality.has(Quality::OFFLOAD),
+        },
+        ends: End::BOTH.map(|s| end_of(s, &track, habits)),
+        bytes: count(|c| c.bytes),
+        packets: count(|c| c.packets),
+        retransmitted: count(|c| c.retransmitted),
+        quality,
+        setup,
+        exchanges: Vec::new(),
+        exchanges_omitted: sums.exchanges,
+        gaps: Vec::new(),
+        gaps_omitted: sums.gaps,
+        budget: sums.budget,
+        gap_budget: sums.gap_budget,
+        closed_after: closed_after(&track, last_response),
+        findings: Vec::new(),
+        rollups: sums.rollups,
+        quick_turns: sums.quick_turns,
+        file: who.file,
+        frames: track.frames(),
+    }
+}
+
+/// Limits of what can be said that show only at the end.
+fn set_limits(track: &mut Tracker) {
+    let one_sided = track.one_sided();
+    let syn_only = track.counts(End::Client).packets == u64::from(track.handshake().syns());
+    if one_sided && !syn_only {
+        track.limit(Quality::ONE_SIDED);
+    }
+    if !one_sided && track.misses_bytes() {
+        track.limit(Quality::CAPTURE_DROPS);
+    }
+    if !track.scale_known() && !syn_only {
+        // A window that was never half used, even if it had no scale, needs none.
+        let known = End::BOTH.iter().all(|&d| {
+            let flow = track.flow(d);
+            let idle = flow.cwnd.max_flight < u32::from(flow.raw_window) / 2;
+            idle || track.window_shift(d.peer()).is_some()
+        });
+        track.limit(if known { Quality::SCALE_INFERRED } else { Quality::NO_WINDOW_SCALE });
+    }
+}
+
+/// Of the busier direction, if it carried enough.
+fn bandwidth(track: &mut Tracker) -> Option<u64> {
+    let bytes = Ends::of(|s| track.counts(s).bytes);
+    let busier = if bytes.client >= bytes.server { End::Client } else { End::Server };
+    if bytes[busier] < 100_000 {
+        return None;
+    }
+    track.rate(busier).map(|b| b as u64)
+}
+
+fn end_of(s: End, track: &Tracker, habits: &Habits) -> result::End {
+    let (flow, counts) = (track.flow(s), track.counts(s));
+    result::End {
+        mss: track.mss_option(s).map(u32::from),
+        wscale: track.scale_of(s),
+        initial_flight: (flow.cwnd.initial > 0).then_some(u64::from(flow.cwnd.initial)),
+        max_window: (counts.max_window > 0).then_some(u64::from(counts.max_window)),
+        max_flight: u64::from(flow.cwnd.max_flight),
+        os: track.profile(s).os,
+        delayed_ack: counts.delayed_ack,
+        min_rto: counts.min_timeout,
+        nodelay_shown: habits.nodelay_shown(s),
+        zero_windows: counts.zero_windows,
+        probes: counts.probes,
+        keepalives: counts.keepalives,
+        reordered: counts.reordered,
+        syn_repeats: counts.syn_retransmissions,
+        duplicates: counts.duplicates,
+    }
+}
+
+/// A client that acts only when the server closes: from the end of the response to the server's FIN.
+fn closed_after(track: &Tracker, last_response: Option<Nanos>) -> Option<Nanos> {
+    let server = track.fin_of(End::Server)?;
+    let client = track.fin_of(End::Client).unwrap_or(Nanos::MAX);
+    let last = last_response?;
+    (server < client && server > last).then(|| server - last)
+}

@@ -1,0 +1,114 @@
+//! Exchanges that were open when their connection ended.
+
+use crate::confidence::{Rule, Tap};
+use crate::exchange::Recorded;
+use crate::facts::Facts;
+use crate::result::{Closed, Ended, Frames, Span};
+use crate::track::Tracker;
+use tcpwhy_base::{Cause, End, Nanos, Side, Source};
+
+/// How the exchange that is open when the connection ends has ended; `None`: it was complete.
+pub(crate) fn how_unfinished(ex: &Recorded, track: &Tracker, capture_end: bool) -> Option<Ended> {
+    let sender = ex.last_sender;
+    let flow = track.flow(sender);
+    let closed = track.closed();
+    if flow.is_shut() && track.now() - ex.last > track.rto(sender) {
+        // Probed, or at least waited for: more was to come.
+        return Some(match closed {
+            Closed::Rst => Ended::Rst,
+            Closed::Open if capture_end => Ended::CaptureEnd,
+            _ => Ended::Silent,
+        });
+    }
+    let fin_space = u32::from(track.fin_of(sender).is_some());
+    let delivered = flow.acked && flow.outstanding() <= fin_space;
+    if ex.bytes.server > 0 && (delivered || sender == End::Server && closed != Closed::Open) {
+        return None;
+    }
+    // A transfer in one direction that was acknowledged is complete; a request that others like it got an
+    // answer to is not. A client that waited longer than a long pause before it closed had expected an answer.
+    let closed_at = track.fin_of(End::Client).unwrap_or(track.now());
+    let waited = closed_at - ex.last > track.long_pause(End::Client);
+    let one_way = ex.bytes.server == 0 && track.counts(End::Server).bytes == 0;
+    if one_way && delivered && closed == Closed::Fin && !waited {
+        return None;
+    }
+    if track.one_sided() {
+        return None;
+    }
+    Some(match closed {
+        Closed::Rst => Ended::Rst,
+        Closed::Open if capture_end => Ended::CaptureEnd,
+        Closed::Fin | Closed::Open => Ended::Silent,
+    })
+}
+
+/// What is unfinished ends at the last packet: the spans from `ex.last` until then.
+pub(super) fn tail(ex: &Recorded, track: &Tracker, file: u16, spans: &mut Vec<Span>) {
+    let (end, until) = (ex.last, track.now());
+    let sender = ex.last_sender;
+    let wait = until - end;
+    // Half of the trip lies before the peer's work and half after it, as before a response that came.
+    let near = track.near(sender.peer());
+    let path = if near { Nanos::ZERO } else { track.reaction_or_zero(sender.peer()).min(wait) };
+    let (rule, cause, side, facts) = what_for(track, sender, wait, path);
+    let last_frame = track.last_frame();
+    let frames = Frames::new(file, ex.last_frame.min(last_frame), last_frame, &[ex.last_frame, last_frame]);
+    let trip = Facts::RoundTrip { rtt: track.rtt_or_zero() };
+    let path = if matches!(facts, Facts::Think { .. }) { path } else { Nanos::ZERO };
+    let travel = (Rule::RoundTripUnfinished, Cause::PathDelay, Some(Side::Network), trip);
+    let mut start = end;
+    for ((rule, cause, side, facts), upto) in [
+        (travel, end + path.part(2)),
+        ((rule, cause, side, facts), until - (path - path.part(2))),
+        (travel, until),
+    ] {
+        if upto <= start {
+            continue;
+        }
+        let sure = rule.at(Tap::Near);
+        spans.push(Span {
+            cause,
+            detail: None,
+            side,
+            start,
+            end: upto,
+            frames,
+            confidence: sure.confidence,
+            alternatives: sure.alternatives,
+            facts,
+            folded: 1,
+            source: Source::Inferred,
+        });
+        start = upto;
+    }
+}
+
+/// What the exchange waited for when it was cut off.
+fn what_for(track: &Tracker, sender: End, wait: Nanos, path: Nanos) -> (Rule, Cause, Option<Side>, Facts) {
+    let flow = track.flow(sender);
+    let peer = Some(Side::from(sender.peer()));
+    let stuck = flow.outstanding() > 0;
+    let shut = flow.is_shut();
+    let both_shut = shut && track.flow(sender.peer()).is_shut() && track.counts(sender.peer()).bytes > 0;
+    let window = Facts::Closed { window: flow.window };
+    let on_its_way = track.closed() == Closed::Open && wait < track.rto(sender);
+    if stuck && on_its_way && !shut {
+        // The capture ended while the data was on its way.
+        let facts = Facts::RoundTrip { rtt: track.rtt_or_zero() };
+        return (Rule::LastDataOnItsWay, Cause::PathDelay, Some(Side::Network), facts);
+    }
+    if both_shut {
+        return (Rule::BothWindowsShut, Cause::MutualBlock, None, window);
+    }
+    if shut && !stuck {
+        return (Rule::NeverRead, Cause::SlowReader, peer, window);
+    }
+    if stuck {
+        let retransmissions = flow.recovery.as_ref().map_or(0, |r| r.retransmissions);
+        let tries = track.counts(sender).probes + retransmissions;
+        return (Rule::DeadPeer, Cause::KeepaliveOrDeadPeer, peer, Facts::Silent { wait, tries });
+    }
+    let cause = if sender == End::Client { Cause::ServerThink } else { Cause::ClientThink };
+    (Rule::ThinkUnfinished, cause, peer, Facts::Think { seen: wait, path })
+}

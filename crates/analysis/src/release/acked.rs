@@ -1,0 +1,76 @@
+//! The ACKs that a segment may have left with.
+
+use crate::track::{Ack, Passage};
+use tcpwhy_base::{Nanos, Seq};
+
+/// The ACKs a segment may have left with, and what they did for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lock<'a> {
+    /// The latest.
+    pub(super) ack: &'a Ack,
+    /// The earliest that made the window large enough.
+    pub(super) opens: Option<&'a Ack>,
+    /// The earliest that covered the small segment that Nagle's rule waits for.
+    pub(super) frees: Option<&'a Ack>,
+    /// Acknowledged before the earliest of them.
+    pub(super) una_before: Seq,
+}
+
+/// The ACKs that this segment may have left with: they passed the tap one reaction time before it, after the
+/// sender had sent its segment before. At the sender's own tap that is within 1 ms, or half a round trip where that is
+/// less; elsewhere an eighth of the reaction time is allowed for jitter.
+pub(super) fn lock<'a>(p: &Passage<'a>, nodelay: bool) -> Option<Lock<'a>> {
+    let (t, start, reaction) = (p.time, p.since.time, p.path.own());
+    // Beside the sender the shortest reaction seen may be that of a host that had to wake up first: whatever came
+    // before the segment may have released it.
+    let beside = p.path.is_near() && reaction <= Nanos::millis(1);
+    let early = if beside { reaction } else { reaction.part(8).max(Nanos::micros(50)).min(reaction) };
+    let near = p.path.rtt.part(2).max(Nanos::micros(100)).min(Nanos::millis(1));
+    // After a long wait a busy host may be later; a sixteenth of it is met by chance once in sixteen.
+    let late = reaction.part(8).max(near).max((t - start).part(16));
+    let from = (t - reaction - late).max(start - reaction + Nanos(1));
+    let to = t - reaction + early;
+    let nxt = p.arrived.before.nxt;
+    let needed = p.segment.len.min(p.mss()) as i32;
+    let mut lock: Option<Lock<'a>> = None;
+    let acks = p.acks.newest_first().skip_while(|a| a.time > to).take_while(|a| a.time >= from);
+    for ack in acks.filter(|a| !a.is_later_than(p.segment)) {
+        let room = ack.edge_before.minus(nxt);
+        let opens = room < needed && ack.edge.minus(nxt) >= needed;
+        let una_before = ack.una_before;
+        let found = lock.get_or_insert(Lock { ack, opens: None, frees: None, una_before });
+        found.una_before = una_before;
+        if opens {
+            found.opens = Some(ack);
+        }
+        if !nodelay && is_held_until(p, ack) {
+            found.frees = Some(ack);
+        }
+    }
+    lock
+}
+
+/// A partial segment was out, this is its ACK, and the new segment is partial: what Nagle's rule holds. Stacks with the
+/// classic rule hold it for any unacknowledged data.
+pub(super) fn is_held_until(p: &Passage<'_>, ack: &Ack) -> bool {
+    let mss = p.flow.mss;
+    if mss == 0 || p.segment.len >= mss {
+        return false;
+    }
+    let (nxt, small_end) = (p.arrived.before.nxt, p.arrived.before.small_end);
+    let out = nxt.after(ack.una_before) && ack.ack.after(ack.una_before);
+    if p.profile.minshall {
+        out && small_end.after(ack.una_before) && !small_end.after(ack.ack)
+    } else {
+        out && !nxt.after(ack.ack)
+    }
+}
+
+/// Two partial segments within a burst: the second did not wait for the first one's ACK, so Nagle is off.
+pub(super) fn shows_nodelay(p: &Passage<'_>) -> bool {
+    let before = p.arrived.before;
+    let pair = before.small_end == before.nxt
+        && before.small_end.after(p.flow.base)
+        && p.flow.is_small(p.segment.len);
+    pair && p.flow.outstanding() > p.segment.len && p.waited() < p.path.rtt
+}

@@ -1,0 +1,303 @@
+//! What released a segment, as the packets tell.
+//!
+//! The rules are those of `docs/causes`; each threshold names its source here.
+
+use crate::profile::delayed_from;
+use crate::release::acked::{Lock, is_held_until, lock};
+use crate::release::habits::Habits;
+use crate::release::value::{Acked, Doubt, Pause, Release, Wait};
+use crate::track::{Ack, Arrival, CwndState, Passage, Repair};
+use tcpwhy_base::Nanos;
+
+/// Decides what released the segment.
+pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
+    let start = p.since.time;
+    let recovered = p.since.recovered.filter(|r| r.1 > start).map(|(kind, until)| (kind, until.min(p.time)));
+    if p.since.speaker != p.sender {
+        return response(p, habits).with_loss(recovered);
+    }
+    match p.arrived.arrival {
+        Arrival::Retransmission => return retransmission(p),
+        Arrival::Repaired { opened } => {
+            let repair = if p.waited() >= p.profile.rto_floor { Repair::Timeout } else { Repair::Fast };
+            let wait = Wait::Loss { repair, again: false };
+            return Release::inferred(wait).with_loss(Some((repair, opened)));
+        }
+        _ => {}
+    }
+    let wait = if p.waited() <= burst_within(p.path.rtt) {
+        Release::inferred(Wait::Burst)
+    } else if p.one_sided || !p.flow.edge_known {
+        Release::inferred(Wait::Blind)
+    } else if is_missing(p) {
+        Release::inferred(Wait::Missing { packets: u32::from(p.missing) })
+    } else if let Some(lock) = lock(p, habits.nodelay_shown(p.sender) > 0) {
+        with_ack(p, &lock)
+    } else {
+        without_ack(p, habits)
+    };
+    wait.with_loss(p.flow.repair().map(|kind| (kind, p.time)).or(recovered))
+}
+
+/// Less than this between two segments is no wait: system calls, interrupts and a virtual CPU's wake-up take that
+/// (measured: 50 to 130 µs for an empty path), and a 64th of a long round trip.
+fn burst_within(rtt: Nanos) -> Nanos {
+    rtt.part(64).max(Nanos::micros(50))
+}
+
+/// The first segment of the other side.
+fn response(p: &Passage<'_>, habits: &Habits) -> Release {
+    let start = p.since.time;
+    // What was held by Nagle across a turn: a small segment out before, this one small, locked to its ACK.
+    let nodelay = habits.nodelay_shown(p.sender) > 0;
+    if let Some(ack) = lock(p, nodelay).and_then(|l| l.frees)
+        && ack.pure()
+        && ack.time > start
+    {
+        return nagle(p, ack, 0, true);
+    }
+    // A probe or timer sends one segment again: those before it in its flight were lost as well, at the same time.
+    let before_it = p.segment.seq.minus(p.arrived.before.nxt).max(0) as u32;
+    let others = before_it.div_ceil(p.mss()).min(u32::from(p.missing)) as u16;
+    let copies = if p.missing > 0 { (p.missing - others).max(1) } else { 0 };
+    Release::inferred(Wait::Turn { on_the_way: still_on_its_way(p), doubt: doubt(p, copies) })
+}
+
+/// How long after the last progress an ACK still did not cover all that the peer had sent: it left before the last of it
+/// arrived, so nobody could have worked on the message by then.
+fn still_on_its_way(p: &Passage<'_>) -> Nanos {
+    let start = p.since.time;
+    let mut acks = p.peer_acks.newest_first().take_while(|a| a.time > start);
+    acks.find(|a| a.ack.before(p.peer.nxt)).map_or(Nanos::ZERO, |a| a.time - start)
+}
+
+/// Whether the response was lost once; so many copies of it are missing.
+fn doubt(p: &Passage<'_>, missing: u16) -> Doubt {
+    let think = p.waited() - p.path.own();
+    let timer = p.timer();
+    if p.path.is_near() || p.path.reaction.is_none() || think < timer - timer.part(16) {
+        return Doubt::None;
+    }
+    // Each retransmission doubles the timer: after n losses it has run 1 + 2 + ... + 2^(n-1) times.
+    let lost = |n: u16| timer.times((1 << n.min(7)) - 1);
+    if missing > 0 {
+        let enough = think >= lost(missing) - lost(missing).part(16);
+        return if enough && !p.capture_drops { Doubt::Missing(missing) } else { Doubt::Possible };
+    }
+    if p.flow.numbered {
+        return Doubt::None;
+    }
+    let at_timer = |n: u16| think >= lost(n) - lost(n).part(16) && think <= lost(n) + timer.part(2);
+    if (1..=4).any(at_timer) { Doubt::Timed } else { Doubt::Possible }
+}
+
+/// Data that had passed and is not acknowledged.
+fn retransmission(p: &Passage<'_>) -> Release {
+    let flow = p.flow;
+    let repair = repair_of(p);
+    let mut sign = flow.first_sack.filter(|&f| repair == Repair::Fast && f < p.time);
+    if let Some(start) = flow.flight_start
+        && repair == Repair::Fast
+        && p.segment.seq == flow.una
+        && flow.last_advance < flow.flight_start
+    {
+        // The first segment of the flight is lost: it would have been acknowledged after a round trip.
+        sign = sign.map(|f| f.min(start + p.path.rtt));
+    }
+    let wait = Wait::Loss { repair, again: flow.recovery.is_some() };
+    Release::inferred(wait).with_loss(sign.map(|f| (repair, f)))
+}
+
+/// Which mechanism sends unacknowledged data again.
+fn repair_of(p: &Passage<'_>) -> Repair {
+    let (flow, rtt) = (p.flow, p.path.rtt);
+    let end = p.segment.seq + p.segment.len;
+    let quiet = flow.quiet_at(p.time);
+    let long = quiet >= rtt + p.profile.rto_floor.times(7).part(8);
+    if let Some(kind) = flow.repair() {
+        return if kind == Repair::BlackHole || !long { kind } else { Repair::Timeout };
+    }
+    // A probe sends the last segment again (RFC 8985, 7.3); signs of a later arrival make it a fast repair.
+    match flow.first_sack {
+        Some(_) if !long => Repair::Fast,
+        // Never later than the timeout (RFC 8985, 7.2), which here may seem shorter than it was.
+        _ if end == p.arrived.before.nxt && quiet <= flow.rto(rtt, p.profile).times(3).part(2) => {
+            Repair::Probe
+        }
+        _ if quiet >= Nanos::millis(190) => Repair::Timeout,
+        _ if flow.first_sack.is_none() && flow.dup_acks == 0 && quiet > rtt.part(2) => Repair::Timeout,
+        _ => Repair::Fast,
+    }
+}
+
+/// Packets of the sender are missing before this one, which comes when its timer would send it again: once, and
+/// after each lost copy twice as late.
+fn is_missing(p: &Passage<'_>) -> bool {
+    if p.missing == 0 || p.path.is_near() || p.capture_drops {
+        return false;
+    }
+    let timer = p.timer().times(1 << (p.missing - 1).min(6));
+    p.waited() >= timer - timer.part(16) && p.waited() <= timer + timer.part(2)
+}
+
+/// It left with an ACK. Where one ACK ended several limits, the kernel asks for the congestion window first, then the
+/// window, then Nagle (`tcp_write_xmit`).
+fn with_ack(p: &Passage<'_>, lock: &Lock<'_>) -> Release {
+    let mss = p.mss();
+    let flight = p.arrived.before.nxt.minus(lock.una_before).max(0) as u32;
+    let cwnd = lock.opens.or(lock.frees).map_or(0, |a| a.cwnd);
+    // After an idle time only the first flight has a window that is known.
+    let known = match p.flow.cwnd.state() {
+        CwndState::Growing => cwnd > 0,
+        CwndState::Restarted => cwnd > 0 && cwnd <= p.profile.initial_window * mss,
+        CwndState::AfterLoss => false,
+    };
+    let by_cwnd = known && flight + mss >= cwnd;
+    match (lock.opens, lock.frees) {
+        (Some(ack), _) if !by_cwnd || ack.window_before < mss => {
+            Release::inferred(by_window(p, ack, flight)).with_ack(ack.frame())
+        }
+        (_, Some(ack)) if !by_cwnd => nagle(p, ack, p.flow.last_len(), true),
+        // With nothing in flight there was nothing to wait for.
+        _ if flight == 0 => Release::inferred(Wait::Pause(Pause::default())).with_ack(lock.ack.frame()),
+        _ => {
+            let (drained, peak) = if p.path.is_near() { drained(p, lock) } else { (false, 0) };
+            let acked = Acked {
+                flight,
+                peak,
+                room: Some(lock.ack.edge_before.minus(p.arrived.before.nxt).max(0) as u32),
+                delay: lock.ack.late_by(p.path.peer()),
+                rtt: p.flow.rtt.last.filter(|l| l.0 > p.since.time).map(|l| l.1),
+                drained,
+                unread: is_unread(p, lock.ack),
+            };
+            Release::inferred(Wait::Acked(acked)).with_ack(lock.ack.frame())
+        }
+    }
+}
+
+/// It was held for this ACK by Nagle's algorithm; `first` bytes were to be acknowledged.
+fn nagle(p: &Passage<'_>, ack: &Ack, first: u32, prompt: bool) -> Release {
+    let delay = ack.late_by(p.path.peer());
+    let delayed = delay > delayed_from(p.path.rtt);
+    Release::inferred(Wait::Nagle { first, delay, delayed, prompt }).with_ack(ack.frame())
+}
+
+/// The ACK moved the right edge of a window that was full.
+fn by_window(p: &Passage<'_>, ack: &Ack, flight: u32) -> Wait {
+    let mss = p.mss();
+    // A window update after everything was acknowledged: the reader made room only then. A small
+    // buffer's window opens with the ACK or at once after it.
+    let update = ack.ack == ack.una_before;
+    let covered = p.acks.newest_first().find(|a| a.ack == ack.ack && a.una_before.before(a.ack));
+    let held = covered.map_or(Nanos::ZERO, |a| ack.time - a.time);
+    let slow = update && (ack.window_before < mss || held.times(4) >= p.waited());
+    // Two full segments are acknowledged at once (RFC 9293, 3.8.6.3) unless the window would have to
+    // shrink (`__tcp_ack_snd_check`): a late ACK for more waited for the reader.
+    let late = ack.late_by(p.path.peer()) > delayed_from(p.path.rtt);
+    let many = ack.ack.minus(ack.una_before) >= 2 * mss as i32;
+    let unread = !slow && is_unread(p, ack);
+    let window = ack.window_before;
+    // A window that never holds a full segment: silly-window avoidance on both sides.
+    if p.largest_window.is_some_and(|w| w < mss) {
+        Wait::Silly { window }
+    } else if slow || unread || !ack.at_a_hole() && late && many {
+        Wait::Closed { window, flight, unread }
+    } else {
+        Wait::Window { flight }
+    }
+}
+
+/// More than half of the receiver's buffer was full of what its application had not read (`__tcp_select_window`): a larger
+/// one would fill up as well. A small window is mostly the data that has just arrived, so says nothing.
+fn is_unread(p: &Passage<'_>, ack: &Ack) -> bool {
+    let offered = ack.edge.minus(ack.ack).max(0) as u32;
+    !ack.at_a_hole() && p.largest_window.is_some_and(|most| most >= 8 * p.mss() && offered <= most / 2)
+}
+
+/// Whether ACKs of this wait, before those that may have released the segment, made room that was not used. A window
+/// that is full is used at each ACK, or when a third of it is free (`tcp_tso_should_defer`). And how much was in flight
+/// when the segment before had left.
+fn drained(p: &Passage<'_>, lock: &Lock<'_>) -> (bool, u32) {
+    let last_una = p.flow.last.map_or_else(Default::default, |l| l.una);
+    let (flight, acked) = (p.arrived.before.nxt.minus(last_una), lock.una_before.minus(last_una));
+    let drained = p.flow.recovery.is_none() && acked > (flight / 3).max(2 * p.flow.mss as i32);
+    (drained, flight.max(0) as u32)
+}
+
+/// No ACK can have released it.
+fn without_ack(p: &Passage<'_>, habits: &Habits) -> Release {
+    if let Some(ack) = late_hold(p, habits) {
+        return nagle(p, ack, p.flow.last_len(), false);
+    }
+    let (flow, rtt, dt) = (p.flow, p.path.rtt, p.waited());
+    let reaction = p.path.own();
+    let full = !flow.is_small(flow.last_len()) && !flow.is_small(p.segment.len);
+    // Away from the sender a queue on the path hides which ACK it was. A run of full segments goes on: no write
+    // ended before it, for its last segment would be partial, so some ACK released it if no timer did.
+    let mid_run = !p.path.is_near() && full && dt < rtt + p.profile.rto_floor;
+    // Within the first round trip of a message no ACK of it has come round: they were sent together, and the link
+    // took its time (an eighth less, as both times come with jitter).
+    if mid_run && p.time - p.since.message < rtt - rtt.part(8) {
+        return Release::inferred(Wait::Burst);
+    }
+    let forgotten = || !p.acks.known_since(p.time - reaction - reaction.part(4) - Nanos::millis(1));
+    if mid_run || dt <= rtt + rtt.part(4) && forgotten() {
+        return Release::inferred(Wait::Acked(Acked { flight: flow.flight_by_rounds(), ..Acked::default() }));
+    }
+    Release::inferred(by_timer_or_writer(p, habits, full))
+}
+
+/// A writer that has Nagle on cannot have sent this before the ACK came, however late it was written after.
+fn late_hold<'a>(p: &Passage<'a>, habits: &Habits) -> Option<&'a Ack> {
+    if habits.nagle_holds() < 2 || habits.nodelay_shown(p.sender) > 0 {
+        return None;
+    }
+    let reaction = p.path.own();
+    let from = p.since.time - reaction;
+    let ack = p
+        .acks
+        .newest_first()
+        .take_while(|a| a.time > from)
+        .find(|a| !a.is_later_than(p.segment) && a.time + reaction <= p.time && is_held_until(p, a))?;
+    ((p.time - reaction - ack.time).times(4) <= p.waited()).then_some(ack)
+}
+
+/// A timer of the kernel, or the application.
+fn by_timer_or_writer(p: &Passage<'_>, habits: &Habits, full: bool) -> Wait {
+    let (flow, dt) = (p.flow, p.waited());
+    let room = flow.edge.minus(p.arrived.before.nxt);
+    if room > 0 && room < p.mss() as i32 && p.segment.len as i32 == room && dt >= Nanos::millis(190) {
+        // A receiver that offered more before has a reader that stopped; else the buffer is that small.
+        let window = room as u32;
+        let small_buffer = p.largest_window.is_some_and(|w| w < 4 * p.mss());
+        return if small_buffer {
+            Wait::Silly { window }
+        } else {
+            Wait::Closed { window, flight: 0, unread: false }
+        };
+    }
+    let outstanding = p.arrived.before.nxt.minus(flow.una).max(0) as u32;
+    if outstanding == 0 && flow.is_small(p.segment.len) && p.profile.os == Some("Linux") {
+        // The timer of a closed window or a cork: max(RTO, 200 ms), up to an eighth late (timer wheel; tcp_probe0_base).
+        let timer = flow.rto(p.path.rtt, p.profile).max(Nanos::millis(200));
+        let since_ack = p.acks.newest_first().next().map_or(dt, |a| p.time - p.path.own() - a.time);
+        let at_timer =
+            since_ack >= Nanos::millis(190) && since_ack <= timer + timer.part(4) + Nanos::millis(16);
+        if at_timer && habits.may_be_cork(since_ack) {
+            return Wait::CorkTimer { wait: since_ack };
+        }
+    }
+    // Writers that wait for buffer space wake a moment after the ACK; the flight tells.
+    Wait::Pause(Pause { outstanding, flight: recent_flight(p), full })
+}
+
+/// Bytes that were in flight when the last ACK before the segment came in, if that was in the last quarter of the wait.
+fn recent_flight(p: &Passage<'_>) -> u32 {
+    let until = p.time - p.path.own();
+    let Some(ack) = p.acks.newest_first().find(|a| a.time <= until) else { return 0 };
+    if (until - ack.time).times(4) > p.waited() {
+        return 0;
+    }
+    p.arrived.before.nxt.minus(ack.una_before).max(0) as u32
+}

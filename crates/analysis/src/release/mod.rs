@@ -1,0 +1,29 @@
+//! What released a data segment: the ACKs it may have left with, a timer, or the application.
+//!
+//! [`release`] decides, from a [`Passage`] and the [`Habits`] of the hosts so far, and changes nothing; what a release
+//! teaches is learnt afterwards ([`Habits::learn`]). What the packets say is in `inferred`; a kernel that was watched
+//! knows better (`witnessed`).
+
+mod acked;
+mod habits;
+mod inferred;
+mod testimony;
+mod value;
+mod witnessed;
+
+pub(crate) use habits::Habits;
+pub(crate) use testimony::Testimony;
+pub(crate) use value::{Acked, Doubt, Pause, Release, Wait};
+
+use crate::track::Passage;
+use tcpwhy_base::Witness;
+
+/// What released the segment.
+#[inline]
+pub(crate) fn release(passage: &Passage<'_>, habits: &Habits, witness: Option<&Witness>) -> Release {
+    let inferred = inferred::inferred(passage, habits);
+    match witness {
+        None => inferred,
+        Some(witness) => witnessed::witnessed(passage, inferred, witness),
+    }
+}

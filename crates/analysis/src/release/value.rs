@@ -1,0 +1,154 @@
+//! What may release a segment, with the figures of each.
+
+use crate::track::Repair;
+use std::num::NonZeroU64;
+use tcpwhy_base::{Nanos, Source};
+
+/// What released a segment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Release {
+    pub(crate) wait: Wait,
+    /// The ACK that it left with.
+    pub(crate) ack: Option<NonZeroU64>,
+    /// A loss was being repaired until then; of a retransmission, when its first sign came.
+    pub(crate) loss: Option<(Repair, Nanos)>,
+    /// When the application wrote it, where that is known and lies within the wait: until then it was the writer's.
+    pub(crate) written: Option<Nanos>,
+    /// Who says so.
+    pub(crate) source: Source,
+}
+
+impl Release {
+    /// As the packets tell, without an ACK.
+    pub(crate) fn inferred(wait: Wait) -> Release {
+        Release { wait, ack: None, loss: None, written: None, source: Source::Inferred }
+    }
+
+    /// With the ACK in this frame.
+    pub(crate) fn with_ack(self, frame: u64) -> Release {
+        Release { ack: NonZeroU64::new(frame), ..self }
+    }
+
+    /// While a loss was being repaired.
+    pub(crate) fn with_loss(self, loss: Option<(Repair, Nanos)>) -> Release {
+        Release { loss, ..self }
+    }
+
+    /// How it repairs a loss, if it is a retransmission.
+    pub(crate) fn repair(&self) -> Option<Repair> {
+        match self.wait {
+            Wait::Loss { repair, .. } => Some(repair),
+            _ => None,
+        }
+    }
+
+    /// Nothing that could be seen released it: the wait may be long enough to end a one-way transfer.
+    pub(crate) fn may_split(&self) -> bool {
+        let free = matches!(
+            self.wait,
+            Wait::Pause(_) | Wait::CorkTimer { .. } | Wait::Closed { .. } | Wait::Silly { .. }
+        );
+        free && self.ack.is_none()
+    }
+}
+
+/// What a segment waited for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Wait {
+    /// Nothing: the segment followed the one before at once.
+    Burst,
+    /// An ACK; which limit it lifted shows in the flights.
+    Acked(Acked),
+    /// An ACK that moved the right edge of a window that was full with so many bytes in flight.
+    Window { flight: u32 },
+    /// A window update after the window had been closed to less than a segment.
+    Closed {
+        /// Window last offered before.
+        window: u32,
+        flight: u32,
+        /// Most of the receiver's buffer was full when the ACK that released it was sent.
+        unread: bool,
+    },
+    /// A timer, into a window smaller than a segment.
+    Silly { window: u32 },
+    /// The ACK of an earlier small segment.
+    Nagle {
+        /// Payload of that segment.
+        first: u32,
+        /// How late its ACK was, and whether that counts as delayed.
+        delay: Nanos,
+        delayed: bool,
+        /// It left at once with the ACK.
+        prompt: bool,
+    },
+    /// Nothing that can be seen: the application wrote.
+    Pause(Pause),
+    /// As `Pause`, with the timing of a cork's timer.
+    CorkTimer {
+        /// Since the last ACK.
+        wait: Nanos,
+    },
+    /// Room in the send buffer, as its kernel says.
+    SendBuffer,
+    /// The other side had spoken last.
+    Turn {
+        /// How long the last of what the other side had sent was still on its way.
+        on_the_way: Nanos,
+        /// Whether it hides a loss.
+        doubt: Doubt,
+    },
+    /// It is a retransmission.
+    Loss {
+        repair: Repair,
+        /// Not the first of its recovery: the trip that the data would have taken anyway was counted.
+        again: bool,
+    },
+    /// New data as a tail loss probe, with so many bytes unacknowledged.
+    NewProbe { outstanding: u32 },
+    /// A retransmission whose original is missing from the numbering of the sender's packets.
+    Missing { packets: u32 },
+    /// It cannot be known: packets of this stretch are not in the capture.
+    Blind,
+}
+
+/// Of a segment that an ACK released.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Acked {
+    /// Bytes in flight before the release, and when the segment before had left (beside the sender).
+    pub(crate) flight: u32,
+    pub(crate) peak: u32,
+    /// Room that was left in the peer's window; `None` where the ACK is not known.
+    pub(crate) room: Option<u32>,
+    /// How late the ACK was.
+    pub(crate) delay: Nanos,
+    /// The sender's last round trip before it.
+    pub(crate) rtt: Option<Nanos>,
+    /// ACKs for more than a third of the flight came and released nothing, before the one that did.
+    pub(crate) drained: bool,
+    /// Most of the receiver's buffer was full when the ACK was sent.
+    pub(crate) unread: bool,
+}
+
+/// Of a segment that nothing in sight released.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Pause {
+    /// Bytes unacknowledged during it.
+    pub(crate) outstanding: u32,
+    /// Bytes in flight when an ACK may have woken up the writer, a moment before; else 0.
+    pub(crate) flight: u32,
+    /// Full segments before and after it: no write ended there.
+    pub(crate) full: bool,
+}
+
+/// Whether a response that came late may have been lost once before it passed the tap, which looks the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// It was not: the tap is beside its sender, no timer fires that soon, or no packet is missing from its count.
+    None,
+    /// There was time for it.
+    Possible,
+    /// It came when a timer would have sent it again.
+    Timed,
+    /// As many packets before it never passed the tap (and there was time).
+    Missing(u16),
+}

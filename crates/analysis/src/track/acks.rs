@@ -1,0 +1,122 @@
+//! The last ACKs and window updates for one end's data, as they passed the tap.
+
+use tcpwhy_base::{Nanos, Segment, Seq};
+
+/// An ACK or window update, and what was known before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ack {
+    pub(crate) time: Nanos,
+    /// Its frame, four times, one more if it carried no data, two more if its sender held data beyond a hole.
+    frame_and_bits: u64,
+    /// Since the newest data it covers passed the tap; the smallest number where that is not known.
+    delay: Nanos,
+    /// Acknowledgement number, and what it was before.
+    pub(crate) ack: Seq,
+    pub(crate) una_before: Seq,
+    /// Right edge of the window that it offers, and what it was before.
+    pub(crate) edge: Seq,
+    pub(crate) edge_before: Seq,
+    /// The window last offered before, scaled.
+    pub(crate) window_before: u32,
+    /// The sender's congestion window before it, as estimated.
+    pub(crate) cwnd: u32,
+    /// Its time stamp, where whoever got it must have echoed it from then on.
+    pub(crate) stamp: Option<u32>,
+}
+
+impl Ack {
+    /// An ACK that passed at `time`, all its numbers zero. `pure`: it carried no data; `at_a_hole`: its sender held data
+    /// beyond a hole.
+    #[inline]
+    pub(crate) fn new(time: Nanos, frame: u64, pure: bool, at_a_hole: bool, delay: Option<Nanos>) -> Ack {
+        Ack {
+            time,
+            frame_and_bits: frame << 2 | u64::from(at_a_hole) << 1 | u64::from(pure),
+            delay: delay.unwrap_or(Nanos(i64::MIN)),
+            ack: Seq(0),
+            una_before: Seq(0),
+            edge: Seq(0),
+            edge_before: Seq(0),
+            window_before: 0,
+            cwnd: 0,
+            stamp: None,
+        }
+    }
+
+    pub(crate) fn frame(&self) -> u64 {
+        self.frame_and_bits >> 2
+    }
+
+    /// It carried no data.
+    pub(crate) fn pure(&self) -> bool {
+        self.frame_and_bits & 1 == 1
+    }
+
+    /// Its sender held data beyond a hole, or had just got what filled it: its window and its delay say nothing of who
+    /// reads.
+    pub(crate) fn at_a_hole(&self) -> bool {
+        self.frame_and_bits & 2 == 2
+    }
+
+    /// The segment left before this ACK came to its sender: it echoes an older time stamp.
+    pub(crate) fn is_later_than(&self, segment: &Segment) -> bool {
+        let echo = segment.options.timestamps.map(|t| t.1);
+        self.stamp.zip(echo).is_some_and(|(stamp, echo)| (echo.wrapping_sub(stamp) as i32) < 0)
+    }
+
+    /// Since the newest data it covers passed the tap.
+    pub(crate) fn delay(&self) -> Option<Nanos> {
+        (self.delay.0 != i64::MIN).then_some(self.delay)
+    }
+
+    /// How much later it was than the fastest reaction of its sender.
+    pub(crate) fn late_by(&self, reaction: Nanos) -> Nanos {
+        self.delay().map_or(Nanos::ZERO, |d| (d - reaction).floor0())
+    }
+}
+
+/// A ring of the last ones: four, and as many (up to 256) as one reaction time needs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Acks {
+    ring: Vec<Ack>,
+    /// Where the oldest is, once the ring is full.
+    at: u16,
+}
+
+impl Acks {
+    /// Adds one. `horizon` is how far back they must be known.
+    pub(crate) fn push(&mut self, event: Ack, horizon: Nanos) {
+        let n = self.ring.len();
+        if n < 4 {
+            self.ring.push(event);
+            self.at = 0;
+            return;
+        }
+        let at = usize::from(self.at) % n;
+        if n < 256 && event.time - self.ring[at].time <= horizon {
+            // Unroll the ring before growing it.
+            self.ring.rotate_left(at);
+            self.ring.push(event);
+            self.at = 0;
+            return;
+        }
+        self.ring[at] = event;
+        self.at = ((at + 1) % n) as u16;
+    }
+
+    /// They reach back to `time`.
+    pub(crate) fn known_since(&self, time: Nanos) -> bool {
+        self.ring.len() < 4 || self.newest_first().last().is_none_or(|a| a.time <= time)
+    }
+
+    pub(crate) fn newest_first(&self) -> impl Iterator<Item = &Ack> {
+        let at = usize::from(self.at).min(self.ring.len());
+        let (a, b) = self.ring.split_at(at);
+        a.iter().rev().chain(b.iter().rev())
+    }
+
+    /// Reads a little of it, to have it in the cache.
+    pub(crate) fn touch(&self) -> u64 {
+        self.ring.get(usize::from(self.at)).map_or(0, |a| a.time.0 as u64)
+    }
+}

@@ -1,0 +1,243 @@
+//! What is known of one direction of a connection: plain figures, written by `half` alone and read by everybody.
+
+use crate::profile::Profile;
+use crate::track::recovery::{Recovery, Repair};
+use tcpwhy_base::{Nanos, Segment, Seq};
+
+/// One end as a sender, and the window that its peer offers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flow {
+    /// Its sequence space is known; its peer acknowledged something.
+    pub(crate) seen: bool,
+    pub(crate) acked: bool,
+    /// First sequence number of payload.
+    pub(crate) base: Seq,
+    /// Highest sequence number seen, and highest acknowledged.
+    pub(crate) nxt: Seq,
+    pub(crate) una: Seq,
+    /// Right edge that the peer offers.
+    pub(crate) edge: Seq,
+    pub(crate) edge_known: bool,
+    /// The peer's window as last said, scaled.
+    pub(crate) window: u32,
+    /// The largest that was offered, as it stood in the header, before scaling.
+    pub(crate) raw_window: u16,
+    /// Largest payload in one packet on the wire that counts as full.
+    pub(crate) mss: u32,
+    /// End of the last segment that was not full (the kernel's snd_sml).
+    pub(crate) small_end: Seq,
+    /// The last data segment.
+    pub(crate) last: Option<Last>,
+    /// When the flight in progress began, and when `una` last moved.
+    pub(crate) flight_start: Option<Nanos>,
+    pub(crate) last_advance: Option<Nanos>,
+    /// First duplicate ACK or SACK since the last advance, and how many of the former.
+    pub(crate) first_sack: Option<Nanos>,
+    pub(crate) dup_acks: u32,
+    pub(crate) recovery: Option<Box<Recovery>>,
+    pub(crate) cwnd: Cwnd,
+    pub(crate) rtt: RttSamples,
+    pub(crate) round: Round,
+    /// Its packets are numbered one by one, so that one that is missing shows.
+    pub(crate) numbered: bool,
+}
+
+/// A data segment that has passed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Last {
+    pub(crate) time: Nanos,
+    pub(crate) len: u32,
+    pub(crate) psh: bool,
+    /// Acknowledged when it passed.
+    pub(crate) una: Seq,
+}
+
+impl Flow {
+    /// Bytes sent and not acknowledged, as far as the tap saw.
+    #[inline]
+    pub(crate) fn outstanding(&self) -> u32 {
+        if self.acked { self.nxt.minus(self.una).max(0) as u32 } else { 0 }
+    }
+
+    /// The segment's last packet is smaller than the MSS (super-segments count by their tail).
+    #[inline]
+    pub(crate) fn is_small(&self, len: u32) -> bool {
+        self.mss > 0 && len > 0 && !len.is_multiple_of(self.mss)
+    }
+
+    /// Payload of the last data segment.
+    pub(crate) fn last_len(&self) -> u32 {
+        self.last.map_or(0, |l| l.len)
+    }
+
+    /// Since the last data segment; all of time if there was none.
+    pub(crate) fn quiet_at(&self, t: Nanos) -> Nanos {
+        self.last.map_or(Nanos::MAX, |l| t - l.time)
+    }
+
+    /// What the kernel knows of the window: `None` while no ACK has told.
+    pub(crate) fn is_shut(&self) -> bool {
+        let small = self.mss.max(1);
+        self.edge_known && self.window < small && self.edge.minus(self.nxt) < small as i32
+    }
+
+    /// Bytes in flight as ACKs near the receiver cannot show them: those of a round trip.
+    pub(crate) fn flight_by_rounds(&self) -> u32 {
+        self.round.largest()
+    }
+
+    /// The retransmission timeout as the profile's stack would compute it.
+    pub(crate) fn rto(&self, base_rtt: Nanos, profile: &Profile) -> Nanos {
+        let (srtt, var) = self.rtt.smoothed.unwrap_or((base_rtt, base_rtt.part(2)));
+        srtt + var.times(4).max(profile.rto_floor)
+    }
+
+    /// How its losses are being repaired, if they are.
+    pub(crate) fn repair(&self) -> Option<Repair> {
+        self.recovery.as_ref().map(|r| r.kind)
+    }
+}
+
+impl Last {
+    pub(crate) fn of(segment: &Segment, t: Nanos, una: Seq) -> Last {
+        Last { time: t, len: segment.len, psh: segment.flags.psh(), una }
+    }
+}
+
+/// Round trips of one sender (RFC 6298).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RttSamples {
+    /// Smoothed round trip and variance.
+    smoothed: Option<(Nanos, Nanos)>,
+    /// The last sample: when, and how long.
+    pub(crate) last: Option<(Nanos, Nanos)>,
+}
+
+impl RttSamples {
+    /// Takes a sample (RFC 6298, 2).
+    pub(crate) fn take(&mut self, rtt: Nanos, t: Nanos) {
+        if rtt <= Nanos::ZERO {
+            return;
+        }
+        self.last = Some((t, rtt));
+        let (srtt, var) = match self.smoothed {
+            None => (rtt, rtt.part(2)),
+            Some((srtt, var)) => {
+                let error = rtt - srtt;
+                (srtt + error.part(8), var + (Nanos(error.0.abs()) - var).part(4))
+            }
+        };
+        self.smoothed = Some((srtt, var));
+    }
+}
+
+/// Bytes within one base round trip.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Round {
+    start: Option<Nanos>,
+    bytes: u32,
+    /// Of the one before.
+    before: u32,
+}
+
+impl Round {
+    /// `bytes` passed; a round takes `length`.
+    #[inline]
+    pub(crate) fn pass(&mut self, t: Nanos, bytes: u32, length: Nanos) {
+        if self.start.is_none_or(|start| t - start >= length) {
+            *self = Round { start: Some(t), bytes, before: self.bytes };
+        } else {
+            self.bytes = self.bytes.saturating_add(bytes);
+        }
+    }
+
+    /// The larger of this one and the one before.
+    #[inline]
+    pub(crate) fn largest(&self) -> u32 {
+        self.bytes.max(self.before)
+    }
+}
+
+/// What is known of the congestion window during a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CwndState {
+    Growing,
+    /// Below its value before an idle time.
+    Restarted,
+    /// Below its value before a loss.
+    AfterLoss,
+}
+
+/// What is known of the congestion window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cwnd {
+    /// Bytes the sender may have in flight, followed by Linux' slow-start rule; a lower bound.
+    pub(crate) estimate: u32,
+    /// Estimate before the last idle reset, while that is in force.
+    before_idle: u32,
+    /// Flight when the last loss was found, while the window is below it.
+    before_loss: u32,
+    /// Most bytes in flight.
+    pub(crate) max_flight: u32,
+    /// The first flight that waited for an ACK.
+    pub(crate) initial: u32,
+}
+
+impl Cwnd {
+    pub(crate) fn state(&self) -> CwndState {
+        // An idle time after a loss takes the window that the loss had left.
+        if self.before_idle > 0 {
+            CwndState::Restarted
+        } else if self.before_loss > 0 {
+            CwndState::AfterLoss
+        } else {
+            CwndState::Growing
+        }
+    }
+
+    /// What flew before the loss or idle time that made it smaller.
+    pub(crate) fn before(&self) -> u32 {
+        self.before_loss.max(self.before_idle)
+    }
+
+    /// An ACK for `advance` bytes came, with so many in flight before it.
+    #[inline]
+    pub(crate) fn acknowledged(&mut self, advance: u32, flight_before: u32, initial: u32, recovering: bool) {
+        if self.estimate == 0 {
+            self.estimate = initial;
+        }
+        // What this ACK releases waited for the window as it was before.
+        if self.before_idle > 0 && self.estimate >= self.before_idle {
+            self.before_idle = 0;
+        }
+        // Linux grows the window in slow start while more than half of it is in use (tcp_is_cwnd_limited).
+        // After an idle time only what flew shows how far it has grown back.
+        if self.before_loss == 0 && self.before_idle == 0 && flight_before >= self.estimate / 2 {
+            self.estimate = self.estimate.saturating_add(advance);
+        }
+        // What flies is allowed, whatever the window grows by after a loss.
+        if !recovering {
+            self.estimate = self.estimate.max(flight_before);
+        }
+    }
+
+    /// The sender was idle so long that it began again with `initial` bytes.
+    pub(crate) fn idle(&mut self, initial: u32) {
+        if self.estimate > initial {
+            self.before_idle = self.before_idle.max(self.estimate);
+            self.estimate = initial;
+        }
+    }
+
+    /// A loss before the tap was repaired, with so many bytes in flight.
+    pub(crate) fn lost_before_tap(&mut self, flight: u32) {
+        self.before_loss = self.before_loss.max(flight);
+    }
+
+    /// A loss was found with so many bytes in flight.
+    pub(crate) fn lost(&mut self, flight: u32) {
+        self.before_loss = self.before_loss.max(flight);
+        self.estimate = self.estimate.min(flight);
+        self.before_idle = 0;
+    }
+}

@@ -1,0 +1,192 @@
+//! The three-way handshake: SYNs, their retransmissions and refusals.
+
+use tcpwhy_base::{End, Ends, Nanos, Segment, Trouble};
+
+/// A moment and the frame that passed then.
+pub(crate) type Moment = (Nanos, u64);
+
+/// When the packets of a handshake passed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Passed {
+    /// First and last SYN.
+    pub(crate) syn: Option<Moment>,
+    pub(crate) last_syn: Option<Moment>,
+    /// First and last SYN-ACK.
+    pub(crate) syn_ack: Option<Moment>,
+    pub(crate) last_syn_ack: Option<Moment>,
+    pub(crate) refused: Option<Moment>,
+}
+
+/// The server's kernel did not take the final ACK.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NotTaken {
+    /// Retransmissions of the first data.
+    pub(crate) retransmissions: u32,
+    /// SYN-ACKs after the handshake.
+    pub(crate) syn_acks: u32,
+}
+
+/// A handshake that is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening {
+    pub(crate) passed: Passed,
+    /// The first packet of it.
+    pub(crate) first: Moment,
+    pub(crate) syns: u32,
+    /// SYN-ACKs before the client's final ACK.
+    pub(crate) syn_acks: u32,
+    /// The final ACK was seen.
+    pub(crate) done: bool,
+    /// Payload on the SYNs.
+    pub(crate) bytes: Ends<u64>,
+}
+
+/// What is known of the handshake while it goes on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Handshake {
+    /// Needed until it is over.
+    passed: Option<Box<Passed>>,
+    over: bool,
+    /// A SYN, a SYN-ACK was seen; the final ACK was.
+    syn_seen: bool,
+    syn_ack_seen: bool,
+    done: bool,
+    syns: u32,
+    syn_acks: u32,
+    bytes: Ends<u64>,
+    /// The options of a SYN were cut off.
+    options_cut: bool,
+    not_taken: NotTaken,
+}
+
+impl Handshake {
+    fn passed(&mut self) -> &mut Passed {
+        self.passed.get_or_insert_default()
+    }
+
+    /// The final ACK was seen.
+    pub(crate) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Its end is known, or was guessed.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    pub(crate) fn syns(&self) -> u32 {
+        self.syns
+    }
+
+    pub(crate) fn not_taken(&self) -> NotTaken {
+        self.not_taken
+    }
+
+    /// Some packet of it was seen.
+    pub(crate) fn is_seen(&self) -> bool {
+        self.syn_seen || self.syn_ack_seen
+    }
+
+    /// Whether the window scales are known: both SYNs were seen whole, or the SYN-ACK refused scaling (it may only
+    /// carry the option if the SYN did, RFC 7323, 2.2).
+    #[inline]
+    pub(crate) fn scale_known(&self, server_scales: bool) -> bool {
+        !self.options_cut && self.syn_ack_seen && (self.syn_seen || !server_scales)
+    }
+
+    /// The final ACK would come next.
+    #[inline]
+    pub(crate) fn awaits_final_ack(&self) -> bool {
+        !self.over && self.syn_ack_seen
+    }
+
+    /// Payload of the client that came with its SYN.
+    pub(crate) fn client_bytes(&self) -> u64 {
+        self.bytes.client
+    }
+
+    /// The options of a SYN or SYN-ACK: may they be cut off?
+    pub(crate) fn reads_options(&mut self, segment: &Segment) {
+        if segment.options.damaged || segment.trouble.has(Trouble::CUT_HEADER) {
+            self.options_cut = true;
+        }
+    }
+
+    /// A SYN passed. `false`: one had passed before.
+    pub(crate) fn syn(&mut self, from: End, segment: &Segment, t: Nanos) -> bool {
+        let first = !self.syn_seen;
+        self.syns += 1;
+        self.syn_seen = true;
+        if !self.over {
+            let passed = self.passed();
+            passed.syn.get_or_insert((t, segment.frame));
+            passed.last_syn = Some((t, segment.frame));
+        }
+        if segment.len > 0 && self.syns == 1 {
+            self.bytes[from] = u64::from(segment.len);
+        }
+        first
+    }
+
+    /// A SYN-ACK had passed before.
+    pub(crate) fn is_syn_ack_again(&self) -> bool {
+        self.syn_ack_seen
+    }
+
+    /// The server sends its SYN-ACK although the client has acknowledged one.
+    pub(crate) fn syn_ack_after_it(&mut self) {
+        self.not_taken.syn_acks += 1;
+    }
+
+    /// The client's first data was sent again.
+    pub(crate) fn first_data_again(&mut self) {
+        self.not_taken.retransmissions += 1;
+    }
+
+    /// A SYN-ACK passed. Gives the server's reaction time, where nothing was sent twice (Karn).
+    pub(crate) fn syn_ack(&mut self, segment: &Segment, t: Nanos) -> Option<Nanos> {
+        self.syn_acks += 1;
+        self.syn_ack_seen = true;
+        let once = self.syns == 1 && self.syn_acks == 1;
+        let passed = self.passed();
+        passed.syn_ack.get_or_insert((t, segment.frame));
+        passed.last_syn_ack = Some((t, segment.frame));
+        passed.last_syn.filter(|_| once).map(|syn| (t - syn.0).max(Nanos(1)))
+    }
+
+    /// The server took so much of the data on the client's SYN.
+    pub(crate) fn syn_data_taken(&mut self, bytes: u64) {
+        self.bytes.client = bytes;
+    }
+
+    /// A reset answered the SYN.
+    pub(crate) fn refused(&mut self, t: Nanos, frame: u64) {
+        self.passed().refused = Some((t, frame));
+    }
+
+    /// The client's first ACK of the SYN-ACK. Gives the client's reaction time, where only one SYN-ACK was sent; `None`
+    /// if there was none.
+    pub(crate) fn final_ack(&mut self, t: Nanos) -> Option<Option<Nanos>> {
+        let syn_ack = self.passed().last_syn_ack?;
+        self.done = true;
+        Some((self.syn_acks == 1).then(|| (t - syn_ack.0).max(Nanos(1))))
+    }
+
+    /// It is over. `None` if no packet of it was seen.
+    pub(crate) fn conclude(&mut self) -> Option<Opening> {
+        let passed = *self.passed.take().unwrap_or_default();
+        let first = match (passed.syn, passed.syn_ack) {
+            (Some(a), Some(b)) => a.min(b),
+            (one, other) => one.or(other)?,
+        };
+        self.over = true;
+        let Handshake { syns, syn_acks, done, bytes, .. } = *self;
+        Some(Opening { passed, first, syns, syn_acks, done, bytes })
+    }
+
+    /// When the last packet of a handshake passed that led to nothing.
+    pub(crate) fn last_packet(&self) -> Option<Moment> {
+        let h = self.passed.as_deref()?;
+        h.refused.or(h.last_syn_ack).or(h.last_syn)
+    }
+}

@@ -1,0 +1,92 @@
+//! Bytes of one direction that did not pass the tap when their turn was.
+
+use tcpwhy_base::{Nanos, Seq};
+
+/// Bytes below the highest sequence number that never passed the tap.
+#[derive(Clone, Copy, Debug)]
+struct Hole {
+    from: Seq,
+    to: Seq,
+    /// When the first byte beyond it passed.
+    opened: Nanos,
+}
+
+/// The holes of one direction, in the order of opening.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Holes {
+    open: Vec<Hole>,
+    /// End of the last bytes that filled one.
+    filled: Option<Seq>,
+}
+
+impl Holes {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// `from..to` was passed over.
+    pub(crate) fn open(&mut self, from: Seq, to: Seq, opened: Nanos) {
+        // 32 holes are more than any sane reordering; beyond that the oldest is forgotten.
+        if self.open.len() >= 32 {
+            self.open.remove(0);
+        }
+        self.open.push(Hole { from, to, opened });
+    }
+
+    /// Takes `seq..end` out of them: when the hole was opened and how many bytes it filled.
+    pub(crate) fn fill(&mut self, seq: Seq, end: Seq) -> Option<(Nanos, u32)> {
+        let i = self.open.iter().position(|h| seq.before(h.to) && h.from.before(end))?;
+        let hole = self.open[i];
+        let from = hole.from.max(seq);
+        let to = if end.before(hole.to) { end } else { hole.to };
+        self.filled = Some(to);
+        self.open.remove(i);
+        if to.before(hole.to) {
+            self.open.insert(i, Hole { from: to, ..hole });
+        }
+        if hole.from.before(from) {
+            self.open.insert(i, Hole { to: from, ..hole });
+        }
+        Some((hole.opened, to.minus(from).max(0) as u32))
+    }
+
+    /// Everything below `una` is acknowledged: how many bytes of holes arrived without having passed the tap.
+    pub(crate) fn acknowledged(&mut self, una: Seq) -> u32 {
+        let mut unseen = 0u32;
+        self.open.retain(|h| {
+            let gone = h.to.at_or_before(una);
+            if gone {
+                unseen = unseen.saturating_add(h.to.minus(h.from).max(0) as u32);
+            }
+            !gone
+        });
+        unseen
+    }
+
+    /// Bytes that filled a hole lie above `una` and up to `ack`.
+    pub(crate) fn filled_within(&self, una: Seq, ack: Seq) -> bool {
+        self.filled.is_some_and(|end| end.after(una) && !end.after(ack))
+    }
+
+    /// More than a byte of one was acknowledged though it never passed.
+    pub(crate) fn any_acknowledged(&self, una: Seq) -> bool {
+        self.open.iter().any(|h| h.to.minus(h.from) > 1 && !h.to.after(una))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hole_filled_in_the_middle_leaves_two() {
+        let mut holes = Holes::default();
+        holes.open(Seq(100), Seq(400), Nanos(7));
+        assert_eq!(holes.fill(Seq(200), Seq(300)), Some((Nanos(7), 100)));
+        assert!(holes.filled_within(Seq(299), Seq(300)));
+        assert_eq!(holes.fill(Seq(200), Seq(300)), None);
+        assert_eq!(holes.acknowledged(Seq(200)), 100);
+        assert_eq!(holes.acknowledged(Seq(400)), 100);
+        assert!(holes.is_empty());
+    }
+}

@@ -1,0 +1,546 @@
+//! The state of a connection as its packets tell it: the only place that writes it. Takes segments; gives, for each
+//! data segment, a [`Passage`], from which `release` decides what let it go.
+
+mod acks;
+mod flow;
+mod half;
+mod handshake;
+mod holes;
+mod numbering;
+mod passage;
+mod rate;
+mod recovery;
+mod scale;
+
+pub(crate) use acks::Ack;
+pub(crate) use flow::{CwndState, Flow};
+pub(crate) use half::Counts;
+pub(crate) use handshake::{Handshake, Moment, NotTaken, Opening};
+pub(crate) use passage::{Arrival, Arrived, Before, Passage, Since};
+pub(crate) use recovery::{Recovered, Repair, Verdict};
+
+use crate::profile::{Profile, delayed_from};
+use crate::result::{Closed, Quality, Vantage};
+use half::{Half, Reading, View};
+use passage::PathView;
+use tcpwhy_base::{End, Ends, Nanos, Segment, Trouble};
+
+/// State of one connection.
+#[derive(Debug)]
+pub(crate) struct Tracker {
+    half: Ends<Half>,
+    profile: Ends<Profile>,
+    /// Shortest time from a packet passing the tap towards this end to its response passing back.
+    reaction: Ends<Option<Nanos>>,
+    handshake: Handshake,
+    quality: Quality,
+    closed: Closed,
+    /// Some segment was no reset.
+    not_only_resets: bool,
+    start: Nanos,
+    now: Nanos,
+    first_frame: u64,
+    last_frame: u64,
+}
+
+impl Tracker {
+    /// A connection that begins with this segment (which [`Tracker::packet`] takes).
+    pub(crate) fn new(segment: &Segment) -> Tracker {
+        let mut quality = Quality::default();
+        if !segment.flags.syn() {
+            quality.set(Quality::MIDSTREAM);
+        }
+        Tracker {
+            half: Ends::default(),
+            profile: Ends::new(Profile::UNKNOWN, Profile::UNKNOWN),
+            reaction: Ends::default(),
+            handshake: Handshake::default(),
+            quality,
+            closed: Closed::Open,
+            not_only_resets: false,
+            start: segment.time,
+            now: segment.time,
+            first_frame: segment.frame,
+            last_frame: segment.frame,
+        }
+    }
+
+    /// Takes a packet of `s`, whatever it is. Gives its time, never before an earlier one's; `None` for the duplicate of
+    /// a packet that passed before.
+    #[inline]
+    pub(crate) fn packet(&mut self, s: End, segment: &Segment) -> Option<Nanos> {
+        if segment.time < self.now {
+            self.quality.set(Quality::TIME_WENT_BACK);
+        }
+        let since = segment.time - self.now;
+        self.now = self.now.max(segment.time);
+        self.last_frame = self.last_frame.max(segment.frame);
+        if segment.trouble.0 != 0 {
+            self.note_trouble(segment);
+        }
+        if self.half[s].packet(segment, since) {
+            self.quality.set(Quality::DUPLICATES);
+            return None;
+        }
+        self.not_only_resets |= !segment.flags.rst();
+        Some(self.now)
+    }
+
+    fn note_trouble(&mut self, segment: &Segment) {
+        for (trouble, quality) in [
+            (Trouble::CUT_HEADER, Quality::SNAPLEN),
+            (Trouble::ZERO_IP_LEN, Quality::OFFLOAD),
+            (Trouble::ENCAPSULATED, Quality::ENCAPSULATED),
+        ] {
+            if segment.trouble.has(trouble) {
+                self.quality.set(quality);
+            }
+        }
+    }
+
+    /// How many packets of `s` are missing before this one, by their numbers.
+    #[inline]
+    pub(crate) fn missing_before(&mut self, s: End, segment: &Segment) -> u16 {
+        self.half[s].missing_before(segment)
+    }
+
+    /// Takes a SYN or SYN-ACK.
+    pub(crate) fn syn(&mut self, s: End, segment: &Segment, t: Nanos) {
+        let is_syn_ack = segment.flags.ack();
+        if is_syn_ack && s == End::Client {
+            return; // nobody answers a SYN of its own
+        }
+        self.handshake.reads_options(segment);
+        if self.half[s].syn(segment) {
+            self.profile[s] = Profile::from_syn(segment);
+        }
+        if !is_syn_ack {
+            if !self.handshake.syn(s, segment, t) {
+                self.half[s].syn_again();
+            } else if segment.len > 0 {
+                self.half[s].syn_data(segment);
+            }
+        } else if !self.syn_ack(segment, t) {
+            return;
+        }
+        self.half[s].offers(u32::from(segment.window));
+    }
+
+    /// `false`: the handshake was over.
+    fn syn_ack(&mut self, segment: &Segment, t: Nanos) -> bool {
+        if self.handshake.is_syn_ack_again() {
+            self.half.server.syn_again();
+        }
+        // Again after the handshake (or after data, where the capture began later).
+        let on_syn = self.handshake.client_bytes();
+        if self.handshake.is_over() || self.half.client.counts().bytes > on_syn {
+            self.handshake.syn_ack_after_it();
+            return false;
+        }
+        if let Some(reaction) = self.handshake.syn_ack(segment, t) {
+            self.reacted(End::Server, reaction);
+        }
+        let taken = self.half.client.syn_acknowledged(segment, on_syn);
+        self.handshake.syn_data_taken(taken);
+        self.learn_mss();
+        true
+    }
+
+    fn reacted(&mut self, s: End, after: Nanos) {
+        self.reaction[s] = Some(self.reaction[s].map_or(after, |known| known.min(after)));
+    }
+
+    /// The payload of a full segment: the smaller of both MSS options, less the timestamp option (RFC 6691, 7323).
+    fn learn_mss(&mut self) {
+        let (Some(a), Some(b)) = (self.half.client.mss_option(), self.half.server.mss_option()) else {
+            return;
+        };
+        let mss = u32::from(a.min(b)).saturating_sub(12).max(1);
+        self.half.iter_mut().for_each(|half| half.set_mss(mss));
+    }
+
+    /// Takes an ACK of the client that may complete the handshake: `true` if it does.
+    #[inline]
+    pub(crate) fn completes_handshake(&mut self, s: End, segment: &Segment, t: Nanos) -> bool {
+        if !self.handshake.awaits_final_ack() || s != End::Client || segment.flags.syn() {
+            return false;
+        }
+        let Some(reaction) = self.handshake.final_ack(t) else { return false };
+        if let Some(reaction) = reaction {
+            self.reacted(End::Client, reaction);
+        }
+        true
+    }
+
+    /// The handshake is over; `None` if there was none to see.
+    pub(crate) fn conclude_handshake(&mut self) -> Option<Opening> {
+        self.handshake.conclude()
+    }
+
+    /// Takes a reset of `s`.
+    pub(crate) fn reset(&mut self, s: End, segment: &Segment, t: Nanos) {
+        let ack = segment.flags.ack();
+        if ack && s == End::Server && !self.handshake.is_over() && !self.half.server.flow().seen {
+            self.handshake.refused(t, segment.frame);
+        } else if ack {
+            self.half[s.peer()].reset_acknowledges(segment.ack);
+        }
+        self.closed = Closed::Rst;
+    }
+
+    /// Takes a FIN of `s`.
+    pub(crate) fn fin(&mut self, s: End, segment: &Segment, t: Nanos) {
+        self.half[s].closes(segment, t);
+        let both = self.half.iter().all(|half| half.fin().is_some());
+        if both && self.closed == Closed::Open {
+            self.closed = Closed::Fin;
+        }
+    }
+
+    /// `s` acknowledges data of the other half: what that says of its losses.
+    #[inline]
+    pub(crate) fn ack(&mut self, s: End, segment: &Segment, t: Nanos) -> Verdict {
+        let d = s.peer();
+        let reaction = self.reaction_or_zero(d);
+        if segment.window == 0 && !segment.flags.fin() {
+            self.half[s].closes_window();
+        }
+        if !self.scale_known() {
+            self.half[d].unscaled_window(segment);
+        }
+        let shift = self.window_shift(s);
+        if let Some(shift) = shift {
+            self.half[s].offers(u32::from(segment.window) << shift);
+        }
+        self.half[s].note_probe(segment);
+        // A stamp is kept for the echo if its segment begins at or below the last ACK sent (RFC 7323, 4.3); with data of
+        // `s` still unacknowledged that need not be so.
+        let own = self.half[s].flow();
+        let echoed = own.acked && segment.seq.at_or_before(own.una);
+        let horizon = reaction + reaction.part(4) + Nanos::millis(2);
+        let seen = self.half[d].on_ack(segment, t, &Reading { shift, horizon, echoed });
+        if seen.lost_by_capture > 1 {
+            let other_direction = self.half[d].counts().packets > 0;
+            self.quality.set(if other_direction { Quality::CAPTURE_DROPS } else { Quality::ONE_SIDED });
+        }
+        if let Some(delay) = seen.delay {
+            self.on_ack_delay(s, segment, t, delay);
+        }
+        let mut verdict = Verdict::default();
+        if let Some((left, right)) = seen.dsack {
+            verdict.late_duplicate = self.half[d].on_dsack(left, right);
+        }
+        if seen.advance > 0 {
+            let view = self.view(d);
+            let stamp = segment.options.timestamps.map(|t| t.0);
+            let initial = self.profile[d].initial_window;
+            self.half[d].after_advance(seen.advance, t, stamp, initial, &view);
+            (verdict.renamed, verdict.ended) = self.half[d].recovers(t, view.peer_reaction);
+        }
+        verdict
+    }
+
+    /// An ACK of `s` came so long after the data that it acknowledges.
+    fn on_ack_delay(&mut self, s: End, segment: &Segment, t: Nanos, delay: Nanos) {
+        let d = s.peer();
+        if !self.half[d].has_holes() && self.reaction[s].is_none_or(|known| delay < known) {
+            self.reaction[s] = Some(delay.max(Nanos(1)));
+        }
+        let rtt = delay + self.reaction_or_zero(d);
+        self.half[d].sample_rtt(rtt, t);
+        if let Some(fastest) = self.reaction[s].filter(|_| segment.len == 0) {
+            let excess = delay - fastest;
+            // More than half a second is no delayed ACK (RFC 9293, 3.8.6.3).
+            if excess > delayed_from(self.rtt_or_zero()) && excess <= Nanos::millis(500) {
+                self.half[s].delays_acks(excess);
+            }
+        }
+    }
+
+    /// Takes the data in a segment of `s`.
+    #[inline]
+    pub(crate) fn data(&mut self, s: End, segment: &Segment, t: Nanos) -> Arrived {
+        // A hole younger than half a round trip was reordering: a repair takes at least one trip back and forth
+        // from the receiver, and half of one at a tap in the middle.
+        let reorder_within = self.rtt_or_zero().part(2).max(Nanos::micros(100));
+        let arrived = self.half[s].on_data(segment, t, reorder_within);
+        let mss = self.half[s].flow().mss;
+        if mss > 0 && segment.len > mss {
+            self.quality.set(Quality::OFFLOAD);
+        }
+        if arrived.new > 0 {
+            let view = self.view(s);
+            self.half[s].on_new_bytes(segment, t, &view);
+        }
+        arrived
+    }
+
+    /// The data segment that `s` has just sent, with all that is known of it.
+    #[inline]
+    pub(crate) fn passage<'a>(
+        &'a self,
+        s: End,
+        segment: &'a Segment,
+        arrived: Arrived,
+        missing: u16,
+        since: Since,
+    ) -> Passage<'a> {
+        let (own, peer) = (&self.half[s], &self.half[s.peer()]);
+        Passage {
+            segment,
+            time: self.now,
+            sender: s,
+            arrived,
+            missing,
+            since,
+            flow: own.flow(),
+            peer: peer.flow(),
+            acks: own.acks(),
+            peer_acks: peer.acks(),
+            profile: &self.profile[s],
+            path: PathView {
+                rtt: self.rtt_or_zero(),
+                reaction: self.reaction[s],
+                peer_reaction: self.reaction[s.peer()],
+            },
+            largest_window: self.window_shift(s.peer()).map(|_| peer.counts().max_window),
+            one_sided: peer.counts().packets == 0,
+            capture_drops: self.quality.has(Quality::CAPTURE_DROPS),
+        }
+    }
+
+    /// What is known of the flow of `s` now.
+    pub(crate) fn before(&self, s: End) -> Before {
+        let flow = self.flow(s);
+        Before { nxt: flow.nxt, small_end: flow.small_end }
+    }
+
+    /// `s` begins to send after the other side, or after a pause.
+    pub(crate) fn resumes(&mut self, s: End, t: Nanos) {
+        let rtt = self.rtt_or_zero();
+        self.half[s].resumes(t, rtt, &self.profile[s]);
+    }
+
+    /// The first flight of `s` that waited for an ACK had so many bytes.
+    pub(crate) fn first_flight(&mut self, s: End, bytes: u32) {
+        self.half[s].first_flight(bytes);
+    }
+
+    /// A loss of `s` before the tap was repaired.
+    pub(crate) fn lost_before_tap(&mut self, s: End) {
+        self.half[s].lost_before_tap();
+    }
+
+    /// `s` sent data again that had passed, while it was speaking: perhaps the first after a handshake that the server
+    /// did not take.
+    pub(crate) fn sent_again(&mut self, s: End) {
+        let flow = self.half[s].flow();
+        if self.handshake.is_done() && !flow.una.after(flow.base) && s == End::Client {
+            self.handshake.first_data_again();
+        }
+    }
+
+    /// `s` sent data again, to repair a loss in this way. Gives another name for the losses so far, where this tells.
+    pub(crate) fn retransmits(
+        &mut self,
+        s: End,
+        segment: &Segment,
+        t: Nanos,
+        kind: Repair,
+    ) -> Option<Repair> {
+        let opened = self.handshake.is_done();
+        self.half[s].retransmits(segment, t, kind, opened)
+    }
+
+    /// The segment was judged.
+    #[inline]
+    pub(crate) fn sent(&mut self, s: End, segment: &Segment, t: Nanos) {
+        self.half[s].sent(segment, t);
+    }
+
+    fn view(&self, s: End) -> View {
+        let rtt = self.rtt();
+        View {
+            near: self.near(s),
+            train_pause: train_pause(rtt, self.half[s].crowded_rtt()),
+            peer_reaction: self.reaction_or_zero(s.peer()),
+            rtt: self.rtt_or_zero(),
+        }
+    }
+}
+
+/// A pause longer than this ends a train of packets of one direction. Where a queue makes the round trip longer, four
+/// segments and more that are in flight all the time follow each other within a quarter of it. Else a train is over
+/// before a delayed ACK can come (40 ms, less a tenth): it is no pace of the link.
+fn train_pause(rtt: Option<Nanos>, crowded: Nanos) -> Nanos {
+    match rtt {
+        Some(rtt) if crowded >= rtt.times(3).part(2) => crowded.part(4).max(Nanos::micros(200)),
+        Some(rtt) => rtt.part(4).clamp(Nanos::micros(200), Nanos::millis(36)),
+        None => Nanos::millis(5),
+    }
+}
+
+/// What others may ask.
+impl Tracker {
+    pub(crate) fn flow(&self, s: End) -> &Flow {
+        self.half[s].flow()
+    }
+
+    pub(crate) fn counts(&self, s: End) -> &Counts {
+        self.half[s].counts()
+    }
+
+    pub(crate) fn profile(&self, s: End) -> &Profile {
+        &self.profile[s]
+    }
+
+    pub(crate) fn handshake(&self) -> &Handshake {
+        &self.handshake
+    }
+
+    pub(crate) fn quality(&self) -> Quality {
+        self.quality
+    }
+
+    pub(crate) fn closed(&self) -> Closed {
+        self.closed
+    }
+
+    /// When the first FIN of `s` passed.
+    pub(crate) fn fin_of(&self, s: End) -> Option<Nanos> {
+        self.half[s].fin()
+    }
+
+    /// The first and the last packet.
+    pub(crate) fn frames(&self) -> (u64, u64) {
+        (self.first_frame, self.last_frame)
+    }
+
+    pub(crate) fn last_frame(&self) -> u64 {
+        self.last_frame
+    }
+
+    pub(crate) fn start(&self) -> Nanos {
+        self.start
+    }
+
+    /// The last packet.
+    pub(crate) fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// It was seen to close. If all we saw is resets, we saw neither its beginning nor its end.
+    pub(crate) fn lingers(&self) -> bool {
+        self.closed != Closed::Open && self.not_only_resets
+    }
+
+    /// No packet of one end is in the capture.
+    pub(crate) fn one_sided(&self) -> bool {
+        self.half.iter().any(|half| half.counts().packets == 0)
+    }
+
+    /// Base round trip: both reaction times together; `None` until both are known.
+    #[inline]
+    pub(crate) fn rtt(&self) -> Option<Nanos> {
+        Some(self.reaction.client? + self.reaction.server?)
+    }
+
+    /// Base round trip, or what is known of it, or zero.
+    #[inline]
+    pub(crate) fn rtt_or_zero(&self) -> Nanos {
+        self.reaction_or_zero(End::Client) + self.reaction_or_zero(End::Server)
+    }
+
+    pub(crate) fn reaction(&self, s: End) -> Option<Nanos> {
+        self.reaction[s]
+    }
+
+    /// The reaction time of one side, or zero.
+    #[inline]
+    pub(crate) fn reaction_or_zero(&self, s: End) -> Nanos {
+        self.reaction[s].unwrap_or_default()
+    }
+
+    /// The tap is nearer to this side than to the other.
+    pub(crate) fn near(&self, s: End) -> bool {
+        self.reaction_or_zero(s) <= self.reaction_or_zero(s.peer())
+    }
+
+    /// Where the tap is. A fifth of the round trip is near enough to an end.
+    pub(crate) fn vantage(&self) -> Vantage {
+        let (Some(c), Some(s)) = (self.reaction.client, self.reaction.server) else {
+            return Vantage::Unknown;
+        };
+        let nearer = if c <= s { Vantage::Client } else { Vantage::Server };
+        // Loopback, the same host or rack: no matter.
+        let short = c + s < Nanos::micros(500);
+        if short || c.times(4) <= s || s.times(4) <= c { nearer } else { Vantage::Middle }
+    }
+
+    /// Whether the window scales were in the handshake.
+    pub(crate) fn scale_known(&self) -> bool {
+        self.handshake.scale_known(self.half.server.wscale().is_some())
+    }
+
+    /// The scale of the windows that `s` offers: from the SYNs (0 if either end did not offer scaling), or read from how
+    /// the windows move.
+    pub(crate) fn window_shift(&self, s: End) -> Option<u8> {
+        if !self.scale_known() {
+            return self.half[s.peer()].scale()?.known();
+        }
+        match (self.half[s].wscale(), self.half[s.peer()].wscale()) {
+            (Some(mine), Some(_)) => Some(mine),
+            _ => Some(0),
+        }
+    }
+
+    /// The largest window of the peer of `d` as it stands in the header and the scales that it may have, where that is
+    /// not known.
+    pub(crate) fn unscaled_window(&self, d: End) -> Option<(u16, u8, u8)> {
+        let (low, high) = self.half[d].scale().and_then(|s| s.range()).unwrap_or((0, 14));
+        let unknown = self.window_shift(d.peer()).is_none();
+        unknown.then_some((self.half[d].flow().raw_window, low, high))
+    }
+
+    /// The scale option of `s`; without its SYN, the scale read from how its window moved.
+    pub(crate) fn scale_of(&self, s: End) -> Option<u8> {
+        self.half[s].wscale().or_else(|| (!self.scale_known()).then(|| self.window_shift(s)).flatten())
+    }
+
+    pub(crate) fn mss_option(&self, s: End) -> Option<u16> {
+        self.half[s].mss_option()
+    }
+
+    /// The retransmission timeout of `s`.
+    pub(crate) fn rto(&self, s: End) -> Nanos {
+        self.flow(s).rto(self.rtt_or_zero(), &self.profile[s])
+    }
+
+    /// A pause longer than this splits a one-way transfer.
+    pub(crate) fn long_pause(&self, s: End) -> Nanos {
+        Nanos::secs(1).max(self.rto(s).times(2))
+    }
+
+    /// The bottleneck's rate in one direction, bits per second.
+    pub(crate) fn rate(&mut self, d: End) -> Option<f64> {
+        self.half[d].rate()
+    }
+
+    /// Bytes that the capture lacks, known only at the end.
+    pub(crate) fn misses_bytes(&self) -> bool {
+        self.half.iter().any(Half::has_unseen_bytes)
+    }
+
+    /// Limits of what can be said that show at the end.
+    pub(crate) fn limit(&mut self, quality: Quality) {
+        self.quality.set(quality);
+    }
+
+    /// Reads a little of each cache line that a segment will need, so that they are fetched together.
+    pub(crate) fn touch(&self) -> u64 {
+        self.half.client.touch()
+            ^ self.half.server.touch()
+            ^ self.now.0 as u64
+            ^ self.reaction_or_zero(End::Client).0 as u64
+    }
+}

@@ -1,0 +1,42 @@
+//! Packets that the capture lacks, by the numbers that their sender gives them.
+
+use tcpwhy_base::IpId;
+
+/// The IP identifiers of one end's packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Numbering {
+    last: IpId,
+    /// How often in a row it went up by one.
+    steps: u8,
+}
+
+impl Numbering {
+    /// Follows the identifier: how many packets are missing between the last one and this one, if their sender counts
+    /// them one by one (Linux does, per connection).
+    pub(crate) fn missing(&mut self, id: IpId) -> u16 {
+        let (Some(before), Some(now)) = (self.last, id) else {
+            self.last = id.filter(|&i| i != 0);
+            return 0;
+        };
+        if now == 0 {
+            return 0;
+        }
+        self.last = Some(now);
+        match now.wrapping_sub(before) {
+            1 => {
+                self.steps = self.steps.saturating_add(1);
+                0
+            }
+            step @ 2..=16 if self.is_steady() => step - 1,
+            _ => {
+                self.steps = 0;
+                0
+            }
+        }
+    }
+
+    /// Packets are numbered one by one, so that one that is missing shows.
+    pub(crate) fn is_steady(&self) -> bool {
+        self.steps >= 3
+    }
+}

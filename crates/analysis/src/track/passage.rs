@@ -1,0 +1,132 @@
+//! What the tracker says of a data segment: the plain value from which `release` decides what let it go.
+
+use crate::profile::Profile;
+use crate::track::acks::Acks;
+use crate::track::flow::Flow;
+use crate::track::recovery::Repair;
+use tcpwhy_base::{End, Nanos, Segment, Seq};
+
+/// What a data segment brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// Bytes never seen, in order.
+    New,
+    /// All bytes passed before and are not acknowledged at this tap.
+    Retransmission,
+    /// All bytes passed before and were acknowledged: the retransmission was not needed.
+    Spurious,
+    /// Fills a hole late: a retransmission of what was lost before the tap.
+    Repaired { opened: Nanos },
+    /// Fills a hole soon: the path changed the order.
+    Reordered,
+    /// A keep-alive or window probe.
+    Probe,
+}
+
+/// What was known of a flow before its segment was taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Before {
+    pub(crate) nxt: Seq,
+    pub(crate) small_end: Seq,
+}
+
+/// A data segment among those before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived {
+    pub(crate) arrival: Arrival,
+    /// Bytes that had not passed before.
+    pub(crate) new: u32,
+    pub(crate) before: Before,
+}
+
+impl Arrived {
+    /// The exchange goes on with it: new bytes, or a repair of lost ones.
+    pub(crate) fn is_progress(&self) -> bool {
+        self.arrival == Arrival::Retransmission || self.new > 0
+    }
+}
+
+/// The path and the tap, as one of the ends sees them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PathView {
+    /// Base round trip, or what is known of it, or zero.
+    pub(crate) rtt: Nanos,
+    /// Shortest time from a packet passing the tap towards the sender to its response passing back, and the same of the
+    /// peer.
+    pub(crate) reaction: Option<Nanos>,
+    pub(crate) peer_reaction: Option<Nanos>,
+}
+
+impl PathView {
+    /// The sender's reaction time, or zero.
+    pub(crate) fn own(&self) -> Nanos {
+        self.reaction.unwrap_or_default()
+    }
+
+    /// The peer's reaction time, or zero.
+    pub(crate) fn peer(&self) -> Nanos {
+        self.peer_reaction.unwrap_or_default()
+    }
+
+    /// The tap is nearer to the sender than to its peer.
+    pub(crate) fn is_near(&self) -> bool {
+        self.own() <= self.peer()
+    }
+}
+
+/// The exchange until the segment came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Since {
+    /// The last progress, and whose it was.
+    pub(crate) time: Nanos,
+    pub(crate) speaker: End,
+    /// When the message that goes on began.
+    pub(crate) message: Nanos,
+    /// The last recovery of the speaker that has ended: how, and when.
+    pub(crate) recovered: Option<(Repair, Nanos)>,
+}
+
+/// A data segment that passed the tap, with all that was known at that moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passage<'a> {
+    pub(crate) segment: &'a Segment,
+    /// When it passed; never before an earlier one.
+    pub(crate) time: Nanos,
+    pub(crate) sender: End,
+    pub(crate) arrived: Arrived,
+    /// Packets of its sender that are missing before it, by their numbers.
+    pub(crate) missing: u16,
+    pub(crate) since: Since,
+    /// The sender's figures after it was taken, and its peer's.
+    pub(crate) flow: &'a Flow,
+    pub(crate) peer: &'a Flow,
+    /// ACKs for the sender's data, and for its peer's.
+    pub(crate) acks: &'a Acks,
+    pub(crate) peer_acks: &'a Acks,
+    pub(crate) profile: &'a Profile,
+    pub(crate) path: PathView,
+    /// The largest window that was offered to the sender, bytes, where its scale is known.
+    pub(crate) largest_window: Option<u32>,
+    /// No packet of the peer is in the capture.
+    pub(crate) one_sided: bool,
+    /// The capture lost packets.
+    pub(crate) capture_drops: bool,
+}
+
+impl Passage<'_> {
+    /// Since the last progress of the exchange.
+    pub(crate) fn waited(&self) -> Nanos {
+        self.time - self.since.time
+    }
+
+    /// Largest payload of a packet of the sender, at least one byte.
+    pub(crate) fn mss(&self) -> u32 {
+        self.flow.mss.max(1)
+    }
+
+    /// The shortest time after which a stack sends again what nobody acknowledged: a round trip and the floor of the
+    /// timeout (RFC 6298; a tail loss probe of a single segment waits as long, RFC 8985, 7.2).
+    pub(crate) fn timer(&self) -> Nanos {
+        self.path.rtt + self.profile.rto_floor
+    }
+}

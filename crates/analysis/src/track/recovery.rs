@@ -1,0 +1,156 @@
+//! Losses of one direction: when a recovery begins, what it turns out to be, and when it ends.
+
+use tcpwhy_base::{Nanos, Seq};
+
+/// How a loss is being repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repair {
+    Fast,
+    Timeout,
+    Probe,
+    /// The data had arrived.
+    Spurious,
+    /// Full segments vanish on the path while smaller ones pass.
+    BlackHole,
+}
+
+/// A loss from its first sign to the ACK that covers the recovery point.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recovery {
+    pub(crate) kind: Repair,
+    /// Highest sequence number sent when it began.
+    point: Seq,
+    /// Last retransmission and its range.
+    last: Nanos,
+    range: (Seq, Seq),
+    pub(crate) retransmissions: u32,
+    /// Wait before the first of them.
+    first_wait: Nanos,
+}
+
+/// What an acknowledgement says of the losses of its data.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Verdict {
+    /// Bytes that arrived twice (RFC 2883), where the recovery that sent them again had ended before.
+    pub(crate) late_duplicate: Option<u32>,
+    /// The latest losses were of another kind than was thought.
+    pub(crate) renamed: Option<Repair>,
+    /// A recovery has ended.
+    pub(crate) ended: Option<Recovered>,
+}
+
+/// A recovery that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recovered {
+    pub(crate) kind: Repair,
+    pub(crate) at: Nanos,
+    /// Its retransmission was not needed.
+    pub(crate) spurious: bool,
+    /// It sent the last segment again: nothing newer had been sent.
+    pub(crate) last_segment: bool,
+}
+
+impl Recovery {
+    pub(crate) fn new(kind: Repair, point: Seq, t: Nanos, range: (Seq, Seq), first_wait: Nanos) -> Recovery {
+        Recovery { kind, point, last: t, range, retransmissions: 1, first_wait }
+    }
+
+    /// Data was sent again at `t`. `never_through`: a full segment, and none of that size ever came through while
+    /// smaller ones did. Gives another name for the losses so far, where this tells.
+    pub(crate) fn again(
+        &mut self,
+        kind: Repair,
+        t: Nanos,
+        range: (Seq, Seq),
+        never_through: bool,
+    ) -> Option<Repair> {
+        self.retransmissions += 1;
+        // A probe is followed by the timeout it came before, undoubled; a timeout by one twice as long.
+        let doubled = (t - self.last).times(2) >= self.first_wait.times(3);
+        let backed_off =
+            self.retransmissions == 2 && self.kind == Repair::Probe && kind == Repair::Timeout && doubled;
+        self.last = t;
+        self.range = range;
+        if kind == Repair::Timeout && self.kind != Repair::BlackHole {
+            self.kind = kind;
+        }
+        // The same full segment again and again (RFC 4821, 1; tcp_mtu_probing acts after tcp_retries1 timeouts).
+        if never_through && self.retransmissions >= 2 && self.kind == Repair::Timeout {
+            self.kind = Repair::BlackHole;
+            return Some(Repair::BlackHole);
+        }
+        backed_off.then_some(Repair::Timeout)
+    }
+
+    /// Everything before `una` is acknowledged. A full segment that came through after all: the path was gone for all
+    /// sizes. Gives the new name of the losses, if so.
+    pub(crate) fn came_through(&mut self, una: Seq, mss: u32) -> Option<Repair> {
+        let bytes = self.range.1.minus(self.range.0).max(0) as u32;
+        if self.kind != Repair::BlackHole || bytes < mss || una.before(self.range.1) {
+            return None;
+        }
+        self.kind = Repair::Timeout;
+        Some(Repair::Timeout)
+    }
+
+    /// Whether it ends with the ACK of everything before `una` at `t`. `signs`: duplicate ACKs or SACKs had come before;
+    /// `reaction`: the fastest answer of the far end.
+    pub(crate) fn ended(&self, una: Seq, t: Nanos, signs: bool, reaction: Nanos) -> Option<Recovered> {
+        // After one timer retransmission, with no sign of a later arrival before it, data that was sent only once is
+        // acknowledged: the first copies had all arrived (F-RTO, RFC 5682).
+        let one = self.retransmissions == 1 && matches!(self.kind, Repair::Timeout | Repair::Probe);
+        let arrived = one && !signs && una.after(self.range.1);
+        if !arrived && una.before(self.point) {
+            return None;
+        }
+        // An ACK sooner after the retransmission than the far end can respond was for the original (Eifel, RFC 3522).
+        let early = self.retransmissions == 1 && t - self.last < reaction.part(2);
+        let spurious = arrived || early || self.kind == Repair::Spurious;
+        let kind = if spurious { Repair::Spurious } else { self.kind };
+        // A probe of the last segment had nothing newer to send (RFC 8985, 7.3).
+        Some(Recovered { kind, at: t, spurious, last_segment: self.range.1 == self.point })
+    }
+
+    /// A duplicate of `left..right` was reported (RFC 2883): was that what it had sent again?
+    pub(crate) fn reported(&mut self, left: Seq, right: Seq) {
+        if self.range.0 == left || self.range.1 == right {
+            self.kind = Repair::Spurious;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probe() -> Recovery {
+        let range = (Seq(1_000), Seq(2_000));
+        Recovery::new(Repair::Probe, Seq(2_000), Nanos::millis(300), range, Nanos::millis(200))
+    }
+
+    #[test]
+    fn a_probe_that_was_followed_by_a_doubled_timeout_was_one() {
+        let mut r = probe();
+        let again = |r: &mut Recovery, at| r.again(Repair::Timeout, at, (Seq(1_000), Seq(2_000)), false);
+        assert_eq!(again(&mut r, Nanos::millis(599)), None);
+        let mut r = probe();
+        assert_eq!(again(&mut r, Nanos::millis(600)), Some(Repair::Timeout));
+    }
+
+    #[test]
+    fn only_full_segments_that_never_pass_are_a_black_hole() {
+        let mut r = probe();
+        let range = (Seq(1_000), Seq(2_000));
+        assert_eq!(r.again(Repair::Timeout, Nanos::millis(500), range, true), Some(Repair::BlackHole));
+        assert_eq!(r.came_through(Seq(1_999), 1_000), None);
+        assert_eq!(r.came_through(Seq(2_000), 1_000), Some(Repair::Timeout));
+    }
+
+    #[test]
+    fn an_ack_sooner_than_half_a_reaction_was_for_the_original() {
+        let end = |at| probe().ended(Seq(2_000), Nanos::millis(at), false, Nanos::millis(20)).unwrap();
+        assert!(end(309).spurious);
+        assert!(!end(310).spurious);
+        assert!(probe().ended(Seq(1_500), Nanos::millis(400), false, Nanos::millis(20)).is_none());
+    }
+}

@@ -1,0 +1,357 @@
+//! What is said in words: the sentence of each fact, evidence for and against a cause, names.
+
+use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms, us};
+use tcpwhy_analysis::{Closed, Ended, Facts, Frames, Quality, Vantage, bit_rate, evidence};
+use tcpwhy_base::{Cause, Nanos, Tls};
+
+#[test]
+fn each_fact_has_its_sentence() {
+    let syns = |repeats, syn_ack, at_server, answered| Facts::SynRepeats {
+        repeats,
+        over: Nanos::secs(3),
+        syn_ack,
+        at_server,
+        answered,
+    };
+    for (facts, sentence) in [
+        (Facts::None, "No packet of this stretch says more."),
+        (Facts::RoundTrip { rtt: Nanos(1) }, "One round trip (1 ns), which the distance sets."),
+        (Facts::RoundTrip { rtt: Nanos::ZERO }, "The trips that the distance sets."),
+        (syns(1, false, false, false), "The SYN was sent once more over 3.00 s before it was answered."),
+        (
+            syns(2, true, false, false),
+            "The SYN-ACK was sent 2 times more over 3.00 s before it was answered.",
+        ),
+        (
+            syns(2, false, true, false),
+            "The SYN was sent 2 times more over 3.00 s before it was answered, though it had reached the server's tap.",
+        ),
+        (
+            syns(1, false, true, true),
+            "The SYN was sent once more over 3.00 s although a SYN-ACK had passed the tap: that SYN-ACK, or its ACK, was lost on the way.",
+        ),
+        (
+            Facts::NotTaken { repeats: 3, syn_acks: 0 },
+            "The first data was sent 3 times more, each time without any acknowledgement, after a handshake that looked complete: the server had not taken the final ACK.",
+        ),
+        (
+            Facts::Unanswered { syns: 4, over: ms(7_000) },
+            "4 SYNs over 7.00 s and no answer to any of them in this capture.",
+        ),
+        (Facts::Refused, "A reset answered the SYN: nothing listens there, or a filter rejects."),
+        (
+            Facts::Think { seen: ms(30), path: ms(20) },
+            "30.0 ms from the last byte of one side to the first of the other, less 20.0 ms for the trip.",
+        ),
+        (
+            Facts::Think { seen: ms(30), path: Nanos::ZERO },
+            "30.0 ms in which TCP had nothing to send and nothing to wait for at this end.",
+        ),
+        (
+            Facts::Nagle { first: 4, held: 100, ack_delay: ms(40) },
+            "100 bytes were held until the ACK of the 4 bytes before them, which came 40.0 ms after those had passed; they left with that ACK.",
+        ),
+        (
+            Facts::Window { flight: 4_344, rtt: ms(20) },
+            "4344 bytes in flight filled the window that the receiver offered; one window per 20.0 ms round trip.",
+        ),
+        (
+            Facts::UnknownScale { flight: 5_792, window: 50 },
+            "5792 bytes were in flight; the header's window of up to 50 may be what limits it, but its scale was in the handshake, which the capture lacks: the receiver's window or the sender's buffer.",
+        ),
+        (
+            Facts::Closed { window: 7 },
+            "The receiver's window was closed to 7 bytes and opened again by a window update: its application did not read.",
+        ),
+        (
+            Facts::Flight { flight: 1_448, segments: 1, rtt: ms(20), before: 0 },
+            "1448 bytes (1 segment) were in flight and the next left with the ACK, a round trip (20.0 ms) later.",
+        ),
+        (
+            Facts::Flight { flight: 2_896, segments: 2, rtt: ms(20), before: 14_480 },
+            "2896 bytes (2 segments) were in flight, 14480 had been before; the next left with the ACK, a round trip (20.0 ms) later.",
+        ),
+        (
+            Facts::Drained { flight: 2_896 },
+            "ACKs made room and nothing was sent, until with 2896 bytes in flight one of them woke up the writer: the kernel had nothing left to send.",
+        ),
+        (
+            Facts::AckDelay { delay: ms(40), flight: 1_448 },
+            "With 1448 bytes in flight the sender could send no more, and the ACK was 40.0 ms late.",
+        ),
+        (
+            Facts::Bytes { bytes: 1_448, bps: Some(10e6) },
+            "1448 bytes passed; the bottleneck carries about 10 Mbit/s.",
+        ),
+        (Facts::Bytes { bytes: 1_448, bps: None }, "1448 bytes passed one after the other."),
+        (Facts::Loss { bytes: 100, wait: ms(220) }, "100 bytes were sent again after 220 ms."),
+        (
+            Facts::Probe { wait: ms(40), outstanding: 100 },
+            "Nothing for 40.0 ms with 100 bytes unacknowledged; then new data as a probe, and what it brought to light was repaired.",
+        ),
+        (
+            Facts::Unread { flight: 4_344 },
+            "4344 bytes in flight filled what the receiver offered, less than half of its largest window: the rest of its buffer held data that its application had not read.",
+        ),
+        (
+            Facts::Queue { rtt: ms(60), base: ms(20) },
+            "The round trip was 60.0 ms where 20.0 ms is possible: a queue that this connection's own bytes do not fill.",
+        ),
+        (
+            Facts::Missing { packets: 1, wait: ms(220) },
+            "One packet of the sender did not arrive (1 by its IP identifiers), and the next came 220 ms later: the time its retransmission timer takes.",
+        ),
+        (
+            Facts::Missing { packets: 2, wait: ms(660) },
+            "Packets of the sender did not arrive (2 by its IP identifiers), and the next came 660 ms later: the time its retransmission timer takes.",
+        ),
+        (
+            Facts::Wait { wait: ms(50), outstanding: 0 },
+            "Nothing for 50.0 ms, with everything acknowledged and the window open: the sender had nothing to send.",
+        ),
+        (
+            Facts::Wait { wait: ms(50), outstanding: 100 },
+            "Nothing for 50.0 ms with 100 bytes unacknowledged, and no ACK, window update or timer that would have released the next segment.",
+        ),
+        (
+            Facts::Silent { wait: ms(900), tries: 2 },
+            "The peer did not answer for 900 ms; 2 probes or repeats.",
+        ),
+        (Facts::NotCaptured, "The capture lost packets here, so the reason cannot be seen."),
+        (Facts::OneSided, "Only one direction is in the capture, so the ACKs that would tell are not there."),
+    ] {
+        assert_eq!(facts.sentence(), sentence, "{facts:?}");
+    }
+    let corked = Facts::Corked { wait: ms(220), held: 100 }.sentence();
+    assert!(corked.starts_with("100 bytes left 220 ms after the segment before"), "{corked}");
+    let taken = Facts::NotTaken { repeats: 3, syn_acks: 2 }.sentence();
+    assert!(taken.starts_with("After the client's final ACK the server repeated its SYN-ACK 2 times and the first data was sent 3 "), "{taken}");
+}
+
+#[test]
+fn rates_have_three_digits_and_a_unit() {
+    let said = [999.0, 1e3, 9_994.0, 9_995.0, 1e6, 12.4e6, 999.4e6, 1e9, 40e9].map(bit_rate);
+    let expected = [
+        "999 bit/s",
+        "1.00 kbit/s",
+        "9.99 kbit/s",
+        "10 kbit/s",
+        "1.00 Mbit/s",
+        "12 Mbit/s",
+        "999 Mbit/s",
+        "1.00 Gbit/s",
+        "40 Gbit/s",
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn names_in_json() {
+    let ended = [Ended::Complete, Ended::Rst, Ended::Silent, Ended::CaptureEnd].map(Ended::name);
+    assert_eq!(ended, ["complete", "rst", "silent", "capture_end"]);
+    let vantage = [Vantage::Client, Vantage::Server, Vantage::Middle, Vantage::Unknown].map(Vantage::name);
+    assert_eq!(vantage, ["client", "server", "middle", "unknown"]);
+    assert_eq!([Closed::Fin, Closed::Rst, Closed::Open].map(Closed::name), ["fin", "rst", "open"]);
+    let mut quality = Quality::default();
+    quality.set(Quality::OFFLOAD);
+    quality.set(Quality::MIDSTREAM);
+    assert_eq!(quality.names().collect::<Vec<_>>(), ["midstream", "offload"]);
+    assert!(quality.has(Quality::OFFLOAD) && !quality.has(Quality::SNAPLEN));
+}
+
+#[test]
+fn frames_keep_the_first_three_that_decide() {
+    let keys = |f: Frames| (f.first(), f.last(), f.keys().collect::<Vec<_>>());
+    assert_eq!(keys(Frames::new(0, 9, 4, &[9, 0, 4, 4, 3, 10, 6, 7])), (4, 9, vec![4, 6, 9]));
+    let (a, b) = (Frames::new(0, 4, 9, &[5, 6]), Frames::new(0, 2, 7, &[2, 3]));
+    assert_eq!(keys(a.join(b)), (2, 9, vec![2, 5, 6]));
+    assert_eq!(keys(b.join(a)), (2, 9, vec![2, 3, 5]));
+}
+
+/// Ten flights of the server, the last of which waits; then writes that Nagle holds.
+fn shown(tap: Tap) -> Wire {
+    let mut w = Wire::new(tap, ms(20));
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    w.after(ms(10));
+    for n in [10, 20] {
+        w.server().write(n * 1448);
+        w.after(ms(10)).client().ack();
+        w.after(ms(10));
+    }
+    w.at(ms(100)).client().data(4);
+    w.client().data(5);
+    w.at(ms(150)).server().ack();
+    w.at(ms(160)).server().data(50);
+    w.at(ms(170)).client().window(0).ack();
+    w
+}
+
+#[test]
+fn evidence_for_and_against_a_cause() {
+    let c = shown(Tap::Client).connection();
+    let says = |cause| evidence(&c, cause);
+    assert_eq!(
+        says(Cause::Nagle),
+        [
+            "ACKs without data: client never late, server late once, by 40.0 ms. Base round trip 20.0 ms; an ACK counts as late from the larger of 8 ms and a quarter of it.",
+            "Nagle: client sent a partial segment after an unacknowledged one 1 times: Nagle is off, server never sent two partial segments without an ACK between.",
+        ]
+    );
+    assert_eq!(says(Cause::DelayedAck), says(Cause::Nagle)[..1]);
+    assert_eq!(says(Cause::Cork), says(Cause::NagleDelayedAck));
+    assert_eq!(
+        says(Cause::ReceiveWindow),
+        [
+            "Windows offered: client at most 64000 bytes, 1 zero windows, server at most 64000 bytes, 0 zero windows.",
+            "Most bytes in flight: client 100, server 28960.",
+        ]
+    );
+    assert_eq!(
+        says(Cause::SlowStart),
+        [
+            "Flights: client no flight that waited, largest 100 bytes, server first flight 14480 bytes, largest 28960 bytes.",
+            "Repeated packets: client 0, server 0.",
+        ]
+    );
+    assert_eq!(
+        says(Cause::PathMtu),
+        ["Repeated packets: client 0, server 0.", "Packets in another order: client 0, server 0."]
+    );
+    assert_eq!(says(Cause::Refused), ["SYNs and SYN-ACKs repeated: client 0, server 0."]);
+    assert_eq!(says(Cause::Queueing), ["No train of packets was long enough to show the rate of the link."]);
+    assert_eq!(says(Cause::KeepaliveOrDeadPeer), ["Keep-alives: client 0, server 0."]);
+    assert!(says(Cause::ServerThink).is_empty());
+    let mut poor = c.clone();
+    poor.quality.set(Quality::ONE_SIDED);
+    poor.quality.set(Quality::CAPTURE_DROPS);
+    poor.path.rtt = Some(Nanos::ZERO);
+    poor.path.bandwidth_bps = Some(19_300_000);
+    poor.ends[SERVER].delayed_ack = Some((ms(40), ms(44)));
+    poor.ends[CLIENT].max_window = None;
+    assert_eq!(
+        evidence(&poor, Cause::Bandwidth),
+        [
+            "Trains of packets were spread out as by a link of 19 Mbit/s.",
+            "Only one direction is in the capture: what its ACKs would show is missing.",
+            "The capture lost packets of this connection.",
+            "The round trip could not be measured.",
+        ]
+    );
+    assert!(
+        evidence(&poor, Cause::Nagle)[0].contains("server late by 40.0 ms to 44.0 ms. Base round trip 0 ns;")
+    );
+    assert!(
+        evidence(&poor, Cause::SlowReader)[0].starts_with("Windows offered: client no window seen, server")
+    );
+}
+
+/// What the first bytes say is spoken.
+#[test]
+fn protocols_show_in_their_first_bytes() {
+    let protocol = |head: &[u8], tls: u8| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        w.at(ms(30)).client().data(100).says(head).tls(tls);
+        w.at(ms(40)).server().data(100);
+        w.connection().protocol
+    };
+    assert_eq!(protocol(b"PRI * HT", 0), Some("http/2"));
+    for verb in [
+        &b"GET /"[..],
+        b"POST /a",
+        b"PUT /a",
+        b"HEAD /",
+        b"DELETE /",
+        b"OPTIONS ",
+        b"PATCH /",
+        b"HTTP/1.1",
+        b"CONNECT ",
+    ] {
+        assert_eq!(protocol(verb, 0), Some("http/1"), "{}", String::from_utf8_lossy(verb));
+    }
+    assert_eq!(protocol(b"SSH-2.0", 0), Some("ssh"));
+    assert_eq!(protocol(b"\x16\x03\x01", Tls::DATA), Some("tls"));
+    for other in [&b""[..], b"EHLO a", b"GETX", b"PRI"] {
+        assert_eq!(protocol(other, 0), None, "{}", String::from_utf8_lossy(other));
+    }
+    // A server that speaks first says it as well.
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.at(ms(30)).server().data(20).says(b"SSH-2.0");
+    w.at(ms(50)).client().data(20);
+    assert_eq!(w.connection().protocol, Some("ssh"));
+}
+
+/// The operating system, from the order of the SYN's options and its TTL.
+#[test]
+fn stacks_show_in_their_syns() {
+    let os = |order: u32, ttl: u8, timestamps: bool, window: u32| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.timestamps = timestamps;
+        let client = &mut w.host[CLIENT];
+        (client.order, client.ttl, client.window) = (order, ttl, window);
+        w.handshake();
+        w.at(ms(30)).client().data(100);
+        w.connection().ends[CLIENT].os
+    };
+    assert_eq!(os(0x342, 64, true, 64_240), Some("Linux"));
+    assert_eq!(os(0x7342, 64, true, 64_240), Some("Linux"));
+    assert_eq!(os(0x432, 128, false, 65_535), Some("Windows"));
+    assert_eq!(os(0x432, 65, true, 65_535), Some("Windows"));
+    assert_eq!(os(0x432, 64, true, 65_535), Some("macOS"));
+    assert_eq!(os(0x432, 64, false, 65_535), Some("FreeBSD"));
+    assert_eq!(os(0x432, 64, true, 65_534), Some("FreeBSD"));
+    assert_eq!(os(0x324, 64, true, 65_535), None);
+}
+
+/// The largest figures of the ends.
+#[test]
+fn figures_of_both_ends() {
+    let c = shown(Tap::Server).connection();
+    let [client, server] = &c.ends;
+    assert_eq!((client.mss, client.wscale, client.max_window), (Some(1_460), Some(7), Some(64_000)));
+    assert_eq!((client.max_flight, server.max_flight), (100, 20 * 1448));
+    assert_eq!((client.initial_flight, server.initial_flight), (None, Some(14_480)));
+    assert_eq!((client.zero_windows, client.nodelay_shown, server.nodelay_shown), (1, 1, 0));
+    assert_eq!(
+        (c.path.rtt, c.path.offloaded, c.packets, c.frames),
+        (Some(ms(20) + Nanos(1)), false, [8, 33], (1, 41))
+    );
+    let (delayed, halves) =
+        (server.delayed_ack.expect("a delayed ACK"), c.path.halves.map(|h| h.expect("known")));
+    assert!((delayed.0 - ms(40)).0.abs() <= 1 && delayed.0 == delayed.1, "{delayed:?}");
+    assert!(halves[CLIENT] == ms(20) && halves[SERVER] == Nanos(1), "{halves:?}");
+    // More than half a second is no delayed ACK.
+    let habit = |delay: Nanos| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        w.at(ms(30)).client().data(100);
+        w.after(ms(10) + delay).server().ack();
+        w.after(ms(100)).server().data(50);
+        w.connection().ends[SERVER].delayed_ack.is_some()
+    };
+    assert_eq!([ms(8), ms(8) + us(1), ms(500), ms(500) + us(1)].map(habit), [false, true, true, false]);
+}
+
+/// Larger than the MSS: several segments that a network card merged.
+#[test]
+fn segments_larger_than_the_mss_are_offload() {
+    let offloaded = |len: u32| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        w.at(ms(30)).client().data(100);
+        w.at(ms(40)).server().data(1_448);
+        w.server().data(len);
+        let c = w.connection();
+        (c.path.offloaded, c.quality.has(Quality::OFFLOAD))
+    };
+    assert_eq!((offloaded(1_448), offloaded(2_896)), ((false, false), (true, true)));
+    // Without its handshake.
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    w.at(ms(40)).server().data(1_448);
+    let c = analyze(&w.segments()[3..]).connections.remove(0);
+    assert!(!c.path.offloaded && !c.opened_by_handshake);
+}

@@ -1,0 +1,108 @@
+use crate::{Endpoint, Nanos, Segment, Seq};
+
+/// Who says what a stretch of time was spent on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Source {
+    /// It was inferred from packets.
+    #[default]
+    Inferred,
+    /// A kernel that was watched said so.
+    Kernel,
+}
+
+impl Source {
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Source::Inferred => "inferred",
+            Source::Kernel => "kernel",
+        }
+    }
+}
+
+/// Something that was seen of a connection: all that an analysis takes. Borrowed, for a segment is 200 bytes.
+#[derive(Clone, Copy, Debug)]
+pub enum Observation<'a> {
+    /// A packet passed a tap.
+    Segment(&'a Segment),
+    /// A kernel did something to a socket.
+    Socket(&'a SocketEvent),
+}
+
+impl Observation<'_> {
+    /// When it was seen.
+    pub const fn time(&self) -> Nanos {
+        match self {
+            Observation::Segment(segment) => segment.time,
+            Observation::Socket(event) => event.time,
+        }
+    }
+
+    /// Who saw it.
+    pub const fn source(&self) -> Source {
+        match self {
+            Observation::Segment(_) => Source::Inferred,
+            Observation::Socket(_) => Source::Kernel,
+        }
+    }
+}
+
+/// What a kernel did to a socket of a connection, on the clock of the capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketEvent {
+    /// When.
+    pub time: Nanos,
+    /// The end that the socket belongs to.
+    pub local: Endpoint,
+    /// The other end.
+    pub remote: Endpoint,
+    /// What.
+    pub change: SocketChange,
+}
+
+/// A change of a socket that decides when data leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketChange {
+    /// The application writes (`tcp_sendmsg` is entered): its first byte will have this sequence number.
+    Write {
+        /// The next sequence number to be written (`write_seq`).
+        from: Seq,
+        /// How many bytes.
+        bytes: u32,
+    },
+    /// A writer goes on that had waited for room in the send buffer (`sk_stream_wait_memory` returns).
+    Room {
+        /// When it had begun to wait.
+        since: Nanos,
+    },
+    /// Nagle's algorithm is on or off from now on (`TCP_NODELAY`).
+    NoDelay(bool),
+    /// A timer fires, and what it sends follows.
+    Timer(Timer),
+    /// The congestion window, bytes.
+    Cwnd(u32),
+}
+
+/// A timer that sends data again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// The retransmission timeout (RFC 6298).
+    Retransmission,
+    /// The tail loss probe (RFC 8985, 7).
+    Probe,
+}
+
+/// What a kernel knows about the release of one segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Witness {
+    /// When the application wrote its first byte.
+    pub written: Option<Nanos>,
+    /// When its writer last waited for room in the send buffer: from, to.
+    pub room: Option<(Nanos, Nanos)>,
+    /// Nagle's algorithm is off.
+    pub nodelay: Option<bool>,
+    /// The last timer that fired, and when.
+    pub timer: Option<(Timer, Nanos)>,
+    /// The congestion window, bytes.
+    pub cwnd: Option<u32>,
+}

@@ -1,0 +1,34 @@
+//! Which protocol is spoken above TCP, from the first bytes of payload.
+
+/// First bytes of payload by which a protocol is told, and its name. They say nothing of what is spoken.
+pub const BEGINNINGS: [(&[u8], &str); 11] = [
+    (b"PRI * HT", "http/2"),
+    (b"GET ", "http/1"),
+    (b"POST ", "http/1"),
+    (b"PUT ", "http/1"),
+    (b"HEAD ", "http/1"),
+    (b"DELETE ", "http/1"),
+    (b"OPTIONS ", "http/1"),
+    (b"PATCH ", "http/1"),
+    (b"HTTP/1.", "http/1"),
+    (b"CONNECT ", "http/1"),
+    (b"SSH-", "ssh"),
+];
+
+/// The row of [`BEGINNINGS`] that these first bytes of payload (eight are enough) begin with.
+pub fn beginning(head: &[u8]) -> Option<(&'static [u8], &'static str)> {
+    BEGINNINGS.into_iter().find(|(beginning, _)| head.starts_with(beginning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protocols_are_told_by_eight_bytes() {
+        assert!(BEGINNINGS.iter().all(|(b, _)| b.len() <= 8), "a segment keeps no more");
+        assert_eq!(beginning(b"GET /ind"), Some((&b"GET "[..], "http/1")));
+        assert_eq!(beginning(b"SSH-2.0-").map(|b| b.1), Some("ssh"));
+        assert_eq!((beginning(b"GE"), beginning(b""), beginning(b"220 mail")), (None, None, None));
+    }
+}

@@ -1,0 +1,69 @@
+//! The inputs for the second pass: read as they were read first.
+
+use crate::input::Input;
+use crate::units::Bound;
+use tcpwhy_analysis::{Analysis, Connection};
+use tcpwhy_base::Nanos;
+use tcpwhy_capture::Filter;
+use tcpwhy_trace::{Met, Pass, Stretch, Track, Tracks};
+
+/// Packets in a page. More would make it larger than a ticket system takes: a million are 3 to 6 MB.
+pub(crate) const PAGE: u64 = 2_000_000;
+
+/// What the first pass read, so that the second reads the same.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) inputs: &'a [Input],
+    pub(crate) frames_before: &'a [u64],
+    pub(crate) from: Option<Bound>,
+    pub(crate) to: Option<Bound>,
+    pub(crate) filter: Option<&'a Filter>,
+}
+
+impl Source<'_> {
+    /// Reads all inputs again and gives each frame to `each`, in their order, until it says `false`.
+    pub(crate) fn read_again(
+        &self,
+        connections: &[Connection],
+        mut each: impl FnMut(&Met<'_>) -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
+        let mut pass = Pass::new(connections, self.filter);
+        for (input, &before) in self.inputs.iter().zip(self.frames_before) {
+            let mut reader = input.open().map_err(|e| anyhow::anyhow!(e))?;
+            let bounds = |start| {
+                let at = |bound: Option<Bound>, none| bound.map_or(none, |b| b.resolve(start));
+                (at(self.from, Nanos(i64::MIN)), at(self.to, Nanos::MAX))
+            };
+            if !pass.read(&mut reader, before, bounds, &mut each)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The packets of all connections, thinned out to `room` of them.
+    pub(crate) fn tracks(&self, analysis: &Analysis, room: u64) -> anyhow::Result<Vec<Track>> {
+        let mut tracks = Tracks::new(&analysis.connections, room);
+        self.read_again(&analysis.connections, |met| {
+            tracks.take(met);
+            Ok(true)
+        })?;
+        Ok(tracks.finish())
+    }
+
+    /// The packets of one connection from a moment to another, at most so many.
+    pub(crate) fn stretch(
+        &self,
+        analysis: &Analysis,
+        id: u32,
+        times: (Nanos, Nanos),
+        most: usize,
+    ) -> anyhow::Result<Track> {
+        let Some(at) = analysis.connections.iter().position(|c| c.id == id) else {
+            return Ok(Track::default());
+        };
+        let mut stretch = Stretch::new(&analysis.connections, at, times, most);
+        self.read_again(&analysis.connections, |met| Ok(stretch.take(met)))?;
+        Ok(stretch.finish())
+    }
+}
