@@ -6,13 +6,14 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check accuracy weak-claims meaning matrix model-check model-fixes model-flights bench fuzz mutants docs docs-figures web install clean
+.PHONY: help demo build test check cases accuracy weak-claims meaning matrix model-check model-fixes model-flights bench fuzz mutants docs docs-figures web install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
 	@echo 'make test      everything that must hold: code, captures, accuracy, a short fuzz run'
 	@echo 'make check     what to run before a commit: format, lints, documentation, scripts'
-	@echo 'make accuracy  how often the verdict is right on captures whose causes are known (ARGS=...)'
+	@echo 'make accuracy  how often the verdict is right on captures whose causes are known, made cases included (ARGS=...)'
+	@echo 'make cases     write the made cases to target/cases (docs/cases.md)'
 	@echo 'make weak-claims  claims on weak grounds in ../shared/captures, beside those of docs/weak_claims.json (ARGS=...)'
 	@echo 'make meaning   invariants of meaning on ../shared/captures, beside docs/meaning.json (ARGS=...)'
 	@echo 'make matrix    the lab makes 522 labelled captures in target/matrix (root, a quarter of an hour); accuracy on them'
@@ -45,8 +46,11 @@ check:
 	@scripts/setup.sh test
 	@$(PYTHON) scripts/test.py --only '^(format|lints|documentation|scripts)' $(ARGS)
 
-accuracy: build
-	@$(PYTHON) scripts/accuracy.py --bin $(BIN) $(ARGS)
+cases: build
+	@$(PYTHON) scripts/cases.py --bin $(BIN) $(TARGET)/cases
+
+accuracy: cases
+	@$(PYTHON) scripts/accuracy.py --bin $(BIN) --cases $(TARGET)/cases --families $(ARGS)
 
 weak-claims: build
 	@$(PYTHON) scripts/weak_claims.py --bin $(BIN) --baseline docs/weak_claims.json $(ARGS)

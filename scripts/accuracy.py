@@ -4,11 +4,15 @@
     scripts/accuracy.py --bin target/release/tcpwhy [--set bundled|shared|all | --folder DIR] [--verbose]
     scripts/accuracy.py ... --transform addresses+ipv6     the same on variants of the captures (scripts/transform.py)
     scripts/accuracy.py ... --min-dominant 0.95 ...        thresholds; a miss is an exit code of 1
+    scripts/accuracy.py ... --floor FILE [--raise-floor]   thresholds from a file, which may only become better
+    scripts/accuracy.py ... --half learn | --families      one half of the made cases; a table by family
     scripts/accuracy.py --self-test
 
 Verdict of a check: right, weak (a cause that this end can hardly tell from the right one), weakened (none, after packets
 were taken away, with a warning), wrong (another cause), missing (none). Weak and weakened count half.
 Time-weighted accuracy: labelled milliseconds that lie on an acceptable cause, over all labelled milliseconds.
+Made cases (scripts/cases.py) come in two halves: what is off in the half that is only scored is counted and not told, unless
+--tell-scored asks for it; who asks has to write the names into scripts/cases_seen.txt.
 Calibration: of the time in spans with a confidence in a bin, the share whose cause is acceptable.
 """
 import argparse
@@ -203,6 +207,7 @@ class Tally:
         self.parts = [0, 0]
         self.sides = [0, 0]
         self.time = [0.0, 0.0]
+        self.forbidden = 0
 
     def add(self, result):
         if result.verdict:
@@ -214,6 +219,7 @@ class Tally:
             self.sides[1] += 1
         self.time[0] += result.credit
         self.time[1] += result.wanted
+        self.forbidden += len(result.forbidden)
 
     def dominant(self):
         v = self.verdicts
@@ -223,11 +229,11 @@ class Tally:
     def row(self, name):
         shares = [self.dominant()] + [a / b if b else None for a, b in (self.parts, self.time, self.sides)]
         cells = ''.join(f'{100 * s:8.1f}%' if s is not None else '        -' for s in shares)
-        return f'{name:<24}' + ''.join(f'{n:9}' for n in self.verdicts.values()) + cells
+        return f'{name:<24}' + ''.join(f'{n:9}' for n in self.verdicts.values()) + cells + f'{self.forbidden:11}'
 
 
 HEADING = f'{"":<24}' + ''.join(f'{n:>9}' for n in (RIGHT, WEAK, WEAKENED, WRONG, MISSING, 'dominant', 'ms', 'time',
-                                                     'side'))
+                                                     'side')) + f'{"forbidden":>11}'
 
 
 class Score:
@@ -235,12 +241,16 @@ class Score:
 
     def __init__(self):
         self.ends, self.causes, self.all = {}, {}, Tally()
+        self.origins, self.halves, self.families = {}, {}, {}
         self.clean, self.unexplained, self.forbidden, self.failed, self.runs = [0, 0], [0, 0], [], [], 0
         self.bins = [[0, 0] for _ in BINS]
 
     def add(self, case, check, result):
         name = check['dominant'][0] if check['dominant'] else check['kind']
-        for tally in (self.ends.setdefault(case.end, Tally()), self.causes.setdefault(name, Tally()), self.all):
+        groups = ((self.ends, case.end), (self.causes, name), (self.origins, case.origin), (self.families, case.family))
+        if case.origin != 'lab':
+            groups += ((self.halves, case.half), )
+        for tally in [tallies.setdefault(key, Tally()) for tallies, key in groups] + [self.all]:
             tally.add(result)
         if check['kind'] == 'clean':
             self.clean[0] += result.verdict == RIGHT
@@ -254,7 +264,7 @@ class Score:
                     self.bins[n][0] += time * fine
                     self.bins[n][1] += time
 
-    def print(self):
+    def print(self, families=False):
         print(HEADING)
         for end in sorted(self.ends):
             print(self.ends[end].row(end))
@@ -262,6 +272,15 @@ class Score:
         for cause in sorted(self.causes, key=lambda c: (-sum(self.causes[c].verdicts.values()), c)):
             print(self.causes[cause].row(cause))
         print()
+        if families:
+            for family in sorted(self.families):
+                print(self.families[family].row(family))
+            print()
+        for tallies in (self.origins, self.halves):
+            if set(tallies) - {'lab'}:
+                for name in sorted(tallies):
+                    print(tallies[name].row({'learn': 'half to learn from', 'score': 'half only scored'}.get(name, name)))
+                print()
         print(self.all.row('all'))
         print('\nconfidence    time in such spans   of it right')
         for (low, high), (right, total) in zip(BINS, self.bins):
@@ -291,12 +310,13 @@ def line(case, check, result):
     return f'{str(case):<52} {result.verdict or "-":<9} {result.got or "-":<24} want {wanted:<32} {parts}{tail}'
 
 
-def cases_of(which, only, folders=()):
-    """The labelled captures of the sets, or of folders; one that is in two counts once."""
+def cases_of(args):
+    """The labelled captures that were asked for: of the sets or of folders, and made cases; one that is in two counts once."""
     found = {}
-    for folder in folders or [os.path.join(folder, 'lab') for _, folder in common.sets(which)]:
+    folders = args.folder or [os.path.join(folder, 'lab') for _, folder in common.sets(args.set)]
+    for folder in folders + args.cases:
         for case in common.labelled_in(folder):
-            if not only or re.search(only, case.name):
+            if (not args.only or re.search(args.only, case.name)) and args.half in (None, case.half):
                 found.setdefault((case.name, case.end), case)
     return list(found.values())
 
@@ -305,7 +325,7 @@ def run(args, steps):
     """The Score over the chosen captures."""
     score = Score()
     with concurrent.futures.ThreadPoolExecutor(common.overlap(args.jobs)) as pool:
-        waiting = [(c, pool.submit(examine, args.bin, c, steps)) for c in cases_of(args.set, args.only, args.folder)]
+        waiting = [(c, pool.submit(examine, args.bin, c, steps)) for c in cases_of(args)]
         for case, future in waiting:
             score.runs += 1
             try:
@@ -317,6 +337,8 @@ def run(args, steps):
                 score.add(case, check, result)
                 off = result.verdict not in (None, RIGHT) or result.forbidden or result.side is False \
                     or not all(hit for hit, *_ in result.parts)
+                if case.half == 'score' and not args.tell_scored:
+                    continue
                 if args.verbose or (off and not args.quiet):
                     print(line(case, check, result))
     for text in score.failed:
@@ -362,11 +384,14 @@ def self_test():
     assert verdict(control, [('path_delay', None, 95), ('nagle', 'client', 4)]).verdict == RIGHT
     assert verdict(control, [('path_delay', None, 94), ('nagle', 'client', 6)]).verdict == WRONG
     assert verdict(control, [('path_delay', None, 80), ('client_think', 'client', 20)]).verdict == MISSING
-    score, case = Score(), type('Case', (), {'end': 'client', '__str__': lambda s: 'x'})()
+    words = {'end': 'client', 'origin': 'lab', 'half': 'learn', 'family': 'x', '__str__': lambda s: 'x'}
+    score, case = Score(), type('Case', (), words)()
     score.add(case, cause, good)
     assert score.bins[4] == [150e6, 150e6] and score.measures()['dominant-client'] == 1
     assert misses({'dominant': 0.5, 'wrong': 3}, {'min-dominant': 0.6, 'max-wrong': 3}) == ['dominant 0.5, wanted at least 0.6']
     assert misses({'dominant': None, 'wrong': 4}, {'min-dominant': 0.6, 'max-wrong': 3})[1:] == ['wrong 4, wanted at most 3']
+    got = raised({'min-dominant': 0.5, 'max-wrong': 3}, {'dominant': 0.61234, 'wrong': 4})
+    assert got == {'min-dominant': 0.612, 'max-wrong': 3}, got
     print('accuracy: self-test passed')
 
 
@@ -384,6 +409,17 @@ def misses(measures, thresholds):
     return out
 
 
+def raised(floor, measures):
+    """A floor with every threshold that the measures beat moved up to them; none moves down."""
+    out = {}
+    for name, limit in floor.items():
+        bound, _, measure = name.partition('-')
+        got = measures[measure]
+        rounded = got if isinstance(got, int) or got is None else int(got * 1000) / 1000
+        out[name] = limit if got is None else max(limit, rounded) if bound == 'min' else min(limit, rounded)
+    return out
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--bin', default=common.BINARY)
@@ -396,6 +432,13 @@ def main():
     parser.add_argument('--quiet', action='store_true', help='the table only')
     parser.add_argument('--jobs', type=int)
     parser.add_argument('--json', help='write the measures to this file')
+    parser.add_argument('--cases', action='append', default=[], metavar='DIR',
+                        help='made cases (scripts/cases.py) beside the others')
+    parser.add_argument('--half', choices=['learn', 'score'])
+    parser.add_argument('--families', action='store_true', help='a table by family of made cases')
+    parser.add_argument('--tell-scored', action='store_true', help='what is off in the half that is only scored, too')
+    parser.add_argument('--floor', help='a file of thresholds')
+    parser.add_argument('--raise-floor', action='store_true', help='write better measures into that file')
     parser.add_argument('--self-test', action='store_true')
     names = ['min-' + n for n in ('dominant', 'dominant-client', 'dominant-server', 'ms', 'time', 'side', 'clean')]
     names += ['max-' + n for n in ('unexplained', 'forbidden', 'wrong', 'failed')]
@@ -412,12 +455,22 @@ def main():
     score = run(args, steps)
     if steps:
         print(f'after {" + ".join(steps)}:')
-    score.print()
+    score.print(args.families)
     measures = score.measures()
     if args.json:
         with open(args.json, 'w', encoding='utf8') as f:
             json.dump(measures, f, indent=1)
     off = misses(measures, {n: getattr(args, n.replace('-', '_')) for n in names})
+    if args.floor:
+        with open(args.floor, encoding='utf8') as f:
+            floor = json.load(f)
+        off += misses(measures, floor)
+        better = raised(floor, measures)
+        if args.raise_floor and better != floor:
+            with open(args.floor, 'w', encoding='utf8') as f:
+                json.dump(better, f, indent=1)
+                f.write('\n')
+            print(f'{args.floor} raised')
     if score.runs == 0:
         off.append('no labelled capture found')
     if score.failed and args.max_failed is None:

@@ -445,7 +445,7 @@ def run(binary, files, jobs, verbose):
     with concurrent.futures.ThreadPoolExecutor(common.overlap(jobs)) as pool:
         # labelled captures are small enough for all detail; the others get the default, so that omission is seen too
         waiting = [(path, pool.submit(check_file, binary, path, kind,
-                                      ('--exchanges', 'all') if kind == 'labelled' else ()))
+                                      ('--exchanges', 'all') if kind != 'real' else ()))
                    for path, kind in files]
         for path, future in waiting:
             try:
@@ -724,7 +724,8 @@ def main():
     parser.add_argument('--all', action='store_true')
     parser.add_argument('--set', choices=['bundled', 'shared', 'all'], help='what --all means; default all')
     parser.add_argument('--json', help='a saved answer to the one FILE')
-    parser.add_argument('--kind', choices=['labelled', 'real'], default='real', help='limit for FILE')
+    parser.add_argument('--kind', choices=['labelled', 'real', 'any'], default='real',
+                        help='limit of unexplained time for FILE; any: none')
     parser.add_argument('--self-test', action='store_true')
     parser.add_argument('--jobs', type=int)
     parser.add_argument('--verbose', action='store_true')
@@ -738,7 +739,7 @@ def main():
         for problem in report.problems:
             print('%s: %s: %s' % problem)
         return 1 if report.problems else 0
-    files = [(f, args.kind) for f in args.files]
+    files = [(f, None if args.kind == 'any' else args.kind) for f in args.files]
     if args.all or args.set:
         files += files_of(args.set or 'all')
     if not files:

@@ -64,10 +64,17 @@ def captures_in(folder):
 
 
 class Labelled:
-    """One end of one labelled experiment."""
+    """One end of one labelled experiment.
 
-    def __init__(self, folder, end, truth):
+    `origin`: who made the packets (lab, synth, rewritten, model). `half`: `learn`, or `score` for cases that nobody looks at
+    while rules are made. `family`: what a made case is about; experiments have none.
+    """
+
+    def __init__(self, folder, end, truth, label=None):
+        label = label or {}
         self.name, self.end = os.path.basename(folder), end
+        self.origin, self.half = label.get('origin', 'lab'), label.get('half', 'learn')
+        self.family = label.get('family', 'experiment')
         self.path = os.path.join(folder, truth['file'])
         self.checks, self.connections, self.packets = truth['checks'], truth['connections'], truth['packets']
 
@@ -90,8 +97,9 @@ def labelled_in(folder):
     found = []
     for label in sorted(glob.glob(os.path.join(folder, '*', 'label.json'))):
         with open(label, encoding='utf8') as f:
-            ends = json.load(f)['truth']['captures']
-        found += [Labelled(os.path.dirname(label), end, truth) for end, truth in sorted(ends.items())]
+            said = json.load(f)
+        ends = said['truth']['captures']
+        found += [Labelled(os.path.dirname(label), end, truth, said) for end, truth in sorted(ends.items())]
     return found
 
 

@@ -77,6 +77,7 @@ def checks(binary):
         Check('scripts/check_json', script('scripts/check_json.py', '--self-test')),
         Check('scripts/check_counts', script('scripts/check_counts.py', '--self-test')),
         Check('scripts/accuracy', script('scripts/accuracy.py', '--self-test')),
+        Check('scripts/cases', script('scripts/cases.py', '--self-test')),
         Check('scripts/weak_claims', script('scripts/weak_claims.py', '--self-test')),
         Check('scripts/meaning', script('scripts/meaning.py', '--self-test')),
         Check('scripts/mutants', script('scripts/mutants.py', '--check'), show=1),
@@ -116,6 +117,7 @@ def checks(binary):
             'scripts/accuracy.py', f'--bin {binary} --set {which} --quiet --transform {steps} {limits}'), zstd)
             for steps, limits in TRANSFORMS]
     return out + [
+        Check('made cases: a sample', made_cases, show=3),
         Check('fuzz', 'fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8),
         Check('lab matrix: answers and labels agree', lab_matrix, ['ip', '/dev/net/tun'], show=40),
         Check('a clone by itself', stand_alone, ['git', os.path.join(common.ROOT, '.git')]),
@@ -125,7 +127,7 @@ def checks(binary):
 def compile_scripts(log):
     """All Python files parse."""
     bad = 0
-    for folder in ('scripts', 'tests'):
+    for folder in ('scripts', 'scripts/synth', 'scripts/families', 'tests'):
         for name in sorted(os.listdir(os.path.join(common.ROOT, folder))):
             if name.endswith('.py'):
                 with open(os.path.join(common.ROOT, folder, name), encoding='utf8') as f:
@@ -135,6 +137,25 @@ def compile_scripts(log):
                         bad += 1
                         log.write(f'{folder}/{name}: {error}\n')
     return bad
+
+
+def made_cases(log):
+    """Some made cases: their labels are well-formed, answers tile, and the score is not below the committed floor."""
+    python = sys.executable
+    with tempfile.TemporaryDirectory() as folder:
+        for command in ([python, 'scripts/cases.py', '--sample', folder],
+                        [python, 'scripts/check_json.py', '--bin', common.BINARY, '--kind', 'any', folder],
+                        [python, 'scripts/accuracy.py', '--bin', common.BINARY, '--folder', folder, '--quiet', '--floor',
+                         'scripts/cases_floor.json']):
+            if 'scripts/check_json.py' in command:
+                command[-1:] = [case.path for case in common.labelled_in(folder)]
+            log.write(f'$ {" ".join(command)}\n')
+            log.flush()
+            code = subprocess.run(command, cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                                  check=False).returncode
+            if code:
+                return code
+    return 0
 
 
 def lab_matrix(log):
