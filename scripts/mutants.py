@@ -138,9 +138,8 @@ def named(crates):
     return out
 
 
-def mutated(mutant):
+def mutated(mutant, text):
     """The text of the file with the mutant in it."""
-    text = read(mutant['file'])
     if 'edit' in mutant:
         start, end, changed = mutant['edit']
         return text[:start] + changed + text[end:]
@@ -232,8 +231,11 @@ class Bench:
         path = os.path.join(self.tree, mutant['file'])
         shutil.copyfile(path, path + '.orig')
         try:
+            # of the copy: the tree itself may be worked on meanwhile
+            with open(path + '.orig', encoding='utf8') as f:
+                text = mutated(mutant, f.read())
             with open(path, 'w', encoding='utf8') as f:
-                f.write(mutated(mutant))
+                f.write(text)
             code, _ = self.run(['-p', f"tcpwhy-{mutant['crate']}", '--lib', '--no-run'], 1800)
             if code != 0:
                 return 'unviable', ''
@@ -282,7 +284,7 @@ def check():
     """The lists apply."""
     rows = named(CRATES)
     for mutant in rows:
-        mutated(mutant)
+        mutated(mutant, read(mutant['file']))
     survivors = load(SURVIVORS, [])
     for row in survivors:
         missing = {'id', 'crate', 'name', 'line', 'reason'} - set(row)
@@ -309,11 +311,9 @@ def chosen(arguments):
     return out
 
 
-def try_all(todo, results, prints, jobs):
-    """Tries mutants on so many benches; stores each outcome at once."""
-    benches = queue.Queue()
-    for n in range(jobs):
-        benches.put(Bench(n))
+def try_all(todo, results, prints, benches):
+    """Tries mutants on the benches; stores each outcome at once."""
+    jobs = benches.qsize()
 
     def one(mutant):
         bench = benches.get()
@@ -365,13 +365,17 @@ def main():
     if arguments.check:
         check()
         return
+    benches = queue.Queue()
+    if not arguments.list:
+        os.nice(10)
+        os.makedirs(WORK, exist_ok=True)
+        for n in range(max(1, arguments.jobs)):
+            benches.put(Bench(n))
     mutants = chosen(arguments)
     if arguments.list:
         for m in mutants:
             print(f"{m['id']} {m['crate']} {m['file']}: {m['name']} | {m['line']}")
         return
-    os.nice(10)
-    os.makedirs(WORK, exist_ok=True)
     results = {} if arguments.fresh else load(RESULTS, {})
     prints = {c: fingerprint(c) for c in CRATES}
 
@@ -382,7 +386,7 @@ def main():
 
     todo = [m for m in mutants if not known(m)][:arguments.limit]
     print(f'{len(mutants)} mutants, {len(todo)} to try', flush=True)
-    try_all(todo, results, prints, max(1, arguments.jobs))
+    try_all(todo, results, prints, benches)
     survivors = load(SURVIVORS, [])
     # an outcome of another state says nothing about this one
     only, arguments.only = arguments.only, None
