@@ -406,3 +406,46 @@ fn a_write_that_is_held_across_a_turn() {
     };
     assert_eq!((held(true), held(false)), (ms(45), Nanos::ZERO));
 }
+
+/// Flights of twenty segments that grow by one each `rounds` round trips.
+fn growing(flights: u32, rounds: u32) -> Connection {
+    let mut w = opened(Tap::Server, ms(20));
+    w.at(ms(30)).client().data(100);
+    w.after(ms(10));
+    for k in 0..flights {
+        w.server().write((20 + k / rounds) * MSS);
+        w.after(ms(10)).client().ack();
+        w.after(ms(10));
+    }
+    w.connection()
+}
+
+/// Congestion avoidance adds half a segment a round trip at least, of which half is asked for: a quarter. What grows less, or is
+/// too short to tell, stops at the buffer.
+#[test]
+fn a_plateau_that_rises_by_a_quarter_of_a_segment_is_the_congestion_window() {
+    let of = |c: Connection| [Cause::CongestionWindow, Cause::SendBuffer].map(|x| c.budget.get(x) > ms(100));
+    assert_eq!(of(growing(41, 4)), [true, false]);
+    assert_eq!(of(growing(41, 5)), [false, true]);
+    // Sixteen flights are needed.
+    assert_eq!([of(growing(17, 2)), of(growing(16, 2))], [[true, false], [false, true]]);
+}
+
+/// An answer that nobody acknowledged when the capture ends: on its way, until its timeout.
+#[test]
+fn an_answer_that_is_out_when_the_capture_ends() {
+    let last = |wait: Nanos| {
+        let mut w = opened(Tap::Server, ms(20));
+        w.at(ms(30)).client().data(100);
+        w.at(ms(40)).server().data(100).lost();
+        w.at(ms(30) + wait).client().probe();
+        let c = w.connection();
+        let x = &c.exchanges[0];
+        let span = x.spans.last().expect("a tail").clone();
+        (x.ended.name(), span.cause, span.side.map(|s| s.name()), x.end - x.start)
+    };
+    let on_its_way = |wait: Nanos| ("capture_end", Cause::PathDelay, Some("network"), wait);
+    assert_eq!(last(us(219_999)), on_its_way(us(219_999)));
+    assert_eq!(last(us(220_001)).1, Cause::KeepaliveOrDeadPeer);
+    assert_eq!(last(us(220_001)).2, Some("client"));
+}
