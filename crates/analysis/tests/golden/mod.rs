@@ -15,14 +15,12 @@ pub(crate) fn compare(name: &str, text: &str) {
         return;
     }
     let known = std::fs::read_to_string(&path).unwrap_or_default();
-    if known == text {
-        return;
-    }
     let (old, new): (Vec<&str>, Vec<&str>) = (known.lines().collect(), text.lines().collect());
     let gone = old.iter().filter(|l| !new.contains(l)).map(|l| format!("- {l}\n"));
     let come = new.iter().filter(|l| !old.contains(l)).map(|l| format!("+ {l}\n"));
     let diff: String = gone.chain(come).take(80).collect();
-    panic!("{} differs; UPDATE=1 writes it anew, and its diff is to be read:\n{diff}", path.display());
+    let place = path.display();
+    assert!(known == text, "{place} differs; UPDATE=1 writes it anew, and its diff is to be read:\n{diff}");
 }
 
 /// Milliseconds to the microsecond.

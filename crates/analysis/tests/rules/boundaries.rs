@@ -361,7 +361,7 @@ fn doubted(work: Nanos) -> (f32, Option<Cause>) {
     let mut segments = w.segments();
     segments.iter_mut().for_each(|s| s.ip_id = None);
     let c = analyze(&segments).connections.remove(0);
-    let think = spans(&c).into_iter().find(|s| s.cause == Cause::ServerThink).unwrap().clone();
+    let think = spans(&c).into_iter().find(|s| s.cause == Cause::ServerThink).expect("work").clone();
     assert_eq!(think.duration(), work);
     (think.confidence, think.alternatives[0].map(|a| a.0))
 }
@@ -402,7 +402,7 @@ fn an_answer_after_39_to_48_ms_may_be_a_delayed_ack() {
         w.at(ms(30)).client().data(100);
         w.after(ms(10) + work).server().data(50);
         let c = w.connection();
-        let think = spans(&c).into_iter().find(|s| s.cause == Cause::ServerThink).unwrap().clone();
+        let think = spans(&c).into_iter().find(|s| s.cause == Cause::ServerThink).expect("work").clone();
         assert_eq!((think.duration(), think.confidence), (work, sure));
     }
 }

@@ -15,6 +15,7 @@ mod loss;
 mod nagle;
 mod opening;
 mod replayed;
+mod room;
 mod sizes;
 mod sums;
 mod timing;
@@ -24,13 +25,14 @@ mod words;
 use tcpwhy_base::{CAUSES, Cause, Kind};
 
 /// Where the tests of this crate are.
-const TESTS: [&str; 7] = [
+const TESTS: [&str; 8] = [
     include_str!("blocked.rs"),
     include_str!("captures.rs"),
     include_str!("exchanges.rs"),
     include_str!("loss.rs"),
     include_str!("nagle.rs"),
     include_str!("opening.rs"),
+    include_str!("room.rs"),
     include_str!("windows.rs"),
 ];
 

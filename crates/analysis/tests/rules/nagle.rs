@@ -401,3 +401,21 @@ fn a_write_that_echoes_an_older_stamp_was_not_released_by_the_ack() {
     // Nothing else speaks against it.
     assert!(held(false) > Nanos::ZERO);
 }
+
+/// The server writes 4 bytes and then 2,048: the second write begins with a full segment, and its tail is held until the first
+/// is acknowledged. Without the handshake the full segment shows by not being pushed.
+#[test]
+fn a_held_tail_in_the_middle_of_a_connection() {
+    let mut w = opened(Tap::Client);
+    for k in 0..4 {
+        let t = ms(100 * k);
+        w.at(ms(30) + t).client().data(60);
+        w.at(ms(40) + t).server().data(4);
+        w.server().data(1448);
+        w.at(ms(50) + t).client().ack();
+        w.at(ms(60) + t).server().data(600);
+        w.at(ms(70) + t).client().ack();
+    }
+    let c = analyze(&w.segments()[3..]).connections.remove(0);
+    assert_eq!(c.budget.get(Cause::Nagle), ms(80), "{:?}", c.budget);
+}

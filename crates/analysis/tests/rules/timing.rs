@@ -449,3 +449,19 @@ fn an_answer_that_is_out_when_the_capture_ends() {
     assert_eq!(last(us(220_001)).1, Cause::KeepaliveOrDeadPeer);
     assert_eq!(last(us(220_001)).2, Some("client"));
 }
+
+/// Five segments arrive, some apart. Within the first round trip no ACK of theirs has come round: they were sent together.
+#[test]
+fn what_arrives_within_the_first_round_trip_was_sent_together() {
+    let mut w = opened(Tap::Client, ms(20));
+    w.at(ms(30)).client().data(100);
+    let late = [0, 1, 7, 8, 14];
+    for k in late {
+        w.at(ms(40)).server().data(MSS).late(ms(k));
+    }
+    for k in late {
+        w.at(ms(50 + k)).client().ack();
+    }
+    let c = w.connection();
+    assert_eq!(c.budget.get(Cause::Bandwidth), ms(14), "{:?}", c.budget);
+}

@@ -4,123 +4,119 @@ use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms, us};
 use tcpwhy_analysis::{Closed, Ended, Facts, Frames, Quality, Vantage, bit_rate, evidence};
 use tcpwhy_base::{Cause, Nanos, Tls};
 
+const fn syns(repeats: u32, syn_ack: bool, at_server: bool, answered: bool) -> Facts {
+    Facts::SynRepeats { repeats, over: Nanos::secs(3), syn_ack, at_server, answered }
+}
+
+const SENTENCES: &[(Facts, &str)] = &[
+    (Facts::None, "No packet of this stretch says more."),
+    (Facts::RoundTrip { rtt: Nanos(1) }, "One round trip (1 ns), which the distance sets."),
+    (Facts::RoundTrip { rtt: Nanos::ZERO }, "The trips that the distance sets."),
+    (syns(1, false, false, false), "The SYN was sent once more over 3.00 s before it was answered."),
+    (syns(2, true, false, false), "The SYN-ACK was sent 2 times more over 3.00 s before it was answered."),
+    (
+        syns(2, false, true, false),
+        "The SYN was sent 2 times more over 3.00 s before it was answered, though it had reached the server's tap.",
+    ),
+    (
+        syns(1, false, true, true),
+        "The SYN was sent once more over 3.00 s although a SYN-ACK had passed the tap: that SYN-ACK, or its ACK, was lost on the way.",
+    ),
+    (
+        Facts::NotTaken { repeats: 3, syn_acks: 0 },
+        "The first data was sent 3 times more, each time without any acknowledgement, after a handshake that looked complete: the server had not taken the final ACK.",
+    ),
+    (
+        Facts::Unanswered { syns: 4, over: Nanos::millis(7_000) },
+        "4 SYNs over 7.00 s and no answer to any of them in this capture.",
+    ),
+    (Facts::Refused, "A reset answered the SYN: nothing listens there, or a filter rejects."),
+    (
+        Facts::Think { seen: Nanos::millis(30), path: Nanos::millis(20) },
+        "30.0 ms from the last byte of one side to the first of the other, less 20.0 ms for the trip.",
+    ),
+    (
+        Facts::Think { seen: Nanos::millis(30), path: Nanos::ZERO },
+        "30.0 ms in which TCP had nothing to send and nothing to wait for at this end.",
+    ),
+    (
+        Facts::Nagle { first: 4, held: 100, ack_delay: Nanos::millis(40) },
+        "100 bytes were held until the ACK of the 4 bytes before them, which came 40.0 ms after those had passed; they left with that ACK.",
+    ),
+    (
+        Facts::Window { flight: 4_344, rtt: Nanos::millis(20) },
+        "4344 bytes in flight filled the window that the receiver offered; one window per 20.0 ms round trip.",
+    ),
+    (
+        Facts::UnknownScale { flight: 5_792, window: 50 },
+        "5792 bytes were in flight; the header's window of up to 50 may be what limits it, but its scale was in the handshake, which the capture lacks: the receiver's window or the sender's buffer.",
+    ),
+    (
+        Facts::Closed { window: 7 },
+        "The receiver's window was closed to 7 bytes and opened again by a window update: its application did not read.",
+    ),
+    (
+        Facts::Flight { flight: 1_448, segments: 1, rtt: Nanos::millis(20), before: 0 },
+        "1448 bytes (1 segment) were in flight and the next left with the ACK, a round trip (20.0 ms) later.",
+    ),
+    (
+        Facts::Flight { flight: 2_896, segments: 2, rtt: Nanos::millis(20), before: 14_480 },
+        "2896 bytes (2 segments) were in flight, 14480 had been before; the next left with the ACK, a round trip (20.0 ms) later.",
+    ),
+    (
+        Facts::Drained { flight: 2_896 },
+        "ACKs made room and nothing was sent, until with 2896 bytes in flight one of them woke up the writer: the kernel had nothing left to send.",
+    ),
+    (
+        Facts::AckDelay { delay: Nanos::millis(40), flight: 1_448 },
+        "With 1448 bytes in flight the sender could send no more, and the ACK was 40.0 ms late.",
+    ),
+    (
+        Facts::Bytes { bytes: 1_448, bps: Some(10e6) },
+        "1448 bytes passed; the bottleneck carries about 10 Mbit/s.",
+    ),
+    (Facts::Bytes { bytes: 1_448, bps: None }, "1448 bytes passed one after the other."),
+    (Facts::Loss { bytes: 100, wait: Nanos::millis(220) }, "100 bytes were sent again after 220 ms."),
+    (
+        Facts::Probe { wait: Nanos::millis(40), outstanding: 100 },
+        "Nothing for 40.0 ms with 100 bytes unacknowledged; then new data as a probe, and what it brought to light was repaired.",
+    ),
+    (
+        Facts::Unread { flight: 4_344 },
+        "4344 bytes in flight filled what the receiver offered, less than half of its largest window: the rest of its buffer held data that its application had not read.",
+    ),
+    (
+        Facts::Queue { rtt: Nanos::millis(60), base: Nanos::millis(20) },
+        "The round trip was 60.0 ms where 20.0 ms is possible: a queue that this connection's own bytes do not fill.",
+    ),
+    (
+        Facts::Missing { packets: 1, wait: Nanos::millis(220) },
+        "One packet of the sender did not arrive (1 by its IP identifiers), and the next came 220 ms later: the time its retransmission timer takes.",
+    ),
+    (
+        Facts::Missing { packets: 2, wait: Nanos::millis(660) },
+        "Packets of the sender did not arrive (2 by its IP identifiers), and the next came 660 ms later: the time its retransmission timer takes.",
+    ),
+    (
+        Facts::Wait { wait: Nanos::millis(50), outstanding: 0 },
+        "Nothing for 50.0 ms, with everything acknowledged and the window open: the sender had nothing to send.",
+    ),
+    (
+        Facts::Wait { wait: Nanos::millis(50), outstanding: 100 },
+        "Nothing for 50.0 ms with 100 bytes unacknowledged, and no ACK, window update or timer that would have released the next segment.",
+    ),
+    (
+        Facts::Silent { wait: Nanos::millis(900), tries: 2 },
+        "The peer did not answer for 900 ms; 2 probes or repeats.",
+    ),
+    (Facts::NotCaptured, "The capture lost packets here, so the reason cannot be seen."),
+    (Facts::OneSided, "Only one direction is in the capture, so the ACKs that would tell are not there."),
+];
+
 #[test]
 fn each_fact_has_its_sentence() {
-    let syns = |repeats, syn_ack, at_server, answered| Facts::SynRepeats {
-        repeats,
-        over: Nanos::secs(3),
-        syn_ack,
-        at_server,
-        answered,
-    };
-    for (facts, sentence) in [
-        (Facts::None, "No packet of this stretch says more."),
-        (Facts::RoundTrip { rtt: Nanos(1) }, "One round trip (1 ns), which the distance sets."),
-        (Facts::RoundTrip { rtt: Nanos::ZERO }, "The trips that the distance sets."),
-        (syns(1, false, false, false), "The SYN was sent once more over 3.00 s before it was answered."),
-        (
-            syns(2, true, false, false),
-            "The SYN-ACK was sent 2 times more over 3.00 s before it was answered.",
-        ),
-        (
-            syns(2, false, true, false),
-            "The SYN was sent 2 times more over 3.00 s before it was answered, though it had reached the server's tap.",
-        ),
-        (
-            syns(1, false, true, true),
-            "The SYN was sent once more over 3.00 s although a SYN-ACK had passed the tap: that SYN-ACK, or its ACK, was lost on the way.",
-        ),
-        (
-            Facts::NotTaken { repeats: 3, syn_acks: 0 },
-            "The first data was sent 3 times more, each time without any acknowledgement, after a handshake that looked complete: the server had not taken the final ACK.",
-        ),
-        (
-            Facts::Unanswered { syns: 4, over: ms(7_000) },
-            "4 SYNs over 7.00 s and no answer to any of them in this capture.",
-        ),
-        (Facts::Refused, "A reset answered the SYN: nothing listens there, or a filter rejects."),
-        (
-            Facts::Think { seen: ms(30), path: ms(20) },
-            "30.0 ms from the last byte of one side to the first of the other, less 20.0 ms for the trip.",
-        ),
-        (
-            Facts::Think { seen: ms(30), path: Nanos::ZERO },
-            "30.0 ms in which TCP had nothing to send and nothing to wait for at this end.",
-        ),
-        (
-            Facts::Nagle { first: 4, held: 100, ack_delay: ms(40) },
-            "100 bytes were held until the ACK of the 4 bytes before them, which came 40.0 ms after those had passed; they left with that ACK.",
-        ),
-        (
-            Facts::Window { flight: 4_344, rtt: ms(20) },
-            "4344 bytes in flight filled the window that the receiver offered; one window per 20.0 ms round trip.",
-        ),
-        (
-            Facts::UnknownScale { flight: 5_792, window: 50 },
-            "5792 bytes were in flight; the header's window of up to 50 may be what limits it, but its scale was in the handshake, which the capture lacks: the receiver's window or the sender's buffer.",
-        ),
-        (
-            Facts::Closed { window: 7 },
-            "The receiver's window was closed to 7 bytes and opened again by a window update: its application did not read.",
-        ),
-        (
-            Facts::Flight { flight: 1_448, segments: 1, rtt: ms(20), before: 0 },
-            "1448 bytes (1 segment) were in flight and the next left with the ACK, a round trip (20.0 ms) later.",
-        ),
-        (
-            Facts::Flight { flight: 2_896, segments: 2, rtt: ms(20), before: 14_480 },
-            "2896 bytes (2 segments) were in flight, 14480 had been before; the next left with the ACK, a round trip (20.0 ms) later.",
-        ),
-        (
-            Facts::Drained { flight: 2_896 },
-            "ACKs made room and nothing was sent, until with 2896 bytes in flight one of them woke up the writer: the kernel had nothing left to send.",
-        ),
-        (
-            Facts::AckDelay { delay: ms(40), flight: 1_448 },
-            "With 1448 bytes in flight the sender could send no more, and the ACK was 40.0 ms late.",
-        ),
-        (
-            Facts::Bytes { bytes: 1_448, bps: Some(10e6) },
-            "1448 bytes passed; the bottleneck carries about 10 Mbit/s.",
-        ),
-        (Facts::Bytes { bytes: 1_448, bps: None }, "1448 bytes passed one after the other."),
-        (Facts::Loss { bytes: 100, wait: ms(220) }, "100 bytes were sent again after 220 ms."),
-        (
-            Facts::Probe { wait: ms(40), outstanding: 100 },
-            "Nothing for 40.0 ms with 100 bytes unacknowledged; then new data as a probe, and what it brought to light was repaired.",
-        ),
-        (
-            Facts::Unread { flight: 4_344 },
-            "4344 bytes in flight filled what the receiver offered, less than half of its largest window: the rest of its buffer held data that its application had not read.",
-        ),
-        (
-            Facts::Queue { rtt: ms(60), base: ms(20) },
-            "The round trip was 60.0 ms where 20.0 ms is possible: a queue that this connection's own bytes do not fill.",
-        ),
-        (
-            Facts::Missing { packets: 1, wait: ms(220) },
-            "One packet of the sender did not arrive (1 by its IP identifiers), and the next came 220 ms later: the time its retransmission timer takes.",
-        ),
-        (
-            Facts::Missing { packets: 2, wait: ms(660) },
-            "Packets of the sender did not arrive (2 by its IP identifiers), and the next came 660 ms later: the time its retransmission timer takes.",
-        ),
-        (
-            Facts::Wait { wait: ms(50), outstanding: 0 },
-            "Nothing for 50.0 ms, with everything acknowledged and the window open: the sender had nothing to send.",
-        ),
-        (
-            Facts::Wait { wait: ms(50), outstanding: 100 },
-            "Nothing for 50.0 ms with 100 bytes unacknowledged, and no ACK, window update or timer that would have released the next segment.",
-        ),
-        (
-            Facts::Silent { wait: ms(900), tries: 2 },
-            "The peer did not answer for 900 ms; 2 probes or repeats.",
-        ),
-        (Facts::NotCaptured, "The capture lost packets here, so the reason cannot be seen."),
-        (Facts::OneSided, "Only one direction is in the capture, so the ACKs that would tell are not there."),
-    ] {
-        assert_eq!(facts.sentence(), sentence, "{facts:?}");
+    for (facts, sentence) in SENTENCES {
+        assert_eq!(facts.sentence(), *sentence, "{facts:?}");
     }
     let corked = Facts::Corked { wait: ms(220), held: 100 }.sentence();
     assert!(corked.starts_with("100 bytes left 220 ms after the segment before"), "{corked}");

@@ -1,0 +1,120 @@
+//! Room in the window that is not used at once: the buffer, or a congestion window that a loss made smaller.
+
+use crate::wire::{Tap, Wire, ms, us};
+use tcpwhy_base::{Cause, Nanos};
+
+const MSS: u32 = 1448;
+
+fn opened(tap: Tap) -> Wire {
+    let mut w = Wire::new(tap, ms(20));
+    w.handshake();
+    w
+}
+
+/// 40 segments at once, whose ACKs come one by one, every fourth segment, over 8 ms.
+fn spread_round(w: &mut Wire, start: Nanos) {
+    w.at(start);
+    for k in 0..40 {
+        w.server().data(MSS);
+        w.overtaken(0, us(200 * k));
+    }
+    for k in 0..10 {
+        w.at(start + ms(10) + us(800 * k + 600)).client().ack();
+    }
+}
+
+/// Eighty segments of which the first was lost, and repaired by a fast retransmission: at 90 ms all is acknowledged, and the
+/// congestion window is smaller than before.
+fn repaired(w: &mut Wire) {
+    w.at(ms(40)).server().data(MSS).lost();
+    w.server().write(79 * MSS);
+    w.at(ms(50)).client().ack();
+    w.at(ms(60)).server().repeat(0, MSS);
+    w.at(ms(70)).client().ack();
+}
+
+/// A loss made the congestion window smaller, and yet it is not the limit: ACKs make room that nobody uses, until most of
+/// the flight is acknowledged. The writer waited for buffer space.
+#[test]
+fn room_that_nobody_uses_is_no_congestion_window() {
+    let mut w = opened(Tap::Server);
+    w.at(ms(30)).client().data(100);
+    repaired(&mut w);
+    // From here on each round begins with the ninth of ten ACKs.
+    let round = ms(20) + us(8 * 800 + 600);
+    for k in 0..6 {
+        spread_round(&mut w, ms(80) + round.times(k));
+    }
+    let c = w.connection();
+    let (buffer, window) = (c.budget.get(Cause::SendBuffer), c.budget.get(Cause::CongestionWindow));
+    // How the ACKs are spread tells the link's rate; its share comes first.
+    let link = c.budget.get(Cause::Bandwidth);
+    assert!(buffer + window + link >= round.times(5) && buffer > link, "{:?}", c.budget);
+    // What follows the last round would tell.
+    assert!(window < round, "{:?}", c.budget);
+}
+
+/// The same ACKs, each of which releases what it acknowledged: the window that the loss made smaller.
+#[test]
+fn room_that_is_used_at_once_is_the_congestion_window() {
+    let mut w = opened(Tap::Server);
+    w.at(ms(30)).client().data(100);
+    repaired(&mut w);
+    for k in 0..60 {
+        let t = ms(80) + ms(2).times(k);
+        w.at(t).server().write(4 * MSS);
+        w.at(t + ms(10)).client().ack();
+    }
+    let c = w.connection();
+    assert_eq!(c.budget.get(Cause::SendBuffer), Nanos::ZERO, "{:?}", c.budget);
+}
+
+/// After the loss forty segments are in flight and the window is of twenty: ACKs release nothing until so many are left, and
+/// from then on each releases what it acknowledged.
+#[test]
+fn room_above_a_smaller_window_is_not_the_buffers() {
+    let mut w = opened(Tap::Server);
+    w.at(ms(30)).client().data(100);
+    repaired(&mut w);
+    w.at(ms(80)).server().write(40 * MSS);
+    for k in 0..40 {
+        w.overtaken(39 - k, us(200 * k as i64));
+    }
+    for k in 0..60 {
+        let t = ms(90) + us(800 * k + 600);
+        w.at(t).client().ack();
+        if k >= 5 {
+            w.at(t + ms(10)).server().write(4 * MSS);
+        }
+    }
+    let c = w.connection();
+    assert_eq!(c.budget.get(Cause::SendBuffer), Nanos::ZERO, "{:?}", c.budget);
+    assert!(c.budget.get(Cause::CongestionWindow) > Nanos::ZERO, "{:?}", c.budget);
+}
+
+/// Rounds of twenty segments in flight: ACKs of four come three at a time, and the third of them lets twelve go. The sender had
+/// no more allowed than before the first (a window that a loss made smaller, and that is used in bursts), as the flights say.
+#[test]
+fn room_used_in_bursts_is_not_the_buffers() {
+    let mut w = opened(Tap::Server);
+    w.at(ms(30)).client().data(100);
+    repaired(&mut w);
+    let round = |k: i64| ms(80) + us(20_200 * k);
+    let acked = |m: i64| round(m / 12) + us(6_800 + 1_600 * (m / 4 % 3));
+    let send = |w: &mut Wire, t: Nanos, from: i64, to: i64| {
+        for m in from..to {
+            w.at(t).server().data(MSS);
+            w.overtaken(0, (acked(m) - ms(10) - t).floor0());
+        }
+    };
+    send(&mut w, ms(80), 0, 20);
+    for k in 0..7 {
+        for r in 0..3 {
+            w.at(acked(12 * k + 4 * r)).client().ack();
+        }
+        send(&mut w, round(k) + us(20_050), 20 + 12 * k, 32 + 12 * k);
+    }
+    let c = w.connection();
+    assert_eq!(c.budget.get(Cause::SendBuffer), Nanos::ZERO, "{:?}", c.budget);
+    assert!(c.budget.get(Cause::CongestionWindow) >= ms(60), "{:?}", c.budget);
+}
