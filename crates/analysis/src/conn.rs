@@ -4,10 +4,11 @@
 //! that goes on, and learnt from; parts that end go to the ledger.
 
 use crate::exchange::Recorder;
+use crate::findings::Finished;
 use crate::output::Output;
 use crate::parts::{Ending, Identity, Ledger, how_unfinished, summary};
 use crate::release::{Habits, Release, Testimony, Wait, release};
-use crate::result::{Closed, Connection, Ended, Quality};
+use crate::result::{Closed, Ended, Quality};
 use crate::step::Step;
 use crate::track::{Arrival, Arrived, Moment, Repair, Tracker};
 use tcpwhy_base::{End, Endpoint, Ends, Nanos, Segment, SocketEvent, TcpFlags, Tls, protocol};
@@ -362,7 +363,7 @@ impl Conn {
     }
 
     /// Ends the connection: closes what is open and makes its summary (without the parts given away).
-    pub(crate) fn finish(mut self, capture_end: bool, parts: &mut Output) -> Connection {
+    pub(crate) fn finish(mut self, capture_end: bool, parts: &mut Output) -> Finished {
         if self.ex.is_tls() {
             self.close_tls(parts);
         }

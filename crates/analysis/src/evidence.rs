@@ -26,8 +26,8 @@ fn sentence(c: &Connection, evidence: Evidence) -> String {
     match evidence {
         Evidence::LateAcks => {
             let habit = |i: usize| match c.ends[i].delayed_ack {
-                Some((a, b)) if a == b => format!("late once, by {a}"),
-                Some((a, b)) => format!("late by {a} to {b}"),
+                Some(by) if by.shortest == by.longest => format!("late once, by {}", by.longest),
+                Some(by) => format!("late by {} to {}", by.shortest, by.longest),
                 None => "never late".into(),
             };
             let rtt = c.path.rtt.map_or("unknown".into(), |r| r.to_string());

@@ -1,7 +1,7 @@
 //! Rolling spans up to findings, and the findings that are not spans.
 
 use crate::facts::Facts;
-use crate::result::{Connection, Finding, Frames, Quality, Span};
+use crate::result::{Connection, Example, Extremes, Finding, Frames, Quality, Span};
 use std::cmp::Reverse;
 use tcpwhy_base::{Cause, Class, Nanos, Side};
 
@@ -27,45 +27,54 @@ pub(crate) struct Rollup {
     pub(crate) tail: Nanos,
     pub(crate) lost: Nanos,
     pub(crate) occurrences: u64,
-    pub(crate) range: (Nanos, Nanos),
-    pub(crate) example: Example,
+    pub(crate) range: Extremes,
+    pub(crate) example: Best,
     evidence: Vec<Frames>,
 }
 
 /// The span that shows a cause best.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Example {
-    pub(crate) connection: u32,
-    exchange: u32,
+pub(crate) struct Best {
+    pub(crate) example: Example,
     time: Nanos,
-    frames: Frames,
     facts: Facts,
 }
 
-impl Example {
+impl Best {
     /// An exchange tells more than a gap, a long span more than a short one; of equal ones the first.
     fn rank(&self) -> (bool, Nanos, Reverse<(u32, u64)>) {
-        (self.exchange > 0, self.time, Reverse((self.connection, self.frames.first())))
+        (
+            self.example.exchange > 0,
+            self.time,
+            Reverse((self.example.connection, self.example.frames.first())),
+        )
     }
+}
+
+/// What findings of a connection are made of, beside what its answer says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Basis {
+    pub(crate) rollups: Rollups,
+    /// Exchanges that took hardly more than a round trip.
+    pub(crate) quick_turns: u32,
+    /// Input file of its first packet.
+    pub(crate) file: u16,
+}
+
+/// A connection that has ended.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) connection: Box<Connection>,
+    pub(crate) basis: Basis,
 }
 
 /// The sums of one connection (or of what is inherent, over all of them).
 #[derive(Clone, Debug, Default)]
-pub struct Rollups(pub(crate) Vec<Rollup>);
+pub(crate) struct Rollups(pub(crate) Vec<Rollup>);
 
 impl Rollups {
-    /// How many causes there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// No cause at all.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Time after the last byte.
-    pub fn tail(&self) -> Nanos {
+    pub(crate) fn tail(&self) -> Nanos {
         self.0.iter().fold(Nanos::ZERO, |sum, r| sum + r.tail)
     }
 
@@ -77,7 +86,8 @@ impl Rollups {
     /// The connection of every example by its final number.
     pub(crate) fn renumber(&mut self, number: impl Fn(u32) -> u32) {
         for r in &mut self.0 {
-            r.example.connection = number(r.example.connection);
+            let connection = &mut r.example.example.connection;
+            *connection = number(*connection);
         }
     }
 
@@ -88,11 +98,9 @@ impl Rollups {
         // Time after the last byte counts, but is no wait of anybody.
         let n = if tail { 0 } else { u64::from(span.folded.max(1)) };
         let tail = if tail { time } else { Nanos::ZERO };
-        let example = || Example {
-            connection: place.connection,
-            exchange: place.exchange,
+        let example = || Best {
+            example: Example { connection: place.connection, exchange: place.exchange, frames: span.frames },
             time,
-            frames: span.frames,
             facts: span.facts,
         };
         let evidence =
@@ -101,7 +109,7 @@ impl Rollups {
             Some(r) => {
                 r.lost += time;
                 r.tail += tail;
-                r.range = joined((r.occurrences, r.range), (n, (time, time)));
+                r.range = joined((r.occurrences, r.range), (n, Extremes::of(time)));
                 r.occurrences += n;
                 let example = example();
                 if example.rank() > r.example.rank() {
@@ -119,7 +127,7 @@ impl Rollups {
                 tail,
                 lost: time,
                 occurrences: n,
-                range: (time, time),
+                range: Extremes::of(time),
                 example: example(),
                 evidence: if evidence { vec![span.frames] } else { Vec::new() },
             }),
@@ -147,26 +155,12 @@ impl Rollups {
     }
 }
 
-impl Connection {
-    /// Setup, exchanges and the gaps before the last byte: what shares are of.
-    pub fn measured(&self) -> Nanos {
-        self.budget.total() + self.gap_budget.total() - self.rollups.tail()
-    }
-}
-
-impl Finding {
-    /// What somebody waited for: all but the time after the last byte.
-    pub fn waited(&self) -> Nanos {
-        self.lost - self.tail
-    }
-}
-
 /// Shortest and longest of two groups of spans, each with its number; an empty one says nothing.
-pub(crate) fn joined(a: (u64, (Nanos, Nanos)), b: (u64, (Nanos, Nanos))) -> (Nanos, Nanos) {
+pub(crate) fn joined(a: (u64, Extremes), b: (u64, Extremes)) -> Extremes {
     match (a.0, b.0) {
         (_, 0) => a.1,
         (0, _) => b.1,
-        _ => (a.1.0.min(b.1.0), a.1.1.max(b.1.1)),
+        _ => Extremes { shortest: a.1.shortest.min(b.1.shortest), longest: a.1.longest.max(b.1.longest) },
     }
 }
 
@@ -181,10 +175,10 @@ pub(crate) fn finding(r: &Rollup, total: f64) -> Finding {
         range: r.range,
         connections: Vec::new(),
         connection_count: 1,
-        example: (r.example.connection, r.example.exchange, r.example.frames),
+        example: r.example.example,
         facts: r.example.facts,
         text: None,
-        evidence: if r.evidence.is_empty() { vec![r.example.frames] } else { r.evidence.clone() },
+        evidence: if r.evidence.is_empty() { vec![r.example.example.frames] } else { r.evidence.clone() },
         fixes: Vec::new(),
         replay: None,
     }
@@ -195,30 +189,31 @@ pub(crate) fn sort(findings: &mut [Finding]) {
 }
 
 /// The findings of one connection, worst first; their fixes are those of the capture's findings.
-pub(crate) fn of_connection(connection: &Connection) -> Vec<Finding> {
+pub(crate) fn of_connection(connection: &Connection, basis: &Basis) -> Vec<Finding> {
     let total = connection.measured().0.max(1) as f64;
-    let mut findings: Vec<Finding> = connection.rollups.0.iter().map(|r| finding(r, total)).collect();
-    add_whole_connection_findings(connection, &mut findings, total);
+    let mut findings: Vec<Finding> = basis.rollups.0.iter().map(|r| finding(r, total)).collect();
+    add_whole_connection_findings(connection, basis, &mut findings, total);
     sort(&mut findings);
     findings
 }
 
 /// Whether it is worth asking: those findings need a cost among the spans.
-pub(crate) fn may_have_whole_connection_findings(c: &Connection) -> bool {
+pub(crate) fn may_have_whole_connection_findings(c: &Connection, basis: &Basis) -> bool {
     let costs = [Cause::ReceiveWindow, Cause::SlowReader, Cause::SlowStart, Cause::IdleRestart];
-    c.quick_turns >= 10 || c.budget.0.iter().any(|b| costs.contains(&b.0))
+    basis.quick_turns >= 10 || c.budget.0.iter().any(|b| costs.contains(&b.0))
 }
 
 pub(crate) fn add_whole_connection_findings(
     connection: &Connection,
+    basis: &Basis,
     findings: &mut Vec<Finding>,
     total: f64,
 ) {
-    let quick_turns = connection.quick_turns;
+    let quick_turns = basis.quick_turns;
     let rtt = connection.path.rtt.unwrap_or(Nanos::ZERO);
-    let longest = connection.rollups.0.iter().filter(|r| r.example.exchange > 0).max_by_key(|r| r.lost);
-    let Some(e) = longest.map(|r| &r.example) else { return };
-    let example = (connection.id, e.exchange, e.frames);
+    let longest = basis.rollups.0.iter().filter(|r| r.example.example.exchange > 0).max_by_key(|r| r.lost);
+    let Some(e) = longest.map(|r| r.example.example) else { return };
+    let example = Example { connection: connection.id, ..e };
     let mut add = |cause: Cause, side, lost: Nanos, occurrences: u64, why: String| {
         findings.push(Finding {
             cause,
@@ -227,13 +222,13 @@ pub(crate) fn add_whole_connection_findings(
             share: (lost.0 as f64 / total).min(1.0),
             tail: Nanos::ZERO,
             occurrences,
-            range: (Nanos::ZERO, lost),
+            range: Extremes { shortest: Nanos::ZERO, longest: lost },
             connections: Vec::new(),
             connection_count: 1,
             example,
             facts: crate::Facts::None,
             text: Some(why.into_boxed_str()),
-            evidence: vec![example.2],
+            evidence: vec![example.frames],
             fixes: Vec::new(),
             replay: None,
         });

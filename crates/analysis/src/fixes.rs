@@ -1,9 +1,35 @@
 //! The fixes of a finding, with the figures of the capture filled in.
 
 use crate::facts::Facts;
-use crate::result::{Fix, Parameter};
-use crate::sums::Brief;
-use tcpwhy_base::{Cause, Figures, FixId, Nanos, Place, Side, SizedBy};
+use crate::result::{Connection, Fix, Parameter};
+use tcpwhy_base::{Cause, Endpoint, Figures, FixId, Nanos, Place, Side, SizedBy};
+
+/// What fixes need to know of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Brief {
+    pub(crate) id: u32,
+    pub(crate) server: Endpoint,
+    /// The smaller of the MSS options.
+    pub(crate) mss: Option<u32>,
+    pub(crate) rtt: Option<Nanos>,
+    pub(crate) bandwidth_bps: Option<u64>,
+    pub(crate) bytes: [u64; 2],
+    pub(crate) exchanges_omitted: u64,
+}
+
+impl Brief {
+    pub(crate) fn of(c: &Connection) -> Brief {
+        Brief {
+            id: c.id,
+            server: c.server,
+            mss: c.ends.iter().filter_map(|e| e.mss).min(),
+            rtt: c.path.rtt,
+            bandwidth_bps: c.path.bandwidth_bps,
+            bytes: c.bytes,
+            exchanges_omitted: c.exchanges_omitted.count,
+        }
+    }
+}
 
 /// Fixes for time lost to `cause`, the best first.
 pub(crate) fn fixes_for(

@@ -19,6 +19,7 @@ mod exchange;
 mod facts;
 mod findings;
 mod fixes;
+mod no_effect;
 mod output;
 mod parts;
 mod place;
@@ -31,19 +32,15 @@ mod stream;
 mod sums;
 mod table;
 mod track;
-mod vain;
 
 pub use budget::Budget;
 pub use compare::{Change, Comparison, Shape, Side as ComparedSide, compare};
 pub use copies::Copies;
 pub use evidence::evidence;
 pub use facts::{Facts, bit_rate};
-pub use findings::Rollups;
 pub use place::{Part, SpanId};
 pub use result::*;
-pub use sums::findings_over;
 pub use table::Analyzer;
-pub use vain::Vain;
 
 /// How much detail is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +61,7 @@ pub struct Config {
 }
 
 /// The answer for a whole capture.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Analysis {
     /// Ascending by id.
     pub connections: Vec<Connection>,
@@ -72,4 +69,10 @@ pub struct Analysis {
     pub findings: Vec<Finding>,
     /// Totals.
     pub totals: Totals,
+    /// What [`Analysis::retain`] makes findings of; empty in an answer that was put together by hand.
+    pub basis: Bases,
 }
+
+/// What the findings of connections are made of, beyond what their answers say.
+#[derive(Clone, Debug, Default)]
+pub struct Bases(Vec<findings::Basis>);

@@ -1,10 +1,13 @@
 //! What the analysis says: connections, their parts, spans and findings. All times are absolute (since the
 //! Unix epoch); the report subtracts the start of the capture.
 
+mod finding;
+
+pub use finding::*;
+
 use crate::budget::Budget;
 use crate::facts::Facts;
-use crate::findings::Rollups;
-use tcpwhy_base::{Cause, Endpoint, FixId, Nanos, Side, Source};
+use tcpwhy_base::{Cause, Endpoint, Nanos, Side, Source};
 
 /// Frame numbers that prove something, 1-based as Wireshark counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -298,8 +301,8 @@ pub struct End {
     pub max_flight: u64,
     /// Guess of its operating system from its SYN.
     pub os: Option<&'static str>,
-    /// Smallest and largest delay of an ACK that it delayed (its habit).
-    pub delayed_ack: Option<(Nanos, Nanos)>,
+    /// How late its ACKs were that it delayed (its habit).
+    pub delayed_ack: Option<Extremes>,
     /// Shortest wait before it repeated data by a timer.
     pub min_rto: Option<Nanos>,
     /// How often it sent a partial segment after an unacknowledged one: Nagle's algorithm was off.
@@ -382,88 +385,20 @@ pub struct Connection {
     pub gap_budget: Budget,
     /// End of the response after which the client acted only on FIN.
     pub closed_after: Option<Nanos>,
+    /// Time after its last byte, in its gaps: nobody waited for it, so it is no part of any share.
+    pub tail: Nanos,
     /// Worst first; only of the connections that lost most to TCP, where there are many.
     pub findings: Vec<Finding>,
-    /// What findings are made of.
-    pub rollups: Rollups,
-    /// Exchanges that took hardly more than a round trip.
-    pub quick_turns: u32,
-    /// Input file of its first packet.
-    pub file: u16,
+    /// How many findings are left out where `findings` is empty.
+    pub findings_omitted: usize,
     /// First and last frame.
     pub frames: (u64, u64),
 }
 
-/// A fix as proposed for a finding.
-#[derive(Clone, Debug)]
-pub struct Fix {
-    /// Which.
-    pub fix: FixId,
-    /// Which end or place it is made at: `client`, `server`, `host` or `path`.
-    pub place: &'static str,
-    /// Exact settings, with the figures of this capture.
-    pub how: Vec<String>,
-    /// Parameters for programs.
-    pub parameters: Vec<(&'static str, Parameter)>,
-    /// What it saves: at most, or as replayed.
-    pub saves: Option<Nanos>,
-    /// Time of the replayed part with it.
-    pub predicted: Option<Nanos>,
-    /// `saves` comes from a replay that reproduced the present.
-    pub replayed: bool,
-}
-
-/// A value in [`Fix::parameters`].
-#[derive(Clone, Debug, PartialEq)]
-pub enum Parameter {
-    /// A number.
-    Number(i64),
-    /// A text.
-    Text(String),
-}
-
-/// A cause rolled up over spans.
-#[derive(Clone, Debug)]
-pub struct Finding {
-    /// Which.
-    pub cause: Cause,
-    /// The side that holds most of its time.
-    pub side: Option<Side>,
-    /// Sum of its spans (or, for a finding without spans, its cost).
-    pub lost: Nanos,
-    /// Share of setup + exchanges + gaps before the last byte.
-    pub share: f64,
-    /// The part of `lost` after the last byte of its connection, which nobody waited for.
-    pub tail: Nanos,
-    /// How many spans.
-    pub occurrences: u64,
-    /// Shortest and longest of them.
-    pub range: (Nanos, Nanos),
-    /// Connections that show it, the worst first, bounded.
-    pub connections: Vec<u32>,
-    /// How many connections show it.
-    pub connection_count: u64,
-    /// The longest span: connection, exchange (0: setup or gap), frames.
-    pub example: (u32, u32, Frames),
-    /// The figures of the example.
-    pub facts: Facts,
-    /// What is said instead, where the finding is about the whole connection.
-    pub text: Option<Box<str>>,
-    /// Some spans' key frames, for people.
-    pub evidence: Vec<Frames>,
-    /// What to do, best first (of a capture's findings only; a connection's are the same).
-    pub fixes: Vec<Fix>,
-    /// Its example in the model, where that was asked for and possible.
-    pub replay: Option<Box<crate::replay::Replay>>,
-}
-
-impl Finding {
-    /// One or two sentences with figures.
-    pub fn why(&self) -> String {
-        match &self.text {
-            Some(text) => text.to_string(),
-            None => self.facts.sentence(),
-        }
+impl Connection {
+    /// Setup, exchanges and the gaps before the last byte: what shares are of.
+    pub fn measured(&self) -> Nanos {
+        self.budget.total() + self.gap_budget.total() - self.tail
     }
 }
 

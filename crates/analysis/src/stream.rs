@@ -1,9 +1,10 @@
 //! What outlives connections that leave as they end: sums, and what fixes need to know of the connections that stand for
 //! others.
 
-use crate::findings::Rollups;
-use crate::result::{Connection, Finding};
-use crate::sums::{Brief, Sums};
+use crate::findings::{Finished, Rollups};
+use crate::fixes::Brief;
+use crate::result::Finding;
+use crate::sums::Sums;
 use tcpwhy_base::{Cause, Side};
 
 /// Pairs of a client address and a server whose short connections are counted; of further pairs none are, so that
@@ -23,9 +24,9 @@ impl Stream {
     }
 
     /// Adds a connection that has ended; `inherent` are the sums so far.
-    pub(crate) fn add(&mut self, connection: &Connection, inherent: &Rollups) {
-        self.sums.add(connection);
-        for r in inherent.0.iter().filter(|r| r.example.connection == connection.id) {
+    pub(crate) fn add(&mut self, Finished { connection, basis }: &Finished, inherent: &Rollups) {
+        self.sums.add(connection, basis);
+        for r in inherent.0.iter().filter(|r| r.example.example.connection == connection.id) {
             let brief = Brief::of(connection);
             match self.inherent.iter_mut().find(|known| known.0 == (r.cause, r.side)) {
                 Some(known) => known.1 = brief,

@@ -1,11 +1,12 @@
 //! The findings of a capture: summed over connections as they come, so that none of them needs to be kept.
 
+use crate::Analysis;
 use crate::findings::{
-    self, EVIDENCE, Rollup, Rollups, add_whole_connection_findings, finding, joined,
+    self, Basis, EVIDENCE, Rollup, Rollups, add_whole_connection_findings, finding, joined,
     may_have_whole_connection_findings,
 };
-use crate::fixes::fixes_for;
-use crate::result::{Connection, Finding, Frames};
+use crate::fixes::{Brief, fixes_for};
+use crate::result::{Connection, Example, Extremes, Finding, Frames};
 use hashbrown::HashMap;
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Endpoint, Nanos, Side};
@@ -13,46 +14,24 @@ use tcpwhy_base::{Cause, Endpoint, Nanos, Side};
 /// Connections named per finding.
 const CONNECTIONS: usize = 20;
 
-/// What fixes need to know of a connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Brief {
-    pub(crate) id: u32,
-    pub(crate) server: Endpoint,
-    /// The smaller of the MSS options.
-    pub(crate) mss: Option<u32>,
-    pub(crate) rtt: Option<Nanos>,
-    pub(crate) bandwidth_bps: Option<u64>,
-    pub(crate) bytes: [u64; 2],
-    pub(crate) exchanges_omitted: u64,
-    file: u16,
-    frames: (u64, u64),
-}
-
-impl Brief {
-    pub(crate) fn of(c: &Connection) -> Brief {
-        Brief {
-            id: c.id,
-            server: c.server,
-            mss: c.ends.iter().filter_map(|e| e.mss).min(),
-            rtt: c.path.rtt,
-            bandwidth_bps: c.path.bandwidth_bps,
-            bytes: c.bytes,
-            exchanges_omitted: c.exchanges_omitted.count,
-            file: c.file,
-            frames: c.frames,
-        }
-    }
-}
-
 /// Sums over connections.
 #[derive(Debug)]
 pub(crate) struct Sums {
     measured: Nanos,
     all: Vec<Over>,
-    /// Connections with one exchange or less, by client address and server: the time of their setups, how many, the first.
-    single: HashMap<(IpAddr, Endpoint), (Nanos, u64, Brief)>,
+    /// Connections with one exchange or less, by client address and server.
+    single: HashMap<(IpAddr, Endpoint), Single>,
     /// No more pairs of addresses than this are told apart.
     most_pairs: usize,
+}
+
+/// Connections of one client address to one server with one exchange or less each.
+#[derive(Debug)]
+struct Single {
+    /// The time of their setups.
+    setup: Nanos,
+    count: u64,
+    first: (Brief, Frames),
 }
 
 /// A finding that grows over connections, and which of them lost most.
@@ -70,33 +49,33 @@ impl Sums {
     }
 
     /// Adds a connection.
-    pub(crate) fn add(&mut self, c: &Connection) {
+    pub(crate) fn add(&mut self, c: &Connection, basis: &Basis) {
         self.measured += c.measured();
-        for r in &c.rollups.0 {
+        for r in &basis.rollups.0 {
             let sums = (r.cause, r.side, r.tail, r.lost, r.occurrences, r.range);
             self.add_finding(c, || finding(r, 1.0), sums);
         }
-        if may_have_whole_connection_findings(c) {
+        if may_have_whole_connection_findings(c, basis) {
             let mut special = Vec::new();
-            add_whole_connection_findings(c, &mut special, 1.0);
+            add_whole_connection_findings(c, basis, &mut special, 1.0);
             for f in special {
                 let sums = (f.cause, f.side, f.tail, f.lost, f.occurrences, f.range);
                 self.add_finding(c, || f.clone(), sums);
             }
         }
-        self.add_single(c);
+        self.add_single(c, basis.file);
     }
 
     fn add_finding(
         &mut self,
         c: &Connection,
         make: impl Fn() -> Finding,
-        (cause, side, tail, lost, n, range): (Cause, Option<Side>, Nanos, Nanos, u64, (Nanos, Nanos)),
+        (cause, side, tail, lost, n, range): (Cause, Option<Side>, Nanos, Nanos, u64, Extremes),
     ) {
         let Some(over) = self.all.iter_mut().find(|o| (o.finding.cause, o.finding.side) == (cause, side))
         else {
             let mut finding = make();
-            finding.example.0 = c.id;
+            finding.example.connection = c.id;
             self.all.push(Over { finding, worst: vec![(lost, Brief::of(c))], most: lost });
             return;
         };
@@ -112,7 +91,7 @@ impl Sums {
             a.evidence.extend(f.evidence.iter().take(room));
             if lost > over.most {
                 over.most = lost;
-                a.example = (c.id, f.example.1, f.example.2);
+                a.example = Example { connection: c.id, ..f.example };
                 a.facts = f.facts;
                 a.text = f.text;
             }
@@ -124,7 +103,7 @@ impl Sums {
         }
     }
 
-    fn add_single(&mut self, c: &Connection) {
+    fn add_single(&mut self, c: &Connection, file: u16) {
         let Some(setup) = &c.setup else { return };
         let exchanges = c.exchanges.len() as u64 + c.exchanges_omitted.count;
         if exchanges > 1 || c.bytes[0] == 0 {
@@ -134,17 +113,22 @@ impl Sums {
         if self.single.len() >= self.most_pairs && !self.single.contains_key(&pair) {
             return;
         }
-        let sum = self.single.entry(pair).or_insert_with(|| (Nanos::ZERO, 0, Brief::of(c)));
-        sum.0 += setup.end - setup.start;
-        sum.1 += 1;
-        if c.id < sum.2.id {
+        let first = || (Brief::of(c), Frames::new(file, c.frames.0, c.frames.1, &[c.frames.0]));
+        let single = self.single.entry(pair).or_insert_with(|| Single {
+            setup: Nanos::ZERO,
+            count: 0,
+            first: first(),
+        });
+        single.setup += setup.end - setup.start;
+        single.count += 1;
+        if c.id < single.first.0.id {
             // Ended later, begun earlier.
-            sum.2 = Brief::of(c);
+            single.first = first();
         }
     }
 
-    /// All findings, worst first, with fixes. `inherent` holds the sums of what is inherent; `brief` knows the
-    /// connections of its examples.
+    /// All findings, worst first, with fixes. `inherent`: rollups of class I over the whole capture. `brief`: looks up the
+    /// connection of a rollup's example.
     pub(crate) fn findings(
         mut self,
         inherent: &Rollups,
@@ -179,11 +163,10 @@ impl Sums {
     /// Many connections from one client address to one server with an exchange or less each: reuse saves all setups
     /// but one.
     fn short_connections(self, total: f64) -> Option<Finding> {
-        let groups = self.single.into_iter().filter(|(_, g)| g.1 >= 3);
-        let ((_, server), (setup, n, c)) =
-            groups.min_by(|(_, a), (_, b)| b.0.cmp(&a.0).then(a.2.id.cmp(&b.2.id)))?;
+        let groups = self.single.into_iter().filter(|(_, g)| g.count >= 3);
+        let ((_, server), Single { setup, count: n, first: (c, frames) }) =
+            groups.min_by(|(_, a), (_, b)| b.setup.cmp(&a.setup).then(a.first.0.id.cmp(&b.first.0.id)))?;
         let lost = setup - setup.part(n as i64);
-        let frames = Frames::new(c.file, c.frames.0, c.frames.1, &[c.frames.0]);
         let text = format!(
             "{n} connections to {server} with one exchange each; their setups took {setup} together."
         );
@@ -194,10 +177,10 @@ impl Sums {
             share: (lost.0 as f64 / total).min(1.0),
             tail: Nanos::ZERO,
             occurrences: n,
-            range: (Nanos::ZERO, setup.part(n as i64)),
+            range: Extremes { shortest: Nanos::ZERO, longest: setup.part(n as i64) },
             connections: vec![c.id],
             connection_count: n,
-            example: (c.id, 0, frames),
+            example: Example { connection: c.id, exchange: 0, frames },
             facts: crate::Facts::None,
             text: Some(text.into_boxed_str()),
             evidence: vec![frames],
@@ -207,13 +190,36 @@ impl Sums {
     }
 }
 
-/// The findings over these connections, ascending by id: worst first, with fixes. `inherent` holds the sums of what is
-/// inherent.
-pub fn findings_over(connections: &[Connection], inherent: &Rollups) -> Vec<Finding> {
+/// The findings over connections that ascend by id, each with its basis: worst first, with fixes. `inherent`: rollups of
+/// class I over all of them.
+pub(crate) fn findings_over(connections: &[Connection], bases: &[Basis], inherent: &Rollups) -> Vec<Finding> {
     let mut sums = Sums::new(usize::MAX);
-    connections.iter().for_each(|c| sums.add(c));
+    connections.iter().zip(bases).for_each(|(c, basis)| sums.add(c, basis));
     sums.findings(inherent, |r| {
-        let at = connections.binary_search_by_key(&r.example.connection, |c| c.id).ok()?;
+        let at = connections.binary_search_by_key(&r.example.example.connection, |c| c.id).ok()?;
         Some(Brief::of(&connections[at]))
     })
+}
+
+impl Analysis {
+    /// Leaves only the connections that `wanted` chooses: totals and findings are then theirs. What is inherent is
+    /// summed over the whole capture only, so it is no finding any more.
+    pub fn retain(&mut self, wanted: impl Fn(&Connection) -> bool) {
+        let keep: Vec<bool> = self.connections.iter().map(wanted).collect();
+        let mut each = keep.iter();
+        self.connections.retain(|_| each.next() == Some(&true));
+        let mut each = keep.iter();
+        self.basis.0.retain(|_| each.next() == Some(&true));
+        let totals = &mut self.totals;
+        totals.measured = Nanos::ZERO;
+        totals.exchanges = 0;
+        (totals.budget, totals.gap_budget) = Default::default();
+        for c in &self.connections {
+            totals.measured += c.measured();
+            totals.budget.add_all(&c.budget);
+            totals.gap_budget.add_all(&c.gap_budget);
+            totals.exchanges += c.exchanges.len() as u64 + c.exchanges_omitted.count;
+        }
+        self.findings = findings_over(&self.connections, &self.basis.0, &Rollups::default());
+    }
 }

@@ -1,12 +1,13 @@
 //! Finds the connection of each segment, ends connections, and keeps the detail that was asked for.
 
 use crate::conn::Conn;
-use crate::findings;
+use crate::findings::{self, Basis, Finished};
 use crate::output::Output;
 use crate::parts::leave_out;
 use crate::result::{Connection, Finding, Totals};
 use crate::stream::Stream;
-use crate::{Analysis, Config, findings_over};
+use crate::sums::findings_over;
+use crate::{Analysis, Bases, Config};
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -38,8 +39,7 @@ pub struct Analyzer {
     free: Vec<u32>,
     /// Closed connections in the order of closing, with when they may go.
     closed: VecDeque<(Nanos, u32, u32)>,
-    #[expect(clippy::vec_box, reason = "they are large, and moved only into their final order")]
-    done: Vec<Box<Connection>>,
+    done: Vec<Finished>,
     kept: Output,
     totals: Totals,
     next_id: u32,
@@ -85,8 +85,8 @@ impl Analyzer {
     }
 
     /// The connections that have ended since this was last asked, in the order in which they ended.
-    pub fn ended(&mut self) -> std::vec::Drain<'_, Box<Connection>> {
-        self.done.drain(..)
+    pub fn ended(&mut self) -> impl Iterator<Item = Box<Connection>> {
+        self.done.drain(..).map(|ended| ended.connection)
     }
 
     /// Ends the connections that still live, for [`Analyzer::finish_all`].
@@ -294,21 +294,22 @@ impl Analyzer {
     fn end(&mut self, slot: u32, capture_end: bool) {
         let Some(conn) = self.live[slot as usize].take() else { return };
         self.free.push(slot);
-        let mut connection = Box::new(conn.finish(capture_end, &mut self.kept));
+        let mut ended = conn.finish(capture_end, &mut self.kept);
+        let connection = &mut ended.connection;
         self.totals.budget.add_all(&connection.budget);
         self.totals.gap_budget.add_all(&connection.gap_budget);
         self.totals.exchanges += connection.exchanges_omitted.count;
         self.totals.duplicates += connection.ends.iter().map(|e| u64::from(e.duplicates)).sum::<u64>();
         if let Some(stream) = &mut self.stream {
-            self.kept.give_own(&mut connection);
-            leave_out(&mut connection);
-            connection.findings = findings::of_connection(&connection);
+            self.kept.give_own(connection);
+            leave_out(connection);
+            find(connection, &ended.basis);
             self.totals.connections += 1;
             self.totals.measured += connection.measured();
             self.totals.add_quality(connection.quality);
-            stream.add(&connection, &self.kept.inherent);
+            stream.add(&ended, &self.kept.inherent);
         }
-        self.done.push(connection);
+        self.done.push(ended);
     }
 
     /// The answer.
@@ -338,7 +339,8 @@ impl Analyzer {
         // Connections are numbered by their first packets.
         let mut order: Vec<(u64, Nanos, usize, u32, usize)> = Vec::new();
         for (i, shard) in shards.iter().enumerate() {
-            order.extend(shard.done.iter().enumerate().map(|(at, c)| (c.frames.0, c.start, i, c.id, at)));
+            let done = shard.done.iter().map(|ended| &ended.connection).enumerate();
+            order.extend(done.map(|(at, c)| (c.frames.0, c.start, i, c.id, at)));
         }
         order.sort_unstable();
         let mut numbers: Vec<Vec<u32>> = shards.iter().map(|s| vec![0; s.next_id as usize]).collect();
@@ -347,7 +349,7 @@ impl Analyzer {
         }
         let mut totals = Totals::default();
         let mut kept: Option<Output> = None;
-        let mut parts: Vec<Vec<Option<Box<Connection>>>> = Vec::with_capacity(shards.len());
+        let mut parts: Vec<Vec<Option<Finished>>> = Vec::with_capacity(shards.len());
         for (shard, numbers) in shards.into_iter().zip(&numbers) {
             let number = |id: u32| numbers.get(id as usize).copied().unwrap_or(id);
             let Analyzer { done, kept: part_kept, totals: t, .. } = shard;
@@ -365,29 +367,31 @@ impl Analyzer {
             kept.get_or_insert(empty).absorb(part_kept, number);
         }
         let mut done: Vec<Connection> = Vec::with_capacity(order.len());
+        let mut bases: Vec<Basis> = Vec::with_capacity(order.len());
         for (n, &(_, _, shard, _, at)) in order.iter().enumerate() {
-            let Some(mut connection) = parts[shard][at].take() else { continue };
+            let Some(Finished { mut connection, mut basis }) = parts[shard][at].take() else { continue };
             connection.id = n as u32 + 1;
-            connection.rollups.renumber(|id| numbers[shard].get(id as usize).copied().unwrap_or(id));
+            basis.rollups.renumber(|id| numbers[shard].get(id as usize).copied().unwrap_or(id));
             totals.measured += connection.measured();
             totals.add_quality(connection.quality);
             done.push(*connection);
+            bases.push(basis);
         }
         totals.connections = done.len() as u64;
         let inherent = kept.map(|k| k.give(&mut done)).unwrap_or_default();
         for connection in &mut done {
             leave_out(connection);
         }
-        let findings = findings_over(&done, &inherent);
-        fill_worst(&mut done);
-        Analysis { connections: done, findings, totals }
+        let findings = findings_over(&done, &bases, &inherent);
+        fill_worst(&mut done, &bases);
+        Analysis { connections: done, findings, totals, basis: Bases(bases) }
     }
 }
 
 /// So many connections have findings of their own: those that lost most to TCP.
 const WITH_FINDINGS: usize = 1_000;
 
-fn fill_worst(connections: &mut [Connection]) {
+fn fill_worst(connections: &mut [Connection], bases: &[Basis]) {
     let lost = |c: &Connection| c.budget.of_class(Class::Tcp);
     let mut order: Vec<(Nanos, usize)> = connections.iter().enumerate().map(|(i, c)| (lost(c), i)).collect();
     if order.len() > WITH_FINDINGS {
@@ -395,8 +399,13 @@ fn fill_worst(connections: &mut [Connection]) {
         order.truncate(WITH_FINDINGS);
     }
     for (_, i) in order {
-        connections[i].findings = findings::of_connection(&connections[i]);
+        find(&mut connections[i], &bases[i]);
     }
+}
+
+fn find(connection: &mut Connection, basis: &Basis) {
+    connection.findings = findings::of_connection(connection, basis);
+    connection.findings_omitted = 0;
 }
 
 /// Addresses, ports and link are the same, whichever way it goes.

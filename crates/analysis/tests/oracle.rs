@@ -393,9 +393,10 @@ fn predictions(n: u64, found: &Analysis) -> String {
             let basis = if fix.replayed { "saves" } else { "saves at most" };
             let _ = writeln!(out, "  {} at {}: {basis} {saves}, {with}", fix.fix.info().id, fix.place);
         }
-        if let Some((fixes, time)) = &r.together {
-            let names: Vec<String> = fixes.iter().map(|x| format!("{} at {}", x.0.info().id, x.1)).collect();
-            let _ = writeln!(out, "  together: {}: {}", names.join(" + "), millis(*time));
+        if let Some(t) = &r.together {
+            let names: Vec<String> =
+                t.changes.iter().map(|x| format!("{} at {}", x.0.info().id, x.1)).collect();
+            let _ = writeln!(out, "  together: {}: {}", names.join(" + "), millis(t.predicted));
         }
         for vain in &r.no_help {
             let _ = writeln!(

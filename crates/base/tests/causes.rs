@@ -1,6 +1,8 @@
 //! Every place that lists causes lists those of the table. `UPDATE=1 cargo test -p tcpwhy-base` rewrites the lists that
 //! are generated; `scripts/planted_cause.py` shows that a cause which is forgotten fails these tests.
 
+#![cfg(test)]
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};

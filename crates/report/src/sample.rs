@@ -84,9 +84,8 @@ pub(crate) fn connection() -> Connection {
         gap_budget: budget(&[(Cause::ClientThink, 15)]),
         closed_after: None,
         findings: findings(),
-        file: 0,
-        rollups: Default::default(),
-        quick_turns: 0,
+        tail: Nanos::ZERO,
+        findings_omitted: 0,
         frames: (1, 10),
     }
 }
@@ -99,10 +98,10 @@ fn findings() -> Vec<Finding> {
         share: ms as f64 / 90.0,
         tail: Nanos::ZERO,
         occurrences: n,
-        range: (Nanos::millis(5), Nanos::millis(ms)),
+        range: Extremes { shortest: Nanos::millis(5), longest: Nanos::millis(ms) },
         connections: vec![1],
         connection_count: 1,
-        example: (1, exchange, frames),
+        example: Example { connection: 1, exchange, frames },
         facts: tcpwhy_analysis::Facts::None,
         text: Some("A sentence with figures.".into()),
         evidence: vec![frames],
@@ -135,7 +134,7 @@ pub(crate) fn analysis() -> Analysis {
         ..Totals::default()
     };
     let findings = c.findings.iter().rev().cloned().collect();
-    Analysis { connections: vec![c], findings, totals }
+    Analysis { connections: vec![c], findings, totals, ..Analysis::default() }
 }
 
 /// The input that it was made from.

@@ -49,21 +49,7 @@ pub(crate) fn connections(analysis: &mut Analysis, text: &str) -> Result<(), Str
             analysis.connections.len()
         ));
     }
-    analysis.connections.retain(|c| is_meant(c, &which));
-    let left = &analysis.connections;
-    let mut totals = std::mem::take(&mut analysis.totals);
-    totals.budget = Default::default();
-    totals.gap_budget = Default::default();
-    totals.exchanges = 0;
-    totals.measured = Nanos::ZERO;
-    for c in left {
-        totals.measured += c.measured();
-        totals.budget.add_all(&c.budget);
-        totals.gap_budget.add_all(&c.gap_budget);
-        totals.exchanges += c.exchanges.len() as u64 + c.exchanges_omitted.count;
-    }
-    analysis.totals = totals;
-    analysis.findings = tcpwhy_analysis::findings_over(left, &Default::default());
+    analysis.retain(|c| is_meant(c, &which));
     Ok(())
 }
 

@@ -89,7 +89,7 @@ impl Thinner {
 
     /// Around the findings of `c` up to `extra` packets pass whole.
     fn new(c: &Connection, extra: u64) -> Thinner {
-        let evidence = c.findings.iter().flat_map(|f| std::iter::once(&f.example.2).chain(&f.evidence));
+        let evidence = c.findings.iter().flat_map(|f| std::iter::once(&f.example.frames).chain(&f.evidence));
         let mut left = extra;
         let mut whole = Vec::new();
         for frames in evidence.filter(|f| f.first() != 0) {

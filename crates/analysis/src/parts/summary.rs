@@ -1,8 +1,9 @@
 //! What is said of a connection as a whole.
 
+use crate::findings::{Basis, Finished};
 use crate::parts::ledger::Ledger;
 use crate::release::Habits;
-use crate::result::{self, Connection, Path, Quality};
+use crate::result::{self, Connection, Extremes, Path, Quality};
 use crate::track::Tracker;
 use tcpwhy_base::{End, Endpoint, Ends, Nanos};
 
@@ -17,14 +18,14 @@ pub(crate) struct Identity {
 }
 
 /// The connection, without the parts that were given away.
-pub(crate) fn summary(who: Identity, mut track: Tracker, habits: &Habits, ledger: Ledger) -> Connection {
+pub(crate) fn summary(who: Identity, mut track: Tracker, habits: &Habits, ledger: Ledger) -> Finished {
     let (setup, last_response, mut sums) = ledger.close();
     sums.rollups.shrink();
     set_limits(&mut track);
     let bandwidth_bps = bandwidth(&mut track);
     let quality = track.quality();
     let count = |of: fn(&crate::track::Counts) -> u64| End::BOTH.map(|s| of(track.counts(s)));
-    Connection {
+    let connection = Connection {
         id: who.id,
         client: who.ends.client,
         server: who.ends.server,
@@ -54,12 +55,13 @@ pub(crate) fn summary(who: Identity, mut track: Tracker, habits: &Habits, ledger
         budget: sums.budget,
         gap_budget: sums.gap_budget,
         closed_after: closed_after(&track, last_response),
+        tail: sums.rollups.tail(),
         findings: Vec::new(),
-        rollups: sums.rollups,
-        quick_turns: sums.quick_turns,
-        file: who.file,
+        findings_omitted: sums.rollups.0.len(),
         frames: track.frames(),
-    }
+    };
+    let basis = Basis { rollups: sums.rollups, quick_turns: sums.quick_turns, file: who.file };
+    Finished { connection: Box::new(connection), basis }
 }
 
 /// Limits of what can be said that show only at the end.
@@ -102,7 +104,7 @@ fn end_of(s: End, track: &Tracker, habits: &Habits) -> result::End {
         max_window: (counts.max_window > 0).then_some(u64::from(counts.max_window)),
         max_flight: u64::from(flow.cwnd.max_flight),
         os: track.profile(s).os,
-        delayed_ack: counts.delayed_ack,
+        delayed_ack: counts.delayed_ack.map(|(shortest, longest)| Extremes { shortest, longest }),
         min_rto: counts.min_timeout,
         nodelay_shown: habits.nodelay_shown(s),
         zero_windows: counts.zero_windows,

@@ -7,8 +7,7 @@ pub use extract::{Extract, extract};
 
 use crate::Analysis;
 use crate::place::Part;
-use crate::result::{Connection, Finding};
-use crate::vain::Vain;
+use crate::result::{Connection, Finding, NoEffect, Replay, Together};
 use tcpwhy_base::{Cause, Class, FixId, Nanos, Side};
 use tcpwhy_model::{Change, Question, Story};
 
@@ -17,40 +16,6 @@ const EVENTS: u64 = 400_000;
 /// Findings that are replayed, worst first, and their least share of the time.
 const FINDINGS: usize = 8;
 const SHARE: f64 = 0.01;
-/// A model that misses the present by more than this is not trusted.
-pub const TRUST: f64 = 0.15;
-
-/// A replay of a finding's example.
-#[derive(Clone, Debug)]
-pub struct Replay {
-    /// Which connection.
-    pub connection: u32,
-    /// First and last exchange.
-    pub exchanges: (u32, u32),
-    /// Their time in the capture.
-    pub observed: Nanos,
-    /// In the model.
-    pub modelled: Nanos,
-    /// What was assumed.
-    pub assumed: Vec<String>,
-    /// The best changes together: ids and places, and the time with them.
-    pub together: Option<(Vec<(FixId, &'static str)>, Nanos)>,
-    /// Often advised, and of no use here.
-    pub no_help: Vec<Vain>,
-}
-
-impl Replay {
-    /// Model less capture, as a share of the capture.
-    pub fn error(&self) -> f64 {
-        (self.modelled - self.observed).0 as f64 / self.observed.0.max(1) as f64
-    }
-
-    /// The model reproduces the present.
-    pub fn trustworthy(&self) -> bool {
-        self.error().abs() <= TRUST
-    }
-}
-
 /// Fills the findings of a capture with predictions, as far as examples can be replayed within the budget.
 pub fn predict(analysis: &mut Analysis) {
     let mut left = EVENTS;
@@ -62,7 +27,7 @@ pub fn predict(analysis: &mut Analysis) {
     order.retain(|&i| worth(&analysis.findings[i]));
     for i in order.into_iter().take(FINDINGS) {
         let f = &mut analysis.findings[i];
-        let found = analysis.connections.binary_search_by_key(&f.example.0, |c| c.id);
+        let found = analysis.connections.binary_search_by_key(&f.example.connection, |c| c.id);
         if let Ok(at) = found {
             replay(f, &analysis.connections[at], &mut left);
         }
@@ -70,7 +35,7 @@ pub fn predict(analysis: &mut Analysis) {
 }
 
 fn replay(f: &mut Finding, c: &Connection, left: &mut u64) {
-    let Ok(x) = extract(c, f.example.1) else { return };
+    let Ok(x) = extract(c, f.example.exchange) else { return };
     let Some((question, modelled)) = fitted(&x, left) else { return };
     let mut done = Replay {
         connection: c.id,
@@ -102,7 +67,7 @@ fn replay(f: &mut Finding, c: &Connection, left: &mut u64) {
             }
         } else if popular(change) && !change.comparison {
             let (id, place, what) = (change.fix.info().id, change.place, change.what.clone());
-            done.no_help.push(Vain { id, place, what, saves: gain });
+            done.no_help.push(NoEffect { id, place, what, saves: gain });
         }
         for fix in f.fixes.iter_mut().filter(|fix| matches(change, fix.fix, fix.place)) {
             if fix.predicted.is_some_and(|t| t <= time) {
@@ -229,11 +194,7 @@ fn popular(change: &Change) -> bool {
 }
 
 /// The best changes one after the other, as long as each takes 2 % more off.
-fn together(
-    helping: &[(Nanos, &Change)],
-    end: u8,
-    left: &mut u64,
-) -> Option<(Vec<(FixId, &'static str)>, Nanos)> {
+fn together(helping: &[(Nanos, &Change)], end: u8, left: &mut u64) -> Option<Together> {
     let (best, first) = helping.first().map(|h| (h.0, h.1))?;
     let (mut chosen, mut now, mut best) = (vec![(first.fix, first.place)], first.question.clone(), best);
     for (_, change) in helping.iter().skip(1).take(4) {
@@ -247,5 +208,5 @@ fn together(
     }
     // One change at both ends is a combination, too: fixes are listed by end.
     let several = chosen.len() > 1 || first.place == "both";
-    several.then_some((chosen, best))
+    several.then_some(Together { changes: chosen, predicted: best })
 }

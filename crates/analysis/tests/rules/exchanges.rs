@@ -114,7 +114,6 @@ fn turns_in_series_are_exchanges_of_their_own() {
          exchange 80..100 100>50
            path_delay network 80..100 #10-11",
     );
-    assert_eq!(c.quick_turns, 3);
     assert_eq!(c.exchanges[0].with_setup, Some(ms(50)));
     assert_eq!(c.exchanges[1].with_setup, None);
 }

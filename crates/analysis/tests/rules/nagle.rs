@@ -310,7 +310,8 @@ fn one_full_segment_at_a_time_waits_for_delayed_acks() {
                client_think client 20..30 #3-4
              {end}"
         ));
-        let (least, most) = c.ends[SERVER].delayed_ack.unwrap();
+        let tcpwhy_analysis::Extremes { shortest: least, longest: most } =
+            c.ends[SERVER].delayed_ack.unwrap();
         assert!(least >= ms(40) - Nanos(1) && most <= ms(40));
     }
 }

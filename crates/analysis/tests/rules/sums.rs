@@ -2,7 +2,7 @@
 
 use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms};
 use std::fmt::Write as _;
-use tcpwhy_analysis::{Analysis, Finding, Parameter};
+use tcpwhy_analysis::{Analysis, Example, Extremes, Finding, Parameter};
 use tcpwhy_base::{Cause, Nanos, Segment};
 
 const MSS: u32 = 1448;
@@ -30,9 +30,9 @@ fn together(wires: &[Wire], apart: Nanos) -> Vec<Segment> {
 fn said(f: &Finding) -> String {
     let side = f.side.map_or("nobody", |s| s.name());
     let mut out = format!("{} {side} lost {} ({:.3})", f.cause.id(), f.lost, f.share);
-    let (least, most) = f.range;
+    let Extremes { shortest: least, longest: most } = f.range;
     let _ = writeln!(out, " tail {} n {} of {least} to {most}", f.tail, f.occurrences);
-    let (connection, exchange, frames) = f.example;
+    let Example { connection, exchange, frames } = f.example;
     let keys =
         |frames: &tcpwhy_analysis::Frames| frames.keys().map(|k| k.to_string()).collect::<Vec<_>>().join("-");
     let evidence: Vec<String> = f.evidence.iter().map(keys).collect();
@@ -52,7 +52,7 @@ fn said(f: &Finding) -> String {
             let _ = writeln!(out, "{line}");
         }
     }
-    for vain in f.vain() {
+    for vain in f.no_effect() {
         let _ = writeln!(out, "vain {} at {}: {}", vain.id, vain.place, vain.what);
     }
     out
@@ -420,13 +420,13 @@ fn of_equal_connections_the_first_are_named() {
     let analysis = analyze(&together(&vec![held(1); 100], ms(1_000)));
     let f = analysis.findings.iter().find(|f| f.cause == Cause::NagleDelayedAck).expect("the finding");
     assert_eq!(f.connections, (1..=20).collect::<Vec<u32>>());
-    assert_eq!((f.connection_count, f.example.0, f.evidence.len()), (100, 1, 6));
+    assert_eq!((f.connection_count, f.example.connection, f.evidence.len()), (100, 1, 6));
     // A worse one among the last is the first.
     let mut wires = vec![held(1); 100];
     wires[97] = held(2);
     let analysis = analyze(&together(&wires, ms(1_000)));
     let f = analysis.findings.iter().find(|f| f.cause == Cause::NagleDelayedAck).expect("the finding");
-    assert_eq!((f.connections[0], f.connections.len(), f.example.0), (98, 20, 98));
+    assert_eq!((f.connections[0], f.connections.len(), f.example.connection), (98, 20, 98));
 }
 
 /// A connection's own findings have shares of its own time, and no fixes.

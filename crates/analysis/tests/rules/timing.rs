@@ -264,16 +264,18 @@ fn the_time_until_the_close_is_the_servers_if_it_closes_first() {
     assert_eq!(closed(40, 160), None);
 }
 
-/// An exchange is a quick turn if less than a quarter of it is something else than the way.
+/// Ten exchanges are chatty if less than a quarter of each is something else than the way.
 #[test]
-fn a_quick_turn_is_three_quarters_way() {
-    let quick = |work: Nanos| {
+fn a_quick_exchange_is_three_quarters_way() {
+    let chatty = |work: Nanos| {
         let mut w = opened(Tap::Client, ms(30));
-        w.at(ms(50)).client().data(100);
-        w.after(ms(15) + work).server().data(50);
-        w.connection().quick_turns
+        for n in 0..10 {
+            w.at(ms(50 + 100 * n)).client().data(100);
+            w.after(ms(15) + work).server().data(50);
+        }
+        w.analysis().findings.iter().any(|f| f.cause == Cause::Chatty)
     };
-    assert_eq!([us(9_999), us(10_001)].map(quick), [1, 0]);
+    assert_eq!([us(9_999), us(10_001)].map(chatty), [true, false]);
 }
 
 /// After one timer repeat, an ACK sooner than half the trip of the far end was for the original.

@@ -1,7 +1,7 @@
 //! What is said in words: the sentence of each fact, evidence for and against a cause, names.
 
 use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms, us};
-use tcpwhy_analysis::{Closed, Ended, Facts, Frames, Quality, Vantage, bit_rate, evidence};
+use tcpwhy_analysis::{Closed, Ended, Extremes, Facts, Frames, Quality, Vantage, bit_rate, evidence};
 use tcpwhy_base::{Cause, Nanos, Tls};
 
 const fn syns(repeats: u32, syn_ack: bool, at_server: bool, answered: bool) -> Facts {
@@ -223,7 +223,7 @@ fn evidence_for_and_against_a_cause() {
     poor.quality.set(Quality::CAPTURE_DROPS);
     poor.path.rtt = Some(Nanos::ZERO);
     poor.path.bandwidth_bps = Some(19_300_000);
-    poor.ends[SERVER].delayed_ack = Some((ms(40), ms(44)));
+    poor.ends[SERVER].delayed_ack = Some(Extremes { shortest: ms(40), longest: ms(44) });
     poor.ends[CLIENT].max_window = None;
     assert_eq!(
         evidence(&poor, Cause::Bandwidth),
@@ -316,7 +316,7 @@ fn figures_of_both_ends() {
     );
     let (delayed, halves) =
         (server.delayed_ack.expect("a delayed ACK"), c.path.halves.map(|h| h.expect("known")));
-    assert!((delayed.0 - ms(40)).0.abs() <= 1 && delayed.0 == delayed.1, "{delayed:?}");
+    assert!((delayed.shortest - ms(40)).0.abs() <= 1 && delayed.shortest == delayed.longest, "{delayed:?}");
     assert!(halves[CLIENT] == ms(20) && halves[SERVER] == Nanos(1), "{halves:?}");
     // More than half a second is no delayed ACK.
     let habit = |delay: Nanos| {

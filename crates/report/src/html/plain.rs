@@ -99,7 +99,7 @@ fn finding(out: &mut impl Write, f: &Finding) -> io::Result<()> {
     )?;
     let times = match (info.kind, f.occurrences) {
         (Kind::Span, 1) => "Once. ".into(),
-        (Kind::Span, n) => format!("{n} times, {} each. ", range(f.range.0, f.range.1)),
+        (Kind::Span, n) => format!("{n} times, {} each. ", range(f.range)),
         _ => String::new(),
     };
     writeln!(out, "<p>{times}{}</p>", Escaped(&f.why()))?;

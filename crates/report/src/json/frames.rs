@@ -59,8 +59,8 @@ pub struct Example {
 }
 
 impl Example {
-    pub(super) fn new(example: &(u32, u32, a::Frames), cx: Context<'_>) -> Option<Example> {
-        let (connection, exchange, frames) = example;
+    pub(super) fn new(example: &a::Example, cx: Context<'_>) -> Option<Example> {
+        let a::Example { connection, exchange, frames } = example;
         (*connection != 0 && frames.first() != 0).then(|| Example {
             connection: *connection,
             exchange: Some(*exchange).filter(|&x| x != 0),

@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
-use tcpwhy_analysis::replay::Replay;
+use tcpwhy_analysis::Replay;
 
 /// The example of a finding, replayed in the model of both ends and the path.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -51,7 +51,7 @@ pub struct Vain {
 }
 
 impl Vain {
-    pub(super) fn new(v: tcpwhy_analysis::Vain) -> Vain {
+    pub(super) fn new(v: tcpwhy_analysis::NoEffect) -> Vain {
         Vain { id: v.id, place: v.place, what: v.what, saves_ns: v.saves.0 }
     }
 }
@@ -67,9 +67,9 @@ impl<'a> Model<'a> {
             error: r.error(),
             trustworthy: r.trustworthy(),
             assumed: &r.assumed,
-            together: r.together.as_ref().map(|(fixes, time)| Combined {
-                fixes: fixes.iter().map(|f| (f.0.info().id, f.1)).collect(),
-                predicted_ns: time.0,
+            together: r.together.as_ref().map(|t| Combined {
+                fixes: t.changes.iter().map(|f| (f.0.info().id, f.1)).collect(),
+                predicted_ns: t.predicted.0,
             }),
             no_help: r.no_help.iter().cloned().map(Vain::new).collect(),
         }

@@ -130,7 +130,7 @@ impl<'a> Connection<'a> {
             gap_budget: Times(&c.gap_budget),
             closed_after_ns: c.closed_after.map(|t| cx.ns(t)),
             findings: List::new(findings, c.id, cx),
-            findings_omitted: if findings.is_empty() { c.rollups.len() } else { 0 },
+            findings_omitted: c.findings_omitted,
             frames: Range::new(c, cx),
         }
     }
@@ -240,8 +240,8 @@ impl End {
             max_window: end.max_window,
             stack: known.then(|| Stack {
                 os: end.os,
-                delayed_ack_min_ns: end.delayed_ack.map(|d| d.0.0),
-                delayed_ack_max_ns: end.delayed_ack.map(|d| d.1.0),
+                delayed_ack_min_ns: end.delayed_ack.map(|d| d.shortest.0),
+                delayed_ack_max_ns: end.delayed_ack.map(|d| d.longest.0),
                 min_rto_ns: end.min_rto.map(|t| t.0),
             }),
             max_flight: end.max_flight,
@@ -341,15 +341,15 @@ impl<'a> Finding<'a> {
             share: unit(f.share),
             after_last_byte_ns: f.tail.0.max(0),
             occurrences: f.occurrences,
-            shortest_ns: f.range.0.0,
-            longest_ns: f.range.1.0,
+            shortest_ns: f.range.shortest.0,
+            longest_ns: f.range.longest.0,
             connections: &f.connections,
             connection_count: f.connection_count,
             example: Example::new(&f.example, cx),
             why: f.why(),
             evidence: List::new(&f.evidence, (), cx),
             fixes: List::new(&f.fixes, (), cx),
-            no_help: f.vain().into_iter().map(Vain::new).collect(),
+            no_help: f.no_effect().into_iter().map(Vain::new).collect(),
             model: f.replay.as_deref().map(Model::new),
         }
     }

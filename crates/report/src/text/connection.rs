@@ -104,7 +104,7 @@ fn ends(out: &mut impl Write, c: &Connection) -> io::Result<()> {
     row("first flight", &|_, e| e.initial_flight.map(bytes));
     row("most in flight", &|_, e| (e.max_flight > 0).then(|| bytes(e.max_flight)));
     row("stack", &|_, e| e.os.map(str::to_owned));
-    row("delays ACKs by", &|_, e| e.delayed_ack.map(|(a, b)| super::range(a, b)));
+    row("delays ACKs by", &|_, e| e.delayed_ack.map(super::range));
     row("shortest timeout", &|_, e| e.min_rto.map(|t| t.to_string()));
     row("SYN repeats", &|_, e| some(e.syn_repeats));
     row("zero windows", &|_, e| some(e.zero_windows));

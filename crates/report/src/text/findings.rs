@@ -6,7 +6,7 @@ use crate::Summary;
 use crate::capture::local;
 use std::cmp::Reverse;
 use std::io::{self, Write};
-use tcpwhy_analysis::replay::Replay;
+use tcpwhy_analysis::Replay;
 use tcpwhy_analysis::{Finding, Fix, Frames};
 use tcpwhy_base::{Cause, Class, Kind, Nanos};
 
@@ -94,7 +94,7 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Res
     if info.kind == Kind::Span && f.occurrences > 0 {
         text = match f.occurrences {
             1 => "Once. ".into(),
-            n => format!("{n} times, {} each. ", range(f.range.0, f.range.1)),
+            n => format!("{n} times, {} each. ", range(f.range)),
         };
     }
     if f.connection_count > 1 {
@@ -117,7 +117,7 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Res
     if let Some(text) = f.replay.as_deref().filter(|_| wanted > 0).map(|r| replayed(r, &f.fixes)) {
         lines(out, &text, INDENT, layout)?;
     }
-    let vain: Vec<String> = f.vain().into_iter().map(|v| v.what).collect();
+    let vain: Vec<String> = f.no_effect().into_iter().map(|v| v.what).collect();
     if !vain.is_empty() {
         lines(out, &format!("Would not help: {}.", vain.join("; ")), INDENT, layout)?;
     }

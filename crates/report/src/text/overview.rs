@@ -187,9 +187,9 @@ fn hint(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io::Resul
     let by_finding = analysis
         .findings
         .iter()
-        .filter(|f| f.cause.class() == Class::Tcp && f.example.1 != 0)
+        .filter(|f| f.cause.class() == Class::Tcp && f.example.exchange != 0)
         .max_by_key(|f| f.waited())
-        .map(|f| (f.example.0, f.example.1));
+        .map(|f| (f.example.connection, f.example.exchange));
     let longest = || {
         let all = analysis.connections.iter().flat_map(|c| c.exchanges.iter().map(move |x| (c.id, x)));
         all.max_by_key(|(_, x)| x.end - x.start).map(|(c, x)| (c, x.id))
@@ -221,7 +221,7 @@ mod tests {
     fn said(summary: &Summary) -> String {
         let totals = Totals { exchanges: 34, ..Totals::default() };
         let analysis =
-            Analysis { connections: vec![crate::sample::connection()], findings: Vec::new(), totals };
+            Analysis { connections: vec![crate::sample::connection()], totals, ..Analysis::default() };
         verdict(&analysis, &Capture::default(), summary)
     }
 
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn empty_captures() {
-        let analysis = Analysis { connections: Vec::new(), findings: Vec::new(), totals: Totals::default() };
+        let analysis = Analysis::default();
         let said = |packets, tcp_packets| {
             let capture = Capture { packets, tcp_packets, ..Capture::default() };
             verdict(&analysis, &capture, &Summary::new(&analysis))

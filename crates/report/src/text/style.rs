@@ -3,6 +3,7 @@
 use crate::text::Layout;
 use crate::{Capture, rfc3339};
 use anstyle::{AnsiColor, Style};
+use tcpwhy_analysis::Extremes;
 use tcpwhy_base::{Class, Nanos};
 
 /// Headings and verdicts.
@@ -36,8 +37,8 @@ pub fn percent(share: f64) -> String {
 }
 
 /// `40.0-44.5 ms each`: the unit once, where it is the same.
-pub fn range(shortest: Nanos, longest: Nanos) -> String {
-    let (a, b) = (shortest.to_string(), longest.to_string());
+pub fn range(of: Extremes) -> String {
+    let (a, b) = (of.shortest.to_string(), of.longest.to_string());
     if a == b {
         return a;
     }
@@ -120,9 +121,10 @@ mod tests {
         assert_eq!(percents, ["0 %", "<0.1 %", "0.4 %", "0.9 %", "41 %", "100 %"]);
         let sizes: Vec<String> = [0, 1023, 1024, 10_240, 2_422_000, 1 << 40].map(bytes).into();
         assert_eq!(sizes, ["0 B", "1023 B", "1.00 KiB", "10.0 KiB", "2.31 MiB", "1.00 TiB"]);
-        assert_eq!(range(Nanos::micros(40_000), Nanos::micros(44_500)), "40.0-44.5 ms");
-        assert_eq!(range(Nanos::micros(400), Nanos::millis(44)), "400 µs to 44.0 ms");
-        assert_eq!(range(Nanos::millis(40), Nanos::millis(40)), "40.0 ms");
+        let said = |shortest, longest| range(Extremes { shortest, longest });
+        assert_eq!(said(Nanos::micros(40_000), Nanos::micros(44_500)), "40.0-44.5 ms");
+        assert_eq!(said(Nanos::micros(400), Nanos::millis(44)), "400 µs to 44.0 ms");
+        assert_eq!(said(Nanos::millis(40), Nanos::millis(40)), "40.0 ms");
         assert_eq!(bit_rate(12_300_000), "12 Mbit/s");
         assert_eq!(count(1, "exchange") + &count(2, "exchange"), "1 exchange2 exchanges");
     }

@@ -162,7 +162,7 @@ fn run_live(
     }
     // Lines count from the first frame, be it the earliest or not.
     read.span = read.span.map(|(earliest, latest)| (shared.start().unwrap_or(earliest), latest));
-    let analysis = Analysis { connections: Vec::new(), findings: ended.findings, totals: ended.totals };
+    let analysis = Analysis { findings: ended.findings, totals: ended.totals, ..Analysis::default() };
     let warnings = quality_warnings_of(&analysis.totals);
     let connections = analysis.totals.connections;
     let capture = load::capture(settings.inputs, read, connections, is_partial(args), warnings);

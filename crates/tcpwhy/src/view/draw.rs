@@ -78,7 +78,7 @@ fn findings(frame: &mut Frame<'_>, area: Rect, view: &View<'_>, summary: &Summar
 fn about<'a>(f: &Finding, width: usize) -> Paragraph<'a> {
     let times = match f.occurrences {
         1 => "Once. ".into(),
-        n => format!("{n} times, {} each. ", range(f.range.0, f.range.1)),
+        n => format!("{n} times, {} each. ", range(f.range)),
     };
     let text = |text: &str, indent: usize| -> Vec<String> {
         wrap(text, width.saturating_sub(indent).max(1)).iter().map(|l| format!("{:indent$}{l}", "")).collect()

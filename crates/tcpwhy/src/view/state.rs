@@ -1,6 +1,6 @@
 //! Where the user is, and where a key leads.
 
-use tcpwhy_analysis::{Analysis, Budget, Connection, Exchange, Finding};
+use tcpwhy_analysis::{Analysis, Budget, Connection, Example, Exchange, Finding};
 use tcpwhy_base::{Cause, Class, Nanos};
 use tcpwhy_report::Capture;
 use tcpwhy_trace::Packet;
@@ -141,7 +141,7 @@ impl<'a> View<'a> {
             Screen::Findings => {
                 // To the example of the finding.
                 let Some(f) = self.findings.get(self.finding) else { return };
-                let (connection, exchange, _) = f.example;
+                let Example { connection, exchange, .. } = f.example;
                 let found = self.order.iter().position(|&i| self.analysis.connections[i].id == connection);
                 self.connection = found.unwrap_or(0);
                 let c = self.current();

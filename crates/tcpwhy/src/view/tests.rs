@@ -84,11 +84,7 @@ fn no_size_and_no_key_breaks_it() {
             shown(&mut view, width, height);
         }
     }
-    let nothing = tcpwhy_analysis::Analysis {
-        connections: Vec::new(),
-        findings: Vec::new(),
-        totals: tcpwhy_analysis::Totals::default(),
-    };
+    let nothing = tcpwhy_analysis::Analysis::default();
     let capture = tcpwhy_report::Capture::default();
     let mut view = View::new(&nothing, &capture);
     for step in [Step::In, Step::By(1), Step::Tab, Step::In, Step::Out] {

@@ -1,52 +1,40 @@
-//! Settings that are often advised for a finding and do nothing about it, by the rules of the kernel; those that only a
-//! replay shows to be vain come from there.
+//! Settings that are often advised for a finding and have no effect on it, by the rules of the kernel. Those of which only
+//! a replay shows it come from there.
 
 use crate::facts::Facts;
-use crate::result::Finding;
+use crate::result::{Finding, NoEffect};
 use tcpwhy_base::{Cause, FixId, Nanos};
-
-/// A change that does not help.
-#[derive(Clone, Debug)]
-pub struct Vain {
-    /// Id of the fix, or of a setting that is none.
-    pub id: &'static str,
-    /// Where.
-    pub place: &'static str,
-    /// In a few words.
-    pub what: String,
-    /// What it saves of the replayed part: nothing, or below zero.
-    pub saves: Nanos,
-}
 
 /// A setting that no finding asks for.
 const MAX_SYN_BACKLOG: &str = "max_syn_backlog";
 
 impl Finding {
-    /// What would be done in vain about this finding, whatever its figures are.
+    /// What has no effect on this finding, whatever its figures are.
     ///
     /// `tcp_max_syn_backlog` is read only with SYN cookies off, and then beside the limit of the listener, which is the
     /// smaller of backlog and somaxconn for both queues (`tcp_conn_request`, `inet_csk_reqsk_queue_is_full`,
     /// `sk_acceptq_is_full`). `tcp_abort_on_overflow` is read only when the final ACK meets a full accept queue
     /// (`tcp_check_req`): then it ends the connection.
-    pub fn vain(&self) -> Vec<Vain> {
+    pub fn no_effect(&self) -> Vec<NoEffect> {
         let at_syn = match (self.cause, &self.facts) {
             (Cause::AcceptQueueFull, _) => false,
             (Cause::SynQueueFull, _) => true,
             (Cause::SynRetransmit, Facts::SynRepeats { at_server: true, answered: false, .. }) => true,
             _ => return Vec::new(),
         };
-        let vain = |id, what: &str| Vain { id, place: "server", what: what.to_owned(), saves: Nanos::ZERO };
+        let none =
+            |id, what: &str| NoEffect { id, place: "server", what: what.to_owned(), saves: Nanos::ZERO };
         let abort = if at_syn {
             "tcp_abort_on_overflow=1, which is not asked when a SYN meets a full queue"
         } else {
             "tcp_abort_on_overflow=1, which makes an error of the wait"
         };
         vec![
-            vain(
+            none(
                 MAX_SYN_BACKLOG,
                 "tcp_max_syn_backlog alone: the backlog of listen() and somaxconn bound both queues",
             ),
-            vain(FixId::AbortOnOverflow.info().id, abort),
+            none(FixId::AbortOnOverflow.info().id, abort),
         ]
     }
 }

@@ -1,0 +1,166 @@
+//! What was found in a capture: causes with their cost, fixes, and what a replay of an example says.
+
+use super::Frames;
+use crate::facts::Facts;
+use tcpwhy_base::{Cause, FixId, Nanos, Side};
+
+/// A fix as proposed for a finding.
+#[derive(Clone, Debug)]
+pub struct Fix {
+    /// Which.
+    pub fix: FixId,
+    /// Which end or place it is made at: `client`, `server`, `host` or `path`.
+    pub place: &'static str,
+    /// Exact settings, with the figures of this capture.
+    pub how: Vec<String>,
+    /// Parameters for programs.
+    pub parameters: Vec<(&'static str, Parameter)>,
+    /// What it saves: at most, or as replayed.
+    pub saves: Option<Nanos>,
+    /// Time of the replayed part with it.
+    pub predicted: Option<Nanos>,
+    /// `saves` comes from a replay that reproduced the present.
+    pub replayed: bool,
+}
+
+/// A value in [`Fix::parameters`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Parameter {
+    /// A number.
+    Number(i64),
+    /// A text.
+    Text(String),
+}
+
+/// The shortest and the longest of some spans.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extremes {
+    /// The shortest.
+    pub shortest: Nanos,
+    /// The longest.
+    pub longest: Nanos,
+}
+
+impl Extremes {
+    /// Of one span.
+    pub const fn of(time: Nanos) -> Extremes {
+        Extremes { shortest: time, longest: time }
+    }
+}
+
+/// Where a span stands that shows a cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Example {
+    /// Id of its connection.
+    pub connection: u32,
+    /// Id of its exchange within that; 0: it stands in the setup or a gap.
+    pub exchange: u32,
+    /// Its frames.
+    pub frames: Frames,
+}
+
+/// A cause rolled up over spans.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Which.
+    pub cause: Cause,
+    /// The side that holds most of its time.
+    pub side: Option<Side>,
+    /// Sum of its spans (or, for a finding without spans, its cost).
+    pub lost: Nanos,
+    /// Share of setup + exchanges + gaps before the last byte.
+    pub share: f64,
+    /// The part of `lost` after the last byte of its connection, which nobody waited for.
+    pub tail: Nanos,
+    /// How many spans.
+    pub occurrences: u64,
+    /// The shortest and the longest of them.
+    pub range: Extremes,
+    /// Connections that show it, the worst first, bounded.
+    pub connections: Vec<u32>,
+    /// How many connections show it.
+    pub connection_count: u64,
+    /// The span that shows it best.
+    pub example: Example,
+    /// The figures of the example.
+    pub facts: Facts,
+    /// What is said instead, where the finding is about the whole connection.
+    pub text: Option<Box<str>>,
+    /// Some spans' key frames, for people.
+    pub evidence: Vec<Frames>,
+    /// What to do, best first (of a capture's findings only; a connection's are the same).
+    pub fixes: Vec<Fix>,
+    /// Its example in the model, where that was asked for and possible.
+    pub replay: Option<Box<Replay>>,
+}
+
+impl Finding {
+    /// One or two sentences with figures.
+    pub fn why(&self) -> String {
+        match &self.text {
+            Some(text) => text.to_string(),
+            None => self.facts.sentence(),
+        }
+    }
+
+    /// What somebody waited for: all but the time after the last byte.
+    pub fn waited(&self) -> Nanos {
+        self.lost - self.tail
+    }
+}
+
+/// A model that misses the present by more than this is not trusted.
+pub const TRUST: f64 = 0.15;
+
+/// A replay of a finding's example.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// Which connection.
+    pub connection: u32,
+    /// First and last exchange.
+    pub exchanges: (u32, u32),
+    /// Their time in the capture.
+    pub observed: Nanos,
+    /// In the model.
+    pub modelled: Nanos,
+    /// What was assumed.
+    pub assumed: Vec<String>,
+    /// The best changes together.
+    pub together: Option<Together>,
+    /// Often advised, and of no use here.
+    pub no_help: Vec<NoEffect>,
+}
+
+impl Replay {
+    /// Model less capture, as a share of the capture.
+    pub fn error(&self) -> f64 {
+        (self.modelled - self.observed).0 as f64 / self.observed.0.max(1) as f64
+    }
+
+    /// The model reproduces the present.
+    pub fn trustworthy(&self) -> bool {
+        self.error().abs() <= TRUST
+    }
+}
+
+/// Changes that were made one after the other, as long as each took more off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Together {
+    /// Which, and at which place.
+    pub changes: Vec<(FixId, &'static str)>,
+    /// The time of the replayed part with all of them.
+    pub predicted: Nanos,
+}
+
+/// A change that does not help.
+#[derive(Clone, Debug)]
+pub struct NoEffect {
+    /// Id of the fix, or of a setting that is none.
+    pub id: &'static str,
+    /// Where.
+    pub place: &'static str,
+    /// In a few words.
+    pub what: String,
+    /// What it saves of the replayed part: nothing, or below zero.
+    pub saves: Nanos,
+}
