@@ -261,6 +261,10 @@ def self_test():
     # the last segment is lost: SRTT and 200 ms
     tail = told(requests(1, (4,), (1_000,)), path(10, down={'drop': lambda p, n: p.payload > 0 and n == 0}))
     assert abs(tail['tail_loss_probe'] - 200 * ms) < 25 * ms, tail
+    told = truth.tell(conversation(Case('x', '', requests(1, (4, 100), (50,)), path(10), habits.LINUX, habits.WINDOWS_10)), 0)
+    checks = truth.label(told, 10 * ms, False, {})
+    well_formed({'client': {'packets': 1, 'checks': checks}})
+    assert checks[0]['dominant'] == ['nagle_delayed_ack'] and 'cork' in checks[0]['forbidden'], checks
     text = [half(f'case {n}', ()) for n in range(1000)]
     assert 450 < text.count('learn') < 550
     assert half('x', {'x'}) == 'learn'

@@ -19,6 +19,8 @@ with open(os.path.join(ROOT, 'docs', 'schema', 'causes.json'), encoding='utf8') 
     CAUSES = {row['id']: row for row in json.load(_f)['causes']}
 SPAN_CAUSES = {i: row['class'] for i, row in CAUSES.items() if row['kind'] == 'span'}
 INHERENT = tuple(i for i, letter in SPAN_CAUSES.items() if letter == 'I')
+APPLICATION = tuple(i for i, letter in SPAN_CAUSES.items() if letter == 'A')
+AVOIDABLE = tuple(i for i, letter in SPAN_CAUSES.items() if letter == 'T')
 FINDINGS_ONLY = tuple(i for i, row in CAUSES.items() if row['kind'] == 'finding')
 UNEXPLAINED = 'unexplained'
 
