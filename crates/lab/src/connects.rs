@@ -66,16 +66,17 @@ pub(crate) fn run(
             let _ = ready.send(());
             accept_all(&listener, scenario.host(End::Server), connects, watch);
             Ok(())
-        });
+        })?;
         // If it does not listen, it says so when it is joined.
         let listening = is_ready.recv().is_ok();
         let client = network.on(scope, End::Client, move || {
             if !listening {
                 return Ok(());
             }
-            half_open(connects, scenario.shared.rtt()).map_err(LabError::failed("send SYNs"))?;
+            half_open(connects, scenario.shared.rtt(), watch).map_err(LabError::failed("send SYNs"))?;
             make_all(connects, SocketAddrV4::new(target, PORT), watch, done)
         });
+        let client = client.inspect_err(|_| watch.end_all())?;
         let mut cut_off = false;
         while !client.is_finished() {
             thread::sleep(POLL);
@@ -168,18 +169,21 @@ fn bind(fd: &OwnedFd, how: Bind, target: SocketAddrV4) -> io::Result<()> {
 }
 
 /// Sends SYNs whose senders do not exist, and waits until they have arrived.
-fn half_open(connects: &Connects, rtt: Nanos) -> io::Result<()> {
+fn half_open(connects: &Connects, rtt: Nanos, watch: &Watch) -> io::Result<()> {
     if connects.half_open == 0 {
         return Ok(());
     }
     let socket = sys::raw_socket()?;
     for n in 0..connects.half_open {
+        if watch.stop.load(Relaxed) {
+            return Ok(());
+        }
         // In the client's network, but no host that answers: nobody resets what the server opens for them.
         let [_, _, high, low] = (n + 1).to_be_bytes();
         let from = Ipv4Addr::new(10, 77, high.wrapping_add(1), low);
         sys::send_raw(socket.as_fd(), &syn(from, 1024, SERVER, PORT), SERVER)?;
     }
-    thread::sleep(Duration::from_millis(30) + clock::duration(rtt));
+    watch.nap(clock::now() + Nanos::millis(30) + rtt);
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use crate::host::SERVER;
 use crate::scenario::{Host, Scenario};
 use crate::sys;
 use crate::tcp_info::TcpInfo;
-use crate::watch::{Watch, When, lock};
+use crate::watch::{self, Watch, When, lock};
 use crate::words;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
@@ -19,6 +19,8 @@ use tcpwhy_base::{Cork, End, Nanos, Step, Turn, Workload};
 
 /// Where the server listens.
 pub(crate) const PORT: u16 = 9000;
+/// Calls of all connections for which there is room before anything is measured.
+const LOG: usize = 65_536;
 /// How often an endpoint asks whether its bytes were acknowledged.
 const ACK_POLL: Duration = Duration::from_micros(20);
 
@@ -290,12 +292,16 @@ fn before(fd: BorrowedFd<'_>, host: &Host) -> io::Result<()> {
     Ok(())
 }
 
-fn buffer(host: &Host, w: &Workload) -> Vec<u8> {
+fn buffer(host: &Host, w: &Workload) -> io::Result<Vec<u8>> {
     // A part is written in one call, so the largest part decides, up to a size that no kernel takes at once.
     let steps = w.turns.iter().flat_map(|t| t.request.iter().chain(&t.response));
     let writes = steps.filter_map(|step| if let Step::Write(bytes) = step { Some(*bytes) } else { None });
     let largest = writes.max().unwrap_or(0);
-    vec![0x77; largest.min(64 << 20).max(host.read_chunk).max(1) as usize]
+    let size = largest.min(64 << 20).max(host.read_chunk).max(1) as usize;
+    let mut buffer = Vec::new();
+    buffer.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    buffer.resize(size, 0x77);
+    Ok(buffer)
 }
 
 fn real_time() {
@@ -355,7 +361,7 @@ fn connect<'a>(shared: &'a Shared<'a>) -> Option<Talker<'a>> {
     };
     match made() {
         Ok((stream, id, port, start)) => {
-            let mut end = Talker::new(shared, End::Client, stream, id, port);
+            let mut end = Talker::new(shared, End::Client, stream, id, port)?;
             end.note(Op::Connect, start, None, &Ok(()));
             Some(end)
         }
@@ -376,8 +382,11 @@ fn connect<'a>(shared: &'a Shared<'a>) -> Option<Talker<'a>> {
 }
 
 impl<'a> Talker<'a> {
-    fn new(shared: &'a Shared<'a>, side: End, stream: TcpStream, id: u64, port: u16) -> Talker<'a> {
+    /// None, and the end of the run, where there is no memory for it.
+    fn new(shared: &'a Shared<'a>, side: End, stream: TcpStream, id: u64, port: u16) -> Option<Talker<'a>> {
         let host = shared.scenario.host(side);
+        let buffer =
+            buffer(host, &shared.scenario.shared.workload).map_err(|e| shared.watch.refuse(e)).ok()?;
         let end = Talker {
             shared,
             side,
@@ -386,8 +395,10 @@ impl<'a> Talker<'a> {
             id,
             port,
             request: 0,
-            log: Vec::with_capacity(4096),
-            buffer: buffer(host, &shared.scenario.shared.workload),
+            log: Vec::with_capacity(
+                (LOG / shared.scenario.shared.connections.max(1) as usize).clamp(64, 4096),
+            ),
+            buffer,
             read: 0,
             read_began: None,
             pauses_taken: 0,
@@ -395,7 +406,7 @@ impl<'a> Talker<'a> {
         if host.cork == Cork::Always {
             end.cork(true);
         }
-        end
+        Some(end)
     }
 }
 
@@ -444,15 +455,18 @@ pub(crate) fn server<'s>(scope: &'s Scope<'s, '_>, shared: &'s Shared<'s>, liste
         let start = clock::now();
         let Ok((stream, from)) = listener.accept() else { return };
         let Ok(id) = shared.watch.join(&stream, End::Server, from.port()) else { return };
-        scope.spawn(move || {
+        let connection = move || {
             real_time();
-            let mut end = Talker::new(shared, End::Server, stream, id, from.port());
+            let Some(mut end) = Talker::new(shared, End::Server, stream, id, from.port()) else { return };
             end.note(Op::Accept, start, None, &Ok(()));
             if serve(&mut end, shared.scenario).is_ok() {
                 end.finish();
             }
             end.close();
-        });
+        };
+        if let Err(e) = watch::thread().spawn_scoped(scope, connection) {
+            return shared.watch.refuse(e);
+        }
     }
 }
 

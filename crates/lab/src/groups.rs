@@ -4,8 +4,8 @@
 use crate::LabError;
 use crate::scenario::Scenario;
 use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use tcpwhy_base::{End, Ends};
 
 /// Where version 1 of the memory controller is: version 2 has no bound for the memory of TCP alone.
@@ -41,7 +41,6 @@ impl Groups {
 
 impl Group {
     fn new(bytes: u64) -> Result<Group, LabError> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
         let missing = |why: &dyn ToString| {
             LabError::missing(
                 "a bound for the memory of TCP",
@@ -52,7 +51,9 @@ impl Group {
         if !Path::new(ROOT).join(LIMIT).exists() {
             return Err(missing(&"this kernel has none"));
         }
-        let name = format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+        // In another container another process may have this number.
+        let chance = RandomState::new().hash_one(PREFIX);
+        let name = format!("{PREFIX}{}-{chance:016x}", std::process::id());
         let path = Path::new(ROOT).join(name);
         fs::create_dir(&path).map_err(|e| missing(&e))?;
         let group = Group(path);

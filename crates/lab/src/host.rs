@@ -87,18 +87,18 @@ impl Namespace {
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 write_sysctl(name, &value)?;
             }
-            ip("link set dev lo up")?;
-            ip(&format!("address add {own}/32 dev {DEVICE}"))?;
+            ip(&["link", "set", "dev", "lo", "up"])?;
+            ip(&["address", "add", &format!("{own}/32"), "dev", DEVICE])?;
             // A longer device queue: drops are the link's business.
-            ip(&format!("link set dev {DEVICE} mtu {} txqueuelen 20000 up", scenario.shared.mtu))?;
+            let mtu = scenario.shared.mtu.to_string();
+            ip(&["link", "set", "dev", DEVICE, "mtu", &mtu, "txqueuelen", "20000", "up"])?;
+            let (own, mut numbers) = (own.to_string(), Vec::new());
+            numbers.extend(host.initcwnd.map(|n| ["initcwnd".to_owned(), n.to_string()]));
+            numbers.extend(host.stack.initrwnd.map(|n| ["initrwnd".to_owned(), n.to_string()]));
+            let congestion = host.stack.congestion.as_str();
             let mut route =
-                format!("route add default dev {DEVICE} src {own} congctl {}", host.stack.congestion);
-            if let Some(n) = host.initcwnd {
-                route += &format!(" initcwnd {n}");
-            }
-            if let Some(n) = host.stack.initrwnd {
-                route += &format!(" initrwnd {n}");
-            }
+                vec!["route", "add", "default", "dev", DEVICE, "src", &own, "congctl", congestion];
+            route.extend(numbers.iter().flatten().map(String::as_str));
             ip(&route).map_err(|e| without_congestion(&host.stack.congestion, e))?;
             let sysctls = RECORDED
                 .iter()
@@ -156,7 +156,8 @@ pub(crate) fn moved(before: &BTreeMap<String, i64>, after: &BTreeMap<String, i64
 /// Runs in a thread that ends afterwards, so that the caller's namespace stays what it was.
 pub(crate) fn in_thread<T: Send>(work: impl FnOnce() -> Result<T, LabError> + Send) -> Result<T, LabError> {
     std::thread::scope(|scope| {
-        scope.spawn(work).join().unwrap_or_else(|_| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, work);
+        thread.map_err(LabError::failed("start a thread"))?.join().unwrap_or_else(|_| {
             Err(LabError::Failed { what: "a thread".into(), why: std::io::Error::other("panicked") })
         })
     })
@@ -196,14 +197,14 @@ fn without_congestion(name: &str, e: LabError) -> LabError {
     )
 }
 
-fn ip(arguments: &str) -> Result<(), LabError> {
+fn ip(arguments: &[&str]) -> Result<(), LabError> {
     let done = Command::new("ip")
-        .args(arguments.split(' '))
+        .args(arguments)
         .output()
         .map_err(|e| LabError::missing("the command ip", e, "install iproute2"))?;
     if done.status.success() {
         return Ok(());
     }
     let why = String::from_utf8_lossy(&done.stderr).trim().to_owned();
-    Err(LabError::Failed { what: format!("ip {arguments}"), why: std::io::Error::other(why) })
+    Err(LabError::Failed { what: format!("ip {}", arguments.join(" ")), why: std::io::Error::other(why) })
 }

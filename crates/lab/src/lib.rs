@@ -105,6 +105,14 @@ pub enum LabError {
     },
 }
 
+/// A new file in place of whatever has its name: a symbolic link there, which somebody may have put, is not followed.
+pub fn new_file(path: &std::path::Path) -> std::io::Result<std::fs::File> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
+        _ => std::fs::File::create_new(path),
+    }
+}
+
 impl LabError {
     fn missing(what: impl Into<String>, why: impl ToString, advice: impl Into<String>) -> LabError {
         LabError::Missing { what: what.into(), why: why.to_string(), advice: advice.into() }

@@ -4,7 +4,7 @@ use crate::host::{self, CLIENT, Namespace, SERVER};
 use crate::link::{Forwarder, LINK_TYPE, Lateness, Lost, Passage, Pipe, Record, Tally};
 use crate::machine::{self, Burners, Jiffies, Machine};
 use crate::scenario::Scenario;
-use crate::{LabError, clock};
+use crate::{LabError, clock, new_file};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -194,7 +194,7 @@ impl Traffic {
     pub fn write_captures(&self, directory: &Path) -> io::Result<()> {
         fs::create_dir_all(directory)?;
         for (name, capture) in ["cap.client.pcap", "cap.server.pcap"].iter().zip(self.captures.iter()) {
-            let mut writer = Writer::pcap(BufWriter::new(File::create(directory.join(name))?), LINK_TYPE)?;
+            let mut writer = Writer::pcap(BufWriter::new(new_file(&directory.join(name))?), LINK_TYPE)?;
             for record in capture {
                 let frame = Frame { len: record.len, ..Frame::new(record.time, LINK_TYPE, &record.data) };
                 writer.write(&frame, None)?;

@@ -3,7 +3,7 @@
 //! behind however this process ends.
 
 use crate::network::Network;
-use crate::{LabError, sys};
+use crate::{LabError, sys, watch};
 use std::io;
 use std::os::fd::AsFd;
 use std::process::{Command, ExitStatus};
@@ -124,7 +124,8 @@ impl Network {
         scope: &'s Scope<'s, '_>,
         side: End,
         work: impl FnOnce() -> Result<T, LabError> + Send + 's,
-    ) -> ScopedJoinHandle<'s, Result<T, LabError>> {
-        scope.spawn(move || self.enter(side).and_then(|()| work()))
+    ) -> Result<ScopedJoinHandle<'s, Result<T, LabError>>, LabError> {
+        let work = move || self.enter(side).and_then(|()| work());
+        watch::thread().spawn_scoped(scope, work).map_err(LabError::failed("start a thread"))
     }
 }

@@ -6,10 +6,12 @@ use crate::processes::{Kind, Process};
 use crate::scenario::{Programs, Scenario};
 use crate::{LabError, clock};
 use std::fs::{self, File};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tcpwhy_base::{End, Nanos};
 
@@ -50,10 +52,10 @@ pub(crate) fn run(
         if name.contains('/') || name.starts_with('.') {
             return Err(LabError::Scenario(format!("programs.files: {name}: a plain name is asked for")));
         }
-        fs::write(directory.0.join(name), text).map_err(LabError::failed(format!("write {name}")))?;
+        fs::write(directory.path.join(name), text).map_err(LabError::failed(format!("write {name}")))?;
     }
     let limit = clock::now() + scenario.shared.limit;
-    let stage = Stage { network, directory: &directory.0, limit, stop };
+    let stage = Stage { network, directory: &directory.path, limit, stop };
     if let Some(command) = &programs.prepare
         && stage.to_end("prepare", End::Server, command)?.is_none()
     {
@@ -161,36 +163,49 @@ impl Stage<'_> {
     }
 }
 
-/// A directory for the time of one run.
-struct Directory(PathBuf);
+/// A directory for the time of one run, and its mark, which is locked for as long: a lock goes with its process, also
+/// where containers share a directory and number their processes alike.
+struct Directory {
+    path: PathBuf,
+    _mark: File,
+}
 
 impl Directory {
     fn new() -> io::Result<Directory> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
-        let path = std::env::temp_dir().join(name);
+        // A name that nobody can have taken before.
+        let chance = RandomState::new().hash_one(PREFIX);
+        let path = std::env::temp_dir().join(format!("{PREFIX}{}-{chance:016x}", std::process::id()));
         fs::create_dir(&path)?;
-        fs::write(path.join(MARK), "")?;
-        Ok(Directory(path))
+        // Under another name until it is locked: whoever sees the mark sees the lock.
+        let (early, mark) = (path.join(".new"), path.join(MARK));
+        let file = File::create_new(&early)?;
+        // Where nothing can be locked nothing is taken for an orphan either.
+        let _ = file.try_lock();
+        fs::rename(early, mark)?;
+        Ok(Directory { path, _mark: file })
     }
 }
 
 impl Drop for Directory {
     fn drop(&mut self) {
         // The next start tries again.
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Removes directories of runs that were killed.
+/// Removes directories of runs that were killed: own ones that nobody uses. Links are not followed.
 pub(crate) fn remove_orphans() {
+    let Ok(own) = fs::metadata("/proc/self").map(|m| m.uid()) else { return };
     for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|n| n.strip_prefix(PREFIX)).and_then(|n| n.split('-').next());
-        let gone = process
-            .and_then(|p| p.parse::<u32>().ok())
-            .is_some_and(|p| !Path::new(&format!("/proc/{p}")).exists());
-        if gone && entry.path().join(MARK).is_file() {
+        let is_ours = process.is_some_and(|p| p.parse::<u32>().is_ok())
+            && entry.metadata().is_ok_and(|m| m.is_dir() && m.uid() == own);
+        let mark = entry.path().join(MARK);
+        if is_ours
+            && fs::symlink_metadata(&mark).is_ok_and(|m| m.is_file())
+            && File::open(&mark).is_ok_and(|file| file.try_lock().is_ok())
+        {
             let _ = fs::remove_dir_all(entry.path());
         }
     }

@@ -7,11 +7,10 @@ use crate::label::Label;
 use crate::network::{Network, Traffic};
 use crate::scenario::Scenario;
 use crate::watch::{POLL, Sample, Watch, lock};
-use crate::{LabError, clock, groups, programs};
+use crate::{LabError, clock, groups, new_file, programs, watch};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Mutex;
@@ -124,7 +123,7 @@ fn applications(
     let mut cut_off = false;
     thread::scope(|scope| {
         let (ready, is_ready) = std::sync::mpsc::channel();
-        let server = scope.spawn(move || {
+        let server = watch::thread().spawn_scoped(scope, move || {
             let made = network
                 .enter(End::Server)
                 .and_then(|()| groups.join(End::Server))
@@ -139,26 +138,36 @@ fn applications(
                 }
             }
         });
+        let server = server.map_err(LabError::failed("start a thread"))?;
         let listening = is_ready.recv().unwrap_or_else(|_| {
             Err(LabError::Failed { what: "start the server".into(), why: io::Error::other("panicked") })
         });
-        let clients: Vec<_> = (0..if listening.is_ok() { scenario.shared.connections } else { 0 })
-            .map(|n| {
-                let stagger = scenario.shared.stagger.times(i64::from(n));
-                scope.spawn(move || {
-                    network.enter(End::Client)?;
-                    groups.join(End::Client)?;
-                    if shared.watch.nap(clock::now() + stagger) {
-                        endpoints::client(shared);
-                    }
-                    Ok(())
-                })
-            })
-            .collect();
-        scope.spawn(|| shared.watch.sample_all(scenario));
+        let over = || clock::now() > limit || stop.load(Relaxed) || shared.watch.stop.load(Relaxed);
+        let mut clients = Vec::new();
+        for n in 0..if listening.is_ok() { scenario.shared.connections } else { 0 } {
+            let stagger = scenario.shared.stagger.times(i64::from(n));
+            let client = move || {
+                network.enter(End::Client)?;
+                groups.join(End::Client)?;
+                if shared.watch.nap(clock::now() + stagger) {
+                    endpoints::client(shared);
+                }
+                Ok(())
+            };
+            match watch::thread().spawn_scoped(scope, client) {
+                Ok(client) => clients.push(client),
+                Err(e) => shared.watch.refuse(e),
+            }
+            if over() {
+                break;
+            }
+        }
+        if let Err(e) = watch::thread().spawn_scoped(scope, || shared.watch.sample_all(scenario)) {
+            shared.watch.refuse(e);
+        }
         while clients.iter().any(|c| !c.is_finished()) {
             thread::sleep(POLL);
-            if clock::now() > limit || stop.load(Relaxed) {
+            if over() {
                 cut_off = true;
                 break;
             }
@@ -181,7 +190,15 @@ fn applications(
         }
         listening
     })?;
-    Ok(cut_off)
+    match shared.watch.refused() {
+        Some(e) => Err(LabError::missing(
+            format!("{} connections at once", scenario.shared.connections),
+            e,
+            "each takes a thread and buffers at both ends: raise the limit (ulimit -u, ulimit -v, pids.max), or make fewer \
+             with --set workload.connections=…",
+        )),
+        None => Ok(cut_off),
+    }
 }
 
 /// Calls that move payload, or tried to.
@@ -244,7 +261,7 @@ impl Run {
     /// The label of real programs only excludes causes: nobody wrote down what they called.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
         self.traffic.write_captures(directory)?;
-        let mut meta = BufWriter::new(File::create(directory.join("meta.json"))?);
+        let mut meta = BufWriter::new(new_file(&directory.join("meta.json"))?);
         serde_json::to_writer(&mut meta, self)?;
         meta.write_all(b"\n")?;
         meta.flush()?;

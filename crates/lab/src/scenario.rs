@@ -1,5 +1,6 @@
 //! An experiment as data: the link, the two hosts, the workload, and what is expected of it.
 
+mod bounds;
 mod expect;
 mod kinds;
 mod meant;

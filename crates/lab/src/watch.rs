@@ -10,8 +10,12 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 use tcpwhy_base::{End, Nanos};
+
+/// Of a thread: a buffer of 16 KiB is the largest thing on it.
+const STACK: usize = 512 << 10;
 
 /// When a socket's state was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +59,13 @@ pub(crate) struct Watch {
     live: Mutex<(u64, Vec<Live>)>,
     samples: Mutex<Vec<Sample>>,
     pub(crate) stop: AtomicBool,
+    /// Why there was no thread or no memory for a connection.
+    refused: Mutex<Option<io::Error>>,
+}
+
+/// For a thread of a run. Endpoints need little of the memory that one usually gets.
+pub(crate) fn thread() -> thread::Builder {
+    thread::Builder::new().stack_size(STACK)
 }
 
 impl Watch {
@@ -110,6 +121,17 @@ impl Watch {
         for live in &lock(&self.live).1 {
             sys::shut_down(live.fd.as_fd());
         }
+    }
+
+    /// Without all its connections the run is none: it ends.
+    pub(crate) fn refuse(&self, why: io::Error) {
+        lock(&self.refused).get_or_insert(why);
+        self.stop.store(true, Relaxed);
+    }
+
+    /// Why there was no thread or no memory for a connection.
+    pub(crate) fn refused(&self) -> Option<io::Error> {
+        lock(&self.refused).take()
     }
 
     /// Sleeps, but not beyond the end of the run; says whether the run goes on.

@@ -1,5 +1,6 @@
 //! How the program ends, and the one place that prints what went wrong.
 
+use crate::shown;
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -62,8 +63,29 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// One line on standard error, after the name of the program.
+/// One line on standard error, after the name of the program. Names in it may be anybody's.
 pub(crate) fn say(message: &str) {
     // Nowhere is left to report a standard error that cannot be written.
-    let _ = writeln!(anstream::stderr().lock(), "tcpwhy: {message}");
+    let _ = writeln!(anstream::stderr().lock(), "tcpwhy: {}", shown::text(message));
+}
+
+/// What is printed instead of a command: help, the version, or what is wrong with the arguments.
+pub(crate) fn instead(e: &clap::Error) -> Exit {
+    if e.use_stderr() {
+        // An argument may be a file that somebody else named: then without colours, which look like what it might hold.
+        let typed = std::env::args_os();
+        let _ = if typed.map(|a| a.to_string_lossy().into_owned()).all(|a| shown::name(&a) == a) {
+            e.print()
+        } else {
+            write!(anstream::stderr().lock(), "{}", shown::text(&e.render().to_string()))
+        };
+        return Exit::Usage;
+    }
+    match e.print().and_then(|()| io::stdout().flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            say(&format!("cannot write standard output: {e}"));
+            Exit::Unreadable
+        }
+        _ => Exit::Done,
+    }
 }

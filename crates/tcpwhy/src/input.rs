@@ -1,5 +1,6 @@
 //! The inputs: their names, their order, and what is said when one cannot be read.
 
+use crate::shown;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,10 @@ impl Input {
 
     /// Opens it, or says in one sentence why not and what to do.
     pub(crate) fn open(&self) -> Result<Reader, String> {
+        self.opened().map_err(|why| shown::text(&why).into_owned())
+    }
+
+    fn opened(&self) -> Result<Reader, String> {
         if !self.is_stdin() {
             self.check()?;
             if fs::metadata(&self.path).is_ok_and(|m| m.is_file() && m.len() == 0) {
@@ -51,7 +56,7 @@ impl Input {
     /// The same, for a file that grows until `stop` is set.
     pub(crate) fn open_following(&self, stop: &Arc<AtomicBool>) -> Result<Reader, String> {
         if !self.is_stdin() {
-            self.check()?;
+            self.check().map_err(|why| shown::text(&why).into_owned())?;
         }
         Reader::open_following(&self.path, Arc::clone(stop)).map_err(|e| self.said(&e))
     }
@@ -59,7 +64,8 @@ impl Input {
     /// An error of the reader with the name of the input, once.
     pub(crate) fn said(&self, error: &ReadError) -> String {
         let said = error.to_string();
-        if said.contains(&self.name) { said } else { format!("{}: {said}", self.name) }
+        let said = if said.contains(&self.name) { said } else { format!("{}: {said}", self.name) };
+        shown::text(&said).into_owned()
     }
 
     /// Bytes in the file, where it is one.
@@ -77,7 +83,8 @@ impl Input {
         })?;
         if meta.is_dir() {
             return Err(format!(
-                "{name}: this is a directory. Name the captures in it, such as {name}/*.pcap"
+                "{name}: this is a directory. Name the captures in it, such as {}/*.pcap",
+                shown::argument(name.as_ref())
             ));
         }
         match fs::File::open(&self.path) {
@@ -88,7 +95,8 @@ impl Input {
 }
 
 fn denied(name: &str) -> String {
-    format!("{name}: no permission to read it. Ask its owner, or pipe it in: sudo cat {name} | tcpwhy -")
+    let argument = shown::argument(name.as_ref());
+    format!("{name}: no permission to read it. Ask its owner, or pipe it in: sudo cat {argument} | tcpwhy -")
 }
 
 fn is_stdin(path: &Path) -> bool {

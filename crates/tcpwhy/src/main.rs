@@ -17,6 +17,7 @@ mod predict;
 mod progress;
 mod select;
 mod serve;
+mod shown;
 mod source;
 mod spool;
 mod temporary;
@@ -31,7 +32,10 @@ use failure::Exit;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse_from(args::with_default_command(std::env::args_os()));
+    let args = match args::Args::try_parse_from(args::with_default_command(std::env::args_os())) {
+        Ok(args) => args,
+        Err(e) => return failure::instead(&e).into(),
+    };
     let done = match args.command {
         args::Command::Explain(a) => cmd::explain::run(&a),
         args::Command::Predict(a) => cmd::predict::run(&a),

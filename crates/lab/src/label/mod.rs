@@ -21,7 +21,6 @@ pub use checks::{Check, Part};
 use paint::{READINGS, Scene};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use tcpwhy_base::{End, Ends};
@@ -73,7 +72,7 @@ impl Label {
 
     /// Writes `label.json`.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
-        let mut file = File::create(directory.join("label.json"))?;
+        let mut file = crate::new_file(&directory.join("label.json"))?;
         serde_json::to_writer_pretty(&mut file, self)?;
         file.write_all(b"\n")
     }

@@ -57,6 +57,7 @@ impl Written {
         if !(0.0..=3600.0).contains(&self.limit_s) {
             return refuse(format!("limit_s = {}: 0 to 3600", self.limit_s));
         }
+        self.check_bounds()?;
         check_link(&self.link)?;
         if self.connects.is_some() && self.programs.is_some() {
             return refuse("both [connects] and [programs]: keep one of them".into());

@@ -1,6 +1,7 @@
 use crate::args::Compare;
 use crate::failure::{Exit, Usage, say};
 use crate::output::{self, Output};
+use crate::shown;
 use crate::{cmd, load, units};
 use anyhow::bail;
 use std::path::Path;
@@ -108,7 +109,8 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
     let written = if args.json {
         compare::json(&mut out, &comparison, names)
     } else {
-        compare::text(&mut out, &comparison, names)
+        let shown = names.map(shown::name);
+        compare::text(&mut out, &comparison, [&shown[0], &shown[1]])
     };
     let said = out.finish(written.map_err(Into::into));
     if let Some(mut page) = page {

@@ -8,7 +8,7 @@ use crate::pipeline::{self, Read, Settings};
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::spool::Spool;
-use crate::{load, select, warnings};
+use crate::{load, select, shown, warnings};
 use anyhow::bail;
 use std::io::Write;
 use tcpwhy_analysis::{Analysis, Config, Detail, Exchange};
@@ -287,14 +287,18 @@ fn threads() -> usize {
 }
 
 fn layout(args: &Explain, inputs: &[Input], capture: &Capture, out: &Output) -> Layout {
-    let files: Vec<String> = args.files.iter().map(|f| f.display().to_string()).collect();
+    let files: Vec<String> = args.files.iter().map(|f| shown::argument(f.as_os_str())).collect();
     Layout {
         width: out.width.unwrap_or(80).clamp(60, 140),
         verbose: args.verbose,
         quiet: args.quiet,
         top: args.top,
         absolute: args.absolute_times,
-        files: if files.len() > 1 { inputs.iter().map(|i| i.base()).collect() } else { Vec::new() },
+        files: if files.len() > 1 {
+            inputs.iter().map(|i| shown::name(&i.base()).into_owned()).collect()
+        } else {
+            Vec::new()
+        },
         frames_before: capture.frames_before.clone(),
         command: format!("tcpwhy explain {}", files.join(" ")),
         list_exchanges: args.slower_than.is_some(),

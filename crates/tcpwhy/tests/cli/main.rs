@@ -11,6 +11,8 @@ mod ending;
 #[cfg(test)]
 mod explain;
 #[cfg(test)]
+mod names;
+#[cfg(test)]
 mod predict;
 #[cfg(test)]
 mod serve;

@@ -8,6 +8,8 @@ mod common;
 #[cfg(test)]
 mod experiments;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod left_as_found;
 #[cfg(test)]
 mod missing;

@@ -44,6 +44,9 @@ const RUN_HELP: &str = "\
 Keys for --set are those of the scenario's file: link.rtt_ms=100, client.nodelay=true, workload.requests=20, \
 server.sysctl.net.ipv4.tcp_slow_start_after_idle=0. docs/lab.md lists them all.
 
+A scenario file with [programs] is a program: its lines go to sh, as root, on this machine. Run only yours; tcpwhy lab show \
+FILE prints it.
+
 Exit codes: 0 every figure was as published, explained or expected (skipped ones do not count), 2 usage, 3 the \
 machine lacks what a single experiment needs, 4 a figure was not as expected, 130 interrupted.";
 

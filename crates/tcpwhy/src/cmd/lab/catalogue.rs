@@ -3,6 +3,7 @@
 use super::args::Show;
 use super::describe;
 use crate::failure::{Exit, Usage};
+use crate::shown;
 use anstyle::Style;
 use std::fmt::Write as _;
 use std::fs;
@@ -21,8 +22,8 @@ pub(super) fn find(name: &str) -> anyhow::Result<(String, String)> {
     let path = Path::new(name);
     if path.exists() || name.contains('/') || name.ends_with(".toml") {
         let text = fs::read_to_string(path).map_err(|e| anyhow::anyhow!("{name}: {e}"))?;
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        return Ok((stem, text));
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        return Ok((shown::name(&stem).into_owned(), text));
     }
     let near: Vec<&str> =
         SCENARIOS.iter().map(|s| s.0).filter(|n| n.contains(name) || name.contains(n)).take(5).collect();
@@ -32,6 +33,11 @@ pub(super) fn find(name: &str) -> anyhow::Result<(String, String)> {
         format!("did you mean {}?", near.join(", "))
     };
     Err(Usage(format!("{name:?} is no experiment and no file; {hint}")).into())
+}
+
+/// Whether the program carries this experiment with it.
+pub(super) fn is_own(name: &str) -> bool {
+    SCENARIOS.iter().any(|s| s.0 == name)
 }
 
 /// All experiments, by their source.
@@ -63,6 +69,7 @@ pub(super) fn show(args: &Show) -> anyhow::Result<Exit> {
         Err(e) => return Ok(super::failed(&e)),
     };
     let text = format!("{}\n{file}", describe::scenario(&name, &scenario));
+    let text = shown::text(&text);
     anstream::stdout().lock().write_all(text.as_bytes())?;
     Ok(Exit::Done)
 }

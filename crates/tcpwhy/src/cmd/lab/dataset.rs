@@ -4,6 +4,7 @@ use super::args::{Dataset, Relabel};
 use super::failed;
 use crate::cmd::end_signal;
 use crate::failure::{Exit, Usage, say};
+use crate::shown;
 use anyhow::Context as _;
 use serde::Serialize;
 use std::fs;
@@ -94,7 +95,7 @@ pub(super) fn make(args: &Dataset) -> anyhow::Result<Exit> {
             Err(e) => writeln!(out, "{:>4}/{} {:<28} SKIP: {e}", n + 1, chosen.len(), cell.name)?,
         }
     }
-    let file = fs::File::create(folder.join("index.json")).with_context(unwritable)?;
+    let file = tcpwhy_lab::new_file(&folder.join("index.json")).with_context(unwritable)?;
     serde_json::to_writer_pretty(file, &index)?;
     if stop.load(Relaxed) {
         let made = index.runs.len();
@@ -157,7 +158,8 @@ pub(super) fn relabel(args: &Relabel) -> anyhow::Result<Exit> {
         match Label::read(folder) {
             Ok(label) => {
                 label.write(folder).with_context(|| format!("{}: cannot be written", folder.display()))?;
-                writeln!(out, "{}\n  {}", folder.display(), label.truth.verdict)?;
+                let folder = folder.display().to_string();
+                writeln!(out, "{}\n  {}", shown::name(&folder), label.truth.verdict)?;
             }
             Err(e) => {
                 say(&format!(

@@ -1,5 +1,6 @@
 //! One experiment as often as it takes, and its figure.
 
+use crate::shown;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -111,7 +112,7 @@ impl Setting<'_> {
                 let run = match run_until(scenario, self.stop) {
                     Ok(run) => run,
                     Err(e @ LabError::Missing { .. }) => {
-                        outcome.skipped = Some(e.to_string());
+                        outcome.skipped = Some(shown::text(&e.to_string()).into_owned());
                         return Ok(outcome);
                     }
                     Err(e) => return Err(e),

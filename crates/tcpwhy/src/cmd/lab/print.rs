@@ -2,6 +2,7 @@
 
 use super::describe;
 use super::experiment::Outcome;
+use crate::shown;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -216,7 +217,7 @@ pub(super) fn one(o: &Outcome, scenario: &Scenario, c: &Calibration, keep: Optio
     );
     line("path", format!("{} of each round trip is the machine's own", tcpwhy_lab::Unit::Ms.show(c.path_ms)));
     if let Some(directory) = keep {
-        line("kept in", directory.display().to_string());
+        line("kept in", shown::name(&directory.display().to_string()).into_owned());
     }
     text
 }

@@ -5,6 +5,7 @@ use super::experiment::{Outcome, Setting};
 use super::{catalogue, failed, kept, print};
 use crate::cmd::end_signal;
 use crate::failure::{Exit, Usage, say};
+use crate::shown;
 use serde::Serialize;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,7 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Exit> {
         Ok(planned) => planned,
         Err(e) => return Ok(failed(&e)),
     };
+    warn_of_programs(args, &planned);
     let stop = end_signal()?;
     let calibration = match calibrate(&stop) {
         Ok(calibration) => calibration,
@@ -68,7 +70,7 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Exit> {
             Err(e) if table => {
                 let mut outcome = Outcome::new(&p.name, &p.scenario, p.at.clone(), <_>::default());
                 outcome.verdict = Verdict::NotAsExpected;
-                outcome.skipped = Some(format!("failed: {e}"));
+                outcome.skipped = Some(shown::text(&format!("failed: {e}")).into_owned());
                 outcome
             }
             Err(e) => return Ok(failed(&e)),
@@ -93,6 +95,20 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Exit> {
         print(&print::foot(&results, &planned_sweeps(&planned)))?;
     }
     Ok(exit(&results, planned.len(), interrupted))
+}
+
+/// A file with `[programs]` is a program: who runs it should know it before.
+fn warn_of_programs(args: &Run, planned: &[Planned]) {
+    for file in args.names.iter().filter(|n| *n != "all" && !catalogue::is_own(n)) {
+        let Ok((name, _)) = catalogue::find(file) else { continue };
+        if planned.iter().any(|p| p.name == name && p.scenario.programs.is_some()) {
+            let argument = shown::argument(file.as_ref());
+            say(&format!(
+                "{file} runs programs on this machine, as the user that you are: run only yours (tcpwhy lab show {argument} \
+                 prints it)"
+            ));
+        }
+    }
 }
 
 fn exit(results: &[Outcome], planned: usize, interrupted: bool) -> Exit {
@@ -159,7 +175,7 @@ fn plan_one(name: &str, text: &str, args: &Run) -> Result<Vec<Planned>, LabError
     let one = |value: &toml::Value| {
         Ok(Planned {
             name: name.into(),
-            at: Some(format!("{}={value}", sweep.key)),
+            at: Some(shown::name(&format!("{}={value}", sweep.key)).into_owned()),
             scenario: read(Some((sweep.key.clone(), value.clone())))?,
             control: None,
             folder: format!("{name}-{value}").replace(['/', '"'], "_"),
