@@ -131,7 +131,7 @@ def verify(case, told):
 
 
 def refused_checks(run, tap):
-    """A reset answered each SYN: all of it is `refused` (rule 11, R11)."""
+    """A reset answered each SYN: all of it is `refused` (rule 11)."""
     times = [q.time for q in run.taps[tap]]
     took = (times[-1] - times[0]) / sim.MS
     rest = [c for c in common.AVOIDABLE if c not in ('refused', 'syn_retransmit')]

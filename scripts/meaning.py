@@ -33,7 +33,7 @@ SECOND, MS, US = 10**9, 10**6, 10**3
 LIMITS = ('slow_start', 'idle_restart', 'congestion_window', 'receive_window', 'send_buffer', 'nagle',
           'nagle_delayed_ack', 'delayed_ack')
 CONGESTION = ('slow_start', 'idle_restart', 'congestion_window')
-WAKE_UP = MS                    # from an ACK to the data that it released (design: rule 5)
+WAKE_UP = MS                    # from an ACK to the data that it released (rule 5)
 RTO_FLOOR, RTO_TRIPS = SECOND, 3
 TURN_SLACK = 100 * US          # what two hosts need to wake up; no capture tells it from the trip
 SEGMENT = 1514

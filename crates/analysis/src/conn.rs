@@ -94,7 +94,7 @@ impl Conn {
             && (self.link == segment.link || self.other_link == Some(segment.link))
     }
 
-    /// A packet of the other direction under other VLAN tags or tunnel ids belongs here: only one direction was seen
+    /// A packet of the other direction under other VLAN tags or tunnel ids belongs here (rule 30): only one direction was seen
     /// so far, and the packet acknowledges what that direction sent.
     pub(crate) fn is_answered_by(&self, segment: &Segment) -> bool {
         let s = self.side_of(segment);
@@ -249,7 +249,7 @@ impl Conn {
         released
     }
 
-    /// This segment with new bytes begins another exchange.
+    /// This segment with new bytes begins another exchange (rules 7 and 9).
     fn ends_before(&self, s: End, segment: &Segment, t: Nanos) -> bool {
         let ex = self.ex.recorded();
         match s {

@@ -4,7 +4,7 @@ use tcpwhy_base::{Nanos, Segment};
 
 /// The last packets of one direction, by which copies are known.
 ///
-/// Copies come within a millisecond and have the same IP identifier, which a retransmission has not on most stacks;
+/// Rule 29. Copies come within a millisecond and have the same IP identifier, which a retransmission has not on most stacks;
 /// where there is none, only packets with payload (or SYN or FIN) within 100 µs count. No retransmission comes that soon:
 /// timers start at 200 ms, others need a trip.
 #[derive(Clone, Debug, Default)]

@@ -95,7 +95,7 @@ impl Rollups {
     pub(crate) fn add(&mut self, span: &Span, place: Where) {
         let time = span.duration();
         let tail = place.tail && matches!(span.cause.class(), Class::Application | Class::Unknown);
-        // Time after the last byte counts, but is no wait of anybody.
+        // Time after the last byte counts, but is no wait of anybody (rule 27).
         let n = if tail { 0 } else { u64::from(span.folded.max(1)) };
         let tail = if tail { time } else { Nanos::ZERO };
         let example = || Best {

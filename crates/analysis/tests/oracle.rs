@@ -182,7 +182,7 @@ fn compare(s: &Scenario, out: &Outcome, end: u8, show: bool, all: &mut Said) -> 
         let full = at.is_some_and(|i| full[i]);
         for a in &said {
             let (from, to) = (k.start.max(a.start - EPOCH), k.end.min(a.end - EPOCH));
-            // The link's share is taken out of a limit only where its rate showed (design rule 3).
+            // The link's share is taken out of a limit only where its rate showed (rule 3).
             // What it adds to a turn shifts the work in it.
             let shifted = k.cause == Cause::PathDelay && a.cause == Cause::ServerThink;
             let unknown = (k.cause == Cause::Bandwidth || shifted) && c.path.bandwidth_bps.is_none();

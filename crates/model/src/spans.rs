@@ -1,5 +1,5 @@
 //! From a run to stretches of time with one cause each, as they pass one end: the same words and rules as the analysis
-//! has (ARCHITECTURE.md), but known instead of inferred. What held a packet back was written on it when it left.
+//! has (docs/rules.md), but known instead of inferred. What held a packet back was written on it when it left.
 
 use crate::packet::Passage;
 use crate::scenario::Scenario;

@@ -28,7 +28,7 @@ fn rounds_in(step: &Step, rtt: Nanos) -> u32 {
     if rtt <= Nanos::ZERO { 1 } else { (step.duration().0 / rtt.0).clamp(1, 1_000) as u32 }
 }
 
-/// For each ACK-clocked step, what its flights say: growing, or on a plateau.
+/// For each ACK-clocked step, what its flights say: growing, or on a plateau (rule 19).
 ///
 /// A loss-free flow in slow start grows every round trip (RFC 5681, 3.1), one in congestion avoidance by about half
 /// a segment at least (RFC 9438, 4.3); one whose flight stays the same has another limit.
@@ -132,7 +132,7 @@ impl Windows {
     }
 }
 
-/// After ACKs that released nothing, a writer that was waiting fills the window again at once. A congestion window
+/// After ACKs that released nothing, a writer that was waiting fills the window again at once (rule 20). A congestion window
 /// that a loss made smaller lets as much fly as when it released the first segment, and grows from there.
 fn room_unused(steps: &[Step], limits: &mut [Cause], mss: u32) {
     for (k, limit) in limits.iter_mut().enumerate() {
@@ -151,7 +151,7 @@ fn room_unused(steps: &[Step], limits: &mut [Cause], mss: u32) {
     }
 }
 
-/// The scale of the window is not known: what the largest flight leaves free of the smallest window that it can
+/// The scale of the window is not known (rule 22): what the largest flight leaves free of the smallest window that it can
 /// have been, and that window, bytes.
 fn spare_window(context: &Context, steps: &[Step], sender: End) -> Option<(u32, u32)> {
     let (raw, low, high) = context.unscaled_window[sender]?;

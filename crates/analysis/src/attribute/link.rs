@@ -6,7 +6,7 @@ use crate::step::Step;
 use crate::track::Repair;
 use tcpwhy_base::{End, Nanos};
 
-/// Of a step that bytes of `d` would have kept the link busy in.
+/// Of a step that bytes of `d` would have kept the link busy in (rule 3).
 pub(super) fn link_time(context: &Context, step: &Step, d: End, carry: &mut Carry) -> Nanos {
     let duration = step.duration();
     let burst = step.burst.min(duration);
@@ -41,7 +41,7 @@ fn free_time(context: &Context, step: &Step, d: End) -> Nanos {
     }
 }
 
-/// Near the sender what was queued crosses while the step waits; then its own run, as far as that kept the link busy.
+/// Near the sender what was queued crosses while the step waits (rule 3); then its own run, as far as that kept the link busy.
 fn near_sender(
     context: &Context,
     step: &Step,

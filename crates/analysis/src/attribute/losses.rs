@@ -36,7 +36,7 @@ pub(super) fn loss(context: &Context, step: &Step, kind: Repair, time: Nanos, ou
         return;
     }
     let mut time = time;
-    // The trip that the data would have taken anyway: only before the first retransmission.
+    // The trip that the data would have taken anyway (rule 14): only before the first retransmission.
     if matches!(kind, Repair::Timeout | Repair::Probe) && matches!(step.wait, Wait::Loss { again: false, .. })
     {
         let trip = context.reaction[step.sender.peer()].min(time);

@@ -141,7 +141,7 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
     }
 }
 
-/// A round trip swollen beyond the base one: a queue on the path. If this flow is large enough to fill the path
+/// A round trip swollen beyond the base one: a queue on the path (rule 38). If this flow is large enough to fill the path
 /// it is its own, and its time is the link's; else others fill it. Gives how much of `rest` that is.
 fn queue(context: &Context, step: &Step, acked: &Acked, rest: Nanos, out: &mut Emit<'_>) -> Nanos {
     let sender = step.sender;
@@ -212,7 +212,7 @@ fn by_writer(context: &Context, step: &Step, pause: &Pause, limit: Cause, rest: 
     out.span(rule, Cause::SenderPause, me, rest, facts);
 }
 
-/// The other side had spoken: the path, and what the application took.
+/// The other side had spoken: the path, and what the application took (rules 5 and 13).
 fn turn(context: &Context, step: &Step, on_the_way: Nanos, doubt: Doubt, rest: Nanos, out: &mut Emit<'_>) {
     let sender = step.sender;
     let me = Some(Side::from(sender));

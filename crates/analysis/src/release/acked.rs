@@ -21,7 +21,7 @@ pub(super) struct Lock<'a> {
 /// less; elsewhere an eighth of the reaction time is allowed for jitter.
 pub(super) fn lock<'a>(p: &Passage<'a>, nodelay: bool) -> Option<Lock<'a>> {
     let (t, start, reaction) = (p.time, p.since.time, p.path.own());
-    // Beside the sender the shortest reaction seen may be that of a host that had to wake up first: whatever came
+    // Beside the sender (rule 26) the shortest reaction seen may be that of a host that had to wake up first: whatever came
     // before the segment may have released it.
     let beside = p.path.is_near() && reaction <= Nanos::millis(1);
     let early = if beside { reaction } else { reaction.part(8).max(Nanos::micros(50)).min(reaction) };

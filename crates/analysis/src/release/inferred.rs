@@ -71,7 +71,7 @@ fn still_on_its_way(p: &Passage<'_>) -> Nanos {
     acks.find(|a| a.ack.before(p.peer.nxt)).map_or(Nanos::ZERO, |a| a.time - start)
 }
 
-/// Whether the response was lost once; so many copies of it are missing.
+/// Whether the response was lost once (rule 35); so many copies of it are missing.
 fn doubt(p: &Passage<'_>, missing: u16) -> Doubt {
     let think = p.waited() - p.path.own();
     let timer = p.timer();
@@ -140,7 +140,7 @@ fn is_missing(p: &Passage<'_>) -> bool {
     p.waited() >= timer - timer.part(16) && p.waited() <= timer + timer.part(2)
 }
 
-/// It left with an ACK. Where one ACK ended several limits, the kernel asks for the congestion window first, then the
+/// It left with an ACK. Where one ACK ended several limits (rule 6), the kernel asks for the congestion window first, then the
 /// window, then Nagle (`tcp_write_xmit`).
 fn with_ack(p: &Passage<'_>, lock: &Lock<'_>) -> Release {
     let mss = p.mss();
@@ -176,7 +176,7 @@ fn with_ack(p: &Passage<'_>, lock: &Lock<'_>) -> Release {
     }
 }
 
-/// It was held for this ACK by Nagle's algorithm; `first` bytes were to be acknowledged.
+/// It was held for this ACK by Nagle's algorithm (rule 4); `first` bytes were to be acknowledged.
 fn nagle(p: &Passage<'_>, ack: &Ack, first: u32, prompt: bool) -> Release {
     let delay = ack.late_by(p.path.peer());
     let delayed = delay > delayed_from(p.path.rtt);

@@ -1,0 +1,112 @@
+//! The rules that code and scripts cite by number ("rule 9") are those of docs/rules.md, and the files that it names
+//! are there.
+
+#![cfg(test)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The numbers of the rules, in the order of the file.
+fn numbers(rules: &str) -> Vec<u32> {
+    let heads = rules.lines().filter_map(|l| l.strip_prefix("**")?.split_once(". "));
+    heads.map(|(number, _)| number.parse().expect("a rule begins with its number")).collect()
+}
+
+/// The numbers that a text cites: after `rule` or `rules`, with `, `, ` and ` and ` to ` between them.
+fn cited(text: &str) -> Vec<u32> {
+    let mut found = Vec::new();
+    for (at, _) in text.to_ascii_lowercase().match_indices("rule") {
+        let word = text[..at].chars().next_back().is_none_or(|c| !c.is_alphanumeric() && c != '_');
+        let mut rest = &text[at + 4..];
+        rest = rest.strip_prefix('s').unwrap_or(rest);
+        let Some(mut list) = rest.strip_prefix(' ').filter(|_| word) else { continue };
+        loop {
+            let digits = list.find(|c: char| !c.is_ascii_digit()).unwrap_or(list.len());
+            let Ok(number) = list[..digits].parse() else { break };
+            found.push(number);
+            let after = &list[digits..];
+            let Some(next) = [", ", " and ", " to "].iter().find_map(|s| after.strip_prefix(s)) else {
+                break;
+            };
+            list = next;
+        }
+    }
+    found
+}
+
+fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name();
+        if path.is_dir() {
+            if name != "target" && name != "node_modules" {
+                sources(&path, into);
+            }
+        } else if path.extension().is_some_and(|e| ["rs", "py", "ts", "md"].iter().any(|&x| e == x)) {
+            into.push(path);
+        }
+    }
+}
+
+#[test]
+fn numbers_are_read() {
+    assert_eq!(cited("(rule 9), rules 1, 2 and 14 to 16; misrule 5, a rule of 3"), [9, 1, 2, 14, 16]);
+    assert_eq!(numbers("**1. A** b\ntext\n**12. C.** d"), [1, 12]);
+}
+
+#[test]
+fn every_rule_that_is_cited_is_in_the_list() {
+    let rules = fs::read_to_string(root().join("docs/rules.md")).unwrap();
+    let list = numbers(&rules);
+    let known: BTreeSet<u32> = list.iter().copied().collect();
+    assert_eq!(known.len(), list.len(), "a number stands for two rules");
+    assert!(known.iter().copied().eq(1..=known.len() as u32), "numbers have holes");
+    let mut files = Vec::new();
+    for folder in ["crates", "scripts", "fuzz", "docs", "web/src", "tests"] {
+        sources(&root().join(folder), &mut files);
+    }
+    files.retain(|f| !f.ends_with("base/tests/rules.rs"));
+    assert!(files.len() > 200);
+    let mut citations = 0;
+    for file in files {
+        for number in cited(&fs::read_to_string(&file).unwrap_or_default()) {
+            assert!(
+                known.contains(&number),
+                "{} cites rule {number}, which docs/rules.md lacks",
+                file.display()
+            );
+            citations += 1;
+        }
+    }
+    assert!(citations >= 10, "{citations} citations");
+}
+
+/// It says in which file a thing is decided.
+#[test]
+fn files_that_the_architecture_names_are_there() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let named: Vec<&str> = text.split('`').filter(|p| p.contains("/src/") && !p.contains(' ')).collect();
+    assert!(named.len() > 20);
+    for file in named {
+        assert!(root().join("crates").join(file).exists(), "ARCHITECTURE.md names {file}");
+    }
+}
+
+#[test]
+fn every_rule_says_where_it_is_decided() {
+    let rules = fs::read_to_string(root().join("docs/rules.md")).unwrap();
+    for paragraph in rules.split("\n\n").filter(|p| p.starts_with("**")) {
+        let head = paragraph.lines().next().unwrap_or_default();
+        let (_, places) = paragraph.split_once("*In*").unwrap_or_else(|| panic!("no file: {head}"));
+        let files: Vec<&str> = places.split('`').filter(|p| p.ends_with(".rs")).collect();
+        assert!(!files.is_empty(), "no file: {head}");
+        for file in files {
+            assert!(root().join("crates/analysis/src").join(file).is_file(), "{file} is not there: {head}");
+        }
+    }
+}
