@@ -1,16 +1,19 @@
 //! The arguments as typed. Values are parsed here, once.
 
 use crate::cmd::compare::Growth;
+use crate::examples;
 use crate::threshold::Threshold;
 use crate::units::{self, Bound};
+use crate::words::{self, CauseParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueHint};
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tcpwhy_analysis::Detail;
-use tcpwhy_base::{CAUSES, Cause, Nanos};
+use tcpwhy_base::{Cause, Nanos};
 use tcpwhy_capture::Filter;
 
-const AFTER_HELP: &str = "\
+/// What the exit codes mean.
+pub(crate) const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 some input was damaged and what could be read was analysed, 2 usage, 3 could not read, no \
 permission, or nothing left that a --fail-if could be about, 4 a --fail-if held or a figure of the lab was not as expected, 130 \
 interrupted (whatever a --fail-if says).";
@@ -18,7 +21,14 @@ interrupted (whatever a --fail-if says).";
 /// Explains from a packet capture why a TCP transfer or request is slow: where the time went, which packets prove
 /// it, what to change.
 #[derive(Debug, Parser)]
-#[command(name = "tcpwhy", version, after_help = AFTER_HELP, arg_required_else_help = true)]
+#[command(
+    name = "tcpwhy",
+    version,
+    override_usage = "tcpwhy FILE... [OPTIONS of explain]\n       tcpwhy COMMAND [ARGUMENTS]",
+    after_help = "tcpwhy FILE takes the options of explain: tcpwhy explain --help",
+    after_long_help = long_help(""),
+    arg_required_else_help = true
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -27,27 +37,35 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Say where the time of every connection and exchange went (`tcpwhy FILE` means this)
-    #[command(after_help = AFTER_HELP)]
+    #[command(after_help = EXIT_CODES, after_long_help = long_help("explain"))]
     Explain(Box<Explain>),
     /// Say how long a request or transfer will take, why, and what would help, from a model of both ends
+    #[command(after_long_help = examples::text("predict"))]
     Predict(Box<crate::predict::args::Predict>),
     /// Did the fix work? Two captures, matched by server and size of exchange
+    #[command(after_long_help = examples::text("compare"))]
     Compare(Compare),
     /// Browse findings, connections and exchanges in the terminal
     #[cfg(feature = "tui")]
+    #[command(after_long_help = examples::text("view"))]
     View(View),
     /// Show captures in the browser: a file, a folder, or what is dropped on the page
+    #[command(after_long_help = examples::text("serve"))]
     Serve(Serve),
     /// Write the headers of one connection to a file for a ticket
+    #[command(after_long_help = examples::text("slice"))]
     Slice(Slice),
     /// Print what a cause means, how it is recognised and how it is fixed
+    #[command(after_long_help = examples::text("causes"))]
     Causes(Causes),
     /// Make experiments: two hosts, an emulated link between them, the kernel's own TCP (Linux, root)
     #[cfg(target_os = "linux")]
     Lab(crate::cmd::lab::args::Lab),
     /// Print a completion script for a shell
+    #[command(after_long_help = examples::text("completions"))]
     Completions(Completions),
     /// Print the manual page, or write all of them
+    #[command(after_long_help = examples::text("man"))]
     Man(Man),
 }
 
@@ -112,7 +130,7 @@ pub(crate) struct Explain {
     pub(crate) exchange: Option<u32>,
 
     /// Say what speaks for a cause and what is missing for it
-    #[arg(long, value_name = "CAUSE", value_parser = cause, conflicts_with_all = ["json", "jsonl"], help_heading = "Questions")]
+    #[arg(long, value_name = "CAUSE", value_parser = CauseParser, hide_possible_values = true, conflicts_with_all = ["json", "jsonl"], help_heading = "Questions")]
     pub(crate) why_not: Option<Cause>,
     /// End with code 4 if a cause, or a class (tcp, application, inherent, unknown), holds more than a share or
     /// a time: nagle_delayed_ack>5%, tcp>200ms
@@ -202,7 +220,7 @@ pub(crate) struct Slice {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Causes {
     /// A cause, such as nagle_delayed_ack; without it all are listed
-    #[arg(value_name = "ID", value_parser = cause)]
+    #[arg(value_name = "ID", value_parser = CauseParser, hide_possible_values = true)]
     pub(crate) id: Option<Cause>,
     /// The whole table as one JSON document (docs/schema/causes.md)
     #[arg(long, conflicts_with = "id")]
@@ -236,13 +254,23 @@ const COMMANDS: [&str; 11] = [
     "help",
 ];
 
-/// `tcpwhy FILE` means `tcpwhy explain FILE`.
+/// Examples and exit codes.
+fn long_help(command: &str) -> String {
+    format!("{}\n{EXIT_CODES}", examples::text(command))
+}
+
+/// `tcpwhy FILE` means `tcpwhy explain FILE`, unless the word is no file and nearly the name of a command.
 pub(crate) fn with_default_command(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.collect();
     let own = |a: &OsStr| ["-h", "--help", "-V", "--version"].iter().any(|o| a == *o);
+    let mistyped = |a: &OsStr| {
+        let word = a.to_str().filter(|w| w.bytes().all(|b| b.is_ascii_lowercase()));
+        word.is_some_and(|w| words::near(w, COMMANDS.into_iter()).is_some()) && !Path::new(a).exists()
+    };
     if let Some(first) = args.get(1)
         && !COMMANDS.iter().any(|c| first == *c)
         && !own(first)
+        && !mistyped(first)
     {
         args.insert(1, "explain".into());
     }
@@ -263,18 +291,6 @@ fn detail(text: &str) -> Result<Detail, String> {
 
 fn filter(text: &str) -> Result<Filter, String> {
     Filter::parse(text).map_err(|e| e.to_string())
-}
-
-/// A cause by its id; a near miss is offered.
-fn cause(id: &str) -> Result<Cause, String> {
-    let id = id.replace('-', "_");
-    Cause::from_id(&id).ok_or_else(|| {
-        let near = CAUSES.iter().find(|c| c.id.contains(&id) || id.contains(c.id));
-        match near {
-            Some(c) if !id.is_empty() => format!("no such cause; did you mean {}?", c.id),
-            _ => "no such cause; `tcpwhy causes` lists them".into(),
-        }
-    })
 }
 
 #[cfg(test)]
@@ -298,12 +314,7 @@ mod tests {
         assert_eq!(words("tcpwhy -"), ["tcpwhy", "explain", "-"]);
         assert_eq!(words("tcpwhy causes"), ["tcpwhy", "causes"]);
         assert_eq!(words("tcpwhy --help"), ["tcpwhy", "--help"]);
-    }
-
-    #[test]
-    fn causes_forgive() {
-        assert_eq!(cause("nagle-delayed-ack"), Ok(Cause::NagleDelayedAck));
-        assert!(cause("window").unwrap_err().contains("did you mean"));
-        assert!(cause("").unwrap_err().contains("tcpwhy causes"));
+        assert_eq!(words("tcpwhy predcit --rtt 5ms"), ["tcpwhy", "predcit", "--rtt", "5ms"]);
+        assert_eq!(words("tcpwhy trace"), ["tcpwhy", "explain", "trace"]);
     }
 }

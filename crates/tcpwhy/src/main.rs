@@ -3,6 +3,7 @@
 mod annotate;
 mod args;
 mod cmd;
+mod examples;
 mod failure;
 mod figure;
 mod headers;
@@ -26,6 +27,7 @@ mod units;
 #[cfg(feature = "tui")]
 mod view;
 mod warnings;
+mod words;
 
 use clap::Parser;
 use failure::Exit;

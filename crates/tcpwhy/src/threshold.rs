@@ -1,6 +1,6 @@
 //! `--fail-if`: a cause or a class, and the share or time above which the program ends with code 4.
 
-use crate::units;
+use crate::{units, words};
 use std::fmt;
 use std::str::FromStr;
 use tcpwhy_analysis::Analysis;
@@ -31,16 +31,17 @@ impl FromStr for Threshold {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Threshold, String> {
+        if text.contains(['<', '=']) {
+            return Err(format!("{text:?}: a condition is that there is more of something, as in tcp>5%"));
+        }
         let (what, limit) = text.split_once('>').unwrap_or((text, "0ns"));
         let what = match what.trim().replace('-', "_").as_str() {
             "tcp" => What::Class(Class::Tcp),
             "application" => What::Class(Class::Application),
             "inherent" => What::Class(Class::Inherent),
             "unknown" => What::Class(Class::Unknown),
-            id => What::Cause(Cause::from_id(id).ok_or_else(|| {
-                format!(
-                    "{id:?} is neither a cause (see `tcpwhy causes`) nor a class (tcp, application, inherent, unknown)"
-                )
+            id => What::Cause(words::cause(id).map_err(|why| {
+                format!("{id:?} is no class (tcp, application, inherent, unknown), and {why}")
             })?),
         };
         let limit = limit.trim();
@@ -94,8 +95,10 @@ mod tests {
         );
         assert_eq!(parsed("tcp > 200ms"), Ok((What::Class(Class::Tcp), Limit::Time(Nanos::millis(200)))));
         assert_eq!(parsed("refused"), Ok((What::Cause(Cause::Refused), Limit::Time(Nanos::ZERO))));
-        for wrong in ["", "tcp>", "tcp>5", "tcp>500%", "gremlins>5%"] {
+        for wrong in ["", "tcp>", "tcp>5", "tcp>500%", "gremlins>5%", "tcp<5%", "tcp>=5%"] {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
+        assert!(parsed("nagel>5%").unwrap_err().contains("did you mean nagle?"));
+        assert!(parsed("tcp<5%").unwrap_err().contains("tcp>5%"));
     }
 }

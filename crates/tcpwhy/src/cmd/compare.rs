@@ -1,8 +1,7 @@
 use crate::args::Compare;
 use crate::failure::{Exit, Usage, say};
 use crate::output::{self, Output};
-use crate::shown;
-use crate::{cmd, load, units};
+use crate::{cmd, load, shown, units, words};
 use anyhow::bail;
 use std::path::Path;
 use std::slice;
@@ -37,14 +36,13 @@ impl FromStr for Growth {
 
     fn from_str(text: &str) -> Result<Growth, String> {
         let (what, by) = text.split_once('>').unwrap_or((text, "0ns"));
-        let what =
-            match what.trim().replace('-', "_").as_str() {
-                "median" => What::Median,
-                "p95" => What::P95,
-                id => What::Cause(Cause::from_id(id).ok_or_else(|| {
-                    format!("{id:?} is neither median, p95 nor a cause (see `tcpwhy causes`)")
-                })?),
-            };
+        let what = match what.trim().replace('-', "_").as_str() {
+            "median" => What::Median,
+            "p95" => What::P95,
+            id => What::Cause(
+                words::cause(id).map_err(|why| format!("{id:?} is neither median nor p95, and {why}"))?,
+            ),
+        };
         let by = match by.trim().strip_suffix('%') {
             Some(p) => match p.trim().parse::<f64>() {
                 Ok(p) if p >= 0.0 && p.is_finite() => By::Share(p / 100.0),

@@ -1,12 +1,18 @@
 use crate::args::{Args, Completions};
 use crate::failure::Exit;
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use std::io::{self, Write};
 
 /// Prints the completion script of a shell.
 pub(crate) fn run(args: &Completions) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Args::command(), "tcpwhy", &mut script);
+    clap_complete::generate(args.shell, &mut with_short_form(Args::command()), "tcpwhy", &mut script);
     io::stdout().write_all(&script)?;
     Ok(Exit::Done)
+}
+
+/// `tcpwhy FILE` takes the options of `explain`, so they complete without that word, too.
+fn with_short_form(command: Command) -> Command {
+    let explain = command.find_subcommand("explain").cloned().unwrap_or_default();
+    explain.get_arguments().fold(command, |c, arg| c.arg(arg.clone().required(false)))
 }

@@ -24,7 +24,7 @@ fn whole(value: f64, per: f64) -> Option<u64> {
 
 /// Bytes: `16KiB`, `16k` (1024 each), `20kB`, `20MB` (1000 each), `1448`.
 pub(crate) fn size(text: &str) -> Result<Understood, String> {
-    let help = || format!("{text:?} is no size: write bytes as 1448, 16KiB, 20kB or 3MB");
+    let help = || format!("{text:?} is no size: write bytes as 1448, 16KiB, 20kB, 3MB, 2GB or 1TB");
     let (value, unit) = split(text.trim()).ok_or_else(help)?;
     let lower = unit.to_ascii_lowercase();
     let per: f64 = match lower.as_str() {
@@ -32,9 +32,11 @@ pub(crate) fn size(text: &str) -> Result<Understood, String> {
         "k" | "ki" | "kib" => 1024.0,
         "m" | "mi" | "mib" => 1_048_576.0,
         "g" | "gi" | "gib" => 1_073_741_824.0,
+        "t" | "ti" | "tib" => 1_099_511_627_776.0,
         "kb" => 1e3,
         "mb" => 1e6,
         "gb" => 1e9,
+        "tb" => 1e12,
         "kbit" | "mbit" | "gbit" | "kbps" | "mbps" | "gbps" => {
             return Err(format!("{text:?} is a rate in bits; a size is in bytes: 16KiB, 20kB or 3MB"));
         }

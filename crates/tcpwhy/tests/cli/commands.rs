@@ -53,10 +53,50 @@ fn completions_and_manual() {
         assert!(tcpwhy(&["completions", shell]).out.contains("slower-than"), "{shell}");
     }
     let page = tcpwhy(&["man"]).out;
-    assert!(page.contains(".TH tcpwhy") && page.contains("Exit codes"), "{page}");
+    assert!(page.contains(".TH tcpwhy") && page.contains("EXIT STATUS"), "{page}");
     let dir = Dir::new();
     assert_eq!(tcpwhy(&["man", "--dir", dir.0.to_str().unwrap()]).code, 0);
     let page = std::fs::read_to_string(dir.0.join("tcpwhy-explain.1")).unwrap();
     assert!(page.contains("why\\-not"), "{page}");
-    tcpwhy(&["man", "--dir", "/nowhere"]).fails(3, &["does the directory exist"]);
+    tcpwhy(&["man", "--dir", "/proc/nowhere"]).fails(3, &["cannot write manual pages to /proc/nowhere"]);
+}
+
+#[test]
+fn what_was_mistyped_is_offered() {
+    let said = |args: &[&str]| {
+        let ran = tcpwhy(args);
+        assert_eq!(ran.code, 2, "{}", ran.err);
+        ran.err
+    };
+    assert!(said(&["predcit", "--rtt", "5ms"]).contains("'predict'"));
+    assert!(said(&["causes", "nagel"]).contains("did you mean nagle?"));
+    assert!(said(&["x.pcap", "--why-not", "nagel"]).contains("did you mean nagle?"));
+    assert!(said(&["x.pcap", "--fail-if", "nagel>5%"]).contains("did you mean nagle?"));
+    assert!(said(&["x.pcap", "--fail-if", "tcp<5%"]).contains("tcp>5%"));
+    assert!(said(&["predict", "--rtt", "1ms", "--request", "1XB"]).contains("1TB"));
+}
+
+/// Shells complete causes, and the options of explain without that word.
+#[test]
+fn completions_know_causes_and_the_short_form() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = tcpwhy(&["completions", shell]).out;
+        assert!(script.contains("nagle_delayed_ack"), "{shell}");
+    }
+    let fish = tcpwhy(&["completions", "fish"]).out;
+    let short = fish.lines().find(|l| l.contains("__fish_tcpwhy_needs_command") && l.contains("-l jsonl"));
+    assert!(short.is_some(), "{fish}");
+}
+
+#[test]
+fn manual_pages_have_their_sections() {
+    let dir = Dir::new();
+    let new = dir.0.join("new/dir");
+    let ran = tcpwhy(&["man", "--dir", new.to_str().unwrap()]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    let page = std::fs::read_to_string(new.join("tcpwhy-explain.1")).unwrap();
+    for section in [".SH SYNOPSIS", ".SH EXAMPLES", ".SH \"EXIT STATUS\""] {
+        assert!(page.contains(section), "{section} is missing");
+    }
+    assert!(new.join("tcpwhy-lab-run.1").exists() && new.join("tcpwhy.1").exists());
 }
