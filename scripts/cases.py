@@ -26,9 +26,9 @@ from families import files, modelled, other, rewritten, windows
 from synth import habits, sim, stack, truth, wire
 
 SEED = 20261122
-SAMPLE = 24  # cases of the small set
 ENDS = ('client', 'server')
 SEEN = os.path.join(common.ROOT, 'scripts', 'cases_seen.txt')
+SAMPLE = os.path.join(common.ROOT, 'scripts', 'cases_sample.txt')
 
 
 def draw(name):
@@ -36,9 +36,9 @@ def draw(name):
     return int.from_bytes(hashlib.sha256(f'{SEED}:{name}'.encode()).digest()[:8], 'big')
 
 
-def seen():
-    """Names of cases that were looked at."""
-    with open(SEEN, encoding='utf8') as f:
+def listed(path):
+    """Names in a file, one a line; what follows a # is a remark."""
+    with open(path, encoding='utf8') as f:
         return {line.split('#')[0].strip() for line in f} - {''}
 
 
@@ -215,16 +215,12 @@ def tasks(args):
 
 
 def sample(found):
-    """Some cases, from each family at least one, all of the half to learn from."""
-    found = [t for t in found if t[1] != 'modelled']  # whose packets change with the model
-    ranked = sorted((t for t in found if half(t[0], label.looked_at) == 'learn'), key=lambda t: draw('sample ' + t[0]))
-    first = {family: t for t in reversed(ranked) for family in (t[1],)}
-    chosen = {t[0]: t for t in first.values()}
-    for t in ranked:
-        if len(chosen) >= SAMPLE:
-            break
-        chosen.setdefault(t[0], t)
-    return sorted(chosen.values())
+    """The small set."""
+    names = listed(SAMPLE)
+    chosen = [t for t in found if t[0] in names]
+    assert len(chosen) == len(names), names - {t[0] for t in chosen}
+    assert all(half(name, label.looked_at) == 'learn' for name in names)
+    return chosen
 
 
 # ---------------------------------------------------------------- test
@@ -297,7 +293,7 @@ def main():
     if args.self_test:
         self_test()
         return 0
-    label.looked_at = frozenset(seen())
+    label.looked_at = frozenset(listed(SEEN))
     found = tasks(args)
     if args.list:
         print('\n'.join(f'{name:<44}{family:<20}{half(name, label.looked_at)}' for name, family, _ in found))

@@ -278,6 +278,7 @@ def strange():
             LINUX.but(pace=rate, initial=40),
             ('pacing',),
             {'weak': ['bandwidth', 'slow_start', 'congestion_window']},
+            taps=(1,),  # the receiver cannot tell a pace from a link
         )
 
 
@@ -320,4 +321,20 @@ def stacks():
             )
 
 
-FAMILIES = (clocks, below_the_tick, missing, backwards, strange, stacks)
+def offloads():
+    """Segments that the hosts' interfaces cut and join: at the sender's tap one packet is many, at the receiver's one ACK is for many."""
+    for trip in (1, 30):
+        for work, apps, client, server, _ in WORK:
+            if work in ('clean', 'think', 'pause'):
+                continue
+            links = (
+                path(trip, 50e6)
+                if work == 'link'
+                else path(trip, down={'drop': lost(20)}) if work == 'lost' else path(trip)
+            )
+            near = LINUX.but(**client)
+            far = LINUX.but(pingpong=False, quick=0) if work == 'nagle' else LINUX.but(**server)
+            yield Case(f'offload-{work}-rtt{trip}', 'R6', apps(), links, near, far, wire={'offload': 60 * US})
+
+
+FAMILIES = (offloads, clocks, below_the_tick, missing, backwards, strange, stacks)

@@ -1,6 +1,6 @@
 """Handshakes, think, middleboxes and timers: rules R9 to R16 and R20."""
 
-from families.base import PAUSES, WORKS, Case, lost, path, requests, transfer
+from families.base import CARRIES, PAUSES, WORKS, Case, lost, path, requests, transfer
 from synth.sim import MS, SECOND
 from synth.habits import LINUX, MACOS, STACKS, WINDOWS, WINDOWS_10
 
@@ -66,6 +66,46 @@ def tls():
             )
 
 
+def tls_request():
+    """R9: the request follows the client's last TLS write at once (TLS 1.3), and Nagle holds it, or TCP_NODELAY lets it go."""
+    for trip in (1, 20, 70):
+        for nagle in ('minshall', 'classic', 'off'):
+
+            def client():
+                yield 'write', 517
+                yield 'read', 2_500
+                yield 'write', 80
+                yield 'write', 300
+                yield 'read', 900
+                yield ('close',)
+                yield ('closed',)
+
+            def server():
+                yield 'read', 517
+                yield 'write', 2_500
+                yield 'read', 380
+                yield 'sleep', 2 * MS
+                yield 'write', 900
+                yield ('closed',)
+                yield ('close',)
+
+            contents = (
+                ((1, record('hello', 517)), (518, record('data', 80)), (598, record('data', 300))),
+                ((1, record('hello2', 127)), (128, record('data', 2_373)), (2_501, record('data', 900))),
+            )
+            yield Case(
+                f'tls-request-{nagle}-rtt{trip}',
+                'R9',
+                (client, server),
+                path(trip),
+                LINUX.but(nagle=nagle),
+                LINUX.but(pingpong=False, quick=0),
+                ('clean',) if nagle == 'off' else ('nagle_delayed_ack', 'nagle'),
+                {'inherent': ('tls_handshake',)},
+                contents=contents,
+            )
+
+
 def held_first():
     """R10: the held segment is the first of what follows; the other side pushes meanwhile."""
     for trip, stack in ((0.5, LINUX), (20, LINUX), (60, MACOS), (20, WINDOWS)):
@@ -92,22 +132,30 @@ def held_first():
                 path(trip),
                 stack.but(nagle=stack.nagle if held else 'off', initial=10),
                 LINUX.but(push_acks=False, pingpong=False, quick=0),
-                (),
-                {
-                    'kind': 'any',
-                    'parts': [],
-                    'forbidden': (
-                        ('nagle', 'nagle_delayed_ack', 'cork', 'send_buffer', 'receive_window')
-                        if not held
-                        else ('cork', 'send_buffer', 'receive_window', 'retransmission_timeout')
-                    ),
-                },
+                ('nagle_delayed_ack', 'nagle') if held else (),
+                (
+                    {'dominant': ['nagle_delayed_ack', 'nagle'], 'weak': ['delayed_ack'], 'parts': []}
+                    if held
+                    else {
+                        'kind': 'any',
+                        'parts': [],
+                        'forbidden': ('nagle', 'nagle_delayed_ack', 'cork', 'send_buffer', 'receive_window'),
+                    }
+                ),
             )
 
 
 def refused():
     """R11: a reset after each SYN, however often it is tried; and SYNs that nothing answers."""
-    for trip, tries, gap in ((0.5, 2, 500), (30, 2, 500), (5, 0, 500), (80, 4, 1_000)):
+    for trip, tries, gap in (
+        (0.5, 2, 500),
+        (30, 2, 500),
+        (5, 0, 500),
+        (80, 4, 1_000),
+        (150, 2, 500),
+        (2, 3, 500),
+        (20, 1, 500),
+    ):
         wait = lambda: iter(())
         yield Case(
             f'refused-{tries}-rtt{trip}',
@@ -159,6 +207,28 @@ def past_loss():
                 ('receive_window',),
                 {'weak': ['congestion_window']},
             )
+    for trip, rate in ((10, 10e6), (40, 4e6), (80, 6e6)):
+        patient = LINUX.but(rto_min=3 * SECOND, probe=False)
+        yield Case(
+            f'past-loss-link-rtt{trip}',
+            'R12',
+            transfer([1_500_000], up=False),
+            path(trip, rate, down={'drop': lost(12)}),
+            LINUX.but(window=300_000),
+            patient,
+            ('clean',),
+            {**CARRIES, 'also': ('congestion_window', 'fast_recovery', 'slow_start', 'queueing')},
+        )
+        yield Case(
+            f'past-loss-pause-rtt{trip}',
+            'R12',
+            transfer([7_000] * 30, up=False, pause=(40 + trip) * MS),
+            path(trip, down={'drop': lost(7)}),
+            LINUX,
+            LINUX.but(idle='keep'),
+            (),
+            {**PAUSES, 'also': ('congestion_window', 'fast_recovery', 'slow_start', 'tail_loss_probe', 'nagle')},
+        )
 
 
 def far_kernel():
@@ -370,4 +440,4 @@ def _noise(most):
     return extra
 
 
-FAMILIES = (tls, held_first, refused, past_loss, far_kernel, split, black_hole, timers)
+FAMILIES = (tls, tls_request, held_first, refused, past_loss, far_kernel, split, black_hole, timers)

@@ -59,6 +59,16 @@ def shut_window():
             ('slow_reader', 'silly_window'),
             {'dominant': ['slow_reader', 'silly_window'], 'weak': ['receive_window']},
         )
+        yield Case(
+            f'shut-no-update-rtt{trip}',
+            'R1',
+            transfer([60_000], reader=stops(8_000, 6 * SECOND, 60_000)),
+            path(trip),
+            (LINUX, WINDOWS, BSD)[n],
+            DEVICE.but(window=5_840, update='never'),
+            ('slow_reader', 'receive_window'),
+            {'dominant': ['slow_reader'], 'weak': ['receive_window', 'silly_window']},
+        )
         # look-alikes
         yield Case(
             f'shut-not-pause-rtt{trip}',
@@ -181,6 +191,26 @@ def old_echo():
 def late_handshake():
     """R3, R19: a handshake that was slower than the path; the reaction of the sender comes from the data."""
     for trip, late in ((1.5, 50), (1.5, 200), (8, 50), (30, 150)):
+        yield Case(
+            f'late-path-window-rtt{trip}-{late}',
+            'R3',
+            transfer([200_000]),
+            path(trip, up={'extra': _first_ack(late * MS)}),
+            LINUX.but(probe=False, rto_min=SECOND),
+            LINUX.but(window=4_096, scale=0),
+            ('receive_window',),
+            {'doubt_ms': late},
+        )
+        yield Case(
+            f'late-path-not-pause-rtt{trip}-{late}',
+            'R3',
+            transfer([6_000] * 40, pause=int(trip * 2) * MS + 20 * MS),
+            path(trip, up={'extra': _first_ack(late * MS)}),
+            LINUX.but(idle='keep'),
+            LINUX,
+            ('clean',),
+            PAUSES,
+        )
         slow = LINUX.but(third_ack=late * MS)
         yield Case(
             f'late-ack-window-rtt{trip}-{late}',
@@ -221,6 +251,11 @@ def late_handshake():
             ('nagle_delayed_ack', 'nagle'),
             earlier=(first,),
         )
+
+
+def _first_ack(late):
+    """A delay of the path that only the handshake's last ACK meets, and what queues behind it."""
+    return lambda p, now: late if p.pure_ack() and p.seq == 1 and p.ack == 1 else 0
 
 
 def nothing_in_flight():

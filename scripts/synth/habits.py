@@ -159,4 +159,8 @@ DEVICE = Stack(
     update='each',
     ttl=255,
 )
-STACKS = {s.name: s for s in (LINUX, LINUX_OLD, WINDOWS, WINDOWS_10, MACOS, BSD, SOLARIS, SLOW_ACKS, DEVICE)}
+EACH = LINUX.but(name='acks-each', every=1, pingpong=False, quick=0)
+FOURTH = LINUX.but(name='acks-fourth', every=4, pingpong=False, quick=0, grow='ack', probe=False, rto_min=400 * MS)
+STACKS = {
+    s.name: s for s in (LINUX, LINUX_OLD, WINDOWS, WINDOWS_10, MACOS, BSD, SOLARIS, SLOW_ACKS, DEVICE, EACH, FOURTH)
+}

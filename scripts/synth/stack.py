@@ -238,14 +238,18 @@ class Endpoint:
             if self.state == 'syn':
                 self.measured(self.sim.now - self.sim.first_syn)
                 self.open_edge(p, scaled=False)
-                self.established()
-                self.later(self.stack.third_ack, lambda: self.put(self.nxt, ACK) if self.nxt == 1 else None)
+                self.state = 'third'
+                self.later(self.stack.third_ack, self.third_ack)
             else:
                 self.put(self.nxt, ACK)
         elif self.state in ('closed', 'syn-received'):
             self.state, self.syn_time = 'syn-received', self.sim.now + self.stack.syn_ack
             self.edge = p.window
             self.later(self.stack.syn_ack, lambda: self.put(0, SYN | ACK))
+
+    def third_ack(self):
+        self.established()
+        self.put(1, ACK)
 
     def open_edge(self, p, scaled=True):
         size = p.window << (self.peer.stack.scale if scaled and self.scaled() else 0)
