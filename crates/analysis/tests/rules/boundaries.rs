@@ -252,6 +252,23 @@ fn the_timeout_settles_by_a_quarter_a_sample() {
     assert_eq!((cut(9, ms(1_199)), cut(9, ms(1_201))), (1, 2));
 }
 
+/// The smoothed round trip moves by an eighth of what a sample differs (RFC 6298, 2.3): after many of 400 ms and one of 560 the
+/// timeout is 420 ms and the floor of 200.
+#[test]
+fn the_round_trip_is_smoothed_by_an_eighth_a_sample() {
+    let cut = |pause: Nanos| {
+        let mut w = opened(Tap::Client, ms(400));
+        for k in 0..20 {
+            w.at(ms(1_000 + 700 * k)).client().data(100);
+            w.after(ms(if k == 19 { 360 } else { 200 })).server().ack();
+        }
+        w.at(ms(1_000 + 700 * 19) + pause).client().data(100);
+        w.after(ms(200)).server().ack();
+        w.connection().exchanges.len()
+    };
+    assert_eq!((cut(ms(1_239)), cut(ms(1_241))), (1, 2));
+}
+
 /// At least a second, whatever the timeout is; RTO is 220 ms here.
 #[test]
 fn a_pause_of_a_second_cuts_an_upload() {

@@ -19,6 +19,7 @@ mod room;
 mod sizes;
 mod sums;
 mod timing;
+mod vain;
 mod windows;
 mod words;
 
