@@ -78,6 +78,7 @@ impl Conn {
     }
 
     /// Which end sent the segment.
+    #[inline]
     fn side_of(&self, segment: &Segment) -> End {
         if segment.src == self.who.ends.client { End::Client } else { End::Server }
     }
@@ -88,6 +89,7 @@ impl Conn {
     }
 
     /// The segment is of this connection (as far as its addresses tell).
+    #[inline]
     pub(crate) fn is_of(&self, segment: &Segment) -> bool {
         let Ends { client, server } = self.who.ends;
         (client == segment.src && server == segment.dst || client == segment.dst && server == segment.src)

@@ -37,7 +37,11 @@ impl<'a> Emit<'a> {
     }
 
     /// The link was busy with the connection's own bytes.
+    #[inline]
     pub(super) fn bandwidth(&mut self, time: Nanos, bytes: u32, per_byte: Option<f64>) {
+        if time <= Nanos::ZERO {
+            return;
+        }
         let facts = Facts::Bytes { bytes, bps: per_byte.map(|p| 8e9 / p) };
         self.network(Rule::OwnBytes, Cause::Bandwidth, time, facts);
     }
@@ -48,7 +52,9 @@ impl<'a> Emit<'a> {
     }
 
     pub(super) fn span(&mut self, rule: Rule, cause: Cause, side: Option<Side>, time: Nanos, facts: Facts) {
-        self.with(rule.at(self.tap), cause, side, time, facts);
+        if time > Nanos::ZERO {
+            self.with(rule.at(self.tap), cause, side, time, facts);
+        }
     }
 
     /// Packets never passed the tap: a loss, or else this cause.
@@ -57,13 +63,12 @@ impl<'a> Emit<'a> {
         if let [_, Some(other)] = &mut sure.alternatives {
             other.0 = otherwise;
         }
-        self.with(sure, cause, Some(Side::Network), time, facts);
+        if time > Nanos::ZERO {
+            self.with(sure, cause, Some(Side::Network), time, facts);
+        }
     }
 
     fn with(&mut self, sure: Sure, cause: Cause, side: Option<Side>, time: Nanos, facts: Facts) {
-        if time <= Nanos::ZERO {
-            return;
-        }
         let sure = if self.source == Source::Kernel { Rule::Witnessed.at(self.tap) } else { sure };
         let step = self.step;
         let keys = [step.first_frame, step.ack_frame.map_or(0, |f| f.get()), step.last_frame];

@@ -10,6 +10,7 @@ use tcpwhy_base::{Cause, End, Nanos};
 const PLATEAU: u32 = 3;
 
 /// Bytes in flight when an ACK ended the wait (or woke up the writer); zero for other waits.
+#[inline]
 fn flight_of(step: &Step) -> u32 {
     match &step.wait {
         Wait::Acked(acked) => acked.flight,
@@ -19,6 +20,7 @@ fn flight_of(step: &Step) -> u32 {
 }
 
 /// A wait that an ACK ended (or a writer that woke up after one).
+#[inline]
 fn clocked(step: &Step) -> bool {
     flight_of(step) > 0
 }

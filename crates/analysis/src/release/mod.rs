@@ -11,6 +11,9 @@ mod testimony;
 mod value;
 mod witnessed;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use habits::Habits;
 pub(crate) use testimony::Testimony;
 pub(crate) use value::{Acked, Doubt, Pause, Release, Wait};

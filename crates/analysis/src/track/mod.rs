@@ -8,21 +8,24 @@ mod handshake;
 mod holes;
 mod numbering;
 mod passage;
+mod queries;
 mod rate;
 mod recovery;
 mod scale;
 
 pub(crate) use acks::Ack;
-pub(crate) use flow::{CwndState, Flow};
+pub(crate) use flow::CwndState;
 pub(crate) use half::Counts;
 pub(crate) use handshake::{Handshake, Moment, NotTaken, Opening};
-pub(crate) use passage::{Arrival, Arrived, Before, Passage, Since};
+pub(crate) use passage::{Arrival, Arrived, Before, Passage, PathView, Since};
 pub(crate) use recovery::{Recovered, Repair, Verdict};
 
+#[cfg(test)]
+pub(crate) use {acks::Acks, flow::Flow, flow::Last, recovery::Recovery};
+
 use crate::profile::{Profile, delayed_from};
-use crate::result::{Closed, Quality, Vantage};
+use crate::result::{Closed, Quality};
 use half::{Half, Reading, View};
-use passage::PathView;
 use tcpwhy_base::{End, Ends, Nanos, Segment, Trouble};
 
 /// State of one connection.
@@ -33,6 +36,8 @@ pub(crate) struct Tracker {
     /// Shortest time from a packet passing the tap towards this end to its response passing back.
     reaction: Ends<Option<Nanos>>,
     handshake: Handshake,
+    /// The scales of the windows that each end offers, once both SYNs told them.
+    scales: Option<Ends<u8>>,
     quality: Quality,
     closed: Closed,
     /// Some segment was no reset.
@@ -55,6 +60,7 @@ impl Tracker {
             profile: Ends::new(Profile::UNKNOWN, Profile::UNKNOWN),
             reaction: Ends::default(),
             handshake: Handshake::default(),
+            scales: None,
             quality,
             closed: Closed::Open,
             not_only_resets: false,
@@ -114,16 +120,20 @@ impl Tracker {
         if self.half[s].syn(segment) {
             self.profile[s] = Profile::from_syn(segment);
         }
-        if !is_syn_ack {
+        let counts = if is_syn_ack {
+            self.syn_ack(segment, t)
+        } else {
             if !self.handshake.syn(s, segment, t) {
                 self.half[s].syn_again();
             } else if segment.len > 0 {
                 self.half[s].syn_data(segment);
             }
-        } else if !self.syn_ack(segment, t) {
-            return;
+            true
+        };
+        if counts {
+            self.half[s].offers(u32::from(segment.window));
         }
-        self.half[s].offers(u32::from(segment.window));
+        self.scales = self.scales_of_syns();
     }
 
     /// `false`: the handshake was over.
@@ -144,6 +154,19 @@ impl Tracker {
         self.handshake.syn_data_taken(taken);
         self.learn_mss();
         true
+    }
+
+    /// From the SYNs, if they tell: 0 if either end did not offer scaling.
+    fn scales_of_syns(&self) -> Option<Ends<u8>> {
+        let options = Ends::of(|s| self.half[s].wscale());
+        let known = self.handshake.scale_known(options.server.is_some());
+        let scales = Some(
+            options
+                .client
+                .zip(options.server)
+                .map_or(Ends::default(), |(client, server)| Ends { client, server }),
+        );
+        scales.filter(|_| known)
     }
 
     fn reacted(&mut self, s: End, after: Nanos) {
@@ -286,6 +309,7 @@ impl Tracker {
         since: Since,
     ) -> Passage<'a> {
         let (own, peer) = (&self.half[s], &self.half[s.peer()]);
+        let path = PathView::new(self.reaction[s], self.reaction[s.peer()]);
         Passage {
             segment,
             time: self.now,
@@ -298,11 +322,7 @@ impl Tracker {
             acks: own.acks(),
             peer_acks: peer.acks(),
             profile: &self.profile[s],
-            path: PathView {
-                rtt: self.rtt_or_zero(),
-                reaction: self.reaction[s],
-                peer_reaction: self.reaction[s.peer()],
-            },
+            path,
             largest_window: self.window_shift(s.peer()).map(|_| peer.counts().max_window),
             one_sided: peer.counts().packets == 0,
             capture_drops: self.quality.has(Quality::CAPTURE_DROPS),
@@ -358,13 +378,17 @@ impl Tracker {
         self.half[s].sent(segment, t);
     }
 
+    #[inline]
     fn view(&self, s: End) -> View {
-        let rtt = self.rtt();
+        let (own, peer) = (self.reaction[s], self.reaction[s.peer()]);
+        let known = own.is_some() && peer.is_some();
+        let (own, peer) = (own.unwrap_or_default(), peer.unwrap_or_default());
+        let rtt = own + peer;
         View {
-            near: self.near(s),
-            train_pause: train_pause(rtt, self.half[s].crowded_rtt()),
-            peer_reaction: self.reaction_or_zero(s.peer()),
-            rtt: self.rtt_or_zero(),
+            near: own <= peer,
+            train_pause: train_pause(known.then_some(rtt), self.half[s].crowded_rtt()),
+            peer_reaction: peer,
+            rtt,
         }
     }
 }
@@ -377,170 +401,5 @@ fn train_pause(rtt: Option<Nanos>, crowded: Nanos) -> Nanos {
         Some(rtt) if crowded >= rtt.times(3).part(2) => crowded.part(4).max(Nanos::micros(200)),
         Some(rtt) => rtt.part(4).clamp(Nanos::micros(200), Nanos::millis(36)),
         None => Nanos::millis(5),
-    }
-}
-
-/// What others may ask.
-impl Tracker {
-    pub(crate) fn flow(&self, s: End) -> &Flow {
-        self.half[s].flow()
-    }
-
-    pub(crate) fn counts(&self, s: End) -> &Counts {
-        self.half[s].counts()
-    }
-
-    pub(crate) fn profile(&self, s: End) -> &Profile {
-        &self.profile[s]
-    }
-
-    pub(crate) fn handshake(&self) -> &Handshake {
-        &self.handshake
-    }
-
-    pub(crate) fn quality(&self) -> Quality {
-        self.quality
-    }
-
-    pub(crate) fn closed(&self) -> Closed {
-        self.closed
-    }
-
-    /// When the first FIN of `s` passed.
-    pub(crate) fn fin_of(&self, s: End) -> Option<Nanos> {
-        self.half[s].fin()
-    }
-
-    /// The first and the last packet.
-    pub(crate) fn frames(&self) -> (u64, u64) {
-        (self.first_frame, self.last_frame)
-    }
-
-    pub(crate) fn last_frame(&self) -> u64 {
-        self.last_frame
-    }
-
-    pub(crate) fn start(&self) -> Nanos {
-        self.start
-    }
-
-    /// The last packet.
-    pub(crate) fn now(&self) -> Nanos {
-        self.now
-    }
-
-    /// It was seen to close. If all we saw is resets, we saw neither its beginning nor its end.
-    pub(crate) fn lingers(&self) -> bool {
-        self.closed != Closed::Open && self.not_only_resets
-    }
-
-    /// No packet of one end is in the capture.
-    pub(crate) fn one_sided(&self) -> bool {
-        self.half.iter().any(|half| half.counts().packets == 0)
-    }
-
-    /// Base round trip: both reaction times together; `None` until both are known.
-    #[inline]
-    pub(crate) fn rtt(&self) -> Option<Nanos> {
-        Some(self.reaction.client? + self.reaction.server?)
-    }
-
-    /// Base round trip, or what is known of it, or zero.
-    #[inline]
-    pub(crate) fn rtt_or_zero(&self) -> Nanos {
-        self.reaction_or_zero(End::Client) + self.reaction_or_zero(End::Server)
-    }
-
-    pub(crate) fn reaction(&self, s: End) -> Option<Nanos> {
-        self.reaction[s]
-    }
-
-    /// The reaction time of one side, or zero.
-    #[inline]
-    pub(crate) fn reaction_or_zero(&self, s: End) -> Nanos {
-        self.reaction[s].unwrap_or_default()
-    }
-
-    /// The tap is nearer to this side than to the other.
-    pub(crate) fn near(&self, s: End) -> bool {
-        self.reaction_or_zero(s) <= self.reaction_or_zero(s.peer())
-    }
-
-    /// Where the tap is. A fifth of the round trip is near enough to an end.
-    pub(crate) fn vantage(&self) -> Vantage {
-        let (Some(c), Some(s)) = (self.reaction.client, self.reaction.server) else {
-            return Vantage::Unknown;
-        };
-        let nearer = if c <= s { Vantage::Client } else { Vantage::Server };
-        // Loopback, the same host or rack: no matter.
-        let short = c + s < Nanos::micros(500);
-        if short || c.times(4) <= s || s.times(4) <= c { nearer } else { Vantage::Middle }
-    }
-
-    /// Whether the window scales were in the handshake.
-    pub(crate) fn scale_known(&self) -> bool {
-        self.handshake.scale_known(self.half.server.wscale().is_some())
-    }
-
-    /// The scale of the windows that `s` offers: from the SYNs (0 if either end did not offer scaling), or read from how
-    /// the windows move.
-    pub(crate) fn window_shift(&self, s: End) -> Option<u8> {
-        if !self.scale_known() {
-            return self.half[s.peer()].scale()?.known();
-        }
-        match (self.half[s].wscale(), self.half[s.peer()].wscale()) {
-            (Some(mine), Some(_)) => Some(mine),
-            _ => Some(0),
-        }
-    }
-
-    /// The largest window of the peer of `d` as it stands in the header and the scales that it may have, where that is
-    /// not known.
-    pub(crate) fn unscaled_window(&self, d: End) -> Option<(u16, u8, u8)> {
-        let (low, high) = self.half[d].scale().and_then(|s| s.range()).unwrap_or((0, 14));
-        let unknown = self.window_shift(d.peer()).is_none();
-        unknown.then_some((self.half[d].flow().raw_window, low, high))
-    }
-
-    /// The scale option of `s`; without its SYN, the scale read from how its window moved.
-    pub(crate) fn scale_of(&self, s: End) -> Option<u8> {
-        self.half[s].wscale().or_else(|| (!self.scale_known()).then(|| self.window_shift(s)).flatten())
-    }
-
-    pub(crate) fn mss_option(&self, s: End) -> Option<u16> {
-        self.half[s].mss_option()
-    }
-
-    /// The retransmission timeout of `s`.
-    pub(crate) fn rto(&self, s: End) -> Nanos {
-        self.flow(s).rto(self.rtt_or_zero(), &self.profile[s])
-    }
-
-    /// A pause longer than this splits a one-way transfer.
-    pub(crate) fn long_pause(&self, s: End) -> Nanos {
-        Nanos::secs(1).max(self.rto(s).times(2))
-    }
-
-    /// The bottleneck's rate in one direction, bits per second.
-    pub(crate) fn rate(&mut self, d: End) -> Option<f64> {
-        self.half[d].rate()
-    }
-
-    /// Bytes that the capture lacks, known only at the end.
-    pub(crate) fn misses_bytes(&self) -> bool {
-        self.half.iter().any(Half::has_unseen_bytes)
-    }
-
-    /// Limits of what can be said that show at the end.
-    pub(crate) fn limit(&mut self, quality: Quality) {
-        self.quality.set(quality);
-    }
-
-    /// Reads a little of each cache line that a segment will need, so that they are fetched together.
-    pub(crate) fn touch(&self) -> u64 {
-        self.half.client.touch()
-            ^ self.half.server.touch()
-            ^ self.now.0 as u64
-            ^ self.reaction_or_zero(End::Client).0 as u64
     }
 }

@@ -58,6 +58,13 @@ pub(crate) struct PathView {
 }
 
 impl PathView {
+    /// From the reaction times of the sender and of its peer.
+    #[inline]
+    pub(crate) fn new(reaction: Option<Nanos>, peer_reaction: Option<Nanos>) -> PathView {
+        let rtt = reaction.unwrap_or_default() + peer_reaction.unwrap_or_default();
+        PathView { rtt, reaction, peer_reaction }
+    }
+
     /// The sender's reaction time, or zero.
     pub(crate) fn own(&self) -> Nanos {
         self.reaction.unwrap_or_default()

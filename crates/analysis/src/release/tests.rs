@@ -1,0 +1,330 @@
+//! The rules of release, a row for each: what was known when a segment passed, and what must have released it.
+
+use super::*;
+use crate::profile::Profile;
+use crate::track::{Ack, Acks, Arrival, Arrived, Before, Flow, Last, PathView, Recovery, Repair, Since};
+use tcpwhy_base::{End, Nanos, Segment, Seq, Source, Timer};
+
+/// When the segment before passed.
+const START: Nanos = Nanos::secs(100);
+const MSS: u32 = 1_000;
+/// What was sent before, and acknowledged.
+const NXT: Seq = Seq(50_000);
+
+/// A segment of the client, 20 ms from the server, whose tap it passes; all before it was acknowledged.
+#[derive(Clone)]
+struct Row {
+    segment: Segment,
+    waited: Nanos,
+    arrival: Arrival,
+    before: Before,
+    missing: u16,
+    speaker: End,
+    message: Nanos,
+    flow: Flow,
+    acks: Acks,
+    path: PathView,
+    largest_window: Option<u32>,
+    one_sided: bool,
+    habits: Habits,
+    witness: Option<Witness>,
+}
+
+fn ms(n: i64) -> Nanos {
+    Nanos::millis(n)
+}
+
+/// So long after the segment before, so many bytes.
+fn row(waited: Nanos, len: u32) -> Row {
+    let last = Last { time: START, len: MSS, psh: false, una: NXT - 4 * MSS };
+    let flow = Flow {
+        seen: true,
+        acked: true,
+        base: Seq(1),
+        nxt: NXT + len,
+        una: NXT,
+        edge: NXT + 60_000,
+        edge_known: true,
+        window: 60_000,
+        mss: MSS,
+        small_end: Seq(1),
+        last: Some(last),
+        ..Flow::default()
+    };
+    Row {
+        segment: Segment { seq: NXT, len, frame: 9, ..Segment::EMPTY },
+        waited,
+        arrival: Arrival::New,
+        before: Before { nxt: NXT, small_end: Seq(1) },
+        missing: 0,
+        speaker: End::Client,
+        message: START - Nanos::secs(1),
+        flow,
+        acks: Acks::default(),
+        path: PathView { rtt: ms(20), reaction: Some(Nanos(1_000)), peer_reaction: Some(ms(20)) },
+        largest_window: Some(60_000),
+        one_sided: false,
+        habits: Habits::default(),
+        witness: None,
+    }
+}
+
+impl Row {
+    fn with(mut self, change: impl FnOnce(&mut Row)) -> Row {
+        change(&mut self);
+        self
+    }
+
+    /// An ACK of everything came so long after the segment before, when `flight` bytes were in flight.
+    fn acked(self, after: Nanos, flight: u32) -> Row {
+        self.with(|r| {
+            let mut ack = Ack::new(START + after, 7, true, false, Some(ms(20)));
+            (ack.una_before, ack.ack) = (NXT - flight, NXT);
+            (ack.edge_before, ack.edge) = (NXT + 30_000, NXT + 60_000);
+            ack.window_before = 30_000;
+            r.acks.push(ack, Nanos::ZERO);
+        })
+    }
+
+    fn passage<R>(&self, then: impl FnOnce(&Passage<'_>) -> R) -> R {
+        let since = Since { time: START, speaker: self.speaker, message: self.message, recovered: None };
+        then(&Passage {
+            segment: &self.segment,
+            time: START + self.waited,
+            sender: End::Client,
+            arrived: Arrived { arrival: self.arrival, new: self.segment.len, before: self.before },
+            missing: self.missing,
+            since,
+            flow: &self.flow,
+            peer: &Flow::default(),
+            acks: &self.acks,
+            peer_acks: &Acks::default(),
+            profile: &Profile::LINUX,
+            path: self.path,
+            largest_window: self.largest_window,
+            one_sided: self.one_sided,
+            capture_drops: false,
+        })
+    }
+
+    fn release(&self) -> Release {
+        self.passage(|p| release(p, &self.habits, self.witness.as_ref()))
+    }
+
+    #[track_caller]
+    fn is(&self, expected: Wait) {
+        assert_eq!(self.release().wait, expected);
+    }
+
+    fn far(self) -> Row {
+        self.with(|r| {
+            r.path = PathView { reaction: Some(ms(20)), peer_reaction: Some(Nanos(1_000)), ..r.path }
+        })
+    }
+}
+
+fn pause(outstanding: u32, full: bool) -> Wait {
+    Wait::Pause(Pause { outstanding, flight: 0, full })
+}
+
+#[test]
+fn less_than_a_64th_of_a_round_trip_is_no_wait() {
+    row(ms(20).part(64), MSS).is(Wait::Burst);
+    row(ms(20).part(64) + Nanos(1), MSS).is(pause(0, true));
+}
+
+#[test]
+fn one_direction_alone_tells_nothing() {
+    row(ms(5), MSS).with(|r| r.one_sided = true).is(Wait::Blind);
+    row(ms(5), MSS).with(|r| r.flow.edge_known = false).is(Wait::Blind);
+}
+
+#[test]
+fn an_ack_one_reaction_before_released_it() {
+    let Wait::Acked(acked) = row(ms(20), MSS).acked(ms(20), 4 * MSS).release().wait else { panic!() };
+    assert_eq!((acked.flight, acked.room), (4 * MSS, Some(30_000)));
+    assert_eq!(row(ms(20), MSS).acked(ms(20), 4 * MSS).release().ack.map(|f| f.get()), Some(7));
+    // Three milliseconds later the writer was.
+    row(ms(23), MSS).acked(ms(10), 4 * MSS).is(pause(0, true));
+    // With nothing in flight there was nothing to wait for.
+    row(ms(20), MSS).acked(ms(20), 0).is(pause(0, false));
+}
+
+#[test]
+fn a_small_segment_waits_for_the_ack_of_a_small_one() {
+    let held = row(ms(60), 100).acked(ms(60), 10).with(|r| r.before.small_end = NXT);
+    held.is(Wait::Nagle { first: MSS, delay: Nanos::ZERO, delayed: false, prompt: true });
+    // An ACK that comes 40 ms after the fastest is delayed.
+    let late = row(ms(60), 100).with(|r| {
+        r.before.small_end = NXT;
+        let mut ack = Ack::new(START + ms(60), 7, true, false, Some(ms(60)));
+        (ack.una_before, ack.ack, ack.edge_before, ack.edge) = (NXT - 10, NXT, NXT + 9_000, NXT + 9_000);
+        r.acks.push(ack, Nanos::ZERO);
+    });
+    late.is(Wait::Nagle { first: MSS, delay: ms(40), delayed: true, prompt: true });
+    // A full one waits for no such thing.
+    let full = row(ms(60), MSS).acked(ms(60), 10).with(|r| r.before.small_end = NXT);
+    assert!(matches!(full.release().wait, Wait::Acked(_)));
+}
+
+#[test]
+fn a_window_that_was_full_opened() {
+    let opened = |before: u32, ack_bytes: u32, change: fn(&mut Row)| {
+        let row = row(ms(20), MSS).with(|r| {
+            let mut ack = Ack::new(START + ms(20), 7, true, false, Some(ms(20)));
+            (ack.una_before, ack.ack) = (NXT - 4 * MSS, NXT - 4 * MSS + ack_bytes);
+            (ack.edge_before, ack.edge, ack.window_before) = (NXT, NXT + 40_000, before);
+            r.acks.push(ack, Nanos::ZERO);
+        });
+        row.with(change).release().wait
+    };
+    assert_eq!(opened(4 * MSS, MSS, |_| ()), Wait::Window { flight: 4 * MSS });
+    // An update that acknowledges nothing, from a window that had no room: the reader made some.
+    assert_eq!(opened(0, 0, |_| ()), Wait::Closed { window: 0, flight: 4 * MSS, unread: false });
+    // A window that never held a segment.
+    assert_eq!(opened(500, MSS, |r| r.largest_window = Some(MSS - 1)), Wait::Silly { window: 500 });
+}
+
+#[test]
+fn a_timer_sends_into_a_small_window() {
+    let probed = |largest: u32, waited: i64| {
+        row(ms(waited), 400).with(|r| {
+            r.flow.edge = NXT + 400;
+            r.largest_window = Some(largest);
+        })
+    };
+    probed(4 * MSS, 190).is(Wait::Closed { window: 400, flight: 0, unread: false });
+    probed(4 * MSS - 1, 190).is(Wait::Silly { window: 400 });
+    probed(4 * MSS, 189).is(pause(0, false));
+}
+
+#[test]
+fn a_cork_gives_up_after_its_timer() {
+    row(ms(189), 400).is(pause(0, false));
+    row(ms(200), 400).is(Wait::CorkTimer { wait: ms(200) });
+    // Another time is no timer, once one is known.
+    let mut known = row(ms(200), 400);
+    let release = known.release();
+    let mut habits = Habits::default();
+    known.passage(|p| habits.learn(p, &release));
+    assert_eq!(habits.cork_timers(), 1);
+    known = row(ms(226), 400).with(|r| r.habits = habits);
+    known.is(pause(0, false));
+}
+
+#[test]
+fn the_other_side_had_spoken() {
+    let turn = |waited| row(waited, MSS).with(|r| r.speaker = End::Server);
+    let doubt = |row: Row| match row.release().wait {
+        Wait::Turn { doubt, .. } => doubt,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(doubt(turn(ms(500))), Doubt::None);
+    // Away from it, the response may have been lost once: the timer takes 220 ms.
+    assert_eq!(doubt(turn(ms(100)).far()), Doubt::None);
+    assert_eq!(doubt(turn(ms(240)).far()), Doubt::Timed);
+    assert_eq!(doubt(turn(ms(400)).far()), Doubt::Possible);
+    assert_eq!(doubt(turn(ms(400)).far().with(|r| r.flow.numbered = true)), Doubt::None);
+    assert_eq!(doubt(turn(ms(400)).far().with(|r| r.missing = 1)), Doubt::Missing(1));
+}
+
+#[test]
+fn data_that_had_passed_repairs_a_loss() {
+    let again = |waited: i64, change: fn(&mut Row)| {
+        let row = row(ms(waited), MSS).with(|r| {
+            r.arrival = Arrival::Retransmission;
+            r.segment.seq = NXT - MSS;
+            r.flow.nxt = NXT;
+            r.flow.una = NXT - MSS;
+        });
+        row.with(change).release()
+    };
+    let loss = |repair| Wait::Loss { repair, again: false };
+    // The last segment: a probe, as long as the timeout can not have come.
+    assert_eq!(again(230, |_| ()).wait, loss(Repair::Probe));
+    assert_eq!(again(400, |_| ()).wait, loss(Repair::Timeout));
+    assert_eq!(again(230, |r| r.before.nxt = NXT + MSS).wait, loss(Repair::Timeout));
+    // SACKs had come: a fast repair, since the first of them.
+    let fast = again(40, |r| r.flow.first_sack = Some(START + ms(25)));
+    assert_eq!((fast.wait, fast.loss), (loss(Repair::Fast), Some((Repair::Fast, START + ms(25)))));
+    // One goes on.
+    let recovery = |r: &mut Row| {
+        let range = (NXT - MSS, NXT);
+        r.flow.recovery = Some(Box::new(Recovery::new(Repair::Probe, NXT, START, range, ms(220))));
+    };
+    assert_eq!(again(40, recovery).wait, Wait::Loss { repair: Repair::Probe, again: true });
+    assert_eq!(again(400, recovery).wait, Wait::Loss { repair: Repair::Timeout, again: true });
+}
+
+#[test]
+fn a_hole_filled_late_was_a_loss_before_the_tap() {
+    let opened = START - ms(30);
+    let filled = |waited| row(ms(waited), MSS).with(|r| r.arrival = Arrival::Repaired { opened }).release();
+    assert_eq!(filled(199).loss, Some((Repair::Fast, opened)));
+    assert_eq!(filled(200).wait, Wait::Loss { repair: Repair::Timeout, again: false });
+}
+
+#[test]
+fn packets_missing_by_their_numbers_were_lost_before_the_tap() {
+    let missing = |waited: i64| row(ms(waited), MSS).far().with(|r| r.missing = 1);
+    missing(220).is(Wait::Missing { packets: 1 });
+    assert!(!matches!(missing(200).release().wait, Wait::Missing { .. }));
+    assert!(!matches!(missing(331).release().wait, Wait::Missing { .. }));
+}
+
+#[test]
+fn far_from_its_sender_a_run_of_full_segments_goes_on() {
+    let run = row(ms(19), MSS).far();
+    let Wait::Acked(acked) = run.release().wait else { panic!() };
+    assert_eq!(acked.room, None);
+    // Within the first round trip of a message no ACK of it can have come.
+    run.with(|r| r.message = START).is(Wait::Acked(acked));
+    row(ms(17), MSS).far().with(|r| r.message = START).is(Wait::Burst);
+}
+
+#[test]
+fn deciding_learns_nothing_and_learning_counts_once() {
+    let held = row(ms(60), 100).acked(ms(60), 10).with(|r| r.before.small_end = NXT);
+    let mut habits = Habits::default();
+    for holds in 0..3 {
+        assert_eq!(habits.nagle_holds(), holds);
+        let release = held.passage(|p| release(p, &habits, None));
+        held.passage(|p| habits.learn(p, &release));
+    }
+    // Two small segments in a burst: Nagle is off, and holds nothing from then on.
+    let pair = row(Nanos(1), 100).with(|r| {
+        r.before.small_end = NXT;
+        r.flow.una = NXT - 10;
+    });
+    let burst = pair.release();
+    pair.passage(|p| habits.learn(p, &burst));
+    assert_eq!(habits.nodelay_shown(End::Client), 1);
+    assert!(matches!(held.with(|r| r.habits = habits).release().wait, Wait::Acked(_)));
+}
+
+#[test]
+fn a_witness_overrides_what_was_inferred() {
+    let told = |row: Row, witness: Witness| {
+        let release = row.with(|r| r.witness = Some(witness)).release();
+        (release.wait, release.source, release.written)
+    };
+    let held = || row(ms(60), 100).acked(ms(60), 10).with(|r| r.before.small_end = NXT);
+    let nagle = held().release().wait;
+    let at = |n| Some(START + ms(n));
+    let written = |written| Witness { written, ..Witness::default() };
+    // Written just then, in the midst of the wait, and before it.
+    assert_eq!(told(held(), written(at(59))), (pause(0, false), Source::Kernel, None));
+    assert_eq!(told(held(), written(at(58))), (nagle, Source::Kernel, at(58)));
+    assert_eq!(told(held(), written(at(-5))), (nagle, Source::Kernel, None));
+    assert_eq!(told(held(), Witness::default()), (nagle, Source::Inferred, None));
+    assert_eq!(told(held(), Witness { nodelay: Some(true), ..written(at(30)) }).1, Source::Inferred);
+    // It waited for room in the buffer.
+    let room = Witness { room: Some((START + ms(1), START + ms(60))), ..Witness::default() };
+    assert_eq!(told(held(), room).0, Wait::SendBuffer);
+    // A timer is known by its name.
+    let again = row(ms(400), MSS).with(|r| r.arrival = Arrival::Retransmission);
+    let timer = Witness { timer: Some((Timer::Probe, START + ms(400))), ..Witness::default() };
+    assert_eq!(told(again, timer).0, Wait::Loss { repair: Repair::Probe, again: false });
+    // Far from its host it is not believed.
+    assert_eq!(told(row(ms(60), 100).far(), written(at(59))).1, Source::Inferred);
+}

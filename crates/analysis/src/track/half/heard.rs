@@ -1,0 +1,174 @@
+//! What the other end says of one end's data: ACKs, windows, SACK blocks.
+
+use crate::track::acks::Ack;
+use crate::track::half::{AckSeen, Half, Reading, View};
+use crate::track::rate::Mark;
+use crate::track::recovery::{Recovered, Repair};
+use tcpwhy_base::{Nanos, Segment, Seq};
+
+/// What the peer says of its data.
+impl Half {
+    /// Takes the acknowledgement in a segment of the peer.
+    pub(crate) fn on_ack(&mut self, segment: &Segment, t: Nanos, reading: &Reading) -> AckSeen {
+        let mut seen = AckSeen::default();
+        let ack = segment.ack;
+        if !self.flow.acked {
+            self.first_ack(ack);
+        }
+        let shift = reading.shift;
+        let flow = &mut self.flow;
+        flow.raw_window = flow.raw_window.max(segment.window);
+        // Without the scale only a closed window is known for what it is.
+        let window = match shift {
+            Some(shift) => u32::from(segment.window) << shift.min(14),
+            None if segment.window == 0 => 0,
+            None => 1 << 30,
+        };
+        let edge = ack + window;
+        let hole = !self.holes.is_empty()
+            || flow.first_sack.is_some()
+            || flow.recovery.is_some()
+            || self.holes.filled_within(flow.una, ack);
+        if self.edge_unscaled && shift.is_some() {
+            // The scale has become known.
+            flow.edge_known = false;
+            self.edge_unscaled = false;
+        }
+        let una_before = flow.una;
+        let (edge_before, window_before) = (flow.edge, flow.window);
+        let advance = ack.after(flow.una);
+        if advance {
+            self.advance(ack, t, &mut seen);
+        }
+        let flow = &mut self.flow;
+        if ack.after(flow.nxt) {
+            // Acknowledged but not seen: lost by the capture, unless it still comes (two taps out of order).
+            self.holes.open(flow.nxt, ack, t);
+            flow.nxt = ack;
+        }
+        // A window of nothing ends at the ACK, whatever its scale.
+        let shut = shift.is_none() && window == 0 && !ack.before(una_before);
+        let update = edge.after(flow.edge) || !flow.edge_known || shut;
+        let pure = segment.len == 0 && !segment.flags.fin();
+        self.signs_of_loss(segment, t, advance, pure && window == window_before, &mut seen);
+        let flow = &mut self.flow;
+        if flow.seen && (advance || update || window != flow.window) {
+            let mut event = Ack::new(t, segment.frame, pure, hole, seen.delay);
+            event.ack = ack;
+            event.una_before = una_before;
+            event.edge = edge;
+            event.edge_before = if flow.edge_known { edge_before } else { edge };
+            event.window_before = if flow.edge_known { window_before } else { window };
+            event.cwnd = flow.cwnd.estimate;
+            event.stamp = segment.options.timestamps.filter(|_| reading.echoed).map(|t| t.0);
+            self.acks.push(event, reading.horizon);
+        }
+        if update {
+            flow.edge = edge;
+            self.edge_unscaled = shift.is_none();
+        }
+        flow.edge_known = true;
+        flow.window = window;
+        seen
+    }
+
+    fn first_ack(&mut self, ack: Seq) {
+        let flow = &mut self.flow;
+        flow.acked = true;
+        if !flow.seen {
+            flow.una = ack;
+            self.start_at(ack);
+        } else if ack.before(flow.base) || ack.after(flow.nxt) {
+            flow.una = ack;
+        }
+    }
+
+    fn advance(&mut self, ack: Seq, t: Nanos, seen: &mut AckSeen) {
+        let flow = &mut self.flow;
+        seen.advance = ack.minus(flow.una) as u32;
+        flow.una = ack;
+        flow.last_advance = Some(t);
+        if self.full_end.is_some_and(|end| !ack.before(end)) {
+            self.full_delivered = true;
+        }
+        flow.dup_acks = 0;
+        if let Some(sent) = self.sends.time_of(ack) {
+            seen.delay = Some(t - sent);
+        }
+        if !self.holes.is_empty() {
+            seen.lost_by_capture = self.holes.acknowledged(ack);
+        }
+    }
+
+    /// Duplicate ACKs and SACK blocks: what came beyond a hole, and what came twice. `plain`: neither payload nor another
+    /// window.
+    fn signs_of_loss(&mut self, segment: &Segment, t: Nanos, advance: bool, plain: bool, seen: &mut AckSeen) {
+        let flow = &mut self.flow;
+        let ack = segment.ack;
+        if plain && !advance && ack == flow.una && flow.edge_known && flow.nxt.after(flow.una) {
+            flow.dup_acks += 1;
+            flow.first_sack.get_or_insert(t);
+        }
+        if segment.options.sack_len > 0 {
+            let (left, right) = segment.options.sack[0];
+            let below = left.before(ack);
+            let inside = segment.options.sack_len > 1 && {
+                let (l2, r2) = segment.options.sack[1];
+                l2.at_or_before(left) && right.at_or_before(r2)
+            };
+            if below || inside {
+                seen.dsack = Some((left, right));
+            } else {
+                flow.first_sack.get_or_insert(t);
+            }
+        } else if advance && flow.recovery.is_none() {
+            flow.first_sack = None;
+        }
+    }
+
+    /// A duplicate was reported: the retransmission of that range was spurious. Gives its length if no recovery goes on.
+    pub(crate) fn on_dsack(&mut self, left: Seq, right: Seq) -> Option<u32> {
+        match self.flow.recovery.as_deref_mut() {
+            Some(recovery) => {
+                recovery.reported(left, right);
+                None
+            }
+            None => Some(right.minus(left).max(0) as u32),
+        }
+    }
+
+    /// An ACK for `advance` bytes more: the rate and the windows that it tells of. `stamp` is its sender's time stamp.
+    pub(crate) fn after_advance(
+        &mut self,
+        advance: u32,
+        t: Nanos,
+        stamp: Option<u32>,
+        initial: u32,
+        view: &View,
+    ) {
+        let flow = &mut self.flow;
+        let in_flight = flow.outstanding() + advance;
+        if view.near {
+            self.crowd.acknowledged(flow.una, t, in_flight, flow.mss);
+            self.rate.pass(t, advance, view.train_pause);
+        } else if let Some(stamp) = stamp {
+            self.crowd.asked(Mark::Stamp(stamp), t);
+        }
+        let flight = if view.near { in_flight } else { in_flight.max(flow.flight_by_rounds()) };
+        let initial = initial * flow.mss.max(1);
+        flow.cwnd.acknowledged(advance, flight, initial, flow.recovery.is_some());
+    }
+
+    /// What the acknowledgement of more bytes says of a recovery: another name for its losses, and whether it is over.
+    pub(crate) fn recovers(&mut self, t: Nanos, reaction: Nanos) -> (Option<Repair>, Option<Recovered>) {
+        let flow = &mut self.flow;
+        let Some(recovery) = flow.recovery.as_mut() else { return (None, None) };
+        let renamed = recovery.came_through(flow.una, flow.mss);
+        let ended = recovery.ended(flow.una, t, flow.first_sack.is_some(), reaction);
+        if ended.is_some() {
+            flow.recovery = None;
+            flow.first_sack = None;
+        }
+        (renamed, ended)
+    }
+}

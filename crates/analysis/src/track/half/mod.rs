@@ -1,0 +1,369 @@
+//! One end of a connection as a sender, and what the other end says about it: the only writer of a [`Flow`].
+//!
+//! Takes segments of one connection in capture order; gives, for each, what is new in it. Knows no exchanges.
+
+mod heard;
+mod sent;
+
+use crate::copies::Copies;
+use crate::track::acks::Acks;
+use crate::track::flow::Flow;
+use crate::track::holes::Holes;
+use crate::track::numbering::Numbering;
+use crate::track::rate::{Crowd, Rate};
+use crate::track::scale::Scale;
+use tcpwhy_base::{Nanos, Segment, Seq};
+
+/// Counters of one half.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) retransmitted: u64,
+    pub(crate) zero_windows: u32,
+    pub(crate) probes: u32,
+    pub(crate) keepalives: u32,
+    pub(crate) reordered: u32,
+    pub(crate) syn_retransmissions: u32,
+    pub(crate) duplicates: u32,
+    /// The largest window it offered, scaled where the scale is known.
+    pub(crate) max_window: u32,
+    /// Least and most that its delayed ACKs were late by.
+    pub(crate) delayed_ack: Option<(Nanos, Nanos)>,
+    /// The shortest wait before a timer's retransmission.
+    pub(crate) min_timeout: Option<Nanos>,
+}
+
+/// What an acknowledgement brought.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AckSeen {
+    pub(crate) advance: u32,
+    /// Since what it acknowledges had passed, where that is known.
+    pub(crate) delay: Option<Nanos>,
+    /// Bytes that it acknowledges and the capture lacks.
+    pub(crate) lost_by_capture: u32,
+    pub(crate) dsack: Option<(Seq, Seq)>,
+}
+
+/// How an acknowledgement is to be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    /// The scale of its window.
+    pub(crate) shift: Option<u8>,
+    /// How far back ACKs must be known.
+    pub(crate) horizon: Nanos,
+    /// Its time stamp will be echoed by whatever is sent after it came.
+    pub(crate) echoed: bool,
+}
+
+/// Where a half is looked at from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    /// The tap is nearer to this half than to the other.
+    pub(crate) near: bool,
+    /// A pause longer than this ends a train of packets.
+    pub(crate) train_pause: Nanos,
+    /// The fastest reaction of the peer, or zero.
+    pub(crate) peer_reaction: Nanos,
+    /// Base round trip, or zero.
+    pub(crate) rtt: Nanos,
+}
+
+/// The ends of recent data segments, and when they passed.
+#[derive(Clone, Debug)]
+struct Sends {
+    ends: [Seq; 8],
+    /// The smallest number where the slot is empty or its segment was sent twice.
+    times: [Nanos; 8],
+    at: u8,
+}
+
+impl Sends {
+    const NONE: Nanos = Nanos(i64::MIN);
+
+    fn push(&mut self, end: Seq, t: Nanos) {
+        let at = usize::from(self.at & 7);
+        self.ends[at] = end;
+        self.times[at] = t;
+        self.at = self.at.wrapping_add(1);
+    }
+
+    /// Karn: a segment that was sent twice gives no round-trip sample.
+    fn sent_twice(&mut self, end: Seq) {
+        if let Some(at) = self.ends.iter().position(|&s| s == end) {
+            self.times[at & 7] = Sends::NONE;
+        }
+    }
+
+    /// When the data that ends at `end` passed, if it is among the last few segments.
+    fn time_of(&self, end: Seq) -> Option<Nanos> {
+        let mut known = self.ends.iter().zip(&self.times);
+        known.find(|s| *s.0 == end && *s.1 != Sends::NONE).map(|s| *s.1)
+    }
+}
+
+/// State of one end.
+#[derive(Clone, Debug)]
+pub(crate) struct Half {
+    flow: Flow,
+    counts: Counts,
+    acks: Acks,
+    holes: Holes,
+    sends: Sends,
+    /// What is known of the scale of the peer's window, where its SYN was not seen.
+    scale: Option<Box<Scale>>,
+    /// The edge was set without knowing the scale.
+    edge_unscaled: bool,
+    /// Options of this end's SYN.
+    wscale: Option<u8>,
+    mss_option: Option<u16>,
+    mss_from_handshake: bool,
+    mss_learnt: bool,
+    max_payload: u32,
+    /// End of the first full segment, and whether one was ever acknowledged.
+    full_end: Option<Seq>,
+    full_delivered: bool,
+    rate: Rate,
+    crowd: Crowd,
+    numbering: Numbering,
+    copies: Copies,
+    /// When its first FIN passed.
+    fin: Option<Nanos>,
+}
+
+impl Default for Half {
+    fn default() -> Half {
+        Half {
+            flow: Flow::default(),
+            counts: Counts::default(),
+            acks: Acks::default(),
+            holes: Holes::default(),
+            sends: Sends { ends: [Seq(0); 8], times: [Sends::NONE; 8], at: 0 },
+            scale: None,
+            edge_unscaled: false,
+            wscale: None,
+            mss_option: None,
+            mss_from_handshake: false,
+            mss_learnt: false,
+            max_payload: 0,
+            full_end: None,
+            full_delivered: false,
+            rate: Rate::default(),
+            crowd: Crowd::default(),
+            numbering: Numbering::default(),
+            copies: Copies::default(),
+            fin: None,
+        }
+    }
+}
+
+/// What others may ask.
+impl Half {
+    #[inline]
+    pub(crate) fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
+    #[inline]
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    #[inline]
+    pub(crate) fn acks(&self) -> &Acks {
+        &self.acks
+    }
+
+    pub(crate) fn fin(&self) -> Option<Nanos> {
+        self.fin
+    }
+
+    pub(crate) fn wscale(&self) -> Option<u8> {
+        self.wscale
+    }
+
+    pub(crate) fn mss_option(&self) -> Option<u16> {
+        self.mss_option
+    }
+
+    pub(crate) fn scale(&self) -> Option<&Scale> {
+        self.scale.as_deref()
+    }
+
+    /// The round trip that a queue makes longer, zero where not known.
+    pub(crate) fn crowded_rtt(&self) -> Nanos {
+        self.crowd.rtt()
+    }
+
+    /// The bottleneck's rate, bits per second.
+    pub(crate) fn rate(&mut self) -> Option<f64> {
+        self.rate.estimate()
+    }
+
+    /// Some of its bytes did not pass the tap when their turn was.
+    pub(crate) fn has_holes(&self) -> bool {
+        !self.holes.is_empty()
+    }
+
+    /// Bytes were acknowledged that the capture lacks.
+    pub(crate) fn has_unseen_bytes(&self) -> bool {
+        self.flow.acked && self.holes.any_acknowledged(self.flow.una)
+    }
+
+    /// Reads a little of each cache line that a segment will need, so that they are fetched together.
+    pub(crate) fn touch(&self) -> u64 {
+        u64::from(self.flow.nxt.0)
+            ^ self.counts.packets
+            ^ u64::from(self.max_payload)
+            ^ u64::from(self.flow.cwnd.estimate)
+            ^ self.rate.touch()
+            ^ self.acks.touch()
+            ^ self.sends.times[0].0 as u64
+            ^ self.sends.times[7].0 as u64
+            ^ self.copies.touch()
+    }
+}
+
+/// Opening and closing.
+impl Half {
+    /// Starts the sequence space at `seq` (first payload byte) if nothing was known.
+    pub(crate) fn start_at(&mut self, seq: Seq) {
+        let flow = &mut self.flow;
+        if !flow.seen {
+            flow.seen = true;
+            flow.base = seq;
+            flow.nxt = seq;
+            flow.small_end = seq;
+            if !flow.acked {
+                flow.una = seq;
+            }
+        }
+    }
+
+    /// Its SYN (or SYN-ACK) passed. `true` if it was the first.
+    pub(crate) fn syn(&mut self, segment: &Segment) -> bool {
+        let first = self.mss_option.is_none() && self.wscale.is_none();
+        if first {
+            self.wscale = segment.options.wscale.map(|w| w.min(14));
+            self.mss_option = segment.options.mss;
+        }
+        self.start_at(segment.seq + 1);
+        first
+    }
+
+    /// It was not the first SYN.
+    pub(crate) fn syn_again(&mut self) {
+        self.counts.syn_retransmissions += 1;
+        self.counts.retransmitted += 1;
+    }
+
+    /// Payload came with the SYN.
+    pub(crate) fn syn_data(&mut self, segment: &Segment) {
+        self.flow.nxt = segment.seq + 1 + segment.len;
+        self.counts.bytes += u64::from(segment.len);
+    }
+
+    /// The peer's SYN-ACK acknowledges its SYN; `on_syn` is the payload that came with that. Gives what of it counts.
+    pub(crate) fn syn_acknowledged(&mut self, segment: &Segment, on_syn: u64) -> u64 {
+        self.start_at(segment.ack);
+        let flow = &mut self.flow;
+        flow.acked = true;
+        let mut kept = on_syn;
+        if segment.ack.before(flow.nxt) && on_syn > 0 {
+            // The server did not take the data on the SYN; the client sends it again.
+            self.counts.bytes -= on_syn.min(self.counts.bytes);
+            kept = 0;
+            flow.nxt = segment.ack;
+            flow.small_end = segment.ack;
+        }
+        flow.una = segment.ack;
+        flow.edge = segment.ack + u32::from(segment.window);
+        flow.edge_known = true;
+        flow.window = u32::from(segment.window);
+        kept
+    }
+
+    /// The handshake says how much a full segment holds.
+    pub(crate) fn set_mss(&mut self, mss: u32) {
+        if self.flow.mss == 0 {
+            self.flow.mss = mss;
+            self.mss_from_handshake = true;
+        }
+    }
+
+    /// A reset's window says nothing, its acknowledgement does.
+    pub(crate) fn reset_acknowledges(&mut self, ack: Seq) {
+        let flow = &mut self.flow;
+        if flow.acked && ack.after(flow.una) && !ack.after(flow.nxt) {
+            flow.una = ack;
+        }
+    }
+
+    /// Its FIN passed.
+    pub(crate) fn closes(&mut self, segment: &Segment, t: Nanos) {
+        if self.fin.is_some() && segment.len == 0 {
+            self.counts.retransmitted += 1;
+        }
+        self.fin.get_or_insert(t);
+        let flow = &mut self.flow;
+        if flow.seen && segment.seq + segment.len == flow.nxt {
+            flow.nxt = flow.nxt + 1;
+        }
+    }
+}
+
+/// Packets, whatever they carry.
+impl Half {
+    /// A packet passed. `true`: it is a duplicate of one that passed just before.
+    pub(crate) fn packet(&mut self, segment: &Segment, since_last: Nanos) -> bool {
+        self.counts.packets += 1;
+        let duplicate = self.copies.is_copy(segment, since_last);
+        self.counts.duplicates += u32::from(duplicate);
+        duplicate
+    }
+
+    /// How many packets are missing before this one, by the sender's numbers.
+    pub(crate) fn missing_before(&mut self, segment: &Segment) -> u16 {
+        let missing = self.numbering.missing(segment.ip_id);
+        self.flow.numbered = self.numbering.is_steady();
+        missing
+    }
+
+    /// It offers this window, bytes.
+    pub(crate) fn offers(&mut self, window: u32) {
+        self.counts.max_window = self.counts.max_window.max(window);
+    }
+
+    /// It offers nothing.
+    pub(crate) fn closes_window(&mut self) {
+        self.counts.zero_windows += 1;
+    }
+
+    /// A probe: no payload, one below the next sequence number, towards a closed window (Linux tcp_xmit_probe_skb).
+    pub(crate) fn note_probe(&mut self, segment: &Segment) {
+        let flow = &self.flow;
+        if segment.len == 0 && flow.seen && segment.seq == flow.nxt - 1 && !segment.flags.fin() {
+            if flow.edge_known && flow.edge.minus(flow.nxt) < flow.mss.max(1) as i32 {
+                self.counts.probes += 1;
+            } else {
+                self.counts.keepalives += 1;
+            }
+        }
+    }
+
+    /// Its ACK came so much later than its fastest one: that is a habit.
+    pub(crate) fn delays_acks(&mut self, by: Nanos) {
+        let (least, most) = self.counts.delayed_ack.unwrap_or((by, by));
+        self.counts.delayed_ack = Some((least.min(by), most.max(by)));
+    }
+
+    /// The peer's window moved, whose scale is not known.
+    pub(crate) fn unscaled_window(&mut self, segment: &Segment) {
+        self.scale.get_or_insert_with(|| Box::new(Scale::new())).offered(segment.ack, segment.window);
+    }
+
+    /// A round-trip sample of this sender.
+    pub(crate) fn sample_rtt(&mut self, rtt: Nanos, t: Nanos) {
+        self.flow.rtt.take(rtt, t);
+    }
+}

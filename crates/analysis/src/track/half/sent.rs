@@ -1,0 +1,193 @@
+//! What one end sends: its data, and what that says of its segments and its windows.
+
+use crate::profile::Profile;
+use crate::track::flow::Last;
+use crate::track::half::{Half, View};
+use crate::track::passage::{Arrival, Arrived, Before};
+use crate::track::rate::Mark;
+use crate::track::recovery::{Recovery, Repair};
+use tcpwhy_base::{Nanos, Segment, Seq};
+
+/// Its data.
+impl Half {
+    /// Takes a data segment. `reorder_within` is the age below which a filled hole is reordering.
+    pub(crate) fn on_data(&mut self, segment: &Segment, t: Nanos, reorder_within: Nanos) -> Arrived {
+        let (seq, end) = (segment.seq, segment.seq + segment.len);
+        let before = Before { nxt: self.flow.nxt, small_end: self.flow.small_end };
+        if let Some(scale) = &mut self.scale {
+            scale.sent(end);
+        }
+        self.start_at(seq);
+        let flow = &mut self.flow;
+        if flow.outstanding() == 0 {
+            flow.flight_start = Some(t);
+        }
+        if segment.len > 0 && segment.len >= flow.mss && self.full_end.is_none() {
+            self.full_end = Some(end);
+        }
+        let probe = Arrived { arrival: Arrival::Probe, new: 0, before };
+        let shut = flow.edge_known && !seq.before(flow.edge);
+        if segment.len <= 1 && end.at_or_before(flow.nxt) && seq == flow.nxt - 1 && flow.una == flow.nxt {
+            self.counts.keepalives += 1;
+            return probe;
+        }
+        if segment.len == 1 && shut && seq == flow.nxt {
+            // BSD and Windows probe a closed window with one new byte; it counts when it is sent again.
+            self.counts.probes += 1;
+            return probe;
+        }
+        let (arrival, new) = self.arrival(seq, end, t, reorder_within);
+        self.counts.bytes += u64::from(new);
+        if new > 0 {
+            self.learn_size(segment.len, segment.flags.psh());
+        }
+        if arrival == Arrival::New || new > 0 {
+            self.sends.push(end, t);
+        } else {
+            self.sends.sent_twice(end);
+        }
+        if self.flow.is_small(segment.len) {
+            self.flow.small_end = end;
+        }
+        Arrived { arrival, new, before }
+    }
+
+    /// Where `seq..end` stands among what has passed, and how much of it is new.
+    fn arrival(&mut self, seq: Seq, end: Seq, t: Nanos, reorder_within: Nanos) -> (Arrival, u32) {
+        let flow = &mut self.flow;
+        if !seq.before(flow.nxt) {
+            if seq.after(flow.nxt) {
+                self.holes.open(flow.nxt, seq, t);
+            }
+            let new = end.minus(seq) as u32;
+            flow.nxt = end;
+            return (Arrival::New, new);
+        }
+        if end.after(flow.nxt) {
+            let new = end.minus(flow.nxt) as u32;
+            flow.nxt = end;
+            self.counts.retransmitted += 1;
+            let known = flow.acked && seq.before(flow.una);
+            return (if known { Arrival::New } else { Arrival::Retransmission }, new);
+        }
+        match self.holes.fill(seq, end) {
+            Some((opened, filled)) if t - opened < reorder_within => {
+                self.counts.reordered += 1;
+                (Arrival::Reordered, filled)
+            }
+            Some((opened, filled)) => {
+                self.counts.retransmitted += 1;
+                (Arrival::Repaired { opened }, filled)
+            }
+            None => {
+                self.counts.retransmitted += 1;
+                let spurious = flow.acked && end.at_or_before(flow.una);
+                (if spurious { Arrival::Spurious } else { Arrival::Retransmission }, 0)
+            }
+        }
+    }
+
+    /// New bytes passed: what they say of the rate and of the flight.
+    pub(crate) fn on_new_bytes(&mut self, segment: &Segment, t: Nanos, view: &View) {
+        if view.near {
+            self.crowd.asked(Mark::End(segment.seq + segment.len), t);
+        } else {
+            self.crowd.answered(segment, t, self.flow.mss);
+            self.rate.pass(t, segment.len, view.train_pause);
+        }
+        self.flow.round.pass(t, segment.len, view.rtt.max(Nanos::micros(50)));
+    }
+
+    /// After the segment was judged: remembers it as the last.
+    pub(crate) fn sent(&mut self, segment: &Segment, t: Nanos) {
+        let flow = &mut self.flow;
+        flow.cwnd.max_flight = flow.cwnd.max_flight.max(flow.outstanding());
+        flow.last = Some(Last::of(segment, t, flow.una));
+    }
+
+    /// It begins to send again. If it was idle longer than its retransmission timeout, the kernel cut its congestion
+    /// window (tcp_slow_start_after_idle; `tcp_cwnd_restart`): idle counts from the last data it sent.
+    pub(crate) fn resumes(&mut self, t: Nanos, rtt: Nanos, profile: &Profile) {
+        let flow = &mut self.flow;
+        let Some(last) = flow.last else { return };
+        if flow.outstanding() > 0 && flow.recovery.is_some() {
+            return;
+        }
+        if t - last.time > rtt + profile.rto_floor {
+            flow.cwnd.idle(profile.initial_window * flow.mss.max(1));
+        }
+    }
+
+    /// The first flight that waited for an ACK had so many bytes.
+    pub(crate) fn first_flight(&mut self, bytes: u32) {
+        if self.flow.cwnd.initial == 0 {
+            self.flow.cwnd.initial = bytes;
+        }
+    }
+
+    /// A loss before the tap was repaired.
+    pub(crate) fn lost_before_tap(&mut self) {
+        let flight = self.flow.flight_by_rounds();
+        self.flow.cwnd.lost_before_tap(flight);
+    }
+
+    /// It sent data again, to repair a loss in this way. Gives another name for the losses so far, where this tells.
+    pub(crate) fn retransmits(
+        &mut self,
+        segment: &Segment,
+        t: Nanos,
+        kind: Repair,
+        opened: bool,
+    ) -> Option<Repair> {
+        let flow = &mut self.flow;
+        let wait = flow.quiet_at(t);
+        if matches!(kind, Repair::Timeout | Repair::Probe) && flow.recovery.is_none() && wait > Nanos::ZERO {
+            let shortest = self.counts.min_timeout.get_or_insert(wait);
+            *shortest = (*shortest).min(wait);
+        }
+        let range = (segment.seq, segment.seq + segment.len);
+        let small_ones_pass = flow.una.after(flow.base) || flow.acked && opened;
+        let full = segment.len >= flow.mss && !self.full_delivered;
+        if let Some(recovery) = flow.recovery.as_mut() {
+            return recovery.again(kind, t, range, full && small_ones_pass);
+        }
+        flow.recovery = Some(Box::new(Recovery::new(kind, flow.nxt, t, range, wait)));
+        if kind != Repair::Probe {
+            let flight = flow.outstanding().max(flow.flight_by_rounds());
+            flow.cwnd.lost(flight);
+        }
+        None
+    }
+
+    /// Two equal payloads in a row that are the largest so far are full segments, whatever the options said:
+    /// the path's MTU or further options made them smaller.
+    fn learn_size(&mut self, len: u32, push: bool) {
+        let flow = &mut self.flow;
+        let twice = flow.last.is_some_and(|l| l.len == len && !l.psh);
+        if len == self.max_payload && twice && (len < flow.mss || flow.mss == 0) {
+            flow.mss = len;
+            self.mss_learnt = true;
+        }
+        if len > self.max_payload {
+            self.max_payload = len;
+            let limit = u32::from(self.mss_option.unwrap_or(u16::MAX));
+            if self.mss_from_handshake && len > flow.mss && len <= limit {
+                // No timestamps after all: the option bytes are payload.
+                flow.mss = len;
+            }
+        }
+        // Without the handshake: a segment that is not pushed lies within a write, so that it is full (`tcp_push` marks
+        // the end of each). More than Ethernet carries may be several that were merged.
+        let within = !push && (536..=1_460).contains(&len);
+        if !self.mss_from_handshake && within && (!self.mss_learnt || len > flow.mss) {
+            flow.mss = len;
+            self.mss_learnt = true;
+        }
+        if !self.mss_from_handshake && !self.mss_learnt {
+            // Without a handshake only this is known: a segment that ends a write may be partial whatever its
+            // size, and Ethernet carries at least 1,448 bytes.
+            // No link carries a megabyte in one packet; larger lengths are made up.
+            flow.mss = flow.mss.max(len.saturating_add(1)).clamp(1_448, 1 << 20);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What is known of a connection, for whoever asks.
+
+use crate::profile::Profile;
+use crate::result::{Closed, Quality, Vantage};
+use crate::track::Tracker;
+use crate::track::flow::Flow;
+use crate::track::half::Counts;
+use crate::track::handshake::Handshake;
+use tcpwhy_base::{End, Nanos};
+
+/// What others may ask.
+impl Tracker {
+    pub(crate) fn flow(&self, s: End) -> &Flow {
+        self.half[s].flow()
+    }
+
+    pub(crate) fn counts(&self, s: End) -> &Counts {
+        self.half[s].counts()
+    }
+
+    pub(crate) fn profile(&self, s: End) -> &Profile {
+        &self.profile[s]
+    }
+
+    pub(crate) fn handshake(&self) -> &Handshake {
+        &self.handshake
+    }
+
+    pub(crate) fn quality(&self) -> Quality {
+        self.quality
+    }
+
+    pub(crate) fn closed(&self) -> Closed {
+        self.closed
+    }
+
+    /// When the first FIN of `s` passed.
+    pub(crate) fn fin_of(&self, s: End) -> Option<Nanos> {
+        self.half[s].fin()
+    }
+
+    /// The first and the last packet.
+    pub(crate) fn frames(&self) -> (u64, u64) {
+        (self.first_frame, self.last_frame)
+    }
+
+    pub(crate) fn last_frame(&self) -> u64 {
+        self.last_frame
+    }
+
+    pub(crate) fn start(&self) -> Nanos {
+        self.start
+    }
+
+    /// The last packet.
+    pub(crate) fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// It was seen to close. If all we saw is resets, we saw neither its beginning nor its end.
+    pub(crate) fn lingers(&self) -> bool {
+        self.closed != Closed::Open && self.not_only_resets
+    }
+
+    /// No packet of one end is in the capture.
+    pub(crate) fn one_sided(&self) -> bool {
+        self.half.iter().any(|half| half.counts().packets == 0)
+    }
+
+    /// Base round trip: both reaction times together; `None` until both are known.
+    #[inline]
+    pub(crate) fn rtt(&self) -> Option<Nanos> {
+        Some(self.reaction.client? + self.reaction.server?)
+    }
+
+    /// Base round trip, or what is known of it, or zero.
+    #[inline]
+    pub(crate) fn rtt_or_zero(&self) -> Nanos {
+        self.reaction_or_zero(End::Client) + self.reaction_or_zero(End::Server)
+    }
+
+    pub(crate) fn reaction(&self, s: End) -> Option<Nanos> {
+        self.reaction[s]
+    }
+
+    /// The reaction time of one side, or zero.
+    #[inline]
+    pub(crate) fn reaction_or_zero(&self, s: End) -> Nanos {
+        self.reaction[s].unwrap_or_default()
+    }
+
+    /// The tap is nearer to this side than to the other.
+    pub(crate) fn near(&self, s: End) -> bool {
+        self.reaction_or_zero(s) <= self.reaction_or_zero(s.peer())
+    }
+
+    /// Where the tap is. A fifth of the round trip is near enough to an end.
+    pub(crate) fn vantage(&self) -> Vantage {
+        let (Some(c), Some(s)) = (self.reaction.client, self.reaction.server) else {
+            return Vantage::Unknown;
+        };
+        let nearer = if c <= s { Vantage::Client } else { Vantage::Server };
+        // Loopback, the same host or rack: no matter.
+        let short = c + s < Nanos::micros(500);
+        if short || c.times(4) <= s || s.times(4) <= c { nearer } else { Vantage::Middle }
+    }
+
+    /// Whether the window scales were in the handshake.
+    #[inline]
+    pub(crate) fn scale_known(&self) -> bool {
+        self.scales.is_some()
+    }
+
+    /// The scale of the windows that `s` offers: from the SYNs, or read from how the windows move.
+    #[inline]
+    pub(crate) fn window_shift(&self, s: End) -> Option<u8> {
+        match &self.scales {
+            Some(scales) => Some(scales[s]),
+            None => self.half[s.peer()].scale()?.known(),
+        }
+    }
+
+    /// The largest window of the peer of `d` as it stands in the header and the scales that it may have, where that is
+    /// not known.
+    pub(crate) fn unscaled_window(&self, d: End) -> Option<(u16, u8, u8)> {
+        let (low, high) = self.half[d].scale().and_then(|s| s.range()).unwrap_or((0, 14));
+        let unknown = self.window_shift(d.peer()).is_none();
+        unknown.then_some((self.half[d].flow().raw_window, low, high))
+    }
+
+    /// The scale option of `s`; without its SYN, the scale read from how its window moved.
+    pub(crate) fn scale_of(&self, s: End) -> Option<u8> {
+        self.half[s].wscale().or_else(|| (!self.scale_known()).then(|| self.window_shift(s)).flatten())
+    }
+
+    pub(crate) fn mss_option(&self, s: End) -> Option<u16> {
+        self.half[s].mss_option()
+    }
+
+    /// The retransmission timeout of `s`.
+    pub(crate) fn rto(&self, s: End) -> Nanos {
+        self.flow(s).rto(self.rtt_or_zero(), &self.profile[s])
+    }
+
+    /// A pause longer than this splits a one-way transfer.
+    pub(crate) fn long_pause(&self, s: End) -> Nanos {
+        Nanos::secs(1).max(self.rto(s).times(2))
+    }
+
+    /// The bottleneck's rate in one direction, bits per second.
+    pub(crate) fn rate(&mut self, d: End) -> Option<f64> {
+        self.half[d].rate()
+    }
+
+    /// Bytes that the capture lacks, known only at the end.
+    pub(crate) fn misses_bytes(&self) -> bool {
+        self.half.iter().any(|half| half.has_unseen_bytes())
+    }
+
+    /// Limits of what can be said that show at the end.
+    pub(crate) fn limit(&mut self, quality: Quality) {
+        self.quality.set(quality);
+    }
+
+    /// Reads a little of each cache line that a segment will need, so that they are fetched together.
+    pub(crate) fn touch(&self) -> u64 {
+        self.half.client.touch()
+            ^ self.half.server.touch()
+            ^ self.now.0 as u64
+            ^ self.reaction_or_zero(End::Client).0 as u64
+    }
+}
