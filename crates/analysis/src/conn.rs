@@ -207,12 +207,12 @@ impl Conn {
             // Data without a SYN-ACK in the capture: what there is of a setup ends here.
             self.open_ledger((t, self.track.last_frame()));
         }
-        let mut released = None;
+        let mut repair = None;
         if arrived.is_progress() {
-            released = self.progress(s, segment, t, arrived, missing, parts);
+            repair = self.progress(s, segment, t, arrived, missing, parts);
         }
         if arrived.arrival == Arrival::Retransmission {
-            let kind = released.and_then(|r| r.repair()).unwrap_or(Repair::Fast);
+            let kind = repair.unwrap_or(Repair::Fast);
             if let Some(renamed) = self.track.retransmits(s, segment, t, kind) {
                 self.ex.rename_losses(s, renamed);
             }
@@ -220,7 +220,8 @@ impl Conn {
         self.track.sent(s, segment, t);
     }
 
-    /// The exchange goes on: cuts exchanges, and records the step that led to this segment. Gives what released it.
+    /// The exchange goes on: cuts exchanges, and records the step that led to this segment. Gives how it repairs a loss,
+    /// if it does.
     fn progress(
         &mut self,
         s: End,
@@ -229,7 +230,7 @@ impl Conn {
         arrived: Arrived,
         missing: u16,
         parts: &mut Output,
-    ) -> Option<Release> {
+    ) -> Option<Repair> {
         if self.ex.is_tls() {
             if self.ex.tls_ends(s, segment) {
                 self.end_tls(s, segment, t, arrived, parts);
@@ -237,9 +238,9 @@ impl Conn {
         } else if self.ex.is_active() && arrived.new > 0 && self.ends_before(s, segment, t) {
             self.end_exchange(None, parts);
         }
-        let mut released = None;
+        let mut repair = None;
         if self.ex.is_active() {
-            released = Some(self.record(s, segment, t, arrived, missing));
+            repair = self.record(s, segment, t, arrived, missing);
         } else {
             self.open(s, segment, t, parts);
         }
@@ -248,7 +249,7 @@ impl Conn {
             let context = self.ledger.context(&mut self.track, &self.habits);
             self.ex.turn_over(&context, &mut parts.limits);
         }
-        released
+        repair
     }
 
     /// This segment with new bytes begins another exchange (rules 7 and 9).
@@ -274,18 +275,28 @@ impl Conn {
             && unread <= server.last_len()
     }
 
-    /// Decides what released the segment, learns from it, and records it.
-    fn record(&mut self, s: End, segment: &Segment, t: Nanos, arrived: Arrived, missing: u16) -> Release {
-        let (mut step, release) = self.judge(s, segment, t, arrived, missing);
+    /// Decides what released the segment, learns from it, and records it. Gives how it repairs a loss, if it does.
+    fn record(
+        &mut self,
+        s: End,
+        segment: &Segment,
+        t: Nanos,
+        arrived: Arrived,
+        missing: u16,
+    ) -> Option<Repair> {
+        let (mut step, written) = self.judge(s, segment, t, arrived, missing);
         let rtt = self.track.rtt_or_zero();
-        if let Some(written) = release.written {
+        if let Some(written) = written {
             self.ex.push(step.cut_written(written), rtt);
         }
+        let repair = step.repair();
         self.ex.push(step, rtt);
-        release
+        repair
     }
 
-    /// Decides what released the segment and learns from it: the step that it ends.
+    /// Decides what released the segment and learns from it: the step that it ends, and when it was written, if that
+    /// divides the step.
+    #[inline]
     fn judge(
         &mut self,
         s: End,
@@ -293,7 +304,7 @@ impl Conn {
         t: Nanos,
         arrived: Arrived,
         missing: u16,
-    ) -> (Step, Release) {
+    ) -> (Step, Option<Nanos>) {
         let since = self.ex.since();
         if since.speaker != s {
             self.ex.next_message(t);
@@ -311,7 +322,7 @@ impl Conn {
         self.habits.learn(&passage, &release);
         let idle = !arrived.before.nxt.after(passage.flow.una);
         self.track_learns(s, t, arrived.arrival, &release, idle);
-        (step, release)
+        (step, release.written)
     }
 
     /// What a release says of the state of its sender; `idle`: nothing was in flight before it.

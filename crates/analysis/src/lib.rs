@@ -4,9 +4,60 @@
 //! nothing of how its answer is drawn. Memory grows with live connections and with the detail that is asked for,
 //! not with packets.
 //!
-//! The way through it: `table` finds the connection, `conn` keeps its state and, for every data segment, writes a
-//! *step* (what released it); when an exchange ends, `attribute` turns its steps into spans, knowing the flights
-//! that came after; `findings` sums spans up.
+//! The way through it: `table` finds the connection; `track`, the only writer of its state, makes a *passage* of each data
+//! segment; `release` decides from that what let it go; `exchange` records it as a *step*; when an exchange ends,
+//! `attribute` turns its steps into spans, knowing the flights that came after; `findings` sums spans up.
+//!
+//! # Example
+//!
+//! A client's second small write waits for the ACK of the first one (Nagle's algorithm), which the server delays by 40 ms.
+//! Segments usually come from `tcpwhy_capture`; here they are written down.
+//!
+//! ```
+//! use tcpwhy_analysis::{Analyzer, Config, Detail};
+//! use tcpwhy_base::{Cause, Endpoint, Nanos, Segment, Seq, TcpFlags};
+//!
+//! let client = Endpoint { ip: [10, 0, 0, 1].into(), port: 40_000 };
+//! let server = Endpoint { ip: [10, 0, 0, 2].into(), port: 80 };
+//! let (syn, ack) = (TcpFlags::SYN, TcpFlags::ACK);
+//!
+//! let mut analyzer = Analyzer::new(Config { detail: Detail::All });
+//! // Time in ms, sender, sequence number, acknowledgement, payload, flags: as a tap beside the client saw them.
+//! for (i, (ms, src, seq, acks, len, flags)) in [
+//!     (0, client, 100, 0, 0, syn),
+//!     (20, server, 900, 101, 0, syn | ack),
+//!     (20, client, 101, 901, 0, ack),
+//!     (30, client, 101, 901, 4, ack),
+//!     (90, server, 901, 105, 0, ack),
+//!     (90, client, 105, 901, 100, ack),
+//!     (110, server, 901, 205, 50, ack),
+//! ]
+//! .into_iter()
+//! .enumerate()
+//! {
+//!     let dst = if src == client { server } else { client };
+//!     analyzer.push(&Segment {
+//!         time: Nanos::millis(ms),
+//!         frame: i as u64 + 1,
+//!         src,
+//!         dst,
+//!         seq: Seq(seq),
+//!         ack: Seq(acks),
+//!         len,
+//!         window: 64_000,
+//!         flags: TcpFlags(flags),
+//!         ..Segment::EMPTY
+//!     });
+//! }
+//!
+//! let analysis = analyzer.finish();
+//! let spans = &analysis.connections[0].exchanges[0].spans;
+//! assert_eq!((spans[0].cause, spans[0].duration()), (Cause::NagleDelayedAck, Nanos::millis(60)));
+//! assert_eq!((spans[1].cause, spans[1].duration()), (Cause::PathDelay, Nanos::millis(20)));
+//! // Which packets prove it, and a sentence for people.
+//! assert_eq!(spans[0].frames.keys().collect::<Vec<_>>(), [4, 5, 6]);
+//! assert!(spans[0].facts.sentence().contains("100 bytes were held until the ACK"));
+//! ```
 
 mod attribute;
 mod budget;

@@ -85,7 +85,7 @@ impl Step {
         first
     }
 
-    /// Nothing but an ACK, a window or the writer stood between its segments.
+    /// Its segments followed each other at once.
     pub(crate) fn is_burst(&self) -> bool {
         self.wait == Wait::Burst
     }
@@ -98,6 +98,14 @@ impl Step {
     /// It ended with a retransmission.
     pub(crate) fn is_loss(&self) -> bool {
         matches!(self.wait, Wait::Loss { .. })
+    }
+
+    /// How it repairs a loss, if it ended with a retransmission.
+    pub(crate) fn repair(&self) -> Option<Repair> {
+        match self.wait {
+            Wait::Loss { repair, .. } => Some(repair),
+            _ => None,
+        }
     }
 
     /// Of a wait that an ACK ended.

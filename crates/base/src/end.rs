@@ -77,6 +77,15 @@ impl<T> Ends<T> {
         [&mut self.client, &mut self.server].into_iter()
     }
 
+    /// The value of `end` and that of its peer, to change.
+    #[inline]
+    pub fn pair_mut(&mut self, end: End) -> (&mut T, &mut T) {
+        match end {
+            End::Client => (&mut self.client, &mut self.server),
+            End::Server => (&mut self.server, &mut self.client),
+        }
+    }
+
     /// Both values as `[client, server]`.
     #[inline]
     pub fn into_array(self) -> [T; 2] {
@@ -123,6 +132,7 @@ mod tests {
         assert_eq!(ends[End::Server], "server");
         ends[End::Client] = "first";
         assert_eq!(ends.into_array(), ["first", "server"]);
+        assert_eq!(ends.pair_mut(End::Server), (&mut "server", &mut "first"));
         assert_eq!(Side::from(End::Client.peer()), Side::Server);
     }
 }

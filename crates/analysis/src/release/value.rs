@@ -34,14 +34,6 @@ impl Release {
         Release { loss, ..self }
     }
 
-    /// How it repairs a loss, if it is a retransmission.
-    pub(crate) fn repair(&self) -> Option<Repair> {
-        match self.wait {
-            Wait::Loss { repair, .. } => Some(repair),
-            _ => None,
-        }
-    }
-
     /// Nothing that could be seen released it: the wait may be long enough to end a one-way transfer.
     pub(crate) fn may_split(&self) -> bool {
         let free = matches!(

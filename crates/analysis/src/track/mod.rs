@@ -225,25 +225,25 @@ impl Tracker {
     pub(crate) fn ack(&mut self, s: End, segment: &Segment, t: Nanos) -> Verdict {
         let d = s.peer();
         let reaction = self.reaction_or_zero(d);
+        let (own, other) = self.half.pair_mut(s);
         if segment.window == 0 && !segment.flags.fin() {
-            self.half[s].closes_window();
+            own.closes_window();
         }
-        if !self.scale_known() {
-            self.half[d].unscaled_window(segment);
-        }
-        let shift = self.window_shift(s);
+        let shift = match &self.scales {
+            Some(scales) => Some(scales[s]),
+            None => other.unscaled_window(segment),
+        };
         if let Some(shift) = shift {
-            self.half[s].offers(u32::from(segment.window) << shift);
+            own.offers(u32::from(segment.window) << shift);
         }
-        self.half[s].note_probe(segment);
+        own.note_probe(segment);
         // A stamp is kept for the echo if its segment begins at or below the last ACK sent (RFC 7323, 4.3); with data of
         // `s` still unacknowledged that need not be so.
-        let own = self.half[s].flow();
-        let echoed = own.acked && segment.seq.at_or_before(own.una);
+        let echoed = own.flow().acked && segment.seq.at_or_before(own.flow().una);
         let horizon = reaction + reaction.part(4) + Nanos::millis(2);
-        let seen = self.half[d].on_ack(segment, t, &Reading { shift, horizon, echoed });
+        let seen = other.on_ack(segment, t, &Reading { shift, horizon, echoed });
         if seen.lost_by_capture > 1 {
-            let other_direction = self.half[d].counts().packets > 0;
+            let other_direction = other.counts().packets > 0;
             self.quality.set(if other_direction { Quality::CAPTURE_DROPS } else { Quality::ONE_SIDED });
         }
         if let Some(delay) = seen.delay {
@@ -285,14 +285,14 @@ impl Tracker {
     pub(crate) fn data(&mut self, s: End, segment: &Segment, t: Nanos) -> Arrived {
         // A hole younger than half a round trip was reordering: a repair takes at least one trip back and forth
         // from the receiver, and half of one at a tap in the middle.
-        let reorder_within = self.rtt_or_zero().part(2).max(Nanos::micros(100));
+        let view = self.view(s);
+        let reorder_within = view.rtt.part(2).max(Nanos::micros(100));
         let arrived = self.half[s].on_data(segment, t, reorder_within);
         let mss = self.half[s].flow().mss;
         if mss > 0 && segment.len > mss {
             self.quality.set(Quality::OFFLOAD);
         }
         if arrived.new > 0 {
-            let view = self.view(s);
             self.half[s].on_new_bytes(segment, t, &view);
         }
         arrived

@@ -357,9 +357,11 @@ impl Half {
         self.counts.delayed_ack = Some((least.min(by), most.max(by)));
     }
 
-    /// The peer's window moved, whose scale is not known.
-    pub(crate) fn unscaled_window(&mut self, segment: &Segment) {
-        self.scale.get_or_insert_with(|| Box::new(Scale::new())).offered(segment.ack, segment.window);
+    /// The peer offers a window whose scale its SYN did not tell: the scale, once it is sure.
+    pub(crate) fn unscaled_window(&mut self, segment: &Segment) -> Option<u8> {
+        let scale = self.scale.get_or_insert_with(|| Box::new(Scale::new()));
+        scale.offered(segment.ack, segment.window);
+        scale.known()
     }
 
     /// A round-trip sample of this sender.
