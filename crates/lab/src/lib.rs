@@ -73,7 +73,7 @@ pub use network::{Network, Traffic};
 pub use processes::Process;
 pub use run::{Exchange, Run, run, run_until};
 pub use scenario::{
-    Bind, Connects, Control, Expect, Hop, Host, Kernel, Need, Programs, Scenario, Stated, Sweep, Way,
+    Against, Bind, Connects, Control, Expect, Hop, Host, Kernel, Need, Programs, Scenario, Stated, Sweep, Way,
 };
 pub use tcp_info::TcpInfo;
 pub use verdict::{Figures, Verdict};

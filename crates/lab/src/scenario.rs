@@ -8,7 +8,7 @@ mod parse;
 mod steps;
 mod written;
 
-pub use expect::{Control, Expect, Stated, Sweep};
+pub use expect::{Against, Control, Expect, Stated, Sweep};
 pub use kinds::{Bind, Connects, Need, Programs};
 pub(crate) use parse::put;
 

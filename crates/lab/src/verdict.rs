@@ -55,10 +55,15 @@ pub struct Figures {
 }
 
 impl Scenario {
-    /// The figures that are expected. `path_ms` is the calibrated round trip of the path without delay.
-    pub fn figures(&self, path_ms: f64) -> Result<Figures, LabError> {
+    /// The figures that are expected. `path_ms` is the calibrated round trip of the path without delay, `against` the
+    /// figure of the run that the expectation is stated against; without it nothing that needs it is known yet.
+    pub fn figures(&self, path_ms: f64, against: Option<f64>) -> Result<Figures, LabError> {
         let Some(expect) = &self.expect else { return Ok(Figures::default()) };
-        let names = self.names(path_ms);
+        let mut names = self.names(path_ms);
+        if expect.against.is_some() {
+            let Some(figure) = against else { return Ok(Figures::default()) };
+            names.insert("against", figure);
+        }
         let reckon = |formula: &crate::Formula| formula.value(&names).map_err(LabError::Scenario);
         let stated = |s: &Option<Stated>| s.as_ref().and_then(|s| s.value.as_ref()).map(reckon).transpose();
         let published = stated(&expect.published)?;
@@ -133,7 +138,7 @@ mod tests {
         );
         let set: Vec<String> = set.iter().map(|s| (*s).to_owned()).collect();
         let scenario = Scenario::parse(&text, &set).unwrap();
-        let figures = scenario.figures(0.0).unwrap();
+        let figures = scenario.figures(0.0, None).unwrap();
         scenario.expect.unwrap().judge(measured, &figures, !set.is_empty(), false)
     }
 
@@ -150,6 +155,22 @@ mod tests {
         assert_eq!(judge(two, 5.1, &[]), Verdict::AsExpected);
         assert_eq!(judge(two, 12.0, &[]), Verdict::NotAsExpected);
         assert_eq!(judge("published = { value = 400 }\nscale = 10", 41.0, &[]), Verdict::AsPublished);
+    }
+
+    #[test]
+    fn a_share_of_another_run_can_be_too_low_and_too_high() {
+        let text = "title = 't'\nworkload.request = [1]\n[expect]\nmeasure = 'elapsed'\nvalue = '2 * against'\n\
+                    tolerance = 0.25\nagainst = { set = { 'workload.requests' = 2 } }\n";
+        let scenario = Scenario::parse(text, &[]).unwrap();
+        assert_eq!(scenario.figures(0.0, None).unwrap().expected, None);
+        let figures = scenario.figures(0.0, Some(10.0)).unwrap();
+        let expect = scenario.expect.unwrap();
+        let of = |ms| expect.judge(ms, &figures, false, false);
+        assert_eq!(
+            [of(14.0), of(20.0), of(26.0)],
+            [Verdict::NotAsExpected, Verdict::AsExpected, Verdict::NotAsExpected]
+        );
+        assert!(Scenario::parse(&text.replace("against = {", "deviation = 'x' #"), &[]).is_err());
     }
 
     #[test]

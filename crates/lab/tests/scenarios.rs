@@ -23,7 +23,7 @@ fn all_can_be_read() {
 #[expect(clippy::panic, clippy::unwrap_used, reason = "a test")]
 fn expectation(scenario: &Scenario, name: &str) {
     let expect = scenario.expect.as_ref().unwrap_or_else(|| panic!("{name}: nothing is expected"));
-    let figures = scenario.figures(0.1).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let figures = scenario.figures(0.1, Some(1.0)).unwrap_or_else(|e| panic!("{name}: {e}"));
     let expected = figures.expected.unwrap_or_else(|| panic!("{name}: no figure is expected"));
     assert!(expected.is_finite() && expected >= 0.0, "{name}: {expected}");
     if let Some(published) = figures.published {

@@ -38,6 +38,10 @@ pub struct Expect {
     /// The same without what `deviation` blames, to check it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Control>,
+    /// Another run, made just before, whose figure the formulas of the expectation may call `against`. For what depends
+    /// on the machine: a share of another run on it can be wrong both ways, where a figure would have to allow anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<Against>,
     /// How often the experiment is made; the median counts.
     #[serde(default = "once")]
     pub runs: u32,
@@ -80,8 +84,27 @@ pub struct Control {
 impl Control {
     /// The keys and values.
     pub fn words(&self) -> String {
-        self.set.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
+        words(&self.set)
     }
+}
+
+/// The run that a figure is a multiple of.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Against {
+    /// What is different in it, as `"connects.count" = 500`.
+    pub set: BTreeMap<String, toml::Value>,
+}
+
+impl Against {
+    /// The keys and values.
+    pub fn words(&self) -> String {
+        words(&self.set)
+    }
+}
+
+fn words(set: &BTreeMap<String, toml::Value>) -> String {
+    set.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
 }
 
 /// One experiment for each value of a key.

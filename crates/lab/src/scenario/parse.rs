@@ -72,7 +72,11 @@ impl Written {
             check_workload(&self.workload)?;
         }
         if let Some(expect) = &self.expect {
-            expect.check(&self.names(0.0))?;
+            let mut names = self.names(0.0);
+            if expect.against.is_some() {
+                names.insert("against", 1.0);
+            }
+            expect.check(&names)?;
         }
         Ok(())
     }

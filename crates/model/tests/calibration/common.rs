@@ -1,3 +1,5 @@
+use serde_json::Value;
+use std::sync::LazyLock;
 use tcpwhy_base::{Chosen, Nanos, Step, Turn, What, Workload};
 use tcpwhy_model::{Host, Outcome, Scenario, run};
 
@@ -53,6 +55,20 @@ pub(crate) fn latencies(out: &Outcome) -> Vec<f64> {
 
 pub(crate) fn total(out: &Outcome) -> f64 {
     out.elapsed.as_ms()
+}
+
+/// A figure of `scripts/model_measured.json`, which `scripts/model_check.py` reads too and makes anew: the median of the
+/// runs on the real kernel, in milliseconds.
+#[track_caller]
+pub(crate) fn measured(id: &str) -> f64 {
+    static FILE: LazyLock<Value> = LazyLock::new(|| {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/model_measured.json");
+        let text = std::fs::read_to_string(path).expect("the measured figures");
+        serde_json::from_str(&text).expect("JSON")
+    });
+    let rows = ["rows", "tests"].iter().filter_map(|list| FILE[list].as_array()).flatten();
+    let row = rows.into_iter().find(|row| row["id"] == id);
+    row.and_then(|row| row["measured"].as_f64()).unwrap_or_else(|| panic!("{id:?} was not measured"))
 }
 
 #[track_caller]

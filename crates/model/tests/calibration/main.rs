@@ -1,4 +1,5 @@
-//! Figures measured on Linux 6.18 (cubic, HZ=250, an emulated link between two namespaces) as targets, within 10 %
+//! Figures measured on Linux 6.18 (cubic, HZ=250, an emulated link between two namespaces;
+//! `scripts/model_measured.json`) as targets, within 10 %
 //! unless the measurement itself spreads more.
 
 mod buffers;

@@ -17,20 +17,23 @@ fn syns_are_repeated_each_second_and_then_later() {
     let out = go(&lose(small(), 0, &lost));
     let at: Vec<f64> =
         out.passages.iter().filter(|p| p.packet.syn && p.packet.from == 0).map(|p| p.sent.as_ms()).collect();
-    for (got, want) in
-        at.iter().zip([0.0_f64, 1010.0, 2030.0, 3060.0, 4080.0, 5100.0, 7120.0, 11_300.0, 19_500.0])
-    {
-        near(got.max(1.0), want.max(1.0), 3.0, "SYN");
+    assert_eq!(at.len(), 9);
+    let ids =
+        ["A0 first SYN lost", "the first 2 SYNs lost", "A0 three SYNs lost"].map(str::to_owned).into_iter();
+    let ids = ids.chain((4..=8).map(|n| format!("the first {n} SYNs lost")));
+    for (got, id) in at[1..].iter().zip(ids) {
+        // The SYN that arrives is answered a round trip later.
+        near(*got, measured(&id) - 20.0, 3.0, &id);
     }
-    near(connect(&lose(small(), 0, &[What::Syn(1)])), 1041.0, 3.0, "a lost SYN");
-    near(connect(&lose(small(), 1, &[What::Syn(1)])), 1040.0, 3.0, "a lost SYN-ACK");
-    near(connect(&lose(small(), 0, &lost[..3])), 3090.0, 3.0, "three lost SYNs");
+    let answer = measured("the SYN-ACK lost");
+    near(connect(&lose(small(), 1, &[What::Syn(1)])), answer, 3.0, "a lost SYN-ACK");
 }
 
 #[test]
 fn old_kernels_double_at_once() {
     let mut s = lose(small(), 0, &[What::Syn(1), What::Syn(2), What::Syn(3)]);
     s.hosts[0].stack.profile = Profile::named("linux-5.10").expect("known");
+    // By the rule (RFC 6298 with an initial timeout of 1 s): no such kernel was measured.
     near(connect(&s), 7020.0, 3.0, "1 + 2 + 4 s");
 }
 
@@ -51,6 +54,6 @@ fn a_full_accept_queue() {
         out.connections.iter().filter_map(|c| Some((c.connected? - c.start).as_ms())).collect();
     assert_eq!(connects.iter().filter(|c| **c < 10.0).count(), 3, "{connects:?}");
     for late in connects.iter().filter(|c| **c > 10.0) {
-        near(*late, 7120.0, 3.0, "a late connect");
+        near(*late, measured("backlog 2, nobody accepts for 6 s, the last connect"), 3.0, "a late connect");
     }
 }

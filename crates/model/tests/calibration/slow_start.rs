@@ -3,7 +3,7 @@ use tcpwhy_base::Nanos;
 use tcpwhy_model::Congestion;
 
 fn puzzle(mtu: u64) -> tcpwhy_model::Scenario {
-    serial(path(200.0, 1000.0, 3_000_000, mtu), turn(&[180, 16384], 100.0, &[150, 20480]), 1)
+    serial(path(200.0, 500.0, 3_000_000, mtu), turn(&[180, 16384], 100.0, &[150, 20480]), 1)
 }
 
 /// 16 KiB up, 20 KiB down, 200 ms away, 100 ms of work; connecting included.
@@ -11,21 +11,34 @@ fn puzzle(mtu: u64) -> tcpwhy_model::Scenario {
 fn the_published_puzzle() {
     let mut closes = with(puzzle(1500), 0, |h| h.nodelay = true);
     closes.workload.server_closes = true;
-    near(total(&go(&closes)), 902.5, 2.0, "fresh, MTU 1500, the server closes");
+    let id = "A4 fresh, MTU 1500, the server closes";
+    near(total(&go(&closes)), measured(id), 2.0, id);
     let mut closes = with(puzzle(8500), 0, |h| h.nodelay = true);
     closes.workload.server_closes = true;
-    near(total(&go(&closes)), 501.0, 3.0, "MTU 8500, the server closes");
+    let id = "A4 fresh, MTU 8500, the server closes";
+    near(total(&go(&closes)), measured(id), 3.0, id);
     near(
         total(&go(&with(puzzle(8500), 0, |h| h.nodelay = true))),
-        702.0,
+        measured("A4 fresh, MTU 8500, kept open, Nagle on"),
         2.0,
         "MTU 8500, Nagle at the server",
     );
-    near(total(&go(&nodelay(puzzle(8500)))), 502.0, 2.0, "MTU 8500, no Nagle");
+    let id = "puzzle, MTU 8500, no Nagle";
+    near(total(&go(&nodelay(puzzle(8500)))), measured(id), 2.0, id);
     let wide = |h: &mut tcpwhy_model::Host| h.initcwnd = Some(20);
-    near(total(&go(&with(with(nodelay(puzzle(1500)), 0, wide), 1, wide))), 502.0, 2.0, "initcwnd 20");
+    near(
+        total(&go(&with(with(nodelay(puzzle(1500)), 0, wide), 1, wide))),
+        measured("A4 initcwnd 20"),
+        2.0,
+        "initcwnd 20",
+    );
     let bbr = |h: &mut tcpwhy_model::Host| h.stack.congestion = Some(Congestion::Bbr);
-    near(total(&go(&with(with(nodelay(puzzle(1500)), 0, bbr), 1, bbr))), 950.0, 10.0, "bbr");
+    near(
+        total(&go(&with(with(nodelay(puzzle(1500)), 0, bbr), 1, bbr))),
+        measured("A4 bbr, fresh"),
+        10.0,
+        "bbr",
+    );
 }
 
 fn keep_alive(gap: f64) -> tcpwhy_model::Scenario {
@@ -37,23 +50,28 @@ fn keep_alive(gap: f64) -> tcpwhy_model::Scenario {
 
 #[test]
 fn a_kept_connection() {
-    near(latencies(&go(&keep_alive(0.0)))[3], 300.8, 2.0, "back to back");
+    near(latencies(&go(&keep_alive(0.0)))[3], measured("A4 kept, back to back"), 2.0, "back to back");
     near(
         latencies(&go(&with(keep_alive(0.0), 1, |h| h.nodelay = false)))[3],
-        501.0,
+        measured("A4 kept, back to back, server Nagle on"),
         2.0,
         "Nagle at the server",
     );
-    near(latencies(&go(&keep_alive(1000.0)))[3], 701.0, 2.0, "1 s between");
+    near(latencies(&go(&keep_alive(1000.0)))[3], measured("A4 kept, 1 s gap"), 2.0, "1 s between");
     near(
         latencies(&go(&keep_alive(150.0)))[3],
-        701.0,
+        measured("A4 kept, 150 ms gap"),
         2.0,
         "150 ms between: counted from the last sent data",
     );
-    near(latencies(&go(&keep_alive(6000.0)))[3], 701.0, 2.0, "6 s between");
+    near(latencies(&go(&keep_alive(6000.0)))[3], measured("puzzle kept, 6 s gap"), 2.0, "6 s between");
     let off = |h: &mut tcpwhy_model::Host| h.stack.idle_restart = Some(false);
-    near(latencies(&go(&with(with(keep_alive(6000.0), 0, off), 1, off)))[3], 300.9, 2.0, "ssai=0");
+    near(
+        latencies(&go(&with(with(keep_alive(6000.0), 0, off), 1, off)))[3],
+        measured("A4 kept, 6 s gap, ssai=0"),
+        2.0,
+        "ssai=0",
+    );
 }
 
 #[test]
@@ -79,5 +97,10 @@ fn flights_are_ten_twenty_forty() {
 fn a_376_kb_upload_with_default_buffers() {
     let mut s = serial(path(40.0, 1000.0, 2_000_000, 1500), turn(&[385_024], 500.0, &[100]), 1);
     s.hosts[1].read_chunk = 4096;
-    near(latencies(&go(&s))[0], 703.8, 5.0, "376 KB up, RTT 40, 500 ms of work");
+    near(
+        latencies(&go(&s))[0],
+        measured("A2 default receive buffer, RTT 40"),
+        5.0,
+        "376 KB up, RTT 40, 500 ms of work",
+    );
 }

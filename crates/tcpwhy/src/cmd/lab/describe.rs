@@ -33,6 +33,7 @@ pub(super) fn scenario(name: &str, s: &Scenario) -> String {
         let slack =
             if expect.slack > 0.0 { format!(" + {}", unit.show(expect.slack)) } else { String::new() };
         let reason = expect.reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default();
+        line("against", &expect.against.as_ref().map(tcpwhy_lab::Against::words).unwrap_or_default());
         line("tolerance", &format!("{:.0} %{slack}{reason}", expect.tolerance * 100.0));
         line("deviation", expect.deviation.as_deref().unwrap_or_default());
     }

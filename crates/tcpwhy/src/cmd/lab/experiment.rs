@@ -28,6 +28,9 @@ pub(super) struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) measure: Option<String>,
     pub(super) unit: Unit,
+    /// The figure of the run that the expectation is stated against.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) against: Option<f64>,
     /// Median of `runs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) measured: Option<f64>,
@@ -73,6 +76,12 @@ pub(super) struct Checked {
     pub(super) confirmed: bool,
 }
 
+/// What is made beside an experiment.
+pub(super) struct Beside<'a> {
+    pub(super) control: Option<(&'a Control, &'a Scenario)>,
+    pub(super) against: Option<&'a Scenario>,
+}
+
 /// How experiments are made.
 pub(super) struct Setting<'a> {
     pub(super) calibration: &'a Calibration,
@@ -90,10 +99,10 @@ impl Setting<'_> {
         name: &str,
         scenario: &Scenario,
         at: Option<String>,
-        control: Option<(&Control, &Scenario)>,
+        beside: Beside<'_>,
         keep: Option<&Path>,
     ) -> Result<Outcome, LabError> {
-        let figures = scenario.figures(self.calibration.path_ms)?;
+        let figures = scenario.figures(self.calibration.path_ms, None)?;
         let mut outcome = Outcome::new(name, scenario, at, figures);
         if let Some(rate) = self.calibration.exceeded(scenario) {
             outcome.skipped = Some(format!(
@@ -105,6 +114,10 @@ impl Setting<'_> {
         let expect = self.expect(scenario);
         let expect = expect.as_ref();
         let wanted = self.runs.unwrap_or(expect.map_or(1, |e| e.runs)).max(1);
+        if let Some(other) = beside.against {
+            outcome.against = self.figure_of(other, wanted)?;
+            outcome.figures = scenario.figures(self.calibration.path_ms, outcome.against)?;
+        }
         while (outcome.attempts as usize) < wanted as usize {
             outcome.attempts += 1;
             let mut last = None;
@@ -137,7 +150,7 @@ impl Setting<'_> {
         }
         outcome.judge(expect, self.changed);
         if outcome.verdict == Verdict::Explained
-            && let Some((control, scenario)) = control
+            && let Some((control, scenario)) = beside.control
             && !self.stop.load(Relaxed)
         {
             self.check(&mut outcome, control, scenario)?;
@@ -149,6 +162,25 @@ impl Setting<'_> {
             })?;
         }
         Ok(outcome)
+    }
+
+    /// The median of so many runs, each made again while it is disturbed.
+    fn figure_of(&self, scenario: &Scenario, wanted: u32) -> Result<Option<f64>, LabError> {
+        let measure = scenario.expect.as_ref().map_or(Measure::Elapsed, |e| e.measure.clone());
+        let mut figures = Vec::new();
+        for _ in 0..wanted {
+            for attempt in 1..=ATTEMPTS {
+                let run = run_until(scenario, self.stop)?;
+                if !run.traffic.disturbed || attempt == ATTEMPTS || self.stop.load(Relaxed) {
+                    figures.extend(measure.of(&run));
+                    break;
+                }
+            }
+            if self.stop.load(Relaxed) {
+                break;
+            }
+        }
+        Ok(median(&figures))
     }
 
     /// Takes away what the reason of a deviation blames: if the figure does not follow, it was not the reason.
@@ -196,6 +228,7 @@ impl Outcome {
             figures,
             measure: expect.map(|e| e.measure.to_string()),
             unit: expect.map_or(Unit::Ms, Expect::unit),
+            against: None,
             measured: None,
             scaled: None,
             runs: Vec::new(),

@@ -1,7 +1,7 @@
 //! `tcpwhy lab run`.
 
 use super::args::Run;
-use super::experiment::{Outcome, Setting};
+use super::experiment::{Beside, Outcome, Setting};
 use super::{catalogue, failed, kept, print};
 use crate::cmd::end_signal;
 use crate::failure::{Exit, Usage, say};
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
-use tcpwhy_lab::{Calibration, Control, LabError, Scenario, Verdict, calibrate};
+use tcpwhy_lab::{Against, Calibration, Control, LabError, Scenario, Verdict, calibrate};
 
 /// One experiment to make: a scenario, or one value of its sweep.
 struct Planned {
@@ -19,6 +19,8 @@ struct Planned {
     scenario: Scenario,
     /// The same without what the reason of a deviation blames.
     control: Option<(Control, Scenario)>,
+    /// The run that its figure is stated against.
+    against: Option<Scenario>,
     folder: String,
 }
 
@@ -64,7 +66,8 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Exit> {
             kept::forget(folder);
         }
         let control = p.control.as_ref().map(|(control, scenario)| (control, scenario));
-        let outcome = match setting.make(&p.name, &p.scenario, p.at.clone(), control, keep.as_deref()) {
+        let beside = Beside { control, against: p.against.as_ref() };
+        let outcome = match setting.make(&p.name, &p.scenario, p.at.clone(), beside, keep.as_deref()) {
             Ok(outcome) => outcome,
             // One experiment that fails is no reason to drop the others.
             Err(e) if table => {
@@ -156,6 +159,11 @@ fn plan_one(name: &str, text: &str, args: &Run) -> Result<Vec<Planned>, LabError
     let read = |more: Option<(String, toml::Value)>| {
         Scenario::parse_with(text, full.clone().into_iter().chain(more), &args.set)
     };
+    let against = plain.expect.as_ref().and_then(|e| e.against.as_ref());
+    let beside = |more: Option<(String, toml::Value)>| {
+        let set = |a: &Against| full.clone().into_iter().chain(more).chain(a.set.clone());
+        against.map(|a| Scenario::parse_with(text, set(a), &args.set)).transpose()
+    };
     // Controls are made with reduced counts; one that is compared with the figure itself has to be of its size.
     let control = plain.expect.as_ref().and_then(|e| e.control.clone());
     let control =
@@ -169,6 +177,7 @@ fn plan_one(name: &str, text: &str, args: &Run) -> Result<Vec<Planned>, LabError
             at: None,
             scenario: read(None)?,
             control: control.transpose()?,
+            against: beside(None)?,
             folder: name.into(),
         }]);
     };
@@ -178,6 +187,7 @@ fn plan_one(name: &str, text: &str, args: &Run) -> Result<Vec<Planned>, LabError
             at: Some(shown::name(&format!("{}={value}", sweep.key)).into_owned()),
             scenario: read(Some((sweep.key.clone(), value.clone())))?,
             control: None,
+            against: beside(Some((sweep.key.clone(), value.clone())))?,
             folder: format!("{name}-{value}").replace(['/', '"'], "_"),
         })
     };
