@@ -18,6 +18,7 @@ Calibration: of the time in spans with a confidence in a bin, the share whose ca
 import argparse
 import concurrent.futures
 import json
+import math
 import os
 import re
 import sys
@@ -415,8 +416,12 @@ def raised(floor, measures):
     for name, limit in floor.items():
         bound, _, measure = name.partition('-')
         got = measures[measure]
-        rounded = got if isinstance(got, int) or got is None else int(got * 1000) / 1000
-        out[name] = limit if got is None else max(limit, rounded) if bound == 'min' else min(limit, rounded)
+        if got is None:
+            out[name] = limit
+        elif bound == 'min':
+            out[name] = max(limit, math.floor(got * 1000) / 1000)
+        else:
+            out[name] = min(limit, math.ceil(got * 1000) / 1000 if isinstance(got, float) else got)
     return out
 
 

@@ -46,7 +46,7 @@ class Findings:
     """Violations of one capture: (invariant, ns, text)."""
 
     def __init__(self):
-        self.found = []
+        self.found, self.unread = [], 0
 
     def add(self, invariant, time, s, text):
         where = s.span['id'] if s else ''
@@ -80,7 +80,8 @@ def examine_answer(answer, packets):
             if s.kind != 'gap' or s.cause in LIMITS:
                 held(c, s, figures, flights, out)
             sentence(c, s, figures, out)
-    return out.found
+    out.unread = spans.unread(spans.walk(answer), LIMITS + ('bandwidth', 'sender_pause'))
+    return out
 
 
 def exchange(c, x, segments, out):
@@ -149,10 +150,10 @@ def sentence(c, s, figures, out):
 # ---------------------------------------------------------------- all captures
 
 def examine(binary, path):
-    """Violations of one capture."""
+    """The Findings of one capture."""
     answer, _ = common.explain(binary, path, '--exchanges', 'all')
     if answer is None:
-        return []
+        return Findings()
     try:
         packets = spans.Packets(path)
     except ValueError:
@@ -161,17 +162,19 @@ def examine(binary, path):
 
 
 def run(binary, folders, jobs):
-    """{invariant: [(ns, path, text)]}, captures, failures."""
-    found, failed = {name: [] for name in INVARIANTS}, []
+    """{invariant: [(ns, path, text)]}, captures, sentences that could not be read, failures."""
+    found, unread, failed = {name: [] for name in INVARIANTS}, 0, []
     paths = [p for folder in folders for p in below(folder)]
     with concurrent.futures.ThreadPoolExecutor(common.overlap(jobs)) as pool:
         for path, future in [(p, pool.submit(examine, binary, p)) for p in paths]:
             try:
-                for name, time, text in future.result():
+                here = future.result()
+                unread += here.unread
+                for name, time, text in here.found:
                     found[name].append((time, path, text))
             except (common.Failed, ValueError) as error:
                 failed.append(f'{common.shown(path)}: {error}')
-    return found, len(paths), failed
+    return found, len(paths), unread, failed
 
 
 def plain(rows):
@@ -195,7 +198,7 @@ def self_test():
              'exchanges': [{'start_ns': 0, 'end_ns': at, 'turns': 1, 'spans': made, 'request_bytes': 10**5,
                             'response_bytes': 0}]}
         packets = type('Fixed', (), {'of': lambda _, c: list(segments)})()
-        return {name for name, _, _ in examine_answer({'connections': [c], 'capture': {'duration_ns': duration}}, packets)}
+        return {name for name, _, _ in examine_answer({'connections': [c], 'capture': {'duration_ns': duration}}, packets).found}
 
     def data(time, ack_time):
         return [spans.Segment(time, 0, 1, 1, 1460, 16, 1500), spans.Segment(ack_time, 1, 1, 1461, 0, 16, 40)]
@@ -234,7 +237,7 @@ def main():
     if args.self_test:
         self_test()
         return 0
-    found, captures, failed = run(args.bin, args.folders, args.jobs)
+    found, captures, unread, failed = run(args.bin, args.folders, args.jobs)
     if not captures:
         print(f'no capture in {" ".join(args.folders)}')
         return 1
@@ -249,7 +252,7 @@ def main():
               + (f'{was.get(name, {}).get("violations", 0):10}' if was else ''))
         for time, path, text in sorted(found[name], key=lambda v: -v[0])[:args.show]:
             print(f'    {time / MS:10.3f} ms  {common.shown(path)} {text}')
-    print(f'{captures} captures; no answer: {len(failed)}')
+    print(f'{captures} captures; sentences that could not be read: {unread}; no answer: {len(failed)}')
     for text in failed:
         print(f'NO ANSWER {text}')
     if args.json:
@@ -260,7 +263,7 @@ def main():
     if args.max is not None and violations > args.max:
         print(f'MISSED {violations} violations, wanted at most {args.max}')
         return 1
-    return 1 if failed else 0
+    return 1 if failed or unread else 0
 
 
 if __name__ == '__main__':

@@ -27,6 +27,11 @@ SENTENCES = [re.compile(text) for text in (
     r'^\d+ bytes were sent again after ' + TIME.format('after'),
     r'^The SYN(?:-ACK)? was sent .* over ' + TIME.format('wait'),
     r'^One round trip \(' + TIME.format('trip'),
+    r'^(?P<flight>\d+) bytes in flight filled the window .* one window per ' + TIME.format('trip'),
+    r'^(?P<flight>\d+) bytes in flight filled what the receiver offered',
+    r'^(?P<held>\d+) bytes were held until the ACK of the \d+ bytes before them, which came ' + TIME.format('late'),
+    r'until with (?P<flight>\d+) bytes in flight one of them woke up the writer',
+    r'^Nothing for ' + TIME.format('wait') + r' with (?P<outstanding>\d+) bytes unacknowledged; then new data as a probe',
 )]
 
 
@@ -56,6 +61,11 @@ class Span(NamedTuple):
             if found:
                 return {name: number(text) for name, text in found.groupdict().items() if text is not None}
         return None
+
+
+def unread(spans, causes):
+    """How many sentences of these causes have figures that no pattern reads: they would make a count smaller in silence."""
+    return sum(s.cause in causes and s.figures() is None and any(map(str.isdigit, s.span['why'] or '')) for s in spans)
 
 
 def number(text):
@@ -189,6 +199,9 @@ def self_test():
                    'trip (20.1 ms) later.') == {'flight': 14480, 'before': 23168, 'trip': 20.1e6}
     assert figures('5520 bytes passed; the bottleneck carries about 115 Mbit/s.') == {'bytes': 5520, 'rate': 115e6}
     assert figures('Nothing for 1 min 2 s with 7 bytes unacknowledged, and no')['wait'] == 62e9
+    assert figures('26 bytes were held until the ACK of the 239 bytes before them, which came 42.0 µs after')['late'] == 42e3
+    assert figures('130966 bytes in flight filled the window that the receiver offered; one window per 18.0 µs')['flight'] == 130966
+    assert unread([Span({}, {}, 'gap', {'cause': 'nagle', 'why': w}) for w in ('7 bytes of another kind', 'No figure')], ['nagle']) == 1
     assert figures('The trips that the distance sets.') is None
     data = [Segment(0, 0, 100, None, 10, 16, 50), Segment(5, 1, 1, 105, 0, 16, 40), Segment(9, 1, 1, 110, 0, 16, 40)]
     flight = Flight(data, 0)

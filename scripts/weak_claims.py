@@ -92,7 +92,7 @@ ROWS = [
 ABOVE = "bandwidth above a connection's own bytes at its own rate"
 NAMES = [name for name, _ in ROWS] + [ABOVE]
 # causes whose row reads the sentence: one that cannot be read would make the row smaller in silence
-READ = ('bandwidth', 'delayed_ack')
+READ = ('bandwidth', 'delayed_ack', 'congestion_window', 'idle_restart', 'sender_pause')
 
 
 def above_own_bytes(c, wire_bytes):
@@ -126,7 +126,7 @@ def examine(binary, path):
     answer, _ = common.explain(binary, path, '--exchanges', 'all')
     if answer is None:
         return [], 0
-    packets, kept, out, unread = None, {}, [], 0
+    packets, kept, out = None, {}, []
 
     def flights(c, side):
         """The Flight of a side, or None where its packets cannot be read."""
@@ -139,7 +139,6 @@ def examine(binary, path):
         return kept[c['id'], side]
 
     for s in spans.walk(answer):
-        unread += s.cause in READ and s.figures() is None
         out += [(name, s.length) for name, test in ROWS if test(s, flights)]
     for c in answer['connections']:
         headers = 54 * sum(c['packets'].values())
@@ -147,7 +146,7 @@ def examine(binary, path):
         over = above_own_bytes(c, sum(c['bytes'].values()) * again + headers)
         if over:
             out.append((ABOVE, over))
-    return out, unread
+    return out, spans.unread(spans.walk(answer), READ)
 
 
 def below(folder):
