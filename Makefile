@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check cases accuracy weak-claims meaning matrix model-check model-fixes model-flights bench fuzz mutants docs docs-figures web install clean
+.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix model-check model-fixes model-flights bench fuzz mutants docs docs-figures web install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
@@ -23,6 +23,7 @@ help:
 	@echo 'make bench     speed and memory against tcpdump, tcptrace and tshark (ARGS=--quick)'
 	@echo 'make fuzz      $(SECONDS_EACH) seconds for each fuzz target (SECONDS_EACH=...)'
 	@echo 'make mutants   how many small faults the tests find (ARGS=--crate analysis; hours; needs cargo-mutants)'
+	@echo 'make attack    what a stranger could do to tcpwhy serve, for half a minute (ARGS=...)'
 	@echo 'make docs      the output in README.md from a run of the demo'
 	@echo 'make docs-figures  the figures in docs/figures from bundled captures'
 	@echo 'make web       the page of --html, from web/ (needs Node.js)'
@@ -80,6 +81,9 @@ fuzz:
 
 mutants:
 	@$(PYTHON) scripts/mutants.py $(ARGS)
+
+attack: build
+	@$(PYTHON) scripts/attack.py --bin $(BIN) $(ARGS)
 
 docs: build
 	@$(PYTHON) scripts/docs.py --bin $(BIN)

@@ -85,6 +85,7 @@ def checks(binary):
         Check('demo', script('tests/demo_test.py', f'--bin {binary}'), show=0),
         Check('write-write-read', script('tests/write_write_read.py', f'--bin {binary}'), ['zstd'], show=6),
         Check('README', script('scripts/docs.py', f'--bin {binary} --check')),
+        Check('third-party notices', script('scripts/third_party.py', 'check')),
         Check('figures', script('scripts/figures.py', f'--bin {binary} --check')),
         Check('model', script('scripts/model_check.py', f'--bin {binary}')),
         Check('model: fixes', script('scripts/model_fixes.py', f'--bin {binary}'), show=4),
