@@ -16,6 +16,7 @@ pub struct Copies {
 
 impl Copies {
     /// Whether `segment` is one. `since_last`: how long ago the packet before it passed, in either direction.
+    #[inline]
     pub fn is_copy(&mut self, segment: &Segment, since_last: Nanos) -> bool {
         const TIME: u64 = (1 << 24) - 1;
         let tsval = segment.options.timestamps.map_or(0, |t| t.0);

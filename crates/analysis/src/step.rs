@@ -60,6 +60,7 @@ impl Step {
     }
 
     /// How long.
+    #[inline]
     pub(crate) fn duration(&self) -> Nanos {
         self.end - self.start
     }
@@ -86,11 +87,13 @@ impl Step {
     }
 
     /// Its segments followed each other at once.
+    #[inline]
     pub(crate) fn is_burst(&self) -> bool {
         self.wait == Wait::Burst
     }
 
     /// The other side had spoken last.
+    #[inline]
     pub(crate) fn is_turn(&self) -> bool {
         matches!(self.wait, Wait::Turn { .. })
     }
@@ -109,6 +112,7 @@ impl Step {
     }
 
     /// Of a wait that an ACK ended.
+    #[inline]
     pub(crate) fn acked(&self) -> Option<&Acked> {
         match &self.wait {
             Wait::Acked(acked) => Some(acked),
@@ -117,6 +121,7 @@ impl Step {
     }
 
     /// Of a wait for the writer.
+    #[inline]
     pub(crate) fn pause(&self) -> Option<&Pause> {
         match &self.wait {
             Wait::Pause(pause) => Some(pause),
@@ -125,6 +130,7 @@ impl Step {
     }
 
     /// Takes `next` into this step if both are waits of the same kind within one round trip.
+    #[inline]
     pub(crate) fn absorb(&mut self, next: &Step, rtt: Nanos) -> bool {
         if next.sender != self.sender || next.split || self.end != next.start || self.source != next.source {
             return false;

@@ -115,6 +115,7 @@ pub(crate) struct RttSamples {
 
 impl RttSamples {
     /// Takes a sample (RFC 6298, 2).
+    #[inline]
     pub(crate) fn take(&mut self, rtt: Nanos, t: Nanos) {
         if rtt <= Nanos::ZERO {
             return;

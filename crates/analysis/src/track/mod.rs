@@ -264,6 +264,7 @@ impl Tracker {
     }
 
     /// An ACK of `s` came so long after the data that it acknowledges.
+    #[inline]
     fn on_ack_delay(&mut self, s: End, segment: &Segment, t: Nanos, delay: Nanos) {
         let d = s.peer();
         if !self.half[d].has_holes() && self.reaction[s].is_none_or(|known| delay < known) {

@@ -13,6 +13,7 @@ pub(crate) struct Numbering {
 impl Numbering {
     /// Follows the identifier: how many packets are missing between the last one and this one, if their sender counts
     /// them one by one (Linux does, per connection).
+    #[inline]
     pub(crate) fn missing(&mut self, id: IpId) -> u16 {
         let (Some(before), Some(now)) = (self.last, id) else {
             self.last = id.filter(|&i| i != 0);
@@ -36,6 +37,7 @@ impl Numbering {
     }
 
     /// Packets are numbered one by one, so that one that is missing shows.
+    #[inline]
     pub(crate) fn is_steady(&self) -> bool {
         self.steps >= 3
     }

@@ -315,6 +315,7 @@ impl Half {
 /// Packets, whatever they carry.
 impl Half {
     /// A packet passed. `true`: it is a duplicate of one that passed just before.
+    #[inline]
     pub(crate) fn packet(&mut self, segment: &Segment, since_last: Nanos) -> bool {
         self.counts.packets += 1;
         let duplicate = self.copies.is_copy(segment, since_last);
@@ -323,6 +324,7 @@ impl Half {
     }
 
     /// How many packets are missing before this one, by the sender's numbers.
+    #[inline]
     pub(crate) fn missing_before(&mut self, segment: &Segment) -> u16 {
         let missing = self.numbering.missing(segment.ip_id);
         self.flow.numbered = self.numbering.is_steady();
@@ -330,6 +332,7 @@ impl Half {
     }
 
     /// It offers this window, bytes.
+    #[inline]
     pub(crate) fn offers(&mut self, window: u32) {
         self.counts.max_window = self.counts.max_window.max(window);
     }
@@ -340,6 +343,7 @@ impl Half {
     }
 
     /// A probe: no payload, one below the next sequence number, towards a closed window (Linux tcp_xmit_probe_skb).
+    #[inline]
     pub(crate) fn note_probe(&mut self, segment: &Segment) {
         let flow = &self.flow;
         if segment.len == 0 && flow.seen && segment.seq == flow.nxt - 1 && !segment.flags.fin() {
@@ -365,6 +369,7 @@ impl Half {
     }
 
     /// A round-trip sample of this sender.
+    #[inline]
     pub(crate) fn sample_rtt(&mut self, rtt: Nanos, t: Nanos) {
         self.flow.rtt.take(rtt, t);
     }

@@ -11,6 +11,7 @@ use tcpwhy_base::{Nanos, Segment, Seq};
 /// Its data.
 impl Half {
     /// Takes a data segment. `reorder_within` is the age below which a filled hole is reordering.
+    #[inline]
     pub(crate) fn on_data(&mut self, segment: &Segment, t: Nanos, reorder_within: Nanos) -> Arrived {
         let (seq, end) = (segment.seq, segment.seq + segment.len);
         let before = Before { nxt: self.flow.nxt, small_end: self.flow.small_end };
@@ -53,6 +54,7 @@ impl Half {
     }
 
     /// Where `seq..end` stands among what has passed, and how much of it is new.
+    #[inline]
     fn arrival(&mut self, seq: Seq, end: Seq, t: Nanos, reorder_within: Nanos) -> (Arrival, u32) {
         let flow = &mut self.flow;
         if !seq.before(flow.nxt) {
@@ -88,6 +90,7 @@ impl Half {
     }
 
     /// New bytes passed: what they say of the rate and of the flight.
+    #[inline]
     pub(crate) fn on_new_bytes(&mut self, segment: &Segment, t: Nanos, view: &View) {
         if view.near {
             self.crowd.asked(Mark::End(segment.seq + segment.len), t);
@@ -99,6 +102,7 @@ impl Half {
     }
 
     /// After the segment was judged: remembers it as the last.
+    #[inline]
     pub(crate) fn sent(&mut self, segment: &Segment, t: Nanos) {
         let flow = &mut self.flow;
         flow.cwnd.max_flight = flow.cwnd.max_flight.max(flow.outstanding());
