@@ -45,7 +45,7 @@ test:
 
 check:
 	@scripts/setup.sh test
-	@$(PYTHON) scripts/test.py --only '^(format|lints|documentation|scripts)' $(ARGS)
+	@$(PYTHON) scripts/test.py --only '^(format|lints|documentation|scripts|structure)' $(ARGS)
 
 cases: build
 	@$(PYTHON) scripts/cases.py --bin $(BIN) $(TARGET)/cases

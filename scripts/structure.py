@@ -17,8 +17,8 @@ import tomllib
 import common
 
 LONGEST, USUAL, FILE = 100, 40, 500
-# a check of sizes fails only where they hold already; --report shows all of them
-SIZES_FAIL = False
+# what does not hold yet is shown by --report and fails nothing
+SIZES_FAIL, CIRCLES_FAIL = False, ('analysis', 'base', 'capture', 'model', 'report', 'trace', 'tcpwhy')
 
 
 def read(*path):
@@ -264,10 +264,11 @@ def main():
     if sys.argv[1:] == ['--self-test']:
         return self_test()
     wrong = list(edges())
+    report = '--report' in sys.argv[1:]
     for crate in sorted(declared()):
-        wrong += circles(crate)
+        wrong += circles(crate) if report or crate in CIRCLES_FAIL else ()
     large, sum_up = sizes()
-    if SIZES_FAIL or '--report' in sys.argv[1:]:
+    if SIZES_FAIL or report:
         wrong += large
     print('\n'.join([*wrong, sum_up]))
     return 1 if wrong else 0

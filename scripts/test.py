@@ -73,6 +73,8 @@ def checks(binary):
     out = [
         Check('format', 'cargo fmt --all --check'),
         Check('scripts compile', compile_scripts),
+        Check('scripts/structure', script('scripts/structure.py', '--self-test')),
+        Check('structure', script('scripts/structure.py')),
         Check('scripts/transform', script('scripts/transform.py', '--self-test'), ['zstd']),
         Check('scripts/check_json', script('scripts/check_json.py', '--self-test')),
         Check('scripts/check_counts', script('scripts/check_counts.py', '--self-test')),

@@ -19,6 +19,7 @@ mod options;
 mod pcap;
 mod pcapng;
 mod reader;
+mod record;
 mod tcp;
 mod tunnel;
 mod walk;

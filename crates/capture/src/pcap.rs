@@ -3,7 +3,7 @@
 use crate::bytes::Order;
 use crate::error::Damage;
 use crate::input::Buffer;
-use crate::reader::{MAX_RECORD, Record, Stop};
+use crate::record::{MAX_RECORD, Record, Stop};
 use tcpwhy_base::Nanos;
 
 /// What the file header says.

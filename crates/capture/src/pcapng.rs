@@ -4,7 +4,7 @@
 use crate::bytes::Order;
 use crate::error::Damage;
 use crate::input::Buffer;
-use crate::reader::{MAX_RECORD, Record, Stop};
+use crate::record::{MAX_RECORD, Record, Stop};
 use tcpwhy_base::Nanos;
 
 const SECTION: u32 = 0x0a0d_0d0a;

@@ -4,6 +4,7 @@ use crate::error::{Damage, Looks, ReadError};
 use crate::input::{self, Buffer, Shared};
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
+use crate::record::{Record, Stop};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,10 +12,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tcpwhy_base::Nanos;
-
-/// No packet is larger: the largest snap length that libpcap and Wireshark accept for any link type is
-/// 128 MiB (D-Bus); a record beyond twice that is damage.
-pub(crate) const MAX_RECORD: u32 = 256 << 20;
 
 /// One captured packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,31 +28,6 @@ pub struct Frame<'a> {
     pub data: &'a [u8],
     /// How long the packet was on the wire; never less than was captured.
     pub len: u32,
-}
-
-/// A packet record at the front of the buffer, before it is turned into a [`Frame`].
-pub(crate) struct Record {
-    pub(crate) time: Nanos,
-    pub(crate) bad_time: bool,
-    pub(crate) link_type: u32,
-    pub(crate) len: u32,
-    /// Bytes before the packet's.
-    pub(crate) before: usize,
-    pub(crate) caplen: usize,
-    /// Bytes of the whole record.
-    pub(crate) total: usize,
-}
-
-/// Why a format's reader stopped before the end.
-pub(crate) enum Stop {
-    Io(io::Error),
-    Damage(Damage),
-}
-
-impl From<io::Error> for Stop {
-    fn from(e: io::Error) -> Stop {
-        Stop::Io(e)
-    }
 }
 
 enum Format {

@@ -1,6 +1,7 @@
 //! Frames to a pcap or pcapng stream that tcpdump and Wireshark open. Always little-endian and nanoseconds.
 
-use crate::reader::{Frame, MAX_RECORD};
+use crate::reader::Frame;
+use crate::record::MAX_RECORD;
 use std::io::{self, Write};
 use tcpwhy_base::Nanos;
 

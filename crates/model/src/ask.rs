@@ -6,10 +6,6 @@ use crate::sim::{Outcome, run_within};
 use crate::spans::{Story, stories};
 use tcpwhy_base::{Cause, Nanos, Side};
 
-/// Events of a run without another limit: enough for the largest message. What is kept of a run grows with them, about
-/// 0.1 KB each.
-pub const MAX_EVENTS: u64 = 4_000_000;
-
 /// A run, and from which turn on it counts.
 #[derive(Clone, Debug)]
 pub struct Question {

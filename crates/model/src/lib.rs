@@ -50,13 +50,13 @@ mod spread;
 mod tap;
 mod timer;
 
-pub use ask::{Answer, MAX_EVENTS, Question};
+pub use ask::{Answer, Question};
 pub use change::{Change, Ranking, Tried, useless};
 pub use flights::{Flight, flights};
 pub use packet::{HEADERS, Packet, Passage, TIMESTAMPS};
 pub use profile::{Acks, Congestion, Nagle, PROFILES, Profile, WindowRule};
 pub use scenario::{Host, Impossible, MOST_BYTES, Scenario, Stack, check};
-pub use sim::{Connected, Outcome, Served, run};
+pub use sim::{Connected, MAX_EVENTS, Outcome, Served, run};
 pub use spans::{Exchange, Span, Story, stories};
 pub use spread::{Pattern, Spread};
 pub use tap::{EPOCH, Tapped, tap};

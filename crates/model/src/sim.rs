@@ -1,7 +1,6 @@
 //! The run: events in order of time, hosts and links between them.
 
 use crate::app::{App, Blocked, Note};
-use crate::ask::MAX_EVENTS;
 use crate::link::Pipe;
 use crate::packet::{Packet, Passage};
 use crate::scenario::{Impossible, Scenario, check};
@@ -9,6 +8,10 @@ use crate::socket::{Socket, State};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tcpwhy_base::Nanos;
+
+/// Events of a run without another limit: enough for the largest message. What is kept of a run grows with them, about
+/// 0.1 KB each.
+pub const MAX_EVENTS: u64 = 4_000_000;
 
 /// A run starts here, so that no time stamp is zero.
 const START: Nanos = Nanos(1);

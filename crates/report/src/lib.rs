@@ -18,6 +18,6 @@ pub mod text;
 mod warnings;
 
 pub use capture::{Capture, Warning, rfc3339};
-pub use summary::Summary;
+pub use summary::{Summary, worst};
 pub use text::bytes;
 pub use warnings::{quality_warnings, quality_warnings_of};

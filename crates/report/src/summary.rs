@@ -1,5 +1,8 @@
-use tcpwhy_analysis::{Analysis, Connection, Finding};
+use tcpwhy_analysis::{Analysis, Budget, Connection, Finding};
 use tcpwhy_base::{Cause, Class, Kind, Nanos};
+
+/// Below this share of TCP the verdict is that nothing is wrong with it.
+pub(crate) const NOTHING_WRONG: f64 = 0.05;
 
 /// How the time of a capture divides, for verdicts and thresholds.
 #[derive(Clone, Debug)]
@@ -68,4 +71,12 @@ fn span_times(analysis: &Analysis) -> Vec<(Cause, Nanos)> {
 /// Time of class T in setup, exchanges and gaps.
 pub(crate) fn tcp_time(c: &Connection) -> Nanos {
     c.budget.of_class(Class::Tcp) + c.gap_budget.of_class(Class::Tcp)
+}
+
+/// The cause to name: the worst of TCP if it holds 5 %, else the largest.
+pub fn worst(budget: &Budget) -> Option<(Cause, Nanos)> {
+    let total = budget.total();
+    let tcp = budget.0.iter().filter(|e| e.0.class() == Class::Tcp).max_by_key(|e| e.1);
+    let any = budget.0.iter().max_by_key(|e| e.1);
+    tcp.filter(|e| e.1.0 as f64 >= NOTHING_WRONG * total.0 as f64).or(any).copied()
 }

@@ -1,7 +1,10 @@
 //! The arguments as typed. Values are parsed here, once.
 
-use crate::cmd::compare::Growth;
+#[cfg(target_os = "linux")]
+pub(crate) mod lab;
+
 use crate::examples;
+use crate::growth::Growth;
 use crate::threshold::Threshold;
 use crate::units::{self, Bound};
 use crate::words::{self, CauseParser};
@@ -60,7 +63,7 @@ pub(crate) enum Command {
     Causes(Causes),
     /// Make experiments: two hosts, an emulated link between them, the kernel's own TCP (Linux, root)
     #[cfg(target_os = "linux")]
-    Lab(crate::cmd::lab::args::Lab),
+    Lab(lab::Lab),
     /// Print a completion script for a shell
     #[command(after_long_help = examples::text("completions"))]
     Completions(Completions),

@@ -3,52 +3,15 @@
 use crate::output::Output;
 use crate::pipeline::Eater;
 use crate::select;
+use crate::shared::Shared;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
 use tcpwhy_analysis::{Analyzer, Config, Finding, Totals};
 use tcpwhy_base::{Nanos, Segment};
 use tcpwhy_report::json::{self, Context};
 
 /// Bytes that are written at once.
 const BLOCK: usize = 64 << 10;
-
-/// What the reader knows and lines need to.
-#[derive(Debug, Default)]
-pub(crate) struct Shared {
-    /// The time of the first frame: moment 0.
-    start: OnceLock<Nanos>,
-    /// Frames in the inputs before each that was begun.
-    frames_before: Mutex<Vec<u64>>,
-    /// Packets were wrapped in tags or tunnels.
-    wrapped: AtomicBool,
-}
-
-impl Shared {
-    /// The first frame was read.
-    pub(crate) fn begin(&self, time: Nanos) {
-        self.start.get_or_init(|| time);
-    }
-
-    /// Another input begins, after so many frames.
-    pub(crate) fn begin_input(&self, frames_before: u64) {
-        self.frames_before.lock().unwrap_or_else(PoisonError::into_inner).push(frames_before);
-    }
-
-    /// Packets are wrapped in tags or tunnels.
-    pub(crate) fn wrapped(&self) {
-        self.wrapped.store(true, Relaxed);
-    }
-
-    /// Moment 0, if there was a frame.
-    pub(crate) fn start(&self) -> Option<Nanos> {
-        self.start.get().copied()
-    }
-
-    fn frames_before(&self) -> Vec<u64> {
-        self.frames_before.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
 
 /// How lines are to be written.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +54,7 @@ impl<'a> Live<'a> {
     /// Writes those that have ended.
     fn write(&mut self) {
         let mut frames_before = None;
-        let streams = self.style.streams && !self.style.shared.wrapped.load(Relaxed);
+        let streams = self.style.streams && !self.style.shared.is_wrapped();
         for mut connection in self.analyzer.ended() {
             if self.written.is_err() {
                 continue;

@@ -1,4 +1,4 @@
-//! Captures read and analysed, for the commands beside `explain`.
+//! Captures found, read and analysed.
 
 use crate::failure::{Exit, Usage, say};
 use crate::input::{self, Input};
@@ -49,6 +49,34 @@ impl Loaded {
     }
 }
 
+/// The inputs as they are read.
+pub(crate) struct Found {
+    /// In the order of their first packets.
+    pub(crate) inputs: Vec<Input>,
+    /// Sentences about those that cannot be read.
+    pub(crate) unreadable: Vec<String>,
+    /// Standard input, if it is kept to be read again.
+    pub(crate) spool: Option<Spool>,
+}
+
+impl Found {
+    /// Looks at `paths`; `twice` if they will be read a second time.
+    pub(crate) fn among(paths: &[PathBuf], twice: bool, stop: &Arc<AtomicBool>) -> anyhow::Result<Found> {
+        let from_stdin = paths.iter().any(|p| p.as_os_str() == "-");
+        if from_stdin && paths.len() > 1 {
+            bail!(Usage(
+                "standard input (-) cannot be joined with other inputs: write it to a file first".into()
+            ));
+        }
+        if from_stdin && twice {
+            let spool = Spool::fill(stop)?;
+            return Ok(Found { inputs: vec![spool.input()], unreadable: Vec::new(), spool: Some(spool) });
+        }
+        let (inputs, unreadable) = input::in_order(paths);
+        Ok(Found { inputs, unreadable, spool: None })
+    }
+}
+
 /// Reads `paths`; says what cannot be read. `Err`: the exit code, where nothing could be read.
 pub(crate) fn load(
     paths: &[PathBuf],
@@ -56,16 +84,7 @@ pub(crate) fn load(
     quiet: bool,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Result<Loaded, Exit>> {
-    let spool = if paths.iter().any(|p| p.as_os_str() == "-") { Some(Spool::fill(stop)?) } else { None };
-    let (inputs, unreadable) = match &spool {
-        Some(_) if paths.len() > 1 => {
-            bail!(Usage(
-                "standard input (-) cannot be joined with other inputs: write it to a file first".into()
-            ))
-        }
-        Some(spool) => (vec![spool.input()], Vec::new()),
-        None => input::in_order(paths),
-    };
+    let Found { inputs, unreadable, spool } = Found::among(paths, true, stop)?;
     let mut loaded = load_inputs(inputs, unreadable, detail, &mut Progress::new(quiet), stop)?;
     if loaded.as_ref().is_ok_and(|l| l.interrupted) {
         say("interrupted: nothing was written");
@@ -101,18 +120,32 @@ pub(crate) fn load_inputs(
     };
     let (analysis, mut read) = pipeline::run(&settings, progress)?;
     progress.clear();
-    read.unreadable.splice(0..0, unreadable);
-    for problem in read.unreadable.iter().chain(&read.damaged) {
-        say(problem);
-    }
-    if read.opened == 0 && !read.interrupted {
-        return Ok(Err(Exit::Unreadable));
+    if let Some(exit) = say_problems(&inputs, &mut read, unreadable) {
+        return Ok(Err(exit));
     }
     let interrupted = read.interrupted;
     let damaged = !read.unreadable.is_empty() || !read.damaged.is_empty();
     let list = &analysis.connections;
     let capture = capture(&inputs, read, list.len() as u64, false, quality_warnings(list));
     Ok(Ok(Loaded { inputs, analysis, capture, damaged, interrupted, spool: None }))
+}
+
+/// Says what went wrong in reading; the exit code if there is nothing to explain.
+pub(crate) fn say_problems(inputs: &[Input], read: &mut Read, unreadable: Vec<String>) -> Option<Exit> {
+    read.unreadable.splice(0..0, unreadable);
+    for problem in read.unreadable.iter().chain(&read.damaged) {
+        say(problem);
+    }
+    if read.opened == 0 && !read.interrupted {
+        return Some(Exit::Unreadable);
+    }
+    let foreign: u64 = read.counts.unknown_links.iter().map(|l| l.1).sum();
+    let &(link, _) = read.counts.unknown_links.first()?;
+    if foreign < read.packets || inputs.is_empty() {
+        return None;
+    }
+    say(&format!("{}: {}", inputs[0].name, warnings::unknown_link(link)));
+    Some(Exit::Unreadable)
 }
 
 /// What a report says of the input: `connections` of it, with warnings `of_quality`; `partial` if some of it was left out.

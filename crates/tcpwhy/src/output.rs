@@ -67,6 +67,14 @@ fn same_name(a: &Path, b: &Path) -> bool {
 }
 
 impl Output {
+    /// Opens a second output beside the answer, which standard output is for; `option` is what names it.
+    pub(crate) fn beside(path: &Path, option: &str) -> anyhow::Result<Output> {
+        if path.as_os_str() == "-" {
+            bail!(Usage(format!("{option} -: standard output is for the answer; name a file")));
+        }
+        Output::open(Some(path), true)
+    }
+
     /// The file at `path`, or standard output (none, or `-`). `plain` bytes hold no colours to be looked for.
     /// [`refuse_overwriting`] comes first.
     pub(crate) fn open(path: Option<&Path>, plain: bool) -> anyhow::Result<Output> {

@@ -1,7 +1,7 @@
 //! `--html`: the page, with the packets of the second pass.
 
-use crate::cmd::causes;
 use crate::output::Output;
+use crate::pages;
 use crate::source::{self, Source};
 use tcpwhy_analysis::Analysis;
 use tcpwhy_report::Capture;
@@ -16,7 +16,7 @@ pub(crate) fn write(
     threads: usize,
 ) -> anyhow::Result<()> {
     let written = source.tracks(analysis, source::PAGE).and_then(|tracks| {
-        let extras = Extras { pages: causes::PAGES, tracks: &tracks, served: None };
+        let extras = Extras { pages: pages::PAGES, tracks: &tracks, served: None };
         Ok(html::write(&mut out, analysis, capture, &extras, threads)?)
     });
     out.finish(written)

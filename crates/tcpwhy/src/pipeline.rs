@@ -2,8 +2,8 @@
 //! buffers come back. With one core both take turns in one thread.
 
 use crate::input::Input;
-use crate::live::{Ended, Live, Shared};
 use crate::progress::Progress;
+use crate::shared::Shared;
 use crate::units::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,23 +96,23 @@ pub(crate) fn run(settings: &Settings<'_>, progress: &mut Progress) -> anyhow::R
     Ok((Analyzer::finish_all(analyzers), read))
 }
 
-/// Reads everything and writes connections as they end; gives what comes after them.
-pub(crate) fn run_live(
+/// Reads everything into one eater, and gives it back when there is no more.
+pub(crate) fn run_into<E: Eater>(
     settings: &Settings<'_>,
-    live: Live<'_>,
+    eater: E,
     progress: &mut Progress,
-) -> anyhow::Result<(Ended, Read)> {
+) -> anyhow::Result<(E, Read)> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     if cores < 2 {
-        let mut turns = Turns::new(live);
+        let mut turns = Turns::new(eater);
         let read = read_all(settings, &mut turns, progress);
         turns.hand_over();
         turns.eater.end();
-        return Ok((turns.eater.finish(), read));
+        return Ok((turns.eater, read));
     }
-    let (read, mut live) = side_by_side(settings, vec![live], progress)?;
-    let ended = live.pop().map(Live::finish).ok_or_else(|| anyhow::anyhow!("the analysis is lost"))?;
-    Ok((ended, read))
+    let (read, mut eaters) = side_by_side(settings, vec![eater], progress)?;
+    let eater = eaters.pop().ok_or_else(|| anyhow::anyhow!("the analysis is lost"))?;
+    Ok((eater, read))
 }
 
 /// Reading in this thread, and each eater in one of its own.
@@ -346,7 +346,7 @@ fn read_one(
         }
         if sink.is_eager() && !reader.is_ready() {
             if dissector.encapsulations().next().is_some() {
-                settings.shared.inspect(|shared| shared.wrapped());
+                settings.shared.inspect(|shared| shared.set_wrapped());
             }
             sink.hand_over();
         }

@@ -2,9 +2,9 @@
 
 use super::style::{BOLD, DIM, bit_rate, bytes, moment, of, percent};
 use super::table::{Align, Table};
-use super::{Layout, findings, overview};
+use super::{Layout, findings};
 use crate::capture::local;
-use crate::summary::tcp_time;
+use crate::summary::{tcp_time, worst};
 use crate::{Capture, Summary};
 use std::io::{self, Write};
 use tcpwhy_analysis::{Budget, Connection, End, Exchange, Frames, Quality, Vantage};
@@ -66,7 +66,7 @@ pub(super) fn header(
     let frames = local(&frames, &layout.frames_before).0;
     let (first, last, of) = (frames.first(), frames.last(), findings::of_file(&frames, layout));
     let mut facts = vec![
-        format!("{}, frames {first} to {last}{of}", overview::when(c, capture, layout)),
+        format!("{}, frames {first} to {last}{of}", when(c, capture, layout)),
         format!("{opened}, {closed}{roles}"),
         vantage.into(),
     ];
@@ -144,7 +144,7 @@ pub(super) fn exchanges<'a>(
         for span in &x.spans {
             budget.add(span.cause, span.duration());
         }
-        let worst = overview::worst(&budget);
+        let worst = worst(&budget);
         let share = |time: Nanos| percent(time.0 as f64 / (x.end - x.start).0.max(1) as f64);
         table.row([
             c.id.to_string(),
@@ -181,4 +181,9 @@ pub(super) fn ended(x: &Exchange) -> &'static str {
         Ended::Silent => "no answer",
         Ended::CaptureEnd => "unfinished",
     }
+}
+
+/// From its first packet to its last.
+fn when(c: &Connection, capture: &Capture, layout: &Layout) -> String {
+    format!("{} to {}", moment(c.start, capture, layout), moment(c.end, capture, layout))
 }

@@ -13,7 +13,7 @@ mod why_not;
 
 pub use connection::connection;
 pub use findings::{rank, saving};
-pub use overview::{overview, verdict, worst};
+pub use overview::{overview, verdict};
 pub use style::{bytes, percent, range, wrap};
 pub use timeline::{exchange, flags as flag_letters};
 pub use why_not::why_not;

@@ -1,16 +1,13 @@
 //! The first screen: verdict, findings, warnings, connections.
 
-use super::style::{BOLD, DIM, WARN, bytes, count, moment, of, percent, plain};
+use super::style::{BOLD, DIM, WARN, bytes, count, of, percent, plain};
 use super::table::{Align, Table};
 use super::{Layout, findings};
-use crate::summary::tcp_time;
+use crate::summary::{NOTHING_WRONG, tcp_time, worst};
 use crate::{Capture, Summary};
 use std::io::{self, Write};
-use tcpwhy_analysis::{Analysis, Budget, Connection};
+use tcpwhy_analysis::{Analysis, Connection};
 use tcpwhy_base::{Cause, Class, Nanos};
-
-/// Below this share of TCP the verdict is that nothing is wrong with it.
-const NOTHING_WRONG: f64 = 0.05;
 
 /// Writes the first screen.
 pub fn overview(
@@ -133,14 +130,6 @@ fn wrapped(out: &mut impl Write, capture: &Capture) -> io::Result<()> {
     writeln!(out, "\n  {DIM}seen through: {}{DIM:#}", names.join(", "))
 }
 
-/// The cause to name: the worst of TCP if it holds 5 %, else the largest.
-pub fn worst(budget: &Budget) -> Option<(Cause, Nanos)> {
-    let total = budget.total();
-    let tcp = budget.0.iter().filter(|e| e.0.class() == Class::Tcp).max_by_key(|e| e.1);
-    let any = budget.0.iter().max_by_key(|e| e.1);
-    tcp.filter(|e| e.1.0 as f64 >= NOTHING_WRONG * total.0 as f64).or(any).copied()
-}
-
 /// The connections, worst first.
 fn connections(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io::Result<()> {
     use Align::{Left, Right};
@@ -198,11 +187,6 @@ fn hint(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io::Resul
         Some((c, x)) => writeln!(out, "\nsee one: {} --connection {c} --exchange {x}", layout.command),
         None => Ok(()),
     }
-}
-
-/// The line above the details of one connection.
-pub(super) fn when(c: &Connection, capture: &Capture, layout: &Layout) -> String {
-    format!("{} to {}", moment(c.start, capture, layout), moment(c.end, capture, layout))
 }
 
 #[cfg(test)]

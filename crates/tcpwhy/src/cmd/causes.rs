@@ -1,12 +1,10 @@
 use crate::args::Causes;
 use crate::failure::Exit;
+use crate::pages::{class, page};
 use anstyle::Style;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use tcpwhy_base::{CAUSES, CauseInfo, Class};
-
-/// The pages of `docs/causes`, by cause.
-pub(crate) const PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
+use tcpwhy_base::{CAUSES, Class};
 
 /// Lists the causes, as text or JSON, or prints the page of one.
 pub(crate) fn run(args: &Causes) -> anyhow::Result<Exit> {
@@ -22,29 +20,6 @@ pub(crate) fn run(args: &Causes) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The documentation page of a cause; where none is written, what the table says.
-pub(crate) fn page(cause: &CauseInfo) -> String {
-    if let Some((_, page)) = PAGES.iter().find(|p| p.0 == cause.id) {
-        return (*page).into();
-    }
-    let mut text = format!("# {} ({})\n\n{}: {}.\n", cause.title, cause.id, class(cause.class), cause.what);
-    for fix in cause.fixes.iter().map(|f| f.info()) {
-        let _ = writeln!(text, "\n- {} (`{}`)", fix.title, fix.id);
-        for how in fix.how.iter().filter(|h| !h.text.contains('{')) {
-            let _ = writeln!(text, "  - {}: {}", how.system, how.text);
-        }
-    }
-    text
-}
-
-/// The part of a page under the heading that holds `heading`.
-pub(crate) fn section(page: &str, heading: &str) -> Option<String> {
-    let mut lines = page.lines().skip_while(|l| !(l.starts_with("## ") && l.contains(heading))).skip(1);
-    let body: Vec<&str> = lines.by_ref().take_while(|l| !l.starts_with("## ")).collect();
-    let body = body.join("\n").trim().to_owned();
-    (!body.is_empty()).then_some(body)
-}
-
 fn list() -> String {
     let mut text = String::new();
     for of in [Class::Tcp, Class::Application, Class::Inherent, Class::Unknown] {
@@ -58,34 +33,4 @@ fn list() -> String {
     }
     text.push_str("tcpwhy causes ID says how one is recognised and what to do about it\n");
     text
-}
-
-/// What a class means.
-fn class(class: Class) -> &'static str {
-    match class {
-        Class::Inherent => "Inherent: the price of this path and these sizes",
-        Class::Application => "Application: not TCP",
-        Class::Tcp => "TCP or host: can be avoided",
-        Class::Unknown => "Unknown",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_cause_has_text() {
-        for cause in CAUSES {
-            assert!(page(cause).len() > 40, "{}", cause.id);
-        }
-    }
-
-    #[test]
-    fn sections_are_found() {
-        let page = "# T\n\n## How tcpwhy recognises it\n\nBy this.\n\n## Fixes\n\nThat.\n";
-        assert_eq!(section(page, "recognises").as_deref(), Some("By this."));
-        assert_eq!(section(page, "Fixes").as_deref(), Some("That."));
-        assert_eq!(section(page, "else"), None);
-    }
 }

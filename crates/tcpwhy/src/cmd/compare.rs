@@ -1,81 +1,12 @@
 use crate::args::Compare;
 use crate::failure::{Exit, Usage, say};
 use crate::output::{self, Output};
-use crate::{cmd, load, shown, units, words};
+use crate::{cmd, load, shown};
 use anyhow::bail;
 use std::path::Path;
 use std::slice;
-use std::str::FromStr;
-use tcpwhy_analysis::{Change, Comparison, Detail};
-use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_analysis::Detail;
 use tcpwhy_report::compare;
-
-/// What must not grow, and by how much it may: `median>5%`, `p95>10ms`, `retransmission_timeout>1ms`.
-#[derive(Clone, Debug)]
-pub(crate) struct Growth {
-    what: What,
-    by: By,
-    text: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum What {
-    Median,
-    P95,
-    Cause(Cause),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum By {
-    Share(f64),
-    Time(Nanos),
-}
-
-impl FromStr for Growth {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Growth, String> {
-        let (what, by) = text.split_once('>').unwrap_or((text, "0ns"));
-        let what = match what.trim().replace('-', "_").as_str() {
-            "median" => What::Median,
-            "p95" => What::P95,
-            id => What::Cause(
-                words::cause(id).map_err(|why| format!("{id:?} is neither median nor p95, and {why}"))?,
-            ),
-        };
-        let by = match by.trim().strip_suffix('%') {
-            Some(p) => match p.trim().parse::<f64>() {
-                Ok(p) if p >= 0.0 && p.is_finite() => By::Share(p / 100.0),
-                _ => return Err(format!("{by:?} is no share: write >5%")),
-            },
-            None => By::Time(units::duration(by.trim())?),
-        };
-        Ok(Growth { what, by, text: text.trim().into() })
-    }
-}
-
-impl Growth {
-    /// What to say if it grew by more, and not by chance.
-    fn held(&self, c: &Comparison) -> Option<String> {
-        let none = Change::default();
-        let change = match self.what {
-            What::Median | What::P95 => &c.all,
-            What::Cause(cause) => c.causes.iter().find(|x| x.0 == cause).map_or(&none, |x| &x.1),
-        };
-        let (before, after) = match self.what {
-            What::Median => (change.before.median, change.after.median),
-            What::P95 => (change.before.p95, change.after.p95),
-            What::Cause(_) => (change.before.mean, change.after.mean),
-        };
-        let limit = match self.by {
-            By::Share(share) => Nanos((before.0 as f64 * share) as i64),
-            By::Time(time) => time,
-        };
-        let sure = self.what == What::P95 || change.is_sure();
-        (sure && after - before > limit)
-            .then(|| format!("{} holds: {before} before, {after} after", self.text))
-    }
-}
 
 /// Says whether what lies between two captures made a difference.
 pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
@@ -85,7 +16,7 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
     }
     output::refuse_overwriting(&[args.output.as_deref(), args.html.as_deref()], &inputs)?;
     let stop = cmd::stop_signal()?;
-    let page = args.html.as_deref().map(|path| cmd::extra(path, "--html")).transpose()?;
+    let page = args.html.as_deref().map(|path| Output::beside(path, "--html")).transpose()?;
     let mut sides = Vec::with_capacity(2);
     for path in &inputs {
         match load::load(slice::from_ref(path), Detail::All, args.quiet, &stop)? {
@@ -143,18 +74,4 @@ fn servers(sides: &[load::Loaded]) -> String {
         if ports.is_empty() { "none".to_owned() } else { ports.join(" ") }
     };
     format!("the one has {}, the other {}", of(&sides[0]), of(&sides[1]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn growth_is_parsed() {
-        let of = |t: &str| t.parse::<Growth>().map(|g| (g.what, g.by));
-        assert_eq!(of("median>5%"), Ok((What::Median, By::Share(0.05))));
-        assert_eq!(of("p95>10ms"), Ok((What::P95, By::Time(Nanos::millis(10)))));
-        assert_eq!(of("nagle"), Ok((What::Cause(Cause::Nagle), By::Time(Nanos::ZERO))));
-        assert!(of("speed>5%").is_err() && of("median>x%").is_err());
-    }
 }

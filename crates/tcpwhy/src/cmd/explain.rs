@@ -1,14 +1,16 @@
-use super::{causes, extra, stop_signal};
+use super::stop_signal;
 use crate::args::Explain;
+use crate::extras::Extras;
 use crate::failure::{Exit, Usage, say};
-use crate::input::{self, Input};
-use crate::live::{Live, Shared, Style};
+use crate::input::Input;
+use crate::live::{Live, Style};
+use crate::load::{self, Found};
 use crate::output::{self, Output};
-use crate::pipeline::{self, Read, Settings};
+use crate::pipeline::{self, Settings};
 use crate::progress::Progress;
+use crate::shared::Shared;
 use crate::source::Source;
-use crate::spool::Spool;
-use crate::{load, select, shown, warnings};
+use crate::{pages, select, shown};
 use anyhow::bail;
 use std::io::Write;
 use tcpwhy_analysis::{Analysis, Config, Detail, Exchange};
@@ -22,11 +24,6 @@ const PACKETS: usize = 100_000;
 
 /// Reads the captures, analyses them, says what was found.
 pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
-    if args.files.len() > 1 && args.files.iter().any(|f| f.as_os_str() == "-") {
-        bail!(Usage(
-            "standard input (-) cannot be joined with other inputs: write it to a file first".into()
-        ));
-    }
     if let (Some(from), Some(to)) = (args.from, args.to)
         && from.is_after(to)
     {
@@ -35,20 +32,8 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     let stop = stop_signal()?;
     let outputs = [&args.output, &args.html, &args.annotate, &args.svg].map(Option::as_deref);
     output::refuse_overwriting(&outputs, &args.files)?;
-    let page = args.html.as_deref().map(|path| extra(path, "--html")).transpose()?;
-    let annotated = args.annotate.as_deref().map(|path| extra(path, "--annotate")).transpose()?;
-    let figure = args.svg.as_deref().map(|path| extra(path, "--svg")).transpose()?;
-    let spool = if (page.is_some() || annotated.is_some() || figure.is_some())
-        && args.files.iter().any(|f| f.as_os_str() == "-")
-    {
-        Some(Spool::fill(&stop)?)
-    } else {
-        None
-    };
-    let (inputs, unreadable) = match &spool {
-        Some(spool) => (vec![spool.input()], Vec::new()),
-        None => input::in_order(&args.files),
-    };
+    let extras = Extras::open(args)?;
+    let Found { inputs, unreadable, spool } = Found::among(&args.files, Extras::are_wanted(args), &stop)?;
     let mut progress = Progress::new(args.quiet);
     let shared = Shared::default();
     let settings = Settings {
@@ -67,15 +52,10 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     let (mut analysis, mut read) = pipeline::run(&settings, &mut progress)?;
     read.interrupted |= spool.as_ref().is_some_and(|s| s.interrupted);
     progress.clear();
-    if let Some(exit) = say_problems(&inputs, &mut read, unreadable) {
+    if let Some(exit) = load::say_problems(&inputs, &mut read, unreadable) {
         return Ok(exit);
     }
-    if let Some(which) = &args.connection {
-        select::connections(&mut analysis, which).map_err(Usage)?;
-    }
-    if let Some(limit) = args.slower_than {
-        select::slower_than(&mut analysis, limit);
-    }
+    narrow(args, &mut analysis)?;
     tcpwhy_analysis::replay::predict(&mut analysis);
     let warnings = quality_warnings(&analysis.connections);
     let connections = analysis.connections.len() as u64;
@@ -87,29 +67,9 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         to: args.to,
         filter: args.filter.as_ref(),
     };
-    let mut out = Output::open(args.output.as_deref(), args.json || args.jsonl)?;
-    let written = if args.json {
-        json::write(&mut out, &analysis, &capture, threads()).map_err(Into::into)
-    } else if args.jsonl {
-        json::write_lines(&mut out, &analysis, &capture).map_err(Into::into)
-    } else {
-        let layout = layout(args, &inputs, &capture, &out);
-        say_it(&mut out, args, &source, &analysis, &capture, &layout)
-    };
     // Who reads the text may have had enough of it; the page is wanted all the same.
-    let said = out.finish(written);
-    if let Some(annotated) = annotated {
-        crate::annotate::write(annotated, &source, &analysis)?;
-    }
-    if let Some(figure) = figure {
-        crate::figure::write(figure, &source, &analysis, &capture, args.exchange)?;
-    }
-    if let Some(page) = page {
-        crate::page::write(page, &source, &analysis, &capture, threads())?;
-        if let Some(path) = args.html.as_deref().filter(|_| !args.quiet) {
-            say(&format!("the page is {}", path.display()));
-        }
-    }
+    let said = answer(args, &source, &analysis, &capture);
+    extras.write(&source, &analysis, &capture, threads())?;
     said?;
     let exit = exit(args, &analysis, &capture);
     // The program ends here: giving back millions of small pieces of memory would only take time.
@@ -117,11 +77,35 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
+/// Leaves in the analysis what is asked about.
+fn narrow(args: &Explain, analysis: &mut Analysis) -> anyhow::Result<()> {
+    if let Some(which) = &args.connection {
+        select::connections(analysis, which).map_err(Usage)?;
+    }
+    if let Some(limit) = args.slower_than {
+        select::slower_than(analysis, limit);
+    }
+    Ok(())
+}
+
+/// Writes the answer: a document, lines or text.
+fn answer(args: &Explain, source: &Source<'_>, analysis: &Analysis, capture: &Capture) -> anyhow::Result<()> {
+    let mut out = Output::open(args.output.as_deref(), args.json || args.jsonl)?;
+    let written = if args.json {
+        json::write(&mut out, analysis, capture, threads()).map_err(Into::into)
+    } else if args.jsonl {
+        json::write_lines(&mut out, analysis, capture).map_err(Into::into)
+    } else {
+        let layout = layout(args, source.inputs, capture, &out);
+        say_it(&mut out, args, source, analysis, capture, &layout)
+    };
+    out.finish(written)
+}
+
 /// Lines are written as connections end, unless one is asked for by a number that only the end tells, or packets are drawn,
 /// for which the connections must be known.
 fn streams(args: &Explain) -> bool {
-    let twice = args.html.is_some() || args.annotate.is_some() || args.svg.is_some();
-    args.jsonl && args.connection.is_none() && !twice
+    args.jsonl && args.connection.is_none() && !Extras::are_wanted(args)
 }
 
 fn detail(args: &Explain) -> Detail {
@@ -152,12 +136,13 @@ fn run_live(
         slower_than: args.slower_than,
     };
     let live = Live::new(settings.config, &mut out, style);
-    let (ended, mut read) = pipeline::run_live(settings, live, progress)?;
+    let (live, mut read) = pipeline::run_into(settings, live, progress)?;
+    let ended = live.finish();
     progress.clear();
     if let Err(e) = ended.written {
         return out.finish(Err(e.into())).map(|()| Exit::Done);
     }
-    if let Some(exit) = say_problems(settings.inputs, &mut read, unreadable) {
+    if let Some(exit) = load::say_problems(settings.inputs, &mut read, unreadable) {
         return Ok(exit);
     }
     // Lines count from the first frame, be it the earliest or not.
@@ -172,15 +157,6 @@ fn run_live(
     let written = last.and_then(|()| out.write_all(&bytes));
     out.finish(written.map_err(Into::into))?;
     Ok(exit(args, &analysis, &capture))
-}
-
-/// Says what went wrong in reading; the exit code if nothing was read.
-fn say_problems(inputs: &[Input], read: &mut Read, unreadable: Vec<String>) -> Option<Exit> {
-    read.unreadable.splice(0..0, unreadable);
-    for problem in read.unreadable.iter().chain(&read.damaged) {
-        say(problem);
-    }
-    nothing_read(inputs, read)
 }
 
 /// The exit code of an answer that was written. About a part of the input, or about nothing, no condition can be judged.
@@ -206,20 +182,6 @@ fn exit(args: &Explain, analysis: &Analysis, capture: &Capture) -> Exit {
         (true, true) => Exit::Damaged,
         (true, false) => Exit::Done,
     }
-}
-
-/// Ends the program where there is nothing to explain.
-fn nothing_read(inputs: &[Input], read: &Read) -> Option<Exit> {
-    if read.opened == 0 && !read.interrupted {
-        return Some(Exit::Unreadable);
-    }
-    let foreign: u64 = read.counts.unknown_links.iter().map(|l| l.1).sum();
-    let &(link, _) = read.counts.unknown_links.first()?;
-    if foreign < read.packets || inputs.is_empty() {
-        return None;
-    }
-    say(&format!("{}: {}", inputs[0].name, warnings::unknown_link(link)));
-    Some(Exit::Unreadable)
 }
 
 /// The text: an exchange, a connection, or the first screen.
@@ -254,8 +216,8 @@ fn say_it(
         _ => text::overview(out, analysis, capture, layout)?,
     }
     if let Some(cause) = args.why_not {
-        let page = causes::page(cause.info());
-        let recognised = causes::section(&page, "recognises");
+        let page = pages::page(cause.info());
+        let recognised = pages::section(&page, "recognises");
         text::why_not(out, analysis, cause, &evidence(analysis, cause), recognised.as_deref(), layout)?;
     }
     Ok(())

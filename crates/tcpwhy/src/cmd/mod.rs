@@ -14,17 +14,4 @@ pub(crate) mod slice;
 #[cfg(feature = "tui")]
 pub(crate) mod view;
 
-use crate::failure::Usage;
-use crate::output::Output;
-use anyhow::bail;
-use std::path::Path;
-
 pub(crate) use signals::{end_signal, stop_signal, tidy_up};
-
-/// Opens a second output beside the answer, which standard output is for.
-pub(crate) fn extra(path: &Path, option: &str) -> anyhow::Result<Output> {
-    if path.as_os_str() == "-" {
-        bail!(Usage(format!("{option} -: standard output is for the answer; name a file")));
-    }
-    Output::open(Some(path), true)
-}

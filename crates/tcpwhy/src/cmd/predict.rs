@@ -27,7 +27,13 @@ pub(crate) fn run(args: &Predict) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     if let Some(file) = &args.like {
-        return like::run(args, file);
+        return match like::ask(args, file)? {
+            Ok((question, found, prediction)) => {
+                write_capture(args, &question, &found)?;
+                write(args, &prediction)
+            }
+            Err(exit) => Ok(exit),
+        };
     }
     let mut asked = match &args.scenario {
         #[cfg(target_os = "linux")]
@@ -42,9 +48,9 @@ pub(crate) fn run(args: &Predict) -> anyhow::Result<Exit> {
 }
 
 /// The packets of the run, where they are wanted.
-pub(crate) fn write_capture(args: &Predict, question: &Question, found: &Answer) -> anyhow::Result<()> {
+fn write_capture(args: &Predict, question: &Question, found: &Answer) -> anyhow::Result<()> {
     let Some(path) = &args.write else { return Ok(()) };
-    let mut out = cmd::extra(path, "--write")?;
+    let mut out = Output::beside(path, "--write")?;
     let written = capture::write(&mut out, question, found, u8::from(args.tap == Tap::Server));
     let packets = *written.as_ref().unwrap_or(&0);
     out.finish(written.map(drop).map_err(Into::into))?;
@@ -52,7 +58,7 @@ pub(crate) fn write_capture(args: &Predict, question: &Question, found: &Answer)
     Ok(())
 }
 
-pub(crate) fn write(args: &Predict, prediction: &Prediction) -> anyhow::Result<Exit> {
+fn write(args: &Predict, prediction: &Prediction) -> anyhow::Result<Exit> {
     let mut out = Output::open(args.output.as_deref(), args.json)?;
     let width = out.width.unwrap_or(100).clamp(72, 140);
     let written = if args.json {

@@ -1,7 +1,7 @@
 //! The arguments of `predict` as typed.
 
 use super::quantity::{self, Understood};
-use super::sweep::Range;
+use super::range::{Range, Ranges};
 use crate::units;
 use clap::{Args as ClapArgs, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -174,10 +174,6 @@ pub(crate) struct Predict {
     #[arg(short, long, help_heading = "Output")]
     pub(crate) verbose: bool,
 }
-
-/// One or two ranges.
-#[derive(Clone, Debug)]
-pub(crate) struct Ranges(pub(crate) Vec<Range>);
 
 /// Sizes of writes.
 #[derive(Clone, Debug)]

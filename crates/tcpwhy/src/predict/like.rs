@@ -3,7 +3,6 @@
 use super::answer;
 use super::args::Predict;
 use super::question::Asked;
-use crate::cmd::predict::{write, write_capture};
 use crate::failure::{Exit, Usage, say};
 use crate::pipeline::{self, Settings};
 use crate::progress::Progress;
@@ -14,9 +13,15 @@ use std::sync::atomic::AtomicBool;
 use tcpwhy_analysis::replay::extract;
 use tcpwhy_analysis::{Config, Connection, Detail};
 use tcpwhy_base::Nanos;
+use tcpwhy_model::{Answer, Question};
+use tcpwhy_report::predict::Prediction;
 
-/// Analyses the capture, takes the workload out of the connection, asks the model.
-pub(crate) fn run(args: &Predict, file: &Path) -> anyhow::Result<Exit> {
+/// What was asked of the model, its answer, and what is said of both.
+type Answered = (Question, Answer, Prediction);
+
+/// Analyses the capture, takes the workload out of the connection, asks the model. `Err`: the exit code, where nothing could
+/// be read.
+pub(crate) fn ask(args: &Predict, file: &Path) -> anyhow::Result<Result<Answered, Exit>> {
     let files = [file.to_path_buf()];
     let (inputs, unreadable) = input::in_order(&files);
     let stop = AtomicBool::new(false).into();
@@ -34,7 +39,7 @@ pub(crate) fn run(args: &Predict, file: &Path) -> anyhow::Result<Exit> {
     let (mut analysis, read) = pipeline::run(&settings, &mut progress)?;
     unreadable.iter().chain(&read.unreadable).chain(&read.damaged).for_each(|p| say(p));
     if read.opened == 0 {
-        return Ok(Exit::Unreadable);
+        return Ok(Err(Exit::Unreadable));
     }
     if let Some(which) = &args.connection {
         select::connections(&mut analysis, which).map_err(Usage)?;
@@ -63,7 +68,6 @@ pub(crate) fn run(args: &Predict, file: &Path) -> anyhow::Result<Exit> {
     };
     asked.0.question.max_events = tcpwhy_model::MAX_EVENTS;
     let Ok(found) = asked.0.question.ask() else { bail!(Usage("the model refused the question".into())) };
-    write_capture(args, &asked.0.question, &found)?;
     // Compared as it passes the tap: the sum of its exchanges, and the setup.
     let at_tap = asked.0.question.stories(&found, asked.2);
     let spans = at_tap.iter().flat_map(|s| {
@@ -73,7 +77,7 @@ pub(crate) fn run(args: &Predict, file: &Path) -> anyhow::Result<Exit> {
     let modelled = spans.fold(Nanos::ZERO, |t, x| t + x);
     let mut prediction = answer::prediction(&asked.0, &found);
     prediction.observed = Some(answer::observed_of(modelled, asked.1));
-    write(args, &prediction)
+    Ok(Ok((asked.0.question, found, prediction)))
 }
 
 /// The connection with most time in exchanges.

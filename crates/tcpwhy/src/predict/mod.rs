@@ -9,5 +9,6 @@ pub(crate) mod like;
 mod parallel;
 pub(crate) mod quantity;
 pub(crate) mod question;
+mod range;
 pub(crate) mod runs;
 pub(crate) mod sweep;

@@ -3,9 +3,9 @@
 
 use super::http::{self, Request};
 use super::{Kept, Shared};
-use crate::cmd::causes;
 use crate::input::Input;
 use crate::load::{self, Loaded};
+use crate::pages;
 use crate::progress::Progress;
 use crate::source;
 use crate::temporary::Temporary;
@@ -121,7 +121,7 @@ impl Shared {
         let tracks = loaded.source().tracks(&loaded.analysis, source::PAGE / 2)?;
         let (file, page) = Temporary::file(self.folder.store(), "page-", ".html", true)?;
         let mut out = BufWriter::with_capacity(64 << 10, file);
-        let extras = Extras { pages: causes::PAGES, tracks: &tracks, served: Some(Served { name }) };
+        let extras = Extras { pages: pages::PAGES, tracks: &tracks, served: Some(Served { name }) };
         html::write(&mut out, &loaded.analysis, &loaded.capture, &extras, 1)?;
         out.flush()?;
         Ok(page)

@@ -9,7 +9,8 @@ use ratatui::widgets::{Block, Borders, Paragraph, Row, Table, TableState, Wrap};
 use tcpwhy_analysis::{Exchange, Finding};
 use tcpwhy_base::{Cause, Class, End, Nanos};
 use tcpwhy_report::Summary;
-use tcpwhy_report::text::{bytes, flag_letters, percent, range, saving, verdict, worst, wrap};
+use tcpwhy_report::text::{bytes, flag_letters, percent, range, saving, verdict, wrap};
+use tcpwhy_report::worst;
 use tcpwhy_trace::{Packet, marks};
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);

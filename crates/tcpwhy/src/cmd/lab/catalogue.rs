@@ -1,7 +1,7 @@
 //! The experiments that the program carries with it.
 
-use super::args::Show;
 use super::describe;
+use crate::args::lab::Show;
 use crate::failure::{Exit, Usage};
 use crate::shown;
 use anstyle::Style;

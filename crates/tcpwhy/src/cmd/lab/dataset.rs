@@ -1,7 +1,7 @@
 //! `tcpwhy lab dataset` and `tcpwhy lab label`: captures whose causes are known.
 
-use super::args::{Dataset, Relabel};
 use super::failed;
+use crate::args::lab::{Dataset, Relabel};
 use crate::cmd::end_signal;
 use crate::failure::{Exit, Usage, say};
 use crate::shown;

@@ -1,7 +1,7 @@
 //! `tcpwhy lab link`: any command behind an emulated link.
 
-use super::args::Link as Args;
 use super::{describe, failed};
+use crate::args::lab::Link as Args;
 use crate::cmd::end_signal;
 use crate::failure::{Exit, Usage, say};
 use std::io::IsTerminal as _;

@@ -1,6 +1,5 @@
 //! `tcpwhy lab`: experiments over the kernel's own TCP.
 
-pub(crate) mod args;
 mod catalogue;
 mod dataset;
 mod describe;
@@ -10,9 +9,9 @@ mod link;
 mod print;
 mod run;
 
+use crate::args::lab::{Calibrate, Command, Lab};
 use crate::cmd::end_signal;
 use crate::failure::{Exit, say};
-use args::{Command, Lab};
 use std::io::Write as _;
 use tcpwhy_lab::LabError;
 
@@ -29,7 +28,7 @@ pub(crate) fn run(args: &Lab) -> anyhow::Result<Exit> {
     }
 }
 
-fn calibrate(args: &args::Calibrate) -> anyhow::Result<Exit> {
+fn calibrate(args: &Calibrate) -> anyhow::Result<Exit> {
     match tcpwhy_lab::calibrate(&*end_signal()?) {
         Ok(found) => {
             let text = if args.json {

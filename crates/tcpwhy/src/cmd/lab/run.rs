@@ -1,8 +1,8 @@
 //! `tcpwhy lab run`.
 
-use super::args::Run;
 use super::experiment::{Beside, Outcome, Setting};
 use super::{catalogue, failed, kept, print};
+use crate::args::lab::Run;
 use crate::cmd::end_signal;
 use crate::failure::{Exit, Usage, say};
 use crate::shown;
