@@ -1,7 +1,7 @@
 //! Sequence numbers, sizes and windows as the packets show them: probes, full segments, duplicates, long exchanges.
 
 use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms, us};
-use tcpwhy_analysis::{Analyzer, Config, Detail};
+use tcpwhy_analysis::{Analyzer, Config, Detail, Quality};
 use tcpwhy_base::{Cause, Nanos, Segment, TcpFlags};
 
 const MSS: u32 = 1448;
@@ -248,4 +248,55 @@ fn a_duplicate_that_is_reported_was_not_needed() {
         [Cause::SpuriousRecovery, Cause::RetransmissionTimeout].map(|c| budget.get(c) > Nanos::ZERO)
     };
     assert_eq!(needless(true), [true, false]);
+}
+
+/// A write of one byte is data like any other; so is what is sent into a window that is shut, if it is more than one byte.
+#[test]
+fn one_byte_is_data_where_the_window_is_open() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(1);
+    w.at(ms(40)).server().data(1);
+    w.at(ms(50)).client().ack();
+    let c = w.connection();
+    assert_eq!((c.bytes, c.exchanges.len(), c.ends[CLIENT].probes), ([1, 1], 1, 0));
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.host[SERVER].window = 3 * MSS;
+    w.host[SERVER].wscale = Some(0);
+    w.handshake();
+    w.at(ms(30)).client().write(3 * MSS);
+    w.at(ms(40)).server().window(0).ack();
+    w.at(ms(270)).client().data(500);
+    w.at(ms(280)).server().window(3 * MSS).data(50);
+    let c = w.connection();
+    assert_eq!((c.bytes, c.ends[CLIENT].probes), ([u64::from(3 * MSS) + 500, 50], 0));
+}
+
+/// A repeat that goes on with new bytes: one packet that was sent again, and what is new in it counts.
+#[test]
+fn a_repeat_that_goes_on_with_new_bytes() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(100).lost();
+    w.at(ms(250)).client().repeat(0, 300);
+    w.at(ms(260)).server().data(50);
+    w.at(ms(270)).client().ack();
+    let c = w.connection();
+    assert_eq!((c.retransmitted, c.bytes), ([1, 0], [300, 50]));
+}
+
+/// Bytes that were acknowledged and never seen: the capture lost them, be it at its end; one byte may be a FIN.
+#[test]
+fn bytes_acknowledged_at_the_end_that_were_never_seen() {
+    let lost = |last: &dyn Fn(&mut Wire)| {
+        let mut w = opened(Tap::Client);
+        w.at(ms(30)).client().data(100);
+        w.at(ms(40)).server().data(50);
+        w.at(ms(50));
+        last(&mut w);
+        w.at(ms(60)).server().ack();
+        w.connection().quality.has(Quality::CAPTURE_DROPS)
+    };
+    assert!(lost(&|w| _ = w.client().data(100).unseen()));
+    assert!(lost(&|w| _ = w.client().data(2).unseen()));
+    assert!(!lost(&|w| _ = w.client().fin().unseen()));
+    assert!(!lost(&|_| ()));
 }

@@ -435,3 +435,31 @@ fn figures_of_the_path_fill_the_fixes() {
         ",
     );
 }
+
+/// Totals and findings over the connections that are left: those of the others are gone.
+#[test]
+fn what_is_left_has_totals_and_findings_of_its_own() {
+    let wires = [held(1), requests(4, ms(20)), held(3)];
+    let mut analysis = analyze(&together(&wires, ms(1_000)));
+    let all = analysis.totals.clone();
+    analysis.retain(|c| c.id != 2);
+    assert_eq!(analysis.connections.iter().map(|c| c.id).collect::<Vec<_>>(), [1, 3]);
+    let (mut budget, mut gaps) = (tcpwhy_analysis::Budget::default(), tcpwhy_analysis::Budget::default());
+    analysis.connections.iter().for_each(|c| budget.add_all(&c.budget));
+    analysis.connections.iter().for_each(|c| gaps.add_all(&c.gap_budget));
+    let totals = &analysis.totals;
+    assert_eq!((&totals.budget, &totals.gap_budget, totals.exchanges), (&budget, &gaps, 4));
+    assert_eq!(totals.measured, analysis.connections.iter().fold(Nanos::ZERO, |t, c| t + c.measured()));
+    assert!(totals.measured < all.measured && all.exchanges == 8);
+    // The worst is the one with three; what is inherent is said of the whole capture only.
+    let named =
+        |a: &Analysis| a.findings.iter().map(|f| (f.cause.id(), f.connections.clone())).collect::<Vec<_>>();
+    assert_eq!(named(&analysis), [("nagle_delayed_ack", vec![3, 1]), ("client_think", vec![3, 1])]);
+    analysis.retain(|c| c.id == 1);
+    assert_eq!(named(&analysis), [("nagle_delayed_ack", vec![1]), ("client_think", vec![1])]);
+    analysis.retain(|_| false);
+    assert_eq!(
+        (named(&analysis).len(), analysis.totals.measured, analysis.totals.exchanges),
+        (0, Nanos::ZERO, 0)
+    );
+}
