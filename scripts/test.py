@@ -46,6 +46,10 @@ LAB_CELLS = ['nagle-both-rtt20-2', 'nagle-fixed-rtt20-2', 'nagle-request-rtt1-2'
              'bandwidth-up-rtt20-1', 'accept-queue-rtt20-1']
 LAB = '--min-dominant 0.95 --min-ms 0.80 --min-clean 0.85 --max-wrong 1 --max-failed 0 --max-unexplained 0.01'
 
+# bundled captures that tshark reads from the file as it is
+WITH_FINDINGS = ['zeek__smtp_bdat.pcap', 'loopback_write_write_read.pcap', 'zeek__krb_kerberos_tso.pcapng',
+                 'packet-headers__testdata_large-ndt.pcap']
+
 # exit code of a check that cannot run here; its last line says why (EX_TEMPFAIL of sysexits.h)
 CANNOT = 75
 
@@ -102,7 +106,7 @@ def checks(binary):
         Check('cargo test', 'cargo test --workspace --locked', show=0),
         # after the tests, which build the program with debug assertions: only that one panics when asked to
         Check('view in tmux', script('tests/view_test.py', f'--bin {binary} --debug-bin {debug}'), ['tmux', debug], show=5),
-        Check('tshark reads the evidence', lambda log: 0, ['tshark']),
+        Check('tshark finds the evidence', tshark_finds_the_evidence, ['tshark'], show=1),
         Check('mutations of a real answer', script(
             'scripts/check_json.py', f'--bin {binary} --self-test captures/zeek__smtp_bdat.pcap '
             'captures/lab/fresh_mtu1500/cap.client.pcap.zst'), ['zstd', 'tshark'], show=3),
@@ -159,6 +163,26 @@ def made_cases(log):
             if code:
                 return code
     return 0
+
+
+def tshark_finds_the_evidence(log):
+    """The display filter of every finding on some bundled captures selects the frames that the finding names, and no others."""
+    wrong = filters = 0
+    for name in WITH_FINDINGS:
+        path = os.path.join(common.ROOT, 'captures', name)
+        for finding in common.explain(common.BINARY, path)[0]['findings']:
+            example = finding['example']
+            if not example or not example['frames']['key']:
+                continue
+            command = ['tshark', '-n', '-r', path, '-Y', example['display_filter'], '-T', 'fields', '-e', 'frame.number']
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, check=False)
+            found = [int(n) for n in done.stdout.split()]
+            filters += 1
+            if done.returncode or found != example['frames']['key']:
+                wrong += 1
+                log.write(f'{name} {finding["id"]}: {example["display_filter"]} selects {found}\n')
+    log.write(f'{filters} filters, {wrong} wrong\n')
+    return 1 if wrong or filters < 2 * len(WITH_FINDINGS) else 0
 
 
 def lab_matrix(log):

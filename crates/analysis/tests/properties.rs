@@ -4,13 +4,15 @@
 //! Traces are drawn from a fixed seed; `RANDOM_SEEDS=1` draws others each time. A failure prints the seed and the smallest trace
 //! that was found; set `PROPTEST_RNG_SEED` to that seed to see it again, `PROPTEST_CASES` to try more.
 
+mod accounted;
 mod golden;
 mod wire;
 
+use accounted::budget;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use tcpwhy_analysis::{Analysis, Analyzer, Budget, Config, Connection, Detail, Exchange, Finding, Gap, Span};
+use tcpwhy_analysis::{Analysis, Analyzer, Config, Connection, Detail, Exchange, Finding, Gap};
 use tcpwhy_base::{Endpoint, Nanos, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
 use wire::{CLIENT, Tap, Wire, analyze, packets, tell, us};
 
@@ -191,88 +193,9 @@ fn with(detail: Detail, segments: &[Segment]) -> Analysis {
     analyzer.finish()
 }
 
-/// `spans` cover `start..end` one after the other.
-fn tile(what: &str, start: Nanos, end: Nanos, spans: &[Span]) -> Result<(), TestCaseError> {
-    let mut at = start;
-    for span in spans {
-        prop_assert_eq!(span.start, at, "{}: {:?}", what, span);
-        prop_assert!(span.end > span.start, "{}: {:?}", what, span);
-        prop_assert!((0.0..=1.0).contains(&span.confidence), "{}: {:?}", what, span);
-        prop_assert!(!span.facts.sentence().is_empty() || span.facts == tcpwhy_analysis::Facts::None);
-        at = span.end;
-    }
-    prop_assert_eq!(at, end, "{}: spans end elsewhere", what);
-    Ok(())
-}
-
-fn budget<'a>(spans: impl Iterator<Item = &'a Span>) -> Budget {
-    let mut sum = Budget::default();
-    spans.for_each(|s| sum.add(s.cause, s.duration()));
-    sum
-}
-
 /// Everything that must hold of an answer with all detail.
 fn accounted_for(analysis: &Analysis) -> Result<(), TestCaseError> {
-    let (mut all, mut all_gaps, mut exchanges) = (Budget::default(), Budget::default(), 0);
-    for (i, c) in analysis.connections.iter().enumerate() {
-        prop_assert_eq!(c.id as usize, i + 1);
-        connection_accounted_for(c)?;
-        all.add_all(&c.budget);
-        all_gaps.add_all(&c.gap_budget);
-        exchanges += c.exchanges.len() as u64;
-    }
-    let totals = &analysis.totals;
-    prop_assert_eq!(&totals.budget, &all);
-    prop_assert_eq!(&totals.gap_budget, &all_gaps);
-    prop_assert_eq!(totals.exchanges, exchanges);
-    prop_assert_eq!(totals.connections as usize, analysis.connections.len());
-    Ok(())
-}
-
-fn connection_accounted_for(c: &Connection) -> Result<(), TestCaseError> {
-    let mut parts: Vec<(Nanos, Nanos)> = Vec::new();
-    if let Some(setup) = &c.setup {
-        tile("setup", setup.start, setup.end, &setup.spans)?;
-        parts.push((setup.start, setup.end));
-    }
-    for (i, e) in c.exchanges.iter().enumerate() {
-        prop_assert_eq!(e.id as usize, i + 1);
-        tile("exchange", e.start, e.end, &e.spans)?;
-        parts.push((e.start, e.end));
-    }
-    for gap in &c.gaps {
-        prop_assert!(gap.end > gap.start);
-        tile("gap", gap.start, gap.end, &gap.spans)?;
-        parts.push((gap.start, gap.end));
-    }
-    parts.sort_unstable();
-    let mut at = c.start;
-    for &(start, end) in &parts {
-        prop_assert_eq!(
-            start,
-            at,
-            "a hole or an overlap between parts: {:?} of {:?}",
-            parts,
-            (c.start, c.end)
-        );
-        at = end;
-    }
-    prop_assert_eq!(at, c.end, "the parts end elsewhere: {:?} of {:?}", parts, (c.start, c.end));
-    let setup = c.setup.iter().flat_map(|s| &s.spans);
-    prop_assert_eq!(&budget(setup.chain(c.exchanges.iter().flat_map(|e| &e.spans))), &c.budget);
-    prop_assert_eq!(&budget(c.gaps.iter().flat_map(|g| &g.spans)), &c.gap_budget);
-    for side in 0..2 {
-        let setup = c.setup.as_ref().map_or(0, |s| s.bytes[side]);
-        let exchanges: u64 = c.exchanges.iter().map(|e| e.bytes[side]).sum();
-        prop_assert_eq!(
-            setup + exchanges + c.exchanges_omitted.bytes[side],
-            c.bytes[side],
-            "bytes of side {}",
-            side
-        );
-    }
-    prop_assert_eq!(c.exchanges_omitted.count + c.gaps_omitted.count, 0);
-    Ok(())
+    accounted::accounted_for(analysis).map_err(TestCaseError::fail)
 }
 
 /// The same answer, however the packets are handed over.

@@ -1,0 +1,106 @@
+//! What must hold of an answer with all detail, whatever the capture: time and bytes are accounted for to the last. Held by the
+//! properties here and by the fuzz target `pipeline`.
+
+use tcpwhy_analysis::{Analysis, Budget, Connection, Facts, Span};
+use tcpwhy_base::Nanos;
+
+/// Says what is wrong unless this holds.
+macro_rules! hold {
+    ($holds:expr, $($what:tt)+) => {
+        if !$holds {
+            return Err(format!($($what)+));
+        }
+    };
+}
+
+/// Everything that must hold; or a sentence on the first that does not.
+pub(crate) fn accounted_for(analysis: &Analysis) -> Result<(), String> {
+    let (mut all, mut gaps, mut exchanges) = (Budget::default(), Budget::default(), 0);
+    for (c, id) in analysis.connections.iter().zip(1..) {
+        hold!(c.id == id, "connection {} stands at place {id}", c.id);
+        connection(c).map_err(|why| format!("connection {id}: {why}"))?;
+        all.add_all(&c.budget);
+        gaps.add_all(&c.gap_budget);
+        exchanges += c.exchanges.len() as u64;
+    }
+    let totals = &analysis.totals;
+    hold!(totals.budget == all, "the total {:?} is not the sum {all:?}", totals.budget);
+    hold!(totals.gap_budget == gaps, "the total of gaps {:?} is not the sum {gaps:?}", totals.gap_budget);
+    hold!(totals.exchanges == exchanges, "{} exchanges in all, {exchanges} listed", totals.exchanges);
+    let connections = analysis.connections.len() as u64;
+    hold!(
+        totals.connections == connections,
+        "{} connections in all, {connections} listed",
+        totals.connections
+    );
+    Ok(())
+}
+
+fn connection(c: &Connection) -> Result<(), String> {
+    let mut parts: Vec<(Nanos, Nanos)> = Vec::new();
+    if let Some(setup) = &c.setup {
+        tile(setup.start, setup.end, &setup.spans).map_err(|why| format!("setup: {why}"))?;
+        parts.push((setup.start, setup.end));
+    }
+    for (x, id) in c.exchanges.iter().zip(1..) {
+        hold!(x.id == id, "exchange {} stands at place {id}", x.id);
+        tile(x.start, x.end, &x.spans).map_err(|why| format!("exchange {id}: {why}"))?;
+        parts.push((x.start, x.end));
+    }
+    for gap in &c.gaps {
+        hold!(gap.end > gap.start, "a gap from {:?} to {:?}", gap.start, gap.end);
+        tile(gap.start, gap.end, &gap.spans).map_err(|why| format!("gap: {why}"))?;
+        parts.push((gap.start, gap.end));
+    }
+    parts.sort_unstable();
+    let mut at = c.start;
+    for &(start, end) in &parts {
+        hold!(
+            start == at,
+            "a hole or an overlap at {at:?} between parts {parts:?} of {:?}",
+            (c.start, c.end)
+        );
+        at = end;
+    }
+    hold!(at == c.end, "the parts end at {at:?}: {parts:?} of {:?}", (c.start, c.end));
+    sums(c)
+}
+
+/// `spans` cover `start..end` one after the other.
+fn tile(start: Nanos, end: Nanos, spans: &[Span]) -> Result<(), String> {
+    let mut at = start;
+    for span in spans {
+        hold!(span.start == at, "a span does not begin at {at:?}: {span:?}");
+        hold!(span.end > span.start, "a span takes no time: {span:?}");
+        hold!((0.0..=1.0).contains(&span.confidence), "an impossible confidence: {span:?}");
+        hold!(span.facts == Facts::None || !span.facts.sentence().is_empty(), "nothing is said: {span:?}");
+        at = span.end;
+    }
+    hold!(at == end, "spans end at {at:?} and not at {end:?}");
+    Ok(())
+}
+
+/// Time by cause of these spans.
+pub(crate) fn budget<'a>(spans: impl Iterator<Item = &'a Span>) -> Budget {
+    let mut sum = Budget::default();
+    spans.for_each(|s| sum.add(s.cause, s.duration()));
+    sum
+}
+
+/// Budgets are the sums of the spans, bytes those of the parts.
+fn sums(c: &Connection) -> Result<(), String> {
+    let setup = c.setup.iter().flat_map(|s| &s.spans);
+    let spent = budget(setup.chain(c.exchanges.iter().flat_map(|x| &x.spans)));
+    hold!(spent == c.budget, "the budget {:?} is not the sum {spent:?}", c.budget);
+    let spent = budget(c.gaps.iter().flat_map(|g| &g.spans));
+    hold!(spent == c.gap_budget, "the budget of gaps {:?} is not the sum {spent:?}", c.gap_budget);
+    for side in 0..2 {
+        let setup = c.setup.as_ref().map_or(0, |s| s.bytes[side]);
+        let exchanges: u64 = c.exchanges.iter().map(|x| x.bytes[side]).sum();
+        let sum = setup + exchanges + c.exchanges_omitted.bytes[side];
+        hold!(sum == c.bytes[side], "side {side} has {} bytes, its parts {sum}", c.bytes[side]);
+    }
+    let omitted = c.exchanges_omitted.count + c.gaps_omitted.count;
+    hold!(omitted == 0, "{omitted} parts were left out of all detail");
+    Ok(())
+}
