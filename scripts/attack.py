@@ -151,12 +151,10 @@ def main():
     parser.add_argument('--seconds', type=float, default=30)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        generator, served = os.path.join(folder, 'gen_capture'), os.path.join(folder, 'served')
+        served = os.path.join(folder, 'served')
         os.mkdir(served)
         capture = os.path.join(served, 'elephant.pcap')
-        source = os.path.join(common.ROOT, 'scripts', 'gen_capture.rs')
-        subprocess.run(['rustc', '--edition', '2024', '-O', '-o', generator, source], check=True)
-        subprocess.run([generator, 'elephant', '800000', capture], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([common.generator(), 'elephant', '800000', capture], check=True, stdout=subprocess.DEVNULL)
         broken = [waiting(args.bin, served, args.seconds), views(args.bin, served, capture)]
     return 1 if any(broken) else 0
 

@@ -21,7 +21,7 @@ import threading
 import common
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(common.BINARY)), 'bench')
-GENERATOR = os.path.join(FOLDER, 'gen_capture')
+GENERATOR = os.path.join(os.path.dirname(common.BINARY), 'examples', 'gen_capture')
 MIB = 1 << 20
 TIMEOUT = 600
 ONCE_IS_ENOUGH = 20      # seconds; a slower tool is not run again on that file
@@ -31,13 +31,6 @@ AIMS = {'both cores: time over tcpdump': 1.0, 'one core: time over tcpdump': 2.0
 
 
 # ---------------------------------------------------------------- files
-
-def generator():
-    """Compiles the generator if its source is newer."""
-    source = os.path.join(common.ROOT, 'scripts', 'gen_capture.rs')
-    if not os.path.exists(GENERATOR) or os.path.getmtime(GENERATOR) < os.path.getmtime(source):
-        subprocess.run(['rustc', '-O', '--edition', '2024', '-o', GENERATOR, source], check=True)
-
 
 def generated(*what):
     """(path, packets) of a generated file."""
@@ -229,7 +222,7 @@ def main():
     args = parser.parse_args()
     scale, rounds = (10, args.rounds or 3) if args.quick else (1, args.rounds or 5)
     os.makedirs(FOLDER, exist_ok=True)
-    generator()
+    common.generator()
     packets, connections, rows, measures = 5_000_000 // scale, 20_000 // scale, [], {}
     every = tools(args.bin)
     for name in ('tcpdump', 'tcptrace'):

@@ -54,6 +54,13 @@ def _no_constant(name):
     raise ValueError(f'{name} is not JSON')
 
 
+def generator():
+    """The program that writes large captures and measures runs (crates/capture/examples/gen_capture), built if need be."""
+    command = ['cargo', 'build', '--release', '--locked', '--quiet', '-p', 'tcpwhy-capture', '--example', 'gen_capture']
+    subprocess.run(command, cwd=ROOT, check=True)
+    return os.path.join(os.path.dirname(BINARY), 'examples', 'gen_capture')
+
+
 def have(command):
     """Whether a command is installed."""
     return any(os.access(os.path.join(d, command), os.X_OK) for d in os.environ.get('PATH', '').split(os.pathsep))

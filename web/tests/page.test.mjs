@@ -258,7 +258,7 @@ for (const [name, url] of Object.entries(places)) for (const width of [1280, 400
 
 test('a million segments', async t => {
   const capture = generated('flows', '1000000', '200');
-  if (!capture) { t.skip('rustc could not build scripts/gen_capture.rs'); return; }
+  if (!capture) { t.skip('cargo could not build the example gen_capture'); return; }
   const big = pageOf(capture, 'big.html');
   const size = statSync(big.path).size;
   t.diagnostic(`${(size / 1e6).toFixed(2)} MB`);
@@ -295,7 +295,7 @@ test('a million segments', async t => {
 
 test('ten thousand connections are searched at once', async t => {
   const capture = generated('short', '10000');
-  if (!capture) { t.skip('rustc could not build scripts/gen_capture.rs'); return; }
+  if (!capture) { t.skip('cargo could not build the example gen_capture'); return; }
   const many = pageOf(capture, 'many.html');
   t.diagnostic(`${(statSync(many.path).size / 1e6).toFixed(2)} MB`);
   const json = JSON.parse(tcpwhy('explain', capture, '--json'));

@@ -1,6 +1,6 @@
 // The program under test, and captures for it.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -27,10 +27,11 @@ export function page(capture, name) {
 
 /** A large capture, made by the generator of the benchmark; null where it cannot be built. */
 export function generated(...args) {
-  const generator = join(FOLDER, 'gen_capture');
+  const generator = join(process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target'), 'release/examples/gen_capture');
   const path = join(FOLDER, `${args.join('-')}.pcap`);
+  const build = ['build', '--release', '--locked', '--quiet', '-p', 'tcpwhy-capture', '--example', 'gen_capture'];
   try {
-    if (!existsSync(generator)) execFileSync('rustc', ['--edition', '2024', '-O', '-o', generator, join(ROOT, 'scripts/gen_capture.rs')], { stdio: 'ignore' });
+    execFileSync('cargo', build, { stdio: 'ignore', cwd: ROOT });
     execFileSync(generator, [...args, path], { stdio: 'ignore' });
     return path;
   } catch { return null; }

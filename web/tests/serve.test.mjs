@@ -153,7 +153,7 @@ test('a token is asked for', async () => {
 
 test('a zoom brings the packets that were left out', async t => {
   const capture = generated('elephant', '1200000');
-  if (!capture) { t.skip('rustc could not build scripts/gen_capture.rs'); return; }
+  if (!capture) { t.skip('cargo could not build the example gen_capture'); return; }
   const big = serve(capture);
   const at = await big.ready;
   const { page, trouble } = await open(chromium.context, `${at}view?name=${capture.split('/').pop()}#connection=1`, { allow: own(at) });
