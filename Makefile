@@ -33,11 +33,13 @@ help:
 build:
 	$(CARGO) build --release --locked --quiet
 
+# Without the terminal view, and with less optimisation than `make install`: a first look should not wait for those.
 demo:
 	@scripts/setup.sh demo
-	@$(CARGO) build --release --locked --quiet
+	@echo 'building (a minute or two on two cores, the first time)'
+	@$(CARGO) build --profile quick --locked --no-default-features -p tcpwhy
 	@mkdir -p demo-output
-	@$(BIN) explain captures/zeek__smtp_bdat.pcap --html demo-output/report.html
+	@$(TARGET)/quick/tcpwhy explain captures/zeek__smtp_bdat.pcap --html demo-output/report.html
 
 test:
 	@scripts/setup.sh test

@@ -103,7 +103,7 @@ def checks(binary):
         Check('a planted cause is missed', script('scripts/planted_cause.py')),
         Check('documentation', 'cargo doc --workspace --no-deps --locked', show=0,
               environment={'RUSTDOCFLAGS': '-D warnings'}),
-        Check('cargo test', 'cargo test --workspace --locked', show=0),
+        Check('cargo test', 'cargo test --workspace --locked --no-fail-fast', show=0),
         # after the tests, which build the program with debug assertions: only that one panics when asked to
         Check('view in tmux', script('tests/view_test.py', f'--bin {binary} --debug-bin {debug}'), ['tmux', debug], show=5),
         Check('tshark finds the evidence', tshark_finds_the_evidence, ['tshark'], show=1),
