@@ -45,7 +45,8 @@ impl Turns {
         state.1 -= 1;
         let free = state.0 > 0;
         state.0 -= usize::from(free);
-        free.then_some(Turn(self))
+        // Only a turn that was taken may be given back.
+        free.then(|| Turn(self))
     }
 }
 
