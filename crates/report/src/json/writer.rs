@@ -401,6 +401,58 @@ mod tests {
     }
 
     #[test]
+    fn every_width_of_number_is_written_alike() {
+        same(&(i8::MIN));
+        same(&(i16::MIN));
+        same(&(i32::MIN));
+        same(&(u8::MAX));
+        same(&(u16::MAX));
+        same(&0.25_f32);
+        same(&'\u{1}');
+        same(&'µ');
+        same(&());
+    }
+
+    #[derive(Serialize)]
+    enum Kinds {
+        Unit,
+        New(u8),
+        Tuple(u8, u8),
+        Struct { field: u8 },
+    }
+
+    #[derive(Serialize)]
+    struct New(u8);
+
+    #[derive(Serialize)]
+    struct Nothing;
+
+    #[derive(Serialize)]
+    struct Two(u8, u8);
+
+    #[test]
+    fn what_the_contract_does_not_have_is_refused() {
+        same(&Kinds::Unit);
+        same(&New(7));
+        struct Bytes;
+        impl Serialize for Bytes {
+            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.serialize_bytes(b"x")
+            }
+        }
+        let refused = |done: io::Result<()>| done.is_err_and(|e| e.to_string().contains("contract"));
+        let mut out = Vec::new();
+        assert!(refused(append(&mut out, &Kinds::New(1))));
+        assert!(refused(append(&mut out, &Kinds::Tuple(1, 2))));
+        assert!(refused(append(&mut out, &Kinds::Struct { field: 1 })));
+        assert!(refused(append(&mut out, &Nothing)));
+        assert!(refused(append(&mut out, &Two(1, 2))));
+        assert!(refused(append(&mut out, &(1, 2))));
+        assert!(refused(append(&mut out, &Bytes)));
+        assert!(out.is_empty());
+    }
+
+    #[test]
     fn objects() {
         let map = BTreeMap::from([("a", 1), ("b\n", 2)]);
         let list = [0.5, 0.25];

@@ -1,0 +1,159 @@
+//! Before against after: as text, as JSON, as a page.
+
+use crate::{coloured, same};
+use tcpwhy_analysis::{Change, ComparedSide, Comparison, Shape};
+use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_report::compare::{difference, json, page, relative, shape, text, verdict};
+
+const NAMES: [&str; 2] = ["a<1>.pcap", "b.pcap"];
+
+fn change(n: [u64; 2], ms: [i64; 2], interval: (i64, i64)) -> Change {
+    let side = |i: usize| ComparedSide {
+        count: n[i],
+        median: Nanos::millis(ms[i]),
+        p95: Nanos::millis(2 * ms[i]),
+        mean: Nanos::millis(ms[i] + 1),
+    };
+    Change {
+        before: side(0),
+        after: side(1),
+        difference: Nanos::millis(ms[1] - ms[0]),
+        interval: (Nanos::millis(interval.0), Nanos::millis(interval.1)),
+    }
+}
+
+fn of(port: u16, ip: Option<[u8; 4]>, request: u32, response: u32) -> Shape {
+    Shape { port, ip: ip.map(Into::into), request, response }
+}
+
+/// Faster, by less of one cause; one shape may be chance, one is seen too rarely.
+fn better() -> Comparison {
+    Comparison {
+        shapes: vec![
+            (of(443, Some([10, 0, 0, 2]), 8, 21), change([20, 21], [100, 60], (-45, -35))),
+            (of(80, None, 10, 11), change([9, 9], [10, 11], (-1, 3))),
+            (of(80, None, 0, 1), change([4, 9], [10, 30], (18, 22))),
+        ],
+        all: change([33, 39], [80, 60], (-30, -10)),
+        causes: vec![
+            (Cause::PathDelay, change([33, 39], [9, 8], (-2, 1))),
+            (Cause::NagleDelayedAck, change([33, 39], [40, 0], (-42, -38))),
+            (Cause::ServerThink, change([33, 39], [10, 14], (3, 5))),
+        ],
+        setup: Some(change([12, 13], [10, 10], (-1, 1))),
+        unmatched: [2, 0],
+    }
+}
+
+/// Slower, without a word on why.
+fn worse() -> Comparison {
+    Comparison {
+        all: change([5, 6], [50, 75], (20, 30)),
+        shapes: (0..14).map(|i| (of(i, None, 1, 64), change([5, 6], [50, 75], (20, 30)))).collect(),
+        ..Comparison::default()
+    }
+}
+
+fn said(c: &Comparison) -> String {
+    coloured(|out| text(out, c, NAMES))
+}
+
+#[test]
+fn as_text() {
+    let mut all = said(&better());
+    for c in [worse(), Comparison::default()] {
+        all.push_str("---\n");
+        all.push_str(&said(&c));
+    }
+    same("compare.txt", &all);
+}
+
+#[test]
+fn as_json() {
+    let version = format!("\"version\": \"{}\"", env!("CARGO_PKG_VERSION"));
+    let document = coloured(|out| json(out, &better(), NAMES));
+    assert!(document.contains(&version));
+    same("compare.json", &document.replace(&version, "\"version\": \"-\""));
+}
+
+#[test]
+fn as_a_page() {
+    let body = |c: &Comparison| {
+        let text = coloured(|out| page(out, c, NAMES));
+        let (head, body) = text.split_once("<style>").expect("a page has a style");
+        let (_, body) = body.split_once("</style>").expect("a style ends");
+        format!("{head}{body}").replace(env!("CARGO_PKG_VERSION"), "-")
+    };
+    let mut short = worse();
+    short.shapes.truncate(1);
+    let without = body(&short);
+    let main = without.split_once("<main>").expect("a page has a main part").1;
+    same("compare.html", &format!("{}{main}", body(&better())));
+}
+
+#[test]
+fn verdicts() {
+    let with = |n: [u64; 2], ms: [i64; 2], interval: (i64, i64)| {
+        verdict(&Comparison { all: change(n, ms, interval), ..Comparison::default() })
+    };
+    assert_eq!(
+        with([5, 5], [100, 59], (-45, -35)),
+        "41 % faster: the median exchange took 100 ms before and 59.0 ms after (5 and 5 exchanges)."
+    );
+    assert!(with([5, 5], [100, 141], (35, 45)).starts_with("41 % slower: "));
+    assert!(with([5, 5], [100, 141], (0, 45)).starts_with("no difference beyond chance: "));
+    assert!(with([4, 5], [100, 141], (35, 45)).starts_with("too few exchanges to judge: "));
+    assert!(
+        with([0, 5], [100, 141], (35, 45)).starts_with("No exchange of the one capture has a counterpart")
+    );
+    let named = |ms: [i64; 2], interval| {
+        let causes = vec![
+            (Cause::ServerThink, change([9, 9], [50, 10], (-60, 20))),
+            (Cause::Nagle, change([9, 9], ms, interval)),
+        ];
+        verdict(&Comparison { causes, all: change([9, 9], [90, 80], (-11, -9)), ..Comparison::default() })
+    };
+    assert!(
+        named([40, 0], (-41, -39)).ends_with(" The largest change: 40.0 ms less of nagle in each exchange.")
+    );
+    assert!(
+        named([0, 40], (39, 41)).ends_with(" The largest change: 40.0 ms more of nagle in each exchange.")
+    );
+}
+
+#[test]
+fn differences() {
+    assert_eq!(difference(&change([5, 5], [0, 40], (39, 41))), "+40.0 ms [+39.0 ms, +41.0 ms]");
+    assert_eq!(difference(&change([5, 5], [40, 0], (-41, -39))), "-40.0 ms [-41.0 ms, -39.0 ms]");
+    assert_eq!(difference(&change([5, 5], [40, 40], (-1, 0))), "0 ns [-1.00 ms, 0 ns] ~");
+    assert_eq!(difference(&change([4, 5], [0, 40], (39, 41))), "+40.0 ms (too few to judge)");
+    assert_eq!(relative(&change([5, 5], [200, 150], (0, 0))), "25 %");
+    assert_eq!(relative(&change([5, 5], [200, 250], (0, 0))), "25 %");
+}
+
+#[test]
+fn shapes_say_from_where_to_where() {
+    let bytes = |bits| {
+        let text = shape(&of(80, None, bits, 0));
+        let text = text.strip_prefix("port 80, request ").and_then(|t| t.strip_suffix(", response nothing"));
+        text.unwrap_or_default().to_owned()
+    };
+    let said: Vec<String> = [0, 1, 2, 8, 10, 11, 12, 20, 21, 63, 64].map(bytes).into();
+    assert_eq!(
+        said,
+        [
+            "nothing",
+            "1 B",
+            "2-3 B",
+            "128-255 B",
+            "512-1023 B",
+            "1.00-2.00 KiB",
+            "2.00-4.00 KiB",
+            "512 KiB to 1.00 MiB",
+            "1.00-2.00 MiB",
+            "4194304-8388608 TiB",
+            "at least 8 EiB"
+        ]
+    );
+    assert_eq!(shape(&of(443, Some([10, 0, 0, 2]), 0, 1)), "10.0.0.2:443, request nothing, response 1 B");
+}

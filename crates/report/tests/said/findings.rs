@@ -1,0 +1,231 @@
+//! Findings as text: their order, what is folded, where lines break, what is said of a replay.
+
+use crate::{finding, fix, plain, same, sample};
+use tcpwhy_analysis::{Analysis, Budget, Facts, Finding, Frames, NoEffect, Replay, Totals};
+use tcpwhy_base::{Cause, FixId, Nanos, Side};
+use tcpwhy_report::Capture;
+use tcpwhy_report::text::{Layout, overview, saving};
+
+const CLIENT: Option<Side> = Some(Side::Client);
+const SERVER: Option<Side> = Some(Side::Server);
+
+fn vain(id: &'static str, place: &'static str, what: &str) -> NoEffect {
+    NoEffect { id, place, what: what.into(), saves: Nanos::ZERO }
+}
+
+fn replay(observed: i64, modelled: i64) -> Box<Replay> {
+    Box::new(Replay {
+        connection: 1,
+        exchanges: (1, 2),
+        observed: Nanos::millis(observed),
+        modelled: Nanos::millis(modelled),
+        assumed: Vec::new(),
+        together: None,
+        no_help: vec![
+            vain("initcwnd", "server", "a larger first flight"),
+            vain("quickack", "both", "no delayed ACKs"),
+            vain("quickack", "client", "no delayed ACKs"),
+            vain("faster_link", "path", "a faster link"),
+            vain("nodelay", "client", "what the fix itself does"),
+        ],
+    })
+}
+
+/// One of each kind, in no order.
+fn mixed() -> Vec<Finding> {
+    let mut nagle = finding(Cause::NagleDelayedAck, SERVER, 1162, 27);
+    nagle.connection_count = 3;
+    let frames = |a, b, key: &[u64]| Frames::new(0, a, b, key);
+    nagle.evidence = vec![frames(0, 0, &[])];
+    nagle.evidence.extend((1..=6).map(|i| frames(10 * i, 10 * i + 2, &[10 * i, 10 * i + 2])));
+    nagle.fixes = vec![
+        fix(FixId::Nodelay, "client", &["Any: setsockopt(fd, TCP_NODELAY)", "second way"], Some(1111), true),
+        fix(FixId::OneWrite, "server", &[], Some(900), true),
+        fix(FixId::Quickack, "path", &["third"], None, false),
+    ];
+    nagle.replay = Some(replay(1200, 1180));
+    let mut timeout = finding(Cause::RetransmissionTimeout, None, 1300, 1);
+    timeout.replay = Some(replay(1000, 1151));
+    timeout.evidence = vec![frames(7, 7, &[])];
+    timeout.fixes = vec![
+        fix(
+            FixId::FixLoss,
+            "path",
+            &[
+                "How to find out where packets are lost takes more than a line: look at the counters of every hop on the way.",
+            ],
+            Some(300),
+            false,
+        ),
+        fix(FixId::RtoMin, "host", &["ip route change ... rto_min 50ms"], Some(200), false),
+    ];
+    let mut server = finding(Cause::ServerThink, SERVER, 5000, 12);
+    server.fixes = vec![fix(FixId::Application, "server", &["Profile it."], Some(5000), false)];
+    server.replay = Some(replay(5000, 5000));
+    let mut chatty = finding(Cause::Chatty, CLIENT, 300, 4);
+    chatty.facts = Facts::None;
+    chatty.fixes = vec![fix(FixId::FewerRoundTrips, "client", &["Ask for more at once."], None, false)];
+    let mut tail = finding(Cause::SlowReader, SERVER, 400, 2);
+    tail.tail = Nanos::millis(250);
+    vec![
+        finding(Cause::Unexplained, CLIENT, 500, 3),
+        server,
+        chatty,
+        finding(Cause::DelayedAck, CLIENT, 99, 2),
+        finding(Cause::Nagle, CLIENT, 100, 2),
+        finding(Cause::SmallMss, CLIENT, 5, 1),
+        finding(Cause::ClientThink, CLIENT, 20, 1),
+        finding(Cause::TailLossProbe, SERVER, 0, 0),
+        finding(Cause::NoWindowScaling, None, 0, 2),
+        finding(Cause::Cork, CLIENT, 600, 0),
+        tail,
+        timeout,
+        nagle,
+    ]
+}
+
+fn analysis(findings: Vec<Finding>) -> Analysis {
+    let mut budget = Budget::default();
+    budget.add(Cause::PathDelay, Nanos::millis(700));
+    budget.add(Cause::Handshake, Nanos::millis(100));
+    budget.add(Cause::Bandwidth, Nanos::ZERO);
+    budget.add(Cause::ServerThink, Nanos::millis(5000));
+    let totals = Totals { budget, measured: Nanos::secs(10), exchanges: 7, ..Totals::default() };
+    Analysis { connections: vec![sample::connection()], findings, totals, ..Analysis::default() }
+}
+
+fn said(findings: Vec<Finding>, layout: &Layout) -> String {
+    let quiet = Layout { quiet: true, ..layout.clone() };
+    plain(|out| overview(out, &analysis(findings), &Capture::default(), &quiet))
+}
+
+#[test]
+fn at_80_columns() {
+    same("findings_80.txt", &said(mixed(), &Layout::default()));
+}
+
+#[test]
+fn at_120_columns_nothing_stands_beyond_100() {
+    same("findings_120.txt", &said(mixed(), &Layout { width: 120, ..Layout::default() }));
+}
+
+#[test]
+fn at_40_columns_fixes_are_broken() {
+    same("findings_40.txt", &said(mixed().split_off(11), &Layout { width: 40, ..Layout::default() }));
+}
+
+#[test]
+fn in_full() {
+    let layout = Layout { verbose: true, width: 100, ..Layout::default() };
+    same("findings_verbose.txt", &said(mixed(), &layout));
+}
+
+#[test]
+fn the_first_two_of_many() {
+    let text = said(mixed(), &Layout { top: 2, ..Layout::default() });
+    let (_, also) = text.split_once("  also: ").unwrap();
+    let (also, _) = also.split_once("\n\n").unwrap();
+    assert_eq!(
+        also.split_whitespace().collect::<Vec<_>>().join(" "),
+        "retransmission_timeout 1.30 s, slow_reader 150 ms, nagle 100 ms, delayed_ack 99.0 ms, small_mss 5.00 ms, \
+         no_window_scaling 0 ns, server_think 5.00 s, unexplained 500 ms, chatty 300 ms, client_think 20.0 ms"
+    );
+}
+
+#[test]
+fn what_is_below_a_hundredth_is_named_in_one_line() {
+    let shown = |findings: Vec<Finding>| {
+        let text = said(findings, &Layout::default());
+        text.split_once("  also: ").map(|(_, also)| also.lines().next().unwrap_or_default().to_owned())
+    };
+    let first = || finding(Cause::Nagle, CLIENT, 1000, 1);
+    assert_eq!(shown(vec![first(), finding(Cause::DelayedAck, CLIENT, 100, 1)]), None);
+    assert_eq!(
+        shown(vec![first(), finding(Cause::DelayedAck, CLIENT, 99, 1)]).as_deref(),
+        Some("delayed_ack 99.0 ms")
+    );
+    assert_eq!(shown(vec![finding(Cause::DelayedAck, CLIENT, 99, 1)]), None, "the first is shown");
+    assert_eq!(shown(vec![first(), finding(Cause::SmallMss, CLIENT, 1, 1)]), None, "no time was counted");
+}
+
+#[test]
+fn a_fix_stands_in_one_line_as_long_as_two_blanks_are_left() {
+    let one = || {
+        let mut f = finding(Cause::Nagle, None, 1000, 1);
+        f.fixes = vec![fix(FixId::Nodelay, "host", &[], Some(300), false)];
+        f
+    };
+    let title = FixId::Nodelay.info().title;
+    let saves = "saves up to 300 ms";
+    let used = 10 + 5 + title.len() + saves.len();
+    let lines = |width| {
+        let text = said(vec![one()], &Layout { width, ..Layout::default() });
+        let fix = text.lines().skip_while(|l| !l.contains("fix: ")).take(2);
+        fix.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(used + 2)[0], format!("{:10}fix: {title}  {saves}", ""));
+    assert_eq!(lines(used + 3)[0], format!("{:10}fix: {title}   {saves}", ""));
+    assert_eq!(lines(used + 1), [format!("{:10}fix: {title}", ""), format!("{:15}{saves}", "")]);
+}
+
+#[test]
+fn a_replay_is_believed_up_to_15_percent() {
+    let with = |modelled| {
+        let mut f = finding(Cause::Nagle, CLIENT, 1000, 1);
+        f.replay = Some(replay(1000, modelled));
+        said(vec![f], &Layout::default())
+    };
+    assert!(with(1150).contains("Replayed in the model: 1.15 s against 1.00 s seen."));
+    assert!(with(1151).contains("No prediction: the model gives 1.15 s where 1.00 s were seen (+15 %)."));
+    assert!(with(849).contains("No prediction: the model gives 849 ms where 1.00 s were seen (-15 %)."));
+}
+
+#[test]
+fn of_the_applications_own_time_no_fix_is_said_unasked() {
+    let mut f = finding(Cause::ServerThink, SERVER, 1000, 1);
+    f.fixes = vec![fix(FixId::Application, "server", &["Profile it."], Some(5000), false)];
+    f.replay = Some(replay(1000, 1000));
+    let text = said(vec![f.clone()], &Layout::default());
+    assert!(!text.contains("fix: ") && !text.contains("Replayed"), "{text}");
+    let text = said(vec![f], &Layout { verbose: true, ..Layout::default() });
+    assert!(text.contains("fix: ") && text.contains("Replayed"), "{text}");
+}
+
+#[test]
+fn savings() {
+    let saves = |ns: Option<i64>, replayed, first| {
+        let mut f = fix(FixId::Nodelay, "client", &[], None, replayed);
+        f.saves = ns.map(Nanos);
+        saving(&f, first)
+    };
+    assert_eq!(saves(Some(1000), true, false).as_deref(), Some("saves 1.00 µs, predicted"));
+    assert_eq!(saves(Some(1000), false, true).as_deref(), Some("saves up to 1.00 µs"));
+    assert_eq!(saves(Some(1000), false, false), None, "the same bound is not said twice");
+    assert_eq!(saves(Some(0), true, true), None);
+    assert_eq!(saves(Some(-1), true, true), None);
+    assert_eq!(saves(None, true, true), None);
+}
+
+#[test]
+fn frames_of_several_files_are_named_with_theirs() {
+    let mut f = finding(Cause::Nagle, CLIENT, 1000, 4);
+    let frames = |a, b, key: &[u64]| Frames::new(0, a, b, key);
+    f.evidence = vec![frames(3, 5, &[3, 5]), frames(8, 9, &[]), frames(12, 12, &[]), frames(19, 22, &[20])];
+    let layout = Layout {
+        files: vec!["a.pcap".into(), "b.pcap".into()],
+        frames_before: vec![0, 10],
+        width: 100,
+        ..Layout::default()
+    };
+    let text = said(vec![f.clone()], &layout);
+    assert!(text.contains("frames 3>5, 8-9 of a.pcap, 2, 10 of b.pcap\n"), "{text}");
+    f.occurrences = 5;
+    assert!(said(vec![f], &layout).contains(" 2, 10 of b.pcap, ...\n"));
+}
+
+#[test]
+fn settings_that_do_nothing_are_said() {
+    let mut f = finding(Cause::AcceptQueueFull, SERVER, 1000, 1);
+    f.fixes = vec![fix(FixId::ListenBacklog, "server", &["listen(fd, 1024)"], Some(1000), false)];
+    same("findings_vain.txt", &said(vec![f], &Layout::default()));
+}

@@ -1,0 +1,220 @@
+//! The first screen, one connection, and the answer to "why not".
+
+use crate::{at, finding, plain, same, sample, span};
+use tcpwhy_analysis::{
+    Analysis, Budget, Closed, Connection, End, Ended, Extremes, Finding, Omitted, Quality, Totals, Vantage,
+};
+use tcpwhy_base::{Cause, Nanos, Side};
+use tcpwhy_report::text::{Layout, connection, overview, verdict, why_not};
+use tcpwhy_report::{Capture, Summary, Warning};
+
+fn budget(times: &[(Cause, i64)]) -> Budget {
+    let mut b = Budget::default();
+    times.iter().for_each(|&(cause, ms)| b.add(cause, Nanos::millis(ms)));
+    b
+}
+
+/// The connection of the sample under another number, with these times.
+fn other(id: u32, ends_at: f64, times: &[(Cause, i64)], gaps: &[(Cause, i64)]) -> Connection {
+    let mut c = sample::connection();
+    (c.id, c.end) = (id, at(ends_at));
+    (c.budget, c.gap_budget) = (budget(times), budget(gaps));
+    (c.exchanges, c.path.rtt) = (Vec::new(), None);
+    c
+}
+
+fn several() -> Analysis {
+    let mut analysis = sample::analysis();
+    let mut long = other(2, 95.0, &[], &[(Cause::SlowReader, 40)]);
+    (long.bytes, long.exchanges_omitted.count) = ([1 << 20, 1 << 19], 1200);
+    analysis.connections.extend([
+        long,
+        other(3, 60.0, &[], &[]),
+        other(4, 60.0, &[(Cause::ServerThink, 90), (Cause::Nagle, 4)], &[]),
+        other(5, 70.0, &[(Cause::ServerThink, 76), (Cause::Nagle, 4)], &[]),
+    ]);
+    analysis
+}
+
+#[test]
+fn connections_stand_with_the_worst_first() {
+    let capture = Capture {
+        warnings: vec![
+            Warning { code: "a", text: "once\u{1b}[2J is not counted...".into(), count: 1 },
+            Warning {
+                code: "b",
+                text:
+                    "a sentence so long that its end has to go to another line of the screen, below the first"
+                        .into(),
+                count: 2,
+            },
+        ],
+        encapsulations: vec![("VLAN", 1), ("GRE", 2)],
+        ..sample::capture()
+    };
+    let layout = Layout { top: 4, ..Layout::default() };
+    same("several.txt", &plain(|out| overview(out, &several(), &capture, &layout)));
+}
+
+#[test]
+fn without_findings_the_longest_exchange_is_shown() {
+    let mut analysis = sample::analysis();
+    let hint = |analysis: &Analysis| {
+        let text = plain(|out| overview(out, analysis, &Capture::default(), &Layout::default()));
+        text.lines().last().unwrap_or_default().to_owned()
+    };
+    analysis.findings.clear();
+    analysis.connections[0].exchanges[1].end = at(116.0);
+    assert_eq!(hint(&analysis), "see one: tcpwhy explain FILE --connection 1 --exchange 2");
+    analysis.findings = vec![finding(Cause::Nagle, None, 10, 1), finding(Cause::Cork, None, 5, 1)];
+    (analysis.findings[0].example.connection, analysis.findings[0].example.exchange) = (7, 0);
+    (analysis.findings[1].example.connection, analysis.findings[1].example.exchange) = (8, 3);
+    assert_eq!(hint(&analysis), "see one: tcpwhy explain FILE --connection 8 --exchange 3");
+    analysis.findings.push(finding(Cause::ServerThink, None, 50, 1));
+    assert_eq!(hint(&analysis), "see one: tcpwhy explain FILE --connection 8 --exchange 3");
+}
+
+#[test]
+fn verdicts() {
+    let c = sample::connection();
+    let said = |total: i64, tcp: i64, dominant: Option<(Cause, i64)>| {
+        let totals = Totals { exchanges: 1, ..Totals::default() };
+        let analysis = Analysis { connections: vec![c.clone(), c.clone()], totals, ..Analysis::default() };
+        let dominant = dominant.map(|(cause, ms)| (cause, Nanos::millis(ms)));
+        let summary = Summary { total: Nanos::millis(total), tcp: Nanos::millis(tcp), dominant };
+        verdict(&analysis, &Capture::default(), &summary)
+    };
+    let mut text = String::new();
+    for (total, tcp, dominant) in [
+        (1000, 50, None),
+        (1000, 49, Some((Cause::ServerThink, 900))),
+        (1000, 49, None),
+        (1000, 0, Some((Cause::ClientThink, 1000))),
+        (1000, 0, Some((Cause::SenderPause, 500))),
+        (1000, 0, Some((Cause::PathDelay, 500))),
+        (1000, 0, Some((Cause::Bandwidth, 500))),
+        (1000, 0, Some((Cause::Handshake, 500))),
+        (1000, 0, Some((Cause::TlsHandshake, 500))),
+        (1000, 0, Some((Cause::SlowStart, 500))),
+        (1000, 0, Some((Cause::Unexplained, 500))),
+        (0, 0, None),
+    ] {
+        text.push_str(&said(total, tcp, dominant));
+        text.push('\n');
+    }
+    let mut deaf = sample::analysis();
+    deaf.connections[0].packets = [3, 0];
+    let nothing = Summary { total: Nanos::ZERO, tcp: Nanos::ZERO, dominant: None };
+    text.push_str(&verdict(&deaf, &Capture::default(), &nothing));
+    text.push('\n');
+    let unusable = Warning { code: "unusable", text: String::new(), count: 1 };
+    for (packets, tcp_packets, partial, warnings) in [
+        (0, 0, true, vec![]),
+        (1, 0, false, vec![]),
+        (2, 0, true, vec![unusable.clone()]),
+        (2, 0, false, vec![unusable]),
+        (2, 1, false, vec![]),
+    ] {
+        let capture = Capture { packets, tcp_packets, partial, warnings, ..Capture::default() };
+        text.push_str(&verdict(&Analysis::default(), &capture, &nothing));
+        text.push('\n');
+    }
+    same("verdicts.txt", &text);
+}
+
+/// A connection of which much is known.
+fn known() -> Connection {
+    let mut c = sample::connection();
+    c.findings.clear();
+    (c.roles_inferred, c.opened_by_handshake, c.protocol) = (true, false, None);
+    (c.closed, c.vantage, c.quality) =
+        (Closed::Fin, Vantage::Middle, Quality(Quality::SNAPLEN.0 | Quality::MIDSTREAM.0));
+    (c.path.rtt, c.path.bandwidth_bps) = (None, Some(12_300_000));
+    c.retransmitted = [0, 3];
+    c.ends = [
+        End {
+            mss: Some(1460),
+            wscale: Some(7),
+            initial_flight: Some(14_600),
+            max_window: Some(65_535),
+            max_flight: 1,
+            os: Some("Linux"),
+            delayed_ack: Some(Extremes { shortest: Nanos::millis(40), longest: Nanos::millis(44) }),
+            min_rto: Some(Nanos::millis(204)),
+            zero_windows: 1,
+            probes: 2,
+            keepalives: 3,
+            reordered: 4,
+            syn_repeats: 5,
+            duplicates: 6,
+            ..End::default()
+        },
+        End { max_flight: 2048, zero_windows: 7, ..End::default() },
+    ];
+    c.exchanges_omitted = Omitted { count: 3, duration: Nanos::millis(70), ..Omitted::default() };
+    let mut reset = c.exchanges[1].clone();
+    (reset.id, reset.ended, reset.start) = (3, Ended::Rst, at(72.0));
+    reset.spans = vec![span(Cause::ServerThink, None, 72.0, 90.0)];
+    let mut silent = c.exchanges[0].clone();
+    (silent.id, silent.ended, silent.spans) = (4, Ended::Silent, Vec::new());
+    let mut cut = c.exchanges[1].clone();
+    (cut.id, cut.ended) = (5, Ended::CaptureEnd);
+    cut.spans = vec![span(Cause::ServerThink, None, 70.0, 89.0), span(Cause::Nagle, None, 89.0, 90.0)];
+    c.exchanges.extend([reset, silent, cut]);
+    c
+}
+
+#[test]
+fn all_that_is_known_of_a_connection() {
+    same(
+        "connection_known.txt",
+        &plain(|out| connection(out, &known(), &sample::capture(), &Layout::default())),
+    );
+}
+
+#[test]
+fn one_connection_in_files_with_the_first_exchanges() {
+    let mut c = sample::connection();
+    c.gap_budget = Budget::default();
+    (c.closed, c.vantage) = (Closed::Rst, Vantage::Unknown);
+    let layout = Layout {
+        top: 1,
+        width: 100,
+        files: vec!["a.pcap".into(), "b.pcap".into()],
+        frames_before: vec![0, 4],
+        ..Layout::default()
+    };
+    let mut text = plain(|out| connection(out, &c, &Capture::default(), &layout));
+    (c.vantage, c.opened_by_handshake) = (Vantage::Server, true);
+    c.exchanges.clear();
+    text.push_str("---\n");
+    text.push_str(&plain(|out| connection(out, &c, &sample::capture(), &layout)));
+    same("connection_files.txt", &text);
+}
+
+#[test]
+fn colours_are_those_of_the_classes() {
+    let mut c = sample::connection();
+    c.findings.push(Finding { text: Some("No idea.".into()), ..finding(Cause::Unexplained, None, 5, 1) });
+    let text = crate::coloured(|out| connection(out, &c, &sample::capture(), &Layout::default()));
+    same("connection_colours.txt", &text.replace('\u{1b}', "^"));
+}
+
+#[test]
+fn why_a_cause_is_not_named() {
+    let mut analysis = sample::analysis();
+    let ask = |analysis: &Analysis, cause| {
+        plain(|out| why_not(out, analysis, cause, &[], None, &Layout::default()))
+    };
+    let mut text = ask(&analysis, Cause::ClientThink);
+    let mut twice = finding(Cause::Cork, Some(Side::Client), 900, 2);
+    twice.tail = Nanos::millis(100);
+    analysis.findings.extend([twice, finding(Cause::Cork, Some(Side::Server), 100, 1)]);
+    text.push_str(&ask(&analysis, Cause::Cork));
+    let think = &mut analysis.connections[0].exchanges[0].spans[1];
+    think.alternatives[1] = Some((Cause::SenderPause, 0.1));
+    analysis.connections[0].gaps[0].spans[0].alternatives[0] = Some((Cause::SenderPause, 0.3));
+    text.push_str(&ask(&analysis, Cause::SenderPause));
+    text.push_str(&ask(&Analysis::default(), Cause::SenderPause));
+    same("why_not_others.txt", &text);
+}
