@@ -155,7 +155,7 @@ impl Conn {
         }
         if segment.flags.ack() {
             if self.track.completes_handshake(s, segment, t) {
-                self.open_ledger((t, segment.frame));
+                self.open_ledger((t, segment.frame), parts);
             }
             if !segment.flags.syn() {
                 self.on_ack(s, segment, t);
@@ -171,9 +171,9 @@ impl Conn {
     }
 
     /// The handshake ended at `end`, if there was one.
-    fn open_ledger(&mut self, end: Moment) {
+    fn open_ledger(&mut self, end: Moment, parts: &mut Output) {
         if let Some(opening) = self.track.conclude_handshake() {
-            self.ledger.open(&opening, &self.track, end);
+            self.ledger.open(&opening, &self.track, end, parts);
         }
     }
 
@@ -205,7 +205,7 @@ impl Conn {
         }
         if !self.ledger.has_setup() && self.track.handshake().is_seen() {
             // Data without a SYN-ACK in the capture: what there is of a setup ends here.
-            self.open_ledger((t, self.track.last_frame()));
+            self.open_ledger((t, self.track.last_frame()), parts);
         }
         let mut repair = None;
         if arrived.is_progress() {
@@ -384,7 +384,7 @@ impl Conn {
             let unfinished = how_unfinished(self.ex.recorded(), &self.track, capture_end);
             self.end_exchange(unfinished, parts);
         } else {
-            self.finish_silent_setup();
+            self.finish_silent_setup(parts);
         }
         self.ledger.closing_gap(&self.track, parts);
         self.ledger.sum_setup(parts);
@@ -392,10 +392,10 @@ impl Conn {
     }
 
     /// Nothing but SYNs (and perhaps a reset) was seen: the setup is all there is.
-    fn finish_silent_setup(&mut self) {
+    fn finish_silent_setup(&mut self, parts: &mut Output) {
         if !self.ledger.has_setup() {
             let last = self.track.handshake().last_packet();
-            self.open_ledger(last.unwrap_or((self.track.now(), self.track.last_frame())));
+            self.open_ledger(last.unwrap_or((self.track.now(), self.track.last_frame())), parts);
         }
         if self.ledger.has_setup() && self.track.counts(End::Client).packets == 0 {
             self.track.limit(Quality::ONE_SIDED);

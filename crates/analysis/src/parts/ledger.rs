@@ -94,7 +94,9 @@ impl Ledger {
 /// Setup.
 impl Ledger {
     /// The handshake ended at `end`.
-    pub(crate) fn open(&mut self, opening: &Opening, track: &Tracker, end: Moment) {
+    pub(crate) fn open(&mut self, opening: &Opening, track: &Tracker, end: Moment, parts: &mut Output) {
+        // A stray packet may stand before the SYN: nobody had asked for anything yet.
+        self.gap_until(End::Client, opening.first, track, parts);
         self.setup = Some(setup(opening, track, self.file, end));
         self.upto = end;
     }

@@ -1,7 +1,7 @@
 //! Traces that once gave a wrong answer.
 use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms, tell, us};
 use tcpwhy_analysis::Quality;
-use tcpwhy_base::{Cause, Nanos, Seq};
+use tcpwhy_base::{Cause, Nanos, Segment, Seq, TcpFlags};
 const MSS: u32 = 1448;
 fn opened(tap: Tap) -> Wire {
     let mut w = Wire::new(tap, ms(20));
@@ -301,4 +301,22 @@ fn nobody_waits_for_the_close() {
     let server = of(Cause::ServerThink).expect("the server worked");
     assert!(server.share > 0.5, "{}", server.share);
     assert!(analysis.totals.measured < ms(200), "{}", analysis.totals.measured);
+}
+
+#[test]
+fn a_stray_packet_before_the_syn() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(100);
+    w.at(ms(60)).server().data(100);
+    let mut segments = w.segments();
+    // URG alone is nothing that TCP sends; the fuzzer did.
+    let stray = Segment { flags: TcpFlags(TcpFlags::URG), time: segments[0].time - ms(5), ..segments[0] };
+    segments.insert(0, stray);
+    let c = analyze(&segments).connections.remove(0);
+    let setup = c.setup.as_ref().expect("a handshake followed");
+    assert_eq!((c.gaps[0].start, c.gaps[0].end), (c.start, setup.start));
+    assert_eq!(setup.start - c.start, ms(5));
+    let spans: Vec<_> = c.gaps[0].spans.iter().map(|s| (s.cause, s.duration())).collect();
+    // A host of this language takes a nanosecond to react.
+    assert_eq!(spans, [(Cause::ClientThink, ms(5) - Nanos(1)), (Cause::PathDelay, Nanos(1))]);
 }
