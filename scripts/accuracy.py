@@ -15,6 +15,7 @@ Made cases (scripts/cases.py) come in two halves: what is off in the half that i
 --tell-scored asks for it; who asks has to write the names into scripts/cases_seen.txt.
 Calibration: of the time in spans with a confidence in a bin, the share whose cause is acceptable.
 """
+
 import argparse
 import concurrent.futures
 import json
@@ -29,15 +30,16 @@ import check_json
 import common
 import transform
 
-AVOIDABLE_FLOOR = 0.05      # below this share a connection has no dominant avoidable cause
+AVOIDABLE_FLOOR = 0.05  # below this share a connection has no dominant avoidable cause
 CLEAN_AVOIDABLE, CLEAN_INHERENT = 0.05, 0.90
 FORBIDDEN = 0.02
-TRANSFORMED_SLACK = 0.10    # of the labelled time, on top of its tolerance
+TRANSFORMED_SLACK = 0.10  # of the labelled time, on top of its tolerance
 BINS = [(0.0, 0.5), (0.5, 0.6), (0.6, 0.7), (0.7, 0.8), (0.8, 0.9), (0.9, 1.01)]
 RIGHT, WEAK, WEAKENED, WRONG, MISSING = 'right', 'weak', 'weakened', 'wrong', 'missing'
 
 
 # ---------------------------------------------------------------- one answer
+
 
 class Time:
     """Nanoseconds of setup and exchanges, by cause and side, over some connections."""
@@ -78,12 +80,12 @@ class Result:
     """The outcome of one check."""
 
     def __init__(self):
-        self.verdict = self.got = self.side = None      # side: True, False, or None where not asked
-        self.parts = []                                 # (hit, got ms, wanted ms, tolerance ms)
+        self.verdict = self.got = self.side = None  # side: True, False, or None where not asked
+        self.parts = []  # (hit, got ms, wanted ms, tolerance ms)
         self.forbidden = []
-        self.credit = self.wanted = 0.0                 # ms on acceptable causes, of labelled ms
+        self.credit = self.wanted = 0.0  # ms on acceptable causes, of labelled ms
         self.unexplained = self.total = 0
-        self.spans = []                                 # (confidence, ns, acceptable)
+        self.spans = []  # (confidence, ns, acceptable)
 
 
 def client_port(c):
@@ -121,8 +123,11 @@ def judge(check, answer, ports, lossy=False, slack=0.0, cut_ms=0.0):
         if time.of([cause]) > FORBIDDEN * time.total:
             result.forbidden.append(f'{cause} {time.of([cause]) / 1e6:.1f} ms')
     fine = acceptable(check)
-    result.spans = [(s['confidence'], s['end_ns'] - s['start_ns'], s['cause'] in fine)
-                    for c in chosen for s in spans_of(c)] if asked else []
+    result.spans = (
+        [(s['confidence'], s['end_ns'] - s['start_ns'], s['cause'] in fine) for c in chosen for s in spans_of(c)]
+        if asked
+        else []
+    )
     return result
 
 
@@ -168,6 +173,7 @@ def clean(check, time, result):
 
 # ---------------------------------------------------------------- all captures
 
+
 def examine(binary, case, steps):
     """[(check, Result)] of one end of an experiment, on a variant of its capture if steps are given."""
     with tempfile.TemporaryDirectory() as folder:
@@ -188,15 +194,28 @@ def examine(binary, case, steps):
             ports = [transform.new_port(p) if 'addresses' in steps else p for p in ports]
             here = [p for p in ports if p in left]
             if not here:
-                continue            # nothing of these connections is left
+                continue  # nothing of these connections is left
             share = len(here) / len(ports)
-            check = dict(check, parts=[dict(p, ms=p['ms'] * share, tolerance_ms=p['tolerance_ms'] * share)
-                                       for p in check['parts']])
+            check = dict(
+                check,
+                parts=[dict(p, ms=p['ms'] * share, tolerance_ms=p['tolerance_ms'] * share) for p in check['parts']],
+            )
             ports = here
         elif steps and not left:
             continue
-        out.append((check, judge(check, answer, ports, bool(transform.LOSSY & set(steps)),
-                                 TRANSFORMED_SLACK if steps else 0.0, cut_ms)))
+        out.append(
+            (
+                check,
+                judge(
+                    check,
+                    answer,
+                    ports,
+                    bool(transform.LOSSY & set(steps)),
+                    TRANSFORMED_SLACK if steps else 0.0,
+                    cut_ms,
+                ),
+            )
+        )
     return out
 
 
@@ -233,8 +252,11 @@ class Tally:
         return f'{name:<24}' + ''.join(f'{n:9}' for n in self.verdicts.values()) + cells + f'{self.forbidden:11}'
 
 
-HEADING = f'{"":<24}' + ''.join(f'{n:>9}' for n in (RIGHT, WEAK, WEAKENED, WRONG, MISSING, 'dominant', 'ms', 'time',
-                                                     'side')) + f'{"forbidden":>11}'
+HEADING = (
+    f'{"":<24}'
+    + ''.join(f'{n:>9}' for n in (RIGHT, WEAK, WEAKENED, WRONG, MISSING, 'dominant', 'ms', 'time', 'side'))
+    + f'{"forbidden":>11}'
+)
 
 
 class Score:
@@ -250,7 +272,7 @@ class Score:
         name = check['dominant'][0] if check['dominant'] else check['kind']
         groups = ((self.ends, case.end), (self.causes, name), (self.origins, case.origin), (self.families, case.family))
         if case.origin != 'lab':
-            groups += ((self.halves, case.half), )
+            groups += ((self.halves, case.half),)
         for tally in [tallies.setdefault(key, Tally()) for tallies, key in groups] + [self.all]:
             tally.add(result)
         if check['kind'] == 'clean':
@@ -280,7 +302,9 @@ class Score:
         for tallies in (self.origins, self.halves):
             if set(tallies) - {'lab'}:
                 for name in sorted(tallies):
-                    print(tallies[name].row({'learn': 'half to learn from', 'score': 'half only scored'}.get(name, name)))
+                    print(
+                        tallies[name].row({'learn': 'half to learn from', 'score': 'half only scored'}.get(name, name))
+                    )
                 print()
         print(self.all.row('all'))
         print('\nconfidence    time in such spans   of it right')
@@ -288,25 +312,39 @@ class Score:
             share = f'{100 * right / total:10.1f} %' if total else '         -'
             print(f'{low:.1f} to {min(high, 1.0):.1f} {total / 1e9:16.3f} s {share}')
         share = 100 * self.unexplained[0] / max(self.unexplained[1], 1)
-        print(f'\nclean controls {self.clean[0]} of {self.clean[1]}; forbidden claims {len(self.forbidden)}; '
-              f'unexplained {share:.2f} %; captures {self.runs}, of these without an answer {len(self.failed)}')
+        print(
+            f'\nclean controls {self.clean[0]} of {self.clean[1]}; forbidden claims {len(self.forbidden)}; '
+            f'unexplained {share:.2f} %; captures {self.runs}, of these without an answer {len(self.failed)}'
+        )
 
     def measures(self):
         """What thresholds are about."""
+
         def share(pair):
             return pair[0] / pair[1] if pair[1] else None
+
         dominant = {end: t.dominant() for end, t in self.ends.items()}
-        return {'dominant': self.all.dominant(), 'dominant-client': dominant.get('client'),
-                'dominant-server': dominant.get('server'), 'ms': share(self.all.parts), 'time': share(self.all.time),
-                'side': share(self.all.sides), 'clean': share(self.clean), 'unexplained': share(self.unexplained),
-                'forbidden': len(self.forbidden), 'wrong': self.all.verdicts[WRONG], 'failed': len(self.failed)}
+        return {
+            'dominant': self.all.dominant(),
+            'dominant-client': dominant.get('client'),
+            'dominant-server': dominant.get('server'),
+            'ms': share(self.all.parts),
+            'time': share(self.all.time),
+            'side': share(self.all.sides),
+            'clean': share(self.clean),
+            'unexplained': share(self.unexplained),
+            'forbidden': len(self.forbidden),
+            'wrong': self.all.verdicts[WRONG],
+            'failed': len(self.failed),
+        }
 
 
 def line(case, check, result):
     """One check in words."""
     wanted = '|'.join(check['dominant']) or check['kind']
-    parts = ', '.join(f'{"" if hit else "NOT "}{got:.1f} of {ms:.1f}±{tolerance:.1f} ms'
-                      for hit, got, ms, tolerance in result.parts)
+    parts = ', '.join(
+        f'{"" if hit else "NOT "}{got:.1f} of {ms:.1f}±{tolerance:.1f} ms' for hit, got, ms, tolerance in result.parts
+    )
     tail = (' WRONG SIDE' if result.side is False else '') + ''.join(f' FORBIDDEN {f}' for f in result.forbidden)
     return f'{str(case):<52} {result.verdict or "-":<9} {result.got or "-":<24} want {wanted:<32} {parts}{tail}'
 
@@ -336,8 +374,12 @@ def run(args, steps):
                 continue
             for check, result in results:
                 score.add(case, check, result)
-                off = result.verdict not in (None, RIGHT) or result.forbidden or result.side is False \
+                off = (
+                    result.verdict not in (None, RIGHT)
+                    or result.forbidden
+                    or result.side is False
                     or not all(hit for hit, *_ in result.parts)
+                )
                 if case.half == 'score' and not args.tell_scored:
                     continue
                 if args.verbose or (off and not args.quiet):
@@ -349,21 +391,49 @@ def run(args, steps):
 
 # ---------------------------------------------------------------- self-test
 
+
 def self_test():
     """The rules of judging on made-up answers."""
+
     def answer(budget, quality=()):
         at, spans = 0, []
         for cause, side, ms in budget:
-            spans.append({'cause': cause, 'side': side, 'start_ns': at, 'end_ns': at + int(ms * 1e6), 'confidence': 0.85})
+            spans.append(
+                {'cause': cause, 'side': side, 'start_ns': at, 'end_ns': at + int(ms * 1e6), 'confidence': 0.85}
+            )
             at += int(ms * 1e6)
-        return {'connections': [{'client': '10.0.0.1:5', 'server': '10.0.0.2:9', 'setup': None, 'quality': list(quality),
-                                 'exchanges': [{'spans': spans}], 'exchanges_omitted': None}],
-                'capture': {'warnings': []}}
+        return {
+            'connections': [
+                {
+                    'client': '10.0.0.1:5',
+                    'server': '10.0.0.2:9',
+                    'setup': None,
+                    'quality': list(quality),
+                    'exchanges': [{'spans': spans}],
+                    'exchanges_omitted': None,
+                }
+            ],
+            'capture': {'warnings': []},
+        }
 
-    cause = {'connections': 'all', 'kind': 'cause', 'dominant': ['nagle'], 'weak': ['delayed_ack'], 'side': ['client'],
-             'parts': [{'causes': ['nagle'], 'ms': 100, 'tolerance_ms': 5}], 'forbidden': ['cork']}
-    control = {'connections': 'all', 'kind': 'clean', 'dominant': [], 'parts': [], 'forbidden': [], 'exempt': [],
-               'inherent': ['path_delay']}
+    cause = {
+        'connections': 'all',
+        'kind': 'cause',
+        'dominant': ['nagle'],
+        'weak': ['delayed_ack'],
+        'side': ['client'],
+        'parts': [{'causes': ['nagle'], 'ms': 100, 'tolerance_ms': 5}],
+        'forbidden': ['cork'],
+    }
+    control = {
+        'connections': 'all',
+        'kind': 'clean',
+        'dominant': [],
+        'parts': [],
+        'forbidden': [],
+        'exempt': [],
+        'inherent': ['path_delay'],
+    }
 
     def verdict(check, budget, **more):
         return judge(check, answer(budget, more.pop('quality', ())), more.pop('ports', 'all'), **more)
@@ -389,8 +459,12 @@ def self_test():
     score, case = Score(), type('Case', (), words)()
     score.add(case, cause, good)
     assert score.bins[4] == [150e6, 150e6] and score.measures()['dominant-client'] == 1
-    assert misses({'dominant': 0.5, 'wrong': 3}, {'min-dominant': 0.6, 'max-wrong': 3}) == ['dominant 0.5, wanted at least 0.6']
-    assert misses({'dominant': None, 'wrong': 4}, {'min-dominant': 0.6, 'max-wrong': 3})[1:] == ['wrong 4, wanted at most 3']
+    assert misses({'dominant': 0.5, 'wrong': 3}, {'min-dominant': 0.6, 'max-wrong': 3}) == [
+        'dominant 0.5, wanted at least 0.6'
+    ]
+    assert misses({'dominant': None, 'wrong': 4}, {'min-dominant': 0.6, 'max-wrong': 3})[1:] == [
+        'wrong 4, wanted at most 3'
+    ]
     got = raised({'min-dominant': 0.5, 'max-wrong': 3}, {'dominant': 0.61234, 'wrong': 4})
     assert got == {'min-dominant': 0.612, 'max-wrong': 3}, got
     print('accuracy: self-test passed')
@@ -429,16 +503,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--bin', default=common.BINARY)
     parser.add_argument('--set', choices=['bundled', 'shared', 'all'], default='all')
-    parser.add_argument('--folder', action='append', default=[],
-                        help='labelled captures below this folder instead, as `tcpwhy lab` keeps them')
+    parser.add_argument(
+        '--folder',
+        action='append',
+        default=[],
+        help='labelled captures below this folder instead, as `tcpwhy lab` keeps them',
+    )
     parser.add_argument('--only', help='regular expression on the experiment')
     parser.add_argument('--transform', default='', help='steps of transform.py joined by +')
     parser.add_argument('--verbose', action='store_true', help='every check, not only those that are off')
     parser.add_argument('--quiet', action='store_true', help='the table only')
     parser.add_argument('--jobs', type=int)
     parser.add_argument('--json', help='write the measures to this file')
-    parser.add_argument('--cases', action='append', default=[], metavar='DIR',
-                        help='made cases (scripts/cases.py) beside the others')
+    parser.add_argument(
+        '--cases', action='append', default=[], metavar='DIR', help='made cases (scripts/cases.py) beside the others'
+    )
     parser.add_argument('--half', choices=['learn', 'score'])
     parser.add_argument('--families', action='store_true', help='a table by family of made cases')
     parser.add_argument('--tell-scored', action='store_true', help='what is off in the half that is only scored, too')

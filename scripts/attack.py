@@ -6,6 +6,7 @@
 What the server must bear is in docs/security.md: who says nothing shuts nobody out, and many views at once of a large capture
 take the memory of one. Prints what was measured; exit code 1 if a bound was broken.
 """
+
 import argparse
 import http.client
 import os
@@ -32,8 +33,13 @@ class Server:
 
     def __init__(self, binary, folder):
         environment = {k: v for k, v in os.environ.items() if k != 'TCPWHY_TOKEN'}
-        self.process = subprocess.Popen([binary, 'serve', folder, '--port', '0'], stderr=subprocess.PIPE, text=True,
-                                        stdout=subprocess.DEVNULL, env=environment)
+        self.process = subprocess.Popen(
+            [binary, 'serve', folder, '--port', '0'],
+            stderr=subprocess.PIPE,
+            text=True,
+            stdout=subprocess.DEVNULL,
+            env=environment,
+        )
         line = self.process.stderr.readline()
         while 'http://' not in line:
             if not line:
@@ -97,7 +103,9 @@ def waiting(binary, folder, seconds):
     streams = []
     for _ in range(64):
         s = server.connect()
-        s.sendall(f'GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {server.cookie}\r\n\r\n'.encode())
+        s.sendall(
+            f'GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {server.cookie}\r\n\r\n'.encode()
+        )
         streams.append(s)
     threads = [threading.Thread(target=f, daemon=True) for f in [idle] * 2 + [slow] * 32]
     for t in threads:
@@ -112,8 +120,10 @@ def waiting(binary, folder, seconds):
         time.sleep(0.2)
     stop.set()
     code = server.end()
-    print(f'waiting: {asked} requests beside 2 floods, 32 slow heads and 64 streams: {refused} lost, slowest {worst:.2f} s, '
-          f'ended with {code}')
+    print(
+        f'waiting: {asked} requests beside 2 floods, 32 slow heads and 64 streams: {refused} lost, slowest {worst:.2f} s, '
+        f'ended with {code}'
+    )
     return refused > asked // 50 or worst > PATIENCE or code != 0
 
 
@@ -137,8 +147,10 @@ def views(binary, folder, capture):
         peaks.append(server.peak())
         good = sum(status == 200 for status, _ in answers)
         later = sum(status == 503 for status, _ in answers)
-        print(f'views: {at_once} at once of {os.path.getsize(capture) >> 20} MiB: {good} shown, {later} told to come back, '
-              f'{peaks[-1] >> 20} MiB at the most')
+        print(
+            f'views: {at_once} at once of {os.path.getsize(capture) >> 20} MiB: {good} shown, {later} told to come back, '
+            f'{peaks[-1] >> 20} MiB at the most'
+        )
         server.end()
         if good == 0 or good + later != at_once:
             return True

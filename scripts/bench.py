@@ -8,6 +8,7 @@ from the totals, which must be the file's. Runs are interleaved (A B C A B C ...
 the median over rounds of time A / time B in the same round, with the smallest and largest. Files are generated once under
 target/bench. tshark reads a cut, because it is slow; rates are compared. --check: a missed aim is an exit code of 1.
 """
+
 import argparse
 import json
 import os
@@ -24,13 +25,19 @@ FOLDER = os.path.join(os.path.dirname(os.path.dirname(common.BINARY)), 'bench')
 GENERATOR = os.path.join(os.path.dirname(common.BINARY), 'examples', 'gen_capture')
 MIB = 1 << 20
 TIMEOUT = 600
-ONCE_IS_ENOUGH = 20      # seconds; a slower tool is not run again on that file
+ONCE_IS_ENOUGH = 20  # seconds; a slower tool is not run again on that file
 # (measure, at most): the aims this project has set itself
-AIMS = {'both cores: time over tcpdump': 1.0, 'one core: time over tcpdump': 2.0, 'time over tcptrace': 0.5,
-        'bytes per live connection': 1024, 'memory, whole file over a quarter of it': 1.1}
+AIMS = {
+    'both cores: time over tcpdump': 1.0,
+    'one core: time over tcpdump': 2.0,
+    'time over tcptrace': 0.5,
+    'bytes per live connection': 1024,
+    'memory, whole file over a quarter of it': 1.1,
+}
 
 
 # ---------------------------------------------------------------- files
+
 
 def generated(*what):
     """(path, packets) of a generated file."""
@@ -47,6 +54,7 @@ def generated(*what):
 
 # ---------------------------------------------------------------- runs
 
+
 class Run:
     """One run: wall seconds, CPU seconds, peak resident bytes."""
 
@@ -57,9 +65,13 @@ class Run:
 def measured(command, cores, piped):
     """(Run, what the reader of the pipe says), or (None, None) after the time limit."""
     statistics_file = os.path.join(FOLDER, 'run.json')
-    process = subprocess.Popen(['taskset', '-c', cores, GENERATOR, 'run', statistics_file, *command],
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE if piped else subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(
+        ['taskset', '-c', cores, GENERATOR, 'run', statistics_file, *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE if piped else subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     expired = threading.Event()
 
     def stop():
@@ -70,8 +82,9 @@ def measured(command, cores, piped):
     guard.start()
     answer, read_well = b'', True
     if piped:
-        reader = subprocess.Popen(['taskset', '-c', cores, GENERATOR, 'read-json'], stdin=process.stdout,
-                                  stdout=subprocess.PIPE)
+        reader = subprocess.Popen(
+            ['taskset', '-c', cores, GENERATOR, 'read-json'], stdin=process.stdout, stdout=subprocess.PIPE
+        )
         process.stdout.close()
         answer = reader.communicate()[0]
         read_well = reader.returncode == 0
@@ -137,6 +150,7 @@ def spread(values):
 
 # ---------------------------------------------------------------- the table
 
+
 def compare(title, binary_tools, path, packets, rounds, out):
     """Times on both cores and on one."""
     size = os.path.getsize(path)
@@ -152,12 +166,22 @@ def compare(title, binary_tools, path, packets, rounds, out):
             wall = [r.wall for r in theirs]
             ratios = [a.wall / b.wall for a, b in zip(ours, theirs)]
             memory = max(r.memory for r in theirs)
-            row = {'file': title, 'cores': way, 'tool': name, 'packets': packets, 'seconds': wall,
-                   'cpu_seconds': [r.cpu for r in theirs], 'peak_bytes': memory, 'tcpwhy_over_it': ratios}
+            row = {
+                'file': title,
+                'cores': way,
+                'tool': name,
+                'packets': packets,
+                'seconds': wall,
+                'cpu_seconds': [r.cpu for r in theirs],
+                'peak_bytes': memory,
+                'tcpwhy_over_it': ratios,
+            }
             out.append(row)
             said = '' if name == 'tcpwhy' else f'tcpwhy takes {spread(ratios)} of its time'
-            print(f'  {way:<11} {name:<9} {spread(wall):<26} s {packets / statistics.median(wall) / 1e6:7.2f} M packets/s'
-                  f' {memory / MIB:8.1f} MiB   {said}')
+            print(
+                f'  {way:<11} {name:<9} {spread(wall):<26} s {packets / statistics.median(wall) / 1e6:7.2f} M packets/s'
+                f' {memory / MIB:8.1f} MiB   {said}'
+            )
 
 
 def against_tshark(binary, packets, rounds, out):
@@ -182,33 +206,46 @@ def memory(binary, packets, connections, rows):
     print('\nmemory of tcpwhy')
     short = connections * 50
     for what, tool, whole, quarter in (
-            (f'{connections:,} connections', document, ('flows', packets, connections),
-             ('flows', packets // 4, connections)),
-            ('one elephant', document, ('elephant', packets), ('elephant', packets // 4)),
-            (f'{short:,} short connections, --jsonl', lines, ('short', short), ('short', short // 4))):
+        (
+            f'{connections:,} connections',
+            document,
+            ('flows', packets, connections),
+            ('flows', packets // 4, connections),
+        ),
+        ('one elephant', document, ('elephant', packets), ('elephant', packets // 4)),
+        (f'{short:,} short connections, --jsonl', lines, ('short', short), ('short', short // 4)),
+    ):
         large, small = peak(*whole, tool=tool), peak(*quarter, tool=tool)
         rows[f'memory, whole file over a quarter of it ({what})'] = large / small
-        print(f'  {what}: {large / MIB:.1f} MiB, with a quarter of the packets {small / MIB:.1f} MiB: '
-              f'{large / small:.2f} times')
+        print(
+            f'  {what}: {large / MIB:.1f} MiB, with a quarter of the packets {small / MIB:.1f} MiB: '
+            f'{large / small:.2f} times'
+        )
     many, few = peak('flows', packets, connections), peak('flows', packets, connections // 10)
     each = (many - few) / (connections - connections // 10)
     rows['bytes per live connection'] = each
-    print(f'  {connections:,} live connections {many / MIB:.1f} MiB, {connections // 10:,} {few / MIB:.1f} MiB: '
-          f'{each:,.0f} bytes each')
+    print(
+        f'  {connections:,} live connections {many / MIB:.1f} MiB, {connections // 10:,} {few / MIB:.1f} MiB: '
+        f'{each:,.0f} bytes each'
+    )
 
 
 def aims(rows, measures):
     """[(aim, limit, got)] with the worst figure over the files."""
+
     def ratio(cores, tool):
         found = [statistics.median(r['tcpwhy_over_it']) for r in rows if r['tool'] == tool and r['cores'] in cores]
         return max(found) if found else None
 
-    got = {'both cores: time over tcpdump': ratio(['both cores'], 'tcpdump'),
-           'one core: time over tcpdump': ratio(['one core'], 'tcpdump'),
-           'time over tcptrace': ratio(['both cores', 'one core'], 'tcptrace'),
-           'bytes per live connection': measures.get('bytes per live connection'),
-           'memory, whole file over a quarter of it': max(
-               (v for k, v in measures.items() if k.startswith('memory')), default=None)}
+    got = {
+        'both cores: time over tcpdump': ratio(['both cores'], 'tcpdump'),
+        'one core: time over tcpdump': ratio(['one core'], 'tcpdump'),
+        'time over tcptrace': ratio(['both cores', 'one core'], 'tcptrace'),
+        'bytes per live connection': measures.get('bytes per live connection'),
+        'memory, whole file over a quarter of it': max(
+            (v for k, v in measures.items() if k.startswith('memory')), default=None
+        ),
+    }
     return [(name, limit, got[name]) for name, limit in AIMS.items()]
 
 
@@ -233,10 +270,11 @@ def main():
         return re.search(args.only, name)
 
     try:
-        for name, what in ((f'flows: {connections:,} connections side by side', ('flows', packets, connections)),
-                           ('elephant: one connection', ('elephant', packets)),
-                           (f'short: {1_000_000 // scale:,} connections, one after the other',
-                            ('short', 1_000_000 // scale))):
+        for name, what in (
+            (f'flows: {connections:,} connections side by side', ('flows', packets, connections)),
+            ('elephant: one connection', ('elephant', packets)),
+            (f'short: {1_000_000 // scale:,} connections, one after the other', ('short', 1_000_000 // scale)),
+        ):
             if asked(what[0]):
                 compare(name, every, *generated(*what), rounds, rows)
         if asked('tshark'):

@@ -3,6 +3,7 @@
 Takes pcap (micro- and nanoseconds, both byte orders) and pcapng, plain, gzip or zstd. Written apart from the
 program's own reader, so that each can be held against the other. Standard library and the `zstd` command.
 """
+
 import gzip
 import io
 import struct
@@ -18,6 +19,7 @@ SECOND = 10**9
 
 class Packet(NamedTuple):
     """One frame: time in ns since the epoch, link type, captured bytes, length on the wire."""
+
     time: int
     link: int
     data: bytes
@@ -26,10 +28,11 @@ class Packet(NamedTuple):
 
 class Tcp(NamedTuple):
     """Where the TCP of a frame is, and what its header says."""
-    ip: int             # offset of the IP header
-    tcp: int            # offset of the TCP header
+
+    ip: int  # offset of the IP header
+    tcp: int  # offset of the TCP header
     version: int
-    source: bytes       # addresses as bytes
+    source: bytes  # addresses as bytes
     target: bytes
     sport: int
     dport: int
@@ -37,14 +40,15 @@ class Tcp(NamedTuple):
     ack: int
     flags: int
     window: int
-    header: int         # length of the TCP header, options included
-    payload: int        # by the IP header; by the frame where that says 0 (offload)
+    header: int  # length of the TCP header, options included
+    payload: int  # by the IP header; by the frame where that says 0 (offload)
 
 
 FIN, SYN, RST, PSH, ACK, URG, CWR = 1, 2, 4, 8, 16, 32, 128
 
 
 # ---------------------------------------------------------------- files
+
 
 def unpacked(path):
     """The bytes of a file, decompressed as far as they go."""
@@ -59,7 +63,7 @@ def unpacked(path):
                 while block := z.read(1 << 16):
                     out.write(block)
         except (EOFError, OSError, zlib.error):
-            pass        # cut in the middle: what came before counts
+            pass  # cut in the middle: what came before counts
         return out.getvalue()
     return raw
 
@@ -79,7 +83,7 @@ def read(path):
 
 def _pcap(data, order, magic):
     scale = 1 if magic == 0xA1B23C4D else 1000
-    head = 24 if magic == 0xA1B2CD34 else 16        # the "modified" variant has 8 more bytes a record
+    head = 24 if magic == 0xA1B2CD34 else 16  # the "modified" variant has 8 more bytes a record
     link = struct.unpack_from(order + 'I', data, 20)[0] & 0x03FFFFFF
     at = 24
     while at + head <= len(data):
@@ -87,15 +91,15 @@ def _pcap(data, order, magic):
         at += head
         if at + captured > len(data):
             return
-        yield Packet(seconds * SECOND + fraction * scale, link, data[at:at + captured], length)
+        yield Packet(seconds * SECOND + fraction * scale, link, data[at : at + captured], length)
         at += captured
 
 
 def _pcapng(data):
     at, order, interfaces, last = 0, '<', [], 0
     while at + 12 <= len(data):
-        if data[at:at + 4] == b'\x0a\x0d\x0d\x0a':
-            order = '<' if data[at + 8:at + 12] == b'\x4d\x3c\x2b\x1a' else '>'
+        if data[at : at + 4] == b'\x0a\x0d\x0d\x0a':
+            order = '<' if data[at + 8 : at + 12] == b'\x4d\x3c\x2b\x1a' else '>'
             interfaces = []
         kind, size = struct.unpack_from(order + 'II', data, at)
         if size < 12 or at + size > len(data):
@@ -110,11 +114,11 @@ def _pcapng(data):
             if number < len(interfaces) and captured <= size - 32:
                 link, ticks, offset, _ = interfaces[number]
                 last = (high << 32 | low) * SECOND // ticks + offset * SECOND
-                yield Packet(last, link, data[at + 28:at + 28 + captured], length)
+                yield Packet(last, link, data[at + 28 : at + 28 + captured], length)
         elif kind == 3 and interfaces:
             length = struct.unpack_from(order + 'I', data, at + 8)[0]
             captured = min(length, size - 16, interfaces[0][3] or length)
-            yield Packet(last, interfaces[0][0], data[at + 12:at + 12 + captured], length)
+            yield Packet(last, interfaces[0][0], data[at + 12 : at + 12 + captured], length)
         at += size
 
 
@@ -128,7 +132,7 @@ def _interface(data, at, size, order):
             break
         if code == 9 and length == 1:
             value = data[option + 4]
-            ticks = 2**(value & 127) if value & 128 else 10**value
+            ticks = 2 ** (value & 127) if value & 128 else 10**value
         elif code == 14 and length == 8:
             offset = struct.unpack_from(order + 'q', data, option + 4)[0]
         option += 4 + (length + 3 & ~3)
@@ -150,15 +154,17 @@ def write(path, packets, pcapng=False, microseconds=False, snaplen=262144):
             ticks = max(p.time, 0) // unit
             pad = -len(p.data) % 4
             size = 32 + len(p.data) + pad
-            out.append(struct.pack('<7I', 6, size, links.index(p.link), ticks >> 32, ticks & 0xFFFFFFFF,
-                                   len(p.data), p.length))
+            out.append(
+                struct.pack('<7I', 6, size, links.index(p.link), ticks >> 32, ticks & 0xFFFFFFFF, len(p.data), p.length)
+            )
             out.append(p.data + bytes(pad) + struct.pack('<I', size))
     else:
         magic = 0xA1B2C3D4 if microseconds else 0xA1B23C4D
         out.append(struct.pack('<IHHiIII', magic, 2, 4, 0, 0, snaplen, links[0]))
         for p in packets:
-            out.append(struct.pack('<IIII', p.time // SECOND & 0xFFFFFFFF, p.time % SECOND // unit, len(p.data),
-                                   p.length))
+            out.append(
+                struct.pack('<IIII', p.time // SECOND & 0xFFFFFFFF, p.time % SECOND // unit, len(p.data), p.length)
+            )
             out.append(p.data)
     body = b''.join(out)
     if path.endswith('.gz'):
@@ -170,6 +176,7 @@ def write(path, packets, pcapng=False, microseconds=False, snaplen=262144):
 
 
 # ---------------------------------------------------------------- headers
+
 
 def ip_offset(link, data):
     """Where the IP header starts, or None. Plain links and VLAN tags only: tunnels are left to tshark."""
@@ -205,11 +212,11 @@ def tcp(packet):
         if data[ip + 9] != 6 or _u16(data, ip + 6) & 0x1FFF:
             return None
         at, total = ip + (data[ip] & 15) * 4, _u16(data, ip + 2)
-        source, target = data[ip + 12:ip + 16], data[ip + 16:ip + 20]
+        source, target = data[ip + 12 : ip + 16], data[ip + 16 : ip + 20]
     elif version == 6 and len(data) >= ip + 40 and data[ip + 6] == 6:
         at, total = ip + 40, _u16(data, ip + 4)
         total = total + 40 if total else 0
-        source, target = data[ip + 8:ip + 24], data[ip + 24:ip + 40]
+        source, target = data[ip + 8 : ip + 24], data[ip + 24 : ip + 40]
     else:
         return None
     if len(data) < at + 16:

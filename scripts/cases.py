@@ -161,7 +161,7 @@ KINDS = ('cause', 'dominant', 'clean', 'any')
 
 
 def well_formed(ends):
-    """A label that scripts/accuracy.py can judge by: known kinds and causes, sums that are possible, nothing asked and forbidden."""
+    """A label that scripts/accuracy.py can judge by: known kinds and causes, possible sums, nothing asked and forbidden."""
     for end, truth_of_end in ends.items():
         assert end in ENDS and truth_of_end['packets'] > 0 and truth_of_end['checks'], end
         for check in truth_of_end['checks']:
@@ -244,7 +244,9 @@ def self_test():
     lone = told(
         transfer([5 * 536]),
         path(10),
-        habits.LINUX.but(initial=1, mss=536, timestamps=False, grow='none', nagle='off', probe=False, rto_min=sim.SECOND),
+        habits.LINUX.but(
+            initial=1, mss=536, timestamps=False, grow='none', nagle='off', probe=False, rto_min=sim.SECOND
+        ),
         habits.WINDOWS,
     )
     assert 4 * 200 * ms < lone['delayed_ack'] < 4 * 220 * ms, lone
@@ -257,7 +259,9 @@ def self_test():
     # the last segment is lost: SRTT and 200 ms
     tail = told(requests(1, (4,), (1_000,)), path(10, down={'drop': lambda p, n: p.payload > 0 and n == 0}))
     assert abs(tail['tail_loss_probe'] - 200 * ms) < 25 * ms, tail
-    told = truth.tell(conversation(Case('x', '', requests(1, (4, 100), (50,)), path(10), habits.LINUX, habits.WINDOWS_10)), 0)
+    told = truth.tell(
+        conversation(Case('x', '', requests(1, (4, 100), (50,)), path(10), habits.LINUX, habits.WINDOWS_10)), 0
+    )
     checks = truth.label(told, 10 * ms, False, {})
     well_formed({'client': {'packets': 1, 'checks': checks}})
     assert checks[0]['dominant'] == ['nagle_delayed_ack'] and 'cork' in checks[0]['forbidden'], checks
@@ -310,7 +314,8 @@ def main():
     controls = sum(is_control(os.path.join(args.out, name)) for name, _, _ in found)
     halves = [half(name, label.looked_at) for name, _, _ in found]
     print(
-        f'{len(found)} cases, {halves.count("learn")} to learn from, {halves.count("score")} only scored; {controls} look-alikes; {packets} packets '
+        f'{len(found)} cases, {halves.count("learn")} to learn from, {halves.count("score")} only scored; '
+        f'{controls} look-alikes; {packets} packets '
         f'in {common.shown(args.out)}'
     )
     for text in bad:

@@ -11,6 +11,7 @@ beside it; for repeated SYNs it is tcptrace's where there is one. A difference m
 count_classes.json with both figures, the frames that show it and the class that says why; there are at most 15
 classes. A difference without a row fails, and so does a row without its difference.
 """
+
 import argparse
 import concurrent.futures
 import json
@@ -25,8 +26,12 @@ import common
 
 TABLE = os.path.join(common.ROOT, 'scripts', 'count_classes.json')
 MAX_CLASSES = 15
-FLAGS = {'retransmitted': 'tcp.analysis.retransmission', 'zero_windows': 'tcp.analysis.zero_window',
-         'syn_repeats': 'tcp.flags.syn == 1', 'packets': 'tcp'}
+FLAGS = {
+    'retransmitted': 'tcp.analysis.retransmission',
+    'zero_windows': 'tcp.analysis.zero_window',
+    'syn_repeats': 'tcp.flags.syn == 1',
+    'packets': 'tcp',
+}
 
 
 def key(file, where, what):
@@ -45,31 +50,41 @@ def side_counts(c):
 
     syns = of('syn_repeats')
     data = [c['retransmitted']['client'], c['retransmitted']['server']]
-    return {'packets': [c['packets']['client'], c['packets']['server']],
-            'retransmitted': data,
-            'zero_windows': of('zero_windows'), 'syn_repeats': syns}
+    return {
+        'packets': [c['packets']['client'], c['packets']['server']],
+        'retransmitted': data,
+        'zero_windows': of('zero_windows'),
+        'syn_repeats': syns,
+    }
 
 
 def stream_counts(stream):
     """The same of a tshark stream, as [a, b]. A SYN-ACK of b is no repeat of a's SYN."""
     flags = stream.get('an') or {}
-    return {'packets': stream['pkts'], 'retransmitted': flags.get('retransmission', [0, 0]),
-            'zero_windows': flags.get('zero_window', [0, 0]),
-            'syn_repeats': [max(n - 1, 0) for n in stream['syn']]}
+    return {
+        'packets': stream['pkts'],
+        'retransmitted': flags.get('retransmission', [0, 0]),
+        'zero_windows': flags.get('zero_window', [0, 0]),
+        'syn_repeats': [max(n - 1, 0) for n in stream['syn']],
+    }
 
 
 def trace_counts(entry):
     """The same of a tcptrace connection."""
     syns = [int(str(x).partition('/')[0] or 0) for x in entry.get('SYN/FIN_pkts_sent', ['0/0', '0/0'])]
-    return {'packets': entry.get('total_packets'), 'retransmitted': entry.get('rexmt_data_pkts', [0, 0]),
-            'zero_windows': entry.get('zero_win_adv', [0, 0]), 'syn_repeats': [max(n - 1, 0) for n in syns]}
+    return {
+        'packets': entry.get('total_packets'),
+        'retransmitted': entry.get('rexmt_data_pkts', [0, 0]),
+        'zero_windows': entry.get('zero_win_adv', [0, 0]),
+        'syn_repeats': [max(n - 1, 0) for n in syns],
+    }
 
 
 def bar_endpoint(text):
     """'10.0.0.1|80' as (address bytes, port)."""
     address, _, port = text.rpartition('|')
     if re.match(r':[^:]', address):
-        address = ':' + address         # tcptrace writes ::1 so
+        address = ':' + address  # tcptrace writes ::1 so
     return check_json.endpoint(f'[{address}]:{port}')
 
 
@@ -102,8 +117,7 @@ def compare(answer, reference):
         streams.sort(key=lambda x: x[1]['first'])
         trace = traces.get(flow, [])
         if len(mine) != len(streams):
-            look(f'stream {streams[0][1]["s"]}', 'connections', len(mine), len(streams),
-                 len(trace) if trace else None)
+            look(f'stream {streams[0][1]["s"]}', 'connections', len(mine), len(streams), len(trace) if trace else None)
             continue
         for n, ((client, c), (first, stream)) in enumerate(zip(mine, streams)):
             wanted = stream_counts(stream)
@@ -126,10 +140,21 @@ def frames_for(path, where, what):
     match = re.fullmatch(r'stream (\d+)', where)
     if not match or what not in FLAGS or not common.have('tshark'):
         return []
-    command = ['tshark', '-n', '-r', '-', '-Y', f'tcp.stream == {match[1]} && {FLAGS[what]}', '-T', 'fields', '-e',
-               'frame.number']
-    done = subprocess.run(command, input=capfile.unpacked(path), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          check=False)
+    command = [
+        'tshark',
+        '-n',
+        '-r',
+        '-',
+        '-Y',
+        f'tcp.stream == {match[1]} && {FLAGS[what]}',
+        '-T',
+        'fields',
+        '-e',
+        'frame.number',
+    ]
+    done = subprocess.run(
+        command, input=capfile.unpacked(path), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
+    )
     return [int(n) for n in done.stdout.split()][:8]
 
 
@@ -216,21 +241,33 @@ def run(binary, which, report, jobs):
     if report:
         paths = {os.path.basename(p): p for p, _ in files}
         for file, where, what, ours, theirs, trace in left:
-            row = {'file': file, 'where': where, 'what': what, 'ours': ours, 'theirs': theirs, 'tcptrace': trace,
-                   'class': '', 'frames': frames_for(paths[file], where, what)}
+            row = {
+                'file': file,
+                'where': where,
+                'what': what,
+                'ours': ours,
+                'theirs': theirs,
+                'tcptrace': trace,
+                'class': '',
+                'frames': frames_for(paths[file], where, what),
+            }
             print(json.dumps(row))
     else:
         for file, where, what, ours, theirs, trace in left:
             print(f'FAIL {file}, {where}: {what}: {ours}, tshark {theirs}, tcptrace {trace}: in no class')
         for row in stale:
-            print(f'FAIL {row["file"]}, {row["where"]}: {row["what"]}: the table has a row, the figures agree or changed')
+            print(
+                f'FAIL {row["file"]}, {row["where"]}: {row["what"]}: the table has a row, the figures agree or changed'
+            )
     by_class = {}
     for row in rows.values():
         by_class[row['class']] = by_class.get(row['class'], 0) + 1
     for name, reason in classes.items():
         print(f'  {by_class[name]:4} x {name}: {reason}')
-    print(f'check_counts: {len(files)} captures, {compared} figures, {len(differences)} differences, '
-          f'{len(differences) - len(left)} in {len(classes)} classes, {len(left)} in none, {len(stale)} stale rows')
+    print(
+        f'check_counts: {len(files)} captures, {compared} figures, {len(differences)} differences, '
+        f'{len(differences) - len(left)} in {len(classes)} classes, {len(left)} in none, {len(stale)} stale rows'
+    )
     return problems + len(left) + len(stale)
 
 
@@ -240,10 +277,22 @@ def self_test():
         reference = json.load(f)
     stream = reference['tshark']['streams'][0]
     ends = [re.sub(r'^(.*)\|(\d+)$', r'[\1]:\2', stream[k]) for k in 'ab']
-    answer = {'capture': {'tcp_packets': reference['tshark']['tcp_packets']}, 'connections': [{
-        'client': ends[0], 'server': ends[1], 'start_ns': 0,
-        'packets': dict(zip(('client', 'server'), stream['pkts'])), 'retransmitted': {'client': 0, 'server': 0},
-        'endpoints': {'client': {'zero_windows': 0, 'syn_repeats': 0}, 'server': {'zero_windows': 0, 'syn_repeats': 0}}}]}
+    answer = {
+        'capture': {'tcp_packets': reference['tshark']['tcp_packets']},
+        'connections': [
+            {
+                'client': ends[0],
+                'server': ends[1],
+                'start_ns': 0,
+                'packets': dict(zip(('client', 'server'), stream['pkts'])),
+                'retransmitted': {'client': 0, 'server': 0},
+                'endpoints': {
+                    'client': {'zero_windows': 0, 'syn_repeats': 0},
+                    'server': {'zero_windows': 0, 'syn_repeats': 0},
+                },
+            }
+        ],
+    }
     found, compared = compare(answer, reference)
     assert not found and compared == 6, found
     turned = json.loads(json.dumps(answer))
@@ -251,18 +300,27 @@ def self_test():
     c['client'], c['server'] = c['server'], c['client']
     c['packets'] = {'client': c['packets']['server'], 'server': c['packets']['client']}
     assert not compare(turned, reference)[0]
-    for break_it in (lambda a: a['capture'].update(tcp_packets=1),
-                     lambda a: a['connections'].clear(),
-                     lambda a: a['connections'][0]['packets'].update(client=1),
-                     lambda a: a['connections'][0]['retransmitted'].update(server=1),
-                     lambda a: a['connections'][0]['endpoints']['client'].update(zero_windows=1),
-                     lambda a: a['connections'][0]['endpoints']['client'].update(syn_repeats=1),
-                     lambda a: a['connections'][0]['endpoints'].pop('client')):
+    for break_it in (
+        lambda a: a['capture'].update(tcp_packets=1),
+        lambda a: a['connections'].clear(),
+        lambda a: a['connections'][0]['packets'].update(client=1),
+        lambda a: a['connections'][0]['retransmitted'].update(server=1),
+        lambda a: a['connections'][0]['endpoints']['client'].update(zero_windows=1),
+        lambda a: a['connections'][0]['endpoints']['client'].update(syn_repeats=1),
+        lambda a: a['connections'][0]['endpoints'].pop('client'),
+    ):
         broken = json.loads(json.dumps(answer))
         break_it(broken)
         assert compare(broken, reference)[0], break_it
-    row = {'file': 'f', 'where': 'stream 0', 'what': 'packets', 'ours': [1, 2], 'theirs': [1, 3], 'class': 'c',
-           'frames': [1]}
+    row = {
+        'file': 'f',
+        'where': 'stream 0',
+        'what': 'packets',
+        'ours': [1, 2],
+        'theirs': [1, 3],
+        'class': 'c',
+        'frames': [1],
+    }
     rows = {key('f', 'stream 0', 'packets'): row}
     same = ('f', 'stream 0', 'packets', [1, 2], [1, 3], None)
     assert judge([same], rows, {'f'}) == ([], [])

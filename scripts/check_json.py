@@ -13,6 +13,7 @@ the connection they are evidence for; packets, payload and times are those of th
 Unexplained time: at most 2 % on labelled captures, 10 % on real ones with both directions and the handshake; a
 capture may be excused in unexplained_excused.json, with the reason. Every excess is printed with the answer's reason.
 """
+
 import argparse
 import concurrent.futures
 import copy
@@ -28,12 +29,24 @@ import common
 
 MAX_UNEXPLAINED = {'labelled': 0.02, 'real': 0.10}
 EXCUSED = os.path.join(common.ROOT, 'scripts', 'unexplained_excused.json')
-MAX_TIME = 2**63 - capfile.SECOND * 2**32      # later times (of broken files) need more than 64 bits
-FIELDS = ('frame.number', 'frame.time_epoch', 'ip.src', 'ip.dst', 'ipv6.src', 'ipv6.dst', 'tcp.srcport',
-          'tcp.dstport', 'tcp.seq_raw', 'tcp.len', 'tcp.flags')
+MAX_TIME = 2**63 - capfile.SECOND * 2**32  # later times (of broken files) need more than 64 bits
+FIELDS = (
+    'frame.number',
+    'frame.time_epoch',
+    'ip.src',
+    'ip.dst',
+    'ipv6.src',
+    'ipv6.dst',
+    'tcp.srcport',
+    'tcp.dstport',
+    'tcp.seq_raw',
+    'tcp.len',
+    'tcp.flags',
+)
 
 
 # ---------------------------------------------------------------- the packets
+
 
 class Frame:
     """A TCP frame as an independent reader sees it. In a tunnel, either address family may be the inner one."""
@@ -92,10 +105,24 @@ def facts_of(path):
 def by_tshark(path):
     """{number: Frame} of the innermost TCP headers."""
     options = [x for f in FIELDS for x in ('-e', f)]
-    command = ['tshark', '-n', '-r', '-', '-Y', 'tcp && !icmp && !icmpv6', '-o', 'tcp.desegment_tcp_streams:FALSE',
-               '-T', 'fields', '-E', 'occurrence=l', *options]
-    done = subprocess.run(command, input=capfile.unpacked(path), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          check=False)
+    command = [
+        'tshark',
+        '-n',
+        '-r',
+        '-',
+        '-Y',
+        'tcp && !icmp && !icmpv6',
+        '-o',
+        'tcp.desegment_tcp_streams:FALSE',
+        '-T',
+        'fields',
+        '-E',
+        'occurrence=l',
+        *options,
+    ]
+    done = subprocess.run(
+        command, input=capfile.unpacked(path), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
+    )
     frames = {}
     for line in done.stdout.decode().splitlines():
         row = line.split('\t')
@@ -131,6 +158,7 @@ def new_bytes(frames, one, other):
 
 
 # ---------------------------------------------------------------- the checks
+
 
 class Report:
     """Problems found, as (rule, where, text)."""
@@ -264,8 +292,9 @@ class Connection:
                 want[span['cause']] = want.get(span['cause'], 0) + span['end_ns'] - span['start_ns']
         for cause in sorted(set(want) | set(self.c[name])):
             if want.get(cause, 0) != self.c[name].get(cause, 0):
-                self.bad('budget', f'{name} of {cause} is {self.c[name].get(cause, 0)}, its spans hold '
-                                   f'{want.get(cause, 0)}')
+                self.bad(
+                    'budget', f'{name} of {cause} is {self.c[name].get(cause, 0)}, its spans hold {want.get(cause, 0)}'
+                )
 
     def payload(self):
         """Payload over setup, exchanges and omitted ones equals the connection's, and the packets'."""
@@ -273,8 +302,7 @@ class Connection:
             held = sum(x[key] for x in self.c['exchanges']) + self.omitted[0].get(key, 0)
             held += sum(s['bytes'][side] for s in self.setup)
             if held != self.c['bytes'][side]:
-                self.bad('bytes', f'the parts hold {held} bytes of the {side}, the connection '
-                                  f'{self.c["bytes"][side]}')
+                self.bad('bytes', f'the parts hold {held} bytes of the {side}, the connection {self.c["bytes"][side]}')
         in_setup = sum(sum(s['bytes'].values()) for s in self.setup)
         count = len(self.c['exchanges']) + self.omitted[0].get('count', 0)
         if sum(self.c['bytes'].values()) > in_setup and not count:
@@ -339,7 +367,9 @@ def examples(answer, facts, report):
             report.bad('findings', 'capture', f'{f["cause"]}: example of connection {example["connection"]!r}')
             continue
         ends = endpoint(c['client']), endpoint(c['server'])
-        evidence(example['frames'], ends, facts, lambda rule, text: report.bad(rule, f'example of {f["cause"]}', text))
+        evidence(
+            example['frames'], ends, facts, lambda rule, text, f=f: report.bad(rule, f'example of {f["cause"]}', text)
+        )
         for n in f['connections']:
             if n not in by_id:
                 report.bad('findings', 'capture', f'{f["cause"]}: connection {n!r}')
@@ -369,7 +399,7 @@ def totals(answer, facts, report):
             continue
         frames = [facts.frames[n] for n in sorted(set(numbers))]
         if len(group) > 1 or (server, client) in flows:
-            continue            # incarnations: the file alone does not say where one ends
+            continue  # incarnations: the file alone does not say where one ends
         c = group[0]
         if not set(c['quality']) & {'duplicates', 'encapsulated'}:
             for side, way in (('client', 1), ('server', -1)):
@@ -381,9 +411,8 @@ def totals(answer, facts, report):
             if c['bytes'][side] != held:
                 report.bad('payload', where, f'{c["bytes"][side]} bytes of the {side}, {facts.by}: {held}')
         first, last = min(f.time for f in frames) - facts.start, max(f.time for f in frames) - facts.start
-        if 'time_went_back' not in c['quality'] and last < MAX_TIME:
-            if (c['start_ns'], c['end_ns']) != (first, last):
-                report.bad('times', where, f'{c["start_ns"]} to {c["end_ns"]} ns, its packets {first} to {last}')
+        if 'time_went_back' not in c['quality'] and last < MAX_TIME and (c['start_ns'], c['end_ns']) != (first, last):
+            report.bad('times', where, f'{c["start_ns"]} to {c["end_ns"]} ns, its packets {first} to {last}')
 
 
 def unexplained(answer, kind, excused, report):
@@ -395,12 +424,17 @@ def unexplained(answer, kind, excused, report):
                 report.bad('unexplained', f'connection {c["id"]}', 'unexplained without a reason')
         if kind is None or (kind == 'real' and (c['opened'] != 'handshake' or 'one_sided' in c['quality'])):
             continue
-        time = [sum(c[b].get(common.UNEXPLAINED, 0) for b in ('budget', 'gap_budget')),
-                sum(sum(c[b].values()) for b in ('budget', 'gap_budget'))]
+        time = [
+            sum(c[b].get(common.UNEXPLAINED, 0) for b in ('budget', 'gap_budget')),
+            sum(sum(c[b].values()) for b in ('budget', 'gap_budget')),
+        ]
         if time[0] <= MAX_UNEXPLAINED[kind] * time[1]:
             continue
-        longest = max((s for p in parts for s in p['spans'] if s['cause'] == common.UNEXPLAINED),
-                      key=lambda s: s['end_ns'] - s['start_ns'], default=None)
+        longest = max(
+            (s for p in parts for s in p['spans'] if s['cause'] == common.UNEXPLAINED),
+            key=lambda s: s['end_ns'] - s['start_ns'],
+            default=None,
+        )
         reason = longest['why'] if longest else 'only in omitted parts'
         said = f'{time[0] / 1e6:.1f} ms, {100 * time[0] / time[1]:.0f} %, {reason}'
         if excused:
@@ -410,6 +444,7 @@ def unexplained(answer, kind, excused, report):
 
 
 # ---------------------------------------------------------------- files
+
 
 def excuses():
     """{file name: reason} for captures that may exceed the limit."""
@@ -435,7 +470,7 @@ def files_of(which):
     found = []
     for _, folder in common.sets(which):
         found += [(p, 'real') for p in common.captures_in(folder)]
-        found += [(l.path, 'labelled') for l in common.labelled_in(os.path.join(folder, 'lab'))]
+        found += [(labelled.path, 'labelled') for labelled in common.labelled_in(os.path.join(folder, 'lab'))]
     return found
 
 
@@ -444,9 +479,10 @@ def run(binary, files, jobs, verbose):
     failed, refused, notes = 0, 0, []
     with concurrent.futures.ThreadPoolExecutor(common.overlap(jobs)) as pool:
         # labelled captures are small enough for all detail; the others get the default, so that omission is seen too
-        waiting = [(path, pool.submit(check_file, binary, path, kind,
-                                      ('--exchanges', 'all') if kind != 'real' else ()))
-                   for path, kind in files]
+        waiting = [
+            (path, pool.submit(check_file, binary, path, kind, ('--exchanges', 'all') if kind != 'real' else ()))
+            for path, kind in files
+        ]
         for path, future in waiting:
             try:
                 report = future.result()
@@ -460,66 +496,166 @@ def run(binary, files, jobs, verbose):
             if report.problems:
                 failed += 1
                 print(f'FAIL {common.shown(path)}: {len(report.problems)} problems')
-                for rule, where, text in report.problems[:None if verbose else 5]:
+                for rule, where, text in report.problems[: None if verbose else 5]:
                     print(f'       {rule}: {where}: {text}')
             elif verbose:
                 print(f'ok   {common.shown(path)}')
     for note in notes:
         print(f'note {note}')
-    print(f'check_json: {len(files)} captures, {len(files) - failed - refused} good, {failed} bad, '
-          f'{refused} without TCP refused')
+    print(
+        f'check_json: {len(files)} captures, {len(files) - failed - refused} good, {failed} bad, '
+        f'{refused} without TCP refused'
+    )
     return failed
 
 
 # ---------------------------------------------------------------- self-test
 
+
 def good_answer():
     """A small right answer and the facts to it: one connection with setup, two exchanges, an omitted one, gaps."""
+
     def span(cause, start, end, first, last, side=None):
-        return {'id': f'{start}', 'cause': cause, 'detail': None, 'side': side, 'start_ns': start, 'end_ns': end,
-                'frames': {'first': first, 'last': last, 'key': [first]}, 'confidence': 0.9, 'alternatives': [],
-                'source': 'inferred', 'why': 'because'}
+        return {
+            'id': f'{start}',
+            'cause': cause,
+            'detail': None,
+            'side': side,
+            'start_ns': start,
+            'end_ns': end,
+            'frames': {'first': first, 'last': last, 'key': [first]},
+            'confidence': 0.9,
+            'alternatives': [],
+            'source': 'inferred',
+            'why': 'because',
+        }
 
     def exchange(number, start, end, sent, got, spans):
-        return {'id': number, 'start_ns': start, 'request_end_ns': start, 'response_start_ns': end, 'end_ns': end,
-                'with_setup_ns': None, 'request_bytes': sent, 'response_bytes': got, 'turns': 1, 'duplex': False,
-                'complete': True, 'ended': 'complete', 'spans': spans}
+        return {
+            'id': number,
+            'start_ns': start,
+            'request_end_ns': start,
+            'response_start_ns': end,
+            'end_ns': end,
+            'with_setup_ns': None,
+            'request_bytes': sent,
+            'response_bytes': got,
+            'turns': 1,
+            'duplex': False,
+            'complete': True,
+            'ended': 'complete',
+            'spans': spans,
+        }
 
     def finding(cause, kind, lost, side):
-        return {'id': cause, 'cause': cause, 'class': kind, 'side': side, 'lost_ns': lost, 'share': 0.2,
-                'occurrences': 1, 'connections': [1], 'why': 'because', 'fixes': [],
-                'example': {'connection': 1, 'exchange': 1, 'frames': {'first': 4, 'last': 6, 'key': [5]}}}
+        return {
+            'id': cause,
+            'cause': cause,
+            'class': kind,
+            'side': side,
+            'lost_ns': lost,
+            'share': 0.2,
+            'occurrences': 1,
+            'connections': [1],
+            'why': 'because',
+            'fixes': [],
+            'example': {'connection': 1, 'exchange': 1, 'frames': {'first': 4, 'last': 6, 'key': [5]}},
+        }
 
     nagle, think = finding('nagle_delayed_ack', 'T', 3000, 'client'), finding('server_think', 'A', 2400, 'server')
     connection = {
-        'id': 1, 'client': '10.0.0.1:4000', 'server': '10.0.0.2:80', 'roles': 'syn', 'start_ns': 0, 'end_ns': 9000,
-        'opened': 'handshake', 'closed': 'fin', 'vantage': 'client', 'protocol': None, 'quality': [],
-        'bytes': {'client': 60, 'server': 90}, 'packets': {'client': 6, 'server': 5},
+        'id': 1,
+        'client': '10.0.0.1:4000',
+        'server': '10.0.0.2:80',
+        'roles': 'syn',
+        'start_ns': 0,
+        'end_ns': 9000,
+        'opened': 'handshake',
+        'closed': 'fin',
+        'vantage': 'client',
+        'protocol': None,
+        'quality': [],
+        'bytes': {'client': 60, 'server': 90},
+        'packets': {'client': 6, 'server': 5},
         'retransmitted': {'client': 0, 'server': 0},
-        'setup': {'start_ns': 0, 'end_ns': 1000, 'bytes': {'client': 0, 'server': 0},
-                  'spans': [span('handshake', 0, 1000, 1, 3)]},
+        'setup': {
+            'start_ns': 0,
+            'end_ns': 1000,
+            'bytes': {'client': 0, 'server': 0},
+            'spans': [span('handshake', 0, 1000, 1, 3)],
+        },
         'exchanges': [
-            exchange(1, 1000, 5000, 20, 30, [span('nagle_delayed_ack', 1000, 4000, 4, 6, 'client'),
-                                             span('server_think', 4000, 5000, 6, 7, 'server')]),
-            exchange(2, 5500, 7000, 20, 30, [span('server_think', 5500, 6900, 8, 9, 'server'),
-                                             span('path_delay', 6900, 7000, 8, 9)])],
-        'exchanges_omitted': {'count': 1, 'duration_ns': 700, 'request_bytes': 20, 'response_bytes': 30,
-                              'budget': {'path_delay': 700}},
-        'gaps': [{'start_ns': 5000, 'end_ns': 5500, 'spans': [span('client_think', 5000, 5500, 7, 8, 'client')]},
-                 {'start_ns': 8000, 'end_ns': 9000, 'spans': [span('client_think', 8000, 9000, 9, 11, 'client')]}],
+            exchange(
+                1,
+                1000,
+                5000,
+                20,
+                30,
+                [
+                    span('nagle_delayed_ack', 1000, 4000, 4, 6, 'client'),
+                    span('server_think', 4000, 5000, 6, 7, 'server'),
+                ],
+            ),
+            exchange(
+                2,
+                5500,
+                7000,
+                20,
+                30,
+                [span('server_think', 5500, 6900, 8, 9, 'server'), span('path_delay', 6900, 7000, 8, 9)],
+            ),
+        ],
+        'exchanges_omitted': {
+            'count': 1,
+            'duration_ns': 700,
+            'request_bytes': 20,
+            'response_bytes': 30,
+            'budget': {'path_delay': 700},
+        },
+        'gaps': [
+            {'start_ns': 5000, 'end_ns': 5500, 'spans': [span('client_think', 5000, 5500, 7, 8, 'client')]},
+            {'start_ns': 8000, 'end_ns': 9000, 'spans': [span('client_think', 8000, 9000, 9, 11, 'client')]},
+        ],
         'gaps_omitted': {'count': 1, 'duration_ns': 300, 'budget': {'client_think': 300}},
         'budget': {'handshake': 1000, 'nagle_delayed_ack': 3000, 'server_think': 2400, 'path_delay': 800},
-        'gap_budget': {'client_think': 1800}, 'findings': [copy.deepcopy(nagle), copy.deepcopy(think)]}
-    answer = {'tool': 'tcpwhy', 'version': '0', 'schema': 1, 'connections': [connection], 'findings': [nagle, think],
-              'capture': {'files': ['x'], 'packets': 12, 'tcp_packets': 11, 'start': '', 'duration_ns': 9000,
-                          'connections': 1, 'warnings': []}}
+        'gap_budget': {'client_think': 1800},
+        'findings': [copy.deepcopy(nagle), copy.deepcopy(think)],
+    }
+    answer = {
+        'tool': 'tcpwhy',
+        'version': '0',
+        'schema': 1,
+        'connections': [connection],
+        'findings': [nagle, think],
+        'capture': {
+            'files': ['x'],
+            'packets': 12,
+            'tcp_packets': 11,
+            'start': '',
+            'duration_ns': 9000,
+            'connections': 1,
+            'warnings': [],
+        },
+    }
     one, other = endpoint('10.0.0.1:4000'), endpoint('10.0.0.2:80')
     #         number: (from the client, time, payload so far, payload)
-    frames = {1: (1, 0, 0, 0), 2: (0, 500, 0, 0), 3: (1, 1000, 0, 0), 4: (1, 1000, 0, 5), 5: (0, 3900, 0, 0),
-              6: (1, 4000, 5, 15), 7: (0, 5000, 0, 30), 8: (1, 5500, 20, 20), 9: (0, 7000, 30, 30),
-              10: (1, 7500, 40, 20), 11: (0, 9000, 60, 30)}
-    frames = {n: Frame(time, [(one, other) if up else (other, one)], 2**32 - 10 + seq, length, capfile.ACK)
-              for n, (up, time, seq, length) in frames.items()}
+    frames = {
+        1: (1, 0, 0, 0),
+        2: (0, 500, 0, 0),
+        3: (1, 1000, 0, 0),
+        4: (1, 1000, 0, 5),
+        5: (0, 3900, 0, 0),
+        6: (1, 4000, 5, 15),
+        7: (0, 5000, 0, 30),
+        8: (1, 5500, 20, 20),
+        9: (0, 7000, 30, 30),
+        10: (1, 7500, 40, 20),
+        11: (0, 9000, 60, 30),
+    }
+    frames = {
+        n: Frame(time, [(one, other) if up else (other, one)], 2**32 - 10 + seq, length, capfile.ACK)
+        for n, (up, time, seq, length) in frames.items()
+    }
     return answer, Facts(12, 0, frames, 'made up')
 
 
@@ -553,8 +689,18 @@ def no_exchanges(answer):
     """All exchanges vanish into one gap and the payload with them: only the packets can tell."""
     for c in answer['connections']:
         start = c['setup']['end_ns'] if c['setup'] else c['start_ns']
-        spans = [dict(copy.deepcopy(some_exchange(c)['spans'][0]), cause='client_think', start_ns=start,
-                      end_ns=c['end_ns'])] if c['exchanges'] else []
+        spans = (
+            [
+                dict(
+                    copy.deepcopy(some_exchange(c)['spans'][0]),
+                    cause='client_think',
+                    start_ns=start,
+                    end_ns=c['end_ns'],
+                )
+            ]
+            if c['exchanges']
+            else []
+        )
         if not spans:
             continue
         c['exchanges'], c['exchanges_omitted'], c['gaps_omitted'] = [], None, None
@@ -575,15 +721,18 @@ def swap_spans(answer):
 
 def change(path, by):
     """A mutation that adds to a number; `path` starts at the busiest connection."""
+
     def mutate(answer):
         where = path(answer, busiest(answer))
         holder, key = where
         holder[key] += by
+
     return mutate
 
 
 def mutations():
     """(name, rule that must notice, how to break a good answer)."""
+
     def exchange_span(n, key):
         return lambda _, c: (some_exchange(c, 2)['spans'][n], key)
 
@@ -640,8 +789,11 @@ def mutations():
         ('a time with a fraction', 'time', change(exchange_span(0, 'end_ns'), 0.5)),
         ('setup covered short', 'cover', change(lambda _, c: (c['setup']['spans'][-1], 'end_ns'), -1)),
         ('a gap covered short', 'cover', change(lambda _, c: (c['gaps'][0]['spans'][0], 'start_ns'), 1)),
-        ('an exchange that overlaps its neighbour', 'tile', change(lambda _, c: (c['exchanges'][-1], 'start_ns'),
-                                                                   -10**15)),
+        (
+            'an exchange that overlaps its neighbour',
+            'tile',
+            change(lambda _, c: (c['exchanges'][-1], 'start_ns'), -(10**15)),
+        ),
         ('a gap is missing', 'tile', forget_gap),
         ('an exchange is missing', 'tile', forget_exchange),
         ('setup is missing', 'tile', setup_away),
@@ -651,11 +803,20 @@ def mutations():
         ('a response one byte larger', 'bytes', change(lambda _, c: (c['exchanges'][0], 'response_bytes'), 1)),
         ('omitted bytes are wrong', 'bytes', change(lambda _, c: (c['exchanges_omitted'], 'request_bytes'), 1)),
         ('setup claims a byte', 'bytes', change(lambda _, c: (c['setup']['bytes'], 'client'), 1)),
-        ('bytes wrong everywhere alike', 'payload', both(change(lambda _, c: (c['exchanges'][0], 'request_bytes'), 1),
-                                                         change(lambda _, c: (c['bytes'], 'client'), 1))),
+        (
+            'bytes wrong everywhere alike',
+            'payload',
+            both(
+                change(lambda _, c: (c['exchanges'][0], 'request_bytes'), 1),
+                change(lambda _, c: (c['bytes'], 'client'), 1),
+            ),
+        ),
         ('budget a nanosecond off', 'budget', change(lambda _, c: (c['budget'], next(iter(c['budget']))), 1)),
-        ('gap budget a nanosecond off', 'budget', change(lambda _, c: (c['gap_budget'], next(iter(c['gap_budget']))),
-                                                         1)),
+        (
+            'gap budget a nanosecond off',
+            'budget',
+            change(lambda _, c: (c['gap_budget'], next(iter(c['gap_budget']))), 1),
+        ),
         ('a span renamed to unexplained', 'budget', relabel),
         ('a span renamed to unexplained, books in order', 'unexplained', call_unexplained),
         ('no exchanges, payload left', 'exchanges', empty_list),
@@ -678,9 +839,11 @@ def mutations():
 
 def both(one, other):
     """Two mutations."""
+
     def mutate(answer):
         one(answer)
         other(answer)
+
     return mutate
 
 
@@ -703,7 +866,7 @@ def self_test(binary, files):
             try:
                 mutate(broken)
             except (KeyError, IndexError, TypeError, ValueError):
-                impossible += 1         # this answer has nothing that could be broken so
+                impossible += 1  # this answer has nothing that could be broken so
                 continue
             rules = check(broken, facts, kind).rules()
             if rule in rules:
@@ -724,8 +887,12 @@ def main():
     parser.add_argument('--all', action='store_true')
     parser.add_argument('--set', choices=['bundled', 'shared', 'all'], help='what --all means; default all')
     parser.add_argument('--json', help='a saved answer to the one FILE')
-    parser.add_argument('--kind', choices=['labelled', 'real', 'any'], default='real',
-                        help='limit of unexplained time for FILE; any: none')
+    parser.add_argument(
+        '--kind',
+        choices=['labelled', 'real', 'any'],
+        default='real',
+        help='limit of unexplained time for FILE; any: none',
+    )
     parser.add_argument('--self-test', action='store_true')
     parser.add_argument('--jobs', type=int)
     parser.add_argument('--verbose', action='store_true')
@@ -737,7 +904,7 @@ def main():
         with open(args.json, encoding='utf8') as f:
             report = check(json.load(f), facts_of(args.files[0]), args.kind)
         for problem in report.problems:
-            print('%s: %s: %s' % problem)
+            print('{}: {}: {}'.format(*problem))
         return 1 if report.problems else 0
     files = [(f, None if args.kind == 'any' else args.kind) for f in args.files]
     if args.all or args.set:

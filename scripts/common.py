@@ -3,6 +3,7 @@
 The table is the published one, docs/schema/causes.json: the scripts judge by the contract that readers have, and a change of
 it shows as a change of that file.
 """
+
 import glob
 import json
 import os
@@ -33,8 +34,14 @@ def explain(binary, path, *more, timeout=300):
     """The JSON of `explain`, and the exit code. Failed: crash, time-out, no JSON. None: refused with exit code 3."""
     command = [binary, 'explain', path, '--json', *more]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              timeout=timeout, env=dict(os.environ, NO_COLOR='1'), check=False)
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout,
+            env=dict(os.environ, NO_COLOR='1'),
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         raise Failed(f'no answer within {timeout} s') from None
     except OSError as error:

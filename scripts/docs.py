@@ -3,6 +3,7 @@
 
 The block shows the command as a user types it and what it prints when its output is no terminal.
 """
+
 import argparse
 import os
 import subprocess
@@ -18,8 +19,13 @@ README = os.path.join(common.ROOT, 'README.md')
 def block(binary):
     """What stands between the markers."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(('CLICOLOR', 'COLUMNS', 'TCPWHY'))}
-    done = subprocess.run([binary, 'explain', CAPTURE], cwd=common.ROOT, stdout=subprocess.PIPE,
-                          env=dict(environment, NO_COLOR='1'), check=True)
+    done = subprocess.run(
+        [binary, 'explain', CAPTURE],
+        cwd=common.ROOT,
+        stdout=subprocess.PIPE,
+        env=dict(environment, NO_COLOR='1'),
+        check=True,
+    )
     lines = [line.rstrip() for line in done.stdout.decode('utf8').rstrip().splitlines()]
     return '\n'.join(['', '```console', f'$ tcpwhy explain {CAPTURE}', *lines, '```', ''])
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Draws the figures of README.md and of the pages of causes from bundled captures: scripts/figures.py --bin BINARY [--check]"""
+
 import argparse
 import os
 import subprocess
@@ -23,8 +24,11 @@ FIGURES = {
 
 def draw(binary, name, to):
     capture, which = FIGURES[name]
-    subprocess.run([binary, 'explain', os.path.join(common.ROOT, 'captures', capture), '--quiet', *which.split(), '--svg', to],
-                   stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(
+        [binary, 'explain', os.path.join(common.ROOT, 'captures', capture), '--quiet', *which.split(), '--svg', to],
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
 
 
 def main():
@@ -41,7 +45,10 @@ def main():
             draw(os.path.abspath(args.bin), name, fresh)
             with open(fresh, 'rb') as f:
                 new = f.read()
-            old = open(kept, 'rb').read() if os.path.exists(kept) else b''
+            old = b''
+            if os.path.exists(kept):
+                with open(kept, 'rb') as f:
+                    old = f.read()
             if new != old:
                 stale.append(name)
                 if not args.check:

@@ -9,6 +9,7 @@ the page draws. They are asked of the page in the browser, so that what is compa
 where each is. What the others reckon otherwise is named here, in `owin` and `tshark_says`. Exit code 75: this cannot be done
 here, the last line says why.
 """
+
 import argparse
 import bisect
 import calendar
@@ -24,10 +25,14 @@ import tempfile
 import time
 
 import common
+
 import web
 
 # a loss repaired by SACK; a window that shuts, probes and a needless repeat
-CAPTURES = ['captures/lab/loss_middle_one/cap.server.pcap.zst', 'captures/lab/slow_reader_6s_rcvbuf8k/cap.server.pcap.zst']
+CAPTURES = [
+    'captures/lab/loss_middle_one/cap.server.pcap.zst',
+    'captures/lab/slow_reader_6s_rcvbuf8k/cap.server.pcap.zst',
+]
 # bits of the page's packets (web/src/packets.ts), written down a second time
 FIN, SYN, PSH = 1, 2, 8
 AGAIN, ORDER, ZERO, LATE = 1, 2, 8, 32
@@ -38,11 +43,12 @@ class Xplot:
     """The marks of one of tcptrace's drawings: (time in ns, ...) by what they are."""
 
     def __init__(self, path):
-        self.lines = collections.defaultdict(list)      # colour: (t0, y0, t1, y1)
-        self.dots = collections.defaultdict(list)       # colour: (t, y)
-        self.letters = collections.defaultdict(list)    # text: (t, y)
+        self.lines = collections.defaultdict(list)  # colour: (t0, y0, t1, y1)
+        self.dots = collections.defaultdict(list)  # colour: (t, y)
+        self.letters = collections.defaultdict(list)  # text: (t, y)
         self.diamonds = []
-        colour, rows = '', iter(open(path, encoding='utf8', errors='replace').read().splitlines())
+        with open(path, encoding='utf8', errors='replace') as f:
+            colour, rows = '', iter(f.read().splitlines())
         for row in rows:
             words = row.split()
             if len(words) == 1 and words[0].isalpha():
@@ -60,7 +66,7 @@ class Xplot:
 def when(text):
     """Seconds with six decimals, as nanoseconds without a float between."""
     seconds, _, micros = text.partition('.')
-    return int(seconds) * 10 ** 9 + int(micros.ljust(6, '0')) * 1000
+    return int(seconds) * 10**9 + int(micros.ljust(6, '0')) * 1000
 
 
 class Held:
@@ -70,11 +76,15 @@ class Held:
         self.start, self.first = start, first[side]
         self.packets = held['packets']
         mine = held['directions'][side]
-        self.segments = [(self.at(s['t']), s['lo'] + self.first, s['hi'] + self.first, self.packets[s['packet']])
-                         for s in mine['segments']]
+        self.segments = [
+            (self.at(s['t']), s['lo'] + self.first, s['hi'] + self.first, self.packets[s['packet']])
+            for s in mine['segments']
+        ]
         self.sack = [(self.at(t), lo + self.first, hi + self.first) for t, lo, hi in mine['sack']]
-        self.lines = {name: [(self.at(t), value + (self.first if name in ('ack', 'edge') else 0)) for t, value in mine[name]]
-                      for name in ('ack', 'edge', 'flight', 'window', 'rtt')}
+        self.lines = {
+            name: [(self.at(t), value + (self.first if name in ('ack', 'edge') else 0)) for t, value in mine[name]]
+            for name in ('ack', 'edge', 'flight', 'window', 'rtt')
+        }
 
     def at(self, t):
         return round(t) + self.start
@@ -82,13 +92,13 @@ class Held:
     def near(self, rows, t):
         """Those of the same microsecond; tcptrace cuts the rest off."""
         low = bisect.bisect_left(rows, (t,))
-        return [row for row in rows[low:low + 64] if row[0] < t + MICROSECOND]
+        return [row for row in rows[low : low + 64] if row[0] < t + MICROSECOND]
 
     def values(self, line, t):
         """What a line says in this microsecond: what holds as it begins, and each new value."""
         rows = self.lines[line]
         low = bisect.bisect_left(rows, (t,))
-        return [value for _, value in rows[max(0, low - 1):low] + self.near(rows, t)]
+        return [value for _, value in rows[max(0, low - 1) : low] + self.near(rows, t)]
 
 
 class Report:
@@ -114,8 +124,12 @@ def sequence(plot, held, report):
                 report.check(what, any(s[1:3] == (lo, hi) for s in held.near(segments, t0)), (t0, lo, hi))
     for t, y in plot.diamonds:
         report.check('PSH', any(s[2] == y and s[3]['flags'] & PSH for s in held.near(segments, t)), (t, y))
-    for letter, of in (('R', lambda p: p['marks'] & (AGAIN | LATE)), ('O', lambda p: p['marks'] & ORDER),
-                       ('SYN', lambda p: p['flags'] & SYN), ('FIN', lambda p: p['flags'] & FIN)):
+    for letter, of in (
+        ('R', lambda p: p['marks'] & (AGAIN | LATE)),
+        ('O', lambda p: p['marks'] & ORDER),
+        ('SYN', lambda p: p['flags'] & SYN),
+        ('FIN', lambda p: p['flags'] & FIN),
+    ):
         for t, y in plot.letters[letter]:
             report.check(letter, any(s[2] == y and of(s[3]) for s in held.near(segments, t)), (t, y))
     # ACK line and window edge: steps to the right, then up
@@ -144,15 +158,32 @@ def trips(plot, held, report):
         report.check('round trips', any(int(v / 1e6) == y for _, v in held.near(held.lines['rtt'], t)), (t, y))
 
 
-FIELDS = ['frame.number', 'tcp.seq', 'tcp.len', 'tcp.ack', 'tcp.window_size', 'tcp.analysis.bytes_in_flight', 'tcp.analysis.ack_rtt',
-          'tcp.options.sack_le', 'tcp.options.sack_re', 'tcp.analysis.duplicate_ack_num', 'tcp.analysis.zero_window', 'tcp.flags.ack']
+FIELDS = [
+    'frame.number',
+    'tcp.seq',
+    'tcp.len',
+    'tcp.ack',
+    'tcp.window_size',
+    'tcp.analysis.bytes_in_flight',
+    'tcp.analysis.ack_rtt',
+    'tcp.options.sack_le',
+    'tcp.options.sack_re',
+    'tcp.analysis.duplicate_ack_num',
+    'tcp.analysis.zero_window',
+    'tcp.flags.ack',
+]
 
 
 def tshark(path):
     """A row of fields for each packet."""
     command = ['tshark', '-n', '-r', path, '-T', 'fields', '-E', 'aggregator=,']
-    return subprocess.run(command + [w for f in FIELDS for w in ('-e', f)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          text=True, check=True).stdout.splitlines()
+    return subprocess.run(
+        command + [w for f in FIELDS for w in ('-e', f)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
 
 
 def tshark_says(rows, held, report):
@@ -162,7 +193,7 @@ def tshark_says(rows, held, report):
     packets = {p['frame']: p for p in held['packets']}
     lines = [{name: dict(map(tuple, d[name])) for name in ('flight', 'rtt')} for d in held['directions']]
     sacked, acked, reached = [{}, {}], [0, 0], [0, 0]
-    again = [(0, 0), (0, 0)]      # what was in flight when something was sent again: from, to
+    again = [(0, 0), (0, 0)]  # what was in flight when something was sent again: from, to
     for row in rows:
         frame, seq, length, ack, win, flight, trip, left, right, copies, shut, has_ack = row.split('\t')
         p = packets.get(int(frame))
@@ -188,11 +219,15 @@ def tshark_says(rows, held, report):
             report.check('zero windows', p['marks'] & ZERO, row)
         if flight:
             gone = sum(1 for byte in sacked[d] if acked[d] <= byte < reached[d])
-            report.check('bytes in flight', lines[d]['flight'].get(p['t']) == int(flight) + gone, f'{row} and {gone} reported')
+            report.check(
+                'bytes in flight', lines[d]['flight'].get(p['t']) == int(flight) + gone, f'{row} and {gone} reported'
+            )
         if trip and not again[other][0] < p['ack'] <= again[other][1]:
             # the trip of what this packet acknowledges: of the other direction
             ours = lines[other]['rtt'].get(p['t'])
-            report.check('round trips of ACKs', ours is not None and abs(ours - float(trip) * 1e9) < 2, f'{row}: {ours}')
+            report.check(
+                'round trips of ACKs', ours is not None and abs(ours - float(trip) * 1e9) < 2, f'{row}: {ours}'
+            )
 
 
 def compare(binary, capture, folder):
@@ -210,8 +245,12 @@ def compare(binary, capture, folder):
         return [f'the page gave no points (exit code {done.returncode})']
     held = json.loads(done.stdout)
     drawings = tempfile.mkdtemp(dir=folder)
-    subprocess.run(['tcptrace', '-S', '-N', '-R', f'--output_dir={drawings}', bare], stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL, check=True)
+    subprocess.run(
+        ['tcptrace', '-S', '-N', '-R', f'--output_dir={drawings}', bare],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=True,
+    )
     plots = {tuple(os.path.basename(p)[:-4].split('_')): Xplot(p) for p in glob.glob(os.path.join(drawings, '*.xpl'))}
     if len(plots) != 6:
         return [f'tcptrace drew {len(plots)} graphs instead of 6']
@@ -227,7 +266,10 @@ def hold(held, plots, rows, start):
     report = Report()
     # tcptrace writes sequence numbers as they are on the wire: its SYN tells how far ours are from them
     way = {0: 'a2b', 1: 'b2a'}
-    first = [plots[way[d], 'tsg'].letters['SYN'][0][1] - 1 - min(s['lo'] for s in held['directions'][d]['segments']) for d in way]
+    first = [
+        plots[way[d], 'tsg'].letters['SYN'][0][1] - 1 - min(s['lo'] for s in held['directions'][d]['segments'])
+        for d in way
+    ]
     for d in way:
         mine = Held(held, d, start, first)
         sequence(plots[way[d], 'tsg'], mine, report)
@@ -243,9 +285,12 @@ def toothless(held, plots, rows, start):
     for name in ('segments', 'ack', 'edge', 'flight', 'window', 'rtt', 'sack'):
         less = copy.deepcopy(held)
         # the direction with data: the other one's lines hardly move; several points, as a line may keep its value
-        points = max((d[name] for d in less['directions']), key=lambda rows: len({str(row[1:] if isinstance(row, list) else row) for row in rows}))
+        points = max(
+            (d[name] for d in less['directions']),
+            key=lambda rows: len({str(row[1:] if isinstance(row, list) else row) for row in rows}),
+        )
         if points:
-            del points[len(points) // 3:max(len(points) // 3 + 1, 2 * len(points) // 3)]
+            del points[len(points) // 3 : max(len(points) // 3 + 1, 2 * len(points) // 3)]
             if not hold(less, plots, rows, start).missing:
                 lost.append(f'a third of "{name}" is taken away, and nobody says so')
     return lost
@@ -254,7 +299,7 @@ def toothless(held, plots, rows, start):
 def epoch(text):
     """`2023-11-14T22:13:20.000000000Z` as nanoseconds."""
     whole, _, rest = text.rstrip('Z').partition('.')
-    return calendar.timegm(time.strptime(whole, '%Y-%m-%dT%H:%M:%S')) * 10 ** 9 + int(rest.ljust(9, '0') or 0)
+    return calendar.timegm(time.strptime(whole, '%Y-%m-%dT%H:%M:%S')) * 10**9 + int(rest.ljust(9, '0') or 0)
 
 
 def main():

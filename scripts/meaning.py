@@ -19,6 +19,7 @@ scripts/check_json.py holds an answer to its contract (it tiles, it adds up); th
 A timeout's length cannot be seen: one second or three round trips stand for it (RFC 6298 2.4), whichever is longer, so that
 a violation is one for every stack that follows the RFC.
 """
+
 import argparse
 import concurrent.futures
 import json
@@ -30,15 +31,23 @@ import spans
 from weak_claims import below
 
 SECOND, MS, US = 10**9, 10**6, 10**3
-LIMITS = ('slow_start', 'idle_restart', 'congestion_window', 'receive_window', 'send_buffer', 'nagle',
-          'nagle_delayed_ack', 'delayed_ack')
+LIMITS = (
+    'slow_start',
+    'idle_restart',
+    'congestion_window',
+    'receive_window',
+    'send_buffer',
+    'nagle',
+    'nagle_delayed_ack',
+    'delayed_ack',
+)
 CONGESTION = ('slow_start', 'idle_restart', 'congestion_window')
-WAKE_UP = MS                    # from an ACK to the data that it released (rule 5)
+WAKE_UP = MS  # from an ACK to the data that it released (rule 5)
 RTO_FLOOR, RTO_TRIPS = SECOND, 3
-TURN_SLACK = 100 * US          # what two hosts need to wake up; no capture tells it from the trip
+TURN_SLACK = 100 * US  # what two hosts need to wake up; no capture tells it from the trip
 SEGMENT = 1514
-HEADERS = 54                    # Ethernet, IPv4 and TCP without options; short, so that a count errs on the program's side
-ROUNDING = 1.02                 # sentences have three digits
+HEADERS = 54  # Ethernet, IPv4 and TCP without options; short, so that a count errs on the program's side
+ROUNDING = 1.02  # sentences have three digits
 INVARIANTS = ('bandwidth', 'path_delay', 'empty', 'pause', 'probe', 'window', 'capture', 'sentence')
 
 
@@ -86,8 +95,9 @@ def examine_answer(answer, packets):
 
 def exchange(c, x, segments, out):
     """Bandwidth and path delay of one exchange."""
-    said = [s for s in (spans.Span(c, x, 'exchange', span) for span in x['spans'])
-            if s.cause in ('bandwidth', 'path_delay')]
+    said = [
+        s for s in (spans.Span(c, x, 'exchange', span) for span in x['spans']) if s.cause in ('bandwidth', 'path_delay')
+    ]
     busy = [s for s in said if s.cause == 'bandwidth']
     for s in busy:
         if (s.figures() or {}).get('bytes') == 0 and s.length > 0:
@@ -102,11 +112,21 @@ def exchange(c, x, segments, out):
         rated = sum(s.length for s in busy if 'rate' in (s.figures() or {}))
         allowed = (wire + SEGMENT) * 8e9 / rate
         if rated > allowed:
-            out.add('bandwidth', rated - allowed, busy[0], f'{rated / MS:.2f} ms for {wire} bytes, which take {allowed / MS:.2f}')
+            out.add(
+                'bandwidth',
+                rated - allowed,
+                busy[0],
+                f'{rated / MS:.2f} ms for {wire} bytes, which take {allowed / MS:.2f}',
+            )
     trip, spent = c['path']['rtt_ns'], sum(s.length for s in said if s.cause == 'path_delay')
     if trip is not None and spent > x['turns'] * (trip * ROUNDING + TURN_SLACK):
         first = next(s for s in said if s.cause == 'path_delay')
-        out.add('path_delay', spent - x['turns'] * trip, first, f'{spent / MS:.3f} ms in {x["turns"]} turns of {trip / MS:.3f}')
+        out.add(
+            'path_delay',
+            spent - x['turns'] * trip,
+            first,
+            f'{spent / MS:.3f} ms in {x["turns"]} turns of {trip / MS:.3f}',
+        )
 
 
 def held(c, s, figures, flights, out):
@@ -140,14 +160,20 @@ def sentence(c, s, figures, out):
         wrong = f'{figures["bytes"]} bytes of a connection of {sum(c["bytes"].values())}'
     elif s.span.get('folded', 1) == 1 and s.length > figures.get('wait', s.length) * ROUNDING + US:
         wrong = f'waited {figures["wait"] / MS:.3f} ms, the span is {s.length / MS:.3f}'
-    elif s.span.get('folded', 1) == 1 and s.cause == 'bandwidth' and 'rate' in figures \
-            and s.length > (figures['bytes'] + SEGMENT + figures['bytes'] * HEADERS / 536) * 8e9 / figures['rate'] * ROUNDING:
+    elif (
+        s.span.get('folded', 1) == 1
+        and s.cause == 'bandwidth'
+        and 'rate' in figures
+        and s.length
+        > (figures['bytes'] + SEGMENT + figures['bytes'] * HEADERS / 536) * 8e9 / figures['rate'] * ROUNDING
+    ):
         wrong = f'{figures["bytes"]} bytes at {figures["rate"] / 1e6:.3f} Mbit/s in {s.length / MS:.3f} ms'
     if wrong:
         out.add('sentence', s.length, s, f'{s.cause}: {wrong}')
 
 
 # ---------------------------------------------------------------- all captures
+
 
 def examine(binary, path):
     """The Findings of one capture."""
@@ -179,8 +205,11 @@ def run(binary, folders, jobs):
 
 def plain(rows):
     """A row of the table."""
-    return {'violations': len(rows), 'seconds': round(sum(t for t, _, _ in rows) / SECOND, 3),
-            'captures': len({path for _, path, _ in rows})}
+    return {
+        'violations': len(rows),
+        'seconds': round(sum(t for t, _, _ in rows) / SECOND, 3),
+        'captures': len({path for _, path, _ in rows}),
+    }
 
 
 def self_test():
@@ -190,15 +219,36 @@ def self_test():
     def broken(*said, segments=(), duration=10 * SECOND, trip=20 * MS):
         made, at = [], 0
         for cause, ms, why in said:
-            made.append({'id': '1.1', 'cause': cause, 'side': 'client', 'start_ns': at, 'end_ns': at + int(ms * MS),
-                         'confidence': 0.85, 'why': why})
+            made.append(
+                {
+                    'id': '1.1',
+                    'cause': cause,
+                    'side': 'client',
+                    'start_ns': at,
+                    'end_ns': at + int(ms * MS),
+                    'confidence': 0.85,
+                    'why': why,
+                }
+            )
             at += int(ms * MS)
-        c = {'id': 1, 'quality': [], 'path': {'rtt_ns': trip}, 'bytes': {'client': 10**5, 'server': 0}, 'gaps': [],
-             'packets': {'client': 99, 'server': 9}, 'endpoints': {'client': {'mss': 1460}}, 'setup': None,
-             'exchanges': [{'start_ns': 0, 'end_ns': at, 'turns': 1, 'spans': made, 'request_bytes': 10**5,
-                            'response_bytes': 0}]}
+        c = {
+            'id': 1,
+            'quality': [],
+            'path': {'rtt_ns': trip},
+            'bytes': {'client': 10**5, 'server': 0},
+            'gaps': [],
+            'packets': {'client': 99, 'server': 9},
+            'endpoints': {'client': {'mss': 1460}},
+            'setup': None,
+            'exchanges': [
+                {'start_ns': 0, 'end_ns': at, 'turns': 1, 'spans': made, 'request_bytes': 10**5, 'response_bytes': 0}
+            ],
+        }
         packets = type('Fixed', (), {'of': lambda _, c: list(segments)})()
-        return {name for name, _, _ in examine_answer({'connections': [c], 'capture': {'duration_ns': duration}}, packets).found}
+        return {
+            name
+            for name, _, _ in examine_answer({'connections': [c], 'capture': {'duration_ns': duration}}, packets).found
+        }
 
     def data(time, ack_time):
         return [spans.Segment(time, 0, 1, 1, 1460, 16, 1500), spans.Segment(ack_time, 1, 1, 1461, 0, 16, 40)]
@@ -248,9 +298,11 @@ def main():
     print(f'{"invariant":<14}{"violations":>12}{"time":>14}{"captures":>10}' + (f'{"were":>10}' if was else ''))
     for name in INVARIANTS:
         row = plain(found[name])
-        print(f'{name:<14}{row["violations"]:12}{row["seconds"]:12.3f} s{row["captures"]:10}'
-              + (f'{was.get(name, {}).get("violations", 0):10}' if was else ''))
-        for time, path, text in sorted(found[name], key=lambda v: -v[0])[:args.show]:
+        print(
+            f'{name:<14}{row["violations"]:12}{row["seconds"]:12.3f} s{row["captures"]:10}'
+            + (f'{was.get(name, {}).get("violations", 0):10}' if was else '')
+        )
+        for time, path, text in sorted(found[name], key=lambda v: -v[0])[: args.show]:
             print(f'    {time / MS:10.3f} ms  {common.shown(path)} {text}')
     print(f'{captures} captures; sentences that could not be read: {unread}; no answer: {len(failed)}')
     for text in failed:

@@ -18,6 +18,7 @@ What was found out is kept in target/mutants/results.json, so that a run can be 
 as long as the source of the crate and its tests are the same; with --survivors kills of an earlier state are taken over, and only
 what survived, or was never tried, is run.
 """
+
 import argparse
 import concurrent.futures
 import hashlib
@@ -67,8 +68,10 @@ def digest(*parts):
 def fingerprint(crate):
     """Of all that decides whether a mutant of the crate is found: the sources of all crates, and the crate's tests."""
     known = hashlib.sha256()
-    for folder in (*(f'crates/{c}/src' for c in sorted(os.listdir(os.path.join(common.ROOT, 'crates')))),
-                   f'crates/{crate}/tests'):
+    for folder in (
+        *(f'crates/{c}/src' for c in sorted(os.listdir(os.path.join(common.ROOT, 'crates')))),
+        f'crates/{crate}/tests',
+    ):
         for where, folders, names in os.walk(os.path.join(common.ROOT, folder)):
             folders.sort()
             for name in sorted(names):
@@ -83,8 +86,7 @@ def listed(crate):
     command = ['cargo', 'mutants', '--list', '--json', '--diff', '-p', f'tcpwhy-{crate}']
     done = subprocess.run(command, cwd=common.ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise Stop(f'cargo mutants does not list: {done.stderr.strip()[-300:]}\n'
-                   'cargo install --locked cargo-mutants')
+        raise Stop(f'cargo mutants does not list: {done.stderr.strip()[-300:]}\ncargo install --locked cargo-mutants')
     out, seen = [], {}
     for m in json.loads(done.stdout):
         name = re.sub(r'^\S+:\d+:\d+: ', '', m['name'])
@@ -92,8 +94,16 @@ def listed(crate):
         key = digest(crate, name, line)
         # the same change twice in one line, or in two such lines of one function
         seen[key] = seen.get(key, 0) + 1
-        out.append({'id': digest(key, str(seen[key]))[:8], 'crate': crate, 'name': name, 'line': line,
-                    'file': m['file'], 'diff': m['diff']})
+        out.append(
+            {
+                'id': digest(key, str(seen[key]))[:8],
+                'crate': crate,
+                'name': name,
+                'line': line,
+                'file': m['file'],
+                'diff': m['diff'],
+            }
+        )
     return out
 
 
@@ -125,16 +135,26 @@ def named(crates):
         pattern = re.compile(row['find'], re.S)
         hits = [(path, m) for path in sources(row['crate']) for m in pattern.finditer(read(path))]
         if len(hits) != 1:
-            wrong.append(f"{row['id']} ({row['what']}): {len(hits)} places for {row['find']}")
+            wrong.append(f'{row["id"]} ({row["what"]}): {len(hits)} places for {row["find"]}')
             continue
         path, m = hits[0]
         changed = m.expand(row['replace'])
         if changed == m.group(0):
-            wrong.append(f"{row['id']}: nothing changes")
-        out.append({'id': row['id'], 'crate': row['crate'], 'name': row['what'], 'line': m.group(0).split('\n')[0].strip(),
-                    'file': path, 'edit': (m.start(), m.end(), changed)})
+            wrong.append(f'{row["id"]}: nothing changes')
+        out.append(
+            {
+                'id': row['id'],
+                'crate': row['crate'],
+                'name': row['what'],
+                'line': m.group(0).split('\n')[0].strip(),
+                'file': path,
+                'edit': (m.start(), m.end(), changed),
+            }
+        )
     if wrong:
-        raise Stop('scripts/mutants_named.json no longer fits the source; find the place anew:\n  ' + '\n  '.join(wrong))
+        raise Stop(
+            'scripts/mutants_named.json no longer fits the source; find the place anew:\n  ' + '\n  '.join(wrong)
+        )
     return out
 
 
@@ -160,9 +180,9 @@ def mutated(mutant, text):
                 old.append(rest)
             if sign in (' ', '+'):
                 new.append(rest)
-        if rows[at:at + len(old)] != old:
-            raise Stop(f"{mutant['id']} does not apply to {mutant['file']}")
-        rows[at:at + len(old)] = new
+        if rows[at : at + len(old)] != old:
+            raise Stop(f'{mutant["id"]} does not apply to {mutant["file"]}')
+        rows[at : at + len(old)] = new
         shift += len(new) - len(old)
     return '\n'.join(rows)
 
@@ -175,11 +195,25 @@ class Bench:
         self.target = os.path.join(WORK, f'target-{number}')
         self.times = {}
         self.environment = dict(
-            os.environ, CARGO_TARGET_DIR=self.target, CARGO_PROFILE_DEV_DEBUG='0', CARGO_PROFILE_TEST_DEBUG='0',
-            CARGO_INCREMENTAL='1', CARGO_TERM_COLOR='never', RUST_BACKTRACE='0')
+            os.environ,
+            CARGO_TARGET_DIR=self.target,
+            CARGO_PROFILE_DEV_DEBUG='0',
+            CARGO_PROFILE_TEST_DEBUG='0',
+            CARGO_INCREMENTAL='1',
+            CARGO_TERM_COLOR='never',
+            RUST_BACKTRACE='0',
+        )
         os.makedirs(self.tree, exist_ok=True)
-        files = subprocess.run(['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'], cwd=common.ROOT,
-                               capture_output=True, check=True).stdout.decode().split('\0')
+        files = (
+            subprocess.run(
+                ['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'],
+                cwd=common.ROOT,
+                capture_output=True,
+                check=True,
+            )
+            .stdout.decode()
+            .split('\0')
+        )
         for name in filter(None, files):
             source, to = os.path.join(common.ROOT, name), os.path.join(self.tree, name)
             if os.path.isfile(source) and not same(source, to):
@@ -193,9 +227,15 @@ class Bench:
 
     def run(self, arguments, timeout):
         """Exit code (None: it took too long) and what was said."""
-        with subprocess.Popen(['cargo', 'test', '--locked', '--quiet', *arguments], cwd=self.tree, env=self.environment,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              start_new_session=True) as process:
+        with subprocess.Popen(
+            ['cargo', 'test', '--locked', '--quiet', *arguments],
+            cwd=self.tree,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as process:
             try:
                 said, _ = process.communicate(timeout=timeout)
                 return process.returncode, said
@@ -210,8 +250,11 @@ class Bench:
             return self.times[crate]
         folder = os.path.join(self.tree, 'crates', crate, 'tests')
         names = sorted(n[:-3] for n in os.listdir(folder) if n.endswith('.rs')) if os.path.isdir(folder) else []
-        names += sorted(n for n in (os.listdir(folder) if os.path.isdir(folder) else [])
-                        if os.path.exists(os.path.join(folder, n, 'main.rs')))
+        names += sorted(
+            n
+            for n in (os.listdir(folder) if os.path.isdir(folder) else [])
+            if os.path.exists(os.path.join(folder, n, 'main.rs'))
+        )
         targets = [['--lib'], *(['--test', n] for n in names)]
         code, said = self.run(['-p', f'tcpwhy-{crate}', '--lib', '--tests', '--no-run'], 3600)
         if code != 0:
@@ -236,17 +279,17 @@ class Bench:
                 text = mutated(mutant, f.read())
             with open(path, 'w', encoding='utf8') as f:
                 f.write(text)
-            code, _ = self.run(['-p', f"tcpwhy-{mutant['crate']}", '--lib', '--no-run'], 1800)
+            code, _ = self.run(['-p', f'tcpwhy-{mutant["crate"]}', '--lib', '--no-run'], 1800)
             if code != 0:
                 return 'unviable', ''
             # the quick ones first: most mutants die in them
             for took, target in self.baseline(mutant['crate']):
-                code, said = self.run(['-p', f"tcpwhy-{mutant['crate']}", *target], 300 + 10 * took)
+                code, said = self.run(['-p', f'tcpwhy-{mutant["crate"]}', *target], 300 + 10 * took)
                 if code is None:
                     return 'timeout', target[-1]
                 if code != 0:
                     failed = re.search(r'^    (\S+)$', said, re.M)
-                    return 'killed', f"{target[-1]} {failed.group(1) if failed else ''}".strip()
+                    return 'killed', f'{target[-1]} {failed.group(1) if failed else ""}'.strip()
             return 'survived', ''
         finally:
             os.replace(path + '.orig', path)
@@ -289,11 +332,13 @@ def check():
     for row in survivors:
         missing = {'id', 'crate', 'name', 'line', 'reason'} - set(row)
         if missing:
-            raise Stop(f"{SURVIVORS}: {row.get('id')} lacks {', '.join(sorted(missing))}")
+            raise Stop(f'{SURVIVORS}: {row.get("id")} lacks {", ".join(sorted(missing))}')
         if row['reason'] and not proven(row):
-            raise Stop(f"{row['id']}: a reason is \"equivalent: \" and a proof of at least {LEAST_PROOF} characters")
-    print(f'{len(rows)} named mutations apply; {len(survivors)} survivors are listed, '
-          f'{sum(map(proven, survivors))} of them proven equivalent')
+            raise Stop(f'{row["id"]}: a reason is "equivalent: " and a proof of at least {LEAST_PROOF} characters')
+    print(
+        f'{len(rows)} named mutations apply; {len(survivors)} survivors are listed, '
+        f'{sum(map(proven, survivors))} of them proven equivalent'
+    )
 
 
 def chosen(arguments):
@@ -307,7 +352,7 @@ def chosen(arguments):
         out = [m for m in out if m['id'] in arguments.only]
         missing = set(arguments.only) - {m['id'] for m in out}
         if missing:
-            raise Stop(f"not in the sample: {', '.join(sorted(missing))}")
+            raise Stop(f'not in the sample: {", ".join(sorted(missing))}')
     return out
 
 
@@ -329,8 +374,10 @@ def try_all(todo, results, prints, benches):
         for n, (mutant, outcome, by, took) in enumerate(pool.map(one, todo), 1):
             results[mutant['id']] = {'outcome': outcome, 'by': by, 'state': prints[mutant['crate']]}
             store(RESULTS, results)
-            print(f"{n}/{len(todo)} {mutant['id']} {outcome:8} {took:4.0f} s  {mutant['name']} | {mutant['line']} {by}",
-                  flush=True)
+            print(
+                f'{n}/{len(todo)} {mutant["id"]} {outcome:8} {took:4.0f} s  {mutant["name"]} | {mutant["line"]} {by}',
+                flush=True,
+            )
 
 
 def report(mutants, results, survivors):
@@ -344,10 +391,12 @@ def report(mutants, results, survivors):
         alive = [m for m, o in known if o == 'survived']
         equivalent = sum(proven(reasons.get(m['id'], {})) for m in alive)
         counted = killed + len(alive) - equivalent
-        print(f'{crate}: {killed} of {counted} killed ({100 * killed / max(counted, 1):.1f} %), '
-              f'{len(alive) - equivalent} survive, {equivalent} proven equivalent, '
-              f"{sum(o == 'unviable' for _, o in known)} do not compile, "
-              f"{sum(m['crate'] == crate for m in mutants) - len(known)} not tried")
+        print(
+            f'{crate}: {killed} of {counted} killed ({100 * killed / max(counted, 1):.1f} %), '
+            f'{len(alive) - equivalent} survive, {equivalent} proven equivalent, '
+            f'{sum(o == "unviable" for _, o in known)} do not compile, '
+            f'{sum(m["crate"] == crate for m in mutants) - len(known)} not tried'
+        )
 
 
 def main():
@@ -374,17 +423,20 @@ def main():
     mutants = chosen(arguments)
     if arguments.list:
         for m in mutants:
-            print(f"{m['id']} {m['crate']} {m['file']}: {m['name']} | {m['line']}")
+            print(f'{m["id"]} {m["crate"]} {m["file"]}: {m["name"]} | {m["line"]}')
         return
     results = {} if arguments.fresh else load(RESULTS, {})
     prints = {c: fingerprint(c) for c in CRATES}
 
     def known(m):
         r = results.get(m['id'])
-        return r and not arguments.only and (
-            r['state'] == prints[m['crate']] or arguments.survivors and r['outcome'] != 'survived')
+        return (
+            r
+            and not arguments.only
+            and (r['state'] == prints[m['crate']] or arguments.survivors and r['outcome'] != 'survived')
+        )
 
-    todo = [m for m in mutants if not known(m)][:arguments.limit]
+    todo = [m for m in mutants if not known(m)][: arguments.limit]
     print(f'{len(mutants)} mutants, {len(todo)} to try', flush=True)
     try_all(todo, results, prints, benches)
     survivors = load(SURVIVORS, [])
@@ -397,10 +449,15 @@ def main():
     crates = arguments.crate or CRATES
     drawn = {m['id'] for m in mutants} if not only else None
     # of the whole sample, what is no longer in it is gone
-    kept = [row for row in survivors if row['id'] not in tried
-            and (row['crate'] not in crates or drawn is None or row['id'] in drawn)]
-    kept += [{'id': i, 'crate': m['crate'], 'name': m['name'], 'line': m['line'], 'reason': reasons.get(i, '')}
-             for i, m in alive.items()]
+    kept = [
+        row
+        for row in survivors
+        if row['id'] not in tried and (row['crate'] not in crates or drawn is None or row['id'] in drawn)
+    ]
+    kept += [
+        {'id': i, 'crate': m['crate'], 'name': m['name'], 'line': m['line'], 'reason': reasons.get(i, '')}
+        for i, m in alive.items()
+    ]
     store(SURVIVORS, sorted(kept, key=lambda row: (row['crate'], row['name'], row['line'], row['id'])))
     report(mutants, valid, kept)
 

@@ -14,9 +14,9 @@ A flag on a control (a capture where nothing avoidable happened) is a false alar
 
 Neither tool claims to attribute time; the table says what a person who reads their flags is pointed to.
 """
+
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -26,20 +26,35 @@ import common
 
 # What a reader of the flag would look for. A flag that many causes raise (a duplicate ACK) points to losses.
 FLAGS = {
-    'retransmission': 'loss', 'fast_retransmission': 'loss', 'spurious_retransmission': 'loss', 'lost_segment': 'loss',
-    'ack_lost_segment': 'loss', 'duplicate_ack': 'loss', 'out_of_order': 'loss',
-    'zero_window': 'window', 'window_full': 'window', 'zero_window_probe': 'window', 'zero_window_probe_ack': 'window',
+    'retransmission': 'loss',
+    'fast_retransmission': 'loss',
+    'spurious_retransmission': 'loss',
+    'lost_segment': 'loss',
+    'ack_lost_segment': 'loss',
+    'duplicate_ack': 'loss',
+    'out_of_order': 'loss',
+    'zero_window': 'window',
+    'window_full': 'window',
+    'zero_window_probe': 'window',
+    'zero_window_probe_ack': 'window',
 }
 COUNTERS = {
-    'rexmt data pkts': 'loss', 'outoforder pkts': 'loss', 'zero win adv': 'window', 'zwnd probe pkts': 'window',
+    'rexmt data pkts': 'loss',
+    'outoforder pkts': 'loss',
+    'zero win adv': 'window',
+    'zwnd probe pkts': 'window',
 }
 
 
 def tshark(path):
     """{flag: packets}."""
     fields = ['-e', 'tcp.analysis.flags'] + [x for f in sorted(FLAGS) for x in ('-e', 'tcp.analysis.' + f)]
-    done = subprocess.run(['tshark', '-r', path, '-Y', 'tcp.analysis.flags', '-T', 'fields', *fields],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ['tshark', '-r', path, '-Y', 'tcp.analysis.flags', '-T', 'fields', *fields],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     counts = {}
     for row in done.stdout.splitlines():
         for name, value in zip(sorted(FLAGS), row.split('\t')[1:]):
@@ -50,7 +65,9 @@ def tshark(path):
 
 def tcptrace(path):
     """{counter: sum of both directions}."""
-    done = subprocess.run(['tcptrace', '-l', '-W', '-n', path], capture_output=True, text=True, errors='replace', check=False)
+    done = subprocess.run(
+        ['tcptrace', '-l', '-W', '-n', path], capture_output=True, text=True, errors='replace', check=False
+    )
     counts = {}
     for row in done.stdout.splitlines():
         for name in COUNTERS:
@@ -101,8 +118,10 @@ def main():
         for key in total:
             total[key] += row[key]
     print(f'{"all":<26}{total["captures"]:>9}{total["tshark"]:>9}{total["tcptrace"]:>9}{total["tcpwhy"]:>9}')
-    print(f'\ncontrols {controls}; flagged all the same: tshark {alarms["tshark"]}, tcptrace {alarms["tcptrace"]}, '
-          f'tcpwhy {alarms["tcpwhy"]}')
+    print(
+        f'\ncontrols {controls}; flagged all the same: tshark {alarms["tshark"]}, tcptrace {alarms["tcptrace"]}, '
+        f'tcpwhy {alarms["tcpwhy"]}'
+    )
     if args.json:
         with open(args.json, 'w', encoding='utf8') as f:
             json.dump({'causes': rows, 'all': total, 'controls': controls, 'false_alarms': alarms}, f, indent=1)

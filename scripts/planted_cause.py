@@ -3,6 +3,7 @@
 
 Only tcpwhy-base is built for it, into target/planted: some seconds.
 """
+
 import os
 import re
 import subprocess
@@ -24,9 +25,16 @@ def main():
     target = os.path.join(os.path.dirname(os.path.dirname(common.BINARY)), 'planted')
     environment = {k: v for k, v in os.environ.items() if k != 'UPDATE'}
     environment.update(RUSTFLAGS='--cfg planted_cause', CARGO_TARGET_DIR=target, CARGO_TERM_COLOR='never')
-    done = subprocess.run(['cargo', 'test', '--locked', '-p', 'tcpwhy-base', '--no-fail-fast', '--', '--format', 'pretty'],
-                          cwd=common.ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        ['cargo', 'test', '--locked', '-p', 'tcpwhy-base', '--no-fail-fast', '--', '--format', 'pretty'],
+        cwd=common.ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     failed = set(re.findall(r'^test (\w+) \.\.\. FAILED$', done.stdout, re.M))
     if failed == MISSED and done.returncode:
         print(f'planted cause: missed by all {len(MISSED)} tests that should')

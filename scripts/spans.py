@@ -2,6 +2,7 @@
 
 Takes the JSON of `explain --exchanges all` and, beside it, the packets as `capfile` reads them; knows nothing of causes.
 """
+
 import bisect
 import re
 from typing import NamedTuple
@@ -14,32 +15,43 @@ BITS = {'bit/s': 1, 'kbit/s': 10**3, 'Mbit/s': 10**6, 'Gbit/s': 10**9}
 TIME = r'(?P<{0}>\d[\d.]* (?:ns|µs|ms|s|min|h)\b(?: \d[\d.]* (?:ns|µs|ms|s|min)\b)*)'
 
 # every sentence that carries a figure, by what it says; a sentence that none of them reads has no figures
-SENTENCES = [re.compile(text) for text in (
-    r'^(?P<flight>\d+) bytes \(.*\) were in flight, (?P<before>\d+) had been before; .* round trip \(' + TIME.format('trip'),
-    r'^(?P<flight>\d+) bytes \(.*\) were in flight and the next left with the ACK, a round trip \(' + TIME.format('trip'),
-    r'^With (?P<flight>\d+) bytes in flight the sender could send no more, and the ACK was ' + TIME.format('late'),
-    r'^(?P<bytes>\d+) bytes passed; the bottleneck carries about (?P<rate>[\d.]+ [kMG]?bit/s)\.',
-    r'^(?P<bytes>\d+) bytes passed one after the other\.',
-    r'^Nothing for ' + TIME.format('wait') + r' with (?P<outstanding>\d+) bytes unacknowledged',
-    r'^Nothing for ' + TIME.format('wait') + r', with everything acknowledged',
-    r'^' + TIME.format('wait') + r' from the last byte of one side to the first of the other, less ' + TIME.format('trip'),
-    r'^' + TIME.format('wait') + r' in which TCP had nothing to send',
-    r'^\d+ bytes were sent again after ' + TIME.format('after'),
-    r'^The SYN(?:-ACK)? was sent .* over ' + TIME.format('wait'),
-    r'^One round trip \(' + TIME.format('trip'),
-    r'^(?P<flight>\d+) bytes in flight filled the window .* one window per ' + TIME.format('trip'),
-    r'^(?P<flight>\d+) bytes in flight filled what the receiver offered',
-    r'^(?P<held>\d+) bytes were held until the ACK of the \d+ bytes before them, which came ' + TIME.format('late'),
-    r'until with (?P<flight>\d+) bytes in flight one of them woke up the writer',
-    r'^Nothing for ' + TIME.format('wait') + r' with (?P<outstanding>\d+) bytes unacknowledged; then new data as a probe',
-)]
+SENTENCES = [
+    re.compile(text)
+    for text in (
+        r'^(?P<flight>\d+) bytes \(.*\) were in flight, (?P<before>\d+) had been before; .* round trip \('
+        + TIME.format('trip'),
+        r'^(?P<flight>\d+) bytes \(.*\) were in flight and the next left with the ACK, a round trip \('
+        + TIME.format('trip'),
+        r'^With (?P<flight>\d+) bytes in flight the sender could send no more, and the ACK was ' + TIME.format('late'),
+        r'^(?P<bytes>\d+) bytes passed; the bottleneck carries about (?P<rate>[\d.]+ [kMG]?bit/s)\.',
+        r'^(?P<bytes>\d+) bytes passed one after the other\.',
+        r'^Nothing for ' + TIME.format('wait') + r' with (?P<outstanding>\d+) bytes unacknowledged',
+        r'^Nothing for ' + TIME.format('wait') + r', with everything acknowledged',
+        r'^'
+        + TIME.format('wait')
+        + r' from the last byte of one side to the first of the other, less '
+        + TIME.format('trip'),
+        r'^' + TIME.format('wait') + r' in which TCP had nothing to send',
+        r'^\d+ bytes were sent again after ' + TIME.format('after'),
+        r'^The SYN(?:-ACK)? was sent .* over ' + TIME.format('wait'),
+        r'^One round trip \(' + TIME.format('trip'),
+        r'^(?P<flight>\d+) bytes in flight filled the window .* one window per ' + TIME.format('trip'),
+        r'^(?P<flight>\d+) bytes in flight filled what the receiver offered',
+        r'^(?P<held>\d+) bytes were held until the ACK of the \d+ bytes before them, which came ' + TIME.format('late'),
+        r'until with (?P<flight>\d+) bytes in flight one of them woke up the writer',
+        r'^Nothing for '
+        + TIME.format('wait')
+        + r' with (?P<outstanding>\d+) bytes unacknowledged; then new data as a probe',
+    )
+]
 
 
 class Span(NamedTuple):
     """A span with where it stands."""
+
     connection: dict
-    part: dict          # setup, exchange or gap
-    kind: str           # 'setup', 'exchange', 'gap'
+    part: dict  # setup, exchange or gap
+    kind: str  # 'setup', 'exchange', 'gap'
     span: dict
 
     @property
@@ -95,15 +107,17 @@ def walk_connection(c):
 
 # ---------------------------------------------------------------- packets
 
+
 class Segment(NamedTuple):
     """A packet of one connection. `side`: 0 from the client, 1 from the server; numbers do not wrap."""
-    time: int           # ns from the earliest packet of the capture
+
+    time: int  # ns from the earliest packet of the capture
     side: int
     seq: int
     ack: int
     payload: int
     flags: int
-    length: int         # on the wire, from the IP header on
+    length: int  # on the wire, from the IP header on
 
 
 class Packets:
@@ -192,16 +206,31 @@ def longest_empty(flights, start, end):
 
 def self_test():
     """Figures and flights on made-up input."""
+
     def figures(why):
         return Span({}, {}, 'gap', {'why': why}).figures()
 
-    assert figures('14480 bytes (10 segments) were in flight, 23168 had been before; the next left with the ACK, a round '
-                   'trip (20.1 ms) later.') == {'flight': 14480, 'before': 23168, 'trip': 20.1e6}
+    assert figures(
+        '14480 bytes (10 segments) were in flight, 23168 had been before; the next left with the ACK, a round '
+        'trip (20.1 ms) later.'
+    ) == {'flight': 14480, 'before': 23168, 'trip': 20.1e6}
     assert figures('5520 bytes passed; the bottleneck carries about 115 Mbit/s.') == {'bytes': 5520, 'rate': 115e6}
     assert figures('Nothing for 1 min 2 s with 7 bytes unacknowledged, and no')['wait'] == 62e9
-    assert figures('26 bytes were held until the ACK of the 239 bytes before them, which came 42.0 µs after')['late'] == 42e3
-    assert figures('130966 bytes in flight filled the window that the receiver offered; one window per 18.0 µs')['flight'] == 130966
-    assert unread([Span({}, {}, 'gap', {'cause': 'nagle', 'why': w}) for w in ('7 bytes of another kind', 'No figure')], ['nagle']) == 1
+    assert (
+        figures('26 bytes were held until the ACK of the 239 bytes before them, which came 42.0 µs after')['late']
+        == 42e3
+    )
+    assert (
+        figures('130966 bytes in flight filled the window that the receiver offered; one window per 18.0 µs')['flight']
+        == 130966
+    )
+    assert (
+        unread(
+            [Span({}, {}, 'gap', {'cause': 'nagle', 'why': w}) for w in ('7 bytes of another kind', 'No figure')],
+            ['nagle'],
+        )
+        == 1
+    )
     assert figures('The trips that the distance sets.') is None
     data = [Segment(0, 0, 100, None, 10, 16, 50), Segment(5, 1, 1, 105, 0, 16, 40), Segment(9, 1, 1, 110, 0, 16, 40)]
     flight = Flight(data, 0)

@@ -8,6 +8,7 @@
   its own submodules say to each other is their own affair. Tests are left out.
 - Sizes: functions of at most LONGEST lines, 95 of 100 of at most USUAL; files of at most FILE lines; tests left out.
 """
+
 import glob
 import os
 import re
@@ -43,7 +44,9 @@ def declared():
         manifest = tomllib.loads(read(path))
         tables = [manifest, *manifest.get('target', {}).values()]
         names = {name for table in tables for name in table.get('dependencies', {})}
-        out[os.path.basename(os.path.dirname(path))] = {n.removeprefix('tcpwhy-') for n in names if n.startswith('tcpwhy-')}
+        out[os.path.basename(os.path.dirname(path))] = {
+            n.removeprefix('tcpwhy-') for n in names if n.startswith('tcpwhy-')
+        }
     return out
 
 
@@ -64,12 +67,16 @@ def edges():
 
 def plain(text):
     """The text without comments, strings and modules of tests; line breaks stay."""
+
     def blank(match):
         return re.sub(r'[^\n]', ' ', match.group(0))
-    text = re.sub(r'//[^\n]*|/\*.*?\*/|b?r(#*)".*?"\1|b?"(?:\\.|[^"\\])*"|b?\'(?:\\.[^\']*|[^\'\\])\'', blank, text, flags=re.S)
+
+    text = re.sub(
+        r'//[^\n]*|/\*.*?\*/|b?r(#*)".*?"\1|b?"(?:\\.|[^"\\])*"|b?\'(?:\\.[^\']*|[^\'\\])\'', blank, text, flags=re.S
+    )
     for start in re.finditer(r'#\[cfg\(test\)\]\s*mod \w+ \{', text):
         end = closing(text, start.end() - 1)
-        text = text[:start.start()] + blank(re.match('.*', text[start.start():end], re.S)) + text[end:]
+        text = text[: start.start()] + blank(re.match('.*', text[start.start() : end], re.S)) + text[end:]
     return text
 
 
@@ -97,7 +104,7 @@ def leaves(tree, before=()):
         return
     steps = before + tuple(s.strip() for s in tree[:brace].split('::') if s.strip())
     depth, part = 0, ''
-    for c in tree[brace + 1:tree.rfind('}')] + ',':
+    for c in tree[brace + 1 : tree.rfind('}')] + ',':
         depth += (c == '{') - (c == '}')
         if c == ',' and depth == 0:
             yield from leaves(part, steps) if part.strip() else ()
@@ -114,7 +121,9 @@ class Module:
         self.imports = [leaf for use in re.findall(r'\buse\s+([^;]+);', self.text) for leaf in leaves(use)]
         body = re.sub(r'\buse\s+[^;]+;', '', self.text)
         self.named = [tuple(p.split('::')) for p in re.findall(r'\b((?:crate|super|self)(?:::\w+)+)', body)]
-        self.declared = set(re.findall(r'\b(?:fn|struct|enum|trait|type|const|static|union|macro_rules!)\s+(\w+)', body))
+        self.declared = set(
+            re.findall(r'\b(?:fn|struct|enum|trait|type|const|static|union|macro_rules!)\s+(\w+)', body)
+        )
 
 
 def modules(crate):
@@ -165,10 +174,10 @@ def uses(known):
             if path[-1] == '*':
                 path = path[:-1]
             there = resolve(known, place, path)
-            if there is None or there[:len(place)] == place or place[:len(there)] == there:
+            if there is None or there[: len(place)] == place or place[: len(there)] == there:
                 continue
             common_steps = next(i for i, (a, b) in enumerate(zip(place, there)) if a != b)
-            folder, ends = place[:common_steps], (place[:common_steps + 1], there[:common_steps + 1])
+            folder, ends = place[:common_steps], (place[: common_steps + 1], there[: common_steps + 1])
             out.setdefault(folder, {}).setdefault(ends[0], {}).setdefault(ends[1], ('::'.join(place), '::'.join(path)))
     return out
 
@@ -196,10 +205,11 @@ def circle(graph):
 def circles(crate):
     """A sentence for each folder whose modules use each other in a circle."""
     for graph in uses(modules(crate)).values():
-        while (found := circle(graph)):
+        while found := circle(graph):
             steps = [(a, b, graph[a][b]) for a, b in zip(found, found[1:] + found[:1])]
             yield f'{crate}: circle ' + ', '.join(
-                f'{"::".join(a)} uses {"::".join(b)} ({where}: {what})' for a, b, (where, what) in steps)
+                f'{"::".join(a)} uses {"::".join(b)} ({where}: {what})' for a, b, (where, what) in steps
+            )
             # one finding for each: the edge that closed it is taken out, and the rest looked at again
             del graph[steps[-1][0]][steps[-1][1]]
 
@@ -212,8 +222,11 @@ def functions(text):
     for found in re.finditer(r'\bfn\s+(\w+)', text):
         body = re.compile(r'[{;]').search(text, found.end())
         # a semicolon within brackets is that of an array
-        while body and body.group(0) == ';' and text.count('[', found.end(), body.start()) > text.count(
-                ']', found.end(), body.start()):
+        while (
+            body
+            and body.group(0) == ';'
+            and text.count('[', found.end(), body.start()) > text.count(']', found.end(), body.start())
+        ):
             body = re.compile(r'[{;]').search(text, body.end())
         if body and body.group(0) == '{':
             yield found.group(1), text.count('\n', found.start(), closing(text, body.start())) + 1
@@ -238,7 +251,10 @@ def sizes():
     p95 = lengths[int(0.95 * (len(lengths) - 1))]
     if p95 > USUAL:
         wrong.append(f'95 of 100 functions have at most {p95} lines; it should be {USUAL}')
-    return wrong, f'{len(lengths)} functions: median {lengths[len(lengths) // 2]}, p95 {p95}, longest {lengths[-1]} lines'
+    return (
+        wrong,
+        f'{len(lengths)} functions: median {lengths[len(lengths) // 2]}, p95 {p95}, longest {lengths[-1]} lines',
+    )
 
 
 def self_test():
@@ -246,7 +262,9 @@ def self_test():
     assert list(leaves('a::{b, c::{self, d as e}}')) == [(('a', 'b'), 'b'), (('a', 'c'), 'c'), (('a', 'c', 'd'), 'e')]
     made = {
         (): Module((), 'mod one; mod two; mod three; pub use two::Two; #[cfg(test)] mod tests { use crate::x; }'),
-        ('one',): Module(('one',), 'use crate::Two; // use crate::three::Three;\nfn f() { let s = "crate::three::Three"; }'),
+        ('one',): Module(
+            ('one',), 'use crate::Two; // use crate::three::Three;\nfn f() { let s = "crate::three::Three"; }'
+        ),
         ('two',): Module(('two',), 'use super::three::{Three, other}; pub struct Two;'),
         ('three',): Module(('three',), 'pub struct Three; fn other() { crate::one::f(); }'),
         ('two', 'inner'): Module(('two', 'inner'), 'use super::Two;'),

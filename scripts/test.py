@@ -7,6 +7,7 @@ Each check is a command; its output goes to target/test-logs/ and to the screen 
 prints SKIP with the reason. With CI=true a skip counts as failed, unless ALLOWED_SKIPS names the check; and where
 ../shared exists the checks on the full sets must have run.
 """
+
 import argparse
 import os
 import re
@@ -29,26 +30,55 @@ HERE = os.path.join(common.ROOT, '..', 'shared', 'captures')
 ALLOWED_SKIPS = re.compile(r'^full sets: ')
 
 # what the answers must reach, on the bundled captures and on the full set alike
-ACCURACY = ('--min-dominant-client 0.95 --min-dominant-server 0.90 --min-ms 0.85 --min-clean 1 --max-forbidden 4 '
-            '--max-wrong 2 --max-unexplained 0.01 --max-failed 0')
+ACCURACY = (
+    '--min-dominant-client 0.95 --min-dominant-server 0.90 --min-ms 0.85 --min-clean 1 --max-forbidden 4 '
+    '--max-wrong 2 --max-unexplained 0.01 --max-failed 0'
+)
 # nothing is lost: at most three points less; packets or bytes are gone: it may say less, never something else
 SAME = '--min-dominant-client 0.92 --min-dominant-server 0.87 --min-ms 0.82 --max-failed 0'
 LESS = '--max-wrong 4 --max-failed 0'
-TRANSFORMS = [('addresses+ipv6+vlan+microseconds+pcapng', SAME), ('no-timestamps', SAME), ('skip', LESS), ('drop', LESS),
-              ('snaplen', LESS), ('gro', LESS)]
+TRANSFORMS = [
+    ('addresses+ipv6+vlan+microseconds+pcapng', SAME),
+    ('no-timestamps', SAME),
+    ('skip', LESS),
+    ('drop', LESS),
+    ('snaplen', LESS),
+    ('gro', LESS),
+]
 
 
 # one of each kind; every run is judged at both ends
-LAB_CELLS = ['nagle-both-rtt20-2', 'nagle-fixed-rtt20-2', 'nagle-request-rtt1-2', 'cork-rtt20-2', 'server-think-rtt20-2',
-             'client-pause-rtt20-2', 'slow-start-rtt100-1', 'slow-start-up-rtt20-2', 'idle-restart-rtt20-1',
-             'send-buffer-rtt20-1', 'receive-window-rtt20-2', 'receive-window-up-rtt20-1', 'reader-stops-rtt20-1',
-             'loss-last-rtt20-2', 'loss-request-rtt20-1', 'loss-syn-rtt20-1', 'loss-random-up-rtt20-3', 'bandwidth-rtt1-2',
-             'bandwidth-up-rtt20-1', 'accept-queue-rtt20-1']
+LAB_CELLS = [
+    'nagle-both-rtt20-2',
+    'nagle-fixed-rtt20-2',
+    'nagle-request-rtt1-2',
+    'cork-rtt20-2',
+    'server-think-rtt20-2',
+    'client-pause-rtt20-2',
+    'slow-start-rtt100-1',
+    'slow-start-up-rtt20-2',
+    'idle-restart-rtt20-1',
+    'send-buffer-rtt20-1',
+    'receive-window-rtt20-2',
+    'receive-window-up-rtt20-1',
+    'reader-stops-rtt20-1',
+    'loss-last-rtt20-2',
+    'loss-request-rtt20-1',
+    'loss-syn-rtt20-1',
+    'loss-random-up-rtt20-3',
+    'bandwidth-rtt1-2',
+    'bandwidth-up-rtt20-1',
+    'accept-queue-rtt20-1',
+]
 LAB = '--min-dominant 0.95 --min-ms 0.80 --min-clean 0.85 --max-wrong 1 --max-failed 0 --max-unexplained 0.01'
 
 # bundled captures that tshark reads from the file as it is
-WITH_FINDINGS = ['zeek__smtp_bdat.pcap', 'loopback_write_write_read.pcap', 'zeek__krb_kerberos_tso.pcapng',
-                 'packet-headers__testdata_large-ndt.pcap']
+WITH_FINDINGS = [
+    'zeek__smtp_bdat.pcap',
+    'loopback_write_write_read.pcap',
+    'zeek__krb_kerberos_tso.pcapng',
+    'packet-headers__testdata_large-ndt.pcap',
+]
 
 # exit code of a check that cannot run here; its last line says why (EX_TEMPFAIL of sysexits.h)
 CANNOT = 75
@@ -70,6 +100,7 @@ def checks(binary):
     """Everything, the cheap ones first."""
     python = shlex.quote(sys.executable)
     debug = os.path.join(TARGET, 'debug', 'tcpwhy')
+    ruff = os.path.join(TARGET, 'tools', 'bin', 'ruff')
 
     def script(name, arguments=''):
         return f'{python} {name} {arguments}'
@@ -77,6 +108,8 @@ def checks(binary):
     out = [
         Check('format', 'cargo fmt --all --check'),
         Check('scripts compile', compile_scripts),
+        Check('scripts: format', [ruff, 'format', '--check'], [ruff]),
+        Check('scripts: lints', [ruff, 'check'], [ruff]),
         Check('scripts/structure', script('scripts/structure.py', '--self-test')),
         Check('structure', script('scripts/structure.py')),
         Check('scripts/transform', script('scripts/transform.py', '--self-test'), ['zstd']),
@@ -101,15 +134,28 @@ def checks(binary):
         Check('web: browser', script('scripts/web.py', f'test --bin {binary}'), show=12),
         Check('web: beside tcptrace and Wireshark', script('scripts/graphs.py', f'--bin {binary}'), show=1),
         Check('a planted cause is missed', script('scripts/planted_cause.py')),
-        Check('documentation', 'cargo doc --workspace --no-deps --locked', show=0,
-              environment={'RUSTDOCFLAGS': '-D warnings'}),
+        Check(
+            'documentation',
+            'cargo doc --workspace --no-deps --locked',
+            show=0,
+            environment={'RUSTDOCFLAGS': '-D warnings'},
+        ),
         Check('cargo test', 'cargo test --workspace --locked --no-fail-fast', show=0),
         # after the tests, which build the program with debug assertions: only that one panics when asked to
-        Check('view in tmux', script('tests/view_test.py', f'--bin {binary} --debug-bin {debug}'), ['tmux', debug], show=5),
+        Check(
+            'view in tmux', script('tests/view_test.py', f'--bin {binary} --debug-bin {debug}'), ['tmux', debug], show=5
+        ),
         Check('tshark finds the evidence', tshark_finds_the_evidence, ['tshark'], show=1),
-        Check('mutations of a real answer', script(
-            'scripts/check_json.py', f'--bin {binary} --self-test captures/zeek__smtp_bdat.pcap '
-            'captures/lab/fresh_mtu1500/cap.client.pcap.zst'), ['zstd', 'tshark'], show=3),
+        Check(
+            'mutations of a real answer',
+            script(
+                'scripts/check_json.py',
+                f'--bin {binary} --self-test captures/zeek__smtp_bdat.pcap '
+                'captures/lab/fresh_mtu1500/cap.client.pcap.zst',
+            ),
+            ['zstd', 'tshark'],
+            show=3,
+        ),
     ]
     for name, which in (('bundled', 'bundled'), ('full sets', 'shared')):
         full = [] if which == 'bundled' else [HERE]
@@ -117,12 +163,21 @@ def checks(binary):
         out += [
             Check(f'{name}: answers', script('scripts/check_json.py', f'--bin {binary} --set {which}'), zstd),
             Check(f'{name}: counts', script('scripts/check_counts.py', f'--bin {binary} --set {which}'), full),
-            Check(f'{name}: accuracy', script('scripts/accuracy.py', f'--bin {binary} --set {which} {ACCURACY}'),
-                  zstd, show=60),
+            Check(
+                f'{name}: accuracy',
+                script('scripts/accuracy.py', f'--bin {binary} --set {which} {ACCURACY}'),
+                zstd,
+                show=60,
+            ),
         ]
-        out += [Check(f'{name}: accuracy after {steps}', script(
-            'scripts/accuracy.py', f'--bin {binary} --set {which} --quiet --transform {steps} {limits}'), zstd)
-            for steps, limits in TRANSFORMS]
+        out += [
+            Check(
+                f'{name}: accuracy after {steps}',
+                script('scripts/accuracy.py', f'--bin {binary} --set {which} --quiet --transform {steps} {limits}'),
+                zstd,
+            )
+            for steps, limits in TRANSFORMS
+        ]
     return out + [
         Check('made cases: a sample', made_cases, show=3),
         Check('fuzz', 'fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8),
@@ -150,16 +205,28 @@ def made_cases(log):
     """Some made cases: their labels are well-formed, answers tile, and the score is not below the committed floor."""
     python = sys.executable
     with tempfile.TemporaryDirectory() as folder:
-        for command in ([python, 'scripts/cases.py', '--sample', folder],
-                        [python, 'scripts/check_json.py', '--bin', common.BINARY, '--kind', 'any', folder],
-                        [python, 'scripts/accuracy.py', '--bin', common.BINARY, '--folder', folder, '--quiet', '--floor',
-                         'scripts/cases_floor.json']):
+        for command in (
+            [python, 'scripts/cases.py', '--sample', folder],
+            [python, 'scripts/check_json.py', '--bin', common.BINARY, '--kind', 'any', folder],
+            [
+                python,
+                'scripts/accuracy.py',
+                '--bin',
+                common.BINARY,
+                '--folder',
+                folder,
+                '--quiet',
+                '--floor',
+                'scripts/cases_floor.json',
+            ],
+        ):
             if 'scripts/check_json.py' in command:
                 command[-1:] = [case.path for case in common.labelled_in(folder)]
             log.write(f'$ {" ".join(command)}\n')
             log.flush()
-            code = subprocess.run(command, cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                                  check=False).returncode
+            code = subprocess.run(
+                command, cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, check=False
+            ).returncode
             if code:
                 return code
     return 0
@@ -174,7 +241,18 @@ def tshark_finds_the_evidence(log):
             example = finding['example']
             if not example or not example['frames']['key']:
                 continue
-            command = ['tshark', '-n', '-r', path, '-Y', example['display_filter'], '-T', 'fields', '-e', 'frame.number']
+            command = [
+                'tshark',
+                '-n',
+                '-r',
+                path,
+                '-Y',
+                example['display_filter'],
+                '-T',
+                'fields',
+                '-e',
+                'frame.number',
+            ]
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, check=False)
             found = [int(n) for n in done.stdout.split()]
             filters += 1
@@ -191,12 +269,15 @@ def lab_matrix(log):
         raise Skip('the lab needs root')
     with tempfile.TemporaryDirectory() as folder:
         only = [word for name in LAB_CELLS for word in ('--only', name)]
-        for command in ([common.BINARY, 'lab', 'dataset', folder, *only],
-                        [sys.executable, 'scripts/accuracy.py', '--bin', common.BINARY, '--folder', folder, *LAB.split()]):
+        for command in (
+            [common.BINARY, 'lab', 'dataset', folder, *only],
+            [sys.executable, 'scripts/accuracy.py', '--bin', common.BINARY, '--folder', folder, *LAB.split()],
+        ):
             log.write(f'$ {" ".join(command)}\n')
             log.flush()
-            code = subprocess.run(command, cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=log,
-                                  stderr=subprocess.STDOUT, check=False).returncode
+            code = subprocess.run(
+                command, cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, check=False
+            ).returncode
             if code:
                 return code
     return 0
@@ -206,20 +287,28 @@ def stand_alone(log):
     """What is committed, cloned to a place without ../shared, builds offline and explains its bundled captures."""
     with tempfile.TemporaryDirectory() as folder:
         clone = os.path.join(folder, 'tcpwhy')
-        binary = os.path.join(TARGET, 'debug', 'tcpwhy')    # the release binary stays that of the working tree
+        binary = os.path.join(TARGET, 'debug', 'tcpwhy')  # the release binary stays that of the working tree
         environment = {k: v for k, v in os.environ.items() if k != 'TCPWHY_SHARED'}
         environment['CARGO_TARGET_DIR'] = TARGET
         for command, where in (
-                (['git', 'clone', '--quiet', '--no-hardlinks', common.ROOT, clone], common.ROOT),
-                (['cargo', 'build', '--offline', '--locked'], clone),
-                ([binary, 'explain', 'captures/zeek__smtp_bdat.pcap'], clone),
-                ([sys.executable, 'tests/demo_test.py', '--bin', binary], clone),
-                ([sys.executable, 'scripts/check_json.py', '--bin', binary, '--all'], clone),
-                ([sys.executable, 'scripts/accuracy.py', '--bin', binary, *ACCURACY.split()], clone)):
+            (['git', 'clone', '--quiet', '--no-hardlinks', common.ROOT, clone], common.ROOT),
+            (['cargo', 'build', '--offline', '--locked'], clone),
+            ([binary, 'explain', 'captures/zeek__smtp_bdat.pcap'], clone),
+            ([sys.executable, 'tests/demo_test.py', '--bin', binary], clone),
+            ([sys.executable, 'scripts/check_json.py', '--bin', binary, '--all'], clone),
+            ([sys.executable, 'scripts/accuracy.py', '--bin', binary, *ACCURACY.split()], clone),
+        ):
             log.write(f'$ {" ".join(command)}\n')
             log.flush()
-            code = subprocess.run(command, cwd=where, env=environment, stdin=subprocess.DEVNULL, stdout=log,
-                                  stderr=subprocess.STDOUT, check=False).returncode
+            code = subprocess.run(
+                command,
+                cwd=where,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                check=False,
+            ).returncode
             if code:
                 return code
     return 0
@@ -238,8 +327,15 @@ def run(check, log_path):
             return check.action(log)
         if not common.have(check.action[0]) and os.sep not in check.action[0]:
             raise Skip(f'{check.action[0]} is not installed')
-        code = subprocess.run(check.action, cwd=common.ROOT, env={**os.environ, **check.environment},
-                              stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+        code = subprocess.run(
+            check.action,
+            cwd=common.ROOT,
+            env={**os.environ, **check.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            check=False,
+        ).returncode
     if code == CANNOT:
         raise Skip(tail(log_path, 1).strip())
     return code

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The notices that go with a binary: every crate that is compiled into tcpwhy, and uPlot in its pages, each with its licence,
-every text once. `third_party.py write` makes THIRD-PARTY.txt, `check` says whether it is fresh, from Cargo.lock (`cargo metadata`)
+every text once. `third_party.py write` makes THIRD-PARTY.txt, `check` says from `cargo metadata` whether it is fresh,
 and the licence files in the sources of the crates.
 
 Where a crate offers a choice, MIT is taken, or else what stands first in CHOICE.
 """
+
 import argparse
 import json
 import os
@@ -17,7 +18,19 @@ import common
 FILE = os.path.join(common.ROOT, 'THIRD-PARTY.txt')
 PAGE = os.path.join(common.ROOT, 'crates', 'report', 'assets', 'report.html')
 PLATFORMS = ('x86_64-unknown-linux-gnu', 'aarch64-unknown-linux-gnu')
-CHOICE = ('MIT', 'Zlib', 'BSD-3-Clause', 'BSD-2-Clause', 'ISC', 'Unlicense', 'Apache-2.0', 'Unicode-3.0', '0BSD', 'CC0-1.0', 'BSL-1.0')
+CHOICE = (
+    'MIT',
+    'Zlib',
+    'BSD-3-Clause',
+    'BSD-2-Clause',
+    'ISC',
+    'Unlicense',
+    'Apache-2.0',
+    'Unicode-3.0',
+    '0BSD',
+    'CC0-1.0',
+    'BSL-1.0',
+)
 LICENCE_FILE = re.compile(r'(?i)^(un)?licen[cs]e|^copying')
 NOTICE_FILE = re.compile(r'(?i)^notice')
 # words by which the text of a licence is known
@@ -42,8 +55,13 @@ each once. Made by scripts/third_party.py.
 
 
 def metadata(platform):
-    done = subprocess.run(['cargo', 'metadata', '--format-version', '1', '--locked', '--filter-platform', platform],
-                          cwd=common.ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ['cargo', 'metadata', '--format-version', '1', '--locked', '--filter-platform', platform],
+        cwd=common.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         sys.exit(done.stderr.strip())
     return json.loads(done.stdout)
@@ -121,7 +139,9 @@ def build():
         chosen = terms(package['license'] or '')
         names.append(f'{name} {version}: {" and ".join(chosen)}  {package["repository"] or ""}'.rstrip())
         folder = os.path.dirname(package['manifest_path'])
-        for licence, where in [(c, folder) for c in chosen] + [(c, os.path.join(folder, sub)) for sub, c in WITHIN.get(name, [])]:
+        for licence, where in [(c, folder) for c in chosen] + [
+            (c, os.path.join(folder, sub)) for sub, c in WITHIN.get(name, [])
+        ]:
             found = texts(where, licence)
             add(name if where == folder else f'{os.path.basename(where)} (in {name})', licence, found)
             if not found:
@@ -131,7 +151,9 @@ def build():
     add('uPlot', 'MIT', [text])
     for name, licence, authors in missing:
         # their packages carry no text: that of another with the same licence stands for it
-        names.append(f'{name}: its package has no text of {licence}; by {", ".join(authors) or "the authors of " + name}')
+        names.append(
+            f'{name}: its package has no text of {licence}; by {", ".join(authors) or "the authors of " + name}'
+        )
         if not any(key[0] == licence for key in by_text):
             sys.exit(f'{name}: no text of {licence} anywhere')
     parts = [HEAD, '\n'.join(names)]

@@ -19,6 +19,7 @@ Steps, joined by +; they run in the order of this table, whatever the order give
 
 Raw IP, Ethernet, VLAN, Linux cooked and loopback frames are rewritten; others pass unchanged.
 """
+
 import argparse
 import ipaddress
 import os
@@ -31,7 +32,7 @@ import capfile
 from capfile import ETHERNET, RAW_IP, Packet
 
 SKIP, DROP, SEED, SNAPLEN, VLAN_ID = 20, 0.03, 7, 60, 301
-GRO_WINDOW, GRO_LIMIT = 100_000, 65_535     # ns between segments that one interrupt hands over; largest packet
+GRO_WINDOW, GRO_LIMIT = 100_000, 65_535  # ns between segments that one interrupt hands over; largest packet
 LOSSY = {'gro', 'skip', 'drop', 'snaplen'}  # after these a verdict may weaken
 IPV6_PREFIX = ipaddress.ip_address('fd5c:77::').packed[:12]
 
@@ -42,6 +43,7 @@ def new_port(port):
 
 
 # ---------------------------------------------------------------- checksums
+
 
 def ones_sum(data):
     """Ones' complement sum of 16-bit words."""
@@ -61,8 +63,8 @@ class Frame:
 
     def put(self, offset, new):
         """Replaces bytes that the TCP checksum covers (pseudo-header included)."""
-        old = bytes(self.data[offset:offset + len(new)])
-        self.data[offset:offset + len(new)] = new
+        old = bytes(self.data[offset : offset + len(new)])
+        self.data[offset : offset + len(new)] = new
         self.amend(old, new)
 
     def amend(self, old, new):
@@ -87,11 +89,12 @@ def checksum_ipv4(data, ip):
     """Writes the IPv4 header checksum."""
     size = (data[ip] & 15) * 4
     if len(data) >= ip + size:
-        data[ip + 10:ip + 12] = b'\0\0'
-        struct.pack_into('>H', data, ip + 10, ~ones_sum(bytes(data[ip:ip + size])) & 0xFFFF)
+        data[ip + 10 : ip + 12] = b'\0\0'
+        struct.pack_into('>H', data, ip + 10, ~ones_sum(bytes(data[ip : ip + size])) & 0xFFFF)
 
 
 # ---------------------------------------------------------------- steps
+
 
 def addresses(packets):
     """Other addresses in the order of their appearance, other ports."""
@@ -100,8 +103,11 @@ def addresses(packets):
     def mapped(old):
         if old not in seen:
             n = len(seen) + 1
-            seen[old] = (struct.pack('>I', 0xC6120000 + 7 * n) if len(old) == 4        # 198.18.0.0/15
-                         else ipaddress.ip_address('2001:db8:7::').packed[:8] + struct.pack('>Q', 11 * n))
+            seen[old] = (
+                struct.pack('>I', 0xC6120000 + 7 * n)
+                if len(old) == 4  # 198.18.0.0/15
+                else ipaddress.ip_address('2001:db8:7::').packed[:8] + struct.pack('>Q', 11 * n)
+            )
         return seen[old]
 
     for p in packets:
@@ -130,8 +136,8 @@ def no_timestamps(packets):
                     count = min(size, end - at)
                     # the checksum works on even offsets; an odd start shifts both sides by one byte
                     shift = b'\0' * ((at - t.tcp) % 2)
-                    old = bytes(frame.data[at:at + count])
-                    frame.data[at:at + count] = b'\1' * count
+                    old = bytes(frame.data[at : at + count])
+                    frame.data[at : at + count] = b'\1' * count
                     frame.amend(shift + old, shift + b'\1' * count)
                 at += size
             p = frame.done()
@@ -146,8 +152,8 @@ def ipv6(packets):
             frame = Frame(p, t)
             old, new = t.source + t.target, IPV6_PREFIX + t.source + IPV6_PREFIX + t.target
             frame.amend(old, new)
-            below = bytearray(p.data[:t.ip])
-            if p.link == ETHERNET or p.link in (capfile.SLL, ):
+            below = bytearray(p.data[: t.ip])
+            if p.link == ETHERNET or p.link in (capfile.SLL,):
                 below[-2:] = b'\x86\xdd'
             elif p.link == capfile.SLL2:
                 below[0:2] = b'\x86\xdd'
@@ -155,7 +161,7 @@ def ipv6(packets):
                 below[:4] = struct.pack('<I', 10) if p.link == capfile.NULL else struct.pack('>I', 10)
             size = t.header + t.payload
             head = struct.pack('>IHBB', 6 << 28, size if size <= 0xFFFF else 0, 6, p.data[t.ip + 8]) + new
-            data = bytes(below) + head + bytes(frame.data[t.tcp:])
+            data = bytes(below) + head + bytes(frame.data[t.tcp :])
             link = 229 if p.link == 228 else p.link
             p = Packet(p.time, link, data, p.length - (t.tcp - t.ip) + 40)
         yield p
@@ -178,7 +184,7 @@ def vlan(packets):
 
 def gro(packets):
     """Merges runs of segments as a receiving host with generic receive offload shows them."""
-    held, out = {}, []      # held: flow -> [packets so far, TCP of the first, next seq, size]
+    held, out = {}, []  # held: flow -> [packets so far, TCP of the first, next seq, size]
 
     def flush(flow):
         run = held.pop(flow, None)
@@ -191,22 +197,34 @@ def gro(packets):
             out.append(p)
             continue
         here, there = (t.source, t.sport), (t.target, t.dport)
-        options = p.data[t.tcp + 20:t.tcp + t.header]
-        for flow in list(held):     # a late segment of the same or the other direction closes a run
+        options = p.data[t.tcp + 20 : t.tcp + t.header]
+        for flow in list(held):  # a late segment of the same or the other direction closes a run
             if p.time - held[flow][0][-1].time > GRO_WINDOW or flow == (there, here):
                 flush(flow)
         flow = (here, there)
         run = held.get(flow)
         plain = t.payload > 0 and not t.flags & (SYN_FIN_RST_URG)
-        if run and plain and t.seq == run[2] and t.ack == run[1].ack and options == run[4] \
-                and run[3] + t.payload <= GRO_LIMIT:
+        if (
+            run
+            and plain
+            and t.seq == run[2]
+            and t.ack == run[1].ack
+            and options == run[4]
+            and run[3] + t.payload <= GRO_LIMIT
+        ):
             run[0].append(p)
             run[2] = (run[2] + t.payload) & 0xFFFFFFFF
             run[3] += t.payload
         else:
             flush(flow)
             if plain and len(p.data) >= t.tcp + 20:
-                run = held[flow] = [[p], t, (t.seq + t.payload) & 0xFFFFFFFF, t.tcp - t.ip + t.header + t.payload, options]
+                run = held[flow] = [
+                    [p],
+                    t,
+                    (t.seq + t.payload) & 0xFFFFFFFF,
+                    t.tcp - t.ip + t.header + t.payload,
+                    options,
+                ]
             else:
                 out.append(p)
                 continue
@@ -226,12 +244,12 @@ def merged(run):
     if len(parts) == 1:
         return parts[0]
     data, whole = bytearray(), len(parts[0].data) == parts[0].length
-    data += parts[0].data[:first.tcp + first.header + first.payload]        # without the padding of short frames
+    data += parts[0].data[: first.tcp + first.header + first.payload]  # without the padding of short frames
     for p in parts[1:]:
         t = capfile.tcp(p)
         data[first.tcp + 13] |= t.flags
         if whole:
-            data += p.data[t.tcp + t.header:t.tcp + t.header + t.payload]
+            data += p.data[t.tcp + t.header : t.tcp + t.header + t.payload]
             whole = len(p.data) == p.length
     if first.version == 4:
         struct.pack_into('>H', data, first.ip + 2, min(size, 0xFFFF))
@@ -253,10 +271,16 @@ def unchanged(packets):
 
 
 STEPS = {
-    'addresses': addresses, 'no-timestamps': no_timestamps, 'ipv6': ipv6, 'vlan': vlan, 'gro': gro,
-    'skip': lambda packets: packets[SKIP:], 'drop': drop,
+    'addresses': addresses,
+    'no-timestamps': no_timestamps,
+    'ipv6': ipv6,
+    'vlan': vlan,
+    'gro': gro,
+    'skip': lambda packets: packets[SKIP:],
+    'drop': drop,
     'snaplen': lambda packets: [p._replace(data=p.data[:SNAPLEN]) for p in packets],
-    'microseconds': unchanged, 'pcapng': unchanged,
+    'microseconds': unchanged,
+    'pcapng': unchanged,
 }
 
 
@@ -275,18 +299,21 @@ def transform(source, target, steps):
     after = before
     for step in steps:
         after = list(STEPS[step](after))
-    capfile.write(target, after, 'pcapng' in steps, 'microseconds' in steps,
-                  SNAPLEN if 'snaplen' in steps else 262144)
+    capfile.write(target, after, 'pcapng' in steps, 'microseconds' in steps, SNAPLEN if 'snaplen' in steps else 262144)
     return before, after
 
 
 # ---------------------------------------------------------------- test
 
+
 def self_test():
     """Every step on a bundled capture: payload and order stay, checksums stay right where they were right."""
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'captures')
-    cases = [os.path.join(root, 'loopback_write_write_read.pcap'), os.path.join(root, 'zeek__tcp_reassembly.pcap'),
-             os.path.join(root, 'lab', 'fresh_mtu1500', 'cap.client.pcap.zst')]
+    cases = [
+        os.path.join(root, 'loopback_write_write_read.pcap'),
+        os.path.join(root, 'zeek__tcp_reassembly.pcap'),
+        os.path.join(root, 'lab', 'fresh_mtu1500', 'cap.client.pcap.zst'),
+    ]
     with tempfile.TemporaryDirectory() as folder:
         for case in cases:
             for name in list(STEPS) + ['addresses+ipv6+vlan+microseconds+pcapng']:
@@ -310,7 +337,7 @@ def wrong_checksums(packets):
     for p in packets:
         t = capfile.tcp(p)
         if t and len(p.data) == p.length:
-            segment = p.data[t.tcp:t.tcp + t.header + t.payload]
+            segment = p.data[t.tcp : t.tcp + t.header + t.payload]
             pseudo = t.source + t.target + struct.pack('>II', len(segment), 6)
             wrong += ones_sum(pseudo + segment) != 0xFFFF
     return wrong

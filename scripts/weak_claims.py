@@ -9,6 +9,7 @@ Each row is a claim, with its time, its spans and the captures that it stands in
 how much is said on grounds that are known to be weak. Reads the JSON, and packets where a row asks what was in flight.
 Exit code 1 with --max-share S if a row holds more than S of its time in the baseline.
 """
+
 import argparse
 import concurrent.futures
 import json
@@ -21,12 +22,13 @@ import spans
 SECOND, MS = 10**9, 10**6
 THINK = ('client_think', 'server_think', 'sender_pause')
 LOSS = ('fast_recovery', 'retransmission_timeout', 'tail_loss_probe', 'spurious_recovery', 'syn_retransmit', 'path_mtu')
-SURE = 0.85         # the rules' usual confidence
-WEAK = 0.5          # a claim of at most this much is no claim
-SLOW_LINK = 300e3   # bit/s
+SURE = 0.85  # the rules' usual confidence
+WEAK = 0.5  # a claim of at most this much is no claim
+SLOW_LINK = 300e3  # bit/s
 
 
 # ---------------------------------------------------------------- rows: what each counts, as a test of one span
+
 
 def think_beside_drops(s, _):
     return s.cause in THINK and s.sure >= SURE and s.length > 5 * MS and 'capture_drops' in s.connection['quality']
@@ -63,7 +65,7 @@ def delayed_ack_small(s, _):
     if s.cause != 'delayed_ack':
         return False
     mss = [e['mss'] for e in s.connection['endpoints'].values() if e['mss']]
-    return (s.figures() or {}).get('flight', 0) < min(mss, default=536) - 12       # less the time stamps
+    return (s.figures() or {}).get('flight', 0) < min(mss, default=536) - 12  # less the time stamps
 
 
 def long_probe(s, _):
@@ -72,8 +74,11 @@ def long_probe(s, _):
 
 def below_what_flew(s, _):
     figures = s.figures() or {}
-    return s.cause in ('congestion_window', 'idle_restart') and 'before' in figures \
+    return (
+        s.cause in ('congestion_window', 'idle_restart')
+        and 'before' in figures
         and figures['flight'] >= figures['before']
+    )
 
 
 ROWS = [
@@ -105,6 +110,7 @@ def above_own_bytes(c, wire_bytes):
 
 
 # ---------------------------------------------------------------- counting
+
 
 class Count:
     """One row: time, spans, and time by capture."""
@@ -190,8 +196,12 @@ def self_test():
 
     def made(cause, ms, sure=0.85, why='', quality=(), rtt=1):
         c = {'id': 1, 'quality': list(quality), 'path': {'rtt_ns': rtt}, 'endpoints': {'client': {'mss': 1460}}}
-        return spans.Span(c, {}, 'exchange', {'cause': cause, 'side': 'client', 'start_ns': 0, 'end_ns': int(ms * MS),
-                                              'confidence': sure, 'why': why})
+        return spans.Span(
+            c,
+            {},
+            'exchange',
+            {'cause': cause, 'side': 'client', 'start_ns': 0, 'end_ns': int(ms * MS), 'confidence': sure, 'why': why},
+        )
 
     def hit(s):
         return {name for name, test in ROWS if test(s, lambda c, side: None)}
@@ -200,19 +210,30 @@ def self_test():
     waited = 'Nothing for 2.00 s with 9 bytes unacknowledged, and no ACK'
     flew = '{} bytes (2 segments) were in flight, 2000 had been before; the next left with the ACK, a round trip (2 ms) later.'
     late = 'With {} bytes in flight the sender could send no more, and the ACK was 40.0 ms late.'
-    for n, (yes, no) in enumerate([
+    for n, (yes, no) in enumerate(
+        [
             (made('client_think', 6, quality=drops), made('client_think', 6, 0.5, quality=drops)),
-            (made('sender_pause', 2000, why=waited), made('sender_pause', 2000, why='Nothing for 2.00 s, with everything acknowledged')),
+            (
+                made('sender_pause', 2000, why=waited),
+                made('sender_pause', 2000, why='Nothing for 2.00 s, with everything acknowledged'),
+            ),
             (made('retransmission_timeout', 6, rtt=None), made('retransmission_timeout', 6)),
             (made('fast_recovery', 6, quality=drops), made('fast_recovery', 6)),
             (made('pacing', 6), made('nagle', 6)),
-            (made('bandwidth', 100, why='100 bytes passed one after the other.'),
-             made('bandwidth', 1, why='1000 bytes passed one after the other.')),
+            (
+                made('bandwidth', 100, why='100 bytes passed one after the other.'),
+                made('bandwidth', 1, why='1000 bytes passed one after the other.'),
+            ),
             (made('send_buffer', 6), made('nagle', 6)),
-            (made('bandwidth', 6, why='0 bytes passed one after the other.'), made('bandwidth', 4, why='0 bytes passed one after the other.')),
+            (
+                made('bandwidth', 6, why='0 bytes passed one after the other.'),
+                made('bandwidth', 4, why='0 bytes passed one after the other.'),
+            ),
             (made('delayed_ack', 6, why=late.format(100)), made('delayed_ack', 6, why=late.format(2000))),
             (made('tail_loss_probe', 1001), made('tail_loss_probe', 999)),
-            (made('idle_restart', 6, why=flew.format(2000)), made('idle_restart', 6, why=flew.format(1999)))]):
+            (made('idle_restart', 6, why=flew.format(2000)), made('idle_restart', 6, why=flew.format(1999))),
+        ]
+    ):
         assert ROWS[n][0] in hit(yes), ROWS[n][0]
         assert ROWS[n][0] not in hit(no), ROWS[n][0]
     c = {'path': {'bandwidth_bps': 8000000}, 'budget': {'bandwidth': 10 * MS}}
@@ -244,7 +265,7 @@ def main():
             baseline = json.load(f)
     table(counts, baseline)
     for name in NAMES if args.top else ():
-        worst = sorted(counts[name].captures.items(), key=lambda item: -item[1])[:args.top]
+        worst = sorted(counts[name].captures.items(), key=lambda item: -item[1])[: args.top]
         print(f'\n{name}' + ''.join(f'\n  {time / SECOND:9.3f} s  {common.shown(path)}' for path, time in worst))
     print(f'\n{captures} captures; sentences that could not be read: {unread}; no answer: {len(failed)}')
     if args.json:
@@ -253,8 +274,13 @@ def main():
             f.write('\n')
     for text in failed:
         print(f'NO ANSWER {text}')
-    off = [n for n in NAMES if baseline and args.max_share is not None
-           and counts[n].time / SECOND > args.max_share * baseline['rows'].get(n, {'seconds': 0})['seconds'] + 0.0005]
+    off = [
+        n
+        for n in NAMES
+        if baseline
+        and args.max_share is not None
+        and counts[n].time / SECOND > args.max_share * baseline['rows'].get(n, {'seconds': 0})['seconds'] + 0.0005
+    ]
     for name in off:
         print(f'MISSED {name}')
     return 1 if off or failed or unread else 0

@@ -2,6 +2,7 @@
 """The page of reports: `web.py build` makes crates/report/assets/report.html, `check` says whether it is fresh, `test`
 runs it in a browser. Exit code 75: this cannot be done here, the last line says why.
 """
+
 import argparse
 import filecmp
 import os
@@ -36,8 +37,17 @@ def packages():
     stamp = os.path.join(WEB, 'node_modules', '.tcpwhy-lock')
     if os.path.exists(stamp) and filecmp.cmp(lock, stamp, shallow=False):
         return
-    done = run('npm', 'ci', '--no-audit', '--no-fund', '--prefer-offline', '--ignore-scripts', stdout=subprocess.PIPE,
-               stderr=subprocess.STDOUT, text=True)
+    done = run(
+        'npm',
+        'ci',
+        '--no-audit',
+        '--no-fund',
+        '--prefer-offline',
+        '--ignore-scripts',
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     if done.returncode:
         print(done.stdout)
         cannot('npm ci could not fetch the packages: is there a network?')
@@ -46,8 +56,11 @@ def packages():
 
 def build(to):
     """Builds the page into `to`."""
-    for command in (('npx', '--no-install', 'tsc', '--noEmit'), ('npx', '--no-install', 'vite', 'build', '--logLevel', 'warn'),
-                    ('node', 'scripts/finish.mjs', to)):
+    for command in (
+        ('npx', '--no-install', 'tsc', '--noEmit'),
+        ('npx', '--no-install', 'vite', 'build', '--logLevel', 'warn'),
+        ('node', 'scripts/finish.mjs', to),
+    ):
         code = run(*command).returncode
         if code:
             sys.exit(code)

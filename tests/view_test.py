@@ -5,6 +5,7 @@
 
 Only a build with debug assertions panics when it is asked to; without --debug-bin that part is left out.
 """
+
 import argparse
 import os
 import shlex
@@ -29,8 +30,9 @@ class Tmux:
         self.name = f'tcpwhy-test-{os.getpid()}'
 
     def run(self, *words):
-        return subprocess.run(['tmux', '-L', self.name, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              check=False).stdout
+        return subprocess.run(
+            ['tmux', '-L', self.name, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        ).stdout
 
     def keys(self, *keys):
         self.run('send-keys', '-t', 'v', *keys)
@@ -59,7 +61,10 @@ class Tmux:
         state = self.run('display-message', '-p', '-t', 'v', '#{alternate_on} #{cursor_flag}').split()
         if state != ['0', '1']:
             sys.exit(f'FAIL after {after}: alternate screen, cursor: {state}')
-        self.keys('clear; stty -a | tr " " "\\n" | grep -x -e echo -e -echo -e icanon -e -icanon | tr "\\n" " "; echo .', 'Enter')
+        self.keys(
+            'clear; stty -a | tr " " "\\n" | grep -x -e echo -e -echo -e icanon -e -icanon | tr "\\n" " "; echo .',
+            'Enter',
+        )
         self.until('icanon echo .')
         print(f'ok   the terminal is as before after {after}')
 

@@ -7,6 +7,7 @@ peer's ACK without data comes; at once the side sends the rest. Each side's sum 
 
     tests/write_write_read.py [--bin PATH]
 """
+
 import argparse
 import os
 import sys
@@ -16,8 +17,8 @@ sys.path.insert(0, os.path.join(ROOT, 'scripts'))
 import capfile  # noqa: E402
 import common  # noqa: E402
 
-MIN_HOLD = 20_000_000       # shortest delayed ACK that this looks for; Linux waits 40 ms or more
-RELEASE = 8_000_000         # the held data follow the ACK within this and, at the other end's tap, a round trip
+MIN_HOLD = 20_000_000  # shortest delayed ACK that this looks for; Linux waits 40 ms or more
+RELEASE = 8_000_000  # the held data follow the ACK within this and, at the other end's tap, a round trip
 CAPTURES = ('loopback_write_write_read.pcap', 'lab/reconnect_cut/cap.client.pcap', 'lab/reconnect_cut/cap.server.pcap')
 
 
@@ -38,7 +39,7 @@ def stalls(packets, release=RELEASE):
                     found['client' if me == client else 'server'].append(p.time - sent)
             last_sent[me] = p.time
             acked.pop(me, None)
-            acked.pop(peer, None)       # an answer: the peer was not held by an ACK without data
+            acked.pop(peer, None)  # an answer: the peer was not held by an ACK without data
         elif not t.flags & (capfile.SYN | capfile.FIN | capfile.RST):
             acked[peer] = p.time
     return found
@@ -57,13 +58,20 @@ def main():
         measured = stalls(packets, RELEASE + rtt)
         answer, _ = common.explain(args.bin, path, '--exchanges', 'all')
         for side, times in measured.items():
-            spans = [s for c in answer['connections'] for part in parts(c) for s in part['spans']
-                     if s['cause'] == 'nagle_delayed_ack' and s['side'] == side]
+            spans = [
+                s
+                for c in answer['connections']
+                for part in parts(c)
+                for s in part['spans']
+                if s['cause'] == 'nagle_delayed_ack' and s['side'] == side
+            ]
             got, want = sum(s['end_ns'] - s['start_ns'] for s in spans), sum(times)
             good = len(times) > 10 and abs(got - want) <= 0.05 * want
             failed += not good
-            print(f'{"ok  " if good else "FAIL"} {name}: {side}: {got / 1e6:.1f} ms in {len(spans)} spans, '
-                  f'{want / 1e6:.1f} ms measured in {len(times)} stalls')
+            print(
+                f'{"ok  " if good else "FAIL"} {name}: {side}: {got / 1e6:.1f} ms in {len(spans)} spans, '
+                f'{want / 1e6:.1f} ms measured in {len(times)} stalls'
+            )
         sides = {f['side'] for f in answer['findings'] if f['cause'] == 'nagle_delayed_ack'}
         if not sides:
             failed += 1

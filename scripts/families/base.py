@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field, replace
 
-from synth.sim import MS, Link
 from synth.habits import LINUX, Stack
+from synth.sim import MS, Link
 
 
 @dataclass

@@ -1,8 +1,9 @@
 """What a capture is like: clocks, gaps, beginnings, copies (R17, R18, R21); and every workload on every stack."""
 
-from families.base import CARRIES, PAUSES, Case, lost, path, requests, transfer
-from synth.sim import MS, US
 from synth.habits import LINUX, STACKS, WINDOWS
+from synth.sim import MS, US
+
+from families.base import CARRIES, PAUSES, Case, lost, path, requests, transfer
 
 
 def clocks():
@@ -88,7 +89,7 @@ def below_the_tick():
 
 def missing():
     """R18: the capture lost packets; nothing may be blamed on the network for it."""
-    for n, trip in enumerate((1, 20, 80)):
+    for trip in (1, 20, 80):
         for share in (0.01, 0.05):
             lossless = (
                 'fast_recovery',
@@ -307,7 +308,9 @@ def stacks():
             links = (
                 path(trip, 2e6)
                 if work == 'link'
-                else path(trip, down={'drop': lost(20)}) if work == 'lost' else path(trip)
+                else path(trip, down={'drop': lost(20)})
+                if work == 'lost'
+                else path(trip)
             )
             spec = (
                 {'kind': 'dominant', 'dominant': ['sender_pause'], 'weak': [], 'also': ('delayed_ack',)}
@@ -322,7 +325,7 @@ def stacks():
 
 
 def offloads():
-    """Segments that the hosts' interfaces cut and join: at the sender's tap one packet is many, at the receiver's one ACK is for many."""
+    """Segments that interfaces cut and join: one packet is many at the sender's tap, one ACK for many at the receiver's."""
     for trip in (1, 30):
         for work, apps, client, server, _ in WORK:
             if work in ('clean', 'think', 'pause'):
@@ -330,7 +333,9 @@ def offloads():
             links = (
                 path(trip, 50e6)
                 if work == 'link'
-                else path(trip, down={'drop': lost(20)}) if work == 'lost' else path(trip)
+                else path(trip, down={'drop': lost(20)})
+                if work == 'lost'
+                else path(trip)
             )
             near = LINUX.but(**client)
             far = LINUX.but(pingpong=False, quick=0) if work == 'nagle' else LINUX.but(**server)

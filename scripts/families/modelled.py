@@ -11,7 +11,16 @@ import capfile
 import common
 from synth.truth import NEAR
 
-PROFILES = ('windows', 'macos', 'freebsd', 'linux-3.10', 'linux-5.10', 'windows,linux', 'linux,windows', 'macos,freebsd')
+PROFILES = (
+    'windows',
+    'macos',
+    'freebsd',
+    'linux-3.10',
+    'linux-5.10',
+    'windows,linux',
+    'linux,windows',
+    'macos,freebsd',
+)
 WORK = (
     ('start', ('--response', '120KiB'), (15, 80)),
     ('start-up', ('--request', '90KiB', '--response', '100'), (40,)),
@@ -56,8 +65,7 @@ def written(command, trip):
             path = f'{out}/{name}.pcapng'
             done = subprocess.run(
                 [*command, '--json', '--write', path, '--tap', end],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                capture_output=True,
                 check=False,
             )
             if done.returncode:

@@ -1,8 +1,9 @@
 """Handshakes, think, middleboxes and timers: rules R9 to R16 and R20."""
 
-from families.base import CARRIES, PAUSES, WORKS, Case, lost, path, requests, transfer
-from synth.sim import MS, SECOND
 from synth.habits import LINUX, MACOS, STACKS, WINDOWS, WINDOWS_10
+from synth.sim import MS, SECOND
+
+from families.base import CARRIES, PAUSES, WORKS, Case, lost, path, requests, transfer
 
 RECORDS = {'hello': b'\x16\x03\x01', 'hello2': b'\x16\x03\x03', 'change': b'\x14\x03\x03', 'data': b'\x17\x03\x03'}
 
@@ -156,7 +157,10 @@ def refused():
         (2, 3, 500),
         (20, 1, 500),
     ):
-        wait = lambda: iter(())
+
+        def wait():
+            return iter(())
+
         yield Case(
             f'refused-{tries}-rtt{trip}',
             'R11',
@@ -236,8 +240,11 @@ def far_kernel():
     for trip, spike, work in ((20, 280, 16), (60, 150, 5), (5, 400, 2)):
         for count in (1, 3):
             name = f'far-spike-rtt{trip}-{spike}-{count}'
+
             # the request waits on the way; its ACK and its answer show when it arrived
-            extra = lambda p, now, s=spike: s * MS if p.payload == 200 else 0
+            def extra(p, now, s=spike):
+                return s * MS if p.payload == 200 else 0
+
             yield Case(
                 name,
                 'R13',
@@ -251,7 +258,13 @@ def far_kernel():
                     'dominant': ['queueing', 'path_delay', 'unexplained'],
                     'weak': [],
                     'parts': [],
-                    'forbidden': ('receive_window', 'nagle', 'send_buffer', 'retransmission_timeout', 'tail_loss_probe'),
+                    'forbidden': (
+                        'receive_window',
+                        'nagle',
+                        'send_buffer',
+                        'retransmission_timeout',
+                        'tail_loss_probe',
+                    ),
                 },
                 taps=(0,),
             )

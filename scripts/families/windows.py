@@ -1,8 +1,9 @@
 """Windows, buffers, timers and rates: rules R1 to R8."""
 
-from families.base import CARRIES, PAUSES, WORKS, Case, lost, path, requests, stops, transfer
-from synth.sim import MS, SECOND, US
 from synth.habits import BSD, DEVICE, LINUX, LINUX_OLD, MACOS, SOLARIS, WINDOWS, WINDOWS_10
+from synth.sim import MS, SECOND, US
+
+from families.base import CARRIES, PAUSES, WORKS, Case, lost, path, requests, stops, transfer
 
 PAIRS = (
     (LINUX, LINUX),
@@ -312,7 +313,9 @@ def nothing_in_flight():
         )
     for base, trip in ((500, 600), (300, 400)):
         # the handshake met a queue, the data do not
-        extra = lambda p, now: 100 * MS if now < 700 * MS else 0
+        def extra(p, now):
+            return 100 * MS if now < 700 * MS else 0
+
         yield Case(
             f'window-64k-rtt{trip}',
             'R4',
@@ -531,7 +534,14 @@ def rates():
 def after_idle():
     """R8: stacks that restart after idle, and those that do not."""
     for n, (stack, gap) in enumerate(
-        ((LINUX, 2_000), (LINUX, 600), (MACOS, 3_000), (SOLARIS, 2_000), (BSD.but(window=65_000), 4_000), (LINUX, 6_000))
+        (
+            (LINUX, 2_000),
+            (LINUX, 600),
+            (MACOS, 3_000),
+            (SOLARIS, 2_000),
+            (BSD.but(window=65_000), 4_000),
+            (LINUX, 6_000),
+        )
     ):
         for trip in (30, 120):
             big = LINUX.but(window=500_000)
@@ -575,7 +585,7 @@ def after_idle():
 
 
 def tails():
-    """Classic Nagle (RFC 896): a block of whole segments and a tail, which waits for the ACK of all of it; Minshall's lets it go."""
+    """Classic Nagle (RFC 896): whole segments and a tail, which waits for the ACK of all of it; Minshall's lets it go."""
     for trip, stack in (
         (2, WINDOWS),
         (20, WINDOWS_10),

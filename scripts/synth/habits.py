@@ -1,4 +1,4 @@
-"""Habits of TCP stacks: what differs between systems and decades, as far as waits depend on it (docs/cases.md has the sources)."""
+"""Habits of TCP stacks: what differs between systems and decades, as far as waits depend on it (sources: docs/cases.md)."""
 
 import dataclasses
 from dataclasses import dataclass

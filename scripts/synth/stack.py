@@ -12,7 +12,20 @@ FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 class Segment:
     """A packet on its way. Numbers are relative to the initial ones; `cause` is what its data waited for."""
 
-    __slots__ = ('side', 'seq', 'ack', 'flags', 'window', 'payload', 'stamps', 'sack', 'late', 'sent', 'ident', 'options')
+    __slots__ = (
+        'side',
+        'seq',
+        'ack',
+        'flags',
+        'window',
+        'payload',
+        'stamps',
+        'sack',
+        'late',
+        'sent',
+        'ident',
+        'options',
+    )
 
     def __init__(self, side, seq, ack, flags, window, payload=0):
         self.side, self.seq, self.ack, self.flags, self.window, self.payload = side, seq, ack, flags, window, payload
@@ -306,7 +319,9 @@ class Endpoint:
         if at_once:
             self.later(self.sim.jitter(stack.react), self.ack_now)
         elif not self.running('ack'):
-            wait = stack.delay - self.sim.now % stack.delay if stack.heartbeat else stack.delay + self.sim.jitter(3 * MS)
+            wait = (
+                stack.delay - self.sim.now % stack.delay if stack.heartbeat else stack.delay + self.sim.jitter(3 * MS)
+            )
             self.start('ack', wait, self.delayed_ack)
 
     def ack_now(self):
@@ -546,14 +561,14 @@ class Endpoint:
             return self.congestion(), size
         room = self.edge - self.nxt
         if room < size:
-            if room < self.mss and not (0 < room and room * 2 >= self.peer_largest):
+            if room < self.mss and not (room > 0 and room * 2 >= self.peer_largest):
                 if not self.out and not self.running('persist'):
                     self.start('persist', max(self.stack.persist, self.rto), self.persist)
                 return self.window_cause(), size
             size = min(size, room)
-        if size < self.mss and self.stack.nagle != 'off' and not self.fin_wanted and self.out:
-            if self.stack.nagle == 'classic' or self.small_end > self.una:
-                return 'nagle', size
+        held = self.stack.nagle == 'classic' or self.small_end > self.una
+        if held and size < self.mss and self.stack.nagle != 'off' and not self.fin_wanted and self.out:
+            return 'nagle', size
         if self.stack.pace and self.pacer > self.sim.now:
             if not self.running('pace'):
                 self.start('pace', self.pacer - self.sim.now, lambda: self.push('timer'))
@@ -602,9 +617,7 @@ class Endpoint:
         self.out.append(sent)
         self.history.append(sent)
         self.transmit(sent)
-        if len(self.out) == 1 or not self.running('rto'):
-            self.arm()
-        elif self.running('probe'):
+        if len(self.out) == 1 or not self.running('rto') or self.running('probe'):
             self.arm()
 
     def transmit(self, s):

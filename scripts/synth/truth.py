@@ -7,10 +7,12 @@ The rules are those of the design, told from the simulation and never from a rea
 - an answer's wait is the far application's time, known from its clock, and the trips that remain (rules 5 and 13);
 - from a lost segment's time and one round trip to the ACK of all that had been sent, it is the loss (rule 14);
 - a byte of the client opens an exchange if it acknowledges bytes of the server, all of them (rule 7); a pause of a one-way
-  transfer that is longer than a second and two timeouts ends one (rule 9); an exchange ends with the last passage of payload (rule 10).
+  transfer that is longer than a second and two timeouts ends one (rule 9); an exchange ends with the last passage of
+  payload (rule 10).
 """
 
 import common
+
 from synth.sim import MS, SECOND
 from synth.stack import ACK, RST, SYN
 
@@ -196,7 +198,9 @@ def wait(sim, truth, tap, q, following, bad):
             cause = (
                 'path_delay'
                 if inside or sent.write.after == 'start'
-                else 'sender_pause' if sent.write.after == 'write' else ('client_think', 'server_think')[n.side]
+                else 'sender_pause'
+                if sent.write.after == 'write'
+                else ('client_think', 'server_think')[n.side]
             )
             if cause == 'sender_pause' and end - start < 200_000:
                 cause = 'path_delay'
@@ -236,10 +240,7 @@ def label(truth, trip, rated, spec):
         if cause in truth.repairs or truth.time[cause] > 0.001 * total:
             open_causes |= {cause, *NEAR.get(cause, ())}
     forbidden = spec.get('forbidden')
-    if forbidden is None:
-        forbidden = [c for c in common.AVOIDABLE if c not in open_causes]
-    else:
-        forbidden = list(forbidden)
+    forbidden = [c for c in common.AVOIDABLE if c not in open_causes] if forbidden is None else list(forbidden)
     parts = parts_of(truth, avoidable, trip, rated, spec)
     checks, app = [], {c: truth.time.get(c, 0) for c in THINK}
     biggest = max(truth.time, key=lambda c: truth.time[c])
@@ -247,7 +248,9 @@ def label(truth, trip, rated, spec):
     base = {'connections': 'all', 'weak': [], 'side': None, 'parts': parts, 'forbidden': forbidden, 'exempt': []}
     if kind == 'clean':
         fine = list(common.INHERENT) + [c for c in THINK if app[c] > 0.005 * total] + list(spec.get('inherent', ()))
-        checks.append({**base, 'kind': 'clean', 'dominant': [], 'inherent': fine, 'exempt': list(spec.get('exempt', ()))})
+        checks.append(
+            {**base, 'kind': 'clean', 'dominant': [], 'inherent': fine, 'exempt': list(spec.get('exempt', ()))}
+        )
         if biggest in THINK and app[biggest] > 0.5 * total and not spec.get('inherent'):
             checks.append({**base, 'kind': 'dominant', 'dominant': [biggest], 'parts': [], 'forbidden': []})
     elif kind == 'any':

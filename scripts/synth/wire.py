@@ -3,6 +3,7 @@
 import struct
 
 import capfile
+
 from synth.stack import ACK, FIN, PSH, RST, SYN
 
 SNAP = 96
