@@ -4,8 +4,9 @@ use tcpwhy_base::Nanos;
 
 /// What is known about why a span has its cause. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
+#[non_exhaustive]
 pub enum Facts {
-    /// Nothing beyond the cause.
+    /// No figures beyond the cause.
     #[default]
     None,
     /// A round trip of the handshake, or of TLS.
@@ -171,7 +172,7 @@ impl Facts {
     /// One sentence with the figures.
     pub fn sentence(&self) -> String {
         match *self {
-            Facts::None => "No packet of this stretch says more.".into(),
+            Facts::None => "There is no further evidence.".into(),
             Facts::RoundTrip { rtt } if rtt > Nanos::ZERO => {
                 format!("One round trip ({rtt}), which the distance sets.")
             }

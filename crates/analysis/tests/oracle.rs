@@ -398,14 +398,14 @@ fn predictions(n: u64, found: &Analysis) -> String {
                 t.changes.iter().map(|x| format!("{} at {}", x.0.info().id, x.1)).collect();
             let _ = writeln!(out, "  together: {}: {}", names.join(" + "), millis(t.predicted));
         }
-        for vain in &r.no_help {
+        for none in &r.no_help {
             let _ = writeln!(
                 out,
                 "  no help: {} at {} ({}): {}",
-                vain.id,
-                vain.place,
-                vain.what,
-                millis(vain.saves)
+                none.id,
+                none.place,
+                none.what,
+                millis(none.saves)
             );
         }
     }
@@ -490,8 +490,8 @@ fn how_far_the_budget_of_replays_reaches() {
         replay::predict(&mut found);
         let replays = found.findings.iter().filter_map(|f| f.replay.as_ref());
         let fixes = found.findings.iter().flat_map(|f| &f.fixes).filter(|f| f.predicted.is_some());
-        let vain = found.findings.iter().filter_map(|f| f.replay.as_ref()).map(|r| r.no_help.len());
-        (bytes, replays.count(), fixes.count(), vain.sum::<usize>())
+        let useless = found.findings.iter().filter_map(|f| f.replay.as_ref()).map(|r| r.no_help.len());
+        (bytes, replays.count(), fixes.count(), useless.sum::<usize>())
     });
     // Bytes, findings, fixes, and what is of no help.
     assert_eq!(

@@ -300,6 +300,7 @@ causes! {
     /// Why a stretch of time passed. The order is that of the table [`CAUSES`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     #[repr(u8)]
+    #[non_exhaustive]
     #[expect(missing_docs, reason = "the table says what each one means")]
     pub enum Cause {
         Handshake,

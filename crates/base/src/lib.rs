@@ -1,6 +1,29 @@
 //! The plain data that every other crate of tcpwhy speaks: time, sequence numbers, segments, the table of
 //! causes, the table of fixes, workloads, and the path and hosts over which they run. No I/O, no clock, no allocation
 //! but for text that a table renders.
+//!
+//! Every stretch of time of a connection has a cause, and a row of one table says all that is to be said of it:
+//!
+//! ```
+//! use tcpwhy_base::{Cause, Class, Evidence, Figures, Likeness, Nanos};
+//!
+//! let cause = Cause::from_id("send_buffer").expect("an id of the table");
+//! let row = cause.info();
+//! assert_eq!(row.class, Class::Tcp);
+//! assert_eq!(row.what, "the send buffer was full of unacknowledged data while the windows had room");
+//!
+//! // What speaks for it, and what it is confused with beside the sender.
+//! assert_eq!(row.evidence, [Evidence::Flights, Evidence::Retransmissions]);
+//! assert!(row.looks_like(&[Likeness::Close]).eq([Cause::CongestionWindow]));
+//!
+//! // What to do, with the figures of a capture.
+//! let fix = row.fixes[0].info();
+//! let figures = Figures(vec![("have_bytes", "30600".into()), ("need_bytes", "250000".into())]);
+//! let lines: Vec<String> = fix.how.iter().filter_map(|how| figures.fill(how.text)).collect();
+//! assert!(lines.iter().any(|line| line.contains("250000")));
+//!
+//! assert_eq!(Nanos::micros(17_630).to_string(), "17.6 ms");
+//! ```
 
 mod cause;
 mod end;

@@ -241,53 +241,64 @@ impl Question {
     /// an accident.
     pub fn rank(&self, base: Nanos, mut each: Vec<Tried>) -> Ranking {
         each.sort_by(|a, b| b.gain.cmp(&a.gain).then(a.change.comparison.cmp(&b.change.comparison)));
-        let together = if self.is_random() { None } else { self.together(&each, base) };
+        let together = if self.is_random() { None } else { together(&each, base) };
         Ranking { each, together }
     }
-
-    /// Adds one change after the other, best first, and keeps each that takes 2 % more off.
-    fn together(&self, each: &[Tried], base: Nanos) -> Option<(Vec<usize>, Nanos)> {
-        const MOST: usize = 6;
-        let mut chosen: Vec<usize> = Vec::new();
-        let (mut question, mut best) = (self.clone(), base);
-        for (i, tried) in each.iter().enumerate().filter(|(_, t)| !t.change.comparison).take(MOST * 2) {
-            if chosen.len() >= MOST {
-                break;
-            }
-            let fix = (tried.change.fix, tried.change.place);
-            if chosen.is_empty() {
-                // Alone: that is known.
-                if tried.gain.0 > base.0 / 50 {
-                    (question, best) = (tried.change.question.clone(), tried.predicted);
-                    chosen.push(i);
-                }
-                continue;
-            }
-            let Some(next) = question.changes().into_iter().find(|c| (c.fix, c.place) == fix) else {
-                continue;
-            };
-            let Some(answer) = next.question.ask().ok().filter(|a| a.complete) else { continue };
-            if answer.total.0 < best.0 - base.0 / 50 {
-                (question, best) = (next.question, answer.total);
-                chosen.push(i);
-            }
-        }
-        (chosen.len() > 1).then_some((chosen, best))
-    }
 }
+
+/// No more changes than this are made together.
+const MOST_TOGETHER: usize = 6;
+
+/// Makes one change after the other, best first, and keeps each that is worth it. `candidates`: what helps by itself,
+/// with the time it leaves; `time`: what a question takes, if that can be told; `worth`: from the time so far and the time
+/// with one more. Gives which were kept, and the time with all of them.
+pub fn combine(
+    candidates: &[(Nanos, &Change)],
+    worth: impl Fn(Nanos, Nanos) -> bool,
+    mut time: impl FnMut(&Question) -> Option<Nanos>,
+) -> Option<(Vec<usize>, Nanos)> {
+    let &(mut best, first) = candidates.first()?;
+    let (mut chosen, mut question) = (vec![0], first.question.clone());
+    for (i, (_, change)) in candidates.iter().enumerate().skip(1) {
+        if chosen.len() >= MOST_TOGETHER {
+            break;
+        }
+        let key = (change.fix, change.place);
+        let Some(next) = question.changes().into_iter().find(|c| (c.fix, c.place) == key) else { continue };
+        let Some(now) = time(&next.question) else { continue };
+        if worth(best, now) {
+            (question, best) = (next.question, now);
+            chosen.push(i);
+        }
+    }
+    Some((chosen, best))
+}
+
+/// Of changes that are ranked: which make the best combination, if there is one. Each takes 2 % of the whole off.
+fn together(each: &[Tried], base: Nanos) -> Option<(Vec<usize>, Nanos)> {
+    let of_a_person = each.iter().enumerate().filter(|(_, t)| !t.change.comparison);
+    let ranked: Vec<(usize, &Tried)> = of_a_person.take(2 * MOST_TOGETHER).collect();
+    ranked.first().filter(|(_, best)| best.gain.0 > base.0 / 50)?;
+    let candidates: Vec<(Nanos, &Change)> = ranked.iter().map(|(_, t)| (t.predicted, &t.change)).collect();
+    let total = |q: &Question| q.ask().ok().filter(|a| a.complete).map(|a| a.total);
+    let (chosen, time) = combine(&candidates, |best, now| now < best - base.part(50), total)?;
+    (chosen.len() > 1).then(|| (chosen.iter().map(|&c| ranked[c].0).collect(), time))
+}
+
+/// What is often advised whatever the cause: of these it is said where they do nothing.
+pub const POPULAR: [FixId; 8] = [
+    FixId::Nodelay,
+    FixId::ReuseConnections,
+    FixId::UnsetSndbuf,
+    FixId::UnsetRcvbuf,
+    FixId::Initcwnd,
+    FixId::NoIdleRestart,
+    FixId::LargerMtu,
+    FixId::CongestionControl,
+];
 
 /// Changes that are often advised and do nothing here: those tried without a gain of 1 %, and those that could not do
 /// anything about such a wait.
 pub fn useless(each: &[Tried], base: Nanos) -> impl Iterator<Item = &Tried> {
-    let popular = [
-        FixId::Nodelay,
-        FixId::ReuseConnections,
-        FixId::UnsetSndbuf,
-        FixId::UnsetRcvbuf,
-        FixId::Initcwnd,
-        FixId::NoIdleRestart,
-        FixId::LargerMtu,
-        FixId::CongestionControl,
-    ];
-    each.iter().filter(move |t| t.gain.0 < base.0 / 100 && popular.contains(&t.change.fix))
+    each.iter().filter(move |t| t.gain.0 < base.0 / 100 && POPULAR.contains(&t.change.fix))
 }

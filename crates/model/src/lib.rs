@@ -51,7 +51,7 @@ mod tap;
 mod timer;
 
 pub use ask::{Answer, Question};
-pub use change::{Change, Ranking, Tried, useless};
+pub use change::{Change, POPULAR, Ranking, Tried, combine, useless};
 pub use flights::{Flight, flights};
 pub use packet::{HEADERS, Packet, Passage, TIMESTAMPS};
 pub use profile::{Acks, Congestion, Nagle, PROFILES, Profile, WindowRule};

@@ -87,7 +87,7 @@ fn segment(p: &Passage, at: Nanos, end: u8, frame: u64) -> Segment {
         ..Segment::EMPTY
     };
     let o = &mut segment.options;
-    // Milliseconds, from a number that tells them from nothing.
+    // Milliseconds, offset by 77 so that 0 still means no timestamp.
     let stamp = |t: Nanos| if t == Nanos::ZERO { 0 } else { (t.0 / 1_000_000 + 77) as u32 };
     o.timestamps = k.stamps.map(|(own, echo)| (stamp(own), stamp(echo)));
     if k.syn {

@@ -22,7 +22,7 @@ fn frames(out: &mut Output, source: &Source<'_>, analysis: &Analysis) -> anyhow:
     let spans: Vec<Vec<Placed<'_>>> = analysis.connections.iter().map(|c| c.spans().collect()).collect();
     let mut keys: HashMap<u64, Vec<(usize, usize)>> = HashMap::new();
     for (c, list) in spans.iter().enumerate() {
-        // The price of the path is no news.
+        // Skip inherent causes.
         let news = list.iter().enumerate().filter(|(_, (_, span))| span.cause.class() != Class::Inherent);
         for (i, (_, span)) in news {
             for key in span.frames.keys() {

@@ -108,8 +108,8 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
     let me = Some(Side::from(step.sender));
     let late = acked.delay > delayed_from(context.rtt) && acked.delay.times(2) > step.duration();
     if late && acked.flight <= 2 * mss {
-        // One segment in flight at a time, with windows open: the buffer does not hold a second one, so that the
-        // receiver waits for it in vain. On usual segment sizes a small congestion window does the same.
+        // One segment in flight at a time, with windows open: the buffer does not hold a second one, so the
+        // receiver waits for one that cannot come. On usual segment sizes a small congestion window does the same.
         let buffer = acked.flight <= mss && mss > 9_000 && step.cwnd == CwndState::Growing;
         let (rule, cause) = if buffer {
             (Rule::LateAckOfOneSegment, Cause::SillyWindow)

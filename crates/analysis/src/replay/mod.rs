@@ -9,7 +9,7 @@ use crate::Analysis;
 use crate::place::Part;
 use crate::result::{Connection, Finding, NoEffect, Replay, Together};
 use tcpwhy_base::{Cause, Class, FixId, Nanos, Side};
-use tcpwhy_model::{Change, Question, Story};
+use tcpwhy_model::{Change, POPULAR, Question, Story, combine};
 
 /// Events that one explanation may spend on replays: some tenths of a second.
 const EVENTS: u64 = 400_000;
@@ -61,11 +61,11 @@ fn replay(f: &mut Finding, c: &Connection, left: &mut u64) {
         // A change may help elsewhere too: of this finding it saves no more than this cause loses.
         let here = if cause_before > Nanos::ZERO { gain.min(cause_before - cause_after) } else { gain };
         if gain.0 * 50 >= modelled.0 {
-            // All requests at once is another application: it would outdo every setting, and stands by itself.
+            // Pipelining changes the application, so it is not combined with settings.
             if !change.comparison && change.fix != FixId::FewerRoundTrips {
                 helping.push((time, change));
             }
-        } else if popular(change) && !change.comparison {
+        } else if POPULAR.contains(&change.fix) && !change.comparison {
             let (id, place, what) = (change.fix.info().id, change.place, change.what.clone());
             done.no_help.push(NoEffect { id, place, what, saves: gain });
         }
@@ -175,38 +175,20 @@ fn matches(change: &Change, fix: FixId, place: &str) -> bool {
             || place == "host" && change.place == "both")
 }
 
-fn popular(change: &Change) -> bool {
-    use FixId::{
-        CongestionControl, Initcwnd, LargerMtu, NoIdleRestart, Nodelay, ReuseConnections, UnsetRcvbuf,
-        UnsetSndbuf,
-    };
-    matches!(
-        change.fix,
-        Nodelay
-            | ReuseConnections
-            | UnsetSndbuf
-            | UnsetRcvbuf
-            | Initcwnd
-            | NoIdleRestart
-            | LargerMtu
-            | CongestionControl
-    )
-}
-
-/// The best changes one after the other, as long as each takes 2 % more off.
+/// The best changes together. The first that cannot be replayed within the budget is the last that is tried.
 fn together(helping: &[(Nanos, &Change)], end: u8, left: &mut u64) -> Option<Together> {
-    let (best, first) = helping.first().map(|h| (h.0, h.1))?;
-    let (mut chosen, mut now, mut best) = (vec![(first.fix, first.place)], first.question.clone(), best);
-    for (_, change) in helping.iter().skip(1).take(4) {
-        let key = (change.fix, change.place);
-        let Some(next) = now.changes().into_iter().find(|c| (c.fix, c.place) == key) else { continue };
-        let Some(time) = time_of(&next.question, end, left) else { break };
-        if time.0 * 50 < best.0 * 49 {
-            (now, best) = (next.question, time);
-            chosen.push(key);
-        }
-    }
+    const TRIED: usize = 5;
+    // An example is a small part of a finding: what takes 2 % of what is left counts.
+    let worth = |best: Nanos, now: Nanos| now.0 * 50 < best.0 * 49;
+    let mut spent = false;
+    let time = |question: &Question| {
+        let time = if spent { None } else { time_of(question, end, left) };
+        spent = time.is_none();
+        time
+    };
+    let (chosen, predicted) = combine(&helping[..helping.len().min(TRIED)], worth, time)?;
+    let changes: Vec<_> = chosen.iter().map(|&i| (helping[i].1.fix, helping[i].1.place)).collect();
     // One change at both ends is a combination, too: fixes are listed by end.
-    let several = chosen.len() > 1 || first.place == "both";
-    several.then_some(Together { changes: chosen, predicted: best })
+    let several = changes.len() > 1 || changes.first().is_some_and(|c| c.1 == "both");
+    several.then_some(Together { changes, predicted })
 }

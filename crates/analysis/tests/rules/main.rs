@@ -13,13 +13,13 @@ mod ends;
 mod exchanges;
 mod loss;
 mod nagle;
+mod no_effect;
 mod opening;
 mod replayed;
 mod room;
 mod sizes;
 mod sums;
 mod timing;
-mod vain;
 mod windows;
 mod words;
 

@@ -26,7 +26,7 @@ fn together(wires: &[Wire], apart: Nanos) -> Vec<Segment> {
 }
 
 /// All that a finding says, on a line each: sums; example, evidence, connections; the sentence; fixes with the figures that fill
-/// them; what is done in vain.
+/// them; what has no effect.
 fn said(f: &Finding) -> String {
     let side = f.side.map_or("nobody", |s| s.name());
     let mut out = format!("{} {side} lost {} ({:.3})", f.cause.id(), f.lost, f.share);
@@ -52,8 +52,8 @@ fn said(f: &Finding) -> String {
             let _ = writeln!(out, "{line}");
         }
     }
-    for vain in f.no_effect() {
-        let _ = writeln!(out, "vain {} at {}: {}", vain.id, vain.place, vain.what);
+    for none in f.no_effect() {
+        let _ = writeln!(out, "no effect: {} at {}: {}", none.id, none.place, none.what);
     }
     out
 }

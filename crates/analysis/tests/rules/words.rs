@@ -9,7 +9,7 @@ const fn syns(repeats: u32, syn_ack: bool, at_server: bool, answered: bool) -> F
 }
 
 const SENTENCES: &[(Facts, &str)] = &[
-    (Facts::None, "No packet of this stretch says more."),
+    (Facts::None, "There is no further evidence."),
     (Facts::RoundTrip { rtt: Nanos(1) }, "One round trip (1 ns), which the distance sets."),
     (Facts::RoundTrip { rtt: Nanos::ZERO }, "The trips that the distance sets."),
     (syns(1, false, false, false), "The SYN was sent once more over 3.00 s before it was answered."),

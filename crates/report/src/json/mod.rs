@@ -11,7 +11,7 @@ mod values;
 mod writer;
 
 pub use frames::{Example, Frames};
-pub use model::{Combined, Model, Vain};
+pub use model::{Combined, Model, NoEffect};
 pub use parts::{Alternative, Exchange, Gap, Omitted, Setup, Span};
 pub use types::{CaptureInfo, Connection, End, Ends, Explain, Finding, Fix, Path, Range, Stack, WarningInfo};
 pub(crate) use values::{ClassLetter, Shown, SpanCause};

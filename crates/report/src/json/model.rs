@@ -24,7 +24,7 @@ pub struct Model<'a> {
     /// The best changes together.
     pub together: Option<Combined>,
     /// Changes that are often advised and do not help here.
-    pub no_help: Vec<Vain>,
+    pub no_help: Vec<NoEffect>,
 }
 
 /// Several changes at once.
@@ -38,7 +38,7 @@ pub struct Combined {
 
 /// A change that does not help.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Vain {
+pub struct NoEffect {
     /// Id of the fix, or of a setting that is none.
     pub id: &'static str,
     /// `client`, `server`, `both` or `path`.
@@ -50,9 +50,9 @@ pub struct Vain {
     pub saves_ns: i64,
 }
 
-impl Vain {
-    pub(super) fn new(v: tcpwhy_analysis::NoEffect) -> Vain {
-        Vain { id: v.id, place: v.place, what: v.what, saves_ns: v.saves.0 }
+impl NoEffect {
+    pub(super) fn new(v: tcpwhy_analysis::NoEffect) -> NoEffect {
+        NoEffect { id: v.id, place: v.place, what: v.what, saves_ns: v.saves.0 }
     }
 }
 
@@ -71,7 +71,7 @@ impl<'a> Model<'a> {
                 fixes: t.changes.iter().map(|f| (f.0.info().id, f.1)).collect(),
                 predicted_ns: t.predicted.0,
             }),
-            no_help: r.no_help.iter().cloned().map(Vain::new).collect(),
+            no_help: r.no_help.iter().cloned().map(NoEffect::new).collect(),
         }
     }
 }

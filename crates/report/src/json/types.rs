@@ -6,7 +6,7 @@ use super::values::{
     AnyCause, ClassLetter, Context, List, Pair, Parameters, QualityNames, Shown, SideName, Times, View,
     Wrappings, unit,
 };
-use super::{Model, Vain};
+use super::{Model, NoEffect};
 use crate::{Capture, rfc3339};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -319,10 +319,10 @@ pub struct Finding<'a> {
     /// What to do, best first.
     #[schemars(with = "Vec<Fix>")]
     pub fixes: List<'a, a::Fix, Fix<'a>>,
-    /// Settings that are often advised and do nothing here by the kernel's rules; what a replay shows to be in vain
+    /// Settings that are often advised and do nothing here by the kernel's rules; what a replay shows to have no effect
     /// stands in `model`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub no_help: Vec<Vain>,
+    pub no_help: Vec<NoEffect>,
     /// The example replayed in the model; absent where it could not be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Model<'a>>,
@@ -349,7 +349,7 @@ impl<'a> Finding<'a> {
             why: f.why(),
             evidence: List::new(&f.evidence, (), cx),
             fixes: List::new(&f.fixes, (), cx),
-            no_help: f.no_effect().into_iter().map(Vain::new).collect(),
+            no_help: f.no_effect().into_iter().map(NoEffect::new).collect(),
             model: f.replay.as_deref().map(Model::new),
         }
     }

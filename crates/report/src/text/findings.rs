@@ -117,9 +117,9 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Res
     if let Some(text) = f.replay.as_deref().filter(|_| wanted > 0).map(|r| replayed(r, &f.fixes)) {
         lines(out, &text, INDENT, layout)?;
     }
-    let vain: Vec<String> = f.no_effect().into_iter().map(|v| v.what).collect();
-    if !vain.is_empty() {
-        lines(out, &format!("Would not help: {}.", vain.join("; ")), INDENT, layout)?;
+    let none: Vec<String> = f.no_effect().into_iter().map(|v| v.what).collect();
+    if !none.is_empty() {
+        lines(out, &format!("Would not help: {}.", none.join("; ")), INDENT, layout)?;
     }
     Ok(())
 }
@@ -172,7 +172,7 @@ fn fix(out: &mut impl Write, lead: &str, fix: &Fix, layout: &Layout) -> io::Resu
     Ok(())
 }
 
-/// How near the model comes, and what would be done in vain.
+/// How near the model comes, and what would have no effect.
 fn replayed(r: &Replay, fixes: &[Fix]) -> String {
     let mut text = if r.trustworthy() {
         format!("Replayed in the model: {} against {} seen.", r.modelled, r.observed)
@@ -185,7 +185,7 @@ fn replayed(r: &Replay, fixes: &[Fix]) -> String {
     };
     // What wins a little is a fix, however little it is of the replayed part.
     let helps = |id| fixes.iter().any(|f| f.fix.info().id == id && f.saves.is_some_and(|s| s > Nanos::ZERO));
-    let mut vain: Vec<String> = Vec::new();
+    let mut none: Vec<String> = Vec::new();
     for v in r
         .no_help
         .iter()
@@ -193,10 +193,10 @@ fn replayed(r: &Replay, fixes: &[Fix]) -> String {
         .filter(|v| v.place == "both" || !r.no_help.iter().any(|o| o.id == v.id && o.place == "both"))
     {
         let place = if v.place == "path" { String::new() } else { format!(" ({})", v.place) };
-        vain.push(format!("{}{place}", v.what));
+        none.push(format!("{}{place}", v.what));
     }
-    if !vain.is_empty() {
-        text.push_str(&format!(" Would not help: {}.", vain.join(", ")));
+    if !none.is_empty() {
+        text.push_str(&format!(" Would not help: {}.", none.join(", ")));
     }
     text
 }

@@ -11,6 +11,7 @@ mod tests;
 mod timeline;
 mod why_not;
 
+pub use crate::summary::worst;
 pub use connection::connection;
 pub use findings::{rank, saving};
 pub use overview::{overview, verdict};

@@ -143,7 +143,7 @@ fn annotated_packets_are_the_same_packets() {
     let mut checked = 0;
     for x in json["connections"][0]["exchanges"].as_array().unwrap() {
         for span in x["spans"].as_array().unwrap() {
-            // The price of the path is no news.
+            // Skip inherent causes.
             if ["path_delay", "bandwidth"].contains(&span["cause"].as_str().unwrap()) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What is said of queues that are full, and what is tried in vain about them.
+//! What is said of queues that are full, and what has no effect on them.
 
 use crate::sums::says;
 use crate::wire::{Tap, Wire, ms};
@@ -6,7 +6,7 @@ use tcpwhy_base::Cause;
 
 /// SYNs that the server's tap saw and nobody answered: a full queue, perhaps. What is often advised for it does nothing.
 #[test]
-fn syns_that_a_server_does_not_answer_and_what_is_tried_in_vain() {
+fn syns_that_a_server_does_not_answer_and_what_is_has_no_effect() {
     let mut w = Wire::new(Tap::Server, ms(20));
     for t in [0, 1000] {
         w.at(ms(t)).client().syn().lost();
@@ -25,11 +25,11 @@ fn syns_that_a_server_does_not_answer_and_what_is_tried_in_vain() {
         firewall at path server 10.0.0.2:80 connection 1 side server saves 3.00 s
         Linux: Capture at the server as well: `tcpdump -ni any 'tcp port 80 and tcp[tcpflags] & tcp-syn != 0'`: SYN seen means the host dropped it, not seen means the path did
         reuse_connections at client server 10.0.0.2:80 connection 1 side server saves 3.00 s
-        vain max_syn_backlog at server: tcp_max_syn_backlog alone: the backlog of listen() and somaxconn bound both queues
-        vain abort_on_overflow at server: tcp_abort_on_overflow=1, which is not asked when a SYN meets a full queue");
+        no effect: max_syn_backlog at server: tcp_max_syn_backlog alone: the backlog of listen() and somaxconn bound both queues
+        no effect: abort_on_overflow at server: tcp_abort_on_overflow=1, which is not asked when a SYN meets a full queue");
 }
 
-/// The same from the client: where they were lost does not show, and nothing is said to be in vain.
+/// The same from the client: where they were lost does not show, and nothing is said to have no effect.
 #[test]
 fn syns_that_nobody_answers_and_the_client_saw() {
     let mut w = Wire::new(Tap::Client, ms(20));
@@ -51,7 +51,7 @@ fn syns_that_nobody_answers_and_the_client_saw() {
 }
 
 #[test]
-fn a_full_accept_queue_and_what_is_tried_in_vain() {
+fn a_full_accept_queue_and_what_is_has_no_effect() {
     let mut w = Wire::new(Tap::Client, ms(20));
     w.handshake();
     w.at(ms(30)).client().data(100).lost();
@@ -69,6 +69,6 @@ fn a_full_accept_queue_and_what_is_tried_in_vain() {
         listen_backlog at server server 10.0.0.2:80 connection 1 side server saves 1.56 s
         Linux: Check: Send-Q of `ss -ltn 'sport = :80'` is the limit that holds, and `nstat -az TcpExtListenOverflows` must stop rising
         accept_faster at server server 10.0.0.2:80 connection 1 side server saves 1.56 s
-        vain max_syn_backlog at server: tcp_max_syn_backlog alone: the backlog of listen() and somaxconn bound both queues
-        vain abort_on_overflow at server: tcp_abort_on_overflow=1, which makes an error of the wait");
+        no effect: max_syn_backlog at server: tcp_max_syn_backlog alone: the backlog of listen() and somaxconn bound both queues
+        no effect: abort_on_overflow at server: tcp_abort_on_overflow=1, which makes an error of the wait");
 }
