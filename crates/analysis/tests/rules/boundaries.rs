@@ -323,7 +323,7 @@ fn a_needless_repeat_does_not_lengthen_the_exchange() {
 }
 
 /// Ten trains of eleven segments come in; so many of them ten times as fast as the others.
-fn trains(fast: usize) -> u64 {
+fn train_of(fast: usize) -> Connection {
     let mut w = opened(Tap::Client, ms(20));
     w.at(ms(30)).client().data(100);
     let mut at = ms(50);
@@ -335,7 +335,26 @@ fn trains(fast: usize) -> u64 {
         w.at(at + ms(11)).client().ack();
         at += ms(40);
     }
-    w.connection().path.bandwidth_bps.expect("a rate")
+    w.connection()
+}
+
+fn trains(fast: usize) -> u64 {
+    train_of(fast).path.bandwidth_bps.expect("a rate")
+}
+
+/// What the link took is said with its rate.
+#[test]
+fn the_rate_is_said_with_the_time_that_the_link_took() {
+    let said: Vec<String> = spans(&train_of(9))
+        .iter()
+        .filter(|s| s.cause == Cause::Bandwidth)
+        .map(|s| s.facts.sentence())
+        .collect();
+    assert!(
+        said.iter().all(|s| s.ends_with(" bytes passed; the bottleneck carries about 97 Mbit/s.")),
+        "{said:?}"
+    );
+    assert!(!said.is_empty());
 }
 
 /// A fifth of the bytes must have reached the rate: compression makes some trains too fast, waits make others too slow.

@@ -3,7 +3,7 @@
 use crate::wire::{CLIENT, SERVER, Tap, Wire, ms};
 use tcpwhy_analysis::replay::{extract, predict};
 use tcpwhy_analysis::{Analysis, Finding, Fix};
-use tcpwhy_base::{Cause, FixId, Nanos, What};
+use tcpwhy_base::{Cause, FixId, Nanos, Tls, What};
 
 const MSS: u32 = 1448;
 
@@ -255,4 +255,30 @@ fn a_reader_that_was_away() {
     assert_eq!(x.question.scenario.hosts[SERVER].read_pauses, [(u64::from(2 * MSS), ms(480))]);
     assert_eq!(x.assumed.last().map(String::as_str), Some("The server stopped reading once, for 480 ms."));
     assert!(x.question.scenario.hosts[CLIENT].read_pauses.is_empty());
+}
+
+/// A TLS handshake is as many turns as its time holds round trips, with its bytes and the server's work shared among them.
+#[test]
+fn a_tls_handshake_is_taken_out_as_turns() {
+    let turns = |work: Nanos, flights: i64| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        let hello = Tls::HANDSHAKE | Tls::CHANGE_CIPHER;
+        for _ in 0..flights {
+            w.client().data(300).tls(hello);
+            w.after(ms(10) + work).server().data(1_000).tls(hello);
+            w.after(ms(10));
+        }
+        w.client().data(400).tls(Tls::DATA);
+        w.after(ms(10)).server().data(500).tls(Tls::DATA);
+        w.after(ms(10)).client().ack();
+        let x = extract(&w.connection(), 1).expect("can be replayed");
+        let load = &x.question.scenario.workload;
+        let said = load.turns.iter().map(|t| format!("{:?} {} {:?}", t.request, t.think, t.response));
+        (load.tls, load.requests, said.collect::<Vec<_>>())
+    };
+    let application = "[Write(400)] 0 ns [Write(500)]".to_owned();
+    let flight = |work: &str| format!("[Write(300)] {work} [Write(1000)]");
+    assert_eq!(turns(Nanos::ZERO, 1), (1, 1, vec![flight("0 ns"), application.clone()]));
+    assert_eq!(turns(ms(7), 2), (2, 1, vec![flight("7.00 ms"), flight("7.00 ms"), application]));
 }

@@ -281,6 +281,15 @@ fn a_repeat_that_goes_on_with_new_bytes() {
     w.at(ms(270)).client().ack();
     let c = w.connection();
     assert_eq!((c.retransmitted, c.bytes), ([1, 0], [300, 50]));
+    assert_eq!(c.budget.get(Cause::SenderPause), Nanos::ZERO, "{:?}", c.budget);
+    // Of what was acknowledged before, what is new in it is what counts.
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(100);
+    w.at(ms(40)).server().ack();
+    w.at(ms(250)).client().repeat(0, 300);
+    w.at(ms(260)).server().data(50).segment.options.sack_len = 0;
+    let c = w.connection();
+    assert_eq!((c.retransmitted, c.bytes, c.budget.get(Cause::SenderPause)), ([1, 0], [300, 50], ms(220)));
 }
 
 /// Bytes that were acknowledged and never seen: the capture lost them, be it at its end; one byte may be a FIN.
@@ -299,4 +308,25 @@ fn bytes_acknowledged_at_the_end_that_were_never_seen() {
     assert!(lost(&|w| _ = w.client().data(2).unseen()));
     assert!(!lost(&|w| _ = w.client().fin().unseen()));
     assert!(!lost(&|_| ()));
+}
+
+/// The ACK for the original ended the recovery, and only then a DSACK tells that the repeat arrived as well.
+#[test]
+fn a_duplicate_that_is_reported_after_the_recovery() {
+    let needless = |reported: bool| {
+        let mut w = opened(Tap::Client);
+        w.at(ms(30)).client().data(MSS);
+        w.at(ms(250)).client().repeat(0, MSS);
+        w.at(ms(252)).server().ack();
+        let late = w.at(ms(260)).server().ack();
+        assert_eq!(late.segment.options.sack_len, 1);
+        if !reported {
+            late.segment.options.sack_len = 0;
+        }
+        w.at(ms(262)).client().data(MSS);
+        w.at(ms(272)).server().data(50);
+        let budget = w.connection().budget;
+        [Cause::SpuriousRecovery, Cause::TailLossProbe].map(|c| budget.get(c) > Nanos::ZERO)
+    };
+    assert_eq!((needless(true), needless(false)), ([true, false], [false, true]));
 }
