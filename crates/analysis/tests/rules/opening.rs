@@ -26,6 +26,17 @@ fn a_handshake_takes_one_round_trip() {
 }
 
 #[test]
+fn a_handshake_whose_last_ack_is_missing() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.client().syn();
+    w.at(ms(10)).server().syn_ack();
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-2",
+    );
+}
+
+#[test]
 fn syns_a_second_apart() {
     let c = syns(&[0, 1000, 2000, 3000]).tells(
         "setup 0..3020
