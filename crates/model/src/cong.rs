@@ -260,4 +260,151 @@ mod tests {
         let took = now.0 as f64 / 1e9;
         assert!((took / expected - 1.0).abs() < 0.15, "{took} against {expected}");
     }
+
+    /// RFC 9438, 4.7: who loses before the window is back where it was wants a share less than that: (1 + 0.7) / 2 of it.
+    #[test]
+    fn a_second_loss_below_the_first_gives_room() {
+        let mut c = Cong::new(Congestion::Cubic, 10);
+        c.cwnd = 1000;
+        assert_eq!((c.on_loss(), c.cubic.last_max), (700, 1000));
+        c.cwnd = 999;
+        // 999 x 717 / 1024, and 999 x 1741 / 2048.
+        assert_eq!((c.on_loss(), c.cubic.last_max), (699, 849));
+        c.cwnd = 849;
+        assert_eq!((c.on_loss(), c.cubic.last_max), (594, 849), "back where it was: all of it");
+        c.cwnd = 2;
+        assert_eq!(c.on_loss(), 2, "two segments are the least");
+        c.on_timeout();
+        assert_eq!((c.cubic.last_max, c.cubic.epoch, c.cubic.delay_min), (1, None, Nanos::ZERO));
+    }
+
+    #[test]
+    fn reno_halves_and_bbr_keeps_its_window() {
+        let mut c = Cong::new(Congestion::Reno, 10);
+        c.cwnd = 21;
+        assert_eq!(c.on_loss(), 10);
+        c.cwnd = 3;
+        assert_eq!(c.on_loss(), 2);
+        assert_eq!(Cong::new(Congestion::Bbr, 10).on_loss(), INFINITE);
+    }
+
+    /// Slow start adds what was acknowledged, or one for each ACK, up to the threshold; what is over counts towards the next
+    /// linear step, which Reno takes after as many segments as the window has.
+    #[test]
+    fn slow_start_ends_at_the_threshold() {
+        let grown = |cwnd, ssthresh, acked, per_ack| {
+            let mut c = Cong::new(Congestion::Reno, cwnd);
+            c.ssthresh = ssthresh;
+            c.on_ack(Nanos::ZERO, acked, per_ack);
+            (c.cwnd, c.count)
+        };
+        assert_eq!(grown(10, INFINITE, 2, false), (12, 0));
+        assert_eq!(grown(10, INFINITE, 2, true), (11, 0));
+        assert_eq!(grown(10, 12, 2, false), (12, 0));
+        assert_eq!(grown(10, 12, 5, false), (12, 3));
+        assert_eq!(grown(12, 12, 12, false), (13, 0));
+        assert_eq!(grown(12, 12, 11, false), (12, 11));
+        assert_eq!(grown(12, 12, 25, true), (14, 1), "linear growth counts segments in any case");
+    }
+
+    /// K = cbrt(300 / 0.4) = 9.085 s after a loss at 1000 that left 700; then 0.4 (t - K)^3 away from the plateau.
+    #[test]
+    fn the_cubic_curve_to_the_segment() {
+        let start = || {
+            let mut c = Cubic { last_max: 1000, ..Cubic::default() };
+            let first = c.per_step(Nanos::secs(100), 700, 1);
+            (c, first)
+        };
+        let (c, first) = start();
+        // At once: the target is 1000 - 299 = 701, one more than there is.
+        assert_eq!((first, c.k_ms, c.origin, c.epoch), (700, 9085, 1000, Some(Nanos::secs(100))));
+        let after = |ms: i64, cwnd: u64| start().0.per_step(Nanos::secs(100) + Nanos::millis(ms), cwnd, 1);
+        // 0.4 x 4.085^3 = 27.2 below: 973; 273 more than 700.
+        assert_eq!(after(5000, 700), 2);
+        assert_eq!(after(5000, 900), 900 / 73);
+        assert_eq!(after(5000, 973), 97_300, "not above the curve");
+        assert_eq!(after(9085, 1000), 100_000, "on the plateau");
+        assert_eq!(after(9085, 999), 999);
+        // 0.4 x 2^3 = 3.2 above.
+        assert_eq!(after(11_085, 1000), 1000 / 3);
+        // The delay of the path is looked ahead.
+        let mut ahead = start().0;
+        ahead.delay_min = Nanos::millis(2000);
+        assert_eq!(ahead.per_step(Nanos::secs(100) + Nanos::millis(9085), 1000, 1), 1000 / 3);
+        // Without a maximum the curve starts here, and is steep at first (`ca->last_max_cwnd == 0`).
+        let mut fresh = Cubic::default();
+        assert_eq!((fresh.per_step(Nanos::secs(1), 100, 1), fresh.k_ms, fresh.origin), (20, 0, 100));
+    }
+
+    /// Reno's window grows by one for each 100 x 1741 / (3 x 307) = 189 segments; where it is larger, it counts.
+    #[test]
+    fn cubic_is_never_slower_than_reno() {
+        let mut c = Cubic { last_max: 100, ..Cubic::default() };
+        let now = Nanos::secs(100);
+        assert_eq!(c.per_step(now, 100, 189), 10_000);
+        assert_eq!((c.reno, c.reno_acked), (100, 189));
+        assert_eq!(c.per_step(now, 100, 1), 100);
+        assert_eq!((c.reno, c.reno_acked), (101, 1));
+        assert_eq!(c.per_step(now, 100, 189), 50);
+        assert_eq!((c.reno, c.reno_acked), (102, 1));
+    }
+
+    /// The clock of the curve stands still while nothing is sent, but never runs ahead.
+    #[test]
+    fn an_idle_time_moves_the_curve() {
+        let mut c = Cong::new(Congestion::Cubic, 10);
+        c.on_restart(Nanos::secs(5), Nanos::secs(100));
+        assert_eq!(c.cubic.epoch, None);
+        c.cubic.epoch = Some(Nanos::secs(90));
+        c.on_restart(Nanos::secs(5), Nanos::secs(100));
+        assert_eq!(c.cubic.epoch, Some(Nanos::secs(95)));
+        c.on_restart(Nanos::secs(6), Nanos::secs(100));
+        assert_eq!(c.cubic.epoch, Some(Nanos::secs(100)));
+    }
+
+    /// HyStart: the ninth sample of a round decides; an eighth of the shortest round trip more, at least 4 ms and at most 16.
+    #[test]
+    fn the_ninth_sample_of_a_round_ends_slow_start() {
+        let exits = |base: i64, more_us: i64, samples: u64, cwnd: u64| {
+            let mut c = Cong::new(Congestion::Cubic, cwnd);
+            c.on_sample(Nanos::secs(1), Nanos::millis(base), 1, 1000, false);
+            // A new round; ACKs further apart than those of a train.
+            for n in 0..samples {
+                let at = Nanos::secs(2) + Nanos::millis(3 * n as i64);
+                c.on_sample(at, Nanos::millis(base) + Nanos::micros(more_us), 1001 + n, 2000, false);
+            }
+            c.hystart_exit && c.ssthresh == cwnd
+        };
+        assert!(exits(80, 10_001, 9, 16));
+        assert!(!exits(80, 10_000, 9, 16), "not more than an eighth");
+        assert!(!exits(80, 10_001, 8, 16), "eight samples are too few");
+        assert!(!exits(80, 10_001, 9, 15), "a window below 16");
+        assert!(exits(8, 4001, 9, 16) && !exits(8, 4000, 9, 16));
+        assert!(exits(400, 16_001, 9, 16) && !exits(400, 16_000, 9, 16));
+    }
+
+    /// HyStart: a train of ACKs, none more than 2 ms after the one before, that is longer than half the round trip (all of
+    /// it where the sender paces).
+    #[test]
+    fn a_long_train_of_acks_ends_slow_start() {
+        let exits = |gap_us: i64, acks: i64, paced: bool| {
+            let mut c = Cong::new(Congestion::Cubic, 20);
+            for n in 0..acks {
+                let at = Nanos::secs(1) + Nanos::micros(n * gap_us);
+                c.on_sample(at, Nanos::millis(40), 1 + n as u64, 100_000, paced);
+            }
+            c.hystart_exit
+        };
+        // 20 ms are half of 40.
+        assert!(exits(2000, 12, false) && !exits(2000, 11, false));
+        assert!(!exits(2001, 12, false));
+        assert!(!exits(2000, 21, true) && exits(2000, 22, true));
+        // Within a second of a loss samples are not trusted.
+        let mut c = Cong::new(Congestion::Cubic, 20);
+        c.cubic.epoch = Some(Nanos::secs(1));
+        c.on_sample(Nanos::secs(2) - Nanos(1), Nanos::millis(40), 1, 2, false);
+        assert_eq!(c.cubic.delay_min, Nanos::ZERO);
+        c.on_sample(Nanos::secs(2), Nanos::millis(40), 1, 2, false);
+        assert_eq!(c.cubic.delay_min, Nanos::millis(40));
+    }
 }

@@ -96,4 +96,48 @@ mod tests {
         r.sample(Nanos::millis(200), 1, 2, &p);
         assert_eq!(r.rto(&p), Nanos::millis(600), "three times the first sample");
     }
+
+    /// `tcp_rtt_estimator`, step by step: an eighth of the error goes into the mean, a quarter of its change into the deviation.
+    #[test]
+    fn the_estimate_step_by_step() {
+        let p = Profile { rto_min: Nanos::ZERO, ..Profile::default() };
+        let mut r = Rtt::new();
+        r.sample(Nanos::millis(80), 1, 100, &p);
+        assert_eq!((r.srtt, r.mdev, r.var), (Nanos::millis(80), Nanos::millis(40), Nanos::millis(160)));
+        // 40 ms more: 80 + 5; 40 + (40 - 40) / 4.
+        r.sample(Nanos::millis(120), 1, 100, &p);
+        assert_eq!((r.srtt, r.mdev, r.var), (Nanos::millis(85), Nanos::millis(40), Nanos::millis(160)));
+        // 56 ms more: 85 + 7; 40 + 16 / 4; four deviations are more than the largest so far.
+        r.sample(Nanos::millis(141), 1, 100, &p);
+        assert_eq!((r.srtt, r.mdev, r.var), (Nanos::millis(92), Nanos::millis(44), Nanos::millis(176)));
+        // 24 ms less, no more than the deviation: it falls by a quarter of 20.
+        r.sample(Nanos::millis(68), 1, 100, &p);
+        assert_eq!((r.srtt, r.mdev), (Nanos::millis(89), Nanos::millis(39)));
+        // 80 ms less, 41 more than the deviation: of a sudden fall an eighth of the quarter counts.
+        r.sample(Nanos::millis(9), 1, 100, &p);
+        assert_eq!((r.srtt, r.mdev), (Nanos::millis(79), Nanos::millis(39) + Nanos(41_000_000 / 32)));
+        // The round is over when its end is acknowledged: the term falls by a quarter of what it is above the largest of the
+        // round, which begins anew.
+        assert_eq!((r.var, r.mdev_max), (Nanos::millis(176), Nanos::millis(176)));
+        r.sample(Nanos::millis(79), 101, 200, &p);
+        assert_eq!((r.var, r.mdev_max, r.round), (Nanos::millis(176), Nanos::ZERO, 200));
+        let four = r.mdev.times(4) - r.mdev;
+        r.sample(Nanos::millis(79), 200, 300, &p);
+        assert_eq!((r.mdev, r.mdev_max), (four.part(4), four), "the end itself does not end it");
+        r.sample(Nanos::millis(79), 201, 300, &p);
+        assert_eq!(r.var, Nanos::millis(176) - (Nanos::millis(176) - four).part(4));
+    }
+
+    #[test]
+    fn a_round_trip_lasts_a_microsecond_at_least() {
+        let mut r = Rtt::new();
+        r.sample(Nanos(1), 1, 2, &Profile::default());
+        r.note_min(Nanos(1));
+        assert_eq!((r.srtt, r.min), (Nanos(1000), Nanos(1000)));
+        r.note_min(Nanos(1001));
+        assert_eq!(r.min, Nanos(1000));
+        assert_eq!(Rtt::new().rto(&Profile::default()), Nanos::secs(1), "before any sample");
+        r.sample(Nanos::secs(10_000), 1, 2, &Profile::default());
+        assert_eq!(r.rto(&Profile::default()), Nanos::secs(120), "the longest timeout");
+    }
 }

@@ -70,6 +70,16 @@ fn a_message_in_pieces_takes_the_time_of_its_copies() {
     );
 }
 
+/// The copy of the last piece holds nobody: the answer is read when it comes, although 1000 bytes at 10 kB/s take 100 ms.
+#[test]
+fn the_last_copy_delays_no_read() {
+    let s = host(request(path(10), &[1000], &[10]), 0, |h| h.stack.copy_rate = 10_000);
+    let end = |s: &Scenario| tcpwhy_model::run(s).unwrap().turns[0].end.map(time);
+    assert_eq!(end(&s), Some("20".into()));
+    // Two calls are that far apart.
+    assert_eq!(end(&host(s, 0, |h| h.write_chunk = Some(500))), Some("70".into()));
+}
+
 /// Corked data leave when the probe timer takes them: RTO past its tick, as nothing is in flight.
 #[test]
 fn a_cork_that_stays_is_drawn_by_the_timer() {
