@@ -167,8 +167,8 @@ fn a_lost_repeat_is_repeated() {
 }
 
 /// Two losses; the first repeat is lost again and again, the second's is SACKed: no sample of the round trip (Karn), as the
-/// echo is that of a segment long before. So the second timeout comes after twice 244 ms; from 368 that is 856, at the last
-/// edge of 32 ms before 888.
+/// echo is that of a segment long before. So the second timeout comes after twice 244 ms, past the next edge of 32 ms: 368 +
+/// 488 = 856, and 864.
 #[test]
 fn the_sack_of_a_repeat_is_no_sample() {
     let s = lose(
