@@ -49,7 +49,10 @@ pub enum Facts {
         syn_acks: u32,
     },
     /// A reset answered the SYN.
-    Refused,
+    Refused {
+        /// Resets: one for each SYN that arrived.
+        resets: u32,
+    },
     /// An application took this long.
     Think {
         /// As seen at the tap.
@@ -197,7 +200,12 @@ impl Facts {
             Facts::Unanswered { syns, over } => {
                 format!("{syns} SYNs over {over} and no answer to any of them in this capture.")
             }
-            Facts::Refused => "A reset answered the SYN: nothing listens there, or a filter rejects.".into(),
+            Facts::Refused { resets: resets @ 2.. } => format!(
+                "{resets} resets answered the client's SYNs: nothing listens there, or a filter rejects."
+            ),
+            Facts::Refused { .. } => {
+                "A reset answered the SYN: nothing listens there, or a filter rejects.".into()
+            }
             Facts::Think { seen, path } if path > Nanos::ZERO => {
                 format!(
                     "{seen} from the last byte of one side to the first of the other, less {path} for the trip."

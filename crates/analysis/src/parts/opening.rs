@@ -73,7 +73,8 @@ pub(super) fn setup(opening: &Opening, track: &Tracker, file: u16, end: Moment) 
     }
     if let Some(rst) = h.refused {
         let upto = (end.0, end.1.max(rst.1));
-        out.add(Rule::Refused, Cause::Refused, Some(Side::Server), upto, &[rst.1], Facts::Refused);
+        let facts = Facts::Refused { resets: h.refusals };
+        out.add(Rule::Refused, Cause::Refused, Some(Side::Server), upto, &[rst.1], facts);
     } else if h.syn_ack.is_some() || opening.done {
         let keys = [frame(h.last_syn), frame(h.last_syn_ack), end.1];
         out.add(Rule::Handshake, Cause::Handshake, network, end, &keys, round_trip);
@@ -87,9 +88,23 @@ pub(super) fn setup(opening: &Opening, track: &Tracker, file: u16, end: Moment) 
     Setup { start: first.0, end: end.0, bytes: opening.bytes.into_array(), spans: out.spans }
 }
 
-/// The wait for the last SYN, if there were several.
+/// The wait for the last SYN, if there were several. SYNs that were refused were answered (rule 39): of those only what
+/// came before the first reset was lost.
 fn syn_retransmissions(opening: &Opening, track: &Tracker, out: &mut Spans) {
     let h = &opening.passed;
+    if h.refused.is_some() {
+        if let (Some(syn), Some(last), true) = (h.syn, h.refused_syn, h.syns_before > 0) {
+            let facts = Facts::SynRepeats {
+                repeats: h.syns_before,
+                over: last.0 - syn.0,
+                syn_ack: false,
+                at_server: false,
+                answered: false,
+            };
+            out.add(Rule::SynUnanswered, Cause::SynRetransmit, None, last, &[syn.1, last.1], facts);
+        }
+        return;
+    }
     let (Some(syn), Some(last), true) = (h.syn, h.last_syn, opening.syns > 1) else { return };
     // Answered each time: the SYN-ACK (or the ACK of it) was lost on its way.
     let answered = h.syn_ack.is_some_and(|(t, _)| t < last.0);

@@ -14,7 +14,14 @@ pub(crate) struct Passed {
     /// First and last SYN-ACK.
     pub(crate) syn_ack: Option<Moment>,
     pub(crate) last_syn_ack: Option<Moment>,
+    /// The last reset that answered a SYN.
     pub(crate) refused: Option<Moment>,
+    /// The SYN that was refused first.
+    pub(crate) refused_syn: Option<Moment>,
+    /// SYNs before that one.
+    pub(crate) syns_before: u32,
+    /// Resets that answered SYNs.
+    pub(crate) refusals: u32,
 }
 
 /// The server's kernel did not take the final ACK.
@@ -161,7 +168,14 @@ impl Handshake {
 
     /// A reset answered the SYN.
     pub(crate) fn refused(&mut self, t: Nanos, frame: u64) {
-        self.passed().refused = Some((t, frame));
+        let syns = self.syns;
+        let passed = self.passed();
+        passed.refused = Some((t, frame));
+        passed.refusals += 1;
+        if passed.refusals == 1 {
+            passed.refused_syn = passed.last_syn;
+            passed.syns_before = syns.saturating_sub(1);
+        }
     }
 
     /// The client's first ACK of the SYN-ACK. Gives the client's reaction time, where only one SYN-ACK was sent; `None`
@@ -187,6 +201,6 @@ impl Handshake {
     /// When the last packet of a handshake passed that led to nothing.
     pub(crate) fn last_packet(&self) -> Option<Moment> {
         let h = self.passed.as_deref()?;
-        h.refused.or(h.last_syn_ack).or(h.last_syn)
+        h.refused.max(h.refused.and(h.last_syn)).or(h.last_syn_ack).or(h.last_syn)
     }
 }

@@ -126,6 +126,38 @@ fn a_reset_answers_the_syn() {
     assert!(c.exchanges.is_empty());
 }
 
+/// Rule 39. Windows tries a refused connect twice more, half a second after each reset.
+#[test]
+fn resets_answer_each_syn_however_often_it_is_tried() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    for t in [0, 520, 1040] {
+        w.at(ms(t)).client().syn();
+        w.at(ms(t + 10)).server().rst();
+    }
+    let c = w.tells(
+        "setup 0..1060
+           refused server 0..1060 #1-6",
+    );
+    let said = c.setup.expect("a setup").spans[0].facts.sentence();
+    assert!(said.starts_with("3 resets answered the client's SYNs:"), "{said}");
+}
+
+/// The other side of rule 39: what came before the first reset was lost.
+#[test]
+fn a_syn_that_was_lost_before_one_was_refused() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.client().syn().lost();
+    for t in [1000, 1520] {
+        w.at(ms(t)).client().syn();
+        w.at(ms(t + 10)).server().rst();
+    }
+    w.tells(
+        "setup 0..1540
+           syn_retransmit nobody 0..1000 #1-2
+           refused server 1000..1540 #2-5",
+    );
+}
+
 #[test]
 fn tls_1_2_takes_two_round_trips_of_setup() {
     let mut w = Wire::new(Tap::Client, ms(20));

@@ -30,7 +30,11 @@ const SENTENCES: &[(Facts, &str)] = &[
         Facts::Unanswered { syns: 4, over: Nanos::millis(7_000) },
         "4 SYNs over 7.00 s and no answer to any of them in this capture.",
     ),
-    (Facts::Refused, "A reset answered the SYN: nothing listens there, or a filter rejects."),
+    (Facts::Refused { resets: 1 }, "A reset answered the SYN: nothing listens there, or a filter rejects."),
+    (
+        Facts::Refused { resets: 3 },
+        "3 resets answered the client's SYNs: nothing listens there, or a filter rejects.",
+    ),
     (
         Facts::Think { seen: Nanos::millis(30), path: Nanos::millis(20) },
         "30.0 ms from the last byte of one side to the first of the other, less 20.0 ms for the trip.",
