@@ -33,7 +33,7 @@ pub(crate) fn how_unfinished(ex: &Recorded, track: &Tracker, capture_end: bool) 
     if one_way && delivered && closed == Closed::Fin && !waited {
         return None;
     }
-    if track.one_sided() {
+    if track.one_sided() || is_farewell(ex, track) {
         return None;
     }
     Some(match closed {
@@ -41,6 +41,19 @@ pub(crate) fn how_unfinished(ex: &Recorded, track: &Tracker, capture_end: bool) 
         Closed::Open if capture_end => Ended::CaptureEnd,
         Closed::Fin | Closed::Open => Ended::Silent,
     })
+}
+
+/// The client's last words to a server that has closed (rule 40): its FIN passed before they could have been read, and its
+/// kernel answers such late data with a reset (RFC 9293, 3.10.7; `tcp_rcv_state_process`). Nobody waits for an answer if the client
+/// closes behind them, or if they are no more than a `close_notify` (RFC 8446, 6.1): an alert of two bytes makes a record of 24
+/// bytes in TLS 1.3, of at most 31 in TLS 1.2 (with an explicit nonce).
+fn is_farewell(ex: &Recorded, track: &Tracker) -> bool {
+    const ALERT: u64 = 31;
+    let Some(closed_at) = track.fin_of(End::Server) else { return false };
+    let too_late = closed_at <= ex.start + track.reaction_or_zero(End::Server);
+    let closes = track.fin_of(End::Client).is_some_and(|fin| fin - ex.last <= track.rtt_or_zero());
+    let answered = track.closed() == Closed::Fin || track.reset_by() == Some(End::Server);
+    ex.bytes.server == 0 && too_late && answered && (closes || ex.bytes.client <= ALERT)
 }
 
 /// What is unfinished ends at the last packet: the spans from `ex.last` until then.
@@ -92,6 +105,8 @@ fn what_for(track: &Tracker, sender: End, wait: Nanos, path: Nanos) -> (Rule, Ca
     let shut = flow.is_shut();
     let both_shut = shut && track.flow(sender.peer()).is_shut() && track.counts(sender.peer()).bytes > 0;
     let window = Facts::Closed { window: flow.window };
+    // A reset that comes before a timer would run is an answer: the peer was neither silent nor gone.
+    let reset = track.reset_by() == Some(sender.peer()) && wait < track.rto(sender);
     let on_its_way = track.closed() == Closed::Open && wait < track.rto(sender);
     if stuck && on_its_way && !shut {
         // The capture ended while the data was on its way.
@@ -104,7 +119,7 @@ fn what_for(track: &Tracker, sender: End, wait: Nanos, path: Nanos) -> (Rule, Ca
     if shut && !stuck {
         return (Rule::NeverRead, Cause::SlowReader, peer, window);
     }
-    if stuck {
+    if stuck && !reset {
         let retransmissions = flow.recovery.as_ref().map_or(0, |r| r.retransmissions);
         let tries = track.counts(sender).probes + retransmissions;
         return (Rule::DeadPeer, Cause::KeepaliveOrDeadPeer, peer, Facts::Silent { wait, tries });

@@ -40,6 +40,8 @@ pub(crate) struct Tracker {
     scales: Option<Ends<u8>>,
     quality: Quality,
     closed: Closed,
+    /// Who sent the first reset.
+    reset_by: Option<End>,
     /// Some segment was no reset.
     not_only_resets: bool,
     start: Nanos,
@@ -63,6 +65,7 @@ impl Tracker {
             scales: None,
             quality,
             closed: Closed::Open,
+            reset_by: None,
             not_only_resets: false,
             start: segment.time,
             now: segment.time,
@@ -209,6 +212,7 @@ impl Tracker {
             self.half[s.peer()].reset_acknowledges(segment.ack);
         }
         self.closed = Closed::Rst;
+        self.reset_by.get_or_insert(s);
     }
 
     /// Takes a FIN of `s`.

@@ -34,6 +34,11 @@ impl Tracker {
         self.closed
     }
 
+    /// Who sent the first reset.
+    pub(crate) fn reset_by(&self) -> Option<End> {
+        self.reset_by
+    }
+
     /// When the first FIN of `s` passed.
     pub(crate) fn fin_of(&self, s: End) -> Option<Nanos> {
         self.half[s].fin()

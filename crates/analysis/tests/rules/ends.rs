@@ -177,6 +177,39 @@ fn how_an_unanswered_request_ended() {
     assert_eq!(ended(&close(1_031)), (Ended::Silent, ms(1_051)));
 }
 
+/// Rule 40. Last words that cross the server's FIN are answered by a reset: an alert, or what the client closes behind, waits
+/// for nothing; a request that came too late for the server was still reset, not met with silence.
+#[test]
+fn last_words_to_a_server_that_has_closed() {
+    let ended = |bytes: u32, closes: bool, fin: i64, reset: i64| {
+        let mut w = opened(Tap::Client, ms(20));
+        w.at(ms(30)).client().data(100);
+        w.at(ms(40)).server().data(50);
+        w.at(ms(fin)).server().fin();
+        w.at(ms(150)).client().data(bytes);
+        if closes {
+            w.client().fin();
+        }
+        w.at(ms(reset)).server().rst();
+        let mut segments = w.segments();
+        // The reset of a socket that is gone acknowledges nothing.
+        segments.last_mut().expect("a reset").flags = TcpFlags(TcpFlags::RST);
+        let c = analyze(&segments).connections.remove(0);
+        let last = c.exchanges.last().expect("an exchange");
+        assert_eq!(c.budget.get(Cause::KeepaliveOrDeadPeer) > Nanos::ZERO, reset >= 360);
+        (last.ended, last.end - last.start)
+    };
+    assert_eq!(ended(31, false, 145, 160), (Ended::Complete, Nanos::ZERO));
+    assert_eq!(ended(32, false, 145, 160), (Ended::Rst, ms(20)));
+    assert_eq!(ended(500, true, 145, 160), (Ended::Complete, Nanos::ZERO));
+    // A FIN that left when the words had come may answer them.
+    assert_eq!(ended(31, false, 160, 160), (Ended::Complete, Nanos::ZERO));
+    assert_eq!(ended(31, false, 161, 161), (Ended::Rst, ms(21)));
+    // Later than a timeout of 220 ms the peer had been silent.
+    assert_eq!(ended(500, false, 145, 359), (Ended::Rst, ms(219)));
+    assert_eq!(ended(500, false, 145, 361), (Ended::Rst, ms(221)));
+}
+
 /// Data that is out for less than its timeout of 220 ms when the capture ends was on its way; after that its peer is silent.
 #[test]
 fn data_that_is_out_when_the_capture_ends() {
