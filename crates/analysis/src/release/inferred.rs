@@ -54,7 +54,7 @@ fn response(p: &Passage<'_>, habits: &Habits) -> Release {
         && ack.pure()
         && ack.time > start
     {
-        return nagle(p, ack, 0, true);
+        return nagle(p, ack, p.flow.last_len(), true);
     }
     // A probe or timer sends one segment again: those before it in its flight were lost as well, at the same time.
     let before_it = p.segment.seq.minus(p.arrived.before.nxt).max(0) as u32;

@@ -420,3 +420,20 @@ fn a_held_tail_in_the_middle_of_a_connection() {
     let c = analyze(&w.segments()[3..]).connections.remove(0);
     assert_eq!(c.budget.get(Cause::Nagle), ms(80), "{:?}", c.budget);
 }
+
+/// Held across a turn: the client spoke between the two writes. The sentence tells how much was to be acknowledged.
+#[test]
+fn a_hold_across_a_turn_says_what_was_to_be_acknowledged() {
+    let mut w = opened(Tap::Server);
+    w.at(ms(30)).client().data(100);
+    w.at(ms(40)).server().data(50);
+    w.at(ms(45)).client().data(80);
+    w.at(ms(50)).client().ack();
+    w.at(ms(60)).server().data(60);
+    w.at(ms(70)).client().ack();
+    let c = w.connection();
+    let spans = c.exchanges.iter().flat_map(|e| &e.spans);
+    let said: Vec<_> = spans.filter(|s| s.cause == Cause::Nagle).map(|s| s.facts.sentence()).collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("the ACK of the 50 bytes before them"), "{said:?}");
+}

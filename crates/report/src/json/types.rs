@@ -128,7 +128,7 @@ impl<'a> Connection<'a> {
             gaps_omitted: Omitted::new(&c.gaps_omitted, false),
             budget: Times(&c.budget),
             gap_budget: Times(&c.gap_budget),
-            closed_after_ns: c.closed_after.map(|t| cx.ns(t)),
+            closed_after_ns: c.closed_after.map(|t| t.0),
             findings: List::new(findings, c.id, cx),
             findings_omitted: c.findings_omitted,
             frames: Range::new(c, cx),

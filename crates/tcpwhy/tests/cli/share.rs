@@ -40,8 +40,7 @@ fn essence(mut c: Value) -> Value {
                 for (name, v) in map.iter_mut() {
                     match v.as_i64().filter(|_| {
                         name.ends_with("_ns")
-                            && (name.starts_with("closed_after")
-                                || name.starts_with("start")
+                            && (name.starts_with("start")
                                 || name.starts_with("end")
                                 || name.starts_with("request_end")
                                 || name.starts_with("response_start"))
