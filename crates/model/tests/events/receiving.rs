@@ -327,6 +327,68 @@ fn a_window_closes_below_a_sixteenth_of_the_buffer() {
     );
 }
 
+/// No silly window: a reader that comes back for 2000 bytes each 100 ms frees memory bit by bit, and nothing is offered until a
+/// sixteenth of the buffer's window is free: 81,920 / 16 = 5120 (RFC 1122, 4.2.3.3).
+#[test]
+fn a_closed_window_opens_by_a_sixteenth_at_least() {
+    let mut s = paced(request(path(40), &[100], &[100_000]));
+    s.hosts[0].read_pauses = vec![(1000, ms(2000))];
+    s.hosts[0].read_pauses.extend((1..16).map(|n| (1000 + 2000 * n, ms(100))));
+    some(
+        &s,
+        |p| p.packet.from == 0 && p.sent > ms(500) && p.sent < ms(3500),
+        "564.376 > ack 89681
+        884.034666 > ack 89681
+        1428.034666 > ack 89681
+        2484.034666 > ack 89681
+        2681.074666 > ack 89681
+        2722.074666 > ack 91129
+        2768 > delayed ack 95473
+        2981.074666 > ack 95473
+        3022.074666 > ack 96921
+        3068 > delayed ack 100001
+        3181.074666 > ack 100001
+        3481.074666 > ack 100001",
+    );
+    windows(
+        &s,
+        "40.04 ack 1 window 64512
+        81.074666 ack 1449 window 67584
+        82.074666 ack 2897 window 70144
+        83.074666 ack 4345 window 73216
+        84.074666 ack 5793 window 76288
+        85.074666 ack 7241 window 75264
+        86.074666 ack 8689 window 74240
+        87.074666 ack 10137 window 73216
+        88.074666 ack 11585 window 72192
+        89.074666 ack 13033 window 71168
+        90.074666 ack 14481 window 70144
+        122.074666 ack 15929 window 69120
+        123.074666 ack 17377 window 68096
+        124.074666 ack 18825 window 67072
+        125.074666 ack 20273 window 66048
+        126.074666 ack 21721 window 65024
+        127.074666 ack 23169 window 64000
+        128.074666 ack 24617 window 62976
+        129.074666 ack 26065 window 61952
+        130.074666 ack 27513 window 60928
+        131.074666 ack 28961 window 59904
+        166.074666 ack 49233 window 39936
+        207.074666 ack 73849 window 15360
+        256 ack 89169 window 512
+        564.376 ack 89681 window 0
+        2681.074666 ack 89681 window 6144
+        2722.074666 ack 91129 window 5120
+        2768 ack 95473 window 1024
+        2981.074666 ack 95473 window 6144
+        3022.074666 ack 96921 window 5120
+        3068 ack 100001 window 2048
+        3181.074666 ack 100001 window 5120
+        3481.074666 ack 100001 window 10752
+        3581.074666 ack 100001 window 76288",
+    );
+}
+
 /// What begins at the edge of the window is in it: the FIN behind 2920 bytes that fill it, of which the first were lost.
 #[test]
 fn a_fin_at_the_edge_of_the_window_is_taken() {
