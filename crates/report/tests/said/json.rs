@@ -1,6 +1,6 @@
 //! The JSON document, whole: each object on a line of its own.
 
-use crate::{at, coloured, finding, fix, same, sample};
+use crate::{coloured, finding, fix, same, sample};
 use tcpwhy_analysis::{
     Analysis, Connection, End, Ended, Extremes, Finding, Frames, NoEffect, Omitted, Parameter, Quality,
     Replay, Together,
@@ -95,7 +95,7 @@ fn known() -> Connection {
     ];
     let omitted = |count| Omitted { count, duration: Nanos(7), bytes: [8, 9], budget: c.budget.clone() };
     (c.exchanges_omitted, c.gaps_omitted) = (omitted(1), omitted(2));
-    (c.closed_after, c.findings_omitted) = (Some(at(80.0)), 4);
+    (c.closed_after, c.findings_omitted) = (Some(Nanos::millis(80)), 4);
     let x = &mut c.exchanges[0];
     (x.request_end, x.response_start, x.ended, x.duplex, x.turns) = (None, None, Ended::CaptureEnd, true, 3);
     let s = &mut x.spans[0];
