@@ -47,7 +47,7 @@ test:
 
 check:
 	@scripts/setup.sh test
-	@$(PYTHON) scripts/test.py --only '^(format|lints|documentation|scripts|structure)' $(ARGS)
+	@$(PYTHON) scripts/test.py --only '^(format|lints|documentation|scripts|structure|web: style)' $(ARGS)
 
 cases: build
 	@$(PYTHON) scripts/cases.py --bin $(BIN) $(TARGET)/cases

@@ -130,6 +130,7 @@ def checks(binary):
         Check('model: fixes', script('scripts/model_fixes.py', f'--bin {binary}'), show=4),
         Check('model: flights', script('scripts/model_flights.py', f'--bin {binary}'), ['zstd'], show=1),
         Check('lints', 'cargo clippy --workspace --all-targets --locked -- -D warnings', show=0),
+        Check('web: style', script('scripts/web.py', 'style'), show=1),
         Check('web: the page is fresh', script('scripts/web.py', 'check'), show=1),
         Check('web: browser', script('scripts/web.py', f'test --bin {binary}'), show=12),
         Check('web: beside tcptrace and Wireshark', script('scripts/graphs.py', f'--bin {binary}'), show=1),

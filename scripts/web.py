@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The page of reports: `web.py build` makes crates/report/assets/report.html, `check` says whether it is fresh, `test`
-runs it in a browser. Exit code 75: this cannot be done here, the last line says why.
+"""The page of reports: `web.py build` makes crates/report/assets/report.html, `check` says whether it is fresh, `style`
+whether its sources are formatted and without lints, `test` runs it in a browser. Exit code 75: this cannot be done here, the
+last line says why.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import sys
 import tempfile
 
 import common
+import page_types
 
 WEB = os.path.join(common.ROOT, 'web')
 BUILT = os.path.join(common.ROOT, 'crates', 'report', 'assets', 'report.html')
@@ -67,7 +69,10 @@ def build(to):
 
 
 def check():
-    """The committed page is what the sources make."""
+    """The committed page is what the sources make, and its types are those of the schema."""
+    if not page_types.is_fresh():
+        print(f'{common.shown(page_types.TYPES)} is not what docs/schema makes: make web')
+        sys.exit(1)
     with tempfile.TemporaryDirectory() as folder:
         fresh = os.path.join(folder, 'report.html')
         build(fresh)
@@ -81,6 +86,11 @@ def check():
             sys.exit(1)
 
 
+def style():
+    """Format and lints of the sources."""
+    sys.exit(run('npx', '--no-install', 'biome', 'check', '--error-on-warnings').returncode)
+
+
 def browser(binary):
     """The tests in Chromium."""
     if not os.path.exists(CHROMIUM):
@@ -92,14 +102,17 @@ def browser(binary):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('what', choices=['build', 'check', 'test'])
+    parser.add_argument('what', choices=['build', 'check', 'style', 'test'])
     parser.add_argument('--bin', default=common.BINARY)
     args = parser.parse_args()
     packages()
     if args.what == 'build':
+        page_types.write()
         build(BUILT)
     elif args.what == 'check':
         check()
+    elif args.what == 'style':
+        style()
     else:
         browser(args.bin)
 

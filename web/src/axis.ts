@@ -6,7 +6,12 @@ export const POWERS = Array.from({ length: 44 }, (_, i) => 2 ** i);
 export const DECIMALS = Array.from({ length: 14 }, (_, i) => [1, 2, 5].map(n => n * 10 ** i)).flat();
 
 export function timeLabel(ns: number, step: number): string {
-  const [per, unit] = Math.abs(ns) < 1e6 && step < 1e6 ? [1e3, 'µs'] : step < 1e6 || Math.abs(ns) < 1e9 && step < 1e9 ? [1e6, 'ms'] : [1e9, 's'];
+  const [per, unit] =
+    Math.abs(ns) < 1e6 && step < 1e6
+      ? [1e3, 'µs']
+      : step < 1e6 || (Math.abs(ns) < 1e9 && step < 1e9)
+        ? [1e6, 'ms']
+        : [1e9, 's'];
   const digits = Math.max(0, Math.ceil(Math.log10(per / step) - 1e-9));
   return `${(ns / per).toFixed(Math.min(digits, 6))} ${unit}`;
 }
@@ -14,12 +19,30 @@ export function timeLabel(ns: number, step: number): string {
 export function axisLabels(splits: number[], kind: Kind): string[] {
   const max = Math.max(...splits.map(Math.abs));
   const step = splits.length > 1 ? splits[1] - splits[0] : max || 1;
-  const units: [number, string][] = kind === 'bytes' ? [[2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [1024, 'KiB'], [1, 'B']]
-    : kind === 'time' ? [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']]
-      : [[1e9, 'Gbit/s'], [1e6, 'Mbit/s'], [1e3, 'kbit/s'], [1, 'bit/s']];
+  const units: [number, string][] =
+    kind === 'bytes'
+      ? [
+          [2 ** 30, 'GiB'],
+          [2 ** 20, 'MiB'],
+          [1024, 'KiB'],
+          [1, 'B'],
+        ]
+      : kind === 'time'
+        ? [
+            [1e9, 's'],
+            [1e6, 'ms'],
+            [1e3, 'µs'],
+            [1, 'ns'],
+          ]
+        : [
+            [1e9, 'Gbit/s'],
+            [1e6, 'Mbit/s'],
+            [1e3, 'kbit/s'],
+            [1, 'bit/s'],
+          ];
   const [per, unit] = units.find(u => max >= u[0] * 0.999) ?? units[units.length - 1];
   // As many digits as tell the steps apart and are true: a quarter of a KiB is not 0.3.
   let digits = 0;
-  while (digits < 3 && Math.abs(step / per * 10 ** digits % 1) > 1e-9) digits++;
+  while (digits < 3 && Math.abs(((step / per) * 10 ** digits) % 1) > 1e-9) digits++;
   return splits.map(v => `${(v / per).toFixed(v === 0 ? 0 : digits)} ${unit}`);
 }

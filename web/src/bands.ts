@@ -12,23 +12,31 @@ export class Bands {
   private drawn = '';
   private seen: { key: string; bands: Band[] }[] = [];
 
-  constructor(private spans: Placed[], private group: (span: Span) => string) {}
+  constructor(
+    private spans: Placed[],
+    private group: (span: Span) => string,
+  ) {}
 
   /** After a change of colours. */
-  forget(): void { this.drawn = ''; }
+  forget(): void {
+    this.drawn = '';
+  }
 
   /** Draws the causes into a panel; `named`: with their names, where there is room. */
   draw(a: Area, named: boolean, chosen: Span | null): void {
     const { c, r } = a;
     const bands = this.inSight(a);
     this.prepare(a, bands);
-    if (a.width >= 1 && a.height >= 1) c.drawImage(this.sheet, a.left, 0, a.width, a.height, a.left, a.top, a.width, a.height);
-    if (named) for (const { span, x0, x1 } of bands) {
-      if (x1 - x0 > 60 * r) {
-        c.font = `${11 * r}px ${css('--font')}`;
-        if (c.measureText(span.cause).width < x1 - x0 - 8 * r) label(a, span.cause, (x0 + x1) / 2, a.top + 14 * r, css('--muted'), 'center');
+    if (a.width >= 1 && a.height >= 1)
+      c.drawImage(this.sheet, a.left, 0, a.width, a.height, a.left, a.top, a.width, a.height);
+    if (named)
+      for (const { span, x0, x1 } of bands) {
+        if (x1 - x0 > 60 * r) {
+          c.font = `${11 * r}px ${css('--font')}`;
+          if (c.measureText(span.cause).width < x1 - x0 - 8 * r)
+            label(a, span.cause, (x0 + x1) / 2, a.top + 14 * r, css('--muted'), 'center');
+        }
       }
-    }
     if (!chosen || chosen.end_ns < a.from || chosen.start_ns > a.to) return;
     const [x0, x1] = [Math.max(a.left, X(a, chosen.start_ns)), Math.min(a.left + a.width, X(a, chosen.end_ns))];
     c.strokeStyle = css('--ink');
@@ -62,7 +70,11 @@ export class Bands {
     // The first span that ends after a moment: spans follow each other.
     const after = (time: number, low: number) => {
       let high = spans.length;
-      while (low < high) { const m = (low + high) >> 1; if (spans[m].span.end_ns <= time) low = m + 1; else high = m; }
+      while (low < high) {
+        const m = (low + high) >> 1;
+        if (spans[m].span.end_ns <= time) low = m + 1;
+        else high = m;
+      }
       return low;
     };
     let i = after(a.from, 0);
@@ -72,7 +84,7 @@ export class Bands {
       const x0 = Math.max(a.left, Math.round(X(a, span.start_ns)), last ? last.x1 : 0);
       const x1 = Math.min(right, Math.max(x0 + a.r, Math.round(X(a, span.end_ns))));
       if (x1 > x0) bands.push({ span, exchange, x0, x1 });
-      const next = a.from + (x1 + 0.5 - a.left) / a.width * (a.to - a.from);
+      const next = a.from + ((x1 + 0.5 - a.left) / a.width) * (a.to - a.from);
       i = i + 1 < spans.length && spans[i + 1].span.end_ns > next ? i + 1 : Math.max(i + 1, after(next, i + 1));
     }
     this.seen = [...this.seen.slice(-2), { key, bands }];

@@ -51,7 +51,10 @@ export function pattern(context: CanvasRenderingContext2D, group: string, strong
   c.lineWidth = scale * (strong ? 1.5 : 1);
   const line = (...p: number[]) => {
     c.beginPath();
-    for (let i = 0; i < p.length; i += 4) { c.moveTo(p[i], p[i + 1]); c.lineTo(p[i + 2], p[i + 3]); }
+    for (let i = 0; i < p.length; i += 4) {
+      c.moveTo(p[i], p[i + 1]);
+      c.lineTo(p[i + 2], p[i + 3]);
+    }
     c.stroke();
   };
   const s = size;

@@ -21,10 +21,12 @@ async function block(id: string): Promise<Uint8Array> {
 }
 
 export async function load(): Promise<Data> {
-  const [report, page] = await Promise.all(['d-report', 'd-page'].map(async id =>
-    JSON.parse(new TextDecoder().decode(await block(id))))) as [Report, Page];
+  const [report, page] = (await Promise.all(
+    ['d-report', 'd-page'].map(async id => JSON.parse(new TextDecoder().decode(await block(id)))),
+  )) as [Report, Page];
   return {
-    report, page,
+    report,
+    page,
     causes: new Map(page.causes.map(c => [c.id, c])),
     byId: new Map(report.connections.map(c => [c.id, c])),
   };
@@ -48,7 +50,10 @@ export async function detail(data: Data, connection: number, from: number, to: n
   const served = data.page.served;
   if (!served) return null;
   const query = new URLSearchParams({
-    name: served.name, connection: String(connection), from: String(Math.floor(from)), to: String(Math.ceil(to)),
+    name: served.name,
+    connection: String(connection),
+    from: String(Math.floor(from)),
+    to: String(Math.ceil(to)),
   });
   const answer = await fetch(`/api/packets?${query}`);
   if (!answer.ok) return null;
@@ -97,5 +102,5 @@ export function tcpTime(data: Data, c: Connection): number {
 export function worst(data: Data, times: [string, number][]): [string, number] | null {
   const total = times.reduce((sum, t) => sum + t[1], 0);
   const tcp = times.find(t => data.causes.get(t[0])?.class === 'T');
-  return tcp && tcp[1] >= 0.05 * total ? tcp : times[0] ?? null;
+  return tcp && tcp[1] >= 0.05 * total ? tcp : (times[0] ?? null);
 }

@@ -24,7 +24,10 @@ export function append(element: Element, children: Child[]): void {
 
 /** An HTML element: attributes (functions are listeners), then children. */
 export function h<K extends keyof HTMLElementTagNameMap>(
-  tag: K, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   fill(element, attributes, children);
   return element;
@@ -42,7 +45,10 @@ const variables = new Map<string, string>();
 /** The value of a CSS variable; asked of the browser once, since a graph asks a thousand times. */
 export function css(name: string): string {
   let value = variables.get(name);
-  if (value === undefined) variables.set(name, value = getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  if (value === undefined) {
+    value = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    variables.set(name, value);
+  }
   return value;
 }
 

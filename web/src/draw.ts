@@ -7,15 +7,24 @@ import type { Direction, Series } from './series';
 /** A plot area in device pixels, and what it shows. */
 export interface Area {
   c: CanvasRenderingContext2D;
-  left: number; top: number; width: number; height: number;
-  from: number; to: number;
-  lo: number; hi: number;
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+  from: number;
+  to: number;
+  lo: number;
+  hi: number;
   /** Device pixels in a CSS pixel. */
   r: number;
 }
 
-export function X(a: Area, t: number): number { return a.left + (t - a.from) / (a.to - a.from) * a.width; }
-export function Y(a: Area, v: number): number { return a.top + a.height - (v - a.lo) / (a.hi - a.lo) * a.height; }
+export function X(a: Area, t: number): number {
+  return a.left + ((t - a.from) / (a.to - a.from)) * a.width;
+}
+export function Y(a: Area, v: number): number {
+  return a.top + a.height - ((v - a.lo) / (a.hi - a.lo)) * a.height;
+}
 
 /** A line that keeps its value until the next point. */
 export function steps(a: Area, s: Series, colour: string, width: number, dash: number[] = []): void {
@@ -23,11 +32,19 @@ export function steps(a: Area, s: Series, colour: string, width: number, dash: n
   c.beginPath();
   let y = NaN;
   const before = s.at(a.from);
-  if (!Number.isNaN(before)) { y = Y(a, before); c.moveTo(a.left, y); }
+  if (!Number.isNaN(before)) {
+    y = Y(a, before);
+    c.moveTo(a.left, y);
+  }
   s.columns(a.from, a.to, a.width / r, (column, lo, hi, last) => {
     const x = a.left + column * r;
-    if (Number.isNaN(y)) c.moveTo(x, Y(a, last)); else c.lineTo(x, y);
-    if (lo !== hi) { c.moveTo(x, Y(a, lo)); c.lineTo(x, Y(a, hi)); c.moveTo(x, Y(a, last)); }
+    if (Number.isNaN(y)) c.moveTo(x, Y(a, last));
+    else c.lineTo(x, y);
+    if (lo !== hi) {
+      c.moveTo(x, Y(a, lo));
+      c.lineTo(x, Y(a, hi));
+      c.moveTo(x, Y(a, last));
+    }
     y = Y(a, last);
     c.lineTo(x, y);
   });
@@ -41,14 +58,21 @@ export function below(a: Area, s: Series, colour: string, alpha: number): void {
   const floor = a.top + a.height;
   c.globalAlpha = alpha;
   c.fillStyle = colour;
-  let x = a.left, value = s.at(a.from);
+  let x = a.left,
+    value = s.at(a.from);
   const fill = (to: number) => {
-    if (value > 0) { const y = Y(a, value); c.fillRect(x, y, Math.max(to - x, r), floor - y); }
+    if (value > 0) {
+      const y = Y(a, value);
+      c.fillRect(x, y, Math.max(to - x, r), floor - y);
+    }
   };
   s.columns(a.from, a.to, a.width / r, (column, _lo, hi, last) => {
     const at = a.left + column * r;
     fill(at);
-    if (hi > last) { const y = Y(a, hi); c.fillRect(at, y, r, floor - y); }
+    if (hi > last) {
+      const y = Y(a, hi);
+      c.fillRect(at, y, r, floor - y);
+    }
     x = at;
     value = last;
   });
@@ -132,13 +156,18 @@ export function sequence(a: Area, d: Direction, track: Track): void {
 function segments(a: Area, d: Direction, track: Track): void {
   const { c, r } = a;
   for (let i = lower(d.data.t, a.from); i < d.data.t.length && d.data.t[i] <= a.to; i++) {
-    const x = X(a, d.data.t[i]), y0 = Y(a, d.data.lo[i]), y1 = Y(a, d.data.hi[i]);
+    const x = X(a, d.data.t[i]),
+      y0 = Y(a, d.data.lo[i]),
+      y1 = Y(a, d.data.hi[i]);
     c.fillRect(x - r, y1, 2 * r, Math.max(r, y0 - y1));
     c.fillRect(x - 3 * r, y1 - r / 2, 6 * r, r);
     c.fillRect(x - 3 * r, y0 - r / 2, 6 * r, r);
     if (track.flags[d.packet[i]] & FLAG.PSH) {
       c.beginPath();
-      c.moveTo(x, y1 - 4 * r); c.lineTo(x + 3 * r, y1); c.lineTo(x, y1 + 4 * r); c.lineTo(x - 3 * r, y1);
+      c.moveTo(x, y1 - 4 * r);
+      c.lineTo(x + 3 * r, y1);
+      c.lineTo(x, y1 + 4 * r);
+      c.lineTo(x - 3 * r, y1);
       c.fill();
     }
   }
@@ -148,9 +177,11 @@ function segments(a: Area, d: Direction, track: Track): void {
 function selective(a: Area, d: Direction): void {
   const { c, r } = a;
   c.fillStyle = css('--sack');
-  let lastX = -1, lastY = -1;
+  let lastX = -1,
+    lastY = -1;
   for (let i = lower(d.sackT, a.from); i < d.sackT.length && d.sackT[i] <= a.to; i++) {
-    const x = Math.round(X(a, d.sackT[i])), y = Math.round(Y(a, d.sackHi[i]));
+    const x = Math.round(X(a, d.sackT[i])),
+      y = Math.round(Y(a, d.sackHi[i]));
     if (x === lastX && y === lastY) continue;
     [lastX, lastY] = [x, y];
     c.fillRect(x - r / 2, y, 1.5 * r, Math.max(1.5 * r, Y(a, d.sackLo[i]) - y));
@@ -158,21 +189,37 @@ function selective(a: Area, d: Direction): void {
 }
 
 const ODD: [number, string, string][] = [
-  [MARK.RETRANSMITTED, 'R', '--again'], [MARK.LATE, 'R', '--again'], [MARK.OUT_OF_ORDER, 'O', '--order'],
+  [MARK.RETRANSMITTED, 'R', '--again'],
+  [MARK.LATE, 'R', '--again'],
+  [MARK.OUT_OF_ORDER, 'O', '--order'],
   [MARK.PROBE, 'P', '--order'],
 ];
-const CONTROL: [number, string][] = [[FLAG.SYN, 'SYN'], [FLAG.FIN, 'FIN'], [FLAG.RST, 'RST'], [FLAG.URG, 'U']];
+const CONTROL: [number, string][] = [
+  [FLAG.SYN, 'SYN'],
+  [FLAG.FIN, 'FIN'],
+  [FLAG.RST, 'RST'],
+  [FLAG.URG, 'U'],
+];
 
 function odd(a: Area, d: Direction, track: Track, near: boolean): void {
   const { c, r } = a;
   // The odd ones among all, by bisection: they are in the order of time.
-  let low = 0, high = d.odd.length;
-  while (low < high) { const m = (low + high) >> 1; if (d.data.t[d.odd[m]] < a.from) low = m + 1; else high = m; }
-  let last = -1, shown = -1;
+  let low = 0,
+    high = d.odd.length;
+  while (low < high) {
+    const m = (low + high) >> 1;
+    if (d.data.t[d.odd[m]] < a.from) low = m + 1;
+    else high = m;
+  }
+  let last = -1,
+    shown = -1;
   for (let k = low; k < d.odd.length; k++) {
     const i = d.odd[k];
     if (d.data.t[i] > a.to) break;
-    const p = d.packet[i], x = X(a, d.data.t[i]), y0 = Y(a, d.data.lo[i]), y1 = Y(a, d.data.hi[i]);
+    const p = d.packet[i],
+      x = X(a, d.data.t[i]),
+      y0 = Y(a, d.data.lo[i]),
+      y1 = Y(a, d.data.hi[i]);
     // Marks are wider than a pixel: where they would lie upon each other, one stands for all.
     const cell = Math.round(x / (2 * r)) * 65536 + Math.round(y1 / (2 * r));
     if (cell === last || (cell === shown && !near)) continue;
@@ -183,7 +230,9 @@ function odd(a: Area, d: Direction, track: Track, near: boolean): void {
       c.fillStyle = css(colour);
       c.fillRect(x - 1.5 * r, y1, 3 * r, Math.max(3 * r, y0 - y1));
       c.beginPath();
-      c.moveTo(x - 4 * r, y1 - 4 * r); c.lineTo(x + 4 * r, y1 - 4 * r); c.lineTo(x, y1 + r);
+      c.moveTo(x - 4 * r, y1 - 4 * r);
+      c.lineTo(x + 4 * r, y1 - 4 * r);
+      c.lineTo(x, y1 + r);
       c.fill();
       if (near) label(a, letter, x + 6 * r, y1 - 2 * r, css(colour), 'left');
       break;
@@ -192,7 +241,8 @@ function odd(a: Area, d: Direction, track: Track, near: boolean): void {
       if (!(track.flags[p] & bit)) continue;
       c.fillStyle = css('--ink');
       c.fillRect(x - 4 * r, y1 - r, 8 * r, 2 * r);
-      if (near || name !== 'U') label(a, name, x + 6 * r, y1 - 3 * r, css('--ink'), x > a.left + a.width - 40 * r ? 'right' : 'left');
+      if (near || name !== 'U')
+        label(a, name, x + 6 * r, y1 - 3 * r, css('--ink'), x > a.left + a.width - 40 * r ? 'right' : 'left');
     }
   }
 }
@@ -205,8 +255,11 @@ function acks(a: Area, d: Direction, track: Track): void {
   if (end - start > 1500) return;
   let copies = 0;
   for (let i = start; i < end; i++) {
-    const p = d.ackPacket[i], x = X(a, d.ack.t[i]), y = Y(a, d.ack.hi[i]);
-    const marks = track.marks[p], flags = track.flags[p];
+    const p = d.ackPacket[i],
+      x = X(a, d.ack.t[i]),
+      y = Y(a, d.ack.hi[i]);
+    const marks = track.marks[p],
+      flags = track.flags[p];
     copies = marks & MARK.DUPLICATE_ACK ? copies + 1 : 0;
     c.fillStyle = css('--ack');
     c.fillRect(x - r / 2, y, 1.5 * r, (copies ? 7 : 4) * r);
@@ -221,12 +274,13 @@ function acks(a: Area, d: Direction, track: Track): void {
 
 /** Bits per second, over stretches of at least eight pixels and one round trip. */
 export function rates(a: Area, d: Direction, rtt: number): { t: number; width: number; bps: number }[] {
-  const width = Math.max((a.to - a.from) / (a.width / a.r) * 8, rtt);
+  const width = Math.max(((a.to - a.from) / (a.width / a.r)) * 8, rtt);
   const first = Math.floor(a.from / width);
   const out: { t: number; width: number; bps: number }[] = [];
   for (let k = first; k * width < a.to; k++) {
-    const before = d.sum.at(k * width) || 0, after = d.sum.at((k + 1) * width) || 0;
-    out.push({ t: k * width, width, bps: (after - before) * 8e9 / width });
+    const before = d.sum.at(k * width) || 0,
+      after = d.sum.at((k + 1) * width) || 0;
+    out.push({ t: k * width, width, bps: ((after - before) * 8e9) / width });
   }
   return out;
 }

@@ -29,14 +29,23 @@ export function bytes(n: number): string {
   const units = ['KiB', 'MiB', 'GiB', 'TiB'];
   let value = n / 1024;
   let unit = 0;
-  while (value >= 1023.95 && unit + 1 < units.length) { value /= 1024; unit++; }
+  while (value >= 1023.95 && unit + 1 < units.length) {
+    value /= 1024;
+    unit++;
+  }
   return `${value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} ${units[unit]}`;
 }
 
 /** `12 Mbit/s`. */
 export function bitRate(bps: number): string {
-  const [value, unit] = bps >= 1e9 ? [bps / 1e9, 'Gbit/s'] : bps >= 1e6 ? [bps / 1e6, 'Mbit/s']
-    : bps >= 1e3 ? [bps / 1e3, 'kbit/s'] : [bps, 'bit/s'];
+  const [value, unit] =
+    bps >= 1e9
+      ? [bps / 1e9, 'Gbit/s']
+      : bps >= 1e6
+        ? [bps / 1e6, 'Mbit/s']
+        : bps >= 1e3
+          ? [bps / 1e3, 'kbit/s']
+          : [bps, 'bit/s'];
   return `${value.toFixed(value < 9.995 ? 2 : 0)} ${unit}`;
 }
 

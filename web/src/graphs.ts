@@ -62,7 +62,10 @@ export class Graphs implements Sight {
   /** Frames drawn, for tests. */
   drawn = 0;
 
-  constructor(private host: Host, track: Track) {
+  constructor(
+    private host: Host,
+    track: Track,
+  ) {
     const c = host.connection;
     const pad = Math.max((c.end_ns - c.start_ns) * 0.01, CLOSEST);
     this.limits = [c.start_ns - pad, c.end_ns + pad];
@@ -72,24 +75,50 @@ export class Graphs implements Sight {
     this.whole = { track, series: this.series };
     this.bands = new Bands(host.spans, s => this.group(s));
     this.panels = panels(c, host.spans, this).map(p => ({ ...p, lo: 0, hi: 1, visible: true }));
-    this.element = h('div', {
-      class: 'graphs', tabindex: '0', role: 'application',
-      'aria-label': 'Graphs of the connection. Plus and minus zoom, arrows move, 0 shows all, n and p go to the next and previous cause.',
-      keydown: (e: KeyboardEvent) => this.key(e),
-    }, this.map, this.ribbon, ...this.panels.map(p => h('div', { class: 'panel' },
-      h('div', { class: 'panel-head' }, h('b', {}, p.title),
-        ...p.keys.map(([kind, name]) => h('span', { class: 'key' }, h('i', { class: `k-${kind}` }), name))),
-      h('div', { class: 'plot' }))), this.tip.element);
+    this.element = h(
+      'div',
+      {
+        class: 'graphs',
+        tabindex: '0',
+        role: 'application',
+        'aria-label':
+          'Graphs of the connection. Plus and minus zoom, arrows move, 0 shows all, n and p go to the next and previous cause.',
+        keydown: (e: KeyboardEvent) => this.key(e),
+      },
+      this.map,
+      this.ribbon,
+      ...this.panels.map(p =>
+        h(
+          'div',
+          { class: 'panel' },
+          h(
+            'div',
+            { class: 'panel-head' },
+            h('b', {}, p.title),
+            ...p.keys.map(([kind, name]) => h('span', { class: 'key' }, h('i', { class: `k-${kind}` }), name)),
+          ),
+          h('div', { class: 'plot' }),
+        ),
+      ),
+      this.tip.element,
+    );
     listen(this.ribbon, false, this);
     this.listenMap();
     new ResizeObserver(() => this.resize()).observe(this.element);
-    const watch = new IntersectionObserver(entries => {
-      for (const e of entries) this.panels[holders.indexOf(e.target)].visible = e.isIntersecting;
-      this.later();
-    }, { rootMargin: '80px' });
+    const watch = new IntersectionObserver(
+      entries => {
+        for (const e of entries) this.panels[holders.indexOf(e.target)].visible = e.isIntersecting;
+        this.later();
+      },
+      { rootMargin: '80px' },
+    );
     const holders: Element[] = [...this.element.querySelectorAll('.panel')];
     for (const holder of holders) watch.observe(holder);
-    addEventListener('beforeprint', () => { for (const p of this.panels) p.visible = true; this.redraw(); this.draw(); });
+    addEventListener('beforeprint', () => {
+      for (const p of this.panels) p.visible = true;
+      this.redraw();
+      this.draw();
+    });
   }
 
   /** Shows a stretch of time. */
@@ -104,7 +133,9 @@ export class Graphs implements Sight {
     this.host.moved(this.from, this.to);
   }
 
-  reset(): void { this.show(...this.limits); }
+  reset(): void {
+    this.show(...this.limits);
+  }
   zoom(factor: number, at = (this.from + this.to) / 2): void {
     this.show(at - (at - this.from) * factor, at + (this.to - at) * factor);
   }
@@ -119,7 +150,9 @@ export class Graphs implements Sight {
   }
 
   /** Whether more packets than are here would show in this view. */
-  get thinned(): boolean { return this.whole.track.n < this.whole.track.total; }
+  get thinned(): boolean {
+    return this.whole.track.n < this.whole.track.total;
+  }
 
   /** All packets of the view, from the server; null: back to what the page holds. */
   replace(track: Track | null): void {
@@ -135,7 +168,10 @@ export class Graphs implements Sight {
   /** Draws again, as after a change of colours. */
   redraw(): void {
     this.bands.forget();
-    for (const p of this.panels) { p.plot?.destroy(); p.plot = undefined; }
+    for (const p of this.panels) {
+      p.plot?.destroy();
+      p.plot = undefined;
+    }
     this.width = 0;
     this.resize();
   }
@@ -147,7 +183,10 @@ export class Graphs implements Sight {
     this.axis = width < 600 ? 58 : 84;
     const holders = this.element.querySelectorAll<HTMLElement>('.plot');
     this.panels.forEach((p, i) => {
-      if (p.plot) { p.plot.setSize({ width, height: p.height }); return; }
+      if (p.plot) {
+        p.plot.setSize({ width, height: p.height });
+        return;
+      }
       [p.lo, p.hi] = p.range();
       p.plot = this.plot(p, holders[i], width, i === this.panels.length - 1 || i === 1);
     });
@@ -157,46 +196,100 @@ export class Graphs implements Sight {
   private plot(p: Shown, holder: HTMLElement, width: number, last: boolean): uPlot {
     const grid = { stroke: css('--grid'), width: 1 };
     const font = `11px ${css('--font')}`;
-    const plot = new uPlot({
-      width, height: p.height, padding: [6, MARGIN, last ? 0 : 4, 0], legend: { show: false },
-      cursor: { y: false, points: { show: false }, drag: { x: false, y: false, setScale: false }, sync: { key: `c${this.host.connection.id}` } },
-      scales: { x: { time: false, auto: false }, y: { auto: false } },
-      series: [{}, { scale: 'y', show: true, points: { show: false }, width: 0 }],
-      axes: [
-        { stroke: css('--muted'), font, grid, ticks: { ...grid, size: 4 }, size: last ? 34 : 22, space: 90, gap: 3,
-          incrs: DECIMALS, values: (_u, splits, _i, _s, incr) => splits.map(v => this.cut(v) ? '' : timeLabel(v, incr)) },
-        { stroke: css('--muted'), font, grid, ticks: { ...grid, size: 4 }, size: this.axis, space: 34, gap: 4,
-          incrs: p.kind === 'bytes' ? POWERS : DECIMALS, values: (_u, splits) => axisLabels(splits, p.kind) },
-      ],
-      hooks: {
-        drawClear: [u => this.bands.draw(this.area(u, p), p === this.panels[0], this.chosen)],
-        draw: [u => {
-          const a = this.area(u, p);
-          a.c.save();
-          a.c.beginPath();
-          a.c.rect(a.left, a.top, a.width, a.height);
-          a.c.clip();
-          p.draw(a);
-          a.c.restore();
-        }],
+    const plot = new uPlot(
+      {
+        width,
+        height: p.height,
+        padding: [6, MARGIN, last ? 0 : 4, 0],
+        legend: { show: false },
+        cursor: {
+          y: false,
+          points: { show: false },
+          drag: { x: false, y: false, setScale: false },
+          sync: { key: `c${this.host.connection.id}` },
+        },
+        scales: { x: { time: false, auto: false }, y: { auto: false } },
+        series: [{}, { scale: 'y', show: true, points: { show: false }, width: 0 }],
+        axes: [
+          {
+            stroke: css('--muted'),
+            font,
+            grid,
+            ticks: { ...grid, size: 4 },
+            size: last ? 34 : 22,
+            space: 90,
+            gap: 3,
+            incrs: DECIMALS,
+            values: (_u, splits, _i, _s, incr) => splits.map(v => (this.cut(v) ? '' : timeLabel(v, incr))),
+          },
+          {
+            stroke: css('--muted'),
+            font,
+            grid,
+            ticks: { ...grid, size: 4 },
+            size: this.axis,
+            space: 34,
+            gap: 4,
+            incrs: p.kind === 'bytes' ? POWERS : DECIMALS,
+            values: (_u, splits) => axisLabels(splits, p.kind),
+          },
+        ],
+        hooks: {
+          drawClear: [u => this.bands.draw(this.area(u, p), p === this.panels[0], this.chosen)],
+          draw: [
+            u => {
+              const a = this.area(u, p);
+              a.c.save();
+              a.c.beginPath();
+              a.c.rect(a.left, a.top, a.width, a.height);
+              a.c.clip();
+              p.draw(a);
+              a.c.restore();
+            },
+          ],
+        },
       },
-    }, [[this.from, this.to], [null, null]], holder);
+      [
+        [this.from, this.to],
+        [null, null],
+      ],
+      holder,
+    );
     listen(plot.over, true, this, e => this.hover(e, p));
     return plot;
   }
 
   /** Whether the name of a moment would be cut off at the right. */
-  private cut(t: number): boolean { return (this.to - t) / this.perPixel < HALF_LABEL - MARGIN; }
+  private cut(t: number): boolean {
+    return (this.to - t) / this.perPixel < HALF_LABEL - MARGIN;
+  }
 
   private area(u: uPlot, p: Shown): Area {
     const { left, top, width, height } = u.bbox;
-    return { c: u.ctx, left, top, width, height, from: this.from, to: this.to, lo: p.lo, hi: p.hi, r: devicePixelRatio };
+    return {
+      c: u.ctx,
+      left,
+      top,
+      width,
+      height,
+      from: this.from,
+      to: this.to,
+      lo: p.lo,
+      hi: p.hi,
+      r: devicePixelRatio,
+    };
   }
 
-  private group(span: Span): string { return this.host.data.causes.get(span.cause)?.group ?? 'unknown'; }
+  private group(span: Span): string {
+    return this.host.data.causes.get(span.cause)?.group ?? 'unknown';
+  }
 
   private later(): void {
-    if (!this.frame) this.frame = requestAnimationFrame(() => { this.frame = 0; this.draw(); });
+    if (!this.frame)
+      this.frame = requestAnimationFrame(() => {
+        this.frame = 0;
+        this.draw();
+      });
   }
 
   private draw(): void {
@@ -228,12 +321,24 @@ export class Graphs implements Sight {
     if (!c) return null;
     c.clearRect(0, 0, canvas.width, canvas.height);
     const left = this.axis * r;
-    return { c, left, top: 0, width: canvas.width - left - MARGIN * r, height: height * r, from: this.from, to: this.to, lo: 0, hi: 1, r };
+    return {
+      c,
+      left,
+      top: 0,
+      width: canvas.width - left - MARGIN * r,
+      height: height * r,
+      from: this.from,
+      to: this.to,
+      lo: 0,
+      hi: 1,
+      r,
+    };
   }
 
   private drawRibbon(): void {
     const a = this.canvas(this.ribbon, 48);
-    if (a) ribbon(a, this.host.connection.exchanges, this.bands.inSight(a), this.chosen, s => this.group(s), this.axis > 60);
+    if (a)
+      ribbon(a, this.host.connection.exchanges, this.bands.inSight(a), this.chosen, s => this.group(s), this.axis > 60);
   }
 
   private drawMap(): void {
@@ -245,7 +350,9 @@ export class Graphs implements Sight {
   }
 
   /** Nanoseconds in a CSS pixel. */
-  private get perPixel(): number { return (this.to - this.from) / (this.width - this.axis - MARGIN); }
+  private get perPixel(): number {
+    return (this.to - this.from) / (this.width - this.axis - MARGIN);
+  }
 
   timeAt(clientX: number): number {
     return this.from + (clientX - this.ribbon.getBoundingClientRect().left - this.axis) * this.perPixel;
@@ -265,8 +372,12 @@ export class Graphs implements Sight {
     this.map.addEventListener('pointermove', move);
   }
 
-  leave(): void { this.tip.hide(); }
-  focused(): boolean { return this.element.contains(document.activeElement); }
+  leave(): void {
+    this.tip.hide();
+  }
+  focused(): boolean {
+    return this.element.contains(document.activeElement);
+  }
 
   click(e: PointerEvent, plot: boolean): void {
     this.element.focus({ preventScroll: true });
@@ -285,9 +396,17 @@ export class Graphs implements Sight {
   }
 
   private hover(e: PointerEvent, p: Shown): void {
-    const under = p.direction === undefined || !p.plot ? null : {
-      direction: p.direction, y: e.offsetY, height: p.plot.over.clientHeight, lo: p.lo, hi: p.hi, perPixel: this.perPixel,
-    };
+    const under =
+      p.direction === undefined || !p.plot
+        ? null
+        : {
+            direction: p.direction,
+            y: e.offsetY,
+            height: p.plot.over.clientHeight,
+            lo: p.lo,
+            hi: p.hi,
+            perPixel: this.perPixel,
+          };
     this.tip.say(this.host.data, this, this.timeAt(e.clientX), under, t => this.spanAt(t)?.span);
     const box = this.element.getBoundingClientRect();
     this.tip.place(e.clientX - box.left, e.clientY - box.top, box.width);
@@ -297,14 +416,22 @@ export class Graphs implements Sight {
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     const step = (forward: boolean) => {
       const spans = this.host.spans;
-      const at = this.chosen ? spans.findIndex(s => s.span === this.chosen) : spans.findIndex(s => s.span.end_ns > this.from) - (forward ? 1 : 0);
+      const at = this.chosen
+        ? spans.findIndex(s => s.span === this.chosen)
+        : spans.findIndex(s => s.span.end_ns > this.from) - (forward ? 1 : 0);
       const next = spans[at + (forward ? 1 : -1)];
       if (next) this.host.pickSpan(next);
     };
     const actions: Record<string, () => void> = {
-      '+': () => this.zoom(0.6), '=': () => this.zoom(0.6), '-': () => this.zoom(1 / 0.6),
-      'ArrowLeft': () => this.pan(-0.15), 'ArrowRight': () => this.pan(0.15),
-      '0': () => this.reset(), 'Home': () => this.reset(), 'n': () => step(true), 'p': () => step(false),
+      '+': () => this.zoom(0.6),
+      '=': () => this.zoom(0.6),
+      '-': () => this.zoom(1 / 0.6),
+      ArrowLeft: () => this.pan(-0.15),
+      ArrowRight: () => this.pan(0.15),
+      '0': () => this.reset(),
+      Home: () => this.reset(),
+      n: () => step(true),
+      p: () => step(false),
     };
     const action = actions[e.key];
     if (!action) return;

@@ -13,10 +13,20 @@ const RUN = 9;
 const ENDS = 3;
 const MOST_ROWS = 400;
 
-interface Row { t: number; y: number; packet: number; folded?: { n: number; bytes: number; from: number } }
+interface Row {
+  t: number;
+  y: number;
+  packet: number;
+  folded?: { n: number; bytes: number; from: number };
+}
 
 export interface LadderHost {
-  data: Data; connection: Connection; exchange: Exchange; track: Track; chosen: () => Span | null; pick: (span: Span) => void;
+  data: Data;
+  connection: Connection;
+  exchange: Exchange;
+  track: Track;
+  chosen: () => Span | null;
+  pick: (span: Span) => void;
 }
 
 /** Indices of the packets of an exchange. */
@@ -41,7 +51,12 @@ function rows(x: Exchange, k: Track): { rows: Row[]; left: number } {
         const folded = run.slice(ENDS, -ENDS);
         const sum = [0, 0];
         for (const q of folded) sum[k.from[q]] += k.len[q];
-        out.push({ t: k.t[p], y: 0, packet: p, folded: { n: folded.length, bytes: Math.max(...sum), from: sum[1] > sum[0] ? 1 : 0 } });
+        out.push({
+          t: k.t[p],
+          y: 0,
+          packet: p,
+          folded: { n: folded.length, bytes: Math.max(...sum), from: sum[1] > sum[0] ? 1 : 0 },
+        });
       }
     });
   }
@@ -60,8 +75,10 @@ export function ladder(host: LadderHost, width: number): SVGElement {
   const side = narrow ? 124 : 310;
   const [client, server] = [narrow ? 74 : 96, width - side];
   const { rows: list, left } = rows(x, k);
-  let y = 44, t = x.start_ns;
-  const times: number[] = [x.start_ns], ys: number[] = [y];
+  let y = 44,
+    t = x.start_ns;
+  const times: number[] = [x.start_ns],
+    ys: number[] = [y];
   for (const row of list) {
     y += wait(Math.max(0, row.t - t)) + 19;
     row.y = y;
@@ -70,17 +87,22 @@ export function ladder(host: LadderHost, width: number): SVGElement {
     ys.push(y);
   }
   y += wait(Math.max(0, x.end_ns - t)) + 16;
-  if (!left) { times.push(Math.max(x.end_ns, t)); ys.push(y); }
+  if (!left) {
+    times.push(Math.max(x.end_ns, t));
+    ys.push(y);
+  }
   const height = y + (left ? 40 : 18);
   const place = (time: number) => {
     for (let i = 1; i < times.length; i++)
       if (time <= times[i]) {
         const span = times[i] - times[i - 1];
-        return span > 0 ? ys[i - 1] + (ys[i] - ys[i - 1]) * Math.max(0, time - times[i - 1]) / span : ys[i - 1];
+        return span > 0 ? ys[i - 1] + ((ys[i] - ys[i - 1]) * Math.max(0, time - times[i - 1])) / span : ys[i - 1];
       }
     return ys[ys.length - 1];
   };
-  const bands = svg('g'), text = svg('g'), arrows = svg('g');
+  const bands = svg('g'),
+    text = svg('g'),
+    arrows = svg('g');
   let labelled = -Infinity;
   x.spans.forEach(span => {
     const [y0, y1] = [place(span.start_ns), place(span.end_ns)];
@@ -88,14 +110,25 @@ export function ladder(host: LadderHost, width: number): SVGElement {
     const tall = Math.max(2, y1 - y0);
     const name = `${cause?.title ?? span.cause}: ${duration(span.end_ns - span.start_ns)}`;
     const pick = () => host.pick(span);
-    const group = svg('g', {
-      class: `band${host.chosen() === span ? ' chosen' : ''}`, click: pick, tabindex: '0', role: 'button', 'aria-label': name,
-      keydown: (e: KeyboardEvent) => { if (e.key === 'Enter') pick(); },
-    }, svg('title', {}, name),
+    const group = svg(
+      'g',
+      {
+        class: `band${host.chosen() === span ? ' chosen' : ''}`,
+        click: pick,
+        tabindex: '0',
+        role: 'button',
+        'aria-label': name,
+        keydown: (e: KeyboardEvent) => {
+          if (e.key === 'Enter') pick();
+        },
+      },
+      svg('title', {}, name),
       svg('rect', { x: client, y: y0, width: server - client, height: tall, class: `pale s-${cause?.group}` }),
       svg('rect', { x: server + 12, y: y0, width: 16, height: tall, class: `fill s-${cause?.group}` }),
-      svg('rect', { x: server + 12, y: y0, width: 16, height: tall, fill: `url(#p-${cause?.group})` }));
-    const bar = (at: number) => svg('rect', { x: at - 4, y: y0, width: 8, height: tall, class: `fill s-${cause?.group}` });
+      svg('rect', { x: server + 12, y: y0, width: 16, height: tall, fill: `url(#p-${cause?.group})` }),
+    );
+    const bar = (at: number) =>
+      svg('rect', { x: at - 4, y: y0, width: 8, height: tall, class: `fill s-${cause?.group}` });
     if (span.side === 'client') group.append(bar(client));
     if (span.side === 'server') group.append(bar(server));
     bands.append(group);
@@ -104,11 +137,19 @@ export function ladder(host: LadderHost, width: number): SVGElement {
       labelled = middle;
       const length = duration(span.end_ns - span.start_ns);
       if (narrow) {
-        text.append(svg('text', { x: server + 34, y: middle, class: 'cause' }, short(span.cause)),
-          svg('text', { x: server + 34, y: middle + 12, class: 'dim' }, length));
+        text.append(
+          svg('text', { x: server + 34, y: middle, class: 'cause' }, short(span.cause)),
+          svg('text', { x: server + 34, y: middle + 12, class: 'dim' }, length),
+        );
       } else {
-        text.append(svg('text', { x: server + 36, y: middle + 4, class: 'cause' }, `${span.cause} `,
-          svg('tspan', { class: 'dim' }, length + (span.side && span.side !== 'network' ? ` · ${span.side}` : ''))));
+        text.append(
+          svg(
+            'text',
+            { x: server + 36, y: middle + 4, class: 'cause' },
+            `${span.cause} `,
+            svg('tspan', { class: 'dim' }, length + (span.side && span.side !== 'network' ? ` · ${span.side}` : '')),
+          ),
+        );
       }
     }
   });
@@ -120,25 +161,60 @@ export function ladder(host: LadderHost, width: number): SVGElement {
     const dy = 7;
     const odd = k.marks[p] & (MARK.RETRANSMITTED | MARK.LATE);
     const cls = row.folded ? 'many' : odd ? 'again' : k.len[p] > 0 ? 'data' : 'bare';
-    arrows.append(svg('line', { x1: a, y1: row.y - dy / 2, x2: b + (a < b ? -6 : 6), y2: row.y + dy / 2, class: `arrow ${cls}` }),
-      svg('path', { d: head(b, row.y + dy / 2, a < b), class: `head ${cls}` }));
+    arrows.append(
+      svg('line', { x1: a, y1: row.y - dy / 2, x2: b + (a < b ? -6 : 6), y2: row.y + dy / 2, class: `arrow ${cls}` }),
+      svg('path', { d: head(b, row.y + dy / 2, a < b), class: `head ${cls}` }),
+    );
     const words = row.folded
       ? `… ${row.folded.n} packets, ${bytes(row.folded.bytes)}`
       : `${frameName(data, k.frame[p])}  ${flagText(k.flags[p])}${k.len[p] ? `  ${k.len[p]} B` : ''}${markText(k.marks[p]) && !narrow ? `  ${markText(k.marks[p])}` : ''}`;
-    arrows.append(svg('text', { x: (client + server) / 2, y: row.y - 5, class: `on ${cls}`, 'text-anchor': 'middle' }, words));
+    arrows.append(
+      svg('text', { x: (client + server) / 2, y: row.y - 5, class: `on ${cls}`, 'text-anchor': 'middle' }, words),
+    );
     if (row.y - lastTime >= 13) {
       lastTime = row.y;
-      text.append(svg('text', { x: client - 10, y: row.y + 2, class: 'dim', 'text-anchor': 'end' }, offset(row.t - x.start_ns)));
+      text.append(
+        svg('text', { x: client - 10, y: row.y + 2, class: 'dim', 'text-anchor': 'end' }, offset(row.t - x.start_ns)),
+      );
     }
   }
-  const ends = svg('g', {},
-    ...([[client, 'client'], [server, 'server']] as [number, string][]).flatMap(([at, name]) => [
+  const ends = svg(
+    'g',
+    {},
+    ...(
+      [
+        [client, 'client'],
+        [server, 'server'],
+      ] as [number, string][]
+    ).flatMap(([at, name]) => [
       svg('line', { x1: at, y1: 34, x2: at, y2: height - 8, class: 'life' }),
-      svg('text', { x: at, y: 22, class: 'end', 'text-anchor': 'middle' }, name)]));
-  if (left) text.append(svg('text', { x: (client + server) / 2, y: height - 12, class: 'dim', 'text-anchor': 'middle' },
-    `and ${left} more: the table has all of them`));
-  return svg('svg', { class: 'ladder', viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': `Ladder of exchange ${x.id}` },
-    patterns(), bands, ends, arrows, text);
+      svg('text', { x: at, y: 22, class: 'end', 'text-anchor': 'middle' }, name),
+    ]),
+  );
+  if (left)
+    text.append(
+      svg(
+        'text',
+        { x: (client + server) / 2, y: height - 12, class: 'dim', 'text-anchor': 'middle' },
+        `and ${left} more: the table has all of them`,
+      ),
+    );
+  return svg(
+    'svg',
+    {
+      class: 'ladder',
+      viewBox: `0 0 ${width} ${height}`,
+      width,
+      height,
+      role: 'img',
+      'aria-label': `Ladder of exchange ${x.id}`,
+    },
+    patterns(),
+    bands,
+    ends,
+    arrows,
+    text,
+  );
 }
 
 function short(cause: string): string {
@@ -158,12 +234,24 @@ export function offset(ns: number): string {
 
 /** Patterns in the ink of the page, to lie over the colours. */
 function patterns(): SVGElement {
-  const of = (id: string, d: string) => svg('pattern', { id: `p-${id}`, width: 8, height: 8, patternUnits: 'userSpaceOnUse' },
-    svg('path', { d, class: 'hatch' }));
-  return svg('defs', {},
-    of('small_writes', 'M0 8L8 0M-1 1L1 -1M7 9L9 7'), of('congestion', 'M0 0L8 8M-1 7L1 9M7 -1L9 1'),
-    of('loss', 'M0 8L8 0M0 0L8 8'), of('windows', 'M0 4H8'), of('opening', 'M4 0V8'),
-    of('applications', 'M3 4h1.5'), of('unknown', 'M2 4h3.5'), of('path', ''));
+  const of = (id: string, d: string) =>
+    svg(
+      'pattern',
+      { id: `p-${id}`, width: 8, height: 8, patternUnits: 'userSpaceOnUse' },
+      svg('path', { d, class: 'hatch' }),
+    );
+  return svg(
+    'defs',
+    {},
+    of('small_writes', 'M0 8L8 0M-1 1L1 -1M7 9L9 7'),
+    of('congestion', 'M0 0L8 8M-1 7L1 9M7 -1L9 1'),
+    of('loss', 'M0 8L8 0M0 0L8 8'),
+    of('windows', 'M0 4H8'),
+    of('opening', 'M4 0V8'),
+    of('applications', 'M3 4h1.5'),
+    of('unknown', 'M2 4h3.5'),
+    of('path', ''),
+  );
 }
 
 /** The packets of an exchange. */
@@ -171,22 +259,63 @@ export function packetTable(host: LadderHost): Table<number> {
   const { exchange: x, track: k, data } = host;
   const list = within(x, k);
   const before = new Map(list.map((p, i) => [p, i ? k.t[p] - k.t[list[i - 1]] : 0]));
-  const spanOf = (p: number) => x.spans.find(s => k.t[p] >= s.start_ns && k.t[p] < s.end_ns) ?? x.spans[x.spans.length - 1];
-  return new Table<number>(list, [
-    { title: 'frame', width: '72px', right: true, value: p => k.frame[p], show: p => frameName(data, k.frame[p]) },
-    { title: 'since start', width: '110px', right: true, value: p => k.t[p], show: p => offset(k.t[p] - x.start_ns) },
-    { title: 'since last', width: '86px', right: true, value: p => before.get(p) ?? 0, show: p => duration(before.get(p) ?? 0) },
-    { title: 'direction', width: '92px', value: p => k.from[p], show: p => k.from[p] ? '← server' : 'client →' },
-    { title: 'flags', hint: 'as tcpdump writes them: . is ACK, P is PSH', width: '60px', value: p => flagText(k.flags[p]) },
-    { title: 'seq', hint: 'sequence number, from the start of the connection', width: '96px', right: true, value: p => k.seq[p] },
-    { title: 'ack', width: '96px', right: true, value: p => k.ack[p] },
-    { title: 'length', hint: 'payload in bytes', width: '66px', right: true, value: p => k.len[p] },
-    { title: 'window', hint: 'receive window in bytes', width: '82px', right: true, value: p => k.win[p] },
-    { title: 'cause', width: 'minmax(150px,1fr)', value: p => spanOf(p)?.cause ?? '' , show: p => {
-      const span = spanOf(p);
-      const odd = markText(k.marks[p]);
-      return h('span', {}, span ? h('i', { class: `patch g-${data.causes.get(span.cause)?.group}` }) : null, span?.cause ?? '', odd ? h('em', {}, ` ${odd}`) : null);
-    } },
-  ], { label: `Packets of exchange ${x.id}`, most: 12, minWidth: 930, pick: p => { const s = spanOf(p); if (s) host.pick(s); },
-    empty: 'the page holds no packets of this exchange' });
+  const spanOf = (p: number) =>
+    x.spans.find(s => k.t[p] >= s.start_ns && k.t[p] < s.end_ns) ?? x.spans[x.spans.length - 1];
+  return new Table<number>(
+    list,
+    [
+      { title: 'frame', width: '72px', right: true, value: p => k.frame[p], show: p => frameName(data, k.frame[p]) },
+      { title: 'since start', width: '110px', right: true, value: p => k.t[p], show: p => offset(k.t[p] - x.start_ns) },
+      {
+        title: 'since last',
+        width: '86px',
+        right: true,
+        value: p => before.get(p) ?? 0,
+        show: p => duration(before.get(p) ?? 0),
+      },
+      { title: 'direction', width: '92px', value: p => k.from[p], show: p => (k.from[p] ? '← server' : 'client →') },
+      {
+        title: 'flags',
+        hint: 'as tcpdump writes them: . is ACK, P is PSH',
+        width: '60px',
+        value: p => flagText(k.flags[p]),
+      },
+      {
+        title: 'seq',
+        hint: 'sequence number, from the start of the connection',
+        width: '96px',
+        right: true,
+        value: p => k.seq[p],
+      },
+      { title: 'ack', width: '96px', right: true, value: p => k.ack[p] },
+      { title: 'length', hint: 'payload in bytes', width: '66px', right: true, value: p => k.len[p] },
+      { title: 'window', hint: 'receive window in bytes', width: '82px', right: true, value: p => k.win[p] },
+      {
+        title: 'cause',
+        width: 'minmax(150px,1fr)',
+        value: p => spanOf(p)?.cause ?? '',
+        show: p => {
+          const span = spanOf(p);
+          const odd = markText(k.marks[p]);
+          return h(
+            'span',
+            {},
+            span ? h('i', { class: `patch g-${data.causes.get(span.cause)?.group}` }) : null,
+            span?.cause ?? '',
+            odd ? h('em', {}, ` ${odd}`) : null,
+          );
+        },
+      },
+    ],
+    {
+      label: `Packets of exchange ${x.id}`,
+      most: 12,
+      minWidth: 930,
+      pick: p => {
+        const s = spanOf(p);
+        if (s) host.pick(s);
+      },
+      empty: 'the page holds no packets of this exchange',
+    },
+  );
 }

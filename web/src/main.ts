@@ -18,32 +18,85 @@ class App {
   private home: HTMLElement | null = null;
   private scrolled = 0;
   private keys = new Keys();
-  private drawer = new Drawer(() => { if (this.params().has('span') || this.params().has('cause')) this.go(p => { p.delete('span'); p.delete('cause'); }); });
+  private drawer = new Drawer(() => {
+    if (this.params().has('span') || this.params().has('cause'))
+      this.go(p => {
+        p.delete('span');
+        p.delete('cause');
+      });
+  });
 
-  constructor(private data: Data, root: HTMLElement) {
+  constructor(
+    private data: Data,
+    root: HTMLElement,
+  ) {
     const { capture } = data.report;
     const files = capture.files.map(f => f.split('/').pop()).join(', ');
-    root.append(h('header', {},
-      h('a', { href: '#', class: 'logo', title: 'to the verdict' }, 'tcp', h('b', {}, 'why')),
-      data.page.served ? h('a', { href: '/' }, 'captures') : null,
-      h('span', { class: 'file', title: capture.files.join(', ') }, files),
-      h('span', { class: 'dim started' }, [count(capture.packets, 'packet'), capture.start?.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')].filter(Boolean).join(' · ')),
-      h('span', { class: 'right' },
-        h('button', { type: 'button', id: 'keys', title: 'keys (?)', 'aria-label': 'keys', click: () => this.keys.show() }, '?'),
-        h('button', { type: 'button', id: 'theme', title: 'light or dark (t)', 'aria-label': 'light or dark', click: () => this.theme() }, '◐'))),
-      this.body, this.drawer.element, this.keys.element,
-      h('footer', {}, `tcpwhy ${data.report.version} · ${data.page.served ? 'nothing of this leaves the machine' : 'this page holds the whole answer and asks nothing of the network'}`));
+    root.append(
+      h(
+        'header',
+        {},
+        h('a', { href: '#', class: 'logo', title: 'to the verdict' }, 'tcp', h('b', {}, 'why')),
+        data.page.served ? h('a', { href: '/' }, 'captures') : null,
+        h('span', { class: 'file', title: capture.files.join(', ') }, files),
+        h(
+          'span',
+          { class: 'dim started' },
+          [count(capture.packets, 'packet'), capture.start?.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')]
+            .filter(Boolean)
+            .join(' · '),
+        ),
+        h(
+          'span',
+          { class: 'right' },
+          h(
+            'button',
+            { type: 'button', id: 'keys', title: 'keys (?)', 'aria-label': 'keys', click: () => this.keys.show() },
+            '?',
+          ),
+          h(
+            'button',
+            {
+              type: 'button',
+              id: 'theme',
+              title: 'light or dark (t)',
+              'aria-label': 'light or dark',
+              click: () => this.theme(),
+            },
+            '◐',
+          ),
+        ),
+      ),
+      this.body,
+      this.drawer.element,
+      this.keys.element,
+      h(
+        'footer',
+        {},
+        `tcpwhy ${data.report.version} · ${data.page.served ? 'nothing of this leaves the machine' : 'this page holds the whole answer and asks nothing of the network'}`,
+      ),
+    );
     addEventListener('hashchange', () => void this.show());
     document.addEventListener('keydown', e => this.key(e));
-    for (const query of ['(prefers-color-scheme: dark)', 'print']) matchMedia(query).addEventListener('change', () => this.recolour());
+    for (const query of ['(prefers-color-scheme: dark)', 'print'])
+      matchMedia(query).addEventListener('change', () => this.recolour());
     // Nobody can open anything on paper.
-    addEventListener('beforeprint', () => { for (const folded of document.querySelectorAll('details')) if (!folded.closest('.drawer')) folded.open = true; });
+    addEventListener('beforeprint', () => {
+      for (const folded of document.querySelectorAll('details')) if (!folded.closest('.drawer')) folded.open = true;
+    });
     let width = innerWidth;
-    addEventListener('resize', () => { if (innerWidth !== width) { width = innerWidth; this.view?.redraw(); } });
+    addEventListener('resize', () => {
+      if (innerWidth !== width) {
+        width = innerWidth;
+        this.view?.redraw();
+      }
+    });
     void this.show();
   }
 
-  private params(): URLSearchParams { return new URLSearchParams(location.hash.slice(1)); }
+  private params(): URLSearchParams {
+    return new URLSearchParams(location.hash.slice(1));
+  }
 
   private go(change: (p: URLSearchParams) => void): void {
     const p = this.params();
@@ -54,12 +107,18 @@ class App {
   private links: Links = {
     connection: (id, exchange) => this.open(id, exchange),
     example: f => this.example(f),
-    cause: cause => this.go(p => { p.delete('span'); p.set('cause', cause.id); }),
+    cause: cause =>
+      this.go(p => {
+        p.delete('span');
+        p.set('cause', cause.id);
+      }),
   };
 
   private open(id: number, exchange?: number, span?: string): void {
     location.hash = new URLSearchParams({
-      connection: String(id), ...(exchange ? { exchange: String(exchange) } : {}), ...(span ? { span } : {}),
+      connection: String(id),
+      ...(exchange ? { exchange: String(exchange) } : {}),
+      ...(span ? { span } : {}),
     }).toString();
   }
 
@@ -68,10 +127,12 @@ class App {
     if (!f.example) return;
     const c = this.data.byId.get(f.example.connection);
     const frames = whole(this.data, f.example.frames);
-    const found = c && spansOf(c).find(({ span }) => {
-      const own = whole(this.data, span.frames);
-      return span.cause === f.cause && own.first === frames.first && own.last === frames.last;
-    });
+    const found =
+      c &&
+      spansOf(c).find(({ span }) => {
+        const own = whole(this.data, span.frames);
+        return span.cause === f.cause && own.first === frames.first && own.last === frames.last;
+      });
     this.open(f.example.connection, f.example.exchange ?? undefined, found?.span.id);
   }
 
@@ -83,12 +144,17 @@ class App {
       this.view = null;
       this.home ??= overview(this.data, this.links);
       this.body.replaceChildren(this.home);
-      if (p.has('connection')) this.home.prepend(h('p', { class: 'missing' }, `There is no connection ${p.get('connection')} in this capture.`));
+      if (p.has('connection'))
+        this.home.prepend(
+          h('p', { class: 'missing' }, `There is no connection ${p.get('connection')} in this capture.`),
+        );
       if (back) scrollTo(0, this.scrolled);
     } else if (this.view?.c !== c) {
       this.scrolled = scrollY;
       const all = h('a', { href: '#', class: 'back' }, '← all connections');
-      this.view = new ConnectionView(this.data, c, this.links, this.drawer, (place: Place) => this.open(c.id, place.exchange, place.span));
+      this.view = new ConnectionView(this.data, c, this.links, this.drawer, (place: Place) =>
+        this.open(c.id, place.exchange, place.span),
+      );
       this.body.replaceChildren(all, this.view.element);
       scrollTo(0, 0);
     }
@@ -100,14 +166,34 @@ class App {
   }
 
   private key(e: KeyboardEvent): void {
-    if (e.ctrlKey || e.metaKey || e.altKey || e.target instanceof HTMLInputElement || e.target instanceof HTMLSelectElement || this.keys.open) return;
+    if (
+      e.ctrlKey ||
+      e.metaKey ||
+      e.altKey ||
+      e.target instanceof HTMLInputElement ||
+      e.target instanceof HTMLSelectElement ||
+      this.keys.open
+    )
+      return;
     const exchanges = this.view?.c.exchanges ?? [];
     const at = exchanges.findIndex(x => String(x.id) === this.params().get('exchange'));
-    const step = (by: number) => { const x = exchanges[at < 0 ? 0 : at + by]; if (x && this.view) this.open(this.view.c.id, x.id); };
+    const step = (by: number) => {
+      const x = exchanges[at < 0 ? 0 : at + by];
+      if (x && this.view) this.open(this.view.c.id, x.id);
+    };
     const actions: Record<string, () => void> = {
-      Escape: () => { if (this.drawer.open) this.drawer.close(); else if (this.view) location.hash = ''; },
-      '/': () => { if (this.view) location.hash = ''; setTimeout(() => document.getElementById('search')?.focus(), 50); },
-      '[': () => step(-1), ']': () => step(1), t: () => this.theme(), '?': () => this.keys.show(),
+      Escape: () => {
+        if (this.drawer.open) this.drawer.close();
+        else if (this.view) location.hash = '';
+      },
+      '/': () => {
+        if (this.view) location.hash = '';
+        setTimeout(() => document.getElementById('search')?.focus(), 50);
+      },
+      '[': () => step(-1),
+      ']': () => step(1),
+      t: () => this.theme(),
+      '?': () => this.keys.show(),
     };
     const action = actions[e.key];
     if (!action) return;
@@ -117,7 +203,9 @@ class App {
 
   private theme(): void {
     const root = document.documentElement;
-    const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+    const dark = root.dataset.theme
+      ? root.dataset.theme === 'dark'
+      : matchMedia('(prefers-color-scheme: dark)').matches;
     root.dataset.theme = dark ? 'light' : 'dark';
     this.recolour();
   }
@@ -129,7 +217,9 @@ class App {
   }
 
   /** For tests: the graphs in sight. */
-  get graphs() { return this.view?.graphs ?? null; }
+  get graphs() {
+    return this.view?.graphs ?? null;
+  }
 }
 
 async function start(): Promise<void> {
@@ -144,6 +234,13 @@ async function start(): Promise<void> {
 
 start().catch((error: unknown) => {
   // The plain part of the page stays: it says the same without graphs.
-  document.getElementById('plain')?.prepend(h('p', { class: 'missing' },
-    `The graphs could not be shown (${error instanceof Error ? error.message : String(error)}). A browser of 2023 or later shows them.`));
+  document
+    .getElementById('plain')
+    ?.prepend(
+      h(
+        'p',
+        { class: 'missing' },
+        `The graphs could not be shown (${error instanceof Error ? error.message : String(error)}). A browser of 2023 or later shows them.`,
+      ),
+    );
 });

@@ -19,21 +19,41 @@ export function overview(data: Data, links: Links): HTMLElement {
   const findings = report.findings.filter(f => f.occurrences > 0);
   // TCP's first, of these what wins most; small ones only on demand.
   const waited = (f: Finding) => f.lost_ns - f.after_last_byte_ns;
-  const won = (f: Finding) => f.class === 'T' ? best(f)?.saves_ns ?? waited(f) : 0;
-  findings.sort((a, b) => Number(b.class === 'T') - Number(a.class === 'T') || won(b) - won(a) || waited(b) - waited(a));
+  const won = (f: Finding) => (f.class === 'T' ? (best(f)?.saves_ns ?? waited(f)) : 0);
+  findings.sort(
+    (a, b) => Number(b.class === 'T') - Number(a.class === 'T') || won(b) - won(a) || waited(b) - waited(a),
+  );
   const small = (f: Finding, i: number) => i > 0 && f.share < 0.01 && (data.causes.get(f.cause)?.span ?? true);
   const main = findings.filter((f, i) => !small(f, i));
   const rest = findings.filter((f, i) => small(f, i));
   const said = new Set<string>();
   const show = (f: Finding) => finding(data, f, links.example, links.cause, said);
-  return h('div', { class: 'overview' },
-    h('section', { class: 'verdict' }, h('h1', {}, page.verdict),
+  return h(
+    'div',
+    { class: 'overview' },
+    h(
+      'section',
+      { class: 'verdict' },
+      h('h1', {}, page.verdict),
       page.times.length ? timeBar(data, page.times, page.total_ns, links.cause) : null,
-      report.connections.length && page.total_ns > 0 ? changes(data, findings, page.times, page.total_ns, f => reveal(f)) : null),
-    main.length ? h('section', {}, h('h2', {}, 'What was found'), ...main.map(show),
-      rest.length ? h('details', {}, h('summary', {}, `${count(rest.length, 'smaller finding')}`), ...rest.map(show)) : null) : null,
+      report.connections.length && page.total_ns > 0
+        ? changes(data, findings, page.times, page.total_ns, f => reveal(f))
+        : null,
+    ),
+    main.length
+      ? h(
+          'section',
+          {},
+          h('h2', {}, 'What was found'),
+          ...main.map(show),
+          rest.length
+            ? h('details', {}, h('summary', {}, `${count(rest.length, 'smaller finding')}`), ...rest.map(show))
+            : null,
+        )
+      : null,
     notes(data),
-    report.connections.length ? lists(data, links) : null);
+    report.connections.length ? lists(data, links) : null,
+  );
 }
 
 /** Brings the card of a finding into sight. */
@@ -49,9 +69,17 @@ function notes(data: Data): HTMLElement | null {
   const { warnings, encapsulations } = data.report.capture;
   const through = Object.entries(encapsulations).map(([name, n]) => `${name} (${count(n, 'packet')})`);
   if (!warnings.length && !through.length) return null;
-  return h('section', { class: 'notes' }, h('h2', {}, 'What the capture cannot show'),
-    h('ul', {}, ...warnings.map(w => h('li', {}, `${w.text}${w.count > 1 ? ` (${w.count} times)` : ''}`)),
-      through.length ? h('li', {}, `seen through: ${through.join(', ')}`) : null));
+  return h(
+    'section',
+    { class: 'notes' },
+    h('h2', {}, 'What the capture cannot show'),
+    h(
+      'ul',
+      {},
+      ...warnings.map(w => h('li', {}, `${w.text}${w.count > 1 ? ` (${w.count} times)` : ''}`)),
+      through.length ? h('li', {}, `seen through: ${through.join(', ')}`) : null,
+    ),
+  );
 }
 
 /** Connections and exchanges, with a search and a filter by cause. */
@@ -59,59 +87,168 @@ function lists(data: Data, links: Links): HTMLElement {
   const { report } = data;
   const rows = report.connections.map(c => {
     const times = timesOf(c);
-    return { c, times, tcp: tcpTime(data, c), worst: worst(data, times), text: `${c.id} ${c.client} ${c.server} ${c.protocol ?? ''} ${c.quality.join(' ')} ${times.map(t => t[0]).join(' ')}`.toLowerCase() };
+    return {
+      c,
+      times,
+      tcp: tcpTime(data, c),
+      worst: worst(data, times),
+      text: `${c.id} ${c.client} ${c.server} ${c.protocol ?? ''} ${c.quality.join(' ')} ${times.map(t => t[0]).join(' ')}`.toLowerCase(),
+    };
   });
-  type Row = typeof rows[number];
+  type Row = (typeof rows)[number];
   const columns: Column<Row>[] = [
     { title: 'id', width: '44px', right: true, value: r => r.c.id },
     { title: 'client', width: 'minmax(168px,1fr)', value: r => r.c.client },
     { title: 'server', width: 'minmax(168px,1fr)', value: r => r.c.server },
-    { title: 'start', hint: 'since the start of the capture', width: '100px', right: true, value: r => r.c.start_ns, show: r => moment(r.c.start_ns) },
-    { title: 'duration', width: '76px', right: true, down: true, value: r => r.c.end_ns - r.c.start_ns, show: r => duration(r.c.end_ns - r.c.start_ns) },
-    { title: 'exchanges', hint: 'requests with their responses', width: '84px', right: true, down: true, value: r => r.c.exchanges.length + (r.c.exchanges_omitted?.count ?? 0) },
-    { title: 'bytes', width: '80px', right: true, down: true, value: r => r.c.bytes.client + r.c.bytes.server, show: r => bytes(r.c.bytes.client + r.c.bytes.server) },
-    { title: 'RTT', hint: 'shortest round trip seen', width: '70px', right: true, down: true, value: r => r.c.path.rtt_ns ?? -1, show: r => r.c.path.rtt_ns === null ? '-' : duration(r.c.path.rtt_ns) },
-    { title: 'TCP', hint: 'time that is of TCP or the hosts, and can be won back', width: '72px', right: true, down: true, value: r => r.tcp, show: r => duration(r.tcp) },
-    { title: 'worst cause', hint: 'the worst of TCP if it holds 5 %, else the largest', width: 'minmax(190px,1.2fr)', value: r => r.worst?.[0] ?? '', show: r => h('span', { class: 'worst' }, miniBar(data, r.times), r.worst ? r.worst[0] : '-') },
+    {
+      title: 'start',
+      hint: 'since the start of the capture',
+      width: '100px',
+      right: true,
+      value: r => r.c.start_ns,
+      show: r => moment(r.c.start_ns),
+    },
+    {
+      title: 'duration',
+      width: '76px',
+      right: true,
+      down: true,
+      value: r => r.c.end_ns - r.c.start_ns,
+      show: r => duration(r.c.end_ns - r.c.start_ns),
+    },
+    {
+      title: 'exchanges',
+      hint: 'requests with their responses',
+      width: '84px',
+      right: true,
+      down: true,
+      value: r => r.c.exchanges.length + (r.c.exchanges_omitted?.count ?? 0),
+    },
+    {
+      title: 'bytes',
+      width: '80px',
+      right: true,
+      down: true,
+      value: r => r.c.bytes.client + r.c.bytes.server,
+      show: r => bytes(r.c.bytes.client + r.c.bytes.server),
+    },
+    {
+      title: 'RTT',
+      hint: 'shortest round trip seen',
+      width: '70px',
+      right: true,
+      down: true,
+      value: r => r.c.path.rtt_ns ?? -1,
+      show: r => (r.c.path.rtt_ns === null ? '-' : duration(r.c.path.rtt_ns)),
+    },
+    {
+      title: 'TCP',
+      hint: 'time that is of TCP or the hosts, and can be won back',
+      width: '72px',
+      right: true,
+      down: true,
+      value: r => r.tcp,
+      show: r => duration(r.tcp),
+    },
+    {
+      title: 'worst cause',
+      hint: 'the worst of TCP if it holds 5 %, else the largest',
+      width: 'minmax(190px,1.2fr)',
+      value: r => r.worst?.[0] ?? '',
+      show: r => h('span', { class: 'worst' }, miniBar(data, r.times), r.worst ? r.worst[0] : '-'),
+    },
   ];
-  const connections = new Table<Row>(rows, columns, { label: 'Connections', pick: r => links.connection(r.c.id), minWidth: 1080, empty: 'no connection matches' });
+  const connections = new Table<Row>(rows, columns, {
+    label: 'Connections',
+    pick: r => links.connection(r.c.id),
+    minWidth: 1080,
+    empty: 'no connection matches',
+  });
   if (rows.length > 1) connections.sort(8, true);
-  const { table: exchanges, text: exchangeText, times: exchangeTimes } = exchangeTable(data, report.connections, (c, x) => links.connection(c.id, x.id), true);
+  const {
+    table: exchanges,
+    text: exchangeText,
+    times: exchangeTimes,
+  } = exchangeTable(data, report.connections, (c, x) => links.connection(c.id, x.id), true);
   const listed = report.connections.reduce((n, c) => n + c.exchanges.length, 0);
   const left = data.page.exchanges - listed;
   let tab = 0;
   const holder = h('div', {});
   const counted = h('span', { class: 'counted', role: 'status' });
-  const search = h('input', { type: 'search', id: 'search', placeholder: 'search: address, port, cause, protocol', 'aria-label': 'search', input: () => update() });
-  const present = [...new Set(rows.flatMap(r => r.times.map(t => t[0])))].map(id => data.causes.get(id)).filter(c => c !== undefined);
-  const select = h('select', { id: 'cause', 'aria-label': 'cause', change: () => update() }, h('option', { value: '' }, 'any cause'),
-    ...present.map(c => h('option', { value: c.id }, `${c.id}: ${c.title}`)));
-  const tabs = ['Connections', 'Exchanges'].map((name, i) => h('button', {
-    type: 'button', role: 'tab', class: 'tab', click: () => { tab = i; update(); },
-  }, name));
+  const search = h('input', {
+    type: 'search',
+    id: 'search',
+    placeholder: 'search: address, port, cause, protocol',
+    'aria-label': 'search',
+    input: () => update(),
+  });
+  const present = [...new Set(rows.flatMap(r => r.times.map(t => t[0])))]
+    .map(id => data.causes.get(id))
+    .filter(c => c !== undefined);
+  const select = h(
+    'select',
+    { id: 'cause', 'aria-label': 'cause', change: () => update() },
+    h('option', { value: '' }, 'any cause'),
+    ...present.map(c => h('option', { value: c.id }, `${c.id}: ${c.title}`)),
+  );
+  const tabs = ['Connections', 'Exchanges'].map((name, i) =>
+    h(
+      'button',
+      {
+        type: 'button',
+        role: 'tab',
+        class: 'tab',
+        click: () => {
+          tab = i;
+          update();
+        },
+      },
+      name,
+    ),
+  );
   const update = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const cause = select.value;
-    const match = (text: string, times: [string, number][]) => words.every(w => text.includes(w)) && (!cause || times.some(t => t[0] === cause));
-    tabs.forEach((t, i) => t.setAttribute('aria-selected', String(i === tab)));
+    const match = (text: string, times: [string, number][]) =>
+      words.every(w => text.includes(w)) && (!cause || times.some(t => t[0] === cause));
+    for (const [i, t] of tabs.entries()) t.setAttribute('aria-selected', String(i === tab));
     if (tab === 0) connections.filter(r => match(r.text, r.times));
     else exchanges.filter(r => match(exchangeText(r), exchangeTimes(r)));
     const table = tab === 0 ? connections : exchanges;
     holder.replaceChildren(table.element);
-    const more = tab === 1 && left > 0 ? `; ${left} shorter ones are summed in their connections (--exchanges all lists them)` : '';
-    counted.textContent = (tab === 0 ? `${count(table.count, 'connection')} of ${rows.length}` : `${count(table.count, 'exchange')} of ${listed}`) + more;
+    const more =
+      tab === 1 && left > 0
+        ? `; ${left} shorter ones are summed in their connections (--exchanges all lists them)`
+        : '';
+    counted.textContent =
+      (tab === 0
+        ? `${count(table.count, 'connection')} of ${rows.length}`
+        : `${count(table.count, 'exchange')} of ${listed}`) + more;
   };
   update();
-  return h('section', { class: 'lists' }, h('div', { class: 'tabs', role: 'tablist' }, ...tabs),
+  return h(
+    'section',
+    { class: 'lists' },
+    h('div', { class: 'tabs', role: 'tablist' }, ...tabs),
     h('p', { class: 'dim about' }, 'An exchange is one request and the response to it. A row opens its graphs.'),
-    h('div', { class: 'find' }, search, select, counted), holder);
+    h('div', { class: 'find' }, search, select, counted),
+    holder,
+  );
 }
 
-export interface ExchangeRow { c: Connection; x: Exchange }
+export interface ExchangeRow {
+  c: Connection;
+  x: Exchange;
+}
 
 /** Exchanges of some connections. */
-export function exchangeTable(data: Data, connections: Connection[], pick: (c: Connection, x: Exchange) => void, all: boolean,
-  chosen?: (row: ExchangeRow) => boolean) {
+export function exchangeTable(
+  data: Data,
+  connections: Connection[],
+  pick: (c: Connection, x: Exchange) => void,
+  all: boolean,
+  chosen?: (row: ExchangeRow) => boolean,
+) {
   const rows: ExchangeRow[] = connections.flatMap(c => c.exchanges.map(x => ({ c, x })));
   const cache = new Map<Exchange, [string, number][]>();
   const times = ({ x }: ExchangeRow) => {
@@ -119,29 +256,81 @@ export function exchangeTable(data: Data, connections: Connection[], pick: (c: C
     if (!known) {
       const sums = new Map<string, number>();
       for (const s of x.spans) sums.set(s.cause, (sums.get(s.cause) ?? 0) + s.end_ns - s.start_ns);
-      cache.set(x, known = [...sums].sort((a, b) => b[1] - a[1]));
+      known = [...sums].sort((a, b) => b[1] - a[1]);
+      cache.set(x, known);
     }
     return known;
   };
-  const text = (r: ExchangeRow) => `${r.c.id}/${r.x.id} ${r.c.client} ${r.c.server} ${r.c.protocol ?? ''} ${r.x.ended} ${times(r).map(t => t[0]).join(' ')}`.toLowerCase();
+  const text = (r: ExchangeRow) =>
+    `${r.c.id}/${r.x.id} ${r.c.client} ${r.c.server} ${r.c.protocol ?? ''} ${r.x.ended} ${times(r)
+      .map(t => t[0])
+      .join(' ')}`.toLowerCase();
   const shown = (r: ExchangeRow) => {
     const w = worst(data, times(r));
     const total = Math.max(1, r.x.end_ns - r.x.start_ns);
-    return h('span', { class: 'worst' }, miniBar(data, times(r)), w ? `${w[0]} ${duration(w[1])} (${percent(w[1] / total)})` : '-');
+    return h(
+      'span',
+      { class: 'worst' },
+      miniBar(data, times(r)),
+      w ? `${w[0]} ${duration(w[1])} (${percent(w[1] / total)})` : '-',
+    );
   };
   const columns: Column<ExchangeRow>[] = [
     ...(all ? [{ title: 'connection', width: '92px', right: true, value: (r: ExchangeRow) => r.c.id }] : []),
     { title: 'exchange', width: '84px', right: true, value: r => r.x.id },
-    { title: 'start', hint: 'since the start of the capture', width: '112px', right: true, value: r => r.x.start_ns, show: r => moment(r.x.start_ns) },
-    { title: 'duration', width: '88px', right: true, down: true, value: r => r.x.end_ns - r.x.start_ns, show: r => duration(r.x.end_ns - r.x.start_ns) },
-    { title: 'request', width: '90px', right: true, down: true, value: r => r.x.request_bytes, show: r => bytes(r.x.request_bytes) },
-    { title: 'response', width: '90px', right: true, down: true, value: r => r.x.response_bytes, show: r => bytes(r.x.response_bytes) },
-    { title: 'ended', hint: 'how, where it was not completed', width: '96px', value: r => r.x.ended, show: r => r.x.complete ? '' : r.x.ended },
+    {
+      title: 'start',
+      hint: 'since the start of the capture',
+      width: '112px',
+      right: true,
+      value: r => r.x.start_ns,
+      show: r => moment(r.x.start_ns),
+    },
+    {
+      title: 'duration',
+      width: '88px',
+      right: true,
+      down: true,
+      value: r => r.x.end_ns - r.x.start_ns,
+      show: r => duration(r.x.end_ns - r.x.start_ns),
+    },
+    {
+      title: 'request',
+      width: '90px',
+      right: true,
+      down: true,
+      value: r => r.x.request_bytes,
+      show: r => bytes(r.x.request_bytes),
+    },
+    {
+      title: 'response',
+      width: '90px',
+      right: true,
+      down: true,
+      value: r => r.x.response_bytes,
+      show: r => bytes(r.x.response_bytes),
+    },
+    {
+      title: 'ended',
+      hint: 'how, where it was not completed',
+      width: '96px',
+      value: r => r.x.ended,
+      show: r => (r.x.complete ? '' : r.x.ended),
+    },
     { title: 'worst cause', width: 'minmax(260px,1fr)', value: r => worst(data, times(r))?.[0] ?? '', show: shown },
   ];
   const table = new Table<ExchangeRow>(rows, columns, {
-    label: 'Exchanges', pick: r => pick(r.c, r.x), chosen, minWidth: all ? 900 : 800, most: all ? 14 : 9, empty: 'no exchange matches',
+    label: 'Exchanges',
+    pick: r => pick(r.c, r.x),
+    chosen,
+    minWidth: all ? 900 : 800,
+    most: all ? 14 : 9,
+    empty: 'no exchange matches',
   });
-  if (rows.length > 1) table.sort(columns.findIndex(c => c.title === (all ? 'duration' : 'exchange')), all);
+  if (rows.length > 1)
+    table.sort(
+      columns.findIndex(c => c.title === (all ? 'duration' : 'exchange')),
+      all,
+    );
   return { table, text, times };
 }

@@ -26,12 +26,19 @@ export interface Track {
 }
 
 class Reader {
-  constructor(private bytes: Uint8Array, public at: number) {}
+  constructor(
+    private bytes: Uint8Array,
+    public at: number,
+  ) {}
 
-  byte(): number { return this.bytes[this.at++] ?? 0; }
+  byte(): number {
+    return this.bytes[this.at++] ?? 0;
+  }
 
   unsigned(): number {
-    let n = 0, scale = 1, b: number;
+    let n = 0,
+      scale = 1,
+      b: number;
     do {
       b = this.byte();
       n += (b & 0x7f) * scale;
@@ -60,12 +67,24 @@ export function decode(bytes: Uint8Array, at: number, total: number): Track {
   }
   const [ct, cframe, cflags, cmarks, cseq, clen, cack, cwin, csack] = columns;
   const out: Track = {
-    n, total: total || n, shift,
-    t: new Float64Array(n), frame: new Float64Array(n), from: new Uint8Array(n), flags: new Uint16Array(n),
-    marks: new Uint8Array(n), seq: new Float64Array(n), len: new Float64Array(n), ack: new Float64Array(n),
-    win: new Float64Array(n), sackAt: new Uint32Array(n + 1), sack: new Float64Array(0),
+    n,
+    total: total || n,
+    shift,
+    t: new Float64Array(n),
+    frame: new Float64Array(n),
+    from: new Uint8Array(n),
+    flags: new Uint16Array(n),
+    marks: new Uint8Array(n),
+    seq: new Float64Array(n),
+    len: new Float64Array(n),
+    ack: new Float64Array(n),
+    win: new Float64Array(n),
+    sackAt: new Uint32Array(n + 1),
+    sack: new Float64Array(0),
   };
-  const next = [0, 0], acks = [0, 0], windows = [0, 0];
+  const next = [0, 0],
+    acks = [0, 0],
+    windows = [0, 0];
   const blocks: number[] = [];
   let frame = 0;
   for (let i = 0; i < n; i++) {
@@ -76,8 +95,10 @@ export function decode(bytes: Uint8Array, at: number, total: number): Track {
     const flags = word >> 1;
     const seq = next[d] + cseq.signed();
     const len = clen.unsigned();
-    const ack = acks[d] += cack.signed();
-    const window = windows[d] += cwin.signed();
+    const ack = acks[d] + cack.signed();
+    const window = windows[d] + cwin.signed();
+    acks[d] = ack;
+    windows[d] = window;
     next[d] = seq + len + (flags & FLAG.SYN ? 1 : 0) + (flags & FLAG.FIN ? 1 : 0);
     out.t[i] = time * unit;
     out.frame[i] = frame;
@@ -101,10 +122,12 @@ export function decode(bytes: Uint8Array, at: number, total: number): Track {
 
 /** The first index whose time is not before `time`. */
 export function lower(t: Float64Array, time: number, n = t.length): number {
-  let a = 0, b = n;
+  let a = 0,
+    b = n;
   while (a < b) {
     const m = (a + b) >> 1;
-    if (t[m] < time) a = m + 1; else b = m;
+    if (t[m] < time) a = m + 1;
+    else b = m;
   }
   return a;
 }
@@ -112,7 +135,16 @@ export function lower(t: Float64Array, time: number, n = t.length): number {
 /** As tcpdump writes them. */
 export function flagText(flags: number): string {
   let text = '';
-  for (const [bit, name] of [[2, 'SYN'], [1, 'FIN'], [4, 'RST'], [8, 'P'], [32, 'U'], [64, 'E'], [128, 'W'], [16, '.']] as const)
+  for (const [bit, name] of [
+    [2, 'SYN'],
+    [1, 'FIN'],
+    [4, 'RST'],
+    [8, 'P'],
+    [32, 'U'],
+    [64, 'E'],
+    [128, 'W'],
+    [16, '.'],
+  ] as const)
     if (flags & bit) text += name;
   return text;
 }

@@ -9,7 +9,10 @@ import type { Direction, Series } from './series';
 import type { Connection, Span } from './types';
 
 /** A span, and the exchange that holds it (0: none). */
-export interface Placed { span: Span; exchange: number }
+export interface Placed {
+  span: Span;
+  exchange: number;
+}
 
 /** What is in sight; it changes with every move. */
 export interface Sight {
@@ -40,18 +43,29 @@ export function panels(c: Connection, spans: Placed[], sight: Sight): Panel[] {
   const order = down >= up ? [1, 0] : [0, 1];
   return [
     ...order.map((d, i) => sequencePanel(sight, d, i ? [] : SEQUENCE_KEYS, i && small ? 130 : i ? 210 : 300)),
-    flightPanel(c, spans, sight, order[0]), tripPanel(c, sight), ratePanel(c, sight),
+    flightPanel(c, spans, sight, order[0]),
+    tripPanel(c, sight),
+    ratePanel(c, sight),
   ];
 }
 
 const SEQUENCE_KEYS: [string, string][] = [
-  ['segment', 'segment'], ['again', 'sent again'], ['sack', 'SACK'], ['ack', 'acknowledged'], ['edge', 'window edge']];
+  ['segment', 'segment'],
+  ['again', 'sent again'],
+  ['sack', 'SACK'],
+  ['ack', 'acknowledged'],
+  ['edge', 'window edge'],
+];
 
-const name = (d: number) => d === 0 ? 'client → server' : 'server → client';
+const name = (d: number) => (d === 0 ? 'client → server' : 'server → client');
 
 function sequencePanel(sight: Sight, d: number, keys: [string, string][], height: number): Panel {
   return {
-    title: `Sequence numbers, ${name(d)}`, keys, height, kind: 'bytes', direction: d,
+    title: `Sequence numbers, ${name(d)}`,
+    keys,
+    height,
+    kind: 'bytes',
+    direction: d,
     range: () => sequenceRange(sight, sight.series[d]),
     draw: a => sequence(a, sight.series[d], sight.track),
   };
@@ -60,9 +74,15 @@ function sequencePanel(sight: Sight, d: number, keys: [string, string][], height
 function flightPanel(c: Connection, spans: Placed[], sight: Sight, d: number): Panel {
   const buffer = plateaus(c, spans, sight.series[d].flight, d === 0 ? 'client' : 'server');
   return {
-    title: `In flight (sent, not acknowledged), ${name(d)}`, kind: 'bytes', height: 190,
-    keys: [['flight', 'in flight'], ['edge', 'window'], ['cwnd', 'congestion window at least (most in flight in a round trip)'],
-      ...(buffer.length ? [['buffer', 'send buffer'] as [string, string]] : [])],
+    title: `In flight (sent, not acknowledged), ${name(d)}`,
+    kind: 'bytes',
+    height: 190,
+    keys: [
+      ['flight', 'in flight'],
+      ['edge', 'window'],
+      ['cwnd', 'congestion window at least (most in flight in a round trip)'],
+      ...(buffer.length ? [['buffer', 'send buffer'] as [string, string]] : []),
+    ],
     range: () => {
       const max = most(sight, sight.series[d].flight);
       const window = most(sight, sight.series[d].window);
@@ -77,7 +97,15 @@ function flightPanel(c: Connection, spans: Placed[], sight: Sight, d: number): P
       steps(a, window, css('--edge'), 1.4, [5, 3]);
       for (const b of buffer) if (b.to > a.from && b.from < a.to) plateau(a, b);
       const last = window.at(a.to);
-      if (last > a.hi * 1.02) label(a, `window ${bytes(Math.round(last))} ↑`, a.left + a.width - 6 * a.r, a.top + 14 * a.r, css('--edge'), 'right');
+      if (last > a.hi * 1.02)
+        label(
+          a,
+          `window ${bytes(Math.round(last))} ↑`,
+          a.left + a.width - 6 * a.r,
+          a.top + 14 * a.r,
+          css('--edge'),
+          'right',
+        );
     },
   };
 }
@@ -85,8 +113,14 @@ function flightPanel(c: Connection, spans: Placed[], sight: Sight, d: number): P
 function tripPanel(c: Connection, sight: Sight): Panel {
   const base = c.path.rtt_ns ?? 0;
   return {
-    title: 'Round trips, seen where the capture was taken', kind: 'time', height: 150,
-    keys: [['up', 'client → server'], ['down', 'server → client'], ['base', 'base round trip; above it: queues and late ACKs']],
+    title: 'Round trips, seen where the capture was taken',
+    kind: 'time',
+    height: 150,
+    keys: [
+      ['up', 'client → server'],
+      ['down', 'server → client'],
+      ['base', 'base round trip; above it: queues and late ACKs'],
+    ],
     range: () => [0, Math.max(1000, ...sight.series.map(d => most(sight, d.rtt)), base) * 1.1],
     draw: a => {
       if (base) {
@@ -106,8 +140,14 @@ function tripPanel(c: Connection, sight: Sight): Panel {
 function ratePanel(c: Connection, sight: Sight): Panel {
   const { bandwidth_bps: bandwidth, rtt_ns: rtt } = c.path;
   return {
-    title: 'Throughput', kind: 'rate', height: 150,
-    keys: [['up', 'client → server'], ['down', 'server → client'], ...(bandwidth ? [['base', 'bottleneck'] as [string, string]] : [])],
+    title: 'Throughput',
+    kind: 'rate',
+    height: 150,
+    keys: [
+      ['up', 'client → server'],
+      ['down', 'server → client'],
+      ...(bandwidth ? [['base', 'bottleneck'] as [string, string]] : []),
+    ],
     range: () => {
       const a = { from: sight.from, to: sight.to, width: Math.max(200, sight.width), r: 1 } as Area;
       let max = 1;
@@ -129,14 +169,19 @@ function ratePanel(c: Connection, sight: Sight): Panel {
   };
 }
 
-interface Plateau { from: number; to: number; bytes: number }
+interface Plateau {
+  from: number;
+  to: number;
+  bytes: number;
+}
 
 /** The most in flight during each wait for the send buffer: what the buffer holds. */
 function plateaus(c: Connection, spans: Placed[], flight: Series, side: string): Plateau[] {
   const out: Plateau[] = [];
   for (const { span } of spans) {
     if (span.cause !== 'send_buffer' || (span.side && span.side !== side)) continue;
-    const a = Math.max(0, lower(flight.t, span.start_ns) - 1), b = lower(flight.t, span.end_ns + 1);
+    const a = Math.max(0, lower(flight.t, span.start_ns) - 1),
+      b = lower(flight.t, span.end_ns + 1);
     const held = b > a ? flight.extremes(a, b)[1] : 0;
     const last = out[out.length - 1];
     if (last && span.start_ns - last.to < 3 * (c.path.rtt_ns ?? 1e7)) {
@@ -148,12 +193,15 @@ function plateaus(c: Connection, spans: Placed[], flight: Series, side: string):
 }
 
 function plateau(a: Area, b: Plateau): void {
-  const y = Y(a, b.bytes), x0 = Math.max(a.left, X(a, b.from)), x1 = Math.min(a.left + a.width, X(a, b.to));
+  const y = Y(a, b.bytes),
+    x0 = Math.max(a.left, X(a, b.from)),
+    x1 = Math.min(a.left + a.width, X(a, b.to));
   a.c.beginPath();
   a.c.moveTo(x0, y);
   a.c.lineTo(x1, y);
   stroke(a, css('--buffer'), 2.5);
-  if (x1 - x0 > 120 * a.r) label(a, `send buffer holds ${bytes(b.bytes)}`, (x0 + x1) / 2, y - 6 * a.r, css('--buffer'), 'center');
+  if (x1 - x0 > 120 * a.r)
+    label(a, `send buffer holds ${bytes(b.bytes)}`, (x0 + x1) / 2, y - 6 * a.r, css('--buffer'), 'center');
 }
 
 /** The greatest value in sight, that which holds at its begin among them. */
@@ -163,9 +211,11 @@ function most(sight: Sight, s: Series): number {
 }
 
 function sequenceRange(sight: Sight, d: Direction): [number, number] {
-  let lo = Infinity, hi = -Infinity;
+  let lo = Infinity,
+    hi = -Infinity;
   for (const s of [d.data, d.ack]) {
-    const b = lower(s.t, sight.to), a = Math.max(0, lower(s.t, sight.from) - 1);
+    const b = lower(s.t, sight.to),
+      a = Math.max(0, lower(s.t, sight.from) - 1);
     const [x, y] = s.extremes(a, b);
     lo = Math.min(lo, x);
     hi = Math.max(hi, y);

@@ -9,29 +9,80 @@ import type { Cause, Finding, Fix, Frames } from './types';
 const CLASS: Record<string, string> = { T: 'TCP or host', A: 'application', I: 'path and sizes', U: 'not known' };
 
 /** Where the time went: a bar, and what its parts are. */
-export function timeBar(data: Data, times: [string, number][], total: number, pick: (cause: Cause) => void): HTMLElement {
-  const known = times.flatMap(([id, ns]) => { const cause = data.causes.get(id); return cause && ns > 0 ? [{ cause, ns }] : []; });
-  const sum = Math.max(total, known.reduce((s, k) => s + k.ns, 0));
+export function timeBar(
+  data: Data,
+  times: [string, number][],
+  total: number,
+  pick: (cause: Cause) => void,
+): HTMLElement {
+  const known = times.flatMap(([id, ns]) => {
+    const cause = data.causes.get(id);
+    return cause && ns > 0 ? [{ cause, ns }] : [];
+  });
+  const sum = Math.max(
+    total,
+    known.reduce((s, k) => s + k.ns, 0),
+  );
   // TCP first: it is what the page is about.
   const rank = { T: 0, U: 1, A: 2, I: 3 };
   known.sort((a, b) => rank[a.cause.class] - rank[b.cause.class] || b.ns - a.ns);
-  const bar = h('div', { class: 'bar', role: 'img', 'aria-label': 'where the time went' }, ...known.map(({ cause, ns }) => {
-    const share = ns / sum;
-    const text = `${cause.title}: ${duration(ns)} (${percent(share)})`;
-    return h('button', { type: 'button', class: `part g-${cause.group}`, style: `flex:${share} 1 0`, title: text, 'aria-label': text, click: () => pick(cause) },
-      share > 0.09 ? h('span', {}, h('b', {}, percent(share)), ` ${cause.title}`) : null);
-  }));
-  const row = ({ cause, ns }: typeof known[number]) =>
-    h('li', {}, h('button', { type: 'button', 'data-cause': cause.id, click: () => pick(cause) }, patch(cause),
-      h('span', { class: 'name' }, cause.title, h('span', { class: 'class' }, h('code', {}, cause.id), ` · ${CLASS[cause.class]}`)),
-      h('b', { class: 'time' }, duration(ns)), h('span', { class: 'share' }, percent(ns / sum))));
+  const bar = h(
+    'div',
+    { class: 'bar', role: 'img', 'aria-label': 'where the time went' },
+    ...known.map(({ cause, ns }) => {
+      const share = ns / sum;
+      const text = `${cause.title}: ${duration(ns)} (${percent(share)})`;
+      return h(
+        'button',
+        {
+          type: 'button',
+          class: `part g-${cause.group}`,
+          style: `flex:${share} 1 0`,
+          title: text,
+          'aria-label': text,
+          click: () => pick(cause),
+        },
+        share > 0.09 ? h('span', {}, h('b', {}, percent(share)), ` ${cause.title}`) : null,
+      );
+    }),
+  );
+  const row = ({ cause, ns }: (typeof known)[number]) =>
+    h(
+      'li',
+      {},
+      h(
+        'button',
+        { type: 'button', 'data-cause': cause.id, click: () => pick(cause) },
+        patch(cause),
+        h(
+          'span',
+          { class: 'name' },
+          cause.title,
+          h('span', { class: 'class' }, h('code', {}, cause.id), ` · ${CLASS[cause.class]}`),
+        ),
+        h('b', { class: 'time' }, duration(ns)),
+        h('span', { class: 'share' }, percent(ns / sum)),
+      ),
+    );
   const sorted = known.slice().sort((a, b) => b.ns - a.ns);
   // What nobody would see in the bar is listed on demand, if it is more than a line.
   const small = sorted.filter((k, i) => i > 1 && k.ns < 0.01 * sum);
   const rest = small.length > 2 ? small : [];
   const key = (list: typeof known) => h('ul', { class: 'bar-key' }, ...list.map(row));
-  return h('div', {}, bar, key(sorted.slice(0, sorted.length - rest.length)),
-    rest.length ? h('details', {}, h('summary', {}, `${rest.length} smaller, ${duration(rest.reduce((s, k) => s + k.ns, 0))} together`), key(rest)) : null);
+  return h(
+    'div',
+    {},
+    bar,
+    key(sorted.slice(0, sorted.length - rest.length)),
+    rest.length
+      ? h(
+          'details',
+          {},
+          h('summary', {}, `${rest.length} smaller, ${duration(rest.reduce((s, k) => s + k.ns, 0))} together`),
+          key(rest),
+        )
+      : null,
+  );
 }
 
 /** The fix of a finding that wins most: what a replay says counts before a bound. */
@@ -52,33 +103,87 @@ function replayed(f: Finding, said: Set<string>): HTMLElement | null {
   if (!m || said.has(`${m.connection}/${m.first_exchange}`)) return null;
   said.add(`${m.connection}/${m.first_exchange}`);
   const [ours, seen] = [duration(m.modelled_ns), duration(m.observed_ns)];
-  if (!m.trustworthy) return h('p', { class: 'model' }, `No prediction: the model gives ${ours} where ${seen} were seen.`);
+  if (!m.trustworthy)
+    return h('p', { class: 'model' }, `No prediction: the model gives ${ours} where ${seen} were seen.`);
   const helps = (id: string) => f.fixes.some(x => x.id === id && (x.saves_ns ?? 0) > 0);
-  const vain = m.no_help.filter(v => !helps(v.id) && ( v.where === 'both' || !m.no_help.some(o => o.id === v.id && o.where === 'both')))
-    .map(v => v.where === 'path' ? v.what : `${v.what} (${v.where})`);
-  return h('p', { class: 'model' }, `Replayed in the model: ${ours} against ${seen} seen.${vain.length ? ` Would not help: ${vain.join(', ')}.` : ''}`);
+  const vain = m.no_help
+    .filter(v => !helps(v.id) && (v.where === 'both' || !m.no_help.some(o => o.id === v.id && o.where === 'both')))
+    .map(v => (v.where === 'path' ? v.what : `${v.what} (${v.where})`));
+  return h(
+    'p',
+    { class: 'model' },
+    `Replayed in the model: ${ours} against ${seen} seen.${vain.length ? ` Would not help: ${vain.join(', ')}.` : ''}`,
+  );
 }
 
 /** A finding: what was lost, why, what would fix it. */
-export function finding(data: Data, f: Finding, go: (f: Finding) => void, page: (cause: Cause) => void, said = new Set<string>()): HTMLElement {
+export function finding(
+  data: Data,
+  f: Finding,
+  go: (f: Finding) => void,
+  page: (cause: Cause) => void,
+  said = new Set<string>(),
+): HTMLElement {
   const cause = data.causes.get(f.cause);
   const waited = f.lost_ns - f.after_last_byte_ns;
-  const times = cause?.span && f.occurrences > 0 ? f.occurrences === 1 ? 'Once. ' : `${f.occurrences} times, ${range(f.shortest_ns, f.longest_ns)} each. ` : '';
+  const times =
+    cause?.span && f.occurrences > 0
+      ? f.occurrences === 1
+        ? 'Once. '
+        : `${f.occurrences} times, ${range(f.shortest_ns, f.longest_ns)} each. `
+      : '';
   const on = f.connection_count > 1 ? `On ${count(f.connection_count, 'connection')}. ` : '';
   const note = f.class === 'A' ? 'not TCP' : f.side ? `side: ${f.side}` : '';
-  const frames = f.evidence.filter(e => e.first).slice(0, 5).map(chain).join(', ');
+  const frames = f.evidence
+    .filter(e => e.first)
+    .slice(0, 5)
+    .map(chain)
+    .join(', ');
   const saved = best(f);
-  return h('article', { class: `finding class-${f.class}`, 'data-finding': f.id },
+  return h(
+    'article',
+    { class: `finding class-${f.class}`, 'data-finding': f.id },
     h('div', { class: 'lost' }, h('b', {}, duration(waited)), h('span', {}, percent(f.share))),
-    h('div', { class: 'what' },
-      h('h3', {}, patch(cause), h('span', {}, h('button', { type: 'button', class: 'link', click: () => cause && page(cause), title: `what ${f.cause} is` }, f.title),
-        note ? h('span', { class: 'note' }, note) : null)),
+    h(
+      'div',
+      { class: 'what' },
+      h(
+        'h3',
+        {},
+        patch(cause),
+        h(
+          'span',
+          {},
+          h(
+            'button',
+            { type: 'button', class: 'link', click: () => cause && page(cause), title: `what ${f.cause} is` },
+            f.title,
+          ),
+          note ? h('span', { class: 'note' }, note) : null,
+        ),
+      ),
       h('p', {}, times + on + f.why),
-      frames ? h('p', { class: 'frames', title: 'numbers of packets in the capture, as Wireshark counts them' }, `frames ${frames}${f.occurrences > 5 ? ', …' : ''}`) : null,
-      ...fixes(f.fixes, f.class === 'A' ? 0 : 2), f.class === 'A' ? null : replayed(f, said),
-      f.example ? h('button', { type: 'button', class: 'go', click: () => go(f) },
-        f.example.exchange ? `See it: connection ${f.example.connection}, exchange ${f.example.exchange}` : `See it: connection ${f.example.connection}`) : null),
-    h('div', { class: 'gain' }, saved?.saves_ns && saved.saves_ns > 0 && f.class !== 'A' ? gain(saved) : null));
+      frames
+        ? h(
+            'p',
+            { class: 'frames', title: 'numbers of packets in the capture, as Wireshark counts them' },
+            `frames ${frames}${f.occurrences > 5 ? ', …' : ''}`,
+          )
+        : null,
+      ...fixes(f.fixes, f.class === 'A' ? 0 : 2),
+      f.class === 'A' ? null : replayed(f, said),
+      f.example
+        ? h(
+            'button',
+            { type: 'button', class: 'go', click: () => go(f) },
+            f.example.exchange
+              ? `See it: connection ${f.example.connection}, exchange ${f.example.exchange}`
+              : `See it: connection ${f.example.connection}`,
+          )
+        : null,
+    ),
+    h('div', { class: 'gain' }, saved?.saves_ns && saved.saves_ns > 0 && f.class !== 'A' ? gain(saved) : null),
+  );
 }
 
 /** The model was run again with this fix: `saves_ns` is its answer. */
@@ -86,24 +191,56 @@ export const predicted = (fix: Fix): boolean => fix.basis === 'predicted';
 
 /** What a fix wins: what the model predicts where it did, else the bound. */
 export function gain(fix: Fix): HTMLElement {
-  return h('span', { class: 'saves' }, predicted(fix) ? 'predicted to save ' : 'saves up to ', h('b', {}, duration(fix.saves_ns ?? 0)));
+  return h(
+    'span',
+    { class: 'saves' },
+    predicted(fix) ? 'predicted to save ' : 'saves up to ',
+    h('b', {}, duration(fix.saves_ns ?? 0)),
+  );
 }
 
 export function fixes(list: Fix[], open: number): HTMLElement[] {
-  const one = (fix: Fix, lead: string): HTMLElement => h('div', { class: 'fix' }, h('p', {}, h('b', {}, lead), fix.title,
-    h('span', { class: 'where' }, place(fix)),
-    predicted(fix) ? h('span', { class: 'where' }, ` · predicted to save ${duration(fix.saves_ns ?? 0)}`) : null),
-    h('ul', {}, ...fix.how.map(how => h('li', {}, how.replace(/^Any: /, '')))));
+  const one = (fix: Fix, lead: string): HTMLElement =>
+    h(
+      'div',
+      { class: 'fix' },
+      h(
+        'p',
+        {},
+        h('b', {}, lead),
+        fix.title,
+        h('span', { class: 'where' }, place(fix)),
+        predicted(fix) ? h('span', { class: 'where' }, ` · predicted to save ${duration(fix.saves_ns ?? 0)}`) : null,
+      ),
+      h('ul', {}, ...fix.how.map(how => h('li', {}, how.replace(/^Any: /, '')))),
+    );
   const shown: HTMLElement[] = list.slice(0, open).map((fix, i) => {
     const rest = fix.how.length > 1;
     const element = one({ ...fix, how: rest ? fix.how.slice(0, 1) : fix.how }, i ? 'or: ' : 'fix: ');
-    if (rest) element.append(h('details', {}, h('summary', {}, `${count(fix.how.length - 1, 'other system')}`),
-      h('ul', {}, ...fix.how.slice(1).map(how => h('li', {}, how)))));
+    if (rest)
+      element.append(
+        h(
+          'details',
+          {},
+          h('summary', {}, `${count(fix.how.length - 1, 'other system')}`),
+          h('ul', {}, ...fix.how.slice(1).map(how => h('li', {}, how))),
+        ),
+      );
     return element;
   });
   if (list.length > open)
-    shown.push(h('details', { class: 'more-fixes' }, h('summary', {}, `${count(list.length - open, open ? 'other fix' : 'thing')} ${open ? '' : 'to try'}`.replace('fixs', 'fixes')),
-      ...list.slice(open).map(fix => one(fix, ''))));
+    shown.push(
+      h(
+        'details',
+        { class: 'more-fixes' },
+        h(
+          'summary',
+          {},
+          `${count(list.length - open, open ? 'other fix' : 'thing')} ${open ? '' : 'to try'}`.replace('fixs', 'fixes'),
+        ),
+        ...list.slice(open).map(fix => one(fix, '')),
+      ),
+    );
   return shown;
 }
 
@@ -116,8 +253,19 @@ export function chain(f: Frames): string {
 /** A bar of the causes of one row. */
 export function miniBar(data: Data, times: [string, number][]): HTMLElement {
   const sum = times.reduce((s, t) => s + t[1], 0) || 1;
-  return h('span', { class: 'mini', 'aria-hidden': 'true' }, ...times.filter(t => t[1] / sum > 0.01).map(([id, ns]) =>
-    h('i', { class: `g-${data.causes.get(id)?.group}`, style: `flex:${ns / sum} 1 0`, title: `${id} ${duration(ns)}` })));
+  return h(
+    'span',
+    { class: 'mini', 'aria-hidden': 'true' },
+    ...times
+      .filter(t => t[1] / sum > 0.01)
+      .map(([id, ns]) =>
+        h('i', {
+          class: `g-${data.causes.get(id)?.group}`,
+          style: `flex:${ns / sum} 1 0`,
+          title: `${id} ${duration(ns)}`,
+        }),
+      ),
+  );
 }
 
 export { bytes, count, duration };

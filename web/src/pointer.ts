@@ -20,17 +20,25 @@ export interface Surface {
 /** Drag moves, with shift it chooses a stretch; the wheel zooms, two fingers too; a click picks. */
 export function listen(on: HTMLElement, plot: boolean, to: Surface, hover?: (e: PointerEvent) => void): void {
   const fingers = new Map<number, number>();
-  let start = 0, moved = false, chosen: HTMLElement | null = null;
+  let start = 0,
+    moved = false,
+    chosen: HTMLElement | null = null;
   on.addEventListener('pointerdown', e => {
     fingers.set(e.pointerId, e.clientX);
     on.setPointerCapture(e.pointerId);
     start = e.clientX;
     moved = false;
-    if (e.shiftKey && plot) { chosen = h('div', { class: 'choice' }); on.append(chosen); }
+    if (e.shiftKey && plot) {
+      chosen = h('div', { class: 'choice' });
+      on.append(chosen);
+    }
   });
   on.addEventListener('pointermove', e => {
     const before = fingers.get(e.pointerId);
-    if (before === undefined) { hover?.(e); return; }
+    if (before === undefined) {
+      hover?.(e);
+      return;
+    }
     if (fingers.size === 2) {
       const other = [...fingers].find(([id]) => id !== e.pointerId)?.[1] ?? e.clientX;
       const [a, b] = [Math.abs(before - other), Math.abs(e.clientX - other)];
@@ -64,13 +72,19 @@ export function listen(on: HTMLElement, plot: boolean, to: Surface, hover?: (e: 
   };
   on.addEventListener('pointerup', end);
   on.addEventListener('pointercancel', end);
-  on.addEventListener('pointerleave', () => { to.leave(); });
+  on.addEventListener('pointerleave', () => {
+    to.leave();
+  });
   on.addEventListener('dblclick', () => to.reset());
-  on.addEventListener('wheel', e => {
-    // A page that cannot be scrolled past a graph is a trap: the wheel zooms once the graph has the focus.
-    if (Math.abs(e.deltaX) > Math.abs(e.deltaY)) to.pan(e.deltaX / 800);
-    else if (e.ctrlKey || to.focused()) to.zoom(1.0015 ** e.deltaY, to.timeAt(e.clientX));
-    else return;
-    e.preventDefault();
-  }, { passive: false });
+  on.addEventListener(
+    'wheel',
+    e => {
+      // A page that cannot be scrolled past a graph is a trap: the wheel zooms once the graph has the focus.
+      if (Math.abs(e.deltaX) > Math.abs(e.deltaY)) to.pan(e.deltaX / 800);
+      else if (e.ctrlKey || to.focused()) to.zoom(1.0015 ** e.deltaY, to.timeAt(e.clientX));
+      else return;
+      e.preventDefault();
+    },
+    { passive: false },
+  );
 }

@@ -7,10 +7,22 @@ import { duration } from './format';
 import type { Exchange, Span } from './types';
 
 /** A span and the pixels that it takes. */
-export interface Band { span: Span; exchange: number; x0: number; x1: number }
+export interface Band {
+  span: Span;
+  exchange: number;
+  x0: number;
+  x1: number;
+}
 
 /** Exchanges and causes of the view, with their names. */
-export function ribbon(a: Area, exchanges: Exchange[], bands: Band[], chosen: Span | null, group: (s: Span) => string, wide: boolean): void {
+export function ribbon(
+  a: Area,
+  exchanges: Exchange[],
+  bands: Band[],
+  chosen: Span | null,
+  group: (s: Span) => string,
+  wide: boolean,
+): void {
   const { c, r } = a;
   c.font = `${11 * r}px ${css('--font')}`;
   c.fillStyle = css('--muted');
@@ -45,7 +57,10 @@ export function ribbon(a: Area, exchanges: Exchange[], bands: Band[], chosen: Sp
   for (const { span, x0, x1 } of bands) {
     const run = runs[runs.length - 1];
     const time = span.end_ns - span.start_ns;
-    if (run && run.cause === span.cause && x0 - run.x1 <= r) { run.x1 = x1; run.time += time; } else runs.push({ cause: span.cause, time, x0, x1 });
+    if (run && run.cause === span.cause && x0 - run.x1 <= r) {
+      run.x1 = x1;
+      run.time += time;
+    } else runs.push({ cause: span.cause, time, x0, x1 });
   }
   for (const { cause, time, x0, x1 } of runs) {
     if (x1 - x0 < 40 * r) continue;

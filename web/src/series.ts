@@ -6,7 +6,14 @@ import { FLAG, lower, MARK, type Track } from './packets';
 const RADIX = 16;
 
 /** What was found for bins of one width, so that moving sideways costs only the bins that come into sight. */
-interface Bins { width: number; first: number; n: number; lo: Float64Array; hi: Float64Array; last: Float64Array }
+interface Bins {
+  width: number;
+  first: number;
+  n: number;
+  lo: Float64Array;
+  hi: Float64Array;
+  last: Float64Array;
+}
 
 /** Points in the order of time, each a range of values, with the extremes of every 16, 256, ... */
 export class Series {
@@ -14,12 +21,19 @@ export class Series {
   private highs: Float64Array[];
   private bins: Bins | null = null;
 
-  constructor(readonly t: Float64Array, readonly lo: Float64Array, readonly hi: Float64Array) {
+  constructor(
+    readonly t: Float64Array,
+    readonly lo: Float64Array,
+    readonly hi: Float64Array,
+  ) {
     this.lows = [lo];
     this.highs = [hi];
     for (let n = t.length; n > RADIX; n = Math.ceil(n / RADIX)) {
       const [lower, upper] = [this.lows[this.lows.length - 1], this.highs[this.highs.length - 1]];
-      const [lows, highs] = [new Float64Array(Math.ceil(n / RADIX)).fill(Infinity), new Float64Array(Math.ceil(n / RADIX)).fill(-Infinity)];
+      const [lows, highs] = [
+        new Float64Array(Math.ceil(n / RADIX)).fill(Infinity),
+        new Float64Array(Math.ceil(n / RADIX)).fill(-Infinity),
+      ];
       for (let i = 0; i < n; i++) {
         const b = (i / RADIX) | 0;
         if (lower[i] < lows[b]) lows[b] = lower[i];
@@ -32,9 +46,11 @@ export class Series {
 
   /** The least and the greatest value between two indices. */
   extremes(a: number, b: number): [number, number] {
-    let min = Infinity, max = -Infinity;
+    let min = Infinity,
+      max = -Infinity;
     for (let level = 0; a < b; level++) {
-      const lows = this.lows[level], highs = this.highs[level];
+      const lows = this.lows[level],
+        highs = this.highs[level];
       const top = level + 1 === this.lows.length;
       const take = (i: number) => {
         if (lows[i] < min) min = lows[i];
@@ -49,7 +65,12 @@ export class Series {
   }
 
   /** For each pixel column with points: its least and greatest value, and the last one. */
-  columns(from: number, to: number, width: number, each: (x: number, lo: number, hi: number, last: number) => void): void {
+  columns(
+    from: number,
+    to: number,
+    width: number,
+    each: (x: number, lo: number, hi: number, last: number) => void,
+  ): void {
     const bins = this.binned(from, to, width);
     const shift = from / bins.width;
     for (let i = 0; i < bins.n; i++) {
@@ -65,8 +86,16 @@ export class Series {
     const first = Math.floor(from / width);
     const n = Math.ceil(to / width) - first;
     if (same && old.first === first && old.n === n) return old;
-    const bins: Bins = { width, first, n, lo: new Float64Array(n).fill(Infinity), hi: new Float64Array(n).fill(-Infinity), last: new Float64Array(n) };
-    let a = 0, b = 0;
+    const bins: Bins = {
+      width,
+      first,
+      n,
+      lo: new Float64Array(n).fill(Infinity),
+      hi: new Float64Array(n).fill(-Infinity),
+      last: new Float64Array(n),
+    };
+    let a = 0,
+      b = 0;
     if (same) {
       [a, b] = [Math.max(first, old.first), Math.min(first + n, old.first + old.n)];
       for (const name of ['lo', 'hi', 'last'] as const)
@@ -76,7 +105,8 @@ export class Series {
       this.fill(bins, first, a);
       this.fill(bins, b, first + n);
     } else this.fill(bins, first, first + n);
-    return this.bins = bins;
+    this.bins = bins;
+    return bins;
   }
 
   private fill(bins: Bins, from: number, to: number): void {
@@ -149,12 +179,25 @@ export function directions(track: Track, baseRtt: number | null): [Direction, Di
 }
 
 function direction(k: Track, d: number, baseRtt: number | null): Direction {
-  const dataT: number[] = [], lo: number[] = [], hi: number[] = [], packet: number[] = [], odd: number[] = [];
-  const ack = new Points(), edge = new Points(), flight = new Points(), window = new Points(), rtt = new Points();
+  const dataT: number[] = [],
+    lo: number[] = [],
+    hi: number[] = [],
+    packet: number[] = [],
+    odd: number[] = [];
+  const ack = new Points(),
+    edge = new Points(),
+    flight = new Points(),
+    window = new Points(),
+    rtt = new Points();
   const sum = new Points();
   const ackPacket: number[] = [];
-  const sackT: number[] = [], sackLo: number[] = [], sackHi: number[] = [];
-  let high = NaN, una = NaN, right = NaN, first = NaN;
+  const sackT: number[] = [],
+    sackLo: number[] = [],
+    sackHi: number[] = [];
+  let high = NaN,
+    una = NaN,
+    right = NaN,
+    first = NaN;
   // Ends and times of segments that wait for their ACK; repeated ones are left out (Karn).
   const waiting: { end: number; t: number; clean: boolean }[] = [];
   let head = 0;
@@ -196,7 +239,10 @@ function direction(k: Track, d: number, baseRtt: number | null): Direction {
       let newest: { t: number; clean: boolean } | null = null;
       while (head < waiting.length && waiting[head].end <= una) newest = waiting[head++];
       if (newest?.clean) rtt.add(t, t - newest.t);
-      if (head > 4096 && head * 2 > waiting.length) { waiting.splice(0, head); head = 0; }
+      if (head > 4096 && head * 2 > waiting.length) {
+        waiting.splice(0, head);
+        head = 0;
+      }
     }
     if (!Number.isNaN(high)) {
       const base = Number.isNaN(una) ? first : una;
@@ -207,10 +253,20 @@ function direction(k: Track, d: number, baseRtt: number | null): Direction {
   const f = flight.series();
   const flat = (a: number[]) => Float64Array.from(a);
   return {
-    data: new Series(flat(dataT), flat(lo), flat(hi)), packet: Uint32Array.from(packet), odd,
-    ack: ack.series(), edge: edge.series(), ackPacket: Uint32Array.from(ackPacket),
-    sackT: flat(sackT), sackLo: flat(sackLo), sackHi: flat(sackHi),
-    flight: f, window: window.series(), cwnd: peaks(f, baseRtt ?? 1e6), rtt: rtt.series(), sum: sum.series(),
+    data: new Series(flat(dataT), flat(lo), flat(hi)),
+    packet: Uint32Array.from(packet),
+    odd,
+    ack: ack.series(),
+    edge: edge.series(),
+    ackPacket: Uint32Array.from(ackPacket),
+    sackT: flat(sackT),
+    sackLo: flat(sackLo),
+    sackHi: flat(sackHi),
+    flight: f,
+    window: window.series(),
+    cwnd: peaks(f, baseRtt ?? 1e6),
+    rtt: rtt.series(),
+    sum: sum.series(),
     bytes: sum.v.length ? sum.v[sum.v.length - 1] : 0,
   };
 }
@@ -225,7 +281,10 @@ function peaks(flight: Series, rtt: number): Series {
     while (queue.length > head && hi[queue[queue.length - 1]] <= hi[i]) queue.pop();
     queue.push(i);
     while (t[queue[head]] < t[i] - rtt) head++;
-    if (head > 4096) { queue.splice(0, head); head = 0; }
+    if (head > 4096) {
+      queue.splice(0, head);
+      head = 0;
+    }
     out[i] = hi[queue[head]];
   }
   return new Series(t, out, out);

@@ -32,32 +32,64 @@ export class Table<T> {
   private template: string;
   private frame = 0;
 
-  constructor(private rows: T[], private columns: Column<T>[], private options: {
-    label: string; pick?: (row: T) => void; chosen?: (row: T) => boolean; empty?: string; most?: number; minWidth?: number;
-  }) {
+  constructor(
+    private rows: T[],
+    private columns: Column<T>[],
+    private options: {
+      label: string;
+      pick?: (row: T) => void;
+      chosen?: (row: T) => boolean;
+      empty?: string;
+      most?: number;
+      minWidth?: number;
+    },
+  ) {
     this.shown = rows;
     this.template = columns.map(c => c.width).join(' ');
     const head = h('div', { class: 'tr th', role: 'row', style: `grid-template-columns:${this.template}` });
     columns.forEach((column, i) => {
-      const sort = () => this.sort(i, this.by === i ? !this.down : column.down ?? false);
-      const cell = h('button', { class: column.right ? 'right' : '', click: sort, type: 'button', title: column.hint ? `${column.hint}; click to sort` : 'click to sort' }, column.title);
+      const sort = () => this.sort(i, this.by === i ? !this.down : (column.down ?? false));
+      const cell = h(
+        'button',
+        {
+          class: column.right ? 'right' : '',
+          click: sort,
+          type: 'button',
+          title: column.hint ? `${column.hint}; click to sort` : 'click to sort',
+        },
+        column.title,
+      );
       const th = h('div', { role: 'columnheader' }, cell);
       this.heads.push(th);
       head.append(th);
     });
     this.window = h('div', { class: 'rows', role: 'rowgroup' });
     this.spacer = h('div', { class: 'spacer', role: 'presentation' }, this.window);
-    this.body = h('div', {
-      class: 'table', role: 'table', tabindex: '0', 'aria-label': options.label, scroll: () => this.later(),
-      keydown: (e: KeyboardEvent) => this.key(e),
-    }, h('div', { class: 'wide', style: options.minWidth ? `min-width:${options.minWidth}px` : '' },
-      h('div', { class: 'thead', role: 'rowgroup' }, head), this.spacer));
+    this.body = h(
+      'div',
+      {
+        class: 'table',
+        role: 'table',
+        tabindex: '0',
+        'aria-label': options.label,
+        scroll: () => this.later(),
+        keydown: (e: KeyboardEvent) => this.key(e),
+      },
+      h(
+        'div',
+        { class: 'wide', style: options.minWidth ? `min-width:${options.minWidth}px` : '' },
+        h('div', { class: 'thead', role: 'rowgroup' }, head),
+        this.spacer,
+      ),
+    );
     this.element = this.body;
     new ResizeObserver(() => this.later()).observe(this.body);
     this.draw();
   }
 
-  get count(): number { return this.shown.length; }
+  get count(): number {
+    return this.shown.length;
+  }
 
   filter(wanted: (row: T) => boolean): void {
     this.wanted = wanted;
@@ -82,7 +114,9 @@ export class Table<T> {
     this.later();
   }
 
-  redraw(): void { this.later(); }
+  redraw(): void {
+    this.later();
+  }
 
   private update(): void {
     this.shown = this.rows.filter(this.wanted);
@@ -90,7 +124,7 @@ export class Table<T> {
     if (column) {
       const sign = this.down ? -1 : 1;
       const keyed = this.shown.map(row => ({ row, key: column.value(row) }));
-      keyed.sort((a, b) => a.key < b.key ? -sign : a.key > b.key ? sign : 0);
+      keyed.sort((a, b) => (a.key < b.key ? -sign : a.key > b.key ? sign : 0));
       this.shown = keyed.map(k => k.row);
     }
     this.later();
@@ -121,15 +155,28 @@ export class Table<T> {
     const { pick, chosen } = this.options;
     const rows = this.shown.slice(first, last).map((row, k) => {
       const element = h('div', {
-        class: `tr${pick ? ' can' : ''}${chosen?.(row) ? ' chosen' : ''}${(first + k) % 2 ? ' odd' : ''}`, role: 'row',
-        style: `grid-template-columns:${this.template}`, tabindex: pick ? '0' : undefined,
+        class: `tr${pick ? ' can' : ''}${chosen?.(row) ? ' chosen' : ''}${(first + k) % 2 ? ' odd' : ''}`,
+        role: 'row',
+        style: `grid-template-columns:${this.template}`,
+        tabindex: pick ? '0' : undefined,
         click: pick ? () => pick(row) : undefined,
-        keydown: pick ? (e: KeyboardEvent) => { if (e.key === 'Enter') pick(row); } : undefined,
+        keydown: pick
+          ? (e: KeyboardEvent) => {
+              if (e.key === 'Enter') pick(row);
+            }
+          : undefined,
       });
-      append(element, this.columns.map(c => {
-        const shown = c.show ? c.show(row) : String(c.value(row));
-        return h('div', { role: 'cell', class: c.right ? 'right' : '', title: typeof shown === 'string' ? shown : undefined }, shown);
-      }));
+      append(
+        element,
+        this.columns.map(c => {
+          const shown = c.show ? c.show(row) : String(c.value(row));
+          return h(
+            'div',
+            { role: 'cell', class: c.right ? 'right' : '', title: typeof shown === 'string' ? shown : undefined },
+            shown,
+          );
+        }),
+      );
       return element;
     });
     this.window.replaceChildren(...rows);

@@ -25,7 +25,9 @@ const NEAR = 12;
 export class Tip {
   readonly element = h('div', { class: 'tip', hidden: true });
 
-  hide(): void { this.element.hidden = true; }
+  hide(): void {
+    this.element.hidden = true;
+  }
 
   /** Says what is at a moment: of the packet that is nearest, or of the moment itself. */
   say(data: Data, sight: Sight, t: number, under: Under | null, spanAt: (t: number) => Span | undefined): void {
@@ -34,13 +36,16 @@ export class Tip {
     if (i >= 0) {
       const k = sight.track;
       const odd = markText(k.marks[i]);
-      lines.push(`frame ${frameName(data, k.frame[i])}  ${k.from[i] ? 'server → client' : 'client → server'}`,
+      lines.push(
+        `frame ${frameName(data, k.frame[i])}  ${k.from[i] ? 'server → client' : 'client → server'}`,
         `${moment(k.t[i])}  ${flagText(k.flags[i])}`,
-        `seq ${k.seq[i]}  ack ${k.ack[i]}  len ${k.len[i]}  win ${k.win[i]}`);
+        `seq ${k.seq[i]}  ack ${k.ack[i]}  len ${k.len[i]}  win ${k.win[i]}`,
+      );
       if (odd) lines.push(odd);
     } else lines.push(moment(t));
     const span = spanAt(i >= 0 ? sight.track.t[i] : t);
-    if (span) lines.push(`${data.causes.get(span.cause)?.title ?? span.cause}: ${duration(span.end_ns - span.start_ns)}`);
+    if (span)
+      lines.push(`${data.causes.get(span.cause)?.title ?? span.cause}: ${duration(span.end_ns - span.start_ns)}`);
     this.element.replaceChildren(...lines.map(l => h('div', {}, l)));
     this.element.hidden = false;
   }
@@ -57,15 +62,20 @@ export class Tip {
 /** The packet under the cursor; -1: none is near. */
 function nearest(sight: Sight, t: number, { direction, y, height, lo, hi, perPixel }: Under): number {
   const d = sight.series[direction];
-  const toY = (v: number) => height - (v - lo) / (hi - lo) * height;
-  let best = -1, least = NEAR;
+  const toY = (v: number) => height - ((v - lo) / (hi - lo)) * height;
+  let best = -1,
+    least = NEAR;
   const look = (s: { t: Float64Array; lo: Float64Array; hi: Float64Array }, packets: Uint32Array) => {
-    const a = lower(s.t, t - 10 * perPixel), b = Math.min(lower(s.t, t + 10 * perPixel), a + 5000);
+    const a = lower(s.t, t - 10 * perPixel),
+      b = Math.min(lower(s.t, t + 10 * perPixel), a + 5000);
     for (let i = a; i < b; i++) {
       const dx = Math.abs(s.t[i] - t) / perPixel;
       const [y0, y1] = [toY(s.hi[i]), toY(s.lo[i])];
       const distance = dx + (y < y0 ? y0 - y : y > y1 ? y - y1 : 0);
-      if (distance < least) { least = distance; best = packets[i]; }
+      if (distance < least) {
+        least = distance;
+        best = packets[i];
+      }
     }
   };
   look(d.data, d.packet);

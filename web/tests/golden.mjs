@@ -11,10 +11,12 @@ const DIFFERENT = 0.04;
 /** Half the size and 16 shades: pictures stay small, and the edges of letters do not count. */
 const half = image => {
   const out = new PNG({ width: image.width >> 1, height: image.height >> 1 });
-  for (let y = 0; y < out.height; y++) for (let x = 0; x < out.width; x++) for (let k = 0; k < 4; k++) {
-    const at = (dx, dy) => image.data[((2 * y + dy) * image.width + 2 * x + dx) * 4 + k];
-    out.data[(y * out.width + x) * 4 + k] = ((at(0, 0) + at(1, 0) + at(0, 1) + at(1, 1)) >> 2) & 0xf0;
-  }
+  for (let y = 0; y < out.height; y++)
+    for (let x = 0; x < out.width; x++)
+      for (let k = 0; k < 4; k++) {
+        const at = (dx, dy) => image.data[((2 * y + dy) * image.width + 2 * x + dx) * 4 + k];
+        out.data[(y * out.width + x) * 4 + k] = ((at(0, 0) + at(1, 0) + at(0, 1) + at(1, 1)) >> 2) & 0xf0;
+      }
   return out;
 };
 
@@ -35,5 +37,8 @@ export async function looksAsBefore(page, name) {
     writeFileSync(join(out, `${name}.png`), PNG.sync.write(shot));
     writeFileSync(join(out, `${name}-diff.png`), PNG.sync.write(diff));
   }
-  assert.ok(share <= DIFFERENT, `${percent(share)} of the pixels differ: web/tests/out (UPDATE=1 takes the new picture)`);
+  assert.ok(
+    share <= DIFFERENT,
+    `${percent(share)} of the pixels differ: web/tests/out (UPDATE=1 takes the new picture)`,
+  );
 }

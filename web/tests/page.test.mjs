@@ -22,7 +22,7 @@ const shows = (url, options) => open(chromium.context, url, options);
 const pixels = page => page.evaluate(() => [...document.querySelectorAll('canvas')].map(c => c.toDataURL()).join());
 const settled = async page => {
   const drawn = () => page.evaluate(() => window.tcpwhy.graphs.drawn);
-  for (let before = -1, now = await drawn(); before !== now || now === 0;) {
+  for (let before = -1, now = await drawn(); before !== now || now === 0; ) {
     before = now;
     await page.waitForTimeout(120);
     now = await drawn();
@@ -55,30 +55,46 @@ test('the first screen says what the JSON says', async () => {
 });
 
 test('what to change, and what it wins', async () => {
-  const sums = json => json.connections.reduce((sum, c) => [c.budget, c.gap_budget].reduce((s, b) => s + Object.values(b).reduce((x, y) => x + y, 0), sum), 0);
+  const sums = json =>
+    json.connections.reduce(
+      (sum, c) => [c.budget, c.gap_budget].reduce((s, b) => s + Object.values(b).reduce((x, y) => x + y, 0), sum),
+      0,
+    );
   // One finding, whose first fix wins most; and one fix against two findings, which is said once.
-  for (const [capture, url, causes, rows] of [[SMTP, smtp.url, ['nagle_delayed_ack'], 1], [LOSS, loss.url, ['slow_start', 'handshake'], 2]]) {
+  for (const [capture, url, causes, rows] of [
+    [SMTP, smtp.url, ['nagle_delayed_ack'], 1],
+    [LOSS, loss.url, ['slow_start', 'handshake'], 2],
+  ]) {
     const json = JSON.parse(tcpwhy('explain', capture, '--json'));
     const total = sums(json);
     const against = causes.map(id => json.findings.find(f => f.cause === id));
     const first = against[0].fixes.find(x => x.saves_ns > 0 && x.basis === 'predicted');
-    const won = against.reduce((sum, f) => sum + f.fixes.find(x => x.id === first.id && x.where === first.where).saves_ns, 0);
+    const won = against.reduce(
+      (sum, f) => sum + f.fixes.find(x => x.id === first.id && x.where === first.where).saves_ns,
+      0,
+    );
     const { page, trouble } = await shows(url);
     const shown = page.locator('.changes li');
-    assert.ok(await shown.count() >= rows);
+    assert.ok((await shown.count()) >= rows);
     const text = await shown.first().textContent();
-    for (const part of [`−${duration(won)}`, 'predicted', first.title, ...against.map(f => f.title)]) assert.ok(text.includes(part), `${part} in ${text}`);
+    for (const part of [`−${duration(won)}`, 'predicted', first.title, ...against.map(f => f.title)])
+      assert.ok(text.includes(part), `${part} in ${text}`);
     const titles = await page.locator('.changes li .name').evaluateAll(all => all.map(e => e.firstChild.textContent));
     assert.equal(new Set(titles).size, titles.length, 'each change once');
     if (capture === SMTP) assert.ok(text.includes(`${duration(total)} → ${duration(total - won)}`), text);
     await shown.first().locator('button').click();
-    assert.ok(await page.locator(`[data-finding="${against[0].id}"] .link`).evaluate(e => e === document.activeElement));
+    assert.ok(
+      await page.locator(`[data-finding="${against[0].id}"] .link`).evaluate(e => e === document.activeElement),
+    );
     assert.deepEqual(trouble, []);
     await page.close();
   }
   const quiet = pageOf(join(ROOT, 'captures/packet-headers__testdata_large-ndt.pcap'), 'quiet.html');
   const { page } = await shows(quiet.url);
-  assert.match(await page.textContent('.changes'), /Nothing in TCP or the path: no change of them would win as much as 1 % of the time\. Most of it went here: The sending application paused/);
+  assert.match(
+    await page.textContent('.changes'),
+    /Nothing in TCP or the path: no change of them would win as much as 1 % of the time\. Most of it went here: The sending application paused/,
+  );
   await page.close();
 });
 
@@ -104,7 +120,12 @@ test('connections and exchanges equal the JSON', async () => {
   assert.ok(rows.length >= 9);
   for (const [i, row] of rows.entries()) {
     const x = c.exchanges[i];
-    for (const part of [`${x.id}`, duration(x.end_ns - x.start_ns), `${x.request_bytes} B`, `${(x.start_ns / 1e9).toFixed(6)} s`])
+    for (const part of [
+      `${x.id}`,
+      duration(x.end_ns - x.start_ns),
+      `${x.request_bytes} B`,
+      `${(x.start_ns / 1e9).toFixed(6)} s`,
+    ])
       assert.ok(row.includes(part), `${part} in ${row}`);
   }
   for (const [cause, ns] of Object.entries(c.budget)) {
@@ -124,15 +145,21 @@ test('from the verdict to the packets that prove it', async () => {
   assert.match(page.url(), new RegExp(`connection=${f.example.connection}&exchange=${f.example.exchange}&span=`));
   const evidence = await page.locator('.evidence li').allTextContents();
   assert.equal(evidence.length, f.example.frames.key.length);
-  for (const [i, frame] of f.example.frames.key.entries()) assert.ok(evidence[i].startsWith(`frame ${frame} `), evidence[i]);
-  assert.ok((await page.locator('.filter').textContent()).includes(`frame.number in {${f.example.frames.key.join(',')}}`));
+  for (const [i, frame] of f.example.frames.key.entries())
+    assert.ok(evidence[i].startsWith(`frame ${frame} `), evidence[i]);
+  assert.ok(
+    (await page.locator('.filter').textContent()).includes(`frame.number in {${f.example.frames.key.join(',')}}`),
+  );
   await page.locator('.drawer .page summary').click();
   assert.ok((await page.locator('.drawer .page').textContent()).includes('Minshall'));
   await page.keyboard.press('Escape');
   await page.locator('.drawer').waitFor({ state: 'hidden' });
   // The ladder and the table hold the same frames.
   const table = await page.locator('[aria-label^="Packets of exchange"] .rows .tr').allTextContents();
-  assert.deepEqual(table.map(t => Number(t.match(/^\d{1,3}(?=\+)/)?.[0])), [100, 101, 102, 103, 104]);
+  assert.deepEqual(
+    table.map(t => Number(t.match(/^\d{1,3}(?=\+)/)?.[0])),
+    [100, 101, 102, 103, 104],
+  );
   const ladder = await page.locator('.ladder .on').allTextContents();
   assert.equal(ladder.length, 5);
   assert.match(ladder[2], /^102 {2}P\. {2}129 B/);
@@ -195,9 +222,13 @@ test('deep links', async () => {
   await page.locator('.exchange h2', { hasText: 'Exchange 13' }).waitFor();
   await page.goBack();
   await page.locator('.exchange h2', { hasText: 'Exchange 12' }).waitFor();
-  await page.evaluate(() => { location.hash = 'connection=99'; });
+  await page.evaluate(() => {
+    location.hash = 'connection=99';
+  });
   await page.locator('.missing', { hasText: 'no connection 99' }).waitFor();
-  await page.evaluate(() => { location.hash = 'cause=send_buffer'; });
+  await page.evaluate(() => {
+    location.hash = 'cause=send_buffer';
+  });
   await page.locator('.drawer', { hasText: 'SO_SNDBUF' }).waitFor();
   assert.deepEqual(trouble, []);
   await page.close();
@@ -219,72 +250,105 @@ test('without scripts the verdict is readable', async () => {
   try {
     const { page } = await open(bare.context, smtp.url, { script: false });
     const text = await page.locator('#plain').innerText();
-    for (const part of ['1.16 s (41 %) is TCP', 'Nagle held a small write', 'TCP_NODELAY', '127.0.0.1:38718']) assert.ok(text.includes(part), part);
+    for (const part of ['1.16 s (41 %) is TCP', 'Nagle held a small write', 'TCP_NODELAY', '127.0.0.1:38718'])
+      assert.ok(text.includes(part), part);
     assert.ok(await page.locator('#plain h1').isVisible());
-  } finally { await bare.close(); }
+  } finally {
+    await bare.close();
+  }
 });
 
 test('the page may reach nothing', () => {
   const text = readFileSync(smtp.path, 'utf8');
-  assert.match(text, /default-src 'none'; script-src 'sha256-[^']+'; style-src 'unsafe-inline'; img-src data:; connect-src 'none'/);
+  assert.match(
+    text,
+    /default-src 'none'; script-src 'sha256-[^']+'; style-src 'unsafe-inline'; img-src data:; connect-src 'none'/,
+  );
   assert.match(text, /Copyright \(c\) 2022 Leon Sorokin/);
 });
 
 test('paper: light, and nothing to press', async () => {
   const { page, trouble } = await shows(`${smtp.url}#connection=1&exchange=12`, { scheme: 'dark' });
   await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
-  assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector('section')).backgroundColor), 'rgb(255, 255, 255)');
-  assert.ok(!await page.locator('.buttons').first().isVisible());
+  assert.equal(
+    await page.evaluate(() => getComputedStyle(document.querySelector('section')).backgroundColor),
+    'rgb(255, 255, 255)',
+  );
+  assert.ok(!(await page.locator('.buttons').first().isVisible()));
   const pdf = await page.pdf({ path: join(FOLDER, 'paper.pdf') });
   assert.ok(pdf.length > 20_000);
   assert.deepEqual(trouble, []);
   await page.close();
 });
 
-const places = { overview: () => smtp.url, exchange: () => `${smtp.url}#connection=1&exchange=19`, graphs: () => `${loss.url}#connection=1` };
-for (const [name, url] of Object.entries(places)) for (const width of [1280, 400]) for (const scheme of ['light', 'dark'])
-  test(`looks as before: ${name}, ${width}, ${scheme}`, async () => {
-    const { page, trouble } = await shows(url(), { width, height: width === 400 ? 800 : 900, scheme });
-    if (name !== 'overview') {
-      await settled(page);
-      await page.evaluate(() => document.querySelector(location.hash.includes('exchange') ? '.exchange' : '.graph-box').scrollIntoView());
-      await settled(page);
-    }
-    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width, 'nothing is wider than the screen');
-    await looksAsBefore(page, `${name}-${width}-${scheme}`);
-    assert.deepEqual(trouble, []);
-    await page.close();
-  });
+const places = {
+  overview: () => smtp.url,
+  exchange: () => `${smtp.url}#connection=1&exchange=19`,
+  graphs: () => `${loss.url}#connection=1`,
+};
+for (const [name, url] of Object.entries(places))
+  for (const width of [1280, 400])
+    for (const scheme of ['light', 'dark'])
+      test(`looks as before: ${name}, ${width}, ${scheme}`, async () => {
+        const { page, trouble } = await shows(url(), { width, height: width === 400 ? 800 : 900, scheme });
+        if (name !== 'overview') {
+          await settled(page);
+          await page.evaluate(() =>
+            document.querySelector(location.hash.includes('exchange') ? '.exchange' : '.graph-box').scrollIntoView(),
+          );
+          await settled(page);
+        }
+        assert.equal(
+          await page.evaluate(() => document.documentElement.scrollWidth),
+          width,
+          'nothing is wider than the screen',
+        );
+        await looksAsBefore(page, `${name}-${width}-${scheme}`);
+        assert.deepEqual(trouble, []);
+        await page.close();
+      });
 
 test('a million segments', async t => {
   const capture = generated('flows', '1000000', '200');
-  if (!capture) { t.skip('cargo could not build the example gen_capture'); return; }
+  if (!capture) {
+    t.skip('cargo could not build the example gen_capture');
+    return;
+  }
   const big = pageOf(capture, 'big.html');
   const size = statSync(big.path).size;
   t.diagnostic(`${(size / 1e6).toFixed(2)} MB`);
   assert.ok(size <= 6e6, `${size} bytes`);
   // A machine that does something else besides: the best of some tries.
-  let opened = Infinity, fps = 0;
+  let opened = Infinity,
+    fps = 0;
   for (let i = 0; i < 4 && (opened > 2000 || fps < 30); i++) {
     const start = performance.now();
     const { page, trouble } = await shows(big.url);
     opened = Math.min(opened, performance.now() - start);
     await page.evaluate(() => {
-      const largest = window.tcpwhy.data.page.tracks.reduce((a, b) => b.kept > a.kept ? b : a);
+      const largest = window.tcpwhy.data.page.tracks.reduce((a, b) => (b.kept > a.kept ? b : a));
       location.hash = `connection=${largest.connection}`;
     });
     await page.waitForFunction(() => window.tcpwhy.graphs?.drawn > 0);
-    fps = Math.max(fps, await page.evaluate(() => new Promise(done => {
-      const g = window.tcpwhy.graphs;
-      g.zoom(0.7);
-      let n = 0;
-      const first = g.drawn, start = performance.now();
-      const tick = () => {
-        g.pan(n % 40 < 20 ? 0.005 : -0.005);
-        if (++n < 80) requestAnimationFrame(tick); else done((g.drawn - first) / (performance.now() - start) * 1000);
-      };
-      requestAnimationFrame(tick);
-    })));
+    fps = Math.max(
+      fps,
+      await page.evaluate(
+        () =>
+          new Promise(done => {
+            const g = window.tcpwhy.graphs;
+            g.zoom(0.7);
+            let n = 0;
+            const first = g.drawn,
+              start = performance.now();
+            const tick = () => {
+              g.pan(n % 40 < 20 ? 0.005 : -0.005);
+              if (++n < 80) requestAnimationFrame(tick);
+              else done(((g.drawn - first) / (performance.now() - start)) * 1000);
+            };
+            requestAnimationFrame(tick);
+          }),
+      ),
+    );
     assert.deepEqual(trouble, []);
     await page.close();
   }
@@ -295,7 +359,10 @@ test('a million segments', async t => {
 
 test('ten thousand connections are searched at once', async t => {
   const capture = generated('short', '10000');
-  if (!capture) { t.skip('cargo could not build the example gen_capture'); return; }
+  if (!capture) {
+    t.skip('cargo could not build the example gen_capture');
+    return;
+  }
   const many = pageOf(capture, 'many.html');
   t.diagnostic(`${(statSync(many.path).size / 1e6).toFixed(2)} MB`);
   const json = JSON.parse(tcpwhy('explain', capture, '--json'));
@@ -317,7 +384,7 @@ test('ten thousand connections are searched at once', async t => {
   const longest = Math.max(...json.connections.map(c => c.end_ns - c.start_ns));
   await page.waitForTimeout(150);
   assert.ok((await row.first().textContent()).includes(duration(longest)));
-  assert.ok(await row.count() < 60, 'only the rows in sight exist');
+  assert.ok((await row.count()) < 60, 'only the rows in sight exist');
   await row.first().click();
   await page.locator('.connection').waitFor();
   assert.deepEqual(trouble, []);

@@ -34,7 +34,9 @@ export function generated(...args) {
     execFileSync('cargo', build, { stdio: 'ignore', cwd: ROOT });
     execFileSync(generator, [...args, path], { stdio: 'ignore' });
     return path;
-  } catch { return null; }
+  } catch {
+    return null;
+  }
 }
 
 // The words in which the page must say a number, written a second time.

@@ -10,7 +10,9 @@ import { BIN, FOLDER, SMTP } from './program.mjs';
 import { ask, own, serve } from './server.mjs';
 
 let chromium;
-before(async () => { chromium = await browser(); });
+before(async () => {
+  chromium = await browser();
+});
 after(() => chromium.close());
 
 const shows = (url, options) => open(chromium.context, url, { allow: own(url), script: false, ...options });
@@ -20,9 +22,20 @@ function put(dir, name, more = {}, text) {
   const folder = join(dir, name);
   mkdirSync(folder, { recursive: true });
   const whole = JSON.stringify({
-    tool: 'tcpwhy lab', schema: 1, name, title: `title of ${name}`, source: 'somebody', verdict: 'as_published', said: 'as published',
-    measure: 'exchange median', published: { value: 40, shown: '40.0 ms' }, measured: { value: 41.2, shown: '41.2 ms' },
-    theory: { value: 40.1, shown: '40.1 ms' }, disturbed: false, captures: [{ end: 'client', file: 'cap.client.pcap' }], ...more,
+    tool: 'tcpwhy lab',
+    schema: 1,
+    name,
+    title: `title of ${name}`,
+    source: 'somebody',
+    verdict: 'as_published',
+    said: 'as published',
+    measure: 'exchange median',
+    published: { value: 40, shown: '40.0 ms' },
+    measured: { value: 41.2, shown: '41.2 ms' },
+    theory: { value: 40.1, shown: '40.1 ms' },
+    disturbed: false,
+    captures: [{ end: 'client', file: 'cap.client.pcap' }],
+    ...more,
   });
   writeFileSync(join(folder, '.part'), text ?? whole);
   renameSync(join(folder, '.part'), join(folder, 'lab-result.json'));
@@ -30,7 +43,10 @@ function put(dir, name, more = {}, text) {
 }
 
 test('a lab run fills the table while it goes on', async t => {
-  if (process.getuid() !== 0 || !existsSync('/dev/net/tun')) { t.skip('the lab needs root and /dev/net/tun'); return; }
+  if (process.getuid() !== 0 || !existsSync('/dev/net/tun')) {
+    t.skip('the lab needs root and /dev/net/tun');
+    return;
+  }
   const dir = join(FOLDER, 'run');
   mkdirSync(dir);
   const server = serve(dir);
@@ -38,21 +54,34 @@ test('a lab run fills the table while it goes on', async t => {
   const { page, trouble } = await shows(url);
   assert.match(await page.textContent('#none'), /No captures here yet.*lab run --keep/);
   assert.ok((await page.textContent('h1')).endsWith(dir), 'it says what is served');
-  assert.ok(!await page.locator('#lab').isVisible());
+  assert.ok(!(await page.locator('#lab').isVisible()));
   // The second takes long enough to see the first come alone.
   const scenario = (name, think) => {
     const path = join(FOLDER, `${name}.toml`);
-    writeFileSync(path, `title = 'a <b>${name}</b> request'\nsource = 'a test'\n[link]\nrtt_ms = 10\n[client]\nnodelay = true\n[server]\nnodelay = true\n`
-      + `[workload]\nrequests = 2\nrequest = [100]\nresponse = [200]\nthink_ms = ${think}\n`
-      + `[expect]\nmeasure = 'exchange median'\npublished = { value = ${10 + think} }\ntheory = { value = 'rtt + path + ${think}' }\ntolerance = 0.2\nslack = 5\n`);
+    writeFileSync(
+      path,
+      `title = 'a <b>${name}</b> request'\nsource = 'a test'\n[link]\nrtt_ms = 10\n[client]\nnodelay = true\n[server]\nnodelay = true\n` +
+        `[workload]\nrequests = 2\nrequest = [100]\nresponse = [200]\nthink_ms = ${think}\n` +
+        `[expect]\nmeasure = 'exchange median'\npublished = { value = ${10 + think} }\ntheory = { value = 'rtt + path + ${think}' }\ntolerance = 0.2\nslack = 5\n`,
+    );
     return path;
   };
-  const run = spawn(BIN, ['lab', 'run', scenario('quick', 1), scenario('slow', 1500), '--keep', dir], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const run = spawn(BIN, ['lab', 'run', scenario('quick', 1), scenario('slow', 1500), '--keep', dir], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let said = '';
-  for (const out of [run.stdout, run.stderr]) out.on('data', d => { said += d; });
+  for (const out of [run.stdout, run.stderr])
+    out.on('data', d => {
+      said += d;
+    });
   const ended = new Promise(done => run.on('close', code => done(code)));
   const row = name => page.locator('#rows tr', { hasText: name });
-  await Promise.race([row('quick').waitFor({ timeout: 60000 }), ended.then(code => { if (code !== 0) throw new Error(`${code}: ${said}`); })]);
+  await Promise.race([
+    row('quick').waitFor({ timeout: 60000 }),
+    ended.then(code => {
+      if (code !== 0) throw new Error(`${code}: ${said}`);
+    }),
+  ]);
   assert.equal(run.exitCode, null, 'the run goes on');
   assert.equal(await row('slow').count(), 0);
   const cells = await row('quick').locator('td').allTextContents();
@@ -82,10 +111,22 @@ test('what is cut, strange or hostile stands there as text', async () => {
   const whole = put(dir, 'cut', {}, '');
   put(dir, 'cut', {}, whole.slice(0, whole.length >> 1));
   const row = name => page.locator('#rows tr', { hasText: name });
-  await row('cut/lab-result.json').locator('.bad', { hasText: 'is no result of the lab: EOF' }).waitFor({ timeout: 5000 });
+  await row('cut/lab-result.json')
+    .locator('.bad', { hasText: 'is no result of the lab: EOF' })
+    .waitFor({ timeout: 5000 });
   put(dir, 'other', {}, '{"tool": "another", "results": []}');
-  put(dir, 'hostile', { title: hostile, said: hostile, note: hostile, label: hostile, verdict: 'constructor',
-    captures: [{ end: hostile, file: '../../etc/passwd' }, { end: 'server', file: 'missing.pcap' }], published: null });
+  put(dir, 'hostile', {
+    title: hostile,
+    said: hostile,
+    note: hostile,
+    label: hostile,
+    verdict: 'constructor',
+    captures: [
+      { end: hostile, file: '../../etc/passwd' },
+      { end: 'server', file: 'missing.pcap' },
+    ],
+    published: null,
+  });
   await row('hostile').waitFor({ timeout: 5000 });
   const text = await row('hostile').textContent();
   assert.equal(text.split(hostile).length, 5, text);
@@ -97,7 +138,11 @@ test('what is cut, strange or hostile stands there as text', async () => {
   await row('title of cut').waitFor({ timeout: 5000 });
   assert.equal(await page.locator('#rows tr').count(), 3);
   const json = JSON.parse((await ask(url, '/api/lab')).text);
-  assert.deepEqual(json.map(r => r.file).sort(), ['cut/lab-result.json', 'hostile/lab-result.json', 'other/lab-result.json']);
+  assert.deepEqual(json.map(r => r.file).sort(), [
+    'cut/lab-result.json',
+    'hostile/lab-result.json',
+    'other/lab-result.json',
+  ]);
   assert.deepEqual(trouble, []);
   await page.close();
   assert.equal(await server.stop(), 0);
@@ -105,31 +150,57 @@ test('what is cut, strange or hostile stands there as text', async () => {
 
 test('looks as before: results', async () => {
   const dir = join(FOLDER, 'looks');
-  put(dir, 'length-prefix', { title: 'A length, then the message: two writes, five requests', label: 'client: nagle_delayed_ack 0.200 s of 0.213 s; server: nagle_delayed_ack 0.200 s of 0.213 s' });
-  put(dir, 'sndbuf16k-writes-1k', { verdict: 'explained', said: 'deviates, explained', scaled: true, note: `a current kernel doubles the buffer that is set, and counts its own bookkeeping${', which takes room'.repeat(3)}` });
+  put(dir, 'length-prefix', {
+    title: 'A length, then the message: two writes, five requests',
+    label: 'client: nagle_delayed_ack 0.200 s of 0.213 s; server: nagle_delayed_ack 0.200 s of 0.213 s',
+  });
+  put(dir, 'sndbuf16k-writes-1k', {
+    verdict: 'explained',
+    said: 'deviates, explained',
+    scaled: true,
+    note: `a current kernel doubles the buffer that is set, and counts its own bookkeeping${', which takes room'.repeat(3)}`,
+  });
   put(dir, 'connect-cost', { published: undefined, verdict: 'not_as_expected', said: 'NOT as expected', captures: [] });
-  put(dir, 'mariadb-result', { measured: undefined, theory: undefined, verdict: 'not_judged', said: 'skipped', note: 'mariadbd is not installed: apt-get install mariadb-server', captures: [] });
+  put(dir, 'mariadb-result', {
+    measured: undefined,
+    theory: undefined,
+    verdict: 'not_judged',
+    said: 'skipped',
+    note: 'mariadbd is not installed: apt-get install mariadb-server',
+    captures: [],
+  });
   put(dir, 'broken', {}, '{');
   copyFileSync(SMTP, join(dir, 'length-prefix', 'cap.client.pcap'));
   copyFileSync(SMTP, join(dir, 'another.pcap'));
   const server = serve(dir);
   const url = await server.ready;
-  for (const width of [1280, 400]) for (const scheme of ['light', 'dark']) {
-    const { page, trouble } = await shows(url, { width, height: width === 400 ? 800 : 900, scheme });
-    await page.locator('#rows tr').nth(4).waitFor();
-    // Files of one moment have no order; the time of a copy and the name of the folder are never the same.
-    await page.evaluate(() => {
-      const rows = [...document.querySelectorAll('#rows tr')].sort((a, b) => a.textContent < b.textContent ? -1 : 1);
-      document.getElementById('rows').replaceChildren(...rows);
-      for (const when of document.querySelectorAll('.when')) when.textContent = '2026-01-01 00:00:00';
-      document.querySelector('h1 small').textContent = '/srv/runs';
-      document.activeElement?.blur();
-    });
-    assert.deepEqual(await page.locator('#list .name').allTextContents(), ['another.pcap'], 'captures of a result stand with it');
-    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width, 'nothing is wider than the screen');
-    await looksAsBefore(page, `results-${width}-${scheme}`);
-    assert.deepEqual(trouble, []);
-    await page.close();
-  }
+  for (const width of [1280, 400])
+    for (const scheme of ['light', 'dark']) {
+      const { page, trouble } = await shows(url, { width, height: width === 400 ? 800 : 900, scheme });
+      await page.locator('#rows tr').nth(4).waitFor();
+      // Files of one moment have no order; the time of a copy and the name of the folder are never the same.
+      await page.evaluate(() => {
+        const rows = [...document.querySelectorAll('#rows tr')].sort((a, b) =>
+          a.textContent < b.textContent ? -1 : 1,
+        );
+        document.getElementById('rows').replaceChildren(...rows);
+        for (const when of document.querySelectorAll('.when')) when.textContent = '2026-01-01 00:00:00';
+        document.querySelector('h1 small').textContent = '/srv/runs';
+        document.activeElement?.blur();
+      });
+      assert.deepEqual(
+        await page.locator('#list .name').allTextContents(),
+        ['another.pcap'],
+        'captures of a result stand with it',
+      );
+      assert.equal(
+        await page.evaluate(() => document.documentElement.scrollWidth),
+        width,
+        'nothing is wider than the screen',
+      );
+      await looksAsBefore(page, `results-${width}-${scheme}`);
+      assert.deepEqual(trouble, []);
+      await page.close();
+    }
   assert.equal(await server.stop(), 0);
 });

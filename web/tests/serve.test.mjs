@@ -25,13 +25,17 @@ before(async () => {
 after(async () => {
   await chromium.close();
   assert.equal(await server.stop(), 0);
-  assert.equal(readdirSync(tmpdir()).filter(n => n.startsWith(`tcpwhy-serve-${server.child.pid}-`)).length, 0, 'what was dropped is gone');
+  assert.equal(
+    readdirSync(tmpdir()).filter(n => n.startsWith(`tcpwhy-serve-${server.child.pid}-`)).length,
+    0,
+    'what was dropped is gone',
+  );
 });
 
 test('from the list to the page, and a capture that comes later', async () => {
   const { page, trouble } = await open(chromium.context, url, { allow: own(url), script: false });
   await page.locator('#list li').nth(1).waitFor();
-  assert.deepEqual((await page.locator('#list .name').allTextContents()), ['smtp.pcap', 'sub/loss.pcap.zst']);
+  assert.deepEqual(await page.locator('#list .name').allTextContents(), ['smtp.pcap', 'sub/loss.pcap.zst']);
   copyFileSync(SMTP, join(dir, 'later.pcap'));
   await page.locator('#list .name', { hasText: 'later.pcap' }).waitFor({ timeout: 5000 });
   await page.locator('#list a', { hasText: 'smtp.pcap' }).click();
@@ -42,7 +46,10 @@ test('from the list to the page, and a capture that comes later', async () => {
 
 test('a capture that cannot be read, and the way back', async () => {
   writeFileSync(join(dir, '<b>bad<b>.pcap'), 'this is no capture');
-  const { page } = await open(chromium.context, `${url}view?${new URLSearchParams({ name: '<b>bad<b>.pcap' })}`, { allow: own(url), script: false });
+  const { page } = await open(chromium.context, `${url}view?${new URLSearchParams({ name: '<b>bad<b>.pcap' })}`, {
+    allow: own(url),
+    script: false,
+  });
   assert.match(await page.textContent('body'), /<b>bad<b>\.pcap.*is no capture|<b>bad<b>\.pcap cannot be read/);
   assert.equal(await page.locator('b').count(), 0);
   await page.locator('a', { hasText: 'captures' }).click();
@@ -53,11 +60,17 @@ test('a capture that cannot be read, and the way back', async () => {
 
 test('a file dropped on the page is shown', async () => {
   const { page, trouble } = await open(chromium.context, url, { allow: own(url), script: false });
-  const drop = async (name, bytes) => page.evaluate(async ([name, base64]) => {
-    const data = new DataTransfer();
-    data.items.add(new File([Uint8Array.from(atob(base64), c => c.charCodeAt(0))], name));
-    document.getElementById('drop').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
-  }, [name, Buffer.from(bytes).toString('base64')]);
+  const drop = async (name, bytes) =>
+    page.evaluate(
+      async ([name, base64]) => {
+        const data = new DataTransfer();
+        data.items.add(new File([Uint8Array.from(atob(base64), c => c.charCodeAt(0))], name));
+        document
+          .getElementById('drop')
+          .dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+      },
+      [name, Buffer.from(bytes).toString('base64')],
+    );
   await drop('<img src=x onerror=alert(1)>.txt', 'this is no capture');
   await page.locator('#state.bad').waitFor();
   assert.match(await page.textContent('#state'), /<img src=x onerror=alert\(1\)>\.txt.*/);
@@ -68,7 +81,10 @@ test('a file dropped on the page is shown', async () => {
   await page.locator('.verdict h1', { hasText: '1.16 s (41 %) is TCP' }).waitFor({ timeout: 15000 });
   assert.ok(page.url().includes('name=dropped.pcap'));
   // The browser itself notes the answer 415 as an error of the network.
-  assert.deepEqual(trouble.filter(t => !/status of 415/.test(t)), []);
+  assert.deepEqual(
+    trouble.filter(t => !/status of 415/.test(t)),
+    [],
+  );
   await page.close();
 });
 
@@ -82,8 +98,23 @@ test('who may ask', async () => {
   assert.equal(await status('/api/list', { headers: { Origin: 'http://evil.example' } }), 403);
   assert.equal(await status('/api/list', { headers: { 'Sec-Fetch-Site': 'cross-site' } }), 403);
   assert.equal(await status('/api/upload?name=a', { method: 'POST', body: 'x' }), 403);
-  assert.equal(await status('/api/upload?name=a', { method: 'POST', headers: { 'X-Tcpwhy': '1', 'Content-Length': '10737418240' } }).catch(e => e.code), 413);
-  for (const path of ['/../notes.txt', '/notes.txt', '/%2e%2e/notes.txt', '/view?name=../notes.txt', '/view?name=notes.txt', '/view?name=%2Fetc%2Fpasswd', '/view?name=out.pcap', '/view?name=sub/../notes.txt'])
+  assert.equal(
+    await status('/api/upload?name=a', {
+      method: 'POST',
+      headers: { 'X-Tcpwhy': '1', 'Content-Length': '10737418240' },
+    }).catch(e => e.code),
+    413,
+  );
+  for (const path of [
+    '/../notes.txt',
+    '/notes.txt',
+    '/%2e%2e/notes.txt',
+    '/view?name=../notes.txt',
+    '/view?name=notes.txt',
+    '/view?name=%2Fetc%2Fpasswd',
+    '/view?name=out.pcap',
+    '/view?name=sub/../notes.txt',
+  ])
     assert.equal(await status(path), 404, path);
   assert.equal(await status('/%zz'), 400);
   assert.equal(await status('/', { method: 'DELETE' }), 405);
@@ -103,7 +134,10 @@ test('the address with the token is the way in, and the token does not stay in i
   await page.goto(await other.address());
   await page.locator('#list .name', { hasText: 'smtp.pcap' }).waitFor();
   assert.equal(page.url(), at);
-  assert.deepEqual((await fresh.context.cookies()).map(c => [c.name, c.httpOnly, c.sameSite]), [[`tcpwhy-${new URL(at).port}`, true, 'Strict']]);
+  assert.deepEqual(
+    (await fresh.context.cookies()).map(c => [c.name, c.httpOnly, c.sameSite]),
+    [[`tcpwhy-${new URL(at).port}`, true, 'Strict']],
+  );
   // A second server on this host has a cookie of its own: neither logs the other out.
   const second = serve(dir);
   await second.ready;
@@ -117,7 +151,10 @@ test('the address with the token is the way in, and the token does not stay in i
 test('an address that somebody made cannot run a script', async () => {
   const page = await chromium.context.newPage();
   const dialogs = [];
-  page.on('dialog', d => { dialogs.push(d.message()); void d.dismiss(); });
+  page.on('dialog', d => {
+    dialogs.push(d.message());
+    void d.dismiss();
+  });
   const split = `${url}?token=x;%20Domain=evil.example%0d%0aContent-Type:%20text/html%0d%0a%0d%0a${encodeURIComponent('<script>alert(1)</script>')}`;
   await page.goto(split);
   await page.locator('#list .name').first().waitFor();
@@ -127,10 +164,18 @@ test('an address that somebody made cannot run a script', async () => {
 });
 
 test('more pages than there are streams: the list comes all the same', async () => {
-  const streams = await Promise.all(Array.from({ length: 16 }, () => new Promise((done, fail) => {
-    const { hostname, port, origin } = new URL(url);
-    request({ hostname, port, path: '/api/events', headers: { Cookie: cookies.get(origin) } }, done).on('error', fail).end();
-  })));
+  const streams = await Promise.all(
+    Array.from(
+      { length: 16 },
+      () =>
+        new Promise((done, fail) => {
+          const { hostname, port, origin } = new URL(url);
+          request({ hostname, port, path: '/api/events', headers: { Cookie: cookies.get(origin) } }, done)
+            .on('error', fail)
+            .end();
+        }),
+    ),
+  );
   const { page } = await open(chromium.context, url, { allow: own(url), script: false });
   await page.locator('#list .name', { hasText: 'smtp.pcap' }).waitFor();
   await page.close();
@@ -144,7 +189,7 @@ test('a token is asked for', async () => {
   assert.equal(token.length, 32);
   const status = async path => (await ask(at, path, { plain: true })).status;
   assert.equal(await status('/'), 401);
-  assert.equal(await status(`/?token=${token.replace(/./, c => c === 'a' ? 'b' : 'a')}`), 401);
+  assert.equal(await status(`/?token=${token.replace(/./, c => (c === 'a' ? 'b' : 'a'))}`), 401);
   assert.equal(await status(`/?token=${token}`), 303);
   assert.equal((await ask(at, '/')).status, 200);
   assert.match(other.said.text, /HTTP is not encrypted/);
@@ -153,19 +198,41 @@ test('a token is asked for', async () => {
 
 test('a zoom brings the packets that were left out', async t => {
   const capture = generated('elephant', '1200000');
-  if (!capture) { t.skip('cargo could not build the example gen_capture'); return; }
+  if (!capture) {
+    t.skip('cargo could not build the example gen_capture');
+    return;
+  }
   const big = serve(capture);
   const at = await big.ready;
-  const { page, trouble } = await open(chromium.context, `${at}view?name=${capture.split('/').pop()}#connection=1`, { allow: own(at) });
+  const { page, trouble } = await open(chromium.context, `${at}view?name=${capture.split('/').pop()}#connection=1`, {
+    allow: own(at),
+  });
   await page.waitForFunction(() => window.tcpwhy.graphs?.drawn > 0);
-  const n = () => page.evaluate(() => { const g = window.tcpwhy.graphs; let n = 0; for (let i = 0; i < g.track.n; i++) if (g.track.t[i] >= g.from && g.track.t[i] <= g.to) n++; return n; });
+  const n = () =>
+    page.evaluate(() => {
+      const g = window.tcpwhy.graphs;
+      let n = 0;
+      for (let i = 0; i < g.track.n; i++) if (g.track.t[i] >= g.from && g.track.t[i] <= g.to) n++;
+      return n;
+    });
   const kept = await page.evaluate(() => window.tcpwhy.graphs.track.n);
   assert.ok(kept < 400_000, `${kept}`);
   // Away from what was found, where the page holds only the extremes.
-  await page.evaluate(() => { const g = window.tcpwhy.graphs; const l = g.to - g.from; g.show(g.from + 0.71 * l, g.from + 0.712 * l); });
+  await page.evaluate(() => {
+    const g = window.tcpwhy.graphs;
+    const l = g.to - g.from;
+    g.show(g.from + 0.71 * l, g.from + 0.712 * l);
+  });
   const few = await n();
-  await page.waitForFunction(before => { const g = window.tcpwhy.graphs; return g.track !== g.whole.track && g.track.n > before; }, few, { timeout: 20000 });
-  assert.ok(await n() > 2 * few, `${few} and then ${await n()}`);
+  await page.waitForFunction(
+    before => {
+      const g = window.tcpwhy.graphs;
+      return g.track !== g.whole.track && g.track.n > before;
+    },
+    few,
+    { timeout: 20000 },
+  );
+  assert.ok((await n()) > 2 * few, `${few} and then ${await n()}`);
   assert.deepEqual(trouble, []);
   await page.close();
   assert.equal(await big.stop(), 0);
@@ -184,7 +251,10 @@ test('a port that is taken, a folder without captures, a file that is none', asy
   assert.equal((await ask(await none.ready, '/api/list')).text, '[]');
   assert.match(none.said.text, /no captures in it yet/);
   assert.equal(await none.stop(), 0);
-  for (const [path, words] of [[join(dir, 'notes.txt'), /notes\.txt/], [join(dir, 'nothing.pcap'), /no such file/]]) {
+  for (const [path, words] of [
+    [join(dir, 'notes.txt'), /notes\.txt/],
+    [join(dir, 'nothing.pcap'), /no such file/],
+  ]) {
     const bad = serve(path);
     assert.equal(await bad.ended, 3);
     assert.match(bad.said.text, words);

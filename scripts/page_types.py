@@ -1,0 +1,80 @@
+"""TypeScript types of the page from the JSON Schema of the contract: docs/schema/explain-1.json to web/src/contract.ts."""
+
+import json
+import os
+import textwrap
+
+import common
+
+SCHEMA = os.path.join(common.ROOT, 'docs', 'schema', 'explain-1.json')
+TYPES = os.path.join(common.ROOT, 'web', 'src', 'contract.ts')
+PLAIN = {'integer': 'number', 'number': 'number', 'string': 'string', 'boolean': 'boolean', 'null': 'null'}
+HEAD = '// Made by `make web` from docs/schema/explain-1.json (scripts/page_types.py).\n'
+
+
+def type_of(schema):
+    """The type of a value: what the page needs of a schema, and an error for what it has not met."""
+    if '$ref' in schema:
+        return schema['$ref'].rpartition('/')[2]
+    if 'anyOf' in schema:
+        return ' | '.join(type_of(one) for one in schema['anyOf'])
+    if 'enum' in schema:
+        return ' | '.join(f"'{value}'" for value in schema['enum'])
+    kind = schema['type']
+    if isinstance(kind, list):
+        return ' | '.join(type_of({**schema, 'type': one}) for one in kind)
+    if kind == 'array' and 'prefixItems' in schema:
+        return f'[{", ".join(type_of(one) for one in schema["prefixItems"])}]'
+    if kind == 'array':
+        inner = type_of(schema['items'])
+        return f'({inner})[]' if ' | ' in inner else f'{inner}[]'
+    if kind == 'object':
+        return f'Record<string, {type_of(schema["additionalProperties"])}>'
+    return PLAIN[kind]
+
+
+def comment(schema, indent=''):
+    """Its description, in lines of 120 columns."""
+    lines = textwrap.wrap(' '.join(schema.get('description', '').split()), 110)
+    if len(lines) < 2:
+        return ''.join(f'{indent}/** {line} */\n' for line in lines)
+    return f'{indent}/**\n' + ''.join(f'{indent} * {line}\n' for line in lines) + f'{indent} */\n'
+
+
+def declaration(name, schema):
+    """An interface, or a name for a type."""
+    if 'properties' not in schema:
+        kind = type_of(schema)
+        if 'enum' in schema and len(kind) > 90:
+            kind = ''.join(f"\n  | '{value}'" for value in schema['enum'])
+            return f'{comment(schema)}export type {name} ={kind};\n'
+        return f'{comment(schema)}export type {name} = {kind};\n'
+    needed = schema.get('required', [])
+    # in the order in which they are written, not in that of the alphabet
+    order = [*needed, *(key for key in schema['properties'] if key not in needed)]
+    fields = ''.join(
+        comment(schema['properties'][key], '  ')
+        + f'  {key}{"" if key in needed else "?"}: {type_of(schema["properties"][key])};\n'
+        for key in order
+    )
+    return f'{comment(schema)}export interface {name} {{\n{fields}}}\n'
+
+
+def text():
+    """The whole file."""
+    with open(SCHEMA, encoding='utf8') as f:
+        schema = json.load(f)
+    parts = [HEAD, declaration('Report', schema)]
+    parts += [declaration(name, one) for name, one in schema['$defs'].items()]
+    return '\n'.join(parts)
+
+
+def write():
+    made = text()
+    with open(TYPES, 'w', encoding='utf8') as f:
+        f.write(made)
+
+
+def is_fresh():
+    with open(TYPES, encoding='utf8') as f:
+        return f.read() == text()
