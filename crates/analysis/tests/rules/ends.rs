@@ -300,3 +300,22 @@ fn a_repeated_syn_ack_is_said() {
     assert_eq!((said[1].0, said[1].1, said.len()), ("handshake", ms(20), 2));
     assert_eq!((c.ends[SERVER].syn_repeats, c.retransmitted[SERVER]), (3, 3));
 }
+
+/// Rule 41. A FIN that passes before the data below it opens a hole, as data would: what fills it late was lost, what fills
+/// it within half a round trip was overtaken.
+#[test]
+fn a_fin_that_overtakes_data_opens_a_hole() {
+    let filled = |after: Nanos| {
+        let mut w = opened(Tap::Client, ms(20));
+        w.at(ms(30)).client().data(100);
+        w.at(ms(40)).server().data(MSS);
+        w.server().data(MSS).late(after);
+        w.server().fin();
+        w.at(ms(80) + after).client().ack();
+        let c = w.connection();
+        (c.ends[SERVER].reordered, c.retransmitted[SERVER], c.budget.get(Cause::RetransmissionTimeout))
+    };
+    assert_eq!(filled(ms(10) - us(1)), (1, 0, Nanos::ZERO));
+    // A host answers in a nanosecond here, which is not the loss's.
+    assert_eq!(filled(ms(1_200)), (0, 1, ms(1_200) - Nanos(1)));
+}

@@ -306,8 +306,13 @@ impl Half {
         }
         self.fin.get_or_insert(t);
         let flow = &mut self.flow;
-        if flow.seen && segment.seq + segment.len == flow.nxt {
-            flow.nxt = flow.nxt + 1;
+        let end = segment.seq + segment.len;
+        if flow.seen && !end.before(flow.nxt) {
+            if end.after(flow.nxt) {
+                // It overtook data (rule 41).
+                self.holes.open(flow.nxt, end, t);
+            }
+            flow.nxt = end + 1;
         }
     }
 }
