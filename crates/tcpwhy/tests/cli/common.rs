@@ -158,6 +158,14 @@ impl Ran {
     }
 }
 
+/// The program with the signals of a terminal, whoever runs the tests: a shell's job in the background is started to
+/// ignore ^C, and what is ignored stays ignored.
+pub(crate) fn program() -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_tcpwhy")]);
+    command
+}
+
 /// Runs the program.
 pub(crate) fn tcpwhy(args: &[&str]) -> Ran {
     tcpwhy_with(args, b"")

@@ -1,6 +1,6 @@
 //! However the program is ended: nothing temporary stays, and a part is never taken for the whole.
 
-use crate::common::{Dir, Pcap, kill, smtp, tcpwhy, tcpwhy_with};
+use crate::common::{Dir, Pcap, kill, program, smtp, tcpwhy, tcpwhy_with};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -15,7 +15,7 @@ fn names(dir: &Path) -> Vec<String> {
 
 /// Starts the program on a standard input that does not end, and waits until it has read and keeps something.
 fn started(args: &[&str], dir: &Dir, until: impl Fn() -> bool) -> Child {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tcpwhy"))
+    let mut child = program()
         .args(args)
         .env("TMPDIR", &dir.0)
         .stdin(Stdio::piped())

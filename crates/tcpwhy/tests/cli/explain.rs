@@ -1,6 +1,6 @@
 //! What `tcpwhy explain` does with captures that are right.
 
-use crate::common::{ACK, Client, Dir, FIN, Pcap, Server, tcpwhy, tcpwhy_with};
+use crate::common::{ACK, Client, Dir, FIN, Pcap, Server, program, tcpwhy, tcpwhy_with};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -316,7 +316,7 @@ fn a_growing_file_is_followed_until_interrupted() {
     pcap = Pcap::new();
     pcap.conversation(0, 4);
     let path = dir.file("grows.pcap", &pcap.bytes[..half]);
-    let child = Command::new(env!("CARGO_BIN_EXE_tcpwhy"))
+    let child = program()
         .args(["--json", "--follow", &path])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -338,12 +338,8 @@ fn a_growing_file_is_followed_until_interrupted() {
 fn an_interrupt_ends_reading_not_the_answer() {
     use std::io::Write;
     use std::{thread, time::Duration};
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tcpwhy"))
-        .args(["--json", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        program().args(["--json", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut pcap = Pcap::new();
     let mut input = child.stdin.take().unwrap();
     input.write_all(&pcap.conversation(0, 3).bytes).unwrap();

@@ -1,10 +1,10 @@
 //! `tcpwhy serve`, asked byte by byte as a browser would not.
 
-use crate::common::{Dir, Pcap, kill, smtp, tcpwhy};
+use crate::common::{Dir, Pcap, kill, program, smtp, tcpwhy};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, Stdio};
 use std::time::{Duration, Instant};
 
 const TOKEN: &str = "0123456789abcdef0123";
@@ -23,7 +23,7 @@ impl Server {
     }
 
     fn start_with(dir: &Dir, args: &[&str], environment: &[(&str, &str)]) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tcpwhy"))
+        let mut child = program()
             .arg("serve")
             .arg(&dir.0)
             .args(["--port", "0"])

@@ -78,8 +78,13 @@ fn same(before: &State, after: &str) {
 }
 
 fn start(arguments: &[&str]) -> Child {
-    let mut command = Command::new(BIN);
-    command.arg("lab").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // With the signals of a terminal: a shell's job in the background is started to ignore ^C, and that is inherited.
+    let mut command = Command::new("env");
+    command
+        .args(["--default-signal=HUP,INT,TERM", BIN, "lab"])
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command.spawn().unwrap()
 }
 
