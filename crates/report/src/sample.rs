@@ -121,7 +121,7 @@ fn findings() -> Vec<Finding> {
     vec![nagle, finding(Cause::ServerThink, Side::Server, 25, 2, 2, Frames::new(0, 9, 10, &[]))]
 }
 
-/// The whole analysis.
+/// The whole analysis, its findings in the wrong order.
 pub(crate) fn analysis() -> Analysis {
     let c = connection();
     let totals = Totals {
@@ -133,7 +133,7 @@ pub(crate) fn analysis() -> Analysis {
         measured: c.measured(),
         ..Totals::default()
     };
-    let findings = c.findings.clone();
+    let findings = c.findings.iter().rev().cloned().collect();
     Analysis { connections: vec![c], findings, totals, ..Analysis::default() }
 }
 

@@ -19,11 +19,14 @@ const SHARE: f64 = 0.01;
 /// Fills the findings of a capture with predictions, as far as examples can be replayed within the budget.
 pub fn predict(analysis: &mut Analysis) {
     let mut left = EVENTS;
-    let worth = |f: &&mut Finding| {
+    let mut order: Vec<usize> = (0..analysis.findings.len()).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(analysis.findings[i].lost));
+    let worth = |f: &Finding| {
         f.cause.class() != Class::Application && f.cause.class() != Class::Unknown && f.share >= SHARE
     };
-    // They stand worst first.
-    for f in analysis.findings.iter_mut().filter(worth).take(FINDINGS) {
+    order.retain(|&i| worth(&analysis.findings[i]));
+    for i in order.into_iter().take(FINDINGS) {
+        let f = &mut analysis.findings[i];
         let found = analysis.connections.binary_search_by_key(&f.example.connection, |c| c.id);
         if let Ok(at) = found {
             replay(f, &analysis.connections[at], &mut left);

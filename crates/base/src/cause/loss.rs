@@ -1,6 +1,6 @@
 //! Loss, and what is taken for it.
 
-use super::{Cause, CauseInfo, Class, Evidence, Flagged, Group, Kind, SizedBy, afar, at_times, close, same};
+use super::{Cause, CauseInfo, Class, Evidence, Flagged, Group, Kind, SizedBy, afar, close, same};
 use crate::FixId;
 
 /// In any order: [`super::CAUSES`] puts them in that of [`Cause`].
@@ -95,10 +95,10 @@ pub(super) const ROWS: &[CauseInfo] = &[
         made_of: &[],
         family: &[],
         alike: &[
-            at_times(Cause::FastRecovery),
-            at_times(Cause::RetransmissionTimeout),
-            at_times(Cause::TailLossProbe),
-            at_times(Cause::CongestionWindow),
+            close(Cause::FastRecovery),
+            close(Cause::RetransmissionTimeout),
+            close(Cause::TailLossProbe),
+            close(Cause::CongestionWindow),
             afar(Cause::SenderPause),
             afar(Cause::ServerThink),
         ],

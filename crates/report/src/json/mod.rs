@@ -38,7 +38,7 @@ pub fn write(out: &mut impl Write, analysis: &Analysis, capture: &Capture, threa
     )?;
     connections(out, &analysis.connections, cx, threads)?;
     out.write_all(b"],\n\"findings\":[")?;
-    for (i, finding) in analysis.findings.iter().enumerate() {
+    for (i, finding) in worst_first(&analysis.findings).enumerate() {
         out.write_all(if i == 0 { b"\n" } else { b",\n" })?;
         serde_json::to_writer(&mut *out, &Finding::new(finding, 0, i, cx))?;
     }
@@ -130,7 +130,7 @@ pub fn last_lines(
     capture: &Capture,
     cx: Context<'_>,
 ) -> io::Result<()> {
-    for (i, finding) in findings.iter().enumerate() {
+    for (i, finding) in worst_first(findings).enumerate() {
         line(bytes, "finding", &Finding::new(finding, 0, i, cx))?;
     }
     line(bytes, "capture", &CaptureInfo::new(capture))
@@ -144,7 +144,13 @@ pub fn schema() -> String {
 /// The ids of the findings over the capture, as in the document: `f1` is the worst. A cause that both sides show has a
 /// finding for each.
 pub fn finding_ids(findings: &[a::Finding]) -> HashMap<(Cause, Option<Side>), String> {
-    findings.iter().enumerate().map(|(i, f)| ((f.cause, f.side), format!("f{}", i + 1))).collect()
+    worst_first(findings).enumerate().map(|(i, f)| ((f.cause, f.side), format!("f{}", i + 1))).collect()
+}
+
+fn worst_first(findings: &[a::Finding]) -> impl Iterator<Item = &a::Finding> {
+    let mut sorted: Vec<_> = findings.iter().collect();
+    sorted.sort_by_key(|f| std::cmp::Reverse(f.lost));
+    sorted.into_iter()
 }
 
 fn line(bytes: &mut Vec<u8>, kind: &str, object: &impl serde::Serialize) -> io::Result<()> {

@@ -38,7 +38,7 @@ fn the_check_finds_faults() {
 }
 
 #[test]
-fn times_count_from_the_start_and_findings_keep_their_order() {
+fn times_count_from_the_start_and_findings_are_worst_first() {
     let d = document();
     let c = &d["connections"][0];
     assert_eq!(c["start_ns"], 0);
@@ -73,9 +73,9 @@ fn spans_come_in_the_order_of_time_under_the_ids_of_the_document() {
 #[test]
 fn a_cause_of_both_sides_has_two_ids() {
     let mut findings = sample::analysis().findings;
-    let of_server = a::Finding { side: Some(Side::Server), lost: Nanos::millis(30), ..findings[0].clone() };
+    let of_server = a::Finding { side: Some(Side::Server), lost: Nanos::millis(30), ..findings[1].clone() };
     assert_eq!(of_server.cause, Cause::NagleDelayedAck);
-    findings.insert(1, of_server);
+    findings.push(of_server);
     let ids = finding_ids(&findings);
     assert_eq!(ids[&(Cause::NagleDelayedAck, Some(Side::Client))], "f1");
     assert_eq!(ids[&(Cause::NagleDelayedAck, Some(Side::Server))], "f2");
