@@ -19,15 +19,18 @@ pub(crate) const GENEVE: Encap = 12;
 pub(crate) const GTP: Encap = 13;
 pub(crate) const TEREDO: Encap = 14;
 pub(crate) const L2TP: Encap = 15;
+pub(crate) const AYIYA: Encap = 16;
+/// A tag of a link as the first three, but of later date.
+pub(crate) const VNTAG: Encap = 17;
 
 /// How many there are.
-pub(crate) const COUNT: usize = 16;
+pub(crate) const COUNT: usize = 18;
 
 /// Their names in messages and JSON.
 pub(crate) const NAMES: [&str; COUNT] = [
     "vlan", "etag", "pbb", "pppoe", "mpls", "gre", "pptp", "erspan", "ipip", "6in4", "etherip", "vxlan",
-    "geneve", "gtp", "teredo", "l2tp",
+    "geneve", "gtp", "teredo", "l2tp", "ayiya", "vntag",
 ];
 
 /// Those that carry packets between hosts that do not see them: all but the tags of a link.
-pub(crate) const TUNNELS: u32 = !0 << GRE;
+pub(crate) const TUNNELS: u32 = (!0 << GRE) & !(1 << VNTAG);

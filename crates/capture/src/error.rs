@@ -147,7 +147,7 @@ const KNOWN: &[(&[u8], &str, &str)] = &[
     (b"PK\x03\x04", "a zip archive", "unpack it and give the capture inside"),
     (b"7z\xbc\xaf", "a 7z archive", "unpack it and give the capture inside"),
     (b"\x7fELF", "a program", "give the capture file"),
-    (b"snoop\0\0\0", "a Solaris snoop capture", "convert it with `editcap -F pcap IN OUT`"),
+    (b"snoop\0\0\0", "a snoop capture of an unknown version", "convert it with `editcap -F pcap IN OUT`"),
     (b"GMBU", "a Microsoft Network Monitor capture", "convert it with `editcap -F pcap IN OUT`"),
     (b"RTSS", "a Microsoft Network Monitor capture", "convert it with `editcap -F pcap IN OUT`"),
     (b"\x1c\x00\x01\xac", "an IXIA capture", "convert it with `editcap -F pcap IN OUT`"),

@@ -20,6 +20,7 @@ mod pcap;
 mod pcapng;
 mod reader;
 mod record;
+mod snoop;
 mod tcp;
 mod tunnel;
 mod walk;

@@ -82,6 +82,11 @@ pub(crate) fn ether_type<'a>(t: u16, r: Rest<'a>, walk: &mut Walk) -> Option<Ste
             walk.saw(encap::ETAG);
             r.go(8, Layer::EtherType(be16(r.data, 6)?))
         }
+        // VN-Tag (Cisco, before 802.1BR): four bytes of tag.
+        0x8926 => {
+            walk.saw(encap::VNTAG);
+            r.go(6, Layer::EtherType(be16(r.data, 4)?))
+        }
         // 802.1ah: flags and the 24 bits of the service, then a whole frame.
         0x88e7 => {
             walk.saw(encap::PBB);

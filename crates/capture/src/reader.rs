@@ -5,6 +5,7 @@ use crate::input::{self, Buffer, Shared};
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
 use crate::record::{Record, Stop};
+use crate::snoop::{self, Snoop};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -33,9 +34,10 @@ pub struct Frame<'a> {
 enum Format {
     Pcap(Pcap),
     Pcapng(Pcapng),
+    Snoop(Snoop),
 }
 
-/// Reads frames from a pcap or pcapng stream, packed or not. After an error, and after the end, it gives
+/// Reads frames from a pcap, pcapng or snoop stream, packed or not. After an error, and after the end, it gives
 /// `None`; all frames before have been delivered then.
 pub struct Reader {
     buffer: Buffer,
@@ -88,6 +90,9 @@ impl Reader {
             Format::Pcap(pcap)
         } else if Pcapng::begins(buffer.bytes()) {
             Format::Pcapng(Pcapng::default())
+        } else if let Some(snoop) = Snoop::begin(buffer.bytes()) {
+            buffer.consume(snoop::FILE_HEADER);
+            Format::Snoop(snoop)
         } else {
             let known = buffer.bytes().first_chunk::<4>().is_some_and(Pcap::is_magic);
             // A better look, unless that could mean to wait for ever.
@@ -113,6 +118,7 @@ impl Reader {
             _ if self.done => None,
             Format::Pcap(pcap) => pcap.whole(self.buffer.bytes()),
             Format::Pcapng(pcapng) => pcapng.whole(self.buffer.bytes()),
+            Format::Snoop(snoop) => snoop.whole(self.buffer.bytes()),
         };
         if let Some(record) = whole {
             return Ok(Some(self.frame(record)));
@@ -151,6 +157,7 @@ impl Reader {
         let found = match &mut self.format {
             Format::Pcap(pcap) => pcap.next(&mut self.buffer),
             Format::Pcapng(pcapng) => pcapng.next(&mut self.buffer),
+            Format::Snoop(snoop) => snoop.next(&mut self.buffer),
         };
         match found {
             Ok(Some(record)) => Ok(Some(record)),
@@ -188,6 +195,7 @@ impl Reader {
             _ if self.done => false,
             Format::Pcap(pcap) => pcap.whole(bytes).is_some(),
             Format::Pcapng(pcapng) => pcapng.whole(bytes).is_some(),
+            Format::Snoop(snoop) => snoop.whole(bytes).is_some(),
         }
     }
 
@@ -211,12 +219,13 @@ impl Reader {
         self.packing
     }
 
-    /// Packets that the capture program says it lost (pcapng interface statistics); `None` if it says
+    /// Packets that the capture program says it lost (pcapng interface statistics, snoop records); `None` if it says
     /// nothing, which is so for every pcap.
     pub fn capture_drops(&self) -> Option<u64> {
         match &self.format {
             Format::Pcap(_) => None,
             Format::Pcapng(pcapng) => pcapng.drops(),
+            Format::Snoop(snoop) => snoop.drops(),
         }
     }
 

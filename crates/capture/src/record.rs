@@ -1,4 +1,4 @@
-//! What the readers of pcap and pcapng give to the one that offers both.
+//! What the readers of the formats give to the one that offers all.
 
 use crate::error::Damage;
 use std::io;

@@ -2,7 +2,7 @@
 
 use crate::bytes::{be16, be32};
 use crate::options;
-use tcpwhy_base::{Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
+use tcpwhy_base::{Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble, program};
 
 /// Ports, sequence numbers, offset and flags: less is no use.
 const LEAST: usize = 14;
@@ -84,6 +84,15 @@ fn take_payload(payload: &[u8], out: &mut Segment) {
     if matches!(payload.first(), Some(0x14..=0x17)) {
         out.tls = records(payload);
     }
+    out.program = if may_name(payload) { program::sender_of(payload) } else { None };
+}
+
+/// Whether a message begins so that its sender may be named in it: most segments are done with here.
+#[inline]
+fn may_name(payload: &[u8]) -> bool {
+    let Some(head) = payload.first_chunk::<5>() else { return false };
+    matches!(head[0], b'H' | b'G' | b'P' | b'D' | b'O' | b'C' | b'S' | b'2' | b'+' | b'-')
+        || head[2..] == [0, 0, 10]
 }
 
 /// The types of the TLS records that begin in `payload`, if it begins with one.

@@ -57,6 +57,8 @@ pub(crate) fn gre<'a>(r: Rest<'a>, walk: &mut Walk) -> Option<Step<'a>> {
         }
         // WCCP: version 2 puts four bytes before the IP header.
         0x883e => r.go(at + if r.data.get(at)? >> 4 == 4 { 0 } else { 4 }, Layer::Ip4),
+        // Aruba's access points: 802.11 without its check sequence (Wireshark, packet-gre.h).
+        0x8200..=0x83f0 if protocol & 15 == 0 => r.go(at, Layer::Link(105)),
         // Below 1536 are no EtherTypes but, for instance, keep-alives (0).
         0..0x600 => NOT,
         t => r.go(at, Layer::EtherType(t)),
@@ -72,6 +74,9 @@ pub(crate) fn udp<'a>(r: Rest<'a>, walk: &mut Walk) -> Option<Step<'a>> {
         (2152, _) | (_, 2152) => gtp,
         (3544, _) | (_, 3544) => teredo,
         (1701, _) | (_, 1701) => l2tp,
+        // RFC 8086: the source port only spreads flows.
+        (_, 4754) => gre,
+        (5072, _) | (_, 5072) => ayiya,
         _ => return NOT,
     };
     inner(r.skip(8)?, walk)
@@ -158,4 +163,21 @@ fn l2tp<'a>(r: Rest<'a>, walk: &mut Walk) -> Option<Step<'a>> {
         at += 2 + usize::from(be16(r.data, at)?);
     }
     r.go(at, Layer::Ppp)
+}
+
+/// draft-massar-v6ops-ayiya-02, 3: lengths of identity and signature, operation, next header, time; then both.
+fn ayiya<'a>(r: Rest<'a>, walk: &mut Walk) -> Option<Step<'a>> {
+    /// The operation that hands a packet on, and the next header of IPv6.
+    const FORWARD: u8 = 1;
+    const IPV6: u8 = 41;
+    let [identity, signature, operation, next, ..] = *r.data else { return None };
+    if operation & 15 != FORWARD || next != IPV6 {
+        return NOT;
+    }
+    let at = 8 + (1 << (identity >> 4)) + usize::from(signature >> 4) * 4;
+    if r.data.get(at)? >> 4 != 6 {
+        return NOT;
+    }
+    walk.saw(encap::AYIYA);
+    r.go(at, Layer::Ip6)
 }

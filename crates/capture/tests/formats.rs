@@ -208,13 +208,51 @@ fn what_is_no_capture_is_named() {
         (b"{\"frames\": []}", "JSON"),
         (b"12:00:00.1 IP 10.0.0.1.80 > 10.0.0.2.1: Flags [S]", "tcpdump -w"),
         (b"BZh91AY&SY", "bunzip2"),
-        (b"snoop\0\0\0\0\0\0\x02", "editcap"),
+        (b"snoop\0\0\0\0\0\0\x03\0\0\0\x04", "editcap"),
         (b"\x01\x02\x03\x04\x05", "it begins with 01 02 03 04"),
     ] {
         let error = read(bytes, usize::MAX).error.unwrap();
         assert!(error.starts_with("not a pcap or pcapng capture: ") && error.contains(part), "{error}");
         assert_eq!(read(bytes, 1).error.unwrap(), error, "however it arrives");
     }
+}
+
+/// RFC 1761: a header of 16 bytes, records of 24 and the packet, padded.
+#[test]
+fn snoop() {
+    let file = |kind: u32| Bytes::new(true).raw(b"snoop\0\0\0").u32(2).u32(kind);
+    let record = |b: Bytes, len: u32, drops: u32, data: &[u8], pad: u32| {
+        let caplen = data.len() as u32;
+        b.u32(len)
+            .u32(caplen)
+            .u32(24 + caplen + pad)
+            .u32(drops)
+            .u32(7)
+            .u32(9)
+            .raw(data)
+            .raw(&vec![0; pad as usize])
+    };
+    let out = record(record(file(4), 60, 0, b"abcde", 3), 4, 2, b"abcd", 0).out;
+    let frame = |data: &[u8], len| (7_000_009_000, false, 1, data.to_vec(), len);
+    assert_eq!(frames(&out), (vec![frame(b"abcde", 60), frame(b"abcd", 4)], None));
+    let mut reader = Reader::new(Box::new(Cursor::new(out.clone()))).unwrap();
+    while reader.next().unwrap().is_some() {}
+    assert_eq!(reader.capture_drops(), Some(2));
+    for (kind, link) in [(0, 1), (2, 6), (8, 10), (26, 226), (5, 1 << 31 | 5)] {
+        assert_eq!(frames(&record(file(kind), 1, 0, b"a", 0).out).0[0].2, link);
+    }
+    // Without its padding, cut in the packet and in the header; an empty one; lengths that contradict each other.
+    let one = record(file(4), 60, 0, b"abcde", 3).out;
+    assert_eq!(frames(&one[..one.len() - 3]), (vec![frame(b"abcde", 60)], None));
+    assert_eq!(frames(&file(4).out), (vec![], None));
+    for cut in [one.len() - 4, 30] {
+        let (read, error) = frames(&one[..cut]);
+        assert!(read.is_empty() && error.is_some_and(|e| e.contains("byte 16")), "{cut}");
+    }
+    let short = file(4).u32(5).u32(5).u32(28).u32(0).u32(7).u32(9).raw(b"abcde").out;
+    assert!(frames(&short).1.is_some());
+    let huge = file(4).u32(5).u32(u32::MAX).u32(u32::MAX).u32(0).u32(7).u32(9).out;
+    assert!(frames(&huge).1.is_some());
 }
 
 #[cfg(feature = "compress")]

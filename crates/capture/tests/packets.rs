@@ -149,13 +149,19 @@ fn tags_and_tunnels() {
     assert_eq!(distinct.len(), links.len(), "each identifier is a network of its own: {links:x?}");
     assert_eq!(tcp(1, &vlan(0, &v4)).link, 0, "VLAN 0 is only a priority");
 
+    // 802.11 data, then LLC and SNAP.
+    let aruba = [&[8, 1][..], &[0; 22], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]].concat();
     let session = [0x11, 0, 0, 1, 0, 48, 0, 0x21];
     for (packet, tunnel) in [
         (ethernet(0x8847, &wrap(&[&[0, 1, 0, 64, 0, 2, 1, 64]], &v4)), false),
         (ethernet(0x8847, &wrap(&[&[0, 1, 1, 64, 0, 0, 0, 0]], &inner)), false),
         (ethernet(0x8864, &wrap(&[&session], &v4)), false),
         (ethernet(0x893f, &wrap(&[&[0, 0, 0, 0, 0, 0, 8, 0]], &v4)), false),
+        (ethernet(0x8926, &wrap(&[&[0, 0, 0, 1, 8, 0]], &v4)), false),
         (ethernet(0x0800, &outer(4, &v4)), true),
+        (ethernet(0x0800, &udp(4754, &wrap(&[&[0, 0, 8, 0]], &v4))), true),
+        (ethernet(0x0800, &udp(5072, &wrap(&[&[0x41, 0x52, 0x11, 41, 0, 0, 0, 0], &[7; 36]], &ip6()))), true),
+        (ethernet(0x0800, &outer(47, &wrap(&[&[0, 0, 0x82, 0], &aruba], &v4))), true),
         (ethernet(0x0800, &outer(41, &ip6())), true),
         (ethernet(0x0800, &outer(97, &wrap(&[&[0x30, 0]], &inner))), true),
         (ethernet(0x0800, &outer(47, &wrap(&[&[0, 0, 0x65, 0x58]], &inner))), true),
