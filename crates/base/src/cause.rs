@@ -40,6 +40,38 @@ impl Class {
     }
 }
 
+/// Who has to act for the time to go away: what verdicts, totals and `--fail-if tcp>…` go by.
+///
+/// [`Class`] says what kind of time it is, this whose door to knock at: a reader that does not read shows in TCP's windows
+/// (class `T`), and no setting of TCP mends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Owner {
+    /// Who wrote or runs the programs: their work and pauses, how they read, accept, and use connections, and buffers
+    /// that they set themselves.
+    Application,
+    /// Settings and algorithms of the two TCP stacks and their hosts.
+    Tcp,
+    /// Who runs the network between: distance, rate, queues, losses, packets that are reordered or too large.
+    Path,
+    /// Not known.
+    None,
+}
+
+impl Owner {
+    /// All of them, in the order in which they are listed.
+    pub const ALL: [Owner; 4] = [Owner::Application, Owner::Tcp, Owner::Path, Owner::None];
+
+    /// The stable id.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Owner::Application => "application",
+            Owner::Tcp => "tcp",
+            Owner::Path => "path",
+            Owner::None => "none",
+        }
+    }
+}
+
 /// Whether a cause labels a stretch of time, or is only said of a whole connection or capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -248,6 +280,8 @@ pub struct CauseInfo {
     pub id: &'static str,
     /// Whose time it is.
     pub class: Class,
+    /// Who has to act.
+    pub owner: Owner,
     /// What it is listed with.
     pub group: Group,
     /// Span or finding.
@@ -256,6 +290,8 @@ pub struct CauseInfo {
     pub live_only: bool,
     /// A few words for a heading.
     pub title: &'static str,
+    /// What it is called in the middle of a sentence: a noun.
+    pub name: &'static str,
     /// What happened in that time: one clause.
     pub what: &'static str,
     /// It is made at the end that receives (a window), not at the one whose segment waited: fixes that a writer makes
@@ -367,6 +403,11 @@ impl Cause {
     /// Its class.
     pub const fn class(self) -> Class {
         self.info().class
+    }
+
+    /// Who has to act.
+    pub const fn owner(self) -> Owner {
+        self.info().owner
     }
 
     /// The cause with this id.

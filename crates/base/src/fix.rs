@@ -4,6 +4,9 @@ mod application;
 mod buffers;
 mod opening;
 mod path;
+mod unless;
+
+pub use unless::{Shown, Unless};
 
 /// Where a fix is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +44,19 @@ pub struct FixInfo {
     pub id: &'static str,
     /// Where it is made.
     pub place: Place,
+    /// What speaks against it: if a capture shows one of these, it is not offered.
+    pub unless: &'static [Unless],
     /// What to do, in a few words.
     pub title: &'static str,
     /// How, most common first.
     pub how: &'static [How],
+}
+
+impl FixInfo {
+    /// Why this fix cannot help where a capture shows that.
+    pub fn refuted(&self, shown: &Shown) -> Option<String> {
+        self.unless.iter().find_map(|unless| unless.refutes(shown))
+    }
 }
 
 /// Figures of a capture that fill the placeholders of [`How`].
@@ -150,8 +162,23 @@ const COUNT: usize = opening::ROWS.len() + application::ROWS.len() + buffers::RO
 mod tests {
     use super::*;
 
-    const PLACEHOLDERS: [&str; 9] =
-        ["need_bytes", "have_bytes", "rtt_ms", "rate_mbit", "server", "port", "segments", "count", "mss"];
+    const PLACEHOLDERS: [&str; 15] = [
+        "need_bytes",
+        "have_bytes",
+        "rtt",
+        "rate_mbit",
+        "server",
+        "port",
+        "client",
+        "client_port",
+        "own_port",
+        "ends",
+        "at",
+        "until",
+        "segments",
+        "count",
+        "mss",
+    ];
 
     fn placeholders(text: &'static str) -> Vec<&'static str> {
         text.split('{')
@@ -183,7 +210,7 @@ mod tests {
     fn every_fix_says_how_even_when_nothing_was_measured() {
         let nothing = Figures::default();
         for row in FIXES {
-            assert!((2..=8).contains(&row.how.len()), "{} has {} lines", row.id, row.how.len());
+            assert!((2..=10).contains(&row.how.len()), "{} has {} lines", row.id, row.how.len());
             assert!(row.how.iter().any(|how| nothing.fill(how.text).is_some()), "{}", row.id);
             assert!(row.how.iter().all(|how| !how.system.is_empty() && !how.text.is_empty()), "{}", row.id);
         }
@@ -203,8 +230,8 @@ mod tests {
 
     #[test]
     fn a_line_with_an_unknown_figure_is_left_out() {
-        let figures = Figures(vec![("rtt_ms", "40.2".to_owned())]);
-        assert_eq!(figures.fill("a trip of {rtt_ms} ms").as_deref(), Some("a trip of 40.2 ms"));
+        let figures = Figures(vec![("rtt", "40.2 ms".to_owned())]);
+        assert_eq!(figures.fill("a trip of {rtt}").as_deref(), Some("a trip of 40.2 ms"));
         assert_eq!(figures.fill("at least {need_bytes}"), None);
     }
 }

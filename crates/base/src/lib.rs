@@ -29,6 +29,7 @@ mod cause;
 mod end;
 mod fix;
 mod observe;
+pub mod program;
 pub mod protocol;
 mod random;
 mod scenario;
@@ -38,15 +39,18 @@ mod short;
 mod time;
 mod workload;
 
-pub use cause::{Alike, CAUSES, Cause, CauseInfo, Class, Evidence, Flagged, Group, Kind, Likeness, SizedBy};
+pub use cause::{
+    Alike, CAUSES, Cause, CauseInfo, Class, Evidence, Flagged, Group, Kind, Likeness, Owner, SizedBy,
+};
 pub use end::{End, Ends};
-pub use fix::{FIXES, Figures, FixId, FixInfo, How, Place};
+pub use fix::{FIXES, Figures, FixId, FixInfo, How, Place, Shown, Unless};
 pub use observe::{Observation, SocketChange, SocketEvent, Source, Timer, Witness};
+pub use program::{Program, Told};
 pub use random::Random;
 pub use scenario::{Chosen, Cork, Host, Link, LossOf, Reorder, Scenario, What};
 pub use segment::{Endpoint, IpId, Segment, TcpFlags, TcpOptions, Tls, Trouble};
 pub use seq::Seq;
-pub use short::Short;
+pub use short::{Short, decimal};
 pub use time::Nanos;
 pub use workload::{Step, Turn, Workload};
 

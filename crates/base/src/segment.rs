@@ -1,4 +1,4 @@
-use crate::{Nanos, Seq, Short};
+use crate::{Nanos, Program, Seq, Short};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -180,6 +180,8 @@ pub struct Segment {
     pub head_len: u8,
     /// TLS records.
     pub tls: Tls,
+    /// The program that the first captured bytes name as their sender.
+    pub program: Option<Program>,
     /// What was odd.
     pub trouble: Trouble,
 }
@@ -216,6 +218,7 @@ impl Segment {
             head: [0; 8],
             head_len: 0,
             tls: Tls(0),
+            program: None,
             trouble: Trouble(0),
         }
     };

@@ -1,10 +1,53 @@
 use std::fmt;
 
+/// 2^64 has so many digits.
+const DIGITS: usize = 20;
+
+/// All pairs of digits.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut n = 0;
+    while n < 100 {
+        pairs[n] = [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
+        n += 1;
+    }
+    pairs
+};
+
+/// The decimal digits of a number, and how many there are. Behind them stands what is to be cut off again: so many bytes
+/// at once are copied without a call.
+#[inline]
+pub fn decimal(n: u64) -> ([u8; DIGITS], usize) {
+    digits(n, 1)
+}
+
+/// The same with leading zeros up to `width` digits.
+#[inline]
+fn digits(mut n: u64, width: usize) -> ([u8; DIGITS], usize) {
+    let mut text = [b'0'; 2 * DIGITS];
+    let mut at = DIGITS;
+    while n >= 100 {
+        at -= 2;
+        text[at..at + 2].copy_from_slice(&PAIRS[(n % 100) as usize]);
+        n /= 100;
+    }
+    if n >= 10 {
+        at -= 2;
+        text[at..at + 2].copy_from_slice(&PAIRS[n as usize]);
+    } else {
+        at -= 1;
+        text[at] = b'0' + n as u8;
+    }
+    at = at.min(DIGITS - width.min(DIGITS));
+    (text[at..].first_chunk().copied().unwrap_or([b'0'; DIGITS]), DIGITS - at)
+}
+
 /// A text of up to 48 bytes, put together without the formatting machinery: addresses and times are written by the
 /// million.
 #[derive(Clone, Copy, Debug)]
 pub struct Short {
-    bytes: [u8; Short::ROOM],
+    /// Behind the text there is room for any number.
+    bytes: [u8; Short::ROOM + DIGITS],
     len: usize,
 }
 
@@ -13,13 +56,13 @@ impl Short {
 
     /// Nothing yet.
     pub const fn new() -> Short {
-        Short { bytes: [0; Short::ROOM], len: 0 }
+        Short { bytes: [0; Short::ROOM + DIGITS], len: 0 }
     }
 
     /// Appends `text`; what finds no room is left out.
     #[inline]
     pub fn text(&mut self, text: &str) {
-        let room = self.bytes.get_mut(self.len..).unwrap_or_default();
+        let room = self.bytes.get_mut(self.len..Short::ROOM).unwrap_or_default();
         let text = text.get(..text.floor_char_boundary(room.len())).unwrap_or_default();
         for (slot, &byte) in room.iter_mut().zip(text.as_bytes()) {
             *slot = byte;
@@ -27,15 +70,7 @@ impl Short {
         self.len += text.len();
     }
 
-    #[inline]
-    fn byte(&mut self, byte: u8) {
-        if let Some(slot) = self.bytes.get_mut(self.len) {
-            *slot = byte;
-            self.len += 1;
-        }
-    }
-
-    /// Appends a number.
+    /// Appends a number, unless it finds no room.
     #[inline]
     pub fn number(&mut self, n: u64) {
         self.digits(n, 1);
@@ -43,20 +78,13 @@ impl Short {
 
     /// Appends a number with leading zeros up to `width` digits.
     #[inline]
-    pub fn digits(&mut self, mut n: u64, width: usize) {
-        // 2^64 has 20 digits.
-        let mut digits = [b'0'; 20];
-        let mut used = 0;
-        for slot in digits.iter_mut().rev() {
-            if n == 0 && used >= width {
-                break;
-            }
-            *slot = b'0' + (n % 10) as u8;
-            n /= 10;
-            used += 1;
-        }
-        for &digit in &digits[digits.len() - used..] {
-            self.byte(digit);
+    pub fn digits(&mut self, n: u64, width: usize) {
+        let (text, len) = digits(n, width);
+        if self.len + len <= Short::ROOM
+            && let Some(room) = self.bytes.get_mut(self.len..).and_then(<[u8]>::first_chunk_mut)
+        {
+            *room = text;
+            self.len += len;
         }
     }
 

@@ -45,6 +45,22 @@ impl Nanos {
         Nanos(self.0.saturating_mul(n))
     }
 
+    /// As a moment since the Unix epoch: day and time of day in UTC, to the millisecond.
+    pub fn utc(self) -> String {
+        let (days, rest) = (self.0.div_euclid(86_400_000_000_000), self.0.rem_euclid(86_400_000_000_000));
+        // Years begin in March, so that the leap day is the last of its year: 146,097 days are 400 years.
+        let shifted = days + 719_468;
+        let (era, day) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+        let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+        let day = day - (365 * year + year / 4 - year / 100);
+        let month = (5 * day + 2) / 153;
+        let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+        let year = year + era * 400 + i64::from(month <= 2);
+        let ms = rest / 1_000_000;
+        let (h, m, s, ms) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60, ms % 1_000);
+        format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02}.{ms:03}")
+    }
+
     /// At least zero.
     #[must_use]
     pub fn floor0(self) -> Nanos {
@@ -111,6 +127,18 @@ impl fmt::Display for Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn days_of_the_calendar() {
+        let utc = |s: i64| (Nanos::secs(s) + Nanos::millis(7)).utc();
+        assert_eq!(utc(0), "1970-01-01 00:00:00.007");
+        assert_eq!(utc(-1), "1969-12-31 23:59:59.007");
+        assert_eq!(utc(951_782_399), "2000-02-28 23:59:59.007");
+        assert_eq!(utc(951_782_400), "2000-02-29 00:00:00.007");
+        assert_eq!(utc(951_868_800), "2000-03-01 00:00:00.007");
+        assert_eq!(utc(4_107_542_400), "2100-03-01 00:00:00.007", "2100 is no leap year");
+        assert_eq!(utc(1_798_761_599), "2026-12-31 23:59:59.007");
+    }
 
     #[test]
     fn three_significant_digits() {

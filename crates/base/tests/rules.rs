@@ -65,7 +65,7 @@ fn every_rule_that_is_cited_is_in_the_list() {
     let list = numbers(&rules);
     let known: BTreeSet<u32> = list.iter().copied().collect();
     assert_eq!(known.len(), list.len(), "a number stands for two rules");
-    assert!(known.iter().copied().eq(1..=known.len() as u32), "numbers have holes");
+    assert_eq!(known.first(), Some(&1), "a rule that goes leaves a hole, but the first is there");
     let mut files = Vec::new();
     for folder in ["crates", "scripts", "fuzz", "docs", "web/src", "tests"] {
         sources(&root().join(folder), &mut files);
@@ -106,7 +106,10 @@ fn every_rule_says_where_it_is_decided() {
         let files: Vec<&str> = places.split('`').filter(|p| p.ends_with(".rs")).collect();
         assert!(!files.is_empty(), "no file: {head}");
         for file in files {
-            assert!(root().join("crates/analysis/src").join(file).is_file(), "{file} is not there: {head}");
+            // Of the analysis, or of the crate that the path begins with.
+            let there =
+                ["crates/analysis/src", "crates"].iter().any(|from| root().join(from).join(file).is_file());
+            assert!(there, "{file} is not there: {head}");
         }
     }
 }

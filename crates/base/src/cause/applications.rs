@@ -1,6 +1,6 @@
 //! The applications' own time.
 
-use super::{Cause, CauseInfo, Class, Group, Kind, SizedBy};
+use super::{Cause, CauseInfo, Class, Group, Kind, Owner, SizedBy};
 use crate::FixId;
 
 /// In any order: [`super::CAUSES`] puts them in that of [`Cause`].
@@ -9,10 +9,12 @@ pub(super) const ROWS: &[CauseInfo] = &[
         cause: Cause::ClientThink,
         id: "client_think",
         class: Class::Application,
+        owner: Owner::Application,
         group: Group::Applications,
         kind: Kind::Span,
         live_only: false,
         title: "The client application paused",
+        name: "the client application",
         what: "the client application had not written yet",
         at_reader: false,
         evidence: &[],
@@ -27,10 +29,12 @@ pub(super) const ROWS: &[CauseInfo] = &[
         cause: Cause::ServerThink,
         id: "server_think",
         class: Class::Application,
+        owner: Owner::Application,
         group: Group::Applications,
         kind: Kind::Span,
         live_only: false,
         title: "The server application worked",
+        name: "the server application",
         what: "the request was complete and the server application had not answered yet",
         at_reader: false,
         evidence: &[],
@@ -45,10 +49,12 @@ pub(super) const ROWS: &[CauseInfo] = &[
         cause: Cause::SenderPause,
         id: "sender_pause",
         class: Class::Application,
+        owner: Owner::Application,
         group: Group::Applications,
         kind: Kind::Span,
         live_only: false,
         title: "The sending application paused mid-message",
+        name: "pauses of the sending application",
         what: "in the middle of a message the sending application had not written more",
         at_reader: false,
         evidence: &[],
@@ -57,16 +63,18 @@ pub(super) const ROWS: &[CauseInfo] = &[
         family: &[],
         alike: &[],
         sized: SizedBy::Nothing,
-        fixes: &[FixId::LargerWrites],
+        fixes: &[FixId::LargerWrites, FixId::Application],
     },
     CauseInfo {
         cause: Cause::Chatty,
         id: "chatty",
         class: Class::Application,
+        owner: Owner::Application,
         group: Group::Applications,
         kind: Kind::Finding,
         live_only: false,
         title: "Many small round trips in series",
+        name: "round trips in series",
         what: "many serial round trips that could be batched or pipelined",
         at_reader: false,
         evidence: &[],

@@ -1,6 +1,6 @@
 //! Loss, and what is taken for it.
 
-use super::{Cause, CauseInfo, Class, Evidence, Flagged, Group, Kind, SizedBy, afar, close, same};
+use super::{Cause, CauseInfo, Class, Evidence, Flagged, Group, Kind, Owner, SizedBy, afar, close, same};
 use crate::FixId;
 
 /// In any order: [`super::CAUSES`] puts them in that of [`Cause`].
@@ -9,10 +9,12 @@ pub(super) const ROWS: &[CauseInfo] = &[
         cause: Cause::FastRecovery,
         id: "fast_recovery",
         class: Class::Tcp,
+        owner: Owner::Path,
         group: Group::Loss,
         kind: Kind::Span,
         live_only: false,
         title: "Fast recovery",
+        name: "lost packets",
         what: "a loss was repaired without a timeout",
         at_reader: false,
         evidence: &[Evidence::Retransmissions, Evidence::Order],
@@ -34,10 +36,12 @@ pub(super) const ROWS: &[CauseInfo] = &[
         cause: Cause::RetransmissionTimeout,
         id: "retransmission_timeout",
         class: Class::Tcp,
+        owner: Owner::Path,
         group: Group::Loss,
         kind: Kind::Span,
         live_only: false,
         title: "Retransmission timeout",
+        name: "timeouts after lost packets",
         what: "the sender waited for its retransmission timer",
         at_reader: false,
         evidence: &[Evidence::Retransmissions, Evidence::Order],
@@ -59,10 +63,12 @@ pub(super) const ROWS: &[CauseInfo] = &[
         cause: Cause::TailLossProbe,
         id: "tail_loss_probe",
         class: Class::Tcp,
+        owner: Owner::Path,
         group: Group::Loss,
         kind: Kind::Span,
         live_only: false,
         title: "Tail loss probe",
+        name: "lost last packets",
         what: "the sender waited for its tail loss probe",
         at_reader: false,
         evidence: &[Evidence::Retransmissions, Evidence::Order],
@@ -84,10 +90,13 @@ pub(super) const ROWS: &[CauseInfo] = &[
         cause: Cause::SpuriousRecovery,
         id: "spurious_recovery",
         class: Class::Tcp,
+        // The stack acted on what the path did: packets overtook each other or came late.
+        owner: Owner::Path,
         group: Group::Loss,
         kind: Kind::Span,
         live_only: false,
         title: "Needless recovery",
+        name: "reordered or late packets",
         what: "a recovery that was not needed, because of reordering or late ACKs",
         at_reader: false,
         evidence: &[Evidence::Retransmissions, Evidence::Order],
@@ -109,10 +118,12 @@ pub(super) const ROWS: &[CauseInfo] = &[
         cause: Cause::PathMtu,
         id: "path_mtu",
         class: Class::Tcp,
+        owner: Owner::Path,
         group: Group::Loss,
         kind: Kind::Span,
         live_only: false,
         title: "Full-size segments vanish",
+        name: "packets too large for the path",
         what: "full-size segments vanish while small ones pass",
         at_reader: false,
         evidence: &[Evidence::Retransmissions, Evidence::Order],

@@ -1,6 +1,6 @@
 //! What the program at either end does otherwise: fewer writes, no hold, reading in time.
 
-use super::{FixId, FixInfo, How, Place};
+use super::{FixId, FixInfo, How, Place, Unless};
 
 /// In the order of [`FixId`].
 pub(super) const ROWS: &[FixInfo] = &[
@@ -8,37 +8,48 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::Application,
         id: "application",
         place: Place::Writer,
+        unless: &[],
         title: "Look into the application, not into TCP",
         how: &[
             How {
                 system: "Any",
-                text: "Find the same request in the application's log or trace by time; TCP had nothing to \
-                       send, so no socket option shortens this",
-            },
-            How {
-                system: "nginx, HAProxy",
-                text: "Log $request_time with $upstream_response_time in nginx, the timers Tq/Tw/Tc/Tr/Tt \
-                       (%Tr and so on) in HAProxy: they say which hop took it",
+                text: "Look in its log, trace or profile for {at} to {until} (UTC), connection {ends}: TCP had nothing to send, so no socket option shortens this",
             },
             How {
                 system: "Linux",
-                text: "`strace -f -tt -T -e trace=network,read,write,futex -p PID` or `perf trace -p PID` \
-                       during one request; off-CPU profile if it sleeps",
+                text: "`ss -tanp 'sport = :{own_port}'` names the process; `strace -f -tt -T -e trace=network,read,write,futex -p PID` or `perf trace -p PID` during one request; off-CPU profile if it sleeps",
             },
             How {
-                system: "Databases",
-                text: "MySQL and MariaDB slow log with long_query_time=0.1; PostgreSQL \
-                       log_min_duration_statement = 100 and auto_explain",
+                system: "nginx, HAProxy",
+                text: "Log $request_time with $upstream_response_time in nginx, the timers Tq/Tw/Tc/Tr/Tt (%Tr and so on) in HAProxy: they say which hop took it",
+            },
+            How {
+                system: "PostgreSQL",
+                text: "`ALTER SYSTEM SET log_min_duration_statement = '100ms'; SELECT pg_reload_conf();` logs slow statements, auto_explain their plans; now: `SELECT pid, state, wait_event, query FROM pg_stat_activity WHERE client_port = {client_port}`",
+            },
+            How {
+                system: "MySQL, MariaDB",
+                text: "`SET GLOBAL slow_query_log = ON; SET GLOBAL long_query_time = 0.1;`, then the slow log at that time; now: `SHOW FULL PROCESSLIST` (Host {client})",
+            },
+            How {
+                system: "Redis",
+                text: "`redis-cli -p {port} SLOWLOG GET 10`; `redis-cli -p {port} LATENCY DOCTOR` after `CONFIG SET latency-monitor-threshold 10`; KEYS, SORT and large ranges block all clients",
+            },
+            How {
+                system: "Python",
+                text: "`py-spy dump --pid PID` during the wait shows where it stands, `py-spy record -d 30 -o profile.svg --pid PID` where the time goes; PID: `ss -tanp 'sport = :{own_port}'`",
+            },
+            How {
+                system: "Java, Go, Node.js",
+                text: "Java: `jcmd PID Thread.print`, -Xlog:gc; Go: /debug/pprof/goroutine?debug=2 of net/http/pprof; Node.js: `node --cpu-prof`, and a blocked event loop",
             },
             How {
                 system: "libcurl",
-                text: "A pause of 1 s before a body is the wait for 100-continue: send `Expect:` empty or \
-                       set CURLOPT_EXPECT_100_TIMEOUT_MS",
+                text: "A pause of 1 s before a body is the wait for 100-continue: send `Expect:` empty or set CURLOPT_EXPECT_100_TIMEOUT_MS",
             },
             How {
                 system: "Any",
-                text: "Reverse name lookups at connect (sshd `UseDNS no`, MySQL `skip_name_resolve`), \
-                       garbage collection and lock waits are the usual hidden pauses",
+                text: "Reverse name lookups at connect (sshd `UseDNS no`, MySQL `skip_name_resolve`), garbage collection and lock waits are the usual hidden pauses",
             },
         ],
     },
@@ -46,6 +57,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::LargerWrites,
         id: "larger_writes",
         place: Place::Writer,
+        unless: &[],
         title: "Have the next piece ready before the socket is free",
         how: &[
             How {
@@ -75,6 +87,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::ReadFaster,
         id: "read_faster",
         place: Place::Reader,
+        unless: &[],
         title: "Read from the socket as the data comes",
         how: &[
             How {
@@ -108,6 +121,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::ApplicationWindow,
         id: "application_window",
         place: Place::Reader,
+        unless: &[],
         title: "Enlarge the flow-control window above TCP",
         how: &[
             How {
@@ -160,6 +174,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::ReadWhileWriting,
         id: "read_while_writing",
         place: Place::Writer,
+        unless: &[],
         title: "Read answers while writing requests",
         how: &[
             How {
@@ -188,6 +203,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::OneWrite,
         id: "one_write",
         place: Place::Writer,
+        unless: &[Unless::HoldIsNoise],
         title: "Write the whole message with one call",
         how: &[
             How {
@@ -221,6 +237,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::Nodelay,
         id: "nodelay",
         place: Place::Writer,
+        unless: &[Unless::HoldIsNoise],
         title: "Set TCP_NODELAY on the writing side",
         how: &[
             How {
@@ -268,6 +285,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::CorkWhole,
         id: "cork_whole",
         place: Place::Writer,
+        unless: &[Unless::HoldIsNoise],
         title: "Cork the message and uncork at its end",
         how: &[
             How {
@@ -289,6 +307,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::Quickack,
         id: "quickack",
         place: Place::Reader,
+        unless: &[Unless::HoldIsNoise],
         title: "Have the receiver acknowledge at once",
         how: &[
             How {
@@ -320,6 +339,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::Uncork,
         id: "uncork",
         place: Place::Writer,
+        unless: &[],
         title: "Release the cork after the last write",
         how: &[
             How {

@@ -1,6 +1,6 @@
 //! Sizes: buffers, windows, segments, the first flight.
 
-use super::{FixId, FixInfo, How, Place};
+use super::{FixId, FixInfo, How, Place, Unless};
 
 /// In the order of [`FixId`].
 pub(super) const ROWS: &[FixInfo] = &[
@@ -8,6 +8,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::BiggerWindow,
         id: "bigger_window",
         place: Place::Writer,
+        unless: &[],
         title: "Let the sender have more than two segments in flight",
         how: &[
             How {
@@ -30,6 +31,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::UnsetRcvbuf,
         id: "unset_rcvbuf",
         place: Place::Reader,
+        unless: &[Unless::WindowHadRoom],
         title: "Do not set SO_RCVBUF: let the kernel size it",
         how: &[
             How {
@@ -65,6 +67,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::SmallerMtu,
         id: "smaller_mtu",
         place: Place::Host,
+        unless: &[],
         title: "Make the segment small against the buffer",
         how: &[
             How {
@@ -88,6 +91,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::UnsetSndbuf,
         id: "unset_sndbuf",
         place: Place::Writer,
+        unless: &[Unless::BufferHadRoom, Unless::TooFewBytes],
         title: "Do not set SO_SNDBUF: let the kernel size it",
         how: &[
             How {
@@ -128,6 +132,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::Wmem,
         id: "wmem",
         place: Place::Writer,
+        unless: &[Unless::BufferHadRoom, Unless::BelowDefault],
         title: "Raise the limit of the automatic send buffer",
         how: &[
             How {
@@ -150,6 +155,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::Rmem,
         id: "rmem",
         place: Place::Reader,
+        unless: &[Unless::WindowHadRoom],
         title: "Raise the limit of the automatic receive window",
         how: &[
             How {
@@ -188,6 +194,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::MemoryLimit,
         id: "memory_limit",
         place: Place::Host,
+        unless: &[],
         title: "Give TCP more memory",
         how: &[
             How {
@@ -211,6 +218,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::Initcwnd,
         id: "initcwnd",
         place: Place::Writer,
+        unless: &[],
         title: "Start with a larger congestion window",
         how: &[
             How {
@@ -235,6 +243,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::SmallerResponse,
         id: "smaller_response",
         place: Place::Server,
+        unless: &[],
         title: "Send fewer bytes",
         how: &[
             How {
@@ -262,6 +271,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::LargerMtu,
         id: "larger_mtu",
         place: Place::Path,
+        unless: &[Unless::SameHost],
         title: "Use larger packets where the whole path carries them",
         how: &[
             How {
@@ -289,6 +299,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::NoIdleRestart,
         id: "no_idle_restart",
         place: Place::Writer,
+        unless: &[],
         title: "Keep the congestion window over pauses",
         how: &[
             How {
@@ -312,6 +323,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::WindowScaling,
         id: "window_scaling",
         place: Place::Host,
+        unless: &[],
         title: "Let both ends offer window scaling",
         how: &[
             How {

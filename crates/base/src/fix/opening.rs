@@ -1,6 +1,6 @@
 //! What makes opening a connection cheaper, or possible.
 
-use super::{FixId, FixInfo, How, Place};
+use super::{FixId, FixInfo, How, Place, Unless};
 
 /// In the order of [`FixId`].
 pub(super) const ROWS: &[FixInfo] = &[
@@ -8,6 +8,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::ReuseConnections,
         id: "reuse_connections",
         place: Place::Client,
+        unless: &[],
         title: "Keep connections open and use them again",
         how: &[
             How {
@@ -56,6 +57,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::FastOpen,
         id: "fast_open",
         place: Place::Host,
+        unless: &[Unless::SameHost],
         title: "Send the first request in the SYN (TCP Fast Open)",
         how: &[
             How {
@@ -81,11 +83,12 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::CloserServer,
         id: "closer_server",
         place: Place::Server,
+        unless: &[Unless::SameHost],
         title: "Bring client and server nearer to each other",
         how: &[
             How {
                 system: "Any",
-                text: "Each round trip costs {rtt_ms} ms on this path; light in fibre needs about 1 ms for \
+                text: "Each round trip costs {rtt} on this path; light in fibre needs about 1 ms for \
                        every 100 km of distance, there and back",
             },
             How {
@@ -103,6 +106,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::Tls13,
         id: "tls13",
         place: Place::Server,
+        unless: &[],
         title: "Offer TLS 1.3: one round trip instead of two",
         how: &[
             How { system: "nginx", text: "`ssl_protocols TLSv1.2 TLSv1.3;` (OpenSSL 1.1.1 or newer)" },
@@ -127,6 +131,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::TlsResumption,
         id: "tls_resumption",
         place: Place::Server,
+        unless: &[],
         title: "Let clients resume TLS sessions",
         how: &[
             How {
@@ -161,6 +166,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::ListenBacklog,
         id: "listen_backlog",
         place: Place::Server,
+        unless: &[],
         title: "Give the listener a longer queue",
         how: &[
             How {
@@ -210,6 +216,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::Firewall,
         id: "firewall",
         place: Place::Path,
+        unless: &[],
         title: "Find what drops the SYN",
         how: &[
             How {
@@ -243,6 +250,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::AcceptFaster,
         id: "accept_faster",
         place: Place::Server,
+        unless: &[],
         title: "Accept connections sooner",
         how: &[
             How {
@@ -276,6 +284,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::AbortOnOverflow,
         id: "abort_on_overflow",
         place: Place::Server,
+        unless: &[],
         title: "Refuse at once instead of letting clients wait",
         how: &[
             How {
@@ -295,6 +304,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::SynCookies,
         id: "syn_cookies",
         place: Place::Server,
+        unless: &[],
         title: "Turn SYN cookies on",
         how: &[
             How {
@@ -310,6 +320,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::StartListener,
         id: "start_listener",
         place: Place::Server,
+        unless: &[],
         title: "Have a process listen on that address and port",
         how: &[
             How {
@@ -334,6 +345,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::PortRange,
         id: "port_range",
         place: Place::Client,
+        unless: &[],
         title: "Widen the range of local ports",
         how: &[
             How {
@@ -360,6 +372,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::TwReuse,
         id: "tw_reuse",
         place: Place::Client,
+        unless: &[],
         title: "Let connect() reuse ports in TIME_WAIT",
         how: &[
             How {

@@ -1,6 +1,6 @@
 //! Loss, timers, and the path between.
 
-use super::{FixId, FixInfo, How, Place};
+use super::{FixId, FixInfo, How, Place, Unless};
 
 /// In the order of [`FixId`].
 pub(super) const ROWS: &[FixInfo] = &[
@@ -8,7 +8,8 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::FixLoss,
         id: "fix_loss",
         place: Place::Path,
-        title: "Find and mend the loss",
+        unless: &[],
+        title: "Find where packets are lost, and stop it",
         how: &[
             How {
                 system: "Linux",
@@ -41,6 +42,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::CongestionControl,
         id: "congestion_control",
         place: Place::Writer,
+        unless: &[Unless::SameHost],
         title: "Choose another congestion control",
         how: &[
             How {
@@ -69,6 +71,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::HostLoad,
         id: "host_load",
         place: Place::Host,
+        unless: &[],
         title: "Take the delay out of the host",
         how: &[
             How {
@@ -96,6 +99,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::RtoMin,
         id: "rto_min",
         place: Place::Writer,
+        unless: &[],
         title: "Lower the minimum retransmission timeout",
         how: &[
             How {
@@ -116,6 +120,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::ThinStreams,
         id: "thin_streams",
         place: Place::Writer,
+        unless: &[],
         title: "Retry small streams without doubling the timeout",
         how: &[
             How {
@@ -135,6 +140,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::FixReordering,
         id: "fix_reordering",
         place: Place::Path,
+        unless: &[],
         title: "Keep the packets of a connection on one way",
         how: &[
             How {
@@ -157,6 +163,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::ClampMss,
         id: "clamp_mss",
         place: Place::Path,
+        unless: &[],
         title: "Clamp the MSS to what the path carries",
         how: &[
             How {
@@ -187,6 +194,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::MtuProbing,
         id: "mtu_probing",
         place: Place::Writer,
+        unless: &[],
         title: "Let TCP find the packet size by itself",
         how: &[
             How {
@@ -210,6 +218,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::FasterLink,
         id: "faster_link",
         place: Place::Path,
+        unless: &[Unless::SameHost],
         title: "Get a faster link, or move the bytes less often",
         how: &[
             How {
@@ -232,6 +241,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::QueueManagement,
         id: "queue_management",
         place: Place::Path,
+        unless: &[],
         title: "Keep the queue at the bottleneck short",
         how: &[
             How {
@@ -258,11 +268,12 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::FewerRoundTrips,
         id: "fewer_round_trips",
         place: Place::Client,
+        unless: &[],
         title: "Ask for more with each round trip",
         how: &[
             How {
                 system: "Any",
-                text: "{count} serial round trips of {rtt_ms} ms each: batch, pipeline or run them at the \
+                text: "{count} serial round trips of {rtt} each: batch, pipeline or run them at the \
                        same time",
             },
             How {
@@ -293,6 +304,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::UserTimeout,
         id: "user_timeout",
         place: Place::Writer,
+        unless: &[],
         title: "Notice a dead peer sooner",
         how: &[
             How {

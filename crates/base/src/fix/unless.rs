@@ -1,0 +1,175 @@
+//! What speaks against a fix: a capture that shows it refutes the advice, and the fix is not offered.
+
+use crate::Nanos;
+
+/// A span shorter than this is within what hosts take to react: which rule made it cannot be told.
+const NOISE: Nanos = Nanos::millis(1);
+/// Findings below this share of the time are not worth a change.
+const SMALL: f64 = 0.01;
+/// The smallest send buffer holds two packets whatever is asked for (`SOCK_MIN_SNDBUF`): fewer bytes fill none.
+const FEWEST: u64 = 1_024;
+/// Half of the 16 KiB that automatic sizing begins with (the second value of `tcp_wmem`); the other half is overhead.
+const DEFAULT: u64 = 8_192;
+
+/// What a capture shows of a finding, as far as it decides whether a fix can help. Sizes in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Shown {
+    /// Client and server are the same host.
+    pub same_host: bool,
+    /// In flight at the limit.
+    pub flight: Option<u64>,
+    /// The most that the same end had in flight.
+    pub most_in_flight: u64,
+    /// The largest window that the other end offered it.
+    pub largest_window: Option<u64>,
+    /// Rate of the bottleneck times base round trip.
+    pub needed: Option<u64>,
+    /// The longest of the finding's spans.
+    pub longest: Nanos,
+    /// The finding's share of the time.
+    pub share: f64,
+}
+
+/// A reason not to offer a fix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unless {
+    /// Both ends are on one host: no path is between them.
+    SameHost,
+    /// The window was larger than the path needs, or grew to twice its size in the same connection.
+    WindowHadRoom,
+    /// As much as the path needs was in flight, or later twice as much.
+    BufferHadRoom,
+    /// Too few bytes to fill any send buffer.
+    TooFewBytes,
+    /// Fewer bytes than the automatic send buffer begins with.
+    BelowDefault,
+    /// The longest hold is shorter than what can be told from noise, and all of them are little.
+    HoldIsNoise,
+}
+
+impl Unless {
+    /// All of them.
+    pub const ALL: [Unless; 6] = [
+        Unless::SameHost,
+        Unless::WindowHadRoom,
+        Unless::BufferHadRoom,
+        Unless::TooFewBytes,
+        Unless::BelowDefault,
+        Unless::HoldIsNoise,
+    ];
+
+    /// Why the fix cannot help, if the capture shows that: the rest of a sentence that begins with "because".
+    pub fn refutes(self, shown: &Shown) -> Option<String> {
+        let flight = shown.flight.filter(|&f| f > 0);
+        match self {
+            Unless::SameHost => {
+                shown.same_host.then(|| "both ends are on one host, with no path between them".into())
+            }
+            Unless::WindowHadRoom => {
+                let (flight, largest) = (flight?, shown.largest_window);
+                if let Some(largest) = largest.filter(|&w| w >= flight.saturating_mul(2)) {
+                    return Some(format!(
+                        "the window grew by itself from {flight} to {largest} bytes in the same connection"
+                    ));
+                }
+                let needed = shown.needed.filter(|&n| flight >= n)?;
+                Some(format!("the window was {flight} bytes, and this path needs only {needed}"))
+            }
+            Unless::BufferHadRoom => {
+                let (flight, most) = (flight?, shown.most_in_flight);
+                if most >= flight.saturating_mul(2) {
+                    return Some(format!(
+                        "the same end had {most} bytes in flight at another time, so its buffer had room"
+                    ));
+                }
+                let needed = shown.needed.filter(|&n| flight >= n)?;
+                Some(format!("{flight} bytes were in flight, and this path needs only {needed}"))
+            }
+            Unless::TooFewBytes => {
+                let flight = flight.filter(|&f| f < FEWEST)?;
+                Some(format!("{flight} bytes in flight fill no send buffer"))
+            }
+            Unless::BelowDefault => {
+                let flight = flight.filter(|&f| f < DEFAULT)?;
+                Some(format!("the automatic buffer begins with more than the {flight} bytes in flight"))
+            }
+            Unless::HoldIsNoise => (shown.longest < NOISE && shown.share < SMALL).then(|| {
+                format!("no hold is longer than {}: too little to be told from noise", shown.longest)
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FIXES, FixId};
+
+    fn shown() -> Shown {
+        Shown { longest: Nanos::millis(40), share: 0.5, ..Shown::default() }
+    }
+
+    #[test]
+    fn nothing_is_refuted_where_nothing_is_known() {
+        for fix in FIXES {
+            assert!(fix.refuted(&shown()).is_none(), "{}", fix.id);
+        }
+    }
+
+    #[test]
+    fn each_reason_refutes_what_it_says_and_on_one_side_of_its_boundary_only() {
+        let said = |unless: Unless, shown: &Shown| unless.refutes(shown).unwrap_or_default();
+        let same_host = Shown { same_host: true, ..shown() };
+        assert_eq!(
+            said(Unless::SameHost, &same_host),
+            "both ends are on one host, with no path between them"
+        );
+
+        let window = |largest, needed| Shown {
+            flight: Some(65_483),
+            largest_window: Some(largest),
+            needed: Some(needed),
+            ..shown()
+        };
+        assert_eq!(
+            said(Unless::WindowHadRoom, &window(130_966, 100_000)),
+            "the window grew by itself from 65483 to 130966 bytes in the same connection"
+        );
+        assert_eq!(said(Unless::WindowHadRoom, &window(130_965, 65_484)), "");
+        assert_eq!(
+            said(Unless::WindowHadRoom, &window(130_965, 65_483)),
+            "the window was 65483 bytes, and this path needs only 65483"
+        );
+
+        let buffer = |flight, most| Shown { flight: Some(flight), most_in_flight: most, ..shown() };
+        assert_eq!(said(Unless::BufferHadRoom, &buffer(4_000, 7_999)), "");
+        assert_eq!(
+            said(Unless::BufferHadRoom, &buffer(4_000, 8_000)),
+            "the same end had 8000 bytes in flight at another time, so its buffer had room"
+        );
+        assert_eq!(said(Unless::TooFewBytes, &buffer(1_024, 1_024)), "");
+        assert_eq!(said(Unless::TooFewBytes, &buffer(627, 627)), "627 bytes in flight fill no send buffer");
+        assert_eq!(said(Unless::BelowDefault, &buffer(8_192, 8_192)), "");
+        assert_ne!(said(Unless::BelowDefault, &buffer(8_191, 8_191)), "");
+
+        let hold = |longest, share| Shown { longest, share, ..Shown::default() };
+        let short = Nanos::micros(72);
+        assert_eq!(
+            said(Unless::HoldIsNoise, &hold(short, 0.009)),
+            "no hold is longer than 72.0 µs: too little to be told from noise"
+        );
+        assert_eq!(said(Unless::HoldIsNoise, &hold(short, 0.01)), "", "many short ones are worth a change");
+        assert_eq!(said(Unless::HoldIsNoise, &hold(NOISE, 0.001)), "");
+    }
+
+    #[test]
+    fn every_reason_stands_at_a_fix_and_the_first_that_holds_is_said() {
+        for unless in Unless::ALL {
+            assert!(FIXES.iter().any(|f| f.unless.contains(&unless)), "{unless:?} is never asked");
+        }
+        let shown = Shown { flight: Some(627), ..shown() };
+        let said = FixId::UnsetSndbuf.info().refuted(&shown);
+        assert_eq!(said.as_deref(), Some("627 bytes in flight fill no send buffer"));
+        assert_eq!(FixId::CloserServer.info().refuted(&shown), None);
+    }
+}
