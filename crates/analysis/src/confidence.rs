@@ -64,6 +64,7 @@ pub(crate) enum Rule {
     WriterWoken,
     SlowStart,
     BufferPlateau,
+    AlmostSaturated,
     DrippingWriter,
     CongestionWindow,
     CongestionAfterLoss,
@@ -74,6 +75,9 @@ pub(crate) enum Rule {
     NagleAgain,
     CorkTimer,
     CorkTimerOnce,
+    LateRelease,
+    Unrepeated,
+    LateRequest,
     // Applications
     PauseIdle,
     PauseInFlight,
@@ -108,6 +112,28 @@ const fn either(confidence: f32, one: (Cause, f32), other: (Cause, f32)) -> Sure
     Sure { confidence, alternatives: [Some(one), Some(other)] }
 }
 
+impl Sure {
+    /// In a connection of which the capture lost packets: an application that seems to do nothing, or a loss that seems to be
+    /// one, may be such a packet (rule 53).
+    pub(crate) fn beside_drops(self, cause: Cause) -> Sure {
+        let think = matches!(cause, Cause::ClientThink | Cause::ServerThink | Cause::SenderPause);
+        let loss = matches!(
+            cause,
+            Cause::FastRecovery
+                | Cause::RetransmissionTimeout
+                | Cause::TailLossProbe
+                | Cause::SpuriousRecovery
+                | Cause::PathMtu
+        );
+        if !think && !loss || self.confidence <= 0.5 {
+            return self;
+        }
+        let other = if think { Cause::RetransmissionTimeout } else { Cause::SenderPause };
+        let second = self.alternatives[0].filter(|a| a.0 != other);
+        Sure { confidence: 0.5, alternatives: [Some((other, 0.3)), second] }
+    }
+}
+
 impl Rule {
     /// How sure it is at this tap.
     pub(crate) const fn at(self, tap: Tap) -> Sure {
@@ -133,7 +159,7 @@ impl Rule {
 
             (Rule::FastRecovery, _) => or(0.85, C::CongestionWindow, 0.15),
             (Rule::Timeout, _) => or(0.85, C::TailLossProbe, 0.15),
-            (Rule::LossProbe, _) => or(0.8, C::RetransmissionTimeout, 0.15),
+            (Rule::LossProbe, _) => either(0.7, (C::RetransmissionTimeout, 0.15), (C::SpuriousRecovery, 0.1)),
             (Rule::SpuriousRecovery, _) => or(0.75, C::RetransmissionTimeout, 0.15),
             (Rule::BlackHole, _) => or(0.75, C::RetransmissionTimeout, 0.15),
             (Rule::NotTaken, _) => or(0.8, C::RetransmissionTimeout, 0.2),
@@ -158,18 +184,23 @@ impl Rule {
             (Rule::SlowStart, _) => or(0.9, C::SendBuffer, 0.1),
             (Rule::BufferPlateau, Tap::Near) => or(0.85, C::CongestionWindow, 0.1),
             // Away from the sender only the plateau shows.
-            (Rule::BufferPlateau, Tap::Far) => or(0.6, C::SenderPause, 0.2),
+            (Rule::BufferPlateau, Tap::Far) => or(0.7, C::SenderPause, 0.2),
+            (Rule::AlmostSaturated, _) => either(0.5, (C::Bandwidth, 0.45), (C::SendBuffer, 0.3)),
             (Rule::DrippingWriter, _) => or(0.7, C::SendBuffer, 0.2),
-            (Rule::CongestionWindow, _) => or(0.6, C::SendBuffer, 0.3),
+            (Rule::CongestionWindow, _) => or(0.7, C::SendBuffer, 0.3),
             (Rule::CongestionAfterLoss, _) => or(0.85, C::SendBuffer, 0.05),
             (Rule::IdleRestart, _) => or(0.85, C::SlowStart, 0.1),
             (Rule::Pacing, _) => either(0.6, (C::SenderPause, 0.25), (C::HostDelay, 0.1)),
 
             // Once may be chance; the lock repeated is not.
-            (Rule::NagleOnce, _) => or(0.75, C::SenderPause, 0.95 - 0.75),
+            (Rule::NagleOnce, _) => or(0.75, C::SenderPause, 0.2),
             (Rule::NagleAgain, _) => sure(0.95),
-            (Rule::CorkTimer, _) => or(0.7, C::SenderPause, 0.3),
+            (Rule::CorkTimer, _) => or(0.5, C::SenderPause, 0.45),
             (Rule::CorkTimerOnce, _) => or(0.55, C::Cork, 0.4),
+
+            (Rule::LateRequest, _) => either(0.5, (C::Queueing, 0.3), (C::HostDelay, 0.2)),
+            (Rule::Unrepeated, _) => either(0.5, (C::RetransmissionTimeout, 0.3), (C::SenderPause, 0.3)),
+            (Rule::LateRelease, _) => either(0.5, (C::HostDelay, 0.3), (C::SenderPause, 0.2)),
 
             (Rule::PauseIdle, _) | (Rule::PauseInFlight, Tap::Near) => or(0.9, C::HostDelay, 0.05),
             (Rule::PauseInFlight, Tap::Far) => or(0.75, C::HostDelay, 0.05),

@@ -11,7 +11,7 @@ use crate::release::{Habits, Release, Testimony, Wait, release};
 use crate::result::{Closed, Ended, Quality};
 use crate::step::Step;
 use crate::track::{Arrival, Arrived, Moment, Repair, Tracker};
-use tcpwhy_base::{End, Endpoint, Ends, Nanos, Segment, SocketEvent, TcpFlags, Tls, protocol};
+use tcpwhy_base::{End, Endpoint, Ends, Nanos, Segment, SocketEvent, TcpFlags, Tls, program, protocol};
 
 /// State of one connection.
 #[derive(Debug)]
@@ -37,7 +37,14 @@ impl Conn {
             if from_client { (segment.src, segment.dst) } else { (segment.dst, segment.src) };
         let ends = Ends::new(client, server);
         Conn {
-            who: Identity { id, ends, roles_inferred: !syn, file: segment.file, protocol: None },
+            who: Identity {
+                id,
+                ends,
+                roles_inferred: !syn,
+                file: segment.file,
+                protocol: None,
+                programs: Ends::default(),
+            },
             link: segment.link,
             other_link: None,
             track: Tracker::new(segment),
@@ -192,9 +199,21 @@ impl Conn {
         }
     }
 
+    /// The first data of an end: what is spoken, and which programs speak.
+    #[cold]
+    fn meet(&mut self, s: End, segment: &Segment) {
+        let who = &mut self.who;
+        who.protocol = who.protocol.or_else(|| protocol_of(segment));
+        who.programs[s] = who.programs[s].or(segment.program);
+        if s == End::Client {
+            let server = &mut who.programs[End::Server];
+            *server = server.or_else(|| program::spoken_to(head(segment)));
+        }
+    }
+
     fn on_data(&mut self, s: End, segment: &Segment, t: Nanos, missing: u16, parts: &mut Output) {
-        if self.who.protocol.is_none() && self.track.counts(s).bytes == 0 {
-            self.who.protocol = protocol_of(segment);
+        if self.track.counts(s).bytes == 0 {
+            self.meet(s, segment);
         }
         let arrived = self.track.data(s, segment, t);
         if arrived.arrival == Arrival::Probe {
@@ -284,18 +303,18 @@ impl Conn {
         arrived: Arrived,
         missing: u16,
     ) -> Option<Repair> {
-        let (mut step, written) = self.judge(s, segment, t, arrived, missing);
+        let (before, step) = self.judge(s, segment, t, arrived, missing);
         let rtt = self.track.rtt_or_zero();
-        if let Some(written) = written {
-            self.ex.push(step.cut_written(written), rtt);
+        if let Some(before) = before {
+            self.ex.push(&before, rtt);
         }
         let repair = step.repair();
-        self.ex.push(step, rtt);
+        self.ex.push(&step, rtt);
         repair
     }
 
-    /// Decides what released the segment and learns from it: the step that it ends, and when it was written, if that
-    /// divides the step.
+    /// Decides what released the segment and learns from it: the step that it ends, and one before that if the wait had
+    /// two reasons.
     #[inline]
     fn judge(
         &mut self,
@@ -304,7 +323,7 @@ impl Conn {
         t: Nanos,
         arrived: Arrived,
         missing: u16,
-    ) -> (Step, Option<Nanos>) {
+    ) -> (Option<Step>, Step) {
         let since = self.ex.since();
         if since.speaker != s {
             self.ex.next_message(t);
@@ -318,11 +337,13 @@ impl Conn {
             && s == End::Client
             && ex.bytes.server == 0
             && passage.waited() > self.track.long_pause(s);
-        let step = Step::new(&passage, &release, ex.last_frame, split);
+        let mut step = Step::new(&passage, &release, ex.last_frame, split);
         self.habits.learn(&passage, &release);
         let idle = !arrived.before.nxt.after(passage.flow.una);
         self.track_learns(s, t, arrived.arrival, &release, idle);
-        (step, release.written)
+        let written = release.written.map(|at| step.cut_written(at));
+        let freed = release.freed.map(|at| step.cut_freed(at));
+        (written.or(freed), step)
     }
 
     /// What a release says of the state of its sender; `idle`: nothing was in flight before it.
@@ -355,9 +376,9 @@ impl Conn {
     /// The trip to the segment that ends the TLS handshake belongs to it.
     fn end_tls(&mut self, s: End, segment: &Segment, t: Nanos, arrived: Arrived, parts: &mut Output) {
         let arrived = Arrived { arrival: Arrival::New, before: self.track.before(s), ..arrived };
-        let (mut step, _) = self.judge(s, segment, t, arrived, 0);
+        let (_, mut step) = self.judge(s, segment, t, arrived, 0);
         step.bytes = 0;
-        self.ex.push(step, self.track.rtt_or_zero());
+        self.ex.push(&step, self.track.rtt_or_zero());
         self.ex.ends_at(segment, t);
         self.close_tls(parts);
     }
@@ -408,6 +429,9 @@ fn protocol_of(segment: &Segment) -> Option<&'static str> {
     if !segment.tls.is_none() {
         return Some("tls");
     }
-    let head = &segment.head[..usize::from(segment.head_len).min(8)];
-    protocol::beginning(head).map(|(_, name)| name)
+    protocol::beginning(head(segment)).map(|(_, name)| name)
+}
+
+fn head(segment: &Segment) -> &[u8] {
+    &segment.head[..usize::from(segment.head_len).min(8)]
 }

@@ -1,26 +1,156 @@
-//! Which packets are copies of one that has just passed: a mirror port or a second interface shows packets twice.
+//! Which packets are copies of one that has passed: a mirror port, a second interface or a tap at the other end of a path
+//! shows packets twice.
 
-use tcpwhy_base::{Nanos, Segment};
+use std::collections::VecDeque;
+use tcpwhy_base::{End, Ends, Nanos, Segment, TcpFlags};
 
-/// The last packets of one direction, by which copies are known.
+/// The last packets of a connection, by which copies are known.
 ///
 /// Rule 29. Copies come within a millisecond and have the same IP identifier, which a retransmission has not on most stacks;
 /// where there is none, only packets with payload (or SYN or FIN) within 100 µs count. No retransmission comes that soon:
 /// timers start at 200 ms, others need a trip.
+///
+/// Rule 42. Later ones are known by what no repeat can have; once there was one, more are expected as late.
 #[derive(Clone, Debug, Default)]
 pub struct Copies {
-    /// 40 bits of a hash, then when they passed, in µs modulo 2^24.
-    recent: [u64; 8],
-    at: u8,
+    recent: Ends<Recent>,
+    /// How late the latest copy was that came after more than a millisecond.
+    late: Nanos,
 }
 
+/// The last packets of one direction.
+#[derive(Clone, Debug, Default)]
+struct Recent {
+    last: [Trace; 8],
+    at: u8,
+    /// Packets of different content had the same identifier, so that it tells nothing.
+    same_identifiers: bool,
+    /// The identifier of the last one.
+    identifier: u16,
+    /// Those before, once late copies are known; else empty.
+    more: VecDeque<Trace>,
+}
+
+/// 32 bits of a hash of a packet, then its TTL, then when it passed, in µs modulo 2^24.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trace(u64);
+
+/// What a packet is to an earlier one with the same content.
+#[derive(Clone, Copy, Debug)]
+struct Likeness {
+    /// By so much later; less than nothing where the file is not in order.
+    later: Nanos,
+    /// It passed more routers, or fewer.
+    another_hop: bool,
+}
+
+/// A copy of a millisecond or less.
+const SOON: Nanos = Nanos::millis(1);
+/// Timers without an estimate of the round trip do not run out earlier (RFC 6298, 2.1), nor do those of keep-alives.
+const LATEST: Nanos = Nanos::secs(1);
+/// So many packets are kept of one direction where copies come late.
+const MOST: usize = 1_024;
+
 impl Copies {
-    /// Whether `segment` is one. `since_last`: how long ago the packet before it passed, in either direction.
+    /// Whether `segment`, which `from` sent, is one. `since_last`: how long ago the packet before it passed, in either
+    /// direction.
     #[inline]
-    pub fn is_copy(&mut self, segment: &Segment, since_last: Nanos) -> bool {
-        const TIME: u64 = (1 << 24) - 1;
+    pub fn is_copy(&mut self, from: End, segment: &Segment, since_last: Nanos) -> bool {
+        let trace = Trace::of(segment);
+        let recent = &mut self.recent[from];
+        if let Some(like) = recent.find(trace) {
+            let identified = segment.ip_id.is_some_and(|id| id != 0);
+            let carries = segment.len > 0 || segment.flags.has(TcpFlags::SYN | TcpFlags::FIN);
+            if like.later <= SOON && (identified || carries && since_last <= Nanos::micros(100)) {
+                return true;
+            }
+            let identified = identified && !recent.same_identifiers;
+            if like.later > SOON && is_late_copy(segment, like, identified, self.late) {
+                self.late = self.late.max(like.later);
+                return true;
+            }
+        }
+        recent.keep(trace, segment, self.late);
+        false
+    }
+
+    /// Reads what lies outside the first cache lines.
+    #[inline]
+    pub(crate) fn touch(&self) -> u64 {
+        let of = |r: &Recent| r.last[0].0 ^ r.last[7].0;
+        of(&self.recent.client) ^ of(&self.recent.server)
+    }
+}
+
+/// Whether a packet that is like an earlier one is its copy although it comes after more than a millisecond. A repeat takes the
+/// same way and, on most stacks, has another identifier; a pure ACK is never repeated; a SYN not within a second.
+fn is_late_copy(segment: &Segment, like: Likeness, identified: bool, late: Nanos) -> bool {
+    let stamped = segment.options.timestamps.is_some();
+    let known = identified || stamped;
+    if like.later >= LATEST {
+        return false;
+    }
+    let opens = segment.flags.syn();
+    let carries = segment.len > 0 || opens || segment.flags.fin();
+    // The path that copies take may grow a queue, which takes a while to double the trip.
+    let as_before = late > Nanos::ZERO && like.later <= late.times(2) + SOON;
+    like.another_hop && known
+        || identified && !carries
+        || known && opens
+        || as_before && (known && carries || opens || like.another_hop)
+}
+
+impl Recent {
+    /// An earlier packet of the same content, at most 8 s older.
+    #[inline]
+    fn find(&self, trace: Trace) -> Option<Likeness> {
+        // Nearly always there is none, which all eight at once show without a branch.
+        let any = self.last.iter().fold(false, |any, t| any | t.is_like(trace));
+        if any || !self.more.is_empty() { self.nearest(trace) } else { None }
+    }
+
+    #[cold]
+    fn nearest(&self, trace: Trace) -> Option<Likeness> {
+        let same = |t: &&Trace| t.is_like(trace);
+        let soon = self.last.iter().filter(same).map(|t| trace.like(*t)).min_by_key(|l| l.later.0.abs());
+        if self.more.is_empty() {
+            return soon;
+        }
+        // Copies come in the order of the packets, so that the first of them is among the oldest.
+        soon.or_else(|| self.more.iter().find(same).map(|t| trace.like(*t)))
+    }
+
+    #[inline]
+    fn keep(&mut self, trace: Trace, segment: &Segment, late: Nanos) {
+        let identifier = segment.ip_id.unwrap_or(0);
+        self.same_identifiers |= identifier != 0 && identifier == self.identifier;
+        self.identifier = identifier;
+        let place = usize::from(self.at & 7);
+        if late > Nanos::ZERO {
+            self.keep_more(self.last[place], trace, late);
+        }
+        self.last[place] = trace;
+        self.at = self.at.wrapping_add(1);
+    }
+
+    #[cold]
+    fn keep_more(&mut self, leaves: Trace, now: Trace, late: Nanos) {
+        let old = |t: &Trace| now.like(*t).later > late.times(2) + SOON;
+        while self.more.len() >= MOST || self.more.front().is_some_and(old) {
+            self.more.pop_front();
+        }
+        if leaves.0 != 0 {
+            self.more.push_back(leaves);
+        }
+    }
+}
+
+impl Trace {
+    const TIME: u64 = (1 << 24) - 1;
+
+    #[inline]
+    fn of(segment: &Segment) -> Trace {
         let tsval = segment.options.timestamps.map_or(0, |t| t.0);
-        let identified = segment.ip_id.is_some_and(|id| id != 0);
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for word in [
             u64::from(segment.seq.0) << 32 | u64::from(segment.ack.0),
@@ -33,25 +163,26 @@ impl Copies {
             hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             hash ^= hash >> 29;
         }
-        let hash = hash | 1 << 24;
-        let carries = segment.len > 0 || segment.flags.syn() || segment.flags.fin();
         // The file's own times: a merged file may hold the copy much later.
-        let micros = (segment.time.0 / 1_000) as u64 & TIME;
-        let known = self.recent.iter().any(|&c| {
-            (c ^ hash) & !TIME == 0 && (micros.wrapping_sub(c) & TIME).wrapping_add(1_000) & TIME <= 2_000
-        });
-        if known && (identified || (carries && since_last <= Nanos::micros(100))) {
-            return true;
-        }
-        self.recent[usize::from(self.at & 7)] = hash & !TIME | micros;
-        self.at = self.at.wrapping_add(1);
-        false
+        let micros = (segment.time.0 / 1_000) as u64 & Trace::TIME;
+        // Never zero, which is an empty place.
+        Trace((hash | 1) << 32 | u64::from(segment.ttl) << 24 | micros)
     }
 
-    /// Reads what lies outside the first cache lines.
+    /// Their content is the same.
     #[inline]
-    pub(crate) fn touch(&self) -> u64 {
-        self.recent[0] ^ self.recent[7]
+    fn is_like(self, other: Trace) -> bool {
+        (self.0 ^ other.0) >> 32 == 0
+    }
+
+    /// What it is to an earlier one. A file out of order has the later one a little earlier.
+    #[inline]
+    fn like(self, earlier: Trace) -> Likeness {
+        let micros = self.0.wrapping_sub(earlier.0) & Trace::TIME;
+        let micros = if micros > Trace::TIME / 2 { micros as i64 - (1 << 24) } else { micros as i64 };
+        let later = Nanos::micros(micros);
+        let later = if later < Nanos::ZERO - SOON { LATEST } else { later };
+        Likeness { later, another_hop: (self.0 ^ earlier.0) >> 24 & 0xff != 0 }
     }
 }
 
@@ -61,13 +192,25 @@ mod tests {
 
     /// Whether a second packet like the first, so many µs later, is a copy of it.
     fn again_after(micros: i64, change: impl Fn(&mut Segment)) -> bool {
-        let mut segment = Segment { len: 100, ..Segment::EMPTY };
-        change(&mut segment);
-        let mut copies = Copies::default();
-        assert!(!copies.is_copy(&segment, Nanos::ZERO));
-        segment.time += Nanos::micros(micros);
-        copies.is_copy(&segment, Nanos::micros(micros))
+        again(Copies::default(), micros, change, |_| {})
     }
+
+    fn again(
+        mut copies: Copies,
+        micros: i64,
+        change: impl Fn(&mut Segment),
+        then: impl Fn(&mut Segment),
+    ) -> bool {
+        let mut segment = Segment { len: 100, ttl: 64, ..Segment::EMPTY };
+        change(&mut segment);
+        assert!(!copies.is_copy(End::Client, &segment, Nanos::ZERO));
+        segment.time += Nanos::micros(micros);
+        then(&mut segment);
+        copies.is_copy(End::Client, &segment, Nanos::micros(micros))
+    }
+
+    const SYN: fn(&mut Segment) = |s| (s.flags, s.len) = (TcpFlags(TcpFlags::SYN), 0);
+    const STAMPED: fn(&mut Segment) = |s| s.options.timestamps = Some((1, 1));
 
     #[test]
     fn an_identifier_makes_copies_of_a_millisecond() {
@@ -83,5 +226,82 @@ mod tests {
         assert!(again_after(100, |s| s.ip_id = Some(0)));
         assert!(!again_after(101, |s| s.ip_id = None));
         assert!(!again_after(100, |s| s.len = 0));
+    }
+
+    #[test]
+    fn another_hop_makes_a_copy_of_a_second() {
+        let after =
+            |micros, change: fn(&mut Segment)| again(Copies::default(), micros, change, |s| s.ttl = 63);
+        assert!(after(999_999, |s| s.ip_id = Some(7)));
+        assert!(!after(1_000_000, |s| s.ip_id = Some(7)));
+        assert!(after(999_999, STAMPED));
+        // Neither an identifier nor a stamp: perhaps another route for a repeat.
+        assert!(!after(5_000, |_| {}));
+    }
+
+    #[test]
+    fn what_is_never_repeated_is_a_copy_of_a_second() {
+        let ack = |s: &mut Segment| (s.ip_id, s.len) = (Some(7), 0);
+        assert!(again_after(999_999, ack));
+        assert!(!again_after(1_000_000, ack));
+        // Without an identifier it is a duplicate ACK.
+        assert!(!again_after(2_000, |s| s.len = 0));
+        let syn = |s: &mut Segment| {
+            SYN(s);
+            s.ip_id = Some(7);
+        };
+        assert!(again_after(999_999, syn));
+        assert!(!again_after(1_000_000, syn));
+        // A refused connect is tried again after half a second.
+        assert!(!again_after(500_000, SYN));
+    }
+
+    #[test]
+    fn identifiers_that_stay_the_same_tell_nothing() {
+        let mut copies = Copies::default();
+        let mut segment = Segment { ip_id: Some(7), ttl: 64, ..Segment::EMPTY };
+        assert!(!copies.is_copy(End::Client, &segment, Nanos::ZERO));
+        segment.ack = segment.ack + 100;
+        assert!(!copies.is_copy(End::Client, &segment, Nanos::ZERO));
+        segment.time += Nanos::millis(5);
+        assert!(!copies.is_copy(End::Client, &segment, Nanos::millis(5)));
+    }
+
+    #[test]
+    fn after_a_late_copy_data_may_be_as_late_again() {
+        let learnt = || {
+            let mut copies = Copies::default();
+            let mut syn = Segment { ip_id: Some(7), ttl: 64, ..Segment::EMPTY };
+            SYN(&mut syn);
+            assert!(!copies.is_copy(End::Server, &syn, Nanos::ZERO));
+            syn.time += Nanos::millis(10);
+            assert!(copies.is_copy(End::Server, &syn, Nanos::millis(10)));
+            copies
+        };
+        let data = |s: &mut Segment| s.ip_id = Some(8);
+        assert!(again(learnt(), 21_000, data, |_| {}));
+        assert!(!again(learnt(), 21_001, data, |_| {}));
+        assert!(again(learnt(), 21_000, STAMPED, |_| {}));
+        assert!(!again(learnt(), 21_000, |_| {}, |_| {}));
+        assert!(again(learnt(), 21_000, |_| {}, |s| s.ttl = 63));
+    }
+
+    #[test]
+    fn as_many_packets_are_kept_as_pass_until_the_copies_come() {
+        let mut copies = Copies { late: Nanos::millis(10), ..Copies::default() };
+        let of = |n: i64| Segment {
+            ip_id: Some(n as u16 + 1),
+            ttl: 64,
+            len: 100,
+            time: Nanos::micros(10 * n),
+            ..Segment::EMPTY
+        };
+        for n in 0..1_000 {
+            assert!(!copies.is_copy(End::Client, &of(n), Nanos::micros(10)));
+        }
+        for n in 0..1_000 {
+            let copy = Segment { time: of(n).time + Nanos::millis(10), ..of(n) };
+            assert!(copies.is_copy(End::Client, &copy, Nanos::micros(10)), "{n}");
+        }
     }
 }

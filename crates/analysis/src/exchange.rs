@@ -82,12 +82,16 @@ impl Recorded {
         for (i, slice) in slices.into_iter().enumerate() {
             // The first step of every run but the first is the pause itself.
             let (pause, own) = if i == 0 { (None, slice) } else { (slice.first(), &slice[1..]) };
-            let begin = |p: &Step| Recorded {
-                start: p.end,
-                first_frame: p.last_frame,
-                turns: 1,
-                first_bytes: u64::from(p.bytes),
-                ..Recorded::default()
+            let begin = |p: &Step| {
+                let mut run = Recorded {
+                    start: p.end,
+                    first_frame: p.last_frame,
+                    turns: 1,
+                    first_bytes: u64::from(p.bytes),
+                    ..Recorded::default()
+                };
+                run.carry.unpaid.client += i64::from(p.bytes);
+                run
             };
             let mut run = whole.take().or_else(|| pause.map(begin)).unwrap_or_default();
             let bytes = own.iter().map(|s| u64::from(s.bytes)).sum::<u64>() + run.first_bytes;
@@ -207,6 +211,7 @@ impl Recorder {
         let r = &mut self.recorded;
         if r.bytes == Ends::default() {
             r.first_bytes = u64::from(new);
+            r.carry.unpaid[s] += i64::from(new);
         }
         r.bytes[s] += u64::from(new);
         if s == End::Client {
@@ -233,7 +238,7 @@ impl Recorder {
 
     /// Adds a step, folding it into the one before where the two are alike.
     #[inline]
-    pub(crate) fn push(&mut self, step: Step, rtt: Nanos) {
+    pub(crate) fn push(&mut self, step: &Step, rtt: Nanos) {
         if let Wait::Loss { repair, .. } = step.wait {
             // The steps since the first sign of the loss belong to it.
             let since = step.loss.map_or(step.start, |l| l.1);
@@ -241,7 +246,7 @@ impl Recorder {
         }
         let steps = &mut self.recorded.steps;
         if let Some(last) = steps.last_mut()
-            && last.absorb(&step, rtt)
+            && last.absorb(step, rtt)
         {
             return;
         }
@@ -249,7 +254,7 @@ impl Recorder {
             // Most exchanges have one or two, and one that goes on holds them while its connection is idle.
             steps.reserve_exact(1 + steps.len() / 2);
         }
-        steps.push(step);
+        steps.push(*step);
     }
 
     /// Turns the steps recorded so far into spans, to bound memory.

@@ -1,5 +1,6 @@
 //! The figures behind a span, kept as numbers; the sentence is made only when somebody reads it.
 
+use std::fmt;
 use tcpwhy_base::Nanos;
 
 /// What is known about why a span has its cause. Sizes in bytes.
@@ -81,6 +82,13 @@ pub enum Facts {
         /// Window last offered before.
         window: u32,
     },
+    /// Both windows were closed, and both ends had data to send.
+    BothClosed {
+        /// Window last offered by the client and by the server.
+        windows: [u32; 2],
+    },
+    /// A writer waited for room in its own send buffer, as its kernel says.
+    NoRoom,
     /// A flight and what limited it.
     Flight {
         /// Bytes in flight.
@@ -158,6 +166,16 @@ pub enum Facts {
         /// Bytes unacknowledged during it.
         outstanding: u32,
     },
+    /// The ACK of a request came later than a receiver delays it.
+    LateRequest {
+        /// By how much.
+        late: Nanos,
+    },
+    /// A segment left later than the ACK that it had been held for.
+    Released {
+        /// By how much.
+        late: Nanos,
+    },
     /// The peer did not answer.
     Silent {
         /// How long.
@@ -174,120 +192,206 @@ pub enum Facts {
 impl Facts {
     /// One sentence with the figures.
     pub fn sentence(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl fmt::Display for Facts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Facts::None => "There is no further evidence.".into(),
+            Facts::None => f.write_str("There is no further evidence."),
             Facts::RoundTrip { rtt } if rtt > Nanos::ZERO => {
-                format!("One round trip ({rtt}), which the distance sets.")
+                write!(f, "One round trip ({rtt}), which the distance sets.")
             }
-            Facts::RoundTrip { .. } => "The trips that the distance sets.".into(),
-            Facts::SynRepeats { repeats, over, syn_ack, at_server, answered } => {
-                let what = if syn_ack { "The SYN-ACK" } else { "The SYN" };
-                let times = if repeats == 1 { "once more".into() } else { format!("{repeats} times more") };
-                if answered {
-                    return format!(
-                        "{what} was sent {times} over {over} although a SYN-ACK had passed the tap: that SYN-ACK, or its ACK, was lost on the way."
-                    );
-                }
-                let place = if at_server { ", though it had reached the server's tap" } else { "" };
-                format!("{what} was sent {times} over {over} before it was answered{place}.")
-            }
-            Facts::NotTaken { repeats, syn_acks: 0 } => format!(
-                "The first data was sent {repeats} times more, each time without any acknowledgement, after a handshake that looked complete: the server had not taken the final ACK."
+            Facts::RoundTrip { .. } => f.write_str("The trips that the distance sets."),
+            Facts::SynRepeats { repeats, over, syn_ack, at_server, answered } => syn_repeats(
+                f,
+                repeats,
+                over,
+                if syn_ack { "The SYN-ACK" } else { "The SYN" },
+                at_server,
+                answered,
             ),
-            Facts::NotTaken { repeats, syn_acks } => format!(
-                "After the client's final ACK the server repeated its SYN-ACK {syn_acks} times and the first data was sent {repeats} times more: the server had not taken the final ACK."
-            ),
+            Facts::NotTaken { repeats, syn_acks } => not_taken(f, repeats, syn_acks),
             Facts::Unanswered { syns, over } => {
-                format!("{syns} SYNs over {over} and no answer to any of them in this capture.")
+                write!(f, "{syns} SYNs over {over} and no answer to any of them in this capture.")
             }
-            Facts::Refused { resets: resets @ 2.. } => format!(
-                "{resets} resets answered the client's SYNs: nothing listens there, or a filter rejects."
-            ),
-            Facts::Refused { .. } => {
-                "A reset answered the SYN: nothing listens there, or a filter rejects.".into()
-            }
-            Facts::Think { seen, path } if path > Nanos::ZERO => {
-                format!(
-                    "{seen} from the last byte of one side to the first of the other, less {path} for the trip."
-                )
-            }
-            Facts::Think { seen, .. } => {
-                format!("{seen} in which TCP had nothing to send and nothing to wait for at this end.")
-            }
-            Facts::Nagle { first, held, ack_delay } => format!(
-                "{held} bytes were held until the ACK of the {first} bytes before them, which came {ack_delay} after those had passed; they left with that ACK."
-            ),
+            Facts::Refused { resets } => refused(f, resets),
+            Facts::Think { seen, path } => think(f, seen, path),
+            Facts::Nagle { first, held, ack_delay } => held_back(f, first, held, ack_delay),
             Facts::Window { flight, rtt } => {
-                format!(
+                write!(
+                    f,
                     "{flight} bytes in flight filled the window that the receiver offered; one window per {rtt} round trip."
                 )
             }
-            Facts::UnknownScale { flight, window } => format!(
+            Facts::UnknownScale { flight, window } => write!(
+                f,
                 "{flight} bytes were in flight; the header's window of up to {window} may be what limits it, but its scale was in the handshake, which the capture lacks: the receiver's window or the sender's buffer."
             ),
             Facts::Closed { window } => {
-                format!(
+                write!(
+                    f,
                     "The receiver's window was closed to {window} bytes and opened again by a window update: its application did not read."
                 )
             }
-            Facts::Flight { flight, segments, rtt, before: 0 } => {
-                format!(
-                    "{flight} bytes ({}) were in flight and the next left with the ACK, a round trip ({rtt}) later.",
-                    full_segments(segments)
-                )
-            }
-            Facts::Flight { flight, segments, rtt, before } => format!(
-                "{flight} bytes ({}) were in flight, {before} had been before; the next left with the ACK, a round trip ({rtt}) later.",
-                full_segments(segments)
+            Facts::BothClosed { windows: [client, server] } => write!(
+                f,
+                "Both windows were closed (to {client} bytes by the client, {server} by the server) while both ends had data to send: each waited in its write until the other would read."
             ),
-            Facts::Drained { flight } => format!(
+            Facts::NoRoom => {
+                f.write_str("The writer waited for room in its send buffer: so the sender's kernel says.")
+            }
+            Facts::Flight { flight, segments, rtt, before } => limited(f, flight, segments, rtt, before),
+            Facts::Drained { flight } => write!(
+                f,
                 "ACKs made room and nothing was sent, until with {flight} bytes in flight one of them woke up the writer: the kernel had nothing left to send."
             ),
             Facts::AckDelay { delay, flight } => {
-                format!(
+                write!(
+                    f,
                     "With {flight} bytes in flight the sender could send no more, and the ACK was {delay} late."
                 )
             }
             Facts::Bytes { bytes, bps: Some(bps) } => {
-                format!("{bytes} bytes passed; the bottleneck carries about {}.", bit_rate(bps))
+                write!(f, "{bytes} bytes passed; the bottleneck carries about {}.", bit_rate(bps))
             }
-            Facts::Bytes { bytes, bps: None } => format!("{bytes} bytes passed one after the other."),
-            Facts::Loss { bytes, wait } => format!("{bytes} bytes were sent again after {wait}."),
-            Facts::Probe { wait, outstanding } => format!(
+            Facts::Bytes { bytes, bps: None } => write!(f, "{bytes} bytes passed one after the other."),
+            Facts::Loss { bytes, wait } => write!(f, "{bytes} bytes were retransmitted after {wait}."),
+            Facts::Probe { wait, outstanding } => write!(
+                f,
                 "Nothing for {wait} with {outstanding} bytes unacknowledged; then new data as a probe, and what it brought to light was repaired."
             ),
-            Facts::Corked { wait, held } => format!(
+            Facts::Corked { wait, held } => write!(
+                f,
                 "{held} bytes left {wait} after the segment before, with nothing in flight and no ACK to release them, as often before: the time after which the kernel gives up holding a corked segment."
             ),
-            Facts::Unread { flight } => format!(
+            Facts::Unread { flight } => write!(
+                f,
                 "{flight} bytes in flight filled what the receiver offered, less than half of its largest window: the rest of its buffer held data that its application had not read."
             ),
-            Facts::Queue { rtt, base } => format!(
+            Facts::Queue { rtt, base } => write!(
+                f,
                 "The round trip was {rtt} where {base} is possible: a queue that this connection's own bytes do not fill."
             ),
-            Facts::Missing { packets, wait } => {
-                let what = if packets == 1 { "One packet" } else { "Packets" };
-                format!(
-                    "{what} of the sender did not arrive ({packets} by its IP identifiers), and the next came {wait} later: the time its retransmission timer takes."
-                )
-            }
-            Facts::Wait { wait, outstanding: 0 } => {
-                format!(
-                    "Nothing for {wait}, with everything acknowledged and the window open: the sender had nothing to send."
-                )
-            }
-            Facts::Wait { wait, outstanding } => format!(
-                "Nothing for {wait} with {outstanding} bytes unacknowledged, and no ACK, window update or timer that would have released the next segment."
+            Facts::LateRequest { late } => write!(
+                f,
+                "The ACK of what had been sent came {late} later than the trip and the longest delay of its receiver: it was late on its way, or the receiver's host was."
+            ),
+            Facts::Missing { packets, wait } => missing(f, packets, wait),
+            Facts::Wait { wait, outstanding } => nothing_seen(f, wait, outstanding),
+            Facts::Released { late } => write!(
+                f,
+                "It left {late} after the ACK that it had been held for: its host or the path took that long, or it was written only then."
             ),
             Facts::Silent { wait, tries } => {
-                format!("The peer did not answer for {wait}; {tries} probes or repeats.")
+                write!(f, "The peer did not answer for {wait}; {tries} probes or repeats.")
             }
-            Facts::NotCaptured => "The capture lost packets here, so the reason cannot be seen.".into(),
-            Facts::OneSided => {
-                "Only one direction is in the capture, so the ACKs that would tell are not there.".into()
-            }
+            Facts::NotCaptured => f.write_str("The capture lost packets here, so the reason cannot be seen."),
+            Facts::OneSided => f.write_str(
+                "Only one direction is in the capture, so the ACKs that would tell are not there.",
+            ),
         }
     }
+}
+
+fn syn_repeats(
+    f: &mut fmt::Formatter<'_>,
+    repeats: u32,
+    over: Nanos,
+    what: &str,
+    at_server: bool,
+    answered: bool,
+) -> fmt::Result {
+    let times = format!("{} more", times(repeats));
+    if answered {
+        return write!(
+            f,
+            "{what} was sent {times} over {over} although a SYN-ACK had passed the tap: that SYN-ACK, or its ACK, was lost on the way."
+        );
+    }
+    let place = if at_server { ", though it had reached the server's tap" } else { "" };
+    write!(f, "{what} was sent {times} over {over} before it was answered{place}.")
+}
+
+fn not_taken(f: &mut fmt::Formatter<'_>, repeats: u32, syn_acks: u32) -> fmt::Result {
+    let (repeats, repeated) = (times(repeats), times(syn_acks));
+    if syn_acks == 0 {
+        return write!(
+            f,
+            "The first data was sent {repeats} more, each time without any acknowledgement, after a handshake that looked complete: the server had not taken the final ACK."
+        );
+    }
+    write!(
+        f,
+        "After the client's final ACK the server repeated its SYN-ACK {repeated} and the first data was sent {repeats} more: the server had not taken the final ACK."
+    )
+}
+
+fn refused(f: &mut fmt::Formatter<'_>, resets: u32) -> fmt::Result {
+    if resets > 1 {
+        return write!(
+            f,
+            "{resets} resets answered the client's SYNs: nothing listens there, or a filter rejects."
+        );
+    }
+    f.write_str("A reset answered the SYN: nothing listens there, or a filter rejects.")
+}
+
+fn held_back(f: &mut fmt::Formatter<'_>, first: u32, held: u32, ack_delay: Nanos) -> fmt::Result {
+    if ack_delay == Nanos::ZERO {
+        // Across a turn the ACK was due for what this end had sent before.
+        return write!(
+            f,
+            "The next {held} bytes waited for the ACK of the {first} bytes before them and left with it."
+        );
+    }
+    write!(f, "{first} bytes were sent; the next {held} waited {ack_delay} for their ACK and left with it.")
+}
+
+fn think(f: &mut fmt::Formatter<'_>, seen: Nanos, path: Nanos) -> fmt::Result {
+    if path > Nanos::ZERO {
+        return write!(
+            f,
+            "The next byte came {seen} after the other side's last one; {path} of that was the trip."
+        );
+    }
+    write!(f, "For {seen} TCP had nothing to send and waited for nothing: the application had not written.")
+}
+
+fn limited(f: &mut fmt::Formatter<'_>, flight: u32, segments: u32, rtt: Nanos, before: u32) -> fmt::Result {
+    let segments = full_segments(segments);
+    if before == 0 {
+        return write!(
+            f,
+            "{flight} bytes ({segments}) were in flight and the next left with the ACK, a round trip ({rtt}) later."
+        );
+    }
+    write!(
+        f,
+        "{flight} bytes ({segments}) were in flight, {before} had been before; the next left with the ACK, a round trip ({rtt}) later."
+    )
+}
+
+fn missing(f: &mut fmt::Formatter<'_>, packets: u32, wait: Nanos) -> fmt::Result {
+    let what = if packets == 1 { "One packet" } else { "Packets" };
+    write!(
+        f,
+        "{what} of the sender did not arrive ({packets} by its IP identifiers), and the next came {wait} later: the time its retransmission timer takes."
+    )
+}
+
+fn nothing_seen(f: &mut fmt::Formatter<'_>, wait: Nanos, outstanding: u32) -> fmt::Result {
+    if outstanding == 0 {
+        return write!(
+            f,
+            "Nothing for {wait}, with everything acknowledged and the window open: the sender had nothing to send."
+        );
+    }
+    write!(
+        f,
+        "Nothing for {wait} with {outstanding} bytes unacknowledged, and no ACK, window update or timer that would have released the next segment."
+    )
 }
 
 /// `12.3 Mbit/s`.
@@ -299,6 +403,10 @@ pub fn bit_rate(bps: f64) -> String {
         b => (b, "bit/s"),
     };
     if value < 9.995 { format!("{value:.2} {unit}") } else { format!("{value:.0} {unit}") }
+}
+
+fn times(n: u32) -> String {
+    if n == 1 { "once".into() } else { format!("{n} times") }
 }
 
 fn full_segments(n: u32) -> String {

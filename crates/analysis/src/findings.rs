@@ -1,10 +1,16 @@
 //! Rolling spans up to findings, and the findings that are not spans.
 
 use crate::facts::Facts;
+use crate::requests::Requests;
 use crate::result::{Connection, Example, Extremes, Finding, Frames, Quality, Span};
 use std::cmp::Reverse;
 use tcpwhy_base::{Cause, Class, Nanos, Side};
 
+/// Below this a cause is a guess among several: its rule names an alternative that is nearly as likely
+/// (`confidence.rs`).
+pub(crate) const UNSURE: f64 = 0.7;
+/// What is said of whole connections is computed from options and sums; the spans it is made of may be wrong.
+pub(crate) const WHOLE_CONNECTION: f64 = 0.8;
 /// Evidence kept per finding.
 pub(crate) const EVIDENCE: usize = 6;
 
@@ -25,11 +31,44 @@ pub(crate) struct Rollup {
     pub(crate) side: Option<Side>,
     /// What of `lost` lies after the last byte.
     pub(crate) tail: Nanos,
+    /// What of `lost` lies in gaps before that.
+    pub(crate) idle: Nanos,
+    pub(crate) doubt: Doubt,
     pub(crate) lost: Nanos,
     pub(crate) occurrences: u64,
     pub(crate) range: Extremes,
     pub(crate) example: Best,
     evidence: Vec<Frames>,
+}
+
+/// How sure the spans of requests are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Doubt {
+    /// Time of requests that was judged with little confidence.
+    pub(crate) unsure: Nanos,
+    /// Confidence in percent times nanoseconds, and the nanoseconds: whole numbers, so that no order of adding matters.
+    weighed: i64,
+    time: i64,
+}
+
+impl Doubt {
+    fn of(span: &Span) -> Doubt {
+        let time = span.duration();
+        let percent = (f64::from(span.confidence) * 100.0).round() as i64;
+        let unsure = if f64::from(span.confidence) < UNSURE { time } else { Nanos::ZERO };
+        Doubt { unsure, weighed: time.0.saturating_mul(percent), time: time.0 }
+    }
+
+    pub(crate) fn add(&mut self, other: Doubt) {
+        self.unsure += other.unsure;
+        self.weighed = self.weighed.saturating_add(other.weighed);
+        self.time = self.time.saturating_add(other.time);
+    }
+
+    /// The mean over the time, 0 to 1; without any time there is nothing to doubt.
+    pub(crate) fn confidence(self) -> f64 {
+        if self.time <= 0 { 1.0 } else { self.weighed as f64 / 100.0 / self.time as f64 }
+    }
 }
 
 /// The span that shows a cause best.
@@ -51,12 +90,27 @@ impl Best {
     }
 }
 
+/// An exchange that took hardly more than a round trip.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quick {
+    pub(crate) example: Example,
+    pub(crate) duration: Nanos,
+}
+
 /// What findings of a connection are made of, beside what its answer says.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Basis {
     pub(crate) rollups: Rollups,
     /// Exchanges that took hardly more than a round trip.
     pub(crate) quick_turns: u32,
+    /// The longest of them.
+    pub(crate) quick: Option<Quick>,
+    /// How long its requests took.
+    pub(crate) requests: Requests,
+    /// Nothing of it lies in the window that is looked at.
+    pub(crate) outside: bool,
+    /// A part of it lies outside.
+    pub(crate) cut: bool,
     /// Input file of its first packet.
     pub(crate) file: u16,
 }
@@ -73,11 +127,6 @@ pub(crate) struct Finished {
 pub(crate) struct Rollups(pub(crate) Vec<Rollup>);
 
 impl Rollups {
-    /// Time after the last byte.
-    pub(crate) fn tail(&self) -> Nanos {
-        self.0.iter().fold(Nanos::ZERO, |sum, r| sum + r.tail)
-    }
-
     /// Gives memory back that nothing more will fill.
     pub(crate) fn shrink(&mut self) {
         self.0.shrink_to_fit();
@@ -97,9 +146,20 @@ impl Rollups {
         let tail = place.tail && matches!(span.cause.class(), Class::Application | Class::Unknown);
         // Time after the last byte counts, but is no wait of anybody (rule 27).
         let n = if tail { 0 } else { u64::from(span.folded.max(1)) };
+        let idle = if place.gap && !tail { time } else { Nanos::ZERO };
         let tail = if tail { time } else { Nanos::ZERO };
+        let mut doubt = Doubt::of(span);
+        if place.gap {
+            doubt.unsure = Nanos::ZERO;
+        }
         let example = || Best {
-            example: Example { connection: place.connection, exchange: place.exchange, frames: span.frames },
+            example: Example {
+                connection: place.connection,
+                exchange: place.exchange,
+                frames: span.frames,
+                start: span.start,
+                end: span.end,
+            },
             time,
             facts: span.facts,
         };
@@ -109,6 +169,8 @@ impl Rollups {
             Some(r) => {
                 r.lost += time;
                 r.tail += tail;
+                r.idle += idle;
+                r.doubt.add(doubt);
                 r.range = joined((r.occurrences, r.range), (n, Extremes::of(time)));
                 r.occurrences += n;
                 let example = example();
@@ -125,6 +187,8 @@ impl Rollups {
                 cause: span.cause,
                 side: span.side,
                 tail,
+                idle,
+                doubt,
                 lost: time,
                 occurrences: n,
                 range: Extremes::of(time),
@@ -142,6 +206,8 @@ impl Rollups {
                 Some(r) => {
                     r.lost += o.lost;
                     r.tail += o.tail;
+                    r.idle += o.idle;
+                    r.doubt.add(o.doubt);
                     r.range = joined((r.occurrences, r.range), (o.occurrences, o.range));
                     r.occurrences += o.occurrences;
                     let room = EVIDENCE.saturating_sub(r.evidence.len());
@@ -170,7 +236,12 @@ pub(crate) fn finding(r: &Rollup, total: f64) -> Finding {
         side: r.side,
         lost: r.lost,
         share: ((r.lost - r.tail).0 as f64 / total).min(1.0),
+        share_of_requests: 0.0,
         tail: r.tail,
+        idle: r.idle,
+        counted_elsewhere: Nanos::ZERO,
+        confidence: r.doubt.confidence(),
+        unsure: r.doubt.unsure,
         occurrences: r.occurrences,
         range: r.range,
         connections: Vec::new(),
@@ -180,12 +251,22 @@ pub(crate) fn finding(r: &Rollup, total: f64) -> Finding {
         text: None,
         evidence: if r.evidence.is_empty() { vec![r.example.example.frames] } else { r.evidence.clone() },
         fixes: Vec::new(),
+        refuted: Vec::new(),
         replay: None,
     }
 }
 
+/// Worst first: by all the time lost, as the document promises. What is printed ranks by the time of requests in it.
 pub(crate) fn sort(findings: &mut [Finding]) {
-    findings.sort_by(|a, b| b.lost.cmp(&a.lost).then(a.cause.cmp(&b.cause)).then(a.side.cmp(&b.side)));
+    findings.sort_by_key(|f| (Reverse(f.lost), f.cause, f.side));
+}
+
+/// Gives each its share of so much time of requests.
+pub(crate) fn share(findings: &mut [Finding], requests: Nanos) {
+    let of = requests.0.max(1) as f64;
+    for f in findings {
+        f.share_of_requests = (f.of_requests().0 as f64 / of).clamp(0.0, 1.0);
+    }
 }
 
 /// The findings of one connection, worst first; their fixes are those of the capture's findings.
@@ -193,6 +274,7 @@ pub(crate) fn of_connection(connection: &Connection, basis: &Basis) -> Vec<Findi
     let total = connection.measured().0.max(1) as f64;
     let mut findings: Vec<Finding> = basis.rollups.0.iter().map(|r| finding(r, total)).collect();
     add_whole_connection_findings(connection, basis, &mut findings, total);
+    share(&mut findings, connection.budget.total());
     sort(&mut findings);
     findings
 }
@@ -212,7 +294,9 @@ pub(crate) fn add_whole_connection_findings(
     let quick_turns = basis.quick_turns;
     let rtt = connection.path.rtt.unwrap_or(Nanos::ZERO);
     let longest = basis.rollups.0.iter().filter(|r| r.example.example.exchange > 0).max_by_key(|r| r.lost);
-    let Some(e) = longest.map(|r| r.example.example) else { return };
+    // Of pure round trips there is no sum here: what is inherent is summed over the capture.
+    let quick = || basis.quick.map(|q| q.example);
+    let Some(e) = longest.map(|r| r.example.example).or_else(quick) else { return };
     let example = Example { connection: connection.id, ..e };
     let mut add = |cause: Cause, side, lost: Nanos, occurrences: u64, why: String| {
         findings.push(Finding {
@@ -220,7 +304,12 @@ pub(crate) fn add_whole_connection_findings(
             side,
             lost,
             share: (lost.0 as f64 / total).min(1.0),
+            share_of_requests: 0.0,
             tail: Nanos::ZERO,
+            idle: Nanos::ZERO,
+            counted_elsewhere: Nanos::ZERO,
+            confidence: WHOLE_CONNECTION,
+            unsure: Nanos::ZERO,
             occurrences,
             range: Extremes { shortest: Nanos::ZERO, longest: lost },
             connections: Vec::new(),
@@ -230,6 +319,7 @@ pub(crate) fn add_whole_connection_findings(
             text: Some(why.into_boxed_str()),
             evidence: vec![example.frames],
             fixes: Vec::new(),
+            refuted: Vec::new(),
             replay: None,
         });
     };
@@ -250,11 +340,14 @@ pub(crate) fn add_whole_connection_findings(
     let known = !connection.quality.has(Quality::NO_WINDOW_SCALE);
     let scaled = connection.ends.iter().all(|e| e.wscale.is_some());
     let said = connection.ends.iter().any(|e| e.mss.is_some());
-    // Scaling would only help a window that is at its limit without it.
-    let at_limit =
-        connection.ends.iter().any(|e| e.max_window.is_some_and(|w| (32_768..=65_535).contains(&w)));
-    let limited = connection.budget.get(Cause::ReceiveWindow);
-    if limited > Nanos::ZERO && said && !scaled && known && at_limit {
+    // Scaling would only help a window that is at its limit without it, and of the end whose window was full.
+    let at_limit = |r: &&Rollup| {
+        let end = usize::from(r.side == Some(Side::Server));
+        connection.ends[end].max_window.is_some_and(|w| (32_768..=65_535).contains(&w))
+    };
+    let full = basis.rollups.0.iter().filter(|r| r.cause == Cause::ReceiveWindow && r.side.is_some());
+    let limited = full.filter(at_limit).fold(Nanos::ZERO, |sum, r| sum + r.lost);
+    if limited > Nanos::ZERO && said && !scaled && known {
         let side = if connection.ends[0].wscale.is_none() { Side::Client } else { Side::Server };
         add(
             Cause::NoWindowScaling,

@@ -1,14 +1,22 @@
 //! The fixes of a finding, with the figures of the capture filled in.
 
 use crate::facts::Facts;
-use crate::result::{Connection, Fix, Parameter};
-use tcpwhy_base::{Cause, Endpoint, Figures, FixId, Nanos, Place, Side, SizedBy};
+use crate::result::{Connection, Finding, Fix, Parameter, Refuted};
+use tcpwhy_base::{Cause, Endpoint, Figures, FixId, How, Nanos, Place, Program, Shown, Side, SizedBy, Told};
 
 /// What fixes need to know of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Brief {
     pub(crate) id: u32,
+    pub(crate) client: Endpoint,
     pub(crate) server: Endpoint,
+    /// Guesses of the programs at client and server.
+    pub(crate) programs: [Option<(Program, Told)>; 2],
+    pub(crate) same_host: bool,
+    /// The largest window that client and server offered.
+    pub(crate) windows: [Option<u64>; 2],
+    /// The most bytes that client and server had in flight.
+    pub(crate) flights: [u64; 2],
     /// The smaller of the MSS options.
     pub(crate) mss: Option<u32>,
     pub(crate) rtt: Option<Nanos>,
@@ -21,7 +29,12 @@ impl Brief {
     pub(crate) fn of(c: &Connection) -> Brief {
         Brief {
             id: c.id,
+            client: c.client,
             server: c.server,
+            programs: c.ends.each_ref().map(|e| e.program),
+            same_host: c.client.ip == c.server.ip,
+            windows: c.ends.each_ref().map(|e| e.max_window),
+            flights: c.ends.each_ref().map(|e| e.max_flight),
             mss: c.ends.iter().filter_map(|e| e.mss).min(),
             rtt: c.path.rtt,
             bandwidth_bps: c.path.bandwidth_bps,
@@ -31,42 +44,88 @@ impl Brief {
     }
 }
 
-/// Fixes for time lost to `cause`, the best first.
-pub(crate) fn fixes_for(
-    cause: Cause,
-    side: Option<Side>,
-    lost: Nanos,
-    connection: &Brief,
-    facts: &Facts,
-) -> Vec<Fix> {
-    let figures = figures(cause, side, connection, facts);
-    let listed = match facts {
+/// Fills in the fixes of a finding, the best first, and those that `connection`, which lost most to it, refutes.
+pub(crate) fn advise(f: &mut Finding, connection: &Brief) {
+    let (cause, side, facts) = (f.cause, f.side, &f.facts);
+    let mut figures = figures(cause, side, connection, facts);
+    figures.0.push(("at", f.example.start.utc()));
+    figures.0.push(("until", f.example.end.utc()));
+    let shown = shown(f, connection);
+    let listed = match *facts {
         // A SYN-ACK passed the tap and did not arrive: no queue of the server was full.
         Facts::SynRepeats { answered: true, syn_ack: false, .. } => {
             &[FixId::FixLoss, FixId::Firewall, FixId::ReuseConnections][..]
         }
         _ => cause.info().fixes,
     };
-    listed
-        .iter()
-        .map(|&fix| {
-            let info = fix.info();
-            let how = info
-                .how
-                .iter()
-                .filter_map(|h| Some(format!("{}: {}", h.system, figures.fill(h.text)?)))
-                .collect();
-            Fix {
-                fix,
-                place: place_of(info.place, cause, side),
-                how,
-                parameters: parameters(fix, side, connection, &figures),
-                saves: Some(lost),
-                predicted: None,
-                replayed: false,
-            }
-        })
-        .collect()
+    let (mut fixes, mut refuted) = (Vec::new(), Vec::new());
+    for &fix in listed {
+        let info = fix.info();
+        if let Some(because) = info.refuted(&shown) {
+            refuted.push(Refuted { fix, because });
+            continue;
+        }
+        let place = place_of(info.place, cause, side);
+        let mut rows: Vec<&How> = info.how.iter().collect();
+        let guess = program_at(place, connection).filter(|&(program, _)| put_first(&mut rows, fix, program));
+        let how = rows.iter().filter_map(|h| Some(format!("{}: {}", h.system, figures.fill(h.text)?)));
+        fixes.push(Fix {
+            fix,
+            place,
+            how: how.collect(),
+            guess,
+            parameters: parameters(fix, side, connection, &figures),
+            saves: Some(f.lost),
+            predicted: None,
+            replayed: false,
+        });
+    }
+    (f.fixes, f.refuted) = (fixes, refuted);
+}
+
+/// Who speaks at the end where a fix is made.
+fn program_at(place: &str, c: &Brief) -> Option<(Program, Told)> {
+    match place {
+        "client" => c.programs[0],
+        "server" => c.programs[1],
+        _ => None,
+    }
+}
+
+/// The row for the program in sight stands first (behind the one that says when to look), if there is one.
+fn put_first(rows: &mut Vec<&How>, fix: FixId, program: Program) -> bool {
+    let front = usize::from(fix == FixId::Application);
+    let Some(at) = rows.iter().position(|h| program.is_among(h.system)) else { return false };
+    let row = rows.remove(at);
+    rows.insert(front.min(at), row);
+    true
+}
+
+/// What decides whether a fix can help.
+fn shown(f: &Finding, c: &Brief) -> Shown {
+    // The end whose segment waited: a window is made at the other one.
+    let sender = match (f.side, f.cause.info().at_reader) {
+        (Some(Side::Client), at_reader) => Some(usize::from(at_reader)),
+        (Some(Side::Server), at_reader) => Some(usize::from(!at_reader)),
+        _ => None,
+    };
+    Shown {
+        same_host: c.same_host,
+        flight: match f.facts {
+            Facts::Window { flight, .. } | Facts::Flight { flight, .. } => Some(u64::from(flight)),
+            _ => None,
+        },
+        most_in_flight: sender.map_or(0, |s| c.flights[s]),
+        largest_window: sender.and_then(|s| c.windows[1 - s]),
+        needed: needed(c),
+        longest: f.range.longest,
+        share: f.share,
+    }
+}
+
+/// What a window or buffer must hold: rate times round trip.
+fn needed(c: &Brief) -> Option<u64> {
+    Some((c.bandwidth_bps? as f64 / 8.0 * c.rtt?.0 as f64 / 1e9) as u64).filter(|&bytes| bytes > 0)
 }
 
 fn place_of(place: Place, cause: Cause, side: Option<Side>) -> &'static str {
@@ -96,19 +155,25 @@ fn figures(cause: Cause, side: Option<Side>, c: &Brief, facts: &Facts) -> Figure
     let mut put = |name, value: String| f.0.push((name, value));
     put("server", c.server.ip.to_string());
     put("port", c.server.port.to_string());
+    put("ends", format!("{} > {}", c.client, c.server));
+    put("client", c.client.to_string());
+    put("client_port", c.client.port.to_string());
+    if let Some(end @ (Side::Client | Side::Server)) = side {
+        let own = if end == Side::Client { c.client } else { c.server };
+        put("own_port", own.port.to_string());
+    }
     let mss = c.mss;
     if let Some(mss) = mss {
         put("mss", mss.to_string());
     }
     if let Some(rtt) = c.rtt {
-        put("rtt_ms", format!("{:.1}", rtt.as_ms()));
+        put("rtt", rtt.to_string());
         if let Some(bps) = c.bandwidth_bps {
             put("rate_mbit", format!("{:.0}", bps as f64 / 1e6));
-            let need = (bps as f64 / 8.0 * rtt.0 as f64 / 1e9) as u64;
-            if cause.info().sized == SizedBy::Path {
-                put("need_bytes", need.to_string());
-            }
         }
+    }
+    if let Some(need) = needed(c).filter(|_| cause.info().sized == SizedBy::Path) {
+        put("need_bytes", need.to_string());
     }
     match *facts {
         Facts::Window { flight, .. } | Facts::Flight { flight, .. } | Facts::AckDelay { flight, .. } => {

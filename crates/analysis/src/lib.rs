@@ -56,7 +56,7 @@
 //! assert_eq!((spans[1].cause, spans[1].duration()), (Cause::PathDelay, Nanos::millis(20)));
 //! // Which packets prove it, and a sentence for people.
 //! assert_eq!(spans[0].frames.keys().collect::<Vec<_>>(), [4, 5, 6]);
-//! assert!(spans[0].facts.sentence().contains("100 bytes were held until the ACK"));
+//! assert!(spans[0].facts.sentence().contains("the next 100 waited"));
 //! ```
 
 mod attribute;
@@ -65,6 +65,7 @@ mod compare;
 mod confidence;
 mod conn;
 mod copies;
+mod distance;
 mod evidence;
 mod exchange;
 mod facts;
@@ -77,21 +78,27 @@ mod place;
 mod profile;
 mod release;
 pub mod replay;
+mod requests;
 mod result;
+mod servers;
 mod step;
 mod stream;
 mod sums;
 mod table;
 mod track;
+mod window;
 
 pub use budget::Budget;
 pub use compare::{Change, Comparison, Shape, Side as ComparedSide, compare};
 pub use copies::Copies;
+pub use distance::{Cost, Distance, Grows, distance};
 pub use evidence::evidence;
 pub use facts::{Facts, bit_rate};
 pub use place::{Part, SpanId};
+pub use requests::{Band, Distribution};
 pub use result::*;
 pub use table::Analyzer;
+pub use window::Window;
 
 /// How much detail is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +123,7 @@ pub struct Config {
 pub struct Analysis {
     /// Ascending by id.
     pub connections: Vec<Connection>,
-    /// Over all connections, worst first.
+    /// Over all connections, worst first: by the time that was lost.
     pub findings: Vec<Finding>,
     /// Totals.
     pub totals: Totals,

@@ -5,6 +5,7 @@ use crate::Detail;
 use crate::findings::Rollups;
 use crate::result::{Connection, Exchange, Gap, Span};
 use crate::step::Step;
+use crate::window::Window;
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,6 +23,8 @@ pub(crate) struct Output {
     own: Option<HashMap<u32, Kept>>,
     /// The sums of what is inherent, over all connections.
     pub(crate) inherent: Rollups,
+    /// Only what lies within is accounted for.
+    pub(crate) window: Option<Window>,
     spans: Vec<Vec<Span>>,
     steps: Vec<Vec<Step>>,
     /// Room for the limit of each step while they are attributed.
@@ -40,6 +43,7 @@ impl Output {
             kept: Kept::default(),
             own: None,
             inherent: Rollups::default(),
+            window: None,
             spans: Vec::new(),
             steps: Vec::new(),
             limits: Vec::new(),
@@ -72,6 +76,21 @@ impl Output {
         connection.exchanges = kept.exchanges.items.into_iter().map(|(_, x)| x).collect();
         connection.gaps = kept.gaps.items.into_iter().map(|(_, g)| g).collect();
         in_order(connection);
+    }
+
+    /// What of the time from `start` to `end` is accounted for.
+    pub(crate) fn within(&self, start: Nanos, end: Nanos) -> Option<(Nanos, Nanos)> {
+        match self.window {
+            None => Some((start, end)),
+            Some(window) => window.part(start, end),
+        }
+    }
+
+    /// Leaves of the spans what is accounted for.
+    pub(crate) fn cut(&self, spans: &mut Vec<Span>) {
+        if let Some(window) = self.window {
+            window.cut(spans);
+        }
     }
 
     /// An empty one with the same limit.

@@ -43,6 +43,10 @@ impl Profile {
     }
 }
 
+/// What a released sender needs at most until its segment passes its own tap: an interrupt, a system call, a process that
+/// wakes up (rules 5 and 49).
+pub(crate) const WAKE_UP: Nanos = Nanos::millis(1);
+
 /// The shortest delayed-ACK timer in use is 10 ms (Windows data-centre template); Linux, FreeBSD and newer
 /// Windows have 40 ms (`tcp_send_delayed_ack`, HZ/25), others 100 or 200 ms. An ACK counts as delayed from four
 /// fifths of the shortest timer on, or from a quarter of the base round trip where that is more: the share of it

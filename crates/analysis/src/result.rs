@@ -2,12 +2,14 @@
 //! Unix epoch); the report subtracts the start of the capture.
 
 mod finding;
+mod server;
 
 pub use finding::*;
+pub use server::*;
 
 use crate::budget::Budget;
 use crate::facts::Facts;
-use tcpwhy_base::{Cause, Endpoint, Nanos, Side, Source};
+use tcpwhy_base::{Cause, Endpoint, Nanos, Program, Side, Source, Told};
 
 /// Frame numbers that prove something, 1-based as Wireshark counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,6 +163,8 @@ pub struct Exchange {
     pub duplex: bool,
     /// How it ended.
     pub ended: Ended,
+    /// It began before the window that is looked at, or ended after it: its times are those within.
+    pub cut: bool,
     /// Tile `start..end`.
     pub spans: Vec<Span>,
 }
@@ -256,8 +260,10 @@ impl Quality {
     pub const ENCAPSULATED: Quality = Quality(256);
     /// The window scale was not seen, but read from how the windows moved.
     pub const SCALE_INFERRED: Quality = Quality(512);
+    /// The capture's clock ticks every 1 or 10 ms: shorter waits are not judged.
+    pub const COARSE_CLOCK: Quality = Quality(1024);
     /// Bit and name in JSON.
-    pub const NAMES: [(Quality, &'static str); 10] = [
+    pub const NAMES: [(Quality, &'static str); 11] = [
         (Quality::MIDSTREAM, "midstream"),
         (Quality::ONE_SIDED, "one_sided"),
         (Quality::SNAPLEN, "snaplen"),
@@ -268,6 +274,7 @@ impl Quality {
         (Quality::NO_WINDOW_SCALE, "no_window_scale"),
         (Quality::ENCAPSULATED, "encapsulated"),
         (Quality::SCALE_INFERRED, "window_scale_inferred"),
+        (Quality::COARSE_CLOCK, "coarse_clock"),
     ];
 
     /// Sets the bits of `other`.
@@ -319,6 +326,8 @@ pub struct End {
     pub syn_repeats: u32,
     /// Copies of packets left out.
     pub duplicates: u32,
+    /// A guess of the program, and what it is from.
+    pub program: Option<(Program, Told)>,
 }
 
 /// What is known of the path.
@@ -385,8 +394,8 @@ pub struct Connection {
     pub gap_budget: Budget,
     /// End of the response after which the client acted only on FIN.
     pub closed_after: Option<Nanos>,
-    /// Time after its last byte, in its gaps: nobody waited for it, so it is no part of any share.
-    pub tail: Nanos,
+    /// Time after its last byte, in its gaps, and its cause: nobody waited for it, so it is no part of any share.
+    pub tail: Option<(Cause, Nanos)>,
     /// Worst first; only of the connections that lost most to TCP, where there are many.
     pub findings: Vec<Finding>,
     /// How many findings are left out where `findings` is empty.
@@ -398,7 +407,12 @@ pub struct Connection {
 impl Connection {
     /// Setup, exchanges and the gaps before the last byte: what shares are of.
     pub fn measured(&self) -> Nanos {
-        self.budget.total() + self.gap_budget.total() - self.tail
+        self.budget.total() + self.idle()
+    }
+
+    /// Gaps before the last byte: no request was on its way.
+    pub fn idle(&self) -> Nanos {
+        self.gap_budget.total() - self.tail.map_or(Nanos::ZERO, |t| t.1)
     }
 }
 
@@ -417,8 +431,14 @@ pub struct Totals {
     pub budget: Budget,
     /// Gaps.
     pub gap_budget: Budget,
+    /// The part of `gap_budget` after the last bytes of connections.
+    pub tail: Budget,
     /// Exchanges.
     pub exchanges: u64,
+    /// By whom they were answered, the one that took most time first.
+    pub servers: Vec<Server>,
+    /// Connections to servers that are not among these, since there were too many to tell apart.
+    pub servers_omitted: u64,
     /// Setup, exchanges and the gaps before the last byte, over all connections: what shares are of.
     pub measured: Nanos,
     /// Connections that show each of [`Quality::NAMES`].
@@ -426,6 +446,43 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// Takes in what a connection took.
+    pub(crate) fn add_times(&mut self, c: &Connection) {
+        self.measured += c.measured();
+        self.budget.add_all(&c.budget);
+        self.gap_budget.add_all(&c.gap_budget);
+        if let Some((cause, time)) = c.tail {
+            self.tail.add(cause, time);
+        }
+        self.exchanges += c.exchanges.len() as u64 + c.exchanges_omitted.count;
+    }
+
+    /// The time of requests and setups. A request that was made while another one was answered is part of that one:
+    /// nobody waited for both.
+    pub fn requests(&self) -> Nanos {
+        self.budget.total() - self.counted_twice()
+    }
+
+    /// The same by cause: what a server waited for another one is not its own work.
+    pub fn request_budget(&self) -> Budget {
+        let mut budget = self.budget.clone();
+        budget.subtract(Cause::ServerThink, self.counted_twice());
+        budget
+    }
+
+    /// Gaps before the last byte by cause: no request was on its way.
+    pub fn idle_budget(&self) -> Budget {
+        let mut budget = self.gap_budget.clone();
+        self.tail.0.iter().for_each(|&(cause, time)| budget.subtract(cause, time));
+        budget
+    }
+
+    /// The time of requests that were made while another one was answered.
+    pub fn counted_twice(&self) -> Nanos {
+        let within = self.servers.iter().filter(|s| s.within.is_some());
+        within.fold(Nanos::ZERO, |sum, s| sum + s.requests())
+    }
+
     /// Counts what limits what can be said of a connection.
     pub fn add_quality(&mut self, quality: Quality) {
         for (count, (bit, _)) in self.quality.iter_mut().zip(Quality::NAMES) {

@@ -17,6 +17,8 @@ pub(crate) struct Step {
     /// Who sent the segment that ended it.
     pub(crate) sender: End,
     pub(crate) cwnd: CwndState,
+    /// What flew before the loss or idle time that made the congestion window smaller, or zero.
+    pub(crate) before: u32,
     /// Time within that was no wait at all.
     pub(crate) burst: Nanos,
     /// Payload that passed during it, and how many waits it holds.
@@ -32,6 +34,9 @@ pub(crate) struct Step {
     pub(crate) first_frame: u64,
     pub(crate) ack_frame: Option<NonZeroU64>,
     pub(crate) last_frame: u64,
+    /// How long nothing was in flight at the tap when it ended, and whether the segment before ended a write.
+    pub(crate) empty: Nanos,
+    pub(crate) pushed: bool,
     /// Who says what it was spent on.
     pub(crate) source: Source,
 }
@@ -46,6 +51,7 @@ impl Step {
             wait: release.wait,
             sender: passage.sender,
             cwnd: passage.flow.cwnd.state(),
+            before: passage.flow.cwnd.before(),
             burst: Nanos::ZERO,
             bytes: passage.segment.len,
             releases: 1,
@@ -55,6 +61,8 @@ impl Step {
             first_frame: frame,
             ack_frame: release.ack,
             last_frame: passage.segment.frame,
+            empty: passage.empty_for(),
+            pushed: passage.pushed(),
             source: release.source,
         }
     }
@@ -83,6 +91,15 @@ impl Step {
         self.bytes = bytes;
         (first.bytes, first.len, first.ack_frame) = (0, 0, None);
         first.wait = Wait::Pause(Pause::default());
+        first
+    }
+
+    /// What held the segment was gone at `at`, and it left later: cuts off the time until then.
+    pub(crate) fn cut_freed(&mut self, at: Nanos) -> Step {
+        let bytes = self.bytes;
+        let mut first = self.cut_before(at);
+        (first.bytes, self.bytes, first.empty) = (0, bytes, Nanos::ZERO);
+        self.wait = Wait::Freed;
         first
     }
 
@@ -176,6 +193,7 @@ impl Step {
         if burst {
             self.burst += next.duration();
         } else {
+            self.empty = self.empty.min(next.empty);
             self.releases += next.releases;
             self.burst += next.burst;
             self.ack_frame = self.ack_frame.or(next.ack_frame);

@@ -1,15 +1,17 @@
 //! What outlives connections that leave as they end: sums, and what fixes need to know of the connections that stand for
 //! others.
 
-use crate::findings::{Finished, Rollups};
+use crate::findings::{Finished, Rollup, Rollups};
 use crate::fixes::Brief;
-use crate::result::Finding;
+use crate::result::{Finding, Totals};
 use crate::sums::Sums;
 use tcpwhy_base::{Cause, Side};
 
 /// Pairs of a client address and a server whose short connections are counted; of further pairs none are, so that
 /// memory stays bounded (about 10 MB).
 const MOST_PAIRS: usize = 65_536;
+/// Servers that are told apart, for the same reason: one holds some kilobytes if its requests differ much.
+const MOST_SERVERS: usize = 4_096;
 
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -20,7 +22,7 @@ pub(crate) struct Stream {
 
 impl Stream {
     pub(crate) fn new() -> Stream {
-        Stream { sums: Sums::new(MOST_PAIRS), inherent: Vec::new() }
+        Stream { sums: Sums::new(MOST_PAIRS, MOST_SERVERS), inherent: Vec::new() }
     }
 
     /// Adds a connection that has ended; `inherent` are the sums so far.
@@ -35,9 +37,10 @@ impl Stream {
         }
     }
 
-    /// After the last connection.
-    pub(crate) fn findings(self, inherent: &Rollups) -> Vec<Finding> {
+    /// After the last connection. Which server asked which other one is not known: their exchanges have left.
+    pub(crate) fn findings(self, inherent: &Rollups, totals: &mut Totals) -> Vec<Finding> {
         let Stream { sums, inherent: briefs } = self;
-        sums.findings(inherent, |r| briefs.iter().find(|b| b.0 == (r.cause, r.side)).map(|b| b.1))
+        let brief = |r: &Rollup| briefs.iter().find(|b| b.0 == (r.cause, r.side)).map(|b| b.1);
+        sums.findings(inherent, brief, &[], totals)
     }
 }

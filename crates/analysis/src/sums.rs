@@ -2,14 +2,16 @@
 
 use crate::Analysis;
 use crate::findings::{
-    self, Basis, EVIDENCE, Rollup, Rollups, add_whole_connection_findings, finding, joined,
+    self, Basis, Doubt, EVIDENCE, Rollup, Rollups, add_whole_connection_findings, finding, joined,
     may_have_whole_connection_findings,
 };
-use crate::fixes::{Brief, fixes_for};
-use crate::result::{Connection, Example, Extremes, Finding, Frames};
+use crate::fixes::{Brief, advise};
+use crate::result::{Connection, Example, Extremes, Finding, Frames, Totals};
+use crate::servers::{Servers, find_legs};
 use hashbrown::HashMap;
+use std::cmp::Reverse;
 use std::net::IpAddr;
-use tcpwhy_base::{Cause, Endpoint, Nanos, Side};
+use tcpwhy_base::{Cause, Endpoint, Kind, Nanos, Side};
 
 /// Connections named per finding.
 const CONNECTIONS: usize = 20;
@@ -23,6 +25,7 @@ pub(crate) struct Sums {
     single: HashMap<(IpAddr, Endpoint), Single>,
     /// No more pairs of addresses than this are told apart.
     most_pairs: usize,
+    servers: Servers,
 }
 
 /// Connections of one client address to one server with one exchange or less each.
@@ -31,58 +34,130 @@ struct Single {
     /// The time of their setups.
     setup: Nanos,
     count: u64,
-    first: (Brief, Frames),
+    first: (Brief, Frames, (Nanos, Nanos)),
 }
 
 /// A finding that grows over connections, and which of them lost most.
 #[derive(Debug)]
 struct Over {
     finding: Finding,
+    doubt: Doubt,
     worst: Vec<(Nanos, Brief)>,
+    /// The most that one lost, and the least among `worst`, once there is no more room.
     most: Nanos,
+    least: Nanos,
+}
+
+/// What one connection adds to a finding.
+struct Added {
+    cause: Cause,
+    side: Option<Side>,
+    lost: Nanos,
+    tail: Nanos,
+    idle: Nanos,
+    doubt: Doubt,
+    occurrences: u64,
+    range: Extremes,
+}
+
+impl Added {
+    fn of(r: &Rollup) -> Added {
+        Added {
+            cause: r.cause,
+            side: r.side,
+            lost: r.lost,
+            tail: r.tail,
+            idle: r.idle,
+            doubt: r.doubt,
+            occurrences: r.occurrences,
+            range: r.range,
+        }
+    }
+}
+
+impl Over {
+    /// Keeps the connection if it is among those that lost most; of two that lost the same the first.
+    fn remember(&mut self, lost: Nanos, c: &Connection) {
+        if self.worst.len() < 4 * CONNECTIONS {
+            self.worst.push((lost, Brief::of(c)));
+        } else if lost > self.least {
+            if let Some(least) = self.worst.iter_mut().min_by_key(|w| (w.0, Reverse(w.1.id)))
+                && least.0 < lost
+            {
+                *least = (lost, Brief::of(c));
+            }
+            self.least = self.worst.iter().map(|w| w.0).min().unwrap_or_default();
+        }
+    }
 }
 
 impl Sums {
     /// No connection yet.
-    pub(crate) fn new(most_pairs: usize) -> Sums {
-        Sums { measured: Nanos::ZERO, all: Vec::new(), single: HashMap::new(), most_pairs }
+    pub(crate) fn new(most_pairs: usize, most_servers: usize) -> Sums {
+        Sums {
+            measured: Nanos::ZERO,
+            all: Vec::new(),
+            single: HashMap::new(),
+            most_pairs,
+            servers: Servers::new(most_servers),
+        }
     }
 
     /// Adds a connection.
     pub(crate) fn add(&mut self, c: &Connection, basis: &Basis) {
         self.measured += c.measured();
+        self.servers.add(c, basis);
         for r in &basis.rollups.0 {
-            let sums = (r.cause, r.side, r.tail, r.lost, r.occurrences, r.range);
-            self.add_finding(c, || finding(r, 1.0), sums);
+            self.add_finding(c, || finding(r, 1.0), Added::of(r));
         }
         if may_have_whole_connection_findings(c, basis) {
             let mut special = Vec::new();
             add_whole_connection_findings(c, basis, &mut special, 1.0);
             for f in special {
-                let sums = (f.cause, f.side, f.tail, f.lost, f.occurrences, f.range);
-                self.add_finding(c, || f.clone(), sums);
+                let added = Added {
+                    cause: f.cause,
+                    side: f.side,
+                    lost: f.lost,
+                    tail: f.tail,
+                    idle: f.idle,
+                    doubt: Doubt::default(),
+                    occurrences: f.occurrences,
+                    range: f.range,
+                };
+                self.add_finding(c, || f.clone(), added);
             }
         }
-        self.add_single(c, basis.file);
+        // How many exchanges it had is known of a whole one.
+        if !basis.cut {
+            self.add_single(c, basis.file);
+        }
     }
 
     fn add_finding(
         &mut self,
         c: &Connection,
         make: impl Fn() -> Finding,
-        (cause, side, tail, lost, n, range): (Cause, Option<Side>, Nanos, Nanos, u64, Extremes),
+        Added { cause, side, lost, tail, idle, doubt, occurrences: n, range }: Added,
     ) {
         let Some(over) = self.all.iter_mut().find(|o| (o.finding.cause, o.finding.side) == (cause, side))
         else {
             let mut finding = make();
             finding.example.connection = c.id;
-            self.all.push(Over { finding, worst: vec![(lost, Brief::of(c))], most: lost });
+            self.all.push(Over {
+                finding,
+                doubt,
+                worst: vec![(lost, Brief::of(c))],
+                most: lost,
+                least: Nanos::ZERO,
+            });
             return;
         };
+        over.doubt.add(doubt);
         let a = &mut over.finding;
         let room = EVIDENCE.saturating_sub(a.evidence.len());
         a.lost += lost;
         a.tail += tail;
+        a.idle += idle;
         a.connection_count += 1;
         a.range = joined((a.occurrences, a.range), (n, range));
         a.occurrences += n;
@@ -96,11 +171,7 @@ impl Sums {
                 a.text = f.text;
             }
         }
-        if over.worst.len() < 4 * CONNECTIONS {
-            over.worst.push((lost, Brief::of(c)));
-        } else if let Some(least) = over.worst.iter_mut().min_by_key(|w| w.0).filter(|w| w.0 < lost) {
-            *least = (lost, Brief::of(c));
-        }
+        over.remember(lost, c);
     }
 
     fn add_single(&mut self, c: &Connection, file: u16) {
@@ -113,7 +184,8 @@ impl Sums {
         if self.single.len() >= self.most_pairs && !self.single.contains_key(&pair) {
             return;
         }
-        let first = || (Brief::of(c), Frames::new(file, c.frames.0, c.frames.1, &[c.frames.0]));
+        let first =
+            || (Brief::of(c), Frames::new(file, c.frames.0, c.frames.1, &[c.frames.0]), (c.start, c.end));
         let single = self.single.entry(pair).or_insert_with(|| Single {
             setup: Nanos::ZERO,
             count: 0,
@@ -127,22 +199,32 @@ impl Sums {
         }
     }
 
-    /// All findings, worst first, with fixes. `inherent`: rollups of class I over the whole capture. `brief`: looks up the
-    /// connection of a rollup's example.
+    /// All findings, worst first, with fixes; the servers go into the totals. `inherent`: rollups of class I over the whole
+    /// capture. `brief`: looks up the connection of a rollup's example. `connections`: what is kept of them.
     pub(crate) fn findings(
         mut self,
         inherent: &Rollups,
         brief: impl Fn(&Rollup) -> Option<Brief>,
+        connections: &[Connection],
+        totals: &mut Totals,
     ) -> Vec<Finding> {
+        let servers = std::mem::replace(&mut self.servers, Servers::new(0));
+        (totals.servers, totals.servers_omitted) = servers.list();
+        find_legs(&mut totals.servers, connections);
         let total = self.measured.0.max(1) as f64;
         let mut found: Vec<Finding> = Vec::with_capacity(self.all.len());
         for mut over in std::mem::take(&mut self.all) {
             over.worst.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.id.cmp(&b.1.id)));
             let mut f = over.finding;
             f.share = (f.waited().0 as f64 / total).min(1.0);
+            if f.cause.info().kind == Kind::Span {
+                (f.confidence, f.unsure) = (over.doubt.confidence(), over.doubt.unsure);
+            }
             f.connections = over.worst.iter().take(CONNECTIONS).map(|w| w.1.id).collect();
-            if let Some((_, worst)) = over.worst.first() {
-                f.fixes = fixes_for(f.cause, f.side, f.lost, worst, &f.facts);
+            // The connection that the figures of the example are from, which is the worst or one that lost as much.
+            let example = over.worst.iter().find(|w| w.1.id == f.example.connection);
+            if let Some((_, brief)) = example.or(over.worst.first()) {
+                advise(&mut f, brief);
             }
             found.push(f);
         }
@@ -150,12 +232,18 @@ impl Sums {
             if let Some(brief) = brief(r) {
                 let mut f = finding(r, total);
                 f.connections = vec![brief.id];
-                f.fixes = fixes_for(f.cause, f.side, f.lost, &brief, &f.facts);
+                advise(&mut f, &brief);
                 f.evidence.clear();
                 found.push(f);
             }
         }
         found.extend(self.short_connections(total));
+        // What one server waited for another one is said by the causes of that one's requests.
+        let works = |f: &&mut Finding| (f.cause, f.side) == (Cause::ServerThink, Some(Side::Server));
+        if let Some(f) = found.iter_mut().find(works) {
+            f.counted_elsewhere = totals.counted_twice();
+        }
+        findings::share(&mut found, totals.requests());
         findings::sort(&mut found);
         found
     }
@@ -164,41 +252,55 @@ impl Sums {
     /// but one.
     fn short_connections(self, total: f64) -> Option<Finding> {
         let groups = self.single.into_iter().filter(|(_, g)| g.count >= 3);
-        let ((_, server), Single { setup, count: n, first: (c, frames) }) =
+        let ((_, server), Single { setup, count: n, first: (c, frames, (start, end)) }) =
             groups.min_by(|(_, a), (_, b)| b.setup.cmp(&a.setup).then(a.first.0.id.cmp(&b.first.0.id)))?;
         let lost = setup - setup.part(n as i64);
         let text = format!(
             "{n} connections to {server} with one exchange each; their setups took {setup} together."
         );
-        Some(Finding {
+        let mut finding = Finding {
             cause: Cause::ShortConnections,
             side: Some(Side::Client),
             lost,
             share: (lost.0 as f64 / total).min(1.0),
+            share_of_requests: 0.0,
             tail: Nanos::ZERO,
+            idle: Nanos::ZERO,
+            counted_elsewhere: Nanos::ZERO,
+            confidence: 0.9,
+            unsure: Nanos::ZERO,
             occurrences: n,
             range: Extremes { shortest: Nanos::ZERO, longest: setup.part(n as i64) },
             connections: vec![c.id],
             connection_count: n,
-            example: Example { connection: c.id, exchange: 0, frames },
+            example: Example { connection: c.id, exchange: 0, frames, start, end },
             facts: crate::Facts::None,
             text: Some(text.into_boxed_str()),
             evidence: vec![frames],
-            fixes: fixes_for(Cause::ShortConnections, Some(Side::Client), lost, &c, &crate::Facts::None),
+            fixes: Vec::new(),
+            refuted: Vec::new(),
             replay: None,
-        })
+        };
+        advise(&mut finding, &c);
+        Some(finding)
     }
 }
 
 /// The findings over connections that ascend by id, each with its basis: worst first, with fixes. `inherent`: rollups of
 /// class I over all of them.
-pub(crate) fn findings_over(connections: &[Connection], bases: &[Basis], inherent: &Rollups) -> Vec<Finding> {
-    let mut sums = Sums::new(usize::MAX);
+pub(crate) fn findings_over(
+    connections: &[Connection],
+    bases: &[Basis],
+    inherent: &Rollups,
+    totals: &mut Totals,
+) -> Vec<Finding> {
+    let mut sums = Sums::new(usize::MAX, usize::MAX);
     connections.iter().zip(bases).for_each(|(c, basis)| sums.add(c, basis));
-    sums.findings(inherent, |r| {
+    let brief = |r: &Rollup| {
         let at = connections.binary_search_by_key(&r.example.example.connection, |c| c.id).ok()?;
         Some(Brief::of(&connections[at]))
-    })
+    };
+    sums.findings(inherent, brief, connections, totals)
 }
 
 impl Analysis {
@@ -213,13 +315,8 @@ impl Analysis {
         let totals = &mut self.totals;
         totals.measured = Nanos::ZERO;
         totals.exchanges = 0;
-        (totals.budget, totals.gap_budget) = Default::default();
-        for c in &self.connections {
-            totals.measured += c.measured();
-            totals.budget.add_all(&c.budget);
-            totals.gap_budget.add_all(&c.gap_budget);
-            totals.exchanges += c.exchanges.len() as u64 + c.exchanges_omitted.count;
-        }
-        self.findings = findings_over(&self.connections, &self.basis.0, &Rollups::default());
+        (totals.budget, totals.gap_budget, totals.tail) = Default::default();
+        self.connections.iter().for_each(|c| totals.add_times(c));
+        self.findings = findings_over(&self.connections, &self.basis.0, &Rollups::default(), totals);
     }
 }

@@ -7,6 +7,7 @@ use crate::parts::leave_out;
 use crate::result::{Connection, Finding, Totals};
 use crate::stream::Stream;
 use crate::sums::findings_over;
+use crate::window::Window;
 use crate::{Analysis, Bases, Config};
 use hashbrown::HashMap;
 use std::collections::VecDeque;
@@ -43,6 +44,8 @@ pub struct Analyzer {
     kept: Output,
     totals: Totals,
     next_id: u32,
+    /// A closed connection is kept this long.
+    linger: Nanos,
     /// Connections leave as they end.
     stream: Option<Stream>,
 }
@@ -73,6 +76,7 @@ impl Analyzer {
             kept: Output::new(config.detail),
             totals: Totals::default(),
             next_id: 1,
+            linger: LINGER,
             stream: None,
         }
     }
@@ -82,6 +86,22 @@ impl Analyzer {
     pub fn streaming(config: Config) -> Analyzer {
         let kept = Output::by_connection(config.detail);
         Analyzer { kept, stream: Some(Stream::new()), ..Analyzer::new(config) }
+    }
+
+    /// The same, looking at a stretch of time only: everything is followed, so that exchanges keep their numbers and what came
+    /// before is known, but only what lies within is accounted for. Parts on its edge are cut there.
+    #[must_use]
+    pub fn within(mut self, window: Option<Window>) -> Analyzer {
+        self.kept.window = window;
+        self
+    }
+
+    /// The same, where somebody waits for connections that have closed: they go this long after their last packet. One that comes
+    /// later is a connection of its own.
+    #[must_use]
+    pub fn lingering(mut self, linger: Nanos) -> Analyzer {
+        self.linger = linger.min(LINGER);
+        self
     }
 
     /// The connections that have ended since this was last asked, in the order in which they ended.
@@ -109,8 +129,9 @@ impl Analyzer {
 
     /// The totals, and the findings over all connections that have ended.
     pub fn finish_stream(self) -> (Vec<Finding>, Totals) {
-        let findings = self.stream.map(|s| s.findings(&self.kept.inherent)).unwrap_or_default();
-        (findings, self.totals)
+        let Analyzer { stream, kept, mut totals, .. } = self;
+        let findings = stream.map(|s| s.findings(&kept.inherent, &mut totals)).unwrap_or_default();
+        (findings, totals)
     }
 
     /// Takes whatever was seen, in the order of time. What a kernel says of a connection is kept for the segments that
@@ -186,7 +207,7 @@ impl Analyzer {
         let lingered = conn.lingers();
         conn.push(segment, &mut self.kept);
         if !lingered && conn.lingers() {
-            self.closed.push_back((conn.now() + LINGER, slot, conn.id()));
+            self.closed.push_back((conn.now() + self.linger, slot, conn.id()));
         }
         if let Some(&(when, _, _)) = self.closed.front()
             && (segment.time > when || self.closed.len() > MAX_LINGERING)
@@ -262,8 +283,8 @@ impl Analyzer {
             }
             self.closed.pop_front();
             let Some(conn) = self.live[slot as usize].as_ref().filter(|c| c.id() == id) else { continue };
-            if conn.now() + LINGER > now && !crowded {
-                self.closed.push_back((conn.now() + LINGER, slot, id));
+            if conn.now() + self.linger > now && !crowded {
+                self.closed.push_back((conn.now() + self.linger, slot, id));
                 continue;
             }
             let [a, b] = conn.ends().into_array();
@@ -296,16 +317,22 @@ impl Analyzer {
         self.free.push(slot);
         let mut ended = conn.finish(capture_end, &mut self.kept);
         let connection = &mut ended.connection;
-        self.totals.budget.add_all(&connection.budget);
-        self.totals.gap_budget.add_all(&connection.gap_budget);
-        self.totals.exchanges += connection.exchanges_omitted.count;
+        if let Some(window) = self.kept.window {
+            let part = window.part(connection.start, connection.end);
+            ended.basis.outside = part.is_none();
+            ended.basis.cut = part != Some((connection.start, connection.end));
+            (connection.start, connection.end) = part.unwrap_or((connection.start, connection.end));
+        }
+        if ended.basis.outside && self.stream.is_some() {
+            return;
+        }
+        self.totals.add_times(connection);
         self.totals.duplicates += connection.ends.iter().map(|e| u64::from(e.duplicates)).sum::<u64>();
         if let Some(stream) = &mut self.stream {
             self.kept.give_own(connection);
             leave_out(connection);
             find(connection, &ended.basis);
             self.totals.connections += 1;
-            self.totals.measured += connection.measured();
             self.totals.add_quality(connection.quality);
             stream.add(&ended, &self.kept.inherent);
         }
@@ -357,8 +384,10 @@ impl Analyzer {
             totals.segments += t.segments;
             totals.duplicates += t.duplicates;
             totals.exchanges += t.exchanges;
+            totals.measured += t.measured;
             totals.budget.add_all(&t.budget);
             totals.gap_budget.add_all(&t.gap_budget);
+            totals.tail.add_all(&t.tail);
             totals.span = match (totals.span, t.span) {
                 (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
                 (a, b) => a.or(b),
@@ -372,17 +401,19 @@ impl Analyzer {
             let Some(Finished { mut connection, mut basis }) = parts[shard][at].take() else { continue };
             connection.id = n as u32 + 1;
             basis.rollups.renumber(|id| numbers[shard].get(id as usize).copied().unwrap_or(id));
-            totals.measured += connection.measured();
-            totals.add_quality(connection.quality);
             done.push(*connection);
             bases.push(basis);
         }
-        totals.connections = done.len() as u64;
         let inherent = kept.map(|k| k.give(&mut done)).unwrap_or_default();
+        let mut each = bases.iter();
+        done.retain(|_| each.next().is_some_and(|basis| !basis.outside));
+        bases.retain(|basis| !basis.outside);
+        totals.connections = done.len() as u64;
+        done.iter().for_each(|connection| totals.add_quality(connection.quality));
         for connection in &mut done {
             leave_out(connection);
         }
-        let findings = findings_over(&done, &bases, &inherent);
+        let findings = findings_over(&done, &bases, &inherent, &mut totals);
         fill_worst(&mut done, &bases);
         Analysis { connections: done, findings, totals, basis: Bases(bases) }
     }

@@ -112,6 +112,9 @@ fn a_writer_that_waited_for_room_waited_for_the_send_buffer() {
     );
     let c = analyse(&w.segments(), &events);
     assert_eq!(told(&c, 60).last(), Some(&(Cause::SendBuffer, Source::Kernel, 30, 60)));
+    let why: Vec<String> =
+        c.spans().map(|s| s.1).filter(|s| s.cause == Cause::SendBuffer).map(|s| s.facts.sentence()).collect();
+    assert_eq!(why, ["The writer waited for room in its send buffer: so the sender's kernel says."]);
 }
 
 #[test]

@@ -257,6 +257,10 @@ fn same_as_they_end(segments: &[Segment], chunks: &[usize]) -> Result<(), TestCa
             .collect()
     };
     prop_assert_eq!(sums(&findings), sums(&whole.findings), "findings as they end");
+    prop_assert!(
+        whole.findings.is_sorted_by_key(|f| std::cmp::Reverse(f.lost)),
+        "findings stand worst first"
+    );
     Ok(())
 }
 

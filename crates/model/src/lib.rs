@@ -39,6 +39,7 @@ mod open;
 mod packet;
 mod profile;
 mod receive;
+mod receiver;
 mod recovery;
 mod rtt;
 mod scenario;

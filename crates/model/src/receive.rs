@@ -3,7 +3,8 @@
 
 use crate::packet::Packet;
 use crate::profile::{Acks, Profile, WindowRule};
-use crate::socket::{Receiver, Socket, State};
+use crate::receiver::Receiver;
+use crate::socket::{Socket, State};
 use tcpwhy_base::Nanos;
 
 /// Segments smaller than this do not make the window grow (`tcp_event_data_recv`).

@@ -117,7 +117,7 @@ fn check_workload(scenario: &Scenario) -> Result<(), Impossible> {
         }
         if up > MOST_BYTES || down > MOST_BYTES {
             return Err(Impossible(format!(
-                "{} bytes in one message: the model takes up to {MOST_BYTES}",
+                "{} bytes in one message: the model takes up to {MOST_BYTES} (1 GiB)",
                 up.max(down)
             )));
         }

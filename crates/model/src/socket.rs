@@ -7,7 +7,8 @@
 use crate::bbr::per_second;
 use crate::cong::Cong;
 use crate::packet::{HEADERS, Packet, TIMESTAMPS};
-use crate::profile::{Acks, Congestion, Profile, WindowRule};
+use crate::profile::{Acks, Congestion, Profile};
+use crate::receiver::Receiver;
 use crate::rtt::Rtt;
 use crate::scenario::Host;
 use std::collections::VecDeque;
@@ -91,51 +92,6 @@ impl Seg {
     pub(crate) fn len(&self) -> u64 {
         self.end - self.seq - u64::from(self.fin)
     }
-}
-
-/// Receive side (see `receive`).
-#[derive(Clone, Debug)]
-pub(crate) struct Receiver {
-    pub(crate) nxt: u64,
-    /// Window right edge was last said with this acknowledgement.
-    pub(crate) wup: u64,
-    pub(crate) wnd: u64,
-    pub(crate) ssthresh: u64,
-    pub(crate) clamp: u64,
-    pub(crate) buffer: u64,
-    pub(crate) locked: bool,
-    /// Payload in 1/256 of buffer memory.
-    pub(crate) ratio: u64,
-    pub(crate) memory: u64,
-    /// Unread packets: end and memory.
-    pub(crate) unread: VecDeque<(u64, u64)>,
-    pub(crate) copied: u64,
-    pub(crate) wscale: u8,
-    /// Arrived out of order: ranges, ascending and disjoint; the newest block first for SACK.
-    pub(crate) holes: Vec<(u64, u64)>,
-    pub(crate) newest: Option<(u64, u64)>,
-    pub(crate) duplicate: Option<(u64, u64)>,
-    pub(crate) fin: Option<u64>,
-    // Acknowledging.
-    pub(crate) ato: Nanos,
-    pub(crate) quick: u64,
-    pub(crate) pingpong: u8,
-    pub(crate) mss: u64,
-    pub(crate) last_size: u64,
-    pub(crate) last_data: Nanos,
-    pub(crate) scheduled: bool,
-    pub(crate) pushed: u8,
-    pub(crate) now_ack: bool,
-    pub(crate) delack: Option<Nanos>,
-    pub(crate) full_segments: u64,
-    // Growth of the buffer.
-    pub(crate) space: u64,
-    pub(crate) space_seq: u64,
-    pub(crate) space_at: Nanos,
-    pub(crate) rtt: Nanos,
-    pub(crate) echoed: Nanos,
-    pub(crate) stamp_recent: Nanos,
-    pub(crate) last_ack_sent: u64,
 }
 
 /// One end of a connection.
@@ -244,56 +200,48 @@ impl Socket {
         let sndbuf = host.sndbuf.map(|n| asked(n, p.wmem_max, 4608));
         let rcvbuf = host.rcvbuf.map(|n| asked(n, p.rmem_max, 2304));
         let initcwnd = u64::from(host.initcwnd.unwrap_or(p.initcwnd)).max(1);
-        let buffer = rcvbuf.unwrap_or(p.rmem[1]);
-        let ratio = match p.window {
-            WindowRule::Measured => 128,
-            WindowRule::Fixed { scale } => 256 - (256 >> scale.min(8)),
-            WindowRule::Whole => 256,
-        };
-        let mut r = Receiver {
-            nxt: 0,
-            wup: 0,
-            wnd: 0,
-            ssthresh: 0,
-            clamp: u64::MAX,
-            buffer,
-            locked: rcvbuf.is_some(),
-            ratio,
-            memory: 0,
-            unread: VecDeque::new(),
-            copied: 1,
-            wscale: 0,
-            holes: Vec::new(),
-            newest: None,
-            duplicate: None,
-            fin: None,
-            ato: Nanos::ZERO,
-            quick: 0,
-            pingpong: 0,
-            mss: 536,
-            last_size: 0,
-            last_data: Nanos::ZERO,
-            scheduled: false,
-            pushed: 0,
-            now_ack: false,
-            delack: None,
-            full_segments: 0,
-            space: 0,
-            space_seq: 1,
-            space_at: Nanos::ZERO,
-            rtt: Nanos::ZERO,
-            echoed: Nanos::ZERO,
-            stamp_recent: Nanos::ZERO,
-            last_ack_sent: 0,
-        };
+        let cong = Cong::new(host.stack.congestion.unwrap_or(p.congestion), initcwnd);
+        let mut r = Receiver::new(rcvbuf, &p);
         // The server knows whether time stamps are used when it chooses its window; the client does not.
         r.first_window(&p, if me == 0 { mtu.saturating_sub(HEADERS) } else { mss });
         Socket {
             conn,
             me,
+            phase: host.stack.phase,
+            nodelay: host.nodelay,
+            corked: host.cork == Cork::Always,
+            sndbuf: sndbuf.unwrap_or(p.wmem[1]),
+            sndbuf_locked: sndbuf.is_some(),
+            lowat: host.notsent_lowat.unwrap_or(u64::MAX),
+            mtu_mss: mss,
+            mss,
+            mtu_probing: host.stack.mtu_probing,
+            initcwnd,
+            idle_restart: host.stack.idle_restart.unwrap_or(p.idle_restart),
+            quickack: host.quickack,
+            ..Socket::closed(p, cong, r)
+        }
+    }
+
+    /// Nothing sent, nothing known of the peer, no setting made.
+    fn closed(p: Profile, cong: Cong, r: Receiver) -> Socket {
+        Socket {
+            conn: 0,
+            me: 0,
+            phase: Nanos::ZERO,
+            nodelay: false,
+            corked: false,
+            sndbuf: 0,
+            sndbuf_locked: false,
+            lowat: u64::MAX,
+            mtu_mss: 0,
+            mss: 0,
+            mtu_probing: false,
+            initcwnd: 0,
+            idle_restart: false,
+            quickack: false,
             state: State::Closed,
             now: Nanos::ZERO,
-            phase: host.stack.phase,
             out: Vec::new(),
             queue: VecDeque::new(),
             rtx: VecDeque::new(),
@@ -305,20 +253,12 @@ impl Socket {
             max_window: 0,
             pushed_seq: 0,
             sml: 0,
-            nodelay: host.nodelay,
-            corked: host.cork == Cork::Always,
             memory: 0,
-            sndbuf: sndbuf.unwrap_or(p.wmem[1]),
-            sndbuf_locked: sndbuf.is_some(),
-            lowat: host.notsent_lowat.unwrap_or(u64::MAX),
             writer_waits: false,
             writer_woken: false,
-            mtu_mss: mss,
-            mss,
             hold: None,
             app_cause: None,
             fin_queued: false,
-            cong: Cong::new(host.stack.congestion.unwrap_or(p.congestion), initcwnd),
             rtt: Rtt::new(),
             ca: Ca::Open,
             high: 0,
@@ -360,10 +300,7 @@ impl Socket {
             repair: Cause::FastRecovery,
             reader_away: false,
             away: false,
-            mtu_probing: host.stack.mtu_probing,
-            initcwnd,
-            idle_restart: host.stack.idle_restart.unwrap_or(p.idle_restart),
-            quickack: host.quickack,
+            cong,
             r,
             p,
         }

@@ -14,7 +14,7 @@
 //!
 //! fn repeated(reader: &mut Reader, analysis: &tcpwhy_analysis::Analysis) -> Vec<u64> {
 //!     let mut frames = Vec::new();
-//!     let all = |_start| (Nanos(i64::MIN), Nanos::MAX);
+//!     let all = (Nanos(i64::MIN), Nanos::MAX);
 //!     let _ = Pass::new(&analysis.connections, None).read(reader, 0, all, |met| {
 //!         let packet = met.packet.map(|(_connection, packet)| packet);
 //!         frames.extend(packet.filter(|p| p.marks & marks::RETRANSMITTED != 0).map(|p| p.frame));

@@ -24,8 +24,6 @@ pub struct Pass<'a> {
     dissector: Dissector,
     segment: Segment,
     filter: Option<&'a Filter>,
-    /// Earliest frame so far.
-    start: Option<Nanos>,
 }
 
 impl<'a> Pass<'a> {
@@ -36,36 +34,26 @@ impl<'a> Pass<'a> {
             dissector: Dissector::new(),
             segment: Segment::EMPTY,
             filter,
-            start: None,
         }
     }
 
     /// Reads one input and gives each frame to `each`, until it says `false`: then so does this. Inputs come in the order of
-    /// the first pass, each behind `frames_before` others. `bounds` tells the earliest and the latest time wanted, of a
-    /// capture that starts at the moment it is given. A damaged end is only an end here: the first pass has reported it.
+    /// the first pass, each behind `frames_before` others. Packets before `from` and after `to` are followed, but met as
+    /// none. A damaged end is only an end here: the first pass has reported it.
     pub fn read<E>(
         &mut self,
         reader: &mut Reader,
         frames_before: u64,
-        bounds: impl FnOnce(Nanos) -> (Nanos, Nanos),
+        (from, to): (Nanos, Nanos),
         mut each: impl FnMut(&Met<'_>) -> Result<bool, E>,
     ) -> Result<bool, E> {
-        let mut bounds = Some(bounds);
-        let (mut from, mut to) = (Nanos(i64::MIN), Nanos::MAX);
         while let Ok(Some(frame)) = reader.next() {
-            let start = self.start.map_or(frame.time, |s| s.min(frame.time));
-            self.start = Some(start);
-            if let Some(bounds) = bounds.take() {
-                (from, to) = bounds(start);
-            }
             let number = frames_before + frame.number;
-            let wanted = frame.time >= from
-                && frame.time <= to
-                && self.dissector.dissect(&frame, 0, &mut self.segment) == Verdict::Tcp
+            let wanted = self.dissector.dissect(&frame, 0, &mut self.segment) == Verdict::Tcp
                 && self.filter.is_none_or(|f| f.matches(&self.segment));
             let packet = if wanted {
                 self.segment.frame = number;
-                self.tracker.take(&self.segment)
+                self.tracker.take(&self.segment).filter(|_| (from..=to).contains(&frame.time))
             } else {
                 None
             };

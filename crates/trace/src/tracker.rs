@@ -9,7 +9,7 @@ use tcpwhy_base::{End, Endpoint, Ends, Nanos, Segment, Seq};
 /// gives up on a segment is a quarter of the round trip, and Wireshark takes 3 ms where no round trip is known.
 const REORDERED: Nanos = Nanos::millis(3);
 /// Holes kept for each direction; the oldest goes.
-const HOLES: usize = 64;
+const HOLES: usize = 512;
 
 /// The connections, and where each of them stands.
 #[derive(Debug)]
@@ -24,6 +24,7 @@ struct State {
     frames: (u64, u64),
     reordered: Nanos,
     latest: Nanos,
+    copies: Copies,
     halves: Ends<Half>,
 }
 
@@ -38,7 +39,6 @@ struct Half {
     holes: Vec<(i64, i64, Nanos)>,
     ack: Option<(i64, u16)>,
     zero: bool,
-    copies: Copies,
 }
 
 impl Half {
@@ -118,6 +118,7 @@ impl Tracker {
                     .map_or(REORDERED, |rtt| rtt.part(4).max(Nanos::micros(100)))
                     .min(REORDERED),
                 latest: c.start,
+                copies: Copies::default(),
                 halves: Ends::default(),
             });
         }
@@ -145,7 +146,7 @@ impl State {
             End::Client => (&mut self.halves.client, &mut self.halves.server),
             End::Server => (&mut self.halves.server, &mut self.halves.client),
         };
-        let copy = own.copies.is_copy(s, since_last);
+        let copy = self.copies.is_copy(from, s, since_last);
         let mut packet = counted(s, from, self.latest, own, peer);
         packet.marks = if copy { marks::COPY } else { own.mark(&packet, s, peer, self.reordered) };
         packet

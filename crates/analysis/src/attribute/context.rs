@@ -16,20 +16,23 @@ pub(crate) struct Context {
     pub(crate) reaction: Ends<Nanos>,
     /// Shortest time after which each side sends again what was lost.
     pub(crate) timer: Ends<Nanos>,
+    /// After twice this its sender would have sent again what is unacknowledged, whatever its stack: RFC 6298's timeout is a
+    /// second or a round trip and four times its variance.
+    pub(crate) timeout: Ends<Nanos>,
     /// Where the tap is, seen from each side.
     pub(crate) tap: Ends<Tap>,
     /// Nanoseconds per byte at the bottleneck, by direction.
     pub(crate) per_byte: Ends<Option<f64>>,
     pub(crate) mss: Ends<u32>,
     pub(crate) initial_window: Ends<u32>,
-    /// What flew before a loss or an idle time.
-    pub(crate) before: Ends<u32>,
     pub(crate) cork_timers: u32,
     pub(crate) nagle_holds: u32,
     /// The server had not taken the handshake's final ACK until then.
     pub(crate) not_taken: Option<NotTaken>,
     pub(crate) one_sided: bool,
     pub(crate) capture_drops: bool,
+    /// How long the capture's clock stands still; zero if not for long.
+    pub(crate) tick: Nanos,
     /// The largest window of the peer as it stands in the header and the scales that it may have, where that is not
     /// known.
     pub(crate) unscaled_window: Ends<Option<(u16, u8, u8)>>,
@@ -45,11 +48,27 @@ pub(crate) struct Carry {
     pub(crate) backlog: Ends<i64>,
     /// Whose message it is.
     pub(crate) message_of: End,
+    /// Payload of the exchange, by direction, that no `bandwidth` has been said for yet (rule 45).
+    pub(crate) unpaid: Ends<i64>,
+    /// Round trips of the exchange so far, and how much `path_delay` was said for them (rule 45).
+    pub(crate) trips: i64,
+    pub(crate) travelled: Nanos,
 }
+
+/// A segment is as far as a rate can be off in one exchange: half of it for each direction.
+pub(super) const HALF_SEGMENT: i64 = 730;
 
 impl Default for Carry {
     fn default() -> Carry {
-        Carry { peak: 0, rounds: 0, backlog: Ends::default(), message_of: End::Client }
+        Carry {
+            peak: 0,
+            rounds: 0,
+            backlog: Ends::default(),
+            message_of: End::Client,
+            unpaid: Ends::of(|_| HALF_SEGMENT),
+            trips: 1,
+            travelled: Nanos::ZERO,
+        }
     }
 }
 
@@ -70,16 +89,17 @@ impl Context {
             measured: track.rtt().is_some(),
             reaction: Ends::of(|s| track.reaction_or_zero(s)),
             timer: Ends::of(|s| track.rtt_or_zero() + track.profile(s).rto_floor),
+            timeout: Ends::of(|s| track.rto(s).max(Nanos::secs(1)).max(track.rtt_or_zero().times(3))),
             tap,
             per_byte,
             mss: Ends::of(|s| track.flow(s).mss.max(1)),
             initial_window: Ends::of(|s| track.profile(s).initial_window),
-            before: Ends::of(|s| track.flow(s).cwnd.before()),
             cork_timers: habits.cork_timers(),
             nagle_holds: habits.nagle_holds(),
             not_taken: not_taken.then_some(untaken),
             one_sided: track.one_sided(),
             capture_drops: track.quality().has(Quality::CAPTURE_DROPS),
+            tick: track.tick(),
             unscaled_window: Ends::of(|s| track.unscaled_window(s)),
         }
     }

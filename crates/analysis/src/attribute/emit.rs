@@ -1,10 +1,11 @@
 //! Writes spans one after the other from a step.
 
+use crate::attribute::context::{Carry, Context, HALF_SEGMENT};
 use crate::confidence::{Rule, Sure, Tap};
 use crate::facts::Facts;
 use crate::result::{Frames, Span};
 use crate::step::Step;
-use tcpwhy_base::{Cause, Nanos, Side, Source};
+use tcpwhy_base::{Cause, End, Nanos, Side, Source};
 
 /// Where the next span of a step begins, and what they share.
 pub(super) struct Emit<'a> {
@@ -13,12 +14,33 @@ pub(super) struct Emit<'a> {
     tap: Tap,
     at: Nanos,
     source: Source,
+    carry: &'a mut Carry,
+    /// The capture lost packets of this connection.
+    drops: bool,
     spans: &'a mut Vec<Span>,
 }
 
 impl<'a> Emit<'a> {
-    pub(super) fn new(file: u16, step: &'a Step, tap: Tap, spans: &'a mut Vec<Span>) -> Emit<'a> {
-        Emit { file, step, tap, at: step.start, source: Source::Inferred, spans }
+    /// For the spans of `step`, whose payload counts from now on.
+    pub(super) fn new(
+        context: &Context,
+        step: &'a Step,
+        carry: &'a mut Carry,
+        spans: &'a mut Vec<Span>,
+    ) -> Emit<'a> {
+        carry.unpaid[step.sender] += i64::from(step.bytes);
+        carry.trips += i64::from(step.is_turn() && step.sender == End::Client);
+        let tap = context.tap[step.sender];
+        Emit {
+            file: context.file,
+            step,
+            tap,
+            at: step.start,
+            source: Source::Inferred,
+            carry,
+            drops: context.capture_drops,
+            spans,
+        }
     }
 
     /// Where the next span begins.
@@ -36,14 +58,69 @@ impl<'a> Emit<'a> {
         self.source = Source::Inferred;
     }
 
-    /// The link was busy with the connection's own bytes.
+    /// How much of `time` the payload of `d` can have kept the link busy in, at the rate where that is known (rule 45).
     #[inline]
-    pub(super) fn bandwidth(&mut self, time: Nanos, bytes: u32, per_byte: Option<f64>) {
+    pub(super) fn reserve(&mut self, context: &Context, d: End, time: Nanos) -> Nanos {
+        let Some(per_byte) = context.per_byte[d] else {
+            return if self.carry.unpaid[d] > HALF_SEGMENT { time } else { Nanos::ZERO };
+        };
+        let unpaid = &mut self.carry.unpaid[d];
+        let granted = time.min(Nanos((*unpaid as f64 * per_byte) as i64)).floor0();
+        *unpaid -= (granted.0 as f64 / per_byte).ceil() as i64;
+        granted
+    }
+
+    /// The link was busy with payload of `d` for a time that was reserved; `bytes` passed. Near their sender it carried
+    /// some of them later.
+    #[inline]
+    pub(super) fn carried(&mut self, context: &Context, d: End, time: Nanos, bytes: u32) {
         if time <= Nanos::ZERO {
             return;
         }
+        let per_byte = context.per_byte[d];
+        let bytes = match per_byte {
+            Some(p) => {
+                let took = (time.0 as f64 / p).ceil() as u32;
+                if context.near(d) { took } else { took.max(bytes) }
+            }
+            None if bytes == 0 => (self.carry.unpaid[d] - HALF_SEGMENT).max(0) as u32,
+            _ => bytes,
+        };
+        if per_byte.is_none() {
+            self.carry.unpaid[d] = HALF_SEGMENT;
+        }
         let facts = Facts::Bytes { bytes, bps: per_byte.map(|p| 8e9 / p) };
         self.network(Rule::OwnBytes, Cause::Bandwidth, time, facts);
+    }
+
+    /// As much of `time` as the payload of `d` can have kept the link busy in. Gives how much that was.
+    #[inline]
+    pub(super) fn bandwidth(&mut self, context: &Context, d: End, time: Nanos, bytes: u32) -> Nanos {
+        let granted = self.reserve(context, d, time);
+        self.carried(context, d, granted, bytes);
+        granted
+    }
+
+    /// Segments followed each other at once: at the pace of the link as far as that explains it, else of the hosts.
+    #[inline]
+    pub(super) fn burst(&mut self, context: &Context, d: End, time: Nanos) {
+        let bytes = self.step.bytes;
+        let granted = self.reserve(context, d, time);
+        if granted == time {
+            self.carried(context, d, time, bytes);
+        } else if bytes > 0 {
+            self.network(Rule::OwnBytes, Cause::Bandwidth, time, Facts::Bytes { bytes, bps: None });
+        } else {
+            self.network(Rule::RoundTrip, Cause::PathDelay, time, Facts::RoundTrip { rtt: context.rtt });
+        }
+    }
+
+    /// How much of `time` can have been the way: a round trip for each turn (rule 45), with what hosts need to wake up.
+    pub(super) fn trip(&mut self, context: &Context, time: Nanos) -> Nanos {
+        let each = context.rtt + context.rtt.part(64) + Nanos::micros(100);
+        let granted = time.min(each.times(self.carry.trips) - self.carry.travelled).floor0();
+        self.carry.travelled += granted;
+        granted
     }
 
     /// Something about the path.
@@ -69,7 +146,11 @@ impl<'a> Emit<'a> {
     }
 
     fn with(&mut self, sure: Sure, cause: Cause, side: Option<Side>, time: Nanos, facts: Facts) {
-        let sure = if self.source == Source::Kernel { Rule::Witnessed.at(self.tap) } else { sure };
+        let sure = match self.source {
+            Source::Kernel => Rule::Witnessed.at(self.tap),
+            _ if self.drops => sure.beside_drops(cause),
+            _ => sure,
+        };
         let step = self.step;
         let keys = [step.first_frame, step.ack_frame.map_or(0, |f| f.get()), step.last_frame];
         self.spans.push(Span {

@@ -24,10 +24,12 @@ pub(crate) fn join_neighbours(spans: &mut Vec<Span>) {
             last.end = next.end;
             last.frames = last.frames.join(next.frames);
             last.confidence = last.confidence.min(next.confidence);
-            if let (Facts::Bytes { bytes: a, .. }, Facts::Bytes { bytes: b, .. }) =
+            let time = last.duration();
+            if let (Facts::Bytes { bytes: a, bps }, Facts::Bytes { bytes: b, bps: other }) =
                 (&mut last.facts, next.facts)
             {
                 *a = a.saturating_add(b);
+                *bps = bps.or(other).filter(|&bps| f64::from(*a) * 8e9 >= time.0 as f64 * bps * 0.98);
             }
             last.folded += if next.cause == Cause::SenderPause { next.folded } else { 0 };
         }

@@ -46,7 +46,7 @@ pub(super) fn flight_limits(context: &Context, steps: &[Step], carry: &mut Carry
             j += 1;
         }
         if steps[i].is_turn() || carry.message_of != sender {
-            *carry = Carry { backlog: carry.backlog, message_of: sender, ..Carry::default() };
+            *carry = Carry { peak: 0, rounds: 0, message_of: sender, ..*carry };
         }
         message_limits(context, &steps[i..j], &mut limits[i..j], carry);
         i = j;
@@ -147,7 +147,7 @@ fn room_unused(steps: &[Step], limits: &mut [Cause], mss: u32) {
         });
         if next.is_some_and(|next| next >= acked.flight.max(2 * mss).saturating_mul(2)) {
             *limit = Cause::SendBuffer;
-        } else if step.cwnd == CwndState::AfterLoss {
+        } else if matches!(step.cwnd, CwndState::AfterLoss | CwndState::Avoiding) {
             *limit = Cause::CongestionWindow;
         }
     }
@@ -173,8 +173,7 @@ fn saturated(context: &Context, steps: &[Step], sender: End) -> bool {
     let waits = steps.iter().filter(|s| clocked(s));
     let (bytes, time) =
         waits.fold((0.0, 0.0), |(b, t), s| (b + f64::from(s.bytes), t + s.duration().0 as f64));
-    // Or the flight fills the path.
-    bytes * per_byte >= time * 0.875 || f64::from(peak(steps).unwrap_or(0)) * per_byte >= context.rtt.0 as f64
+    bytes * per_byte >= time * 0.875
 }
 
 /// Marks steps as growing ([`Cause::SlowStart`]) or on a plateau ([`Cause::SendBuffer`]).

@@ -10,6 +10,9 @@ use tcpwhy_base::{End, Nanos};
 pub(super) fn link_time(context: &Context, step: &Step, d: End, carry: &mut Carry) -> Nanos {
     let duration = step.duration();
     let burst = step.burst.min(duration);
+    if step.bytes == 0 && !step.is_turn() {
+        return Nanos::ZERO;
+    }
     if step.is_burst() {
         let work = context.per_byte[d].map_or(0, |p| (f64::from(step.bytes) * p) as i64);
         let backlog = &mut carry.backlog[d];

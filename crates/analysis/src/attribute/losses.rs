@@ -22,7 +22,7 @@ pub(super) fn missing(packets: u32, time: Nanos, otherwise: Cause, out: &mut Emi
 
 /// The wait for new data that a tail loss probe carried.
 pub(super) fn new_probe(context: &Context, step: &Step, outstanding: u32, rest: Nanos, out: &mut Emit<'_>) {
-    let trip = context.reaction[step.sender.peer()].min(rest);
+    let trip = out.trip(context, context.reaction[step.sender.peer()].min(rest));
     out.network(Rule::RoundTripOfLostData, Cause::PathDelay, trip, Facts::RoundTrip { rtt: context.rtt });
     let facts = Facts::Probe { wait: step.duration(), outstanding };
     out.network(Rule::NewDataProbe, Cause::TailLossProbe, rest - trip, facts);
@@ -39,7 +39,7 @@ pub(super) fn loss(context: &Context, step: &Step, kind: Repair, time: Nanos, ou
     // The trip that the data would have taken anyway (rule 14): only before the first retransmission.
     if matches!(kind, Repair::Timeout | Repair::Probe) && matches!(step.wait, Wait::Loss { again: false, .. })
     {
-        let trip = context.reaction[step.sender.peer()].min(time);
+        let trip = out.trip(context, context.reaction[step.sender.peer()].min(time));
         out.network(Rule::RoundTripOfLostData, Cause::PathDelay, trip, Facts::RoundTrip { rtt: context.rtt });
         time = time - trip;
     }

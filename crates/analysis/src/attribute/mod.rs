@@ -14,8 +14,8 @@ pub(crate) use fold::{fold, join_neighbours};
 use crate::release::{Pause, Wait};
 use crate::result::Span;
 use crate::step::Step;
-use crate::track::Repair;
-use tcpwhy_base::{Cause, Nanos};
+use crate::track::{Repair, was_free};
+use tcpwhy_base::{Cause, Nanos, Source};
 
 /// Appends the spans of `steps` to `spans`; empties `steps`. `limits` is room that is used again.
 pub(crate) fn attribute(
@@ -25,14 +25,30 @@ pub(crate) fn attribute(
     spans: &mut Vec<Span>,
     limits: &mut Vec<Cause>,
 ) {
+    give_free_waits_to_the_writer(context, steps);
     give_hidden_holds_to_the_writer(steps);
-    give_probe_waits_to_the_loss(steps, context.rtt);
+    give_probe_waits_to_the_loss(context, steps);
     limits::flight_limits(context, steps, carry, limits);
     for (step, &limit) in steps.iter().zip(limits.iter()) {
         waits::spans_of(context, step, limit, carry, spans);
     }
     steps.clear();
     join_neighbours(spans);
+}
+
+/// The sender turned out to react sooner than was known when it was judged: nothing was in flight for longer (rule 49).
+fn give_free_waits_to_the_writer(context: &Context, steps: &mut [Step]) {
+    for step in steps.iter_mut().filter(|s| s.source == Source::Inferred && s.empty > Nanos::ZERO) {
+        let ended = context.near(step.sender) || step.pushed;
+        let held = match step.wait {
+            Wait::Acked(_) | Wait::Nagle { .. } => true,
+            Wait::Pause(pause) => pause.flight > 0,
+            _ => false,
+        };
+        if held && was_free(step.empty, context.reaction[step.sender], ended) {
+            step.wait = Wait::Pause(Pause::default());
+        }
+    }
 }
 
 /// A hold by Nagle that ended before the application wrote again delayed nothing: a write that is held returns at
@@ -49,7 +65,9 @@ fn give_hidden_holds_to_the_writer(steps: &mut [Step]) {
 }
 
 /// A tail loss probe may carry new data (RFC 8985, 7.3): the wait for it is the loss's that it brought to light.
-fn give_probe_waits_to_the_loss(steps: &mut [Step], rtt: Nanos) {
+/// That comes within a timeout; later than that nothing was probed (RFC 8985, 7.2), and the loss's timer was late.
+fn give_probe_waits_to_the_loss(context: &Context, steps: &mut [Step]) {
+    let rtt = context.rtt;
     for i in 0..steps.len() {
         let step = &steps[i];
         let Some(&Pause { outstanding, flight: 0, .. }) = step.pause() else { continue };
@@ -61,8 +79,12 @@ fn give_probe_waits_to_the_loss(steps: &mut [Step], rtt: Nanos) {
         let Some(&Step { wait: Wait::Loss { repair, .. }, sender, .. }) = next else { continue };
         if sender == step.sender {
             let probe = matches!(repair, Repair::Fast | Repair::Probe | Repair::Timeout);
-            let again = Wait::Loss { repair, again: true };
-            steps[i].wait = if probe { Wait::NewProbe { outstanding } } else { again };
+            let soon = step.duration() <= context.timeout[sender];
+            steps[i].wait = match repair {
+                _ if probe && soon => Wait::NewProbe { outstanding },
+                Repair::Fast | Repair::Probe => Wait::Loss { repair: Repair::Timeout, again: true },
+                _ => Wait::Loss { repair, again: true },
+            };
         }
     }
 }

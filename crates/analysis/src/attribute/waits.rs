@@ -23,15 +23,18 @@ pub(super) fn spans_of(
 ) {
     let speaker = if step.is_turn() { step.sender.peer() } else { step.sender };
     let link = link_time(context, step, speaker, carry);
+    let mut out = Emit::new(context, step, carry, spans);
+    if step.is_burst() && step.loss.is_none() {
+        out.burst(context, step.sender, step.duration());
+        return;
+    }
+    let link = out.reserve(context, speaker, link);
     // Near the sender the bytes before occupy the link first; near the receiver the step ends with their arrival.
     let head = if context.near(speaker) { link - step.burst.min(link) } else { Nanos::ZERO };
-    let per_byte = context.per_byte[speaker];
-    let before = per_byte.map_or(0.0, |p| head.0 as f64 / p) as u32;
-    let mut out = Emit::new(context.file, step, context.tap[step.sender], spans);
-    out.bandwidth(head, before, per_byte);
+    out.carried(context, speaker, head, 0);
     wait(context, step, limit, step.duration() - link, &mut out);
     out.as_inferred();
-    out.bandwidth(link - head, step.bytes, per_byte);
+    out.carried(context, speaker, link - head, step.bytes);
 }
 
 fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emit<'_>) {
@@ -52,8 +55,11 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
     out.as_decided();
     let (me, peer) = (Some(Side::from(step.sender)), Some(Side::from(step.sender.peer())));
     match step.wait {
-        Wait::Burst => out.bandwidth(rest, step.bytes, context.per_byte[step.sender]),
-        Wait::Turn { on_the_way, doubt } => turn(context, step, on_the_way, doubt, rest, out),
+        Wait::Burst => out.burst(context, step.sender, rest),
+        Wait::Turn { on_the_way, unheard, doubt } => {
+            let rest = rest - late_request(context, step, unheard, rest, out);
+            turn(context, step, on_the_way, doubt, rest, out);
+        }
         Wait::Acked(acked) => by_ack(context, step, &acked, limit, rest, out),
         Wait::Window { flight } => {
             let facts = Facts::Window { flight, rtt: context.rtt };
@@ -81,7 +87,16 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
             out.span(Rule::CorkTimerOnce, Cause::SenderPause, me, rest, facts);
         }
         Wait::Pause(pause) => by_writer(context, step, &pause, limit, rest, out),
-        Wait::SendBuffer => out.span(Rule::WriterWoken, Cause::SendBuffer, me, rest, Facts::None),
+        Wait::SendBuffer => out.span(Rule::WriterWoken, Cause::SendBuffer, me, rest, Facts::NoRoom),
+        Wait::Freed => {
+            out.span(
+                Rule::LateRelease,
+                Cause::Unexplained,
+                None,
+                rest,
+                Facts::Released { late: step.duration() },
+            );
+        }
         Wait::Missing { packets } => missing(packets, rest, Cause::SenderPause, out),
         Wait::Loss { repair, .. } => loss(context, step, repair, rest, out),
         Wait::NewProbe { outstanding } => new_probe(context, step, outstanding, rest, out),
@@ -92,13 +107,13 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
     }
 }
 
-/// A flight of so many bytes, and what had flown before.
+/// A flight of so many bytes, and what had flown before, if that was more.
 fn flight_facts(context: &Context, step: &Step, flight: u32) -> Facts {
     Facts::Flight {
         flight,
         segments: flight.div_ceil(context.mss[step.sender]),
         rtt: context.rtt,
-        before: if step.cwnd == CwndState::Growing { 0 } else { context.before[step.sender] },
+        before: if flight < step.before { step.before } else { 0 },
     }
 }
 
@@ -127,17 +142,23 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
         return;
     }
     let facts = flight_facts(context, step, acked.flight);
+    let below = acked.flight < step.before;
     match step.cwnd {
-        CwndState::AfterLoss => {
+        CwndState::AfterLoss if below => {
             out.span(Rule::CongestionAfterLoss, Cause::CongestionWindow, me, rest, facts);
         }
         // Flights that stay the same for three round trips have another limit by now.
-        CwndState::Restarted if matches!(limit, Cause::SlowStart | Cause::CongestionWindow) => {
+        CwndState::Restarted if below && matches!(limit, Cause::SlowStart | Cause::CongestionWindow) => {
             out.span(Rule::IdleRestart, Cause::IdleRestart, me, rest, facts);
         }
-        CwndState::Restarted | CwndState::Growing => {
-            by_flights(context, step, acked.flight, limit, rest, out)
+        // Slow start has ended for good: what still grows is in congestion avoidance (RFC 5681, 3.1), and what does not may
+        // be at the top of its curve (RFC 9438, 4.2).
+        CwndState::AfterLoss | CwndState::Avoiding
+            if matches!(limit, Cause::SlowStart | Cause::SendBuffer) =>
+        {
+            by_flights(context, step, acked.flight, Cause::CongestionWindow, rest, out)
         }
+        _ => by_flights(context, step, acked.flight, limit, rest, out),
     }
 }
 
@@ -145,7 +166,8 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
 /// it is its own, and its time is the link's; else others fill it. Gives how much of `rest` that is.
 fn queue(context: &Context, step: &Step, acked: &Acked, rest: Nanos, out: &mut Emit<'_>) -> Nanos {
     let sender = step.sender;
-    let swollen = acked.rtt.filter(|&rtt| rtt > context.rtt.times(3).part(2) + Nanos::millis(5));
+    let base = context.rtt.times(3).part(2) + Nanos::millis(5) + context.tick.times(2);
+    let swollen = acked.rtt.filter(|&rtt| rtt > base);
     let Some(rtt) = swollen.filter(|_| context.near(sender) && acked.flight >= 4 * context.mss[sender])
     else {
         return Nanos::ZERO;
@@ -154,10 +176,9 @@ fn queue(context: &Context, step: &Step, acked: &Acked, rest: Nanos, out: &mut E
     let time = Nanos((rest.0 as f64 * share) as i64);
     let per_byte = context.per_byte[sender];
     if per_byte.is_none_or(|p| f64::from(acked.flight) * p >= context.rtt.0 as f64 * 0.7) {
-        out.bandwidth(time, 0, per_byte);
-    } else {
-        out.network(Rule::Queue, Cause::Queueing, time, Facts::Queue { rtt, base: context.rtt });
+        return out.bandwidth(context, sender, time, acked.flight);
     }
+    out.network(Rule::Queue, Cause::Queueing, time, Facts::Queue { rtt, base: context.rtt });
     time
 }
 
@@ -168,7 +189,8 @@ fn by_flights(context: &Context, step: &Step, flight: u32, limit: Cause, rest: N
     let facts = flight_facts(context, step, flight);
     let (rule, side, facts) = match (limit, context.unscaled_window[sender]) {
         (Cause::Bandwidth, _) => {
-            out.bandwidth(rest, 0, context.per_byte[sender]);
+            let granted = out.bandwidth(context, sender, rest, 0);
+            out.span(Rule::AlmostSaturated, Cause::Unexplained, None, rest - granted, facts);
             return;
         }
         (Cause::Unexplained, Some((window, ..))) => {
@@ -208,8 +230,20 @@ fn by_writer(context: &Context, step: &Step, pause: &Pause, limit: Cause, rest: 
         out.span(Rule::NotCaptured, Cause::Unexplained, None, rest, Facts::NotCaptured);
         return;
     }
+    if outstanding > 0 && step.duration() > context.timeout[step.sender].times(2) {
+        // It would have been sent again by then (rule 47).
+        out.span(Rule::Unrepeated, Cause::Unexplained, None, rest, facts);
+        return;
+    }
     let rule = if outstanding == 0 { Rule::PauseIdle } else { Rule::PauseInFlight };
     out.span(rule, Cause::SenderPause, me, rest, facts);
+}
+
+/// The other side's own ACK of the request came so late that it can hardly have had it sooner (rule 51). Gives how long.
+fn late_request(context: &Context, step: &Step, unheard: Nanos, rest: Nanos, out: &mut Emit<'_>) -> Nanos {
+    let late = unheard.min(rest - context.reaction[step.sender]).floor0();
+    out.span(Rule::LateRequest, Cause::Unexplained, None, late, Facts::LateRequest { late });
+    late
 }
 
 /// The other side had spoken: the path, and what the application took (rules 5 and 13).
@@ -225,14 +259,23 @@ fn turn(context: &Context, step: &Step, on_the_way: Nanos, doubt: Doubt, rest: N
     } else {
         Nanos::ZERO
     };
-    out.bandwidth(queued, 0, context.per_byte[sender.peer()]);
+    let own = out.bandwidth(context, sender.peer(), queued, 0);
+    let queue = Facts::Queue { rtt: context.rtt + queued, base: context.rtt };
+    out.network(Rule::Queue, Cause::Queueing, queued - own, queue);
     let rest = rest - queued;
     think = think - queued;
     // What an idle host needs to respond at all is no work worth naming.
     if think <= context.rtt.part(64).max(Nanos::micros(50)) {
         think = Nanos::ZERO;
     }
-    let path = rest - think;
+    let path = out.trip(context, rest - think);
+    think = rest - path;
+    // Seen from afar the first segment takes its time on the link as well.
+    let first = context.per_byte[sender].filter(|_| !context.near(sender));
+    let crossing = first.map_or(Nanos::ZERO, |p| Nanos((f64::from(step.bytes) * p) as i64));
+    let crossing = if step.loss.is_some() { Nanos::ZERO } else { crossing.min(think) };
+    let crossing = out.reserve(context, sender, crossing);
+    think = think - crossing;
     let cause = if sender == End::Server { Cause::ServerThink } else { Cause::ClientThink };
     let path_seen = if context.near(sender) { Nanos::ZERO } else { path };
     let facts = Facts::Think { seen: step.duration(), path: path_seen };
@@ -254,4 +297,5 @@ fn turn(context: &Context, step: &Step, on_the_way: Nanos, doubt: Doubt, rest: N
         out.span(rule, cause, me, think, facts);
     }
     out.network(Rule::RoundTrip, Cause::PathDelay, path - path.part(2), trip);
+    out.carried(context, sender, crossing, step.bytes);
 }

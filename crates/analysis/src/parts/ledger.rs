@@ -5,12 +5,13 @@ use crate::budget::Budget;
 use crate::confidence::{Rule, Tap};
 use crate::exchange::{MAX_SPANS, Recorded};
 use crate::facts::Facts;
-use crate::findings::{Rollups, Where};
+use crate::findings::{Quick, Rollups, Where};
 use crate::output::Output;
 use crate::parts::opening::setup;
 use crate::parts::unfinished::tail;
 use crate::release::Habits;
-use crate::result::{Closed, Ended, Exchange, Frames, Gap, Omitted, Setup, Span};
+use crate::requests::Requests;
+use crate::result::{Closed, Ended, Example, Exchange, Frames, Gap, Omitted, Quality, Setup, Span};
 use crate::track::{Moment, Opening, Tracker};
 use tcpwhy_base::{Cause, Class, End, Ends, Nanos, Segment, Side, Source};
 
@@ -43,6 +44,11 @@ pub(crate) struct Sums {
     pub(crate) rollups: Rollups,
     /// Exchanges that took no longer than the path: round trips in series.
     pub(crate) quick_turns: u32,
+    /// The longest of them.
+    pub(crate) quick: Option<Quick>,
+    pub(crate) requests: Requests,
+    /// Time after the last byte, and what it is called.
+    pub(crate) tail: Option<(Cause, Nanos)>,
 }
 
 /// How often in a row a response had as many bytes as the one before, after a few bytes of the client.
@@ -155,8 +161,15 @@ impl Ledger {
 
     /// The connection ends: the setup counts.
     pub(crate) fn sum_setup(&mut self, parts: &mut Output) {
-        let Some(setup) = &self.setup else { return };
+        let Some(setup) = &mut self.setup else { return };
+        let Some((start, end)) = parts.within(setup.start, setup.end) else {
+            self.setup = None;
+            return;
+        };
+        (setup.start, setup.end) = (start, end);
+        parts.cut(&mut setup.spans);
         let place = Where { connection: self.connection, exchange: 0, gap: false, tail: false };
+        self.sums.requests.cover(setup.start, setup.end);
         for span in &setup.spans {
             self.sums.budget.add(span.cause, span.duration());
             rollups_of(span, &mut self.sums.rollups, parts).add(span, place);
@@ -189,12 +202,14 @@ impl Ledger {
         let frames = Frames::new(self.file, from_frame.min(frame), frame, &[from_frame, frame]);
         let mut spans = parts.spare_spans();
         let mut at = from;
-        let sure = Rule::GapThink.at(Tap::Near);
+        let drops = track.quality().has(Quality::CAPTURE_DROPS);
         let trip = (Cause::PathDelay, Some(Side::Network), Facts::RoundTrip { rtt: track.rtt_or_zero() });
         for ((cause, side, facts), time) in
             [(trip, path.part(2)), ((cause, side, facts), length - path), (trip, path - path.part(2))]
         {
             if time > Nanos::ZERO {
+                let sure = Rule::GapThink.at(Tap::Near);
+                let sure = if drops { sure.beside_drops(cause) } else { sure };
                 spans.push(Span {
                     cause,
                     detail: None,
@@ -232,6 +247,8 @@ impl Ledger {
             (Cause::ClientThink, Some(Side::Client), Facts::Think { seen: wait, path: Nanos::ZERO })
         };
         let sure = Rule::ClosingGap.at(Tap::Near);
+        let drops = track.quality().has(Quality::CAPTURE_DROPS);
+        let sure = if drops { sure.beside_drops(cause) } else { sure };
         let mut spans = parts.spare_spans();
         spans.push(Span {
             cause,
@@ -249,15 +266,21 @@ impl Ledger {
         self.emit_gap(now, spans, true, parts);
     }
 
-    fn emit_gap(&mut self, end: Nanos, spans: Vec<Span>, tail: bool, parts: &mut Output) {
+    fn emit_gap(&mut self, end: Nanos, mut spans: Vec<Span>, tail: bool, parts: &mut Output) {
         let start = self.upto.0;
         self.upto.0 = end;
+        let Some((start, end)) = parts.within(start, end) else { return parts.give_back_spans(spans) };
+        parts.cut(&mut spans);
         self.sums.gaps.count += 1;
         self.sums.gaps.duration += end - start;
         let place = Where { connection: self.connection, exchange: 0, gap: true, tail };
         for span in &spans {
             self.sums.gap_budget.add(span.cause, span.duration());
             rollups_of(span, &mut self.sums.rollups, parts).add(span, place);
+            if tail && matches!(span.cause.class(), Class::Application | Class::Unknown) {
+                // One span: the time after the last byte.
+                self.sums.tail = Some((span.cause, span.duration()));
+            }
         }
         if parts.wants_gap(self.connection, end - start) {
             parts.gap(self.connection, Gap { start, end, spans: spans.clone() });
@@ -319,19 +342,27 @@ impl Ledger {
         if self.is_window_refill(&ex, track, ending.protocol) {
             refill(&mut spans);
         }
-        let duration = end.0 - ex.start;
         self.upto = end;
         self.last_response = Some(end.0);
-        self.sum_exchange(&ex, &spans, duration, parts);
-        if parts.wants_exchange(self.connection, duration) {
-            let with_setup = (id == 1).then(|| self.setup.as_ref().map(|s| end.0 - s.start)).flatten();
+        let whole = (ex.start, end.0);
+        let Some((start, end)) = parts.within(whole.0, whole.1) else { return parts.give_back_spans(spans) };
+        parts.cut(&mut spans);
+        let cut = (start, end) != whole;
+        self.sum_exchange(&ex, &spans, (start, end), cut, parts);
+        if parts.wants_exchange(self.connection, end - start) {
+            let seen = |t: &Nanos| (start..=end).contains(t);
+            let setup = self
+                .setup
+                .as_ref()
+                .filter(|s| id == 1 && !cut && parts.within(s.start, s.end).is_some_and(|p| p.0 == s.start));
             let exchange = Exchange {
                 id,
-                start: ex.start,
-                request_end: ex.request_end.filter(|_| ex.bytes.client > 0),
-                response_start: ex.response_start,
-                end: end.0,
-                with_setup,
+                start,
+                request_end: ex.request_end.filter(|t| ex.bytes.client > 0 && seen(t)),
+                response_start: ex.response_start.filter(seen),
+                end,
+                with_setup: setup.map(|s| end - s.start),
+                cut,
                 bytes: ex.bytes.into_array(),
                 turns: ex.turns.max(1),
                 duplex: ex.duplex,
@@ -343,13 +374,23 @@ impl Ledger {
         parts.give_back_spans(spans);
     }
 
-    fn sum_exchange(&mut self, ex: &Recorded, spans: &[Span], duration: Nanos, parts: &mut Output) {
+    fn sum_exchange(
+        &mut self,
+        ex: &Recorded,
+        spans: &[Span],
+        (start, end): (Nanos, Nanos),
+        cut: bool,
+        parts: &mut Output,
+    ) {
+        let duration = end - start;
         let sums = &mut self.sums;
         sums.exchanges.count += 1;
         sums.exchanges.duration += duration;
         sums.exchanges.bytes[0] += ex.bytes.client;
         sums.exchanges.bytes[1] += ex.bytes.server;
         let place = Where { connection: self.connection, exchange: self.exchanges, gap: false, tail: false };
+        sums.requests.cover(start, end);
+        sums.requests.times.add(duration, spans.iter().map(|s| (s.cause, s.duration())));
         let mut other = Nanos::ZERO;
         for span in spans {
             sums.budget.add(span.cause, span.duration());
@@ -358,8 +399,17 @@ impl Ledger {
                 other += span.duration();
             }
         }
-        if ex.turns <= 1 && other.times(4) < duration {
+        if ex.turns <= 1 && other.times(4) < duration && !cut {
             sums.quick_turns += 1;
+            if let Some(first) = spans.first()
+                && sums.quick.is_none_or(|q| duration > q.duration)
+            {
+                let frames = spans.iter().fold(first.frames, |all, span| all.join(span.frames));
+                let (connection, exchange) = (self.connection, self.exchanges);
+                let (start, end) = (first.start, first.start + duration);
+                sums.quick =
+                    Some(Quick { example: Example { connection, exchange, frames, start, end }, duration });
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use crate::parts::ledger::Ledger;
 use crate::release::Habits;
 use crate::result::{self, Connection, Extremes, Path, Quality};
 use crate::track::Tracker;
-use tcpwhy_base::{End, Endpoint, Ends, Nanos};
+use tcpwhy_base::{End, Endpoint, Ends, Nanos, Program, Told};
 
 /// Who a connection is between.
 #[derive(Clone, Copy, Debug)]
@@ -15,12 +15,15 @@ pub(crate) struct Identity {
     pub(crate) roles_inferred: bool,
     pub(crate) file: u16,
     pub(crate) protocol: Option<&'static str>,
+    /// As their first bytes named them.
+    pub(crate) programs: Ends<Option<Program>>,
 }
 
 /// The connection, without the parts that were given away.
 pub(crate) fn summary(who: Identity, mut track: Tracker, habits: &Habits, ledger: Ledger) -> Finished {
     let (setup, last_response, mut sums) = ledger.close();
     sums.rollups.shrink();
+    sums.requests.times.shrink();
     set_limits(&mut track);
     let bandwidth_bps = bandwidth(&mut track);
     let quality = track.quality();
@@ -37,12 +40,13 @@ pub(crate) fn summary(who: Identity, mut track: Tracker, habits: &Habits, ledger
         vantage: track.vantage(),
         protocol: who.protocol,
         path: Path {
-            rtt: track.rtt(),
+            // What a coarse clock cannot measure is not known.
+            rtt: track.rtt().filter(|&rtt| rtt >= track.tick()),
             halves: End::BOTH.map(|s| track.reaction(s)),
             bandwidth_bps,
             offloaded: quality.has(Quality::OFFLOAD),
         },
-        ends: End::BOTH.map(|s| end_of(s, &track, habits)),
+        ends: End::BOTH.map(|s| result::End { program: program_of(s, &who), ..end_of(s, &track, habits) }),
         bytes: count(|c| c.bytes),
         packets: count(|c| c.packets),
         retransmitted: count(|c| c.retransmitted),
@@ -55,13 +59,28 @@ pub(crate) fn summary(who: Identity, mut track: Tracker, habits: &Habits, ledger
         budget: sums.budget,
         gap_budget: sums.gap_budget,
         closed_after: closed_after(&track, last_response),
-        tail: sums.rollups.tail(),
+        tail: sums.tail,
         findings: Vec::new(),
         findings_omitted: sums.rollups.0.len(),
         frames: track.frames(),
     };
-    let basis = Basis { rollups: sums.rollups, quick_turns: sums.quick_turns, file: who.file };
+    let basis = Basis {
+        rollups: sums.rollups,
+        quick_turns: sums.quick_turns,
+        quick: sums.quick,
+        requests: sums.requests,
+        outside: false,
+        cut: false,
+        file: who.file,
+    };
     Finished { connection: Box::new(connection), basis }
+}
+
+/// Who speaks at an end: as the first bytes say, else as the server's port does.
+fn program_of(s: End, who: &Identity) -> Option<(Program, Told)> {
+    let by_port = || Program::of_port(who.ends.server.port).filter(|_| s == End::Server);
+    let said = who.programs[s].map(|p| (p, Told::FirstBytes));
+    said.or_else(|| by_port().map(|p| (p, Told::Port)))
 }
 
 /// Limits of what can be said that show only at the end.
@@ -70,6 +89,9 @@ fn set_limits(track: &mut Tracker) {
     let syn_only = track.counts(End::Client).packets == u64::from(track.handshake().syns());
     if one_sided && !syn_only {
         track.limit(Quality::ONE_SIDED);
+    }
+    if track.tick() > Nanos::ZERO {
+        track.limit(Quality::COARSE_CLOCK);
     }
     if !one_sided && track.misses_bytes() {
         track.limit(Quality::CAPTURE_DROPS);
@@ -113,6 +135,7 @@ fn end_of(s: End, track: &Tracker, habits: &Habits) -> result::End {
         reordered: counts.reordered,
         syn_repeats: counts.syn_retransmissions,
         duplicates: counts.duplicates,
+        program: None,
     }
 }
 

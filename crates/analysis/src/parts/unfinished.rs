@@ -3,7 +3,7 @@
 use crate::confidence::{Rule, Tap};
 use crate::exchange::Recorded;
 use crate::facts::Facts;
-use crate::result::{Closed, Ended, Frames, Span};
+use crate::result::{Closed, Ended, Frames, Quality, Span};
 use crate::track::Tracker;
 use tcpwhy_base::{Cause, End, Nanos, Side, Source};
 
@@ -43,14 +43,12 @@ pub(crate) fn how_unfinished(ex: &Recorded, track: &Tracker, capture_end: bool) 
     })
 }
 
-/// The client's last words to a server that has closed (rule 40): its FIN passed before they could have been read, and its
-/// kernel answers such late data with a reset (RFC 9293, 3.10.7; `tcp_rcv_state_process`). Nobody waits for an answer if the client
+/// The client's last words to a server that has closed (rule 40): its FIN acknowledges none of them, and its kernel answers such late data with a reset (RFC 9293, 3.10.7; `tcp_rcv_state_process`). Nobody waits for an answer if the client
 /// closes behind them, or if they are no more than a `close_notify` (RFC 8446, 6.1): an alert of two bytes makes a record of 24
 /// bytes in TLS 1.3, of at most 31 in TLS 1.2 (with an explicit nonce).
 fn is_farewell(ex: &Recorded, track: &Tracker) -> bool {
     const ALERT: u64 = 31;
-    let Some(closed_at) = track.fin_of(End::Server) else { return false };
-    let too_late = closed_at <= ex.start + track.reaction_or_zero(End::Server);
+    let too_late = track.came_too_late(End::Client, ex.bytes.client);
     let closes = track.fin_of(End::Client).is_some_and(|fin| fin - ex.last <= track.rtt_or_zero());
     let answered = track.closed() == Closed::Fin || track.reset_by() == Some(End::Server);
     ex.bytes.server == 0 && too_late && answered && (closes || ex.bytes.client <= ALERT)
@@ -80,6 +78,8 @@ pub(super) fn tail(ex: &Recorded, track: &Tracker, file: u16, spans: &mut Vec<Sp
             continue;
         }
         let sure = rule.at(Tap::Near);
+        let drops = track.quality().has(Quality::CAPTURE_DROPS);
+        let sure = if drops { sure.beside_drops(cause) } else { sure };
         spans.push(Span {
             cause,
             detail: None,
@@ -114,7 +114,8 @@ fn what_for(track: &Tracker, sender: End, wait: Nanos, path: Nanos) -> (Rule, Ca
         return (Rule::LastDataOnItsWay, Cause::PathDelay, Some(Side::Network), facts);
     }
     if both_shut {
-        return (Rule::BothWindowsShut, Cause::MutualBlock, None, window);
+        let windows = End::BOTH.map(|end| track.flow(end.peer()).window);
+        return (Rule::BothWindowsShut, Cause::MutualBlock, None, Facts::BothClosed { windows });
     }
     if shut && !stuck {
         return (Rule::NeverRead, Cause::SlowReader, peer, window);

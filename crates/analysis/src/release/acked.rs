@@ -21,10 +21,7 @@ pub(super) struct Lock<'a> {
 /// less; elsewhere an eighth of the reaction time is allowed for jitter.
 pub(super) fn lock<'a>(p: &Passage<'a>, nodelay: bool) -> Option<Lock<'a>> {
     let (t, start, reaction) = (p.time, p.since.time, p.path.own());
-    // Beside the sender (rule 26) the shortest reaction seen may be that of a host that had to wake up first: whatever came
-    // before the segment may have released it.
-    let beside = p.path.is_near() && reaction <= Nanos::millis(1);
-    let early = if beside { reaction } else { reaction.part(8).max(Nanos::micros(50)).min(reaction) };
+    let early = p.path.early();
     let near = p.path.rtt.part(2).max(Nanos::micros(100)).min(Nanos::millis(1));
     // After a long wait a busy host may be later; a sixteenth of it is met by chance once in sixteen.
     let late = reaction.part(8).max(near).max((t - start).part(16));
@@ -32,12 +29,17 @@ pub(super) fn lock<'a>(p: &Passage<'a>, nodelay: bool) -> Option<Lock<'a>> {
     let to = t - reaction + early;
     let nxt = p.arrived.before.nxt;
     let needed = p.segment.len.min(p.mss()) as i32;
+    // With nothing in flight for longer than a wake-up only a window can have held it (rule 49).
+    let free = p.was_free();
     let mut lock: Option<Lock<'a>> = None;
     let acks = p.acks.newest_first().skip_while(|a| a.time > to).take_while(|a| a.time >= from);
-    for ack in acks.filter(|a| !a.is_later_than(p.segment)) {
+    for ack in acks.filter(|a| !p.left_before(a)) {
         let room = ack.edge_before.minus(nxt);
         let opens = room < needed && ack.edge.minus(nxt) >= needed;
         let una_before = ack.una_before;
+        if free && !opens {
+            continue;
+        }
         let found = lock.get_or_insert(Lock { ack, opens: None, frees: None, una_before });
         found.una_before = una_before;
         if opens {

@@ -25,7 +25,7 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
         }
         _ => {}
     }
-    let wait = if p.waited() <= burst_within(p.path.rtt) {
+    let wait = if p.waited() <= burst_within(p.path.rtt).max(p.tick.times(2)) {
         Release::inferred(Wait::Burst)
     } else if p.one_sided || !p.flow.edge_known {
         Release::inferred(Wait::Blind)
@@ -40,7 +40,8 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
 }
 
 /// Less than this between two segments is no wait: system calls, interrupts and a virtual CPU's wake-up take that
-/// (measured: 50 to 130 µs for an empty path), and a 64th of a long round trip.
+/// (measured: 50 to 130 µs for an empty path), and a 64th of a long round trip. Nor is what a coarse clock cannot tell from
+/// nothing (rule 50): the true wait may be a tick longer or shorter.
 fn burst_within(rtt: Nanos) -> Nanos {
     rtt.part(64).max(Nanos::micros(50))
 }
@@ -60,7 +61,28 @@ fn response(p: &Passage<'_>, habits: &Habits) -> Release {
     let before_it = p.segment.seq.minus(p.arrived.before.nxt).max(0) as u32;
     let others = before_it.div_ceil(p.mss()).min(u32::from(p.missing)) as u16;
     let copies = if p.missing > 0 { (p.missing - others).max(1) } else { 0 };
-    Release::inferred(Wait::Turn { on_the_way: still_on_its_way(p), doubt: doubt(p, copies) })
+    Release::inferred(Wait::Turn {
+        on_the_way: still_on_its_way(p),
+        unheard: unheard(p),
+        doubt: doubt(p, copies),
+    })
+}
+
+/// How long the request was on its way beyond the trip, as its own ACK bounds that (rule 51): Linux acknowledges within 40 ms or
+/// a round trip where that is longer (`tcp_send_delayed_ack`), and 8 ms of its timer wheel.
+fn unheard(p: &Passage<'_>) -> Nanos {
+    let start = p.since.time;
+    // What was sent again may have been acknowledged before, or not have come.
+    let again = p.peer.last.is_some_and(|l| l.time > start);
+    if p.path.is_near() || p.profile.os != Some("Linux") || p.capture_drops || again {
+        return Nanos::ZERO;
+    }
+    let since = p.peer_acks.newest_first().take_while(|a| a.time > start);
+    let Some(ack) = since.filter(|a| !a.ack.before(p.peer.nxt)).last().filter(|a| a.pure()) else {
+        return Nanos::ZERO;
+    };
+    let due = p.path.own() + p.path.rtt.max(Nanos::millis(40)) + Nanos::millis(8);
+    (ack.time - start - due).floor0()
 }
 
 /// How long after the last progress an ACK still did not cover all that the peer had sent: it left before the last of it
@@ -104,8 +126,15 @@ fn retransmission(p: &Passage<'_>) -> Release {
         // The first segment of the flight is lost: it would have been acknowledged after a round trip.
         sign = sign.map(|f| f.min(start + p.path.rtt));
     }
-    let wait = Wait::Loss { repair, again: flow.recovery.is_some() };
-    Release::inferred(wait).with_loss(sign.map(|f| (repair, f)))
+    if repair == Repair::Timeout && p.segment.seq == flow.una && flow.recovery.is_none() {
+        // The oldest unacknowledged byte would have been acknowledged a round trip after it left, which was not after the
+        // flight began or the last ACK came: from then on the silence is the loss's, whatever was sent meanwhile (rule 47).
+        let oldest = flow.flight_start.max(flow.last_advance).map(|sent| sent + p.path.rtt);
+        sign = oldest.filter(|&o| o < p.since.time);
+    }
+    let again =
+        flow.recovery.is_some() || sign.is_some_and(|s| repair == Repair::Timeout && s < p.since.time);
+    Release::inferred(Wait::Loss { repair, again }).with_loss(sign.map(|f| (repair, f)))
 }
 
 /// Which mechanism sends unacknowledged data again.
@@ -150,7 +179,7 @@ fn with_ack(p: &Passage<'_>, lock: &Lock<'_>) -> Release {
     let known = match p.flow.cwnd.state() {
         CwndState::Growing => cwnd > 0,
         CwndState::Restarted => cwnd > 0 && cwnd <= p.profile.initial_window * mss,
-        CwndState::AfterLoss => false,
+        CwndState::AfterLoss | CwndState::Avoiding => false,
     };
     let by_cwnd = known && flight + mss >= cwnd;
     match (lock.opens, lock.frees) {
@@ -228,21 +257,23 @@ fn drained(p: &Passage<'_>, lock: &Lock<'_>) -> (bool, u32) {
 /// No ACK can have released it.
 fn without_ack(p: &Passage<'_>, habits: &Habits) -> Release {
     if let Some(ack) = late_hold(p, habits) {
-        return nagle(p, ack, p.flow.last_len(), false);
+        // The kernel sends what it held at once (rule 49): what came after the ACK is another's.
+        let freed = p.was_free().then(|| ack.time + p.path.own());
+        return Release { freed, ..nagle(p, ack, p.flow.last_len(), false) };
     }
     let (flow, rtt, dt) = (p.flow, p.path.rtt, p.waited());
     let reaction = p.path.own();
     let full = !flow.is_small(flow.last_len()) && !flow.is_small(p.segment.len);
     // Away from the sender a queue on the path hides which ACK it was. A run of full segments goes on: no write
     // ended before it, for its last segment would be partial, so some ACK released it if no timer did.
-    let mid_run = !p.path.is_near() && full && dt < rtt + p.profile.rto_floor;
+    let mid_run = !p.path.is_near() && full && dt < rtt + p.profile.rto_floor && !p.was_free();
     // Within the first round trip of a message no ACK of it has come round: they were sent together, and the link
     // took its time (an eighth less, as both times come with jitter).
     if mid_run && p.time - p.since.message < rtt - rtt.part(8) {
         return Release::inferred(Wait::Burst);
     }
     let forgotten = || !p.acks.known_since(p.time - reaction - reaction.part(4) - Nanos::millis(1));
-    if mid_run || dt <= rtt + rtt.part(4) && forgotten() {
+    if mid_run || dt <= rtt + rtt.part(4) && forgotten() && !p.was_free() {
         return Release::inferred(Wait::Acked(Acked { flight: flow.flight_by_rounds(), ..Acked::default() }));
     }
     Release::inferred(by_timer_or_writer(p, habits, full))
@@ -259,7 +290,7 @@ fn late_hold<'a>(p: &Passage<'a>, habits: &Habits) -> Option<&'a Ack> {
         .acks
         .newest_first()
         .take_while(|a| a.time > from)
-        .find(|a| !a.is_later_than(p.segment) && a.time + reaction <= p.time && is_held_until(p, a))?;
+        .find(|a| !p.left_before(a) && a.time + reaction <= p.time && is_held_until(p, a))?;
     ((p.time - reaction - ack.time).times(4) <= p.waited()).then_some(ack)
 }
 
@@ -292,8 +323,12 @@ fn by_timer_or_writer(p: &Passage<'_>, habits: &Habits, full: bool) -> Wait {
     Wait::Pause(Pause { outstanding, flight: recent_flight(p), full })
 }
 
-/// Bytes that were in flight when the last ACK before the segment came in, if that was in the last quarter of the wait.
+/// Bytes that were in flight when the last ACK before the segment came in, if that was in the last quarter of the wait and
+/// the sender was not free since (rule 49).
 fn recent_flight(p: &Passage<'_>) -> u32 {
+    if p.was_free() {
+        return 0;
+    }
     let until = p.time - p.path.own();
     let Some(ack) = p.acks.newest_first().find(|a| a.time <= until) else { return 0 };
     if (until - ack.time).times(4) > p.waited() {

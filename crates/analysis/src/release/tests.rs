@@ -36,7 +36,7 @@ fn ms(n: i64) -> Nanos {
 
 /// So long after the segment before, so many bytes.
 fn row(waited: Nanos, len: u32) -> Row {
-    let last = Last { time: START, len: MSS, psh: false, una: NXT - 4 * MSS };
+    let last = Last { time: START, len: MSS, psh: false, una: NXT - 4 * MSS, stamp: None };
     let flow = Flow {
         seen: true,
         acked: true,
@@ -104,6 +104,7 @@ impl Row {
             largest_window: self.largest_window,
             one_sided: self.one_sided,
             capture_drops: false,
+            tick: Nanos::ZERO,
         })
     }
 

@@ -14,24 +14,31 @@ pub(crate) struct Release {
     pub(crate) loss: Option<(Repair, Nanos)>,
     /// When the application wrote it, where that is known and lies within the wait: until then it was the writer's.
     pub(crate) written: Option<Nanos>,
+    /// When what held it was gone, where it left later than that.
+    pub(crate) freed: Option<Nanos>,
     /// Who says so.
     pub(crate) source: Source,
 }
 
 impl Release {
     /// As the packets tell, without an ACK.
+    #[inline]
     pub(crate) fn inferred(wait: Wait) -> Release {
-        Release { wait, ack: None, loss: None, written: None, source: Source::Inferred }
+        Release { wait, ack: None, loss: None, written: None, freed: None, source: Source::Inferred }
     }
 
     /// With the ACK in this frame.
-    pub(crate) fn with_ack(self, frame: u64) -> Release {
-        Release { ack: NonZeroU64::new(frame), ..self }
+    #[inline]
+    pub(crate) fn with_ack(mut self, frame: u64) -> Release {
+        self.ack = NonZeroU64::new(frame);
+        self
     }
 
     /// While a loss was being repaired.
-    pub(crate) fn with_loss(self, loss: Option<(Repair, Nanos)>) -> Release {
-        Release { loss, ..self }
+    #[inline]
+    pub(crate) fn with_loss(mut self, loss: Option<(Repair, Nanos)>) -> Release {
+        self.loss = loss;
+        self
     }
 
     /// Nothing that could be seen released it: the wait may be long enough to end a one-way transfer.
@@ -75,6 +82,8 @@ pub(crate) enum Wait {
     },
     /// Nothing that can be seen: the application wrote.
     Pause(Pause),
+    /// Nothing any more: what had held the segment was gone, and it left later than its kernel would send it.
+    Freed,
     /// As `Pause`, with the timing of a cork's timer.
     CorkTimer {
         /// Since the last ACK.
@@ -86,6 +95,8 @@ pub(crate) enum Wait {
     Turn {
         /// How long the last of what the other side had sent was still on its way.
         on_the_way: Nanos,
+        /// How much of the wait went by before its ACK can have been due, seen from afar.
+        unheard: Nanos,
         /// Whether it hides a loss.
         doubt: Doubt,
     },

@@ -7,7 +7,7 @@ pub use extract::{Extract, extract};
 
 use crate::Analysis;
 use crate::place::Part;
-use crate::result::{Connection, Finding, NoEffect, Replay, Together};
+use crate::result::{Connection, Finding, Fix, NoEffect, Refuted, Replay, Together};
 use tcpwhy_base::{Cause, Class, FixId, Nanos, Side};
 use tcpwhy_model::{Change, POPULAR, Question, Story, combine};
 
@@ -19,14 +19,11 @@ const SHARE: f64 = 0.01;
 /// Fills the findings of a capture with predictions, as far as examples can be replayed within the budget.
 pub fn predict(analysis: &mut Analysis) {
     let mut left = EVENTS;
-    let mut order: Vec<usize> = (0..analysis.findings.len()).collect();
-    order.sort_by_key(|&i| std::cmp::Reverse(analysis.findings[i].lost));
-    let worth = |f: &Finding| {
+    let worth = |f: &&mut Finding| {
         f.cause.class() != Class::Application && f.cause.class() != Class::Unknown && f.share >= SHARE
     };
-    order.retain(|&i| worth(&analysis.findings[i]));
-    for i in order.into_iter().take(FINDINGS) {
-        let f = &mut analysis.findings[i];
+    // They stand worst first.
+    for f in analysis.findings.iter_mut().filter(worth).take(FINDINGS) {
         let found = analysis.connections.binary_search_by_key(&f.example.connection, |c| c.id);
         if let Ok(at) = found {
             replay(f, &analysis.connections[at], &mut left);
@@ -83,9 +80,27 @@ fn replay(f: &mut Finding, c: &Connection, left: &mut u64) {
             }
         }
     }
+    if trusted {
+        drop_what_saves_nothing(f, &done.no_help);
+    }
     helping.sort_by_key(|h| h.0);
     done.together = together(&helping, x.end, left);
     f.replay = Some(Box::new(done));
+}
+
+/// A fix that wins nothing in a replay to be trusted is no fix: what is proposed and what would not help never meet.
+fn drop_what_saves_nothing(f: &mut Finding, no_help: &[NoEffect]) {
+    let useless = |fix: &Fix| match fix.replayed {
+        true => fix.saves.is_none_or(|s| s <= Nanos::ZERO),
+        false => {
+            let at_its_place = |n: &&NoEffect| n.place == fix.place || n.place == "both";
+            no_help.iter().filter(at_its_place).any(|n| n.id == fix.fix.info().id)
+        }
+    };
+    let (none, some): (Vec<Fix>, Vec<Fix>) = std::mem::take(&mut f.fixes).into_iter().partition(useless);
+    f.fixes = some;
+    let because = || "a replay of this capture with it takes as long".to_owned();
+    f.refuted.extend(none.into_iter().map(|fix| Refuted { fix: fix.fix, because: because() }));
 }
 
 /// The question, corrected once where a buffer that does not show exactly makes the time.

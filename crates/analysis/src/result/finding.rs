@@ -2,7 +2,7 @@
 
 use super::Frames;
 use crate::facts::Facts;
-use tcpwhy_base::{Cause, FixId, Nanos, Side};
+use tcpwhy_base::{Cause, FixId, Kind, Nanos, Program, Side, Told};
 
 /// A fix as proposed for a finding.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub struct Fix {
     pub place: &'static str,
     /// Exact settings, with the figures of this capture.
     pub how: Vec<String>,
+    /// The program that the first of them (the second, where the first says when) is for, and what it was guessed by.
+    pub guess: Option<(Program, Told)>,
     /// Parameters for programs.
     pub parameters: Vec<(&'static str, Parameter)>,
     /// What it saves: at most, or as replayed.
@@ -21,6 +23,15 @@ pub struct Fix {
     pub predicted: Option<Nanos>,
     /// `saves` comes from a replay that reproduced the present.
     pub replayed: bool,
+}
+
+/// A fix that is not offered, because the capture or a replay of it shows that it cannot help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refuted {
+    /// Which.
+    pub fix: FixId,
+    /// The rest of a sentence that begins with "because".
+    pub because: String,
 }
 
 /// A value in [`Fix::parameters`].
@@ -57,6 +68,10 @@ pub struct Example {
     pub exchange: u32,
     /// Its frames.
     pub frames: Frames,
+    /// When it begins.
+    pub start: Nanos,
+    /// When it ends.
+    pub end: Nanos,
 }
 
 /// A cause rolled up over spans.
@@ -70,8 +85,18 @@ pub struct Finding {
     pub lost: Nanos,
     /// Share of setup + exchanges + gaps before the last byte.
     pub share: f64,
+    /// Share of the time of requests, 0 to 1: [`Finding::of_requests`] of [`Totals::requests`](crate::Totals::requests).
+    pub share_of_requests: f64,
     /// The part of `lost` after the last byte of its connection, which nobody waited for.
     pub tail: Nanos,
+    /// The part of `lost` in gaps before that: no request was on its way.
+    pub idle: Nanos,
+    /// The part of `lost` in which requests to another server ran, whose time is counted by its own causes.
+    pub counted_elsewhere: Nanos,
+    /// How sure its spans are: the mean over their time, 0 to 1.
+    pub confidence: f64,
+    /// The part of its time in requests that was judged with little confidence.
+    pub unsure: Nanos,
     /// How many spans.
     pub occurrences: u64,
     /// The shortest and the longest of them.
@@ -90,6 +115,8 @@ pub struct Finding {
     pub evidence: Vec<Frames>,
     /// What to do, best first (of a capture's findings only; a connection's are the same).
     pub fixes: Vec<Fix>,
+    /// Fixes of the table that this capture refutes, each with why.
+    pub refuted: Vec<Refuted>,
     /// Its example in the model, where that was asked for and possible.
     pub replay: Option<Box<Replay>>,
 }
@@ -106,6 +133,17 @@ impl Finding {
     /// What somebody waited for: all but the time after the last byte.
     pub fn waited(&self) -> Nanos {
         self.lost - self.tail
+    }
+
+    /// What of it is the time of requests, setups included, where no moment of one request counts twice.
+    pub fn of_requests(&self) -> Nanos {
+        self.lost - self.tail - self.idle - self.counted_elsewhere
+    }
+
+    /// Too little to be worth an advice: no span reaches a millisecond, nor the sum a hundredth.
+    pub fn is_minor(&self) -> bool {
+        let longest = if self.cause.info().kind == Kind::Span { self.range.longest } else { self.lost };
+        longest < Nanos::millis(1) && self.share < 0.01 && self.share_of_requests < 0.01
     }
 }
 

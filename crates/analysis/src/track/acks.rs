@@ -58,7 +58,7 @@ impl Ack {
         self.frame_and_bits & 2 == 2
     }
 
-    /// The segment left before this ACK came to its sender: it echoes an older time stamp.
+    /// The segment echoes an older time stamp.
     pub(crate) fn is_later_than(&self, segment: &Segment) -> bool {
         let echo = segment.options.timestamps.map(|t| t.1);
         self.stamp.zip(echo).is_some_and(|(stamp, echo)| (echo.wrapping_sub(stamp) as i32) < 0)

@@ -40,6 +40,8 @@ pub(crate) struct Flow {
     pub(crate) round: Round,
     /// Its packets are numbered one by one, so that one that is missing shows.
     pub(crate) numbered: bool,
+    /// Its stack does not echo the stamps of pure ACKs (RFC 1323, 3.4; RFC 7323, 4.3 has it otherwise).
+    pub(crate) ignores_acks: bool,
 }
 
 /// A data segment that has passed.
@@ -50,6 +52,8 @@ pub(crate) struct Last {
     pub(crate) psh: bool,
     /// Acknowledged when it passed.
     pub(crate) una: Seq,
+    /// Its time stamp.
+    pub(crate) stamp: Option<u32>,
 }
 
 impl Flow {
@@ -100,7 +104,13 @@ impl Flow {
 
 impl Last {
     pub(crate) fn of(segment: &Segment, t: Nanos, una: Seq) -> Last {
-        Last { time: t, len: segment.len, psh: segment.flags.psh(), una }
+        Last {
+            time: t,
+            len: segment.len,
+            psh: segment.flags.psh(),
+            una,
+            stamp: segment.options.timestamps.map(|t| t.0),
+        }
     }
 }
 
@@ -167,6 +177,8 @@ pub(crate) enum CwndState {
     Restarted,
     /// Below its value before a loss.
     AfterLoss,
+    /// Back where it was before a loss.
+    Avoiding,
 }
 
 /// What is known of the congestion window.
@@ -178,6 +190,8 @@ pub(crate) struct Cwnd {
     before_idle: u32,
     /// Flight when the last loss was found, while the window is below it.
     before_loss: u32,
+    /// A loss has ended slow start.
+    lost: bool,
     /// Most bytes in flight.
     pub(crate) max_flight: u32,
     /// The first flight that waited for an ACK.
@@ -191,6 +205,8 @@ impl Cwnd {
             CwndState::Restarted
         } else if self.before_loss > 0 {
             CwndState::AfterLoss
+        } else if self.lost {
+            CwndState::Avoiding
         } else {
             CwndState::Growing
         }
@@ -211,9 +227,13 @@ impl Cwnd {
         if self.before_idle > 0 && self.estimate >= self.before_idle {
             self.before_idle = 0;
         }
+        // The flight is back: from here on the loss explains no wait (rule 14).
+        if !recovering && flight_before >= self.before_loss {
+            self.before_loss = 0;
+        }
         // Linux grows the window in slow start while more than half of it is in use (tcp_is_cwnd_limited).
         // After an idle time only what flew shows how far it has grown back.
-        if self.before_loss == 0 && self.before_idle == 0 && flight_before >= self.estimate / 2 {
+        if !self.lost && self.before_idle == 0 && flight_before >= self.estimate / 2 {
             self.estimate = self.estimate.saturating_add(advance);
         }
         // What flies is allowed, whatever the window grows by after a loss.
@@ -233,11 +253,13 @@ impl Cwnd {
     /// A loss before the tap was repaired, with so many bytes in flight.
     pub(crate) fn lost_before_tap(&mut self, flight: u32) {
         self.before_loss = self.before_loss.max(flight);
+        self.lost = true;
     }
 
     /// A loss was found with so many bytes in flight.
     pub(crate) fn lost(&mut self, flight: u32) {
         self.before_loss = self.before_loss.max(flight);
+        self.lost = true;
         self.estimate = self.estimate.min(flight);
         self.before_idle = 0;
     }

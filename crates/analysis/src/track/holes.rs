@@ -11,6 +11,9 @@ struct Hole {
     opened: Nanos,
 }
 
+/// So many holes are kept: 12 kB at most.
+const MOST: usize = 512;
+
 /// The holes of one direction, in the order of opening.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holes {
@@ -26,8 +29,8 @@ impl Holes {
 
     /// `from..to` was passed over.
     pub(crate) fn open(&mut self, from: Seq, to: Seq, opened: Nanos) {
-        // 32 holes are more than any sane reordering; beyond that the oldest is forgotten.
-        if self.open.len() >= 32 {
+        // Each second segment of a large flight may be lost; beyond that the oldest is forgotten.
+        if self.open.len() >= MOST {
             self.open.remove(0);
         }
         self.open.push(Hole { from, to, opened });
@@ -77,6 +80,16 @@ impl Holes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_second_segment_of_a_large_flight_may_be_missing() {
+        let mut holes = Holes::default();
+        (0..300).for_each(|n| holes.open(Seq(200 * n), Seq(200 * n + 100), Nanos(7)));
+        let filled = (0..300).filter_map(|n| holes.fill(Seq(200 * n), Seq(200 * n + 100)));
+        assert_eq!(filled.map(|f| f.1).sum::<u32>(), 30_000);
+        (0..600).for_each(|n| holes.open(Seq(200 * n), Seq(200 * n + 100), Nanos(7)));
+        assert_eq!(holes.fill(Seq(0), Seq(100)), None, "bounded");
+    }
 
     #[test]
     fn a_hole_filled_in_the_middle_leaves_two() {

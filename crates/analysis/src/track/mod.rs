@@ -2,6 +2,7 @@
 //! data segment, a [`Passage`], from which `release` decides what let it go.
 
 mod acks;
+mod clock;
 mod flow;
 mod half;
 mod handshake;
@@ -12,21 +13,25 @@ mod queries;
 mod rate;
 mod recovery;
 mod scale;
+mod stamps;
 
 pub(crate) use acks::Ack;
 pub(crate) use flow::CwndState;
 pub(crate) use half::Counts;
 pub(crate) use handshake::{Handshake, Moment, NotTaken, Opening};
-pub(crate) use passage::{Arrival, Arrived, Before, Passage, PathView, Since};
+pub(crate) use passage::{Arrival, Arrived, Before, Passage, PathView, Since, was_free};
 pub(crate) use recovery::{Recovered, Repair, Verdict};
 
 #[cfg(test)]
 pub(crate) use {acks::Acks, flow::Flow, flow::Last, recovery::Recovery};
 
+use crate::copies::Copies;
 use crate::profile::{Profile, delayed_from};
 use crate::result::{Closed, Quality};
+use clock::Clock;
 use half::{Half, Reading, View};
-use tcpwhy_base::{End, Ends, Nanos, Segment, Trouble};
+use stamps::Stamps;
+use tcpwhy_base::{End, Ends, Nanos, Segment, Seq, TcpFlags, Trouble};
 
 /// State of one connection.
 #[derive(Debug)]
@@ -36,6 +41,12 @@ pub(crate) struct Tracker {
     /// Shortest time from a packet passing the tap towards this end to its response passing back.
     reaction: Ends<Option<Nanos>>,
     handshake: Handshake,
+    copies: Copies,
+    clock: Clock,
+    /// The time stamps that each end sent.
+    stamps: Ends<Stamps>,
+    /// A reaction that one window update proved, sooner than the one known.
+    sooner: Ends<Option<Nanos>>,
     /// The scales of the windows that each end offers, once both SYNs told them.
     scales: Option<Ends<u8>>,
     quality: Quality,
@@ -62,6 +73,10 @@ impl Tracker {
             profile: Ends::new(Profile::UNKNOWN, Profile::UNKNOWN),
             reaction: Ends::default(),
             handshake: Handshake::default(),
+            copies: Copies::default(),
+            clock: Clock::default(),
+            stamps: Ends::default(),
+            sooner: Ends::default(),
             scales: None,
             quality,
             closed: Closed::Open,
@@ -87,12 +102,58 @@ impl Tracker {
         if segment.trouble.0 != 0 {
             self.note_trouble(segment);
         }
-        if self.half[s].packet(segment, since) {
+        let duplicate = self.copies.is_copy(s, segment, since);
+        self.half[s].packet(duplicate);
+        if duplicate {
             self.quality.set(Quality::DUPLICATES);
             return None;
         }
         self.not_only_resets |= !segment.flags.rst();
+        self.clock.stamped(segment.time);
+        if let Some((stamp, echo)) = segment.options.timestamps {
+            self.take_stamps(s, segment, stamp, echo);
+        }
         Some(self.now)
+    }
+
+    /// What the time stamps of a packet of `s` prove: whether its stack echoes the stamps of pure ACKs (rule 43), and how
+    /// soon it reacts (rule 44).
+    #[inline]
+    fn take_stamps(&mut self, s: End, segment: &Segment, stamp: u32, echo: u32) {
+        if segment.flags.ack() {
+            let path = PathView::new(self.reaction[s], self.reaction[s.peer()]);
+            let echo = self.stamps[s.peer()].echoed(echo, self.now, &path);
+            if let Some(ignored) = echo.ignored {
+                self.half[s].ignores_acks(ignored);
+            }
+            if let Some(after) = echo.after.filter(|&after| self.would_refuse(s, after)) {
+                self.reacted_sooner(s, after);
+            }
+        }
+        let carries = segment.len > 0 || segment.flags.has(TcpFlags::SYN | TcpFlags::FIN);
+        self.stamps[s].sent(stamp, carries, self.now);
+    }
+
+    /// A segment of `s` that left so soon after what released it would not be seen as released by it, with the reaction
+    /// that is known.
+    #[inline]
+    fn would_refuse(&self, s: End, after: Nanos) -> bool {
+        let path = PathView::new(self.reaction[s], self.reaction[s.peer()]);
+        path.reaction.is_some_and(|known| after < known - path.early())
+    }
+
+    /// New data of `s` up to `end`: where it lies beyond the right edge that was offered before an ACK came, it left after
+    /// that (rule 44). An ACK that the capture lacks may have moved the edge before, so two must agree.
+    #[inline]
+    fn left_after_update(&mut self, s: End, end: Seq, t: Nanos) {
+        let Some(after) = self.half[s].goes_beyond(end, t) else { return };
+        if !self.would_refuse(s, after) || self.quality.has(Quality::CAPTURE_DROPS) {
+            return;
+        }
+        match self.sooner[s].take() {
+            Some(before) => self.reacted_sooner(s, after.max(before)),
+            None => self.sooner[s] = Some(after),
+        }
     }
 
     fn note_trouble(&mut self, segment: &Segment) {
@@ -174,6 +235,13 @@ impl Tracker {
 
     fn reacted(&mut self, s: End, after: Nanos) {
         self.reaction[s] = Some(self.reaction[s].map_or(after, |known| known.min(after)));
+    }
+
+    /// `s` was proved to react sooner than was known. With a shorter round trip a train of packets ends sooner, so the rates
+    /// learnt until now are none.
+    fn reacted_sooner(&mut self, s: End, after: Nanos) {
+        self.reacted(s, after.max(Nanos(1)));
+        self.half.iter_mut().for_each(Half::forget_rate);
     }
 
     /// The payload of a full segment: the smaller of both MSS options, less the timestamp option (RFC 6691, 7323).
@@ -299,6 +367,7 @@ impl Tracker {
         }
         if arrived.new > 0 {
             self.half[s].on_new_bytes(segment, t, &view);
+            self.left_after_update(s, segment.seq + segment.len, t);
         }
         arrived
     }
@@ -331,6 +400,7 @@ impl Tracker {
             largest_window: self.window_shift(s.peer()).map(|_| peer.counts().max_window),
             one_sided: peer.counts().packets == 0,
             capture_drops: self.quality.has(Quality::CAPTURE_DROPS),
+            tick: self.clock.tick(),
         }
     }
 
@@ -391,6 +461,7 @@ impl Tracker {
         let rtt = own + peer;
         View {
             near: own <= peer,
+            fine_stamps: matches!(self.profile[s].os, Some("Linux" | "macOS")),
             train_pause: train_pause(known.then_some(rtt), self.half[s].crowded_rtt()),
             peer_reaction: peer,
             rtt,

@@ -1,7 +1,7 @@
 //! What the tracker says of a data segment: the plain value from which `release` decides what let it go.
 
-use crate::profile::Profile;
-use crate::track::acks::Acks;
+use crate::profile::{Profile, WAKE_UP};
+use crate::track::acks::{Ack, Acks};
 use crate::track::flow::Flow;
 use crate::track::recovery::Repair;
 use tcpwhy_base::{End, Nanos, Segment, Seq};
@@ -75,6 +75,14 @@ impl PathView {
         self.peer_reaction.unwrap_or_default()
     }
 
+    /// How much sooner than its shortest reaction the sender may have reacted. Beside it (rule 26) the shortest that was
+    /// seen may be that of a host that had to wake up first: whatever came before a segment may have released it.
+    pub(crate) fn early(&self) -> Nanos {
+        let reaction = self.own();
+        let beside = self.is_near() && reaction <= Nanos::millis(1);
+        if beside { reaction } else { reaction.part(8).max(Nanos::micros(50)).min(reaction) }
+    }
+
     /// The tap is nearer to the sender than to its peer.
     pub(crate) fn is_near(&self) -> bool {
         self.own() <= self.peer()
@@ -91,6 +99,11 @@ pub(crate) struct Since {
     pub(crate) message: Nanos,
     /// The last recovery of the speaker that has ended: how, and when.
     pub(crate) recovered: Option<(Repair, Nanos)>,
+}
+
+/// Nothing was in flight for longer than the sender's reaction and a wake-up (rule 49); `ended`: it had written no more.
+pub(crate) fn was_free(empty: Nanos, own: Nanos, ended: bool) -> bool {
+    empty - own > WAKE_UP.max(if ended { own.part(8) } else { own.part(4) + WAKE_UP })
 }
 
 /// A data segment that passed the tap, with all that was known at that moment.
@@ -118,9 +131,17 @@ pub(crate) struct Passage<'a> {
     pub(crate) one_sided: bool,
     /// The capture lost packets.
     pub(crate) capture_drops: bool,
+    /// How long the capture's clock stands still; zero if not for long.
+    pub(crate) tick: Nanos,
 }
 
 impl Passage<'_> {
+    /// The segment left before this ACK came to its sender, which would else have echoed its time stamp; not every stack
+    /// does so with those of pure ACKs (rule 43).
+    pub(crate) fn left_before(&self, ack: &Ack) -> bool {
+        ack.is_later_than(self.segment) && !(ack.pure() && self.flow.ignores_acks)
+    }
+
     /// Since the last progress of the exchange.
     pub(crate) fn waited(&self) -> Nanos {
         self.time - self.since.time
@@ -129,6 +150,25 @@ impl Passage<'_> {
     /// Largest payload of a packet of the sender, at least one byte.
     pub(crate) fn mss(&self) -> u32 {
         self.flow.mss.max(1)
+    }
+
+    /// Since all that had been sent was acknowledged, at the tap; zero while something was in flight.
+    pub(crate) fn empty_for(&self) -> Nanos {
+        let covering = self.acks.newest_first().take_while(|a| !self.arrived.before.nxt.after(a.ack)).last();
+        covering.map_or(Nanos::ZERO, |a| self.time - a.time)
+    }
+
+    /// The last segment ended a write.
+    pub(crate) fn pushed(&self) -> bool {
+        self.flow.last.is_none_or(|l| l.psh)
+    }
+
+    /// Nothing was in flight for longer than a wake-up takes (rule 49): no limit of TCP held the segment, for each of them
+    /// needs unacknowledged data. Away from the sender an eighth of its reaction time is jitter. Without PSH more had been
+    /// written (RFC 9293, 3.9.1.2; `tcp_push` marks the end of a write, BSD the emptying of its buffer): something held
+    /// that, and the path was late, by up to the quarter of a round trip that RACK allows for (RFC 8985, 6.2).
+    pub(crate) fn was_free(&self) -> bool {
+        was_free(self.empty_for(), self.path.own(), self.path.is_near() || self.pushed())
     }
 
     /// The shortest time after which a stack sends again what nobody acknowledged: a round trip and the floor of the

@@ -30,6 +30,11 @@ impl Tracker {
         self.quality
     }
 
+    /// How long the capture's clock stands still; zero if not for long.
+    pub(crate) fn tick(&self) -> Nanos {
+        self.clock.tick()
+    }
+
     pub(crate) fn closed(&self) -> Closed {
         self.closed
     }
@@ -42,6 +47,13 @@ impl Tracker {
     /// When the first FIN of `s` passed.
     pub(crate) fn fin_of(&self, s: End) -> Option<Nanos> {
         self.half[s].fin()
+    }
+
+    /// The last so many bytes of `s` had not come when its peer sent its first FIN.
+    pub(crate) fn came_too_late(&self, s: End, bytes: u64) -> bool {
+        let half = &self.half[s];
+        let first = half.flow().nxt - (bytes as u32 + u32::from(half.fin().is_some()));
+        self.half[s.peer()].fin_acknowledges().is_some_and(|ack| !ack.after(first))
     }
 
     /// The first and the last packet.
@@ -171,6 +183,7 @@ impl Tracker {
     pub(crate) fn touch(&self) -> u64 {
         self.half.client.touch()
             ^ self.half.server.touch()
+            ^ self.copies.touch()
             ^ self.now.0 as u64
             ^ self.reaction_or_zero(End::Client).0 as u64
     }

@@ -19,6 +19,8 @@ const MAX_INTERVALS: u16 = 64;
 pub(crate) struct Rate {
     start: Nanos,
     last: Nanos,
+    /// Between the last two.
+    gap: Nanos,
     bytes: u32,
     intervals: u16,
     histogram: Option<Box<[u16; BUCKETS]>>,
@@ -38,7 +40,8 @@ impl Rate {
     /// `bytes` passed at `t`; a pause longer than `pause` ends the train.
     #[inline]
     pub(crate) fn pass(&mut self, t: Nanos, bytes: u32, pause: Nanos) {
-        if t - self.last > pause || self.last == Nanos::ZERO {
+        self.gap = t - self.last;
+        if self.gap > pause || self.last == Nanos::ZERO {
             self.end_train();
             self.start = t;
         } else {
@@ -51,6 +54,12 @@ impl Rate {
             }
         }
         self.last = t;
+    }
+
+    /// What passes at `t` is as far from the last as that was from the one before, within a sixteenth.
+    pub(crate) fn is_even(&self, t: Nanos) -> bool {
+        let gap = t - self.last;
+        (gap - self.gap).0.abs() <= gap.part(16).0
     }
 
     fn end_train(&mut self) {

@@ -2,12 +2,13 @@
 //! properties here and by the fuzz target `pipeline`.
 
 use tcpwhy_analysis::{Analysis, Budget, Connection, Facts, Span};
-use tcpwhy_base::Nanos;
+use tcpwhy_base::{Cause, Nanos};
 
 /// Says what is wrong unless this holds.
 macro_rules! hold {
     ($holds:expr, $($what:tt)+) => {
-        if !$holds {
+        let holds: bool = $holds;
+        if !holds {
             return Err(format!($($what)+));
         }
     };
@@ -74,9 +75,37 @@ fn tile(start: Nanos, end: Nanos, spans: &[Span]) -> Result<(), String> {
         hold!(span.end > span.start, "a span takes no time: {span:?}");
         hold!((0.0..=1.0).contains(&span.confidence), "an impossible confidence: {span:?}");
         hold!(span.facts == Facts::None || !span.facts.sentence().is_empty(), "nothing is said: {span:?}");
+        meaning(span)?;
         at = span.end;
     }
     hold!(at == end, "spans end at {at:?} and not at {end:?}");
+    Ok(())
+}
+
+/// What no honest answer breaks, as far as a span shows it (`scripts/meaning.py` asks the same of the JSON and the packets): no
+/// bandwidth of nothing, no more than the bytes take and a segment; less in flight than before, where something made it less;
+/// no span longer than its wait; no alternative to itself.
+fn meaning(span: &Span) -> Result<(), String> {
+    let time = span.duration().0 as f64;
+    let one = span.folded == 1;
+    match span.facts {
+        Facts::Bytes { bytes, bps } if span.cause == Cause::Bandwidth => {
+            hold!(bytes > 0, "nothing kept the link busy: {span:?}");
+            let most = bps.map_or(f64::MAX, |bps| f64::from(bytes.saturating_add(1_514)) * 8e9 / bps * 1.02);
+            hold!(!one || time <= most + 1.0, "longer than its bytes take: {span:?}");
+        }
+        Facts::Flight { flight, before, .. } => {
+            hold!(before == 0 || flight < before, "as much in flight as before: {span:?}");
+        }
+        Facts::Wait { wait, .. } | Facts::Probe { wait, .. } | Facts::Think { seen: wait, .. } => {
+            hold!(!one || span.duration() <= wait, "longer than its wait: {span:?}");
+        }
+        _ => {}
+    }
+    for (other, _) in span.alternatives.iter().flatten() {
+        hold!(*other != span.cause, "an alternative to itself: {span:?}");
+    }
+    hold!(span.confidence >= 0.5, "said without believing it: {span:?}");
     Ok(())
 }
 

@@ -68,6 +68,6 @@ fn both_ends_write_and_neither_reads() {
     );
     let blocked = c.exchanges[0].spans.last().unwrap();
     assert_eq!((blocked.cause, blocked.confidence, blocked.side), (Cause::MutualBlock, 0.8, None));
-    let window = "The receiver's window was closed to 0 bytes and opened again by a window update: its application did not read.";
-    assert_eq!(blocked.facts.sentence(), window);
+    let blocks = "Both windows were closed (to 0 bytes by the client, 0 by the server) while both ends had data to send: each waited in its write until the other would read.";
+    assert_eq!(blocked.facts.sentence(), blocks);
 }

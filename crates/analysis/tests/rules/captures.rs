@@ -200,3 +200,24 @@ fn totals_count_a_scale_that_was_inferred() {
         [("midstream", 1), ("window_scale_inferred", 1)]
     );
 }
+
+/// Rule 50: once 32 stamps in a row were multiples of 10 ms, two of these ticks are no wait.
+#[test]
+fn two_ticks_of_a_coarse_clock_are_no_wait() {
+    let paused = |every: i64, aside: i64| {
+        let mut w = Wire::new(Tap::Server, ms(40));
+        w.coarse = true;
+        w.at(us(aside)).handshake();
+        w.at(ms(100) + us(aside)).client().data(100);
+        for n in 0..60 {
+            w.at(ms(120 + every * n) + us(aside)).server().data(500);
+        }
+        let c = w.connection();
+        assert_eq!(c.quality.has(Quality::COARSE_CLOCK), aside == 0);
+        c.budget.get(Cause::SenderPause)
+    };
+    assert_eq!(paused(20, 1), ms(59 * 20));
+    // With the handshake, the request and 28 of the response the clock is known: 26 waits came before.
+    assert_eq!(paused(20, 0), ms(26 * 20));
+    assert_eq!([paused(30, 0), paused(30, 1)], [ms(59 * 30); 2]);
+}

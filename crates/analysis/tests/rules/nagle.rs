@@ -388,7 +388,7 @@ fn a_write_that_echoes_an_older_stamp_was_not_released_by_the_ack() {
     w.at(ms(50)).client().ack();
     w.at(ms(60)).server().data(50);
     w.at(ms(110)).client().ack();
-    w.at(ms(102)).server().data(50);
+    w.at(us(100_900)).server().data(50);
     w.at(ms(112)).client().ack();
     let held = |stamps: bool| {
         let mut segments = w.segments();

@@ -3,7 +3,7 @@
 use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms};
 use std::fmt::Write as _;
 use tcpwhy_analysis::{Analysis, Example, Extremes, Finding, Parameter};
-use tcpwhy_base::{Cause, Nanos, Segment};
+use tcpwhy_base::{Cause, FixId, Nanos, Program, Segment, Told};
 
 const MSS: u32 = 1448;
 
@@ -32,7 +32,7 @@ fn said(f: &Finding) -> String {
     let mut out = format!("{} {side} lost {} ({:.3})", f.cause.id(), f.lost, f.share);
     let Extremes { shortest: least, longest: most } = f.range;
     let _ = writeln!(out, " tail {} n {} of {least} to {most}", f.tail, f.occurrences);
-    let Example { connection, exchange, frames } = f.example;
+    let Example { connection, exchange, frames, .. } = f.example;
     let keys =
         |frames: &tcpwhy_analysis::Frames| frames.keys().map(|k| k.to_string()).collect::<Vec<_>>().join("-");
     let evidence: Vec<String> = f.evidence.iter().map(keys).collect();
@@ -48,9 +48,14 @@ fn said(f: &Finding) -> String {
             }
         }
         let _ = writeln!(out, " saves {}", fix.saves.unwrap_or(Nanos(-1)));
-        for line in fix.how.iter().filter(|line| !fix.fix.info().how.iter().any(|h| line.ends_with(h.text))) {
+        // Next steps have a story of their own.
+        let lines = fix.how.iter().filter(|_| fix.fix != FixId::Application);
+        for line in lines.filter(|line| !fix.fix.info().how.iter().any(|h| line.ends_with(h.text))) {
             let _ = writeln!(out, "{line}");
         }
+    }
+    for refuted in &f.refuted {
+        let _ = writeln!(out, "not {}: {}", refuted.fix.info().id, refuted.because);
     }
     for none in f.no_effect() {
         let _ = writeln!(out, "no effect: {} at {}: {}", none.id, none.place, none.what);
@@ -104,6 +109,38 @@ fn a_receive_window_and_what_is_done_about_it() {
         unset_rcvbuf at server server 10.0.0.2:80 connection 1 side server saves 100 ms
         rmem at server server 10.0.0.2:80 connection 1 side server saves 100 ms",
     );
+}
+
+/// A window that grows to twice its size in the same connection was not held down by a setting: no setting is proposed.
+#[test]
+fn a_window_that_grows_by_itself_needs_no_setting() {
+    let grown = |largest: u32| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.host[SERVER].window = 3 * MSS;
+        w.host[SERVER].wscale = Some(0);
+        w.handshake();
+        for k in 0..5 {
+            w.at(ms(30 + 20 * k)).client().write(3 * MSS);
+            w.at(ms(40 + 20 * k)).server().ack();
+        }
+        w.host[SERVER].window = largest;
+        w.at(ms(130)).client().data(100);
+        w.at(ms(140)).server().data(50);
+        w.at(ms(150)).client().ack();
+        w.analysis()
+    };
+    let refuted = |analysis: &Analysis| {
+        let f = analysis.findings.iter().find(|f| f.cause == Cause::ReceiveWindow).expect("a finding");
+        let fixes: Vec<_> = f.fixes.iter().map(|fix| fix.fix.info().id).collect();
+        let refuted: Vec<_> = f.refuted.iter().map(|r| (r.fix.info().id, r.because.clone())).collect();
+        (fixes, refuted)
+    };
+    let because = "the window grew by itself from 4344 to 8688 bytes in the same connection".to_owned();
+    assert_eq!(
+        refuted(&grown(6 * MSS)),
+        (vec![], vec![("unset_rcvbuf", because.clone()), ("rmem", because)])
+    );
+    assert_eq!(refuted(&grown(6 * MSS - 1)), (vec!["unset_rcvbuf", "rmem"], vec![]));
 }
 
 /// Linux chooses a scale of 7 or more by itself: a smaller one says that the buffer was set.
@@ -195,6 +232,18 @@ fn no_window_scaling_is_said_of_a_window_at_its_limit() {
     assert!(has(&limited(32_767), Cause::ReceiveWindow));
 }
 
+/// The window of the other end, which nothing filled, says nothing of the one that was full.
+#[test]
+fn no_window_scaling_is_not_said_because_of_the_other_end_s_window() {
+    let limited = |client: u32| {
+        let mut w = window_limited(4, None, 0x342);
+        w.host[CLIENT].window = client;
+        w.analysis()
+    };
+    assert!(has(&limited(16_000), Cause::ReceiveWindow));
+    assert!(!has(&limited(60_000), Cause::NoWindowScaling));
+}
+
 /// What IPv6's least MTU allows is 1,220 bytes: below that a tunnel or a clamp cuts.
 #[test]
 fn a_small_mss_is_below_1220_bytes() {
@@ -234,13 +283,106 @@ fn a_small_mss_is_below_1220_bytes() {
     assert!(has(&analysis(1_220), Cause::SlowStart));
 }
 
+/// The way for the program in sight stands first; of a next step behind the line that says when to look.
+#[test]
+fn the_program_in_sight_is_told_its_own_way() {
+    let with = |program: Option<Program>| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        for k in 0..5 {
+            w.at(ms(200 * k + 30)).client().data(4);
+            w.at(ms(200 * k + 80)).server().ack();
+            w.at(ms(200 * k + 90)).client().data(100);
+            w.at(ms(200 * k + 130)).server().data(50);
+            w.at(ms(200 * k + 140)).client().ack();
+        }
+        let mut segments = w.segments();
+        for s in &mut segments {
+            s.program = program.filter(|_| s.len > 0);
+        }
+        let analysis = analyze(&segments);
+        let first = |cause, id: FixId| {
+            let f = analysis.findings.iter().find(|f| f.cause == cause).expect("a finding");
+            let fix = f.fixes.iter().find(|fix| fix.fix == id).expect("a fix");
+            let words = |line: &String| line.split(' ').next().unwrap_or_default().to_owned();
+            (fix.how.iter().take(2).map(words).collect::<Vec<_>>().join(" "), fix.guess)
+        };
+        let ends = analysis.connections[0].ends.each_ref().map(|e| e.program);
+        let next = first(Cause::ServerThink, FixId::Application);
+        (ends, first(Cause::NagleDelayedAck, FixId::Nodelay), next)
+    };
+    let python = Some((Program::Python, Told::FirstBytes));
+    let said = |text: &str, guess| (text.to_owned(), guess);
+    let (ends, fix, next) = with(Some(Program::Python));
+    assert_eq!(ends, [python, python]);
+    assert_eq!((fix, next), (said("Python: Any:", python), said("Any: Python:", python)));
+    let (ends, fix, next) = with(None);
+    assert_eq!(ends, [None, None]);
+    assert_eq!((fix, next), (said("Any: Java:", None), said("Any: Linux:", None)));
+    // One of which the table has no row changes nothing.
+    assert_eq!(with(Some(Program::Envoy)).1, said("Any: Java:", None));
+}
+
+/// A next step says when to look: the wall-clock time of the longest wait, and the ports that name the process.
+#[test]
+fn a_next_step_says_when_and_where_to_look() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    w.at(ms(150)).server().data(50);
+    w.at(ms(160)).client().ack();
+    let mut segments = w.segments();
+    let start = segments[0].time;
+    for s in &mut segments {
+        s.time = s.time - start + Nanos::secs(951_827_696);
+    }
+    let analysis = analyze(&segments);
+    let f = analysis.findings.iter().find(|f| f.cause == Cause::ServerThink).expect("a finding");
+    assert_eq!(
+        f.fixes[0].how[0],
+        "Any: Look in its log, trace or profile for 2000-02-29 12:34:56.040 to 2000-02-29 12:34:56.150 (UTC), connection 10.0.0.1:40000 > 10.0.0.2:80: TCP had nothing to send, so no socket option shortens this"
+    );
+    assert!(
+        f.fixes[0].how[1].starts_with("Linux: `ss -tanp 'sport = :80'` names the process"),
+        "{:?}",
+        f.fixes[0].how
+    );
+}
+
+/// Of connections that lost alike the first are named, however many come.
+#[test]
+fn the_first_of_many_equal_connections_stay_named() {
+    let one = |work: i64| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        w.at(ms(30)).client().data(100);
+        w.at(ms(40 + work)).server().data(50);
+        w.at(ms(50 + work)).client().ack();
+        w
+    };
+    let mut wires: Vec<Wire> = (0..81).map(|_| one(100)).collect();
+    wires.push(one(200));
+    let analysis = analyze(&together(&wires, ms(1000)));
+    let f = analysis.findings.iter().find(|f| f.cause == Cause::ServerThink).expect("a finding");
+    assert_eq!(f.connections[..4], [82, 1, 2, 3]);
+}
+
 /// So many requests in series over a path of this round trip. For the first of them the server worked a tenth of it.
 fn requests(n: i64, rtt: Nanos) -> Wire {
+    requests_with_work(n, rtt, rtt.part(10))
+}
+
+/// The same, and the server answers each at once.
+fn pure_requests(n: i64, rtt: Nanos) -> Wire {
+    requests_with_work(n, rtt, Nanos::ZERO)
+}
+
+fn requests_with_work(n: i64, rtt: Nanos, work: Nanos) -> Wire {
     let mut w = Wire::new(Tap::Client, rtt);
     w.handshake();
     for k in 0..n {
         w.at(ms(30) + (rtt + ms(5)).times(k)).client().data(100);
-        w.after(rtt.part(2) + if k == 0 { rtt.part(10) } else { Nanos::ZERO }).server().data(50);
+        w.after(rtt.part(2) + if k == 0 { work } else { Nanos::ZERO }).server().data(50);
         w.after(rtt.part(2)).client().ack();
     }
     w
@@ -258,6 +400,16 @@ fn ten_requests_in_series_are_chatty_and_nine_are_not() {
         fewer_round_trips at client server 10.0.0.2:80 connection 1 side client saves 180 ms",
     );
     assert!(!has(&requests(9, ms(20)).analysis(), Cause::Chatty));
+    // Nothing but round trips: no span of theirs is summed by connection.
+    says(
+        &pure_requests(10, ms(20)).analysis(),
+        Cause::Chatty,
+        "
+        chatty client lost 180 ms (0.655) tail 0 ns n 10 of 0 ns to 180 ms
+        at 1.1 #4-5 evidence 4-5 in 1 [1]
+        10 requests, one after the other, each waiting a round trip of 20.0 ms and hardly anything else.
+        fewer_round_trips at client server 10.0.0.2:80 connection 1 side client saves 180 ms",
+    );
     // A millisecond a trip is not worth it.
     assert!(!has(&requests(10, ms(1) - Nanos(10)).analysis(), Cause::Chatty));
     assert!(has(&requests(10, ms(1)).analysis(), Cause::Chatty));
@@ -302,13 +454,17 @@ fn held(rounds: i64) -> Wire {
 
 #[test]
 fn held_writes_and_their_fixes() {
-    says(&held(4).analysis(), Cause::NagleDelayedAck, "
+    says(
+        &held(4).analysis(),
+        Cause::NagleDelayedAck,
+        "
         nagle_delayed_ack client lost 240 ms (0.585) tail 0 ns n 4 of 60.0 ms to 60.0 ms
         at 1.1 #4-5-6 evidence 4-5-6 9-10-11 14-15-16 19-20-21 in 1 [1]
-        100 bytes were held until the ACK of the 4 bytes before them, which came 40.0 ms after those had passed; they left with that ACK.
+        4 bytes were sent; the next 100 waited 40.0 ms for their ACK and left with it.
         one_write at client server 10.0.0.2:80 connection 1 side client saves 240 ms
         nodelay at client server 10.0.0.2:80 connection 1 side client saves 240 ms
-        cork_whole at client server 10.0.0.2:80 connection 1 side client saves 240 ms");
+        cork_whole at client server 10.0.0.2:80 connection 1 side client saves 240 ms",
+    );
 }
 
 /// Over connections: the worst is the example, six spans are evidence, twenty connections are named, the worst first.
@@ -322,7 +478,7 @@ fn findings_over_many_connections() {
     says(&analysis, Cause::NagleDelayedAck, "
         nagle_delayed_ack client lost 1.98 s (0.525) tail 0 ns n 33 of 60.0 ms to 60.0 ms
         at 8.1 #60-61-62 evidence 4-5-6 12-13-14 20-21-22 28-29-30 36-37-38 44-45-46 in 30 [8, 20, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]
-        100 bytes were held until the ACK of the 4 bytes before them, which came 40.0 ms after those had passed; they left with that ACK.
+        4 bytes were sent; the next 100 waited 40.0 ms for their ACK and left with it.
         one_write at client server 10.0.0.2:80 connection 8 side client saves 1.98 s
         nodelay at client server 10.0.0.2:80 connection 8 side client saves 1.98 s
         cork_whole at client server 10.0.0.2:80 connection 8 side client saves 1.98 s");
@@ -336,7 +492,7 @@ fn findings_over_many_connections() {
     says(&analysis, Cause::ClientThink, "
         client_think client lost 391 ms (0.104) tail 0 ns n 38 of 3.00 ms to 20.0 ms
         at 8.0 #63-65 evidence 3-4 11-12 19-20 27-28 35-36 43-44 in 32 [8, 20, 32, 31, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17]
-        20.0 ms in which TCP had nothing to send and nothing to wait for at this end.
+        For 20.0 ms TCP had nothing to send and waited for nothing: the application had not written.
         application at client server 10.0.0.2:80 connection 8 side client saves 391 ms");
     let order: Vec<&str> = analysis.findings.iter().map(|f| f.cause.id()).collect();
     assert_eq!(
@@ -380,13 +536,16 @@ fn findings_of_one_connection() {
         let analysis = analyze(&together(&[held(1), requests(11, ms(20)), held(3)], ms(1_000)));
         analysis.connections[n].findings.iter().map(said).collect()
     };
-    same(&own(2), "
+    same(
+        &own(2),
+        "
         nagle_delayed_ack client lost 180 ms (0.581) tail 0 ns n 3 of 60.0 ms to 60.0 ms
         at 3.1 #48-49-50 evidence 48-49-50 53-54-55 58-59-60 in 1 []
-        100 bytes were held until the ACK of the 4 bytes before them, which came 40.0 ms after those had passed; they left with that ACK.
+        4 bytes were sent; the next 100 waited 40.0 ms for their ACK and left with it.
         client_think client lost 50.0 ms (0.161) tail 0 ns n 3 of 10.0 ms to 20.0 ms
         at 3.0 #51-53 evidence 47-48 51-53 56-58 in 1 []
-        20.0 ms in which TCP had nothing to send and nothing to wait for at this end.");
+        For 20.0 ms TCP had nothing to send and waited for nothing: the application had not written.",
+    );
     same(
         &own(1),
         "
@@ -395,10 +554,10 @@ fn findings_of_one_connection() {
         11 requests, one after the other, each waiting a round trip of 20.0 ms and hardly anything else.
         client_think client lost 58.0 ms (0.193) tail 0 ns n 11 of 3.00 ms to 10.0 ms
         at 2.0 #11-12 evidence 11-12 13-15 16-18 19-21 22-24 25-27 in 1 []
-        10.0 ms in which TCP had nothing to send and nothing to wait for at this end.
+        For 10.0 ms TCP had nothing to send and waited for nothing: the application had not written.
         server_think server lost 2.00 ms (0.007) tail 0 ns n 1 of 2.00 ms to 2.00 ms
         at 2.1 #12-13 evidence 12-13 in 1 []
-        22.0 ms from the last byte of one side to the first of the other, less 20.0 ms for the trip.",
+        The next byte came 22.0 ms after the other side's last one; 20.0 ms of that was the trip.",
     );
 }
 

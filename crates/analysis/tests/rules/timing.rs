@@ -12,31 +12,36 @@ fn opened(tap: Tap, rtt: Nanos) -> Wire {
     w
 }
 
-/// The cause of the first span of the first exchange that is not the path's.
+/// The cause of the first span of the first exchange that is neither the path's nor the link's.
 fn first(c: &Connection) -> Cause {
     let spans = c.exchanges[0].spans.iter().map(|s| s.cause);
-    spans.into_iter().find(|&x| x != Cause::PathDelay).unwrap_or(Cause::PathDelay)
+    spans.into_iter().find(|&x| !matches!(x, Cause::PathDelay | Cause::Bandwidth)).unwrap_or(Cause::PathDelay)
 }
 
-/// Two flights of ten segments; the second leaves so long after the ACK of the first.
-fn released(rtt: Nanos, after: Nanos) -> Cause {
+/// Two flights of ten segments; the second leaves so long after the ACK of the first, or of half of it.
+fn released(rtt: Nanos, half: bool, after: Nanos) -> Cause {
     let mut w = opened(Tap::Client, rtt);
     let way = rtt.part(2);
-    w.at(rtt + ms(10)).client().write(10 * MSS);
-    w.after(way).server().ack();
+    w.at(rtt + ms(10)).client().write(5 * MSS);
+    let apart = if half { ms(2) } else { Nanos::ZERO };
+    w.after(apart).client().write(5 * MSS);
+    w.after(way - apart).server().ack();
     w.after(way + after).client().write(10 * MSS);
     w.after(way).server().data(50);
     first(&w.connection())
 }
 
 /// A segment left with an ACK if it follows within a millisecond, or half a round trip where that is less (but 100 µs), or a
-/// sixteenth of the wait where that is more.
+/// sixteenth of the wait where that is more; the last only while something is still in flight (rule 49).
 #[test]
 fn a_segment_leaves_with_the_ack_just_before_it() {
-    for (rtt, most) in [(ms(10), us(1_000)), (ms(1), us(500)), (us(150), us(100)), (ms(150), ms(10))] {
-        assert_eq!(released(rtt, most), Cause::SlowStart, "{rtt}");
-        assert_eq!(released(rtt, most + us(2)), Cause::SenderPause, "{rtt}");
+    let all = false;
+    for (rtt, most) in [(ms(10), us(1_000)), (ms(1), us(500)), (us(150), us(100)), (ms(150), us(1_000))] {
+        assert_eq!(released(rtt, all, most), Cause::SlowStart, "{rtt}");
+        assert_eq!(released(rtt, all, most + us(2)), Cause::SenderPause, "{rtt}");
     }
+    // The two halves of the flight come one after the other, then the wait.
+    assert_eq!(released(ms(150), true, ms(9)), Cause::SlowStart);
 }
 
 /// The last segment of a flight comes again after so long without an ACK: a probe until one and a half timeouts (220 ms), then the

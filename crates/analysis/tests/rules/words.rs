@@ -37,15 +37,15 @@ const SENTENCES: &[(Facts, &str)] = &[
     ),
     (
         Facts::Think { seen: Nanos::millis(30), path: Nanos::millis(20) },
-        "30.0 ms from the last byte of one side to the first of the other, less 20.0 ms for the trip.",
+        "The next byte came 30.0 ms after the other side's last one; 20.0 ms of that was the trip.",
     ),
     (
         Facts::Think { seen: Nanos::millis(30), path: Nanos::ZERO },
-        "30.0 ms in which TCP had nothing to send and nothing to wait for at this end.",
+        "For 30.0 ms TCP had nothing to send and waited for nothing: the application had not written.",
     ),
     (
         Facts::Nagle { first: 4, held: 100, ack_delay: Nanos::millis(40) },
-        "100 bytes were held until the ACK of the 4 bytes before them, which came 40.0 ms after those had passed; they left with that ACK.",
+        "4 bytes were sent; the next 100 waited 40.0 ms for their ACK and left with it.",
     ),
     (
         Facts::Window { flight: 4_344, rtt: Nanos::millis(20) },
@@ -80,7 +80,7 @@ const SENTENCES: &[(Facts, &str)] = &[
         "1448 bytes passed; the bottleneck carries about 10 Mbit/s.",
     ),
     (Facts::Bytes { bytes: 1_448, bps: None }, "1448 bytes passed one after the other."),
-    (Facts::Loss { bytes: 100, wait: Nanos::millis(220) }, "100 bytes were sent again after 220 ms."),
+    (Facts::Loss { bytes: 100, wait: Nanos::millis(220) }, "100 bytes were retransmitted after 220 ms."),
     (
         Facts::Probe { wait: Nanos::millis(40), outstanding: 100 },
         "Nothing for 40.0 ms with 100 bytes unacknowledged; then new data as a probe, and what it brought to light was repaired.",
@@ -112,6 +112,14 @@ const SENTENCES: &[(Facts, &str)] = &[
     (
         Facts::Silent { wait: Nanos::millis(900), tries: 2 },
         "The peer did not answer for 900 ms; 2 probes or repeats.",
+    ),
+    (
+        Facts::LateRequest { late: Nanos::millis(200) },
+        "The ACK of what had been sent came 200 ms later than the trip and the longest delay of its receiver: it was late on its way, or the receiver's host was.",
+    ),
+    (
+        Facts::Released { late: Nanos::millis(4) },
+        "It left 4.00 ms after the ACK that it had been held for: its host or the path took that long, or it was written only then.",
     ),
     (Facts::NotCaptured, "The capture lost packets here, so the reason cannot be seen."),
     (Facts::OneSided, "Only one direction is in the capture, so the ACKs that would tell are not there."),

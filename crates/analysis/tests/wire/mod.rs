@@ -183,6 +183,8 @@ pub(crate) struct Wire {
     pub(crate) rtt: Nanos,
     pub(crate) now: Nanos,
     pub(crate) timestamps: bool,
+    /// The tap's clock ticks as coarsely as the story's times say; else a nanosecond aside.
+    pub(crate) coarse: bool,
     pub(crate) host: [Host; 2],
     pub(crate) packets: Vec<Packet>,
 }
@@ -195,6 +197,7 @@ impl Wire {
             rtt,
             now: Nanos::ZERO,
             timestamps: true,
+            coarse: false,
             host: [Host::new(1, 40_000, 1_000), Host::new(2, 80, 500_000)],
             packets: Vec::new(),
         }
@@ -255,7 +258,8 @@ impl Wire {
             if matches!(packet.fate, Fate::LostBeforeTap | Fate::Unseen) {
                 continue;
             }
-            let time = EPOCH + packet.sent + self.way_to_tap(packet.from) + packet.late;
+            let aside = Nanos(i64::from(!self.coarse));
+            let time = EPOCH + aside + packet.sent + self.way_to_tap(packet.from) + packet.late;
             seen.push(Segment { time, ..packet.segment });
             if let Some(after) = packet.copy {
                 seen.push(Segment { time: time + after, ..packet.segment });

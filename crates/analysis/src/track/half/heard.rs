@@ -65,6 +65,9 @@ impl Half {
             self.acks.push(event, reading.horizon);
         }
         if update {
+            if flow.edge_known && shift.is_some() {
+                self.moved.get_or_insert((flow.edge, t));
+            }
             flow.edge = edge;
             self.edge_unscaled = shift.is_none();
         }

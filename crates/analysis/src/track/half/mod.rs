@@ -5,7 +5,6 @@
 mod heard;
 mod sent;
 
-use crate::copies::Copies;
 use crate::track::acks::Acks;
 use crate::track::flow::Flow;
 use crate::track::holes::Holes;
@@ -63,6 +62,8 @@ pub(crate) struct View {
     pub(crate) near: bool,
     /// A pause longer than this ends a train of packets.
     pub(crate) train_pause: Nanos,
+    /// Its time stamps tick by the millisecond.
+    pub(crate) fine_stamps: bool,
     /// The fastest reaction of the peer, or zero.
     pub(crate) peer_reaction: Nanos,
     /// Base round trip, or zero.
@@ -112,6 +113,8 @@ pub(crate) struct Half {
     sends: Sends,
     /// What is known of the scale of the peer's window, where its SYN was not seen.
     scale: Option<Box<Scale>>,
+    /// The right edge that an ACK moved first, and when: data beyond it left after that.
+    moved: Option<(Seq, Nanos)>,
     /// The edge was set without knowing the scale.
     edge_unscaled: bool,
     /// Options of this end's SYN.
@@ -126,9 +129,8 @@ pub(crate) struct Half {
     rate: Rate,
     crowd: Crowd,
     numbering: Numbering,
-    copies: Copies,
-    /// When its first FIN passed.
-    fin: Option<Nanos>,
+    /// When its first FIN passed, and what that acknowledged.
+    fin: Option<(Nanos, Seq)>,
 }
 
 impl Default for Half {
@@ -140,6 +142,7 @@ impl Default for Half {
             holes: Holes::default(),
             sends: Sends { ends: [Seq(0); 8], times: [Sends::NONE; 8], at: 0 },
             scale: None,
+            moved: None,
             edge_unscaled: false,
             wscale: None,
             mss_option: None,
@@ -151,7 +154,6 @@ impl Default for Half {
             rate: Rate::default(),
             crowd: Crowd::default(),
             numbering: Numbering::default(),
-            copies: Copies::default(),
             fin: None,
         }
     }
@@ -175,7 +177,12 @@ impl Half {
     }
 
     pub(crate) fn fin(&self) -> Option<Nanos> {
-        self.fin
+        self.fin.map(|fin| fin.0)
+    }
+
+    /// What its first FIN acknowledged.
+    pub(crate) fn fin_acknowledges(&self) -> Option<Seq> {
+        self.fin.map(|fin| fin.1)
     }
 
     pub(crate) fn wscale(&self) -> Option<u8> {
@@ -200,6 +207,12 @@ impl Half {
         self.rate.estimate()
     }
 
+    /// What was learnt of the bottleneck was learnt with a wrong round trip.
+    pub(crate) fn forget_rate(&mut self) {
+        self.rate = Rate::default();
+        self.crowd = Crowd::default();
+    }
+
     /// Some of its bytes did not pass the tap when their turn was.
     pub(crate) fn has_holes(&self) -> bool {
         !self.holes.is_empty()
@@ -220,7 +233,6 @@ impl Half {
             ^ self.acks.touch()
             ^ self.sends.times[0].0 as u64
             ^ self.sends.times[7].0 as u64
-            ^ self.copies.touch()
     }
 }
 
@@ -304,7 +316,7 @@ impl Half {
         if self.fin.is_some() && segment.len == 0 {
             self.counts.retransmitted += 1;
         }
-        self.fin.get_or_insert(t);
+        self.fin.get_or_insert((t, segment.ack));
         let flow = &mut self.flow;
         let end = segment.seq + segment.len;
         if flow.seen && !end.before(flow.nxt) {
@@ -319,13 +331,16 @@ impl Half {
 
 /// Packets, whatever they carry.
 impl Half {
-    /// A packet passed. `true`: it is a duplicate of one that passed just before.
+    /// A packet passed.
     #[inline]
-    pub(crate) fn packet(&mut self, segment: &Segment, since_last: Nanos) -> bool {
-        self.counts.packets += 1;
-        let duplicate = self.copies.is_copy(segment, since_last);
+    pub(crate) fn packet(&mut self, duplicate: bool) {
+        self.counts.packets += u64::from(!duplicate);
         self.counts.duplicates += u32::from(duplicate);
-        duplicate
+    }
+
+    /// Whether its stack ignores the stamps of pure ACKs.
+    pub(crate) fn ignores_acks(&mut self, so: bool) {
+        self.flow.ignores_acks = so;
     }
 
     /// How many packets are missing before this one, by the sender's numbers.

@@ -89,6 +89,17 @@ impl Half {
         }
     }
 
+    /// New bytes up to `end` passed: since the ACK without which they could not have left, if they lie beyond the window
+    /// before it.
+    #[inline]
+    pub(crate) fn goes_beyond(&mut self, end: Seq, t: Nanos) -> Option<Nanos> {
+        let (edge, since) = self.moved?;
+        end.after(edge).then(|| {
+            self.moved = None;
+            t - since
+        })
+    }
+
     /// New bytes passed: what they say of the rate and of the flight.
     #[inline]
     pub(crate) fn on_new_bytes(&mut self, segment: &Segment, t: Nanos, view: &View) {
@@ -96,9 +107,20 @@ impl Half {
             self.crowd.asked(Mark::End(segment.seq + segment.len), t);
         } else {
             self.crowd.answered(segment, t, self.flow.mss);
-            self.rate.pass(t, segment.len, view.train_pause);
+            let pause = if self.goes_on(segment, t, view) { Nanos::MAX } else { view.train_pause };
+            self.rate.pass(t, segment.len, pause);
         }
         self.flow.round.pass(t, segment.len, view.rtt.max(Nanos::micros(50)));
+    }
+
+    /// It belongs to the train of the segment before, however far apart the link has set them (rule 36): both left in the same
+    /// millisecond; or the write went on (no PSH), they are alike, and come as far apart as the two before, sooner than a
+    /// window of one segment lets them.
+    fn goes_on(&self, segment: &Segment, t: Nanos, view: &View) -> bool {
+        let Some(last) = self.flow.last.filter(|l| l.len == segment.len && !l.psh) else { return false };
+        let stamp = segment.options.timestamps.map(|s| s.0);
+        let together = view.fine_stamps && stamp.is_some() && stamp == last.stamp;
+        together || (t - last.time).times(4) <= view.rtt.times(3) && self.rate.is_even(t)
     }
 
     /// After the segment was judged: remembers it as the last.

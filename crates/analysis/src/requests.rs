@@ -1,0 +1,248 @@
+//! How long requests took and what of, counted in bounded memory: a histogram for each connection, which those of a
+//! server add up to.
+
+use crate::budget::Budget;
+use tcpwhy_base::{Cause, Nanos};
+
+/// A factor of two is counted in 512 steps: a quantile is right to a thousandth.
+const FINE: u32 = 9;
+/// What requests waited for is kept in 8 steps for each factor of two: requests of one band differ by an eighth at most.
+const COARSE: u32 = 3;
+
+/// The requests of one connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Requests {
+    pub(crate) times: Distribution,
+    /// When the first began and the last ended, the setup included.
+    pub(crate) range: Option<(Nanos, Nanos)>,
+}
+
+impl Requests {
+    /// Somebody waited from `start` to `end`.
+    pub(crate) fn cover(&mut self, start: Nanos, end: Nanos) {
+        let range = self.range.get_or_insert((start, end));
+        *range = (range.0.min(start), range.1.max(end));
+    }
+}
+
+/// Durations of requests, with the time by cause of those that took about equally long.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Distribution {
+    /// How many, by fine step; ascending.
+    counts: Vec<(u16, u32)>,
+    /// Ascending by band, then by cause.
+    cells: Vec<Cell>,
+    longest: Nanos,
+}
+
+/// The time of one cause in the requests of one band.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cell {
+    band: u16,
+    cause: Cause,
+    time: Nanos,
+}
+
+/// Requests that took about equally long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Band {
+    /// They took at least so long.
+    pub from: Nanos,
+    /// And less than this.
+    pub to: Nanos,
+    /// How many.
+    pub count: u64,
+    /// Their time by cause, summed.
+    pub budget: Budget,
+}
+
+impl Band {
+    /// The time of one of them by cause, on average; the longest first.
+    pub fn mean(&self) -> Vec<(Cause, Nanos)> {
+        let n = i64::try_from(self.count.max(1)).unwrap_or(i64::MAX);
+        let mut mean: Vec<_> = self.budget.0.iter().map(|&(cause, time)| (cause, time.part(n))).collect();
+        mean.sort_by_key(|m| (std::cmp::Reverse(m.1), m.0));
+        mean
+    }
+}
+
+impl Distribution {
+    /// Adds a request that took so long and waited for these.
+    pub fn add(&mut self, duration: Nanos, waits: impl Iterator<Item = (Cause, Nanos)>) {
+        let step = step(duration, FINE);
+        match self.counts.binary_search_by_key(&step, |c| c.0) {
+            Ok(i) => self.counts[i].1 = self.counts[i].1.saturating_add(1),
+            Err(i) => self.counts.insert(i, (step, 1)),
+        }
+        self.longest = self.longest.max(duration);
+        let band = self::step(duration, COARSE);
+        waits.for_each(|(cause, time)| self.add_time(band, cause, time));
+    }
+
+    fn add_time(&mut self, band: u16, cause: Cause, time: Nanos) {
+        match self.cells.binary_search_by_key(&(band, cause), |c| (c.band, c.cause)) {
+            Ok(i) => self.cells[i].time += time,
+            Err(i) => self.cells.insert(i, Cell { band, cause, time }),
+        }
+    }
+
+    /// Adds all of `other`.
+    pub fn add_all(&mut self, other: &Distribution) {
+        if self.counts.is_empty() {
+            self.clone_from(other);
+            return;
+        }
+        for &(step, n) in &other.counts {
+            match self.counts.binary_search_by_key(&step, |c| c.0) {
+                Ok(i) => self.counts[i].1 = self.counts[i].1.saturating_add(n),
+                Err(i) => self.counts.insert(i, (step, n)),
+            }
+        }
+        other.cells.iter().for_each(|c| self.add_time(c.band, c.cause, c.time));
+        self.longest = self.longest.max(other.longest);
+    }
+
+    /// How many requests.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().map(|c| u64::from(c.1)).sum()
+    }
+
+    /// The longest.
+    pub fn longest(&self) -> Nanos {
+        self.longest
+    }
+
+    /// So many of a hundred took no longer (nearest rank), to a thousandth; `None` without requests.
+    pub fn percentile(&self, p: u64) -> Option<Nanos> {
+        let rank = self.rank(p);
+        let mut below = 0;
+        let (step, _) = self.counts.iter().find(|c| {
+            below += u64::from(c.1);
+            below >= rank
+        })?;
+        // The one at the top is known exactly; of the others the middle of their step.
+        let top = self.counts.last().is_some_and(|last| last.0 == *step);
+        let (from, to) = (lower(*step, FINE), lower(*step + 1, FINE));
+        Some(if top && rank == self.count() {
+            self.longest
+        } else {
+            (from + (to - from).part(2)).min(self.longest)
+        })
+    }
+
+    /// The requests that took about as long as that percentile.
+    pub fn around(&self, p: u64) -> Option<Band> {
+        let rank = self.rank(p);
+        let mut below = 0;
+        self.bands().into_iter().find(|band| {
+            below += band.count;
+            below >= rank
+        })
+    }
+
+    fn rank(&self, p: u64) -> u64 {
+        (self.count() * p).div_ceil(100).max(1)
+    }
+
+    /// All of them, the shortest first; bands without requests are left out.
+    pub fn bands(&self) -> Vec<Band> {
+        let mut bands: Vec<Band> = Vec::new();
+        let mut cells = self.cells.iter().peekable();
+        let mut last = None;
+        for &(fine, n) in &self.counts {
+            let band = step(lower(fine, FINE), COARSE);
+            if last != Some(band) {
+                let (from, to) = (lower(band, COARSE), lower(band + 1, COARSE));
+                bands.push(Band { from, to, count: 0, budget: Budget::default() });
+                last = Some(band);
+                let Some(new) = bands.last_mut() else { continue };
+                while let Some(cell) = cells.next_if(|c| c.band == band) {
+                    new.budget.add(cell.cause, cell.time);
+                }
+            }
+            if let Some(band) = bands.last_mut() {
+                band.count += u64::from(n);
+            }
+        }
+        bands
+    }
+
+    /// Gives memory back that nothing more will fill.
+    pub(crate) fn shrink(&mut self) {
+        self.counts.shrink_to_fit();
+        self.cells.shrink_to_fit();
+    }
+}
+
+/// The step of a duration, with `2^bits` steps for each factor of two; below that many nanoseconds each is its own.
+fn step(duration: Nanos, bits: u32) -> u16 {
+    let ns = u64::try_from(duration.0).unwrap_or(0);
+    let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(bits + 1);
+    // 63 factors of two in 512 steps each: below 2^15.
+    (u64::from(shift) * (1 << bits) + (ns >> shift)) as u16
+}
+
+/// The shortest duration of a step.
+fn lower(step: u16, bits: u32) -> Nanos {
+    let step = u64::from(step);
+    let shift = (step >> bits).saturating_sub(1);
+    Nanos(i64::try_from((step - (shift << bits)) << shift).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_tile_all_durations() {
+        for bits in [FINE, COARSE] {
+            let mut at = 0;
+            for n in 0..(55 << bits) - 1 {
+                let from = lower(n, bits);
+                assert!(from.0 >= at && (n == 0 || from.0 > at), "{n}: {from}");
+                at = from.0;
+                assert_eq!(step(from, bits), n);
+                assert_eq!(step(lower(n + 1, bits) - Nanos(1), bits), n);
+            }
+        }
+        assert_eq!(step(Nanos::MAX, FINE), (53 << 9) + 1023);
+        assert_eq!(step(Nanos(-1), FINE), 0);
+    }
+
+    #[test]
+    fn percentiles_are_right_to_a_thousandth() {
+        let mut d = Distribution::default();
+        assert_eq!((d.percentile(50), d.around(50)), (None, None));
+        for us in (1..=1000).rev() {
+            d.add(Nanos::micros(us), std::iter::empty());
+        }
+        for (p, us) in [(0, 1), (50, 500), (95, 950), (99, 990), (100, 1000)] {
+            let said = d.percentile(p).unwrap().0;
+            assert!((said - us * 1000).abs() <= us, "{p}: {said}");
+        }
+        assert_eq!((d.count(), d.longest()), (1000, Nanos::micros(1000)));
+        assert_eq!(d.percentile(100), Some(Nanos::micros(1000)));
+        assert_eq!(d.bands().iter().map(|b| b.count).sum::<u64>(), 1000);
+        let typical = d.around(50).unwrap();
+        assert!(typical.from <= Nanos::micros(500) && Nanos::micros(500) < typical.to);
+    }
+
+    #[test]
+    fn adding_up_is_the_same_as_counting_together() {
+        let durations = [7, 600, 601, 90_000, 90_001, 5_000_000_000];
+        let mut together = Distribution::default();
+        durations.iter().for_each(|&d| together.add(Nanos(d), std::iter::empty()));
+        for n in 0..durations.len() {
+            let mut parts = [Distribution::default(), Distribution::default()];
+            durations
+                .iter()
+                .enumerate()
+                .for_each(|(i, &d)| parts[usize::from(i < n)].add(Nanos(d), std::iter::empty()));
+            let [mut a, b] = parts;
+            a.add_all(&b);
+            assert_eq!(a, together);
+        }
+        assert_eq!(together.percentile(100), Some(Nanos(5_000_000_000)));
+        assert_eq!(together.percentile(1), Some(Nanos(7)));
+    }
+}

@@ -1,0 +1,143 @@
+//! Requests by server: sums over its connections, and which server asks which other one for its answers.
+
+use crate::budget::Budget;
+use crate::findings::Basis;
+use crate::requests::Distribution;
+use crate::result::{Connection, Exchange, Server};
+use hashbrown::HashMap;
+use std::cmp::Reverse;
+use std::net::IpAddr;
+use tcpwhy_base::{Cause, Endpoint, Nanos};
+
+/// Requests of servers that took the most time are looked for within those of others.
+const LEGS: usize = 64;
+
+/// Sums by server.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    all: HashMap<Endpoint, Server>,
+    /// No more servers than this are told apart.
+    most: usize,
+    omitted: u64,
+}
+
+impl Servers {
+    pub(crate) fn new(most: usize) -> Servers {
+        Servers { all: HashMap::new(), most, omitted: 0 }
+    }
+
+    /// Adds a connection.
+    pub(crate) fn add(&mut self, c: &Connection, basis: &Basis) {
+        if self.all.len() >= self.most && !self.all.contains_key(&c.server) {
+            self.omitted += 1;
+            return;
+        }
+        let server = self.all.entry(c.server).or_insert_with(|| Server {
+            server: c.server,
+            connections: 0,
+            refused: 0,
+            budget: Budget::default(),
+            idle: Nanos::ZERO,
+            times: Distribution::default(),
+            range: None,
+            at_once: false,
+            within: None,
+        });
+        server.connections += 1;
+        server.refused += u64::from(c.budget.get(Cause::Refused) > Nanos::ZERO);
+        server.budget.add_all(&c.budget);
+        server.idle += c.idle();
+        server.times.add_all(&basis.requests.times);
+        if let Some((first, last)) = basis.requests.range {
+            let range = server.range.get_or_insert((first, first));
+            // Connections come by their starts or by their ends: either way the next one has begun before those so far
+            // have ended, or after them.
+            server.at_once |= first < range.1 && last > range.0;
+            *range = (range.0.min(first), range.1.max(last));
+        }
+    }
+
+    /// The servers, the one that took most time first, and how many connections are to others.
+    pub(crate) fn list(self) -> (Vec<Server>, u64) {
+        let mut all: Vec<Server> = self.all.into_values().collect();
+        all.sort_by_key(|s| (Reverse(s.requests()), s.server));
+        (all, self.omitted)
+    }
+}
+
+/// Finds the servers that are asked by another one while that answers (a proxy and what is behind it; rule 61): the asking host is
+/// where the other one answers, and each request lies within one of the other's, after it was asked and before it has
+/// answered. Of those the one that took least is the nearest.
+///
+/// The longest exchanges are those that are kept in detail; what encloses a long one is longer, so it is kept, too.
+pub(crate) fn find_legs(servers: &mut [Server], connections: &[Connection]) {
+    let candidates: Vec<Endpoint> = servers.iter().take(LEGS).map(|s| s.server).collect();
+    if candidates.len() < 2 {
+        return;
+    }
+    let mut detail: HashMap<Endpoint, Detail<'_>> = HashMap::new();
+    for c in connections.iter().filter(|c| candidates.contains(&c.server)) {
+        let of = detail.entry(c.server).or_default();
+        of.clients.push(c.client.ip);
+        of.answers.extend(c.exchanges.iter().map(|x| (x.request_end.unwrap_or(x.start), x.end)));
+        of.exchanges.extend(&c.exchanges);
+    }
+    for of in detail.values_mut() {
+        of.answers.sort_unstable();
+        let mut latest = Nanos(i64::MIN);
+        for (_, end) in &mut of.answers {
+            latest = latest.max(*end);
+            *end = latest;
+        }
+    }
+    let within: Vec<Option<Endpoint>> = servers
+        .iter()
+        .map(|leg| {
+            let mine = detail.get(&leg.server)?;
+            // Those that took least stand last.
+            let outer = servers.iter().take(LEGS).rev().filter(|o| o.requests() > leg.requests());
+            outer.into_iter().find(|o| encloses(o, detail.get(&o.server), leg, mine)).map(|o| o.server)
+        })
+        .collect();
+    for (server, within) in servers.iter_mut().zip(within) {
+        server.within = within;
+    }
+    forget_those_in_parallel(servers);
+}
+
+/// What is kept of one server's connections.
+#[derive(Default)]
+struct Detail<'a> {
+    clients: Vec<IpAddr>,
+    /// From the last byte of a request to the last of its response, ascending by start; the end is the latest so far.
+    answers: Vec<(Nanos, Nanos)>,
+    exchanges: Vec<&'a Exchange>,
+}
+
+fn encloses(outer: &Server, detail: Option<&Detail<'_>>, leg: &Server, mine: &Detail<'_>) -> bool {
+    let Some(detail) = detail else { return false };
+    let here = |ip: &IpAddr| *ip == outer.server.ip || ip.is_loopback() && outer.server.ip.is_loopback();
+    if outer.server == leg.server || mine.exchanges.is_empty() || !mine.clients.iter().all(here) {
+        return false;
+    }
+    let inside = mine.exchanges.iter().filter(|x| {
+        let i = detail.answers.partition_point(|a| a.0 <= x.start);
+        i > 0 && detail.answers[i - 1].1 >= x.end
+    });
+    // A request in twenty may be something else: a check whether the server lives.
+    inside.count() * 20 >= mine.exchanges.len() * 19
+}
+
+/// Requests that ran beside each other within one cannot be taken off the time that it waited: they are counted as what
+/// they are, side by side.
+fn forget_those_in_parallel(servers: &mut [Server]) {
+    loop {
+        let of = |outer: &Server| {
+            let legs = servers.iter().filter(|s| s.within == Some(outer.server));
+            legs.fold(Nanos::ZERO, |sum, s| sum + s.requests())
+        };
+        let full = servers.iter().find(|o| of(o) > o.budget.get(Cause::ServerThink)).map(|o| o.server);
+        let Some(outer) = full else { return };
+        servers.iter_mut().filter(|s| s.within == Some(outer)).for_each(|s| s.within = None);
+    }
+}

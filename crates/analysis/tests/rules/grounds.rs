@@ -1,0 +1,153 @@
+//! What a claim needs before it can be made: something in flight, own bytes on the link, a timer that can have run.
+
+use crate::wire::{Tap, Wire, ms, us};
+use tcpwhy_analysis::Connection;
+use tcpwhy_base::{Cause, Nanos, TcpFlags};
+
+const MSS: u32 = 1448;
+/// Thirteen full segments and a partial one, which is pushed.
+const WRITE: u32 = 20_000;
+
+fn opened(tap: Tap) -> Wire {
+    let mut w = Wire::new(tap, ms(20));
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    w.after(ms(10));
+    w
+}
+
+/// The server writes six times, each time so long after the ACK of all that it had written before.
+fn writes(tap: Tap, after: Nanos) -> Connection {
+    let mut w = opened(tap);
+    for _ in 0..6 {
+        w.server().write(WRITE);
+        w.after(ms(10)).client().ack();
+        w.after(ms(10) + after);
+    }
+    w.connection()
+}
+
+/// All is acknowledged and the next write comes later than a wake-up: the writer was not held (rule 49). Within it he may have been.
+#[test]
+fn nothing_in_flight_is_no_limit() {
+    for tap in [Tap::Server, Tap::Client] {
+        let late = writes(tap, ms(5)).budget;
+        assert_eq!(late.get(Cause::SenderPause), ms(25).times(5), "{tap:?} {late:?}");
+        let soon = writes(tap, us(400)).budget;
+        assert_eq!(soon.get(Cause::SenderPause), Nanos::ZERO, "{tap:?} {soon:?}");
+    }
+    let at = |after| writes(Tap::Server, after).budget.get(Cause::SenderPause) > Nanos::ZERO;
+    assert_eq!([us(1_000), us(1_001)].map(at), [false, true]);
+}
+
+/// Away from the sender a flight whose last segment was not pushed has more behind it: the path was late, by up to a quarter of the
+/// round trip.
+#[test]
+fn what_was_not_pushed_goes_on() {
+    let slow_start = |late: Nanos| {
+        let mut w = opened(Tap::Client);
+        for n in [10, 20, 40] {
+            w.server().write(n * MSS);
+            w.after(ms(10)).client().ack();
+            w.after(ms(10) + late);
+        }
+        w.connection().budget.get(Cause::SlowStart) > Nanos::ZERO
+    };
+    assert_eq!([ms(5), ms(7)].map(slow_start), [true, false]);
+}
+
+/// A byte that nobody acknowledged for two timeouts, here of a second each, would have been sent again (rule 47).
+#[test]
+fn a_pause_with_old_data_unacknowledged_is_not_believed() {
+    let found = |wait: Nanos| {
+        let mut w = opened(Tap::Server);
+        w.server().data(100);
+        w.after(wait).server().data(100);
+        w.after(ms(10)).client().ack();
+        let budget = w.connection().budget;
+        [Cause::SenderPause, Cause::Unexplained].map(|c| budget.get(c) > Nanos::ZERO)
+    };
+    assert_eq!(found(us(1_999_900)), [true, false]);
+    assert_eq!(found(us(2_000_100)), [false, true]);
+}
+
+/// New data that comes with a lost segment unacknowledged is a probe within a timeout; later it cannot be one, and the time is the
+/// timer's.
+#[test]
+fn a_probe_comes_within_a_timeout() {
+    let found = |wait: Nanos| {
+        let mut w = opened(Tap::Server);
+        w.server().data(MSS).lost();
+        w.after(wait).server().data(MSS);
+        w.after(ms(10)).client().ack();
+        w.after(ms(10)).server().repeat(0, MSS);
+        w.after(ms(10)).client().ack();
+        let budget = w.connection().budget;
+        [Cause::TailLossProbe, Cause::RetransmissionTimeout].map(|c| budget.get(c) > ms(100))
+    };
+    assert_eq!(found(ms(900)), [true, false]);
+    assert_eq!(found(ms(1_100)), [false, true]);
+}
+
+/// The client's tap sees three segments of each flight, 6 ms apart on a link that carries 2 Mbit/s, at a round trip of 20 ms. The write
+/// goes on behind each of them; `push`: none does.
+fn spaced(push: bool) -> Connection {
+    let mut w = opened(Tap::Client);
+    w.timestamps = false;
+    for n in 0..24 {
+        w.at(ms(50 + 6 * n));
+        let packet = w.server().data(MSS + 12);
+        if push {
+            packet.segment.flags.0 |= TcpFlags::PSH;
+        }
+        w.at(ms(60 + 6 * n)).client().ack();
+    }
+    w.connection()
+}
+
+/// Segments that are alike and come evenly show the link although they are further apart than a quarter of the round trip; writes of
+/// that size at an even pace do not (rule 36).
+#[test]
+fn even_gaps_within_a_write_are_the_link() {
+    let c = spaced(false);
+    assert!(c.budget.get(Cause::Bandwidth) > ms(120), "{:?}", c.budget);
+    let c = spaced(true);
+    assert!(c.budget.get(Cause::Bandwidth) < ms(20), "{:?}", c.budget);
+}
+
+/// The server answers 10 ms after the pure ACK of the request, which came so long after the request had passed the client's tap:
+/// what is beyond the trip, 40 ms and the timer wheel was no work (rule 51).
+#[test]
+fn a_request_that_came_late_was_not_thought_about() {
+    let unexplained = |late: Nanos| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        w.at(ms(30)).client().data(100);
+        w.at(ms(30) + late - ms(10)).server().ack();
+        w.after(ms(10)).server().data(500);
+        w.after(ms(20)).client().ack();
+        w.connection().budget.get(Cause::Unexplained)
+    };
+    assert_eq!([ms(68), ms(69), ms(300)].map(unexplained), [Nanos::ZERO, ms(1), ms(232)]);
+}
+
+/// After a loss a window that is back where it was is no longer the loss's (rule 14).
+#[test]
+fn a_loss_is_over_when_its_flight_is_back() {
+    let mut w = opened(Tap::Server);
+    w.server().data(MSS).lost();
+    w.server().write(19 * MSS);
+    w.after(ms(10)).client().ack();
+    w.after(ms(10)).server().repeat(0, MSS);
+    w.after(ms(10)).client().ack();
+    w.after(ms(10));
+    for n in [10, 15, 19, 21, 22] {
+        w.server().write(n * MSS);
+        w.after(ms(10)).client().ack();
+        w.after(ms(10));
+    }
+    let c = w.connection();
+    let said = c.exchanges[0].spans.iter().filter(|s| s.cause == Cause::CongestionWindow);
+    let below: Vec<bool> = said.map(|s| s.facts.sentence().contains("had been before")).collect();
+    assert_eq!(below, [true, true, true, false], "{:?}", c.budget);
+}

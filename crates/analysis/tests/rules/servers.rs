@@ -1,0 +1,114 @@
+//! Requests by server: counts and times, which server asks which other one, and that no moment of a request counts twice.
+
+use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms};
+use tcpwhy_analysis::{Analysis, Server};
+use tcpwhy_base::{Cause, Endpoint, Nanos, Segment};
+
+fn end(host: u8, port: u16) -> Endpoint {
+    Endpoint { ip: [10, 0, 0, host].into(), port }
+}
+
+/// Requests that begin at these times and are answered so much later, on one connection whose trips take no time to speak of.
+fn asked(client: Endpoint, server: Endpoint, requests: &[(i64, i64)]) -> Vec<Segment> {
+    let mut w = Wire::new(Tap::Client, Nanos::micros(20));
+    w.handshake();
+    for &(at, took) in requests {
+        w.at(ms(at)).client().data(100);
+        w.at(ms(at + took)).server().data(50);
+        w.at(ms(at + took) + Nanos::micros(20)).client().ack();
+    }
+    let of = [w.host[CLIENT].end, w.host[SERVER].end];
+    let mut segments = w.segments();
+    for s in &mut segments {
+        for e in [&mut s.src, &mut s.dst] {
+            *e = if *e == of[0] { client } else { server };
+        }
+    }
+    segments
+}
+
+fn together(parts: &[Vec<Segment>]) -> Analysis {
+    let mut all = parts.concat();
+    all.sort_by_key(|s| s.time);
+    for (i, s) in all.iter_mut().enumerate() {
+        s.frame = i as u64 + 1;
+    }
+    analyze(&all)
+}
+
+fn server(analysis: &Analysis, end: Endpoint) -> &Server {
+    analysis.totals.servers.iter().find(|s| s.server == end).expect("the server is known")
+}
+
+/// Four requests to a proxy at `.2`, each of which takes 50 ms; while it answers it asks `.3`, which takes `inner` of that.
+fn proxied(shift: i64, inner: i64) -> Analysis {
+    let outer: Vec<(i64, i64)> = (1..=4).map(|k| (100 * k, 50)).collect();
+    let legs: Vec<(i64, i64)> = outer.iter().map(|o| (o.0 + shift, inner)).collect();
+    together(&[asked(end(1, 40_000), end(2, 80), &outer), asked(end(2, 50_000), end(3, 9001), &legs)])
+}
+
+#[test]
+fn what_a_proxy_asks_for_counts_once() {
+    let analysis = proxied(5, 40);
+    let leg = server(&analysis, end(3, 9001));
+    assert_eq!(leg.within, Some(end(2, 80)));
+    assert_eq!(server(&analysis, end(2, 80)).within, None);
+    let totals = &analysis.totals;
+    assert_eq!(totals.counted_twice(), leg.requests());
+    assert_eq!(totals.requests() + leg.requests(), totals.budget.total());
+    // 50 ms each for the one who asked first, and the setup.
+    assert_eq!(totals.requests().0 / 1_000_000, 4 * 50);
+    let think = analysis.findings.iter().find(|f| f.cause == Cause::ServerThink).expect("servers work");
+    assert_eq!(think.of_requests(), totals.request_budget().get(Cause::ServerThink));
+    assert_eq!(think.lost - think.of_requests(), leg.requests());
+    let shares: f64 = analysis.findings.iter().map(|f| f.share_of_requests).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+}
+
+#[test]
+fn what_outlasts_the_answer_is_no_part_of_it() {
+    let analysis = proxied(15, 40);
+    assert_eq!(server(&analysis, end(3, 9001)).within, None, "each ends 5 ms after it");
+    assert_eq!(analysis.totals.requests(), analysis.totals.budget.total());
+}
+
+#[test]
+fn a_server_on_another_host_than_the_one_that_asks_is_no_leg() {
+    let outer: Vec<(i64, i64)> = (1..=4).map(|k| (100 * k, 50)).collect();
+    let beside: Vec<(i64, i64)> = outer.iter().map(|o| (o.0 + 5, 40)).collect();
+    let analysis =
+        together(&[asked(end(1, 40_000), end(2, 80), &outer), asked(end(1, 50_000), end(3, 9001), &beside)]);
+    assert_eq!(server(&analysis, end(3, 9001)).within, None);
+}
+
+/// Three at once in one request of 50 ms took longer together than it waited: they are counted side by side.
+#[test]
+fn requests_in_parallel_are_not_taken_off() {
+    let mut parts = vec![asked(end(1, 40_000), end(2, 80), &[(100, 50), (200, 50)])];
+    for n in 0..3 {
+        parts.push(asked(end(2, 50_000 + n), end(3 + n as u8, 9001), &[(105, 40), (205, 40)]));
+    }
+    let analysis = together(&parts);
+    assert!(analysis.totals.servers.iter().all(|s| s.within.is_none()));
+}
+
+#[test]
+fn counts_times_and_idle_time_of_a_server() {
+    let first = asked(end(1, 40_000), end(2, 80), &[(100, 10), (300, 30)]);
+    let second = asked(end(1, 40_001), end(2, 80), &[(100, 20), (300, 200)]);
+    let alone = |parts: &[Vec<Segment>]| {
+        let analysis = together(parts);
+        let s = server(&analysis, end(2, 80)).clone();
+        let quantiles = [50, 95, 100].map(|p| s.times.percentile(p).map_or(0, |t| t.0 / 1_000_000));
+        (s.connections, s.times.count(), quantiles, s.at_once)
+    };
+    assert_eq!(alone(std::slice::from_ref(&first)), (1, 2, [10, 30, 30], false));
+    let both = together(&[first.clone(), second.clone()]);
+    let s = server(&both, end(2, 80));
+    assert_eq!((s.connections, s.times.count(), s.at_once), (2, 4, true));
+    assert_eq!(s.idle, both.totals.idle_budget().total());
+    assert_eq!(s.requests(), both.totals.requests());
+    assert_eq!(s.times.percentile(100).map(|t| t.0 / 1_000_000), Some(200));
+    let slow = s.times.around(95).expect("there are requests");
+    assert_eq!((slow.count, slow.mean()[0].0), (1, Cause::ServerThink));
+}
