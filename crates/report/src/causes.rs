@@ -22,10 +22,12 @@ struct Named {
 struct Row {
     id: &'static str,
     class: &'static str,
+    owner: &'static str,
     group: &'static str,
     kind: &'static str,
     live_only: bool,
     title: &'static str,
+    name: &'static str,
     what: &'static str,
     at_reader: bool,
     evidence: Vec<&'static str>,
@@ -48,6 +50,7 @@ impl From<&CauseInfo> for Row {
         Row {
             id: c.id,
             class: c.class.letter(),
+            owner: c.owner.id(),
             group: c.group.id(),
             kind: match c.kind {
                 Kind::Span => "span",
@@ -55,6 +58,7 @@ impl From<&CauseInfo> for Row {
             },
             live_only: c.live_only,
             title: c.title,
+            name: c.name,
             what: c.what,
             at_reader: c.at_reader,
             evidence: c.evidence.iter().map(|e| e.id()).collect(),

@@ -40,6 +40,7 @@ pub(crate) fn connection() -> Connection {
         turns: 1,
         duplex: false,
         ended: Ended::Complete,
+        cut: false,
         spans,
     };
     let mut think = span(Cause::ServerThink, Some(Side::Server), 50, 55, Frames::new(0, 6, 8, &[]));
@@ -84,7 +85,7 @@ pub(crate) fn connection() -> Connection {
         gap_budget: budget(&[(Cause::ClientThink, 15)]),
         closed_after: None,
         findings: findings(),
-        tail: Nanos::ZERO,
+        tail: None,
         findings_omitted: 0,
         frames: (1, 10),
     }
@@ -96,16 +97,22 @@ fn findings() -> Vec<Finding> {
         side: Some(side),
         lost: Nanos::millis(ms),
         share: ms as f64 / 90.0,
+        share_of_requests: ms as f64 / 75.0,
         tail: Nanos::ZERO,
+        idle: Nanos::ZERO,
+        counted_elsewhere: Nanos::ZERO,
+        confidence: 0.95,
+        unsure: Nanos::ZERO,
         occurrences: n,
         range: Extremes { shortest: Nanos::millis(5), longest: Nanos::millis(ms) },
         connections: vec![1],
         connection_count: 1,
-        example: Example { connection: 1, exchange, frames },
+        example: Example { connection: 1, exchange, frames, start: at(0), end: at(40) },
         facts: tcpwhy_analysis::Facts::None,
         text: Some("A sentence with figures.".into()),
         evidence: vec![frames],
         fixes: Vec::new(),
+        refuted: Vec::new(),
         replay: None,
     };
     let mut nagle = finding(Cause::NagleDelayedAck, Side::Client, 40, 1, 1, Frames::new(0, 4, 6, &[4, 5, 6]));
@@ -114,6 +121,7 @@ fn findings() -> Vec<Finding> {
         place: "client",
         how: vec!["setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one)".into()],
         parameters: vec![("port", Parameter::Number(25)), ("option", Parameter::Text("TCP_NODELAY".into()))],
+        guess: None,
         saves: Some(Nanos::millis(40)),
         predicted: None,
         replayed: false,
@@ -121,7 +129,27 @@ fn findings() -> Vec<Finding> {
     vec![nagle, finding(Cause::ServerThink, Side::Server, 25, 2, 2, Frames::new(0, 9, 10, &[]))]
 }
 
-/// The whole analysis, its findings in the wrong order.
+/// The server of the connection, with so much time.
+pub(crate) fn servers(budget: &Budget) -> Vec<Server> {
+    let c = connection();
+    let mut times = Distribution::default();
+    c.exchanges
+        .iter()
+        .for_each(|x| times.add(x.end - x.start, x.spans.iter().map(|s| (s.cause, s.duration()))));
+    vec![Server {
+        server: c.server,
+        connections: 1,
+        refused: 0,
+        budget: budget.clone(),
+        idle: c.idle(),
+        times,
+        range: Some((at(0), at(90))),
+        at_once: false,
+        within: None,
+    }]
+}
+
+/// The whole analysis.
 pub(crate) fn analysis() -> Analysis {
     let c = connection();
     let totals = Totals {
@@ -131,9 +159,10 @@ pub(crate) fn analysis() -> Analysis {
         gap_budget: c.gap_budget.clone(),
         exchanges: 2,
         measured: c.measured(),
+        servers: servers(&c.budget),
         ..Totals::default()
     };
-    let findings = c.findings.iter().rev().cloned().collect();
+    let findings = c.findings.clone();
     Analysis { connections: vec![c], findings, totals, ..Analysis::default() }
 }
 

@@ -52,6 +52,10 @@ fn sentence(bit: Quality) -> Option<&'static str> {
             "the window scale was not captured, but read from how the windows moved. Before that was sure, window \
              limits may have been missed"
         }
+        Quality::COARSE_CLOCK => {
+            "the clock of the capture ticks every 1 or 10 ms, so waits of up to two ticks are not judged. Capture with \
+             microseconds, the default of tcpdump and dumpcap"
+        }
         _ => return None,
     })
 }

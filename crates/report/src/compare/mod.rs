@@ -6,7 +6,7 @@ mod page;
 pub use json::{json, schema};
 pub use page::page;
 
-use crate::text::{bytes, percent};
+use crate::text::{bytes, count, percent};
 use std::io::{self, Write};
 use tcpwhy_analysis::{Change, Comparison, Shape};
 use tcpwhy_base::Nanos;
@@ -29,7 +29,13 @@ pub fn verdict(c: &Comparison) -> String {
     } else if c.all.difference < Nanos::ZERO {
         format!("{} faster", relative(&c.all))
     } else {
-        format!("{} slower", relative(&c.all))
+        let times = b.median.0 as f64 / a.median.0.max(1) as f64;
+        // "1470 % slower" is no figure that anybody can picture.
+        if times >= 2.0 {
+            format!("{times:.1} times as long")
+        } else {
+            format!("{} slower", relative(&c.all))
+        }
     };
     let cause = c.causes.iter().find(|(_, change)| change.is_sure());
     let cause = cause.map(|(cause, change)| {
@@ -37,11 +43,11 @@ pub fn verdict(c: &Comparison) -> String {
         format!(" The largest change: {} {word} of {} in each exchange.", abs(change.difference), cause.id())
     });
     format!(
-        "{moved}: the median exchange took {} before and {} after ({} and {} exchanges).{}",
+        "{moved}: the median exchange took {} before and {} after ({} and {}).{}",
         a.median,
         b.median,
         a.count,
-        b.count,
+        count(b.count, "exchange"),
         cause.unwrap_or_default()
     )
 }
@@ -134,7 +140,7 @@ pub fn text(out: &mut impl Write, c: &Comparison, names: [&str; 2]) -> io::Resul
     }
     let [a, b] = c.unmatched;
     if a + b > 0 {
-        writeln!(out, "\n  without a counterpart: {a} exchanges before, {b} after")?;
+        writeln!(out, "\n  without a counterpart: {} before, {b} after", count(a, "exchange"))?;
     }
     if c.causes.iter().map(|x| &x.1).chain([&c.all]).any(|x| !x.is_sure() && !x.too_few()) {
         writeln!(out, "\n  ~ the interval holds zero: it may be chance")?;

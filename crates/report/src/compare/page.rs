@@ -25,7 +25,11 @@ pub fn page(out: &mut impl Write, c: &Comparison, names: [&str; 2]) -> io::Resul
     shapes(out, c)?;
     let [a, b] = c.unmatched;
     if a + b > 0 {
-        writeln!(out, "<p>Without a counterpart: {a} exchanges before, {b} after.</p>")?;
+        writeln!(
+            out,
+            "<p>Without a counterpart: {} before, {b} after.</p>",
+            crate::text::count(a, "exchange")
+        )?;
     }
     writeln!(
         out,

@@ -8,8 +8,7 @@ mod plain;
 
 pub use plain::Escaped;
 
-use crate::text::verdict;
-use crate::{Capture, Summary, json, summary};
+use crate::{Capture, json};
 use serde::Serialize;
 use std::io::{self, Write};
 use tcpwhy_analysis::Analysis;
@@ -85,13 +84,6 @@ fn title(capture: &Capture) -> String {
 /// What the script reads beside the JSON.
 #[derive(Serialize)]
 struct Page<'a> {
-    verdict: String,
-    /// What shares are of.
-    total_ns: i64,
-    tcp_ns: i64,
-    exchanges: u64,
-    /// Time by cause over the whole capture, the longest first.
-    times: Vec<(&'static str, i64)>,
     frames_before: &'a [u64],
     causes: Vec<CauseRow<'a>>,
     tracks: Vec<TrackRow>,
@@ -102,6 +94,7 @@ struct Page<'a> {
 struct CauseRow<'a> {
     id: &'static str,
     class: &'static str,
+    owner: &'static str,
     group: &'static str,
     span: bool,
     title: &'static str,
@@ -143,7 +136,7 @@ fn data(
             total: track.total,
         });
     }
-    let page = page(analysis, capture, extras, tracks);
+    let page = page(capture, extras, tracks);
     embed::block(out, "d-page", |w| Ok(serde_json::to_writer(w, &page)?))?;
     for (i, chunk) in chunks.iter().enumerate() {
         embed::block(out, &format!("d-packets-{i}"), |w| w.write_all(chunk))?;
@@ -151,26 +144,16 @@ fn data(
     Ok(())
 }
 
-fn page<'a>(
-    analysis: &Analysis,
-    capture: &'a Capture,
-    extras: &Extras<'a>,
-    tracks: Vec<TrackRow>,
-) -> Page<'a> {
-    let summary = Summary::new(analysis);
+fn page<'a>(capture: &'a Capture, extras: &Extras<'a>, tracks: Vec<TrackRow>) -> Page<'a> {
     let text = |id| extras.pages.iter().find(|p| p.0 == id).map_or("", |p| p.1);
     Page {
-        verdict: verdict(analysis, capture, &summary),
-        total_ns: summary.total.0,
-        tcp_ns: summary.tcp.0,
-        exchanges: analysis.totals.exchanges,
-        times: summary::by_cause(analysis).into_iter().map(|(cause, time)| (cause.id(), time.0)).collect(),
         frames_before: &capture.frames_before,
         causes: CAUSES
             .iter()
             .map(|c| CauseRow {
                 id: c.id,
                 class: c.class.letter(),
+                owner: c.owner.id(),
                 group: c.group.id(),
                 span: c.kind == Kind::Span,
                 title: c.title,
@@ -193,6 +176,7 @@ pub fn encode_track(track: &Track, start: Nanos) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Answer, headline};
 
     #[test]
     fn a_page_holds_the_verdict_and_no_markup_of_the_capture() {
@@ -206,7 +190,7 @@ mod tests {
         assert!(page.contains("&lt;/script&gt;&lt;img src=x"));
         assert!(page.contains("connect-src 'none'"));
         assert!(page.contains("id=\"d-report\"") && page.contains("id=\"d-page\""));
-        let summary = Summary::new(&analysis);
-        assert!(page.contains(&Escaped(&verdict(&analysis, &capture, &summary)).to_string()));
+        let said = headline(&analysis, &capture, &Answer::new(&analysis));
+        assert!(page.contains(&Escaped(&said).to_string()));
     }
 }

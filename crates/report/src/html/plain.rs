@@ -1,12 +1,12 @@
 //! The part of the page that needs no script: the verdict, where the time went, the findings, the connections.
 
 use crate::Capture;
-use crate::summary::{self, Summary};
-use crate::text::{bytes, percent, range, rank, saving, verdict};
+use crate::answer::{Answer, headline, sureness, tcp_time};
+use crate::text::{bytes, listed, percent, range, saving, whose};
 use std::fmt;
 use std::io::{self, Write};
 use tcpwhy_analysis::{Analysis, Connection, Finding};
-use tcpwhy_base::{Class, Kind};
+use tcpwhy_base::{Kind, Owner};
 
 /// Rows of the table of connections; the script shows all.
 const ROWS: usize = 50;
@@ -36,12 +36,11 @@ impl fmt::Display for Escaped<'_> {
 
 /// Writes it.
 pub(crate) fn write(out: &mut impl Write, analysis: &Analysis, capture: &Capture) -> io::Result<()> {
-    let summary = Summary::new(analysis);
+    let answer = Answer::new(analysis);
     writeln!(out, "<p class=\"files\">{}</p>", Escaped(&capture.files.join(", ")))?;
-    writeln!(out, "<h1>{}</h1>", Escaped(&verdict(analysis, capture, &summary)))?;
-    bar(out, analysis, &summary)?;
-    let mut findings: Vec<&Finding> = analysis.findings.iter().filter(|f| f.occurrences > 0).collect();
-    findings.sort_by_key(|f| rank(f));
+    writeln!(out, "<h1>{}</h1>", Escaped(&headline(analysis, capture, &answer)))?;
+    bar(out, &answer)?;
+    let findings = listed(&analysis.findings);
     if !findings.is_empty() {
         writeln!(out, "<h2>What was found</h2>\n<ol>")?;
         for f in findings {
@@ -59,43 +58,41 @@ pub(crate) fn write(out: &mut impl Write, analysis: &Analysis, capture: &Capture
     connections(out, &analysis.connections)
 }
 
-fn bar(out: &mut impl Write, analysis: &Analysis, summary: &Summary) -> io::Result<()> {
-    let times = summary::by_cause(analysis);
-    if times.is_empty() {
+fn bar(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
+    if answer.causes.is_empty() {
         return Ok(());
     }
-    writeln!(out, "<h2>Where the time went</h2>\n<table><tr><th>cause<th>whose<th>time<th>share</tr>")?;
-    for (cause, time) in times {
+    writeln!(
+        out,
+        "<h2>Where the time went</h2>\n<table><tr><th>cause<th>whose<th>in requests<th>share<th>between</tr>"
+    )?;
+    for part in &answer.causes {
+        let info = part.cause.info();
         writeln!(
             out,
-            "<tr><td>{} <code>{}</code><td>{}<td>{time}<td>{}</tr>",
-            cause.info().title,
-            cause.id(),
-            class(cause.class()),
-            percent(summary.share(time))
+            "<tr><td>{} <code>{}</code><td>{}<td>{}<td>{}<td>{}</tr>",
+            Escaped(info.title),
+            info.id,
+            whose(part.cause, None),
+            part.requests,
+            Escaped(&percent(answer.share(part.requests))),
+            part.idle
         )?;
     }
     writeln!(out, "</table>")
 }
 
-fn class(class: Class) -> &'static str {
-    match class {
-        Class::Inherent => "path and sizes",
-        Class::Application => "application",
-        Class::Tcp => "TCP or host",
-        Class::Unknown => "unknown",
-    }
-}
-
 fn finding(out: &mut impl Write, f: &Finding) -> io::Result<()> {
     let info = f.cause.info();
-    let side = f.side.map(|s| format!(" · side: {}", s.name())).unwrap_or_default();
+    let known = f.cause.owner() != Owner::None;
+    let sure = if known { format!(" · {}", sureness(f.confidence)) } else { String::new() };
     writeln!(
         out,
-        "<li><h3>{} <small>{} · {}{side}</small></h3>",
+        "<li><h3>{} <small>{} · {} · {}{sure}</small></h3>",
         Escaped(info.title),
-        f.waited(),
-        percent(f.share)
+        f.of_requests(),
+        Escaped(&percent(f.share_of_requests)),
+        whose(f.cause, f.side)
     )?;
     let times = match (info.kind, f.occurrences) {
         (Kind::Span, 1) => "Once. ".into(),
@@ -123,7 +120,7 @@ fn connections(out: &mut impl Write, all: &[Connection]) -> io::Result<()> {
         return Ok(());
     }
     let mut worst: Vec<&Connection> = all.iter().collect();
-    worst.sort_by_key(|c| (std::cmp::Reverse(summary::tcp_time(c)), c.id));
+    worst.sort_by_key(|c| (std::cmp::Reverse(tcp_time(c)), c.id));
     writeln!(
         out,
         "<h2>Connections</h2>\n<table><tr><th>id<th>client<th>server<th>duration<th>bytes<th>TCP</tr>"
@@ -137,7 +134,7 @@ fn connections(out: &mut impl Write, all: &[Connection]) -> io::Result<()> {
             c.server,
             c.end - c.start,
             bytes(c.bytes[0] + c.bytes[1]),
-            summary::tcp_time(c)
+            tcp_time(c)
         )?;
     }
     writeln!(out, "</table>")?;
@@ -150,6 +147,16 @@ fn connections(out: &mut impl Write, all: &[Connection]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_small_share_is_no_markup() {
+        let mut f = crate::sample::analysis().findings.remove(0);
+        f.share_of_requests = 0.0005;
+        let mut out = Vec::new();
+        finding(&mut out, &f).unwrap();
+        let page = String::from_utf8(out).unwrap();
+        assert!(page.contains("· &lt;0.1 %") && !page.contains("<0.1"), "{page}");
+    }
 
     #[test]
     fn markup_in_text_stays_text() {

@@ -53,6 +53,10 @@ pub struct Example {
     pub exchange: Option<u32>,
     /// Its frames.
     pub frames: Frames,
+    /// When it begins.
+    pub start_ns: i64,
+    /// When it ends.
+    pub end_ns: i64,
     /// Shows the key frames in Wireshark.
     #[schemars(with = "String")]
     pub display_filter: super::values::Shown<DisplayFilter>,
@@ -60,11 +64,13 @@ pub struct Example {
 
 impl Example {
     pub(super) fn new(example: &a::Example, cx: Context<'_>) -> Option<Example> {
-        let a::Example { connection, exchange, frames } = example;
+        let a::Example { connection, exchange, frames, start, end } = example;
         (*connection != 0 && frames.first() != 0).then(|| Example {
             connection: *connection,
             exchange: Some(*exchange).filter(|&x| x != 0),
             frames: Frames::new(frames, cx),
+            start_ns: cx.ns(*start),
+            end_ns: cx.ns(*end),
             display_filter: super::values::Shown(DisplayFilter(cx.local(frames).0)),
         })
     }

@@ -2,8 +2,10 @@
 //! connection by connection; nothing is built up in memory.
 
 mod frames;
+mod input;
 mod model;
 mod parts;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -11,13 +13,16 @@ mod values;
 mod writer;
 
 pub use frames::{Example, Frames};
+pub use input::{CaptureInfo, WarningInfo};
 pub use model::{Combined, Model, NoEffect};
 pub use parts::{Alternative, Exchange, Gap, Omitted, Setup, Span};
-pub use types::{CaptureInfo, Connection, End, Ends, Explain, Finding, Fix, Path, Range, Stack, WarningInfo};
+pub use summary::{Band, CauseTime, More, Owners, Server, Slow, Summary};
+pub use types::{Connection, End, Ends, Explain, Finding, Fix, Path, Range, Stack};
 pub(crate) use values::{ClassLetter, Shown, SpanCause};
 pub use values::{Context, List, Pair, View};
 
 use crate::Capture;
+use crate::run::Run;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::mpsc::{channel, sync_channel};
@@ -30,26 +35,46 @@ pub const SCHEMA: u32 = 1;
 
 /// Writes the whole document, with so many threads at most.
 pub fn write(out: &mut impl Write, analysis: &Analysis, capture: &Capture, threads: usize) -> io::Result<()> {
+    write_run(out, analysis, capture, threads, None)
+}
+
+/// The same with a member more: the run whose capture it is (`docs/schema/run-1.json`).
+pub fn write_run(
+    out: &mut impl Write,
+    analysis: &Analysis,
+    capture: &Capture,
+    threads: usize,
+    run: Option<&Run>,
+) -> io::Result<()> {
     let cx = Context::new(analysis, capture);
     write!(
         out,
-        "{{\"tool\":\"tcpwhy\",\"version\":\"{}\",\"schema\":{SCHEMA},\n\"connections\":[",
+        "{{\"tool\":\"tcpwhy\",\"version\":\"{}\",\"schema\":{SCHEMA},\n\"summary\":",
         env!("CARGO_PKG_VERSION")
     )?;
+    serde_json::to_writer(&mut *out, &Summary::new(analysis, capture))?;
+    out.write_all(b",\n\"connections\":[")?;
     connections(out, &analysis.connections, cx, threads)?;
     out.write_all(b"],\n\"findings\":[")?;
-    for (i, finding) in worst_first(&analysis.findings).enumerate() {
+    for (i, finding) in analysis.findings.iter().enumerate() {
         out.write_all(if i == 0 { b"\n" } else { b",\n" })?;
         serde_json::to_writer(&mut *out, &Finding::new(finding, 0, i, cx))?;
     }
     out.write_all(b"],\n\"capture\":")?;
     serde_json::to_writer(&mut *out, &CaptureInfo::new(capture))?;
+    if let Some(run) = run {
+        out.write_all(b",\n\"run\":")?;
+        serde_json::to_writer(&mut *out, run)?;
+    }
     out.write_all(b"}\n")
 }
 
 /// Connections that are turned into bytes at once: so many that handing them over costs nothing, so few that their bytes
 /// stay in the cache.
 const CHUNK: usize = 64;
+
+/// Bytes that are written at once: more than a buffered writer holds (256 KiB), which would copy less.
+const WRITTEN: usize = 256 << 10;
 
 /// Writes connections in their order. Where there are many, threads turn them into bytes in turns.
 fn connections(
@@ -61,10 +86,15 @@ fn connections(
     let chunks = || list.chunks(CHUNK).enumerate();
     if threads < 2 || list.len() < 4 * CHUNK {
         let mut bytes = Vec::new();
-        return chunks().try_for_each(|(i, chunk)| {
+        chunks().try_for_each(|(i, chunk)| {
             fill(&mut bytes, chunk, i == 0, cx)?;
-            out.write_all(&bytes)
-        });
+            if bytes.len() >= WRITTEN {
+                out.write_all(&bytes)?;
+                bytes.clear();
+            }
+            Ok::<_, io::Error>(())
+        })?;
+        return out.write_all(&bytes);
     }
     thread::scope(|scope| {
         let turns = (0..threads).map(|worker| {
@@ -74,6 +104,7 @@ fn connections(
             scope.spawn(move || {
                 for (i, chunk) in mine {
                     let mut bytes = empty.try_recv().unwrap_or_default();
+                    bytes.clear();
                     let filled = fill(&mut bytes, chunk, i == 0, cx);
                     if send.send(filled.map(|()| bytes)).is_err() {
                         // Writing has failed, and nobody waits for more.
@@ -95,8 +126,8 @@ fn connections(
     })
 }
 
+/// Appends a chunk of connections.
 fn fill(bytes: &mut Vec<u8>, chunk: &[a::Connection], first: bool, cx: Context<'_>) -> io::Result<()> {
-    bytes.clear();
     for (i, connection) in chunk.iter().enumerate() {
         bytes.extend_from_slice(if first && i == 0 { b"\n" } else { b",\n" });
         writer::append(bytes, &Connection::new(connection, cx))?;
@@ -104,7 +135,7 @@ fn fill(bytes: &mut Vec<u8>, chunk: &[a::Connection], first: bool, cx: Context<'
     Ok(())
 }
 
-/// Writes one object a line, each with `type`: connections, then findings, then the capture.
+/// Writes one object a line, each with `type`: connections, then findings, then the summary and the capture.
 pub fn write_lines(out: &mut impl Write, analysis: &Analysis, capture: &Capture) -> io::Result<()> {
     let cx = Context::new(analysis, capture);
     let mut bytes = Vec::new();
@@ -114,7 +145,7 @@ pub fn write_lines(out: &mut impl Write, analysis: &Analysis, capture: &Capture)
         out.write_all(&bytes)?;
     }
     bytes.clear();
-    last_lines(&mut bytes, &analysis.findings, capture, cx)?;
+    last_lines(&mut bytes, analysis, capture, cx)?;
     out.write_all(&bytes)
 }
 
@@ -123,16 +154,17 @@ pub fn connection_line(bytes: &mut Vec<u8>, connection: &a::Connection, cx: Cont
     line(bytes, "connection", &Connection::new(connection, cx))
 }
 
-/// Appends the lines after the connections: the findings, the capture.
+/// Appends the lines after the connections: the findings, the summary, the capture.
 pub fn last_lines(
     bytes: &mut Vec<u8>,
-    findings: &[a::Finding],
+    analysis: &Analysis,
     capture: &Capture,
     cx: Context<'_>,
 ) -> io::Result<()> {
-    for (i, finding) in worst_first(findings).enumerate() {
+    for (i, finding) in analysis.findings.iter().enumerate() {
         line(bytes, "finding", &Finding::new(finding, 0, i, cx))?;
     }
+    line(bytes, "summary", &Summary::new(analysis, capture))?;
     line(bytes, "capture", &CaptureInfo::new(capture))
 }
 
@@ -144,13 +176,7 @@ pub fn schema() -> String {
 /// The ids of the findings over the capture, as in the document: `f1` is the worst. A cause that both sides show has a
 /// finding for each.
 pub fn finding_ids(findings: &[a::Finding]) -> HashMap<(Cause, Option<Side>), String> {
-    worst_first(findings).enumerate().map(|(i, f)| ((f.cause, f.side), format!("f{}", i + 1))).collect()
-}
-
-fn worst_first(findings: &[a::Finding]) -> impl Iterator<Item = &a::Finding> {
-    let mut sorted: Vec<_> = findings.iter().collect();
-    sorted.sort_by_key(|f| std::cmp::Reverse(f.lost));
-    sorted.into_iter()
+    findings.iter().enumerate().map(|(i, f)| ((f.cause, f.side), format!("f{}", i + 1))).collect()
 }
 
 fn line(bytes: &mut Vec<u8>, kind: &str, object: &impl serde::Serialize) -> io::Result<()> {

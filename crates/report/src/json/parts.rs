@@ -140,6 +140,9 @@ pub struct Exchange<'a> {
     pub complete: bool,
     /// `complete`, `rst`, `silent` or `capture_end`.
     pub ended: &'static str,
+    /// It began before `--from` or ended after `--to`: its times are those within, its bytes all.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
     /// Tile the time.
     #[schemars(with = "Vec<Span>")]
     pub spans: List<'a, a::Span, Span<'a>>,
@@ -163,6 +166,7 @@ impl<'a> View<'a, a::Exchange> for Exchange<'a> {
             duplex: x.duplex,
             complete: x.ended == a::Ended::Complete,
             ended: x.ended.name(),
+            cut: x.cut,
             spans: List::new(&x.spans, (connection, Part::Exchange(x.id)), cx),
         }
     }

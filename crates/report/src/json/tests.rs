@@ -38,7 +38,7 @@ fn the_check_finds_faults() {
 }
 
 #[test]
-fn times_count_from_the_start_and_findings_are_worst_first() {
+fn times_count_from_the_start_and_findings_keep_their_order() {
     let d = document();
     let c = &d["connections"][0];
     assert_eq!(c["start_ns"], 0);
@@ -73,9 +73,9 @@ fn spans_come_in_the_order_of_time_under_the_ids_of_the_document() {
 #[test]
 fn a_cause_of_both_sides_has_two_ids() {
     let mut findings = sample::analysis().findings;
-    let of_server = a::Finding { side: Some(Side::Server), lost: Nanos::millis(30), ..findings[1].clone() };
+    let of_server = a::Finding { side: Some(Side::Server), lost: Nanos::millis(30), ..findings[0].clone() };
     assert_eq!(of_server.cause, Cause::NagleDelayedAck);
-    findings.push(of_server);
+    findings.insert(1, of_server);
     let ids = finding_ids(&findings);
     assert_eq!(ids[&(Cause::NagleDelayedAck, Some(Side::Client))], "f1");
     assert_eq!(ids[&(Cause::NagleDelayedAck, Some(Side::Server))], "f2");
@@ -133,9 +133,10 @@ fn lines_hold_the_same_objects() {
     let mut lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let kinds: Vec<Value> =
         lines.iter_mut().map(|l| l.as_object_mut().unwrap().remove("type").unwrap()).collect();
-    assert_eq!(kinds, ["connection", "finding", "finding", "capture"]);
+    assert_eq!(kinds, ["connection", "finding", "finding", "summary", "capture"]);
     let d = document();
     assert_eq!(lines[0], d["connections"][0]);
     assert_eq!(lines[1], d["findings"][0]);
-    assert_eq!(lines[3], d["capture"]);
+    assert_eq!(lines[3], d["summary"]);
+    assert_eq!(lines[4], d["capture"]);
 }

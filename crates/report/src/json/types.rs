@@ -3,11 +3,10 @@
 use super::frames::{Example, Frames};
 use super::parts::{Exchange, Gap, Omitted, Setup};
 use super::values::{
-    AnyCause, ClassLetter, Context, List, Pair, Parameters, QualityNames, Shown, SideName, Times, View,
-    Wrappings, unit,
+    AnyCause, ClassLetter, Context, List, OwnerName, Pair, Parameters, QualityNames, Shown, SideName, Times,
+    View, unit,
 };
-use super::{Model, NoEffect};
-use crate::{Capture, rfc3339};
+use super::{CaptureInfo, Model, NoEffect, Summary};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tcpwhy_analysis as a;
@@ -24,6 +23,8 @@ pub struct Explain<'a> {
     pub version: &'static str,
     /// Version of this contract.
     pub schema: u32,
+    /// The answer as a whole.
+    pub summary: Summary,
     /// In the order of their first packets.
     pub connections: Vec<Connection<'a>>,
     /// Over the whole capture, worst first.
@@ -208,6 +209,9 @@ pub struct End {
     pub max_window: Option<u64>,
     /// Its stack, where it shows.
     pub stack: Option<Stack>,
+    /// A guess of the program that speaks there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
     /// Most bytes it had in flight.
     pub max_flight: u64,
     /// Zero windows it advertised.
@@ -230,6 +234,21 @@ pub struct End {
     pub duplicates: u32,
 }
 
+/// A program as it was guessed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Program {
+    /// Its name, or that of the language that it is written in.
+    pub name: &'static str,
+    /// What told: `first_bytes` of the connection (a header, a greeting), or the well-known `port`.
+    pub told_by: &'static str,
+}
+
+impl Program {
+    fn new((program, told): (tcpwhy_base::Program, tcpwhy_base::Told)) -> Program {
+        Program { name: program.name(), told_by: told.name() }
+    }
+}
+
 impl End {
     fn new(end: &a::End) -> End {
         let known = end.os.is_some() || end.delayed_ack.is_some() || end.min_rto.is_some();
@@ -244,6 +263,7 @@ impl End {
                 delayed_ack_max_ns: end.delayed_ack.map(|d| d.longest.0),
                 min_rto_ns: end.min_rto.map(|t| t.0),
             }),
+            program: end.program.map(Program::new),
             max_flight: end.max_flight,
             zero_windows: end.zero_windows,
             window_probes: end.probes,
@@ -288,6 +308,8 @@ pub struct Finding<'a> {
     pub cause: AnyCause,
     /// Whose time it is.
     pub class: ClassLetter,
+    /// Who has to act.
+    pub owner: OwnerName,
     /// A few words for a heading.
     pub title: &'static str,
     /// The side that holds most of its time.
@@ -297,8 +319,21 @@ pub struct Finding<'a> {
     /// Share of setup, exchanges, and gaps before the last byte.
     #[schemars(range(min = 0, max = 1))]
     pub share: f64,
+    /// The part of `lost_ns` in requests and setups; time of a server in which requests to another one ran is among that
+    /// one's.
+    pub requests_ns: i64,
+    /// That as a share of the time of requests (`summary.request_ns`; within a connection of its own).
+    #[schemars(range(min = 0, max = 1))]
+    pub share_of_requests: f64,
+    /// The part of `lost_ns` between requests.
+    pub idle_ns: i64,
     /// The part of `lost_ns` after the last byte of a connection, which nobody waited for: not in `share`.
     pub after_last_byte_ns: i64,
+    /// Too little to be worth an advice: no span of a millisecond, and less than a hundredth of the time.
+    pub minor: bool,
+    /// How sure, on average over its time.
+    #[schemars(range(min = 0, max = 1))]
+    pub confidence: f64,
     /// How many spans.
     pub occurrences: u64,
     /// Shortest of them.
@@ -319,6 +354,9 @@ pub struct Finding<'a> {
     /// What to do, best first.
     #[schemars(with = "Vec<Fix>")]
     pub fixes: List<'a, a::Fix, Fix<'a>>,
+    /// Fixes for this cause that the capture, or a replay of it, shows not to help here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refuted: Vec<Refuted<'a>>,
     /// Settings that are often advised and do nothing here by the kernel's rules; what a replay shows to have no effect
     /// stands in `model`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -335,11 +373,17 @@ impl<'a> Finding<'a> {
             id: if connection == 0 { format!("f{number}") } else { format!("{connection}.f{number}") },
             cause: AnyCause(f.cause),
             class: ClassLetter(f.cause.class()),
+            owner: OwnerName(f.cause.owner()),
             title: f.cause.info().title,
             side: f.side.map(SideName),
             lost_ns: f.lost.0.max(0),
             share: unit(f.share),
+            requests_ns: f.of_requests().0.max(0),
+            share_of_requests: unit(f.share_of_requests),
+            idle_ns: f.idle.0.max(0),
             after_last_byte_ns: f.tail.0.max(0),
+            minor: f.is_minor(),
+            confidence: (unit(f.confidence) * 1e3).round() / 1e3,
             occurrences: f.occurrences,
             shortest_ns: f.range.shortest.0,
             longest_ns: f.range.longest.0,
@@ -349,6 +393,7 @@ impl<'a> Finding<'a> {
             why: f.why(),
             evidence: List::new(&f.evidence, (), cx),
             fixes: List::new(&f.fixes, (), cx),
+            refuted: f.refuted.iter().map(Refuted::new).collect(),
             no_help: f.no_effect().into_iter().map(NoEffect::new).collect(),
             model: f.replay.as_deref().map(Model::new),
         }
@@ -364,6 +409,21 @@ impl<'a> View<'a, a::Finding> for Finding<'a> {
     }
 }
 
+/// A fix that is not offered.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Refuted<'a> {
+    /// Id of the fix.
+    pub id: &'static str,
+    /// The rest of a sentence that begins with "because".
+    pub because: &'a str,
+}
+
+impl<'a> Refuted<'a> {
+    fn new(refuted: &'a a::Refuted) -> Refuted<'a> {
+        Refuted { id: refuted.fix.info().id, because: &refuted.because }
+    }
+}
+
 /// Something a person can do about a finding.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Fix<'a> {
@@ -376,6 +436,9 @@ pub struct Fix<'a> {
     pub place: &'static str,
     /// Exact settings or code changes.
     pub how: &'a [String],
+    /// The guessed program that stands first in `how` (behind the line that says when to look, where there is one).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
     /// Parameters for programs.
     pub applies_to: Parameters<'a>,
     /// What it saves of the finding's time: at most, or as the model predicts it from its example.
@@ -396,61 +459,11 @@ impl<'a> View<'a, a::Fix> for Fix<'a> {
             title: info.title,
             place: fix.place,
             how: &fix.how,
+            program: fix.guess.map(Program::new),
             applies_to: Parameters(&fix.parameters),
             saves_ns: fix.saves.map(|t| t.0),
             predicted_ns: fix.predicted.map(|t| t.0),
             basis: if fix.replayed { "predicted" } else { "bound" },
         }
     }
-}
-
-/// The input as a whole.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct CaptureInfo<'a> {
-    /// Names of the inputs, in the order in which they were read.
-    pub files: &'a [String],
-    /// Frames read, TCP or not.
-    pub packets: u64,
-    /// TCP packets among them.
-    pub tcp_packets: u64,
-    /// Moment 0 (RFC 3339 with nanoseconds); null without any packet.
-    pub start: Option<String>,
-    /// Earliest to latest frame.
-    pub duration_ns: i64,
-    /// Connections listed.
-    pub connections: u64,
-    /// What packets were wrapped in, and how many.
-    pub encapsulations: Wrappings<'a>,
-    /// What limits what can be said.
-    pub warnings: Vec<WarningInfo<'a>>,
-}
-
-impl<'a> CaptureInfo<'a> {
-    pub(super) fn new(capture: &'a Capture) -> CaptureInfo<'a> {
-        CaptureInfo {
-            files: &capture.files,
-            packets: capture.packets,
-            tcp_packets: capture.tcp_packets,
-            start: capture.span.map(|s| rfc3339(s.0)),
-            duration_ns: capture.duration().0,
-            connections: capture.connections,
-            encapsulations: Wrappings(&capture.encapsulations),
-            warnings: capture
-                .warnings
-                .iter()
-                .map(|w| WarningInfo { code: w.code, text: &w.text, count: w.count })
-                .collect(),
-        }
-    }
-}
-
-/// Something that limits what can be said.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct WarningInfo<'a> {
-    /// Stable word for programs.
-    pub code: &'static str,
-    /// A plain sentence with the next step.
-    pub text: &'a str,
-    /// How often.
-    pub count: u64,
 }

@@ -8,8 +8,8 @@ use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt::{Debug, Display};
 use std::marker::PhantomData;
-use tcpwhy_analysis::{Analysis, Budget, Facts, Frames, Parameter, Quality};
-use tcpwhy_base::{CAUSES, Cause, Class, Kind, Nanos, Side};
+use tcpwhy_analysis::{self as a, Analysis, Facts, Frames, Parameter, Quality};
+use tcpwhy_base::{CAUSES, Cause, Class, Kind, Nanos, Owner, Side};
 
 /// What every object needs to know of the whole.
 #[derive(Clone, Copy, Debug)]
@@ -153,6 +153,13 @@ value! {
 }
 
 value! {
+    /// Who has to act: `none` where that is not known.
+    OwnerName(Owner),
+    |owner, s| s.serialize_str(owner.id()),
+    json_schema!({ "type": "string", "enum": Owner::ALL.map(Owner::id) })
+}
+
+value! {
     /// Who could change it.
     SideName(Side),
     |side, s| s.serialize_str(side.name()),
@@ -168,7 +175,7 @@ value! {
 
 value! {
     /// Nanoseconds by cause.
-    Times<'a>(&'a Budget),
+    Times<'a>(&'a a::Budget),
     |budget, s| {
         // As the fields of a struct: their names are known to need no escape.
         let mut s = s.serialize_struct("Times", budget.0.len())?;
@@ -177,6 +184,32 @@ value! {
         }
         s.end()
     },
+    times()
+}
+
+/// Nanoseconds by cause, of what was summed up for the report.
+#[derive(Clone, Debug)]
+pub struct Budget(pub a::Budget);
+
+impl Serialize for Budget {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        Times(&self.0).serialize(s)
+    }
+}
+
+impl JsonSchema for Budget {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Budget".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        times()
+    }
+}
+
+fn times() -> Schema {
     json_schema!({
         "type": "object",
         "propertyNames": { "enum": ids(|k| k == Kind::Span) },
@@ -187,7 +220,7 @@ value! {
 value! {
     /// One sentence with the figures.
     Sentence<'a>(&'a Facts),
-    |facts, s| s.serialize_str(&facts.sentence()),
+    |facts, s| s.collect_str(facts),
     json_schema!({ "type": "string", "minLength": 1 })
 }
 

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde::ser::{self, Serializer};
 use std::fmt::{self, Display, Write as _};
 use std::io;
+use tcpwhy_base::decimal;
 
 /// Appends `value` to `out`.
 pub(super) fn append(out: &mut Vec<u8>, value: &impl Serialize) -> io::Result<()> {
@@ -59,42 +60,15 @@ fn escaped(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default());
 }
 
-/// All pairs of digits.
-const PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
-    let mut n = 0;
-    while n < 100 {
-        pairs[n] = [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
-        n += 1;
-    }
-    pairs
-};
-
 #[inline]
-fn number(out: &mut Vec<u8>, mut n: u64) {
-    // 2^64 has 20 digits.
-    let mut digits = [0u8; 20];
-    let mut at = digits.len();
-    while n >= 10_000 {
-        at -= 4;
-        let four = (n % 10_000) as usize;
-        digits[at..at + 2].copy_from_slice(&PAIRS[four / 100]);
-        digits[at + 2..at + 4].copy_from_slice(&PAIRS[four % 100]);
-        n /= 10_000;
+fn number(out: &mut Vec<u8>, n: u64) {
+    if n < 10 {
+        return out.push(b'0' + n as u8);
     }
-    if n >= 100 {
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[(n % 100) as usize]);
-        n /= 100;
-    }
-    if n >= 10 {
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[n as usize]);
-    } else {
-        at -= 1;
-        digits[at] = b'0' + n as u8;
-    }
-    out.extend_from_slice(&digits[at..]);
+    let (digits, len) = decimal(n);
+    let end = out.len() + len;
+    out.extend_from_slice(&digits);
+    out.truncate(end);
 }
 
 /// Shares and confidences mostly have three digits or fewer.
@@ -102,8 +76,8 @@ fn share(out: &mut Vec<u8>, x: f64) {
     let thousandths = (x * 1e3).round();
     if thousandths > 0.0 && thousandths < 1e3 && thousandths / 1e3 == x {
         let n = thousandths as usize;
-        let [tens, ones] = PAIRS[n % 100];
-        let digits = [b'0', b'.', b'0' + (n / 100) as u8, tens, ones];
+        let digit = |n: usize| b'0' + (n % 10) as u8;
+        let digits = [b'0', b'.', digit(n / 100), digit(n / 10), digit(n)];
         let zeros = digits.iter().rev().take_while(|&&d| d == b'0').count();
         out.extend_from_slice(&digits[..digits.len() - zeros]);
     } else {

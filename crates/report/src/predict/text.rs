@@ -1,7 +1,8 @@
 //! A prediction for people: the total, who waits for whom, where the time goes, what helps.
 
 use super::types::{Distribution, Fix, Prediction, Step};
-use crate::text::style::{BOLD, DIM, FIX, WARN, count, of, wrap};
+use crate::figures::count;
+use crate::text::style::{BOLD, DIM, FIX, WARN, of, wrap};
 use crate::text::{bytes, percent};
 use std::io::{self, Write};
 use tcpwhy_base::{Nanos, Side};
@@ -146,7 +147,7 @@ fn row(out: &mut impl Write, step: &Step, width: usize) -> io::Result<()> {
         Some(c) if step.waited_ns > 0 => format!("waited {}: {}", Nanos(step.waited_ns), c.0.id()),
         _ => String::new(),
     };
-    let style = step.cause.map_or(DIM, |c| of(c.0.class()));
+    let style = step.cause.map_or(DIM, |c| of(c.0));
     let room = width.saturating_sub(28);
     if why.is_empty() {
         return writeln!(out, "{:>8}{arrow}   {line}", at(step.start_ns));
@@ -164,7 +165,7 @@ fn budget(out: &mut impl Write, p: &Prediction) -> io::Result<()> {
     let sum: i64 = p.budget.iter().map(|s| s.time_ns).sum();
     // Less than a ten-thousandth is nobody's time.
     for s in p.budget.iter().filter(|s| s.time_ns > 0 && s.share >= 0.0001) {
-        let style = of(s.class());
+        let style = of(s.cause.0);
         let side = s.side.map_or(String::new(), |s| format!("  {DIM}({}){DIM:#}", s.0.name()));
         let time = Nanos(s.time_ns).to_string();
         writeln!(

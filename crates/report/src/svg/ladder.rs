@@ -122,7 +122,12 @@ fn span(out: &mut Drawing, span: &Span, y0: f64, y1: f64) {
         out.words(WIDTH - 12.0, middle, "end", &format!("fill=\"{MUTED}\" font-size=\"11\""), &text);
     } else {
         // Too low for a line of text: a name for those who point at it.
-        out.text.push_str(&format!("<g><title>{} {}</title></g>\n", span.cause.id(), span.duration()));
+        out.text.push_str(&format!(
+            "<rect x=\"{CLIENT}\" y=\"{y0:.1}\" width=\"{:.0}\" height=\"{tall:.1}\" fill-opacity=\"0\"><title>{} {}</title></rect>\n",
+            SERVER + 30.0 - CLIENT,
+            span.cause.id(),
+            span.duration()
+        ));
     }
 }
 

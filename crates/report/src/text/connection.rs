@@ -1,26 +1,30 @@
 //! One connection: what is known of it, its findings, its exchanges.
 
-use super::style::{BOLD, DIM, bit_rate, bytes, moment, of, percent};
-use super::table::{Align, Table};
+use super::style::{BOLD, DIM, bit_rate, bytes, moment, of};
+use super::table::{Align, Table, WIDE};
 use super::{Layout, findings};
 use crate::capture::local;
-use crate::summary::{tcp_time, worst};
-use crate::{Capture, Summary};
+use crate::figures::percent;
+use crate::{Answer, Capture, headline, worst};
 use std::io::{self, Write};
-use tcpwhy_analysis::{Budget, Connection, End, Exchange, Frames, Quality, Vantage};
-use tcpwhy_base::Nanos;
+use tcpwhy_analysis::{Analysis, Budget, Connection, End, Exchange, Frames, Quality, Vantage};
+use tcpwhy_base::{Cause, Nanos};
 
-/// Writes all that is known of one connection.
+/// Writes all that is known of the one connection that is left in an analysis.
 pub fn connection(
     out: &mut impl Write,
+    analysis: &Analysis,
     c: &Connection,
     capture: &Capture,
     layout: &Layout,
 ) -> io::Result<()> {
+    let answer = Answer::new(analysis);
     header(out, c, capture, layout)?;
     ends(out, c)?;
-    let summary = Summary { total: c.measured(), tcp: tcp_time(c), dominant: None };
-    findings::list(out, &c.findings, &c.budget.0, &summary, layout)?;
+    writeln!(out)?;
+    findings::lines(out, &headline(analysis, capture, &answer), 2, layout)?;
+    super::bar::whole(out, &answer, layout)?;
+    findings::list(out, &analysis.findings, &answer, layout)?;
     exchanges(out, c.exchanges.iter().map(|x| (c, x)), capture, layout)?;
     if c.exchanges_omitted.count > 0 {
         writeln!(
@@ -28,13 +32,6 @@ pub fn connection(
             "  {DIM}{} more exchanges ({}) are left out of the detail: --exchanges all{DIM:#}",
             c.exchanges_omitted.count, c.exchanges_omitted.duration
         )?;
-    }
-    let gaps: Vec<String> =
-        c.gap_budget.0.iter().map(|(cause, time)| format!("{} {time}", cause.id())).collect();
-    if !gaps.is_empty() {
-        writeln!(out)?;
-        let text = format!("outside setup and exchanges: {}", gaps.join(", "));
-        findings::lines(out, &text, 2, layout)?;
     }
     Ok(())
 }
@@ -97,7 +94,7 @@ fn ends(out: &mut impl Write, c: &Connection) -> io::Result<()> {
     let some = |n: u32| (n > 0).then(|| n.to_string());
     row("bytes", &|i, _| Some(bytes(c.bytes[i])));
     row("packets", &|i, _| Some(c.packets[i].to_string()));
-    row("sent again", &|i, _| (c.retransmitted[i] > 0).then(|| c.retransmitted[i].to_string()));
+    row("retransmitted", &|i, _| (c.retransmitted[i] > 0).then(|| c.retransmitted[i].to_string()));
     row("MSS", &|_, e| e.mss.map(|m| m.to_string()));
     row("window scale", &|_, e| e.wscale.map(|w| w.to_string()));
     row("largest window", &|_, e| e.max_window.map(bytes));
@@ -129,38 +126,36 @@ pub(super) fn exchanges<'a>(
         return Ok(());
     }
     sorted.sort_by_key(|(c, x)| (std::cmp::Reverse(x.end - x.start), c.id, x.id));
-    let mut table = Table::new(&[
-        ("connection", Right),
-        ("exchange", Right),
-        ("start", Right),
-        ("duration", Right),
-        ("request", Right),
-        ("response", Right),
-        ("", Left),
-        ("worst cause", Left),
-    ]);
+    let wide = layout.width >= WIDE;
+    let several = sorted.iter().any(|(c, _)| c.id != sorted[0].0.id);
+    let only = |is: bool, heads: &'static [(&'static str, Align)]| if is { heads } else { &[] };
+    let heads = [
+        only(several || wide, &[("connection", Right)]),
+        &[("exchange", Right), ("start", Right), ("duration", Right)],
+        only(wide, &[("request", Right), ("response", Right)]),
+        &[("", Left), ("most of it", Left)],
+    ];
+    let mut table = Table::new(&heads.concat());
     for (c, x) in sorted.iter().take(layout.top) {
-        let mut budget = Budget::default();
-        for span in &x.spans {
-            budget.add(span.cause, span.duration());
-        }
-        let worst = worst(&budget);
+        let worst = worst(&spent(x));
         let share = |time: Nanos| percent(time.0 as f64 / (x.end - x.start).0.max(1) as f64);
-        table.row([
-            c.id.to_string(),
-            x.id.to_string(),
-            moment(x.start, capture, layout),
-            (x.end - x.start).to_string(),
-            bytes(x.bytes[0]),
-            bytes(x.bytes[1]),
-            ended(x).into(),
-            worst.map_or_else(
-                || "-".into(),
-                |(cause, time)| format!("{} {time} ({})", cause.id(), share(time)),
-            ),
-        ]);
+        let mut row = Vec::with_capacity(8);
+        if several || wide {
+            row.push(c.id.to_string());
+        }
+        row.extend([x.id.to_string(), moment(x.start, capture, layout), (x.end - x.start).to_string()]);
+        if wide {
+            row.extend(x.bytes.map(bytes));
+        }
+        // Between the numbers of several connections there is no room for both.
+        let most = |(cause, time): (Cause, Nanos)| match several && !wide {
+            true => format!("{} {}", cause.id(), share(time)),
+            false => format!("{} {time} ({})", cause.id(), share(time)),
+        };
+        row.extend([ended(x).into(), worst.map_or_else(|| "-".into(), most)]);
+        table.row(row);
         if let Some((cause, _)) = worst {
-            table.colour_last(of(cause.class()));
+            table.colour_last(of(cause));
         }
     }
     writeln!(out)?;
@@ -170,6 +165,13 @@ pub(super) fn exchanges<'a>(
         writeln!(out, "  {DIM}and {left} shorter: --top {}{DIM:#}", sorted.len())?;
     }
     Ok(())
+}
+
+/// The time of an exchange by cause.
+pub(super) fn spent(x: &Exchange) -> Budget {
+    let mut budget = Budget::default();
+    x.spans.iter().for_each(|s| budget.add(s.cause, s.duration()));
+    budget
 }
 
 /// How an exchange ended, if it is worth a word.

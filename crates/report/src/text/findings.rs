@@ -1,58 +1,96 @@
 //! One finding, and a list of them.
 
 use super::Layout;
-use super::style::{BOLD, DIM, FIX, count, of, percent, range, wrap};
-use crate::Summary;
+use super::style::{BOLD, DIM, FIX, of, range, wrap};
+use crate::answer::{Answer, Part, sureness};
 use crate::capture::local;
+use crate::figures::{count, percent};
 use std::cmp::Reverse;
 use std::io::{self, Write};
 use tcpwhy_analysis::Replay;
 use tcpwhy_analysis::{Finding, Fix, Frames};
-use tcpwhy_base::{Cause, Class, Kind, Nanos};
+use tcpwhy_base::{Cause, Class, FixId, Kind, Nanos, Owner, Side, Told};
 
 /// Text below the heading of a finding begins here.
 const INDENT: usize = 10;
-/// Findings below this share are named in one line, after the first.
-const MINOR: f64 = 0.01;
 /// What stands at the right goes no further than this.
 const WIDE: usize = 100;
 
-/// The findings: first TCP's, then the application's and the unexplained, then what is inherent in one line.
+/// The findings that hold time of requests, by that time. Those that are said of a whole connection stand behind the cause
+/// whose time they are made of.
+pub fn listed(findings: &[Finding]) -> Vec<&Finding> {
+    ranked(findings).into_iter().filter(|f| !f.is_minor()).collect()
+}
+
+fn ranked(findings: &[Finding]) -> Vec<&Finding> {
+    let mut ranked: Vec<&Finding> = findings.iter().filter(|f| f.of_requests() > Nanos::ZERO).collect();
+    // Those of equal time stay as the analysis has them.
+    ranked.sort_by_key(|f| Reverse(f.of_requests()));
+    ranked
+}
+
+/// The findings by their time of requests; then in a line each what is too small, and the time between requests.
 pub(super) fn list(
     out: &mut impl Write,
     findings: &[Finding],
-    inherent: &[(Cause, Nanos)],
-    summary: &Summary,
+    answer: &Answer,
     layout: &Layout,
 ) -> io::Result<()> {
-    let mut sorted: Vec<&Finding> =
-        findings.iter().filter(|f| f.waited() > Nanos::ZERO || f.occurrences > 0).collect();
-    sorted.sort_by_key(|f| rank(f));
-    let of_class =
-        |classes: &'static [Class]| sorted.iter().copied().filter(|f| classes.contains(&f.cause.class()));
-    let mut minor = Vec::new();
-    let mut shown = 0;
-    for finding in of_class(&[Class::Tcp]).chain(of_class(&[Class::Application, Class::Unknown])) {
-        let small = shown > 0 && finding.share < MINOR && finding.cause.info().kind == Kind::Span;
-        if !layout.verbose && (small || shown >= layout.top) {
-            minor.push(finding);
-        } else {
+    let found = |cause: Cause| findings.iter().any(|f| f.cause == cause);
+    let mut rest = Vec::new();
+    let mut inherent =
+        answer.causes.iter().filter(|p| !found(p.cause) && p.requests > Nanos::ZERO).peekable();
+    for (shown, finding) in listed(findings).into_iter().enumerate() {
+        // Of what is inherent some connections' parts were not kept apart: their time is known, and nothing else.
+        while let Some(part) = inherent.next_if(|p| p.requests > finding.of_requests()) {
+            bare(out, part, answer, layout)?;
+        }
+        if shown < layout.top || layout.verbose {
             writeln!(out)?;
             one(out, finding, layout)?;
-            shown += 1;
+        } else {
+            rest.push(short(finding.cause, finding.side, finding.of_requests()));
         }
     }
-    if !minor.is_empty() {
-        let names = minor.iter().map(|f| format!("{} {}", f.cause.id(), f.waited()));
-        paragraph(out, "also", names, layout)?;
+    for part in inherent {
+        bare(out, part, answer, layout)?;
     }
-    let inherent: Vec<String> = inherent
-        .iter()
-        .filter(|(cause, time)| cause.class() == Class::Inherent && *time > Nanos::ZERO)
-        .map(|&(cause, time)| format!("{} {time} ({})", cause.id(), percent(summary.share(time))))
-        .collect();
-    if !inherent.is_empty() {
-        paragraph(out, "the price of this path and these sizes", inherent.into_iter(), layout)?;
+    let minor = ranked(findings).into_iter().filter(|f| f.is_minor());
+    rest.extend(minor.map(|f| short(f.cause, f.side, f.of_requests())));
+    if !rest.is_empty() {
+        paragraph(out, "smaller", rest.into_iter(), layout)?;
+    }
+    between(out, answer, layout)
+}
+
+/// `client_think 1.58 s (client)`: the side where one cause is found at both.
+fn short(cause: Cause, side: Option<Side>, time: Nanos) -> String {
+    match side.filter(|s| *s != Side::Network) {
+        Some(side) if !cause.id().starts_with(side.name()) => {
+            format!("{} at the {} {time}", cause.id(), side.name())
+        }
+        _ => format!("{} {time}", cause.id()),
+    }
+}
+
+/// What is known of a cause without a finding.
+fn bare(out: &mut impl Write, part: &Part, answer: &Answer, layout: &Layout) -> io::Result<()> {
+    writeln!(out)?;
+    heading(out, part.cause, part.requests, answer.share(part.requests))?;
+    lines(out, &whose(part.cause, None), INDENT, layout)
+}
+
+/// The time outside requests.
+fn between(out: &mut impl Write, answer: &Answer, layout: &Layout) -> io::Result<()> {
+    for (head, of) in [
+        ("idle between requests", (|p| p.idle) as fn(&Part) -> Nanos),
+        ("after the last byte, when nobody waited", |p| p.after),
+    ] {
+        let mut parts: Vec<&Part> = answer.causes.iter().filter(|p| of(p) > Nanos::ZERO).collect();
+        parts.sort_by_key(|p| (Reverse(of(p)), p.cause));
+        if !parts.is_empty() {
+            paragraph(out, head, parts.iter().map(|p| format!("{} {}", p.cause.id(), of(p))), layout)?;
+        }
     }
     Ok(())
 }
@@ -71,50 +109,71 @@ fn paragraph(
     Ok(())
 }
 
+/// `   2.42 s  85 %  Nagle held a small write until the peer's delayed ACK`.
+fn heading(out: &mut impl Write, cause: Cause, time: Nanos, share: f64) -> io::Result<()> {
+    let head = format!("{:>8} {:>6}  ", time.to_string(), percent(share));
+    let colour = of(cause);
+    writeln!(out, "  {BOLD}{head}{BOLD:#}{colour}{}{colour:#}", cause.info().title)
+}
+
+/// Who has to act: `TCP, at the client`.
+pub(crate) fn whose(cause: Cause, side: Option<Side>) -> String {
+    let owner = match (cause.owner(), cause.class()) {
+        (Owner::Application, _) => "application",
+        (Owner::Tcp, _) => "TCP",
+        (Owner::Path, Class::Inherent) => "path, unavoidable here",
+        (Owner::Path, _) => "path",
+        (Owner::None, _) => "not known",
+    };
+    match (cause.owner(), side) {
+        (Owner::Application | Owner::Tcp, Some(side)) => format!("{owner}, at the {}", side.name()),
+        _ => owner.into(),
+    }
+}
+
 /// One finding in full.
 pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Result<()> {
     let info = f.cause.info();
-    let colour = of(info.class);
-    let note = match (info.class, f.side) {
-        (Class::Application, _) => "not TCP".into(),
-        (Class::Unknown, _) | (_, None) => String::new(),
-        (_, Some(side)) => format!("side: {}", side.name()),
-    };
-    let lost = f.waited().to_string();
-    let head = format!("{lost:>8} {:>5}  ", percent(f.share));
-    let used = 2 + head.chars().count() + info.title.chars().count();
-    let space = layout.width.min(WIDE).saturating_sub(used + note.chars().count()).max(2);
-    write!(out, "  {BOLD}{head}{BOLD:#}{colour}{}{colour:#}", info.title)?;
-    if note.is_empty() {
-        writeln!(out)?
-    } else {
-        writeln!(out, "{:space$}{DIM}{note}{DIM:#}", "")?
+    heading(out, f.cause, f.of_requests(), f.share_of_requests)?;
+    let mut facts = vec![whose(f.cause, f.side)];
+    if f.cause.owner() != Owner::None {
+        facts.push(sureness(f.confidence).into());
     }
-    let mut text = String::new();
     if info.kind == Kind::Span && f.occurrences > 0 {
-        text = match f.occurrences {
-            1 => "Once. ".into(),
-            n => format!("{n} times, {} each. ", range(f.range)),
-        };
+        facts.push(match f.occurrences {
+            1 => "once".into(),
+            n => format!("{n} times, {} each", range(f.range)),
+        });
     }
     if f.connection_count > 1 {
-        text.push_str(&format!("On {}. ", count(f.connection_count, "connection")));
+        facts.push(format!("on {}", count(f.connection_count, "connection")));
     }
-    text.push_str(&f.why());
+    for line in wrap(&facts.join("; "), layout.width.saturating_sub(INDENT).max(20)) {
+        writeln!(out, "{:INDENT$}{DIM}{line}{DIM:#}", "")?;
+    }
+    let text = f.why();
     lines(out, &text, INDENT, layout)?;
     if let Some(frames) = frames(&f.evidence, f.occurrences, layout) {
         lines(out, &frames, INDENT, layout)?;
     }
-    // What an application should do with its own time is no answer of ours, unless somebody asks.
-    let wanted = match info.class {
+    // An application's own time: where to look next, which saves nothing by itself.
+    let next = info.class == Class::Application && info.kind == Kind::Span;
+    let wanted = match next {
         _ if layout.verbose => f.fixes.len(),
-        Class::Application if info.kind == Kind::Span => 0,
-        _ => 2,
+        true => 1,
+        false => 2,
     };
     for (i, fix) in f.fixes.iter().take(wanted).enumerate() {
-        self::fix(out, if i == 0 || layout.verbose { "fix: " } else { " or: " }, fix, layout)?;
+        let lead = match i {
+            0 if next => "next: ",
+            i if i == 0 || layout.verbose => "fix: ",
+            _ => " or: ",
+        };
+        self::fix(out, lead, fix, layout)?;
     }
-    if let Some(text) = f.replay.as_deref().filter(|_| wanted > 0).map(|r| replayed(r, &f.fixes)) {
+    others(out, f.fixes.iter().take(wanted), layout)?;
+    refuted(out, f, wanted, layout)?;
+    if let Some(text) = f.replay.as_deref().filter(|_| wanted > 0 && !next).map(|r| replayed(r, &f.fixes)) {
         lines(out, &text, INDENT, layout)?;
     }
     let none: Vec<String> = f.no_effect().into_iter().map(|v| v.what).collect();
@@ -124,20 +183,51 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Res
     Ok(())
 }
 
-/// The order of findings: TCP's first, of these what wins most, then what took longest. A finding that a replay shows to
-/// win little does not stand before one that wins much of the same time.
-pub fn rank(f: &Finding) -> impl Ord + use<> {
-    let wins = |f: &&Fix| f.saves.is_some_and(|s| s > Nanos::ZERO);
-    let best = f.fixes.iter().filter(wins).find(|f| f.replayed).or_else(|| f.fixes.iter().find(wins));
-    let tcp = f.cause.class() == Class::Tcp;
-    let won = best.and_then(|f| f.saves).unwrap_or_else(|| f.waited());
-    (!tcp, Reverse(if tcp { won } else { Nanos::ZERO }), Reverse(f.waited()))
+/// Lines of a fix that are shown where nobody asks for all: of a next step when to look, too.
+fn shown_lines(fix: &Fix) -> usize {
+    if fix.fix == FixId::Application { 2 } else { 1 }
+}
+
+/// What a guess is from, and that there are other ways.
+fn others<'a>(out: &mut impl Write, fixes: impl Iterator<Item = &'a Fix>, layout: &Layout) -> io::Result<()> {
+    let (mut guess, mut more) = (None, false);
+    for fix in fixes {
+        guess = guess.or(fix.guess);
+        more |= fix.how.len() > shown_lines(fix);
+    }
+    let from = guess.map(|(program, told)| {
+        let by = match told {
+            Told::FirstBytes => "the first bytes of the connection",
+            Told::Port => "the port",
+        };
+        format!("{} is a guess from {by}", program.name())
+    });
+    let text = match (from, more && !layout.verbose) {
+        (Some(from), true) => format!("({from}; -v shows other systems)"),
+        (Some(from), false) => format!("({from})"),
+        (None, true) => "(-v shows other systems)".into(),
+        (None, false) => return Ok(()),
+    };
+    for line in wrap(&text, layout.width.saturating_sub(INDENT + 5).max(20)) {
+        writeln!(out, "{:INDENT$}     {DIM}{line}{DIM:#}", "")?;
+    }
+    Ok(())
+}
+
+/// Why a fix of the table is not offered: said where none is left, and of all of them where somebody asks.
+fn refuted(out: &mut impl Write, f: &Finding, wanted: usize, layout: &Layout) -> io::Result<()> {
+    let most = if layout.verbose { f.refuted.len() } else { usize::from(f.fixes.is_empty() && wanted > 0) };
+    f.refuted.iter().take(most).try_for_each(|r| {
+        let text = format!("Not offered: \"{}\", because {}.", r.fix.info().title, r.because);
+        lines(out, &text, INDENT, layout)
+    })
 }
 
 /// What a fix saves: `saves 1.11 s, predicted`. All fixes of a finding are bounded by the same time, which is said of the
 /// `first` alone; what a replay says is each one's own.
 pub fn saving(fix: &Fix, first: bool) -> Option<String> {
-    let saves = fix.saves.filter(|&s| s > Nanos::ZERO && (fix.replayed || first))?;
+    let next = fix.fix == FixId::Application;
+    let saves = fix.saves.filter(|&s| s > Nanos::ZERO && !next && (fix.replayed || first))?;
     Some(if fix.replayed { format!("saves {saves}, predicted") } else { format!("saves up to {saves}") })
 }
 
@@ -151,7 +241,7 @@ fn fix(out: &mut impl Write, lead: &str, fix: &Fix, layout: &Layout) -> io::Resu
     let what = format!("{}{place}", fix.fix.info().title);
     let saves = saving(fix, lead == "fix: ").unwrap_or_default();
     let used = indent + 5 + what.chars().count() + saves.chars().count();
-    if used + 2 <= layout.width || saves.is_empty() {
+    if used + 2 <= layout.width || saves.is_empty() && used <= layout.width {
         let space = layout.width.min(WIDE).saturating_sub(used).max(2);
         write!(out, "{:indent$}{FIX}{lead}{what}{FIX:#}", "")?;
         if saves.is_empty() { writeln!(out)? } else { writeln!(out, "{:space$}{BOLD}{saves}{BOLD:#}", "")? }
@@ -161,7 +251,7 @@ fn fix(out: &mut impl Write, lead: &str, fix: &Fix, layout: &Layout) -> io::Resu
         }
         writeln!(out, "{:indent$}     {BOLD}{saves}{BOLD:#}", "")?;
     }
-    let wanted = if layout.verbose { fix.how.len() } else { 1 };
+    let wanted = if layout.verbose { fix.how.len() } else { shown_lines(fix) };
     for how in fix.how.iter().take(wanted) {
         let width = layout.width.saturating_sub(indent + 7).max(20);
         let how = how.strip_prefix("Any: ").unwrap_or(how);
@@ -175,12 +265,13 @@ fn fix(out: &mut impl Write, lead: &str, fix: &Fix, layout: &Layout) -> io::Resu
 /// How near the model comes, and what would have no effect.
 fn replayed(r: &Replay, fixes: &[Fix]) -> String {
     let mut text = if r.trustworthy() {
-        format!("Replayed in the model: {} against {} seen.", r.modelled, r.observed)
+        format!("Simulation: {}, measured: {} ({:+.0} %).", r.modelled, r.observed, r.error() * 100.0)
     } else {
-        let percent = r.error() * 100.0;
         return format!(
-            "No prediction: the model gives {} where {} were seen ({percent:+.0} %).",
-            r.modelled, r.observed
+            "Saving not predicted: the simulation ({}) does not match this capture ({}, {:+.0} %).",
+            r.modelled,
+            r.observed,
+            r.error() * 100.0
         );
     };
     // What wins a little is a fix, however little it is of the replayed part.

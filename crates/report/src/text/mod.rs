@@ -1,9 +1,12 @@
 //! Text for people: the verdict first, then what was found, then what the capture cannot show, then the
 //! connections. Colours are written always; who opens the output takes them out where they do not belong.
 
+mod bar;
 mod connection;
 mod findings;
+pub mod markdown;
 mod overview;
+mod requests;
 pub(crate) mod style;
 mod table;
 #[cfg(test)]
@@ -11,13 +14,17 @@ mod tests;
 mod timeline;
 mod why_not;
 
-pub use crate::summary::worst;
+pub(crate) use crate::figures::count;
+pub use crate::figures::percent;
 pub use connection::connection;
-pub use findings::{rank, saving};
-pub use overview::{overview, verdict};
-pub use style::{bytes, percent, range, wrap};
+pub(crate) use findings::whose;
+pub use findings::{listed, saving};
+pub use overview::overview;
+pub use style::{bytes, range, wrap};
 pub use timeline::{exchange, flags as flag_letters};
 pub use why_not::why_not;
+
+use tcpwhy_base::Nanos;
 
 /// How text is laid out.
 #[derive(Clone, Debug)]
@@ -38,8 +45,8 @@ pub struct Layout {
     pub files: Vec<String>,
     /// Frames in the inputs before each.
     pub frames_before: Vec<u64>,
-    /// List the exchanges of all connections that are left in detail (they were asked for).
-    pub list_exchanges: bool,
+    /// List the exchanges of all connections that took longer than this; only they are left in detail.
+    pub slower_than: Option<Nanos>,
 }
 
 impl Default for Layout {
@@ -53,7 +60,7 @@ impl Default for Layout {
             command: "tcpwhy explain FILE".into(),
             files: Vec::new(),
             frames_before: Vec::new(),
-            list_exchanges: false,
+            slower_than: None,
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::text::Layout;
 use crate::{Capture, rfc3339};
 use anstyle::{AnsiColor, Style};
 use tcpwhy_analysis::Extremes;
-use tcpwhy_base::{Class, Nanos};
+use tcpwhy_base::{Cause, Class, Nanos, Owner};
 
 /// Headings and verdicts.
 pub(crate) const BOLD: Style = Style::new().bold();
@@ -15,24 +15,14 @@ pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 /// What to do.
 pub(crate) const FIX: Style = AnsiColor::Green.on_default();
 
-/// The colour of a class.
-pub(crate) fn of(class: Class) -> Style {
-    match class {
-        Class::Tcp => AnsiColor::Red.on_default(),
-        Class::Application => AnsiColor::Cyan.on_default(),
-        Class::Inherent => AnsiColor::Blue.on_default(),
-        Class::Unknown => AnsiColor::Magenta.on_default(),
-    }
-}
-
-/// `41 %`, `0.4 %`, `below 0.1 %`.
-pub fn percent(share: f64) -> String {
-    let p = share * 100.0;
-    match p {
-        p if p <= 0.0 => "0 %".into(),
-        p if p < 0.1 => "<0.1 %".into(),
-        p if p < 0.95 => format!("{p:.1} %"),
-        p => format!("{p:.0} %"),
+/// The colour of a cause: by who has to act; what the distance and the rate cost has its own.
+pub(crate) fn of(cause: Cause) -> Style {
+    match (cause.owner(), cause.class()) {
+        (Owner::Tcp, _) => AnsiColor::Red.on_default(),
+        (Owner::Application, _) => AnsiColor::Cyan.on_default(),
+        (Owner::Path, Class::Inherent) => AnsiColor::Blue.on_default(),
+        (Owner::Path, _) => AnsiColor::Yellow.on_default(),
+        (Owner::None, _) => AnsiColor::Magenta.on_default(),
     }
 }
 
@@ -64,11 +54,6 @@ pub fn bytes(n: u64) -> String {
     format!("{value:.digits$} {}", UNITS[unit])
 }
 
-/// `1 connection`, `34 exchanges`.
-pub(crate) fn count(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
-}
-
 /// A rate in bits a second.
 pub(crate) fn bit_rate(bps: u64) -> String {
     let (value, unit) = match bps as f64 {
@@ -91,19 +76,32 @@ pub(super) fn moment(time: Nanos, capture: &Capture, layout: &Layout) -> String 
     format!("{sign}{}.{:06} s", us / 1_000_000, us % 1_000_000)
 }
 
-/// Words of `text` in lines of at most `width` characters (longer words stand alone).
+/// Words of `text` in lines of at most `width` characters (longer words stand alone); a number stays with its unit.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
+    let mut words = text.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let mut word = word.to_owned();
+        while let Some(unit) = words.next_if(|next| is_unit_of(next, &word)) {
+            word.push(' ');
+            word.push_str(unit);
+        }
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&word);
             }
-            _ => lines.push(word.into()),
+            _ => lines.push(word),
         }
     }
     lines
+}
+
+/// `word` is the unit of the number before it.
+fn is_unit_of(word: &str, before: &str) -> bool {
+    const UNITS: [&str; 12] = ["%", "s", "ms", "µs", "ns", "min", "h", "B", "KiB", "MiB", "GiB", "TiB"];
+    before.ends_with(|c: char| c.is_ascii_digit())
+        && UNITS.contains(&word.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '%'))
 }
 
 /// `text` made safe for one line: control characters become spaces.
@@ -114,6 +112,7 @@ pub(super) fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::{count, percent};
 
     #[test]
     fn numbers_for_people() {
@@ -132,6 +131,8 @@ mod tests {
     #[test]
     fn lines_break_between_words() {
         assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
+        assert_eq!(wrap("it took 5.2 s, 40 %) of it", 12), ["it took", "5.2 s, 40 %)", "of it"]);
+        assert_eq!(wrap("5 of s", 3), ["5", "of", "s"]);
         assert_eq!(wrap("incomprehensible a", 4), ["incomprehensible", "a"]);
         assert!(wrap("", 10).is_empty());
     }

@@ -4,6 +4,9 @@ use super::style::DIM;
 use anstyle::Style;
 use std::io::{self, Write};
 
+/// From this width on tables have all their columns.
+pub(super) const WIDE: usize = 100;
+
 /// Where the text of a column stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Align {

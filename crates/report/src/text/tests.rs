@@ -1,7 +1,7 @@
 use super::*;
 use crate::sample;
 use std::{env, fs, path::Path};
-use tcpwhy_base::Nanos;
+use tcpwhy_analysis::Finding;
 
 /// `UPDATE=1 cargo test -p tcpwhy-report` rewrites the snapshots.
 fn compare(name: &str, text: Vec<u8>) {
@@ -25,8 +25,13 @@ fn the_first_screen() {
 #[test]
 fn everything_in_full() {
     let mut text = Vec::new();
-    let layout =
-        Layout { verbose: true, width: 100, list_exchanges: true, absolute: true, ..Layout::default() };
+    let layout = Layout {
+        verbose: true,
+        width: 100,
+        slower_than: Some(Nanos::ZERO),
+        absolute: true,
+        ..Layout::default()
+    };
     overview(&mut text, &sample::analysis(), &sample::capture(), &layout).unwrap();
     compare("verbose.txt", text);
 }
@@ -34,7 +39,9 @@ fn everything_in_full() {
 #[test]
 fn one_connection() {
     let mut text = Vec::new();
-    connection(&mut text, &sample::connection(), &sample::capture(), &Layout::default()).unwrap();
+    let analysis = sample::analysis();
+    connection(&mut text, &analysis, &analysis.connections[0], &sample::capture(), &Layout::default())
+        .unwrap();
     compare("connection.txt", text);
 }
 
@@ -51,14 +58,35 @@ fn a_question() {
 }
 
 #[test]
-fn what_wins_most_stands_first() {
-    let analysis = sample::analysis();
-    let first =
-        analysis.findings.iter().find(|f| f.cause.class() == tcpwhy_base::Class::Tcp).unwrap().clone();
-    let mut longer = first.clone();
-    longer.lost = first.lost + Nanos::millis(1);
-    assert!(rank(&longer) < rank(&first), "the longer one, as nothing else tells them apart");
-    longer.fixes[0].replayed = true;
-    longer.fixes[0].saves = Some(Nanos::micros(10));
-    assert!(rank(&first) < rank(&longer), "a replay says that it wins little");
+fn a_fix_that_the_capture_refutes_is_not_offered_and_it_is_said_why() {
+    let mut f = sample::analysis().findings.into_iter().find(|f| !f.fixes.is_empty()).unwrap();
+    let refuted = tcpwhy_analysis::Refuted { fix: f.fixes[0].fix, because: "one was seen at work".into() };
+    f.refuted.push(refuted);
+    let said = |f: &Finding, verbose| {
+        let mut out = Vec::new();
+        let layout = Layout { verbose, width: 120, ..Layout::default() };
+        findings::one(&mut out, f, &layout).unwrap();
+        String::from_utf8(out)
+            .unwrap()
+            .contains("Not offered: \"Set TCP_NODELAY on the writing side\", because one was seen at work.")
+    };
+    assert!(!said(&f, false) && said(&f, true), "another one is offered");
+    f.fixes.clear();
+    assert!(said(&f, false), "none is left");
+}
+
+#[test]
+fn what_took_longer_is_listed_over_all_connections_or_it_is_said_that_nothing_did() {
+    let said = |analysis: &tcpwhy_analysis::Analysis, limit| {
+        let mut out = Vec::new();
+        let layout = Layout { slower_than: Some(Nanos::millis(limit)), ..Layout::default() };
+        overview(&mut out, analysis, &sample::capture(), &layout).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let mut analysis = sample::analysis();
+    let n = analysis.connections[0].exchanges.len();
+    let text = said(&analysis, 0);
+    assert!(text.contains(&format!("{n} exchanges of all connections took longer than 0 ns")), "{text}");
+    analysis.connections[0].exchanges.clear();
+    assert!(said(&analysis, 70).contains("\n  No exchange took longer than 70.0 ms.\n"));
 }

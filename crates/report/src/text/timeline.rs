@@ -1,9 +1,10 @@
 //! One exchange as a time line: its spans in order, each with its packets.
 
-use super::style::{BOLD, DIM, bytes, moment, of, percent, wrap};
+use super::style::{BOLD, DIM, bytes, moment, of, wrap};
 use super::{Layout, connection, findings};
 use crate::Capture;
 use crate::capture::local;
+use crate::figures::percent;
 use std::io::{self, Write};
 use tcpwhy_analysis::{Connection, Exchange, Span};
 use tcpwhy_base::{End, Ends, Nanos, TcpFlags};
@@ -76,7 +77,7 @@ fn folded(out: &mut impl Write, short: &mut (usize, Nanos)) -> io::Result<()> {
 
 /// One span: offset, bar, length, cause, side, confidence, sentence.
 fn span(out: &mut impl Write, x: &Exchange, span: &Span, layout: &Layout) -> io::Result<()> {
-    let colour = of(span.cause.class());
+    let colour = of(span.cause);
     let (before, cells) = bar(x, span);
     let side = span.side.map(|s| format!("  side: {}", s.name())).unwrap_or_default();
     let detail = span.detail.map(|d| format!(" ({d})")).unwrap_or_default();

@@ -1,8 +1,9 @@
 //! What speaks for a cause, and what is missing for it.
 
-use super::style::{BOLD, count, percent};
-use super::{Layout, findings};
-use crate::Summary;
+use super::style::BOLD;
+use super::{Layout, findings, markdown::render};
+use crate::Answer;
+use crate::figures::{count, percent};
 use std::io::{self, Write};
 use tcpwhy_analysis::{Analysis, Connection};
 use tcpwhy_base::{Cause, Nanos};
@@ -17,24 +18,28 @@ pub fn why_not(
     recognised: Option<&str>,
     layout: &Layout,
 ) -> io::Result<()> {
-    let summary = Summary::new(analysis);
+    let answer = Answer::new(analysis);
     let found: Vec<_> = analysis.findings.iter().filter(|f| f.cause == cause).collect();
-    writeln!(out, "\n{BOLD}why not {}?{BOLD:#}", cause.id())?;
+    writeln!(out, "{BOLD}why not {}?{BOLD:#}", cause.id())?;
     for f in &found {
-        let text =
-            format!("It was found: {}, {} ({}).", count(f.occurrences, "time"), f.waited(), percent(f.share));
+        let text = format!(
+            "It was found: {}, {} ({}).",
+            count(f.occurrences, "time"),
+            f.of_requests(),
+            percent(f.share_of_requests)
+        );
         findings::lines(out, &text, 2, layout)?;
     }
-    let time = analysis.totals.budget.get(cause) + analysis.totals.gap_budget.get(cause);
+    let time = answer.part(cause).requests;
     if found.is_empty() && time > Nanos::ZERO {
         findings::lines(
             out,
-            &format!("It holds {time} ({}), too little for a finding.", percent(summary.share(time))),
+            &format!("It holds {time} ({}), too little for a finding.", percent(answer.share(time))),
             2,
             layout,
         )?;
     } else if found.is_empty() {
-        let instead = instead(analysis, &summary);
+        let instead = instead(&answer);
         findings::lines(out, &format!("It was not found. The time went to: {instead}."), 2, layout)?;
     }
     if cause.info().live_only {
@@ -53,7 +58,7 @@ pub fn why_not(
     }
     if let Some(text) = recognised {
         writeln!(out, "\n  It takes:\n")?;
-        for line in text.lines() {
+        for line in render(text, layout.width.saturating_sub(2)).lines() {
             writeln!(out, "  {line}")?;
         }
     }
@@ -61,12 +66,11 @@ pub fn why_not(
 }
 
 /// The largest parts of the time.
-fn instead(analysis: &Analysis, summary: &Summary) -> String {
-    let mut all = analysis.totals.budget.clone();
-    all.add_all(&analysis.totals.gap_budget);
-    all.0.sort_by_key(|e| std::cmp::Reverse(e.1));
-    let parts = all.0.iter().take(4).map(|&(c, t)| format!("{} {t} ({})", c.id(), percent(summary.share(t))));
-    let parts: Vec<String> = parts.collect();
+fn instead(answer: &Answer) -> String {
+    let parts = answer.causes.iter().filter(|p| p.requests > Nanos::ZERO).take(4);
+    let parts: Vec<String> = parts
+        .map(|p| format!("{} {} ({})", p.cause.id(), p.requests, percent(answer.share(p.requests))))
+        .collect();
     if parts.is_empty() { "nothing at all".into() } else { parts.join(", ") }
 }
 

@@ -101,6 +101,9 @@ fn verdicts() {
         "41 % faster: the median exchange took 100 ms before and 59.0 ms after (5 and 5 exchanges)."
     );
     assert!(with([5, 5], [100, 141], (35, 45)).starts_with("41 % slower: "));
+    assert!(with([5, 5], [100, 199], (90, 110)).starts_with("99 % slower: "));
+    assert!(with([5, 5], [100, 1570], (1400, 1500)).starts_with("15.7 times as long: "));
+    assert!(with([5, 5], [100, 200], (90, 110)).starts_with("2.0 times as long: "));
     assert!(with([5, 5], [100, 141], (0, 45)).starts_with("no difference beyond chance: "));
     assert!(with([4, 5], [100, 141], (35, 45)).starts_with("too few exchanges to judge: "));
     assert!(

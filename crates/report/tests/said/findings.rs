@@ -31,7 +31,7 @@ fn replay(observed: i64, modelled: i64) -> Box<Replay> {
     })
 }
 
-/// One of each kind, in no order.
+/// One of each kind.
 fn mixed() -> Vec<Finding> {
     let mut nagle = finding(Cause::NagleDelayedAck, SERVER, 1162, 27);
     nagle.connection_count = 3;
@@ -84,13 +84,17 @@ fn mixed() -> Vec<Finding> {
     ]
 }
 
-fn analysis(findings: Vec<Finding>) -> Analysis {
+/// With these findings, in the order in which an analysis has them.
+fn analysis(mut findings: Vec<Finding>) -> Analysis {
+    findings.sort_by_key(|f| std::cmp::Reverse(f.lost));
     let mut budget = Budget::default();
     budget.add(Cause::PathDelay, Nanos::millis(700));
     budget.add(Cause::Handshake, Nanos::millis(100));
     budget.add(Cause::Bandwidth, Nanos::ZERO);
     budget.add(Cause::ServerThink, Nanos::millis(5000));
-    let totals = Totals { budget, measured: Nanos::secs(10), exchanges: 7, ..Totals::default() };
+    budget.add(Cause::RetransmissionTimeout, Nanos::millis(4200));
+    let servers = sample::servers(&budget);
+    let totals = Totals { budget, measured: Nanos::secs(10), exchanges: 7, servers, ..Totals::default() };
     Analysis { connections: vec![sample::connection()], findings, totals, ..Analysis::default() }
 }
 
@@ -123,29 +127,32 @@ fn in_full() {
 #[test]
 fn the_first_two_of_many() {
     let text = said(mixed(), &Layout { top: 2, ..Layout::default() });
-    let (_, also) = text.split_once("  also: ").unwrap();
-    let (also, _) = also.split_once("\n\n").unwrap();
+    let (_, smaller) = text.split_once("  smaller: ").unwrap();
     assert_eq!(
-        also.split_whitespace().collect::<Vec<_>>().join(" "),
-        "retransmission_timeout 1.30 s, slow_reader 150 ms, nagle 100 ms, delayed_ack 99.0 ms, small_mss 5.00 ms, \
-         no_window_scaling 0 ns, server_think 5.00 s, unexplained 500 ms, chatty 300 ms, client_think 20.0 ms"
+        smaller.split_whitespace().collect::<Vec<_>>().join(" "),
+        "nagle_delayed_ack at the server 1.16 s, cork at the client 600 ms, unexplained at the client 500 ms, \
+         chatty at the client 300 ms, slow_reader at the server 150 ms, nagle at the client 100 ms, delayed_ack at \
+         the client 99.0 ms, client_think 20.0 ms, small_mss at the client 5.00 ms"
     );
 }
 
 #[test]
-fn what_is_below_a_hundredth_is_named_in_one_line() {
-    let shown = |findings: Vec<Finding>| {
-        let text = said(findings, &Layout::default());
-        text.split_once("  also: ").map(|(_, also)| also.lines().next().unwrap_or_default().to_owned())
+fn what_is_below_a_hundredth_and_a_millisecond_is_named_in_one_line() {
+    let shown = |ms: i64, longest: Nanos| {
+        let mut small = finding(Cause::DelayedAck, CLIENT, ms, 1000);
+        small.range.longest = longest;
+        small.fixes = vec![fix(FixId::Quickack, "client", &["unasked"], Some(1), false)];
+        let text = said(vec![finding(Cause::Nagle, CLIENT, 1000, 1), small], &Layout::default());
+        assert_eq!(text.contains("unasked"), !text.contains("smaller"), "{text}");
+        text.split_once("  smaller: ").map(|(_, rest)| rest.lines().next().unwrap_or_default().to_owned())
     };
-    let first = || finding(Cause::Nagle, CLIENT, 1000, 1);
-    assert_eq!(shown(vec![first(), finding(Cause::DelayedAck, CLIENT, 100, 1)]), None);
-    assert_eq!(
-        shown(vec![first(), finding(Cause::DelayedAck, CLIENT, 99, 1)]).as_deref(),
-        Some("delayed_ack 99.0 ms")
-    );
-    assert_eq!(shown(vec![finding(Cause::DelayedAck, CLIENT, 99, 1)]), None, "the first is shown");
-    assert_eq!(shown(vec![first(), finding(Cause::SmallMss, CLIENT, 1, 1)]), None, "no time was counted");
+    let most = Nanos(999_999);
+    assert_eq!(shown(99, most).as_deref(), Some("delayed_ack at the client 99.0 ms"));
+    assert_eq!(shown(100, most), None, "a hundredth");
+    assert_eq!(shown(99, Nanos::millis(1)), None, "a millisecond at once");
+    // Said of a whole connection, it has no spans: its cost counts.
+    let text = |ms| said(vec![finding(Cause::SmallMss, CLIENT, ms, 1)], &Layout::default());
+    assert!(!text(1).contains("smaller") && text(0).lines().all(|l| !l.contains("egments")));
 }
 
 #[test]
@@ -173,22 +180,35 @@ fn a_replay_is_believed_up_to_15_percent() {
     let with = |modelled| {
         let mut f = finding(Cause::Nagle, CLIENT, 1000, 1);
         f.replay = Some(replay(1000, modelled));
-        said(vec![f], &Layout::default())
+        let text = said(vec![f], &Layout::default());
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    assert!(with(1150).contains("Replayed in the model: 1.15 s against 1.00 s seen."));
-    assert!(with(1151).contains("No prediction: the model gives 1.15 s where 1.00 s were seen (+15 %)."));
-    assert!(with(849).contains("No prediction: the model gives 849 ms where 1.00 s were seen (-15 %)."));
+    assert!(with(1150).contains("Simulation: 1.15 s, measured: 1.00 s (+15 %)."));
+    assert!(with(1151).contains("does not match this capture (1.00 s, +15 %)."));
+    assert!(with(849).contains("does not match this capture (1.00 s, -15 %)."));
 }
 
 #[test]
-fn of_the_applications_own_time_no_fix_is_said_unasked() {
+fn of_the_applications_own_time_a_next_step_is_said_that_saves_nothing() {
     let mut f = finding(Cause::ServerThink, SERVER, 1000, 1);
-    f.fixes = vec![fix(FixId::Application, "server", &["Profile it."], Some(5000), false)];
+    f.fixes = vec![fix(
+        FixId::Application,
+        "server",
+        &["Any: At noon.", "Python: dump.", "Go: dump."],
+        Some(5000),
+        false,
+    )];
     f.replay = Some(replay(1000, 1000));
     let text = said(vec![f.clone()], &Layout::default());
-    assert!(!text.contains("fix: ") && !text.contains("Replayed"), "{text}");
-    let text = said(vec![f], &Layout { verbose: true, ..Layout::default() });
-    assert!(text.contains("fix: ") && text.contains("Replayed"), "{text}");
+    assert!(text.contains("next: Look into the application") && text.contains("At noon."), "{text}");
+    assert!(text.contains("Python: dump.") && !text.contains("Go: dump."), "{text}");
+    assert!(!text.contains("saves") && !text.contains("Simulation"), "{text}");
+    let text = said(vec![f.clone()], &Layout { verbose: true, ..Layout::default() });
+    assert!(text.contains("Go: dump.") && !text.contains("-v shows"), "{text}");
+    // What was guessed is said as a guess.
+    f.fixes[0].guess = Some((tcpwhy_base::Program::Python, tcpwhy_base::Told::Port));
+    let text = said(vec![f], &Layout { width: 120, ..Layout::default() });
+    assert!(text.contains("(Python is a guess from the port; -v shows other systems)"), "{text}");
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn known() -> Connection {
 fn whole() {
     let mut analysis = sample::analysis();
     analysis.connections.push(known());
-    analysis.findings.push(replayed());
+    analysis.findings.insert(0, replayed());
     let mut without = finding(Cause::SynQueueFull, None, 0, 1);
     (without.lost, without.share) = (Nanos(-3), f64::NAN);
     without.example.connection = 0;
@@ -120,6 +120,13 @@ fn whole() {
 #[test]
 fn of_nothing() {
     let empty = document(&Analysis::default(), &Capture::default());
+    let (head, rest) = empty.split_once("\n\"summary\":").expect("a summary stands in it");
+    let (summary, rest) = rest.split_once('\n').expect("on a line of its own");
+    assert!(
+        summary.contains("\"requests\":0,\"request_ns\":0,")
+            && summary.contains("\"unsure_ns\":0,\"servers\":[]")
+    );
+    let empty = format!("{head}\n{rest}");
     assert_eq!(
         empty,
         "{\"tool\":\"tcpwhy\",\"version\":\"-\",\"schema\":1,\n\"connections\":[],\n\"findings\":[],\n\"capture\":{\"files\":[],\
@@ -137,6 +144,7 @@ fn each_part_begins_a_line() {
         starts,
         [
             "{\"tool\":\"",
+            "\"summary\"",
             "\"connecti",
             "{\"id\":1,\"",
             "{\"id\":2,\"",
@@ -182,7 +190,7 @@ fn while_a_capture_goes_on_lines_are_the_same() {
     let cx = Context::live(capture.start(), &capture.frames_before, false);
     let live = coloured(|out| {
         analysis.connections.iter().try_for_each(|c| connection_line(out, c, cx))?;
-        last_lines(out, &analysis.findings, &capture, cx)
+        last_lines(out, &analysis, &capture, cx)
     });
     assert_eq!(lines, live);
     let starts: Vec<&str> = live.lines().map(|l| l.split_once(",\"").map_or(l, |(start, _)| start)).collect();
@@ -192,6 +200,7 @@ fn while_a_capture_goes_on_lines_are_the_same() {
             "{\"type\":\"connection\"",
             "{\"type\":\"finding\"",
             "{\"type\":\"finding\"",
+            "{\"type\":\"summary\"",
             "{\"type\":\"capture\""
         ]
     );
@@ -201,9 +210,9 @@ fn while_a_capture_goes_on_lines_are_the_same() {
 }
 
 #[test]
-fn findings_are_numbered_from_the_worst() {
+fn findings_are_numbered_as_they_stand_in_the_answer() {
     let mut findings = sample::analysis().findings;
-    findings.push(finding(Cause::Cork, None, 30, 1));
+    findings.insert(1, finding(Cause::Cork, None, 30, 1));
     let mut ids: Vec<(String, Cause)> = finding_ids(&findings).into_iter().map(|(k, id)| (id, k.0)).collect();
     ids.sort();
     let expected = [("f1", Cause::NagleDelayedAck), ("f2", Cause::Cork), ("f3", Cause::ServerThink)];

@@ -73,7 +73,7 @@ fn finding(cause: Cause, side: Option<Side>, ms: i64, n: u64) -> Finding {
     let each = Nanos::micros(ms * 1000 / (n.max(1) as i64));
     (f.cause, f.side, f.lost, f.occurrences) = (cause, side, Nanos::millis(ms), n);
     f.range = Extremes { shortest: each - Nanos::micros(100), longest: each + Nanos::micros(100) };
-    f.share = ms as f64 / 10_000.0;
+    (f.share, f.share_of_requests) = (ms as f64 / 10_000.0, ms as f64 / 10_000.0);
     f.text = (cause.info().kind == Kind::Span).then(|| format!("Why of {}.", cause.id()).into());
     f
 }
@@ -85,6 +85,7 @@ fn fix(id: FixId, place: &'static str, how: &[&str], saves: Option<i64>, replaye
         place,
         how: how.iter().map(|h| (*h).to_owned()).collect(),
         parameters: Vec::new(),
+        guess: None,
         saves: saves.map(Nanos::millis),
         predicted: replayed.then(|| Nanos::millis(321)),
         replayed,

@@ -1,9 +1,9 @@
 //! Formats of numbers, just below and above where they change.
 
 use tcpwhy_analysis::{Budget, Extremes, Quality};
-use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_base::{Cause, Nanos, Owner};
 use tcpwhy_report::text::{percent, range, wrap};
-use tcpwhy_report::{Summary, bytes, quality_warnings, rfc3339, worst};
+use tcpwhy_report::{Answer, bytes, quality_warnings, rfc3339, worst};
 
 #[test]
 fn percents() {
@@ -85,6 +85,7 @@ fn what_limits_a_connection_is_counted() {
         with(&[Quality::ONE_SIDED, Quality::CAPTURE_DROPS, Quality::TIME_WENT_BACK]),
         with(&[Quality::NO_WINDOW_SCALE]),
         with(&[Quality::SCALE_INFERRED]),
+        with(&[Quality::COARSE_CLOCK]),
     ];
     let said = quality_warnings(&all);
     let counts: Vec<(&str, u64)> = said.iter().map(|w| (w.code, w.count)).collect();
@@ -99,6 +100,7 @@ fn what_limits_a_connection_is_counted() {
             ("duplicates", 1),
             ("no_window_scale", 1),
             ("window_scale_inferred", 1),
+            ("coarse_clock", 1),
         ],
         "segments of an offload and tunnels limit nothing"
     );
@@ -107,38 +109,59 @@ fn what_limits_a_connection_is_counted() {
 }
 
 #[test]
-fn the_cause_to_name_is_of_tcp_from_a_twentieth_on() {
-    let budget = |tcp: i64| {
-        let mut b = Budget::default();
-        b.add(Cause::ServerThink, Nanos(100 - tcp));
-        b.add(Cause::Nagle, Nanos(tcp - 1));
-        b.add(Cause::DelayedAck, Nanos(1));
-        worst(&b)
-    };
-    assert_eq!(budget(5), Some((Cause::ServerThink, Nanos(95))), "the worst of TCP alone counts: 4 of 100");
-    assert_eq!(budget(6), Some((Cause::Nagle, Nanos(5))));
-    assert_eq!(worst(&Budget::default()), None);
+fn the_cause_to_name_took_most() {
+    let mut b = Budget::default();
+    assert_eq!(worst(&b), None);
+    b.add(Cause::ServerThink, Nanos(50));
+    b.add(Cause::Nagle, Nanos(50));
+    assert_eq!(worst(&b), Some((Cause::ServerThink, Nanos(50))), "of equal ones the first of the table");
+    b.add(Cause::Nagle, Nanos(1));
+    assert_eq!(worst(&b), Some((Cause::Nagle, Nanos(51))));
 }
 
 #[test]
-fn a_summary_divides_the_time() {
+fn an_answer_divides_the_time() {
     let mut analysis = crate::sample::analysis();
-    let summary = Summary::new(&analysis);
-    assert_eq!((summary.total, summary.tcp), (Nanos::millis(90), Nanos::millis(40)));
-    assert_eq!(summary.dominant, Some((Cause::ServerThink, Nanos::millis(25))));
-    let time = |analysis: &_, cause| Summary::new(analysis).time(analysis, cause).0 / 1_000_000;
-    assert_eq!(time(&analysis, Cause::NagleDelayedAck), 40, "as found");
-    assert_eq!(time(&analysis, Cause::Handshake), 10, "without a finding, as in the budget");
-    assert_eq!(time(&analysis, Cause::ClientThink), 0, "gaps are not in it");
-    assert_eq!(time(&analysis, Cause::Chatty), 0, "not found, and without spans");
-    let mut more = analysis.findings[1].clone();
-    (more.lost, more.tail) = (Nanos::millis(9), Nanos::millis(2));
-    assert_eq!(more.cause, Cause::NagleDelayedAck);
-    analysis.findings.push(more);
-    assert_eq!(time(&analysis, Cause::NagleDelayedAck), 47, "of both sides, without what nobody waited for");
-    assert_eq!(Summary::new(&analysis).tcp, Nanos::millis(47));
-    assert_eq!((summary.share(Nanos::millis(45)), summary.share(Nanos::millis(99))), (0.5, 1.0));
-    assert_eq!(summary.share(Nanos::millis(-1)), 0.0);
-    let nothing = Summary { total: Nanos::ZERO, ..summary };
-    assert_eq!(nothing.share(Nanos::millis(1)), 0.0);
+    let totals = &mut analysis.totals;
+    totals.gap_budget.add(Cause::ClientThink, Nanos::millis(5));
+    totals.tail.add(Cause::ClientThink, Nanos::millis(5));
+    let answer = Answer::new(&analysis);
+    assert_eq!((answer.requests, answer.idle, answer.count), (Nanos::millis(75), Nanos::millis(15), 2));
+    let part = |cause| {
+        let p = answer.part(cause);
+        [p.requests, p.idle, p.after].map(|t| t.0 / 1_000_000)
+    };
+    assert_eq!(part(Cause::NagleDelayedAck), [40, 0, 0]);
+    assert_eq!(part(Cause::Handshake), [10, 0, 0]);
+    assert_eq!(part(Cause::ClientThink), [0, 15, 5]);
+    assert_eq!(part(Cause::Cork), [0, 0, 0]);
+    let order: Vec<Cause> = answer.causes.iter().map(|p| p.cause).collect();
+    assert_eq!(order, [Cause::NagleDelayedAck, Cause::ServerThink, Cause::Handshake, Cause::ClientThink]);
+    let owners = Owner::ALL.map(|o| answer.of(o).0 / 1_000_000);
+    assert_eq!(owners, [25, 40, 10, 0], "application, tcp, path, none");
+    assert_eq!((answer.share(Nanos::millis(15)), answer.share(Nanos::millis(99))), (0.2, 1.0));
+    assert_eq!(answer.share(Nanos::millis(-1)), 0.0);
+    assert_eq!(Answer::default().share(Nanos::millis(1)), 0.0);
+}
+
+#[test]
+fn what_one_server_asks_of_another_counts_once() {
+    let mut analysis = crate::sample::analysis();
+    let mut leg = analysis.totals.servers[0].clone();
+    leg.server.port = 9001;
+    leg.within = Some(analysis.connections[0].server);
+    leg.budget = Budget::default();
+    leg.budget.add(Cause::SlowStart, Nanos::millis(20));
+    analysis.totals.budget.add_all(&leg.budget);
+    analysis.totals.exchanges += 2;
+    analysis.totals.servers.push(leg);
+    let answer = Answer::new(&analysis);
+    assert_eq!((answer.requests, answer.count, answer.connections), (Nanos::millis(75), 2, 1));
+    assert_eq!(
+        answer.part(Cause::ServerThink).requests,
+        Nanos::millis(5),
+        "20 of 25 it waited for the other"
+    );
+    assert_eq!(answer.part(Cause::SlowStart).requests, Nanos::millis(20));
+    assert_eq!(answer.sum(|_| true), answer.requests);
 }

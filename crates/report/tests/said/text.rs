@@ -2,11 +2,12 @@
 
 use crate::{at, finding, plain, same, sample, span};
 use tcpwhy_analysis::{
-    Analysis, Budget, Closed, Connection, End, Ended, Extremes, Finding, Omitted, Quality, Totals, Vantage,
+    Analysis, Budget, Closed, Connection, Distribution, End, Ended, Extremes, Finding, Omitted, Quality,
+    Totals, Vantage,
 };
 use tcpwhy_base::{Cause, Nanos, Side};
-use tcpwhy_report::text::{Layout, connection, overview, verdict, why_not};
-use tcpwhy_report::{Capture, Summary, Warning};
+use tcpwhy_report::text::{Layout, connection, overview, why_not};
+use tcpwhy_report::{Answer, Capture, Warning, headline};
 
 fn budget(times: &[(Cause, i64)]) -> Budget {
     let mut b = Budget::default();
@@ -66,47 +67,79 @@ fn without_findings_the_longest_exchange_is_shown() {
     analysis.findings.clear();
     analysis.connections[0].exchanges[1].end = at(116.0);
     assert_eq!(hint(&analysis), "see one: tcpwhy explain FILE --connection 1 --exchange 2");
-    analysis.findings = vec![finding(Cause::Nagle, None, 10, 1), finding(Cause::Cork, None, 5, 1)];
-    (analysis.findings[0].example.connection, analysis.findings[0].example.exchange) = (7, 0);
-    (analysis.findings[1].example.connection, analysis.findings[1].example.exchange) = (8, 3);
-    assert_eq!(hint(&analysis), "see one: tcpwhy explain FILE --connection 8 --exchange 3");
-    analysis.findings.push(finding(Cause::ServerThink, None, 50, 1));
-    assert_eq!(hint(&analysis), "see one: tcpwhy explain FILE --connection 8 --exchange 3");
+    let mut nagle = finding(Cause::NagleDelayedAck, Some(Side::Client), 10, 1);
+    (nagle.example.connection, nagle.example.exchange) = (7, 3);
+    analysis.findings = vec![finding(Cause::Chatty, None, 50, 1), nagle];
+    assert_eq!(
+        hint(&analysis),
+        "see one: tcpwhy explain FILE --connection 1 --exchange 1",
+        "the exchange that waited longest for what took most, whatever the example is"
+    );
+    analysis.findings.insert(0, finding(Cause::ServerThink, Some(Side::Server), 50, 1));
+    assert_eq!(hint(&analysis), "see one: tcpwhy explain FILE --connection 1 --exchange 2");
 }
 
 #[test]
 fn verdicts() {
-    let c = sample::connection();
-    let said = |total: i64, tcp: i64, dominant: Option<(Cause, i64)>| {
-        let totals = Totals { exchanges: 1, ..Totals::default() };
-        let analysis = Analysis { connections: vec![c.clone(), c.clone()], totals, ..Analysis::default() };
-        let dominant = dominant.map(|(cause, ms)| (cause, Nanos::millis(ms)));
-        let summary = Summary { total: Nanos::millis(total), tcp: Nanos::millis(tcp), dominant };
-        verdict(&analysis, &Capture::default(), &summary)
+    let said = |times: &[(Cause, i64)], sides: &[Option<Side>], more: &dyn Fn(&mut Analysis)| {
+        let mut analysis = sample::analysis();
+        analysis.findings =
+            std::iter::zip(times, sides).map(|(&(cause, ms), &side)| finding(cause, side, ms, 1)).collect();
+        analysis.totals.budget = budget(times);
+        analysis.totals.servers = sample::servers(&analysis.totals.budget);
+        more(&mut analysis);
+        headline(&analysis, &Capture::default(), &Answer::new(&analysis))
     };
     let mut text = String::new();
-    for (total, tcp, dominant) in [
-        (1000, 50, None),
-        (1000, 49, Some((Cause::ServerThink, 900))),
-        (1000, 49, None),
-        (1000, 0, Some((Cause::ClientThink, 1000))),
-        (1000, 0, Some((Cause::SenderPause, 500))),
-        (1000, 0, Some((Cause::PathDelay, 500))),
-        (1000, 0, Some((Cause::Bandwidth, 500))),
-        (1000, 0, Some((Cause::Handshake, 500))),
-        (1000, 0, Some((Cause::TlsHandshake, 500))),
-        (1000, 0, Some((Cause::SlowStart, 500))),
-        (1000, 0, Some((Cause::Unexplained, 500))),
-        (0, 0, None),
-    ] {
-        text.push_str(&said(total, tcp, dominant));
+    let mut add = |said: String| {
+        text.push_str(&said);
         text.push('\n');
+    };
+    let server = Some(Side::Server);
+    for (times, sides) in [
+        (&[(Cause::ServerThink, 950), (Cause::Nagle, 50)][..], &[][..]),
+        (&[(Cause::ServerThink, 951), (Cause::Nagle, 49)], &[]),
+        (&[(Cause::Nagle, 40), (Cause::DelayedAck, 40), (Cause::PathDelay, 920)], &[]),
+        (&[(Cause::Nagle, 640), (Cause::FastRecovery, 320), (Cause::PathDelay, 40)], &[]),
+        (&[(Cause::FastRecovery, 300), (Cause::Queueing, 100), (Cause::Bandwidth, 600)], &[]),
+        (&[(Cause::PathMtu, 1000)], &[]),
+        (&[(Cause::ClientThink, 1000)], &[]),
+        (&[(Cause::SenderPause, 1000)], &[server]),
+        (&[(Cause::SlowReader, 1000)], &[server]),
+        (&[(Cause::AcceptQueueFull, 1000)], &[server]),
+        (&[(Cause::MutualBlock, 1000)], &[]),
+        (&[(Cause::ApplicationWindow, 1000)], &[]),
+        (&[(Cause::Refused, 1000)], &[]),
+        (&[(Cause::PathDelay, 1000)], &[]),
+        (&[(Cause::Handshake, 1000)], &[]),
+        (&[(Cause::Unexplained, 600), (Cause::Nagle, 400)], &[]),
+        (&[(Cause::Unexplained, 990), (Cause::Nagle, 10)], &[]),
+        (&[], &[]),
+    ] {
+        add(said(times, sides, &|_| {}));
     }
-    let mut deaf = sample::analysis();
-    deaf.connections[0].packets = [3, 0];
-    let nothing = Summary { total: Nanos::ZERO, tcp: Nanos::ZERO, dominant: None };
-    text.push_str(&verdict(&deaf, &Capture::default(), &nothing));
-    text.push('\n');
+    let work = &[(Cause::ServerThink, 1000)][..];
+    let one = |a: &mut Analysis| a.totals.exchanges = 1;
+    add(said(work, &[], &|a| {
+        one(a);
+        a.totals.servers[0].times = Distribution::default();
+        a.totals.servers[0].times.add(Nanos::millis(1000), std::iter::empty());
+    }));
+    add(said(work, &[], &|a| a.totals.exchanges = 0));
+    add(said(work, &[None], &|a| a.findings[0].unsure = Nanos::millis(250)));
+    add(said(work, &[None], &|a| a.findings[0].unsure = Nanos::millis(249)));
+    add(said(work, &[], &|a| (a.totals.servers[0].at_once, a.totals.servers[0].connections) = (true, 8)));
+    let another = |a: &mut Analysis, within| {
+        let mut s = a.totals.servers[0].clone();
+        s.server.port = 9001;
+        (s.budget, s.within) = (budget(&[(Cause::Nagle, 400), (Cause::ServerThink, 200)]), within);
+        a.totals.budget.add_all(&s.budget);
+        a.totals.exchanges += 2;
+        a.totals.servers.push(s);
+    };
+    add(said(work, &[], &|a| another(a, None)));
+    add(said(work, &[], &|a| another(a, Some(a.connections[0].server))));
+    add(said(&[], &[], &|a| a.connections[0].packets = [3, 0]));
     let unusable = Warning { code: "unusable", text: String::new(), count: 1 };
     for (packets, tcp_packets, partial, warnings) in [
         (0, 0, true, vec![]),
@@ -116,8 +149,7 @@ fn verdicts() {
         (2, 1, false, vec![]),
     ] {
         let capture = Capture { packets, tcp_packets, partial, warnings, ..Capture::default() };
-        text.push_str(&verdict(&Analysis::default(), &capture, &nothing));
-        text.push('\n');
+        add(headline(&Analysis::default(), &capture, &Answer::default()));
     }
     same("verdicts.txt", &text);
 }
@@ -164,11 +196,24 @@ fn known() -> Connection {
     c
 }
 
+/// What is left of an analysis for one connection.
+fn alone(c: Connection) -> Analysis {
+    let totals = Totals {
+        connections: 1,
+        budget: c.budget.clone(),
+        gap_budget: c.gap_budget.clone(),
+        exchanges: c.exchanges.len() as u64 + c.exchanges_omitted.count,
+        servers: sample::servers(&c.budget),
+        ..Totals::default()
+    };
+    Analysis { findings: c.findings.clone(), connections: vec![c], totals, ..Analysis::default() }
+}
+
 #[test]
 fn all_that_is_known_of_a_connection() {
     same(
         "connection_known.txt",
-        &plain(|out| connection(out, &known(), &sample::capture(), &Layout::default())),
+        &plain(|out| connection(out, &alone(known()), &known(), &sample::capture(), &Layout::default())),
     );
 }
 
@@ -184,11 +229,11 @@ fn one_connection_in_files_with_the_first_exchanges() {
         frames_before: vec![0, 4],
         ..Layout::default()
     };
-    let mut text = plain(|out| connection(out, &c, &Capture::default(), &layout));
+    let mut text = plain(|out| connection(out, &alone(c.clone()), &c, &Capture::default(), &layout));
     (c.vantage, c.opened_by_handshake) = (Vantage::Server, true);
     c.exchanges.clear();
     text.push_str("---\n");
-    text.push_str(&plain(|out| connection(out, &c, &sample::capture(), &layout)));
+    text.push_str(&plain(|out| connection(out, &alone(c.clone()), &c, &sample::capture(), &layout)));
     same("connection_files.txt", &text);
 }
 
@@ -196,7 +241,8 @@ fn one_connection_in_files_with_the_first_exchanges() {
 fn colours_are_those_of_the_classes() {
     let mut c = sample::connection();
     c.findings.push(Finding { text: Some("No idea.".into()), ..finding(Cause::Unexplained, None, 5, 1) });
-    let text = crate::coloured(|out| connection(out, &c, &sample::capture(), &Layout::default()));
+    let text =
+        crate::coloured(|out| connection(out, &alone(c.clone()), &c, &sample::capture(), &Layout::default()));
     same("connection_colours.txt", &text.replace('\u{1b}', "^"));
 }
 
@@ -208,7 +254,7 @@ fn why_a_cause_is_not_named() {
     };
     let mut text = ask(&analysis, Cause::ClientThink);
     let mut twice = finding(Cause::Cork, Some(Side::Client), 900, 2);
-    twice.tail = Nanos::millis(100);
+    (twice.tail, twice.idle) = (Nanos::millis(100), Nanos::millis(50));
     analysis.findings.extend([twice, finding(Cause::Cork, Some(Side::Server), 100, 1)]);
     text.push_str(&ask(&analysis, Cause::Cork));
     let think = &mut analysis.connections[0].exchanges[0].spans[1];

@@ -1,0 +1,240 @@
+//! The first sentences: whose time it was, and where it went.
+
+use super::{Answer, NOTHING_WRONG, Part};
+use crate::Capture;
+use crate::figures::{count, percent};
+use tcpwhy_analysis::{Analysis, Finding, Server};
+use tcpwhy_base::{Cause, Class, Nanos, Owner, Side};
+
+/// What is said of so much time, or more, that was judged with little confidence.
+const GUESSED: f64 = 0.25;
+/// Idle time below this share of the requests' is not worth a sentence.
+const IDLE: f64 = 0.01;
+
+/// The verdict in a few sentences.
+pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> String {
+    if let Some(text) = nothing(analysis, capture) {
+        return text;
+    }
+    let mut text = vec![who(analysis, answer)];
+    if answer.requests <= Nanos::ZERO {
+        text.push(if is_unanswered(analysis) {
+            "The capture holds no answer to any of them, and no time between their packets.".into()
+        } else {
+            "No time passed in which anybody waited.".into()
+        });
+    } else {
+        text.extend(why(analysis, answer));
+        if answer.share(answer.unsure) >= GUESSED {
+            let share = percent(answer.share(answer.unsure));
+            text.push(format!("Part of this is a guess: {share} was judged with little confidence."));
+        }
+    }
+    if answer.idle > Nanos::ZERO && answer.idle.0 as f64 >= IDLE * answer.requests.0 as f64 {
+        let of = if answer.at_once { " (added up)" } else { "" };
+        text.push(format!("Idle between requests: {}{of}.", answer.idle));
+    }
+    text.join(" ")
+}
+
+/// No connection has packets of both ends.
+fn is_unanswered(analysis: &Analysis) -> bool {
+    !analysis.connections.is_empty() && analysis.connections.iter().all(|c| c.packets.contains(&0))
+}
+
+/// What is said where there is no connection.
+fn nothing(analysis: &Analysis, capture: &Capture) -> Option<String> {
+    if !analysis.connections.is_empty() || analysis.totals.connections > 0 {
+        return None;
+    }
+    Some(match (capture.packets, capture.tcp_packets) {
+        (0, _) => "The capture holds no packets. Was the capture filter right, and did traffic pass?".into(),
+        (n, 0) if capture.partial => {
+            format!("{}, but no TCP is left: loosen --filter, --from or --to.", count(n, "packet"))
+        }
+        (n, 0) if capture.warnings.iter().any(|w| w.code == "unusable") => format!(
+            "{}, none with a whole TCP header: they are cut too short. Capture with `tcpdump -s 128` or more.",
+            count(n, "packet")
+        ),
+        (n, 0) => format!(
+            "No TCP in this capture: {}, none of them TCP. Capture with `tcpdump tcp`, and where the TCP traffic \
+             passes.",
+            count(n, "packet")
+        ),
+        (_, n) => {
+            format!("{}, but no connection is left: loosen --filter, --from or --to.", count(n, "TCP packet"))
+        }
+    })
+}
+
+/// How many requests to whom took how long.
+fn who(analysis: &Analysis, answer: &Answer) -> String {
+    let servers: Vec<&Server> = analysis.totals.servers.iter().filter(|s| s.within.is_none()).collect();
+    let to = match servers.as_slice() {
+        [one] if analysis.totals.servers_omitted == 0 => one.server.to_string(),
+        many => format!("{} servers", many.len() as u64 + analysis.totals.servers_omitted),
+    };
+    let connections = count(answer.connections, "connection");
+    if answer.count == 0 {
+        let took = if answer.requests > Nanos::ZERO { format!(", {}", took(answer)) } else { String::new() };
+        return format!("{connections} to {to}, without a request{took}.");
+    }
+    let requests = count(answer.count, "request");
+    let quantiles = match (answer.times.percentile(50), answer.times.percentile(95)) {
+        (Some(median), Some(p95)) if answer.count > 1 => format!(" (median {median}, p95 {p95})"),
+        _ => String::new(),
+    };
+    if answer.at_once {
+        format!("{requests} to {to} on {connections} side by side, {}{quantiles}.", took(answer))
+    } else {
+        format!("{requests} to {to} {}{quantiles}.", took(answer))
+    }
+}
+
+/// One person's time where requests came one after the other; else what they add up to, and what passed.
+fn took(answer: &Answer) -> String {
+    if answer.at_once {
+        format!("{} added up, within {}", answer.requests, answer.clock)
+    } else {
+        format!("in {}", answer.requests)
+    }
+}
+
+/// Where the time went, if anybody waited.
+fn why(analysis: &Analysis, answer: &Answer) -> Vec<String> {
+    let tcp = |cause: Cause| cause.owner() == Owner::Tcp;
+    // What the path did beyond its distance and rate.
+    let lost = |cause: Cause| cause.owner() == Owner::Path && cause.class() == Class::Tcp;
+    let time = |meant: &dyn Fn(Cause) -> bool| answer.sum(meant);
+    let mut faults =
+        [(time(&tcp), "TCP's", &tcp as &dyn Fn(Cause) -> bool), (time(&lost), "the path's", &lost)].to_vec();
+    faults.retain(|f| answer.share(f.0) >= NOTHING_WRONG);
+    faults.sort_by_key(|f| std::cmp::Reverse(f.0));
+    let mut text: Vec<String> = Vec::new();
+    // Whatever took most is said first, whosever it is.
+    let largest = answer.causes.iter().find(|p| p.requests > Nanos::ZERO && !tcp(p.cause) && !lost(p.cause));
+    if let Some(part) = largest.filter(|p| faults.iter().all(|f| f.0 < p.requests)) {
+        text.push(spent(analysis, answer, part));
+    }
+    text.extend(faults.iter().map(|&(time, whose, meant)| fault(analysis, answer, time, whose, meant)));
+    let known = largest.is_none_or(|p| p.cause != Cause::Unexplained) || !faults.is_empty();
+    if let Some(first) = text.first_mut().filter(|_| known && answer.share(time(&tcp)) < NOTHING_WRONG) {
+        *first = format!("Nothing is wrong with TCP here: {first}");
+    }
+    text
+}
+
+/// `97 % (5.90 s) the server application worked`.
+fn spent(analysis: &Analysis, answer: &Answer, part: &Part) -> String {
+    let (time, share) = (part.requests, percent(answer.share(part.requests)));
+    match part.cause {
+        Cause::Unexplained => format!("{share} ({time}) could not be explained from this capture."),
+        cause => {
+            let side = side(&analysis.findings, cause);
+            format!("{share} ({time}) {}{}.", clause(cause, side), at(analysis, cause))
+        }
+    }
+}
+
+/// `2.59 s (49 %) of it is Nagle × delayed ACK`: the largest cause of those that are `meant`.
+fn fault(
+    analysis: &Analysis,
+    answer: &Answer,
+    time: Nanos,
+    whose: &str,
+    meant: &dyn Fn(Cause) -> bool,
+) -> String {
+    let share = percent(answer.share(time));
+    let Some(part) = answer.causes.iter().find(|p| meant(p.cause)) else { return String::new() };
+    let (name, at) = (part.cause.info().name, at(analysis, part.cause));
+    // The rest is hardly worth words.
+    if part.requests.0 as f64 >= 0.9 * time.0 as f64 {
+        format!("{} ({}) of it is {name}{at}.", part.requests, percent(answer.share(part.requests)))
+    } else {
+        format!("{time} ({share}) of it is {whose}, most of that {name} ({}){at}.", part.requests)
+    }
+}
+
+/// To which server, if there are several.
+fn at(analysis: &Analysis, cause: Cause) -> String {
+    let servers = &analysis.totals.servers;
+    let most = servers.iter().max_by_key(|s| s.budget.get(cause));
+    most.filter(|_| servers.len() > 1).map(|s| format!(", in requests to {}", s.server)).unwrap_or_default()
+}
+
+/// The side that holds most of a cause's time.
+fn side(findings: &[Finding], cause: Cause) -> Option<Side> {
+    findings.iter().filter(|f| f.cause == cause).max_by_key(|f| f.of_requests()).and_then(|f| f.side)
+}
+
+/// `4.25 s`: what happened in that time, as a clause.
+fn clause(cause: Cause, side: Option<Side>) -> String {
+    let side = side.map_or("peer", Side::name);
+    match cause {
+        Cause::ServerThink => "the server application worked".into(),
+        Cause::ClientThink => "the client application paused".into(),
+        Cause::SenderPause => format!("the {side} application paused in the middle of a message"),
+        Cause::SlowReader => format!("the {side} did not read"),
+        Cause::Refused => "nobody listened: refused".into(),
+        Cause::AcceptQueueFull => format!("the {side} was late to accept connections"),
+        Cause::MutualBlock => "both ends were blocked in write".into(),
+        Cause::ApplicationWindow => "a window of the protocol above TCP was full".into(),
+        other => format!("is {}", other.info().name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use tcpwhy_analysis::Totals;
+
+    fn said(times: &[(Cause, i64)]) -> String {
+        let mut totals = Totals { exchanges: 34, connections: 1, ..Totals::default() };
+        times.iter().for_each(|&(cause, ms)| totals.budget.add(cause, Nanos::millis(ms)));
+        totals.servers = sample::servers(&totals.budget);
+        let analysis = Analysis { connections: vec![sample::connection()], totals, ..Analysis::default() };
+        headline(&analysis, &Capture::default(), &Answer::new(&analysis))
+    }
+
+    #[test]
+    fn a_fault_of_tcp() {
+        assert_eq!(
+            said(&[(Cause::NagleDelayedAck, 1162), (Cause::ServerThink, 1670)]),
+            "34 requests to 10.0.0.2:25 in 2.83 s (median 20.0 ms, p95 45.0 ms). 59 % (1.67 s) the server application \
+             worked. 1.16 s (41 %) of it is Nagle × delayed ACK."
+        );
+        assert!(
+            said(&[(Cause::SlowStart, 300), (Cause::DelayedAck, 200), (Cause::PathDelay, 500)])
+                .ends_with("500 ms (50 %) of it is TCP's, most of that slow start (300 ms).")
+        );
+    }
+
+    #[test]
+    fn nothing_wrong_is_said_as_plainly() {
+        assert!(
+            said(&[(Cause::Nagle, 20), (Cause::ServerThink, 5900), (Cause::PathDelay, 160)])
+                .ends_with("Nothing is wrong with TCP here: 97 % (5.90 s) the server application worked.")
+        );
+        assert!(
+            said(&[(Cause::SlowReader, 4250), (Cause::Bandwidth, 380)])
+                .ends_with("Nothing is wrong with TCP here: 92 % (4.25 s) the peer did not read.")
+        );
+        assert!(said(&[(Cause::RetransmissionTimeout, 400), (Cause::PathDelay, 600)]).ends_with(
+            "here: 60 % (600 ms) is the distance. 400 ms (40 %) of it is timeouts after lost packets."
+        ));
+        assert!(said(&[(Cause::Unexplained, 90)]).contains("100 % (90.0 ms) could not be explained"));
+    }
+
+    #[test]
+    fn empty_captures() {
+        let analysis = Analysis::default();
+        let said = |packets, tcp_packets| {
+            let capture = Capture { packets, tcp_packets, ..Capture::default() };
+            headline(&analysis, &capture, &Answer::new(&analysis))
+        };
+        assert!(said(0, 0).contains("no packets"));
+        assert!(said(7, 0).contains("7 packets, none of them TCP"));
+        assert!(said(7, 7).contains("--filter"));
+    }
+}
