@@ -1,7 +1,7 @@
 //! What this machine's link costs and can, before anything is measured over it.
 
+use crate::experiment::run_until;
 use crate::measure::{Measure, Statistic, Subject};
-use crate::run::run_until;
 use crate::scenario::Scenario;
 use crate::{LabError, Lateness};
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub fn calibrate(stop: &AtomicBool) -> Result<Calibration, LabError> {
     // What the hypervisor takes away only ever adds: the least disturbed of up to three counts.
     for _ in 0..3 {
         let run = run_until(&Scenario::parse(TRIPS, &[])?, stop)?;
-        let trip = Measure::Of(Subject::Exchange, Statistic::Median).of(&run).unwrap_or(0.0);
+        let trip = run.figure(&Measure::Of(Subject::Exchange, Statistic::Median)).unwrap_or(0.0);
         let (lateness, disturbed) = (run.traffic.lateness, run.traffic.disturbed);
         if best.as_ref().is_none_or(|b| trip < b.0) {
             best = Some((trip, lateness, disturbed));
@@ -45,7 +45,7 @@ pub fn calibrate(stop: &AtomicBool) -> Result<Calibration, LabError> {
     let (path_ms, lateness, disturbed) = best.unwrap_or_default();
     let rate = |set: &[String]| -> Result<f64, LabError> {
         let run = run_until(&Scenario::parse(BULK, set)?, stop)?;
-        Ok(Measure::Throughput.of(&run).unwrap_or(0.0))
+        Ok(run.figure(&Measure::Throughput).unwrap_or(0.0))
     };
     let rate_mbit = rate(&[])?;
     let rate_offload_mbit = rate(&["link.offload=true".to_owned()])?;

@@ -1,6 +1,10 @@
 //! The system calls that the standard library does not have, each behind a safe function. All `unsafe` of the
 //! crate is here: namespaces, TUN, scheduling, and socket options that must be set before `connect` or `listen`.
 
+pub(crate) mod device;
+pub(crate) mod process;
+pub(crate) mod ring;
+
 use std::ffi::{c_int, c_short, c_void};
 use std::io;
 use std::mem::{size_of, zeroed};

@@ -78,7 +78,7 @@ impl Lost {
 }
 
 /// How late the link delivered, in nanoseconds.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Lateness {
     /// Deliveries.
     pub count: usize,

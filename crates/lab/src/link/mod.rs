@@ -8,6 +8,6 @@ mod pipe;
 
 pub(crate) use forwarder::{Forwarder, LINK_TYPE, Passage};
 pub use forwarder::{Lateness, Lost, Record};
-pub(crate) use packet::checksum;
-pub(crate) use pipe::Pipe;
+pub(crate) use packet::{checksum, unreachable};
+pub(crate) use pipe::{Fate, Pipe};
 pub use pipe::{Reason, Tally};

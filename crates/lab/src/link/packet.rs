@@ -5,11 +5,20 @@ const ROUTER: [u8; 4] = [10, 77, 255, 254];
 
 /// ICMP type 3, code 4 (RFC 1191) about a packet that was too large, to its sender. None for what is no IPv4.
 pub(crate) fn fragmentation_needed(packet: &[u8], mtu: u64) -> Option<Vec<u8>> {
+    returned(packet, 4, u16::try_from(mtu).unwrap_or(u16::MAX))
+}
+
+/// ICMP type 3 (RFC 792) about a packet that cannot reach where it was to go: code 0 no such network, 3 nobody at the port.
+pub(crate) fn unreachable(packet: &[u8], code: u8) -> Option<Vec<u8>> {
+    returned(packet, code, 0)
+}
+
+fn returned(packet: &[u8], code: u8, mtu: u16) -> Option<Vec<u8>> {
     let header = usize::from(*packet.first()? & 15) * 4;
     // What is quoted: the header and the first eight bytes behind it.
     let quoted = packet.get(..header + 8)?;
-    let mut icmp = vec![3, 4, 0, 0, 0, 0];
-    icmp.extend(u16::try_from(mtu).unwrap_or(u16::MAX).to_be_bytes());
+    let mut icmp = vec![3, code, 0, 0, 0, 0];
+    icmp.extend(mtu.to_be_bytes());
     icmp.extend(quoted);
     let sum = checksum(&icmp).to_be_bytes();
     icmp.get_mut(2..4)?.copy_from_slice(&sum);

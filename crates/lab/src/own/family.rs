@@ -1,0 +1,102 @@
+//! The processes that a run has started, and their end.
+
+use crate::sys::process;
+use std::collections::BTreeMap;
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// For saying goodbye, before it is forced.
+const GRACE: Duration = Duration::from_secs(1);
+const POLL: Duration = Duration::from_millis(2);
+
+/// A process.
+struct Member {
+    id: i32,
+    parent: i32,
+    name: String,
+    zombie: bool,
+}
+
+/// Everybody who descends from this process and lives, with names.
+pub(super) fn descendants() -> Vec<(i32, String)> {
+    below(own())
+}
+
+/// The children of this process.
+pub(super) fn children() -> Vec<i32> {
+    let own = own();
+    everybody().filter(|m| m.parent == own).map(|m| m.id).collect()
+}
+
+fn own() -> i32 {
+    i32::try_from(std::process::id()).unwrap_or(0)
+}
+
+fn everybody() -> impl Iterator<Item = Member> {
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| {
+        let id = entry.file_name().to_str()?.parse().ok()?;
+        member(id)
+    })
+}
+
+/// Everybody who descends from a process and lives, with names.
+pub(super) fn below(ancestor: i32) -> Vec<(i32, String)> {
+    let mut children: BTreeMap<i32, Vec<Member>> = BTreeMap::new();
+    for member in everybody() {
+        children.entry(member.parent).or_default().push(member);
+    }
+    let (mut found, mut parents) = (Vec::new(), vec![ancestor]);
+    while let Some(parent) = parents.pop() {
+        for member in children.remove(&parent).unwrap_or_default() {
+            parents.push(member.id);
+            if !member.zombie {
+                found.push((member.id, member.name));
+            }
+        }
+    }
+    found
+}
+
+/// From `/proc/ID/stat` (proc_pid_stat(5)): the name stands in parentheses and may hold anything.
+fn member(id: i32) -> Option<Member> {
+    let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let (before, after) = text.rsplit_once(") ")?;
+    let (_, name) = before.split_once(" (")?;
+    let mut words = after.split(' ');
+    let zombie = words.next()? == "Z";
+    Some(Member { id, parent: words.next()?.parse().ok()?, name: name.to_owned(), zombie })
+}
+
+/// Ends all descendants, at once or after a moment for saying goodbye; not those of `spared`, nor themselves.
+pub(super) fn end_all(at_once: bool, spared: &[i32]) {
+    let to_end = || -> Vec<i32> {
+        let kept: Vec<i32> =
+            spared.iter().flat_map(|&id| below(id)).map(|m| m.0).chain(spared.to_vec()).collect();
+        descendants().into_iter().map(|m| m.0).filter(|id| !kept.contains(id)).collect()
+    };
+    let start = Instant::now();
+    let mut signal = if at_once { libc::SIGKILL } else { libc::SIGTERM };
+    let mut told: Vec<(i32, i32)> = Vec::new();
+    // Each look may find new ones, until there are none. What cannot be killed (a process in the kernel's hands) is left.
+    while start.elapsed() < 5 * GRACE {
+        let living = to_end();
+        if living.is_empty() {
+            break;
+        }
+        if start.elapsed() > GRACE {
+            signal = libc::SIGKILL;
+        }
+        for id in living {
+            if !told.contains(&(id, signal)) {
+                process::kill(id, signal);
+                // One that is stopped hears nothing before it goes on.
+                process::kill(id, libc::SIGCONT);
+                told.push((id, signal));
+            }
+        }
+        while let Ok(Some(_)) = process::reap() {}
+        thread::sleep(POLL);
+    }
+    while let Ok(Some(_)) = process::reap() {}
+}
