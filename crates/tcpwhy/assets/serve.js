@@ -14,6 +14,53 @@ const make = (tag, attributes, ...children) => {
 let captures = [], results = [], reading = null;
 /** From this many on a list is searched rather than read. */
 const MANY = 15;
+/** Names of the captures that were ticked, to be compared; the newest tick last. */
+let ticked = [];
+
+/** A part as the page of a capture says it. */
+const percent = share => share * 100 < 0.1 ? '<0.1 %' : `${(share * 100).toFixed(share < 0.0095 ? 1 : 0)} %`;
+const verdictOf = c => c.said?.title ? `${percent(c.said.share)} ${c.said.title}` : c.said?.nothing ?? '';
+/** What can be saved stands before what cannot. */
+const rank = { tcp: 3, path: 2, none: 1, application: 1 };
+const orders = {
+  name: (a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }),
+  changed: (a, b) => b.changed.localeCompare(a.changed) || orders.name(a, b),
+  size: (a, b) => b.size - a.size || orders.name(a, b),
+  verdict: (a, b) => (rank[b.said?.owner] ?? 0) - (rank[a.said?.owner] ?? 0) || (b.said?.share ?? 0) - (a.said?.share ?? 0) || orders.name(a, b),
+};
+
+function said(c) {
+  if (c.said?.title) return make('span', { class: `said ${c.said.owner}`, title: c.said.sentence }, make('b', {}, percent(c.said.share)), ` ${c.said.title}`);
+  if (c.said?.nothing) return make('span', { class: 'said none', title: c.said.nothing }, c.said.nothing);
+  return make('span', { class: 'said none' }, c.said?.later ? 'large: open it' : '…');
+}
+
+/** A row, kept while nothing of it changes, so that a focus or a tick stays. */
+const items = new Map();
+function item(c) {
+  const key = JSON.stringify(c);
+  const known = items.get(c.name);
+  if (known?.key === key) return known.row;
+  const tick = make('input', { type: 'checkbox', 'aria-label': `compare ${c.name}` });
+  tick.checked = ticked.includes(c.name);
+  tick.addEventListener('change', () => {
+    ticked = ticked.filter(n => n !== c.name);
+    if (tick.checked) ticked = [...ticked, c.name].slice(-2);
+    showTicks();
+  });
+  const row = make('li', {}, make('label', { class: 'tick' }, tick), make('a', { href: view(c.name) },
+    make('span', { class: 'name' }, c.name, c.dropped ? make('span', { class: 'tag' }, 'dropped') : null), said(c),
+    make('span', { class: 'when' }, `${c.changed} UTC`), make('span', { class: 'size' }, size(c.size))));
+  items.set(c.name, { key, row, tick });
+  return row;
+}
+
+function showTicks() {
+  ticked = ticked.filter(n => captures.some(c => c.name === n));
+  for (const [name, { tick }] of items) tick.checked = ticked.includes(name);
+  byId('compare').disabled = ticked.length !== 2;
+  byId('compare').textContent = ['tick two to compare them', 'tick one more to compare', 'compare the two'][ticked.length];
+}
 
 function showCaptures() {
   // What belongs to a result is linked there.
@@ -21,12 +68,21 @@ function showCaptures() {
   const own = captures.filter(c => !linked.has(c.name));
   byId('find').hidden = own.length < MANY;
   const words = own.length < MANY ? [] : byId('find').value.toLowerCase().split(/\s+/).filter(Boolean);
-  const list = own.filter(c => words.every(w => c.name.toLowerCase().includes(w)));
+  const list = own.filter(c => words.every(w => `${c.name} ${verdictOf(c)}`.toLowerCase().includes(w)));
+  list.sort(orders[byId('sort').value]);
+  byId('sorting').hidden = byId('pair').hidden = own.length < 2;
+  byId('nohit').hidden = list.length > 0 || own.length === 0;
   byId('captures').hidden = own.length === 0;
   byId('none').hidden = captures.length > 0 || results.length > 0;
-  byId('list').replaceChildren(...list.map(c => make('li', {}, make('a', { href: view(c.name) },
-    make('span', { class: 'name' }, c.name), make('span', { class: 'when' }, c.dropped ? 'dropped' : `${c.changed} UTC`),
-    make('span', { class: 'size' }, size(c.size))))));
+  for (const name of items.keys()) if (!own.some(c => c.name === name)) items.delete(name);
+  // Rows that stand where they stood are not touched: what has the focus keeps it.
+  const now = list.map(item), before = [...byId('list').children];
+  if (now.length !== before.length || now.some((row, i) => row !== before[i])) {
+    const focus = document.activeElement;
+    byId('list').replaceChildren(...now);
+    if (focus instanceof HTMLElement && byId('list').contains(focus)) focus.focus({ preventScroll: true });
+  }
+  showTicks();
 }
 
 /** Rows that stand already keep their place on the page, so that what was opened stays open. */
@@ -118,6 +174,17 @@ document.querySelector('main').addEventListener('click', e => {
   go(new URL(a.href).searchParams.get('name'));
 });
 byId('find').addEventListener('input', showCaptures);
+byId('sort').addEventListener('change', () => { try { localStorage.setItem('tcpwhy-sort', byId('sort').value); } catch { /* Not kept, then. */ } showCaptures(); });
+try { byId('sort').value = localStorage.getItem('tcpwhy-sort') ?? 'changed'; } catch { /* As it comes. */ }
+if (!byId('sort').value) byId('sort').value = 'changed';
+byId('all').addEventListener('click', () => { byId('find').value = ''; showCaptures(); byId('find').focus(); });
+byId('compare').addEventListener('click', () => {
+  // What was captured first is what the other is held against.
+  const at = name => captures.find(c => c.name === name)?.changed ?? '';
+  const [before, after] = [...ticked].sort((a, b) => at(a).localeCompare(at(b)) || a.localeCompare(b, undefined, { numeric: true }));
+  say(`comparing ${before} and ${after} …`);
+  location.href = '/compare?' + new URLSearchParams({ before, after });
+});
 
 function send(file) {
   const request = new XMLHttpRequest();

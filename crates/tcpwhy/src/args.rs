@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod lab;
+#[cfg(target_os = "linux")]
+pub(crate) mod run;
 
 use crate::examples;
 use crate::growth::Growth;
@@ -29,7 +31,7 @@ interrupted (whatever a --fail-if says).";
     version,
     override_usage = "tcpwhy FILE... [OPTIONS of explain]\n       tcpwhy COMMAND [ARGUMENTS]",
     after_help = "tcpwhy FILE takes the options of explain: tcpwhy explain --help",
-    after_long_help = long_help(""),
+    after_long_help = format!("{}\n\n{}", short_form(), long_help("")),
     arg_required_else_help = true
 )]
 pub(crate) struct Args {
@@ -61,6 +63,10 @@ pub(crate) enum Command {
     /// Print what a cause means, how it is recognised and how it is fixed
     #[command(after_long_help = examples::text("causes"))]
     Causes(Causes),
+    /// Run a command in a network of its own, without root, at a distance if wanted; say where its time went (Linux)
+    #[cfg(target_os = "linux")]
+    #[command(after_help = run::EXIT_CODES, after_long_help = examples::text("run") + "\n" + run::EXIT_CODES)]
+    Run(Box<run::Run>),
     /// Make experiments: two hosts, an emulated link between them, the kernel's own TCP (Linux, root)
     #[cfg(target_os = "linux")]
     Lab(lab::Lab),
@@ -116,10 +122,10 @@ pub(crate) struct Explain {
     /// List only exchanges that took longer (40ms, 1.5s, 200us)
     #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Selection")]
     pub(crate) slower_than: Option<Nanos>,
-    /// Leave out packets before this (RFC 3339, or an offset from the start: 2.5, +1.5s)
+    /// Look only at the time after this; all is followed (RFC 3339, or an offset from the start: 2.5, +1.5s)
     #[arg(long, value_name = "WHEN", value_parser = units::bound, help_heading = "Selection")]
     pub(crate) from: Option<Bound>,
-    /// Leave out packets after this
+    /// Look only at the time before this
     #[arg(long, value_name = "WHEN", value_parser = units::bound, help_heading = "Selection")]
     pub(crate) to: Option<Bound>,
     /// Packets to read: host, net, port, tcp, and, or, not, as in tcpdump
@@ -135,8 +141,8 @@ pub(crate) struct Explain {
     /// Say what speaks for a cause and what is missing for it
     #[arg(long, value_name = "CAUSE", value_parser = CauseParser, hide_possible_values = true, conflicts_with_all = ["json", "jsonl"], help_heading = "Questions")]
     pub(crate) why_not: Option<Cause>,
-    /// End with code 4 if a cause, or a class (tcp, application, inherent, unknown), holds more than a share or
-    /// a time: nagle_delayed_ack>5%, tcp>200ms
+    /// End with code 4 if a cause, or all of an owner (tcp, application, path; also: inherent, unknown), holds more than a
+    /// share of the time of requests, or a time, that between requests included: nagle_delayed_ack>5%, tcp>200ms
     #[arg(long, value_name = "CONDITION", help_heading = "Questions")]
     pub(crate) fail_if: Vec<Threshold>,
     /// Read on while the file grows, until interrupted
@@ -243,8 +249,9 @@ pub(crate) struct Man {
     pub(crate) dir: Option<PathBuf>,
 }
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "explain",
+    "run",
     "view",
     "serve",
     "compare",
@@ -256,6 +263,23 @@ const COMMANDS: [&str; 11] = [
     "man",
     "help",
 ];
+
+/// The options that `tcpwhy FILE` takes, by name.
+fn short_form() -> String {
+    let explain = Explain::augment_args(clap::Command::new("explain"));
+    let options = explain.get_arguments().filter(|a| !a.is_hide_set() && !a.is_positional());
+    let named: Vec<String> = options
+        .filter_map(|a| {
+            let value = a.get_value_names().filter(|_| a.get_action().takes_values());
+            Some(format!(
+                "--{}{}",
+                a.get_long()?,
+                value.map_or_else(String::new, |v| format!(" {}", v.join(" ")))
+            ))
+        })
+        .collect();
+    format!("tcpwhy FILE takes the options of explain (tcpwhy explain --help): {}", named.join(", "))
+}
 
 /// Examples and exit codes.
 fn long_help(command: &str) -> String {

@@ -29,6 +29,21 @@ pub(crate) const EXAMPLES: &[Examples] = &[
         ],
     ),
     (
+        "run",
+        &[
+            ("tcpwhy run -- pytest tests/", "where the time of its connections went, in one command"),
+            ("tcpwhy run --rtt 40ms -- ./tests.sh", "the same with loopback 40 ms long"),
+            (
+                "tcpwhy run --fail-if 'nagle_delayed_ack>5%' -- go test ./...",
+                "for CI: exit code 4 if it holds",
+            ),
+            (
+                "tcpwhy run --rtt 20ms --server ./server -- ./client",
+                "each on a host of its own: $TCPWHY_SERVER",
+            ),
+        ],
+    ),
+    (
         "predict",
         &[
             ("tcpwhy predict --rtt 80ms --response 30KB --tls", "a fresh TLS connection, 80 ms away"),

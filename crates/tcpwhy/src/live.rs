@@ -6,7 +6,7 @@ use crate::select;
 use crate::shared::Shared;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use tcpwhy_analysis::{Analyzer, Config, Finding, Totals};
+use tcpwhy_analysis::{Analyzer, Config, Finding, Totals, Window};
 use tcpwhy_base::{Nanos, Segment};
 use tcpwhy_report::json::{self, Context};
 
@@ -24,6 +24,8 @@ pub(crate) struct Style<'a> {
     pub(crate) several: bool,
     /// Ids are tshark's, as long as nothing is wrapped in tags or tunnels.
     pub(crate) streams: bool,
+    /// A connection is written so long after it closed, in the time of its packets.
+    pub(crate) linger: Nanos,
     /// Exchanges that took no longer are only summed.
     pub(crate) slower_than: Option<Nanos>,
 }
@@ -46,8 +48,13 @@ pub(crate) struct Ended {
 }
 
 impl<'a> Live<'a> {
-    pub(crate) fn new(config: Config, out: &'a mut Output, style: Style<'a>) -> Live<'a> {
-        let analyzer = Analyzer::streaming(config);
+    pub(crate) fn new(
+        config: Config,
+        window: Option<Window>,
+        out: &'a mut Output,
+        style: Style<'a>,
+    ) -> Live<'a> {
+        let analyzer = Analyzer::streaming(config).within(window).lingering(style.linger);
         Live { analyzer, out, style, bytes: Vec::with_capacity(2 * BLOCK), written: Ok(()) }
     }
 

@@ -33,8 +33,7 @@ impl Loaded {
         Source {
             inputs: &self.inputs,
             frames_before: &self.capture.frames_before,
-            from: None,
-            to: None,
+            window: None,
             filter: None,
         }
     }
@@ -110,8 +109,7 @@ pub(crate) fn load_inputs(
 ) -> anyhow::Result<Result<Loaded, Exit>> {
     let settings = Settings {
         inputs: &inputs,
-        from: None,
-        to: None,
+        window: None,
         filter: None,
         config: Config { detail },
         stop,

@@ -52,6 +52,8 @@ fn main() -> ExitCode {
         args::Command::Slice(a) => cmd::slice::run(&a),
         args::Command::Causes(a) => cmd::causes::run(&a),
         #[cfg(target_os = "linux")]
+        args::Command::Run(a) => cmd::run::run(&a),
+        #[cfg(target_os = "linux")]
         args::Command::Lab(a) => cmd::lab::run(&a),
         args::Command::Completions(a) => cmd::completions::run(&a),
         args::Command::Man(a) => cmd::man::run(&a),

@@ -75,6 +75,18 @@ impl Output {
         Output::open(Some(path), true)
     }
 
+    /// Standard error, for an answer beside what somebody else prints.
+    pub(crate) fn standard_error() -> Output {
+        let columns = || terminal_size::terminal_size_of(io::stderr()).map_or(80, |(w, _)| usize::from(w.0));
+        let width = io::stderr().is_terminal().then(columns);
+        Output {
+            to: buffer(Box::new(anstream::stderr())),
+            name: "standard error".into(),
+            pending: None,
+            width,
+        }
+    }
+
     /// The file at `path`, or standard output (none, or `-`). `plain` bytes hold no colours to be looked for.
     /// [`refuse_overwriting`] comes first.
     pub(crate) fn open(path: Option<&Path>, plain: bool) -> anyhow::Result<Output> {

@@ -4,12 +4,11 @@
 use crate::input::Input;
 use crate::progress::Progress;
 use crate::shared::Shared;
-use crate::units::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
-use tcpwhy_analysis::{Analysis, Analyzer, Config};
+use tcpwhy_analysis::{Analysis, Analyzer, Config, Window};
 use tcpwhy_base::{Nanos, Segment};
 use tcpwhy_capture::{Counts, Dissector, Filter, Verdict};
 
@@ -24,15 +23,15 @@ const TURN: usize = 64;
 const LOOK: u64 = 4096;
 /// Captures on several queues mix packets of the last milliseconds; a second back is a clock that was set.
 const STEP: Nanos = Nanos::secs(1);
+/// A capture that goes on in another file hands the last packets of several queues to either of the two.
+const ROTATED: Nanos = Nanos::millis(1);
 
 /// What to read.
 pub(crate) struct Settings<'a> {
     /// In the order in which they are read.
     pub(crate) inputs: &'a [Input],
-    /// Earliest time wanted.
-    pub(crate) from: Option<Bound>,
-    /// Latest time wanted.
-    pub(crate) to: Option<Bound>,
+    /// What alone is accounted for; everything is read and followed.
+    pub(crate) window: Option<Window>,
     /// Packets wanted.
     pub(crate) filter: Option<&'a Filter>,
     /// For the analysis.
@@ -85,13 +84,14 @@ const MAX_SHARDS: usize = 8;
 pub(crate) fn run(settings: &Settings<'_>, progress: &mut Progress) -> anyhow::Result<(Analysis, Read)> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     if cores < 2 {
-        let mut turns = Turns::new(Analyzer::new(settings.config));
+        let mut turns = Turns::new(Analyzer::new(settings.config).within(settings.window));
         let read = read_all(settings, &mut turns, progress);
         turns.hand_over();
         return Ok((turns.eater.finish(), read));
     }
     // Reading takes a fraction of the time that the analysis takes, so there is an analyzer for every core.
-    let eaters = (0..cores.min(MAX_SHARDS)).map(|_| Analyzer::new(settings.config)).collect();
+    let eaters =
+        (0..cores.min(MAX_SHARDS)).map(|_| Analyzer::new(settings.config).within(settings.window)).collect();
     let (read, analyzers) = side_by_side(settings, eaters, progress)?;
     Ok((Analyzer::finish_all(analyzers), read))
 }
@@ -338,7 +338,7 @@ fn read_one(
     let before = read.packets;
     let file = u16::try_from(index).unwrap_or(u16::MAX);
     let size = input.size();
-    let mut bounds = None;
+    let mut begun = false;
     let mut salt = 0;
     loop {
         if read.packets.is_multiple_of(LOOK) {
@@ -364,24 +364,19 @@ fn read_one(
         }
         read.packets += 1;
         read.bad_times += u64::from(frame.bad_time);
-        let (from, to) = *bounds.get_or_insert_with(|| {
-            if read.span.is_some_and(|(_, end)| frame.time < end) {
+        if !begun {
+            begun = true;
+            if read.span.is_some_and(|span| overlaps(frame.time, span)) {
                 read.overlapping += 1;
                 salt = (u32::from(file) + 1).wrapping_mul(0x9E37_79B9);
             }
-            let start = read.span.map_or(frame.time, |s| s.0.min(frame.time));
-            let at = |bound: Option<Bound>, none| bound.map_or(none, |b| b.resolve(start));
-            (at(settings.from, Nanos(i64::MIN)), at(settings.to, Nanos::MAX))
-        });
+        }
         let span = read.span.get_or_insert_with(|| {
             settings.shared.inspect(|shared| shared.begin(frame.time));
             (frame.time, frame.time)
         });
         read.steps += u64::from(frame.time + STEP < span.1);
         *span = (span.0.min(frame.time), span.1.max(frame.time));
-        if frame.time < from || frame.time > to {
-            continue;
-        }
         let slot = sink.slot();
         if dissector.dissect(&frame, file, slot) == Verdict::Tcp
             && settings.filter.is_none_or(|f| f.matches(slot))
@@ -392,4 +387,9 @@ fn read_one(
         }
     }
     read.drops += reader.capture_drops().unwrap_or(0);
+}
+
+/// An input that begins at `first` is another capture than those before it, and no continuation of the last.
+fn overlaps(first: Nanos, (start, end): (Nanos, Nanos)) -> bool {
+    first <= start && first < end || first + ROTATED < end
 }

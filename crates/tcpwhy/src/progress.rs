@@ -17,7 +17,7 @@ pub(crate) struct Progress {
 }
 
 /// Is told how many packets were read, and bytes of how many.
-pub(crate) type Report = Box<dyn FnMut(u64, Option<(u64, u64)>)>;
+pub(crate) type Report = Box<dyn FnMut(u64, Option<(u64, u64)>) + Send>;
 
 impl Progress {
     /// Silent if `quiet` or if standard error is no terminal.

@@ -36,8 +36,16 @@ fn written_out(text: &str, acts: impl Fn(char) -> bool) -> Cow<'_, str> {
 pub(crate) fn argument(file: &OsStr) -> String {
     // A name that begins with a dash is no option if it begins with its directory.
     let dash = file.as_encoded_bytes().first() == Some(&b'-') && file != "-";
-    let directory = if dash { "./" } else { "" };
-    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"._/-".contains(b);
+    quoted(file, if dash { "./" } else { "" })
+}
+
+/// A word of a command, as a POSIX shell has to be told it.
+pub(crate) fn word(word: &OsStr) -> String {
+    quoted(word, "")
+}
+
+fn quoted(file: &OsStr, directory: &str) -> String {
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"._/-:=,@%+".contains(b);
     match file.to_str() {
         Some(name) if !name.is_empty() && name.bytes().all(|b| plain(&b)) => format!("{directory}{name}"),
         Some(name) if !name.contains(acts) => format!("'{directory}{}'", name.replace('\'', r"'\''")),

@@ -1,8 +1,7 @@
 //! The inputs for the second pass: read as they were read first.
 
 use crate::input::Input;
-use crate::units::Bound;
-use tcpwhy_analysis::{Analysis, Connection};
+use tcpwhy_analysis::{Analysis, Connection, Window};
 use tcpwhy_base::Nanos;
 use tcpwhy_capture::Filter;
 use tcpwhy_trace::{Met, Pass, Stretch, Track, Tracks};
@@ -15,8 +14,7 @@ pub(crate) const PAGE: u64 = 2_000_000;
 pub(crate) struct Source<'a> {
     pub(crate) inputs: &'a [Input],
     pub(crate) frames_before: &'a [u64],
-    pub(crate) from: Option<Bound>,
-    pub(crate) to: Option<Bound>,
+    pub(crate) window: Option<Window>,
     pub(crate) filter: Option<&'a Filter>,
 }
 
@@ -30,11 +28,8 @@ impl Source<'_> {
         let mut pass = Pass::new(connections, self.filter);
         for (input, &before) in self.inputs.iter().zip(self.frames_before) {
             let mut reader = input.open().map_err(|e| anyhow::anyhow!(e))?;
-            let bounds = |start| {
-                let at = |bound: Option<Bound>, none| bound.map_or(none, |b| b.resolve(start));
-                (at(self.from, Nanos(i64::MIN)), at(self.to, Nanos::MAX))
-            };
-            if !pass.read(&mut reader, before, bounds, &mut each)? {
+            let times = self.window.map_or((Nanos(i64::MIN), Nanos::MAX), |w| (w.from, w.to));
+            if !pass.read(&mut reader, before, times, &mut each)? {
                 break;
             }
         }

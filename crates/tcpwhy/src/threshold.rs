@@ -1,11 +1,11 @@
-//! `--fail-if`: a cause or a class, and the share or time above which the program ends with code 4.
+//! `--fail-if`: a cause or an owner, and the share or time above which the program ends with code 4.
 
 use crate::{units, words};
 use std::fmt;
 use std::str::FromStr;
 use tcpwhy_analysis::Analysis;
-use tcpwhy_base::{CAUSES, Cause, Class, Nanos};
-use tcpwhy_report::Summary;
+use tcpwhy_base::{Cause, Class, Kind, Nanos, Owner};
+use tcpwhy_report::Answer;
 
 /// One condition.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +18,20 @@ pub(crate) struct Threshold {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Cause(Cause),
-    Class(Class),
+    /// All causes of one owner.
+    Owner(Owner),
+    /// All causes of class I, the price of this path and these sizes.
+    Inherent,
+}
+
+impl What {
+    fn is_meant(self, cause: Cause) -> bool {
+        match self {
+            What::Cause(what) => cause == what,
+            What::Owner(owner) => cause.owner() == owner,
+            What::Inherent => cause.class() == Class::Inherent,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,12 +49,16 @@ impl FromStr for Threshold {
         }
         let (what, limit) = text.split_once('>').unwrap_or((text, "0ns"));
         let what = match what.trim().replace('-', "_").as_str() {
-            "tcp" => What::Class(Class::Tcp),
-            "application" => What::Class(Class::Application),
-            "inherent" => What::Class(Class::Inherent),
-            "unknown" => What::Class(Class::Unknown),
+            "tcp" => What::Owner(Owner::Tcp),
+            "application" => What::Owner(Owner::Application),
+            "path" => What::Owner(Owner::Path),
+            "inherent" => What::Inherent,
+            // Class U and no owner are the same causes.
+            "unknown" | "none" => What::Owner(Owner::None),
             id => What::Cause(words::cause(id).map_err(|why| {
-                format!("{id:?} is no class (tcp, application, inherent, unknown), and {why}")
+                format!(
+                    "{id:?} is no owner (tcp, application, path), neither inherent nor unknown, and {why}"
+                )
             })?),
         };
         let limit = limit.trim();
@@ -57,22 +74,28 @@ impl FromStr for Threshold {
 }
 
 impl Threshold {
-    /// The sentence to say if the condition holds.
-    pub(crate) fn held(&self, analysis: &Analysis, summary: &Summary) -> Option<String> {
-        let time = match self.what {
-            What::Cause(cause) => summary.time(analysis, cause),
-            What::Class(class) => {
-                let of_class =
-                    CAUSES.iter().filter(|c| c.class == class && c.kind == tcpwhy_base::Kind::Span);
-                of_class.fold(Nanos::ZERO, |sum, c| sum + summary.time(analysis, c.cause))
-            }
+    /// The sentence to say if the condition holds. A share is of the time of requests, as text and page show it; a time
+    /// also counts what lies between them.
+    pub(crate) fn held(&self, analysis: &Analysis, answer: &Answer) -> Option<String> {
+        let (requests, idle) = self.time(analysis, answer);
+        let share = answer.share(requests);
+        let (holds, time) = match self.limit {
+            Limit::Share(limit) => (share > limit, requests),
+            Limit::Time(limit) => (requests + idle > limit, requests + idle),
         };
-        let share = summary.share(time);
-        let holds = match self.limit {
-            Limit::Share(limit) => share > limit,
-            Limit::Time(limit) => time > limit,
-        };
-        holds.then(|| format!("{self} holds: {time}, {:.1} % of the time", share * 100.0))
+        holds.then(|| format!("{self} holds: {time}, {:.1} % of the time of requests", share * 100.0))
+    }
+
+    /// In requests, and between them.
+    fn time(&self, analysis: &Analysis, answer: &Answer) -> (Nanos, Nanos) {
+        if let What::Cause(cause) = self.what
+            && cause.info().kind == Kind::Finding
+        {
+            let cost = analysis.findings.iter().filter(|f| f.cause == cause);
+            return (cost.fold(Nanos::ZERO, |sum, f| sum + f.of_requests()), Nanos::ZERO);
+        }
+        let meant = answer.causes.iter().filter(|p| self.what.is_meant(p.cause));
+        meant.fold((Nanos::ZERO, Nanos::ZERO), |sum, p| (sum.0 + p.requests, sum.1 + p.idle))
     }
 }
 
@@ -93,7 +116,10 @@ mod tests {
             parsed("nagle_delayed_ack>5%"),
             Ok((What::Cause(Cause::NagleDelayedAck), Limit::Share(0.05)))
         );
-        assert_eq!(parsed("tcp > 200ms"), Ok((What::Class(Class::Tcp), Limit::Time(Nanos::millis(200)))));
+        assert_eq!(parsed("tcp > 200ms"), Ok((What::Owner(Owner::Tcp), Limit::Time(Nanos::millis(200)))));
+        assert_eq!(parsed("path>0.5%"), Ok((What::Owner(Owner::Path), Limit::Share(0.005))));
+        assert_eq!(parsed("unknown>1%"), Ok((What::Owner(Owner::None), Limit::Share(0.01))));
+        assert_eq!(parsed("inherent>90%"), Ok((What::Inherent, Limit::Share(0.9))));
         assert_eq!(parsed("refused"), Ok((What::Cause(Cause::Refused), Limit::Time(Nanos::ZERO))));
         for wrong in ["", "tcp>", "tcp>5", "tcp>500%", "gremlins>5%", "tcp<5%", "tcp>=5%"] {
             assert!(parsed(wrong).is_err(), "{wrong}");

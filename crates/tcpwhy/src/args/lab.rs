@@ -30,7 +30,7 @@ pub(crate) enum Command {
     /// Make a set of captures whose causes are known: causes by round trip times by sizes, at both ends
     #[command(after_help = DATASET_HELP)]
     Dataset(Dataset),
-    /// Tell the labels of kept runs anew
+    /// Work out the labels of kept runs again
     Label(Relabel),
 }
 

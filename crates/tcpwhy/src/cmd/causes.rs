@@ -1,10 +1,12 @@
 use crate::args::Causes;
 use crate::failure::Exit;
+use crate::output::Output;
 use crate::pages::{class, page};
 use anstyle::Style;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use tcpwhy_base::{CAUSES, Class};
+use tcpwhy_report::text::markdown::render;
 
 /// Lists the causes, as text or JSON, or prints the page of one.
 pub(crate) fn run(args: &Causes) -> anyhow::Result<Exit> {
@@ -12,11 +14,13 @@ pub(crate) fn run(args: &Causes) -> anyhow::Result<Exit> {
         tcpwhy_report::causes::json(&mut std::io::stdout().lock())?;
         return Ok(Exit::Done);
     }
+    let mut out = Output::open(None, false)?;
     let text = match args.id {
         None => list(),
-        Some(cause) => page(cause.info()),
+        Some(cause) => render(&page(cause.info()), out.width.unwrap_or(80).clamp(40, 100)),
     };
-    anstream::stdout().lock().write_all(text.as_bytes())?;
+    let written = out.write_all(text.as_bytes());
+    out.finish(written.map_err(Into::into))?;
     Ok(Exit::Done)
 }
 

@@ -6,21 +6,24 @@ use crate::input::Input;
 use crate::live::{Live, Style};
 use crate::load::{self, Found};
 use crate::output::{self, Output};
-use crate::pipeline::{self, Settings};
+use crate::pipeline::{self, Read, Settings};
 use crate::progress::Progress;
 use crate::shared::Shared;
 use crate::source::Source;
+use crate::units::Bound;
 use crate::{pages, select, shown};
 use anyhow::bail;
 use std::io::Write;
-use tcpwhy_analysis::{Analysis, Config, Detail, Exchange};
-use tcpwhy_base::Cause;
+use tcpwhy_analysis::{Analysis, Config, Detail, Exchange, Window};
+use tcpwhy_base::{Cause, Nanos};
 use tcpwhy_report::text::{self, Layout};
-use tcpwhy_report::{Capture, Summary, json, quality_warnings, quality_warnings_of};
+use tcpwhy_report::{Answer, Capture, Warning, json, quality_warnings, quality_warnings_of};
 use tcpwhy_trace::Track;
 
 /// Packets beside the spans of an exchange; more are neither read by anybody nor kept.
 const PACKETS: usize = 100_000;
+/// With `--follow`, a line is written so long after its connection closed: longer than a retransmission of the last FIN takes.
+const FOLLOWED: Nanos = Nanos::secs(2);
 
 /// Reads the captures, analyses them, says what was found.
 pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
@@ -33,13 +36,14 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     let outputs = [&args.output, &args.html, &args.annotate, &args.svg].map(Option::as_deref);
     output::refuse_overwriting(&outputs, &args.files)?;
     let extras = Extras::open(args)?;
-    let Found { inputs, unreadable, spool } = Found::among(&args.files, Extras::are_wanted(args), &stop)?;
+    let Found { inputs, unreadable, spool } =
+        Found::among(&args.files, Extras::are_wanted(args) || from_start(args) && !args.follow, &stop)?;
+    let window = window(args, &inputs)?;
     let mut progress = Progress::new(args.quiet);
     let shared = Shared::default();
     let settings = Settings {
         inputs: &inputs,
-        from: args.from,
-        to: args.to,
+        window,
         filter: args.filter.as_ref(),
         config: Config { detail: detail(args) },
         stop: &stop,
@@ -57,14 +61,14 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     }
     narrow(args, &mut analysis)?;
     tcpwhy_analysis::replay::predict(&mut analysis);
-    let warnings = quality_warnings(&analysis.connections);
+    let mut warnings = quality_warnings(&analysis.connections);
+    warnings.extend(of_window(window, &read));
     let connections = analysis.connections.len() as u64;
     let capture = load::capture(&inputs, read, connections, is_partial(args), warnings);
     let source = Source {
         inputs: &inputs,
         frames_before: &capture.frames_before,
-        from: args.from,
-        to: args.to,
+        window,
         filter: args.filter.as_ref(),
     };
     // Who reads the text may have had enough of it; the page is wanted all the same.
@@ -77,8 +81,47 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
+/// `--from` or `--to` counts from the first packet.
+fn from_start(args: &Explain) -> bool {
+    [args.from, args.to].iter().flatten().any(|bound| matches!(bound, Bound::Offset(_)))
+}
+
+/// The stretch of time that is asked about.
+fn window(args: &Explain, inputs: &[Input]) -> anyhow::Result<Option<Window>> {
+    if args.from.is_none() && args.to.is_none() {
+        return Ok(None);
+    }
+    let first = || inputs.first()?.open().ok()?.next().ok().flatten().map(|frame| frame.time);
+    let again = from_start(args) && !(args.follow && inputs.iter().any(Input::is_stdin));
+    let start = if again { first() } else { None };
+    if from_start(args) && args.follow && start.is_none() {
+        bail!(Usage(
+            "--from and --to as times after the first packet need that packet: with --follow, write a time of day".into()
+        ));
+    }
+    let at = |bound: Option<Bound>, none| bound.map_or(none, |b| b.resolve(start.unwrap_or_default()));
+    Ok(Some(Window { from: at(args.from, Nanos(i64::MIN)), to: at(args.to, Nanos::MAX) }))
+}
+
+/// What is said of an answer about a part of the time.
+fn of_window(window: Option<Window>, read: &Read) -> Option<Warning> {
+    let (window, (start, end)) = (window?, read.span?);
+    let (from, to) = (window.from.max(start), window.to.min(end));
+    Some(Warning {
+        code: "window",
+        text: format!(
+            "This is about {} to {} of {}. All of it was followed, so that numbers, round trips and windows are those of the \
+             whole; times are those within, bytes and packets those of whole connections and exchanges.",
+            (from - start).floor0(),
+            (to - start).floor0(),
+            end - start
+        ),
+        count: 1,
+    })
+}
+
 /// Leaves in the analysis what is asked about.
-fn narrow(args: &Explain, analysis: &mut Analysis) -> anyhow::Result<()> {
+pub(crate) fn narrow(args: &Explain, analysis: &mut Analysis) -> anyhow::Result<()> {
     if let Some(which) = &args.connection {
         select::connections(analysis, which).map_err(Usage)?;
     }
@@ -133,9 +176,11 @@ fn run_live(
         stop: settings.stop,
         several,
         streams: !several && !is_partial(args),
+        // Somebody waits for the lines; else late packets are worth waiting for.
+        linger: if args.follow { FOLLOWED } else { Nanos::MAX },
         slower_than: args.slower_than,
     };
-    let live = Live::new(settings.config, &mut out, style);
+    let live = Live::new(settings.config, settings.window, &mut out, style);
     let (live, mut read) = pipeline::run_into(settings, live, progress)?;
     let ended = live.finish();
     progress.clear();
@@ -148,12 +193,13 @@ fn run_live(
     // Lines count from the first frame, be it the earliest or not.
     read.span = read.span.map(|(earliest, latest)| (shared.start().unwrap_or(earliest), latest));
     let analysis = Analysis { findings: ended.findings, totals: ended.totals, ..Analysis::default() };
-    let warnings = quality_warnings_of(&analysis.totals);
+    let mut warnings = quality_warnings_of(&analysis.totals);
+    warnings.extend(of_window(settings.window, &read));
     let connections = analysis.totals.connections;
     let capture = load::capture(settings.inputs, read, connections, is_partial(args), warnings);
     let mut bytes = Vec::new();
     let cx = json::Context::live(capture.start(), &capture.frames_before, style.streams);
-    let last = json::last_lines(&mut bytes, &analysis.findings, &capture, cx);
+    let last = json::last_lines(&mut bytes, &analysis, &capture, cx);
     let written = last.and_then(|()| out.write_all(&bytes));
     out.finish(written.map_err(Into::into))?;
     Ok(exit(args, &analysis, &capture))
@@ -161,8 +207,8 @@ fn run_live(
 
 /// The exit code of an answer that was written. About a part of the input, or about nothing, no condition can be judged.
 fn exit(args: &Explain, analysis: &Analysis, capture: &Capture) -> Exit {
-    let summary = Summary::new(analysis);
-    let held: Vec<String> = args.fail_if.iter().filter_map(|t| t.held(analysis, &summary)).collect();
+    let answer = Answer::new(analysis);
+    let held: Vec<String> = args.fail_if.iter().filter_map(|t| t.held(analysis, &answer)).collect();
     held.iter().for_each(|reason| say(reason));
     let warned = |codes: &[&str]| capture.warnings.iter().any(|w| codes.contains(&w.code));
     // To interrupt is how --follow ends.
@@ -184,15 +230,22 @@ fn exit(args: &Explain, analysis: &Analysis, capture: &Capture) -> Exit {
     }
 }
 
-/// The text: an exchange, a connection, or the first screen.
-fn say_it(
-    out: &mut Output,
+/// The text: what was asked, an exchange, a connection, or the first screen.
+pub(crate) fn say_it(
+    out: &mut impl Write,
     args: &Explain,
     source: &Source<'_>,
     analysis: &Analysis,
     capture: &Capture,
     layout: &Layout,
 ) -> anyhow::Result<()> {
+    if let Some(cause) = args.why_not {
+        let page = pages::page(cause.info());
+        let recognised = pages::section(&page, "recognises");
+        let evidence = evidence(analysis, cause);
+        text::why_not(out, analysis, cause, &evidence, recognised.as_deref(), layout)?;
+        return Ok(());
+    }
     match (analysis.connections.as_slice(), args.exchange) {
         ([c], Some(id)) if args.connection.is_some() => {
             let Some(x) = c.exchanges.iter().find(|x| x.id == id) else {
@@ -212,13 +265,8 @@ fn say_it(
                 many.len()
             )));
         }
-        ([c], None) if args.connection.is_some() => text::connection(out, c, capture, layout)?,
+        ([c], None) if args.connection.is_some() => text::connection(out, analysis, c, capture, layout)?,
         _ => text::overview(out, analysis, capture, layout)?,
-    }
-    if let Some(cause) = args.why_not {
-        let page = pages::page(cause.info());
-        let recognised = pages::section(&page, "recognises");
-        text::why_not(out, analysis, cause, &evidence(analysis, cause), recognised.as_deref(), layout)?;
     }
     Ok(())
 }
@@ -244,11 +292,11 @@ fn evidence(analysis: &Analysis, cause: Cause) -> Vec<String> {
     largest.into_iter().take(3).flat_map(about).collect()
 }
 
-fn threads() -> usize {
+pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(4)
 }
 
-fn layout(args: &Explain, inputs: &[Input], capture: &Capture, out: &Output) -> Layout {
+pub(crate) fn layout(args: &Explain, inputs: &[Input], capture: &Capture, out: &Output) -> Layout {
     let files: Vec<String> = args.files.iter().map(|f| shown::argument(f.as_os_str())).collect();
     Layout {
         width: out.width.unwrap_or(80).clamp(60, 140),
@@ -263,7 +311,7 @@ fn layout(args: &Explain, inputs: &[Input], capture: &Capture, out: &Output) -> 
         },
         frames_before: capture.frames_before.clone(),
         command: format!("tcpwhy explain {}", files.join(" ")),
-        list_exchanges: args.slower_than.is_some(),
+        slower_than: args.slower_than,
     }
 }
 

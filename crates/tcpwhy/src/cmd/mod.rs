@@ -8,6 +8,8 @@ pub(crate) mod explain;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod predict;
+#[cfg(target_os = "linux")]
+pub(crate) mod run;
 pub(crate) mod serve;
 mod signals;
 pub(crate) mod slice;

@@ -71,7 +71,11 @@ pub(crate) fn prediction(asked: &Asked, answer: &Answer) -> Prediction {
 
 /// Every change run again; the order is that of the changes.
 fn tried(q: &Question, total: Nanos) -> Vec<Tried> {
-    let changes = q.changes();
+    // Who pauses for longer than a round trip between requests does not wait for answers: nothing is to be batched.
+    let s = &q.scenario;
+    let paused = s.workload.turns.iter().any(|t| t.before > s.rtt().max(Nanos::millis(1)));
+    let mut changes = q.changes();
+    changes.retain(|c| c.fix != FixId::FewerRoundTrips || !paused);
     parallel::map(changes.len(), |i| ask(changes[i].clone(), q, total)).into_iter().flatten().collect()
 }
 

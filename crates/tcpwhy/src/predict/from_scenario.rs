@@ -2,7 +2,7 @@
 
 use super::question::Asked;
 use crate::failure::Usage;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use std::path::Path;
 use tcpwhy_base::{Link, Nanos};
 use tcpwhy_lab::{Kernel, Scenario as Lab};
@@ -13,7 +13,13 @@ const CROSSING: Nanos = Nanos::micros(50);
 
 /// Reads the file.
 pub(crate) fn asked(file: &Path) -> anyhow::Result<Asked> {
-    let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let text = std::fs::read_to_string(file).map_err(|e| {
+        let name = crate::shown::name(&file.display().to_string()).into_owned();
+        match e.kind() {
+            std::io::ErrorKind::NotFound => anyhow::anyhow!("{name}: no such file. Check the name"),
+            _ => anyhow::anyhow!("{name}: {e}"),
+        }
+    })?;
     let found = Lab::parse(&text, &[]).map_err(|e| Usage(format!("{}: {e}", file.display())))?;
     if found.connects.is_some() || found.programs.is_some() {
         let why = "it has no [workload] of requests and responses, which is what the model runs";

@@ -27,8 +27,7 @@ pub(crate) fn ask(args: &Predict, file: &Path) -> anyhow::Result<Result<Answered
     let stop = AtomicBool::new(false).into();
     let settings = Settings {
         inputs: &inputs,
-        from: None,
-        to: None,
+        window: None,
         filter: None,
         config: Config { detail: Detail::All },
         stop: &stop,

@@ -63,6 +63,11 @@ impl Door {
         Place::of(&self.streams, STREAMS)
     }
 
+    /// Whether somebody has the first page open.
+    pub(super) fn has_streams(&self) -> bool {
+        self.streams.load(Ordering::Relaxed) > 0
+    }
+
     /// Whether somebody is being answered.
     pub(super) fn is_busy(&self) -> bool {
         self.answers.load(Ordering::Relaxed) + self.streams.load(Ordering::Relaxed) > 0

@@ -21,7 +21,8 @@ impl Shared {
             let changed = e.changed.and_then(|t| t.duration_since(UNIX_EPOCH).ok());
             let changed = Nanos::secs(changed.map_or(0, |d| d.as_secs() as i64));
             let changed = tcpwhy_report::rfc3339(changed).replace('T', " ").replace(".000000000Z", "");
-            serde_json::json!({ "name": name, "size": e.size, "changed": changed, "dropped": e.dropped })
+            let said = self.judged.of(name, e);
+            serde_json::json!({ "name": name, "size": e.size, "changed": changed, "dropped": e.dropped, "said": said })
         };
         serde_json::Value::from_iter(found.captures.iter().map(row)).to_string()
     }

@@ -5,10 +5,13 @@
 //! takes memory takes turns (`turn`). `docs/security.md` has the figures.
 
 mod access;
+mod apart;
+mod compare;
 mod door;
 mod events;
 mod folder;
 mod http;
+mod judge;
 mod results;
 mod start;
 mod turn;
@@ -24,6 +27,7 @@ use access::{Access, Met};
 use door::Door;
 use folder::{Entry, Folder};
 use http::{Request, Wire};
+use judge::Judged;
 use results::Results;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
@@ -47,6 +51,9 @@ pub(crate) struct Server {
     shared: Arc<Shared>,
 }
 
+/// Why a capture is not shown: the status, and a sentence.
+type Sorry = (u16, String);
+
 /// Packets, bytes and all bytes of each capture that is being read.
 type States = BTreeMap<String, (u64, u64, u64)>;
 
@@ -61,6 +68,7 @@ struct Kept {
 struct Shared {
     folder: Folder,
     results: Results,
+    judged: Judged,
     access: Access,
     door: Door,
     room: Room,
@@ -91,6 +99,7 @@ impl Server {
         let shared = Shared {
             folder: Folder::new(path, store)?,
             results: Results::default(),
+            judged: Judged::default(),
             access: Access::new(address, token),
             door: Door::default(),
             room: Room::new(limit),
@@ -122,6 +131,9 @@ impl Server {
     /// Answers until it is told to stop. Nothing that was dropped stays behind.
     pub(crate) fn run(self) -> anyhow::Result<()> {
         self.listener.set_nonblocking(true)?;
+        let shared = Arc::clone(&self.shared);
+        // Without this thread the list has no verdicts but those of captures that were opened.
+        let judging = thread::Builder::new().spawn(move || judge::run(&shared));
         while !self.shared.stop.load(Ordering::Relaxed) {
             match self.listener.accept() {
                 Ok((stream, _)) => {
@@ -137,6 +149,10 @@ impl Server {
                 // One that went away before it was accepted, or too many open files: neither is the end.
                 Err(_) => thread::sleep(Duration::from_millis(100)),
             }
+        }
+        // It lets go at its next look, too, so that nothing of it is left open.
+        if let Ok(judging) = judging {
+            let _ = judging.join();
         }
         // Answers end at their next look at the flag; who only holds a connection open is not waited for.
         for _ in 0..50 {
@@ -183,7 +199,7 @@ impl Shared {
                 }
                 None => {
                     let why = "too many requests at once: try again";
-                    http::later(&mut wire, 2, request.path == "/view", why)?;
+                    http::later(&mut wire, 2, matches!(request.path.as_str(), "/view" | "/compare"), why)?;
                 }
             },
         }
@@ -196,6 +212,7 @@ impl Shared {
         match (request.method.as_str(), request.path.as_str()) {
             ("GET", "/") => self.start(&mut out)?,
             ("GET", "/view") => self.view(&mut out, request)?,
+            ("GET", "/compare") => self.compare(&mut out, request)?,
             ("GET", "/api/packets") => self.packets(&mut out, request)?,
             ("GET", "/api/list") => json(&mut out, &self.list(&self.folder.look()))?,
             ("GET", "/api/lab") => json(&mut out, &self.results.list(&self.folder.look()))?,

@@ -28,6 +28,19 @@ impl Turns {
         self.take_within(PATIENCE)
     }
 
+    /// A turn that nobody else wants now.
+    pub(super) fn take_if_free(&self) -> Option<Turn<'_>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = state.0 > 0 && state.1 == 0;
+        state.0 -= usize::from(free);
+        free.then(|| Turn(self))
+    }
+
+    /// Whether somebody waits for one.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).1 > 0
+    }
+
     fn take_within(&self, patience: Duration) -> Option<Turn<'_>> {
         let until = Instant::now() + patience;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,9 +85,12 @@ mod tests {
                 std::thread::yield_now();
             }
             assert!(turns.take().is_none(), "the queue is full");
+            assert!(turns.is_wanted() && turns.take_if_free().is_none());
             drop(first);
             assert!(second.join().unwrap(), "who waited gets it");
         });
-        assert!(turns.take().is_some());
+        assert!(turns.take().is_some() && !turns.is_wanted());
+        let free = turns.take_if_free();
+        assert!(free.is_some() && turns.take_if_free().is_none(), "one at a time");
     }
 }

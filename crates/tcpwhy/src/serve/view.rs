@@ -1,19 +1,18 @@
 //! The page of a capture, and what it asks for while it is looked at. Reading and drawing take memory: captures take turns,
 //! and a page is made once, kept as a file and sent from there.
 
+use super::apart::{Wanted, busy, read_apart};
 use super::http::{self, Request};
-use super::{Kept, Shared};
-use crate::input::Input;
-use crate::load::{self, Loaded};
+use super::judge::Said;
+use super::{Kept, Shared, Sorry};
+use crate::load::Loaded;
 use crate::pages;
-use crate::progress::Progress;
+use crate::progress::Report;
 use crate::source;
 use crate::temporary::Temporary;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 use std::sync::{Arc, PoisonError};
-use std::thread;
 use tcpwhy_analysis::Detail;
 use tcpwhy_base::Nanos;
 use tcpwhy_report::html::{self, Extras, Served};
@@ -23,16 +22,8 @@ const KEPT: usize = 4;
 /// Packets in an answer to a zoom; a screen has some thousand columns.
 const MOST_PACKETS: usize = 400_000;
 
-/// Why a capture is not shown: the status, and a sentence.
-type Sorry = (u16, String);
-
-/// Too many wait for their turn already.
-fn busy() -> Sorry {
-    (503, "other captures are being read: try again in some seconds".into())
-}
-
 /// Answers with what went wrong, as text or as a page.
-fn sorry(out: &mut impl Write, is_page: bool, (status, why): &Sorry) -> io::Result<()> {
+pub(super) fn sorry(out: &mut impl Write, is_page: bool, (status, why): &Sorry) -> io::Result<()> {
     match (status, is_page) {
         (503, _) => http::later(out, 5, is_page, why),
         (_, true) => http::sorry(out, *status, why),
@@ -57,42 +48,31 @@ impl Shared {
         }
         let entry = self.folder.find(name);
         let entry = entry.ok_or_else(|| (404, format!("there is no capture {name} here")))?;
-        // A thread of its own, so that a failure of the analysis ends one request and not the lock.
-        let loaded = thread::scope(|scope| {
-            let reading = thread::Builder::new().spawn_scoped(scope, || self.read(&entry.path, name));
-            reading.map(thread::ScopedJoinHandle::join)
-        });
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
-        match loaded {
-            Ok(Ok(Ok(Ok(loaded)))) => {
-                let loaded = Arc::new(loaded);
-                let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.push(Kept { name: name.to_owned(), entry, loaded: Arc::clone(&loaded), page: None });
-                let extra = kept.len().saturating_sub(KEPT);
-                kept.drain(..extra);
-                Ok(loaded)
-            }
-            Ok(Ok(Ok(Err(_)))) => Err((422, format!("{name} cannot be read: {}", why(&entry.path, name)))),
-            Ok(Ok(Err(e))) => Err((422, format!("{name}: {e:#}"))),
-            Ok(Err(_)) => Err((422, format!("{name}: the analysis failed: please report this"))),
-            Err(_) => Err(busy()),
-        }
+        let wanted = Wanted { detail: Detail::Worst(1000), gains: true };
+        let read = read_apart(&entry.path, name, wanted, self.reporter(name), &self.stop);
+        self.forget_progress(name);
+        let loaded = Arc::new(read?);
+        self.judged.note(name, &entry, Said::of(&loaded));
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push(Kept { name: name.to_owned(), entry, loaded: Arc::clone(&loaded), page: None });
+        let extra = kept.len().saturating_sub(KEPT);
+        kept.drain(..extra);
+        Ok(loaded)
     }
 
-    fn read(&self, path: &Path, name: &str) -> anyhow::Result<Result<Loaded, crate::failure::Exit>> {
-        let input = Input { path: path.into(), name: name.to_owned() };
+    /// Notes how far a capture was read, for those who wait for it.
+    pub(super) fn reporter(&self, name: &str) -> Report {
         let (states, named) = (Arc::clone(&self.progress), name.to_owned());
-        let mut progress = Progress::to(Box::new(move |packets, bytes| {
+        Box::new(move |packets, bytes| {
             let (read, total) = bytes.unwrap_or_default();
             let mut states = states.lock().unwrap_or_else(PoisonError::into_inner);
             states.insert(named.clone(), (packets, read, total));
-        }));
-        let mut loaded =
-            load::load_inputs(vec![input], Vec::new(), Detail::Worst(1000), &mut progress, &self.stop);
-        if let Ok(Ok(loaded)) = &mut loaded {
-            tcpwhy_analysis::replay::predict(&mut loaded.analysis);
-        }
-        loaded
+        })
+    }
+
+    /// After it was read.
+    pub(super) fn forget_progress(&self, name: &str) {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
     /// The page of a capture as a file, made in the caller's turn if there is none yet.
@@ -181,10 +161,4 @@ impl Shared {
             Err(e) => Err((422, format!("{e:#}"))),
         }
     }
-}
-
-/// What is wrong with a file, in one sentence.
-fn why(path: &Path, name: &str) -> String {
-    let input = Input { path: path.into(), name: name.to_owned() };
-    input.open().err().unwrap_or_else(|| "it holds nothing that tcpwhy knows".into())
 }

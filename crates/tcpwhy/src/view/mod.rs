@@ -1,12 +1,19 @@
-//! `tcpwhy view`: findings, connections, the exchanges of one and the ladder of one exchange, in a terminal of 80 by 24
-//! and more. Keys are shown in the last line.
+//! `tcpwhy view`: findings, connections, the exchanges of one with its graph, and the ladder of one exchange, in a terminal
+//! of 80 by 24 and more. Keys are shown in the last line, and all of them by `?`.
 
+mod bars;
 mod draw;
+mod graph;
+mod help;
+mod keyboard;
+mod ladder;
+mod palette;
 mod state;
 #[cfg(test)]
 mod tests;
 
 use crate::load::Loaded;
+use palette::Palette;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use state::{Step, View};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +22,8 @@ use tcpwhy_trace::Packet;
 
 /// More packets of an exchange than anybody scrolls through.
 const MOST: usize = 20_000;
+/// Packets of a graph.
+const GRAPH: usize = 200_000;
 
 /// Shows it until the user leaves. The terminal is put back whatever happens: `try_init` installs a panic hook that does it
 /// before the message is printed, and signals that end the program set `stop`.
@@ -26,25 +35,30 @@ pub(crate) fn run(loaded: &Loaded, stop: &AtomicBool) -> anyhow::Result<()> {
 }
 
 fn browse(terminal: &mut ratatui::DefaultTerminal, loaded: &Loaded, stop: &AtomicBool) -> anyhow::Result<()> {
-    let mut view = View::new(&loaded.analysis, &loaded.capture);
+    let mut view = View::new(&loaded.analysis, &loaded.capture, Palette::of_terminal());
+    let keyboard = keyboard::Keyboard::open()?;
     let mut stale = true;
     while !stop.load(Ordering::Relaxed) {
-        if view.packets_wanted() {
-            let packets = packets(loaded, &view);
-            view.take_packets(packets);
-        }
         if std::mem::take(&mut stale) {
+            fetch(loaded, &mut view);
             terminal.draw(|frame| draw::all(frame, &mut view))?;
+            // Whether a graph has room shows only now.
+            if fetch(loaded, &mut view) {
+                terminal.draw(|frame| draw::all(frame, &mut view))?;
+            }
         }
         // Nothing is drawn until something is pressed or the window changes: nothing flickers, and nothing costs.
-        if !event::poll(Duration::from_millis(250))? {
+        if !keyboard.wait(Duration::from_millis(250)) {
+            break;
+        }
+        if !event::poll(Duration::ZERO)? {
             continue;
         }
         stale = true;
         assert!(!fails_on_purpose(), "on purpose, for a test of the terminal");
         if let Event::Key(key) = event::read()?
             && key.kind == KeyEventKind::Press
-            && step(key).is_some_and(|step| !view.step(step))
+            && step(key, view.typing).is_some_and(|step| !view.step(step))
         {
             break;
         }
@@ -57,15 +71,23 @@ fn fails_on_purpose() -> bool {
     cfg!(debug_assertions) && std::env::var_os("TCPWHY_TEST_PANIC").is_some()
 }
 
-/// What a key means.
-fn step(key: KeyEvent) -> Option<Step> {
+/// What a key means; `typing`: letters go into a search.
+fn step(key: KeyEvent, typing: bool) -> Option<Step> {
     Some(match key.code {
         KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Step::Quit,
+        KeyCode::Char(letter) if typing && !key.modifiers.contains(KeyModifiers::CONTROL) => {
+            Step::Type(letter)
+        }
+        KeyCode::Backspace if typing => Step::Rub,
+        KeyCode::Char('/') => Step::Search,
+        KeyCode::Char('s') => Step::Sort,
+        KeyCode::Char('t') => Step::Graph,
+        KeyCode::Char('?') | KeyCode::F(1) => Step::Help,
         KeyCode::Char('q') => Step::Quit,
         KeyCode::Up | KeyCode::Char('k') => Step::By(-1),
         KeyCode::Down | KeyCode::Char('j') => Step::By(1),
-        KeyCode::PageUp => Step::By(-10),
-        KeyCode::PageDown | KeyCode::Char(' ') => Step::By(10),
+        KeyCode::PageUp => Step::Page(-1),
+        KeyCode::PageDown | KeyCode::Char(' ') => Step::Page(1),
         KeyCode::Home | KeyCode::Char('g') => Step::By(isize::MIN / 2),
         KeyCode::End | KeyCode::Char('G') => Step::By(isize::MAX / 2),
         KeyCode::Enter | KeyCode::Right | KeyCode::Char('l') => Step::In,
@@ -74,6 +96,21 @@ fn step(key: KeyEvent) -> Option<Step> {
         KeyCode::BackTab => Step::TabBack,
         _ => return None,
     })
+}
+
+/// Reads what is in sight and was not read yet; whether there was anything.
+fn fetch(loaded: &Loaded, view: &mut View<'_>) -> bool {
+    let (ladder, graph) = (view.packets_wanted(), view.graph_wanted());
+    if ladder {
+        view.packets = Some(packets(loaded, view));
+    }
+    if graph && let Some(c) = view.current() {
+        let read = loaded.source().stretch(&loaded.analysis, c.id, (c.start, c.end), GRAPH);
+        let packets = read.map(|track| track.packets).unwrap_or_default();
+        let more = packets.len() >= GRAPH;
+        view.graph = Some((packets, more));
+    }
+    ladder || graph
 }
 
 /// The packets of the exchange in sight, from a second look at the files.

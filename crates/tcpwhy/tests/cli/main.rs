@@ -14,6 +14,9 @@ mod explain;
 mod names;
 #[cfg(test)]
 mod predict;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod run;
 #[cfg(test)]
 mod serve;
 #[cfg(test)]

@@ -392,3 +392,19 @@ fn a_predicted_capture_explains_itself() {
     let (_, error, code) = predict(&["--rtt", "10ms", "--request", "1KB", "--tap", "server"]);
     assert_eq!(code, 2, "{error}");
 }
+
+#[test]
+fn a_scenario_that_is_not_there_and_one_that_is_too_large() {
+    tcpwhy(&["predict", "nosuch.toml"]).fails(3, &["nosuch.toml: no such file. Check the name"]);
+    tcpwhy(&["predict", "--rtt", "5ms", "--response", "1TB"]).fails(2, &["(1 GiB)"]);
+}
+
+/// Pauses between requests are the client's wish: sending all at once would not save them.
+#[test]
+fn pauses_on_purpose_are_not_saved_by_batching() {
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/http-gap-ssai1.toml");
+    let out = tcpwhy(&["predict", scenario, "-v"]).out;
+    assert!(!out.contains("all requests at once"), "{out}");
+    let at_once = tcpwhy(&["predict", "--rtt", "50ms", "--requests", "6", "--response", "30KB"]).out;
+    assert!(at_once.contains("all requests at once"), "{at_once}");
+}

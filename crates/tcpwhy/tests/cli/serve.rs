@@ -267,6 +267,63 @@ fn views_at_once_are_bounded() {
     assert!(peak < 250_000, "{peak} kB at the most");
 }
 
+/// Small captures are judged while the list is looked at, and only then.
+#[test]
+fn the_list_says_what_each_capture_says() {
+    let dir = served();
+    dir.file("bad.pcap", b"this is no capture");
+    let server = Server::start(&dir, &[]);
+    let cookie = server.cookie();
+    let list = || -> serde_json::Value {
+        let answer = server.get("/api/list", &cookie);
+        serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+    };
+    std::thread::sleep(Duration::from_millis(600));
+    assert!(list()[0]["said"].is_null(), "nobody looks");
+    let mut looking = server.connect();
+    let head = format!("GET /api/events HTTP/1.1\r\nHost: {}\r\n{cookie}\r\n", server.address);
+    looking.write_all(head.as_bytes()).unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    let rows = loop {
+        let rows = list();
+        if rows.as_array().unwrap().iter().all(|r| !r["said"].is_null()) {
+            break rows;
+        }
+        assert!(Instant::now() < until, "{rows}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let explained = tcpwhy(&["explain", "--quiet", "--json", &smtp()]).json();
+    let spans = explained["findings"].as_array().unwrap();
+    let most = spans.iter().max_by_key(|f| f["requests_ns"].as_i64().unwrap()).unwrap();
+    let (a, bad) = (&rows[0]["said"], &rows[1]["said"]);
+    assert_eq!((&a["title"], &a["owner"]), (&most["title"], &most["owner"]), "{rows}");
+    let shares = [&a["share"], &most["share_of_requests"]].map(|s| s.as_f64().unwrap());
+    assert!((shares[0] - shares[1]).abs() < 1e-5, "{rows}");
+    assert!(
+        a["sentence"].as_str().unwrap().contains("Nagle") || a["sentence"].as_str().unwrap().contains("TCP")
+    );
+    assert!(bad["nothing"].as_str().unwrap().contains("bad.pcap"), "{rows}");
+}
+
+#[test]
+fn two_captures_beside_each_other() {
+    let dir = served();
+    dir.file("b.pcap", &fs::read(smtp()).unwrap());
+    dir.file("bad.pcap", b"this is no capture");
+    let server = Server::start(&dir, &["--no-token"]);
+    let page = server.get("/compare?before=a.pcap&after=b.pcap", "");
+    is(&page, 200);
+    let html = dir.0.join("c.html").to_str().unwrap().to_owned();
+    let told = tcpwhy(&["compare", &smtp(), &smtp(), "--html", &html]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    let file = fs::read_to_string(html).unwrap();
+    let body = |text: &str| text[text.find("<h1>").unwrap()..].to_owned();
+    assert_eq!(body(&page), body(&file), "the same as on the command line");
+    is(&server.get("/compare?before=a.pcap&after=../a.pcap", ""), 404);
+    is(&server.get("/compare?before=a.pcap", ""), 404);
+    is(&server.get("/compare?before=a.pcap&after=bad.pcap", ""), 422);
+}
+
 #[test]
 fn files_that_are_dropped_have_room_and_an_end() {
     let dir = served();

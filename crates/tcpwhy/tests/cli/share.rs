@@ -26,9 +26,17 @@ fn essence(mut c: Value) -> Value {
     fn walk(v: &mut Value, start: i64) {
         match v {
             Value::Object(map) => {
-                for gone in
-                    ["frames", "id", "tshark_stream", "client", "server", "findings", "quality", "why"]
-                {
+                for gone in [
+                    "frames",
+                    "id",
+                    "tshark_stream",
+                    "client",
+                    "server",
+                    "findings",
+                    "quality",
+                    "why",
+                    "program",
+                ] {
                     if map
                         .get(gone)
                         .is_some_and(|v| !v.is_number() || gone == "id" || gone == "tshark_stream")
@@ -287,7 +295,8 @@ fn a_page_from_standard_input() {
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.contains("id=\"d-packets-0\"") && html.contains("standard input"));
     assert!(html.contains(
-        "<h1>2.83 s on 1 connection, 32 exchanges. 1.16 s (41 %) is TCP and can be won back.</h1>"
+        "<h1>32 requests to 127.0.0.1:25 in 1.24 s (median 41.5 ms, p95 49.0 ms). 1.16 s (93 %) of it is Nagle × \
+         delayed ACK. Idle between requests: 1.59 s.</h1>"
     ));
 }
 

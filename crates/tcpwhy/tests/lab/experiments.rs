@@ -72,6 +72,24 @@ fn a_figure_that_does_not_fit() {
     lab(&["run", &file]).fails(0, &["deviates, explained: because"]);
 }
 
+/// The figure of another experiment is compared with what the unchanged one has in theory, and cannot be wrong.
+#[test]
+fn what_was_set_is_no_failure_of_the_experiment() {
+    let Some(_alone) = alone() else { return };
+    let dir = Dir::new();
+    let expect = "[expect]\nmeasure = 'exchange count'\ntheory = { value = '5 * 1' }\n";
+    let file = dir.file("set.toml", &format!("{SMALL}{expect}"));
+    lab(&["run", &file]).fails(0, &["as expected"]);
+    let ran = lab(&["run", &file, "--set", "workload.requests=3"]);
+    ran.fails(
+        0,
+        &[
+            "not judged",
+            "changed    workload.requests. 3 instead of 5 (theory of the unchanged one): 2 less.",
+        ],
+    );
+}
+
 #[test]
 fn a_sweep_is_a_table_and_a_plot() {
     let Some(_alone) = alone() else { return };

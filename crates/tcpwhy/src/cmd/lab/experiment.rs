@@ -28,6 +28,12 @@ pub(super) struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) measure: Option<String>,
     pub(super) unit: Unit,
+    /// The keys that were set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) changed: Vec<String>,
+    /// What is expected of the experiment as it is without them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) unchanged: Option<f64>,
     /// The figure of the run that the expectation is stated against.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) against: Option<f64>,
@@ -80,6 +86,8 @@ pub(super) struct Checked {
 pub(super) struct Beside<'a> {
     pub(super) control: Option<(&'a Control, &'a Scenario)>,
     pub(super) against: Option<&'a Scenario>,
+    /// The experiment without the keys that were set: it gives a figure to compare with and is not run.
+    pub(super) unchanged: Option<&'a Scenario>,
 }
 
 /// How experiments are made.
@@ -87,8 +95,8 @@ pub(super) struct Setting<'a> {
     pub(super) calibration: &'a Calibration,
     pub(super) stop: &'a AtomicBool,
     pub(super) runs: Option<u32>,
-    /// Keys were set: the experiment is not the published one.
-    pub(super) changed: bool,
+    /// Keys that were set, as `key=value`: the experiment is then not the published one.
+    pub(super) set: &'a [String],
     pub(super) full: bool,
 }
 
@@ -104,6 +112,11 @@ impl Setting<'_> {
     ) -> Result<Outcome, LabError> {
         let figures = scenario.figures(self.calibration.path_ms, None)?;
         let mut outcome = Outcome::new(name, scenario, at, figures);
+        outcome.changed =
+            self.set.iter().map(|s| s.split('=').next().unwrap_or(s).trim().to_owned()).collect();
+        if let Some(unchanged) = beside.unchanged {
+            outcome.unchanged = unchanged.figures(self.calibration.path_ms, None)?.expected;
+        }
         if let Some(rate) = self.calibration.exceeded(scenario) {
             outcome.skipped = Some(format!(
                 "{rate} Mbit/s asked for, but the link of this machine gives {:.0} Mbit/s at most",
@@ -132,7 +145,8 @@ impl Setting<'_> {
                 };
                 // The figure is right all the same, or a disturbance cannot be the reason.
                 let good = expect.is_none_or(|e| {
-                    let judged = e.measure.of(&run).map(|f| e.judge(f, &outcome.figures, self.changed, true));
+                    let judged =
+                        run.figure(&e.measure).map(|f| e.judge(f, &outcome.figures, self.is_changed(), true));
                     judged.is_some_and(|verdict| verdict != Verdict::Disturbed)
                 });
                 let enough = good || !run.traffic.disturbed || attempt == ATTEMPTS;
@@ -148,7 +162,7 @@ impl Setting<'_> {
                 break;
             }
         }
-        outcome.judge(expect, self.changed);
+        outcome.judge(expect, self.is_changed());
         if outcome.verdict == Verdict::Explained
             && let Some((control, scenario)) = beside.control
             && !self.stop.load(Relaxed)
@@ -164,6 +178,10 @@ impl Setting<'_> {
         Ok(outcome)
     }
 
+    fn is_changed(&self) -> bool {
+        !self.set.is_empty()
+    }
+
     /// The median of so many runs, each made again while it is disturbed.
     fn figure_of(&self, scenario: &Scenario, wanted: u32) -> Result<Option<f64>, LabError> {
         let measure = scenario.expect.as_ref().map_or(Measure::Elapsed, |e| e.measure.clone());
@@ -172,7 +190,7 @@ impl Setting<'_> {
             for attempt in 1..=ATTEMPTS {
                 let run = run_until(scenario, self.stop)?;
                 if !run.traffic.disturbed || attempt == ATTEMPTS || self.stop.load(Relaxed) {
-                    figures.extend(measure.of(&run));
+                    figures.extend(run.figure(&measure));
                     break;
                 }
             }
@@ -192,7 +210,7 @@ impl Setting<'_> {
         let mut disturbed = false;
         for _ in 1..=ATTEMPTS {
             let run = run_until(scenario, self.stop)?;
-            checked.measured = measure.of(&run);
+            checked.measured = run.figure(&measure);
             checked.confirmed = checked.measured.is_some_and(|m| (m - expected).abs() <= allowed);
             disturbed = run.traffic.disturbed;
             if checked.confirmed || !disturbed || self.stop.load(Relaxed) {
@@ -228,6 +246,8 @@ impl Outcome {
             figures,
             measure: expect.map(|e| e.measure.to_string()),
             unit: expect.map_or(Unit::Ms, Expect::unit),
+            changed: Vec::new(),
+            unchanged: None,
             against: None,
             measured: None,
             scaled: None,
@@ -262,7 +282,7 @@ impl Outcome {
     fn take(&mut self, run: &Run, scenario: &Scenario) {
         let traffic = &run.traffic;
         let measure = scenario.expect.as_ref().map_or(Measure::Elapsed, |e| e.measure.clone());
-        self.runs.extend(measure.of(run));
+        self.runs.extend(run.figure(&measure));
         self.disturbed |= traffic.disturbed;
         self.lateness = traffic.lateness.clone();
         (self.steal, self.busy) = (traffic.machine.steal, traffic.machine.busy);

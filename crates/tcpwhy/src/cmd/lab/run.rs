@@ -19,6 +19,8 @@ struct Planned {
     scenario: Scenario,
     /// The same without what the reason of a deviation blames.
     control: Option<(Control, Scenario)>,
+    /// The same as it is without `--set`.
+    unchanged: Option<Scenario>,
     /// The run that its figure is stated against.
     against: Option<Scenario>,
     folder: String,
@@ -44,13 +46,8 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Exit> {
         Ok(calibration) => calibration,
         Err(e) => return Ok(failed(&e)),
     };
-    let setting = Setting {
-        calibration: &calibration,
-        stop: &stop,
-        runs: args.runs,
-        changed: !args.set.is_empty(),
-        full: args.full,
-    };
+    let setting =
+        Setting { calibration: &calibration, stop: &stop, runs: args.runs, set: &args.set, full: args.full };
     let table = planned.len() > 1;
     let width = planned.iter().map(|p| print::label(&p.name, p.at.as_deref()).len()).max().unwrap_or(0);
     if !args.json && table {
@@ -66,7 +63,7 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Exit> {
             kept::forget(folder);
         }
         let control = p.control.as_ref().map(|(control, scenario)| (control, scenario));
-        let beside = Beside { control, against: p.against.as_ref() };
+        let beside = Beside { control, against: p.against.as_ref(), unchanged: p.unchanged.as_ref() };
         let outcome = match setting.make(&p.name, &p.scenario, p.at.clone(), beside, keep.as_deref()) {
             Ok(outcome) => outcome,
             // One experiment that fails is no reason to drop the others.
@@ -159,6 +156,10 @@ fn plan_one(name: &str, text: &str, args: &Run) -> Result<Vec<Planned>, LabError
     let read = |more: Option<(String, toml::Value)>| {
         Scenario::parse_with(text, full.clone().into_iter().chain(more), &args.set)
     };
+    let unchanged = |more: Option<(String, toml::Value)>| {
+        let plain = || Scenario::parse_with(text, full.clone().into_iter().chain(more), &[]);
+        (!args.set.is_empty()).then(plain).transpose()
+    };
     let against = plain.expect.as_ref().and_then(|e| e.against.as_ref());
     let beside = |more: Option<(String, toml::Value)>| {
         let set = |a: &Against| full.clone().into_iter().chain(more).chain(a.set.clone());
@@ -177,6 +178,7 @@ fn plan_one(name: &str, text: &str, args: &Run) -> Result<Vec<Planned>, LabError
             at: None,
             scenario: read(None)?,
             control: control.transpose()?,
+            unchanged: unchanged(None)?,
             against: beside(None)?,
             folder: name.into(),
         }]);
@@ -187,6 +189,7 @@ fn plan_one(name: &str, text: &str, args: &Run) -> Result<Vec<Planned>, LabError
             at: Some(shown::name(&format!("{}={value}", sweep.key)).into_owned()),
             scenario: read(Some((sweep.key.clone(), value.clone())))?,
             control: None,
+            unchanged: unchanged(Some((sweep.key.clone(), value.clone())))?,
             against: beside(Some((sweep.key.clone(), value.clone())))?,
             folder: format!("{name}-{value}").replace(['/', '"'], "_"),
         })

@@ -1,0 +1,271 @@
+//! `tcpwhy run`: a command in a network of its own, captured and explained.
+
+mod ci;
+mod end;
+mod figures;
+mod link;
+mod said;
+
+use self::end::End;
+use crate::args::Explain;
+use crate::args::run::Run;
+use crate::cmd::explain;
+use crate::extras::Extras;
+use crate::failure::{Exit, Usage, exit_of, say};
+use crate::input::Input;
+use crate::output::{self, Output};
+use crate::pipeline::{self, Settings};
+use crate::progress::Progress;
+use crate::source::Source;
+use crate::temporary::{self, Temporary};
+use crate::{load, shown};
+use anyhow::Context as _;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tcpwhy_analysis::{Analysis, Config, Detail, Distance};
+use tcpwhy_lab::own::{NotRun, Plan, Report, Running};
+use tcpwhy_report::{Answer, Capture, Warning, headline, quality_warnings};
+
+/// Longest command that is shown whole.
+const SHOWN: usize = 60;
+/// Exchanges that are kept in detail.
+const DETAIL: Detail = Detail::Worst(5_000);
+
+/// Runs the command, says what was found, ends as the command did.
+pub(crate) fn run(args: &Run) -> anyhow::Result<Exit> {
+    match run_it(args) {
+        Err(e) if exit_of(&e) != Exit::Usage => {
+            say(&format!("{e:#}"));
+            Ok(Exit::Program(NOT_OURS))
+        }
+        other => other,
+    }
+}
+
+/// What a command must not return to be told from us (env(1), timeout(1)).
+const NOT_OURS: u8 = 125;
+
+fn run_it(args: &Run) -> anyhow::Result<Exit> {
+    let plan = Plan {
+        link: link::scenario(args).map_err(Usage)?,
+        server: args.server.clone(),
+        command: args.command.clone(),
+        repeat: args.repeat,
+    };
+    let kept = args.keep.as_ref().map(|folder| folder.join("run.pcap"));
+    let outputs = [&args.output, &args.html, &args.annotate, &kept].map(Option::as_deref);
+    output::refuse_overwriting(&outputs, &[])?;
+    let name = kept.clone().unwrap_or_else(|| PathBuf::from("run"));
+    let questions = args.explain(name);
+    figures::can_be_read(args)?;
+    let extras = Extras::open(&questions)?;
+    let out = answer_to(args)?;
+    let keep = Kept::open(args, kept.as_deref(), &questions)?;
+    // Before the first thread: the process is about to be doubled.
+    let stop = Arc::new(AtomicBool::new(false));
+    let running = match plan.start(&stop, give_up) {
+        Ok(running) => running,
+        Err(why) => return Ok(not_run(&why)),
+    };
+    let (ran, inputs) = explained(running, keep, &stop, &args.command)?;
+    let Ran { report, mut analysis, mut capture, kept: _kept } = match ran {
+        Ok(ran) => ran,
+        Err(why) => return Ok(not_run(&why)),
+    };
+    explain::narrow(&questions, &mut analysis)?;
+    tcpwhy_analysis::replay::predict(&mut analysis);
+    capture.warnings.extend(missed(&report));
+    let source =
+        Source { inputs: &inputs, frames_before: &capture.frames_before, window: None, filter: None };
+    let far = if plan.link.is_none() { tcpwhy_analysis::distance(&analysis, &said::DISTANCES) } else { None };
+    let about = About { args, plan: &plan, report: &report, analysis: &analysis, far: far.as_ref() };
+    let end = end::of(&about)?;
+    // How it ended is the last line.
+    let written = extras.write(&source, &analysis, &capture, explain::threads());
+    answer(out, &about, &questions, &source, &capture, &end)?;
+    written?;
+    Ok(Exit::Program(end.run.exit_code))
+}
+
+/// All that is known of a run.
+pub(super) struct About<'a> {
+    args: &'a Run,
+    plan: &'a Plan,
+    report: &'a Report,
+    analysis: &'a Analysis,
+    /// What a distance would cost.
+    far: Option<&'a Distance>,
+}
+
+/// A second request to end, while the answer is made.
+fn give_up(signal: i32) {
+    temporary::remove_all();
+    std::process::exit(128 + signal);
+}
+
+fn not_run(why: &NotRun) -> Exit {
+    say(&why.to_string());
+    Exit::Program(match why {
+        NotRun::Machine(_) => NOT_OURS,
+        NotRun::NotRunnable(_) => 126,
+        NotRun::NotFound(_) => 127,
+    })
+}
+
+/// Text goes beside what the command prints, a document where it can be read from.
+fn answer_to(args: &Run) -> anyhow::Result<Output> {
+    match &args.output {
+        None if !args.json => Ok(Output::standard_error()),
+        path => Output::open(path.as_deref(), args.json),
+    }
+}
+
+/// Where the capture is kept, if it is to be read twice or wanted later.
+enum Kept {
+    Nowhere,
+    Here(File, PathBuf),
+    Meanwhile(File, Temporary),
+}
+
+impl Kept {
+    fn open(args: &Run, path: Option<&Path>, questions: &Explain) -> anyhow::Result<Kept> {
+        if let (Some(path), Some(folder)) = (path, &args.keep) {
+            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            let file =
+                tcpwhy_lab::new_file(path).with_context(|| format!("cannot write {}", path.display()))?;
+            return Ok(Kept::Here(file, path.into()));
+        }
+        if Extras::are_wanted(questions) {
+            let folder = std::env::temp_dir();
+            let made = Temporary::file(&folder, "tcpwhy-", ".capture", true);
+            let (file, temporary) =
+                made.with_context(|| format!("cannot write into {}", folder.display()))?;
+            return Ok(Kept::Meanwhile(file, temporary));
+        }
+        Ok(Kept::Nowhere)
+    }
+}
+
+/// What is known when the command has ended.
+struct Ran {
+    report: Report,
+    analysis: Analysis,
+    capture: Capture,
+    /// Keeps what is read a second time.
+    kept: Kept,
+}
+
+/// Analyses what passes while it does, or when all of it is in a file.
+fn explained(
+    mut running: Running,
+    mut kept: Kept,
+    stop: &Arc<AtomicBool>,
+    command: &[OsString],
+) -> anyhow::Result<(Result<Ran, NotRun>, Vec<Input>)> {
+    let name = self::command(command);
+    let path = match &mut kept {
+        Kept::Nowhere => PathBuf::from(format!("/proc/self/fd/{}", running.packets.as_raw_fd())),
+        Kept::Here(file, path) => {
+            std::io::copy(&mut running.packets, file)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            path.clone()
+        }
+        Kept::Meanwhile(file, temporary) => {
+            std::io::copy(&mut running.packets, file).context("cannot keep the capture for a second look")?;
+            temporary.path().into()
+        }
+    };
+    let name = if matches!(kept, Kept::Here(..)) { path.display().to_string() } else { name };
+    let inputs = vec![Input { path, name }];
+    let settings = Settings {
+        inputs: &inputs,
+        window: None,
+        filter: None,
+        config: Config { detail: DETAIL },
+        stop,
+        follow: false,
+        shared: None,
+    };
+    let mut progress = Progress::new(true);
+    let (analysis, mut read) = pipeline::run(&settings, &mut progress)?;
+    let report = match running.finish() {
+        Ok(report) => report,
+        Err(why) => return Ok((Err(why), inputs)),
+    };
+    load::say_problems(&inputs, &mut read, Vec::new());
+    let warnings = quality_warnings(&analysis.connections);
+    let capture = load::capture(&inputs, read, analysis.connections.len() as u64, false, warnings);
+    Ok((Ok(Ran { report, analysis, capture, kept }), inputs))
+}
+
+/// What the capture lacks.
+fn missed(report: &Report) -> Option<Warning> {
+    (report.missed > 0).then(|| Warning {
+        code: "capture_drops_reported",
+        text: "packets were not captured because the machine was too busy: times and causes around them may be wrong; run \
+               it with less beside it"
+            .into(),
+        count: report.missed,
+    })
+}
+
+/// Says it: the document or the text, and for CI systems both.
+fn answer(
+    mut out: Output,
+    about: &About<'_>,
+    questions: &Explain,
+    source: &Source<'_>,
+    capture: &Capture,
+    end: &End,
+) -> anyhow::Result<()> {
+    let (args, analysis) = (about.args, about.analysis);
+    let lines = said::lines(about, end);
+    let mut text = Vec::new();
+    if !args.json || args.ci.is_some() {
+        if !analysis.connections.is_empty() {
+            let mut layout = explain::layout(questions, source.inputs, capture, &out);
+            if args.keep.is_none() {
+                layout.command = "tcpwhy run --keep DIR … and tcpwhy explain DIR/run.pcap".into();
+            }
+            explain::say_it(&mut text, questions, source, analysis, capture, &layout)?;
+        }
+        for line in &lines {
+            writeln!(text, "{}", shown::name(line))?;
+        }
+    }
+    let written = if args.json {
+        let run = Some(&end.run);
+        tcpwhy_report::json::write_run(&mut out, analysis, capture, explain::threads(), run)
+    } else {
+        out.write_all(&text)
+    };
+    out.finish(written.map_err(Into::into))?;
+    if args.json {
+        lines.iter().for_each(|line| say(line));
+    }
+    let Some(folder) = &args.ci else { return Ok(()) };
+    let conditions: Vec<String> = args.fail_if.iter().map(ToString::to_string).collect();
+    ci::write(
+        folder,
+        &ci::Said {
+            run: &end.run,
+            headline: &headline(analysis, capture, &Answer::new(analysis)),
+            conditions: &conditions,
+            text: &String::from_utf8_lossy(&anstream::adapter::strip_bytes(&text).into_vec()),
+        },
+    )
+}
+
+/// As a shell has to be told it, cut.
+pub(super) fn command(words: &[OsString]) -> String {
+    let whole = words.iter().map(|w| shown::word(w)).collect::<Vec<_>>().join(" ");
+    if whole.chars().count() <= SHOWN {
+        return whole;
+    }
+    whole.chars().take(SHOWN).chain("…".chars()).collect()
+}

@@ -1,0 +1,150 @@
+//! The last lines: what lay between the ends, what was tried in vain, how the command ended.
+
+use super::About;
+use super::end::End;
+use crate::args::run::Run;
+use tcpwhy_analysis::Distance;
+use tcpwhy_base::Nanos;
+use tcpwhy_lab::own::{Ended, Report};
+
+/// Round trip times that are asked about: a data centre, a country, a continent, an ocean.
+pub(super) const DISTANCES: [Nanos; 4] =
+    [Nanos::millis(1), Nanos::millis(10), Nanos::millis(40), Nanos::millis(100)];
+/// Names of a list that are shown.
+const FEW: usize = 5;
+
+/// A line each, in the order in which they are read; the last says how it ended.
+pub(super) fn lines(about: &About<'_>, end: &End) -> Vec<String> {
+    let (args, report) = (about.args, about.report);
+    let mut lines = Vec::new();
+    if let Some(link) = &about.plan.link {
+        lines.push(the_link(args, link.shared.mtu, report));
+    }
+    if !report.outside.is_empty() {
+        let places: Vec<String> = report.outside.iter().map(|(place, _)| place.to_string()).collect();
+        lines.push(format!(
+            "outside: tried to reach {}: there is no outside network in here; start what it needs beside it, or take a \
+             capture of the real thing (tcpdump) for tcpwhy explain",
+            few(&places)
+        ));
+    }
+    if !report.left.is_empty() {
+        lines.push(format!(
+            "left behind: {} still ran when the command had ended, and had to end too: keep the command in the foreground",
+            few(&report.left)
+        ));
+    }
+    if let Some(far) = about.far {
+        lines.extend(at_a_distance(far, report));
+    }
+    lines.extend(end.notes.iter().chain(&end.run.failed).cloned());
+    lines.push(the_end(args, report, end.run.exit_code));
+    lines
+}
+
+/// How long the same would take farther away, and what grows most.
+fn at_a_distance(far: &Distance, report: &Report) -> Vec<String> {
+    let between =
+        |least: String, most: String| if least == most { least } else { format!("{least} to {most}") };
+    let mut durations: Vec<i64> = report.runs.iter().map(|e| e.duration_ns).collect();
+    durations.sort_unstable();
+    let now = Nanos(durations.get(durations.len() / 2).copied().unwrap_or(0));
+    let runs = i64::try_from(report.runs.len()).unwrap_or(1).max(1);
+    let costs = far.costs.iter().map(|cost| {
+        let time = |more: Nanos| (now + more.part(runs)).to_string();
+        format!("{} at {}", between(time(cost.least), time(cost.most)), cost.rtt)
+    });
+    let trips = between(far.trips.0.to_string(), far.trips.1.to_string());
+    let mut first = format!(
+        "at a distance: {trips} round trips in a row; it would take {}",
+        costs.collect::<Vec<_>>().join(", ")
+    );
+    if far.trips.0 != far.trips.1 {
+        first += " (which of the connections wait for each other does not show)";
+    }
+    if far.replayed < 0.9 {
+        first += &format!(
+            "; of {:.0} % of the exchanges only round trips are counted",
+            (1.0 - far.replayed) * 100.0
+        );
+    }
+    let mut lines = vec![first];
+    if let (Some(most), Some(last)) = (&far.most, far.costs.last()) {
+        let what = if most.setups {
+            format!("opening {} connections to {}", most.count, most.server)
+        } else {
+            let [up, down] = most.bytes.map(tcpwhy_report::text::bytes);
+            format!("{} requests of {up}, answered with {down}, to {}", most.count, most.server)
+        };
+        lines.push(format!(
+            "grows most: {what} (connection {}): {} more for each at {}",
+            most.connection, most.each, last.rtt
+        ));
+    }
+    lines
+}
+
+fn the_link(args: &Run, mtu: u64, report: &Report) -> String {
+    let mut what = vec![format!("{} round trip", args.rtt.unwrap_or_default())];
+    what.extend(args.rate.map(|rate| format!("{rate} Mbit/s")));
+    what.extend(args.loss.map(|loss| format!("{} % lost at random", loss * 100.0)));
+    what.push(format!("packets of at most {mtu} bytes"));
+    if args.server.is_none() {
+        what.push("::1 is off".into());
+    }
+    let late = &report.lateness;
+    let lost = report.lost;
+    let mut line = format!(
+        "link: {}; {} packets, late by {} (median), {} (99 %)",
+        what.join(", "),
+        late.count,
+        Nanos(late.p50_ns),
+        Nanos(late.p99_ns)
+    );
+    for (n, why) in
+        [(lost.chance, "by chance"), (lost.queue, "by a full queue"), (lost.refused, "by a busy machine")]
+    {
+        if n > 0 {
+            line += &format!(", {n} lost {why}");
+        }
+    }
+    if report.disturbed {
+        line += "; disturbed: the machine was busy, times are not exact";
+    }
+    line
+}
+
+fn the_end(args: &Run, report: &Report, code: u8) -> String {
+    let command = super::command(&args.command);
+    let forced = if report.forced { " (killed after the second request to end)" } else { "" };
+    let how = |e: &Ended| match (e.code, e.signal) {
+        (Some(code), _) => format!("returned {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "ended in a way that is not known".into(),
+    };
+    let ended = match report.runs.as_slice() {
+        [] => "was not run".to_owned(),
+        [one] => format!("{} after {}{forced}", how(one), Nanos(one.duration_ns)),
+        many => {
+            let mut times: Vec<i64> = many.iter().map(|e| e.duration_ns).collect();
+            times.sort_unstable();
+            let last = many.last().map(how).unwrap_or_default();
+            format!(
+                "{last}{forced}; {} runs took {} to {}, median {}",
+                many.len(),
+                Nanos(times[0]),
+                Nanos(times[times.len() - 1]),
+                Nanos(times[times.len() / 2])
+            )
+        }
+    };
+    format!("run: {command} {ended}; exit code {code}")
+}
+
+fn few(all: &[String]) -> String {
+    let mut shown = all.iter().take(FEW).cloned().collect::<Vec<_>>().join(", ");
+    if all.len() > FEW {
+        shown += &format!(" and {} more", all.len() - FEW);
+    }
+    shown
+}
