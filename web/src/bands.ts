@@ -1,11 +1,14 @@
 // The causes behind the graphs: which spans are in sight, and their colours as a sheet that all panels copy.
 
-import { pattern } from './causes';
+import { colour } from './causes';
 import { css } from './dom';
-import { type Area, label, X } from './draw';
+import { type Area, X } from './draw';
 import type { Placed } from './panels';
 import type { Band } from './ribbon';
 import type { Span } from './types';
+
+/** How much of its colour a cause has behind a graph. */
+const TINT = 0.17;
 
 export class Bands {
   private sheet = document.createElement('canvas');
@@ -22,21 +25,13 @@ export class Bands {
     this.drawn = '';
   }
 
-  /** Draws the causes into a panel; `named`: with their names, where there is room. */
-  draw(a: Area, named: boolean, chosen: Span | null): void {
+  /** Draws the causes into a panel; their names stand in the lane above. */
+  draw(a: Area, chosen: Span | null): void {
     const { c, r } = a;
     const bands = this.inSight(a);
     this.prepare(a, bands);
     if (a.width >= 1 && a.height >= 1)
       c.drawImage(this.sheet, a.left, 0, a.width, a.height, a.left, a.top, a.width, a.height);
-    if (named)
-      for (const { span, x0, x1 } of bands) {
-        if (x1 - x0 > 60 * r) {
-          c.font = `${11 * r}px ${css('--font')}`;
-          if (c.measureText(span.cause).width < x1 - x0 - 8 * r)
-            label(a, span.cause, (x0 + x1) / 2, a.top + 14 * r, css('--muted'), 'center');
-        }
-      }
     if (!chosen || chosen.end_ns < a.from || chosen.start_ns > a.to) return;
     const [x0, x1] = [Math.max(a.left, X(a, chosen.start_ns)), Math.min(a.left + a.width, X(a, chosen.end_ns))];
     c.strokeStyle = css('--ink');
@@ -44,7 +39,7 @@ export class Bands {
     c.strokeRect(x0 + r, a.top + r, Math.max(r, x1 - x0 - 2 * r), a.height - 2 * r);
   }
 
-  /** Patterns are dear without a graphics card: they are laid out once and copied to each panel. */
+  /** Laid out once and copied to each panel. */
   private prepare(a: Area, bands: Band[]): void {
     const key = `${a.from} ${a.to} ${a.left} ${a.width}`;
     if (this.drawn === key) return;
@@ -53,10 +48,13 @@ export class Bands {
     this.sheet.height = Math.ceil(320 * a.r);
     const s = this.sheet.getContext('2d');
     if (!s) return;
+    // A tint: what lies behind data has no lines of its own.
+    s.globalAlpha = TINT;
     for (const { span, x0, x1 } of bands) {
-      s.fillStyle = pattern(s, this.group(span), false);
+      s.fillStyle = colour(this.group(span));
       s.fillRect(x0, 0, x1 - x0, this.sheet.height);
     }
+    s.globalAlpha = 1;
   }
 
   /** The spans in sight, at most one for each pixel: the first that begins there. Panels share what was found. */

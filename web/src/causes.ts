@@ -1,5 +1,6 @@
 // Colours and patterns. Forty causes cannot be told apart by colour, eight groups can: the colours are those of Okabe
-// and Ito, each has a pattern of its own, and a name stands wherever there is room for it.
+// and Ito. A pattern has only what somebody who sees two of the three colours of light would mix up with another group
+// (docs/page.md); behind graphs there is none. A name stands wherever there is room for it.
 
 import { css, h } from './dom';
 import type { Cause } from './types';
@@ -15,6 +16,9 @@ export const GROUPS: Record<string, { name: string }> = {
   unknown: { name: 'not known' },
 };
 
+/** The groups that have a pattern beside their colour. */
+const PATTERNED = ['windows', 'congestion', 'opening', 'unknown'];
+
 /** A small patch in the colour and pattern of a group. */
 export function patch(cause: Cause | undefined): HTMLElement {
   return h('i', { class: `patch g-${cause?.group ?? 'unknown'}`, 'aria-hidden': 'true' });
@@ -25,30 +29,32 @@ export function colour(group: string): string {
 }
 
 const patterns = new Map<string, CanvasPattern | string>();
-const pale = new Map<string, CanvasPattern | string>();
 
 export function forgetPatterns(): void {
   patterns.clear();
-  pale.clear();
 }
 
-/** The pattern of a group for a canvas. `strong`: for ribbons; else pale, for what lies behind a graph. */
-export function pattern(context: CanvasRenderingContext2D, group: string, strong: boolean): CanvasPattern | string {
-  const kept = strong ? patterns : pale;
-  const known = kept.get(group);
+/** The colour of a group for a canvas, with its pattern if it has one. */
+export function pattern(context: CanvasRenderingContext2D, group: string): CanvasPattern | string {
+  const known = patterns.get(group);
   if (known) return known;
+  const made = (PATTERNED.includes(group) && tile(context, group)) || colour(group);
+  patterns.set(group, made);
+  return made;
+}
+
+function tile(context: CanvasRenderingContext2D, group: string): CanvasPattern | null {
   const scale = Math.max(1, Math.round(devicePixelRatio));
-  const size = 8 * scale;
-  const tile = document.createElement('canvas');
-  tile.width = tile.height = size;
-  const c = tile.getContext('2d');
-  if (!c) return colour(group);
-  c.globalAlpha = strong ? 1 : 0.16;
+  const s = 8 * scale;
+  const canvas = document.createElement('canvas');
+  canvas.width = canvas.height = s;
+  const c = canvas.getContext('2d');
+  if (!c) return null;
   c.fillStyle = colour(group);
-  c.fillRect(0, 0, size, size);
-  c.globalAlpha = strong ? 0.4 : 0.32;
-  c.strokeStyle = c.fillStyle = strong ? css('--pattern') : colour(group);
-  c.lineWidth = scale * (strong ? 1.5 : 1);
+  c.fillRect(0, 0, s, s);
+  c.globalAlpha = 0.3;
+  c.strokeStyle = c.fillStyle = css('--pattern');
+  c.lineWidth = scale;
   const line = (...p: number[]) => {
     c.beginPath();
     for (let i = 0; i < p.length; i += 4) {
@@ -57,17 +63,13 @@ export function pattern(context: CanvasRenderingContext2D, group: string, strong
     }
     c.stroke();
   };
-  const s = size;
-  if (group === 'small_writes' || group === 'loss') line(0, s, s, 0, -1, 1, 1, -1, s - 1, s + 1, s + 1, s - 1);
-  if (group === 'congestion' || group === 'loss') line(0, 0, s, s, -1, s - 1, 1, s + 1, s - 1, -1, s + 1, 1);
-  if (group === 'windows') line(0, s / 2, s, s / 2);
+  if (group === 'windows') line(0, s, s, 0, -1, 1, 1, -1, s - 1, s + 1, s + 1, s - 1);
+  if (group === 'congestion') line(0, 0, s, s, -1, s - 1, 1, s + 1, s - 1, -1, s + 1, 1);
   if (group === 'opening') line(s / 2, 0, s / 2, s);
-  if (group === 'applications' || group === 'unknown') {
+  if (group === 'unknown') {
     c.beginPath();
-    c.arc(s / 2, s / 2, scale * (group === 'unknown' ? 2.2 : 1.3), 0, 7);
+    c.arc(s / 2, s / 2, scale * 1.6, 0, 7);
     c.fill();
   }
-  const made = context.createPattern(tile, 'repeat') ?? colour(group);
-  kept.set(group, made);
-  return made;
+  return context.createPattern(canvas, 'repeat');
 }

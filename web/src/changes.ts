@@ -6,7 +6,7 @@ import { duration, percent } from './format';
 import { place, predicted } from './parts';
 import type { Finding, Fix } from './types';
 
-/** What a change must win to be named: a share of all the time. */
+/** What a change must win to be named: a share of the time of requests. */
 const WORTH = 0.01;
 const ROWS = 3;
 
@@ -49,7 +49,7 @@ function most(data: Data, findings: Finding[]): Change | null {
 
 /** For the order: a gain that is not known is as much as was lost. */
 function weight(c: Change): number {
-  return c.ns ?? c.against.reduce((sum, f) => sum + f.lost_ns - f.after_last_byte_ns, 0);
+  return c.ns ?? c.against.reduce((sum, f) => sum + f.requests_ns, 0);
 }
 
 /** The changes that are worth it, each against what those before it leave. What applications do with their time is theirs. */

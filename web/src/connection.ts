@@ -1,19 +1,28 @@
 // One connection: who, where its time went, its graphs, an exchange as a ladder, its findings.
 
-import { type Data, detail, frameName, spansOf, timesOf, track as tracked } from './data';
+import { beside, nameOf, pickOf } from './beside';
+import { type Data, detail, frameName, type Place, spansOf, timesOf, track as tracked } from './data';
 import type { Drawer } from './drawer';
 import { h } from './dom';
 import { bitRate, bytes, count, duration, moment } from './format';
 import { Graphs, type Placed } from './graphs';
-import { ladder, packetTable, type LadderHost } from './ladder';
+import { EMPTY, ladder, packetTable, type LadderHost } from './ladder';
 import { exchangeTable, type Links } from './overview';
 import type { Track } from './packets';
-import { finding, timeBar } from './parts';
+import { stretch } from './stretch';
+import { byRequests, finding, timeBar } from './parts';
 import type { Connection, End, Exchange, Finding, Span } from './types';
 
-export interface Place {
-  exchange?: number;
-  span?: string;
+/** The room within an element, in CSS pixels. */
+function inside(element: HTMLElement): number {
+  const { paddingLeft, paddingRight } = getComputedStyle(element);
+  const padding = [paddingLeft, paddingRight].reduce((sum, p) => sum + (Number.parseFloat(p) || 0), 0);
+  return Math.floor((element.clientWidth || 900) - padding);
+}
+
+/** Whether a view shows a span, and as more than a line. */
+function shows([from, to]: [number, number], span: Span): boolean {
+  return span.end_ns >= from && span.start_ns <= to && span.end_ns - span.start_ns >= (to - from) / 400;
 }
 
 export class ConnectionView {
@@ -24,11 +33,17 @@ export class ConnectionView {
   private spans: Placed[];
   private exchange: Exchange | undefined;
   private chosen: Span | null = null;
+  private place: Place = {};
   private exchangeBox = h('section', { class: 'exchange', hidden: true });
+  private besideBox = h('div');
   private graphBox = h('section', { class: 'graph-box' }, h('p', { class: 'dim' }, 'reading the packets …'));
   private thin = h('p', { class: 'dim thin', hidden: true });
   private list: ReturnType<typeof exchangeTable>['table'];
   private timer = 0;
+  private settling = 0;
+  private width = 0;
+  /** The span was chosen in the ladder: there it is to be seen. */
+  private byLadder = false;
 
   constructor(
     private data: Data,
@@ -36,6 +51,8 @@ export class ConnectionView {
     private links: Links,
     private drawer: Drawer,
     private go: (place: Place) => void,
+    /** What is in sight has changed, and stands still. */
+    private settled: () => void,
   ) {
     this.spans = spansOf(c);
     const { table } = exchangeTable(
@@ -53,10 +70,11 @@ export class ConnectionView {
         { class: 'head' },
         h('h1', {}, `Connection ${c.id}  `, h('span', { class: 'ends' }, `${c.client} → ${c.server}`)),
         h('p', { class: 'facts' }, facts(data, c)),
-        timeBar(data, timesOf(c), c.end_ns - c.start_ns, links.cause),
+        timeBar(data, timesOf(c), links.cause),
       ),
       this.graphBox,
       this.exchangeBox,
+      this.besideBox,
       c.exchanges.length
         ? h(
             'section',
@@ -83,6 +101,13 @@ export class ConnectionView {
       h('section', {}, h('h2', {}, 'The two ends'), ends(c)),
     );
     this.ready = this.start();
+    // Beside the drawer there is less room.
+    new ResizeObserver(() => {
+      const width = this.element.clientWidth;
+      if (!width || width === this.width) return;
+      this.width = width;
+      requestAnimationFrame(() => this.drawExchange());
+    }).observe(this.element);
   }
 
   private async start(): Promise<void> {
@@ -102,8 +127,9 @@ export class ConnectionView {
         data: this.data,
         connection: this.c,
         spans: this.spans,
-        pickSpan: p => this.go({ exchange: p.exchange || undefined, span: p.span.id }),
+        pickSpan: p => this.turn({ exchange: p.exchange || undefined, span: p.span.id }),
         pickExchange: id => this.go({ exchange: id }),
+        pickStretch: s => this.turn({ exchange: this.place.exchange, stretch: s }),
         moved: () => this.moved(),
       },
       this.track,
@@ -124,11 +150,12 @@ export class ConnectionView {
           button('←', 'earlier (left arrow)', () => graphs.pan(-0.3)),
           button('→', 'later (right arrow)', () => graphs.pan(0.3)),
           button('all', 'the whole connection (0)', () => graphs.reset()),
+          button('sum', 'sum of what is in sight (s)', () => graphs.select(graphs.from, graphs.to)),
         ),
         h(
           'p',
           { class: 'dim hint' },
-          'drag: move · shift-drag: choose · wheel: zoom (after a click) · n, p: next, previous cause · click: evidence',
+          'drag: move · shift-drag: sum of a stretch · wheel: zoom (after a click) · n, p: next, previous cause · click: evidence',
         ),
       ),
       graphs.element,
@@ -140,27 +167,67 @@ export class ConnectionView {
   async at(place: Place): Promise<void> {
     await this.ready;
     const x = this.c.exchanges.find(e => e.id === place.exchange);
-    const span = this.spans.find(s => s.span.id === place.span)?.span ?? null;
+    const span = this.spanOf(place);
     this.chosen = span;
+    this.place = place;
     if (x !== this.exchange) {
       this.exchange = x;
       this.list.redraw();
-      if (x) {
-        const pad = Math.max((x.end_ns - x.start_ns) * 0.04, 5000);
-        this.graphs?.show(x.start_ns - pad, x.end_ns + pad);
-        this.list.reveal(r => r.x === x);
-      }
+      if (x) this.list.reveal(r => r.x === x);
     }
     this.drawExchange();
-    this.graphs?.choose(span);
-    if (span) {
-      const g = this.graphs;
-      if (g && (span.end_ns < g.from || span.start_ns > g.to || span.end_ns - span.start_ns < (g.to - g.from) / 400)) {
-        const pad = Math.max((span.end_ns - span.start_ns) * 1.5, 20_000);
-        g.show(span.start_ns - pad, span.end_ns + pad);
-      }
+    this.graphs?.choose(span, place.stretch ?? null);
+    this.graphs?.show(...(place.view ?? this.natural(place)));
+    if (place.stretch) {
+      const closer = () => this.graphs?.closer();
+      this.drawer.other(...stretch(this.data, this.c, this.spans, this.track, place.stretch, this.links.cause, closer));
+      if (this.graphs) this.drawer.leaveInSight(this.graphs.element);
+    } else if (span) {
       this.drawer.span(this.data, this.c, this.exchange, span, this.track);
+      const shows = this.byLadder ? this.exchangeBox.querySelector('.band.chosen') : this.graphs?.element;
+      if (shows) this.drawer.leaveInSight(shows);
     } else this.drawer.close();
+    this.byLadder = false;
+  }
+
+  private spanOf(place: Place): Span | null {
+    return this.spans.find(s => s.span.id === place.span)?.span ?? null;
+  }
+
+  /** What a place shows unless somebody moves: the exchange, or the span alone where it would be too small there. */
+  private natural(place: Place): [number, number] {
+    const g = this.graphs;
+    if (!g) return [0, 1];
+    const x = this.c.exchanges.find(e => e.id === place.exchange);
+    const pad = x ? Math.max((x.end_ns - x.start_ns) * 0.04, 5000) : 0;
+    const view = x ? g.bounded(x.start_ns - pad, x.end_ns + pad) : g.all;
+    const span = this.spanOf(place);
+    if (!span || shows(view, span)) return view;
+    const room = Math.max((span.end_ns - span.start_ns) * 1.5, 20_000);
+    return g.bounded(span.start_ns - room, span.end_ns + room);
+  }
+
+  /** A place with what is in sight now, where that is not what the place shows by itself. */
+  private seen(place: Place): Place {
+    const g = this.graphs;
+    if (!g) return place;
+    const view: [number, number] = [g.from, g.to];
+    const natural = this.natural(place);
+    const same = view.every((t, i) => Math.abs(t - natural[i]) < 1e-4 * (g.to - g.from) + 1);
+    return { ...place, view: same ? undefined : view };
+  }
+
+  /** To another place without moving, if it is in sight. */
+  private turn(place: Place): void {
+    const g = this.graphs;
+    const span = this.spanOf(place);
+    const next = { ...place, beside: this.place.beside };
+    this.go(g && (!span || shows([g.from, g.to], span)) ? this.seen(next) : next);
+  }
+
+  /** What is shown now, for the address. */
+  get now(): Place {
+    return this.seen(this.place);
   }
 
   /** Draws everything again, as after a change of size or colours. */
@@ -172,28 +239,36 @@ export class ConnectionView {
   private drawExchange(): void {
     const x = this.exchange;
     this.exchangeBox.hidden = !x;
-    if (!x) return;
+    if (!x) {
+      this.besideBox.replaceChildren();
+      return;
+    }
     const host: LadderHost = {
       data: this.data,
       connection: this.c,
       exchange: x,
       track: this.track ?? EMPTY,
       chosen: () => this.chosen,
-      pick: span => this.go({ exchange: x.id, span: span.id }),
+      pick: span => {
+        this.byLadder = span !== this.chosen;
+        this.turn({ exchange: x.id, span: span.id });
+      },
     };
     const step = (by: number) => {
       const list = this.c.exchanges;
       const next = list[list.indexOf(x) + by];
+      const { beside } = this.place;
       return h(
         'button',
-        { type: 'button', disabled: !next, click: () => next && this.go({ exchange: next.id }) },
+        { type: 'button', disabled: !next, click: () => next && this.go({ exchange: next.id, beside }) },
         by < 0 ? '← previous' : 'next →',
       );
     };
-    const width = Math.max(320, Math.min(this.element.clientWidth || 900, 1180) - 2);
+    const width = Math.max(300, inside(this.exchangeBox));
     const ended = x.complete ? '' : `, ended: ${x.ended}`;
     const times = new Map<string, number>();
     for (const s of x.spans) times.set(s.cause, (times.get(s.cause) ?? 0) + s.end_ns - s.start_ns);
+    this.drawBeside(x);
     this.exchangeBox.replaceChildren(
       h(
         'div',
@@ -204,6 +279,15 @@ export class ConnectionView {
           { class: 'buttons' },
           step(-1),
           step(1),
+          h(
+            'button',
+            {
+              type: 'button',
+              title: 'keep this exchange, and look at another one beside it',
+              click: () => this.go({ ...this.place, beside: nameOf({ c: this.c, x }) }),
+            },
+            'put aside',
+          ),
           h('button', { type: 'button', click: () => this.go({}) }, 'close'),
         ),
       ),
@@ -215,7 +299,6 @@ export class ConnectionView {
       timeBar(
         this.data,
         [...times].sort((a, b) => b[1] - a[1]),
-        x.end_ns - x.start_ns,
         this.links.cause,
       ),
       h(
@@ -228,7 +311,29 @@ export class ConnectionView {
     );
   }
 
+  /** The exchange that was put aside, beside the one that is open. */
+  private drawBeside(x: Exchange): void {
+    const kept = pickOf(this.data, this.place.beside ?? null);
+    const remove = () => this.go({ ...this.place, beside: undefined });
+    if (!kept) this.besideBox.replaceChildren();
+    else if (kept.x === x)
+      this.besideBox.replaceChildren(
+        h(
+          'section',
+          { class: 'beside' },
+          h('p', {}, `Exchange ${nameOf(kept)} is put aside: open another one, and both stand here beside each other.`),
+          h('div', { class: 'buttons' }, h('button', { type: 'button', click: remove }, 'take away')),
+        ),
+      );
+    else {
+      const width = Math.max(300, inside(this.exchangeBox));
+      this.besideBox.replaceChildren(beside(this.data, kept, { c: this.c, x }, width, remove));
+    }
+  }
+
   private moved(): void {
+    clearTimeout(this.settling);
+    this.settling = window.setTimeout(() => this.settled(), 250);
     const g = this.graphs;
     if (!g?.thinned) return;
     this.thin.hidden = false;
@@ -255,29 +360,12 @@ function found(data: Data, c: Connection): Finding[] {
   const known = (f: Finding) =>
     data.report.findings.find(g => g.cause === f.cause && g.side === f.side) ??
     data.report.findings.find(g => g.cause === f.cause);
-  return c.findings
+  return byRequests(c.findings)
+    .filter(f => !f.minor)
     .map(f =>
       f.fixes.length ? f : { ...f, fixes: (known(f)?.fixes ?? []).map(x => ({ ...x, saves_ns: null, basis: '' })) },
-    )
-    .sort((a, b) => Number(b.class === 'T') - Number(a.class === 'T') || b.lost_ns - a.lost_ns);
+    );
 }
-
-const EMPTY: Track = {
-  n: 0,
-  total: 0,
-  shift: [0, 0],
-  t: new Float64Array(0),
-  frame: new Float64Array(0),
-  from: new Uint8Array(0),
-  flags: new Uint16Array(0),
-  marks: new Uint8Array(0),
-  seq: new Float64Array(0),
-  len: new Float64Array(0),
-  ack: new Float64Array(0),
-  win: new Float64Array(0),
-  sackAt: new Uint32Array(1),
-  sack: new Float64Array(0),
-};
 
 function facts(data: Data, c: Connection): string {
   const vantage: Record<string, string> = {
@@ -306,7 +394,7 @@ function ends(c: Connection): HTMLElement {
   const rows: [string, (e: End, side: 'client' | 'server') => string | null | undefined][] = [
     ['bytes', (_e, s) => bytes(c.bytes[s])],
     ['packets', (_e, s) => String(c.packets[s])],
-    ['sent again', (_e, s) => (c.retransmitted[s] ? String(c.retransmitted[s]) : null)],
+    ['retransmitted', (_e, s) => (c.retransmitted[s] ? String(c.retransmitted[s]) : null)],
     ['MSS', e => (e.mss === null ? null : String(e.mss))],
     ['window scale', e => (e.wscale === null ? null : String(e.wscale))],
     ['largest window', e => (e.max_window === null ? null : bytes(e.max_window))],

@@ -11,6 +11,8 @@ export interface Report {
   version: string;
   /** Version of this contract. */
   schema: number;
+  /** The answer as a whole. */
+  summary: Summary;
   /** In the order of their first packets. */
   connections: Connection[];
   /** Over the whole capture, worst first. */
@@ -70,6 +72,18 @@ export type AnyCause =
   | 'no_window_scaling'
   | 'small_mss';
 
+/** Requests that took about equally long. */
+export interface Band {
+  /** They took at least so long. */
+  from_ns: number;
+  /** And less than this. */
+  to_ns: number;
+  /** How many. */
+  requests: number;
+  /** Their time by cause, added up. */
+  causes: Record<string, number>;
+}
+
 /** The input as a whole. */
 export interface CaptureInfo {
   /** Names of the inputs, in the order in which they were read. */
@@ -88,6 +102,22 @@ export interface CaptureInfo {
   encapsulations: Wrappings;
   /** What limits what can be said. */
   warnings: WarningInfo[];
+}
+
+/** The time of one cause. */
+export interface CauseTime {
+  /** Which. */
+  cause: SpanCause;
+  /** Who has to act. */
+  owner: OwnerName;
+  /** In requests and setups. */
+  requests_ns: number;
+  /** That as a share of `request_ns`; they add up to 1. */
+  share_of_requests: number;
+  /** Between requests. */
+  idle_ns: number;
+  /** After the last byte of connections: nobody waited. */
+  after_last_byte_ns: number;
 }
 
 export type ClassLetter = 'I' | 'A' | 'T' | 'U';
@@ -181,6 +211,8 @@ export interface End {
   duplicates?: number;
   /** Keep-alives it sent. */
   keepalives?: number;
+  /** A guess of the program that speaks there. */
+  program?: Program | null;
   /** Late arrivals that were reordering and not repair. */
   reordered?: number;
   /** Repeats of its SYN or SYN-ACK. */
@@ -207,6 +239,10 @@ export interface Example {
   exchange: number | null;
   /** Its frames. */
   frames: Frames;
+  /** When it begins. */
+  start_ns: number;
+  /** When it ends. */
+  end_ns: number;
   /** Shows the key frames in Wireshark. */
   display_filter: string;
 }
@@ -239,6 +275,8 @@ export interface Exchange {
   ended: string;
   /** Tile the time. */
   spans: Span[];
+  /** It began before `--from` or ended after `--to`: its times are those within, its bytes all. */
+  cut?: boolean;
 }
 
 /** A cause rolled up over spans. */
@@ -249,6 +287,8 @@ export interface Finding {
   cause: AnyCause;
   /** Whose time it is. */
   class: ClassLetter;
+  /** Who has to act. */
+  owner: OwnerName;
   /** A few words for a heading. */
   title: string;
   /** The side that holds most of its time. */
@@ -257,8 +297,21 @@ export interface Finding {
   lost_ns: number;
   /** Share of setup, exchanges, and gaps before the last byte. */
   share: number;
+  /**
+   * The part of `lost_ns` in requests and setups; time of a server in which requests to another one ran is among
+   * that one's.
+   */
+  requests_ns: number;
+  /** That as a share of the time of requests (`summary.request_ns`; within a connection of its own). */
+  share_of_requests: number;
+  /** The part of `lost_ns` between requests. */
+  idle_ns: number;
   /** The part of `lost_ns` after the last byte of a connection, which nobody waited for: not in `share`. */
   after_last_byte_ns: number;
+  /** Too little to be worth an advice: no span of a millisecond, and less than a hundredth of the time. */
+  minor: boolean;
+  /** How sure, on average over its time. */
+  confidence: number;
   /** How many spans. */
   occurrences: number;
   /** Shortest of them. */
@@ -284,6 +337,8 @@ export interface Finding {
    * effect stands in `model`.
    */
   no_help?: NoEffect[];
+  /** Fixes for this cause that the capture, or a replay of it, shows not to help here. */
+  refuted?: Refuted[];
 }
 
 /** Something a person can do about a finding. */
@@ -304,6 +359,8 @@ export interface Fix {
   predicted_ns: number | null;
   /** Where the saving comes from: `bound`, `predicted`, `replayed` or `applied`. */
   basis: string;
+  /** The guessed program that stands first in `how` (behind the line that says when to look, where there is one). */
+  program?: Program | null;
 }
 
 /** Frame numbers that prove something, 1-based as Wireshark counts them. */
@@ -352,6 +409,14 @@ export interface Model {
   no_help: NoEffect[];
 }
 
+/** A cause and what there is more of it. */
+export interface More {
+  /** Which. */
+  cause: SpanCause;
+  /** How much more, on average. */
+  more_ns: number;
+}
+
 /** A change that does not help. */
 export interface NoEffect {
   /** Id of the fix, or of a setting that is none. */
@@ -378,6 +443,20 @@ export interface Omitted {
   response_bytes?: number | null;
 }
 
+export type OwnerName = 'application' | 'tcp' | 'path' | 'none';
+
+/** Time by who has to act. */
+export interface Owners {
+  /** Who wrote or runs the programs. */
+  application: number;
+  /** The two TCP stacks and their settings. */
+  tcp: number;
+  /** The network between. */
+  path: number;
+  /** Not known. */
+  none: number;
+}
+
 /** A number for each end. */
 export interface Pair {
   /** Of the client. */
@@ -402,6 +481,14 @@ export interface Path {
   server_rtt_ns: number | null;
 }
 
+/** A program as it was guessed. */
+export interface Program {
+  /** Its name, or that of the language that it is written in. */
+  name: string;
+  /** What told: `first_bytes` of the connection (a header, a greeting), or the well-known `port`. */
+  told_by: string;
+}
+
 export type QualityNames = string[];
 
 /** First and last frame of something. */
@@ -416,7 +503,59 @@ export interface Range {
   last_file?: number | null;
 }
 
+/** A fix that is not offered. */
+export interface Refuted {
+  /** Id of the fix. */
+  id: string;
+  /** The rest of a sentence that begins with "because". */
+  because: string;
+}
+
 export type Sentence = string;
+
+/** The requests to one address and port. */
+export interface Server {
+  /** Address and port. */
+  server: string;
+  /**
+   * The server that makes these requests while it answers its own, where one does: each lies within one of that
+   * one's and their time is part of it. Not known with `--jsonl`.
+   */
+  within: string | null;
+  /** How many connections. */
+  connections: number;
+  /** How many of them a reset answered at once. */
+  refused: number;
+  /** How many requests. */
+  requests: number;
+  /** The time of requests and setups, added up. */
+  request_ns: number;
+  /** Gaps between requests, before the last byte of each connection, added up. */
+  idle_ns: number;
+  /** From the start of the first to the end of the last. */
+  clock_ns: number;
+  /** Connections were in use at the same time. */
+  at_once: boolean;
+  /** Of a hundred requests fifty took no longer (right to a thousandth). */
+  median_ns: number | null;
+  /** Ninety-five took no longer. */
+  p95_ns: number | null;
+  /** The longest. */
+  max_ns: number | null;
+  /** `request_ns` by cause. */
+  causes: Record<string, number>;
+  /** The requests that took about as long as the median. */
+  typical: Band | null;
+  /** The requests that took about as long as the 95th percentile. */
+  slow: Band | null;
+  /** What these have more of than typical ones, where that is a tenth of their time or more. */
+  slow_because: More | null;
+  /**
+   * All requests by how long they took, the shortest first: eight bands for each factor of two, those without
+   * requests left out.
+   */
+  distribution: Band[];
+}
 
 /** First SYN to the client's first ACK of the SYN-ACK, and the TLS handshake if one follows. */
 export interface Setup {
@@ -431,6 +570,24 @@ export interface Setup {
 }
 
 export type SideName = 'client' | 'server' | 'network';
+
+/** An exchange that took long. */
+export interface Slow {
+  /** Id of its connection. */
+  connection: number;
+  /** Its id within that. */
+  exchange: number;
+  /** Who answered. */
+  server: string;
+  /** When it began. */
+  start_ns: number;
+  /** How long it took. */
+  duration_ns: number;
+  /** What most of its time went to. */
+  cause: SpanCause | null;
+  /** The time of that. */
+  cause_ns: number;
+}
 
 /** A stretch of time with exactly one cause. */
 export interface Span {
@@ -508,6 +665,46 @@ export interface Stack {
   delayed_ack_min_ns?: number | null;
   /** Shortest wait before a repeat. */
   min_rto_ns?: number | null;
+}
+
+/** Whose time it was, and where it went. Shares are of `request_ns`. */
+export interface Summary {
+  /** The verdict in a few sentences. */
+  headline: string;
+  /**
+   * How many requests (exchanges). Those that were made while another one was answered (see `servers`) are part of
+   * that one: neither they nor their time count twice.
+   */
+  requests: number;
+  /** The time of requests and of setups, added up. */
+  request_ns: number;
+  /** Gaps between requests, before the last byte of each connection, added up: no request was on its way. */
+  idle_ns: number;
+  /** From the start of the first request or setup to the end of the last. */
+  clock_ns: number;
+  /** Connections were in use at the same time: `request_ns` and `idle_ns` are no one's time. */
+  at_once: boolean;
+  /** Of a hundred requests fifty took no longer; this and the other percentile are right to a thousandth. */
+  median_ns: number | null;
+  /** Ninety-five took no longer. */
+  p95_ns: number | null;
+  /** The longest. */
+  max_ns: number | null;
+  /** `request_ns` by who has to act. */
+  owners: Owners;
+  /** All time by cause: by that of requests, the longest first. */
+  causes: CauseTime[];
+  /**
+   * The part of `request_ns` whose cause was judged with little confidence (below 0.7); what is `unexplained` is
+   * not among it.
+   */
+  unsure_ns: number;
+  /** Requests by who answered them, the one that took most time first; at most a thousand. */
+  servers: Server[];
+  /** Connections to other servers. */
+  servers_omitted: number;
+  /** The longest exchanges over all connections that are kept in detail, the longest first; at most ten. */
+  slowest: Slow[];
 }
 
 export type Times = Record<string, number>;

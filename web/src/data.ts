@@ -85,22 +85,94 @@ export function spansOf(c: Connection): { span: Span; exchange: number }[] {
   return all.sort((a, b) => a.span.start_ns - b.span.start_ns);
 }
 
-/** Times of a connection by cause: setup, exchanges and gaps. */
+/** Where the page shows a stretch of time. */
+export interface SpanPlace {
+  connection: number;
+  exchange: number;
+  span: string;
+}
+
+const places = new WeakMap<Data, Map<string, SpanPlace>>();
+
+/** The span that some frames prove: of this cause if there is one, else the first that begins with them. */
+export function placeOf(data: Data, cause: string, frames: Frames): SpanPlace | undefined {
+  let known = places.get(data);
+  if (!known) {
+    known = new Map();
+    for (const c of data.report.connections)
+      for (const { span, exchange } of spansOf(c)) {
+        const place = { connection: c.id, exchange, span: span.id };
+        const { first, last } = whole(data, span.frames);
+        for (const key of [`${span.cause} ${first} ${last}`, `${span.cause} ${first}`, `${first}`])
+          if (first && !known.has(key)) known.set(key, place);
+      }
+    places.set(data, known);
+  }
+  const { first, last } = whole(data, frames);
+  return known.get(`${cause} ${first} ${last}`) ?? known.get(`${cause} ${first}`) ?? known.get(`${first}`);
+}
+
+/** What is shown of a connection. Times are nanoseconds since the start of the capture. */
+export interface Place {
+  exchange?: number;
+  span?: string;
+  /** A stretch that was chosen, for its sum. */
+  stretch?: [number, number];
+  /** What is in sight, where the rest of the place does not say it. */
+  view?: [number, number];
+  /** An exchange to look at beside this one: `3/12`. */
+  beside?: string;
+}
+
+/** The address of a place on this page. */
+export function address(place: Place & { connection: number }): string {
+  const pair = (p: [number, number]) => p.map(Math.round).join('-');
+  return `#${new URLSearchParams({
+    connection: String(place.connection),
+    ...(place.exchange ? { exchange: String(place.exchange) } : {}),
+    ...(place.span ? { span: place.span } : {}),
+    ...(place.stretch ? { stretch: pair(place.stretch) } : {}),
+    ...(place.view ? { view: pair(place.view) } : {}),
+    ...(place.beside ? { beside: place.beside } : {}),
+  })}`;
+}
+
+/** The place that an address names. */
+export function placeIn(p: URLSearchParams): Place {
+  const pair = (text: string | null): [number, number] | undefined => {
+    const found = /^(-?\d+)-(\d+)$/.exec(text ?? '');
+    return found && Number(found[1]) < Number(found[2]) ? [Number(found[1]), Number(found[2])] : undefined;
+  };
+  return {
+    exchange: Number(p.get('exchange')) || undefined,
+    span: p.get('span') ?? undefined,
+    stretch: pair(p.get('stretch')),
+    view: pair(p.get('view')),
+    beside: p.get('beside') ?? undefined,
+  };
+}
+
+/** Times by cause, the longest first. */
+function sorted(budget: Record<string, number>): [string, number][] {
+  return Object.entries(budget).sort((a, b) => b[1] - a[1]);
+}
+
+/** Times of a connection by cause: its setup and exchanges. */
 export function timesOf(c: Connection): [string, number][] {
-  const sums = new Map<string, number>();
-  for (const budget of [c.budget, c.gap_budget])
-    for (const [cause, ns] of Object.entries(budget)) sums.set(cause, (sums.get(cause) ?? 0) + ns);
-  return [...sums].sort((a, b) => b[1] - a[1]);
+  return sorted(c.budget);
 }
 
-/** The part of a connection's time that is TCP's. */
+/** The same of the time between its exchanges and after them. */
+export function gapsOf(c: Connection): [string, number][] {
+  return sorted(c.gap_budget);
+}
+
+/** The part of a connection's setup and exchanges that is TCP's. */
 export function tcpTime(data: Data, c: Connection): number {
-  return timesOf(c).reduce((sum, [cause, ns]) => sum + (data.causes.get(cause)?.class === 'T' ? ns : 0), 0);
+  return timesOf(c).reduce((sum, [cause, ns]) => sum + (data.causes.get(cause)?.owner === 'tcp' ? ns : 0), 0);
 }
 
-/** The cause to name: the worst of TCP if it holds 5 %, else the largest. */
-export function worst(data: Data, times: [string, number][]): [string, number] | null {
-  const total = times.reduce((sum, t) => sum + t[1], 0);
-  const tcp = times.find(t => data.causes.get(t[0])?.class === 'T');
-  return tcp && tcp[1] >= 0.05 * total ? tcp : (times[0] ?? null);
+/** The cause to name: the one with most time. */
+export function worst(times: [string, number][]): [string, number] | null {
+  return times[0] ?? null;
 }

@@ -118,6 +118,19 @@ export function level(a: Area, value: number, name: string, colour: string): voi
   label(a, name, a.left + a.width - 6 * a.r, y - 16 * a.r < a.top ? y + 13 * a.r : y - 5 * a.r, colour, 'right');
 }
 
+/** A stretch that was chosen: what lies beside it fades. */
+export function choice(a: Area, [from, to]: [number, number]): void {
+  const { c, r } = a;
+  const end = a.left + a.width;
+  const [x0, x1] = [from, to].map(t => Math.min(end, Math.max(a.left, X(a, t))));
+  c.fillStyle = css('--veil');
+  c.fillRect(a.left, a.top, x0 - a.left, a.height);
+  c.fillRect(x1, a.top, end - x1, a.height);
+  c.fillStyle = css('--accent');
+  c.fillRect(x0, a.top, r, a.height);
+  c.fillRect(x1 - r, a.top, r, a.height);
+}
+
 /** Text with the background behind it. */
 export function label(a: Area, text: string, x: number, y: number, colour: string, align: CanvasTextAlign): void {
   const { c, r } = a;
@@ -242,7 +255,10 @@ function odd(a: Area, d: Direction, track: Track, near: boolean): void {
       c.fillStyle = css('--ink');
       c.fillRect(x - 4 * r, y1 - r, 8 * r, 2 * r);
       if (near || name !== 'U')
-        label(a, name, x + 6 * r, y1 - 3 * r, css('--ink'), x > a.left + a.width - 40 * r ? 'right' : 'left');
+        if (x > a.left + a.width - 40 * r)
+          // Beside the mark, where the plot goes on.
+          label(a, name, x - 6 * r, y1 + 12 * r, css('--ink'), 'right');
+        else label(a, name, x + 6 * r, y1 - 3 * r, css('--ink'), 'left');
     }
   }
 }

@@ -9,6 +9,9 @@ import { flagText, lower, markText, type Track } from './packets';
 import { fixes } from './parts';
 import type { Cause, Connection, Exchange, Span } from './types';
 
+/** So many CSS pixels of it must be in sight. */
+const ENOUGH = 240;
+
 export class Drawer {
   readonly element = h('aside', {
     class: 'drawer',
@@ -49,6 +52,20 @@ export class Drawer {
     this.element.hidden = false;
     this.element.scrollTop = 0;
     document.body.classList.add('with-drawer');
+  }
+
+  /** Scrolls so that what the evidence is about stands where the drawer leaves room. */
+  leaveInSight(shows: Element): void {
+    const box = shows.getBoundingClientRect();
+    const drawer = this.element.getBoundingClientRect();
+    const header = document.querySelector('header')?.getBoundingClientRect().bottom ?? 0;
+    const bottom = drawer.left < box.right ? drawer.top : innerHeight;
+    if (box.top < header || Math.min(box.bottom, box.top + ENOUGH) > bottom) shows.scrollIntoView({ block: 'start' });
+  }
+
+  /** Anything else that is about what is in sight. */
+  other(...children: HTMLElement[]): void {
+    this.show(...children);
   }
 
   cause(cause: Cause): void {

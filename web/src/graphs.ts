@@ -6,7 +6,7 @@ import { axisLabels, DECIMALS, POWERS, timeLabel } from './axis';
 import { Bands } from './bands';
 import type { Data } from './data';
 import { css, h } from './dom';
-import type { Area } from './draw';
+import { type Area, choice } from './draw';
 import { type Panel, panels, type Placed, type Sight } from './panels';
 import { listen } from './pointer';
 import type { Track } from './packets';
@@ -23,6 +23,7 @@ export interface Host {
   spans: Placed[];
   pickSpan: (placed: Placed) => void;
   pickExchange: (exchange: number) => void;
+  pickStretch: (stretch: [number, number]) => void;
   /** The view has moved. */
   moved: (from: number, to: number) => void;
 }
@@ -58,6 +59,7 @@ export class Graphs implements Sight {
   private tip = new Tip();
   private frame = 0;
   private chosen: Span | null = null;
+  private stretch: [number, number] | null = null;
   private axis = 0;
   /** Frames drawn, for tests. */
   drawn = 0;
@@ -82,8 +84,7 @@ export class Graphs implements Sight {
         tabindex: '0',
         role: 'application',
         'aria-label':
-          'Graphs of the connection. Plus and minus zoom, arrows move, 0 shows all, n and p go to the next and previous cause.',
-        keydown: (e: KeyboardEvent) => this.key(e),
+          'Graphs of the connection. Plus and minus zoom, arrows move, 0 shows all, n and p go to the next and previous cause, s chooses what is in sight, for its sum.',
       },
       this.map,
       this.ribbon,
@@ -114,23 +115,28 @@ export class Graphs implements Sight {
     );
     const holders: Element[] = [...this.element.querySelectorAll('.panel')];
     for (const holder of holders) watch.observe(holder);
-    addEventListener('beforeprint', () => {
-      for (const p of this.panels) p.visible = true;
-      this.redraw();
-      this.draw();
-    });
   }
 
   /** Shows a stretch of time. */
   show(from: number, to: number): void {
+    [this.from, this.to] = this.bounded(from, to);
+    this.later();
+    this.host.moved(this.from, this.to);
+  }
+
+  /** What is shown if that is asked for. */
+  bounded(from: number, to: number): [number, number] {
     const least = Math.max(CLOSEST, to - from);
     const most = this.limits[1] - this.limits[0];
     const length = Math.min(least, most);
     const middle = (from + to) / 2;
-    this.from = Math.min(Math.max(middle - length / 2, this.limits[0]), this.limits[1] - length);
-    this.to = this.from + length;
-    this.later();
-    this.host.moved(this.from, this.to);
+    const first = Math.min(Math.max(middle - length / 2, this.limits[0]), this.limits[1] - length);
+    return [first, first + length];
+  }
+
+  /** The whole connection. */
+  get all(): [number, number] {
+    return this.limits;
   }
 
   reset(): void {
@@ -144,9 +150,22 @@ export class Graphs implements Sight {
     this.show(this.from + by, this.to + by);
   }
 
-  choose(span: Span | null): void {
+  choose(span: Span | null, stretch: [number, number] | null): void {
     this.chosen = span;
+    this.stretch = stretch;
     this.later();
+  }
+
+  /** Chooses a stretch of time, for its sum. */
+  select(from: number, to: number): void {
+    const [a, b] = [Math.max(from, this.limits[0]), Math.min(to, this.limits[1])];
+    if (b > a) this.host.pickStretch([Math.round(a), Math.round(b)]);
+  }
+
+  /** Shows what was chosen, and only that. */
+  closer(): void {
+    if (this.stretch) this.show(...this.stretch);
+    else if (this.chosen) this.show(this.chosen.start_ns, this.chosen.end_ns);
   }
 
   /** Whether more packets than are here would show in this view. */
@@ -174,6 +193,9 @@ export class Graphs implements Sight {
     }
     this.width = 0;
     this.resize();
+    // At once: on the way to paper there is no next frame.
+    const paper = document.body.classList.contains('on-paper');
+    this.draw(paper);
   }
 
   private resize(): void {
@@ -235,7 +257,7 @@ export class Graphs implements Sight {
           },
         ],
         hooks: {
-          drawClear: [u => this.bands.draw(this.area(u, p), p === this.panels[0], this.chosen)],
+          drawClear: [u => this.bands.draw(this.area(u, p), this.chosen)],
           draw: [
             u => {
               const a = this.area(u, p);
@@ -244,6 +266,7 @@ export class Graphs implements Sight {
               a.c.rect(a.left, a.top, a.width, a.height);
               a.c.clip();
               p.draw(a);
+              if (this.stretch) choice(a, this.stretch);
               a.c.restore();
             },
           ],
@@ -292,10 +315,10 @@ export class Graphs implements Sight {
       });
   }
 
-  private draw(): void {
+  private draw(all = false): void {
     for (const p of this.panels) {
       // What is scrolled out of sight is drawn when it comes back.
-      if (!p.plot || !p.visible) continue;
+      if (!p.plot || !(p.visible || all)) continue;
       [p.lo, p.hi] = p.range();
       const plot = p.plot;
       plot.batch(() => {
@@ -412,8 +435,8 @@ export class Graphs implements Sight {
     this.tip.place(e.clientX - box.left, e.clientY - box.top, box.width);
   }
 
-  private key(e: KeyboardEvent): void {
-    if (e.ctrlKey || e.metaKey || e.altKey) return;
+  /** Does what a key means; whether it means anything. */
+  key(key: string): boolean {
     const step = (forward: boolean) => {
       const spans = this.host.spans;
       const at = this.chosen
@@ -429,14 +452,13 @@ export class Graphs implements Sight {
       ArrowLeft: () => this.pan(-0.15),
       ArrowRight: () => this.pan(0.15),
       '0': () => this.reset(),
-      Home: () => this.reset(),
+      s: () => this.select(this.from, this.to),
+      z: () => this.closer(),
       n: () => step(true),
       p: () => step(false),
     };
-    const action = actions[e.key];
-    if (!action) return;
-    action();
-    e.preventDefault();
-    e.stopPropagation();
+    const action = actions[key];
+    action?.();
+    return action !== undefined;
   }
 }

@@ -20,20 +20,22 @@ const KEYS: [string, [string, string][]][] = [
     ],
   ],
   [
-    'Its graphs (click them first)',
+    'Its graphs',
     [
       ['+  −', 'closer, further away'],
       ['←  →', 'earlier, later'],
       ['0', 'the whole connection'],
       ['n  p', 'next, previous cause'],
+      ['s', 'sum of what is in sight'],
+      ['z', 'only what was chosen'],
     ],
   ],
   [
     'With the mouse',
     [
       ['drag', 'move'],
-      ['shift + drag', 'choose a stretch of time'],
-      ['wheel', 'zoom'],
+      ['shift + drag', 'choose a stretch of time, for the sum of its causes'],
+      ['wheel', 'zoom, once a graph was clicked'],
       ['double click', 'the whole connection'],
       ['click', 'evidence of the cause under the cursor'],
     ],

@@ -13,6 +13,24 @@ const RUN = 9;
 const ENDS = 3;
 const MOST_ROWS = 400;
 
+/** For a page that holds no packets. */
+export const EMPTY: Track = {
+  n: 0,
+  total: 0,
+  shift: [0, 0],
+  t: new Float64Array(0),
+  frame: new Float64Array(0),
+  from: new Uint8Array(0),
+  flags: new Uint16Array(0),
+  marks: new Uint8Array(0),
+  seq: new Float64Array(0),
+  len: new Float64Array(0),
+  ack: new Float64Array(0),
+  win: new Float64Array(0),
+  sackAt: new Uint32Array(1),
+  sack: new Float64Array(0),
+};
+
 interface Row {
   t: number;
   y: number;
@@ -73,7 +91,7 @@ export function ladder(host: LadderHost, width: number): SVGElement {
   const { exchange: x, track: k, data } = host;
   const narrow = width < 620;
   const side = narrow ? 124 : 310;
-  const [client, server] = [narrow ? 74 : 96, width - side];
+  const [client, server] = [narrow ? 80 : 96, width - side];
   const { rows: list, left } = rows(x, k);
   let y = 44,
     t = x.start_ns;
@@ -125,7 +143,7 @@ export function ladder(host: LadderHost, width: number): SVGElement {
       svg('title', {}, name),
       svg('rect', { x: client, y: y0, width: server - client, height: tall, class: `pale s-${cause?.group}` }),
       svg('rect', { x: server + 12, y: y0, width: 16, height: tall, class: `fill s-${cause?.group}` }),
-      svg('rect', { x: server + 12, y: y0, width: 16, height: tall, fill: `url(#p-${cause?.group})` }),
+      svg('rect', { x: server + 12, y: y0, width: 16, height: tall, fill: `url(#p-${cause?.group}) none` }),
     );
     const bar = (at: number) =>
       svg('rect', { x: at - 4, y: y0, width: 8, height: tall, class: `fill s-${cause?.group}` });
@@ -137,10 +155,12 @@ export function ladder(host: LadderHost, width: number): SVGElement {
       labelled = middle;
       const length = duration(span.end_ns - span.start_ns);
       if (narrow) {
-        text.append(
-          svg('text', { x: server + 34, y: middle, class: 'cause' }, short(span.cause)),
-          svg('text', { x: server + 34, y: middle + 12, class: 'dim' }, length),
-        );
+        const lines = tall >= 44 ? broken(span.cause) : [short(span.cause)];
+        const top = middle - 6 * (lines.length - 1);
+        lines.forEach((line, i) => {
+          text.append(svg('text', { x: server + 34, y: top + 12 * i, class: 'cause' }, line));
+        });
+        text.append(svg('text', { x: server + 34, y: top + 12 * lines.length, class: 'dim' }, length));
       } else {
         text.append(
           svg(
@@ -221,6 +241,12 @@ function short(cause: string): string {
   return cause.length > 11 ? `${cause.slice(0, 10)}…` : cause;
 }
 
+/** In two lines where it is long, broken between words. */
+function broken(cause: string): string[] {
+  const at = cause.length > 11 ? cause.lastIndexOf('_', 11) + 1 : 0;
+  return at ? [cause.slice(0, at), short(cause.slice(at))] : [short(cause)];
+}
+
 function head(x: number, y: number, right: boolean): string {
   const d = right ? -8 : 8;
   return `M${x} ${y}l${d} -4v8z`;
@@ -243,14 +269,10 @@ function patterns(): SVGElement {
   return svg(
     'defs',
     {},
-    of('small_writes', 'M0 8L8 0M-1 1L1 -1M7 9L9 7'),
     of('congestion', 'M0 0L8 8M-1 7L1 9M7 -1L9 1'),
-    of('loss', 'M0 8L8 0M0 0L8 8'),
-    of('windows', 'M0 4H8'),
+    of('windows', 'M0 8L8 0M-1 1L1 -1M7 9L9 7'),
     of('opening', 'M4 0V8'),
-    of('applications', 'M3 4h1.5'),
-    of('unknown', 'M2 4h3.5'),
-    of('path', ''),
+    of('unknown', 'M3 4h2'),
   );
 }
 
@@ -270,6 +292,7 @@ export function packetTable(host: LadderHost): Table<number> {
         title: 'since last',
         width: '86px',
         right: true,
+        rank: 2,
         value: p => before.get(p) ?? 0,
         show: p => duration(before.get(p) ?? 0),
       },
@@ -285,11 +308,12 @@ export function packetTable(host: LadderHost): Table<number> {
         hint: 'sequence number, from the start of the connection',
         width: '96px',
         right: true,
+        rank: 3,
         value: p => k.seq[p],
       },
-      { title: 'ack', width: '96px', right: true, value: p => k.ack[p] },
+      { title: 'ack', width: '96px', right: true, rank: 4, value: p => k.ack[p] },
       { title: 'length', hint: 'payload in bytes', width: '66px', right: true, value: p => k.len[p] },
-      { title: 'window', hint: 'receive window in bytes', width: '82px', right: true, value: p => k.win[p] },
+      { title: 'window', hint: 'receive window in bytes', width: '82px', right: true, rank: 5, value: p => k.win[p] },
       {
         title: 'cause',
         width: 'minmax(150px,1fr)',
@@ -310,12 +334,21 @@ export function packetTable(host: LadderHost): Table<number> {
     {
       label: `Packets of exchange ${x.id}`,
       most: 12,
-      minWidth: 930,
       pick: p => {
         const s = spanOf(p);
         if (s) host.pick(s);
       },
       empty: 'the page holds no packets of this exchange',
+      lines: p => [
+        `${frameName(data, k.frame[p])}  ${k.from[p] ? '← server' : 'client →'}  ${flagText(k.flags[p])}  ${k.len[p]} B${markText(k.marks[p]) ? `  ${markText(k.marks[p])}` : ''}`,
+        h(
+          'span',
+          { class: 'worst' },
+          h('b', {}, offset(k.t[p] - x.start_ns)),
+          spanOf(p) ? h('i', { class: `patch g-${data.causes.get(spanOf(p).cause)?.group}` }) : null,
+          spanOf(p)?.cause ?? '',
+        ),
+      ],
     },
   );
 }

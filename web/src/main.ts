@@ -3,13 +3,14 @@
 import 'uplot/dist/uPlot.min.css';
 import './style.css';
 import { forgetPatterns } from './causes';
-import { ConnectionView, type Place } from './connection';
-import { type Data, load, spansOf, whole } from './data';
+import { ConnectionView } from './connection';
+import { address, type Data, load, type Place, placeIn, spansOf, whole } from './data';
 import { Drawer } from './drawer';
 import { forgetVariables, h } from './dom';
 import { count } from './format';
 import { Keys } from './keys';
 import { overview, type Links } from './overview';
+import { redrawTables } from './table';
 import type { Finding } from './types';
 
 class App {
@@ -19,11 +20,11 @@ class App {
   private scrolled = 0;
   private keys = new Keys();
   private drawer = new Drawer(() => {
-    if (this.params().has('span') || this.params().has('cause'))
-      this.go(p => {
-        p.delete('span');
-        p.delete('cause');
-      });
+    const p = this.params();
+    if (!['span', 'stretch', 'cause'].some(name => p.has(name))) return;
+    const { view } = this;
+    if (view) location.hash = address({ ...view.now, connection: view.c.id, span: undefined, stretch: undefined });
+    else this.go(q => q.delete('cause'));
   });
 
   constructor(
@@ -80,17 +81,16 @@ class App {
     document.addEventListener('keydown', e => this.key(e));
     for (const query of ['(prefers-color-scheme: dark)', 'print'])
       matchMedia(query).addEventListener('change', () => this.recolour());
-    // Nobody can open anything on paper.
-    addEventListener('beforeprint', () => {
-      for (const folded of document.querySelectorAll('details')) if (!folded.closest('.drawer')) folded.open = true;
-    });
-    let width = innerWidth;
-    addEventListener('resize', () => {
-      if (innerWidth !== width) {
-        width = innerWidth;
-        this.view?.redraw();
-      }
-    });
+    // Paper has a width of its own: what measures itself must do so on that. What is folded stays folded.
+    for (const [event, on] of [
+      ['beforeprint', true],
+      ['afterprint', false],
+    ] as const)
+      addEventListener(event, () => {
+        document.body.classList.toggle('on-paper', on);
+        this.recolour();
+        redrawTables();
+      });
     void this.show();
   }
 
@@ -105,21 +105,20 @@ class App {
   }
 
   private links: Links = {
-    connection: (id, exchange) => this.open(id, exchange),
+    connection: (id, exchange) => this.open(id, { exchange }),
     example: f => this.example(f),
     cause: cause =>
       this.go(p => {
         p.delete('span');
+        p.delete('stretch');
         p.set('cause', cause.id);
       }),
   };
 
-  private open(id: number, exchange?: number, span?: string): void {
-    location.hash = new URLSearchParams({
-      connection: String(id),
-      ...(exchange ? { exchange: String(exchange) } : {}),
-      ...(span ? { span } : {}),
-    }).toString();
+  private open(id: number, place: Place = {}): void {
+    // What was put aside stays until it is taken away.
+    const beside = 'beside' in place ? place.beside : (this.params().get('beside') ?? undefined);
+    location.hash = address({ connection: id, ...place, beside });
   }
 
   /** To the span that shows a finding best. */
@@ -133,7 +132,7 @@ class App {
         const own = whole(this.data, span.frames);
         return span.cause === f.cause && own.first === frames.first && own.last === frames.last;
       });
-    this.open(f.example.connection, f.example.exchange ?? undefined, found?.span.id);
+    this.open(f.example.connection, { exchange: f.example.exchange ?? undefined, span: found?.span.id });
   }
 
   private async show(): Promise<void> {
@@ -152,16 +151,35 @@ class App {
     } else if (this.view?.c !== c) {
       this.scrolled = scrollY;
       const all = h('a', { href: '#', class: 'back' }, '← all connections');
-      this.view = new ConnectionView(this.data, c, this.links, this.drawer, (place: Place) =>
-        this.open(c.id, place.exchange, place.span),
+      this.view = new ConnectionView(
+        this.data,
+        c,
+        this.links,
+        this.drawer,
+        place => this.open(c.id, place),
+        () => this.write(),
       );
       this.body.replaceChildren(all, this.view.element);
       scrollTo(0, 0);
     }
     const cause = this.data.causes.get(p.get('cause') ?? '');
-    await this.view?.at({ exchange: Number(p.get('exchange')) || undefined, span: p.get('span') ?? undefined });
+    await this.view?.at(placeIn(p));
     if (cause) this.drawer.cause(cause);
-    else if (!p.has('span')) this.drawer.close();
+    else if (!p.has('span') && !p.has('stretch')) this.drawer.close();
+    document.body.dataset.shown = location.hash;
+  }
+
+  /** What is in sight goes into the address, so that it can be sent to somebody. */
+  private write(): void {
+    const { view } = this;
+    const p = this.params();
+    // On the way to another place, what is in sight is that of the one before.
+    if (document.body.dataset.shown !== location.hash) return;
+    if (!view || Number(p.get('connection')) !== view.c.id) return;
+    const cause = p.get('cause');
+    const hash = address({ ...view.now, connection: view.c.id }) + (cause ? `&cause=${cause}` : '');
+    if (hash === location.hash) return;
+    history.replaceState(null, '', hash);
     document.body.dataset.shown = location.hash;
   }
 
@@ -172,14 +190,15 @@ class App {
       e.altKey ||
       e.target instanceof HTMLInputElement ||
       e.target instanceof HTMLSelectElement ||
-      this.keys.open
+      this.keys.open ||
+      (e.key.startsWith('Arrow') && e.target instanceof Element && e.target.closest('.table, .drawer'))
     )
       return;
     const exchanges = this.view?.c.exchanges ?? [];
     const at = exchanges.findIndex(x => String(x.id) === this.params().get('exchange'));
     const step = (by: number) => {
       const x = exchanges[at < 0 ? 0 : at + by];
-      if (x && this.view) this.open(this.view.c.id, x.id);
+      if (x && this.view) this.open(this.view.c.id, { exchange: x.id });
     };
     const actions: Record<string, () => void> = {
       Escape: () => {
@@ -196,8 +215,9 @@ class App {
       '?': () => this.keys.show(),
     };
     const action = actions[e.key];
-    if (!action) return;
-    action();
+    if (action) action();
+    // The graphs need no click first: there is one set of them on a page.
+    else if (!this.view?.graphs?.key(e.key)) return;
     e.preventDefault();
   }
 

@@ -1,10 +1,11 @@
 // The first screen: the verdict, where the time went, what was found, and all connections and exchanges.
 
 import { changes } from './changes';
-import { type Data, tcpTime, timesOf, worst } from './data';
+import { type Data, gapsOf, tcpTime, timesOf, worst } from './data';
 import { h } from './dom';
 import { bytes, count, duration, moment, percent } from './format';
-import { best, finding, miniBar, timeBar } from './parts';
+import { byRequests, finding, miniBar, timeBar } from './parts';
+import { servers } from './servers';
 import { type Column, Table } from './table';
 import type { Cause, Connection, Exchange, Finding } from './types';
 
@@ -15,17 +16,13 @@ export interface Links {
 }
 
 export function overview(data: Data, links: Links): HTMLElement {
-  const { report, page } = data;
-  const findings = report.findings.filter(f => f.occurrences > 0);
-  // TCP's first, of these what wins most; small ones only on demand.
-  const waited = (f: Finding) => f.lost_ns - f.after_last_byte_ns;
-  const won = (f: Finding) => (f.class === 'T' ? (best(f)?.saves_ns ?? waited(f)) : 0);
-  findings.sort(
-    (a, b) => Number(b.class === 'T') - Number(a.class === 'T') || won(b) - won(a) || waited(b) - waited(a),
-  );
-  const small = (f: Finding, i: number) => i > 0 && f.share < 0.01 && (data.causes.get(f.cause)?.span ?? true);
-  const main = findings.filter((f, i) => !small(f, i));
-  const rest = findings.filter((f, i) => small(f, i));
+  const { report } = data;
+  const { summary } = report;
+  // What is too small is named, no more.
+  const some = byRequests(report.findings);
+  const findings = some.filter(f => !f.minor);
+  const minor = some.filter(f => f.minor);
+  const times = summary.causes.map((c): [string, number] => [c.cause, c.requests_ns]);
   const said = new Set<string>();
   const show = (f: Finding) => finding(data, f, links.example, links.cause, said);
   return h(
@@ -34,25 +31,42 @@ export function overview(data: Data, links: Links): HTMLElement {
     h(
       'section',
       { class: 'verdict' },
-      h('h1', {}, page.verdict),
-      page.times.length ? timeBar(data, page.times, page.total_ns, links.cause) : null,
-      report.connections.length && page.total_ns > 0
-        ? changes(data, findings, page.times, page.total_ns, f => reveal(f))
+      h('h1', {}, summary.headline),
+      times.length ? timeBar(data, times, links.cause) : null,
+      between(data),
+      report.connections.length && summary.request_ns > 0
+        ? changes(data, findings, times, summary.request_ns, f => reveal(f))
         : null,
     ),
-    main.length
+    findings.length
       ? h(
           'section',
           {},
           h('h2', {}, 'What was found'),
-          ...main.map(show),
-          rest.length
-            ? h('details', {}, h('summary', {}, `${count(rest.length, 'smaller finding')}`), ...rest.map(show))
+          ...findings.map(show),
+          minor.length
+            ? h('p', { class: 'dim' }, `smaller: ${minor.map(f => `${f.title} ${duration(f.requests_ns)}`).join(', ')}`)
             : null,
         )
       : null,
+    servers(data),
     notes(data),
     report.connections.length ? lists(data, links) : null,
+  );
+}
+
+/** The time in which no request was on its way. */
+function between(data: Data): HTMLElement | null {
+  const { causes, idle_ns, at_once } = data.report.summary;
+  const parts = causes.filter(c => c.idle_ns > 0).sort((a, b) => b.idle_ns - a.idle_ns);
+  if (!parts.length) return null;
+  const name = (id: string) => data.causes.get(id)?.title ?? id;
+  return h(
+    'p',
+    { class: 'dim' },
+    `Idle between requests: ${duration(idle_ns)}${at_once ? ' added up' : ''} (${parts
+      .map(c => `${name(c.cause)} ${duration(c.idle_ns)}`)
+      .join(', ')})`,
   );
 }
 
@@ -91,20 +105,21 @@ function lists(data: Data, links: Links): HTMLElement {
       c,
       times,
       tcp: tcpTime(data, c),
-      worst: worst(data, times),
+      worst: worst(times) ?? worst(gapsOf(c)),
       text: `${c.id} ${c.client} ${c.server} ${c.protocol ?? ''} ${c.quality.join(' ')} ${times.map(t => t[0]).join(' ')}`.toLowerCase(),
     };
   });
   type Row = (typeof rows)[number];
   const columns: Column<Row>[] = [
     { title: 'id', width: '44px', right: true, value: r => r.c.id },
-    { title: 'client', width: 'minmax(168px,1fr)', value: r => r.c.client },
-    { title: 'server', width: 'minmax(168px,1fr)', value: r => r.c.server },
+    { title: 'client', width: 'minmax(150px,1fr)', rank: 2, value: r => r.c.client },
+    { title: 'server', width: 'minmax(150px,1fr)', value: r => r.c.server },
     {
       title: 'start',
       hint: 'since the start of the capture',
       width: '100px',
       right: true,
+      rank: 4,
       value: r => r.c.start_ns,
       show: r => moment(r.c.start_ns),
     },
@@ -122,6 +137,7 @@ function lists(data: Data, links: Links): HTMLElement {
       width: '84px',
       right: true,
       down: true,
+      rank: 3,
       value: r => r.c.exchanges.length + (r.c.exchanges_omitted?.count ?? 0),
     },
     {
@@ -129,6 +145,7 @@ function lists(data: Data, links: Links): HTMLElement {
       width: '80px',
       right: true,
       down: true,
+      rank: 5,
       value: r => r.c.bytes.client + r.c.bytes.server,
       show: r => bytes(r.c.bytes.client + r.c.bytes.server),
     },
@@ -138,6 +155,7 @@ function lists(data: Data, links: Links): HTMLElement {
       width: '70px',
       right: true,
       down: true,
+      rank: 6,
       value: r => r.c.path.rtt_ns ?? -1,
       show: r => (r.c.path.rtt_ns === null ? '-' : duration(r.c.path.rtt_ns)),
     },
@@ -148,12 +166,12 @@ function lists(data: Data, links: Links): HTMLElement {
       right: true,
       down: true,
       value: r => r.tcp,
-      show: r => duration(r.tcp),
+      show: r => (r.tcp ? duration(r.tcp) : '-'),
     },
     {
       title: 'worst cause',
       hint: 'the worst of TCP if it holds 5 %, else the largest',
-      width: 'minmax(190px,1.2fr)',
+      width: 'minmax(184px,1.2fr)',
       value: r => r.worst?.[0] ?? '',
       show: r => h('span', { class: 'worst' }, miniBar(data, r.times), r.worst ? r.worst[0] : '-'),
     },
@@ -161,17 +179,35 @@ function lists(data: Data, links: Links): HTMLElement {
   const connections = new Table<Row>(rows, columns, {
     label: 'Connections',
     pick: r => links.connection(r.c.id),
-    minWidth: 1080,
     empty: 'no connection matches',
+    clear: () => clear(),
+    lines: r => [
+      `${r.c.id}  ${r.c.client} → ${r.c.server}`,
+      h(
+        'span',
+        { class: 'worst' },
+        h('b', {}, duration(r.c.end_ns - r.c.start_ns)),
+        r.tcp ? `TCP ${duration(r.tcp)}` : null,
+        miniBar(data, r.times),
+        r.worst ? r.worst[0] : '-',
+      ),
+    ],
   });
   if (rows.length > 1) connections.sort(8, true);
   const {
     table: exchanges,
     text: exchangeText,
     times: exchangeTimes,
-  } = exchangeTable(data, report.connections, (c, x) => links.connection(c.id, x.id), true);
+  } = exchangeTable(
+    data,
+    report.connections,
+    (c, x) => links.connection(c.id, x.id),
+    true,
+    undefined,
+    () => clear(),
+  );
   const listed = report.connections.reduce((n, c) => n + c.exchanges.length, 0);
-  const left = data.page.exchanges - listed;
+  const left = report.connections.reduce((n, c) => n + (c.exchanges_omitted?.count ?? 0), 0);
   let tab = 0;
   const holder = h('div', {});
   const counted = h('span', { class: 'counted', role: 'status' });
@@ -206,6 +242,12 @@ function lists(data: Data, links: Links): HTMLElement {
       name,
     ),
   );
+  const clear = () => {
+    search.value = '';
+    select.value = '';
+    update();
+    search.focus();
+  };
   const update = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const cause = select.value;
@@ -248,6 +290,7 @@ export function exchangeTable(
   pick: (c: Connection, x: Exchange) => void,
   all: boolean,
   chosen?: (row: ExchangeRow) => boolean,
+  clear?: () => void,
 ) {
   const rows: ExchangeRow[] = connections.flatMap(c => c.exchanges.map(x => ({ c, x })));
   const cache = new Map<Exchange, [string, number][]>();
@@ -266,7 +309,7 @@ export function exchangeTable(
       .map(t => t[0])
       .join(' ')}`.toLowerCase();
   const shown = (r: ExchangeRow) => {
-    const w = worst(data, times(r));
+    const w = worst(times(r));
     const total = Math.max(1, r.x.end_ns - r.x.start_ns);
     return h(
       'span',
@@ -283,6 +326,7 @@ export function exchangeTable(
       hint: 'since the start of the capture',
       width: '112px',
       right: true,
+      rank: 3,
       value: r => r.x.start_ns,
       show: r => moment(r.x.start_ns),
     },
@@ -299,6 +343,7 @@ export function exchangeTable(
       width: '90px',
       right: true,
       down: true,
+      rank: 1,
       value: r => r.x.request_bytes,
       show: r => bytes(r.x.request_bytes),
     },
@@ -307,6 +352,7 @@ export function exchangeTable(
       width: '90px',
       right: true,
       down: true,
+      rank: 2,
       value: r => r.x.response_bytes,
       show: r => bytes(r.x.response_bytes),
     },
@@ -314,18 +360,23 @@ export function exchangeTable(
       title: 'ended',
       hint: 'how, where it was not completed',
       width: '96px',
+      rank: 4,
       value: r => r.x.ended,
       show: r => (r.x.complete ? '' : r.x.ended),
     },
-    { title: 'worst cause', width: 'minmax(260px,1fr)', value: r => worst(data, times(r))?.[0] ?? '', show: shown },
+    { title: 'worst cause', width: 'minmax(260px,1fr)', value: r => worst(times(r))?.[0] ?? '', show: shown },
   ];
   const table = new Table<ExchangeRow>(rows, columns, {
     label: 'Exchanges',
     pick: r => pick(r.c, r.x),
     chosen,
-    minWidth: all ? 900 : 800,
     most: all ? 14 : 9,
     empty: 'no exchange matches',
+    clear,
+    lines: r => [
+      `${all ? `${r.c.id}/` : ''}${r.x.id}  at ${moment(r.x.start_ns)}: ${bytes(r.x.request_bytes)} → ${bytes(r.x.response_bytes)}${r.x.complete ? '' : `, ${r.x.ended}`}`,
+      h('span', { class: 'worst' }, h('b', {}, duration(r.x.end_ns - r.x.start_ns)), shown(r)),
+    ],
   });
   if (rows.length > 1)
     table.sort(

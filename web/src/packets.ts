@@ -152,7 +152,7 @@ export function flagText(flags: number): string {
 /** What is odd about a packet, in words. */
 export function markText(marks: number): string {
   const words: string[] = [];
-  if (marks & MARK.RETRANSMITTED) words.push('sent again');
+  if (marks & MARK.RETRANSMITTED) words.push('retransmitted');
   if (marks & MARK.LATE) words.push('fills a hole late');
   if (marks & MARK.OUT_OF_ORDER) words.push('out of order');
   if (marks & MARK.DUPLICATE_ACK) words.push('duplicate ACK');

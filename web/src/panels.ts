@@ -51,7 +51,7 @@ export function panels(c: Connection, spans: Placed[], sight: Sight): Panel[] {
 
 const SEQUENCE_KEYS: [string, string][] = [
   ['segment', 'segment'],
-  ['again', 'sent again'],
+  ['again', 'retransmitted'],
   ['sack', 'SACK'],
   ['ack', 'acknowledged'],
   ['edge', 'window edge'],
@@ -123,13 +123,6 @@ function tripPanel(c: Connection, sight: Sight): Panel {
     ],
     range: () => [0, Math.max(1000, ...sight.series.map(d => most(sight, d.rtt)), base) * 1.1],
     draw: a => {
-      if (base) {
-        const y = Y(a, base);
-        a.c.globalAlpha = 0.08;
-        a.c.fillStyle = css('--again');
-        a.c.fillRect(a.left, a.top, a.width, y - a.top);
-        a.c.globalAlpha = 1;
-      }
       dots(a, sight.series[0].rtt, css('--up'), 2.2);
       dots(a, sight.series[1].rtt, css('--down'), 2.2);
       if (base) level(a, base, `base ${duration(base)}`, css('--muted'));

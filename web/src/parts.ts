@@ -1,31 +1,33 @@
 // Pieces that the first screen and the page of a connection share.
 
 import { patch } from './causes';
-import type { Data } from './data';
+import { address, type Data, placeOf } from './data';
 import { h } from './dom';
 import { bytes, count, duration, percent, range } from './format';
 import type { Cause, Finding, Fix, Frames } from './types';
 
-const CLASS: Record<string, string> = { T: 'TCP or host', A: 'application', I: 'path and sizes', U: 'not known' };
+const OWNER = { tcp: 'TCP', application: 'application', path: 'path', none: 'not known' };
+
+/** Who has to act. */
+export function whose(cause: Pick<Cause, 'owner' | 'class'>, side?: string | null): string {
+  const owner = OWNER[cause.owner];
+  if (cause.owner === 'path') return cause.class === 'I' ? 'path, unavoidable here' : owner;
+  return side && cause.owner !== 'none' ? `${owner}, at the ${side}` : owner;
+}
+
+/** How sure something is, in a word. */
+function sureness(confidence: number): string {
+  return confidence >= 0.9 ? 'sure' : confidence >= 0.7 ? 'likely' : 'a guess';
+}
 
 /** Where the time went: a bar, and what its parts are. */
-export function timeBar(
-  data: Data,
-  times: [string, number][],
-  total: number,
-  pick: (cause: Cause) => void,
-): HTMLElement {
+export function timeBar(data: Data, times: [string, number][], pick: (cause: Cause) => void): HTMLElement {
   const known = times.flatMap(([id, ns]) => {
     const cause = data.causes.get(id);
     return cause && ns > 0 ? [{ cause, ns }] : [];
   });
-  const sum = Math.max(
-    total,
-    known.reduce((s, k) => s + k.ns, 0),
-  );
-  // TCP first: it is what the page is about.
-  const rank = { T: 0, U: 1, A: 2, I: 3 };
-  known.sort((a, b) => rank[a.cause.class] - rank[b.cause.class] || b.ns - a.ns);
+  const sum = known.reduce((s, k) => s + k.ns, 0);
+  known.sort((a, b) => b.ns - a.ns);
   const bar = h(
     'div',
     { class: 'bar', role: 'img', 'aria-label': 'where the time went' },
@@ -58,22 +60,21 @@ export function timeBar(
           'span',
           { class: 'name' },
           cause.title,
-          h('span', { class: 'class' }, h('code', {}, cause.id), ` · ${CLASS[cause.class]}`),
+          h('span', { class: 'class' }, h('code', {}, cause.id), ` · ${whose(cause)}`),
         ),
         h('b', { class: 'time' }, duration(ns)),
         h('span', { class: 'share' }, percent(ns / sum)),
       ),
     );
-  const sorted = known.slice().sort((a, b) => b.ns - a.ns);
   // What nobody would see in the bar is listed on demand, if it is more than a line.
-  const small = sorted.filter((k, i) => i > 1 && k.ns < 0.01 * sum);
+  const small = known.filter((k, i) => i > 1 && k.ns < 0.01 * sum);
   const rest = small.length > 2 ? small : [];
   const key = (list: typeof known) => h('ul', { class: 'bar-key' }, ...list.map(row));
   return h(
     'div',
     {},
     bar,
-    key(sorted.slice(0, sorted.length - rest.length)),
+    key(known.slice(0, known.length - rest.length)),
     rest.length
       ? h(
           'details',
@@ -83,6 +84,11 @@ export function timeBar(
         )
       : null,
   );
+}
+
+/** Those that hold time of requests, by that time. */
+export function byRequests(findings: Finding[]): Finding[] {
+  return findings.filter(f => f.requests_ns > 0).sort((a, b) => b.requests_ns - a.requests_ns);
 }
 
 /** The fix of a finding that wins most: what a replay says counts before a bound. */
@@ -104,7 +110,11 @@ function replayed(f: Finding, said: Set<string>): HTMLElement | null {
   said.add(`${m.connection}/${m.first_exchange}`);
   const [ours, seen] = [duration(m.modelled_ns), duration(m.observed_ns)];
   if (!m.trustworthy)
-    return h('p', { class: 'model' }, `No prediction: the model gives ${ours} where ${seen} were seen.`);
+    return h(
+      'p',
+      { class: 'model' },
+      `Saving not predicted: the simulation (${ours}) does not match this capture (${seen}).`,
+    );
   const helps = (id: string) => f.fixes.some(x => x.id === id && (x.saves_ns ?? 0) > 0);
   const vain = m.no_help
     .filter(v => !helps(v.id) && (v.where === 'both' || !m.no_help.some(o => o.id === v.id && o.where === 'both')))
@@ -112,7 +122,7 @@ function replayed(f: Finding, said: Set<string>): HTMLElement | null {
   return h(
     'p',
     { class: 'model' },
-    `Replayed in the model: ${ours} against ${seen} seen.${vain.length ? ` Would not help: ${vain.join(', ')}.` : ''}`,
+    `Simulation: ${ours}, measured: ${seen}.${vain.length ? ` Would not help: ${vain.join(', ')}.` : ''}`,
   );
 }
 
@@ -125,7 +135,6 @@ export function finding(
   said = new Set<string>(),
 ): HTMLElement {
   const cause = data.causes.get(f.cause);
-  const waited = f.lost_ns - f.after_last_byte_ns;
   const times =
     cause?.span && f.occurrences > 0
       ? f.occurrences === 1
@@ -133,17 +142,20 @@ export function finding(
         : `${f.occurrences} times, ${range(f.shortest_ns, f.longest_ns)} each. `
       : '';
   const on = f.connection_count > 1 ? `On ${count(f.connection_count, 'connection')}. ` : '';
-  const note = f.class === 'A' ? 'not TCP' : f.side ? `side: ${f.side}` : '';
+  const note = whose(f, f.side) + (f.owner === 'none' ? '' : ` · ${sureness(f.confidence)}`);
   const frames = f.evidence
     .filter(e => e.first)
     .slice(0, 5)
-    .map(chain)
-    .join(', ');
+    .flatMap((e, i) => {
+      const place = placeOf(data, f.cause, e);
+      const link = place ? h('a', { href: address(place) }, chain(e)) : chain(e);
+      return i ? [', ', link] : [link];
+    });
   const saved = best(f);
   return h(
     'article',
     { class: `finding class-${f.class}`, 'data-finding': f.id },
-    h('div', { class: 'lost' }, h('b', {}, duration(waited)), h('span', {}, percent(f.share))),
+    h('div', { class: 'lost' }, h('b', {}, duration(f.requests_ns)), h('span', {}, percent(f.share_of_requests))),
     h(
       'div',
       { class: 'what' },
@@ -159,18 +171,24 @@ export function finding(
             { type: 'button', class: 'link', click: () => cause && page(cause), title: `what ${f.cause} is` },
             f.title,
           ),
-          note ? h('span', { class: 'note' }, note) : null,
+          h('span', { class: 'note' }, note),
         ),
       ),
       h('p', {}, times + on + f.why),
-      frames
+      frames.length
         ? h(
             'p',
-            { class: 'frames', title: 'numbers of packets in the capture, as Wireshark counts them' },
-            `frames ${frames}${f.occurrences > 5 ? ', …' : ''}`,
+            {
+              class: 'frames',
+              title:
+                'numbers of packets in the capture, as Wireshark counts them; a>b>c: these packets, in this order, decide',
+            },
+            'frames ',
+            ...frames,
+            f.occurrences > 5 ? ', …' : null,
           )
         : null,
-      ...fixes(f.fixes, f.class === 'A' ? 0 : 2),
+      ...fixes(f.fixes, f.class === 'A' ? 1 : 2),
       f.class === 'A' ? null : replayed(f, said),
       f.example
         ? h(
@@ -244,7 +262,7 @@ export function fixes(list: Fix[], open: number): HTMLElement[] {
   return shown;
 }
 
-/** `16 › 17 › 18`. */
+/** `16>17>18`: what decides, in its order. */
 export function chain(f: Frames): string {
   if (f.key.length) return f.key.join('>');
   return f.first === f.last ? String(f.first) : `${f.first}-${f.last}`;

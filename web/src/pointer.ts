@@ -8,6 +8,8 @@ export interface Surface {
   to: number;
   timeAt: (clientX: number) => number;
   show: (from: number, to: number) => void;
+  /** A stretch was drawn over. */
+  select: (from: number, to: number) => void;
   zoom: (factor: number, at?: number) => void;
   pan: (share: number) => void;
   reset: () => void;
@@ -66,7 +68,7 @@ export function listen(on: HTMLElement, plot: boolean, to: Surface, hover?: (e: 
       chosen = null;
       if (moved && e.type === 'pointerup') {
         const [a, b] = [to.timeAt(start), to.timeAt(e.clientX)];
-        to.show(Math.min(a, b), Math.max(a, b));
+        to.select(Math.min(a, b), Math.max(a, b));
       }
     } else if (!moved && e.type === 'pointerup') to.click(e, plot);
   };

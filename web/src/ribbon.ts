@@ -44,7 +44,7 @@ export function ribbon(
     if (x1 - x0 > 22 * r) c.fillText(String(x.id), (x0 + x1) / 2, 10.5 * r);
   }
   for (const { span, x0, x1 } of bands) {
-    c.fillStyle = pattern(c, group(span), true);
+    c.fillStyle = pattern(c, group(span));
     c.fillRect(x0, 22 * r, x1 - x0, 24 * r);
     if (span === chosen) {
       c.strokeStyle = css('--ink');
@@ -80,11 +80,12 @@ export function ribbon(
   }
 }
 
-/** The whole connection, and which part of it is in sight. */
+/** The whole connection, and which part of it is in sight; nothing where that is all: the lane below shows the same. */
 export function overview(a: Area, bands: Band[], [x0, x1]: [number, number], group: (s: Span) => string): void {
   const { c, r } = a;
+  if (x1 - x0 > 0.999 * (a.to - a.from)) return;
   for (const { span, x0: from, x1: to } of bands) {
-    c.fillStyle = pattern(c, group(span), true);
+    c.fillStyle = pattern(c, group(span));
     c.fillRect(from, 4 * r, to - from, 14 * r);
   }
   c.fillStyle = css('--veil');

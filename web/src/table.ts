@@ -15,9 +15,26 @@ export interface Column<T> {
   right?: boolean;
   /** The first click sorts the largest first. */
   down?: boolean;
+  /** Where there is no room for all, the columns of the highest rank give way; those without one stay. */
+  rank?: number;
 }
 
+/** CSS pixels: of a row, of one in two lines, between columns, beside the row. */
 const ROW = 34;
+const TWO_LINES = 56;
+const GAP = 10.5;
+const SIDES = 14;
+/** Below this a row has two lines. */
+const NARROW = 560;
+/** Rows on paper, where nobody scrolls. */
+const ON_PAPER = 24;
+
+const tables = new WeakMap<Element, { draw: () => void }>();
+
+/** Draws every table of the page again, at once. */
+export function redrawTables(): void {
+  for (const body of document.querySelectorAll('.table')) tables.get(body)?.draw();
+}
 
 export class Table<T> {
   readonly element: HTMLElement;
@@ -29,8 +46,13 @@ export class Table<T> {
   private wanted: (row: T) => boolean = () => true;
   private by = -1;
   private down = false;
-  private template: string;
   private frame = 0;
+  private head: HTMLElement;
+  private note = h('p', { class: 'dim left-out', hidden: true });
+  /** For which width the columns were chosen, which they are, and whether rows have two lines. */
+  private fitted = -1;
+  private fitting: number[] = [];
+  private narrow = false;
 
   constructor(
     private rows: T[],
@@ -40,13 +62,15 @@ export class Table<T> {
       pick?: (row: T) => void;
       chosen?: (row: T) => boolean;
       empty?: string;
+      /** Undoes the search. */
+      clear?: () => void;
       most?: number;
-      minWidth?: number;
+      /** What a row says where it is narrow: two lines. */
+      lines?: (row: T) => [Node | string, Node | string];
     },
   ) {
     this.shown = rows;
-    this.template = columns.map(c => c.width).join(' ');
-    const head = h('div', { class: 'tr th', role: 'row', style: `grid-template-columns:${this.template}` });
+    this.head = h('div', { class: 'tr th', role: 'row' });
     columns.forEach((column, i) => {
       const sort = () => this.sort(i, this.by === i ? !this.down : (column.down ?? false));
       const cell = h(
@@ -61,7 +85,7 @@ export class Table<T> {
       );
       const th = h('div', { role: 'columnheader' }, cell);
       this.heads.push(th);
-      head.append(th);
+      this.head.append(th);
     });
     this.window = h('div', { class: 'rows', role: 'rowgroup' });
     this.spacer = h('div', { class: 'spacer', role: 'presentation' }, this.window);
@@ -75,14 +99,10 @@ export class Table<T> {
         scroll: () => this.later(),
         keydown: (e: KeyboardEvent) => this.key(e),
       },
-      h(
-        'div',
-        { class: 'wide', style: options.minWidth ? `min-width:${options.minWidth}px` : '' },
-        h('div', { class: 'thead', role: 'rowgroup' }, head),
-        this.spacer,
-      ),
+      h('div', { class: 'wide' }, h('div', { class: 'thead', role: 'rowgroup' }, this.head), this.spacer),
     );
-    this.element = this.body;
+    tables.set(this.body, this);
+    this.element = h('div', { class: 'table-box' }, this.body, this.note);
     new ResizeObserver(() => this.later()).observe(this.body);
     this.draw();
   }
@@ -110,7 +130,7 @@ export class Table<T> {
   /** Scrolls to a row. */
   reveal(wanted: (row: T) => boolean): void {
     const i = this.shown.findIndex(wanted);
-    if (i >= 0) this.body.scrollTop = Math.max(0, (i - 4) * ROW);
+    if (i >= 0) this.body.scrollTop = Math.max(0, (i - 4) * this.row);
     this.later();
   }
 
@@ -131,9 +151,9 @@ export class Table<T> {
   }
 
   private key(e: KeyboardEvent): void {
-    const step = { ArrowDown: ROW, ArrowUp: -ROW, PageDown: 10 * ROW, PageUp: -10 * ROW }[e.key];
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[e.key];
     if (step && e.target === this.body) {
-      this.body.scrollTop += step;
+      this.body.scrollTop += step * this.row;
       e.preventDefault();
     }
   }
@@ -143,43 +163,100 @@ export class Table<T> {
     this.frame = requestAnimationFrame(() => this.draw());
   }
 
-  private draw(): void {
+  private get row(): number {
+    return this.narrow ? TWO_LINES : ROW;
+  }
+
+  /** Which columns there is room for. */
+  private fit(): void {
+    const width = this.body.clientWidth;
+    if (width === this.fitted || !width) return;
+    this.fitted = width;
+    this.narrow = this.options.lines !== undefined && width < NARROW;
+    const { columns } = this;
+    const needs = columns.map(c => Number(/\d+(?=px)/.exec(c.width)?.[0] ?? 0) + GAP);
+    this.fitting = columns.map((_c, i) => i);
+    const total = () => this.fitting.reduce((sum, i) => sum + needs[i], SIDES);
+    while (!this.narrow && total() > width) {
+      const ranked = this.fitting.filter(i => columns[i].rank);
+      if (!ranked.length) break;
+      const out = ranked.reduce((a, b) => ((columns[a].rank ?? 0) >= (columns[b].rank ?? 0) ? a : b));
+      this.fitting = this.fitting.filter(i => i !== out);
+    }
+    const template = this.fitting.map(i => columns[i].width).join(' ');
+    this.body.style.setProperty('--columns', template);
+    this.body.classList.toggle('two-lines', this.narrow);
+    (this.body.firstElementChild as HTMLElement).style.minWidth = this.narrow ? '' : `${total()}px`;
+    this.heads.forEach((th, i) => {
+      th.hidden = !this.fitting.includes(i);
+    });
+    const left = columns.filter((_c, i) => !this.fitting.includes(i)).map(c => c.title);
+    this.note.hidden = !left.length;
+    this.note.textContent = `No room here for: ${left.join(', ')}.`;
+  }
+
+  /** Draws the rows in sight, now. */
+  draw(): void {
+    this.fit();
     const all = this.shown.length;
-    const most = this.options.most ?? 14;
-    const height = Math.min(all, most) * ROW + ROW + 2;
-    this.body.style.height = `${height}px`;
-    this.spacer.style.height = `${all * ROW}px`;
-    const first = Math.max(0, Math.floor(this.body.scrollTop / ROW) - 4);
-    const last = Math.min(all, first + most + 10);
-    this.window.style.transform = `translateY(${first * ROW}px)`;
-    const { pick, chosen } = this.options;
-    const rows = this.shown.slice(first, last).map((row, k) => {
-      const element = h('div', {
-        class: `tr${pick ? ' can' : ''}${chosen?.(row) ? ' chosen' : ''}${(first + k) % 2 ? ' odd' : ''}`,
-        role: 'row',
-        style: `grid-template-columns:${this.template}`,
-        tabindex: pick ? '0' : undefined,
-        click: pick ? () => pick(row) : undefined,
-        keydown: pick
-          ? (e: KeyboardEvent) => {
-              if (e.key === 'Enter') pick(row);
-            }
-          : undefined,
-      });
+    const onPaper = document.body.classList.contains('on-paper');
+    const most = onPaper ? ON_PAPER : (this.options.most ?? 14);
+    const { row: height } = this;
+    const rows = Math.max(1, Math.min(all, this.narrow ? Math.ceil(most * 0.6) : most));
+    this.body.style.height = `${rows * height + ROW + 2}px`;
+    this.spacer.style.height = `${all * height}px`;
+    const first = onPaper ? 0 : Math.max(0, Math.floor(this.body.scrollTop / height) - 4);
+    const last = Math.min(all, first + most + (onPaper ? 0 : 10));
+    this.window.style.transform = `translateY(${first * height}px)`;
+    this.window.replaceChildren(
+      ...this.shown.slice(first, last).map((row, k) => this.rowOf(row, (first + k) % 2 === 1)),
+    );
+    if (onPaper && last < all) this.window.append(h('p', { class: 'empty' }, `and ${all - last} more`));
+    if (!all)
+      this.window.replaceChildren(
+        h(
+          'p',
+          { class: 'empty' },
+          this.options.empty ?? 'nothing here',
+          this.options.clear
+            ? h('button', { type: 'button', class: 'clear', click: this.options.clear }, 'show all')
+            : null,
+        ),
+      );
+  }
+
+  private rowOf(row: T, odd: boolean): HTMLElement {
+    const { pick, chosen, lines } = this.options;
+    const element = h('div', {
+      class: `tr${pick ? ' can' : ''}${chosen?.(row) ? ' chosen' : ''}${odd ? ' odd' : ''}`,
+      role: 'row',
+      tabindex: pick ? '0' : undefined,
+      click: pick ? () => pick(row) : undefined,
+      keydown: pick
+        ? (e: KeyboardEvent) => {
+            if (e.key === 'Enter') pick(row);
+          }
+        : undefined,
+    });
+    if (this.narrow && lines) {
       append(
         element,
-        this.columns.map(c => {
-          const shown = c.show ? c.show(row) : String(c.value(row));
-          return h(
-            'div',
-            { role: 'cell', class: c.right ? 'right' : '', title: typeof shown === 'string' ? shown : undefined },
-            shown,
-          );
-        }),
+        lines(row).map(line => h('div', { role: 'cell' }, line)),
       );
       return element;
-    });
-    this.window.replaceChildren(...rows);
-    if (!all) this.window.replaceChildren(h('p', { class: 'empty' }, this.options.empty ?? 'nothing here'));
+    }
+    append(
+      element,
+      this.fitting.map(i => {
+        const c = this.columns[i];
+        const shown = c.show ? c.show(row) : String(c.value(row));
+        return h(
+          'div',
+          { role: 'cell', class: c.right ? 'right' : '', title: typeof shown === 'string' ? shown : undefined },
+          shown,
+        );
+      }),
+    );
+    return element;
   }
 }

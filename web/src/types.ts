@@ -1,6 +1,7 @@
 // What the page reads: the contract of `explain --json`, and what the program adds to it for the page.
 
 export type {
+  Band,
   Connection,
   End,
   Exchange,
@@ -12,6 +13,7 @@ export type {
   Omitted,
   Pair,
   Report,
+  Server,
   Setup,
   SideName as Side,
   Span,
@@ -20,6 +22,7 @@ export type {
 export interface Cause {
   id: string;
   class: 'I' | 'A' | 'T' | 'U';
+  owner: 'application' | 'tcp' | 'path' | 'none';
   group: string;
   span: boolean;
   title: string;
@@ -34,11 +37,6 @@ export interface TrackRow {
   total: number;
 }
 export interface Page {
-  verdict: string;
-  total_ns: number;
-  tcp_ns: number;
-  exchanges: number;
-  times: [string, number][];
   frames_before: number[];
   causes: Cause[];
   tracks: TrackRow[];

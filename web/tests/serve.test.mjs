@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { browser, open } from './browser.mjs';
-import { FOLDER, generated, LOSS, SMTP } from './program.mjs';
+import { FOLDER, generated, LOSS, percent, SMTP, tcpwhy } from './program.mjs';
 import { ask, cookies, own, serve } from './server.mjs';
 
 let chromium, server, url;
@@ -35,13 +35,49 @@ after(async () => {
 test('from the list to the page, and a capture that comes later', async () => {
   const { page, trouble } = await open(chromium.context, url, { allow: own(url), script: false });
   await page.locator('#list li').nth(1).waitFor();
+  await page.selectOption('#sort', 'name');
   assert.deepEqual(await page.locator('#list .name').allTextContents(), ['smtp.pcap', 'sub/loss.pcap.zst']);
   copyFileSync(SMTP, join(dir, 'later.pcap'));
   await page.locator('#list .name', { hasText: 'later.pcap' }).waitFor({ timeout: 5000 });
   await page.locator('#list a', { hasText: 'smtp.pcap' }).click();
-  await page.locator('.verdict h1', { hasText: '1.16 s (41 %) is TCP' }).waitFor({ timeout: 15000 });
+  await page.locator('.verdict h1', { hasText: '1.16 s (93 %) of it is Nagle' }).waitFor({ timeout: 15000 });
   assert.deepEqual(trouble, []);
   await page.close();
+});
+
+test('the list: verdicts, orders, a search, two to compare', async () => {
+  copyFileSync(SMTP, join(dir, 'again.pcap'));
+  const { page, trouble } = await open(chromium.context, url, { allow: own(url), script: false });
+  const row = name => page.locator('#list li', { has: page.locator('.name', { hasText: name }) });
+  const json = JSON.parse(tcpwhy('explain', SMTP, '--json'));
+  const most = json.findings.reduce((a, b) => (b.requests_ns > a.requests_ns ? b : a));
+  await row('again.pcap')
+    .locator('.said', { hasText: `${percent(most.share_of_requests)} ${most.title}` })
+    .waitFor();
+  await row('loss.pcap.zst').locator('.said b').waitFor();
+  const names = () => page.locator('#list .name').allTextContents();
+  await page.selectOption('#sort', 'verdict');
+  assert.equal((await names())[0], 'again.pcap', 'most of TCP first');
+  await page.selectOption('#sort', 'name');
+  const byName = await names();
+  assert.deepEqual(byName, byName.toSorted());
+  await page.reload();
+  await page.locator('#list li').nth(1).waitFor();
+  assert.equal(await page.inputValue('#sort'), 'name', 'it is kept');
+  const compare = page.locator('#compare');
+  for (const name of ['loss.pcap.zst', 'again.pcap']) {
+    assert.ok(await compare.isDisabled());
+    await row(name).locator('input').check();
+  }
+  // A third takes the place of the first.
+  await row('smtp.pcap').locator('input').check();
+  assert.ok(!(await row('loss.pcap.zst').locator('input').isChecked()));
+  await compare.click();
+  await page.locator('.names', { hasText: 'before' }).waitFor();
+  assert.match(page.url(), /before=.*after=/);
+  assert.deepEqual(trouble, []);
+  await page.close();
+  rmSync(join(dir, 'again.pcap'));
 });
 
 test('a capture that cannot be read, and the way back', async () => {
@@ -78,7 +114,7 @@ test('a file dropped on the page is shown', async () => {
   await page.locator('#state.bad', { hasText: 'more than is taken' }).waitFor();
   const { readFileSync } = await import('node:fs');
   await drop('dropped.pcap', readFileSync(SMTP));
-  await page.locator('.verdict h1', { hasText: '1.16 s (41 %) is TCP' }).waitFor({ timeout: 15000 });
+  await page.locator('.verdict h1', { hasText: '1.16 s (93 %) of it is Nagle' }).waitFor({ timeout: 15000 });
   assert.ok(page.url().includes('name=dropped.pcap'));
   // The browser itself notes the answer 415 as an error of the network.
   assert.deepEqual(
