@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix model-check model-fixes model-flights bench fuzz mutants docs docs-figures web install clean
+.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix model-check model-fixes model-flights predict-real bench fuzz mutants docs docs-figures web install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
@@ -19,6 +19,7 @@ help:
 	@echo 'make matrix    the lab makes 522 labelled captures in target/matrix (root, a quarter of an hour); accuracy on them'
 	@echo 'make model-check  predicted beside measured beside published (ARGS=...)'
 	@echo 'make model-fixes  fixes: predicted beside measured (ARGS=...; --measure makes the runs anew, as root)'
+	@echo 'make predict-real predicted beside nginx and curl over TLS, 80 ms apart (root; half a minute)'
 	@echo 'make model-flights  the model beside captures of the lab, flight by flight (ARGS=...)'
 	@echo 'make bench     speed and memory against tcpdump, tcptrace and tshark (ARGS=--quick)'
 	@echo 'make fuzz      $(SECONDS_EACH) seconds for each fuzz target (SECONDS_EACH=...)'
@@ -40,6 +41,9 @@ demo:
 	@$(CARGO) build --profile quick --locked --no-default-features -p tcpwhy
 	@mkdir -p demo-output
 	@$(TARGET)/quick/tcpwhy explain captures/zeek__smtp_bdat.pcap --html demo-output/report.html
+	@echo
+	@echo 'and a program that runs now: tcpwhy run -- examples/length-prefix/client.py'
+	@$(TARGET)/quick/tcpwhy run --quiet -- $(PYTHON) examples/length-prefix/client.py || true
 
 test:
 	@scripts/setup.sh test
@@ -70,6 +74,9 @@ model-check: build
 
 model-fixes: build
 	@$(PYTHON) scripts/model_fixes.py --bin $(BIN) $(ARGS)
+
+predict-real: build
+	@$(PYTHON) scripts/predict_real.py --bin $(BIN)
 
 model-flights: build
 	@$(PYTHON) scripts/model_flights.py --bin $(BIN) $(ARGS)

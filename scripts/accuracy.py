@@ -151,7 +151,7 @@ def dominant(check, time, result):
         floor = 1
         cause, most = time.largest(lambda c: True)
     result.got = cause or 'none'
-    if cause is None or most < floor or cause == common.UNEXPLAINED:
+    if cause is None or most < floor or (cause == common.UNEXPLAINED and cause not in check['dominant']):
         result.verdict = MISSING
         return
     result.verdict = RIGHT if cause in check['dominant'] else WEAK if cause in (check.get('weak') or []) else WRONG

@@ -51,7 +51,7 @@ class Tmux:
         """The browser, on an empty screen."""
         command = f'{environment} {shlex.quote(os.path.abspath(binary))} view {shlex.quote(CAPTURE)}; echo ended $?'
         self.keys(f'clear; {command.strip()}', 'Enter')
-        self.until('1.16 s (41 %) is TCP', 'Nagle held a small write', 'q: quit')
+        self.until('(93 %) of it is Nagle', 'Nagle held a small write', 'q: quit')
 
     def is_as_before(self, code, after):
         """The shell's screen is back, the cursor shows, keys are echoed and lines are edited."""
@@ -97,6 +97,27 @@ def keys_and_sizes(tmux, binary):
     print('ok   keys and sizes')
 
 
+def child_of(shell):
+    with open(f'/proc/{shell}/task/{shell}/children', encoding='ascii') as f:
+        return int(f.read().split()[0])
+
+
+def ends_with_its_terminal(tmux, binary):
+    """A terminal that goes while hang-ups are ignored (nohup, a shell that was told to) leaves nothing that runs on."""
+    tmux.run('new-window', '-n', 'w', '-t', 'v', 'env PS1=ready: bash --norc')
+    tmux.until('ready:')
+    tmux.start(binary, "trap '' HUP;")
+    view = child_of(tmux.run('display-message', '-p', '-t', 'v', '#{pane_pid}').strip())
+    tmux.run('kill-window', '-t', 'v:w')
+    deadline = time.monotonic() + 10
+    while os.path.exists(f'/proc/{view}'):
+        if time.monotonic() > deadline:
+            os.kill(view, signal.SIGKILL)
+            sys.exit('FAIL view runs on although its terminal has gone')
+        time.sleep(0.05)
+    print('ok   ends with its terminal')
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--bin', default=common.BINARY)
@@ -111,9 +132,9 @@ def main():
         tmux.is_as_before(0, '^C')
         tmux.start(args.bin)
         shell = tmux.run('display-message', '-p', '-t', 'v', '#{pane_pid}').strip()
-        with open(f'/proc/{shell}/task/{shell}/children', encoding='ascii') as f:
-            os.kill(int(f.read().split()[0]), signal.SIGTERM)
+        os.kill(child_of(shell), signal.SIGTERM)
         tmux.is_as_before(0, 'SIGTERM')
+        ends_with_its_terminal(tmux, args.bin)
         if args.debug_bin:
             tmux.start(args.debug_bin, PANIC)
             tmux.keys('Down')
