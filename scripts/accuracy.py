@@ -26,9 +26,9 @@ import sys
 import tempfile
 
 import capfile
-import check_json
 import common
 import transform
+from answers.packets import endpoint
 
 AVOIDABLE_FLOOR = 0.05  # below this share a connection has no dominant avoidable cause
 CLEAN_AVOIDABLE, CLEAN_INHERENT = 0.05, 0.90
@@ -89,7 +89,7 @@ class Result:
 
 
 def client_port(c):
-    return check_json.endpoint(c['client'])[1]
+    return endpoint(c['client'])[1]
 
 
 def judge(check, answer, ports, lossy=False, slack=0.0, cut_ms=0.0):

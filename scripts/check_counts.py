@@ -21,8 +21,8 @@ import subprocess
 import sys
 
 import capfile
-import check_json
 import common
+from answers.packets import endpoint
 
 TABLE = os.path.join(common.ROOT, 'scripts', 'count_classes.json')
 MAX_CLASSES = 15
@@ -85,7 +85,7 @@ def bar_endpoint(text):
     address, _, port = text.rpartition('|')
     if re.match(r':[^:]', address):
         address = ':' + address  # tcptrace writes ::1 so
-    return check_json.endpoint(f'[{address}]:{port}')
+    return endpoint(f'[{address}]:{port}')
 
 
 def compare(answer, reference):
@@ -103,7 +103,7 @@ def compare(answer, reference):
     look('file', 'connections', len(answer['connections']), shark['streams_total'])
     ours, traces = {}, {}
     for c in answer['connections']:
-        ends = check_json.endpoint(c['client']), check_json.endpoint(c['server'])
+        ends = endpoint(c['client']), endpoint(c['server'])
         ours.setdefault(frozenset(ends), []).append((ends[0], c))
     for entry in (reference.get('tcptrace') or {}).get('conns') or []:
         ends = bar_endpoint(entry['a']), bar_endpoint(entry['b'])

@@ -24,7 +24,7 @@ import zlib
 import common
 
 sys.path.insert(0, os.path.join(common.ROOT, 'tests'))
-import view_test  # noqa: E402
+import view_test
 
 MOST = 20
 UNITS = {'ns': 1, 'µs': 1_000, 'ms': 1_000_000, 's': 1_000_000_000}
@@ -152,16 +152,18 @@ class Capture:
         head, _, rest = said.partition('\n\n')
         self.same('text: headline', ' '.join(head.split()), s['headline'])
         # a command is not broken; a clock that was set moves times beyond what their column is for
-        lines = [l for l in said.splitlines() if 'tcpwhy explain' not in l and not re.search(r'\d{7}(\.\d{6})? s', l)]
+        lines = [
+            row for row in said.splitlines() if 'tcpwhy explain' not in row and not re.search(r'\d{7}(\.\d{6})? s', row)
+        ]
         odd = self.document['capture']['duration_ns'] > 1_000_000 * UNITS['s']
-        self.same('text: columns', [] if odd else [l for l in lines if len(l) > 80], [])
+        self.same('text: columns', [] if odd else [row for row in lines if len(row) > 80], [])
         headings = re.findall(r'^  ( *[0-9.]+ [nµm]?s) +(<?[0-9.]+ %)  (.+)$', rest, re.M)
         self.same('text: findings', [h[2] for h in headings], [f['title'] for f in self.listed()][: len(headings)])
         for (time, share, title), f in zip(headings, self.listed()):
             self.same(f'text: time of {title}', time.strip(), duration(f['requests_ns']))
             self.same(f'text: share of {title}', same_percent(share, f['share_of_requests']), True)
         # beyond --top findings are named with the small ones
-        small = [f for f in self.listed()[len(headings) :] + self.minor()]
+        small = self.listed()[len(headings) :] + self.minor()
         self.same('text: smaller', self.paragraph(rest, 'smaller'), [duration(f['requests_ns']) for f in small])
         for head, key in (
             ('idle between requests', 'idle_ns'),

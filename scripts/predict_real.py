@@ -58,7 +58,7 @@ def measure(binary, folder, runs):
     kept = os.path.join(folder, 'kept')
     # Between two fetches both ends come to rest.
     script = f'cd {folder} && for i in $(seq {runs}); do {fetch} || exit 1; sleep 0.2; done'
-    server = f"nginx -p {folder} -c {folder}/nginx.conf"
+    server = f'nginx -p {folder} -c {folder}/nginx.conf'
     command = [binary, 'lab', 'link', '--rtt', RTT, '--server', server, '--keep', kept, '--', 'sh', '-c', script]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -98,7 +98,8 @@ def main():
     if len(rows) < LEAST:
         sys.exit(f'only {len(rows)} of {args.runs} fetches are in the capture: at least {LEAST} are needed')
     measured = statistics.median(row[0] for row in rows)
-    # On a busy machine now one and now another of the three takes long: the median of their sum, shared out as they are on average.
+    # On a busy machine now one and now another of the three takes long: the median of their sum, shared out as they
+    # are on average.
     total = statistics.median(sum(row[1:]) for row in rows)
     means = [statistics.mean(row[k] for row in rows) for k in (1, 2, 3)]
     processors = [total * mean / max(sum(means), 1e-9) for mean in means]
@@ -107,7 +108,9 @@ def main():
     given = ['--tls-time', f'{crypto_server},{crypto_client}', '--server-time', work]
     predicted = []
     for more in ([], given):
-        done = subprocess.run([args.bin, 'predict', *asked, *more, '--json'], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [args.bin, 'predict', *asked, *more, '--json'], capture_output=True, text=True, check=True
+        )
         predicted.append(json.loads(done.stdout)['total_ns'] / 1e6)
     error = (predicted[1] / measured - 1) * 100
     whole = sorted(row[0] for row in rows)
@@ -116,7 +119,9 @@ def main():
         f'processors {crypto_server} of cryptography at the server and {crypto_client} at the client, '
         f'{work} of work at the server (median of their sum, from the capture)'
     )
-    print(f'predicted  {predicted[1]:.1f} ms with these ({predicted[0]:.1f} ms without): {error:+.1f} %, bound {BOUND:g} %')
+    print(
+        f'predicted  {predicted[1]:.1f} ms with these ({predicted[0]:.1f} ms without): {error:+.1f} %, bound {BOUND:g} %'
+    )
     print(f'           tcpwhy predict {" ".join(asked + given)}')
     sys.exit(abs(error) > BOUND)
 

@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 import capfile
-import check_json
+from answers.packets import endpoint
 
 NS = {'ns': 1, 'µs': 10**3, 'ms': 10**6, 's': 10**9, 'min': 60 * 10**9, 'h': 3600 * 10**9}
 BITS = {'bit/s': 1, 'kbit/s': 10**3, 'Mbit/s': 10**6, 'Gbit/s': 10**9}
@@ -135,7 +135,7 @@ class Packets:
 
     def of(self, c):
         """The Segments of a connection in order of time, empty if the capture's packets cannot be read here."""
-        client, server = check_json.endpoint(c['client']), check_json.endpoint(c['server'])
+        client, server = endpoint(c['client']), endpoint(c['server'])
         out, last, clock = [], [None, None], 0
         first, final = c['frames']['first'], c['frames']['last']
         for frame, p, t in self.flows.get(frozenset((client, server)), ()):
