@@ -22,7 +22,7 @@ import sys
 
 import capfile
 import common
-from families import files, modelled, other, rewritten, windows
+from families import files, modelled, other, rewritten, timers, windows
 from synth import habits, sim, stack, truth, wire
 
 SEED = 20261122
@@ -49,7 +49,12 @@ def half(name, looked_at):
 
 def simulated():
     """(family, Case) of all simulated families."""
-    return [(make.__name__, case) for module in (windows, other, files) for make in module.FAMILIES for case in make()]
+    return [
+        (make.__name__, case)
+        for module in (windows, timers, other, files)
+        for make in module.FAMILIES
+        for case in make()
+    ]
 
 
 # ---------------------------------------------------------------- one simulated case

@@ -6,9 +6,11 @@
 - A crate depends on the crates that the written line names, no more and no fewer.
 - No modules of a crate import each other in a circle. A folder counts as one module to its neighbours; what a module and
   its own submodules say to each other is their own affair. Tests are left out.
-- Sizes: functions of at most LONGEST lines, 95 of 100 of at most USUAL; files of at most FILE lines; tests left out.
+- Sizes: functions of at most LONGEST lines, 95 of 100 of at most USUAL; files of at most FILE lines. Tests and scripts are
+  held to FILE, scripts to LONGEST as well.
 """
 
+import ast
 import glob
 import os
 import re
@@ -257,6 +259,33 @@ def sizes():
     )
 
 
+def other_sizes():
+    """Sentences about tests and scripts that are too large."""
+    tests = glob.glob(os.path.join(common.ROOT, 'crates', '*', '**', 'tests', '**', '*.rs'), recursive=True)
+    tests += glob.glob(os.path.join(common.ROOT, 'crates', '*', '**', 'tests.rs'), recursive=True)
+    scripts = [p for part in ('scripts', 'tests') for p in python_in(part)]
+    for path in sorted([*tests, *scripts]):
+        shown, text = os.path.relpath(path, common.ROOT), read(path)
+        lines = len(text.splitlines())
+        if lines > FILE:
+            yield f'{shown}: {lines} lines, at most {FILE}'
+        if path in scripts:
+            for name, n in definitions(text):
+                if n > LONGEST:
+                    yield f'{shown}: def {name} has {n} lines, at most {LONGEST}'
+
+
+def python_in(folder):
+    return glob.glob(os.path.join(common.ROOT, folder, '**', '*.py'), recursive=True)
+
+
+def definitions(text):
+    """Name and lines of each function of a script."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, node.end_lineno - node.lineno + 1
+
+
 def self_test():
     """The check finds what it is for."""
     assert list(leaves('a::{b, c::{self, d as e}}')) == [(('a', 'b'), 'b'), (('a', 'c'), 'c'), (('a', 'c', 'd'), 'e')]
@@ -273,6 +302,7 @@ def self_test():
     assert sorted((a[0], b[0]) for a in graph for b in graph[a]) == [('one', 'two'), ('three', 'one'), ('two', 'three')]
     assert len(circle(graph)) == 3
     assert list(functions(plain('fn a(x: [u8; 2]) {\n  "}"; // }\n}\nfn b();\n'))) == [('a', 3)]
+    assert list(definitions('def a():\n    def b():\n        return 1\n    return b\n')) == [('a', 4), ('b', 2)]
     assert written()['base'] == set() and 'base' in written()['tcpwhy']
     print('ok')
     return 0
@@ -287,7 +317,7 @@ def main():
         wrong += circles(crate) if report or crate in CIRCLES_FAIL else ()
     large, sum_up = sizes()
     if SIZES_FAIL or report:
-        wrong += large
+        wrong += [*large, *other_sizes()]
     print('\n'.join([*wrong, sum_up]))
     return 1 if wrong else 0
 

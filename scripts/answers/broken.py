@@ -80,56 +80,69 @@ def change(path, by):
     return mutate
 
 
+def exchange_span(n, key):
+    return lambda _, c: (some_exchange(c, 2)['spans'][n], key)
+
+
+def drop_first_span(answer):
+    some_exchange(busiest(answer), 2)['spans'].pop(0)
+
+
+def set_cause(answer):
+    some_exchange(busiest(answer))['spans'][0]['cause'] = 'gremlins'
+
+
+def relabel(answer):
+    some_exchange(busiest(answer))['spans'][0]['cause'] = common.UNEXPLAINED
+
+
+def forget_gap(answer):
+    busiest(answer)['gaps'].pop(0)
+
+
+def forget_exchange(answer):
+    c = busiest(answer)
+    c['exchanges'].remove(some_exchange(c))
+
+
+def setup_away(answer):
+    busiest(answer)['setup'] = None
+
+
+def other_port(answer):
+    c = busiest(answer)
+    c['client'] = c['client'].rpartition(':')[0] + ':9'
+
+
+def key_outside(answer):
+    frames = some_exchange(busiest(answer))['spans'][0]['frames']
+    frames['key'] = [frames['last'] + 1]
+
+
+def frame_beyond(answer):
+    frames = some_exchange(busiest(answer))['spans'][0]['frames']
+    frames['last'] = answer['capture']['packets'] + 1
+
+
+def no_why(answer):
+    some_exchange(busiest(answer))['spans'][0]['why'] = ''
+
+
+def twice(answer):
+    answer['connections'].append(copy.deepcopy(busiest(answer)))
+
+
+def certain(answer):
+    some_exchange(busiest(answer))['spans'][0]['confidence'] = 1.2
+
+
+def empty_list(answer):
+    c = busiest(answer)
+    c['exchanges'], c['exchanges_omitted'] = [], None
+
+
 def mutations():
     """(name, rule that must notice, how to break a good answer)."""
-
-    def exchange_span(n, key):
-        return lambda _, c: (some_exchange(c, 2)['spans'][n], key)
-
-    def drop_first_span(answer):
-        some_exchange(busiest(answer), 2)['spans'].pop(0)
-
-    def set_cause(answer):
-        some_exchange(busiest(answer))['spans'][0]['cause'] = 'gremlins'
-
-    def relabel(answer):
-        some_exchange(busiest(answer))['spans'][0]['cause'] = common.UNEXPLAINED
-
-    def forget_gap(answer):
-        busiest(answer)['gaps'].pop(0)
-
-    def forget_exchange(answer):
-        c = busiest(answer)
-        c['exchanges'].remove(some_exchange(c))
-
-    def setup_away(answer):
-        busiest(answer)['setup'] = None
-
-    def other_port(answer):
-        c = busiest(answer)
-        c['client'] = c['client'].rpartition(':')[0] + ':9'
-
-    def key_outside(answer):
-        frames = some_exchange(busiest(answer))['spans'][0]['frames']
-        frames['key'] = [frames['last'] + 1]
-
-    def frame_beyond(answer):
-        frames = some_exchange(busiest(answer))['spans'][0]['frames']
-        frames['last'] = answer['capture']['packets'] + 1
-
-    def no_why(answer):
-        some_exchange(busiest(answer))['spans'][0]['why'] = ''
-
-    def twice(answer):
-        answer['connections'].append(copy.deepcopy(busiest(answer)))
-
-    def certain(answer):
-        some_exchange(busiest(answer))['spans'][0]['confidence'] = 1.2
-
-    def empty_list(answer):
-        c = busiest(answer)
-        c['exchanges'], c['exchanges_omitted'] = [], None
-
     return [
         ('a nanosecond between two spans', 'cover', change(exchange_span(1, 'start_ns'), 1)),
         ('a nanosecond of overlap', 'cover', change(exchange_span(0, 'end_ns'), 1)),

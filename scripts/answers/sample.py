@@ -7,58 +7,59 @@ import capfile
 from answers.packets import Facts, Frame, endpoint
 
 
-def good_answer():
-    """A small right answer and the facts to it: one connection with setup, two exchanges, an omitted one, gaps."""
+def span(cause, start, end, first, last, side=None):
+    return {
+        'id': f'{start}',
+        'cause': cause,
+        'detail': None,
+        'side': side,
+        'start_ns': start,
+        'end_ns': end,
+        'frames': {'first': first, 'last': last, 'key': [first]},
+        'confidence': 0.9,
+        'alternatives': [],
+        'source': 'inferred',
+        'why': 'because',
+    }
 
-    def span(cause, start, end, first, last, side=None):
-        return {
-            'id': f'{start}',
-            'cause': cause,
-            'detail': None,
-            'side': side,
-            'start_ns': start,
-            'end_ns': end,
-            'frames': {'first': first, 'last': last, 'key': [first]},
-            'confidence': 0.9,
-            'alternatives': [],
-            'source': 'inferred',
-            'why': 'because',
-        }
 
-    def exchange(number, start, end, sent, got, spans):
-        return {
-            'id': number,
-            'start_ns': start,
-            'request_end_ns': start,
-            'response_start_ns': end,
-            'end_ns': end,
-            'with_setup_ns': None,
-            'request_bytes': sent,
-            'response_bytes': got,
-            'turns': 1,
-            'duplex': False,
-            'complete': True,
-            'ended': 'complete',
-            'spans': spans,
-        }
+def exchange(number, start, end, sent, got, spans):
+    return {
+        'id': number,
+        'start_ns': start,
+        'request_end_ns': start,
+        'response_start_ns': end,
+        'end_ns': end,
+        'with_setup_ns': None,
+        'request_bytes': sent,
+        'response_bytes': got,
+        'turns': 1,
+        'duplex': False,
+        'complete': True,
+        'ended': 'complete',
+        'spans': spans,
+    }
 
-    def finding(cause, kind, lost, side):
-        return {
-            'id': cause,
-            'cause': cause,
-            'class': kind,
-            'side': side,
-            'lost_ns': lost,
-            'share': 0.2,
-            'occurrences': 1,
-            'connections': [1],
-            'why': 'because',
-            'fixes': [],
-            'example': {'connection': 1, 'exchange': 1, 'frames': {'first': 4, 'last': 6, 'key': [5]}},
-        }
 
-    nagle, think = finding('nagle_delayed_ack', 'T', 3000, 'client'), finding('server_think', 'A', 2400, 'server')
-    connection = {
+def finding(cause, kind, lost, side):
+    return {
+        'id': cause,
+        'cause': cause,
+        'class': kind,
+        'side': side,
+        'lost_ns': lost,
+        'share': 0.2,
+        'occurrences': 1,
+        'connections': [1],
+        'why': 'because',
+        'fixes': [],
+        'example': {'connection': 1, 'exchange': 1, 'frames': {'first': 4, 'last': 6, 'key': [5]}},
+    }
+
+
+def connection(nagle, think):
+    """Setup, two exchanges, one that was omitted, gaps."""
+    return {
         'id': 1,
         'client': '10.0.0.1:4000',
         'server': '10.0.0.2:80',
@@ -116,22 +117,10 @@ def good_answer():
         'gap_budget': {'client_think': 1800},
         'findings': [copy.deepcopy(nagle), copy.deepcopy(think)],
     }
-    answer = {
-        'tool': 'tcpwhy',
-        'version': '0',
-        'schema': 1,
-        'connections': [connection],
-        'findings': [nagle, think],
-        'capture': {
-            'files': ['x'],
-            'packets': 12,
-            'tcp_packets': 11,
-            'start': '',
-            'duration_ns': 9000,
-            'connections': 1,
-            'warnings': [],
-        },
-    }
+
+
+def packets():
+    """The frames of that connection."""
     one, other = endpoint('10.0.0.1:4000'), endpoint('10.0.0.2:80')
     #         number: (from the client, time, payload so far, payload)
     frames = {
@@ -151,4 +140,26 @@ def good_answer():
         n: Frame(time, [(one, other) if up else (other, one)], 2**32 - 10 + seq, length, capfile.ACK)
         for n, (up, time, seq, length) in frames.items()
     }
-    return answer, Facts(12, 0, frames, 'made up')
+    return Facts(12, 0, frames, 'made up')
+
+
+def good_answer():
+    """A small right answer and the facts to it: one connection with setup, two exchanges, an omitted one, gaps."""
+    nagle, think = finding('nagle_delayed_ack', 'T', 3000, 'client'), finding('server_think', 'A', 2400, 'server')
+    answer = {
+        'tool': 'tcpwhy',
+        'version': '0',
+        'schema': 1,
+        'connections': [connection(nagle, think)],
+        'findings': [nagle, think],
+        'capture': {
+            'files': ['x'],
+            'packets': 12,
+            'tcp_packets': 11,
+            'start': '',
+            'duration_ns': 9000,
+            'connections': 1,
+            'warnings': [],
+        },
+    }
+    return answer, packets()

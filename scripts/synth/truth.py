@@ -13,8 +13,8 @@ The rules are those of the design, told from the simulation and never from a rea
 
 import common
 
+from synth.segment import ACK, RST, SYN
 from synth.sim import MS, SECOND
-from synth.stack import ACK, RST, SYN
 
 LOSS = ('retransmission_timeout', 'path_mtu', 'tail_loss_probe', 'fast_recovery')
 OVERLAYS = LOSS + ('spurious_recovery', 'slow_reader')  # the stronger first

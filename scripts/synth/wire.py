@@ -4,7 +4,7 @@ import struct
 
 import capfile
 
-from synth.stack import ACK, FIN, PSH, RST, SYN
+from synth.segment import ACK, FIN, PSH, RST, SYN
 
 SNAP = 96
 EPOCH = 1_600_000_000 * 10**9
