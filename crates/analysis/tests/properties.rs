@@ -14,7 +14,8 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use tcpwhy_analysis::{Analysis, Analyzer, Config, Connection, Detail, Exchange, Finding, Gap};
 use tcpwhy_base::{Endpoint, Nanos, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
-use wire::{CLIENT, Tap, Wire, analyze, packets, tell, us};
+use wire::told::packets;
+use wire::{CLIENT, Tap, Wire, analyze, tell, us};
 
 /// So many traces (or `PROPTEST_CASES`), from a seed that is printed.
 fn cases(usual: u32) -> ProptestConfig {

@@ -20,6 +20,7 @@ mod opening;
 mod replayed;
 mod room;
 mod servers;
+mod settings;
 mod sizes;
 mod sums;
 mod timing;

@@ -1,0 +1,143 @@
+//! What is taken out of a capture to be played again, and what the model says of each fix.
+
+use super::golden::{self, is_fixed, millis};
+use super::{analyze, draw};
+use std::fmt::Write as _;
+use tcpwhy_analysis::{Analysis, replay};
+use tcpwhy_base::{Nanos, Random, Step, Turn, Workload};
+use tcpwhy_model::{Scenario, run};
+
+/// Scenarios whose packets are explained with all predictions.
+const REPLAYED: u64 = 40;
+
+/// What is said of the findings of a scenario: the figures of each, its fixes, and its replay.
+fn predictions(n: u64, found: &Analysis) -> String {
+    let mut out = String::new();
+    for f in &found.findings {
+        let Some(r) = &f.replay else { continue };
+        let side = f.side.map_or("nobody", |s| s.name());
+        let _ = writeln!(out, "{n} {} {side} lost {} share {:.4}", f.cause.id(), millis(f.lost), f.share);
+        let (observed, modelled) = (millis(r.observed), millis(r.modelled));
+        let [from, to] = [r.exchanges.0, r.exchanges.1];
+        let _ = writeln!(out, "  exchanges {from} to {to}: {observed} observed, {modelled} in the model");
+        r.assumed.iter().for_each(|a| out.push_str(&format!("  {a}\n")));
+        for fix in &f.fixes {
+            let saves = fix.saves.map(millis).unwrap_or_default();
+            let with =
+                fix.predicted.map_or_else(|| "not replayed".into(), |t| format!("{} with it", millis(t)));
+            let basis = if fix.replayed { "saves" } else { "saves at most" };
+            let _ = writeln!(out, "  {} at {}: {basis} {saves}, {with}", fix.fix.info().id, fix.place);
+        }
+        if let Some(t) = &r.together {
+            let names: Vec<String> =
+                t.changes.iter().map(|x| format!("{} at {}", x.0.info().id, x.1)).collect();
+            let _ = writeln!(out, "  together: {}: {}", names.join(" + "), millis(t.predicted));
+        }
+        for none in &r.no_help {
+            let _ = writeln!(
+                out,
+                "  no help: {} at {} ({}): {}",
+                none.id,
+                none.place,
+                none.what,
+                millis(none.saves)
+            );
+        }
+    }
+    out
+}
+
+/// The workload that is taken out of a capture, and what the model says of each fix, to the microsecond: both are
+/// deterministic.
+#[test]
+fn what_the_model_replays() {
+    if !is_fixed("ORACLE_SEED") {
+        return;
+    }
+    let mut out = String::new();
+    for n in 0..REPLAYED {
+        let s = draw(&mut Random(7_000_003 + n));
+        let played = run(&s).expect("what is drawn is possible");
+        let turn = &s.workload.turns[0];
+        // Half of them from the other end.
+        let end = u8::from(Turn::bytes(&turn.response) > Turn::bytes(&turn.request)) ^ u8::from(n % 4 == 0);
+        let mut found = analyze(&played, end);
+        replay::predict(&mut found);
+        out.push_str(&predictions(n, &found));
+    }
+    golden::compare("replays", &out);
+}
+
+/// The workload and the settings that are taken out of a connection, a line each.
+fn workload(n: u64, x: &replay::Extract) -> String {
+    let s = &x.question.scenario;
+    let link = (s.links[0].delay, s.links[0].rate, s.mtu);
+    let mut out =
+        format!("{n} {}.{} at {} {} {link:?}", x.exchanges.0, x.exchanges.1, x.end, millis(x.observed));
+    let _ = writeln!(
+        out,
+        " skip {} of {} requests, {} tls",
+        x.question.skip, s.workload.requests, s.workload.tls
+    );
+    for (h, l) in s.hosts.iter().zip(&s.links) {
+        let buffers = (h.sndbuf, h.write_chunk, h.rcvbuf, &h.read_pauses);
+        let lost: Vec<String> = l.drops.iter().map(|d| format!("{:?}", d.what)).collect();
+        let _ = writeln!(out, "  {} {:?} {buffers:?} {}", h.nodelay, h.initcwnd, lost.join(" "));
+    }
+    for t in &s.workload.turns {
+        let _ = writeln!(out, "  {} {:?} {} {:?}", millis(t.before), t.request, millis(t.think), t.response);
+    }
+    out
+}
+
+/// What is taken out of captures at both ends: sizes and writes, pauses, work, buffers, losses.
+#[test]
+fn what_is_taken_out_to_be_replayed() {
+    if !is_fixed("ORACLE_SEED") {
+        return;
+    }
+    let mut out = String::new();
+    for n in 0..2 * REPLAYED {
+        let s = draw(&mut Random(9_000_011 + n));
+        let played = run(&s).expect("what is drawn is possible");
+        let found = analyze(&played, (n % 2) as u8);
+        for c in &found.connections {
+            // The longest, and the middle of it.
+            match replay::extract(c, 1 + n as u32 % 4) {
+                Ok(x) => out.push_str(&workload(n, &x)),
+                Err(why) => _ = writeln!(out, "{n} {why}"),
+            }
+        }
+    }
+    golden::compare("workloads", &out);
+}
+
+/// Replays stop when so many events are spent: of how many findings, and of their fixes, a time is predicted.
+#[test]
+fn how_far_the_budget_of_replays_reaches() {
+    let reach = [30_000, 300_000, 600_000, 1_000_000, 1_500_000, 3_000_000].map(|bytes| {
+        let mut s = Scenario::with_path(Nanos::millis(20), Some(100_000_000), Some(100_000), 1500);
+        let (request, response) = (vec![Step::Write(40), Step::Write(400)], vec![Step::Write(bytes)]);
+        let turn = Turn { before: Nanos::millis(300), request, think: Nanos::millis(5), response };
+        s.workload = Workload::serial(turn, 4);
+        s.hosts[0].nodelay = false;
+        let mut found = analyze(&run(&s).expect("possible"), 1);
+        replay::predict(&mut found);
+        let replays = found.findings.iter().filter_map(|f| f.replay.as_ref());
+        let fixes = found.findings.iter().flat_map(|f| &f.fixes).filter(|f| f.predicted.is_some());
+        let useless = found.findings.iter().filter_map(|f| f.replay.as_ref()).map(|r| r.no_help.len());
+        (bytes, replays.count(), fixes.count(), useless.sum::<usize>())
+    });
+    // Bytes, findings, fixes, and what is of no help.
+    assert_eq!(
+        reach,
+        [
+            (30_000, 6, 12, 0),
+            (300_000, 8, 13, 8),
+            (600_000, 5, 8, 15),
+            (1_000_000, 4, 4, 6),
+            (1_500_000, 2, 4, 0),
+            (3_000_000, 1, 1, 4),
+        ]
+    );
+}
