@@ -18,6 +18,7 @@ class Stack:
     ts_tick: int = MS  # clock of the stamps
     ts_echo: int = 7323  # 1323: TS.Recent does not move on pure ACKs
     sack: bool = True
+    options: str = 'sack stamps scale'  # their order in a SYN, behind the MSS
     scale: int = 7
     window: int = 64240  # receive buffer, in bytes of payload
     initial: int = 10  # initial window in segments
@@ -64,6 +65,7 @@ LINUX = Stack()
 LINUX_OLD = LINUX.but(name='linux-2.6', initial=3, ts_tick=4 * MS, probe=False, window=65000, grow='ack', scale=2)
 WINDOWS = Stack(
     'windows',
+    options='scale sack stamps',
     timestamps=False,
     nagle='classic',
     delay=200 * MS,
@@ -84,6 +86,7 @@ WINDOWS = Stack(
 WINDOWS_10 = WINDOWS.but(name='windows-10', delay=40 * MS, initial=10, rto_first=SECOND)
 MACOS = Stack(
     'macos',
+    options='scale stamps sack',
     nagle='classic',
     delay=100 * MS,
     quick=0,
@@ -101,6 +104,7 @@ MACOS = Stack(
 )
 BSD = Stack(
     'bsd',
+    options='scale sack stamps',
     ts_tick=500 * MS,
     ts_echo=1323,
     sack=False,

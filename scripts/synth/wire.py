@@ -33,12 +33,15 @@ def options(stacks, p):
     own, peer = stacks[p.side], stacks[1 - p.side]
     if p.flags & SYN:
         out += struct.pack('>BBH', 2, 4, own.mss)
-        if own.sack and (not p.flags & ACK or peer.sack):
-            out += b'\4\2'
-        if own.scale and (not p.flags & ACK or peer.scale):
-            out += struct.pack('>BBB', 3, 3, own.scale)
-        if own.timestamps and (not p.flags & ACK or peer.timestamps):
-            out += struct.pack('>BBII', 8, 10, *(p.stamps or (1, 0)))
+        asked = not p.flags & ACK
+        listed = {'sack': b'', 'scale': b'', 'stamps': b''}
+        if own.sack and (asked or peer.sack):
+            listed['sack'] = b'\4\2'
+        if own.scale and (asked or peer.scale):
+            listed['scale'] = struct.pack('>BBB', 3, 3, own.scale)
+        if own.timestamps and (asked or peer.timestamps):
+            listed['stamps'] = struct.pack('>BBII', 8, 10, *(p.stamps or (1, 0)))
+        out += b''.join(listed[name] for name in own.options.split())
     elif p.stamps:
         out += b'\1\1' + struct.pack('>BBII', 8, 10, *p.stamps)
     return out

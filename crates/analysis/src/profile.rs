@@ -34,7 +34,8 @@ impl Profile {
     /// Linux writes MSS, SACK, window scale; Windows and the BSDs MSS, window scale, SACK.
     pub(crate) fn from_syn(syn: &Segment) -> Profile {
         match syn.options.order & 0xfff {
-            0x342 => Profile::LINUX,
+            // Each router takes one from the 64 that Linux begins with (IPDEFTTL).
+            0x342 if syn.ttl <= 64 => Profile::LINUX,
             0x432 if syn.ttl > 64 => Profile::WINDOWS,
             0x432 if syn.options.timestamps.is_some() && syn.window == u16::MAX => Profile::MACOS,
             0x432 => Profile::FREEBSD,

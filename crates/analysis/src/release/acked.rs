@@ -1,6 +1,6 @@
 //! The ACKs that a segment may have left with.
 
-use crate::track::{Ack, Passage};
+use crate::track::{Ack, CwndState, Passage};
 use tcpwhy_base::{Nanos, Seq};
 
 /// The ACKs a segment may have left with, and what they did for it.
@@ -66,6 +66,26 @@ pub(super) fn is_held_until(p: &Passage<'_>, ack: &Ack) -> bool {
     } else {
         out && !nxt.after(ack.ack)
     }
+}
+
+/// The partial segment that ends a write behind full ones, of a stack that is not known for Minshall's rule, when nothing was in flight any more
+/// and no loss or idle time has made its window smaller (rule 54). A writer that stops in between marks the segment before
+/// (`tcp_push`, also where it waits for buffer space).
+pub(super) fn is_tail(p: &Passage<'_>) -> bool {
+    let goes_on = p.flow.last.is_some_and(|l| !l.psh && l.len > 0 && !p.flow.is_small(l.len));
+    p.profile.os != Some("Linux")
+        && p.segment.flags.psh()
+        && p.flow.is_small(p.segment.len)
+        && goes_on
+        && !p.arrived.before.nxt.after(p.flow.una)
+        && p.flow.cwnd.state() == CwndState::Growing
+}
+
+/// The first flight of the connection, larger than the initial windows of RFC 5681 and not that of RFC 6928.
+pub(super) fn is_no_initial_window(p: &Passage<'_>, flight: u32) -> bool {
+    let first = p.arrived.before.nxt - flight == p.flow.base;
+    let segments = flight / p.mss();
+    first && segments > 4 && segments != 10
 }
 
 /// Two partial segments within a burst: the second did not wait for the first one's ACK, so Nagle is off.

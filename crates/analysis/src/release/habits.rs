@@ -1,6 +1,6 @@
 //! What the waits of a connection teach about its hosts.
 
-use crate::release::acked::shows_nodelay;
+use crate::release::acked::{is_no_initial_window, is_tail, shows_nodelay};
 use crate::release::value::{Release, Wait};
 use crate::track::Passage;
 use tcpwhy_base::{End, Ends, Nanos};
@@ -13,6 +13,8 @@ pub(crate) struct Habits {
     /// Waits with the timing of Nagle's algorithm that ended at once with the ACK.
     nagle_holds: u32,
     cork: Option<Cork>,
+    /// The largest flight of full segments whose ACK let the tail of the same write go (rule 54); zero if there was none.
+    before_tail: Ends<u32>,
 }
 
 /// The timer of a cork.
@@ -24,6 +26,17 @@ struct Cork {
     wait: Nanos,
 }
 
+/// What flew until the ACK of all of it. A stack that does not echo pure ACKs (rule 43) is not known for that at first: what
+/// came a round trip later left with the ACK.
+fn flight_before(p: &Passage<'_>, release: &Release) -> u32 {
+    let last = p.flow.last.map_or(p.arrived.before.nxt, |l| l.una);
+    match release.wait {
+        Wait::Acked(acked) => acked.flight,
+        _ if p.waited() <= p.path.rtt + p.path.rtt.part(4) => p.arrived.before.nxt.minus(last).max(0) as u32,
+        _ => 0,
+    }
+}
+
 impl Habits {
     /// How often `s` showed that it has Nagle's algorithm off.
     pub(crate) fn nodelay_shown(&self, s: End) -> u32 {
@@ -33,6 +46,12 @@ impl Habits {
     /// How often a segment left with the ACK that Nagle's algorithm waits for.
     pub(crate) fn nagle_holds(&self) -> u32 {
         self.nagle_holds
+    }
+
+    /// The tail of a write waits for the ACK of all before it although as much had flown before and was acknowledged: a
+    /// congestion window would have grown by then, so the stack has the classic rule of Nagle (rule 54).
+    pub(crate) fn holds_tails(&self, p: &Passage<'_>, flight: u32) -> bool {
+        is_tail(p) && (flight <= self.before_tail[p.sender] || is_no_initial_window(p, flight))
     }
 
     /// How often a segment waited as long as a cork's timer takes.
@@ -53,6 +72,10 @@ impl Habits {
             // Between two messages it may be chance.
             Wait::Nagle { prompt: true, .. } if passage.since.speaker == passage.sender => {
                 self.nagle_holds += 1
+            }
+            Wait::Acked(_) | Wait::Pause(_) if is_tail(passage) => {
+                let most = &mut self.before_tail[passage.sender];
+                *most = flight_before(passage, release).max(*most);
             }
             Wait::CorkTimer { wait } => self.cork = Some(Cork { seen: self.cork_timers() + 1, wait }),
             _ => {}

@@ -32,7 +32,7 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
     } else if is_missing(p) {
         Release::inferred(Wait::Missing { packets: u32::from(p.missing) })
     } else if let Some(lock) = lock(p, habits.nodelay_shown(p.sender) > 0) {
-        with_ack(p, &lock)
+        with_ack(p, habits, &lock)
     } else {
         without_ack(p, habits)
     };
@@ -171,7 +171,7 @@ fn is_missing(p: &Passage<'_>) -> bool {
 
 /// It left with an ACK. Where one ACK ended several limits (rule 6), the kernel asks for the congestion window first, then the
 /// window, then Nagle (`tcp_write_xmit`).
-fn with_ack(p: &Passage<'_>, lock: &Lock<'_>) -> Release {
+fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
     let mss = p.mss();
     let flight = p.arrived.before.nxt.minus(lock.una_before).max(0) as u32;
     let cwnd = lock.opens.or(lock.frees).map_or(0, |a| a.cwnd);
@@ -181,12 +181,14 @@ fn with_ack(p: &Passage<'_>, lock: &Lock<'_>) -> Release {
         CwndState::Restarted => cwnd > 0 && cwnd <= p.profile.initial_window * mss,
         CwndState::AfterLoss | CwndState::Avoiding => false,
     };
+    let nodelay_unseen = habits.nodelay_shown(p.sender) == 0;
     let by_cwnd = known && flight + mss >= cwnd;
     match (lock.opens, lock.frees) {
         (Some(ack), _) if !by_cwnd || ack.window_before < mss => {
             Release::inferred(by_window(p, ack, flight)).with_ack(ack.frame())
         }
         (_, Some(ack)) if !by_cwnd => nagle(p, ack, p.flow.last_len(), true),
+        _ if nodelay_unseen && habits.holds_tails(p, flight) => nagle(p, lock.ack, p.flow.last_len(), true),
         // With nothing in flight there was nothing to wait for.
         _ if flight == 0 => Release::inferred(Wait::Pause(Pause::default())).with_ack(lock.ack.frame()),
         _ => {

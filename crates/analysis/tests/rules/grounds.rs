@@ -151,3 +151,38 @@ fn a_loss_is_over_when_its_flight_is_back() {
     let below: Vec<bool> = said.map(|s| s.facts.sentence().contains("had been before")).collect();
     assert_eq!(below, [true, true, true, false], "{:?}", c.budget);
 }
+
+/// Milliseconds of Nagle and of slow start in requests of so many full segments each, whose tails wait for the ACK of those.
+fn tails(order: u32, flights: &[u32], pushed: bool) -> [i64; 2] {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.host[0].order = order;
+    w.handshake();
+    for &n in flights {
+        w.after(ms(50));
+        for k in 1..=n {
+            let packet = w.client().data(MSS);
+            packet.segment.flags.0 |= if pushed && k == n { TcpFlags::PSH } else { 0 };
+        }
+        w.after(ms(10)).server().ack();
+        w.after(ms(10)).client().data(300);
+        w.after(ms(10)).server().data(50);
+        w.after(ms(10));
+    }
+    w.client().ack();
+    let budget = w.connection().budget;
+    [Cause::Nagle, Cause::SlowStart].map(|c| budget.get(c).0 / 1_000_000)
+}
+
+/// A tail waits for the ACK of a flight that was acknowledged before, when the window would have grown (rule 54): once more is proof, and
+/// so is a first flight that is no initial window. A larger flight, a mark of a stop in between, or Linux are none.
+#[test]
+fn tails_wait_by_the_classic_rule() {
+    // FreeBSD has the rule, as is known from its SYN.
+    assert_eq!(tails(0x432, &[4, 4], false), [40, 0]);
+    assert_eq!(tails(0, &[4, 4], false), [20, 20]);
+    assert_eq!(tails(0, &[4, 4, 3], false), [40, 20]);
+    assert_eq!(tails(0, &[2, 4], false), [0, 40]);
+    assert_eq!(tails(0, &[4, 4], true)[0], 0);
+    assert_eq!(tails(0x342, &[4, 4], false)[0], 0);
+    assert_eq!([5, 9, 10, 11].map(|n| tails(0, &[n], false)[0]), [20, 20, 0, 20]);
+}
