@@ -2,6 +2,7 @@
 """How many small faults the tests of a crate find: `make mutants`.
 
     scripts/mutants.py [--crate NAME]... [--sample N] [--limit N] [--only ID]... [--jobs N] [--survivors] [--fresh]
+    scripts/mutants.py --since COMMIT --sample N [--seed TEXT]     a sample of the lines that were changed since then
     scripts/mutants.py --check     the lists apply to the source as it stands (part of `make test`; runs no mutant)
     scripts/mutants.py --list      the sample, without running it
 
@@ -80,10 +81,16 @@ def fingerprint(crate):
     return known.hexdigest()[:16]
 
 
-def listed(crate):
-    """The mutants of cargo-mutants. An id is made of the function and the line that is changed, not of the file or of
-    numbers of lines: it survives that code is moved."""
+def listed(crate, since=None):
+    """The mutants of cargo-mutants, of all lines or of those changed since a commit. An id is made of the function and the line
+    that is changed, not of the file or of numbers of lines: it survives that code is moved."""
     command = ['cargo', 'mutants', '--list', '--json', '--diff', '-p', f'tcpwhy-{crate}']
+    if since:
+        os.makedirs(WORK, exist_ok=True)
+        changed = os.path.join(WORK, 'since.diff')
+        with open(changed, 'wb') as f:
+            subprocess.run(['git', 'diff', since, '--', f'crates/{crate}/src'], cwd=common.ROOT, stdout=f, check=True)
+        command += ['--in-diff', changed]
     done = subprocess.run(command, cwd=common.ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Stop(f'cargo mutants does not list: {done.stderr.strip()[-300:]}\ncargo install --locked cargo-mutants')
@@ -107,9 +114,9 @@ def listed(crate):
     return out
 
 
-def sample(mutants, n):
+def sample(mutants, n, seed=SEED):
     """The first n by a hash of seed and id: a mutant that is drawn stays drawn, whatever is added."""
-    return sorted(mutants, key=lambda m: digest(SEED, m['id']))[:n]
+    return sorted(mutants, key=lambda m: digest(seed, m['id']))[:n]
 
 
 def lines(crate):
@@ -344,10 +351,14 @@ def check():
 def chosen(arguments):
     """What is to be run, in order: the named ones, then the sample."""
     crates = arguments.crate or CRATES
-    out = named(crates)
-    share = shares(arguments.sample)
-    for crate in crates:
-        out += sample(listed(crate), share[crate])
+    if arguments.since:
+        changed = [m for crate in crates for m in listed(crate, arguments.since)]
+        out = sorted(sample(changed, arguments.sample, arguments.seed), key=lambda m: CRATES.index(m['crate']))
+    else:
+        out = named(crates)
+        share = shares(arguments.sample)
+        for crate in crates:
+            out += sample(listed(crate), share[crate], arguments.seed)
     if arguments.only:
         out = [m for m in out if m['id'] in arguments.only]
         missing = set(arguments.only) - {m['id'] for m in out}
@@ -405,6 +416,8 @@ def main():
     parser.add_argument('--sample', type=int, default=SAMPLE, help='how many are drawn over all crates (%(default)s)')
     parser.add_argument('--limit', type=int, help='try at most so many now')
     parser.add_argument('--only', action='append', metavar='ID', help='try this one, whatever is known of it')
+    parser.add_argument('--since', metavar='COMMIT', help='only of lines changed since, and none of the named ones')
+    parser.add_argument('--seed', default=SEED, help='by which the sample is drawn (%(default)s)')
     parser.add_argument('--jobs', type=int, default=1, help='so many at once (%(default)s)')
     parser.add_argument('--survivors', action='store_true', help='take kills over from an earlier state')
     parser.add_argument('--fresh', action='store_true', help='forget earlier results')
@@ -447,7 +460,8 @@ def main():
     alive = {m['id']: m for m in mutants if valid.get(m['id'], {}).get('outcome') == 'survived'}
     reasons = {row['id']: row['reason'] for row in survivors}
     crates = arguments.crate or CRATES
-    drawn = {m['id'] for m in mutants} if not only else None
+    whole = not only and not arguments.since and arguments.seed == SEED
+    drawn = {m['id'] for m in mutants} if whole else None
     # of the whole sample, what is no longer in it is gone
     kept = [
         row

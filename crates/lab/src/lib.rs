@@ -8,10 +8,9 @@
 //!
 //! Root, `/dev/net/tun` and the command `ip` are needed:
 //!
-//! ```no_run
-//! use tcpwhy_lab::{Scenario, run};
+//! ```
+//! use tcpwhy_lab::{LabError, Scenario, run};
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let scenario = Scenario::parse(
 //!     r#"
 //!     title = "a pause within a request"
@@ -24,16 +23,18 @@
 //!     "#,
 //!     &[],
 //! )?;
-//! let run = run(&scenario)?;
-//! if run.traffic.disturbed {
-//!     eprintln!("the machine was busy: figures of this run are not exact");
+//! match run(&scenario) {
+//!     // Captures of both ends, what was measured, the label.
+//!     Ok(run) => {
+//!         assert_eq!(run.exchanges.len(), 1);
+//!         let folder = std::env::temp_dir().join(format!("tcpwhy-lab-example-{}", std::process::id()));
+//!         run.write(&folder)?;
+//!         std::fs::remove_dir_all(&folder)?;
+//!     }
+//!     Err(LabError::Missing { what, why, advice }) => eprintln!("{what}: {why}; {advice}"),
+//!     Err(other) => return Err(other.into()),
 //! }
-//! for exchange in &run.exchanges {
-//!     println!("{exchange}");
-//! }
-//! run.write("captures-of-both-ends".as_ref())?;
-//! # Ok(())
-//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod calibrate;

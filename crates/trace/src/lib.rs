@@ -7,21 +7,34 @@
 //! input, in the order of the first pass; gives every frame with its [`Packet`], if it belongs to one of the connections:
 //! counted from the first sequence number of its direction, with marks. Opens no files, draws nothing.
 //!
+//! Which packets of a capture are retransmissions:
+//!
 //! ```
-//! use tcpwhy_base::Nanos;
-//! use tcpwhy_capture::Reader;
+//! use tcpwhy_analysis::{Analyzer, Config, Detail};
+//! use tcpwhy_base::{Nanos, Segment};
+//! use tcpwhy_capture::{Dissector, Reader, Verdict};
 //! use tcpwhy_trace::{Pass, marks};
 //!
-//! fn repeated(reader: &mut Reader, analysis: &tcpwhy_analysis::Analysis) -> Vec<u64> {
-//!     let mut frames = Vec::new();
-//!     let all = (Nanos(i64::MIN), Nanos::MAX);
-//!     let _ = Pass::new(&analysis.connections, None).read(reader, 0, all, |met| {
-//!         let packet = met.packet.map(|(_connection, packet)| packet);
-//!         frames.extend(packet.filter(|p| p.marks & marks::RETRANSMITTED != 0).map(|p| p.frame));
-//!         Ok::<_, std::convert::Infallible>(true)
-//!     });
-//!     frames
+//! let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../captures/zeek__tcp_retransmit-fast009.pcap");
+//! let mut reader = Reader::open(path.as_ref())?;
+//! let mut analyzer = Analyzer::new(Config { detail: Detail::All });
+//! let (mut dissector, mut segment) = (Dissector::new(), Segment::EMPTY);
+//! while let Some(frame) = reader.next()? {
+//!     if dissector.dissect(&frame, 0, &mut segment) == Verdict::Tcp {
+//!         analyzer.push(&segment);
+//!     }
 //! }
+//! let analysis = analyzer.finish();
+//!
+//! let mut again = Vec::new();
+//! let all = (Nanos(i64::MIN), Nanos::MAX);
+//! Pass::new(&analysis.connections, None).read(&mut Reader::open(path.as_ref())?, 0, all, |met| {
+//!     let packet = met.packet.map(|(_connection, packet)| packet);
+//!     again.extend(packet.filter(|p| p.marks & marks::RETRANSMITTED != 0).map(|p| p.frame));
+//!     Ok::<_, std::convert::Infallible>(true)
+//! })?;
+//! assert_eq!(again, [32, 34, 36]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod packet;
