@@ -55,9 +55,9 @@ if [[ $target == test ]]; then
         echo "setup: rustfmt or clippy is missing: rustup component add rustfmt clippy"
     here=$(dirname "$0")
     tools=${CARGO_TARGET_DIR:-$here/../target}/tools
-    wanted=$(sed -n 's/^ruff==/ruff /p' "$here/tools.txt")
-    if [[ $("$tools/bin/ruff" --version 2>/dev/null) != "$wanted" ]]; then
-        { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet --requirement "$here/tools.txt"; } >/dev/null 2>&1 ||
-            echo "setup: $wanted is missing: the style of the scripts is not checked (Debian: python3-venv; a network)"
+    if ! cmp -s "$here/tools.txt" "$tools/installed.txt"; then
+        { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet --requirement "$here/tools.txt" &&
+            cp "$here/tools.txt" "$tools/installed.txt"; } >/dev/null 2>&1 ||
+            echo "setup: not all of scripts/tools.txt could be installed: some checks are left out (Debian: python3-venv; a network)"
     fi
 fi

@@ -101,6 +101,7 @@ def checks(binary):
     python = shlex.quote(sys.executable)
     debug = os.path.join(TARGET, 'debug', 'tcpwhy')
     ruff = os.path.join(TARGET, 'tools', 'bin', 'ruff')
+    tools = os.path.join(TARGET, 'tools', 'bin', 'python')
 
     def script(name, arguments=''):
         return f'{python} {name} {arguments}'
@@ -124,6 +125,7 @@ def checks(binary):
         Check('instructions per packet', script('scripts/instructions.py', f'--bin {binary}'), show=3),
         Check('demo', script('tests/demo_test.py', f'--bin {binary}'), show=0),
         Check('write-write-read', script('tests/write_write_read.py', f'--bin {binary}'), ['zstd'], show=6),
+        Check('traces and flame graphs', f'{tools} tests/exports_test.py --bin {binary}', [tools], show=1),
         Check('README', script('scripts/docs.py', f'--bin {binary} --check')),
         Check('third-party notices', script('scripts/third_party.py', 'check')),
         Check('figures', script('scripts/figures.py', f'--bin {binary} --check')),

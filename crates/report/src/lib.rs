@@ -41,8 +41,11 @@ mod capture;
 pub mod causes;
 pub mod compare;
 mod figures;
+pub mod folded;
 pub mod html;
 pub mod json;
+pub mod otlp;
+pub mod perfetto;
 pub mod predict;
 pub mod run;
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub(crate) mod run;
 
 use crate::examples;
 use crate::growth::Growth;
+use crate::otlp::Otlp;
 use crate::threshold::Threshold;
 use crate::units::{self, Bound};
 use crate::words::{self, CauseParser};
@@ -102,6 +103,16 @@ pub(crate) struct Explain {
     /// Also write the graph of the connection, or the ladder of the exchange, as SVG
     #[arg(long, value_name = "FILE", requires = "connection", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) svg: Option<PathBuf>,
+    /// Also write the time by server, cause and side as folded stacks, for flame graph tools
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) folded: Option<PathBuf>,
+    /// Also write a trace for ui.perfetto.dev: connections, exchanges, causes, bytes in flight, windows
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) perfetto: Option<PathBuf>,
+    /// Also write exchanges and their causes as spans of OpenTelemetry (OTLP/JSON lines), or send them to a collector
+    /// (http://localhost:4318)
+    #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) otlp: Option<Otlp>,
     /// The verdict and the findings only; no notes, tables or progress
     #[arg(short, long, conflicts_with = "verbose", help_heading = "Output")]
     pub(crate) quiet: bool,

@@ -1,13 +1,14 @@
-//! What `explain` writes beside its answer: the page, an annotated copy, a figure.
+//! What `explain` writes beside its answer: the page, an annotated copy, a figure, and the same for other tools.
 
 use crate::args::Explain;
 use crate::failure::say;
+use crate::otlp::{Otlp, Sink};
 use crate::output::Output;
-use crate::source::Source;
+use crate::source::{self, Source};
 use crate::{annotate, figure, page};
 use std::path::Path;
 use tcpwhy_analysis::Analysis;
-use tcpwhy_report::Capture;
+use tcpwhy_report::{Capture, folded, perfetto};
 
 /// Their outputs, opened before anything is read.
 pub(crate) struct Extras<'a> {
@@ -15,6 +16,9 @@ pub(crate) struct Extras<'a> {
     page: Option<Output>,
     annotated: Option<Output>,
     figure: Option<Output>,
+    folded: Option<Output>,
+    perfetto: Option<Output>,
+    otlp: Option<Sink>,
 }
 
 impl<'a> Extras<'a> {
@@ -28,15 +32,30 @@ impl<'a> Extras<'a> {
             page: open(&args.html, "--html")?,
             annotated: open(&args.annotate, "--annotate")?,
             figure: open(&args.svg, "--svg")?,
+            folded: open(&args.folded, "--folded")?,
+            perfetto: open(&args.perfetto, "--perfetto")?,
+            otlp: args.otlp.as_ref().map(Sink::open).transpose()?,
         })
     }
 
-    /// Whether there is any: then the capture is read a second time.
-    pub(crate) fn are_wanted(args: &Explain) -> bool {
-        args.html.is_some() || args.annotate.is_some() || args.svg.is_some()
+    /// All files that an answer is written to, the answer itself first.
+    pub(crate) fn files(args: &Explain) -> Vec<Option<&Path>> {
+        let paths = [&args.output, &args.html, &args.annotate, &args.svg, &args.folded, &args.perfetto];
+        let spans = args.otlp.as_ref().and_then(Otlp::file);
+        paths.into_iter().map(Option::as_deref).chain([spans]).collect()
     }
 
-    /// Writes them.
+    /// Whether there is any that needs the whole analysis.
+    pub(crate) fn are_wanted(args: &Explain) -> bool {
+        Extras::read_again(args) || args.folded.is_some() || args.otlp.is_some()
+    }
+
+    /// Whether there is any that needs packets: then the capture is read a second time.
+    pub(crate) fn read_again(args: &Explain) -> bool {
+        [&args.html, &args.annotate, &args.svg, &args.perfetto].into_iter().any(Option::is_some)
+    }
+
+    /// Writes them. One that fails takes none of the others along.
     pub(crate) fn write(
         self,
         source: &Source<'_>,
@@ -44,18 +63,54 @@ impl<'a> Extras<'a> {
         capture: &Capture,
         threads: usize,
     ) -> anyhow::Result<()> {
-        if let Some(annotated) = self.annotated {
-            annotate::write(annotated, source, analysis)?;
-        }
-        if let Some(figure) = self.figure {
-            figure::write(figure, source, analysis, capture, self.args.exchange)?;
-        }
-        if let Some(page) = self.page {
-            page::write(page, source, analysis, capture, threads)?;
-            if let Some(path) = self.args.html.as_deref().filter(|_| !self.args.quiet) {
-                say(&format!("the page is {}", path.display()));
-            }
-        }
-        Ok(())
+        let Extras { args, page, annotated, figure, folded, perfetto, otlp } = self;
+        let written = [
+            annotated.map(|out| annotate::write(out, source, analysis)),
+            figure.map(|out| figure::write(out, source, analysis, capture, args.exchange)),
+            page.map(|out| paged(out, args, source, analysis, capture, threads)),
+            folded.map(|mut out| {
+                let written = folded::write(&mut out, analysis);
+                out.finish(written.map_err(Into::into))
+            }),
+            perfetto.map(|out| traced(out, args, source, analysis, capture)),
+            otlp.map(|sink| sink.write(analysis, capture, args.quiet)),
+        ];
+        let mut failed = written.into_iter().flatten().filter_map(Result::err);
+        let Some(first) = failed.next() else { return Ok(()) };
+        failed.for_each(|e| say(&format!("{e:#}")));
+        Err(first)
     }
+}
+
+fn paged(
+    out: Output,
+    args: &Explain,
+    source: &Source<'_>,
+    analysis: &Analysis,
+    capture: &Capture,
+    threads: usize,
+) -> anyhow::Result<()> {
+    page::write(out, source, analysis, capture, threads)?;
+    if let Some(path) = args.html.as_deref().filter(|_| !args.quiet) {
+        say(&format!("the page is {}", path.display()));
+    }
+    Ok(())
+}
+
+fn traced(
+    mut out: Output,
+    args: &Explain,
+    source: &Source<'_>,
+    analysis: &Analysis,
+    capture: &Capture,
+) -> anyhow::Result<()> {
+    let tracks = source.tracks(analysis, source::PAGE)?;
+    let count = perfetto::count(analysis, &tracks);
+    if count > perfetto::MANY && !args.quiet {
+        say(&format!(
+            "the trace has {count} tracks, with which the Perfetto UI is slow: --connection or --filter leaves fewer"
+        ));
+    }
+    let written = perfetto::write(&mut out, analysis, &tracks, capture);
+    out.finish(written.map_err(Into::into))
 }

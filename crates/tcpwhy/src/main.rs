@@ -13,6 +13,7 @@ mod input;
 mod lab_result;
 mod live;
 mod load;
+mod otlp;
 mod output;
 mod page;
 mod pages;

@@ -1,6 +1,7 @@
 //! `tcpwhy run`.
 
 use super::Explain;
+use crate::otlp::Otlp;
 use crate::threshold::Threshold;
 use crate::units;
 use crate::words::CauseParser;
@@ -67,6 +68,15 @@ pub(crate) struct Run {
     /// Also write the packets as pcapng with comments: cause, span and finding, for Wireshark
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) annotate: Option<PathBuf>,
+    /// Also write the time by server, cause and side as folded stacks, for flame graph tools
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) folded: Option<PathBuf>,
+    /// Also write a trace for ui.perfetto.dev: connections, exchanges, causes, bytes in flight, windows
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) perfetto: Option<PathBuf>,
+    /// Also write exchanges and their causes as spans of OpenTelemetry (OTLP/JSON lines), or send them to a collector
+    #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) otlp: Option<Otlp>,
     /// Also write DIR/junit.xml and DIR/summary.md, and tell GitHub, Azure or TeamCity where they run this
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
     pub(crate) ci: Option<PathBuf>,
@@ -102,6 +112,9 @@ impl Run {
             html: self.html.clone(),
             annotate: self.annotate.clone(),
             svg: None,
+            folded: self.folded.clone(),
+            perfetto: self.perfetto.clone(),
+            otlp: self.otlp.clone(),
             quiet: self.quiet,
             verbose: self.verbose,
             top: self.top,

@@ -33,11 +33,10 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         bail!(Usage("--from lies after --to: no packet is between them".into()));
     }
     let stop = stop_signal()?;
-    let outputs = [&args.output, &args.html, &args.annotate, &args.svg].map(Option::as_deref);
-    output::refuse_overwriting(&outputs, &args.files)?;
+    output::refuse_overwriting(&Extras::files(args), &args.files)?;
     let extras = Extras::open(args)?;
     let Found { inputs, unreadable, spool } =
-        Found::among(&args.files, Extras::are_wanted(args) || from_start(args) && !args.follow, &stop)?;
+        Found::among(&args.files, Extras::read_again(args) || from_start(args) && !args.follow, &stop)?;
     let window = window(args, &inputs)?;
     let mut progress = Progress::new(args.quiet);
     let shared = Shared::default();

@@ -58,10 +58,11 @@ fn run_it(args: &Run) -> anyhow::Result<Exit> {
         repeat: args.repeat,
     };
     let kept = args.keep.as_ref().map(|folder| folder.join("run.pcap"));
-    let outputs = [&args.output, &args.html, &args.annotate, &kept].map(Option::as_deref);
-    output::refuse_overwriting(&outputs, &[])?;
     let name = kept.clone().unwrap_or_else(|| PathBuf::from("run"));
     let questions = args.explain(name);
+    let mut outputs = Extras::files(&questions);
+    outputs.push(kept.as_deref());
+    output::refuse_overwriting(&outputs, &[])?;
     figures::can_be_read(args)?;
     let extras = Extras::open(&questions)?;
     let out = answer_to(args)?;
@@ -140,7 +141,7 @@ impl Kept {
                 tcpwhy_lab::new_file(path).with_context(|| format!("cannot write {}", path.display()))?;
             return Ok(Kept::Here(file, path.into()));
         }
-        if Extras::are_wanted(questions) {
+        if Extras::read_again(questions) {
             let folder = std::env::temp_dir();
             let made = Temporary::file(&folder, "tcpwhy-", ".capture", true);
             let (file, temporary) =
