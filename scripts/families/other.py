@@ -132,7 +132,7 @@ def held_first():
                 (client, server),
                 path(trip),
                 stack.but(nagle=stack.nagle if held else 'off', initial=10),
-                LINUX.but(push_acks=False, pingpong=False, quick=0),
+                LINUX.but(push_acks=False, pingpong=False, quick=0, nagle='minshall' if held else 'off'),
                 ('nagle_delayed_ack', 'nagle') if held else (),
                 (
                     {'dominant': ['nagle_delayed_ack', 'nagle'], 'weak': ['delayed_ack'], 'parts': []}

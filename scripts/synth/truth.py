@@ -241,6 +241,8 @@ def label(truth, trip, rated, spec):
             open_causes |= {cause, *NEAR.get(cause, ())}
     forbidden = spec.get('forbidden')
     forbidden = [c for c in common.AVOIDABLE if c not in open_causes] if forbidden is None else list(forbidden)
+    # what did happen is never a false claim, whatever a family says of its cases
+    forbidden = [c for c in forbidden if truth.time.get(c, 0) <= 0.001 * total]
     parts = parts_of(truth, avoidable, trip, rated, spec)
     checks, app = [], {c: truth.time.get(c, 0) for c in THINK}
     biggest = max(truth.time, key=lambda c: truth.time[c])

@@ -64,7 +64,11 @@ pub(super) fn is_held_until(p: &Passage<'_>, ack: &Ack) -> bool {
     if p.profile.minshall {
         out && small_end.after(ack.una_before) && !small_end.after(ack.ack)
     } else {
-        out && !nxt.after(ack.ack)
+        // After a loss the window of what has flown since holds the tail of full segments first (rule 6).
+        let lost = matches!(p.flow.cwnd.state(), CwndState::AfterLoss | CwndState::Avoiding);
+        let flight = nxt.minus(ack.una_before).max(0) as u32;
+        let by_cwnd = lost && small_end != nxt && flight + p.segment.len > ack.cwnd;
+        out && !nxt.after(ack.ack) && !by_cwnd
     }
 }
 
