@@ -11,7 +11,7 @@ mod waits;
 pub(crate) use context::{Carry, Context};
 pub(crate) use fold::{fold, join_neighbours};
 
-use crate::release::{Pause, Wait};
+use crate::release::{Acked, Pause, Wait};
 use crate::result::Span;
 use crate::step::Step;
 use crate::track::{Repair, was_free};
@@ -27,6 +27,7 @@ pub(crate) fn attribute(
 ) {
     give_free_waits_to_the_writer(context, steps);
     give_hidden_holds_to_the_writer(steps);
+    give_filled_holds_to_the_limit(context, steps);
     give_probe_waits_to_the_loss(context, steps);
     limits::flight_limits(context, steps, carry, limits);
     for (step, &limit) in steps.iter().zip(limits.iter()) {
@@ -60,6 +61,20 @@ fn give_hidden_holds_to_the_writer(steps: &mut [Step]) {
         let hidden = |n: &Step| n.sender == steps[i].sender && n.pause().is_some_and(|p| p.flight == 0);
         if next.is_some_and(hidden) {
             steps[i].wait = Wait::Pause(Pause { outstanding: first, flight: 0, full: false });
+        }
+    }
+}
+
+/// What is held partial grows with what is written behind it. Where full segments follow at once, they had not been written when
+/// the ACK came: the writer had waited for it as well, for room in the buffer (rule 56).
+fn give_filled_holds_to_the_limit(context: &Context, steps: &mut [Step]) {
+    for i in 0..steps.len() {
+        let Wait::Nagle { flight, .. } = steps[i].wait else { continue };
+        let mss = context.mss[steps[i].sender];
+        let follows = |n: &&Step| n.is_burst() && n.sender == steps[i].sender && n.bytes >= mss;
+        let inferred = steps[i].source == Source::Inferred;
+        if inferred && flight >= 2 * mss && steps.get(i + 1).filter(follows).is_some() {
+            steps[i].wait = Wait::Acked(Acked { flight, ..Acked::default() });
         }
     }
 }

@@ -55,7 +55,7 @@ fn response(p: &Passage<'_>, habits: &Habits) -> Release {
         && ack.pure()
         && ack.time > start
     {
-        return nagle(p, ack, p.flow.last_len(), true);
+        return nagle(p, ack, flight_until(p, ack), true);
     }
     // A probe or timer sends one segment again: those before it in its flight were lost as well, at the same time.
     let before_it = p.segment.seq.minus(p.arrived.before.nxt).max(0) as u32;
@@ -187,8 +187,8 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
         (Some(ack), _) if !by_cwnd || ack.window_before < mss => {
             Release::inferred(by_window(p, ack, flight)).with_ack(ack.frame())
         }
-        (_, Some(ack)) if !by_cwnd => nagle(p, ack, p.flow.last_len(), true),
-        _ if nodelay_unseen && habits.holds_tails(p, flight) => nagle(p, lock.ack, p.flow.last_len(), true),
+        (_, Some(ack)) if !by_cwnd => nagle(p, ack, flight, true),
+        _ if nodelay_unseen && habits.holds_tails(p, flight) => nagle(p, lock.ack, flight, true),
         // With nothing in flight there was nothing to wait for.
         _ if flight == 0 => Release::inferred(Wait::Pause(Pause::default())).with_ack(lock.ack.frame()),
         _ => {
@@ -207,11 +207,17 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
     }
 }
 
-/// It was held for this ACK by Nagle's algorithm (rule 4); `first` bytes were to be acknowledged.
-fn nagle(p: &Passage<'_>, ack: &Ack, first: u32, prompt: bool) -> Release {
+/// It was held for this ACK by Nagle's algorithm (rule 4), with so much in flight before the first that came then.
+fn nagle(p: &Passage<'_>, ack: &Ack, flight: u32, prompt: bool) -> Release {
+    let first = p.flow.last_len();
     let delay = ack.late_by(p.path.peer());
     let delayed = delay > delayed_from(p.path.rtt);
-    Release::inferred(Wait::Nagle { first, delay, delayed, prompt }).with_ack(ack.frame())
+    Release::inferred(Wait::Nagle { first, flight, delay, delayed, prompt }).with_ack(ack.frame())
+}
+
+/// Bytes in flight before this ACK came.
+pub(super) fn flight_until(p: &Passage<'_>, ack: &Ack) -> u32 {
+    p.arrived.before.nxt.minus(ack.una_before).max(0) as u32
 }
 
 /// The ACK moved the right edge of a window that was full.
@@ -261,7 +267,7 @@ fn without_ack(p: &Passage<'_>, habits: &Habits) -> Release {
     if let Some(ack) = late_hold(p, habits) {
         // The kernel sends what it held at once (rule 49): what came after the ACK is another's.
         let freed = p.was_free().then(|| ack.time + p.path.own());
-        return Release { freed, ..nagle(p, ack, p.flow.last_len(), false) };
+        return Release { freed, ..nagle(p, ack, flight_until(p, ack), false) };
     }
     let (flow, rtt, dt) = (p.flow, p.path.rtt, p.waited());
     let reaction = p.path.own();

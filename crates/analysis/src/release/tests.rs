@@ -154,7 +154,7 @@ fn an_ack_one_reaction_before_released_it() {
 #[test]
 fn a_small_segment_waits_for_the_ack_of_a_small_one() {
     let held = row(ms(60), 100).acked(ms(60), 10).with(|r| r.before.small_end = NXT);
-    held.is(Wait::Nagle { first: MSS, delay: Nanos::ZERO, delayed: false, prompt: true });
+    held.is(Wait::Nagle { first: MSS, flight: 10, delay: Nanos::ZERO, delayed: false, prompt: true });
     // An ACK that comes 40 ms after the fastest is delayed.
     let late = row(ms(60), 100).with(|r| {
         r.before.small_end = NXT;
@@ -162,7 +162,7 @@ fn a_small_segment_waits_for_the_ack_of_a_small_one() {
         (ack.una_before, ack.ack, ack.edge_before, ack.edge) = (NXT - 10, NXT, NXT + 9_000, NXT + 9_000);
         r.acks.push(ack, Nanos::ZERO);
     });
-    late.is(Wait::Nagle { first: MSS, delay: ms(40), delayed: true, prompt: true });
+    late.is(Wait::Nagle { first: MSS, flight: 10, delay: ms(40), delayed: true, prompt: true });
     // A full one waits for no such thing.
     let full = row(ms(60), MSS).acked(ms(60), 10).with(|r| r.before.small_end = NXT);
     assert!(matches!(full.release().wait, Wait::Acked(_)));

@@ -74,6 +74,8 @@ pub(crate) enum Wait {
     Nagle {
         /// Payload of that segment.
         first: u32,
+        /// Bytes in flight before that ACK.
+        flight: u32,
         /// How late its ACK was, and whether that counts as delayed.
         delay: Nanos,
         delayed: bool,

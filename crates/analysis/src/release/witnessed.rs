@@ -3,6 +3,7 @@
 
 use crate::profile::delayed_from;
 use crate::release::acked::is_held_until;
+use crate::release::inferred::flight_until;
 use crate::release::value::{Pause, Release, Wait};
 use crate::track::{Arrival, Passage, Repair};
 use tcpwhy_base::{Nanos, Source, Timer, Witness};
@@ -59,7 +60,8 @@ fn by_write(p: &Passage<'_>, inferred: &Release, witness: &Witness) -> Option<Re
                 p.acks.newest_first().take_while(|a| a.time > p.since.time).find(|a| is_held_until(p, a))?;
             let delay = ack.late_by(p.path.peer());
             let delayed = delay > delayed_from(p.path.rtt);
-            let wait = Wait::Nagle { first: p.flow.last_len(), delay, delayed, prompt: false };
+            let flight = flight_until(p, ack);
+            let wait = Wait::Nagle { first: p.flow.last_len(), flight, delay, delayed, prompt: false };
             Some(Release { wait, written, ..*inferred }.with_ack(ack.frame()))
         }
         _ => None,

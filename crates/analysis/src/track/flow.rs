@@ -190,8 +190,12 @@ pub(crate) struct Cwnd {
     before_idle: u32,
     /// Flight when the last loss was found, while the window is below it.
     before_loss: u32,
+    /// After an idle time the most that it can let fly until the first ACK; else zero.
+    restarted: u32,
     /// A loss has ended slow start.
     lost: bool,
+    /// An idle time does not make it smaller (`tcp_slow_start_after_idle`): more flew after one than that would have left.
+    kept: bool,
     /// Most bytes in flight.
     pub(crate) max_flight: u32,
     /// The first flight that waited for an ACK.
@@ -223,6 +227,7 @@ impl Cwnd {
         if self.estimate == 0 {
             self.estimate = initial;
         }
+        self.restarted = 0;
         // What this ACK releases waited for the window as it was before.
         if self.before_idle > 0 && self.estimate >= self.before_idle {
             self.before_idle = 0;
@@ -242,11 +247,27 @@ impl Cwnd {
         }
     }
 
-    /// The sender was idle so long that it began again with `initial` bytes.
-    pub(crate) fn idle(&mut self, initial: u32) {
-        if self.estimate > initial {
+    /// The sender was idle for so many timeouts: it begins again with `initial` bytes, or with a window that was halved for each
+    /// of them (`tcp_cwnd_restart`), and had grown by no more than
+    /// all that was `sent`.
+    pub(crate) fn idle(&mut self, initial: u32, timeouts: u32, sent: u64) {
+        if self.estimate > initial && !self.kept {
             self.before_idle = self.before_idle.max(self.estimate);
+            let largest = u32::try_from(sent).unwrap_or(u32::MAX).saturating_add(initial);
+            self.restarted = initial.max(largest >> timeouts.min(31));
             self.estimate = initial;
+        }
+    }
+
+    /// So many bytes are in flight: if that is more than a segment above what the idle time can have left, there was no restart (rule 55).
+    #[inline]
+    pub(crate) fn flies(&mut self, bytes: u32, mss: u32) {
+        self.max_flight = self.max_flight.max(bytes);
+        if self.restarted > 0 && bytes > self.restarted.saturating_add(mss) {
+            self.kept = true;
+            self.estimate = self.before_idle.max(bytes);
+            self.before_idle = 0;
+            self.restarted = 0;
         }
     }
 

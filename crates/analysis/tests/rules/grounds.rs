@@ -1,6 +1,6 @@
 //! What a claim needs before it can be made: something in flight, own bytes on the link, a timer that can have run.
 
-use crate::wire::{Tap, Wire, ms, us};
+use crate::wire::{SERVER, Tap, Wire, ms, us};
 use tcpwhy_analysis::Connection;
 use tcpwhy_base::{Cause, Nanos, TcpFlags};
 
@@ -185,4 +185,49 @@ fn tails_wait_by_the_classic_rule() {
     assert_eq!(tails(0, &[4, 4], true)[0], 0);
     assert_eq!(tails(0x342, &[4, 4], false)[0], 0);
     assert_eq!([5, 9, 10, 11].map(|n| tails(0, &[n], false)[0]), [20, 20, 0, 20]);
+}
+
+/// After two idle seconds so many segments leave at once, and the rest with their ACK. The window had grown to forty: what flies above
+/// ten, and one more, shows that the idle time took nothing from it (rule 55).
+#[test]
+fn a_flight_above_what_an_idle_time_leaves_refutes_the_restart() {
+    let restarted = |flight: u32| {
+        let mut w = opened(Tap::Server);
+        for n in [10, 20, 40] {
+            w.server().write(n * MSS);
+            w.after(ms(10)).client().ack();
+            w.after(ms(10));
+        }
+        w.after(ms(2_000)).client().data(100);
+        w.after(ms(10)).server().write(flight * MSS);
+        w.after(ms(10)).client().ack();
+        w.after(ms(10)).server().write(flight * MSS);
+        w.after(ms(10)).client().ack();
+        w.connection().budget.get(Cause::IdleRestart)
+    };
+    assert_eq!([10, 11, 12].map(restarted), [ms(20), ms(20), Nanos::ZERO]);
+}
+
+/// A stack with the classic rule sends a partial segment with the ACK of all before it. It would have been filled up if more had been
+/// written: where full segments follow at once, the writer had waited too, and it was for room in the buffer (rule 56).
+#[test]
+fn a_hold_that_was_not_filled_up_is_no_hold() {
+    let found = |pause: Nanos| {
+        let mut w = Wire::new(Tap::Server, ms(20));
+        (w.host[SERVER].order, w.host[SERVER].ttl) = (0x432, 128);
+        w.handshake();
+        w.at(ms(30)).client().data(100);
+        w.after(ms(10));
+        for _ in 0..6 {
+            w.server().write(8 * MSS);
+            w.after(ms(10)).client().ack();
+            w.after(ms(10)).server().data(300);
+            w.after(pause);
+        }
+        w.after(ms(10)).client().ack();
+        let budget = w.connection().budget;
+        [Cause::Nagle, Cause::SendBuffer].map(|c| budget.get(c).0 / 20_000_000)
+    };
+    // The last has nothing behind it.
+    assert_eq!([Nanos::ZERO, ms(21)].map(found), [[1, 5], [6, 0]]);
 }

@@ -127,7 +127,7 @@ impl Half {
     #[inline]
     pub(crate) fn sent(&mut self, segment: &Segment, t: Nanos) {
         let flow = &mut self.flow;
-        flow.cwnd.max_flight = flow.cwnd.max_flight.max(flow.outstanding());
+        flow.cwnd.flies(flow.outstanding(), flow.mss);
         flow.last = Some(Last::of(segment, t, flow.una));
     }
 
@@ -139,8 +139,15 @@ impl Half {
         if flow.outstanding() > 0 && flow.recovery.is_some() {
             return;
         }
-        if t - last.time > rtt + profile.rto_floor {
-            flow.cwnd.idle(profile.initial_window * flow.mss.max(1));
+        let (idle, timeout) = (t - last.time, rtt + profile.rto_floor);
+        if idle > timeout {
+            // One less than began: the kernel halves while some idle time is left over, by its own timeout, which may be longer.
+            let each = timeout.max(flow.rto(rtt, profile)).0.saturating_mul(2).max(1);
+            let timeouts = ((idle.0 - 1) / each).min(31) as u32;
+            let mss = flow.mss.max(1);
+            // Its window counts packets, whatever their size.
+            let sent = self.counts.bytes.saturating_add(self.counts.packets.saturating_mul(u64::from(mss)));
+            flow.cwnd.idle(profile.initial_window * mss, timeouts, sent);
         }
     }
 
