@@ -366,6 +366,24 @@ fn a_train_has_four_intervals() {
     assert_eq!(rate(2, ms(5)).is_some(), 60 * MSS >= 100_000);
 }
 
+/// Small writes one behind another show the pace of the application, full segments that of the link.
+#[test]
+fn the_pace_of_small_writes_is_no_rate() {
+    let rate = |len: u32| {
+        let mut w = opened(Tap::Client, ms(20));
+        w.at(ms(30)).client().data(100);
+        let mut at = ms(40);
+        for _ in 0..80 {
+            w.at(at).server().data(len);
+            at += us(100);
+        }
+        w.at(at + ms(1)).client().ack();
+        w.connection().path.bandwidth_bps
+    };
+    assert_eq!(rate(MSS - 1), None, "each of them ends a write");
+    assert!(rate(MSS).is_some());
+}
+
 /// Where older trains fill the histogram (134 MB of one rate), they weigh half, so that a link that became faster shows sooner.
 #[test]
 fn older_trains_weigh_half() {

@@ -107,7 +107,12 @@ impl Half {
             self.crowd.asked(Mark::End(segment.seq + segment.len), t);
         } else {
             self.crowd.answered(segment, t, self.flow.mss);
-            let pause = if self.goes_on(segment, t, view) { Nanos::MAX } else { view.train_pause };
+            let pause = match self.flow.last {
+                // a write has ended short: what comes next leaves when the application writes again, not when the link lets it
+                Some(last) if last.psh && last.len < self.flow.mss => Nanos::ZERO,
+                _ if self.goes_on(segment, t, view) => Nanos::MAX,
+                _ => view.train_pause,
+            };
             self.rate.pass(t, segment.len, pause);
         }
         self.flow.round.pass(t, segment.len, view.rtt.max(Nanos::micros(50)));
