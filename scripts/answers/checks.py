@@ -36,8 +36,10 @@ def check(answer, facts, kind, excused=None):
         ids = [c['id'] for c in answer['connections']]
         if len(set(ids)) != len(ids):
             report.bad('identity', 'connections', 'an id is used twice')
-        if answer['capture']['connections'] != len(ids):
-            report.bad('identity', 'capture', f'{answer["capture"]["connections"]} connections, {len(ids)} listed')
+        left_out = answer['summary']['connections_omitted']
+        if answer['capture']['connections'] != len(ids) + left_out:
+            said = f'{answer["capture"]["connections"]} connections, {len(ids)} listed, {left_out} left out'
+            report.bad('identity', 'capture', said)
         for c in answer['connections']:
             Connection(c, facts, report).check()
         findings(answer['findings'], answer['connections'], 'capture', report)
@@ -234,7 +236,8 @@ def totals(answer, facts, report):
     copies = any('duplicates' in c['quality'] for c in answer['connections'])
     if capture['tcp_packets'] != len(facts.frames):
         report.bad('packets', 'capture', f'{capture["tcp_packets"]} TCP packets, {facts.by} reads {len(facts.frames)}')
-    listed = sum(sum(c['packets'].values()) for c in answer['connections'])
+    # A connection that is not listed is a single packet.
+    listed = sum(sum(c['packets'].values()) for c in answer['connections']) + answer['summary']['connections_omitted']
     if listed > capture['tcp_packets'] or (listed < capture['tcp_packets'] and not copies):
         report.bad('packets', 'capture', f'the connections hold {listed} of {capture["tcp_packets"]} TCP packets')
     flows = {}

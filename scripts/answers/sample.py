@@ -152,6 +152,7 @@ def good_answer():
         'schema': 1,
         'connections': [connection(nagle, think)],
         'findings': [nagle, think],
+        'summary': {'connections_omitted': 0},
         'capture': {
             'files': ['x'],
             'packets': 12,

@@ -68,6 +68,7 @@ export type AnyCause =
   | 'unexplained'
   | 'chatty'
   | 'short_connections'
+  | 'scan'
   | 'explicit_buffer'
   | 'no_window_scaling'
   | 'small_mss';
@@ -703,6 +704,12 @@ export interface Summary {
   servers: Server[];
   /** Connections to other servers. */
   servers_omitted: number;
+  /**
+   * Connections of a single packet without payload that are not listed: those of a scan (see the finding), and of
+   * others all but the first thousand. They are part of the count of connections, and have numbers. `--exchanges
+   * all` lists them.
+   */
+  connections_omitted: number;
   /** The longest exchanges over all connections that are kept in detail, the longest first; at most ten. */
   slowest: Slow[];
 }

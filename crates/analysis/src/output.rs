@@ -169,16 +169,16 @@ impl Output {
         self.inherent.merge(&other.inherent);
     }
 
-    /// Hands everything kept to its connection; `connections` ascend by id from 1 without a hole.
+    /// Hands everything kept to its connection; `connections` ascend by id.
     pub(crate) fn give(self, connections: &mut [Connection]) -> Rollups {
         for (id, exchange) in self.kept.exchanges.items {
-            if let Some(c) = connections.get_mut(id as usize - 1) {
-                c.exchanges.push(exchange);
+            if let Ok(at) = connections.binary_search_by_key(&id, |c| c.id) {
+                connections[at].exchanges.push(exchange);
             }
         }
         for (id, gap) in self.kept.gaps.items {
-            if let Some(c) = connections.get_mut(id as usize - 1) {
-                c.gaps.push(gap);
+            if let Ok(at) = connections.binary_search_by_key(&id, |c| c.id) {
+                connections[at].gaps.push(gap);
             }
         }
         connections.iter_mut().for_each(in_order);

@@ -425,6 +425,9 @@ pub struct Totals {
     pub duplicates: u64,
     /// Connections.
     pub connections: u64,
+    /// Of these, connections of a single packet without payload that are not listed: those of scans, and of others all but
+    /// the first thousand.
+    pub unlisted: u64,
     /// Earliest and latest segment.
     pub span: Option<(Nanos, Nanos)>,
     /// Setup + exchanges, over all connections.

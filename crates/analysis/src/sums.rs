@@ -304,6 +304,11 @@ pub(crate) fn findings_over(
 }
 
 impl Analysis {
+    /// How many connections there are, listed or not.
+    pub fn connection_count(&self) -> u64 {
+        self.connections.len() as u64 + self.totals.unlisted
+    }
+
     /// Leaves only the connections that `wanted` chooses: totals and findings are then theirs. What is inherent is
     /// summed over the whole capture only, so it is no finding any more.
     pub fn retain(&mut self, wanted: impl Fn(&Connection) -> bool) {
@@ -315,6 +320,7 @@ impl Analysis {
         let totals = &mut self.totals;
         totals.measured = Nanos::ZERO;
         totals.exchanges = 0;
+        (totals.connections, totals.unlisted) = (self.connections.len() as u64, 0);
         (totals.budget, totals.gap_budget, totals.tail) = Default::default();
         self.connections.iter().for_each(|c| totals.add_times(c));
         self.findings = findings_over(&self.connections, &self.basis.0, &Rollups::default(), totals);

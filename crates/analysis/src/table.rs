@@ -1,18 +1,23 @@
 //! Finds the connection of each segment, ends connections, and keeps the detail that was asked for.
 
+mod finish;
+mod index;
+mod lone;
+mod scan;
+
 use crate::conn::Conn;
-use crate::findings::{self, Basis, Finished};
+use crate::findings::Finished;
 use crate::output::Output;
 use crate::parts::leave_out;
 use crate::result::{Connection, Finding, Totals};
 use crate::stream::Stream;
-use crate::sums::findings_over;
 use crate::window::Window;
-use crate::{Analysis, Bases, Config};
+use crate::{Config, Detail};
 use hashbrown::HashMap;
+use index::Index;
+use lone::{At, Lones};
 use std::collections::VecDeque;
-use std::net::IpAddr;
-use tcpwhy_base::{Class, Endpoint, Nanos, Observation, Segment};
+use tcpwhy_base::{Endpoint, Nanos, Observation, Segment};
 
 /// A closed connection is kept this long after its last packet, for late ones: twice the maximum segment lifetime
 /// (RFC 9293, 3.4.2).
@@ -23,21 +28,31 @@ const MAX_LINGERING: usize = 16_384;
 /// Segments whose connections are fetched at once.
 const AHEAD: usize = 16;
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct KeyV4([u32; 2], [u16; 2], u32);
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct KeyV6(Endpoint, Endpoint, u32);
+/// Where a connection is while it lives.
+#[derive(Debug)]
+enum Slot {
+    Free,
+    /// One packet was seen of it.
+    Lone(At, u32),
+    Conn(Box<Conn>),
+}
 
 /// Takes segments in the order of the capture; gives the analysis at the end.
 #[derive(Debug)]
 pub struct Analyzer {
-    v4: HashMap<KeyV4, u32>,
-    v6: HashMap<KeyV6, u32>,
+    index: Index,
     /// The last connection of a 4-tuple whatever its link, once there are VLANs or tunnels at all.
     links: HashMap<(Endpoint, Endpoint), u32>,
-    live: Vec<Option<Box<Conn>>>,
+    live: Vec<Slot>,
     free: Vec<u32>,
+    /// The packets of connections of which one was seen.
+    lones: Lones,
+    /// Those of them that have ended, and their ids.
+    silent: Vec<(At, u32)>,
+    /// Connections of one packet are listed, be they as many as they are.
+    lists_all: bool,
+    /// What was found about those that are not.
+    scan: Option<Finding>,
     /// Closed connections in the order of closing, with when they may go.
     closed: VecDeque<(Nanos, u32, u32)>,
     done: Vec<Finished>,
@@ -50,27 +65,18 @@ pub struct Analyzer {
     stream: Option<Stream>,
 }
 
-impl std::fmt::Debug for KeyV4 {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?} {:?} {}", self.0, self.1, self.2)
-    }
-}
-
-impl std::fmt::Debug for KeyV6 {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {} {}", self.0, self.1, self.2)
-    }
-}
-
 impl Analyzer {
     /// An analyzer that has seen nothing.
     pub fn new(config: Config) -> Analyzer {
         Analyzer {
-            v4: HashMap::new(),
-            v6: HashMap::new(),
+            index: Index::default(),
             links: HashMap::new(),
             live: Vec::new(),
             free: Vec::new(),
+            lones: Lones::default(),
+            silent: Vec::new(),
+            lists_all: config.detail == Detail::All,
+            scan: None,
             closed: VecDeque::new(),
             done: Vec::new(),
             kept: Output::new(config.detail),
@@ -109,31 +115,6 @@ impl Analyzer {
         self.done.drain(..).map(|ended| ended.connection)
     }
 
-    /// Ends the connections that still live, for [`Analyzer::finish_all`].
-    pub fn end_live(&mut self) {
-        for slot in 0..self.live.len() {
-            self.end(slot as u32, true);
-        }
-    }
-
-    /// Ends the connections that still live; they are then the last that [`Analyzer::ended`] gives, in the order of
-    /// their first packets.
-    pub fn end_all(&mut self) {
-        let mut live: Vec<(u32, u32)> = Vec::new();
-        for (slot, conn) in self.live.iter().enumerate() {
-            live.extend(conn.as_ref().map(|c| (c.id(), slot as u32)));
-        }
-        live.sort_unstable();
-        live.into_iter().for_each(|(_, slot)| self.end(slot, true));
-    }
-
-    /// The totals, and the findings over all connections that have ended.
-    pub fn finish_stream(self) -> (Vec<Finding>, Totals) {
-        let Analyzer { stream, kept, mut totals, .. } = self;
-        let findings = stream.map(|s| s.findings(&kept.inherent, &mut totals)).unwrap_or_default();
-        (findings, totals)
-    }
-
     /// Takes whatever was seen, in the order of time. What a kernel says of a connection is kept for the segments that
     /// follow; before the first packet of that connection it is not.
     pub fn observe(&mut self, observation: Observation<'_>) {
@@ -141,8 +122,7 @@ impl Analyzer {
             Observation::Segment(segment) => self.push(segment),
             Observation::Socket(event) => {
                 let either = Segment { src: event.local, dst: event.remote, ..Segment::EMPTY };
-                let slot = self.find(&either);
-                if let Some(conn) = slot.and_then(|slot| self.live[slot as usize].as_mut()) {
+                if let Some(conn) = self.find(&either).and_then(|slot| self.conn_at(slot)) {
                     conn.hear(event);
                 }
             }
@@ -170,14 +150,14 @@ impl Analyzer {
                 }
                 *hint = self.find(segment);
                 before = Some((segment, *hint));
-                let conn = hint.and_then(|slot| self.live[slot as usize].as_ref());
-                touched = touched.wrapping_add(conn.map_or(0, |conn| conn.touch()));
+                if let Some(Slot::Conn(conn)) = hint.map(|slot| &self.live[slot as usize]) {
+                    touched = touched.wrapping_add(conn.touch());
+                }
             }
             std::hint::black_box(touched);
             for (hint, segment) in hints.iter().zip(group) {
                 // An earlier segment of the group may have begun or ended a connection.
-                let valid =
-                    hint.filter(|&s| self.live[s as usize].as_ref().is_some_and(|c| c.is_of(segment)));
+                let valid = hint.filter(|&slot| self.holds(slot, segment));
                 let slot = if valid.is_some() { valid } else { self.find(segment) };
                 self.push_to(segment, slot);
             }
@@ -188,26 +168,13 @@ impl Analyzer {
         self.totals.segments += 1;
         let span = self.totals.span.get_or_insert((segment.time, segment.time));
         *span = (span.0.min(segment.time), span.1.max(segment.time));
-        let slot = match known {
-            Some(slot)
-                if self.live[slot as usize].as_ref().is_some_and(|c| c.goes_on_with(segment, LINGER)) =>
-            {
-                slot
-            }
+        match known.or_else(|| self.other_direction(segment)) {
+            None => self.begin(segment),
+            Some(slot) if self.goes_on(slot, segment) => self.feed(slot, segment),
             Some(slot) => {
-                self.end(slot, false);
-                self.begin(segment)
+                self.leave(slot, false);
+                self.begin(segment);
             }
-            None => match self.other_direction(segment) {
-                Some(slot) => slot,
-                None => self.begin(segment),
-            },
-        };
-        let Some(conn) = self.live[slot as usize].as_mut() else { return };
-        let lingered = conn.lingers();
-        conn.push(segment, &mut self.kept);
-        if !lingered && conn.lingers() {
-            self.closed.push_back((conn.now() + self.linger, slot, conn.id()));
         }
         if let Some(&(when, _, _)) = self.closed.front()
             && (segment.time > when || self.closed.len() > MAX_LINGERING)
@@ -216,13 +183,62 @@ impl Analyzer {
         }
     }
 
-    fn find(&self, segment: &Segment) -> Option<u32> {
-        match (segment.src.ip, segment.dst.ip) {
-            (IpAddr::V4(a), IpAddr::V4(b)) => {
-                self.v4.get(&key_v4(segment, a.to_bits(), b.to_bits())).copied()
-            }
-            _ => self.v6.get(&key_v6(segment.src, segment.dst, segment.link)).copied(),
+    /// The connection in this slot takes the segment.
+    fn feed(&mut self, slot: u32, segment: &Segment) {
+        let Slot::Conn(conn) = &mut self.live[slot as usize] else { return };
+        let lingered = conn.lingers();
+        conn.push(segment, &mut self.kept);
+        if !lingered && conn.lingers() {
+            self.closed.push_back((conn.now() + self.linger, slot, conn.id()));
         }
+    }
+
+    /// The segment belongs to the connection in this slot, and begins no other one between the same ends. A connection of one
+    /// packet has more than one then.
+    fn goes_on(&mut self, slot: u32, segment: &Segment) -> bool {
+        if let Slot::Lone(at, _) = self.live[slot as usize] {
+            let first = self.lones.get(at);
+            let asks = |s: &Segment| s.flags.syn() && !s.flags.ack();
+            if asks(&first) && asks(segment) && first.src == segment.src && first.seq != segment.seq {
+                return false;
+            }
+        }
+        self.conn_at(slot).is_some_and(|conn| conn.goes_on_with(segment, LINGER))
+    }
+
+    /// The connection in a slot: one of a single packet takes that now.
+    fn conn_at(&mut self, slot: u32) -> Option<&mut Conn> {
+        let place = &mut self.live[slot as usize];
+        if let Slot::Lone(at, id) = *place {
+            let first = self.lones.take(at);
+            let mut conn = Box::new(Conn::new(id, &first));
+            conn.push(&first, &mut self.kept);
+            *place = Slot::Conn(conn);
+        }
+        match place {
+            Slot::Conn(conn) => Some(conn),
+            _ => None,
+        }
+    }
+
+    /// The connection in this slot is that of the segment, as far as addresses tell.
+    #[inline]
+    fn holds(&self, slot: u32, segment: &Segment) -> bool {
+        match &self.live[slot as usize] {
+            Slot::Conn(conn) => conn.is_of(segment),
+            Slot::Lone(at, _) => {
+                let (src, dst, link) = self.lones.key(*at);
+                let same =
+                    (src, dst) == (segment.src, segment.dst) || (dst, src) == (segment.src, segment.dst);
+                same && link == segment.link
+            }
+            Slot::Free => false,
+        }
+    }
+
+    #[inline]
+    fn find(&self, segment: &Segment) -> Option<u32> {
+        self.index.find(segment, |slot| self.holds(slot, segment))
     }
 
     /// The connection whose other direction this is, where the two travel under different VLAN tags or tunnels.
@@ -232,45 +248,41 @@ impl Analyzer {
         // Connections without tags are not in that list before the first tagged packet.
         let bare = || self.find(&Segment { link: 0, ..*segment });
         let slot = if segment.link == 0 { known? } else { known.or_else(bare)? };
-        let conn = self.live[slot as usize].as_mut()?;
+        let conn = self.conn_at(slot)?;
         let (link, other) = conn.links();
         if link == segment.link || other.is_some() || !conn.is_answered_by(segment) {
             return None;
         }
         conn.also_on(segment.link);
-        self.index(segment, slot);
+        self.index.insert(&segment.src, &segment.dst, segment.link, slot);
         Some(slot)
     }
 
-    fn begin(&mut self, segment: &Segment) -> u32 {
-        let conn = Box::new(Conn::new(self.next_id, segment));
+    /// The segment begins a connection.
+    fn begin(&mut self, segment: &Segment) {
+        let id = self.next_id;
         self.next_id += 1;
+        let (new, is_lone) = match self.lones.keep(segment) {
+            Some(at) => (Slot::Lone(at, id), true),
+            None => (Slot::Conn(Box::new(Conn::new(id, segment))), false),
+        };
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.live[slot as usize] = Some(conn);
+                self.live[slot as usize] = new;
                 slot
             }
             None => {
-                self.live.push(Some(conn));
+                self.live.push(new);
                 (self.live.len() - 1) as u32
             }
         };
-        self.index(segment, slot);
+        self.index.insert(&segment.src, &segment.dst, segment.link, slot);
         if segment.link != 0 || !self.links.is_empty() {
             let (a, b) = (segment.src, segment.dst);
             self.links.insert(if a <= b { (a, b) } else { (b, a) }, slot);
         }
-        slot
-    }
-
-    fn index(&mut self, segment: &Segment, slot: u32) {
-        match (segment.src.ip, segment.dst.ip) {
-            (IpAddr::V4(a), IpAddr::V4(b)) => {
-                self.v4.insert(key_v4(segment, a.to_bits(), b.to_bits()), slot);
-            }
-            _ => {
-                self.v6.insert(key_v6(segment.src, segment.dst, segment.link), slot);
-            }
+        if !is_lone {
+            self.feed(slot, segment);
         }
     }
 
@@ -282,39 +294,53 @@ impl Analyzer {
                 break;
             }
             self.closed.pop_front();
-            let Some(conn) = self.live[slot as usize].as_ref().filter(|c| c.id() == id) else { continue };
+            let Slot::Conn(conn) = &self.live[slot as usize] else { continue };
+            if conn.id() != id {
+                continue;
+            }
             if conn.now() + self.linger > now && !crowded {
                 self.closed.push_back((conn.now() + self.linger, slot, id));
                 continue;
             }
-            let [a, b] = conn.ends().into_array();
-            let (link, other) = conn.links();
-            self.forget(a, b, link);
-            if let Some(other) = other {
-                self.forget(a, b, other);
-            }
-            self.end(slot, false);
+            self.leave(slot, false);
         }
     }
 
-    fn forget(&mut self, a: Endpoint, b: Endpoint, link: u32) {
+    /// The connection in this slot ends, and its ends may begin another one.
+    fn leave(&mut self, slot: u32, capture_end: bool) {
+        let (a, b, link, other) = match &self.live[slot as usize] {
+            Slot::Free => return,
+            Slot::Lone(at, _) => {
+                let (a, b, link) = self.lones.key(*at);
+                (a, b, link, None)
+            }
+            Slot::Conn(conn) => {
+                let ([a, b], (link, other)) = (conn.ends().into_array(), conn.links());
+                (a, b, link, other)
+            }
+        };
+        self.index.remove(&a, &b, link, slot);
+        if let Some(other) = other {
+            self.index.remove(&a, &b, other, slot);
+        }
         if !self.links.is_empty() {
             self.links.remove(&if a <= b { (a, b) } else { (b, a) });
         }
-        let probe = Segment { src: a, dst: b, link, ..Segment::EMPTY };
-        match (a.ip, b.ip) {
-            (IpAddr::V4(x), IpAddr::V4(y)) => {
-                self.v4.remove(&key_v4(&probe, x.to_bits(), y.to_bits()));
-            }
-            _ => {
-                self.v6.remove(&key_v6(a, b, link));
-            }
-        }
+        self.end(slot, capture_end);
     }
 
+    /// Ends the connection in this slot.
     fn end(&mut self, slot: u32, capture_end: bool) {
-        let Some(conn) = self.live[slot as usize].take() else { return };
+        match std::mem::replace(&mut self.live[slot as usize], Slot::Free) {
+            Slot::Free => return,
+            Slot::Lone(at, id) => self.silent.push((at, id)),
+            Slot::Conn(conn) => self.finish_one(*conn, capture_end),
+        }
         self.free.push(slot);
+    }
+
+    /// A connection is over.
+    fn finish_one(&mut self, conn: Conn, capture_end: bool) {
         let mut ended = conn.finish(capture_end, &mut self.kept);
         let connection = &mut ended.connection;
         if let Some(window) = self.kept.window {
@@ -331,124 +357,16 @@ impl Analyzer {
         if let Some(stream) = &mut self.stream {
             self.kept.give_own(connection);
             leave_out(connection);
-            find(connection, &ended.basis);
+            finish::find(connection, &ended.basis);
             self.totals.connections += 1;
             self.totals.add_quality(connection.quality);
             stream.add(&ended, &self.kept.inherent);
         }
         self.done.push(ended);
     }
-
-    /// The answer.
-    pub fn finish(self) -> Analysis {
-        Analyzer::finish_all(vec![self])
-    }
-
-    /// Which of `n` analyzers takes the segments of this connection, where several work side by side.
-    pub fn share(segment: &Segment, n: usize) -> usize {
-        let end = |e: &Endpoint| {
-            let bits = match e.ip {
-                IpAddr::V4(ip) => u64::from(ip.to_bits()),
-                IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64 ^ ip.to_bits() as u64,
-            };
-            (bits << 16 | u64::from(e.port)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        };
-        // Both directions to the same one: the sum does not know which end is which.
-        let mixed = end(&segment.src).wrapping_add(end(&segment.dst)).wrapping_mul(0xd6e8_feb8_6659_fd93);
-        ((mixed >> 32) as usize) % n.max(1)
-    }
-
-    /// The answer of several that each ate the segments [`Analyzer::share`] gave them: the same as if one had eaten
-    /// all.
-    pub fn finish_all(analyzers: Vec<Analyzer>) -> Analysis {
-        let mut shards: Vec<Analyzer> = analyzers;
-        shards.iter_mut().for_each(Analyzer::end_live);
-        // Connections are numbered by their first packets.
-        let mut order: Vec<(u64, Nanos, usize, u32, usize)> = Vec::new();
-        for (i, shard) in shards.iter().enumerate() {
-            let done = shard.done.iter().map(|ended| &ended.connection).enumerate();
-            order.extend(done.map(|(at, c)| (c.frames.0, c.start, i, c.id, at)));
-        }
-        order.sort_unstable();
-        let mut numbers: Vec<Vec<u32>> = shards.iter().map(|s| vec![0; s.next_id as usize]).collect();
-        for (n, &(_, _, shard, id, _)) in order.iter().enumerate() {
-            numbers[shard][id as usize] = n as u32 + 1;
-        }
-        let mut totals = Totals::default();
-        let mut kept: Option<Output> = None;
-        let mut parts: Vec<Vec<Option<Finished>>> = Vec::with_capacity(shards.len());
-        for (shard, numbers) in shards.into_iter().zip(&numbers) {
-            let number = |id: u32| numbers.get(id as usize).copied().unwrap_or(id);
-            let Analyzer { done, kept: part_kept, totals: t, .. } = shard;
-            parts.push(done.into_iter().map(Some).collect());
-            totals.segments += t.segments;
-            totals.duplicates += t.duplicates;
-            totals.exchanges += t.exchanges;
-            totals.measured += t.measured;
-            totals.budget.add_all(&t.budget);
-            totals.gap_budget.add_all(&t.gap_budget);
-            totals.tail.add_all(&t.tail);
-            totals.span = match (totals.span, t.span) {
-                (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
-                (a, b) => a.or(b),
-            };
-            let empty = part_kept.like();
-            kept.get_or_insert(empty).absorb(part_kept, number);
-        }
-        let mut done: Vec<Connection> = Vec::with_capacity(order.len());
-        let mut bases: Vec<Basis> = Vec::with_capacity(order.len());
-        for (n, &(_, _, shard, _, at)) in order.iter().enumerate() {
-            let Some(Finished { mut connection, mut basis }) = parts[shard][at].take() else { continue };
-            connection.id = n as u32 + 1;
-            basis.rollups.renumber(|id| numbers[shard].get(id as usize).copied().unwrap_or(id));
-            done.push(*connection);
-            bases.push(basis);
-        }
-        let inherent = kept.map(|k| k.give(&mut done)).unwrap_or_default();
-        let mut each = bases.iter();
-        done.retain(|_| each.next().is_some_and(|basis| !basis.outside));
-        bases.retain(|basis| !basis.outside);
-        totals.connections = done.len() as u64;
-        done.iter().for_each(|connection| totals.add_quality(connection.quality));
-        for connection in &mut done {
-            leave_out(connection);
-        }
-        let findings = findings_over(&done, &bases, &inherent, &mut totals);
-        fill_worst(&mut done, &bases);
-        Analysis { connections: done, findings, totals, basis: Bases(bases) }
-    }
-}
-
-/// So many connections have findings of their own: those that lost most to TCP.
-const WITH_FINDINGS: usize = 1_000;
-
-fn fill_worst(connections: &mut [Connection], bases: &[Basis]) {
-    let lost = |c: &Connection| c.budget.of_class(Class::Tcp);
-    let mut order: Vec<(Nanos, usize)> = connections.iter().enumerate().map(|(i, c)| (lost(c), i)).collect();
-    if order.len() > WITH_FINDINGS {
-        order.select_nth_unstable_by_key(WITH_FINDINGS, |&(lost, i)| (std::cmp::Reverse(lost), i));
-        order.truncate(WITH_FINDINGS);
-    }
-    for (_, i) in order {
-        find(&mut connections[i], &bases[i]);
-    }
-}
-
-fn find(connection: &mut Connection, basis: &Basis) {
-    connection.findings = findings::of_connection(connection, basis);
-    connection.findings_omitted = 0;
 }
 
 /// Addresses, ports and link are the same, whichever way it goes.
 fn same_connection(a: &Segment, b: &Segment) -> bool {
     a.link == b.link && (a.src == b.src && a.dst == b.dst || a.src == b.dst && a.dst == b.src)
-}
-
-fn key_v4(segment: &Segment, a: u32, b: u32) -> KeyV4 {
-    let (p, q) = (segment.src.port, segment.dst.port);
-    if (a, p) <= (b, q) { KeyV4([a, b], [p, q], segment.link) } else { KeyV4([b, a], [q, p], segment.link) }
-}
-
-fn key_v6(a: Endpoint, b: Endpoint, link: u32) -> KeyV6 {
-    if a <= b { KeyV6(a, b, link) } else { KeyV6(b, a, link) }
 }

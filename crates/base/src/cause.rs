@@ -377,6 +377,7 @@ causes! {
         Unexplained,
         Chatty,
         ShortConnections,
+        Scan,
         ExplicitBuffer,
         NoWindowScaling,
         SmallMss,

@@ -19,12 +19,12 @@ enum Which {
     Ends(Endpoint, Option<Endpoint>),
 }
 
-fn parse(text: &str, ids: usize) -> Option<Which> {
+fn parse(text: &str, last: u32) -> Option<Which> {
     if let Some(port) = text.strip_prefix(':') {
         return port.parse().ok().map(Which::Port);
     }
     if let Ok(n) = text.parse::<u32>() {
-        let is_id = n >= 1 && n as usize <= ids;
+        let is_id = (1..=last).contains(&n);
         return if is_id { Some(Which::Id(n)) } else { u16::try_from(n).ok().map(Which::Port) };
     }
     let mut ends = text.split(['>', ',', ' ', '-']).map(str::trim).filter(|t| !t.is_empty());
@@ -40,7 +40,7 @@ fn parse(text: &str, ids: usize) -> Option<Which> {
 
 /// Keeps the connections that `text` names; the error says what to write.
 pub(crate) fn connections(analysis: &mut Analysis, text: &str) -> Result<(), String> {
-    let which = parse(text, analysis.connections.len()).ok_or_else(|| {
+    let which = parse(text, analysis.connections.last().map_or(0, |c| c.id)).ok_or_else(|| {
         format!("--connection {text}: write a number of the table, a port, or 10.0.0.1:40000>10.0.0.2:80")
     })?;
     if !analysis.connections.iter().any(|c| is_meant(c, &which)) {

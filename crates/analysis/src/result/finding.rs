@@ -130,6 +130,13 @@ impl Finding {
         }
     }
 
+    /// The same as an example of this connection.
+    pub(crate) fn of_connection(mut self, id: u32) -> Finding {
+        self.connections = vec![id];
+        self.example.connection = id;
+        self
+    }
+
     /// What somebody waited for: all but the time after the last byte.
     pub fn waited(&self) -> Nanos {
         self.lost - self.tail
@@ -140,8 +147,11 @@ impl Finding {
         self.lost - self.tail - self.idle - self.counted_elsewhere
     }
 
-    /// Too little to be worth an advice: no span reaches a millisecond, nor the sum a hundredth.
+    /// Too little to be worth an advice: no span reaches a millisecond, nor the sum a hundredth. A scan costs no time.
     pub fn is_minor(&self) -> bool {
+        if self.cause == Cause::Scan {
+            return false;
+        }
         let longest = if self.cause.info().kind == Kind::Span { self.range.longest } else { self.lost };
         longest < Nanos::millis(1) && self.share < 0.01 && self.share_of_requests < 0.01
     }

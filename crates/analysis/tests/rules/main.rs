@@ -19,6 +19,7 @@ mod no_effect;
 mod opening;
 mod replayed;
 mod room;
+mod scans;
 mod servers;
 mod settings;
 mod sizes;

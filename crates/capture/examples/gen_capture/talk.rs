@@ -256,3 +256,17 @@ pub(crate) fn elephant(packets: u64, path: &str) -> io::Result<()> {
     }
     out.done()
 }
+
+/// SYNs from as many addresses to the ports of one, ten microseconds apart.
+pub(crate) fn scan(syns: u64, path: &str) -> io::Result<()> {
+    let mut out = Output::new(path)?;
+    let mut chance = Chance(3);
+    for n in 0..syns {
+        let client = (0x1400_0000 + n as u32, 1_024 + (chance.next() as u16 & 0x7fff));
+        let server = (0xC633_6401, 80);
+        let seq = chance.next() as u32;
+        let time = START + n * 10_000;
+        out.put(client, server, &Segment { time, up: true, flags: SYN, seq, ack: 0, length: 0, sack: None })?;
+    }
+    out.done()
+}

@@ -34,6 +34,8 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
         let of = if answer.at_once { " (added up)" } else { "" };
         text.push(format!("Idle between requests: {}{of}.", answer.idle));
     }
+    let scan = analysis.findings.iter().find(|f| f.cause == Cause::Scan);
+    text.extend(scan.map(Finding::why));
     text.join(" ")
 }
 

@@ -41,6 +41,9 @@ pub struct Summary {
     pub servers: Vec<Server>,
     /// Connections to other servers.
     pub servers_omitted: u64,
+    /// Connections of a single packet without payload that are not listed: those of a scan (see the finding), and of others
+    /// all but the first thousand. They are part of the count of connections, and have numbers. `--exchanges all` lists them.
+    pub connections_omitted: u64,
     /// The longest exchanges over all connections that are kept in detail, the longest first; at most ten.
     pub slowest: Vec<Slow>,
 }
@@ -253,6 +256,7 @@ impl Summary {
             servers: analysis.totals.servers.iter().take(SERVERS).map(Server::new).collect(),
             servers_omitted: analysis.totals.servers_omitted
                 + analysis.totals.servers.iter().skip(SERVERS).map(|s| s.connections).sum::<u64>(),
+            connections_omitted: analysis.totals.unlisted,
             slowest: slowest(analysis, SLOWEST).into_iter().map(|x| Slow::new(x, capture)).collect(),
         }
     }

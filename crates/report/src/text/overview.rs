@@ -125,6 +125,10 @@ fn connections(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io
     if left > 0 {
         writeln!(out, "  {DIM}and {left} more: --top {}{DIM:#}", sorted.len())?;
     }
+    if analysis.totals.unlisted > 0 {
+        let unlisted = count(analysis.totals.unlisted, "connection");
+        writeln!(out, "  {DIM}and {unlisted} of a single packet: --exchanges all{DIM:#}")?;
+    }
     Ok(())
 }
 

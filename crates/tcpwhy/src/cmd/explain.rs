@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     tcpwhy_analysis::replay::predict(&mut analysis);
     let mut warnings = quality_warnings(&analysis.connections);
     warnings.extend(of_window(window, &read));
-    let connections = analysis.connections.len() as u64;
+    let connections = analysis.connection_count();
     let capture = load::capture(&inputs, read, connections, is_partial(args), warnings);
     let source = Source {
         inputs: &inputs,

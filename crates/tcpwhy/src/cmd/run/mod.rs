@@ -200,7 +200,7 @@ fn explained(
     };
     load::say_problems(&inputs, &mut read, Vec::new());
     let warnings = quality_warnings(&analysis.connections);
-    let capture = load::capture(&inputs, read, analysis.connections.len() as u64, false, warnings);
+    let capture = load::capture(&inputs, read, analysis.connection_count(), false, warnings);
     Ok((Ok(Ran { report, analysis, capture, kept }), inputs))
 }
 

@@ -1,0 +1,196 @@
+//! The end: connections are numbered by their first packets, summed up, and given out.
+
+use super::lone::Lones;
+use super::scan::{Scans, Silent};
+use super::{Analyzer, Slot};
+use crate::conn::Conn;
+use crate::findings::{self, Basis, Finished};
+use crate::output::Output;
+use crate::parts::leave_out;
+use crate::result::{Connection, Finding, Totals};
+use crate::sums::findings_over;
+use crate::{Analysis, Bases};
+use std::net::IpAddr;
+use tcpwhy_base::{Class, Endpoint, Nanos, Segment};
+
+/// Stands for the slot of a connection that has none.
+const NO_SLOT: u32 = u32::MAX;
+
+impl Analyzer {
+    /// The answer.
+    pub fn finish(self) -> Analysis {
+        Analyzer::finish_all(vec![self])
+    }
+
+    /// Ends the connections that still live, for [`Analyzer::finish_all`].
+    pub fn end_live(&mut self) {
+        (self.index, self.links) = Default::default();
+        for slot in std::mem::take(&mut self.live) {
+            match slot {
+                Slot::Free => {}
+                Slot::Lone(at, id) => self.silent.push((at, id)),
+                Slot::Conn(conn) => self.finish_one(*conn, true),
+            }
+        }
+    }
+
+    /// Ends the connections that still live; they are then the last that [`Analyzer::ended`] gives, in the order of
+    /// their first packets.
+    pub fn end_all(&mut self) {
+        (self.index, self.links) = Default::default();
+        let mut live: Vec<(u32, u32)> = Vec::new();
+        for (slot, conn) in self.live.iter().enumerate() {
+            match conn {
+                Slot::Free => {}
+                Slot::Lone(at, id) => self.silent.push((*at, *id)),
+                Slot::Conn(conn) => live.push((conn.id(), slot as u32)),
+            }
+        }
+        let Scans { mut listed, unlisted, finding } =
+            Scans::among(std::slice::from_ref(self), self.totals.span);
+        let listed = listed.pop().unwrap_or_default();
+        live.extend(listed.iter().map(|silent| (silent.id, NO_SLOT)));
+        live.sort_unstable();
+        let mut listed = listed.into_iter();
+        for (_, slot) in live {
+            match slot {
+                NO_SLOT => listed.next().into_iter().for_each(|silent| self.speak_of(silent)),
+                _ => self.end(slot, true),
+            }
+        }
+        self.totals.unlisted = unlisted.len() as u64;
+        self.totals.connections += self.totals.unlisted;
+        self.scan = finding.map(|(finding, _)| finding);
+    }
+
+    /// A connection of one packet is listed: it is made a connection after all.
+    fn speak_of(&mut self, Silent { at, id }: Silent) {
+        let segment = self.lones.take(at);
+        let mut conn = Conn::new(id, &segment);
+        conn.push(&segment, &mut self.kept);
+        self.finish_one(conn, true);
+    }
+
+    /// The totals, and the findings over all connections that have ended.
+    pub fn finish_stream(self) -> (Vec<Finding>, Totals) {
+        let Analyzer { stream, kept, mut totals, scan, .. } = self;
+        let mut findings = stream.map(|s| s.findings(&kept.inherent, &mut totals)).unwrap_or_default();
+        findings.extend(scan);
+        findings::sort(&mut findings);
+        (findings, totals)
+    }
+
+    /// Which of `n` analyzers takes the segments of this connection, where several work side by side.
+    pub fn share(segment: &Segment, n: usize) -> usize {
+        let end = |e: &Endpoint| {
+            let bits = match e.ip {
+                IpAddr::V4(ip) => u64::from(ip.to_bits()),
+                IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64 ^ ip.to_bits() as u64,
+            };
+            (bits << 16 | u64::from(e.port)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        };
+        // Both directions to the same one: the sum does not know which end is which.
+        let mixed = end(&segment.src).wrapping_add(end(&segment.dst)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        ((mixed >> 32) as usize) % n.max(1)
+    }
+
+    /// The answer of several that each ate the segments [`Analyzer::share`] gave them: the same as if one had eaten
+    /// all.
+    pub fn finish_all(analyzers: Vec<Analyzer>) -> Analysis {
+        let mut shards: Vec<Analyzer> = analyzers;
+        shards.iter_mut().for_each(Analyzer::end_live);
+        let span = shards.iter().filter_map(|s| s.totals.span).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        let scans = Scans::among(&shards, span);
+        for (shard, listed) in shards.iter_mut().zip(&scans.listed) {
+            listed.iter().for_each(|&silent| shard.speak_of(silent));
+            // Only its number is asked for from now on.
+            shard.lones = Lones::default();
+        }
+        // Connections are numbered by their first packets.
+        let mut order: Vec<(u64, Nanos, usize, u32, usize)> = Vec::new();
+        for (i, shard) in shards.iter().enumerate() {
+            let done = shard.done.iter().map(|ended| &ended.connection).enumerate();
+            order.extend(done.map(|(at, c)| (c.frames.0, c.start, i, c.id, at)));
+        }
+        order.sort_unstable();
+        // Those that are not listed have numbers all the same: they are those of a run that lists all.
+        let mut before = scans.unlisted.iter().peekable();
+        let mut numbers: Vec<Vec<u32>> = shards.iter().map(|s| vec![0; s.next_id as usize]).collect();
+        let mut left_out = 0;
+        for (n, &(frame, start, shard, id, _)) in order.iter().enumerate() {
+            while before.next_if(|&&left| left < (frame, start)).is_some() {
+                left_out += 1;
+            }
+            numbers[shard][id as usize] = n as u32 + 1 + left_out;
+        }
+        let mut totals = Totals::default();
+        let mut kept: Option<Output> = None;
+        let mut parts: Vec<Vec<Option<Finished>>> = Vec::with_capacity(shards.len());
+        for (shard, numbers) in shards.into_iter().zip(&numbers) {
+            let number = |id: u32| numbers.get(id as usize).copied().unwrap_or(id);
+            let Analyzer { done, kept: part_kept, totals: t, .. } = shard;
+            parts.push(done.into_iter().map(Some).collect());
+            totals.segments += t.segments;
+            totals.duplicates += t.duplicates;
+            totals.exchanges += t.exchanges;
+            totals.measured += t.measured;
+            totals.budget.add_all(&t.budget);
+            totals.gap_budget.add_all(&t.gap_budget);
+            totals.tail.add_all(&t.tail);
+            totals.span = match (totals.span, t.span) {
+                (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+                (a, b) => a.or(b),
+            };
+            let empty = part_kept.like();
+            kept.get_or_insert(empty).absorb(part_kept, number);
+        }
+        let mut done: Vec<Connection> = Vec::with_capacity(order.len());
+        let mut bases: Vec<Basis> = Vec::with_capacity(order.len());
+        for &(_, _, shard, id, at) in &order {
+            let Some(Finished { mut connection, mut basis }) = parts[shard][at].take() else { continue };
+            connection.id = numbers[shard][id as usize];
+            basis.rollups.renumber(|id| numbers[shard].get(id as usize).copied().unwrap_or(id));
+            done.push(*connection);
+            bases.push(basis);
+        }
+        let inherent = kept.map(|k| k.give(&mut done)).unwrap_or_default();
+        let mut each = bases.iter();
+        done.retain(|_| each.next().is_some_and(|basis| !basis.outside));
+        bases.retain(|basis| !basis.outside);
+        totals.unlisted = scans.unlisted.len() as u64;
+        totals.connections = done.len() as u64 + totals.unlisted;
+        done.iter().for_each(|connection| totals.add_quality(connection.quality));
+        for connection in &mut done {
+            leave_out(connection);
+        }
+        let mut findings = findings_over(&done, &bases, &inherent, &mut totals);
+        if let Some((finding, shard)) = scans.finding {
+            let example = finding.example.connection;
+            let number = numbers[shard].get(example as usize).copied().unwrap_or(example);
+            findings.push(finding.of_connection(number));
+            findings::sort(&mut findings);
+        }
+        fill_worst(&mut done, &bases);
+        Analysis { connections: done, findings, totals, basis: Bases(bases) }
+    }
+}
+
+/// So many connections have findings of their own: those that lost most to TCP.
+const WITH_FINDINGS: usize = 1_000;
+
+fn fill_worst(connections: &mut [Connection], bases: &[Basis]) {
+    let lost = |c: &Connection| c.budget.of_class(Class::Tcp);
+    let mut order: Vec<(Nanos, usize)> = connections.iter().enumerate().map(|(i, c)| (lost(c), i)).collect();
+    if order.len() > WITH_FINDINGS {
+        order.select_nth_unstable_by_key(WITH_FINDINGS, |&(lost, i)| (std::cmp::Reverse(lost), i));
+        order.truncate(WITH_FINDINGS);
+    }
+    for (_, i) in order {
+        find(&mut connections[i], &bases[i]);
+    }
+}
+
+pub(super) fn find(connection: &mut Connection, basis: &Basis) {
+    connection.findings = findings::of_connection(connection, basis);
+    connection.findings_omitted = 0;
+}

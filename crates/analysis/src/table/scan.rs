@@ -1,0 +1,241 @@
+//! Connections of one packet: which of them are listed, and whether many of them are a scan (rule 63).
+
+use super::Analyzer;
+use super::lone::At;
+use crate::result::{Example, Extremes, Finding, Frames};
+use std::net::IpAddr;
+use tcpwhy_base::{Cause, Endpoint, Nanos, Segment, Side};
+
+/// Who asks so many others without an answer scans.
+const TARGETS: usize = 25;
+/// A SYN is repeated after this if it is not answered (RFC 6298, 2.1).
+const FIRST_RTO: Nanos = Nanos::secs(1);
+/// Other connections of one packet that are listed.
+const LISTED: usize = 1_000;
+
+/// A connection of one packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Silent {
+    pub(super) at: At,
+    pub(super) id: u32,
+}
+
+/// What becomes of connections of one packet.
+#[derive(Debug, Default)]
+pub(super) struct Scans {
+    /// Those that are listed, of each analyzer, by id.
+    pub(super) listed: Vec<Vec<Silent>>,
+    /// Frame and time of the others, ascending.
+    pub(super) unlisted: Vec<(u64, Nanos)>,
+    /// What is said of scans, and which analyzer knows its example.
+    pub(super) finding: Option<(Finding, usize)>,
+}
+
+/// A SYN that nobody answered, by one of its ends.
+#[derive(Clone, Copy, Debug)]
+struct Attempt {
+    end: u64,
+    shard: u32,
+    /// Which of the silent ones of that analyzer.
+    index: u32,
+}
+
+/// SYNs that belong together.
+#[derive(Debug)]
+struct Group {
+    /// They come from one address; else they go to one address and port.
+    scan: bool,
+    syns: u64,
+    /// The earliest.
+    first: Attempt,
+    frame: u64,
+    /// Different addresses and ports at the other end, and different addresses.
+    ends: usize,
+    addresses: usize,
+}
+
+impl Scans {
+    /// Decides, when every connection has ended.
+    pub(super) fn among(shards: &[Analyzer], span: Option<(Nanos, Nanos)>) -> Scans {
+        let mut scans = Scans { listed: shards.iter().map(|_| Vec::new()).collect(), ..Scans::default() };
+        let count: usize = shards.iter().map(|s| s.silent.len()).sum();
+        if count == 0 {
+            return scans;
+        }
+        let mut fate: Vec<Vec<bool>> = shards.iter().map(|s| vec![false; s.silent.len()]).collect();
+        let groups = groups(shards, span.map_or(Nanos::ZERO, |s| s.1), &mut fate);
+        if let Some(example) = groups.first().map(|g| g.first) {
+            fate[example.shard as usize][example.index as usize] = false;
+        }
+        let lists_all = shards.iter().all(|s| s.lists_all);
+        let mut others: Vec<(u64, Nanos, usize, usize)> = Vec::new();
+        for (i, shard) in shards.iter().enumerate() {
+            for (n, &(at, _)) in shard.silent.iter().enumerate() {
+                let segment = shard.lones.get(at);
+                // Outside the window a connection has a number, and nothing else is said of it.
+                if lists_all || !is_in_window(shard, &segment) {
+                    scans.listed[i].push(shard.silent_at(n));
+                } else if fate[i][n] {
+                    scans.unlisted.push((segment.frame, segment.time));
+                } else {
+                    others.push((segment.frame, segment.time, i, n));
+                }
+            }
+        }
+        if others.len() > LISTED {
+            others.select_nth_unstable(LISTED);
+            scans.unlisted.extend(others.drain(LISTED..).map(|(frame, time, ..)| (frame, time)));
+        }
+        others.iter().for_each(|&(_, _, i, n)| scans.listed[i].push(shards[i].silent_at(n)));
+        scans.unlisted.sort_unstable();
+        scans.listed.iter_mut().for_each(|l| l.sort_unstable_by_key(|silent| silent.id));
+        scans.finding = finding(shards, &groups);
+        scans
+    }
+}
+
+impl Analyzer {
+    fn silent_at(&self, n: usize) -> Silent {
+        let (at, id) = self.silent[n];
+        Silent { at, id }
+    }
+
+    fn attempt(&self, n: u32) -> Segment {
+        self.lones.get(self.silent[n as usize].0)
+    }
+}
+
+fn is_in_window(shard: &Analyzer, segment: &Segment) -> bool {
+    shard.kept.within(segment.time, segment.time).is_some()
+}
+
+/// Finds the groups, the largest first, and marks their members.
+fn groups(shards: &[Analyzer], end: Nanos, fate: &mut [Vec<bool>]) -> Vec<Group> {
+    let mut attempts: Vec<Attempt> = Vec::new();
+    for (i, shard) in shards.iter().enumerate() {
+        for (n, &(at, _)) in shard.silent.iter().enumerate() {
+            let segment = shard.lones.get(at);
+            if segment.flags.syn() && !segment.flags.ack() && is_in_window(shard, &segment) {
+                attempts.push(Attempt { end: word(&host(&segment.src)), shard: i as u32, index: n as u32 });
+            }
+        }
+    }
+    let mut groups = Vec::new();
+    attempts.sort_unstable_by_key(|a| (a.end, a.shard, a.index));
+    for of_source in attempts.chunk_by(|a, b| a.end == b.end) {
+        groups.extend(group(shards, of_source, true, end, fate));
+    }
+    // Of what no single address sent: is it for one server?
+    attempts.retain(|a| !fate[a.shard as usize][a.index as usize]);
+    attempts.iter_mut().for_each(|a| a.end = word(&shards[a.shard as usize].attempt(a.index).dst));
+    attempts.sort_unstable_by_key(|a| (a.end, a.shard, a.index));
+    for to_server in attempts.chunk_by(|a, b| a.end == b.end) {
+        groups.extend(group(shards, to_server, false, end, fate));
+    }
+    groups.sort_by_key(|g| (std::cmp::Reverse(g.syns), g.frame));
+    groups
+}
+
+/// The group that these attempts are, if they are as many as a scan has.
+fn group(
+    shards: &[Analyzer],
+    attempts: &[Attempt],
+    scan: bool,
+    end: Nanos,
+    fate: &mut [Vec<bool>],
+) -> Option<Group> {
+    if attempts.len() < TARGETS {
+        return None;
+    }
+    let segment = |a: &Attempt| shards[a.shard as usize].attempt(a.index);
+    let other = |s: &Segment| if scan { s.dst } else { s.src };
+    // Those that could have been repeated.
+    let ripe = attempts.iter().map(segment).filter(|s| s.time + FIRST_RTO <= end);
+    if distinct(ripe.map(|s| word(&other(&s)))) < TARGETS {
+        return None;
+    }
+    let first = attempts.iter().min_by_key(|a| segment(a).frame)?;
+    for a in attempts {
+        fate[a.shard as usize][a.index as usize] = true;
+    }
+    Some(Group {
+        scan,
+        syns: attempts.len() as u64,
+        first: *first,
+        frame: segment(first).frame,
+        ends: distinct(attempts.iter().map(|a| word(&other(&segment(a))))),
+        addresses: distinct(attempts.iter().map(|a| word(&host(&other(&segment(a)))))),
+    })
+}
+
+/// What is said of the groups: the largest is the example.
+fn finding(shards: &[Analyzer], groups: &[Group]) -> Option<(Finding, usize)> {
+    let all: u64 = groups.iter().map(|g| g.syns).sum();
+    let (largest, more) = (groups.first()?, groups.len() - 1);
+    let shard = &shards[largest.first.shard as usize];
+    let first = shard.attempt(largest.first.index);
+    let id = shard.silent[largest.first.index as usize].1;
+    let (syns, ends, addresses) = (largest.syns, largest.ends, largest.addresses);
+    let mut text = match (largest.scan, addresses) {
+        (true, 1) => {
+            format!("{} asked {ends} ports of {} with {syns} SYNs", first.src.ip, first.dst.ip)
+        }
+        (true, _) => {
+            format!("{} asked {addresses} addresses ({ends} with their ports) with {syns} SYNs", first.src.ip)
+        }
+        (false, 1) => format!("{} sent {} {syns} SYNs", first.src.ip, first.dst),
+        (false, _) => format!("{addresses} addresses sent {} {syns} SYNs", first.dst),
+    };
+    text += ": none was answered in the capture, and none repeated.";
+    if more > 0 {
+        text += &format!(" There are {more} more such groups, {all} SYNs in all.");
+    }
+    let frames = Frames::new(first.file, first.frame, first.frame, &[first.frame]);
+    let finding = Finding {
+        cause: Cause::Scan,
+        side: Some(Side::Client),
+        lost: Nanos::ZERO,
+        share: 0.0,
+        share_of_requests: 0.0,
+        tail: Nanos::ZERO,
+        idle: Nanos::ZERO,
+        counted_elsewhere: Nanos::ZERO,
+        confidence: crate::findings::WHOLE_CONNECTION,
+        unsure: Nanos::ZERO,
+        occurrences: all,
+        range: Extremes::default(),
+        connections: vec![id],
+        connection_count: all,
+        example: Example { connection: id, exchange: 0, frames, start: first.time, end: first.time },
+        facts: crate::Facts::None,
+        text: Some(text.into_boxed_str()),
+        evidence: vec![frames],
+        fixes: Vec::new(),
+        refuted: Vec::new(),
+        replay: None,
+    };
+    Some((finding, largest.first.shard as usize))
+}
+
+fn host(end: &Endpoint) -> Endpoint {
+    Endpoint { port: 0, ..*end }
+}
+
+/// An address and port in 64 bits; of IPv6 a mix of its bits, which two of a million addresses share once in millions of
+/// captures.
+fn word(end: &Endpoint) -> u64 {
+    let address = match end.ip {
+        IpAddr::V4(ip) => return u64::from(ip.to_bits()) << 16 | u64::from(end.port),
+        IpAddr::V6(ip) => ip.to_bits(),
+    };
+    let mix = |n: u64| (n ^ n >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = mix(mix(address as u64) ^ (address >> 64) as u64);
+    mix(mixed ^ u64::from(end.port)) | 1 << 63
+}
+
+fn distinct(words: impl Iterator<Item = u64>) -> usize {
+    let mut all: Vec<u64> = words.collect();
+    all.sort_unstable();
+    all.dedup();
+    all.len()
+}
