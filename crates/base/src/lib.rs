@@ -36,6 +36,7 @@ mod scenario;
 mod segment;
 mod seq;
 mod short;
+pub mod tcp_info;
 mod time;
 mod workload;
 

@@ -53,8 +53,8 @@ mod sample;
 mod schema;
 pub mod svg;
 pub mod text;
-
 mod warnings;
+pub mod watch;
 
 pub use answer::{Answer, Part, headline, sureness, tcp_time, worst};
 pub use capture::{Capture, Warning, rfc3339};

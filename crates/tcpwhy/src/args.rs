@@ -4,6 +4,8 @@
 pub(crate) mod lab;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
+#[cfg(target_os = "linux")]
+pub(crate) mod watch;
 
 use crate::examples;
 use crate::growth::Growth;
@@ -68,6 +70,10 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     #[command(after_help = run::EXIT_CODES, after_long_help = examples::text("run") + "\n" + run::EXIT_CODES)]
     Run(Box<run::Run>),
+    /// Say of this running host which connections wait, for what, and what helps; needs no root (Linux)
+    #[cfg(target_os = "linux")]
+    #[command(after_help = watch::EXIT_CODES, after_long_help = examples::text("watch") + "\n" + watch::EXIT_CODES)]
+    Watch(watch::Watch),
     /// Make experiments: two hosts, an emulated link between them, the kernel's own TCP (Linux, root)
     #[cfg(target_os = "linux")]
     Lab(lab::Lab),
@@ -260,9 +266,10 @@ pub(crate) struct Man {
     pub(crate) dir: Option<PathBuf>,
 }
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "explain",
     "run",
+    "watch",
     "view",
     "serve",
     "compare",

@@ -44,6 +44,16 @@ pub(crate) const EXAMPLES: &[Examples] = &[
         ],
     ),
     (
+        "watch",
+        &[
+            ("tcpwhy watch", "which connections of this host wait, and for what; q ends"),
+            ("tcpwhy watch --once --port 5432", "one interval, printed"),
+            ("tcpwhy watch --cause send_buffer --interval 5s", "only those that wait for a send buffer"),
+            ("tcpwhy watch --jsonl > closed.jsonl", "a line for each connection that ends, until ^C"),
+            ("tcpwhy watch --netns /proc/812/ns/net", "of a container, by one of its processes (root)"),
+        ],
+    ),
+    (
         "predict",
         &[
             ("tcpwhy predict --rtt 80ms --response 30KB --tls", "a fresh TLS connection, 80 ms away"),

@@ -15,5 +15,7 @@ mod signals;
 pub(crate) mod slice;
 #[cfg(feature = "tui")]
 pub(crate) mod view;
+#[cfg(target_os = "linux")]
+pub(crate) mod watch;
 
 pub(crate) use signals::{end_signal, stop_signal, tidy_up};

@@ -2,19 +2,19 @@
 //! end, and no signal can stop it there.
 
 #[cfg(unix)]
-pub(super) use unix::Keyboard;
+pub(crate) use unix::Keyboard;
 
 #[cfg(not(unix))]
-pub(super) struct Keyboard;
+pub(crate) struct Keyboard;
 
 #[cfg(not(unix))]
 impl Keyboard {
-    pub(super) fn open() -> std::io::Result<Self> {
+    pub(crate) fn open() -> std::io::Result<Self> {
         Ok(Self)
     }
 
     /// False once the terminal has gone, which does not show here.
-    pub(super) fn wait(&self, _most: std::time::Duration) -> bool {
+    pub(crate) fn wait(&self, _most: std::time::Duration) -> bool {
         true
     }
 }
@@ -28,19 +28,19 @@ mod unix {
     use std::time::Duration;
 
     /// Where keys come from: standard input, or the controlling terminal where that is a capture (as crossterm does it).
-    pub(in crate::view) struct Keyboard {
+    pub(crate) struct Keyboard {
         tty: Option<File>,
     }
 
     impl Keyboard {
-        pub(in crate::view) fn open() -> io::Result<Self> {
+        pub(crate) fn open() -> io::Result<Self> {
             let tty = if io::stdin().is_terminal() { None } else { Some(File::open("/dev/tty")?) };
             Ok(Self { tty })
         }
 
         /// Waits for a key, a signal, or so long; false once the terminal has gone (its window was closed, the connection to
         /// it was lost).
-        pub(in crate::view) fn wait(&self, most: Duration) -> bool {
+        pub(crate) fn wait(&self, most: Duration) -> bool {
             let stdin = io::stdin();
             let fd: BorrowedFd<'_> = self.tty.as_ref().map_or_else(|| stdin.as_fd(), AsFd::as_fd);
             let mut polled = [PollFd::new(&fd, PollFlags::IN)];

@@ -13,7 +13,8 @@ mod state;
 mod tests;
 
 use crate::load::Loaded;
-use palette::Palette;
+pub(crate) use keyboard::Keyboard;
+pub(crate) use palette::{BOLD, DIM, Palette};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use state::{Step, View};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +37,7 @@ pub(crate) fn run(loaded: &Loaded, stop: &AtomicBool) -> anyhow::Result<()> {
 
 fn browse(terminal: &mut ratatui::DefaultTerminal, loaded: &Loaded, stop: &AtomicBool) -> anyhow::Result<()> {
     let mut view = View::new(&loaded.analysis, &loaded.capture, Palette::of_terminal());
-    let keyboard = keyboard::Keyboard::open()?;
+    let keyboard = Keyboard::open()?;
     let mut stale = true;
     while !stop.load(Ordering::Relaxed) {
         if std::mem::take(&mut stale) {

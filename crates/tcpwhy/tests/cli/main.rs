@@ -24,3 +24,6 @@ mod share;
 #[cfg(test)]
 #[path = "../../../../tests/skips.rs"]
 mod skips;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod watch;

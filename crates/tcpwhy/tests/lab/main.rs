@@ -16,3 +16,5 @@ mod missing;
 #[cfg(test)]
 #[path = "../../../../tests/skips.rs"]
 mod skips;
+#[cfg(test)]
+mod watch;

@@ -1,0 +1,293 @@
+//! One connection while it lives: its last sample, and its time by cause.
+
+use crate::judge::{JIFFY, Stretch, judge};
+use crate::sample::{Process, Sample, State};
+use crate::split::{Share, Split, Where};
+use tcpwhy_base::{Cause, Nanos};
+
+/// Which end of the connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It asked for the connection.
+    Client,
+    /// It was asked: somebody listens on its port.
+    Server,
+}
+
+impl Role {
+    /// The name in JSON and text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Client => "client",
+            Role::Server => "server",
+        }
+    }
+}
+
+/// Of the times that the kernel counts: what has been given to causes already. Counted in jiffies, they run ahead of the
+/// clock and behind it by turns; so nothing is lost or counted twice.
+#[derive(Clone, Copy, Debug, Default)]
+struct Given {
+    busy: Nanos,
+    rwnd_limited: Nanos,
+    sndbuf_limited: Nanos,
+}
+
+/// One connection.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// As it was last seen.
+    pub sample: Sample,
+    /// Which end this is.
+    pub role: Role,
+    /// Whose socket it is, if that can be seen.
+    pub process: Option<Process>,
+    /// How long it has been looked at.
+    pub watched: Nanos,
+    /// It was opened while others were looked at already: all of its life was seen.
+    pub from_start: bool,
+    /// Time by cause since it is looked at.
+    pub total: Split,
+    /// Time by cause in the last interval.
+    pub interval: Split,
+    /// In the one that goes on.
+    current: Split,
+    given: Given,
+    largest_window: u32,
+    largest_cwnd: u32,
+    /// Estimated since bytes were last acknowledged: it may yet turn out that they were lost.
+    pending: Split,
+    /// Not seen in the last list.
+    pub(crate) missing: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(sample: Sample, role: Role, from_start: bool) -> Connection {
+        let info = sample.info.unwrap_or_default();
+        let given =
+            Given { busy: info.busy, rwnd_limited: info.rwnd_limited, sndbuf_limited: info.sndbuf_limited };
+        Connection {
+            role,
+            process: None,
+            watched: Nanos::ZERO,
+            from_start,
+            total: Split::default(),
+            interval: Split::default(),
+            current: Split::default(),
+            given: if from_start { Given::default() } else { given },
+            largest_window: info.snd_wnd.unwrap_or(0),
+            largest_cwnd: info.cwnd,
+            pending: Split::default(),
+            missing: false,
+            sample,
+        }
+    }
+
+    /// What the socket says `elapsed` later.
+    pub(crate) fn observe(&mut self, now: &Sample, elapsed: Nanos) {
+        self.missing = false;
+        self.watched += elapsed;
+        let (busy, rwnd_limited, sndbuf_limited) = self.count(now, elapsed);
+        if let Some(info) = &now.info {
+            self.largest_window = self.largest_window.max(info.snd_wnd.unwrap_or(0));
+            let again = self.sample.info.is_some_and(|then| info.total_retrans > then.total_retrans);
+            // An ECN mark takes from it as a loss does (TCP_CA_CWR).
+            let reduced = again || info.ca_state >= 2;
+            // While a loss is repaired the window is on its way to the threshold.
+            let target = info.cwnd.min(info.ssthresh);
+            self.largest_cwnd = if reduced { target } else { self.largest_cwnd.max(info.cwnd) };
+        }
+        let shares = judge(&Stretch {
+            before: &self.sample,
+            now,
+            elapsed,
+            busy,
+            rwnd_limited,
+            sndbuf_limited,
+            here_is_client: self.role == Role::Client,
+            largest_window: self.largest_window,
+            largest_cwnd: self.largest_cwnd,
+        });
+        self.book(now, shares);
+        self.sample = now.clone();
+    }
+
+    /// What of the kernel's counts is new, none more than the time that has passed.
+    fn count(&mut self, now: &Sample, elapsed: Nanos) -> (Nanos, Nanos, Nanos) {
+        let Some(info) = &now.info else { return Default::default() };
+        let given = &mut self.given;
+        let busy = (info.busy - given.busy).floor0().min(elapsed);
+        let rwnd_limited = (info.rwnd_limited - given.rwnd_limited).floor0().min(busy);
+        let sndbuf_limited = (info.sndbuf_limited - given.sndbuf_limited).floor0().min(busy - rwnd_limited);
+        given.rwnd_limited += rwnd_limited;
+        given.sndbuf_limited += sndbuf_limited;
+        // A surplus of more than jiffies is none of rounding (a process that slept for long): it is let go.
+        let late = (info.busy - given.busy - busy).floor0();
+        given.busy += busy + (late - JIFFY.times(2)).floor0();
+        (busy, rwnd_limited, sndbuf_limited)
+    }
+
+    fn book(&mut self, now: &Sample, shares: Vec<Share>) {
+        let repaired = self.repair(now);
+        if let Some(cause) = repaired {
+            self.move_pending(|_| Some((cause, Where::Path)));
+        } else if shares.iter().any(|s| s.cause == Cause::NagleDelayedAck) {
+            // It was held all the time, and the ACK is late only now.
+            self.move_pending(|s| (s.cause == Cause::Nagle).then_some((Cause::NagleDelayedAck, s.at)));
+        }
+        let progress = match (&self.sample.info, &now.info) {
+            (Some(then), Some(info)) => info.bytes_acked > then.bytes_acked,
+            _ => false,
+        };
+        if progress || self.sample.state != now.state {
+            self.pending = Split::default();
+        }
+        let waiting = now.info.is_some_and(|i| i.unacked > 0) || now.state == State::SynSent;
+        for share in shares {
+            let share = match repaired {
+                Some(cause) if share.cause == Cause::FastRecovery => Share { cause, ..share },
+                _ => share,
+            };
+            self.total.add(share);
+            self.current.add(share);
+            if waiting && !progress && share.counted == Nanos::ZERO {
+                self.pending.add(share);
+            }
+        }
+    }
+
+    /// What was sent again without any sign that packets behind it had arrived: the wait before it was for a timer.
+    fn repair(&self, now: &Sample) -> Option<Cause> {
+        if now.state == State::SynSent {
+            return (now.retransmits > self.sample.retransmits).then_some(Cause::SynRetransmit);
+        }
+        let (then, info) = (self.sample.info.as_ref()?, now.info.as_ref()?);
+        if info.total_retrans <= then.total_retrans
+            || then.sacked > 0
+            || then.ca_state == 3
+            || info.ca_state == 3
+        {
+            return None;
+        }
+        if info.ca_state == 4 || info.retransmits > 0 {
+            return Some(Cause::RetransmissionTimeout);
+        }
+        // Both timers may have fired and been answered since: a probe comes before the timeout (RFC 8985, 7.2).
+        let waited = self.pending.total();
+        match waited {
+            w if w >= then.rto => Some(Cause::RetransmissionTimeout),
+            w if w > then.min_rtt + JIFFY => Some(Cause::TailLossProbe),
+            _ => None,
+        }
+    }
+
+    /// What was estimated since the last progress becomes something else.
+    fn move_pending(&mut self, becomes: impl Fn(&Share) -> Option<(Cause, Where)>) {
+        for share in self.pending.shares() {
+            if let Some(to) = becomes(&share) {
+                for split in [&mut self.total, &mut self.current, &mut self.pending] {
+                    split.move_to(share, to);
+                }
+            }
+        }
+    }
+
+    /// Ends an interval.
+    pub(crate) fn mark(&mut self) {
+        self.interval = std::mem::take(&mut self.current);
+    }
+
+    /// Time in the last interval that need not have passed.
+    pub fn lost(&self) -> Nanos {
+        self.interval.time(|cause| cause.class() == tcpwhy_base::Class::Tcp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Congestion, Info};
+    use tcpwhy_base::Endpoint;
+
+    fn sample(change: impl FnOnce(&mut Sample, &mut Info)) -> Sample {
+        let at = |port| Endpoint { ip: [10, 0, 0, 1].into(), port };
+        let mut info = Info {
+            snd_mss: 1448,
+            cwnd: 10,
+            rto: Nanos::millis(220),
+            rtt: Nanos::millis(20),
+            min_rtt: Nanos::millis(20),
+            snd_wnd: Some(65_536),
+            ..Info::default()
+        };
+        let mut s = Sample {
+            cookie: 1,
+            local: at(40_000),
+            peer: at(80),
+            state: State::Established,
+            inode: 5,
+            rqueue: 0,
+            wqueue: 0,
+            retransmits: 0,
+            info: None,
+            memory: None,
+            congestion: Congestion::default(),
+        };
+        change(&mut s, &mut info);
+        s.info = Some(info);
+        s
+    }
+
+    fn ms(split: &Split) -> Vec<(Cause, i64)> {
+        split.shares().iter().map(|s| (s.cause, s.time.0 / 1_000_000)).collect()
+    }
+
+    /// The timer shows the loss; the wait before it looked like a trip and a thinking server.
+    #[test]
+    fn a_wait_that_ends_with_a_timeout_was_for_the_timeout() {
+        let at = |t: i64, again: u32| {
+            sample(|s, i| {
+                (s.wqueue, i.unacked, i.total_retrans) = (1000, 1, again);
+                (i.busy, i.last_data_sent) = (Nanos::millis(t), Nanos::millis(t));
+                (i.retransmits, i.ca_state) = if again > 0 { (1, 4) } else { (0, 0) };
+            })
+        };
+        let mut c = Connection::new(at(0, 0), Role::Client, true);
+        for t in (20..=220).step_by(20) {
+            c.observe(&at(t, 0), Nanos::millis(20));
+        }
+        assert_eq!(ms(&c.total), [(Cause::ServerThink, 200), (Cause::PathDelay, 20)]);
+        c.mark();
+        c.observe(&at(240, 1), Nanos::millis(20));
+        assert_eq!(ms(&c.total), [(Cause::RetransmissionTimeout, 240)]);
+        c.mark();
+        assert_eq!(ms(&c.interval), [(Cause::RetransmissionTimeout, 20)], "no more than its own time");
+    }
+
+    #[test]
+    fn counted_times_are_given_once_however_they_are_rounded() {
+        let at = |busy: i64, rwnd: i64| {
+            sample(|s, i| {
+                (s.wqueue, i.unacked) = (1000, 1);
+                (i.busy, i.rwnd_limited) = (Nanos::millis(busy), Nanos::millis(rwnd));
+            })
+        };
+        let mut c = Connection::new(at(0, 0), Role::Client, true);
+        for (busy, rwnd) in [(24, 24), (24, 24), (60, 60), (64, 60)] {
+            c.observe(&at(busy, rwnd), Nanos::millis(16));
+        }
+        assert_eq!((c.watched, c.total.total()), (Nanos::millis(64), Nanos::millis(64)));
+        let window = c.total.time(|cause| cause == Cause::ReceiveWindow);
+        assert!((Nanos::millis(52)..=Nanos::millis(60)).contains(&window), "{window}");
+    }
+
+    #[test]
+    fn a_lost_syn_makes_all_of_the_handshake_its_own() {
+        let at = |again| sample(|s, _| (s.state, s.retransmits) = (State::SynSent, again));
+        let mut c = Connection::new(at(0), Role::Client, true);
+        for again in [0, 0, 1, 1] {
+            c.observe(&at(again), Nanos::millis(400));
+        }
+        assert_eq!(ms(&c.total), [(Cause::SynRetransmit, 1600)]);
+    }
+}

@@ -1,0 +1,56 @@
+//! Where the time of the connections of a running host goes, from what its kernel says of its sockets.
+//!
+//! [`Diag`] asks the kernel for all sockets (`sock_diag`, which needs no privileges) and gives [`Sample`]s. [`Table`] is
+//! fed with them, as often as one likes, and keeps for each connection how much of its time went by which cause; what
+//! it says of the last interval and since the beginning is a [`Snapshot`]. The rules are in [`judge`]: pure functions of
+//! two samples of one socket.
+//!
+//! What the kernel counts itself (busy, limited by the receive window, limited by the send buffer) is counted, what lies
+//! between is estimated from the states at the samples; which is which, the split says ([`Share::counted`]).
+
+mod advice;
+mod connection;
+#[cfg(target_os = "linux")]
+mod diag;
+mod judge;
+mod parse;
+#[cfg(target_os = "linux")]
+mod process;
+mod sample;
+mod split;
+mod table;
+
+pub use advice::{Advice, Finding, findings};
+pub use connection::{Connection, Role};
+#[cfg(target_os = "linux")]
+pub use diag::Diag;
+pub use judge::{Stretch, judge};
+pub use parse::{Parsed, parse};
+#[cfg(target_os = "linux")]
+pub use process::Processes;
+pub use sample::{Congestion, Info, Memory, Process, Sample, State};
+pub use split::{Share, Split, Where};
+pub use table::{Listener, Snapshot, Table};
+
+/// Why the kernel could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// Something that this kernel or user has not.
+    #[error("{what}: {why}; {advice}")]
+    Missing {
+        /// What was attempted.
+        what: String,
+        /// What the kernel said.
+        why: String,
+        /// What the reader can do.
+        advice: &'static str,
+    },
+    /// Something failed that should not.
+    #[error("{what}: {why}")]
+    Failed {
+        /// What was attempted.
+        what: String,
+        /// What the kernel said.
+        why: std::io::Error,
+    },
+}

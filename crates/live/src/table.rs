@@ -1,0 +1,221 @@
+//! All connections of a host, fed with lists of its sockets.
+
+use crate::connection::{Connection, Role};
+use crate::sample::{Process, Sample, State};
+use hashbrown::{HashMap, HashSet};
+use std::net::IpAddr;
+use tcpwhy_base::{Endpoint, Nanos};
+
+/// A listener.
+#[derive(Clone, Debug)]
+pub struct Listener {
+    /// Where it listens.
+    pub local: Endpoint,
+    /// Connections that nobody has accepted.
+    pub queue: u32,
+    /// How many it may keep: the smaller of what `listen()` asked for and `net.core.somaxconn`.
+    pub backlog: u32,
+    /// SYNs and connections that it dropped, as its socket counts them.
+    pub drops: u32,
+    /// Which file.
+    pub inode: u32,
+    /// Whose it is, if that can be seen.
+    pub process: Option<Process>,
+    /// The most that ever waited since it is looked at.
+    pub most: u32,
+}
+
+impl Listener {
+    /// One more than the backlog fits (`sk_acceptq_is_full`).
+    pub fn is_full(&self) -> bool {
+        self.queue > self.backlog
+    }
+}
+
+/// What is known at the end of an interval.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// How long the interval was.
+    pub interval: Nanos,
+    /// How long sockets have been looked at.
+    pub watched: Nanos,
+    /// How often, in the interval.
+    pub samples: u32,
+    /// The worst first: by what they lost in the interval, then in all, then by how long they were busy.
+    pub connections: Vec<Connection>,
+    /// The fullest first.
+    pub listeners: Vec<Listener>,
+}
+
+/// All connections of a host.
+#[derive(Debug, Default)]
+pub struct Table {
+    connections: HashMap<u64, Connection>,
+    listeners: HashMap<u64, Listener>,
+    ended: Vec<Connection>,
+    last: Option<Nanos>,
+    marked: Nanos,
+    first: Nanos,
+    samples: u32,
+}
+
+impl Table {
+    /// Takes a list of all sockets, as it was at `time` on any clock that does not jump.
+    pub fn feed(&mut self, sockets: &[Sample], time: Nanos) {
+        let elapsed = self.last.map(|last| (time - last).floor0());
+        if elapsed.is_none() {
+            (self.first, self.marked) = (time, time);
+        }
+        let listening = listening(sockets);
+        self.connections.values_mut().for_each(|c| c.missing = true);
+        self.listen(sockets);
+        for s in sockets.iter().filter(|s| is_connection(s)) {
+            match self.connections.get_mut(&s.cookie) {
+                Some(c) => c.observe(s, elapsed.unwrap_or_default()),
+                None => {
+                    let role = role(s, &listening);
+                    self.connections.insert(s.cookie, Connection::new(s.clone(), role, elapsed.is_some()));
+                }
+            }
+        }
+        self.ended.extend(self.connections.extract_if(|_, c| c.missing).map(|(_, c)| c));
+        self.last = Some(time);
+        self.samples += 1;
+    }
+
+    fn listen(&mut self, sockets: &[Sample]) {
+        let mut before = std::mem::take(&mut self.listeners);
+        for s in sockets.iter().filter(|s| s.state == State::Listen) {
+            let old = before.remove(&s.cookie);
+            let listener = Listener {
+                local: s.local,
+                queue: s.rqueue,
+                backlog: s.wqueue,
+                drops: s.memory.map_or(0, |m| m.drops),
+                inode: s.inode,
+                most: old.as_ref().map_or(0, |o| o.most).max(s.rqueue),
+                process: old.and_then(|o| o.process),
+            };
+            self.listeners.insert(s.cookie, listener);
+        }
+    }
+
+    /// Inodes of sockets, to look for their processes.
+    pub fn inodes(&self) -> impl Iterator<Item = u32> {
+        let connections = self.connections.values().map(|c| c.sample.inode);
+        connections.chain(self.listeners.values().map(|l| l.inode))
+    }
+
+    /// Says whose sockets they are. What was known stays: a process may be gone before its connection.
+    pub fn name(&mut self, of: impl Fn(u32) -> Option<Process>) {
+        for c in self.connections.values_mut() {
+            c.process = of(c.sample.inode).or(c.process.take());
+        }
+        for l in self.listeners.values_mut() {
+            l.process = of(l.inode).or(l.process.take());
+        }
+    }
+
+    /// Connections that were gone from the last lists; each once.
+    pub fn take_ended(&mut self) -> Vec<Connection> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Ends an interval.
+    pub fn interval(&mut self) -> Snapshot {
+        self.connections.values_mut().for_each(Connection::mark);
+        let now = self.last.unwrap_or_default();
+        let mut connections: Vec<Connection> = self.connections.values().cloned().collect();
+        let all_lost = |c: &Connection| c.total.time(|cause| cause.class() == tcpwhy_base::Class::Tcp);
+        connections.sort_by_cached_key(|c| {
+            let busy = c.interval.time(|cause| cause.owner() != tcpwhy_base::Owner::Application);
+            (std::cmp::Reverse((c.lost(), all_lost(c), busy)), c.sample.local, c.sample.peer)
+        });
+        let mut listeners: Vec<Listener> = self.listeners.values().cloned().collect();
+        listeners.sort_by_key(|l| (std::cmp::Reverse((l.is_full(), l.queue)), l.local));
+        Snapshot {
+            interval: now - std::mem::replace(&mut self.marked, now),
+            watched: now - self.first,
+            samples: std::mem::take(&mut self.samples),
+            connections,
+            listeners,
+        }
+    }
+}
+
+/// Neither a listener, nor a connection that its program has closed and the other end has not: nobody waits for that.
+fn is_connection(s: &Sample) -> bool {
+    !matches!(s.state, State::Listen | State::TimeWait | State::Closed | State::FinWait2)
+}
+
+/// Where somebody listens; an unspecified address stands for all.
+fn listening(sockets: &[Sample]) -> HashSet<(Option<IpAddr>, u16)> {
+    let listeners = sockets.iter().filter(|s| s.state == State::Listen);
+    listeners.map(|s| (Some(s.local.ip).filter(|ip| !ip.is_unspecified()), s.local.port)).collect()
+}
+
+/// Somebody listens where a server is. A listener may be gone; then the larger port is the client's, as the kernel gives
+/// large ones to those who do not choose.
+fn role(s: &Sample, listening: &HashSet<(Option<IpAddr>, u16)>) -> Role {
+    let listens =
+        |e: Endpoint| listening.contains(&(None, e.port)) || listening.contains(&(Some(e.ip), e.port));
+    match s.state {
+        State::SynSent => Role::Client,
+        State::SynReceived => Role::Server,
+        _ if listens(s.local) => Role::Server,
+        _ if listens(s.peer) || s.local.port > s.peer.port => Role::Client,
+        _ => Role::Server,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Congestion, Info};
+
+    fn socket(cookie: u64, local: u16, peer: u16, state: State) -> Sample {
+        let at = |port| Endpoint { ip: [127, 0, 0, 1].into(), port };
+        Sample {
+            cookie,
+            local: at(local),
+            peer: at(peer),
+            state,
+            inode: 1,
+            rqueue: 0,
+            wqueue: 0,
+            retransmits: 0,
+            info: Some(Info::default()),
+            memory: None,
+            congestion: Congestion::default(),
+        }
+    }
+
+    #[test]
+    fn connections_come_and_go() {
+        let mut table = Table::default();
+        let listener = socket(1, 80, 0, State::Listen);
+        let (server, client) = (socket(2, 80, 9, State::Established), socket(3, 9, 80, State::Established));
+        table.feed(&[listener.clone(), server.clone()], Nanos::ZERO);
+        table.feed(&[listener.clone(), server, client], Nanos::millis(10));
+        table.feed(&[listener], Nanos::millis(30));
+        let mut ended = table.take_ended();
+        ended.sort_by_key(|c| c.sample.cookie);
+        let what: Vec<_> = ended.iter().map(|c| (c.role, c.from_start, c.watched.0 / 1_000_000)).collect();
+        assert_eq!(what, [(Role::Server, false, 10), (Role::Client, true, 0)]);
+        let snapshot = table.interval();
+        assert_eq!((snapshot.connections.len(), snapshot.listeners.len(), snapshot.samples), (0, 1, 3));
+        assert_eq!((snapshot.interval, table.interval().interval), (Nanos::millis(30), Nanos::ZERO));
+        assert!(table.take_ended().is_empty());
+    }
+
+    #[test]
+    fn one_more_than_the_backlog_fits() {
+        let mut table = Table::default();
+        let full = |queue| Sample { rqueue: queue, wqueue: 4, ..socket(1, 80, 0, State::Listen) };
+        table.feed(&[full(5)], Nanos::ZERO);
+        assert!(table.interval().listeners[0].is_full());
+        table.feed(&[full(4)], Nanos::ZERO);
+        let l = &table.interval().listeners[0];
+        assert_eq!((l.is_full(), l.most), (false, 5));
+    }
+}

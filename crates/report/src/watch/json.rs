@@ -1,0 +1,379 @@
+//! The document of `--json` and the lines of `--jsonl`. Within schema 1 changes are additive; readers ignore unknown fields.
+
+use super::View;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::io::{self, Write};
+use tcpwhy_base::Nanos;
+use tcpwhy_live::{Connection, Finding, Listener, Process, Role, Share, Split};
+
+/// The document.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "tcpwhy watch, schema 1")]
+struct Document {
+    /// `tcpwhy`.
+    tool: &'static str,
+    version: &'static str,
+    schema: u32,
+    /// Where the times come from: `sampled`, estimated from states of sockets; what the kernel counted itself is `counted_ns`.
+    source: &'static str,
+    /// Length of the last interval.
+    interval_ns: i64,
+    /// How long sockets were looked at.
+    watched_ns: i64,
+    /// How often in the interval.
+    samples: u32,
+    /// The worst first: by the time lost in the interval.
+    connections: Vec<Row>,
+    /// Connections that were not asked for.
+    connections_hidden: usize,
+    /// The fullest first.
+    listeners: Vec<ListenerRow>,
+    /// What the connections lost time to in the interval, the worst first.
+    findings: Vec<FindingRow>,
+    /// What cannot be seen.
+    unseen: Vec<UnseenRow>,
+}
+
+/// A connection.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Row {
+    /// This end.
+    local: String,
+    /// The other end.
+    peer: String,
+    /// Which end this host is: `client` or `server`.
+    role: &'static str,
+    /// As `ss` writes it.
+    state: &'static str,
+    /// Null: not seen.
+    process: Option<ProcessRow>,
+    /// How long it was looked at.
+    watched_ns: i64,
+    /// It was opened meanwhile: all of its life was seen.
+    from_start: bool,
+    /// Time of the interval that need not have passed: causes of class T.
+    lost_ns: i64,
+    /// The last interval by cause.
+    interval: Vec<Part>,
+    /// All that was looked at by cause.
+    total: Vec<Part>,
+    /// What the kernel said last; null: nothing.
+    kernel: Option<Kernel>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ProcessRow {
+    pid: u32,
+    name: String,
+    /// The container, by the first digits of its number.
+    container: Option<String>,
+}
+
+/// Time of a cause.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Part {
+    /// An id of the table (docs/schema/causes.json).
+    cause: &'static str,
+    /// I, A, T or U.
+    class: &'static str,
+    /// `here`, `peer` or `path`.
+    at: &'static str,
+    /// `client`, `server` or `network`.
+    side: &'static str,
+    time_ns: i64,
+    /// Of it: counted by the kernel itself.
+    counted_ns: i64,
+}
+
+/// Of `tcp_info` and the socket's memory.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Kernel {
+    rtt_ns: i64,
+    min_rtt_ns: i64,
+    rto_ns: i64,
+    mss: u32,
+    cwnd_packets: u32,
+    /// Null: slow start has not ended.
+    ssthresh_packets: Option<u32>,
+    in_flight_packets: u32,
+    unacknowledged_bytes: u32,
+    unsent_bytes: u32,
+    unread_bytes: u32,
+    /// The window that the other end offers.
+    peer_window_bytes: Option<u32>,
+    send_buffer_bytes: Option<u32>,
+    send_buffer_used_bytes: Option<u32>,
+    receive_buffer_bytes: Option<u32>,
+    retransmitted_packets: u32,
+    bytes_acknowledged: u64,
+    bytes_received: u64,
+    delivery_bytes_per_second: u64,
+    congestion_control: String,
+}
+
+/// A listener.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ListenerRow {
+    local: String,
+    process: Option<ProcessRow>,
+    /// Connections that nobody has accepted.
+    queue: u32,
+    /// The most of them since it was looked at.
+    most: u32,
+    /// How many it may keep; one more fits.
+    backlog: u32,
+    full: bool,
+    /// SYNs and connections that it ever dropped.
+    drops: u32,
+}
+
+/// A cause that connections lost time to.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FindingRow {
+    cause: &'static str,
+    class: &'static str,
+    /// Who has to act: `application`, `tcp`, `path` or `none`.
+    owner: &'static str,
+    at: &'static str,
+    side: &'static str,
+    /// In the interval, over all connections.
+    lost_ns: i64,
+    /// Since they were looked at.
+    total_ns: i64,
+    connections: usize,
+    /// The connection that lost most: this end and the other.
+    example: [String; 2],
+    source: &'static str,
+    why: String,
+    fixes: Vec<FixRow>,
+}
+
+/// A fix.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FixRow {
+    id: &'static str,
+    /// `client`, `server`, `host` or `path`.
+    r#where: &'static str,
+    title: &'static str,
+    how: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct UnseenRow {
+    what: String,
+    needs: String,
+}
+
+/// A line of `--jsonl`.
+#[derive(Debug, Serialize)]
+struct Line {
+    /// `connection`: one that has ended.
+    r#type: &'static str,
+    source: &'static str,
+    #[serde(flatten)]
+    row: Row,
+}
+
+const SOURCE: &str = "sampled";
+
+/// The document, ended by a line break.
+pub fn write(out: &mut impl Write, view: &View) -> io::Result<()> {
+    let s = &view.snapshot;
+    let document = Document {
+        tool: "tcpwhy",
+        version: env!("CARGO_PKG_VERSION"),
+        schema: 1,
+        source: SOURCE,
+        interval_ns: s.interval.0,
+        watched_ns: s.watched.0,
+        samples: s.samples,
+        connections: s.connections.iter().map(row).collect(),
+        connections_hidden: view.hidden,
+        listeners: s.listeners.iter().map(listener).collect(),
+        findings: view.findings.iter().map(|f| finding(f, s.connections.get(f.worst))).collect(),
+        unseen: view
+            .unseen
+            .iter()
+            .map(|u| UnseenRow { what: u.what.clone(), needs: u.needs.clone() })
+            .collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
+
+/// One line for a connection that has ended.
+pub fn line(out: &mut impl Write, c: &Connection) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, &Line { r#type: "connection", source: SOURCE, row: row(c) })?;
+    writeln!(out)
+}
+
+fn row(c: &Connection) -> Row {
+    let s = &c.sample;
+    let memory = s.memory;
+    let kernel = s.info.map(|i| Kernel {
+        rtt_ns: i.rtt.0,
+        min_rtt_ns: i.min_rtt.0,
+        rto_ns: i.rto.0,
+        mss: i.snd_mss,
+        cwnd_packets: i.cwnd,
+        ssthresh_packets: Some(i.ssthresh).filter(|&n| n != 0x7fff_ffff),
+        in_flight_packets: i.in_flight(),
+        unacknowledged_bytes: s.wqueue.saturating_sub(i.notsent),
+        unsent_bytes: i.notsent,
+        unread_bytes: s.rqueue,
+        peer_window_bytes: i.snd_wnd,
+        send_buffer_bytes: memory.map(|m| m.sndbuf),
+        send_buffer_used_bytes: memory.map(|m| m.wmem_queued),
+        receive_buffer_bytes: memory.map(|m| m.rcvbuf),
+        retransmitted_packets: i.total_retrans,
+        bytes_acknowledged: i.bytes_acked,
+        bytes_received: i.bytes_received,
+        delivery_bytes_per_second: i.delivery_rate,
+        congestion_control: s.congestion.name().into(),
+    });
+    Row {
+        local: s.local.to_string(),
+        peer: s.peer.to_string(),
+        role: c.role.name(),
+        state: s.state.name(),
+        process: c.process.as_ref().map(process),
+        watched_ns: c.watched.0,
+        from_start: c.from_start,
+        lost_ns: c.lost().0,
+        interval: parts(&c.interval, c.role),
+        total: parts(&c.total, c.role),
+        kernel,
+    }
+}
+
+fn process(p: &Process) -> ProcessRow {
+    ProcessRow { pid: p.pid, name: p.name.clone(), container: p.container.clone() }
+}
+
+fn parts(split: &Split, role: Role) -> Vec<Part> {
+    let part = |s: Share| Part {
+        cause: s.cause.id(),
+        class: s.cause.class().letter(),
+        at: s.at.id(),
+        side: s.at.side(role == Role::Client).name(),
+        time_ns: s.time.0,
+        counted_ns: s.counted.max(Nanos::ZERO).0,
+    };
+    split.shares().into_iter().map(part).collect()
+}
+
+fn listener(l: &Listener) -> ListenerRow {
+    ListenerRow {
+        local: l.local.to_string(),
+        process: l.process.as_ref().map(process),
+        queue: l.queue,
+        most: l.most,
+        backlog: l.backlog,
+        full: l.is_full(),
+        drops: l.drops,
+    }
+}
+
+fn finding(f: &Finding, worst: Option<&Connection>) -> FindingRow {
+    let ends = worst.map(|c| [c.sample.local.to_string(), c.sample.peer.to_string()]);
+    FindingRow {
+        cause: f.cause.id(),
+        class: f.cause.class().letter(),
+        owner: f.cause.owner().id(),
+        at: f.at.id(),
+        side: f.side.name(),
+        lost_ns: f.time.0,
+        total_ns: f.total.0,
+        connections: f.connections,
+        example: ends.unwrap_or_default(),
+        source: SOURCE,
+        why: f.why.clone(),
+        fixes: f
+            .fixes
+            .iter()
+            .map(|a| FixRow {
+                id: a.fix.info().id,
+                r#where: a.place,
+                title: a.fix.info().title,
+                how: a.how.clone(),
+            })
+            .collect(),
+    }
+}
+
+/// The JSON Schema of the document.
+pub fn schema() -> String {
+    crate::schema::text::<Document>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tcpwhy_live::{Congestion, Info, Memory, Sample, State, Table};
+
+    /// A connection that a full send buffer holds up, and a full listener.
+    fn view() -> View {
+        let end = |port| tcpwhy_base::Endpoint { ip: [10, 0, 0, 1].into(), port };
+        let sample = |state, busy: i64| Sample {
+            cookie: if state == State::Listen { 1 } else { 2 },
+            local: end(if state == State::Listen { 80 } else { 40_000 }),
+            peer: end(443),
+            state,
+            inode: 5,
+            rqueue: if state == State::Listen { 9 } else { 0 },
+            wqueue: if state == State::Listen { 8 } else { 11_584 },
+            retransmits: 0,
+            info: Some(Info {
+                snd_mss: 1448,
+                cwnd: 40,
+                unacked: 8,
+                min_rtt: Nanos::millis(20),
+                rtt: Nanos::millis(21),
+                busy: Nanos::millis(busy),
+                snd_wnd: Some(1 << 20),
+                ..Info::default()
+            }),
+            memory: Some(Memory { sndbuf: 32_768, wmem_queued: 30_000, ..Memory::default() }),
+            congestion: Congestion::new(b"cubic"),
+        };
+        let mut table = Table::default();
+        for n in 0..5 {
+            let sockets = [sample(State::Listen, 0), sample(State::Established, 20 * n)];
+            table.feed(&sockets, Nanos::millis(20 * n));
+        }
+        View::new(table.interval(), |_| true, |_| true, Vec::new())
+    }
+
+    #[test]
+    fn the_schema_is_committed_and_kept() {
+        crate::schema::tests::is_committed("watch-1.json", &schema());
+        let mut text = Vec::new();
+        write(&mut text, &view()).unwrap();
+        let document = serde_json::from_slice(&text).unwrap();
+        assert_eq!(crate::schema::tests::faults(&schema(), &document), Vec::<String>::new());
+        assert_eq!(document["findings"][0]["cause"], "send_buffer");
+        assert_eq!(document["findings"][0]["fixes"][0]["where"], "client");
+        assert_eq!(document["connections"][0]["lost_ns"], 80_000_000);
+        assert_eq!(document["listeners"][0]["full"], true);
+    }
+
+    #[test]
+    fn text_says_the_same() {
+        let mut text = Vec::new();
+        let layout = crate::watch::Layout { width: 80, top: 10, verbose: false };
+        crate::watch::text(&mut text, &view(), &layout).unwrap();
+        let text = String::from_utf8(anstream::adapter::strip_bytes(&text).into_vec()).unwrap();
+        for words in [
+            "1 connection in the last 80.0 ms, estimated from 5 samples",
+            "send_buffer 100 %",
+            "10.0.0.1:40000 > 10.0.0.1:443",
+            "30000 of 32768 bytes of the send buffer hold 11584 bytes",
+            "9 wait for accept(), 9 fit: full",
+            "fix: ",
+        ] {
+            assert!(text.contains(words), "{words:?} is not in {text}");
+        }
+        assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+    }
+}

@@ -1,0 +1,47 @@
+//! What `tcpwhy watch` says of a running host: as text for a terminal, as JSON for programs.
+
+mod json;
+mod text;
+
+pub use json::{line, schema, write};
+pub use text::{Layout, ends, program, short, write as text};
+
+use tcpwhy_live::{Connection, Finding, Listener, Snapshot, findings};
+
+/// What is said: those connections and listeners of a snapshot that were asked for, and what they have in common.
+#[derive(Debug)]
+pub struct View {
+    /// What was asked for, of the snapshot.
+    pub snapshot: Snapshot,
+    /// Connections that were not.
+    pub hidden: usize,
+    /// What the shown ones lost time to.
+    pub findings: Vec<Finding>,
+    /// What cannot be seen, and what would bring it.
+    pub unseen: Vec<Unseen>,
+}
+
+/// Something that cannot be seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unseen {
+    /// What.
+    pub what: String,
+    /// What would bring it: a capability, or that nothing does.
+    pub needs: String,
+}
+
+impl View {
+    /// Keeps the connections and listeners that were asked for.
+    pub fn new(
+        mut snapshot: Snapshot,
+        wanted: impl Fn(&Connection) -> bool,
+        listens: impl Fn(&Listener) -> bool,
+        unseen: Vec<Unseen>,
+    ) -> View {
+        let all = snapshot.connections.len();
+        snapshot.connections.retain(wanted);
+        snapshot.listeners.retain(listens);
+        let findings = findings(&snapshot.connections);
+        View { hidden: all - snapshot.connections.len(), findings, snapshot, unseen }
+    }
+}

@@ -1,0 +1,61 @@
+//! `tcpwhy watch`.
+
+use crate::units;
+use crate::words::CauseParser;
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
+use tcpwhy_base::{Cause, Nanos};
+
+/// What the exit codes mean here.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes: 0 done (--once, or q in the terminal), 2 usage, 3 the kernel could not be asked, 130 interrupted (^C; what was \
+seen until then is printed).";
+
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    /// Connections with this port at either end, and listeners on it
+    #[arg(long, value_name = "PORT", help_heading = "Selection")]
+    pub(crate) port: Option<u16>,
+    /// Connections and listeners of this process
+    #[arg(long, value_name = "PID", help_heading = "Selection")]
+    pub(crate) pid: Option<u32>,
+    /// Connections that spent at least 5 % of the interval on this
+    #[arg(long, value_name = "CAUSE", value_parser = CauseParser, hide_possible_values = true, help_heading = "Selection")]
+    pub(crate) cause: Option<Cause>,
+    /// Connections that lost more than this in the interval to what can be avoided (40ms, 1.5s)
+    #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Selection")]
+    pub(crate) slower_than: Option<Nanos>,
+    /// Of another network namespace: a file such as /proc/PID/ns/net or /run/netns/NAME (needs root)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Selection")]
+    pub(crate) netns: Option<PathBuf>,
+
+    /// How often the answer is made anew; sockets are looked at far more often
+    #[arg(long, value_name = "TIME", value_parser = interval, default_value = "1s")]
+    pub(crate) interval: Nanos,
+    /// One interval, then end
+    #[arg(long)]
+    pub(crate) once: bool,
+
+    /// One JSON document of the last interval (docs/schema/watch-1.json): with --once, or when interrupted
+    #[arg(long, conflicts_with = "jsonl", help_heading = "Output")]
+    pub(crate) json: bool,
+    /// A JSON object a line for each connection that ends (docs/schema/lines.md); at the end those still open
+    #[arg(long, help_heading = "Output")]
+    pub(crate) jsonl: bool,
+    /// All fixes, listeners and what cannot be seen in full
+    #[arg(short, long, help_heading = "Output")]
+    pub(crate) verbose: bool,
+    /// Connections that are listed
+    #[arg(long, value_name = "N", default_value_t = 10, help_heading = "Output")]
+    pub(crate) top: usize,
+}
+
+/// Long enough for a few samples, short enough to be waited for.
+fn interval(text: &str) -> Result<Nanos, String> {
+    let interval = units::duration(text)?;
+    if (Nanos::millis(100)..=Nanos::secs(3600)).contains(&interval) {
+        Ok(interval)
+    } else {
+        Err("the interval is from 100ms to 1h".into())
+    }
+}

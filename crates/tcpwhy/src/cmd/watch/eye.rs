@@ -1,0 +1,146 @@
+//! Looks at all sockets as often as it costs little.
+
+use crate::shown;
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tcpwhy_base::Nanos;
+use tcpwhy_live::{Connection, Diag, LiveError, Process, Processes, Sample, Snapshot, Table};
+use tcpwhy_report::watch::Unseen;
+
+/// How often sockets are looked at where that takes next to nothing: four times in the shortest delayed ACK of Linux.
+const OFTEN: Duration = Duration::from_millis(10);
+/// A look takes at most this part of the time: one in so many.
+const PART: u32 = 20;
+
+/// What looks.
+pub(super) struct Eye {
+    diag: Diag,
+    sockets: Vec<Sample>,
+    table: Table,
+    processes: Processes,
+    known: HashSet<u32>,
+    start: Instant,
+    /// When to look again.
+    next: Instant,
+    /// The longest time between two looks of the interval.
+    apart: Duration,
+    foreign: bool,
+}
+
+impl Eye {
+    pub(super) fn open(namespace: Option<&Path>) -> Result<Eye, LiveError> {
+        let now = Instant::now();
+        let mut eye = Eye {
+            diag: Diag::open(namespace)?,
+            sockets: Vec::new(),
+            table: Table::default(),
+            processes: Processes::default(),
+            known: HashSet::new(),
+            start: now,
+            next: now,
+            apart: OFTEN,
+            foreign: namespace.is_some(),
+        };
+        eye.look()?;
+        Ok(eye)
+    }
+
+    /// Looks until the interval is over, or somebody wants an end; `ended` gets each connection that is gone.
+    pub(super) fn watch(
+        &mut self,
+        interval: Nanos,
+        stop: &AtomicBool,
+        mut ended: impl FnMut(&Connection),
+    ) -> Result<(), LiveError> {
+        let until = Instant::now() + Duration::from_nanos(interval.0.unsigned_abs());
+        self.apart = OFTEN;
+        while Instant::now() < until && !stop.load(Relaxed) {
+            std::thread::sleep(self.nap(until));
+            self.look_if_due(until)?;
+            self.table.take_ended().iter().for_each(&mut ended);
+        }
+        Ok(())
+    }
+
+    /// How long to wait before the next look, or `until`. A signal is to be noticed soon, however seldom one looks.
+    pub(super) fn nap(&self, until: Instant) -> Duration {
+        let next = self.next.min(until);
+        next.saturating_duration_since(Instant::now()).min(Duration::from_millis(50))
+    }
+
+    /// Looks, if it is time to.
+    pub(super) fn look_if_due(&mut self, until: Instant) -> Result<(), LiveError> {
+        if Instant::now() >= self.next.min(until) { self.look() } else { Ok(()) }
+    }
+
+    /// Of connections that are gone nothing is wanted.
+    pub(super) fn forget_ended(&mut self) {
+        self.table.take_ended();
+    }
+
+    fn look(&mut self) -> Result<(), LiveError> {
+        let began = Instant::now();
+        self.diag.sockets(&mut self.sockets)?;
+        let time = i64::try_from(self.start.elapsed().as_nanos()).unwrap_or(i64::MAX);
+        self.table.feed(&self.sockets, Nanos(time));
+        let wait = (began.elapsed() * PART).max(OFTEN);
+        self.name();
+        self.apart = self.apart.max(wait);
+        self.next = Instant::now().max(began + wait);
+        Ok(())
+    }
+
+    /// Finds out whose the new sockets are: a connection may be gone before the interval ends.
+    fn name(&mut self) {
+        let inodes: HashSet<u32> = self.table.inodes().filter(|&i| i != 0).collect();
+        if inodes.is_subset(&self.known) {
+            return;
+        }
+        self.processes.look_for(inodes.iter().copied());
+        self.table.name(|inode| {
+            let process = self.processes.of(inode)?;
+            Some(Process { name: shown::name(&process.name).into_owned(), ..process.clone() })
+        });
+        // Those that are nobody's that one may see are looked for again with the next new one.
+        self.known = inodes;
+    }
+
+    /// Ends the interval.
+    pub(super) fn all(&mut self) -> Snapshot {
+        self.known.clear();
+        self.name();
+        self.table.interval()
+    }
+
+    /// What does not show in this interval.
+    pub(super) fn unseen(&self) -> Vec<Unseen> {
+        let apart = Nanos(i64::try_from(self.apart.as_nanos()).unwrap_or(i64::MAX));
+        let mut out = vec![
+            Unseen {
+                what: format!("connections and waits shorter than {apart}"),
+                needs: "the time between two samples; more sockets take longer to list".into(),
+            },
+            Unseen {
+                what: "single writes, reads and timers".into(),
+                needs: "they need kernel events, that is CAP_BPF and CAP_PERFMON, which this version does not use; times \
+                        between them are estimates"
+                    .into(),
+            },
+        ];
+        if self.processes.hidden > 0 {
+            out.push(Unseen {
+                what: format!("which sockets {} processes of other users have", self.processes.hidden),
+                needs: "CAP_SYS_PTRACE or root".into(),
+            });
+        }
+        if !self.foreign {
+            out.push(Unseen {
+                what: "other network namespaces, such as those of containers".into(),
+                needs: "--netns, with CAP_SYS_ADMIN".into(),
+            });
+        }
+        out
+    }
+}

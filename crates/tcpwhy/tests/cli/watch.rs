@@ -1,0 +1,170 @@
+//! `tcpwhy watch` as any user: sockets of this host, which need no privileges.
+
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// Requests in two writes each over loopback, until it is killed; says its port.
+const STALLS: &str = "
+import socket, sys, threading
+def serve(listener):
+    c = listener.accept()[0]
+    while c.recv(204, socket.MSG_WAITALL):
+        c.sendall(b'a' * 100)
+listener = socket.create_server(('127.0.0.1', 0))
+threading.Thread(target=serve, args=[listener], daemon=True).start()
+c = socket.create_connection(listener.getsockname())
+print(listener.getsockname()[1], flush=True)
+while True:
+    c.send(b'h' * 4); c.send(b'b' * 200)
+    c.recv(100, socket.MSG_WAITALL)
+";
+
+/// Connections that nobody accepts, more than fit; says its port.
+const FULL: &str = "
+import socket
+listener = socket.create_server(('127.0.0.1', 0), backlog=1)
+waiting = []
+for _ in range(4):
+    c = socket.socket(); c.setblocking(False); c.connect_ex(listener.getsockname()); waiting.append(c)
+print(listener.getsockname()[1], flush=True)
+input()
+";
+
+/// A program that is killed with the test.
+struct Program(Child, String);
+
+impl Program {
+    fn start(text: &str) -> Program {
+        let mut child = Command::new("python3")
+            .args(["-c", text])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        Program(child, line.trim().into())
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// With the signals of a terminal, whoever runs the test.
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_tcpwhy"), "watch"]).args(arguments);
+    command
+}
+
+fn watch(arguments: &[&str]) -> Output {
+    command(arguments).output().unwrap()
+}
+
+#[track_caller]
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+#[test]
+fn a_stall_is_named_with_its_program_and_what_helps() {
+    let program = Program::start(STALLS);
+    let done = watch(&["--once", "--json", "--port", &program.1]);
+    assert_eq!(done.status.code(), Some(0));
+    let document = json(&done);
+    let row = &document["connections"][0];
+    assert_eq!(row["role"], "client");
+    assert_eq!(row["process"]["pid"], program.0.id());
+    let nagle = |p: &&Value| ["nagle", "nagle_delayed_ack"].iter().any(|c| p["cause"] == *c);
+    let time: i64 = row["interval"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(nagle)
+        .map(|p| p["time_ns"].as_i64().unwrap())
+        .sum();
+    assert!(time * 2 > document["interval_ns"].as_i64().unwrap(), "{row:#}");
+    let finding = &document["findings"][0];
+    assert!(nagle(&finding), "{finding:#}");
+    let fixes: Vec<&str> =
+        finding["fixes"].as_array().unwrap().iter().map(|f| f["id"].as_str().unwrap()).collect();
+    assert!(fixes.contains(&"nodelay") && fixes.contains(&"one_write"), "{fixes:?}");
+
+    let text = watch(&["--once", "--port", &program.1, "--cause", "nagle_delayed_ack"]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    let name = format!("({})", program.0.id());
+    for words in ["Nagle held a small write", "fix: ", "not seen", &name] {
+        assert!(text.contains(words), "{words:?} is not in {text}");
+    }
+}
+
+#[test]
+fn selections_hide_the_rest() {
+    let program = Program::start(STALLS);
+    let pid = program.0.id().to_string();
+    let count = |more: &[&str]| {
+        let found = json(&watch(&[&["--once", "--json", "--interval", "500ms"], more].concat()));
+        found["connections"].as_array().unwrap().len()
+    };
+    assert_eq!(count(&["--pid", &pid]), 2, "both ends are the same process's");
+    assert_eq!(count(&["--pid", &pid, "--cause", "send_buffer"]), 0);
+    assert_eq!(count(&["--pid", &pid, "--slower-than", "50ms"]), 1, "the client alone waits");
+    assert_eq!(count(&["--pid", "1", "--port", &program.1]), 0);
+}
+
+#[test]
+fn a_full_accept_queue_is_seen() {
+    let program = Program::start(FULL);
+    let document = json(&watch(&["--once", "--json", "--interval", "300ms", "--port", &program.1]));
+    let listener = &document["listeners"][0];
+    assert_eq!(
+        (&listener["full"], &listener["queue"], &listener["backlog"]),
+        (&true.into(), &2.into(), &1.into())
+    );
+    assert_eq!(listener["process"]["pid"], program.0.id());
+    let rows = document["connections"].as_array().unwrap();
+    let waits = |row: &&Value| row["role"] == "server" && row["interval"][0]["cause"] == "server_think";
+    assert_eq!(rows.iter().filter(waits).count(), 2, "not accepted: {rows:#?}");
+}
+
+#[test]
+fn ended_connections_are_lines_and_an_interrupt_ends_it() {
+    let program = Program::start(STALLS);
+    let arguments = ["--jsonl", "--interval", "200ms", "--port", &program.1];
+    let watch = command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    let port = program.1.clone();
+    drop(program);
+    std::thread::sleep(Duration::from_millis(500));
+    Command::new("kill").args(["-INT", &watch.id().to_string()]).status().unwrap();
+    let done = watch.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(130));
+    let lines: Vec<Value> =
+        String::from_utf8(done.stdout).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let client = lines.iter().find(|l| l["role"] == "client").unwrap();
+    assert!(client["peer"].as_str().unwrap().ends_with(&port));
+    assert!(client["watched_ns"].as_i64() > Some(300_000_000), "{client:#}");
+}
+
+#[test]
+fn mistakes_are_told() {
+    for (arguments, words) in [
+        (&["--interval", "1ms"][..], "100ms to 1h"),
+        (&["--json", "--jsonl"], "cannot be used with"),
+        (&["--cause", "nagl"], "nagle"),
+    ] {
+        let done = watch(arguments);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.code() == Some(2) && said.contains(words), "{arguments:?}: {said}");
+    }
+    let done = watch(&["--once", "--netns", "/nowhere"]);
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.code() == Some(3) && said.contains("/nowhere"), "{said}");
+}

@@ -1,0 +1,174 @@
+//! `tcpwhy watch` beside the lab's runs: kernel TCP over an emulated link, looked at from the host of either end. What it
+//! says is compared with the label of the run, which the lab works out from what applications and kernels did.
+
+use crate::common::{BIN, Dir, Ran, alone};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// What was seen of a run.
+struct Seen {
+    /// The connection that was looked at longest, at client and server.
+    ends: BTreeMap<String, Value>,
+    label: Value,
+}
+
+/// Runs a scenario with a `watch` in each of its network namespaces.
+fn beside(scenario: &str) -> Seen {
+    let dir = Dir::new();
+    let (file, keep) = (dir.file("watched.toml", scenario), dir.0.join("kept"));
+    let lab = ["lab", "run", &file, "--runs", "1", "--keep", keep.to_str().unwrap()];
+    let mut lab = Command::new(BIN).args(lab).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut watches: BTreeMap<String, Child> = BTreeMap::new();
+    while lab.try_wait().unwrap().is_none() {
+        for (name, path) in namespaces(lab.id()) {
+            watches.entry(name).or_insert_with(|| {
+                // With the signals of a terminal, whoever runs the test.
+                let arguments = ["--default-signal=INT", BIN, "watch", "--jsonl", "--netns", &path];
+                Command::new("env")
+                    .args(arguments)
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .unwrap()
+            });
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let ran = Ran::from(lab.wait_with_output().unwrap());
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    let mut ends: BTreeMap<String, Value> = BTreeMap::new();
+    for watch in watches.into_values() {
+        let _ = Command::new("kill").args(["-INT", &watch.id().to_string()]).status().unwrap();
+        let said = watch.wait_with_output().unwrap();
+        for line in String::from_utf8(said.stdout).unwrap().lines() {
+            let row: Value = serde_json::from_str(line).unwrap();
+            assert_eq!((&row["type"], &row["source"]), (&"connection".into(), &"sampled".into()));
+            tiles(&row);
+            let old = ends.entry(row["role"].as_str().unwrap().into()).or_insert(Value::Null);
+            if old["watched_ns"].as_i64() < row["watched_ns"].as_i64() {
+                *old = row;
+            }
+        }
+    }
+    let label = fs::read(keep.join("label.json")).unwrap();
+    Seen { ends, label: serde_json::from_slice(&label).unwrap() }
+}
+
+/// Network namespaces of the threads of a process, without our own: name and file.
+fn namespaces(pid: u32) -> BTreeMap<String, String> {
+    let name = |path: &Path| fs::read_link(path).ok()?.to_str().map(str::to_owned);
+    let own = name(Path::new("/proc/self/ns/net"));
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let files = tasks.map(|task| task.path().join("ns/net"));
+    files
+        .filter_map(|file| Some((name(&file)?, file.to_str()?.to_owned())))
+        .filter(|(name, _)| Some(name) != own.as_ref())
+        .collect()
+}
+
+/// All of the time that was looked at has a cause.
+#[track_caller]
+fn tiles(row: &Value) {
+    let sum: i64 = row["total"].as_array().unwrap().iter().map(|p| p["time_ns"].as_i64().unwrap()).sum();
+    assert!(sum <= row["watched_ns"].as_i64().unwrap(), "{row:#}");
+}
+
+impl Seen {
+    /// Share of the time of causes at an end.
+    fn share(&self, end: &str, causes: &[&str]) -> f64 {
+        let row = &self.ends[end];
+        let parts = row["total"].as_array().unwrap();
+        let named = parts.iter().filter(|p| causes.iter().any(|c| p["cause"] == *c));
+        let time: f64 = named.map(|p| p["time_ns"].as_f64().unwrap()).sum();
+        time / row["watched_ns"].as_f64().unwrap()
+    }
+
+    /// The avoidable cause that took most of the time at an end.
+    fn worst(&self, end: &str) -> &str {
+        let parts = self.ends[end]["total"].as_array().unwrap();
+        let worst = parts.iter().find(|p| p["class"] == "T");
+        worst.map_or("none", |p| p["cause"].as_str().unwrap())
+    }
+
+    /// What `watch` calls worst at an end is what the run was made for, and nothing that its label contradicts: where the
+    /// lab could not work out what most of the time was, that is empty.
+    #[track_caller]
+    fn agrees(&self, end: &str, made_for: &str) {
+        let worst = self.worst(end);
+        assert_eq!(worst, made_for, "{:#}", self.ends[end]["total"]);
+        let check = &self.label["truth"]["captures"][end]["checks"][0];
+        let dominant = check["dominant"].as_array().unwrap();
+        assert!(dominant.is_empty() || dominant.iter().any(|c| c == worst), "{worst}: {check:#}");
+    }
+}
+
+const UPLOAD: &str = "title = 'watched'\nsource = 'a test'\n[link]\nrtt_ms = 20\nrate_mbit = 100\n\
+                      queue_bytes = 300000\n[workload]\nrequest = [BYTES]\n";
+
+#[test]
+fn a_small_send_buffer() {
+    let Some(_alone) = alone() else { return };
+    let client = "[client]\nnodelay = true\nsndbuf = 16384\nwrite_chunk = 4096\n";
+    let seen = beside(&format!("{}{client}", UPLOAD.replace("BYTES", "2500000")));
+    seen.agrees("client", "send_buffer");
+    assert!(seen.share("client", &["send_buffer"]) > 0.7, "{:#}", seen.ends["client"]);
+}
+
+#[test]
+fn a_small_receive_window() {
+    let Some(_alone) = alone() else { return };
+    let seen = beside(&format!("{}[server]\nrcvbuf = 32768\n", UPLOAD.replace("BYTES", "4000000")));
+    seen.agrees("client", "receive_window");
+    let row = &seen.ends["client"]["total"][0];
+    assert_eq!(
+        (&row["cause"], &row["at"], &row["side"]),
+        (&"receive_window".into(), &"peer".into(), &"server".into())
+    );
+    assert!(row["counted_ns"] == row["time_ns"], "the kernel counts it: {row:#}");
+}
+
+#[test]
+fn a_slow_reader_is_seen_from_both_ends() {
+    let Some(_alone) = alone() else { return };
+    let server = "[server]\nread_rate = 400000\nread_chunk = 16384\nrcvbuf = 65536\n";
+    let seen = beside(&format!("{}{server}", UPLOAD.replace("BYTES", "1200000")));
+    for (end, at) in [("client", "peer"), ("server", "here")] {
+        seen.agrees(end, "slow_reader");
+        let parts = seen.ends[end]["total"].as_array().unwrap();
+        assert!(parts.iter().any(|p| p["cause"] == "slow_reader" && p["at"] == at), "{parts:#?}");
+    }
+}
+
+#[test]
+fn losses() {
+    let Some(_alone) = alone() else { return };
+    let loss = "rtt_ms = 20\nup = { loss = 0.02, loss_of = 'data' }\n";
+    let seen = beside(&UPLOAD.replace("BYTES", "2000000").replace("rtt_ms = 20\n", loss));
+    let network = ["congestion_window", "fast_recovery", "retransmission_timeout", "tail_loss_probe"];
+    assert!(seen.share("client", &network) > 0.6, "{:#}", seen.ends["client"]);
+    assert!(seen.ends["client"]["kernel"]["retransmitted_packets"].as_u64() > Some(0));
+    seen.agrees("client", "congestion_window");
+}
+
+#[test]
+fn an_application_that_thinks() {
+    let Some(_alone) = alone() else { return };
+    let seen = beside(
+        "title = 'watched'\nsource = 'a test'\n[link]\nrtt_ms = 10\n[client]\nnodelay = true\n[server]\nnodelay = true\n\
+         [workload]\nrequests = 12\nrequest = [200]\nresponse = [500]\nthink_ms = 150\n",
+    );
+    assert!(seen.share("client", &["server_think"]) > 0.6, "{:#}", seen.ends["client"]);
+    assert!(seen.share("server", &["server_think"]) > 0.6, "{:#}", seen.ends["server"]);
+    for end in ["client", "server"] {
+        let tcp: f64 = 1.0
+            - seen.share(
+                end,
+                &["server_think", "client_think", "path_delay", "handshake", "unexplained", "bandwidth"],
+            );
+        assert!(tcp < 0.05, "nothing is lost to TCP at the {end}: {:#}", seen.ends[end]);
+    }
+}
