@@ -6,6 +6,8 @@
 - A crate depends on the crates that the written line names, no more and no fewer.
 - No modules of a crate import each other in a circle. A folder counts as one module to its neighbours; what a module and
   its own submodules say to each other is their own affair. Tests are left out.
+- What the analysis keeps, types that are not part of its answer, has its fields written in its own module alone. (By the names
+  of fields: one that other types have as well is not looked for.)
 - Sizes: functions of at most LONGEST lines, 95 of 100 of at most USUAL; files of at most FILE lines. Tests and scripts are
   held to FILE, scripts to LONGEST as well.
 """
@@ -216,6 +218,47 @@ def circles(crate):
             del graph[steps[-1][0]][steps[-1][1]]
 
 
+# --- who writes what
+
+
+def fields(text):
+    """(is the type public, its name, field, is the field open) of each struct."""
+    for found in re.finditer(r'(pub(?:\([^)]*\))? )?struct (\w+)[^;{(]*\{', text):
+        body = text[found.end() : closing(text, found.end() - 1) - 1]
+        for field in re.finditer(r'(?m)^\s*(pub(?:\([^)]*\))? )?(\w+):', body):
+            yield found.group(1) == 'pub ', found.group(2), field.group(2), bool(field.group(1))
+
+
+def written_fields(text):
+    """Fields that are assigned to, or borrowed to be changed."""
+    assigned = r'\.(\w+)(?:\[[^\]]*\]|\.\d+)*\s*(?:[-+*/|&^]|<<|>>)?=(?![=>])'
+    for found in re.finditer(assigned + r'|&mut \w+(?:\.\w+)*\.(\w+)\b(?![(.])', text):
+        yield found.group(1) or found.group(2)
+
+
+def foreign_writes(crate, others=()):
+    """A sentence for each field that is written outside of the folder its type is declared in."""
+    return foreign_writes_in(modules(crate), [m.text for other in others for m in modules(other).values()])
+
+
+def foreign_writes_in(known, other_texts):
+    known = {place: module for place, module in known.items() if place}
+    answers = {field for text in other_texts for _, _, field, _ in fields(text)}
+    open_fields, own = {}, {}
+    for place, module in known.items():
+        for public, name, field, is_open in fields(module.text):
+            own.setdefault(place[0], set()).add(field)
+            if public:
+                answers.add(field)
+            elif is_open:
+                open_fields.setdefault(field, {})[place[0]] = f'{"::".join(place)}::{name}'
+    for place, module in sorted(known.items()):
+        for field in written_fields(module.text):
+            homes = open_fields.get(field, {})
+            if homes and field not in answers and field not in own.get(place[0], ()):
+                yield f'{"::".join(place)} writes .{field} of {", ".join(sorted(homes.values()))}'
+
+
 # --- sizes
 
 
@@ -302,6 +345,15 @@ def self_test():
     assert sorted((a[0], b[0]) for a in graph for b in graph[a]) == [('one', 'two'), ('three', 'one'), ('two', 'three')]
     assert len(circle(graph)) == 3
     assert list(functions(plain('fn a(x: [u8; 2]) {\n  "}"; // }\n}\nfn b();\n'))) == [('a', 3)]
+    kept = {
+        ('one',): Module(
+            ('one',), 'pub(crate) struct One {\n pub(crate) a: u8,\n b: u8,\n}\nfn f(o: &mut One) { o.a = 1; }'
+        ),
+        ('two',): Module(('two',), 'fn g(o: &mut One) { o.a += 1; if o.a == 2 {} o.c = 1; h(&mut o.a.d()); }'),
+        ('three',): Module(('three',), 'pub struct Answer {\n pub c: u8,\n}'),
+    }
+    assert list(foreign_writes_in(kept, [])) == ['two writes .a of one::One']
+    assert list(foreign_writes_in(kept, ['pub struct Far {\n pub a: u8,\n}'])) == []
     assert list(definitions('def a():\n    def b():\n        return 1\n    return b\n')) == [('a', 4), ('b', 2)]
     assert written()['base'] == set() and 'base' in written()['tcpwhy']
     print('ok')
@@ -315,6 +367,7 @@ def main():
     report = '--report' in sys.argv[1:]
     for crate in sorted(declared()):
         wrong += circles(crate) if report or crate in CIRCLES_FAIL else ()
+    wrong += foreign_writes('analysis', ('base', 'model'))
     large, sum_up = sizes()
     if SIZES_FAIL or report:
         wrong += [*large, *other_sizes()]

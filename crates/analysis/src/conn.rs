@@ -202,12 +202,14 @@ impl Conn {
     /// The first data of an end: what is spoken, and which programs speak.
     #[cold]
     fn meet(&mut self, s: End, segment: &Segment) {
-        let who = &mut self.who;
-        who.protocol = who.protocol.or_else(|| protocol_of(segment));
-        who.programs[s] = who.programs[s].or(segment.program);
+        if self.who.protocol.is_none()
+            && let Some(protocol) = protocol_of(segment)
+        {
+            self.who.speaks(protocol);
+        }
+        self.who.runs(s, segment.program);
         if s == End::Client {
-            let server = &mut who.programs[End::Server];
-            *server = server.or_else(|| program::spoken_to(head(segment)));
+            self.who.runs(End::Server, program::spoken_to(head(segment)));
         }
     }
 
@@ -266,7 +268,7 @@ impl Conn {
         self.ex.progress(s, segment, t, arrived.new);
         if self.ex.is_full() {
             let context = self.ledger.context(&mut self.track, &self.habits);
-            self.ex.turn_over(&context, &mut parts.limits);
+            self.ex.turn_over(&context, parts.limits());
         }
         repair
     }
@@ -365,7 +367,7 @@ impl Conn {
         let tls = hello && first && self.ledger.has_setup();
         self.track.resumes(s, t);
         if tls {
-            self.who.protocol = Some("tls");
+            self.who.speaks("tls");
             self.ledger.open_tls(t, segment, &self.track);
         } else {
             self.ledger.gap_until(s, (t, segment.frame), &self.track, parts);
@@ -376,9 +378,8 @@ impl Conn {
     /// The trip to the segment that ends the TLS handshake belongs to it.
     fn end_tls(&mut self, s: End, segment: &Segment, t: Nanos, arrived: Arrived, parts: &mut Output) {
         let arrived = Arrived { arrival: Arrival::New, before: self.track.before(s), ..arrived };
-        let (_, mut step) = self.judge(s, segment, t, arrived, 0);
-        step.bytes = 0;
-        self.ex.push(&step, self.track.rtt_or_zero());
+        let (_, step) = self.judge(s, segment, t, arrived, 0);
+        self.ex.push(&step.without_payload(), self.track.rtt_or_zero());
         self.ex.ends_at(segment, t);
         self.close_tls(parts);
     }

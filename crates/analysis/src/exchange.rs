@@ -65,6 +65,19 @@ pub(crate) struct Run {
 }
 
 impl Recorded {
+    /// The spans of all its steps, into `spans`; the buffer of the steps comes back.
+    pub(crate) fn attribute(
+        &mut self,
+        context: &Context,
+        spans: &mut Vec<Span>,
+        limits: &mut Vec<Cause>,
+    ) -> Vec<Step> {
+        spans.append(&mut self.done);
+        let mut steps = std::mem::take(&mut self.steps);
+        attribute(context, &mut steps, &mut self.carry, spans, limits);
+        steps
+    }
+
     /// A one-way transfer with a long pause within.
     pub(crate) fn splits(&self) -> bool {
         self.bytes.server == 0 && self.steps.iter().any(|s| s.split)
@@ -90,7 +103,7 @@ impl Recorded {
                     first_bytes: u64::from(p.bytes),
                     ..Recorded::default()
                 };
-                run.carry.unpaid.client += i64::from(p.bytes);
+                run.carry.pass(End::Client, p.bytes);
                 run
             };
             let mut run = whole.take().or_else(|| pause.map(begin)).unwrap_or_default();
@@ -211,7 +224,7 @@ impl Recorder {
         let r = &mut self.recorded;
         if r.bytes == Ends::default() {
             r.first_bytes = u64::from(new);
-            r.carry.unpaid[s] += i64::from(new);
+            r.carry.pass(s, new);
         }
         r.bytes[s] += u64::from(new);
         if s == End::Client {
@@ -291,11 +304,11 @@ impl Recorder {
             }
             if step.start < since && !step.is_loss() {
                 let first = step.cut_before(since);
-                step.loss = Some((kind, step.end));
+                step.repairs(kind);
                 steps.insert(i, first);
                 break;
             }
-            step.loss = Some((kind, step.end));
+            step.repairs(kind);
             if step.start < since {
                 break;
             }
@@ -342,7 +355,7 @@ impl Recorder {
     pub(crate) fn stalled(&mut self, sender: End, at_least: Nanos) {
         let mut recent = self.recorded.steps.iter_mut().rev().take(8).take_while(|s| s.sender == sender);
         if let Some(step) = recent.find(|s| s.pause().is_some() && s.duration() >= at_least) {
-            step.wait = Wait::Loss { repair: Repair::Spurious, again: true };
+            step.rename(Wait::Loss { repair: Repair::Spurious, again: true });
         }
     }
 
@@ -350,12 +363,7 @@ impl Recorder {
     pub(crate) fn rename_losses(&mut self, sender: End, kind: Repair) {
         let recent = self.recorded.steps.iter_mut().rev().take(16);
         for step in recent.take_while(|s| s.sender == sender && !s.is_turn()) {
-            if let Wait::Loss { repair, .. } = &mut step.wait {
-                *repair = kind;
-            }
-            if let Some(loss) = &mut step.loss {
-                loss.0 = kind;
-            }
+            step.rename_loss(kind);
         }
     }
 }

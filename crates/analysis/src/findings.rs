@@ -122,6 +122,16 @@ pub(crate) struct Finished {
     pub(crate) basis: Basis,
 }
 
+impl Finished {
+    /// Only this part of its time is accounted for; without one, nothing of it.
+    pub(crate) fn leave(&mut self, part: Option<(Nanos, Nanos)>) {
+        let whole = (self.connection.start, self.connection.end);
+        self.basis.outside = part.is_none();
+        self.basis.cut = part != Some(whole);
+        (self.connection.start, self.connection.end) = part.unwrap_or(whole);
+    }
+}
+
 /// The sums of one connection (or of what is inherent, over all of them).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rollups(pub(crate) Vec<Rollup>);

@@ -22,13 +22,13 @@ pub(crate) struct Output {
     /// Where connections leave as they end, each keeps its own; those that are live and keep any.
     own: Option<HashMap<u32, Kept>>,
     /// The sums of what is inherent, over all connections.
-    pub(crate) inherent: Rollups,
+    inherent: Rollups,
     /// Only what lies within is accounted for.
-    pub(crate) window: Option<Window>,
+    window: Option<Window>,
     spans: Vec<Vec<Span>>,
     steps: Vec<Vec<Step>>,
     /// Room for the limit of each step while they are attributed.
-    pub(crate) limits: Vec<Cause>,
+    limits: Vec<Cause>,
 }
 
 impl Output {
@@ -53,6 +53,26 @@ impl Output {
     /// One that keeps the longest of each connection.
     pub(crate) fn by_connection(detail: Detail) -> Output {
         Output { own: Some(HashMap::new()), ..Output::new(detail) }
+    }
+
+    /// From now on only what lies within is accounted for.
+    pub(crate) fn look_within(&mut self, window: Option<Window>) {
+        self.window = window;
+    }
+
+    /// The sums of what is inherent, over all connections.
+    pub(crate) fn inherent(&self) -> &Rollups {
+        &self.inherent
+    }
+
+    /// The same, to add to.
+    pub(crate) fn inherent_mut(&mut self) -> &mut Rollups {
+        &mut self.inherent
+    }
+
+    /// Room for the limit of each step while they are attributed.
+    pub(crate) fn limits(&mut self) -> &mut Vec<Cause> {
+        &mut self.limits
     }
 
     /// What is kept of this connection alone.

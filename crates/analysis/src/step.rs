@@ -103,6 +103,31 @@ impl Step {
         first
     }
 
+    /// What it was spent on turned out to be another thing.
+    pub(crate) fn rename(&mut self, wait: Wait) {
+        self.wait = wait;
+    }
+
+    /// It belongs to a loss that was repaired until it ended.
+    pub(crate) fn repairs(&mut self, kind: Repair) {
+        self.loss = Some((kind, self.end));
+    }
+
+    /// The loss was of another kind than was thought.
+    pub(crate) fn rename_loss(&mut self, kind: Repair) {
+        if let Wait::Loss { repair, .. } = &mut self.wait {
+            *repair = kind;
+        }
+        if let Some(loss) = &mut self.loss {
+            loss.0 = kind;
+        }
+    }
+
+    /// The payload of the segment that ended it counts elsewhere.
+    pub(crate) fn without_payload(self) -> Step {
+        Step { bytes: 0, ..self }
+    }
+
     /// Its segments followed each other at once.
     #[inline]
     pub(crate) fn is_burst(&self) -> bool {
@@ -205,16 +230,5 @@ impl Step {
         self.bytes = self.bytes.saturating_add(next.bytes);
         self.last_frame = self.last_frame.max(next.last_frame);
         true
-    }
-}
-
-impl Acked {
-    fn join(&mut self, next: &Acked) {
-        self.drained |= next.drained;
-        self.unread |= next.unread;
-        self.rtt = self.rtt.max(next.rtt);
-        self.flight = self.flight.max(next.flight);
-        self.peak = self.peak.max(next.peak);
-        self.delay = self.delay.max(next.delay);
     }
 }

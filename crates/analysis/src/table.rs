@@ -98,7 +98,7 @@ impl Analyzer {
     /// before is known, but only what lies within is accounted for. Parts on its edge are cut there.
     #[must_use]
     pub fn within(mut self, window: Option<Window>) -> Analyzer {
-        self.kept.window = window;
+        self.kept.look_within(window);
         self
     }
 
@@ -342,13 +342,8 @@ impl Analyzer {
     /// A connection is over.
     fn finish_one(&mut self, conn: Conn, capture_end: bool) {
         let mut ended = conn.finish(capture_end, &mut self.kept);
+        ended.leave(self.kept.within(ended.connection.start, ended.connection.end));
         let connection = &mut ended.connection;
-        if let Some(window) = self.kept.window {
-            let part = window.part(connection.start, connection.end);
-            ended.basis.outside = part.is_none();
-            ended.basis.cut = part != Some((connection.start, connection.end));
-            (connection.start, connection.end) = part.unwrap_or((connection.start, connection.end));
-        }
         if ended.basis.outside && self.stream.is_some() {
             return;
         }
@@ -360,7 +355,7 @@ impl Analyzer {
             finish::find(connection, &ended.basis);
             self.totals.connections += 1;
             self.totals.add_quality(connection.quality);
-            stream.add(&ended, &self.kept.inherent);
+            stream.add(&ended, self.kept.inherent());
         }
         self.done.push(ended);
     }

@@ -58,6 +58,13 @@ pub(crate) struct Carry {
 /// A segment is as far as a rate can be off in one exchange: half of it for each direction.
 pub(super) const HALF_SEGMENT: i64 = 730;
 
+impl Carry {
+    /// Payload of `sender` passed.
+    pub(crate) fn pass(&mut self, sender: End, bytes: u32) {
+        self.unpaid[sender] += i64::from(bytes);
+    }
+}
+
 impl Default for Carry {
     fn default() -> Carry {
         Carry {

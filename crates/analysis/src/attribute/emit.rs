@@ -28,7 +28,7 @@ impl<'a> Emit<'a> {
         carry: &'a mut Carry,
         spans: &'a mut Vec<Span>,
     ) -> Emit<'a> {
-        carry.unpaid[step.sender] += i64::from(step.bytes);
+        carry.pass(step.sender, step.bytes);
         carry.trips += i64::from(step.is_turn() && step.sender == End::Client);
         let tap = context.tap[step.sender];
         Emit {

@@ -47,7 +47,7 @@ fn give_free_waits_to_the_writer(context: &Context, steps: &mut [Step]) {
             _ => false,
         };
         if held && was_free(step.empty, context.reaction[step.sender], ended) {
-            step.wait = Wait::Pause(Pause::default());
+            step.rename(Wait::Pause(Pause::default()));
         }
     }
 }
@@ -60,7 +60,7 @@ fn give_hidden_holds_to_the_writer(steps: &mut [Step]) {
         let next = steps[i + 1..].iter().find(|s| !s.is_burst());
         let hidden = |n: &Step| n.sender == steps[i].sender && n.pause().is_some_and(|p| p.flight == 0);
         if next.is_some_and(hidden) {
-            steps[i].wait = Wait::Pause(Pause { outstanding: first, flight: 0, full: false });
+            steps[i].rename(Wait::Pause(Pause { outstanding: first, flight: 0, full: false }));
         }
     }
 }
@@ -74,7 +74,7 @@ fn give_filled_holds_to_the_limit(context: &Context, steps: &mut [Step]) {
         let follows = |n: &&Step| n.is_burst() && n.sender == steps[i].sender && n.bytes >= mss;
         let inferred = steps[i].source == Source::Inferred;
         if inferred && flight >= 2 * mss && steps.get(i + 1).filter(follows).is_some() {
-            steps[i].wait = Wait::Acked(Acked { flight, ..Acked::default() });
+            steps[i].rename(Wait::Acked(Acked { flight, ..Acked::default() }));
         }
     }
 }
@@ -95,11 +95,11 @@ fn give_probe_waits_to_the_loss(context: &Context, steps: &mut [Step]) {
         if sender == step.sender {
             let probe = matches!(repair, Repair::Fast | Repair::Probe | Repair::Timeout);
             let soon = step.duration() <= context.timeout[sender];
-            steps[i].wait = match repair {
+            steps[i].rename(match repair {
                 _ if probe && soon => Wait::NewProbe { outstanding },
                 Repair::Fast | Repair::Probe => Wait::Loss { repair: Repair::Timeout, again: true },
                 _ => Wait::Loss { repair, again: true },
-            };
+            });
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The time of a connection as it is accounted for: every part that ends is added here, and handed on.
 
-use crate::attribute::{Context, attribute, fold, join_neighbours};
+use crate::attribute::{Context, fold, join_neighbours};
 use crate::budget::Budget;
 use crate::confidence::{Rule, Tap};
 use crate::exchange::{MAX_SPANS, Recorded};
@@ -60,7 +60,7 @@ struct Refills {
 
 /// What is inherent is summed over the capture; the rest for each connection.
 fn rollups_of<'a>(span: &Span, own: &'a mut Rollups, parts: &'a mut Output) -> &'a mut Rollups {
-    if span.cause.class() == Class::Inherent { &mut parts.inherent } else { own }
+    if span.cause.class() == Class::Inherent { parts.inherent_mut() } else { own }
 }
 
 impl Ledger {
@@ -140,10 +140,10 @@ impl Ledger {
         habits: &Habits,
         parts: &mut Output,
     ) {
-        let mut spans = std::mem::take(&mut recorded.done);
+        let mut spans = Vec::new();
         let context = self.context(track, habits);
-        attribute(&context, &mut recorded.steps, &mut recorded.carry, &mut spans, &mut parts.limits);
-        parts.give_back_steps(recorded.steps);
+        let steps = recorded.attribute(&context, &mut spans, parts.limits());
+        parts.give_back_steps(steps);
         for span in &mut spans {
             if matches!(span.cause, Cause::PathDelay | Cause::Bandwidth) {
                 span.cause = Cause::TlsHandshake;
@@ -324,10 +324,8 @@ impl Ledger {
 
     fn emit_exchange(&mut self, mut ex: Recorded, ending: &mut Ending<'_>, parts: &mut Output) {
         let mut spans = parts.spare_spans();
-        spans.append(&mut ex.done);
         let context = self.context(ending.track, ending.habits);
-        let mut steps = std::mem::take(&mut ex.steps);
-        attribute(&context, &mut steps, &mut ex.carry, &mut spans, &mut parts.limits);
+        let steps = ex.attribute(&context, &mut spans, parts.limits());
         parts.give_back_steps(steps);
         let mut end = (ex.last, ex.last_frame);
         let track = &*ending.track;

@@ -19,6 +19,19 @@ pub(crate) struct Identity {
     pub(crate) programs: Ends<Option<Program>>,
 }
 
+impl Identity {
+    /// What is spoken.
+    pub(crate) fn speaks(&mut self, protocol: &'static str) {
+        self.protocol = Some(protocol);
+    }
+
+    /// Which program speaks at an end, if that is not known yet.
+    pub(crate) fn runs(&mut self, end: End, program: Option<Program>) {
+        let known = &mut self.programs[end];
+        *known = known.or(program);
+    }
+}
+
 /// The connection, without the parts that were given away.
 pub(crate) fn summary(who: Identity, mut track: Tracker, habits: &Habits, ledger: Ledger) -> Finished {
     let (setup, last_response, mut sums) = ledger.close();

@@ -134,6 +134,18 @@ pub(crate) struct Acked {
     pub(crate) unread: bool,
 }
 
+impl Acked {
+    /// Both waits are one.
+    pub(crate) fn join(&mut self, next: &Acked) {
+        self.drained |= next.drained;
+        self.unread |= next.unread;
+        self.rtt = self.rtt.max(next.rtt);
+        self.flight = self.flight.max(next.flight);
+        self.peak = self.peak.max(next.peak);
+        self.delay = self.delay.max(next.delay);
+    }
+}
+
 /// Of a segment that nothing in sight released.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Pause {

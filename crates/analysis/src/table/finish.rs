@@ -74,7 +74,7 @@ impl Analyzer {
     /// The totals, and the findings over all connections that have ended.
     pub fn finish_stream(self) -> (Vec<Finding>, Totals) {
         let Analyzer { stream, kept, mut totals, scan, .. } = self;
-        let mut findings = stream.map(|s| s.findings(&kept.inherent, &mut totals)).unwrap_or_default();
+        let mut findings = stream.map(|s| s.findings(kept.inherent(), &mut totals)).unwrap_or_default();
         findings.extend(scan);
         findings::sort(&mut findings);
         (findings, totals)
