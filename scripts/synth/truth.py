@@ -44,10 +44,12 @@ SMALL = 0.02  # a share of the time below which nothing is asked, and which a cl
 class Truth:
     """ns by cause over setup and exchanges at one tap. `repairs`: causes of the repeats that were sent, whatever they cost here;
     `doubt`: ns that one fair reading gives to a loss and another to the wait beside it, a round trip for each (rule 14).
+    `under`: what segments waited for while something was repeated without need: the repeat delayed nothing.
     """
 
     def __init__(self):
         self.time, self.spans, self.repairs, self.doubt = {}, [], set(), 0
+        self.under = set()
 
     def add(self, start, end, cause):
         if end > start:
@@ -182,6 +184,8 @@ def wait(sim, truth, tap, q, following, bad):
         cause = OVERLAYS[min(o[2] for o in overlays)]
         a, b = min(o[0] for o in overlays), max(o[1] for o in overlays)
         truth.add(a, b, cause)
+        if cause == 'spurious_recovery' and n.sent.cause not in LOSS:
+            truth.under |= {n.sent.cause, *NEAR.get(n.sent.cause, ())}
         start, end = (start, a) if a > start else (b, end)
         if end <= start:
             return
@@ -235,7 +239,7 @@ def label(truth, trip, rated, spec):
     `dominant`, `weak`, `kind`, `forbidden`, `parts` in place of what the truth gives; `doubt_ms`, more tolerance."""
     total = max(truth.total(), 1)
     avoidable = {c: t for c, t in truth.time.items() if c in common.AVOIDABLE and t > SMALL * total}
-    open_causes = set(spec.get('also', ()))
+    open_causes = set(spec.get('also', ())) | truth.under
     for cause in list(truth.time) + sorted(truth.repairs):
         if cause in truth.repairs or truth.time[cause] > 0.001 * total:
             open_causes |= {cause, *NEAR.get(cause, ())}

@@ -64,11 +64,21 @@ pub(super) fn is_held_until(p: &Passage<'_>, ack: &Ack) -> bool {
     if p.profile.minshall {
         out && small_end.after(ack.una_before) && !small_end.after(ack.ack)
     } else {
-        // After a loss the window of what has flown since holds the tail of full segments first (rule 6).
-        let lost = matches!(p.flow.cwnd.state(), CwndState::AfterLoss | CwndState::Avoiding);
-        let flight = nxt.minus(ack.una_before).max(0) as u32;
-        let by_cwnd = lost && small_end != nxt && flight + p.segment.len > ack.cwnd;
-        out && !nxt.after(ack.ack) && !by_cwnd
+        out && !nxt.after(ack.ack) && (small_end == nxt || !may_be_cwnd(p, ack))
+    }
+}
+
+/// The congestion window, which the kernel asks for first (rule 6), may have held the tail of full segments: more had not flown
+/// before, and the initial window is known to be smaller than usual, or a loss made it smaller.
+fn may_be_cwnd(p: &Passage<'_>, ack: &Ack) -> bool {
+    let cwnd = &p.flow.cwnd;
+    let flight = p.arrived.before.nxt.minus(ack.una_before).max(0) as u32;
+    match cwnd.state() {
+        CwndState::AfterLoss | CwndState::Avoiding => flight + p.segment.len > ack.cwnd,
+        _ => {
+            let small = cwnd.initial > 0 && cwnd.initial < p.profile.initial_window * p.mss();
+            small && flight >= cwnd.max_flight
+        }
     }
 }
 
