@@ -277,8 +277,14 @@ impl Conn {
     fn ends_before(&self, s: End, segment: &Segment, t: Nanos) -> bool {
         let ex = self.ex.recorded();
         match s {
-            End::Client => ex.bytes.server > 0 && self.has_read_all(segment, t),
-            End::Server => ex.bytes.client == 0 && t - ex.last > self.track.long_pause(s),
+            // A server that probes a shut window has more of its answer (rule 57).
+            End::Client => {
+                ex.bytes.server > 0 && !self.track.flow(End::Server).probed && self.has_read_all(segment, t)
+            }
+            End::Server => {
+                let paused = ex.bytes.client == 0 && t - ex.last > self.track.long_pause(s);
+                paused && !self.track.flow(s).probed && !self.track.reopened(s, t)
+            }
         }
     }
 

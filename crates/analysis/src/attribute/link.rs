@@ -36,6 +36,7 @@ fn free_time(context: &Context, step: &Step, d: End) -> Nanos {
         | Wait::Silly { .. }
         | Wait::CorkTimer { .. }
         | Wait::Closed { .. }
+        | Wait::Shut { .. }
         | Wait::Missing { .. }
         | Wait::Blind
         | Wait::Loss { repair: Repair::Timeout | Repair::Probe | Repair::BlackHole, .. } => Nanos::ZERO,

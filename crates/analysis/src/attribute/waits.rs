@@ -69,6 +69,9 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
             let facts = if unread { Facts::Unread { flight } } else { Facts::Closed { window } };
             out.span(Rule::WindowClosed, Cause::SlowReader, peer, rest, facts);
         }
+        Wait::Shut { window } => {
+            out.span(Rule::WindowClosed, Cause::SlowReader, me, rest, Facts::Closed { window });
+        }
         Wait::Silly { window } => {
             out.span(Rule::WindowBelowSegment, Cause::SillyWindow, peer, rest, Facts::Closed { window });
         }

@@ -31,6 +31,8 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
         Release::inferred(Wait::Blind)
     } else if is_missing(p) {
         Release::inferred(Wait::Missing { packets: u32::from(p.missing) })
+    } else if p.flow.probed {
+        probed(p)
     } else if let Some(lock) = lock(p, habits.nodelay_shown(p.sender) > 0) {
         with_ack(p, habits, &lock)
     } else {
@@ -49,6 +51,12 @@ fn burst_within(rtt: Nanos) -> Nanos {
 /// The first segment of the other side.
 fn response(p: &Passage<'_>, habits: &Habits) -> Release {
     let start = p.since.time;
+    if p.peer.probed && p.peer.is_shut() {
+        return Release::inferred(Wait::Shut { window: p.peer.window });
+    }
+    if p.flow.probed {
+        return probed(p);
+    }
     // What was held by Nagle across a turn: a small segment out before, this one small, locked to its ACK.
     let nodelay = habits.nodelay_shown(p.sender) > 0;
     if let Some(ack) = lock(p, nodelay).and_then(|l| l.frees)
@@ -66,6 +74,17 @@ fn response(p: &Passage<'_>, habits: &Habits) -> Release {
         unheard: unheard(p),
         doubt: doubt(p, copies),
     })
+}
+
+/// It had probed the window that its peer had shut (rule 57).
+fn probed(p: &Passage<'_>) -> Release {
+    let mss = p.mss() as i32;
+    let nxt = p.arrived.before.nxt;
+    let opened = |a: &&Ack| a.edge_before.minus(nxt) < mss && a.edge.minus(nxt) >= mss;
+    let update = p.acks.newest_first().find(opened);
+    let window = update.map_or(p.flow.window, |a| a.window_before);
+    let closed = Release::inferred(Wait::Closed { window, flight: 0, unread: false });
+    update.map_or(closed, |a| closed.with_ack(a.frame()))
 }
 
 /// How long the request was on its way beyond the trip, as its own ACK bounds that (rule 51): Linux acknowledges within 40 ms or
@@ -306,7 +325,9 @@ fn late_hold<'a>(p: &Passage<'a>, habits: &Habits) -> Option<&'a Ack> {
 fn by_timer_or_writer(p: &Passage<'_>, habits: &Habits, full: bool) -> Wait {
     let (flow, dt) = (p.flow, p.waited());
     let room = flow.edge.minus(p.arrived.before.nxt);
-    if room > 0 && room < p.mss() as i32 && p.segment.len as i32 == room && dt >= Nanos::millis(190) {
+    // A part of what waits, which is not pushed, or as much as there is room for.
+    let part = p.segment.len as i32 == room || !p.segment.flags.psh() && (p.segment.len as i32) < room;
+    if room > 0 && room < p.mss() as i32 && part && dt >= Nanos::millis(190) {
         // A receiver that offered more before has a reader that stopped; else the buffer is that small.
         let window = room as u32;
         let small_buffer = p.largest_window.is_some_and(|w| w < 4 * p.mss());

@@ -43,10 +43,7 @@ impl Release {
 
     /// Nothing that could be seen released it: the wait may be long enough to end a one-way transfer.
     pub(crate) fn may_split(&self) -> bool {
-        let free = matches!(
-            self.wait,
-            Wait::Pause(_) | Wait::CorkTimer { .. } | Wait::Closed { .. } | Wait::Silly { .. }
-        );
+        let free = matches!(self.wait, Wait::Pause(_) | Wait::CorkTimer { .. });
         free && self.ack.is_none()
     }
 }
@@ -68,6 +65,8 @@ pub(crate) enum Wait {
         /// Most of the receiver's buffer was full when the ACK that released it was sent.
         unread: bool,
     },
+    /// The other side, which probed the window that this one had shut: more of its message was to come.
+    Shut { window: u32 },
     /// A timer, into a window smaller than a segment.
     Silly { window: u32 },
     /// The ACK of an earlier small segment.

@@ -40,6 +40,8 @@ pub(crate) struct Flow {
     pub(crate) round: Round,
     /// Its packets are numbered one by one, so that one that is missing shows.
     pub(crate) numbered: bool,
+    /// It has probed a shut window since its last data segment: more was written, and waits for the reader (rule 57).
+    pub(crate) probed: bool,
     /// Its stack does not echo the stamps of pure ACKs (RFC 1323, 3.4; RFC 7323, 4.3 has it otherwise).
     pub(crate) ignores_acks: bool,
 }

@@ -1,6 +1,6 @@
 //! What is known of a connection, for whoever asks.
 
-use crate::profile::Profile;
+use crate::profile::{Profile, WAKE_UP};
 use crate::result::{Closed, Quality, Vantage};
 use crate::track::Tracker;
 use crate::track::flow::Flow;
@@ -162,6 +162,15 @@ impl Tracker {
     /// A pause longer than this splits a one-way transfer.
     pub(crate) fn long_pause(&self, s: End) -> Nanos {
         Nanos::secs(1).max(self.rto(s).times(2))
+    }
+
+    /// A window that had less room than a segment opened for `s` one reaction time ago (rule 57).
+    pub(crate) fn reopened(&self, s: End, t: Nanos) -> bool {
+        let (half, reaction) = (&self.half[s], self.reaction_or_zero(s));
+        let (nxt, mss) = (half.flow().nxt, half.flow().mss.max(1) as i32);
+        let soon = reaction + reaction.part(8) + WAKE_UP;
+        let mut acks = half.acks().newest_first().take_while(|a| t - a.time <= soon);
+        acks.any(|a| a.pure() && a.edge_before.minus(nxt) < mss && a.edge.minus(nxt) >= mss)
     }
 
     /// The bottleneck's rate in one direction, bits per second.

@@ -22,6 +22,7 @@ mod room;
 mod scans;
 mod servers;
 mod settings;
+mod shut;
 mod sizes;
 mod sums;
 mod timing;

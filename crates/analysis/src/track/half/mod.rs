@@ -365,10 +365,11 @@ impl Half {
     /// A probe: no payload, one below the next sequence number, towards a closed window (Linux tcp_xmit_probe_skb).
     #[inline]
     pub(crate) fn note_probe(&mut self, segment: &Segment) {
-        let flow = &self.flow;
+        let flow = &mut self.flow;
         if segment.len == 0 && flow.seen && segment.seq == flow.nxt - 1 && !segment.flags.fin() {
             if flow.edge_known && flow.edge.minus(flow.nxt) < flow.mss.max(1) as i32 {
                 self.counts.probes += 1;
+                flow.probed = true;
             } else {
                 self.counts.keepalives += 1;
             }

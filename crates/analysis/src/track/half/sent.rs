@@ -35,6 +35,7 @@ impl Half {
         if segment.len == 1 && shut && seq == flow.nxt {
             // BSD and Windows probe a closed window with one new byte; it counts when it is sent again.
             self.counts.probes += 1;
+            flow.probed = true;
             return probe;
         }
         let (arrival, new) = self.arrival(seq, end, t, reorder_within);
@@ -133,6 +134,7 @@ impl Half {
     pub(crate) fn sent(&mut self, segment: &Segment, t: Nanos) {
         let flow = &mut self.flow;
         flow.cwnd.flies(flow.outstanding(), flow.mss);
+        flow.probed = false;
         flow.last = Some(Last::of(segment, t, flow.una));
     }
 
