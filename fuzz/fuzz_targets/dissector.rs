@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tcpwhy_base::{Nanos, Segment, Trouble};
-use tcpwhy_capture::{Dissector, Frame, Verdict};
+use tcpwhy_base::{Nanos, Program, Segment, TraceParent, Trouble, name};
+use tcpwhy_capture::{Dissector, Frame, Verdict, payload};
 
 /// Link types with code of their own, and one without.
 const LINKS: [u32; 34] = [
@@ -28,6 +28,13 @@ fuzz_target!(|data: &[u8]| {
             let held = u32::from(out.head_len) == out.len.min(8);
             let cut = Trouble::CUT_PAYLOAD | Trouble::CUT_HEADER | Trouble::FRAGMENTS;
             assert!(held || out.trouble.has(cut), "payload missing and nothing said: {out:?}");
+            let payload = payload(&frame).unwrap_or_default();
+            assert!(payload.len() <= out.len as usize);
+            for to in [None, Some(Program::MySql), Some(Program::PostgreSql)] {
+                let _ = name::of_request(payload, to);
+            }
+            let _ = (name::server_name(payload), name::of_cut(payload), name::status_of(payload));
+            let _ = TraceParent::in_headers(payload);
         }
     }
     let counts = dissector.counts();

@@ -22,6 +22,8 @@ pub struct Shape {
     pub port: u16,
     /// Its address, where both captures have it.
     pub ip: Option<IpAddr>,
+    /// What the exchanges are called, where that is known: then their sizes tell nothing more, and are 0 here.
+    pub name: Option<Box<str>>,
     /// Bits in the number of request bytes: requests of 2^(n-1) to 2^n - 1 bytes.
     pub request: u32,
     /// The same of the response.
@@ -112,7 +114,9 @@ pub fn compare(before: &Analysis, after: &Analysis) -> Option<Comparison> {
             setups[side].extend(c.setup.iter().map(|s| (s.end - s.start).0));
             for x in &c.exchanges {
                 let bits = |n: u64| 64 - n.leading_zeros();
-                let shape = Shape { port, ip, request: bits(x.bytes[0]), response: bits(x.bytes[1]) };
+                let name: Option<Box<str>> = x.name().map(Into::into);
+                let [request, response] = x.bytes.map(|n| if name.is_some() { 0 } else { bits(n) });
+                let shape = Shape { port, ip, name, request, response };
                 groups.entry(shape).or_default()[side].push(x);
             }
         }

@@ -2,9 +2,11 @@
 //! Unix epoch); the report subtracts the start of the capture.
 
 mod finding;
+mod named;
 mod server;
 
 pub use finding::*;
+pub use named::*;
 pub use server::*;
 
 use crate::budget::Budget;
@@ -167,6 +169,8 @@ pub struct Exchange {
     pub cut: bool,
     /// Tile `start..end`.
     pub spans: Vec<Span>,
+    /// What its first bytes say of it, where somebody looked.
+    pub named: Option<Box<Named>>,
 }
 
 /// Time of a connection that belongs to neither setup nor an exchange.

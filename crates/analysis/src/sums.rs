@@ -277,6 +277,8 @@ impl Sums {
             facts: crate::Facts::None,
             text: Some(text.into_boxed_str()),
             evidence: vec![frames],
+            names: Vec::new(),
+            more_names: false,
             fixes: Vec::new(),
             refuted: Vec::new(),
             replay: None,

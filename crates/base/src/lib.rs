@@ -28,6 +28,7 @@
 mod cause;
 mod end;
 mod fix;
+pub mod name;
 mod observe;
 pub mod program;
 pub mod protocol;
@@ -38,6 +39,7 @@ mod seq;
 mod short;
 pub mod tcp_info;
 mod time;
+mod trace_parent;
 mod workload;
 
 pub use cause::{
@@ -53,6 +55,7 @@ pub use segment::{Endpoint, IpId, Segment, TcpFlags, TcpOptions, Tls, Trouble};
 pub use seq::Seq;
 pub use short::{Short, decimal};
 pub use time::Nanos;
+pub use trace_parent::{MOST as MOST_HEADERS, TraceParent};
 pub use workload::{Step, Turn, Workload};
 
 /// Which of the two ends of a connection, or the path between them, something belongs to.

@@ -3,7 +3,7 @@
 use crate::encap;
 use crate::fragments::{Fragments, Whole};
 use crate::reader::Frame;
-use crate::walk::{Layer, Rest, Step, Verdict, Walk};
+use crate::walk::{Fragment, Layer, Rest, Step, Verdict, Walk};
 use crate::{ip, link, tcp};
 use std::net::{IpAddr, Ipv4Addr};
 use tcpwhy_base::{Segment, Trouble};
@@ -119,40 +119,20 @@ impl Dissector {
         frame: &Frame<'_>,
         out: &mut Segment,
     ) -> Option<Verdict> {
-        let (mut layer, mut r) = (layer, rest);
-        for _ in 0..MAX_LAYERS {
-            let step = match layer {
-                Layer::Link(t) => link::link(t, r),
-                Layer::Ethernet => link::ethernet(r),
-                Layer::EtherType(t) => link::ether_type(t, r, walk),
-                Layer::Llc => link::llc(r),
-                Layer::Ppp => link::ppp_protocol(r),
-                Layer::Pppoe => link::pppoe(r, walk),
-                Layer::Mpls => link::mpls(r, walk),
-                Layer::Ip => ip::ip(r, walk),
-                Layer::Ip4 => ip::ip4(r, walk),
-                Layer::Ip6 => ip::ip6(r, walk),
-                Layer::Protocol(n) => ip::protocol(n, r, walk),
-                Layer::Tcp => {
-                    let cut = tcp::read(r.data, r.len, out)?;
-                    // A reassembled packet has only its head here, so its cut is known from the fragments.
-                    let known = walk.trouble & Trouble::FRAGMENTS != 0;
-                    walk.trouble |= if known { cut & !Trouble::CUT_PAYLOAD } else { cut };
-                    return Some(Verdict::Tcp);
-                }
-            };
-            match step? {
-                Step::Go(next, rest) => (layer, r) = (next, rest),
-                Step::End(verdict) => return Some(verdict),
-                Step::Fragment(fragment) => {
-                    return match self.fragments.push(&fragment, walk, frame.time) {
-                        None => Some(Verdict::Fragment),
-                        Some(whole) => self.reassembled(&whole, fragment.protocol, walk, frame, out),
-                    };
-                }
+        match descend(layer, rest, walk)? {
+            Bottom::Tcp(r) => {
+                let cut = tcp::read(r.data, r.len, out)?;
+                // A reassembled packet has only its head here, so its cut is known from the fragments.
+                let known = walk.trouble & Trouble::FRAGMENTS != 0;
+                walk.trouble |= if known { cut & !Trouble::CUT_PAYLOAD } else { cut };
+                Some(Verdict::Tcp)
             }
+            Bottom::End(verdict) => Some(verdict),
+            Bottom::Fragment(fragment) => match self.fragments.push(&fragment, walk, frame.time) {
+                None => Some(Verdict::Fragment),
+                Some(whole) => self.reassembled(&whole, fragment.protocol, walk, frame, out),
+            },
         }
-        Some(Verdict::NotTcp)
     }
 
     /// Goes on with a packet that the last fragment completed. As deep as IP headers may be nested.
@@ -193,6 +173,52 @@ impl Dissector {
         let last = self.last;
         encap::NAMES.into_iter().enumerate().filter(move |(i, _)| last >> i & 1 == 1).map(|(_, name)| name)
     }
+}
+
+/// Where a way through the layers ends.
+enum Bottom<'a> {
+    Tcp(Rest<'a>),
+    Fragment(Fragment<'a>),
+    End(Verdict),
+}
+
+/// From layer to layer. Nothing if a header is cut or contradicts itself.
+#[inline]
+fn descend<'a>(layer: Layer, rest: Rest<'a>, walk: &mut Walk) -> Option<Bottom<'a>> {
+    let (mut layer, mut r) = (layer, rest);
+    for _ in 0..MAX_LAYERS {
+        let step = match layer {
+            Layer::Link(t) => link::link(t, r),
+            Layer::Ethernet => link::ethernet(r),
+            Layer::EtherType(t) => link::ether_type(t, r, walk),
+            Layer::Llc => link::llc(r),
+            Layer::Ppp => link::ppp_protocol(r),
+            Layer::Pppoe => link::pppoe(r, walk),
+            Layer::Mpls => link::mpls(r, walk),
+            Layer::Ip => ip::ip(r, walk),
+            Layer::Ip4 => ip::ip4(r, walk),
+            Layer::Ip6 => ip::ip6(r, walk),
+            Layer::Protocol(n) => ip::protocol(n, r, walk),
+            Layer::Tcp => return Some(Bottom::Tcp(r)),
+        };
+        match step? {
+            Step::Go(next, rest) => (layer, r) = (next, rest),
+            Step::End(verdict) => return Some(Bottom::End(verdict)),
+            Step::Fragment(fragment) => return Some(Bottom::Fragment(fragment)),
+        }
+    }
+    Some(Bottom::End(Verdict::NotTcp))
+}
+
+/// The payload of a TCP packet, as far as the frame holds it. A fragment has none, nor has what is no TCP.
+pub fn payload<'a>(frame: &Frame<'a>) -> Option<&'a [u8]> {
+    let rest = Rest { data: frame.data, len: frame.len.max(frame.data.len() as u32) };
+    let Bottom::Tcp(r) = descend(Layer::Link(frame.link_type), rest, &mut Walk { ..Walk::START })? else {
+        return None;
+    };
+    let header = usize::from(r.data.get(12)? >> 4) * 4;
+    let end = r.data.len().min(r.len as usize);
+    r.data.get(header.max(20)..end)
 }
 
 /// The fast path: Ethernet, IPv4 without options, whole, TCP. Anything else, and whatever is odd: `None`.

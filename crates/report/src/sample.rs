@@ -42,6 +42,7 @@ pub(crate) fn connection() -> Connection {
         ended: Ended::Complete,
         cut: false,
         spans,
+        named: None,
     };
     let mut think = span(Cause::ServerThink, Some(Side::Server), 50, 55, Frames::new(0, 6, 8, &[]));
     think.confidence = 0.5;
@@ -111,6 +112,8 @@ fn findings() -> Vec<Finding> {
         facts: tcpwhy_analysis::Facts::None,
         text: Some("A sentence with figures.".into()),
         evidence: vec![frames],
+        names: Vec::new(),
+        more_names: false,
         fixes: Vec::new(),
         refuted: Vec::new(),
         replay: None,

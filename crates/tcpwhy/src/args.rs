@@ -115,6 +115,13 @@ pub(crate) struct Explain {
     /// Also write a trace for ui.perfetto.dev: connections, exchanges, causes, bytes in flight, windows
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) perfetto: Option<PathBuf>,
+    /// Make the spans of --otlp children of the application's, where a request in clear text carries `traceparent`
+    #[arg(long, requires = "otlp", help_heading = "Output")]
+    pub(crate) trace_context: bool,
+    /// Call exchanges by their requests, from the first bytes: HTTP/1 method and path, Redis verb, MySQL and PostgreSQL command,
+    /// TLS server name. No query, no key, nothing else is kept
+    #[arg(long, help_heading = "Output")]
+    pub(crate) names: bool,
     /// Also write exchanges and their causes as spans of OpenTelemetry (OTLP/JSON lines), or send them to a collector
     /// (http://localhost:4318)
     #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath, help_heading = "Output")]
@@ -184,6 +191,9 @@ pub(crate) struct Compare {
     /// Write to FILE, whole or not at all
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
+    /// Match exchanges by what they are called instead of by size, from the first bytes of their requests, where that is known
+    #[arg(long)]
+    pub(crate) names: bool,
     /// End with code 4 if the median, the p95 or the time of a cause in each exchange grew by more, and not by chance:
     /// median>5%, p95>10ms, retransmission_timeout>1ms
     #[arg(long, value_name = "GROWTH")]

@@ -52,7 +52,8 @@ impl<'a> Extras<'a> {
 
     /// Whether there is any that needs packets: then the capture is read a second time.
     pub(crate) fn read_again(args: &Explain) -> bool {
-        [&args.html, &args.annotate, &args.svg, &args.perfetto].into_iter().any(Option::is_some)
+        let files = [&args.html, &args.annotate, &args.svg, &args.perfetto];
+        files.into_iter().any(Option::is_some) || args.names || args.trace_context
     }
 
     /// Writes them. One that fails takes none of the others along.

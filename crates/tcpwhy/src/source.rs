@@ -4,7 +4,7 @@ use crate::input::Input;
 use tcpwhy_analysis::{Analysis, Connection, Window};
 use tcpwhy_base::Nanos;
 use tcpwhy_capture::Filter;
-use tcpwhy_trace::{Met, Pass, Stretch, Track, Tracks};
+use tcpwhy_trace::{Found, Met, Names, Pass, Stretch, Track, Tracks};
 
 /// Packets in a page. More would make it larger than a ticket system takes: a million are 3 to 6 MB.
 pub(crate) const PAGE: u64 = 2_000_000;
@@ -34,6 +34,16 @@ impl Source<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What exchanges are called, for `analysis` to be told; `parents`: which spans of the application they belong to, too.
+    pub(crate) fn names(&self, analysis: &Analysis, parents: bool) -> anyhow::Result<Found> {
+        let mut names = Names::new(&analysis.connections, parents);
+        self.read_again(&analysis.connections, |met| {
+            names.take(met);
+            Ok(true)
+        })?;
+        Ok(names.finish())
     }
 
     /// The packets of all connections, thinned out to `room` of them.

@@ -37,12 +37,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod names;
 mod packet;
 mod pass;
 mod stretch;
 mod thin;
 mod tracker;
 
+pub use names::{Found, Names};
 pub use packet::{Packet, Track, marks};
 pub use pass::{Met, Pass};
 pub use stretch::Stretch;

@@ -366,6 +366,7 @@ impl Ledger {
                 duplex: ex.duplex,
                 ended: ending.unfinished.unwrap_or(Ended::Complete),
                 spans: spans.clone(),
+                named: None,
             };
             parts.exchange(self.connection, exchange);
         }

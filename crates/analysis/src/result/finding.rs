@@ -113,6 +113,11 @@ pub struct Finding {
     pub text: Option<Box<str>>,
     /// Some spans' key frames, for people.
     pub evidence: Vec<Frames>,
+    /// Exchanges that show it, by name, and how many of each; those first that hold most of its time. Only of those kept in detail,
+    /// and only where somebody looked for names.
+    pub names: Vec<(Box<str>, u64)>,
+    /// There are exchanges that show it beside those: of other names, of none, or only summed.
+    pub more_names: bool,
     /// What to do, best first (of a capture's findings only; a connection's are the same).
     pub fixes: Vec<Fix>,
     /// Fixes of the table that this capture refutes, each with why.

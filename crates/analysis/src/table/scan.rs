@@ -210,6 +210,8 @@ fn finding(shards: &[Analyzer], groups: &[Group]) -> Option<(Finding, usize)> {
         facts: crate::Facts::None,
         text: Some(text.into_boxed_str()),
         evidence: vec![frames],
+        names: Vec::new(),
+        more_names: false,
         fixes: Vec::new(),
         refuted: Vec::new(),
         replay: None,

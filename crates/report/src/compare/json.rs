@@ -53,6 +53,9 @@ struct ShapeRow {
     server_port: u16,
     /// Its address, where both captures know the server by it.
     server_ip: Option<Shown<IpAddr>>,
+    /// What they are called, where that is known (`--names`): they are matched by it then, and both sizes are [0, 0].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<Box<str>>,
     /// Least and greatest number of bytes that count as this size: a power of two and what lies below the next.
     request_bytes: [u64; 2],
     /// The same of the response.
@@ -123,6 +126,7 @@ impl From<&(Shape, a::Change)> for ShapeRow {
         ShapeRow {
             server_port: s.port,
             server_ip: s.ip.map(Shown),
+            name: s.name.clone(),
             request_bytes: range(s.request),
             response_bytes: range(s.response),
             change: change.into(),

@@ -78,6 +78,9 @@ pub fn shape(s: &Shape) -> String {
         }
     };
     let server = s.ip.map_or_else(|| format!("port {}", s.port), |ip| format!("{ip}:{}", s.port));
+    if let Some(name) = &s.name {
+        return format!("{server}, {name}");
+    }
     format!("{server}, request {}, response {}", range(s.request), range(s.response))
 }
 

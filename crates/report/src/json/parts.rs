@@ -143,6 +143,12 @@ pub struct Exchange<'a> {
     /// It began before `--from` or ended after `--to`: its times are those within, its bytes all.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
+    /// What its request is called, from its first bytes; with `--names`, where the protocol is known: `POST /orders`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<&'a str>,
+    /// Status of an HTTP/1 response; with `--names`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
     /// Tile the time.
     #[schemars(with = "Vec<Span>")]
     pub spans: List<'a, a::Span, Span<'a>>,
@@ -167,6 +173,8 @@ impl<'a> View<'a, a::Exchange> for Exchange<'a> {
             complete: x.ended == a::Ended::Complete,
             ended: x.ended.name(),
             cut: x.cut,
+            name: x.name(),
+            status: x.named.as_ref().and_then(|n| n.status),
             spans: List::new(&x.spans, (connection, Part::Exchange(x.id)), cx),
         }
     }

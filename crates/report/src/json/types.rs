@@ -351,6 +351,9 @@ pub struct Finding<'a> {
     /// Frames of some of its spans.
     #[schemars(with = "Vec<Frames>")]
     pub evidence: List<'a, a::Frames, Frames>,
+    /// Exchanges that show it by name, those first that hold most of its time; with `--names`, of those kept in detail.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exchange_names: Vec<NameCount<'a>>,
     /// What to do, best first.
     #[schemars(with = "Vec<Fix>")]
     pub fixes: List<'a, a::Fix, Fix<'a>>,
@@ -392,6 +395,7 @@ impl<'a> Finding<'a> {
             example: Example::new(&f.example, cx),
             why: f.why(),
             evidence: List::new(&f.evidence, (), cx),
+            exchange_names: f.names.iter().map(|(name, count)| NameCount { name, count: *count }).collect(),
             fixes: List::new(&f.fixes, (), cx),
             refuted: f.refuted.iter().map(Refuted::new).collect(),
             no_help: f.no_effect().into_iter().map(NoEffect::new).collect(),
@@ -407,6 +411,15 @@ impl<'a> View<'a, a::Finding> for Finding<'a> {
     fn view(f: &'a a::Finding, connection: u32, index: usize, cx: Context<'a>) -> Self {
         Finding::new(f, connection, index, cx)
     }
+}
+
+/// Exchanges of one name.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NameCount<'a> {
+    /// As in `exchanges[].name`.
+    pub name: &'a str,
+    /// How many.
+    pub count: u64,
 }
 
 /// A fix that is not offered.

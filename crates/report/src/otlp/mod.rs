@@ -122,8 +122,22 @@ struct Span {
     start_time_unix_nano: String,
     end_time_unix_nano: String,
     attributes: Vec<Attribute>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    links: Vec<Link>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<Status>,
+}
+
+/// Another span that has to do with this one.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Link {
+    trace_id: String,
+    span_id: String,
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// `SpanKind`.
@@ -156,6 +170,7 @@ fn span(name: String, kind: Kind, (start, end): (Nanos, Nanos), attributes: Attr
         start_time_unix_nano: start.0.max(0).to_string(),
         end_time_unix_nano: end.0.max(0).to_string(),
         attributes: attributes.0,
+        links: Vec::new(),
         status: None,
     }
 }
@@ -230,6 +245,14 @@ fn part_of(c: &Connection, part: Part, times: (Nanos, Nanos), ids: Ids) -> Span 
         },
     };
     (whole.trace_id, whole.span_id, whole.parent_span_id) = (ids.trace(), ids.part(part), ids.connection());
+    if let Part::Exchange(id) = part
+        && let Ok(at) = c.exchanges.binary_search_by_key(&id, |x| x.id)
+        && let Some(parent) = c.exchanges[at].named.as_ref().and_then(|n| n.parent)
+    {
+        // In the application's own trace; where it stands in the connection is said by a link.
+        whole.links = vec![Link { trace_id: ids.trace(), span_id: ids.connection() }];
+        (whole.trace_id, whole.parent_span_id) = (hex(&parent.trace), hex(&parent.span));
+    }
     whole
 }
 
@@ -241,13 +264,26 @@ fn exchange(c: &Connection, x: &Exchange, times: (Nanos, Nanos)) -> Span {
     all.int("tcpwhy.request_bytes", x.bytes[0] as i64);
     all.int("tcpwhy.response_bytes", x.bytes[1] as i64);
     all.text("tcpwhy.ended", x.ended.name());
-    let mut whole = span(format!("exchange {}", x.id), Kind::Client, times, all);
+    let name = x.name().map_or_else(|| format!("exchange {}", x.id), str::to_owned);
+    if let Some((method, path)) = x.name().and_then(http) {
+        all.text("http.request.method", method);
+        all.text("url.path", path);
+    }
+    if let Some(status) = x.named.as_ref().and_then(|n| n.status) {
+        all.int("http.response.status_code", status.into());
+    }
+    let mut whole = span(name, Kind::Client, times, all);
     whole.status = match x.ended {
         Ended::Rst => Some(Status { code: 2, message: "reset" }),
         Ended::Silent => Some(Status { code: 2, message: "no answer" }),
         Ended::Complete | Ended::CaptureEnd => None,
     };
     whole
+}
+
+/// Method and path of what is called so; other protocols have no path.
+fn http(name: &str) -> Option<(&str, &str)> {
+    name.split_once(' ').filter(|(method, path)| *method != "TLS" && path.starts_with('/'))
 }
 
 /// A stretch of time with one cause.

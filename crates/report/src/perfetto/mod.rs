@@ -238,13 +238,15 @@ fn part_named(event: &mut Message, c: &Connection, part: Part) {
         Part::Exchange(id) => (format!("exchange {id}"), "exchange"),
         Part::Gap(_) => ("between exchanges".to_owned(), "gap"),
     };
+    let called = match part {
+        Part::Exchange(id) => c.exchanges.binary_search_by_key(&id, |x| x.id).ok().map(|at| &c.exchanges[at]),
+        Part::Setup | Part::Gap(_) => None,
+    };
+    let name = called.and_then(|x| x.name()).unwrap_or(&name);
     event.bytes(field::EVENT_NAME, name.as_bytes()).bytes(field::EVENT_CATEGORY, category.as_bytes());
     number(event, "connection", u64::from(c.id));
-    if let Part::Exchange(id) = part
-        && let Ok(at) = c.exchanges.binary_search_by_key(&id, |x| x.id)
-    {
-        let x = &c.exchanges[at];
-        number(event, "exchange", u64::from(id));
+    if let Some(x) = called {
+        number(event, "exchange", u64::from(x.id));
         number(event, "request_bytes", x.bytes[0]);
         number(event, "response_bytes", x.bytes[1]);
         text(event, "ended", x.ended.name());

@@ -129,10 +129,16 @@ pub(super) fn exchanges<'a>(
     let wide = layout.width >= WIDE;
     let several = sorted.iter().any(|(c, _)| c.id != sorted[0].0.id);
     let only = |is: bool, heads: &'static [(&'static str, Align)]| if is { heads } else { &[] };
+    let named = sorted.iter().take(layout.top).any(|(_, x)| x.name().is_some());
+    // A name needs the room of the start.
+    let start = wide || !named;
     let heads = [
         only(several || wide, &[("connection", Right)]),
-        &[("exchange", Right), ("start", Right), ("duration", Right)],
+        &[("exchange", Right)],
+        only(start, &[("start", Right)]),
+        &[("duration", Right)],
         only(wide, &[("request", Right), ("response", Right)]),
+        only(named, &[("name", Left)]),
         &[("", Left), ("most of it", Left)],
     ];
     let mut table = Table::new(&heads.concat());
@@ -143,12 +149,19 @@ pub(super) fn exchanges<'a>(
         if several || wide {
             row.push(c.id.to_string());
         }
-        row.extend([x.id.to_string(), moment(x.start, capture, layout), (x.end - x.start).to_string()]);
+        row.push(x.id.to_string());
+        if start {
+            row.push(moment(x.start, capture, layout));
+        }
+        row.push((x.end - x.start).to_string());
         if wide {
             row.extend(x.bytes.map(bytes));
         }
+        if named {
+            row.push(name(x, layout.width.saturating_sub(if wide { 84 } else { 62 }).max(18)));
+        }
         // Between the numbers of several connections there is no room for both.
-        let most = |(cause, time): (Cause, Nanos)| match several && !wide {
+        let most = |(cause, time): (Cause, Nanos)| match (several || named) && !wide {
             true => format!("{} {}", cause.id(), share(time)),
             false => format!("{} {time} ({})", cause.id(), share(time)),
         };
@@ -165,6 +178,18 @@ pub(super) fn exchanges<'a>(
         writeln!(out, "  {DIM}and {left} shorter: --top {}{DIM:#}", sorted.len())?;
     }
     Ok(())
+}
+
+/// What an exchange is called, and the status, in at most `room` characters.
+fn name(x: &Exchange, room: usize) -> String {
+    let status = x.named.as_ref().and_then(|n| n.status).map(|s| format!(" {s}")).unwrap_or_default();
+    let name = x.name().unwrap_or("-");
+    let room = room.saturating_sub(status.len());
+    if name.chars().count() <= room {
+        return format!("{name}{status}");
+    }
+    let cut: String = name.chars().take(room.saturating_sub(1)).collect();
+    format!("{cut}…{status}")
 }
 
 /// The time of an exchange by cause.

@@ -131,6 +131,13 @@ pub(crate) fn whose(cause: Cause, side: Option<Side>) -> String {
     }
 }
 
+/// `in 27 x POST /orders, 3 x GET / and others`.
+fn named(f: &Finding) -> Option<String> {
+    let names: Vec<String> = f.names.iter().map(|(name, n)| format!("{n} x {name}")).collect();
+    let more = if f.more_names { " and others" } else { "" };
+    (!names.is_empty()).then(|| format!("in {}{more}", names.join(", ")))
+}
+
 /// One finding in full.
 pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Result<()> {
     let info = f.cause.info();
@@ -153,6 +160,9 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Res
     }
     let text = f.why();
     lines(out, &text, INDENT, layout)?;
+    if let Some(names) = named(f) {
+        lines(out, &names, INDENT, layout)?;
+    }
     if let Some(frames) = frames(&f.evidence, f.occurrences, layout) {
         lines(out, &frames, INDENT, layout)?;
     }

@@ -23,7 +23,7 @@ fn change(n: [u64; 2], ms: [i64; 2], interval: (i64, i64)) -> Change {
 }
 
 fn of(port: u16, ip: Option<[u8; 4]>, request: u32, response: u32) -> Shape {
-    Shape { port, ip: ip.map(Into::into), request, response }
+    Shape { port, ip: ip.map(Into::into), name: None, request, response }
 }
 
 /// Faster, by less of one cause; one shape may be chance, one is seen too rarely.

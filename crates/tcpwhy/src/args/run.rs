@@ -74,6 +74,13 @@ pub(crate) struct Run {
     /// Also write a trace for ui.perfetto.dev: connections, exchanges, causes, bytes in flight, windows
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) perfetto: Option<PathBuf>,
+    /// Make the spans of --otlp children of the application's, where a request in clear text carries `traceparent`
+    #[arg(long, requires = "otlp", help_heading = "Output")]
+    pub(crate) trace_context: bool,
+    /// Call exchanges by their requests, from the first bytes: HTTP/1 method and path, Redis verb, MySQL and PostgreSQL command,
+    /// TLS server name. No query, no key, nothing else is kept
+    #[arg(long, help_heading = "Output")]
+    pub(crate) names: bool,
     /// Also write exchanges and their causes as spans of OpenTelemetry (OTLP/JSON lines), or send them to a collector
     #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) otlp: Option<Otlp>,
@@ -115,6 +122,8 @@ impl Run {
             folded: self.folded.clone(),
             perfetto: self.perfetto.clone(),
             otlp: self.otlp.clone(),
+            trace_context: self.trace_context,
+            names: self.names,
             quiet: self.quiet,
             verbose: self.verbose,
             top: self.top,

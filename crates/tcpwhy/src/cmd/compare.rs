@@ -20,7 +20,13 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
     let mut sides = Vec::with_capacity(2);
     for path in &inputs {
         match load::load(slice::from_ref(path), Detail::All, args.quiet, &stop)? {
-            Ok(loaded) => sides.push(loaded),
+            Ok(mut loaded) => {
+                if args.names {
+                    let found = loaded.source().names(&loaded.analysis, false)?;
+                    found.tell(&mut loaded.analysis, true);
+                }
+                sides.push(loaded);
+            }
             Err(exit) => return Ok(exit),
         }
     }

@@ -70,6 +70,7 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         window,
         filter: args.filter.as_ref(),
     };
+    name(args, &source, &mut analysis)?;
     // Who reads the text may have had enough of it; the page is wanted all the same.
     let said = answer(args, &source, &analysis, &capture);
     extras.write(&source, &analysis, &capture, threads())?;
@@ -117,6 +118,16 @@ fn of_window(window: Option<Window>, read: &Read) -> Option<Warning> {
         ),
         count: 1,
     })
+}
+
+/// Looks for what exchanges are called, if that is wanted.
+pub(crate) fn name(args: &Explain, source: &Source<'_>, analysis: &mut Analysis) -> anyhow::Result<()> {
+    if !args.names && !args.trace_context {
+        return Ok(());
+    }
+    let found = source.names(analysis, args.trace_context)?;
+    found.tell(analysis, args.names);
+    Ok(())
 }
 
 /// Leaves in the analysis what is asked about.

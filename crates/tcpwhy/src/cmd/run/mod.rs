@@ -83,6 +83,7 @@ fn run_it(args: &Run) -> anyhow::Result<Exit> {
     capture.warnings.extend(missed(&report));
     let source =
         Source { inputs: &inputs, frames_before: &capture.frames_before, window: None, filter: None };
+    explain::name(&questions, &source, &mut analysis)?;
     let far = if plan.link.is_none() { tcpwhy_analysis::distance(&analysis, &said::DISTANCES) } else { None };
     let about = About { args, plan: &plan, report: &report, analysis: &analysis, far: far.as_ref() };
     let end = end::of(&about)?;
