@@ -3,7 +3,7 @@
 use super::*;
 use crate::profile::Profile;
 use crate::track::{Ack, Acks, Arrival, Arrived, Before, Flow, Last, PathView, Recovery, Repair, Since};
-use tcpwhy_base::{End, Nanos, Segment, Seq, Source, Timer};
+use tcpwhy_base::{End, Nanos, Segment, Seq, Source, TcpFlags, Timer};
 
 /// When the segment before passed.
 const START: Nanos = Nanos::secs(100);
@@ -28,6 +28,7 @@ struct Row {
     one_sided: bool,
     habits: Habits,
     witness: Option<Witness>,
+    profile: Profile,
 }
 
 fn ms(n: i64) -> Nanos {
@@ -66,6 +67,7 @@ fn row(waited: Nanos, len: u32) -> Row {
         one_sided: false,
         habits: Habits::default(),
         witness: None,
+        profile: Profile::LINUX,
     }
 }
 
@@ -99,7 +101,7 @@ impl Row {
             peer: &Flow::default(),
             acks: &self.acks,
             peer_acks: &Acks::default(),
-            profile: &Profile::LINUX,
+            profile: &self.profile,
             path: self.path,
             largest_window: self.largest_window,
             one_sided: self.one_sided,
@@ -301,6 +303,29 @@ fn deciding_learns_nothing_and_learning_counts_once() {
     pair.passage(|p| habits.learn(p, &burst));
     assert_eq!(habits.nodelay_shown(End::Client), 1);
     assert!(matches!(held.with(|r| r.habits = habits).release().wait, Wait::Acked(_)));
+}
+
+/// What flew before the tail of a write: until the ACK, or a round trip and a quarter where no ACK is seen (rule 54).
+#[test]
+fn what_flew_before_a_tail_is_learnt() {
+    let tail = |waited| {
+        row(waited, 100).with(|r| {
+            r.profile = Profile::UNKNOWN;
+            r.segment.flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
+        })
+    };
+    let learnt = |row: &Row, wait| {
+        let (mut habits, release) = (Habits::default(), Release { wait, ..row.release() });
+        row.passage(|p| {
+            habits.learn(p, &release);
+            (0..9_000).rev().find(|&flight| habits.holds_tails(p, flight))
+        })
+    };
+    let acked = |flight| Wait::Acked(Acked { flight, ..Acked::default() });
+    assert_eq!(learnt(&tail(ms(20)), acked(6_000)), Some(6_000));
+    assert_eq!(learnt(&tail(ms(25)), pause(0, false)), Some(4_000), "three segments and what was sent last");
+    assert_eq!(learnt(&tail(ms(25) + Nanos(1)), pause(0, false)), Some(0));
+    assert_eq!(learnt(&tail(ms(25)), Wait::Freed), Some(0), "nothing is learnt from what says nothing");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod blocked;
 mod boundaries;
 mod captures;
 mod compared;
+mod distance;
 mod doubled;
 mod ends;
 mod exchanges;

@@ -8,7 +8,7 @@ use tcpwhy_base::{Cause, FixId, Nanos, Program, Segment, Told};
 const MSS: u32 = 1448;
 
 /// One after the other on one clock: each with a client port of its own, this long after the one before.
-fn together(wires: &[Wire], apart: Nanos) -> Vec<Segment> {
+pub(crate) fn together(wires: &[Wire], apart: Nanos) -> Vec<Segment> {
     let mut all = Vec::new();
     for (n, wire) in wires.iter().enumerate() {
         for mut s in wire.segments() {

@@ -184,6 +184,17 @@ mod tests {
         );
     }
 
+    /// Each column may have 20, however narrow the screen is.
+    #[test]
+    fn a_table_is_broken_at_20_a_column() {
+        let row = |third: &str| format!("| nineteen characters | eighteen character | {third} |\n");
+        let fits = row("nineteen characters");
+        assert_eq!(shown(&fits, 30), "nineteen characters  eighteen character  nineteen characters\n");
+        let broken = row("twenty characters it");
+        assert_eq!(shown(&broken, 30).lines().count(), 2);
+        assert_eq!(shown(&broken, 61).lines().count(), 1);
+    }
+
     #[test]
     fn marks_that_do_not_end_are_characters() {
         assert_eq!(shown("a [b] and `c", 80), "a [b] and c\n");

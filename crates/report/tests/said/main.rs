@@ -2,6 +2,7 @@
 //! below and above the boundaries. `UPDATE=1 cargo test -p tcpwhy-report` rewrites the files; their diff is what a
 //! change of a sentence or a place does.
 
+mod captured;
 mod compare;
 mod findings;
 mod graph;

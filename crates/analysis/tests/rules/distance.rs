@@ -1,0 +1,67 @@
+//! What connections of one machine would cost at a distance.
+
+use crate::sums::together;
+use crate::wire::{Tap, Wire, analyze, ms, us};
+use std::fmt::Write as _;
+use tcpwhy_analysis::{Analysis, distance};
+use tcpwhy_base::Nanos;
+
+/// Requests in series over loopback, 10 ms apart, with 1 ms of work each.
+fn local(requests: i64) -> Wire {
+    let mut w = Wire::new(Tap::Client, us(50));
+    w.handshake();
+    for k in 0..requests {
+        w.at(ms(1 + 10 * k)).client().data(200);
+        w.after(ms(1)).server().data(900);
+        w.after(us(25)).client().ack();
+    }
+    w
+}
+
+/// Trips, costs at 20 and 100 ms, what grows most.
+fn priced(analysis: &Analysis) -> String {
+    let Some(found) = distance(analysis, &[ms(20), ms(100)]) else { return "nothing".into() };
+    let mut out = format!("trips {} to {}", found.trips.0, found.trips.1);
+    for cost in &found.costs {
+        let whole = |t: Nanos| t.0 as f64 / 1e6;
+        let _ = write!(out, ", {}: {:.1} to {:.1}", cost.rtt, whole(cost.least), whole(cost.most));
+    }
+    if let Some(most) = &found.most {
+        let what = if most.setups { "setups" } else { "exchanges" };
+        let _ =
+            write!(out, "; {} {what} with {} of {:.1} ms", most.count, most.server, most.each.0 as f64 / 1e6);
+        let _ = write!(out, ", as in {}: {:?}", most.connection, most.bytes);
+    }
+    format!("{out}; replayed {:.2}", found.replayed)
+}
+
+/// The handshake and four requests: each of these had 50 µs of the 20 ms already.
+#[test]
+fn each_request_of_a_connection_costs_a_round_trip() {
+    let expected = "trips 5 to 5, 20.0 ms: 99.8 to 99.8, 100 ms: 499.8 to 499.8; 4 exchanges with 10.0.0.2:80 of \
+                    100.0 ms, as in 1: [200, 900]; replayed 1.00";
+    assert_eq!(priced(&local(4).analysis()), expected);
+}
+
+#[test]
+fn connections_in_turns_add_up() {
+    let expected = "trips 6 to 6, 20.0 ms: 119.8 to 119.8, 100 ms: 599.9 to 599.9; 3 setups with 10.0.0.2:80 of \
+                    100.0 ms, as in 1: [0, 0]; replayed 1.00";
+    assert_eq!(priced(&analyze(&together(&[local(1), local(1), local(1)], ms(100)))), expected);
+}
+
+/// The longer connection alone, or one request after the other, as they did not overlap while they were on their way; where the
+/// exchanges do not overlap either, the second is the answer.
+#[test]
+fn connections_beside_each_other_have_two_bounds() {
+    let expected = "trips 4 to 7, 20.0 ms: 79.8 to 139.8, 100 ms: 399.9 to 699.8; 5 exchanges with 10.0.0.2:80 of \
+                    100.0 ms, as in 1: [200, 900]; replayed 1.00";
+    assert_eq!(priced(&analyze(&together(&[local(3), local(2)], us(500)))), expected);
+    let apart = priced(&analyze(&together(&[local(3), local(2)], us(1_500))));
+    assert!(apart.starts_with("trips 7 to 7, 20.0 ms: 139.8 to 139.8, "), "{apart}");
+}
+
+#[test]
+fn at_a_distance_already_nothing_is_said() {
+    assert_eq!(priced(&Wire::new(Tap::Client, ms(20)).handshake().analysis()), "nothing");
+}
