@@ -215,7 +215,7 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
             let acked = Acked {
                 flight,
                 peak,
-                room: Some(lock.ack.edge_before.minus(p.arrived.before.nxt).max(0) as u32),
+                room: Some(room_before(p, lock)),
                 delay: lock.ack.late_by(p.path.peer()),
                 rtt: p.flow.rtt.last.filter(|l| l.0 > p.since.time).map(|l| l.1),
                 drained,
@@ -224,6 +224,11 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
             Release::inferred(Wait::Acked(acked)).with_ack(lock.ack.frame())
         }
     }
+}
+
+/// Room in the peer's window before the ACK that it left with: before the one that opened a full window, if there was one.
+fn room_before(p: &Passage<'_>, lock: &Lock<'_>) -> u32 {
+    lock.opens.unwrap_or(lock.ack).edge_before.minus(p.arrived.before.nxt).max(0) as u32
 }
 
 /// It was held for this ACK by Nagle's algorithm (rule 4), with so much in flight before the first that came then.

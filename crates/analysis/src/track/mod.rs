@@ -126,8 +126,10 @@ impl Tracker {
             if let Some(ignored) = echo.ignored {
                 self.half[s].ignores_acks(ignored);
             }
-            if let Some(after) = echo.after.filter(|&after| self.would_refuse(s, after)) {
-                self.reacted_sooner(s, after);
+            match echo.after {
+                Some(after) if self.reaction[s].is_none() => self.reacts_alike(s, after),
+                Some(after) if self.would_refuse(s, after) => self.reacted_sooner(s, after),
+                _ => {}
             }
         }
         let carries = segment.len > 0 || segment.flags.has(TcpFlags::SYN | TcpFlags::FIN);
@@ -147,12 +149,28 @@ impl Tracker {
     #[inline]
     fn left_after_update(&mut self, s: End, end: Seq, t: Nanos) {
         let Some(after) = self.half[s].goes_beyond(end, t) else { return };
+        if self.reaction[s].is_none() {
+            self.reacts_alike(s, after);
+            return;
+        }
         if !self.would_refuse(s, after) || self.quality.has(Quality::CAPTURE_DROPS) {
             return;
         }
         match self.sooner[s].take() {
             Some(before) => self.reacted_sooner(s, after.max(before)),
             None => self.sooner[s] = Some(after),
+        }
+    }
+
+    /// Without a handshake, and in a transfer of one direction, only such bounds tell how soon it reacts. Nobody writes twice at the same
+    /// time after an ACK, so two that agree within an eighth are its reaction.
+    fn reacts_alike(&mut self, s: End, after: Nanos) {
+        match self.sooner[s] {
+            Some(before) if (after - before).0.abs() <= before.part(8).0 => {
+                self.sooner[s] = None;
+                self.reacted(s, after.min(before).max(Nanos(1)));
+            }
+            _ => self.sooner[s] = Some(after),
         }
     }
 

@@ -231,3 +231,27 @@ fn a_hold_that_was_not_filled_up_is_no_hold() {
     // The last has nothing behind it; other holds hide behind a pause of the writer (rule 24).
     assert_eq!([Nanos::ZERO, ms(21)].map(found), [[1, 5], [1, 0]]);
 }
+
+/// Beside the receiver of an upload whose handshake was not seen only the first echo of each stamp tells how soon the sender reacts: two
+/// that agree within an eighth (rule 44).
+#[test]
+fn without_a_handshake_echoes_that_agree_tell_the_reaction() {
+    let told = |flights: usize, late: i64| {
+        let mut w = Wire::new(Tap::Server, ms(40));
+        w.client().syn().unseen();
+        w.at(ms(20)).server().syn_ack().unseen();
+        w.at(ms(40)).client().ack().unseen();
+        w.client().data(MSS);
+        w.after(ms(20)).server().ack();
+        w.after(ms(20));
+        for n in 0..flights {
+            w.after(ms(late * (n % 2) as i64)).client().write(8 * MSS);
+            w.after(ms(20)).server().ack();
+            w.after(ms(20));
+        }
+        w.connection().path.rtt
+    };
+    assert_eq!(told(1, 0), None);
+    assert_eq!(told(2, 0), Some(ms(40) + Nanos(1)));
+    assert_eq!([5, 6].map(|late| told(2, late).is_some()), [true, false]);
+}
