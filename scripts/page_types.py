@@ -41,14 +41,23 @@ def comment(schema, indent=''):
     return f'{indent}/**\n' + ''.join(f'{indent} * {line}\n' for line in lines) + f'{indent} */\n'
 
 
-def declaration(name, schema):
+def union(schema, lists):
+    """A list of words; those that are a list of their own (`lists`: name, words) by its name."""
+    words, parts = schema['enum'], []
+    for name, others in lists:
+        if set(others) < set(words):
+            parts.append(name)
+            words = [word for word in words if word not in others]
+    parts += [f"'{word}'" for word in words]
+    line = ' | '.join(parts)
+    return f' {line}' if len(line) <= 90 else ''.join(f'\n  | {part}' for part in parts)
+
+
+def declaration(name, schema, lists=()):
     """An interface, or a name for a type."""
     if 'properties' not in schema:
-        kind = type_of(schema)
-        if 'enum' in schema and len(kind) > 90:
-            kind = ''.join(f"\n  | '{value}'" for value in schema['enum'])
-            return f'{comment(schema)}export type {name} ={kind};\n'
-        return f'{comment(schema)}export type {name} = {kind};\n'
+        kind = union(schema, lists) if 'enum' in schema else f' {type_of(schema)}'
+        return f'{comment(schema)}export type {name} ={kind};\n'
     needed = schema.get('required', [])
     # in the order in which they are written, not in that of the alphabet
     order = [*needed, *(key for key in schema['properties'] if key not in needed)]
@@ -65,7 +74,8 @@ def text():
     with open(SCHEMA, encoding='utf8') as f:
         schema = json.load(f)
     parts = [HEAD, declaration('Report', schema)]
-    parts += [declaration(name, one) for name, one in schema['$defs'].items()]
+    lists = [(name, one['enum']) for name, one in schema['$defs'].items() if len(one.get('enum', [])) > 8]
+    parts += [declaration(name, one, lists) for name, one in schema['$defs'].items()]
     return '\n'.join(parts)
 
 

@@ -30,42 +30,7 @@ export interface Alternative {
 }
 
 export type AnyCause =
-  | 'handshake'
-  | 'tls_handshake'
-  | 'syn_retransmit'
-  | 'accept_queue_full'
-  | 'syn_queue_full'
-  | 'refused'
-  | 'port_exhaustion'
-  | 'client_think'
-  | 'server_think'
-  | 'sender_pause'
-  | 'slow_reader'
-  | 'application_window'
-  | 'mutual_block'
-  | 'nagle_delayed_ack'
-  | 'nagle'
-  | 'delayed_ack'
-  | 'cork'
-  | 'silly_window'
-  | 'send_buffer'
-  | 'receive_window'
-  | 'memory_pressure'
-  | 'slow_start'
-  | 'idle_restart'
-  | 'congestion_window'
-  | 'pacing'
-  | 'host_delay'
-  | 'fast_recovery'
-  | 'retransmission_timeout'
-  | 'tail_loss_probe'
-  | 'spurious_recovery'
-  | 'path_mtu'
-  | 'bandwidth'
-  | 'queueing'
-  | 'path_delay'
-  | 'keepalive_or_dead_peer'
-  | 'unexplained'
+  | SpanCause
   | 'chatty'
   | 'short_connections'
   | 'scan'
@@ -278,6 +243,10 @@ export interface Exchange {
   spans: Span[];
   /** It began before `--from` or ended after `--to`: its times are those within, its bytes all. */
   cut?: boolean;
+  /** What its request is called, from its first bytes; with `--names`, where the protocol is known: `POST /orders`. */
+  name?: string | null;
+  /** Status of an HTTP/1 response; with `--names`. */
+  status?: number | null;
 }
 
 /** A cause rolled up over spans. */
@@ -331,6 +300,11 @@ export interface Finding {
   evidence: Frames[];
   /** What to do, best first. */
   fixes: Fix[];
+  /**
+   * Exchanges that show it by name, those first that hold most of its time; with `--names`, of those kept in
+   * detail.
+   */
+  exchange_names?: NameCount[];
   /** The example replayed in the model; absent where it could not be. */
   model?: Model | null;
   /**
@@ -416,6 +390,14 @@ export interface More {
   cause: SpanCause;
   /** How much more, on average. */
   more_ns: number;
+}
+
+/** Exchanges of one name. */
+export interface NameCount {
+  /** As in `exchanges[].name`. */
+  name: string;
+  /** How many. */
+  count: number;
 }
 
 /** A change that does not help. */
