@@ -246,11 +246,11 @@ class Capture:
                 for span in part['spans']:
                     spans[span['id']] = span
         findings = {f['id']: f for f in self.document['findings']}
-        said = re.findall(r'tcpwhy: (\w+) ([0-9.]+ [nµm]?s)[^(]*?\(span ([^,)]+)(?:, finding (f\d+))?\)', text)
+        said = re.findall(r'tcpwhy: cause=(\w+) ms=([0-9.]+) [^\n]*?span=([0-9.sg]+)(?: finding=(f\d+))?', text)
         for cause, time, span, finding in set(said):
             known = spans.get(span)
-            ours = known and (known['cause'], duration(known['end_ns'] - known['start_ns']))
-            self.same(f'comment: {span}', ours, (cause, time))
+            ours = known and (known['cause'], known['end_ns'] - known['start_ns'])
+            self.same(f'comment: {span}', ours, (cause, round(float(time) * 1_000_000)))
             if finding:
                 self.same(f'comment: {finding}', findings[finding]['cause'], cause)
 

@@ -4,7 +4,7 @@ use crate::output::Output;
 use crate::source::Source;
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use tcpwhy_analysis::{Analysis, Part, Span, SpanId};
+use tcpwhy_analysis::{Analysis, Connection, Part, Span, SpanId};
 use tcpwhy_base::{Cause, Class, Nanos, Side};
 use tcpwhy_capture::{Frame, Writer};
 use tcpwhy_report::json;
@@ -37,7 +37,8 @@ fn frames(out: &mut Output, source: &Source<'_>, analysis: &Analysis) -> anyhow:
         if let Some((c, packet)) = met.packet {
             let list = spans.get(c).map_or(&[][..], Vec::as_slice);
             if let Some(&placed) = at(list, packet.time) {
-                line(&mut comment, placed, &findings);
+                let name = analysis.connections.get(c).and_then(|c| name_of(c, placed.0));
+                line(&mut comment, placed, name, &findings);
             }
             if packet.is_copy() {
                 comment.push_str("\na copy of a packet just before: left out of the analysis");
@@ -58,19 +59,41 @@ fn frames(out: &mut Output, source: &Source<'_>, analysis: &Analysis) -> anyhow:
     Ok(())
 }
 
-/// `tcpwhy: nagle_delayed_ack 48.2 ms, side client, connection 1 exchange 19 (span 1.19.1, finding f1)`.
-fn line(comment: &mut String, (id, span): Placed<'_>, findings: &HashMap<(Cause, Option<Side>), String>) {
-    let side = span.side.map(|s| format!(", side {}", s.name())).unwrap_or_default();
-    let finding =
-        findings.get(&(span.cause, span.side)).map(|f| format!(", finding {f}")).unwrap_or_default();
-    let (cause, time, connection) = (span.cause.id(), span.duration(), id.connection);
-    let place = match id.part {
-        Part::Setup => "opening".to_owned(),
-        Part::Exchange(id) => format!("exchange {id}"),
-        Part::Gap(_) => "between exchanges".to_owned(),
+/// `tcpwhy: cause=nagle_delayed_ack ms=48.182 side=client connection=1 exchange=19 part=exchange span=1.19.1 finding=f1 name=GET /`:
+/// pairs of key and value, which the plugin for Wireshark reads. The name stands last, since it may hold spaces.
+fn line(
+    comment: &mut String,
+    (id, span): Placed<'_>,
+    name: Option<&str>,
+    findings: &HashMap<(Cause, Option<Side>), String>,
+) {
+    let _ = write!(comment, "tcpwhy: cause={} ms={}", span.cause.id(), span.duration().as_ms());
+    if let Some(side) = span.side {
+        let _ = write!(comment, " side={}", side.name());
+    }
+    let _ = write!(comment, " connection={}", id.connection);
+    let part = match id.part {
+        Part::Setup => "setup",
+        Part::Exchange(id) => {
+            let _ = write!(comment, " exchange={id}");
+            "exchange"
+        }
+        Part::Gap(_) => "gap",
     };
-    let _ =
-        write!(comment, "tcpwhy: {cause} {time}{side}, connection {connection} {place} (span {id}{finding})");
+    let _ = write!(comment, " part={part} span={id}");
+    if let Some(finding) = findings.get(&(span.cause, span.side)) {
+        let _ = write!(comment, " finding={finding}");
+    }
+    if let Some(name) = name {
+        let _ = write!(comment, " name={name}");
+    }
+}
+
+/// What the exchange of a span is called.
+fn name_of(c: &Connection, id: SpanId) -> Option<&str> {
+    let Part::Exchange(id) = id.part else { return None };
+    let at = c.exchanges.binary_search_by_key(&id, |x| x.id).ok()?;
+    c.exchanges[at].name()
 }
 
 /// The span that holds `time`; of two that meet there, the one that ends: the packet released it.

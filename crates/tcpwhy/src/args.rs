@@ -63,6 +63,9 @@ pub(crate) enum Command {
     /// Write the headers of one connection to a file for a ticket
     #[command(after_long_help = examples::text("slice"))]
     Slice(Slice),
+    /// Put what Wireshark needs to show the answer beside packets where it looks for it: fields, colours, columns
+    #[command(after_long_help = examples::text("wireshark"))]
+    Wireshark(Wireshark),
     /// Print what a cause means, how it is recognised and how it is fixed
     #[command(after_long_help = examples::text("causes"))]
     Causes(Causes),
@@ -264,6 +267,16 @@ pub(crate) struct Causes {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct Wireshark {
+    /// Write the plugin and the profile `tcpwhy`; without this the plugin is printed
+    #[arg(long)]
+    pub(crate) install: bool,
+    /// Into DIR (DIR/plugins, DIR/profiles) instead of the folders of this user
+    #[arg(long, value_name = "DIR", requires = "install", value_hint = ValueHint::DirPath)]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct Completions {
     /// Which shell
     pub(crate) shell: clap_complete::Shell,
@@ -276,7 +289,7 @@ pub(crate) struct Man {
     pub(crate) dir: Option<PathBuf>,
 }
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "explain",
     "run",
     "watch",
@@ -286,6 +299,7 @@ const COMMANDS: [&str; 13] = [
     "slice",
     "predict",
     "lab",
+    "wireshark",
     "causes",
     "completions",
     "man",

@@ -99,6 +99,13 @@ pub(crate) const EXAMPLES: &[Examples] = &[
             ("tcpwhy serve", "then drop a file on the page"),
         ],
     ),
+    (
+        "wireshark",
+        &[
+            ("tcpwhy wireshark --install", "once; then choose the profile tcpwhy"),
+            ("tcpwhy slow.pcapng --annotate notes.pcapng", "what it reads; filter: tcpwhy.ms > 40"),
+        ],
+    ),
     ("view", &[("tcpwhy view slow.pcapng", "the same in a terminal, over ssh too")]),
     ("causes", &[("tcpwhy causes nagle_delayed_ack", "what it is, how it is recognised, all the fixes")]),
     (

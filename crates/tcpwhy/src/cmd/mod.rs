@@ -17,5 +17,6 @@ pub(crate) mod slice;
 pub(crate) mod view;
 #[cfg(target_os = "linux")]
 pub(crate) mod watch;
+pub(crate) mod wireshark;
 
 pub(crate) use signals::{end_signal, stop_signal, tidy_up};

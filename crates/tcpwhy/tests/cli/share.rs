@@ -168,12 +168,13 @@ fn annotated_packets_are_the_same_packets() {
     }
     assert!(checked > 80, "{checked}");
     assert!(
-        comments[&102]
-            .starts_with("tcpwhy: nagle_delayed_ack 48.2 ms, side client, connection 1 exchange 19"),
+        comments[&102].starts_with(
+            "tcpwhy: cause=nagle_delayed_ack ms=48.182 side=client connection=1 exchange=19 part=exchange "
+        ),
         "{}",
         comments[&102]
     );
-    assert!(comments[&102].contains("finding f2"), "{}", comments[&102]);
+    assert!(comments[&102].contains("finding=f2"), "{}", comments[&102]);
 }
 
 #[test]
@@ -192,10 +193,10 @@ fn annotations_name_the_finding_of_their_side() {
             .iter()
             .find(|f| f["cause"] == "nagle_delayed_ack" && f["side"] == side)
             .unwrap();
-        let id = format!("finding {})", finding["id"].as_str().unwrap());
+        let id = format!("finding={}", finding["id"].as_str().unwrap());
         // A comment is one line of text among the bytes of the packets.
-        let lines = notes.lines().filter(|l| l.contains(&format!(", side {side}, connection")));
-        let nagle: Vec<_> = lines.filter(|l| l.contains("tcpwhy: nagle_delayed_ack ")).collect();
+        let lines = notes.lines().filter(|l| l.contains(&format!(" side={side} connection=")));
+        let nagle: Vec<_> = lines.filter(|l| l.contains("tcpwhy: cause=nagle_delayed_ack ")).collect();
         assert_eq!(nagle.len() as u64, finding["occurrences"].as_u64().unwrap() * 2, "{side}");
         assert!(nagle.iter().all(|l| l.contains(&id)), "{side}: {nagle:?} do not all name {id}");
     }
