@@ -1,5 +1,7 @@
 //! Rolling spans up to findings, and the findings that are not spans.
 
+pub(crate) mod packed;
+
 use crate::facts::Facts;
 use crate::requests::Requests;
 use crate::result::{Connection, Example, Extremes, Finding, Frames, Quality, Span};
@@ -137,11 +139,6 @@ impl Finished {
 pub(crate) struct Rollups(pub(crate) Vec<Rollup>);
 
 impl Rollups {
-    /// Gives memory back that nothing more will fill.
-    pub(crate) fn shrink(&mut self) {
-        self.0.shrink_to_fit();
-    }
-
     /// The connection of every example by its final number.
     pub(crate) fn renumber(&mut self, number: impl Fn(u32) -> u32) {
         for r in &mut self.0 {

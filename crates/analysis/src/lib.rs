@@ -73,6 +73,7 @@ mod findings;
 mod fixes;
 mod no_effect;
 mod output;
+mod packing;
 mod parts;
 mod place;
 mod profile;
@@ -133,4 +134,9 @@ pub struct Analysis {
 
 /// What the findings of connections are made of, beyond what their answers say.
 #[derive(Clone, Debug, Default)]
-pub struct Bases(Vec<findings::Basis>);
+pub struct Bases {
+    /// Of each analyzer.
+    stores: Vec<findings::packed::Store>,
+    /// For each connection its store and place there.
+    places: Vec<(u32, findings::packed::At)>,
+}

@@ -2,7 +2,8 @@
 //! server add up to.
 
 use crate::budget::Budget;
-use tcpwhy_base::{Cause, Nanos};
+use crate::packing::{Numbers, put, put_signed};
+use tcpwhy_base::{CAUSES, Cause, Nanos};
 
 /// A factor of two is counted in 512 steps: a quantile is right to a thousandth.
 const FINE: u32 = 9;
@@ -167,10 +168,42 @@ impl Distribution {
         bands
     }
 
-    /// Gives memory back that nothing more will fill.
-    pub(crate) fn shrink(&mut self) {
-        self.counts.shrink_to_fit();
-        self.cells.shrink_to_fit();
+    /// Appends it to bytes.
+    pub(crate) fn pack(&self, bytes: &mut Vec<u8>) {
+        put(bytes, self.counts.len() as u64);
+        if self.counts.is_empty() {
+            return;
+        }
+        put(bytes, self.cells.len() as u64);
+        put_signed(bytes, self.longest.0);
+        for &(step, n) in &self.counts {
+            put(bytes, u64::from(step));
+            put(bytes, u64::from(n));
+        }
+        for cell in &self.cells {
+            put(bytes, u64::from(cell.band));
+            put(bytes, cell.cause as u64);
+            put_signed(bytes, cell.time.0);
+        }
+    }
+
+    /// Takes from bytes what was appended; its own room is used again.
+    pub(crate) fn unpack(&mut self, from: &mut Numbers<'_>) {
+        self.counts.clear();
+        self.cells.clear();
+        self.longest = Nanos::ZERO;
+        let counts = from.take_count();
+        if counts == 0 {
+            return;
+        }
+        let cells = from.take_count();
+        self.longest = Nanos(from.take_signed());
+        self.counts.extend((0..counts).map(|_| (from.take() as u16, from.take() as u32)));
+        self.cells.extend((0..cells).map(|_| {
+            let band = from.take() as u16;
+            let cause = CAUSES.get(from.take() as usize).map_or(Cause::Unexplained, |c| c.cause);
+            Cell { band, cause, time: Nanos(from.take_signed()) }
+        }));
     }
 }
 

@@ -1,6 +1,5 @@
 //! The findings of a capture: summed over connections as they come, so that none of them needs to be kept.
 
-use crate::Analysis;
 use crate::findings::{
     self, Basis, Doubt, EVIDENCE, Rollup, Rollups, add_whole_connection_findings, finding, joined,
     may_have_whole_connection_findings,
@@ -8,6 +7,7 @@ use crate::findings::{
 use crate::fixes::{Brief, advise};
 use crate::result::{Connection, Example, Extremes, Finding, Frames, Totals};
 use crate::servers::{Servers, find_legs};
+use crate::{Analysis, Bases};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -292,17 +292,31 @@ impl Sums {
 /// class I over all of them.
 pub(crate) fn findings_over(
     connections: &[Connection],
-    bases: &[Basis],
+    bases: &Bases,
     inherent: &Rollups,
     totals: &mut Totals,
 ) -> Vec<Finding> {
     let mut sums = Sums::new(usize::MAX, usize::MAX);
-    connections.iter().zip(bases).for_each(|(c, basis)| sums.add(c, basis));
+    let mut basis = Basis::default();
+    for (i, c) in connections.iter().enumerate() {
+        bases.read(i, c, &mut basis);
+        sums.add(c, &basis);
+    }
     let brief = |r: &Rollup| {
         let at = connections.binary_search_by_key(&r.example.example.connection, |c| c.id).ok()?;
         Some(Brief::of(&connections[at]))
     };
     sums.findings(inherent, brief, connections, totals)
+}
+
+impl Bases {
+    /// Writes the basis of the connection at `i`, which is `c`, into `basis`; where there is none, an empty one.
+    pub(crate) fn read(&self, i: usize, c: &Connection, basis: &mut Basis) {
+        match self.places.get(i).and_then(|&(store, at)| Some((self.stores.get(store as usize)?, at))) {
+            Some((store, at)) => store.read(at, c.id, c.start, basis),
+            None => *basis = Basis::default(),
+        }
+    }
 }
 
 impl Analysis {
@@ -318,13 +332,13 @@ impl Analysis {
         let mut each = keep.iter();
         self.connections.retain(|_| each.next() == Some(&true));
         let mut each = keep.iter();
-        self.basis.0.retain(|_| each.next() == Some(&true));
+        self.basis.places.retain(|_| each.next() == Some(&true));
         let totals = &mut self.totals;
         totals.measured = Nanos::ZERO;
         totals.exchanges = 0;
         (totals.connections, totals.unlisted) = (self.connections.len() as u64, 0);
         (totals.budget, totals.gap_budget, totals.tail) = Default::default();
         self.connections.iter().for_each(|c| totals.add_times(c));
-        self.findings = findings_over(&self.connections, &self.basis.0, &Rollups::default(), totals);
+        self.findings = findings_over(&self.connections, &self.basis, &Rollups::default(), totals);
     }
 }

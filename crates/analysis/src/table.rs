@@ -6,7 +6,7 @@ mod lone;
 mod scan;
 
 use crate::conn::Conn;
-use crate::findings::Finished;
+use crate::findings::packed::{self, Store};
 use crate::output::Output;
 use crate::parts::leave_out;
 use crate::result::{Connection, Finding, Totals};
@@ -37,6 +37,14 @@ enum Slot {
     Conn(Box<Conn>),
 }
 
+/// Where the basis of an ended connection is kept.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    at: packed::At,
+    /// Nothing of the connection lies in the window.
+    outside: bool,
+}
+
 /// Takes segments in the order of the capture; gives the analysis at the end.
 #[derive(Debug)]
 pub struct Analyzer {
@@ -55,7 +63,10 @@ pub struct Analyzer {
     scan: Option<Finding>,
     /// Closed connections in the order of closing, with when they may go.
     closed: VecDeque<(Nanos, u32, u32)>,
-    done: Vec<Finished>,
+    /// Connections that have ended, what findings of them are made of, and where that begins.
+    done: Vec<Connection>,
+    bases: Store,
+    places: Vec<Place>,
     kept: Output,
     totals: Totals,
     next_id: u32,
@@ -79,6 +90,8 @@ impl Analyzer {
             scan: None,
             closed: VecDeque::new(),
             done: Vec::new(),
+            bases: Store::default(),
+            places: Vec::new(),
             kept: Output::new(config.detail),
             totals: Totals::default(),
             next_id: 1,
@@ -112,7 +125,7 @@ impl Analyzer {
 
     /// The connections that have ended since this was last asked, in the order in which they ended.
     pub fn ended(&mut self) -> impl Iterator<Item = Box<Connection>> {
-        self.done.drain(..).map(|ended| ended.connection)
+        self.done.drain(..).map(Box::new)
     }
 
     /// Takes whatever was seen, in the order of time. What a kernel says of a connection is kept for the segments that
@@ -356,8 +369,11 @@ impl Analyzer {
             self.totals.connections += 1;
             self.totals.add_quality(connection.quality);
             stream.add(&ended, self.kept.inherent());
+        } else {
+            let at = self.bases.keep(&ended.basis, ended.connection.start);
+            self.places.push(Place { at, outside: ended.basis.outside });
         }
-        self.done.push(ended);
+        self.done.push(*ended.connection);
     }
 }
 

@@ -35,8 +35,8 @@ impl Identity {
 /// The connection, without the parts that were given away.
 pub(crate) fn summary(who: Identity, mut track: Tracker, habits: &Habits, ledger: Ledger) -> Finished {
     let (setup, last_response, mut sums) = ledger.close();
-    sums.rollups.shrink();
-    sums.requests.times.shrink();
+    sums.budget.0.shrink_to_fit();
+    sums.gap_budget.0.shrink_to_fit();
     set_limits(&mut track);
     let bandwidth_bps = bandwidth(&mut track);
     let quality = track.quality();

@@ -2,9 +2,9 @@
 
 use super::lone::Lones;
 use super::scan::{Scans, Silent};
-use super::{Analyzer, Slot};
+use super::{Analyzer, Place, Slot};
 use crate::conn::Conn;
-use crate::findings::{self, Basis, Finished};
+use crate::findings::{self, Basis};
 use crate::output::Output;
 use crate::parts::leave_out;
 use crate::result::{Connection, Finding, Totals};
@@ -107,10 +107,10 @@ impl Analyzer {
             shard.lones = Lones::default();
         }
         // Connections are numbered by their first packets.
-        let mut order: Vec<(u64, Nanos, usize, u32, usize)> = Vec::new();
+        let mut order: Vec<(u64, Nanos, u32, u32, u32)> = Vec::new();
         for (i, shard) in shards.iter().enumerate() {
-            let done = shard.done.iter().map(|ended| &ended.connection).enumerate();
-            order.extend(done.map(|(at, c)| (c.frames.0, c.start, i, c.id, at)));
+            let done = shard.done.iter().enumerate();
+            order.extend(done.map(|(at, c)| (c.frames.0, c.start, i as u32, c.id, at as u32)));
         }
         order.sort_unstable();
         // Those that are not listed have numbers all the same: they are those of a run that lists all.
@@ -121,15 +121,23 @@ impl Analyzer {
             while before.next_if(|&&left| left < (frame, start)).is_some() {
                 left_out += 1;
             }
-            numbers[shard][id as usize] = n as u32 + 1 + left_out;
+            numbers[shard as usize][id as usize] = n as u32 + 1 + left_out;
         }
         let mut totals = Totals::default();
         let mut kept: Option<Output> = None;
-        let mut parts: Vec<Vec<Option<Finished>>> = Vec::with_capacity(shards.len());
+        let mut done: Vec<Connection> = Vec::new();
+        let mut outside: Vec<bool> = Vec::new();
+        let mut bases = Bases::default();
+        let mut places_of: Vec<Vec<Place>> = Vec::with_capacity(shards.len());
+        // Where the connections of each analyzer end in the list: they stand backwards, but for those that came first.
+        let mut ends: Vec<Option<usize>> = Vec::new();
         for (shard, numbers) in shards.into_iter().zip(&numbers) {
             let number = |id: u32| numbers.get(id as usize).copied().unwrap_or(id);
-            let Analyzer { done, kept: part_kept, totals: t, .. } = shard;
-            parts.push(done.into_iter().map(Some).collect());
+            let Analyzer { done: ended, bases: store, places, kept: part_kept, totals: t, .. } = shard;
+            ends.push((!done.is_empty()).then_some(done.len() + ended.len()));
+            take_over(&mut done, ended);
+            places_of.push(places);
+            bases.stores.push(store);
             totals.segments += t.segments;
             totals.duplicates += t.duplicates;
             totals.exchanges += t.exchanges;
@@ -144,19 +152,22 @@ impl Analyzer {
             let empty = part_kept.like();
             kept.get_or_insert(empty).absorb(part_kept, number);
         }
-        let mut done: Vec<Connection> = Vec::with_capacity(order.len());
-        let mut bases: Vec<Basis> = Vec::with_capacity(order.len());
+        let mut from: Vec<u32> = Vec::with_capacity(order.len());
         for &(_, _, shard, id, at) in &order {
-            let Some(Finished { mut connection, mut basis }) = parts[shard][at].take() else { continue };
-            connection.id = numbers[shard][id as usize];
-            basis.rollups.renumber(|id| numbers[shard].get(id as usize).copied().unwrap_or(id));
-            done.push(*connection);
-            bases.push(basis);
+            let place = places_of[shard as usize][at as usize];
+            bases.places.push((shard, place.at));
+            outside.push(place.outside);
+            let at = ends[shard as usize].map_or(at as usize, |end| end - 1 - at as usize);
+            done[at].id = numbers[shard as usize][id as usize];
+            from.push(at as u32);
         }
+        drop((order, places_of));
+        rearrange(&mut done, from);
         let inherent = kept.map(|k| k.give(&mut done)).unwrap_or_default();
-        let mut each = bases.iter();
-        done.retain(|_| each.next().is_some_and(|basis| !basis.outside));
-        bases.retain(|basis| !basis.outside);
+        let mut each = outside.iter();
+        done.retain(|_| each.next() == Some(&false));
+        let mut each = outside.iter();
+        bases.places.retain(|_| each.next() == Some(&false));
         totals.unlisted = scans.unlisted.len() as u64;
         totals.connections = done.len() as u64 + totals.unlisted;
         done.iter().for_each(|connection| totals.add_quality(connection.quality));
@@ -171,26 +182,89 @@ impl Analyzer {
             findings::sort(&mut findings);
         }
         fill_worst(&mut done, &bases);
-        Analysis { connections: done, findings, totals, basis: Bases(bases) }
+        Analysis { connections: done, findings, totals, basis: bases }
     }
 }
 
 /// So many connections have findings of their own: those that lost most to TCP.
 const WITH_FINDINGS: usize = 1_000;
 
-fn fill_worst(connections: &mut [Connection], bases: &[Basis]) {
+/// Moves all connections of one list behind those of another one. The room they had goes back meanwhile, so that never both
+/// lists are there.
+fn take_over(into: &mut Vec<Connection>, mut from: Vec<Connection>) {
+    if into.is_empty() {
+        *into = from;
+        return;
+    }
+    while let Some(connection) = from.pop() {
+        into.push(connection);
+        if from.len().is_multiple_of(4_096) {
+            from.shrink_to_fit();
+        }
+    }
+}
+
+/// Puts at each place what stands at the place that `from` names, without room for another list.
+fn rearrange<T>(list: &mut [T], mut from: Vec<u32>) {
+    for first in 0..from.len() {
+        let mut at = first;
+        loop {
+            let next = std::mem::replace(&mut from[at], at as u32) as usize;
+            if next == first || next == at {
+                break;
+            }
+            list.swap(at, next);
+            at = next;
+        }
+    }
+}
+
+fn fill_worst(connections: &mut [Connection], bases: &Bases) {
     let lost = |c: &Connection| c.budget.of_class(Class::Tcp);
     let mut order: Vec<(Nanos, usize)> = connections.iter().enumerate().map(|(i, c)| (lost(c), i)).collect();
     if order.len() > WITH_FINDINGS {
         order.select_nth_unstable_by_key(WITH_FINDINGS, |&(lost, i)| (std::cmp::Reverse(lost), i));
         order.truncate(WITH_FINDINGS);
     }
+    let mut basis = Basis::default();
     for (_, i) in order {
-        find(&mut connections[i], &bases[i]);
+        bases.read(i, &connections[i], &mut basis);
+        find(&mut connections[i], &basis);
     }
 }
 
 pub(super) fn find(connection: &mut Connection, basis: &Basis) {
     connection.findings = findings::of_connection(connection, basis);
     connection.findings_omitted = 0;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rearrange;
+
+    #[test]
+    fn lists_are_rearranged_in_place() {
+        // All orders of six: every form of cycles.
+        let mut from: Vec<u32> = (0..6).collect();
+        let mut orders = 0;
+        each_order(&mut from, 0, &mut |from| {
+            let mut list: Vec<usize> = (10..16).collect();
+            rearrange(&mut list, from.to_vec());
+            assert!(list.iter().zip(from).all(|(&item, &at)| item == 10 + at as usize), "{from:?}: {list:?}");
+            orders += 1;
+        });
+        assert_eq!(orders, 720);
+        rearrange::<u8>(&mut [], Vec::new());
+    }
+
+    fn each_order(list: &mut Vec<u32>, at: usize, tell: &mut impl FnMut(&[u32])) {
+        if at == list.len() {
+            return tell(list);
+        }
+        for i in at..list.len() {
+            list.swap(at, i);
+            each_order(list, at + 1, tell);
+            list.swap(at, i);
+        }
+    }
 }
