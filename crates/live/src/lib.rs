@@ -5,14 +5,19 @@
 //! it says of the last interval and since the beginning is a [`Snapshot`]. The rules are in [`judge`]: pure functions of
 //! two samples of one socket.
 //!
+//! [`check`] keeps what happens on the host as a whole beside the rules that make a fault of it.
+//!
 //! What the kernel counts itself (busy, limited by the receive window, limited by the send buffer) is counted, what lies
 //! between is estimated from the states at the samples; which is which, the split says ([`Share::counted`]).
 
 mod advice;
+pub mod check;
 mod connection;
 #[cfg(target_os = "linux")]
 mod diag;
 mod judge;
+#[cfg(target_os = "linux")]
+mod namespace;
 mod parse;
 #[cfg(target_os = "linux")]
 mod process;
@@ -25,6 +30,8 @@ pub use connection::{Connection, Role};
 #[cfg(target_os = "linux")]
 pub use diag::Diag;
 pub use judge::{Stretch, judge};
+#[cfg(target_os = "linux")]
+pub use namespace::{proc_text, within};
 pub use parse::{Parsed, parse};
 #[cfg(target_os = "linux")]
 pub use process::Processes;

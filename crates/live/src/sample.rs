@@ -96,6 +96,8 @@ pub struct Info {
     pub last_data_recv: Nanos,
     /// Smoothed round trip.
     pub rtt: Nanos,
+    /// Round trip as the receiver of data estimates it.
+    pub rcv_rtt: Nanos,
     /// Where slow start ends, in packets.
     pub ssthresh: u32,
     /// Congestion window, in packets.
@@ -147,6 +149,7 @@ fields! {
     LAST_DATA_SENT = "last_data_sent_ms";
     LAST_DATA_RECV = "last_data_recv_ms";
     RTT = "rtt_us";
+    RCV_RTT = "rcv_rtt_us";
     SSTHRESH = "snd_ssthresh";
     CWND = "snd_cwnd";
     TOTAL_RETRANS = "total_retrans";
@@ -186,6 +189,7 @@ impl Info {
             last_data_sent: ms(LAST_DATA_SENT)?,
             last_data_recv: ms(LAST_DATA_RECV)?,
             rtt: us(RTT)?,
+            rcv_rtt: us(RCV_RTT)?,
             ssthresh: n(SSTHRESH)?,
             cwnd: n(CWND)?,
             total_retrans: n(TOTAL_RETRANS)?,

@@ -39,6 +39,7 @@
 mod answer;
 mod capture;
 pub mod causes;
+pub mod check;
 pub mod compare;
 mod figures;
 pub mod folded;

@@ -1,6 +1,8 @@
 //! The arguments as typed. Values are parsed here, once.
 
 #[cfg(target_os = "linux")]
+pub(crate) mod check;
+#[cfg(target_os = "linux")]
 pub(crate) mod lab;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
@@ -77,6 +79,10 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     #[command(after_help = watch::EXIT_CODES, after_long_help = examples::text("watch") + "\n" + watch::EXIT_CODES)]
     Watch(watch::Watch),
+    /// Look for faults of this host: full queues, dropped connections, ports, memory, buffers; each with evidence (Linux)
+    #[cfg(target_os = "linux")]
+    #[command(after_help = check::EXIT_CODES, after_long_help = examples::text("check") + "\n" + check::EXIT_CODES)]
+    Check(check::Check),
     /// Make experiments: two hosts, an emulated link between them, the kernel's own TCP (Linux, root)
     #[cfg(target_os = "linux")]
     Lab(lab::Lab),
@@ -293,6 +299,7 @@ const COMMANDS: [&str; 14] = [
     "explain",
     "run",
     "watch",
+    "check",
     "view",
     "serve",
     "compare",

@@ -54,6 +54,14 @@ pub(crate) const EXAMPLES: &[Examples] = &[
         ],
     ),
     (
+        "check",
+        &[
+            ("tcpwhy check", "ten seconds, then what is wrong, with evidence"),
+            ("tcpwhy check --watch 1m --fail-if any", "for a monitor: exit code 4 if anything is"),
+            ("tcpwhy check --acknowledge listener-behind@0.0.0.0:8080", "one fault of one listener is known"),
+        ],
+    ),
+    (
         "predict",
         &[
             ("tcpwhy predict --rtt 80ms --response 30KB --tls", "a fresh TLS connection, 80 ms away"),

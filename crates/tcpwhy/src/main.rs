@@ -58,6 +58,8 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         args::Command::Watch(a) => cmd::watch::run(&a),
         #[cfg(target_os = "linux")]
+        args::Command::Check(a) => cmd::check::run(&a),
+        #[cfg(target_os = "linux")]
         args::Command::Lab(a) => cmd::lab::run(&a),
         args::Command::Completions(a) => cmd::completions::run(&a),
         args::Command::Man(a) => cmd::man::run(&a),

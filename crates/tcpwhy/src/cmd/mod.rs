@@ -1,6 +1,8 @@
 //! One file per command.
 
 pub(crate) mod causes;
+#[cfg(target_os = "linux")]
+pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod explain;

@@ -2,6 +2,9 @@
 
 #[cfg(test)]
 mod bad_input;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod check;
 #[cfg(test)]
 mod commands;
 #[cfg(test)]

@@ -33,7 +33,7 @@ impl Eye {
     pub(super) fn open(namespace: Option<&Path>) -> Result<Eye, LiveError> {
         let now = Instant::now();
         let mut eye = Eye {
-            diag: Diag::open(namespace)?,
+            diag: tcpwhy_live::within(namespace, Diag::open)?,
             sockets: Vec::new(),
             table: Table::default(),
             processes: Processes::default(),

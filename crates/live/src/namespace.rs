@@ -1,0 +1,52 @@
+//! Other network namespaces.
+
+use crate::LiveError;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+
+/// Runs `what` in the network namespace behind a file such as `/proc/PID/ns/net`: in a thread that is gone afterwards, so that
+/// this one stays where it is. Without a file, here.
+pub fn within<T: Send>(
+    namespace: Option<&Path>,
+    what: impl FnOnce() -> Result<T, LiveError> + Send,
+) -> Result<T, LiveError> {
+    let Some(path) = namespace else { return what() };
+    let name = || format!("cannot enter the network namespace {}", path.display());
+    let file = File::open(path)
+        .map_err(|why| LiveError::Failed { what: format!("cannot open {}", path.display()), why })?;
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|e| {
+                LiveError::Missing {
+                    what: name(),
+                    why: io::Error::from(e).to_string(),
+                    advice: "this takes CAP_SYS_ADMIN and the file of a network namespace: run it as root",
+                }
+            })?;
+            what()
+        });
+        let panicked = |_| Err(LiveError::Failed { what: name(), why: io::Error::other("panicked") });
+        thread.join().unwrap_or_else(panicked)
+    })
+}
+
+/// A file below `/proc` that speaks of this thread's network namespace, as text.
+pub fn proc_text(name: &str) -> Option<String> {
+    std::fs::read_to_string(Path::new("/proc").join(name)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_namespace_is_refused() {
+        let error = within(Some(Path::new("/dev/null")), || Ok(())).unwrap_err().to_string();
+        assert!(error.contains("/dev/null"), "{error}");
+        assert!(within(Some(Path::new("/nowhere")), || Ok(())).is_err());
+        assert!(within(None, || Ok(7)).is_ok_and(|n| n == 7));
+    }
+}

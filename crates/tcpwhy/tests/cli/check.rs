@@ -1,0 +1,90 @@
+//! `tcpwhy check` beside planted faults (`faults.py`), each in a network namespace of its own; skipped where there may be none.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The command, with a fault beside it.
+fn beside(fault: &str, arguments: &[&str]) -> Output {
+    let program: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/faults.py");
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--net", "python3"]).arg(program).arg(fault);
+    command
+        .args([env!("CARGO_BIN_EXE_tcpwhy"), "check", "--watch", "2500ms"])
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+/// The faults that are found beside a planted one; none, after saying why, where there can be no namespace.
+fn found(fault: &str) -> Option<Vec<Value>> {
+    let tried = Command::new("unshare").args(["--user", "--map-root-user", "--net", "ip", "link"]).output();
+    let why = match tried {
+        Ok(done) if done.status.success() => None,
+        Ok(done) => Some(String::from_utf8_lossy(&done.stderr).into_owned()),
+        Err(e) => Some(e.to_string()),
+    };
+    if let Some(why) = why {
+        crate::skips::skip("check", &format!("no network namespace: {why}"), env!("CARGO_TARGET_TMPDIR"));
+        return None;
+    }
+    let done = beside(fault, &["--json"]);
+    let document: Value = serde_json::from_slice(&done.stdout)
+        .unwrap_or_else(|e| panic!("{fault}: {e}: {}", String::from_utf8_lossy(&done.stderr)));
+    assert_eq!(done.status.code(), Some(0), "{document:#}");
+    Some(document["faults"].as_array().unwrap().clone())
+}
+
+/// Each fault is found by its name, with its figures, and no other one is.
+#[test]
+fn planted_faults_are_found_and_nothing_else() {
+    for (fault, id, subject, figures) in [
+        ("small-backlog", "listener-queue-full", "127.0.0.1:8000", &["overflows", "most_queued"][..]),
+        ("behind", "listener-behind", "127.0.0.1:8000", &["least_queued"]),
+        ("ports", "local-ports", "127.0.0.1 > 127.0.0.1:8000", &["used", "ports"]),
+        ("time-wait", "time-wait-limit", "", &["TCPTimeWaitOverflow"]),
+        ("unanswered", "connect-unanswered", "10.9.0.7:80", &["most_syns"]),
+        ("flood-cookies", "syn-cookies", "", &["cookies"]),
+        ("flood", "syn-queue-full", "", &["dropped"]),
+        ("pruned", "receive-queue-pruned", "", &["PruneCalled"]),
+        ("damaged", "bad-checksums", "", &["InCsumErrors"]),
+    ] {
+        let Some(found) = found(fault) else { return };
+        let ids: Vec<&str> = found.iter().map(|f| f["id"].as_str().unwrap()).collect();
+        assert_eq!(ids, [id], "{fault}: {found:#?}");
+        assert_eq!(found[0]["subject"], subject, "{fault}");
+        for figure in figures {
+            assert!(found[0]["figures"][figure].as_u64() > Some(0), "{fault}, {figure}: {found:#?}");
+        }
+        assert!(found[0]["first_ns"].as_i64() <= found[0]["last_ns"].as_i64(), "{fault}");
+    }
+}
+
+#[test]
+fn a_fresh_namespace_under_a_modest_load_has_no_faults() {
+    let Some(found) = found("nothing") else { return };
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn what_is_acknowledged_does_not_fail() {
+    if found("nothing").is_none() {
+        return;
+    }
+    let code = |arguments: &[&str]| beside("behind", arguments).status.code();
+    assert_eq!(code(&["--fail-if", "any"]), Some(4));
+    assert_eq!(code(&["--fail-if", "local-ports"]), Some(0));
+    assert_eq!(code(&["--fail-if", "any", "--acknowledge", "listener-behind@127.0.0.1:8000"]), Some(0));
+    assert_eq!(code(&["--fail-if", "any", "--acknowledge", "listener-behind@127.0.0.1:9"]), Some(4));
+    let dir = crate::common::Dir::new();
+    let file = dir.0.join("known.txt");
+    std::fs::write(&file, "# known faults\nlistener-behind  # the worker is slow on purpose\n").unwrap();
+    let file = file.to_str().unwrap();
+    let done = beside("behind", &["--fail-if", "any", "--acknowledged", file]);
+    assert_eq!(done.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&done.stdout).contains("(acknowledged)"));
+    std::fs::write(file, "no-such-fault\n").unwrap();
+    let done = beside("behind", &["--acknowledged", file]);
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.code() == Some(2) && said.contains("known.txt:1: no-such-fault"), "{said}");
+}

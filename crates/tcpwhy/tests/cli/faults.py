@@ -1,0 +1,210 @@
+"""Plants a fault in a network namespace of its own, runs a command beside it, and ends with its code.
+
+faults.py FAULT COMMAND...
+"""
+
+import contextlib
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+KEPT = []
+
+
+def run(*command):
+    subprocess.run(command, check=True)
+
+
+def setting(name, value):
+    with open('/proc/sys/net/ipv4/' + name, 'w') as f:
+        f.write(str(value))
+
+
+def listen(backlog=64, address='127.0.0.1', port=0):
+    s = socket.create_server((address, port), backlog=backlog)
+    KEPT.append(s)
+    return s
+
+
+def connect(to, block=True):
+    s = socket.socket()
+    s.setblocking(block)
+    with contextlib.suppress(BlockingIOError):
+        s.connect(to)
+    KEPT.append(s)
+    return s
+
+
+def beside(what):
+    """Runs it in a thread after the command has begun to look."""
+
+    def later():
+        time.sleep(0.4)
+        what()
+
+    threading.Thread(target=later, daemon=True).start()
+
+
+def black_hole():
+    """An address whose neighbours never answer."""
+    run('ip', 'link', 'add', 'hole', 'type', 'veth', 'peer', 'name', 'far')
+    run('ip', 'address', 'add', '10.9.0.1/24', 'dev', 'hole')
+    for device in ('hole', 'far'):
+        run('ip', 'link', 'set', device, 'up')
+
+
+def checksum(data):
+    total = sum(struct.unpack(f'!{len(data) // 2}H', data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def syn(source, port, to, right=True):
+    """A SYN from somebody who will not answer."""
+    ends = socket.inet_aton(source) + socket.inet_aton(to[0])
+
+    def tcp(check):
+        return struct.pack('!HHLLBBHHH', port, to[1], 1, 0, 0x50, 2, 65535, check, 0)
+
+    check = checksum(ends + struct.pack('!BBH', 0, 6, 20) + tcp(0))
+    segment = tcp(check if right else check ^ 0x5555)
+    return struct.pack('!BBHHHBBH', 0x45, 0, 40, 0, 0, 64, 6, 0) + ends + segment
+
+
+def send_raw(packets, to):
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as raw:
+        for packet in packets:
+            raw.sendto(packet, (to, 0))
+
+
+def nothing():
+    """A modest load: an echo over fresh and kept connections, and a transfer."""
+    s = listen()
+
+    def serve(c):
+        while data := c.recv(65536):
+            c.sendall(data[:100])
+
+    def accept():
+        while True:
+            threading.Thread(target=serve, args=[s.accept()[0]], daemon=True).start()
+
+    def ask():
+        while True:
+            with socket.create_connection(s.getsockname()) as c:
+                for _ in range(10):
+                    c.sendall(b'x' * 500)
+                    c.recv(100, socket.MSG_WAITALL)
+                    time.sleep(0.002)
+
+    def copy():
+        sink = listen()
+        c = connect(sink.getsockname())
+        t = sink.accept()[0]
+
+        def read():
+            while t.recv(1 << 20):
+                pass
+
+        threading.Thread(target=read, daemon=True).start()
+        for _ in range(200):
+            c.sendall(b'x' * 200_000)
+            time.sleep(0.005)
+
+    for what in (accept, ask, ask, copy):
+        threading.Thread(target=what, daemon=True).start()
+
+
+def small_backlog():
+    s = listen(backlog=2, port=8000)
+    beside(lambda: [connect(s.getsockname(), block=False) for _ in range(8)])
+
+
+def behind():
+    s = listen(backlog=5, port=8000)
+    connect(s.getsockname())
+
+
+def ports():
+    setting('ip_local_port_range', '40000 40019')
+    s = listen(port=8000)
+    for _ in range(12):
+        connect(s.getsockname())
+        KEPT.append(s.accept()[0])
+
+
+def time_wait():
+    setting('tcp_max_tw_buckets', 4)
+    s = listen(port=8000)
+
+    def close():
+        for _ in range(12):
+            c = socket.create_connection(s.getsockname())
+            t = s.accept()[0]
+            c.close()
+            t.close()
+
+    beside(close)
+
+
+def unanswered():
+    black_hole()
+    connect(('10.9.0.7', 80), block=False)
+
+
+def flood(cookies):
+    setting('tcp_syncookies', cookies)
+    setting('tcp_max_syn_backlog', 8)
+    black_hole()
+    s = listen(backlog=4, address='10.9.0.1', port=8000)
+    to = s.getsockname()
+    beside(lambda: send_raw([syn(f'10.9.0.{2 + n}', 5000 + n, to) for n in range(60)], to[0]))
+
+
+def pruned():
+    """A buffer that is made smaller than the window that was offered."""
+    s = listen(port=8000)
+    c = connect(s.getsockname(), block=True)
+    t = s.accept()[0]
+    KEPT.append(t)
+    t.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    c.setblocking(False)
+
+    def fill():
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(50):
+                c.send(b'x' * 2000)
+
+    beside(fill)
+
+
+def damaged():
+    s = listen(port=8000)
+    to = s.getsockname()
+    beside(lambda: send_raw([syn('127.0.0.1', 5000, to, right=False)], to[0]))
+
+
+FAULTS = {
+    'nothing': nothing,
+    'small-backlog': small_backlog,
+    'behind': behind,
+    'ports': ports,
+    'time-wait': time_wait,
+    'unanswered': unanswered,
+    'flood-cookies': lambda: flood(1),
+    'flood': lambda: flood(0),
+    'pruned': pruned,
+    'damaged': damaged,
+}
+
+if __name__ == '__main__':
+    run('ip', 'link', 'set', 'lo', 'up')
+    FAULTS[sys.argv[1]]()
+    code = subprocess.run(sys.argv[2:], check=False).returncode
+    sys.stdout.flush()
+    os._exit(code)
