@@ -208,13 +208,16 @@ fn growth(
     while let Some((k, step)) = flights.next() {
         // One flight may seem too large, where an ACK is missing from the capture; growth lasts.
         let flight = flight_of(step);
-        let flight = flights.peek().map_or(flight, |next| flight.min(flight_of(next.1)));
-        if flight >= carry.peak + carry.peak / 8 + mss / 2 {
+        let next = flights.peek().map_or(flight, |next| flight_of(next.1));
+        let flight = flight.min(next);
+        // Flights that grow again from half of what they were do not stay the same.
+        let again = flight <= carry.peak / 2 && next >= flight + flight / 8 + mss / 2;
+        if again || flight >= carry.peak + carry.peak / 8 + mss / 2 {
             settle(limits, k, carry.rounds, grew_at);
             grew_at = Some(k);
             carry.peak = flight;
             carry.rounds = 0;
-        } else {
+        } else if step.loss.is_none() {
             carry.rounds += rounds_in(step, context.rtt);
         }
     }

@@ -178,7 +178,8 @@ fn queue(context: &Context, step: &Step, acked: &Acked, rest: Nanos, out: &mut E
     let share = 1.0 - context.rtt.0 as f64 / rtt.0 as f64;
     let time = Nanos((rest.0 as f64 * share) as i64);
     let per_byte = context.per_byte[sender];
-    if per_byte.is_none_or(|p| f64::from(acked.flight) * p >= context.rtt.0 as f64 * 0.7) {
+    let most = acked.flight.max(acked.peak);
+    if per_byte.is_none_or(|p| f64::from(most) * p >= context.rtt.0 as f64 * 0.7) {
         return out.bandwidth(context, sender, time, acked.flight);
     }
     out.network(Rule::Queue, Cause::Queueing, time, Facts::Queue { rtt, base: context.rtt });

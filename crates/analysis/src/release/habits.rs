@@ -1,7 +1,7 @@
 //! What the waits of a connection teach about its hosts.
 
 use crate::release::acked::{is_no_initial_window, is_tail, shows_nodelay};
-use crate::release::value::{Release, Wait};
+use crate::release::value::{Acked, Release, Wait};
 use crate::track::Passage;
 use tcpwhy_base::{End, Ends, Nanos};
 
@@ -31,8 +31,10 @@ struct Cork {
 fn flight_before(p: &Passage<'_>, release: &Release) -> u32 {
     let last = p.flow.last.map_or(p.arrived.before.nxt, |l| l.una);
     match release.wait {
-        Wait::Acked(acked) => acked.flight,
-        _ if p.waited() <= p.path.rtt + p.path.rtt.part(4) => p.arrived.before.nxt.minus(last).max(0) as u32,
+        Wait::Acked(Acked { flight, .. }) | Wait::Nagle { flight, .. } => flight,
+        Wait::Pause(_) if p.waited() <= p.path.rtt + p.path.rtt.part(4) => {
+            p.arrived.before.nxt.minus(last).max(0) as u32
+        }
         _ => 0,
     }
 }
@@ -67,15 +69,15 @@ impl Habits {
     /// Learns from a release.
     #[inline]
     pub(crate) fn learn(&mut self, passage: &Passage<'_>, release: &Release) {
+        if is_tail(passage) {
+            let most = &mut self.before_tail[passage.sender];
+            *most = flight_before(passage, release).max(*most);
+        }
         match release.wait {
             Wait::Burst if shows_nodelay(passage) => self.nodelay[passage.sender] += 1,
             // Between two messages it may be chance.
             Wait::Nagle { prompt: true, .. } if passage.since.speaker == passage.sender => {
                 self.nagle_holds += 1
-            }
-            Wait::Acked(_) | Wait::Pause(_) if is_tail(passage) => {
-                let most = &mut self.before_tail[passage.sender];
-                *most = flight_before(passage, release).max(*most);
             }
             Wait::CorkTimer { wait } => self.cork = Some(Cork { seen: self.cork_timers() + 1, wait }),
             _ => {}

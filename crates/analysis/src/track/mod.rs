@@ -487,12 +487,12 @@ impl Tracker {
     }
 }
 
-/// A pause longer than this ends a train of packets of one direction. Where a queue makes the round trip longer, four
-/// segments and more that are in flight all the time follow each other within a quarter of it. Else a train is over
+/// A pause longer than this ends a train of packets of one direction. A queue that makes the round trip longer keeps the link busy for
+/// as long as it is. Else a train is over
 /// before a delayed ACK can come (40 ms, less a tenth): it is no pace of the link.
 fn train_pause(rtt: Option<Nanos>, crowded: Nanos) -> Nanos {
     match rtt {
-        Some(rtt) if crowded >= rtt.times(3).part(2) => crowded.part(4).max(Nanos::micros(200)),
+        Some(rtt) if crowded >= rtt.times(3).part(2) => (crowded - rtt).max(Nanos::micros(200)),
         Some(rtt) => rtt.part(4).clamp(Nanos::micros(200), Nanos::millis(36)),
         None => Nanos::millis(5),
     }

@@ -255,3 +255,21 @@ fn without_a_handshake_echoes_that_agree_tell_the_reaction() {
     assert_eq!(told(2, 0), Some(ms(40) + Nanos(1)));
     assert_eq!([5, 6].map(|late| told(2, late).is_some()), [true, false]);
 }
+
+/// After flights of sixteen segments the server lets as many fly as the story says. What grows again from less than half of that does not
+/// stay the same, so it is no plateau (rule 19).
+#[test]
+fn flights_that_grow_again_are_no_plateau() {
+    let found = |flights: [u32; 5]| {
+        let mut w = opened(Tap::Server);
+        for n in [8, 16, 16].into_iter().chain(flights).chain([1]) {
+            w.server().write(n * MSS);
+            w.after(ms(10)).client().ack();
+            w.after(ms(10));
+        }
+        let budget = w.connection().budget;
+        [Cause::SlowStart, Cause::SendBuffer].map(|c| budget.get(c).0 / 1_000_000)
+    };
+    assert_eq!(found([8, 10, 12, 14, 16]), [160, 0]);
+    assert_eq!(found([9, 11, 13, 15, 16]), [20, 140]);
+}
