@@ -65,6 +65,9 @@ pub(crate) enum Command {
     /// Write the headers of one connection to a file for a ticket
     #[command(after_long_help = examples::text("slice"))]
     Slice(Slice),
+    /// Answer assistants by the Model Context Protocol, over standard input and output: captures of one folder, read only
+    #[command(after_long_help = examples::text("mcp"))]
+    Mcp(Mcp),
     /// Put what Wireshark needs to show the answer beside packets where it looks for it: fields, colours, columns
     #[command(after_long_help = examples::text("wireshark"))]
     Wireshark(Wireshark),
@@ -273,6 +276,13 @@ pub(crate) struct Causes {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct Mcp {
+    /// The folder whose captures may be read; nothing outside of it is
+    #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) root: PathBuf,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct Wireshark {
     /// Write the plugin and the profile `tcpwhy`; without this the plugin is printed
     #[arg(long)]
@@ -306,6 +316,7 @@ const COMMANDS: [&str; 15] = [
     "slice",
     "predict",
     "lab",
+    "mcp",
     "wireshark",
     "causes",
     "completions",

@@ -107,6 +107,7 @@ pub(crate) const EXAMPLES: &[Examples] = &[
             ("tcpwhy serve", "then drop a file on the page"),
         ],
     ),
+    ("mcp", &[("tcpwhy mcp --root captures", "what an assistant is told to start")]),
     (
         "wireshark",
         &[

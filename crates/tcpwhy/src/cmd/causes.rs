@@ -5,7 +5,7 @@ use crate::pages::{class, page};
 use anstyle::Style;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use tcpwhy_base::{CAUSES, Class};
+use tcpwhy_base::{CAUSES, Cause, Class};
 use tcpwhy_report::text::markdown::render;
 
 /// Lists the causes, as text or JSON, or prints the page of one.
@@ -15,13 +15,18 @@ pub(crate) fn run(args: &Causes) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let mut out = Output::open(None, false)?;
-    let text = match args.id {
-        None => list(),
-        Some(cause) => render(&page(cause.info()), out.width.unwrap_or(80).clamp(40, 100)),
-    };
+    let text = text(args.id, out.width.unwrap_or(80).clamp(40, 100));
     let written = out.write_all(text.as_bytes());
     out.finish(written.map_err(Into::into))?;
     Ok(Exit::Done)
+}
+
+/// The page of a cause in so many columns, or the list.
+pub(crate) fn text(id: Option<Cause>, width: usize) -> String {
+    match id {
+        None => list(),
+        Some(cause) => render(&page(cause.info()), width),
+    }
 }
 
 fn list() -> String {

@@ -9,6 +9,7 @@ pub(crate) mod explain;
 #[cfg(target_os = "linux")]
 pub(crate) mod lab;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod predict;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
