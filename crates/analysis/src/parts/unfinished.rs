@@ -66,13 +66,22 @@ pub(super) fn tail(ex: &Recorded, track: &Tracker, file: u16, spans: &mut Vec<Sp
     let last_frame = track.last_frame();
     let frames = Frames::new(file, ex.last_frame.min(last_frame), last_frame, &[ex.last_frame, last_frame]);
     let trip = Facts::RoundTrip { rtt: track.rtt_or_zero() };
-    let path = if matches!(facts, Facts::Think { .. }) { path } else { Nanos::ZERO };
+    // What is on its way longer than a trip (rule 45) was delayed, lost, or not captured: nothing tells which.
+    let rtt = track.rtt_or_zero();
+    let known = if rtt > Nanos::ZERO { wait.min(rtt + rtt.part(64) + Nanos::micros(100)) } else { wait };
+    let (path, late) = match facts {
+        Facts::Think { .. } => (path, Nanos::ZERO),
+        _ if rule == Rule::LastDataOnItsWay => (Nanos::ZERO, wait - known),
+        _ => (Nanos::ZERO, Nanos::ZERO),
+    };
+    let outstanding = track.flow(sender).outstanding();
+    let delayed = (Rule::Unrepeated, Cause::Unexplained, None, Facts::Wait { wait, outstanding });
     let travel = (Rule::RoundTripUnfinished, Cause::PathDelay, Some(Side::Network), trip);
     let mut start = end;
     for ((rule, cause, side, facts), upto) in [
         (travel, end + path.part(2)),
-        ((rule, cause, side, facts), until - (path - path.part(2))),
-        (travel, until),
+        ((rule, cause, side, facts), until - late - (path - path.part(2))),
+        (if late > Nanos::ZERO { delayed } else { travel }, until),
     ] {
         if upto <= start {
             continue;

@@ -1,7 +1,7 @@
 //! What must hold of an answer with all detail, whatever the capture: time and bytes are accounted for to the last. Held by the
 //! properties here and by the fuzz target `pipeline`.
 
-use tcpwhy_analysis::{Analysis, Budget, Connection, Facts, Span};
+use tcpwhy_analysis::{Analysis, Budget, Connection, Ended, Exchange, Facts, Span};
 use tcpwhy_base::{Cause, Nanos};
 
 /// Says what is wrong unless this holds.
@@ -46,6 +46,7 @@ fn connection(c: &Connection) -> Result<(), String> {
     for (x, id) in c.exchanges.iter().zip(1..) {
         hold!(x.id == id, "exchange {} stands at place {id}", x.id);
         tile(x.start, x.end, &x.spans).map_err(|why| format!("exchange {id}: {why}"))?;
+        trips(x).map_err(|why| format!("exchange {id}: {why}"))?;
         parts.push((x.start, x.end));
     }
     for gap in &c.gaps {
@@ -96,6 +97,9 @@ fn meaning(span: &Span) -> Result<(), String> {
         }
         Facts::Flight { flight, before, .. } => {
             hold!(before == 0 || flight < before, "as much in flight as before: {span:?}");
+            let limited =
+                matches!(span.cause, Cause::SlowStart | Cause::IdleRestart | Cause::CongestionWindow);
+            hold!(!limited || flight > 0, "nothing in flight, and a window that was full: {span:?}");
         }
         Facts::Wait { wait, .. } | Facts::Probe { wait, .. } | Facts::Think { seen: wait, .. } => {
             hold!(!one || span.duration() <= wait, "longer than its wait: {span:?}");
@@ -106,6 +110,27 @@ fn meaning(span: &Span) -> Result<(), String> {
         hold!(*other != span.cause, "an alternative to itself: {span:?}");
     }
     hold!(span.confidence >= 0.5, "said without believing it: {span:?}");
+    Ok(())
+}
+
+/// The way takes no more than a base round trip for each turn and one more (rule 45), with what two hosts need to wake up; the spans
+/// say which round trip was known. What segments of a burst lie apart is not counted.
+fn trips(x: &Exchange) -> Result<(), String> {
+    let known = |s: &&Span| s.cause == Cause::PathDelay && s.folded == 1;
+    let (mut time, mut most, mut spans) = (0, 0, 0);
+    for span in x.spans.iter().filter(known) {
+        let Facts::RoundTrip { rtt } = span.facts else { continue };
+        if rtt == Nanos::ZERO {
+            continue; // not known
+        }
+        time += span.duration().0;
+        most = rtt.0.max(most);
+        spans += 1;
+    }
+    // What is unfinished may have been on its way when it ended.
+    let turns = i64::from(x.turns) + 1 + i64::from(x.ended != Ended::Complete);
+    let each = most + most / 32 + 200_000;
+    hold!(time <= turns * each + spans * 50_000, "{time} ns of path_delay in {turns} trips of {most} ns");
     Ok(())
 }
 
