@@ -127,6 +127,10 @@ def checks(binary):
         Check('write-write-read', script('tests/write_write_read.py', f'--bin {binary}'), ['zstd'], show=6),
         Check('names of exchanges', script('tests/names_test.py', f'--bin {binary}'), ['tshark'], show=1),
         Check('Wireshark plugin', script('tests/wireshark_test.py', f'--bin {binary}'), ['tshark'], show=1),
+        *(
+            Check(f'run and {suite}', script('tests/suites_test.py', f'--bin {binary} {suite}'), show=1)
+            for suite in ('pytest', 'node', 'cargo', 'go', 'junit')
+        ),
         Check('assistants', f'{tools} tests/mcp_test.py --bin {binary}', [tools], show=1),
         Check('traces and flame graphs', f'{tools} tests/exports_test.py --bin {binary}', [tools], show=1),
         Check('README', script('scripts/docs.py', f'--bin {binary} --check')),
