@@ -509,17 +509,20 @@ export interface Server {
   connections: number;
   /** How many of them a reset answered at once. */
   refused: number;
-  /** How many requests. */
+  /**
+   * How many requests (exchanges); over the whole capture those that were made while another one was answered (see
+   * `servers`) are part of that one: neither they nor their time count twice.
+   */
   requests: number;
-  /** The time of requests and setups, added up. */
+  /** The time of requests and of setups, added up. */
   request_ns: number;
-  /** Gaps between requests, before the last byte of each connection, added up. */
+  /** Gaps between requests, before the last byte of each connection, added up: no request was on its way. */
   idle_ns: number;
-  /** From the start of the first to the end of the last. */
+  /** From the start of the first request or setup to the end of the last. */
   clock_ns: number;
-  /** Connections were in use at the same time. */
+  /** Connections were in use at the same time: `request_ns` and `idle_ns` are no one's time. */
   at_once: boolean;
-  /** Of a hundred requests fifty took no longer (right to a thousandth). */
+  /** Of a hundred requests fifty took no longer; this and the other percentile are right to a thousandth. */
   median_ns: number | null;
   /** Ninety-five took no longer. */
   p95_ns: number | null;
@@ -655,8 +658,8 @@ export interface Summary {
   /** The verdict in a few sentences. */
   headline: string;
   /**
-   * How many requests (exchanges). Those that were made while another one was answered (see `servers`) are part of
-   * that one: neither they nor their time count twice.
+   * How many requests (exchanges); over the whole capture those that were made while another one was answered (see
+   * `servers`) are part of that one: neither they nor their time count twice.
    */
   requests: number;
   /** The time of requests and of setups, added up. */

@@ -1,5 +1,6 @@
 //! The arguments as typed. Values are parsed here, once.
 
+mod beside;
 #[cfg(target_os = "linux")]
 pub(crate) mod check;
 #[cfg(target_os = "linux")]
@@ -9,9 +10,10 @@ pub(crate) mod run;
 #[cfg(target_os = "linux")]
 pub(crate) mod watch;
 
+pub(crate) use beside::Beside;
+
 use crate::examples;
 use crate::growth::Growth;
-use crate::otlp::Otlp;
 use crate::threshold::Threshold;
 use crate::units::{self, Bound};
 use crate::words::{self, CauseParser};
@@ -112,32 +114,11 @@ pub(crate) struct Explain {
     /// Write to FILE, whole or not at all
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
-    /// Also write a page with graphs: one file that opens anywhere and asks nothing of the network
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub(crate) html: Option<PathBuf>,
-    /// Also write the same packets as pcapng with comments: cause, span and finding, for Wireshark
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub(crate) annotate: Option<PathBuf>,
     /// Also write the graph of the connection, or the ladder of the exchange, as SVG
     #[arg(long, value_name = "FILE", requires = "connection", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) svg: Option<PathBuf>,
-    /// Also write the time by server, cause and side as folded stacks, for flame graph tools
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub(crate) folded: Option<PathBuf>,
-    /// Also write a trace for ui.perfetto.dev: connections, exchanges, causes, bytes in flight, windows
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub(crate) perfetto: Option<PathBuf>,
-    /// Make the spans of --otlp children of the application's, where a request in clear text carries `traceparent`
-    #[arg(long, requires = "otlp", help_heading = "Output")]
-    pub(crate) trace_context: bool,
-    /// Call exchanges by their requests, from the first bytes: HTTP/1 method and path, Redis verb, MySQL and PostgreSQL command,
-    /// TLS server name. No query, no key, nothing else is kept
-    #[arg(long, help_heading = "Output")]
-    pub(crate) names: bool,
-    /// Also write exchanges and their causes as spans of OpenTelemetry (OTLP/JSON lines), or send them to a collector
-    /// (http://localhost:4318)
-    #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub(crate) otlp: Option<Otlp>,
+    #[command(flatten)]
+    pub(crate) beside: Beside,
     /// The verdict and the findings only; no notes, tables or progress
     #[arg(short, long, conflicts_with = "verbose", help_heading = "Output")]
     pub(crate) quiet: bool,

@@ -29,31 +29,38 @@ impl<'a> Extras<'a> {
         };
         Ok(Extras {
             args,
-            page: open(&args.html, "--html")?,
-            annotated: open(&args.annotate, "--annotate")?,
+            page: open(&args.beside.html, "--html")?,
+            annotated: open(&args.beside.annotate, "--annotate")?,
             figure: open(&args.svg, "--svg")?,
-            folded: open(&args.folded, "--folded")?,
-            perfetto: open(&args.perfetto, "--perfetto")?,
-            otlp: args.otlp.as_ref().map(Sink::open).transpose()?,
+            folded: open(&args.beside.folded, "--folded")?,
+            perfetto: open(&args.beside.perfetto, "--perfetto")?,
+            otlp: args.beside.otlp.as_ref().map(Sink::open).transpose()?,
         })
     }
 
     /// All files that an answer is written to, the answer itself first.
     pub(crate) fn files(args: &Explain) -> Vec<Option<&Path>> {
-        let paths = [&args.output, &args.html, &args.annotate, &args.svg, &args.folded, &args.perfetto];
-        let spans = args.otlp.as_ref().and_then(Otlp::file);
+        let paths = [
+            &args.output,
+            &args.beside.html,
+            &args.beside.annotate,
+            &args.svg,
+            &args.beside.folded,
+            &args.beside.perfetto,
+        ];
+        let spans = args.beside.otlp.as_ref().and_then(Otlp::file);
         paths.into_iter().map(Option::as_deref).chain([spans]).collect()
     }
 
     /// Whether there is any that needs the whole analysis.
     pub(crate) fn are_wanted(args: &Explain) -> bool {
-        Extras::read_again(args) || args.folded.is_some() || args.otlp.is_some()
+        Extras::read_again(args) || args.beside.folded.is_some() || args.beside.otlp.is_some()
     }
 
     /// Whether there is any that needs packets: then the capture is read a second time.
     pub(crate) fn read_again(args: &Explain) -> bool {
-        let files = [&args.html, &args.annotate, &args.svg, &args.perfetto];
-        files.into_iter().any(Option::is_some) || args.names || args.trace_context
+        let files = [&args.beside.html, &args.beside.annotate, &args.svg, &args.beside.perfetto];
+        files.into_iter().any(Option::is_some) || args.beside.names || args.beside.trace_context
     }
 
     /// Writes them. One that fails takes none of the others along.
@@ -92,7 +99,7 @@ fn paged(
     threads: usize,
 ) -> anyhow::Result<()> {
     page::write(out, source, analysis, capture, threads)?;
-    if let Some(path) = args.html.as_deref().filter(|_| !args.quiet) {
+    if let Some(path) = args.beside.html.as_deref().filter(|_| !args.quiet) {
         say(&format!("the page is {}", path.display()));
     }
     Ok(())

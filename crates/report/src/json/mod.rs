@@ -16,7 +16,7 @@ pub use frames::{Example, Frames};
 pub use input::{CaptureInfo, WarningInfo};
 pub use model::{Combined, Model, NoEffect};
 pub use parts::{Alternative, Exchange, Gap, Omitted, Setup, Span};
-pub use summary::{Band, CauseTime, More, Owners, Server, Slow, Summary};
+pub use summary::{Band, CauseTime, More, Owners, Requests, Server, Slow, Summary};
 pub use types::{Connection, End, Ends, Explain, Finding, Fix, Path, Range, Stack};
 pub(crate) use values::{ClassLetter, Shown, SpanCause};
 pub use values::{Context, List, Pair, View};

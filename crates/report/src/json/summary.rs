@@ -13,23 +13,9 @@ use tcpwhy_base::{Endpoint, Nanos, Owner};
 pub struct Summary {
     /// The verdict in a few sentences.
     pub headline: String,
-    /// How many requests (exchanges). Those that were made while another one was answered (see `servers`) are part of
-    /// that one: neither they nor their time count twice.
-    pub requests: u64,
-    /// The time of requests and of setups, added up.
-    pub request_ns: i64,
-    /// Gaps between requests, before the last byte of each connection, added up: no request was on its way.
-    pub idle_ns: i64,
-    /// From the start of the first request or setup to the end of the last.
-    pub clock_ns: i64,
-    /// Connections were in use at the same time: `request_ns` and `idle_ns` are no one's time.
-    pub at_once: bool,
-    /// Of a hundred requests fifty took no longer; this and the other percentile are right to a thousandth.
-    pub median_ns: Option<i64>,
-    /// Ninety-five took no longer.
-    pub p95_ns: Option<i64>,
-    /// The longest.
-    pub max_ns: Option<i64>,
+    /// All requests.
+    #[serde(flatten)]
+    pub all: Requests,
     /// `request_ns` by who has to act.
     pub owners: Owners,
     /// All time by cause: by that of requests, the longest first.
@@ -48,6 +34,49 @@ pub struct Summary {
     pub slowest: Vec<Slow>,
 }
 
+/// How many requests, and how long they took.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Requests {
+    /// How many requests (exchanges); over the whole capture those that were made while another one was answered (see `servers`)
+    /// are part of that one: neither they nor their time count twice.
+    pub requests: u64,
+    /// The time of requests and of setups, added up.
+    pub request_ns: i64,
+    /// Gaps between requests, before the last byte of each connection, added up: no request was on its way.
+    pub idle_ns: i64,
+    /// From the start of the first request or setup to the end of the last.
+    pub clock_ns: i64,
+    /// Connections were in use at the same time: `request_ns` and `idle_ns` are no one's time.
+    pub at_once: bool,
+    /// Of a hundred requests fifty took no longer; this and the other percentile are right to a thousandth.
+    pub median_ns: Option<i64>,
+    /// Ninety-five took no longer.
+    pub p95_ns: Option<i64>,
+    /// The longest.
+    pub max_ns: Option<i64>,
+}
+
+impl Requests {
+    fn new(
+        times: &a::Distribution,
+        [requests, idle, clock]: [Nanos; 3],
+        count: u64,
+        at_once: bool,
+    ) -> Requests {
+        let ns = |p| times.percentile(p).map(|t| t.0);
+        Requests {
+            requests: count,
+            request_ns: requests.0,
+            idle_ns: idle.0,
+            clock_ns: clock.0,
+            at_once,
+            median_ns: ns(50),
+            p95_ns: ns(95),
+            max_ns: ns(100),
+        }
+    }
+}
+
 /// The requests to one address and port.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Server {
@@ -62,22 +91,9 @@ pub struct Server {
     pub connections: u64,
     /// How many of them a reset answered at once.
     pub refused: u64,
-    /// How many requests.
-    pub requests: u64,
-    /// The time of requests and setups, added up.
-    pub request_ns: i64,
-    /// Gaps between requests, before the last byte of each connection, added up.
-    pub idle_ns: i64,
-    /// From the start of the first to the end of the last.
-    pub clock_ns: i64,
-    /// Connections were in use at the same time.
-    pub at_once: bool,
-    /// Of a hundred requests fifty took no longer (right to a thousandth).
-    pub median_ns: Option<i64>,
-    /// Ninety-five took no longer.
-    pub p95_ns: Option<i64>,
-    /// The longest.
-    pub max_ns: Option<i64>,
+    /// All requests to it.
+    #[serde(flatten)]
+    pub all: Requests,
     /// `request_ns` by cause.
     pub causes: Budget,
     /// The requests that took about as long as the median.
@@ -140,20 +156,12 @@ const SLOWEST: usize = 10;
 
 impl Server {
     fn new(s: &a::Server) -> Server {
-        let ns = |p| s.times.percentile(p).map(|t| t.0);
         Server {
             server: Shown(s.server),
             within: s.within.map(Shown),
             connections: s.connections,
             refused: s.refused,
-            requests: s.times.count(),
-            request_ns: s.requests().0,
-            idle_ns: s.idle.0,
-            clock_ns: s.clock().0,
-            at_once: s.at_once,
-            median_ns: ns(50),
-            p95_ns: ns(95),
-            max_ns: ns(100),
+            all: Requests::new(&s.times, [s.requests(), s.idle, s.clock()], s.times.count(), s.at_once),
             causes: Budget(s.budget.clone()),
             typical: s.times.around(50).map(Band::from),
             slow: s.times.around(95).map(Band::from),
@@ -223,17 +231,10 @@ impl Summary {
     pub fn new(analysis: &Analysis, capture: &Capture) -> Summary {
         let answer = Answer::new(analysis);
         let of = |owner| answer.of(owner).0;
-        let ns = |time: Option<Nanos>| time.map(|t| t.0);
+        let times = [answer.requests, answer.idle, answer.clock];
         Summary {
             headline: headline(analysis, capture, &answer),
-            requests: answer.count,
-            request_ns: answer.requests.0,
-            idle_ns: answer.idle.0,
-            clock_ns: answer.clock.0,
-            at_once: answer.at_once,
-            median_ns: ns(answer.times.percentile(50)),
-            p95_ns: ns(answer.times.percentile(95)),
-            max_ns: ns(answer.times.percentile(100)),
+            all: Requests::new(&answer.times, times, answer.count, answer.at_once),
             owners: Owners {
                 application: of(Owner::Application),
                 tcp: of(Owner::Tcp),

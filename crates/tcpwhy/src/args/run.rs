@@ -1,7 +1,6 @@
 //! `tcpwhy run`.
 
-use super::Explain;
-use crate::otlp::Otlp;
+use super::{Beside, Explain};
 use crate::threshold::Threshold;
 use crate::units;
 use crate::words::CauseParser;
@@ -62,28 +61,8 @@ pub(crate) struct Run {
     /// Write the answer to FILE instead of standard error, whole or not at all
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
-    /// Also write a page with graphs: one file that opens anywhere and asks nothing of the network
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub(crate) html: Option<PathBuf>,
-    /// Also write the packets as pcapng with comments: cause, span and finding, for Wireshark
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub(crate) annotate: Option<PathBuf>,
-    /// Also write the time by server, cause and side as folded stacks, for flame graph tools
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub(crate) folded: Option<PathBuf>,
-    /// Also write a trace for ui.perfetto.dev: connections, exchanges, causes, bytes in flight, windows
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub(crate) perfetto: Option<PathBuf>,
-    /// Make the spans of --otlp children of the application's, where a request in clear text carries `traceparent`
-    #[arg(long, requires = "otlp", help_heading = "Output")]
-    pub(crate) trace_context: bool,
-    /// Call exchanges by their requests, from the first bytes: HTTP/1 method and path, Redis verb, MySQL and PostgreSQL command,
-    /// TLS server name. No query, no key, nothing else is kept
-    #[arg(long, help_heading = "Output")]
-    pub(crate) names: bool,
-    /// Also write exchanges and their causes as spans of OpenTelemetry (OTLP/JSON lines), or send them to a collector
-    #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub(crate) otlp: Option<Otlp>,
+    #[command(flatten)]
+    pub(crate) beside: Beside,
     /// Also write DIR/junit.xml and DIR/summary.md, and tell GitHub, Azure or TeamCity where they run this
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
     pub(crate) ci: Option<PathBuf>,
@@ -116,14 +95,8 @@ impl Run {
             json: self.json,
             jsonl: false,
             output: self.output.clone(),
-            html: self.html.clone(),
-            annotate: self.annotate.clone(),
             svg: None,
-            folded: self.folded.clone(),
-            perfetto: self.perfetto.clone(),
-            otlp: self.otlp.clone(),
-            trace_context: self.trace_context,
-            names: self.names,
+            beside: self.beside.clone(),
             quiet: self.quiet,
             verbose: self.verbose,
             top: self.top,

@@ -122,11 +122,11 @@ fn of_window(window: Option<Window>, read: &Read) -> Option<Warning> {
 
 /// Looks for what exchanges are called, if that is wanted.
 pub(crate) fn name(args: &Explain, source: &Source<'_>, analysis: &mut Analysis) -> anyhow::Result<()> {
-    if !args.names && !args.trace_context {
+    if !args.beside.names && !args.beside.trace_context {
         return Ok(());
     }
-    let found = source.names(analysis, args.trace_context)?;
-    found.tell(analysis, args.names);
+    let found = source.names(analysis, args.beside.trace_context)?;
+    found.tell(analysis, args.beside.names);
     Ok(())
 }
 
