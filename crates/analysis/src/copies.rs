@@ -217,6 +217,9 @@ mod tests {
         let identified = |s: &mut Segment| s.ip_id = Some(7);
         assert!(again_after(1_000, identified));
         assert!(!again_after(1_001, identified));
+        // A file out of order has the later one earlier.
+        assert!(again_after(-1_000, identified));
+        assert!(!again_after(-1_001, identified));
         assert!(again_after(900, |s| (s.ip_id, s.len) = (Some(7), 0)));
     }
 

@@ -106,7 +106,7 @@ pub fn distance(analysis: &Analysis, rtts: &[Nanos]) -> Option<Distance> {
                 let replayed = (count < SHAPES).then(|| replayed(c, x, rtts, &mut left)).flatten();
                 Priced {
                     replayed: replayed.is_some(),
-                    extra: replayed.unwrap_or_else(|| counted(trips(x), rtts)),
+                    extra: replayed.unwrap_or_else(|| counted(1, rtts)),
                     example: (c.id, x.bytes),
                     count: 0,
                 }
@@ -150,21 +150,19 @@ pub fn distance(analysis: &Analysis, rtts: &[Nanos]) -> Option<Distance> {
     })
 }
 
-fn shape(c: &Connection, x: &Exchange) -> Shape {
-    // The four bits behind the first, and how many there are: sizes within a sixteenth of each other.
-    let size = |n: u64| match n.checked_ilog2() {
+/// The four bits behind the first, and how many there are: sizes within a sixteenth of each other.
+fn size(n: u64) -> u32 {
+    match n.checked_ilog2() {
         None => 0,
         Some(bits) => bits * 16 + ((n << 4 >> bits) as u32 & 15) + 1,
-    };
+    }
+}
+
+fn shape(c: &Connection, x: &Exchange) -> Shape {
     Shape { server: c.server, sizes: x.bytes.map(size), age: x.id.max(1).ilog2().min(4), turns: x.turns }
 }
 
-/// Where both ends send at once, nobody waits for what they took turns in.
-fn trips(x: &Exchange) -> i64 {
-    if x.duplex { 1 } else { i64::from(x.turns.max(1)) }
-}
-
-/// A round trip each, and nothing for what TCP adds.
+/// A round trip each, and nothing for what TCP adds. An exchange is one: within, ends take turns only where both send at once.
 fn counted(trips: i64, rtts: &[Nanos]) -> Vec<i64> {
     rtts.iter().map(|rtt| rtt.times(trips).0).collect()
 }
@@ -222,7 +220,7 @@ fn pieces_of(c: &Connection, shapes: &BTreeMap<Shape, Priced>, rtts: &[Nanos]) -
         let Some(priced) = shapes.get(&shape(c, x)) else { continue };
         let half = |n: i64| n * all / kept / 2;
         let weights: Vec<i64> =
-            [half(2 * trips(x))].into_iter().chain(priced.extra.iter().map(|&ns| half(ns))).collect();
+            [half(2)].into_iter().chain(priced.extra.iter().map(|&ns| half(ns))).collect();
         let turns = x.response_start.or(x.request_end).unwrap_or(x.start).max(x.start).min(x.end);
         let asked = x.request_end.unwrap_or(turns).max(x.start).min(turns);
         pieces.push(Piece { start: x.start, end: asked, weights: weights.clone() });
@@ -324,8 +322,6 @@ mod tests {
 
     #[test]
     fn sizes_are_alike_within_a_sixteenth() {
-        let size =
-            |n: u64| n.checked_ilog2().map_or(0, |bits| bits * 16 + ((n << 4 >> bits) as u32 & 15) + 1);
         assert_eq!(size(1000), size(1020));
         assert_ne!(size(1000), size(1100));
         assert_eq!((size(0), size(1)), (0, 1));

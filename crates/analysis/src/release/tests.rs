@@ -247,6 +247,22 @@ fn data_that_had_passed_repairs_a_loss() {
     assert_eq!(again(230, |_| ()).wait, loss(Repair::Probe));
     assert_eq!(again(400, |_| ()).wait, loss(Repair::Timeout));
     assert_eq!(again(230, |r| r.before.nxt = NXT + MSS).wait, loss(Repair::Timeout));
+    // The oldest byte left, or the last ACK came, a round trip before the silence was the loss's (rule 47).
+    let silent = |row: &mut Row| row.flow.flight_start = Some(START - ms(100));
+    let late = again(400, silent);
+    let wait = Wait::Loss { repair: Repair::Timeout, again: true };
+    assert_eq!((late.wait, late.loss), (wait, Some((Repair::Timeout, START - ms(80)))));
+    assert_eq!(again(230, silent).loss, None, "a probe");
+    let newer = again(400, |r| {
+        r.flow.flight_start = Some(START - ms(100));
+        r.flow.una = NXT - 2 * MSS;
+    });
+    assert_eq!(newer.loss, None, "another byte is older");
+    let acked = again(400, |r| {
+        r.flow.flight_start = Some(START - ms(100));
+        r.flow.last_advance = Some(START - ms(20));
+    });
+    assert_eq!(acked.loss, None, "the silence begins with the wait itself");
     // SACKs had come: a fast repair, since the first of them.
     let fast = again(40, |r| r.flow.first_sack = Some(START + ms(25)));
     assert_eq!((fast.wait, fast.loss), (loss(Repair::Fast), Some((Repair::Fast, START + ms(25)))));

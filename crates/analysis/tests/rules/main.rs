@@ -16,6 +16,7 @@ mod exchanges;
 mod grounds;
 mod loss;
 mod nagle;
+mod named;
 mod no_effect;
 mod opening;
 mod replayed;

@@ -1,0 +1,33 @@
+//! Which exchanges a finding is about, by name.
+
+use crate::wire::{Tap, Wire, ms};
+use tcpwhy_analysis::Named;
+use tcpwhy_base::Cause;
+
+#[test]
+fn findings_name_the_exchanges_that_show_them_by_time() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    // The server works 10, 20, ... 70 ms.
+    for k in 0..7 {
+        w.at(ms(30 + 200 * k)).client().data(100);
+        w.after(ms(20 + 10 * k)).server().data(50);
+        w.after(ms(10)).client().ack();
+    }
+    let mut analysis = w.analysis();
+    let names = ["a", "b", "a", "c", "d", "e", "f"];
+    for (x, name) in analysis.connections[0].exchanges.iter_mut().zip(names) {
+        x.named = Some(Box::new(Named { name: name.into(), ..Named::default() }));
+    }
+    let told = |analysis: &tcpwhy_analysis::Analysis| {
+        let think = analysis.findings.iter().find(|f| f.cause == Cause::ServerThink).unwrap();
+        let names: Vec<String> = think.names.iter().map(|(name, n)| format!("{name} {n}")).collect();
+        (names.join(", "), think.more_names)
+    };
+    analysis.name_findings();
+    assert_eq!(told(&analysis), ("f 1, e 1, d 1, a 2, c 1".into(), true), "a: 10 and 30 ms; b is the sixth");
+    analysis.connections[0].exchanges[1].named = None;
+    analysis.connections[0].exchanges[6].named = None;
+    analysis.name_findings();
+    assert_eq!(told(&analysis), ("e 1, d 1, a 2, c 1".into(), true), "some have no name");
+}
