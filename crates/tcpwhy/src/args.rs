@@ -286,7 +286,7 @@ pub(crate) struct Man {
     pub(crate) dir: Option<PathBuf>,
 }
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: &[&str] = &[
     "explain",
     "run",
     "watch",
@@ -333,7 +333,7 @@ pub(crate) fn with_default_command(args: impl Iterator<Item = OsString>) -> Vec<
     let own = |a: &OsStr| ["-h", "--help", "-V", "--version"].iter().any(|o| a == *o);
     let mistyped = |a: &OsStr| {
         let word = a.to_str().filter(|w| w.bytes().all(|b| b.is_ascii_lowercase()));
-        word.is_some_and(|w| words::near(w, COMMANDS.into_iter()).is_some()) && !Path::new(a).exists()
+        word.is_some_and(|w| words::near(w, COMMANDS.iter().copied()).is_some()) && !Path::new(a).exists()
     };
     if let Some(first) = args.get(1)
         && !COMMANDS.iter().any(|c| first == *c)
