@@ -27,17 +27,18 @@ SENTENCES = [
         r'^(?P<bytes>\d+) bytes passed one after the other\.',
         r'^Nothing for ' + TIME.format('wait') + r' with (?P<outstanding>\d+) bytes unacknowledged',
         r'^Nothing for ' + TIME.format('wait') + r', with everything acknowledged',
-        r'^'
+        r'^The next byte came '
         + TIME.format('wait')
-        + r' from the last byte of one side to the first of the other, less '
+        + r" after the other side's last one; "
         + TIME.format('trip'),
-        r'^' + TIME.format('wait') + r' in which TCP had nothing to send',
-        r'^\d+ bytes were sent again after ' + TIME.format('after'),
+        r'^For ' + TIME.format('wait') + r' TCP had nothing to send',
+        r'^\d+ bytes were retransmitted after ' + TIME.format('after'),
         r'^The SYN(?:-ACK)? was sent .* over ' + TIME.format('wait'),
         r'^One round trip \(' + TIME.format('trip'),
         r'^(?P<flight>\d+) bytes in flight filled the window .* one window per ' + TIME.format('trip'),
         r'^(?P<flight>\d+) bytes in flight filled what the receiver offered',
-        r'^(?P<held>\d+) bytes were held until the ACK of the \d+ bytes before them, which came ' + TIME.format('late'),
+        r'^\d+ bytes were sent; the next (?P<held>\d+) waited ' + TIME.format('late') + r' for their ACK',
+        r'^The next (?P<held>\d+) bytes waited for the ACK of the \d+ bytes before them',
         r'until with (?P<flight>\d+) bytes in flight one of them woke up the writer',
         r'^Nothing for '
         + TIME.format('wait')
@@ -216,10 +217,11 @@ def self_test():
     ) == {'flight': 14480, 'before': 23168, 'trip': 20.1e6}
     assert figures('5520 bytes passed; the bottleneck carries about 115 Mbit/s.') == {'bytes': 5520, 'rate': 115e6}
     assert figures('Nothing for 1 min 2 s with 7 bytes unacknowledged, and no')['wait'] == 62e9
-    assert (
-        figures('26 bytes were held until the ACK of the 239 bytes before them, which came 42.0 µs after')['late']
-        == 42e3
-    )
+    assert figures('239 bytes were sent; the next 26 waited 42.0 µs for their ACK and left with it.')['late'] == 42e3
+    assert figures("The next byte came 2 ms after the other side's last one; 1 ms of that was the trip.") == {
+        'wait': 2e6,
+        'trip': 1e6,
+    }
     assert (
         figures('130966 bytes in flight filled the window that the receiver offered; one window per 18.0 µs')['flight']
         == 130966
