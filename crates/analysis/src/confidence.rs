@@ -113,6 +113,25 @@ const fn either(confidence: f32, one: (Cause, f32), other: (Cause, f32)) -> Sure
 }
 
 impl Sure {
+    /// In a connection whose round trip is not known: what is told from how long a trip takes, or from how many segments left in
+    /// one, may have been told wrong (rule 58).
+    pub(crate) fn without_trip(self, cause: Cause) -> Sure {
+        let told_by_trips = matches!(
+            cause,
+            Cause::SlowStart
+                | Cause::IdleRestart
+                | Cause::CongestionWindow
+                | Cause::SendBuffer
+                | Cause::Pacing
+                | Cause::PathDelay
+                | Cause::TailLossProbe
+        );
+        if !told_by_trips || self.confidence <= 0.6 {
+            return self;
+        }
+        Sure { confidence: 0.6, ..self }
+    }
+
     /// In a connection of which the capture lost packets: an application that seems to do nothing, or a loss that seems to be
     /// one, may be such a packet (rule 53).
     pub(crate) fn beside_drops(self, cause: Cause) -> Sure {

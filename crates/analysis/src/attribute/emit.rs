@@ -17,6 +17,8 @@ pub(super) struct Emit<'a> {
     carry: &'a mut Carry,
     /// The capture lost packets of this connection.
     drops: bool,
+    /// Its base round trip is known.
+    measured: bool,
     spans: &'a mut Vec<Span>,
 }
 
@@ -39,6 +41,7 @@ impl<'a> Emit<'a> {
             source: Source::Inferred,
             carry,
             drops: context.capture_drops,
+            measured: context.measured,
             spans,
         }
     }
@@ -149,6 +152,7 @@ impl<'a> Emit<'a> {
         let sure = match self.source {
             Source::Kernel => Rule::Witnessed.at(self.tap),
             _ if self.drops => sure.beside_drops(cause),
+            _ if !self.measured => sure.without_trip(cause),
             _ => sure,
         };
         let step = self.step;

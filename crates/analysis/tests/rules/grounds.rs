@@ -273,3 +273,28 @@ fn flights_that_grow_again_are_no_plateau() {
     assert_eq!(found([8, 10, 12, 14, 16]), [160, 0]);
     assert_eq!(found([9, 11, 13, 15, 16]), [20, 140]);
 }
+
+/// Flights of a download whose requests and handshake the capture lacks: beside the sender its peer's reaction is known, and not its own
+/// (rule 58).
+#[test]
+fn without_a_round_trip_flights_say_less() {
+    let sure = |handshake: bool| {
+        let mut w = Wire::new(Tap::Server, ms(20));
+        w.timestamps = false;
+        w.handshake();
+        if !handshake {
+            w.packets.iter_mut().for_each(|p| drop(p.unseen()));
+        }
+        w.at(ms(40));
+        for n in [10, 20, 40, 80] {
+            w.server().write(n * 1460);
+            w.after(ms(10)).client().ack();
+            w.after(ms(10));
+        }
+        let c = w.connection();
+        let spans = c.exchanges.iter().flat_map(|x| &x.spans).filter(|s| s.cause == Cause::SlowStart);
+        (c.path.rtt.is_some(), spans.map(|s| (s.confidence * 100.0).round() as u32).max())
+    };
+    assert_eq!(sure(true), (true, Some(90)));
+    assert_eq!(sure(false), (false, Some(60)));
+}
