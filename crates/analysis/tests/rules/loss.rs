@@ -243,31 +243,6 @@ fn after_a_loss_the_window_is_smaller() {
 }
 
 #[test]
-fn the_server_dropped_the_final_ack() {
-    // Its accept queue is full: it takes no data, repeats its SYN-ACK, and has room when the data comes once more.
-    let mut w = opened(Tap::Client);
-    w.at(ms(30)).client().data(100).lost();
-    w.at(ms(250)).client().repeat(0, 100).lost();
-    w.at(ms(690)).client().repeat(0, 100).lost();
-    w.at(ms(1010)).server().syn_ack();
-    w.at(ms(1020)).client().ack();
-    w.at(ms(1570)).client().repeat(0, 100);
-    w.at(ms(1580)).server().data(50);
-    w.at(ms(1590)).client().ack();
-    w.tells(
-        "setup 0..20
-           handshake network 0..20 #1-3
-         gap 20..30
-           client_think client 20..30 #3-4
-         exchange 30..1590 100>50
-           accept_queue_full server 30..250 #4-5
-           accept_queue_full server 250..690 #5-6
-           accept_queue_full server 690..1570 #6-9
-           accept_queue_full server 1570..1590 #9-10",
-    );
-}
-
-#[test]
 fn a_peer_that_is_gone() {
     let mut w = opened(Tap::Client);
     w.at(ms(30)).client().data(100);

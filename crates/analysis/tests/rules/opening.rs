@@ -218,3 +218,67 @@ fn think_within_tls_keeps_its_cause() {
            path_delay network 140..160 #6-7",
     );
 }
+
+#[test]
+fn the_server_dropped_the_final_ack() {
+    // Its accept queue is full: it takes no data, repeats its SYN-ACK, and has room when the data comes once more.
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.at(ms(30)).client().data(100).lost();
+    w.at(ms(250)).client().repeat(0, 100).lost();
+    w.at(ms(690)).client().repeat(0, 100).lost();
+    w.at(ms(1010)).server().syn_ack();
+    w.at(ms(1020)).client().ack();
+    w.at(ms(1570)).client().repeat(0, 100);
+    w.at(ms(1580)).server().data(50);
+    w.at(ms(1590)).client().ack();
+    w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..1590 100>50
+           accept_queue_full server 30..250 #4-5
+           accept_queue_full server 250..690 #5-6
+           accept_queue_full server 690..1570 #6-9
+           accept_queue_full server 1570..1590 #9-10",
+    );
+}
+
+/// Beside the server it is seen that data came and was not acknowledged, which a Linux that had taken the connection would have
+/// done: no repeated SYN-ACK is needed for that. At the client's tap it may be lost as well.
+#[test]
+fn beside_the_server_unanswered_data_shows_a_full_accept_queue() {
+    let dropped = |tap| {
+        let mut w = Wire::new(tap, ms(20));
+        w.handshake();
+        w.at(ms(30)).client().data(100).lost();
+        w.at(ms(250)).client().repeat(0, 100).lost();
+        w.at(ms(690)).client().repeat(0, 100);
+        w.at(ms(700)).server().data(50);
+        w.at(ms(710)).client().ack();
+        w
+    };
+    dropped(Tap::Server).tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..690 100>50
+           accept_queue_full server 30..250 #4-5
+           accept_queue_full server 250..690 #5-6
+         gap 690..710
+           client_think client 690..710 #7-8",
+    );
+    dropped(Tap::Client).tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..710 100>50
+           path_delay network 30..50 #4-5
+           retransmission_timeout network 50..250 #4-5
+           retransmission_timeout network 250..690 #5-6
+           retransmission_timeout network 690..710 #6-7",
+    );
+}
