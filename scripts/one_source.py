@@ -181,7 +181,7 @@ class Capture:
         for v in s['servers'] if len(s['servers']) > 1 else []:
             row = re.search(rf'^ *└? ?{re.escape(v["server"])} +(\d+) +(.+?)  +(.+?)  +(.+?)  ', rest, re.M)
             if row:
-                times = [duration(v[k]) if v[k] is not None else '-' for k in ('median_ns', 'p95_ns', 'max_ns')]
+                times = [duration(v[k]) if v[k] else '-' for k in ('median_ns', 'p95_ns', 'max_ns')]
                 self.same(f'text: {v["server"]}', list(row.groups()), [str(v['requests']), *times])
 
     @staticmethod

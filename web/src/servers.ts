@@ -49,7 +49,8 @@ const sorted = (budget: Record<string, number>) => Object.entries(budget).sort((
 const title = (data: Data, cause: string) => data.causes.get(cause)?.title ?? cause;
 
 function serverTable(data: Data, all: Server[], pick: (s: Server) => void, chosen: (s: Server) => boolean) {
-  const time = (ns: number | null) => (ns === null ? '-' : duration(ns));
+  // Of a request of one packet nothing came back: it took no time that anybody saw.
+  const time = (ns: number | null) => (ns ? duration(ns) : '-');
   const most = (s: Server) => sorted(s.causes)[0]?.[0] ?? '-';
   const more = (s: Server) => (s.slow_because ? title(data, s.slow_because.cause) : '-');
   const columns: Column<Server>[] = [

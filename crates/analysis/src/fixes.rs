@@ -1,7 +1,7 @@
 //! The fixes of a finding, with the figures of the capture filled in.
 
 use crate::facts::Facts;
-use crate::result::{Connection, Finding, Fix, Parameter, Refuted};
+use crate::result::{Connection, Finding, Fix, Parameter, Quality, Refuted};
 use tcpwhy_base::{Cause, Endpoint, Figures, FixId, How, Nanos, Place, Program, Shown, Side, SizedBy, Told};
 
 /// What fixes need to know of a connection.
@@ -13,6 +13,8 @@ pub(crate) struct Brief {
     /// Guesses of the programs at client and server.
     pub(crate) programs: [Option<(Program, Told)>; 2],
     pub(crate) same_host: bool,
+    pub(crate) nothing_lost: bool,
+    pub(crate) requests: u64,
     /// The largest window that client and server offered.
     pub(crate) windows: [Option<u64>; 2],
     /// The most bytes that client and server had in flight.
@@ -32,7 +34,13 @@ impl Brief {
             client: c.client,
             server: c.server,
             programs: c.ends.each_ref().map(|e| e.program),
-            same_host: c.client.ip == c.server.ip,
+            // Loopback behind an emulated link has that link's faults.
+            same_host: c.client.ip == c.server.ip && c.path.rtt.is_none_or(|rtt| rtt < Nanos::millis(1)),
+            nothing_lost: c.opened_by_handshake
+                && c.retransmitted == [0, 0]
+                && c.ends.iter().all(|e| e.syn_repeats == 0)
+                && !c.quality.has(Quality::CAPTURE_DROPS),
+            requests: c.exchanges.len() as u64 + c.exchanges_omitted.count,
             windows: c.ends.each_ref().map(|e| e.max_window),
             flights: c.ends.each_ref().map(|e| e.max_flight),
             mss: c.ends.iter().filter_map(|e| e.mss).min(),
@@ -111,6 +119,8 @@ fn shown(f: &Finding, c: &Brief) -> Shown {
     };
     Shown {
         same_host: c.same_host,
+        nothing_lost: c.nothing_lost,
+        one_request: c.requests == 1 && f.connection_count <= 1,
         flight: match f.facts {
             Facts::Window { flight, .. } | Facts::Flight { flight, .. } => Some(u64::from(flight)),
             _ => None,

@@ -302,9 +302,11 @@ pub(crate) fn findings_over(
         bases.read(i, c, &mut basis);
         sums.add(c, &basis);
     }
+    let requests = totals.exchanges;
     let brief = |r: &Rollup| {
         let at = connections.binary_search_by_key(&r.example.example.connection, |c| c.id).ok()?;
-        Some(Brief::of(&connections[at]))
+        // What is inherent is that of all connections, and so are the requests.
+        Some(Brief { requests, ..Brief::of(&connections[at]) })
     };
     sums.findings(inherent, brief, connections, totals)
 }

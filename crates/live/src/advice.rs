@@ -171,6 +171,8 @@ fn fixes(f: &Finding, c: &Connection) -> Vec<Advice> {
     let interval = c.interval.total().0.max(1) as f64;
     let shown = Shown {
         same_host: c.sample.local.ip == c.sample.peer.ip,
+        nothing_lost: c.sample.info.is_some_and(|i| i.total_retrans == 0),
+        one_request: false,
         flight: Some(sent),
         most_in_flight: sent,
         largest_window: i.snd_wnd.map(u64::from),

@@ -243,7 +243,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::SmallerResponse,
         id: "smaller_response",
         place: Place::Server,
-        unless: &[],
+        unless: &[Unless::SameHost],
         title: "Send fewer bytes",
         how: &[
             How {

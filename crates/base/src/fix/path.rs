@@ -8,7 +8,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::FixLoss,
         id: "fix_loss",
         place: Place::Path,
-        unless: &[],
+        unless: &[Unless::NothingLost, Unless::SameHost],
         title: "Find where packets are lost, and stop it",
         how: &[
             How {
@@ -268,7 +268,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::FewerRoundTrips,
         id: "fewer_round_trips",
         place: Place::Client,
-        unless: &[],
+        unless: &[Unless::OneRequest],
         title: "Ask for more with each round trip",
         how: &[
             How {

@@ -14,8 +14,12 @@ const DEFAULT: u64 = 8_192;
 /// What a capture shows of a finding, as far as it decides whether a fix can help. Sizes in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Shown {
-    /// Client and server are the same host.
+    /// Client and server are one host, and no distance is emulated between them.
     pub same_host: bool,
+    /// From the handshake on nothing was sent twice, in either direction.
+    pub nothing_lost: bool,
+    /// The finding is about connections with a single request.
+    pub one_request: bool,
     /// In flight at the limit.
     pub flight: Option<u64>,
     /// The most that the same end had in flight.
@@ -43,18 +47,24 @@ pub enum Unless {
     TooFewBytes,
     /// Fewer bytes than the automatic send buffer begins with.
     BelowDefault,
+    /// The connection lost nothing: HyStart, ECN or metrics kept from others made the window small.
+    NothingLost,
+    /// One request was made: there is no other to ask together with it.
+    OneRequest,
     /// The longest hold is shorter than what can be told from noise, and all of them are little.
     HoldIsNoise,
 }
 
 impl Unless {
     /// All of them.
-    pub const ALL: [Unless; 6] = [
+    pub const ALL: [Unless; 8] = [
         Unless::SameHost,
         Unless::WindowHadRoom,
         Unless::BufferHadRoom,
         Unless::TooFewBytes,
         Unless::BelowDefault,
+        Unless::NothingLost,
+        Unless::OneRequest,
         Unless::HoldIsNoise,
     ];
 
@@ -93,6 +103,12 @@ impl Unless {
                 let flight = flight.filter(|&f| f < DEFAULT)?;
                 Some(format!("the automatic buffer begins with more than the {flight} bytes in flight"))
             }
+            Unless::NothingLost => shown
+                .nothing_lost
+                .then(|| "nothing was sent twice in this connection, from its first packet on".into()),
+            Unless::OneRequest => {
+                shown.one_request.then(|| "one request was made, and none to ask together with it".into())
+            }
             Unless::HoldIsNoise => (shown.longest < NOISE && shown.share < SMALL).then(|| {
                 format!("no hold is longer than {}: too little to be told from noise", shown.longest)
             }),
@@ -123,6 +139,16 @@ mod tests {
         assert_eq!(
             said(Unless::SameHost, &same_host),
             "both ends are on one host, with no path between them"
+        );
+
+        assert_eq!(
+            said(Unless::NothingLost, &Shown { nothing_lost: true, ..shown() }),
+            "nothing was sent twice in this connection, from its first packet on"
+        );
+
+        assert_eq!(
+            said(Unless::OneRequest, &Shown { one_request: true, ..shown() }),
+            "one request was made, and none to ask together with it"
         );
 
         let window = |largest, needed| Shown {

@@ -96,10 +96,16 @@ fn who(analysis: &Analysis, answer: &Answer) -> String {
 /// One person's time where requests came one after the other; else what they add up to, and what passed.
 fn took(answer: &Answer) -> String {
     if answer.at_once {
-        format!("{} added up, within {}", answer.requests, answer.clock)
+        format!("{} added up, within {}", answer.requests, span(answer.clock))
     } else {
         format!("in {}", answer.requests)
     }
+}
+
+/// What passed by the clock; two captures in one file may be years apart.
+fn span(clock: Nanos) -> String {
+    const DAY: Nanos = Nanos::secs(86_400);
+    if clock < DAY.times(2) { clock.to_string() } else { format!("{} days", clock.0 / DAY.0) }
 }
 
 /// Where the time went, if anybody waited.

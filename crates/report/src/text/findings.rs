@@ -37,7 +37,7 @@ pub(super) fn list(
     layout: &Layout,
 ) -> io::Result<()> {
     let found = |cause: Cause| findings.iter().any(|f| f.cause == cause);
-    let mut rest = Vec::new();
+    let (mut rest, mut said) = (Vec::new(), Vec::new());
     let mut inherent =
         answer.causes.iter().filter(|p| !found(p.cause) && p.requests > Nanos::ZERO).peekable();
     for (shown, finding) in listed(findings).into_iter().enumerate() {
@@ -47,7 +47,7 @@ pub(super) fn list(
         }
         if shown < layout.top || layout.verbose {
             writeln!(out)?;
-            one(out, finding, layout)?;
+            one(out, finding, &mut said, layout)?;
         } else {
             rest.push(short(finding.cause, finding.side, finding.of_requests()));
         }
@@ -139,7 +139,14 @@ fn named(f: &Finding) -> Option<String> {
 }
 
 /// One finding in full.
-pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Result<()> {
+///
+/// `said` are the replays so far: those whose examples are of one exchange share it, and it is said once.
+pub(super) fn one(
+    out: &mut impl Write,
+    f: &Finding,
+    said: &mut Vec<(u32, u32)>,
+    layout: &Layout,
+) -> io::Result<()> {
     let info = f.cause.info();
     heading(out, f.cause, f.of_requests(), f.share_of_requests)?;
     let mut facts = vec![whose(f.cause, f.side)];
@@ -183,8 +190,12 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, layout: &Layout) -> io::Res
     }
     others(out, f.fixes.iter().take(wanted), layout)?;
     refuted(out, f, wanted, layout)?;
-    if let Some(text) = f.replay.as_deref().filter(|_| wanted > 0 && !next).map(|r| replayed(r, &f.fixes)) {
-        lines(out, &text, INDENT, layout)?;
+    if let Some(r) = f.replay.as_deref().filter(|r| tells(r, layout) && wanted > 0 && !next) {
+        let example = (r.connection, r.exchanges.0);
+        if layout.verbose || !said.contains(&example) {
+            lines(out, &replayed(r, &f.fixes), INDENT, layout)?;
+            said.push(example);
+        }
     }
     let none: Vec<String> = f.no_effect().into_iter().map(|v| v.what).collect();
     if !none.is_empty() {
@@ -270,6 +281,11 @@ fn fix(out: &mut impl Write, lead: &str, fix: &Fix, layout: &Layout) -> io::Resu
         }
     }
     Ok(())
+}
+
+/// That a simulation came to nothing changes no advice: who asks for all gets it.
+fn tells(r: &Replay, layout: &Layout) -> bool {
+    layout.verbose || r.trustworthy()
 }
 
 /// How near the model comes, and what would have no effect.

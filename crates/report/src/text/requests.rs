@@ -65,7 +65,9 @@ fn table(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io::Resu
     }
     let room = layout.width.saturating_sub(60).max(12);
     for (depth, s) in rows.iter().take(layout.top) {
-        let time = |p| s.times.percentile(p).map_or_else(|| "-".into(), |t| t.to_string());
+        // Of a request of one packet nothing came back: it took no time that anybody saw.
+        let seen = |p| s.times.percentile(p).filter(|&t| t > Nanos::ZERO);
+        let time = |p| seen(p).map_or_else(|| "-".into(), |t: Nanos| t.to_string());
         let worst = worst(&s.budget);
         let share = |t: Nanos| percent(t.0 as f64 / s.requests().0.max(1) as f64);
         let lead = if *depth == 0 { String::new() } else { format!("{}└ ", "  ".repeat(depth - 1)) };

@@ -177,15 +177,32 @@ fn a_fix_stands_in_one_line_as_long_as_two_blanks_are_left() {
 
 #[test]
 fn a_replay_is_believed_up_to_15_percent() {
-    let with = |modelled| {
+    let laid_out = |modelled, layout: &Layout| {
         let mut f = finding(Cause::Nagle, CLIENT, 1000, 1);
+        f.fixes = vec![fix(FixId::Nodelay, "client", &[], None, false)];
         f.replay = Some(replay(1000, modelled));
-        let text = said(vec![f], &Layout::default());
+        let text = said(vec![f], layout);
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
+    let with = |modelled| laid_out(modelled, &Layout { verbose: true, ..Layout::default() });
+    assert!(!laid_out(1151, &Layout::default()).contains("imulation"), "nobody asked for it");
     assert!(with(1150).contains("Simulation: 1.15 s, measured: 1.00 s (+15 %)."));
     assert!(with(1151).contains("does not match this capture (1.00 s, +15 %)."));
     assert!(with(849).contains("does not match this capture (1.00 s, -15 %)."));
+}
+
+#[test]
+fn a_replay_that_two_findings_share_is_said_once() {
+    let shared = |verbose| {
+        let both = [Cause::Nagle, Cause::DelayedAck].map(|cause| {
+            let mut f = finding(cause, CLIENT, 1000, 1);
+            f.fixes = vec![fix(FixId::Nodelay, "client", &[], None, false)];
+            f.replay = Some(replay(1000, 1000));
+            f
+        });
+        said(both.to_vec(), &Layout { verbose, ..Layout::default() }).matches("Simulation: ").count()
+    };
+    assert_eq!([shared(false), shared(true)], [1, 2]);
 }
 
 #[test]
