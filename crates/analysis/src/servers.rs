@@ -42,6 +42,7 @@ impl Servers {
             range: None,
             at_once: false,
             within: None,
+            asks: Vec::new(),
         });
         server.connections += 1;
         server.refused += u64::from(c.budget.get(Cause::Refused) > Nanos::ZERO);
@@ -103,6 +104,15 @@ pub(crate) fn find_legs(servers: &mut [Server], connections: &[Connection]) {
         server.within = within;
     }
     forget_those_in_parallel(servers);
+    let legs: Vec<(Endpoint, Endpoint)> = legs(servers).collect();
+    for server in servers {
+        server.asks = legs.iter().filter(|l| l.0 == server.server).map(|l| l.1).collect();
+    }
+}
+
+/// Who asks whom.
+pub(crate) fn legs(servers: &[Server]) -> impl Iterator<Item = (Endpoint, Endpoint)> {
+    servers.iter().filter_map(|s| Some((s.within?, s.server)))
 }
 
 /// What is kept of one server's connections.

@@ -6,7 +6,7 @@ use crate::findings::{
 };
 use crate::fixes::{Brief, advise};
 use crate::result::{Connection, Example, Extremes, Finding, Frames, Totals};
-use crate::servers::{Servers, find_legs};
+use crate::servers::{Servers, find_legs, legs};
 use crate::{Analysis, Bases};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
@@ -336,11 +336,16 @@ impl Analysis {
         let mut each = keep.iter();
         self.basis.places.retain(|_| each.next() == Some(&true));
         let totals = &mut self.totals;
+        // A server that waited for another one still did where that one's requests are left out.
+        let legs: Vec<_> = legs(&totals.servers).collect();
         totals.measured = Nanos::ZERO;
         totals.exchanges = 0;
         (totals.connections, totals.unlisted) = (self.connections.len() as u64, 0);
         (totals.budget, totals.gap_budget, totals.tail) = Default::default();
         self.connections.iter().for_each(|c| totals.add_times(c));
         self.findings = findings_over(&self.connections, &self.basis, &Rollups::default(), totals);
+        for server in &mut totals.servers {
+            server.asks = legs.iter().filter(|l| l.0 == server.server).map(|l| l.1).collect();
+        }
     }
 }

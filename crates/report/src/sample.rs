@@ -148,6 +148,7 @@ pub(crate) fn servers(budget: &Budget) -> Vec<Server> {
         times,
         range: Some((at(0), at(90))),
         at_once: false,
+        asks: Vec::new(),
         within: None,
     }]
 }

@@ -23,6 +23,8 @@ pub struct Server {
     pub at_once: bool,
     /// Its requests were made while that server answered others.
     pub within: Option<Endpoint>,
+    /// Whom it asked while it answered; some of them may be no part of what was chosen from the capture.
+    pub asks: Vec<Endpoint>,
 }
 
 impl Server {

@@ -47,12 +47,23 @@ fn proxied(shift: i64, inner: i64) -> Analysis {
     together(&[asked(end(1, 40_000), end(2, 80), &outer), asked(end(2, 50_000), end(3, 9001), &legs)])
 }
 
+/// Whoever looks at one connection alone is told that the time of its server was spent elsewhere.
+#[test]
+fn whom_a_server_asked_is_known_without_those_requests() {
+    let mut analysis = proxied(5, 40);
+    analysis.retain(|c| c.server == end(2, 80));
+    assert_eq!(analysis.totals.servers.len(), 1);
+    assert_eq!(analysis.totals.servers[0].asks, [end(3, 9001)]);
+}
+
 #[test]
 fn what_a_proxy_asks_for_counts_once() {
     let analysis = proxied(5, 40);
     let leg = server(&analysis, end(3, 9001));
     assert_eq!(leg.within, Some(end(2, 80)));
     assert_eq!(server(&analysis, end(2, 80)).within, None);
+    assert_eq!(server(&analysis, end(2, 80)).asks, [end(3, 9001)]);
+    assert_eq!(leg.asks, []);
     let totals = &analysis.totals;
     assert_eq!(totals.counted_twice(), leg.requests());
     assert_eq!(totals.requests() + leg.requests(), totals.budget.total());

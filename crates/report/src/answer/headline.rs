@@ -4,7 +4,7 @@ use super::{Answer, NOTHING_WRONG, Part};
 use crate::Capture;
 use crate::figures::{count, percent};
 use tcpwhy_analysis::{Analysis, Finding, Server};
-use tcpwhy_base::{Cause, Class, Nanos, Owner, Side};
+use tcpwhy_base::{Cause, Class, Endpoint, Nanos, Owner, Side};
 
 /// What is said of so much time, or more, that was judged with little confidence.
 const GUESSED: f64 = 0.25;
@@ -25,6 +25,7 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
         });
     } else {
         text.extend(why(analysis, answer));
+        text.extend(one_of_many(answer));
         if answer.share(answer.unsure) >= GUESSED {
             let share = percent(answer.share(answer.unsure));
             text.push(format!("Part of this is a guess: {share} was judged with little confidence."));
@@ -93,6 +94,13 @@ fn who(analysis: &Analysis, answer: &Answer) -> String {
     }
 }
 
+/// A median hides it, a 95th percentile too: one of many requests took most of the time.
+fn one_of_many(answer: &Answer) -> Option<String> {
+    let longest = answer.times.longest();
+    let most = answer.count > 2 && longest.times(2) > answer.requests;
+    most.then(|| format!("One request took {longest} of it ({}).", percent(answer.share(longest))))
+}
+
 /// One person's time where requests came one after the other; else what they add up to, and what passed.
 fn took(answer: &Answer) -> String {
     if answer.at_once {
@@ -125,7 +133,9 @@ fn why(analysis: &Analysis, answer: &Answer) -> Vec<String> {
         text.push(spent(analysis, answer, part));
     }
     text.extend(faults.iter().map(|&(time, whose, meant)| fault(analysis, answer, time, whose, meant)));
-    let known = largest.is_none_or(|p| p.cause != Cause::Unexplained) || !faults.is_empty();
+    // What went on where such a server waited is not known here.
+    let waited = !elsewhere(analysis).is_empty();
+    let known = largest.is_none_or(|p| p.cause != Cause::Unexplained && !waited) || !faults.is_empty();
     if let Some(first) = text.first_mut().filter(|_| known && answer.share(time(&tcp)) < NOTHING_WRONG) {
         *first = format!("Nothing is wrong with TCP here: {first}");
     }
@@ -137,11 +147,25 @@ fn spent(analysis: &Analysis, answer: &Answer, part: &Part) -> String {
     let (time, share) = (part.requests, percent(answer.share(part.requests)));
     match part.cause {
         Cause::Unexplained => format!("{share} ({time}) could not be explained from this capture."),
+        Cause::ServerThink if !elsewhere(analysis).is_empty() => {
+            let who: Vec<String> = elsewhere(analysis).iter().map(Endpoint::to_string).collect();
+            format!(
+                "{share} ({time}) the server application worked, or waited for {}, whose connections are left out here.",
+                who.join(" and ")
+            )
+        }
         cause => {
             let side = side(&analysis.findings, cause);
             format!("{share} ({time}) {}{}.", clause(cause, side), at(analysis, cause))
         }
     }
+}
+
+/// Servers that one of those here asked while it answered, and whose requests were not chosen.
+fn elsewhere(analysis: &Analysis) -> Vec<Endpoint> {
+    let servers = &analysis.totals.servers;
+    let asked = servers.iter().flat_map(|s| &s.asks);
+    asked.filter(|e| servers.iter().all(|s| s.server != **e)).copied().collect()
 }
 
 /// `2.59 s (49 %) of it is Nagle × delayed ACK`: the largest cause of those that are `meant`.
@@ -232,6 +256,49 @@ mod tests {
             "here: 60 % (600 ms) is the distance. 400 ms (40 %) of it is timeouts after lost packets."
         ));
         assert!(said(&[(Cause::Unexplained, 90)]).contains("100 % (90.0 ms) could not be explained"));
+    }
+
+    #[test]
+    fn a_server_that_asked_another_one_may_have_waited_for_that() {
+        let mut budget = tcpwhy_analysis::Budget::default();
+        budget.add(Cause::ServerThink, Nanos::secs(5));
+        let mut servers = sample::servers(&budget);
+        let mut said = |with: bool| {
+            let other = Endpoint { ip: [10, 0, 0, 3].into(), port: 9001 };
+            servers[0].asks = if with { vec![other] } else { Vec::new() };
+            let totals = Totals { budget: budget.clone(), servers: servers.clone(), ..Totals::default() };
+            let analysis =
+                Analysis { connections: vec![sample::connection()], totals, ..Analysis::default() };
+            headline(&analysis, &Capture::default(), &Answer::new(&analysis))
+        };
+        assert!(
+            said(false)
+                .ends_with("Nothing is wrong with TCP here: 100 % (5.00 s) the server application worked.")
+        );
+        assert!(said(true).ends_with(
+            "45.0 ms). 100 % (5.00 s) the server application worked, or waited for 10.0.0.3:9001, whose connections are \
+             left out here."
+        ));
+    }
+
+    #[test]
+    fn one_request_of_many_that_took_most() {
+        let said = |longest| {
+            let mut times = tcpwhy_analysis::Distribution::default();
+            for t in [10, 10, longest] {
+                times.add(Nanos::millis(t), std::iter::empty());
+            }
+            let requests = Nanos::millis(20 + longest);
+            one_of_many(&Answer { times, requests, count: 3, ..Answer::default() })
+        };
+        assert_eq!(said(20), None, "half");
+        assert_eq!(said(21).as_deref(), Some("One request took 21.0 ms of it (51 %)."));
+    }
+
+    #[test]
+    fn captures_that_lie_years_apart() {
+        assert_eq!(span(Nanos::secs(2 * 86_400) - Nanos(1)), "172800 s");
+        assert_eq!(span(Nanos::secs(2 * 86_400)), "2 days");
     }
 
     #[test]

@@ -6,7 +6,7 @@ pub use headline::headline;
 
 use std::cmp::Reverse;
 use tcpwhy_analysis::{Analysis, Budget, Connection, Distribution, Exchange, Finding, Server};
-use tcpwhy_base::{Cause, Kind, Nanos, Owner};
+use tcpwhy_base::{Cause, Endpoint, Kind, Nanos, Owner};
 
 /// Below this share of requests nothing is wrong with whoever owns the time.
 pub(crate) const NOTHING_WRONG: f64 = 0.05;
@@ -24,6 +24,10 @@ pub struct Answer {
     pub connections: u64,
     /// From the start of the first to the end of the last.
     pub clock: Nanos,
+    /// How many servers they were to, or to whom those were made that one of these asked meanwhile.
+    pub servers: usize,
+    /// Servers that asked another one while they answered, and whom.
+    pub asks: Vec<(Endpoint, Endpoint)>,
     /// Connections were in use at the same time, so that times may add up to more than passed.
     pub at_once: bool,
     /// How long requests took.
@@ -58,6 +62,8 @@ impl Answer {
         outer().for_each(|s| times.add_all(&s.times));
         let (clock, beside) = clock(outer());
         Answer {
+            servers: totals.servers.len(),
+            asks: totals.servers.iter().flat_map(|s| s.asks.iter().map(|&a| (s.server, a))).collect(),
             requests: totals.requests(),
             idle: idle.total(),
             count: totals.exchanges - legs.min(totals.exchanges),

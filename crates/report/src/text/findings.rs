@@ -7,9 +7,8 @@ use crate::capture::local;
 use crate::figures::{count, percent};
 use std::cmp::Reverse;
 use std::io::{self, Write};
-use tcpwhy_analysis::Replay;
-use tcpwhy_analysis::{Finding, Fix, Frames};
-use tcpwhy_base::{Cause, Class, FixId, Kind, Nanos, Owner, Side, Told};
+use tcpwhy_analysis::{Finding, Fix, Frames, Parameter, Replay};
+use tcpwhy_base::{Cause, Class, Endpoint, FixId, Kind, Nanos, Owner, Side, Told};
 
 /// Text below the heading of a finding begins here.
 const INDENT: usize = 10;
@@ -37,7 +36,8 @@ pub(super) fn list(
     layout: &Layout,
 ) -> io::Result<()> {
     let found = |cause: Cause| findings.iter().any(|f| f.cause == cause);
-    let (mut rest, mut said) = (Vec::new(), Vec::new());
+    let mut said = Said { replays: Vec::new(), servers: answer.servers, asks: answer.asks.clone() };
+    let mut rest = Vec::new();
     let mut inherent =
         answer.causes.iter().filter(|p| !found(p.cause) && p.requests > Nanos::ZERO).peekable();
     for (shown, finding) in listed(findings).into_iter().enumerate() {
@@ -138,15 +138,29 @@ fn named(f: &Finding) -> Option<String> {
     (!names.is_empty()).then(|| format!("in {}{more}", names.join(", ")))
 }
 
+/// What the findings so far have said, and what they are among.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// First exchanges of the replays.
+    replays: Vec<(u32, u32)>,
+    /// How many servers there are.
+    servers: usize,
+    /// Which of them asked whom while it answered.
+    asks: Vec<(Endpoint, Endpoint)>,
+}
+
+/// The server that a fix is for.
+fn server(fix: &Fix) -> Option<&str> {
+    fix.parameters.iter().find_map(|p| match p {
+        ("server", Parameter::Text(server)) => Some(server.as_str()),
+        _ => None,
+    })
+}
+
 /// One finding in full.
 ///
-/// `said` are the replays so far: those whose examples are of one exchange share it, and it is said once.
-pub(super) fn one(
-    out: &mut impl Write,
-    f: &Finding,
-    said: &mut Vec<(u32, u32)>,
-    layout: &Layout,
-) -> io::Result<()> {
+/// Findings whose examples are of one exchange share its replay, which is said once: `said` has those so far.
+pub(super) fn one(out: &mut impl Write, f: &Finding, said: &mut Said, layout: &Layout) -> io::Result<()> {
     let info = f.cause.info();
     heading(out, f.cause, f.of_requests(), f.share_of_requests)?;
     let mut facts = vec![whose(f.cause, f.side)];
@@ -167,6 +181,12 @@ pub(super) fn one(
     }
     let text = f.why();
     lines(out, &text, INDENT, layout)?;
+    if f.cause == Cause::ServerThink {
+        let of = f.fixes.iter().find_map(server).unwrap_or_default();
+        for (_, asked) in said.asks.iter().filter(|(outer, _)| outer.to_string() == of) {
+            lines(out, &format!("Part of it waited for {asked}, which it asked meanwhile."), INDENT, layout)?;
+        }
+    }
     if let Some(names) = named(f) {
         lines(out, &names, INDENT, layout)?;
     }
@@ -186,15 +206,15 @@ pub(super) fn one(
             i if i == 0 || layout.verbose => "fix: ",
             _ => " or: ",
         };
-        self::fix(out, lead, fix, layout)?;
+        self::fix(out, lead, fix, said.servers > 1, layout)?;
     }
     others(out, f.fixes.iter().take(wanted), layout)?;
     refuted(out, f, wanted, layout)?;
     if let Some(r) = f.replay.as_deref().filter(|r| tells(r, layout) && wanted > 0 && !next) {
         let example = (r.connection, r.exchanges.0);
-        if layout.verbose || !said.contains(&example) {
+        if layout.verbose || !said.replays.contains(&example) {
             lines(out, &replayed(r, &f.fixes), INDENT, layout)?;
-            said.push(example);
+            said.replays.push(example);
         }
     }
     let none: Vec<String> = f.no_effect().into_iter().map(|v| v.what).collect();
@@ -252,11 +272,12 @@ pub fn saving(fix: &Fix, first: bool) -> Option<String> {
     Some(if fix.replayed { format!("saves {saves}, predicted") } else { format!("saves up to {saves}") })
 }
 
-fn fix(out: &mut impl Write, lead: &str, fix: &Fix, layout: &Layout) -> io::Result<()> {
+fn fix(out: &mut impl Write, lead: &str, fix: &Fix, several: bool, layout: &Layout) -> io::Result<()> {
     let indent = INDENT;
-    let place = match fix.place {
-        "client" | "server" => format!(" (on the {})", fix.place),
-        "path" => " (on the path)".into(),
+    let place = match (fix.place, server(fix)) {
+        ("server", Some(server)) if several => format!(" (on {server})"),
+        ("client" | "server", _) => format!(" (on the {})", fix.place),
+        ("path", _) => " (on the path)".into(),
         _ => String::new(),
     };
     let what = format!("{}{place}", fix.fix.info().title);

@@ -65,7 +65,7 @@ fn a_fix_that_the_capture_refutes_is_not_offered_and_it_is_said_why() {
     let said = |f: &Finding, verbose| {
         let mut out = Vec::new();
         let layout = Layout { verbose, width: 120, ..Layout::default() };
-        findings::one(&mut out, f, &mut Vec::new(), &layout).unwrap();
+        findings::one(&mut out, f, &mut findings::Said::default(), &layout).unwrap();
         String::from_utf8(out)
             .unwrap()
             .contains("Not offered: \"Set TCP_NODELAY on the writing side\", because one was seen at work.")
