@@ -9,9 +9,12 @@ import argparse
 import bisect
 import datetime
 import os
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -163,6 +166,53 @@ def profile(environment, notes):
     return wrong
 
 
+def stall(server):
+    """A few requests by two writes each: 40 ms of waiting in each."""
+
+    def serve():
+        connection, _ = server.accept()
+        with connection:
+            while len(connection.recv(8, socket.MSG_WAITALL)) == 8:
+                connection.sendall(b'ok')
+
+    threading.Thread(target=serve, daemon=True).start()
+    with socket.create_connection(server.getsockname()) as client:
+        for _ in range(6):
+            client.sendall(b'head')
+            client.sendall(b'body')
+            client.recv(2)
+
+
+def extcap(environment, folder, name):
+    """The interface is there, explains a file, and captures on loopback; what is wrong, and what could not be tried."""
+    wrong, path = [], os.path.join(ROOT, 'captures', name)
+    listed = subprocess.run(['tshark', '-D'], capture_output=True, text=True, env=environment, check=False).stdout
+    if 'tcpwhy: explained capture' not in listed:
+        return [f'extcap: {listed}'], ''
+    count = ['-Y', 'tcpwhy.ms > 40', '-T', 'fields', '-e', 'frame.number', '-e', 'tcpwhy.cause']
+    given = ['tshark', '-n', '-i', 'tcpwhy', '-o', f'extcap.tcpwhy.file:{path}', *count]
+    done = subprocess.run(given, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, check=False)
+    if done.stdout.splitlines() != tshark(environment, os.path.join(folder, name + '.pcapng'), *count):
+        wrong.append(f'extcap: a file: {done.stdout[-200:]} {done.stderr[-200:]}')
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        port = server.getsockname()[1]
+        live = ['tshark', '-n', '-i', 'tcpwhy', '-f', f'tcp port {port}', '-o', 'extcap.tcpwhy.nic:lo']
+        live += ['-o', 'extcap.tcpwhy.seconds:1', '-T', 'fields', '-e', 'tcpwhy.cause']
+        with subprocess.Popen(
+            live, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        ) as capturing:
+            # a busy machine begins late
+            deadline = time.monotonic() + 60
+            while capturing.poll() is None and time.monotonic() < deadline:
+                stall(server)
+            out, said = capturing.communicate(timeout=60)
+    if 'permission' in said:
+        return wrong, 'live capture not tried: no permission'
+    if out.split().count('nagle_delayed_ack') < 5:
+        wrong.append(f'extcap: live: {out.split()} {said[-300:]}')
+    return wrong, ''
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--bin', default=common.BINARY)
@@ -172,12 +222,18 @@ def main():
         own = os.path.join(folder, 'wireshark')
         subprocess.run([binary, 'wireshark', '--install', '--dir', own], capture_output=True, check=True)
         environment = dict(
-            os.environ, WIRESHARK_PLUGIN_DIR=os.path.join(own, 'plugins'), WIRESHARK_CONFIG_DIR=own, HOME=folder
+            os.environ,
+            WIRESHARK_PLUGIN_DIR=os.path.join(own, 'plugins'),
+            WIRESHARK_EXTCAP_DIR=os.path.join(own, 'extcap'),
+            WIRESHARK_CONFIG_DIR=own,
+            HOME=folder,
         )
         with ThreadPoolExecutor(2) as pool:
             for read, tried, faults in pool.map(lambda name: one(binary, folder, environment, name), CAPTURES):
                 packets, filters, wrong = packets + read, filters + tried, wrong + faults
         wrong += profile(environment, os.path.join(folder, CAPTURES[0] + '.pcapng'))
+        faults, left_out = extcap(environment, folder, CAPTURES[0])
+        wrong += faults
         printed = subprocess.run([binary, 'wireshark'], capture_output=True, check=True).stdout
         with open(os.path.join(own, 'plugins', 'tcpwhy.lua'), 'rb') as f:
             if f.read() != printed:
@@ -187,7 +243,11 @@ def main():
             wrong.append(f'a folder that cannot be: {full}')
     for fault in wrong[:20]:
         print(fault[:500])
-    print(f'{packets} packets of {len(CAPTURES)} captures, {filters} filters: {len(wrong)} faults')
+    print(
+        f'{packets} packets of {len(CAPTURES)} captures, {filters} filters, an interface: {len(wrong)} faults; {left_out}'.rstrip(
+            '; '
+        )
+    )
     return 1 if wrong or packets < 500 else 0
 
 

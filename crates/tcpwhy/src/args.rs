@@ -73,6 +73,9 @@ pub(crate) enum Command {
     /// Put what Wireshark needs to show the answer beside packets where it looks for it: fields, colours, columns
     #[command(after_long_help = examples::text("wireshark"))]
     Wireshark(Wireshark),
+    /// Capture for Wireshark, which calls this
+    #[command(hide = true)]
+    Extcap(Extcap),
     /// Print what a cause means, how it is recognised and how it is fixed
     #[command(after_long_help = examples::text("causes"))]
     Causes(Causes),
@@ -273,6 +276,35 @@ pub(crate) struct Wireshark {
     pub(crate) dir: Option<PathBuf>,
 }
 
+/// By the names that Wireshark gives them.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Extcap {
+    #[arg(long)]
+    pub(crate) extcap_interfaces: bool,
+    #[arg(long)]
+    pub(crate) extcap_interface: Option<String>,
+    #[arg(long)]
+    pub(crate) extcap_dlts: bool,
+    #[arg(long)]
+    pub(crate) extcap_config: bool,
+    #[arg(long)]
+    pub(crate) extcap_version: Option<String>,
+    #[arg(long)]
+    pub(crate) extcap_capture_filter: Option<String>,
+    #[arg(long)]
+    pub(crate) capture: bool,
+    #[arg(long)]
+    pub(crate) fifo: Option<PathBuf>,
+    #[arg(long)]
+    pub(crate) nic: Option<String>,
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(crate) seconds: u32,
+    #[arg(long)]
+    pub(crate) file: Option<PathBuf>,
+    #[arg(long)]
+    pub(crate) names: bool,
+}
+
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Completions {
     /// Which shell
@@ -299,6 +331,7 @@ const COMMANDS: &[&str] = &[
     "lab",
     "mcp",
     "wireshark",
+    "extcap",
     "causes",
     "completions",
     "man",

@@ -52,6 +52,7 @@ fn main() -> ExitCode {
         args::Command::View(a) => cmd::view::run(&a),
         args::Command::Slice(a) => cmd::slice::run(&a),
         args::Command::Mcp(a) => cmd::mcp::run(&a),
+        args::Command::Extcap(a) => cmd::extcap::run(&a),
         args::Command::Wireshark(a) => cmd::wireshark::run(&a),
         args::Command::Causes(a) => cmd::causes::run(&a),
         #[cfg(target_os = "linux")]

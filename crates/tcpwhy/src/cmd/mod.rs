@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod explain;
+pub(crate) mod extcap;
 #[cfg(target_os = "linux")]
 pub(crate) mod lab;
 pub(crate) mod man;

@@ -27,14 +27,21 @@ pub(crate) fn run(args: &Wireshark) -> anyhow::Result<Exit> {
         io::stdout().write_all(plugin.as_bytes())?;
         return Ok(Exit::Done);
     }
-    let Folders { plugins, configuration } = match &args.dir {
-        Some(dir) => Folders { plugins: dir.join("plugins"), configuration: dir.clone() },
+    let Folders { plugins, configuration, extcap } = match &args.dir {
+        Some(dir) => {
+            let [plugins, extcap] = ["plugins", "extcap"].map(|name| dir.join(name));
+            Folders { plugins, configuration: dir.clone(), extcap: Some(extcap) }
+        }
         None => Folders::personal()?,
     };
     write(&plugins, "tcpwhy.lua", &plugin)?;
     let profile = configuration.join("profiles").join("tcpwhy");
     for (name, text) in PROFILE {
         write(&profile, name, text)?;
+    }
+    #[cfg(unix)]
+    if let Some(folder) = &extcap {
+        starter(folder, &program)?;
     }
     say(&format!(
         "{} and the profile {} are written; in Wireshark: Analyze > Reload Lua Plugins, then Edit > Configuration Profiles > \
@@ -43,6 +50,17 @@ pub(crate) fn run(args: &Wireshark) -> anyhow::Result<Exit> {
         shown(&profile)
     ));
     Ok(Exit::Done)
+}
+
+/// The interface `tcpwhy: explained capture` is a program in the folder of such programs.
+#[cfg(unix)]
+fn starter(folder: &Path, program: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let script = format!("#!/bin/sh\nexec {} extcap \"$@\"\n", shown::argument(program.as_os_str()));
+    write(folder, "tcpwhy", &script)?;
+    let path = folder.join("tcpwhy");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+        .with_context(|| format!("cannot make {} executable", path.display()))
 }
 
 fn shown(path: &Path) -> String {
@@ -89,6 +107,8 @@ fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {
 struct Folders {
     plugins: PathBuf,
     configuration: PathBuf,
+    /// Programs that capture; Wireshark has such a folder for each user from 4.2 on.
+    extcap: Option<PathBuf>,
 }
 
 impl Folders {
@@ -102,7 +122,7 @@ impl Folders {
         if let (Some(plugins), Some(configuration)) =
             (of("Personal Lua Plugins"), of("Personal configuration"))
         {
-            return Ok(Folders { plugins, configuration });
+            return Ok(Folders { plugins, configuration, extcap: of("Personal Extcap path") });
         }
         let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
         if cfg!(windows) {
@@ -110,13 +130,14 @@ impl Folders {
                 bail!("%APPDATA% is not set: name a folder with --dir")
             };
             let own = data.join("Wireshark");
-            return Ok(Folders { plugins: own.join("plugins"), configuration: own });
+            return Ok(Folders { plugins: own.join("plugins"), configuration: own, extcap: None });
         }
         let Some(home) = variable("HOME") else { bail!("$HOME is not set: name a folder with --dir") };
         let configuration = variable("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
         Ok(Folders {
             plugins: home.join(".local/lib/wireshark/plugins"),
             configuration: configuration.join("wireshark"),
+            extcap: None,
         })
     }
 }
