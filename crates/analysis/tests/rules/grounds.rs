@@ -283,7 +283,7 @@ fn without_a_round_trip_flights_say_less() {
         w.timestamps = false;
         w.handshake();
         if !handshake {
-            w.packets.iter_mut().for_each(|p| drop(p.unseen()));
+            w.packets.iter_mut().for_each(|p| _ = p.unseen());
         }
         w.at(ms(40));
         for n in [10, 20, 40, 80] {
