@@ -324,6 +324,7 @@ mod tests {
     fn sizes_are_alike_within_a_sixteenth() {
         assert_eq!(size(1000), size(1020));
         assert_ne!(size(1000), size(1100));
+        assert_ne!(size(900), size(1000));
         assert_eq!((size(0), size(1)), (0, 1));
     }
 }

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use tcpwhy_base::{Cause, Endpoint, Nanos};
 
 /// Requests of servers that took the most time are looked for within those of others.
-const LEGS: usize = 64;
+const UPSTREAMS: usize = 64;
 
 /// Sums by server.
 #[derive(Debug)]
@@ -71,8 +71,8 @@ impl Servers {
 /// answered. Of those the one that took least is the nearest.
 ///
 /// The longest exchanges are those that are kept in detail; what encloses a long one is longer, so it is kept, too.
-pub(crate) fn find_legs(servers: &mut [Server], connections: &[Connection]) {
-    let candidates: Vec<Endpoint> = servers.iter().take(LEGS).map(|s| s.server).collect();
+pub(crate) fn find_upstreams(servers: &mut [Server], connections: &[Connection]) {
+    let candidates: Vec<Endpoint> = servers.iter().take(UPSTREAMS).map(|s| s.server).collect();
     if candidates.len() < 2 {
         return;
     }
@@ -93,25 +93,25 @@ pub(crate) fn find_legs(servers: &mut [Server], connections: &[Connection]) {
     }
     let within: Vec<Option<Endpoint>> = servers
         .iter()
-        .map(|leg| {
-            let mine = detail.get(&leg.server)?;
+        .map(|upstream| {
+            let mine = detail.get(&upstream.server)?;
             // Those that took least stand last.
-            let outer = servers.iter().take(LEGS).rev().filter(|o| o.requests() > leg.requests());
-            outer.into_iter().find(|o| encloses(o, detail.get(&o.server), leg, mine)).map(|o| o.server)
+            let outer = servers.iter().take(UPSTREAMS).rev().filter(|o| o.requests() > upstream.requests());
+            outer.into_iter().find(|o| encloses(o, detail.get(&o.server), upstream, mine)).map(|o| o.server)
         })
         .collect();
     for (server, within) in servers.iter_mut().zip(within) {
         server.within = within;
     }
-    forget_those_in_parallel(servers);
-    let legs: Vec<(Endpoint, Endpoint)> = legs(servers).collect();
+    forget_parallel(servers);
+    let upstreams: Vec<(Endpoint, Endpoint)> = upstreams(servers).collect();
     for server in servers {
-        server.asks = legs.iter().filter(|l| l.0 == server.server).map(|l| l.1).collect();
+        server.asks = upstreams.iter().filter(|l| l.0 == server.server).map(|l| l.1).collect();
     }
 }
 
 /// Who asks whom.
-pub(crate) fn legs(servers: &[Server]) -> impl Iterator<Item = (Endpoint, Endpoint)> {
+pub(crate) fn upstreams(servers: &[Server]) -> impl Iterator<Item = (Endpoint, Endpoint)> {
     servers.iter().filter_map(|s| Some((s.within?, s.server)))
 }
 
@@ -124,10 +124,10 @@ struct Detail<'a> {
     exchanges: Vec<&'a Exchange>,
 }
 
-fn encloses(outer: &Server, detail: Option<&Detail<'_>>, leg: &Server, mine: &Detail<'_>) -> bool {
+fn encloses(outer: &Server, detail: Option<&Detail<'_>>, upstream: &Server, mine: &Detail<'_>) -> bool {
     let Some(detail) = detail else { return false };
     let here = |ip: &IpAddr| *ip == outer.server.ip || ip.is_loopback() && outer.server.ip.is_loopback();
-    if outer.server == leg.server || mine.exchanges.is_empty() || !mine.clients.iter().all(here) {
+    if outer.server == upstream.server || mine.exchanges.is_empty() || !mine.clients.iter().all(here) {
         return false;
     }
     let inside = mine.exchanges.iter().filter(|x| {
@@ -140,11 +140,11 @@ fn encloses(outer: &Server, detail: Option<&Detail<'_>>, leg: &Server, mine: &De
 
 /// Requests that ran beside each other within one cannot be taken off the time that it waited: they are counted as what
 /// they are, side by side.
-fn forget_those_in_parallel(servers: &mut [Server]) {
+fn forget_parallel(servers: &mut [Server]) {
     loop {
         let of = |outer: &Server| {
-            let legs = servers.iter().filter(|s| s.within == Some(outer.server));
-            legs.fold(Nanos::ZERO, |sum, s| sum + s.requests())
+            let upstreams = servers.iter().filter(|s| s.within == Some(outer.server));
+            upstreams.fold(Nanos::ZERO, |sum, s| sum + s.requests())
         };
         let full = servers.iter().find(|o| of(o) > o.budget.get(Cause::ServerThink)).map(|o| o.server);
         let Some(outer) = full else { return };

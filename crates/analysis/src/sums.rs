@@ -6,7 +6,7 @@ use crate::findings::{
 };
 use crate::fixes::{Brief, advise};
 use crate::result::{Connection, Example, Extremes, Finding, Frames, Totals};
-use crate::servers::{Servers, find_legs, legs};
+use crate::servers::{Servers, find_upstreams, upstreams};
 use crate::{Analysis, Bases};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
@@ -210,7 +210,7 @@ impl Sums {
     ) -> Vec<Finding> {
         let servers = std::mem::replace(&mut self.servers, Servers::new(0));
         (totals.servers, totals.servers_omitted) = servers.list();
-        find_legs(&mut totals.servers, connections);
+        find_upstreams(&mut totals.servers, connections);
         let total = self.measured.0.max(1) as f64;
         let mut found: Vec<Finding> = Vec::with_capacity(self.all.len());
         for mut over in std::mem::take(&mut self.all) {
@@ -337,7 +337,7 @@ impl Analysis {
         self.basis.places.retain(|_| each.next() == Some(&true));
         let totals = &mut self.totals;
         // A server that waited for another one still did where that one's requests are left out.
-        let legs: Vec<_> = legs(&totals.servers).collect();
+        let upstreams: Vec<_> = upstreams(&totals.servers).collect();
         totals.measured = Nanos::ZERO;
         totals.exchanges = 0;
         (totals.connections, totals.unlisted) = (self.connections.len() as u64, 0);
@@ -345,7 +345,7 @@ impl Analysis {
         self.connections.iter().for_each(|c| totals.add_times(c));
         self.findings = findings_over(&self.connections, &self.basis, &Rollups::default(), totals);
         for server in &mut totals.servers {
-            server.asks = legs.iter().filter(|l| l.0 == server.server).map(|l| l.1).collect();
+            server.asks = upstreams.iter().filter(|l| l.0 == server.server).map(|l| l.1).collect();
         }
     }
 }

@@ -33,8 +33,8 @@ pub(crate) fn tap_loopback() -> Result<Ring, LabError> {
     Ring::new(lo, 256).map_err(LabError::failed("capture on lo"))
 }
 
-/// The way out for what is not this host's own address. The ring holds whole packets.
-pub(crate) fn way_out(own: Option<Ipv4Addr>, mtu: u32) -> Result<Ring, LabError> {
+/// The default route, for what is not this host's own address. The ring holds whole packets.
+pub(crate) fn uplink(own: Option<Ipv4Addr>, mtu: u32) -> Result<Ring, LabError> {
     let own = own.unwrap_or(ALONE);
     let netlink = Netlink::open().map_err(LabError::failed("open a netlink socket"))?;
     netlink.pair([OUT, FAR], LINK_ADDRESS).map_err(|e| {
@@ -60,9 +60,9 @@ pub(crate) fn way_out(own: Option<Ipv4Addr>, mtu: u32) -> Result<Ring, LabError>
     Ok(ring)
 }
 
-/// From now on loopback takes the way out, and must be sent back from there. `::1` cannot: the kernel takes no packet from
+/// From now on packets to loopback take that route, and must be sent back from there. `::1` cannot: the kernel takes no packet from
 /// or to it that comes by another device (`ip6_rcv_core`), so it is switched off and `localhost` means 127.0.0.1.
-pub(crate) fn detour() -> Result<(), LabError> {
+pub(crate) fn reroute_loopback() -> Result<(), LabError> {
     // From and to itself, by a device that is not loopback (`ip_route_input_slow`, `fib_validate_source`).
     let own = |name: &str| format!("ipv4/conf/{OUT}/{name}");
     for (name, value) in [
@@ -90,8 +90,8 @@ pub(crate) fn detour() -> Result<(), LabError> {
     rules().map_err(LabError::failed("send loopback by another way"))
 }
 
-/// Connections start without what others before them have learnt of the path.
-pub(crate) fn no_memory_of_paths() {
+/// Connections start without the metrics of those before them (`tcp_no_metrics_save`).
+pub(crate) fn save_no_metrics() {
     let _ = setting("ipv4/tcp_no_metrics_save", "1");
 }
 

@@ -3,7 +3,7 @@
 use super::host;
 use super::report::{Ended, NotRun, Report, Said};
 use super::wire::{Link, Passed, Wire};
-use super::{FORWARDED, Plan, family, refusal, tap};
+use super::{FORWARDED, Plan, descendants, refusal, tap};
 use crate::network::Network;
 use crate::sys::process::{self, Signals};
 use crate::{LabError, clock, sys};
@@ -45,7 +45,7 @@ pub(super) fn main(plan: &Plan, packets: File, control: &File) -> ! {
         Ok(Err(why)) => Said::Not(why),
         Err(_) => Said::Not(NotRun::Machine("the supervising process failed: please report this".into())),
     };
-    family::end_all(true, &[]);
+    descendants::end_all(true, &[]);
     let told = say(&said).is_ok();
     process::exit_now(i32::from(!told))
 }
@@ -107,13 +107,13 @@ impl<'a> Inside<'a> {
     fn set_up(&mut self, plan: &Plan, packets: File) -> Result<(), NotRun> {
         // The first use of what was given: AppArmor lets a namespace be made and then nothing be done in it.
         host::loopback().map_err(|e| NotRun::Machine(refusal::sentence(&e)))?;
-        host::no_memory_of_paths();
+        host::save_no_metrics();
         let Some(link) = &plan.link else {
             let ring = host::tap_loopback().map_err(machine)?;
             let stop = Arc::clone(&self.stop);
             self.tap = Some(spawn("own-tap", move || tap::of_loopback(ring, packets, &stop))?);
             // Without it, what lies outside is not reached either, and not named.
-            if let Ok(port) = host::way_out(None, MTU) {
+            if let Ok(port) = host::uplink(None, MTU) {
                 self.start_wire(Wire::new(vec![port], None))?;
             }
             return Ok(());
@@ -121,17 +121,17 @@ impl<'a> Inside<'a> {
         let mtu = u32::try_from(link.shared.mtu).unwrap_or(MTU);
         let ports = match &plan.server {
             None => {
-                let port = host::way_out(None, mtu).map_err(machine)?;
-                host::detour().map_err(machine)?;
+                let port = host::uplink(None, mtu).map_err(machine)?;
+                host::reroute_loopback().map_err(machine)?;
                 vec![port]
             }
             Some(server) => {
-                let there = host::way_out(Some(Network::SERVER), mtu).map_err(machine)?;
+                let there = host::uplink(Some(Network::SERVER), mtu).map_err(machine)?;
                 self.start_server(server)?;
                 sys::new_network().map_err(failed("a second network"))?;
                 host::loopback().map_err(failed("switch on lo"))?;
-                host::no_memory_of_paths();
-                let here = host::way_out(Some(Network::CLIENT), mtu).map_err(machine)?;
+                host::save_no_metrics();
+                let here = host::uplink(Some(Network::CLIENT), mtu).map_err(machine)?;
                 vec![here, there]
             }
         };
@@ -193,7 +193,7 @@ impl<'a> Inside<'a> {
                 break;
             }
         }
-        report.left = self.end_family();
+        report.left = self.end_descendants();
         if let Some(link) = &plan.link {
             // What is on its way: the last ACKs and FINs.
             let rest = link.shared.rtt().times(2).min(Nanos::secs(1)) + Nanos::millis(20);
@@ -205,12 +205,15 @@ impl<'a> Inside<'a> {
     }
 
     /// Ends what the command has left behind; whom, the server excepted, which is expected to be there.
-    fn end_family(&mut self) -> Vec<String> {
-        let server: Vec<i32> =
-            self.server.iter().flat_map(|&s| family::below(s).into_iter().map(|m| m.0).chain([s])).collect();
-        let left = family::descendants().into_iter().filter(|(id, _)| !server.contains(id));
+    fn end_descendants(&mut self) -> Vec<String> {
+        let server: Vec<i32> = self
+            .server
+            .iter()
+            .flat_map(|&s| descendants::of(s).into_iter().map(|m| m.0).chain([s]))
+            .collect();
+        let left = descendants::all().into_iter().filter(|(id, _)| !server.contains(id));
         let names = left.map(|member| member.1).collect();
-        family::end_all(self.forced || self.alone, &[]);
+        descendants::end_all(self.forced || self.alone, &[]);
         names
     }
 
@@ -288,7 +291,7 @@ impl<'a> Inside<'a> {
         // A terminal has told the whole group.
         if signal.by_process {
             // The command; the server is ended afterwards.
-            for id in family::children().into_iter().filter(|id| Some(*id) != self.server) {
+            for id in descendants::children().into_iter().filter(|id| Some(*id) != self.server) {
                 process::kill(id, signal.number);
             }
         }

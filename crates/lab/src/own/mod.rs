@@ -5,7 +5,7 @@
 //! There are two processes. The one inside makes the network and is the parent of the program and of whatever that leaves
 //! behind; when it ends, or the one outside does, however it ends, all of them end, and the network with them.
 
-mod family;
+mod descendants;
 mod host;
 mod inside;
 mod netlink;
@@ -64,7 +64,7 @@ impl Plan {
     /// `end` with its number.
     pub fn start(&self, stop: &Arc<AtomicBool>, end: fn(i32)) -> Result<Running, NotRun> {
         let failed = |what: &'static str| move |e: io::Error| NotRun::Machine(format!("{what}: {e}"));
-        let spared = family::children();
+        let spared = descendants::children();
         // Before there are two: no signal may find one of them without it.
         let signals = Signals::new(&FORWARDED).map_err(failed("wait for signals"))?;
         process::adopt_orphans().map_err(failed("adopt processes"))?;
@@ -127,7 +127,7 @@ impl Drop for Running {
             line.clear();
         }
         if !self.ended {
-            family::end_all(true, &self.spared);
+            descendants::end_all(true, &self.spared);
         }
     }
 }

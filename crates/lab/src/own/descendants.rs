@@ -6,52 +6,52 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// For saying goodbye, before it is forced.
+/// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(2);
 
 /// A process.
-struct Member {
+struct Process {
     id: i32,
     parent: i32,
     name: String,
     zombie: bool,
 }
 
-/// Everybody who descends from this process and lives, with names.
-pub(super) fn descendants() -> Vec<(i32, String)> {
-    below(own())
+/// Process ids and names of the living descendants of this process.
+pub(super) fn all() -> Vec<(i32, String)> {
+    of(own())
 }
 
 /// The children of this process.
 pub(super) fn children() -> Vec<i32> {
     let own = own();
-    everybody().filter(|m| m.parent == own).map(|m| m.id).collect()
+    processes().filter(|m| m.parent == own).map(|m| m.id).collect()
 }
 
 fn own() -> i32 {
     i32::try_from(std::process::id()).unwrap_or(0)
 }
 
-fn everybody() -> impl Iterator<Item = Member> {
+fn processes() -> impl Iterator<Item = Process> {
     fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| {
         let id = entry.file_name().to_str()?.parse().ok()?;
-        member(id)
+        process_of(id)
     })
 }
 
-/// Everybody who descends from a process and lives, with names.
-pub(super) fn below(ancestor: i32) -> Vec<(i32, String)> {
-    let mut children: BTreeMap<i32, Vec<Member>> = BTreeMap::new();
-    for member in everybody() {
-        children.entry(member.parent).or_default().push(member);
+/// The same of any process.
+pub(super) fn of(ancestor: i32) -> Vec<(i32, String)> {
+    let mut children: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
+    for child in processes() {
+        children.entry(child.parent).or_default().push(child);
     }
     let (mut found, mut parents) = (Vec::new(), vec![ancestor]);
     while let Some(parent) = parents.pop() {
-        for member in children.remove(&parent).unwrap_or_default() {
-            parents.push(member.id);
-            if !member.zombie {
-                found.push((member.id, member.name));
+        for child in children.remove(&parent).unwrap_or_default() {
+            parents.push(child.id);
+            if !child.zombie {
+                found.push((child.id, child.name));
             }
         }
     }
@@ -59,21 +59,21 @@ pub(super) fn below(ancestor: i32) -> Vec<(i32, String)> {
 }
 
 /// From `/proc/ID/stat` (proc_pid_stat(5)): the name stands in parentheses and may hold anything.
-fn member(id: i32) -> Option<Member> {
+fn process_of(id: i32) -> Option<Process> {
     let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     let (before, after) = text.rsplit_once(") ")?;
     let (_, name) = before.split_once(" (")?;
     let mut words = after.split(' ');
     let zombie = words.next()? == "Z";
-    Some(Member { id, parent: words.next()?.parse().ok()?, name: name.to_owned(), zombie })
+    Some(Process { id, parent: words.next()?.parse().ok()?, name: name.to_owned(), zombie })
 }
 
-/// Ends all descendants, at once or after a moment for saying goodbye; not those of `spared`, nor themselves.
+/// Ends all descendants, by SIGKILL at once, or by SIGTERM first; not those of `spared`, nor themselves.
 pub(super) fn end_all(at_once: bool, spared: &[i32]) {
     let to_end = || -> Vec<i32> {
         let kept: Vec<i32> =
-            spared.iter().flat_map(|&id| below(id)).map(|m| m.0).chain(spared.to_vec()).collect();
-        descendants().into_iter().map(|m| m.0).filter(|id| !kept.contains(id)).collect()
+            spared.iter().flat_map(|&id| of(id)).map(|m| m.0).chain(spared.to_vec()).collect();
+        all().into_iter().map(|m| m.0).filter(|id| !kept.contains(id)).collect()
     };
     let start = Instant::now();
     let mut signal = if at_once { libc::SIGKILL } else { libc::SIGTERM };
