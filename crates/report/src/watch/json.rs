@@ -314,6 +314,11 @@ mod tests {
 
     /// A connection that a full send buffer holds up, and a full listener.
     fn view() -> View {
+        view_of(20)
+    }
+
+    /// It had data in flight for so many milliseconds of each 20.
+    fn view_of(busy: i64) -> View {
         let end = |port| tcpwhy_base::Endpoint { ip: [10, 0, 0, 1].into(), port };
         let sample = |state, busy: i64| Sample {
             cookie: if state == State::Listen { 1 } else { 2 },
@@ -339,7 +344,7 @@ mod tests {
         };
         let mut table = Table::default();
         for n in 0..5 {
-            let sockets = [sample(State::Listen, 0), sample(State::Established, 20 * n)];
+            let sockets = [sample(State::Listen, 0), sample(State::Established, busy * n)];
             table.feed(&sockets, Nanos::millis(20 * n));
         }
         View::new(table.interval(), |_| true, |_| true, Vec::new())
@@ -355,7 +360,26 @@ mod tests {
         assert_eq!(document["findings"][0]["cause"], "send_buffer");
         assert_eq!(document["findings"][0]["fixes"][0]["where"], "client");
         assert_eq!(document["connections"][0]["lost_ns"], 80_000_000);
+        let parts = |of: &str| {
+            let parts = document["connections"][0][of].as_array().unwrap();
+            parts.iter().map(|p| format!("{} {}", p["cause"], p["time_ns"])).collect::<Vec<_>>()
+        };
+        let held = vec![String::from("\"send_buffer\" 80000000")];
+        assert_eq!((parts("interval"), parts("total")), (held.clone(), held));
         assert_eq!(document["listeners"][0]["full"], true);
+    }
+
+    #[test]
+    fn that_nothing_was_lost_is_said_of_connections_only() {
+        let said = |view: &View| {
+            let mut text = Vec::new();
+            let layout = crate::watch::Layout { width: 80, top: 10, verbose: false };
+            crate::watch::text(&mut text, view, &layout).unwrap();
+            String::from_utf8(text).unwrap().contains("Nothing was lost to TCP")
+        };
+        assert!(said(&view_of(0)));
+        assert!(!said(&view_of(20)));
+        assert!(!said(&View::new(Table::default().interval(), |_| true, |_| true, Vec::new())));
     }
 
     #[test]
