@@ -9,6 +9,37 @@
 //!
 //! What the kernel counts itself (busy, limited by the receive window, limited by the send buffer) is counted, what lies
 //! between is estimated from the states at the samples; which is which, the split says ([`Share::counted`]).
+//!
+//! A sender whose buffer of 32 KiB is full, looked at every 20 ms (on Linux the samples come from `Diag`):
+//!
+//! ```
+//! use tcpwhy_base::{Cause, Endpoint, Nanos};
+//! use tcpwhy_live::{Congestion, Info, Memory, Sample, State, Table};
+//!
+//! let end = |port| Endpoint { ip: [10, 0, 0, 1].into(), port };
+//! let mut table = Table::default();
+//! for n in 0..5 {
+//!     let time = Nanos::millis(20 * n);
+//!     let info = Info { cwnd: 40, unacked: 8, snd_mss: 1448, busy: time, snd_wnd: Some(1 << 20), ..Info::default() };
+//!     let sample = Sample {
+//!         cookie: 2,
+//!         local: end(40_000),
+//!         peer: end(443),
+//!         state: State::Established,
+//!         inode: 5,
+//!         rqueue: 0,
+//!         wqueue: 11_584,
+//!         retransmits: 0,
+//!         info: Some(info),
+//!         memory: Some(Memory { sndbuf: 32_768, wmem_queued: 30_000, ..Memory::default() }),
+//!         congestion: Congestion::new(b"cubic"),
+//!     };
+//!     table.feed(&[sample], time);
+//! }
+//! let connection = &table.interval().connections[0];
+//! let most = &connection.interval.shares()[0];
+//! assert_eq!((most.cause, most.time), (Cause::SendBuffer, Nanos::millis(80)));
+//! ```
 
 mod advice;
 pub mod check;
