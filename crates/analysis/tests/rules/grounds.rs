@@ -298,3 +298,22 @@ fn without_a_round_trip_flights_say_less() {
     assert_eq!(sure(true), (true, Some(90)));
     assert_eq!(sure(false), (false, Some(60)));
 }
+
+/// A timer repeats a full segment that had left alone or before others, in a first piece of so many bytes: 40 less may be options, less than
+/// that is a sender that has learnt a smaller size (rule 59). A segment that was as small the first time says nothing.
+#[test]
+fn a_repeat_in_smaller_pieces_is_the_mtu() {
+    let found = |first: u32, piece: u32| {
+        let mut w = opened(Tap::Server);
+        w.server().data(first).lost();
+        w.server().data(MSS).lost();
+        w.after(ms(300)).server().repeat(0, piece);
+        w.after(ms(10)).client().ack();
+        for from in [piece, 2 * piece, 3 * piece].into_iter().filter(|&n| n < first + MSS) {
+            w.after(ms(10)).server().repeat(from, piece.min(first + MSS - from));
+            w.after(ms(10)).client().ack();
+        }
+        w.connection().budget.get(Cause::PathMtu) > Nanos::ZERO
+    };
+    assert_eq!([found(MSS, MSS - 40), found(MSS, MSS - 41), found(536, 1_400)], [false, true, false]);
+}

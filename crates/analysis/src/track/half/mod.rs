@@ -96,6 +96,12 @@ impl Sends {
         }
     }
 
+    /// Bytes from `seq` to the first end of a segment after it, among the last few; zero if none is known.
+    fn first_after(&self, seq: Seq) -> u32 {
+        let known = self.ends.iter().zip(&self.times).filter(|s| *s.1 != Sends::NONE);
+        known.map(|s| s.0.minus(seq)).filter(|&n| n > 0).min().unwrap_or(0) as u32
+    }
+
     /// When the data that ends at `end` passed, if it is among the last few segments.
     fn time_of(&self, end: Seq) -> Option<Nanos> {
         let mut known = self.ends.iter().zip(&self.times);

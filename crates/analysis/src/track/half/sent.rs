@@ -1,7 +1,7 @@
 //! What one end sends: its data, and what that says of its segments and its windows.
 
 use crate::profile::Profile;
-use crate::track::flow::Last;
+use crate::track::flow::{Flow, Last};
 use crate::track::half::{Half, View};
 use crate::track::passage::{Arrival, Arrived, Before};
 use crate::track::rate::Mark;
@@ -188,15 +188,19 @@ impl Half {
         let range = (segment.seq, segment.seq + segment.len);
         let small_ones_pass = flow.una.after(flow.base) || flow.acked && opened;
         let full = segment.len >= flow.mss && !self.full_delivered;
+        let cut = kind == Repair::Timeout
+            && is_cut(flow, segment)
+            && self.sends.first_after(segment.seq) == flow.mss;
         if let Some(recovery) = flow.recovery.as_mut() {
-            return recovery.again(kind, t, range, full && small_ones_pass);
+            return recovery.again(kind, t, range, full && small_ones_pass || cut);
         }
+        let kind = if cut { Repair::BlackHole } else { kind };
         flow.recovery = Some(Box::new(Recovery::new(kind, flow.nxt, t, range, wait)));
         if kind != Repair::Probe {
             let flight = flow.outstanding().max(flow.flight_by_rounds());
             flow.cwnd.lost(flight);
         }
-        None
+        cut.then_some(kind)
     }
 
     /// Two equal payloads in a row that are the largest so far are full segments, whatever the options said:
@@ -230,4 +234,10 @@ impl Half {
             flow.mss = flow.mss.max(len.saturating_add(1)).clamp(1_448, 1 << 20);
         }
     }
+}
+
+/// A repeat with room for a full segment that is smaller by more than options can take (40 bytes): its sender took the size for what was
+/// lost (rule 59).
+fn is_cut(flow: &Flow, segment: &Segment) -> bool {
+    segment.len + 40 < flow.mss && flow.edge.minus(segment.seq) >= flow.mss as i32
 }
