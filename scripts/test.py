@@ -100,8 +100,7 @@ def checks(binary):
     """Everything, the cheap ones first."""
     python = shlex.quote(sys.executable)
     debug = os.path.join(TARGET, 'debug', 'tcpwhy')
-    ruff = os.path.join(TARGET, 'tools', 'bin', 'ruff')
-    tools = os.path.join(TARGET, 'tools', 'bin', 'python')
+    ruff, tools = (os.path.join(TARGET, 'tools', 'bin', name) for name in ('ruff', 'python'))
 
     def script(name, arguments=''):
         return f'{python} {name} {arguments}'
@@ -142,6 +141,7 @@ def checks(binary):
         Check('model: flights', script('scripts/model_flights.py', f'--bin {binary}'), ['zstd'], show=1),
         Check('lints', 'cargo clippy --workspace --all-targets --locked -- -D warnings', show=0),
         Check('web: style', script('scripts/web.py', 'style'), show=1),
+        Check('BPF: the object is fresh', script('scripts/bpf.py', 'check')),
         Check('web: the page is fresh', script('scripts/web.py', 'check'), show=1),
         Check('web: browser', script('scripts/web.py', f'test --bin {binary}'), show=12),
         Check('web: beside tcptrace and Wireshark', script('scripts/graphs.py', f'--bin {binary}'), show=1),

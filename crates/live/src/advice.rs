@@ -22,6 +22,8 @@ pub struct Finding {
     pub time: Nanos,
     /// Time since they are looked at.
     pub total: Nanos,
+    /// `kernel`, if all of the time was counted or measured; else `sampled`.
+    pub source: &'static str,
     /// How many connections.
     pub connections: usize,
     /// The one that lost most, by its place in the list.
@@ -57,11 +59,15 @@ pub fn findings(connections: &[Connection]) -> Vec<Finding> {
             let total = total.iter().find(|s| s.cause == share.cause && s.at == share.at);
             let total = total.map_or(share.time, |s| s.time);
             let side = share.at.side(c.role == Role::Client);
+            let source = if share.counted >= share.time { "kernel" } else { "sampled" };
             match found.iter_mut().find(|(f, _)| (f.cause, f.at, f.side) == (share.cause, share.at, side)) {
                 Some((f, most)) => {
                     f.time += share.time;
                     f.total += total;
                     f.connections += 1;
+                    if source == "sampled" {
+                        f.source = source;
+                    }
                     if share.time > *most {
                         (f.worst, *most) = (n, share.time);
                     }
@@ -73,6 +79,7 @@ pub fn findings(connections: &[Connection]) -> Vec<Finding> {
                         side,
                         time: share.time,
                         total,
+                        source,
                         connections: 1,
                         worst: n,
                         why: String::new(),

@@ -1,5 +1,6 @@
 //! One connection while it lives: its last sample, and its time by cause.
 
+use crate::facts::Facts;
 use crate::judge::{JIFFY, Stretch, judge};
 use crate::sample::{Process, Sample, State};
 use crate::split::{Share, Split, Where};
@@ -48,6 +49,10 @@ pub struct Connection {
     pub from_start: bool,
     /// Time by cause since it is looked at.
     pub total: Split,
+    /// What kernel events say of it, if they are seen.
+    pub facts: Option<Facts>,
+    /// What they had said when the interval began.
+    marked: Facts,
     /// Time by cause in the last interval.
     pub interval: Split,
     /// In the one that goes on.
@@ -72,6 +77,8 @@ impl Connection {
             watched: Nanos::ZERO,
             from_start,
             total: Split::default(),
+            facts: None,
+            marked: Facts::default(),
             interval: Split::default(),
             current: Split::default(),
             given: if from_start { Given::default() } else { given },
@@ -192,9 +199,23 @@ impl Connection {
         }
     }
 
+    /// What kernel events said up to now overrides what samples said of the interval that goes on.
+    pub(crate) fn witness(&mut self, facts: Facts) {
+        self.facts = Some(facts);
+        let before = self.marked.measured();
+        let mut measured = facts.measured();
+        for (now, then) in measured.iter_mut().zip(before) {
+            now.1 = (now.1 - then.1).floor0();
+        }
+        let old = self.current.clone();
+        self.current.measure(&measured, Where::Here);
+        self.total.replace(&old, &self.current);
+    }
+
     /// Ends an interval.
     pub(crate) fn mark(&mut self) {
         self.interval = std::mem::take(&mut self.current);
+        self.marked = self.facts.unwrap_or_default();
     }
 
     /// Time in the last interval that need not have passed.
@@ -279,6 +300,29 @@ mod tests {
         assert_eq!((c.watched, c.total.total()), (Nanos::millis(64), Nanos::millis(64)));
         let window = c.total.time(|cause| cause == Cause::ReceiveWindow);
         assert!((Nanos::millis(52)..=Nanos::millis(60)).contains(&window), "{window}");
+    }
+
+    /// However often they are asked for: events of an interval are counted once.
+    #[test]
+    fn events_override_samples_for_their_interval() {
+        let held = |ms: i64| Facts {
+            nagle: crate::Waits { count: 1, time: Nanos::millis(ms), longest: Nanos::ZERO },
+            ..Facts::default()
+        };
+        let at = |t: i64| sample(|s, i| (s.wqueue, i.unacked, i.busy) = (1000, 1, Nanos::millis(t)));
+        let mut c = Connection::new(at(0), Role::Client, true);
+        for (t, expected) in [
+            (20, [(Cause::Nagle, 15), (Cause::PathDelay, 5)]),
+            (40, [(Cause::PathDelay, 18), (Cause::Nagle, 2)]),
+        ] {
+            c.observe(&at(t), Nanos::millis(20));
+            let sum = if t == 20 { 15 } else { 17 };
+            c.witness(held(sum));
+            c.witness(held(sum));
+            c.mark();
+            assert_eq!(ms(&c.interval), expected);
+        }
+        assert_eq!(ms(&c.total), [(Cause::PathDelay, 23), (Cause::Nagle, 17)]);
     }
 
     #[test]

@@ -5,6 +5,9 @@
 //! it says of the last interval and since the beginning is a [`Snapshot`]. The rules are in [`judge`]: pure functions of
 //! two samples of one socket.
 //!
+//! `Kernel` (feature `bpf`) attaches programs to tracepoints and gives [`Facts`]: what was held, who slept, what was sent again. Where
+//! there are facts, they override what samples say ([`Table::witness`]).
+//!
 //! [`check`] keeps what happens on the host as a whole beside the rules that make a fault of it.
 //!
 //! What the kernel counts itself (busy, limited by the receive window, limited by the send buffer) is counted, what lies
@@ -46,7 +49,10 @@ pub mod check;
 mod connection;
 #[cfg(target_os = "linux")]
 mod diag;
+mod facts;
 mod judge;
+#[cfg(all(target_os = "linux", feature = "bpf"))]
+mod kernel;
 #[cfg(target_os = "linux")]
 mod namespace;
 mod parse;
@@ -60,7 +66,10 @@ pub use advice::{Advice, Finding, findings};
 pub use connection::{Connection, Role};
 #[cfg(target_os = "linux")]
 pub use diag::Diag;
+pub use facts::{Facts, Waits};
 pub use judge::{Stretch, judge};
+#[cfg(all(target_os = "linux", feature = "bpf"))]
+pub use kernel::Kernel;
 #[cfg(target_os = "linux")]
 pub use namespace::{proc_text, within};
 pub use parse::{Parsed, parse};

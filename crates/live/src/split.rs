@@ -71,7 +71,41 @@ impl Split {
         let time = row.time.min(from.time);
         row.time = row.time - time;
         row.counted = row.counted.min(row.time);
+        if time <= Nanos::ZERO {
+            return;
+        }
         self.add(Share { cause: to.0, at: to.1, time, counted: Nanos::ZERO });
+    }
+
+    /// What was estimated of these causes becomes what was measured. What it is more is taken from what was estimated else, the
+    /// longest first; what it is less was the trip. The sum stays.
+    pub(crate) fn measure(&mut self, measured: &[(Cause, Nanos)], at: Where) {
+        let is_measured = |cause: Cause| measured.iter().any(|m| m.0 == cause);
+        for share in self.shares().into_iter().filter(|s| is_measured(s.cause)) {
+            self.move_to(share, (Cause::PathDelay, Where::Path));
+        }
+        for &(cause, time) in measured {
+            let mut wanted = time;
+            for share in self.shares().into_iter().filter(|s| !is_measured(s.cause)) {
+                let part = (share.time - share.counted).min(wanted);
+                self.move_to(Share { time: part, ..share }, (cause, at));
+                wanted = wanted - part;
+            }
+            if let Some(row) = self.0.iter_mut().find(|s| s.cause == cause && s.at == at) {
+                row.counted = row.time;
+            }
+        }
+    }
+
+    /// Takes all of `old` out and puts `new` in.
+    pub(crate) fn replace(&mut self, old: &Split, new: &Split) {
+        for share in &old.0 {
+            if let Some(row) = self.0.iter_mut().find(|s| s.cause == share.cause && s.at == share.at) {
+                row.time = (row.time - share.time).floor0();
+                row.counted = (row.counted - share.counted).floor0();
+            }
+        }
+        new.0.iter().for_each(|share| self.add(*share));
     }
 
     /// The longest first.
@@ -112,5 +146,30 @@ mod tests {
         let ms = Nanos::millis;
         assert_eq!(shares, [(Cause::SendBuffer, ms(30)), (Cause::RetransmissionTimeout, ms(10))]);
         assert_eq!(split.total(), ms(40));
+    }
+
+    /// 30 ms were taken for a trip, and 5 for Nagle; the kernel knows of 20 that Nagle held.
+    #[test]
+    fn what_is_measured_overrides_what_was_estimated() {
+        let ms = Nanos::millis;
+        let mut split = Split::default();
+        split.add(share(Cause::PathDelay, 30));
+        split.add(share(Cause::Nagle, 5));
+        split.add(Share { counted: ms(10), ..share(Cause::ReceiveWindow, 10) });
+        let mut all = split.clone();
+        all.add(share(Cause::PathDelay, 100));
+        let old = split.clone();
+        split.measure(&[(Cause::Nagle, ms(20)), (Cause::Cork, Nanos::ZERO)], Where::Here);
+        let of = |split: &Split, cause: Cause| split.time(|c| c == cause);
+        assert_eq!((of(&split, Cause::Nagle), of(&split, Cause::PathDelay)), (ms(20), ms(15)));
+        assert_eq!((of(&split, Cause::ReceiveWindow), split.total()), (ms(10), ms(45)));
+        all.replace(&old, &split);
+        assert_eq!(
+            (of(&all, Cause::Nagle), of(&all, Cause::PathDelay), all.total()),
+            (ms(20), ms(115), ms(145))
+        );
+        // More than there is cannot have passed in it: a hold that began before.
+        split.measure(&[(Cause::Nagle, ms(500))], Where::Here);
+        assert_eq!((of(&split, Cause::Nagle), split.total()), (ms(35), ms(45)));
     }
 }

@@ -1,6 +1,7 @@
 //! All connections of a host, fed with lists of its sockets.
 
 use crate::connection::{Connection, Role};
+use crate::facts::Facts;
 use crate::sample::{Process, Sample, State};
 use hashbrown::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -113,6 +114,21 @@ impl Table {
         }
         for l in self.listeners.values_mut() {
             l.process = of(l.inode).or(l.process.take());
+        }
+    }
+
+    /// Takes what kernel events say, by the cookies of sockets, before an interval ends. A socket of which nothing was heard has
+    /// nothing to wait for that they show.
+    pub fn witness(&mut self, facts: &HashMap<u64, Facts>) {
+        self.connections
+            .values_mut()
+            .for_each(|c| c.witness(facts.get(&c.sample.cookie).copied().unwrap_or_default()));
+    }
+
+    /// The same for connections that are gone, before they are taken.
+    pub fn witness_ended(&mut self, facts: &HashMap<u64, Facts>) {
+        for c in &mut self.ended {
+            c.witness(facts.get(&c.sample.cookie).copied().unwrap_or_default());
         }
     }
 

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 use tcpwhy_base::Nanos;
-use tcpwhy_live::{Connection, Finding, Listener, Process, Role, Share, Split};
+use tcpwhy_live::{Connection, Finding, Listener, Process, Role, Share, Split, Waits};
 
 /// The document.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -15,7 +15,8 @@ struct Document {
     tool: &'static str,
     version: &'static str,
     schema: u32,
-    /// Where the times come from: `sampled`, estimated from states of sockets; what the kernel counted itself is `counted_ns`.
+    /// Where the times come from: `sampled`, estimated from states of sockets, or `kernel`, where kernel events were seen, too; what is
+    /// no estimate is `counted_ns`.
     source: &'static str,
     /// Length of the last interval.
     interval_ns: i64,
@@ -60,6 +61,8 @@ struct Row {
     total: Vec<Part>,
     /// What the kernel said last; null: nothing.
     kernel: Option<Kernel>,
+    /// What kernel events said since they were seen; null: they are not.
+    events: Option<Events>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -82,7 +85,9 @@ struct Part {
     /// `client`, `server` or `network`.
     side: &'static str,
     time_ns: i64,
-    /// Of it: counted by the kernel itself.
+    /// `kernel`: all of it was counted or measured by the kernel; else `sampled`.
+    source: &'static str,
+    /// Of it: counted or measured by the kernel.
     counted_ns: i64,
 }
 
@@ -110,6 +115,32 @@ struct Kernel {
     bytes_received: u64,
     delivery_bytes_per_second: u64,
     congestion_control: String,
+}
+
+/// Sums of kernel events.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Events {
+    /// Small writes that Nagle's algorithm held for about a round trip.
+    nagle: WaitsRow,
+    /// Those that it held for more than 10 ms longer.
+    nagle_delayed_ack: WaitsRow,
+    /// Small writes that a cork held.
+    cork: WaitsRow,
+    /// Times that a writer slept in a call.
+    blocked_writes: WaitsRow,
+    /// Writes that were refused with EAGAIN.
+    refused_writes: u64,
+    fast_retransmissions: u64,
+    /// Segments sent again after a timeout.
+    timeouts: u64,
+    loss_probes: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct WaitsRow {
+    count: u64,
+    time_ns: i64,
+    longest_ns: i64,
 }
 
 /// A listener.
@@ -175,7 +206,8 @@ struct Line {
     row: Row,
 }
 
-const SOURCE: &str = "sampled";
+const SAMPLED: &str = "sampled";
+const KERNEL: &str = "kernel";
 
 /// The document, ended by a line break.
 pub fn write(out: &mut impl Write, view: &View) -> io::Result<()> {
@@ -184,7 +216,7 @@ pub fn write(out: &mut impl Write, view: &View) -> io::Result<()> {
         tool: "tcpwhy",
         version: env!("CARGO_PKG_VERSION"),
         schema: 1,
-        source: SOURCE,
+        source: if view.events { KERNEL } else { SAMPLED },
         interval_ns: s.interval.0,
         watched_ns: s.watched.0,
         samples: s.samples,
@@ -204,7 +236,8 @@ pub fn write(out: &mut impl Write, view: &View) -> io::Result<()> {
 
 /// One line for a connection that has ended.
 pub fn line(out: &mut impl Write, c: &Connection) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, &Line { r#type: "connection", source: SOURCE, row: row(c) })?;
+    let source = if c.facts.is_some() { KERNEL } else { SAMPLED };
+    serde_json::to_writer(&mut *out, &Line { r#type: "connection", source, row: row(c) })?;
     writeln!(out)
 }
 
@@ -244,7 +277,21 @@ fn row(c: &Connection) -> Row {
         interval: parts(&c.interval, c.role),
         total: parts(&c.total, c.role),
         kernel,
+        events: c.facts.map(|f| Events {
+            nagle: waits(f.nagle),
+            nagle_delayed_ack: waits(f.nagle_delayed_ack),
+            cork: waits(f.cork),
+            blocked_writes: waits(f.blocked),
+            refused_writes: f.refused,
+            fast_retransmissions: f.fast_retransmits,
+            timeouts: f.timeouts,
+            loss_probes: f.loss_probes,
+        }),
     }
+}
+
+fn waits(w: Waits) -> WaitsRow {
+    WaitsRow { count: w.count, time_ns: w.time.0, longest_ns: w.longest.0 }
 }
 
 fn process(p: &Process) -> ProcessRow {
@@ -258,6 +305,7 @@ fn parts(split: &Split, role: Role) -> Vec<Part> {
         at: s.at.id(),
         side: s.at.side(role == Role::Client).name(),
         time_ns: s.time.0,
+        source: if s.counted >= s.time { KERNEL } else { SAMPLED },
         counted_ns: s.counted.max(Nanos::ZERO).0,
     };
     split.shares().into_iter().map(part).collect()
@@ -287,7 +335,7 @@ fn finding(f: &Finding, worst: Option<&Connection>) -> FindingRow {
         total_ns: f.total.0,
         connections: f.connections,
         example: ends.unwrap_or_default(),
-        source: SOURCE,
+        source: f.source,
         why: f.why.clone(),
         fixes: f
             .fixes
@@ -347,7 +395,7 @@ mod tests {
             let sockets = [sample(State::Listen, 0), sample(State::Established, busy * n)];
             table.feed(&sockets, Nanos::millis(20 * n));
         }
-        View::new(table.interval(), |_| true, |_| true, Vec::new())
+        View::new(false, table.interval(), |_| true, |_| true, Vec::new())
     }
 
     #[test]

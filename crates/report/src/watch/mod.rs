@@ -4,13 +4,15 @@ mod json;
 mod text;
 
 pub use json::{line, schema, write};
-pub use text::{Layout, ends, program, short, write as text};
+pub use text::{Layout, ends, facts, program, short, write as text};
 
 use tcpwhy_live::{Connection, Finding, Listener, Snapshot, findings};
 
 /// What is said: those connections and listeners of a snapshot that were asked for, and what they have in common.
 #[derive(Debug)]
 pub struct View {
+    /// Kernel events were seen.
+    pub events: bool,
     /// What was asked for, of the snapshot.
     pub snapshot: Snapshot,
     /// Connections that were not.
@@ -33,6 +35,7 @@ pub struct Unseen {
 impl View {
     /// Keeps the connections and listeners that were asked for.
     pub fn new(
+        events: bool,
         mut snapshot: Snapshot,
         wanted: impl Fn(&Connection) -> bool,
         listens: impl Fn(&Listener) -> bool,
@@ -42,6 +45,6 @@ impl View {
         snapshot.connections.retain(wanted);
         snapshot.listeners.retain(listens);
         let findings = findings(&snapshot.connections);
-        View { hidden: all - snapshot.connections.len(), findings, snapshot, unseen }
+        View { events, hidden: all - snapshot.connections.len(), findings, snapshot, unseen }
     }
 }

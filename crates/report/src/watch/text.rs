@@ -6,7 +6,7 @@ use crate::text::style::{BOLD, DIM, FIX, WARN, of, wrap};
 use crate::text::whose;
 use std::io::{self, Write};
 use tcpwhy_base::{Cause, Class, Nanos};
-use tcpwhy_live::{Connection, Finding, Listener, Process, Role, Share, Split, Where};
+use tcpwhy_live::{Connection, Facts, Finding, Listener, Process, Role, Share, Split, Waits, Where};
 
 /// How it is laid out.
 #[derive(Clone, Debug)]
@@ -26,10 +26,11 @@ const INDENT: usize = 10;
 pub fn write(out: &mut impl Write, view: &View, layout: &Layout) -> io::Result<()> {
     let s = &view.snapshot;
     let head = format!(
-        "{} in the last {}, estimated from {}",
+        "{} in the last {}, estimated from {}{}",
         count(s.connections.len() as u64, "connection"),
         s.interval,
         count(s.samples.into(), "sample"),
+        if view.events { " and measured by kernel events" } else { "" },
     );
     let hidden = if view.hidden > 0 { format!("; {} not asked for", view.hidden) } else { String::new() };
     writeln!(out, "{BOLD}{head}{BOLD:#}{hidden}")?;
@@ -115,7 +116,33 @@ fn connection(out: &mut impl Write, c: &Connection, layout: &Layout) -> io::Resu
         let style = if n == 0 { colour } else { DIM };
         writeln!(out, "{:INDENT$}{style}{line}{style:#}", "")?;
     }
+    if let Some(text) = c.facts.as_ref().and_then(facts) {
+        for line in wrap(&format!("kernel: {text}"), layout.width.saturating_sub(INDENT).max(20)) {
+            writeln!(out, "{:INDENT$}{DIM}{line}{DIM:#}", "")?;
+        }
+    }
     Ok(())
+}
+
+/// `23 writes held for a delayed ACK, 44.0 ms at most; 2 timeouts`: what kernel events say, since the connection is looked at.
+pub fn facts(f: &Facts) -> Option<String> {
+    let waits = |what: &str, w: &Waits| {
+        (w.count > 0)
+            .then(|| format!("{} {what} for {}, {} at most", count(w.count, "write"), w.time, w.longest))
+    };
+    let some = |n: u64, what: &str| (n > 0).then(|| count(n, what));
+    let parts = [
+        waits("held by Nagle until a delayed ACK", &f.nagle_delayed_ack),
+        waits("held by Nagle", &f.nagle),
+        waits("held by a cork", &f.cork),
+        waits("asleep", &f.blocked),
+        (f.refused > 0).then(|| format!("{} refused (EAGAIN)", count(f.refused, "write"))),
+        some(f.fast_retransmits, "fast retransmission"),
+        some(f.timeouts, "timeout"),
+        some(f.loss_probes, "tail loss probe"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 fn finding(

@@ -32,6 +32,9 @@ pub(crate) struct Watch {
     /// How often the answer is made anew; sockets are looked at far more often
     #[arg(long, value_name = "TIME", value_parser = interval, default_value = "1s")]
     pub(crate) interval: Nanos,
+    /// Attach to no kernel events, which take CAP_BPF and CAP_PERFMON: only estimate
+    #[arg(long)]
+    pub(crate) sampled: bool,
     /// One interval, then end
     #[arg(long)]
     pub(crate) once: bool,

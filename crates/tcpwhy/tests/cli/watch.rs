@@ -76,7 +76,7 @@ fn json(output: &Output) -> Value {
 #[test]
 fn a_stall_is_named_with_its_program_and_what_helps() {
     let program = Program::start(STALLS);
-    let done = watch(&["--once", "--json", "--port", &program.1]);
+    let done = watch(&["--once", "--json", "--sampled", "--port", &program.1]);
     assert_eq!(done.status.code(), Some(0));
     let document = json(&done);
     let row = &document["connections"][0];
@@ -139,7 +139,7 @@ fn ended_connections_are_lines_and_an_interrupt_ends_it() {
     let program = Program::start(STALLS);
     let arguments = ["--jsonl", "--interval", "200ms", "--port", &program.1];
     let watch = command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(700));
+    std::thread::sleep(Duration::from_millis(3000));
     let port = program.1.clone();
     drop(program);
     std::thread::sleep(Duration::from_millis(500));
@@ -167,4 +167,54 @@ fn mistakes_are_told() {
     let done = watch(&["--once", "--netns", "/nowhere"]);
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(done.status.code() == Some(3) && said.contains("/nowhere"), "{said}");
+}
+
+/// Kernel events measure each hold. Where they cannot be had, the answer says why, and goes on without.
+#[test]
+fn kernel_events_measure_what_is_held() {
+    let program = Program::start(STALLS);
+    let document = json(&watch(&["--once", "--json", "--interval", "2s", "--port", &program.1]));
+    if document["source"] != "kernel" {
+        let unseen = document["unseen"].as_array().unwrap();
+        let why = unseen.iter().find(|u| u["what"].as_str().unwrap().contains("small write")).unwrap();
+        crate::skips::skip(
+            "watch: kernel events",
+            why["needs"].as_str().unwrap(),
+            env!("CARGO_TARGET_TMPDIR"),
+        );
+        return;
+    }
+    let row = &document["connections"][0];
+    let events = &row["events"]["nagle_delayed_ack"];
+    let (count, time) = (events["count"].as_i64().unwrap(), events["time_ns"].as_i64().unwrap());
+    // Each hold is as long as the delayed ACK of Linux, 40 ms and a jiffy or two; nothing else takes time here.
+    assert!(count >= 20 && (39..60).contains(&(time / count / 1_000_000)), "{events}");
+    let share =
+        row["interval"].as_array().unwrap().iter().find(|p| p["cause"] == "nagle_delayed_ack").unwrap();
+    assert_eq!((&share["source"], &share["counted_ns"]), (&"kernel".into(), &share["time_ns"]));
+    assert!(
+        share["time_ns"].as_i64().unwrap() * 10 > document["interval_ns"].as_i64().unwrap() * 9,
+        "{row:#}"
+    );
+    assert_eq!(document["findings"][0]["source"], "kernel");
+}
+
+#[test]
+fn without_capabilities_it_says_which_are_missing() {
+    let program = Program::start(STALLS);
+    let arguments = ["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_tcpwhy"), "watch"];
+    let more = ["--once", "--json", "--interval", "500ms", "--port", &program.1];
+    let done = Command::new("setpriv").args(arguments).args(more).output().unwrap();
+    if !done.status.success() {
+        let why = String::from_utf8_lossy(&done.stderr).into_owned();
+        crate::skips::skip("watch: without capabilities", &why, env!("CARGO_TARGET_TMPDIR"));
+        return;
+    }
+    let document = json(&done);
+    assert_eq!(document["source"], "sampled");
+    let unseen = format!("{:#}", document["unseen"]);
+    assert!(unseen.contains("CAP_BPF and CAP_PERFMON"), "{unseen}");
+    let all: Vec<&str> =
+        document["findings"].as_array().unwrap().iter().map(|f| f["cause"].as_str().unwrap()).collect();
+    assert!(all.iter().any(|c| c.starts_with("nagle")), "{all:?}");
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tcpwhy_base::Nanos;
+#[cfg(feature = "bpf")]
+use tcpwhy_live::Kernel;
 use tcpwhy_live::{Connection, Diag, LiveError, Process, Processes, Sample, Snapshot, Table};
 use tcpwhy_report::watch::Unseen;
 
@@ -13,6 +15,30 @@ use tcpwhy_report::watch::Unseen;
 const OFTEN: Duration = Duration::from_millis(10);
 /// A look takes at most this part of the time: one in so many.
 const PART: u32 = 20;
+
+/// What kernel events show and samples only estimate.
+const HELD: &str =
+    "how long each small write is held, who sleeps in send(), and which timer sent a segment again";
+
+/// Attaches to the kernel's events, if that is wanted and possible; with what is missing.
+#[cfg(feature = "bpf")]
+fn events(sampled: bool) -> (Option<Kernel>, Vec<String>) {
+    if sampled {
+        return (None, vec!["--sampled".into()]);
+    }
+    match Kernel::open() {
+        Ok(kernel) => {
+            let missing = kernel.missing.clone();
+            (Some(kernel), missing)
+        }
+        Err(why) => (None, vec![why]),
+    }
+}
+
+#[cfg(not(feature = "bpf"))]
+fn without(sampled: bool) -> String {
+    if sampled { "--sampled" } else { "this program was built without kernel events (feature bpf)" }.into()
+}
 
 /// What looks.
 pub(super) struct Eye {
@@ -27,11 +53,19 @@ pub(super) struct Eye {
     /// The longest time between two looks of the interval.
     apart: Duration,
     foreign: bool,
+    #[cfg(feature = "bpf")]
+    kernel: Option<Kernel>,
+    /// Why there are no kernel events, or not all.
+    no_events: Vec<String>,
 }
 
 impl Eye {
-    pub(super) fn open(namespace: Option<&Path>) -> Result<Eye, LiveError> {
+    pub(super) fn open(namespace: Option<&Path>, sampled: bool) -> Result<Eye, LiveError> {
         let now = Instant::now();
+        #[cfg(feature = "bpf")]
+        let (kernel, no_events) = events(sampled);
+        #[cfg(not(feature = "bpf"))]
+        let no_events = vec![without(sampled)];
         let mut eye = Eye {
             diag: tcpwhy_live::within(namespace, Diag::open)?,
             sockets: Vec::new(),
@@ -42,6 +76,9 @@ impl Eye {
             next: now,
             apart: OFTEN,
             foreign: namespace.is_some(),
+            #[cfg(feature = "bpf")]
+            kernel,
+            no_events,
         };
         eye.look()?;
         Ok(eye)
@@ -59,8 +96,12 @@ impl Eye {
         while Instant::now() < until && !stop.load(Relaxed) {
             std::thread::sleep(self.nap(until));
             self.look_if_due(until)?;
-            self.table.take_ended().iter().for_each(&mut ended);
         }
+        #[cfg(feature = "bpf")]
+        if let Some(kernel) = &self.kernel {
+            self.table.witness_ended(&kernel.facts());
+        }
+        self.table.take_ended().iter().for_each(&mut ended);
         Ok(())
     }
 
@@ -75,7 +116,16 @@ impl Eye {
         if Instant::now() >= self.next.min(until) { self.look() } else { Ok(()) }
     }
 
+    /// Whether kernel events are seen.
+    pub(super) fn has_events(&self) -> bool {
+        #[cfg(feature = "bpf")]
+        return self.kernel.is_some();
+        #[cfg(not(feature = "bpf"))]
+        false
+    }
+
     /// Of connections that are gone nothing is wanted.
+    #[cfg(feature = "tui")]
     pub(super) fn forget_ended(&mut self) {
         self.table.take_ended();
     }
@@ -109,6 +159,10 @@ impl Eye {
 
     /// Ends the interval.
     pub(super) fn all(&mut self) -> Snapshot {
+        #[cfg(feature = "bpf")]
+        if let Some(kernel) = &self.kernel {
+            self.table.witness(&kernel.facts());
+        }
         self.known.clear();
         self.name();
         self.table.interval()
@@ -117,18 +171,12 @@ impl Eye {
     /// What does not show in this interval.
     pub(super) fn unseen(&self) -> Vec<Unseen> {
         let apart = Nanos(i64::try_from(self.apart.as_nanos()).unwrap_or(i64::MAX));
-        let mut out = vec![
-            Unseen {
-                what: format!("connections and waits shorter than {apart}"),
-                needs: "the time between two samples; more sockets take longer to list".into(),
-            },
-            Unseen {
-                what: "single writes, reads and timers".into(),
-                needs: "they need kernel events, that is CAP_BPF and CAP_PERFMON, which this version does not use; times \
-                        between them are estimates"
-                    .into(),
-            },
-        ];
+        let mut out = vec![Unseen {
+            what: format!("connections and waits shorter than {apart}"),
+            needs: "the time between two samples; more sockets take longer to list".into(),
+        }];
+        let lost = if self.has_events() { "some kernel events" } else { HELD };
+        out.extend(self.no_events.iter().map(|why| Unseen { what: lost.into(), needs: why.clone() }));
         if self.processes.hidden > 0 {
             out.push(Unseen {
                 what: format!("which sockets {} processes of other users have", self.processes.hidden),

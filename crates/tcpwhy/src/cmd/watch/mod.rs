@@ -17,7 +17,7 @@ use tcpwhy_report::watch::{self, Layout, View};
 
 /// Watches this host, or another network namespace.
 pub(crate) fn run(args: &Watch) -> anyhow::Result<Exit> {
-    let mut eye = Eye::open(args.netns.as_deref())?;
+    let mut eye = Eye::open(args.netns.as_deref(), args.sampled)?;
     let stop = cmd::stop_signal()?;
     #[cfg(feature = "tui")]
     if !args.once && !args.json && !args.jsonl && std::io::IsTerminal::is_terminal(&std::io::stdout()) {
@@ -72,7 +72,7 @@ fn print(args: &Watch, eye: &mut Eye, stop: &AtomicBool, out: &mut Output) -> an
 /// The interval that has just ended, as far as it was asked for.
 fn view(args: &Watch, eye: &mut Eye) -> View {
     let (snapshot, unseen) = (eye.all(), eye.unseen());
-    View::new(snapshot, |c| is_wanted(args, c, &c.interval), |l| listens(args, l), unseen)
+    View::new(eye.has_events(), snapshot, |c| is_wanted(args, c, &c.interval), |l| listens(args, l), unseen)
 }
 
 /// Whether a connection was asked for, by its time in `split`.

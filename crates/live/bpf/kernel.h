@@ -1,0 +1,86 @@
+/* What the programs use of the kernel, and nothing else. Structures are those of the running kernel: where a field stands is
+ * looked up when a program is loaded (CO-RE). */
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long s64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define ALWAYS static inline __attribute__((always_inline))
+#define __uint(name, value) int(*name)[value]
+#define __type(name, type) typeof(type) *name
+
+enum { BPF_MAP_TYPE_LRU_HASH = 9 };
+enum { BPF_ANY = 0 };
+
+static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
+static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static u64 (*const bpf_get_socket_cookie)(void *sk) = (void *)46;
+static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static struct tcp_sock *(*const bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sock_common {
+	u16 skc_family;
+	volatile u8 skc_state;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+};
+
+struct inet_sock {
+	struct sock sk;
+};
+
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+	u8 icsk_ca_state : 5;
+	u8 icsk_retransmits;
+	u8 icsk_pending;
+};
+
+struct minmax_sample {
+	u32 t;
+	u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u32 write_seq;
+	u32 snd_nxt;
+	u32 snd_una;
+	u32 snd_wnd;
+	u32 snd_cwnd;
+	u32 mss_cache;
+	u32 packets_out;
+	u32 sacked_out;
+	u32 lost_out;
+	u32 retrans_out;
+	u8 nonagle : 4;
+	struct minmax rtt_min;
+};
+
+struct sk_buff {
+	struct sock *sk;
+	unsigned int len;
+	u16 transport_header;
+	unsigned char *head;
+	unsigned char *data;
+};
+
+#pragma clang attribute pop
+
+/* A copy of a field of any kernel pointer, wherever it stands in this kernel. */
+#define READ(to, from) \
+	bpf_probe_read_kernel(&(to), sizeof(to), __builtin_preserve_access_index(&(from)))

@@ -1,0 +1,105 @@
+//! What kernel events say of a socket: sums, from when it was first seen.
+
+use tcpwhy_base::{Cause, Nanos};
+
+/// Waits of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// How many.
+    pub count: u64,
+    /// How long together.
+    pub time: Nanos,
+    /// The longest.
+    pub longest: Nanos,
+}
+
+/// What the kernel saw of one socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Small writes that Nagle's algorithm held for about a round trip.
+    pub nagle: Waits,
+    /// Those that were held for far longer.
+    pub nagle_delayed_ack: Waits,
+    /// Small writes that a cork held.
+    pub cork: Waits,
+    /// Times that a writer slept in a call, for want of buffer.
+    pub blocked: Waits,
+    /// Writes that were refused with EAGAIN.
+    pub refused: u64,
+    /// Segments sent again because others had arrived.
+    pub fast_retransmits: u64,
+    /// Segments sent again after a timeout.
+    pub timeouts: u64,
+    /// Segments sent again as probes of the end of a flight.
+    pub loss_probes: u64,
+}
+
+/// 64-bit words of a socket's sums, as `bpf/watch.bpf.c` lays them out.
+#[cfg(any(all(target_os = "linux", feature = "bpf"), test))]
+pub(crate) const WORDS: usize = 20;
+
+impl Facts {
+    /// From the sums of the program: the socket's cookie, and what was seen of it.
+    #[cfg(any(all(target_os = "linux", feature = "bpf"), test))]
+    pub(crate) fn decode(sums: &[u64; WORDS]) -> (u64, Facts) {
+        let &[
+            cookie,
+            a,
+            b,
+            c,
+            d,
+            e,
+            f,
+            g,
+            h,
+            i,
+            j,
+            k,
+            l,
+            refused,
+            fast_retransmits,
+            timeouts,
+            loss_probes,
+            ..,
+        ] = sums;
+        let ns = |n: u64| Nanos(i64::try_from(n).unwrap_or(i64::MAX));
+        let waits = |count, time, longest| Waits { count, time: ns(time), longest: ns(longest) };
+        let facts = Facts {
+            nagle: waits(a, b, c),
+            nagle_delayed_ack: waits(d, e, f),
+            cork: waits(g, h, i),
+            blocked: waits(j, k, l),
+            refused,
+            fast_retransmits,
+            timeouts,
+            loss_probes,
+        };
+        (cookie, facts)
+    }
+
+    /// Causes whose time the kernel measures, with all of that time.
+    pub(crate) fn measured(&self) -> [(Cause, Nanos); 3] {
+        [
+            (Cause::Nagle, self.nagle.time),
+            (Cause::NagleDelayedAck, self.nagle_delayed_ack.time),
+            (Cause::Cork, self.cork.time),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_read_as_they_are_laid_out() {
+        let mut words = [0; WORDS];
+        for (n, word) in words.iter_mut().enumerate() {
+            *word = n as u64;
+        }
+        let (cookie, facts) = Facts::decode(&words);
+        assert_eq!((cookie, facts.nagle.count, facts.nagle_delayed_ack.time), (0, 1, Nanos(5)));
+        assert_eq!((facts.cork.longest, facts.blocked.count, facts.refused), (Nanos(9), 10, 13));
+        assert_eq!((facts.fast_retransmits, facts.timeouts, facts.loss_probes), (14, 15, 16));
+    }
+}
