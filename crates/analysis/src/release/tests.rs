@@ -360,6 +360,12 @@ fn a_witness_overrides_what_was_inferred() {
     assert_eq!(told(held(), written(at(-5))), (nagle, Source::Kernel, None));
     assert_eq!(told(held(), Witness::default()), (nagle, Source::Inferred, None));
     assert_eq!(told(held(), Witness { nodelay: Some(true), ..written(at(30)) }).1, Source::Inferred);
+    // It left later than the ACK that it was held until, by an inference a pause: with TCP_NODELAY known to be off, Nagle.
+    let late = || row(ms(60), 100).acked(ms(40), 10).with(|r| r.before.small_end = NXT);
+    let off = Witness { nodelay: Some(false), ..written(at(10)) };
+    let wait = Wait::Nagle { first: MSS, flight: 10, delay: Nanos::ZERO, delayed: false, prompt: false };
+    assert_eq!(told(late(), off), (wait, Source::Kernel, at(10)));
+    assert_eq!(told(late(), written(at(10))), (pause(0, false), Source::Inferred, None), "it may be on");
     // It waited for room in the buffer.
     let room = Witness { room: Some((START + ms(1), START + ms(60))), ..Witness::default() };
     assert_eq!(told(held(), room).0, Wait::SendBuffer);
