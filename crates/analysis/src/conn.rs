@@ -4,7 +4,7 @@
 //! that goes on, and learnt from; parts that end go to the ledger.
 
 use crate::exchange::Recorder;
-use crate::findings::Finished;
+use crate::findings::{Basis, Finished};
 use crate::output::Output;
 use crate::parts::{Ending, Identity, Ledger, how_unfinished, summary};
 use crate::release::{Habits, Release, Testimony, Wait, release};
@@ -29,7 +29,8 @@ pub(crate) struct Conn {
 
 /// Which connection it is.
 impl Conn {
-    pub(crate) fn new(id: u32, segment: &Segment) -> Conn {
+    /// Begins with this segment (which [`Conn::push`] takes); `room` is used again.
+    pub(crate) fn new(id: u32, segment: &Segment, room: Basis) -> Conn {
         let (syn, ack) = (segment.flags.syn(), segment.flags.ack());
         // Without a SYN the lower port is taken for the server's; with equal ports, the receiver.
         let from_client = if syn { !ack } else { segment.src.port >= segment.dst.port };
@@ -51,7 +52,7 @@ impl Conn {
             habits: Habits::default(),
             testimony: Testimony::default(),
             ex: Recorder::default(),
-            ledger: Ledger::new(id, segment),
+            ledger: Ledger::new(id, segment, room),
         }
     }
 
@@ -404,7 +405,7 @@ impl Conn {
     }
 
     /// Ends the connection: closes what is open and makes its summary (without the parts given away).
-    pub(crate) fn finish(mut self, capture_end: bool, parts: &mut Output) -> Finished {
+    pub(crate) fn finish(mut self: Box<Self>, capture_end: bool, parts: &mut Output) -> Finished {
         if self.ex.is_tls() {
             self.close_tls(parts);
         }
@@ -416,7 +417,7 @@ impl Conn {
         }
         self.ledger.closing_gap(&self.track, parts);
         self.ledger.sum_setup(parts);
-        summary(self.who, self.track, &self.habits, self.ledger)
+        summary(self.who, &mut self.track, &self.habits, self.ledger)
     }
 
     /// Nothing but SYNs (and perhaps a reset) was seen: the setup is all there is.

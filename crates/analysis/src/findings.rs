@@ -117,10 +117,19 @@ pub(crate) struct Basis {
     pub(crate) file: u16,
 }
 
+impl Basis {
+    /// The same room without anything in it.
+    pub(crate) fn emptied(mut self) -> Basis {
+        self.rollups.0.clear();
+        self.requests.clear();
+        Basis { rollups: self.rollups, requests: self.requests, ..Basis::default() }
+    }
+}
+
 /// A connection that has ended.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    pub(crate) connection: Box<Connection>,
+    pub(crate) connection: Connection,
     pub(crate) basis: Basis,
 }
 

@@ -2,7 +2,7 @@
 //! Holds the buffers that are used again for every exchange.
 
 use crate::Detail;
-use crate::findings::Rollups;
+use crate::findings::{Basis, Rollups};
 use crate::result::{Connection, Exchange, Gap, Span};
 use crate::step::Step;
 use crate::window::Window;
@@ -27,6 +27,7 @@ pub(crate) struct Output {
     window: Option<Window>,
     spans: Vec<Vec<Span>>,
     steps: Vec<Vec<Step>>,
+    bases: Vec<Basis>,
     /// Room for the limit of each step while they are attributed.
     limits: Vec<Cause>,
 }
@@ -46,6 +47,7 @@ impl Output {
             window: None,
             spans: Vec::new(),
             steps: Vec::new(),
+            bases: Vec::new(),
             limits: Vec::new(),
         }
     }
@@ -129,6 +131,17 @@ impl Output {
         spans.clear();
         if self.spans.len() < 4 {
             self.spans.push(spans);
+        }
+    }
+
+    /// Room for the sums of a connection.
+    pub(crate) fn spare_basis(&mut self) -> Basis {
+        self.bases.pop().unwrap_or_default()
+    }
+
+    pub(crate) fn give_back_basis(&mut self, basis: Basis) {
+        if self.bases.len() < SPARE {
+            self.bases.push(basis.emptied());
         }
     }
 

@@ -1,6 +1,7 @@
 //! Numbers as bytes, seven bits in each: small ones take one.
 
 /// Appends a number.
+#[inline]
 pub(crate) fn put(bytes: &mut Vec<u8>, mut n: u64) {
     while n > 0x7f {
         bytes.push(n as u8 | 0x80);
@@ -19,7 +20,18 @@ pub(crate) fn put_signed(bytes: &mut Vec<u8>, n: i64) {
 pub(crate) struct Numbers<'a>(pub(crate) &'a [u8]);
 
 impl Numbers<'_> {
+    #[inline]
     pub(crate) fn take(&mut self) -> u64 {
+        match self.0.split_first() {
+            Some((&byte, rest)) if byte < 0x80 => {
+                self.0 = rest;
+                u64::from(byte)
+            }
+            _ => self.take_long(),
+        }
+    }
+
+    fn take_long(&mut self) -> u64 {
         let (mut n, mut shift) = (0, 0);
         while let Some((&byte, rest)) = self.0.split_first() {
             self.0 = rest;

@@ -19,6 +19,11 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
+    pub(crate) fn clear(&mut self) {
+        self.range = None;
+        self.times.clear();
+    }
+
     /// Somebody waited from `start` to `end`.
     pub(crate) fn cover(&mut self, start: Nanos, end: Nanos) {
         let range = self.range.get_or_insert((start, end));
@@ -168,6 +173,12 @@ impl Distribution {
         bands
     }
 
+    fn clear(&mut self) {
+        self.counts.clear();
+        self.cells.clear();
+        self.longest = Nanos::ZERO;
+    }
+
     /// Appends it to bytes.
     pub(crate) fn pack(&self, bytes: &mut Vec<u8>) {
         put(bytes, self.counts.len() as u64);
@@ -189,9 +200,7 @@ impl Distribution {
 
     /// Takes from bytes what was appended; its own room is used again.
     pub(crate) fn unpack(&mut self, from: &mut Numbers<'_>) {
-        self.counts.clear();
-        self.cells.clear();
-        self.longest = Nanos::ZERO;
+        self.clear();
         let counts = from.take_count();
         if counts == 0 {
             return;

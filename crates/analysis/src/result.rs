@@ -2,73 +2,18 @@
 //! Unix epoch); the report subtracts the start of the capture.
 
 mod finding;
+mod frames;
 mod named;
 mod server;
 
 pub use finding::*;
+pub use frames::Frames;
 pub use named::*;
 pub use server::*;
 
 use crate::budget::Budget;
 use crate::facts::Facts;
 use tcpwhy_base::{Cause, Endpoint, Nanos, Program, Side, Source, Told};
-
-/// Frame numbers that prove something, 1-based as Wireshark counts them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Frames {
-    first: u64,
-    /// From `first` to the highest frame involved; saturates.
-    span: u32,
-    /// The frames that decide, as distance from `first`, ascending; `n` of them.
-    key: [u32; 3],
-    n: u8,
-    /// Index of the input file.
-    pub file: u16,
-}
-
-impl Frames {
-    /// Frames `a` to `b` (in any order) with `key` as evidence; keys of zero, outside or doubled are dropped, and of
-    /// more than three the first ones are kept.
-    pub fn new(file: u16, a: u64, b: u64, key: &[u64]) -> Frames {
-        let (first, last) = (a.min(b), a.max(b));
-        let distance = |frame: u64| u32::try_from(frame - first).unwrap_or(u32::MAX);
-        let mut frames = Frames { first, span: distance(last), key: [0; 3], n: 0, file };
-        for &k in key {
-            let n = usize::from(frames.n);
-            if n < 3 && k != 0 && k >= first && k <= last && !frames.key[..n].contains(&distance(k)) {
-                frames.key[n] = distance(k);
-                frames.n += 1;
-            }
-        }
-        frames.key[..usize::from(frames.n)].sort_unstable();
-        frames
-    }
-
-    /// Lowest frame involved.
-    pub fn first(&self) -> u64 {
-        self.first
-    }
-
-    /// Highest frame involved.
-    pub fn last(&self) -> u64 {
-        self.first + u64::from(self.span)
-    }
-
-    /// The smallest set that covers both, keeping this one's key frames first.
-    #[must_use]
-    pub fn join(self, other: Frames) -> Frames {
-        let mut keys = [0u64; 6];
-        for (slot, key) in keys.iter_mut().zip(self.keys().chain(other.keys())) {
-            *slot = key;
-        }
-        Frames::new(self.file, self.first.min(other.first), self.last().max(other.last()), &keys)
-    }
-
-    /// The frames that decide, ascending.
-    pub fn keys(&self) -> impl Iterator<Item = u64> + '_ {
-        self.key[..usize::from(self.n)].iter().map(|&k| self.first + u64::from(k))
-    }
-}
 
 /// A stretch of time with exactly one cause.
 #[derive(Clone, Debug)]

@@ -70,6 +70,8 @@ pub struct Analyzer {
     kept: Output,
     totals: Totals,
     next_id: u32,
+    /// How often a connection began or left, or got another link: until then what was found stays found.
+    changes: u64,
     /// A closed connection is kept this long.
     linger: Nanos,
     /// Connections leave as they end.
@@ -95,6 +97,7 @@ impl Analyzer {
             kept: Output::new(config.detail),
             totals: Totals::default(),
             next_id: 1,
+            changes: 0,
             linger: LINGER,
             stream: None,
         }
@@ -168,10 +171,10 @@ impl Analyzer {
                 }
             }
             std::hint::black_box(touched);
+            let changes = self.changes;
             for (hint, segment) in hints.iter().zip(group) {
                 // An earlier segment of the group may have begun or ended a connection.
-                let valid = hint.filter(|&slot| self.holds(slot, segment));
-                let slot = if valid.is_some() { valid } else { self.find(segment) };
+                let slot = if self.changes == changes { *hint } else { self.find(segment) };
                 self.push_to(segment, slot);
             }
         }
@@ -224,7 +227,7 @@ impl Analyzer {
         let place = &mut self.live[slot as usize];
         if let Slot::Lone(at, id) = *place {
             let first = self.lones.take(at);
-            let mut conn = Box::new(Conn::new(id, &first));
+            let mut conn = Box::new(Conn::new(id, &first, self.kept.spare_basis()));
             conn.push(&first, &mut self.kept);
             *place = Slot::Conn(conn);
         }
@@ -267,6 +270,7 @@ impl Analyzer {
             return None;
         }
         conn.also_on(segment.link);
+        self.changes += 1;
         self.index.insert(&segment.src, &segment.dst, segment.link, slot);
         Some(slot)
     }
@@ -275,9 +279,10 @@ impl Analyzer {
     fn begin(&mut self, segment: &Segment) {
         let id = self.next_id;
         self.next_id += 1;
+        self.changes += 1;
         let (new, is_lone) = match self.lones.keep(segment) {
             Some(at) => (Slot::Lone(at, id), true),
-            None => (Slot::Conn(Box::new(Conn::new(id, segment))), false),
+            None => (Slot::Conn(Box::new(Conn::new(id, segment, self.kept.spare_basis()))), false),
         };
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -344,16 +349,17 @@ impl Analyzer {
 
     /// Ends the connection in this slot.
     fn end(&mut self, slot: u32, capture_end: bool) {
+        self.changes += 1;
         match std::mem::replace(&mut self.live[slot as usize], Slot::Free) {
             Slot::Free => return,
             Slot::Lone(at, id) => self.silent.push((at, id)),
-            Slot::Conn(conn) => self.finish_one(*conn, capture_end),
+            Slot::Conn(conn) => self.finish_one(conn, capture_end),
         }
         self.free.push(slot);
     }
 
     /// A connection is over.
-    fn finish_one(&mut self, conn: Conn, capture_end: bool) {
+    fn finish_one(&mut self, conn: Box<Conn>, capture_end: bool) {
         let mut ended = conn.finish(capture_end, &mut self.kept);
         ended.leave(self.kept.within(ended.connection.start, ended.connection.end));
         let connection = &mut ended.connection;
@@ -373,7 +379,8 @@ impl Analyzer {
             let at = self.bases.keep(&ended.basis, ended.connection.start);
             self.places.push(Place { at, outside: ended.basis.outside });
         }
-        self.done.push(*ended.connection);
+        self.done.push(ended.connection);
+        self.kept.give_back_basis(ended.basis);
     }
 }
 

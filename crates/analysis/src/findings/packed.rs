@@ -25,9 +25,16 @@ const CUT: u64 = 2;
 const QUICK: u64 = 4;
 const RANGE: u64 = 8;
 
-/// The causes that begin a rollup are its number and these bits.
-const ONE_SPAN: u64 = 1;
-const ONE_EVIDENCE: u64 = 2;
+/// Bits that begin a rollup, below its side and its cause: it is of one span and all else follows from that ([`single`]); its
+/// evidence is none, or the frames of its example; the rest are of the first form, whose span counts for no occurrence, whose time
+/// is after the last byte, idle, unsure.
+const SINGLE: u64 = 1;
+const NO_EVIDENCE: u64 = 2;
+const ONE_EVIDENCE: u64 = 4;
+const NONE: u64 = 8;
+const TAIL: u64 = 16;
+const IDLE: u64 = 32;
+const UNSURE: u64 = 64;
 
 impl Store {
     /// Keeps the basis of a connection that began then.
@@ -92,60 +99,79 @@ impl Store {
     }
 }
 
-fn put_frames(bytes: &mut Vec<u8>, frames: &Frames) {
-    let (first, last) = (frames.first(), frames.last());
-    put(bytes, u64::from(frames.file) << 2 | frames.keys().count() as u64);
-    put(bytes, first);
-    put(bytes, last - first);
-    frames.keys().for_each(|key| put(bytes, key - first));
-}
-
-fn take_frames(from: &mut Numbers<'_>) -> Frames {
-    let head = from.take();
-    let first = from.take();
-    let last = first.saturating_add(from.take());
-    let mut keys = [0; 3];
-    let n = (head & 3) as usize;
-    keys[..n].iter_mut().for_each(|key| *key = first.saturating_add(from.take()));
-    Frames::new((head >> 2) as u16, first, last, &keys[..n])
-}
-
 fn put_example(bytes: &mut Vec<u8>, example: &Example, start: Nanos) {
     put(bytes, u64::from(example.exchange));
-    put_frames(bytes, &example.frames);
+    example.frames.pack(bytes);
     put_signed(bytes, example.start.0.wrapping_sub(start.0));
     put_signed(bytes, example.end.0.wrapping_sub(example.start.0));
 }
 
 fn take_example(from: &mut Numbers<'_>, connection: u32, zero: Nanos) -> Example {
     let exchange = from.take() as u32;
-    let frames = take_frames(from);
+    let frames = Frames::unpack(from);
     let start = from.take_signed().wrapping_add(zero.0);
     let end = from.take_signed().wrapping_add(start);
     Example { connection, exchange, frames, start: Nanos(start), end: Nanos(end) }
 }
 
+/// The confidence of a rollup of one span, in percent, where so few numbers say all of it: most are such.
+fn single(r: &Rollup) -> Option<i64> {
+    let (time, of) = (r.lost, &r.example.example);
+    let percent = if time.0 > 0 { r.doubt.weighed / time.0 } else { 0 };
+    let all_or_none = |part: Nanos| part == time || part == Nanos::ZERO;
+    let is_single = r.occurrences <= 1
+        && r.range == Extremes::of(time)
+        && r.example.time == time
+        && of.end.0.wrapping_sub(of.start.0) == time.0
+        && r.doubt.time == time.0
+        && r.doubt.weighed == percent.wrapping_mul(time.0)
+        && all_or_none(r.tail)
+        && all_or_none(r.idle)
+        && all_or_none(r.doubt.unsure);
+    is_single.then_some(percent)
+}
+
 fn put_rollup(bytes: &mut Vec<u8>, r: &Rollup, start: Nanos) {
-    let one_span = r.occurrences == 1 && r.range == Extremes::of(r.lost) && r.example.time == r.lost;
-    let one_evidence = r.evidence == [r.example.example.frames];
-    let side = SIDES.iter().position(|s| *s == r.side).unwrap_or_default() as u64;
-    let bits = if one_span { ONE_SPAN } else { 0 } | if one_evidence { ONE_EVIDENCE } else { 0 };
-    put(bytes, (r.cause as u64) << 4 | side << 2 | bits);
-    for time in [r.lost, r.tail, r.idle, r.doubt.unsure] {
-        put_signed(bytes, time.0);
+    let bit = |set: bool, bit: u64| if set { bit } else { 0 };
+    let (single, of) = (single(r), &r.example.example);
+    let side = match r.side {
+        None => 0,
+        Some(Side::Client) => 1,
+        Some(Side::Server) => 2,
+        Some(Side::Network) => 3,
+    };
+    let bits = bit(single.is_some(), SINGLE)
+        | bit(r.evidence.is_empty(), NO_EVIDENCE)
+        | bit(r.evidence == [of.frames], ONE_EVIDENCE)
+        | bit(r.occurrences == 0, NONE)
+        | bit(r.tail != Nanos::ZERO, TAIL)
+        | bit(r.idle != Nanos::ZERO, IDLE)
+        | bit(r.doubt.unsure != Nanos::ZERO, UNSURE);
+    put(bytes, (r.cause as u64) << 9 | side << 7 | bits);
+    put_signed(bytes, r.lost.0);
+    match single {
+        Some(percent) => {
+            put_signed(bytes, percent);
+            put(bytes, u64::from(of.exchange));
+            of.frames.pack(bytes);
+            put_signed(bytes, of.start.0.wrapping_sub(start.0));
+        }
+        None => {
+            for time in [r.tail, r.idle, r.doubt.unsure] {
+                put_signed(bytes, time.0);
+            }
+            put_signed(bytes, r.doubt.weighed);
+            put_signed(bytes, r.doubt.time);
+            put(bytes, r.occurrences);
+            put_signed(bytes, r.range.shortest.0);
+            put_signed(bytes, r.range.longest.0);
+            put_signed(bytes, r.example.time.0);
+            put_example(bytes, of, start);
+        }
     }
-    put_signed(bytes, r.doubt.weighed);
-    put_signed(bytes, r.doubt.time);
-    if !one_span {
-        put(bytes, r.occurrences);
-        put_signed(bytes, r.range.shortest.0);
-        put_signed(bytes, r.range.longest.0);
-        put_signed(bytes, r.example.time.0);
-    }
-    put_example(bytes, &r.example.example, start);
-    if !one_evidence {
+    if bits & (NO_EVIDENCE | ONE_EVIDENCE) == 0 {
         put(bytes, r.evidence.len() as u64);
-        r.evidence.iter().for_each(|frames| put_frames(bytes, frames));
+        r.evidence.iter().for_each(|frames| frames.pack(bytes));
     }
 }
 
@@ -157,34 +183,51 @@ fn take_rollup(
     mut evidence: Vec<Frames>,
 ) -> Rollup {
     let head = from.take();
-    let [lost, tail, idle, unsure] = std::array::from_fn(|_| Nanos(from.take_signed()));
-    let doubt = Doubt { unsure, weighed: from.take_signed(), time: from.take_signed() };
-    let (mut occurrences, mut range, mut time) = (1, Extremes::of(lost), lost);
-    if head & ONE_SPAN == 0 {
-        occurrences = from.take();
-        let [shortest, longest, of_example] = std::array::from_fn(|_| Nanos(from.take_signed()));
-        (range, time) = (Extremes { shortest, longest }, of_example);
-    }
-    let example = take_example(from, connection, start);
-    evidence.clear();
-    if head & ONE_EVIDENCE == 0 {
-        let n = from.take_count();
-        evidence.extend((0..n).map(|_| take_frames(from)));
+    let lost = Nanos(from.take_signed());
+    let mut rollup = if head & SINGLE != 0 {
+        let part = |bit| if head & bit != 0 { lost } else { Nanos::ZERO };
+        let percent = from.take_signed();
+        let exchange = from.take() as u32;
+        let frames = Frames::unpack(from);
+        let begin = Nanos(from.take_signed().wrapping_add(start.0));
+        let end = Nanos(begin.0.wrapping_add(lost.0));
+        let doubt = Doubt { unsure: part(UNSURE), weighed: percent.wrapping_mul(lost.0), time: lost.0 };
+        Rollup {
+            cause: Cause::Unexplained,
+            side: None,
+            tail: part(TAIL),
+            idle: part(IDLE),
+            doubt,
+            lost,
+            occurrences: u64::from(head & NONE == 0),
+            range: Extremes::of(lost),
+            example: Best {
+                example: Example { connection, exchange, frames, start: begin, end },
+                time: lost,
+                facts,
+            },
+            evidence: Vec::new(),
+        }
     } else {
-        evidence.push(example.frames);
+        let [tail, idle, unsure] = std::array::from_fn(|_| Nanos(from.take_signed()));
+        let doubt = Doubt { unsure, weighed: from.take_signed(), time: from.take_signed() };
+        let occurrences = from.take();
+        let [shortest, longest, time] = std::array::from_fn(|_| Nanos(from.take_signed()));
+        let example = Best { example: take_example(from, connection, start), time, facts };
+        let range = Extremes { shortest, longest };
+        let (cause, side, evidence) = (Cause::Unexplained, None, Vec::new());
+        Rollup { cause, side, tail, idle, doubt, lost, occurrences, range, example, evidence }
+    };
+    evidence.clear();
+    match head & (NO_EVIDENCE | ONE_EVIDENCE) {
+        0 => evidence.extend((0..from.take_count()).map(|_| Frames::unpack(from))),
+        NO_EVIDENCE => {}
+        _ => evidence.push(rollup.example.example.frames),
     }
-    Rollup {
-        cause: CAUSES.get((head >> 4) as usize).map_or(Cause::Unexplained, |c| c.cause),
-        side: SIDES[(head >> 2 & 3) as usize],
-        tail,
-        idle,
-        doubt,
-        lost,
-        occurrences,
-        range,
-        example: Best { example, time, facts },
-        evidence,
-    }
+    rollup.evidence = evidence;
+    rollup.cause = CAUSES.get((head >> 9) as usize).map_or(Cause::Unexplained, |c| c.cause);
+    rollup.side = SIDES[(head >> 7 & 3) as usize];
+    rollup
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::budget::Budget;
 use crate::confidence::{Rule, Tap};
 use crate::exchange::{MAX_SPANS, Recorded};
 use crate::facts::Facts;
-use crate::findings::{Quick, Rollups, Where};
+use crate::findings::{Basis, Quick, Rollups, Where};
 use crate::output::Output;
 use crate::parts::opening::setup;
 use crate::parts::unfinished::tail;
@@ -64,7 +64,8 @@ fn rollups_of<'a>(span: &Span, own: &'a mut Rollups, parts: &'a mut Output) -> &
 }
 
 impl Ledger {
-    pub(crate) fn new(connection: u32, segment: &Segment) -> Ledger {
+    /// Nothing of it so far; `room` is used again.
+    pub(crate) fn new(connection: u32, segment: &Segment, room: Basis) -> Ledger {
         Ledger {
             connection,
             file: segment.file,
@@ -73,7 +74,7 @@ impl Ledger {
             upto: (segment.time, segment.frame),
             last_response: None,
             refills: Refills::default(),
-            sums: Sums::default(),
+            sums: Sums { rollups: room.rollups, requests: room.requests, ..Sums::default() },
         }
     }
 

@@ -33,12 +33,12 @@ impl Identity {
 }
 
 /// The connection, without the parts that were given away.
-pub(crate) fn summary(who: Identity, mut track: Tracker, habits: &Habits, ledger: Ledger) -> Finished {
+pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledger: Ledger) -> Finished {
     let (setup, last_response, mut sums) = ledger.close();
     sums.budget.0.shrink_to_fit();
     sums.gap_budget.0.shrink_to_fit();
-    set_limits(&mut track);
-    let bandwidth_bps = bandwidth(&mut track);
+    set_limits(track);
+    let bandwidth_bps = bandwidth(track);
     let quality = track.quality();
     let count = |of: fn(&crate::track::Counts) -> u64| End::BOTH.map(|s| of(track.counts(s)));
     let connection = Connection {
@@ -59,7 +59,7 @@ pub(crate) fn summary(who: Identity, mut track: Tracker, habits: &Habits, ledger
             bandwidth_bps,
             offloaded: quality.has(Quality::OFFLOAD),
         },
-        ends: End::BOTH.map(|s| result::End { program: program_of(s, &who), ..end_of(s, &track, habits) }),
+        ends: End::BOTH.map(|s| result::End { program: program_of(s, &who), ..end_of(s, track, habits) }),
         bytes: count(|c| c.bytes),
         packets: count(|c| c.packets),
         retransmitted: count(|c| c.retransmitted),
@@ -71,7 +71,7 @@ pub(crate) fn summary(who: Identity, mut track: Tracker, habits: &Habits, ledger
         gaps_omitted: sums.gaps,
         budget: sums.budget,
         gap_budget: sums.gap_budget,
-        closed_after: closed_after(&track, last_response),
+        closed_after: closed_after(track, last_response),
         tail: sums.tail,
         findings: Vec::new(),
         findings_omitted: sums.rollups.0.len(),
@@ -86,7 +86,7 @@ pub(crate) fn summary(who: Identity, mut track: Tracker, habits: &Habits, ledger
         cut: false,
         file: who.file,
     };
-    Finished { connection: Box::new(connection), basis }
+    Finished { connection, basis }
 }
 
 /// Who speaks at an end: as the first bytes say, else as the server's port does.

@@ -29,7 +29,7 @@ impl Analyzer {
             match slot {
                 Slot::Free => {}
                 Slot::Lone(at, id) => self.silent.push((at, id)),
-                Slot::Conn(conn) => self.finish_one(*conn, true),
+                Slot::Conn(conn) => self.finish_one(conn, true),
             }
         }
     }
@@ -66,7 +66,7 @@ impl Analyzer {
     /// A connection of one packet is listed: it is made a connection after all.
     fn speak_of(&mut self, Silent { at, id }: Silent) {
         let segment = self.lones.take(at);
-        let mut conn = Conn::new(id, &segment);
+        let mut conn = Box::new(Conn::new(id, &segment, self.kept.spare_basis()));
         conn.push(&segment, &mut self.kept);
         self.finish_one(conn, true);
     }
