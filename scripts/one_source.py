@@ -10,6 +10,7 @@ a bar, all sums.
 
 import argparse
 import base64
+import decimal
 import glob
 import html
 import json
@@ -250,7 +251,7 @@ class Capture:
         for cause, time, span, finding in set(said):
             known = spans.get(span)
             ours = known and (known['cause'], known['end_ns'] - known['start_ns'])
-            self.same(f'comment: {span}', ours, (cause, round(float(time) * 1_000_000)))
+            self.same(f'comment: {span}', ours, (cause, int(decimal.Decimal(time) * 1_000_000)))
             if finding:
                 self.same(f'comment: {finding}', findings[finding]['cause'], cause)
 

@@ -67,7 +67,7 @@ fn line(
     name: Option<&str>,
     findings: &HashMap<(Cause, Option<Side>), String>,
 ) {
-    let _ = write!(comment, "tcpwhy: cause={} ms={}", span.cause.id(), span.duration().as_ms());
+    let _ = write!(comment, "tcpwhy: cause={} ms={}", span.cause.id(), ms(span.duration()));
     if let Some(side) = span.side {
         let _ = write!(comment, " side={}", side.name());
     }
@@ -100,4 +100,22 @@ fn name_of(c: &Connection, id: SpanId) -> Option<&str> {
 fn at<'a, 'b>(list: &'b [Placed<'a>], time: Nanos) -> Option<&'b Placed<'a>> {
     let i = list.partition_point(|p| p.1.end < time);
     list.get(i).filter(|p| p.1.start <= time)
+}
+
+/// Milliseconds, to the nanosecond: `42.799`. Behind a clock that was set there are more digits than a floating-point number has.
+fn ms(time: Nanos) -> String {
+    let (whole, rest) = (time.0 / 1_000_000, time.0 % 1_000_000);
+    let text = format!("{whole}.{rest:06}");
+    text.trim_end_matches('0').trim_end_matches('.').into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_digit_is_lost() {
+        let said = [0, 1, 42_799_000, 40_000_000, 1_472_003_999_360_434_207].map(|ns| ms(Nanos(ns)));
+        assert_eq!(said, ["0", "0.000001", "42.799", "40", "1472003999360.434207"]);
+    }
 }
