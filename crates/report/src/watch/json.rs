@@ -427,7 +427,7 @@ mod tests {
         };
         assert!(said(&view_of(0)));
         assert!(!said(&view_of(20)));
-        assert!(!said(&View::new(Table::default().interval(), |_| true, |_| true, Vec::new())));
+        assert!(!said(&View::new(false, Table::default().interval(), |_| true, |_| true, Vec::new())));
     }
 
     #[test]
