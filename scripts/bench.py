@@ -31,6 +31,7 @@ AIMS = {
     'both cores: time over tcpdump': 1.0,
     'one core: time over tcpdump': 2.0,
     'time over tcptrace': 0.5,
+    'bytes per unanswered SYN': 128,
     'bytes per live connection': 1024,
     'memory, whole file over a quarter of it': 1.1,
 }
@@ -228,6 +229,13 @@ def memory(binary, packets, connections, rows):
         f'  {connections:,} live connections {many / MIB:.1f} MiB, {connections // 10:,} {few / MIB:.1f} MiB: '
         f'{each:,.0f} bytes each'
     )
+    syns = connections * 100
+    many, few = peak('scan', syns), peak('scan', syns // 10)
+    each = (many - few) / (syns - syns // 10)
+    rows['bytes per unanswered SYN'] = each
+    print(
+        f'  {syns:,} unanswered SYNs {many / MIB:.1f} MiB, {syns // 10:,} {few / MIB:.1f} MiB: {each:,.0f} bytes each'
+    )
 
 
 def aims(rows, measures):
@@ -241,6 +249,7 @@ def aims(rows, measures):
         'both cores: time over tcpdump': ratio(['both cores'], 'tcpdump'),
         'one core: time over tcpdump': ratio(['one core'], 'tcpdump'),
         'time over tcptrace': ratio(['both cores', 'one core'], 'tcptrace'),
+        'bytes per unanswered SYN': measures.get('bytes per unanswered SYN'),
         'bytes per live connection': measures.get('bytes per live connection'),
         'memory, whole file over a quarter of it': max(
             (v for k, v in measures.items() if k.startswith('memory')), default=None
@@ -254,7 +263,9 @@ def main():
     parser.add_argument('--bin', default=common.BINARY)
     parser.add_argument('--quick', action='store_true', help='a tenth of the packets, three rounds')
     parser.add_argument('--rounds', type=int)
-    parser.add_argument('--only', default='', help='regular expression on flows, elephant, short, tshark, memory')
+    parser.add_argument(
+        '--only', default='', help='regular expression on flows, elephant, short, echo, scan, tshark, memory'
+    )
     parser.add_argument('--check', action='store_true')
     args = parser.parse_args()
     scale, rounds = (10, args.rounds or 3) if args.quick else (1, args.rounds or 5)
@@ -274,9 +285,13 @@ def main():
             (f'flows: {connections:,} connections side by side', ('flows', packets, connections)),
             ('elephant: one connection', ('elephant', packets)),
             (f'short: {1_000_000 // scale:,} connections, one after the other', ('short', 1_000_000 // scale)),
+            (f'echo: {32_000 // scale:,} connections side by side, a byte each way', ('echo', 52, 32_000 // scale)),
+            (f'scan: {2_000_000 // scale:,} SYNs that nothing answers', ('scan', 2_000_000 // scale)),
         ):
             if asked(what[0]):
-                compare(name, every, *generated(*what), rounds, rows)
+                # tcptrace looks through all connections for each new one
+                tools_for_it = [tool for tool in every if (what[0], tool.name) != ('scan', 'tcptrace')]
+                compare(name, tools_for_it, *generated(*what), rounds, rows)
         if asked('tshark'):
             against_tshark(args.bin, 200_000 // scale, rounds, rows)
         if asked('memory'):

@@ -3,6 +3,7 @@
 //!     gen_capture flows PACKETS CONNECTIONS FILE    connections side by side: requests, responses, some losses
 //!     gen_capture elephant PACKETS FILE             one transfer
 //!     gen_capture short CONNECTIONS FILE            one request each, about a thousand open at a time
+//!     gen_capture echo EXCHANGES CONNECTIONS FILE   a byte and its echo, so often on each of these connections, side by side
 //!     gen_capture scan SYNS FILE                    a SYN from each of as many addresses, nothing answers
 //!     gen_capture read-json                         scans standard input, prints {"bytes", "packets", "connections"}
 //!     gen_capture run STATISTICS COMMAND...         runs a command, writes what it cost (a small parent, because
@@ -19,6 +20,7 @@ mod talk;
 use std::io;
 
 const USAGE: &str = "gen_capture flows PACKETS CONNECTIONS FILE | elephant PACKETS FILE | short CONNECTIONS FILE | \
+                     echo EXCHANGES CONNECTIONS FILE | \
                      scan SYNS FILE | read-json | run STATISTICS COMMAND...";
 
 fn main() -> io::Result<()> {
@@ -28,6 +30,7 @@ fn main() -> io::Result<()> {
         (Some("flows"), 4) => number(1).zip(number(2)).map(|(p, c)| talk::flows(p, c as usize, &args[3])),
         (Some("elephant"), 3) => number(1).map(|p| talk::elephant(p, &args[2])),
         (Some("short"), 3) => number(1).map(|c| talk::short(c, &args[2])),
+        (Some("echo"), 4) => number(1).zip(number(2)).map(|(e, c)| talk::echo(e, c as usize, &args[3])),
         (Some("scan"), 3) => number(1).map(|n| talk::scan(n, &args[2])),
         (Some("read-json"), 1) => Some(json::read()),
         (Some("run"), 3..) => Some(cost::run(&args[1], &args[2..])),

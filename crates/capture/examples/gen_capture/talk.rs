@@ -257,6 +257,31 @@ pub(crate) fn elephant(packets: u64, path: &str) -> io::Result<()> {
     out.done()
 }
 
+/// `connections` side by side that say one byte and hear one, again and again: hardly ever are two packets in a row of the same.
+pub(crate) fn echo(exchanges: u64, connections: usize, path: &str) -> io::Result<()> {
+    let all = (0..connections as u64).map(|n| Flow::new(n, START + n * 3_000)).collect();
+    let mut said = vec![0; connections];
+    merge(all, Output::new(path)?, u64::MAX, |flow, n| {
+        if said[n] > exchanges {
+            return false;
+        }
+        match said[n] {
+            0 => flow.open(),
+            n if n == exchanges => flow.close(),
+            _ => {
+                flow.pause(20 * MILLISECOND);
+                flow.send(true, PSH | ACK, 1);
+                flow.time += flow.rtt;
+                flow.send(false, PSH | ACK, 1);
+                flow.time += 40_000;
+                flow.send(true, ACK, 0);
+            }
+        }
+        said[n] += 1;
+        true
+    })
+}
+
 /// SYNs from as many addresses to the ports of one, ten microseconds apart.
 pub(crate) fn scan(syns: u64, path: &str) -> io::Result<()> {
     let mut out = Output::new(path)?;
