@@ -10,7 +10,7 @@ import { EMPTY, ladder, packetTable, type LadderHost } from './ladder';
 import { exchangeTable, type Links } from './overview';
 import type { Track } from './packets';
 import { stretch } from './stretch';
-import { byRequests, finding, timeBar } from './parts';
+import { byRequests, finding, fixesOn, timeBar } from './parts';
 import type { Connection, End, Exchange, Finding, Span } from './types';
 
 /** The room within an element, in CSS pixels. */
@@ -355,16 +355,11 @@ export class ConnectionView {
   }
 }
 
-/** TCP's first, with the fixes that the whole capture proposes; what they would save there is not what they save here. */
+/** Those that hold time of its requests, with the fixes for this connection. */
 function found(data: Data, c: Connection): Finding[] {
-  const known = (f: Finding) =>
-    data.report.findings.find(g => g.cause === f.cause && g.side === f.side) ??
-    data.report.findings.find(g => g.cause === f.cause);
   return byRequests(c.findings)
     .filter(f => !f.minor)
-    .map(f =>
-      f.fixes.length ? f : { ...f, fixes: (known(f)?.fixes ?? []).map(x => ({ ...x, saves_ns: null, basis: '' })) },
-    );
+    .map(f => ({ ...f, fixes: fixesOn(data, c, f.cause, f.side) }));
 }
 
 function facts(data: Data, c: Connection): string {

@@ -5,8 +5,8 @@ import { type Data, frameName, whole } from './data';
 import { h } from './dom';
 import { duration, moment, percent } from './format';
 import { markdown } from './markdown';
-import { flagText, lower, markText, type Track } from './packets';
-import { fixes } from './parts';
+import { flagText, lower, markText, type Track, windowText } from './packets';
+import { fixes, fixesOn, isNext } from './parts';
 import type { Cause, Connection, Exchange, Span } from './types';
 
 /** So many CSS pixels of it must be in sight. */
@@ -82,10 +82,8 @@ export class Drawer {
     const of = x ? `${percent(length / Math.max(1, x.end_ns - x.start_ns))} of exchange ${x.id}` : 'outside exchanges';
     const row = (name: string, value: string | Node | null) =>
       value === null ? [] : [h('dt', {}, name), h('dd', {}, value)];
-    const proposals =
-      [...c.findings, ...data.report.findings].find(
-        f => f.cause === span.cause && f.side === span.side && f.fixes.length,
-      )?.fixes ?? [];
+    const proposals = fixesOn(data, c, span.cause, span.side);
+    const next = isNext(cause);
     const filter = `frame.number in {${span.frames.key.length ? span.frames.key.join(',') : `${span.frames.first}..${span.frames.last}`}}`;
     this.show(
       h('h2', {}, patch(cause), cause?.title ?? span.cause),
@@ -111,8 +109,8 @@ export class Drawer {
       h('h3', {}, 'Evidence'),
       evidence(data, span, track),
       span.frames.first ? h('p', { class: 'filter' }, 'in Wireshark: ', h('code', {}, filter)) : null,
-      proposals.length ? h('h3', {}, 'What would fix it') : null,
-      ...fixes(proposals, 2),
+      proposals.length ? h('h3', {}, next ? 'Where to look next' : 'What would fix it') : null,
+      ...fixes(proposals, next),
       cause?.page
         ? h(
             'details',
@@ -151,7 +149,7 @@ function evidence(data: Data, span: Span, track: Track | null): HTMLElement {
         h(
           'code',
           {},
-          `${flagText(track.flags[i])} seq ${track.seq[i]} ack ${track.ack[i]} len ${track.len[i]} win ${track.win[i]}`,
+          `${flagText(track.flags[i])} seq ${track.seq[i]} ack ${track.ack[i]} len ${track.len[i]} win ${windowText(track, i)}`,
         ),
         markText(track.marks[i]) ? h('em', {}, ` ${markText(track.marks[i])}`) : null,
       ),

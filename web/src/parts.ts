@@ -4,7 +4,7 @@ import { patch } from './causes';
 import { address, type Data, placeOf } from './data';
 import { h } from './dom';
 import { bytes, count, duration, percent, range } from './format';
-import type { Cause, Finding, Fix, Frames } from './types';
+import type { Cause, Connection, Finding, Fix, Frames } from './types';
 
 const OWNER = { tcp: 'TCP', application: 'application', path: 'path', none: 'not known' };
 
@@ -95,6 +95,34 @@ export function byRequests(findings: Finding[]): Finding[] {
 export function best(f: Finding): Fix | undefined {
   const wins = (x: Fix) => x.saves_ns !== null && x.saves_ns > 0;
   return f.fixes.find(x => wins(x) && predicted(x)) ?? f.fixes.find(wins) ?? f.fixes[0];
+}
+
+/** Fixes with what they win taken away: it would be that of others, too. */
+const bare = (fix: Fix): Fix => ({ ...fix, saves_ns: null, basis: '' });
+
+/**
+ * The fixes of a cause on a connection: its own; those of the capture where they are made for it; of those for another
+ * connection what names none.
+ */
+export function fixesOn(data: Data, c: Connection, cause: string, side: string | null): Fix[] {
+  const same = (f: Finding) => f.cause === cause && f.side === side;
+  const f = c.findings.find(same);
+  const own = f?.fixes.length ? f.fixes : data.page.fixes[f?.id ?? ''];
+  if (own) return own;
+  const at = data.report.findings.findIndex(same);
+  const whole = data.report.findings[at];
+  if (!whole) return [];
+  const ours = (fix: Fix) => fix.applies_to.connection === c.id;
+  if (whole.fixes.every(ours)) return whole.connection_count > 1 ? whole.fixes.map(bare) : whole.fixes;
+  return whole.fixes.map((fix, i) => {
+    const general = new Set(data.page.general[at]?.[i]);
+    return { ...bare(fix), how: fix.how.filter((_, k) => general.has(k)), program: undefined };
+  });
+}
+
+/** The time is an application's own: its fixes say where to look next. */
+export function isNext(cause: Cause | undefined): boolean {
+  return cause?.class === 'A' && cause.span;
 }
 
 /** ` (on the client)`, where it is known. */
@@ -188,7 +216,7 @@ export function finding(
             f.occurrences > 5 ? ', …' : null,
           )
         : null,
-      ...fixes(f.fixes, f.class === 'A' ? 1 : 2),
+      ...fixes(f.fixes, isNext(cause)),
       f.class === 'A' ? null : replayed(f, said),
       f.example
         ? h(
@@ -217,7 +245,20 @@ export function gain(fix: Fix): HTMLElement {
   );
 }
 
-export function fixes(list: Fix[], open: number): HTMLElement[] {
+/** `nginx is a guess from the first bytes of the connection`. */
+function guessed(list: Fix[]): string | null {
+  const program = list.find(fix => fix.program)?.program;
+  if (!program) return null;
+  const by = program.told_by === 'port' ? 'the port' : 'the first bytes of the connection';
+  return `(${program.name} is a guess from ${by})`;
+}
+
+/** The rows of a fix that stand there at once: the one for the program in sight, behind the one that says when to look. */
+const ROWS = (fix: Fix) => (fix.id === 'application' ? 2 : 1);
+
+/** `next`: they say where to look, and save nothing by themselves. */
+export function fixes(list: Fix[], next: boolean): HTMLElement[] {
+  const open = next ? 1 : 2;
   const one = (fix: Fix, lead: string): HTMLElement =>
     h(
       'div',
@@ -230,32 +271,30 @@ export function fixes(list: Fix[], open: number): HTMLElement[] {
         h('span', { class: 'where' }, place(fix)),
         predicted(fix) ? h('span', { class: 'where' }, ` · predicted to save ${duration(fix.saves_ns ?? 0)}`) : null,
       ),
-      h('ul', {}, ...fix.how.map(how => h('li', {}, how.replace(/^Any: /, '')))),
+      fix.how.length ? h('ul', {}, ...fix.how.map(how => h('li', {}, how.replace(/^Any: /, '')))) : null,
     );
   const shown: HTMLElement[] = list.slice(0, open).map((fix, i) => {
-    const rest = fix.how.length > 1;
-    const element = one({ ...fix, how: rest ? fix.how.slice(0, 1) : fix.how }, i ? 'or: ' : 'fix: ');
-    if (rest)
+    const rows = ROWS(fix);
+    const element = one({ ...fix, how: fix.how.slice(0, rows) }, i ? 'or: ' : next ? 'next: ' : 'fix: ');
+    if (fix.how.length > rows)
       element.append(
         h(
           'details',
           {},
-          h('summary', {}, `${count(fix.how.length - 1, 'other system')}`),
-          h('ul', {}, ...fix.how.slice(1).map(how => h('li', {}, how))),
+          h('summary', {}, `${count(fix.how.length - rows, 'other system')}`),
+          h('ul', {}, ...fix.how.slice(rows).map(how => h('li', {}, how))),
         ),
       );
     return element;
   });
+  const guess = guessed(list.slice(0, open));
+  if (guess) shown.push(h('p', { class: 'guess' }, guess));
   if (list.length > open)
     shown.push(
       h(
         'details',
         { class: 'more-fixes' },
-        h(
-          'summary',
-          {},
-          `${count(list.length - open, open ? 'other fix' : 'thing')} ${open ? '' : 'to try'}`.replace('fixs', 'fixes'),
-        ),
+        h('summary', {}, list.length - open === 1 ? '1 other fix' : `${list.length - open} other fixes`),
         ...list.slice(open).map(fix => one(fix, '')),
       ),
     );

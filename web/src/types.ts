@@ -19,6 +19,8 @@ export type {
   Span,
 } from './contract';
 
+import type { Fix } from './contract';
+
 export interface Cause {
   id: string;
   class: 'I' | 'A' | 'T' | 'U';
@@ -41,4 +43,8 @@ export interface Page {
   causes: Cause[];
   tracks: TrackRow[];
   served: { name: string } | null;
+  /** Fixes of findings of connections, by the id of the finding (`2.f1`); crates/report/src/html/fixes.rs. */
+  fixes: Record<string, Fix[]>;
+  /** Of each finding of the capture, of each of its fixes: the rows of `how` without figures of a connection. */
+  general: number[][][];
 }

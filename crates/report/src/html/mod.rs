@@ -4,14 +4,16 @@
 
 mod columns;
 mod embed;
+mod fixes;
 mod plain;
 
 pub use plain::Escaped;
 
 use crate::{Capture, json};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
-use tcpwhy_analysis::Analysis;
+use tcpwhy_analysis::{Analysis, Finding};
 use tcpwhy_base::{CAUSES, Kind, Nanos};
 use tcpwhy_trace::Track;
 
@@ -88,6 +90,8 @@ struct Page<'a> {
     causes: Vec<CauseRow<'a>>,
     tracks: Vec<TrackRow>,
     served: Option<Served<'a>>,
+    fixes: BTreeMap<&'a str, Vec<json::Fix<'a>>>,
+    general: fixes::General,
 }
 
 #[derive(Serialize)]
@@ -136,7 +140,9 @@ fn data(
             total: track.total,
         });
     }
-    let page = page(capture, extras, tracks);
+    let own = fixes::own(analysis);
+    let fixes = fixes::shown(&own, json::Context::new(analysis, capture));
+    let page = page(capture, extras, tracks, fixes, &analysis.findings);
     embed::block(out, "d-page", |w| Ok(serde_json::to_writer(w, &page)?))?;
     for (i, chunk) in chunks.iter().enumerate() {
         embed::block(out, &format!("d-packets-{i}"), |w| w.write_all(chunk))?;
@@ -144,7 +150,13 @@ fn data(
     Ok(())
 }
 
-fn page<'a>(capture: &'a Capture, extras: &Extras<'a>, tracks: Vec<TrackRow>) -> Page<'a> {
+fn page<'a>(
+    capture: &'a Capture,
+    extras: &Extras<'a>,
+    tracks: Vec<TrackRow>,
+    fixes: BTreeMap<&'a str, Vec<json::Fix<'a>>>,
+    findings: &[Finding],
+) -> Page<'a> {
     let text = |id| extras.pages.iter().find(|p| p.0 == id).map_or("", |p| p.1);
     Page {
         frames_before: &capture.frames_before,
@@ -163,6 +175,8 @@ fn page<'a>(capture: &'a Capture, extras: &Extras<'a>, tracks: Vec<TrackRow>) ->
             .collect(),
         tracks,
         served: extras.served,
+        fixes,
+        general: fixes::General::of(findings),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Capture;
 use crate::answer::{Answer, headline, sureness, tcp_time};
-use crate::text::{bytes, listed, percent, range, saving, whose};
+use crate::text::{bytes, guessed, listed, percent, range, saving, whose};
 use std::fmt;
 use std::io::{self, Write};
 use tcpwhy_analysis::{Analysis, Connection, Finding};
@@ -111,6 +111,9 @@ fn finding(out: &mut impl Write, f: &Finding) -> io::Result<()> {
             writeln!(out, "</ul></li>")?;
         }
         writeln!(out, "</ul>")?;
+        if let Some(guess) = f.fixes.iter().find_map(|fix| fix.guess) {
+            writeln!(out, "<p>({})</p>", Escaped(&guessed(guess)))?;
+        }
     }
     writeln!(out, "</li>")
 }

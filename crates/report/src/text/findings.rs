@@ -8,7 +8,7 @@ use crate::figures::{count, percent};
 use std::cmp::Reverse;
 use std::io::{self, Write};
 use tcpwhy_analysis::{Finding, Fix, Frames, Parameter, Replay};
-use tcpwhy_base::{Cause, Class, Endpoint, FixId, Kind, Nanos, Owner, Side, Told};
+use tcpwhy_base::{Cause, Class, Endpoint, FixId, Kind, Nanos, Owner, Program, Side, Told};
 
 /// Text below the heading of a finding begins here.
 const INDENT: usize = 10;
@@ -229,6 +229,15 @@ fn shown_lines(fix: &Fix) -> usize {
     if fix.fix == FixId::Application { 2 } else { 1 }
 }
 
+/// `nginx is a guess from the first bytes of the connection`.
+pub(crate) fn guessed((program, told): (Program, Told)) -> String {
+    let by = match told {
+        Told::FirstBytes => "the first bytes of the connection",
+        Told::Port => "the port",
+    };
+    format!("{} is a guess from {by}", program.name())
+}
+
 /// What a guess is from, and that there are other ways.
 fn others<'a>(out: &mut impl Write, fixes: impl Iterator<Item = &'a Fix>, layout: &Layout) -> io::Result<()> {
     let (mut guess, mut more) = (None, false);
@@ -236,13 +245,7 @@ fn others<'a>(out: &mut impl Write, fixes: impl Iterator<Item = &'a Fix>, layout
         guess = guess.or(fix.guess);
         more |= fix.how.len() > shown_lines(fix);
     }
-    let from = guess.map(|(program, told)| {
-        let by = match told {
-            Told::FirstBytes => "the first bytes of the connection",
-            Told::Port => "the port",
-        };
-        format!("{} is a guess from {by}", program.name())
-    });
+    let from = guess.map(guessed);
     let text = match (from, more && !layout.verbose) {
         (Some(from), true) => format!("({from}; -v shows other systems)"),
         (Some(from), false) => format!("({from})"),

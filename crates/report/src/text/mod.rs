@@ -17,7 +17,7 @@ mod why_not;
 pub(crate) use crate::figures::count;
 pub use crate::figures::percent;
 pub use connection::connection;
-pub(crate) use findings::whose;
+pub(crate) use findings::{guessed, whose};
 pub use findings::{listed, saving};
 pub use overview::overview;
 pub use style::{bytes, range, wrap};
