@@ -280,7 +280,8 @@ function acks(a: Area, d: Direction, track: Track): void {
     c.fillStyle = css('--ack');
     c.fillRect(x - r / 2, y, 1.5 * r, (copies ? 7 : 4) * r);
     if (copies === 3) label(a, '3', x + 4 * r, y + 13 * r, css('--ack'), 'left');
-    if (marks & MARK.ZERO_WINDOW) label(a, 'Z', x, Y(a, d.edge.hi[i]) - 4 * r, css('--again'), 'center');
+    // A shut window ends where the bytes end that were taken.
+    if (marks & MARK.ZERO_WINDOW) label(a, 'Z', x, y - 4 * r, css('--again'), 'center');
     if (flags & FLAG.ECE) label(a, 'ECE', x + 4 * r, y + 22 * r, css('--order'), 'left');
   }
   for (let i = lower(d.data.t, a.from); i < d.data.t.length && d.data.t[i] <= a.to; i++)

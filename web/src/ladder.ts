@@ -4,7 +4,7 @@
 import { type Data, frameName } from './data';
 import { h, svg } from './dom';
 import { bytes, duration } from './format';
-import { flagText, lower, MARK, markText, type Track } from './packets';
+import { flagText, lower, MARK, markText, type Track, windowText } from './packets';
 import { Table } from './table';
 import type { Connection, Exchange, Span } from './types';
 
@@ -17,7 +17,7 @@ const MOST_ROWS = 400;
 export const EMPTY: Track = {
   n: 0,
   total: 0,
-  shift: [0, 0],
+  shift: [null, null],
   t: new Float64Array(0),
   frame: new Float64Array(0),
   from: new Uint8Array(0),
@@ -313,7 +313,15 @@ export function packetTable(host: LadderHost): Table<number> {
       },
       { title: 'ack', width: '96px', right: true, rank: 4, value: p => k.ack[p] },
       { title: 'length', hint: 'payload in bytes', width: '66px', right: true, value: p => k.len[p] },
-      { title: 'window', hint: 'receive window in bytes', width: '82px', right: true, rank: 5, value: p => k.win[p] },
+      {
+        title: 'window',
+        hint: 'receive window in bytes, or as it stands in the header (unscaled) where the scale is not known',
+        width: k.shift.includes(null) ? '118px' : '82px',
+        right: true,
+        rank: 5,
+        value: p => k.win[p],
+        show: p => windowText(k, p),
+      },
       {
         title: 'cause',
         width: 'minmax(150px,1fr)',

@@ -7,7 +7,8 @@ export interface Track {
   n: number;
   /** Packets of the connection; more than n if they were thinned out. */
   total: number;
-  shift: [number, number];
+  /** By how many bits windows are shifted; null: not known. */
+  shift: [number | null, number | null];
   /** Nanoseconds since the start of the capture. */
   t: Float64Array;
   frame: Float64Array;
@@ -18,7 +19,7 @@ export interface Track {
   seq: Float64Array;
   len: Float64Array;
   ack: Float64Array;
-  /** Bytes. */
+  /** Bytes; as it stands in the header where `scaled` says no. */
   win: Float64Array;
   /** Blocks of packet i: sack[2k], sack[2k+1] for k from sackAt[i] to sackAt[i+1]. */
   sackAt: Uint32Array;
@@ -58,7 +59,9 @@ export function decode(bytes: Uint8Array, at: number, total: number): Track {
   const n = head.unsigned();
   const unit = head.unsigned();
   let time = head.signed();
-  const shift: [number, number] = [head.unsigned(), head.unsigned()];
+  // One more than each, 0 where it is not known.
+  const scale = () => head.unsigned() - 1;
+  const shift = [scale(), scale()].map(s => (s < 0 ? null : Math.min(s, 14))) as Track['shift'];
   const columns: Reader[] = [];
   for (let i = 0; i < 9; i++) {
     const length = head.unsigned();
@@ -108,7 +111,7 @@ export function decode(bytes: Uint8Array, at: number, total: number): Track {
     out.seq[i] = seq;
     out.len[i] = len;
     out.ack[i] = ack;
-    out.win[i] = flags & FLAG.SYN ? window : window * 2 ** Math.min(shift[d], 14);
+    out.win[i] = flags & FLAG.SYN ? window : window * 2 ** (shift[d] ?? 0);
     out.sackAt[i] = blocks.length / 2;
     for (let k = csack.byte(); k > 0; k--) {
       const left = ack + csack.signed();
@@ -130,6 +133,16 @@ export function lower(t: Float64Array, time: number, n = t.length): number {
     else b = m;
   }
   return a;
+}
+
+/** Whether the window of a packet is in bytes: a SYN's is never scaled (RFC 7323, 2.2). */
+export function scaled(k: Track, i: number): boolean {
+  return k.shift[k.from[i]] !== null || (k.flags[i] & FLAG.SYN) !== 0;
+}
+
+/** `64256`, or `502 (unscaled)` as it stands in the header; no scale makes anything of 0. */
+export function windowText(k: Track, i: number): string {
+  return k.win[i] === 0 || scaled(k, i) ? String(k.win[i]) : `${k.win[i]} (unscaled)`;
 }
 
 /** As tcpdump writes them. */

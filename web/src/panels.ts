@@ -42,19 +42,21 @@ export function panels(c: Connection, spans: Placed[], sight: Sight): Panel[] {
   const small = Math.min(up, down) < 0.05 * Math.max(up, down);
   const order = down >= up ? [1, 0] : [0, 1];
   return [
-    ...order.map((d, i) => sequencePanel(sight, d, i ? [] : SEQUENCE_KEYS, i && small ? 130 : i ? 210 : 300)),
+    ...order.map((d, i) =>
+      sequencePanel(sight, d, i ? [] : sequenceKeys(sight.track), i && small ? 130 : i ? 210 : 300),
+    ),
     flightPanel(c, spans, sight, order[0]),
     tripPanel(c, sight),
     ratePanel(c, sight),
   ];
 }
 
-const SEQUENCE_KEYS: [string, string][] = [
+const sequenceKeys = (k: Track): [string, string][] => [
   ['segment', 'segment'],
   ['again', 'retransmitted'],
   ['sack', 'SACK'],
   ['ack', 'acknowledged'],
-  ['edge', 'window edge'],
+  ...(k.shift.some(s => s !== null) ? [['edge', 'window edge'] as [string, string]] : []),
 ];
 
 const name = (d: number) => (d === 0 ? 'client → server' : 'server → client');
@@ -79,7 +81,8 @@ function flightPanel(c: Connection, spans: Placed[], sight: Sight, d: number): P
     height: 190,
     keys: [
       ['flight', 'in flight'],
-      ['edge', 'window'],
+      // The other end's window bounds what this one sends.
+      ['edge', sight.track.shift[1 - d] === null ? 'window: not drawn, its scale is not known' : 'window'],
       ['cwnd', 'congestion window at least (most in flight in a round trip)'],
       ...(buffer.length ? [['buffer', 'send buffer'] as [string, string]] : []),
     ],
@@ -87,7 +90,7 @@ function flightPanel(c: Connection, spans: Placed[], sight: Sight, d: number): P
       const max = most(sight, sight.series[d].flight);
       const window = most(sight, sight.series[d].window);
       // A window far above what is used would flatten the rest.
-      return [0, Math.max(1, window < 4 * max ? window : max * 1.25) * 1.06];
+      return [0, Math.max(1, window < 4 * max ? Math.max(window, max) : max * 1.25) * 1.06];
     },
     draw: a => {
       const { flight, cwnd, window } = sight.series[d];

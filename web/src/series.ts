@@ -1,6 +1,6 @@
 // What the graphs draw, derived once from the packets; and the way from many points to a few pixels.
 
-import { FLAG, lower, MARK, type Track } from './packets';
+import { FLAG, lower, MARK, scaled, type Track } from './packets';
 
 /** Each level above holds the extremes of so many of the one below. */
 const RADIX = 16;
@@ -144,6 +144,7 @@ export interface Direction {
   /** Places in `data` that are odd. */
   odd: number[];
   ack: Series;
+  /** Empty (but for a SYN's) where the scale of the windows is not known. */
   edge: Series;
   ackPacket: Uint32Array;
   /** SACK blocks: times, left and right edges. */
@@ -226,10 +227,12 @@ function direction(k: Track, d: number, baseRtt: number | null): Direction {
     } else {
       if (!(k.flags[i] & FLAG.ACK) || k.flags[i] & FLAG.RST) continue;
       if (!(k.ack[i] <= una)) una = k.ack[i];
-      // A window that was taken back is drawn as it was said.
-      right = k.ack[i] >= una ? k.ack[i] + k.win[i] : Math.max(right, k.ack[i] + k.win[i]);
+      // A window that was taken back is drawn as it was said; one whose scale is not known has no edge to draw.
+      const said = k.ack[i] + k.win[i];
+      if (!scaled(k, i)) right = NaN;
+      else right = k.ack[i] >= una || Number.isNaN(right) ? said : Math.max(right, said);
       ack.add(t, una);
-      edge.add(t, right);
+      if (!Number.isNaN(right)) edge.add(t, right);
       ackPacket.push(i);
       for (let b = k.sackAt[i]; b < k.sackAt[i + 1]; b++) {
         sackT.push(t);

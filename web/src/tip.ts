@@ -3,7 +3,7 @@
 import { type Data, frameName } from './data';
 import { h } from './dom';
 import { duration, moment } from './format';
-import { flagText, lower, markText } from './packets';
+import { flagText, lower, markText, windowText } from './packets';
 import type { Sight } from './panels';
 import type { Span } from './types';
 
@@ -39,7 +39,7 @@ export class Tip {
       lines.push(
         `frame ${frameName(data, k.frame[i])}  ${k.from[i] ? 'server → client' : 'client → server'}`,
         `${moment(k.t[i])}  ${flagText(k.flags[i])}`,
-        `seq ${k.seq[i]}  ack ${k.ack[i]}  len ${k.len[i]}  win ${k.win[i]}`,
+        `seq ${k.seq[i]}  ack ${k.ack[i]}  len ${k.len[i]}  win ${windowText(k, i)}`,
       );
       if (odd) lines.push(odd);
     } else lines.push(moment(t));

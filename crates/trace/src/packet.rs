@@ -57,10 +57,11 @@ impl Packet {
         self.flags.ack().then_some(self.ack)
     }
 
-    /// The window in bytes, with the shift that its sender announced; a SYN's is never scaled (RFC 7323, 2.2).
-    pub fn window_bytes(&self, shift: Ends<u8>) -> i64 {
-        let shift = if self.flags.syn() { 0 } else { shift[self.from] };
-        i64::from(self.window) << shift.min(14)
+    /// The window in bytes, with the shift of its sender; a SYN's is never scaled (RFC 7323, 2.2). `None`: the shift is
+    /// not known, and the window in the header may stand for 16,384 times as much (2.3).
+    pub fn window_bytes(&self, shift: Ends<Option<u8>>) -> Option<i64> {
+        let shift = if self.flags.syn() { Some(0) } else { shift[self.from] };
+        shift.map(|shift| i64::from(self.window) << shift.min(14))
     }
 
     /// A copy of a packet that passed just before.
@@ -74,8 +75,9 @@ impl Packet {
 pub struct Track {
     /// Id of the connection.
     pub connection: u32,
-    /// Window scale of client and server; 0 where unknown or not agreed.
-    pub shift: Ends<u8>,
+    /// By how many bits the windows of client and server are shifted: 0 where scaling was not agreed, `None` where that is
+    /// not known.
+    pub shift: Ends<Option<u8>>,
     /// In the order in which they passed, without copies.
     pub packets: Vec<Packet>,
     /// How many there were; more than `packets` if they were thinned out.
@@ -85,11 +87,7 @@ pub struct Track {
 impl Track {
     /// Of this connection, without packets yet.
     pub fn new(c: &Connection) -> Track {
-        // A scale is in force only if both announced one (RFC 7323, 2.2), and 14 is the largest (2.3).
-        let shift = match (c.ends[0].wscale, c.ends[1].wscale) {
-            (Some(client), Some(server)) => Ends::new(client.min(14), server.min(14)),
-            _ => Ends::default(),
-        };
+        let shift = Ends::new(c.ends[0].window_shift, c.ends[1].window_shift);
         Track { connection: c.id, shift, ..Track::default() }
     }
 }

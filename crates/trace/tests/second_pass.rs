@@ -126,9 +126,13 @@ fn a_track_holds_no_copies() {
     assert_eq!((track.total, track.packets.len(), track.connection), (8, 8, 1));
     let last = track.packets.last().unwrap();
     assert_eq!(
-        (last.from, last.seq, last.ack, last.window_bytes(Ends::new(7, 0))),
-        (End::Client, 2001, 301, 65535 << 7)
+        (last.from, last.seq, last.ack, last.window_bytes(Ends::new(Some(7), None))),
+        (End::Client, 2001, 301, Some(65535 << 7))
     );
+    let server = Packet { from: End::Server, ..*last };
+    assert_eq!(server.window_bytes(Ends::new(Some(7), None)), None, "its scale is not known");
+    let syn = Packet { flags: TcpFlags(TcpFlags::SYN), ..server };
+    assert_eq!(syn.window_bytes(Ends::default()), Some(65535), "a SYN's is never scaled");
 
     let read: Result<bool, Infallible> = Pass::new(&analysis.connections, None).read(
         &mut reader(&file),

@@ -135,6 +135,7 @@ fn end_of(s: End, track: &Tracker, habits: &Habits) -> result::End {
     result::End {
         mss: track.mss_option(s).map(u32::from),
         wscale: track.scale_of(s),
+        window_shift: track.window_shift(s),
         initial_flight: (flow.cwnd.initial > 0).then_some(u64::from(flow.cwnd.initial)),
         max_window: (counts.max_window > 0).then_some(u64::from(counts.max_window)),
         max_flight: u64::from(flow.cwnd.max_flight),

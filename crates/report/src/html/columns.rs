@@ -1,6 +1,7 @@
 //! Packets as columns of small numbers: each is the distance from what is most likely. `web/src/packets.ts` reads them.
 //!
-//! A track is: number of packets, nanoseconds of a time step, time of the first packet in steps, both window scales;
+//! A track is: number of packets, nanoseconds of a time step, time of the first packet in steps, both window scales (one
+//! more than each, 0 where it is not known);
 //! then nine columns, each behind its length in bytes: time, frame, flags, marks, seq, len, ack, window, SACK.
 //! Numbers are LEB128, signed ones zigzagged.
 
@@ -21,8 +22,9 @@ pub(crate) fn encode(track: &Track, start: Nanos, out: &mut Vec<u8>) {
     unsigned(out, packets.len() as u64);
     unsigned(out, unit as u64);
     signed(out, first);
-    unsigned(out, u64::from(track.shift.client));
-    unsigned(out, u64::from(track.shift.server));
+    for shift in [track.shift.client, track.shift.server] {
+        unsigned(out, shift.map_or(0, |shift| u64::from(shift) + 1));
+    }
     let mut columns: [Vec<u8>; COLUMNS] = Default::default();
     let mut before = State { time: first, ..State::default() };
     for p in packets {
@@ -122,7 +124,7 @@ mod tests {
         let track = Track { packets: (0..3).map(packet).collect(), total: 3, ..Track::default() };
         let mut out = Vec::new();
         encode(&track, Nanos::ZERO, &mut out);
-        // 3 packets, microseconds, from 0, no scales.
+        // 3 packets, microseconds, from 0, scales not known.
         assert_eq!(out[..6], [3, 0xe8, 7, 0, 0, 0]);
         // Two steps of 1000, zigzagged.
         assert_eq!(out[6..12], [5, 0, 0xd0, 0x0f, 0xd0, 0x0f]);

@@ -75,7 +75,7 @@ pub fn write(
         trace.parts(uuid, c)?;
         let track = tracks.get(i).unwrap_or(&none);
         if !track.packets.is_empty() {
-            trace.directions(uuid, c, track)?;
+            trace.directions(uuid, track)?;
         }
     }
     Ok(())
@@ -152,7 +152,7 @@ impl<W: Write> Trace<'_, W> {
         Ok(())
     }
 
-    fn directions(&mut self, connection: u64, c: &Connection, track: &Track) -> io::Result<()> {
+    fn directions(&mut self, connection: u64, track: &Track) -> io::Result<()> {
         for (from, base, names) in [
             (End::Client, 1, ["client > server", "client: in flight", "client: window of the server"]),
             (End::Server, 4, ["server > client", "server: in flight", "server: window of the client"]),
@@ -161,13 +161,12 @@ impl<W: Write> Trace<'_, W> {
             self.track(own, Some(connection), names[0], false)?;
             self.track(own + 1, Some(own), names[1], true)?;
             self.track(own + 2, Some(own), names[2], true)?;
-            let scaled = c.ends.iter().all(|e| e.wscale.is_some()) || c.opened_by_handshake;
             let mut counters = Counters { flight: None, window: None, high: 0, acked: 0 };
             for packet in &track.packets {
                 if packet.from == from {
                     self.odd(own, packet)?;
                 }
-                let (flight, window) = counters.take(from, packet, track, scaled);
+                let (flight, window) = counters.take(from, packet, track);
                 for (track, value) in [(own + 1, flight), (own + 2, window)] {
                     if let Some(value) = value {
                         self.event(track, packet.time, Kind::Counter, |event| {
@@ -213,16 +212,16 @@ struct Counters {
 
 impl Counters {
     /// Bytes in flight and window from `from`, where the packet changed them.
-    fn take(&mut self, from: End, p: &Packet, track: &Track, scaled: bool) -> (Option<i64>, Option<i64>) {
+    fn take(&mut self, from: End, p: &Packet, track: &Track) -> (Option<i64>, Option<i64>) {
         let mut window = None;
         if p.from == from {
             self.high = self.high.max(p.seq_end());
         } else if let Some(ack) = p.acknowledges() {
             self.acked = self.acked.max(ack);
-            let bytes = p.window_bytes(track.shift);
-            if scaled && !p.flags.rst() && self.window != Some(bytes) {
-                self.window = Some(bytes);
-                window = Some(bytes);
+            // A counter keeps its value: where the scale is not known, not even the window of a SYN is shown.
+            let known = track.shift[p.from].and(p.window_bytes(track.shift));
+            if !p.flags.rst() && known.is_some() && self.window != known {
+                (self.window, window) = (known, known);
             }
         }
         let flight = (self.high - self.acked).max(0);

@@ -78,6 +78,7 @@ pub fn graph(c: &Connection, track: &Track, exchange: Option<&Exchange>) -> Stri
 fn points(track: &Track, from: End, zero: f64) -> Points {
     let mut p = Points::default();
     let (mut high, mut una) = (None::<i64>, None::<i64>);
+    // Where the scale is not known, there is no edge to draw.
     let mut right = None;
     for q in &track.packets {
         let t = float(q.time) - zero;
@@ -89,10 +90,9 @@ fn points(track: &Track, from: End, zero: f64) -> Points {
         } else if q.flags.ack() && !q.flags.rst() {
             let acked = una.map_or(q.ack, |u| u.max(q.ack));
             una = Some(acked);
-            let edge = (q.ack + q.window_bytes(track.shift)) as f64;
-            right = Some(edge);
+            right = q.window_bytes(track.shift).map(|bytes| (q.ack + bytes) as f64);
             p.ack.push((t, acked as f64));
-            p.edge.push((t, edge));
+            p.edge.extend(right.map(|edge| (t, edge)));
             p.sack.extend(q.sack.iter().take(usize::from(q.sacks)).map(|s| (t, s.0 as f64, s.1 as f64)));
         }
         if let (Some(high), Some(una)) = (high, una) {

@@ -121,7 +121,7 @@ fn bar(x: &Exchange, span: &Span) -> (usize, usize) {
 fn packets(
     out: &mut impl Write,
     packets: &[Packet],
-    shift: Ends<u8>,
+    shift: Ends<Option<u8>>,
     x: &Exchange,
     layout: &Layout,
 ) -> io::Result<()> {
@@ -137,7 +137,7 @@ fn packets(
     Ok(())
 }
 
-fn packet(out: &mut impl Write, p: &Packet, shift: Ends<u8>, x: &Exchange) -> io::Result<()> {
+fn packet(out: &mut impl Write, p: &Packet, shift: Ends<Option<u8>>, x: &Exchange) -> io::Result<()> {
     let arrow = if p.from == End::Client { "client >" } else { "< server" };
     let ack = p.acknowledges().map(|a| format!(" ack {a}")).unwrap_or_default();
     writeln!(
@@ -149,8 +149,18 @@ fn packet(out: &mut impl Write, p: &Packet, shift: Ends<u8>, x: &Exchange) -> io
         flags(p.flags),
         p.seq,
         p.len,
-        p.window_bytes(shift),
+        window(p, shift),
     )
+}
+
+/// `64256`, or `502 (unscaled)` as it stands in the header, where the scale is not known.
+fn window(p: &Packet, shift: Ends<Option<u8>>) -> String {
+    match p.window_bytes(shift) {
+        Some(bytes) => bytes.to_string(),
+        // No scale makes anything of nothing.
+        None if p.window == 0 => "0".into(),
+        None => format!("{} (unscaled)", p.window),
+    }
 }
 
 /// `+40.123 ms`: milliseconds throughout, so that the eye can subtract.

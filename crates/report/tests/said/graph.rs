@@ -31,7 +31,7 @@ fn connection(ms: f64, bytes: [u64; 2], spans: Vec<Span>) -> Connection {
 }
 
 fn track(packets: Vec<Packet>, shift: u8) -> Track {
-    Track { connection: 1, total: packets.len() as u64, packets, shift: Ends::new(shift, shift) }
+    Track { connection: 1, total: packets.len() as u64, packets, shift: Ends::new(Some(shift), Some(shift)) }
 }
 
 /// A response of four segments: the second is lost and sent again, the third reported by SACK.
@@ -157,6 +157,17 @@ fn a_window_far_above_what_is_in_flight_is_left_out() {
     };
     assert_eq!(drawn(3999).0, 1);
     assert_eq!(drawn(4000).0, 0);
+}
+
+#[test]
+fn a_window_without_its_scale_is_not_drawn() {
+    let (c, mut t) = download();
+    let edges = |t: &Track| with(&graph(&c, t, None), "stroke-dasharray=\"5 3\"").len();
+    assert_eq!(edges(&t), 2, "edge and window");
+    t.shift.server = None;
+    assert_eq!(edges(&t), 2, "the client's windows bound what the server sends");
+    t.shift.client = None;
+    assert_eq!(edges(&t), 0);
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn spans_with_their_packets() {
         packet(6, 50.0, End::Server, TcpFlags::RST, [1, 140, 0], 0),
         packet(7, 55.0, End::Server, PSH_ACK | TcpFlags::FIN | TcpFlags::ECE, [1, 140, 8], 400),
     ];
-    let track = Track { packets, shift: Ends::new(0, 7), ..Track::default() };
+    let track = Track { packets, shift: Ends::new(Some(0), Some(7)), ..Track::default() };
     let files = Layout {
         files: vec!["a.pcap".into(), "b.pcap".into()],
         frames_before: vec![0, 4],
@@ -67,6 +67,21 @@ fn confidence_is_said_below_four_fifths() {
     assert!(!with(0.8).contains("Confidence"));
     assert!(with(0.799).contains(" Confidence 80 %."));
     assert!(with(0.25).contains(" Confidence 25 %."));
+}
+
+#[test]
+fn a_window_without_its_scale_says_so() {
+    let c = with_spans(vec![span(Cause::ServerThink, None, 10.0, 55.0)]);
+    let packets = vec![
+        packet(3, 10.0, End::Client, TcpFlags::SYN, [0, 0, 0], 64_240),
+        packet(4, 11.0, End::Client, PSH_ACK, [1, 1, 100], 98),
+        packet(5, 12.0, End::Server, TcpFlags::ACK, [1, 101, 0], 98),
+        packet(6, 13.0, End::Client, TcpFlags::ACK, [101, 1, 0], 0),
+    ];
+    let track = Track { packets, shift: Ends::new(None, Some(7)), ..Track::default() };
+    let text = said(&c, Ok(&track), &Layout::default());
+    let windows: Vec<&str> = text.lines().filter_map(|l| l.split_once(" win ").map(|w| w.1)).collect();
+    assert_eq!(windows, ["64240", "98 (unscaled)", "12544", "0"]);
 }
 
 #[test]
