@@ -15,6 +15,9 @@ const FEW = 5;
 export function servers(data: Data): HTMLElement | null {
   const all = data.report.summary.servers.filter(s => s.requests > 0);
   if (!all.length) return null;
+  // Of a single server and few requests the verdict has said it all.
+  const [only] = all;
+  if (all.length === 1 && only.requests < FEW && !only.refused && !only.within) return null;
   const holder = h('div', {});
   let chosen = all[0];
   const show = (s: Server) => {
@@ -127,10 +130,12 @@ function serverTable(data: Data, all: Server[], pick: (s: Server) => void, chose
 
 /** One server: what its requests took, and what the slow ones have that typical ones have not. */
 function server(data: Data, s: Server, named: boolean): HTMLElement {
+  const none = s.distribution.find(b => b.from_ns === 0)?.requests ?? 0;
   const facts = [
     count(s.requests, 'request'),
     count(s.connections, 'connection'),
     s.refused ? `${s.refused} refused` : null,
+    none && s.requests >= FEW ? `${count(none, 'request')} of 0 ns (nothing answered), not drawn` : null,
     s.within ? `made by ${s.within} while it answers: part of its time` : null,
   ];
   return h(
@@ -145,10 +150,10 @@ function server(data: Data, s: Server, named: boolean): HTMLElement {
 
 /** How many requests took how long, each bar with the causes of their time; times grow by factors. */
 function histogram(data: Data, s: Server): HTMLElement | null {
-  const bands = s.distribution;
+  const bands = s.distribution.filter(b => b.from_ns > 0);
   if (!bands.length) return null;
   // Half an octave at least, so that one band is no wall.
-  const [first, last] = [Math.max(1, bands[0].from_ns), bands[bands.length - 1].to_ns];
+  const [first, last] = [bands[0].from_ns, bands[bands.length - 1].to_ns];
   const middle = Math.sqrt(first * last);
   const [lo, hi] = [Math.min(first, middle / 1.4), Math.max(last, middle * 1.4)];
   const at = (ns: number) => (100 * Math.log(Math.max(ns, lo) / lo)) / Math.log(hi / lo);
@@ -178,7 +183,8 @@ function histogram(data: Data, s: Server): HTMLElement | null {
     );
   };
   const mark = (ns: number | null, name: string) =>
-    ns === null
+    // What took no time has no place where times grow by factors.
+    !ns
       ? null
       : h(
           'div',

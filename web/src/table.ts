@@ -203,7 +203,8 @@ export class Table<T> {
     const most = onPaper ? ON_PAPER : (this.options.most ?? 14);
     const { row: height } = this;
     const rows = Math.max(1, Math.min(all, this.narrow ? Math.ceil(most * 0.6) : most));
-    this.body.style.height = `${rows * height + ROW + 2}px`;
+    // The names of columns may need several lines.
+    this.body.style.height = `${rows * height + Math.max(ROW, this.head.offsetHeight) + 2}px`;
     this.spacer.style.height = `${all * height}px`;
     const first = onPaper ? 0 : Math.max(0, Math.floor(this.body.scrollTop / height) - 4);
     const last = Math.min(all, first + most + (onPaper ? 0 : 10));
