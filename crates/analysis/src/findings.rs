@@ -287,7 +287,7 @@ pub(crate) fn share(findings: &mut [Finding], requests: Nanos) {
     }
 }
 
-/// The findings of one connection, worst first, without fixes (`Finding::fixes_on` has them).
+/// The findings of one connection, worst first, without fixes (`fixes_on` has them).
 pub(crate) fn of_connection(connection: &Connection, basis: &Basis) -> Vec<Finding> {
     let total = connection.measured().0.max(1) as f64;
     let mut findings: Vec<Finding> = basis.rollups.0.iter().map(|r| finding(r, total)).collect();

@@ -52,6 +52,13 @@ impl Brief {
     }
 }
 
+/// What to do about a finding of this connection, with the figures of it.
+pub fn fixes_on(connection: &Connection, finding: &Finding) -> Vec<Fix> {
+    let mut finding = finding.clone();
+    advise(&mut finding, &Brief::of(connection));
+    finding.fixes
+}
+
 /// Fills in the fixes of a finding, the best first, and those that `connection`, which lost most to it, refutes.
 pub(crate) fn advise(f: &mut Finding, connection: &Brief) {
     let (cause, side, facts) = (f.cause, f.side, &f.facts);

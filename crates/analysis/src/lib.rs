@@ -95,6 +95,7 @@ pub use copies::Copies;
 pub use distance::{Cost, Distance, Grows, distance};
 pub use evidence::evidence;
 pub use facts::{Facts, bit_rate};
+pub use fixes::fixes_on;
 pub use place::{Part, SpanId};
 pub use requests::{Band, Distribution};
 pub use result::*;

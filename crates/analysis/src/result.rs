@@ -249,8 +249,7 @@ pub struct End {
     pub mss: Option<u32>,
     /// Window scale option it sent; without its SYN, the scale read from how its window moved, once that was sure.
     pub wscale: Option<u8>,
-    /// By how many bits its windows are shifted, SYNs' apart: told by both SYNs (0 without agreement, RFC 7323, 2.2), or read
-    /// from how its window moved. `None`: not known.
+    /// By how many bits its windows are shifted (RFC 7323, 2.2), from both SYNs or as above; `None`: not known.
     pub window_shift: Option<u8>,
     /// Bytes of its first flight, where a later flight shows that it was limited.
     pub initial_flight: Option<u64>,

@@ -1,8 +1,7 @@
 //! What was found in a capture: causes with their cost, fixes, and what a replay of an example says.
 
-use super::{Connection, Frames};
+use super::Frames;
 use crate::facts::Facts;
-use crate::fixes::{Brief, advise};
 use tcpwhy_base::{Cause, FixId, Kind, Nanos, Program, Side, Told};
 
 /// A fix as proposed for a finding.
@@ -119,7 +118,7 @@ pub struct Finding {
     pub names: Vec<(Box<str>, u64)>,
     /// There are exchanges that show it beside those: of other names, of none, or only summed.
     pub more_names: bool,
-    /// What to do, best first (of a capture's findings only; for a connection's there is [`Finding::fixes_on`]).
+    /// What to do, best first (of a capture's findings only; for a connection's there is [`fixes_on`](crate::fixes_on)).
     pub fixes: Vec<Fix>,
     /// Fixes of the table that this capture refutes, each with why.
     pub refuted: Vec<Refuted>,
@@ -134,13 +133,6 @@ impl Finding {
             Some(text) => text.to_string(),
             None => self.facts.sentence(),
         }
-    }
-
-    /// What to do about a finding of this connection, with the figures of it.
-    pub fn fixes_on(&self, connection: &Connection) -> Vec<Fix> {
-        let mut finding = self.clone();
-        advise(&mut finding, &Brief::of(connection));
-        finding.fixes
     }
 
     /// The same as an example of this connection.

@@ -22,7 +22,7 @@ pub(super) fn own(analysis: &Analysis) -> BTreeMap<String, Vec<a::Fix>> {
     let mut all = BTreeMap::new();
     for c in longest.into_iter().take(CONNECTIONS) {
         for (i, f) in c.findings.iter().enumerate().filter(|(_, f)| shared(f)) {
-            all.insert(format!("{}.f{}", c.id, i + 1), f.fixes_on(c));
+            all.insert(format!("{}.f{}", c.id, i + 1), a::fixes_on(c, f));
         }
     }
     all
