@@ -71,10 +71,7 @@ mod tests {
         let fix = &mut f.fixes[0];
         fix.fix = FixId::Application;
         let rows = fix.fix.info().how;
-        fix.how = rows
-            .iter()
-            .map(|h| format!("{}: {}", h.system, h.text.replace('{', "").replace('}', "")))
-            .collect();
+        fix.how = rows.iter().map(|h| format!("{}: {}", h.system, h.text.replace(['{', '}'], ""))).collect();
         let expected: Vec<usize> = (0..rows.len()).filter(|&i| !rows[i].text.contains('{')).collect();
         assert!(!expected.is_empty() && expected.len() < rows.len());
         assert_eq!(General::of(&[f]).0, [[expected]]);
