@@ -1,11 +1,13 @@
-//! Other network namespaces.
+//! Threads: in other network namespaces, and what they cost.
 
 use crate::LiveError;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::Path;
+use std::time::Duration;
 
 /// Runs `what` in the network namespace behind a file such as `/proc/PID/ns/net`: in a thread that is gone afterwards, so that
 /// this one stays where it is. Without a file, here.
@@ -36,6 +38,12 @@ pub fn within<T: Send>(
 /// A file below `/proc` that speaks of this thread's network namespace, as text.
 pub fn proc_text(name: &str) -> Option<String> {
     std::fs::read_to_string(Path::new("/proc").join(name)).ok()
+}
+
+/// Processor time that this thread has used: what looking costs, however busy the machine is with something else.
+pub fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tcpwhy_base::Nanos;
 use tcpwhy_live::check::{Audit, Counters, Fault, Settings};
-use tcpwhy_live::{Diag, LiveError, Process, Processes, proc_text, within};
+use tcpwhy_live::{Diag, LiveError, Process, Processes, proc_text, processor_time, within};
 use tcpwhy_report::check::{Checked, Line, json, text};
 use tcpwhy_report::watch::Unseen;
 
@@ -74,10 +74,10 @@ fn look(time: Nanos, stop: &AtomicBool) -> Result<(Vec<Fault>, Nanos, u32), Live
     let until = start + Duration::from_nanos(time.0.unsigned_abs());
     let mut counted = start;
     loop {
-        let began = Instant::now();
+        let (began, used) = (Instant::now(), processor_time());
         diag.sockets(&mut sockets)?;
         audit.sockets(&sockets, now());
-        let wait = (began.elapsed() * PART).max(OFTEN);
+        let wait = ((processor_time() - used) * PART).max(OFTEN);
         processes.look_for(audit.table().inodes());
         audit.table().name(|inode| {
             let process = processes.of(inode)?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tcpwhy_base::Nanos;
 #[cfg(feature = "bpf")]
 use tcpwhy_live::Kernel;
-use tcpwhy_live::{Connection, Diag, LiveError, Process, Processes, Sample, Snapshot, Table};
+use tcpwhy_live::{Connection, Diag, LiveError, Process, Processes, Sample, Snapshot, Table, processor_time};
 use tcpwhy_report::watch::Unseen;
 
 /// How often sockets are looked at where that takes next to nothing: four times in the shortest delayed ACK of Linux.
@@ -131,11 +131,11 @@ impl Eye {
     }
 
     fn look(&mut self) -> Result<(), LiveError> {
-        let began = Instant::now();
+        let (began, used) = (Instant::now(), processor_time());
         self.diag.sockets(&mut self.sockets)?;
         let time = i64::try_from(self.start.elapsed().as_nanos()).unwrap_or(i64::MAX);
         self.table.feed(&self.sockets, Nanos(time));
-        let wait = (began.elapsed() * PART).max(OFTEN);
+        let wait = ((processor_time() - used) * PART).max(OFTEN);
         self.name();
         self.apart = self.apart.max(wait);
         self.next = Instant::now().max(began + wait);
