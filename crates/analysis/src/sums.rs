@@ -230,6 +230,8 @@ impl Sums {
         }
         for r in &inherent.0 {
             if let Some(brief) = brief(r) {
+                // It is that of all connections, and so are the requests.
+                let brief = Brief { requests: totals.exchanges, ..brief };
                 let mut f = finding(r, total);
                 f.connections = vec![brief.id];
                 advise(&mut f, &brief);
@@ -302,11 +304,9 @@ pub(crate) fn findings_over(
         bases.read(i, c, &mut basis);
         sums.add(c, &basis);
     }
-    let requests = totals.exchanges;
     let brief = |r: &Rollup| {
         let at = connections.binary_search_by_key(&r.example.example.connection, |c| c.id).ok()?;
-        // What is inherent is that of all connections, and so are the requests.
-        Some(Brief { requests, ..Brief::of(&connections[at]) })
+        Some(Brief::of(&connections[at]))
     };
     sums.findings(inherent, brief, connections, totals)
 }
