@@ -48,6 +48,8 @@ pub(super) struct Eye {
     processes: Processes,
     known: HashSet<u32>,
     start: Instant,
+    /// When it looked last.
+    looked: Instant,
     /// When to look again.
     next: Instant,
     /// The longest time between two looks of the interval.
@@ -73,6 +75,7 @@ impl Eye {
             processes: Processes::default(),
             known: HashSet::new(),
             start: now,
+            looked: now,
             next: now,
             apart: OFTEN,
             foreign: namespace.is_some(),
@@ -137,7 +140,9 @@ impl Eye {
         self.table.feed(&self.sockets, Nanos(time));
         let wait = ((processor_time() - used) * PART).max(OFTEN);
         self.name();
-        self.apart = self.apart.max(wait);
+        // What has passed, which is more than what was meant to where the machine is busy.
+        self.apart = self.apart.max(began - self.looked);
+        self.looked = began;
         self.next = Instant::now().max(began + wait);
         Ok(())
     }
