@@ -3,6 +3,7 @@
 pub(crate) mod packed;
 
 use crate::facts::Facts;
+use crate::profile::set_its_buffer;
 use crate::requests::Requests;
 use crate::result::{Connection, Example, Extremes, Finding, Frames, Quality, Span};
 use std::cmp::Reverse;
@@ -400,8 +401,7 @@ pub(crate) fn add_whole_connection_findings(
     }
 }
 
-/// A receiver whose window scale is below its stack's default had its buffer set before the handshake
-/// (`tcp_select_initial_window`).
+/// A receiver that had its buffer set before the handshake.
 fn explicit_receive_buffer(
     connection: &Connection,
     window_time: Nanos,
@@ -409,8 +409,7 @@ fn explicit_receive_buffer(
 ) {
     let receiver = usize::from(connection.bytes[0] > connection.bytes[1]);
     let end = &connection.ends[receiver];
-    let small = end.os == Some("Linux") && end.wscale.is_some_and(|w| w < 7);
-    if window_time > Nanos::ZERO && small {
+    if window_time > Nanos::ZERO && set_its_buffer(end.os, end.wscale) {
         let side = if receiver == 0 { Side::Client } else { Side::Server };
         let scale = end.wscale.unwrap_or(0);
         let max = end.max_window.unwrap_or(0);

@@ -55,3 +55,9 @@ pub(crate) const WAKE_UP: Nanos = Nanos::millis(1);
 pub(crate) fn delayed_from(rtt: Nanos) -> Nanos {
     Nanos::millis(8).max(rtt.part(4))
 }
+
+/// A receiver whose window scale is below its stack's default had SO_RCVBUF (or `tcp_rmem`) set before the handshake
+/// (`tcp_select_initial_window`).
+pub(crate) fn set_its_buffer(os: Option<&str>, wscale: Option<u8>) -> bool {
+    os == Some("Linux") && wscale.is_some_and(|w| w < 7)
+}

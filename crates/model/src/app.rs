@@ -91,7 +91,7 @@ impl App {
         note: &mut Vec<Note>,
     ) {
         self.blocked = Blocked::No;
-        s.away = false;
+        s.returned |= std::mem::take(&mut s.away);
         while self.blocked == Blocked::No {
             let Some(op) = self.ops.pop_front() else {
                 self.refill(w, host);
@@ -168,6 +168,8 @@ impl App {
             let over = s.readable().1;
             self.ops.push_front(Op::Read(left));
             self.blocked = if over { Blocked::Over } else { Blocked::Reading };
+            // It has caught up: what comes now finds a reader.
+            s.returned = false;
             return;
         }
         self.read += n;

@@ -3,7 +3,7 @@
 use crate::ask::Question;
 use crate::profile::Congestion;
 use crate::scenario::Host;
-use tcpwhy_base::{Cork, FixId, Nanos, Step, Turn};
+use tcpwhy_base::{Cork, FixId, Nanos, Step, Turn, What};
 
 /// A change that can be tried.
 #[derive(Clone, Debug)]
@@ -220,6 +220,24 @@ impl Question {
         let fixed = w.repeat_from.min(w.turns.len());
         let Some(turn) = w.kept.clone().or_else(|| w.turns.get(fixed).cloned()) else { return };
         let requests = w.requests;
+        // What happens at a place of a stream happens that much later in it: pauses of a reader, and losses.
+        let earlier =
+            [&turn.request, &turn.response].map(|m| Turn::bytes(m).saturating_mul(u64::from(BEFORE)));
+        let opening = [0, 1].map(|end| {
+            let part = |t: &Turn| Turn::bytes(if end == 0 { &t.request } else { &t.response });
+            w.turns[..fixed].iter().map(part).fold(0, u64::saturating_add)
+        });
+        for end in 0..2 {
+            let later =
+                |at: &mut u64| *at = at.saturating_add(if *at >= opening[end] { earlier[end] } else { 0 });
+            self.scenario.hosts[1 - end].read_pauses.iter_mut().for_each(|p| later(&mut p.0));
+            for drop in &mut self.scenario.links[end].drops {
+                if let What::Seq { at, .. } = &mut drop.what {
+                    later(at);
+                }
+            }
+        }
+        let w = &mut self.scenario.workload;
         let mut turns: Vec<Turn> = w.turns[..fixed].to_vec();
         turns.extend(std::iter::repeat_n(turn.clone(), BEFORE as usize));
         turns.push(Turn { before: idle.unwrap_or(turn.before), ..turn.clone() });

@@ -178,10 +178,12 @@ pub(crate) struct Socket {
     pub(crate) before_idle: u64,
     pub(crate) had_loss: bool,
     pub(crate) repair: Cause,
-    /// The peer's application was not reading when it last said its window.
+    /// The peer's application was not reading when it last said its window, or that made room which it had not read before.
     pub(crate) reader_away: bool,
     /// This host's application does not read.
     pub(crate) away: bool,
+    /// It has come back, and no packet has told of the room that it made.
+    pub(crate) returned: bool,
     pub(crate) mtu_probing: bool,
     pub(crate) initcwnd: u64,
     pub(crate) idle_restart: bool,
@@ -300,6 +302,7 @@ impl Socket {
             repair: Cause::FastRecovery,
             reader_away: false,
             away: false,
+            returned: false,
             cong,
             r,
             p,
@@ -400,7 +403,7 @@ impl Socket {
             stamps,
             sack,
             sacks,
-            reader_away: self.away,
+            reader_away: std::mem::take(&mut self.returned) || self.away,
             dsack: self.r.duplicate.take().is_some(),
             ..Packet::default()
         }

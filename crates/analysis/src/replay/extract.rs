@@ -1,6 +1,7 @@
 //! A workload out of a connection: sizes, write boundaries, think times and the settings of both ends, as far as they
 //! show. What does not show is assumed, and said.
 
+use super::reader;
 use crate::facts::Facts;
 use crate::result::{Connection, End, Exchange, Quality, Span, Vantage};
 use tcpwhy_base::{Cause, Chosen, Nanos, Side, Step, Turn, What, Workload};
@@ -65,19 +66,25 @@ pub fn extract(c: &Connection, id: u32) -> Result<Extract, &'static str> {
         let before = if at_server { (gap - rtt).floor0() } else { gap };
         turns.push(Turn { before, ..turn(x, scenario.mtu) });
     }
-    for n in 0..2 {
-        host(&mut scenario.hosts[n], c, n, list, &mut assumed);
-    }
-    losses(&mut scenario, c, list, opens);
+    let mut opening = if opens { tls(c, rtt) } else { Vec::new() };
+    let tls = opening.len();
     let skip = if opens { 0 } else { WARM };
     let mut all: Vec<Turn> = turns.first().into_iter().cycle().take(skip).cloned().collect();
+    // What each end has sent before the first of the exchanges.
+    let before = opening
+        .iter()
+        .chain(&all)
+        .fold([0_u64; 2], |sum, t| [sum[0] + Turn::bytes(&t.request), sum[1] + Turn::bytes(&t.response)]);
     all.append(&mut turns);
+    for n in 0..2 {
+        host(&mut scenario.hosts[n], c, n, list, &mut assumed);
+        reader::stops(&mut scenario.hosts[n], c, n, list, before[1 - n], &mut assumed);
+    }
+    losses(&mut scenario, c, list, opens, before);
     if !opens {
         assumed.push("What happened before is replaced by three exchanges like the first.".into());
     }
     let requests = all.len() as u32;
-    let mut opening = if opens { tls(c, rtt) } else { Vec::new() };
-    let tls = opening.len();
     opening.append(&mut all);
     scenario.workload = Workload { turns: opening, repeat_from: tls, tls, requests, ..Workload::default() };
     let setup = c.setup.as_ref().filter(|_| opens).map_or(Nanos::ZERO, |s| s.end - s.start);
@@ -193,7 +200,7 @@ fn steps(bytes: u64, splits: &[u64], pauses: &[Nanos]) -> Vec<Step> {
 
 /// Stack and socket options of one end.
 fn host(h: &mut Host, c: &Connection, n: usize, list: &[Exchange], assumed: &mut Vec<String>) {
-    let (end, peer): (&End, &End) = (&c.ends[n], &c.ends[1 - n]);
+    let end: &End = &c.ends[n];
     let name = match end.os {
         Some("Windows") => "windows",
         Some("macOS") => "macos",
@@ -220,6 +227,8 @@ fn host(h: &mut Host, c: &Connection, n: usize, list: &[Exchange], assumed: &mut
             })
             .max()
             .unwrap_or(end.max_flight);
+        // What held twice as much at another time holds that much.
+        let flight = if end.max_flight >= 2 * flight { end.max_flight } else { flight };
         // What is in flight is the buffer: payload counted as it is, written in quarters.
         (h.stack.profile.skb_overhead, h.stack.profile.doubles_buffers, h.stack.profile.wmem_max) =
             (0, false, u64::MAX / 2);
@@ -227,34 +236,17 @@ fn host(h: &mut Host, c: &Connection, n: usize, list: &[Exchange], assumed: &mut
         assumed
             .push(format!("The {}'s send buffer holds {flight} bytes, as seen in flight.", side(n).name()));
     }
-    // The window that this end offers limits the other. Flights show beside the sender only.
-    let limited = shows(Cause::ReceiveWindow);
-    let filled = |w: u64| vantage(c) as usize == n || peer.max_flight * 2 > w;
-    if limited && let Some(window) = end.max_window.filter(|&w| w > 0 && filled(w)) {
-        (h.stack.profile.doubles_buffers, h.stack.profile.rmem_max) = (false, u64::MAX / 2);
-        h.stack.profile.window = tcpwhy_model::WindowRule::Whole;
-        h.rcvbuf = Some(window.max(2304));
-        assumed
-            .push(format!("The {}'s receive buffer is {window} bytes, its largest window.", side(n).name()));
-    }
-    let away = spans().filter(|s| s.cause == Cause::SlowReader).fold(Nanos::ZERO, |t, s| t + s.duration());
-    if away > Nanos::ZERO && end.zero_windows > 0 {
-        let read: u64 = list.iter().map(|x| x.bytes[1 - n]).sum();
-        h.read_pauses = vec![(read / 2, away)];
-        assumed.push(format!("The {} stopped reading once, for {away}.", side(n).name()));
-    }
 }
 
 /// Losses, about where they were: repeats by a timer at the end of a message, others in its middle.
-fn losses(s: &mut Scenario, c: &Connection, list: &[Exchange], opens: bool) {
+fn losses(s: &mut Scenario, c: &Connection, list: &[Exchange], opens: bool, before: [u64; 2]) {
     if opens {
         for n in 0..2 {
             let lost = 1..=u64::from(c.ends[n].syn_repeats.min(8));
             s.links[n].drops.extend(lost.map(|k| Chosen { what: What::Syn(k), connection: 0 }));
         }
     }
-    let skipped = if opens { 0 } else { WARM as u64 };
-    let mut at = [0, 1].map(|n| list.first().map_or(0, |x| x.bytes[n]) * skipped);
+    let mut at = before;
     for x in list {
         let n = usize::from(x.bytes[1] > x.bytes[0]);
         let (start, len) = (at[n], x.bytes[n]);

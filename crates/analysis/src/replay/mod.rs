@@ -2,6 +2,7 @@
 //! replayed again with the fix. The model is first asked to reproduce what was seen, and its error stands beside.
 
 mod extract;
+mod reader;
 
 pub use extract::{Extract, extract};
 

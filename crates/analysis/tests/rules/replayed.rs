@@ -2,8 +2,8 @@
 
 use crate::wire::{CLIENT, SERVER, Tap, Wire, ms};
 use tcpwhy_analysis::replay::{extract, predict};
-use tcpwhy_analysis::{Analysis, Finding, Fix};
-use tcpwhy_base::{Cause, FixId, Nanos, Tls, What};
+use tcpwhy_analysis::{Analysis, Facts, Finding, Fix};
+use tcpwhy_base::{Cause, FixId, Nanos, Side, Tls, What};
 
 const MSS: u32 = 1448;
 
@@ -252,9 +252,83 @@ fn a_reader_that_was_away() {
     w.at(ms(520)).server().data(50);
     w.at(ms(530)).client().ack();
     let x = extract(&w.connection(), 1).expect("can be replayed");
-    assert_eq!(x.question.scenario.hosts[SERVER].read_pauses, [(u64::from(2 * MSS), ms(480))]);
-    assert_eq!(x.assumed.last().map(String::as_str), Some("The server stopped reading once, for 480 ms."));
+    let pauses = &x.question.scenario.hosts[SERVER].read_pauses;
+    assert!(pauses.len() == 1 && pauses[0].1 == ms(480) && pauses[0].0 < u64::from(4 * MSS), "{pauses:?}");
+    let said = [
+        "No bottleneck shows: none is modelled.",
+        "The server's receive buffer is 4344 bytes, its largest window.",
+        "The server stopped reading once, for 480 ms; it does so with every change, too.",
+    ];
+    assert_eq!(x.assumed, said);
     assert!(x.question.scenario.hosts[CLIENT].read_pauses.is_empty());
+}
+
+/// A reader that takes 20,000 bytes and stops, five times: each stop is replayed at its place, as the reader's, and stays
+/// with every change, also on a connection that was in use before.
+#[test]
+fn a_reader_that_stops_again_and_again() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.host[CLIENT].window = 160 << 7;
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    for k in 0..5 {
+        w.at(ms(50 + 300 * k)).server().write(14 * MSS);
+        w.at(ms(51 + 300 * k)).client().window(0).ack();
+        w.at(ms(330 + 300 * k)).client().window(160 << 7).ack();
+    }
+    w.at(ms(1550)).server().write(14 * MSS);
+    w.at(ms(1551)).client().ack();
+    let c = w.connection();
+    let seen = c.budget.get(Cause::SlowReader);
+    let x = extract(&c, 1).expect("can be replayed");
+    let host = &x.question.scenario.hosts[CLIENT];
+    assert_eq!(
+        (host.read_pauses.len(), host.rcvbuf),
+        (5, None),
+        "no SO_RCVBUF shows: {:?}",
+        host.read_pauses
+    );
+    assert_eq!(host.read_pauses.iter().fold(Nanos::ZERO, |t, p| t + p.1), seen);
+    assert!(host.read_pauses.is_sorted_by_key(|p| p.0), "{:?}", host.read_pauses);
+    assert!(
+        x.assumed.iter().any(|a| a.starts_with("The client stopped reading 5 times, for ")),
+        "{:?}",
+        x.assumed
+    );
+    let mut question = x.question.clone();
+    question.max_events = tcpwhy_model::MAX_EVENTS;
+    let reader = |q: &tcpwhy_model::Question| {
+        let answer = q.ask().expect("possible");
+        assert!(answer.complete);
+        // Before the first stop shows, less than a segment of window is left.
+        let of = |b: &&(Cause, Option<Side>, Nanos)| matches!(b.0, Cause::SlowReader | Cause::SillyWindow);
+        let time = q.budget(&answer).iter().filter(of).fold(Nanos::ZERO, |t, b| t + b.2);
+        assert!((time - seen).0.abs() * 10 < seen.0, "{time} of {seen}: {:?}", q.budget(&answer));
+        answer.total
+    };
+    let now = reader(&question);
+    let changes = question.changes();
+    assert!(changes.iter().any(|c| c.fix == FixId::ReuseConnections));
+    assert!(changes.iter().all(|c| c.fix != FixId::UnsetRcvbuf), "there is none to be taken away");
+    for change in changes {
+        let then = reader(&change.question);
+        assert!(then > now - ms(100), "{}: {now} -> {then}", change.what);
+    }
+}
+
+/// The largest flight while the send buffer was said to be the limit is the buffer only if none was twice as large.
+#[test]
+fn a_send_buffer_holds_what_was_in_flight() {
+    let c = held(ms(40)).connection();
+    let with = |most| {
+        let mut c = c.clone();
+        c.ends[CLIENT].max_flight = most;
+        let span = &mut c.exchanges[0].spans[0];
+        (span.cause, span.side) = (Cause::SendBuffer, Some(Side::Client));
+        span.facts = Facts::Flight { flight: 10_000, segments: 7, rtt: ms(20), before: 0 };
+        extract(&c, 1).expect("can be replayed").question.scenario.hosts[CLIENT].sndbuf
+    };
+    assert_eq!((with(10_000), with(19_999), with(20_000)), (Some(10_000), Some(10_000), Some(20_000)));
 }
 
 /// A TLS handshake is as many turns as its time holds round trips, with its bytes and the server's work shared among them.

@@ -78,7 +78,7 @@ fn a_closed_window_is_probed_until_the_reader_is_back() {
         1984 < probe ack 101
         2004 > ack 16001
         3080 > ack 16001
-        3100 < 16001..17449 receive_window
+        3100 < 16001..17449 slow_reader
         3100 < 17449..18897
         3100 < 18897..20345
         3100 < 20345..21793 psh
