@@ -5,7 +5,7 @@ use crate::figures::count;
 use crate::text::style::{BOLD, DIM, FIX, WARN, of, wrap};
 use crate::text::{bytes, percent};
 use std::io::{self, Write};
-use tcpwhy_base::{Nanos, Side};
+use tcpwhy_base::{Nanos, Owner, Side};
 
 /// Rows of fixes that are shown.
 const FIXES: usize = 8;
@@ -29,7 +29,11 @@ pub fn text(out: &mut impl Write, p: &Prediction, width: usize, verbose: bool) -
 fn headline(out: &mut impl Write, p: &Prediction, width: usize) -> io::Result<()> {
     let s = &p.settings;
     let (up, down) = (s.request_writes.iter().sum(), s.response_writes.iter().sum());
-    let size = |n: u64| if n == 0 { "nothing".into() } else { bytes(n) };
+    let size = |n: u64, typed: &Option<String>| match typed {
+        _ if n == 0 => "nothing".into(),
+        Some(typed) => typed.clone(),
+        None => bytes(n),
+    };
     let connection = match s.connection.as_str() {
         "new" => " on a new connection",
         "warm" => " on a connection in use",
@@ -37,7 +41,12 @@ fn headline(out: &mut impl Write, p: &Prediction, width: usize) -> io::Result<()
         _ => "",
     };
     let each = if s.requests > 1 { " each" } else { "" };
-    let line = format!("{} up, {} down{each}, {} away{connection}", size(up), size(down), Nanos(s.rtt_ns));
+    let line = format!(
+        "{} up, {} down{each}, {} away{connection}",
+        size(up, &s.typed[0]),
+        size(down, &s.typed[1]),
+        Nanos(s.rtt_ns)
+    );
     let total = Nanos(p.total_ns);
     let requests = if s.requests > 1 {
         format!(" for {}", count(u64::from(s.requests), "request"))
@@ -190,11 +199,17 @@ fn budget(out: &mut impl Write, p: &Prediction) -> io::Result<()> {
 
 fn fixes(out: &mut impl Write, p: &Prediction, width: usize, verbose: bool) -> io::Result<()> {
     let most = if verbose { usize::MAX } else { FIXES };
+    if p.observed.is_some_and(|o| !o.trustworthy) {
+        // What cannot tell the present cannot tell what would change it.
+        let line =
+            "no advice: the model misses what the capture shows, and nobody knows what it misses of a change";
+        for l in wrap(line, width) {
+            writeln!(out, "{WARN}{l}{WARN:#}")?;
+        }
+        return writeln!(out);
+    }
     if p.fixes.is_empty() {
-        writeln!(
-            out,
-            "{BOLD}no change of settings helps{BOLD:#}: this is the price of the path and the sizes"
-        )?;
+        writeln!(out, "{BOLD}no change of settings helps{BOLD:#}: this is the price of {}", price(p))?;
     } else {
         writeln!(out, "{BOLD}what would help{BOLD:#}, each by itself, run again")?;
         for fix in p.fixes.iter().take(most) {
@@ -217,8 +232,18 @@ fn fixes(out: &mut impl Write, p: &Prediction, width: usize, verbose: bool) -> i
         }
     }
     group(out, "for comparison", &p.comparisons, verbose)?;
-    group(out, "would not help", &p.no_help, verbose)?;
+    group(out, "would not help: less than 1 %, or nothing", &p.no_help, verbose)?;
     writeln!(out)
+}
+
+/// What takes most of the time, where no setting does.
+fn price(p: &Prediction) -> &'static str {
+    let of = |owner| p.budget.iter().filter(|s| s.cause.0.owner() == owner).map(|s| s.time_ns).sum::<i64>();
+    if 2 * of(Owner::Application) > p.total_ns {
+        "what the applications do"
+    } else {
+        "the path and the sizes"
+    }
 }
 
 fn group(out: &mut impl Write, title: &str, fixes: &[Fix], verbose: bool) -> io::Result<()> {

@@ -114,6 +114,10 @@ pub struct Settings {
     pub profiles: [String; 2],
     /// TCP_NODELAY at client and server.
     pub nodelay: [bool; 2],
+    /// Sizes of request and response as they were typed, for the text.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub typed: [Option<String>; 2],
 }
 
 /// Many runs of the same question.
@@ -157,7 +161,7 @@ pub struct Observed {
     pub total_ns: i64,
     /// Predicted less observed, as a share of observed.
     pub error: f64,
-    /// The error is at most 15 %.
+    /// The error is at most 15 %; else nothing is said of changes.
     pub trustworthy: bool,
 }
 

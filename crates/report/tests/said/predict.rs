@@ -125,9 +125,46 @@ fn with_all_that_can_be_said() {
 #[test]
 fn in_full_and_broken_at_60_columns() {
     let mut p = rich();
-    p.observed = Some(Observed { total_ns: 70 * MS, error: -0.3, trustworthy: false });
+    p.observed = Some(Observed { total_ns: 70 * MS, error: -0.12, trustworthy: true });
     p.settings.connection = "idle".into();
     same("predict_verbose.txt", &said(&p, 60, true));
+}
+
+/// A model that misses the present gives no advice, though there are changes that it takes for good.
+#[test]
+fn without_trust_no_advice() {
+    let mut p = rich();
+    p.observed = Some(Observed { total_ns: 70 * MS, error: -0.3, trustworthy: false });
+    let text = said(&p, 60, true);
+    for part in ["off by -30.0 %; not trustworthy", "no advice: the model misses what the capture shows"] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    for part in ["would help", "would not help", "together", "comparison", "no change of settings helps"] {
+        assert!(!text.contains(part), "{part:?} is in\n{text}");
+    }
+}
+
+/// Where applications take most of the time, it is not the price of the path.
+#[test]
+fn whose_price_it_is() {
+    let price = |cause| {
+        let mut p = small();
+        p.fixes.clear();
+        p.budget = vec![Share::new(cause, Some(Side::Client), p.total_ns * 9 / 10, p.total_ns)];
+        said(&p, 80, false)
+    };
+    assert!(price(Cause::SlowReader).contains("this is the price of what the applications do"));
+    assert!(price(Cause::PathDelay).contains("this is the price of the path and the sizes"));
+}
+
+/// Sizes are said as they were typed.
+#[test]
+fn sizes_as_they_were_typed() {
+    let mut p = small();
+    p.settings.typed = [None, Some("30 KB".into())];
+    p.settings.response_writes = vec![30_000];
+    let text = said(&p, 80, false);
+    assert!(text.contains("30 KB down") && !text.contains("29.3 KiB down"), "{text}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::question::Asked;
 use super::runs::Runs;
 use super::{parallel, runs};
-use tcpwhy_base::{Cause, FixId, Nanos, Side, Step as WorkStep, Turn};
+use tcpwhy_base::{Cause, FixId, Nanos, Side, Step as WorkStep, Turn, Workload};
 use tcpwhy_model::{Answer, Change, Flight, Impossible, Question, Ranking, Tried, flights, useless};
 use tcpwhy_report::bytes;
 use tcpwhy_report::predict::{
@@ -112,6 +112,12 @@ pub(crate) fn observed_of(total: Nanos, observed: Nanos) -> Observed {
     Observed { total_ns: observed.0, error, trustworthy: error.abs() <= TRUST }
 }
 
+/// Takes out what changes would do: of a model that misses the present nobody knows what it misses of a change.
+pub(crate) fn without_changes(p: &mut Prediction) {
+    (p.fixes, p.no_help, p.comparisons) = (Vec::new(), Vec::new(), Vec::new());
+    p.together = None;
+}
+
 fn how(fix: FixId) -> Vec<String> {
     let lines = fix.info().how.iter().filter(|h| !h.text.contains('{'));
     lines.map(|h| format!("{}: {}", h.system, h.text)).collect()
@@ -138,6 +144,7 @@ fn settings(asked: &Asked) -> Settings {
         server_time_ns: turn.think.0,
         requests: counted(&asked.question),
         connection: asked.connection.into(),
+        typed: asked.sizes.clone(),
         profiles: [0, 1].map(|i| s.hosts[i].stack.profile.name.to_owned()),
         nodelay: [0, 1].map(|i| s.hosts[i].nodelay),
     }
@@ -156,8 +163,19 @@ fn counted(q: &Question) -> u32 {
 /// Flights and works, in order.
 fn diagram(q: &Question, answer: &Answer) -> Vec<Step> {
     let all = flights(&q.scenario, &answer.outcome);
+    let mut left = vec![tls_bytes(&q.scenario.workload); answer.outcome.connections.len()];
     let mut out = Vec::new();
-    for f in all.iter().filter(|f| f.start >= answer.start) {
+    for f in &all {
+        // What a TLS handshake sent, repeats left out.
+        let left = left.get_mut(f.conn as usize).and_then(|l| l.get_mut(usize::from(f.from)));
+        let tls = left.filter(|_| f.repeats == 0).map_or(0, |left| {
+            let tls = f.bytes.min(*left);
+            *left -= tls;
+            tls
+        });
+        if f.start < answer.start {
+            continue;
+        }
         let side = SideName(if f.from == 0 { Side::Client } else { Side::Server });
         let zero = |t: Nanos| (t - answer.start).0;
         if f.cause == Some(Cause::ServerThink) && f.waited >= Nanos::micros(100) {
@@ -183,13 +201,26 @@ fn diagram(q: &Question, answer: &Answer) -> Vec<Step> {
             bytes: f.bytes,
             cause: f.cause.filter(|_| !thinks).map(CauseName),
             waited_ns: if thinks || f.cause.is_none() { 0 } else { f.waited.0 },
-            what: what(f),
+            what: what(f, tls),
         });
     }
     out
 }
 
-fn what(f: &Flight) -> String {
+/// Bytes at the beginning of each stream that are TLS's own: the turns of the handshake, and what the first request has
+/// beyond those on a kept connection (the Finished of TLS 1.3).
+fn tls_bytes(w: &Workload) -> [u64; 2] {
+    let turns = w.turns.iter().take(w.tls);
+    let [up, down] = turns.fold([0_u64; 2], |sum, t| {
+        [sum[0].saturating_add(Turn::bytes(&t.request)), sum[1].saturating_add(Turn::bytes(&t.response))]
+    });
+    let first = w.turns.get(w.tls).map_or(0, |t| Turn::bytes(&t.request));
+    let finished = w.kept.as_ref().map_or(0, |kept| first.saturating_sub(Turn::bytes(&kept.request)));
+    [up.saturating_add(finished), down]
+}
+
+/// In words; `tls` of its bytes are TLS's own.
+fn what(f: &Flight, tls: u64) -> String {
     let again = if f.repeats > 0 { " again" } else { "" };
     if f.syn {
         return format!("{}{again}", if f.from == 0 { "SYN" } else { "SYN-ACK" });
@@ -200,5 +231,10 @@ fn what(f: &Flight) -> String {
         n => format!(" ({n} lost)"),
     };
     let n = if f.segments == 1 { "1 segment".into() } else { format!("{} segments", f.segments) };
-    format!("{} in {n}{again}{lost}", bytes(f.bytes))
+    let own = match tls {
+        0 => String::new(),
+        _ if tls == f.bytes => " (TLS)".into(),
+        _ => format!(" ({} of it TLS)", bytes(tls)),
+    };
+    format!("{} in {n}{own}{again}{lost}", bytes(f.bytes))
 }

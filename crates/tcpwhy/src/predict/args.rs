@@ -154,7 +154,7 @@ pub(crate) struct Predict {
     /// One JSON document (docs/schema/predict-1.json)
     #[arg(long, conflicts_with = "sweep", help_heading = "Output")]
     pub(crate) json: bool,
-    /// Write to FILE, whole or not at all
+    /// Write to FILE, whole or not at all; what was there is replaced
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
     /// The packets too, as a capture (pcapng, headers only), with the cause of each wait as a comment where it ended

@@ -29,7 +29,8 @@ pub(crate) fn asked(file: &Path) -> anyhow::Result<Asked> {
     if let Err(e) = check(&scenario) {
         bail!(Usage(format!("{}: {e}", file.display())));
     }
-    Ok(Asked { question: Question { scenario, skip: 0, max_events: MAX_EVENTS }, assumed, connection: "new" })
+    let question = Question { scenario, skip: 0, max_events: MAX_EVENTS };
+    Ok(Asked { question, assumed, connection: "new", sizes: [None, None] })
 }
 
 /// The same scenario with modelled stacks, and what the model leaves out of it.

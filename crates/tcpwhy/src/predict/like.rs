@@ -56,7 +56,7 @@ pub(crate) fn ask(args: &Predict, file: &Path) -> anyhow::Result<Result<Answered
             if many > 1 {
                 assumed.push(format!("The capture has {many} connections; --connection chooses another."));
             }
-            let asked = Asked { question: x.question, assumed, connection: "capture" };
+            let asked = Asked { question: x.question, assumed, connection: "capture", sizes: [None, None] };
             (asked, x.observed, x.end)
         }
         Err(why) => bail!(Usage(format!(
@@ -75,7 +75,11 @@ pub(crate) fn ask(args: &Predict, file: &Path) -> anyhow::Result<Result<Answered
     });
     let modelled = spans.fold(Nanos::ZERO, |t, x| t + x);
     let mut prediction = answer::prediction(&asked.0, &found);
-    prediction.observed = Some(answer::observed_of(modelled, asked.1));
+    let observed = answer::observed_of(modelled, asked.1);
+    if !observed.trustworthy {
+        answer::without_changes(&mut prediction);
+    }
+    prediction.observed = Some(observed);
     Ok(Ok((asked.0.question, found, prediction)))
 }
 

@@ -7,6 +7,16 @@ use tcpwhy_base::Nanos;
 pub(crate) struct Understood {
     pub(crate) value: u64,
     pub(crate) note: Option<String>,
+    /// As it was typed.
+    pub(crate) typed: String,
+}
+
+impl Understood {
+    /// As it was typed, where that names its unit.
+    pub(crate) fn with_unit(&self) -> Option<String> {
+        let (number, unit) = self.typed.split_at(self.typed.find(|c: char| c.is_ascii_alphabetic())?);
+        Some(format!("{} {unit}", number.trim()))
+    }
 }
 
 /// `digits[.digits]` and what follows them.
@@ -49,7 +59,7 @@ pub(crate) fn size(text: &str) -> Result<Understood, String> {
         let clear = lower.replace("kb", "kB").replace("mb", "MB").replace("gb", "GB");
         format!("{text} is read as bytes: {value} of them (written clearly: {clear})")
     });
-    Ok(Understood { value, note })
+    Ok(Understood { value, note, typed: text.trim().to_owned() })
 }
 
 /// Bits a second: `20mbit`, `20Mbps`, `1gbit/s`; with a capital B bytes: `20MB/s`.
@@ -82,7 +92,7 @@ pub(crate) fn rate(text: &str) -> Result<Understood, String> {
         let (what, other) = if bytes { ("bytes", "mbit for bits") } else { ("bits", "MB/s for bytes") };
         format!("{text} is read as {what} a second, {mbit} Mbit/s (write {other})")
     });
-    Ok(Understood { value, note })
+    Ok(Understood { value, note, typed: text.trim().to_owned() })
 }
 
 /// Kilometres: `15000km`, `9000mi`.
@@ -142,6 +152,14 @@ mod tests {
         for wrong in ["", "k", "-1k", "1.2.3k", "12 parsecs", "99999999999999999999GB", "nan", "1e5"] {
             assert!(size(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_size_is_said_as_it_was_typed() {
+        let said = |t: &str| size(t).ok().and_then(|u| u.with_unit());
+        assert_eq!(said("30KB").as_deref(), Some("30 KB"));
+        assert_eq!(said(" 1.5 MiB ").as_deref(), Some("1.5 MiB"));
+        assert_eq!(said("1448"), None);
     }
 
     #[test]

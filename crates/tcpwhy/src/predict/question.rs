@@ -1,7 +1,7 @@
 //! From the arguments to a question for the model, with what had to be assumed.
 
-use super::args::{Nodelay, Predict, Tls};
-use super::quantity;
+use super::args::{Nodelay, Predict, Tls, TlsTime};
+use super::quantity::{self, Understood};
 use tcpwhy_base::{Cork, Link, Nanos, Step, Turn, Workload};
 use tcpwhy_model::{MAX_EVENTS, Question, Scenario};
 
@@ -20,6 +20,8 @@ pub(crate) struct Asked {
     pub(crate) question: Question,
     pub(crate) assumed: Vec<String>,
     pub(crate) connection: &'static str,
+    /// Sizes of request and response as they were typed, with their units.
+    pub(crate) sizes: [Option<String>; 2],
 }
 
 /// State of the connection before the request.
@@ -109,7 +111,8 @@ pub(crate) fn from_args(a: &Predict) -> Result<Asked, String> {
                 .into(),
         );
     }
-    Ok(Asked { question, assumed, connection })
+    let sizes = [&a.request, &a.response].map(|u| u.as_ref().and_then(Understood::with_unit));
+    Ok(Asked { question, assumed, connection, sizes })
 }
 
 /// One round trip's worth at the rate, but a hundred full packets at least, where nothing is said.
@@ -164,6 +167,30 @@ fn messages(a: &Predict, assumed: &mut Vec<String>) -> Result<[Vec<u64>; 2], Str
     Ok([request, response])
 }
 
+/// What is assumed of a TLS handshake, and what the other version would take.
+fn handshake(a: &Predict, version: Tls, rtt: Nanos, asks: bool) -> String {
+    let (sizes, other) = match version {
+        Tls::V13 => {
+            let finished =
+                if asks { format!(", and {FINISHED} up before the first request") } else { String::new() };
+            let sizes = format!("TLS 1.3 handshake: {CLIENT_HELLO} bytes up, {SERVER_FLIGHT} down{finished}");
+            (sizes, format!("TLS 1.2 takes a round trip ({rtt}) more (--tls 1.2)"))
+        }
+        Tls::V12 => {
+            let (up, down) = (CLIENT_HELLO + KEY_EXCHANGE, SERVER_FLIGHT + SERVER_FINISHED);
+            let sizes = format!("TLS 1.2 handshake: {up} bytes up, {down} down");
+            (sizes, format!("TLS 1.3 takes a round trip ({rtt}) less (--tls 1.3)"))
+        }
+    };
+    let computing = match a.tls_time {
+        None => "no time for cryptography; --tls-time 5ms,2ms (server, client) says otherwise".into(),
+        Some(TlsTime([server, client])) => {
+            format!("{server} of cryptography at the server, {client} at the client")
+        }
+    };
+    format!("{sizes}; {other}; {computing}.")
+}
+
 fn workload(a: &Predict, s: &mut Scenario, assumed: &mut Vec<String>) -> Result<(), String> {
     let [request, response] = messages(a, assumed)?;
     if request.len().max(response.len()) == 1 && a.writes.is_none() {
@@ -189,13 +216,7 @@ fn workload(a: &Predict, s: &mut Scenario, assumed: &mut Vec<String>) -> Result<
         Some(Tls::V12) => turns.extend([turn(&[CLIENT_HELLO], server_time, &[SERVER_FLIGHT]), answered]),
     }
     let tls = turns.len();
-    if a.tls.is_some() {
-        let computing = match a.tls_time {
-            None => "no time for cryptography; --tls-time 5ms,2ms (server, client) says otherwise".into(),
-            Some(_) => format!("{server_time} of cryptography at the server, {client_time} at the client"),
-        };
-        assumed.push(format!("TLS handshake: {CLIENT_HELLO} bytes up, {SERVER_FLIGHT} down, {computing}."));
-    }
+    assumed.extend(a.tls.map(|version| handshake(a, version, s.rtt(), !own.request.is_empty())));
     if a.tls == Some(Tls::V13) && !own.request.is_empty() {
         // The client's Finished leaves with the first request, as a write of its own (RFC 8446, 2).
         let mut first = Turn { before: client_time, ..own.clone() };

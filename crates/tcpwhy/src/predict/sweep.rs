@@ -9,7 +9,7 @@ use tcpwhy_model::{Answer, Question};
 use tcpwhy_report::predict::{Axis, CauseName, Metric as Shown, Point, Sweep};
 
 fn set(a: &mut Predict, key: Key, v: u64) {
-    let plain = || Some(Understood { value: v, note: None });
+    let plain = || Some(Understood { value: v, note: None, typed: String::new() });
     match key {
         Key::Rtt => (a.rtt, a.distance) = (Some(Nanos(v as i64)), None),
         Key::ServerTime => a.server_time = Some(Nanos(v as i64)),

@@ -304,6 +304,54 @@ fn a_scenario_of_the_lab_is_predicted() {
     assert!((ms(&v["total_ns"]) - 902.0).abs() < 15.0, "{}", v["total_ns"]);
 }
 
+/// A reader that stopped for six seconds: whatever is changed, it does; `explain` says the same of the capture.
+#[test]
+fn a_reader_that_stops_does_so_with_every_change() {
+    let capture = bundled("captures/lab/slow_reader_6s_rcvbuf8k/cap.client.pcap.zst");
+    let v = json(&["--like", &capture]);
+    let total = ms(&v["total_ns"]);
+    assert!(total > 5900.0 && v["observed"]["trustworthy"] == true, "{total} {}", v["observed"]);
+    let first = &v["budget"][0];
+    assert!(first["cause"] == "slow_reader" && ms(&first["time_ns"]) > 0.9 * total, "{first}");
+    let explained = tcpwhy(&["explain", "--json", &capture]).json();
+    let seen = ms(&explained["connections"][0]["budget"]["slow_reader"]);
+    assert!((ms(&first["time_ns"]) - seen).abs() < 0.05 * seen, "{first} {seen}");
+    for list in ["fixes", "no_help", "comparisons"] {
+        for fix in v[list].as_array().unwrap() {
+            assert!(ms(&fix["predicted_ns"]) > 5900.0, "{fix}");
+        }
+    }
+    assert!(v["fixes"].as_array().unwrap().is_empty(), "{}", v["fixes"]);
+    assert!(v["assumed"].to_string().contains("The server stopped reading 3 times"), "{}", v["assumed"]);
+    let (text, _, _) = predict(&["--like", &capture]);
+    assert!(text.contains("this is the price of what the applications do"), "{text}");
+}
+
+/// Which version of TLS was assumed, what the other takes, and whose the bytes are that nobody asked for.
+#[test]
+fn what_is_assumed_of_tls() {
+    let said = |tls: &[&str]| predict(&[&["--rtt", "80ms", "--response", "30KB"], tls].concat()).0;
+    let words =
+        |text: &str| text.split_whitespace().filter(|w| *w != "assumed:").collect::<Vec<_>>().join(" ");
+    let new = said(&["--tls"]);
+    assert!(new.starts_with("320 ms: 300 B up, 30 KB down, "), "{new}");
+    assert!(
+        new.contains("374 B in 2 segments (74 B of it TLS)") && new.contains("520 B in 1 segment (TLS)"),
+        "{new}"
+    );
+    let parts = [
+        "TLS 1.3 handshake: 520 bytes up, 4000 down, and 74 up before the first request",
+        "TLS 1.2 takes a round trip (80.0 ms) more",
+    ];
+    parts.iter().for_each(|part| assert!(words(&new).contains(part), "{part:?} is not in\n{new}"));
+    let old = words(&said(&["--tls", "1.2"]));
+    assert!(
+        old.contains("TLS 1.2 handshake: 646 bytes up, 4051 down; TLS 1.3 takes a round trip (80.0 ms) less"),
+        "{old}"
+    );
+    assert!(!said(&[]).contains("TLS"));
+}
+
 #[test]
 fn what_cannot_be_replayed_is_said() {
     let (_, error, code) = predict(&["--like", &bundled("captures/README.md")]);
