@@ -36,7 +36,7 @@ pub struct Distance {
     pub replayed: f64,
 }
 
-/// At one round trip time.
+/// At one round trip time. Below zero: it takes less, as the smaller segments of a path are held less often.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// The round trip time.
@@ -115,18 +115,26 @@ pub fn distance(analysis: &Analysis, rtts: &[Nanos]) -> Option<Distance> {
         }
     }
     let mut pieces = Vec::new();
-    let mut longest = vec![0; rtts.len() + 1];
+    // Of each connection; below zero where a path does less harm than loopback does (smaller segments, other holds).
+    let mut longest: Vec<Option<i64>> = vec![None; rtts.len() + 1];
     for c in &all {
         let mut own = vec![0; rtts.len() + 1];
         for piece in pieces_of(c, &shapes, rtts) {
             own.iter_mut().zip(&piece.weights).for_each(|(sum, w)| *sum += w);
             pieces.push(piece);
         }
-        longest.iter_mut().zip(&own).for_each(|(most, sum)| *most = (*most).max(*sum));
+        longest.iter_mut().zip(&own).for_each(|(most, &sum)| *most = (*most).max(Some(sum)));
     }
+    let longest: Vec<i64> = longest.into_iter().map(Option::unwrap_or_default).collect();
     pieces.sort_by_key(|p| (p.end, p.start));
-    let most: Vec<i64> = (0..=rtts.len()).map(|which| costliest(&pieces, which)).collect();
     let in_turns = in_turns(&all);
+    let most: Vec<i64> = if in_turns {
+        // Each waits for the one before: all of the sequence with most round trips, also what becomes shorter.
+        let sequence = chain(&pieces, 0).1;
+        (0..=rtts.len()).map(|which| sequence.iter().map(|&i| pieces[i].weights[which]).sum()).collect()
+    } else {
+        (0..=rtts.len()).map(|which| chain(&pieces, which).0).collect()
+    };
     let exchanges: u64 = shapes.values().map(|p| p.count).sum();
     let by_model: u64 = shapes.values().filter(|p| p.replayed).map(|p| p.count).sum();
     let cost = |(n, &rtt): (usize, &Nanos)| {
@@ -229,15 +237,27 @@ fn pieces_of(c: &Connection, shapes: &BTreeMap<Shape, Priced>, rtts: &[Nanos]) -
     pieces
 }
 
-/// The largest sum of weights of pieces that do not overlap; they are sorted by their ends.
-fn costliest(pieces: &[Piece], which: usize) -> i64 {
-    let mut best = vec![0; pieces.len() + 1];
+/// The largest sum of weights of pieces that do not overlap, and which these are; they are sorted by their ends.
+fn chain(pieces: &[Piece], which: usize) -> (i64, Vec<usize>) {
+    // The best sum of the first so many, and if the last of them is in it, how many came before that one.
+    let mut best: Vec<(i64, Option<usize>)> = vec![(0, None)];
     for (i, piece) in pieces.iter().enumerate() {
         // One that takes no time at all comes after those that end when it begins, not after itself.
         let before = pieces[..i].partition_point(|p| p.end <= piece.start);
-        best[i + 1] = best[i].max(best[before] + piece.weights[which]);
+        let (with, without) = (best[before].0 + piece.weights[which], best[i].0);
+        best.push(if with > without { (with, Some(before)) } else { (without, None) });
     }
-    best.last().copied().unwrap_or(0)
+    let (mut at, mut chosen) = (pieces.len(), Vec::new());
+    while at > 0 {
+        match best[at].1 {
+            Some(before) => {
+                chosen.push(at - 1);
+                at = before;
+            }
+            None => at -= 1,
+        }
+    }
+    (best[pieces.len()].0, chosen)
 }
 
 /// No two exchanges overlap, unless one lies within the other.
@@ -306,8 +326,10 @@ mod tests {
             piece(5, 95, 5),
         ];
         pieces.sort_by_key(|p| (p.end, p.start));
-        assert_eq!(costliest(&pieces, 0), 6);
-        assert_eq!(costliest(&[], 0), 0);
+        let (sum, chosen) = chain(&pieces, 0);
+        assert_eq!((sum, chosen.len()), (6, 6));
+        assert!(chosen.iter().all(|&i| pieces[i].weights[0] == 1));
+        assert_eq!(chain(&[], 0), (0, Vec::new()));
     }
 
     #[test]

@@ -161,6 +161,25 @@ fn the_example_shows_both_stalls() {
     for side in ["at the client", "at the server"] {
         assert!(ran.err.contains(side), "{side}: {}", ran.err);
     }
+    // The client's stall is loopback's alone: a millisecond away it is faster, and why is said.
+    let line = ran.err.lines().find(|l| l.starts_with("at a distance: 11 round trips in a row; instead of "));
+    let line = line.unwrap_or_else(|| panic!("{}", ran.err));
+    let ms = |text: &str| -> f64 {
+        let words: Vec<&str> = text.split([' ', ',']).collect();
+        words[0].parse::<f64>().unwrap() * if words[1] == "s" { 1000.0 } else { 1.0 }
+    };
+    let after = |what: &str| ms(line.split_once(what).unwrap_or_else(|| panic!("{line}")).1);
+    assert!(after("would take ") < after("instead of ") - 200.0, "{line}");
+    assert!(
+        line.contains("stalls of delayed ACKs (") && line.contains("fewer where segments of 1448 bytes"),
+        "{line}"
+    );
+    assert!(
+        ran.err
+            .contains("tcpwhy run --keep tcpwhy-kept -- ./client.py; tcpwhy explain tcpwhy-kept/run.pcap "),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]

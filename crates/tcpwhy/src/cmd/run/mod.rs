@@ -31,6 +31,8 @@ use tcpwhy_analysis::{Analysis, Config, Detail, Distance};
 use tcpwhy_lab::own::{NotRun, Plan, Report, Running};
 use tcpwhy_report::{Answer, Capture, Warning, headline, quality_warnings};
 
+/// Where a run is kept that is proposed to be.
+const KEPT: &str = "tcpwhy-kept";
 /// Longest command that is shown whole.
 const SHOWN: usize = 60;
 /// Exchanges that are kept in detail.
@@ -232,7 +234,7 @@ fn answer(
         if !analysis.connections.is_empty() {
             let mut layout = explain::layout(questions, source.inputs, capture, &out);
             if args.keep.is_none() {
-                layout.command = "tcpwhy run --keep DIR … and tcpwhy explain DIR/run.pcap".into();
+                layout.command = again(std::env::args_os());
             }
             explain::say_it(&mut text, questions, source, analysis, capture, &layout)?;
         }
@@ -263,6 +265,14 @@ fn answer(
     )
 }
 
+/// What to type to look closer at what was not kept: the same once more with `--keep`, then the explanation.
+fn again(typed: impl Iterator<Item = OsString>) -> String {
+    let mut words: Vec<String> = typed.skip(1).map(|w| shown::word(&w)).collect();
+    let at = words.iter().position(|w| w == "run").map_or(0, |at| at + 1);
+    words.splice(at..at, ["--keep".to_owned(), KEPT.to_owned()]);
+    format!("tcpwhy {}; tcpwhy explain {KEPT}/run.pcap", words.join(" "))
+}
+
 /// As a shell has to be told it, cut.
 pub(super) fn command(words: &[OsString]) -> String {
     let whole = words.iter().map(|w| shown::word(w)).collect::<Vec<_>>().join(" ");
@@ -270,4 +280,18 @@ pub(super) fn command(words: &[OsString]) -> String {
         return whole;
     }
     whole.chars().take(SHOWN).chain("…".chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_proposed_can_be_pasted() {
+        let said = |words: &[&str]| again(words.iter().map(OsString::from));
+        assert_eq!(
+            said(&["/usr/bin/tcpwhy", "run", "--rtt", "20ms", "--", "./a b.sh", "run"]),
+            "tcpwhy run --keep tcpwhy-kept --rtt 20ms -- './a b.sh' run; tcpwhy explain tcpwhy-kept/run.pcap"
+        );
+    }
 }

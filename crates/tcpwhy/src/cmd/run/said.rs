@@ -3,8 +3,8 @@
 use super::About;
 use super::end::End;
 use crate::args::run::Run;
-use tcpwhy_analysis::Distance;
-use tcpwhy_base::Nanos;
+use tcpwhy_analysis::{Analysis, Distance};
+use tcpwhy_base::{Cause, Nanos};
 use tcpwhy_lab::own::{Ended, Report};
 
 /// Round trip times that are asked about: a data centre, a country, a continent, an ocean.
@@ -35,15 +35,22 @@ pub(super) fn lines(about: &About<'_>, end: &End) -> Vec<String> {
         ));
     }
     if let Some(far) = about.far {
-        lines.extend(at_a_distance(far, report));
+        lines.extend(at_a_distance(far, report, stalls(about.analysis)));
     }
     lines.extend(end.notes.iter().chain(&end.run.failed).cloned());
     lines.push(the_end(args, report, end.run.exit_code));
     lines
 }
 
+/// Time that was spent in stalls by a timer of TCP, of all runs: nothing that distance makes, but all of it is in the figures.
+fn stalls(analysis: &Analysis) -> Nanos {
+    let budgets = analysis.connections.iter().map(|c| &c.budget);
+    let causes = [Cause::NagleDelayedAck, Cause::DelayedAck, Cause::Cork];
+    budgets.flat_map(|b| causes.map(|cause| b.get(cause))).fold(Nanos::ZERO, |sum, t| sum + t)
+}
+
 /// How long the same would take farther away, and what grows most.
-fn at_a_distance(far: &Distance, report: &Report) -> Vec<String> {
+fn at_a_distance(far: &Distance, report: &Report, stalls: Nanos) -> Vec<String> {
     let between =
         |least: String, most: String| if least == most { least } else { format!("{least} to {most}") };
     let mut durations: Vec<i64> = report.runs.iter().map(|e| e.duration_ns).collect();
@@ -56,7 +63,7 @@ fn at_a_distance(far: &Distance, report: &Report) -> Vec<String> {
     });
     let trips = between(far.trips.0.to_string(), far.trips.1.to_string());
     let mut first = format!(
-        "at a distance: {trips} round trips in a row; it would take {}",
+        "at a distance: {trips} round trips in a row; instead of {now} it would take {}",
         costs.collect::<Vec<_>>().join(", ")
     );
     if far.trips.0 != far.trips.1 {
@@ -67,6 +74,13 @@ fn at_a_distance(far: &Distance, report: &Report) -> Vec<String> {
             "; of {:.0} % of the exchanges only round trips are counted",
             (1.0 - far.replayed) * 100.0
         );
+    }
+    let stalls = stalls.part(runs);
+    if stalls.0 * 10 > now.0 {
+        first += &format!("; stalls of delayed ACKs ({stalls} here) are in it");
+        if far.costs.iter().any(|cost| cost.least < Nanos::ZERO) {
+            first += ", fewer where segments of 1448 bytes leave what loopback's of 64 KiB hold back";
+        }
     }
     let mut lines = vec![first];
     if let (Some(most), Some(last)) = (&far.most, far.costs.last()) {
