@@ -72,6 +72,14 @@ pub fn rfc3339(time: Nanos) -> String {
     }
 }
 
+/// A moment for people: day and time of day in UTC, to the microsecond.
+pub fn time_of_day(time: Nanos) -> String {
+    match Timestamp::from_nanosecond(i128::from(time.0)) {
+        Ok(t) => t.strftime("%Y-%m-%d %H:%M:%S.%6f (UTC)").to_string(),
+        Err(_) => format!("{} ns since 1970", time.0),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

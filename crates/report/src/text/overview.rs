@@ -19,6 +19,9 @@ pub fn overview(
     layout: &Layout,
 ) -> io::Result<()> {
     let answer = Answer::new(analysis);
+    if let Some(limit) = layout.slower_than.filter(|_| !layout.quiet && !analysis.connections.is_empty()) {
+        slower_than(out, analysis, limit, capture, layout)?;
+    }
     for line in super::style::wrap(&headline(analysis, capture, &answer), layout.width.max(40)) {
         writeln!(out, "{BOLD}{line}{BOLD:#}")?;
     }
@@ -36,19 +39,28 @@ pub fn overview(
     }
     super::requests::requests(out, analysis, &answer, capture, layout)?;
     connections(out, analysis, layout)?;
-    if let Some(limit) = layout.slower_than {
-        let all = || analysis.connections.iter().flat_map(|c| c.exchanges.iter().map(move |x| (c, x)));
-        match all().count() as u64 {
-            0 => writeln!(out, "\n  No exchange took longer than {limit}.")?,
-            n => writeln!(
-                out,
-                "\n  {} of all connections took longer than {limit}, the slowest first:",
-                count(n, "exchange")
-            )?,
-        }
-        super::connection::exchanges(out, all(), capture, layout)?;
-    }
     hint(out, analysis, layout)
+}
+
+/// The exchanges that were asked for, before all that is said of the capture.
+fn slower_than(
+    out: &mut impl Write,
+    analysis: &Analysis,
+    limit: Nanos,
+    capture: &Capture,
+    layout: &Layout,
+) -> io::Result<()> {
+    let all = || analysis.connections.iter().flat_map(|c| c.exchanges.iter().map(move |x| (c, x)));
+    match all().count() as u64 {
+        0 => writeln!(out, "No exchange took longer than {limit}.")?,
+        n => writeln!(
+            out,
+            "{} of all connections took longer than {limit}, the slowest first:",
+            count(n, "exchange")
+        )?,
+    }
+    super::connection::exchanges(out, all(), capture, layout)?;
+    writeln!(out)
 }
 
 /// What the capture cannot show.
@@ -132,17 +144,21 @@ fn connections(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io
     Ok(())
 }
 
-/// How to look closer: the exchange that waited longest for what holds most time, or the longest of all.
+/// How to look closer: the longest exchange of those that mostly waited for what holds most time; else the one that waited
+/// longest for it, or the longest of all.
 fn hint(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io::Result<()> {
     let worst = findings::listed(&analysis.findings).into_iter().find(|f| f.cause.info().kind == Kind::Span);
+    // At either end: a request may wait for the same at both.
     let spent = |x: &Exchange| match worst {
-        Some(f) => {
-            x.spans.iter().filter(|s| (s.cause, s.side) == (f.cause, f.side)).map(|s| s.duration().0).sum()
-        }
+        Some(f) => x.spans.iter().filter(|s| s.cause == f.cause).map(|s| s.duration().0).sum(),
         None => 0,
     };
     let all = analysis.connections.iter().flat_map(|c| c.exchanges.iter().map(move |x| (c.id, x)));
-    let first = |(c, x): &(u32, &Exchange)| (spent(x), x.end - x.start, Reverse((*c, x.id)));
+    let first = |(c, x): &(u32, &Exchange)| {
+        let (spent, time): (i64, i64) = (spent(x), (x.end - x.start).0);
+        let mostly = spent > 0 && 2 * spent >= time;
+        (mostly, if mostly { time } else { spent }, time, Reverse((*c, x.id)))
+    };
     match all.max_by_key(first) {
         Some((c, x)) => {
             let line = format!("see one: {} --connection {c} --exchange {}", layout.command, x.id);

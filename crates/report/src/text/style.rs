@@ -1,7 +1,7 @@
 //! Colours, numbers and lines.
 
 use crate::text::Layout;
-use crate::{Capture, rfc3339};
+use crate::{Capture, time_of_day};
 use anstyle::{AnsiColor, Style};
 use tcpwhy_analysis::Extremes;
 use tcpwhy_base::{Cause, Class, Nanos, Owner};
@@ -68,7 +68,7 @@ pub(crate) fn bit_rate(bps: u64) -> String {
 /// A moment: since the start of the capture, or the time of day.
 pub(super) fn moment(time: Nanos, capture: &Capture, layout: &Layout) -> String {
     if layout.absolute {
-        return rfc3339(time);
+        return time_of_day(time);
     }
     let ns = (time - capture.start()).0;
     let sign = if ns < 0 { "-" } else { "" };
@@ -142,6 +142,6 @@ mod tests {
         let capture = Capture { span: Some((Nanos::secs(10), Nanos::secs(20))), ..Capture::default() };
         assert_eq!(moment(Nanos::millis(11_500), &capture, &Layout::default()), "1.500000 s");
         let absolute = Layout { absolute: true, ..Layout::default() };
-        assert_eq!(moment(Nanos::millis(11_500), &capture, &absolute), "1970-01-01T00:00:11.500000000Z");
+        assert_eq!(moment(Nanos::millis(11_500), &capture, &absolute), "1970-01-01 00:00:11.500000 (UTC)");
     }
 }

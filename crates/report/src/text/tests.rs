@@ -86,7 +86,7 @@ fn what_took_longer_is_listed_over_all_connections_or_it_is_said_that_nothing_di
     let mut analysis = sample::analysis();
     let n = analysis.connections[0].exchanges.len();
     let text = said(&analysis, 0);
-    assert!(text.contains(&format!("{n} exchanges of all connections took longer than 0 ns")), "{text}");
+    assert!(text.starts_with(&format!("{n} exchanges of all connections took longer than 0 ns")), "{text}");
     analysis.connections[0].exchanges.clear();
-    assert!(said(&analysis, 70).contains("\n  No exchange took longer than 70.0 ms.\n"));
+    assert!(said(&analysis, 70).starts_with("No exchange took longer than 70.0 ms.\n"));
 }

@@ -75,6 +75,14 @@ fn without_findings_the_longest_exchange_is_shown() {
         "see one: tcpwhy explain FILE --connection 1 --exchange 1",
         "the exchange that waited longest for what took most, whatever the example is"
     );
+    // Of two that mostly waited for it the longer one, as the list of the slowest has it first.
+    let mut both = sample::analysis();
+    both.findings = vec![finding(Cause::NagleDelayedAck, Some(Side::Client), 10, 1)];
+    let mut longer = both.connections[0].exchanges[0].clone();
+    longer.id = 3;
+    longer.end = longer.end + Nanos::millis(5);
+    both.connections[0].exchanges.push(longer);
+    assert_eq!(hint(&both), "see one: tcpwhy explain FILE --connection 1 --exchange 3");
     analysis.findings.insert(0, finding(Cause::ServerThink, Some(Side::Server), 50, 1));
     assert_eq!(hint(&analysis), "see one: tcpwhy explain FILE --connection 1 --exchange 2");
 }

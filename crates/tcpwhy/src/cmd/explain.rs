@@ -17,7 +17,7 @@ use std::io::Write;
 use tcpwhy_analysis::{Analysis, Config, Detail, Exchange, Window};
 use tcpwhy_base::{Cause, Nanos};
 use tcpwhy_report::text::{self, Layout};
-use tcpwhy_report::{Answer, Capture, Warning, json, quality_warnings, quality_warnings_of};
+use tcpwhy_report::{Answer, Capture, Warning, json, quality_warnings, quality_warnings_of, time_of_day};
 use tcpwhy_trace::Track;
 
 /// Packets beside the spans of an exchange; more are neither read by anybody nor kept.
@@ -107,6 +107,15 @@ fn window(args: &Explain, inputs: &[Input]) -> anyhow::Result<Option<Window>> {
 fn of_window(window: Option<Window>, read: &Read) -> Option<Warning> {
     let (window, (start, end)) = (window?, read.span?);
     let (from, to) = (window.from.max(start), window.to.min(end));
+    if from > end || to < start {
+        let (what, at) = if from > end { ("ends before", end) } else { ("begins after", start) };
+        let text = format!(
+            "The capture {what} the stretch that was asked for, with a packet at {} ({}): nothing of it is accounted for.",
+            at - start,
+            time_of_day(at)
+        );
+        return Some(Warning { code: "window", text, count: 1 });
+    }
     Some(Warning {
         code: "window",
         text: format!(

@@ -290,6 +290,18 @@ fn a_stretch_of_time_is_a_zoom_of_the_whole() {
     assert_eq!(numbers, (1..=c["exchanges"].as_array().unwrap().len() as i64).collect::<Vec<_>>());
     let text = tcpwhy(&[path, "--from", "0.1", "--to", "0.2"]).out.replace("\n        ", " ");
     assert!(text.contains("This is about 100 ms to 200 ms of "), "{text}");
+    let beyond = tcpwhy(&[path, "--from", "99"]).out.replace("\n        ", " ");
+    assert!(
+        beyond.contains("The capture ends before the stretch that was asked for, with a packet at "),
+        "{beyond}"
+    );
+    assert!(!beyond.contains("This is about"), "{beyond}");
+    let rows = tcpwhy(&[path, "--slower-than", "1us", "--absolute-times"]).out;
+    assert!(
+        rows.lines().next().is_some_and(|l| l.contains(" took longer than 1.00 µs, the slowest first:")),
+        "{rows}"
+    );
+    assert!(rows.contains(" (UTC)") && !rows.contains("000Z"), "{rows}");
 }
 
 #[test]
