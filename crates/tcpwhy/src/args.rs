@@ -114,7 +114,7 @@ pub(crate) struct Explain {
     /// One JSON object a line: connections as they end, then findings, capture (docs/schema/lines.md)
     #[arg(long, help_heading = "Output")]
     pub(crate) jsonl: bool,
-    /// Write to FILE, whole or not at all
+    /// Write to FILE, whole or not at all; what was there is replaced
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
     /// Also write the graph of the connection, or the ladder of the exchange, as SVG
@@ -184,7 +184,7 @@ pub(crate) struct Compare {
     /// Also write a page
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// Write to FILE, whole or not at all
+    /// Write to FILE, whole or not at all; what was there is replaced
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// Match exchanges by what they are called instead of by size, from the first bytes of their requests, where that is known
@@ -238,13 +238,14 @@ pub(crate) struct Slice {
     /// Captures (pcap or pcapng, also gz, zst, lz4)
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
-    /// The connection: its number, port, address:port, or address:port>address:port
+    /// The connection, always needed: its number in what `tcpwhy FILE` prints, a port, address:port, or
+    /// address:port>address:port
     #[arg(long, value_name = "WHICH")]
-    pub(crate) connection: String,
-    /// Write to FILE (pcapng), whole or not at all
+    pub(crate) connection: Option<String>,
+    /// Write to FILE (pcapng), whole or not at all; what was there is replaced
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
-    /// Other addresses instead of the true ones; ports and times stay
+    /// Other addresses instead of the true ones; times, ports, sizes, sequence numbers, TTL, IP identifiers and options stay
     #[arg(long)]
     pub(crate) anonymize: bool,
 }

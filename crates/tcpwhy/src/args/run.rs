@@ -58,7 +58,7 @@ pub(crate) struct Run {
     /// One JSON document (docs/schema/explain-1.json), on standard output after that of the command, or in --output
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
-    /// Write the answer to FILE instead of standard error, whole or not at all
+    /// Write the answer to FILE instead of standard error, whole or not at all; what was there is replaced
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]

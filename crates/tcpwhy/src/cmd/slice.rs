@@ -3,7 +3,8 @@ use crate::failure::{Exit, Usage, say};
 use crate::headers::{self, Names};
 use crate::load::{self, Loaded};
 use crate::output::{self, Output};
-use crate::{cmd, select};
+use crate::{cmd, select, shown};
+use anyhow::bail;
 use tcpwhy_analysis::Detail;
 use tcpwhy_capture::{Frame, Writer};
 
@@ -12,6 +13,12 @@ const LINK: u32 = 1;
 
 /// Writes the headers of some connections to a file that can be given away.
 pub(crate) fn run(args: &Slice) -> anyhow::Result<Exit> {
+    let Some(connection) = &args.connection else {
+        let file = args.files.first().map(|f| shown::argument(f.as_os_str())).unwrap_or_default();
+        bail!(Usage(format!(
+            "--connection says which: `tcpwhy {file}` lists the connections with their numbers"
+        )));
+    };
     output::refuse_overwriting(&[Some(&args.output)], &args.files)?;
     let stop = cmd::stop_signal()?;
     let mut out = Output::open(Some(&args.output), true)?;
@@ -19,7 +26,7 @@ pub(crate) fn run(args: &Slice) -> anyhow::Result<Exit> {
         Ok(loaded) => loaded,
         Err(exit) => return Ok(exit),
     };
-    select::connections(&mut loaded.analysis, &args.connection).map_err(Usage)?;
+    select::connections(&mut loaded.analysis, connection).map_err(Usage)?;
     let written = write(&mut out, &loaded, args.anonymize);
     let (packets, written) = match written {
         Ok(n) => (n, Ok(())),
@@ -29,7 +36,19 @@ pub(crate) fn run(args: &Slice) -> anyhow::Result<Exit> {
     let n = loaded.analysis.connections.len();
     let connections = if n == 1 { "1 connection".into() } else { format!("{n} connections") };
     say(&format!("{packets} packets of {connections} are in {}", args.output.display()));
+    say(stays(args.anonymize));
     Ok(loaded.exit())
+}
+
+/// What is in the file, and what is not.
+fn stays(anonymize: bool) -> &'static str {
+    if anonymize {
+        "addresses were replaced; times, ports, sizes, sequence numbers, TTL, IP identifiers and options stay, of payload only \
+         the first word of HTTP and SSH and the types of TLS records"
+    } else {
+        "addresses are the true ones (--anonymize replaces them); payload is cut but for the first word of HTTP and SSH and \
+         the types of TLS records"
+    }
 }
 
 fn write(out: &mut Output, loaded: &Loaded, anonymize: bool) -> anyhow::Result<u64> {

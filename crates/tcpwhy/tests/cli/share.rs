@@ -223,6 +223,30 @@ fn bad_outputs_leave_nothing() {
     assert_eq!(left, ["a.pcap"]);
 }
 
+/// A slice says what was replaced and what stays, and where the number of a connection is from.
+#[test]
+fn a_slice_says_what_is_in_it() {
+    let dir = Dir::new();
+    let out = text(dir.0.join("slice.pcapng"));
+    let sliced = tcpwhy(&["slice", &smtp(), "--connection", "1", "--anonymize", "-o", &out]);
+    for part in [
+        "addresses were replaced",
+        "times, ports, sizes, sequence numbers, TTL",
+        "the first word of HTTP and SSH",
+    ] {
+        assert!(sliced.code == 0 && sliced.err.contains(part), "{part:?} is not in\n{}", sliced.err);
+    }
+    let plain = tcpwhy(&["slice", &smtp(), "--connection", "1", "-o", &out]);
+    assert!(
+        plain.code == 0 && plain.err.contains("addresses are the true ones (--anonymize replaces them)"),
+        "{}",
+        plain.err
+    );
+    let file = smtp();
+    let lists = format!("`tcpwhy {file}` lists the connections with their numbers");
+    tcpwhy(&["slice", &file, "-o", &out]).fails(2, &["--connection says which", &lists]);
+}
+
 /// The capture may be the only one there is: no command writes onto what it reads, by whatever name.
 #[test]
 fn no_input_is_overwritten() {
