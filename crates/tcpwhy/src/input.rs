@@ -19,7 +19,8 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    fn new(path: &Path) -> Input {
+    /// A file, or `-` for standard input.
+    pub(crate) fn new(path: &Path) -> Input {
         let name = if is_stdin(path) { "standard input".into() } else { path.display().to_string() };
         Input { path: path.into(), name }
     }

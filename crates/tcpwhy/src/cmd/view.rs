@@ -1,5 +1,6 @@
 use crate::args::View;
-use crate::failure::{Exit, Usage};
+use crate::failure::{Exit, Usage, say};
+use crate::input::Input;
 use crate::{cmd, load, view};
 use anyhow::bail;
 use std::io::{self, IsTerminal};
@@ -8,6 +9,13 @@ use tcpwhy_analysis::Detail;
 /// Browses an analysis in the terminal.
 pub(crate) fn run(args: &View) -> anyhow::Result<Exit> {
     if !io::stdout().is_terminal() {
+        // A file that cannot be read is the greater trouble.
+        let files = args.files.iter().filter(|f| f.as_os_str() != "-");
+        let problems: Vec<String> = files.filter_map(|f| Input::new(f).open().err()).collect();
+        problems.iter().for_each(|p| say(p));
+        if !problems.is_empty() && problems.len() == args.files.len() {
+            return Ok(Exit::Unreadable);
+        }
         bail!(Usage("view needs a terminal: `tcpwhy explain` prints the same".into()));
     }
     let stop = cmd::end_signal()?;

@@ -29,7 +29,7 @@ pub(crate) fn all(frame: &mut Frame<'_>, view: &mut View<'_>) {
     let [head, body, keys] =
         Layout::vertical([Constraint::Length(rows), Constraint::Min(3), Constraint::Length(1)]).areas(area);
     frame.render_widget(Paragraph::new(Text::styled(text.join("\n"), BOLD)), head);
-    frame.render_widget(Paragraph::new(last_line(view)), keys);
+    frame.render_widget(Paragraph::new(last_line(view, usize::from(keys.width))), keys);
     view.roomy = body.height >= HIGH;
     match view.screen {
         Screen::Findings => findings(frame, body, view),
@@ -43,23 +43,28 @@ pub(crate) fn all(frame: &mut Frame<'_>, view: &mut View<'_>) {
     }
 }
 
-/// The keys of the screen, or the search that is typed.
-fn last_line(view: &View<'_>) -> Line<'static> {
+/// The keys of the screen, as many as there is room for, or the search that is typed.
+fn last_line(view: &View<'_>, width: usize) -> Line<'static> {
     if let Some(list) = view.shown(view.screen).filter(|_| view.typing) {
         return Line::from(format!("/{}▏  enter: keep  esc: all again", list.search));
     }
     Line::styled(
-        match view.screen {
-            Screen::Findings => "↑↓ choose  enter: show it  space: more  tab: connections  ?: keys  q: quit",
-            Screen::Connections => {
-                "↑↓ choose  enter: open  /: search  s: sort  tab: findings  ?: keys  q: quit"
-            }
-            Screen::Connection => {
-                "↑↓ choose  enter: packets  t: graph  /: search  s: sort  esc: back  q: quit"
-            }
-            Screen::Exchange => "↑↓ scroll  tab: next exchange  t: graph  esc: back  ?: keys  q: quit",
-            Screen::Graph => "t or esc: back  ?: keys  q: quit",
-        },
+        help::that_fit(
+            match view.screen {
+                Screen::Findings => {
+                    "↑↓ choose  enter: show it  space: more  tab: connections  ?: keys  q: quit"
+                }
+                Screen::Connections => {
+                    "↑↓ choose  enter: open  /: search  s: sort  tab: findings  ?: keys  q: quit"
+                }
+                Screen::Connection => {
+                    "↑↓ choose  enter: packets  t: graph  /: search  s: sort  esc: back  q: quit"
+                }
+                Screen::Exchange => "↑↓ scroll  tab: next exchange  t: graph  esc: back  ?: keys  q: quit",
+                Screen::Graph => "t or esc: back  ?: keys  q: quit",
+            },
+            width,
+        ),
         DIM,
     )
 }

@@ -168,6 +168,20 @@ fn help_lists_the_keys_and_any_key_closes_it() {
         "the key closes it and does nothing else"
     );
     assert!(!shown(&mut view, 80, 24).contains("any key closes"));
+    // The longest sentence is whole at any width, the line of keys ends with the way out.
+    for width in [50, 60, 72, 80, 100, 130] {
+        view.step(Step::Help);
+        let help = shown(&mut view, width, 30);
+        let words = help.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
+        let text = words.collect::<Vec<_>>().join(" ");
+        for part in ["next exchange", "addresses and causes", "what is said of", "any key closes"] {
+            assert!(width < 72 || text.contains(part), "{part:?} at {width}:\n{help}");
+        }
+        assert!(help.contains("exchange") && help.contains("causes"), "{width}:\n{help}");
+        view.step(Step::Help);
+        let line = shown(&mut view, width, 30);
+        assert!(line.contains("?: keys  q: quit"), "{width}:\n{line}");
+    }
 }
 
 #[test]
