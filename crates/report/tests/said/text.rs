@@ -80,7 +80,7 @@ fn without_findings_the_longest_exchange_is_shown() {
     both.findings = vec![finding(Cause::NagleDelayedAck, Some(Side::Client), 10, 1)];
     let mut longer = both.connections[0].exchanges[0].clone();
     longer.id = 3;
-    longer.end = longer.end + Nanos::millis(5);
+    longer.end += Nanos::millis(5);
     both.connections[0].exchanges.push(longer);
     assert_eq!(hint(&both), "see one: tcpwhy explain FILE --connection 1 --exchange 3");
     analysis.findings.insert(0, finding(Cause::ServerThink, Some(Side::Server), 50, 1));
