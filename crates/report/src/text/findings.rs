@@ -36,7 +36,7 @@ pub(super) fn list(
     layout: &Layout,
 ) -> io::Result<()> {
     let found = |cause: Cause| findings.iter().any(|f| f.cause == cause);
-    let mut said = Said { replays: Vec::new(), servers: answer.servers, asks: answer.asks.clone() };
+    let mut said = Said { servers: answer.servers, asks: answer.asks.clone(), ..Said::default() };
     let mut rest = Vec::new();
     let mut inherent =
         answer.causes.iter().filter(|p| !found(p.cause) && p.requests > Nanos::ZERO).peekable();
@@ -145,6 +145,8 @@ pub(super) struct Said {
     replays: Vec<(u32, u32)>,
     /// How many servers there are.
     servers: usize,
+    /// What such numbers are for has been said.
+    frames: bool,
     /// Which of them asked whom while it answered.
     asks: Vec<(Endpoint, Endpoint)>,
 }
@@ -192,6 +194,9 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, said: &mut Said, layout: &L
     }
     if let Some(frames) = frames(&f.evidence, f.occurrences, layout) {
         lines(out, &frames, INDENT, layout)?;
+        if !std::mem::replace(&mut said.frames, true) {
+            filter(f, layout).map_or(Ok(()), |text| lines(out, &text, INDENT, layout))?;
+        }
     }
     // An application's own time: where to look next, which saves nothing by itself.
     let next = info.class == Class::Application && info.kind == Kind::Span;
@@ -369,6 +374,13 @@ fn frames(evidence: &[Frames], occurrences: u64, layout: &Layout) -> Option<Stri
         text.push_str(", ...");
     }
     (shown > 0).then_some(text)
+}
+
+/// What `>` means, and how to see the first of them. Of several files each has numbers of its own.
+fn filter(f: &Finding, layout: &Layout) -> Option<String> {
+    let keys: Vec<String> = f.evidence.first()?.keys().map(|k| k.to_string()).collect();
+    let meant = keys.len() > 1 && layout.frames_before.len() < 2;
+    meant.then(|| format!("(in the order they passed; Wireshark: frame.number in {{{}}})", keys.join(",")))
 }
 
 /// `16>17>18`, or `16-18` where no frame of it is singled out.

@@ -133,7 +133,8 @@ fn stalls_are_named_and_the_fixed_program_passes() {
     assert_eq!(slow.out, "done\n", "what the command prints stays as it is");
     let fixed = guarded(&["nodelay"]);
     fixed.ends(0, &["returned 0"]);
-    assert!(!fixed.err.contains("Nagle held"), "{}", fixed.err);
+    // Where both ends are on one quiet host an ACK may come between two writes that nobody held: microseconds, no stall.
+    assert!(!fixed.err.contains("until the peer's delayed ACK"), "{}", fixed.err);
     // A handshake and eight requests; each round trip over what it took here.
     let line = fixed.err.lines().find(|l| l.starts_with("at a distance: 9 round trips in a row"));
     let said = |what: &str| -> f64 {

@@ -94,13 +94,14 @@ fn tiles(row: &Value) {
 }
 
 impl Seen {
-    /// Share of the time of causes at an end; that of the client's pauses left out.
+    /// Share of the time of causes at an end. That of applications is left out: the client's pause behind its first bytes may look
+    /// like a server that thinks.
     fn share(&self, end: &str, causes: &[&str]) -> f64 {
         let row = &self.ends[end];
         let parts = row["total"].as_array().unwrap();
         let named = parts.iter().filter(|p| causes.iter().any(|c| p["cause"] == *c));
         let time: f64 = named.map(|p| p["time_ns"].as_f64().unwrap()).sum();
-        let all = parts.iter().filter(|p| p["cause"] != "client_think" && p["cause"] != "sender_pause");
+        let all = parts.iter().filter(|p| p["class"] != "A");
         time / all.map(|p| p["time_ns"].as_f64().unwrap()).sum::<f64>()
     }
 
