@@ -319,29 +319,11 @@ pub(crate) fn add_whole_connection_findings(
     let example = Example { connection: connection.id, ..e };
     let mut add = |cause: Cause, side, lost: Nanos, occurrences: u64, why: String| {
         findings.push(Finding {
-            cause,
-            side,
             lost,
             share: (lost.0 as f64 / total).min(1.0),
-            share_of_requests: 0.0,
-            tail: Nanos::ZERO,
-            idle: Nanos::ZERO,
-            counted_elsewhere: Nanos::ZERO,
-            confidence: WHOLE_CONNECTION,
-            unsure: Nanos::ZERO,
             occurrences,
             range: Extremes { shortest: Nanos::ZERO, longest: lost },
-            connections: Vec::new(),
-            connection_count: 1,
-            example,
-            facts: crate::Facts::None,
-            text: Some(why.into_boxed_str()),
-            evidence: vec![example.frames],
-            names: Vec::new(),
-            more_names: false,
-            fixes: Vec::new(),
-            refuted: Vec::new(),
-            replay: None,
+            ..Finding::of_wholes(cause, side, example, why)
         });
     };
     // Ten round trips in series that did nothing but travel.

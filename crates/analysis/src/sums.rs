@@ -16,6 +16,9 @@ use tcpwhy_base::{Cause, Endpoint, Kind, Nanos, Side};
 /// Connections named per finding.
 const CONNECTIONS: usize = 20;
 
+/// Setups are counted, not judged; only that reuse would spare them all is not known.
+const COUNTED: f64 = 0.9;
+
 /// Sums over connections.
 #[derive(Debug)]
 pub(crate) struct Sums {
@@ -260,30 +263,16 @@ impl Sums {
         let text = format!(
             "{n} connections to {server} with one exchange each; their setups took {setup} together."
         );
+        let example = Example { connection: c.id, exchange: 0, frames, start, end };
         let mut finding = Finding {
-            cause: Cause::ShortConnections,
-            side: Some(Side::Client),
             lost,
             share: (lost.0 as f64 / total).min(1.0),
-            share_of_requests: 0.0,
-            tail: Nanos::ZERO,
-            idle: Nanos::ZERO,
-            counted_elsewhere: Nanos::ZERO,
-            confidence: 0.9,
-            unsure: Nanos::ZERO,
             occurrences: n,
             range: Extremes { shortest: Nanos::ZERO, longest: setup.part(n as i64) },
             connections: vec![c.id],
             connection_count: n,
-            example: Example { connection: c.id, exchange: 0, frames, start, end },
-            facts: crate::Facts::None,
-            text: Some(text.into_boxed_str()),
-            evidence: vec![frames],
-            names: Vec::new(),
-            more_names: false,
-            fixes: Vec::new(),
-            refuted: Vec::new(),
-            replay: None,
+            confidence: COUNTED,
+            ..Finding::of_wholes(Cause::ShortConnections, Some(Side::Client), example, text)
         };
         advise(&mut finding, &c);
         Some(finding)

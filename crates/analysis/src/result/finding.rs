@@ -135,6 +135,35 @@ impl Finding {
         }
     }
 
+    /// Of a whole connection, or of many: in words of its own, without time until somebody says how much.
+    pub(crate) fn of_wholes(cause: Cause, side: Option<Side>, example: Example, text: String) -> Finding {
+        Finding {
+            cause,
+            side,
+            lost: Nanos::ZERO,
+            share: 0.0,
+            share_of_requests: 0.0,
+            tail: Nanos::ZERO,
+            idle: Nanos::ZERO,
+            counted_elsewhere: Nanos::ZERO,
+            confidence: crate::findings::WHOLE_CONNECTION,
+            unsure: Nanos::ZERO,
+            occurrences: 1,
+            range: Extremes::default(),
+            connections: Vec::new(),
+            connection_count: 1,
+            example,
+            facts: Facts::None,
+            text: Some(text.into_boxed_str()),
+            evidence: vec![example.frames],
+            names: Vec::new(),
+            more_names: false,
+            fixes: Vec::new(),
+            refuted: Vec::new(),
+            replay: None,
+        }
+    }
+
     /// The same as an example of this connection.
     pub(crate) fn of_connection(mut self, id: u32) -> Finding {
         self.connections = vec![id];

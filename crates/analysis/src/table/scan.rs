@@ -191,30 +191,12 @@ fn finding(shards: &[Analyzer], groups: &[Group]) -> Option<(Finding, usize)> {
         text += &format!(" There are {more} more such groups, {all} SYNs in all.");
     }
     let frames = Frames::new(first.file, first.frame, first.frame, &[first.frame]);
+    let example = Example { connection: id, exchange: 0, frames, start: first.time, end: first.time };
     let finding = Finding {
-        cause: Cause::Scan,
-        side: Some(Side::Client),
-        lost: Nanos::ZERO,
-        share: 0.0,
-        share_of_requests: 0.0,
-        tail: Nanos::ZERO,
-        idle: Nanos::ZERO,
-        counted_elsewhere: Nanos::ZERO,
-        confidence: crate::findings::WHOLE_CONNECTION,
-        unsure: Nanos::ZERO,
         occurrences: all,
-        range: Extremes::default(),
         connections: vec![id],
         connection_count: all,
-        example: Example { connection: id, exchange: 0, frames, start: first.time, end: first.time },
-        facts: crate::Facts::None,
-        text: Some(text.into_boxed_str()),
-        evidence: vec![frames],
-        names: Vec::new(),
-        more_names: false,
-        fixes: Vec::new(),
-        refuted: Vec::new(),
-        replay: None,
+        ..Finding::of_wholes(Cause::Scan, Some(Side::Client), example, text)
     };
     Some((finding, largest.first.shard as usize))
 }
