@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 
+import again
 import common
 
 CI = os.environ.get('CI', '').lower() in ('1', 'true', 'yes')
@@ -89,29 +90,31 @@ class Skip(Exception):
 
 
 class Check:
-    """A name, what to run (an argument list, or a function that gives the exit code), how much to show."""
+    """A name, what to run (an argument list, or a function that gives the exit code), how much to show; `timed`: it holds real
+    programs and timers to the clock, so that a machine which does something else besides disturbs it. If it fails, it is
+    done once more, and that is told.
+    """
 
-    def __init__(self, name, action, needs=(), show=1, environment=None):
-        self.name, self.needs, self.show, self.environment = name, needs, show, environment or {}
+    def __init__(self, name, action, needs=(), show=1, environment=None, timed=False):
+        self.name, self.needs, self.show, self.environment, self.timed = name, needs, show, environment or {}, timed
         self.action = shlex.split(action) if isinstance(action, str) else action
 
 
-def checks(binary):
-    """Everything, the cheap ones first."""
-    python = shlex.quote(sys.executable)
-    debug = os.path.join(TARGET, 'debug', 'tcpwhy')
-    ruff, tools = (os.path.join(TARGET, 'tools', 'bin', name) for name in ('ruff', 'python'))
+def of_the_project():
+    """Checks of the sources and of the scripts themselves: they take no program."""
+    ruff = os.path.join(TARGET, 'tools', 'bin', 'ruff')
 
     def script(name, arguments=''):
-        return f'{python} {name} {arguments}'
+        return f'{shlex.quote(sys.executable)} {name} {arguments}'
 
-    out = [
+    return [
         Check('format', 'cargo fmt --all --check'),
         Check('scripts compile', compile_scripts),
         Check('scripts: format', [ruff, 'format', '--check'], [ruff]),
         Check('scripts: lints', [ruff, 'check'], [ruff]),
         Check('scripts/structure', script('scripts/structure.py', '--self-test')),
         Check('structure', script('scripts/structure.py')),
+        Check('scripts/again', script('scripts/again.py', '--self-test')),
         Check('scripts/transform', script('scripts/transform.py', '--self-test'), ['zstd']),
         Check('scripts/check_json', script('scripts/check_json.py', '--self-test')),
         Check('scripts/check_counts', script('scripts/check_counts.py', '--self-test')),
@@ -120,6 +123,20 @@ def checks(binary):
         Check('scripts/weak_claims', script('scripts/weak_claims.py', '--self-test')),
         Check('scripts/meaning', script('scripts/meaning.py', '--self-test')),
         Check('scripts/mutants', script('scripts/mutants.py', '--check'), show=1),
+    ]
+
+
+def checks(binary):
+    """Everything, the cheap ones first."""
+    python = shlex.quote(sys.executable)
+    debug = os.path.join(TARGET, 'debug', 'tcpwhy')
+    tools = os.path.join(TARGET, 'tools', 'bin', 'python')
+
+    def script(name, arguments=''):
+        return f'{python} {name} {arguments}'
+
+    out = [
+        *of_the_project(),
         Check('build', 'cargo build --release --locked', show=0),
         Check('instructions per packet', script('scripts/instructions.py', f'--bin {binary}'), show=3),
         Check('demo', script('tests/demo_test.py', f'--bin {binary}'), show=0),
@@ -127,7 +144,7 @@ def checks(binary):
         Check('names of exchanges', script('tests/names_test.py', f'--bin {binary}'), ['tshark'], show=1),
         Check('Wireshark plugin', script('tests/wireshark_test.py', f'--bin {binary}'), ['tshark'], show=1),
         *(
-            Check(f'run and {suite}', script('tests/suites_test.py', f'--bin {binary} {suite}'), show=1)
+            Check(f'run and {suite}', script('tests/suites_test.py', f'--bin {binary} {suite}'), show=1, timed=True)
             for suite in ('pytest', 'node', 'cargo', 'go', 'junit')
         ),
         Check('assistants', f'{tools} tests/mcp_test.py --bin {binary}', [tools], show=1),
@@ -143,7 +160,7 @@ def checks(binary):
         Check('web: style', script('scripts/web.py', 'style'), show=1),
         Check('BPF: the object is fresh', script('scripts/bpf.py', 'check')),
         Check('web: the page is fresh', script('scripts/web.py', 'check'), show=1),
-        Check('web: browser', script('scripts/web.py', f'test --bin {binary}'), show=12),
+        Check('web: browser', script('scripts/web.py', f'test --bin {binary}'), show=12, timed=True),
         Check('web: beside tcptrace and Wireshark', script('scripts/graphs.py', f'--bin {binary}'), show=1),
         Check('a planted cause is missed', script('scripts/planted_cause.py')),
         Check(
@@ -152,10 +169,14 @@ def checks(binary):
             show=0,
             environment={'RUSTDOCFLAGS': '-D warnings'},
         ),
-        Check('cargo test', 'cargo test --workspace --locked --no-fail-fast', show=0),
+        Check('cargo test', again.cargo_tests, show=1),
         # after the tests, which build the program with debug assertions: only that one panics when asked to
         Check(
-            'view in tmux', script('tests/view_test.py', f'--bin {binary} --debug-bin {debug}'), ['tmux', debug], show=5
+            'view in tmux',
+            script('tests/view_test.py', f'--bin {binary} --debug-bin {debug}'),
+            ['tmux', debug],
+            show=5,
+            timed=True,
         ),
         Check('tshark finds the evidence', tshark_finds_the_evidence, ['tshark'], show=1),
         Check(
@@ -193,7 +214,7 @@ def checks(binary):
     return out + [
         Check('made cases: a sample', made_cases, show=3),
         Check('fuzz', 'fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8),
-        Check('lab matrix: answers and labels agree', lab_matrix, ['ip', '/dev/net/tun'], show=40),
+        Check('lab matrix: answers and labels agree', lab_matrix, ['ip', '/dev/net/tun'], show=40, timed=True),
         Check('a clone by itself', stand_alone, ['git', os.path.join(common.ROOT, '.git')]),
     ]
 
@@ -363,6 +384,24 @@ def skips_of_tests():
     return list(dict.fromkeys(found))
 
 
+# where a log says what failed: TAP's failed test, a panic or a failed test of cargo, Python's exceptions, our own scripts
+HEART = re.compile(r'^\s*not ok |panicked at|^test .* FAILED$|^error(\[|:)|^\w*(Error|Exception)\b|^\s*FAIL')
+# lines that belong to one that says so, and all that is shown of them: a log of a server may keep only some lines after FAIL
+AFTER, HEART_LINES = 12, 40
+
+
+def heart(path, lines=HEART_LINES):
+    """What a log says about failures, each with what follows it, before the end of the log is shown."""
+    if not os.path.exists(path):
+        return ''
+    with open(path, encoding='utf8', errors='replace') as f:
+        text = [line.rstrip() for line in f if line.strip()]
+    shown = sorted(
+        {k for i, line in enumerate(text) if HEART.search(line) for k in range(i, i + AFTER) if k < len(text)}
+    )
+    return ''.join(f'    ! {text[k]}\n' for k in shown[:lines])
+
+
 def tail(path, lines):
     """The last lines of a log, indented."""
     if not lines or not os.path.exists(path):
@@ -370,6 +409,11 @@ def tail(path, lines):
     with open(path, encoding='utf8', errors='replace') as f:
         text = [line.rstrip() for line in f if line.strip()]
     return ''.join(f'      {line}\n' for line in text[-lines:])
+
+
+def log_of(name):
+    """Where the output of a check of this name goes."""
+    return os.path.join(LOGS, re.sub(r'\W+', '-', name) + '.log')
 
 
 def main():
@@ -384,12 +428,16 @@ def main():
     shutil.rmtree(LOGS, ignore_errors=True)
     os.makedirs(LOGS)
     shutil.rmtree(SKIPS, ignore_errors=True)
-    passed, failed, skipped = [], [], []
+    passed, failed, skipped, again_too = [], [], [], []
     for check in chosen:
-        log = os.path.join(LOGS, re.sub(r'\W+', '-', check.name) + '.log')
+        log = log_of(check.name)
         started = time.monotonic()
         try:
             code = run(check, log)
+            if code and check.timed:
+                print(f'again: {check.name} failed the first time\n{heart(log)}', end='', flush=True)
+                again_too.append(check.name)
+                code = run(check, log)
         except Skip as reason:
             bad = CI and (not ALLOWED_SKIPS.search(check.name) or os.path.isdir(HERE))
             (failed if bad else skipped).append(check.name)
@@ -398,12 +446,16 @@ def main():
         took = time.monotonic() - started
         (failed if code else passed).append(check.name)
         print(f'{"FAIL" if code else "ok  "} {check.name} ({took:.1f} s)', flush=True)
-        print(tail(log, 60 if code else check.show), end='', flush=True)
+        print(heart(log) + tail(log, 60) if code else tail(log, check.show), end='', flush=True)
         for skip in skips_of_tests():
             (failed if CI else skipped).append(skip.split(': ')[0] + ' test')
             print(f'SKIP: {skip}' + (' (counts as failed under CI)' if CI else ''), flush=True)
     if failed:
         print(f'\nfailed: {", ".join(failed)}; logs in {common.shown(LOGS)}')
+        for name in failed:
+            print(f'{name}:\n{heart(log_of(name), AFTER)}', end='')
+    if again_too:
+        print(f'done twice, the first time disturbed or at fault: {", ".join(again_too)}')
     print(f'{len(passed)} passed, {len(failed)} failed' + (f', {len(skipped)} skipped' if skipped else ''))
     return 1 if failed or not passed else 0
 

@@ -12,8 +12,6 @@ use tcpwhy_base::{Cause, Class, Nanos, Side};
 /// Below this a cause is a guess among several: its rule names an alternative that is nearly as likely
 /// (`confidence.rs`).
 pub(crate) const UNSURE: f64 = 0.7;
-/// What is said of whole connections is computed from options and sums; the spans it is made of may be wrong.
-pub(crate) const WHOLE_CONNECTION: f64 = 0.8;
 /// Evidence kept per finding.
 pub(crate) const EVIDENCE: usize = 6;
 

@@ -4,6 +4,9 @@ use super::Frames;
 use crate::facts::Facts;
 use tcpwhy_base::{Cause, FixId, Kind, Nanos, Program, Side, Told};
 
+/// What is said of whole connections is computed from options and sums; the spans it is made of may be wrong.
+const WHOLE_CONNECTION: f64 = 0.8;
+
 /// A fix as proposed for a finding.
 #[derive(Clone, Debug)]
 pub struct Fix {
@@ -146,7 +149,7 @@ impl Finding {
             tail: Nanos::ZERO,
             idle: Nanos::ZERO,
             counted_elsewhere: Nanos::ZERO,
-            confidence: crate::findings::WHOLE_CONNECTION,
+            confidence: WHOLE_CONNECTION,
             unsure: Nanos::ZERO,
             occurrences: 1,
             range: Extremes::default(),

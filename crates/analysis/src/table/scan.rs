@@ -2,7 +2,7 @@
 
 use super::Analyzer;
 use super::lone::At;
-use crate::result::{Example, Extremes, Finding, Frames};
+use crate::result::{Example, Finding, Frames};
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Endpoint, Nanos, Segment, Side};
 

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Tests that failed beside others, once more by themselves.
+
+The tests of the workspace run side by side and many of them hold the kernel's own timers to their rules: what fails while
+other tests load the machine and passes alone was disturbed, what fails alone is a fault. Both are told; more failures than
+MOST are no disturbance, and nothing is tried again.
+
+    again.py LOG            what of a log of `cargo test --no-fail-fast` would be tried again
+    again.py --self-test
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+import common
+
+MOST = 6
+FAILED = re.compile(r'^test (\S+) .*\.\.\. FAILED$', re.M)
+TARGET = re.compile(r'^\s*`(-p [^`]+)`$', re.M)
+
+
+def failed_tests(text):
+    """(arguments of cargo test for a target that failed, names of tests that failed in any), from a log."""
+    return TARGET.findall(text), sorted(set(FAILED.findall(text)))
+
+
+def may_be_disturbed(text):
+    """Whether what failed is little enough, and is tests: no target that did not build, no test that brought its process down."""
+    targets, names = failed_tests(text)
+    tests = bool(targets) and not any('--doc' in target for target in targets) and 0 < len(names) <= MOST
+    return tests and 'could not compile' not in text and '(signal: ' not in text
+
+
+def cargo_tests(log):
+    """`cargo test` over the workspace; what failed once more, one test after the other. The exit code of the last."""
+    command = 'cargo test --workspace --locked --no-fail-fast'
+    code = run(command, log)
+    if not code:
+        return 0
+    with open(log.name, encoding='utf8', errors='replace') as f:
+        text = f.read()
+    if not may_be_disturbed(text):
+        return code
+    targets, names = failed_tests(text)
+    passed = set()
+    for target in targets:
+        start = log.tell()
+        filters = f'--test-threads=1 --exact {" ".join(map(shlex.quote, names))}'
+        if run(f'cargo test --locked {target} -- {filters}', log):
+            return 1
+        with open(log.name, encoding='utf8', errors='replace') as f:
+            f.seek(start)
+            passed |= set(re.findall(r'^test (\S+) .*\.\.\. ok$', f.read(), re.M))
+    missing = set(names) - passed
+    if missing:
+        log.write(f'not found again: {", ".join(sorted(missing))}\n')
+        return 1
+    log.write(f'disturbed, passed alone: {", ".join(names)}\n')
+    return 0
+
+
+def run(command, log):
+    """Its exit code; the output goes to the log."""
+    log.write(f'$ {command}\n')
+    log.flush()
+    code = subprocess.run(
+        shlex.split(command),
+        cwd=common.ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        check=False,
+    ).returncode
+    log.seek(0, os.SEEK_END)
+    return code
+
+
+def self_test():
+    """Logs as cargo writes them."""
+    log = (
+        'test a::b ... ok\ntest a::c ... FAILED\ntest serve::d - should panic ... FAILED\nerror: 2 targets failed:\n'
+        '    `-p tcpwhy --test cli`\n    `-p tcpwhy-lab --lib`\n'
+    )
+    assert failed_tests(log) == (['-p tcpwhy --test cli', '-p tcpwhy-lab --lib'], ['a::c', 'serve::d']), failed_tests(
+        log
+    )
+    assert may_be_disturbed(log)
+    assert not may_be_disturbed(log + '(signal: 6, SIGABRT: process abort signal)\n')
+    assert not may_be_disturbed('error: could not compile `x`\n' + log)
+    assert not may_be_disturbed(log + ''.join(f'test many::t{n} ... FAILED\n' for n in range(MOST)))
+    assert not may_be_disturbed(log.replace('--lib', '--doc'))
+    assert not may_be_disturbed('test a ... ok\nerror: 1 target failed:\n    `-p tcpwhy --lib`\n')
+    print('again: self-test passed')
+
+
+def main():
+    if sys.argv[1:] == ['--self-test']:
+        self_test()
+    elif len(sys.argv) == 2:
+        with open(sys.argv[1], encoding='utf8', errors='replace') as f:
+            text = f.read()
+        print(may_be_disturbed(text), *failed_tests(text))
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == '__main__':
+    main()
