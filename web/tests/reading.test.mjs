@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, open } from './browser.mjs';
+import { browser, open, settled, until } from './browser.mjs';
 import { duration, FOLDER, LOSS, page as pageOf, ROOT, SMTP, tcpwhy } from './program.mjs';
 
 const MANY = join(ROOT, 'captures/PcapPlusPlus__pcapng-example.pcapng');
@@ -20,10 +20,6 @@ before(async () => {
 after(() => chromium.close());
 
 const shows = (url, options) => open(chromium.context, url, options);
-const settled = async page => {
-  await page.waitForFunction(() => window.tcpwhy.graphs?.drawn > 0);
-  await page.waitForTimeout(250);
-};
 /** Where a span is drawn in the first plot, and what may hide it. */
 const sight = (page, [start, end]) =>
   page.evaluate(
@@ -54,17 +50,20 @@ test('the drawer hides no evidence', async () => {
       height,
     });
     await settled(page);
-    const s = await sight(page, [last.start_ns, last.end_ns]);
-    const clear = s.x1 <= s.drawer.left + 1 || s.top + 60 < s.drawer.top;
-    assert.ok(clear && s.x0 >= 0 && s.x1 <= width, `${width}x${height}: ${JSON.stringify(s)}`);
-    assert.ok(s.top >= s.header - 1 && s.top < height, `${width}x${height}: ${JSON.stringify(s)}`);
+    await until(async () => {
+      const s = await sight(page, [last.start_ns, last.end_ns]);
+      const clear = s.x1 <= s.drawer.left + 1 || s.top + 60 < s.drawer.top;
+      assert.ok(clear && s.x0 >= 0 && s.x1 <= width, `${width}x${height}: ${JSON.stringify(s)}`);
+      assert.ok(s.top >= s.header - 1 && s.top < height, `${width}x${height}: ${JSON.stringify(s)}`);
+    });
     // A span that was chosen in the ladder stays in sight there.
     await page.locator('.ladder .band').first().dispatchEvent('click');
     await page.locator('.ladder .band').first().and(page.locator('.chosen')).waitFor();
-    await page.waitForTimeout(200);
-    const band = await page.locator('.ladder .band').first().boundingBox();
-    const drawer = await page.locator('.drawer').boundingBox();
-    assert.ok(band.y < (drawer.x > 0 ? height : drawer.y) && band.y + band.height > 0, `${width}x${height} ladder`);
+    await until(async () => {
+      const band = await page.locator('.ladder .band').first().boundingBox();
+      const drawer = await page.locator('.drawer').boundingBox();
+      assert.ok(band.y < (drawer.x > 0 ? height : drawer.y) && band.y + band.height > 0, `${width}x${height} ladder`);
+    });
     assert.deepEqual(trouble, []);
     await page.close();
   }
@@ -76,9 +75,9 @@ test('keys of the graphs need no click first', async () => {
   const length = () => page.evaluate(() => window.tcpwhy.graphs.to - window.tcpwhy.graphs.from);
   const whole = await length();
   await page.keyboard.press('+');
-  assert.ok((await length()) < whole);
+  await until(async () => assert.ok((await length()) < whole));
   await page.keyboard.press('0');
-  assert.equal(await length(), whole);
+  await until(async () => assert.equal(await length(), whole));
   await page.keyboard.press('n');
   await page.locator('.drawer').waitFor();
   const first = page.url();
@@ -124,7 +123,9 @@ test('the sum of a stretch of time', async () => {
   // By the mouse, and by a key: what is in sight.
   await page.keyboard.press('Escape');
   await page.locator('.drawer').waitFor({ state: 'hidden' });
+  const whole = await page.evaluate(() => window.tcpwhy.graphs.to - window.tcpwhy.graphs.from);
   await page.keyboard.press('+');
+  await page.waitForFunction(ns => window.tcpwhy.graphs.to - window.tcpwhy.graphs.from < ns, whole);
   await page.keyboard.press('s');
   await page.locator('.drawer', { hasText: 'A stretch of time' }).waitFor();
   const [x, y] = await page.evaluate(() => [window.tcpwhy.graphs.from, window.tcpwhy.graphs.to].map(Math.round));
@@ -143,8 +144,10 @@ test('what is in sight is in the address', async () => {
   const [from, to] = await view(page);
   const other = await shows(page.url());
   await settled(other.page);
-  const again = await view(other.page);
-  assert.ok(Math.abs(again[0] - from) < 2 && Math.abs(again[1] - to) < 2, `${again} for ${from}-${to}`);
+  await until(async () => {
+    const again = await view(other.page);
+    assert.ok(Math.abs(again[0] - from) < 2 && Math.abs(again[1] - to) < 2, `${again} for ${from}-${to}`);
+  });
   await other.page.close();
   await page.keyboard.press('0');
   await page.waitForFunction(() => location.hash === '#connection=1');
@@ -152,9 +155,13 @@ test('what is in sight is in the address', async () => {
   // A cause that is in sight is chosen without moving, also by its address.
   await page.keyboard.press('n');
   await page.locator('.drawer').waitFor();
+  // The address says what is in sight once that has stood still for a moment.
+  await page.waitForFunction(() => location.hash.includes('view=') && location.hash.includes('span='));
   const third = await shows(page.url());
   await settled(third.page);
-  assert.deepEqual((await view(third.page)).map(Math.round), (await view(page)).map(Math.round));
+  await until(async () =>
+    assert.deepEqual((await view(third.page)).map(Math.round), (await view(page)).map(Math.round)),
+  );
   await third.page.close();
   assert.deepEqual(trouble, []);
   await page.close();
@@ -174,8 +181,10 @@ test('two exchanges beside each other', async () => {
   }, slow.id);
   const box = page.locator('.beside');
   await box.locator('h2', { hasText: `1/${fast.id} beside 1/${slow.id}` }).waitFor();
-  const text = await box.textContent();
-  assert.ok(text.includes(`1/${slow.id} takes ${duration(by(slow, fast))} longer`), text);
+  await until(async () => {
+    const text = await box.textContent();
+    assert.ok(text.includes(`1/${slow.id} takes ${duration(by(slow, fast))} longer`), text);
+  });
   const sum = (x, cause) => x.spans.filter(s => s.cause === cause).reduce((n, s) => n + s.end_ns - s.start_ns, 0);
   const [worst] = slow.spans
     .map(s => [s.cause, sum(slow, s.cause) - sum(fast, s.cause)])
@@ -187,7 +196,7 @@ test('two exchanges beside each other', async () => {
   const ratio = (fast.end_ns - fast.start_ns) / (slow.end_ns - slow.start_ns);
   assert.ok(Math.abs(p / q - Math.max(0.01, ratio)) < 0.02, `${p} of ${q}`);
   await box.locator('summary').click();
-  assert.equal(await box.locator('.ladder').count(), 2);
+  await until(async () => assert.equal(await box.locator('.ladder').count(), 2));
   // It stays while others are opened, and can be sent.
   await page.keyboard.press(']');
   await page.locator('.exchange h2', { hasText: `Exchange ${slow.id + 1}` }).waitFor();
@@ -232,14 +241,18 @@ test('several servers are a table, each with its distribution', async () => {
   assert.ok(all.length > 2);
   const { page, trouble } = await shows(many.url);
   const table = page.locator('[aria-label="Servers"]');
-  const rows = await table.locator('.rows .tr').allTextContents();
-  assert.equal(rows.length, Math.min(all.length, 18));
+  const rows = await until(async () => {
+    const shown = await table.locator('.rows .tr').allTextContents();
+    assert.equal(shown.length, Math.min(all.length, 18));
+    return shown;
+  });
   for (const [i, row] of rows.entries()) assert.ok(row.includes(all[i].server), row);
   assert.equal(await page.locator('.server h3').textContent(), all[0].server);
   await table.locator('.rows .tr').nth(1).click();
-  assert.equal(await page.locator('.server h3').textContent(), all[1].server);
-  await page.waitForTimeout(100);
-  assert.ok((await table.locator('.rows .tr').nth(1).getAttribute('class')).includes('chosen'));
+  await until(async () => {
+    assert.equal(await page.locator('.server h3').textContent(), all[1].server);
+    assert.ok((await table.locator('.rows .tr').nth(1).getAttribute('class')).includes('chosen'));
+  });
   assert.deepEqual(trouble, []);
   await page.close();
 });
@@ -249,7 +262,7 @@ test('frames lead to their span', async () => {
   const f = json.findings.find(x => x.cause === 'nagle_delayed_ack');
   const { page, trouble } = await shows(smtp.url);
   const links = page.locator(`[data-finding="${f.id}"] .frames a`);
-  assert.equal(await links.count(), Math.min(5, f.evidence.length));
+  await until(async () => assert.equal(await links.count(), Math.min(5, f.evidence.length)));
   for (const k of [0, 2]) {
     const frames = f.evidence[k].key.join('>');
     assert.equal(await links.nth(k).textContent(), frames);
@@ -286,7 +299,10 @@ test('paper keeps axes and alignment, and what is folded stays folded', async ()
   assert.equal(new Set(paper.plots).size, 1, JSON.stringify(paper));
   assert.ok(paper.right <= paper.inside && paper.inside - paper.room <= 720, JSON.stringify(paper));
   assert.equal(await page.evaluate(() => document.querySelectorAll('details[open]').length), before);
-  assert.ok((await page.evaluate(() => document.querySelector('.graphs').clientWidth)) > 1000, 'the screen is back');
+  await until(async () => {
+    const width = await page.evaluate(() => document.querySelector('.graphs').clientWidth);
+    assert.ok(width > 1000, 'the screen is back');
+  });
   assert.deepEqual(trouble, []);
   await page.close();
   const verdict = await shows(six.url);
@@ -299,9 +315,10 @@ test('a small screen: rows of two lines, an empty search says so', async () => {
   const { page, trouble } = await shows(many.url, { width: 400, height: 800 });
   const table = page.locator('[aria-label="Connections"]');
   await table.scrollIntoViewIfNeeded();
-  await page.waitForTimeout(150);
-  const [inner, outer] = await table.evaluate(e => [e.scrollWidth, e.clientWidth]);
-  assert.ok(inner <= outer, `${inner} in ${outer}`);
+  await until(async () => {
+    const [inner, outer] = await table.evaluate(e => [e.scrollWidth, e.clientWidth]);
+    assert.ok(inner <= outer, `${inner} in ${outer}`);
+  });
   const json = JSON.parse(tcpwhy('explain', MANY, '--json'));
   const row = await table.locator('.rows .tr').first().innerText();
   const id = Number(row.match(/\d+/)[0]);
@@ -309,14 +326,17 @@ test('a small screen: rows of two lines, an empty search says so', async () => {
   assert.ok(row.includes(c.client) && row.includes(c.server), row);
   assert.match(row, /(?:ms|s|µs|ns)\b/);
   await page.fill('#search', 'nothing like that');
-  await page.waitForTimeout(150);
   const empty = page.locator('[aria-label="Connections"] .empty');
-  const [box, frame] = [await empty.boundingBox(), await table.boundingBox()];
-  assert.ok(box.y + box.height <= frame.y + frame.height + 1, 'the sentence is cut off');
+  await empty.waitFor();
+  await until(async () => {
+    const [box, frame] = [await empty.boundingBox(), await table.boundingBox()];
+    assert.ok(box.y + box.height <= frame.y + frame.height + 1, 'the sentence is cut off');
+  });
   await empty.locator('button').click();
-  assert.equal(await page.inputValue('#search'), '');
-  await page.waitForTimeout(150);
-  assert.ok((await table.locator('.rows .tr').count()) > 0);
+  await until(async () => {
+    assert.equal(await page.inputValue('#search'), '');
+    assert.ok((await table.locator('.rows .tr').count()) > 0);
+  });
   assert.deepEqual(trouble, []);
   await page.close();
 });
@@ -328,9 +348,10 @@ test('columns give way before a table is cut; no TCP time is a dash', async () =
   for (const width of [1280, 820]) {
     const { page } = await shows(many.url, { width });
     const table = page.locator('[aria-label="Connections"]');
-    await page.waitForTimeout(150);
-    const [inner, outer] = await table.evaluate(e => [e.scrollWidth, e.clientWidth]);
-    assert.ok(inner <= outer, `${width}: ${inner} in ${outer}`);
+    await until(async () => {
+      const [inner, outer] = await table.evaluate(e => [e.scrollWidth, e.clientWidth]);
+      assert.ok(inner <= outer, `${width}: ${inner} in ${outer}`);
+    });
     const heads = (await table.locator('.th > div:visible').allTextContents()).map(t => t.trim());
     for (const kept of ['id', 'server', 'duration', 'TCP', 'worst cause']) assert.ok(heads.includes(kept), kept);
     const left = page.locator('.lists .left-out');

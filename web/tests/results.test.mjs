@@ -1,10 +1,10 @@
 // Results of the lab on the page of tcpwhy serve, as they come.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, renameSync, copyFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, open } from './browser.mjs';
+import { browser, open, until } from './browser.mjs';
 import { looksAsBefore } from './golden.mjs';
 import { BIN, FOLDER, SMTP } from './program.mjs';
 import { ask, own, serve } from './server.mjs';
@@ -42,20 +42,8 @@ function put(dir, name, more = {}, text) {
   return whole;
 }
 
-test('a lab run fills the table while it goes on', async t => {
-  if (process.getuid() !== 0 || !existsSync('/dev/net/tun')) {
-    t.skip('the lab needs root and /dev/net/tun');
-    return;
-  }
-  const dir = join(FOLDER, 'run');
-  mkdirSync(dir);
-  const server = serve(dir);
-  const url = await server.ready;
-  const { page, trouble } = await shows(url);
-  assert.match(await page.textContent('#none'), /No captures here yet.*lab run --keep/);
-  assert.ok((await page.textContent('h1')).endsWith(dir), 'it says what is served');
-  assert.ok(!(await page.locator('#lab').isVisible()));
-  // The second takes long enough to see the first come alone.
+/** Starts a run of the lab of which the second experiment takes long enough to see the first come alone. */
+function experiments(dir) {
   const scenario = (name, think) => {
     const path = join(FOLDER, `${name}.toml`);
     writeFileSync(
@@ -69,36 +57,64 @@ test('a lab run fills the table while it goes on', async t => {
   const run = spawn(BIN, ['lab', 'run', scenario('quick', 1), scenario('slow', 1500), '--keep', dir], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let said = '';
-  for (const out of [run.stdout, run.stderr])
-    out.on('data', d => {
-      said += d;
-    });
-  const ended = new Promise(done => run.on('close', code => done(code)));
-  const row = name => page.locator('#rows tr', { hasText: name });
-  await Promise.race([
-    row('quick').waitFor({ timeout: 60000 }),
-    ended.then(code => {
-      if (code !== 0) throw new Error(`${code}: ${said}`);
-    }),
-  ]);
-  assert.equal(run.exitCode, null, 'the run goes on');
-  assert.equal(await row('slow').count(), 0);
-  const cells = await row('quick').locator('td').allTextContents();
-  assert.ok(cells[0].includes('a <b>quick</b> request'), 'markup in a title is text');
-  assert.deepEqual([cells[1], cells[3].endsWith(' ms'), cells[5]], ['11.0 ms', true, 'clientserver']);
-  assert.match(cells[2], /^1[0-5]\.\d ms$/);
-  assert.ok(cells[4].startsWith('as published'), cells[4]);
-  assert.equal(await ended, 0, said);
-  await row('slow').waitFor({ timeout: 5000 });
-  assert.match(await page.textContent('#sum'), /^2 experiments, the newest first: 2 as published$/);
-  assert.ok((await page.locator('#rows tr').first().textContent()).includes('slow'));
-  await row('quick').locator('a', { hasText: 'server' }).click();
-  await page.locator('.verdict h1').waitFor({ timeout: 15000 });
-  assert.match(page.url(), /name=quick%2Fcap\.server\.pcap/);
-  assert.deepEqual(trouble, []);
-  await page.close();
-  assert.equal(await server.stop(), 0);
+  const said = [];
+  for (const out of [run.stdout, run.stderr]) out.on('data', d => said.push(d));
+  const ended = new Promise(done => run.on('close', code => done({ code, said: said.join('') })));
+  return { run, ended };
+}
+
+/** One run of the lab beside a page that is open; a sentence where the machine had no time for it. */
+async function fillsTheTable(dir) {
+  mkdirSync(dir);
+  const server = serve(dir);
+  const url = await server.ready;
+  const { page, trouble } = await shows(url);
+  try {
+    assert.match(await page.textContent('#none'), /No captures here yet.*lab run --keep/);
+    assert.ok((await page.textContent('h1')).endsWith(dir), 'it says what is served');
+    assert.ok(!(await page.locator('#lab').isVisible()));
+    const { run, ended } = experiments(dir);
+    const row = name => page.locator('#rows tr', { hasText: name });
+    await row('quick').waitFor();
+    if (run.exitCode !== null) return 'the first result came after the end of the run';
+    assert.equal(await row('slow').count(), 0);
+    const { code, said } = await ended;
+    const result = name => JSON.parse(readFileSync(join(dir, name, 'lab-result.json'), 'utf8'));
+    const [quick, slow] = ['quick', 'slow'].map(result);
+    if (code !== 0 && (quick.disturbed || slow.disturbed)) return `the run was disturbed: ${said}`;
+    assert.equal(code, 0, said);
+    const cells = await row('quick').locator('td').allTextContents();
+    assert.ok(cells[0].includes('a <b>quick</b> request'), 'markup in a title is text');
+    assert.deepEqual([cells[1], cells[3].endsWith(' ms'), cells[5]], ['11.0 ms', true, 'clientserver']);
+    // A round trip and a thought take this long at least; how much longer is the machine's.
+    assert.equal(cells[2], quick.measured.shown);
+    assert.ok(quick.measured.value >= 11, cells[2]);
+    assert.ok(cells[4].startsWith('as published'), cells[4]);
+    await row('slow').waitFor();
+    assert.match(await page.textContent('#sum'), /^2 experiments, the newest first: 2 as published$/);
+    assert.ok((await page.locator('#rows tr').first().textContent()).includes('slow'));
+    await row('quick').locator('a', { hasText: 'server' }).click();
+    await page.locator('.verdict h1').waitFor();
+    assert.match(page.url(), /name=quick%2Fcap\.server\.pcap/);
+    assert.deepEqual(trouble, []);
+    return null;
+  } finally {
+    await page.close();
+    assert.equal(await server.stop(), 0);
+  }
+}
+
+test('a lab run fills the table while it goes on', async t => {
+  if (process.getuid() !== 0 || !existsSync('/dev/net/tun')) {
+    t.skip('the lab needs root and /dev/net/tun');
+    return;
+  }
+  for (let again = 0; again < 4; again++) {
+    const lost = await fillsTheTable(join(FOLDER, `run-${again}`));
+    if (!lost) return;
+    t.diagnostic(lost);
+  }
+  t.skip('the machine was too busy for a run of the lab, four times');
 });
 
 test('what is cut, strange or hostile stands there as text', async () => {
@@ -111,9 +127,7 @@ test('what is cut, strange or hostile stands there as text', async () => {
   const whole = put(dir, 'cut', {}, '');
   put(dir, 'cut', {}, whole.slice(0, whole.length >> 1));
   const row = name => page.locator('#rows tr', { hasText: name });
-  await row('cut/lab-result.json')
-    .locator('.bad', { hasText: 'is no result of the lab: EOF' })
-    .waitFor({ timeout: 5000 });
+  await row('cut/lab-result.json').locator('.bad', { hasText: 'is no result of the lab: EOF' }).waitFor();
   put(dir, 'other', {}, '{"tool": "another", "results": []}');
   put(dir, 'hostile', {
     title: hostile,
@@ -127,16 +141,16 @@ test('what is cut, strange or hostile stands there as text', async () => {
     ],
     published: null,
   });
-  await row('hostile').waitFor({ timeout: 5000 });
+  await row('hostile').waitFor();
   const text = await row('hostile').textContent();
   assert.equal(text.split(hostile).length, 5, text);
   assert.equal(await row('hostile').locator('a').count(), 0, 'captures that are not in the folder have no link');
   assert.equal(await page.locator('img').count(), 0);
-  await row('other/lab-result.json').locator('.bad', { hasText: 'missing field' }).waitFor({ timeout: 5000 });
+  await row('other/lab-result.json').locator('.bad', { hasText: 'missing field' }).waitFor();
   // What is made whole is read again.
   put(dir, 'cut');
-  await row('title of cut').waitFor({ timeout: 5000 });
-  assert.equal(await page.locator('#rows tr').count(), 3);
+  await row('title of cut').waitFor();
+  await until(async () => assert.equal(await page.locator('#rows tr').count(), 3));
   const json = JSON.parse((await ask(url, '/api/lab')).text);
   assert.deepEqual(json.map(r => r.file).sort(), [
     'cut/lab-result.json',

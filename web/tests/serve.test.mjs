@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, open } from './browser.mjs';
+import { browser, open, until } from './browser.mjs';
 import { FOLDER, generated, LOSS, percent, SMTP, tcpwhy } from './program.mjs';
 import { ask, cookies, own, serve } from './server.mjs';
 
@@ -36,11 +36,13 @@ test('from the list to the page, and a capture that comes later', async () => {
   const { page, trouble } = await open(chromium.context, url, { allow: own(url), script: false });
   await page.locator('#list li').nth(1).waitFor();
   await page.selectOption('#sort', 'name');
-  assert.deepEqual(await page.locator('#list .name').allTextContents(), ['smtp.pcap', 'sub/loss.pcap.zst']);
+  await until(async () =>
+    assert.deepEqual(await page.locator('#list .name').allTextContents(), ['smtp.pcap', 'sub/loss.pcap.zst']),
+  );
   copyFileSync(SMTP, join(dir, 'later.pcap'));
-  await page.locator('#list .name', { hasText: 'later.pcap' }).waitFor({ timeout: 5000 });
+  await page.locator('#list .name', { hasText: 'later.pcap' }).waitFor();
   await page.locator('#list a', { hasText: 'smtp.pcap' }).click();
-  await page.locator('.verdict h1', { hasText: '1.16 s (93 %) of it is Nagle' }).waitFor({ timeout: 15000 });
+  await page.locator('.verdict h1', { hasText: '1.16 s (93 %) of it is Nagle' }).waitFor();
   assert.deepEqual(trouble, []);
   await page.close();
 });
@@ -57,10 +59,12 @@ test('the list: verdicts, orders, a search, two to compare', async () => {
   await row('loss.pcap.zst').locator('.said b').waitFor();
   const names = () => page.locator('#list .name').allTextContents();
   await page.selectOption('#sort', 'verdict');
-  assert.equal((await names())[0], 'again.pcap', 'most of TCP first');
+  await until(async () => assert.equal((await names())[0], 'again.pcap', 'most of TCP first'));
   await page.selectOption('#sort', 'name');
-  const byName = await names();
-  assert.deepEqual(byName, byName.toSorted());
+  await until(async () => {
+    const byName = await names();
+    assert.deepEqual(byName, byName.toSorted());
+  });
   await page.reload();
   await page.locator('#list li').nth(1).waitFor();
   assert.equal(await page.inputValue('#sort'), 'name', 'it is kept');
@@ -71,7 +75,7 @@ test('the list: verdicts, orders, a search, two to compare', async () => {
   }
   // A third takes the place of the first.
   await row('smtp.pcap').locator('input').check();
-  assert.ok(!(await row('loss.pcap.zst').locator('input').isChecked()));
+  await until(async () => assert.ok(!(await row('loss.pcap.zst').locator('input').isChecked())));
   await compare.click();
   await page.locator('.names', { hasText: 'before' }).waitFor();
   assert.match(page.url(), /before=.*after=/);
@@ -114,7 +118,7 @@ test('a file dropped on the page is shown', async () => {
   await page.locator('#state.bad', { hasText: 'more than is taken' }).waitFor();
   const { readFileSync } = await import('node:fs');
   await drop('dropped.pcap', readFileSync(SMTP));
-  await page.locator('.verdict h1', { hasText: '1.16 s (93 %) of it is Nagle' }).waitFor({ timeout: 15000 });
+  await page.locator('.verdict h1', { hasText: '1.16 s (93 %) of it is Nagle' }).waitFor();
   assert.ok(page.url().includes('name=dropped.pcap'));
   // The browser itself notes the answer 415 as an error of the network.
   assert.deepEqual(
@@ -260,15 +264,11 @@ test('a zoom brings the packets that were left out', async t => {
     g.show(g.from + 0.71 * l, g.from + 0.712 * l);
   });
   const few = await n();
-  await page.waitForFunction(
-    before => {
-      const g = window.tcpwhy.graphs;
-      return g.track !== g.whole.track && g.track.n > before;
-    },
-    few,
-    { timeout: 20000 },
-  );
-  assert.ok((await n()) > 2 * few, `${few} and then ${await n()}`);
+  await page.waitForFunction(before => {
+    const g = window.tcpwhy.graphs;
+    return g.track !== g.whole.track && g.track.n > before;
+  }, few);
+  await until(async () => assert.ok((await n()) > 2 * few, `${few} and then ${await n()}`));
   assert.deepEqual(trouble, []);
   await page.close();
   assert.equal(await big.stop(), 0);

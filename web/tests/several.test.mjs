@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, open } from './browser.mjs';
+import { browser, open, until } from './browser.mjs';
 import { duration, FOLDER, LOSS, page as pageOf, tcpwhy } from './program.mjs';
 import { Wire, write } from './wire.mjs';
 
@@ -151,15 +151,16 @@ test('a small screen cuts neither names of columns nor of causes', async () => {
   for (const label of ['Servers', 'Connections']) {
     const table = page.locator(`[aria-label="${label}"]`);
     await table.scrollIntoViewIfNeeded();
-    await page.waitForTimeout(200);
-    const cut = await table.evaluate(e => {
-      const { right, bottom } = e.getBoundingClientRect();
-      const beyond = b => b.scrollWidth > b.clientWidth || b.getBoundingClientRect().right > right;
-      const cells = [...e.querySelectorAll('.th button, .rows [role=cell]')].filter(beyond).map(b => b.textContent);
-      const rows = [...e.querySelectorAll('.rows .tr')].filter(r => r.getBoundingClientRect().bottom > bottom);
-      return [...cells, ...rows.map(r => `row ${r.textContent}`)];
-    });
-    assert.deepEqual(cut, [], label);
+    const cut = () =>
+      table.evaluate(e => {
+        const { right, bottom } = e.getBoundingClientRect();
+        const beyond = b => b.scrollWidth > b.clientWidth || b.getBoundingClientRect().right > right;
+        const cells = [...e.querySelectorAll('.th button, .rows [role=cell]')].filter(beyond).map(b => b.textContent);
+        const rows = [...e.querySelectorAll('.rows .tr')].filter(r => r.getBoundingClientRect().bottom > bottom);
+        return [...cells, ...rows.map(r => `row ${r.textContent}`)];
+      });
+    await table.locator('.rows .tr').first().waitFor();
+    await until(async () => assert.deepEqual(await cut(), [], label));
   }
   assert.deepEqual(trouble, []);
   await page.close();
