@@ -21,7 +21,9 @@ pub struct Copies {
 /// The last packets of one direction.
 #[derive(Clone, Debug, Default)]
 struct Recent {
-    last: [Trace; 8],
+    /// Both halves of their traces, apart: all contents are compared at once.
+    contents: [u32; 8],
+    passed: [u32; 8],
     at: u8,
     /// Packets of different content had the same identifier, so that it tells nothing.
     same_identifiers: bool,
@@ -54,7 +56,7 @@ const MOST: usize = 1_024;
 impl Copies {
     /// Whether `segment`, which `from` sent, is one. `since_last`: how long ago the packet before it passed, in either
     /// direction.
-    #[inline]
+    #[inline(always)]
     pub fn is_copy(&mut self, from: End, segment: &Segment, since_last: Nanos) -> bool {
         let trace = Trace::of(segment);
         let recent = &mut self.recent[from];
@@ -77,8 +79,8 @@ impl Copies {
     /// Reads what lies outside the first cache lines.
     #[inline]
     pub(crate) fn touch(&self) -> u64 {
-        let of = |r: &Recent| r.last[0].0 ^ r.last[7].0;
-        of(&self.recent.client) ^ of(&self.recent.server)
+        let of = |r: &Recent| r.contents[0] ^ r.passed[7];
+        u64::from(of(&self.recent.client) ^ of(&self.recent.server))
     }
 }
 
@@ -105,14 +107,17 @@ impl Recent {
     #[inline]
     fn find(&self, trace: Trace) -> Option<Likeness> {
         // Nearly always there is none, which all eight at once show without a branch.
-        let any = self.last.iter().fold(false, |any, t| any | t.is_like(trace));
+        let content = (trace.0 >> 32) as u32;
+        let any = self.contents.iter().fold(false, |any, &c| any | (c == content));
         if any || !self.more.is_empty() { self.nearest(trace) } else { None }
     }
 
     #[cold]
     fn nearest(&self, trace: Trace) -> Option<Likeness> {
         let same = |t: &&Trace| t.is_like(trace);
-        let soon = self.last.iter().filter(same).map(|t| trace.like(*t)).min_by_key(|l| l.later.0.abs());
+        let last = self.contents.iter().zip(&self.passed);
+        let last = last.map(|(&content, &passed)| Trace(u64::from(content) << 32 | u64::from(passed)));
+        let soon = last.filter(|t| same(&t)).map(|t| trace.like(t)).min_by_key(|l| l.later.0.abs());
         if self.more.is_empty() {
             return soon;
         }
@@ -127,9 +132,10 @@ impl Recent {
         self.identifier = identifier;
         let place = usize::from(self.at & 7);
         if late > Nanos::ZERO {
-            self.keep_more(self.last[place], trace, late);
+            let leaves = u64::from(self.contents[place]) << 32 | u64::from(self.passed[place]);
+            self.keep_more(Trace(leaves), trace, late);
         }
-        self.last[place] = trace;
+        (self.contents[place], self.passed[place]) = ((trace.0 >> 32) as u32, trace.0 as u32);
         self.at = self.at.wrapping_add(1);
     }
 
