@@ -7,7 +7,7 @@ use crate::exchange::Recorder;
 use crate::findings::{Basis, Finished};
 use crate::output::Output;
 use crate::parts::{Ending, Identity, Ledger, how_unfinished, summary};
-use crate::release::{Habits, Release, Testimony, Wait, release};
+use crate::release::{Habits, Release, Testimony, Wait, burst_within, release};
 use crate::result::{Closed, Ended, Quality};
 use crate::step::Step;
 use crate::track::{Arrival, Arrived, Moment, Repair, Tracker};
@@ -120,6 +120,7 @@ impl Conn {
 
     /// The segment belongs here: neither does it begin another connection, nor did this one close so long ago that
     /// nothing of it can still be on its way.
+    #[inline]
     pub(crate) fn goes_on_with(&self, segment: &Segment, linger: Nanos) -> bool {
         let gone = self.lingers() && segment.time > self.now() + linger;
         !gone && !self.is_reused_by(segment)
@@ -127,10 +128,12 @@ impl Conn {
 
     /// A segment that begins another connection on the same 4-tuple: a SYN with another sequence number after
     /// data or a close (RFC 9293, 3.6.1).
+    #[inline]
     fn is_reused_by(&self, segment: &Segment) -> bool {
-        if !segment.flags.syn() || segment.flags.ack() {
-            return false;
-        }
+        segment.flags.syn() && !segment.flags.ack() && self.is_another_syn(segment)
+    }
+
+    fn is_another_syn(&self, segment: &Segment) -> bool {
         let flow = self.track.flow(self.side_of(segment));
         if !flow.seen {
             return self.track.closed() != Closed::Open;
@@ -149,7 +152,15 @@ impl Conn {
 
     /// Takes one segment.
     pub(crate) fn push(&mut self, segment: &Segment, parts: &mut Output) {
-        let s = self.side_of(segment);
+        // The end is a constant in each of both: what is kept of it lies at a known place then.
+        match self.side_of(segment) {
+            End::Client => self.push_of(End::Client, segment, parts),
+            End::Server => self.push_of(End::Server, segment, parts),
+        }
+    }
+
+    #[inline(always)]
+    fn push_of(&mut self, s: End, segment: &Segment, parts: &mut Output) {
         let Some(t) = self.track.packet(s, segment) else { return };
         let missing = self.track.missing_before(s, segment);
         if segment.flags.has(TcpFlags::SYN | TcpFlags::RST) {
@@ -186,6 +197,7 @@ impl Conn {
     }
 
     /// `s` acknowledges data of the other half.
+    #[inline(always)]
     fn on_ack(&mut self, s: End, segment: &Segment, t: Nanos) {
         let d = s.peer();
         let verdict = self.track.ack(s, segment, t);
@@ -214,6 +226,7 @@ impl Conn {
         }
     }
 
+    #[inline(always)]
     fn on_data(&mut self, s: End, segment: &Segment, t: Nanos, missing: u16, parts: &mut Output) {
         if self.track.counts(s).bytes == 0 {
             self.meet(s, segment);
@@ -244,6 +257,7 @@ impl Conn {
 
     /// The exchange goes on: cuts exchanges, and records the step that led to this segment. Gives how it repairs a loss,
     /// if it does.
+    #[inline(always)]
     fn progress(
         &mut self,
         s: End,
@@ -262,7 +276,9 @@ impl Conn {
         }
         let mut repair = None;
         if self.ex.is_active() {
-            repair = self.record(s, segment, t, arrived, missing);
+            if !self.follows_at_once(s, segment, t, arrived) {
+                repair = self.record(s, segment, t, arrived, missing);
+            }
         } else {
             self.open(s, segment, t, parts);
         }
@@ -301,6 +317,21 @@ impl Conn {
             && server.outstanding() > 0
             && server.quiet_at(t) < self.track.reaction_or_zero(End::Client)
             && unread <= server.last_len()
+    }
+
+    /// New data that followed its sender's last at once, within the step that is already there: what [`Conn::record`] would
+    /// make of it, which is most of a bulk transfer. `false`: nothing was recorded.
+    #[inline(always)]
+    fn follows_at_once(&mut self, s: End, segment: &Segment, t: Nanos, arrived: Arrived) -> bool {
+        let flow = self.track.flow(s);
+        let plain =
+            matches!(arrived.arrival, Arrival::New | Arrival::Reordered) && self.testimony.is_silent();
+        // Two partial segments within a burst teach that Nagle's algorithm is off.
+        if !plain || arrived.before.small_end == arrived.before.nxt || flow.recovery.is_some() {
+            return false;
+        }
+        let within = burst_within(self.track.rtt_or_zero(), self.track.tick());
+        self.ex.goes_on_at_once(s, segment, t, within)
     }
 
     /// Decides what released the segment, learns from it, and records it. Gives how it repairs a loss, if it does.

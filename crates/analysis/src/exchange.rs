@@ -249,6 +249,20 @@ impl Recorder {
         self.recorded.last_frame = segment.frame;
     }
 
+    /// A segment of `s` may have followed its last one at once, in a wait of at most `within` and without a loss: takes it
+    /// into the step before, if that takes bursts ([`Step::absorb`]).
+    #[inline(always)]
+    pub(crate) fn goes_on_at_once(&mut self, s: End, segment: &Segment, t: Nanos, within: Nanos) -> bool {
+        let r = &mut self.recorded;
+        let waited = t - r.last;
+        let lossy = || self.recovered[s].is_some_and(|recovered| recovered.1 > r.last);
+        if r.last_sender != s || waited > within || lossy() {
+            return false;
+        }
+        let from = r.last;
+        r.steps.last_mut().is_some_and(|last| last.absorb_burst(s, from, t, segment))
+    }
+
     /// Adds a step, folding it into the one before where the two are alike.
     #[inline]
     pub(crate) fn push(&mut self, step: &Step, rtt: Nanos) {

@@ -55,7 +55,8 @@ pub(crate) struct Doubt {
 impl Doubt {
     fn of(span: &Span) -> Doubt {
         let time = span.duration();
-        let percent = (f64::from(span.confidence) * 100.0).round() as i64;
+        // Rounded: without a call, as it is never negative.
+        let percent = (f64::from(span.confidence) * 100.0 + 0.5) as i64;
         let unsure = if f64::from(span.confidence) < UNSURE { time } else { Nanos::ZERO };
         Doubt { unsure, weighed: time.0.saturating_mul(percent), time: time.0 }
     }

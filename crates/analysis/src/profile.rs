@@ -13,22 +13,28 @@ pub(crate) struct Profile {
     pub(crate) initial_window: u32,
     /// Added to the smoothed round trip, at least (Linux TCP_RTO_MIN; `tcp_rtt_estimator`).
     pub(crate) rto_floor: Nanos,
+    /// Its time stamps tick by the millisecond.
+    pub(crate) fine_stamps: bool,
 }
 
 impl Profile {
     /// Linux since 2.6.39.
-    pub(crate) const LINUX: Profile =
-        Profile { os: Some("Linux"), minshall: true, initial_window: 10, rto_floor: Nanos::millis(200) };
+    pub(crate) const LINUX: Profile = Profile {
+        os: Some("Linux"),
+        minshall: true,
+        initial_window: 10,
+        rto_floor: Nanos::millis(200),
+        fine_stamps: true,
+    };
     /// What is assumed when nothing is known: Linux' constants, without the claim.
-    pub(crate) const UNKNOWN: Profile = Profile { os: None, ..Profile::LINUX };
+    pub(crate) const UNKNOWN: Profile = Profile { os: None, fine_stamps: false, ..Profile::LINUX };
     /// Windows: classic Nagle; initial window 10 since Windows 10 1607, RTO floor 300 ms (`Get-NetTCPSetting`).
     const WINDOWS: Profile =
-        Profile { os: Some("Windows"), minshall: false, initial_window: 10, rto_floor: Nanos::millis(300) };
+        Profile { os: Some("Windows"), minshall: false, rto_floor: Nanos::millis(300), ..Profile::UNKNOWN };
     /// macOS: a tail may go if the segment before was full (TF_MAXSEGSNT), which is Minshall's effect.
-    const MACOS: Profile =
-        Profile { os: Some("macOS"), minshall: true, initial_window: 10, rto_floor: Nanos::millis(200) };
+    const MACOS: Profile = Profile { os: Some("macOS"), fine_stamps: true, ..Profile::UNKNOWN };
     const FREEBSD: Profile =
-        Profile { os: Some("FreeBSD"), minshall: false, initial_window: 10, rto_floor: Nanos::millis(230) };
+        Profile { os: Some("FreeBSD"), minshall: false, rto_floor: Nanos::millis(230), ..Profile::UNKNOWN };
 
     /// Guesses from the order of options in a SYN (kinds 4 bits each, NOP and timestamps left out) and the TTL.
     /// Linux writes MSS, SACK, window scale; Windows and the BSDs MSS, window scale, SACK.

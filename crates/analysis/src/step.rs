@@ -6,7 +6,7 @@
 use crate::release::{Acked, Pause, Release, Wait};
 use crate::track::{CwndState, Passage, Repair};
 use std::num::NonZeroU64;
-use tcpwhy_base::{End, Nanos, Source};
+use tcpwhy_base::{End, Nanos, Segment, Source};
 
 /// A stretch of an exchange between two of its data segments (or several such, of one kind, within a round trip).
 #[derive(Clone, Copy, Debug)]
@@ -171,6 +171,26 @@ impl Step {
         }
     }
 
+    /// Takes a burst from `from` to `t` into this step, as [`Step::absorb`] does, without a step of its own: `segment` of `s`
+    /// ended it, and no loss was being repaired.
+    #[inline(always)]
+    pub(crate) fn absorb_burst(&mut self, s: End, from: Nanos, t: Nanos, segment: &Segment) -> bool {
+        let takes = match self.wait {
+            Wait::Acked(_) | Wait::Window { .. } | Wait::Burst => true,
+            Wait::Pause(_) => t == from,
+            _ => false,
+        };
+        let goes_on = self.sender == s && self.end == from && self.source == Source::Inferred;
+        if !takes || !goes_on || self.loss.is_some() {
+            return false;
+        }
+        self.burst += t - from;
+        self.end = t;
+        self.bytes = self.bytes.saturating_add(segment.len);
+        self.last_frame = self.last_frame.max(segment.frame);
+        true
+    }
+
     /// Takes `next` into this step if both are waits of the same kind within one round trip.
     #[inline]
     pub(crate) fn absorb(&mut self, next: &Step, rtt: Nanos) -> bool {
@@ -230,5 +250,82 @@ impl Step {
         self.bytes = self.bytes.saturating_add(next.bytes);
         self.last_frame = self.last_frame.max(next.last_frame);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::track::Repair;
+
+    const MS: fn(i64) -> Nanos = Nanos::millis;
+
+    fn step(sender: End, (start, end): (Nanos, Nanos), wait: Wait) -> Step {
+        Step {
+            start,
+            end,
+            wait,
+            sender,
+            cwnd: CwndState::Growing,
+            before: 0,
+            burst: Nanos::ZERO,
+            bytes: 100,
+            releases: 1,
+            len: 100,
+            loss: None,
+            split: false,
+            first_frame: 1,
+            ack_frame: None,
+            last_frame: 2,
+            empty: Nanos::ZERO,
+            pushed: true,
+            source: Source::Inferred,
+        }
+    }
+
+    /// The short cut of bursts does what a step of its own would do, for every kind of step before it.
+    #[test]
+    fn a_burst_is_absorbed_as_a_step_of_its_own() {
+        let waits = [
+            Wait::Burst,
+            Wait::Acked(Acked { flight: 7, ..Acked::default() }),
+            Wait::Window { flight: 9 },
+            Wait::Pause(Pause::default()),
+            Wait::Freed,
+            Wait::Blind,
+            Wait::Closed { window: 1, flight: 2, unread: false },
+            Wait::Loss { repair: Repair::Fast, again: false },
+            Wait::CorkTimer { wait: MS(200) },
+        ];
+        let segment = Segment { len: 1_448, frame: 3, ..Segment::EMPTY };
+        let mut absorbed = 0;
+        for wait in waits {
+            for sender in End::BOTH {
+                for (from, to) in [(MS(5), MS(5)), (MS(5), MS(6)), (MS(4), MS(6))] {
+                    for loss in [None, Some((Repair::Timeout, MS(5)))] {
+                        for source in [Source::Inferred, Source::Kernel] {
+                            let before = Step { loss, source, ..step(sender, (MS(1), MS(5)), wait) };
+                            let burst = Step {
+                                bytes: segment.len,
+                                len: segment.len,
+                                last_frame: segment.frame,
+                                ..step(End::Client, (from, to), Wait::Burst)
+                            };
+                            let (mut whole, mut short) = (before, before);
+                            let taken = whole.absorb(&burst, MS(10));
+                            assert_eq!(
+                                short.absorb_burst(End::Client, from, to, &segment),
+                                taken,
+                                "{before:?}"
+                            );
+                            assert_eq!(format!("{short:?}"), format!("{whole:?}"));
+                            absorbed += u32::from(taken);
+                        }
+                    }
+                }
+            }
+        }
+        // Four kinds take bursts, in two stretches that join; a pause only takes what came in the same moment.
+        assert_eq!(absorbed, 3 * 2 + 1);
     }
 }

@@ -211,7 +211,16 @@ impl Analyzer {
 
     /// The segment belongs to the connection in this slot, and begins no other one between the same ends. A connection of one
     /// packet has more than one then.
+    #[inline]
     fn goes_on(&mut self, slot: u32, segment: &Segment) -> bool {
+        match &self.live[slot as usize] {
+            Slot::Conn(conn) => conn.goes_on_with(segment, LINGER),
+            _ => self.goes_on_from_one(slot, segment),
+        }
+    }
+
+    /// The same for a connection of a single packet.
+    fn goes_on_from_one(&mut self, slot: u32, segment: &Segment) -> bool {
         if let Slot::Lone(at, _) = self.live[slot as usize] {
             let first = self.lones.get(at);
             let asks = |s: &Segment| s.flags.syn() && !s.flags.ack();

@@ -87,11 +87,11 @@ fn may_be_cwnd(p: &Passage<'_>, ack: &Ack) -> bool {
 /// (`tcp_push`, also where it waits for buffer space).
 pub(super) fn is_tail(p: &Passage<'_>) -> bool {
     let goes_on = p.flow.last.is_some_and(|l| !l.psh && l.len > 0 && !p.flow.is_small(l.len));
-    p.profile.os != Some("Linux")
-        && p.segment.flags.psh()
-        && p.flow.is_small(p.segment.len)
+    p.segment.flags.psh()
         && goes_on
+        && p.profile.os != Some("Linux")
         && !p.arrived.before.nxt.after(p.flow.una)
+        && p.flow.is_small(p.segment.len)
         && p.flow.cwnd.state() == CwndState::Growing
 }
 

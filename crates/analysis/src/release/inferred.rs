@@ -25,7 +25,7 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
         }
         _ => {}
     }
-    let wait = if p.waited() <= burst_within(p.path.rtt).max(p.tick.times(2)) {
+    let wait = if p.waited() <= burst_within(p.path.rtt, p.tick) {
         Release::inferred(Wait::Burst)
     } else if p.one_sided || !p.flow.edge_known {
         Release::inferred(Wait::Blind)
@@ -44,8 +44,9 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
 /// Less than this between two segments is no wait: system calls, interrupts and a virtual CPU's wake-up take that
 /// (measured: 50 to 130 µs for an empty path), and a 64th of a long round trip. Nor is what a coarse clock cannot tell from
 /// nothing (rule 50): the true wait may be a tick longer or shorter.
-fn burst_within(rtt: Nanos) -> Nanos {
-    rtt.part(64).max(Nanos::micros(50))
+#[inline]
+pub(crate) fn burst_within(rtt: Nanos, tick: Nanos) -> Nanos {
+    rtt.part(64).max(Nanos::micros(50)).max(tick.times(2))
 }
 
 /// The first segment of the other side.

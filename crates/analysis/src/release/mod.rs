@@ -15,6 +15,7 @@ mod witnessed;
 mod tests;
 
 pub(crate) use habits::Habits;
+pub(crate) use inferred::burst_within;
 pub(crate) use testimony::Testimony;
 pub(crate) use value::{Acked, Doubt, Pause, Release, Wait};
 

@@ -44,6 +44,12 @@ impl Testimony {
         }
     }
 
+    /// No kernel was heard.
+    #[inline]
+    pub(crate) fn is_silent(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// What is known about this segment of `s`; `None` if its kernel was never heard.
     #[inline]
     pub(crate) fn about(&mut self, s: End, segment: &Segment) -> Option<Witness> {

@@ -91,7 +91,7 @@ impl Tracker {
 
     /// Takes a packet of `s`, whatever it is. Gives its time, never before an earlier one's; `None` for the duplicate of
     /// a packet that passed before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn packet(&mut self, s: End, segment: &Segment) -> Option<Nanos> {
         if segment.time < self.now {
             self.quality.set(Quality::TIME_WENT_BACK);
@@ -118,7 +118,7 @@ impl Tracker {
 
     /// What the time stamps of a packet of `s` prove: whether its stack echoes the stamps of pure ACKs (rule 43), and how
     /// soon it reacts (rule 44).
-    #[inline]
+    #[inline(always)]
     fn take_stamps(&mut self, s: End, segment: &Segment, stamp: u32, echo: u32) {
         if segment.flags.ack() {
             let path = PathView::new(self.reaction[s], self.reaction[s.peer()]);
@@ -138,7 +138,7 @@ impl Tracker {
 
     /// A segment of `s` that left so soon after what released it would not be seen as released by it, with the reaction
     /// that is known.
-    #[inline]
+    #[inline(always)]
     fn would_refuse(&self, s: End, after: Nanos) -> bool {
         let path = PathView::new(self.reaction[s], self.reaction[s.peer()]);
         path.reaction.is_some_and(|known| after < known - path.early())
@@ -146,7 +146,7 @@ impl Tracker {
 
     /// New data of `s` up to `end`: where it lies beyond the right edge that was offered before an ACK came, it left after
     /// that (rule 44). An ACK that the capture lacks may have moved the edge before, so two must agree.
-    #[inline]
+    #[inline(always)]
     fn left_after_update(&mut self, s: End, end: Seq, t: Nanos) {
         let Some(after) = self.half[s].goes_beyond(end, t) else { return };
         if self.reaction[s].is_none() {
@@ -187,7 +187,7 @@ impl Tracker {
     }
 
     /// How many packets of `s` are missing before this one, by their numbers.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn missing_before(&mut self, s: End, segment: &Segment) -> u16 {
         self.half[s].missing_before(segment)
     }
@@ -272,7 +272,7 @@ impl Tracker {
     }
 
     /// Takes an ACK of the client that may complete the handshake: `true` if it does.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn completes_handshake(&mut self, s: End, segment: &Segment, t: Nanos) -> bool {
         if !self.handshake.awaits_final_ack() || s != End::Client || segment.flags.syn() {
             return false;
@@ -311,7 +311,7 @@ impl Tracker {
     }
 
     /// `s` acknowledges data of the other half: what that says of its losses.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ack(&mut self, s: End, segment: &Segment, t: Nanos) -> Verdict {
         let d = s.peer();
         let reaction = self.reaction_or_zero(d);
@@ -354,7 +354,7 @@ impl Tracker {
     }
 
     /// An ACK of `s` came so long after the data that it acknowledges.
-    #[inline]
+    #[inline(always)]
     fn on_ack_delay(&mut self, s: End, segment: &Segment, t: Nanos, delay: Nanos) {
         let d = s.peer();
         if !self.half[d].has_holes() && self.reaction[s].is_none_or(|known| delay < known) {
@@ -372,7 +372,7 @@ impl Tracker {
     }
 
     /// Takes the data in a segment of `s`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn data(&mut self, s: End, segment: &Segment, t: Nanos) -> Arrived {
         // A hole younger than half a round trip was reordering: a repair takes at least one trip back and forth
         // from the receiver, and half of one at a tap in the middle.
@@ -466,12 +466,12 @@ impl Tracker {
     }
 
     /// The segment was judged.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn sent(&mut self, s: End, segment: &Segment, t: Nanos) {
         self.half[s].sent(segment, t);
     }
 
-    #[inline]
+    #[inline(always)]
     fn view(&self, s: End) -> View {
         let (own, peer) = (self.reaction[s], self.reaction[s.peer()]);
         let known = own.is_some() && peer.is_some();
@@ -479,7 +479,7 @@ impl Tracker {
         let rtt = own + peer;
         View {
             near: own <= peer,
-            fine_stamps: matches!(self.profile[s].os, Some("Linux" | "macOS")),
+            fine_stamps: self.profile[s].fine_stamps,
             train_pause: train_pause(known.then_some(rtt), self.half[s].crowded_rtt()),
             peer_reaction: peer,
             rtt,

@@ -9,7 +9,7 @@ use tcpwhy_base::{Nanos, Segment, Seq};
 /// What the peer says of its data.
 impl Half {
     /// Takes the acknowledgement in a segment of the peer.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_ack(&mut self, segment: &Segment, t: Nanos, reading: &Reading) -> AckSeen {
         let mut seen = AckSeen::default();
         let ack = segment.ack;
@@ -87,7 +87,7 @@ impl Half {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, ack: Seq, t: Nanos, seen: &mut AckSeen) {
         let flow = &mut self.flow;
         seen.advance = ack.minus(flow.una) as u32;
@@ -107,7 +107,7 @@ impl Half {
 
     /// Duplicate ACKs and SACK blocks: what came beyond a hole, and what came twice. `plain`: neither payload nor another
     /// window.
-    #[inline]
+    #[inline(always)]
     fn signs_of_loss(&mut self, segment: &Segment, t: Nanos, advance: bool, plain: bool, seen: &mut AckSeen) {
         let flow = &mut self.flow;
         let ack = segment.ack;
@@ -144,7 +144,7 @@ impl Half {
     }
 
     /// An ACK for `advance` bytes more: the rate and the windows that it tells of. `stamp` is its sender's time stamp.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn after_advance(
         &mut self,
         advance: u32,

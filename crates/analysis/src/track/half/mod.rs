@@ -338,7 +338,7 @@ impl Half {
 /// Packets, whatever they carry.
 impl Half {
     /// A packet passed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn packet(&mut self, duplicate: bool) {
         self.counts.packets += u64::from(!duplicate);
         self.counts.duplicates += u32::from(duplicate);
@@ -350,7 +350,7 @@ impl Half {
     }
 
     /// How many packets are missing before this one, by the sender's numbers.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn missing_before(&mut self, segment: &Segment) -> u16 {
         let missing = self.numbering.missing(segment.ip_id);
         self.flow.numbered = self.numbering.is_steady();
@@ -369,7 +369,7 @@ impl Half {
     }
 
     /// A probe: no payload, one below the next sequence number, towards a closed window (Linux tcp_xmit_probe_skb).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note_probe(&mut self, segment: &Segment) {
         let flow = &mut self.flow;
         if segment.len == 0 && flow.seen && segment.seq == flow.nxt - 1 && !segment.flags.fin() {

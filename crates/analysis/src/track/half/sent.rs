@@ -11,7 +11,7 @@ use tcpwhy_base::{Nanos, Segment, Seq};
 /// Its data.
 impl Half {
     /// Takes a data segment. `reorder_within` is the age below which a filled hole is reordering.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_data(&mut self, segment: &Segment, t: Nanos, reorder_within: Nanos) -> Arrived {
         let (seq, end) = (segment.seq, segment.seq + segment.len);
         let before = Before { nxt: self.flow.nxt, small_end: self.flow.small_end };
@@ -55,7 +55,7 @@ impl Half {
     }
 
     /// Where `seq..end` stands among what has passed, and how much of it is new.
-    #[inline]
+    #[inline(always)]
     fn arrival(&mut self, seq: Seq, end: Seq, t: Nanos, reorder_within: Nanos) -> (Arrival, u32) {
         let flow = &mut self.flow;
         if !seq.before(flow.nxt) {
@@ -92,7 +92,7 @@ impl Half {
 
     /// New bytes up to `end` passed: since the ACK without which they could not have left, if they lie beyond the window
     /// before it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn goes_beyond(&mut self, end: Seq, t: Nanos) -> Option<Nanos> {
         let (edge, since) = self.moved?;
         end.after(edge).then(|| {
@@ -102,7 +102,7 @@ impl Half {
     }
 
     /// New bytes passed: what they say of the rate and of the flight.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_new_bytes(&mut self, segment: &Segment, t: Nanos, view: &View) {
         if view.near {
             self.crowd.asked(Mark::End(segment.seq + segment.len), t);
@@ -130,7 +130,7 @@ impl Half {
     }
 
     /// After the segment was judged: remembers it as the last.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn sent(&mut self, segment: &Segment, t: Nanos) {
         let flow = &mut self.flow;
         flow.cwnd.flies(flow.outstanding(), flow.mss);
