@@ -68,14 +68,25 @@ impl Nanos {
     }
 }
 
+/// What lies beyond an end of time. A branch that is never taken costs less than to saturate without one.
+#[cold]
+const fn beyond(negative: bool) -> Nanos {
+    Nanos(if negative { i64::MIN } else { i64::MAX })
+}
+
 impl Add for Nanos {
     type Output = Nanos;
+    #[inline]
     fn add(self, other: Nanos) -> Nanos {
-        Nanos(self.0.saturating_add(other.0))
+        match self.0.checked_add(other.0) {
+            Some(sum) => Nanos(sum),
+            None => beyond(self.0 < 0),
+        }
     }
 }
 
 impl AddAssign for Nanos {
+    #[inline]
     fn add_assign(&mut self, other: Nanos) {
         *self = *self + other;
     }
@@ -83,8 +94,12 @@ impl AddAssign for Nanos {
 
 impl Sub for Nanos {
     type Output = Nanos;
+    #[inline]
     fn sub(self, other: Nanos) -> Nanos {
-        Nanos(self.0.saturating_sub(other.0))
+        match self.0.checked_sub(other.0) {
+            Some(difference) => Nanos(difference),
+            None => beyond(self.0 < 0),
+        }
     }
 }
 
@@ -127,6 +142,15 @@ impl fmt::Display for Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_saturates() {
+        let some = [i64::MIN, i64::MIN + 1, -2, -1, 0, 1, 2, i64::MAX - 1, i64::MAX];
+        for (a, b) in some.into_iter().flat_map(|a| some.map(|b| (a, b))) {
+            assert_eq!(Nanos(a) + Nanos(b), Nanos(a.saturating_add(b)), "{a} + {b}");
+            assert_eq!(Nanos(a) - Nanos(b), Nanos(a.saturating_sub(b)), "{a} - {b}");
+        }
+    }
 
     #[test]
     fn days_of_the_calendar() {
