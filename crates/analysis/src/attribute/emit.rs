@@ -19,6 +19,8 @@ pub(super) struct Emit<'a> {
     drops: bool,
     /// Its base round trip is known.
     measured: bool,
+    /// Those of the step, once a span needed them.
+    frames: Option<Frames>,
     spans: &'a mut Vec<Span>,
 }
 
@@ -42,6 +44,7 @@ impl<'a> Emit<'a> {
             carry,
             drops: context.capture_drops,
             measured: context.measured,
+            frames: None,
             spans,
         }
     }
@@ -155,15 +158,18 @@ impl<'a> Emit<'a> {
             _ if !self.measured => sure.without_trip(cause),
             _ => sure,
         };
-        let step = self.step;
-        let keys = [step.first_frame, step.ack_frame.map_or(0, |f| f.get()), step.last_frame];
+        let (step, file) = (self.step, self.file);
+        let frames = *self.frames.get_or_insert_with(|| {
+            let keys = [step.first_frame, step.ack_frame.map_or(0, |f| f.get()), step.last_frame];
+            Frames::new(file, step.first_frame, step.last_frame, &keys)
+        });
         self.spans.push(Span {
             cause,
             detail: None,
             side,
             start: self.at,
             end: self.at + time,
-            frames: Frames::new(self.file, step.first_frame, step.last_frame, &keys),
+            frames,
             confidence: sure.confidence,
             alternatives: sure.alternatives,
             facts,
