@@ -173,8 +173,10 @@ impl Analyzer {
             std::hint::black_box(touched);
             let changes = self.changes;
             for (hint, segment) in hints.iter().zip(group) {
-                // An earlier segment of the group may have begun or ended a connection.
-                let slot = if self.changes == changes { *hint } else { self.find(segment) };
+                // An earlier segment of the group may have begun or ended a connection: what is still there is still it.
+                let known = hint.filter(|&slot| self.changes == changes || self.holds(slot, segment));
+                let slot =
+                    if known.is_none() && self.changes != changes { self.find(segment) } else { known };
                 self.push_to(segment, slot);
             }
         }
