@@ -81,6 +81,8 @@ WITH_FINDINGS = [
     'packet-headers__testdata_large-ndt.pcap',
 ]
 
+# documentation without warnings
+STRICT = {'RUSTDOCFLAGS': '-D warnings'}
 # exit code of a check that cannot run here; its last line says why (EX_TEMPFAIL of sysexits.h)
 CANNOT = 75
 
@@ -149,6 +151,7 @@ def checks(binary):
         ),
         Check('assistants', f'{tools} tests/mcp_test.py --bin {binary}', [tools], show=1),
         Check('traces and flame graphs', f'{tools} tests/exports_test.py --bin {binary}', [tools], show=1),
+        Check('tables and engines', f'{tools} tests/tables_test.py --bin {binary}', [tools], show=1),
         Check('README', script('scripts/docs.py', f'--bin {binary} --check')),
         Check('third-party notices', script('scripts/third_party.py', 'check')),
         Check('figures', script('scripts/figures.py', f'--bin {binary} --check')),
@@ -163,12 +166,7 @@ def checks(binary):
         Check('web: browser', script('scripts/web.py', f'test --bin {binary}'), show=12, timed=True),
         Check('web: beside tcptrace and Wireshark', script('scripts/graphs.py', f'--bin {binary}'), show=1),
         Check('a planted cause is missed', script('scripts/planted_cause.py')),
-        Check(
-            'documentation',
-            'cargo doc --workspace --no-deps --locked',
-            show=0,
-            environment={'RUSTDOCFLAGS': '-D warnings'},
-        ),
+        Check('documentation', 'cargo doc --workspace --no-deps --locked', show=0, environment=STRICT),
         Check('cargo test', again.cargo_tests, show=1),
         # after the tests, which build the program with debug assertions: only that one panics when asked to
         Check(

@@ -43,6 +43,7 @@ KNOWN_BY = {
     'Unlicense': 'this is free and unencumbered software',
     'Apache-2.0': 'apache license',
     'Unicode-3.0': 'unicode license v3',
+    'CC0-1.0': 'cc0 1.0 universal',
 }
 # C sources within a crate have a licence of their own: folder, licence
 WITHIN = {'zstd-sys': [('zstd', 'BSD-3-Clause')]}

@@ -104,7 +104,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Explain {
-    /// Captures (pcap or pcapng, also gz, zst, lz4), or - for standard input
+    /// Captures (pcap or pcapng, also gz, zst, lz4), or - for standard input; with --parquet folders of them, too
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
 
@@ -122,6 +122,13 @@ pub(crate) struct Explain {
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) beside: Beside,
+    /// Write tables instead, as Parquet files by day, into a folder: each capture by itself, many at once; called again, it goes
+    /// on with those that are not done yet (docs/schema/tables-1.md)
+    #[cfg(feature = "parquet")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output", conflicts_with_all = [
+        "json", "jsonl", "output", "svg", "html", "annotate", "folded", "perfetto", "otlp", "names", "exchanges", "slower_than",
+        "from", "to", "connection", "why_not", "fail_if", "follow"])]
+    pub(crate) parquet: Option<PathBuf>,
     /// The verdict and the findings only; no notes, tables or progress
     #[arg(short, long, conflicts_with = "verbose", help_heading = "Output")]
     pub(crate) quiet: bool,

@@ -26,6 +26,10 @@ pub(crate) const EXAMPLES: &[Examples] = &[
             ("tcpwhy slow.pcapng --why-not send_buffer", "what speaks for a cause, what is missing"),
             ("tcpwhy slow.pcapng --fail-if 'nagle_delayed_ack>5%'", "for CI: exit code 4 if it holds"),
             ("tcpwhy slow.pcapng --json | jq '.findings[0]'", "for programs"),
+            (
+                "tcpwhy explain captures/ --parquet tables/",
+                "many captures to tables for DuckDB, pandas, Spark",
+            ),
         ],
     ),
     (

@@ -7,6 +7,8 @@ mod examples;
 mod extras;
 mod failure;
 mod figure;
+#[cfg(feature = "parquet")]
+mod fleet;
 mod growth;
 mod headers;
 mod input;

@@ -96,6 +96,8 @@ impl Run {
             jsonl: false,
             output: self.output.clone(),
             svg: None,
+            #[cfg(feature = "parquet")]
+            parquet: None,
             beside: self.beside.clone(),
             quiet: self.quiet,
             verbose: self.verbose,

@@ -33,6 +33,10 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         bail!(Usage("--from lies after --to: no packet is between them".into()));
     }
     let stop = stop_signal()?;
+    #[cfg(feature = "parquet")]
+    if let Some(folder) = &args.parquet {
+        return crate::fleet::run(args, folder, &stop);
+    }
     output::refuse_overwriting(&Extras::files(args), &args.files)?;
     let extras = Extras::open(args)?;
     let Found { inputs, unreadable, spool } =

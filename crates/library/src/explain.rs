@@ -1,0 +1,192 @@
+//! A capture to its answer, in the thread of the caller.
+
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tcpwhy_analysis::{Analysis, Analyzer, Config, Connection, Detail, Finding, Totals, replay};
+use tcpwhy_base::{Nanos, Segment};
+use tcpwhy_capture::{Counts, Dissector, Filter, ReadError, Reader, Verdict};
+
+/// Segments that are read before they are analysed: the state of their connections is fetched together, and they are
+/// still in the first cache.
+const TURN: usize = 64;
+
+/// How a capture is to be explained.
+#[derive(Clone, Debug)]
+pub struct Explain {
+    filter: Option<Filter>,
+    detail: Detail,
+    stop: Option<Arc<AtomicBool>>,
+}
+
+/// The answer for a whole capture.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Explained {
+    /// In the order of their first packets.
+    pub connections: Vec<Connection>,
+    /// Over all connections, worst first, with fixes, replayed in the model where that is possible.
+    pub findings: Vec<Finding>,
+    /// Sums over all connections.
+    pub totals: Totals,
+    /// What was read.
+    pub input: Input,
+}
+
+/// What is left when connections were given out as they ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Ended {
+    /// Over all connections, worst first; what a fix saves is a bound: nothing was replayed.
+    pub findings: Vec<Finding>,
+    /// Sums over all connections.
+    pub totals: Totals,
+    /// What was read.
+    pub input: Input,
+}
+
+/// What was read of a capture.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Input {
+    /// Frames.
+    pub packets: u64,
+    /// What they were.
+    pub counts: Counts,
+    /// Earliest and latest frame.
+    pub span: Option<(Nanos, Nanos)>,
+    /// Packets that the capture program says it lost.
+    pub drops: u64,
+    /// Where and how the capture is damaged. Everything before that was read.
+    pub damage: Option<ReadError>,
+    /// Reading was stopped before the end.
+    pub stopped: bool,
+}
+
+impl Default for Explain {
+    fn default() -> Explain {
+        Explain::new()
+    }
+}
+
+impl Explain {
+    /// All packets, all detail.
+    pub fn new() -> Explain {
+        Explain { filter: None, detail: Detail::All, stop: None }
+    }
+
+    /// Only packets that match.
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Explain {
+        self.filter = Some(filter);
+        self
+    }
+
+    /// Which exchanges are kept with their spans; the others are summed in
+    /// [`exchanges_omitted`](Connection::exchanges_omitted).
+    #[must_use]
+    pub fn detail(mut self, detail: Detail) -> Explain {
+        self.detail = detail;
+        self
+    }
+
+    /// Reading stops soon after this is set, by another thread or a signal.
+    #[must_use]
+    pub fn stopped_by(mut self, stop: Arc<AtomicBool>) -> Explain {
+        self.stop = Some(stop);
+        self
+    }
+
+    /// Explains a file; `-` is standard input.
+    pub fn file(&self, path: impl AsRef<Path>) -> Result<Explained, ReadError> {
+        Ok(self.all(Reader::open(path.as_ref())?))
+    }
+
+    /// Explains the bytes of a capture.
+    pub fn bytes(&self, bytes: impl Into<Vec<u8>>) -> Result<Explained, ReadError> {
+        self.reader(std::io::Cursor::new(bytes.into()))
+    }
+
+    /// Explains what a reader gives.
+    pub fn reader(&self, input: impl Read + Send + 'static) -> Result<Explained, ReadError> {
+        Ok(self.all(Reader::new(Box::new(input))?))
+    }
+
+    /// Explains a capture whose header was read.
+    pub fn all(&self, reader: Reader) -> Explained {
+        let mut analyzer = Analyzer::new(self.config());
+        let input = self.read(reader, |segments| {
+            analyzer.push_all(segments);
+            ControlFlow::Continue(())
+        });
+        let mut analysis: Analysis = analyzer.finish();
+        replay::predict(&mut analysis);
+        let Analysis { connections, findings, totals, .. } = analysis;
+        Explained { connections, findings, totals, input }
+    }
+
+    /// Gives connections to `each` as they end, until that breaks off: the remaining ones are then not given out, and
+    /// [`stopped`](Input::stopped) is set.
+    pub fn each(&self, reader: Reader, mut each: impl FnMut(&Connection) -> ControlFlow<()>) -> Ended {
+        let mut analyzer = Analyzer::streaming(self.config());
+        let mut input = self.read(reader, |segments| {
+            analyzer.push_all(segments);
+            analyzer.ended().try_for_each(|connection| each(&connection))
+        });
+        if !input.stopped {
+            analyzer.end_all();
+            input.stopped = analyzer.ended().try_for_each(|connection| each(&connection)).is_break();
+        }
+        let (findings, totals) = analyzer.finish_stream();
+        Ended { findings, totals, input }
+    }
+
+    fn config(&self) -> Config {
+        Config { detail: self.detail }
+    }
+
+    fn stops(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.load(Relaxed))
+    }
+
+    /// Gives segments to `eat`, some at a time.
+    fn read(&self, mut reader: Reader, mut eat: impl FnMut(&[Segment]) -> ControlFlow<()>) -> Input {
+        let mut input = Input::default();
+        let mut dissector = Dissector::new();
+        let mut segments = Box::new([Segment::EMPTY; TURN]);
+        let mut used = 0;
+        loop {
+            let frame = match reader.next() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break,
+                Err(damage) => {
+                    input.damage = Some(damage);
+                    break;
+                }
+            };
+            input.packets += 1;
+            let (first, last) = input.span.unwrap_or((frame.time, frame.time));
+            input.span = Some((first.min(frame.time), last.max(frame.time)));
+            let slot = &mut segments[used];
+            let is_tcp = dissector.dissect(&frame, 0, slot) == Verdict::Tcp;
+            if is_tcp && self.filter.as_ref().is_none_or(|filter| filter.matches(slot)) {
+                used += 1;
+            }
+            if used == TURN {
+                used = 0;
+                if self.stops() || eat(&segments[..]).is_break() {
+                    input.stopped = true;
+                    break;
+                }
+            }
+        }
+        if !input.stopped {
+            input.stopped = eat(&segments[..used]).is_break();
+        }
+        input.counts = dissector.counts().clone();
+        input.drops = reader.capture_drops().unwrap_or(0);
+        input
+    }
+}

@@ -1,0 +1,48 @@
+//! The inputs: files as they are named, and what is in folders.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// An input, and where its name is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) path: PathBuf,
+    /// It was found in a folder: it may be something else than a capture.
+    pub(super) found: bool,
+}
+
+/// In the order in which they are named, those of a folder by name; of each path one. `out` and what is in it is no input.
+pub(super) fn among(paths: &[PathBuf], out: &Path) -> Vec<Item> {
+    let out = out.canonicalize().ok();
+    let mut items = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            walk(path, out.as_deref(), &mut items);
+        } else {
+            items.push(Item { path: path.clone(), found: false });
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    items.retain(|item| seen.insert(item.path.canonicalize().unwrap_or_else(|_| item.path.clone())));
+    items
+}
+
+/// Links to folders are not followed, so that there is an end; hidden files are not meant to be found.
+fn walk(folder: &Path, out: Option<&Path>, items: &mut Vec<Item>) {
+    if out.is_some() && folder.canonicalize().ok().as_deref() == out {
+        return;
+    }
+    let mut list: Vec<fs::DirEntry> = fs::read_dir(folder).into_iter().flatten().flatten().collect();
+    list.sort_by_key(fs::DirEntry::file_name);
+    for entry in list {
+        let (path, name) = (entry.path(), entry.file_name());
+        if name.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => walk(&path, out, items),
+            Ok(_) if path.is_file() => items.push(Item { path, found: true }),
+            _ => {}
+        }
+    }
+}
