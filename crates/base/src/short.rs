@@ -26,7 +26,15 @@ pub fn decimal(n: u64) -> ([u8; DIGITS], usize) {
 fn digits(mut n: u64, width: usize) -> ([u8; DIGITS], usize) {
     let mut text = [b'0'; 2 * DIGITS];
     let mut at = DIGITS;
-    while n >= 100 {
+    // Four at a time: of such a small number the pairs cost less.
+    while n >= 10_000 {
+        let four = (n % 10_000) as u32;
+        at -= 4;
+        text[at..at + 2].copy_from_slice(&PAIRS[(four / 100) as usize]);
+        text[at + 2..at + 4].copy_from_slice(&PAIRS[(four % 100) as usize]);
+        n /= 10_000;
+    }
+    if n >= 100 {
         at -= 2;
         text[at..at + 2].copy_from_slice(&PAIRS[(n % 100) as usize]);
         n /= 100;
@@ -121,6 +129,15 @@ mod tests {
         }
         short.digits(7, 3);
         assert_eq!(short.as_str(), "µ 0,7,10,123,18446744073709551615,007");
+    }
+
+    #[test]
+    fn digits_of_all_lengths() {
+        let tens = (0..20).map(|n| 10_u64.pow(n));
+        for n in (0..20_000).chain(tens.flat_map(|ten| [ten - 1, ten, ten + 1, ten.saturating_mul(7)])) {
+            let (text, len) = decimal(n);
+            assert_eq!(str::from_utf8(&text[..len]).unwrap(), n.to_string());
+        }
     }
 
     #[test]
