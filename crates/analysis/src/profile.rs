@@ -38,14 +38,14 @@ impl Profile {
 
     /// Guesses from the order of options in a SYN (kinds 4 bits each, NOP and timestamps left out) and the TTL.
     /// Linux writes MSS, SACK, window scale; Windows and the BSDs MSS, window scale, SACK.
-    pub(crate) fn from_syn(syn: &Segment) -> Profile {
+    pub(crate) fn from_syn(syn: &Segment) -> &'static Profile {
         match syn.options.order & 0xfff {
             // Each router takes one from the 64 that Linux begins with (IPDEFTTL).
-            0x342 if syn.ttl <= 64 => Profile::LINUX,
-            0x432 if syn.ttl > 64 => Profile::WINDOWS,
-            0x432 if syn.options.timestamps.is_some() && syn.window == u16::MAX => Profile::MACOS,
-            0x432 => Profile::FREEBSD,
-            _ => Profile::UNKNOWN,
+            0x342 if syn.ttl <= 64 => &Profile::LINUX,
+            0x432 if syn.ttl > 64 => &Profile::WINDOWS,
+            0x432 if syn.options.timestamps.is_some() && syn.window == u16::MAX => &Profile::MACOS,
+            0x432 => &Profile::FREEBSD,
+            _ => &Profile::UNKNOWN,
         }
     }
 }

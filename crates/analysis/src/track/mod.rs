@@ -37,7 +37,7 @@ use tcpwhy_base::{End, Ends, Nanos, Segment, Seq, TcpFlags, Trouble};
 #[derive(Debug)]
 pub(crate) struct Tracker {
     half: Ends<Half>,
-    profile: Ends<Profile>,
+    profile: Ends<&'static Profile>,
     /// Shortest time from a packet passing the tap towards this end to its response passing back.
     reaction: Ends<Option<Nanos>>,
     handshake: Handshake,
@@ -70,7 +70,7 @@ impl Tracker {
         }
         Tracker {
             half: Ends::default(),
-            profile: Ends::new(Profile::UNKNOWN, Profile::UNKNOWN),
+            profile: Ends::new(&Profile::UNKNOWN, &Profile::UNKNOWN),
             reaction: Ends::default(),
             handshake: Handshake::default(),
             copies: Copies::default(),
@@ -413,7 +413,7 @@ impl Tracker {
             peer: peer.flow(),
             acks: own.acks(),
             peer_acks: peer.acks(),
-            profile: &self.profile[s],
+            profile: self.profile[s],
             path,
             largest_window: self.window_shift(s.peer()).map(|_| peer.counts().max_window),
             one_sided: peer.counts().packets == 0,
@@ -431,7 +431,7 @@ impl Tracker {
     /// `s` begins to send after the other side, or after a pause.
     pub(crate) fn resumes(&mut self, s: End, t: Nanos) {
         let rtt = self.rtt_or_zero();
-        self.half[s].resumes(t, rtt, &self.profile[s]);
+        self.half[s].resumes(t, rtt, self.profile[s]);
     }
 
     /// The first flight of `s` that waited for an ACK had so many bytes.

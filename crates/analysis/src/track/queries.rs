@@ -19,7 +19,7 @@ impl Tracker {
     }
 
     pub(crate) fn profile(&self, s: End) -> &Profile {
-        &self.profile[s]
+        self.profile[s]
     }
 
     pub(crate) fn handshake(&self) -> &Handshake {
@@ -156,7 +156,7 @@ impl Tracker {
 
     /// The retransmission timeout of `s`.
     pub(crate) fn rto(&self, s: End) -> Nanos {
-        self.flow(s).rto(self.rtt_or_zero(), &self.profile[s])
+        self.flow(s).rto(self.rtt_or_zero(), self.profile[s])
     }
 
     /// A pause longer than this splits a one-way transfer.
