@@ -189,9 +189,9 @@ impl Rollups {
                 r.doubt.add(doubt);
                 r.range = joined((r.occurrences, r.range), (n, Extremes::of(time)));
                 r.occurrences += n;
-                let example = example();
-                if example.rank() > r.example.rank() {
-                    r.example = example;
+                let rank = (place.exchange > 0, time, Reverse((place.connection, span.frames.first())));
+                if rank > r.example.rank() {
+                    r.example = example();
                 }
                 if evidence && r.evidence.len() < EVIDENCE {
                     // Few are ever added: no room for more than there are.

@@ -4,7 +4,7 @@ use crate::budget::Budget;
 use crate::findings::Basis;
 use crate::requests::Distribution;
 use crate::result::{Connection, Exchange, Server};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Endpoint, Nanos};
@@ -77,7 +77,8 @@ pub(crate) fn find_upstreams(servers: &mut [Server], connections: &[Connection])
         return;
     }
     let mut detail: HashMap<Endpoint, Detail<'_>> = HashMap::new();
-    for c in connections.iter().filter(|c| candidates.contains(&c.server)) {
+    let known: HashSet<Endpoint> = candidates.iter().copied().collect();
+    for c in connections.iter().filter(|c| known.contains(&c.server)) {
         let of = detail.entry(c.server).or_default();
         of.clients.push(c.client.ip);
         of.answers.extend(c.exchanges.iter().map(|x| (x.request_end.unwrap_or(x.start), x.end)));

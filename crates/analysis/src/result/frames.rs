@@ -62,6 +62,9 @@ impl Frames {
     /// The smallest set that covers both, keeping this one's key frames first.
     #[must_use]
     pub fn join(self, other: Frames) -> Frames {
+        if self == other {
+            return self;
+        }
         let mut keys = [0u64; 6];
         for (slot, key) in keys.iter_mut().zip(self.keys().chain(other.keys())) {
             *slot = key;
@@ -105,5 +108,13 @@ mod tests {
         assert_eq!(keys(&[9, 21, 0, 11]), [11]);
         assert_eq!(keys(&[18, 12, 15]), [12, 15, 18]);
         assert_eq!(Frames::new(0, 0, 5, &[0, 1]).keys().collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn joined_they_cover_both() {
+        let (a, b) = (Frames::new(0, 10, 20, &[10, 15, 20]), Frames::new(0, 18, 30, &[18, 30]));
+        assert_eq!(a.join(a), Frames::new(0, 10, 20, &[10, 15, 20, 10, 15, 20]));
+        assert_eq!(a.join(b), Frames::new(0, 10, 30, &[10, 15, 20]));
+        assert_eq!(b.join(a), Frames::new(0, 10, 30, &[18, 30, 10]));
     }
 }
