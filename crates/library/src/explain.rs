@@ -55,6 +55,8 @@ pub struct Input {
     pub packets: u64,
     /// What they were.
     pub counts: Counts,
+    /// What they were wrapped in (VLAN, GRE, ...), and how many.
+    pub encapsulations: Vec<(&'static str, u64)>,
     /// Earliest and latest frame.
     pub span: Option<(Nanos, Nanos)>,
     /// Packets that the capture program says it lost.
@@ -186,6 +188,7 @@ impl Explain {
             input.stopped = eat(&segments[..used]).is_break();
         }
         input.counts = dissector.counts().clone();
+        input.encapsulations = dissector.encapsulations().collect();
         input.drops = reader.capture_drops().unwrap_or(0);
         input
     }

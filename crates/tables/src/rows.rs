@@ -215,8 +215,16 @@ impl Rows {
         }
     }
 
+    /// Adds those of others.
+    pub fn append(&mut self, mut other: Rows) {
+        self.connections.append(&mut other.connections);
+        self.exchanges.append(&mut other.exchanges);
+        self.spans.append(&mut other.spans);
+        self.findings.append(&mut other.findings);
+    }
+
     /// By time, and what begins at the same moment in an order that does not depend on chance.
-    pub(crate) fn sort(&mut self) {
+    pub fn sort(&mut self) {
         let of = |of: &Arc<Of>| (Arc::clone(&of.capture), of.connection);
         self.connections.sort_by_cached_key(|r| (r.start, of(&r.of)));
         self.exchanges.sort_by_cached_key(|r| (r.start, of(&r.of), r.id));

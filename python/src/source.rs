@@ -1,0 +1,76 @@
+//! What is to be read: paths and bytes, from what Python has for them.
+
+use crate::{CaptureError, TcpwhyError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tcpwhy_capture::{ReadError, Reader};
+
+/// An input.
+#[derive(Clone)]
+pub(crate) enum Source {
+    Path(PathBuf),
+    Bytes(Arc<[u8]>),
+}
+
+impl Source {
+    /// A path or bytes.
+    pub(crate) fn one(object: &Bound<'_, PyAny>) -> PyResult<Source> {
+        if let Ok(bytes) = object.cast::<PyBytes>() {
+            return Ok(Source::Bytes(bytes.as_bytes().into()));
+        }
+        if let Ok(bytes) = object.cast::<PyByteArray>() {
+            return Ok(Source::Bytes(bytes.to_vec().into()));
+        }
+        object.extract().map(Source::Path).map_err(|_| {
+            let what = object.get_type().name().map_or_else(|_| "this".into(), |name| name.to_string());
+            PyTypeError::new_err(format!("a capture is a path or bytes (or a list of those), not {what}"))
+        })
+    }
+
+    /// One, or those of a list; and whether it was a list.
+    pub(crate) fn all(object: &Bound<'_, PyAny>) -> PyResult<(Vec<Source>, bool)> {
+        if !object.is_instance_of::<PyList>() && !object.is_instance_of::<PyTuple>() {
+            return Ok((vec![Source::one(object)?], false));
+        }
+        let all: Vec<Source> = object.try_iter()?.map(|item| Source::one(&item?)).collect::<PyResult<_>>()?;
+        if all.is_empty() {
+            return Err(PyValueError::new_err("the list holds no capture"));
+        }
+        Ok((all, true))
+    }
+
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Source::Path(path) => path.display().to_string(),
+            Source::Bytes(_) => "bytes".into(),
+        }
+    }
+
+    pub(crate) fn open(&self) -> Result<Reader, ReadError> {
+        match self {
+            Source::Path(path) => Reader::open(path),
+            Source::Bytes(bytes) => Reader::new(Box::new(Cursor::new(Arc::clone(bytes)))),
+        }
+    }
+}
+
+/// What Python has for an error: of the system its own kinds, such as FileNotFoundError.
+pub(crate) fn exception(error: ReadError) -> PyErr {
+    match error {
+        ReadError::Open { path, source } | ReadError::Io { path, source, .. } => {
+            match source.raw_os_error() {
+                Some(number) => {
+                    let text = source.to_string();
+                    let text = text.split(" (os error").next().unwrap_or(&text).to_owned();
+                    pyo3::exceptions::PyOSError::new_err((number, text, path))
+                }
+                None => TcpwhyError::new_err(format!("{path}: {source}")),
+            }
+        }
+        other => CaptureError::new_err(other.to_string()),
+    }
+}
