@@ -90,7 +90,7 @@ export function changes(
         h(
           'span',
           { class: 'name' },
-          `${fix.title}${place(fix)}`,
+          `${fix.title}${place(data, fix)}`,
           h(
             'span',
             { class: 'class' },

@@ -125,8 +125,10 @@ export function isNext(cause: Cause | undefined): boolean {
   return cause?.class === 'A' && cause.span;
 }
 
-/** ` (on the client)`, where it is known. */
-export function place(fix: Fix): string {
+/** ` (on the client)`, where it is known; of several servers, which one. */
+export function place(data: Data, fix: Fix): string {
+  const { server } = fix.applies_to;
+  if (fix.where === 'server' && server && data.report.summary.servers.length > 1) return ` (on ${server})`;
   return ['client', 'server', 'path'].includes(fix.where) ? ` (on the ${fix.where})` : '';
 }
 
@@ -216,7 +218,7 @@ export function finding(
             f.occurrences > 5 ? ', …' : null,
           )
         : null,
-      ...fixes(f.fixes, isNext(cause)),
+      ...fixes(data, f.fixes, isNext(cause)),
       f.class === 'A' ? null : replayed(f, said),
       f.example
         ? h(
@@ -257,7 +259,7 @@ function guessed(list: Fix[]): string | null {
 const ROWS = (fix: Fix) => (fix.id === 'application' ? 2 : 1);
 
 /** `next`: they say where to look, and save nothing by themselves. */
-export function fixes(list: Fix[], next: boolean): HTMLElement[] {
+export function fixes(data: Data, list: Fix[], next: boolean): HTMLElement[] {
   const open = next ? 1 : 2;
   const one = (fix: Fix, lead: string): HTMLElement =>
     h(
@@ -268,7 +270,7 @@ export function fixes(list: Fix[], next: boolean): HTMLElement[] {
         {},
         h('b', {}, lead),
         fix.title,
-        h('span', { class: 'where' }, place(fix)),
+        h('span', { class: 'where' }, place(data, fix)),
         predicted(fix) ? h('span', { class: 'where' }, ` · predicted to save ${duration(fix.saves_ns ?? 0)}`) : null,
       ),
       fix.how.length ? h('ul', {}, ...fix.how.map(how => h('li', {}, how.replace(/^Any: /, '')))) : null,

@@ -93,6 +93,8 @@ test('a finding of the applications says where to look next, and names the guess
   const card = page.locator(`[data-finding="${f.id}"]`);
   const text = flat(await card.textContent());
   const { name } = f.fixes[0].program;
+  // Of two servers it says which one.
+  assert.ok(text.includes(`${f.fixes[0].title} (on ${f.fixes[0].applies_to.server})`), text);
   assert.ok(text.includes(`next: ${f.fixes[0].title}`) && !text.includes('fix:'), text);
   assert.ok(text.includes(`(${name} is a guess from the first bytes of the connection)`), text);
   assert.ok(await card.locator('.fix > ul li', { hasText: name }).first().isVisible());

@@ -268,6 +268,9 @@ impl Conn {
         parts: &mut Output,
     ) -> Option<Repair> {
         if self.ex.is_tls() {
+            if !segment.tls.is_none() {
+                self.who.speaks("tls");
+            }
             if self.ex.tls_ends(s, segment) {
                 self.end_tls(s, segment, t, arrived, parts);
             }
@@ -400,12 +403,15 @@ impl Conn {
     }
 
     fn open(&mut self, s: End, segment: &Segment, t: Nanos, parts: &mut Output) {
-        let hello = s == End::Client && segment.tls.has(Tls::HANDSHAKE);
+        let asked = segment.tls.has(Tls::HANDSHAKE) || protocol::asks_for_encryption(head(segment));
+        let hello = s == End::Client && asked;
         let first = self.ledger.is_first() && self.track.counts(End::Server).bytes == 0;
         let tls = hello && first && self.ledger.has_setup();
         self.track.resumes(s, t);
         if tls {
-            self.who.speaks("tls");
+            if !segment.tls.is_none() {
+                self.who.speaks("tls");
+            }
             self.ledger.open_tls(t, segment, &self.track);
         } else {
             self.ledger.gap_until(s, (t, segment.frame), &self.track, parts);

@@ -5,6 +5,7 @@ use crate::release::Wait;
 use crate::result::Span;
 use crate::step::Step;
 use crate::track::{Moment, Recovered, Repair, Since};
+use tcpwhy_base::protocol::asks_for_encryption;
 use tcpwhy_base::{Cause, End, Ends, Nanos, Segment, Tls};
 
 /// Steps are turned into spans when there are this many, so that memory stays bounded.
@@ -140,8 +141,12 @@ fn split_runs(steps: &[Step]) -> Vec<&[Step]> {
 pub(crate) struct Recorder {
     active: bool,
     in_tls: bool,
-    /// In TLS: the server has changed to the keys of the session.
-    server_changed_cipher: bool,
+    /// In TLS: the turn in which the server has changed to the keys of the session, or said so.
+    server_changed_cipher: Option<u32>,
+    /// TLS was asked for in the clear, and has not begun.
+    asked_for_tls: bool,
+    /// The turn of the first ClientHello.
+    hello: u32,
     recorded: Recorded,
     /// When the message that goes on began.
     message: Nanos,
@@ -200,7 +205,9 @@ impl Recorder {
         };
         self.active = true;
         self.in_tls = tls;
-        self.server_changed_cipher = false;
+        self.server_changed_cipher = None;
+        self.asked_for_tls = tls && segment.tls.is_none();
+        self.hello = 1;
         self.message = t;
     }
 
@@ -210,13 +217,28 @@ impl Recorder {
     }
 
     /// A segment of the TLS handshake. `true`: it is the first with application data, and the handshake is over. In TLS
-    /// 1.3 the server's first flight holds records of that type too (RFC 8446, 5.2), before the client has answered.
+    /// 1.3 the server's first flight holds records of that type too (RFC 8446, 5.2), before the client has answered. A
+    /// ChangeCipherSpec beside a HelloRetryRequest changes nothing (D.4): a ServerHello in the clear follows in the next turn.
     pub(crate) fn tls_ends(&mut self, s: End, segment: &Segment) -> bool {
+        let turns = self.recorded.turns;
         if s == End::Server {
-            self.server_changed_cipher |= segment.tls.has(Tls::CHANGE_CIPHER);
+            if segment.tls.has(Tls::HANDSHAKE) && self.server_changed_cipher.is_some_and(|turn| turn < turns)
+            {
+                self.server_changed_cipher = None;
+            } else if segment.tls.has(Tls::CHANGE_CIPHER) {
+                self.server_changed_cipher = Some(turns);
+            }
+        } else if self.asked_for_tls {
+            // Refused, or not understood: the client goes on without.
+            let head = &segment.head[..usize::from(segment.head_len).min(8)];
+            if segment.tls.is_none() && !asks_for_encryption(head) {
+                return true;
+            }
+            self.asked_for_tls = segment.tls.is_none();
+            self.hello = turns + u32::from(self.recorded.last_sender == End::Server);
         }
         segment.tls.has(Tls::DATA)
-            && (s == End::Client || self.recorded.turns > 1 && self.server_changed_cipher)
+            && (s == End::Client || turns > self.hello && self.server_changed_cipher.is_some())
     }
 
     /// `new` bytes of `s` passed that had not passed before.

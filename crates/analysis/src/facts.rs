@@ -121,7 +121,7 @@ pub enum Facts {
     },
     /// A retransmission.
     Loss {
-        /// Payload that was sent again.
+        /// Payload that was retransmitted.
         bytes: u32,
         /// Wait before it.
         wait: Nanos,

@@ -274,6 +274,20 @@ pub(crate) fn finding(r: &Rollup, total: f64) -> Finding {
     }
 }
 
+/// The example leads the evidence: what is said of a finding, the first frames beside it and the link are of one span.
+pub(crate) fn lead_with_examples(findings: &mut [Finding]) {
+    for f in findings.iter_mut().filter(|f| !f.evidence.is_empty()) {
+        let frames = f.example.frames;
+        match f.evidence.iter().position(|&e| e == frames) {
+            Some(at) => f.evidence[..=at].rotate_right(1),
+            None => {
+                f.evidence.insert(0, frames);
+                f.evidence.truncate(EVIDENCE);
+            }
+        }
+    }
+}
+
 /// Worst first: by all the time lost, as the document promises. What is printed ranks by the time of requests in it.
 pub(crate) fn sort(findings: &mut [Finding]) {
     findings.sort_by_key(|f| (Reverse(f.lost), f.cause, f.side));
@@ -293,6 +307,7 @@ pub(crate) fn of_connection(connection: &Connection, basis: &Basis) -> Vec<Findi
     let mut findings: Vec<Finding> = basis.rollups.0.iter().map(|r| finding(r, total)).collect();
     add_whole_connection_findings(connection, basis, &mut findings, total);
     share(&mut findings, connection.budget.total());
+    lead_with_examples(&mut findings);
     sort(&mut findings);
     findings
 }

@@ -249,6 +249,7 @@ impl Sums {
             f.counted_elsewhere = totals.counted_twice();
         }
         findings::share(&mut found, totals.requests());
+        findings::lead_with_examples(&mut found);
         findings::sort(&mut found);
         found
     }

@@ -22,6 +22,12 @@ pub fn beginning(head: &[u8]) -> Option<(&'static [u8], &'static str)> {
     BEGINNINGS.iter().find(|(b, _)| b.first() == first && head.starts_with(b)).copied()
 }
 
+/// PostgreSQL's SSLRequest or GSSENCRequest: its length, then a version that no protocol has (1234.5679, 1234.5680). The server
+/// answers with one byte, and TLS begins after an `S` (PostgreSQL 17, 54.2.10 and 54.7).
+pub fn asks_for_encryption(head: &[u8]) -> bool {
+    matches!(head, [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f | 0x30, ..])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,5 +38,18 @@ mod tests {
         assert_eq!(beginning(b"GET /ind"), Some((&b"GET "[..], "http/1")));
         assert_eq!(beginning(b"SSH-2.0-").map(|b| b.1), Some("ssh"));
         assert_eq!((beginning(b"GE"), beginning(b""), beginning(b"220 mail")), (None, None, None));
+    }
+
+    #[test]
+    fn encryption_is_asked_for_in_eight_bytes() {
+        for last in [0x2e, 0x2f, 0x30, 0x31] {
+            let asked = asks_for_encryption(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, last]);
+            assert_eq!(asked, [0x2f, 0x30].contains(&last), "{last:#x}");
+        }
+        // A startup message of protocol 3.0, and half of a request.
+        assert!(
+            !asks_for_encryption(&[0, 0, 0, 8, 0, 3, 0, 0])
+                && !asks_for_encryption(&[0, 0, 0, 8, 0x04, 0xd2, 0x16])
+        );
     }
 }

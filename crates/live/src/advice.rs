@@ -149,11 +149,11 @@ fn why(cause: Cause, c: &Connection) -> String {
             i.notsent, i.cwnd, i.rtt
         ),
         Cause::RetransmissionTimeout | Cause::TailLossProbe | Cause::FastRecovery => format!(
-            "{} packets were sent again, {} are taken for lost; the timeout is {}",
+            "{} packets were retransmitted, {} are taken for lost; the timeout is {}",
             i.total_retrans, i.lost, i.rto
         ),
         Cause::SynRetransmit => match c.sample.retransmits {
-            0 => "the SYN was sent again".into(),
+            0 => "the SYN was retransmitted".into(),
             n => format!("{} SYNs are unanswered", u32::from(n) + 1),
         },
         Cause::Pacing => format!(

@@ -26,11 +26,11 @@ pub struct Facts {
     pub blocked: Waits,
     /// Writes that were refused with EAGAIN.
     pub refused: u64,
-    /// Segments sent again because others had arrived.
+    /// Segments retransmitted because others had arrived.
     pub fast_retransmits: u64,
-    /// Segments sent again after a timeout.
+    /// Segments retransmitted after a timeout.
     pub timeouts: u64,
-    /// Segments sent again as probes of the end of a flight.
+    /// Segments retransmitted as probes of the end of a flight.
     pub loss_probes: u64,
 }
 

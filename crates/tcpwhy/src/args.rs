@@ -136,7 +136,7 @@ pub(crate) struct Explain {
     #[arg(short, long, help_heading = "Output")]
     pub(crate) verbose: bool,
     /// Rows in tables
-    #[arg(long, value_name = "N", default_value_t = 10, help_heading = "Output")]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = units::whole::<usize>(0, u64::MAX), help_heading = "Output")]
     pub(crate) top: usize,
     /// Times of day (UTC) instead of time since the start, in text
     #[arg(long, help_heading = "Output")]
@@ -162,7 +162,7 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "WHICH", help_heading = "Selection")]
     pub(crate) connection: Option<String>,
     /// One exchange of that connection as a time line of its packets
-    #[arg(long, value_name = "N", requires = "connection", help_heading = "Selection")]
+    #[arg(long, value_name = "N", requires = "connection", value_parser = units::whole::<u32>(1, u64::MAX), help_heading = "Selection")]
     pub(crate) exchange: Option<u32>,
 
     /// Say what speaks for a cause and what is missing for it
@@ -220,7 +220,7 @@ pub(crate) struct Serve {
     #[arg(value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub(crate) path: Option<PathBuf>,
     /// Port; 0 for any that is free
-    #[arg(long, default_value_t = 4280)]
+    #[arg(long, default_value_t = 4280, value_parser = units::whole::<u16>(0, 65_535))]
     pub(crate) port: u16,
     /// Address to listen on. Beyond loopback everything can be read on its way, the token too
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
@@ -236,7 +236,7 @@ pub(crate) struct Serve {
     #[arg(long, conflicts_with_all = ["token", "token_file"])]
     pub(crate) no_token: bool,
     /// Largest file that may be dropped, in MiB; all of them together may be four times as large
-    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    #[arg(long, value_name = "MIB", default_value_t = 2048, value_parser = units::whole::<u64>(0, u64::MAX))]
     pub(crate) max_upload: u64,
 }
 
@@ -305,7 +305,7 @@ pub(crate) struct Extcap {
     pub(crate) fifo: Option<PathBuf>,
     #[arg(long)]
     pub(crate) nic: Option<String>,
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, default_value_t = 10, value_parser = units::whole::<u32>(1, 3600))]
     pub(crate) seconds: u32,
     #[arg(long)]
     pub(crate) file: Option<PathBuf>,
@@ -425,5 +425,36 @@ mod tests {
         assert_eq!(words("tcpwhy --help"), ["tcpwhy", "--help"]);
         assert_eq!(words("tcpwhy predcit --rtt 5ms"), ["tcpwhy", "predcit", "--rtt", "5ms"]);
         assert_eq!(words("tcpwhy trace"), ["tcpwhy", "explain", "trace"]);
+    }
+
+    /// What each option of a command says of a value that it does not know.
+    fn refused(command: &clap::Command, path: &[String], all: &mut Vec<String>) {
+        for arg in command.get_arguments().filter(|a| a.get_action().takes_values()) {
+            let Some(long) = arg.get_long() else { continue };
+            for wrong in ["x", "-1", "99999999999999999999999"] {
+                let line = path.iter().cloned().chain([format!("--{long}={wrong}")]);
+                if let Err(e) = Args::try_parse_from(line) {
+                    all.push(e.to_string());
+                }
+            }
+        }
+        for sub in command.get_subcommands() {
+            let path: Vec<String> = path.iter().cloned().chain([sub.get_name().to_owned()]).collect();
+            refused(sub, &path, all);
+        }
+    }
+
+    #[test]
+    fn who_types_no_number_is_told_what_is_expected() {
+        let mut all = Vec::new();
+        refused(&Args::command(), &["tcpwhy".to_owned()], &mut all);
+        let of = |option: &str| {
+            all.iter().filter(|e| e.contains(option) && e.contains("is no whole number")).count()
+        };
+        assert!(of("--port <PORT>") >= 6 && of("--top <N>") >= 9 && of("--requests <N>") == 3, "{all:#?}");
+        // The words of the standard library and of clap.
+        for bare in ["invalid digit", "cannot parse", "is not in ", "too large to fit", "invalid float"] {
+            assert_eq!(all.iter().find(|e| e.contains(bare)), None);
+        }
     }
 }

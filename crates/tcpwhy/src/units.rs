@@ -30,6 +30,22 @@ impl Bound {
     }
 }
 
+/// A whole number within these bounds; who types something else is told them.
+pub(crate) fn whole<T: TryFrom<u64>>(
+    least: u64,
+    most: u64,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let bounds = match (least, most) {
+            (0, u64::MAX) => ": write it as 10".into(),
+            (_, u64::MAX) => format!(" of {least} or more"),
+            _ => format!(" from {least} to {most}"),
+        };
+        let within = text.parse().ok().filter(|n| (least..=most).contains(n));
+        within.and_then(|n| T::try_from(n).ok()).ok_or_else(|| format!("{text:?} is no whole number{bounds}"))
+    }
+}
+
 /// `40ms`, `1.5s`, `200us`, `1m`.
 pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
     let help = || format!("{text:?} is no duration: write it as 40ms, 1.5s or 200us");

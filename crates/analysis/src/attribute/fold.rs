@@ -21,6 +21,12 @@ pub(crate) fn join_neighbours(spans: &mut Vec<Span>) {
             && next.source == last.source
             && flows;
         if same {
+            // Of several waits the longest is told.
+            if let (Facts::Wait { wait: a, .. }, Facts::Wait { wait: b, .. }) = (last.facts, next.facts)
+                && b > a
+            {
+                last.facts = next.facts;
+            }
             last.end = next.end;
             last.frames = last.frames.join(next.frames);
             last.confidence = last.confidence.min(next.confidence);

@@ -64,7 +64,7 @@ fn a_full_accept_queue_and_what_is_has_no_effect() {
     w.at(ms(1590)).client().ack();
     says(&w.analysis(), Cause::AcceptQueueFull, "
         accept_queue_full server lost 1.56 s (0.981) tail 0 ns n 4 of 20.0 ms to 880 ms
-        at 1.1 #6-9 evidence 4-5 5-6 6-9 9-10 in 1 [1]
+        at 1.1 #6-9 evidence 6-9 4-5 5-6 9-10 in 1 [1]
         After the client's final ACK the server repeated its SYN-ACK once and the first data was sent 3 times more: the server had not taken the final ACK.
         listen_backlog at server server 10.0.0.2:80 connection 1 side server saves 1.56 s
         Linux: Check: Send-Q of `ss -ltn 'sport = :80'` is the limit that holds, and `nstat -az TcpExtListenOverflows` must stop rising

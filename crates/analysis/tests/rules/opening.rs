@@ -199,6 +199,86 @@ fn tls_1_3_takes_one_round_trip_of_setup() {
     );
 }
 
+/// A HelloRetryRequest takes a round trip more; the ChangeCipherSpec beside it changes nothing (RFC 8446, 2.1 and D.4).
+#[test]
+fn a_hello_that_is_asked_for_again_takes_another_round_trip() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.client().data(300).tls(Tls::HANDSHAKE);
+    w.at(ms(30)).server().data(99).tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER);
+    w.at(ms(40)).client().data(332).tls(Tls::CHANGE_CIPHER | Tls::HANDSHAKE);
+    w.at(ms(50)).server().data(1000).tls(Tls::HANDSHAKE | Tls::DATA);
+    w.at(ms(60)).client().data(80).tls(Tls::DATA);
+    w.client().data(400).tls(Tls::DATA);
+    w.at(ms(70)).server().data(500).tls(Tls::DATA);
+    w.at(ms(80)).client().ack();
+    w.tells(
+        "setup 0..60 632>1099
+           handshake network 0..20 #1-3
+           tls_handshake network 20..60 #4-7
+         exchange 60..80 480>500
+           path_delay network 60..80 #9-10",
+    );
+}
+
+/// In an abbreviated handshake of TLS 1.2 the server has changed before the client, and may speak first.
+#[test]
+fn a_server_that_speaks_first_in_a_resumed_session_ends_the_handshake() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.client().data(300).tls(Tls::HANDSHAKE);
+    w.at(ms(30)).server().data(140).tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER);
+    w.at(ms(40)).client().data(60).tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER);
+    w.at(ms(50)).server().data(70).tls(Tls::DATA);
+    w.at(ms(60)).client().data(400).tls(Tls::DATA);
+    w.at(ms(70)).server().data(500).tls(Tls::DATA);
+    w.at(ms(80)).client().ack();
+    let c = w.connection();
+    let end = c.setup.as_ref().map(|s| s.end - c.start);
+    assert!(end.is_some_and(|end| end >= ms(60) && end < ms(61)), "{end:?}");
+}
+
+/// PostgreSQL asks in the clear whether TLS may begin: a round trip, the server's work, then TLS.
+#[test]
+fn tls_that_is_asked_for_in_the_clear_is_setup() {
+    let ask = b"\0\0\0\x08\x04\xd2\x16\x2f";
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.client().data(8).says(ask);
+    w.at(ms(130)).server().data(1).says(b"S");
+    w.at(ms(140)).client().data(300).tls(Tls::HANDSHAKE);
+    w.at(ms(150)).server().data(1000).tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER | Tls::DATA);
+    w.at(ms(160)).client().data(480).tls(Tls::CHANGE_CIPHER | Tls::DATA);
+    w.at(ms(170)).server().data(500).tls(Tls::DATA);
+    w.at(ms(180)).client().ack();
+    let c = w.tells(
+        "setup 0..160 308>1001
+           handshake network 0..20 #1-3
+           tls_handshake network 20..30 #4-5
+           server_think server 30..130 #4-5
+           tls_handshake network 130..160 #4-7
+         exchange 160..180 480>500
+           path_delay network 160..180 #8-9",
+    );
+    assert_eq!(c.protocol, Some("tls"));
+    // The server does not want it: the first message in the clear is a request, and before it stands what asking took.
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.client().data(8).says(ask);
+    w.at(ms(30)).server().data(1).says(b"N");
+    w.at(ms(40)).client().data(90).says(b"\0\0\0\x5a\0\x03\0\0");
+    w.at(ms(50)).server().data(400);
+    w.at(ms(60)).client().ack();
+    let c = w.tells(
+        "setup 0..40 8>1
+           handshake network 0..20 #1-3
+           tls_handshake network 20..40 #4-5
+         exchange 40..60 90>400
+           path_delay network 40..60 #6-7",
+    );
+    assert_eq!(c.protocol, None);
+}
+
 #[test]
 fn think_within_tls_keeps_its_cause() {
     let mut w = Wire::new(Tap::Client, ms(20));

@@ -295,7 +295,7 @@ impl Audit {
             "receive-queue-pruned",
             Cause::MemoryPressure,
             &["PruneCalled", "RcvPruned", "OfoPruned", "TCPRcvCollapsed", "TCPRcvQDrop"],
-            "received data found no room in its buffer: it was packed closer, or thrown away and sent again",
+            "received data found no room in its buffer: it was packed closer, or thrown away and retransmitted",
             &[FixId::ReadFaster, FixId::UnsetRcvbuf, FixId::Rmem],
         );
         put(

@@ -3,7 +3,7 @@
 use super::{Answer, NOTHING_WRONG, Part};
 use crate::Capture;
 use crate::figures::{count, percent};
-use tcpwhy_analysis::{Analysis, Finding, Server};
+use tcpwhy_analysis::{Analysis, Connection, Finding, Quality, Server};
 use tcpwhy_base::{Cause, Class, Endpoint, Nanos, Owner, Side};
 
 /// What is said of so much time, or more, that was judged with little confidence.
@@ -35,9 +35,30 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
         let of = if answer.at_once { " (added up)" } else { "" };
         text.push(format!("Idle between requests: {}{of}.", answer.idle));
     }
+    text.extend(middle(analysis));
     let scan = analysis.findings.iter().find(|f| f.cause == Cause::Scan);
     text.extend(scan.map(Finding::why));
     text.join(" ")
+}
+
+/// Said where most of the time of requests lies on connections whose beginning is not in the capture.
+fn middle(analysis: &Analysis) -> Option<String> {
+    let time = |c: &Connection| c.budget.total();
+    let (mut n, mut unseen, mut all) = (0, Nanos::ZERO, Nanos::ZERO);
+    for c in &analysis.connections {
+        all += time(c);
+        if c.quality.has(Quality::MIDSTREAM) && time(c) > Nanos::ZERO {
+            (n, unseen) = (n + 1, unseen + time(c));
+        }
+    }
+    let known = unseen == Nanos::ZERO || unseen.times(2) < all;
+    let (which, opened) = match analysis.connections.len() {
+        1 => ("the connection".to_owned(), "it was"),
+        of if n == of => (format!("all {of} connections"), "they were"),
+        of => (format!("{n} of {of} connections"), "they were"),
+    };
+    (!known)
+        .then(|| format!("The capture begins in the middle of {which}: how {opened} opened is not known."))
 }
 
 /// No connection has packets of both ends.
@@ -240,6 +261,27 @@ mod tests {
             said(&[(Cause::SlowStart, 300), (Cause::DelayedAck, 200), (Cause::PathDelay, 500)])
                 .ends_with("500 ms (50 %) of it is TCP's, most of that slow start (300 ms).")
         );
+    }
+
+    #[test]
+    fn a_capture_that_begins_in_the_middle_says_so_where_it_is_about_such_connections() {
+        let of = |begun: &[bool]| {
+            let one = |&begun: &bool| {
+                let mut c = sample::connection();
+                c.budget = tcpwhy_analysis::Budget::default();
+                c.budget.add(Cause::ServerThink, Nanos::millis(10));
+                if begun {
+                    c.quality.set(Quality::MIDSTREAM);
+                }
+                c
+            };
+            middle(&Analysis { connections: begun.iter().map(one).collect(), ..Analysis::default() })
+        };
+        assert_eq!((of(&[]), of(&[false]), of(&[true, false, false])), (None, None, None));
+        let one = "The capture begins in the middle of the connection: how it was opened is not known.";
+        assert_eq!(of(&[true]).as_deref(), Some(one));
+        assert!(of(&[true, true]).is_some_and(|t| t.contains("of all 2 connections: how they were")));
+        assert!(of(&[true, true, false]).is_some_and(|t| t.contains("of 2 of 3 connections")));
     }
 
     #[test]

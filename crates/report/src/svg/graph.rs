@@ -317,7 +317,7 @@ fn columns(points: impl Iterator<Item = (f64, f64, f64)>) -> Vec<(f64, (f64, f64
 fn legend(out: &mut Drawing, y: f64) {
     let keys = [
         (SEGMENT, "segments, in flight"),
-        (AGAIN, "sent again"),
+        (AGAIN, "retransmission"),
         (SACK, "SACK"),
         (ACK, "acknowledged"),
         (EDGE, "window edge"),

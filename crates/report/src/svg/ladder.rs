@@ -151,7 +151,7 @@ fn arrow(out: &mut Drawing, row: &Row<'_>, x: &Exchange, frames_before: &[u64]) 
         None => {
             let frame = local(&Frames::new(0, p.frame, p.frame, &[]), frames_before).0.first();
             let len = if p.len > 0 { format!(" {} B", p.len) } else { String::new() };
-            let note = if again { " sent again" } else { "" };
+            let note = if again { " retransmission" } else { "" };
             format!("{frame} {}{len}{note}", flag_letters(p.flags))
         }
     };

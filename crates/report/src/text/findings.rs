@@ -299,7 +299,9 @@ fn fix(out: &mut impl Write, lead: &str, fix: &Fix, several: bool, layout: &Layo
         for (i, line) in wrap(&what, layout.width.saturating_sub(indent + 5).max(20)).iter().enumerate() {
             writeln!(out, "{:indent$}{FIX}{}{line}{FIX:#}", "", if i == 0 { lead } else { "     " })?;
         }
-        writeln!(out, "{:indent$}     {BOLD}{saves}{BOLD:#}", "")?;
+        if !saves.is_empty() {
+            writeln!(out, "{:indent$}     {BOLD}{saves}{BOLD:#}", "")?;
+        }
     }
     let wanted = if layout.verbose { fix.how.len() } else { shown_lines(fix) };
     for how in fix.how.iter().take(wanted) {

@@ -131,7 +131,7 @@ struct Events {
     /// Writes that were refused with EAGAIN.
     refused_writes: u64,
     fast_retransmissions: u64,
-    /// Segments sent again after a timeout.
+    /// Segments retransmitted after a timeout.
     timeouts: u64,
     loss_probes: u64,
 }

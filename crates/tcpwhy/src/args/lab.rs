@@ -78,7 +78,7 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) json: bool,
     /// Make each experiment so many times; the median counts
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = units::whole::<u32>(1, 1000))]
     pub(crate) runs: Option<u32>,
     /// Published counts and sizes instead of reduced ones
     #[arg(long)]
@@ -133,7 +133,7 @@ pub(crate) struct Link {
     #[arg(long, value_name = "SHARE", value_parser = units::share)]
     pub(crate) loss: Option<f64>,
     /// Largest IP packet that the hosts send
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65535))]
+    #[arg(long, value_name = "BYTES", value_parser = units::whole::<u32>(68, 65535))]
     pub(crate) mtu: Option<u32>,
     /// Any other key of a scenario's link, client or server: link.down.loss=0.01, client.congestion=bbr
     #[arg(long, value_name = "KEY=VALUE")]

@@ -31,13 +31,13 @@ pub(crate) struct Run {
     #[arg(long, value_name = "SHARE", value_parser = units::share, help_heading = "Distance")]
     pub(crate) loss: Option<f64>,
     /// Largest IP packet at a distance [default: 1500]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(576..=9000), help_heading = "Distance")]
+    #[arg(long, value_name = "BYTES", value_parser = units::whole::<u32>(576, 9000), help_heading = "Distance")]
     pub(crate) mtu: Option<u32>,
     /// A shell command on a host of its own ($TCPWHY_SERVER, 10.77.0.2); COMMAND starts when it listens on a port
     #[arg(long, value_name = "COMMAND", help_heading = "Distance")]
     pub(crate) server: Option<OsString>,
     /// Run it N times, one after the other, until one fails
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = units::whole::<u32>(1, u64::MAX))]
     pub(crate) repeat: u32,
 
     /// End with code 4 if a cause, or all of an owner (tcp, application, path; also: inherent, unknown), holds more than a share
@@ -76,7 +76,7 @@ pub(crate) struct Run {
     #[arg(short, long, help_heading = "Output")]
     pub(crate) verbose: bool,
     /// Rows in tables
-    #[arg(long, value_name = "N", default_value_t = 10, help_heading = "Output")]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = units::whole::<usize>(0, u64::MAX), help_heading = "Output")]
     pub(crate) top: usize,
     /// List only exchanges that took longer (40ms, 1.5s, 200us)
     #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Output")]

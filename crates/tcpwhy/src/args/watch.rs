@@ -14,10 +14,10 @@ seen until then is printed).";
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
     /// Connections with this port at either end, and listeners on it
-    #[arg(long, value_name = "PORT", help_heading = "Selection")]
+    #[arg(long, value_name = "PORT", value_parser = units::whole::<u16>(1, 65_535), help_heading = "Selection")]
     pub(crate) port: Option<u16>,
     /// Connections and listeners of this process
-    #[arg(long, value_name = "PID", help_heading = "Selection")]
+    #[arg(long, value_name = "PID", value_parser = units::whole::<u32>(1, u64::MAX), help_heading = "Selection")]
     pub(crate) pid: Option<u32>,
     /// Connections that spent at least 5 % of the interval on this
     #[arg(long, value_name = "CAUSE", value_parser = CauseParser, hide_possible_values = true, help_heading = "Selection")]
@@ -49,7 +49,7 @@ pub(crate) struct Watch {
     #[arg(short, long, help_heading = "Output")]
     pub(crate) verbose: bool,
     /// Connections that are listed
-    #[arg(long, value_name = "N", default_value_t = 10, help_heading = "Output")]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = units::whole::<usize>(0, u64::MAX), help_heading = "Output")]
     pub(crate) top: usize,
 }
 

@@ -60,7 +60,7 @@ pub(crate) struct Predict {
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, requires = "bandwidth", help_heading = "Path")]
     pub(crate) queue: Option<Understood>,
     /// Largest IP packet
-    #[arg(long, value_name = "BYTES", default_value_t = 1500, help_heading = "Path")]
+    #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = units::whole::<u64>(0, u64::MAX), help_heading = "Path")]
     pub(crate) mtu: u64,
     /// Share of packets lost at random (0.1%)
     #[arg(long, value_name = "SHARE", value_parser = quantity::share_ppm, help_heading = "Path")]
@@ -82,7 +82,7 @@ pub(crate) struct Predict {
     #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Workload")]
     pub(crate) server_time: Option<Nanos>,
     /// Requests, one after the other
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Workload")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = units::whole::<u32>(1, 100_000), help_heading = "Workload")]
     pub(crate) requests: u32,
     /// The client's pause between two of them
     #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Workload")]
@@ -114,7 +114,7 @@ pub(crate) struct Predict {
     #[arg(long, value_enum, value_name = "END", help_heading = "Ends")]
     pub(crate) cork: Option<End>,
     /// Initial window in segments, at both ends
-    #[arg(long, value_name = "SEGMENTS", help_heading = "Ends")]
+    #[arg(long, value_name = "SEGMENTS", value_parser = units::whole::<u32>(0, u64::MAX), help_heading = "Ends")]
     pub(crate) initcwnd: Option<u32>,
     /// SO_SNDBUF of both ends, as passed to setsockopt
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, help_heading = "Ends")]
@@ -135,7 +135,7 @@ pub(crate) struct Predict {
     #[arg(long, value_parser = Profiles::parse, value_name = "NAME", help_heading = "Ends")]
     pub(crate) profile: Option<Profiles>,
     /// Ticks a second of both ends (CONFIG_HZ): timers run up to a tick late
-    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Ends")]
+    #[arg(long, value_name = "HZ", value_parser = units::whole::<u32>(1, 10_000), help_heading = "Ends")]
     pub(crate) hz: Option<u32>,
 
     /// Take path, sizes and settings from a capture

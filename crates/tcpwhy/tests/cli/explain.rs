@@ -457,7 +457,10 @@ fn the_public_smtp_session() {
     assert_eq!(worst["occurrences"], 27);
     assert_eq!(worst["side"], "client");
     assert!((1_150_000_000..1_175_000_000).contains(&worst["lost_ns"].as_i64().unwrap()), "{worst}");
-    assert_eq!(worst["evidence"][0]["key"], serde_json::json!([16, 17, 18]));
+    // What is said, the first frames beside it and the example are of one span.
+    assert_eq!(worst["evidence"][0]["key"], serde_json::json!([100, 101, 102]));
+    assert_eq!(worst["example"]["frames"], worst["evidence"][0]);
+    assert_eq!(worst["evidence"][1]["key"], serde_json::json!([16, 17, 18]));
     let text = tcpwhy(&[path]);
     assert!(
         text.out.contains("1.16 s\n(93 %) of it is Nagle × delayed ACK. Idle between requests: 1.59 s."),

@@ -292,7 +292,9 @@ fn nothing_outlives_it() {
     let Some(user) = User::new() else { return };
     // A child that left the group and the session, with its number.
     let tree = "setsid sleep 300 & echo $!; wait";
-    let ran = user.run(&["-q", "--", "sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!"]);
+    // It goes by that name once it has called exec.
+    let left = "sleep 300 >/dev/null 2>&1 & p=$!; until grep -q sleep /proc/$p/comm; do :; done; echo $p";
+    let ran = user.run(&["-q", "--", "sh", "-c", left]);
     ran.ends(0, &["left behind: sleep"]);
     is_gone(ran.out.trim());
     for signal in ["KILL", "TERM", "INT"] {
