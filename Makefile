@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix model-check model-fixes model-flights predict-real bench python test-python fuzz mutants docs docs-figures web bpf install clean
+.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix model-check model-fixes model-flights predict-real bench python test-python fuzz mutants docs docs-figures web screenshots bpf install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
@@ -29,6 +29,7 @@ help:
 	@echo 'make docs      the output in README.md from a run of the demo'
 	@echo 'make docs-figures  the figures in docs/figures from bundled captures'
 	@echo 'make web       the page of --html, from web/ (needs Node.js)'
+	@echo 'make screenshots  what the page looks like, in docs/screenshots (needs Chromium, Node.js, poppler-utils)'
 	@echo 'make bpf       the programs of tcpwhy watch in the kernel, from crates/live/bpf (needs clang and llvm)'
 	@echo 'make install   into the directory of cargo install'
 	@echo 'make clean     remove what was built'
@@ -110,6 +111,9 @@ docs-figures: build
 
 web:
 	@$(PYTHON) scripts/web.py build
+
+screenshots: build
+	@$(PYTHON) scripts/web.py screenshots --bin $(BIN)
 
 bpf:
 	@$(PYTHON) scripts/bpf.py build

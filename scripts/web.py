@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The page of reports: `web.py build` makes crates/report/assets/report.html, `check` says whether it is fresh, `style`
-whether its sources are formatted and without lints, `test` runs it in a browser. Exit code 75: this cannot be done here, the
+whether its sources are formatted and without lints, `test` runs it in a browser, `screenshots` renews
+docs/screenshots. Exit code 75: this cannot be done here, the
 last line says why.
 """
 
@@ -100,9 +101,20 @@ def browser(binary):
     sys.exit(done.returncode)
 
 
+def screenshots(binary):
+    """Pictures of the page, for people to look at."""
+    if not os.path.exists(CHROMIUM):
+        cannot(f'{CHROMIUM} is not there: apt-get install chromium')
+    folder = os.path.join(common.ROOT, 'docs', 'screenshots')
+    done = run(
+        'node', os.path.join('tests', 'screens.mjs'), folder, env={**os.environ, 'TCPWHY': os.path.abspath(binary)}
+    )
+    sys.exit(done.returncode)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('what', choices=['build', 'check', 'style', 'test'])
+    parser.add_argument('what', choices=['build', 'check', 'style', 'test', 'screenshots'])
     parser.add_argument('--bin', default=common.BINARY)
     args = parser.parse_args()
     packages()
@@ -113,6 +125,8 @@ def main():
         check()
     elif args.what == 'style':
         style()
+    elif args.what == 'screenshots':
+        screenshots(args.bin)
     else:
         browser(args.bin)
 
