@@ -1,5 +1,6 @@
 //! Finds the connection of each segment, ends connections, and keeps the detail that was asked for.
 
+mod early;
 mod finish;
 mod index;
 mod lone;
@@ -13,6 +14,7 @@ use crate::result::{Connection, Finding, Totals};
 use crate::stream::Stream;
 use crate::window::Window;
 use crate::{Config, Detail};
+use early::Early;
 use hashbrown::HashMap;
 use index::Index;
 use lone::{At, Lones};
@@ -76,6 +78,8 @@ pub struct Analyzer {
     linger: Nanos,
     /// Connections leave as they end.
     stream: Option<Stream>,
+    /// What kernels said of connections of which no packet has passed yet.
+    early: Early,
 }
 
 impl Analyzer {
@@ -100,6 +104,7 @@ impl Analyzer {
             changes: 0,
             linger: LINGER,
             stream: None,
+            early: Early::default(),
         }
     }
 
@@ -132,14 +137,15 @@ impl Analyzer {
     }
 
     /// Takes whatever was seen, in the order of time. What a kernel says of a connection is kept for the segments that
-    /// follow; before the first packet of that connection it is not.
+    /// follow.
     pub fn observe(&mut self, observation: Observation<'_>) {
         match observation {
             Observation::Segment(segment) => self.push(segment),
             Observation::Socket(event) => {
                 let either = Segment { src: event.local, dst: event.remote, ..Segment::EMPTY };
-                if let Some(conn) = self.find(&either).and_then(|slot| self.conn_at(slot)) {
-                    conn.hear(event);
+                match self.find(&either).and_then(|slot| self.conn_at(slot)) {
+                    Some(conn) => conn.hear(event),
+                    None => self.early.keep(event),
                 }
             }
         }
@@ -306,6 +312,11 @@ impl Analyzer {
             }
         };
         self.index.insert(&segment.src, &segment.dst, segment.link, slot);
+        for event in self.early.take_of(segment) {
+            if let Some(conn) = self.conn_at(slot) {
+                conn.hear(&event);
+            }
+        }
         if segment.link != 0 || !self.links.is_empty() {
             let (a, b) = (segment.src, segment.dst);
             self.links.insert(if a <= b { (a, b) } else { (b, a) }, slot);

@@ -146,3 +146,25 @@ fn far_from_its_host_a_kernel_is_not_believed() {
     assert!(c.exchanges[0].spans.iter().all(|s| s.source == Source::Inferred));
     assert_eq!(w.host[CLIENT].isn + 1, FIRST);
 }
+
+/// A write comes before what it sends: that of a connection of which nothing has passed is kept for it, and for no other.
+#[test]
+fn what_is_said_before_the_first_packet_is_kept() {
+    let w = held();
+    let events = client_says(
+        &w,
+        &[(us(-50), SocketChange::NoDelay(true)), (ms(30), write(FIRST, 4)), (ms(60), write(FIRST + 4, 100))],
+    );
+    let by_kernel = |events: &[SocketEvent]| {
+        analyse(&w.segments(), events).exchanges[0]
+            .spans
+            .iter()
+            .any(|s| s.cause == Cause::NagleDelayedAck && s.source == Source::Kernel)
+    };
+    // As above: with that option the kernel says only what it was not.
+    assert!(!by_kernel(&events));
+    assert!(by_kernel(&events[1..]));
+    let mut others = events.clone();
+    others[0].remote.port += 1;
+    assert!(by_kernel(&others));
+}

@@ -44,6 +44,7 @@ mod pcapng;
 mod reader;
 mod record;
 mod snoop;
+mod socket_events;
 mod tcp;
 mod tunnel;
 mod walk;

@@ -1,11 +1,12 @@
 //! The next generation format: draft-ietf-opsawg-pcapng. Blocks that carry no packet time stamps or
-//! counters (comments, names, secrets, custom, unknown) are passed over unread.
+//! counters (comments, names, secrets, custom, unknown but for our own) are passed over unread.
 
 use crate::bytes::Order;
 use crate::error::Damage;
 use crate::input::Buffer;
 use crate::record::{MAX_RECORD, Record, Stop};
-use tcpwhy_base::Nanos;
+use crate::socket_events::{self, ENTERPRISE, EVENT};
+use tcpwhy_base::{Nanos, SocketEvent};
 
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
@@ -15,6 +16,11 @@ const SIMPLE_PACKET: u32 = 3;
 const STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 
+/// A block with an event, options and all, is shorter.
+const LONGEST_EVENT: u64 = 4096;
+/// Events between two packets that are kept; a file with more is made to be one.
+const MOST_EVENTS: usize = 1 << 16;
+
 /// The state of the current section.
 #[derive(Default)]
 pub(crate) struct Pcapng {
@@ -23,6 +29,8 @@ pub(crate) struct Pcapng {
     /// Drops of earlier sections.
     dropped_before: u64,
     has_drops: bool,
+    /// What a kernel said since this was last emptied.
+    heard: Vec<SocketEvent>,
 }
 
 struct Interface {
@@ -116,6 +124,9 @@ impl Pcapng {
             if total < 12 {
                 return Err(Stop::Damage(Damage::Length(length)));
             }
+            if kind == EVENT && total <= LONGEST_EVENT && buffer.need(total as usize)? {
+                self.hear(order, buffer.bytes().get(8..total as usize - 4).unwrap_or_default());
+            }
             if !matches!(kind, SECTION | INTERFACE | PACKET | SIMPLE_PACKET | STATISTICS | ENHANCED_PACKET) {
                 if !buffer.skip(total)? {
                     return cut();
@@ -195,6 +206,21 @@ impl Pcapng {
         }
         let (link_type, caplen) = (interface.link_type, caplen as usize);
         Ok(Record { time: Nanos::ZERO, bad_time: true, link_type, len, before: 12, caplen, total: 0 })
+    }
+
+    /// What a kernel said between the packets given so far.
+    pub(crate) fn heard(&mut self) -> &mut Vec<SocketEvent> {
+        &mut self.heard
+    }
+
+    /// Takes in an event, if it is one of ours.
+    fn hear(&mut self, order: Order, body: &[u8]) {
+        let ours = |(number, rest): (&[u8; 4], &[u8])| {
+            (order.u32(*number) == ENTERPRISE).then(|| socket_events::decode(order, rest))?
+        };
+        if self.heard.len() < MOST_EVENTS {
+            self.heard.extend(body.split_first_chunk().and_then(ours));
+        }
     }
 
     /// Takes in a block that describes packets.

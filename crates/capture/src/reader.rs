@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use tcpwhy_base::Nanos;
+use tcpwhy_base::{Nanos, SocketEvent};
 
 /// One captured packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +114,19 @@ impl Reader {
     #[expect(clippy::should_implement_trait, reason = "the frame borrows the buffer, an Iterator cannot")]
     #[expect(clippy::inline_always, reason = "a frame returned through memory costs a third of the reading")]
     pub fn next(&mut self) -> Result<Option<Frame<'_>>, ReadError> {
+        self.take(None)
+    }
+
+    /// The same; what a kernel said between the frame before and this one is added to `heard`.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for `next`")]
+    pub fn next_hearing(&mut self, heard: &mut Vec<SocketEvent>) -> Result<Option<Frame<'_>>, ReadError> {
+        self.take(Some(heard))
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for `next`")]
+    fn take(&mut self, heard: Option<&mut Vec<SocketEvent>>) -> Result<Option<Frame<'_>>, ReadError> {
         let whole = match &self.format {
             _ if self.done => None,
             Format::Pcap(pcap) => pcap.whole(self.buffer.bytes()),
@@ -123,7 +136,7 @@ impl Reader {
         if let Some(record) = whole {
             return Ok(Some(self.frame(record)));
         }
-        match self.advance() {
+        match self.advance(heard) {
             Ok(Some(record)) => Ok(Some(self.frame(record))),
             Ok(None) => Ok(None),
             Err(e) => Err(e),
@@ -150,7 +163,7 @@ impl Reader {
 
     /// The next record where more than a glance into the buffer is needed.
     #[inline(never)]
-    fn advance(&mut self) -> Result<Option<Record>, ReadError> {
+    fn advance(&mut self, heard: Option<&mut Vec<SocketEvent>>) -> Result<Option<Record>, ReadError> {
         if self.done {
             return Ok(None);
         }
@@ -159,6 +172,12 @@ impl Reader {
             Format::Pcapng(pcapng) => pcapng.next(&mut self.buffer),
             Format::Snoop(snoop) => snoop.next(&mut self.buffer),
         };
+        if let Format::Pcapng(pcapng) = &mut self.format {
+            match heard {
+                Some(heard) => heard.append(pcapng.heard()),
+                None => pcapng.heard().clear(),
+            }
+        }
         match found {
             Ok(Some(record)) => Ok(Some(record)),
             Ok(None) => {

@@ -2,8 +2,9 @@
 
 use crate::reader::Frame;
 use crate::record::MAX_RECORD;
+use crate::socket_events::{self, ENTERPRISE, EVENT};
 use std::io::{self, Write};
-use tcpwhy_base::Nanos;
+use tcpwhy_base::{Nanos, SocketEvent};
 
 /// Writes frames. The numbers of the frames are not stored: readers count.
 #[derive(Debug)]
@@ -84,6 +85,40 @@ impl<W: Write> Writer<W> {
                 self.end()
             }
         }
+    }
+
+    /// Writes what a kernel said of a socket. A pcap has no place for it.
+    pub fn event(&mut self, event: &SocketEvent) -> io::Result<()> {
+        if matches!(self.kind, Kind::Pcap(_)) {
+            return Err(refuse("a kernel event in a pcap; write pcapng"));
+        }
+        let body = socket_events::encode(event).ok_or_else(|| refuse("a time before 1970"))?;
+        self.begin(EVENT);
+        self.word(ENTERPRISE);
+        self.block.extend(body);
+        self.end()
+    }
+
+    /// Writes how many packets were seen and how many of them lost, for the first interface of a pcapng file.
+    pub fn statistics(&mut self, time: Nanos, received: u64, dropped: u64) -> io::Result<()> {
+        if !matches!(&self.kind, Kind::Pcapng(interfaces) if !interfaces.is_empty()) {
+            return Ok(());
+        }
+        let time = u64::try_from(time.0).map_err(|_| refuse("a time before 1970"))?;
+        self.begin(5);
+        for word in [0, (time >> 32) as u32, time as u32] {
+            self.word(word);
+        }
+        // isb_ifrecv, isb_osdrop
+        self.option(4, &received.to_le_bytes());
+        self.option(7, &dropped.to_le_bytes());
+        self.word(0);
+        self.end()
+    }
+
+    /// Passes on what was written so far.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 
     /// Flushes, and gives back where was written to.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::io::{Cursor, Write};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tcpwhy_base::Nanos;
+use tcpwhy_base::{Endpoint, Nanos, Seq, SocketChange, SocketEvent, Timer};
 use tcpwhy_capture::{Frame, Reader, Writer};
 
 /// What can be seen of a frame: time, bad time, link type, bytes, original length.
@@ -375,4 +375,60 @@ fn the_writer_refuses_what_a_format_cannot_hold() {
     let mut ng = Writer::pcapng(Vec::new()).unwrap();
     ng.write(&Frame::new(Nanos::MAX, 1, b"x"), Some(&long)).unwrap();
     assert_eq!(frames(&ng.finish().unwrap()).0.len(), 1, "a comment too long is cut");
+}
+
+/// What a kernel said comes back between the packets where it was written, in whichever order of bytes; blocks of others, of
+/// later layouts, and cut ones are passed over.
+#[test]
+fn kernel_events_stand_between_packets() {
+    let end = |ip: &str, port| Endpoint { ip: ip.parse().unwrap(), port };
+    let event = |time: i64, change| SocketEvent {
+        time: Nanos(time),
+        local: end("10.0.0.1", 40_000),
+        remote: end("2001:db8::1", 443),
+        change,
+    };
+    let all = [
+        event(5, SocketChange::NoDelay(true)),
+        event(6, SocketChange::Write { from: Seq(u32::MAX), bytes: 204 }),
+        event(9, SocketChange::Room { since: Nanos(7) }),
+        event(10, SocketChange::Timer(Timer::Retransmission)),
+        event(11, SocketChange::Timer(Timer::Probe)),
+        event(12, SocketChange::Cwnd(14_480)),
+    ];
+    let mut writer = Writer::pcapng(Vec::new()).unwrap();
+    writer.event(&all[0]).unwrap();
+    writer.write(&Frame::new(Nanos(5), 1, b"one"), None).unwrap();
+    all[1..4].iter().for_each(|e| writer.event(e).unwrap());
+    writer.write(&Frame::new(Nanos(11), 1, b"two"), None).unwrap();
+    all[4..].iter().for_each(|e| writer.event(e).unwrap());
+    writer.statistics(Nanos(13), 9, 7).unwrap();
+    let mut file = writer.finish().unwrap();
+    let body = file.len();
+    // Somebody else's, a later layout, and one that is too short.
+    file.extend(Bytes::new(false).u32(1).raw(&[0; 64]).block(0x8000_0bad));
+    file.extend(Bytes::new(false).u32(32_473).u16(2).raw(&[0; 62]).block(0x8000_0bad));
+    file.extend(Bytes::new(false).u32(32_473).u16(1).block(0x8000_0bad));
+    for cut in 0..file.len() {
+        let mut reader = Reader::new(Box::new(Cursor::new(file[..cut].to_vec())));
+        while let Ok(reader) = &mut reader
+            && let Ok(Some(_)) = reader.next_hearing(&mut Vec::new())
+        {}
+    }
+    let mut reader = Reader::new(Box::new(Cursor::new(file))).unwrap();
+    let mut heard = Vec::new();
+    let mut before = Vec::new();
+    while reader.next_hearing(&mut heard).unwrap().is_some() {
+        before.push(heard.len());
+    }
+    assert_eq!((heard, before), (all.to_vec(), vec![1, 4]));
+    assert_eq!(reader.capture_drops(), Some(7));
+    assert!(body > 0 && Writer::pcap(Vec::new(), 1).unwrap().event(&all[0]).is_err());
+
+    let big = Bytes::new(true).u32(32_473).u16(1).u16(4).u64(77).u16(1).u16(2).raw(&[0; 32]);
+    let mut file = section(true);
+    file.extend(big.u32(1).u32(0).u64(0).block(0x8000_0bad));
+    let mut heard = Vec::new();
+    assert!(Reader::new(Box::new(Cursor::new(file))).unwrap().next_hearing(&mut heard).unwrap().is_none());
+    assert_eq!((heard[0].time, heard[0].change), (Nanos(77), SocketChange::Timer(Timer::Probe)));
 }

@@ -1,7 +1,7 @@
 //! `--jsonl`: lines are written while the input is still being read, so that memory does not grow with it.
 
 use crate::output::Output;
-use crate::pipeline::Eater;
+use crate::pipeline::{self, Eater, Heard};
 use crate::select;
 use crate::shared::Shared;
 use std::io::{self, Write};
@@ -102,8 +102,8 @@ impl<'a> Live<'a> {
 impl Eater for Live<'_> {
     const EAGER: bool = true;
 
-    fn eat(&mut self, segments: &[Segment], starving: bool) {
-        self.analyzer.push_all(segments);
+    fn eat(&mut self, segments: &[Segment], heard: &[Heard], starving: bool) {
+        pipeline::observe_all(&mut self.analyzer, segments, heard);
         self.write();
         if starving {
             self.flush();

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 use tcpwhy_analysis::{Analysis, Analyzer, Config, Window};
-use tcpwhy_base::{Nanos, Segment};
+use tcpwhy_base::{Nanos, Observation, Segment, SocketEvent};
 use tcpwhy_capture::{Counts, Dissector, Filter, Verdict};
 
 /// Segments in a batch: enough that handing over costs nothing, few enough to stay in the cache.
@@ -141,12 +141,29 @@ fn side_by_side<E: Eater>(
     })
 }
 
+/// What a kernel said, and how many segments of its batch came before.
+pub(crate) type Heard = (usize, SocketEvent);
+
+/// Gives an analyzer both in their order.
+pub(crate) fn observe_all(analyzer: &mut Analyzer, segments: &[Segment], heard: &[Heard]) {
+    let mut rest = segments;
+    for (n, (before, event)) in heard.iter().enumerate() {
+        let since = before - n.checked_sub(1).and_then(|n| heard.get(n)).map_or(0, |last| last.0);
+        let (first, after) = rest.split_at(since.min(rest.len()));
+        analyzer.push_all(first);
+        analyzer.observe(Observation::Socket(event));
+        rest = after;
+    }
+    analyzer.push_all(rest);
+}
+
 /// What takes segments in.
 pub(crate) trait Eater: Send {
     /// It wants segments as soon as there are any.
     const EAGER: bool;
-    /// Takes them; `starving` if there are no more for now.
-    fn eat(&mut self, segments: &[Segment], starving: bool);
+    /// Takes them, and what kernels said, each with how many of these segments came before; `starving` if there is no more for
+    /// now.
+    fn eat(&mut self, segments: &[Segment], heard: &[Heard], starving: bool);
     /// There will be no more.
     fn end(&mut self);
 }
@@ -154,8 +171,8 @@ pub(crate) trait Eater: Send {
 impl Eater for Analyzer {
     const EAGER: bool = false;
 
-    fn eat(&mut self, segments: &[Segment], _: bool) {
-        self.push_all(segments);
+    fn eat(&mut self, segments: &[Segment], heard: &[Heard], _: bool) {
+        observe_all(self, segments, heard);
     }
 
     fn end(&mut self) {
@@ -169,6 +186,8 @@ trait Sink {
     fn slot(&mut self) -> &mut Segment;
     /// What was written there counts.
     fn keep(&mut self);
+    /// Takes what a kernel said after the segments kept so far.
+    fn hear(&mut self, event: SocketEvent);
     /// It wants what there is before the reader waits for more.
     fn is_eager(&self) -> bool;
     /// Passes on what there is.
@@ -179,12 +198,13 @@ trait Sink {
 struct Turns<E> {
     segments: Box<[Segment; TURN]>,
     used: usize,
+    heard: Vec<Heard>,
     eater: E,
 }
 
 impl<E> Turns<E> {
     fn new(eater: E) -> Turns<E> {
-        Turns { segments: Box::new([Segment::EMPTY; TURN]), used: 0, eater }
+        Turns { segments: Box::new([Segment::EMPTY; TURN]), used: 0, heard: Vec::new(), eater }
     }
 }
 
@@ -197,16 +217,21 @@ impl<E: Eater> Sink for Turns<E> {
     fn keep(&mut self) {
         self.used += 1;
         if self.used == TURN {
-            self.eater.eat(&self.segments[..], false);
+            self.eater.eat(&self.segments[..], &self.heard, false);
             self.used = 0;
+            self.heard.clear();
         }
+    }
+    fn hear(&mut self, event: SocketEvent) {
+        self.heard.push((self.used, event));
     }
     fn is_eager(&self) -> bool {
         E::EAGER
     }
     fn hand_over(&mut self) {
-        self.eater.eat(&self.segments[..self.used], true);
+        self.eater.eat(&self.segments[..self.used], &self.heard, true);
         self.used = 0;
+        self.heard.clear();
     }
 }
 
@@ -214,11 +239,12 @@ impl<E: Eater> Sink for Turns<E> {
 struct Batch {
     segments: Box<[Segment]>,
     used: usize,
+    heard: Vec<Heard>,
 }
 
 impl Batch {
     fn new() -> Batch {
-        Batch { segments: vec![Segment::EMPTY; BATCH].into(), used: 0 }
+        Batch { segments: vec![Segment::EMPTY; BATCH].into(), used: 0, heard: Vec::new() }
     }
 }
 
@@ -274,11 +300,22 @@ impl Sink for Batches {
             shard.hand_over();
         }
     }
+    fn hear(&mut self, event: SocketEvent) {
+        let either = Segment { src: event.local, dst: event.remote, ..Segment::EMPTY };
+        let to = Analyzer::share(&either, self.shards.len());
+        if let Some(shard) = self.shards.get_mut(to) {
+            shard.batch.heard.push((shard.batch.used, event));
+            if shard.batch.heard.len() >= BATCH {
+                shard.hand_over();
+            }
+        }
+    }
     fn is_eager(&self) -> bool {
         self.eager
     }
     fn hand_over(&mut self) {
-        self.shards.iter_mut().filter(|s| s.batch.used > 0).for_each(Shard::hand_over);
+        let has = |s: &&mut Shard| s.batch.used > 0 || !s.batch.heard.is_empty();
+        self.shards.iter_mut().filter(has).for_each(Shard::hand_over);
     }
 }
 
@@ -290,8 +327,9 @@ fn eat_all<E: Eater>(
     let mut waiting = receive.recv().ok();
     while let Some(mut batch) = waiting {
         let next = receive.try_recv().ok();
-        eater.eat(&batch.segments[..batch.used], next.is_none());
+        eater.eat(&batch.segments[..batch.used], &batch.heard, next.is_none());
         batch.used = 0;
+        batch.heard.clear();
         // The reader has ended: nobody needs the buffer.
         let _ = give_back.send(batch);
         waiting = next.or_else(|| receive.recv().ok());
@@ -340,6 +378,7 @@ fn read_one(
     let size = input.size();
     let mut begun = false;
     let mut salt = 0;
+    let mut heard = Vec::new();
     loop {
         if read.packets.is_multiple_of(LOOK) {
             progress.tick(read.packets, size.map(|size| (reader.bytes_read(), size)));
@@ -350,7 +389,7 @@ fn read_one(
             }
             sink.hand_over();
         }
-        let frame = match reader.next() {
+        let frame = match reader.next_hearing(&mut heard) {
             Ok(Some(frame)) => frame,
             Ok(None) => break,
             Err(e) => {
@@ -362,6 +401,7 @@ fn read_one(
             read.interrupted = true;
             break;
         }
+        hear_all(settings, sink, &mut heard);
         read.packets += 1;
         read.bad_times += u64::from(frame.bad_time);
         if !begun {
@@ -386,7 +426,23 @@ fn read_one(
             sink.keep();
         }
     }
+    hear_all(settings, sink, &mut heard);
     read.drops += reader.capture_drops().unwrap_or(0);
+}
+
+/// Passes on what kernels said of connections that are wanted: a filter asks for ends alone.
+#[inline]
+fn hear_all(settings: &Settings<'_>, sink: &mut impl Sink, heard: &mut Vec<SocketEvent>) {
+    if heard.is_empty() {
+        return;
+    }
+    for event in heard.drain(..) {
+        let [out, back] = [(event.local, event.remote), (event.remote, event.local)]
+            .map(|(src, dst)| Segment { src, dst, ..Segment::EMPTY });
+        if settings.filter.is_none_or(|f| f.matches(&out) || f.matches(&back)) {
+            sink.hear(event);
+        }
+    }
 }
 
 /// An input that begins at `first` is another capture than those before it, and no continuation of the last.

@@ -1,0 +1,78 @@
+//! What a kernel said of sockets, kept between packets in pcapng: blocks of a type for local use (draft-ietf-opsawg-pcapng 11.1),
+//! which other programs pass over. Custom blocks (4.8) they do not: Wireshark counts each as a packet, and numbers of frames would
+//! be others than ours. Provisional: docs/record.md has the layout.
+
+use crate::bytes::Order;
+use std::net::IpAddr;
+use tcpwhy_base::{Endpoint, Nanos, Seq, SocketChange, SocketEvent, Timer};
+
+/// The type of the block: for local use, and else that of a custom one that may be copied.
+pub(crate) const EVENT: u32 = 0x8000_0bad;
+/// Whose blocks these are, as in a custom block: the number for documentation (RFC 5612), as none has been assigned.
+pub(crate) const ENTERPRISE: u32 = 32_473;
+/// Of the layout.
+const VERSION: u16 = 1;
+/// Bytes of an event, behind the enterprise number.
+pub(crate) const LENGTH: usize = 64;
+
+const WRITE: u16 = 1;
+const ROOM: u16 = 2;
+const NO_DELAY: u16 = 3;
+const TIMER: u16 = 4;
+const CWND: u16 = 5;
+
+/// An event in the byte order that a `Writer` writes, which is little-endian; `None` of a time before 1970.
+pub(crate) fn encode(event: &SocketEvent) -> Option<Vec<u8>> {
+    let time = |t: Nanos| u64::try_from(t.0).ok();
+    let (kind, a, b, c) = match event.change {
+        SocketChange::Write { from, bytes } => (WRITE, from.0, bytes, 0),
+        SocketChange::Room { since } => (ROOM, 0, 0, time(since)?),
+        SocketChange::NoDelay(on) => (NO_DELAY, on.into(), 0, 0),
+        SocketChange::Timer(timer) => (TIMER, u32::from(timer == Timer::Probe), 0, 0),
+        SocketChange::Cwnd(bytes) => (CWND, bytes, 0, 0),
+    };
+    let mut out = Vec::with_capacity(LENGTH);
+    out.extend(VERSION.to_le_bytes());
+    out.extend(kind.to_le_bytes());
+    out.extend(time(event.time)?.to_le_bytes());
+    out.extend(event.local.port.to_le_bytes());
+    out.extend(event.remote.port.to_le_bytes());
+    for end in [event.local, event.remote] {
+        out.extend(match end.ip {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+            IpAddr::V6(ip) => ip.octets(),
+        });
+    }
+    out.extend(a.to_le_bytes());
+    out.extend(b.to_le_bytes());
+    out.extend(c.to_le_bytes());
+    Some(out)
+}
+
+/// What stands behind the enterprise number; `None` if it is of another layout or kind, which a later program may write.
+pub(crate) fn decode(order: Order, body: &[u8]) -> Option<SocketEvent> {
+    let body: &[u8; LENGTH] = body.first_chunk()?;
+    let short = |at: usize| body.get(at..)?.first_chunk().map(|b| order.u16(*b));
+    let word = |at: usize| body.get(at..)?.first_chunk().map(|b| order.u32(*b));
+    let time = |at: usize| {
+        let ns = order.u64(*body.get(at..)?.first_chunk()?);
+        i64::try_from(ns).ok().map(Nanos)
+    };
+    let end = |at: usize, port: usize| {
+        let ip: &[u8; 16] = body.get(at..)?.first_chunk()?;
+        Some(Endpoint { ip: IpAddr::from(*ip).to_canonical(), port: short(port)? })
+    };
+    if short(0)? != VERSION {
+        return None;
+    }
+    let (a, b) = (word(48)?, word(52)?);
+    let change = match short(2)? {
+        WRITE => SocketChange::Write { from: Seq(a), bytes: b },
+        ROOM => SocketChange::Room { since: time(56)? },
+        NO_DELAY => SocketChange::NoDelay(a != 0),
+        TIMER => SocketChange::Timer(if a == 0 { Timer::Retransmission } else { Timer::Probe }),
+        CWND => SocketChange::Cwnd(a),
+        _ => return None,
+    };
+    Some(SocketEvent { time: time(4)?, local: end(16, 12)?, remote: end(32, 14)?, change })
+}
