@@ -30,7 +30,7 @@ help:
 	@echo 'make docs-figures  the figures in docs/figures from bundled captures'
 	@echo 'make web       the page of --html, from web/ (needs Node.js)'
 	@echo 'make screenshots  what the page looks like, in docs/screenshots (needs Chromium, Node.js, poppler-utils)'
-	@echo 'make bpf       the programs of tcpwhy watch in the kernel, from crates/live/bpf (needs clang and llvm)'
+	@echo 'make bpf       the programs of tcpwhy watch and record in the kernel, from crates/live/bpf (needs clang and llvm)'
 	@echo 'make install   into the directory of cargo install'
 	@echo 'make clean     remove what was built'
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The BPF programs of `tcpwhy watch`: their source in crates/live/bpf, and the object that is built into the program.
+"""The BPF programs of `tcpwhy watch` and `tcpwhy record`: their sources in crates/live/bpf, and the objects that are built in.
 
-    scripts/bpf.py build     with clang, writes the object and what it was made from
-    scripts/bpf.py check     the object is that of the source; needs no clang
+    scripts/bpf.py build     with clang, writes the objects and what they were made from
+    scripts/bpf.py check     the objects are those of the sources; needs no clang
 
-The object is committed, so that whoever builds tcpwhy needs no clang.
+The objects are committed, so that whoever builds tcpwhy needs no clang.
 """
 
 import hashlib
@@ -16,8 +16,9 @@ import sys
 import common
 
 FOLDER = os.path.join(common.ROOT, 'crates', 'live', 'bpf')
-SOURCES = ('kernel.h', 'watch.bpf.c')
-OBJECT = 'watch.bpf.o'
+HEADER = 'kernel.h'
+# Sums for each socket; a record for each event
+PROGRAMS = ('watch', 'events')
 SUMS = os.path.join(FOLDER, 'SHA256SUMS')
 # CO-RE needs type information (-g); of the rest of what a debugger wants nothing is kept, and no path of this machine
 CLANG = ('clang', '-O2', '-g', '-fdebug-compilation-dir=.', '-target', 'bpf', '-mcpu=v3', '-Wall', '-Werror')
@@ -26,7 +27,7 @@ CLANG = ('clang', '-O2', '-g', '-fdebug-compilation-dir=.', '-target', 'bpf', '-
 def sums():
     """As sha256sum writes them."""
     lines = []
-    for name in (*SOURCES, OBJECT):
+    for name in (HEADER, *(f'{program}.bpf.{kind}' for program in PROGRAMS for kind in 'co')):
         with open(os.path.join(FOLDER, name), 'rb') as f:
             lines.append(f'{hashlib.sha256(f.read()).hexdigest()}  {name}\n')
     return ''.join(lines)
@@ -37,8 +38,9 @@ def build():
     if not shutil.which('clang') or not strip:
         print('clang and llvm-strip are needed: apt install clang llvm')
         return 1
-    subprocess.run([*CLANG, '-c', SOURCES[-1], '-o', OBJECT], cwd=FOLDER, check=True)
-    subprocess.run([strip, '-g', OBJECT], cwd=FOLDER, check=True)
+    for program in PROGRAMS:
+        subprocess.run([*CLANG, '-c', f'{program}.bpf.c', '-o', f'{program}.bpf.o'], cwd=FOLDER, check=True)
+        subprocess.run([strip, '-g', f'{program}.bpf.o'], cwd=FOLDER, check=True)
     with open(SUMS, 'w', encoding='utf8') as f:
         f.write(sums())
     return 0
@@ -47,7 +49,7 @@ def build():
 def check():
     with open(SUMS, encoding='utf8') as f:
         if f.read() != sums():
-            print('crates/live/bpf: the object is not that of the source: make bpf')
+            print('crates/live/bpf: an object is not that of its source: make bpf')
             return 1
     print('ok')
     return 0

@@ -82,6 +82,7 @@ pub use run::{Exchange, Run};
 pub use scenario::{
     Against, Bind, Connects, Control, Expect, Hop, Host, Kernel, Need, Programs, Scenario, Stated, Sweep, Way,
 };
+pub use sys::ring::{Captured, Device, Ring};
 pub use tcp_info::TcpInfo;
 pub use verdict::{Figures, Verdict};
 pub use watch::{Sample, When};

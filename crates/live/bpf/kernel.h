@@ -13,26 +13,73 @@ typedef long long s64;
 #define __uint(name, value) int(*name)[value]
 #define __type(name, type) typeof(type) *name
 
-enum { BPF_MAP_TYPE_LRU_HASH = 9 };
+enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_RINGBUF = 27 };
 enum { BPF_ANY = 0 };
 
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
+static long (*const bpf_get_current_comm)(void *to, u32 size) = (void *)16;
 static u64 (*const bpf_get_socket_cookie)(void *sk) = (void *)46;
 static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static u64 (*const bpf_jiffies64)(void) = (void *)118;
+static void *(*const bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
+static void (*const bpf_ringbuf_submit)(void *record, u64 flags) = (void *)132;
 static struct tcp_sock *(*const bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct in6_addr {
+	u8 bytes[16];
+};
+
 struct sock_common {
+	u32 skc_daddr;
+	u32 skc_rcv_saddr;
+	u16 skc_dport;
+	u16 skc_num;
 	u16 skc_family;
 	volatile u8 skc_state;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct socket {
+	unsigned long flags;
 };
 
 struct sock {
 	struct sock_common __sk_common;
+	struct socket *sk_socket;
+	int sk_sndbuf;
+	int sk_wmem_queued;
+};
+
+struct iov_iter {
+	unsigned long count;
+};
+
+struct msghdr {
+	struct iov_iter msg_iter;
+};
+
+struct timer_list {
+	void *function;
 };
 
 struct inet_sock {
@@ -44,6 +91,7 @@ struct inet_connection_sock {
 	u8 icsk_ca_state : 5;
 	u8 icsk_retransmits;
 	u8 icsk_pending;
+	struct timer_list icsk_retransmit_timer;
 };
 
 struct minmax_sample {
@@ -69,6 +117,7 @@ struct tcp_sock {
 	u32 retrans_out;
 	u8 nonagle : 4;
 	struct minmax rtt_min;
+	u32 chrono_stat[3];
 };
 
 struct sk_buff {

@@ -1,20 +1,31 @@
-//! Kernel events: the programs of `bpf/`, which sum up for each socket what only its kernel sees. They are gone with the process,
+//! Kernel events: the programs of `bpf/`, which sum up for each socket what only its
+//! kernel sees, or tell of each event. They are gone with the process,
 //! whatever ends it, and change nothing.
 
+use crate::events::Happened;
 use crate::facts::{Facts, WORDS};
-use aya::maps::HashMap as BpfMap;
+use aya::maps::{Array, HashMap as BpfMap, MapData, RingBuf};
 use aya::programs::BtfTracePoint;
-use aya::{Btf, Ebpf};
+use aya::{Btf, Ebpf, EbpfLoader};
 use hashbrown::HashMap;
 use std::error::Error;
-use std::io;
+use std::{fmt, io};
 
-/// Each program, and the tracepoint that it waits at.
-const PROGRAMS: [(&str, &str); 4] = [
+/// Each program that sums up, and the tracepoint that it waits at.
+const SUMS: [(&str, &str); 4] = [
     ("write_ends", "sock_send_length"),
     ("write_goes_on", "tcp_sendmsg_locked"),
     ("leaves", "net_dev_queue"),
     ("again", "tcp_retransmit_skb"),
+];
+
+/// Each program that tells of single events.
+const EVENTS: [(&str, &str); 5] = [
+    ("writes", "tcp_sendmsg_locked"),
+    ("write_ends", "sock_send_length"),
+    ("comes_in", "tcp_probe"),
+    ("learns", "tcp_probe"),
+    ("timer_fires", "timer_expire_entry"),
 ];
 
 /// Programs that are attached.
@@ -25,26 +36,80 @@ pub struct Kernel {
     pub missing: Vec<String>,
 }
 
+/// Programs that tell of each event.
+pub struct Events {
+    /// Detached when this is dropped.
+    _programs: Ebpf,
+    ring: RingBuf<MapData>,
+    lost: Array<MapData, u64>,
+    /// Tracepoints that this kernel does not have, and why.
+    pub missing: Vec<String>,
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").field("missing", &self.missing).finish_non_exhaustive()
+    }
+}
+
+/// Loads an object and attaches its programs; with what could not be. Or says why not, as the rest of a sentence that begins with
+/// "because".
+fn load(object: &[u8], wanted: &[(&str, &str)], netns: Option<&u32>) -> Result<(Ebpf, Vec<String>), String> {
+    let types = Btf::from_sys_fs().map_err(|_| {
+        "this kernel does not describe its types (CONFIG_DEBUG_INFO_BTF, /sys/kernel/btf/vmlinux)".to_owned()
+    })?;
+    let mut loader = EbpfLoader::new();
+    if let Some(netns) = netns {
+        loader.override_global("only_netns", netns, true);
+    }
+    let mut programs = loader.load(object).map_err(|e| said(&e))?;
+    let (mut attached, mut missing) = (0, Vec::new());
+    for (name, tracepoint) in wanted {
+        match attach(&mut programs, name, tracepoint, &types) {
+            Ok(()) => attached += 1,
+            Err(why) => missing.push(format!("{tracepoint}: {why}")),
+        }
+    }
+    match missing.first() {
+        Some(why) if attached == 0 => Err(why.clone()),
+        _ => Ok((programs, missing)),
+    }
+}
+
+impl Events {
+    /// Attaches them, for sockets of one network namespace (the number of its file) or, with 0, of all.
+    pub fn open(netns: u32) -> Result<Events, String> {
+        let object = aya::include_bytes_aligned!("../bpf/events.bpf.o");
+        let (mut programs, missing) = load(object, &EVENTS, Some(&netns))?;
+        let ring = programs.take_map("events").ok_or("no ring in the object")?;
+        let ring = RingBuf::try_from(ring).map_err(|e| said(&e))?;
+        let lost = programs.take_map("lost").ok_or("no count in the object")?;
+        let lost = Array::try_from(lost).map_err(|e| said(&e))?;
+        Ok(Events { _programs: programs, ring, lost, missing })
+    }
+
+    /// The next event, if there is one.
+    #[expect(clippy::should_implement_trait, reason = "there may be more later")]
+    pub fn next(&mut self) -> Option<Happened> {
+        loop {
+            let record = self.ring.next()?;
+            if let Some(event) = Happened::decode(&record) {
+                return Some(event);
+            }
+        }
+    }
+
+    /// How many events did not fit.
+    pub fn lost(&self) -> u64 {
+        self.lost.get(&0, 0).unwrap_or(0)
+    }
+}
+
 impl Kernel {
     /// Attaches them; or says why not, as the rest of a sentence that begins with "because".
     pub fn open() -> Result<Kernel, String> {
         let object = aya::include_bytes_aligned!("../bpf/watch.bpf.o");
-        let types = Btf::from_sys_fs().map_err(|_| {
-            "this kernel does not describe its types (CONFIG_DEBUG_INFO_BTF, /sys/kernel/btf/vmlinux)"
-                .to_owned()
-        })?;
-        let mut programs = Ebpf::load(object).map_err(|e| said(&e))?;
-        let (mut attached, mut missing) = (0, Vec::new());
-        for (name, tracepoint) in PROGRAMS {
-            match attach(&mut programs, name, tracepoint, &types) {
-                Ok(()) => attached += 1,
-                Err(why) => missing.push(format!("{tracepoint}: {why}")),
-            }
-        }
-        match missing.first() {
-            Some(why) if attached == 0 => Err(why.clone()),
-            _ => Ok(Kernel { programs, missing }),
-        }
+        load(object, &SUMS, None).map(|(programs, missing)| Kernel { programs, missing })
     }
 
     /// What was seen of each socket, by its cookie.

@@ -6,7 +6,7 @@
 //! two samples of one socket.
 //!
 //! `Kernel` (feature `bpf`) attaches programs to tracepoints and gives [`Facts`]: what was held, who slept, what was sent again. Where
-//! there are facts, they override what samples say ([`Table::witness`]).
+//! there are facts, they override what samples say ([`Table::witness`]). `Events` gives single events ([`Happened`]).
 //!
 //! [`check`] keeps what happens on the host as a whole beside the rules that make a fault of it.
 //!
@@ -46,9 +46,12 @@
 
 mod advice;
 pub mod check;
+#[cfg(target_os = "linux")]
+mod clock;
 mod connection;
 #[cfg(target_os = "linux")]
 mod diag;
+mod events;
 mod facts;
 mod judge;
 #[cfg(all(target_os = "linux", feature = "bpf"))]
@@ -63,13 +66,16 @@ mod split;
 mod table;
 
 pub use advice::{Advice, Finding, findings};
+#[cfg(target_os = "linux")]
+pub use clock::Clock;
 pub use connection::{Connection, Role};
 #[cfg(target_os = "linux")]
 pub use diag::Diag;
+pub use events::{Happened, Limit, What};
 pub use facts::{Facts, Waits};
 pub use judge::{Stretch, judge};
 #[cfg(all(target_os = "linux", feature = "bpf"))]
-pub use kernel::Kernel;
+pub use kernel::{Events, Kernel};
 #[cfg(target_os = "linux")]
 pub use namespace::{proc_text, processor_time, within};
 pub use parse::{Parsed, parse};

@@ -6,6 +6,8 @@ pub(crate) mod check;
 #[cfg(target_os = "linux")]
 pub(crate) mod lab;
 #[cfg(target_os = "linux")]
+pub(crate) mod record;
+#[cfg(target_os = "linux")]
 pub(crate) mod run;
 #[cfg(target_os = "linux")]
 pub(crate) mod watch;
@@ -87,6 +89,10 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     #[command(after_help = watch::EXIT_CODES, after_long_help = examples::text("watch") + "\n" + watch::EXIT_CODES)]
     Watch(watch::Watch),
+    /// Keep packets and what the kernel says of their sockets in one file, which `explain` reads with more certainty (Linux, root)
+    #[cfg(target_os = "linux")]
+    #[command(after_help = record::EXIT_CODES, after_long_help = examples::text("record") + "\n" + record::EXIT_CODES)]
+    Record(record::Record),
     /// Look for faults of this host: full queues, dropped connections, ports, memory, buffers; each with evidence (Linux)
     #[cfg(target_os = "linux")]
     #[command(after_help = check::EXIT_CODES, after_long_help = examples::text("check") + "\n" + check::EXIT_CODES)]
@@ -330,6 +336,7 @@ const COMMANDS: &[&str] = &[
     "explain",
     "run",
     "watch",
+    "record",
     "check",
     "view",
     "serve",
@@ -398,7 +405,7 @@ fn detail(text: &str) -> Result<Detail, String> {
     }
 }
 
-fn filter(text: &str) -> Result<Filter, String> {
+pub(crate) fn filter(text: &str) -> Result<Filter, String> {
     Filter::parse(text).map_err(|e| e.to_string())
 }
 

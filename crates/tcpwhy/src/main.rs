@@ -62,6 +62,8 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         args::Command::Watch(a) => cmd::watch::run(&a),
         #[cfg(target_os = "linux")]
+        args::Command::Record(a) => cmd::record::run(&a),
+        #[cfg(target_os = "linux")]
         args::Command::Check(a) => cmd::check::run(&a),
         #[cfg(target_os = "linux")]
         args::Command::Lab(a) => cmd::lab::run(&a),

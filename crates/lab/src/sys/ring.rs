@@ -17,9 +17,9 @@ const BLOCK: usize = 64 << 10;
 /// Not in the crate libc: what leaves by the socket's own device is not wanted (Linux 4.20).
 const PACKET_IGNORE_OUTGOING: c_int = 23;
 
-/// All packets that come in by one device.
+/// Packets as they pass: those that come in by one device, or all of a network namespace.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub struct Ring {
     fd: OwnedFd,
     start: NonNull<u8>,
     /// Bytes for each packet, the kernel's header included.
@@ -33,27 +33,62 @@ unsafe impl Send for Ring {}
 
 /// A packet in the ring.
 #[derive(Debug)]
-pub(crate) struct Captured<'a> {
-    /// Its beginning, from the link header on: as much as a slot holds.
-    pub(crate) data: &'a [u8],
+pub struct Captured<'a> {
+    /// Its beginning, from the link header on, or from the network header where there is none: as much as a slot holds.
+    pub data: &'a [u8],
     /// Its whole length.
-    pub(crate) len: u32,
+    pub len: u32,
     /// When the kernel saw it, since the Unix epoch.
-    pub(crate) time: Nanos,
+    pub time: Nanos,
+    /// Where.
+    pub device: Device,
+}
+
+/// By which device a packet passed, and which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Number of the device.
+    pub index: u32,
+    /// Kind of its hardware (`ARPHRD_...`).
+    pub hardware: u16,
+    /// What the packet carries (`ETH_P_...`).
+    pub protocol: u16,
+    /// To or from whom it was (`PACKET_HOST`, ... `PACKET_OUTGOING`).
+    pub way: u8,
+    /// The link address that it came from, and how many bytes of it count.
+    pub from: ([u8; 8], u8),
+}
+
+impl Device {
+    /// It leaves by loopback, by which it will come in at once.
+    pub fn will_come_back(&self) -> bool {
+        self.hardware == libc::ARPHRD_LOOPBACK && self.way == libc::PACKET_OUTGOING
+    }
 }
 
 impl Ring {
     /// Of the device with this index, in this thread's network namespace; `slot` (a power of two) bytes for each packet.
     pub(crate) fn new(device: u32, slot: usize) -> io::Result<Ring> {
-        // Bound to a protocol only below: nothing may come in before the ring stands.
+        let ring = Ring::open(libc::SOCK_RAW, slot)?;
+        set(ring.fd.as_fd(), libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &(1 as c_int))?;
+        ring.bind(device)
+    }
+
+    /// Of all devices, both ways, from the network header on, in this thread's network namespace; `slot` (a power of two) bytes for
+    /// each packet.
+    pub fn of_all_devices(slot: usize) -> io::Result<Ring> {
+        Ring::open(libc::SOCK_DGRAM, slot)?.bind(0)
+    }
+
+    fn open(kind: c_int, slot: usize) -> io::Result<Ring> {
+        // Bound to a protocol only later: nothing may come in before the ring stands.
         // SAFETY: takes integers; the descriptor is ours alone.
         let fd = unsafe {
-            let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+            let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
             OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, 0))?)
         };
-        let option = |name, value: &c_int| set(fd.as_fd(), libc::SOL_PACKET, name, value);
-        option(libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as c_int))?;
-        option(PACKET_IGNORE_OUTGOING, &1)?;
+        let version = libc::tpacket_versions::TPACKET_V2 as c_int;
+        set(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
         let slots = RING / slot;
         let block = BLOCK.max(slot);
         let request = libc::tpacket_req {
@@ -70,7 +105,11 @@ impl Ring {
         };
         let start = NonNull::new(start.cast::<u8>()).filter(|_| start != libc::MAP_FAILED);
         let start = start.ok_or_else(io::Error::last_os_error)?;
-        let ring = Ring { fd, start, slot, slots, at: 0 };
+        Ok(Ring { fd, start, slot, slots, at: 0 })
+    }
+
+    /// From now on packets come in.
+    fn bind(self, device: u32) -> io::Result<Ring> {
         // SAFETY: an all-zero address is valid, and it outlives the call.
         unsafe {
             let mut address: libc::sockaddr_ll = zeroed();
@@ -78,13 +117,13 @@ impl Ring {
             address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
             address.sll_ifindex = device as c_int;
             let size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-            check(libc::bind(ring.fd.as_raw_fd(), (&raw const address).cast(), size))?;
+            check(libc::bind(self.fd.as_raw_fd(), (&raw const address).cast(), size))?;
         }
-        Ok(ring)
+        Ok(self)
     }
 
     /// The next packet, if there is one. It goes back to the kernel when the next is asked for.
-    pub(crate) fn next<T>(&mut self, take: impl FnOnce(Captured<'_>) -> T) -> Option<T> {
+    pub fn next<T>(&mut self, take: impl FnOnce(Captured<'_>) -> T) -> Option<T> {
         // SAFETY: `at` is below the number of slots, all of which lie within the mapping and begin with a header, aligned
         // as the kernel laid it out. Status is the only word that both sides write, and it is read and written as one.
         let status = unsafe {
@@ -95,7 +134,7 @@ impl Ring {
             return None;
         }
         // SAFETY: the slot is ours until its status is given back, which is done last; offset and length are checked
-        // against the slot, whatever the shared memory says.
+        // against the slot, whatever the shared memory says. A slot has room for a header and an address (`TPACKET2_HDRLEN`).
         let taken = unsafe {
             let slot = self.start.as_ptr().add(self.at * self.slot);
             let header = slot.cast::<libc::tpacket2_hdr>().read();
@@ -103,7 +142,17 @@ impl Ring {
             let len = (header.tp_snaplen as usize).min(self.slot - from);
             let data = std::slice::from_raw_parts(slot.add(from), len);
             let time = Nanos(i64::from(header.tp_sec) * 1_000_000_000 + i64::from(header.tp_nsec));
-            take(Captured { data, len: header.tp_len, time })
+            // Behind the header, aligned (`TPACKET_ALIGN`).
+            let behind = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
+            let address = slot.add(behind).cast::<libc::sockaddr_ll>().read();
+            let device = Device {
+                index: address.sll_ifindex as u32,
+                hardware: address.sll_hatype,
+                protocol: u16::from_be(address.sll_protocol),
+                way: address.sll_pkttype,
+                from: (address.sll_addr, address.sll_halen),
+            };
+            take(Captured { data, len: header.tp_len, time, device })
         };
         status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.at = (self.at + 1) % self.slots;
@@ -111,7 +160,7 @@ impl Ring {
     }
 
     /// Packets that did not fit since this was last asked.
-    pub(crate) fn drops(&self) -> io::Result<u64> {
+    pub fn drops(&self) -> io::Result<u64> {
         let mut both = [0; size_of::<libc::tpacket_stats>()];
         super::option(self.fd.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut both)?;
         // Packets, then drops.

@@ -13,6 +13,8 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod predict;
 #[cfg(target_os = "linux")]
+pub(crate) mod record;
+#[cfg(target_os = "linux")]
 pub(crate) mod run;
 pub(crate) mod serve;
 mod signals;

@@ -19,6 +19,9 @@ mod names;
 mod predict;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
+mod record;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod run;
 #[cfg(test)]
 mod serve;

@@ -14,6 +14,8 @@ mod left_as_found;
 #[cfg(test)]
 mod missing;
 #[cfg(test)]
+mod record;
+#[cfg(test)]
 #[path = "../../../../tests/skips.rs"]
 mod skips;
 #[cfg(test)]

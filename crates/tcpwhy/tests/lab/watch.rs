@@ -17,9 +17,9 @@ struct Seen {
 }
 
 /// Runs a scenario with a command in each of its network namespaces, which `--netns` is added to: what the commands printed,
-/// and the run's label. Again where the lab says that the machine was too busy for exact times; none, after saying so, if it
+/// and the run's label; NUMBER in an argument is another one for each. Again where the lab says that the machine was too busy for exact times; none, after saying so, if it
 /// always is.
-fn beside(scenario: &str, command: &[&str]) -> Option<(Vec<Vec<u8>>, Value)> {
+pub(crate) fn beside(scenario: &str, command: &[&str]) -> Option<(Vec<Vec<u8>>, Value)> {
     for _ in 0..3 {
         let dir = Dir::new();
         let (file, keep) = (dir.file("watched.toml", scenario), dir.0.join("kept"));
@@ -27,12 +27,15 @@ fn beside(scenario: &str, command: &[&str]) -> Option<(Vec<Vec<u8>>, Value)> {
         let mut lab =
             Command::new(BIN).args(lab).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut beside: BTreeMap<String, Child> = BTreeMap::new();
+        let mut number = 0;
         while lab.try_wait().unwrap().is_none() {
             // The thread by which a namespace was found may be gone before it is entered: then by another one.
             beside.retain(|_, child| child.try_wait().unwrap().is_none());
             for (name, path) in namespaces(lab.id()) {
                 beside.entry(name).or_insert_with(|| {
                     // With the signals of a terminal, whoever runs the test.
+                    number += 1;
+                    let command = command.iter().map(|a| a.replace("NUMBER", &number.to_string()));
                     let mut env = Command::new("env");
                     env.args(["--default-signal=INT", BIN]).args(command).args(["--netns", &path]);
                     env.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
@@ -125,7 +128,7 @@ impl Seen {
 }
 
 /// The pause gives `watch` the time to come, so that it sees how things are before anything is slow.
-const UPLOAD: &str = "title = 'watched'\nsource = 'a test'\n[link]\nrtt_ms = 20\nrate_mbit = 100\n\
+pub(crate) const UPLOAD: &str = "title = 'watched'\nsource = 'a test'\n[link]\nrtt_ms = 20\nrate_mbit = 100\n\
                       queue_bytes = 300000\n[workload]\nrequest = [1000, { pause_ms = 800 }, BYTES]\n";
 
 #[test]

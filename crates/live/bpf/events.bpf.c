@@ -1,0 +1,313 @@
+/* What applications and timers do to sockets, one record for each: where a write begins, what a writer waited for, which timer
+ * fires. Tracepoints only. Records wait in a ring until the reader asks; what does not fit is counted. */
+#include "kernel.h"
+
+/* TCP_NAGLE_OFF and TCP_NAGLE_CORK of net/tcp.h; ICSK_TIME_RETRANS and ICSK_TIME_LOSS_PROBE; SOCK_NOSPACE; AF_INET. */
+#define NAGLE_OFF 1
+#define CORK 2
+#define RETRANSMIT 1
+#define LOSS_PROBE 5
+#define NOSPACE 2
+#define INET 2
+
+/* A writer that was told of room and writes within this time has waited for nothing else. */
+#define PROMPT_NS 1000000ULL
+
+/* Beside the options: they are others than at the write before, or this is the first. */
+#define CHANGED 0x8000
+
+/* TCP_CHRONO_RWND_LIMITED - 1: jiffies in which the other end's window stopped it. */
+#define WINDOW_LIMITED 1
+
+enum kind { WRITE = 1, BLOCKED = 2, TIMER = 3 };
+
+/* What a writer without room in its send buffer waited for in truth. */
+enum limit { BY_BUFFER = 0, BY_WINDOW = 1, BY_NETWORK = 2, BY_WRITER = 3 };
+
+/* One record; the reader knows this layout (src/events.rs). */
+struct event {
+	u64 time_ns;
+	/* BLOCKED: since when. */
+	u64 since_ns;
+	u32 kind;
+	u32 netns;
+	u32 pid;
+	/* WRITE: the next sequence number, and how many bytes. TIMER: 0, or 1 for a loss probe. BLOCKED: a limit; whether it was asleep. */
+	u32 a;
+	u32 b;
+	u16 family;
+	u16 options;
+	u16 local_port;
+	u16 remote_port;
+	u8 local[16];
+	u8 remote[16];
+	char name[16];
+	u32 padding;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 23);
+} events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} lost SEC(".maps");
+
+/* A call that goes on, and what it met. */
+struct call {
+	u64 cookie;
+	/* The buffer was full at the last round: since when, and how long the window had stopped it until then. */
+	u64 full_ns;
+	u64 full_jiffies;
+	/* Refused with EAGAIN or half way: since when, and the last ACK that found no room yet. */
+	u64 refused_ns;
+	u64 refused_jiffies;
+	u64 room_ns;
+	u32 window_jiffies;
+	u32 limit;
+	/* Where it will have written everything. */
+	u32 end;
+	u32 open;
+	/* What was said of its options, and that it was. */
+	u32 said;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, struct call);
+} calls SEC(".maps");
+
+/* The only network namespace that is wanted; 0: all. */
+volatile const u32 only_netns = 0;
+/* The kernel's tcp_write_timer, as sockets point at it. */
+u64 write_timer = 0;
+
+ALWAYS u32 netns_of(struct sock *sk)
+{
+	struct net *net = 0;
+	u32 inum = 0;
+	READ(net, sk->__sk_common.skc_net.net);
+	READ(inum, net->ns.inum);
+	return inum;
+}
+
+ALWAYS struct event *begin(struct sock *sk, u32 kind, u32 netns)
+{
+	struct event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	if (!e) {
+		u32 zero = 0;
+		u64 *count = bpf_map_lookup_elem(&lost, &zero);
+		if (count)
+			__sync_fetch_and_add(count, 1);
+		return 0;
+	}
+	__builtin_memset(e, 0, sizeof(*e));
+	e->time_ns = bpf_ktime_get_ns();
+	e->kind = kind;
+	e->netns = netns;
+	READ(e->family, sk->__sk_common.skc_family);
+	READ(e->local_port, sk->__sk_common.skc_num);
+	u16 port = 0;
+	READ(port, sk->__sk_common.skc_dport);
+	e->remote_port = __builtin_bswap16(port);
+	if (e->family == INET) {
+		bpf_probe_read_kernel(e->local, 4, __builtin_preserve_access_index(&sk->__sk_common.skc_rcv_saddr));
+		bpf_probe_read_kernel(e->remote, 4, __builtin_preserve_access_index(&sk->__sk_common.skc_daddr));
+	} else {
+		bpf_probe_read_kernel(e->local, 16,
+				      __builtin_preserve_access_index(&sk->__sk_common.skc_v6_rcv_saddr));
+		bpf_probe_read_kernel(e->remote, 16, __builtin_preserve_access_index(&sk->__sk_common.skc_v6_daddr));
+	}
+	return e;
+}
+
+/* Of what the process does that runs now. */
+ALWAYS struct event *begin_of_process(struct sock *sk, u32 kind, u32 netns)
+{
+	struct event *e = begin(sk, kind, netns);
+	if (e) {
+		e->pid = bpf_get_current_pid_tgid() >> 32;
+		bpf_get_current_comm(e->name, sizeof(e->name));
+	}
+	return e;
+}
+
+ALWAYS struct call *call_of(struct sock *sk)
+{
+	u64 key = (u64)sk;
+	return bpf_map_lookup_elem(&calls, &key);
+}
+
+ALWAYS struct call *call_of_or_new(struct sock *sk)
+{
+	u64 key = (u64)sk, cookie = bpf_get_socket_cookie(sk);
+	struct call *call = call_of(sk);
+	/* The kernel uses the memory of a socket again. */
+	if (call && call->cookie == cookie)
+		return call;
+	static const struct call none;
+	struct call new = none;
+	new.cookie = cookie;
+	bpf_map_update_elem(&calls, &key, &new, BPF_ANY);
+	return call_of(sk);
+}
+
+/* What stops data that is queued: less than a segment is unsent and both windows have room for one: nothing but the buffer. */
+ALWAYS u32 limit_of(struct tcp_sock *tp, u32 window_jiffies, u64 jiffies)
+{
+	u32 unsent = tp->write_seq - tp->snd_nxt, sent = tp->snd_nxt - tp->snd_una;
+	u32 flight = tp->packets_out + tp->retrans_out - tp->sacked_out - tp->lost_out;
+	if ((u64)window_jiffies * 2 > jiffies || sent + tp->mss_cache > tp->snd_wnd)
+		return BY_WINDOW;
+	return unsent < tp->mss_cache && flight < tp->snd_cwnd ? BY_BUFFER : BY_NETWORK;
+}
+
+ALWAYS void blocked(struct sock *sk, u32 netns, u64 since, u32 limit, u32 asleep)
+{
+	struct event *e = begin_of_process(sk, BLOCKED, netns);
+	if (!e)
+		return;
+	e->since_ns = since;
+	e->a = limit;
+	e->b = asleep;
+	bpf_ringbuf_submit(e, 0);
+}
+
+/* A call of send() goes round once for each buffer that it fills, and waits between two rounds if there is no room. */
+SEC("tp_btf/tcp_sendmsg_locked")
+int writes(u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	struct msghdr *msg = (void *)ctx[1];
+	struct sk_buff *tail = (void *)ctx[2];
+	int goal = (int)ctx[3];
+	u32 netns = netns_of(sk);
+	if (only_netns && netns != only_netns)
+		return 0;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct call *call = tp ? call_of_or_new(sk) : 0;
+	if (!call)
+		return 0;
+	u64 now = bpf_ktime_get_ns(), jiffies = bpf_jiffies64();
+	u32 left = msg->msg_iter.count, end = tp->write_seq + left;
+	u32 window = tp->chrono_stat[WINDOW_LIMITED];
+	if (!call->open || call->end != end) {
+		if (call->refused_ns && call->room_ns) {
+			u32 limit = now - call->room_ns <= PROMPT_NS ? call->limit : BY_WRITER;
+			blocked(sk, netns, call->refused_ns, limit, 0);
+		}
+		call->refused_ns = 0;
+		struct event *e = begin_of_process(sk, WRITE, netns);
+		if (e) {
+			u8 nonagle = tp->nonagle;
+			u32 options = nonagle & (NAGLE_OFF | CORK);
+			e->a = tp->write_seq;
+			e->b = left;
+			e->options = call->said == options + 1 ? options : options | CHANGED;
+			call->said = options + 1;
+			bpf_ringbuf_submit(e, 0);
+		}
+		call->end = end;
+		call->open = 1;
+	} else if (call->full_ns) {
+		u32 limit = limit_of(tp, window - call->window_jiffies, jiffies - call->full_jiffies);
+		blocked(sk, netns, call->full_ns, limit, 1);
+	}
+	u32 len = 0;
+	if (tail)
+		READ(len, tail->len);
+	int full = sk->sk_wmem_queued >= sk->sk_sndbuf && (!tail || (int)len >= goal);
+	call->full_ns = full ? now : 0;
+	call->full_jiffies = jiffies;
+	call->window_jiffies = window;
+	return 0;
+}
+
+/* The call returns. */
+SEC("tp_btf/sock_send_length")
+int write_ends(u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	struct call *call = call_of(sk);
+	if (!call || !call->open)
+		return 0;
+	call->open = 0;
+	call->full_ns = 0;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	u64 flags = 0;
+	struct socket *socket = 0;
+	READ(socket, sk->sk_socket);
+	READ(flags, socket->flags);
+	if (tp && (flags & (1 << NOSPACE)) && tp->write_seq != call->end) {
+		call->refused_ns = bpf_ktime_get_ns();
+		call->refused_jiffies = bpf_jiffies64();
+		call->window_jiffies = tp->chrono_stat[WINDOW_LIMITED];
+		call->room_ns = 0;
+	}
+	return 0;
+}
+
+/* A segment comes in, before it is looked at: the last one that finds a refused writer is the one that makes room for it. */
+SEC("tp_btf/tcp_probe")
+int comes_in(u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	struct call *call = call_of(sk);
+	if (!call || !call->refused_ns)
+		return 0;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	u64 flags = 0;
+	struct socket *socket = 0;
+	READ(socket, sk->sk_socket);
+	READ(flags, socket->flags);
+	if (!tp || !(flags & (1 << NOSPACE)))
+		return 0;
+	call->room_ns = bpf_ktime_get_ns();
+	call->limit = limit_of(tp, tp->chrono_stat[WINDOW_LIMITED] - call->window_jiffies,
+			       bpf_jiffies64() - call->refused_jiffies);
+	return 0;
+}
+
+/* By which function the kernel's timers of sockets are known. */
+SEC("tp_btf/tcp_probe")
+int learns(u64 *ctx)
+{
+	struct tcp_sock *tp = write_timer ? 0 : bpf_skc_to_tcp_sock((void *)ctx[0]);
+	if (tp)
+		READ(write_timer, tp->inet_conn.icsk_retransmit_timer.function);
+	return 0;
+}
+
+/* A timer of the kernel fires. */
+SEC("tp_btf/timer_expire_entry")
+int timer_fires(u64 *ctx)
+{
+	void *timer = (void *)ctx[0], *function = 0;
+	struct timer_list *t = timer;
+	READ(function, t->function);
+	if (!write_timer || (u64)function != write_timer)
+		return 0;
+	struct inet_connection_sock *connection = 0;
+	u32 offset = __builtin_preserve_field_info(connection->icsk_retransmit_timer, 0);
+	connection = timer - offset;
+	struct sock *sk = (void *)connection;
+	u32 netns = netns_of(sk);
+	u8 pending = 0;
+	READ(pending, connection->icsk_pending);
+	if ((only_netns && netns != only_netns) || (pending != RETRANSMIT && pending != LOSS_PROBE))
+		return 0;
+	struct event *e = begin(sk, TIMER, netns);
+	if (!e)
+		return 0;
+	e->a = pending == LOSS_PROBE;
+	bpf_ringbuf_submit(e, 0);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,157 @@
+//! What kernel events say one by one, and their programs' records.
+
+use crate::sample::Process;
+use tcpwhy_base::{Endpoint, Nanos, Seq, Timer};
+
+/// Something that happened to a socket of this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Happened {
+    /// When, on the monotonic clock.
+    pub time: Nanos,
+    /// The socket's end.
+    pub local: Endpoint,
+    /// The other end.
+    pub remote: Endpoint,
+    /// Whose doing it was; of a timer nobody's.
+    pub process: Option<Process>,
+    /// What.
+    pub what: What,
+}
+
+/// What can happen to a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A write begins.
+    Write {
+        /// The sequence number of its first byte.
+        from: Seq,
+        /// How many bytes.
+        bytes: u32,
+        /// Nagle's algorithm is off, where that was not known before or is new.
+        nodelay: Option<bool>,
+    },
+    /// A writer that had no room in its send buffer goes on.
+    Blocked {
+        /// When it had begun to wait.
+        since: Nanos,
+        /// It slept in the call; else it was refused, and called again.
+        asleep: bool,
+        /// What it waited for.
+        limit: Limit,
+    },
+    /// A timer fires that sends data again.
+    Timer(Timer),
+}
+
+/// What a writer without room waited for in truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// The buffer alone: all was sent, and both windows had room.
+    Buffer,
+    /// The other end's window.
+    Window,
+    /// The congestion window, or whatever else held back what was in the buffer.
+    Network,
+    /// Itself: there was room before it wrote again.
+    Writer,
+}
+
+/// Bytes of a record, as `bpf/events.bpf.c` lays it out.
+#[cfg(any(all(target_os = "linux", feature = "bpf"), test))]
+pub(crate) const RECORD: usize = 96;
+
+/// `AF_INET`.
+#[cfg(any(all(target_os = "linux", feature = "bpf"), test))]
+const INET: u16 = 2;
+
+impl Happened {
+    /// From a record of the programs; `None` if it is none.
+    #[cfg(any(all(target_os = "linux", feature = "bpf"), test))]
+    pub(crate) fn decode(record: &[u8]) -> Option<Happened> {
+        let record: &[u8; RECORD] = record.first_chunk()?;
+        let long = |at: usize| record.get(at..at + 8)?.first_chunk().map(|b| u64::from_ne_bytes(*b));
+        let word = |at: usize| record.get(at..at + 4)?.first_chunk().map(|b| u32::from_ne_bytes(*b));
+        let short = |at: usize| record.get(at..at + 2)?.first_chunk().map(|b| u16::from_ne_bytes(*b));
+        let nanos = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+        let (pid, a, b) = (word(24)?, word(28)?, word(32)?);
+        let (family, options) = (short(36)?, short(38)?);
+        let end = |at: usize, port: usize| {
+            let bytes: &[u8; 16] = record.get(at..at + 16)?.first_chunk()?;
+            use std::net::IpAddr;
+            let ip = if family == INET {
+                IpAddr::from(*bytes.first_chunk::<4>()?)
+            } else {
+                // An IPv6 socket may speak IPv4: so its packets say.
+                IpAddr::from(*bytes).to_canonical()
+            };
+            Some(Endpoint { ip, port: short(port)? })
+        };
+        let name: &[u8] = record.get(76..92)?;
+        let name = name.split(|b| *b == 0).next().unwrap_or_default();
+        let process = (pid != 0).then(|| Process {
+            pid,
+            name: String::from_utf8_lossy(name).into_owned(),
+            container: None,
+        });
+        let what = match word(16)? {
+            1 => What::Write {
+                from: Seq(a),
+                bytes: b,
+                nodelay: (options & 0x8000 != 0).then_some(options & 1 != 0),
+            },
+            2 => What::Blocked { since: nanos(long(8)?), asleep: b != 0, limit: limit(a) },
+            3 => What::Timer(if a == 0 { Timer::Retransmission } else { Timer::Probe }),
+            _ => return None,
+        };
+        Some(Happened { time: nanos(long(0)?), local: end(44, 40)?, remote: end(60, 42)?, process, what })
+    }
+}
+
+#[cfg(any(all(target_os = "linux", feature = "bpf"), test))]
+fn limit(number: u32) -> Limit {
+    match number {
+        0 => Limit::Buffer,
+        1 => Limit::Window,
+        2 => Limit::Network,
+        _ => Limit::Writer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_read_as_they_are_laid_out() {
+        let mut record = [0u8; RECORD];
+        let mut put = |at: usize, bytes: &[u8]| record[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &7_000u64.to_ne_bytes());
+        put(8, &5_000u64.to_ne_bytes());
+        put(16, &1u32.to_ne_bytes());
+        put(24, &812u32.to_ne_bytes());
+        put(28, &99u32.to_ne_bytes());
+        put(32, &204u32.to_ne_bytes());
+        put(36, &INET.to_ne_bytes());
+        put(38, &0x8001u16.to_ne_bytes());
+        put(40, &40_000u16.to_ne_bytes());
+        put(42, &443u16.to_ne_bytes());
+        put(44, &[10, 0, 0, 1]);
+        put(60, &[10, 0, 0, 7]);
+        put(76, b"nginx");
+        let seen = Happened::decode(&record).unwrap();
+        assert_eq!((seen.time, seen.local.to_string()), (Nanos(7_000), "10.0.0.1:40000".into()));
+        assert_eq!(seen.remote.to_string(), "10.0.0.7:443");
+        assert_eq!(seen.process.map(|p| (p.pid, p.name)), Some((812, "nginx".into())));
+        assert_eq!(seen.what, What::Write { from: Seq(99), bytes: 204, nodelay: Some(true) });
+        record[16] = 2;
+        record[28] = 1;
+        let blocked = What::Blocked { since: Nanos(5_000), asleep: true, limit: Limit::Window };
+        assert_eq!(Happened::decode(&record).map(|h| h.what), Some(blocked));
+        record[36] = 10;
+        record[44..60].copy_from_slice(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 0, 0, 9]);
+        assert_eq!(Happened::decode(&record).unwrap().local.to_string(), "10.0.0.9:40000");
+        record[16] = 9;
+        assert_eq!(Happened::decode(&record), None);
+        assert_eq!(Happened::decode(&record[..95]), None);
+    }
+}

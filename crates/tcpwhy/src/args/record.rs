@@ -1,0 +1,36 @@
+//! `tcpwhy record`.
+
+use crate::units;
+use clap::{Args, ValueHint};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use tcpwhy_base::Nanos;
+use tcpwhy_capture::Filter;
+
+/// What the exit codes mean here.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes: 0 done, or ^C without --for and COMMAND; with COMMAND its own (128 + n if signal n ended it; 126 it cannot be \
+executed, 127 there is no such command); 2 usage, 3 packets could not be seen or the file not be written (what is there \
+can be read), 130 interrupted.";
+
+#[derive(Debug, Args)]
+pub(crate) struct Record {
+    /// Write to FILE; what was there is replaced
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// End after so long (60s, 5m) [default: at ^C, or when COMMAND ends]
+    #[arg(long = "for", value_name = "TIME", value_parser = units::duration, conflicts_with = "command")]
+    pub(crate) time: Option<Nanos>,
+    /// Keep what packets carry, too, as far as it fits into 1900 bytes of each
+    #[arg(long)]
+    pub(crate) payload: bool,
+    /// Of another network namespace: a file such as /proc/PID/ns/net or /run/netns/NAME
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "command")]
+    pub(crate) netns: Option<PathBuf>,
+    /// Only these packets, in the words of tcpdump: 'host 10.0.0.1 and port 443'
+    #[arg(value_name = "FILTER", value_parser = super::filter)]
+    pub(crate) filter: Option<Filter>,
+    /// Record while this runs
+    #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+}

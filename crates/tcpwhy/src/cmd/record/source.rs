@@ -1,0 +1,228 @@
+//! What is recorded: packets and kernel events, put into the order of time.
+
+use anyhow::{Context as _, bail};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+#[cfg(feature = "bpf")]
+use tcpwhy_base::SocketChange;
+use tcpwhy_base::{Nanos, Segment, SocketEvent};
+use tcpwhy_capture::{Dissector, Filter, Frame, Verdict, Writer, payload};
+use tcpwhy_lab::{Captured, Ring};
+use tcpwhy_live::{Clock, LiveError};
+#[cfg(feature = "bpf")]
+use tcpwhy_live::{Events, Happened, Limit, What};
+
+/// Linux "cooked" capture v2: <https://www.tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html>.
+const COOKED: u32 = 276;
+const COOKED_HEADER: usize = 20;
+/// Bytes for a packet in the ring, those of the kernel's included: headers with tunnels around them, or a whole packet of Ethernet.
+const HEADERS: usize = 256;
+const WHOLE: usize = 2048;
+/// An event of a moment may be seen after packets that are later: the kernel fills both rings side by side.
+const SETTLED: Nanos = Nanos::millis(50);
+
+/// Something that will be written.
+enum Seen {
+    #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "there are none"))]
+    Event(SocketEvent),
+    /// Cooked bytes, and the length on the wire with that header.
+    Packet(Nanos, Vec<u8>, u32),
+}
+
+impl Seen {
+    /// An event comes before the packet that it sends.
+    fn order(&self) -> (Nanos, bool) {
+        match self {
+            Seen::Event(event) => (event.time, false),
+            Seen::Packet(time, ..) => (*time, true),
+        }
+    }
+}
+
+/// How much was seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) packets: u64,
+    pub(super) events: u64,
+    /// Packets that the ring had no room for.
+    pub(super) lost: u64,
+    pub(super) events_lost: u64,
+}
+
+/// Where packets and events come from.
+pub(super) struct Source<'a> {
+    ring: Ring,
+    #[cfg(feature = "bpf")]
+    events: Option<Events>,
+    /// Why there are no kernel events, or not all.
+    pub(super) missing: Vec<String>,
+    clock: Clock,
+    filter: Option<&'a Filter>,
+    payload: bool,
+    dissector: Dissector,
+    waiting: Vec<Seen>,
+    pub(super) counts: Counts,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn open(
+        namespace: Option<&Path>,
+        filter: Option<&'a Filter>,
+        payload: bool,
+    ) -> anyhow::Result<Source<'a>> {
+        let slot = if payload { WHOLE } else { HEADERS };
+        let ring = tcpwhy_live::within(namespace, || Ring::of_all_devices(slot).map_err(no_packets))?;
+        let path = namespace.unwrap_or(Path::new("/proc/thread-self/ns/net"));
+        let file = std::fs::metadata(path).with_context(|| format!("cannot open {}", path.display()))?;
+        let Ok(netns) = u32::try_from(file.ino()) else {
+            bail!("{} is no network namespace", path.display())
+        };
+        #[cfg(feature = "bpf")]
+        let (events, missing) = match Events::open(netns) {
+            Ok(events) => {
+                let missing = events.missing.clone();
+                (Some(events), missing)
+            }
+            Err(why) => (None, vec![why]),
+        };
+        #[cfg(not(feature = "bpf"))]
+        let missing = vec![format!("this program was built without them (feature bpf; namespace {netns})")];
+        Ok(Source {
+            ring,
+            #[cfg(feature = "bpf")]
+            events,
+            missing,
+            clock: Clock::read(),
+            filter,
+            payload,
+            dissector: Dissector::new(),
+            waiting: Vec::new(),
+            counts: Counts::default(),
+        })
+    }
+
+    /// Whether there are kernel events at all.
+    pub(super) fn has_events(&self) -> bool {
+        #[cfg(feature = "bpf")]
+        return self.events.is_some();
+        #[cfg(not(feature = "bpf"))]
+        false
+    }
+
+    /// Takes what there is and writes what is settled; at the end all of it.
+    pub(super) fn take<W: io::Write>(&mut self, out: &mut Writer<W>, end: bool) -> io::Result<()> {
+        self.clock = Clock::read();
+        let now = self.clock.now();
+        #[cfg(feature = "bpf")]
+        self.take_events();
+        self.take_packets();
+        self.waiting.sort_by_key(Seen::order);
+        let until = if end { Nanos(i64::MAX) } else { now - SETTLED };
+        let settled = self.waiting.partition_point(|seen| seen.order().0 <= until);
+        for seen in self.waiting.drain(..settled) {
+            match seen {
+                Seen::Event(event) => {
+                    out.event(&event)?;
+                    self.counts.events += 1;
+                }
+                Seen::Packet(time, data, len) => {
+                    out.write(&Frame { len, ..Frame::new(time, COOKED, &data) }, None)?;
+                    self.counts.packets += 1;
+                }
+            }
+        }
+        self.counts.lost += self.ring.drops()?;
+        if end {
+            #[cfg(feature = "bpf")]
+            if let Some(events) = &self.events {
+                self.counts.events_lost = events.lost();
+            }
+            let counts = self.counts;
+            out.statistics(now, counts.packets + counts.lost, counts.lost)?;
+        }
+        Ok(())
+    }
+
+    #[cfg(feature = "bpf")]
+    fn take_events(&mut self) {
+        let Source { events: Some(events), clock, filter, waiting, .. } = self else { return };
+        while let Some(event) = events.next() {
+            let [out, back] = [(event.local, event.remote), (event.remote, event.local)]
+                .map(|(src, dst)| Segment { src, dst, ..Segment::EMPTY });
+            if filter.is_none_or(|f| f.matches(&out) || f.matches(&back)) {
+                waiting.extend(changes(&event, clock).map(Seen::Event));
+            }
+        }
+    }
+
+    fn take_packets(&mut self) {
+        let Source { ring, filter, payload: whole, dissector, waiting, .. } = self;
+        let mut segment = Segment::EMPTY;
+        // What comes in meanwhile waits: a fast link must not keep this from being written.
+        for _ in 0..1 << 16 {
+            let taken = ring.next(|packet| {
+                if packet.device.will_come_back() {
+                    return;
+                }
+                let mut data = cooked(&packet);
+                let len = packet.len.saturating_add(COOKED_HEADER as u32);
+                let frame = Frame { len, ..Frame::new(packet.time, COOKED, &data) };
+                if dissector.dissect(&frame, 0, &mut segment) != Verdict::Tcp
+                    || filter.is_some_and(|f| !f.matches(&segment))
+                {
+                    return;
+                }
+                if !*whole {
+                    let carried = payload(&frame).map_or(0, <[u8]>::len);
+                    data.truncate(data.len() - carried);
+                }
+                waiting.push(Seen::Packet(packet.time, data, len));
+            });
+            if taken.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+/// What an analysis takes of an event.
+#[cfg(feature = "bpf")]
+fn changes(event: &Happened, clock: &Clock) -> impl Iterator<Item = SocketEvent> {
+    let [first, second] = match event.what {
+        What::Write { from, bytes, nodelay } => {
+            [nodelay.map(SocketChange::NoDelay), Some(SocketChange::Write { from, bytes })]
+        }
+        What::Blocked { since, limit: Limit::Buffer, .. } => {
+            [Some(SocketChange::Room { since: clock.epoch(since) }), None]
+        }
+        // What else kept a writer waiting shows in packets.
+        What::Blocked { .. } => [None, None],
+        What::Timer(timer) => [Some(SocketChange::Timer(timer)), None],
+    };
+    let (time, local, remote) = (clock.epoch(event.time), event.local, event.remote);
+    [first, second].into_iter().flatten().map(move |change| SocketEvent { time, local, remote, change })
+}
+
+fn no_packets(why: io::Error) -> LiveError {
+    let what = "cannot see packets".into();
+    if why.kind() == io::ErrorKind::PermissionDenied {
+        let advice = "this takes CAP_NET_RAW: run it as root";
+        return LiveError::Missing { what, why: why.to_string(), advice };
+    }
+    LiveError::Failed { what, why }
+}
+
+/// With the header of a cooked capture.
+fn cooked(packet: &Captured<'_>) -> Vec<u8> {
+    let device = packet.device;
+    let mut out = Vec::with_capacity(COOKED_HEADER + packet.data.len());
+    out.extend(device.protocol.to_be_bytes());
+    out.extend([0, 0]);
+    out.extend(device.index.to_be_bytes());
+    out.extend(device.hardware.to_be_bytes());
+    out.extend([device.way, device.from.1]);
+    out.extend(device.from.0);
+    out.extend(packet.data);
+    out
+}

@@ -1,0 +1,201 @@
+//! `tcpwhy record` over loopback in a network namespace of its own, where the kernel's TCP stalls by rule; skipped where there may be
+//! none.
+
+use crate::common::Dir;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Requests in two writes each, so many; 1: with TCP_NODELAY.
+const REQUESTS: &str = "
+import socket, sys, threading
+count, nodelay = int(sys.argv[1]), int(sys.argv[2])
+def serve(listener):
+    c = listener.accept()[0]
+    c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, nodelay)
+    while c.recv(204, socket.MSG_WAITALL):
+        c.sendall(b'a' * 100)
+listener = socket.create_server(('127.0.0.1', 0))
+threading.Thread(target=serve, args=[listener], daemon=True).start()
+c = socket.create_connection(listener.getsockname())
+c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, nodelay)
+for _ in range(count):
+    c.send(b'h' * 4); c.send(b'secret' * 33 + b'..')
+    c.recv(100, socket.MSG_WAITALL)
+print('all answered')
+";
+
+const BIN: &str = env!("CARGO_BIN_EXE_tcpwhy");
+
+/// A shell that runs `script` in a network namespace of its own (and a mount namespace); $0 is the program, $1 its file.
+/// None, after saying so, where it may not, or where there are no packets to be seen.
+fn apart(script: &str, file: &Path) -> Option<Output> {
+    let script = format!("ip link set lo up && {{ {script}\n}}");
+    // With the signals of a terminal, whoever runs the test.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=HUP,INT,TERM", "unshare", "--net", "--mount", "sh", "-c", &script, BIN]);
+    let done = command.arg(file).env("REQUESTS", REQUESTS).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    if said.contains("unshare") || said.contains("CAP_NET_RAW") || said.contains("RTNETLINK") {
+        crate::skips::skip("record", &said, env!("CARGO_TARGET_TMPDIR"));
+        return None;
+    }
+    Some(done)
+}
+
+/// Whether kernel events were recorded; else that is said.
+fn has_events(done: &Output) -> bool {
+    let said = String::from_utf8_lossy(&done.stderr);
+    let without = said.lines().find(|l| l.contains("without "));
+    without
+        .inspect(|why| crate::skips::skip("record: kernel events", why, env!("CARGO_TARGET_TMPDIR")))
+        .is_none()
+}
+
+#[track_caller]
+fn explain(file: &Path) -> Value {
+    let done = Command::new(BIN).arg("explain").arg(file).arg("--json").output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    serde_json::from_slice(&done.stdout).unwrap()
+}
+
+/// How many spans of this cause in requests say this source.
+fn spans(document: &Value, cause: &str, source: &str) -> usize {
+    let all = document["connections"].as_array().unwrap().iter();
+    all.flat_map(|c| c["exchanges"].as_array().unwrap())
+        .flat_map(|e| e["spans"].as_array().unwrap())
+        .filter(|s| s["cause"] == cause && s["source"] == source)
+        .count()
+}
+
+#[test]
+fn a_stall_is_explained_with_the_kernel_as_witness() {
+    let dir = Dir::new();
+    let file = dir.0.join("stalls.pcapng");
+    let Some(done) = apart("\"$0\" record -o \"$1\" -- python3 -c \"$REQUESTS\" 20 0", &file) else { return };
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "all answered\n", "the command's output is its own");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(said.contains("packets and ") && said.contains("tcpwhy explain "), "{said}");
+
+    let document = explain(&file);
+    let finding = &document["findings"][0];
+    assert_eq!((&finding["cause"], &finding["side"]), (&"nagle_delayed_ack".into(), &"client".into()));
+    // What packets carry is not kept.
+    let bytes = fs::read(&file).unwrap();
+    assert!(!bytes.windows(6).any(|w| w == b"secret"), "payload was kept");
+    // Other programs pass over what is not theirs.
+    if let Ok(shark) = Command::new("tshark")
+        .args(["-r", file.to_str().unwrap(), "-T", "fields", "-e", "frame.number"])
+        .output()
+    {
+        assert!(shark.status.success(), "{}", String::from_utf8_lossy(&shark.stderr));
+        let packets = String::from_utf8_lossy(&shark.stdout).lines().count();
+        assert!(said.contains(&format!(" {packets} packets and ")), "{packets}: {said}");
+    }
+    if has_events(&done) {
+        // The first requests of a connection are acknowledged at once.
+        let (told, inferred) = (
+            spans(&document, "nagle_delayed_ack", "kernel"),
+            spans(&document, "nagle_delayed_ack", "inferred"),
+        );
+        assert!(told >= 15 && inferred == 0, "{told} by the kernel, {inferred} inferred");
+    }
+}
+
+#[test]
+fn payload_is_kept_when_asked_for_and_a_filter_chooses() {
+    let dir = Dir::new();
+    let file = dir.0.join("payload.pcapng");
+    let script = "\"$0\" record --payload -o \"$1\" -- python3 -c \"$REQUESTS\" 3 1";
+    let Some(_) = apart(script, &file) else { return };
+    assert!(fs::read(&file).unwrap().windows(6).any(|w| w == b"secret"));
+    let script = "\"$0\" record -o \"$1\" 'port 9' -- python3 -c \"$REQUESTS\" 3 1";
+    let Some(done) = apart(script, &file) else { return };
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(said.contains("0 packets and 0 kernel events"), "{said}");
+}
+
+/// The file ends with a whole block, and the command goes on.
+#[test]
+fn a_full_disk_leaves_what_can_be_read() {
+    let dir = Dir::new();
+    let file = dir.0.join("kept.pcapng");
+    let small = dir.0.join("small");
+    fs::create_dir(&small).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=64k none {0} && \"$0\" record -o {0}/full.pcapng -- python3 -c \"$REQUESTS\" 2000 1; \
+         code=$?; cp {0}/full.pcapng \"$1\"; exit $code",
+        small.display()
+    );
+    let Some(done) = apart(&script, &file) else { return };
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(3), "{said}");
+    assert!(said.contains("can be read") && said.contains("No space left"), "{said}");
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "all answered\n");
+    let size = fs::metadata(&file).unwrap().len();
+    assert!((32 << 10..=64 << 10).contains(&size), "{size}");
+    // Exit code 0: nothing is damaged.
+    assert!(explain(&file)["capture"]["packets"].as_u64() > Some(100));
+}
+
+#[test]
+fn an_interrupt_ends_it_with_a_whole_file() {
+    let dir = Dir::new();
+    let file = dir.0.join("interrupted.pcapng");
+    // A shell lets its background programs ignore interrupts.
+    let script = "python3 -c \"$REQUESTS\" 1000000 0 >/dev/null 2>&1 & requests=$!\n\
+                  env --default-signal=INT \"$0\" record -o \"$1\" >/dev/null 2>&1 & record=$!\n\
+                  while [ \"$(stat -c %s \"$1\" 2>/dev/null || echo 0)\" -lt 8000 ] && kill -0 $record; do sleep 0.05; done\n\
+                  kill -INT $record; wait $record; code=$?; kill $requests; exit $code";
+    let Some(done) = apart(script, &file) else { return };
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    assert!(
+        spans(&explain(&file), "nagle_delayed_ack", "inferred")
+            + spans(&explain(&file), "nagle_delayed_ack", "kernel")
+            > 0
+    );
+}
+
+#[test]
+fn it_ends_as_its_command_does_or_in_time() {
+    let dir = Dir::new();
+    let file = dir.0.join("ends.pcapng");
+    for (rest, code) in
+        [("-- sh -c 'exit 7'", 7), ("-- sh -c 'kill -9 $$'", 137), ("-- ./nowhere", 127), ("-- /etc", 126)]
+    {
+        let Some(done) = apart(&format!("\"$0\" record -o \"$1\" {rest}"), &file) else { return };
+        assert_eq!(done.status.code(), Some(code), "{rest}: {done:?}");
+    }
+    let began = Instant::now();
+    let Some(done) = apart("\"$0\" record -o \"$1\" --for 300ms", &file) else { return };
+    assert!(done.status.success() && began.elapsed() >= Duration::from_millis(300), "{done:?}");
+    let Some(done) = apart("\"$0\" record -o /nowhere/file --for 1s", &file) else { return };
+    assert_eq!(done.status.code(), Some(3), "{done:?}");
+}
+
+#[test]
+fn mistakes_are_told() {
+    for (arguments, words) in [
+        (&["record"][..], "--output"),
+        (&["record", "-o", "-", "--for", "1s"], "name a file"),
+        (&["record", "-o", "x", "--for", "1s", "--", "true"], "cannot be used with"),
+        (&["record", "-o", "x", "prot 80"], "prot"),
+    ] {
+        let done = Command::new(BIN).args(arguments).stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.code() == Some(2) && said.contains(words), "{arguments:?}: {said}");
+    }
+    let done = Command::new("setpriv")
+        .args(["--bounding-set=-all", "--inh-caps=-all", BIN, "record", "-o", "x", "--for", "1s"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    if said.contains("setpriv") {
+        crate::skips::skip("record: without capabilities", &said, env!("CARGO_TARGET_TMPDIR"));
+        return;
+    }
+    assert!(done.status.code() == Some(3) && said.contains("CAP_NET_RAW"), "{said}");
+}
