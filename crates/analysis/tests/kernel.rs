@@ -168,3 +168,26 @@ fn what_is_said_before_the_first_packet_is_kept() {
     others[0].remote.port += 1;
     assert!(by_kernel(&others));
 }
+
+/// Over loopback the tap is beside both hosts, whichever of them happens to answer sooner.
+#[test]
+fn on_a_short_path_a_kernel_is_believed_at_either_tap() {
+    for tap in [Tap::Client, Tap::Server] {
+        let mut w = Wire::new(tap, us(100));
+        w.handshake();
+        w.at(ms(30)).client().data(4);
+        w.at(ms(70)).server().ack();
+        w.at(ms(70) + us(50)).client().data(100);
+        w.at(ms(70) + us(120)).server().data(50);
+        w.at(ms(70) + us(180)).client().ack();
+        let events = client_says(&w, &[(ms(30) - us(60), write(FIRST, 4)), (ms(31), write(FIRST + 4, 100))]);
+        let c = analyse(&w.segments(), &events);
+        let sources: Vec<_> = c.exchanges[0]
+            .spans
+            .iter()
+            .filter(|s| s.cause == Cause::NagleDelayedAck)
+            .map(|s| s.source)
+            .collect();
+        assert_eq!(sources, [Source::Kernel], "{tap:?}");
+    }
+}
