@@ -39,6 +39,9 @@ enum Slot {
     Conn(Box<Conn>),
 }
 
+/// The slot in which a connection was found, and its number.
+type Hint = (u32, u32);
+
 /// Where the basis of an ended connection is kept.
 #[derive(Clone, Copy, Debug)]
 struct Place {
@@ -162,7 +165,7 @@ impl Analyzer {
     pub fn push_all(&mut self, segments: &[Segment]) {
         for group in segments.chunks(AHEAD) {
             let mut hints = [None; AHEAD];
-            let mut before: Option<(&Segment, Option<u32>)> = None;
+            let mut before: Option<(&Segment, Option<Hint>)> = None;
             let mut touched = 0u64;
             for (hint, segment) in hints.iter_mut().zip(group) {
                 // In a bulk transfer one segment follows the other.
@@ -170,9 +173,10 @@ impl Analyzer {
                     *hint = known;
                     continue;
                 }
-                *hint = self.find(segment);
+                let slot = self.find(segment);
+                *hint = slot.map(|slot| (slot, self.id_at(slot)));
                 before = Some((segment, *hint));
-                if let Some(Slot::Conn(conn)) = hint.map(|slot| &self.live[slot as usize]) {
+                if let Some(Slot::Conn(conn)) = slot.map(|slot| &self.live[slot as usize]) {
                     touched = touched.wrapping_add(conn.touch());
                 }
             }
@@ -180,9 +184,11 @@ impl Analyzer {
             let changes = self.changes;
             for (hint, segment) in hints.iter().zip(group) {
                 // An earlier segment of the group may have begun or ended a connection: what is still there is still it.
-                let known = hint.filter(|&slot| self.changes == changes || self.holds(slot, segment));
-                let slot =
-                    if known.is_none() && self.changes != changes { self.find(segment) } else { known };
+                let known = hint.filter(|&(slot, id)| self.changes == changes || self.id_at(slot) == id);
+                let slot = match known {
+                    None if self.changes != changes => self.find(segment),
+                    _ => known.map(|(slot, _)| slot),
+                };
                 self.push_to(segment, slot);
             }
         }
@@ -251,6 +257,16 @@ impl Analyzer {
         match place {
             Slot::Conn(conn) => Some(conn),
             _ => None,
+        }
+    }
+
+    /// The number of the connection in this slot, zero where there is none.
+    #[inline]
+    fn id_at(&self, slot: u32) -> u32 {
+        match &self.live[slot as usize] {
+            Slot::Conn(conn) => conn.id(),
+            Slot::Lone(_, id) => *id,
+            Slot::Free => 0,
         }
     }
 
