@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix model-check model-fixes model-flights predict-real bench python test-python fuzz mutants docs docs-figures web screenshots bpf install clean
+.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix model-check model-fixes model-flights predict-real forecast bench python test-python fuzz mutants docs docs-figures web screenshots bpf install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
@@ -19,6 +19,7 @@ help:
 	@echo 'make matrix    the lab makes 522 labelled captures in target/matrix (root, a quarter of an hour); accuracy on them'
 	@echo 'make model-check  predicted beside measured beside published (ARGS=...)'
 	@echo 'make model-fixes  fixes: predicted beside measured (ARGS=...; --measure makes the runs anew, as root)'
+	@echo 'make forecast  what run says of 40 ms beside 40 ms, two dozen programs (nginx, databases, ...; some minutes)'
 	@echo 'make predict-real predicted beside nginx and curl over TLS, 80 ms apart (root; half a minute)'
 	@echo 'make model-flights  the model beside captures of the lab, flight by flight (ARGS=...)'
 	@echo 'make python    the wheel of the Python package, in target/wheels; make test-python: its tests, on pandas, Polars, DuckDB'
@@ -77,6 +78,9 @@ model-check: build
 
 model-fixes: build
 	@$(PYTHON) scripts/model_fixes.py --bin $(BIN) $(ARGS)
+
+forecast: build
+	@$(PYTHON) scripts/forecast.py --bin $(BIN) $(ARGS)
 
 predict-real: build
 	@$(PYTHON) scripts/predict_real.py --bin $(BIN)

@@ -6,7 +6,7 @@
 use crate::exchange::Recorder;
 use crate::findings::{Basis, Finished};
 use crate::output::Output;
-use crate::parts::{Ending, Identity, Ledger, how_unfinished, summary};
+use crate::parts::{Ending, Identity, Ledger, how_unfinished, is_goodbye, summary};
 use crate::release::{Habits, Release, Testimony, Wait, burst_within, release};
 use crate::result::{Closed, Ended, Quality};
 use crate::step::Step;
@@ -422,15 +422,16 @@ impl Conn {
     /// The trip to the segment that ends the TLS handshake belongs to it.
     fn end_tls(&mut self, s: End, segment: &Segment, t: Nanos, arrived: Arrived, parts: &mut Output) {
         let arrived = Arrived { arrival: Arrival::New, before: self.track.before(s), ..arrived };
+        let trips = self.ex.recorded().answers();
         let (_, step) = self.judge(s, segment, t, arrived, 0);
         self.ex.push(&step.without_payload(), self.track.rtt_or_zero());
         self.ex.ends_at(segment, t);
-        self.close_tls(parts);
+        self.close_tls(trips, parts);
     }
 
-    fn close_tls(&mut self, parts: &mut Output) {
+    fn close_tls(&mut self, trips: u32, parts: &mut Output) {
         let recorded = self.ex.take();
-        self.ledger.close_tls(recorded, &mut self.track, &self.habits, parts);
+        self.ledger.close_tls((recorded, trips), &mut self.track, &self.habits, parts);
     }
 
     /// Ends the exchange that is recorded; `unfinished` is how it ended if not by a response.
@@ -444,9 +445,14 @@ impl Conn {
     /// Ends the connection: closes what is open and makes its summary (without the parts given away).
     pub(crate) fn finish(mut self: Box<Self>, capture_end: bool, parts: &mut Output) -> Finished {
         if self.ex.is_tls() {
-            self.close_tls(parts);
+            self.close_tls(self.ex.recorded().answers(), parts);
         }
-        if self.ex.is_active() {
+        let goodbye = || is_goodbye(self.ex.recorded(), &self.track, self.who.protocol);
+        let later = self.ledger.has_setup() && !self.ledger.is_first();
+        if self.ex.is_active() && later && goodbye() {
+            // Its time is that after the last byte.
+            self.ledger.goodbye(self.ex.take().bytes.client);
+        } else if self.ex.is_active() {
             let unfinished = how_unfinished(self.ex.recorded(), &self.track, capture_end);
             self.end_exchange(unfinished, parts);
         } else {

@@ -8,11 +8,11 @@
 //! something else, and the second bound is taken for the answer.
 
 use crate::Analysis;
-use crate::replay::extract;
+use crate::replay::{Over, extract, extract_with};
 use crate::result::{Connection, Exchange};
 use std::collections::BTreeMap;
-use tcpwhy_base::{Cause, Endpoint, Nanos};
-use tcpwhy_model::Question;
+use tcpwhy_base::{Endpoint, Nanos};
+use tcpwhy_model::{Congestion, Question};
 
 /// Events that all replays together may spend: about a second.
 const EVENTS: u64 = 1_000_000;
@@ -90,8 +90,19 @@ struct Piece {
     weights: Vec<i64>,
 }
 
-/// For each of `rtts`. Meant for connections over loopback or a near network; at a distance already, it says nothing.
-pub fn distance(analysis: &Analysis, rtts: &[Nanos]) -> Option<Distance> {
+/// Where the connections are imagined to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Elsewhere<'a> {
+    /// The round trip times asked about.
+    pub rtts: &'a [Nanos],
+    /// What the hosts control congestion with: it does not show on a path without one.
+    pub congestion: Congestion,
+}
+
+/// For each of these round trip times. Meant for connections over loopback or a near network; at a distance already, it says
+/// nothing.
+pub fn distance(analysis: &Analysis, to: Elsewhere<'_>) -> Option<Distance> {
+    let rtts = to.rtts;
     let near = |c: &Connection| c.path.rtt.is_some_and(|rtt| rtt < NEAR);
     let all: Vec<&Connection> = analysis.connections.iter().filter(|c| near(c)).collect();
     if all.len() < analysis.connections.len() || all.is_empty() {
@@ -103,7 +114,7 @@ pub fn distance(analysis: &Analysis, rtts: &[Nanos]) -> Option<Distance> {
         for x in &c.exchanges {
             let count = shapes.len();
             let priced = shapes.entry(shape(c, x)).or_insert_with(|| {
-                let replayed = (count < SHAPES).then(|| replayed(c, x, rtts, &mut left)).flatten();
+                let replayed = (count < SHAPES).then(|| replayed(c, x, to, &mut left)).flatten();
                 Priced {
                     replayed: replayed.is_some(),
                     extra: replayed.unwrap_or_else(|| counted(1, rtts)),
@@ -176,7 +187,7 @@ fn counted(trips: i64, rtts: &[Nanos]) -> Vec<i64> {
 }
 
 /// What the model says of this exchange, beyond what it says of it as it was.
-fn replayed(c: &Connection, x: &Exchange, rtts: &[Nanos], left: &mut u64) -> Option<Vec<i64>> {
+fn replayed(c: &Connection, x: &Exchange, to: Elsewhere<'_>, left: &mut u64) -> Option<Vec<i64>> {
     let found = extract(c, x.id).ok()?;
     let (first, last) = found.exchanges;
     let n = usize::try_from(x.id.checked_sub(first)?).ok()?;
@@ -188,18 +199,22 @@ fn replayed(c: &Connection, x: &Exchange, rtts: &[Nanos], left: &mut u64) -> Opt
         (own.len() == (last - first) as usize + 1).then(|| own.get(n).copied())?
     };
     let here = time(&found.question)?;
+    let elsewhere = extract_with(c, x.id, Over::AnotherPath).ok()?;
     let at = |rtt: &Nanos| {
-        let mut question = found.question.clone();
+        let mut question = elsewhere.question.clone();
         for link in &mut question.scenario.links {
             link.delay = rtt.part(2);
             // What memory gave is not what a path gives.
             link.rate = None;
         }
         question.scenario.mtu = question.scenario.mtu.min(MTU);
+        for host in &mut question.scenario.hosts {
+            host.stack.profile.congestion = to.congestion;
+        }
         // It may also be less: smaller segments are held less often.
         Some((time(&question)? - here).0)
     };
-    rtts.iter().map(at).collect()
+    to.rtts.iter().map(at).collect()
 }
 
 /// How long each turn takes that counts; none if that would cost too much.
@@ -213,7 +228,7 @@ fn turns(question: &Question, left: &mut u64) -> Option<Vec<Nanos>> {
 fn pieces_of(c: &Connection, shapes: &BTreeMap<Shape, Priced>, rtts: &[Nanos]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     if let Some(setup) = c.setup.as_ref().filter(|_| c.opened_by_handshake) {
-        let trips = 1 + i64::from(setup.spans.iter().any(|s| s.cause == Cause::TlsHandshake));
+        let trips = 1 + i64::from(setup.tls_trips);
         let weights = [2 * trips].into_iter().chain(rtts.iter().map(|rtt| rtt.0 * trips)).collect();
         pieces.push(Piece { start: setup.start, end: setup.end, weights });
     }

@@ -66,6 +66,11 @@ pub(crate) struct Run {
 }
 
 impl Recorded {
+    /// How often the server has answered: one less than the client has spoken, while its last message has no answer.
+    pub(crate) fn answers(&self) -> u32 {
+        self.turns.saturating_sub(u32::from(self.last_sender == End::Client))
+    }
+
     /// The spans of all its steps, into `spans`; the buffer of the steps comes back.
     pub(crate) fn attribute(
         &mut self,

@@ -92,7 +92,7 @@ mod window;
 pub use budget::Budget;
 pub use compare::{Change, Comparison, Shape, Side as ComparedSide, compare};
 pub use copies::Copies;
-pub use distance::{Cost, Distance, Grows, distance};
+pub use distance::{Cost, Distance, Elsewhere, Grows, distance};
 pub use evidence::evidence;
 pub use facts::{Facts, bit_rate};
 pub use fixes::fixes_on;

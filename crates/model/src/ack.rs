@@ -148,6 +148,16 @@ impl Socket {
         last
     }
 
+    /// Whether the application, and not the network, was slow until this call: then what is in flight and what follows
+    /// until it has been delivered says nothing about bandwidth (`tcp_rate_check_app_limited`, at the start of `sendmsg`).
+    pub(crate) fn check_app_limited(&mut self) {
+        let nothing_waits = self.write_seq.saturating_sub(self.nxt) < self.mss && self.lost <= self.retrans;
+        if nothing_waits && self.in_flight() < self.cong.cwnd {
+            // Until more than that has been delivered (`tcp_rate_gen`).
+            self.app_limited_until = self.delivered + self.nxt.saturating_sub(self.una) + 1;
+        }
+    }
+
     /// The congestion window after this acknowledgement.
     fn control(&mut self, acked: &Acked, samples: &Samples, rtt: Option<Nanos>) {
         if let Some(rtt) = rtt {

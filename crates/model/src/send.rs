@@ -36,6 +36,9 @@ impl Socket {
         self.now = now;
         self.writer_woken = false;
         self.app_cause = cause.or(self.app_cause);
+        if !resumed {
+            self.check_app_limited();
+        }
         let mut left = bytes;
         while left > 0 {
             let goal = self.size_goal();
@@ -275,9 +278,6 @@ impl Socket {
             if matches!(mode, Mode::One | Mode::Probe) {
                 break;
             }
-        }
-        if mode != Mode::One && self.queue.is_empty() && self.hold.is_none() {
-            self.app_limited_until = self.delivered + self.nxt.saturating_sub(self.una).max(1);
         }
         limited |= self.in_flight() >= self.cong.cwnd;
         if sent > 0 || limited {

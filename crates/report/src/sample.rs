@@ -76,6 +76,7 @@ pub(crate) fn connection() -> Connection {
             start: at(0),
             end: at(10),
             bytes: [0, 0],
+            tls_trips: 0,
             spans: vec![span(Cause::Handshake, Some(Side::Network), 0, 10, Frames::new(0, 1, 3, &[1, 2, 3]))],
         }),
         exchanges: vec![exchange(1, 10, 55, vec![nagle, think]), exchange(2, 70, 90, vec![slow])],

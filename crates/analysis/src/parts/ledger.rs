@@ -133,10 +133,10 @@ impl Ledger {
         self.upto = (t, segment.frame);
     }
 
-    /// What was recorded is the TLS handshake: it belongs to the setup.
+    /// What was recorded is the TLS handshake, in which the client waited so often for an answer: it belongs to the setup.
     pub(crate) fn close_tls(
         &mut self,
-        mut recorded: Recorded,
+        (mut recorded, trips): (Recorded, u32),
         track: &mut Tracker,
         habits: &Habits,
         parts: &mut Output,
@@ -155,9 +155,17 @@ impl Ledger {
             setup.end = recorded.last;
             setup.bytes[0] += recorded.bytes.client;
             setup.bytes[1] += recorded.bytes.server;
+            setup.tls_trips += trips;
             setup.spans.append(&mut spans);
         }
         self.upto = (recorded.last, recorded.last_frame);
+    }
+
+    /// The client's last word of TLS: like the first ones it belongs to no request.
+    pub(crate) fn goodbye(&mut self, bytes: u64) {
+        if let Some(setup) = &mut self.setup {
+            setup.bytes[0] += bytes;
+        }
     }
 
     /// The connection ends: the setup counts.

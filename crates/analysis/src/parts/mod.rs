@@ -9,4 +9,4 @@ mod unfinished;
 pub(crate) use ledger::{Ending, Ledger};
 pub(crate) use leftover::leave_out;
 pub(crate) use summary::{Identity, summary};
-pub(crate) use unfinished::how_unfinished;
+pub(crate) use unfinished::{how_unfinished, is_goodbye};

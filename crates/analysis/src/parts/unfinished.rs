@@ -3,9 +3,23 @@
 use crate::confidence::{Rule, Tap};
 use crate::exchange::Recorded;
 use crate::facts::Facts;
+use crate::profile::WAKE_UP;
 use crate::result::{Closed, Ended, Frames, Quality, Span};
 use crate::track::Tracker;
 use tcpwhy_base::{Cause, End, Nanos, Side, Source};
+
+/// A `close_notify` (RFC 8446, 6.1): an alert of two bytes makes a record of 24 bytes in TLS 1.3, of at most 31 in TLS 1.2
+/// (with an explicit nonce).
+const ALERT: u64 = 31;
+
+/// The `close_notify` of a client that speaks TLS, with its FIN behind it before an answer could have come, or as soon as a
+/// program comes to it, is no request: it asks for nothing (rule 40).
+pub(crate) fn is_goodbye(ex: &Recorded, track: &Tracker, protocol: Option<&'static str>) -> bool {
+    let soon = track.rtt_or_zero().max(WAKE_UP);
+    let closes = track.fin_of(End::Client).is_some_and(|fin| fin - ex.last <= soon);
+    let silent = ex.bytes.server == 0 && ex.bytes.client <= ALERT && ex.last_sender == End::Client;
+    protocol == Some("tls") && silent && closes
+}
 
 /// How the exchange that is open when the connection ends has ended; `None`: it was complete.
 pub(crate) fn how_unfinished(ex: &Recorded, track: &Tracker, capture_end: bool) -> Option<Ended> {
@@ -44,10 +58,8 @@ pub(crate) fn how_unfinished(ex: &Recorded, track: &Tracker, capture_end: bool) 
 }
 
 /// The client's last words to a server that has closed (rule 40): its FIN acknowledges none of them, and its kernel answers such late data with a reset (RFC 9293, 3.10.7; `tcp_rcv_state_process`). Nobody waits for an answer if the client
-/// closes behind them, or if they are no more than a `close_notify` (RFC 8446, 6.1): an alert of two bytes makes a record of 24
-/// bytes in TLS 1.3, of at most 31 in TLS 1.2 (with an explicit nonce).
+/// closes behind them, or if they are no more than a `close_notify`.
 fn is_farewell(ex: &Recorded, track: &Tracker) -> bool {
-    const ALERT: u64 = 31;
     let too_late = track.came_too_late(End::Client, ex.bytes.client);
     let closes = track.fin_of(End::Client).is_some_and(|fin| fin - ex.last <= track.rtt_or_zero());
     let answered = track.closed() == Closed::Fin || track.reset_by() == Some(End::Server);

@@ -1,7 +1,7 @@
 //! A workload out of a connection: sizes, write boundaries, think times and the settings of both ends, as far as they
 //! show. What does not show is assumed, and said.
 
-use super::reader;
+use super::reader::{self, Over};
 use crate::facts::Facts;
 use crate::result::{Connection, End, Exchange, Quality, Span, Vantage};
 use tcpwhy_base::{Cause, Chosen, Nanos, Side, Step, Turn, What, Workload};
@@ -11,8 +11,14 @@ use tcpwhy_model::{HEADERS, Host, Profile, Question, Scenario};
 const AROUND: usize = 8;
 /// A header that was written by itself, where its size does not show.
 const HEADER: u64 = 150;
+/// Round trips of a TLS handshake that are replayed: a retry (RFC 8446, 4.1.4) makes one more of two.
+const MOST_TRIPS: u32 = 4;
 /// Repeats of the first exchange that warm a connection up whose beginning is not replayed.
 const WARM: usize = 3;
+
+/// Linux gives a connection a send buffer for ten segments of the largest kind at least (`tcp_sndbuf_expand`: the initial
+/// window): what is filled by fewer was set.
+const SEGMENTS_AT_LEAST: u64 = 10;
 
 /// What can be replayed of a connection.
 #[derive(Clone, Debug)]
@@ -40,6 +46,11 @@ fn sum(spans: &[Span], cause: Cause, side: Option<Side>) -> Nanos {
 
 /// The exchanges around number `id` (any, where it is 0) of `c`, or why they cannot be replayed.
 pub fn extract(c: &Connection, id: u32) -> Result<Extract, &'static str> {
+    extract_with(c, id, Over::SamePath)
+}
+
+/// The same over that path or over another.
+pub(crate) fn extract_with(c: &Connection, id: u32, over: Over) -> Result<Extract, &'static str> {
     if c.quality.has(Quality::ONE_SIDED) || c.quality.has(Quality::CAPTURE_DROPS) {
         return Err("the capture lacks packets of this connection");
     }
@@ -66,7 +77,7 @@ pub fn extract(c: &Connection, id: u32) -> Result<Extract, &'static str> {
         let before = if at_server { (gap - rtt).floor0() } else { gap };
         turns.push(Turn { before, ..turn(x, scenario.mtu) });
     }
-    let mut opening = if opens { tls(c, rtt) } else { Vec::new() };
+    let mut opening = if opens { tls(c) } else { Vec::new() };
     let tls = opening.len();
     let skip = if opens { 0 } else { WARM };
     let mut all: Vec<Turn> = turns.first().into_iter().cycle().take(skip).cloned().collect();
@@ -77,10 +88,12 @@ pub fn extract(c: &Connection, id: u32) -> Result<Extract, &'static str> {
         .fold([0_u64; 2], |sum, t| [sum[0] + Turn::bytes(&t.request), sum[1] + Turn::bytes(&t.response)]);
     all.append(&mut turns);
     for n in 0..2 {
-        host(&mut scenario.hosts[n], c, n, list, &mut assumed);
-        reader::stops(&mut scenario.hosts[n], c, n, list, before[1 - n], &mut assumed);
+        host(&mut scenario.hosts[n], c, n, list, over, &mut assumed);
+        reader::stops(&mut scenario.hosts[n], c, n, list, (before[1 - n], over), &mut assumed);
     }
-    losses(&mut scenario, c, list, opens, before);
+    if over == Over::SamePath {
+        losses(&mut scenario, c, list, opens, before);
+    }
     if !opens {
         assumed.push("What happened before is replaced by three exchanges like the first.".into());
     }
@@ -99,14 +112,13 @@ pub fn extract(c: &Connection, id: u32) -> Result<Extract, &'static str> {
     })
 }
 
-/// The turns of a TLS handshake: as many as its time holds round trips, its bytes shared among them.
-fn tls(c: &Connection, rtt: Nanos) -> Vec<Turn> {
+/// The turns of a TLS handshake, its bytes shared among them.
+fn tls(c: &Connection) -> Vec<Turn> {
     let Some(setup) = &c.setup else { return Vec::new() };
-    let time = sum(&setup.spans, Cause::TlsHandshake, None);
-    if time == Nanos::ZERO || setup.bytes.contains(&0) {
+    if setup.tls_trips == 0 || setup.bytes.contains(&0) {
         return Vec::new();
     }
-    let trips = ((time.0 + rtt.0 / 2) / rtt.0.max(1)).clamp(1, 3) as u64;
+    let trips = u64::from(setup.tls_trips.min(MOST_TRIPS));
     let think = sum(&setup.spans, Cause::ServerThink, None).part(trips as i64);
     let part = |n: usize| vec![Step::Write((setup.bytes[n] / trips).max(1))];
     (0..trips).map(|_| Turn { before: Nanos::ZERO, request: part(0), think, response: part(1) }).collect()
@@ -199,7 +211,7 @@ fn steps(bytes: u64, splits: &[u64], pauses: &[Nanos]) -> Vec<Step> {
 }
 
 /// Stack and socket options of one end.
-fn host(h: &mut Host, c: &Connection, n: usize, list: &[Exchange], assumed: &mut Vec<String>) {
+fn host(h: &mut Host, c: &Connection, n: usize, list: &[Exchange], over: Over, assumed: &mut Vec<String>) {
     let end: &End = &c.ends[n];
     let name = match end.os {
         Some("Windows") => "windows",
@@ -229,6 +241,10 @@ fn host(h: &mut Host, c: &Connection, n: usize, list: &[Exchange], assumed: &mut
             .unwrap_or(end.max_flight);
         // What held twice as much at another time holds that much.
         let flight = if end.max_flight >= 2 * flight { end.max_flight } else { flight };
+        let mss = c.ends.iter().filter_map(|e| e.mss).min().map_or(1460, u64::from);
+        if over == Over::AnotherPath && flight >= SEGMENTS_AT_LEAST * mss {
+            return;
+        }
         // What is in flight is the buffer: payload counted as it is, written in quarters.
         (h.stack.profile.skb_overhead, h.stack.profile.doubles_buffers, h.stack.profile.wmem_max) =
             (0, false, u64::MAX / 2);

@@ -4,7 +4,9 @@
 mod extract;
 mod reader;
 
+pub(crate) use extract::extract_with;
 pub use extract::{Extract, extract};
+pub(crate) use reader::Over;
 
 use crate::Analysis;
 use crate::place::Part;

@@ -6,14 +6,25 @@ use crate::result::{Connection, Exchange, Span, Vantage};
 use tcpwhy_base::{Cause, Class, Nanos, Side};
 use tcpwhy_model::{Host, WindowRule};
 
+/// Over which path the replay goes.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Over {
+    /// The one that was seen.
+    SamePath,
+    /// Another one: what the first lost is not lost there, and kernels size their buffers anew (`tcp_rcv_space_adjust`,
+    /// `tcp_sndbuf_expand`): only those that an application had set stay what they were.
+    AnotherPath,
+}
+
 /// Sets the receive buffer of end `n`, and each stop of its application: about where it was, for as long as the sender
-/// waited for it. It stops there whatever else is changed. `before`: bytes that came to it before `list`.
+/// waited for it. It stops there whatever else is changed. `before`: bytes that came to it before `list`, and over
+/// which path it goes.
 pub(super) fn stops(
     h: &mut Host,
     c: &Connection,
     n: usize,
     list: &[Exchange],
-    before: u64,
+    (before, over): (u64, Over),
     assumed: &mut Vec<String>,
 ) {
     let side = if n == 0 { Side::Client } else { Side::Server };
@@ -25,7 +36,12 @@ pub(super) fn stops(
     let beside = matches!((c.vantage, n), (Vantage::Client, 0) | (Vantage::Server, 1));
     let filled = |w: &u64| !stopped.is_empty() || beside || c.ends[1 - n].max_flight * 2 > *w;
     if let Some(window) = window.filter(filled).filter(|_| !full.is_empty() || !stopped.is_empty()) {
-        buffer(h, window, &full, set_its_buffer(c.ends[n].os, c.ends[n].wscale), side, assumed);
+        let was_set = set_its_buffer(c.ends[n].os, c.ends[n].wscale);
+        // Where nothing was scaled the window tells what it may grow to.
+        let unscaled = c.ends[n].wscale.is_none();
+        if over == Over::SamePath || was_set || unscaled {
+            buffer(h, window, &full, was_set, side, assumed);
+        }
     }
     if stopped.is_empty() {
         return;

@@ -1,10 +1,11 @@
 //! What connections of one machine would cost at a distance.
 
 use crate::sums::together;
-use crate::wire::{Tap, Wire, analyze, ms, us};
+use crate::wire::{CLIENT, Tap, Wire, analyze, ms, us};
 use std::fmt::Write as _;
-use tcpwhy_analysis::{Analysis, distance};
-use tcpwhy_base::Nanos;
+use tcpwhy_analysis::{Analysis, Elsewhere, distance};
+use tcpwhy_base::{Nanos, Tls};
+use tcpwhy_model::Congestion;
 
 /// Requests in series over loopback, 10 ms apart, with 1 ms of work each.
 fn local(requests: i64) -> Wire {
@@ -20,7 +21,8 @@ fn local(requests: i64) -> Wire {
 
 /// Trips, costs at 20 and 100 ms, what grows most.
 fn priced(analysis: &Analysis) -> String {
-    let Some(found) = distance(analysis, &[ms(20), ms(100)]) else { return "nothing".into() };
+    let to = Elsewhere { rtts: &[ms(20), ms(100)], congestion: Congestion::Cubic };
+    let Some(found) = distance(analysis, to) else { return "nothing".into() };
     let mut out = format!("trips {} to {}", found.trips.0, found.trips.1);
     for cost in &found.costs {
         let whole = |t: Nanos| t.0 as f64 / 1e6;
@@ -64,4 +66,55 @@ fn connections_beside_each_other_have_two_bounds() {
 #[test]
 fn at_a_distance_already_nothing_is_said() {
     assert_eq!(priced(&Wire::new(Tap::Client, ms(20)).handshake().analysis()), "nothing");
+}
+
+/// A handshake of TLS 1.3 is one round trip more, a full one of TLS 1.2 two; the goodbye costs nothing.
+#[test]
+fn handshakes_of_tls_are_counted() {
+    let trips = |flights: i64| {
+        let mut w = Wire::new(Tap::Client, us(50));
+        w.handshake();
+        for k in 0..flights {
+            w.at(ms(1 + 3 * k)).client().data(300).tls(Tls::HANDSHAKE);
+            w.after(ms(2)).server().data(900).tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER);
+        }
+        // Finished, and not answered before the request.
+        w.at(ms(20)).client().data(74).tls(Tls::CHANGE_CIPHER);
+        w.client().data(100).tls(Tls::DATA);
+        w.after(ms(2)).server().data(500).tls(Tls::DATA);
+        w.after(us(25)).client().data(24).tls(Tls::DATA);
+        w.client().fin();
+        w.after(us(25)).server().fin();
+        w.after(us(25)).client().ack();
+        let to = Elsewhere { rtts: &[ms(20)], congestion: Congestion::Cubic };
+        distance(&w.analysis(), to).expect("near").trips
+    };
+    assert_eq!((trips(1), trips(2)), ((3, 3), (4, 4)));
+}
+
+/// What loopback's windows held back is nothing that a path's kernel would: it sizes its buffers anew, unless the application
+/// set one, which shows in the window scale or in a send buffer below what ten segments need.
+#[test]
+fn buffers_of_the_kernel_are_sized_anew() {
+    let at = |wscale: u8| {
+        let mut w = Wire::new(Tap::Client, us(50));
+        w.host[CLIENT].wscale = Some(wscale);
+        w.handshake();
+        w.at(ms(1)).client().data(200);
+        let mut t = ms(2);
+        // Each time the window fills and an ACK opens it.
+        for _ in 0..40 {
+            for _ in 0..4 {
+                w.at(t).server().data(16_000);
+            }
+            t += us(60);
+            w.at(t).client().ack();
+            t += us(60);
+        }
+        let to = Elsewhere { rtts: &[ms(20)], congestion: Congestion::Cubic };
+        distance(&w.analysis(), to).expect("near").costs[0].most
+    };
+    // 2.5 MB in windows of 64 KB are 40 round trips of 20 ms; a window that grows needs nine.
+    assert!(at(7) < ms(200), "{}", at(7));
+    assert!(at(3) > ms(500), "{}", at(3));
 }

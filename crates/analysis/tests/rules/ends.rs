@@ -2,7 +2,7 @@
 
 use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms, us};
 use tcpwhy_analysis::{Analyzer, Config, Detail, Ended, Vantage};
-use tcpwhy_base::{Cause, Nanos, Segment, TcpFlags};
+use tcpwhy_base::{Cause, Nanos, Segment, TcpFlags, Tls};
 
 const MSS: u32 = 1448;
 
@@ -175,6 +175,37 @@ fn how_an_unanswered_request_ended() {
     // Who waits for more than a second before it closes had expected an answer.
     assert_eq!(ended(&close(1_030)), (Ended::Complete, ms(30)));
     assert_eq!(ended(&close(1_031)), (Ended::Silent, ms(1_051)));
+}
+
+/// Rule 40. A client that speaks TLS says goodbye and closes: that is no request, and its way is time after the last byte. Without
+/// TLS, longer, without its FIN in time, or answered it may be one.
+#[test]
+fn goodbye_of_tls() {
+    let exchanges = |bytes: u32, tls: bool, fin: i64, answered: bool| {
+        let mut w = opened(Tap::Client, ms(20));
+        let bits = |b: u8| if tls { b } else { 0 };
+        w.at(ms(30)).client().data(300).tls(bits(Tls::HANDSHAKE));
+        w.at(ms(40)).server().data(900).tls(bits(Tls::HANDSHAKE | Tls::CHANGE_CIPHER));
+        w.at(ms(52)).client().data(100).tls(bits(Tls::DATA));
+        w.at(ms(62)).server().data(50).tls(bits(Tls::DATA));
+        w.at(ms(90)).client().data(bytes).tls(bits(Tls::ALERT));
+        w.at(ms(90 + fin)).client().fin();
+        if answered {
+            w.at(ms(100 + fin)).server().data(24).tls(bits(Tls::ALERT));
+        }
+        w.at(ms(100 + fin)).server().fin();
+        w.after(ms(11)).client().ack();
+        let c = w.connection();
+        let after: Nanos = c.gaps.iter().map(|g| g.end - g.start).fold(Nanos::ZERO, |a, b| a + b);
+        (c.exchanges.len() + usize::from(c.setup.is_some_and(|s| s.tls_trips == 1)), after)
+    };
+    // The handshake and the request; 18 ms before the goodbye, 21 behind it.
+    assert_eq!(exchanges(31, true, 0, false), (2, ms(39)));
+    assert_eq!(exchanges(31, true, 20, false), (2, ms(59)));
+    assert_eq!(exchanges(32, true, 0, false).0, 3);
+    assert_eq!(exchanges(31, true, 21, false).0, 3);
+    assert_eq!(exchanges(31, true, 0, true).0, 3);
+    assert_eq!(exchanges(31, false, 0, false).0, 3);
 }
 
 /// Rule 40. Last words that cross the server's FIN are answered by a reset: an alert, or what the client closes behind, waits

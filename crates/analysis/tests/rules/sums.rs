@@ -287,7 +287,7 @@ fn findings_over_many_connections() {
         Any: Each round trip costs 20.0 ms on this path; light in fibre needs about 1 ms for every 100 km of distance, there and back");
     says(&analysis, Cause::ClientThink, "
         client_think client lost 391 ms (0.104) tail 0 ns n 38 of 3.00 ms to 20.0 ms
-        at 8.0 #63-65 evidence 3-4 11-12 19-20 27-28 35-36 43-44 in 32 [8, 20, 32, 31, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17]
+        at 8.0 #63-65 evidence 63-65 3-4 11-12 19-20 27-28 35-36 in 32 [8, 20, 32, 31, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17]
         For 20.0 ms TCP had nothing to send and waited for nothing: the application had not written.
         application at client server 10.0.0.2:80 connection 8 side client saves 391 ms");
     let order: Vec<&str> = analysis.findings.iter().map(|f| f.cause.id()).collect();

@@ -27,8 +27,9 @@ use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tcpwhy_analysis::{Analysis, Config, Detail, Distance};
+use tcpwhy_analysis::{Analysis, Config, Detail, Distance, Elsewhere};
 use tcpwhy_lab::own::{NotRun, Plan, Report, Running};
+use tcpwhy_model::Congestion;
 use tcpwhy_report::{Answer, Capture, Warning, headline, quality_warnings};
 
 /// Where a run is kept that is proposed to be.
@@ -86,7 +87,8 @@ fn run_it(args: &Run) -> anyhow::Result<Exit> {
     let source =
         Source { inputs: &inputs, frames_before: &capture.frames_before, window: None, filter: None };
     explain::name(&questions, &source, &mut analysis)?;
-    let far = if plan.link.is_none() { tcpwhy_analysis::distance(&analysis, &said::DISTANCES) } else { None };
+    let to = Elsewhere { rtts: &said::DISTANCES, congestion: congestion() };
+    let far = if plan.link.is_none() { tcpwhy_analysis::distance(&analysis, to) } else { None };
     let about = About { args, plan: &plan, report: &report, analysis: &analysis, far: far.as_ref() };
     let end = end::of(&about)?;
     // How it ended is the last line.
@@ -94,6 +96,16 @@ fn run_it(args: &Run) -> anyhow::Result<Exit> {
     answer(out, &about, &questions, &source, &capture, &end)?;
     written?;
     Ok(Exit::Program(end.run.exit_code))
+}
+
+/// What a new network of this host begins with; loopback does not show it.
+fn congestion() -> Congestion {
+    match std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default().trim() {
+        "bbr" => Congestion::Bbr,
+        "reno" => Congestion::Reno,
+        // Linux's own default, also instead of those that the model does not know.
+        _ => Congestion::Cubic,
+    }
 }
 
 /// All that is known of a run.
