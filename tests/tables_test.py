@@ -202,6 +202,59 @@ def ended_by_force(binary, work):
     return None
 
 
+def summary(binary, folder):
+    """What `summarize --json` says otherwise than DuckDB does of the same files."""
+    done = subprocess.run(
+        [binary, 'summarize', folder, '--json', '--top', '1000000', '--split', '2020-01-01'],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        yield f'summarize: exit code {done.returncode}: {done.stderr.decode()}'
+        return
+    told = json.loads(done.stdout)
+
+    def ask(what, table, where='true'):
+        return duckdb.sql(f"SELECT {what} FROM '{folder}/{table}/**/*.parquet' WHERE {where} GROUP BY ALL").fetchall()
+
+    for name, parts in (('budget', "part IN ('setup', 'exchange')"), ('idle_budget', "part = 'gap'")):
+        sums = 'cause, sum(duration_ns)::BIGINT'
+        if told[name] != dict(ask(sums, 'spans', parts)):
+            yield f'summarize: {name}: {told[name]}'
+        rows = ask(f"server_ip || ' ' || server_port, {sums}", 'spans', f'{parts} AND NOT contains(server_ip, chr(58))')
+        by_server = {s['server'].replace(':', ' '): s[name] for s in told['servers'] if '[' not in s['server']}
+        if sorted(rows) != sorted((s, c, ns) for s, times in by_server.items() for c, ns in times.items()):
+            yield f'summarize: {name} by server: {by_server}'
+        rows = ask(f'day::VARCHAR, {sums}', 'spans', parts)
+        by_day = sorted((d['day'], c, ns) for d in told['days'] for c, ns in d[name].items())
+        if sorted(rows) != by_day:
+            yield f'summarize: {name} by day: {by_day}'
+        rows = dict(ask(sums, 'spans', f"{parts} AND day < '2020-01-01'"))
+        if told['split']['before'][name] != rows:
+            yield f'summarize: {name} before: {told["split"]["before"][name]}'
+    if told['exchanges'] != sum(n for _, n in ask('capture, count(*)', 'exchanges')):
+        yield f'summarize: {told["exchanges"]} exchanges'
+    if told['captures'] != len(ask('capture', 'connections')):
+        yield f'summarize: {told["captures"]} captures'
+    times = sorted(
+        row[0] for row in duckdb.sql(f"SELECT duration_ns FROM '{folder}/exchanges/**/*.parquet'").fetchall()
+    )
+    for name, p in (('median_ns', 50), ('p95_ns', 95)):
+        exact = times[max(0, -(-p * len(times) // 100) - 1)]
+        if abs(told[name] - exact) > exact / 500:
+            yield f'summarize: {name} {told[name]}, not {exact}'
+    if [w['duration_ns'] for w in told['worst']] != sorted(times, reverse=True):
+        yield 'summarize: the slowest are others'
+    key = ('capture', 'connection', 'exchange')
+    by_cause = ask('capture, connection, exchange, cause, sum(duration_ns)::BIGINT AS ns', 'spans', "part = 'exchange'")
+    rows = {}
+    for *of, _, ns in by_cause:
+        rows[tuple(of)] = max(ns, rows.get(tuple(of), 0))
+    if {tuple(w[k] for k in key): w['cause_ns'] for w in told['worst'] if w['cause']} != rows:
+        yield 'summarize: most of the slowest is something else'
+
+
 def expect(got, code, *words):
     """What is wrong with an exit code and what was said."""
     text = got[1] + got[2]
@@ -254,6 +307,19 @@ def bad_input(binary, work):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
+    def summarize(*arguments):
+        command = [binary, 'summarize', *arguments]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    yield expect(summarize(empty), 2, 'no tables are in it')
+    yield expect(summarize(out, '--split', 'yesterday'), 2, 'such as 2026-11-22')
+    day = glob.glob(os.path.join(out, 'spans', 'day=*'))[0]
+    with open(os.path.join(day, 'other.parquet'), 'wb') as f:
+        f.write(b'PAR1 and no table')
+    yield expect(summarize(out), 1, 'other.parquet', 'exchanges on 2 connections in 2 captures')
+    pyarrow.parquet.write_table(pyarrow.table({'start': [1]}), os.path.join(day, 'other.parquet'))
+    yield expect(summarize(out), 1, 'other.parquet', 'not written by tcpwhy')
     full = os.path.join(work, 'full')
     yield expect(run(binary, smtp, '--parquet', full, preexec_fn=small_files), 3, 'File too large')
     if glob.glob(os.path.join(full, '*/*/*.parquet')):
@@ -272,6 +338,7 @@ def main():
         if code not in (0, 1) or not said:
             wrong.append(f'exit code {code}: {said}{errors}')
         wrong += [*same_as_json(binary, folder, paths), *engines_agree(folder), *well_made(folder)]
+        wrong += summary(binary, folder)
         wrong += [w for w in (ended_by_force(binary, work), *bad_input(binary, work)) if w]
         with open(os.path.join(folder, '_manifest.jsonl'), encoding='utf8') as f:
             lines = [json.loads(line) for line in f]

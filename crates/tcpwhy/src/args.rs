@@ -66,6 +66,10 @@ pub(crate) enum Command {
     /// Show captures in the browser: a file, a folder, or what is dropped on the page
     #[command(after_long_help = examples::text("serve"))]
     Serve(Serve),
+    /// Sum up the tables that --parquet wrote: causes, servers, days, before against after a date, the slowest
+    #[cfg(feature = "parquet")]
+    #[command(after_long_help = examples::text("summarize"))]
+    Summarize(Summarize),
     /// Write the headers of one connection to a file for a ticket
     #[command(after_long_help = examples::text("slice"))]
     Slice(Slice),
@@ -212,6 +216,26 @@ pub(crate) struct Compare {
     pub(crate) quiet: bool,
 }
 
+#[cfg(feature = "parquet")]
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Summarize {
+    /// The folder that `tcpwhy explain --parquet` wrote
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
+    /// Compare the days before this one with those from it on (UTC)
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
+    pub(crate) split: Option<String>,
+    /// Rows in tables
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) top: usize,
+    /// One JSON document (docs/schema/summarize-1.md)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write to FILE, whole or not at all; what was there is replaced
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
 #[cfg(feature = "tui")]
 #[derive(Debug, ClapArgs)]
 pub(crate) struct View {
@@ -342,6 +366,7 @@ const COMMANDS: &[&str] = &[
     "serve",
     "compare",
     "slice",
+    "summarize",
     "predict",
     "lab",
     "mcp",
@@ -403,6 +428,13 @@ fn detail(text: &str) -> Result<Detail, String> {
             .map(Detail::Worst)
             .ok_or_else(|| "say worst=N (such as worst=1000), all or none".into()),
     }
+}
+
+/// A day as the folders of tables are named by it.
+#[cfg(feature = "parquet")]
+fn day(text: &str) -> Result<String, String> {
+    let day: Result<jiff::civil::Date, _> = text.parse();
+    day.map(|day| day.strftime("%F").to_string()).map_err(|_| "say a day, such as 2026-11-22".into())
 }
 
 pub(crate) fn filter(text: &str) -> Result<Filter, String> {

@@ -105,6 +105,14 @@ pub(crate) const EXAMPLES: &[Examples] = &[
             ),
         ],
     ),
+    #[cfg(feature = "parquet")]
+    (
+        "summarize",
+        &[
+            ("tcpwhy summarize tables/", "causes over everything, by server and day, and the slowest"),
+            ("tcpwhy summarize tables/ --split 2026-11-20", "what changed that day, by cause"),
+        ],
+    ),
     (
         "slice",
         &[(

@@ -28,6 +28,8 @@ mod shared;
 mod shown;
 mod source;
 mod spool;
+#[cfg(feature = "parquet")]
+mod summarize;
 mod temporary;
 mod threshold;
 mod units;
@@ -49,6 +51,8 @@ fn main() -> ExitCode {
         args::Command::Explain(a) => cmd::explain::run(&a),
         args::Command::Predict(a) => cmd::predict::run(&a),
         args::Command::Compare(a) => cmd::compare::run(&a),
+        #[cfg(feature = "parquet")]
+        args::Command::Summarize(a) => summarize::run(&a),
         args::Command::Serve(a) => cmd::serve::run(&a),
         #[cfg(feature = "tui")]
         args::Command::View(a) => cmd::view::run(&a),
