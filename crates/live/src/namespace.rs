@@ -6,6 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,6 +34,14 @@ pub fn within<T: Send>(
         let panicked = |_| Err(LiveError::Failed { what: name(), why: io::Error::other("panicked") });
         thread.join().unwrap_or_else(panicked)
     })
+}
+
+/// The number of a network namespace: of the one behind a file, or of this thread's.
+pub fn namespace_number(namespace: Option<&Path>) -> Result<u32, LiveError> {
+    let path = namespace.unwrap_or(Path::new("/proc/thread-self/ns/net"));
+    let failed = |why| LiveError::Failed { what: format!("cannot open {}", path.display()), why };
+    let file = std::fs::metadata(path).map_err(failed)?;
+    u32::try_from(file.ino()).map_err(|_| failed(io::Error::other("no network namespace")))
 }
 
 /// A file below `/proc` that speaks of this thread's network namespace, as text.

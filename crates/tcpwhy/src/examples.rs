@@ -54,6 +54,7 @@ pub(crate) const EXAMPLES: &[Examples] = &[
             ("tcpwhy watch --once --port 5432", "one interval, printed"),
             ("tcpwhy watch --cause send_buffer --interval 5s", "only those that wait for a send buffer"),
             ("tcpwhy watch --jsonl > closed.jsonl", "a line for each connection that ends, until ^C"),
+            ("tcpwhy watch --events --pid 812", "a line for each wait, as it ends (root)"),
             ("tcpwhy watch --netns /proc/812/ns/net", "of a container, by one of its processes (root)"),
         ],
     ),

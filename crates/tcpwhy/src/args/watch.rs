@@ -35,6 +35,11 @@ pub(crate) struct Watch {
     /// Attach to no kernel events, which take CAP_BPF and CAP_PERFMON: only estimate
     #[arg(long)]
     pub(crate) sampled: bool,
+    /// A line for each wait as it ends, until ^C: writers without room in their buffer (for more than 10 ms, or --slower-than),
+    /// timers that send again. Takes CAP_BPF and CAP_PERFMON
+    #[cfg(feature = "bpf")]
+    #[arg(long, conflicts_with_all = ["once", "json", "jsonl", "cause", "sampled", "verbose"])]
+    pub(crate) events: bool,
     /// One interval, then end
     #[arg(long)]
     pub(crate) once: bool,

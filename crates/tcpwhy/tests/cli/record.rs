@@ -31,7 +31,7 @@ const BIN: &str = env!("CARGO_BIN_EXE_tcpwhy");
 
 /// A shell that runs `script` in a network namespace of its own (and a mount namespace); $0 is the program, $1 its file.
 /// None, after saying so, where it may not, or where there are no packets to be seen.
-fn apart(script: &str, file: &Path) -> Option<Output> {
+pub(crate) fn apart(script: &str, file: &Path) -> Option<Output> {
     let script = format!("ip link set lo up && {{ {script}\n}}");
     // With the signals of a terminal, whoever runs the test.
     let mut command = Command::new("env");
@@ -148,7 +148,7 @@ fn an_interrupt_ends_it_with_a_whole_file() {
     // A shell lets its background programs ignore interrupts.
     let script = "python3 -c \"$REQUESTS\" 1000000 0 >/dev/null 2>&1 & requests=$!\n\
                   env --default-signal=INT \"$0\" record -o \"$1\" >/dev/null 2>&1 & record=$!\n\
-                  while [ \"$(stat -c %s \"$1\" 2>/dev/null || echo 0)\" -lt 8000 ] && kill -0 $record; do sleep 0.05; done\n\
+                  n=0; while [ \"$(stat -c %s \"$1\" 2>/dev/null || echo 0)\" -lt 8000 ] && kill -0 $record && [ $((n += 1)) -lt 1200 ]; do sleep 0.05; done\n\
                   kill -INT $record; wait $record; code=$?; kill $requests; exit $code";
     let Some(done) = apart(script, &file) else { return };
     assert_eq!(done.status.code(), Some(0), "{done:?}");

@@ -218,3 +218,47 @@ fn without_capabilities_it_says_which_are_missing() {
         document["findings"].as_array().unwrap().iter().map(|f| f["cause"].as_str().unwrap()).collect();
     assert!(all.iter().any(|c| c.starts_with("nagle")), "{all:?}");
 }
+
+/// A reader that stops for half a second again and again, and a writer that sleeps meanwhile.
+const SLEEPS: &str = "
+import socket, threading, time
+def serve(listener):
+    c = listener.accept()[0]
+    while c.recv(1 << 20):
+        time.sleep(0.5)
+listener = socket.create_server(('127.0.0.1', 0))
+threading.Thread(target=serve, args=[listener], daemon=True).start()
+c = socket.create_connection(listener.getsockname())
+while True:
+    c.sendall(b'x' * (1 << 20))
+";
+
+#[test]
+fn each_wait_is_a_line() {
+    let dir = crate::common::Dir::new();
+    let file = dir.0.join("lines");
+    // A shell lets its background programs ignore interrupts.
+    let script = format!(
+        "python3 -c \"{SLEEPS}\" & sleeps=$!\n\
+         env --default-signal=INT \"$0\" watch --events --slower-than 100ms >\"$1\" 2>\"$1.said\" & watch=$!\n\
+         n=0; while ! grep -q blocked \"$1\" && kill -0 $watch && [ $((n += 1)) -lt 1200 ]; do sleep 0.05; done\n\
+         kill -INT $watch; wait $watch; code=$?; kill $sleeps; cat \"$1.said\" >&2; exit $code"
+    );
+    let Some(done) = crate::record::apart(&script, &file) else { return };
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    if done.status.code() == Some(3) {
+        crate::skips::skip("watch --events", &said, env!("CARGO_TARGET_TMPDIR"));
+        return;
+    }
+    assert_eq!(done.status.code(), Some(130), "{said}");
+    let lines = std::fs::read_to_string(&file).unwrap();
+    // Timers fire beside it: a probe asks for what the reader has not acknowledged.
+    let line = lines.lines().find(|l| l.contains("blocked")).unwrap();
+    // 12:00:03.217 python3(812) blocked 491 ms on ...
+    assert!(line.get(12..21) == Some(" python3(") && line.contains(") blocked "), "{line}");
+    let why = "on a full send buffer to 127.0.0.1:";
+    assert!(
+        line.contains(why) && line.contains("; it held what the receive window of the other end"),
+        "{line}"
+    );
+}

@@ -1,8 +1,6 @@
 //! What is recorded: packets and kernel events, put into the order of time.
 
-use anyhow::{Context as _, bail};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 #[cfg(feature = "bpf")]
 use tcpwhy_base::SocketChange;
@@ -73,11 +71,7 @@ impl<'a> Source<'a> {
     ) -> anyhow::Result<Source<'a>> {
         let slot = if payload { WHOLE } else { HEADERS };
         let ring = tcpwhy_live::within(namespace, || Ring::of_all_devices(slot).map_err(no_packets))?;
-        let path = namespace.unwrap_or(Path::new("/proc/thread-self/ns/net"));
-        let file = std::fs::metadata(path).with_context(|| format!("cannot open {}", path.display()))?;
-        let Ok(netns) = u32::try_from(file.ino()) else {
-            bail!("{} is no network namespace", path.display())
-        };
+        let netns = tcpwhy_live::namespace_number(namespace)?;
         #[cfg(feature = "bpf")]
         let (events, missing) = match Events::open(netns) {
             Ok(events) => {

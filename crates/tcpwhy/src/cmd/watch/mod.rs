@@ -1,5 +1,7 @@
 //! `tcpwhy watch`: asks the kernel for its sockets again and again, and says where their time goes.
 
+#[cfg(feature = "bpf")]
+mod events;
 mod eye;
 #[cfg(feature = "tui")]
 mod screen;
@@ -17,6 +19,10 @@ use tcpwhy_report::watch::{self, Layout, View};
 
 /// Watches this host, or another network namespace.
 pub(crate) fn run(args: &Watch) -> anyhow::Result<Exit> {
+    #[cfg(feature = "bpf")]
+    if args.events {
+        return events::run(args, &*cmd::stop_signal()?);
+    }
     let mut eye = Eye::open(args.netns.as_deref(), args.sampled)?;
     let stop = cmd::stop_signal()?;
     #[cfg(feature = "tui")]
