@@ -79,6 +79,8 @@ pub(crate) enum Rule {
     Unrepeated,
     LateRequest,
     // Applications
+    RefutedHold,
+    NextWrite,
     PauseIdle,
     PauseInFlight,
     Think,
@@ -221,6 +223,8 @@ impl Rule {
             (Rule::Unrepeated, _) => either(0.5, (C::RetransmissionTimeout, 0.3), (C::SenderPause, 0.3)),
             (Rule::LateRelease, _) => either(0.5, (C::HostDelay, 0.3), (C::SenderPause, 0.2)),
 
+            (Rule::NextWrite, _) => or(0.8, C::Bandwidth, 0.1),
+            (Rule::RefutedHold, _) => or(0.6, C::NagleDelayedAck, 0.3),
             (Rule::PauseIdle, _) | (Rule::PauseInFlight, Tap::Near) => or(0.9, C::HostDelay, 0.05),
             (Rule::PauseInFlight, Tap::Far) => or(0.75, C::HostDelay, 0.05),
             (Rule::Think, _) => sure(0.9),

@@ -460,6 +460,9 @@ impl Conn {
         }
         self.ledger.closing_gap(&self.track, parts);
         self.ledger.sum_setup(parts);
+        for s in End::BOTH.into_iter().filter(|&s| self.habits.held_nothing(s)) {
+            self.ledger.acquit(s, parts);
+        }
         summary(self.who, &mut self.track, &self.habits, self.ledger)
     }
 

@@ -29,7 +29,10 @@ struct Recent {
     same_identifiers: bool,
     /// The identifier of the last one.
     identifier: u16,
-    /// Those before, once late copies are known; else empty.
+    /// Its TTL, and whether packets came over ways of different length: among them may be copies of any that went before.
+    ttl: u8,
+    ways: bool,
+    /// Those before, once late copies are known or may be there; else empty.
     more: VecDeque<Trace>,
 }
 
@@ -47,7 +50,7 @@ struct Likeness {
 }
 
 /// A copy of a millisecond or less.
-const SOON: Nanos = Nanos::millis(1);
+pub(crate) const SOON: Nanos = Nanos::millis(1);
 /// Timers without an estimate of the round trip do not run out earlier (RFC 6298, 2.1), nor do those of keep-alives.
 const LATEST: Nanos = Nanos::secs(1);
 /// So many packets are kept of one direction where copies come late.
@@ -130,18 +133,20 @@ impl Recent {
         let identifier = segment.ip_id.unwrap_or(0);
         self.same_identifiers |= identifier != 0 && identifier == self.identifier;
         self.identifier = identifier;
+        self.ways |= segment.ttl != self.ttl && self.at > 0;
+        self.ttl = segment.ttl;
         let place = usize::from(self.at & 7);
-        if late > Nanos::ZERO {
+        if late > Nanos::ZERO || self.ways {
             let leaves = u64::from(self.contents[place]) << 32 | u64::from(self.passed[place]);
-            self.keep_more(Trace(leaves), trace, late);
+            self.keep_more(Trace(leaves), trace);
         }
         (self.contents[place], self.passed[place]) = ((trace.0 >> 32) as u32, trace.0 as u32);
         self.at = self.at.wrapping_add(1);
     }
 
     #[cold]
-    fn keep_more(&mut self, leaves: Trace, now: Trace, late: Nanos) {
-        let old = |t: &Trace| now.like(*t).later > late.times(2) + SOON;
+    fn keep_more(&mut self, leaves: Trace, now: Trace) {
+        let old = |t: &Trace| now.like(*t).later >= LATEST;
         while self.more.len() >= MOST || self.more.front().is_some_and(old) {
             self.more.pop_front();
         }

@@ -171,6 +171,11 @@ pub enum Facts {
         /// By how much.
         late: Nanos,
     },
+    /// Another write followed.
+    NextWrite {
+        /// After the one before.
+        wait: Nanos,
+    },
     /// A segment left later than the ACK that it had been held for.
     Released {
         /// By how much.
@@ -280,6 +285,7 @@ impl fmt::Display for Facts {
             ),
             Facts::Missing { packets, wait } => missing(f, packets, wait),
             Facts::Wait { wait, outstanding } => nothing_seen(f, wait, outstanding),
+            Facts::NextWrite { wait } => write!(f, "The next write came {wait} after the one before."),
             Facts::Released { late } => write!(
                 f,
                 "It left {late} after the ACK that it had been held for: its host or the path took that long, or it was written only then."

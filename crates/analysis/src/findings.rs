@@ -1,5 +1,6 @@
 //! Rolling spans up to findings, and the findings that are not spans.
 
+mod acquit;
 pub(crate) mod packed;
 
 use crate::facts::Facts;
@@ -59,6 +60,13 @@ impl Doubt {
         let percent = (f64::from(span.confidence) * 100.0 + 0.5) as i64;
         let unsure = if f64::from(span.confidence) < UNSURE { time } else { Nanos::ZERO };
         Doubt { unsure, weighed: time.0.saturating_mul(percent), time: time.0 }
+    }
+
+    /// All of it with this confidence.
+    fn set(&mut self, confidence: f32) {
+        let percent = (f64::from(confidence) * 100.0).round() as i64;
+        self.weighed = self.time.saturating_mul(percent);
+        self.unsure = if f64::from(confidence) < UNSURE { Nanos(self.time) } else { Nanos::ZERO };
     }
 
     pub(crate) fn add(&mut self, other: Doubt) {

@@ -186,6 +186,13 @@ impl Output {
         self.keep_of(connection).gaps.add(connection, key, gap, limit);
     }
 
+    /// Every span that is kept of the exchanges of a connection.
+    pub(crate) fn each_span(&mut self, connection: u32, change: impl FnMut(&mut Span)) {
+        let of = |kept: &&mut (u32, Exchange)| kept.0 == connection;
+        let kept = self.keep_of(connection).exchanges.items.iter_mut().filter(of);
+        kept.flat_map(|(_, exchange)| &mut exchange.spans).for_each(change);
+    }
+
     /// Takes over what another one kept; `number` gives the connections' final numbers.
     pub(crate) fn absorb(&mut self, mut other: Output, number: impl Fn(u32) -> u32) {
         for (id, exchange) in other.kept.exchanges.items {

@@ -106,6 +106,12 @@ impl Distribution {
         }
     }
 
+    /// What was called one thing was another.
+    pub(crate) fn rename(&mut self, from: Cause, to: Cause) {
+        let renamed: Vec<Cell> = self.cells.extract_if(.., |c| c.cause == from).collect();
+        renamed.iter().for_each(|c| self.add_time(c.band, to, c.time));
+    }
+
     /// Adds all of `other`.
     pub fn add_all(&mut self, other: &Distribution) {
         if self.counts.is_empty() {

@@ -112,7 +112,15 @@ impl<'a> Emit<'a> {
     pub(super) fn burst(&mut self, context: &Context, d: End, time: Nanos) {
         let bytes = self.step.bytes;
         let granted = self.reserve(context, d, time);
-        if granted == time {
+        // The write before had ended, so its segment was not followed by this one at a link's pace (rule 67).
+        let fine = context.tick == Nanos::ZERO;
+        let written = fine && self.step.pushed && bytes > 0 && bytes <= context.mss[d];
+        if written && (granted < time || context.per_byte[d].is_none()) {
+            let facts = Facts::NextWrite { wait: time };
+            let hosts = self.trip(context, time);
+            self.network(Rule::NextWrite, Cause::PathDelay, hosts, facts);
+            self.span(Rule::NextWrite, Cause::SenderPause, Some(Side::from(d)), time - hosts, facts);
+        } else if granted == time {
             self.carried(context, d, time, bytes);
         } else if bytes > 0 {
             self.network(Rule::OwnBytes, Cause::Bandwidth, time, Facts::Bytes { bytes, bps: None });

@@ -7,7 +7,7 @@ use crate::track::CwndState;
 use tcpwhy_base::{Cause, End, Nanos};
 
 /// Round trips without growth that make a plateau: slow start would have grown eightfold.
-const PLATEAU: u32 = 3;
+pub(super) const PLATEAU: u32 = 3;
 
 /// Bytes in flight when an ACK ended the wait (or woke up the writer); zero for other waits.
 #[inline]

@@ -19,11 +19,16 @@ pub(super) fn link_time(context: &Context, step: &Step, d: End, carry: &mut Carr
         *backlog = backlog.saturating_add(work).saturating_sub(duration.0).max(0);
         return duration;
     }
+    if step.is_turn() {
+        // What ends a turn goes to the link then, and the wait after it finds that there: a whole flight, where segments are joined.
+        let per_byte = context.per_byte[d.peer()].unwrap_or(0.0);
+        carry.backlog[d.peer()] = (f64::from(step.bytes) * per_byte) as i64;
+    }
     let Some(per_byte) = context.per_byte[d] else { return burst };
     let free = free_time(context, step, d);
     let own = if step.is_turn() { 0.0 } else { f64::from(step.bytes) * per_byte };
     if context.near(d) {
-        near_sender(context, step, d, carry, burst.min(free), free, own)
+        near_sender(step, d, carry, burst.min(free), free, own)
     } else {
         Nanos(own as i64).min(free).max(burst.min(free))
     }
@@ -46,15 +51,7 @@ fn free_time(context: &Context, step: &Step, d: End) -> Nanos {
 }
 
 /// Near the sender what was queued crosses while the step waits (rule 3); then its own run, as far as that kept the link busy.
-fn near_sender(
-    context: &Context,
-    step: &Step,
-    d: End,
-    carry: &mut Carry,
-    run: Nanos,
-    free: Nanos,
-    own: f64,
-) -> Nanos {
+fn near_sender(step: &Step, d: End, carry: &mut Carry, run: Nanos, free: Nanos, own: f64) -> Nanos {
     let n = f64::from(step.releases.max(1));
     // All but the last release's bytes had time to cross within the step.
     let within = own * (n - 1.0) / n;
@@ -63,9 +60,7 @@ fn near_sender(
     let busy = waited + (Nanos(work) - waited + Nanos(own as i64)).min(run);
     carry.backlog[d] = carry.backlog[d].saturating_add(own as i64).saturating_sub(busy.0).max(0);
     if step.is_turn() {
-        let bytes = f64::from(step.bytes) * context.per_byte[d.peer()].unwrap_or(0.0);
         carry.backlog[d] = 0;
-        carry.backlog[d.peer()] = bytes as i64;
     }
     busy
 }

@@ -25,6 +25,7 @@ pub(crate) fn attribute(
     spans: &mut Vec<Span>,
     limits: &mut Vec<Cause>,
 ) {
+    forget_waits_below_the_tick(context, steps);
     give_free_waits_to_the_writer(context, steps);
     give_hidden_holds_to_the_writer(steps);
     give_filled_holds_to_the_limit(context, steps);
@@ -35,6 +36,21 @@ pub(crate) fn attribute(
     }
     steps.clear();
     join_neighbours(spans);
+}
+
+/// The capture's clock turned out to be coarse after they were judged: waits of up to two ticks are none (rule 50).
+fn forget_waits_below_the_tick(context: &Context, steps: &mut [Step]) {
+    if context.tick == Nanos::ZERO {
+        return;
+    }
+    // Of several in one step, on average.
+    let ticks = |s: &Step| context.tick.times(2 * i64::from(s.releases.max(1)));
+    let short = |s: &&mut Step| s.duration() <= ticks(s) && s.source == Source::Inferred;
+    for step in steps.iter_mut().filter(short) {
+        if !step.is_turn() && !step.is_loss() && step.loss.is_none() {
+            step.rename(Wait::Burst);
+        }
+    }
 }
 
 /// The sender turned out to react sooner than was known when it was judged: nothing was in flight for longer (rule 49).
@@ -73,10 +89,22 @@ fn give_filled_holds_to_the_limit(context: &Context, steps: &mut [Step]) {
         let mss = context.mss[steps[i].sender];
         let follows = |n: &&Step| n.is_burst() && n.sender == steps[i].sender && n.bytes >= mss;
         let inferred = steps[i].source == Source::Inferred;
-        if inferred && flight >= 2 * mss && steps.get(i + 1).filter(follows).is_some() {
+        let filled = || {
+            steps.get(i + 1).filter(follows).is_some() || is_as_before(&steps[..i], &steps[i], flight, mss)
+        };
+        if inferred && flight >= 2 * mss && filled() {
             steps[i].rename(Wait::Acked(Acked { flight, ..Acked::default() }));
         }
     }
+}
+
+/// Three flights of the message before were of the same size, and their waits no holds: what limited those limits this one as well
+/// (rule 19).
+fn is_as_before(before: &[Step], step: &Step, flight: u32, mss: u32) -> bool {
+    let same = |s: &&Step| s.acked().is_some_and(|a| a.flight.abs_diff(flight) < mss);
+    let waits =
+        before.iter().rev().take_while(|s| s.sender == step.sender && !s.is_turn()).filter(|s| !s.is_burst());
+    waits.take(limits::PLATEAU as usize).filter(same).count() == limits::PLATEAU as usize
 }
 
 /// A tail loss probe may carry new data (RFC 8985, 7.3): the wait for it is the loss's that it brought to light.

@@ -186,6 +186,27 @@ impl Ledger {
     }
 }
 
+/// What later packets refute.
+impl Ledger {
+    /// Nagle's algorithm held nothing of `s`: what seemed so was its writer (rule 66).
+    #[cold]
+    pub(crate) fn acquit(&mut self, s: End, parts: &mut Output) {
+        let (side, sums) = (Side::from(s), &mut self.sums);
+        let refuted = sums.rollups.acquit(side);
+        if refuted.is_empty() {
+            return;
+        }
+        for (cause, time) in refuted {
+            sums.budget.subtract(cause, time);
+            sums.budget.add(Cause::SenderPause, time);
+            sums.requests.times.rename(cause, Cause::SenderPause);
+        }
+        let setup = self.setup.iter_mut().flat_map(|s| &mut s.spans);
+        setup.for_each(|span| span.acquit(side));
+        parts.each_span(self.connection, |span| span.acquit(side));
+    }
+}
+
 /// Gaps.
 impl Ledger {
     /// Closes the gap from the last part to `to`, where `s` speaks.

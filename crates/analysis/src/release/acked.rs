@@ -14,6 +14,8 @@ pub(super) struct Lock<'a> {
     pub(super) frees: Option<&'a Ack>,
     /// Acknowledged before the earliest of them.
     pub(super) una_before: Seq,
+    /// Not every ACK that came during the wait would be one of them.
+    pub(super) tells: bool,
 }
 
 /// The ACKs that this segment may have left with: they passed the tap one reaction time before it, after the
@@ -31,6 +33,8 @@ pub(super) fn lock<'a>(p: &Passage<'a>, nodelay: bool) -> Option<Lock<'a>> {
     let needed = p.segment.len.min(p.mss()) as i32;
     // With nothing in flight for longer than a wake-up only a window can have held it (rule 49).
     let free = p.was_free();
+    // Where all of the wait is as near to the segment, an ACK is there by chance (rule 65).
+    let tells = t - start > late + early;
     let mut lock: Option<Lock<'a>> = None;
     let acks = p.acks.newest_first().skip_while(|a| a.time > to).take_while(|a| a.time >= from);
     for ack in acks.filter(|a| !p.left_before(a)) {
@@ -40,7 +44,7 @@ pub(super) fn lock<'a>(p: &Passage<'a>, nodelay: bool) -> Option<Lock<'a>> {
         if free && !opens {
             continue;
         }
-        let found = lock.get_or_insert(Lock { ack, opens: None, frees: None, una_before });
+        let found = lock.get_or_insert(Lock { ack, opens: None, frees: None, una_before, tells });
         found.una_before = una_before;
         if opens {
             found.opens = Some(ack);
@@ -102,11 +106,12 @@ pub(super) fn is_no_initial_window(p: &Passage<'_>, flight: u32) -> bool {
     first && segments > 4 && segments != 10
 }
 
-/// Two partial segments within a burst: the second did not wait for the first one's ACK, so Nagle is off.
+/// Two partial segments within a round trip: the second did not wait for the first one's ACK, so Nagle is off.
 pub(super) fn shows_nodelay(p: &Passage<'_>) -> bool {
     let before = p.arrived.before;
     let pair = before.small_end == before.nxt
         && before.small_end.after(p.flow.base)
         && p.flow.is_small(p.segment.len);
-    pair && p.flow.outstanding() > p.segment.len && p.waited() < p.path.rtt
+    // The last one leaves with the FIN whatever is unacknowledged (`tcp_nagle_test`).
+    pair && p.flow.outstanding() > p.segment.len && p.waited() < p.path.rtt && !p.segment.flags.fin()
 }

@@ -1,9 +1,10 @@
 //! What the waits of a connection teach about its hosts.
 
+use crate::profile::WAKE_UP;
 use crate::release::acked::{is_no_initial_window, is_tail, shows_nodelay};
 use crate::release::value::{Acked, Release, Wait};
-use crate::track::Passage;
-use tcpwhy_base::{End, Ends, Nanos};
+use crate::track::{Ack, Passage};
+use tcpwhy_base::{End, Ends, Nanos, Source};
 
 /// Habits of the two hosts, as far as their waits have shown them.
 #[derive(Clone, Debug, Default)]
@@ -12,9 +13,45 @@ pub(crate) struct Habits {
     nodelay: Ends<u32>,
     /// Waits with the timing of Nagle's algorithm that ended at once with the ACK.
     nagle_holds: u32,
+    /// What Nagle's algorithm seemed to hold.
+    held: Ends<Held>,
     cork: Option<Cork>,
     /// The largest flight of full segments whose ACK let the tail of the same write go (rule 54); zero if there was none.
     before_tail: Ends<u32>,
+}
+
+/// Waits that seemed to be holds of Nagle's algorithm: from the shortest to the longest.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    count: u32,
+    /// How long after its ACK, one reaction time off, the segment left, and how long it had waited.
+    late: (Nanos, Nanos),
+    waited: (Nanos, Nanos),
+    /// Its kernel says that one of them was held.
+    told: bool,
+}
+
+impl Held {
+    #[cold]
+    fn take(&mut self, p: &Passage<'_>, release: &Release) {
+        let of = |a: &&Ack| release.ack.is_some_and(|frame| frame.get() == a.frame());
+        let Some(ack) = p.acks.newest_first().find(of) else { return };
+        let spread = |range: &mut (Nanos, Nanos), new: Nanos| {
+            *range = if self.count == 0 { (new, new) } else { (range.0.min(new), range.1.max(new)) };
+        };
+        spread(&mut self.late, p.time - p.path.own() - ack.time);
+        spread(&mut self.waited, p.waited());
+        self.told |= release.source == Source::Kernel;
+        self.count += 1;
+    }
+
+    /// Of a sender with Nagle's algorithm off: what was held leaves within a wake-up of its ACK, and moves with it; what comes
+    /// when its writer writes does neither. Once is chance.
+    fn is_refuted(&self) -> bool {
+        let moved = (self.waited.1 - self.waited.0).times(2) < self.late.1 - self.late.0;
+        let apart = self.count == 1 || self.late.0 > WAKE_UP || self.count >= 3 && moved;
+        self.count > 0 && !self.told && apart
+    }
 }
 
 /// The timer of a cork.
@@ -45,6 +82,11 @@ impl Habits {
         self.nodelay[s]
     }
 
+    /// `s` turned out to have Nagle's algorithm off, and what seemed to be held before did not follow its ACKs (rule 66).
+    pub(crate) fn held_nothing(&self, s: End) -> bool {
+        self.nodelay[s] > 0 && self.held[s].is_refuted()
+    }
+
     /// How often a segment left with the ACK that Nagle's algorithm waits for.
     pub(crate) fn nagle_holds(&self) -> u32 {
         self.nagle_holds
@@ -73,8 +115,11 @@ impl Habits {
             let most = &mut self.before_tail[passage.sender];
             *most = flight_before(passage, release).max(*most);
         }
+        if let Wait::Nagle { .. } = release.wait {
+            self.held[passage.sender].take(passage, release);
+        }
         match release.wait {
-            Wait::Burst if shows_nodelay(passage) => self.nodelay[passage.sender] += 1,
+            Wait::Burst | Wait::Pause(_) if shows_nodelay(passage) => self.nodelay[passage.sender] += 1,
             // Between two messages it may be chance.
             Wait::Nagle { prompt: true, .. } if passage.since.speaker == passage.sender => {
                 self.nagle_holds += 1

@@ -3,7 +3,7 @@
 //! The rules are those of `docs/causes`; each threshold names its source here.
 
 use crate::profile::delayed_from;
-use crate::release::acked::{Lock, is_held_until, lock};
+use crate::release::acked::{Lock, is_held_until, is_tail, lock};
 use crate::release::habits::Habits;
 use crate::release::value::{Acked, Doubt, Pause, Release, Wait};
 use crate::track::{Ack, Arrival, CwndState, Passage, Repair};
@@ -60,7 +60,8 @@ fn response(p: &Passage<'_>, habits: &Habits) -> Release {
     }
     // What was held by Nagle across a turn: a small segment out before, this one small, locked to its ACK.
     let nodelay = habits.nodelay_shown(p.sender) > 0;
-    if let Some(ack) = lock(p, nodelay).and_then(|l| l.frees)
+    let tells = |l: &Lock<'_>| l.tells || habits.nagle_holds() >= 2;
+    if let Some(ack) = lock(p, nodelay).filter(tells).and_then(|l| l.frees)
         && ack.pure()
         && ack.time > start
     {
@@ -207,8 +208,19 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
         (Some(ack), _) if !by_cwnd || ack.window_before < mss => {
             Release::inferred(by_window(p, ack, flight)).with_ack(ack.frame())
         }
+        // An ACK that came anywhere in so short a wait would look as if it had ended it: the writer's own gap (rule 65).
+        (_, Some(_)) if !by_cwnd && !lock.tells && habits.nagle_holds() < 2 => {
+            let outstanding = p.arrived.before.nxt.minus(p.flow.una).max(0) as u32;
+            Release::inferred(Wait::Pause(Pause { outstanding, ..Pause::default() }))
+        }
         (_, Some(ack)) if !by_cwnd => nagle(p, ack, flight, true),
-        _ if nodelay_unseen && habits.holds_tails(p, flight) => nagle(p, lock.ack, flight, true),
+        _ if nodelay_unseen && (habits.holds_tails(p, flight) || room_left_a_tail(p, lock)) => {
+            nagle(p, lock.ack, flight, true)
+        }
+        // The kernel had room since ACKs for a third of the flight came, and waited for nothing any more (rule 20).
+        _ if drained_all(p, lock) => {
+            Release::inferred(Wait::Pause(Pause::default())).with_ack(lock.ack.frame())
+        }
         // With nothing in flight there was nothing to wait for.
         _ if flight == 0 => Release::inferred(Wait::Pause(Pause::default())).with_ack(lock.ack.frame()),
         _ => {
@@ -285,6 +297,27 @@ fn drained(p: &Passage<'_>, lock: &Lock<'_>) -> (bool, u32) {
     let (flight, acked) = (p.arrived.before.nxt.minus(last_una), lock.una_before.minus(last_una));
     let drained = p.flow.recovery.is_none() && acked > (flight / 3).max(2 * p.flow.mss as i32);
     (drained, flight.max(0) as u32)
+}
+
+/// The tail of a write had room since ACKs for a third of the flight came, and waited for that of everything: no window did that, nor a
+/// writer that waits for buffer space (rules 20 and 54).
+fn room_left_a_tail(p: &Passage<'_>, lock: &Lock<'_>) -> bool {
+    p.path.is_near() && is_tail(p) && drained(p, lock).0
+}
+
+/// Linux, beside it: ACKs for more than a third of the flight made room that was not used before everything was acknowledged. A writer
+/// that waits for buffer space wakes up at a third (`sk_stream_write_space`), and a tail is held for nothing but another partial segment.
+/// With an ACK that was late it did not leave by chance.
+fn drained_all(p: &Passage<'_>, lock: &Lock<'_>) -> bool {
+    let all = !p.arrived.before.nxt.after(lock.ack.ack);
+    // Of two full segments the ACK is not delayed (RFC 9293, 3.8.6.3), but the data may have queued.
+    let two = lock.ack.ack.minus(lock.ack.una_before) >= 2 * p.mss() as i32;
+    let prompt = two || lock.ack.late_by(p.path.peer()) <= delayed_from(p.path.rtt);
+    all && prompt
+        && p.path.is_near()
+        && p.profile.os == Some("Linux")
+        && p.flow.cwnd.state() == CwndState::Growing
+        && drained(p, lock).0
 }
 
 /// No ACK can have released it.

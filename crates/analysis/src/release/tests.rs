@@ -166,8 +166,23 @@ fn a_small_segment_waits_for_the_ack_of_a_small_one() {
     });
     late.is(Wait::Nagle { first: MSS, flight: 10, delay: ms(40), delayed: true, prompt: true });
     // A full one waits for no such thing.
-    let full = row(ms(60), MSS).acked(ms(60), 10).with(|r| r.before.small_end = NXT);
+    let all = |r: &mut Row| r.flow.last = r.flow.last.map(|l| Last { una: NXT - 10, ..l });
+    let full = row(ms(60), MSS).acked(ms(60), 10).with(|r| r.before.small_end = NXT).with(all);
     assert!(matches!(full.release().wait, Wait::Acked(_)));
+    // With room for it since ACKs for more than a third of the flight came, it had not been written (rule 20), unless the ACK was late.
+    let last = |una: u32, late: i64| {
+        row(ms(60 + late), MSS).acked(ms(60 + late), 10).with(|r| {
+            r.flow.last = r.flow.last.map(|l| Last { una: NXT - una, ..l });
+            let mut ack = Ack::new(START + ms(60 + late), 7, true, false, Some(ms(20 + late)));
+            (ack.una_before, ack.ack, ack.edge_before, ack.edge) = (NXT - 10, NXT, NXT + 9_000, NXT + 9_000);
+            r.acks = Acks::default();
+            r.acks.push(ack, Nanos::ZERO);
+        })
+    };
+    last(2 * MSS + 11, 0).is(pause(0, false));
+    last(2 * MSS + 11, 8).is(pause(0, false));
+    assert!(matches!(last(2 * MSS + 11, 9).release().wait, Wait::Acked(_)));
+    assert!(matches!(last(2 * MSS + 10, 0).release().wait, Wait::Acked(_)));
 }
 
 #[test]
@@ -318,7 +333,38 @@ fn deciding_learns_nothing_and_learning_counts_once() {
     let burst = pair.release();
     pair.passage(|p| habits.learn(p, &burst));
     assert_eq!(habits.nodelay_shown(End::Client), 1);
-    assert!(matches!(held.with(|r| r.habits = habits).release().wait, Wait::Acked(_)));
+    let now = held.with(|r| {
+        r.habits = habits;
+        r.flow.last = r.flow.last.map(|l| Last { una: NXT - 10, ..l });
+    });
+    assert!(matches!(now.release().wait, Wait::Acked(_)));
+}
+
+/// Beside it an ACK of the last 100 µs and the reaction is taken for the one that let a segment go: in a wait of no more than that any
+/// would be (rule 65).
+#[test]
+fn a_hold_is_told_from_chance_by_its_length() {
+    let near = |waited: i64| {
+        let waited = Nanos::micros(waited);
+        row(waited, 100).acked(waited, 10).with(|r| {
+            r.before.small_end = NXT;
+            let (own, peer) = (Nanos::micros(20), Nanos::micros(20));
+            r.path = PathView { rtt: own + peer, reaction: Some(own), peer_reaction: Some(peer) };
+            r.acks = Acks::default();
+            let mut ack = Ack::new(START + waited - own, 7, true, false, Some(peer));
+            (ack.una_before, ack.ack, ack.edge_before, ack.edge) = (NXT - 10, NXT, NXT + 9_000, NXT + 9_000);
+            r.acks.push(ack, Nanos::ZERO);
+        })
+    };
+    near(120).is(pause(0, false));
+    assert!(matches!(near(121).release().wait, Wait::Nagle { .. }));
+    // A host that is known to hold its writes holds short ones, too.
+    let holds = near(121).release();
+    let mut known = Habits::default();
+    for _ in 0..2 {
+        near(121).passage(|p| known.learn(p, &holds));
+    }
+    assert!(matches!(near(120).with(|r| r.habits = known).release().wait, Wait::Nagle { .. }));
 }
 
 /// What flew before the tail of a write: until the ACK, or a round trip and a quarter where no ACK is seen (rule 54).

@@ -25,7 +25,7 @@ pub(crate) use recovery::{Recovered, Repair, Verdict};
 #[cfg(test)]
 pub(crate) use {acks::Acks, flow::Flow, flow::Last, recovery::Recovery};
 
-use crate::copies::Copies;
+use crate::copies::{Copies, SOON};
 use crate::profile::{Profile, delayed_from};
 use crate::result::{Closed, Quality};
 use clock::Clock;
@@ -102,7 +102,8 @@ impl Tracker {
         if segment.trouble.0 != 0 {
             self.note_trouble(segment);
         }
-        let duplicate = self.copies.is_copy(s, segment, since);
+        let duplicate = since < Nanos::ZERO - SOON && self.passed_before(s, segment)
+            || self.copies.is_copy(s, segment, since);
         self.half[s].packet(duplicate);
         if duplicate {
             self.quality.set(Quality::DUPLICATES);

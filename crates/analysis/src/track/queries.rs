@@ -6,7 +6,7 @@ use crate::track::Tracker;
 use crate::track::flow::Flow;
 use crate::track::half::Counts;
 use crate::track::handshake::Handshake;
-use tcpwhy_base::{End, Nanos};
+use tcpwhy_base::{End, Nanos, Segment};
 
 /// What others may ask.
 impl Tracker {
@@ -186,6 +186,20 @@ impl Tracker {
     /// Limits of what can be said that show at the end.
     pub(crate) fn limit(&mut self, quality: Quality) {
         self.quality.set(quality);
+    }
+
+    /// Stamped before what has passed, and with nothing that has not: a file behind another one has the packet again, for no
+    /// repeat is older than what it repeats (rule 64).
+    #[cold]
+    pub(super) fn passed_before(&self, s: End, segment: &Segment) -> bool {
+        let (flow, other) = (self.flow(s), self.flow(s.peer()));
+        let end = segment.seq + segment.len + u32::from(segment.flags.syn());
+        let edge = segment.ack + (u32::from(segment.window) << self.window_shift(s).unwrap_or(0));
+        let opens = segment.flags.syn() && self.handshake.is_seen();
+        let told = other.acked && other.edge_known;
+        let acks = !segment.flags.ack() || told && !segment.ack.after(other.una) && !edge.after(other.edge);
+        let known = segment.time >= self.start && !segment.flags.rst();
+        known && flow.seen && !end.after(flow.nxt) && (opens || acks)
     }
 
     /// Reads a little of each cache line that a segment will need, so that they are fetched together.

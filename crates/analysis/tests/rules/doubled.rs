@@ -163,3 +163,41 @@ fn data_beyond_the_window_proves_a_reaction() {
         assert!(c.path.rtt.is_some_and(|rtt| rtt < ms(5)), "{:?}", c.path.rtt);
     }
 }
+
+/// A file that holds the packets once more behind themselves, with the times that they had (rule 64): none is older than what it repeats.
+#[test]
+fn a_file_that_goes_back_repeats_nothing() {
+    let mut w = talk();
+    for n in 0..12 {
+        w.at(ms(1_000 + 50 * n)).client().data(300);
+        w.after(ms(20)).server().data(900);
+    }
+    let once = w.segments();
+    let plain = only(&once);
+    let again = |moved: Nanos| {
+        let mut all = once.clone();
+        all.extend(once.iter().map(|s| Segment { time: s.time + moved, ..*s }));
+        (1..).zip(&mut all).for_each(|(n, s)| s.frame = n);
+        let c = only(&all);
+        (c.retransmitted, c.budget == plain.budget, c.ends.map(|e| u64::from(e.duplicates)) == plain.packets)
+    };
+    assert_eq!(again(Nanos::ZERO), ([0, 0], true, true));
+    // Stamped after all that passed, data is sent again.
+    assert!(again(ms(5_000)).0[SERVER] > 0);
+}
+
+/// Copies of another hop are known however many packets pass before them (rule 42): the first that comes another way says that there are any.
+#[test]
+fn copies_behind_many_packets() {
+    let mut w = Wire::new(Tap::Client, ms(2));
+    w.handshake();
+    for n in 0..200 {
+        w.at(ms(10) + us(500 * n)).client().data(100);
+        w.after(us(100)).server().data(100);
+    }
+    let segments = w.segments();
+    let c = only(&doubled(&segments, ms(20), |s| s.ttl -= 1));
+    // Of the first 20 ms some are gone by then; what came after the first copy is known.
+    assert!(c.retransmitted[SERVER] <= 42, "{:?}", c.retransmitted);
+    assert!(c.ends[SERVER].duplicates >= 160, "{}", c.ends[SERVER].duplicates);
+}

@@ -437,3 +437,51 @@ fn a_hold_across_a_turn_says_what_was_to_be_acknowledged() {
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].contains("the ACK of the 50 bytes before them"), "{said:?}");
 }
+
+/// A writer that has Nagle off waits 107 ms between two writes, just when a delayed ACK comes or a little later; then it shows that it has
+/// Nagle off (rule 66).
+#[test]
+fn what_did_not_follow_its_acks_was_not_held() {
+    let causes = |acks: &[i64], waits: &[i64], shows: bool| {
+        let mut w = opened(Tap::Server);
+        for (n, (&ack, &wait)) in acks.iter().zip(waits).enumerate() {
+            let t = ms(200 * n as i64);
+            w.at(ms(30) + t).client().data(4);
+            w.at(ms(40) + t + us(ack)).server().ack();
+            w.at(ms(30) + t + us(wait)).client().data(100);
+            w.at(ms(40) + t + us(wait)).server().data(50);
+            w.at(ms(50) + t + us(wait)).client().ack();
+        }
+        if shows {
+            w.at(ms(2_000)).client().data(4);
+            w.after(us(40)).client().data(100);
+            w.after(ms(10)).server().data(50);
+        }
+        let c = w.connection();
+        let kept: Nanos = c
+            .exchanges
+            .iter()
+            .flat_map(|e| &e.spans)
+            .filter(|s| s.cause == Cause::SenderPause)
+            .fold(Nanos::ZERO, |sum, s| sum + (s.end - s.start));
+        assert_eq!(kept, c.budget.get(Cause::SenderPause));
+        let found: Nanos = c
+            .findings
+            .iter()
+            .filter(|f| f.cause == Cause::SenderPause)
+            .fold(Nanos::ZERO, |sum, f| sum + f.lost);
+        assert_eq!(found, kept);
+        (c.budget.get(Cause::NagleDelayedAck) > Nanos::ZERO, kept > Nanos::ZERO)
+    };
+    let (held, written) = ((true, false), (false, true));
+    // All a little more than a wake-up late, and none.
+    assert_eq!(causes(&[42_000; 4], &[63_001; 4], true), written);
+    assert_eq!(causes(&[42_000; 4], &[63_000; 4], true), held);
+    assert_eq!(causes(&[42_000; 4], &[63_001; 4], false), held);
+    // Its waits stay the same while the ACKs move, or move with them.
+    assert_eq!(causes(&[42_000, 43_200, 44_000], &[64_000; 3], true), written);
+    assert_eq!(causes(&[42_000, 43_200, 44_000], &[62_000, 63_200, 64_000], true), held);
+    // Once is chance.
+    assert_eq!(causes(&[42_000], &[62_000], true), written);
+    assert_eq!(causes(&[42_000], &[62_000], false), held);
+}
