@@ -221,6 +221,10 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
         _ if drained_all(p, lock) => {
             Release::inferred(Wait::Pause(Pause::default())).with_ack(lock.ack.frame())
         }
+        // No congestion window is smaller than a segment, and no buffer holds less than this (rule 68).
+        (None, None) if is_tiny(p, flight) => {
+            Release::inferred(Wait::Pause(Pause { outstanding: flight, ..Pause::default() }))
+        }
         // With nothing in flight there was nothing to wait for.
         _ if flight == 0 => Release::inferred(Wait::Pause(Pause::default())).with_ack(lock.ack.frame()),
         _ => {
@@ -237,6 +241,11 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
             Release::inferred(Wait::Acked(acked)).with_ack(lock.ack.frame())
         }
     }
+}
+
+/// With the segment less would have been in flight than any limit lets: a segment, or the half of `SOCK_MIN_SNDBUF` that is payload.
+fn is_tiny(p: &Passage<'_>, flight: u32) -> bool {
+    flight + p.segment.len < p.mss().min(2_048) && p.flow.cwnd.state() == CwndState::Growing
 }
 
 /// Room in the peer's window before the ACK that it left with: before the one that opened a full window, if there was one.

@@ -333,11 +333,21 @@ fn deciding_learns_nothing_and_learning_counts_once() {
     let burst = pair.release();
     pair.passage(|p| habits.learn(p, &burst));
     assert_eq!(habits.nodelay_shown(End::Client), 1);
-    let now = held.with(|r| {
-        r.habits = habits;
-        r.flow.last = r.flow.last.map(|l| Last { una: NXT - 10, ..l });
-    });
-    assert!(matches!(now.release().wait, Wait::Acked(_)));
+    held.with(|r| r.habits = habits).is(pause(0, false));
+}
+
+/// Less than a segment in flight, and less than the smallest buffer: no limit (rule 68).
+#[test]
+fn no_limit_is_smaller_than_a_segment() {
+    let left = |flight: u32, len: u32, mss: u32| {
+        let one = row(ms(20), len).acked(ms(20), flight).with(|r| {
+            r.flow.mss = mss;
+            r.flow.last = r.flow.last.map(|l| Last { una: NXT - flight, ..l });
+        });
+        matches!(one.release().wait, Wait::Acked(_))
+    };
+    assert_eq!([899, 900].map(|flight| left(flight, 100, MSS)), [false, true]);
+    assert_eq!([1_947, 1_948].map(|flight| left(flight, 100, 60_000)), [false, true]);
 }
 
 /// Beside it an ACK of the last 100 µs and the reaction is taken for the one that let a segment go: in a wait of no more than that any

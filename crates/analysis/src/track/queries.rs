@@ -198,7 +198,8 @@ impl Tracker {
         let opens = segment.flags.syn() && self.handshake.is_seen();
         let told = other.acked && other.edge_known;
         let acks = !segment.flags.ack() || told && !segment.ack.after(other.una) && !edge.after(other.edge);
-        let known = segment.time >= self.start && !segment.flags.rst();
+        let closes = segment.flags.fin() && self.fin_of(s).is_none();
+        let known = segment.time >= self.start && !segment.flags.rst() && !closes;
         known && flow.seen && !end.after(flow.nxt) && (opens || acks)
     }
 

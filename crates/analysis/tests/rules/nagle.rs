@@ -171,6 +171,7 @@ fn windows_holds_a_tail_behind_full_segments() {
     assert_eq!(c.ends[0].os, Some("Windows"));
 }
 
+/// From then on no limit holds so little: what comes with a late ACK comes by chance (rule 68).
 #[test]
 fn two_partial_segments_at_once_show_that_nagle_is_off() {
     let mut w = opened(Tap::Client);
@@ -193,7 +194,7 @@ fn two_partial_segments_at_once_show_that_nagle_is_off() {
          gap 50..60
            client_think client 50..60 #6-8
          exchange 60..140 104>50
-           delayed_ack client 60..120 #8-10
+           sender_pause client 60..120 #8-10
            path_delay network 120..140 #10-11",
     );
 }
