@@ -28,6 +28,7 @@ SENTENCES = [
         r'^Nothing for ' + TIME.format('wait') + r' with (?P<outstanding>\d+) bytes unacknowledged',
         r'^Nothing for ' + TIME.format('wait') + r', with everything acknowledged',
         r'^The next byte came ' + TIME.format('wait') + r" after the other side's last one; " + TIME.format('trip'),
+        r'^The next write came ' + TIME.format('wait') + r' after the one before\.',
         r'^For ' + TIME.format('wait') + r' TCP had nothing to send',
         r'^\d+ bytes were retransmitted after ' + TIME.format('after'),
         r'^The SYN(?:-ACK)? was sent .* over ' + TIME.format('wait'),
