@@ -41,6 +41,24 @@ fn the_published_puzzle() {
     );
 }
 
+/// What the application limited says nothing about bandwidth: a kept connection with small answers is not paced to a crawl, and
+/// of larger ones all but the first flight counts.
+#[test]
+fn bbr_on_a_kept_connection() {
+    let answers = |bytes: u64, requests: u32| {
+        let s = nodelay(serial(path(40.0, 0.0, 0, 1500), turn(&[100], 0.0, &[bytes]), requests));
+        let bbr = |h: &mut tcpwhy_model::Host| h.stack.congestion = Some(Congestion::Bbr);
+        total(&go(&with(with(s, 0, bbr), 1, bbr)))
+    };
+    for (bytes, requests, id) in [
+        (200_000, 10, "bbr, 10 answers of 200 KB, 40 ms"),
+        (60_000, 12, "bbr, 12 answers of 60 KB, 40 ms"),
+        (4_200, 13, "bbr, 13 answers of 4200 bytes, 40 ms"),
+    ] {
+        near(answers(bytes, requests), measured(id), 3.0, id);
+    }
+}
+
 fn keep_alive(gap: f64) -> tcpwhy_model::Scenario {
     let mut s = nodelay(puzzle(1500));
     s.workload.requests = 5;
