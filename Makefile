@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix model-check model-fixes model-flights predict-real forecast bench python test-python fuzz mutants docs docs-figures web screenshots bpf install clean
+.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix model-check model-fixes model-flights predict-real forecast bench python test-python tables-size fuzz mutants docs docs-figures web screenshots bpf install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
@@ -23,6 +23,7 @@ help:
 	@echo 'make predict-real predicted beside nginx and curl over TLS, 80 ms apart (root; half a minute)'
 	@echo 'make model-flights  the model beside captures of the lab, flight by flight (ARGS=...)'
 	@echo 'make python    the wheel of the Python package, in target/wheels; make test-python: its tests, on pandas, Polars, DuckDB'
+	@echo 'make tables-size  bytes of an exchange in the tables of --parquet, on a million of them'
 	@echo 'make bench     speed and memory against tcpdump, tcptrace and tshark (ARGS=--quick)'
 	@echo 'make fuzz      $(SECONDS_EACH) seconds for each fuzz target (SECONDS_EACH=...)'
 	@echo 'make mutants   how many small faults the tests find (ARGS=--crate analysis; hours; needs cargo-mutants)'
@@ -87,6 +88,9 @@ predict-real: build
 
 model-flights: build
 	@$(PYTHON) scripts/model_flights.py --bin $(BIN) $(ARGS)
+
+tables-size: build
+	@$(PYTHON) scripts/tables_size.py --bin $(BIN)
 
 python:
 	@$(PYTHON) scripts/python.py wheel

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tcpwhy_analysis::{Analysis, Analyzer, Config, Connection, Detail, Finding, Totals, replay};
-use tcpwhy_base::{Nanos, Segment};
+use tcpwhy_base::{Nanos, Observation, Segment, SocketEvent};
 use tcpwhy_capture::{Counts, Dissector, Filter, ReadError, Reader, Verdict};
 
 /// Segments that are read before they are analysed: the state of their connections is fetched together, and they are
@@ -119,10 +119,7 @@ impl Explain {
     /// Explains a capture whose header was read.
     pub fn all(&self, reader: Reader) -> Explained {
         let mut analyzer = Analyzer::new(self.config());
-        let input = self.read(reader, |segments| {
-            analyzer.push_all(segments);
-            ControlFlow::Continue(())
-        });
+        let input = self.read(reader, &mut analyzer, |_| ControlFlow::Continue(()));
         let mut analysis: Analysis = analyzer.finish();
         replay::predict(&mut analysis);
         let Analysis { connections, findings, totals, .. } = analysis;
@@ -133,8 +130,7 @@ impl Explain {
     /// [`stopped`](Input::stopped) is set.
     pub fn each(&self, reader: Reader, mut each: impl FnMut(&Connection) -> ControlFlow<()>) -> Ended {
         let mut analyzer = Analyzer::streaming(self.config());
-        let mut input = self.read(reader, |segments| {
-            analyzer.push_all(segments);
+        let mut input = self.read(reader, &mut analyzer, |analyzer| {
             analyzer.ended().try_for_each(|connection| each(&connection))
         });
         if !input.stopped {
@@ -153,14 +149,19 @@ impl Explain {
         self.stop.as_ref().is_some_and(|stop| stop.load(Relaxed))
     }
 
-    /// Gives segments to `eat`, some at a time.
-    fn read(&self, mut reader: Reader, mut eat: impl FnMut(&[Segment]) -> ControlFlow<()>) -> Input {
+    /// Gives segments to the analyzer, some at a time, and what kernels said of connections in its place; then it is the turn of `after`.
+    fn read(
+        &self,
+        mut reader: Reader,
+        analyzer: &mut Analyzer,
+        mut after: impl FnMut(&mut Analyzer) -> ControlFlow<()>,
+    ) -> Input {
         let mut input = Input::default();
         let mut dissector = Dissector::new();
         let mut segments = Box::new([Segment::EMPTY; TURN]);
-        let mut used = 0;
+        let (mut used, mut heard) = (0, Vec::new());
         loop {
-            let frame = match reader.next() {
+            let frame = match reader.next_hearing(&mut heard) {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
                 Err(damage) => {
@@ -168,6 +169,11 @@ impl Explain {
                     break;
                 }
             };
+            if !heard.is_empty() {
+                analyzer.push_all(&segments[..used]);
+                used = 0;
+                self.hear(&mut heard, analyzer);
+            }
             input.packets += 1;
             let (first, last) = input.span.unwrap_or((frame.time, frame.time));
             input.span = Some((first.min(frame.time), last.max(frame.time)));
@@ -178,18 +184,35 @@ impl Explain {
             }
             if used == TURN {
                 used = 0;
-                if self.stops() || eat(&segments[..]).is_break() {
+                analyzer.push_all(&segments[..]);
+                if self.stops() || after(analyzer).is_break() {
                     input.stopped = true;
                     break;
                 }
             }
         }
         if !input.stopped {
-            input.stopped = eat(&segments[..used]).is_break();
+            analyzer.push_all(&segments[..used]);
+            self.hear(&mut heard, analyzer);
+            input.stopped = after(analyzer).is_break();
         }
         input.counts = dissector.counts().clone();
         input.encapsulations = dissector.encapsulations().collect();
         input.drops = reader.capture_drops().unwrap_or(0);
         input
+    }
+
+    /// A filter asks for ends alone.
+    fn hear(&self, heard: &mut Vec<SocketEvent>, analyzer: &mut Analyzer) {
+        for event in heard.drain(..) {
+            let wanted =
+                [(event.local, event.remote), (event.remote, event.local)].iter().any(|&(src, dst)| {
+                    let either = Segment { src, dst, ..Segment::EMPTY };
+                    self.filter.as_ref().is_none_or(|filter| filter.matches(&either))
+                });
+            if wanted {
+                analyzer.observe(Observation::Socket(&event));
+            }
+        }
     }
 }
