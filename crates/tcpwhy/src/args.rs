@@ -437,7 +437,7 @@ fn day(text: &str) -> Result<String, String> {
     day.map(|day| day.strftime("%F").to_string()).map_err(|_| "say a day, such as 2026-11-22".into())
 }
 
-pub(crate) fn filter(text: &str) -> Result<Filter, String> {
+fn filter(text: &str) -> Result<Filter, String> {
     Filter::parse(text).map_err(|e| e.to_string())
 }
 

@@ -62,7 +62,7 @@ pub(crate) const EXAMPLES: &[Examples] = &[
         "record",
         &[
             ("tcpwhy record -o slow.pcapng", "until ^C; then tcpwhy explain slow.pcapng"),
-            ("tcpwhy record -o slow.pcapng --for 60s 'port 5432'", "a minute of one port"),
+            ("tcpwhy record -o slow.pcapng --for 60s port 5432", "a minute of one port"),
             ("tcpwhy record -o tests.pcapng -- pytest tests/", "while a command runs"),
         ],
     ),

@@ -5,7 +5,6 @@ use clap::{Args, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use tcpwhy_base::Nanos;
-use tcpwhy_capture::Filter;
 
 /// What the exit codes mean here.
 pub(crate) const EXIT_CODES: &str = "\
@@ -27,9 +26,9 @@ pub(crate) struct Record {
     /// Of another network namespace: a file such as /proc/PID/ns/net or /run/netns/NAME
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "command")]
     pub(crate) netns: Option<PathBuf>,
-    /// Only these packets, in the words of tcpdump: 'host 10.0.0.1 and port 443'
-    #[arg(value_name = "FILTER", value_parser = super::filter)]
-    pub(crate) filter: Option<Filter>,
+    /// Only these packets, in the words of tcpdump: host 10.0.0.1 and port 443
+    #[arg(value_name = "FILTER")]
+    pub(crate) filter: Vec<String>,
     /// Record while this runs
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,

@@ -15,7 +15,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tape::Tape;
-use tcpwhy_capture::Writer;
+use tcpwhy_capture::{Filter, Writer};
 
 /// Between two looks: the rings hold far more than passes meanwhile.
 const LOOK: Duration = Duration::from_millis(10);
@@ -35,7 +35,9 @@ pub(crate) fn run(args: &Record) -> anyhow::Result<Exit> {
     if args.output.as_os_str() == "-" {
         bail!(Usage("-o -: name a file; `tcpwhy explain` reads it".into()));
     }
-    let mut source = Source::open(args.netns.as_deref(), args.filter.as_ref(), args.payload)?;
+    let filter = Filter::parse(&args.filter.join(" ")).map_err(|e| Usage(format!("FILTER: {e}")))?;
+    let filter = (!args.filter.is_empty()).then_some(&filter);
+    let mut source = Source::open(args.netns.as_deref(), filter, args.payload)?;
     for why in &source.missing {
         let what = if source.has_events() { "some kernel events" } else { "kernel events" };
         say(&format!("without {what}, because {why}"));
