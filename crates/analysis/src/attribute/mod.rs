@@ -43,8 +43,9 @@ fn forget_waits_below_the_tick(context: &Context, steps: &mut [Step]) {
     if context.tick == Nanos::ZERO {
         return;
     }
-    // Of several in one step, on average.
-    let ticks = |s: &Step| context.tick.times(2 * i64::from(s.releases.max(1)));
+    // Of several pauses in one step, on average; of others the first is the longest.
+    let waits = |s: &Step| if s.pause().is_some() { i64::from(s.releases.max(1)) } else { 1 };
+    let ticks = |s: &Step| context.tick.times(2 * waits(s));
     let short = |s: &&mut Step| s.duration() <= ticks(s) && s.source == Source::Inferred;
     for step in steps.iter_mut().filter(short) {
         if !step.is_turn() && !step.is_loss() && step.loss.is_none() {
