@@ -226,7 +226,7 @@ pub(crate) struct Summarize {
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     pub(crate) split: Option<String>,
     /// Rows in tables
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = units::whole::<usize>(0, u64::MAX))]
     pub(crate) top: usize,
     /// One JSON document (docs/schema/summarize-1.md)
     #[arg(long)]
