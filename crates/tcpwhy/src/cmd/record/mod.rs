@@ -129,7 +129,7 @@ fn say_counts(args: &Record, counts: &Counts, size: u64) {
     ));
     if counts.lost > 0 || counts.events_lost > 0 {
         say(&format!(
-            "lost, for want of room: {} packet{}, {} kernel event{}; a FILTER makes it less",
+            "lost, for want of room: {} packet{}, {} kernel event{}; times and causes around them may be wrong",
             counts.lost,
             s(counts.lost),
             counts.events_lost,
