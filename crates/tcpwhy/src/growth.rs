@@ -68,7 +68,7 @@ impl Growth {
         };
         let sure = self.what == What::P95 || change.is_sure();
         (sure && after - before > limit)
-            .then(|| format!("{} holds: {before} before, {after} after", self.text))
+            .then(|| format!("{} holds, so this fails: {before} before, {after} after", self.text))
     }
 }
 

@@ -83,7 +83,9 @@ impl Threshold {
             Limit::Share(limit) => (share > limit, requests),
             Limit::Time(limit) => (requests + idle > limit, requests + idle),
         };
-        holds.then(|| format!("{self} holds: {time}, {:.1} % of the time of requests", share * 100.0))
+        holds.then(|| {
+            format!("{self} holds, so this fails: {time}, {:.1} % of the time of requests", share * 100.0)
+        })
     }
 
     /// In requests, and between them.

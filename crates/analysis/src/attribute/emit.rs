@@ -7,6 +7,9 @@ use crate::result::{Frames, Span};
 use crate::step::Step;
 use tcpwhy_base::{Cause, End, Nanos, Side, Source};
 
+/// What hosts need to wake up, for each turn.
+const HOSTS: Nanos = Nanos::micros(100);
+
 /// Where the next span of a step begins, and what they share.
 pub(super) struct Emit<'a> {
     file: u16,
@@ -117,7 +120,8 @@ impl<'a> Emit<'a> {
         let written = fine && self.step.pushed && bytes > 0 && bytes <= context.mss[d];
         if written && (granted < time || context.per_byte[d].is_none()) {
             let facts = Facts::NextWrite { wait: time };
-            let hosts = self.trip(context, time);
+            // On a path that is shorter than what hosts need their time would pass for distance.
+            let hosts = if context.rtt < HOSTS { Nanos::ZERO } else { self.trip(context, time) };
             self.network(Rule::NextWrite, Cause::PathDelay, hosts, facts);
             self.span(Rule::NextWrite, Cause::SenderPause, Some(Side::from(d)), time - hosts, facts);
         } else if granted == time {
@@ -131,7 +135,7 @@ impl<'a> Emit<'a> {
 
     /// How much of `time` can have been the way: a round trip for each turn (rule 45), with what hosts need to wake up.
     pub(super) fn trip(&mut self, context: &Context, time: Nanos) -> Nanos {
-        let each = context.rtt + context.rtt.part(64) + Nanos::micros(100);
+        let each = context.rtt + context.rtt.part(64) + HOSTS;
         let granted = time.min(each.times(self.carry.trips) - self.carry.travelled).floor0();
         self.carry.travelled += granted;
         granted

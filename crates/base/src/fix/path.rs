@@ -140,7 +140,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::FixReordering,
         id: "fix_reordering",
         place: Place::Path,
-        unless: &[],
+        unless: &[Unless::SameHost],
         title: "Keep the packets of a connection on one way",
         how: &[
             How {
