@@ -242,7 +242,11 @@ fn host(h: &mut Host, c: &Connection, n: usize, list: &[Exchange], over: Over, a
         // What held twice as much at another time holds that much.
         let flight = if end.max_flight >= 2 * flight { end.max_flight } else { flight };
         let mss = c.ends.iter().filter_map(|e| e.mss).min().map_or(1460, u64::from);
-        if over == Over::AnotherPath && flight >= SEGMENTS_AT_LEAST * mss {
+        // One that was set is filled again and again: two waits in two megabytes are the hosts' own.
+        let times = flights_waited(list, n);
+        let sent: u64 = list.iter().map(|x| x.bytes[n]).sum();
+        let filled = times.saturating_mul(flight).saturating_mul(2) >= sent;
+        if over == Over::AnotherPath && (flight >= SEGMENTS_AT_LEAST * mss || !filled) {
             return;
         }
         // What is in flight is the buffer: payload counted as it is, written in quarters.
@@ -252,6 +256,13 @@ fn host(h: &mut Host, c: &Connection, n: usize, list: &[Exchange], over: Over, a
         assumed
             .push(format!("The {}'s send buffer holds {flight} bytes, as seen in flight.", side(n).name()));
     }
+}
+
+/// How often this end waited for its send buffer.
+fn flights_waited(list: &[Exchange], n: usize) -> u64 {
+    let spans = list.iter().flat_map(|x| &x.spans);
+    let waits = spans.filter(|s| s.cause == Cause::SendBuffer && s.side == Some(side(n)));
+    waits.map(|s| u64::from(s.folded.max(1))).sum()
 }
 
 /// Losses, about where they were: repeats by a timer at the end of a message, others in its middle.

@@ -1,10 +1,10 @@
 //! What connections of one machine would cost at a distance.
 
 use crate::sums::together;
-use crate::wire::{CLIENT, Tap, Wire, analyze, ms, us};
+use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms, us};
 use std::fmt::Write as _;
-use tcpwhy_analysis::{Analysis, Elsewhere, distance};
-use tcpwhy_base::{Nanos, Tls};
+use tcpwhy_analysis::{Analysis, Elsewhere, Facts, distance};
+use tcpwhy_base::{Cause, Nanos, Side, Tls};
 use tcpwhy_model::Congestion;
 
 /// Requests in series over loopback, 10 ms apart, with 1 ms of work each.
@@ -117,4 +117,27 @@ fn buffers_of_the_kernel_are_sized_anew() {
     // 2.5 MB in windows of 64 KB are 40 round trips of 20 ms; a window that grows needs nine.
     assert!(at(7) < ms(200), "{}", at(7));
     assert!(at(3) > ms(500), "{}", at(3));
+}
+
+/// A send buffer that was set holds a path back as well; two waits for one in 200 KB are the hosts' own.
+#[test]
+fn a_send_buffer_goes_along_if_it_was_filled_again_and_again() {
+    let at = |times: u32| {
+        let mut w = Wire::new(Tap::Server, us(50));
+        w.handshake();
+        w.at(ms(1)).client().data(200);
+        w.at(ms(2)).server().write(200_000);
+        w.after(us(60)).client().ack();
+        let mut analysis = w.analysis();
+        let c = &mut analysis.connections[0];
+        c.ends[SERVER].max_flight = 10_000;
+        let span = c.exchanges[0].spans.last_mut().expect("a span");
+        (span.cause, span.side, span.folded) = (Cause::SendBuffer, Some(Side::Server), times);
+        span.facts = Facts::Flight { flight: 10_000, segments: 7, rtt: us(50), before: 0 };
+        let to = Elsewhere { rtts: &[ms(20)], congestion: Congestion::Cubic };
+        distance(&analysis, to).expect("near").costs[0].most
+    };
+    // Twenty round trips of 10,000 bytes, or four flights that double.
+    assert!(at(10) > ms(350), "{}", at(10));
+    assert!(at(9) < ms(150), "{}", at(9));
 }
