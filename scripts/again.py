@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that failed beside others, once more by themselves.
+"""What a log says about failures, and tests that failed beside others, once more by themselves.
 
 The tests of the workspace run side by side and many of them hold the kernel's own timers to their rules: what fails while
 other tests load the machine and passes alone was disturbed, what fails alone is a fault. Both are told; more failures than
@@ -14,6 +14,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 
 import common
 
@@ -32,6 +33,33 @@ def may_be_disturbed(text):
     targets, names = failed_tests(text)
     tests = bool(targets) and not any('--doc' in target for target in targets) and 0 < len(names) <= MOST
     return tests and 'could not compile' not in text and '(signal: ' not in text
+
+
+# where a log says what failed: TAP's failed test, a panic or a failed test of cargo, Python's exceptions, our own scripts
+HEART = re.compile(r'^\s*not ok |panicked at|^test .* FAILED$|^error(\[|:)|^\w*(Error|Exception)\b|^\s*FAIL')
+# lines that belong to one that says so, and all that is shown of them: a log of a server may keep only some lines after FAIL
+AFTER, HEART_LINES = 12, 40
+
+
+def heart(path, lines=HEART_LINES):
+    """What a log says about failures, each with what follows it, before the end of the log is shown."""
+    if not os.path.exists(path):
+        return ''
+    with open(path, encoding='utf8', errors='replace') as f:
+        text = [line.rstrip() for line in f if line.strip()]
+    shown = sorted(
+        {k for i, line in enumerate(text) if HEART.search(line) for k in range(i, i + AFTER) if k < len(text)}
+    )
+    return ''.join(f'    ! {text[k]}\n' for k in shown[:lines])
+
+
+def tail(path, lines):
+    """The last lines of a log, indented."""
+    if not lines or not os.path.exists(path):
+        return ''
+    with open(path, encoding='utf8', errors='replace') as f:
+        text = [line.rstrip() for line in f if line.strip()]
+    return ''.join(f'      {line}\n' for line in text[-lines:])
 
 
 def cargo_tests(log):
@@ -95,6 +123,12 @@ def self_test():
     assert not may_be_disturbed(log + ''.join(f'test many::t{n} ... FAILED\n' for n in range(MOST)))
     assert not may_be_disturbed(log.replace('--lib', '--doc'))
     assert not may_be_disturbed('test a ... ok\nerror: 1 target failed:\n    `-p tcpwhy --lib`\n')
+    with tempfile.NamedTemporaryFile('w', suffix='.log', encoding='utf8') as f:
+        f.write('ok 1 - a\nnot ok 2 - b\n  error: x\n' + ''.join(f'ok {n} - c\n' for n in range(3, 40)))
+        f.flush()
+        said = heart(f.name).splitlines()
+    assert said[:2] == ['    ! not ok 2 - b', '    !   error: x'] and len(said) == AFTER, said
+    assert heart('/nonexistent') == ''
     print('again: self-test passed')
 
 

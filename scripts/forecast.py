@@ -11,6 +11,7 @@ rows whose program is missing are named and left out. docs/run.md has the figure
 """
 
 import argparse
+import glob
 import json
 import os
 import shutil
@@ -71,7 +72,7 @@ MADE = [
     ('openssl', 'openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=forecast'),
     ('go', 'GOCACHE=$PWD/cache go build -o rpc rpc.go; rm -rf cache'),
     ('javac', 'javac Calls.java'),
-    ('psql', 'PATH=$PATH:$(echo /usr/lib/postgresql/*/bin); initdb -D pg -A trust -U me; chmod 700 pg'),
+    ('psql', 'initdb -D pg -A trust -U me; chmod 700 pg'),
     ('mariadbd', 'mysql_install_db --no-defaults --datadir=$PWD/my --auth-root-authentication-method=normal'),
     (
         'git',
@@ -241,7 +242,7 @@ def main():
         os.makedirs(folder)
         shutil.copy(args.bin, binary)
         prepare(folder)
-        os.environ['PATH'] += os.pathsep + os.pathsep.join(['/usr/sbin', '/usr/lib/postgresql/15/bin'])
+        os.environ['PATH'] += os.pathsep + os.pathsep.join(['/usr/sbin', *glob.glob('/usr/lib/postgresql/*/bin')])
         print(f'{"program":42} {"near":>8} {"foreseen":>17} {f"at {RTT_MS} ms":>9} {"error":>7}')
         for name, needs, commands in ROWS:
             if args.only not in name:

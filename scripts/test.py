@@ -371,7 +371,7 @@ def run(check, log_path):
             check=False,
         ).returncode
     if code == CANNOT:
-        raise Skip(tail(log_path, 1).strip())
+        raise Skip(again.tail(log_path, 1).strip())
     return code
 
 
@@ -383,33 +383,6 @@ def skips_of_tests():
             found += [f'{name.removesuffix(".txt")}: {line.strip()}' for line in f if line.strip()]
     shutil.rmtree(SKIPS, ignore_errors=True)
     return list(dict.fromkeys(found))
-
-
-# where a log says what failed: TAP's failed test, a panic or a failed test of cargo, Python's exceptions, our own scripts
-HEART = re.compile(r'^\s*not ok |panicked at|^test .* FAILED$|^error(\[|:)|^\w*(Error|Exception)\b|^\s*FAIL')
-# lines that belong to one that says so, and all that is shown of them: a log of a server may keep only some lines after FAIL
-AFTER, HEART_LINES = 12, 40
-
-
-def heart(path, lines=HEART_LINES):
-    """What a log says about failures, each with what follows it, before the end of the log is shown."""
-    if not os.path.exists(path):
-        return ''
-    with open(path, encoding='utf8', errors='replace') as f:
-        text = [line.rstrip() for line in f if line.strip()]
-    shown = sorted(
-        {k for i, line in enumerate(text) if HEART.search(line) for k in range(i, i + AFTER) if k < len(text)}
-    )
-    return ''.join(f'    ! {text[k]}\n' for k in shown[:lines])
-
-
-def tail(path, lines):
-    """The last lines of a log, indented."""
-    if not lines or not os.path.exists(path):
-        return ''
-    with open(path, encoding='utf8', errors='replace') as f:
-        text = [line.rstrip() for line in f if line.strip()]
-    return ''.join(f'      {line}\n' for line in text[-lines:])
 
 
 def log_of(name):
@@ -436,7 +409,7 @@ def main():
         try:
             code = run(check, log)
             if code and check.timed:
-                print(f'again: {check.name} failed the first time\n{heart(log)}', end='', flush=True)
+                print(f'again: {check.name} failed the first time\n{again.heart(log)}', end='', flush=True)
                 again_too.append(check.name)
                 code = run(check, log)
         except Skip as reason:
@@ -447,14 +420,14 @@ def main():
         took = time.monotonic() - started
         (failed if code else passed).append(check.name)
         print(f'{"FAIL" if code else "ok  "} {check.name} ({took:.1f} s)', flush=True)
-        print(heart(log) + tail(log, 60) if code else tail(log, check.show), end='', flush=True)
+        print(again.heart(log) + again.tail(log, 60) if code else again.tail(log, check.show), end='', flush=True)
         for skip in skips_of_tests():
             (failed if CI else skipped).append(skip.split(': ')[0] + ' test')
             print(f'SKIP: {skip}' + (' (counts as failed under CI)' if CI else ''), flush=True)
     if failed:
         print(f'\nfailed: {", ".join(failed)}; logs in {common.shown(LOGS)}')
         for name in failed:
-            print(f'{name}:\n{heart(log_of(name), AFTER)}', end='')
+            print(f'{name}:\n{again.heart(log_of(name), again.AFTER)}', end='')
     if again_too:
         print(f'done twice, the first time disturbed or at fault: {", ".join(again_too)}')
     print(f'{len(passed)} passed, {len(failed)} failed' + (f', {len(skipped)} skipped' if skipped else ''))
