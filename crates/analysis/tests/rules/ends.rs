@@ -208,6 +208,24 @@ fn goodbye_of_tls() {
     assert_eq!(exchanges(31, false, 0, false).0, 3);
 }
 
+/// Rule 40. On a path shorter than a wake-up the program needs longer than an answer would to close behind its goodbye.
+#[test]
+fn goodbye_of_tls_on_one_host() {
+    let exchanges = |fin: Nanos| {
+        let mut w = opened(Tap::Client, us(50));
+        w.at(ms(30)).client().data(300).tls(Tls::HANDSHAKE);
+        w.at(ms(40)).server().data(900).tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER);
+        w.at(ms(52)).client().data(100).tls(Tls::DATA);
+        w.at(ms(62)).server().data(50).tls(Tls::DATA);
+        w.at(ms(90)).client().data(24).tls(Tls::DATA);
+        w.after(fin).client().fin();
+        w.after(us(30)).server().fin();
+        w.after(us(30)).client().ack();
+        w.connection().exchanges.len()
+    };
+    assert_eq!((exchanges(ms(1)), exchanges(us(1_001))), (1, 2));
+}
+
 /// Rule 40. Last words that cross the server's FIN are answered by a reset: an alert, or what the client closes behind, waits
 /// for nothing; a request that came too late for the server was still reset, not met with silence.
 #[test]

@@ -136,6 +136,10 @@ mod tests {
     fn each_reason_refutes_what_it_says_and_on_one_side_of_its_boundary_only() {
         let said = |unless: Unless, shown: &Shown| unless.refutes(shown).unwrap_or_default();
         let same_host = Shown { same_host: true, ..shown() };
+        let of_paths = [FixId::FixLoss, FixId::FixReordering, FixId::CloserServer];
+        for fix in FIXES.iter().filter(|fix| of_paths.contains(&fix.fix)) {
+            assert!(fix.refuted(&same_host).is_some(), "{} needs a path", fix.id);
+        }
         assert_eq!(
             said(Unless::SameHost, &same_host),
             "both ends are on one host, with no path between them"

@@ -196,7 +196,7 @@ fn conditions_end_with_code_4() {
     let dir = Dir::new();
     let path = conversation(&dir);
     let ran = tcpwhy(&[&path, "--json", "--fail-if", "server_think>50%", "--fail-if", "tcp>5%"]);
-    ran.fails(4, &["server_think>50% holds"]);
+    ran.fails(4, &["server_think>50% holds, so this fails"]);
     assert_eq!(ran.json()["capture"]["connections"], 1);
     assert_eq!(tcpwhy(&[&path, "--fail-if", "tcp>5%"]).code, 0);
     assert_eq!(tcpwhy(&[&path, "--fail-if", "application>10ms"]).code, 4);
