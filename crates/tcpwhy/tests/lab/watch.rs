@@ -97,15 +97,18 @@ fn tiles(row: &Value) {
 }
 
 impl Seen {
-    /// Share of the time of causes at an end. That of applications is left out: the client's pause behind its first bytes may look
-    /// like a server that thinks.
+    /// Share of the time of causes at an end. The rest of the applications' time is left out: the client's pause behind its first
+    /// bytes may look like a server that thinks, and where an end did nothing but think there is no other time.
     fn share(&self, end: &str, causes: &[&str]) -> f64 {
-        let row = &self.ends[end];
-        let parts = row["total"].as_array().unwrap();
-        let named = parts.iter().filter(|p| causes.iter().any(|c| p["cause"] == *c));
-        let time: f64 = named.map(|p| p["time_ns"].as_f64().unwrap()).sum();
-        let all = parts.iter().filter(|p| p["class"] != "A");
-        time / all.map(|p| p["time_ns"].as_f64().unwrap()).sum::<f64>()
+        let (mut named, mut all) = (0.0, 0.0);
+        for part in self.ends[end]["total"].as_array().unwrap() {
+            let time = part["time_ns"].as_f64().unwrap();
+            let is_named = causes.iter().any(|c| part["cause"] == *c);
+            named += if is_named { time } else { 0.0 };
+            all += if is_named || part["class"] != "A" { time } else { 0.0 };
+        }
+        assert!(all > 0.0, "{:#}", self.ends[end]);
+        named / all
     }
 
     /// The avoidable cause that took most of the time at an end.
