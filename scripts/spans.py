@@ -18,9 +18,9 @@ TIME = r'(?P<{0}>\d[\d.]* (?:ns|µs|ms|s|min|h)\b(?: \d[\d.]* (?:ns|µs|ms|s|min
 SENTENCES = [
     re.compile(text)
     for text in (
-        r'^(?P<flight>\d+) bytes \(.*\) were in flight, (?P<before>\d+) had been before; .* round trip \('
+        r'^(?P<flight>\d+) bytes \(.*\) were in flight, (?P<before>\d+) had been before; .* \(round trip '
         + TIME.format('trip'),
-        r'^(?P<flight>\d+) bytes \(.*\) were in flight and the next left with the ACK, a round trip \('
+        r'^(?P<flight>\d+) bytes \(.*\) were in flight and the next left with the ACK \(round trip '
         + TIME.format('trip'),
         r'^With (?P<flight>\d+) bytes in flight the sender could send no more, and the ACK was ' + TIME.format('late'),
         r'^(?P<bytes>\d+) bytes passed; the bottleneck carries about (?P<rate>[\d.]+ [kMG]?bit/s)\.',
@@ -210,8 +210,8 @@ def self_test():
         return Span({}, {}, 'gap', {'why': why}).figures()
 
     assert figures(
-        '14480 bytes (10 segments) were in flight, 23168 had been before; the next left with the ACK, a round '
-        'trip (20.1 ms) later.'
+        '14480 bytes (10 segments) were in flight, 23168 had been before; the next left with the ACK '
+        '(round trip 20.1 ms).'
     ) == {'flight': 14480, 'before': 23168, 'trip': 20.1e6}
     assert figures('5520 bytes passed; the bottleneck carries about 115 Mbit/s.') == {'bytes': 5520, 'rate': 115e6}
     assert figures('Nothing for 1 min 2 s with 7 bytes unacknowledged, and no')['wait'] == 62e9

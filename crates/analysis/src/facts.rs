@@ -370,12 +370,12 @@ fn limited(f: &mut fmt::Formatter<'_>, flight: u32, segments: u32, rtt: Nanos, b
     if before == 0 {
         return write!(
             f,
-            "{flight} bytes ({segments}) were in flight and the next left with the ACK, a round trip ({rtt}) later."
+            "{flight} bytes ({segments}) were in flight and the next left with the ACK (round trip {rtt})."
         );
     }
     write!(
         f,
-        "{flight} bytes ({segments}) were in flight, {before} had been before; the next left with the ACK, a round trip ({rtt}) later."
+        "{flight} bytes ({segments}) were in flight, {before} had been before; the next left with the ACK (round trip {rtt})."
     )
 }
 

@@ -200,7 +200,7 @@ fn a_small_mss_is_below_1220_bytes() {
     says(&analysis(1_219), Cause::SlowStart, "
         slow_start server lost 40.0 ms (0.571) tail 0 ns n 2 of 20.0 ms to 20.0 ms
         at 1.1 #14-15-35 evidence 14-15-35 35-36-76 in 1 [1]
-        12070 bytes (10 segments) were in flight and the next left with the ACK, a round trip (20.0 ms) later.
+        12070 bytes (10 segments) were in flight and the next left with the ACK (round trip 20.0 ms).
         reuse_connections at client server 10.0.0.2:80 connection 1 side server saves 40.0 ms
         initcwnd at server server 10.0.0.2:80 connection 1 side server segments 70 saves 40.0 ms
         Linux: `ip route change default via GATEWAY dev DEV initcwnd 70` on the sending host: the message then goes in one flight; a burst that a thin link may drop, so better on a route for known peers

@@ -61,11 +61,11 @@ const SENTENCES: &[(Facts, &str)] = &[
     ),
     (
         Facts::Flight { flight: 1_448, segments: 1, rtt: Nanos::millis(20), before: 0 },
-        "1448 bytes (1 segment) were in flight and the next left with the ACK, a round trip (20.0 ms) later.",
+        "1448 bytes (1 segment) were in flight and the next left with the ACK (round trip 20.0 ms).",
     ),
     (
         Facts::Flight { flight: 2_896, segments: 2, rtt: Nanos::millis(20), before: 14_480 },
-        "2896 bytes (2 segments) were in flight, 14480 had been before; the next left with the ACK, a round trip (20.0 ms) later.",
+        "2896 bytes (2 segments) were in flight, 14480 had been before; the next left with the ACK (round trip 20.0 ms).",
     ),
     (
         Facts::Drained { flight: 2_896 },
