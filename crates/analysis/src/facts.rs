@@ -192,6 +192,11 @@ pub enum Facts {
     NotCaptured,
     /// Only one direction is in the capture.
     OneSided,
+    /// No packet lives as long as the time stamps say.
+    WrongClock {
+        /// What they say.
+        wait: Nanos,
+    },
 }
 
 impl Facts {
@@ -297,6 +302,7 @@ impl fmt::Display for Facts {
             Facts::OneSided => f.write_str(
                 "Only one direction is in the capture, so the ACKs that would tell are not there.",
             ),
+            Facts::WrongClock { wait } => wrong_clock(f, wait),
         }
     }
 }
@@ -385,6 +391,10 @@ fn missing(f: &mut fmt::Formatter<'_>, packets: u32, wait: Nanos) -> fmt::Result
         f,
         "{what} of the sender did not arrive ({packets} by its IP identifiers), and the next came {wait} later: the time its retransmission timer takes."
     )
+}
+
+fn wrong_clock(f: &mut fmt::Formatter<'_>, wait: Nanos) -> fmt::Result {
+    write!(f, "By its time stamps one round trip took {wait}, longer than a packet lives: they are wrong.")
 }
 
 fn nothing_seen(f: &mut fmt::Formatter<'_>, wait: Nanos, outstanding: u32) -> fmt::Result {

@@ -6,6 +6,9 @@ use crate::result::{Frames, Setup, Span};
 use crate::track::{Moment, Opening, Tracker};
 use tcpwhy_base::{Cause, End, Nanos, Side, Source};
 
+/// What leaves now arrives within a segment's lifetime of two minutes (RFC 9293, 3.4.1), and so does its answer.
+const LONGEST_TRIP: Nanos = Nanos::secs(240);
+
 /// Writes spans one after the other.
 struct Spans {
     file: u16,
@@ -77,6 +80,10 @@ pub(super) fn setup(opening: &Opening, track: &Tracker, file: u16, end: Moment) 
         out.add(Rule::Refused, Cause::Refused, Some(Side::Server), upto, &[rst.1], facts);
     } else if h.syn_ack.is_some() || opening.done {
         let keys = [frame(h.last_syn), frame(h.last_syn_ack), end.1];
+        let wait = end.0 - out.at.0;
+        if wait > LONGEST_TRIP {
+            out.add(Rule::HandshakeUnseen, Cause::Unexplained, None, end, &keys, Facts::WrongClock { wait });
+        }
         out.add(Rule::Handshake, Cause::Handshake, network, end, &keys, round_trip);
     } else if opening.syns > 1 {
         let facts = Facts::Unanswered { syns: opening.syns, over: end.0 - first.0 };

@@ -25,6 +25,21 @@ fn a_handshake_takes_one_round_trip() {
     );
 }
 
+/// A packet lives two minutes, and so does its answer (rule 11).
+#[test]
+fn a_handshake_longer_than_packets_live() {
+    for (rtt, told) in [
+        (240_000, "setup 0..240000\n handshake network 0..240000 #1-3"),
+        (240_002, "setup 0..240002\n unexplained nobody 0..240002 #1-3"),
+    ] {
+        let mut w = Wire::new(Tap::Client, ms(rtt));
+        w.client().syn();
+        w.after(ms(rtt / 2)).server().syn_ack();
+        w.after(ms(rtt / 2)).client().ack();
+        w.tells(told);
+    }
+}
+
 #[test]
 fn a_handshake_whose_last_ack_is_missing() {
     let mut w = Wire::new(Tap::Client, ms(20));

@@ -123,6 +123,10 @@ const SENTENCES: &[(Facts, &str)] = &[
     ),
     (Facts::NotCaptured, "The capture lost packets here, so the reason cannot be seen."),
     (Facts::OneSided, "Only one direction is in the capture, so the ACKs that would tell are not there."),
+    (
+        Facts::WrongClock { wait: Nanos::secs(300) },
+        "By its time stamps one round trip took 300 s, longer than a packet lives: they are wrong.",
+    ),
 ];
 
 #[test]
