@@ -10,7 +10,7 @@ target=${1:-test}
 needs=(cc:gcc git:git)
 case $target in
 demo) ;;
-test) needs+=(python3:python3 zstd:zstd tshark:tshark tcpdump:tcpdump tcptrace:tcptrace ip:iproute2 node:nodejs npm:npm chromium:chromium tmux:tmux) ;;
+test) needs+=(python3:python3 zstd:zstd tshark:tshark tcpdump:tcpdump tcptrace:tcptrace ip:iproute2 node:nodejs npm:npm chromium:chromium tmux:tmux prometheus:prometheus) ;;
 bench) needs+=(python3:python3 zstd:zstd tshark:tshark tcpdump:tcpdump tcptrace:tcptrace taskset:util-linux) ;;
 *)
     echo "setup: demo, test or bench" >&2

@@ -149,6 +149,13 @@ def checks(binary):
             Check(f'run and {suite}', script('tests/suites_test.py', f'--bin {binary} {suite}'), show=1, timed=True)
             for suite in ('pytest', 'node', 'cargo', 'go', 'junit')
         ),
+        Check(
+            'metrics and Prometheus',
+            script('tests/metrics_test.py', f'--bin {binary}'),
+            ['prometheus'],
+            show=1,
+            timed=True,
+        ),
         Check('assistants', f'{tools} tests/mcp_test.py --bin {binary}', [tools], show=1),
         Check('traces and flame graphs', f'{tools} tests/exports_test.py --bin {binary}', [tools], show=1),
         Check('tables and engines', f'{tools} tests/tables_test.py --bin {binary}', [tools], show=1),

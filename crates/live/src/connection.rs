@@ -53,8 +53,14 @@ pub struct Connection {
     pub facts: Option<Facts>,
     /// What they had said when the interval began.
     marked: Facts,
+    /// What they said in the last interval.
+    pub news: Facts,
     /// Time by cause in the last interval.
     pub interval: Split,
+    /// Packets retransmitted in the last interval.
+    pub sent_again: u32,
+    /// Those before it.
+    marked_again: u32,
     /// In the one that goes on.
     current: Split,
     given: Given,
@@ -79,7 +85,10 @@ impl Connection {
             total: Split::default(),
             facts: None,
             marked: Facts::default(),
+            news: Facts::default(),
             interval: Split::default(),
+            sent_again: 0,
+            marked_again: if from_start { 0 } else { info.total_retrans },
             current: Split::default(),
             given: if from_start { Given::default() } else { given },
             largest_window: info.snd_wnd.unwrap_or(0),
@@ -215,7 +224,12 @@ impl Connection {
     /// Ends an interval.
     pub(crate) fn mark(&mut self) {
         self.interval = std::mem::take(&mut self.current);
-        self.marked = self.facts.unwrap_or_default();
+        let facts = self.facts.unwrap_or_default();
+        self.news = facts.since(&self.marked);
+        self.marked = facts;
+        let again = self.sample.info.map_or(self.marked_again, |i| i.total_retrans);
+        self.sent_again = again.saturating_sub(self.marked_again);
+        self.marked_again = again;
     }
 
     /// Time in the last interval that need not have passed.
@@ -321,6 +335,7 @@ mod tests {
             c.witness(held(sum));
             c.mark();
             assert_eq!(ms(&c.interval), expected);
+            assert_eq!(c.news.nagle.time, Nanos::millis(if t == 20 { 15 } else { 2 }));
         }
         assert_eq!(ms(&c.total), [(Cause::PathDelay, 23), (Cause::Nagle, 17)]);
     }

@@ -77,6 +77,25 @@ impl Facts {
         (cookie, facts)
     }
 
+    /// What is new since then. A longest wait is not a sum: it stays as it is.
+    pub fn since(&self, then: &Facts) -> Facts {
+        let waits = |now: Waits, then: Waits| Waits {
+            count: now.count.saturating_sub(then.count),
+            time: (now.time - then.time).floor0(),
+            longest: now.longest,
+        };
+        Facts {
+            nagle: waits(self.nagle, then.nagle),
+            nagle_delayed_ack: waits(self.nagle_delayed_ack, then.nagle_delayed_ack),
+            cork: waits(self.cork, then.cork),
+            blocked: waits(self.blocked, then.blocked),
+            refused: self.refused.saturating_sub(then.refused),
+            fast_retransmits: self.fast_retransmits.saturating_sub(then.fast_retransmits),
+            timeouts: self.timeouts.saturating_sub(then.timeouts),
+            loss_probes: self.loss_probes.saturating_sub(then.loss_probes),
+        }
+    }
+
     /// Causes whose time the kernel measures, with all of that time.
     pub(crate) fn measured(&self) -> [(Cause, Nanos); 3] {
         [

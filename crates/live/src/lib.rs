@@ -77,7 +77,7 @@ pub use judge::{Stretch, judge};
 #[cfg(all(target_os = "linux", feature = "bpf"))]
 pub use kernel::{Events, Kernel};
 #[cfg(target_os = "linux")]
-pub use namespace::{namespace_number, proc_text, processor_time, within};
+pub use namespace::{namespace_number, proc_text, process_time, processor_time, within};
 pub use parse::{Parsed, parse};
 #[cfg(target_os = "linux")]
 pub use process::Processes;

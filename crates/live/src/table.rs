@@ -132,9 +132,11 @@ impl Table {
         }
     }
 
-    /// Connections that were gone from the last lists; each once.
+    /// Connections that were gone from the last lists, each once; their last interval ended with them.
     pub fn take_ended(&mut self) -> Vec<Connection> {
-        std::mem::take(&mut self.ended)
+        let mut ended = std::mem::take(&mut self.ended);
+        ended.iter_mut().for_each(Connection::mark);
+        ended
     }
 
     /// Ends an interval.

@@ -3,6 +3,7 @@
 use crate::units;
 use crate::words::CauseParser;
 use clap::{Args, ValueHint};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use tcpwhy_base::{Cause, Nanos};
 
@@ -38,12 +39,16 @@ pub(crate) struct Watch {
     /// A line for each wait as it ends, until ^C: writers without room in their buffer (for more than 10 ms, or --slower-than),
     /// timers that send again. Takes CAP_BPF and CAP_PERFMON
     #[cfg(feature = "bpf")]
-    #[arg(long, conflicts_with_all = ["once", "json", "jsonl", "cause", "sampled", "verbose"])]
+    #[arg(long, conflicts_with_all = ["once", "json", "jsonl", "cause", "sampled", "verbose", "metrics"])]
     pub(crate) events: bool,
     /// One interval, then end
     #[arg(long)]
     pub(crate) once: bool,
 
+    /// Serve OpenMetrics to Prometheus at http://ADDRESS/metrics until ^C, and print nothing (with --jsonl, only those lines);
+    /// a port alone is one of this host's loopback (docs/watch.md)
+    #[arg(long, value_name = "ADDRESS", value_parser = address, conflicts_with_all = ["once", "json", "cause", "slower_than", "verbose"], help_heading = "Output")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// One JSON document of the last interval (docs/schema/watch-1.json): with --once, or when interrupted
     #[arg(long, conflicts_with = "jsonl", help_heading = "Output")]
     pub(crate) json: bool,
@@ -66,4 +71,10 @@ fn interval(text: &str) -> Result<Nanos, String> {
     } else {
         Err("the interval is from 100ms to 1h".into())
     }
+}
+
+/// An address with a port, or a port.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = || Some(SocketAddr::from((Ipv4Addr::LOCALHOST, text.parse::<u16>().ok()?)));
+    text.parse().ok().or_else(port).ok_or_else(|| "an address and a port, such as 127.0.0.1:9469".into())
 }

@@ -10,7 +10,7 @@ mod compare;
 mod door;
 mod events;
 mod folder;
-mod http;
+pub(crate) mod http;
 mod judge;
 mod results;
 mod start;
