@@ -143,8 +143,18 @@ def well_made(folder):
             group = file.metadata.row_group(n)
             start = group.column(0)
             starts = file.read_row_group(n, columns=['start'])['start'].cast('int64').to_pylist()
-            if starts != sorted(starts) or group.sorting_columns[0].column_index != 0:
-                yield f'{path}: not sorted'
+            names = [
+                name
+                for name in ('capture', 'connection', 'start')
+                if (name, '/findings/' in path) != ('connection', True)
+            ]
+            by = file.read_row_group(n, columns=names).select(names)
+            order = list(
+                zip(*(by[name].cast('int64' if name == 'start' else by[name].type).to_pylist() for name in names))
+            )
+            told = [file.schema_arrow.names[s.column_index] for s in group.sorting_columns]
+            if order != sorted(order) or told != names:
+                yield f'{path}: not sorted by {names}: {told}'
             days = {time.strftime('%Y-%m-%d', time.gmtime(s // 10**9)) for s in starts}
             if days != {day}:
                 yield f'{path}: holds {days}'

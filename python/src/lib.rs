@@ -12,9 +12,10 @@ use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use source::Source;
+use std::sync::Arc;
 use tcpwhy_analysis::Analysis;
 use tcpwhy_capture::Filter;
-use tcpwhy_library::Detail;
+use tcpwhy_library::{Detail, Explain};
 use tcpwhy_tables::Table as Which;
 
 create_exception!(tcpwhy, TcpwhyError, PyException, "What tcpwhy could not do.");
@@ -97,20 +98,31 @@ fn filter(text: Option<&str>) -> PyResult<Option<Filter>> {
     text.map(|t| Filter::parse(t).map_err(|e| PyValueError::new_err(e.to_string()))).transpose()
 }
 
-/// Explains a capture: a path, bytes, or a list of them. Of a list, inputs that cannot be read are told in `problems`, and the
-/// others are done. `filter` as in tcpdump (host, net, port, and, or, not); `threads` for lists, 0 is one for each core.
+/// Explains a capture: a path, bytes, an open binary file, or a list of them. Of a list, inputs that cannot be read are told in
+/// `problems`, and the others are done. `filter` as in tcpdump (host, net, port, and, or, not); `threads` for lists, 0 is one for
+/// each core. `part` is `(k, n)`: only the connections of part k of n (from 0 on), so that n workers share a large capture.
 #[pyfunction]
-#[pyo3(signature = (source, *, filter = None, threads = 0))]
+#[pyo3(signature = (source, *, filter = None, threads = 0, part = (0, 1)))]
 fn explain(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
     filter: Option<String>,
     threads: usize,
+    part: (u32, u32),
 ) -> PyResult<Result> {
+    if part.0 >= part.1 {
+        return Err(PyValueError::new_err(format!("part is (k, n) with k below n, not {part:?}")));
+    }
     let (sources, is_list) = Source::all(source)?;
     let wanted = self::filter(filter.as_deref())?;
     let asked = sources.clone();
-    let mut done = run::interruptible(py, move |stop| run::explain(&asked, wanted.as_ref(), threads, &stop))?;
+    let mut done = run::interruptible(py, move |stop| {
+        let mut explain = Explain::new().part(part.0, part.1).stopped_by(Arc::clone(&stop));
+        if let Some(filter) = wanted {
+            explain = explain.filter(filter);
+        }
+        run::explain(&asked, &explain, threads, &stop)
+    })?;
     if !is_list && let Some((_, error)) = done.failed.pop() {
         return Err(source::exception(error));
     }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-use tcpwhy_capture::{Filter, ReadError};
+use tcpwhy_capture::ReadError;
 use tcpwhy_library::Explain;
 use tcpwhy_tables::Rows;
 
@@ -64,12 +64,7 @@ pub(crate) fn interruptible<T: Send + 'static>(
 }
 
 /// Explains each input by itself, `threads` at a time (0: one for each core).
-pub(crate) fn explain(
-    sources: &[Source],
-    filter: Option<&Filter>,
-    threads: usize,
-    stop: &Arc<AtomicBool>,
-) -> Done {
+pub(crate) fn explain(sources: &[Source], explain: &Explain, threads: usize, stop: &AtomicBool) -> Done {
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     let n = if threads == 0 { cores() } else { threads }.min(sources.len());
     let next = AtomicUsize::new(0);
@@ -78,7 +73,7 @@ pub(crate) fn explain(
         while let Some((at, source)) =
             Some(next.fetch_add(1, Relaxed)).and_then(|i| Some((i, sources.get(i)?)))
         {
-            let done = one(source, filter, stop);
+            let done = one(source, explain);
             all.lock().unwrap_or_else(PoisonError::into_inner).push((at, done));
             if stop.load(Relaxed) {
                 break;
@@ -102,7 +97,7 @@ pub(crate) fn explain(
     sum
 }
 
-fn one(source: &Source, filter: Option<&Filter>, stop: &Arc<AtomicBool>) -> Done {
+fn one(source: &Source, explain: &Explain) -> Done {
     let mut done = Done::default();
     let name = source.name();
     let reader = match source.open() {
@@ -113,10 +108,6 @@ fn one(source: &Source, filter: Option<&Filter>, stop: &Arc<AtomicBool>) -> Done
         }
     };
     let capture: Arc<str> = name.as_str().into();
-    let mut explain = Explain::new().stopped_by(Arc::clone(stop));
-    if let Some(filter) = filter {
-        explain = explain.filter(filter.clone());
-    }
     let ended = explain.each(reader, |connection| {
         done.rows.add(&capture, connection);
         ControlFlow::Continue(())

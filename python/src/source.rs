@@ -4,9 +4,9 @@ use crate::{CaptureError, TcpwhyError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
-use std::io::Cursor;
+use std::io::{self, BufReader, Cursor, Read};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tcpwhy_capture::{ReadError, Reader};
 
 /// An input.
@@ -14,10 +14,33 @@ use tcpwhy_capture::{ReadError, Reader};
 pub(crate) enum Source {
     Path(PathBuf),
     Bytes(Arc<[u8]>),
+    /// An object with `read`, until it was read.
+    Stream(Arc<Mutex<Option<Py<PyAny>>>>, String),
+}
+
+/// Bytes that are asked of an object at a time: each time the interpreter's lock is taken.
+const CHUNK: usize = 1 << 20;
+
+/// What has `read(n)`, such as an open file of any file system.
+struct Object(Py<PyAny>);
+
+impl Read for Object {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        Python::attach(|py| {
+            let given = self.0.bind(py).call_method1("read", (to.len(),)).map_err(io::Error::other)?;
+            let given = given
+                .cast::<PyBytes>()
+                .map_err(|_| io::Error::other("read() gave no bytes: open the file in binary mode"))?;
+            let bytes = given.as_bytes();
+            let n = bytes.len().min(to.len());
+            to[..n].copy_from_slice(&bytes[..n]);
+            Ok(n)
+        })
+    }
 }
 
 impl Source {
-    /// A path or bytes.
+    /// A path, bytes, or what can be read.
     pub(crate) fn one(object: &Bound<'_, PyAny>) -> PyResult<Source> {
         if let Ok(bytes) = object.cast::<PyBytes>() {
             return Ok(Source::Bytes(bytes.as_bytes().into()));
@@ -25,9 +48,16 @@ impl Source {
         if let Ok(bytes) = object.cast::<PyByteArray>() {
             return Ok(Source::Bytes(bytes.to_vec().into()));
         }
+        if object.hasattr("read")? {
+            let name = object.getattr("name").and_then(|name| name.extract());
+            let name = name.unwrap_or_else(|_| "stream".to_owned());
+            return Ok(Source::Stream(Arc::new(Mutex::new(Some(object.clone().unbind()))), name));
+        }
         object.extract().map(Source::Path).map_err(|_| {
             let what = object.get_type().name().map_or_else(|_| "this".into(), |name| name.to_string());
-            PyTypeError::new_err(format!("a capture is a path or bytes (or a list of those), not {what}"))
+            PyTypeError::new_err(format!(
+                "a capture is a path, bytes or an open binary file (or a list of those), not {what}"
+            ))
         })
     }
 
@@ -47,6 +77,7 @@ impl Source {
         match self {
             Source::Path(path) => path.display().to_string(),
             Source::Bytes(_) => "bytes".into(),
+            Source::Stream(_, name) => name.clone(),
         }
     }
 
@@ -54,6 +85,16 @@ impl Source {
         match self {
             Source::Path(path) => Reader::open(path),
             Source::Bytes(bytes) => Reader::new(Box::new(Cursor::new(Arc::clone(bytes)))),
+            Source::Stream(stream, name) => {
+                let taken = stream.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let object = taken.ok_or_else(|| ReadError::Open {
+                    path: name.clone(),
+                    source: io::Error::other(
+                        "an open file can be read once: name its path for pages and comparisons",
+                    ),
+                })?;
+                Reader::new(Box::new(BufReader::with_capacity(CHUNK, Object(object))))
+            }
         }
     }
 }

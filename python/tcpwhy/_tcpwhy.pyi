@@ -1,13 +1,16 @@
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, Literal, TypedDict, final
+from typing import Any, Literal, Protocol, TypedDict, final
 
 __version__: str
 
 class TcpwhyError(Exception): ...
 class CaptureError(TcpwhyError): ...
 
-_Source = str | PathLike[str] | bytes | bytearray
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+_Source = str | PathLike[str] | bytes | bytearray | _Readable
 
 @final
 class Table:
@@ -44,7 +47,13 @@ class Prediction(TypedDict):
     complete: bool
     causes: list[CauseTime]
 
-def explain(source: _Source | Sequence[_Source], *, filter: str | None = None, threads: int = 0) -> Result: ...
+def explain(
+    source: _Source | Sequence[_Source],
+    *,
+    filter: str | None = None,
+    threads: int = 0,
+    part: tuple[int, int] = (0, 1),
+) -> Result: ...
 def compare(before: _Source, after: _Source) -> dict[str, Any]: ...
 def predict(
     rtt: float,

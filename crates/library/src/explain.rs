@@ -19,6 +19,7 @@ pub struct Explain {
     filter: Option<Filter>,
     detail: Detail,
     stop: Option<Arc<AtomicBool>>,
+    part: (u32, u32),
 }
 
 /// The answer for a whole capture.
@@ -76,7 +77,7 @@ impl Default for Explain {
 impl Explain {
     /// All packets, all detail.
     pub fn new() -> Explain {
-        Explain { filter: None, detail: Detail::All, stop: None }
+        Explain { filter: None, detail: Detail::All, stop: None, part: (0, 1) }
     }
 
     /// Only packets that match.
@@ -91,6 +92,15 @@ impl Explain {
     #[must_use]
     pub fn detail(mut self, detail: Detail) -> Explain {
         self.detail = detail;
+        self
+    }
+
+    /// Only part `k` of `n`, from 0 on: each connection is in one part, so that `n` processes or machines share a capture. Each
+    /// reads all of it, which is the smaller part of the work. Connections are numbered so that no two of the parts have the
+    /// same number; findings are those of the part.
+    #[must_use]
+    pub fn part(mut self, k: u32, n: u32) -> Explain {
+        self.part = (k, n.max(1));
         self
     }
 
@@ -122,7 +132,9 @@ impl Explain {
         let input = self.read(reader, &mut analyzer, |_| ControlFlow::Continue(()));
         let mut analysis: Analysis = analyzer.finish();
         replay::predict(&mut analysis);
-        let Analysis { connections, findings, totals, .. } = analysis;
+        let Analysis { mut connections, mut findings, totals, .. } = analysis;
+        connections.iter_mut().for_each(|c| c.id = self.number(c.id));
+        self.renumber(&mut findings);
         Explained { connections, findings, totals, input }
     }
 
@@ -130,15 +142,39 @@ impl Explain {
     /// [`stopped`](Input::stopped) is set.
     pub fn each(&self, reader: Reader, mut each: impl FnMut(&Connection) -> ControlFlow<()>) -> Ended {
         let mut analyzer = Analyzer::streaming(self.config());
-        let mut input = self.read(reader, &mut analyzer, |analyzer| {
-            analyzer.ended().try_for_each(|connection| each(&connection))
-        });
+        let mut give = |analyzer: &mut Analyzer| {
+            analyzer.ended().try_for_each(|mut connection| {
+                connection.id = self.number(connection.id);
+                each(&connection)
+            })
+        };
+        let mut input = self.read(reader, &mut analyzer, &mut give);
         if !input.stopped {
             analyzer.end_all();
-            input.stopped = analyzer.ended().try_for_each(|connection| each(&connection)).is_break();
+            input.stopped = give(&mut analyzer).is_break();
         }
-        let (findings, totals) = analyzer.finish_stream();
+        let (mut findings, totals) = analyzer.finish_stream();
+        self.renumber(&mut findings);
         Ended { findings, totals, input }
+    }
+
+    /// The number of a connection among those of all parts.
+    fn number(&self, id: u32) -> u32 {
+        let (k, n) = self.part;
+        id.saturating_sub(1).saturating_mul(n).saturating_add(k % n + 1)
+    }
+
+    fn renumber(&self, findings: &mut [Finding]) {
+        for finding in findings {
+            let example = Some(&mut finding.example.connection).filter(|id| **id > 0);
+            finding.connections.iter_mut().chain(example).for_each(|id| *id = self.number(*id));
+        }
+    }
+
+    /// The part that is asked for has this segment.
+    fn takes(&self, segment: &Segment) -> bool {
+        let (k, n) = self.part;
+        n == 1 || Analyzer::share(segment, n as usize) == k as usize
     }
 
     fn config(&self) -> Config {
@@ -179,7 +215,7 @@ impl Explain {
             input.span = Some((first.min(frame.time), last.max(frame.time)));
             let slot = &mut segments[used];
             let is_tcp = dissector.dissect(&frame, 0, slot) == Verdict::Tcp;
-            if is_tcp && self.filter.as_ref().is_none_or(|filter| filter.matches(slot)) {
+            if is_tcp && self.filter.as_ref().is_none_or(|filter| filter.matches(slot)) && self.takes(slot) {
                 used += 1;
             }
             if used == TURN {
@@ -208,7 +244,7 @@ impl Explain {
             let wanted =
                 [(event.local, event.remote), (event.remote, event.local)].iter().any(|&(src, dst)| {
                     let either = Segment { src, dst, ..Segment::EMPTY };
-                    self.filter.as_ref().is_none_or(|filter| filter.matches(&either))
+                    self.filter.as_ref().is_none_or(|filter| filter.matches(&either)) && self.takes(&either)
                 });
             if wanted {
                 analyzer.observe(Observation::Socket(&event));

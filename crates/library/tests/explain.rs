@@ -77,3 +77,39 @@ fn damage_ends_the_reading_and_what_came_before_counts() {
     assert_eq!(half.connections.len(), 1);
     assert!(Explain::new().bytes(*b"no capture at all").is_err());
 }
+
+#[test]
+fn parts_are_the_whole_and_no_two_numbers_are_the_same() {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures/PcapPlusPlus__pcapng-example.pcapng");
+    let of = |c: &Connection| (c.start, c.client, c.server, c.budget.clone(), c.exchanges.len());
+    let all = Explain::new().file(&path).unwrap();
+    let mut whole: Vec<_> = all.connections.iter().map(of).collect();
+    for n in [1, 3] {
+        let (mut parts, mut numbers) = (Vec::new(), Vec::new());
+        for k in 0..n {
+            let explain = Explain::new().part(k, n);
+            let mine = explain.file(&path).unwrap();
+            let ids: Vec<u32> = mine.connections.iter().map(|c| c.id).collect();
+            assert!(mine.findings.iter().all(|f| ids.contains(&f.example.connection)), "{ids:?}");
+            let mut given = Vec::new();
+            explain.each(Reader::open(&path).unwrap(), |c| {
+                given.push(c.id);
+                ControlFlow::Continue(())
+            });
+            given.sort_unstable();
+            assert_eq!(given, ids);
+            assert_eq!(mine.input.packets, all.input.packets, "each reads all");
+            numbers.extend(ids);
+            parts.extend(mine.connections.iter().map(of));
+        }
+        let key = |x: &(Nanos, _, _, _, usize)| (x.0, format!("{:?}", (x.1, x.2)));
+        whole.sort_by_key(key);
+        parts.sort_by_key(key);
+        assert_eq!(parts, whole, "of {n}");
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), whole.len());
+    }
+    assert!(whole.len() > 10);
+}

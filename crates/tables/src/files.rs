@@ -1,7 +1,7 @@
 //! Tables to files: a file for each table and day, whole or under a name that no engine reads.
 
 use crate::column::{Column, Values, Words};
-use crate::rows::Rows;
+use crate::rows::{Rows, day_number};
 use crate::schema::{Field, Kind, SCHEMA, Table};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, FloatType, Int32Type, Int64Type};
@@ -113,7 +113,7 @@ impl Writer {
         self.open.is_empty()
     }
 
-    /// Writes these rows, sorted by time: a group in the file of each table and day.
+    /// Writes these rows, [sorted](Rows::sort): a group in the file of each table and day.
     pub fn write(&mut self, mut rows: Rows) -> Result<(), Error> {
         rows.sort();
         for table in Table::ALL {
@@ -296,20 +296,21 @@ fn properties(table: Table) -> WriterPropertiesPtr {
         .set_compression(Compression::ZSTD(level))
         .set_statistics_enabled(EnabledStatistics::Page)
         .set_key_value_metadata(Some(facts.to_vec()))
-        // The first column, ascending.
-        .set_sorting_columns(Some(vec![SortingColumn {
-            column_idx: 0,
-            descending: false,
-            nulls_first: false,
-        }]));
+        .set_sorting_columns(Some(sorting(table)));
     for field in table.fields() {
         let path = ColumnPath::from(field.name);
         match field.kind {
             // Nearly every value is another one, and near the one before it: a dictionary would be in the way.
-            Kind::Time | Kind::Duration | Kind::Place => {
+            Kind::Time | Kind::Place => {
                 properties = properties
                     .set_column_dictionary_enabled(path.clone(), false)
                     .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+            }
+            // Not near the one before it, but seen a while ago, round trips above all: whole bytes let Zstandard find them again.
+            Kind::Duration => {
+                properties = properties
+                    .set_column_dictionary_enabled(path.clone(), false)
+                    .set_column_encoding(path, Encoding::PLAIN);
             }
             Kind::Number | Kind::Small => {
                 properties = properties.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
@@ -325,14 +326,20 @@ fn properties(table: Table) -> WriterPropertiesPtr {
     Arc::new(properties.build())
 }
 
-const DAY: i64 = 86_400_000_000_000;
-
-fn day_number(at: Nanos) -> i64 {
-    at.0.div_euclid(DAY)
+/// What the rows of a group are sorted by.
+fn sorting(table: Table) -> Vec<SortingColumn> {
+    let fields = table.fields();
+    let place = |name: &&str| fields.iter().position(|f| f.name == *name);
+    ["capture", "connection", "start"]
+        .iter()
+        .filter(|name| !(table == Table::Findings && **name == "connection"))
+        .filter_map(|name| i32::try_from(place(name)?).ok())
+        .map(|column_idx| SortingColumn { column_idx, descending: false, nulls_first: false })
+        .collect()
 }
 
 /// The day of a moment in UTC, such as `2026-11-22`.
 fn day(at: Nanos) -> String {
-    let begins = jiff::Timestamp::from_second(day_number(at) * (DAY / 1_000_000_000));
+    let begins = jiff::Timestamp::from_second(day_number(at) * 86_400);
     begins.map_or_else(|_| "unknown".into(), |t| t.strftime("%F").to_string())
 }

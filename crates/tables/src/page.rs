@@ -44,7 +44,8 @@ the manifest.
 - `capture`, `connection` and `exchange` join the tables. Numbers are signed and addresses are texts, because every engine reads
   those (DuckDB: `server_ip::INET`). Texts of few values are kept as dictionaries; pyarrow gives them as such with
   `read_dictionary=['cause']`.
-- Rows of a group are sorted by `start`; each column but sentences has its least and greatest value, by group and by page.
+- Rows of a group are sorted by `capture`, `connection`, `start`; each column but sentences has its least and greatest value, by
+  group and by page.
 - Zstandard; no nested types. Which frames within a span prove it, in which words, and what it would win to change it, says
   `tcpwhy explain CAPTURE --connection N --exchange M`: they would take as much room as all else.
 

@@ -223,14 +223,25 @@ impl Rows {
         self.findings.append(&mut other.findings);
     }
 
-    /// By time, and what begins at the same moment in an order that does not depend on chance.
+    /// By day, capture, connection and time. What stands side by side then is alike: that halves the size of the tables,
+    /// and engines skip pages of other captures and connections.
     pub fn sort(&mut self) {
         let of = |of: &Arc<Of>| (Arc::clone(&of.capture), of.connection);
-        self.connections.sort_by_cached_key(|r| (r.start, of(&r.of)));
-        self.exchanges.sort_by_cached_key(|r| (r.start, of(&r.of), r.id));
-        self.spans.sort_by_cached_key(|r| (r.start, of(&r.of), r.end));
-        self.findings.sort_by(|a, b| (a.start, &a.capture).cmp(&(b.start, &b.capture)));
+        self.connections.sort_by_cached_key(|r| (day_number(r.start), of(&r.of), r.start));
+        self.exchanges.sort_by_cached_key(|r| (day_number(r.start), of(&r.of), r.start, r.id));
+        self.spans.sort_by_cached_key(|r| (day_number(r.start), of(&r.of), r.start, r.end));
+        self.findings.sort_by(|a, b| {
+            let key = |r: &FindingRow| (day_number(r.start), Arc::clone(&r.capture), r.start);
+            key(a).cmp(&key(b))
+        });
     }
+}
+
+const DAY: i64 = 86_400_000_000_000;
+
+/// Days since 1970, in UTC.
+pub(crate) fn day_number(at: Nanos) -> i64 {
+    at.0.div_euclid(DAY)
 }
 
 fn exchange(of: &Arc<Of>, x: &Exchange) -> ExchangeRow {

@@ -159,9 +159,8 @@ pub(super) fn say_most(slow: &mut [Slow], files: &[Part]) {
     for file in files.iter().filter(|f| f.table == Table::Spans) {
         let Ok(reader) = Reader::open(&file.path, file.table) else { continue };
         for group in 0..reader.groups() {
-            // Sorted by time: the two ends of the group tell whether it can hold any.
             let Ok([start]) = reader.columns(group, ["start"]) else { continue };
-            let range = (numbers(&start).first().copied(), numbers(&start).last().copied());
+            let range = (numbers(&start).iter().min().copied(), numbers(&start).iter().max().copied());
             if range.0.is_none_or(|t| t > last.0) || range.1.is_none_or(|t| t < first.0) {
                 continue;
             }
