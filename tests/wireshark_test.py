@@ -9,6 +9,7 @@ import argparse
 import bisect
 import datetime
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -213,6 +214,52 @@ def extcap(environment, folder, name):
     return wrong, ''
 
 
+# in the program with windows: how many packets have a cause
+PROBE = """
+local cause, n = Field.new('tcpwhy.cause'), 0
+local tap = Listener.new('frame')
+function tap.packet() if cause() then n = n + 1 end end
+function tap.draw()
+    local out = gui_enabled() and io.open(os.getenv('TCPWHY_PROBE'), 'w')
+    if out then out:write(n, '\\n') out:close() end
+end
+"""
+
+
+def gui(environment, folder, name):
+    """Wireshark itself, on a screen that nobody sees: the plugin loads, its menu with it, and packets have their fields."""
+    if not all(shutil.which(need) for need in ('wireshark', 'Xvfb')):
+        return [], 'windows not tried: no wireshark or no Xvfb'
+    notes, probe, said = (os.path.join(folder, n) for n in (name + '.pcapng', 'probe.lua', 'probe.txt'))
+    with open(probe, 'w', encoding='utf8') as f:
+        f.write(PROBE)
+    packets = len(tshark(environment, notes, '-Y', 'tcpwhy.cause', '-T', 'fields', '-e', 'frame.number'))
+    # the screen takes a number that is free, and says which
+    with subprocess.Popen(
+        ['Xvfb', '-displayfd', '1', '-nolisten', 'tcp'], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as screen:
+        try:
+            own = dict(environment, DISPLAY=f':{screen.stdout.readline().strip()}', TCPWHY_PROBE=said)
+            own |= {'QT_QPA_PLATFORM': 'xcb', 'XDG_RUNTIME_DIR': folder}
+            command = ['wireshark', '-C', 'tcpwhy', '-r', notes, '-X', f'lua_script:{probe}']
+            with subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=own
+            ) as windows:
+                deadline, counted = time.monotonic() + 120, ''
+                while windows.poll() is None and time.monotonic() < deadline and counted != f'{packets}\n':
+                    time.sleep(0.2)
+                    if os.path.exists(said):
+                        with open(said, encoding='utf8') as f:
+                            counted = f.read()
+                windows.kill()
+                told = windows.communicate()[0]
+        finally:
+            screen.kill()
+    if counted != f'{packets}\n' or 'Lua' in told:
+        return [f'windows: {counted!r} packets with a cause, not {packets}: {told[-400:]}'], ''
+    return [], ''
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--bin', default=common.BINARY)
@@ -234,6 +281,9 @@ def main():
         wrong += profile(environment, os.path.join(folder, CAPTURES[0] + '.pcapng'))
         faults, left_out = extcap(environment, folder, CAPTURES[0])
         wrong += faults
+        faults, no_windows = gui(environment, folder, CAPTURES[0])
+        wrong += faults
+        left_out = '; '.join(filter(None, (left_out, no_windows)))
         printed = subprocess.run([binary, 'wireshark'], capture_output=True, check=True).stdout
         with open(os.path.join(own, 'plugins', 'tcpwhy.lua'), 'rb') as f:
             if f.read() != printed:

@@ -50,6 +50,7 @@ function strip(data: Data, pick: Pick, longest: number): HTMLElement {
       {},
       h('a', { href: address({ connection: pick.c.id, exchange: x.id }) }, nameOf(pick)),
       ' ',
+      x.name ? `${x.name} ` : null,
       h('b', {}, duration(length(pick))),
       h('span', { class: 'dim' }, ` request ${bytes(x.request_bytes)}, response ${bytes(x.response_bytes)}`),
     ),

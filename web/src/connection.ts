@@ -273,7 +273,7 @@ export class ConnectionView {
       h(
         'div',
         { class: 'tools' },
-        h('h2', {}, `Exchange ${x.id}`),
+        h('h2', {}, `Exchange ${x.id}${x.name ? `: ${x.name}` : ''}`),
         h(
           'div',
           { class: 'buttons' },

@@ -214,7 +214,7 @@ function lists(data: Data, links: Links): HTMLElement {
   const search = h('input', {
     type: 'search',
     id: 'search',
-    placeholder: 'search: address, port, cause, protocol',
+    placeholder: 'search: address, port, cause, protocol, name',
     'aria-label': 'search',
     input: () => update(),
   });
@@ -305,7 +305,7 @@ export function exchangeTable(
     return known;
   };
   const text = (r: ExchangeRow) =>
-    `${r.c.id}/${r.x.id} ${r.c.client} ${r.c.server} ${r.c.protocol ?? ''} ${r.x.ended} ${times(r)
+    `${r.c.id}/${r.x.id} ${r.x.name ?? ''} ${r.c.client} ${r.c.server} ${r.c.protocol ?? ''} ${r.x.ended} ${times(r)
       .map(t => t[0])
       .join(' ')}`.toLowerCase();
   const shown = (r: ExchangeRow) => {
@@ -321,6 +321,16 @@ export function exchangeTable(
   const columns: Column<ExchangeRow>[] = [
     ...(all ? [{ title: 'connection', width: '92px', right: true, value: (r: ExchangeRow) => r.c.id }] : []),
     { title: 'exchange', width: '84px', right: true, value: r => r.x.id },
+    ...(rows.some(r => r.x.name)
+      ? [
+          {
+            title: 'name',
+            hint: 'from the first bytes of the request',
+            width: 'minmax(120px,240px)',
+            value: (r: ExchangeRow) => r.x.name ?? '-',
+          },
+        ]
+      : []),
     {
       title: 'start',
       hint: 'since the start of the capture',
@@ -374,7 +384,7 @@ export function exchangeTable(
     empty: 'no exchange matches',
     clear,
     lines: r => [
-      `${all ? `${r.c.id}/` : ''}${r.x.id}  at ${moment(r.x.start_ns)}: ${bytes(r.x.request_bytes)} → ${bytes(r.x.response_bytes)}${r.x.complete ? '' : `, ${r.x.ended}`}`,
+      `${all ? `${r.c.id}/` : ''}${r.x.id}${r.x.name ? ` ${r.x.name}` : ''}  at ${moment(r.x.start_ns)}: ${bytes(r.x.request_bytes)} → ${bytes(r.x.response_bytes)}${r.x.complete ? '' : `, ${r.x.ended}`}`,
       h('span', { class: 'worst' }, h('b', {}, duration(r.x.end_ns - r.x.start_ns)), shown(r)),
     ],
   });

@@ -156,6 +156,11 @@ function replayed(f: Finding, said: Set<string>): HTMLElement | null {
   );
 }
 
+/** `among them 27 x POST /orders, 3 x GET /`: the exchanges that show it, by name. */
+function called(f: Finding): string {
+  return `among them ${(f.exchange_names ?? []).map(n => `${n.count} x ${n.name}`).join(', ')}`;
+}
+
 /** A finding: what was lost, why, what would fix it. */
 export function finding(
   data: Data,
@@ -205,6 +210,7 @@ export function finding(
         ),
       ),
       h('p', {}, times + on + f.why),
+      f.exchange_names?.length ? h('p', {}, called(f)) : null,
       frames.length
         ? h(
             'p',

@@ -242,7 +242,7 @@ impl fmt::Display for Facts {
             Facts::Closed { window } => {
                 write!(
                     f,
-                    "The receiver's window was closed to {window} bytes and opened again by a window update: its application did not read."
+                    "The receiver's window had shrunk to {window} bytes until a window update opened it again: its application did not read."
                 )
             }
             Facts::BothClosed { windows: [client, server] } => write!(
@@ -368,7 +368,7 @@ fn think(f: &mut fmt::Formatter<'_>, seen: Nanos, path: Nanos) -> fmt::Result {
             "The next byte came {seen} after the other side's last one; {path} of that was the trip."
         );
     }
-    write!(f, "For {seen} TCP had nothing to send and waited for nothing: the application had not written.")
+    write!(f, "For {seen} TCP had nothing to send: the application had not written.")
 }
 
 fn limited(f: &mut fmt::Formatter<'_>, flight: u32, segments: u32, rtt: Nanos, before: u32) -> fmt::Result {

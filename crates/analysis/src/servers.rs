@@ -1,9 +1,10 @@
 //! Requests by server: sums over its connections, and which server asks which other one for its answers.
 
 use crate::budget::Budget;
+use crate::facts::Facts;
 use crate::findings::Basis;
 use crate::requests::Distribution;
-use crate::result::{Connection, Exchange, Server};
+use crate::result::{Connection, Example, Exchange, Server, Span};
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -114,6 +115,37 @@ pub(crate) fn find_upstreams(servers: &mut [Server], connections: &[Connection])
 /// Who asks whom.
 pub(crate) fn upstreams(servers: &[Server]) -> impl Iterator<Item = (Endpoint, Endpoint)> {
     servers.iter().filter_map(|s| Some((s.within?, s.server)))
+}
+
+/// Where a server's own time is mostly that of a server which it asked meanwhile (rule 61): that one's connection, the longest span
+/// of its work within, and what is said of it. As deep as is seen.
+pub(crate) fn spent_within<'a>(
+    example: &Example,
+    connections: &'a [Connection],
+    servers: &[Server],
+) -> Option<(&'a Connection, Example, Facts)> {
+    if servers.iter().all(|s| s.within.is_none()) {
+        return None;
+    }
+    let mut found = None;
+    let mut at = *example;
+    for _ in 0..servers.len() {
+        let outer = connections.iter().find(|c| c.id == at.connection)?.server;
+        let inner = |c: &&Connection| servers.iter().any(|s| s.server == c.server && s.within == Some(outer));
+        let spans = connections.iter().filter(inner).flat_map(|c| {
+            let works = |s: &&Span| s.cause == Cause::ServerThink && at.start <= s.start && s.end <= at.end;
+            c.exchanges.iter().flat_map(move |x| x.spans.iter().filter(works).map(move |s| (c, x.id, s)))
+        });
+        let Some((c, exchange, span)) = spans.max_by_key(|s| (s.2.duration(), Reverse((s.0.id, s.1)))) else {
+            break;
+        };
+        if span.duration().0 < (at.end - at.start).0 / 2 {
+            break;
+        }
+        at = Example { connection: c.id, exchange, frames: span.frames, start: span.start, end: span.end };
+        found = Some((c, at, span.facts));
+    }
+    found
 }
 
 /// What is kept of one server's connections.

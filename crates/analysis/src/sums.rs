@@ -6,7 +6,7 @@ use crate::findings::{
 };
 use crate::fixes::{Brief, advise};
 use crate::result::{Connection, Example, Extremes, Finding, Frames, Totals};
-use crate::servers::{Servers, find_upstreams, upstreams};
+use crate::servers::{Servers, find_upstreams, spent_within, upstreams};
 use crate::{Analysis, Bases};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
@@ -224,6 +224,14 @@ impl Sums {
                 (f.confidence, f.unsure) = (over.doubt.confidence(), over.doubt.unsure);
             }
             f.connections = over.worst.iter().take(CONNECTIONS).map(|w| w.1.id).collect();
+            if (f.cause, f.side) == (Cause::ServerThink, Some(Side::Server))
+                && let Some((at, example, facts)) = spent_within(&f.example, connections, &totals.servers)
+            {
+                (f.example, f.facts) = (example, facts);
+                advise(&mut f, &Brief::of(at));
+                found.push(f);
+                continue;
+            }
             // The connection that the figures of the example are from, which is the worst or one that lost as much.
             let example = over.worst.iter().find(|w| w.1.id == f.example.connection);
             if let Some((_, brief)) = example.or(over.worst.first()) {

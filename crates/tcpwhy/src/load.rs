@@ -38,6 +38,13 @@ impl Loaded {
         }
     }
 
+    /// Calls exchanges by the first bytes of their requests, in a second look at the inputs.
+    pub(crate) fn name(&mut self) -> anyhow::Result<()> {
+        let found = self.source().names(&self.analysis, false)?;
+        found.tell(&mut self.analysis, true);
+        Ok(())
+    }
+
     /// How the command ends when all else went well.
     pub(crate) fn exit(&self) -> Exit {
         match (self.interrupted, self.damaged) {

@@ -123,3 +123,19 @@ fn counts_times_and_idle_time_of_a_server() {
     let slow = s.times.around(95).expect("there are requests");
     assert_eq!((slow.count, slow.mean()[0].0), (1, Cause::ServerThink));
 }
+
+/// What a proxy waited for is the work of the server that it asked: that one is named, with a span of its own.
+#[test]
+fn the_example_of_work_is_where_it_was_done() {
+    let think = |analysis: &Analysis| {
+        let f = analysis.findings.iter().find(|f| f.cause == Cause::ServerThink).expect("somebody worked");
+        let c = analysis.connections.iter().find(|c| c.id == f.example.connection).expect("it is listed");
+        (c.server, f.why(), f.fixes[0].parameters.clone())
+    };
+    let (at, why, parameters) = think(&proxied(5, 40));
+    assert_eq!(at, end(3, 9001));
+    assert!(why.contains("40.0 ms"), "{why}");
+    assert!(format!("{parameters:?}").contains("10.0.0.3:9001"), "{parameters:?}");
+    // Most of the time is the proxy's own.
+    assert_eq!(think(&proxied(5, 20)).0, end(2, 80));
+}

@@ -41,7 +41,7 @@ const SENTENCES: &[(Facts, &str)] = &[
     ),
     (
         Facts::Think { seen: Nanos::millis(30), path: Nanos::ZERO },
-        "For 30.0 ms TCP had nothing to send and waited for nothing: the application had not written.",
+        "For 30.0 ms TCP had nothing to send: the application had not written.",
     ),
     (
         Facts::Nagle { first: 4, held: 100, ack_delay: Nanos::millis(40) },
@@ -57,7 +57,7 @@ const SENTENCES: &[(Facts, &str)] = &[
     ),
     (
         Facts::Closed { window: 7 },
-        "The receiver's window was closed to 7 bytes and opened again by a window update: its application did not read.",
+        "The receiver's window had shrunk to 7 bytes until a window update opened it again: its application did not read.",
     ),
     (
         Facts::Flight { flight: 1_448, segments: 1, rtt: Nanos::millis(20), before: 0 },

@@ -13,7 +13,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         how: &[
             How {
                 system: "Any",
-                text: "Look in its log, trace or profile for {at} to {until} (UTC), connection {ends}: TCP had nothing to send, so no socket option shortens this",
+                text: "Look in its log, trace or profile for {at} to {until} (UTC), connection {ends}: TCP had nothing to send, so no socket option shortens this; it may itself have waited for another server",
             },
             How {
                 system: "Linux",

@@ -132,7 +132,7 @@ pub(crate) fn whose(cause: Cause, side: Option<Side>) -> String {
 }
 
 /// `in 27 x POST /orders, 3 x GET / and others`.
-fn named(f: &Finding) -> Option<String> {
+pub fn named(f: &Finding) -> Option<String> {
     let names: Vec<String> = f.names.iter().map(|(name, n)| format!("{n} x {name}")).collect();
     let more = if f.more_names { " and others" } else { "" };
     (!names.is_empty()).then(|| format!("in {}{more}", names.join(", ")))

@@ -18,7 +18,7 @@ pub(crate) use crate::figures::count;
 pub use crate::figures::percent;
 pub use connection::connection;
 pub(crate) use findings::{guessed, whose};
-pub use findings::{listed, saving};
+pub use findings::{listed, named, saving};
 pub use overview::overview;
 pub use style::{bytes, range, wrap};
 pub use timeline::{exchange, flags as flag_letters};

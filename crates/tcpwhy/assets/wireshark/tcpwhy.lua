@@ -104,7 +104,10 @@ if gui_enabled() then
         return "'" .. word:gsub("'", "'\\''") .. "'"
     end
     local function explain(path)
-        local copy = os.tmpname() .. ".pcapng"
+        local name = os.tmpname()
+        -- the name is made with an empty file
+        os.remove(name)
+        local copy = name .. ".pcapng"
         local command = "@PROGRAM@ explain " .. quoted(path) .. " --annotate " .. quoted(copy) .. " 2>&1"
         local pipe = io.popen(command)
         local said = pipe and pipe:read("*a") or "tcpwhy could not be started"

@@ -22,8 +22,7 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
         match load::load(slice::from_ref(path), Detail::All, args.quiet, &stop)? {
             Ok(mut loaded) => {
                 if args.names {
-                    let found = loaded.source().names(&loaded.analysis, false)?;
-                    found.tell(&mut loaded.analysis, true);
+                    loaded.name()?;
                 }
                 sides.push(loaded);
             }

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Serve) -> anyhow::Result<Exit> {
     let stop = cmd::end_signal()?;
     let address = SocketAddr::new(args.listen, args.port);
     let limit = args.max_upload.saturating_mul(1 << 20);
-    let server = Server::new(args.path.as_deref(), address, token, limit, stop)?;
+    let server = Server::new(args.path.as_deref(), address, token, (limit, args.names), stop)?;
     if server.count() == 0
         && let Some(path) = &args.path
     {

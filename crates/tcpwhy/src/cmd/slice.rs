@@ -44,10 +44,10 @@ pub(crate) fn run(args: &Slice) -> anyhow::Result<Exit> {
 fn stays(anonymize: bool) -> &'static str {
     if anonymize {
         "addresses were replaced; times, ports, sizes, sequence numbers, TTL, IP identifiers and options stay, of payload only \
-         the first word of HTTP and SSH and the types of TLS records"
+         the first word of HTTP and SSH and the types of TLS records; MAC addresses, VLANs and comments are not in it"
     } else {
         "addresses are the true ones (--anonymize replaces them); payload is cut but for the first word of HTTP and SSH and \
-         the types of TLS records"
+         the types of TLS records; MAC addresses, VLANs and comments are not in it"
     }
 }
 

@@ -24,6 +24,9 @@ pub(crate) fn run(args: &View) -> anyhow::Result<Exit> {
         Err(exit) => return Ok(exit),
     };
     tcpwhy_analysis::replay::predict(&mut loaded.analysis);
+    if args.names {
+        loaded.name()?;
+    }
     view::run(&loaded, &stop)?;
     Ok(loaded.exit())
 }

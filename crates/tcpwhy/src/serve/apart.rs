@@ -20,6 +20,8 @@ pub(super) struct Wanted {
     pub(super) detail: Detail,
     /// What fixes would save, which takes the model.
     pub(super) gains: bool,
+    /// What exchanges are called, which takes a second look.
+    pub(super) names: bool,
 }
 
 /// Reads and analyses a capture, in a thread of its own, so that a failure of the analysis ends one request and not the
@@ -35,10 +37,13 @@ pub(super) fn read_apart(
         let input = Input { path: path.into(), name: name.to_owned() };
         let mut progress = Progress::to(report);
         let mut loaded = load::load_inputs(vec![input], Vec::new(), wanted.detail, &mut progress, stop);
-        if let Ok(Ok(loaded)) = &mut loaded
-            && wanted.gains
-        {
-            tcpwhy_analysis::replay::predict(&mut loaded.analysis);
+        if let Ok(Ok(loaded)) = &mut loaded {
+            if wanted.gains {
+                tcpwhy_analysis::replay::predict(&mut loaded.analysis);
+            }
+            if wanted.names {
+                loaded.name()?;
+            }
         }
         loaded
     };

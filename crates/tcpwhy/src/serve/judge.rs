@@ -106,7 +106,7 @@ fn judge_next(shared: &Arc<Shared>) -> bool {
             enough.store(true, Ordering::Relaxed);
         }
     });
-    let wanted = Wanted { detail: Detail::Worst(100), gains: false };
+    let wanted = Wanted { detail: Detail::Worst(100), gains: false, names: false };
     let read = read_apart(&entry.path, &name, wanted, report, &enough);
     let said = match read {
         _ if enough.load(Ordering::Relaxed) && began.elapsed() <= PATIENCE => return false,

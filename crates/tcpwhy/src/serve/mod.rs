@@ -77,15 +77,17 @@ struct Shared {
     stop: Arc<AtomicBool>,
     turns: Turns,
     zooms: Turns,
+    /// Exchanges are called by their requests.
+    names: bool,
 }
 
 impl Server {
-    /// Listens on `address`. `limit`: bytes of a dropped file.
+    /// Listens on `address`. `limit`: bytes of a dropped file; `names`: exchanges are called by their requests.
     pub(crate) fn new(
         path: Option<&Path>,
         address: SocketAddr,
         token: Option<Token>,
-        limit: u64,
+        (limit, names): (u64, bool),
         stop: Arc<AtomicBool>,
     ) -> anyhow::Result<Server> {
         let listener = TcpListener::bind(address).map_err(|e| match e.kind() {
@@ -108,6 +110,7 @@ impl Server {
             stop,
             turns: Turns::new(TURNS.0, TURNS.1),
             zooms: Turns::new(ZOOMS.0, ZOOMS.1),
+            names,
         };
         Ok(Server { listener, shared: Arc::new(shared) })
     }

@@ -48,7 +48,7 @@ impl Shared {
         }
         let entry = self.folder.find(name);
         let entry = entry.ok_or_else(|| (404, format!("there is no capture {name} here")))?;
-        let wanted = Wanted { detail: Detail::Worst(1000), gains: true };
+        let wanted = Wanted { detail: Detail::Worst(1000), gains: true, names: self.names };
         let read = read_apart(&entry.path, name, wanted, self.reporter(name), &self.stop);
         self.forget_progress(name);
         let loaded = Arc::new(read?);

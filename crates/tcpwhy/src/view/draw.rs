@@ -11,7 +11,7 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Borders, Paragraph, Row, Table, TableState};
 use tcpwhy_analysis::{Connection, Exchange, Finding};
 use tcpwhy_base::Nanos;
-use tcpwhy_report::text::{bytes, percent, range, saving, wrap};
+use tcpwhy_report::text::{bytes, named, percent, range, saving, wrap};
 use tcpwhy_report::{Answer, headline, tcp_time, worst};
 
 const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
@@ -125,6 +125,7 @@ fn said(f: &Finding, width: usize, good: Style) -> Vec<Line<'static>> {
     };
     let mut lines: Vec<Line<'static>> =
         text(&format!("{times}{}", f.why()), 0).into_iter().map(Line::raw).collect();
+    lines.extend(named(f).into_iter().flat_map(|names| text(&names, 0)).map(Line::raw));
     lines.push(Line::raw(""));
     for (i, fix) in f.fixes.iter().enumerate() {
         let saves = saving(fix, i == 0).map(|s| format!(", {s}")).unwrap_or_default();
@@ -235,7 +236,8 @@ fn connection(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
 fn exchanges(frame: &mut Frame<'_>, area: Rect, view: &View<'_>, c: &Connection) {
     let (from, list) = near(&view.exchanges, view.exchange, area);
     let wide = area.width >= WIDE;
-    let rows = list.iter().map(|&i| exchange_row(view, &c.exchanges[i], wide));
+    let has_names = called(c).is_some();
+    let rows = list.iter().map(|&i| exchange_row(view, &c.exchanges[i], has_names, wide));
     let mut widths = vec![
         Constraint::Length(5),
         Constraint::Length(12),
@@ -244,6 +246,10 @@ fn exchanges(frame: &mut Frame<'_>, area: Rect, view: &View<'_>, c: &Connection)
         Constraint::Length(10),
     ];
     let mut names = vec![">id", ">start", ">duration", ">request", ">response"];
+    if let Some(width) = called(c) {
+        widths.push(Constraint::Length(width));
+        names.push("name");
+    }
     if wide {
         widths.push(Constraint::Length(40));
         names.push("where the time went");
@@ -262,7 +268,13 @@ fn exchanges(frame: &mut Frame<'_>, area: Rect, view: &View<'_>, c: &Connection)
     );
 }
 
-fn exchange_row(view: &View<'_>, x: &Exchange, wide: bool) -> Row<'static> {
+/// Columns for what the exchanges of a connection are called, if any is.
+fn called(c: &Connection) -> Option<u16> {
+    let longest = c.exchanges.iter().filter_map(|x| x.name()).map(|n| n.chars().count()).max();
+    longest.map(|n| n.clamp(4, 24) as u16)
+}
+
+fn exchange_row(view: &View<'_>, x: &Exchange, has_name: bool, wide: bool) -> Row<'static> {
     let budget = budget_of(x);
     let right = |text: String| Line::from(text).right_aligned();
     let mut row = vec![
@@ -272,6 +284,9 @@ fn exchange_row(view: &View<'_>, x: &Exchange, wide: bool) -> Row<'static> {
         right(bytes(x.bytes[0])),
         right(bytes(x.bytes[1])),
     ];
+    if has_name {
+        row.push(Line::raw(x.name().unwrap_or("-").to_owned()));
+    }
     if wide {
         let mut times = budget.0.clone();
         times.sort_by_key(|e| std::cmp::Reverse(e.1));

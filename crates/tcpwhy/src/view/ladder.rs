@@ -16,9 +16,10 @@ use tcpwhy_trace::{Packet, marks};
 pub(super) fn exchange(frame: &mut Frame<'_>, area: Rect, view: &mut View<'_>) {
     let Some((c, x)) = view.exchange() else { return };
     let block = Block::new().borders(Borders::TOP).title(format!(
-        " Connection {} exchange {}: {}, request {}, response {} ",
+        " Connection {} exchange {}{}: {}, request {}, response {} ",
         c.id,
         x.id,
+        x.name().map(|name| format!(" ({name})")).unwrap_or_default(),
         x.end - x.start,
         bytes(x.bytes[0]),
         bytes(x.bytes[1])

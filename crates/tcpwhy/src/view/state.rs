@@ -343,7 +343,8 @@ impl<'a> View<'a> {
         self.exchanges = (0..all.len())
             .filter(|&i| {
                 let causes: Vec<&str> = budget_of(&all[i]).0.iter().map(|e| e.0.id()).collect();
-                is_meant(search, &format!("{} {}", all[i].id, causes.join(" ")))
+                let name = all[i].name().unwrap_or_default();
+                is_meant(search, &format!("{} {name} {}", all[i].id, causes.join(" ")))
             })
             .collect();
         let tcp = |i: usize| {

@@ -241,3 +241,32 @@ fn the_strip_has_each_cell_of_its_cause() {
     let middle = cell((gap.start.0 + gap.end.0) / 2 - c.start.0);
     assert_eq!(line.chars().nth(middle), Some('▒'), "an application's pause: {line}");
 }
+
+#[test]
+fn exchanges_are_called_by_their_requests() {
+    let mut loaded = load_capture("PcapPlusPlus__raw_ip.pcap");
+    loaded.name().unwrap();
+    let mut view = View::new(&loaded.analysis, &loaded.capture, Palette::Many);
+    let all: Vec<String> = (0..view.findings.len())
+        .map(|_| {
+            let screen = shown(&mut view, 80, 60);
+            view.step(Step::By(1));
+            screen
+        })
+        .collect();
+    assert!(all.iter().any(|screen| screen.contains(" x GET /")), "{all:?}");
+    let at = loaded.analysis.connections.iter().find(|c| c.exchanges.iter().any(|x| x.name().is_some()));
+    let id = at.unwrap().id;
+    view.step(Step::Tab);
+    for _ in 0..view.order.len() {
+        if view.current().is_some_and(|c| c.id == id) {
+            break;
+        }
+        view.step(Step::By(1));
+    }
+    view.step(Step::In);
+    let list = shown(&mut view, 100, 40);
+    assert!(list.contains("name") && list.contains("GET /"), "{list}");
+    view.step(Step::In);
+    assert!(shown(&mut view, 100, 40).contains("(GET /"));
+}

@@ -60,12 +60,18 @@ impl User {
     }
 
     fn command(&self) -> Command {
+        let mut command = self.as_user();
+        command.arg("./tcpwhy").arg("run");
+        command
+    }
+
+    /// What follows is done as that user.
+    fn as_user(&self) -> Command {
         let mut command = Command::new("env");
         command.args(["--default-signal=HUP,INT,TERM"]).current_dir(&self.dir.0);
         if self.root {
             command.args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
         }
-        command.arg("./tcpwhy").arg("run");
         command
     }
 
@@ -334,6 +340,42 @@ fn where_it_is_forbidden_the_rule_is_named() {
     assert_eq!(done.status.code(), Some(125), "{err}");
     assert_eq!(err.lines().count(), 1, "{err}");
     assert!(err.contains("user.max_user_namespaces is 0"), "{err}");
+}
+
+/// What container engines do: a seccomp filter under which `unshare` is not permitted; then the program.
+const FILTERED: &str = "
+import ctypes, os, platform, sys
+numbers = {'x86_64': 272, 'aarch64': 97}
+if platform.machine() not in numbers: sys.exit(77)
+# load the number of the call; if it is unshare, return EPERM, else allow
+rules = [(0x20, 0, 0, 0), (0x15, 0, 1, numbers[platform.machine()]), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7fff0000)]
+class Filter(ctypes.Structure): _fields_ = [('length', ctypes.c_ushort), ('rules', ctypes.c_char_p)]
+import struct
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl.argtypes = [ctypes.c_int] + 4 * [ctypes.c_ulong]
+made = Filter(len(rules), b''.join(struct.pack('HBBI', *rule) for rule in rules))
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.addressof(made), 0, 0): sys.exit(77)
+os.execv('./tcpwhy', ['tcpwhy', 'run', *sys.argv[1:]])
+";
+
+#[test]
+fn a_filter_of_calls_is_named() {
+    let Some(user) = User::new() else { return };
+    for args in [&["--", "true"][..], &["--rtt", "5ms", "--", "true"]] {
+        let mut command = user.as_user();
+        let done = command.args(["/usr/bin/python3", "-c", FILTERED]).args(args).output().unwrap();
+        if done.status.code() == Some(77) {
+            return crate::skips::skip(
+                "run",
+                "no seccomp filter can be set here",
+                env!("CARGO_TARGET_TMPDIR"),
+            );
+        }
+        let err = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(125), "{err}");
+        assert_eq!(err.lines().count(), 1, "{err}");
+        assert!(err.contains("a seccomp filter refuses it") && err.contains("seccomp=unconfined"), "{err}");
+    }
 }
 
 #[test]

@@ -70,10 +70,11 @@ fn at_a_distance(far: &Distance, report: &Report, stalls: Nanos) -> Vec<String> 
         first += " (which of the connections wait for each other does not show)";
     }
     if far.replayed < 0.9 {
-        first += &format!(
-            "; of {:.0} % of the exchanges only round trips are counted",
-            (1.0 - far.replayed) * 100.0
-        );
+        let which = match (1.0 - far.replayed) * 100.0 {
+            all if all >= 99.5 => "all exchanges".to_owned(),
+            some => format!("{some:.0} % of the exchanges"),
+        };
+        first += &format!("; the model cannot replay {which}: of those only round trips are counted");
     }
     let stalls = stalls.part(runs);
     if stalls.0 * 10 > now.0 {
@@ -85,10 +86,10 @@ fn at_a_distance(far: &Distance, report: &Report, stalls: Nanos) -> Vec<String> 
     let mut lines = vec![first];
     if let (Some(most), Some(last)) = (&far.most, far.costs.last()) {
         let what = if most.setups {
-            format!("opening {} connections to {}", most.count, most.server)
+            format!("opening {} to {}", counted(most.count, "connection"), most.server)
         } else {
             let [up, down] = most.bytes.map(tcpwhy_report::text::bytes);
-            format!("{} requests of {up}, answered with {down}, to {}", most.count, most.server)
+            format!("{} of {up}, answered with {down}, to {}", counted(most.count, "request"), most.server)
         };
         lines.push(format!(
             "grows most: {what} (connection {}): {} more for each at {}",
@@ -96,6 +97,12 @@ fn at_a_distance(far: &Distance, report: &Report, stalls: Nanos) -> Vec<String> 
         ));
     }
     lines
+}
+
+/// `1 request`, `27 requests`.
+fn counted(n: impl Into<u64>, what: &str) -> String {
+    let n = n.into();
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 fn the_link(args: &Run, mtu: u64, report: &Report) -> String {
