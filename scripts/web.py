@@ -97,8 +97,14 @@ def browser(binary):
     if not os.path.exists(CHROMIUM):
         cannot(f'{CHROMIUM} is not there: apt-get install chromium')
     tests = sorted(os.path.join('tests', n) for n in os.listdir(os.path.join(WEB, 'tests')) if n.endswith('.test.mjs'))
-    done = run('node', '--test', '--test-concurrency=1', *tests, env={**os.environ, 'TCPWHY': os.path.abspath(binary)})
-    sys.exit(done.returncode)
+    sys.exit(node('--test', '--test-concurrency=1', *tests, binary=binary))
+
+
+def node(*arguments, binary):
+    """Runs node; its temporary files, a browser's profile among them, go with it, however it ends. The exit code."""
+    with tempfile.TemporaryDirectory(prefix='tcpwhy-') as folder:
+        environment = {**os.environ, 'TCPWHY': os.path.abspath(binary), 'TMPDIR': folder}
+        return run('node', *arguments, env=environment).returncode
 
 
 def screenshots(binary):
@@ -106,10 +112,7 @@ def screenshots(binary):
     if not os.path.exists(CHROMIUM):
         cannot(f'{CHROMIUM} is not there: apt-get install chromium')
     folder = os.path.join(common.ROOT, 'docs', 'screenshots')
-    done = run(
-        'node', os.path.join('tests', 'screens.mjs'), folder, env={**os.environ, 'TCPWHY': os.path.abspath(binary)}
-    )
-    sys.exit(done.returncode)
+    sys.exit(node(os.path.join('tests', 'screens.mjs'), folder, binary=binary))
 
 
 def main():

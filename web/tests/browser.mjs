@@ -1,9 +1,9 @@
 // Debian's Chromium with a fresh profile: headless, without sandbox and GPU, and without anything of its own that
 // would use the network.
 import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
+import { FOLDER } from './scratch.mjs';
 import { cookies } from './server.mjs';
 
 export const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
@@ -13,7 +13,7 @@ export const PATIENCE = 60_000;
 const OWN_WORDS = /^\[(?:Intervention|Violation)\]|^Canvas2D: Multiple readback/;
 
 export async function browser(options = {}) {
-  const profile = mkdtempSync(join(tmpdir(), 'tcpwhy-chromium-'));
+  const profile = mkdtempSync(join(FOLDER, 'chromium-'));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: CHROMIUM,
     headless: true,

@@ -1,15 +1,15 @@
 // The program under test, and captures for it.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { FOLDER } from './scratch.mjs';
+
+export { FOLDER };
 
 export const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
 export const BIN = resolve(process.env.TCPWHY ?? join(ROOT, 'target/release/tcpwhy'));
 export const SMTP = join(ROOT, 'captures/zeek__smtp_bdat.pcap');
 export const LOSS = join(ROOT, 'captures/lab/loss_middle_one/cap.server.pcap.zst');
-export const FOLDER = mkdtempSync(join(tmpdir(), 'tcpwhy-web-'));
 
 /** Runs the program; standard output. */
 export function tcpwhy(...args) {

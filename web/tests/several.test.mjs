@@ -46,7 +46,7 @@ before(async () => {
 after(() => chromium.close());
 
 const shows = (url, options) => open(chromium.context, url, options);
-const json = () => JSON.parse(tcpwhy('explain', CAPTURE, '--json'));
+const json = (...more) => JSON.parse(tcpwhy('explain', CAPTURE, '--json', ...more));
 const flat = text => text.replace(/\s+/g, ' ');
 
 test('a fix on a connection is about that connection', async () => {
@@ -84,6 +84,27 @@ test('a fix on a connection is about that connection', async () => {
     assert.deepEqual(trouble, []);
     await page.close();
   }
+});
+
+test('exchanges are called by their requests', async () => {
+  const path = join(FOLDER, 'names.html');
+  tcpwhy('explain', CAPTURE, '--quiet', '--names', '--html', path);
+  const { page, trouble } = await shows(`file://${encodeURI(path)}`);
+  const { findings } = json('--names');
+  const think = findings.find(f => f.cause === 'server_think');
+  const [{ name, count }] = think.exchange_names;
+  assert.equal(name, 'GET /x');
+  const card = flat(await page.locator(`[data-finding="${think.id}"]`).textContent());
+  assert.ok(card.includes(`among them ${count} x GET /x`), card);
+  await page.getByRole('tab', { name: 'Exchanges' }).click();
+  await page.getByRole('columnheader', { name: 'name' }).waitFor();
+  await page.getByRole('searchbox').fill('get /x');
+  assert.ok((await page.locator('.lists .tr').count()) > 5);
+  await page.getByRole('searchbox').fill('get /y');
+  await page.getByText('no exchange matches').waitFor();
+  const one = await shows(`file://${encodeURI(path)}#connection=1&exchange=3`);
+  await one.page.getByRole('heading', { name: 'Exchange 3: GET /x' }).waitFor();
+  assert.deepEqual([...trouble, ...one.trouble], []);
 });
 
 test('a finding of the applications says where to look next, and names the guess', async () => {
