@@ -6,11 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-<<<<<<< HEAD
-.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix model-check model-fixes model-flights predict-real forecast bench python test-python test-fleet tables-size fuzz mutants docs docs-figures web screenshots bpf install clean
-=======
-.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix model-check model-fixes model-flights predict-real forecast overhead bench python test-python tables-size fuzz mutants docs docs-figures web screenshots bpf install clean
->>>>>>> 5260270 (names of exchanges in page, view and serve; run: which rule refused, measured overhead, programs unseen by the forecast; the work of a server that was asked)
+.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix model-check model-fixes model-flights predict-real forecast overhead mcp-gigabyte bench python test-python test-fleet tables-size fuzz mutants docs docs-figures web screenshots bpf install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
@@ -25,6 +21,7 @@ help:
 	@echo 'make model-fixes  fixes: predicted beside measured (ARGS=...; --measure makes the runs anew, as root)'
 	@echo 'make forecast  what run says of 40 ms beside 40 ms, two dozen programs (nginx, databases, ...; some minutes)'
 	@echo 'make overhead  what run adds to a command, and its distance beside the lab (some minutes; root for the last)'
+	@echo 'make mcp-gigabyte  answers of tcpwhy mcp about a capture of 1 GB (a minute, and that much in the temporary folder)'
 	@echo 'make predict-real predicted beside nginx and curl over TLS, 80 ms apart (root; half a minute)'
 	@echo 'make model-flights  the model beside captures of the lab, flight by flight (ARGS=...)'
 	@echo 'make python    the wheel of the Python package, in target/wheels; make test-python: its tests, on pandas, Polars, DuckDB'
@@ -91,6 +88,10 @@ forecast: build
 
 overhead: build
 	@$(PYTHON) scripts/overhead.py --bin $(BIN) $(ARGS)
+
+mcp-gigabyte: build
+	@scripts/setup.sh test
+	@$(TARGET)/tools/bin/python tests/mcp_test.py --bin $(BIN) --gigabyte
 
 predict-real: build
 	@$(PYTHON) scripts/predict_real.py --bin $(BIN)

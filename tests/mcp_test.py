@@ -182,6 +182,69 @@ def odd_lines(binary, root):
     return wrong
 
 
+GIGABYTE = 1 << 30
+
+
+def large(path):
+    """A capture of a gigabyte: requests, each answered with 500 full segments, whose payload is in it."""
+    header = struct.pack('<IHHiIII', 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)
+    segment = bytes(1448)
+
+    def packet(at, back, flags, seq, ack, payload):
+        ends = [(0x0A000001, 40000), (0x0A000002, 80)]
+        (src, sport), (dst, dport) = ends[::-1] if back else ends
+        tcp = (
+            struct.pack('>HHIIBBHHH', sport, dport, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, 80, flags, 65000, 0, 0)
+            + payload
+        )
+        ip = struct.pack('>BBHHHBBHII', 69, 0, 20 + len(tcp), 0, 0, 64, 6, 0, src, dst)
+        return struct.pack('<IIII', 1_700_000_000 + at // 10**6, at % 10**6, len(ip + tcp), len(ip + tcp)) + ip + tcp
+
+    with open(path, 'wb') as f:
+        f.write(header)
+        f.write(packet(0, 0, 2, 0, 0, b'') + packet(20000, 1, 18, 0, 1, b'') + packet(20100, 0, 16, 1, 1, b''))
+        at, up, down, written = 30000, 1, 1, 0
+        while written < GIGABYTE:
+            out = [packet(at, 0, 24, up, down, bytes(100))]
+            up, at = up + 100, at + 40000
+            for n in range(500):
+                at += 12 if n % 10 else 20000
+                out.append(packet(at, 1, 24 if n == 499 else 16, down, up, segment))
+                down += len(segment)
+                if n % 10 == 9:
+                    out.append(packet(at + 1, 0, 16, up, down, b''))
+            at += 1000
+            written += f.write(b''.join(out))
+
+
+async def of_a_gigabyte(binary, root):
+    """What is wrong with the answers about a capture of a gigabyte."""
+    wrong, name = [], 'large.pcap'
+    path = os.path.join(root, name)
+    try:
+        large(path)
+        parameters = StdioServerParameters(command=binary, args=['mcp', '--root', root])
+        async with Client(stdio_client(parameters, errlog=subprocess.DEVNULL)) as client:
+            for tool, arguments in (
+                ('explain', {}),
+                ('explain', {'connection': '1'}),
+                ('exchange', {'connection': '1', 'exchange': 3}),
+                ('compare', {}),
+            ):
+                files = {'before': name, 'after': name} if tool == 'compare' else {'file': name}
+                result = await client.call_tool(tool, files | arguments)
+                text = ''.join(block.text for block in result.content)
+                size = len(json.dumps(text, ensure_ascii=False).encode())
+                if result.is_error or not 200 < size <= MOST:
+                    wrong.append(f'a gigabyte: {tool} {arguments}: {size} bytes: {text[:300]!r}')
+    except OSError as error:
+        wrong.append(f'a gigabyte: {error}')
+    finally:
+        if os.path.exists(path):
+            os.remove(path)
+    return wrong
+
+
 async def generations(binary, root):
     return [fault for mode in ('legacy', 'auto', '2026-07-28') for fault in await ask(binary, root, mode)]
 
@@ -189,11 +252,15 @@ async def generations(binary, root):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--bin', default=common.BINARY)
-    binary = os.path.abspath(parser.parse_args().bin)
+    parser.add_argument('--gigabyte', action='store_true', help='also a capture of that size (make mcp-gigabyte)')
+    args = parser.parse_args()
+    binary = os.path.abspath(args.bin)
     with tempfile.TemporaryDirectory() as folder:
         root = folder_of_captures(folder)
         before = sorted(os.listdir(root))
         wrong = asyncio.run(generations(binary, root)) + odd_lines(binary, root)
+        if args.gigabyte:
+            wrong += asyncio.run(of_a_gigabyte(binary, root))
         if sorted(os.listdir(root)) != before:
             wrong.append(f'the root has changed: {os.listdir(root)}')
     for fault in wrong[:20]:
