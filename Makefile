@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix model-check model-fixes model-flights predict-real forecast overhead mcp-gigabyte bench python test-python test-fleet tables-size fuzz mutants docs docs-figures web screenshots bpf install clean
+.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix model-check model-fixes model-flights predict-real forecast overhead mcp-gigabyte bench python test-python test-fleet package tables-size fuzz mutants docs docs-figures web screenshots bpf install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
@@ -26,6 +26,7 @@ help:
 	@echo 'make model-flights  the model beside captures of the lab, flight by flight (ARGS=...)'
 	@echo 'make python    the wheel of the Python package, in target/wheels; make test-python: its tests, on pandas, Polars, DuckDB'
 	@echo 'make test-fleet  the package inside Spark and Ray, a worker killed half way (some minutes; 900 MB; Java 17)'
+	@echo 'make package   a .deb and a list of parts (SBOM) in target/package (docs/release.md)'
 	@echo 'make tables-size  bytes of an exchange in the tables of --parquet, on a million of them'
 	@echo 'make bench     speed and memory against tcpdump, tcptrace and tshark (ARGS=--quick)'
 	@echo 'make fuzz      $(SECONDS_EACH) seconds for each fuzz target (SECONDS_EACH=...)'
@@ -110,6 +111,11 @@ test-python: build
 
 test-fleet: build
 	@$(PYTHON) scripts/fleet.py --bin $(BIN) $(ARGS)
+
+package: build
+	@scripts/setup.sh test
+	@$(PYTHON) scripts/package.py deb --bin $(BIN)
+	@$(TARGET)/tools/bin/python scripts/package.py sbom
 
 bench: build
 	@scripts/setup.sh bench

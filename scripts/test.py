@@ -161,6 +161,7 @@ def checks(binary):
         Check('tables and engines', f'{tools} tests/tables_test.py --bin {binary}', [tools], show=1),
         Check('README', script('scripts/docs.py', f'--bin {binary} --check')),
         Check('third-party notices', script('scripts/third_party.py', 'check')),
+        Check('packages', f'{tools} scripts/package.py check --bin {binary}', [tools], show=1),
         Check('figures', script('scripts/figures.py', f'--bin {binary} --check')),
         Check('one source of figures', script('scripts/one_source.py', f'--bin {binary}'), show=1),
         Check('model', script('scripts/model_check.py', f'--bin {binary}')),

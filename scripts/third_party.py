@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The notices that go with a binary: every crate that is compiled into tcpwhy, and uPlot in its pages, each with its licence,
+"""The notices that go with a binary: every crate that is compiled into tcpwhy or its wheel, and uPlot in its pages, each with its
+licence,
 every text once. `third_party.py write` makes THIRD-PARTY.txt, `check` says from `cargo metadata` whether it is fresh,
 and the licence files in the sources of the crates.
 
@@ -48,17 +49,17 @@ KNOWN_BY = {
 # C sources within a crate have a licence of their own: folder, licence
 WITHIN = {'zstd-sys': [('zstd', 'BSD-3-Clause')]}
 HEAD = """\
-Software of others in the binaries of tcpwhy
+Software of others in the binaries of tcpwhy and of its Python package
 
 tcpwhy itself is under MIT or Apache-2.0. Its binaries contain the following, each with its licence; the texts stand below,
 each once. Made by scripts/third_party.py.
 """
 
 
-def metadata(platform):
+def metadata(platform, folder=common.ROOT):
     done = subprocess.run(
         ['cargo', 'metadata', '--format-version', '1', '--locked', '--filter-platform', platform],
-        cwd=common.ROOT,
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
@@ -68,14 +69,19 @@ def metadata(platform):
     return json.loads(done.stdout)
 
 
-def crates():
+def of_wheel():
+    """The same of the Python package."""
+    return crates('tcpwhy-python', os.path.join(common.ROOT, 'python'))
+
+
+def crates(root='tcpwhy', workspace=common.ROOT):
     """(name, version) to the package, of everything that is compiled into the program."""
     found = {}
     for platform in PLATFORMS:
-        data = metadata(platform)
+        data = metadata(platform, workspace)
         packages = {p['id']: p for p in data['packages']}
         nodes = {n['id']: n for n in data['resolve']['nodes']}
-        todo, seen = [i for i, p in packages.items() if p['name'] == 'tcpwhy'], set()
+        todo, seen = [i for i, p in packages.items() if p['name'] == root], set()
         while todo:
             key = todo.pop()
             if key in seen:
@@ -136,7 +142,7 @@ def build():
         for text in found:
             by_text.setdefault((licence, plain(text)), (text, []))[1].append(who)
 
-    for (name, version), package in crates().items():
+    for (name, version), package in sorted({**crates(), **of_wheel()}.items()):
         chosen = terms(package['license'] or '')
         names.append(f'{name} {version}: {" and ".join(chosen)}  {package["repository"] or ""}'.rstrip())
         folder = os.path.dirname(package['manifest_path'])
