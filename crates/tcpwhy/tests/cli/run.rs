@@ -9,6 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+mod bounds;
+
 /// Requests of a header and a body in two writes each, answered alike, over one connection.
 const STALLS: &str = "
 import socket, sys, threading
@@ -95,6 +97,14 @@ impl User {
 }
 
 impl Ran {
+    /// The code, words that are on standard error, and the code in its last line, which stands there for our failures, too.
+    #[track_caller]
+    fn ends_with_answer(&self, code: i32, words: &[&str]) {
+        self.ends(code, words);
+        let last = self.err.lines().last().unwrap_or_default();
+        assert!(last.ends_with(&format!("exit code {code}")), "{last}");
+    }
+
     /// The code, words that are on standard error, and the code in its last line.
     #[track_caller]
     fn ends(&self, code: i32, words: &[&str]) {
@@ -327,55 +337,6 @@ fn the_second_interrupt_is_force() {
     let ran = ended(child);
     ran.ends(137, &["killed after the second request to end"]);
     assert!(ran.out.contains("heard"), "the first one is the command's own: {}", ran.out);
-}
-
-#[test]
-fn where_it_is_forbidden_the_rule_is_named() {
-    let Some(user) = User::new() else { return };
-    let limit = "echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all \
-                 ./tcpwhy run -- true";
-    let mut command = Command::new("unshare");
-    let done = command.args(["-Ur", "sh", "-c", limit]).current_dir(&user.dir.0).output().unwrap();
-    let err = String::from_utf8(done.stderr).unwrap();
-    assert_eq!(done.status.code(), Some(125), "{err}");
-    assert_eq!(err.lines().count(), 1, "{err}");
-    assert!(err.contains("user.max_user_namespaces is 0"), "{err}");
-}
-
-/// What container engines do: a seccomp filter under which `unshare` is not permitted; then the program.
-const FILTERED: &str = "
-import ctypes, os, platform, sys
-numbers = {'x86_64': 272, 'aarch64': 97}
-if platform.machine() not in numbers: sys.exit(77)
-# load the number of the call; if it is unshare, return EPERM, else allow
-rules = [(0x20, 0, 0, 0), (0x15, 0, 1, numbers[platform.machine()]), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7fff0000)]
-class Filter(ctypes.Structure): _fields_ = [('length', ctypes.c_ushort), ('rules', ctypes.c_char_p)]
-import struct
-libc = ctypes.CDLL(None, use_errno=True)
-libc.prctl.argtypes = [ctypes.c_int] + 4 * [ctypes.c_ulong]
-made = Filter(len(rules), b''.join(struct.pack('HBBI', *rule) for rule in rules))
-if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.addressof(made), 0, 0): sys.exit(77)
-os.execv('./tcpwhy', ['tcpwhy', 'run', *sys.argv[1:]])
-";
-
-#[test]
-fn a_filter_of_calls_is_named() {
-    let Some(user) = User::new() else { return };
-    for args in [&["--", "true"][..], &["--rtt", "5ms", "--", "true"]] {
-        let mut command = user.as_user();
-        let done = command.args(["/usr/bin/python3", "-c", FILTERED]).args(args).output().unwrap();
-        if done.status.code() == Some(77) {
-            return crate::skips::skip(
-                "run",
-                "no seccomp filter can be set here",
-                env!("CARGO_TARGET_TMPDIR"),
-            );
-        }
-        let err = String::from_utf8(done.stderr).unwrap();
-        assert_eq!(done.status.code(), Some(125), "{err}");
-        assert_eq!(err.lines().count(), 1, "{err}");
-        assert!(err.contains("a seccomp filter refuses it") && err.contains("seccomp=unconfined"), "{err}");
-    }
 }
 
 #[test]

@@ -90,11 +90,13 @@ fn run_it(args: &Run) -> anyhow::Result<Exit> {
     let to = Elsewhere { rtts: &said::DISTANCES, congestion: congestion() };
     let far = if plan.link.is_none() { tcpwhy_analysis::distance(&analysis, to) } else { None };
     let about = About { args, plan: &plan, report: &report, analysis: &analysis, far: far.as_ref() };
-    let end = end::of(&about)?;
-    // How it ended is the last line.
-    let written = extras.write(&source, &analysis, &capture, explain::threads());
+    let mut end = end::of(&about)?;
+    // How it ended is the last line, and what could not be written is a part of that.
+    if let Err(e) = extras.write(&source, &analysis, &capture, explain::threads()) {
+        say(&format!("{e:#}"));
+        end.run.exit_code = if end.run.exit_code == 0 { NOT_OURS } else { end.run.exit_code };
+    }
     answer(out, &about, &questions, &source, &capture, &end)?;
-    written?;
     Ok(Exit::Program(end.run.exit_code))
 }
 
