@@ -17,9 +17,6 @@ use tcpwhy_base::{End, Endpoint, Ends, Nanos, Segment, SocketEvent, TcpFlags, Tl
 #[derive(Debug)]
 pub(crate) struct Conn {
     who: Identity,
-    link: u32,
-    /// Another link id under which its other direction travels.
-    other_link: Option<u32>,
     track: Tracker,
     habits: Habits,
     testimony: Testimony,
@@ -46,8 +43,6 @@ impl Conn {
                 protocol: None,
                 programs: Ends::default(),
             },
-            link: segment.link,
-            other_link: None,
             track: Tracker::new(segment),
             habits: Habits::default(),
             testimony: Testimony::default(),
@@ -65,16 +60,6 @@ impl Conn {
         self.who.ends
     }
 
-    /// The link ids of its two directions.
-    pub(crate) fn links(&self) -> (u32, Option<u32>) {
-        (self.link, self.other_link)
-    }
-
-    /// Its other direction travels under this link id.
-    pub(crate) fn also_on(&mut self, link: u32) {
-        self.other_link = Some(link);
-    }
-
     /// Its last packet.
     pub(crate) fn now(&self) -> Nanos {
         self.track.now()
@@ -83,6 +68,11 @@ impl Conn {
     /// It was seen to close.
     pub(crate) fn lingers(&self) -> bool {
         self.track.lingers()
+    }
+
+    /// Nothing closed it yet.
+    pub(crate) fn is_open(&self) -> bool {
+        self.track.closed() == Closed::Open
     }
 
     /// Which end sent the segment.
@@ -94,14 +84,6 @@ impl Conn {
     /// Reads a little of each cache line that a segment will need, so that they are fetched together.
     pub(crate) fn touch(&self) -> u64 {
         self.track.touch() ^ self.ex.touch()
-    }
-
-    /// The segment is of this connection (as far as its addresses tell).
-    #[inline]
-    pub(crate) fn is_of(&self, segment: &Segment) -> bool {
-        let Ends { client, server } = self.who.ends;
-        (client == segment.src && server == segment.dst || client == segment.dst && server == segment.src)
-            && (self.link == segment.link || self.other_link == Some(segment.link))
     }
 
     /// A packet of the other direction under other VLAN tags or tunnel ids belongs here (rule 30): only one direction was seen

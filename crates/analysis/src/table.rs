@@ -5,6 +5,7 @@ mod finish;
 mod index;
 mod lone;
 mod scan;
+mod waiting;
 
 use crate::conn::Conn;
 use crate::findings::packed::{self, Store};
@@ -20,6 +21,7 @@ use index::Index;
 use lone::{At, Lones};
 use std::collections::VecDeque;
 use tcpwhy_base::{Endpoint, Nanos, Observation, Segment};
+use waiting::{Held, Waiting};
 
 /// A closed connection is kept this long after its last packet, for late ones: twice the maximum segment lifetime
 /// (RFC 9293, 3.4.2).
@@ -29,6 +31,8 @@ const MAX_LINGERING: usize = 16_384;
 
 /// Segments whose connections are fetched at once.
 const AHEAD: usize = 16;
+/// With fewer connections than this their state (4 KB each) is in the second cache, and packets need not wait to find it there.
+const CROWD: usize = 512;
 
 /// Where a connection is while it lives.
 #[derive(Debug)]
@@ -36,7 +40,7 @@ enum Slot {
     Free,
     /// One packet was seen of it.
     Lone(At, u32),
-    Conn(Box<Conn>),
+    Conn(Box<Held>),
 }
 
 /// The slot in which a connection was found, and its number.
@@ -58,6 +62,10 @@ pub struct Analyzer {
     links: HashMap<(Endpoint, Endpoint), u32>,
     live: Vec<Slot>,
     free: Vec<u32>,
+    /// How many of these are connections of several packets; from how many on packets wait; room for those.
+    held: usize,
+    crowd: usize,
+    spare: Vec<Vec<Waiting>>,
     /// The packets of connections of which one was seen.
     lones: Lones,
     /// Those of them that have ended, and their ids.
@@ -93,6 +101,9 @@ impl Analyzer {
             links: HashMap::new(),
             live: Vec::new(),
             free: Vec::new(),
+            held: 0,
+            crowd: CROWD,
+            spare: Vec::new(),
             lones: Lones::default(),
             silent: Vec::new(),
             lists_all: config.detail == Detail::All,
@@ -134,6 +145,14 @@ impl Analyzer {
         self
     }
 
+    /// The same, where packets wait in their connections, to run through the rules together, once so many connections live. The
+    /// answer does not depend on it.
+    #[must_use]
+    pub fn crowded_from(mut self, connections: usize) -> Analyzer {
+        self.crowd = connections;
+        self
+    }
+
     /// The connections that have ended since this was last asked, in the order in which they ended.
     pub fn ended(&mut self) -> impl Iterator<Item = Box<Connection>> {
         self.done.drain(..).map(Box::new)
@@ -164,6 +183,7 @@ impl Analyzer {
     /// seldom in a cache, and that of several can be fetched at once.
     pub fn push_all(&mut self, segments: &[Segment]) {
         for group in segments.chunks(AHEAD) {
+            let crowded = self.held >= self.crowd;
             let mut hints = [None; AHEAD];
             let mut before: Option<(&Segment, Option<Hint>)> = None;
             let mut touched = 0u64;
@@ -176,8 +196,8 @@ impl Analyzer {
                 let slot = self.find(segment);
                 *hint = slot.map(|slot| (slot, self.id_at(slot)));
                 before = Some((segment, *hint));
-                if let Some(Slot::Conn(conn)) = slot.map(|slot| &self.live[slot as usize]) {
-                    touched = touched.wrapping_add(conn.touch());
+                if let Some(Slot::Conn(held)) = slot.map(|slot| &self.live[slot as usize]) {
+                    touched = touched.wrapping_add(held.touch(crowded));
                 }
             }
             std::hint::black_box(touched);
@@ -215,11 +235,15 @@ impl Analyzer {
 
     /// The connection in this slot takes the segment.
     fn feed(&mut self, slot: u32, segment: &Segment) {
-        let Slot::Conn(conn) = &mut self.live[slot as usize] else { return };
-        let lingered = conn.lingers();
-        conn.push(segment, &mut self.kept);
-        if !lingered && conn.lingers() {
-            self.closed.push_back((conn.now() + self.linger, slot, conn.id()));
+        let crowded = self.held >= self.crowd;
+        let Slot::Conn(held) = &mut self.live[slot as usize] else { return };
+        if crowded && held.keep(segment, &mut self.spare) {
+            return;
+        }
+        let lingered = held.closed_at().is_some();
+        held.push(segment, &mut self.kept, &mut self.spare);
+        if !lingered && let Some(now) = held.closed_at() {
+            self.closed.push_back((now + self.linger, slot, held.id()));
         }
     }
 
@@ -228,7 +252,8 @@ impl Analyzer {
     #[inline]
     fn goes_on(&mut self, slot: u32, segment: &Segment) -> bool {
         match &self.live[slot as usize] {
-            Slot::Conn(conn) => conn.goes_on_with(segment, LINGER),
+            Slot::Conn(held) if held.closed_at().is_none() && !segment.flags.syn() => true,
+            Slot::Conn(_) => self.conn_at(slot).is_some_and(|conn| conn.goes_on_with(segment, LINGER)),
             _ => self.goes_on_from_one(slot, segment),
         }
     }
@@ -245,26 +270,31 @@ impl Analyzer {
         self.conn_at(slot).is_some_and(|conn| conn.goes_on_with(segment, LINGER))
     }
 
-    /// The connection in a slot: one of a single packet takes that now.
+    /// The connection in a slot, with all its packets: one of a single packet takes that now.
     fn conn_at(&mut self, slot: u32) -> Option<&mut Conn> {
-        let place = &mut self.live[slot as usize];
-        if let Slot::Lone(at, id) = *place {
+        if let Slot::Lone(at, id) = self.live[slot as usize] {
             let first = self.lones.take(at);
-            let mut conn = Box::new(Conn::new(id, &first, self.kept.spare_basis()));
-            conn.push(&first, &mut self.kept);
-            *place = Slot::Conn(conn);
+            let mut held = self.hold(id, &first);
+            held.push(&first, &mut self.kept, &mut self.spare);
+            self.live[slot as usize] = Slot::Conn(held);
         }
-        match place {
-            Slot::Conn(conn) => Some(conn),
+        match &mut self.live[slot as usize] {
+            Slot::Conn(held) => Some(held.settle(&mut self.kept, &mut self.spare)),
             _ => None,
         }
+    }
+
+    /// A connection that begins with this segment.
+    fn hold(&mut self, id: u32, first: &Segment) -> Box<Held> {
+        self.held += 1;
+        Box::new(Held::new(Conn::new(id, first, self.kept.spare_basis()), first.link))
     }
 
     /// The number of the connection in this slot, zero where there is none.
     #[inline]
     fn id_at(&self, slot: u32) -> u32 {
         match &self.live[slot as usize] {
-            Slot::Conn(conn) => conn.id(),
+            Slot::Conn(held) => held.id(),
             Slot::Lone(_, id) => *id,
             Slot::Free => 0,
         }
@@ -274,7 +304,7 @@ impl Analyzer {
     #[inline]
     fn holds(&self, slot: u32, segment: &Segment) -> bool {
         match &self.live[slot as usize] {
-            Slot::Conn(conn) => conn.is_of(segment),
+            Slot::Conn(held) => held.is_of(segment),
             Slot::Lone(at, _) => {
                 let (src, dst, link) = self.lones.key(*at);
                 let same =
@@ -297,12 +327,13 @@ impl Analyzer {
         // Connections without tags are not in that list before the first tagged packet.
         let bare = || self.find(&Segment { link: 0, ..*segment });
         let slot = if segment.link == 0 { known? } else { known.or_else(bare)? };
-        let conn = self.conn_at(slot)?;
-        let (link, other) = conn.links();
-        if link == segment.link || other.is_some() || !conn.is_answered_by(segment) {
+        let answered = self.conn_at(slot)?.is_answered_by(segment);
+        let Slot::Conn(held) = &mut self.live[slot as usize] else { return None };
+        let (link, other) = held.links();
+        if link == segment.link || other.is_some() || !answered {
             return None;
         }
-        conn.also_on(segment.link);
+        held.also_on(segment.link);
         self.changes += 1;
         self.index.insert(&segment.src, &segment.dst, segment.link, slot);
         Some(slot)
@@ -315,7 +346,7 @@ impl Analyzer {
         self.changes += 1;
         let (new, is_lone) = match self.lones.keep(segment) {
             Some(at) => (Slot::Lone(at, id), true),
-            None => (Slot::Conn(Box::new(Conn::new(id, segment, self.kept.spare_basis()))), false),
+            None => (Slot::Conn(self.hold(id, segment)), false),
         };
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -350,12 +381,10 @@ impl Analyzer {
                 break;
             }
             self.closed.pop_front();
-            let Slot::Conn(conn) = &self.live[slot as usize] else { continue };
-            if conn.id() != id {
-                continue;
-            }
-            if conn.now() + self.linger > now && !crowded {
-                self.closed.push_back((conn.now() + self.linger, slot, id));
+            let Slot::Conn(held) = &self.live[slot as usize] else { continue };
+            let Some(last) = held.closed_at().filter(|_| held.id() == id) else { continue };
+            if last + self.linger > now && !crowded {
+                self.closed.push_back((last + self.linger, slot, id));
                 continue;
             }
             self.leave(slot, false);
@@ -370,8 +399,8 @@ impl Analyzer {
                 let (a, b, link) = self.lones.key(*at);
                 (a, b, link, None)
             }
-            Slot::Conn(conn) => {
-                let ([a, b], (link, other)) = (conn.ends().into_array(), conn.links());
+            Slot::Conn(held) => {
+                let ([a, b], (link, other)) = (held.ends().into_array(), held.links());
                 (a, b, link, other)
             }
         };
@@ -391,9 +420,15 @@ impl Analyzer {
         match std::mem::replace(&mut self.live[slot as usize], Slot::Free) {
             Slot::Free => return,
             Slot::Lone(at, id) => self.silent.push((at, id)),
-            Slot::Conn(conn) => self.finish_one(conn, capture_end),
+            Slot::Conn(held) => self.finish_held(*held, capture_end),
         }
         self.free.push(slot);
+    }
+
+    fn finish_held(&mut self, held: Held, capture_end: bool) {
+        self.held -= 1;
+        let conn = held.into_conn(&mut self.kept, &mut self.spare);
+        self.finish_one(conn, capture_end);
     }
 
     /// A connection is over.

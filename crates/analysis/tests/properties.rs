@@ -210,6 +210,16 @@ fn same_however_dealt(segments: &[Segment], chunks: &[usize]) -> Result<(), Test
         rest = later;
     }
     prop_assert_eq!(&format!("{:?}", analyzer.finish()), &one, "push_all");
+    for crowd in [0, 2] {
+        let mut waiting = Analyzer::new(Config { detail: Detail::All }).crowded_from(crowd);
+        waiting.push_all(segments);
+        prop_assert_eq!(
+            &format!("{:?}", waiting.finish()),
+            &one,
+            "packets wait from {} connections on",
+            crowd
+        );
+    }
     for n in 1..=3 {
         let mut shards: Vec<Analyzer> =
             (0..n).map(|_| Analyzer::new(Config { detail: Detail::All })).collect();
@@ -235,7 +245,7 @@ fn same_however_dealt(segments: &[Segment], chunks: &[usize]) -> Result<(), Test
 
 /// Connections that are taken as they end are those that come at the end.
 fn same_as_they_end(segments: &[Segment], chunks: &[usize]) -> Result<(), TestCaseError> {
-    let mut analyzer = Analyzer::streaming(Config { detail: Detail::All });
+    let mut analyzer = Analyzer::streaming(Config { detail: Detail::All }).crowded_from(chunks.len() % 3);
     let (mut rest, mut sizes, mut ended) = (segments, chunks.iter().cycle(), Vec::new());
     while !rest.is_empty() {
         let (now, later) = rest.split_at((*sizes.next().unwrap_or(&1)).clamp(1, rest.len()));

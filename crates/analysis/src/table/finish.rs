@@ -29,7 +29,7 @@ impl Analyzer {
             match slot {
                 Slot::Free => {}
                 Slot::Lone(at, id) => self.silent.push((at, id)),
-                Slot::Conn(conn) => self.finish_one(conn, true),
+                Slot::Conn(held) => self.finish_held(*held, true),
             }
         }
     }
@@ -43,7 +43,7 @@ impl Analyzer {
             match conn {
                 Slot::Free => {}
                 Slot::Lone(at, id) => self.silent.push((*at, *id)),
-                Slot::Conn(conn) => live.push((conn.id(), slot as u32)),
+                Slot::Conn(held) => live.push((held.id(), slot as u32)),
             }
         }
         let Scans { mut listed, unlisted, finding } =
