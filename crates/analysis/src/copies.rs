@@ -32,8 +32,8 @@ struct Recent {
     /// Its TTL, and whether packets came over ways of different length: among them may be copies of any that went before.
     ttl: u8,
     ways: bool,
-    /// Those before, once late copies are known or may be there; else empty.
-    more: VecDeque<Trace>,
+    /// Those before, once late copies are known or may be there.
+    more: Option<Box<VecDeque<Trace>>>,
 }
 
 /// 32 bits of a hash of a packet, then its TTL, then when it passed, in µs modulo 2^24.
@@ -112,7 +112,7 @@ impl Recent {
         // Nearly always there is none, which all eight at once show without a branch.
         let content = (trace.0 >> 32) as u32;
         let any = self.contents.iter().fold(false, |any, &c| any | (c == content));
-        if any || !self.more.is_empty() { self.nearest(trace) } else { None }
+        if any || self.more.is_some() { self.nearest(trace) } else { None }
     }
 
     #[cold]
@@ -121,11 +121,9 @@ impl Recent {
         let last = self.contents.iter().zip(&self.passed);
         let last = last.map(|(&content, &passed)| Trace(u64::from(content) << 32 | u64::from(passed)));
         let soon = last.filter(|t| same(&t)).map(|t| trace.like(t)).min_by_key(|l| l.later.0.abs());
-        if self.more.is_empty() {
-            return soon;
-        }
         // Copies come in the order of the packets, so that the first of them is among the oldest.
-        soon.or_else(|| self.more.iter().find(same).map(|t| trace.like(*t)))
+        let first = || self.more.iter().flat_map(|more| more.iter()).find(same).map(|t| trace.like(*t));
+        soon.or_else(first)
     }
 
     #[inline]
@@ -147,11 +145,12 @@ impl Recent {
     #[cold]
     fn keep_more(&mut self, leaves: Trace, now: Trace) {
         let old = |t: &Trace| now.like(*t).later >= LATEST;
-        while self.more.len() >= MOST || self.more.front().is_some_and(old) {
-            self.more.pop_front();
+        let more = self.more.get_or_insert_default();
+        while more.len() >= MOST || more.front().is_some_and(old) {
+            more.pop_front();
         }
         if leaves.0 != 0 {
-            self.more.push_back(leaves);
+            more.push_back(leaves);
         }
     }
 }

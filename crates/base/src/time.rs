@@ -14,16 +14,19 @@ impl Nanos {
     pub const MAX: Nanos = Nanos(i64::MAX);
 
     /// `us` microseconds.
+    #[inline]
     pub const fn micros(us: i64) -> Nanos {
         Nanos(us.saturating_mul(1_000))
     }
 
     /// `ms` milliseconds.
+    #[inline]
     pub const fn millis(ms: i64) -> Nanos {
         Nanos(ms.saturating_mul(1_000_000))
     }
 
     /// `s` seconds.
+    #[inline]
     pub const fn secs(s: i64) -> Nanos {
         Nanos(s.saturating_mul(1_000_000_000))
     }
@@ -35,12 +38,14 @@ impl Nanos {
 
     /// `self / n`.
     #[must_use]
+    #[inline]
     pub const fn part(self, n: i64) -> Nanos {
         Nanos(self.0 / n)
     }
 
     /// `self * n`.
     #[must_use]
+    #[inline]
     pub const fn times(self, n: i64) -> Nanos {
         Nanos(self.0.saturating_mul(n))
     }

@@ -3,6 +3,7 @@
 use crate::confidence::Tap;
 use crate::release::Habits;
 use crate::result::Quality;
+use crate::step::Step;
 use crate::track::{NotTaken, Tracker};
 use tcpwhy_base::{End, Ends, Nanos};
 
@@ -59,6 +60,14 @@ pub(crate) struct Carry {
 pub(super) const HALF_SEGMENT: i64 = 730;
 
 impl Carry {
+    /// The step begins another message, or goes on with the one before.
+    #[inline]
+    pub(super) fn turns_to(&mut self, step: &Step) {
+        if step.is_turn() || self.message_of != step.sender {
+            (self.peak, self.rounds, self.message_of) = (0, 0, step.sender);
+        }
+    }
+
     /// Payload of `sender` passed.
     pub(crate) fn pass(&mut self, sender: End, bytes: u32) {
         self.unpaid[sender] += i64::from(bytes);

@@ -45,9 +45,7 @@ pub(super) fn flight_limits(context: &Context, steps: &[Step], carry: &mut Carry
         while j < steps.len() && !steps[j].is_turn() && steps[j].sender == sender {
             j += 1;
         }
-        if steps[i].is_turn() || carry.message_of != sender {
-            *carry = Carry { peak: 0, rounds: 0, message_of: sender, ..*carry };
-        }
+        carry.turns_to(&steps[i]);
         message_limits(context, &steps[i..j], &mut limits[i..j], carry);
         i = j;
     }

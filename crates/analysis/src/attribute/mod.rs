@@ -25,6 +25,46 @@ pub(crate) fn attribute(
     spans: &mut Vec<Span>,
     limits: &mut Vec<Cause>,
 ) {
+    if steps.iter().all(is_plain) {
+        attribute_plain(context, steps, carry, spans, limits);
+    } else {
+        attribute_any(context, steps, carry, spans, limits);
+    }
+    steps.clear();
+    join_neighbours(spans);
+}
+
+/// Nothing that follows changes what it is called, and no limit shows in it.
+fn is_plain(step: &Step) -> bool {
+    matches!(step.wait, Wait::Turn { .. } | Wait::Burst)
+}
+
+/// What [`attribute_any`] makes of requests and responses that nothing held up.
+fn attribute_plain(
+    context: &Context,
+    steps: &mut [Step],
+    carry: &mut Carry,
+    spans: &mut Vec<Span>,
+    limits: &mut Vec<Cause>,
+) {
+    let checked = cfg!(debug_assertions).then(|| (*carry, spans.clone()));
+    for step in steps.iter() {
+        carry.turns_to(step);
+        waits::spans_of(context, step, Cause::SlowStart, carry, spans);
+    }
+    if let Some((mut carry_of_any, mut spans_of_any)) = checked {
+        attribute_any(context, steps, &mut carry_of_any, &mut spans_of_any, limits);
+        debug_assert_eq!(format!("{carry:?} {spans:?}"), format!("{carry_of_any:?} {spans_of_any:?}"));
+    }
+}
+
+fn attribute_any(
+    context: &Context,
+    steps: &mut [Step],
+    carry: &mut Carry,
+    spans: &mut Vec<Span>,
+    limits: &mut Vec<Cause>,
+) {
     forget_waits_below_the_tick(context, steps);
     give_free_waits_to_the_writer(context, steps);
     give_hidden_holds_to_the_writer(steps);
@@ -34,8 +74,6 @@ pub(crate) fn attribute(
     for (step, &limit) in steps.iter().zip(limits.iter()) {
         waits::spans_of(context, step, limit, carry, spans);
     }
-    steps.clear();
-    join_neighbours(spans);
 }
 
 /// The capture's clock turned out to be coarse after they were judged: waits of up to two ticks are none (rule 50).

@@ -357,14 +357,20 @@ impl Ledger {
         let context = self.context(ending.track, ending.habits);
         let steps = ex.attribute(&context, &mut spans, parts.limits());
         parts.give_back_steps(steps);
-        let mut end = (ex.last, ex.last_frame);
+        let (mut end, mut joined) = ((ex.last, ex.last_frame), true);
         let track = &*ending.track;
         if ending.unfinished.is_some() && track.now() > end.0 {
             tail(&ex, track, self.file, &mut spans);
             end = (track.now(), track.last_frame());
+            joined = false;
         }
-        fold(&mut spans, MAX_SPANS);
-        join_neighbours(&mut spans);
+        if spans.len() > MAX_SPANS {
+            fold(&mut spans, MAX_SPANS);
+            joined = false;
+        }
+        if !joined {
+            join_neighbours(&mut spans);
+        }
         self.exchanges += 1;
         let id = self.exchanges;
         if self.is_window_refill(&ex, track, ending.protocol) {

@@ -13,8 +13,8 @@ pub(crate) struct Habits {
     nodelay: Ends<u32>,
     /// Waits with the timing of Nagle's algorithm that ended at once with the ACK.
     nagle_holds: u32,
-    /// What Nagle's algorithm seemed to hold.
-    held: Ends<Held>,
+    /// What Nagle's algorithm seemed to hold, where it did.
+    held: Option<Box<Ends<Held>>>,
     cork: Option<Cork>,
     /// The largest flight of full segments whose ACK let the tail of the same write go (rule 54); zero if there was none.
     before_tail: Ends<u32>,
@@ -84,7 +84,7 @@ impl Habits {
 
     /// `s` turned out to have Nagle's algorithm off, and what seemed to be held before did not follow its ACKs (rule 66).
     pub(crate) fn held_nothing(&self, s: End) -> bool {
-        self.nodelay[s] > 0 && self.held[s].is_refuted()
+        self.nodelay[s] > 0 && self.held.as_ref().is_some_and(|held| held[s].is_refuted())
     }
 
     /// How often a segment left with the ACK that Nagle's algorithm waits for.
@@ -116,7 +116,7 @@ impl Habits {
             *most = flight_before(passage, release).max(*most);
         }
         if let Wait::Nagle { .. } = release.wait {
-            self.held[passage.sender].take(passage, release);
+            self.held.get_or_insert_default()[passage.sender].take(passage, release);
         }
         match release.wait {
             Wait::Burst | Wait::Pause(_) if shows_nodelay(passage) => self.nodelay[passage.sender] += 1,
