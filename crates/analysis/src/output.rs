@@ -211,17 +211,22 @@ impl Output {
 
     /// Hands everything kept to its connection; `connections` ascend by id.
     pub(crate) fn give(self, connections: &mut [Connection]) -> Rollups {
+        let mut got: Vec<usize> = Vec::new();
         for (id, exchange) in self.kept.exchanges.items {
             if let Ok(at) = connections.binary_search_by_key(&id, |c| c.id) {
                 connections[at].exchanges.push(exchange);
+                got.push(at);
             }
         }
         for (id, gap) in self.kept.gaps.items {
             if let Ok(at) = connections.binary_search_by_key(&id, |c| c.id) {
                 connections[at].gaps.push(gap);
+                got.push(at);
             }
         }
-        connections.iter_mut().for_each(in_order);
+        got.sort_unstable();
+        got.dedup();
+        got.iter().for_each(|&at| in_order(&mut connections[at]));
         self.inherent
     }
 }

@@ -31,8 +31,8 @@ const MAX_LINGERING: usize = 16_384;
 
 /// Segments whose connections are fetched at once.
 const AHEAD: usize = 16;
-/// With fewer connections than this their state (4 KB each) is in the second cache, and packets need not wait to find it there.
-const CROWD: usize = 512;
+/// With fewer open connections than this their state (4 KB each) is mostly in a cache, and packets need not wait to find it there.
+const CROWD: usize = 1_024;
 
 /// Where a connection is while it lives.
 #[derive(Debug)]
@@ -183,7 +183,7 @@ impl Analyzer {
     /// seldom in a cache, and that of several can be fetched at once.
     pub fn push_all(&mut self, segments: &[Segment]) {
         for group in segments.chunks(AHEAD) {
-            let crowded = self.held >= self.crowd;
+            let crowded = self.is_crowded();
             let mut hints = [None; AHEAD];
             let mut before: Option<(&Segment, Option<Hint>)> = None;
             let mut touched = 0u64;
@@ -233,9 +233,15 @@ impl Analyzer {
         }
     }
 
+    /// So many connections are open that the state of one is hardly in a cache: those that have closed get few packets more.
+    #[inline]
+    fn is_crowded(&self) -> bool {
+        self.held >= self.crowd.saturating_add(self.closed.len())
+    }
+
     /// The connection in this slot takes the segment.
     fn feed(&mut self, slot: u32, segment: &Segment) {
-        let crowded = self.held >= self.crowd;
+        let crowded = self.is_crowded();
         let Slot::Conn(held) = &mut self.live[slot as usize] else { return };
         if crowded && held.keep(segment, &mut self.spare) {
             return;

@@ -164,14 +164,17 @@ impl Analyzer {
         drop((order, places_of));
         rearrange(&mut done, from);
         let inherent = kept.map(|k| k.give(&mut done)).unwrap_or_default();
-        let mut each = outside.iter();
-        done.retain(|_| each.next() == Some(&false));
-        let mut each = outside.iter();
-        bases.places.retain(|_| each.next() == Some(&false));
+        if outside.contains(&true) {
+            let mut each = outside.iter();
+            done.retain(|_| each.next() == Some(&false));
+            let mut each = outside.iter();
+            bases.places.retain(|_| each.next() == Some(&false));
+        }
         totals.unlisted = scans.unlisted.len() as u64;
         totals.connections = done.len() as u64 + totals.unlisted;
-        done.iter().for_each(|connection| totals.add_quality(connection.quality));
+        // In one go: where there are many, each is fetched from memory.
         for connection in &mut done {
+            totals.add_quality(connection.quality);
             leave_out(connection);
         }
         let mut findings = findings_over(&done, &bases, &inherent, &mut totals);
