@@ -33,6 +33,7 @@ struct Recent {
     ttl: u8,
     ways: bool,
     /// Those before, once late copies are known or may be there.
+    #[expect(clippy::box_collection, reason = "hardly any connection has them, and each holds two of these")]
     more: Option<Box<VecDeque<Trace>>>,
 }
 
