@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix model-check model-fixes model-flights predict-real forecast overhead mcp-gigabyte bench python test-python test-fleet package tables-size fuzz mutants docs docs-figures web screenshots bpf install clean
+.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix two-taps model-check model-fixes model-flights predict-real forecast overhead mcp-gigabyte bench python test-python test-fleet package tables-size fuzz mutants docs docs-figures web screenshots bpf install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
@@ -17,6 +17,7 @@ help:
 	@echo 'make weak-claims  claims on weak grounds in ../shared/captures, beside those of docs/weak_claims.json (ARGS=...)'
 	@echo 'make meaning   invariants of meaning on ../shared/captures, beside docs/meaning.json (ARGS=...)'
 	@echo 'make matrix    the lab makes 522 labelled captures in target/matrix (root, a quarter of an hour); accuracy on them'
+	@echo 'make two-taps  both taps of each run beside each alone: of the matrix if it was made, else of captures/lab (ARGS=--verbose)'
 	@echo 'make model-check  predicted beside measured beside published (ARGS=...)'
 	@echo 'make model-fixes  fixes: predicted beside measured (ARGS=...; --measure makes the runs anew, as root)'
 	@echo 'make forecast  what run says of 40 ms beside 40 ms, two dozen programs (nginx, databases, ...; some minutes)'
@@ -77,6 +78,10 @@ meaning: build
 matrix: build
 	@$(BIN) lab dataset $(TARGET)/matrix > $(TARGET)/matrix.log || { tail -3 $(TARGET)/matrix.log; exit 1; }
 	@$(PYTHON) scripts/accuracy.py --bin $(BIN) --folder $(TARGET)/matrix $(ARGS)
+
+# On the matrix where it was made, else on the bundled runs.
+two-taps: build
+	@$(PYTHON) scripts/two_taps.py --bin $(BIN) $(if $(wildcard $(TARGET)/matrix/index.json),--folder $(TARGET)/matrix) $(ARGS)
 
 model-check: build
 	@$(PYTHON) scripts/model_check.py --bin $(BIN) $(ARGS)

@@ -3,6 +3,8 @@
 //! The tracker takes a segment and says what it was; what released it is decided, recorded as a step of the exchange
 //! that goes on, and learnt from; parts that end go to the ledger.
 
+mod told;
+
 use crate::exchange::Recorder;
 use crate::findings::{Basis, Finished};
 use crate::output::Output;
@@ -10,8 +12,9 @@ use crate::parts::{Ending, Identity, Ledger, how_unfinished, is_goodbye, summary
 use crate::release::{Habits, Release, Testimony, Wait, burst_within, release};
 use crate::result::{Closed, Ended, Quality};
 use crate::step::Step;
+use crate::taps::{Role, Until};
 use crate::track::{Arrival, Arrived, Moment, Repair, Tracker};
-use tcpwhy_base::{End, Endpoint, Ends, Nanos, Segment, SocketEvent, TcpFlags, Tls, program, protocol};
+use tcpwhy_base::{End, Endpoint, Ends, Nanos, Segment, TcpFlags, Tls, program, protocol};
 
 /// State of one connection.
 #[derive(Debug)]
@@ -22,6 +25,7 @@ pub(crate) struct Conn {
     testimony: Testimony,
     ex: Recorder,
     ledger: Ledger,
+    role: Role,
 }
 
 /// Which connection it is.
@@ -48,6 +52,7 @@ impl Conn {
             testimony: Testimony::default(),
             ex: Recorder::default(),
             ledger: Ledger::new(id, segment, room),
+            role: Role::default(),
         }
     }
 
@@ -77,7 +82,7 @@ impl Conn {
 
     /// Which end sent the segment.
     #[inline]
-    fn side_of(&self, segment: &Segment) -> End {
+    pub(crate) fn end_of(&self, segment: &Segment) -> End {
         if segment.src == self.who.ends.client { End::Client } else { End::Server }
     }
 
@@ -89,7 +94,7 @@ impl Conn {
     /// A packet of the other direction under other VLAN tags or tunnel ids belongs here (rule 30): only one direction was seen
     /// so far, and the packet acknowledges what that direction sent.
     pub(crate) fn is_answered_by(&self, segment: &Segment) -> bool {
-        let s = self.side_of(segment);
+        let s = self.end_of(segment);
         let sent = self.track.flow(s.peer());
         let known = segment.src == self.who.ends[s] && segment.dst == self.who.ends[s.peer()];
         known
@@ -116,7 +121,7 @@ impl Conn {
     }
 
     fn is_another_syn(&self, segment: &Segment) -> bool {
-        let flow = self.track.flow(self.side_of(segment));
+        let flow = self.track.flow(self.end_of(segment));
         if !flow.seen {
             return self.track.closed() != Closed::Open;
         }
@@ -126,16 +131,10 @@ impl Conn {
 
 /// Taking segments.
 impl Conn {
-    /// A kernel did something to the socket of one end.
-    pub(crate) fn hear(&mut self, event: &SocketEvent) {
-        let local = if event.local == self.who.ends.client { End::Client } else { End::Server };
-        self.testimony.hear(local, event);
-    }
-
     /// Takes one segment.
     pub(crate) fn push(&mut self, segment: &Segment, parts: &mut Output) {
         // The end is a constant in each of both: what is kept of it lies at a known place then.
-        match self.side_of(segment) {
+        match self.end_of(segment) {
             End::Client => self.push_of(End::Client, segment, parts),
             End::Server => self.push_of(End::Server, segment, parts),
         }
@@ -144,6 +143,7 @@ impl Conn {
     #[inline(always)]
     fn push_of(&mut self, s: End, segment: &Segment, parts: &mut Output) {
         let Some(t) = self.track.packet(s, segment) else { return };
+        self.role.passes(s, segment);
         let missing = self.track.missing_before(s, segment);
         if segment.flags.has(TcpFlags::SYN | TcpFlags::RST) {
             if segment.flags.syn() {
@@ -173,7 +173,7 @@ impl Conn {
 
     /// The handshake ended at `end`, if there was one.
     fn open_ledger(&mut self, end: Moment, parts: &mut Output) {
-        if let Some(opening) = self.track.conclude_handshake() {
+        if let Some(opening) = self.track.conclude_handshake(self.role.syns_there()) {
             self.ledger.open(&opening, &self.track, end, parts);
         }
     }
@@ -309,8 +309,9 @@ impl Conn {
     #[inline(always)]
     fn follows_at_once(&mut self, s: End, segment: &Segment, t: Nanos, arrived: Arrived) -> bool {
         let flow = self.track.flow(s);
-        let plain =
-            matches!(arrived.arrival, Arrival::New | Arrival::Reordered) && self.testimony.is_silent();
+        let plain = matches!(arrived.arrival, Arrival::New | Arrival::Reordered)
+            && self.testimony.is_silent()
+            && self.role.is_only();
         // Two partial segments within a burst teach that Nagle's algorithm is off.
         if !plain || arrived.before.small_end == arrived.before.nxt || flow.recovery.is_some() {
             return false;
@@ -328,8 +329,13 @@ impl Conn {
         arrived: Arrived,
         missing: u16,
     ) -> Option<Repair> {
-        let (before, step) = self.judge(s, segment, t, arrived, missing);
+        let (since, frame) = (self.ex.since(), self.ex.recorded().last_frame);
+        let (mut before, mut step) = self.judge(s, segment, t, arrived, missing);
         let rtt = self.track.rtt_or_zero();
+        if !self.role.is_only() {
+            let until = Until { sender: s, segment, time: t, since, frame };
+            (before, step) = self.settle(&until, before, step, rtt);
+        }
         if let Some(before) = before {
             self.ex.push(&before, rtt);
         }

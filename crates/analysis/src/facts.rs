@@ -28,6 +28,17 @@ pub enum Facts {
         /// A SYN-ACK had passed the tap before the repeat.
         answered: bool,
     },
+    /// SYNs were repeated, and two taps tell where the others were lost.
+    SynsLost {
+        /// How many repeats.
+        repeats: u32,
+        /// From the first to the last.
+        over: Nanos,
+        /// How many SYNs never came to the server's tap.
+        there: u32,
+        /// How many SYN-ACKs never came to the client's.
+        back: u32,
+    },
     /// Flights of one size, and a window whose scale is not known.
     UnknownScale {
         /// Bytes in flight.
@@ -222,6 +233,7 @@ impl fmt::Display for Facts {
                 at_server,
                 answered,
             ),
+            Facts::SynsLost { repeats, over, there, back } => syns_lost(f, repeats, over, (there, back)),
             Facts::NotTaken { repeats, syn_acks } => not_taken(f, repeats, syn_acks),
             Facts::Unanswered { syns, over } => {
                 write!(f, "{syns} SYNs over {over} and no answer to any of them in this capture.")
@@ -324,6 +336,18 @@ fn syn_repeats(
     }
     let place = if at_server { ", though it had reached the server's tap" } else { "" };
     write!(f, "{what} was sent {times} over {over} before it was answered{place}.")
+}
+
+fn syns_lost(f: &mut fmt::Formatter<'_>, repeats: u32, over: Nanos, lost: (u32, u32)) -> fmt::Result {
+    write!(f, "The SYN was sent {} more over {over}: ", times(repeats))?;
+    let of = |n: u32, what: &str| if n == 1 { format!("one {what}") } else { format!("{n} {what}s") };
+    let there = format!("{} never came to the server's tap", of(lost.0, "SYN"));
+    let back = format!("{} left there and never came here", of(lost.1, "SYN-ACK"));
+    match lost {
+        (0, _) => write!(f, "{back}."),
+        (_, 0) => write!(f, "{there}."),
+        _ => write!(f, "{there}, and {back}."),
+    }
 }
 
 fn not_taken(f: &mut fmt::Formatter<'_>, repeats: u32, syn_acks: u32) -> fmt::Result {

@@ -67,8 +67,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief) {
     figures.0.push(("until", f.example.end.utc()));
     let shown = shown(f, connection);
     let listed = match *facts {
-        // A SYN-ACK passed the tap and did not arrive: no queue of the server was full.
-        Facts::SynRepeats { answered: true, syn_ack: false, .. } => {
+        // What was lost on the way met no queue of the server: a SYN-ACK passed the tap, or a second tap lacks the packet.
+        Facts::SynRepeats { answered: true, syn_ack: false, .. } | Facts::SynsLost { .. } => {
             &[FixId::FixLoss, FixId::Firewall, FixId::ReuseConnections][..]
         }
         _ => cause.info().fixes,

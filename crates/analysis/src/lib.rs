@@ -86,6 +86,7 @@ mod step;
 mod stream;
 mod sums;
 mod table;
+pub mod taps;
 mod track;
 mod window;
 

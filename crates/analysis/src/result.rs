@@ -5,11 +5,13 @@ mod finding;
 mod frames;
 mod named;
 mod server;
+mod taps;
 
 pub use finding::*;
 pub use frames::Frames;
 pub use named::*;
 pub use server::*;
+pub use taps::{Lost, TwoTaps};
 
 use crate::budget::Budget;
 use crate::facts::Facts;
@@ -356,6 +358,8 @@ pub struct Connection {
     pub findings_omitted: usize,
     /// First and last frame.
     pub frames: (u64, u64),
+    /// What the tap at the server's end has seen of it, where there is one.
+    pub taps: Option<Box<TwoTaps>>,
 }
 
 impl Connection {

@@ -39,6 +39,8 @@ pub(crate) struct Step {
     pub(crate) pushed: bool,
     /// Who says what it was spent on.
     pub(crate) source: Source,
+    /// The tap beside its sender, which is not this one, has judged it.
+    pub(crate) across: bool,
 }
 
 impl Step {
@@ -64,6 +66,7 @@ impl Step {
             empty: passage.empty_for(),
             pushed: passage.pushed(),
             source: release.source,
+            across: false,
         }
     }
 
@@ -101,6 +104,21 @@ impl Step {
         (first.bytes, self.bytes, first.empty) = (0, bytes, Nanos::ZERO);
         self.wait = Wait::Freed;
         first
+    }
+
+    /// The state of its sender was that of this step.
+    pub(crate) fn goes_by(&mut self, other: &Step) {
+        (self.cwnd, self.before) = (other.cwnd, other.before);
+    }
+
+    /// A loss was being repaired as in this step.
+    pub(crate) fn loses_as(&mut self, other: &Step) {
+        self.loss = other.loss;
+    }
+
+    /// This segment ended it at `t`.
+    pub(crate) fn ends_with(&mut self, segment: &Segment, t: Nanos) {
+        (self.end, self.bytes) = (t, segment.len);
     }
 
     /// What it was spent on turned out to be another thing.
@@ -191,10 +209,15 @@ impl Step {
         true
     }
 
+    /// Both are judged by the same.
+    fn is_told_alike(&self, other: &Step) -> bool {
+        (self.source, self.across) == (other.source, other.across)
+    }
+
     /// Takes `next` into this step if both are waits of the same kind within one round trip.
     #[inline]
     pub(crate) fn absorb(&mut self, next: &Step, rtt: Nanos) -> bool {
-        if next.sender != self.sender || next.split || self.end != next.start || self.source != next.source {
+        if next.sender != self.sender || next.split || self.end != next.start || !self.is_told_alike(next) {
             return false;
         }
         let burst = next.is_burst();
@@ -280,6 +303,7 @@ mod tests {
             empty: Nanos::ZERO,
             pushed: true,
             source: Source::Inferred,
+            across: false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Finds the connection of each segment, ends connections, and keeps the detail that was asked for.
 
 mod early;
+mod elsewhere;
 mod finish;
 mod index;
 mod lone;
@@ -16,6 +17,7 @@ use crate::stream::Stream;
 use crate::window::Window;
 use crate::{Config, Detail};
 use early::Early;
+use elsewhere::Taps;
 use hashbrown::HashMap;
 use index::Index;
 use lone::{At, Lones};
@@ -91,6 +93,7 @@ pub struct Analyzer {
     stream: Option<Stream>,
     /// What kernels said of connections of which no packet has passed yet.
     early: Early,
+    taps: Taps,
 }
 
 impl Analyzer {
@@ -119,6 +122,7 @@ impl Analyzer {
             linger: LINGER,
             stream: None,
             early: Early::default(),
+            taps: Taps::default(),
         }
     }
 
@@ -163,6 +167,8 @@ impl Analyzer {
     pub fn observe(&mut self, observation: Observation<'_>) {
         match observation {
             Observation::Segment(segment) => self.push(segment),
+            Observation::Elsewhere(segment) => self.elsewhere(segment),
+            Observation::SocketElsewhere(event) => self.heard_elsewhere(event),
             Observation::Socket(event) => {
                 let either = Segment { src: event.local, dst: event.remote, ..Segment::EMPTY };
                 match self.find(&either).and_then(|slot| self.conn_at(slot)) {
@@ -293,7 +299,8 @@ impl Analyzer {
     /// A connection that begins with this segment.
     fn hold(&mut self, id: u32, first: &Segment) -> Box<Held> {
         self.held += 1;
-        Box::new(Held::new(Conn::new(id, first, self.kept.spare_basis()), first.link))
+        let conn = Conn::new(id, first, self.kept.spare_basis()).seen_as(self.taps.role());
+        Box::new(Held::new(conn, first.link))
     }
 
     /// The number of the connection in this slot, zero where there is none.
@@ -438,8 +445,10 @@ impl Analyzer {
     }
 
     /// A connection is over.
-    fn finish_one(&mut self, conn: Box<Conn>, capture_end: bool) {
+    fn finish_one(&mut self, mut conn: Box<Conn>, capture_end: bool) {
+        let taps = conn.role().finish(self.totals.span.map_or(Nanos::ZERO, |s| s.1));
         let mut ended = conn.finish(capture_end, &mut self.kept);
+        ended.connection.taps = taps;
         ended.leave(self.kept.within(ended.connection.start, ended.connection.end));
         let connection = &mut ended.connection;
         if ended.basis.outside && self.stream.is_some() {

@@ -25,24 +25,28 @@ impl Source {
 pub enum Observation<'a> {
     /// A packet passed a tap.
     Segment(&'a Segment),
+    /// A packet of a connection passed a second tap, beside its server; on the clock of the first.
+    Elsewhere(&'a Segment),
     /// A kernel did something to a socket.
     Socket(&'a SocketEvent),
+    /// The kernel beside that second tap did.
+    SocketElsewhere(&'a SocketEvent),
 }
 
 impl Observation<'_> {
     /// When it was seen.
     pub const fn time(&self) -> Nanos {
         match self {
-            Observation::Segment(segment) => segment.time,
-            Observation::Socket(event) => event.time,
+            Observation::Segment(segment) | Observation::Elsewhere(segment) => segment.time,
+            Observation::Socket(event) | Observation::SocketElsewhere(event) => event.time,
         }
     }
 
     /// Who saw it.
     pub const fn source(&self) -> Source {
         match self {
-            Observation::Segment(_) => Source::Inferred,
-            Observation::Socket(_) => Source::Kernel,
+            Observation::Segment(_) | Observation::Elsewhere(_) => Source::Inferred,
+            Observation::Socket(_) | Observation::SocketElsewhere(_) => Source::Kernel,
         }
     }
 }

@@ -45,6 +45,25 @@ pub struct Counts {
     pub unknown_links: Vec<(u32, u64)>,
 }
 
+impl Counts {
+    /// Adds those of another input.
+    pub fn add(&mut self, other: &Counts) {
+        self.tcp += other.tcp;
+        self.cut_headers += other.cut_headers;
+        self.reassembled += other.reassembled;
+        self.not_tcp += other.not_tcp;
+        self.fragments += other.fragments;
+        self.encrypted += other.encrypted;
+        self.unusable += other.unusable;
+        for &(link, n) in &other.unknown_links {
+            match self.unknown_links.iter_mut().find(|l| l.0 == link) {
+                Some(known) => known.1 += n,
+                None => self.unknown_links.push((link, n)),
+            }
+        }
+    }
+}
+
 impl Dissector {
     /// A dissector that has seen nothing.
     pub fn new() -> Dissector {

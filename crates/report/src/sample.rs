@@ -90,6 +90,7 @@ pub(crate) fn connection() -> Connection {
         tail: None,
         findings_omitted: 0,
         frames: (1, 10),
+        taps: None,
     }
 }
 

@@ -187,6 +187,9 @@ pub(crate) struct Explain {
     /// Read on while the file grows, until interrupted
     #[arg(long, help_heading = "Input")]
     pub(crate) follow: bool,
+    /// Explain two captures of the same connections apart, not as two taps
+    #[arg(long, help_heading = "Input")]
+    pub(crate) apart: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -30,6 +30,7 @@ mod source;
 mod spool;
 #[cfg(feature = "parquet")]
 mod summarize;
+mod taps;
 mod temporary;
 mod threshold;
 mod units;

@@ -37,7 +37,7 @@ impl<'a> Emit<'a> {
     ) -> Emit<'a> {
         carry.pass(step.sender, step.bytes);
         carry.trips += i64::from(step.is_turn() && step.sender == End::Client);
-        let tap = context.tap[step.sender];
+        let tap = if step.across { Tap::Near } else { context.tap[step.sender] };
         Emit {
             file: context.file,
             step,
@@ -117,7 +117,7 @@ impl<'a> Emit<'a> {
         let granted = self.reserve(context, d, time);
         // The write before had ended, so its segment was not followed by this one at a link's pace (rule 67).
         let fine = context.tick == Nanos::ZERO;
-        let written = fine && self.step.pushed && bytes > 0 && bytes <= context.mss[d];
+        let written = fine && !self.step.across && self.step.pushed && bytes > 0 && bytes <= context.mss[d];
         if written && (granted < time || context.per_byte[d].is_none()) {
             let facts = Facts::NextWrite { wait: time };
             // On a path that is shorter than what hosts need their time would pass for distance.

@@ -95,13 +95,14 @@ fn forget_waits_below_the_tick(context: &Context, steps: &mut [Step]) {
 /// The sender turned out to react sooner than was known when it was judged: nothing was in flight for longer (rule 49).
 fn give_free_waits_to_the_writer(context: &Context, steps: &mut [Step]) {
     for step in steps.iter_mut().filter(|s| s.source == Source::Inferred && s.empty > Nanos::ZERO) {
-        let ended = context.near(step.sender) || step.pushed;
+        let ended = step.across || context.near(step.sender) || step.pushed;
         let held = match step.wait {
             Wait::Acked(_) | Wait::Nagle { .. } => true,
             Wait::Pause(pause) => pause.flight > 0,
             _ => false,
         };
-        if held && was_free(step.empty, context.reaction[step.sender], ended) {
+        let own = if step.across { Nanos::ZERO } else { context.reaction[step.sender] };
+        if held && was_free(step.empty, own, ended) {
             step.rename(Wait::Pause(Pause::default()));
         }
     }

@@ -56,7 +56,8 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
     let (me, peer) = (Some(Side::from(step.sender)), Some(Side::from(step.sender.peer())));
     match step.wait {
         Wait::Burst => out.burst(context, step.sender, rest),
-        Wait::Turn { on_the_way, unheard, doubt } => {
+        Wait::Turn { seen: Some(seen), .. } => turn_across(context, step, seen, rest, out),
+        Wait::Turn { on_the_way, unheard, doubt, seen: None } => {
             let rest = rest - late_request(context, step, unheard, rest, out);
             turn(context, step, on_the_way, doubt, rest, out);
         }
@@ -171,7 +172,8 @@ fn queue(context: &Context, step: &Step, acked: &Acked, rest: Nanos, out: &mut E
     let sender = step.sender;
     let base = context.rtt.times(3).part(2) + Nanos::millis(5) + context.tick.times(2);
     let swollen = acked.rtt.filter(|&rtt| rtt > base);
-    let Some(rtt) = swollen.filter(|_| context.near(sender) && acked.flight >= 4 * context.mss[sender])
+    let Some(rtt) =
+        swollen.filter(|_| (step.across || context.near(sender)) && acked.flight >= 4 * context.mss[sender])
     else {
         return Nanos::ZERO;
     };
@@ -248,6 +250,29 @@ fn late_request(context: &Context, step: &Step, unheard: Nanos, rest: Nanos, out
     let late = unheard.min(rest - context.reaction[step.sender]).floor0();
     out.span(Rule::LateRequest, Cause::Unexplained, None, late, Facts::LateRequest { late });
     late
+}
+
+/// The same, where the tap beside the other side has seen how long that took: the rest is the way there and back, and what is
+/// more than a trip waited in a queue.
+fn turn_across(context: &Context, step: &Step, seen: Nanos, rest: Nanos, out: &mut Emit<'_>) {
+    let sender = step.sender;
+    let think = if seen <= Nanos::micros(50) { Nanos::ZERO } else { seen.min(rest) };
+    let trip = out.trip(context, rest - think);
+    let late = rest - think - trip;
+    let per_byte = context.per_byte[sender].filter(|_| step.loss.is_none());
+    let crossing = per_byte.map_or(Nanos::ZERO, |p| Nanos((f64::from(step.bytes) * p) as i64)).min(late);
+    let crossing = out.reserve(context, sender, crossing);
+    let queued = late - crossing;
+    let facts = Facts::RoundTrip { rtt: context.rtt };
+    out.network(Rule::RoundTrip, Cause::PathDelay, trip.part(2), facts);
+    let own = out.bandwidth(context, sender.peer(), queued, 0);
+    let queue = Facts::Queue { rtt: context.rtt + queued, base: context.rtt };
+    out.network(Rule::Queue, Cause::Queueing, queued - own, queue);
+    let cause = if sender == End::Server { Cause::ServerThink } else { Cause::ClientThink };
+    let think_facts = Facts::Think { seen, path: Nanos::ZERO };
+    out.span(Rule::Think, cause, Some(Side::from(sender)), think, think_facts);
+    out.network(Rule::RoundTrip, Cause::PathDelay, trip - trip.part(2), facts);
+    out.carried(context, sender, crossing, step.bytes);
 }
 
 /// The other side had spoken: the path, and what the application took (rules 5 and 13).

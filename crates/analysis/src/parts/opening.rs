@@ -113,6 +113,20 @@ fn syn_retransmissions(opening: &Opening, track: &Tracker, out: &mut Spans) {
         return;
     }
     let (Some(syn), Some(last), true) = (h.syn, h.last_syn, opening.syns > 1) else { return };
+    if let Some((lost, at_server)) = lost_between(opening)
+        && h.syn_ack.is_some()
+    {
+        let (repeats, over) = (opening.syns - 1, last.0 - syn.0);
+        let repeated = Facts::SynRepeats { repeats, over, syn_ack: false, at_server: true, answered: false };
+        let facts = Facts::SynsLost { repeats, over, there: lost[0], back: lost[1] };
+        let (rule, side, facts) = if at_server {
+            (Rule::SynIgnoredAtServer, Side::Server, repeated)
+        } else {
+            (Rule::SynLostBetweenTaps, Side::Network, facts)
+        };
+        out.add(rule, Cause::SynRetransmit, Some(side), last, &[syn.1, last.1], facts);
+        return;
+    }
     // Answered each time: the SYN-ACK (or the ACK of it) was lost on its way.
     let answered = h.syn_ack.is_some_and(|(t, _)| t < last.0);
     let at_server = !answered && reached_server(opening, track);
@@ -131,6 +145,15 @@ fn syn_retransmissions(opening: &Opening, track: &Tracker, out: &mut Spans) {
         (Rule::SynUnanswered, None)
     };
     out.add(rule, Cause::SynRetransmit, side, last, &[syn.1, last.1], facts);
+}
+
+/// Where a tap at the server has seen the handshake: how many SYNs were lost on the way there, how many SYN-ACKs on the way back;
+/// and whether the server left more of them without an answer.
+fn lost_between(opening: &Opening) -> Option<([u32; 2], bool)> {
+    let there = opening.there.filter(|t| t.arrived > 0)?;
+    let lost = [opening.syns.saturating_sub(there.arrived), there.answered.saturating_sub(opening.syn_acks)];
+    let dropped = there.arrived.saturating_sub(there.answered);
+    Some((lost, dropped > lost[0] + lost[1]))
 }
 
 /// Several SYNs passed a tap at the server, which answered only the last: it dropped them.

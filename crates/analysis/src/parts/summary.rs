@@ -76,6 +76,7 @@ pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledge
         findings: Vec::new(),
         findings_omitted: sums.rollups.0.len(),
         frames: track.frames(),
+        taps: None,
     };
     let basis = Basis {
         rollups: sums.rollups,

@@ -75,6 +75,7 @@ fn response(p: &Passage<'_>, habits: &Habits) -> Release {
         on_the_way: still_on_its_way(p),
         unheard: unheard(p),
         doubt: doubt(p, copies),
+        seen: None,
     })
 }
 

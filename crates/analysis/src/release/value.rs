@@ -100,6 +100,8 @@ pub(crate) enum Wait {
         unheard: Nanos,
         /// Whether it hides a loss.
         doubt: Doubt,
+        /// How long it took beside its sender, where another tap is there.
+        seen: Option<Nanos>,
     },
     /// It is a retransmission.
     Loss {

@@ -33,6 +33,15 @@ pub(crate) struct NotTaken {
     pub(crate) syn_acks: u32,
 }
 
+/// Of a handshake: what the server's tap saw of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SynsThere {
+    /// SYNs that arrived.
+    pub(crate) arrived: u32,
+    /// SYN-ACKs that left.
+    pub(crate) answered: u32,
+}
+
 /// A handshake that is over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opening {
@@ -46,6 +55,8 @@ pub(crate) struct Opening {
     pub(crate) done: bool,
     /// Payload on the SYNs.
     pub(crate) bytes: Ends<u64>,
+    /// What the tap at the server has seen of it, where there is one.
+    pub(crate) there: Option<SynsThere>,
 }
 
 /// What is known of the handshake while it goes on.
@@ -186,8 +197,8 @@ impl Handshake {
         Some((self.syn_acks == 1).then(|| (t - syn_ack.0).max(Nanos(1))))
     }
 
-    /// It is over. `None` if no packet of it was seen.
-    pub(crate) fn conclude(&mut self) -> Option<Opening> {
+    /// It is over; `there`: what a tap at the server saw of it. `None` if no packet of it was seen.
+    pub(crate) fn conclude(&mut self, there: Option<SynsThere>) -> Option<Opening> {
         let passed = *self.passed.take().unwrap_or_default();
         let first = match (passed.syn, passed.syn_ack) {
             (Some(a), Some(b)) => a.min(b),
@@ -195,7 +206,7 @@ impl Handshake {
         };
         self.over = true;
         let Handshake { syns, syn_acks, done, bytes, .. } = *self;
-        Some(Opening { passed, first, syns, syn_acks, done, bytes })
+        Some(Opening { passed, first, syns, syn_acks, done, bytes, there })
     }
 
     /// When the last packet of a handshake passed that led to nothing.

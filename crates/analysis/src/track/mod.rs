@@ -18,7 +18,7 @@ mod stamps;
 pub(crate) use acks::Ack;
 pub(crate) use flow::CwndState;
 pub(crate) use half::Counts;
-pub(crate) use handshake::{Handshake, Moment, NotTaken, Opening};
+pub(crate) use handshake::{Handshake, Moment, NotTaken, Opening, SynsThere};
 pub(crate) use passage::{Arrival, Arrived, Before, Passage, PathView, Since, was_free};
 pub(crate) use recovery::{Recovered, Repair, Verdict};
 
@@ -286,8 +286,8 @@ impl Tracker {
     }
 
     /// The handshake is over; `None` if there was none to see.
-    pub(crate) fn conclude_handshake(&mut self) -> Option<Opening> {
-        self.handshake.conclude()
+    pub(crate) fn conclude_handshake(&mut self, there: Option<SynsThere>) -> Option<Opening> {
+        self.handshake.conclude(there)
     }
 
     /// Takes a reset of `s`.

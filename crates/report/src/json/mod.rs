@@ -6,6 +6,7 @@ mod input;
 mod model;
 mod parts;
 mod summary;
+mod taps;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -17,6 +18,7 @@ pub use input::{CaptureInfo, WarningInfo};
 pub use model::{Combined, Model, NoEffect};
 pub use parts::{Alternative, Exchange, Gap, Omitted, Setup, Span};
 pub use summary::{Band, CauseTime, More, Owners, Requests, Server, Slow, Summary};
+pub use taps::{Loss, Taps};
 pub use types::{Connection, End, Ends, Explain, Finding, Fix, Path, Range, Stack};
 pub(crate) use values::{ClassLetter, Shown, SpanCause};
 pub use values::{Context, List, Pair, View};

@@ -6,7 +6,7 @@ use super::values::{
     AnyCause, ClassLetter, Context, List, OwnerName, Pair, Parameters, QualityNames, Shown, SideName, Times,
     View, unit,
 };
-use super::{CaptureInfo, Model, NoEffect, Summary};
+use super::{CaptureInfo, Model, NoEffect, Summary, Taps};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tcpwhy_analysis as a;
@@ -99,6 +99,9 @@ pub struct Connection<'a> {
     pub findings_omitted: usize,
     /// First and last frame.
     pub frames: Range,
+    /// What two taps say together, where there are two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taps: Option<Taps>,
 }
 
 impl<'a> Connection<'a> {
@@ -133,6 +136,7 @@ impl<'a> Connection<'a> {
             findings: List::new(findings, c.id, cx),
             findings_omitted: c.findings_omitted,
             frames: Range::new(c, cx),
+            taps: c.taps.as_deref().map(|t| Taps::new(t, cx)),
         }
     }
 }

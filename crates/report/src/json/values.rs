@@ -44,6 +44,13 @@ impl<'a> Context<'a> {
         (time - self.start).0
     }
 
+    /// The input that holds a frame, and its number there.
+    pub(super) fn place(&self, frame: u64) -> (u16, u64) {
+        let file = self.frames_before.partition_point(|&before| before < frame).saturating_sub(1);
+        let before = self.frames_before.get(file).copied().unwrap_or(0);
+        (u16::try_from(file).unwrap_or(u16::MAX), frame - before.min(frame))
+    }
+
     /// Frames as numbered in their file, and its index where there are several.
     pub(super) fn local(&self, frames: &Frames) -> (Frames, Option<u16>) {
         let (frames, file) = local(frames, self.frames_before);

@@ -113,6 +113,7 @@ impl Run {
             why_not: self.why_not,
             fail_if: Vec::new(),
             follow: false,
+            apart: false,
         }
     }
 

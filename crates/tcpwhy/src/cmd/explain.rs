@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::shared::Shared;
 use crate::source::Source;
 use crate::units::Bound;
-use crate::{pages, select, shown};
+use crate::{pages, select, shown, taps};
 use anyhow::bail;
 use std::io::Write;
 use tcpwhy_analysis::{Analysis, Config, Detail, Exchange, Window};
@@ -39,8 +39,13 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     }
     output::refuse_overwriting(&Extras::files(args), &args.files)?;
     let extras = Extras::open(args)?;
-    let Found { inputs, unreadable, spool } =
+    let Found { mut inputs, unreadable, spool } =
         Found::among(&args.files, Extras::read_again(args) || from_start(args) && !args.follow, &stop)?;
+    let taps = if args.follow || args.apart {
+        Ok(None)
+    } else {
+        taps::among(&mut inputs, args.filter.as_ref(), &stop)
+    };
     let window = window(args, &inputs)?;
     let mut progress = Progress::new(args.quiet);
     let shared = Shared::default();
@@ -53,10 +58,14 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         follow: args.follow,
         shared: Some(&shared),
     };
-    if streams(args) {
+    let two = taps.as_ref().ok().and_then(Option::as_ref);
+    if streams(args) && two.is_none() {
         return run_live(args, &settings, unreadable, &shared, &mut progress);
     }
-    let (mut analysis, mut read) = pipeline::run(&settings, &mut progress)?;
+    let (mut analysis, mut read) = match two {
+        Some(two) => taps::run(&settings, two, &mut progress)?,
+        None => pipeline::run(&settings, &mut progress)?,
+    };
     read.interrupted |= spool.as_ref().is_some_and(|s| s.interrupted);
     progress.clear();
     if let Some(exit) = load::say_problems(&inputs, &mut read, unreadable) {
@@ -66,6 +75,7 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     tcpwhy_analysis::replay::predict(&mut analysis);
     let mut warnings = quality_warnings(&analysis.connections);
     warnings.extend(of_window(window, &read));
+    warnings.extend(taps::warning(&taps, &inputs, &analysis));
     let connections = analysis.connection_count();
     let capture = load::capture(&inputs, read, connections, is_partial(args), warnings);
     let source = Source {

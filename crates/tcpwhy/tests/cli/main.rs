@@ -30,6 +30,8 @@ mod share;
 #[cfg(test)]
 #[path = "../../../../tests/skips.rs"]
 mod skips;
+#[cfg(test)]
+mod taps;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod watch;

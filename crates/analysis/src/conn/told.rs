@@ -1,0 +1,41 @@
+//! What others than the packets of this tap tell a connection: kernels, and a second tap.
+
+use super::Conn;
+use crate::step::Step;
+use crate::taps::{Role, Until};
+use crate::track::Repair;
+use tcpwhy_base::{End, Nanos, SocketEvent};
+
+impl Conn {
+    /// A kernel did something to the socket of one end.
+    pub(crate) fn hear(&mut self, event: &SocketEvent) {
+        let local = if event.local == self.who.ends.client { End::Client } else { End::Server };
+        self.testimony.hear(local, event);
+    }
+
+    /// The same, where there are two taps.
+    pub(crate) fn seen_as(self, role: Role) -> Conn {
+        Conn { role, ..self }
+    }
+
+    /// Which of two taps has seen it, and what they say of each other.
+    pub(crate) fn role(&mut self) -> &mut Role {
+        &mut self.role
+    }
+
+    /// Corrects a step that is about to be recorded, where there are two taps; steps before it are recorded here.
+    pub(super) fn settle(
+        &mut self,
+        until: &Until<'_>,
+        before: Option<Step>,
+        step: Step,
+        rtt: Nanos,
+    ) -> (Option<Step>, Step) {
+        let (before, step) = self.role.settle(until, before, step);
+        self.role.lead().iter().for_each(|lead| self.ex.push(lead, rtt));
+        if step.repair() == Some(Repair::BlackHole) {
+            self.ex.rename_losses(until.sender, Repair::BlackHole);
+        }
+        (before, step)
+    }
+}

@@ -1,0 +1,68 @@
+//! Packets that passed a second tap: an analyzer of its own follows them there, and tells what the servers waited for.
+
+use super::Analyzer;
+use crate::taps::{Across, Role};
+use crate::{Config, Detail};
+use tcpwhy_base::{Observation, Segment, SocketEvent};
+
+/// Which tap this analyzer stands at.
+#[derive(Debug, Default)]
+pub(super) enum Taps {
+    /// There is no other.
+    #[default]
+    One,
+    /// Beside the clients; the other one follows what passes beside the servers.
+    Two(Box<Analyzer>),
+    /// It is that other one.
+    Other,
+}
+
+impl Taps {
+    /// What its connections are.
+    pub(super) fn role(&self) -> Role {
+        match self {
+            Taps::One => Role::Only,
+            Taps::Two(_) => Role::Explained(Box::<Across>::default()),
+            Taps::Other => Role::Tells(Box::default()),
+        }
+    }
+}
+
+impl Analyzer {
+    /// The same, where packets that passed a second tap come as well ([`Observation::Elsewhere`]): segments are those of the
+    /// taps beside the clients, the others those beside the servers, each on one clock and in the order of time.
+    #[must_use]
+    pub fn with_second_tap(mut self) -> Analyzer {
+        let other = Analyzer::streaming(Config { detail: Detail::None });
+        self.taps = Taps::Two(Box::new(Analyzer { taps: Taps::Other, ..other }));
+        self
+    }
+
+    /// The kernel beside the second tap said something.
+    pub(super) fn heard_elsewhere(&mut self, event: &SocketEvent) {
+        if let Taps::Two(other) = &mut self.taps {
+            other.observe(Observation::Socket(event));
+        }
+    }
+
+    /// A packet passed the second tap.
+    pub(super) fn elsewhere(&mut self, segment: &Segment) {
+        let Taps::Two(other) = &mut self.taps else { return };
+        other.push(segment);
+        other.done.clear();
+        let slot = other.find(segment);
+        let told = slot.and_then(|slot| other.conn_at(slot)).and_then(|conn| {
+            let end = conn.end_of(segment);
+            match conn.role() {
+                Role::Tells(teller) => teller.tell().map(|steps| (end, steps)),
+                _ => None,
+            }
+        });
+        let (Some((end, steps)), Some(slot)) = (told, self.find(segment)) else { return };
+        if let Some(conn) = self.conn_at(slot)
+            && let Role::Explained(across) = conn.role()
+        {
+            across.passes_there(end, segment, steps);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The packets of one direction between two taps: which of them never arrived.
+
+use crate::result::Lost;
+use std::collections::VecDeque;
+use tcpwhy_base::{End, Nanos, Segment, Seq, TcpFlags};
+
+/// Packets on their way at once; beyond this the oldest are given up.
+const MOST_ON_THE_WAY: usize = 4_096;
+/// The same before the other tap was heard of this connection.
+const MOST_UNHEARD: usize = 64;
+/// A packet that is later than this does not come any more.
+const LATEST: Nanos = Nanos::secs(10);
+/// Losses that are named one by one, of a connection.
+const MOST_NAMED: usize = 100;
+
+/// What tells a packet from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mark {
+    seq: Seq,
+    ack: Seq,
+    len: u32,
+    flags: u16,
+    stamps: Option<(u32, u32)>,
+}
+
+impl Mark {
+    fn of(segment: &Segment) -> Mark {
+        // Marks of congestion are set on the way.
+        let flags = segment.flags.0 & !(TcpFlags::ECE | TcpFlags::CWR);
+        let Segment { seq, ack, len, .. } = *segment;
+        Mark { seq, ack, len, flags, stamps: segment.options.timestamps }
+    }
+}
+
+/// One direction.
+#[derive(Clone, Debug)]
+pub(super) struct Way {
+    from: End,
+    on_the_way: VecDeque<(Mark, Lost)>,
+    pub(super) left: u64,
+    pub(super) arrived: u64,
+    pub(super) lost: u64,
+    pub(super) lost_data: u64,
+    pub(super) named: Vec<Lost>,
+    /// When the last that arrived had left.
+    last: Option<Nanos>,
+}
+
+impl Way {
+    pub(super) fn new(from: End) -> Way {
+        let on_the_way = VecDeque::new();
+        Way { from, on_the_way, left: 0, arrived: 0, lost: 0, lost_data: 0, named: Vec::new(), last: None }
+    }
+
+    /// A packet passed the tap of its sender. `heard`: the other tap has seen something of this connection.
+    pub(super) fn leaves(&mut self, segment: &Segment, heard: bool) {
+        self.left += 1;
+        let most = if heard { MOST_ON_THE_WAY } else { MOST_UNHEARD };
+        let late = |l: &Lost| segment.time - l.time > LATEST;
+        while self.on_the_way.len() >= most || self.on_the_way.front().is_some_and(|p| late(&p.1)) {
+            let Some((_, lost)) = self.on_the_way.pop_front() else { break };
+            self.give_up(lost);
+        }
+        let lost = Lost {
+            from: self.from,
+            time: segment.time,
+            frame: segment.frame,
+            bytes: segment.len,
+            syn: segment.flags.syn(),
+        };
+        self.on_the_way.push_back((Mark::of(segment), lost));
+    }
+
+    /// An earlier copy of this data has not arrived.
+    pub(super) fn lacks(&self, segment: &Segment) -> bool {
+        self.on_the_way.iter().any(|(mark, lost)| mark.seq == segment.seq && lost.bytes > 0)
+    }
+
+    /// A packet passed the tap of its receiver.
+    pub(super) fn arrives(&mut self, segment: &Segment) {
+        let mark = Mark::of(segment);
+        let Some(at) = self.on_the_way.iter().position(|p| p.0 == mark) else { return };
+        let Some((_, packet)) = self.on_the_way.remove(at) else { return };
+        self.arrived += 1;
+        self.last = self.last.max(Some(packet.time));
+    }
+
+    fn give_up(&mut self, lost: Lost) {
+        self.lost += 1;
+        self.lost_data += u64::from(lost.bytes > 0);
+        if self.named.len() < MOST_NAMED {
+            self.named.push(lost);
+        }
+    }
+
+    /// The captures end at `end`: what left before others that arrived, or long ago, was lost.
+    pub(super) fn end(&mut self, end: Nanos) {
+        while let Some((_, packet)) = self.on_the_way.pop_front() {
+            if self.last.is_some_and(|last| packet.time < last) || end - packet.time > Nanos::secs(1) {
+                self.give_up(packet);
+            } else {
+                self.left -= 1;
+            }
+        }
+    }
+
+    /// Most packets were found again: nothing joins or splits them on the way.
+    pub(super) fn is_comparable(&self) -> bool {
+        self.arrived >= self.lost
+    }
+}

@@ -1,0 +1,203 @@
+//! One connection seen from both ends: what either tap cannot tell alone, both tell together.
+
+mod wire;
+
+use tcpwhy_analysis::taps::{Pairing, Sketch, Unpaired, pair};
+use tcpwhy_analysis::{Analyzer, Config, Connection, Detail};
+use tcpwhy_base::{Cause, Nanos, Observation, Segment, Side};
+use wire::{CLIENT, Packet, SERVER, Tap, Wire, ms, us};
+
+/// What happened, written down for a tap.
+type Story = fn(&mut Wire, fn(&mut Packet, usize, Tap), Tap);
+
+/// A packet of this end is lost between the taps.
+fn lose(packet: &mut Packet, from: usize, tap: Tap) {
+    match (from, tap) {
+        (CLIENT, Tap::Client) | (SERVER, Tap::Server) => packet.lost(),
+        _ => packet.lost_before_tap(),
+    };
+}
+
+/// The same story at the client's tap and at the server's.
+fn taps(story: Story) -> [Vec<Segment>; 2] {
+    [Tap::Client, Tap::Server].map(|tap| {
+        let mut w = Wire::new(tap, ms(20));
+        story(&mut w, lose, tap);
+        w.segments()
+    })
+}
+
+fn sketch(segments: &[Segment]) -> Sketch {
+    let mut sketch = Sketch::default();
+    segments.iter().for_each(|s| sketch.take(s));
+    sketch
+}
+
+fn paired([first, second]: &[Vec<Segment>; 2]) -> Result<Pairing, Unpaired> {
+    pair(&sketch(first), &sketch(second))
+}
+
+/// The only connection, from both taps; frames of the second are counted on.
+fn explained(both: &[Vec<Segment>; 2]) -> Connection {
+    let pairing = paired(both).unwrap();
+    let before = both[0].len() as u64;
+    let mut seen: Vec<(bool, Segment)> = both[0].iter().map(|s| (pairing.of_first(s).unwrap(), *s)).collect();
+    for segment in &both[1] {
+        let (time, frame) = (pairing.clock.to_first(segment.time), segment.frame + before);
+        let mut segment = Segment { time, frame, ..*segment };
+        let first_is_client = pairing.of_second(&mut segment).unwrap();
+        seen.push((!first_is_client, segment));
+    }
+    seen.sort_by_key(|s| s.1.time);
+    let mut analyzer = Analyzer::new(Config { detail: Detail::All }).with_second_tap();
+    for (here, segment) in &seen {
+        analyzer.observe(if *here { Observation::Segment(segment) } else { Observation::Elsewhere(segment) });
+    }
+    let mut connections = analyzer.finish().connections;
+    assert_eq!(connections.len(), 1);
+    connections.remove(0)
+}
+
+/// Milliseconds of a cause, and that the parts are tiled.
+fn time_of(c: &Connection, cause: Cause) -> i64 {
+    let parts = c.setup.iter().map(|s| (s.start, s.end, &s.spans));
+    let parts = parts.chain(c.exchanges.iter().map(|x| (x.start, x.end, &x.spans)));
+    let mut sum = Nanos::ZERO;
+    for (start, end, spans) in parts {
+        let mut at = start;
+        for span in spans {
+            assert_eq!(span.start, at);
+            at = span.end;
+            if span.cause == cause {
+                sum += span.duration();
+            }
+        }
+        assert_eq!(at, end);
+    }
+    (sum.0 + 500_000) / 1_000_000
+}
+
+/// An answer is lost before its first byte came, and sent again by a timer.
+fn answer_lost(w: &mut Wire, lose: fn(&mut Packet, usize, Tap), tap: Tap) {
+    w.handshake();
+    w.at(ms(30)).client().data(200);
+    lose(w.at(ms(45)).server().data(500), SERVER, tap);
+    w.at(ms(275)).server().repeat(0, 500);
+    w.at(ms(285)).client().ack();
+    w.at(ms(300)).client().data(200);
+    w.at(ms(315)).server().data(500);
+    w.at(ms(325)).client().ack();
+}
+
+#[test]
+fn an_answer_lost_before_its_first_byte_is_told_from_work() {
+    let both = taps(answer_lost);
+    let c = explained(&both);
+    let lost = time_of(&c, Cause::TailLossProbe) + time_of(&c, Cause::RetransmissionTimeout);
+    assert_eq!(time_of(&c, Cause::ServerThink), 10, "5 ms each");
+    assert!((205..=230).contains(&lost), "{lost}: {:?}", c.exchanges[0].spans);
+    let taps = c.taps.unwrap();
+    assert_eq!((taps.lost, taps.lost_data, taps.losses.len()), ([0, 1], [0, 1], 1));
+    // Seen from the client alone it may as well have been work.
+    let mut alone = Analyzer::new(Config { detail: Detail::All });
+    alone.push_all(&both[0]);
+    let alone = alone.finish().connections.remove(0);
+    assert!(time_of(&alone, Cause::ServerThink) > 200 || time_of(&alone, Cause::TailLossProbe) < 205);
+}
+
+/// Three SYNs, of which two are lost on their way, or dropped by the server.
+fn syns(w: &mut Wire, mut lost: impl FnMut(&mut Packet)) {
+    for t in [0, 1_000] {
+        lost(w.at(ms(t)).client().syn());
+    }
+    w.at(ms(2_000)).client().syn();
+    w.at(ms(2_010)).server().syn_ack();
+    w.at(ms(2_020)).client().ack();
+    w.at(ms(2_020)).client().data(100);
+    w.at(ms(2_030)).server().data(100);
+    w.at(ms(2_040)).client().ack();
+}
+
+#[test]
+fn a_syn_that_was_lost_is_told_from_one_that_the_listener_dropped() {
+    let side = |story: Story| {
+        let c = explained(&taps(story));
+        assert_eq!(time_of(&c, Cause::SynRetransmit), 2_000);
+        (c.setup.unwrap().spans[0].side, c.taps.unwrap().lost)
+    };
+    assert_eq!(side(|w, lose, tap| syns(w, |p| lose(p, CLIENT, tap))), (Some(Side::Network), [2, 0]));
+    assert_eq!(side(|w, _, _| syns(w, |_| ())), (Some(Side::Server), [0, 0]));
+}
+
+/// A queue holds the answer up by 30 ms; or the server works so long.
+fn late_answer(w: &mut Wire, tap: Tap, queue: Nanos, work: Nanos) {
+    w.handshake();
+    for n in 0..4 {
+        let at = ms(30 + n * 100);
+        w.at(at).client().data(200);
+        let answer = w.at(at + ms(10) + if n == 2 { work } else { us(100) }).server().data(500);
+        if n == 2 && tap == Tap::Client {
+            answer.late(queue);
+        }
+        w.at(at + ms(60)).client().ack();
+    }
+}
+
+#[test]
+fn a_queue_is_told_from_a_slow_host() {
+    let queued = explained(&taps(|w, _, tap| late_answer(w, tap, ms(30), us(100))));
+    assert_eq!(time_of(&queued, Cause::ServerThink), 0);
+    let path = time_of(&queued, Cause::Queueing) + time_of(&queued, Cause::Bandwidth);
+    assert!(path >= 29, "{path} ms");
+    let worked = explained(&taps(|w, _, tap| late_answer(w, tap, Nanos::ZERO, ms(30))));
+    assert_eq!((time_of(&worked, Cause::ServerThink), time_of(&worked, Cause::Queueing)), (30, 0));
+}
+
+#[test]
+fn clocks_that_differ_and_addresses_that_are_translated_change_nothing() {
+    let both = taps(answer_lost);
+    let wanted = explained(&both);
+    let zero = both[1][0].time;
+    let mut other = both.clone();
+    let outside = tcpwhy_base::Endpoint { ip: [192, 0, 2, 1].into(), port: 61_000 };
+    let client = both[0][0].src;
+    for segment in &mut other[1] {
+        let ran = segment.time - zero;
+        segment.time = segment.time + ms(3_000) + Nanos(ran.0 / 1_000_000_000 * 40_000);
+        for end in [&mut segment.src, &mut segment.dst] {
+            if *end == client {
+                *end = outside;
+            }
+        }
+    }
+    let pairing = paired(&other).unwrap();
+    assert_eq!((pairing.connections(), pairing.translated), (1, 1));
+    assert!((pairing.clock.offset - ms(3_000)).0.abs() < 20_000, "{:?}", pairing.clock);
+    let c = explained(&other);
+    assert_eq!((c.client, time_of(&c, Cause::ServerThink)), (client, time_of(&wanted, Cause::ServerThink)));
+    // The order of the captures does not matter.
+    let [first, second] = both;
+    let c = explained(&[second, first]);
+    assert_eq!(time_of(&c, Cause::ServerThink), time_of(&wanted, Cause::ServerThink));
+}
+
+#[test]
+fn captures_of_one_place_or_of_others_are_no_two_taps() {
+    let [client, server] = taps(answer_lost);
+    assert_eq!(paired(&[client.clone(), client.clone()]).err(), Some(Unpaired::OnePlace));
+    let mut other = server.clone();
+    other.iter_mut().for_each(|s| (s.seq, s.ack) = (s.seq + 77, s.ack + 77));
+    assert_eq!(paired(&[client.clone(), other]).err(), Some(Unpaired::Strangers));
+    let mut set = server;
+    for segment in set.iter_mut().skip(6) {
+        segment.time += Nanos::secs(60);
+    }
+    assert_eq!(paired(&[client, set]).err(), Some(Unpaired::Clocks));
+}
+
+#[test]
+fn packets_alone_are_enough_where_no_handshake_was_seen() {
+    let [client, server] = taps(answer_lost);
+    let pairing = paired(&[client[3..].to_vec(), server.to_vec()]).unwrap();
+    assert_eq!((pairing.connections(), pairing.first_is_client()), (1, 1));
+}

@@ -1,0 +1,95 @@
+//! Both captures of an experiment, explained as one.
+
+use crate::common::{Dir, tcpwhy};
+use serde_json::Value;
+
+fn bundled(name: &str) -> String {
+    format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn both(experiment: &str) -> [String; 2] {
+    ["client", "server"].map(|end| bundled(&format!("captures/lab/{experiment}/cap.{end}.pcap.zst")))
+}
+
+fn warning<'a>(json: &'a Value, code: &str) -> Option<&'a Value> {
+    json["capture"]["warnings"].as_array().unwrap().iter().find(|w| w["code"] == code)
+}
+
+/// Setup and exchanges are tiled by their spans.
+fn is_tiled(connection: &Value) {
+    let parts = connection["exchanges"].as_array().unwrap().iter().chain([&connection["setup"]]);
+    for part in parts.filter(|p| !p.is_null()) {
+        let mut at = &part["start_ns"];
+        for span in part["spans"].as_array().unwrap() {
+            assert_eq!(&span["start_ns"], at);
+            at = &span["end_ns"];
+        }
+        assert_eq!(at, &part["end_ns"]);
+    }
+}
+
+#[test]
+fn two_captures_of_a_connection_are_one_answer_in_either_order() {
+    let [client, server] = both("loss_tail_tlp");
+    let json = tcpwhy(&["--json", &client, &server]).json();
+    assert_eq!(json["capture"]["connections"], 1);
+    let said = warning(&json, "two_taps").unwrap()["text"].as_str().unwrap();
+    assert!(said.contains("1 of 19 on the way to the client"), "{said}");
+    let c = &json["connections"][0];
+    is_tiled(c);
+    let taps = &c["taps"];
+    assert_eq!((&taps["lost"]["client"], &taps["lost"]["server"]), (&0.into(), &1.into()));
+    let loss = &taps["losses"][0];
+    assert_eq!((&loss["from"], &loss["file"], &loss["syn"]), (&"server".into(), &1.into(), &false.into()));
+    let other = tcpwhy(&["--json", &server, &client]).json();
+    assert_eq!(other["connections"][0]["exchanges"], c["exchanges"]);
+    assert_eq!(other["connections"][0]["taps"], *taps);
+}
+
+#[test]
+fn a_syn_that_never_came_to_the_server_is_the_path_s_and_no_longer_queue_is_offered() {
+    let [client, server] = both("loss_syn_1");
+    let json = tcpwhy(&["--json", &client, &server]).json();
+    let found = json["findings"].as_array().unwrap().iter().find(|f| f["cause"] == "syn_retransmit").unwrap();
+    assert_eq!(found["side"], "network");
+    let fixes: Vec<_> = found["fixes"].as_array().unwrap().iter().map(|f| f["id"].clone()).collect();
+    assert!(!fixes.contains(&"listen_backlog".into()) && !fixes.is_empty(), "{fixes:?}");
+    let said = found["why"].as_str().unwrap();
+    assert!(said.contains("never came to the server's tap"), "{said}");
+}
+
+#[test]
+fn all_experiments_are_recognised_and_tiled() {
+    let lab = bundled("captures/lab");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(lab).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let [client, server] = both(&name);
+        if !std::path::Path::new(&server).exists() {
+            continue;
+        }
+        let json = tcpwhy(&["--json", "--exchanges", "all", &client, &server]).json();
+        assert!(warning(&json, "two_taps").is_some(), "{name}: {}", json["capture"]["warnings"]);
+        let alone = tcpwhy(&["--json", &client]).json();
+        assert_eq!(json["capture"]["connections"], alone["capture"]["connections"], "{name}");
+        json["connections"].as_array().unwrap().iter().for_each(is_tiled);
+        seen += 1;
+    }
+    assert!(seen >= 10, "{seen} experiments");
+}
+
+#[test]
+fn the_page_the_lines_and_an_exchange_are_of_the_one_answer() {
+    let [client, server] = both("loss_tail_tlp");
+    let dir = Dir::new();
+    let page = dir.file("page.html", b"");
+    let done = tcpwhy(&[&client, &server, "--connection", "1", "--exchange", "1", "--html", &page]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert!(done.out.contains("seq "), "{}", done.out);
+    assert!(std::fs::metadata(&page).unwrap().len() > 10_000);
+    let lines = tcpwhy(&["--jsonl", &client, &server]).out;
+    assert_eq!(lines.lines().filter(|l| l.contains("\"type\":\"connection\"")).count(), 1, "{lines}");
+    let apart = tcpwhy(&["--json", "--apart", &client, &server]).json();
+    assert_eq!(apart["capture"]["connections"], 2);
+    assert!(warning(&apart, "two_taps").is_none());
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""How right `explain` is with both taps of each run, beside each tap alone (labels: captures/README.md).
+
+    scripts/two_taps.py --bin target/release/tcpwhy [--folder DIR]
+
+Both taps are explained as one, on the client's clock, so that answer is held against the label of the client's tap. Where a run keeps
+the link's log (`meta.json` of `tcpwhy lab dataset`), the packets that are said to be lost on each way are counted against it.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+
+import accuracy
+import common
+from answers.score import HEADING, Score
+
+
+def both(binary, case):
+    """The answer from both captures of a run."""
+    folder = os.path.dirname(case.path)
+    server = os.path.join(folder, os.path.basename(case.path).replace('client', 'server'))
+    answer, _ = common.explain(binary, case.path, '--exchanges', 'all', server)
+    if answer is None:
+        raise common.Failed('refused')
+    return answer
+
+
+def lost(answer):
+    """[to the server, to the client], as the answer says; None where it says nothing."""
+    taps = [c.get('taps') for c in answer['connections']]
+    if not taps or any(t is None or t['lost'] is None for t in taps):
+        return None
+    return [sum(t['lost'][end] for t in taps) for end in ('client', 'server')]
+
+
+def logged(case):
+    """The same from the link's log, if it was kept."""
+    log = os.path.join(os.path.dirname(case.path), 'meta.json')
+    if not os.path.exists(log):
+        return None
+    with open(log, encoding='utf8') as f:
+        packets = json.load(f)['lost']
+    return [sum(p['up'] for p in packets), sum(not p['up'] for p in packets)]
+
+
+def run(args):
+    """Scores of the taps alone and of both, and how often losses are placed as the log says."""
+    scores, placed, failed = {}, [0, 0], []
+    folders = args.folder or [os.path.join(folder, 'lab') for _, folder in common.sets('bundled')]
+    cases = [c for folder in folders for c in common.labelled_in(folder)]
+    asked = [(c, c.end, c) for c in cases] + [(c, 'both', c) for c in cases if c.end == 'client']
+
+    def answer(case, what):
+        if what == 'both':
+            return both(args.bin, case)
+        return common.explain(args.bin, case.path, '--exchanges', 'all')[0]
+
+    with concurrent.futures.ThreadPoolExecutor(common.overlap(args.jobs)) as pool:
+        waiting = [(case, what, pool.submit(answer, case, what)) for case, what, _ in asked]
+        for case, what, future in waiting:
+            try:
+                said = future.result()
+            except common.Failed as error:
+                failed.append(f'{case} {what}: {error}')
+                continue
+            score = scores.setdefault(what, Score())
+            for check in case.checks:
+                result = accuracy.judge(check, said, check['connections'], False, 0.0, 0.0)
+                score.add(case, check, result)
+                off = result.verdict not in (None, 'right') or not all(hit for hit, *_ in result.parts)
+                if what == 'both' and args.verbose and off:
+                    print(accuracy.line(case, check, result))
+            log = logged(case) if what == 'both' else None
+            if log is not None:
+                placed[0] += lost(said) == log
+                placed[1] += 1
+                if lost(said) != log:
+                    print(f'{case}: lost {lost(said)}, the log says {log}')
+    return scores, placed, failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--bin', default=common.BINARY)
+    parser.add_argument('--folder', action='append', default=[], help='runs below this folder instead of the bundled ones')
+    parser.add_argument('--jobs', type=int)
+    parser.add_argument('--verbose', action='store_true', help='what is off with both taps')
+    args = parser.parse_args()
+    scores, placed, failed = run(args)
+    print(HEADING)
+    for what, score in sorted(scores.items(), key=lambda s: ['client', 'server', 'both'].index(s[0])):
+        print(score.all.row(what), f'  clean {score.clean[0]} of {score.clean[1]}')
+    if placed[1]:
+        print(f'losses placed as the link logged them, packet for packet: {placed[0]} of {placed[1]} runs')
+    for text in failed:
+        print(f'NO ANSWER {text}')
+    return 1 if failed or placed[0] < placed[1] else 0
+
+
+if __name__ == '__main__':
+    raise SystemExit(main())
