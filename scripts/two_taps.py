@@ -3,8 +3,9 @@
 
     scripts/two_taps.py --bin target/release/tcpwhy [--folder DIR]
 
-Both taps are explained as one, on the client's clock, so that answer is held against the label of the client's tap. Where a run keeps
-the link's log (`meta.json` of `tcpwhy lab dataset`), the packets that are said to be lost on each way are counted against it.
+Both taps are explained as one, on the client's clock, so that answer is held against the label of the client's tap.
+Where a run keeps the link's log (`meta.json` of `tcpwhy lab dataset`), the packets that are said to be lost on each
+way are counted against it.
 """
 
 import argparse
@@ -50,7 +51,7 @@ def run(args):
     scores, placed, failed = {}, [0, 0], []
     folders = args.folder or [os.path.join(folder, 'lab') for _, folder in common.sets('bundled')]
     cases = [c for folder in folders for c in common.labelled_in(folder)]
-    asked = [(c, c.end, c) for c in cases] + [(c, 'both', c) for c in cases if c.end == 'client']
+    asked = [(c, c.end) for c in cases] + [(c, 'both') for c in cases if c.end == 'client']
 
     def answer(case, what):
         if what == 'both':
@@ -58,7 +59,7 @@ def run(args):
         return common.explain(args.bin, case.path, '--exchanges', 'all')[0]
 
     with concurrent.futures.ThreadPoolExecutor(common.overlap(args.jobs)) as pool:
-        waiting = [(case, what, pool.submit(answer, case, what)) for case, what, _ in asked]
+        waiting = [(case, what, pool.submit(answer, case, what)) for case, what in asked]
         for case, what, future in waiting:
             try:
                 said = future.result()
@@ -84,7 +85,9 @@ def run(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--bin', default=common.BINARY)
-    parser.add_argument('--folder', action='append', default=[], help='runs below this folder instead of the bundled ones')
+    parser.add_argument(
+        '--folder', action='append', default=[], help='runs below this folder instead of the bundled ones'
+    )
     parser.add_argument('--jobs', type=int)
     parser.add_argument('--verbose', action='store_true', help='what is off with both taps')
     args = parser.parse_args()

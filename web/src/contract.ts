@@ -157,6 +157,8 @@ export interface Connection {
   frames: Range;
   /** How many findings were left out. */
   findings_omitted?: number;
+  /** What two taps say together, where there are two. */
+  taps?: Taps | null;
 }
 
 /** What is known of one end. */
@@ -358,6 +360,22 @@ export interface Gap {
   end_ns: number;
   /** Tile the time. */
   spans: Span[];
+}
+
+/** A packet that never came to the other tap. */
+export interface Loss {
+  /** Who sent it: `client` (lost on the way there) or `server` (on the way back). */
+  from: string;
+  /** When it passed its sender's tap. */
+  at_ns: number;
+  /** Its frame there. */
+  frame: number;
+  /** Index of the input that holds it. */
+  file: number;
+  /** Its payload. */
+  bytes: number;
+  /** It was a SYN or SYN-ACK. */
+  syn: boolean;
 }
 
 /** The example of a finding, replayed in the model of both ends and the path. */
@@ -697,6 +715,18 @@ export interface Summary {
   connections_omitted: number;
   /** The longest exchanges over all connections that are kept in detail, the longest first; at most ten. */
   slowest: Slow[];
+}
+
+/** Packets on their way between the taps. */
+export interface Taps {
+  /** Packets that passed the tap of their sender. */
+  sent: Pair;
+  /** Those of them that never came to the other tap; null where packets are joined or split on the way. */
+  lost: Pair | null;
+  /** Those of the lost that carried data. */
+  lost_data: Pair | null;
+  /** The lost ones, in the order of time; no more than some hundred. */
+  losses: Loss[];
 }
 
 export type Times = Record<string, number>;
