@@ -36,7 +36,7 @@ pub(crate) fn apart(script: &str, file: &Path) -> Option<Output> {
     // With the signals of a terminal, whoever runs the test.
     let mut command = Command::new("env");
     command.args(["--default-signal=HUP,INT,TERM", "unshare", "--net", "--mount", "sh", "-c", &script, BIN]);
-    let done = command.arg(file).env("REQUESTS", REQUESTS).output().unwrap();
+    let done = command.arg(file).env("REQUESTS", REQUESTS).env("PROGRAMS", PROGRAMS).output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     if said.contains("unshare") || said.contains("CAP_NET_RAW") || said.contains("RTNETLINK") {
         crate::skips::skip("record", &said, env!("CARGO_TARGET_TMPDIR"));
@@ -157,6 +157,72 @@ fn an_interrupt_ends_it_with_a_whole_file() {
             + spans(&explain(&file), "nagle_delayed_ack", "kernel")
             > 0
     );
+}
+
+/// The numbers of the programs in the kernel that a process holds; or, after `gone`, waits until none of them is left.
+const PROGRAMS: &str = "
+import ctypes, glob, os, re, struct, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+def there(number):
+    asked = ctypes.create_string_buffer(struct.pack('=III', number, 0, 0) + bytes(116), 128)
+    call = {'x86_64': 321, 'aarch64': 280}[os.uname().machine]
+    fd = libc.syscall(call, 13, asked, 128)  # BPF_PROG_GET_FD_BY_ID
+    if fd >= 0:
+        os.close(fd)
+    return fd >= 0
+if sys.argv[1] == 'of':
+    held = set()
+    for info in glob.glob(f'/proc/{sys.argv[2]}/fdinfo/*'):
+        held |= set(re.findall(r'^prog_id:\\s*([0-9]+)', open(info).read(), re.M))
+    print(*sorted(held))
+else:
+    end = time.time() + 30
+    while any(there(int(n)) for n in sys.argv[2:]):
+        assert time.time() < end, 'still there'
+        time.sleep(0.05)
+";
+
+/// Two at once, of which one is killed: what it had in the kernel is gone, its file can be read; the other goes on, and SIGTERM ends
+/// it with a whole file.
+#[test]
+fn a_killed_one_leaves_nothing_and_a_second_one_goes_on() {
+    let dir = Dir::new();
+    let file = dir.0.join("killed.pcapng");
+    // Each has written something before it is ended.
+    let script = "python3 -c \"$REQUESTS\" 1000000 0 >/dev/null 2>&1 & requests=$!\n\
+                  filled() { n=0; while [ \"$(stat -c %s $1 2>/dev/null || echo 0)\" -lt $2 ] && [ $((n += 1)) -lt 1200 ]; do sleep 0.05; done; }\n\
+                  \"$0\" record -o \"$1\" >/dev/null 2>&1 & one=$!\n\
+                  \"$0\" record -o \"$1.other\" >/dev/null 2>\"$1.said\" & two=$!\n\
+                  filled \"$1\" 8000; filled \"$1.other\" 8000\n\
+                  programs=$(python3 -c \"$PROGRAMS\" of $one); echo \"programs: $programs\"\n\
+                  kill -9 $one; wait $one; python3 -c \"$PROGRAMS\" gone $programs || exit 9\n\
+                  filled \"$1.other\" $(($(stat -c %s \"$1.other\") + 2000))\n\
+                  kill -TERM $two; wait $two; code=$?; kill $requests; cat \"$1.said\" >&2; exit $code";
+    let Some(done) = apart(script, &file) else { return };
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    assert!(said.contains(" packets and "), "the second one says what it has: {said}");
+    if has_events(&done) {
+        let held = String::from_utf8_lossy(&done.stdout).split_whitespace().count();
+        assert!(held > 1, "it held no program that could be left: {done:?}");
+    }
+    let killed = Command::new(BIN).arg("explain").arg(&file).arg("--json").output().unwrap();
+    // What was being written when it was killed may be cut.
+    assert!(matches!(killed.status.code(), Some(0 | 1)), "{killed:?}");
+    let document: Value = serde_json::from_slice(&killed.stdout).unwrap();
+    assert!(document["capture"]["packets"].as_u64() > Some(20));
+    assert!(explain(&dir.0.join("killed.pcapng.other"))["capture"]["packets"].as_u64() > Some(20));
+}
+
+/// The device goes, the recording stays.
+#[test]
+fn an_interface_that_goes_away_does_not_end_it() {
+    let dir = Dir::new();
+    let file = dir.0.join("gone.pcapng");
+    let script = "\"$0\" record -o \"$1\" -- sh -c 'python3 -c \"$REQUESTS\" 3 1; ip link set lo down; ip link set lo up; python3 -c \"$REQUESTS\" 3 1'";
+    let Some(done) = apart(script, &file) else { return };
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    assert_eq!(explain(&file)["capture"]["connections"], 2);
 }
 
 #[test]

@@ -44,7 +44,8 @@ pub(crate) fn run(args: &Record) -> anyhow::Result<Exit> {
     }
     let unwritable = || format!("cannot write {}", args.output.display());
     let tape = Tape::create(&args.output).with_context(unwritable)?;
-    let stop = cmd::stop_signal()?;
+    // Whoever ends it gets a whole file; a command that runs is ended by whoever started both, and waited for.
+    let stop = if args.command.is_empty() { cmd::end_signal()? } else { cmd::stop_signal()? };
     let mut out = Writer::pcapng(tape).with_context(unwritable)?;
     let child = match start(args) {
         Ok(child) => child,
