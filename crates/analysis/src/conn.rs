@@ -477,3 +477,14 @@ fn protocol_of(segment: &Segment) -> Option<&'static str> {
 fn head(segment: &Segment) -> &[u8] {
     &segment.head[..usize::from(segment.head_len).min(8)]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What lives beside it on the heap (ACKs, steps, sums) is as much again.
+    #[test]
+    fn its_state_is_small() {
+        assert!(size_of::<Conn>() <= 2_744, "{}", size_of::<Conn>());
+    }
+}

@@ -181,14 +181,24 @@ impl Analyzer {
 
     /// Takes one segment: the same as [`Analyzer::observe`] of it.
     pub fn push(&mut self, segment: &Segment) {
+        self.count(std::slice::from_ref(segment));
         let hint = self.find(segment);
         self.push_to(segment, hint);
+    }
+
+    /// Takes so many more into the totals.
+    fn count(&mut self, segments: &[Segment]) {
+        let Some(first) = segments.first() else { return };
+        self.totals.segments += segments.len() as u64;
+        let span = self.totals.span.get_or_insert((first.time, first.time));
+        *span = segments.iter().fold(*span, |(from, to), s| (from.min(s.time), to.max(s.time)));
     }
 
     /// Takes segments; the same as one [`Analyzer::push`] after the other, but faster: the state of a connection is
     /// seldom in a cache, and that of several can be fetched at once.
     pub fn push_all(&mut self, segments: &[Segment]) {
         for group in segments.chunks(AHEAD) {
+            self.count(group);
             let crowded = self.is_crowded();
             let mut hints = [None; AHEAD];
             let mut before: Option<(&Segment, Option<Hint>)> = None;
@@ -221,9 +231,6 @@ impl Analyzer {
     }
 
     fn push_to(&mut self, segment: &Segment, known: Option<u32>) {
-        self.totals.segments += 1;
-        let span = self.totals.span.get_or_insert((segment.time, segment.time));
-        *span = (span.0.min(segment.time), span.1.max(segment.time));
         match known.or_else(|| self.other_direction(segment)) {
             None => self.begin(segment),
             Some(slot) if self.goes_on(slot, segment) => self.feed(slot, segment),
@@ -264,7 +271,7 @@ impl Analyzer {
     #[inline]
     fn goes_on(&mut self, slot: u32, segment: &Segment) -> bool {
         match &self.live[slot as usize] {
-            Slot::Conn(held) if held.closed_at().is_none() && !segment.flags.syn() => true,
+            Slot::Conn(held) if held.is_open() && !segment.flags.syn() => true,
             Slot::Conn(_) => self.conn_at(slot).is_some_and(|conn| conn.goes_on_with(segment, LINGER)),
             _ => self.goes_on_from_one(slot, segment),
         }

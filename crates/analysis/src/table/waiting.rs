@@ -153,8 +153,15 @@ impl Held {
             && (self.link == segment.link || self.other_link == Some(segment.link))
     }
 
+    /// Nothing closed it yet.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
     /// What is known without what waits, which closes nothing and waits only while it is open: whether it was seen to close, and when
     /// its last packet passed then.
+    #[inline]
     pub(super) fn closed_at(&self) -> Option<Nanos> {
         (!self.open && self.conn.lingers()).then(|| self.conn.now())
     }
@@ -183,8 +190,11 @@ impl Held {
     }
 
     /// Takes a segment, after those that wait.
+    #[inline]
     pub(super) fn push(&mut self, segment: &Segment, parts: &mut Output, spare: &mut Vec<Vec<Waiting>>) {
-        self.settle(parts, spare);
+        if !self.waits.is_empty() {
+            self.settle(parts, spare);
+        }
         self.conn.push(segment, parts);
         self.open = self.conn.is_open();
     }
