@@ -39,13 +39,14 @@ fn paired([first, second]: &[Vec<Segment>; 2]) -> Result<Pairing, Unpaired> {
 
 /// The only connection, from both taps; frames of the second are counted on.
 fn explained(both: &[Vec<Segment>; 2]) -> Connection {
-    let pairing = paired(both).unwrap();
+    let pairing = paired(both).expect("two taps of one connection");
     let before = both[0].len() as u64;
-    let mut seen: Vec<(bool, Segment)> = both[0].iter().map(|s| (pairing.of_first(s).unwrap(), *s)).collect();
+    let mut seen: Vec<(bool, Segment)> =
+        both[0].iter().map(|s| (pairing.of_first(s).expect("of the connection"), *s)).collect();
     for segment in &both[1] {
         let (time, frame) = (pairing.clock.to_first(segment.time), segment.frame + before);
         let mut segment = Segment { time, frame, ..*segment };
-        let first_is_client = pairing.of_second(&mut segment).unwrap();
+        let first_is_client = pairing.of_second(&mut segment).expect("of the connection");
         seen.push((!first_is_client, segment));
     }
     seen.sort_by_key(|s| s.1.time);

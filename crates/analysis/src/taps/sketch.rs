@@ -243,7 +243,7 @@ fn by_packets(
     for &(a, b) in both.iter().filter(|(a, b)| a.src == b.src && a.dst == b.dst) {
         let key = tuple(a.src, a.dst);
         let whole = |s: &Sketch| s.opened.get(&key).is_some_and(|o| o.numbers.is_some());
-        if !connections.contains_key(&key) && !(whole(first) && whole(second)) {
+        if !(connections.contains_key(&key) || whole(first) && whole(second)) {
             seen.entry(key).or_default().push((a, b));
         }
     }
