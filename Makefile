@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix two-taps model-check model-fixes model-flights predict-real forecast overhead mcp-gigabyte bench python test-python test-fleet package tables-size fuzz mutants docs docs-figures web screenshots bpf install clean
+.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix two-taps model-check model-fixes model-flights predict-real forecast overhead mcp-gigabyte bench python test-python test-fleet many package tables-size fuzz mutants docs docs-figures web screenshots bpf install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
@@ -27,6 +27,7 @@ help:
 	@echo 'make model-flights  the model beside captures of the lab, flight by flight (ARGS=...)'
 	@echo 'make python    the wheel of the Python package, in target/wheels; make test-python: its tests, on pandas, Polars, DuckDB'
 	@echo 'make test-fleet  the package inside Spark and Ray, a worker killed half way (some minutes; 900 MB; Java 17)'
+	@echo 'make many      10,000 small captures against one file, a shell loop, and tshark with pyarrow (ARGS=...)'
 	@echo 'make package   a .deb and a list of parts (SBOM) in target/package (docs/release.md)'
 	@echo 'make tables-size  bytes of an exchange in the tables of --parquet, on a million of them'
 	@echo 'make bench     speed and memory against tcpdump, tcptrace and tshark (ARGS=--quick)'
@@ -116,6 +117,9 @@ test-python: build
 
 test-fleet: build
 	@$(PYTHON) scripts/fleet.py --bin $(BIN) $(ARGS)
+
+many: build
+	@$(PYTHON) scripts/many.py --bin $(BIN) $(ARGS)
 
 package: build
 	@scripts/setup.sh test

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""The notices that go with a binary: every crate that is compiled into tcpwhy or its wheel, and uPlot in its pages, each with its
-licence,
-every text once. `third_party.py write` makes THIRD-PARTY.txt, `check` says from `cargo metadata` whether it is fresh,
-and the licence files in the sources of the crates.
+"""The notices that go with a binary: every crate that is compiled into tcpwhy or its wheel, and uPlot in its pages, each with
+its licence, every text once. `third_party.py write` makes THIRD-PARTY.txt, `check` says whether it is fresh, from
+`cargo metadata` and the licence files in the sources of the crates.
 
 Where a crate offers a choice, MIT is taken, or else what stands first in CHOICE.
 """

@@ -9,6 +9,7 @@ import ast
 import collections
 import contextlib
 import glob
+import importlib.metadata
 import inspect
 import json
 import os
@@ -16,7 +17,9 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, 'scripts'))
@@ -31,6 +34,8 @@ SMTP = os.path.join(ROOT, 'captures', 'zeek__smtp_bdat.pcap')
 OTHER = os.path.join(ROOT, 'captures', 'loopback_write_write_read.pcap')
 # what a thousand calls may leave, in KiB: pages that the allocator keeps
 LEFT = 8 << 10
+# of a capture that takes a second or two
+PACKETS = 1_000_000
 BINARY = common.BINARY
 
 
@@ -103,7 +108,7 @@ def sources():
     raises(IsADirectoryError, lambda: tcpwhy.explain(ROOT))
     raises(tcpwhy.CaptureError, lambda: tcpwhy.explain(b'some text that is no capture'), 'it is text')
     raises(tcpwhy.CaptureError, lambda: tcpwhy.explain(b''))
-    raises(TypeError, lambda: tcpwhy.explain(42), 'path or bytes', 'int')
+    raises(TypeError, lambda: tcpwhy.explain(42), 'path, bytes', 'int')
     raises(ValueError, lambda: tcpwhy.explain([]))
     raises(ValueError, lambda: tcpwhy.explain(SMTP, filter='port of call'))
     assert issubclass(tcpwhy.CaptureError, tcpwhy.TcpwhyError)
@@ -195,6 +200,85 @@ def nothing_leaks():
     assert grown < LEFT, f'{grown} KiB more after 1,000 calls'
 
 
+def flows(folder, packets):
+    path = os.path.join(folder, 'flows.pcap')
+    command = [common.generator(), 'flows', str(packets), str(packets // 2000), path]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return path
+
+
+def no_slower_than_the_program():
+    """CPU time for tables in memory, beside the program that writes them to files: the least of three, at most 5 % more."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = flows(folder, PACKETS)
+        mine, theirs = [], []
+        for n in range(3):
+            before = time.process_time()
+            tcpwhy.explain(path, threads=1)
+            mine.append(time.process_time() - before)
+            before = os.times()
+            command = [BINARY, 'explain', path, '--parquet', os.path.join(folder, str(n)), '--quiet']
+            subprocess.run(command, check=True)
+            after = os.times()
+            theirs.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        size = os.path.getsize(path) >> 20
+        print(f'{size} MiB: {min(mine):.2f} s of CPU in Python, {min(theirs):.2f} s by the program')
+        assert min(mine) <= 1.05 * min(theirs), (mine, theirs)
+
+
+def two_files_in_two_threads():
+    """They take at most 1.2 times as long as one, unless the machine had something else to do: then nothing is said."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = flows(folder, PACKETS)
+        said = []
+        for _ in range(3):
+            began, cpu = time.monotonic(), time.process_time()
+            tcpwhy.explain(path, threads=1)
+            one, busy = time.monotonic() - began, time.process_time() - cpu
+            both = [threading.Thread(target=lambda: tcpwhy.explain(path, threads=1)) for _ in range(2)]
+            began, cpu = time.monotonic(), time.process_time()
+            for thread in both:
+                thread.start()
+            for thread in both:
+                thread.join()
+            two, busy_too = time.monotonic() - began, time.process_time() - cpu
+            disturbed = busy < 0.9 * one or busy_too < 1.6 * two
+            said.append((round(two / one, 2), disturbed))
+            if two <= 1.2 * one:
+                print(f'two files in two threads: {two / one:.2f} times one')
+                return
+        if (os.cpu_count() or 1) < 2 or any(disturbed for _, disturbed in said):
+            print(f'SKIP: two files in two threads: the machine is disturbed or has one core: {said}')
+            return
+        raise AssertionError(said)
+
+
+def notices():
+    """The wheel has the licences, its own and those of what is in it."""
+    files = importlib.metadata.files('tcpwhy')
+    names = {file.name for file in files}
+    assert {'LICENSE-MIT', 'LICENSE-APACHE', 'THIRD-PARTY.txt'} <= names, names
+    text = next(file for file in files if file.name == 'THIRD-PARTY.txt').read_text()
+    assert 'pyo3' in text and 'arrow-array' in text
+
+
+def open_files_and_parts():
+    """An open file gives what its path gives, a broken one its error; parts are the whole."""
+    with open(SMTP, 'rb') as f:
+        result = tcpwhy.explain(f)
+    assert len(result.exchanges) == 32
+    raises(tcpwhy.TcpwhyError, result.to_html, 'can be read once')
+    with open(SMTP, encoding='latin-1') as f:
+        raises(tcpwhy.TcpwhyError, lambda: tcpwhy.explain(f), 'binary mode')
+    path = os.path.join(ROOT, 'captures', 'PcapPlusPlus__pcapng-example.pcapng')
+    whole = sorted(pyarrow.table(tcpwhy.explain(path).connections)['duration_ns'].to_pylist())
+    parts = [pyarrow.table(tcpwhy.explain(path, part=(k, 3)).connections) for k in range(3)]
+    both = pyarrow.concat_tables([part.select(['duration_ns', 'connection']) for part in parts])
+    assert sorted(both['duration_ns'].to_pylist()) == whole
+    assert len(set(both['connection'].to_pylist())) == len(whole) > 10
+    raises(ValueError, lambda: tcpwhy.explain(path, part=(3, 3)), 'below n')
+
+
 def stubs():
     """The stub names what there is, with the same parameters, and all has a docstring."""
     with open(os.path.join(ROOT, 'python', 'tcpwhy', '_tcpwhy.pyi'), encoding='utf8') as f:
@@ -220,6 +304,10 @@ TESTS = (
     other_threads_go_on,
     an_interrupt_ends_it,
     nothing_leaks,
+    no_slower_than_the_program,
+    two_files_in_two_threads,
+    notices,
+    open_files_and_parts,
     stubs,
 )
 

@@ -322,6 +322,15 @@ def bad_input(binary, work):
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         return done.returncode, done.stdout.decode(), done.stderr.decode()
 
+    page = os.path.join(work, 'page.html')
+    yield expect(summarize(out, '--html', page, '--split', '2015-01-01'), 0, 'exchanges on 2 connections')
+    with open(page, encoding='utf8') as f:
+        text = f.read()
+    wanted = ('in 2 captures', 'Nagle held a small write', '--connection 1 --exchange', 'and from then on', 'By server')
+    if not text.startswith('<!doctype html>') or '<script' in text or not all(word in text for word in wanted):
+        yield f'the page of summarize: {[word for word in wanted if word not in text]}'
+    yield expect(summarize(out, '--html', page, '-o', page), 2, 'two outputs')
+    yield expect(summarize(out, '--html', '-'), 2, 'name a file')
     yield expect(summarize(empty), 2, 'no tables are in it')
     yield expect(summarize(out, '--split', 'yesterday'), 2, 'such as 2026-11-22')
     day = glob.glob(os.path.join(out, 'spans', 'day=*'))[0]

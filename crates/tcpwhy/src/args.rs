@@ -236,6 +236,9 @@ pub(crate) struct Summarize {
     /// One JSON document (docs/schema/summarize-1.md)
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write one page as well
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
     /// Write to FILE, whole or not at all; what was there is replaced
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,

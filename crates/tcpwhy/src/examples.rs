@@ -112,6 +112,7 @@ pub(crate) const EXAMPLES: &[Examples] = &[
         &[
             ("tcpwhy summarize tables/", "causes over everything, by server and day, and the slowest"),
             ("tcpwhy summarize tables/ --split 2026-11-20", "what changed that day, by cause"),
+            ("tcpwhy summarize tables/ --html week.html", "the same as a page"),
         ],
     ),
     (

@@ -4,7 +4,7 @@ mod json;
 mod page;
 
 pub use json::{json, schema};
-pub use page::page;
+pub use page::{begin, page};
 
 use crate::text::{bytes, count, percent};
 use std::io::{self, Write};

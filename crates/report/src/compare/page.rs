@@ -10,13 +10,10 @@ const STYLE: &str = include_str!("../../assets/compare.css");
 
 /// Writes it.
 pub fn page(out: &mut impl Write, c: &Comparison, names: [&str; 2]) -> io::Result<()> {
-    write!(
+    begin(out, "before and after")?;
+    writeln!(
         out,
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
-         content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" \
-         content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>before and after · tcpwhy</title>\n\
-         <style>{STYLE}</style></head>\n<body><main>\n<p class=\"names\">before <b>{}</b> · after <b>{}</b></p>\n<h1>{}</h1>\n",
+        "<p class=\"names\">before <b>{}</b> · after <b>{}</b></p>\n<h1>{}</h1>",
         Escaped(names[0]),
         Escaped(names[1]),
         Escaped(&capital(&verdict(c)))
@@ -36,6 +33,19 @@ pub fn page(out: &mut impl Write, c: &Comparison, names: [&str; 2]) -> io::Resul
         "<p class=\"dim\">Intervals hold the middle 95 % of what a bootstrap gives; ~ marks those that hold zero, which may be \
          chance. tcpwhy {}</p>\n</main></body></html>",
         env!("CARGO_PKG_VERSION")
+    )
+}
+
+/// The beginning of a page without scripts, up to its `main`: style, and a policy that lets nothing else in.
+pub fn begin(out: &mut impl Write, title: &str) -> io::Result<()> {
+    writeln!(
+        out,
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" \
+         content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" \
+         content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>{} · tcpwhy</title>\n\
+         <style>{STYLE}</style></head>\n<body><main>",
+        Escaped(title)
     )
 }
 

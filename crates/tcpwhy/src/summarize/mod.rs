@@ -1,13 +1,14 @@
 //! `tcpwhy summarize`: the tables of many captures to sums by cause, server and day. One pass over the columns that are needed, a
 //! file at a time on each core; memory grows with servers and days, not with rows.
 
+mod page;
 mod scan;
 mod shown;
 mod text;
 
 use crate::args::Summarize;
 use crate::failure::{Exit, Usage, say};
-use crate::output::Output;
+use crate::output::{self, Output};
 use anyhow::bail;
 use scan::Scan;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -132,6 +133,12 @@ pub(crate) fn run(args: &Summarize) -> anyhow::Result<Exit> {
     problems.iter().for_each(|problem| say(&problem.to_string()));
     if problems.len() == files.len() {
         return Ok(Exit::Unreadable);
+    }
+    output::refuse_overwriting(&[args.output.as_deref(), args.html.as_deref()], &[])?;
+    if let Some(path) = &args.html {
+        let mut out = Output::beside(path, "--html")?;
+        let written = page::write(&mut out, &summary, args).map_err(Into::into);
+        out.finish(written)?;
     }
     let mut out = Output::open(args.output.as_deref(), args.json)?;
     let written = if args.json {
