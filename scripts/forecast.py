@@ -25,6 +25,8 @@ import forecast_unseen
 
 RTT_MS = 40
 NOBODY = 65534
+# so many tries for each run that the machine does not disturb
+AGAIN = 4
 # bounds of the comparison: median and 95th percentile of the error, in percent of the time measured
 MEDIAN, P95 = 5.0, 15.0
 EXAMPLES = os.path.join(common.ROOT, 'examples', 'forecast')
@@ -140,6 +142,11 @@ ROWS = [
         '"copy (select i, repeat(\'y\', 190) from generate_series(1, 10000) i) to stdout" postgres >/dev/null',
     ),
     (
+        'pg_dump',
+        'pg_dump',
+        POSTGRES + 'pg_dump -h 127.0.0.1 -p 5433 -U me postgres >/dev/null',
+    ),
+    (
         'git: clone',
         'git',
         'git daemon --reuseaddr --export-all --base-path=. --port=9418 & up 9418; git clone -q git://127.0.0.1/r.git got',
@@ -220,9 +227,18 @@ def run(binary, folder, name, commands, options):
 
 
 def compared(binary, folder, name, commands, times):
-    """Seconds without distance, as foreseen (from, to), as measured."""
+    """Seconds without distance, as foreseen (from, to), as measured. What says of itself that the machine disturbed it, because
+    packets were delivered late, is done again, and is nothing to compare with.
+    """
     near = [run(binary, folder, name, commands, []) for _ in range(times)]
-    far = [run(binary, folder, name, commands, ['--rtt', f'{RTT_MS}ms']) for _ in range(times)]
+    far = []
+    for _ in range(AGAIN * times):
+        answer = run(binary, folder, name, commands, ['--rtt', f'{RTT_MS}ms'])
+        far += [] if answer['link']['disturbed'] else [answer]
+        if len(far) == times:
+            break
+    if not far:
+        raise common.Failed(f'{name}: disturbed: packets were delivered late in each of {AGAIN * times} runs')
     took = lambda r: r['runs'][0]['duration_ns'] / 1e9  # noqa: E731
     median = sorted(near, key=took)[times // 2]
     cost = next(c for c in median['at_a_distance']['costs'] if c['rtt_ns'] == RTT_MS * 1_000_000)

@@ -140,7 +140,6 @@ ROWS = [
         'pgbench',
         POSTGRES + 'pgbench -i -q postgres >/dev/null 2>&1; pgbench -S -c 4 -t 10 postgres >/dev/null 2>&1',
     ),
-    ('pg_dump', 'pg_dump', POSTGRES + 'pg_dump postgres >/dev/null'),
     (
         'mariadb-dump',
         'mariadbd mariadb-dump mysql_install_db',

@@ -209,6 +209,7 @@ def main():
         began = start(folder, binary, 5 * args.pairs)
         suite = [python, 'suite.py', str(args.seconds), '0.05']
         added = compared(f'a suite of {args.seconds:.0f} s', folder, binary, suite, args.pairs)
+        # told, not judged: what is busy with nothing else on loopback is faster or slower by chance of where it is scheduled
         compared('nothing but 50,000 requests', folder, binary, [python, 'talk.py', '50000'], 2 * args.pairs + 1)
         away = distance(folder, binary, 2 * args.pairs)
     wrong = [

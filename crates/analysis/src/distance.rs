@@ -9,7 +9,7 @@
 
 use crate::Analysis;
 use crate::replay::{Over, extract, extract_with};
-use crate::result::{Connection, Exchange};
+use crate::result::{Connection, Exchange, TRUST};
 use std::collections::BTreeMap;
 use tcpwhy_base::{Endpoint, Nanos};
 use tcpwhy_model::{Congestion, Question};
@@ -198,7 +198,11 @@ fn replayed(c: &Connection, x: &Exchange, to: Elsewhere<'_>, left: &mut u64) -> 
         let own = turns.get(handshakes..)?;
         (own.len() == (last - first) as usize + 1).then(|| own.get(n).copied())?
     };
-    let here = time(&found.question)?;
+    let modelled = time(&found.question)?;
+    // A model that misses the capture has no more to give back than what the exchange took.
+    let took = x.end - x.start;
+    let missed = (modelled - took).0 as f64 > TRUST * took.0 as f64;
+    let here = if missed { took } else { modelled };
     let elsewhere = extract_with(c, x.id, Over::AnotherPath).ok()?;
     let at = |rtt: &Nanos| {
         let mut question = elsewhere.question.clone();
