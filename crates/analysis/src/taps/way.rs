@@ -55,6 +55,10 @@ impl Way {
     /// A packet passed the tap of its sender. `heard`: the other tap has seen something of this connection.
     pub(super) fn leaves(&mut self, segment: &Segment, heard: bool) {
         self.left += 1;
+        if self.is_hopeless() {
+            self.on_the_way.clear();
+            return;
+        }
         let most = if heard { MOST_ON_THE_WAY } else { MOST_UNHEARD };
         let late = |l: &Lost| segment.time - l.time > LATEST;
         while self.on_the_way.len() >= most || self.on_the_way.front().is_some_and(|p| late(&p.1)) {
@@ -104,8 +108,50 @@ impl Way {
         }
     }
 
+    /// Packets are joined or split on the way, so that hardly one is found again: looking for more would only take time.
+    fn is_hopeless(&self) -> bool {
+        self.lost > 4 * MOST_ON_THE_WAY as u64 && self.lost > 4 * self.arrived
+    }
+
     /// Most packets were found again: nothing joins or splits them on the way.
     pub(super) fn is_comparable(&self) -> bool {
         self.arrived >= self.lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(n: u32, len: u32) -> Segment {
+        let time = Nanos::micros(i64::from(n) * 10);
+        Segment { seq: Seq(n * 1_000), len, time, frame: u64::from(n) + 1, ..Segment::EMPTY }
+    }
+
+    #[test]
+    fn what_never_came_was_lost_and_the_last_is_not_known() {
+        let mut way = Way::new(End::Client);
+        for n in 0..10 {
+            way.leaves(&packet(n, 100), true);
+            if !matches!(n, 3 | 4 | 9) {
+                way.arrives(&packet(n, 100));
+            }
+        }
+        way.end(Nanos::millis(1));
+        assert_eq!((way.left, way.arrived, way.lost, way.lost_data), (9, 7, 2, 2));
+        assert_eq!(way.named.iter().map(|l| l.frame).collect::<Vec<_>>(), [4, 5]);
+        assert!(way.is_comparable());
+    }
+
+    #[test]
+    fn segments_that_are_joined_on_the_way_are_given_up() {
+        let mut way = Way::new(End::Server);
+        for n in 0..50_000 {
+            way.leaves(&packet(n, 1_000), true);
+            way.arrives(&packet(n, 2_000));
+        }
+        way.end(Nanos::secs(10));
+        assert!(way.is_hopeless() && !way.is_comparable() && way.on_the_way.is_empty());
+        assert!(way.named.len() <= MOST_NAMED);
     }
 }
