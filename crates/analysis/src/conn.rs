@@ -482,9 +482,9 @@ fn head(segment: &Segment) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// What lives beside it on the heap (ACKs, steps, sums) is as much again.
+    /// What lives beside it on the heap (ACKs, steps, sums) is as much again. 16 bytes of it lead to what a second tap says.
     #[test]
     fn its_state_is_small() {
-        assert!(size_of::<Conn>() <= 2_744, "{}", size_of::<Conn>());
+        assert!(size_of::<Conn>() <= 2_760, "{}", size_of::<Conn>());
     }
 }
