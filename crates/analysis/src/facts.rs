@@ -182,6 +182,22 @@ pub enum Facts {
         /// By how much.
         late: Nanos,
     },
+    /// After a silence an answer began in pieces smaller than a segment.
+    Pieces {
+        /// Bytes of the first of them.
+        piece: u32,
+        /// Bytes of a full segment.
+        mss: u32,
+        /// The silence.
+        wait: Nanos,
+    },
+    /// The SYN was answered much later than data is acknowledged.
+    Split {
+        /// What lies behind who acknowledges.
+        far: Nanos,
+        /// The round trip to it.
+        rtt: Nanos,
+    },
     /// Another write followed.
     NextWrite {
         /// After the one before.
@@ -299,6 +315,14 @@ impl fmt::Display for Facts {
             Facts::LateRequest { late } => write!(
                 f,
                 "The ACK of what had been sent came {late} later than the trip and the longest delay of its receiver: it was late on its way, or the receiver's host was."
+            ),
+            Facts::Pieces { piece, mss, wait } => write!(
+                f,
+                "After {wait} the answer began with {piece} bytes of more, where {mss} fit: larger segments had not come through, and their sender cut them."
+            ),
+            Facts::Split { far, rtt } => write!(
+                f,
+                "Data is acknowledged after {rtt}, but the SYN was answered {far} later than that: a proxy, a NAT engine or a balancer acknowledges, and the server behind it is that far away or worked as long."
             ),
             Facts::Missing { packets, wait } => missing(f, packets, wait),
             Facts::Wait { wait, outstanding } => nothing_seen(f, wait, outstanding),

@@ -216,8 +216,10 @@ impl Quality {
     pub const SCALE_INFERRED: Quality = Quality(512);
     /// The capture's clock ticks every 1 or 10 ms: shorter waits are not judged.
     pub const COARSE_CLOCK: Quality = Quality(1024);
+    /// A proxy, a NAT engine or a balancer acknowledges for the server: what lies behind it shows in its SYN-ACK only.
+    pub const SPLIT: Quality = Quality(2048);
     /// Bit and name in JSON.
-    pub const NAMES: [(Quality, &'static str); 11] = [
+    pub const NAMES: [(Quality, &'static str); 12] = [
         (Quality::MIDSTREAM, "midstream"),
         (Quality::ONE_SIDED, "one_sided"),
         (Quality::SNAPLEN, "snaplen"),
@@ -229,6 +231,7 @@ impl Quality {
         (Quality::ENCAPSULATED, "encapsulated"),
         (Quality::SCALE_INFERRED, "window_scale_inferred"),
         (Quality::COARSE_CLOCK, "coarse_clock"),
+        (Quality::SPLIT, "split"),
     ];
 
     /// Sets the bits of `other`.

@@ -56,6 +56,10 @@ fn sentence(bit: Quality) -> Option<&'static str> {
             "the clock of the capture ticks every 1 or 10 ms, so waits of up to two ticks are not judged. Capture with \
              microseconds, the default of tcpdump and dumpcap"
         }
+        Quality::SPLIT => {
+            "a proxy, a NAT engine or a balancer acknowledges for the server, so what the server and the way behind it took \
+             cannot be told apart. Capture at the server, or between the two"
+        }
         _ => return None,
     })
 }

@@ -32,8 +32,14 @@ pub(crate) struct Context {
     pub(crate) not_taken: Option<NotTaken>,
     pub(crate) one_sided: bool,
     pub(crate) capture_drops: bool,
+    /// The server has not answered once as soon as a timer: it cannot have lost each answer (rule 35).
+    pub(crate) slow_answers: bool,
+    /// A proxy acknowledges for the server: how much farther the server is, by its SYN-ACK (rule 70).
+    pub(crate) split: Option<Nanos>,
     /// How long the capture's clock stands still; zero if not for long.
     pub(crate) tick: Nanos,
+    /// How long it may stand still, as far as so few packets tell (rule 50).
+    pub(crate) may_tick: Nanos,
     /// The largest window of the peer as it stands in the header and the scales that it may have, where that is not
     /// known.
     pub(crate) unscaled_window: Ends<Option<(u16, u8, u8)>>,
@@ -101,12 +107,13 @@ impl Context {
         let linux = track.profile(End::Server).os == Some("Linux");
         let at_server = linux && tap.server == Tap::Near && tap.client == Tap::Far;
         let not_taken = may_be_untaken && untaken.retransmissions > 0 && (untaken.syn_acks > 0 || at_server);
+        let timer = Ends::of(|s| track.rtt_or_zero() + track.profile(s).rto_floor);
         Context {
             file,
             rtt: track.rtt_or_zero(),
             measured: track.rtt().is_some(),
             reaction: Ends::of(|s| track.reaction_or_zero(s)),
-            timer: Ends::of(|s| track.rtt_or_zero() + track.profile(s).rto_floor),
+            timer,
             timeout: Ends::of(|s| track.rto(s).max(Nanos::secs(1)).max(track.rtt_or_zero().times(3))),
             tap,
             per_byte,
@@ -117,7 +124,10 @@ impl Context {
             not_taken: not_taken.then_some(untaken),
             one_sided: track.one_sided(),
             capture_drops: track.quality().has(Quality::CAPTURE_DROPS),
+            slow_answers: habits.answers() >= 3 && habits.soonest_answer().is_some_and(|a| a >= timer.server),
+            split: track.split(habits.soonest_answer()),
             tick: track.tick(),
+            may_tick: track.may_tick(),
             unscaled_window: Ends::of(|s| track.unscaled_window(s)),
         }
     }

@@ -116,13 +116,14 @@ impl<'a> Emit<'a> {
         let bytes = self.step.bytes;
         let granted = self.reserve(context, d, time);
         // The write before had ended, so its segment was not followed by this one at a link's pace (rule 67).
-        let fine = context.tick == Nanos::ZERO;
+        let fine = context.may_tick == Nanos::ZERO;
         let written = fine && !self.step.across && self.step.pushed && bytes > 0 && bytes <= context.mss[d];
         if written && (granted < time || context.per_byte[d].is_none()) {
             let facts = Facts::NextWrite { wait: time };
             // On a path that is shorter than what hosts need their time would pass for distance.
             let hosts = if context.rtt < HOSTS { Nanos::ZERO } else { self.trip(context, time) };
-            self.network(Rule::NextWrite, Cause::PathDelay, hosts, facts);
+            let trip = Facts::RoundTrip { rtt: context.rtt };
+            self.network(Rule::NextWrite, Cause::PathDelay, hosts, trip);
             self.span(Rule::NextWrite, Cause::SenderPause, Some(Side::from(d)), time - hosts, facts);
         } else if granted == time {
             self.carried(context, d, time, bytes);

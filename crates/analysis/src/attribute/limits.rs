@@ -4,7 +4,7 @@ use crate::attribute::context::{Carry, Context};
 use crate::release::Wait;
 use crate::step::Step;
 use crate::track::CwndState;
-use tcpwhy_base::{Cause, End, Nanos};
+use tcpwhy_base::{Cause, End, Nanos, Source};
 
 /// Round trips without growth that make a plateau: slow start would have grown eightfold.
 pub(super) const PLATEAU: u32 = 3;
@@ -62,7 +62,7 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
     let opening = steps.get(k).filter(whole).map(|_| k);
     growth(context, steps, limits, carry, mss, initial);
     let plateau = plateau_cause(context, steps, sender, mss);
-    let pacing = context.measured && paced(steps);
+    let pace = if context.measured { pace(steps) } else { None };
     let windows = Windows::of(steps);
     for (k, (step, limit)) in steps.iter().zip(&mut *limits).enumerate() {
         if let Some(acked) = step.acked()
@@ -70,7 +70,7 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
             && acked.room.is_some_and(|room| windows.limit(acked.flight, room))
         {
             *limit = if acked.unread { Cause::SlowReader } else { Cause::ReceiveWindow };
-        } else if pacing && spaced(step) {
+        } else if pace.is_some_and(|each| is_paced(step, each)) {
             *limit = Cause::Pacing;
         } else if *limit == Cause::SendBuffer {
             *limit = plateau;
@@ -81,10 +81,16 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
 
 /// What flights that stay the same are limited by, where no window shows.
 fn plateau_cause(context: &Context, steps: &[Step], sender: End, mss: u32) -> Cause {
+    if let Some(cause) = apart(context, steps, sender) {
+        return cause;
+    }
     if saturated(context, steps, sender) {
         return Cause::Bandwidth;
     }
     if dripping(steps) {
+        return Cause::SenderPause;
+    }
+    if late_writer(context, steps, sender) {
         return Cause::SenderPause;
     }
     if late_growth(steps, mss, context.rtt) {
@@ -202,6 +208,8 @@ fn growth(
         from = to;
     };
     let mut grew_at = None;
+    let cut = |s: &Step| matches!(s.cwnd, CwndState::AfterLoss | CwndState::Avoiding);
+    let mut lost = steps.first().is_some_and(cut);
     let mut flights = steps.iter().enumerate().filter(|(_, s)| clocked(s)).peekable();
     while let Some((k, step)) = flights.next() {
         // One flight may seem too large, where an ACK is missing from the capture; growth lasts.
@@ -210,6 +218,12 @@ fn growth(
         let flight = flight.min(next);
         // Flights that grow again from half of what they were do not stay the same.
         let again = flight <= carry.peak / 2 && next >= flight + flight / 8 + mss / 2;
+        if !lost && cut(step) {
+            // A loss ends the growth: that flights do not grow again afterwards says nothing of those before.
+            lost = true;
+            settle(limits, k, 0, grew_at.take());
+            carry.rounds = 0;
+        }
         if again || flight >= carry.peak + carry.peak / 8 + mss / 2 {
             settle(limits, k, carry.rounds, grew_at);
             grew_at = Some(k);
@@ -236,16 +250,56 @@ fn dripping(steps: &[Step]) -> bool {
     steps.iter().filter(|s| written(s)).count() > steps.iter().filter(|s| clocked(s)).count()
 }
 
-/// A full segment that left in the middle of a run, with data in flight and no ACK.
+/// A full segment that left in the middle of a run, with data in flight and no ACK; behind the end of a write it would have been its
+/// writer that spaced them (rule 69).
 fn spaced(step: &Step) -> bool {
-    step.pause().is_some_and(|p| p.full && p.outstanding > 0)
+    !step.pushed && step.pause().is_some_and(|p| p.full && p.outstanding > 0)
 }
 
-/// The sender spaces its segments by a timer: many such waits, and more of them than others.
-fn paced(steps: &[Step]) -> bool {
-    let paced: u32 = steps.iter().filter(|s| spaced(s)).map(|s| s.releases).sum();
+/// Beside the sender what an ACK lets go leaves at once (`tcp_ack` sends in its softirq), or when its writer has woken up. Where no wait
+/// of a message ended so soon after its ACK, and an ACK would be as near to most segments, they came by chance: a pace if writes went on, else
+/// the writer (rule 69).
+fn apart(context: &Context, steps: &[Step], sender: End) -> Option<Cause> {
+    const WOKEN: Nanos = Nanos::micros(300);
+    let waits = || steps.iter().filter(|s| clocked(s));
+    let late = |s: &Step| {
+        let each = Nanos(s.duration().0 / i64::from(s.releases.max(1)));
+        let by = s.acked().map_or(Nanos::ZERO, |a| Nanos::micros(i64::from(a.late_us)));
+        by > WOKEN + context.tick && by.times(8) > each && s.source == Source::Inferred
+    };
+    if !context.near(sender) || waits().map(|s| s.releases).sum::<u32>() < 2 * PLATEAU || !waits().all(late) {
+        return None;
+    }
+    let pushed = waits().filter(|s| s.pushed).count();
+    Some(if 2 * pushed > waits().count() { Cause::SenderPause } else { Cause::Pacing })
+}
+
+/// Waits of this message, seen from afar, are the writer's: each found nothing in flight, for longer than the sender's reaction accounts for, and the
+/// write before had ended (rule 69).
+fn late_writer(context: &Context, steps: &[Step], sender: End) -> bool {
+    let own = context.reaction[sender];
+    let slack = own.part(32).max(Nanos::micros(200)) + context.tick;
+    let late = |s: &Step| {
+        let crossing = context.per_byte[sender].map_or(0, |p| (f64::from(s.len) * p) as i64);
+        s.pushed && s.source == Source::Inferred && s.empty > own + slack + Nanos(crossing)
+    };
+    let waits = || steps.iter().filter(|s| clocked(s));
+    !context.near(sender) && waits().count() >= PLATEAU as usize && waits().all(late)
+}
+
+/// The sender spaces its segments by a timer, so far apart: many such waits, and more of them than others.
+fn pace(steps: &[Step]) -> Option<Nanos> {
+    let spaced = || steps.iter().filter(|s| spaced(s));
+    let paced: u32 = spaced().map(|s| s.releases).sum();
     let others = steps.iter().filter(|s| clocked(s) || written(s)).count();
-    paced >= 8 && 2 * paced as usize > others
+    let time: i64 = spaced().map(|s| s.duration().0).sum();
+    (paced >= 8 && 2 * paced as usize > others).then(|| Nanos(time / i64::from(paced)))
+}
+
+/// A wait of such a sender: one that an ACK seems to have ended, too, if it was no longer than the others (rule 69).
+fn is_paced(step: &Step, each: Nanos) -> bool {
+    let usual = step.duration() <= (each + each.part(8)).times(i64::from(step.releases));
+    spaced(step) || !step.pushed && clocked(step) && step.loss.is_none() && usual
 }
 
 /// The flights of the second half of a plateau are higher than those of the first by what congestion avoidance adds.

@@ -76,15 +76,20 @@ fn attribute_any(
     }
 }
 
-/// The capture's clock turned out to be coarse after they were judged: waits of up to two ticks are none (rule 50).
+/// The capture's clock turned out to be coarse after they were judged: waits of up to two ticks are none (rule 50); of one tick while
+/// too few packets have passed to be sure of the clock.
 fn forget_waits_below_the_tick(context: &Context, steps: &mut [Step]) {
-    if context.tick == Nanos::ZERO {
+    if context.may_tick == Nanos::ZERO {
         return;
     }
+    let each = context.tick.times(2).max(context.may_tick);
     // Of several pauses in one step, on average; of others the first is the longest.
     let waits = |s: &Step| if s.pause().is_some() { i64::from(s.releases.max(1)) } else { 1 };
-    let ticks = |s: &Step| context.tick.times(2 * waits(s));
-    let short = |s: &&mut Step| s.duration() <= ticks(s) && s.source == Source::Inferred;
+    let ticks = |s: &Step| each.times(waits(s));
+    // As long as there is no more than a doubt, only the application is let off.
+    let sure = context.tick > Nanos::ZERO;
+    let judged = |s: &Step| s.source == Source::Inferred && (sure || s.pause().is_some());
+    let short = |s: &&mut Step| s.duration() <= ticks(s) && judged(s);
     for step in steps.iter_mut().filter(short) {
         if !step.is_turn() && !step.is_loss() && step.loss.is_none() {
             step.rename(Wait::Burst);

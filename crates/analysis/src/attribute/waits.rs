@@ -22,7 +22,11 @@ pub(super) fn spans_of(
     spans: &mut Vec<Span>,
 ) {
     let speaker = if step.is_turn() { step.sender.peer() } else { step.sender };
-    let link = link_time(context, step, speaker, carry);
+    let mut link = link_time(context, step, speaker, carry);
+    if limit == Cause::Pacing && context.near(speaker) {
+        // What its sender spaces never queues behind its own bytes.
+        link = Nanos::ZERO;
+    }
     let mut out = Emit::new(context, step, carry, spans);
     if step.is_burst() && step.loss.is_none() {
         out.burst(context, step.sender, step.duration());
@@ -125,6 +129,11 @@ fn flight_facts(context: &Context, step: &Step, flight: u32) -> Facts {
 fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nanos, out: &mut Emit<'_>) {
     let mss = context.mss[step.sender];
     let me = Some(Side::from(step.sender));
+    if limit == Cause::Pacing {
+        let facts = Facts::Wait { wait: step.duration(), outstanding: acked.flight };
+        out.span(Rule::Pacing, Cause::Pacing, me, rest, facts);
+        return;
+    }
     let late = acked.delay > delayed_from(context.rtt) && acked.delay.times(2) > step.duration();
     if late && acked.flight <= 2 * mss {
         // One segment in flight at a time, with windows open: the buffer does not hold a second one, so the
@@ -221,7 +230,7 @@ fn by_writer(context: &Context, step: &Step, pause: &Pause, limit: Cause, rest: 
     let me = Some(Side::from(step.sender));
     let outstanding = pause.outstanding;
     let facts = Facts::Wait { wait: step.duration(), outstanding };
-    if limit == Cause::Pacing && pause.full && outstanding > 0 {
+    if limit == Cause::Pacing {
         out.span(Rule::Pacing, Cause::Pacing, me, rest, facts);
         return;
     }
@@ -299,6 +308,9 @@ fn turn(context: &Context, step: &Step, on_the_way: Nanos, doubt: Doubt, rest: N
     }
     let path = out.trip(context, rest - think);
     think = rest - path;
+    // A proxy acknowledges, and what it passes on takes the far trip (rule 70).
+    let beyond = context.split.filter(|_| sender == End::Server).map_or(Nanos::ZERO, |far| far.min(think));
+    think = think - beyond;
     // Seen from afar the first segment takes its time on the link as well.
     let first = context.per_byte[sender].filter(|_| !context.near(sender));
     let crossing = first.map_or(Nanos::ZERO, |p| Nanos((f64::from(step.bytes) * p) as i64));
@@ -310,7 +322,17 @@ fn turn(context: &Context, step: &Step, on_the_way: Nanos, doubt: Doubt, rest: N
     let facts = Facts::Think { seen: step.duration(), path: path_seen };
     let trip = Facts::RoundTrip { rtt: context.rtt };
     out.network(Rule::RoundTrip, Cause::PathDelay, path.part(2), trip);
-    if let Doubt::Missing(packets) = doubt {
+    out.span(
+        Rule::BehindProxy,
+        Cause::Unexplained,
+        None,
+        beyond,
+        Facts::Split { far: beyond, rtt: context.rtt },
+    );
+    if doubt == Doubt::Pieces {
+        let facts = Facts::Pieces { piece: step.len, mss: context.mss[sender], wait: step.duration() };
+        out.network(Rule::CameInPieces, Cause::PathMtu, think, facts);
+    } else if let Doubt::Missing(packets) = doubt {
         // What timers took of it; before them it was the application.
         let timers = context.timer[sender].times((1 << packets.min(7)) - 1).min(think);
         out.span(Rule::ThinkBeforeMissing, cause, me, think - timers, facts);
@@ -319,9 +341,12 @@ fn turn(context: &Context, step: &Step, on_the_way: Nanos, doubt: Doubt, rest: N
         let forty = think >= Nanos::millis(39) && think <= Nanos::millis(48);
         let rule = match doubt {
             _ if forty => Rule::ThinkOfFortyMillis,
+            Doubt::Timed | Doubt::Possible if context.slow_answers && sender == End::Server => {
+                Rule::ThinkAsOften
+            }
             Doubt::Timed => Rule::ThinkAtTimer,
             Doubt::Possible => Rule::ThinkOrLoss,
-            Doubt::None | Doubt::Missing(_) => Rule::Think,
+            Doubt::None | Doubt::Missing(_) | Doubt::Pieces => Rule::Think,
         };
         out.span(rule, cause, me, think, facts);
     }

@@ -37,7 +37,7 @@ pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledge
     let (setup, last_response, mut sums) = ledger.close();
     sums.budget.0.shrink_to_fit();
     sums.gap_budget.0.shrink_to_fit();
-    set_limits(track);
+    set_limits(track, habits);
     let bandwidth_bps = bandwidth(track);
     let quality = track.quality();
     let count = |of: fn(&crate::track::Counts) -> u64| End::BOTH.map(|s| of(track.counts(s)));
@@ -98,7 +98,7 @@ fn program_of(s: End, who: &Identity) -> Option<(Program, Told)> {
 }
 
 /// Limits of what can be said that show only at the end.
-fn set_limits(track: &mut Tracker) {
+fn set_limits(track: &mut Tracker, habits: &Habits) {
     let one_sided = track.one_sided();
     let syn_only = track.counts(End::Client).packets == u64::from(track.handshake().syns());
     if one_sided && !syn_only {
@@ -106,6 +106,9 @@ fn set_limits(track: &mut Tracker) {
     }
     if track.tick() > Nanos::ZERO {
         track.limit(Quality::COARSE_CLOCK);
+    }
+    if track.split(habits.soonest_answer()).is_some() {
+        track.limit(Quality::SPLIT);
     }
     if !one_sided && track.misses_bytes() {
         track.limit(Quality::CAPTURE_DROPS);

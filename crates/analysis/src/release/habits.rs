@@ -16,6 +16,10 @@ pub(crate) struct Habits {
     /// What Nagle's algorithm seemed to hold, where it did.
     held: Option<Box<Ends<Held>>>,
     cork: Option<Cork>,
+    /// The shortest wait for an answer of the server; zero: none yet.
+    soonest_answer: Nanos,
+    /// How often it answered.
+    answers: u32,
     /// The largest flight of full segments whose ACK let the tail of the same write go (rule 54); zero if there was none.
     before_tail: Ends<u32>,
 }
@@ -108,6 +112,16 @@ impl Habits {
         self.cork.is_none_or(|c| (wait - c.wait).0.abs() <= c.wait.part(8).0)
     }
 
+    /// The shortest time that the server took to answer, if it has answered.
+    pub(crate) fn soonest_answer(&self) -> Option<Nanos> {
+        Some(self.soonest_answer).filter(|&a| a > Nanos::ZERO)
+    }
+
+    /// How often the server answered.
+    pub(crate) fn answers(&self) -> u32 {
+        self.answers
+    }
+
     /// Learns from a release.
     #[inline]
     pub(crate) fn learn(&mut self, passage: &Passage<'_>, release: &Release) {
@@ -123,6 +137,11 @@ impl Habits {
             // Between two messages it may be chance.
             Wait::Nagle { prompt: true, .. } if passage.since.speaker == passage.sender => {
                 self.nagle_holds += 1
+            }
+            Wait::Turn { .. } if passage.sender == End::Server => {
+                let soonest = self.soonest_answer().unwrap_or(passage.waited());
+                self.answers = self.answers.saturating_add(1);
+                self.soonest_answer = passage.waited().min(soonest).max(Nanos(1));
             }
             Wait::CorkTimer { wait } => self.cork = Some(Cork { seen: self.cork_timers() + 1, wait }),
             _ => {}

@@ -122,6 +122,9 @@ fn doubt(p: &Passage<'_>, missing: u16) -> Doubt {
     if p.path.is_near() || p.path.reaction.is_none() || think < timer - timer.part(16) {
         return Doubt::None;
     }
+    if is_in_pieces(p) && !p.capture_drops {
+        return Doubt::Pieces;
+    }
     // Each retransmission doubles the timer: after n losses it has run 1 + 2 + ... + 2^(n-1) times.
     let lost = |n: u16| timer.times((1 << n.min(7)) - 1);
     if missing > 0 {
@@ -133,6 +136,16 @@ fn doubt(p: &Passage<'_>, missing: u16) -> Doubt {
     }
     let at_timer = |n: u16| think >= lost(n) - lost(n).part(16) && think <= lost(n) + timer.part(2);
     if (1..=4).any(at_timer) { Doubt::Timed } else { Doubt::Possible }
+}
+
+/// A part of what its sender has, far below a full segment, though a full one may be sent (rule 71): three quarters are less than any
+/// tunnel or cached path MTU leaves of 1,500 bytes (1,280, RFC 8200, 5).
+fn is_in_pieces(p: &Passage<'_>) -> bool {
+    let room = p.flow.edge.minus(p.arrived.before.nxt);
+    !p.segment.flags.psh()
+        && !p.segment.flags.fin()
+        && 4 * p.segment.len <= 3 * p.mss()
+        && room >= p.mss() as i32
 }
 
 /// Data that had passed and is not acknowledged.
@@ -235,6 +248,7 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
                 peak,
                 room: Some(room_before(p, lock)),
                 delay: lock.ack.late_by(p.path.peer()),
+                late_us: ((p.time - p.path.own() - lock.ack.time).floor0().0 / 1_000) as u32,
                 rtt: p.flow.rtt.last.filter(|l| l.0 > p.since.time).map(|l| l.1),
                 drained,
                 unread: is_unread(p, lock.ack),
@@ -244,9 +258,14 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
     }
 }
 
-/// With the segment less would have been in flight than any limit lets: a segment, or the half of `SOCK_MIN_SNDBUF` that is payload.
+/// Less was in flight than any limit lets: a segment, or the half of `SOCK_MIN_SNDBUF` that is payload. After a loss Linux may let a
+/// single packet fly, however small, and others a segment with what comes next.
 fn is_tiny(p: &Passage<'_>, flight: u32) -> bool {
-    flight + p.segment.len < p.mss().min(2_048) && p.flow.cwnd.state() == CwndState::Growing
+    let least = p.mss().min(2_048);
+    match p.flow.cwnd.state() {
+        CwndState::Growing => flight < least,
+        _ => p.profile.os != Some("Linux") && flight + p.segment.len < least,
+    }
 }
 
 /// Room in the peer's window before the ACK that it left with: before the one that opened a full window, if there was one.
@@ -340,9 +359,10 @@ fn without_ack(p: &Passage<'_>, habits: &Habits) -> Release {
     let (flow, rtt, dt) = (p.flow, p.path.rtt, p.waited());
     let reaction = p.path.own();
     let full = !flow.is_small(flow.last_len()) && !flow.is_small(p.segment.len);
-    // Away from the sender a queue on the path hides which ACK it was. A run of full segments goes on: no write
-    // ended before it, for its last segment would be partial, so some ACK released it if no timer did.
-    let mid_run = !p.path.is_near() && full && dt < rtt + p.profile.rto_floor && !p.was_free();
+    // Away from the sender a queue on the path hides which ACK it was. A run of full segments goes on: no write ended
+    // before it, for its last segment would be pushed (rule 69), so some ACK released it if no timer did.
+    let goes_on = full && !p.pushed();
+    let mid_run = !p.path.is_near() && goes_on && dt < rtt + p.profile.rto_floor && !p.was_free();
     // Within the first round trip of a message no ACK of it has come round: they were sent together, and the link
     // took its time (an eighth less, as both times come with jitter).
     if mid_run && p.time - p.since.message < rtt - rtt.part(8) {

@@ -166,23 +166,23 @@ fn a_small_segment_waits_for_the_ack_of_a_small_one() {
     });
     late.is(Wait::Nagle { first: MSS, flight: 10, delay: ms(40), delayed: true, prompt: true });
     // A full one waits for no such thing.
-    let all = |r: &mut Row| r.flow.last = r.flow.last.map(|l| Last { una: NXT - 10, ..l });
-    let full = row(ms(60), MSS).acked(ms(60), 10).with(|r| r.before.small_end = NXT).with(all);
+    let all = |r: &mut Row| r.flow.last = r.flow.last.map(|l| Last { una: NXT - MSS, ..l });
+    let full = row(ms(60), MSS).acked(ms(60), MSS).with(|r| r.before.small_end = NXT).with(all);
     assert!(matches!(full.release().wait, Wait::Acked(_)));
     // With room for it since ACKs for more than a third of the flight came, it had not been written (rule 20), unless the ACK was late.
     let last = |una: u32, late: i64| {
-        row(ms(60 + late), MSS).acked(ms(60 + late), 10).with(|r| {
+        row(ms(60 + late), MSS).acked(ms(60 + late), MSS).with(|r| {
             r.flow.last = r.flow.last.map(|l| Last { una: NXT - una, ..l });
             let mut ack = Ack::new(START + ms(60 + late), 7, true, false, Some(ms(20 + late)));
-            (ack.una_before, ack.ack, ack.edge_before, ack.edge) = (NXT - 10, NXT, NXT + 9_000, NXT + 9_000);
+            (ack.una_before, ack.ack, ack.edge_before, ack.edge) = (NXT - MSS, NXT, NXT + 9_000, NXT + 9_000);
             r.acks = Acks::default();
             r.acks.push(ack, Nanos::ZERO);
         })
     };
-    last(2 * MSS + 11, 0).is(pause(0, false));
-    last(2 * MSS + 11, 8).is(pause(0, false));
-    assert!(matches!(last(2 * MSS + 11, 9).release().wait, Wait::Acked(_)));
-    assert!(matches!(last(2 * MSS + 10, 0).release().wait, Wait::Acked(_)));
+    last(3 * MSS + 1, 0).is(pause(0, false));
+    last(3 * MSS + 1, 8).is(pause(0, false));
+    assert!(matches!(last(3 * MSS + 1, 9).release().wait, Wait::Acked(_)));
+    assert!(matches!(last(3 * MSS, 0).release().wait, Wait::Acked(_)));
 }
 
 #[test]
@@ -339,15 +339,15 @@ fn deciding_learns_nothing_and_learning_counts_once() {
 /// Less than a segment in flight, and less than the smallest buffer: no limit (rule 68).
 #[test]
 fn no_limit_is_smaller_than_a_segment() {
-    let left = |flight: u32, len: u32, mss: u32| {
-        let one = row(ms(20), len).acked(ms(20), flight).with(|r| {
+    let left = |flight: u32, mss: u32| {
+        let one = row(ms(20), 100).acked(ms(20), flight).with(|r| {
             r.flow.mss = mss;
             r.flow.last = r.flow.last.map(|l| Last { una: NXT - flight, ..l });
         });
         matches!(one.release().wait, Wait::Acked(_))
     };
-    assert_eq!([899, 900].map(|flight| left(flight, 100, MSS)), [false, true]);
-    assert_eq!([1_947, 1_948].map(|flight| left(flight, 100, 60_000)), [false, true]);
+    assert_eq!([MSS - 1, MSS].map(|flight| left(flight, MSS)), [false, true]);
+    assert_eq!([2_047, 2_048].map(|flight| left(flight, 60_000)), [false, true]);
 }
 
 /// Beside it an ACK of the last 100 µs and the reaction is taken for the one that let a segment go: in a wait of no more than that any

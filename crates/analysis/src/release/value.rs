@@ -127,6 +127,8 @@ pub(crate) struct Acked {
     pub(crate) room: Option<u32>,
     /// How late the ACK was.
     pub(crate) delay: Nanos,
+    /// How long after that ACK could have let it go the segment left, microseconds; the least of several.
+    pub(crate) late_us: u32,
     /// The sender's last round trip before it.
     pub(crate) rtt: Option<Nanos>,
     /// ACKs for more than a third of the flight came and released nothing, before the one that did.
@@ -144,6 +146,7 @@ impl Acked {
         self.flight = self.flight.max(next.flight);
         self.peak = self.peak.max(next.peak);
         self.delay = self.delay.max(next.delay);
+        self.late_us = self.late_us.min(next.late_us);
     }
 }
 
@@ -167,6 +170,8 @@ pub(crate) enum Doubt {
     Possible,
     /// It came when a timer would have sent it again.
     Timed,
+    /// It begins in pieces much smaller than a segment, after such a time (rule 71).
+    Pieces,
     /// As many packets before it never passed the tap (and there was time).
     Missing(u16),
 }

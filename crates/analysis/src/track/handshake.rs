@@ -72,6 +72,8 @@ pub(crate) struct Handshake {
     syns: u32,
     syn_acks: u32,
     bytes: Ends<u64>,
+    /// How long after the SYN the SYN-ACK came, microseconds, where nothing was sent twice; zero: not known.
+    trip_us: u32,
     /// The options of a SYN were cut off.
     options_cut: bool,
     not_taken: NotTaken,
@@ -169,7 +171,14 @@ impl Handshake {
         let passed = self.passed();
         passed.syn_ack.get_or_insert((t, segment.frame));
         passed.last_syn_ack = Some((t, segment.frame));
-        passed.last_syn.filter(|_| once).map(|syn| (t - syn.0).max(Nanos(1)))
+        let trip = passed.last_syn.filter(|_| once).map(|syn| (t - syn.0).max(Nanos(1)));
+        self.trip_us = trip.map_or(0, |trip| u32::try_from(trip.0 / 1_000).unwrap_or(0));
+        trip
+    }
+
+    /// How long after the SYN the SYN-ACK came, where that is known.
+    pub(crate) fn trip(&self) -> Option<Nanos> {
+        (self.trip_us > 0).then(|| Nanos::micros(i64::from(self.trip_us)))
     }
 
     /// The server took so much of the data on the client's SYN.

@@ -35,6 +35,20 @@ impl Tracker {
         self.clock.tick()
     }
 
+    /// A proxy acknowledges for the server (rule 70): its SYN-ACK took four times as long as an ACK, and it has answered nothing sooner than
+    /// that. How much farther the server is, beyond what a SYN queue or an address that had to be asked for first takes.
+    pub(crate) fn split(&self, soonest_answer: Option<Nanos>) -> Option<Nanos> {
+        let (syn, near) = (self.handshake.trip()?, self.reaction[End::Server]?);
+        let far = syn - near;
+        let slow = syn >= near.times(4) && far >= Nanos::millis(5) && !self.near(End::Server);
+        (slow && soonest_answer? + syn.part(16) >= syn).then_some(far)
+    }
+
+    /// How long it may stand still, as far as so few packets tell.
+    pub(crate) fn may_tick(&self) -> Nanos {
+        self.clock.may_tick()
+    }
+
     pub(crate) fn closed(&self) -> Closed {
         self.closed
     }

@@ -421,7 +421,7 @@ fn an_answer_late_by_a_timer_may_have_been_lost() {
         let mut spans = c.exchanges.into_iter().flat_map(|e| e.spans);
         spans.find(|s| s.cause == Cause::ServerThink).unwrap()
     };
-    for (work, confidence) in [(Nanos::ZERO, 0.55), (ms(120), 0.75)] {
+    for (work, confidence) in [(Nanos::ZERO, 0.65), (ms(120), 0.8)] {
         let span = uncounted(work);
         assert_eq!((span.duration(), span.confidence), (ms(220) + work, confidence));
         assert_eq!(span.alternatives[0].unwrap().0, Cause::RetransmissionTimeout);

@@ -26,6 +26,7 @@ mod servers;
 mod settings;
 mod shut;
 mod sizes;
+mod spaced;
 mod sums;
 mod timing;
 mod window;

@@ -118,6 +118,14 @@ const SENTENCES: &[(Facts, &str)] = &[
         "The ACK of what had been sent came 200 ms later than the trip and the longest delay of its receiver: it was late on its way, or the receiver's host was.",
     ),
     (
+        Facts::Pieces { piece: 1_024, mss: 1_448, wait: Nanos::millis(3_500) },
+        "After 3.50 s the answer began with 1024 bytes of more, where 1448 fit: larger segments had not come through, and their sender cut them.",
+    ),
+    (
+        Facts::Split { far: Nanos::millis(25), rtt: Nanos::micros(200) },
+        "Data is acknowledged after 200 µs, but the SYN was answered 25.0 ms later than that: a proxy, a NAT engine or a balancer acknowledges, and the server behind it is that far away or worked as long.",
+    ),
+    (
         Facts::Released { late: Nanos::millis(4) },
         "It left 4.00 ms after the ACK that it had been held for: its host or the path took that long, or it was written only then.",
     ),

@@ -101,6 +101,7 @@ fn what_limits_a_connection_is_counted() {
             ("no_window_scale", 1),
             ("window_scale_inferred", 1),
             ("coarse_clock", 1),
+            ("split", 1),
         ],
         "segments of an offload and tunnels limit nothing"
     );

@@ -1,0 +1,143 @@
+//! Who spaced the segments: their writer, a pace, or ACKs; and who is behind the one that answers.
+
+use crate::wire::{Tap, Wire, ms, us};
+use tcpwhy_analysis::{Connection, Quality};
+use tcpwhy_base::{Cause, Nanos, TcpFlags};
+
+const MSS: u32 = 1448;
+
+fn opened(tap: Tap, rtt: Nanos) -> Wire {
+    let mut w = Wire::new(tap, rtt);
+    w.handshake();
+    w.at(rtt + ms(10)).client().data(100);
+    w.after(rtt.part(2));
+    w
+}
+
+/// Twenty full segments of the server, so far apart, each of them acknowledged; `pushed`: each ends a write.
+fn spaced(tap: Tap, rtt: Nanos, apart: Nanos, pushed: bool) -> Connection {
+    let mut w = opened(tap, rtt);
+    let start = rtt + ms(10) + rtt.part(2);
+    let mut events: Vec<(Nanos, bool)> = Vec::new();
+    for k in 0..20 {
+        events.push((start + apart.times(k), true));
+        events.push((start + apart.times(k) + rtt.part(2), false));
+    }
+    events.sort_by_key(|e| e.0);
+    for (at, data) in events {
+        if data {
+            let packet = w.at(at).server().data(MSS);
+            if pushed {
+                packet.segment.flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
+            }
+        } else {
+            w.at(at).client().ack();
+        }
+    }
+    w.connection()
+}
+
+/// What is behind a PSH was written later (rule 69), so that neither a pace nor a limit spaced it.
+#[test]
+fn what_follows_the_end_of_a_write_was_not_paced() {
+    let causes = [Cause::Pacing, Cause::SendBuffer, Cause::SenderPause];
+    for tap in [Tap::Server, Tap::Client] {
+        let c = spaced(tap, ms(40), ms(24), true);
+        assert_eq!(
+            causes.map(|cause| c.budget.get(cause)),
+            [ms(0), ms(0), ms(24 * 19)],
+            "{tap:?} {:?}",
+            c.budget
+        );
+    }
+    let c = spaced(Tap::Server, ms(40), ms(24), false);
+    assert!(c.budget.get(Cause::Pacing) > ms(24 * 15), "{:?}", c.budget);
+}
+
+/// Seen from afar: a write that comes later than the ACK of all before lets it, each time, was not held by it (rule 69): by a 32nd of the
+/// reaction, or 200 µs.
+#[test]
+fn a_writer_that_is_late_each_time_was_not_held() {
+    let buffer = |late: Nanos| spaced(Tap::Client, ms(40), ms(40) + late, true).budget.get(Cause::SendBuffer);
+    assert_eq!([us(1_251), ms(3)].map(buffer), [Nanos::ZERO; 2]);
+    assert!(buffer(us(1_250)) > ms(500));
+}
+
+/// Beside it: segments in the middle of a write that leave long after each ACK, and evenly, though an ACK is never far, are paced.
+#[test]
+fn acks_that_let_nothing_go_at_once_did_not_let_it_go() {
+    // The ACK of the fourth segment before comes 500 µs before each.
+    let paced = |apart: i64| {
+        let c = spaced(Tap::Server, us(5_000), us(apart), false);
+        (c.budget.get(Cause::Pacing) > ms(20), c.budget.get(Cause::SendBuffer) > ms(5))
+    };
+    assert_eq!(paced(1_375), (true, false));
+    // 300 µs is what a writer needs to wake up.
+    assert!(!paced(1_325).0);
+}
+
+/// A SYN-ACK that takes four times as long as ACKs do: a proxy acknowledges, and an answer after that time says nothing of who worked (rule 70).
+#[test]
+fn behind_a_proxy_work_and_way_are_one() {
+    let split = |far: Nanos, answer: Nanos| {
+        let mut w = Wire::new(Tap::Client, ms(2));
+        w.at(ms(0)).client().syn();
+        w.at(ms(1) + far).server().syn_ack();
+        w.after(ms(1)).client().ack();
+        for k in 0..4 {
+            let asked = ms(100 + 200 * k);
+            w.at(asked).client().data(100);
+            w.at(asked + ms(1)).server().ack();
+            w.at(asked + ms(1) + answer).server().data(300);
+            w.after(ms(1)).client().ack();
+        }
+        let c = w.connection();
+        assert_eq!(c.quality.has(Quality::SPLIT), c.budget.get(Cause::Unexplained) > Nanos::ZERO);
+        (c.budget.get(Cause::Unexplained), c.budget.get(Cause::ServerThink))
+    };
+    assert_eq!(split(ms(30), ms(30)), (ms(120), ms(0)));
+    assert_eq!(split(ms(30), ms(50)), (ms(120), ms(80)));
+    // It answers sooner than its SYN-ACK came: what was slow then was not the way.
+    assert_eq!(split(ms(30), ms(20)), (ms(0), ms(80)));
+    // Three times as long, and less than 5 ms, is a queue or an address that had to be asked for.
+    assert_eq!([split(ms(5), ms(20)).0, split(ms(6), ms(20)).0], [ms(0), ms(24)]);
+}
+
+/// Seen from afar, after a timer's silence: what begins with a piece of three quarters of a segment or less, with more behind it, was cut by a
+/// sender whose full segments did not come through (rule 71).
+#[test]
+fn an_answer_in_pieces_after_a_silence_was_too_large() {
+    let answered = |piece: u32, work: Nanos, pushed: bool| {
+        let mut w = opened(Tap::Client, ms(20));
+        w.at(ms(40) + work);
+        for _ in 0..8 {
+            let packet = w.server().data(piece);
+            let push = if pushed { TcpFlags::PSH } else { TcpFlags::ACK };
+            packet.segment.flags = TcpFlags(TcpFlags::ACK | push);
+        }
+        w.connection().budget.get(Cause::PathMtu) > Nanos::ZERO
+    };
+    assert_eq!([1_086, 1_087].map(|piece| answered(piece, ms(3_000), false)), [true, false]);
+    // Written so; and sooner than a timer.
+    assert!(!answered(500, ms(3_000), true));
+    assert_eq!([ms(206), ms(207)].map(|work| answered(500, work, false)), [false, true]);
+}
+
+/// A server that has never answered sooner than a timer did not lose each answer (rule 35).
+#[test]
+fn an_answer_as_late_as_all_others_is_work() {
+    let sure = |first: Nanos, requests: i64| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        for k in 0..requests {
+            w.at(ms(1_000 * k + 100)).client().data(100);
+            w.after(ms(10) + if k == 0 { first } else { ms(400) }).server().data(100);
+        }
+        let mut segments = w.segments();
+        segments.iter_mut().for_each(|s| s.ip_id = None);
+        let c = crate::wire::analyze(&segments).connections.remove(0);
+        let spans = c.exchanges.last().expect("exchanges").spans.clone();
+        spans.into_iter().find(|s| s.cause == Cause::ServerThink).map(|s| s.confidence)
+    };
+    assert_eq!([sure(ms(400), 2), sure(ms(400), 3), sure(ms(5), 3)], [Some(0.8), Some(0.9), Some(0.8)]);
+}
