@@ -316,14 +316,8 @@ impl fmt::Display for Facts {
                 f,
                 "The ACK of what had been sent came {late} later than the trip and the longest delay of its receiver: it was late on its way, or the receiver's host was."
             ),
-            Facts::Pieces { piece, mss, wait } => write!(
-                f,
-                "After {wait} the answer began with {piece} bytes of more, where {mss} fit: larger segments had not come through, and their sender cut them."
-            ),
-            Facts::Split { far, rtt } => write!(
-                f,
-                "Data is acknowledged after {rtt}, but the SYN was answered {far} later than that: a proxy, a NAT engine or a balancer acknowledges, and the server behind it is that far away or worked as long."
-            ),
+            Facts::Pieces { piece, mss, wait } => in_pieces(f, piece, mss, wait),
+            Facts::Split { far, rtt } => behind_proxy(f, far, rtt),
             Facts::Missing { packets, wait } => missing(f, packets, wait),
             Facts::Wait { wait, outstanding } => nothing_seen(f, wait, outstanding),
             Facts::NextWrite { wait } => write!(f, "The next write came {wait} after the one before."),
@@ -438,6 +432,20 @@ fn missing(f: &mut fmt::Formatter<'_>, packets: u32, wait: Nanos) -> fmt::Result
     write!(
         f,
         "{what} of the sender did not arrive ({packets} by its IP identifiers), and the next came {wait} later: the time its retransmission timer takes."
+    )
+}
+
+fn in_pieces(f: &mut fmt::Formatter<'_>, piece: u32, mss: u32, wait: Nanos) -> fmt::Result {
+    write!(
+        f,
+        "After {wait} the answer began with {piece} bytes of more, where {mss} fit: larger segments had not come through, and their sender cut them."
+    )
+}
+
+fn behind_proxy(f: &mut fmt::Formatter<'_>, far: Nanos, rtt: Nanos) -> fmt::Result {
+    write!(
+        f,
+        "Data is acknowledged after {rtt}, but the SYN was answered {far} later than that: a proxy, a NAT engine or a balancer acknowledges, and the server behind it is that far away or worked as long."
     )
 }
 

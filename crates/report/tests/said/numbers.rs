@@ -86,6 +86,7 @@ fn what_limits_a_connection_is_counted() {
         with(&[Quality::NO_WINDOW_SCALE]),
         with(&[Quality::SCALE_INFERRED]),
         with(&[Quality::COARSE_CLOCK]),
+        with(&[Quality::SPLIT]),
     ];
     let said = quality_warnings(&all);
     let counts: Vec<(&str, u64)> = said.iter().map(|w| (w.code, w.count)).collect();
