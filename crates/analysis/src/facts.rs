@@ -325,9 +325,7 @@ impl fmt::Display for Facts {
                 f,
                 "It left {late} after the ACK that it had been held for: its host or the path took that long, or it was written only then."
             ),
-            Facts::Silent { wait, tries } => {
-                write!(f, "The peer did not answer for {wait}; {tries} probes or repeats.")
-            }
+            Facts::Silent { wait, tries } => silent(f, wait, tries),
             Facts::NotCaptured => f.write_str("The capture lost packets here, so the reason cannot be seen."),
             Facts::OneSided => f.write_str(
                 "Only one direction is in the capture, so the ACKs that would tell are not there.",
@@ -433,6 +431,10 @@ fn missing(f: &mut fmt::Formatter<'_>, packets: u32, wait: Nanos) -> fmt::Result
         f,
         "{what} of the sender did not arrive ({packets} by its IP identifiers), and the next came {wait} later: the time its retransmission timer takes."
     )
+}
+
+fn silent(f: &mut fmt::Formatter<'_>, wait: Nanos, tries: u32) -> fmt::Result {
+    write!(f, "The peer did not answer for {wait}; {tries} probes or repeats.")
 }
 
 fn in_pieces(f: &mut fmt::Formatter<'_>, piece: u32, mss: u32, wait: Nanos) -> fmt::Result {
