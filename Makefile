@@ -39,6 +39,8 @@ help:
 	@echo 'make web       the page of --html, from web/ (needs Node.js)'
 	@echo 'make screenshots  what the page looks like, in docs/screenshots (needs Chromium, Node.js, poppler-utils)'
 	@echo 'make bpf       the programs of tcpwhy watch and record in the kernel, from crates/live/bpf (needs clang and llvm)'
+	@echo 'make watch-scenarios  what tcpwhy watch says beside the lab'"'"'s runs, in docs/watch.md (root; half an hour)'
+	@echo 'make watch-costs  what tcpwhy watch costs, in docs/watch.md (root; nginx and wrk; ten minutes)'
 	@echo 'make install   into the directory of cargo install'
 	@echo 'make clean     remove what was built'
 
@@ -150,6 +152,14 @@ web:
 
 screenshots: build
 	@$(PYTHON) scripts/web.py screenshots --bin $(BIN)
+
+.PHONY: watch-scenarios watch-costs
+watch-scenarios: build
+	@$(PYTHON) scripts/watch_scenarios.py --bin $(BIN) --write $(ARGS)
+
+watch-costs: build
+	@scripts/setup.sh costs
+	@$(PYTHON) scripts/watch_costs.py --bin $(BIN) --write $(ARGS)
 
 bpf:
 	@$(PYTHON) scripts/bpf.py build

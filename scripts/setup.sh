@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what a target of the Makefile needs beyond the Rust tool chain: scripts/setup.sh demo|test|bench
+# Installs what a target of the Makefile needs beyond the Rust tool chain: scripts/setup.sh demo|test|bench|costs
 # As root on a system with apt the missing packages are installed. Otherwise they are named, and what can be
 # done without them is done: exit code 0, unless nothing can be built at all.
 set -euo pipefail
@@ -11,9 +11,10 @@ needs=(cc:gcc git:git)
 case $target in
 demo) ;;
 test) needs+=(python3:python3 zstd:zstd tshark:tshark tcpdump:tcpdump tcptrace:tcptrace ip:iproute2 node:nodejs npm:npm chromium:chromium tmux:tmux prometheus:prometheus) ;;
+costs) needs+=(python3:python3 ip:iproute2 nginx:nginx wrk:wrk) ;;
 bench) needs+=(python3:python3 zstd:zstd tshark:tshark tcpdump:tcpdump tcptrace:tcptrace taskset:util-linux) ;;
 *)
-    echo "setup: demo, test or bench" >&2
+    echo "setup: demo, test, bench or costs" >&2
     exit 2
     ;;
 esac

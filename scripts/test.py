@@ -149,6 +149,9 @@ def checks(binary):
             Check(f'run and {suite}', script('tests/suites_test.py', f'--bin {binary} {suite}'), show=1, timed=True)
             for suite in ('pytest', 'node', 'cargo', 'go', 'junit')
         ),
+        Check('scripts/watch_scenarios', script('scripts/watch_scenarios.py', '--self-test')),
+        Check('watch leaves nothing behind', script('scripts/watch_costs.py', f'--bin {binary} --left-behind'), show=1),
+        Check('watch in tmux', script('tests/watch_screen_test.py', f'--bin {binary}'), ['tmux'], show=6, timed=True),
         Check(
             'metrics and Prometheus',
             script('tests/metrics_test.py', f'--bin {binary}'),

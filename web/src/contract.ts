@@ -31,6 +31,7 @@ export interface Alternative {
 
 export type AnyCause =
   | SpanCause
+  | 'send_queue'
   | 'chatty'
   | 'short_connections'
   | 'scan'
@@ -632,6 +633,7 @@ export type SpanCause =
   | 'client_think'
   | 'server_think'
   | 'sender_pause'
+  | 'reader_late'
   | 'slow_reader'
   | 'application_window'
   | 'mutual_block'

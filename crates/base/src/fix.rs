@@ -112,6 +112,7 @@ pub enum FixId {
     UnsetRcvbuf,
     SmallerMtu,
     UnsetSndbuf,
+    NotsentLowat,
     Wmem,
     Rmem,
     MemoryLimit,

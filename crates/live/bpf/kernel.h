@@ -108,6 +108,8 @@ struct tcp_sock {
 	u32 write_seq;
 	u32 snd_nxt;
 	u32 snd_una;
+	u32 rcv_nxt;
+	u32 copied_seq;
 	u32 snd_wnd;
 	u32 snd_cwnd;
 	u32 mss_cache;
@@ -123,6 +125,7 @@ struct tcp_sock {
 struct sk_buff {
 	struct sock *sk;
 	unsigned int len;
+	unsigned int truesize;
 	u16 transport_header;
 	unsigned char *head;
 	unsigned char *data;

@@ -1,6 +1,6 @@
 /* What a socket waits for, as its kernel sees it happen: small writes that Nagle's algorithm or a cork holds back, writers
- * that sleep or are refused for want of buffer, segments that are sent again and why. Sums for each socket; nothing is sent
- * to the reader for an event. Tracepoints only. */
+ * that sleep or are refused for want of buffer, writes that queue behind unsent bytes, data that lies unread, segments that are
+ * sent again, why, and what the timer took. Sums for each socket; nothing is sent to the reader for an event. Tracepoints only. */
 #include "kernel.h"
 
 /* TCP_NAGLE_OFF and TCP_NAGLE_CORK of net/tcp.h; ICSK_TIME_LOSS_PROBE; TCP_CA_Loss. */
@@ -9,6 +9,14 @@
 #define LOSS_PROBE 5
 #define CA_LOSS 4
 #define EAGAIN 11
+/* MSG_PEEK; TCP_ESTABLISHED and TCP_CLOSE_WAIT, in which data comes and is read; states of a handshake. */
+#define PEEK 2
+#define ESTABLISHED 1
+#define SYN_SENT 2
+#define SYN_RECV 3
+#define CLOSE_WAIT 8
+/* skb_set_tcp_pure_ack: what the kernel gives to an ACK without data for its size. */
+#define PURE_ACK 2
 
 /* A jiffy at HZ=100 and more of a delayed ACK: a hold longer than the trip by so much was not for the trip. */
 #define LATE_NS 10000000ULL
@@ -34,10 +42,25 @@ struct sums {
 	u64 fast_retransmits;
 	u64 timeouts;
 	u64 loss_probes;
+	/* Data that lay readable for a millisecond or more. */
+	struct held unread;
+	/* Writes behind unsent bytes, from the call until their first byte leaves; one at a time. */
+	struct held queued;
+	/* From the last segment until a timer sent again. */
+	struct held timeout;
+	struct held probe;
 	/* Under way. */
 	u64 hold_start_ns;
 	u64 hold_corked;
 	u64 round_ns;
+	u64 ready_ns;
+	u64 queue_ns;
+	u64 queue_seq;
+	/* When the last two segments with data left. */
+	u64 left_ns;
+	u64 left_before_ns;
+	/* Timeouts in a row, as far as they are counted. */
+	u64 retries;
 };
 
 struct {
@@ -108,10 +131,17 @@ int write_ends(u64 *ctx)
 SEC("tp_btf/tcp_sendmsg_locked")
 int write_goes_on(u64 *ctx)
 {
-	struct sums *sums = of_or_new((void *)ctx[0]);
+	struct sock *sk = (void *)ctx[0];
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct sums *sums = tp ? of_or_new(sk) : 0;
 	if (!sums)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
+	/* A call begins, and a segment or more waits before it. */
+	if (!sums->round_ns && !sums->queue_ns && tp->write_seq - tp->snd_nxt >= tp->mss_cache) {
+		sums->queue_ns = now;
+		sums->queue_seq = tp->write_seq;
+	}
 	if (sums->round_ns && now - sums->round_ns >= ASLEEP_NS)
 		add(&sums->blocked, now - sums->round_ns);
 	sums->round_ns = now;
@@ -126,7 +156,25 @@ int leaves(u64 *ctx)
 	u64 sk = 0;
 	READ(sk, skb->sk);
 	struct sums *sums = sk ? of(sk) : 0;
-	if (!sums || !sums->hold_start_ns)
+	u32 size = 0;
+	READ(size, skb->truesize);
+	if (!sums || size == PURE_ACK)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	sums->left_before_ns = sums->left_ns;
+	sums->left_ns = now;
+	if (sums->queue_ns) {
+		struct tcp_sock *sender = (void *)sk;
+		u32 next = 0, bytes = 0;
+		READ(next, sender->snd_nxt);
+		READ(bytes, skb->len);
+		/* snd_nxt moves on only after this. */
+		if ((int)(next + bytes - (u32)sums->queue_seq) > 0) {
+			add(&sums->queued, now - sums->queue_ns);
+			sums->queue_ns = 0;
+		}
+	}
+	if (!sums->hold_start_ns)
 		return 0;
 	unsigned char *head = 0, *data = 0;
 	u16 transport = 0;
@@ -140,10 +188,12 @@ int leaves(u64 *ctx)
 	u64 headers = (u64)(head + transport - data) + (offset >> 4) * 4;
 	if (len <= headers)
 		return 0;
-	u64 time = bpf_ktime_get_ns() - sums->hold_start_ns;
+	u64 time = now - sums->hold_start_ns;
 	sums->hold_start_ns = 0;
 	if (sums->hold_corked) {
-		add(&sums->cork, time);
+		/* Shorter ones are the program's own time between two calls, for which it corked. */
+		if (time >= ASLEEP_NS)
+			add(&sums->cork, time);
 		return 0;
 	}
 	struct tcp_sock *tp = (void *)sk;
@@ -165,13 +215,59 @@ int again(u64 *ctx)
 	struct sums *sums = tp ? of_or_new(sk) : 0;
 	if (!sums)
 		return 0;
-	u8 state = tp->inet_conn.icsk_ca_state;
-	if (tp->inet_conn.icsk_pending == LOSS_PROBE)
+	u8 state = tp->inet_conn.icsk_ca_state, retries = tp->inet_conn.icsk_retransmits;
+	/* It has left already: the one before it is what the timer ran from. */
+	u64 waited = sums->left_before_ns ? sums->left_ns - sums->left_before_ns : 0;
+	u8 opening = sk->__sk_common.skc_state;
+	if (opening == SYN_SENT || opening == SYN_RECV)
+		return 0;
+	if (tp->inet_conn.icsk_pending == LOSS_PROBE) {
 		sums->loss_probes++;
-	else if (state == CA_LOSS)
+		add(&sums->probe, waited);
+	} else if (retries && retries != sums->retries) {
+		/* tcp_retransmit_timer counts before it sends; ACKs that advance set it back. */
+		add(&sums->timeout, waited);
+	}
+	sums->retries = retries;
+	if (tp->inet_conn.icsk_pending == LOSS_PROBE)
+		return 0;
+	if (state == CA_LOSS)
 		sums->timeouts++;
 	else
 		sums->fast_retransmits++;
+	return 0;
+}
+
+/* There is something to read. */
+SEC("tp_btf/sk_data_ready")
+int becomes_readable(u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	u8 state = sk->__sk_common.skc_state;
+	if ((state != ESTABLISHED && state != CLOSE_WAIT) || !bpf_skc_to_tcp_sock(sk))
+		return 0;
+	struct sums *sums = of_or_new(sk);
+	if (sums && !sums->ready_ns)
+		sums->ready_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* A call that reads returns. */
+SEC("tp_btf/sock_recv_length")
+int read_ends(u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	struct sums *sums = of((u64)sk);
+	if (!sums || !sums->ready_ns || ((int)ctx[2] & PEEK))
+		return 0;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	if (now - sums->ready_ns >= ASLEEP_NS)
+		add(&sums->unread, now - sums->ready_ns);
+	/* What it left is late from now on. */
+	sums->ready_ns = tp->rcv_nxt != tp->copied_seq ? now : 0;
 	return 0;
 }
 

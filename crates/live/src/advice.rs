@@ -90,7 +90,7 @@ pub fn findings(connections: &[Connection]) -> Vec<Finding> {
             }
         }
     }
-    let mut found: Vec<Finding> = found.into_iter().map(|(f, _)| f).collect();
+    let mut found: Vec<Finding> = found.into_iter().map(|(f, _)| f).chain(send_queue(connections)).collect();
     found.sort_by_key(|f| (std::cmp::Reverse(f.time), f.cause, f.at));
     for f in &mut found {
         if let Some(c) = connections.get(f.worst) {
@@ -99,6 +99,37 @@ pub fn findings(connections: &[Connection]) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// Writes of the interval that stood in a queue of their own connection, longer than a round trip each.
+fn send_queue(connections: &[Connection]) -> Option<Finding> {
+    let queued = connections.iter().enumerate().filter(|(_, c)| is_queued(c));
+    let (count, time, total) =
+        queued.clone().fold((0, Nanos::ZERO, Nanos::ZERO), |(n, time, total), (_, c)| {
+            (n + 1, time + c.news.queued.time, total + c.facts.map_or(Nanos::ZERO, |f| f.queued.time))
+        });
+    let (worst, c) = queued.max_by_key(|(_, c)| c.news.queued.time)?;
+    Some(Finding {
+        cause: Cause::SendQueue,
+        at: Where::Here,
+        side: Where::Here.side(c.role == Role::Client),
+        time,
+        total,
+        source: "kernel",
+        connections: count,
+        worst,
+        why: String::new(),
+        fixes: Vec::new(),
+    })
+}
+
+/// The queue in the host is longer than the path.
+fn is_queued(c: &Connection) -> bool {
+    let (queued, round_trip) = (c.news.queued, c.sample.info.map_or(Nanos::ZERO, |i| i.rtt));
+    let interval = c.interval.total().0 as f64;
+    queued.count > 0
+        && queued.time > round_trip.times(queued.count.try_into().unwrap_or(i64::MAX))
+        && queued.time.0 as f64 >= SMALL * interval
 }
 
 /// One sentence about the connection, with what the kernel said last.
@@ -142,6 +173,11 @@ fn why(cause: Cause, c: &Connection) -> String {
         Cause::SlowStart | Cause::IdleRestart => format!(
             "{} bytes wait; the congestion window of {} packets is used up and still grows, a round trip of {trip} at a time",
             i.notsent, i.cwnd
+        ),
+        Cause::SendQueue => format!(
+            "{} writes waited {} together, {} at most, until their first byte left: they stood behind bytes of their own \
+             connection; {} are unsent now, and a round trip takes {}",
+            c.news.queued.count, c.news.queued.time, c.news.queued.longest, i.notsent, i.rtt
         ),
         Cause::CongestionWindow => format!(
             "{} bytes wait; the congestion window of {} packets is used up, and the round trip of {} shows no queue ({trip} at \

@@ -178,6 +178,10 @@ impl Connection {
             return (now.retransmits > self.sample.retransmits).then_some(Cause::SynRetransmit);
         }
         let (then, info) = (self.sample.info.as_ref()?, now.info.as_ref()?);
+        if matches!(self.sample.state, State::SynSent | State::SynReceived) {
+            // What was sent again until it was open was its SYN.
+            return (info.total_retrans > then.total_retrans).then_some(Cause::SynRetransmit);
+        }
         if info.total_retrans <= then.total_retrans
             || then.sacked > 0
             || then.ca_state == 3
@@ -214,11 +218,28 @@ impl Connection {
         let before = self.marked.measured();
         let mut measured = facts.measured();
         for (now, then) in measured.iter_mut().zip(before) {
-            now.1 = (now.1 - then.1).floor0();
+            now.2 = (now.2 - then.2).floor0();
         }
         let old = self.current.clone();
-        self.current.measure(&measured, Where::Here);
+        self.current.measure(&measured);
         self.total.replace(&old, &self.current);
+        self.complete(&facts);
+    }
+
+    /// What was measured has passed, even if the connection was there at one look only, or at none of a busy machine's.
+    fn complete(&mut self, facts: &Facts) {
+        let measured = facts.measured();
+        let sum = measured.iter().fold(Nanos::ZERO, |sum, m| sum + m.2);
+        if !self.from_start || sum <= self.watched {
+            return;
+        }
+        for (cause, at, time) in measured {
+            let time = time - self.total.time(|c| c == cause);
+            let share = Share { cause, at, time, counted: time };
+            self.total.add(share);
+            self.current.add(share);
+        }
+        self.watched = self.watched.max(self.total.total());
     }
 
     /// Ends an interval.
@@ -348,5 +369,23 @@ mod tests {
             c.observe(&at(again), Nanos::millis(400));
         }
         assert_eq!(ms(&c.total), [(Cause::SynRetransmit, 1600)]);
+        // The kernel still counts its SYN when it is open.
+        let mut c = Connection::new(at(0), Role::Client, true);
+        c.observe(&at(0), Nanos::millis(400));
+        c.observe(&sample(|_, i| (i.total_retrans, i.retransmits) = (1, 1)), Nanos::millis(900));
+        assert_eq!(c.total.time(|cause| cause == Cause::RetransmissionTimeout), Nanos::ZERO);
+        assert!(ms(&c.total).contains(&(Cause::SynRetransmit, 400)), "{:?}", ms(&c.total));
+    }
+
+    #[test]
+    fn what_was_measured_between_two_looks_has_passed() {
+        let probe = crate::Waits { count: 1, time: Nanos::millis(240), longest: Nanos::millis(240) };
+        let facts = Facts { probe, ..Facts::default() };
+        for (from_start, expected) in [(true, vec![(Cause::TailLossProbe, 240)]), (false, vec![])] {
+            let mut c = Connection::new(sample(|_, _| ()), Role::Server, from_start);
+            c.witness(facts);
+            c.witness(facts);
+            assert_eq!((ms(&c.total), c.watched), (expected, c.total.total()));
+        }
     }
 }

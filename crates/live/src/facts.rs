@@ -1,5 +1,6 @@
 //! What kernel events say of a socket: sums, from when it was first seen.
 
+use crate::split::Where;
 use tcpwhy_base::{Cause, Nanos};
 
 /// Waits of one kind.
@@ -20,7 +21,7 @@ pub struct Facts {
     pub nagle: Waits,
     /// Those that were held for far longer.
     pub nagle_delayed_ack: Waits,
-    /// Small writes that a cork held.
+    /// Small writes that a cork held for a millisecond or more.
     pub cork: Waits,
     /// Times that a writer slept in a call, for want of buffer.
     pub blocked: Waits,
@@ -32,11 +33,19 @@ pub struct Facts {
     pub timeouts: u64,
     /// Segments retransmitted as probes of the end of a flight.
     pub loss_probes: u64,
+    /// Times that data lay readable for a millisecond or more, until the application read.
+    pub unread: Waits,
+    /// Writes that found a segment or more of unsent bytes before them, until their first byte left; one at a time.
+    pub queued: Waits,
+    /// From the last segment until the retransmission timer sent again.
+    pub timeout: Waits,
+    /// The same until a probe of the end of a flight did.
+    pub probe: Waits,
 }
 
 /// 64-bit words of a socket's sums, as `bpf/watch.bpf.c` lays them out.
 #[cfg(any(all(target_os = "linux", feature = "bpf"), test))]
-pub(crate) const WORDS: usize = 20;
+pub(crate) const WORDS: usize = 38;
 
 impl Facts {
     /// From the sums of the program: the socket's cookie, and what was seen of it.
@@ -60,6 +69,18 @@ impl Facts {
             fast_retransmits,
             timeouts,
             loss_probes,
+            m,
+            n,
+            o,
+            p,
+            q,
+            r,
+            s,
+            t,
+            u,
+            v,
+            w,
+            x,
             ..,
         ] = sums;
         let ns = |n: u64| Nanos(i64::try_from(n).unwrap_or(i64::MAX));
@@ -73,6 +94,10 @@ impl Facts {
             fast_retransmits,
             timeouts,
             loss_probes,
+            unread: waits(m, n, o),
+            queued: waits(p, q, r),
+            timeout: waits(s, t, u),
+            probe: waits(v, w, x),
         };
         (cookie, facts)
     }
@@ -93,15 +118,22 @@ impl Facts {
             fast_retransmits: self.fast_retransmits.saturating_sub(then.fast_retransmits),
             timeouts: self.timeouts.saturating_sub(then.timeouts),
             loss_probes: self.loss_probes.saturating_sub(then.loss_probes),
+            unread: waits(self.unread, then.unread),
+            queued: waits(self.queued, then.queued),
+            timeout: waits(self.timeout, then.timeout),
+            probe: waits(self.probe, then.probe),
         }
     }
 
-    /// Causes whose time the kernel measures, with all of that time.
-    pub(crate) fn measured(&self) -> [(Cause, Nanos); 3] {
+    /// Causes whose time the kernel measures, and where they lie, with all of that time.
+    pub(crate) fn measured(&self) -> [(Cause, Where, Nanos); 6] {
         [
-            (Cause::Nagle, self.nagle.time),
-            (Cause::NagleDelayedAck, self.nagle_delayed_ack.time),
-            (Cause::Cork, self.cork.time),
+            (Cause::Nagle, Where::Here, self.nagle.time),
+            (Cause::NagleDelayedAck, Where::Here, self.nagle_delayed_ack.time),
+            (Cause::Cork, Where::Here, self.cork.time),
+            (Cause::RetransmissionTimeout, Where::Path, self.timeout.time),
+            (Cause::TailLossProbe, Where::Path, self.probe.time),
+            (Cause::ReaderLate, Where::Here, self.unread.time),
         ]
     }
 }
@@ -120,5 +152,6 @@ mod tests {
         assert_eq!((cookie, facts.nagle.count, facts.nagle_delayed_ack.time), (0, 1, Nanos(5)));
         assert_eq!((facts.cork.longest, facts.blocked.count, facts.refused), (Nanos(9), 10, 13));
         assert_eq!((facts.fast_retransmits, facts.timeouts, facts.loss_probes), (14, 15, 16));
+        assert_eq!((facts.unread.count, facts.queued.time, facts.probe.longest), (17, Nanos(21), Nanos(28)));
     }
 }

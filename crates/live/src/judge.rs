@@ -175,7 +175,7 @@ impl Stretch<'_> {
         if self.before.rqueue > 0 && self.now.rqueue > 0 {
             // More lies unread than may still come: the sender soon feels it, or does already.
             let closing = now.rcv_wnd.is_some_and(|w| self.now.rqueue >= w);
-            return if closing { (Cause::SlowReader, Where::Here) } else { self.think(Where::Here) };
+            return (if closing { Cause::SlowReader } else { Cause::ReaderLate }, Where::Here);
         }
         let (heard, spoke) = (now.bytes_received > then.bytes_received, now.bytes_acked > then.bytes_acked);
         if heard && !spoke {
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(at(&|_, i| i.last_data_recv = Nanos::millis(1)), (Cause::ClientThink, Where::Here));
         assert_eq!(at(&|_, i| (i.bytes_received, i.bytes_acked) = (0, 1)), (Cause::ClientThink, Where::Here));
         assert_eq!(at(&|s, _| s.inode = 0), (Cause::ServerThink, Where::Here), "nobody accepted it");
-        assert_eq!(at(&|s, _| s.rqueue = 10), (Cause::ClientThink, Where::Here), "unread");
+        assert_eq!(at(&|s, _| s.rqueue = 10), (Cause::ReaderLate, Where::Here), "unread");
         assert_eq!(at(&|s, _| s.rqueue = 70_000), (Cause::SlowReader, Where::Here));
         let (then, now) = (sample(|_, _| ()), sample(|_, i| i.bytes_received = 90_000));
         assert_eq!(cause(0, &then, &now), (Cause::Unexplained, Where::Peer));

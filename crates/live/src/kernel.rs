@@ -12,11 +12,13 @@ use std::error::Error;
 use std::{fmt, io};
 
 /// Each program that sums up, and the tracepoint that it waits at.
-const SUMS: [(&str, &str); 4] = [
+const SUMS: [(&str, &str); 6] = [
     ("write_ends", "sock_send_length"),
     ("write_goes_on", "tcp_sendmsg_locked"),
     ("leaves", "net_dev_queue"),
     ("again", "tcp_retransmit_skb"),
+    ("becomes_readable", "sk_data_ready"),
+    ("read_ends", "sock_recv_length"),
 ];
 
 /// Each program that tells of single events.

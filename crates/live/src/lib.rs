@@ -64,6 +64,7 @@ mod process;
 mod sample;
 mod split;
 mod table;
+mod threads;
 
 pub use advice::{Advice, Finding, findings};
 #[cfg(target_os = "linux")]
@@ -84,6 +85,7 @@ pub use process::Processes;
 pub use sample::{Congestion, Info, Memory, Process, Sample, State};
 pub use split::{Share, Split, Where};
 pub use table::{Listener, Snapshot, Table};
+pub use threads::{Call, Stuck, Threads, Waiting, control_groups, stuck};
 
 /// Why the kernel could not be asked.
 #[derive(Debug, thiserror::Error)]

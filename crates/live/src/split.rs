@@ -1,6 +1,6 @@
 //! Time by cause.
 
-use tcpwhy_base::{Cause, Nanos, Side};
+use tcpwhy_base::{Cause, Class, Nanos, Side};
 
 /// At which of the two ends a cause lies, seen from this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,21 +78,23 @@ impl Split {
     }
 
     /// What was estimated of these causes becomes what was measured. What it is more is taken from what was estimated else, the
-    /// longest first; what it is less was the trip. The sum stays.
-    pub(crate) fn measure(&mut self, measured: &[(Cause, Nanos)], at: Where) {
+    /// longest first; what it is less was the trip, but for waits that are measured only when they are over, perhaps in a later
+    /// interval. The sum stays.
+    pub(crate) fn measure(&mut self, measured: &[(Cause, Where, Nanos)]) {
         let is_measured = |cause: Cause| measured.iter().any(|m| m.0 == cause);
-        for share in self.shares().into_iter().filter(|s| is_measured(s.cause)) {
+        for share in self.shares().into_iter().filter(|s| is_measured(s.cause) && !goes_on(s.cause)) {
             self.move_to(share, (Cause::PathDelay, Where::Path));
         }
-        for &(cause, time) in measured {
-            let mut wanted = time;
-            for share in self.shares().into_iter().filter(|s| !is_measured(s.cause)) {
+        for &(cause, at, time) in measured {
+            let had = if goes_on(cause) { self.time(|c| c == cause) } else { Nanos::ZERO };
+            let mut wanted = (time - had).floor0();
+            for share in self.shares().into_iter().filter(|s| !is_measured(s.cause) && may_be(cause, s)) {
                 let part = (share.time - share.counted).min(wanted);
                 self.move_to(Share { time: part, ..share }, (cause, at));
                 wanted = wanted - part;
             }
             if let Some(row) = self.0.iter_mut().find(|s| s.cause == cause && s.at == at) {
-                row.counted = row.time;
+                row.counted = if goes_on(cause) { row.time.min(time) } else { row.time };
             }
         }
     }
@@ -124,6 +126,16 @@ impl Split {
     pub fn time(&self, of: impl Fn(Cause) -> bool) -> Nanos {
         self.0.iter().filter(|s| of(s.cause)).fold(Nanos::ZERO, |sum, s| sum + s.time)
     }
+}
+
+/// Its waits may be longer than an interval.
+fn goes_on(cause: Cause) -> bool {
+    matches!(cause, Cause::RetransmissionTimeout | Cause::TailLossProbe | Cause::ReaderLate)
+}
+
+/// A program that reads late is nothing that a sender waits for at the same time.
+fn may_be(cause: Cause, share: &Share) -> bool {
+    cause != Cause::ReaderLate || (share.cause.class() == Class::Application && share.at == Where::Here)
 }
 
 #[cfg(test)]
@@ -159,7 +171,7 @@ mod tests {
         let mut all = split.clone();
         all.add(share(Cause::PathDelay, 100));
         let old = split.clone();
-        split.measure(&[(Cause::Nagle, ms(20)), (Cause::Cork, Nanos::ZERO)], Where::Here);
+        split.measure(&[(Cause::Nagle, Where::Here, ms(20)), (Cause::Cork, Where::Here, Nanos::ZERO)]);
         let of = |split: &Split, cause: Cause| split.time(|c| c == cause);
         assert_eq!((of(&split, Cause::Nagle), of(&split, Cause::PathDelay)), (ms(20), ms(15)));
         assert_eq!((of(&split, Cause::ReceiveWindow), split.total()), (ms(10), ms(45)));
@@ -169,7 +181,24 @@ mod tests {
             (ms(20), ms(115), ms(145))
         );
         // More than there is cannot have passed in it: a hold that began before.
-        split.measure(&[(Cause::Nagle, ms(500))], Where::Here);
+        split.measure(&[(Cause::Nagle, Where::Here, ms(500))]);
         assert_eq!((of(&split, Cause::Nagle), split.total()), (ms(35), ms(45)));
+    }
+
+    /// A timeout is measured when it is over: of this interval no more is known than that it went on.
+    #[test]
+    fn waits_that_go_on_keep_what_was_estimated() {
+        let ms = Nanos::millis;
+        let mut split = Split::default();
+        split.add(share(Cause::RetransmissionTimeout, 30));
+        split.add(share(Cause::ServerThink, 50));
+        split.add(share(Cause::PathDelay, 20));
+        split.measure(&[
+            (Cause::RetransmissionTimeout, Where::Here, ms(10)),
+            (Cause::ReaderLate, Where::Here, ms(90)),
+        ]);
+        let of = |cause: Cause| split.time(|c| c == cause);
+        assert_eq!((of(Cause::RetransmissionTimeout), of(Cause::ReaderLate)), (ms(30), ms(50)));
+        assert_eq!((of(Cause::PathDelay), split.total()), (ms(20), ms(100)));
     }
 }

@@ -46,6 +46,8 @@ pub struct Snapshot {
     pub connections: Vec<Connection>,
     /// The fullest first.
     pub listeners: Vec<Listener>,
+    /// Threads inside a call, where that was looked for.
+    pub stuck: Vec<crate::Stuck>,
 }
 
 /// All connections of a host.
@@ -157,6 +159,7 @@ impl Table {
             samples: std::mem::take(&mut self.samples),
             connections,
             listeners,
+            stuck: Vec::new(),
         }
     }
 }

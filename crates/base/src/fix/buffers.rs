@@ -129,6 +129,28 @@ pub(super) const ROWS: &[FixInfo] = &[
         ],
     },
     FixInfo {
+        fix: FixId::NotsentLowat,
+        id: "notsent_lowat",
+        place: Place::Writer,
+        unless: &[],
+        title: "Keep unsent data in the program: TCP_NOTSENT_LOWAT",
+        how: &[
+            How {
+                system: "Any",
+                text: "setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &n, sizeof n) with n = 16384 to 131072: poll() and \
+                       blocking writes wait until less is unsent, so that what is urgent overtakes what is not in the \
+                       program; throughput stays, as what is in flight does not count",
+            },
+            How {
+                system: "Any",
+                text: "Or what is urgent and what is bulk on connections of their own; a smaller SO_SNDBUF helps, too, but \
+                       limits what is in flight",
+            },
+            How { system: "Linux", text: "For all sockets: sysctl -w net.ipv4.tcp_notsent_lowat=131072" },
+            How { system: "Java", text: "Netty: EpollChannelOption.TCP_NOTSENT_LOWAT" },
+        ],
+    },
+    FixInfo {
         fix: FixId::Wmem,
         id: "wmem",
         place: Place::Writer,

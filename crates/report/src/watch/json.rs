@@ -30,6 +30,8 @@ struct Document {
     connections_hidden: usize,
     /// The fullest first.
     listeners: Vec<ListenerRow>,
+    /// Threads inside a call on one of these connections at the end of the interval: connects and sends first, the most first.
+    threads: Vec<ThreadsRow>,
     /// What the connections lost time to in the interval, the worst first.
     findings: Vec<FindingRow>,
     /// What cannot be seen.
@@ -111,6 +113,12 @@ struct Kernel {
     send_buffer_used_bytes: Option<u32>,
     receive_buffer_bytes: Option<u32>,
     retransmitted_packets: u32,
+    /// Time that the kernel counted with anything unsent or unacknowledged.
+    busy_ns: i64,
+    /// Of it: stopped by the other end's window.
+    receive_window_limited_ns: i64,
+    /// Of it: stopped by the send buffer.
+    send_buffer_limited_ns: i64,
     bytes_acknowledged: u64,
     bytes_received: u64,
     delivery_bytes_per_second: u64,
@@ -124,7 +132,7 @@ struct Events {
     nagle: WaitsRow,
     /// Those that it held for more than 10 ms longer.
     nagle_delayed_ack: WaitsRow,
-    /// Small writes that a cork held.
+    /// Small writes that a cork held for a millisecond or more.
     cork: WaitsRow,
     /// Times that a writer slept in a call.
     blocked_writes: WaitsRow,
@@ -134,6 +142,14 @@ struct Events {
     /// Segments retransmitted after a timeout.
     timeouts: u64,
     loss_probes: u64,
+    /// Times that data lay readable for a millisecond or more, until the application read.
+    unread: WaitsRow,
+    /// Writes behind a segment or more of unsent bytes, until their first byte left; one at a time.
+    queued_writes: WaitsRow,
+    /// From the last segment until the retransmission timer sent again.
+    timeout_waits: WaitsRow,
+    /// The same until a probe of the end of a flight did.
+    probe_waits: WaitsRow,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -157,6 +173,20 @@ struct ListenerRow {
     full: bool,
     /// SYNs and connections that it ever dropped.
     drops: u32,
+}
+
+/// Threads of a process that wait in the same call for the same peer.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ThreadsRow {
+    process: ProcessRow,
+    /// `connect`, `send` or `recv`.
+    call: &'static str,
+    peer: String,
+    threads: usize,
+    /// How many threads the process has.
+    of: usize,
+    /// How long the longest of them has been seen inside.
+    longest_ns: i64,
 }
 
 /// A cause that connections lost time to.
@@ -223,6 +253,18 @@ pub fn write(out: &mut impl Write, view: &View) -> io::Result<()> {
         connections: s.connections.iter().map(row).collect(),
         connections_hidden: view.hidden,
         listeners: s.listeners.iter().map(listener).collect(),
+        threads: s
+            .stuck
+            .iter()
+            .map(|t| ThreadsRow {
+                process: process(&t.process),
+                call: t.call.name(),
+                peer: t.peer.to_string(),
+                threads: t.threads,
+                of: t.of,
+                longest_ns: t.longest.0,
+            })
+            .collect(),
         findings: view.findings.iter().map(|f| finding(f, s.connections.get(f.worst))).collect(),
         unseen: view
             .unseen
@@ -260,6 +302,9 @@ fn row(c: &Connection) -> Row {
         send_buffer_used_bytes: memory.map(|m| m.wmem_queued),
         receive_buffer_bytes: memory.map(|m| m.rcvbuf),
         retransmitted_packets: i.total_retrans,
+        busy_ns: i.busy.0,
+        receive_window_limited_ns: i.rwnd_limited.0,
+        send_buffer_limited_ns: i.sndbuf_limited.0,
         bytes_acknowledged: i.bytes_acked,
         bytes_received: i.bytes_received,
         delivery_bytes_per_second: i.delivery_rate,
@@ -286,6 +331,10 @@ fn row(c: &Connection) -> Row {
             fast_retransmissions: f.fast_retransmits,
             timeouts: f.timeouts,
             loss_probes: f.loss_probes,
+            unread: waits(f.unread),
+            queued_writes: waits(f.queued),
+            timeout_waits: waits(f.timeout),
+            probe_waits: waits(f.probe),
         }),
     }
 }

@@ -4,7 +4,7 @@ mod json;
 mod text;
 
 pub use json::{line, schema, write};
-pub use text::{Layout, ends, facts, program, short, write as text};
+pub use text::{Layout, ends, facts, program, short, threads, write as text};
 
 use tcpwhy_live::{Connection, Finding, Listener, Snapshot, findings};
 
@@ -44,6 +44,13 @@ impl View {
         let all = snapshot.connections.len();
         snapshot.connections.retain(wanted);
         snapshot.listeners.retain(listens);
+        let ends = |s: &tcpwhy_live::Stuck| {
+            snapshot.connections.iter().any(|c| {
+                c.sample.peer == s.peer && c.process.as_ref().is_some_and(|p| p.pid == s.process.pid)
+            })
+        };
+        let stuck = std::mem::take(&mut snapshot.stuck).into_iter().filter(ends).collect();
+        snapshot.stuck = stuck;
         let findings = findings(&snapshot.connections);
         View { events, hidden: all - snapshot.connections.len(), findings, snapshot, unseen }
     }

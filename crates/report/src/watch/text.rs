@@ -6,7 +6,9 @@ use crate::text::style::{BOLD, DIM, FIX, WARN, of, wrap};
 use crate::text::whose;
 use std::io::{self, Write};
 use tcpwhy_base::{Cause, Class, Nanos};
-use tcpwhy_live::{Connection, Facts, Finding, Listener, Process, Role, Share, Split, Waits, Where};
+use tcpwhy_live::{
+    Call, Connection, Facts, Finding, Listener, Process, Role, Share, Split, Stuck, Waits, Where,
+};
 
 /// How it is laid out.
 #[derive(Clone, Debug)]
@@ -19,6 +21,9 @@ pub struct Layout {
     pub verbose: bool,
 }
 
+/// Threads that are inside a call for less are not worth a line; and so many lines at most.
+const SHOWN: Nanos = Nanos::millis(100);
+const THREADS: usize = 5;
 /// Text below the heading of a finding begins here.
 const INDENT: usize = 10;
 
@@ -47,6 +52,10 @@ pub fn write(out: &mut impl Write, view: &View, layout: &Layout) -> io::Result<(
     if view.findings.is_empty() && !s.connections.is_empty() {
         writeln!(out, "\n  Nothing was lost to TCP that shows in samples.")?;
     }
+    let waits = |t: &&Stuck| t.call != Call::Receive || t.threads * 2 > t.of || layout.verbose;
+    for t in s.stuck.iter().filter(|t| t.longest >= SHOWN).filter(waits).take(THREADS) {
+        paragraph(out, &threads(t), 2, layout)?;
+    }
     for l in s.listeners.iter().filter(|l| l.queue > 0 || layout.verbose) {
         listener(out, l)?;
     }
@@ -59,6 +68,20 @@ pub fn write(out: &mut impl Write, view: &View, layout: &Layout) -> io::Result<(
         paragraph(out, &format!("not seen (-v: why): {}", names.join("; ")), 2, layout)?;
     }
     Ok(())
+}
+
+/// `50 of 100 threads of php(812) are in connect() to 10.0.0.7:3306, for up to 3.10 s`.
+pub fn threads(t: &Stuck) -> String {
+    let are = if t.threads == 1 { "is" } else { "are" };
+    format!(
+        "{} of {} of {} {are} in {}() to {}, for up to {}",
+        t.threads,
+        count(t.of as u64, "thread"),
+        program(Some(&t.process)),
+        t.call.name(),
+        t.peer,
+        t.longest
+    )
 }
 
 /// `nginx(812)`, with its container.
@@ -136,6 +159,15 @@ pub fn facts(f: &Facts) -> Option<String> {
         waits("held by Nagle", &f.nagle),
         waits("held by a cork", &f.cork),
         waits("asleep", &f.blocked),
+        waits("behind unsent bytes", &f.queued),
+        (f.unread.count > 0).then(|| {
+            format!(
+                "{} late for {}, {} at most",
+                count(f.unread.count, "read"),
+                f.unread.time,
+                f.unread.longest
+            )
+        }),
         (f.refused > 0).then(|| format!("{} refused (EAGAIN)", count(f.refused, "write"))),
         some(f.fast_retransmits, "fast retransmission"),
         some(f.timeouts, "timeout"),

@@ -20,6 +20,9 @@ pub(crate) struct Watch {
     /// Connections and listeners of this process
     #[arg(long, value_name = "PID", value_parser = units::whole::<u32>(1, u64::MAX), help_heading = "Selection")]
     pub(crate) pid: Option<u32>,
+    /// Connections and listeners of processes in this control group or below it: as in /proc/PID/cgroup, or below /sys/fs/cgroup
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath, help_heading = "Selection")]
+    pub(crate) cgroup: Option<String>,
     /// Connections that spent at least 5 % of the interval on this
     #[arg(long, value_name = "CAUSE", value_parser = CauseParser, hide_possible_values = true, help_heading = "Selection")]
     pub(crate) cause: Option<Cause>,

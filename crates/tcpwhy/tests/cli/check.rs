@@ -42,6 +42,8 @@ fn planted_faults_are_found_and_nothing_else() {
         ("small-backlog", "listener-queue-full", "127.0.0.1:8000", &["overflows", "most_queued"][..]),
         ("behind", "listener-behind", "127.0.0.1:8000", &["least_queued"]),
         ("ports", "local-ports", "127.0.0.1 > 127.0.0.1:8000", &["used", "ports"]),
+        ("ports-gone", "local-ports", "127.0.0.1 > 127.0.0.1:8000", &["used", "ports"]),
+        ("time-wait-flood", "local-ports", "127.0.0.1 > 127.0.0.1:8000", &["used", "time_wait"]),
         ("time-wait", "time-wait-limit", "", &["TCPTimeWaitOverflow"]),
         ("unanswered", "connect-unanswered", "10.9.0.7:80", &["most_syns"]),
         ("flood-cookies", "syn-cookies", "", &["cookies"]),

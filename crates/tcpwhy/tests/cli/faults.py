@@ -138,6 +138,31 @@ def ports():
         KEPT.append(s.accept()[0])
 
 
+def ports_gone():
+    """Not one is left: connect() fails."""
+    setting('ip_local_port_range', '40000 40019')
+    s = listen(port=8000)
+    for _ in range(20):
+        connect(s.getsockname())
+        KEPT.append(s.accept()[0])
+    try:
+        connect(s.getsockname())
+    except OSError:
+        return
+    sys.exit('a 21st connection over 20 ports')
+
+
+def time_wait_flood():
+    """Connections that this end closed first hold their ports for a minute."""
+    setting('ip_local_port_range', '40000 40039')
+    s = listen(port=8000)
+    for _ in range(30):
+        c = socket.create_connection(s.getsockname())
+        t = s.accept()[0]
+        c.close()
+        t.close()
+
+
 def time_wait():
     setting('tcp_max_tw_buckets', 4)
     s = listen(port=8000)
@@ -194,6 +219,8 @@ FAULTS = {
     'small-backlog': small_backlog,
     'behind': behind,
     'ports': ports,
+    'ports-gone': ports_gone,
+    'time-wait-flood': time_wait_flood,
     'time-wait': time_wait,
     'unanswered': unanswered,
     'flood-cookies': lambda: flood(1),

@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 use tcpwhy_base::Nanos;
 #[cfg(feature = "bpf")]
 use tcpwhy_live::Kernel;
-use tcpwhy_live::{Connection, Diag, LiveError, Process, Processes, Sample, Snapshot, Table, processor_time};
+use tcpwhy_live::{
+    Connection, Diag, LiveError, Process, Processes, Sample, Snapshot, Stuck, Table, Threads, processor_time,
+    stuck,
+};
 use tcpwhy_report::watch::Unseen;
 
 /// How often sockets are looked at where that takes next to nothing: four times in the shortest delayed ACK of Linux.
@@ -46,6 +49,7 @@ pub(super) struct Eye {
     sockets: Vec<Sample>,
     table: Table,
     processes: Processes,
+    threads: Threads,
     known: HashSet<u32>,
     start: Instant,
     /// When it looked last.
@@ -73,6 +77,7 @@ impl Eye {
             sockets: Vec::new(),
             table: Table::default(),
             processes: Processes::default(),
+            threads: Threads::default(),
             known: HashSet::new(),
             start: now,
             looked: now,
@@ -96,6 +101,9 @@ impl Eye {
     ) -> Result<(), LiveError> {
         let until = Instant::now() + Duration::from_nanos(interval.0.unsigned_abs());
         self.apart = OFTEN;
+        // So that a single interval, too, knows how long they have been inside.
+        let pids: HashSet<u32> = self.known.iter().filter_map(|&i| Some(self.processes.of(i)?.pid)).collect();
+        self.threads.look(pids, self.now());
         while Instant::now() < until && !stop.load(Relaxed) {
             std::thread::sleep(self.nap(until));
             self.look_if_due(until)?;
@@ -133,11 +141,15 @@ impl Eye {
         self.table.take_ended();
     }
 
+    /// Since it was opened.
+    fn now(&self) -> Nanos {
+        Nanos(i64::try_from(self.start.elapsed().as_nanos()).unwrap_or(i64::MAX))
+    }
+
     fn look(&mut self) -> Result<(), LiveError> {
         let (began, used) = (Instant::now(), processor_time());
         self.diag.sockets(&mut self.sockets)?;
-        let time = i64::try_from(self.start.elapsed().as_nanos()).unwrap_or(i64::MAX);
-        self.table.feed(&self.sockets, Nanos(time));
+        self.table.feed(&self.sockets, self.now());
         let wait = ((processor_time() - used) * PART).max(OFTEN);
         self.name();
         // What has passed, which is more than what was meant to where the machine is busy.
@@ -170,7 +182,17 @@ impl Eye {
         }
         self.known.clear();
         self.name();
-        self.table.interval()
+        let mut snapshot = self.table.interval();
+        snapshot.stuck = self.stuck(&snapshot);
+        snapshot
+    }
+
+    /// Threads inside a call on one of the connections.
+    fn stuck(&mut self, snapshot: &Snapshot) -> Vec<Stuck> {
+        let pids = snapshot.connections.iter().filter_map(|c| c.process.as_ref());
+        let pids: HashSet<u32> = pids.map(|p| p.pid).collect();
+        let waiting = self.threads.look(pids, self.now());
+        stuck(&waiting, &self.threads.counts, &snapshot.connections)
     }
 
     /// What does not show in this interval.
@@ -182,6 +204,12 @@ impl Eye {
         }];
         let lost = if self.has_events() { "some kernel events" } else { HELD };
         out.extend(self.no_events.iter().map(|why| Unseen { what: lost.into(), needs: why.clone() }));
+        if self.threads.hidden > 0 {
+            out.push(Unseen {
+                what: format!("in which calls the threads of {} processes are", self.threads.hidden),
+                needs: "CAP_SYS_PTRACE or root".into(),
+            });
+        }
         if self.processes.hidden > 0 {
             out.push(Unseen {
                 what: format!("which sockets {} processes of other users have", self.processes.hidden),

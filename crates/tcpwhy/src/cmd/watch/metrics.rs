@@ -10,7 +10,7 @@ use prometheus_client::registry::{Registry, Unit};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::AtomicU64;
 use tcpwhy_base::{Cause, Nanos};
-use tcpwhy_live::{Connection, Facts, Snapshot, State};
+use tcpwhy_live::{Connection, Facts, Process, Snapshot, State};
 
 /// Programs with a label of their own; connections of all that are seen later are `other`.
 const PROGRAMS: usize = 20;
@@ -43,6 +43,9 @@ pub(super) struct Metrics {
     blocked: Counter,
     blocked_time: Seconds,
     refused: Counter,
+    late: Counter,
+    queued: Seconds,
+    threads: Family<Labels, Gauge>,
     full: Gauge,
     fill: Ratio,
     drops: Counter,
@@ -107,6 +110,19 @@ impl Metrics {
             ),
             blocked_time: keep(r, "tcpwhy_blocked_write", Some(Unit::Seconds), "How long they slept"),
             refused: keep(r, "tcpwhy_refused_writes", None, "Writes that were refused with EAGAIN"),
+            late: keep(r, "tcpwhy_late_reads", None, "Times that data lay unread for a millisecond or more"),
+            queued: keep(
+                r,
+                "tcpwhy_queued_write",
+                Some(Unit::Seconds),
+                "How long writes waited behind unsent bytes of their own connection",
+            ),
+            threads: keep(
+                r,
+                "tcpwhy_waiting_threads",
+                None,
+                "Threads inside a call on a socket, by call and program",
+            ),
             full: keep(r, "tcpwhy_listeners_full", None, "Listeners whose accept queue is full"),
             fill: keep(
                 r,
@@ -139,6 +155,11 @@ impl Metrics {
             self.states.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
         }
         self.listeners(snapshot);
+        self.threads.clear();
+        for t in &snapshot.stuck {
+            let labels = vec![("call", t.call.name().into()), ("program", self.program(Some(&t.process)))];
+            self.threads.get_or_create(&labels).inc_by(t.threads as i64);
+        }
         self.samples.inc_by(snapshot.samples.into());
         self.watched.inc_by(seconds(snapshot.interval));
         let used = Nanos(tcpwhy_live::process_time().as_nanos().try_into().unwrap_or(i64::MAX));
@@ -148,7 +169,7 @@ impl Metrics {
     }
 
     fn connection(&mut self, c: &Connection) {
-        let program = self.program(c);
+        let program = self.program(c.process.as_ref());
         for share in c.interval.shares() {
             let labels = vec![
                 ("cause", share.cause.id().into()),
@@ -158,16 +179,8 @@ impl Metrics {
             ];
             self.time.get_or_create(&labels).inc_by(seconds(share.time));
         }
-        let Facts {
-            nagle,
-            nagle_delayed_ack,
-            cork,
-            blocked,
-            refused,
-            fast_retransmits,
-            timeouts,
-            loss_probes,
-        } = c.news;
+        let Facts { nagle, nagle_delayed_ack, cork, blocked, refused, .. } = c.news;
+        let Facts { fast_retransmits, timeouts, loss_probes, unread, queued, .. } = c.news;
         // Which timer it was, or none, only its kernel knows; what samples count and events do not is of no known kind.
         let known = fast_retransmits + timeouts + loss_probes;
         let other = u64::from(c.sent_again).saturating_sub(known);
@@ -178,19 +191,24 @@ impl Metrics {
                 .get_or_create(&vec![("network_tcp_retransmit_type", kind.into())])
                 .inc_by(count);
         }
-        for (cause, waits) in
-            [(Cause::Nagle, nagle), (Cause::NagleDelayedAck, nagle_delayed_ack), (Cause::Cork, cork)]
-        {
+        for (cause, waits) in [
+            (Cause::Nagle, nagle),
+            (Cause::NagleDelayedAck, nagle_delayed_ack),
+            (Cause::Cork, cork),
+            (Cause::SendQueue, queued),
+        ] {
             self.held.get_or_create(&vec![("cause", cause.id().into())]).inc_by(waits.count);
         }
         self.blocked.inc_by(blocked.count);
         self.blocked_time.inc_by(seconds(blocked.time));
         self.refused.inc_by(refused);
+        self.late.inc_by(unread.count);
+        self.queued.inc_by(seconds(queued.time));
     }
 
     /// The first programs have a name each.
-    fn program(&mut self, c: &Connection) -> String {
-        let Some(process) = &c.process else { return "unknown".into() };
+    fn program(&mut self, process: Option<&Process>) -> String {
+        let Some(process) = process else { return "unknown".into() };
         if !self.programs.contains(&process.name) {
             if self.programs.len() >= PROGRAMS {
                 return "other".into();
@@ -236,7 +254,7 @@ fn resident() -> i64 {
 mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream};
-    use tcpwhy_live::{Diag, Process, Table};
+    use tcpwhy_live::{Diag, Table};
 
     #[test]
     fn labels_stay_few_whatever_programs_come() {

@@ -16,9 +16,11 @@ use eye::Eye;
 use metrics::Metrics;
 use scrape::Scrape;
 use std::io::Write as _;
+#[cfg(feature = "tui")]
+use std::io::{self, IsTerminal as _};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tcpwhy_base::Nanos;
-use tcpwhy_live::{Connection, Listener, Split};
+use tcpwhy_live::{Connection, Listener, Process, Split, control_groups};
 use tcpwhy_report::watch::{self, Layout, View};
 
 /// Watches this host, or another network namespace.
@@ -28,13 +30,14 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Exit> {
         return events::run(args, &*cmd::stop_signal()?);
     }
     let mut eye = Eye::open(args.netns.as_deref(), args.sampled)?;
+    // A terminal is put back whatever ends it.
+    #[cfg(feature = "tui")]
+    if !args.once && !args.json && !args.jsonl && args.metrics.is_none() && io::stdout().is_terminal() {
+        return screen::run(args, &mut eye, &*cmd::end_signal()?);
+    }
     let stop = cmd::stop_signal()?;
     if let Some(address) = args.metrics {
         return serve(args, &mut eye, &stop, &Scrape::open(address)?);
-    }
-    #[cfg(feature = "tui")]
-    if !args.once && !args.json && !args.jsonl && std::io::IsTerminal::is_terminal(&std::io::stdout()) {
-        return screen::run(args, &mut eye, &stop);
     }
     let mut out = Output::open(None, args.json || args.jsonl)?;
     let written = print(args, &mut eye, &stop, &mut out);
@@ -114,7 +117,7 @@ fn view(args: &Watch, eye: &mut Eye) -> View {
 /// Whether a connection was asked for by whose it is, and with whom.
 fn is_chosen(args: &Watch, c: &Connection) -> bool {
     let port = args.port.is_none_or(|p| c.sample.local.port == p || c.sample.peer.port == p);
-    port && args.pid.is_none_or(|pid| c.process.as_ref().is_some_and(|p| p.pid == pid))
+    port && is_whose(args, c.process.as_ref())
 }
 
 /// Whether a connection was asked for, by its time in `split`, too.
@@ -129,6 +132,45 @@ fn is_wanted(args: &Watch, c: &Connection, split: &Split) -> bool {
 }
 
 fn listens(args: &Watch, l: &Listener) -> bool {
-    args.port.is_none_or(|p| l.local.port == p)
-        && args.pid.is_none_or(|pid| l.process.as_ref().is_some_and(|p| p.pid == pid))
+    args.port.is_none_or(|p| l.local.port == p) && is_whose(args, l.process.as_ref())
+}
+
+/// Whether a process was asked for, by number and control group.
+fn is_whose(args: &Watch, process: Option<&Process>) -> bool {
+    let pid = process.map(|p| p.pid);
+    args.pid.is_none_or(|wanted| pid == Some(wanted))
+        && args.cgroup.as_ref().is_none_or(|group| {
+            pid.is_some_and(|pid| control_groups(pid).iter().any(|of| is_below(of, group)))
+        })
+}
+
+/// Whether a control group is `wanted` or below it; that may be a path below `/sys/fs/cgroup`, where hierarchies of the first
+/// version have a directory each.
+fn is_below(group: &str, wanted: &str) -> bool {
+    let bare = wanted.strip_prefix("/sys/fs/cgroup").unwrap_or(wanted).trim_matches('/');
+    let of_first = bare.split_once('/').map_or("", |(_, rest)| rest);
+    let group = group.trim_matches('/');
+    let below =
+        |path: &str| group == path || group.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+    below(bare) || (wanted.starts_with("/sys/fs/cgroup/") && !of_first.is_empty() && below(of_first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_below;
+
+    #[test]
+    fn control_groups_hold_those_below() {
+        for (group, wanted, held) in [
+            ("/system.slice/nginx.service", "/system.slice", true),
+            ("/system.slice/nginx.service", "system.slice/nginx.service/", true),
+            ("/system.slice/nginx.service", "/sys/fs/cgroup/system.slice", true),
+            ("/docker/0123", "/sys/fs/cgroup/memory/docker", true),
+            ("/system.slice2/a", "/system.slice", false),
+            ("/a", "/a/b", false),
+            ("/b/c", "/a/b", false),
+        ] {
+            assert_eq!(is_below(group, wanted), held, "{group} {wanted}");
+        }
+    }
 }

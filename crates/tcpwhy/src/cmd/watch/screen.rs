@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tcpwhy_base::{Class, Nanos};
 use tcpwhy_live::Connection;
 use tcpwhy_report::text::wrap;
-use tcpwhy_report::watch::{View, ends, program, short};
+use tcpwhy_report::watch::{View, ends, program, short, threads};
 
 const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
 
@@ -120,10 +120,11 @@ fn draw(frame: &mut Frame<'_>, screen: &Screen) {
     .areas(frame.area());
     let s = &screen.view.snapshot;
     let text = format!(
-        "{} connections in the last {}, estimated from {} samples{}",
+        "{} connections in the last {}, estimated from {} samples{}{}",
         s.connections.len(),
         s.interval,
         s.samples,
+        if screen.view.events { " and measured" } else { "" },
         if screen.paused { "; paused" } else { "" }
     );
     frame.render_widget(Paragraph::new(Line::styled(text, BOLD)), head);
@@ -172,9 +173,17 @@ fn about(screen: &Screen, width: usize) -> Vec<Line<'static>> {
         lines.push(Line::styled(text, if l.is_full() { screen.palette.bad() } else { DIM }));
     }
     let Some(c) = screen.all().get(screen.at()) else { return lines };
+    let own = |t: &&tcpwhy_live::Stuck| {
+        c.process.as_ref().is_some_and(|p| p.pid == t.process.pid) && t.peer == c.sample.peer
+    };
+    for t in screen.view.snapshot.stuck.iter().filter(own).filter(|t| t.longest >= Nanos::millis(100)) {
+        lines.push(Line::styled(threads(t), DIM));
+    }
     let text = |lines: &mut Vec<Line<'static>>, text: &str, style: Style| {
         lines.extend(wrap(text, width).into_iter().map(|l| Line::styled(l, style)));
     };
+    // The list may have no room for all of it.
+    text(&mut lines, &format!("{}  {}", ends(c), program(c.process.as_ref())), BOLD);
     text(&mut lines, &format!("since {} ago: {}", c.watched, short(&c.total, 4)), Style::new());
     for share in c.interval.shares() {
         let side = share.at.side(c.role == tcpwhy_live::Role::Client);

@@ -1,0 +1,226 @@
+//! Threads that wait in a call for a peer: `/proc/PID/task/TID/syscall` names the call and the file of each sleeping thread.
+
+use crate::connection::Connection;
+use crate::sample::Process;
+use hashbrown::HashMap;
+use std::fs;
+use std::path::Path;
+use tcpwhy_base::{Endpoint, Nanos};
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Call {
+    /// The handshake.
+    Connect,
+    /// A connection from a listener.
+    Accept,
+    /// Bytes.
+    Receive,
+    /// Room for bytes.
+    Send,
+}
+
+impl Call {
+    /// The name in JSON and text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Call::Connect => "connect",
+            Call::Accept => "accept",
+            Call::Receive => "recv",
+            Call::Send => "send",
+        }
+    }
+
+    /// By the number of the system call; those whose first argument is a file.
+    fn from_number(number: u64) -> Option<Call> {
+        #[cfg(target_arch = "x86_64")]
+        return Some(match number {
+            // read, readv, recvfrom, recvmsg, recvmmsg
+            0 | 19 | 45 | 47 | 299 => Call::Receive,
+            // write, writev, sendto, sendmsg, sendmmsg
+            1 | 20 | 44 | 46 | 307 => Call::Send,
+            42 => Call::Connect,
+            43 | 288 => Call::Accept,
+            _ => return None,
+        });
+        #[cfg(target_arch = "aarch64")]
+        return Some(match number {
+            63 | 65 | 207 | 212 | 243 => Call::Receive,
+            64 | 66 | 206 | 211 | 269 => Call::Send,
+            203 => Call::Connect,
+            202 | 242 => Call::Accept,
+            _ => return None,
+        });
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        {
+            let _ = number;
+            None
+        }
+    }
+}
+
+/// A thread inside a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its process.
+    pub pid: u32,
+    /// Itself.
+    pub tid: u32,
+    /// In what.
+    pub call: Call,
+    /// On which socket.
+    pub inode: u32,
+    /// Since it was first seen there.
+    pub since: Nanos,
+}
+
+/// Threads of a process that wait in the same call for the same peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// Whose they are.
+    pub process: Process,
+    /// In what.
+    pub call: Call,
+    /// For whom.
+    pub peer: Endpoint,
+    /// How many.
+    pub threads: usize,
+    /// How many threads the process has.
+    pub of: usize,
+    /// How long the longest of them has been seen there.
+    pub longest: Nanos,
+}
+
+/// Groups them by process, call and peer: connects and sends before reads, which are idle more often than not; the largest first.
+pub fn stuck(waiting: &[Waiting], counts: &HashMap<u32, usize>, connections: &[Connection]) -> Vec<Stuck> {
+    let by_inode: HashMap<u32, &Connection> = connections.iter().map(|c| (c.sample.inode, c)).collect();
+    let mut out: Vec<Stuck> = Vec::new();
+    for w in waiting {
+        let Some(c) = by_inode.get(&w.inode) else { continue };
+        let (peer, pid) = (c.sample.peer, w.pid);
+        match out.iter_mut().find(|s| (s.process.pid, s.call, s.peer) == (pid, w.call, peer)) {
+            Some(s) => (s.threads, s.longest) = (s.threads + 1, s.longest.max(w.since)),
+            None => {
+                let Some(process) = c.process.clone() else { continue };
+                let of = counts.get(&pid).copied().unwrap_or(1);
+                let process = Process { pid, ..process };
+                out.push(Stuck { process, call: w.call, peer, threads: 1, of, longest: w.since });
+            }
+        }
+    }
+    out.sort_by_key(|s| {
+        (s.call == Call::Receive, std::cmp::Reverse((s.threads, s.longest)), s.process.pid, s.peer)
+    });
+    out
+}
+
+/// Threads as they were at the last look.
+#[derive(Debug, Default)]
+pub struct Threads {
+    /// By thread: the text of its call, which is the same as long as it is inside, and the first time of that.
+    seen: HashMap<u32, (String, Nanos)>,
+    /// How many threads each process has.
+    pub counts: HashMap<u32, usize>,
+    /// Processes whose calls this user may not see.
+    pub hidden: u32,
+}
+
+impl Threads {
+    /// Looks at all threads of these processes, at `time` on a clock that does not jump.
+    pub fn look(&mut self, pids: impl IntoIterator<Item = u32>, time: Nanos) -> Vec<Waiting> {
+        let mut before = std::mem::take(&mut self.seen);
+        self.hidden = 0;
+        self.counts.clear();
+        let mut out = Vec::new();
+        for pid in pids {
+            let folder = Path::new("/proc").join(pid.to_string());
+            let Ok(tasks) = fs::read_dir(folder.join("task")) else { continue };
+            let mut refused = false;
+            for task in tasks.flatten() {
+                let Some(tid) = task.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else {
+                    continue;
+                };
+                *self.counts.entry(pid).or_default() += 1;
+                let text = match fs::read_to_string(task.path().join("syscall")) {
+                    Ok(text) => text,
+                    Err(e) => {
+                        refused |= e.kind() == std::io::ErrorKind::PermissionDenied;
+                        continue;
+                    }
+                };
+                let Some((call, file)) = call_of(&text) else { continue };
+                let target = fs::read_link(folder.join("fd").join(file.to_string()));
+                let Some(inode) = target.ok().and_then(|t| socket_of(t.to_str()?)) else { continue };
+                let since =
+                    before.remove(&tid).filter(|(old, _)| *old == text).map_or(time, |(_, since)| since);
+                self.seen.insert(tid, (text, since));
+                out.push(Waiting { pid, tid, call, inode, since: time - since });
+            }
+            self.hidden += u32::from(refused);
+        }
+        out
+    }
+}
+
+/// `45 0x3 0x7ffd…`: the number of the call and its arguments, then two pointers; `running` or `-1` if it is in none.
+fn call_of(text: &str) -> Option<(Call, u64)> {
+    let mut words = text.split_whitespace();
+    let call = Call::from_number(words.next()?.parse().ok()?)?;
+    let file = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
+    Some((call, file))
+}
+
+/// The control groups of a process, one for each hierarchy: `/system.slice/nginx.service`.
+pub fn control_groups(pid: u32) -> Vec<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    // 0::/path, or 4:memory:/path
+    text.lines().filter_map(|l| Some(l.splitn(3, ':').nth(2)?.to_owned())).collect()
+}
+
+fn socket_of(target: &str) -> Option<u32> {
+    target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::io::Read as _;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd as _;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn what_is_no_call_is_left_out() {
+        for text in ["running", "-1 0x7ffe 0x7f00", "", "45", "45 3 4", "999999 0x1", "45 0x"] {
+            assert_eq!(call_of(text), None, "{text}");
+        }
+        assert_eq!(socket_of("socket:[77]"), Some(77));
+        assert_eq!((socket_of("pipe:[77]"), socket_of("socket:[]")), (None, None));
+    }
+
+    #[test]
+    fn a_reader_is_seen_for_as_long_as_it_waits() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut reader = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (writer, _) = listener.accept().unwrap();
+        let link = fs::read_link(format!("/proc/self/fd/{}", reader.as_raw_fd())).unwrap();
+        let inode = socket_of(link.to_str().unwrap()).unwrap();
+        let waits = std::thread::spawn(move || reader.read(&mut [0]));
+        let (mut threads, start) = (Threads::default(), Instant::now());
+        let seen = loop {
+            let time = Nanos(start.elapsed().as_nanos().try_into().unwrap());
+            let all = threads.look([std::process::id()], time);
+            let of = all.into_iter().find(|w| w.inode == inode);
+            if of.is_some_and(|w| w.since > Nanos::millis(30)) || threads.hidden > 0 {
+                break of;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "never seen: {of:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        drop(writer);
+        waits.join().unwrap().unwrap();
+        if let Some(seen) = seen {
+            assert_eq!((seen.call, seen.pid), (Call::Receive, std::process::id()));
+        }
+    }
+}
