@@ -116,7 +116,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Explain {
-    /// Captures (pcap or pcapng, also gz, zst, lz4), or - for standard input; with --parquet folders of them, too
+    /// Captures (pcap or pcapng, also gz, zst, lz4), folders of them, or - for standard input
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
 
@@ -247,7 +247,7 @@ pub(crate) struct Summarize {
 #[cfg(feature = "tui")]
 #[derive(Debug, ClapArgs)]
 pub(crate) struct View {
-    /// Captures (pcap or pcapng, also gz, zst, lz4)
+    /// Captures (pcap or pcapng, also gz, zst, lz4), or folders of them
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
     /// Call exchanges by their requests, from the first bytes (HTTP/1 method and path, Redis verb, MySQL and PostgreSQL
@@ -258,7 +258,7 @@ pub(crate) struct View {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Slice {
-    /// Captures (pcap or pcapng, also gz, zst, lz4)
+    /// Captures (pcap or pcapng, also gz, zst, lz4), or folders of them
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
     /// The connection, always needed: its number in what `tcpwhy FILE` prints, a port, address:port, or

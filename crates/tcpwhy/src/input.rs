@@ -1,6 +1,6 @@
 //! The inputs: their names, their order, and what is said when one cannot be read.
 
-use crate::shown;
+use crate::{items, shown};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -104,19 +104,29 @@ fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// The inputs in the order of their first packets, and the sentences about those that cannot be read.
+/// The inputs in the order of their first packets, and the sentences about those that cannot be read. Of a folder the captures in it;
+/// what is no capture is passed over.
 pub(crate) fn in_order(paths: &[PathBuf]) -> (Vec<Input>, Vec<String>) {
-    if let [one] = paths {
+    if let [one] = paths
+        && !one.is_dir()
+    {
         return (vec![Input::new(one)], Vec::new());
     }
     let mut timed: Vec<(Option<Nanos>, Input)> = Vec::new();
     let mut problems = Vec::new();
-    for input in paths.iter().map(|p| Input::new(p)) {
+    for item in items::among(paths, None) {
+        let input = Input::new(&item.path);
         match input.open() {
             // What is wrong within the file is said when it is read.
             Ok(mut reader) => timed.push((reader.next().ok().flatten().map(|f| f.time), input)),
+            Err(_) if item.is_foreign() => {}
             Err(problem) => problems.push(problem),
         }
+    }
+    if timed.is_empty() && problems.is_empty() {
+        let folders: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+        let folders = folders.join(", ");
+        problems.push(format!("{}: no capture is in this folder. Check the name", shown::text(&folders)));
     }
     timed.sort_by_key(|(first, _)| first.unwrap_or(Nanos::MAX));
     (timed.into_iter().map(|t| t.1).collect(), problems)

@@ -2,18 +2,27 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use tcpwhy_capture::{ReadError, Reader};
 
 /// An input, and where its name is from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Item {
-    pub(super) path: PathBuf,
+pub(crate) struct Item {
+    pub(crate) path: PathBuf,
     /// It was found in a folder: it may be something else than a capture.
-    pub(super) found: bool,
+    pub(crate) found: bool,
 }
 
-/// In the order in which they are named, those of a folder by name; of each path one. `out` and what is in it is no input.
-pub(super) fn among(paths: &[PathBuf], out: &Path) -> Vec<Item> {
-    let out = out.canonicalize().ok();
+impl Item {
+    /// Something else that lay in the folder.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.found && matches!(Reader::open(&self.path), Err(ReadError::NotCapture(_)))
+    }
+}
+
+/// In the order in which they are named, those of a folder by name; of each path one. `out`, if it is a folder, and what is in it
+/// are no inputs.
+pub(crate) fn among(paths: &[PathBuf], out: Option<&Path>) -> Vec<Item> {
+    let out = out.and_then(|out| out.canonicalize().ok());
     let mut items = Vec::new();
     for path in paths {
         if path.is_dir() {

@@ -12,6 +12,7 @@ mod fleet;
 mod growth;
 mod headers;
 mod input;
+mod items;
 mod lab_result;
 mod live;
 mod load;

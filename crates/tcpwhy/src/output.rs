@@ -1,6 +1,7 @@
 //! Where the answer goes: standard output, or a file that appears whole or not at all.
 
 use crate::failure::Usage;
+use crate::items;
 use crate::temporary::Temporary;
 use anyhow::{Context as _, bail};
 use std::fs::{self, File};
@@ -16,12 +17,13 @@ pub(crate) struct Output {
     pub(crate) width: Option<usize>,
 }
 
-/// Refuses an output that is one of the inputs, by whatever name, and two outputs with one name. `-` and devices are
+/// Refuses an output that is one of the inputs, by whatever name or in a folder of them, and two outputs with one name. `-` and devices are
 /// no files that could be lost.
 pub(crate) fn refuse_overwriting(outputs: &[Option<&Path>], inputs: &[PathBuf]) -> anyhow::Result<()> {
     let outputs: Vec<&Path> = outputs.iter().flatten().copied().filter(|p| !is_dash(p)).collect();
+    let inputs = if outputs.is_empty() { Vec::new() } else { items::among(inputs, None) };
     for (n, path) in outputs.iter().enumerate() {
-        if inputs.iter().any(|i| same_file(i, path)) {
+        if inputs.iter().any(|i| same_file(&i.path, path) && !i.is_foreign()) {
             bail!(Usage(format!(
                 "{} is an input and would be overwritten: choose another name",
                 path.display()

@@ -2,16 +2,15 @@
 //! from which the next call goes on.
 
 mod batch;
-mod inputs;
 mod manifest;
 
 use crate::args::Explain;
 use crate::failure::{Exit, Usage, say};
 use crate::input::Input;
+use crate::items::{self, Item};
 use crate::warnings;
 use anyhow::{Context as _, bail};
 use batch::Batch;
-use inputs::Item;
 use manifest::{Before, Done, Manifest, Stamp};
 use std::io::Write as _;
 use std::ops::ControlFlow;
@@ -54,7 +53,7 @@ pub(crate) fn run(args: &Explain, folder: &Path, stop: &Arc<AtomicBool>) -> anyh
     let begun = Instant::now();
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let manifest = Manifest::open(folder)?;
-    let items = inputs::among(&args.files, folder);
+    let items = items::among(&args.files, Some(folder));
     if items.is_empty() {
         bail!(Usage(
             "no file is in the folders that were named: name captures, or a folder with captures".into()

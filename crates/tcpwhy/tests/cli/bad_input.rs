@@ -10,7 +10,12 @@ fn missing() {
 #[test]
 fn a_directory() {
     let dir = Dir::new();
-    tcpwhy(&[dir.0.to_str().unwrap()]).fails(3, &["directory", "*.pcap"]);
+    let folder = dir.0.to_str().unwrap();
+    tcpwhy(&[folder]).fails(3, &["no capture is in this folder"]);
+    tcpwhy(&["explain", "--follow", folder]).fails(3, &["no capture is in this folder"]);
+    dir.file("notes.txt", b"no capture");
+    tcpwhy(&[folder]).fails(3, &["no capture is in this folder"]);
+    tcpwhy(&[folder, "/nowhere/a.pcap"]).fails(3, &["/nowhere/a.pcap: no such file"]);
 }
 
 #[cfg(unix)]

@@ -318,6 +318,32 @@ fn short_exchanges_are_summed_not_lost() {
 }
 
 #[test]
+fn the_captures_of_a_folder_are_explained_together() {
+    let dir = Dir::new();
+    let cut = Pcap::new().conversation(0, 2).bytes.len();
+    let whole = Pcap::new().conversation(0, 4).bytes.clone();
+    std::fs::create_dir(dir.0.join("deeper")).unwrap();
+    let first = dir.file("deeper/z_first.pcap", &whole[..cut]);
+    let second = dir.file("a_second.pcap", &[&whole[..24], &whole[cut..]].concat());
+    dir.file("notes.txt", b"no capture");
+    let folder = dir.0.to_str().unwrap();
+    let json = tcpwhy(&["--json", folder]).json();
+    assert_eq!(json["capture"]["files"], serde_json::json!([first, second]));
+    assert_eq!(json["capture"]["connections"], 1, "rotated files hold one connection");
+    assert_eq!(tcpwhy(&["--json", &second, &first]).json(), json, "as if they were named");
+    tcpwhy(&["--json", "-o", &first, folder]).fails(2, &["is an input and would be overwritten"]);
+    let beside = dir.0.join("answer.json");
+    let beside = beside.to_str().unwrap();
+    for _ in 0..2 {
+        assert_eq!(
+            tcpwhy(&["--json", "-o", beside, folder]).code,
+            0,
+            "an answer in the folder is no capture"
+        );
+    }
+}
+
+#[test]
 fn inputs_are_read_in_the_order_of_their_packets() {
     let dir = Dir::new();
     let cut = Pcap::new().conversation(0, 2).bytes.len();
