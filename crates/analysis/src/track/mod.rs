@@ -196,8 +196,8 @@ impl Tracker {
     /// Takes a SYN or SYN-ACK.
     pub(crate) fn syn(&mut self, s: End, segment: &Segment, t: Nanos) {
         let is_syn_ack = segment.flags.ack();
-        if is_syn_ack && s == End::Client {
-            return; // nobody answers a SYN of its own
+        if is_syn_ack && s == End::Client || self.began_with_data() {
+            return; // nobody answers a SYN of its own, and behind data one opens nothing
         }
         self.handshake.reads_options(segment);
         if self.half[s].syn(segment) {

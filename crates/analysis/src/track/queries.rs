@@ -22,6 +22,10 @@ impl Tracker {
         self.profile[s]
     }
 
+    pub(crate) fn began_with_data(&self) -> bool {
+        !self.handshake.is_seen() && self.half.client.counts().bytes + self.half.server.counts().bytes > 0
+    }
+
     pub(crate) fn handshake(&self) -> &Handshake {
         &self.handshake
     }
