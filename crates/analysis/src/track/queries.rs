@@ -22,6 +22,7 @@ impl Tracker {
         self.profile[s]
     }
 
+    /// Data passed, and no SYN before it.
     pub(crate) fn began_with_data(&self) -> bool {
         !self.handshake.is_seen() && self.half.client.counts().bytes + self.half.server.counts().bytes > 0
     }

@@ -320,3 +320,15 @@ fn a_stray_packet_before_the_syn() {
     // A host of this language takes a nanosecond to react.
     assert_eq!(spans, [(Cause::ClientThink, ms(5) - Nanos(1)), (Cause::PathDelay, Nanos(1))]);
 }
+
+/// Its setup lay over the exchange before it.
+#[test]
+fn a_syn_ack_behind_data_opens_nothing() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.at(ms(0)).server().data(1000);
+    w.at(ms(30)).server().syn_ack();
+    w.at(ms(60)).server().data(1000);
+    let c = w.connection();
+    assert!(c.setup.is_none(), "{:?}", c.setup);
+    assert_eq!(c.quality.names().next(), Some("midstream"));
+}
