@@ -8,7 +8,8 @@
 scripts/check_json.py holds an answer to its contract (it tiles, it adds up); this script asks what no honest answer breaks:
 
     bandwidth       an exchange's own bytes at the bottleneck rate and one segment; none where 0 bytes passed
-    path_delay      at most the base round trip for each turn
+    path_delay      at most the base round trip for each turn: the one that was known when the exchange ended, which its
+                    spans name, and which never rises
     empty           no limit of TCP with nothing in flight for longer than a wake-up
     pause           no sender_pause with data that was unacknowledged for two retransmission timeouts
     probe           a tail loss probe within one retransmission timeout
@@ -80,8 +81,9 @@ def examine_answer(answer, packets):
     for c in answer['connections']:
         segments = packets.of(c) if packets else []
         flights = [spans.Flight(segments, side) for side in (0, 1)] if segments else []
+        known = None
         for x in c['exchanges']:
-            exchange(c, x, segments, out)
+            known = exchange(c, x, segments, known, out)
         for s in spans.walk_connection(c):
             figures = s.figures() or {}
             if s.length > total:
@@ -93,8 +95,8 @@ def examine_answer(answer, packets):
     return out
 
 
-def exchange(c, x, segments, out):
-    """Bandwidth and path delay of one exchange."""
+def exchange(c, x, segments, known, out):
+    """Bandwidth and path delay of one exchange; `known` is the shortest round trip named before. Gives the shortest by now."""
     said = [
         s for s in (spans.Span(c, x, 'exchange', span) for span in x['spans']) if s.cause in ('bandwidth', 'path_delay')
     ]
@@ -118,15 +120,15 @@ def exchange(c, x, segments, out):
                 busy[0],
                 f'{rated / MS:.2f} ms for {wire} bytes, which take {allowed / MS:.2f}',
             )
-    trip, spent = c['path']['rtt_ns'], sum(s.length for s in said if s.cause == 'path_delay')
-    if trip is not None and spent > x['turns'] * (trip * ROUNDING + TURN_SLACK):
-        first = next(s for s in said if s.cause == 'path_delay')
-        out.add(
-            'path_delay',
-            spent - x['turns'] * trip,
-            first,
-            f'{spent / MS:.3f} ms in {x["turns"]} turns of {trip / MS:.3f}',
-        )
+    travels = [s for s in said if s.cause == 'path_delay']
+    # later packets may show a shorter way than was known; nobody had seen it then
+    named = [s.figures()['trip'] for s in travels if 'trip' in (s.figures() or {})]
+    trip, spent = c['path']['rtt_ns'], sum(s.length for s in travels)
+    if named and known is not None and max(named) > known * ROUNDING:
+        out.add('path_delay', max(named) - known, travels[0], f'a round trip of {max(named)} ns after one of {known}')
+    if trip is not None and (most := x['turns'] * (max([trip, *named]) * ROUNDING + TURN_SLACK)) < spent:
+        out.add('path_delay', spent - most, travels[0], f'{spent / MS:.3f} ms in {x["turns"]} turns')
+    return min([*named, *([known] if known is not None else [])], default=None)
 
 
 def held(c, s, figures, flights, out):
@@ -258,6 +260,8 @@ def self_test():
     passed = '{} bytes passed; the bottleneck carries about 10 Mbit/s.'
     assert broken(('path_delay', 20, ''), ('slow_start', 20, flew.format(2920, '20 ms'))) == set()
     assert broken(('path_delay', 21, '')) == {'path_delay'}
+    assert broken(('path_delay', 21, 'One round trip (21 ms): the distance.')) == set()
+    assert broken(('path_delay', 21, 'One round trip (20.4 ms): the distance.')) == {'path_delay'}
     assert broken(('bandwidth', 80, passed.format(100000))) == set()
     assert broken(('bandwidth', 98, passed.format(100000))) == {'bandwidth', 'sentence'}
     assert broken(('bandwidth', 5, '0 bytes passed one after the other.')) == {'bandwidth'}

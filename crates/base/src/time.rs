@@ -50,6 +50,25 @@ impl Nanos {
         Nanos(self.0.saturating_mul(n))
     }
 
+    /// `self * part / whole`, exact to the nanosecond however long that is, as a float would not be; `whole` of zero or less gives zero.
+    #[must_use]
+    pub const fn share(self, part: Nanos, whole: Nanos) -> Nanos {
+        if whole.0 <= 0 {
+            return Nanos::ZERO;
+        }
+        match self.0.checked_mul(part.0) {
+            Some(product) => Nanos(product / whole.0),
+            None => {
+                let share = self.0 as i128 * part.0 as i128 / whole.0 as i128;
+                if share > i64::MAX as i128 || share < i64::MIN as i128 {
+                    beyond(share < 0)
+                } else {
+                    Nanos(share as i64)
+                }
+            }
+        }
+    }
+
     /// As a moment since the Unix epoch: day and time of day in UTC, to the millisecond.
     pub fn utc(self) -> String {
         let (days, rest) = (self.0.div_euclid(86_400_000_000_000), self.0.rem_euclid(86_400_000_000_000));
@@ -155,6 +174,23 @@ mod tests {
             assert_eq!(Nanos(a) + Nanos(b), Nanos(a.saturating_add(b)), "{a} + {b}");
             assert_eq!(Nanos(a) - Nanos(b), Nanos(a.saturating_sub(b)), "{a} - {b}");
         }
+    }
+
+    #[test]
+    fn shares_are_exact() {
+        assert_eq!(
+            Nanos(3_000_000_000_000_000_123).share(Nanos(1), Nanos(1)),
+            Nanos(3_000_000_000_000_000_123)
+        );
+        // A float is right to some hundred nanoseconds there.
+        let century = Nanos(3_155_760_000_000_000_199);
+        assert_eq!(
+            century.share(Nanos(2_999_999_999), Nanos(3_000_000_000)),
+            Nanos(3_155_759_998_948_080_198)
+        );
+        assert_eq!(Nanos(100).share(Nanos(2), Nanos(3)), Nanos(66));
+        assert_eq!(Nanos::MAX.share(Nanos(2), Nanos(1)), Nanos::MAX);
+        assert_eq!(Nanos(5).share(Nanos(1), Nanos::ZERO), Nanos::ZERO);
     }
 
     #[test]

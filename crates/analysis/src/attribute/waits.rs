@@ -186,8 +186,7 @@ fn queue(context: &Context, step: &Step, acked: &Acked, rest: Nanos, out: &mut E
     else {
         return Nanos::ZERO;
     };
-    let share = 1.0 - context.rtt.0 as f64 / rtt.0 as f64;
-    let time = Nanos((rest.0 as f64 * share) as i64);
+    let time = rest.share(rtt - context.rtt, rtt);
     let per_byte = context.per_byte[sender];
     let most = acked.flight.max(acked.peak);
     if per_byte.is_none_or(|p| f64::from(most) * p >= context.rtt.0 as f64 * 0.7) {
