@@ -3,7 +3,7 @@
 
     scripts/python.py wheel     builds target/wheels/tcpwhy-*.whl, for every Python from 3.10 on
     scripts/python.py test      builds it, installs it with pandas, Polars, DuckDB and pyarrow into target/python-env, runs
-                                tests/python_test.py; ends with code 75 where the tools cannot be had
+                                tests/python_test.py and the notebook; ends with code 75 where the tools cannot be had
 
 maturin comes from the package index into target/python-env.
 """
@@ -23,6 +23,8 @@ HOME = os.path.join(TARGET, 'python-env')
 WHEELS = os.path.join(TARGET, 'wheels')
 PYTHON = os.path.join(HOME, 'bin', 'python')
 TOOLS = ('maturin==1.16.0', 'pandas==3.1.1', 'polars==2.1.0', 'duckdb==2.0.0', 'pyarrow==26.0.1', 'abi3audit==0.0.26')
+# of the notebook
+TOOLS += ('nbclient==0.11.0', 'nbformat==5.11.1', 'ipykernel==7.4.0', 'matplotlib==3.11.2')
 
 
 def set_up():
@@ -66,7 +68,8 @@ def main():
     audit = [os.path.join(HOME, 'bin', 'abi3audit'), '--strict', built]
     if subprocess.run(audit, check=False).returncode:
         return 1
-    return subprocess.run([PYTHON, 'tests/python_test.py', '--bin', args.bin], cwd=common.ROOT, check=False).returncode
+    tests = (['tests/python_test.py', '--bin', args.bin], ['scripts/notebook.py', 'run'])
+    return max(subprocess.run([PYTHON, *test], cwd=common.ROOT, check=False).returncode for test in tests)
 
 
 if __name__ == '__main__':
