@@ -178,6 +178,8 @@ def checks(binary):
         Check('web: beside tcptrace and Wireshark', script('scripts/graphs.py', f'--bin {binary}'), show=1),
         Check('a planted cause is missed', script('scripts/planted_cause.py')),
         Check('documentation', 'cargo doc --workspace --no-deps --locked', show=0, environment=STRICT),
+        Check('interface of the library', script('scripts/api.py', 'check'), show=1),
+        Check('notebook: its form', script('scripts/notebook.py', 'check'), show=1),
         Check('cargo test', again.cargo_tests, show=1),
         # after the tests, which build the program with debug assertions: only that one panics when asked to
         Check(

@@ -13,7 +13,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use source::Source;
 use std::sync::Arc;
-use tcpwhy_analysis::Analysis;
 use tcpwhy_capture::Filter;
 use tcpwhy_library::{Detail, Explain};
 use tcpwhy_tables::Table as Which;
@@ -145,15 +144,9 @@ fn compare<'py>(
     let text = run::interruptible(py, move |stop| -> PyResult<String> {
         let mut sides = Vec::with_capacity(2);
         for source in &sources {
-            let explained = page::explained(source, None, Detail::All, &stop)?;
-            sides.push(Analysis {
-                connections: explained.connections,
-                findings: explained.findings,
-                totals: explained.totals,
-                ..Analysis::default()
-            });
+            sides.push(page::explained(source, None, Detail::All, &stop)?.connections);
         }
-        let comparison = tcpwhy_analysis::compare(&sides[0], &sides[1])
+        let comparison = tcpwhy_library::compare(&sides[0], &sides[1])
             .ok_or_else(|| TcpwhyError::new_err("the captures share no server, by address or by port"))?;
         let names = [sources[0].name(), sources[1].name()];
         let mut json = Vec::new();

@@ -5,7 +5,7 @@
 //! an interval from a bootstrap (Efron 1979): both sides are drawn again with replacement, and the middle 95 % of the
 //! differences is what chance alone would allow. The random numbers are seeded, so the answer does not change.
 
-use crate::{Analysis, Connection, Exchange};
+use crate::{Connection, Exchange};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Nanos};
@@ -84,11 +84,10 @@ pub struct Comparison {
     pub unmatched: [u64; 2],
 }
 
-/// Compares two analyses with all their exchanges in detail. `None`: they share no server.
-pub fn compare(before: &Analysis, after: &Analysis) -> Option<Comparison> {
+/// Compares the connections of two analyses, with all their exchanges in detail. `None`: they share no server.
+pub fn compare(before: &[Connection], after: &[Connection]) -> Option<Comparison> {
     let sides = [before, after];
-    let servers =
-        sides.map(|a| a.connections.iter().map(|c| (c.server.port, c.server.ip)).collect::<Vec<_>>());
+    let servers = sides.map(|a| a.iter().map(|c| (c.server.port, c.server.ip)).collect::<Vec<_>>());
     let same_port = |port: u16| servers.iter().all(|s| s.iter().any(|e| e.0 == port));
     let same_address = |e: &(u16, IpAddr)| servers.iter().all(|s| s.contains(e));
     // Where an address is in both, those of that port are told apart by it; else the port has to do.
@@ -104,8 +103,8 @@ pub fn compare(before: &Analysis, after: &Analysis) -> Option<Comparison> {
     let mut setups: [Vec<i64>; 2] = Default::default();
     let mut unmatched = [0; 2];
     let mut shared = false;
-    for (side, analysis) in sides.iter().enumerate() {
-        for c in &analysis.connections {
+    for (side, connections) in sides.into_iter().enumerate() {
+        for c in connections {
             let Some((port, ip)) = keyed(c) else {
                 unmatched[side] += c.exchanges.len() as u64;
                 continue;

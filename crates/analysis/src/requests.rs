@@ -51,6 +51,7 @@ struct Cell {
 
 /// Requests that took about equally long.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Band {
     /// They took at least so long.
     pub from: Nanos,

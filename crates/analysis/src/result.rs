@@ -3,6 +3,7 @@
 
 mod finding;
 mod frames;
+mod made;
 mod named;
 mod server;
 mod taps;
@@ -19,6 +20,7 @@ use tcpwhy_base::{Cause, Endpoint, Nanos, Program, Side, Source, Told};
 
 /// A stretch of time with exactly one cause.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Span {
     /// Why this time passed.
     pub cause: Cause,
@@ -53,6 +55,7 @@ impl Span {
 
 /// First SYN to the client's first ACK of the SYN-ACK, and the TLS handshake if one follows.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Setup {
     /// The first SYN.
     pub start: Nanos,
@@ -94,6 +97,7 @@ impl Ended {
 
 /// One request and its response.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Exchange {
     /// 1-based within its connection.
     pub id: u32,
@@ -125,6 +129,7 @@ pub struct Exchange {
 
 /// Time of a connection that belongs to neither setup nor an exchange.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Gap {
     /// Start.
     pub start: Nanos,
@@ -252,6 +257,7 @@ impl Quality {
 
 /// What is known of one end's stack and settings.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct End {
     /// MSS option it sent, bytes.
     pub mss: Option<u32>,
@@ -291,6 +297,7 @@ pub struct End {
 
 /// What is known of the path.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Path {
     /// Base round trip.
     pub rtt: Option<Nanos>,
@@ -304,6 +311,7 @@ pub struct Path {
 
 /// One incarnation of a 4-tuple.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Connection {
     /// 1-based in the order of first packets.
     pub id: u32,
@@ -379,6 +387,7 @@ impl Connection {
 
 /// Totals over a capture.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Totals {
     /// TCP segments eaten.
     pub segments: u64,

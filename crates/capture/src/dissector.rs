@@ -26,6 +26,7 @@ pub struct Dissector {
 
 /// What was seen so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counts {
     /// TCP segments delivered.
     pub tcp: u64,

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 /// Why a capture could not be read, or not to its end. Every message names the next step.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// The file could not be opened.
     #[error("cannot open {path}: {source}; check the name and the permissions")]
@@ -45,6 +46,7 @@ pub enum ReadError {
 
 /// How a capture is damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Damage {
     /// The input ends inside a packet or block.
     Cut,
@@ -91,6 +93,7 @@ fn damaged(what: &Damage, frame: u64, offset: u64) -> String {
 
 /// What the first bytes of an input that is no capture look like.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Looks {
     /// No bytes at all.
     Empty,

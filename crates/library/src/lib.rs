@@ -67,8 +67,10 @@
 //!
 //! # What stays
 //!
-//! Types of this crate that may grow are `#[non_exhaustive]`. [`Connection`], [`Finding`] and what they hold are those of the analysis
-//! itself: until 1.0 they may get fields in any version, so match them with `..`. The ids of causes and fixes stay.
+//! Types that will grow are `#[non_exhaustive]`: the structs of an answer, which the analysis alone makes, and the errors; match
+//! them with `..` and `_`. Plain values that programs make themselves ([`Nanos`], [`Turn`], [`model::Scenario`]) and enums that are complete
+//! ([`Side`], [`Class`]) are not. The ids of causes and fixes stay. All items are listed in `api.txt`; none of them
+//! goes or changes without a version that says so.
 
 mod explain;
 
@@ -79,9 +81,38 @@ pub use tcpwhy_analysis::{
 pub use tcpwhy_base::{Cause, Class, Endpoint, FixId, Nanos, Owner, Side, Step, Turn, Workload};
 pub use tcpwhy_capture::{Filter, FilterError, ReadError, Reader};
 
+/// What the fields of connections, exchanges, spans, findings and comparisons hold.
+pub mod parts {
+    pub use tcpwhy_analysis::{
+        Band, Change, Closed, ComparedSide, Comparison, Distribution, End, Ended, Example, Extremes, Facts,
+        Lost, Named, NoEffect, Omitted, Parameter, Part, Path, Refuted, Replay, Server, Shape, SpanId,
+        Together, TwoTaps, Vantage,
+    };
+    pub use tcpwhy_base::{
+        Alike, CauseInfo, Evidence, Figures, FixInfo, Flagged, Group, How, Kind, Likeness, Place, Shown,
+        SizedBy, Source, TraceParent, Unless,
+    };
+}
+
+/// What a [`Reader`] gives and a [`Filter`] takes, and what can be wrong with a capture.
+pub mod packets {
+    pub use tcpwhy_base::{
+        IpId, Program, Segment, Seq, SocketChange, SocketEvent, TcpFlags, TcpOptions, Timer, Tls, Told,
+        Trouble, Witness,
+    };
+    pub use tcpwhy_capture::{Counts, Damage, Frame, Looks};
+}
+
 /// Two TCP endpoints and a link in virtual time.
 pub mod model {
-    pub use tcpwhy_model::{Answer, Change, Host, Impossible, PROFILES, Profile, Question, Scenario};
+    pub use tcpwhy_base::{
+        Chosen, Cork, End, Host as HostWith, Link, LossOf, Reorder, Scenario as ScenarioWith, What,
+    };
+    pub use tcpwhy_model::{
+        Acks, Answer, Change, Clock, Congestion, Connected, Exchange, Host, Impossible, Nagle, Outcome,
+        PROFILES, Packet, Passage, Profile, Question, Ranking, Scenario, Served, Span, Stack, Story, Tried,
+        WindowRule,
+    };
 }
 
 /// How long something takes that was not built yet, and why: [`model::Question::budget`] says it of the answer.

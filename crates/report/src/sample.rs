@@ -1,7 +1,7 @@
 //! A small made-up analysis for the tests: one connection with setup, two exchanges and a gap between.
 
 use tcpwhy_analysis::*;
-use tcpwhy_base::{Cause, Endpoint, FixId, Nanos, Side, Source};
+use tcpwhy_base::{Cause, Endpoint, FixId, Nanos, Side};
 
 /// When the made-up capture starts.
 pub(crate) const START: Nanos = Nanos::secs(1_700_000_000);
@@ -11,38 +11,20 @@ fn at(ms: i64) -> Nanos {
 }
 
 fn span(cause: Cause, side: Option<Side>, from: i64, to: i64, frames: Frames) -> Span {
-    Span {
-        cause,
-        detail: None,
-        side,
-        start: at(from),
-        end: at(to),
-        frames,
-        confidence: 0.95,
-        alternatives: [None, None],
-        facts: Facts::None,
-        folded: 1,
-        source: Source::Inferred,
-    }
+    let mut span = Span::new(cause, side, at(from), at(to), frames);
+    span.confidence = 0.95;
+    span
 }
 
 /// The connection.
 pub(crate) fn connection() -> Connection {
     let end = |ip: [u8; 4], port| Endpoint { ip: ip.into(), port };
-    let exchange = |id, from, to, spans| Exchange {
-        id,
-        start: at(from),
-        request_end: Some(at(from)),
-        response_start: Some(at(to)),
-        end: at(to),
-        with_setup: (id == 1).then(|| Nanos::millis(to)),
-        bytes: [139, 8],
-        turns: 1,
-        duplex: false,
-        ended: Ended::Complete,
-        cut: false,
-        spans,
-        named: None,
+    let exchange = |id, from, to, spans| {
+        let mut x = Exchange::new(id, at(from), at(to), spans);
+        (x.request_end, x.response_start) = (Some(at(from)), Some(at(to)));
+        x.with_setup = (id == 1).then(|| Nanos::millis(to));
+        x.bytes = [139, 8];
+        x
     };
     let mut think = span(Cause::ServerThink, Some(Side::Server), 50, 55, Frames::new(0, 6, 8, &[]));
     think.confidence = 0.5;
@@ -55,82 +37,41 @@ pub(crate) fn connection() -> Connection {
         times.iter().for_each(|&(c, ms)| b.add(c, Nanos::millis(ms)));
         b
     };
-    Connection {
-        id: 1,
-        client: end([10, 0, 0, 1], 40000),
-        server: end([10, 0, 0, 2], 25),
-        roles_inferred: false,
-        start: at(0),
-        end: at(90),
-        opened_by_handshake: true,
-        closed: Closed::Open,
-        vantage: Vantage::Client,
-        protocol: Some("smtp"),
-        path: Path { rtt: Some(Nanos::millis(10)), ..Path::default() },
-        ends: [End { mss: Some(1460), os: Some("Linux"), ..End::default() }, End::default()],
-        bytes: [278, 16],
-        packets: [6, 4],
-        retransmitted: [0, 0],
-        quality: Quality::OFFLOAD,
-        setup: Some(Setup {
-            start: at(0),
-            end: at(10),
-            bytes: [0, 0],
-            tls_trips: 0,
-            spans: vec![span(Cause::Handshake, Some(Side::Network), 0, 10, Frames::new(0, 1, 3, &[1, 2, 3]))],
-        }),
-        exchanges: vec![exchange(1, 10, 55, vec![nagle, think]), exchange(2, 70, 90, vec![slow])],
-        exchanges_omitted: Omitted::default(),
-        gaps: vec![Gap { start: at(55), end: at(70), spans: vec![gap] }],
-        gaps_omitted: Omitted::default(),
-        budget: budget(&[(Cause::Handshake, 10), (Cause::NagleDelayedAck, 40), (Cause::ServerThink, 25)]),
-        gap_budget: budget(&[(Cause::ClientThink, 15)]),
-        closed_after: None,
-        findings: findings(),
-        tail: None,
-        findings_omitted: 0,
-        frames: (1, 10),
-        taps: None,
-    }
+    let handshake = span(Cause::Handshake, Some(Side::Network), 0, 10, Frames::new(0, 1, 3, &[1, 2, 3]));
+    let mut c = Connection::new(1, [end([10, 0, 0, 1], 40000), end([10, 0, 0, 2], 25)], at(0), at(90));
+    c.opened_by_handshake = true;
+    c.vantage = Vantage::Client;
+    c.protocol = Some("smtp");
+    c.path.rtt = Some(Nanos::millis(10));
+    (c.ends[0].mss, c.ends[0].os) = (Some(1460), Some("Linux"));
+    (c.bytes, c.packets, c.frames) = ([278, 16], [6, 4], (1, 10));
+    c.quality = Quality::OFFLOAD;
+    c.setup = Some(Setup::new(at(0), at(10), vec![handshake]));
+    c.exchanges = vec![exchange(1, 10, 55, vec![nagle, think]), exchange(2, 70, 90, vec![slow])];
+    c.gaps = vec![Gap::new(at(55), at(70), vec![gap])];
+    c.budget = budget(&[(Cause::Handshake, 10), (Cause::NagleDelayedAck, 40), (Cause::ServerThink, 25)]);
+    c.gap_budget = budget(&[(Cause::ClientThink, 15)]);
+    c.findings = findings();
+    c
 }
 
 fn findings() -> Vec<Finding> {
-    let finding = |cause, side, ms: i64, n, exchange, frames| Finding {
-        cause,
-        side: Some(side),
-        lost: Nanos::millis(ms),
-        share: ms as f64 / 90.0,
-        share_of_requests: ms as f64 / 75.0,
-        tail: Nanos::ZERO,
-        idle: Nanos::ZERO,
-        counted_elsewhere: Nanos::ZERO,
-        confidence: 0.95,
-        unsure: Nanos::ZERO,
-        occurrences: n,
-        range: Extremes { shortest: Nanos::millis(5), longest: Nanos::millis(ms) },
-        connections: vec![1],
-        connection_count: 1,
-        example: Example { connection: 1, exchange, frames, start: at(0), end: at(40) },
-        facts: tcpwhy_analysis::Facts::None,
-        text: Some("A sentence with figures.".into()),
-        evidence: vec![frames],
-        names: Vec::new(),
-        more_names: false,
-        fixes: Vec::new(),
-        refuted: Vec::new(),
-        replay: None,
+    let finding = |cause, side, ms: i64, n, exchange, frames| {
+        let example = Example::new(1, exchange, frames, at(0), at(40));
+        let mut f = Finding::new(cause, Some(side), Nanos::millis(ms), example);
+        (f.share, f.share_of_requests) = (ms as f64 / 90.0, ms as f64 / 75.0);
+        (f.confidence, f.occurrences) = (0.95, n);
+        f.range.shortest = Nanos::millis(5);
+        f.text = Some("A sentence with figures.".into());
+        f.evidence = vec![frames];
+        f
     };
     let mut nagle = finding(Cause::NagleDelayedAck, Side::Client, 40, 1, 1, Frames::new(0, 4, 6, &[4, 5, 6]));
-    nagle.fixes.push(Fix {
-        fix: FixId::Nodelay,
-        place: "client",
-        how: vec!["setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one)".into()],
-        parameters: vec![("port", Parameter::Number(25)), ("option", Parameter::Text("TCP_NODELAY".into()))],
-        guess: None,
-        saves: Some(Nanos::millis(40)),
-        predicted: None,
-        replayed: false,
-    });
+    let mut fix = Fix::new(FixId::Nodelay, "client");
+    fix.how = vec!["setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one)".into()];
+    fix.parameters = vec![("port", Parameter::Number(25)), ("option", Parameter::Text("TCP_NODELAY".into()))];
+    fix.saves = Some(Nanos::millis(40));
+    nagle.fixes.push(fix);
     vec![nagle, finding(Cause::ServerThink, Side::Server, 25, 2, 2, Frames::new(0, 9, 10, &[]))]
 }
 
@@ -141,33 +82,20 @@ pub(crate) fn servers(budget: &Budget) -> Vec<Server> {
     c.exchanges
         .iter()
         .for_each(|x| times.add(x.end - x.start, x.spans.iter().map(|s| (s.cause, s.duration()))));
-    vec![Server {
-        server: c.server,
-        connections: 1,
-        refused: 0,
-        budget: budget.clone(),
-        idle: c.idle(),
-        times,
-        range: Some((at(0), at(90))),
-        at_once: false,
-        asks: Vec::new(),
-        within: None,
-    }]
+    let mut server = Server::new(c.server, budget.clone(), times);
+    server.idle = c.idle();
+    server.range = Some((at(0), at(90)));
+    vec![server]
 }
 
 /// The whole analysis.
 pub(crate) fn analysis() -> Analysis {
     let c = connection();
-    let totals = Totals {
-        segments: 10,
-        connections: 1,
-        budget: c.budget.clone(),
-        gap_budget: c.gap_budget.clone(),
-        exchanges: 2,
-        measured: c.measured(),
-        servers: servers(&c.budget),
-        ..Totals::default()
-    };
+    let mut totals = Totals::default();
+    (totals.segments, totals.connections, totals.exchanges) = (10, 1, 2);
+    (totals.budget, totals.gap_budget) = (c.budget.clone(), c.gap_budget.clone());
+    totals.measured = c.measured();
+    totals.servers = servers(&c.budget);
     let findings = c.findings.clone();
     Analysis { connections: vec![c], findings, totals, ..Analysis::default() }
 }

@@ -9,6 +9,7 @@ const WHOLE_CONNECTION: f64 = 0.8;
 
 /// A fix as proposed for a finding.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Fix {
     /// Which.
     pub fix: FixId,
@@ -30,6 +31,7 @@ pub struct Fix {
 
 /// A fix that is not offered, because the capture or a replay of it shows that it cannot help.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Refuted {
     /// Which.
     pub fix: FixId,
@@ -64,6 +66,7 @@ impl Extremes {
 
 /// Where a span stands that shows a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Example {
     /// Id of its connection.
     pub connection: u32,
@@ -79,6 +82,7 @@ pub struct Example {
 
 /// A cause rolled up over spans.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Finding {
     /// Which.
     pub cause: Cause,

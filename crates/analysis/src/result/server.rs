@@ -4,6 +4,7 @@ use tcpwhy_base::{Endpoint, Nanos};
 
 /// The requests to one address and port, over its connections.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Server {
     /// Who answered.
     pub server: Endpoint,

@@ -2,6 +2,7 @@ use tcpwhy_base::{End, Nanos};
 
 /// What two taps say of a connection together, by client and server.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TwoTaps {
     /// Packets that passed the tap of their sender (but for the last, of which it is not known whether they arrived).
     pub sent: [u64; 2],
@@ -17,6 +18,7 @@ pub struct TwoTaps {
 
 /// A packet that left one tap and never came to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Lost {
     /// Who sent it.
     pub from: End,

@@ -243,7 +243,8 @@ mod tests {
     use tcpwhy_analysis::Totals;
 
     fn said(times: &[(Cause, i64)]) -> String {
-        let mut totals = Totals { exchanges: 34, connections: 1, ..Totals::default() };
+        let mut totals = Totals::default();
+        (totals.exchanges, totals.connections) = (34, 1);
         times.iter().for_each(|&(cause, ms)| totals.budget.add(cause, Nanos::millis(ms)));
         totals.servers = sample::servers(&totals.budget);
         let analysis = Analysis { connections: vec![sample::connection()], totals, ..Analysis::default() };
@@ -308,7 +309,8 @@ mod tests {
         let mut said = |with: bool| {
             let other = Endpoint { ip: [10, 0, 0, 3].into(), port: 9001 };
             servers[0].asks = if with { vec![other] } else { Vec::new() };
-            let totals = Totals { budget: budget.clone(), servers: servers.clone(), ..Totals::default() };
+            let mut totals = Totals::default();
+            (totals.budget, totals.servers) = (budget.clone(), servers.clone());
             let analysis =
                 Analysis { connections: vec![sample::connection()], totals, ..Analysis::default() };
             headline(&analysis, &Capture::default(), &Answer::new(&analysis))

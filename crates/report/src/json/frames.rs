@@ -64,7 +64,7 @@ pub struct Example {
 
 impl Example {
     pub(super) fn new(example: &a::Example, cx: Context<'_>) -> Option<Example> {
-        let a::Example { connection, exchange, frames, start, end } = example;
+        let a::Example { connection, exchange, frames, start, end, .. } = example;
         (*connection != 0 && frames.first() != 0).then(|| Example {
             connection: *connection,
             exchange: Some(*exchange).filter(|&x| x != 0),

@@ -73,7 +73,8 @@ fn spans_come_in_the_order_of_time_under_the_ids_of_the_document() {
 #[test]
 fn a_cause_of_both_sides_has_two_ids() {
     let mut findings = sample::analysis().findings;
-    let of_server = a::Finding { side: Some(Side::Server), lost: Nanos::millis(30), ..findings[0].clone() };
+    let mut of_server = findings[0].clone();
+    (of_server.side, of_server.lost) = (Some(Side::Server), Nanos::millis(30));
     assert_eq!(of_server.cause, Cause::NagleDelayedAck);
     findings.insert(1, of_server);
     let ids = finding_ids(&findings);
@@ -111,7 +112,12 @@ fn several_inputs_number_their_frames_by_file() {
 #[test]
 fn threads_keep_the_order_and_stop_when_nobody_reads() {
     let mut analysis = sample::analysis();
-    analysis.connections = (1..=2000).map(|id| a::Connection { id, ..sample::connection() }).collect();
+    let numbered = |id| {
+        let mut c = sample::connection();
+        c.id = id;
+        c
+    };
+    analysis.connections = (1..=2000).map(numbered).collect();
     let mut one = Vec::new();
     write(&mut one, &analysis, &sample::capture(), 1).unwrap();
     let mut three = Vec::new();

@@ -343,7 +343,8 @@ mod tests {
     fn many_spans_are_many_batches() {
         let mut c = sample::connection();
         let (first, n) = (c.exchanges[0].clone(), 600);
-        c.exchanges = (1..=n).map(|id| Exchange { id, ..first.clone() }).collect();
+        c.exchanges = vec![first; n];
+        c.exchanges.iter_mut().zip(1..).for_each(|(x, id)| x.id = id);
         let analysis = Analysis { connections: vec![c], ..Analysis::default() };
         let mut sizes = Vec::new();
         let told = batches::<serde_json::Error>(&analysis, &Capture::default(), |_, n| {

@@ -60,7 +60,7 @@ fn a_question() {
 #[test]
 fn a_fix_that_the_capture_refutes_is_not_offered_and_it_is_said_why() {
     let mut f = sample::analysis().findings.into_iter().find(|f| !f.fixes.is_empty()).unwrap();
-    let refuted = tcpwhy_analysis::Refuted { fix: f.fixes[0].fix, because: "one was seen at work".into() };
+    let refuted = tcpwhy_analysis::Refuted::new(f.fixes[0].fix, "one was seen at work");
     f.refuted.push(refuted);
     let said = |f: &Finding, verbose| {
         let mut out = Vec::new();

@@ -94,7 +94,9 @@ fn analysis(mut findings: Vec<Finding>) -> Analysis {
     budget.add(Cause::ServerThink, Nanos::millis(5000));
     budget.add(Cause::RetransmissionTimeout, Nanos::millis(4200));
     let servers = sample::servers(&budget);
-    let totals = Totals { budget, measured: Nanos::secs(10), exchanges: 7, servers, ..Totals::default() };
+    let mut totals = Totals::default();
+    (totals.budget, totals.servers) = (budget, servers);
+    (totals.measured, totals.exchanges) = (Nanos::secs(10), 7);
     Analysis { connections: vec![sample::connection()], findings, totals, ..Analysis::default() }
 }
 

@@ -75,24 +75,15 @@ fn known() -> Connection {
     c.quality = Quality(Quality::MIDSTREAM.0 | Quality::SNAPLEN.0);
     (c.path.rtt, c.path.bandwidth_bps, c.path.offloaded) = (None, Some(12_300_000), true);
     c.path.halves = [Some(Nanos(1)), Some(Nanos(2))];
-    c.ends = [
-        End {
-            mss: Some(1460),
-            wscale: Some(7),
-            initial_flight: Some(14_600),
-            max_window: Some(65_535),
-            max_flight: 1,
-            delayed_ack: Some(Extremes { shortest: Nanos::millis(40), longest: Nanos::millis(44) }),
-            zero_windows: 1,
-            probes: 2,
-            keepalives: 3,
-            reordered: 4,
-            syn_repeats: 5,
-            duplicates: 6,
-            ..End::default()
-        },
-        End { min_rto: Some(Nanos::millis(204)), ..End::default() },
-    ];
+    let end = &mut c.ends[0];
+    *end = End::default();
+    (end.mss, end.wscale, end.initial_flight) = (Some(1460), Some(7), Some(14_600));
+    (end.max_window, end.max_flight) = (Some(65_535), 1);
+    end.delayed_ack = Some(Extremes { shortest: Nanos::millis(40), longest: Nanos::millis(44) });
+    (end.zero_windows, end.probes, end.keepalives) = (1, 2, 3);
+    (end.reordered, end.syn_repeats, end.duplicates) = (4, 5, 6);
+    c.ends[1] = End::default();
+    c.ends[1].min_rto = Some(Nanos::millis(204));
     let omitted = |count| Omitted { count, duration: Nanos(7), bytes: [8, 9], budget: c.budget.clone() };
     (c.exchanges_omitted, c.gaps_omitted) = (omitted(1), omitted(2));
     (c.closed_after, c.findings_omitted) = (Some(Nanos::millis(80)), 4);
@@ -137,7 +128,9 @@ fn of_nothing() {
 #[test]
 fn each_part_begins_a_line() {
     let mut analysis = sample::analysis();
-    analysis.connections.push(Connection { id: 2, ..sample::connection() });
+    let mut second = sample::connection();
+    second.id = 2;
+    analysis.connections.push(second);
     let text = document(&analysis, &sample::capture());
     let starts: Vec<&str> = text.lines().map(|l| l.get(..9).unwrap_or(l)).collect();
     assert_eq!(

@@ -11,7 +11,8 @@ const PSH_ACK: u16 = TcpFlags::PSH | TcpFlags::ACK;
 /// An exchange from 10 to 55 ms.
 fn exchange(spans: Vec<Span>) -> (Connection, Exchange) {
     let c = sample::connection();
-    let x = Exchange { spans, ..c.exchanges[0].clone() };
+    let mut x = c.exchanges[0].clone();
+    x.spans = spans;
     (c, x)
 }
 

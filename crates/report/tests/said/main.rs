@@ -18,8 +18,8 @@ mod text;
 mod timeline;
 
 use std::{env, fs, io, path::Path};
-use tcpwhy_analysis::{Extremes, Facts, Finding, Fix, Frames, Span};
-use tcpwhy_base::{Cause, End, FixId, Kind, Nanos, Side, Source, TcpFlags};
+use tcpwhy_analysis::{Extremes, Finding, Fix, Frames, Span};
+use tcpwhy_base::{Cause, End, FixId, Kind, Nanos, Side, TcpFlags};
 use tcpwhy_report::{Capture, Warning};
 use tcpwhy_trace::Packet;
 
@@ -53,19 +53,9 @@ fn at(ms: f64) -> Nanos {
 
 /// A stretch of time without anything odd.
 fn span(cause: Cause, side: Option<Side>, from: f64, to: f64) -> Span {
-    Span {
-        cause,
-        detail: None,
-        side,
-        start: at(from),
-        end: at(to),
-        frames: Frames::default(),
-        confidence: 0.9,
-        alternatives: [None, None],
-        facts: Facts::None,
-        folded: 1,
-        source: Source::Inferred,
-    }
+    let mut span = Span::new(cause, side, at(from), at(to), Frames::default());
+    span.confidence = 0.9;
+    span
 }
 
 /// A finding of `ms` milliseconds in `n` spans, of a whole of 10 s.
@@ -81,16 +71,12 @@ fn finding(cause: Cause, side: Option<Side>, ms: i64, n: u64) -> Finding {
 
 /// A fix that saves so much at most, or as a replay predicts.
 fn fix(id: FixId, place: &'static str, how: &[&str], saves: Option<i64>, replayed: bool) -> Fix {
-    Fix {
-        fix: id,
-        place,
-        how: how.iter().map(|h| (*h).to_owned()).collect(),
-        parameters: Vec::new(),
-        guess: None,
-        saves: saves.map(Nanos::millis),
-        predicted: replayed.then(|| Nanos::millis(321)),
-        replayed,
-    }
+    let mut fix = Fix::new(id, place);
+    fix.how = how.iter().map(|h| (*h).to_owned()).collect();
+    fix.saves = saves.map(Nanos::millis);
+    fix.predicted = replayed.then(|| Nanos::millis(321));
+    fix.replayed = replayed;
+    fix
 }
 
 /// A packet: frame, milliseconds, who sent it, flags, sequence and acknowledgement number, payload, window field.

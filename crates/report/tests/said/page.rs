@@ -4,7 +4,7 @@ use crate::{at, coloured, finding, fix, packet, same, sample};
 use flate2::read::DeflateDecoder;
 use serde_json::{Value, json};
 use std::io::Read;
-use tcpwhy_analysis::{Analysis, Connection, Facts};
+use tcpwhy_analysis::{Analysis, Facts};
 use tcpwhy_base::{Cause, End, Ends, FixId, Nanos, Side, TcpFlags};
 use tcpwhy_report::html::{Extras, Served, encode_track, write};
 use tcpwhy_report::{Answer, Capture, Warning, headline, json};
@@ -65,7 +65,8 @@ fn without_a_script() {
     let mut chatty = finding(Cause::Chatty, Some(Side::Client), 20, 2);
     chatty.facts = Facts::None;
     analysis.findings.extend([nagle, once, chatty, finding(Cause::Cork, None, 50, 0)]);
-    let second = Connection { id: 2, bytes: [1024, 1], ..sample::connection() };
+    let mut second = sample::connection();
+    (second.id, second.bytes) = (2, [1024, 1]);
     analysis.connections.push(second);
     let capture = Capture {
         files: vec!["dir/a.pcap".into(), "b&c.pcap".into()],
@@ -88,7 +89,12 @@ fn an_empty_answer_has_no_empty_tables() {
 fn fifty_connections_stand_without_a_script() {
     let rows = |n: u32| {
         let mut analysis = sample::analysis();
-        analysis.connections = (1..=n).map(|id| Connection { id, ..sample::connection() }).collect();
+        let mut one = sample::connection();
+        let numbered = |id| {
+            one.id = id;
+            one.clone()
+        };
+        analysis.connections = (1..=n).map(numbered).collect();
         let text = page(&analysis, &Capture::default(), &Extras::default());
         let (_, table) = text.split_once("<h2>Connections</h2>").expect("there is a table");
         let (table, after) = table.split_once("</table>").expect("it ends");

@@ -2,8 +2,8 @@
 
 use crate::{at, finding, plain, same, sample, span};
 use tcpwhy_analysis::{
-    Analysis, Budget, Closed, Connection, Distribution, End, Ended, Extremes, Finding, Omitted, Quality,
-    Totals, Vantage,
+    Analysis, Budget, Closed, Connection, Distribution, End, Ended, Extremes, Omitted, Quality, Totals,
+    Vantage,
 };
 use tcpwhy_base::{Cause, Nanos, Side};
 use tcpwhy_report::text::{Layout, connection, overview, why_not};
@@ -171,26 +171,16 @@ fn known() -> Connection {
         (Closed::Fin, Vantage::Middle, Quality(Quality::SNAPLEN.0 | Quality::MIDSTREAM.0));
     (c.path.rtt, c.path.bandwidth_bps) = (None, Some(12_300_000));
     c.retransmitted = [0, 3];
-    c.ends = [
-        End {
-            mss: Some(1460),
-            wscale: Some(7),
-            initial_flight: Some(14_600),
-            max_window: Some(65_535),
-            max_flight: 1,
-            os: Some("Linux"),
-            delayed_ack: Some(Extremes { shortest: Nanos::millis(40), longest: Nanos::millis(44) }),
-            min_rto: Some(Nanos::millis(204)),
-            zero_windows: 1,
-            probes: 2,
-            keepalives: 3,
-            reordered: 4,
-            syn_repeats: 5,
-            duplicates: 6,
-            ..End::default()
-        },
-        End { max_flight: 2048, zero_windows: 7, ..End::default() },
-    ];
+    let end = &mut c.ends[0];
+    *end = End::default();
+    (end.mss, end.wscale, end.initial_flight) = (Some(1460), Some(7), Some(14_600));
+    (end.max_window, end.max_flight, end.os) = (Some(65_535), 1, Some("Linux"));
+    end.delayed_ack = Some(Extremes { shortest: Nanos::millis(40), longest: Nanos::millis(44) });
+    end.min_rto = Some(Nanos::millis(204));
+    (end.zero_windows, end.probes, end.keepalives) = (1, 2, 3);
+    (end.reordered, end.syn_repeats, end.duplicates) = (4, 5, 6);
+    c.ends[1] = End::default();
+    (c.ends[1].max_flight, c.ends[1].zero_windows) = (2048, 7);
     c.exchanges_omitted = Omitted { count: 3, duration: Nanos::millis(70), ..Omitted::default() };
     let mut reset = c.exchanges[1].clone();
     (reset.id, reset.ended, reset.start) = (3, Ended::Rst, at(72.0));
@@ -206,14 +196,11 @@ fn known() -> Connection {
 
 /// What is left of an analysis for one connection.
 fn alone(c: Connection) -> Analysis {
-    let totals = Totals {
-        connections: 1,
-        budget: c.budget.clone(),
-        gap_budget: c.gap_budget.clone(),
-        exchanges: c.exchanges.len() as u64 + c.exchanges_omitted.count,
-        servers: sample::servers(&c.budget),
-        ..Totals::default()
-    };
+    let mut totals = Totals::default();
+    totals.connections = 1;
+    (totals.budget, totals.gap_budget) = (c.budget.clone(), c.gap_budget.clone());
+    totals.exchanges = c.exchanges.len() as u64 + c.exchanges_omitted.count;
+    totals.servers = sample::servers(&c.budget);
     Analysis { findings: c.findings.clone(), connections: vec![c], totals, ..Analysis::default() }
 }
 
@@ -248,7 +235,9 @@ fn one_connection_in_files_with_the_first_exchanges() {
 #[test]
 fn colours_are_those_of_the_classes() {
     let mut c = sample::connection();
-    c.findings.push(Finding { text: Some("No idea.".into()), ..finding(Cause::Unexplained, None, 5, 1) });
+    let mut unexplained = finding(Cause::Unexplained, None, 5, 1);
+    unexplained.text = Some("No idea.".into());
+    c.findings.push(unexplained);
     let text =
         crate::coloured(|out| connection(out, &alone(c.clone()), &c, &sample::capture(), &Layout::default()));
     same("connection_colours.txt", &text.replace('\u{1b}', "^"));

@@ -29,7 +29,9 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
             Err(exit) => return Ok(exit),
         }
     }
-    let Some(comparison) = tcpwhy_analysis::compare(&sides[0].analysis, &sides[1].analysis) else {
+    let Some(comparison) =
+        tcpwhy_analysis::compare(&sides[0].analysis.connections, &sides[1].analysis.connections)
+    else {
         bail!(Usage(format!(
             "{} and {} share no server, by address or by port: {}",
             shown(&inputs[0]),
