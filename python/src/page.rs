@@ -35,6 +35,7 @@ pub(crate) fn explained(
 pub(crate) fn html(source: &Source, filter: Option<Filter>, stop: Arc<AtomicBool>) -> PyResult<String> {
     let Explained { connections, findings, totals, input, .. } =
         explained(source, filter.clone(), Detail::Worst(WORST), &stop)?;
+    let connections = connections.into_iter().map(Box::new).collect();
     let analysis = Analysis { connections, findings, totals, ..Analysis::default() };
     let mut warnings = quality_warnings(&analysis.connections);
     if let Some(damage) = &input.damage {

@@ -5,7 +5,8 @@
 //! an interval from a bootstrap (Efron 1979): both sides are drawn again with replacement, and the middle 95 % of the
 //! differences is what chance alone would allow. The random numbers are seeded, so the answer does not change.
 
-use crate::{Connection, Exchange};
+use crate::{Analysis, Connection, Exchange};
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Nanos};
@@ -86,8 +87,17 @@ pub struct Comparison {
 
 /// Compares the connections of two analyses, with all their exchanges in detail. `None`: they share no server.
 pub fn compare(before: &[Connection], after: &[Connection]) -> Option<Comparison> {
-    let sides = [before, after];
-    let servers = sides.map(|a| a.iter().map(|c| (c.server.port, c.server.ip)).collect::<Vec<_>>());
+    compared([before, after])
+}
+
+/// The same of whole answers.
+pub fn compare_answers(before: &Analysis, after: &Analysis) -> Option<Comparison> {
+    compared([&before.connections, &after.connections])
+}
+
+fn compared<C: Borrow<Connection>>(sides: [&[C]; 2]) -> Option<Comparison> {
+    let end_of = |c: &Connection| (c.server.port, c.server.ip);
+    let servers = sides.map(|a| a.iter().map(|c| end_of(c.borrow())).collect::<Vec<_>>());
     let same_port = |port: u16| servers.iter().all(|s| s.iter().any(|e| e.0 == port));
     let same_address = |e: &(u16, IpAddr)| servers.iter().all(|s| s.contains(e));
     // Where an address is in both, those of that port are told apart by it; else the port has to do.
@@ -104,7 +114,7 @@ pub fn compare(before: &[Connection], after: &[Connection]) -> Option<Comparison
     let mut unmatched = [0; 2];
     let mut shared = false;
     for (side, connections) in sides.into_iter().enumerate() {
-        for c in connections {
+        for c in connections.iter().map(Borrow::<Connection>::borrow) {
             let Some((port, ip)) = keyed(c) else {
                 unmatched[side] += c.exchanges.len() as u64;
                 continue;

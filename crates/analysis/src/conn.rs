@@ -28,21 +28,24 @@ pub(crate) struct Conn {
     role: Role,
 }
 
+/// Client and server of a connection that begins with this segment.
+pub(crate) fn ends_of(segment: &Segment) -> Ends<Endpoint> {
+    let (syn, ack) = (segment.flags.syn(), segment.flags.ack());
+    // Without a SYN the lower port is taken for the server's; with equal ports, the receiver.
+    let from_client = if syn { !ack } else { segment.src.port >= segment.dst.port };
+    let (client, server) = if from_client { (segment.src, segment.dst) } else { (segment.dst, segment.src) };
+    Ends::new(client, server)
+}
+
 /// Which connection it is.
 impl Conn {
     /// Begins with this segment (which [`Conn::push`] takes); `room` is used again.
     pub(crate) fn new(id: u32, segment: &Segment, room: Basis) -> Conn {
-        let (syn, ack) = (segment.flags.syn(), segment.flags.ack());
-        // Without a SYN the lower port is taken for the server's; with equal ports, the receiver.
-        let from_client = if syn { !ack } else { segment.src.port >= segment.dst.port };
-        let (client, server) =
-            if from_client { (segment.src, segment.dst) } else { (segment.dst, segment.src) };
-        let ends = Ends::new(client, server);
         Conn {
             who: Identity {
                 id,
-                ends,
-                roles_inferred: !syn,
+                ends: ends_of(segment),
+                roles_inferred: !segment.flags.syn(),
                 file: segment.file,
                 protocol: None,
                 programs: Ends::default(),
@@ -58,11 +61,6 @@ impl Conn {
 
     pub(crate) fn id(&self) -> u32 {
         self.who.id
-    }
-
-    /// Client and server.
-    pub(crate) fn ends(&self) -> Ends<Endpoint> {
-        self.who.ends
     }
 
     /// Its last packet.
@@ -430,8 +428,8 @@ impl Conn {
         self.ledger.finish_exchange(recorded, &mut ending, parts);
     }
 
-    /// Ends the connection: closes what is open and makes its summary (without the parts given away).
-    pub(crate) fn finish(mut self: Box<Self>, capture_end: bool, parts: &mut Output) -> Finished {
+    /// Ends the connection: closes what is open and makes its summary (without the parts given away). Nothing comes after that.
+    pub(crate) fn finish(&mut self, capture_end: bool, parts: &mut Output) -> Finished {
         if self.ex.is_tls() {
             self.close_tls(self.ex.recorded().answers(), parts);
         }
@@ -451,7 +449,7 @@ impl Conn {
         for s in End::BOTH.into_iter().filter(|&s| self.habits.held_nothing(s)) {
             self.ledger.acquit(s, parts);
         }
-        summary(self.who, &mut self.track, &self.habits, self.ledger)
+        summary(self.who, &mut self.track, &self.habits, &mut self.ledger)
     }
 
     /// Nothing but SYNs (and perhaps a reset) was seen: the setup is all there is.

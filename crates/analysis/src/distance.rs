@@ -104,7 +104,7 @@ pub struct Elsewhere<'a> {
 pub fn distance(analysis: &Analysis, to: Elsewhere<'_>) -> Option<Distance> {
     let rtts = to.rtts;
     let near = |c: &Connection| c.path.rtt.is_some_and(|rtt| rtt < NEAR);
-    let all: Vec<&Connection> = analysis.connections.iter().filter(|c| near(c)).collect();
+    let all: Vec<&Connection> = analysis.connections.iter().map(|c| &**c).filter(|c| near(c)).collect();
     if all.len() < analysis.connections.len() || all.is_empty() {
         return None;
     }

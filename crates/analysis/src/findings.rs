@@ -137,7 +137,7 @@ impl Basis {
 /// A connection that has ended.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    pub(crate) connection: Connection,
+    pub(crate) connection: Box<Connection>,
     pub(crate) basis: Basis,
 }
 

@@ -91,7 +91,7 @@ mod track;
 mod window;
 
 pub use budget::Budget;
-pub use compare::{Change, Comparison, Shape, Side as ComparedSide, compare};
+pub use compare::{Change, Comparison, Shape, Side as ComparedSide, compare, compare_answers};
 pub use copies::Copies;
 pub use distance::{Cost, Distance, Elsewhere, Grows, distance};
 pub use evidence::evidence;
@@ -125,7 +125,7 @@ pub struct Config {
 #[derive(Debug, Default)]
 pub struct Analysis {
     /// Ascending by id.
-    pub connections: Vec<Connection>,
+    pub connections: Vec<Box<Connection>>,
     /// Over all connections, worst first: by the time that was lost.
     pub findings: Vec<Finding>,
     /// Totals.

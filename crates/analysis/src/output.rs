@@ -210,7 +210,7 @@ impl Output {
     }
 
     /// Hands everything kept to its connection; `connections` ascend by id.
-    pub(crate) fn give(self, connections: &mut [Connection]) -> Rollups {
+    pub(crate) fn give(self, connections: &mut [Box<Connection>]) -> Rollups {
         let mut got: Vec<usize> = Vec::new();
         for (id, exchange) in self.kept.exchanges.items {
             if let Ok(at) = connections.binary_search_by_key(&id, |c| c.id) {

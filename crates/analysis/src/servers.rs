@@ -2,8 +2,7 @@
 
 use crate::budget::Budget;
 use crate::facts::Facts;
-use crate::findings::Basis;
-use crate::requests::Distribution;
+use crate::requests::{Distribution, Requests};
 use crate::result::{Connection, Example, Exchange, Server, Span};
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
@@ -28,7 +27,7 @@ impl Servers {
     }
 
     /// Adds a connection.
-    pub(crate) fn add(&mut self, c: &Connection, basis: &Basis) {
+    pub(crate) fn add(&mut self, c: &Connection, requests: &Requests) {
         if self.all.len() >= self.most && !self.all.contains_key(&c.server) {
             self.omitted += 1;
             return;
@@ -49,8 +48,8 @@ impl Servers {
         server.refused += u64::from(c.budget.get(Cause::Refused) > Nanos::ZERO);
         server.budget.add_all(&c.budget);
         server.idle += c.idle();
-        server.times.add_all(&basis.requests.times);
-        if let Some((first, last)) = basis.requests.range {
+        server.times.add_all(&requests.times);
+        if let Some((first, last)) = requests.range {
             let range = server.range.get_or_insert((first, first));
             // Connections come by their starts or by their ends: either way the next one has begun before those so far
             // have ended, or after them.
@@ -72,7 +71,7 @@ impl Servers {
 /// answered. Of those the one that took least is the nearest.
 ///
 /// The longest exchanges are those that are kept in detail; what encloses a long one is longer, so it is kept, too.
-pub(crate) fn find_upstreams(servers: &mut [Server], connections: &[Connection]) {
+pub(crate) fn find_upstreams(servers: &mut [Server], connections: &[Box<Connection>]) {
     let candidates: Vec<Endpoint> = servers.iter().take(UPSTREAMS).map(|s| s.server).collect();
     if candidates.len() < 2 {
         return;
@@ -121,7 +120,7 @@ pub(crate) fn upstreams(servers: &[Server]) -> impl Iterator<Item = (Endpoint, E
 /// of its work within, and what is said of it. As deep as is seen.
 pub(crate) fn spent_within<'a>(
     example: &Example,
-    connections: &'a [Connection],
+    connections: &'a [Box<Connection>],
     servers: &[Server],
 ) -> Option<(&'a Connection, Example, Facts)> {
     if servers.iter().all(|s| s.within.is_none()) {
@@ -132,7 +131,7 @@ pub(crate) fn spent_within<'a>(
     for _ in 0..servers.len() {
         let outer = connections.iter().find(|c| c.id == at.connection)?.server;
         let inner = |c: &&Connection| servers.iter().any(|s| s.server == c.server && s.within == Some(outer));
-        let spans = connections.iter().filter(inner).flat_map(|c| {
+        let spans = connections.iter().map(|c| &**c).filter(inner).flat_map(|c| {
             let works = |s: &&Span| s.cause == Cause::ServerThink && at.start <= s.start && s.end <= at.end;
             c.exchanges.iter().flat_map(move |x| x.spans.iter().filter(works).map(move |s| (c, x.id, s)))
         });

@@ -1,10 +1,12 @@
 //! The findings of a capture: summed over connections as they come, so that none of them needs to be kept.
 
+use crate::findings::packed::{At, Store};
 use crate::findings::{
     self, Basis, Doubt, EVIDENCE, Rollup, Rollups, add_whole_connection_findings, finding, joined,
     may_have_whole_connection_findings,
 };
 use crate::fixes::{Brief, advise};
+use crate::requests::Requests;
 use crate::result::{Connection, Example, Extremes, Finding, Frames, Totals};
 use crate::servers::{Servers, find_upstreams, spent_within, upstreams};
 use crate::{Analysis, Bases};
@@ -108,8 +110,13 @@ impl Sums {
 
     /// Adds a connection.
     pub(crate) fn add(&mut self, c: &Connection, basis: &Basis) {
+        self.servers.add(c, &basis.requests);
+        self.add_findings(c, basis);
+    }
+
+    /// Adds all of it but what is summed by server.
+    fn add_findings(&mut self, c: &Connection, basis: &Basis) {
         self.measured += c.measured();
-        self.servers.add(c, basis);
         for r in &basis.rollups.0 {
             self.add_finding(c, || finding(r, 1.0), Added::of(r));
         }
@@ -208,7 +215,7 @@ impl Sums {
         mut self,
         inherent: &Rollups,
         brief: impl Fn(&Rollup) -> Option<Brief>,
-        connections: &[Connection],
+        connections: &[Box<Connection>],
         totals: &mut Totals,
     ) -> Vec<Finding> {
         let servers = std::mem::replace(&mut self.servers, Servers::new(0));
@@ -289,19 +296,38 @@ impl Sums {
 }
 
 /// The findings over connections that ascend by id, each with its basis: worst first, with fixes. `inherent`: rollups of
-/// class I over all of them.
+/// class I over all of them. `threads`: two may be used.
 pub(crate) fn findings_over(
-    connections: &[Connection],
+    connections: &[Box<Connection>],
     bases: &Bases,
     inherent: &Rollups,
+    threads: bool,
     totals: &mut Totals,
 ) -> Vec<Finding> {
-    let mut sums = Sums::new(usize::MAX, usize::MAX);
-    let mut basis = Basis::default();
-    for (i, c) in connections.iter().enumerate() {
-        bases.read(i, c, &mut basis);
-        sums.add(c, &basis);
-    }
+    let by_server = || {
+        let mut servers = Servers::new(usize::MAX);
+        let mut requests = Requests::default();
+        for (i, c) in connections.iter().enumerate() {
+            bases.read_requests(i, c, &mut requests);
+            servers.add(c, &requests);
+        }
+        servers
+    };
+    let by_cause = |add: fn(&mut Sums, &Connection, &Basis)| {
+        let mut sums = Sums::new(usize::MAX, usize::MAX);
+        let mut basis = Basis::default();
+        for (i, c) in connections.iter().enumerate() {
+            bases.read(i, c, &mut basis);
+            add(&mut sums, c, &basis);
+        }
+        sums
+    };
+    let sums = if threads {
+        let (servers, sums) = side_by_side(by_server, || by_cause(Sums::add_findings));
+        Sums { servers, ..sums }
+    } else {
+        by_cause(Sums::add)
+    };
     let brief = |r: &Rollup| {
         let at = connections.binary_search_by_key(&r.example.example.connection, |c| c.id).ok()?;
         Some(Brief::of(&connections[at]))
@@ -309,10 +335,35 @@ pub(crate) fn findings_over(
     sums.findings(inherent, brief, connections, totals)
 }
 
+/// Does one thing in a thread of its own, and the other meanwhile.
+pub(crate) fn side_by_side<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
+    std::thread::scope(|scope| {
+        let one = scope.spawn(one);
+        let other = other();
+        match one.join() {
+            Ok(one) => (one, other),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
 impl Bases {
+    fn store(&self, i: usize) -> Option<(&Store, At)> {
+        let &(store, at) = self.places.get(i)?;
+        Some((self.stores.get(store as usize)?, at))
+    }
+
+    /// Writes the requests of the connection at `i`, which is `c`, into `requests`; where it has none, an empty list.
+    fn read_requests(&self, i: usize, c: &Connection, requests: &mut Requests) {
+        match self.store(i) {
+            Some((store, at)) => store.read_requests(at, c.start, requests),
+            None => *requests = Requests::default(),
+        }
+    }
+
     /// Writes the basis of the connection at `i`, which is `c`, into `basis`; where there is none, an empty one.
     pub(crate) fn read(&self, i: usize, c: &Connection, basis: &mut Basis) {
-        match self.places.get(i).and_then(|&(store, at)| Some((self.stores.get(store as usize)?, at))) {
+        match self.store(i) {
             Some((store, at)) => store.read(at, c.id, c.start, basis),
             None => *basis = Basis::default(),
         }
@@ -328,7 +379,7 @@ impl Analysis {
     /// Leaves only the connections that `wanted` chooses: totals and findings are then theirs. What is inherent is
     /// summed over the whole capture only, so it is no finding any more.
     pub fn retain(&mut self, wanted: impl Fn(&Connection) -> bool) {
-        let keep: Vec<bool> = self.connections.iter().map(wanted).collect();
+        let keep: Vec<bool> = self.connections.iter().map(|c| wanted(c)).collect();
         let mut each = keep.iter();
         self.connections.retain(|_| each.next() == Some(&true));
         let mut each = keep.iter();
@@ -341,7 +392,7 @@ impl Analysis {
         (totals.connections, totals.unlisted) = (self.connections.len() as u64, 0);
         (totals.budget, totals.gap_budget, totals.tail) = Default::default();
         self.connections.iter().for_each(|c| totals.add_times(c));
-        self.findings = findings_over(&self.connections, &self.basis, &Rollups::default(), totals);
+        self.findings = findings_over(&self.connections, &self.basis, &Rollups::default(), false, totals);
         for server in &mut totals.servers {
             server.asks = upstreams.iter().filter(|l| l.0 == server.server).map(|l| l.1).collect();
         }

@@ -23,7 +23,7 @@ use index::Index;
 use lone::{At, Lones};
 use std::collections::VecDeque;
 use tcpwhy_base::{Endpoint, Nanos, Observation, Segment};
-use waiting::{Held, Waiting};
+use waiting::{Held, Room};
 
 /// A closed connection is kept this long after its last packet, for late ones: twice the maximum segment lifetime
 /// (RFC 9293, 3.4.2).
@@ -67,7 +67,7 @@ pub struct Analyzer {
     /// How many of these are connections of several packets; from how many on packets wait; room for those.
     held: usize,
     crowd: usize,
-    spare: Vec<Vec<Waiting>>,
+    room: Room,
     /// The packets of connections of which one was seen.
     lones: Lones,
     /// Those of them that have ended, and their ids.
@@ -79,7 +79,8 @@ pub struct Analyzer {
     /// Closed connections in the order of closing, with when they may go.
     closed: VecDeque<(Nanos, u32, u32)>,
     /// Connections that have ended, what findings of them are made of, and where that begins.
-    done: Vec<Connection>,
+    #[expect(clippy::vec_box, reason = "in the end they are put in order, and none is moved")]
+    done: Vec<Box<Connection>>,
     bases: Store,
     places: Vec<Place>,
     kept: Output,
@@ -106,7 +107,7 @@ impl Analyzer {
             free: Vec::new(),
             held: 0,
             crowd: CROWD,
-            spare: Vec::new(),
+            room: Room::default(),
             lones: Lones::default(),
             silent: Vec::new(),
             lists_all: config.detail == Detail::All,
@@ -149,8 +150,8 @@ impl Analyzer {
         self
     }
 
-    /// The same, where packets wait in their connections, to run through the rules together, once so many connections live. The
-    /// answer does not depend on it.
+    /// The same, where packets wait in their connections, to run through the rules together, once so many connections live; with the
+    /// largest number none waits, not even the first ones of a connection. The answer does not depend on it.
     #[must_use]
     pub fn crowded_from(mut self, connections: usize) -> Analyzer {
         self.crowd = connections;
@@ -159,7 +160,7 @@ impl Analyzer {
 
     /// The connections that have ended since this was last asked, in the order in which they ended.
     pub fn ended(&mut self) -> impl Iterator<Item = Box<Connection>> {
-        self.done.drain(..).map(Box::new)
+        self.done.drain(..)
     }
 
     /// Takes whatever was seen, in the order of time. What a kernel says of a connection is kept for the segments that
@@ -256,11 +257,10 @@ impl Analyzer {
     fn feed(&mut self, slot: u32, segment: &Segment) {
         let crowded = self.is_crowded();
         let Slot::Conn(held) = &mut self.live[slot as usize] else { return };
-        if crowded && held.keep(segment, &mut self.spare) {
-            return;
-        }
         let lingered = held.closed_at().is_some();
-        held.push(segment, &mut self.kept, &mut self.spare);
+        if !((crowded || held.is_young()) && held.keep(segment, &mut self.room)) {
+            held.push(segment, &mut self.kept, &mut self.room);
+        }
         if !lingered && let Some(now) = held.closed_at() {
             self.closed.push_back((now + self.linger, slot, held.id()));
         }
@@ -270,44 +270,53 @@ impl Analyzer {
     /// packet has more than one then.
     #[inline]
     fn goes_on(&mut self, slot: u32, segment: &Segment) -> bool {
-        match &self.live[slot as usize] {
-            Slot::Conn(held) if held.is_open() && !segment.flags.syn() => true,
-            Slot::Conn(_) => self.conn_at(slot).is_some_and(|conn| conn.goes_on_with(segment, LINGER)),
+        let known = match &self.live[slot as usize] {
+            Slot::Conn(held) => held.goes_on_with(segment, LINGER),
             _ => self.goes_on_from_one(slot, segment),
-        }
+        };
+        known.unwrap_or_else(|| self.conn_at(slot).is_some_and(|conn| conn.goes_on_with(segment, LINGER)))
     }
 
-    /// The same for a connection of a single packet.
-    fn goes_on_from_one(&mut self, slot: u32, segment: &Segment) -> bool {
-        if let Slot::Lone(at, _) = self.live[slot as usize] {
-            let first = self.lones.get(at);
-            let asks = |s: &Segment| s.flags.syn() && !s.flags.ack();
-            if asks(&first) && asks(segment) && first.src == segment.src && first.seq != segment.seq {
-                return false;
-            }
+    /// The same of a connection of a single packet, which is no FIN; a reset alone closes nothing.
+    fn goes_on_from_one(&mut self, slot: u32, segment: &Segment) -> Option<bool> {
+        let asks = |s: &Segment| s.flags.syn() && !s.flags.ack();
+        if !asks(segment) {
+            self.hold_lone(slot);
+            return Some(true);
         }
-        self.conn_at(slot).is_some_and(|conn| conn.goes_on_with(segment, LINGER))
+        let Slot::Lone(at, _) = self.live[slot as usize] else { return None };
+        let first = self.lones.get(at);
+        (asks(&first) && first.src == segment.src && first.seq != segment.seq).then_some(false)
     }
 
-    /// The connection in a slot, with all its packets: one of a single packet takes that now.
+    /// A connection of a single packet gets another one.
+    fn hold_lone(&mut self, slot: u32) {
+        let Slot::Lone(at, id) = self.live[slot as usize] else { return };
+        let first = self.lones.take(at);
+        let mut held = self.hold(id, &first, true);
+        if !(held.is_young() && held.keep(&first, &mut self.room)) {
+            held.push(&first, &mut self.kept, &mut self.room);
+        }
+        self.live[slot as usize] = Slot::Conn(held);
+    }
+
+    /// The connection in a slot, with all its packets.
     fn conn_at(&mut self, slot: u32) -> Option<&mut Conn> {
-        if let Slot::Lone(at, id) = self.live[slot as usize] {
-            let first = self.lones.take(at);
-            let mut held = self.hold(id, &first);
-            held.push(&first, &mut self.kept, &mut self.spare);
-            self.live[slot as usize] = Slot::Conn(held);
-        }
+        self.hold_lone(slot);
         match &mut self.live[slot as usize] {
-            Slot::Conn(held) => Some(held.settle(&mut self.kept, &mut self.spare)),
+            Slot::Conn(held) => Some(held.settle(&mut self.kept, &mut self.room)),
             _ => None,
         }
     }
 
-    /// A connection that begins with this segment.
-    fn hold(&mut self, id: u32, first: &Segment) -> Box<Held> {
+    /// A connection that begins with this segment, whose first packets may wait.
+    fn hold(&mut self, id: u32, first: &Segment, may_wait: bool) -> Box<Held> {
         self.held += 1;
+        if may_wait && self.crowd < usize::MAX && self.taps.is_one() {
+            return Box::new(Held::new(id, first));
+        }
         let conn = Conn::new(id, first, self.kept.spare_basis()).seen_as(self.taps.role());
-        Box::new(Held::new(conn, first.link))
+        Box::new(Held::with(conn, first))
     }
 
     /// The number of the connection in this slot, zero where there is none.
@@ -364,9 +373,10 @@ impl Analyzer {
         let id = self.next_id;
         self.next_id += 1;
         self.changes += 1;
+        let heard = self.early.take_of(segment);
         let (new, is_lone) = match self.lones.keep(segment) {
             Some(at) => (Slot::Lone(at, id), true),
-            None => (Slot::Conn(self.hold(id, segment)), false),
+            None => (Slot::Conn(self.hold(id, segment, heard.is_empty())), false),
         };
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -379,7 +389,7 @@ impl Analyzer {
             }
         };
         self.index.insert(&segment.src, &segment.dst, segment.link, slot);
-        for event in self.early.take_of(segment) {
+        for event in heard {
             if let Some(conn) = self.conn_at(slot) {
                 conn.hear(&event);
             }
@@ -407,7 +417,10 @@ impl Analyzer {
                 self.closed.push_back((last + self.linger, slot, id));
                 continue;
             }
-            self.leave(slot, false);
+            // What waits may have held a copy of what closes a connection, and nothing that does.
+            if self.conn_at(slot).is_some_and(|conn| conn.lingers()) {
+                self.leave(slot, false);
+            }
         }
     }
 
@@ -447,14 +460,16 @@ impl Analyzer {
 
     fn finish_held(&mut self, held: Held, capture_end: bool) {
         self.held -= 1;
-        let conn = held.into_conn(&mut self.kept, &mut self.spare);
-        self.finish_one(conn, capture_end);
+        if let Some(conn) = held.into_conn(&mut self.kept, &mut self.room) {
+            self.finish_one(conn, capture_end);
+        }
     }
 
     /// A connection is over.
     fn finish_one(&mut self, mut conn: Box<Conn>, capture_end: bool) {
         let taps = conn.role().finish(self.totals.span.map_or(Nanos::ZERO, |s| s.1));
         let mut ended = conn.finish(capture_end, &mut self.kept);
+        self.room.give_back(conn);
         ended.connection.taps = taps;
         ended.leave(self.kept.within(ended.connection.start, ended.connection.end));
         let connection = &mut ended.connection;

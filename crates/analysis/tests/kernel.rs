@@ -26,7 +26,7 @@ fn analyse(segments: &[Segment], events: &[SocketEvent]) -> Connection {
     seen.sort_by_key(|o| o.time());
     let mut analyzer = Analyzer::new(Config { detail: Detail::All });
     seen.into_iter().for_each(|o| analyzer.observe(o));
-    analyzer.finish().connections.remove(0)
+    *analyzer.finish().connections.remove(0)
 }
 
 /// The spans of the first exchange until `until`, in milliseconds from the first packet.

@@ -210,7 +210,7 @@ fn same_however_dealt(segments: &[Segment], chunks: &[usize]) -> Result<(), Test
         rest = later;
     }
     prop_assert_eq!(&format!("{:?}", analyzer.finish()), &one, "push_all");
-    for crowd in [0, 2] {
+    for crowd in [0, 2, usize::MAX] {
         let mut waiting = Analyzer::new(Config { detail: Detail::All }).crowded_from(crowd);
         waiting.push_all(segments);
         prop_assert_eq!(
@@ -281,7 +281,7 @@ fn seen(analysis: &Analysis, zero: Nanos) -> String {
         let figures = (c.bytes, c.packets, c.retransmitted, c.quality, &c.budget, &c.gap_budget, c.vantage);
         format!("{} {:?} {:?}\n{}", c.id, figures, c.path, tell(c, zero))
     };
-    analysis.connections.iter().map(of).collect()
+    analysis.connections.iter().map(|c| of(c)).collect()
 }
 
 /// The same answer, wherever sequence numbers began.

@@ -56,7 +56,7 @@ fn explained(both: &[Vec<Segment>; 2]) -> Connection {
     }
     let mut connections = analyzer.finish().connections;
     assert_eq!(connections.len(), 1);
-    connections.remove(0)
+    *connections.remove(0)
 }
 
 /// Milliseconds of a cause, and that the parts are tiled.

@@ -132,7 +132,8 @@ impl Explain {
         let input = self.read(reader, &mut analyzer, |_| ControlFlow::Continue(()));
         let mut analysis: Analysis = analyzer.finish();
         replay::predict(&mut analysis);
-        let Analysis { mut connections, mut findings, totals, .. } = analysis;
+        let Analysis { connections, mut findings, totals, .. } = analysis;
+        let mut connections: Vec<Connection> = connections.into_iter().map(|c| *c).collect();
         connections.iter_mut().for_each(|c| c.id = self.number(c.id));
         self.renumber(&mut findings);
         Explained { connections, findings, totals, input }

@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn all_time_once() {
-        let mut analysis = Analysis { connections: vec![sample::connection()], ..Analysis::default() };
+        let mut analysis =
+            Analysis { connections: vec![Box::new(sample::connection())], ..Analysis::default() };
         let text = folded(&analysis);
         assert!(text.contains("10.0.0.2:25;nagle_delayed_ack;client 40000000\n"), "{text}");
         assert!(text.contains("10.0.0.2:25 idle;client_think;client 15000000\n"), "{text}");

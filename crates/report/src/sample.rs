@@ -97,7 +97,7 @@ pub(crate) fn analysis() -> Analysis {
     totals.measured = c.measured();
     totals.servers = servers(&c.budget);
     let findings = c.findings.clone();
-    Analysis { connections: vec![c], findings, totals, ..Analysis::default() }
+    Analysis { connections: vec![Box::new(c)], findings, totals, ..Analysis::default() }
 }
 
 /// The input that it was made from.

@@ -3,7 +3,7 @@ use tcpwhy_analysis::{Connection, Quality, Totals};
 
 /// One warning for each kind of limit that connections show, with how many show it. The order is that of
 /// [`Quality::NAMES`].
-pub fn quality_warnings(connections: &[Connection]) -> Vec<Warning> {
+pub fn quality_warnings(connections: &[Box<Connection>]) -> Vec<Warning> {
     let mut totals = Totals::default();
     connections.iter().for_each(|c| totals.add_quality(c.quality));
     quality_warnings_of(&totals)

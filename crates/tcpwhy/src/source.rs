@@ -22,7 +22,7 @@ impl Source<'_> {
     /// Reads all inputs again and gives each frame to `each`, in their order, until it says `false`.
     pub(crate) fn read_again(
         &self,
-        connections: &[Connection],
+        connections: &[Box<Connection>],
         mut each: impl FnMut(&Met<'_>) -> anyhow::Result<bool>,
     ) -> anyhow::Result<()> {
         let mut pass = Pass::new(connections, self.filter);

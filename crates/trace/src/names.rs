@@ -9,7 +9,7 @@ use tcpwhy_capture::payload;
 /// Looks at the packets of a second pass.
 #[derive(Debug)]
 pub struct Names<'a> {
-    connections: &'a [Connection],
+    connections: &'a [Box<Connection>],
     states: Vec<State>,
     parents: bool,
 }
@@ -71,7 +71,7 @@ impl Run {
 
 impl<'a> Names<'a> {
     /// Among these; `parents`: look for `traceparent`, too.
-    pub fn new(connections: &'a [Connection], parents: bool) -> Names<'a> {
+    pub fn new(connections: &'a [Box<Connection>], parents: bool) -> Names<'a> {
         let states = connections.iter().map(|_| State::default()).collect();
         Names { connections, states, parents }
     }

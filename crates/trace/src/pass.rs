@@ -28,7 +28,7 @@ pub struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     /// For these connections; `filter` as in the first pass.
-    pub fn new(connections: &[Connection], filter: Option<&'a Filter>) -> Pass<'a> {
+    pub fn new(connections: &[Box<Connection>], filter: Option<&'a Filter>) -> Pass<'a> {
         Pass {
             tracker: Tracker::new(connections),
             dissector: Dissector::new(),

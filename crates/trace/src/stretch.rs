@@ -17,7 +17,12 @@ pub struct Stretch {
 impl Stretch {
     /// Of the connection `at` this place of the list that the pass was made for: `from` and `to` inclusive, at most `most`
     /// packets.
-    pub fn new(connections: &[Connection], at: usize, (from, to): (Nanos, Nanos), most: usize) -> Stretch {
+    pub fn new(
+        connections: &[Box<Connection>],
+        at: usize,
+        (from, to): (Nanos, Nanos),
+        most: usize,
+    ) -> Stretch {
         let c = connections.get(at);
         Stretch {
             at,
@@ -25,7 +30,7 @@ impl Stretch {
             from,
             to,
             most,
-            track: c.map(Track::new).unwrap_or_default(),
+            track: c.map(|c| Track::new(c)).unwrap_or_default(),
         }
     }
 

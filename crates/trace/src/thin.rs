@@ -20,9 +20,10 @@ pub struct Tracks(Vec<Option<(Track, Thinner)>>);
 
 impl Tracks {
     /// For these connections, which are those that the pass was made for; `room`: packets in all.
-    pub fn new(connections: &[Connection], room: u64) -> Tracks {
+    pub fn new(connections: &[Box<Connection>], room: u64) -> Tracks {
         let with_track = |(plan, c): (Option<Thinner>, &Connection)| Some((Track::new(c), plan?));
-        Tracks(plan(connections, room).into_iter().zip(connections).map(with_track).collect())
+        let all = connections.iter().map(|c| &**c);
+        Tracks(plan(connections, room).into_iter().zip(all).map(with_track).collect())
     }
 
     /// Takes what the pass met.
@@ -47,12 +48,12 @@ impl Tracks {
 }
 
 /// How each connection is thinned; `None`: no packets of it.
-fn plan(connections: &[Connection], room: u64) -> Vec<Option<Thinner>> {
+fn plan(connections: &[Box<Connection>], room: u64) -> Vec<Option<Thinner>> {
     let mut order: Vec<usize> = (0..connections.len()).collect();
     let tcp = |c: &Connection| c.budget.of_class(Class::Tcp) + c.gap_budget.of_class(Class::Tcp);
     let size = |c: &Connection| c.packets[0] + c.packets[1];
     order.sort_by_cached_key(|&i| (std::cmp::Reverse((tcp(&connections[i]), size(&connections[i]))), i));
-    let all: u64 = connections.iter().map(size).sum();
+    let all: u64 = connections.iter().map(|c| size(c)).sum();
     let mut left = room;
     let mut plans: Vec<Option<Thinner>> = connections.iter().map(|_| None).collect();
     for i in order {

@@ -104,7 +104,7 @@ impl Half {
 }
 
 impl Tracker {
-    pub(crate) fn new(connections: &[Connection]) -> Tracker {
+    pub(crate) fn new(connections: &[Box<Connection>]) -> Tracker {
         let mut places: HashMap<_, Vec<usize>> = HashMap::new();
         let mut states = Vec::with_capacity(connections.len());
         for (i, c) in connections.iter().enumerate() {

@@ -3,6 +3,7 @@
 use super::{Basis, Best, Doubt, Quick, Rollup};
 use crate::facts::Facts;
 use crate::packing::{Numbers, put, put_signed};
+use crate::requests::Requests;
 use crate::result::{Example, Extremes, Frames};
 use tcpwhy_base::{CAUSES, Cause, Nanos, Side};
 
@@ -66,6 +67,19 @@ impl Store {
         at
     }
 
+    /// Writes the requests of a connection that began then into `requests`.
+    pub(crate) fn read_requests(&self, at: At, start: Nanos, requests: &mut Requests) {
+        let mut from = Numbers(self.bytes.get(at as usize..).unwrap_or_default());
+        let from = &mut from;
+        let bits = from.take();
+        let (_file, _quick_turns) = (from.take(), from.take());
+        if bits & QUICK != 0 {
+            take_example(from, 0, start);
+            from.take_signed();
+        }
+        take_requests(from, bits, start, requests);
+    }
+
     /// Writes a basis into `basis`, whose room is used again: that of the connection with this number, which began then.
     pub(crate) fn read(&self, at: At, connection: u32, start: Nanos, basis: &mut Basis) {
         let mut from = Numbers(self.bytes.get(at as usize..).unwrap_or_default());
@@ -79,11 +93,7 @@ impl Store {
             example: take_example(from, connection, start),
             duration: Nanos(from.take_signed()),
         });
-        basis.requests.range = (bits & RANGE != 0).then(|| {
-            let first = from.take_signed().wrapping_add(start.0);
-            (Nanos(first), Nanos(from.take_signed().wrapping_add(first)))
-        });
-        basis.requests.times.unpack(from);
+        take_requests(from, bits, start, &mut basis.requests);
         let rollups = from.take_count();
         let facts = from.take() as usize;
         basis.rollups.0.truncate(rollups);
@@ -97,6 +107,14 @@ impl Store {
             }
         }
     }
+}
+
+fn take_requests(from: &mut Numbers<'_>, bits: u64, start: Nanos, requests: &mut Requests) {
+    requests.range = (bits & RANGE != 0).then(|| {
+        let first = from.take_signed().wrapping_add(start.0);
+        (Nanos(first), Nanos(from.take_signed().wrapping_add(first)))
+    });
+    requests.times.unpack(from);
 }
 
 fn put_example(bytes: &mut Vec<u8>, example: &Example, start: Nanos) {

@@ -88,8 +88,8 @@ impl Ledger {
     }
 
     /// The setup, when the last response ended, and the sums.
-    pub(crate) fn close(self) -> (Option<Setup>, Option<Nanos>, Sums) {
-        (self.setup, self.last_response, self.sums)
+    pub(crate) fn close(&mut self) -> (Option<Setup>, Option<Nanos>, Sums) {
+        (self.setup.take(), self.last_response, std::mem::take(&mut self.sums))
     }
 
     /// A snapshot of the connection for the spans of its steps.

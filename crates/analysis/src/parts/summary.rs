@@ -33,7 +33,7 @@ impl Identity {
 }
 
 /// The connection, without the parts that were given away.
-pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledger: Ledger) -> Finished {
+pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledger: &mut Ledger) -> Finished {
     let (setup, last_response, mut sums) = ledger.close();
     sums.budget.0.shrink_to_fit();
     sums.gap_budget.0.shrink_to_fit();
@@ -41,7 +41,7 @@ pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledge
     let bandwidth_bps = bandwidth(track);
     let quality = track.quality();
     let count = |of: fn(&crate::track::Counts) -> u64| End::BOTH.map(|s| of(track.counts(s)));
-    let connection = Connection {
+    let connection = Box::new(Connection {
         id: who.id,
         client: who.ends.client,
         server: who.ends.server,
@@ -77,7 +77,7 @@ pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledge
         findings_omitted: sums.rollups.0.len(),
         frames: track.frames(),
         taps: None,
-    };
+    });
     let basis = Basis {
         rollups: sums.rollups,
         quick_turns: sums.quick_turns,

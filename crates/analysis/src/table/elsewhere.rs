@@ -18,6 +18,11 @@ pub(super) enum Taps {
 }
 
 impl Taps {
+    /// There is no other.
+    pub(super) fn is_one(&self) -> bool {
+        matches!(self, Taps::One)
+    }
+
     /// What its connections are.
     pub(super) fn role(&self) -> Role {
         match self {

@@ -3,12 +3,11 @@
 use super::lone::Lones;
 use super::scan::{Scans, Silent};
 use super::{Analyzer, Place, Slot};
-use crate::conn::Conn;
 use crate::findings::{self, Basis};
 use crate::output::Output;
 use crate::parts::leave_out;
 use crate::result::{Connection, Finding, Totals};
-use crate::sums::findings_over;
+use crate::sums::{findings_over, side_by_side};
 use crate::{Analysis, Bases};
 use std::net::IpAddr;
 use tcpwhy_base::{Class, Endpoint, Nanos, Segment};
@@ -66,7 +65,7 @@ impl Analyzer {
     /// A connection of one packet is listed: it is made a connection after all.
     fn speak_of(&mut self, Silent { at, id }: Silent) {
         let segment = self.lones.take(at);
-        let mut conn = Box::new(Conn::new(id, &segment, self.kept.spare_basis()));
+        let mut conn = self.room.conn(id, &segment, &mut self.kept);
         conn.push(&segment, &mut self.kept);
         self.finish_one(conn, true);
     }
@@ -125,17 +124,18 @@ impl Analyzer {
         }
         let mut totals = Totals::default();
         let mut kept: Option<Output> = None;
-        let mut done: Vec<Connection> = Vec::new();
+        let mut done: Vec<Box<Connection>> = Vec::new();
         let mut outside: Vec<bool> = Vec::new();
         let mut bases = Bases::default();
         let mut places_of: Vec<Vec<Place>> = Vec::with_capacity(shards.len());
-        // Where the connections of each analyzer end in the list: they stand backwards, but for those that came first.
-        let mut ends: Vec<Option<usize>> = Vec::new();
+        // Where the connections of each analyzer begin in the list.
+        let mut begins: Vec<usize> = Vec::new();
+        let several = shards.len() > 1;
         for (shard, numbers) in shards.into_iter().zip(&numbers) {
             let number = |id: u32| numbers.get(id as usize).copied().unwrap_or(id);
             let Analyzer { done: ended, bases: store, places, kept: part_kept, totals: t, .. } = shard;
-            ends.push((!done.is_empty()).then_some(done.len() + ended.len()));
-            take_over(&mut done, ended);
+            begins.push(done.len());
+            done.extend(ended);
             places_of.push(places);
             bases.stores.push(store);
             totals.segments += t.segments;
@@ -157,7 +157,7 @@ impl Analyzer {
             let place = places_of[shard as usize][at as usize];
             bases.places.push((shard, place.at));
             outside.push(place.outside);
-            let at = ends[shard as usize].map_or(at as usize, |end| end - 1 - at as usize);
+            let at = begins[shard as usize] + at as usize;
             done[at].id = numbers[shard as usize][id as usize];
             from.push(at as u32);
         }
@@ -172,19 +172,15 @@ impl Analyzer {
         }
         totals.unlisted = scans.unlisted.len() as u64;
         totals.connections = done.len() as u64 + totals.unlisted;
-        // In one go: where there are many, each is fetched from memory.
-        for connection in &mut done {
-            totals.add_quality(connection.quality);
-            leave_out(connection);
-        }
-        let mut findings = findings_over(&done, &bases, &inherent, &mut totals);
+        let lost = leave_out_of_all(&mut done, several, &mut totals);
+        let mut findings = findings_over(&done, &bases, &inherent, several, &mut totals);
         if let Some((finding, shard)) = scans.finding {
             let example = finding.example.connection;
             let number = numbers[shard].get(example as usize).copied().unwrap_or(example);
             findings.push(finding.of_connection(number));
             findings::sort(&mut findings);
         }
-        fill_worst(&mut done, &bases);
+        fill_worst(&mut done, &bases, lost);
         Analysis { connections: done, findings, totals, basis: bases }
     }
 }
@@ -192,19 +188,26 @@ impl Analyzer {
 /// So many connections have findings of their own: those that lost most to TCP.
 const WITH_FINDINGS: usize = 1_000;
 
-/// Moves all connections of one list behind those of another one. The room they had goes back meanwhile, so that never both
-/// lists are there.
-fn take_over(into: &mut Vec<Connection>, mut from: Vec<Connection>) {
-    if into.is_empty() {
-        *into = from;
-        return;
-    }
-    while let Some(connection) = from.pop() {
-        into.push(connection);
-        if from.len().is_multiple_of(4_096) {
-            from.shrink_to_fit();
-        }
-    }
+/// Takes what is kept in detail out of the sums of each, and counts what limits them; in one go, for where there are many, each is
+/// fetched from memory, and by two threads where several analyzers had some each. Gives what each lost to TCP.
+fn leave_out_of_all(all: &mut [Box<Connection>], several: bool, totals: &mut Totals) -> Vec<Nanos> {
+    let each = |part: &mut [Box<Connection>]| {
+        let mut totals = Totals::default();
+        let lost = part.iter_mut().map(|c| {
+            totals.add_quality(c.quality);
+            leave_out(c);
+            c.budget.of_class(Class::Tcp)
+        });
+        let lost: Vec<Nanos> = lost.collect();
+        (lost, totals.quality)
+    };
+    let (first, second) = all.split_at_mut(all.len() / 2);
+    let ((mut lost, mut quality), (more, others)) =
+        if several { side_by_side(|| each(first), || each(second)) } else { (each(first), each(second)) };
+    lost.extend(more);
+    quality.iter_mut().zip(others).for_each(|(count, more)| *count += more);
+    totals.quality = quality;
+    lost
 }
 
 /// Puts at each place what stands at the place that `from` names, without room for another list.
@@ -222,9 +225,8 @@ fn rearrange<T>(list: &mut [T], mut from: Vec<u32>) {
     }
 }
 
-fn fill_worst(connections: &mut [Connection], bases: &Bases) {
-    let lost = |c: &Connection| c.budget.of_class(Class::Tcp);
-    let mut order: Vec<(Nanos, usize)> = connections.iter().enumerate().map(|(i, c)| (lost(c), i)).collect();
+fn fill_worst(connections: &mut [Box<Connection>], bases: &Bases, lost: Vec<Nanos>) {
+    let mut order: Vec<(Nanos, usize)> = lost.into_iter().zip(0..).collect();
     if order.len() > WITH_FINDINGS {
         order.select_nth_unstable_by_key(WITH_FINDINGS, |&(lost, i)| (std::cmp::Reverse(lost), i));
         order.truncate(WITH_FINDINGS);

@@ -1,15 +1,15 @@
-//! Packets that wait in their connection: where many connections live, the state of one is not in a cache, and fetching it takes
-//! longer than all the rules. So packets that need no decision when they come are kept as they are, a cache line for each,
-//! and run through the rules together.
+//! Packets that wait in their connection. All of its first ones do: most connections end before they have more, and then run
+//! through the rules in one go, with a state that is still in the first cache. Later ones do where many connections live: the
+//! state of one is not in a cache, and fetching it takes longer than all the rules. A packet is kept as it is, in a cache line.
 
-use crate::conn::Conn;
+use crate::conn::{Conn, ends_of};
 use crate::output::Output;
-use tcpwhy_base::{Endpoint, Ends, Nanos, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
+use tcpwhy_base::{Endpoint, Ends, Nanos, Program, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
 
 /// So many wait at most.
 pub(super) const MOST: usize = 16;
 
-/// A packet that waits. Its ends are those of its connection; what only SYNs have and SACK blocks are missing.
+/// A packet that waits. Its ends are those of its connection; SACK blocks are missing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     time: Nanos,
@@ -20,6 +20,7 @@ pub(super) struct Waiting {
     len: u32,
     flags: u16,
     window: u16,
+    /// What its payload begins with; where it has none, the options that SYNs have.
     head: [u8; 8],
     ip_id: u16,
     checksum: u16,
@@ -30,21 +31,44 @@ pub(super) struct Waiting {
     head_len: u8,
     tls: u8,
     trouble: u8,
+    program: Option<Program>,
 }
 
 const STAMPS: u8 = 1;
 const IP_ID: u8 = 2;
 const DAMAGED: u8 = 4;
 const FROM_CLIENT: u8 = 8;
+const OPTIONS: u8 = 16;
+const MSS: u8 = 32;
+const WSCALE: u8 = 64;
+const SACK_PERMITTED: u8 = 128;
+
+/// It has options that belong to SYNs.
+#[inline]
+fn has_options(options: &TcpOptions) -> bool {
+    options.order != 0 || options.mss.is_some() || options.wscale.is_some() || options.sack_permitted
+}
+
+/// All of it can be kept.
+#[inline]
+pub(super) fn can_wait(segment: &Segment) -> bool {
+    segment.options.sack_len == 0 && (segment.head_len == 0 || !has_options(&segment.options))
+}
+
+/// Nothing has to be known of it when it comes.
+#[inline]
+fn decides_nothing(segment: &Segment) -> bool {
+    !segment.flags.has(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST)
+}
 
 impl Waiting {
-    /// A packet that [`may_wait`].
+    /// A packet that [`can_wait`].
     #[inline]
     fn pack(segment: &Segment, from_client: bool) -> Waiting {
         let o = &segment.options;
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
         let (stamp, echo) = o.timestamps.unwrap_or_default();
-        Waiting {
+        let mut packed = Waiting {
             time: segment.time,
             frame: segment.frame,
             seq: segment.seq.0,
@@ -65,10 +89,26 @@ impl Waiting {
             head_len: segment.head_len,
             tls: segment.tls.0,
             trouble: segment.trouble.0,
+            program: segment.program,
+        };
+        if has_options(o) {
+            packed.take_options(o);
         }
+        packed
     }
 
-    /// Writes it over an empty segment of its connection.
+    fn take_options(&mut self, o: &TcpOptions) {
+        let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+        let [a, b, c, d] = o.order.to_le_bytes();
+        let [low, high] = o.mss.unwrap_or_default().to_le_bytes();
+        self.head = [a, b, c, d, low, high, o.wscale.unwrap_or_default(), 0];
+        self.has |= OPTIONS
+            | bit(o.mss.is_some(), MSS)
+            | bit(o.wscale.is_some(), WSCALE)
+            | bit(o.sack_permitted, SACK_PERMITTED);
+    }
+
+    /// Writes it over a segment of its connection that holds nothing else that others do not have.
     #[inline]
     fn unpack(&self, ends: &Ends<Endpoint>, into: &mut Segment) {
         let has = |bit| self.has & bit != 0;
@@ -79,22 +119,77 @@ impl Waiting {
         (into.flags, into.window, into.len) = (TcpFlags(self.flags), self.window, self.len);
         into.ip_id = has(IP_ID).then_some(self.ip_id);
         (into.ttl, into.checksum) = (self.ttl, self.checksum);
-        into.options.timestamps = has(STAMPS).then_some((self.stamps[0], self.stamps[1]));
-        into.options.damaged = has(DAMAGED);
-        (into.head, into.head_len) = (self.head, self.head_len);
+        let o = &mut into.options;
+        o.timestamps = has(STAMPS).then_some((self.stamps[0], self.stamps[1]));
+        o.damaged = has(DAMAGED);
+        (into.head, into.head_len, into.program) = (self.head, self.head_len, self.program);
         (into.tls, into.trouble) = (Tls(self.tls), Trouble(self.trouble));
+        (o.order, o.mss, o.wscale, o.sack_permitted) = (0, None, None, false);
+        if has(OPTIONS) {
+            let [a, b, c, d, low, high, scale, _] = self.head;
+            o.order = u32::from_le_bytes([a, b, c, d]);
+            o.mss = has(MSS).then_some(u16::from_le_bytes([low, high]));
+            o.wscale = has(WSCALE).then_some(scale);
+            o.sack_permitted = has(SACK_PERMITTED);
+            into.head = [0; 8];
+        }
     }
 }
 
-/// It may wait: nothing has to be known of it when it comes, and all of it can be kept.
-#[inline]
-pub(super) fn may_wait(segment: &Segment) -> bool {
-    let TcpOptions { mss: None, wscale: None, sack_permitted: false, sack_len: 0, order: 0, .. } =
-        segment.options
-    else {
-        return false;
-    };
-    !segment.flags.has(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST) && segment.program.is_none()
+/// What waiting packets say of how far a connection is: it closes when both ends have sent a FIN, or one a reset.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    fins: Ends<bool>,
+    reset: bool,
+    not_only_resets: bool,
+    /// Its last packet.
+    now: Nanos,
+}
+
+impl Seen {
+    #[inline]
+    fn pass(&mut self, waiting: &Waiting) {
+        let flags = TcpFlags(waiting.flags);
+        self.now = self.now.max(waiting.time);
+        self.not_only_resets |= !flags.rst();
+        if flags.has(TcpFlags::FIN | TcpFlags::RST) {
+            self.reset |= flags.rst();
+            let from_client = waiting.has & FROM_CLIENT != 0;
+            let fin = if from_client { &mut self.fins.client } else { &mut self.fins.server };
+            *fin |= flags.fin() && !flags.rst();
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        !(self.reset || self.fins.client && self.fins.server)
+    }
+}
+
+/// Room that is used again.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    logs: Vec<Vec<Waiting>>,
+    /// The state of the connection that ended last.
+    conn: Option<Box<Conn>>,
+}
+
+impl Room {
+    /// The state of a connection that begins with this segment.
+    pub(super) fn conn(&mut self, id: u32, first: &Segment, parts: &mut Output) -> Box<Conn> {
+        let conn = Conn::new(id, first, parts.spare_basis());
+        match self.conn.take() {
+            Some(mut room) => {
+                *room = conn;
+                room
+            }
+            None => Box::new(conn),
+        }
+    }
+
+    /// That connection has ended.
+    pub(super) fn give_back(&mut self, conn: Box<Conn>) {
+        self.conn = Some(conn);
+    }
 }
 
 /// A connection, what must be known of it whenever a packet comes, and the packets that wait in it.
@@ -105,25 +200,35 @@ pub(super) struct Held {
     /// Another link id under which its other direction travels.
     other_link: Option<u32>,
     ends: Ends<Endpoint>,
-    /// Nothing closed it yet: only then packets may wait.
+    /// Nothing closed it yet.
     open: bool,
+    /// As long as all its packets wait: what they say.
+    seen: Seen,
     /// Those that wait; the rules do not look at the link each came on.
     waits: Vec<Waiting>,
-    conn: Box<Conn>,
+    /// Its state, once some packet has run through the rules.
+    conn: Option<Box<Conn>>,
 }
 
 impl Held {
-    /// A connection on this link to which nothing was pushed yet.
-    pub(super) fn new(conn: Conn, link: u32) -> Held {
+    /// A connection to which nothing was pushed yet, and which begins with this segment.
+    pub(super) fn new(id: u32, first: &Segment) -> Held {
         Held {
-            id: conn.id(),
-            link,
+            id,
+            link: first.link,
             other_link: None,
-            ends: conn.ends(),
-            open: false,
+            ends: ends_of(first),
+            open: true,
+            seen: Seen { now: first.time, ..Seen::default() },
             waits: Vec::new(),
-            conn: Box::new(conn),
+            conn: None,
         }
+    }
+
+    /// The same with a state from the beginning.
+    pub(super) fn with(conn: Conn, first: &Segment) -> Held {
+        let young = Held::new(conn.id(), first);
+        Held { open: false, conn: Some(Box::new(conn)), ..young }
     }
 
     #[inline]
@@ -153,73 +258,104 @@ impl Held {
             && (self.link == segment.link || self.other_link == Some(segment.link))
     }
 
-    /// Nothing closed it yet.
+    /// The segment goes on with it, as far as that is known without its state: `None` where it is not.
     #[inline]
-    pub(super) fn is_open(&self) -> bool {
-        self.open
+    pub(super) fn goes_on_with(&self, segment: &Segment, linger: Nanos) -> Option<bool> {
+        let opens = segment.flags.syn() && !segment.flags.ack();
+        if self.open && !segment.flags.syn() {
+            return Some(true);
+        }
+        // What waits may hold a copy of a packet, which closes nothing: only that it goes on is sure.
+        let gone = || self.closed_at().is_some_and(|now| segment.time > now + linger);
+        (self.is_young() && !opens && !gone()).then_some(true)
     }
 
-    /// What is known without what waits, which closes nothing and waits only while it is open: whether it was seen to close, and when
-    /// its last packet passed then.
+    /// Whether it was seen to close, and when its last packet passed then. As long as all packets wait, a packet whose copy waits as well
+    /// counts twice, which changes neither.
     #[inline]
     pub(super) fn closed_at(&self) -> Option<Nanos> {
-        (!self.open && self.conn.lingers()).then(|| self.conn.now())
+        if self.open {
+            return None;
+        }
+        match &self.conn {
+            Some(conn) => conn.lingers().then(|| conn.now()),
+            None => self.seen.not_only_resets.then_some(self.seen.now),
+        }
     }
 
     /// Reads a little of each cache line that the next segment will need, so that they are fetched together.
     #[inline]
     pub(super) fn touch(&self, waits: bool) -> u64 {
         let n = self.waits.len();
-        if waits && self.open && n + 1 < MOST {
-            return self.waits.last().map_or(0, |last| last.frame);
+        match &self.conn {
+            Some(conn) if !(waits && self.open && n + 1 < MOST) => {
+                conn.touch() ^ self.waits.iter().fold(0, |all, w| all ^ w.frame)
+            }
+            _ => self.waits.last().map_or(0, |last| last.frame),
         }
-        self.conn.touch() ^ self.waits.iter().fold(0, |all, w| all ^ w.frame)
     }
 
-    /// The segment waits, if it may; `spare` is room for those that do.
+    /// No packet has run through the rules: all wait.
     #[inline]
-    pub(super) fn keep(&mut self, segment: &Segment, spare: &mut Vec<Vec<Waiting>>) -> bool {
-        if !self.open || self.waits.len() >= MOST || !may_wait(segment) {
+    pub(super) fn is_young(&self) -> bool {
+        self.conn.is_none()
+    }
+
+    /// The segment waits, if it may.
+    #[inline]
+    pub(super) fn keep(&mut self, segment: &Segment, room: &mut Room) -> bool {
+        let young = self.is_young();
+        let may = young || self.open && decides_nothing(segment);
+        if !may || self.waits.len() >= MOST || !can_wait(segment) {
             return false;
         }
         if self.waits.capacity() == 0 {
-            self.waits = spare.pop().unwrap_or_else(|| Vec::with_capacity(MOST));
+            self.waits = room.logs.pop().unwrap_or_else(|| Vec::with_capacity(MOST));
         }
-        self.waits.push(Waiting::pack(segment, segment.src == self.ends.client));
+        let waiting = Waiting::pack(segment, segment.src == self.ends.client);
+        if young {
+            self.seen.pass(&waiting);
+            self.open = self.seen.is_open();
+        }
+        self.waits.push(waiting);
         true
     }
 
     /// Takes a segment, after those that wait.
     #[inline]
-    pub(super) fn push(&mut self, segment: &Segment, parts: &mut Output, spare: &mut Vec<Vec<Waiting>>) {
+    pub(super) fn push(&mut self, segment: &Segment, parts: &mut Output, room: &mut Room) {
         if !self.waits.is_empty() {
-            self.settle(parts, spare);
+            self.settle(parts, room);
         }
-        self.conn.push(segment, parts);
-        self.open = self.conn.is_open();
+        let id = self.id;
+        let conn = self.conn.get_or_insert_with(|| room.conn(id, segment, parts));
+        conn.push(segment, parts);
+        self.open = conn.is_open();
     }
 
     /// Runs what waits through the rules, and gives the connection.
-    #[inline]
-    pub(super) fn settle(&mut self, parts: &mut Output, spare: &mut Vec<Vec<Waiting>>) -> &mut Conn {
-        if !self.waits.is_empty() {
-            self.run(parts);
-            spare.push(std::mem::take(&mut self.waits));
-        }
-        &mut self.conn
-    }
-
-    fn run(&mut self, parts: &mut Output) {
+    pub(super) fn settle(&mut self, parts: &mut Output, room: &mut Room) -> &mut Conn {
         let mut segment = Segment { link: self.link, ..Segment::EMPTY };
-        for waiting in self.waits.drain(..) {
-            waiting.unpack(&self.ends, &mut segment);
-            self.conn.push(&segment, parts);
+        let (ends, id) = (self.ends, self.id);
+        let mut waits = std::mem::take(&mut self.waits);
+        let conn = self.conn.get_or_insert_with(|| {
+            waits.iter().take(1).for_each(|first| first.unpack(&ends, &mut segment));
+            room.conn(id, &segment, parts)
+        });
+        if waits.capacity() > 0 {
+            for waiting in waits.drain(..) {
+                waiting.unpack(&ends, &mut segment);
+                conn.push(&segment, parts);
+            }
+            room.logs.push(waits);
+            self.open = conn.is_open();
         }
+        conn
     }
 
     /// The connection, with all that it got.
-    pub(super) fn into_conn(mut self, parts: &mut Output, spare: &mut Vec<Vec<Waiting>>) -> Box<Conn> {
-        self.settle(parts, spare);
+    pub(super) fn into_conn(mut self, parts: &mut Output, room: &mut Room) -> Option<Box<Conn>> {
+        self.settle(parts, room);
         self.conn
     }
 }
@@ -255,11 +391,24 @@ mod tests {
             ..Segment::EMPTY
         };
         let bare = Segment { ip_id: None, options: TcpOptions::default(), ..whole };
+        let options = TcpOptions {
+            mss: Some(0),
+            wscale: Some(14),
+            sack_permitted: true,
+            order: 0x4321_0fed,
+            ..TcpOptions::default()
+        };
+        let flags = TcpFlags(TcpFlags::SYN | TcpFlags::ACK);
+        let syn = Segment { flags, len: 0, head: [0; 8], head_len: 0, options, ..whole };
+        let other = TcpOptions { mss: None, wscale: None, order: 0, ..options };
+        let program = Some(Program::Go);
         let mut into = Segment { link: 77, ..Segment::EMPTY };
-        for segment in [whole, bare, whole] {
+        for segment in
+            [whole, bare, syn, whole, Segment { options: other, ..syn }, Segment { program, ..bare }]
+        {
             for s in End::BOTH {
                 let segment = Segment { src: ends[s], dst: ends[s.peer()], ..segment };
-                assert!(may_wait(&segment));
+                assert!(can_wait(&segment));
                 Waiting::pack(&segment, s == End::Client).unpack(&ends, &mut into);
                 assert_eq!(format!("{into:?}"), format!("{segment:?}"));
             }
@@ -271,17 +420,38 @@ mod tests {
         let with = |change: fn(&mut Segment)| {
             let mut segment = Segment::EMPTY;
             change(&mut segment);
-            may_wait(&segment)
+            (can_wait(&segment), decides_nothing(&segment))
         };
-        assert!(with(|s| s.len = 1));
-        assert!(!with(|s| s.flags = TcpFlags(TcpFlags::SYN)));
-        assert!(!with(|s| s.flags = TcpFlags(TcpFlags::FIN | TcpFlags::ACK)));
-        assert!(!with(|s| s.flags = TcpFlags(TcpFlags::RST)));
-        assert!(!with(|s| s.options.sack_len = 1));
-        assert!(!with(|s| s.options.mss = Some(1_460)));
-        assert!(!with(|s| s.options.wscale = Some(7)));
-        assert!(!with(|s| s.options.sack_permitted = true));
-        assert!(!with(|s| s.options.order = 1));
+        assert_eq!(with(|s| s.len = 1), (true, true));
+        assert_eq!(with(|s| s.flags = TcpFlags(TcpFlags::SYN)), (true, false));
+        assert_eq!(with(|s| s.flags = TcpFlags(TcpFlags::FIN | TcpFlags::ACK)), (true, false));
+        assert_eq!(with(|s| s.flags = TcpFlags(TcpFlags::RST)), (true, false));
+        assert_eq!(with(|s| s.options.sack_len = 1), (false, true));
+        // What payload begins with stands where the options would.
+        assert_eq!(with(|s| (s.head_len, s.options.mss) = (1, Some(1_460))), (false, true));
+        assert_eq!(with(|s| (s.head_len, s.options.order) = (8, 1)), (false, true));
+    }
+
+    /// A connection closes when both ends have sent a FIN, or one a reset, unless that is all there is.
+    #[test]
+    fn what_waits_tells_when_a_connection_closes() {
+        let sent = |flags: u16, second: i64, from_client| {
+            let flags = TcpFlags(flags);
+            Waiting::pack(&Segment { flags, time: Nanos::secs(second), ..Segment::EMPTY }, from_client)
+        };
+        let closed = |packets: &[Waiting]| {
+            let mut held = Held::new(1, &Segment::EMPTY);
+            packets.iter().for_each(|waiting| held.seen.pass(waiting));
+            held.open = held.seen.is_open();
+            held.closed_at()
+        };
+        let (ack, fin, rst) = (TcpFlags::ACK, TcpFlags::FIN, TcpFlags::RST);
+        assert_eq!(closed(&[sent(ack, 1, true), sent(fin, 2, true), sent(fin, 3, true)]), None);
+        let both = [sent(fin, 1, true), sent(fin, 3, false), sent(ack, 2, true)];
+        assert_eq!(closed(&both), Some(Nanos::secs(3)));
+        assert_eq!(closed(&[sent(ack, 1, true), sent(rst, 4, false)]), Some(Nanos::secs(4)));
+        assert_eq!(closed(&[sent(fin, 1, true), sent(fin | rst, 2, false)]), Some(Nanos::secs(2)));
+        assert_eq!(closed(&[sent(rst, 1, true), sent(rst, 2, true)]), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Two captures side by side: what is matched, medians, percentiles, and what chance alone would allow.
 
 use crate::wire::{SERVER, Tap, Wire, ms};
-use tcpwhy_analysis::{Analysis, Change, ComparedSide, Comparison, compare};
+use tcpwhy_analysis::{Analysis, Change, ComparedSide, Comparison, compare_answers};
 use tcpwhy_base::{Cause, Nanos};
 
 /// One exchange after the other with these sizes, for each of which the server works so long.
@@ -23,7 +23,7 @@ fn works(times: &[i64]) -> Analysis {
 }
 
 fn compared(before: &[i64], after: &[i64]) -> Comparison {
-    compare(&works(before).connections, &works(after).connections).expect("they share a server")
+    compare_answers(&works(before), &works(after)).expect("they share a server")
 }
 
 fn side(count: u64, median: i64, p95: i64, mean: Nanos) -> ComparedSide {
@@ -82,7 +82,7 @@ fn five_exchanges_are_enough_and_four_are_too_few() {
 #[test]
 fn exchanges_match_by_magnitude_and_server() {
     let shapes = |a: &Analysis, b: &Analysis| {
-        let c = compare(&a.connections, &b.connections).expect("they share a server");
+        let c = compare_answers(&a, &b).expect("they share a server");
         let of: Vec<_> = c.shapes.iter().map(|s| (s.0.request, s.0.response, s.1.before.count)).collect();
         (of, c.unmatched)
     };
@@ -93,15 +93,14 @@ fn exchanges_match_by_magnitude_and_server() {
     // The same port at another address will do, if that is all there is.
     let elsewhere = talk(3, &[(100, 50, ms(1))]);
     assert_eq!(shapes(&one, &elsewhere), (vec![(7, 6, 2)], [1, 0]));
-    let ip =
-        |a: &Analysis| compare(&one.connections, &a.connections).expect("they share a server").shapes[0].0.ip;
+    let ip = |a: &Analysis| compare_answers(&one, a).expect("they share a server").shapes[0].0.ip;
     assert_eq!((ip(&other).map(|ip| ip.to_string()), ip(&elsewhere)), (Some("10.0.0.2".into()), None));
     let mut w = Wire::new(Tap::Client, ms(20));
     w.host[SERVER].end.port = 81;
     w.handshake();
     w.after(ms(10)).client().data(100);
     w.after(ms(10)).server().data(50);
-    assert!(compare(&one.connections, &w.analysis().connections).is_none());
+    assert!(compare_answers(&one, &w.analysis()).is_none());
 }
 
 /// More than 2,000 values are thinned evenly: what is drawn from stays the same distribution.

@@ -39,7 +39,7 @@ fn doubled(segments: &[Segment], late: Nanos, change: impl Fn(&mut Segment)) -> 
 fn only(segments: &[Segment]) -> Connection {
     let mut connections = analyze(segments).connections;
     assert_eq!(connections.len(), 1);
-    connections.remove(0)
+    *connections.remove(0)
 }
 
 /// Rule 42: behind a router, by another tap of the same port, and at the other end of the path.

@@ -257,7 +257,7 @@ fn plateau_without_its_handshake(segments: u32, window: u32) -> tcpwhy_analysis:
         w.after(ms(10)).client().ack();
         w.after(ms(10));
     }
-    analyze(&w.segments()[3..]).connections.remove(0)
+    *analyze(&w.segments()[3..]).connections.remove(0)
 }
 
 #[test]

@@ -284,7 +284,7 @@ impl Wire {
     pub(crate) fn connection(&self) -> Connection {
         let mut connections = self.analysis().connections;
         assert_eq!(connections.len(), 1, "connections");
-        connections.remove(0)
+        *connections.remove(0)
     }
 
     /// The analysis says this, no more and no less.

@@ -247,7 +247,8 @@ mod tests {
         (totals.exchanges, totals.connections) = (34, 1);
         times.iter().for_each(|&(cause, ms)| totals.budget.add(cause, Nanos::millis(ms)));
         totals.servers = sample::servers(&totals.budget);
-        let analysis = Analysis { connections: vec![sample::connection()], totals, ..Analysis::default() };
+        let analysis =
+            Analysis { connections: vec![Box::new(sample::connection())], totals, ..Analysis::default() };
         headline(&analysis, &Capture::default(), &Answer::new(&analysis))
     }
 
@@ -274,7 +275,7 @@ mod tests {
                 if begun {
                     c.quality.set(Quality::MIDSTREAM);
                 }
-                c
+                Box::new(c)
             };
             middle(&Analysis { connections: begun.iter().map(one).collect(), ..Analysis::default() })
         };
@@ -312,7 +313,7 @@ mod tests {
             let mut totals = Totals::default();
             (totals.budget, totals.servers) = (budget.clone(), servers.clone());
             let analysis =
-                Analysis { connections: vec![sample::connection()], totals, ..Analysis::default() };
+                Analysis { connections: vec![Box::new(sample::connection())], totals, ..Analysis::default() };
             headline(&analysis, &Capture::default(), &Answer::new(&analysis))
         };
         assert!(

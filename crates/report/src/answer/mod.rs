@@ -166,7 +166,7 @@ pub(crate) fn slow(times: &Distribution) -> Option<(Cause, Nanos)> {
 /// The longest exchanges of those that are kept in detail.
 pub(crate) fn slowest(analysis: &Analysis, n: usize) -> Vec<(&Connection, &Exchange)> {
     let mut all: Vec<(&Connection, &Exchange)> =
-        analysis.connections.iter().flat_map(|c| c.exchanges.iter().map(move |x| (c, x))).collect();
+        analysis.connections.iter().flat_map(|c| c.exchanges.iter().map(move |x| (&**c, x))).collect();
     all.sort_by_key(|(c, x)| (Reverse(x.end - x.start), c.id, x.id));
     all.truncate(n);
     all

@@ -177,7 +177,7 @@ mod tests {
         for x in after.connections.iter_mut().flat_map(|c| &mut c.exchanges) {
             x.end = x.end + Nanos((x.end - x.start).0 / 5);
         }
-        let mut c = tcpwhy_analysis::compare(&before.connections, &after.connections).unwrap();
+        let mut c = tcpwhy_analysis::compare_answers(&before, &after).unwrap();
         let mut nameless = c.shapes[0].clone();
         nameless.0.ip = None;
         c.shapes.push(nameless);

@@ -17,7 +17,7 @@ pub(super) fn own(analysis: &Analysis) -> BTreeMap<String, Vec<a::Fix>> {
         let whole = analysis.findings.iter().find(|g| (g.cause, g.side) == (f.cause, f.side));
         whole.is_some_and(|g| g.connection_count > 1)
     };
-    let mut longest: Vec<&a::Connection> = analysis.connections.iter().collect();
+    let mut longest: Vec<&a::Connection> = analysis.connections.iter().map(|c| &**c).collect();
     longest.sort_by_key(|c| (Reverse(c.budget.total()), c.id));
     let mut all = BTreeMap::new();
     for c in longest.into_iter().take(CONNECTIONS) {

@@ -118,11 +118,11 @@ fn finding(out: &mut impl Write, f: &Finding) -> io::Result<()> {
     writeln!(out, "</li>")
 }
 
-fn connections(out: &mut impl Write, all: &[Connection]) -> io::Result<()> {
+fn connections(out: &mut impl Write, all: &[Box<Connection>]) -> io::Result<()> {
     if all.is_empty() {
         return Ok(());
     }
-    let mut worst: Vec<&Connection> = all.iter().collect();
+    let mut worst: Vec<&Connection> = all.iter().map(|c| &**c).collect();
     worst.sort_by_key(|c| (std::cmp::Reverse(tcp_time(c)), c.id));
     writeln!(
         out,

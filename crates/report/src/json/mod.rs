@@ -81,7 +81,7 @@ const WRITTEN: usize = 256 << 10;
 /// Writes connections in their order. Where there are many, threads turn them into bytes in turns.
 fn connections(
     out: &mut impl Write,
-    list: &[a::Connection],
+    list: &[Box<a::Connection>],
     cx: Context<'_>,
     threads: usize,
 ) -> io::Result<()> {
@@ -129,7 +129,7 @@ fn connections(
 }
 
 /// Appends a chunk of connections.
-fn fill(bytes: &mut Vec<u8>, chunk: &[a::Connection], first: bool, cx: Context<'_>) -> io::Result<()> {
+fn fill(bytes: &mut Vec<u8>, chunk: &[Box<a::Connection>], first: bool, cx: Context<'_>) -> io::Result<()> {
     for (i, connection) in chunk.iter().enumerate() {
         bytes.extend_from_slice(if first && i == 0 { b"\n" } else { b",\n" });
         writer::append(bytes, &Connection::new(connection, cx))?;

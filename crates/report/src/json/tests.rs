@@ -115,7 +115,7 @@ fn threads_keep_the_order_and_stop_when_nobody_reads() {
     let numbered = |id| {
         let mut c = sample::connection();
         c.id = id;
-        c
+        Box::new(c)
     };
     analysis.connections = (1..=2000).map(numbered).collect();
     let mut one = Vec::new();

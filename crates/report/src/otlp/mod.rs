@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_tree_of_spans() {
-        let analysis = Analysis { connections: vec![sample::connection()], ..Analysis::default() };
+        let analysis = Analysis { connections: vec![Box::new(sample::connection())], ..Analysis::default() };
         let all = spans(&analysis);
         let ids: HashSet<_> = all.iter().filter_map(|s| s["spanId"].as_str()).collect();
         assert_eq!(ids.len(), all.len(), "each has its own id");
@@ -345,7 +345,7 @@ mod tests {
         let (first, n) = (c.exchanges[0].clone(), 600);
         c.exchanges = vec![first; n];
         c.exchanges.iter_mut().zip(1..).for_each(|(x, id)| x.id = id);
-        let analysis = Analysis { connections: vec![c], ..Analysis::default() };
+        let analysis = Analysis { connections: vec![Box::new(c)], ..Analysis::default() };
         let mut sizes = Vec::new();
         let told = batches::<serde_json::Error>(&analysis, &Capture::default(), |_, n| {
             sizes.push(n);

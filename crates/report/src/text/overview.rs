@@ -50,7 +50,7 @@ fn slower_than(
     capture: &Capture,
     layout: &Layout,
 ) -> io::Result<()> {
-    let all = || analysis.connections.iter().flat_map(|c| c.exchanges.iter().map(move |x| (c, x)));
+    let all = || analysis.connections.iter().flat_map(|c| c.exchanges.iter().map(move |x| (&**c, x)));
     match all().count() as u64 {
         0 => writeln!(out, "No exchange took longer than {limit}.")?,
         n => writeln!(
@@ -94,7 +94,7 @@ fn wrapped(out: &mut impl Write, capture: &Capture) -> io::Result<()> {
 fn connections(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io::Result<()> {
     use Align::{Left, Right};
     let mut sorted: Vec<(Nanos, &Connection)> =
-        analysis.connections.iter().map(|c| (tcp_time(c), c)).collect();
+        analysis.connections.iter().map(|c| (tcp_time(c), &**c)).collect();
     sorted.sort_by_key(|(tcp, c)| (Reverse((*tcp, c.end - c.start)), c.id));
     let wide = layout.width >= WIDE;
     let more = |heads: &'static [(&'static str, Align)]| if wide { heads } else { &[] };

@@ -5,7 +5,7 @@ use super::{Layout, findings, markdown::render};
 use crate::Answer;
 use crate::figures::{count, percent};
 use std::io::{self, Write};
-use tcpwhy_analysis::{Analysis, Connection};
+use tcpwhy_analysis::Analysis;
 use tcpwhy_base::{Cause, Nanos};
 
 /// Says whether `cause` was found and, if not, where the time went instead, what was looked at (`evidence`), and
@@ -76,7 +76,7 @@ fn instead(answer: &Answer) -> String {
 
 /// Spans in detail that name `cause` as an alternative, and their time.
 fn alternatives(analysis: &Analysis, cause: Cause) -> (u64, Nanos) {
-    let spans = analysis.connections.iter().flat_map(Connection::spans).map(|(_, span)| span);
+    let spans = analysis.connections.iter().flat_map(|c| c.spans()).map(|(_, span)| span);
     let named = spans.filter(|s| s.alternatives.iter().flatten().any(|a| a.0 == cause));
     named.fold((0, Nanos::ZERO), |(n, time), s| (n + 1, time + s.duration()))
 }

@@ -97,7 +97,7 @@ fn analysis(mut findings: Vec<Finding>) -> Analysis {
     let mut totals = Totals::default();
     (totals.budget, totals.servers) = (budget, servers);
     (totals.measured, totals.exchanges) = (Nanos::secs(10), 7);
-    Analysis { connections: vec![sample::connection()], findings, totals, ..Analysis::default() }
+    Analysis { connections: vec![Box::new(sample::connection())], findings, totals, ..Analysis::default() }
 }
 
 fn said(findings: Vec<Finding>, layout: &Layout) -> String {

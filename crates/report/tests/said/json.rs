@@ -99,7 +99,7 @@ fn known() -> Connection {
 #[test]
 fn whole() {
     let mut analysis = sample::analysis();
-    analysis.connections.push(known());
+    analysis.connections.push(Box::new(known()));
     analysis.findings.insert(0, replayed());
     let mut without = finding(Cause::SynQueueFull, None, 0, 1);
     (without.lost, without.share) = (Nanos(-3), f64::NAN);
@@ -130,7 +130,7 @@ fn each_part_begins_a_line() {
     let mut analysis = sample::analysis();
     let mut second = sample::connection();
     second.id = 2;
-    analysis.connections.push(second);
+    analysis.connections.push(Box::new(second));
     let text = document(&analysis, &sample::capture());
     let starts: Vec<&str> = text.lines().map(|l| l.get(..9).unwrap_or(l)).collect();
     assert_eq!(

@@ -88,7 +88,7 @@ fn what_limits_a_connection_is_counted() {
         with(&[Quality::COARSE_CLOCK]),
         with(&[Quality::SPLIT]),
     ];
-    let said = quality_warnings(&all);
+    let said = quality_warnings(&all.map(Box::new));
     let counts: Vec<(&str, u64)> = said.iter().map(|w| (w.code, w.count)).collect();
     assert_eq!(
         counts,

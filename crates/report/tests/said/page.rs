@@ -67,7 +67,7 @@ fn without_a_script() {
     analysis.findings.extend([nagle, once, chatty, finding(Cause::Cork, None, 50, 0)]);
     let mut second = sample::connection();
     (second.id, second.bytes) = (2, [1024, 1]);
-    analysis.connections.push(second);
+    analysis.connections.push(Box::new(second));
     let capture = Capture {
         files: vec!["dir/a.pcap".into(), "b&c.pcap".into()],
         warnings: vec![Warning { code: "x", text: "cut <short>".into(), count: 2 }],
@@ -92,7 +92,7 @@ fn fifty_connections_stand_without_a_script() {
         let mut one = sample::connection();
         let numbered = |id| {
             one.id = id;
-            one.clone()
+            Box::new(one.clone())
         };
         analysis.connections = (1..=n).map(numbered).collect();
         let text = page(&analysis, &Capture::default(), &Extras::default());

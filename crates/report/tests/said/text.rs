@@ -28,12 +28,13 @@ fn several() -> Analysis {
     let mut analysis = sample::analysis();
     let mut long = other(2, 95.0, &[], &[(Cause::SlowReader, 40)]);
     (long.bytes, long.exchanges_omitted.count) = ([1 << 20, 1 << 19], 1200);
-    analysis.connections.extend([
+    let others = [
         long,
         other(3, 60.0, &[], &[]),
         other(4, 60.0, &[(Cause::ServerThink, 90), (Cause::Nagle, 4)], &[]),
         other(5, 70.0, &[(Cause::ServerThink, 76), (Cause::Nagle, 4)], &[]),
-    ]);
+    ];
+    analysis.connections.extend(others.map(Box::new));
     analysis
 }
 
@@ -201,7 +202,7 @@ fn alone(c: Connection) -> Analysis {
     (totals.budget, totals.gap_budget) = (c.budget.clone(), c.gap_budget.clone());
     totals.exchanges = c.exchanges.len() as u64 + c.exchanges_omitted.count;
     totals.servers = sample::servers(&c.budget);
-    Analysis { findings: c.findings.clone(), connections: vec![c], totals, ..Analysis::default() }
+    Analysis { findings: c.findings.clone(), connections: vec![Box::new(c)], totals, ..Analysis::default() }
 }
 
 #[test]

@@ -29,9 +29,7 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
             Err(exit) => return Ok(exit),
         }
     }
-    let Some(comparison) =
-        tcpwhy_analysis::compare(&sides[0].analysis.connections, &sides[1].analysis.connections)
-    else {
+    let Some(comparison) = tcpwhy_analysis::compare_answers(&sides[0].analysis, &sides[1].analysis) else {
         bail!(Usage(format!(
             "{} and {} share no server, by address or by port: {}",
             shown(&inputs[0]),

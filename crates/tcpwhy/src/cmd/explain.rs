@@ -316,7 +316,7 @@ fn packets(source: &Source<'_>, analysis: &Analysis, id: u32, x: &Exchange) -> R
 
 /// What the connections with most bytes show for or against a cause.
 fn evidence(analysis: &Analysis, cause: Cause) -> Vec<String> {
-    let mut largest: Vec<_> = analysis.connections.iter().collect();
+    let mut largest: Vec<_> = analysis.connections.iter().map(|c| &**c).collect();
     largest.sort_by_key(|c| std::cmp::Reverse(c.bytes[0] + c.bytes[1]));
     let about = |c: &tcpwhy_analysis::Connection| {
         let id = c.id;

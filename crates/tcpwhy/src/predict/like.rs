@@ -84,8 +84,12 @@ pub(crate) fn ask(args: &Predict, file: &Path) -> anyhow::Result<Result<Answered
 }
 
 /// The connection with most time in exchanges.
-fn longest(all: &[Connection]) -> Option<&Connection> {
-    all.iter().filter(|c| !c.exchanges.is_empty()).max_by_key(|c| c.budget.total()).or(all.first())
+fn longest(all: &[Box<Connection>]) -> Option<&Connection> {
+    all.iter()
+        .filter(|c| !c.exchanges.is_empty())
+        .max_by_key(|c| c.budget.total())
+        .or(all.first())
+        .map(|c| &**c)
 }
 
 /// The longest exchange: what is asked about.

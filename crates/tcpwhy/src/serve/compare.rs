@@ -43,8 +43,7 @@ impl Shared {
             read
         };
         let sides = [read(before, 0)?, read(after, 1)?];
-        let comparison =
-            tcpwhy_analysis::compare(&sides[0].analysis.connections, &sides[1].analysis.connections);
+        let comparison = tcpwhy_analysis::compare_answers(&sides[0].analysis, &sides[1].analysis);
         let comparison = comparison.ok_or_else(|| {
             (
                 422,

@@ -140,7 +140,7 @@ impl<'a> View<'a> {
     }
 
     pub(crate) fn current(&self) -> Option<&'a Connection> {
-        self.order.get(self.connection).map(|&i| &self.analysis.connections[i])
+        self.order.get(self.connection).map(|&i| &*self.analysis.connections[i])
     }
 
     pub(crate) fn exchange(&self) -> Option<(&'a Connection, &'a Exchange)> {

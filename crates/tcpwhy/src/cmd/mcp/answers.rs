@@ -221,9 +221,7 @@ impl Asked<'_> {
             }
             sides.push(loaded);
         }
-        let Some(found) =
-            tcpwhy_analysis::compare(&sides[0].analysis.connections, &sides[1].analysis.connections)
-        else {
+        let Some(found) = tcpwhy_analysis::compare_answers(&sides[0].analysis, &sides[1].analysis) else {
             return Err("the two captures share no server, by address or by port".into());
         };
         let files = [self.needed("before")?, self.needed("after")?];
