@@ -3,6 +3,7 @@
 use super::Analyzer;
 use super::lone::At;
 use crate::result::{Example, Finding, Frames};
+use crate::sums::side_by_side;
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Endpoint, Nanos, Segment, Side};
 
@@ -87,7 +88,8 @@ impl Scans {
             scans.unlisted.extend(others.drain(LISTED..).map(|(frame, time, ..)| (frame, time)));
         }
         others.iter().for_each(|&(_, _, i, n)| scans.listed[i].push(shards[i].silent_at(n)));
-        scans.unlisted.sort_unstable();
+        // Those of each analyzer mostly ascend: such runs are merged.
+        scans.unlisted.sort();
         scans.listed.iter_mut().for_each(|l| l.sort_unstable_by_key(|silent| silent.id));
         scans.finding = finding(shards, &groups);
         scans
@@ -111,29 +113,45 @@ fn is_in_window(shard: &Analyzer, segment: &Segment) -> bool {
 
 /// Finds the groups, the largest first, and marks their members.
 fn groups(shards: &[Analyzer], end: Nanos, fate: &mut [Vec<bool>]) -> Vec<Group> {
-    let mut attempts: Vec<Attempt> = Vec::new();
-    for (i, shard) in shards.iter().enumerate() {
-        for (n, &(at, _)) in shard.silent.iter().enumerate() {
-            let segment = shard.lones.get(at);
-            if segment.flags.syn() && !segment.flags.ack() && is_in_window(shard, &segment) {
-                attempts.push(Attempt { end: word(&host(&segment.src)), shard: i as u32, index: n as u32 });
-            }
-        }
-    }
     let mut groups = Vec::new();
-    attempts.sort_unstable_by_key(|a| (a.end, a.shard, a.index));
-    for of_source in attempts.chunk_by(|a, b| a.end == b.end) {
+    for of_source in attempts(shards, fate, |syn| word(&host(&syn.src))).chunk_by(|a, b| a.end == b.end) {
         groups.extend(group(shards, of_source, true, end, fate));
     }
     // Of what no single address sent: is it for one server?
-    attempts.retain(|a| !fate[a.shard as usize][a.index as usize]);
-    attempts.iter_mut().for_each(|a| a.end = word(&shards[a.shard as usize].attempt(a.index).dst));
-    attempts.sort_unstable_by_key(|a| (a.end, a.shard, a.index));
-    for to_server in attempts.chunk_by(|a, b| a.end == b.end) {
+    for to_server in attempts(shards, fate, |syn| word(&syn.dst)).chunk_by(|a, b| a.end == b.end) {
         groups.extend(group(shards, to_server, false, end, fate));
     }
     groups.sort_by_key(|g| (std::cmp::Reverse(g.syns), g.frame));
     groups
+}
+
+/// The SYNs that belong to no group yet, those of one end side by side. Each analyzer's are read in the order in which they are kept,
+/// and sorted by themselves.
+fn attempts(shards: &[Analyzer], fate: &[Vec<bool>], end: fn(&Segment) -> u64) -> Vec<Attempt> {
+    let of_one = |(i, shard): (usize, &Analyzer)| {
+        let mut found: Vec<Attempt> = Vec::new();
+        for (n, (&(at, _), _)) in
+            shard.silent.iter().zip(&fate[i]).enumerate().filter(|(_, (_, taken))| !**taken)
+        {
+            let syn = shard.lones.get(at);
+            if syn.flags.syn() && !syn.flags.ack() && is_in_window(shard, &syn) {
+                found.push(Attempt { end: end(&syn), shard: i as u32, index: n as u32 });
+            }
+        }
+        found.sort_unstable_by_key(|a| (a.end, a.index));
+        found
+    };
+    let mut all = match shards {
+        [first, second] => {
+            let (mut found, more) = side_by_side(|| of_one((0, first)), || of_one((1, second)));
+            found.extend(more);
+            found
+        }
+        _ => shards.iter().enumerate().flat_map(of_one).collect(),
+    };
+    // Sorted runs are merged.
+    all.sort_by_key(|a| (a.end, a.shard, a.index));
+    all
 }
 
 /// The group that these attempts are, if they are as many as a scan has.
