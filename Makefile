@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix two-taps model-check model-fixes model-flights predict-real forecast overhead mcp-gigabyte bench python test-python test-fleet many package api tables-size fuzz mutants docs docs-figures web screenshots bpf install clean
+.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix two-taps model-check model-fixes model-flights predict-real forecast overhead mcp-gigabyte bench python test-python test-fleet many package static advisories api tables-size fuzz mutants docs docs-figures web screenshots bpf install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
@@ -29,6 +29,8 @@ help:
 	@echo 'make test-fleet  the package inside Spark and Ray, a worker killed half way (some minutes; 900 MB; Java 17)'
 	@echo 'make many      10,000 small captures against one file, a shell loop, and tshark with pyarrow (ARGS=...)'
 	@echo 'make package   a .deb and a list of parts (SBOM) in target/package (docs/release.md)'
+	@echo 'make static    the program without shared libraries, in target/package; fails if it needs any'
+	@echo 'make advisories  crates with advisories, by a copy of the RustSec data base (DB=FOLDER)'
 	@echo 'make api       the list of public items of the crate tcpwhy-library; refuses where a version must be raised first'
 	@echo 'make tables-size  bytes of an exchange in the tables of --parquet, on a million of them'
 	@echo 'make bench     speed and memory against tcpdump, tcptrace and tshark (ARGS=--quick)'
@@ -111,6 +113,12 @@ model-flights: build
 
 tables-size: build
 	@$(PYTHON) scripts/tables_size.py --bin $(BIN)
+
+static:
+	@$(PYTHON) scripts/package.py static
+
+advisories:
+	@$(PYTHON) scripts/advisories.py check $(DB) $(ARGS)
 
 api:
 	@$(PYTHON) scripts/api.py write

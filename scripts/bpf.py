@@ -17,8 +17,8 @@ import common
 
 FOLDER = os.path.join(common.ROOT, 'crates', 'live', 'bpf')
 HEADER = 'kernel.h'
-# Sums for each socket; a record for each event
-PROGRAMS = ('watch', 'events')
+# Sums for each socket; a record for each event; what the audit of a host asks
+PROGRAMS = ('watch', 'events', 'check')
 SUMS = os.path.join(FOLDER, 'SHA256SUMS')
 # CO-RE needs type information (-g); of the rest of what a debugger wants nothing is kept, and no path of this machine
 CLANG = ('clang', '-O2', '-g', '-fdebug-compilation-dir=.', '-target', 'bpf', '-mcpu=v3', '-Wall', '-Werror')

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Python package inside Spark and Ray, on clusters of theirs on this machine: `make test-fleet`.
 
-    scripts/fleet.py [--bin PATH] [--only spark|ray]
+    scripts/fleet.py [--bin PATH] [--only reads|spark|ray]
 
 Installs Spark, Ray and what they need (900 MB) into target/fleet-env, builds the wheel, and runs tests/fleet_test.py in a
 network of its own with nothing but its loopback. Ends with code 75 where that cannot be had; Spark needs Java from 17 on.
@@ -26,7 +26,7 @@ ALONE = ['unshare', '--map-root-user', '--net', 'sh', '-c', 'ip link set lo up &
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--bin', default=common.BINARY)
-    parser.add_argument('--only', choices=('spark', 'ray'))
+    parser.add_argument('--only', choices=('reads', 'spark', 'ray'))
     args = parser.parse_args()
     began = time.monotonic()
     if not shutil.which('java') and args.only != 'ray':

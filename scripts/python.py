@@ -3,7 +3,8 @@
 
     scripts/python.py wheel     builds target/wheels/tcpwhy-*.whl, for every Python from 3.10 on
     scripts/python.py test      builds it, installs it with pandas, Polars, DuckDB and pyarrow into target/python-env, runs
-                                tests/python_test.py and the notebook; ends with code 75 where the tools cannot be had
+                                tests/python_test.py and the notebook, and the quick ones of those tests under every other Python
+                                from 3.10 on that is here; ends with code 75 where the tools cannot be had
 
 maturin comes from the package index into target/python-env.
 """
@@ -51,6 +52,50 @@ def wheel():
     return glob.glob(os.path.join(WHEELS, '*.whl'))[0]
 
 
+def others():
+    """{version: interpreter} of the other Pythons on this machine that the wheel is for: by their names in PATH, or of pyenv."""
+    names = glob.glob(os.path.expanduser('~/.pyenv/versions/3.*/bin/python3'))
+    for folder in os.environ.get('PATH', '').split(os.pathsep):
+        names += glob.glob(os.path.join(folder, 'python3.[1-9][0-9]'))
+    found = {}
+    for name in names:
+        ask = [name, '-c', 'import sys, venv, ensurepip; print(*sys.version_info[:2])']
+        done = subprocess.run(ask, capture_output=True, text=True, check=False)
+        told = tuple(map(int, done.stdout.split())) if done.returncode == 0 else ()
+        if told >= (3, 10) and told != sys.version_info[:2]:
+            found.setdefault(told, name)
+    return found
+
+
+def under_others(built, binary):
+    """Runs the quick tests of the wheel under each of them; how many failed. One for which the engines have no wheels is told."""
+    failed = 0
+    for (major, minor), interpreter in sorted(others().items()):
+        home = f'{HOME}-{major}.{minor}'
+        python = os.path.join(home, 'bin', 'python')
+        made = subprocess.run([interpreter, '-m', 'venv', '--clear', home], check=False).returncode
+        install = [
+            python,
+            '-m',
+            'pip',
+            'install',
+            '--quiet',
+            '--only-binary',
+            ':all:',
+            'pandas',
+            'polars',
+            'duckdb',
+            'pyarrow',
+        ]
+        if made or subprocess.run(install, check=False).returncode:
+            print(f'Python {major}.{minor}: pandas, polars, duckdb, pyarrow cannot be installed: not tested')
+            continue
+        subprocess.run([python, '-m', 'pip', 'install', '--quiet', '--no-deps', built], check=True)
+        test = [python, 'tests/python_test.py', '--quick', '--bin', binary]
+        failed += subprocess.run(test, cwd=common.ROOT, check=False).returncode != 0
+    return failed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('what', choices=('wheel', 'test'))
@@ -69,7 +114,8 @@ def main():
     if subprocess.run(audit, check=False).returncode:
         return 1
     tests = (['tests/python_test.py', '--bin', args.bin], ['scripts/notebook.py', 'run'])
-    return max(subprocess.run([PYTHON, *test], cwd=common.ROOT, check=False).returncode for test in tests)
+    codes = [subprocess.run([PYTHON, *test], cwd=common.ROOT, check=False).returncode for test in tests]
+    return 1 if any(codes) or under_others(built, args.bin) else 0
 
 
 if __name__ == '__main__':

@@ -124,6 +124,7 @@ def of_the_project():
         Check('scripts/cases', script('scripts/cases.py', '--self-test')),
         Check('scripts/weak_claims', script('scripts/weak_claims.py', '--self-test')),
         Check('scripts/meaning', script('scripts/meaning.py', '--self-test')),
+        Check('scripts/advisories', script('scripts/advisories.py', '--self-test')),
         Check('scripts/mutants', script('scripts/mutants.py', '--check'), show=1),
     ]
 
@@ -152,15 +153,10 @@ def checks(binary):
         Check('scripts/watch_scenarios', script('scripts/watch_scenarios.py', '--self-test')),
         Check('watch leaves nothing behind', script('scripts/watch_costs.py', f'--bin {binary} --left-behind'), show=1),
         Check('watch in tmux', script('tests/watch_screen_test.py', f'--bin {binary}'), ['tmux'], show=6, timed=True),
-        Check(
-            'metrics and Prometheus',
-            script('tests/metrics_test.py', f'--bin {binary}'),
-            ['prometheus'],
-            show=1,
-            timed=True,
-        ),
+        Check('Prometheus', script('tests/metrics_test.py', f'--bin {binary}'), ['prometheus'], show=1, timed=True),
         Check('assistants', f'{tools} tests/mcp_test.py --bin {binary}', [tools], show=1),
         Check('traces and flame graphs', f'{tools} tests/exports_test.py --bin {binary}', [tools], show=1),
+        Check('many captures: a sample', script('scripts/many.py', f'--bin {binary} --sample'), show=3),
         Check('tables and engines', f'{tools} tests/tables_test.py --bin {binary}', [tools], show=1),
         Check('README', script('scripts/docs.py', f'--bin {binary} --check')),
         Check('third-party notices', script('scripts/third_party.py', 'check')),

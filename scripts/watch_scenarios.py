@@ -13,6 +13,7 @@ none is named. contradicted: a host names another one, which the label of its en
 """
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -82,6 +83,8 @@ FLOOR = 0.05
 TRIES = 3
 # for all that watch to look
 READY = 20
+# causes whose time the kernel counts by itself (tcp_chrono), and in which of its counts
+CHRONO = {'receive_window': 'window', 'slow_reader': 'window', 'send_buffer': 'buffer'}
 NOT_LOST = {'server_think', 'client_think'}
 BEGIN, END = '<!-- scenarios:begin -->', '<!-- scenarios:end -->'
 ROWS = os.path.join(common.ROOT, 'docs', 'watch_scenarios.json')
@@ -92,11 +95,13 @@ class Split:
     """Seconds by cause of the connections of one end."""
 
     def __init__(self, rows=()):
-        self.time, self.classes, self.chrono, self.windows = {}, {}, 0.0, 0.0
+        self.time, self.classes, self.chrono = {}, {}, {'window': 0.0, 'buffer': 0.0}
         for row in rows:
             for part in row['total']:
                 self.add(part['cause'], part['class'], part['time_ns'] / 1e9)
-            self.chrono += ((row['kernel'] or {}).get('receive_window_limited_ns') or 0) / 1e9
+            kernel = row['kernel'] or {}
+            self.chrono['window'] += (kernel.get('receive_window_limited_ns') or 0) / 1e9
+            self.chrono['buffer'] += (kernel.get('send_buffer_limited_ns') or 0) / 1e9
 
     def add(self, cause, letter, seconds):
         self.time[cause] = self.time.get(cause, 0.0) + seconds
@@ -264,6 +269,12 @@ def labelled(label, end):
     return wanted, allowed
 
 
+def build(binary):
+    """By which rows of one table show that they come from one build."""
+    with open(binary, 'rb') as f:
+        return hashlib.file_digest(f, 'sha256').hexdigest()[:12]
+
+
 def scenario(binary, name, kinds):
     """A row of the table, or why there is none."""
     ran = run(binary, name, kinds)
@@ -296,7 +307,9 @@ def scenario(binary, name, kinds):
 
     row['seconds'] = {kind: most(splits[kind]) for kind in kinds}
     row['seconds']['explain'] = most(said)
-    row['chrono'] = max((splits['kernel'][end].chrono for end in ends), default=0.0)
+    counts = {CHRONO[c] for c in cause if c in CHRONO}
+    row['chrono'] = max((splits['kernel'][end].chrono[c] for end in ends for c in counts), default=None)
+    row['build'] = build(binary)
     shutil.rmtree(os.path.dirname(keep), ignore_errors=True)
     return row
 
@@ -315,6 +328,8 @@ def table(rows):
             f'{what}: {count[RIGHT]} of {len(rows)} right ({share:.0f} %), {count[MISSED]} missed, '
             f'{count[CONTRADICTED]} contradicted.'
         )
+    builds = {r.get('build') for r in rows}
+    out.append('All rows are of one build.' if len(builds) == 1 else f'The rows are of {len(builds)} builds.')
     near = [r for r in labelled_rows if r['seconds']['kernel'] > 0.05]
     off = sorted(abs(r['seconds']['sampled'] - r['seconds']['kernel']) / r['seconds']['kernel'] for r in near)
     if off:

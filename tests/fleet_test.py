@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The examples of examples/fleet on clusters of the engines themselves, all on this machine: Spark with two workers, Ray with two
-nodes. Half way one worker is killed; the tables must be those that one process writes, row by row.
+nodes. Half way one worker is killed; the tables must be those that one process writes, row by row. And Spark reads those that the
+program writes as DuckDB does.
 
-    tests/fleet_test.py [--bin PATH] [--only spark|ray]      (scripts/fleet.py sets up what it needs: make test-fleet)
+    tests/fleet_test.py [--bin PATH] [--only reads|spark|ray]      (scripts/fleet.py sets up what it needs: make test-fleet)
 """
 
 import argparse
@@ -136,23 +137,62 @@ def below(pid):
                 continue
 
 
-def on_spark(folder, tables, largest, marks):
-    """Two workers, each a process with an executor; one executor is killed. Spark starts another one in its place."""
-    import on_spark
+def quiet_spark(master, folder):
+    """A builder of a session that talks to this machine alone and says little."""
     from pyspark.sql import SparkSession
 
     os.environ.update(SPARK_LOCAL_IP=LOOPBACK, PYSPARK_PYTHON=sys.executable)
-    builder = SparkSession.builder.master('local-cluster[2,1,1024]').appName('tcpwhy')
+    builder = SparkSession.builder.master(master).appName('tcpwhy')
     for key, value in (
         ('spark.ui.enabled', 'false'),
         ('spark.ui.showConsoleProgress', 'false'),
         ('spark.driver.host', LOOPBACK),
         ('spark.driver.bindAddress', LOOPBACK),
         ('spark.sql.shuffle.partitions', '8'),
-        ('spark.local.dir', os.path.join(os.path.dirname(tables), 'spark')),
-        ('spark.executorEnv.PYTHONPATH', os.pathsep.join(sys.path)),
+        ('spark.local.dir', os.path.join(folder, 'spark')),
     ):
         builder = builder.config(key, value)
+    return builder
+
+
+def spark_reads(expected):
+    """Sentences about what Spark reads otherwise than DuckDB of the tables of `explain --parquet`: rows; how many values a column
+    has, the least and the greatest; sums by cause, with a filter that lets row groups be skipped.
+    """
+    spark = quiet_spark('local[2]', os.path.dirname(expected)).getOrCreate()
+    spark.sparkContext.setLogLevel('ERROR')
+    # Spark's timestamps are microseconds; so it gives nanoseconds as numbers
+    spark.conf.set('spark.sql.legacy.parquet.nanosAsLong', 'true')
+    # 17 and 1e-5 are written in other ways by the two
+    plain = 'CAST({} AS DOUBLE)'
+    for table in tcpwhy.fleet.TABLES:
+        spark.read.parquet(f'{expected}/{table}').createOrReplaceTempView(table)
+        mine, theirs = ['count(*)'], ['count(*)']
+        for name, kind in spark.table(table).dtypes:
+            if name in ('day', 'why'):
+                continue
+            number = kind in ('bigint', 'int', 'float', 'double')
+            mine += [f'count({name})', *(f'{f}({plain.format(name) if number else name})' for f in ('min', 'max'))]
+            other = f'coalesce(epoch_ns({name}), {2**63 - 1})' if name == 'start' else name
+            theirs += [f'count({other})', *(f'{f}({plain.format(other) if number else other})' for f in ('min', 'max'))]
+        read = tuple(spark.sql(f'SELECT {", ".join(mine)} FROM {table}').collect()[0])
+        told = duckdb.sql(f"SELECT {', '.join(theirs)} FROM '{expected}/{table}/**/*.parquet'").fetchall()[0]
+        if read != told or not read[0]:
+            yield f'{table}: Spark reads {read}, DuckDB {told}'
+    ask = 'SELECT cause, sum(duration_ns) FROM {} WHERE part <> {} AND connection < 50 GROUP BY cause'
+    read = dict(map(tuple, spark.sql(ask.format('spans', "'after'")).collect()))
+    told = dict(duckdb.sql(ask.format(f"'{expected}/spans/**/*.parquet'", "'after'")).fetchall())
+    if not read or read != told:
+        yield f'by cause: Spark says {read}, DuckDB {told}'
+    spark.stop()
+
+
+def on_spark(folder, tables, largest, marks):
+    """Two workers, each a process with an executor; one executor is killed. Spark starts another one in its place."""
+    import on_spark
+
+    builder = quiet_spark('local-cluster[2,1,1024]', os.path.dirname(tables))
+    builder = builder.config('spark.executorEnv.PYTHONPATH', os.pathsep.join(sys.path))
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel('ERROR')
     tasks = len(tcpwhy.fleet.tasks(folder, largest))
@@ -208,7 +248,7 @@ def on_ray(folder, tables, largest, marks):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--bin', default=common.BINARY)
-    parser.add_argument('--only', choices=('spark', 'ray'))
+    parser.add_argument('--only', choices=('reads', 'spark', 'ray'))
     args = parser.parse_args()
     failed = 0
     with tempfile.TemporaryDirectory() as work:
@@ -218,6 +258,10 @@ def main():
         command = [args.bin, 'explain', folder, '--parquet', expected, '--quiet']
         assert subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 1
         print(f'one process: {time.monotonic() - began:.1f} s', flush=True)
+        if args.only in (None, 'reads'):
+            wrong = list(spark_reads(expected))
+            failed += bool(wrong)
+            print('\n'.join(wrong) or "Spark reads the program's tables as DuckDB does", flush=True)
         for name, engine in (('spark', on_spark), ('ray', on_ray)):
             if args.only not in (None, name):
                 continue

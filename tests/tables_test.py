@@ -12,6 +12,7 @@ Needs pyarrow, duckdb and polars of scripts/tools.txt; without them it ends with
 
 import argparse
 import collections
+import fcntl
 import glob
 import json
 import os
@@ -278,6 +279,67 @@ def expect(got, code, *words):
     )
 
 
+def no_space(binary, work):
+    """Sentences about a disk that is full before the tables are whole. The rest is done once there is room."""
+    disk, inputs = os.path.join(work, 'disk'), os.path.join(work, 'much')
+    os.mkdir(disk)
+    os.mkdir(inputs)
+    many(os.path.join(ROOT, 'captures'), inputs, 40)
+    script = 'mount -t tmpfs -o size=64k none "$0" || exit 99; "$@"; echo "code $?"; '
+    script += 'mount -o remount,size=64m "$0" && "$@"; echo "code $?"'
+    command = ['unshare', '--map-root-user', '--mount', 'sh', '-c', script, disk]
+    command += [binary, 'explain', inputs, '--parquet', os.path.join(disk, 'tables')]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=300)
+    text = done.stdout.decode() + done.stderr.decode()
+    if done.returncode == 99 or 'unshare' in text:
+        print(f'SKIP: a full disk: no file system can be mounted here: {text.strip()[:200]}')
+        return
+    for word in ('code 3', 'No space left on device', disk, 'put that right, and the same command goes on', 'code 0'):
+        if word not in text:
+            yield f'no space: {word!r} is not in: {text}'
+
+
+def being_written(binary, work):
+    """A sentence about a capture that grows while it is read: nothing of it may be kept, and the next run has all of it."""
+    path, out = os.path.join(work, 'grows.pcap'), os.path.join(work, 'grows')
+    with open(os.path.join(ROOT, 'captures', 'zeek__smtp_bdat.pcap'), 'rb') as f:
+        data = f.read()
+    # a second of work or so, and a packet that repeats the last of it
+    head, packet = data[:24], data[24 : 24 + 16 + int.from_bytes(data[32:36], 'little')]
+    for attempt in range(20):
+        with open(path, 'wb') as f:
+            f.write(head + data[24:] * (200 << min(attempt, 4)))
+        with open(path, 'ab') as f:
+            tables = f'{out}-{attempt}'
+            child = subprocess.Popen(
+                [binary, 'explain', path, '--parquet', tables],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            while child.poll() is None:
+                f.write(packet)
+                f.flush()
+                time.sleep(0.001)
+        said = child.stdout.read().decode() + child.stderr.read().decode()
+        if 'still being written' not in said:
+            continue
+        if glob.glob(f'{tables}/*/*/*.parquet'):
+            return f'a capture that grows left tables: {said}'
+        return expect(run(binary, path, '--parquet', tables), 0, '1 captures')
+    return f'a capture that grows was never seen to: {said}'
+
+
+def two_runs(binary, work):
+    """A sentence about a second run into the same folder while a first has it."""
+    out = os.path.join(work, 'two')
+    os.mkdir(out)
+    with open(os.path.join(out, '_manifest.jsonl'), 'a', encoding='utf8') as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        got = run(binary, os.path.join(ROOT, 'captures', 'zeek__smtp_bdat.pcap'), '--parquet', out)
+    return expect(got, 3, 'another run writes to it')
+
+
 def bad_input(binary, work):
     """Sentences about what is not said or not done where inputs are bad."""
     smtp = os.path.join(ROOT, 'captures', 'zeek__smtp_bdat.pcap')
@@ -358,7 +420,8 @@ def main():
             wrong.append(f'exit code {code}: {said}{errors}')
         wrong += [*same_as_json(binary, folder, paths), *engines_agree(folder), *well_made(folder)]
         wrong += summary(binary, folder)
-        wrong += [w for w in (ended_by_force(binary, work), *bad_input(binary, work)) if w]
+        faults = (ended_by_force(binary, work), being_written(binary, work), two_runs(binary, work))
+        wrong += [w for w in (*faults, *bad_input(binary, work), *no_space(binary, work)) if w]
         with open(os.path.join(folder, '_manifest.jsonl'), encoding='utf8') as f:
             lines = [json.loads(line) for line in f]
         files = sum(len(line['files']) for line in lines[1:])

@@ -23,8 +23,10 @@ static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
 static long (*const bpf_get_current_comm)(void *to, u32 size) = (void *)16;
 static u64 (*const bpf_get_socket_cookie)(void *sk) = (void *)46;
+static long (*const bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static u64 (*const bpf_jiffies64)(void) = (void *)118;
+static long (*const bpf_seq_write)(void *seq, const void *data, u32 size) = (void *)127;
 static void *(*const bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*const bpf_ringbuf_submit)(void *record, u64 flags) = (void *)132;
 static struct tcp_sock *(*const bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
@@ -47,6 +49,10 @@ struct in6_addr {
 	u8 bytes[16];
 };
 
+typedef struct {
+	s64 counter;
+} atomic64_t;
+
 struct sock_common {
 	u32 skc_daddr;
 	u32 skc_rcv_saddr;
@@ -55,6 +61,7 @@ struct sock_common {
 	u16 skc_family;
 	volatile u8 skc_state;
 	possible_net_t skc_net;
+	atomic64_t skc_cookie;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
 };
@@ -68,6 +75,7 @@ struct sock {
 	struct socket *sk_socket;
 	int sk_sndbuf;
 	int sk_wmem_queued;
+	u8 sk_userlocks : 4;
 };
 
 struct iov_iter {
@@ -119,6 +127,7 @@ struct tcp_sock {
 	u32 retrans_out;
 	u8 nonagle : 4;
 	struct minmax rtt_min;
+	u64 tcp_clock_cache;
 	u32 chrono_stat[3];
 };
 

@@ -15,13 +15,15 @@
 #define SYN_SENT 2
 #define SYN_RECV 3
 #define CLOSE_WAIT 8
+/* SOCK_NOSPACE: a writer found no room, and has not been told of any. */
+#define NOSPACE 2
 /* skb_set_tcp_pure_ack: what the kernel gives to an ACK without data for its size. */
 #define PURE_ACK 2
 
 /* A jiffy at HZ=100 and more of a delayed ACK: a hold longer than the trip by so much was not for the trip. */
 #define LATE_NS 10000000ULL
 
-/* Longer than any copying of 64 KB takes. */
+/* Shorter waits are what hosts need to wake somebody up. */
 #define ASLEEP_NS 1000000ULL
 
 struct held {
@@ -49,10 +51,14 @@ struct sums {
 	/* From the last segment until a timer sent again. */
 	struct held timeout;
 	struct held probe;
+	/* Writers that were refused, or half way: until there was room, and from then until they wrote. */
+	struct held no_room;
+	struct held late_writer;
 	/* Under way. */
 	u64 hold_start_ns;
 	u64 hold_corked;
-	u64 round_ns;
+	/* The buffer was full at the last round of the call. */
+	u64 full_ns;
 	u64 ready_ns;
 	u64 queue_ns;
 	u64 queue_seq;
@@ -61,6 +67,12 @@ struct sums {
 	u64 left_before_ns;
 	/* Timeouts in a row, as far as they are counted. */
 	u64 retries;
+	/* Refused since, and the last segment that came before there was room. */
+	u64 refused_ns;
+	u64 room_ns;
+	/* A call goes on, and where it will have written everything. */
+	u32 in_call;
+	u32 call_end;
 };
 
 struct {
@@ -70,6 +82,9 @@ struct {
 	__type(value, struct sums);
 } sockets SEC(".maps");
 
+/* Anybody was ever refused: only then what comes in is looked at. */
+u32 refusals = 0;
+
 ALWAYS struct sums *of(u64 sk)
 {
 	return bpf_map_lookup_elem(&sockets, &sk);
@@ -77,7 +92,10 @@ ALWAYS struct sums *of(u64 sk)
 
 ALWAYS struct sums *of_or_new(struct sock *sk)
 {
-	u64 key = (u64)sk, cookie = bpf_get_socket_cookie(sk);
+	u64 key = (u64)sk, cookie = sk->__sk_common.skc_cookie.counter;
+	/* Given to it when somebody first asks. */
+	if (!cookie)
+		cookie = bpf_get_socket_cookie(sk);
 	struct sums *sums = of(key);
 	/* The kernel uses the memory of a socket again. */
 	if (sums && sums->cookie == cookie)
@@ -97,6 +115,16 @@ ALWAYS void add(struct held *held, u64 ns)
 		held->longest_ns = ns;
 }
 
+/* Its writer has been told that there is no room, and of no room since. */
+ALWAYS int has_no_room(struct sock *sk)
+{
+	struct socket *socket = 0;
+	u64 flags = 0;
+	READ(socket, sk->sk_socket);
+	READ(flags, socket->flags);
+	return flags & (1 << NOSPACE);
+}
+
 /* A write has been given to TCP, which has sent what it may: what is left is held back. */
 SEC("tp_btf/sock_send_length")
 int write_ends(u64 *ctx)
@@ -109,42 +137,91 @@ int write_ends(u64 *ctx)
 	struct sums *sums = of_or_new(sk);
 	if (!sums)
 		return 0;
-	u64 now = bpf_ktime_get_ns();
-	u32 unsent = tp->write_seq - tp->snd_nxt, sent = tp->snd_nxt - tp->snd_una;
-	u32 flight = tp->packets_out + tp->retrans_out - tp->sacked_out - tp->lost_out;
+	u32 written = tp->write_seq;
+	u32 unsent = written - tp->snd_nxt, sent = tp->snd_nxt - tp->snd_una;
 	if (returned == -EAGAIN)
 		sums->refused++;
-	sums->round_ns = 0;
+	if (sums->in_call && sums->call_end != written && has_no_room(sk)) {
+		sums->refused_ns = bpf_ktime_get_ns();
+		sums->room_ns = 0;
+		refusals = 1;
+	}
+	sums->in_call = 0;
+	sums->full_ns = 0;
 	if (sums->hold_start_ns || !unsent || unsent >= tp->mss_cache)
 		return 0;
+	u32 flight = tp->packets_out + tp->retrans_out - tp->sacked_out - tp->lost_out;
 	u8 nonagle = tp->nonagle;
 	int corked = nonagle & CORK;
 	int room = flight < tp->snd_cwnd && sent + unsent <= tp->snd_wnd;
 	if (corked || (tp->packets_out && room && !(nonagle & NAGLE_OFF))) {
-		sums->hold_start_ns = now;
+		sums->hold_start_ns = bpf_ktime_get_ns();
 		sums->hold_corked = corked;
 	}
 	return 0;
 }
 
-/* A call of send() goes round once for each buffer that it fills. Between two rounds it copies 64 KB at most, or sleeps. */
+/* A writer that was refused writes again. */
+ALWAYS void writes_again(struct sock *sk, struct sums *sums)
+{
+	u64 now = bpf_ktime_get_ns(), room = sums->room_ns;
+	if (!room || has_no_room(sk))
+		room = now;
+	add(&sums->no_room, room - sums->refused_ns);
+	if (now - room >= ASLEEP_NS)
+		add(&sums->late_writer, now - room);
+	sums->refused_ns = 0;
+}
+
+/* A call of send() goes round once for each buffer that it fills, and sleeps between two rounds if there is no room. */
 SEC("tp_btf/tcp_sendmsg_locked")
 int write_goes_on(u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
+	struct msghdr *msg = (void *)ctx[1];
+	struct sk_buff *tail = (void *)ctx[2];
+	int goal = (int)ctx[3];
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	struct sums *sums = tp ? of_or_new(sk) : 0;
 	if (!sums)
 		return 0;
-	u64 now = bpf_ktime_get_ns();
-	/* A call begins, and a segment or more waits before it. */
-	if (!sums->round_ns && !sums->queue_ns && tp->write_seq - tp->snd_nxt >= tp->mss_cache) {
-		sums->queue_ns = now;
-		sums->queue_seq = tp->write_seq;
+	u32 written = tp->write_seq, end = written + (u32)msg->msg_iter.count;
+	if (!sums->in_call || sums->call_end != end) {
+		if (sums->refused_ns)
+			writes_again(sk, sums);
+		/* A call begins, and a segment or more waits before it. */
+		if (!sums->queue_ns && written - tp->snd_nxt >= tp->mss_cache) {
+			sums->queue_ns = bpf_ktime_get_ns();
+			sums->queue_seq = written;
+		}
+		sums->in_call = 1;
+		sums->call_end = end;
+	} else if (sums->full_ns) {
+		u64 asleep = bpf_ktime_get_ns() - sums->full_ns;
+		if (asleep >= ASLEEP_NS)
+			add(&sums->blocked, asleep);
 	}
-	if (sums->round_ns && now - sums->round_ns >= ASLEEP_NS)
-		add(&sums->blocked, now - sums->round_ns);
-	sums->round_ns = now;
+	sums->full_ns = 0;
+	if (sk->sk_wmem_queued >= sk->sk_sndbuf) {
+		u32 len = 0;
+		if (tail)
+			READ(len, tail->len);
+		if (!tail || (int)len >= goal)
+			sums->full_ns = bpf_ktime_get_ns();
+	}
+	return 0;
+}
+
+/* A segment comes in, before it is looked at: the last one that finds a refused writer is the one that makes room for it. */
+SEC("tp_btf/tcp_probe")
+int comes_in(u64 *ctx)
+{
+	if (!refusals)
+		return 0;
+	struct sock *sk = (void *)ctx[0];
+	struct sums *sums = of((u64)sk);
+	if (sums && sums->refused_ns && has_no_room(sk))
+		sums->room_ns = bpf_ktime_get_ns();
 	return 0;
 }
 
@@ -153,42 +230,39 @@ SEC("tp_btf/net_dev_queue")
 int leaves(u64 *ctx)
 {
 	struct sk_buff *skb = (void *)ctx[0];
-	u64 sk = 0;
-	READ(sk, skb->sk);
-	struct sums *sums = sk ? of(sk) : 0;
-	u32 size = 0;
-	READ(size, skb->truesize);
-	if (!sums || size == PURE_ACK)
+	struct sock *sk = skb->sk;
+	if (!sk || skb->truesize == PURE_ACK)
 		return 0;
-	u64 now = bpf_ktime_get_ns();
+	/* Sums are kept of TCP's sockets alone. */
+	struct sums *sums = of((u64)sk);
+	if (!sums)
+		return 0;
+	struct tcp_sock *tp = (void *)sk;
+	/* Read from the clock when TCP began to send. */
+	u64 now = 0;
+	READ(now, tp->tcp_clock_cache);
 	sums->left_before_ns = sums->left_ns;
 	sums->left_ns = now;
 	if (sums->queue_ns) {
-		struct tcp_sock *sender = (void *)sk;
-		u32 next = 0, bytes = 0;
-		READ(next, sender->snd_nxt);
-		READ(bytes, skb->len);
+		u32 next = 0;
+		READ(next, tp->snd_nxt);
 		/* snd_nxt moves on only after this. */
-		if ((int)(next + bytes - (u32)sums->queue_seq) > 0) {
-			add(&sums->queued, now - sums->queue_ns);
+		if ((int)(next + skb->len - (u32)sums->queue_seq) > 0) {
+			if (now > sums->queue_ns)
+				add(&sums->queued, now - sums->queue_ns);
 			sums->queue_ns = 0;
 		}
 	}
 	if (!sums->hold_start_ns)
 		return 0;
-	unsigned char *head = 0, *data = 0;
-	u16 transport = 0;
-	u32 len = 0;
+	unsigned char *head = skb->head, *data = skb->data;
+	u16 transport = skb->transport_header;
 	u8 offset = 0;
-	READ(head, skb->head);
-	READ(data, skb->data);
-	READ(transport, skb->transport_header);
-	READ(len, skb->len);
 	bpf_probe_read_kernel(&offset, 1, head + transport + 12);
 	u64 headers = (u64)(head + transport - data) + (offset >> 4) * 4;
-	if (len <= headers)
+	if (skb->len <= headers)
 		return 0;
-	u64 time = now - sums->hold_start_ns;
+	u64 time = now > sums->hold_start_ns ? now - sums->hold_start_ns : 0;
 	sums->hold_start_ns = 0;
 	if (sums->hold_corked) {
 		/* Shorter ones are the program's own time between two calls, for which it corked. */
@@ -196,7 +270,6 @@ int leaves(u64 *ctx)
 			add(&sums->cork, time);
 		return 0;
 	}
-	struct tcp_sock *tp = (void *)sk;
 	u32 trip_us = 0;
 	READ(trip_us, tp->rtt_min.s[0].v);
 	u64 trip = trip_us == ~0U ? 0 : trip_us * 1000ULL;
@@ -244,11 +317,13 @@ int becomes_readable(u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
 	u8 state = sk->__sk_common.skc_state;
-	if ((state != ESTABLISHED && state != CLOSE_WAIT) || !bpf_skc_to_tcp_sock(sk))
+	if (state != ESTABLISHED && state != CLOSE_WAIT)
 		return 0;
-	struct sums *sums = of_or_new(sk);
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct sums *sums = tp ? of_or_new(sk) : 0;
+	/* Read from the clock when the segment came. */
 	if (sums && !sums->ready_ns)
-		sums->ready_ns = bpf_ktime_get_ns();
+		sums->ready_ns = tp->tcp_clock_cache;
 	return 0;
 }
 

@@ -142,11 +142,12 @@ fn why(cause: Cause, c: &Connection) -> String {
     match cause {
         Cause::SendBuffer => format!(
             "{} of {} bytes of the send buffer hold {sent} bytes that are not acknowledged; the congestion window ({} of {} \
-             packets used) and the window of the other end ({window}) have room",
+             packets used) and the window of the other end ({window}) have room{}",
             memory.wmem_queued,
             memory.sndbuf,
             i.in_flight(),
-            i.cwnd
+            i.cwnd,
+            refused(c)
         ),
         Cause::ReceiveWindow => format!(
             "{} bytes wait although the congestion window has room for {} packets more: the other end offers a window of \
@@ -204,6 +205,19 @@ fn why(cause: Cause, c: &Connection) -> String {
         ),
         _ => cause.info().what.into(),
     }
+}
+
+/// What writes that were refused waited for, if any were.
+fn refused(c: &Connection) -> String {
+    let (room, late) = (c.news.no_room, c.news.late_writer);
+    if room.count == 0 {
+        return String::new();
+    }
+    let late = match late.count {
+        0 => "it wrote at once then".to_owned(),
+        n => format!("{n} times the program wrote only later, {} together", late.time),
+    };
+    format!("; {} writes were refused or cut short, and waited {} for room; {late}", room.count, room.time)
 }
 
 fn fixes(f: &Finding, c: &Connection) -> Vec<Advice> {

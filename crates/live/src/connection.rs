@@ -99,8 +99,8 @@ impl Connection {
         }
     }
 
-    /// What the socket says `elapsed` later.
-    pub(crate) fn observe(&mut self, now: &Sample, elapsed: Nanos) {
+    /// What the socket says `elapsed` later; `queue_full`: the accept queue of its listener has no room.
+    pub(crate) fn observe(&mut self, now: &Sample, elapsed: Nanos, queue_full: bool) {
         self.missing = false;
         self.watched += elapsed;
         let (busy, rwnd_limited, sndbuf_limited) = self.count(now, elapsed);
@@ -121,6 +121,7 @@ impl Connection {
             rwnd_limited,
             sndbuf_limited,
             here_is_client: self.role == Role::Client,
+            queue_full,
             largest_window: self.largest_window,
             largest_cwnd: self.largest_cwnd,
         });
@@ -310,11 +311,11 @@ mod tests {
         };
         let mut c = Connection::new(at(0, 0), Role::Client, true);
         for t in (20..=220).step_by(20) {
-            c.observe(&at(t, 0), Nanos::millis(20));
+            c.observe(&at(t, 0), Nanos::millis(20), false);
         }
         assert_eq!(ms(&c.total), [(Cause::ServerThink, 200), (Cause::PathDelay, 20)]);
         c.mark();
-        c.observe(&at(240, 1), Nanos::millis(20));
+        c.observe(&at(240, 1), Nanos::millis(20), false);
         assert_eq!(ms(&c.total), [(Cause::RetransmissionTimeout, 240)]);
         c.mark();
         assert_eq!(ms(&c.interval), [(Cause::RetransmissionTimeout, 20)], "no more than its own time");
@@ -330,7 +331,7 @@ mod tests {
         };
         let mut c = Connection::new(at(0, 0), Role::Client, true);
         for (busy, rwnd) in [(24, 24), (24, 24), (60, 60), (64, 60)] {
-            c.observe(&at(busy, rwnd), Nanos::millis(16));
+            c.observe(&at(busy, rwnd), Nanos::millis(16), false);
         }
         assert_eq!((c.watched, c.total.total()), (Nanos::millis(64), Nanos::millis(64)));
         let window = c.total.time(|cause| cause == Cause::ReceiveWindow);
@@ -350,7 +351,7 @@ mod tests {
             (20, [(Cause::Nagle, 15), (Cause::PathDelay, 5)]),
             (40, [(Cause::PathDelay, 18), (Cause::Nagle, 2)]),
         ] {
-            c.observe(&at(t), Nanos::millis(20));
+            c.observe(&at(t), Nanos::millis(20), false);
             let sum = if t == 20 { 15 } else { 17 };
             c.witness(held(sum));
             c.witness(held(sum));
@@ -366,13 +367,13 @@ mod tests {
         let at = |again| sample(|s, _| (s.state, s.retransmits) = (State::SynSent, again));
         let mut c = Connection::new(at(0), Role::Client, true);
         for again in [0, 0, 1, 1] {
-            c.observe(&at(again), Nanos::millis(400));
+            c.observe(&at(again), Nanos::millis(400), false);
         }
         assert_eq!(ms(&c.total), [(Cause::SynRetransmit, 1600)]);
         // The kernel still counts its SYN when it is open.
         let mut c = Connection::new(at(0), Role::Client, true);
-        c.observe(&at(0), Nanos::millis(400));
-        c.observe(&sample(|_, i| (i.total_retrans, i.retransmits) = (1, 1)), Nanos::millis(900));
+        c.observe(&at(0), Nanos::millis(400), false);
+        c.observe(&sample(|_, i| (i.total_retrans, i.retransmits) = (1, 1)), Nanos::millis(900), false);
         assert_eq!(c.total.time(|cause| cause == Cause::RetransmissionTimeout), Nanos::ZERO);
         assert!(ms(&c.total).contains(&(Cause::SynRetransmit, 400)), "{:?}", ms(&c.total));
     }

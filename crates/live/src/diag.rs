@@ -21,6 +21,8 @@ const BUFFER: usize = 32 << 10;
 pub struct Diag {
     socket: OwnedFd,
     buffer: Vec<u8>,
+    /// The kernel walks its table of connections once for both families.
+    at_once: bool,
 }
 
 impl Diag {
@@ -33,7 +35,7 @@ impl Diag {
             why: io::Error::from(e).to_string(),
             advice: "this takes a kernel with CONFIG_INET_DIAG",
         })?;
-        Ok(Diag { socket, buffer: vec![0; BUFFER] })
+        Ok(Diag { socket, buffer: vec![0; BUFFER], at_once: true })
     }
 
     /// All TCP sockets but those in TIME_WAIT. What changes while the kernel lists them may be there twice or be missing.
@@ -48,17 +50,24 @@ impl Diag {
 
     fn list(&mut self, states: u32, out: &mut Vec<Sample>) -> Result<(), LiveError> {
         out.clear();
-        for family in [AddressFamily::INET, AddressFamily::INET6] {
-            self.dump(family, states, out).map_err(|why| LiveError::Failed {
-                what: "the kernel does not list its sockets".into(),
-                why,
-            })?;
+        if self.at_once && self.dump(&request_of_all(states), out).is_err() {
+            // The older request may be gone one day.
+            self.at_once = false;
+            out.clear();
+        }
+        if !self.at_once {
+            for family in [AddressFamily::INET, AddressFamily::INET6] {
+                self.dump(&request(family, states), out).map_err(|why| LiveError::Failed {
+                    what: "the kernel does not list its sockets".into(),
+                    why,
+                })?;
+            }
         }
         Ok(())
     }
 
-    fn dump(&mut self, family: AddressFamily, states: u32, out: &mut Vec<Sample>) -> io::Result<()> {
-        send(&self.socket, &request(family, states), SendFlags::empty())?;
+    fn dump(&mut self, request: &[u8], out: &mut Vec<Sample>) -> io::Result<()> {
+        send(&self.socket, request, SendFlags::empty())?;
         let mut interrupted = false;
         loop {
             let (n, _) = recv(&self.socket, &mut self.buffer, RecvFlags::empty())?;
@@ -75,18 +84,30 @@ impl Diag {
 /// `struct nlmsghdr` and `struct inet_diag_req_v2`.
 fn request(family: AddressFamily, states: u32) -> [u8; 72] {
     const SOCK_DIAG_BY_FAMILY: u16 = 20;
+    let fields: [(usize, &[u8]); 2] =
+        [(16, &[family.as_raw() as u8, TCP, WANTED]), (20, &states.to_ne_bytes())];
+    message(SOCK_DIAG_BY_FAMILY, &fields)
+}
+
+/// `struct nlmsghdr` and the older `struct inet_diag_req`, which knows of no family: the walk through a large table, which is
+/// most of what a list of few sockets costs, is done once.
+fn request_of_all(states: u32) -> [u8; 76] {
+    const TCPDIAG_GETSOCK: u16 = 18;
+    message(TCPDIAG_GETSOCK, &[(19, &[WANTED]), (68, &states.to_ne_bytes())])
+}
+
+fn message<const N: usize>(kind: u16, fields: &[(usize, &[u8])]) -> [u8; N] {
     const REQUEST_AND_DUMP: u16 = 0x1 | 0x100 | 0x200;
-    let mut out = [0; 72];
+    let mut out = [0; N];
     let mut put = |at: usize, bytes: &[u8]| {
         for (to, from) in out.iter_mut().skip(at).zip(bytes) {
             *to = *from;
         }
     };
-    put(0, &72u32.to_ne_bytes());
-    put(4, &SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    put(0, &u32::try_from(N).unwrap_or_default().to_ne_bytes());
+    put(4, &kind.to_ne_bytes());
     put(6, &REQUEST_AND_DUMP.to_ne_bytes());
-    put(16, &[family.as_raw() as u8, TCP, WANTED]);
-    put(20, &states.to_ne_bytes());
+    fields.iter().for_each(|(at, bytes)| put(*at, bytes));
     out
 }
 
@@ -104,6 +125,18 @@ mod tests {
         client.write_all(b"unread").unwrap();
         let mut samples = Vec::new();
         Diag::open().unwrap().sockets(&mut samples).unwrap();
+        // Family by family it is the same list.
+        let mut again = Vec::new();
+        let mut diag = Diag::open().unwrap();
+        diag.at_once = false;
+        diag.sockets(&mut again).unwrap();
+        let is_own = |s: &&Sample| s.local.port == here.port() || s.peer.port == here.port();
+        let own = |all: &[Sample]| {
+            let mut own: Vec<_> = all.iter().filter(is_own).map(|s| (s.cookie, s.local, s.inode)).collect();
+            own.sort_unstable();
+            own
+        };
+        assert_eq!(own(&samples), own(&again));
         let of = |local: u16, peer: u16| {
             samples.iter().find(|s| s.local.port == local && s.peer.port == peer).unwrap()
         };

@@ -92,6 +92,7 @@ impl Happened {
             pid,
             name: String::from_utf8_lossy(name).into_owned(),
             container: None,
+            container_name: None,
         });
         let what = match word(16)? {
             1 => What::Write {

@@ -41,11 +41,15 @@ pub struct Facts {
     pub timeout: Waits,
     /// The same until a probe of the end of a flight did.
     pub probe: Waits,
+    /// Writes that were refused, or went half way: until there was room again, or until the program tried again without.
+    pub no_room: Waits,
+    /// From then until the program wrote, where that took a millisecond or more.
+    pub late_writer: Waits,
 }
 
 /// 64-bit words of a socket's sums, as `bpf/watch.bpf.c` lays them out.
 #[cfg(any(all(target_os = "linux", feature = "bpf"), test))]
-pub(crate) const WORDS: usize = 38;
+pub(crate) const WORDS: usize = 47;
 
 impl Facts {
     /// From the sums of the program: the socket's cookie, and what was seen of it.
@@ -81,6 +85,12 @@ impl Facts {
             v,
             w,
             x,
+            y,
+            z,
+            aa,
+            ab,
+            ac,
+            ad,
             ..,
         ] = sums;
         let ns = |n: u64| Nanos(i64::try_from(n).unwrap_or(i64::MAX));
@@ -98,6 +108,8 @@ impl Facts {
             queued: waits(p, q, r),
             timeout: waits(s, t, u),
             probe: waits(v, w, x),
+            no_room: waits(y, z, aa),
+            late_writer: waits(ab, ac, ad),
         };
         (cookie, facts)
     }
@@ -122,6 +134,8 @@ impl Facts {
             queued: waits(self.queued, then.queued),
             timeout: waits(self.timeout, then.timeout),
             probe: waits(self.probe, then.probe),
+            no_room: waits(self.no_room, then.no_room),
+            late_writer: waits(self.late_writer, then.late_writer),
         }
     }
 
@@ -153,5 +167,6 @@ mod tests {
         assert_eq!((facts.cork.longest, facts.blocked.count, facts.refused), (Nanos(9), 10, 13));
         assert_eq!((facts.fast_retransmits, facts.timeouts, facts.loss_probes), (14, 15, 16));
         assert_eq!((facts.unread.count, facts.queued.time, facts.probe.longest), (17, Nanos(21), Nanos(28)));
+        assert_eq!((facts.no_room.count, facts.late_writer.longest), (29, Nanos(34)));
     }
 }

@@ -33,6 +33,8 @@ pub struct Stretch<'a> {
     pub sndbuf_limited: Nanos,
     /// This end asked for the connection.
     pub here_is_client: bool,
+    /// A request whose listener's accept queue is full: its last ACK is dropped, however often it comes (`tcp_v4_syn_recv_sock`).
+    pub queue_full: bool,
     /// The largest window that the other end ever offered.
     pub largest_window: u32,
     /// The largest congestion window since something was last sent again.
@@ -43,6 +45,7 @@ pub struct Stretch<'a> {
 pub fn judge(s: &Stretch<'_>) -> Vec<Share> {
     let whole = |cause, at| vec![Share { cause, at, time: s.elapsed, counted: Nanos::ZERO }];
     match (s.before.state, s.now.state) {
+        (State::SynReceived, _) if s.queue_full => return whole(Cause::AcceptQueueFull, Where::Here),
         (State::SynSent | State::SynReceived, _) if s.before.retransmits.max(s.now_repeats()) > 0 => {
             return whole(Cause::SynRetransmit, Where::Path);
         }
@@ -247,6 +250,7 @@ mod tests {
             rwnd_limited: Nanos::ZERO,
             sndbuf_limited: Nanos::ZERO,
             here_is_client: true,
+            queue_full: false,
             largest_window: 65_536,
             largest_cwnd: 10,
         };
@@ -312,6 +316,7 @@ mod tests {
             rwnd_limited: Nanos::ZERO,
             sndbuf_limited: Nanos::ZERO,
             here_is_client: true,
+            queue_full: false,
             largest_window: 65_536,
             largest_cwnd: 10,
         };
@@ -340,6 +345,21 @@ mod tests {
         assert_eq!(cause(0, &asks(0), &asks(1)).0, Cause::SynRetransmit);
         assert_eq!(cause(0, &asks(1), &open).0, Cause::SynRetransmit);
         assert_eq!(cause(0, &asks(0), &open).0, Cause::Handshake);
+        let request = sample(|s, _| (s.state, s.retransmits) = (State::SynReceived, 1));
+        let stretch = |queue_full| Stretch {
+            before: &request,
+            now: &request,
+            elapsed: Nanos::millis(20),
+            busy: Nanos::ZERO,
+            rwnd_limited: Nanos::ZERO,
+            sndbuf_limited: Nanos::ZERO,
+            here_is_client: false,
+            queue_full,
+            largest_window: 0,
+            largest_cwnd: 10,
+        };
+        let of = |queue_full| judge(&stretch(queue_full))[0].cause;
+        assert_eq!((of(false), of(true)), (Cause::SynRetransmit, Cause::AcceptQueueFull));
     }
 
     #[test]
@@ -353,6 +373,7 @@ mod tests {
             rwnd_limited: Nanos::millis(12),
             sndbuf_limited: Nanos::millis(4),
             here_is_client: true,
+            queue_full: false,
             largest_window: 65_536,
             largest_cwnd: 10,
         };

@@ -12,13 +12,14 @@ use std::error::Error;
 use std::{fmt, io};
 
 /// Each program that sums up, and the tracepoint that it waits at.
-const SUMS: [(&str, &str); 6] = [
+const SUMS: [(&str, &str); 7] = [
     ("write_ends", "sock_send_length"),
     ("write_goes_on", "tcp_sendmsg_locked"),
     ("leaves", "net_dev_queue"),
     ("again", "tcp_retransmit_skb"),
     ("becomes_readable", "sk_data_ready"),
     ("read_ends", "sock_recv_length"),
+    ("comes_in", "tcp_probe"),
 ];
 
 /// Each program that tells of single events.
@@ -57,9 +58,7 @@ impl fmt::Debug for Events {
 /// Loads an object and attaches its programs; with what could not be. Or says why not, as the rest of a sentence that begins with
 /// "because".
 fn load(object: &[u8], wanted: &[(&str, &str)], netns: Option<&u32>) -> Result<(Ebpf, Vec<String>), String> {
-    let types = Btf::from_sys_fs().map_err(|_| {
-        "this kernel does not describe its types (CONFIG_DEBUG_INFO_BTF, /sys/kernel/btf/vmlinux)".to_owned()
-    })?;
+    let types = Btf::from_sys_fs().map_err(|_| NO_TYPES.to_owned())?;
     let mut loader = EbpfLoader::new();
     if let Some(netns) = netns {
         loader.override_global("only_netns", netns, true);
@@ -129,12 +128,19 @@ fn attach(programs: &mut Ebpf, name: &str, tracepoint: &str, types: &Btf) -> Res
     program.attach().map_err(|e| said(&e)).map(drop)
 }
 
+/// Where fields stand is not known.
+pub(crate) const NO_TYPES: &str =
+    "this kernel does not describe its types (CONFIG_DEBUG_INFO_BTF, /sys/kernel/btf/vmlinux)";
+
+/// `EPERM`. A program that the kernel finds at fault is EACCES.
+const NOT_PERMITTED: i32 = 1;
+
 /// An error with what it comes from. What a lack of privileges is, the kernel says as "not permitted", and nothing more.
-fn said(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn said(error: &(dyn Error + 'static)) -> String {
     let mut at = Some(error);
     let mut last = error.to_string();
     while let Some(e) = at {
-        if e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::PermissionDenied) {
+        if e.downcast_ref::<io::Error>().is_some_and(|e| e.raw_os_error() == Some(NOT_PERMITTED)) {
             return "this takes CAP_BPF and CAP_PERFMON: run it as root, or with those two".into();
         }
         last = e.to_string();

@@ -50,6 +50,8 @@ pub mod check;
 mod clock;
 mod connection;
 #[cfg(target_os = "linux")]
+mod container;
+#[cfg(target_os = "linux")]
 mod diag;
 mod events;
 mod facts;
@@ -57,8 +59,14 @@ mod judge;
 #[cfg(all(target_os = "linux", feature = "bpf"))]
 mod kernel;
 #[cfg(target_os = "linux")]
+mod links;
+#[cfg(target_os = "linux")]
 mod namespace;
+#[cfg(target_os = "linux")]
+mod netlink;
 mod parse;
+#[cfg(all(target_os = "linux", feature = "bpf"))]
+mod probe;
 #[cfg(target_os = "linux")]
 mod process;
 mod sample;
@@ -78,8 +86,12 @@ pub use judge::{Stretch, judge};
 #[cfg(all(target_os = "linux", feature = "bpf"))]
 pub use kernel::{Events, Kernel};
 #[cfg(target_os = "linux")]
+pub use links::Links;
+#[cfg(target_os = "linux")]
 pub use namespace::{namespace_number, proc_text, process_time, processor_time, within};
 pub use parse::{Parsed, parse};
+#[cfg(all(target_os = "linux", feature = "bpf"))]
+pub use probe::{Asked, Probe};
 #[cfg(target_os = "linux")]
 pub use process::Processes;
 pub use sample::{Congestion, Info, Memory, Process, Sample, State};

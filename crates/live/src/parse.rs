@@ -8,6 +8,7 @@ const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
+const TCPDIAG_GETSOCK: u16 = 18;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_DUMP_INTR: u16 = 0x10;
 /// `struct nlmsghdr`, `struct inet_diag_msg`, `struct rtattr`.
@@ -48,7 +49,7 @@ pub fn parse(mut buffer: &[u8], out: &mut Vec<Sample>, interrupted: &mut bool) -
                 Some(n) => return Parsed::Refused((n as i32).wrapping_neg()),
                 None => return Parsed::Malformed,
             },
-            SOCK_DIAG_BY_FAMILY => out.extend(sample(body)),
+            SOCK_DIAG_BY_FAMILY | TCPDIAG_GETSOCK => out.extend(sample(body)),
             _ => {}
         }
         buffer = buffer.get(aligned(len)..).unwrap_or_default();

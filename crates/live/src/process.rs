@@ -1,5 +1,6 @@
 //! Which process a socket belongs to: `/proc/PID/fd` names sockets by their inode.
 
+use crate::container::Containers;
 use crate::sample::Process;
 use hashbrown::HashMap;
 use std::fs;
@@ -16,6 +17,7 @@ const PART: u32 = 20;
 #[derive(Debug, Default)]
 pub struct Processes {
     by_inode: HashMap<u32, Process>,
+    containers: Containers,
     /// When `/proc` may be read again.
     next: Option<Instant>,
     /// Processes whose files this user may not see.
@@ -31,6 +33,12 @@ impl Processes {
             self.read_all();
             self.next = Some(began + (began.elapsed() * PART).max(EVERY));
         }
+    }
+
+    /// Processes that have sockets.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        let pids: hashbrown::HashSet<u32> = self.by_inode.values().map(|p| p.pid).collect();
+        pids.into_iter()
     }
 
     /// Whose socket it is, if that can be seen.
@@ -52,7 +60,7 @@ impl Processes {
             for file in files.flatten() {
                 let Ok(target) = fs::read_link(file.path()) else { continue };
                 if let Some(inode) = inode(target.as_os_str().as_bytes()) {
-                    let process = process.get_or_insert_with(|| about(pid)).clone();
+                    let process = process.get_or_insert_with(|| about(pid, &mut self.containers)).clone();
                     // A socket that several processes share goes to the youngest: workers inherit from their parent.
                     let old = self.by_inode.entry(inode).or_insert_with(|| process.clone());
                     if old.pid < pid {
@@ -69,17 +77,11 @@ fn inode(target: &[u8]) -> Option<u32> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-fn about(pid: u32) -> Process {
+fn about(pid: u32, containers: &mut Containers) -> Process {
     let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let name = String::from_utf8_lossy(&read("comm")).trim_end().to_owned();
-    Process { pid, name, container: container(&String::from_utf8_lossy(&read("cgroup"))) }
-}
-
-/// Container runtimes name control groups by the container's number, 64 hexadecimal digits.
-fn container(groups: &str) -> Option<String> {
-    let words = groups.split(|c: char| !c.is_ascii_alphanumeric());
-    let mut ids = words.filter(|w| w.len() == 64 && w.bytes().all(|b| b.is_ascii_hexdigit()));
-    ids.next_back().map(|id| id.chars().take(12).collect())
+    let (container, container_name) = containers.of(&String::from_utf8_lossy(&read("cgroup")));
+    Process { pid, name, container, container_name }
 }
 
 #[cfg(test)]
@@ -96,14 +98,5 @@ mod tests {
         let mut processes = Processes::default();
         processes.look_for([inode]);
         assert_eq!(processes.of(inode).map(|p| p.pid), Some(std::process::id()));
-    }
-
-    #[test]
-    fn containers_are_named_by_their_control_group() {
-        let id = "0123456789abcdef".repeat(4);
-        for line in [format!("0::/system.slice/docker-{id}.scope"), format!("0::/kubepods/pod12/{id}\n")] {
-            assert_eq!(container(&line).as_deref(), Some("0123456789ab"), "{line}");
-        }
-        assert_eq!(container("0::/user.slice/user-0.slice"), None);
     }
 }

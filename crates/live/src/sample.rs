@@ -128,6 +128,8 @@ pub struct Info {
     pub snd_wnd: Option<u32>,
     /// The window that this end offers.
     pub rcv_wnd: Option<u32>,
+    /// The largest packet that the path takes.
+    pub pmtu: u32,
 }
 
 macro_rules! fields {
@@ -165,6 +167,7 @@ fields! {
     SNDBUF_LIMITED = "sndbuf_limited_us";
     SND_WND = "snd_wnd";
     RCV_WND = "rcv_wnd";
+    PMTU = "pmtu";
 }
 
 impl Info {
@@ -206,6 +209,7 @@ impl Info {
             sndbuf_limited: us(SNDBUF_LIMITED)?,
             snd_wnd: n(SND_WND),
             rcv_wnd: n(RCV_WND),
+            pmtu: n(PMTU).unwrap_or(0),
         })
     }
 
@@ -293,4 +297,6 @@ pub struct Process {
     pub name: String,
     /// The container, by the first twelve digits of its number, if its control group has one.
     pub container: Option<String>,
+    /// The container's name, where its runtime says it.
+    pub container_name: Option<String>,
 }

@@ -56,6 +56,8 @@ pub struct Table {
     connections: HashMap<u64, Connection>,
     listeners: HashMap<u64, Listener>,
     ended: Vec<Connection>,
+    /// Where an accept queue was full at the last look.
+    full: Ports,
     last: Option<Nanos>,
     marked: Nanos,
     first: Nanos,
@@ -72,9 +74,13 @@ impl Table {
         let listening = listening(sockets);
         self.connections.values_mut().for_each(|c| c.missing = true);
         self.listen(sockets);
+        // Two looks: a queue that is full for a moment drops nothing.
+        let full = std::mem::replace(&mut self.full, full(sockets));
+        let stays_full =
+            |s: &Sample| s.state == State::SynReceived && is_at(&full, s.local) && is_at(&self.full, s.local);
         for s in sockets.iter().filter(|s| is_connection(s)) {
             match self.connections.get_mut(&s.cookie) {
-                Some(c) => c.observe(s, elapsed.unwrap_or_default()),
+                Some(c) => c.observe(s, elapsed.unwrap_or_default(), stays_full(s)),
                 None => {
                     let role = role(s, &listening);
                     self.connections.insert(s.cookie, Connection::new(s.clone(), role, elapsed.is_some()));
@@ -169,17 +175,31 @@ fn is_connection(s: &Sample) -> bool {
     !matches!(s.state, State::Listen | State::TimeWait | State::Closed | State::FinWait2)
 }
 
-/// Where somebody listens; an unspecified address stands for all.
-fn listening(sockets: &[Sample]) -> HashSet<(Option<IpAddr>, u16)> {
-    let listeners = sockets.iter().filter(|s| s.state == State::Listen);
+/// Ports of addresses; an unspecified address stands for all.
+type Ports = HashSet<(Option<IpAddr>, u16)>;
+
+/// Where somebody listens.
+fn listening(sockets: &[Sample]) -> Ports {
+    ports(sockets.iter().filter(|s| s.state == State::Listen))
+}
+
+/// Where somebody listens whose accept queue is full.
+fn full(sockets: &[Sample]) -> Ports {
+    ports(sockets.iter().filter(|s| s.state == State::Listen && s.rqueue > s.wqueue))
+}
+
+fn ports<'a>(listeners: impl Iterator<Item = &'a Sample>) -> Ports {
     listeners.map(|s| (Some(s.local.ip).filter(|ip| !ip.is_unspecified()), s.local.port)).collect()
+}
+
+fn is_at(ports: &Ports, e: Endpoint) -> bool {
+    ports.contains(&(None, e.port)) || ports.contains(&(Some(e.ip), e.port))
 }
 
 /// Somebody listens where a server is. A listener may be gone; then the larger port is the client's, as the kernel gives
 /// large ones to those who do not choose.
-fn role(s: &Sample, listening: &HashSet<(Option<IpAddr>, u16)>) -> Role {
-    let listens =
-        |e: Endpoint| listening.contains(&(None, e.port)) || listening.contains(&(Some(e.ip), e.port));
+fn role(s: &Sample, listening: &Ports) -> Role {
+    let listens = |e: Endpoint| is_at(listening, e);
     match s.state {
         State::SynSent => Role::Client,
         State::SynReceived => Role::Server,

@@ -8,7 +8,7 @@ pub struct Counters(HashMap<String, u64>);
 
 impl Counters {
     /// Takes the lines of `/proc/net/netstat` or `/proc/net/snmp`: pairs, names first and then values, each behind the name of
-    /// its group. Only those of TCP.
+    /// its group. Only those of TCP, and the kinds of ICMP messages.
     pub fn add(&mut self, text: &str) {
         let mut lines = text.lines();
         while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
@@ -16,7 +16,7 @@ impl Counters {
             else {
                 continue;
             };
-            if !["Tcp", "TcpExt"].contains(&group) {
+            if !["Tcp", "TcpExt", "IcmpMsg"].contains(&group) {
                 continue;
             }
             for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {

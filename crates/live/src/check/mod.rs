@@ -1,10 +1,17 @@
 //! What is wrong with a host, by what happened on it while it was looked at. No folklore: without evidence from this host
 //! and this time there is no line.
 
+mod buffers;
 mod counters;
+mod groups;
+mod paths;
 mod rules;
 
 pub use counters::{Counters, Settings};
+pub use groups::Group;
+#[cfg(target_os = "linux")]
+pub use groups::groups;
+pub use paths::Device;
 
 use crate::connection::Connection;
 use crate::sample::{Sample, State};
@@ -33,7 +40,7 @@ pub struct Fault {
 }
 
 /// All ids, in the order in which faults are listed.
-pub const IDS: [&str; 16] = [
+pub const IDS: [&str; 21] = [
     "listener-queue-full",
     "listener-behind",
     "listen-drops",
@@ -43,11 +50,16 @@ pub const IDS: [&str; 16] = [
     "local-ports",
     "time-wait-limit",
     "memory-pressure",
+    "memory-limit",
     "receive-queue-pruned",
     "backlog-drops",
     "send-buffer",
     "receive-buffer",
+    "buffer-set",
+    "buffer-clipped",
     "idle-restart",
+    "path-mtu",
+    "offload-off",
     "bad-checksums",
     "timestamps-rejected",
 ];
@@ -90,6 +102,13 @@ pub struct Audit {
     destinations: HashMap<(IpAddr, Endpoint), (u64, u64)>,
     incoming: HashMap<u64, (Incoming, Sample)>,
     unanswered: HashMap<u64, (Endpoint, u8, Nanos)>,
+    /// Buffers that programs set, by the sockets' cookies.
+    locks: HashMap<u64, u32>,
+    /// Buffers for which more was asked than is granted: by program, to send or not.
+    clipped: HashMap<(String, bool), buffers::Clipped>,
+    groups: HashMap<(bool, String), groups::Limited>,
+    paths: HashMap<u64, paths::PathMtu>,
+    devices: paths::Devices,
     /// Pages that TCP holds, and the most.
     pages: u64,
     start: Nanos,
@@ -150,6 +169,7 @@ impl Audit {
                 self.unanswered.insert(s.cookie, (s.peer, s.retransmits, now));
             }
             self.receives(s, now);
+            self.path_mtu(s, now);
         }
     }
 

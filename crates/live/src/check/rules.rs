@@ -6,7 +6,7 @@ use crate::sample::{Process, Sample};
 use tcpwhy_base::{Cause, FixId, Nanos};
 
 /// Counters whose growth is evidence.
-pub(super) const COUNTERS: [&str; 19] = [
+pub(super) const COUNTERS: [&str; 20] = [
     "ListenOverflows",
     "ListenDrops",
     "TCPReqQFullDoCookies",
@@ -26,6 +26,7 @@ pub(super) const COUNTERS: [&str; 19] = [
     "PAWSTimewait",
     "PAWSEstab",
     "TCPZeroWindowDrop",
+    "InType3",
 ];
 
 /// A connection has to lose so much of the time that it is looked at,
@@ -49,10 +50,15 @@ impl Audit {
         out.extend(connections.iter().filter_map(|c| self.send_buffer(c)));
         out.extend(self.incoming.values().filter_map(|(seen, s)| self.receive_buffer(seen, s, connections)));
         out.extend(connections.iter().filter_map(|c| self.idle_restart(c)));
+        out.extend(self.set(connections));
+        out.extend(self.clipped());
+        out.extend(super::groups::limits(&self.groups));
+        out.extend(self.paths());
+        out.extend(self.offloads());
         out
     }
 
-    fn moved(&self, name: &str) -> Option<Moved> {
+    pub(super) fn moved(&self, name: &str) -> Option<Moved> {
         self.moved.get(name).copied()
     }
 
@@ -421,7 +427,7 @@ fn subject(c: &Connection) -> String {
     format!("{} {arrow} {}", c.sample.local, c.sample.peer)
 }
 
-fn whose(process: Option<&Process>) -> String {
+pub(super) fn whose(process: Option<&Process>) -> String {
     match process {
         Some(p) => format!("{}({})", p.name, p.pid),
         None => "its program".into(),

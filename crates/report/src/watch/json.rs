@@ -73,6 +73,8 @@ struct ProcessRow {
     name: String,
     /// The container, by the first digits of its number.
     container: Option<String>,
+    /// Its name, where its runtime says it and lets this user read that.
+    container_name: Option<String>,
 }
 
 /// Time of a cause.
@@ -138,6 +140,10 @@ struct Events {
     blocked_writes: WaitsRow,
     /// Writes that were refused with EAGAIN.
     refused_writes: u64,
+    /// Writes that were refused or went half way, until there was room or they were tried again.
+    no_room: WaitsRow,
+    /// From when there was room until the program wrote, where that took a millisecond or more.
+    late_writer: WaitsRow,
     fast_retransmissions: u64,
     /// Segments retransmitted after a timeout.
     timeouts: u64,
@@ -328,6 +334,8 @@ fn row(c: &Connection) -> Row {
             cork: waits(f.cork),
             blocked_writes: waits(f.blocked),
             refused_writes: f.refused,
+            no_room: waits(f.no_room),
+            late_writer: waits(f.late_writer),
             fast_retransmissions: f.fast_retransmits,
             timeouts: f.timeouts,
             loss_probes: f.loss_probes,
@@ -344,7 +352,12 @@ fn waits(w: Waits) -> WaitsRow {
 }
 
 fn process(p: &Process) -> ProcessRow {
-    ProcessRow { pid: p.pid, name: p.name.clone(), container: p.container.clone() }
+    ProcessRow {
+        pid: p.pid,
+        name: p.name.clone(),
+        container: p.container.clone(),
+        container_name: p.container_name.clone(),
+    }
 }
 
 fn parts(split: &Split, role: Role) -> Vec<Part> {

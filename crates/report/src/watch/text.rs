@@ -89,7 +89,12 @@ pub fn program(process: Option<&Process>) -> String {
     match process {
         None => "?".into(),
         Some(p) => {
-            let container = p.container.as_ref().map(|c| format!("@{c}")).unwrap_or_default();
+            let container = p
+                .container_name
+                .as_ref()
+                .or(p.container.as_ref())
+                .map(|c| format!("@{c}"))
+                .unwrap_or_default();
             format!("{}({}){container}", plain(&p.name), p.pid)
         }
     }
@@ -169,6 +174,8 @@ pub fn facts(f: &Facts) -> Option<String> {
             )
         }),
         (f.refused > 0).then(|| format!("{} refused (EAGAIN)", count(f.refused, "write"))),
+        waits("refused or cut short, until there was room,", &f.no_room),
+        waits("later than there was room", &f.late_writer),
         some(f.fast_retransmits, "fast retransmission"),
         some(f.timeouts, "timeout"),
         some(f.loss_probes, "tail loss probe"),

@@ -8,8 +8,10 @@ use anyhow::{Context as _, anyhow};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tcpwhy_base::Nanos;
-use tcpwhy_live::check::{Audit, Counters, Fault, Settings};
-use tcpwhy_live::{Diag, LiveError, Process, Processes, proc_text, processor_time, within};
+#[cfg(feature = "bpf")]
+use tcpwhy_live::Probe;
+use tcpwhy_live::check::{Audit, Counters, Fault, Settings, groups};
+use tcpwhy_live::{Diag, Links, LiveError, Process, Processes, proc_text, processor_time, within};
 use tcpwhy_report::check::{Checked, Line, json, text};
 use tcpwhy_report::watch::Unseen;
 
@@ -25,15 +27,17 @@ pub(crate) fn run(args: &Check) -> anyhow::Result<Exit> {
     let stop = cmd::stop_signal()?;
     let mut out = Output::open(None, args.json)?;
     let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (faults, watched, hidden) = within(args.netns.as_deref(), || look(args.watch, &stop))?;
-    let lines: Vec<Line> = faults
+    let seen = within(args.netns.as_deref(), || look(args.watch, &stop))?;
+    let lines: Vec<Line> = seen
+        .faults
         .into_iter()
         .map(|fault| Line { acknowledged: known.iter().any(|k| k.is(fault.id, &fault.subject)), fault })
         .collect();
     let held = |id: &String| lines.iter().any(|l| !l.acknowledged && (id == "any" || l.fault.id == id));
     let fails = args.fail_if.iter().any(held);
     let start = Nanos(i64::try_from(start.as_nanos()).unwrap_or_default());
-    let checked = Checked { lines, watched, start, unseen: unseen(args, hidden) };
+    let unseen = unseen(args, &seen.missing, seen.hidden);
+    let checked = Checked { lines, watched: seen.watched, start, unseen };
     let written = if args.json {
         json(&mut out, &checked)
     } else {
@@ -63,14 +67,76 @@ fn acknowledged(args: &Check) -> anyhow::Result<Vec<Known>> {
     Ok(all)
 }
 
-/// Looks for so long, in this thread's network namespace: faults, how long it was, and processes whose files are hidden.
-fn look(time: Nanos, stop: &AtomicBool) -> Result<(Vec<Fault>, Nanos, u32), LiveError> {
+/// What was seen.
+struct Seen {
+    faults: Vec<Fault>,
+    watched: Nanos,
+    /// Processes whose files are hidden.
+    hidden: u32,
+    /// Why some of it could not be looked at.
+    missing: Vec<String>,
+}
+
+/// Which buffers programs set: with privileges alone.
+struct Buffers {
+    #[cfg(feature = "bpf")]
+    probe: Option<Probe>,
+    missing: Vec<String>,
+}
+
+impl Buffers {
+    #[cfg(feature = "bpf")]
+    fn open() -> Buffers {
+        match Probe::open() {
+            Ok(probe) => Buffers { missing: probe.missing.clone(), probe: Some(probe) },
+            Err(why) => Buffers { probe: None, missing: vec![why] },
+        }
+    }
+
+    #[cfg(not(feature = "bpf"))]
+    fn open() -> Buffers {
+        Buffers { missing: vec!["this program was built without kernel events (feature bpf)".into()] }
+    }
+
+    #[cfg(feature = "bpf")]
+    fn look(&mut self, audit: &mut Audit, now: Nanos) {
+        let Some(probe) = &mut self.probe else { return };
+        match probe.locks() {
+            Ok(locks) => audit.locked(locks),
+            Err(why) if self.missing.contains(&why) => {}
+            Err(why) => self.missing.push(why),
+        }
+        for asked in probe.asked() {
+            // One whose process is gone, or that is no socket of TCP, is nobody's here.
+            let file = format!("/proc/{}/fd/{}", asked.pid, asked.fd);
+            let link = std::fs::read_link(file).unwrap_or_default();
+            let number = |l: &str| l.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u32>().ok();
+            let inode = link.to_str().and_then(number);
+            let Some(inode) = inode else { continue };
+            if !audit.table().inodes().any(|i| i == inode) {
+                continue;
+            }
+            let name = std::fs::read_to_string(format!("/proc/{}/comm", asked.pid)).unwrap_or_default();
+            let name = shown::name(name.trim_end()).into_owned();
+            let process = Process { pid: asked.pid, name, ..Process::default() };
+            audit.asked(&process, asked.send, asked.bytes.into(), now);
+        }
+    }
+
+    #[cfg(not(feature = "bpf"))]
+    fn look(&mut self, _: &mut Audit, _: Nanos) {}
+}
+
+/// Looks for so long, in this thread's network namespace.
+fn look(time: Nanos, stop: &AtomicBool) -> Result<Seen, LiveError> {
     let (start, mut sockets) = (Instant::now(), Vec::new());
     let now = || Nanos(i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX));
     let mut diag = Diag::open()?;
     let settings = Settings::read(|name| proc_text(&format!("sys/{name}")));
     let mut audit = Audit::new(settings, counters(), now());
     let mut processes = Processes::default();
+    let mut buffers = Buffers::open();
+    let links = Links::open().ok();
     let until = start + Duration::from_nanos(time.0.unsigned_abs());
     let mut counted = start;
     loop {
@@ -86,6 +152,11 @@ fn look(time: Nanos, stop: &AtomicBool) -> Result<(Vec<Fault>, Nanos, u32), Live
         let over = stop.load(Relaxed) || Instant::now() >= until;
         if over || counted.elapsed() >= COUNT {
             audit.counted(counters(), pages(), now());
+            audit.memory_of(groups(processes.pids()), now());
+            buffers.look(&mut audit, now());
+            if let Some(devices) = links.as_ref().and_then(|l| l.devices().ok()) {
+                audit.devices(devices, &proc_text("stat").unwrap_or_default(), now());
+            }
             counted = Instant::now();
         }
         if over {
@@ -100,7 +171,7 @@ fn look(time: Nanos, stop: &AtomicBool) -> Result<(Vec<Fault>, Nanos, u32), Live
     diag.all(&mut sockets)?;
     audit.ports(&sockets);
     let (faults, watched) = audit.finish();
-    Ok((faults, watched, processes.hidden))
+    Ok(Seen { faults, watched, hidden: processes.hidden, missing: buffers.missing })
 }
 
 fn counters() -> Counters {
@@ -119,11 +190,15 @@ fn pages() -> u64 {
     words.next().and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-fn unseen(args: &Check, hidden: u32) -> Vec<Unseen> {
+fn unseen(args: &Check, missing: &[String], hidden: u32) -> Vec<Unseen> {
     let mut out = vec![Unseen {
         what: "faults that did not happen while it looked".into(),
         needs: "a longer --watch; counters from before are not evidence of now".into(),
     }];
+    out.extend(missing.iter().map(|why| Unseen {
+        what: "buffers that programs set, and how much they asked for".into(),
+        needs: why.clone(),
+    }));
     if hidden > 0 {
         out.push(Unseen {
             what: format!("which sockets {hidden} processes of other users have"),

@@ -14,6 +14,7 @@ use batch::Batch;
 use manifest::{Before, Done, Manifest, Stamp};
 use std::io::Write as _;
 use std::ops::ControlFlow;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -75,7 +76,12 @@ pub(crate) fn run(args: &Explain, folder: &Path, stop: &Arc<AtomicBool>) -> anyh
         workers.into_iter().map(|w| w.join().unwrap_or_else(|_| lost())).collect()
     });
     for failed in ended {
-        failed?;
+        // What it could not write to, and why, stands in the error; what was written whole stays.
+        failed.map_err(|e| {
+            anyhow::anyhow!(
+                "{e:#}; put that right, and the same command goes on from the captures that are done"
+            )
+        })?;
     }
     let tally = work.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
     tell(args, folder, &tally, begun)?;
@@ -191,7 +197,15 @@ impl Work<'_> {
             Err(None) => return Ok(()),
             Err(Some(problem)) => return self.unread(&problem),
         };
-        self.explain(&input, stamp, reader, batch)
+        // A fault of ours costs the capture that shows it, and no other.
+        let explained = panic::catch_unwind(AssertUnwindSafe(|| self.explain(&input, stamp, reader, batch)));
+        explained.unwrap_or_else(|_| {
+            batch.drop_own();
+            self.unread(&format!(
+                "{}: the analysis failed on it, and nothing of it is kept: please report this",
+                input.name
+            ))
+        })
     }
 
     /// `Err(None)`: a file of a folder that is no capture.
@@ -218,6 +232,8 @@ impl Work<'_> {
     fn explain(&self, input: &Input, stamp: Stamp, reader: Reader, batch: &mut Batch) -> anyhow::Result<()> {
         let capture: Arc<str> = input.name.as_str().into();
         batch.begin();
+        let fails = cfg!(debug_assertions).then(|| std::env::var("TCPWHY_TEST_PANIC").ok()).flatten();
+        assert!(fails.is_none_or(|name| !capture.ends_with(&name)), "as asked for");
         let mut failed = None;
         let mut explainer = Explainer::new().stopped_by(Arc::clone(self.stop));
         if let Some(filter) = &self.args.filter {

@@ -172,3 +172,27 @@ fn one_bad_file_does_not_stop_the_others() {
     assert_eq!(ran.err.lines().count(), 2, "{}", ran.err);
     assert_eq!(ran.out, "");
 }
+
+/// A fault of the program itself costs the capture that shows it: its name is said, nothing of it stays, the others are done; and the
+/// next call, without the fault, completes the tables.
+#[cfg(all(debug_assertions, feature = "parquet"))]
+#[test]
+fn a_worker_that_dies() {
+    let dir = Dir::new();
+    for name in ["a.pcap", "b.pcap", "c.pcap"] {
+        dir.file(name, &Pcap::new().conversation(0, 3).bytes);
+    }
+    let (folder, tables) = (dir.0.to_str().unwrap(), dir.0.join("tables"));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tcpwhy"));
+    command
+        .args(["explain", folder, "--parquet", tables.to_str().unwrap()])
+        .env("TCPWHY_TEST_PANIC", "b.pcap");
+    let done = command.output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert_eq!(done.status.code(), Some(1), "{out}{err}");
+    assert!(err.contains("b.pcap: the analysis failed on it, and nothing of it is kept"), "{err}");
+    assert!(out.starts_with("2 captures") && out.contains("2 connections, 6 exchanges"), "{out}");
+    let again = tcpwhy(&["explain", folder, "--parquet", tables.to_str().unwrap()]);
+    assert_eq!(again.code, 0, "{}", again.err);
+    assert!(again.out.starts_with("1 captures") && again.out.contains("2 were done before"), "{}", again.out);
+}

@@ -50,6 +50,8 @@ fn planted_faults_are_found_and_nothing_else() {
         ("flood", "syn-queue-full", "", &["dropped"]),
         ("pruned", "receive-queue-pruned", "", &["PruneCalled"]),
         ("damaged", "bad-checksums", "", &["InCsumErrors"]),
+        ("offload", "offload-off", "lo:sends", &["packets_per_second"]),
+        ("path-mtu", "path-mtu", "10.9.1.3", &["path_mtu", "device_mtu"]),
     ] {
         let Some(found) = found(fault) else { return };
         let ids: Vec<&str> = found.iter().map(|f| f["id"].as_str().unwrap()).collect();
@@ -66,6 +68,74 @@ fn planted_faults_are_found_and_nothing_else() {
 fn a_fresh_namespace_under_a_modest_load_has_no_faults() {
     let Some(found) = found("nothing") else { return };
     assert!(found.is_empty(), "{found:#?}");
+}
+
+/// As root, who alone may attach programs: beside a fault in a network namespace, started by `before`, such as a shell. None, after
+/// saying why, where that is not possible.
+fn found_as_root(fault: &str, before: &[&str]) -> Option<Vec<Value>> {
+    let skip = |why: &str| {
+        crate::skips::skip(&format!("check: {fault}"), why, env!("CARGO_TARGET_TMPDIR"));
+        None
+    };
+    let program: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/faults.py");
+    let mut words: Vec<&str> = before.to_vec();
+    words.extend(["unshare", "--net", "python3", program.to_str().unwrap(), fault]);
+    words.extend([env!("CARGO_BIN_EXE_tcpwhy"), "check", "--watch", "2500ms", "--json"]);
+    let done = Command::new(words[0]).args(&words[1..]).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    if said.contains("Operation not permitted") || said.contains("Permission denied") {
+        return skip(&said);
+    }
+    let document: Value =
+        serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{fault}: {e}: {said}"));
+    let hidden = |u: &&Value| u["what"].as_str().unwrap().starts_with("buffers that programs set");
+    match document["unseen"].as_array().unwrap().iter().find(hidden) {
+        Some(why) if before.is_empty() => skip(why["needs"].as_str().unwrap()),
+        _ => Some(document["faults"].as_array().unwrap().clone()),
+    }
+}
+
+#[test]
+fn buffers_that_programs_set_are_told() {
+    let Some(found) = found_as_root("buffers-set", &[]) else { return };
+    let all: Vec<_> =
+        found.iter().map(|f| (f["id"].as_str().unwrap(), f["subject"].as_str().unwrap())).collect();
+    assert_eq!(all, [("buffer-set", "python3:SO_RCVBUF"), ("buffer-set", "python3:SO_SNDBUF")], "{found:#?}");
+    assert_eq!(found[1]["figures"]["buffer_bytes"], 16384, "twice of what was asked for: {found:#?}");
+    let Some(found) = found_as_root("clipped", &[]) else { return };
+    let clipped = found.iter().find(|f| f["id"] == "buffer-clipped").unwrap_or_else(|| panic!("{found:#?}"));
+    assert_eq!(clipped["figures"]["asked_bytes"], 1 << 30);
+    assert!(clipped["figures"]["granted_bytes"].as_u64() < Some(1 << 30));
+    let Some(found) = found_as_root("nothing", &[]) else { return };
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// A limit for the sockets of a control group, where there are groups of the first version; those of the second are tested in
+/// `live/src/check/groups.rs`.
+#[test]
+fn a_memory_limit_of_a_control_group_is_told() {
+    let group = PathBuf::from(format!("/sys/fs/cgroup/memory/tcpwhy-test-{}", std::process::id()));
+    let limit = group.join("memory.kmem.tcp.limit_in_bytes");
+    let made = std::fs::create_dir(&group).and_then(|()| std::fs::write(&limit, "65536"));
+    if let Err(e) = made {
+        let why = format!("no control group with a limit for sockets: {e}");
+        crate::skips::skip("check: group", &why, env!("CARGO_TARGET_TMPDIR"));
+        let _ = std::fs::remove_dir(&group);
+        return;
+    }
+    let join = format!("echo $$ >{}/cgroup.procs && exec \"$@\"", group.display());
+    let found = found_as_root("group", &["sh", "-c", &join, "sh"]);
+    // Its processes are gone, the kernel's own end of them may take a moment.
+    for _ in 0..100 {
+        if std::fs::remove_dir(&group).is_ok() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let Some(found) = found else { return };
+    let fault = found.iter().find(|f| f["id"] == "memory-limit").unwrap_or_else(|| panic!("{found:#?}"));
+    assert!(fault["subject"].as_str().unwrap().contains("tcpwhy-test-"), "{fault:#}");
+    assert!(fault["figures"]["looks_full"].as_u64() > Some(0), "{fault:#}");
 }
 
 #[test]

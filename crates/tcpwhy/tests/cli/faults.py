@@ -3,7 +3,9 @@
 faults.py FAULT COMMAND...
 """
 
+import array
 import contextlib
+import fcntl
 import os
 import socket
 import struct
@@ -214,7 +216,141 @@ def damaged():
     beside(lambda: send_raw([syn('127.0.0.1', 5000, to, right=False)], to[0]))
 
 
+def transfer(c, s, seconds=4, pause=0.0):
+    """One that sends as fast as it may, and one that reads."""
+    end = time.monotonic() + seconds
+
+    def send():
+        with contextlib.suppress(OSError):
+            while time.monotonic() < end:
+                c.sendall(b'x' * 65536)
+                time.sleep(pause)
+
+    def read():
+        with contextlib.suppress(OSError):
+            while s.recv(1 << 20):
+                pass
+
+    for what in (send, read):
+        threading.Thread(target=what, daemon=True).start()
+
+
+def pair(**options):
+    """A connection over loopback, with options of the client's socket before it connects."""
+    s = listen(port=8000)
+    c = socket.socket()
+    for name, value in options.items():
+        c.setsockopt(socket.SOL_SOCKET, getattr(socket, name), value)
+    c.connect(s.getsockname())
+    t = s.accept()[0]
+    KEPT.extend((c, t))
+    return c, t
+
+
+def buffers_set():
+    """Small buffers of connections that do nothing."""
+    pair(SO_SNDBUF=8192, SO_RCVBUF=16384)
+
+
+def clipped():
+    """Far more than any host grants."""
+
+    def ask():
+        c, _ = pair()
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 30)
+
+    beside(ask)
+
+
+def group():
+    """Sockets of this process get hardly any memory; the group is that of the caller."""
+    c, t = pair()
+    t.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+
+    def fill():
+        c.setblocking(False)
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            with contextlib.suppress(BlockingIOError):
+                c.send(b'x' * 65536)
+            time.sleep(0.01)
+
+    beside(fill)
+
+
+def ethtool(device, command, value):
+    """As ethtool -K does: SIOCETHTOOL with a struct ethtool_value."""
+    data = struct.pack('=II', command, value)
+    buffer = array.array('B', data)
+    request = struct.pack('16sP', device.encode(), buffer.buffer_info()[0])
+    with socket.socket() as s:
+        fcntl.ioctl(s, 0x8946, request.ljust(40, b'\0'))
+
+
+def offload():
+    """Loopback with packets of 1,500 bytes, each by itself: ETHTOOL_STSO and ETHTOOL_SGSO."""
+    run('ip', 'link', 'set', 'lo', 'mtu', '1500')
+    for command in (0x1F, 0x24):
+        ethtool('lo', command, 0)
+    c, t = pair()
+    transfer(c, t, pause=0.005)
+
+
+def path_mtu():
+    """Two networks, and a router between them whose far side takes less."""
+    far = 'far' + str(os.getpid())
+    run('ip', 'link', 'add', 'near', 'type', 'veth', 'peer', 'name', 'way')
+    run('ip', 'address', 'add', '10.9.0.1/24', 'dev', 'near')
+    server = subprocess.Popen(
+        ['unshare', '--net', sys.executable, '-c', SINK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    router = subprocess.Popen(['unshare', '--net', 'sleep', '60'])
+    KEPT.extend((server, router))
+    time.sleep(0.5)
+    run('ip', 'link', 'set', 'way', 'netns', str(router.pid))
+    inside = ['nsenter', '--net', '--target', str(router.pid)]
+    run(*inside, 'ip', 'link', 'add', 'out', 'type', 'veth', 'peer', 'name', far[:15])
+    run(*inside, 'ip', 'link', 'set', far[:15], 'netns', str(server.pid))
+    run(*inside, 'ip', 'address', 'add', '10.9.0.2/24', 'dev', 'way')
+    run(*inside, 'ip', 'address', 'add', '10.9.1.2/24', 'dev', 'out')
+    run(*inside, 'ip', 'link', 'set', 'out', 'mtu', '1300')
+    run(*inside, 'sh', '-c', 'echo 1 > /proc/sys/net/ipv4/ip_forward')
+    for device in ('way', 'out'):
+        run(*inside, 'ip', 'link', 'set', device, 'up')
+    away = ['nsenter', '--net', '--target', str(server.pid)]
+    run(*away, 'ip', 'address', 'add', '10.9.1.3/24', 'dev', far[:15])
+    run(*away, 'ip', 'link', 'set', far[:15], 'up')
+    run(*away, 'ip', 'route', 'add', 'default', 'via', '10.9.1.2')
+    run('ip', 'link', 'set', 'near', 'up')
+    run('ip', 'route', 'add', 'default', 'via', '10.9.0.2')
+    server.stdin.write('go\n')
+    server.stdin.flush()
+    server.stdout.readline()
+
+    def ask():
+        c = connect(('10.9.1.3', 8000))
+        with contextlib.suppress(OSError):
+            for _ in range(200):
+                c.sendall(b'x' * 20000)
+                time.sleep(0.01)
+
+    beside(ask)
+
+
+SINK = """
+import socket, sys
+sys.stdin.readline()
+l = socket.create_server(('10.9.1.3', 8000)); print('ready', flush=True)
+s = l.accept()[0]
+while s.recv(1 << 20): pass
+"""
+
 FAULTS = {
+    'buffers-set': buffers_set,
+    'clipped': clipped,
+    'group': group,
+    'offload': offload,
+    'path-mtu': path_mtu,
     'nothing': nothing,
     'small-backlog': small_backlog,
     'behind': behind,
@@ -233,5 +369,8 @@ if __name__ == '__main__':
     run('ip', 'link', 'set', 'lo', 'up')
     FAULTS[sys.argv[1]]()
     code = subprocess.run(sys.argv[2:], check=False).returncode
+    for kept in KEPT:
+        if isinstance(kept, subprocess.Popen):
+            kept.kill()
     sys.stdout.flush()
     os._exit(code)

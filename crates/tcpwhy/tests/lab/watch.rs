@@ -207,14 +207,22 @@ fn an_application_that_thinks() {
 #[test]
 fn buffers_set_by_hand_are_faults() {
     let Some(_alone) = alone() else { return };
-    for (buffer, bytes, id, cause) in [
+    for (buffer, bytes, id, cause, why) in [
         (
             "[client]\nnodelay = true\nsndbuf = 16384\nwrite_chunk = 4096\n",
             "3500000",
             "send-buffer",
             "send_buffer",
+            "the program set SO_",
         ),
-        ("[server]\nrcvbuf = 32768\n", "6000000", "receive-buffer", "receive_window"),
+        ("[server]\nrcvbuf = 32768\n", "6000000", "receive-buffer", "receive_window", "the program set SO_"),
+        (
+            "[server]\nsysctl = { \"net.ipv4.tcp_rmem\" = \"4096 32768 32768\" }\n",
+            "3000000",
+            "receive-buffer",
+            "receive_window",
+            "net.ipv4.tcp_rmem allows no more",
+        ),
     ] {
         let scenario = format!("{}{buffer}", UPLOAD.replace("BYTES", bytes));
         let Some((said, _)) = beside(&scenario, &["check", "--watch", "1m", "--json"]) else { return };
@@ -224,6 +232,6 @@ fn buffers_set_by_hand_are_faults() {
             documents.flat_map(|d| d["faults"].as_array().cloned().unwrap_or_default()).collect();
         assert!(found.iter().any(|f| f["id"] == id && f["cause"] == cause), "{id}: {found:#?}");
         let evidence = found.iter().find(|f| f["id"] == id).unwrap()["evidence"].as_str().unwrap();
-        assert!(evidence.contains("the program set SO_"), "{evidence}");
+        assert!(evidence.contains(why), "{evidence}");
     }
 }

@@ -97,7 +97,7 @@ mod tests {
     fn waits_are_sentences() {
         let ms = Nanos::millis;
         let end = |port| Endpoint { ip: [10, 0, 0, 7].into(), port };
-        let process = Some(Process { pid: 812, name: "nginx".into(), container: None });
+        let process = Some(Process { pid: 812, name: "nginx".into(), ..Process::default() });
         let event = |what| Happened {
             time: ms(500),
             local: end(40_000),

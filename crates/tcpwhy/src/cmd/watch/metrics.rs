@@ -43,6 +43,8 @@ pub(super) struct Metrics {
     blocked: Counter,
     blocked_time: Seconds,
     refused: Counter,
+    no_room: Seconds,
+    late_writer: Seconds,
     late: Counter,
     queued: Seconds,
     threads: Family<Labels, Gauge>,
@@ -110,6 +112,18 @@ impl Metrics {
             ),
             blocked_time: keep(r, "tcpwhy_blocked_write", Some(Unit::Seconds), "How long they slept"),
             refused: keep(r, "tcpwhy_refused_writes", None, "Writes that were refused with EAGAIN"),
+            no_room: keep(
+                r,
+                "tcpwhy_refused_write",
+                Some(Unit::Seconds),
+                "How long writes that were refused waited for room",
+            ),
+            late_writer: keep(
+                r,
+                "tcpwhy_late_write",
+                Some(Unit::Seconds),
+                "How long there was room before a program that had been refused wrote",
+            ),
             late: keep(r, "tcpwhy_late_reads", None, "Times that data lay unread for a millisecond or more"),
             queued: keep(
                 r,
@@ -179,7 +193,7 @@ impl Metrics {
             ];
             self.time.get_or_create(&labels).inc_by(seconds(share.time));
         }
-        let Facts { nagle, nagle_delayed_ack, cork, blocked, refused, .. } = c.news;
+        let Facts { nagle, nagle_delayed_ack, cork, blocked, refused, no_room, late_writer, .. } = c.news;
         let Facts { fast_retransmits, timeouts, loss_probes, unread, queued, .. } = c.news;
         // Which timer it was, or none, only its kernel knows; what samples count and events do not is of no known kind.
         let known = fast_retransmits + timeouts + loss_probes;
@@ -202,6 +216,8 @@ impl Metrics {
         self.blocked.inc_by(blocked.count);
         self.blocked_time.inc_by(seconds(blocked.time));
         self.refused.inc_by(refused);
+        self.no_room.inc_by(seconds(no_room.time));
+        self.late_writer.inc_by(seconds(late_writer.time));
         self.late.inc_by(unread.count);
         self.queued.inc_by(seconds(queued.time));
     }
@@ -265,7 +281,7 @@ mod tests {
         for n in 0..40 {
             diag.sockets(&mut sockets).unwrap();
             table.feed(&sockets, Nanos::millis(100 * n));
-            table.name(|_| Some(Process { pid: 1, name: format!("p{n}"), container: None }));
+            table.name(|_| Some(Process { pid: 1, name: format!("p{n}"), ..Process::default() }));
             metrics.add(&table.interval(), &table.take_ended());
         }
         let text = metrics.text();
