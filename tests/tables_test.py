@@ -401,6 +401,10 @@ def bad_input(binary, work):
     yield expect(summarize(out), 1, 'other.parquet', 'exchanges on 2 connections in 2 captures')
     pyarrow.parquet.write_table(pyarrow.table({'start': [1]}), os.path.join(day, 'other.parquet'))
     yield expect(summarize(out), 1, 'other.parquet', 'not written by tcpwhy')
+    os.remove(os.path.join(day, 'other.parquet'))
+    older = pyarrow.table({'start': [1]}).replace_schema_metadata({'tcpwhy.schema': '0', 'tcpwhy.table': 'spans'})
+    pyarrow.parquet.write_table(older, os.path.join(day, 'older.parquet'))
+    yield expect(summarize(out), 1, 'older.parquet', 'schema 0', 'exchanges on 2 connections in 2 captures')
     full = os.path.join(work, 'full')
     yield expect(run(binary, smtp, '--parquet', full, preexec_fn=small_files), 3, 'File too large')
     if glob.glob(os.path.join(full, '*/*/*.parquet')):

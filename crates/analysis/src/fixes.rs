@@ -55,12 +55,13 @@ impl Brief {
 /// What to do about a finding of this connection, with the figures of it.
 pub fn fixes_on(connection: &Connection, finding: &Finding) -> Vec<Fix> {
     let mut finding = finding.clone();
-    advise(&mut finding, &Brief::of(connection));
+    advise(&mut finding, &Brief::of(connection), true);
     finding.fixes
 }
 
-/// Fills in the fixes of a finding, the best first, and those that `connection`, which lost most to it, refutes.
-pub(crate) fn advise(f: &mut Finding, connection: &Brief) {
+/// Fills in the fixes of a finding, the best first, and those that `connection`, which lost most to it, refutes; how they are made is
+/// most of the work, and left out without `settings`.
+pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
     let (cause, side, facts) = (f.cause, f.side, &f.facts);
     let mut figures = figures(cause, side, connection, facts);
     figures.0.push(("at", f.example.start.utc()));
@@ -83,7 +84,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief) {
         let place = place_of(info.place, cause, side);
         let mut rows: Vec<&How> = info.how.iter().collect();
         let guess = program_at(place, connection).filter(|&(program, _)| put_first(&mut rows, fix, program));
-        let how = rows.iter().filter_map(|h| Some(format!("{}: {}", h.system, figures.fill(h.text)?)));
+        let told = if settings { &rows[..] } else { &[] };
+        let how = told.iter().filter_map(|h| Some(format!("{}: {}", h.system, figures.fill(h.text)?)));
         fixes.push(Fix {
             fix,
             place,

@@ -38,8 +38,10 @@ impl Stream {
     }
 
     /// After the last connection. Which server asked which other one is not known: their exchanges have left.
-    pub(crate) fn findings(self, inherent: &Rollups, totals: &mut Totals) -> Vec<Finding> {
+    /// Fixes say how they are made if `settings`.
+    pub(crate) fn findings(self, inherent: &Rollups, totals: &mut Totals, settings: bool) -> Vec<Finding> {
         let Stream { sums, inherent: briefs } = self;
+        let sums = if settings { sums } else { sums.without_settings() };
         let brief = |r: &Rollup| briefs.iter().find(|b| b.0 == (r.cause, r.side)).map(|b| b.1);
         sums.findings(inherent, brief, &[], totals)
     }

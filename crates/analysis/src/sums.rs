@@ -31,6 +31,8 @@ pub(crate) struct Sums {
     /// No more pairs of addresses than this are told apart.
     most_pairs: usize,
     servers: Servers,
+    /// Whether fixes say how they are made.
+    settings: bool,
 }
 
 /// Connections of one client address to one server with one exchange or less each.
@@ -105,7 +107,14 @@ impl Sums {
             single: HashMap::new(),
             most_pairs,
             servers: Servers::new(most_servers),
+            settings: true,
         }
+    }
+
+    /// Findings whose fixes do not say how they are made.
+    pub(crate) fn without_settings(mut self) -> Sums {
+        self.settings = false;
+        self
     }
 
     /// Adds a connection.
@@ -235,14 +244,14 @@ impl Sums {
                 && let Some((at, example, facts)) = spent_within(&f.example, connections, &totals.servers)
             {
                 (f.example, f.facts) = (example, facts);
-                advise(&mut f, &Brief::of(at));
+                advise(&mut f, &Brief::of(at), self.settings);
                 found.push(f);
                 continue;
             }
             // The connection that the figures of the example are from, which is the worst or one that lost as much.
             let example = over.worst.iter().find(|w| w.1.id == f.example.connection);
             if let Some((_, brief)) = example.or(over.worst.first()) {
-                advise(&mut f, brief);
+                advise(&mut f, brief, self.settings);
             }
             found.push(f);
         }
@@ -252,7 +261,7 @@ impl Sums {
                 let brief = Brief { requests: totals.exchanges, ..brief };
                 let mut f = finding(r, total);
                 f.connections = vec![brief.id];
-                advise(&mut f, &brief);
+                advise(&mut f, &brief, self.settings);
                 f.evidence.clear();
                 found.push(f);
             }
@@ -272,6 +281,7 @@ impl Sums {
     /// Many connections from one client address to one server with an exchange or less each: reuse saves all setups
     /// but one.
     fn short_connections(self, total: f64) -> Option<Finding> {
+        let settings = self.settings;
         let groups = self.single.into_iter().filter(|(_, g)| g.count >= 3);
         let ((_, server), Single { setup, count: n, first: (c, frames, (start, end)) }) =
             groups.min_by(|(_, a), (_, b)| b.setup.cmp(&a.setup).then(a.first.0.id.cmp(&b.first.0.id)))?;
@@ -290,7 +300,7 @@ impl Sums {
             confidence: COUNTED,
             ..Finding::of_wholes(Cause::ShortConnections, Some(Side::Client), example, text)
         };
-        advise(&mut finding, &c);
+        advise(&mut finding, &c, settings);
         Some(finding)
     }
 }

@@ -20,6 +20,7 @@ pub struct Explain {
     detail: Detail,
     stop: Option<Arc<AtomicBool>>,
     part: (u32, u32),
+    settings: bool,
 }
 
 /// The answer for a whole capture.
@@ -77,7 +78,7 @@ impl Default for Explain {
 impl Explain {
     /// All packets, all detail.
     pub fn new() -> Explain {
-        Explain { filter: None, detail: Detail::All, stop: None, part: (0, 1) }
+        Explain { filter: None, detail: Detail::All, stop: None, part: (0, 1), settings: true }
     }
 
     /// Only packets that match.
@@ -101,6 +102,14 @@ impl Explain {
     #[must_use]
     pub fn part(mut self, k: u32, n: u32) -> Explain {
         self.part = (k, n.max(1));
+        self
+    }
+
+    /// Findings of [`each`](Explain::each) without the settings of their fixes ([`Fix::how`](tcpwhy_analysis::Fix::how)): to put those into
+    /// words takes as long as a hundred packets, which counts where captures are small and many.
+    #[must_use]
+    pub fn without_settings(mut self) -> Explain {
+        self.settings = false;
         self
     }
 
@@ -154,7 +163,7 @@ impl Explain {
             analyzer.end_all();
             input.stopped = give(&mut analyzer).is_break();
         }
-        let (mut findings, totals) = analyzer.finish_stream();
+        let (mut findings, totals) = analyzer.finish_stream_with(self.settings);
         self.renumber(&mut findings);
         Ended { findings, totals, input }
     }

@@ -32,15 +32,22 @@ pub type Word = u32;
 pub struct Words {
     list: Vec<Box<str>>,
     places: HashMap<Box<str>, Word>,
+    last: Word,
 }
 
 impl Words {
     /// The number of this text, which is added if it is new.
     pub fn number(&mut self, text: &str) -> Word {
+        // Rows are sorted, so that mostly it is that of the row before.
+        if self.list.get(self.last as usize).is_some_and(|last| **last == *text) {
+            return self.last;
+        }
         if let Some(&place) = self.places.get(text) {
+            self.last = place;
             return place;
         }
         let place = self.list.len() as Word;
+        self.last = place;
         self.list.push(text.into());
         self.places.insert(text.into(), place);
         place

@@ -173,11 +173,16 @@ impl Rows {
 
     /// Adds the findings of this capture, whose first packet is of `start`.
     pub fn add_findings(&mut self, capture: &Arc<str>, start: Nanos, findings: Vec<Finding>) {
-        self.findings.extend(findings.into_iter().map(|finding| FindingRow {
-            capture: Arc::clone(capture),
-            start,
-            why: finding.why(),
-            finding,
+        self.findings.extend(findings.into_iter().map(|mut finding| {
+            let why = finding.why();
+            // Only the best fix has a column; what has none would be most of the memory where captures are many.
+            finding.fixes.truncate(1);
+            finding.fixes.iter_mut().for_each(|fix| (fix.how, fix.parameters) = (Vec::new(), Vec::new()));
+            finding.fixes.shrink_to_fit();
+            (finding.text, finding.replay) = (None, None);
+            (finding.connections, finding.evidence) = (Vec::new(), Vec::new());
+            (finding.names, finding.refuted) = (Vec::new(), Vec::new());
+            FindingRow { capture: Arc::clone(capture), start, why, finding }
         }));
     }
 

@@ -72,8 +72,15 @@ impl Analyzer {
 
     /// The totals, and the findings over all connections that have ended.
     pub fn finish_stream(self) -> (Vec<Finding>, Totals) {
+        self.finish_stream_with(true)
+    }
+
+    /// The same; without `settings` fixes do not say how they are made ([`Fix::how`](crate::Fix::how)), which is the most of what findings
+    /// take.
+    pub fn finish_stream_with(self, settings: bool) -> (Vec<Finding>, Totals) {
         let Analyzer { stream, kept, mut totals, scan, .. } = self;
-        let mut findings = stream.map(|s| s.findings(kept.inherent(), &mut totals)).unwrap_or_default();
+        let mut findings =
+            stream.map(|s| s.findings(kept.inherent(), &mut totals, settings)).unwrap_or_default();
         findings.extend(scan);
         findings::sort(&mut findings);
         (findings, totals)

@@ -235,7 +235,7 @@ impl Work<'_> {
         let fails = cfg!(debug_assertions).then(|| std::env::var("TCPWHY_TEST_PANIC").ok()).flatten();
         assert!(fails.is_none_or(|name| !capture.ends_with(&name)), "as asked for");
         let mut failed = None;
-        let mut explainer = Explainer::new().stopped_by(Arc::clone(self.stop));
+        let mut explainer = Explainer::new().without_settings().stopped_by(Arc::clone(self.stop));
         if let Some(filter) = &self.args.filter {
             explainer = explainer.filter(filter.clone());
         }
