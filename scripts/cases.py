@@ -4,6 +4,7 @@
     scripts/cases.py [OUT]              all cases, default target/cases; --sample the small set of `make test`
     scripts/cases.py --only REGEX       some of them
     scripts/cases.py --list             names, rules, half; --looked-at NAME ... names to move to the half to learn from
+    scripts/cases.py --drawn SEED OUT   conversations drawn at random by that seed, which nobody has seen, instead
     scripts/cases.py --self-test        the simulation's own rules
 
 OUT/NAME/label.json has the labels, `rules`, `family`, `origin` (synth, rewritten, model) and `half`: `learn` or `score`.
@@ -22,7 +23,7 @@ import sys
 
 import capfile
 import common
-from families import files, modelled, other, rewritten, timers, windows
+from families import drawn, files, modelled, other, rewritten, timers, windows, workloads
 from synth import habits, sim, stack, truth, wire
 
 SEED = 20261122
@@ -43,7 +44,9 @@ def listed(path):
 
 
 def half(name, looked_at):
-    """`learn` or `score`."""
+    """`learn` or `score`. What was drawn at random is there to be scored."""
+    if name.startswith('drawn-'):
+        return 'learn' if name in looked_at else 'score'
     return 'learn' if name in looked_at or draw(name) & 1 else 'score'
 
 
@@ -51,7 +54,7 @@ def simulated():
     """(family, Case) of all simulated families."""
     return [
         (make.__name__, case)
-        for module in (windows, timers, other, files)
+        for module in (windows, timers, other, files, workloads)
         for make in module.FAMILIES
         for case in make()
     ]
@@ -201,8 +204,10 @@ label.looked_at = frozenset()
 
 def tasks(args):
     """[(name, family, function that writes it)] of what was asked for."""
-    found = [(case.name, family, lambda out, f=family, c=case: simulate(f, c, out)) for family, case in simulated()]
-    for name, family, origin, rules, make in [*rewritten.cases(), *(modelled.cases(args.bin) if args.bin else ())]:
+    made = [('drawn', case) for case in drawn.drawn(args.drawn)] if args.drawn else simulated()
+    found = [(case.name, family, lambda out, f=family, c=case: simulate(f, c, out)) for family, case in made]
+    others = [] if args.drawn else [*rewritten.cases(), *(modelled.cases(args.bin) if args.bin else ())]
+    for name, family, origin, rules, make in others:
 
         def write(out, name=name, family=family, origin=origin, rules=rules, make=make):
             ends = make(out, name, store)
@@ -296,6 +301,7 @@ def main():
     )
     parser.add_argument('--only', help='regular expression on the names')
     parser.add_argument('--sample', action='store_true', help='the small set')
+    parser.add_argument('--drawn', metavar='SEED', help='random conversations of this seed')
     parser.add_argument('--list', action='store_true')
     parser.add_argument('--self-test', action='store_true')
     args = parser.parse_args()

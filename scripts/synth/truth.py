@@ -44,12 +44,13 @@ SMALL = 0.02  # a share of the time below which nothing is asked, and which a cl
 class Truth:
     """ns by cause over setup and exchanges at one tap. `repairs`: causes of the repeats that were sent, whatever they cost here;
     `doubt`: ns that one fair reading gives to a loss and another to the wait beside it, a round trip for each (rule 14).
+    `alike`: names of the same wait of an application.
     `under`: what segments waited for while something was repeated without need: the repeat delayed nothing.
     """
 
     def __init__(self):
         self.time, self.spans, self.repairs, self.doubt = {}, [], set(), 0
-        self.under = set()
+        self.under, self.alike = set(), set()
 
     def add(self, start, end, cause):
         if end > start:
@@ -208,6 +209,9 @@ def wait(sim, truth, tap, q, following, bad):
             )
             if cause == 'sender_pause' and end - start < 200_000:
                 cause = 'path_delay'
+            elif cause in THINK:
+                # no packet tells the work on the next of several requests from a pause within an answer
+                truth.alike |= {cause, 'sender_pause'}
         elif cause == 'nagle' and sent.late:
             cause = 'nagle_delayed_ack'
         elif cause not in THINK and sent.late > (end - start) / 2:
@@ -253,12 +257,14 @@ def label(truth, trip, rated, spec):
     kind = spec.get('kind') or ('clean' if not avoidable else 'cause')
     base = {'connections': 'all', 'weak': [], 'side': None, 'parts': parts, 'forbidden': forbidden, 'exempt': []}
     if kind == 'clean':
-        fine = list(common.INHERENT) + [c for c in THINK if app[c] > 0.005 * total] + list(spec.get('inherent', ()))
+        alike = truth.alike if biggest in truth.alike else {biggest}
+        fine = list(common.INHERENT) + list(spec.get('inherent', ()))
+        fine += [c for c in THINK if app[c] > 0.005 * total or c in truth.alike]
         checks.append(
             {**base, 'kind': 'clean', 'dominant': [], 'inherent': fine, 'exempt': list(spec.get('exempt', ()))}
         )
         if biggest in THINK and app[biggest] > 0.5 * total and not spec.get('inherent'):
-            checks.append({**base, 'kind': 'dominant', 'dominant': [biggest], 'parts': [], 'forbidden': []})
+            checks.append({**base, 'kind': 'dominant', 'dominant': sorted(alike), 'parts': [], 'forbidden': []})
     elif kind == 'any':
         checks.append({**base, 'kind': 'any', 'dominant': []})
     else:
@@ -291,7 +297,7 @@ def parts_of(truth, avoidable, trip, rated, spec):
         time = truth.time[cause]
         if cause in done or time < max(0.05 * total, 5 * MS) or cause in ('path_delay', 'handshake'):
             continue
-        together = {cause}
+        together = set(truth.alike) if cause in truth.alike else {cause}
         if cause in common.AVOIDABLE:
             for group in GROUPS:
                 if cause in group:

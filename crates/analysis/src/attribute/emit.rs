@@ -3,6 +3,7 @@
 use crate::attribute::context::{Carry, Context, HALF_SEGMENT};
 use crate::confidence::{Rule, Sure, Tap};
 use crate::facts::Facts;
+use crate::release::burst_within;
 use crate::result::{Frames, Span};
 use crate::step::Step;
 use tcpwhy_base::{Cause, End, Nanos, Side, Source};
@@ -115,6 +116,7 @@ impl<'a> Emit<'a> {
     pub(super) fn burst(&mut self, context: &Context, d: End, time: Nanos) {
         let bytes = self.step.bytes;
         let granted = self.reserve(context, d, time);
+        let apart = burst_within(context.rtt, context.may_tick);
         // The write before had ended, so its segment was not followed by this one at a link's pace (rule 67).
         let fine = context.may_tick == Nanos::ZERO;
         let written = fine && !self.step.across && self.step.pushed && bytes > 0 && bytes <= context.mss[d];
@@ -127,6 +129,13 @@ impl<'a> Emit<'a> {
             self.span(Rule::NextWrite, Cause::SenderPause, Some(Side::from(d)), time - hosts, facts);
         } else if granted == time {
             self.carried(context, d, time, bytes);
+        } else if context.per_byte[d].is_some()
+            && time > apart.times(i64::from(bytes / context.mss[d]).max(1))
+        {
+            // It was on its way, but the link carries it in less: something else was in the queue, or its rate changes (rule 72).
+            self.carried(context, d, granted, bytes);
+            let facts = Facts::Wait { wait: time, outstanding: bytes };
+            self.span(Rule::AlmostSaturated, Cause::Unexplained, None, time - granted, facts);
         } else if bytes > 0 {
             self.network(Rule::OwnBytes, Cause::Bandwidth, time, Facts::Bytes { bytes, bps: None });
         } else {

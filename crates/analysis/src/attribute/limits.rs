@@ -61,9 +61,9 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
     let whole = |s: &&Step| carry.peak == 0 && flight_of(s) <= initial && flight_of(s) + mss > initial;
     let opening = steps.get(k).filter(whole).map(|_| k);
     growth(context, steps, limits, carry, mss, initial);
-    let plateau = plateau_cause(context, steps, sender, mss);
-    let pace = if context.measured { pace(steps) } else { None };
     let windows = Windows::of(steps);
+    let plateau = plateau_cause(context, steps, sender, mss, &windows);
+    let pace = if context.measured { pace(steps) } else { None };
     for (k, (step, limit)) in steps.iter().zip(&mut *limits).enumerate() {
         if let Some(acked) = step.acked()
             && opening != Some(k)
@@ -80,7 +80,7 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
 }
 
 /// What flights that stay the same are limited by, where no window shows.
-fn plateau_cause(context: &Context, steps: &[Step], sender: End, mss: u32) -> Cause {
+fn plateau_cause(context: &Context, steps: &[Step], sender: End, mss: u32, windows: &Windows) -> Cause {
     if let Some(cause) = apart(context, steps, sender) {
         return cause;
     }
@@ -100,8 +100,27 @@ fn plateau_cause(context: &Context, steps: &[Step], sender: End, mss: u32) -> Ca
         // Whole segments fill a window to within one of them; by chance a flight comes that near once in eleven times.
         Some((spare, window)) if spare < mss && spare <= window / 16 => Cause::ReceiveWindow,
         Some((spare, window)) if spare <= window / 8 => Cause::Unexplained,
+        // What fills the window again and again holds as much as that: no buffer below it is the limit (rule 73).
+        _ if windows.stops >= 2
+            && peak(steps).is_some_and(|most| windows.largest >= most)
+            && !steps.iter().any(is_cut) =>
+        {
+            Cause::ReceiveWindow
+        }
+        _ if one_segment(context, steps, sender, mss) => Cause::Bandwidth,
         _ => Cause::SendBuffer,
     }
+}
+
+/// Seen from afar, of a run that goes on, never more than one usual segment was in flight: no buffer is as small (`SOCK_MIN_SNDBUF` holds
+/// two) and no congestion window stays so, but a queue before the tap hides what is in it (rule 73).
+fn one_segment(context: &Context, steps: &[Step], sender: End, mss: u32) -> bool {
+    const USUAL: u32 = 1_460;
+    let goes_on = |s: &Step| !clocked(s) || !s.pushed;
+    !context.near(sender)
+        && mss <= USUAL
+        && peak(steps).is_some_and(|most| most <= mss)
+        && steps.iter().all(goes_on)
 }
 
 /// The windows that stopped some waits of a message.
@@ -110,22 +129,26 @@ struct Windows {
     largest: u32,
     /// They ended more of its time than other ACKs did.
     mostly: bool,
+    /// How many waits they ended.
+    stops: u32,
 }
 
 impl Windows {
     fn of(steps: &[Step]) -> Windows {
-        let (mut largest, mut stopped, mut other) = (0, Nanos::ZERO, Nanos::ZERO);
+        let (mut largest, mut stops) = (0, 0);
+        let (mut stopped, mut other) = (Nanos::ZERO, Nanos::ZERO);
         for step in steps {
             match step.wait {
                 Wait::Window { flight } | Wait::Closed { flight, .. } => {
                     largest = largest.max(flight);
                     stopped += step.duration();
+                    stops += 1;
                 }
                 Wait::Acked(_) => other += step.duration(),
                 _ => {}
             }
         }
-        Windows { largest, mostly: stopped >= other }
+        Windows { largest, mostly: stopped >= other, stops }
     }
 
     /// A flight within a few segments of the window that stopped others stops at it too: the kernel rather waits
@@ -151,7 +174,7 @@ fn room_unused(steps: &[Step], limits: &mut [Cause], mss: u32) {
         });
         if next.is_some_and(|next| next >= acked.flight.max(2 * mss).saturating_mul(2)) {
             *limit = Cause::SendBuffer;
-        } else if matches!(step.cwnd, CwndState::AfterLoss | CwndState::Avoiding) {
+        } else if is_cut(step) {
             *limit = Cause::CongestionWindow;
         }
     }
@@ -173,11 +196,22 @@ fn peak(steps: &[Step]) -> Option<u32> {
 
 /// The link was busy with these bytes for seven eighths of the time: it is what the flow does not grow against.
 fn saturated(context: &Context, steps: &[Step], sender: End) -> bool {
-    let Some(per_byte) = context.per_byte[sender] else { return false };
+    let Some(per_byte) = context.per_byte[sender].or_else(|| spread(context, steps, sender)) else {
+        return false;
+    };
     let waits = steps.iter().filter(|s| clocked(s));
     let (bytes, time) =
         waits.fold((0.0, 0.0), |(b, t), s| (b + f64::from(s.bytes), t + s.duration().0 as f64));
     bytes * per_byte >= time * 0.875
+}
+
+/// Seen from afar: the time that a byte took in what came one behind the other, where that is most of the bytes behind those that ACKs let go
+/// (rule 72).
+fn spread(context: &Context, steps: &[Step], sender: End) -> Option<f64> {
+    let behind = |s: &Step| s.bytes.saturating_sub(s.len.saturating_mul(s.releases));
+    let (time, bytes) = steps.iter().fold((0, 0), |(t, b), s| (t + s.burst.0, b + i64::from(behind(s))));
+    let whole = bytes >= 4 * i64::from(context.mss[sender]);
+    (!context.near(sender) && whole).then(|| time as f64 / bytes as f64)
 }
 
 /// Marks steps as growing ([`Cause::SlowStart`]) or on a plateau ([`Cause::SendBuffer`]).
@@ -208,8 +242,7 @@ fn growth(
         from = to;
     };
     let mut grew_at = None;
-    let cut = |s: &Step| matches!(s.cwnd, CwndState::AfterLoss | CwndState::Avoiding);
-    let mut lost = steps.first().is_some_and(cut);
+    let mut lost = steps.first().is_some_and(is_cut);
     let mut flights = steps.iter().enumerate().filter(|(_, s)| clocked(s)).peekable();
     while let Some((k, step)) = flights.next() {
         // One flight may seem too large, where an ACK is missing from the capture; growth lasts.
@@ -218,7 +251,7 @@ fn growth(
         let flight = flight.min(next);
         // Flights that grow again from half of what they were do not stay the same.
         let again = flight <= carry.peak / 2 && next >= flight + flight / 8 + mss / 2;
-        if !lost && cut(step) {
+        if !lost && is_cut(step) {
             // A loss ends the growth: that flights do not grow again afterwards says nothing of those before.
             lost = true;
             settle(limits, k, 0, grew_at.take());
@@ -234,6 +267,11 @@ fn growth(
         }
     }
     settle(limits, steps.len(), carry.rounds, grew_at);
+}
+
+/// A loss had made the congestion window smaller.
+fn is_cut(step: &Step) -> bool {
+    matches!(step.cwnd, CwndState::AfterLoss | CwndState::Avoiding)
 }
 
 fn first_clocked(steps: &[Step]) -> usize {

@@ -37,6 +37,8 @@ pub(super) fn link_time(context: &Context, step: &Step, d: End, carry: &mut Carr
 /// The part of a step that the link may have been busy in.
 fn free_time(context: &Context, step: &Step, d: End) -> Nanos {
     match step.wait {
+        // Near its sender what Nagle holds is behind own data, which crosses first and is then acknowledged.
+        Wait::Nagle { .. } if context.near(d) => (step.duration() - context.rtt).floor0(),
         Wait::Nagle { .. }
         | Wait::Silly { .. }
         | Wait::CorkTimer { .. }

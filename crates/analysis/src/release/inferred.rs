@@ -368,11 +368,44 @@ fn without_ack(p: &Passage<'_>, habits: &Habits) -> Release {
     if mid_run && p.time - p.since.message < rtt - rtt.part(8) {
         return Release::inferred(Wait::Burst);
     }
+    if mid_run && let Some(release) = in_the_queue(p) {
+        return release;
+    }
     let forgotten = || !p.acks.known_since(p.time - reaction - reaction.part(4) - Nanos::millis(1));
     if mid_run || dt <= rtt + rtt.part(4) && forgotten() && !p.was_free() {
         return Release::inferred(Wait::Acked(Acked { flight: flow.flight_by_rounds(), ..Acked::default() }));
     }
     Release::inferred(by_timer_or_writer(p, habits, full))
+}
+
+/// A full segment in the middle of a run, seen from afar, that no ACK released when it would have come without a queue (rule 72). If
+/// none can have reached its sender in this wait, it had left before: the link let it through behind the one before. If the window
+/// had no room for it until one of them, that ACK ended the wait, and the queue came on top.
+fn in_the_queue(p: &Passage<'_>) -> Option<Release> {
+    let (reaction, start) = (p.path.own(), p.since.time);
+    let from = start - reaction - reaction.part(8);
+    // On a path shorter than a wake-up the hosts take as long as any link.
+    let told = p.path.reaction.is_some() && p.path.rtt >= Nanos::millis(1);
+    if p.capture_drops || p.flow.recovery.is_some() || !told || !p.acks.known_since(from) {
+        return None;
+    }
+    let nxt = p.arrived.before.nxt;
+    let needed = p.segment.len.min(p.mss()) as i32;
+    let opens = |a: &&Ack| a.edge_before.minus(nxt) < needed && a.edge.minus(nxt) >= needed;
+    let mut acks =
+        p.acks.newest_first().skip_while(|a| a.time > p.time - reaction).take_while(|a| a.time > from);
+    let mut any = false;
+    let opening = acks.find(|a| {
+        any = true;
+        opens(a)
+    });
+    match opening {
+        Some(ack) if ack.time + reaction > start && ack.window_before >= p.mss() => {
+            Some(Release::inferred(by_window(p, ack, flight_until(p, ack))).with_ack(ack.frame()))
+        }
+        _ if any => None,
+        _ => Some(Release::inferred(Wait::Burst)),
+    }
 }
 
 /// A writer that has Nagle on cannot have sent this before the ACK came, however late it was written after.

@@ -88,6 +88,16 @@ impl Row {
         })
     }
 
+    /// An ACK of all but the last segment came so long after the segment before.
+    fn acked_in_part(self, after: Nanos) -> Row {
+        self.acked(after, 4 * MSS).with(|r| {
+            let mut ack = *r.acks.newest_first().next().unwrap();
+            ack.ack = NXT - MSS;
+            (r.acks, r.flow.una) = (Acks::default(), ack.ack);
+            r.acks.push(ack, Nanos::ZERO);
+        })
+    }
+
     fn passage<R>(&self, then: impl FnOnce(&Passage<'_>) -> R) -> R {
         let since = Since { time: START, speaker: self.speaker, message: self.message, recovered: None };
         then(&Passage {
@@ -308,12 +318,37 @@ fn packets_missing_by_their_numbers_were_lost_before_the_tap() {
 
 #[test]
 fn far_from_its_sender_a_run_of_full_segments_goes_on() {
-    let run = row(ms(19), MSS).far();
+    // An ACK came to its sender in the wait, but not just before it.
+    let run = row(ms(19), MSS).far().acked_in_part(ms(-9));
     let Wait::Acked(acked) = run.release().wait else { panic!() };
     assert_eq!(acked.room, None);
     // Within the first round trip of a message no ACK of it can have come.
     run.with(|r| r.message = START).is(Wait::Acked(acked));
     row(ms(17), MSS).far().with(|r| r.message = START).is(Wait::Burst);
+}
+
+/// Seen from afar (rule 72): no ACK can have reached the sender in the wait, an eighth of its reaction included, so it was on its way.
+#[test]
+fn what_no_ack_released_was_in_the_queue() {
+    row(ms(12), MSS).far().is(Wait::Burst);
+    let acked = |before: i64| row(ms(12), MSS).far().acked_in_part(Nanos(-before));
+    acked(22_500_000).is(Wait::Burst);
+    assert!(matches!(acked(22_499_999).release().wait, Wait::Acked(_)));
+    // The window had no room before that ACK, which came when the one before had passed the tap: the window, and then the queue.
+    let shut = |before: i64| {
+        acked(before).with(|r| {
+            let mut ack = *r.acks.newest_first().next().unwrap();
+            ack.edge_before = NXT;
+            r.acks = Acks::default();
+            r.acks.push(ack, Nanos::ZERO);
+        })
+    };
+    assert!(matches!(shut(19_999_999).release().wait, Wait::Window { .. } | Wait::Closed { .. }));
+    assert!(matches!(shut(20_000_000).release().wait, Wait::Acked(_)));
+    // Hosts that take as long as the way tell nothing.
+    let short = |rtt| row(ms(12), MSS).far().with(|r| r.path.rtt = rtt);
+    short(ms(1)).is(Wait::Burst);
+    assert!(matches!(short(ms(1) - Nanos(1)).release().wait, Wait::Acked(_)));
 }
 
 #[test]

@@ -221,6 +221,8 @@ impl Handshake {
     /// When the last packet of a handshake passed that led to nothing.
     pub(crate) fn last_packet(&self) -> Option<Moment> {
         let h = self.passed.as_deref()?;
-        h.refused.max(h.refused.and(h.last_syn)).or(h.last_syn_ack).or(h.last_syn)
+        // A SYN-ACK behind a reset is none of a host, but may be there.
+        let later = h.last_syn.max(h.last_syn_ack);
+        h.refused.max(h.refused.and(later)).or(h.last_syn_ack).or(h.last_syn)
     }
 }

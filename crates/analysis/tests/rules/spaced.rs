@@ -141,3 +141,19 @@ fn an_answer_as_late_as_all_others_is_work() {
     };
     assert_eq!([sure(ms(400), 2), sure(ms(400), 3), sure(ms(5), 3)], [Some(0.8), Some(0.9), Some(0.8)]);
 }
+
+/// Seen from afar, one segment of usual size at a time, in a run that goes on: no buffer holds so little (rule 73). Two may be one.
+#[test]
+fn one_segment_at_a_time_is_the_link() {
+    let found = |each: u32| {
+        let mut w = opened(Tap::Client, ms(4));
+        for _ in 0..20 {
+            w.server().write(each);
+            w.after(ms(2)).client().ack();
+            w.after(ms(2) + us(300));
+        }
+        let c = w.connection();
+        [Cause::Bandwidth, Cause::SendBuffer].map(|cause| c.budget.get(cause) > ms(60))
+    };
+    assert_eq!([MSS, 2 * MSS].map(found), [[true, false], [false, true]]);
+}
