@@ -82,7 +82,7 @@ fn five_exchanges_are_enough_and_four_are_too_few() {
 #[test]
 fn exchanges_match_by_magnitude_and_server() {
     let shapes = |a: &Analysis, b: &Analysis| {
-        let c = compare_answers(&a, &b).expect("they share a server");
+        let c = compare_answers(a, b).expect("they share a server");
         let of: Vec<_> = c.shapes.iter().map(|s| (s.0.request, s.0.response, s.1.before.count)).collect();
         (of, c.unmatched)
     };
