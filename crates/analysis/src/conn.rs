@@ -328,18 +328,19 @@ impl Conn {
         missing: u16,
     ) -> Option<Repair> {
         let (since, frame) = (self.ex.since(), self.ex.recorded().last_frame);
-        let (mut before, mut step) = self.judge(s, segment, t, arrived, missing);
+        // As one: taken apart, both are copied.
+        let mut judged = self.judge(s, segment, t, arrived, missing);
         let rtt = self.track.rtt_or_zero();
         if !self.role.is_only() {
             let until = Until { sender: s, segment, time: t, since, frame };
-            (before, step) = self.settle(&until, before, step, rtt);
+            judged = self.settle(&until, judged.0, judged.1, rtt);
         }
+        let (before, step) = &judged;
         if let Some(before) = before {
-            self.ex.push(&before, rtt);
+            self.ex.push(before, rtt);
         }
-        let repair = step.repair();
-        self.ex.push(&step, rtt);
-        repair
+        self.ex.push(step, rtt);
+        step.repair()
     }
 
     /// Decides what released the segment and learns from it: the step that it ends, and one before that if the wait had

@@ -306,7 +306,7 @@ impl Recorder {
         }
         if steps.len() == steps.capacity() {
             // Most exchanges have one or two, and one that goes on holds them while its connection is idle.
-            steps.reserve_exact(1 + steps.len() / 2);
+            steps.reserve_exact(if steps.len() < 2 { 1 } else { 1 + steps.len() });
         }
         steps.push(*step);
     }

@@ -202,8 +202,10 @@ impl Rollups {
                     r.example = example();
                 }
                 if evidence && r.evidence.len() < EVIDENCE {
-                    // Few are ever added: no room for more than there are.
-                    r.evidence.reserve_exact(1);
+                    if r.evidence.len() == r.evidence.capacity() {
+                        // Mostly there is one: room for that, then for half of them, then for all.
+                        r.evidence.reserve_exact(1 + r.evidence.len().min(EVIDENCE / 2 - 1));
+                    }
                     r.evidence.push(span.frames);
                 }
             }

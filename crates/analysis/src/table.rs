@@ -25,15 +25,14 @@ use std::collections::VecDeque;
 use tcpwhy_base::{Endpoint, Nanos, Observation, Segment};
 use waiting::{Held, Room};
 
-/// A closed connection is kept this long after its last packet, for late ones: twice the maximum segment lifetime
-/// (RFC 9293, 3.4.2).
+/// A closed connection is kept so long for late packets: twice the maximum segment lifetime (RFC 9293, 3.4.2).
 const LINGER: Nanos = Nanos::secs(240);
 /// No more closed connections than this are kept for it, the oldest go first.
 const MAX_LINGERING: usize = 16_384;
 
 /// Segments whose connections are fetched at once.
 const AHEAD: usize = 16;
-/// With fewer open connections than this their state (4 KB each) is mostly in a cache, and packets need not wait to find it there.
+/// With fewer open connections than this their state (4 KB each) is mostly in a cache, with half of them in the second one.
 const CROWD: usize = 1_024;
 
 /// Where a connection is while it lives.
@@ -45,9 +44,8 @@ enum Slot {
     Conn(Box<Held>),
 }
 
-/// The slot in which a connection was found, and its number.
+/// A slot, and the number of the connection in it.
 type Hint = (u32, u32);
-
 /// Where the basis of an ended connection is kept.
 #[derive(Clone, Copy, Debug)]
 struct Place {
@@ -150,8 +148,7 @@ impl Analyzer {
         self
     }
 
-    /// The same, where packets wait in their connections, to run through the rules together, once so many connections live; with the
-    /// largest number none waits, not even the first ones of a connection. The answer does not depend on it.
+    /// The same, where packets wait for each other once so many connections live; with the largest number not even the first ones do.
     #[must_use]
     pub fn crowded_from(mut self, connections: usize) -> Analyzer {
         self.crowd = connections;
@@ -200,7 +197,7 @@ impl Analyzer {
     pub fn push_all(&mut self, segments: &[Segment]) {
         for group in segments.chunks(AHEAD) {
             self.count(group);
-            let crowded = self.is_crowded();
+            let (crowded, far) = (self.is_crowded(), self.held >= CROWD / 2);
             let mut hints = [None; AHEAD];
             let mut before: Option<(&Segment, Option<Hint>)> = None;
             let mut touched = 0u64;
@@ -213,7 +210,7 @@ impl Analyzer {
                 let slot = self.find(segment);
                 *hint = slot.map(|slot| (slot, self.id_at(slot)));
                 before = Some((segment, *hint));
-                if let Some(Slot::Conn(held)) = slot.map(|slot| &self.live[slot as usize]) {
+                if far && let Some(Slot::Conn(held)) = slot.map(|slot| &self.live[slot as usize]) {
                     touched = touched.wrapping_add(held.touch(crowded));
                 }
             }
@@ -257,6 +254,9 @@ impl Analyzer {
     fn feed(&mut self, slot: u32, segment: &Segment) {
         let crowded = self.is_crowded();
         let Slot::Conn(held) = &mut self.live[slot as usize] else { return };
+        if !crowded && held.push_open(segment, &mut self.kept) {
+            return;
+        }
         let lingered = held.closed_at().is_some();
         if !((crowded || held.is_young()) && held.keep(segment, &mut self.room)) {
             held.push(segment, &mut self.kept, &mut self.room);
@@ -417,7 +417,7 @@ impl Analyzer {
                 self.closed.push_back((last + self.linger, slot, id));
                 continue;
             }
-            // What waits may have held a copy of what closes a connection, and nothing that does.
+            // What waits may hold a copy of what closes a connection.
             if self.conn_at(slot).is_some_and(|conn| conn.lingers()) {
                 self.leave(slot, false);
             }

@@ -70,12 +70,13 @@ impl Short {
     /// Appends `text`; what finds no room is left out.
     #[inline]
     pub fn text(&mut self, text: &str) {
-        let room = self.bytes.get_mut(self.len..Short::ROOM).unwrap_or_default();
-        let text = text.get(..text.floor_char_boundary(room.len())).unwrap_or_default();
-        for (slot, &byte) in room.iter_mut().zip(text.as_bytes()) {
-            *slot = byte;
+        let room = Short::ROOM - self.len.min(Short::ROOM);
+        let whole = text.len() <= room;
+        let text = if whole { text } else { text.get(..text.floor_char_boundary(room)).unwrap_or_default() };
+        if let Some(slot) = self.bytes.get_mut(self.len..self.len + text.len()) {
+            slot.copy_from_slice(text.as_bytes());
+            self.len += text.len();
         }
-        self.len += text.len();
     }
 
     /// Appends a number, unless it finds no room.

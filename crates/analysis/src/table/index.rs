@@ -46,7 +46,9 @@ impl Index {
                 }
             }
         }
-        hasher.write_u32(link);
+        if link != 0 {
+            hasher.write_u32(link);
+        }
         let hash = hasher.finish();
         Entry { tag: (hash ^ hash >> 32) as u32, slot }
     }

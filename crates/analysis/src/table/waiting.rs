@@ -6,6 +6,8 @@ use crate::conn::{Conn, ends_of};
 use crate::output::Output;
 use tcpwhy_base::{Endpoint, Ends, Nanos, Program, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
 
+/// Rooms for waiting packets that are kept for connections to come.
+const SPARE: usize = 1_024;
 /// So many wait at most.
 pub(super) const MOST: usize = 16;
 
@@ -186,6 +188,13 @@ impl Room {
         }
     }
 
+    /// Where a packet waited. What is more than a few goes back, since nobody may need it again.
+    fn keep(&mut self, log: Vec<Waiting>) {
+        if self.logs.len() < SPARE {
+            self.logs.push(log);
+        }
+    }
+
     /// That connection has ended.
     pub(super) fn give_back(&mut self, conn: Box<Conn>) {
         self.conn = Some(conn);
@@ -321,6 +330,20 @@ impl Held {
         true
     }
 
+    /// Takes a segment right away, if its state is there and nothing waits: `true` if it has taken it, and is still open.
+    #[inline]
+    pub(super) fn push_open(&mut self, segment: &Segment, parts: &mut Output) -> bool {
+        let Some(conn) = self.conn.as_mut().filter(|_| self.open && self.waits.is_empty()) else {
+            return false;
+        };
+        if !decides_nothing(segment) {
+            return false;
+        }
+        // Only what decides something closes it.
+        conn.push(segment, parts);
+        true
+    }
+
     /// Takes a segment, after those that wait.
     #[inline]
     pub(super) fn push(&mut self, segment: &Segment, parts: &mut Output, room: &mut Room) {
@@ -347,7 +370,7 @@ impl Held {
                 waiting.unpack(&ends, &mut segment);
                 conn.push(&segment, parts);
             }
-            room.logs.push(waits);
+            room.keep(waits);
             self.open = conn.is_open();
         }
         conn
