@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What `tcpwhy watch` costs: a web server with and without it, pair by pair; the kernel's own statistics of its programs; how
-long attaching takes, listing many sockets, and whether anything stays behind after kill -9.
+"""What `tcpwhy watch` costs: a web server beside nothing, `watch` and `tcpdump -w`, in turns; the kernel's own statistics of its
+programs; how long attaching takes, listing many sockets, and whether anything stays behind after kill -9.
 
-    scripts/watch_costs.py --bin PATH [--pairs 30] [--write]   as root; nginx and wrk; some minutes
+    scripts/watch_costs.py --bin PATH [--pairs 30] [--write]   as root; nginx, wrk and tcpdump; eight minutes
+    scripts/watch_costs.py --bin PATH --minutes 10             memory at full rate, for so long
     scripts/watch_costs.py --bin PATH --left-behind            only the last of these, which asks for no quiet machine
 
 --write puts the table into docs/watch.md.
@@ -29,14 +30,17 @@ import common
 
 BEGIN, END = '<!-- costs:begin -->', '<!-- costs:end -->'
 STATS = '/proc/sys/kernel/bpf_stats_enabled'
-BPF, PROG_GET_NEXT_ID, BTF_GET_NEXT_ID = 321, 11, 23
+BPF, PROG_LOAD, PROG_GET_NEXT_ID, RAW_TRACEPOINT_OPEN = 321, 5, 11, 17
+RAW_TRACEPOINT = 17
 SOCKETS = 100_000
+# of one process: files are limited
+OF_ONE = 16_000
 PATIENCE = 60
 NGINX = """
 daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;
 events {{ worker_connections 1024; }}
 http {{ access_log off; keepalive_requests 1000000000;
-  server {{ listen 127.0.0.1:{port}; location / {{ return 200 "{body}"; }} }} }}
+  server {{ listen {address}:{port}; location / {{ return 200 "{body}"; }} }} }}
 """
 ECHO = """
 import socket, sys, threading, time
@@ -53,17 +57,17 @@ print(n / float(sys.argv[1]))
 """
 # pairs of connections over addresses of loopback: one address has 28,000 ports
 MANY = """
-import socket, sys
+import socket, sys, time
 kept, n = [], 0
 while n < int(sys.argv[1]) // 2:
-    l = socket.create_server((f'127.0.1.{1 + len(kept) % 250}', 0), backlog=4096)
+    l = socket.create_server((f'127.0.{1 + int(sys.argv[2])}.{1 + len(kept) % 250}', 0), backlog=4096)
     to = l.getsockname()
     kept.append(l)
     for _ in range(20000):
         if n >= int(sys.argv[1]) // 2: break
         kept += [socket.create_connection(to), l.accept()[0]]; n += 1
 print('ready', flush=True)
-sys.stdin.readline()
+time.sleep(1000)
 """
 
 
@@ -168,9 +172,9 @@ def said(values, aim):
     return f'{mean:+.1f} % ± {half:.1f}: {verdict}'
 
 
-def wrk(port):
-    """Requests a second, 99th percentile in ms, and requests of two seconds."""
-    command = ['wrk', '-t1', '-c8', '-d2s', '--latency', f'http://127.0.0.1:{port}/']
+def wrk(address, port, seconds=1):
+    """Requests a second, 99th percentile in ms, and requests."""
+    command = ['wrk', '-t1', '-c8', f'-d{seconds}s', '--latency', f'http://{address}:{port}/']
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     rate = float(re.search(r'Requests/sec:\s*([\d.]+)', text)[1])
     number, unit = re.search(r'99%\s+([\d.]+)(us|ms|s)', text).groups()
@@ -178,70 +182,177 @@ def wrk(port):
     return rate, float(number) * {'us': 1e-3, 'ms': 1, 's': 1e3}[unit], requests
 
 
-def web(binary, pairs):
-    """nginx and wrk over loopback: rows of the table."""
-    with tempfile.TemporaryDirectory() as folder, socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        port = s.getsockname()[1]
-        s.close()
-        with open(f'{folder}/nginx.conf', 'w', encoding='utf8') as f:
-            f.write(NGINX.format(folder=folder, port=port, body='x' * 512))
-        nginx = subprocess.Popen(['nginx', '-c', f'{folder}/nginx.conf', '-p', folder], stderr=subprocess.DEVNULL)
-        try:
+class Site:
+    """nginx on loopback, or in a network namespace behind a link (a pair of veth)."""
+
+    def __init__(self, linked):
+        self.folder, self.hold = tempfile.mkdtemp(), None
+        self.address, self.port = ('10.98.7.2' if linked else '127.0.0.1'), 8099
+        self.device, inside = 'lo', []
+        if linked:
+            self.hold = subprocess.Popen(['unshare', '--net', 'sleep', 'infinity'])
+            self.device = f'tcpwhy{os.getpid() % 100000}'
             end = time.monotonic() + PATIENCE
-            while socket.socket().connect_ex(('127.0.0.1', port)) != 0:
+            while os.readlink(f'/proc/{self.hold.pid}/ns/net') == os.readlink('/proc/self/ns/net'):
                 if time.monotonic() > end:
-                    sys.exit('nginx does not listen')
-                time.sleep(0.05)
-            wrk(port)
-            out = []
-            for name, options in (('with kernel events', ()), ('with `--sampled`', ('--sampled',))):
-                rate, late = [], []
-                for _ in range(pairs):
-                    measured = {}
-                    for beside in random.sample((False, True), 2):
-                        watch = Watch(binary, *options) if beside else None
-                        measured[beside] = wrk(port)
-                        if watch:
-                            watch.end()
-                    rate.append(100 * (1 - measured[True][0] / measured[False][0]))
-                    late.append(100 * (measured[True][1] / measured[False][1] - 1))
-                out.append(
-                    f'| nginx and wrk over loopback, {name}: requests/s lost ({pairs} pairs) | {said(rate, 1)} |'
-                )
-                out.append(f'| the same: 99th percentile | {said(late, 3)} |')
-            return [*out, *of_programs(binary, nginx.pid, port)]
-        finally:
-            nginx.kill()
-            nginx.wait()
+                    sys.exit('no network namespace')
+                time.sleep(0.01)
+            inside = ['nsenter', '--net', '--target', str(self.hold.pid)]
+            far = ['type', 'veth', 'peer', 'name', 'far', 'netns', str(self.hold.pid)]
+            for command in (
+                ['ip', 'link', 'add', self.device, *far],
+                ['ip', 'address', 'add', '10.98.7.1/24', 'dev', self.device],
+                ['ip', 'link', 'set', self.device, 'up'],
+                [*inside, 'ip', 'address', 'add', '10.98.7.2/24', 'dev', 'far'],
+                [*inside, 'ip', 'link', 'set', 'far', 'up'],
+                [*inside, 'ip', 'link', 'set', 'lo', 'up'],
+            ):
+                subprocess.run(command, check=True)
+        config = os.path.join(self.folder, 'nginx.conf')
+        with open(config, 'w', encoding='utf8') as f:
+            f.write(NGINX.format(folder=self.folder, address=self.address, port=self.port, body='x' * 512))
+        self.nginx = subprocess.Popen([*inside, 'nginx', '-c', config, '-p', self.folder], stderr=subprocess.DEVNULL)
+        end = time.monotonic() + PATIENCE
+        while socket.socket().connect_ex((self.address, self.port)) != 0:
+            if time.monotonic() > end:
+                sys.exit('nginx does not listen')
+            time.sleep(0.05)
+
+    def end(self):
+        for process in (self.nginx, self.hold):
+            if process:
+                process.kill()
+                process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def of_programs(binary, server, port):
+class Tcpdump:
+    """`tcpdump -w` of the port, once it captures."""
+
+    def __init__(self, site):
+        command = ['tcpdump', '-i', site.device, '-w', f'{site.folder}/all.pcap', 'port', str(site.port)]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        while 'listening on' not in self.process.stderr.readline():
+            if self.process.poll() is not None:
+                sys.exit('tcpdump does not begin')
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def web(binary, pairs, linked):
+    """nginx and wrk: rows of the table. In each round all are beside it once, in an order of its own."""
+    site, where = Site(linked), 'over a link (veth)' if linked else 'over loopback'
+    kinds = {
+        'nothing': lambda: None,
+        '`watch`': lambda: Watch(binary),
+        '`watch --sampled`': lambda: Watch(binary, '--sampled'),
+        '`tcpdump -w`': lambda: Tcpdump(site),
+    }
+    try:
+        wrk(site.address, site.port)
+        rate, late = {kind: [] for kind in kinds}, {kind: [] for kind in kinds}
+        for _ in range(pairs):
+            for kind in random.sample(list(kinds), len(kinds)):
+                beside = kinds[kind]()
+                measured = wrk(site.address, site.port)
+                if beside:
+                    beside.end()
+                rate[kind].append(measured[0])
+                late[kind].append(measured[1])
+        out = []
+        for kind in list(kinds)[1:]:
+            lost = [100 * (1 - b / a) for a, b in zip(rate['nothing'], rate[kind], strict=True)]
+            more = [100 * (b / a - 1) for a, b in zip(late['nothing'], late[kind], strict=True)]
+            out.append(f'| nginx and wrk {where}, {kind} beside: requests/s lost ({pairs} pairs) | {said(lost, 1)} |')
+            out.append(f'| the same: 99th percentile | {said(more, 3)} |')
+        return [*out, *of_programs(binary, site, where)]
+    finally:
+        site.end()
+
+
+def empty():
+    """What the statistics themselves take: nanoseconds of a program that does nothing, at one of the tracepoints."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    code = ctypes.create_string_buffer(struct.pack('=BBhiBBhi', 0xB7, 0, 0, 0, 0x95, 0, 0, 0))
+    licence, name = ctypes.create_string_buffer(b'GPL'), ctypes.create_string_buffer(b'sock_send_length')
+    attr = struct.pack(
+        '=IIQQIIQII', RAW_TRACEPOINT, 2, ctypes.addressof(code), ctypes.addressof(licence), 0, 0, 0, 0, 0
+    )
+    program = libc.syscall(BPF, PROG_LOAD, ctypes.create_string_buffer(attr, 128), 128)
+    attr = struct.pack('=QI', ctypes.addressof(name), program)
+    link = libc.syscall(BPF, RAW_TRACEPOINT_OPEN, ctypes.create_string_buffer(attr, 128), 128)
+    if program < 0 or link < 0:
+        return None, None
+    return program, link
+
+
+def busy():
+    """Processor time of the whole machine, in seconds: that of softirqs belongs to no process."""
+    with open('/proc/stat', encoding='ascii') as f:
+        words = [int(word) for word in f.readline().split()[1:]]
+    # user, nice, system, idle, iowait, irq, softirq
+    return (words[0] + words[1] + words[2] + words[5] + words[6]) / os.sysconf('SC_CLK_TCK')
+
+
+def of_programs(binary, site, where):
     """The kernel's statistics of the programs, for each request; they are off else, as they cost something themselves."""
+    before = busy()
+    own = sum(wrk(site.address, site.port, 2)[2] for _ in range(3))
+    each = (busy() - before) / own * 1e9
     with open(STATS, 'r+', encoding='ascii') as f:
         f.write('1')
+    program, link = empty()
     try:
         watch = Watch(binary)
-        before, used = run_statistics(watch.pid), processor_time(server)
-        first = memory(watch.pid)
-        requests = sum(wrk(port)[2] for _ in range(5))
-        after, last = run_statistics(watch.pid), memory(watch.pid)
-        nanos, runs, of = after[0] - before[0], after[1] - before[1], processor_time(server) - used
+        first, nothing = run_statistics(watch.pid), run_statistics(os.getpid())
+        memory_before = memory(watch.pid)
+        requests = sum(wrk(site.address, site.port)[2] for _ in range(5))
+        after, nothing_after, last = run_statistics(watch.pid), run_statistics(os.getpid()), memory(watch.pid)
         watch.end()
     finally:
         with open(STATS, 'r+', encoding='ascii') as f:
             f.write('0')
-    each, own = nanos / requests, of / requests * 1e9
+        for fd in (link, program):
+            if fd is not None and fd >= 0:
+                os.close(fd)
+    nanos, runs = after[0] - first[0], after[1] - first[1]
+    floor = (nothing_after[0] - nothing[0]) / max(nothing_after[1] - nothing[1], 1)
+    net = max(nanos - runs * floor, 0) / requests
+    aim = 'within' if nanos / requests <= each / 100 else 'above'
     return [
-        f'| BPF time of one request (client and server on this host; {runs / requests:.1f} runs of {nanos / runs:.0f} ns) | '
-        f'{each / 1000:.2f} µs, {100 * each / own:.1f} % of the {own / 1000:.0f} µs that nginx alone takes for it |',
-        f'| memory, before and after {requests:,} requests | {first / 1e6:.1f} and {last / 1e6:.1f} MB |',
+        f'| BPF time of one request {where}, both ends here ({runs / requests:.1f} runs of {nanos / runs:.0f} ns) | '
+        f'{nanos / requests / 1000:.2f} µs, {100 * nanos / requests / each:.1f} % of the {each / 1000:.0f} µs of processor '
+        f'time that a request takes: {aim} the aim of 1 %. Of each run {floor:.0f} ns are what the statistics count of an '
+        f'empty program: without those {net / 1000:.2f} µs, {100 * net / each:.1f} % |',
+        f'| memory, before and after {requests:,} requests | {memory_before / 1e6:.1f} and {last / 1e6:.1f} MB |',
     ]
+
+
+def steady(binary, minutes):
+    """Memory at full rate: after the first minute and after the last one."""
+    site = Site(False)
+    try:
+        watch, seen, requests = Watch(binary), [], 0
+        for _ in range(minutes):
+            requests += wrk(site.address, site.port, 60)[2]
+            seen.append(memory(watch.pid))
+        watch.end()
+    finally:
+        site.end()
+    row = (
+        f'| memory over {minutes} minutes at full rate ({requests:,} requests), after the first and the last minute | '
+        f'{seen[0] / 1e6:.1f} and {seen[-1] / 1e6:.1f} MB |'
+    )
+    print(row)
+    # the allocator may keep a little more or less
+    return 0 if seen[-1] <= 1.1 * seen[0] + 1e6 else 1
 
 
 def echo(binary, pairs):
     def rate():
-        done = subprocess.run([sys.executable, '-c', ECHO, '2'], capture_output=True, text=True, check=True)
+        done = subprocess.run([sys.executable, '-c', ECHO, '1'], capture_output=True, text=True, check=True)
         return float(done.stdout)
 
     lost = []
@@ -273,43 +384,44 @@ def attaching(binary):
 
 def many_sockets(binary):
     """Processor time of one list of very many sockets, in a network namespace of its own."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    need = SOCKETS + 1000
-    if hard != resource.RLIM_INFINITY and hard < need:
-        return [f'| {SOCKETS:,} sockets | not measured: this machine lets a process open {hard:,} files |']
-    resource.setrlimit(resource.RLIMIT_NOFILE, (need, hard))
-    start = ['unshare', '--net', 'sh', '-c', 'ip link set lo up; exec "$@"', 'sh']
-    many = subprocess.Popen(
-        [*start, sys.executable, '-c', MANY, str(SOCKETS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    try:
-        if many.stdout.readline() != b'ready\n':
-            return [f'| {SOCKETS:,} sockets | not measured: they could not be opened |']
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [
-            binary,
-            'watch',
-            '--once',
-            '--json',
-            '--sampled',
-            '--interval',
-            '10s',
-            '--netns',
-            f'/proc/{many.pid}/ns/net',
-        ]
-        done = subprocess.run(command, capture_output=True, check=True)
+    script = ['ip link set lo up', 'ulimit -n $(ulimit -Hn)']
+    count = -(-SOCKETS // OF_ONE)
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f'{folder}/many.py', 'w', encoding='utf8') as f:
+            f.write(MANY)
+        script += [f'{sys.executable} {folder}/many.py {SOCKETS // count} {n} & ' for n in range(count)]
+        many = subprocess.Popen(
+            ['unshare', '--net', 'sh', '-c', '\n'.join([*script, 'wait'])],
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            for _ in range(count):
+                if many.stdout.readline() != 'ready\n':
+                    return [f'| {SOCKETS:,} sockets | not measured: they could not be opened |']
+            return listed(binary, many.pid)
+        finally:
+            os.killpg(many.pid, signal.SIGKILL)
+            many.wait()
+
+
+def listed(binary, pid):
+    """What watching that namespace takes: from the difference of a short and a long time, the looks alone."""
+    used, looks, seconds = [], [], (2, 12)
+    for time_of in seconds:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        options = ['--once', '--json', '--sampled', '--interval', f'{time_of}s', '--netns', f'/proc/{pid}/ns/net']
+        done = subprocess.run([binary, 'watch', *options], capture_output=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         document = json.loads(done.stdout)
-        spent = after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
-        looks = document['samples']
-        return [
-            f'| {len(document["connections"]):,} connections, for 10 s | {spent:.2f} s of processor time, {looks} looks, the '
-            f'answer and its JSON ({len(done.stdout) / 1e6:.0f} MB) included; {spent / looks:.2f} s for each look at most |'
-        ]
-    finally:
-        many.kill()
-        many.wait()
+        used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        looks.append(document['samples'])
+    each = (used[1] - used[0]) / max(looks[1] - looks[0], 1)
+    return [
+        f'| {len(document["connections"]):,} connections | {each:.2f} s of processor time for a look; {used[1]:.1f} s for '
+        f'{looks[1]} looks in {seconds[1]} s with the answer and its JSON ({len(done.stdout) / 1e6:.0f} MB) |'
+    ]
 
 
 def main():
@@ -317,20 +429,26 @@ def main():
     parser.add_argument('--bin', default=common.BINARY)
     parser.add_argument('--pairs', type=int, default=30)
     parser.add_argument('--left-behind', action='store_true')
+    parser.add_argument('--minutes', type=int)
     parser.add_argument('--write', action='store_true')
     args = parser.parse_args()
     binary = os.path.abspath(args.bin)
     if os.geteuid() != 0:
         print('kernel events need root')
         return 75
+    if args.minutes:
+        return steady(binary, args.minutes)
     count = left_behind(binary)
     if args.left_behind or count is None:
         return 0 if count else 75
-    for tool in ('nginx', 'wrk'):
+    for tool in ('nginx', 'wrk', 'tcpdump'):
         if not shutil.which(tool):
             print(f'{tool} is not installed')
             return 75
-    rows = [*attaching(binary), *many_sockets(binary), *web(binary, args.pairs), *echo(binary, max(args.pairs // 3, 2))]
+    rows = [*attaching(binary), *many_sockets(binary)]
+    for linked in (False, True):
+        rows += web(binary, args.pairs, linked)
+    rows += echo(binary, max(args.pairs // 3, 2))
     rows.append(f'| after `kill -9` | none of {count} programs is left |')
     text = '\n'.join(['| | |', '|---|---|', *rows])
     print(text)

@@ -141,6 +141,11 @@ pub(crate) fn said(error: &(dyn Error + 'static)) -> String {
     let mut last = error.to_string();
     while let Some(e) = at {
         if e.downcast_ref::<io::Error>().is_some_and(|e| e.raw_os_error() == Some(NOT_PERMITTED)) {
+            // Not even root may read the kernel's memory then, which is what the programs do.
+            let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+            if lockdown.contains("[confidentiality]") {
+                return "this kernel is locked down (confidentiality): start it with lockdown=integrity or without".into();
+            }
             return "this takes CAP_BPF and CAP_PERFMON: run it as root, or with those two".into();
         }
         last = e.to_string();

@@ -35,3 +35,6 @@ mod taps;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod watch;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod watch_bad;
