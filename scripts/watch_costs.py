@@ -57,7 +57,7 @@ print(n / float(sys.argv[1]))
 """
 # pairs of connections over addresses of loopback: one address has 28,000 ports
 MANY = """
-import socket, sys, time
+import os, socket, sys, time
 kept, n = [], 0
 while n < int(sys.argv[1]) // 2:
     l = socket.create_server((f'127.0.{1 + int(sys.argv[2])}.{1 + len(kept) % 250}', 0), backlog=4096)
@@ -66,7 +66,7 @@ while n < int(sys.argv[1]) // 2:
     for _ in range(20000):
         if n >= int(sys.argv[1]) // 2: break
         kept += [socket.create_connection(to), l.accept()[0]]; n += 1
-print('ready', flush=True)
+os.write(1, b'ready\\n')
 time.sleep(1000)
 """
 
