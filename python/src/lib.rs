@@ -116,7 +116,8 @@ fn explain(
     let wanted = self::filter(filter.as_deref())?;
     let asked = sources.clone();
     let mut done = run::interruptible(py, move |stop| {
-        let mut explain = Explain::new().part(part.0, part.1).without_settings().stopped_by(Arc::clone(&stop));
+        let mut explain =
+            Explain::new().part(part.0, part.1).without_settings().stopped_by(Arc::clone(&stop));
         if let Some(filter) = wanted {
             explain = explain.filter(filter);
         }
