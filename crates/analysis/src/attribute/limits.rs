@@ -208,10 +208,12 @@ fn saturated(context: &Context, steps: &[Step], sender: End) -> bool {
 /// Seen from afar: the time that a byte took in what came one behind the other, where that is most of the bytes behind those that ACKs let go
 /// (rule 72).
 fn spread(context: &Context, steps: &[Step], sender: End) -> Option<f64> {
+    if context.near(sender) {
+        return None;
+    }
     let behind = |s: &Step| s.bytes.saturating_sub(s.len.saturating_mul(s.releases));
     let (time, bytes) = steps.iter().fold((0, 0), |(t, b), s| (t + s.burst.0, b + i64::from(behind(s))));
-    let whole = bytes >= 4 * i64::from(context.mss[sender]);
-    (!context.near(sender) && whole).then(|| time as f64 / bytes as f64)
+    (bytes >= 4 * i64::from(context.mss[sender])).then(|| time as f64 / bytes as f64)
 }
 
 /// Marks steps as growing ([`Cause::SlowStart`]) or on a plateau ([`Cause::SendBuffer`]).
