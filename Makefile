@@ -18,6 +18,7 @@ help:
 	@echo 'make meaning   invariants of meaning on ../shared/captures, beside docs/meaning.json (ARGS=...)'
 	@echo 'make matrix    the lab makes 522 labelled captures in target/matrix (root, a quarter of an hour); accuracy on them'
 	@echo 'make two-taps  both taps of each run beside each alone: of the matrix if it was made, else of captures/lab (ARGS=--verbose)'
+	@echo 'make accuracy-record  record beside the matrix: what explain says of its files and of bare captures (root; half an hour; ARGS=...)'
 	@echo 'make model-check  predicted beside measured beside published (ARGS=...)'
 	@echo 'make model-fixes  fixes: predicted beside measured (ARGS=...; --measure makes the runs anew, as root)'
 	@echo 'make forecast  what run says of 40 ms beside 40 ms, two dozen programs (nginx, databases, ...; some minutes)'
@@ -88,6 +89,11 @@ matrix: build
 # On the matrix where it was made, else on the bundled runs.
 two-taps: build
 	@$(PYTHON) scripts/two_taps.py --bin $(BIN) $(if $(wildcard $(TARGET)/matrix/index.json),--folder $(TARGET)/matrix) $(ARGS)
+
+# What is in its folder stays; ARGS='--only rtt20' for a third of it, '--slice 1/4' for a quarter.
+.PHONY: accuracy-record
+accuracy-record: build
+	@$(PYTHON) scripts/accuracy_record.py --bin $(BIN) $(ARGS)
 
 model-check: build
 	@$(PYTHON) scripts/model_check.py --bin $(BIN) $(ARGS)

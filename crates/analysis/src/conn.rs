@@ -335,6 +335,7 @@ impl Conn {
             let until = Until { sender: s, segment, time: t, since, frame };
             judged = self.settle(&until, judged.0, judged.1, rtt);
         }
+        self.heed_reader(s, &mut judged.1);
         let (before, step) = &judged;
         if let Some(before) = before {
             self.ex.push(before, rtt);
@@ -371,7 +372,7 @@ impl Conn {
         self.habits.learn(&passage, &release);
         let idle = !arrived.before.nxt.after(passage.flow.una);
         self.track_learns(s, t, arrived.arrival, &release, idle);
-        let written = release.written.map(|at| step.cut_written(at));
+        let written = release.written.map(|at| step.cut_written(at, since.speaker != s));
         let freed = release.freed.map(|at| step.cut_freed(at));
         (written.or(freed), step)
     }

@@ -1,5 +1,9 @@
 //! The figures behind a span, kept as numbers; the sentence is made only when somebody reads it.
 
+mod witnessed;
+
+pub use witnessed::Witnessed;
+
 use std::fmt;
 use tcpwhy_base::Nanos;
 
@@ -100,6 +104,8 @@ pub enum Facts {
     },
     /// A writer waited for room in its own send buffer, as its kernel says.
     NoRoom,
+    /// A kernel says so.
+    Told(Witnessed),
     /// A flight and what limited it.
     Flight {
         /// Bytes in flight.
@@ -280,6 +286,7 @@ impl fmt::Display for Facts {
             Facts::NoRoom => {
                 f.write_str("The writer waited for room in its send buffer: so the sender's kernel says.")
             }
+            Facts::Told(told) => told.fmt(f),
             Facts::Flight { flight, segments, rtt, before } => limited(f, flight, segments, rtt, before),
             Facts::Drained { flight } => write!(
                 f,

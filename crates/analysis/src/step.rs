@@ -41,6 +41,8 @@ pub(crate) struct Step {
     pub(crate) source: Source,
     /// The tap beside its sender, which is not this one, has judged it.
     pub(crate) across: bool,
+    /// For how much of it data lay at the other end that its application did not read, where that end's kernel says so.
+    pub(crate) unread: Option<Nanos>,
 }
 
 impl Step {
@@ -67,6 +69,7 @@ impl Step {
             pushed: passage.pushed(),
             source: release.source,
             across: false,
+            unread: None,
         }
     }
 
@@ -87,13 +90,15 @@ impl Step {
         first
     }
 
-    /// What the application had not written before `at` did not wait for anything else: cuts that off.
-    pub(crate) fn cut_written(&mut self, at: Nanos) -> Step {
+    /// What the application had not written before `at` did not wait for anything else: cuts that off. Of an `answer` it is its work.
+    pub(crate) fn cut_written(&mut self, at: Nanos, answer: bool) -> Step {
         let bytes = self.bytes;
         let mut first = self.cut_before(at);
         self.bytes = bytes;
         (first.bytes, first.len, first.ack_frame) = (0, 0, None);
-        first.wait = Wait::Pause(Pause::default());
+        // Who knows when it was written is its kernel.
+        first.source = Source::Kernel;
+        first.wait = if answer { Wait::ANSWER } else { Wait::Pause(Pause::default()) };
         first
     }
 
@@ -150,6 +155,11 @@ impl Step {
     #[inline]
     pub(crate) fn is_burst(&self) -> bool {
         self.wait == Wait::Burst
+    }
+
+    /// For most of it data lay unread at the other end, or not, where that end's kernel says so.
+    pub(crate) fn is_unread(&self) -> Option<bool> {
+        self.unread.map(|unread| unread.times(2) > self.duration())
     }
 
     /// The other side had spoken last.
@@ -269,6 +279,7 @@ impl Step {
         if let (Some(mine), Some(theirs)) = (self.loss.as_mut(), next.loss) {
             mine.1 = theirs.1;
         }
+        self.unread = self.unread.zip(next.unread).map(|(mine, theirs)| mine + theirs);
         self.end = next.end;
         self.bytes = self.bytes.saturating_add(next.bytes);
         self.last_frame = self.last_frame.max(next.last_frame);
@@ -304,6 +315,7 @@ mod tests {
             pushed: true,
             source: Source::Inferred,
             across: false,
+            unread: None,
         }
     }
 

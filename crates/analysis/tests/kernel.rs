@@ -2,19 +2,24 @@
 
 mod wire;
 
-use tcpwhy_analysis::{Analyzer, Config, Connection, Detail};
+use tcpwhy_analysis::{Analyzer, Config, Connection, Detail, Quality};
 use tcpwhy_base::{
-    Cause, Endpoint, Nanos, Observation, Segment, Seq, SocketChange, SocketEvent, Source, Timer,
+    Cause, Endpoint, Nanos, Observation, Segment, Seq, SocketChange, SocketEvent, SocketState, Source, Timer,
 };
-use wire::{CLIENT, Tap, Wire, ms, us};
+use wire::{CLIENT, SERVER, Tap, Wire, ms, us};
 
 /// The client's first byte.
 const FIRST: Seq = Seq(1_001);
 
 /// What the client's kernel says at these times from the first packet.
 fn client_says(w: &Wire, changes: &[(Nanos, SocketChange)]) -> Vec<SocketEvent> {
+    says(w, CLIENT, changes)
+}
+
+/// What the kernel of a host says at these times from the first packet.
+fn says(w: &Wire, host: usize, changes: &[(Nanos, SocketChange)]) -> Vec<SocketEvent> {
     let zero = w.segments()[0].time;
-    let [local, remote]: [Endpoint; 2] = [w.host[0].end, w.host[1].end];
+    let [local, remote]: [Endpoint; 2] = [w.host[host].end, w.host[1 - host].end];
     changes.iter().map(|&(at, change)| SocketEvent { time: zero + at, local, remote, change }).collect()
 }
 
@@ -190,4 +195,112 @@ fn on_a_short_path_a_kernel_is_believed_at_either_tap() {
             .collect();
         assert_eq!(sources, [Source::Kernel], "{tap:?}");
     }
+}
+
+/// An answer of one small segment: the application worked until it wrote, the cork held it until its timer.
+#[test]
+fn a_cork_holds_the_first_segment_of_an_answer() {
+    let mut w = Wire::new(Tap::Server, ms(20));
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    w.at(ms(250)).server().data(700);
+    w.at(ms(260)).client().ack();
+    let written = |on: bool, at: i64| {
+        let from = w.host[SERVER].isn + 1;
+        says(&w, SERVER, &[(ms(at), SocketChange::Cork(on)), (ms(at), write(from, 700))])
+    };
+    let told = |events: &[SocketEvent]| {
+        let all = told(&analyse(&w.segments(), events), 999).into_iter();
+        // Its host needs a moment for the way.
+        all.filter(|s| s.0 != Cause::PathDelay)
+            .map(|s| (s.0, s.1, (s.2 + 2) / 5 * 5, (s.3 + 2) / 5 * 5))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(told(&[]), [(Cause::ServerThink, Source::Inferred, 30, 240)]);
+    assert_eq!(
+        told(&written(true, 35)),
+        [(Cause::ServerThink, Source::Kernel, 30, 35), (Cause::Cork, Source::Kernel, 35, 240)]
+    );
+    // Written just before it left, nothing held it.
+    assert_eq!(told(&written(true, 240)), [(Cause::ServerThink, Source::Kernel, 30, 240)]);
+    // And without a cork no option did.
+    assert_eq!(told(&written(false, 35)), [(Cause::ServerThink, Source::Inferred, 30, 240)]);
+}
+
+/// A window that is full: of data that nobody reads, or of what has just come.
+#[test]
+fn the_kernel_of_the_receiver_tells_a_slow_reader_from_a_small_window() {
+    const MSS: u32 = 1_448;
+    let mut w = Wire::new(Tap::Server, ms(20));
+    w.host[SERVER].window = 3 * MSS;
+    w.host[SERVER].wscale = Some(0);
+    w.handshake();
+    for k in 0..4 {
+        w.at(ms(30 + 50 * k)).client().write(3 * MSS);
+        w.at(ms(70 + 50 * k)).server().ack();
+    }
+    w.at(ms(230)).server().data(50);
+    let cause = |events: &[SocketEvent]| {
+        let c = analyse(&w.segments(), events);
+        let spans = c.exchanges[0].spans.iter().map(|s| (s.cause, s.source));
+        let full = |c: &Cause| matches!(c, Cause::ReceiveWindow | Cause::SlowReader);
+        spans.filter(|(cause, _)| full(cause)).collect::<Vec<_>>()
+    };
+    let state = |reads| {
+        SocketChange::State(SocketState {
+            open: true,
+            scales: Some([7, 0]),
+            buffers: [1, 1],
+            set: [false; 2],
+            reads,
+        })
+    };
+    let late: Vec<_> = (0..3)
+        .map(|k| {
+            let since = w.segments()[0].time + ms(30 + 50 * k);
+            (ms(60 + 50 * k) - us(10), SocketChange::Read { since, upto: FIRST, left: 0 })
+        })
+        .collect();
+    let before = |change| vec![(us(-5), change)];
+    let kernel = |cause| vec![(cause, Source::Kernel); 3];
+    assert_eq!(cause(&says(&w, SERVER, &before(state(true)))), kernel(Cause::ReceiveWindow));
+    let all = [before(state(true)), late.clone()].concat();
+    assert_eq!(cause(&says(&w, SERVER, &all)), kernel(Cause::SlowReader));
+    // A kernel that does not tell of reads has said nothing of them.
+    let inferred = cause(&[]);
+    assert!(!inferred.is_empty() && inferred.iter().all(|c| c.1 == Source::Inferred), "{inferred:?}");
+    assert_eq!(cause(&says(&w, SERVER, &before(state(false)))), inferred);
+    // What lay unread for less than half of the time had made no difference.
+    let short: Vec<_> = late
+        .iter()
+        .map(|&(at, _)| {
+            (at, SocketChange::Read { since: w.segments()[0].time + at - ms(9), upto: FIRST, left: 0 })
+        })
+        .collect();
+    let all = [before(state(true)), short].concat();
+    assert_eq!(cause(&says(&w, SERVER, &all)), kernel(Cause::ReceiveWindow));
+}
+
+/// The scales of windows were agreed on before the capture began; the kernel knows them.
+#[test]
+fn the_kernel_knows_the_scales_of_a_connection_that_was_open_before() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.host[CLIENT].wscale = Some(5);
+    w.handshake();
+    w.at(ms(30)).client().data(4);
+    w.at(ms(50)).server().data(40_000);
+    w.at(ms(60)).client().ack();
+    let segments = &w.segments()[3..];
+    let cut = analyse(segments, &[]);
+    assert!(cut.quality.has(Quality::NO_WINDOW_SCALE) || cut.quality.has(Quality::SCALE_INFERRED));
+    let state =
+        SocketState { open: true, scales: Some([7, 5]), buffers: [1, 1], set: [false; 2], reads: true };
+    let c = analyse(segments, &says(&w, CLIENT, &[(ms(25), SocketChange::State(state))]));
+    assert!(!c.quality.has(Quality::NO_WINDOW_SCALE) && !c.quality.has(Quality::SCALE_INFERRED));
+    assert_eq!([c.ends[CLIENT].wscale, c.ends[SERVER].wscale], [Some(5), Some(7)]);
+    // Without scaling windows are as they stand.
+    let none = SocketChange::State(SocketState { scales: None, ..state });
+    let c = analyse(segments, &says(&w, CLIENT, &[(ms(25), none)]));
+    assert!(!c.quality.has(Quality::NO_WINDOW_SCALE));
+    assert_eq!([c.ends[CLIENT].wscale, c.ends[SERVER].wscale], [None, None]);
 }

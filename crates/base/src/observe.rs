@@ -81,31 +81,63 @@ pub enum SocketChange {
     },
     /// Nagle's algorithm is on or off from now on (`TCP_NODELAY`).
     NoDelay(bool),
+    /// Partial segments are held back or not from now on (`TCP_CORK`, `MSG_MORE`).
+    Cork(bool),
+    /// The application reads what had lain there.
+    Read {
+        /// Since when data was there that it did not read.
+        since: Nanos,
+        /// It has read up to this number of the other end (`copied_seq`).
+        upto: Seq,
+        /// Bytes that are left to be read.
+        left: u32,
+    },
+    /// The connection opens or ends, or has been open before; what its socket is set up with.
+    State(SocketState),
     /// A timer fires, and what it sends follows.
     Timer(Timer),
     /// The congestion window, bytes.
     Cwnd(u32),
 }
 
-/// A timer that sends data again.
+/// How a socket is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketState {
+    /// It is open; else it has ended.
+    pub open: bool,
+    /// Scales of the window that the other end offers, and of the own one; `None` without window scaling.
+    pub scales: Option<[u8; 2]>,
+    /// `SO_SNDBUF` and `SO_RCVBUF`, and whether the application has set them.
+    pub buffers: [u32; 2],
+    /// See there.
+    pub set: [bool; 2],
+    /// Late reads of this socket are told ([`SocketChange::Read`]): where none is, it reads at once.
+    pub reads: bool,
+}
+
+/// A timer of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
     /// The retransmission timeout (RFC 6298).
     Retransmission,
     /// The tail loss probe (RFC 8985, 7).
     Probe,
+    /// That of a delayed ACK (RFC 9293, 3.8.6.3).
+    DelayedAck,
 }
 
 /// What a kernel knows about the release of one segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Witness {
-    /// When the application wrote its first byte.
+    /// When the application wrote its last byte.
     pub written: Option<Nanos>,
     /// When its writer last waited for room in the send buffer: from, to.
     pub room: Option<(Nanos, Nanos)>,
     /// Nagle's algorithm is off.
     pub nodelay: Option<bool>,
-    /// The last timer that fired, and when.
+    /// Partial segments are held back.
+    pub corked: Option<bool>,
+    /// The last timer that fired to send data again, and when.
     pub timer: Option<(Timer, Nanos)>,
     /// The congestion window, bytes.
     pub cwnd: Option<u32>,

@@ -4,7 +4,7 @@
 
 use crate::bytes::Order;
 use std::net::IpAddr;
-use tcpwhy_base::{Endpoint, Nanos, Seq, SocketChange, SocketEvent, Timer};
+use tcpwhy_base::{Endpoint, Nanos, Seq, SocketChange, SocketEvent, SocketState, Timer};
 
 /// The type of the block: for local use, and else that of a custom one that may be copied.
 pub(crate) const EVENT: u32 = 0x8000_0bad;
@@ -20,6 +20,9 @@ const ROOM: u16 = 2;
 const NO_DELAY: u16 = 3;
 const TIMER: u16 = 4;
 const CWND: u16 = 5;
+const CORK: u16 = 6;
+const READ: u16 = 7;
+const STATE: u16 = 8;
 
 /// An event in the byte order that a `Writer` writes, which is little-endian; `None` of a time before 1970.
 pub(crate) fn encode(event: &SocketEvent) -> Option<Vec<u8>> {
@@ -28,7 +31,19 @@ pub(crate) fn encode(event: &SocketEvent) -> Option<Vec<u8>> {
         SocketChange::Write { from, bytes } => (WRITE, from.0, bytes, 0),
         SocketChange::Room { since } => (ROOM, 0, 0, time(since)?),
         SocketChange::NoDelay(on) => (NO_DELAY, on.into(), 0, 0),
-        SocketChange::Timer(timer) => (TIMER, u32::from(timer == Timer::Probe), 0, 0),
+        SocketChange::Cork(on) => (CORK, on.into(), 0, 0),
+        SocketChange::Timer(Timer::Retransmission) => (TIMER, 0, 0, 0),
+        SocketChange::Timer(Timer::Probe) => (TIMER, 1, 0, 0),
+        SocketChange::Timer(Timer::DelayedAck) => (TIMER, 2, 0, 0),
+        SocketChange::Read { since, upto, left } => (READ, upto.0, left, time(since)?),
+        SocketChange::State(state) => {
+            let [sent, own] = state.scales.unwrap_or_default().map(u32::from);
+            let scales = u32::from(state.scales.is_some()) | sent << 8 | own << 16;
+            let set = u32::from(state.set[0]) << 24 | u32::from(state.set[1]) << 25;
+            let [send, receive] = state.buffers.map(u64::from);
+            let told = scales | set | u32::from(state.reads) << 26;
+            (STATE, state.open.into(), told, send | receive << 32)
+        }
         SocketChange::Cwnd(bytes) => (CWND, bytes, 0, 0),
     };
     let mut out = Vec::with_capacity(LENGTH);
@@ -54,10 +69,8 @@ pub(crate) fn decode(order: Order, body: &[u8]) -> Option<SocketEvent> {
     let body: &[u8; LENGTH] = body.first_chunk()?;
     let short = |at: usize| body.get(at..)?.first_chunk().map(|b| order.u16(*b));
     let word = |at: usize| body.get(at..)?.first_chunk().map(|b| order.u32(*b));
-    let time = |at: usize| {
-        let ns = order.u64(*body.get(at..)?.first_chunk()?);
-        i64::try_from(ns).ok().map(Nanos)
-    };
+    let long = |at: usize| body.get(at..)?.first_chunk().map(|b| order.u64(*b));
+    let time = |at: usize| i64::try_from(long(at)?).ok().map(Nanos);
     let end = |at: usize, port: usize| {
         let ip: &[u8; 16] = body.get(at..)?.first_chunk()?;
         Some(Endpoint { ip: IpAddr::from(*ip).to_canonical(), port: short(port)? })
@@ -70,7 +83,22 @@ pub(crate) fn decode(order: Order, body: &[u8]) -> Option<SocketEvent> {
         WRITE => SocketChange::Write { from: Seq(a), bytes: b },
         ROOM => SocketChange::Room { since: time(56)? },
         NO_DELAY => SocketChange::NoDelay(a != 0),
-        TIMER => SocketChange::Timer(if a == 0 { Timer::Retransmission } else { Timer::Probe }),
+        TIMER => SocketChange::Timer(match a {
+            0 => Timer::Retransmission,
+            1 => Timer::Probe,
+            2 => Timer::DelayedAck,
+            _ => return None,
+        }),
+        CORK => SocketChange::Cork(a != 0),
+        READ => SocketChange::Read { since: time(56)?, upto: Seq(a), left: b },
+        STATE => {
+            let scales = (b & 1 != 0).then_some([(b >> 8) as u8 & 15, (b >> 16) as u8 & 15]);
+            let [send, receive, reads] = [24, 25, 26].map(|bit| b & 1 << bit != 0);
+            let set = [send, receive];
+            let buffers = long(56)?;
+            let buffers = [buffers as u32, (buffers >> 32) as u32];
+            SocketChange::State(SocketState { open: a != 0, scales, buffers, set, reads })
+        }
         CWND => SocketChange::Cwnd(a),
         _ => return None,
     };

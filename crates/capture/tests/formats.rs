@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::io::{Cursor, Write};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tcpwhy_base::{Endpoint, Nanos, Seq, SocketChange, SocketEvent, Timer};
+use tcpwhy_base::{Endpoint, Nanos, Seq, SocketChange, SocketEvent, SocketState, Timer};
 use tcpwhy_capture::{Frame, Reader, Writer};
 
 /// What can be seen of a frame: time, bad time, link type, bytes, original length.
@@ -388,6 +388,13 @@ fn kernel_events_stand_between_packets() {
         remote: end("2001:db8::1", 443),
         change,
     };
+    let state = SocketState {
+        open: true,
+        scales: Some([7, 14]),
+        buffers: [16_384, 131_072],
+        set: [false, true],
+        reads: true,
+    };
     let all = [
         event(5, SocketChange::NoDelay(true)),
         event(6, SocketChange::Write { from: Seq(u32::MAX), bytes: 204 }),
@@ -395,6 +402,11 @@ fn kernel_events_stand_between_packets() {
         event(10, SocketChange::Timer(Timer::Retransmission)),
         event(11, SocketChange::Timer(Timer::Probe)),
         event(12, SocketChange::Cwnd(14_480)),
+        event(13, SocketChange::Cork(true)),
+        event(14, SocketChange::Read { since: Nanos(8), upto: Seq(77), left: 4_096 }),
+        event(15, SocketChange::Timer(Timer::DelayedAck)),
+        event(16, SocketChange::State(state)),
+        event(17, SocketChange::State(SocketState { open: false, scales: None, ..state })),
     ];
     let mut writer = Writer::pcapng(Vec::new()).unwrap();
     writer.event(&all[0]).unwrap();

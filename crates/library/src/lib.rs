@@ -86,7 +86,7 @@ pub mod parts {
     pub use tcpwhy_analysis::{
         Band, Change, Closed, ComparedSide, Comparison, Distribution, End, Ended, Example, Extremes, Facts,
         Lost, Named, NoEffect, Omitted, Parameter, Part, Path, Refuted, Replay, Server, Shape, SpanId,
-        Together, TwoTaps, Vantage,
+        Together, TwoTaps, Vantage, Witnessed,
     };
     pub use tcpwhy_base::{
         Alike, CauseInfo, Evidence, Figures, FixInfo, Flagged, Group, How, Kind, Likeness, Place, Shown,
@@ -97,8 +97,8 @@ pub mod parts {
 /// What a [`Reader`] gives and a [`Filter`] takes, and what can be wrong with a capture.
 pub mod packets {
     pub use tcpwhy_base::{
-        IpId, Program, Segment, Seq, SocketChange, SocketEvent, TcpFlags, TcpOptions, Timer, Tls, Told,
-        Trouble, Witness,
+        IpId, Program, Segment, Seq, SocketChange, SocketEvent, SocketState, TcpFlags, TcpOptions, Timer,
+        Tls, Told, Trouble, Witness,
     };
     pub use tcpwhy_capture::{Counts, Damage, Frame, Looks};
 }

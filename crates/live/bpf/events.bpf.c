@@ -1,13 +1,19 @@
-/* What applications and timers do to sockets, one record for each: where a write begins, what a writer waited for, which timer
- * fires. Tracepoints only. Records wait in a ring until the reader asks; what does not fit is counted. */
+/* What applications and timers do to sockets, one record for each: where a write begins, what a writer waited for, how long data
+ * lay unread, which timer fires, how a socket is set up as its state changes. Tracepoints only. Records wait in a ring until the reader asks; what does not fit is counted. */
 #include "kernel.h"
 
-/* TCP_NAGLE_OFF and TCP_NAGLE_CORK of net/tcp.h; ICSK_TIME_RETRANS and ICSK_TIME_LOSS_PROBE; SOCK_NOSPACE; AF_INET. */
+/* TCP_NAGLE_OFF and TCP_NAGLE_CORK of net/tcp.h, MSG_MORE, which is as good as a cork; ICSK_TIME_RETRANS and
+ * ICSK_TIME_LOSS_PROBE; ICSK_ACK_SCHED; SOCK_NOSPACE; IPPROTO_TCP; TCP_ESTABLISHED and TCP_CLOSE; AF_INET. */
 #define NAGLE_OFF 1
 #define CORK 2
+#define MORE 0x8000
 #define RETRANSMIT 1
 #define LOSS_PROBE 5
+#define ACK_SCHEDULED 1
 #define NOSPACE 2
+#define TCP 6
+#define ESTABLISHED 1
+#define CLOSED 7
 #define INET 2
 
 /* A writer that was told of room and writes within this time has waited for nothing else. */
@@ -19,7 +25,7 @@
 /* TCP_CHRONO_RWND_LIMITED - 1: jiffies in which the other end's window stopped it. */
 #define WINDOW_LIMITED 1
 
-enum kind { WRITE = 1, BLOCKED = 2, TIMER = 3 };
+enum kind { WRITE = 1, BLOCKED = 2, TIMER = 3, READ = 4, STATE = 5 };
 
 /* What a writer without room in its send buffer waited for in truth. */
 enum limit { BY_BUFFER = 0, BY_WINDOW = 1, BY_NETWORK = 2, BY_WRITER = 3 };
@@ -27,12 +33,14 @@ enum limit { BY_BUFFER = 0, BY_WINDOW = 1, BY_NETWORK = 2, BY_WRITER = 3 };
 /* One record; the reader knows this layout (src/events.rs). */
 struct event {
 	u64 time_ns;
-	/* BLOCKED: since when. */
+	/* BLOCKED and READ: since when. STATE: SO_SNDBUF and, above it, SO_RCVBUF. */
 	u64 since_ns;
 	u32 kind;
 	u32 netns;
 	u32 pid;
-	/* WRITE: the next sequence number, and how many bytes. TIMER: 0, or 1 for a loss probe. BLOCKED: a limit; whether it was asleep. */
+	/* WRITE: the next sequence number, and how many bytes. TIMER: 0, 1 for a loss probe, or 2 for a delayed ACK. BLOCKED: a limit;
+	 * whether it was asleep. READ: up to which number of the other end; how many bytes are left. STATE: the new one; scales of
+	 * both windows, who set the buffers. */
 	u32 a;
 	u32 b;
 	u16 family;
@@ -83,10 +91,24 @@ struct {
 	__type(value, struct call);
 } calls SEC(".maps");
 
+/* Data that lies unread, and since when; 0: none does. */
+struct unread {
+	u64 cookie;
+	u64 since_ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, struct unread);
+} readers SEC(".maps");
+
 /* The only network namespace that is wanted; 0: all. */
 volatile const u32 only_netns = 0;
-/* The kernel's tcp_write_timer, as sockets point at it. */
+/* The kernel's tcp_write_timer and tcp_delack_timer, as sockets point at them. */
 u64 write_timer = 0;
+u64 ack_timer = 0;
 
 ALWAYS u32 netns_of(struct sock *sk)
 {
@@ -207,6 +229,7 @@ int writes(u64 *ctx)
 		if (e) {
 			u8 nonagle = tp->nonagle;
 			u32 options = nonagle & (NAGLE_OFF | CORK);
+			options |= msg->msg_flags & MORE ? CORK : 0;
 			e->a = tp->write_seq;
 			e->b = left;
 			e->options = call->said == options + 1 ? options : options | CHANGED;
@@ -274,14 +297,101 @@ int comes_in(u64 *ctx)
 	return 0;
 }
 
-/* By which function the kernel's timers of sockets are known. */
+/* There is something to read, or more than there was. */
+SEC("tp_btf/sk_data_ready")
+int becomes_readable(u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	u32 netns = netns_of(sk);
+	if (only_netns && netns != only_netns)
+		return 0;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp || sk->__sk_common.skc_state != ESTABLISHED)
+		return 0;
+	u64 key = (u64)sk, cookie = bpf_get_socket_cookie(sk);
+	struct unread *known = bpf_map_lookup_elem(&readers, &key);
+	if (known && known->cookie == cookie) {
+		if (!known->since_ns)
+			known->since_ns = bpf_ktime_get_ns();
+		return 0;
+	}
+	struct unread new = {cookie, bpf_ktime_get_ns()};
+	bpf_map_update_elem(&readers, &key, &new, BPF_ANY);
+	return 0;
+}
+
+/* The application has read some of it: what it took long for is told. */
+SEC("tp_btf/tcp_rcv_space_adjust")
+int reads(u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	u64 key = (u64)sk, now = bpf_ktime_get_ns();
+	struct unread *unread = bpf_map_lookup_elem(&readers, &key);
+	struct tcp_sock *tp = unread ? bpf_skc_to_tcp_sock(sk) : 0;
+	if (!tp || !unread->since_ns)
+		return 0;
+	u64 since = unread->since_ns;
+	u32 left = tp->rcv_nxt - tp->copied_seq;
+	unread->since_ns = left ? now : 0;
+	if (now - since <= PROMPT_NS)
+		return 0;
+	struct event *e = begin_of_process(sk, READ, netns_of(sk));
+	if (!e)
+		return 0;
+	e->since_ns = since;
+	e->a = tp->copied_seq;
+	e->b = left;
+	bpf_ringbuf_submit(e, 0);
+	return 0;
+}
+
+/* A connection opens or ends. */
+SEC("tp_btf/inet_sock_set_state")
+int changes_state(u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	int state = (int)ctx[2];
+	if (state != ESTABLISHED && state != CLOSED)
+		return 0;
+	u32 netns = netns_of(sk);
+	struct tcp_sock *tp = only_netns && netns != only_netns ? 0 : bpf_skc_to_tcp_sock(sk);
+	struct event *e = tp ? begin(sk, STATE, netns) : 0;
+	if (!e)
+		return 0;
+	e->a = state;
+	u32 scaled = 0, sent = 0, own = 0, set = 0;
+	READ_BITS(scaled, tp, rx_opt.wscale_ok);
+	READ_BITS(sent, tp, rx_opt.snd_wscale);
+	READ_BITS(own, tp, rx_opt.rcv_wscale);
+	READ_BITS(set, sk, sk_userlocks);
+	e->b = (scaled ? 1 | sent << 8 | own << 16 : 0) | (set & 3) << 24;
+	e->since_ns = (u32)sk->sk_sndbuf | (u64)(u32)sk->sk_rcvbuf << 32;
+	bpf_ringbuf_submit(e, 0);
+	return 0;
+}
+
+/* By which functions the kernel's timers of sockets are known. */
 SEC("tp_btf/tcp_probe")
 int learns(u64 *ctx)
 {
 	struct tcp_sock *tp = write_timer ? 0 : bpf_skc_to_tcp_sock((void *)ctx[0]);
-	if (tp)
+	if (tp) {
+		READ(ack_timer, tp->inet_conn.icsk_delack_timer.function);
 		READ(write_timer, tp->inet_conn.icsk_retransmit_timer.function);
+	}
 	return 0;
+}
+
+ALWAYS void tells_timer(struct sock *sk, u32 which)
+{
+	u32 netns = netns_of(sk);
+	if (only_netns && netns != only_netns)
+		return;
+	struct event *e = begin(sk, TIMER, netns);
+	if (!e)
+		return;
+	e->a = which;
+	bpf_ringbuf_submit(e, 0);
 }
 
 /* A timer of the kernel fires. */
@@ -296,17 +406,29 @@ int timer_fires(u64 *ctx)
 	struct inet_connection_sock *connection = 0;
 	u32 offset = __builtin_preserve_field_info(connection->icsk_retransmit_timer, 0);
 	connection = timer - offset;
-	struct sock *sk = (void *)connection;
-	u32 netns = netns_of(sk);
 	u8 pending = 0;
 	READ(pending, connection->icsk_pending);
-	if ((only_netns && netns != only_netns) || (pending != RETRANSMIT && pending != LOSS_PROBE))
+	if (pending == RETRANSMIT || pending == LOSS_PROBE)
+		tells_timer((void *)connection, pending == LOSS_PROBE);
+	return 0;
+}
+
+/* The timer of a delayed ACK fires; it runs on when the ACK has gone with data. */
+SEC("tp_btf/timer_expire_entry")
+int ack_timer_fires(u64 *ctx)
+{
+	void *timer = (void *)ctx[0], *function = 0;
+	struct timer_list *t = timer;
+	READ(function, t->function);
+	if (!ack_timer || (u64)function != ack_timer)
 		return 0;
-	struct event *e = begin(sk, TIMER, netns);
-	if (!e)
-		return 0;
-	e->a = pending == LOSS_PROBE;
-	bpf_ringbuf_submit(e, 0);
+	struct inet_connection_sock *connection = 0;
+	u32 offset = __builtin_preserve_field_info(connection->icsk_delack_timer, 0);
+	connection = timer - offset;
+	u8 pending = 0;
+	READ(pending, connection->icsk_ack.pending);
+	if (pending & ACK_SCHEDULED)
+		tells_timer((void *)connection, 2);
 	return 0;
 }
 

@@ -74,6 +74,7 @@ struct sock {
 	struct sock_common __sk_common;
 	struct socket *sk_socket;
 	int sk_sndbuf;
+	int sk_rcvbuf;
 	int sk_wmem_queued;
 	u8 sk_userlocks : 4;
 };
@@ -83,6 +84,7 @@ struct iov_iter {
 };
 
 struct msghdr {
+	unsigned int msg_flags;
 	struct iov_iter msg_iter;
 };
 
@@ -100,6 +102,16 @@ struct inet_connection_sock {
 	u8 icsk_retransmits;
 	u8 icsk_pending;
 	struct timer_list icsk_retransmit_timer;
+	struct timer_list icsk_delack_timer;
+	struct {
+		u8 pending;
+	} icsk_ack;
+};
+
+struct tcp_options_received {
+	u16 wscale_ok : 1;
+	u16 snd_wscale : 4;
+	u16 rcv_wscale : 4;
 };
 
 struct minmax_sample {
@@ -126,6 +138,7 @@ struct tcp_sock {
 	u32 lost_out;
 	u32 retrans_out;
 	u8 nonagle : 4;
+	struct tcp_options_received rx_opt;
 	struct minmax rtt_min;
 	u64 tcp_clock_cache;
 	u32 chrono_stat[3];
@@ -145,3 +158,12 @@ struct sk_buff {
 /* A copy of a field of any kernel pointer, wherever it stands in this kernel. */
 #define READ(to, from) \
 	bpf_probe_read_kernel(&(to), sizeof(to), __builtin_preserve_access_index(&(from)))
+
+/* The same of a field that is a part of a byte in some kernels, and a whole one in others: little-endian. */
+#define READ_BITS(to, from, field) ({ \
+	u64 bits = 0; \
+	bpf_probe_read_kernel(&bits, __builtin_preserve_field_info((from)->field, 1), \
+			      (void *)(from) + __builtin_preserve_field_info((from)->field, 0)); \
+	bits <<= __builtin_preserve_field_info((from)->field, 4); \
+	(to) = bits >> __builtin_preserve_field_info((from)->field, 5); \
+})

@@ -1,7 +1,7 @@
 //! What kernel events say one by one, and their programs' records.
 
 use crate::sample::Process;
-use tcpwhy_base::{Endpoint, Nanos, Seq, Timer};
+use tcpwhy_base::{Endpoint, Nanos, Seq, SocketState, Timer};
 
 /// Something that happened to a socket of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum What {
         bytes: u32,
         /// Nagle's algorithm is off, where that was not known before or is new.
         nodelay: Option<bool>,
+        /// Partial segments are held back, where that was not known before or is new.
+        corked: Option<bool>,
     },
     /// A writer that had no room in its send buffer goes on.
     Blocked {
@@ -39,7 +41,18 @@ pub enum What {
         /// What it waited for.
         limit: Limit,
     },
-    /// A timer fires that sends data again.
+    /// An application reads what had lain there for more than a millisecond.
+    Read {
+        /// Since when.
+        since: Nanos,
+        /// Up to which number of the other end.
+        upto: Seq,
+        /// Bytes that are left.
+        left: u32,
+    },
+    /// The connection opens or ends.
+    State(SocketState),
+    /// A timer fires.
     Timer(Timer),
 }
 
@@ -63,6 +76,10 @@ pub(crate) const RECORD: usize = 96;
 /// `AF_INET`.
 #[cfg(any(all(target_os = "linux", feature = "bpf"), test))]
 const INET: u16 = 2;
+
+/// `TCP_ESTABLISHED`.
+#[cfg(any(all(target_os = "linux", feature = "bpf"), test))]
+const ESTABLISHED: u32 = 1;
 
 impl Happened {
     /// From a record of the programs; `None` if it is none.
@@ -99,9 +116,26 @@ impl Happened {
                 from: Seq(a),
                 bytes: b,
                 nodelay: (options & 0x8000 != 0).then_some(options & 1 != 0),
+                corked: (options & 0x8000 != 0).then_some(options & 2 != 0),
             },
             2 => What::Blocked { since: nanos(long(8)?), asleep: b != 0, limit: limit(a) },
-            3 => What::Timer(if a == 0 { Timer::Retransmission } else { Timer::Probe }),
+            3 => What::Timer(match a {
+                0 => Timer::Retransmission,
+                1 => Timer::Probe,
+                _ => Timer::DelayedAck,
+            }),
+            4 => What::Read { since: nanos(long(8)?), upto: Seq(a), left: b },
+            5 => {
+                let buffers = long(8)?;
+                What::State(SocketState {
+                    open: a == ESTABLISHED,
+                    scales: (b & 1 != 0).then_some([(b >> 8) as u8 & 15, (b >> 16) as u8 & 15]),
+                    buffers: [buffers as u32, (buffers >> 32) as u32],
+                    set: [b & 1 << 24 != 0, b & 1 << 25 != 0],
+                    // That depends on what is attached.
+                    reads: false,
+                })
+            }
             _ => return None,
         };
         Some(Happened { time: nanos(long(0)?), local: end(44, 40)?, remote: end(60, 42)?, process, what })
@@ -143,7 +177,10 @@ mod tests {
         assert_eq!((seen.time, seen.local.to_string()), (Nanos(7_000), "10.0.0.1:40000".into()));
         assert_eq!(seen.remote.to_string(), "10.0.0.7:443");
         assert_eq!(seen.process.map(|p| (p.pid, p.name)), Some((812, "nginx".into())));
-        assert_eq!(seen.what, What::Write { from: Seq(99), bytes: 204, nodelay: Some(true) });
+        assert_eq!(
+            seen.what,
+            What::Write { from: Seq(99), bytes: 204, nodelay: Some(true), corked: Some(false) }
+        );
         record[16] = 2;
         record[28] = 1;
         let blocked = What::Blocked { since: Nanos(5_000), asleep: true, limit: Limit::Window };
@@ -151,6 +188,22 @@ mod tests {
         record[36] = 10;
         record[44..60].copy_from_slice(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 0, 0, 9]);
         assert_eq!(Happened::decode(&record).unwrap().local.to_string(), "10.0.0.9:40000");
+        record[16] = 4;
+        assert_eq!(
+            Happened::decode(&record).map(|h| h.what),
+            Some(What::Read { since: Nanos(5_000), upto: Seq(1), left: 204 })
+        );
+        record[16] = 5;
+        record[8..16].copy_from_slice(&(16_384u64 | 65_536 << 32).to_ne_bytes());
+        record[32..36].copy_from_slice(&0x0107_0801_u32.to_ne_bytes());
+        let state = SocketState {
+            open: true,
+            scales: Some([8, 7]),
+            buffers: [16_384, 65_536],
+            set: [true, false],
+            reads: false,
+        };
+        assert_eq!(Happened::decode(&record).map(|h| h.what), Some(What::State(state)));
         record[16] = 9;
         assert_eq!(Happened::decode(&record), None);
         assert_eq!(Happened::decode(&record[..95]), None);

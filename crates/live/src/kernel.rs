@@ -2,7 +2,7 @@
 //! kernel sees, or tell of each event. They are gone with the process,
 //! whatever ends it, and change nothing.
 
-use crate::events::Happened;
+use crate::events::{Happened, What};
 use crate::facts::{Facts, WORDS};
 use aya::maps::{Array, HashMap as BpfMap, MapData, RingBuf};
 use aya::programs::BtfTracePoint;
@@ -23,12 +23,16 @@ const SUMS: [(&str, &str); 7] = [
 ];
 
 /// Each program that tells of single events.
-const EVENTS: [(&str, &str); 5] = [
+const EVENTS: [(&str, &str); 9] = [
     ("writes", "tcp_sendmsg_locked"),
     ("write_ends", "sock_send_length"),
     ("comes_in", "tcp_probe"),
     ("learns", "tcp_probe"),
     ("timer_fires", "timer_expire_entry"),
+    ("ack_timer_fires", "timer_expire_entry"),
+    ("becomes_readable", "sk_data_ready"),
+    ("reads", "tcp_rcv_space_adjust"),
+    ("changes_state", "inet_sock_set_state"),
 ];
 
 /// Programs that are attached.
@@ -45,6 +49,8 @@ pub struct Events {
     _programs: Ebpf,
     ring: RingBuf<MapData>,
     lost: Array<MapData, u64>,
+    /// What it takes to tell late reads is attached.
+    pub tells_reads: bool,
     /// Tracepoints that this kernel does not have, and why.
     pub missing: Vec<String>,
 }
@@ -86,7 +92,9 @@ impl Events {
         let ring = RingBuf::try_from(ring).map_err(|e| said(&e))?;
         let lost = programs.take_map("lost").ok_or("no count in the object")?;
         let lost = Array::try_from(lost).map_err(|e| said(&e))?;
-        Ok(Events { _programs: programs, ring, lost, missing })
+        let lacks = |tracepoint: &str| missing.iter().any(|why| why.starts_with(tracepoint));
+        let tells_reads = !lacks("sk_data_ready") && !lacks("tcp_rcv_space_adjust");
+        Ok(Events { _programs: programs, ring, lost, tells_reads, missing })
     }
 
     /// The next event, if there is one.
@@ -94,7 +102,10 @@ impl Events {
     pub fn next(&mut self) -> Option<Happened> {
         loop {
             let record = self.ring.next()?;
-            if let Some(event) = Happened::decode(&record) {
+            if let Some(mut event) = Happened::decode(&record) {
+                if let What::State(state) = &mut event.what {
+                    state.reads = self.tells_reads;
+                }
                 return Some(event);
             }
         }

@@ -130,6 +130,8 @@ pub struct Info {
     pub rcv_wnd: Option<u32>,
     /// The largest packet that the path takes.
     pub pmtu: u32,
+    /// Scales of the window that the other end offers and of the own one, if windows are scaled.
+    pub scales: Option<[u8; 2]>,
 }
 
 macro_rules! fields {
@@ -168,6 +170,13 @@ fields! {
     SND_WND = "snd_wnd";
     RCV_WND = "rcv_wnd";
     PMTU = "pmtu";
+}
+
+/// `tcpi_options` with `TCPI_OPT_WSCALE`, and the two halves of the byte behind it.
+fn scales(bytes: &[u8]) -> Option<[u8; 2]> {
+    const SCALED: u8 = 4;
+    let both = *bytes.get(6)?;
+    (bytes.get(5)? & SCALED != 0).then_some([both & 15, both >> 4])
 }
 
 impl Info {
@@ -210,6 +219,7 @@ impl Info {
             snd_wnd: n(SND_WND),
             rcv_wnd: n(RCV_WND),
             pmtu: n(PMTU).unwrap_or(0),
+            scales: scales(bytes),
         })
     }
 

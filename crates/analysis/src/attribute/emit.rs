@@ -63,6 +63,11 @@ impl<'a> Emit<'a> {
         self.source = self.step.source;
     }
 
+    /// What follows is as a kernel says.
+    pub(super) fn as_told(&mut self) {
+        self.source = Source::Kernel;
+    }
+
     /// What follows is inferred.
     pub(super) fn as_inferred(&mut self) {
         self.source = Source::Inferred;

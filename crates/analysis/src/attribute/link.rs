@@ -42,6 +42,7 @@ fn free_time(context: &Context, step: &Step, d: End) -> Nanos {
         Wait::Nagle { .. }
         | Wait::Silly { .. }
         | Wait::CorkTimer { .. }
+        | Wait::Cork { .. }
         | Wait::Closed { .. }
         | Wait::Shut { .. }
         | Wait::Missing { .. }

@@ -5,7 +5,7 @@ use crate::attribute::emit::Emit;
 use crate::attribute::link::link_time;
 use crate::attribute::losses::{loss, missing, new_probe};
 use crate::confidence::Rule;
-use crate::facts::Facts;
+use crate::facts::{Facts, Witnessed};
 use crate::profile::delayed_from;
 use crate::release::{Acked, Doubt, Pause, Wait};
 use crate::result::Span;
@@ -66,6 +66,9 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
             turn(context, step, on_the_way, doubt, rest, out);
         }
         Wait::Acked(acked) => by_ack(context, step, &acked, limit, rest, out),
+        Wait::Window { flight } | Wait::Closed { flight, .. } if step.is_unread().is_some() => {
+            by_reader(context, step, flight, rest, out);
+        }
         Wait::Window { flight } => {
             let facts = Facts::Window { flight, rtt: context.rtt };
             out.span(Rule::WindowFull, Cause::ReceiveWindow, peer, rest, facts);
@@ -95,6 +98,15 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
             out.span(Rule::CorkTimerOnce, Cause::SenderPause, me, rest, facts);
         }
         Wait::Pause(pause) => by_writer(context, step, &pause, limit, rest, out),
+        Wait::Cork { wait } => {
+            out.span(
+                Rule::CorkTimer,
+                Cause::Cork,
+                me,
+                rest,
+                Facts::Told(Witnessed::Cork { wait, held: step.len }),
+            );
+        }
         Wait::SendBuffer => out.span(Rule::WriterWoken, Cause::SendBuffer, me, rest, Facts::NoRoom),
         Wait::Freed => {
             out.span(
@@ -196,11 +208,33 @@ fn queue(context: &Context, step: &Step, acked: &Acked, rest: Nanos, out: &mut E
     time
 }
 
+/// The window held it, and the kernel at the other end knows whether data lay there that nobody read.
+fn by_reader(context: &Context, step: &Step, flight: u32, rest: Nanos, out: &mut Emit<'_>) {
+    let peer = Some(Side::from(step.sender.peer()));
+    out.as_told();
+    if step.is_unread() == Some(true) {
+        out.span(
+            Rule::WindowClosed,
+            Cause::SlowReader,
+            peer,
+            rest,
+            Facts::Told(Witnessed::Unread { flight }),
+        );
+    } else {
+        let facts = Facts::Window { flight, rtt: context.rtt };
+        out.span(Rule::WindowFull, Cause::ReceiveWindow, peer, rest, facts);
+    }
+}
+
 /// The limit that the flights of the message show.
 fn by_flights(context: &Context, step: &Step, flight: u32, limit: Cause, rest: Nanos, out: &mut Emit<'_>) {
     let sender = step.sender;
     let (me, peer) = (Some(Side::from(sender)), Some(Side::from(sender.peer())));
     let facts = flight_facts(context, step, flight);
+    if matches!(limit, Cause::SlowReader | Cause::ReceiveWindow) && step.is_unread().is_some() {
+        by_reader(context, step, flight, rest, out);
+        return;
+    }
     let (rule, side, facts) = match (limit, context.unscaled_window[sender]) {
         (Cause::Bandwidth, _) => {
             let granted = out.bandwidth(context, sender, rest, 0);
@@ -272,13 +306,16 @@ fn turn_across(context: &Context, step: &Step, seen: Nanos, rest: Nanos, out: &m
     let crossing = out.reserve(context, sender, crossing);
     let queued = late - crossing;
     let facts = Facts::RoundTrip { rtt: context.rtt };
+    out.as_inferred();
     out.network(Rule::RoundTrip, Cause::PathDelay, trip.part(2), facts);
     let own = out.bandwidth(context, sender.peer(), queued, 0);
     let queue = Facts::Queue { rtt: context.rtt + queued, base: context.rtt };
     out.network(Rule::Queue, Cause::Queueing, queued - own, queue);
     let cause = if sender == End::Server { Cause::ServerThink } else { Cause::ClientThink };
     let think_facts = Facts::Think { seen, path: Nanos::ZERO };
+    out.as_decided();
     out.span(Rule::Think, cause, Some(Side::from(sender)), think, think_facts);
+    out.as_inferred();
     out.network(Rule::RoundTrip, Cause::PathDelay, trip - trip.part(2), facts);
     out.carried(context, sender, crossing, step.bytes);
 }
@@ -320,7 +357,9 @@ fn turn(context: &Context, step: &Step, on_the_way: Nanos, doubt: Doubt, rest: N
     let path_seen = if context.near(sender) { Nanos::ZERO } else { path };
     let facts = Facts::Think { seen: step.duration(), path: path_seen };
     let trip = Facts::RoundTrip { rtt: context.rtt };
+    out.as_inferred();
     out.network(Rule::RoundTrip, Cause::PathDelay, path.part(2), trip);
+    out.as_decided();
     out.span(
         Rule::BehindProxy,
         Cause::Unexplained,
@@ -349,6 +388,7 @@ fn turn(context: &Context, step: &Step, on_the_way: Nanos, doubt: Doubt, rest: N
         };
         out.span(rule, cause, me, think, facts);
     }
+    out.as_inferred();
     out.network(Rule::RoundTrip, Cause::PathDelay, path - path.part(2), trip);
     out.carried(context, sender, crossing, step.bytes);
 }

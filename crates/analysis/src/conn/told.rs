@@ -1,15 +1,19 @@
 //! What others than the packets of this tap tell a connection: kernels, and a second tap.
 
 use super::Conn;
+use crate::release::is_beside;
 use crate::step::Step;
 use crate::taps::{Role, Until};
 use crate::track::Repair;
-use tcpwhy_base::{End, Nanos, SocketEvent};
+use tcpwhy_base::{End, Nanos, SocketChange, SocketEvent, SocketState};
 
 impl Conn {
     /// A kernel did something to the socket of one end.
     pub(crate) fn hear(&mut self, event: &SocketEvent) {
         let local = if event.local == self.who.ends.client { End::Client } else { End::Server };
+        if let SocketChange::State(SocketState { open: true, scales, .. }) = event.change {
+            self.track.told_scales(local, scales);
+        }
         self.testimony.hear(local, event);
     }
 
@@ -21,6 +25,17 @@ impl Conn {
     /// Which of two taps has seen it, and what they say of each other.
     pub(crate) fn role(&mut self) -> &mut Role {
         &mut self.role
+    }
+
+    /// Adds what the kernel of the receiver says of its reader, where the tap is beside it: the segment that ended the step had been
+    /// released by what passed the tap one reaction of the sender before.
+    pub(super) fn heed_reader(&self, s: End, step: &mut Step) {
+        let path = self.track.path_of(s.peer());
+        if self.testimony.is_silent() || step.is_turn() || !is_beside(&path) {
+            return;
+        }
+        let trip = path.peer();
+        step.unread = self.testimony.unread(s.peer(), step.start - trip, step.end - trip);
     }
 
     /// Corrects a step that is about to be recorded, where there are two taps; steps before it are recorded here.

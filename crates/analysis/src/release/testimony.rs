@@ -1,10 +1,12 @@
 //! What the kernels of a connection's hosts have said, kept until the segments pass that it is about.
 
 use std::collections::VecDeque;
-use tcpwhy_base::{End, Ends, Nanos, Segment, Seq, SocketChange, SocketEvent, Witness};
+use tcpwhy_base::{End, Ends, Nanos, Segment, Seq, SocketChange, SocketEvent, Timer, Witness};
 
 /// Writes whose data has not passed yet; of more than this the oldest are forgotten.
 const MOST_WRITES: usize = 1_024;
+/// Times for which data lay unread; as many are kept.
+const MOST_READS: usize = 256;
 
 /// What two kernels have said, if any did.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +17,12 @@ pub(crate) struct Testimony(Option<Box<Ends<Host>>>);
 struct Host {
     heard: bool,
     writes: VecDeque<Write>,
+    /// From when until when data lay unread.
+    unread: VecDeque<(Nanos, Nanos)>,
+    /// It tells of such times: where there is none, there was none.
+    tells_reads: bool,
+    /// When the timer of a delayed ACK last fired.
+    ack_timer: Option<Nanos>,
     last: Witness,
 }
 
@@ -39,7 +47,16 @@ impl Testimony {
             }
             SocketChange::Room { since } => host.last.room = Some((since, event.time)),
             SocketChange::NoDelay(on) => host.last.nodelay = Some(on),
+            SocketChange::Cork(on) => host.last.corked = Some(on),
+            SocketChange::Timer(Timer::DelayedAck) => host.ack_timer = Some(event.time),
             SocketChange::Timer(timer) => host.last.timer = Some((timer, event.time)),
+            SocketChange::Read { since, .. } => {
+                if host.unread.len() >= MOST_READS {
+                    host.unread.pop_front();
+                }
+                host.unread.push_back((since, event.time));
+            }
+            SocketChange::State(state) => host.tells_reads = state.reads,
             SocketChange::Cwnd(bytes) => host.last.cwnd = Some(bytes),
         }
     }
@@ -60,15 +77,31 @@ impl Testimony {
         while host.writes.front().is_some_and(|w| w.to.at_or_before(segment.seq)) {
             host.writes.pop_front();
         }
-        let write = host.writes.front().filter(|w| w.from.at_or_before(segment.seq));
+        // What is sent as one segment is there when its last byte is.
+        let end = segment.seq + segment.len;
+        let first = host.writes.front().filter(|w| w.from.at_or_before(segment.seq));
+        let write = first.and_then(|_| host.writes.iter().rev().find(|w| w.from.before(end)));
         Some(Witness { written: write.map(|w| w.at), ..host.last })
+    }
+
+    /// How much of a time data lay that `s` did not read; `None` if its kernel does not tell.
+    #[inline]
+    pub(crate) fn unread(&self, s: End, from: Nanos, to: Nanos) -> Option<Nanos> {
+        let host = self.host(s).filter(|host| host.tells_reads)?;
+        let within = host.unread.iter().rev().take_while(|(_, until)| *until > from);
+        Some(
+            within.fold(Nanos::ZERO, |sum, &(since, until)| sum + (until.min(to) - since.max(from)).floor0()),
+        )
+    }
+
+    fn host(&self, s: End) -> Option<&Host> {
+        self.0.as_deref().map(|hosts| &hosts[s]).filter(|host| host.heard)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tcpwhy_base::Timer;
 
     fn event(at: i64, change: SocketChange) -> SocketEvent {
         let nobody = Segment::EMPTY.src;

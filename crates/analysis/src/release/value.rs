@@ -90,6 +90,11 @@ pub(crate) enum Wait {
         /// Since the last ACK.
         wait: Nanos,
     },
+    /// The end of a cork or of `MSG_MORE`, or their timer, as its kernel says.
+    Cork {
+        /// Since it had been written.
+        wait: Nanos,
+    },
     /// Room in the send buffer, as its kernel says.
     SendBuffer,
     /// The other side had spoken last.
@@ -115,6 +120,12 @@ pub(crate) enum Wait {
     Missing { packets: u32 },
     /// It cannot be known: packets of this stretch are not in the capture.
     Blind,
+}
+
+impl Wait {
+    /// For an answer of which nothing is doubtful.
+    pub(crate) const ANSWER: Wait =
+        Wait::Turn { on_the_way: Nanos::ZERO, unheard: Nanos::ZERO, doubt: Doubt::None, seen: None };
 }
 
 /// Of a segment that an ACK released.

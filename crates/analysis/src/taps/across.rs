@@ -1,7 +1,7 @@
 //! A connection at the client's tap, with what the tap beside the server has seen of it.
 
 use super::way::Way;
-use crate::release::{Doubt, Wait};
+use crate::release::Wait;
 use crate::result::{Lost, TwoTaps};
 use crate::step::Step;
 use crate::track::{CwndState, Repair, Since, SynsThere};
@@ -40,6 +40,11 @@ impl ToldStep {
     /// The step that this segment of the server ended.
     pub(crate) fn new(segment: &Segment, at: Nanos, step: Step, before: Option<Step>) -> ToldStep {
         ToldStep { seq: segment.seq, stamp: stamp(segment), at, step, before, needless: false }
+    }
+
+    /// It ended what the client had waited for an answer.
+    fn answers(&self) -> bool {
+        self.step.is_turn() || self.before.is_some_and(|b| b.is_turn())
     }
 }
 
@@ -162,10 +167,10 @@ impl Across {
         let (shift, by) = (t - self.told[last].at, &self.told[last].step);
         self.kind = by.repair().or(by.loss.map(|loss| loss.0));
         let answers = since.speaker == End::Client;
-        let first = if answers { self.told.range(..=last).rposition(|w| w.step.is_turn())? } else { 0 };
+        let first = if answers { self.told.range(..=last).rposition(ToldStep::answers)? } else { 0 };
         let mut at = since.time;
         let needless = self.told.range(first..=last).any(|w| w.needless);
-        let turns = self.told.range(first..=last).filter(|w| w.step.is_turn()).count();
+        let turns = self.told.range(first..=last).filter(|w| w.answers()).count();
         for (i, told) in self.told.drain(..=last).enumerate() {
             if i < first || needless || turns != usize::from(answers) {
                 continue;
@@ -211,9 +216,12 @@ impl Across {
 fn moved(step: &Step, (start, end): (Nanos, Nanos), shift: Nanos, frames: (u64, u64)) -> Step {
     let seen = step.duration();
     let wait = match step.wait {
-        Wait::Turn { .. } => {
-            Wait::Turn { on_the_way: Nanos::ZERO, unheard: Nanos::ZERO, doubt: Doubt::None, seen: Some(seen) }
-        }
+        Wait::Turn { .. } => match Wait::ANSWER {
+            Wait::Turn { on_the_way, unheard, doubt, .. } => {
+                Wait::Turn { on_the_way, unheard, doubt, seen: Some(seen) }
+            }
+            wait => wait,
+        },
         wait => wait,
     };
     Step {
@@ -229,6 +237,7 @@ fn moved(step: &Step, (start, end): (Nanos, Nanos), shift: Nanos, frames: (u64, 
         first_frame: frames.0,
         last_frame: frames.1,
         across: true,
+        unread: None,
         ..*step
     }
 }

@@ -1,5 +1,6 @@
 //! The three-way handshake: SYNs, their retransmissions and refusals.
 
+use crate::track::Tracker;
 use tcpwhy_base::{End, Ends, Nanos, Segment, Trouble};
 
 /// A moment and the frame that passed then.
@@ -76,7 +77,19 @@ pub(crate) struct Handshake {
     trip_us: u32,
     /// The options of a SYN were cut off.
     options_cut: bool,
+    /// The scales of the windows that each end offers, where a kernel said that there are any.
+    told_scales: Option<Ends<u8>>,
     not_taken: NotTaken,
+}
+
+impl Tracker {
+    /// The kernel of `s` says by which scales windows are to be read: that of the other end and its own; `None`: by none. It has
+    /// agreed on them with the other end, whether their SYNs were seen or not.
+    pub(crate) fn told_scales(&mut self, s: End, scales: Option<[u8; 2]>) {
+        let told = scales.map(|[other, own]| Ends::of(|end| if end == s { own } else { other }.min(14)));
+        self.scales = Some(told.unwrap_or_default());
+        self.handshake.told_scales = told;
+    }
 }
 
 impl Handshake {
@@ -112,6 +125,11 @@ impl Handshake {
     #[inline]
     pub(crate) fn scale_known(&self, server_scales: bool) -> bool {
         !self.options_cut && self.syn_ack_seen && (self.syn_seen || !server_scales)
+    }
+
+    /// The scale that a kernel said.
+    pub(crate) fn told_scale(&self, s: End) -> Option<u8> {
+        self.told_scales.map(|scales| scales[s])
     }
 
     /// The final ACK would come next.

@@ -2,10 +2,10 @@
 
 use crate::profile::{Profile, WAKE_UP};
 use crate::result::{Closed, Quality, Vantage};
-use crate::track::Tracker;
 use crate::track::flow::Flow;
 use crate::track::half::Counts;
 use crate::track::handshake::Handshake;
+use crate::track::{PathView, Tracker};
 use tcpwhy_base::{End, Nanos, Segment};
 
 /// What others may ask.
@@ -125,6 +125,11 @@ impl Tracker {
         self.reaction[s].unwrap_or_default()
     }
 
+    /// The path as this end sees it.
+    pub(crate) fn path_of(&self, s: End) -> PathView {
+        PathView::new(self.reaction[s], self.reaction[s.peer()])
+    }
+
     /// The tap is nearer to this side than to the other.
     pub(crate) fn near(&self, s: End) -> bool {
         self.reaction_or_zero(s) <= self.reaction_or_zero(s.peer())
@@ -166,7 +171,11 @@ impl Tracker {
 
     /// The scale option of `s`; without its SYN, the scale read from how its window moved.
     pub(crate) fn scale_of(&self, s: End) -> Option<u8> {
-        self.half[s].wscale().or_else(|| (!self.scale_known()).then(|| self.window_shift(s)).flatten())
+        let told = || self.handshake.told_scale(s);
+        self.half[s]
+            .wscale()
+            .or_else(told)
+            .or_else(|| (!self.scale_known()).then(|| self.window_shift(s)).flatten())
     }
 
     pub(crate) fn mss_option(&self, s: End) -> Option<u16> {

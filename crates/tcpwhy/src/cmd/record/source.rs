@@ -2,14 +2,14 @@
 
 use std::io;
 use std::path::Path;
+use tcpwhy_base::{Endpoint, Nanos, Segment, SocketEvent};
 #[cfg(feature = "bpf")]
-use tcpwhy_base::SocketChange;
-use tcpwhy_base::{Nanos, Segment, SocketEvent};
+use tcpwhy_base::{SocketChange, SocketState};
 use tcpwhy_capture::{Dissector, Filter, Frame, Verdict, Writer, payload};
 use tcpwhy_lab::{Captured, Ring};
 use tcpwhy_live::{Clock, LiveError};
 #[cfg(feature = "bpf")]
-use tcpwhy_live::{Events, Happened, Limit, What};
+use tcpwhy_live::{Diag, Events, Happened, Limit, Sample, State, What};
 
 /// Linux "cooked" capture v2: <https://www.tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html>.
 const COOKED: u32 = 276;
@@ -82,16 +82,24 @@ impl<'a> Source<'a> {
         };
         #[cfg(not(feature = "bpf"))]
         let missing = vec![format!("this program was built without them (feature bpf; namespace {netns})")];
+        let clock = Clock::read();
+        #[cfg(feature = "bpf")]
+        let waiting = match &events {
+            Some(events) => already_open(namespace, filter, clock.now(), events.tells_reads)?,
+            None => Vec::new(),
+        };
+        #[cfg(not(feature = "bpf"))]
+        let waiting = Vec::new();
         Ok(Source {
             ring,
             #[cfg(feature = "bpf")]
             events,
             missing,
-            clock: Clock::read(),
+            clock,
             filter,
             payload,
             dissector: Dissector::new(),
-            waiting: Vec::new(),
+            waiting,
             counts: Counts::default(),
         })
     }
@@ -142,9 +150,7 @@ impl<'a> Source<'a> {
     fn take_events(&mut self) {
         let Source { events: Some(events), clock, filter, waiting, .. } = self else { return };
         while let Some(event) = events.next() {
-            let [out, back] = [(event.local, event.remote), (event.remote, event.local)]
-                .map(|(src, dst)| Segment { src, dst, ..Segment::EMPTY });
-            if filter.is_none_or(|f| f.matches(&out) || f.matches(&back)) {
+            if is_wanted(*filter, event.local, event.remote) {
                 waiting.extend(changes(&event, clock).map(Seen::Event));
             }
         }
@@ -180,22 +186,53 @@ impl<'a> Source<'a> {
     }
 }
 
+fn is_wanted(filter: Option<&Filter>, local: Endpoint, remote: Endpoint) -> bool {
+    let [out, back] =
+        [(local, remote), (remote, local)].map(|(src, dst)| Segment { src, dst, ..Segment::EMPTY });
+    filter.is_none_or(|f| f.matches(&out) || f.matches(&back))
+}
+
+/// What the kernel says of connections that are open when recording begins: their SYNs, which told the scales of windows, have passed.
+#[cfg(feature = "bpf")]
+fn already_open(
+    namespace: Option<&Path>,
+    filter: Option<&Filter>,
+    time: Nanos,
+    reads: bool,
+) -> Result<Vec<Seen>, LiveError> {
+    let mut sockets = Vec::new();
+    tcpwhy_live::within(namespace, || Diag::open()?.sockets(&mut sockets))?;
+    let open = |s: &&Sample| s.state == State::Established && is_wanted(filter, s.local, s.peer);
+    let event = |s: &Sample| {
+        let buffers = s.memory.map_or([0; 2], |m| [m.sndbuf, m.rcvbuf]);
+        let scales = s.info?.scales;
+        let change = SocketChange::State(SocketState { open: true, scales, buffers, set: [false; 2], reads });
+        Some(Seen::Event(SocketEvent { time, local: s.local, remote: s.peer, change }))
+    };
+    Ok(sockets.iter().filter(open).filter_map(event).collect())
+}
+
 /// What an analysis takes of an event.
 #[cfg(feature = "bpf")]
 fn changes(event: &Happened, clock: &Clock) -> impl Iterator<Item = SocketEvent> {
-    let [first, second] = match event.what {
-        What::Write { from, bytes, nodelay } => {
-            [nodelay.map(SocketChange::NoDelay), Some(SocketChange::Write { from, bytes })]
-        }
+    let one = |change| [Some(change), None, None];
+    let changes = match event.what {
+        What::Write { from, bytes, nodelay, corked } => [
+            nodelay.map(SocketChange::NoDelay),
+            corked.map(SocketChange::Cork),
+            Some(SocketChange::Write { from, bytes }),
+        ],
         What::Blocked { since, limit: Limit::Buffer, .. } => {
-            [Some(SocketChange::Room { since: clock.epoch(since) }), None]
+            one(SocketChange::Room { since: clock.epoch(since) })
         }
         // What else kept a writer waiting shows in packets.
-        What::Blocked { .. } => [None, None],
-        What::Timer(timer) => [Some(SocketChange::Timer(timer)), None],
+        What::Blocked { .. } => [None; 3],
+        What::Read { since, upto, left } => one(SocketChange::Read { since: clock.epoch(since), upto, left }),
+        What::State(state) => one(SocketChange::State(state)),
+        What::Timer(timer) => one(SocketChange::Timer(timer)),
     };
     let (time, local, remote) = (clock.epoch(event.time), event.local, event.remote);
-    [first, second].into_iter().flatten().map(move |change| SocketEvent { time, local, remote, change })
+    changes.into_iter().flatten().map(move |change| SocketEvent { time, local, remote, change })
 }
 
 fn no_packets(why: io::Error) -> LiveError {

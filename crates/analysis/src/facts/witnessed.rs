@@ -1,0 +1,37 @@
+//! What a kernel says of a wait, beyond what packets show.
+
+use std::fmt;
+use tcpwhy_base::Nanos;
+
+/// What held the data of a socket, as a kernel says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Witnessed {
+    /// The window was full, and data lay unread at the other end.
+    Unread {
+        /// Bytes in flight.
+        flight: u32,
+    },
+    /// A partial segment was held by a cork.
+    Cork {
+        /// Since it had been written.
+        wait: Nanos,
+        /// Payload.
+        held: u32,
+    },
+}
+
+impl fmt::Display for Witnessed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Witnessed::Unread { flight } => write!(
+                f,
+                "{flight} bytes in flight filled what the receiver offered, while data lay there that its application did not read: so its kernel says."
+            ),
+            Witnessed::Cork { wait, held } => write!(
+                f,
+                "{held} bytes left {wait} after they had been written: TCP_CORK or MSG_MORE held them, so the sender's kernel says."
+            ),
+        }
+    }
+}
