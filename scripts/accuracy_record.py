@@ -2,7 +2,7 @@
 """How right `explain` is of what `tcpwhy record` kept, beside the bare captures of the same runs of the lab's matrix.
 
     scripts/accuracy_record.py --bin PATH [--folder DIR] [--only TEXT] [--slice N/M] [--score-only] [--verbose]
-    scripts/accuracy_record.py ... --min-dominant 0.95 --max-wrong 0     thresholds of what was recorded at both ends; a miss is an exit code of 1
+    scripts/accuracy_record.py ... --min-dominant 0.95 --max-wrong 0     of both ends; a miss is an exit code of 1
 
 On the host of either end a `record` stands beside each run; its file is kept beside the captures that the lab takes, as
 record.client.pcapng and record.server.pcapng. Labels are the lab's own: they ask neither. What is in the folder already is kept,
