@@ -29,9 +29,13 @@ impl Conn {
 
     /// Adds what the kernel of the receiver says of its reader, where the tap is beside it: the segment that ended the step had been
     /// released by what passed the tap one reaction of the sender before.
+    #[inline]
     pub(super) fn heed_reader(&self, s: End, step: &mut Step) {
+        if self.testimony.is_silent() || step.is_turn() {
+            return;
+        }
         let path = self.track.path_of(s.peer());
-        if self.testimony.is_silent() || step.is_turn() || !is_beside(&path) {
+        if !is_beside(&path) {
             return;
         }
         let trip = path.peer();
