@@ -9,12 +9,13 @@ use tcpwhy_base::{Cause, Cork, Nanos, Step, Turn, Workload};
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Wait(Nanos, Cause),
-    /// Calls of `chunk` bytes each, `part` left of the one that goes on.
+    /// Calls of `chunk` bytes each, `part` left of the one that goes on; what the next packet buffer takes was `copied`.
     Write {
         bytes: u64,
         chunk: u64,
         part: u64,
         more: bool,
+        copied: bool,
     },
     Read(u64),
     Cork(bool),
@@ -62,6 +63,13 @@ pub(crate) struct App {
     /// Pipelined: requests written, answers to be read.
     writing: bool,
     pub(crate) started: bool,
+    /// What the way from a read, or from a sleep in a write, to what is sent next takes.
+    turning: Nanos,
+}
+
+/// How long a `write` copies so many bytes.
+fn copying(bytes: u64, host: &Host) -> Nanos {
+    Nanos((u128::from(bytes) * 1_000_000_000 / u128::from(host.stack.copy_rate.max(1))) as i64)
 }
 
 impl App {
@@ -78,6 +86,7 @@ impl App {
             pauses: 0,
             writing: true,
             started: false,
+            turning: Nanos::ZERO,
         }
     }
 
@@ -104,8 +113,15 @@ impl App {
                         self.blocked = Blocked::Until(now + time);
                     }
                 }
-                Op::Write { bytes, chunk, part, more } => {
+                Op::Write { bytes, chunk, part, more, copied } => {
                     let call = if part > 0 { part } else { chunk.min(bytes) };
+                    // A packet leaves when its data have been copied (`tcp_sendmsg_locked`).
+                    let first = copying(call.min(s.p.gso_max), host) + std::mem::take(&mut self.turning);
+                    if !copied && first > Nanos::ZERO {
+                        self.ops.push_front(Op::Write { bytes, chunk, part, more, copied: true });
+                        self.blocked = Blocked::Until(now + first);
+                        continue;
+                    }
                     let why = self.why.take();
                     let taken = s.write(now, call, more, part > 0, why);
                     if taken < bytes {
@@ -114,17 +130,20 @@ impl App {
                             chunk,
                             part: call - taken,
                             more,
+                            copied: false,
                         });
                     }
                     if taken < call {
                         self.why = Some(Cause::SendBuffer);
                         self.blocked = Blocked::Writing;
+                        self.turning = host.stack.turn;
                     } else if taken < bytes
                         || self.ops.front().is_some_and(|op| matches!(op, Op::Write { .. }))
                     {
-                        let copying =
-                            u128::from(call) * 1_000_000_000 / u128::from(host.stack.copy_rate.max(1));
-                        self.blocked = Blocked::Until(now + Nanos(copying as i64));
+                        let rest = copying(call.saturating_sub(s.p.gso_max), host);
+                        if rest > Nanos::ZERO {
+                            self.blocked = Blocked::Until(now + rest);
+                        }
                     }
                 }
                 Op::Read(left) => self.read(now, left, s, host),
@@ -173,6 +192,7 @@ impl App {
             return;
         }
         self.read += n;
+        self.turning = host.stack.turn;
         if left > n {
             self.ops.push_front(Op::Read(left - n));
         }
@@ -237,7 +257,7 @@ impl App {
                     let more = host.more && Some(i) != last;
                     let chunk = host.write_chunk.unwrap_or(bytes).max(1);
                     if bytes > 0 {
-                        self.ops.push_back(Op::Write { bytes, chunk, part: 0, more });
+                        self.ops.push_back(Op::Write { bytes, chunk, part: 0, more, copied: false });
                     }
                 }
             }

@@ -105,6 +105,9 @@ pub struct Profile {
     pub window: WindowRule,
     /// Segments that the receive buffer grows by beyond twice what was copied (`tcp_rcv_space_adjust`; 16 to Linux 6.12).
     pub drs_extra: u64,
+    /// What waits to be read does not count as copied, and the receiver's round trip is the shortest that showed
+    /// (`tcp_rcv_space_adjust`, `tcp_rcv_rtt_update`; Linux 6.16).
+    pub drs_reads_queue: bool,
     /// Largest first window in the SYN, in bytes.
     pub first_window: u64,
     /// The window falls back after idle times (`tcp_slow_start_after_idle`).
@@ -158,6 +161,7 @@ const LINUX: Profile = Profile {
     doubles_buffers: true,
     window: WindowRule::Measured,
     drs_extra: 0,
+    drs_reads_queue: true,
     first_window: 65_535,
     idle_restart: true,
     growth_per_ack: false,
@@ -180,6 +184,7 @@ const LINUX_6_12: Profile = Profile {
     wmem_max: 212_992,
     rmem_max: 212_992,
     drs_extra: 16,
+    drs_reads_queue: false,
     ..LINUX
 };
 

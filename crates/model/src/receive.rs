@@ -9,6 +9,8 @@ use tcpwhy_base::Nanos;
 
 /// Segments smaller than this do not make the window grow (`tcp_event_data_recv`).
 const SMALL: u64 = 128;
+/// Time stamps tick in milliseconds (`TCP_TS_HZ`).
+const STAMP_TICK: i64 = 1_000_000;
 /// Smallest segment size that a repetition teaches (`tcp_measure_rcv_mss`: TCP_MSS_DEFAULT less options).
 const SMALLEST_MSS: u64 = 536 - 12;
 
@@ -78,9 +80,14 @@ impl Receiver {
         }
     }
 
+    /// Half a window of segments is acknowledged one by one; two, where the window is less than two segments
+    /// (`tcp_incr_quickack`).
     fn refill_quick(&mut self, most: u64) {
-        let n = (self.wnd / (2 * self.mss.max(1))).max(2).min(most);
-        self.quick = self.quick.max(n);
+        let n = match self.wnd / (2 * self.mss.max(1)) {
+            0 => 2,
+            n => n,
+        };
+        self.quick = self.quick.max(n.min(most));
     }
 }
 
@@ -233,16 +240,29 @@ impl Socket {
             self.r.rtt = self.rtt.srtt;
             return;
         };
-        if echo > Nanos::ZERO && echo != self.r.echoed && len >= self.r.mss {
-            // Time stamps tick in milliseconds.
-            let sample = Nanos::millis(((self.now - echo).0 / 1_000_000).max(1));
-            // Falls at once, rises slowly and only while nothing waits to be read (`tcp_rcv_rtt_update`).
-            if self.r.rtt == Nanos::ZERO || sample < self.r.rtt {
-                self.r.rtt = sample;
-            } else if self.r.copied + len >= self.r.nxt {
-                self.r.rtt = self.r.rtt - self.r.rtt.part(8) + sample.part(8);
+        // What an echo says is the tick in which its stamp left: milliseconds, by the host's clock (`tcp_rtt_tsopt_us`).
+        let tick = |t: Nanos| (t - self.phase).0.div_euclid(STAMP_TICK);
+        let (now, echo) = (tick(self.now), tick(echo));
+        if packet.stamps.is_some_and(|s| s.1 > Nanos::ZERO) && Some(echo) != self.r.echoed {
+            self.r.echoed = Some(echo);
+            let sample = match now - echo {
+                // Within one tick: no sample since Linux 6.16, a whole one before.
+                0 if self.p.drs_reads_queue => Nanos::ZERO,
+                n => Nanos(n.max(1) * STAMP_TICK),
+            };
+            if len >= self.r.mss && sample > Nanos::ZERO {
+                self.note_round(sample, len);
             }
-            self.r.echoed = echo;
+        }
+    }
+
+    /// Falls at once, rises slowly and, since Linux 6.16, only while nothing waits to be read (`tcp_rcv_rtt_update`).
+    fn note_round(&mut self, sample: Nanos, len: u64) {
+        let read = self.r.copied + len >= self.r.nxt;
+        if self.r.rtt == Nanos::ZERO || sample < self.r.rtt && self.p.drs_reads_queue {
+            self.r.rtt = sample;
+        } else if read || !self.p.drs_reads_queue {
+            self.r.rtt = self.r.rtt - self.r.rtt.part(8) + sample.part(8);
         }
     }
 
@@ -406,7 +426,11 @@ impl Socket {
         if r.rtt == Nanos::ZERO || time < r.rtt {
             return;
         }
-        let copied = r.copied - r.space_seq;
+        let mut copied = r.copied - r.space_seq;
+        if self.p.drs_reads_queue {
+            // What waits to be read shows that the application, not the window, was slow.
+            copied = copied.saturating_sub(r.nxt.saturating_sub(r.copied));
+        }
         if copied > r.space {
             if !r.locked {
                 let mut window = 2 * copied + self.p.drs_extra * self.mtu_mss;

@@ -44,7 +44,8 @@ pub(crate) struct Receiver {
     pub(crate) space_seq: u64,
     pub(crate) space_at: Nanos,
     pub(crate) rtt: Nanos,
-    pub(crate) echoed: Nanos,
+    /// The tick of the stamp that was echoed last.
+    pub(crate) echoed: Option<i64>,
     pub(crate) stamp_recent: Nanos,
     pub(crate) last_ack_sent: u64,
 }

@@ -7,7 +7,7 @@ use crate::scenario::{Impossible, Scenario, check};
 use crate::socket::{Socket, State};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tcpwhy_base::Nanos;
+use tcpwhy_base::{Nanos, Random};
 
 /// Events of a run without another limit: enough for the largest message. What is kept of a run grows with them, about
 /// 0.1 KB each.
@@ -113,6 +113,8 @@ struct Sim<'a> {
     notes: Vec<Note>,
     last_read: Nanos,
     open: u32,
+    /// Where each host's wake-ups are drawn from.
+    chances: [Option<Random>; 2],
 }
 
 /// Runs a scenario to its end.
@@ -168,6 +170,7 @@ impl<'a> Sim<'a> {
             notes: Vec::new(),
             last_read: START,
             open: 0,
+            chances: [0, 1].map(|i| scenario.hosts[i].stack.chance.map(Random)),
         };
         for n in 0..scenario.connections {
             sim.at(START + scenario.stagger.times(i64::from(n)), Event::Connect { process: n });
@@ -414,9 +417,17 @@ impl<'a> Sim<'a> {
         self.rouse(conn, side);
     }
 
+    /// How long this wake-up takes.
+    fn wake(&mut self, side: usize) -> Nanos {
+        let wake = self.scenario.hosts[side].stack.wake;
+        match &mut self.chances[side] {
+            Some(random) => wake.part(2) + Nanos(random.below(wake.0.max(0) as u64 + 1) as i64),
+            None => wake,
+        }
+    }
+
     /// Wakes an application whose socket is ready, and notices ends.
     fn rouse(&mut self, conn: u32, side: usize) {
-        let wake = self.scenario.hosts[side].stack.wake;
         let Some(c) = self.conns.get_mut(conn as usize) else { return };
         let s = &c.sockets[side];
         let app = &c.apps[side];
@@ -446,7 +457,9 @@ impl<'a> Sim<'a> {
                 }
             }
         }
-        if ready {
+        // One that is about to run is not woken again.
+        if ready && self.conns.get(conn as usize).is_some_and(|c| c.app_at[side].is_none()) {
+            let wake = self.wake(side);
             self.wake_app(conn, side, wake);
         }
     }

@@ -1,7 +1,7 @@
 use serde_json::Value;
 use std::sync::LazyLock;
 use tcpwhy_base::{Chosen, Nanos, Step, Turn, What, Workload};
-use tcpwhy_model::{Host, Outcome, Scenario, run};
+use tcpwhy_model::{Host, MAX_EVENTS, Outcome, Question, Scenario, Spread, run};
 
 pub(crate) fn writes(sizes: &[u64]) -> Vec<Step> {
     sizes.iter().map(|&n| Step::Write(n)).collect()
@@ -55,6 +55,22 @@ pub(crate) fn latencies(out: &Outcome) -> Vec<f64> {
 
 pub(crate) fn total(out: &Outcome) -> f64 {
     out.elapsed.as_ms()
+}
+
+/// Runs that differ in the chances of their hosts alone: which of them takes how long, latencies summed.
+pub(crate) fn chances(s: &Scenario, runs: u32) -> Spread {
+    let question = Question { scenario: s.clone(), skip: 0, max_events: MAX_EVENTS };
+    let time = |n| {
+        let answer = question.varied(n).ask().expect("the scenario is possible");
+        assert!(answer.complete, "run {n} is not complete");
+        (n, answer.turns.iter().fold(Nanos::ZERO, |sum, &t| sum + t))
+    };
+    Spread::new((0..runs).map(time).collect(), question.apart()).expect("there are runs")
+}
+
+/// What the most frequent pattern of many runs takes, in ms.
+pub(crate) fn usual(s: &Scenario) -> f64 {
+    chances(s, 60).patterns()[0].median.as_ms()
 }
 
 /// A figure of `scripts/model_measured.json`, which `scripts/model_check.py` reads too and makes anew: the median of the

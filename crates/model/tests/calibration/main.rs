@@ -6,5 +6,6 @@ mod buffers;
 mod common;
 mod losses;
 mod opening;
+mod patterns;
 mod slow_start;
 mod small_writes;

@@ -115,10 +115,6 @@ fn flights_are_ten_twenty_forty() {
 fn a_376_kb_upload_with_default_buffers() {
     let mut s = serial(path(40.0, 1000.0, 2_000_000, 1500), turn(&[385_024], 500.0, &[100]), 1);
     s.hosts[1].read_chunk = 4096;
-    near(
-        latencies(&go(&s))[0],
-        measured("A2 default receive buffer, RTT 40"),
-        5.0,
-        "376 KB up, RTT 40, 500 ms of work",
-    );
+    // Of five runs four took 703 to 706 ms and one a round trip more.
+    near(usual(&s), measured("A2 default receive buffer, RTT 40"), 5.0, "376 KB up, RTT 40, 500 ms of work");
 }

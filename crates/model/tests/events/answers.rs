@@ -1,7 +1,7 @@
 //! Questions: what could be changed, what it gains, which changes go together; many runs; what cannot be.
 
 use crate::script::*;
-use tcpwhy_base::{Chosen, Cork, FixId, Nanos, Step, Turn, What};
+use tcpwhy_base::{Chosen, Cork, FixId, Nanos, Step, Turn, What, Workload};
 use tcpwhy_model::{Change, Congestion, MAX_EVENTS, Question, Scenario, Spread, Tried, check, run, useless};
 
 fn question(scenario: Scenario) -> Question {
@@ -272,28 +272,36 @@ fn a_gain_of_a_hundredth_is_not_useless() {
     assert_eq!(found, [(FixId::Nodelay, 999_999), (FixId::LargerMtu, -5)]);
 }
 
-/// Run 0 is the question; others draw losses anew, move the ticks, and halve to double the wake-ups.
+/// Run 0 is the question; others draw losses anew, move the ticks, and draw each wake-up from a half to one and a half.
 #[test]
 fn varied_runs_differ_in_their_chances_alone() {
     let mut s = request(path(40), &[100], &[200]);
     s.hosts.iter_mut().for_each(|h| h.stack.wake = Nanos::micros(50));
+    s.workload = Workload::serial(s.workload.turns[0].clone(), 300);
     let q = question(s);
     let zero = q.varied(0);
     assert_eq!((zero.scenario.seed, zero.scenario.hosts[1].stack.phase), (1, Nanos(1)));
-    let mut wakes = Vec::new();
-    let mut phases = Vec::new();
-    for n in 1..200 {
-        let v = q.varied(n).scenario;
-        assert_ne!(v.seed, 1);
-        wakes.extend(v.hosts.iter().map(|h| h.stack.wake));
-        phases.extend(v.hosts.iter().map(|h| h.stack.phase));
-    }
-    assert!(wakes.iter().all(|w| (Nanos::micros(25)..=Nanos::micros(100)).contains(w)));
-    assert!(wakes.iter().any(|w| *w < Nanos::micros(27)) && wakes.iter().any(|w| *w > Nanos::micros(98)));
+    // From the arrival of a request until its answer leaves.
+    let wakes = |n: u32| {
+        let passages = q.varied(n).ask().unwrap().outcome.passages;
+        let with_data = passages.into_iter().filter(|p| p.packet.len > 0).collect::<Vec<_>>();
+        let pairs = with_data.chunks_exact(2).filter_map(|p| Some(p[1].sent - p[0].arrived?));
+        pairs.map(|t| t.0 / 1000).collect::<Vec<_>>()
+    };
+    // The first is that of the thread that accepts.
+    assert!(wakes(0)[1..].iter().all(|&w| w == 50));
+    let drawn = wakes(1)[1..].to_vec();
+    assert!(drawn.iter().all(|w| (25..=75).contains(w)), "{drawn:?}");
+    assert!(drawn.iter().any(|w| *w < 28) && drawn.iter().any(|w| *w > 72));
+    assert_eq!(drawn, wakes(1)[1..]);
+    assert_ne!(drawn, wakes(2)[1..]);
+    let phases: Vec<Nanos> =
+        (1..200).flat_map(|n| q.varied(n).scenario.hosts.map(|h| h.stack.phase)).collect();
     assert!(phases.iter().all(|p| (Nanos::ZERO..ms(4)).contains(p)));
     assert!(
         phases.iter().any(|p| *p > Nanos::micros(3900)) && phases.iter().any(|p| *p < Nanos::micros(100))
     );
+    assert!((1..200).all(|n| q.varied(n).scenario.seed != 1));
     assert_eq!(q.varied(7).scenario.seed, q.varied(7).scenario.seed);
     assert_ne!(q.varied(7).scenario.seed, q.varied(8).scenario.seed);
     assert!(!q.is_random());
@@ -311,7 +319,7 @@ fn varied_runs_differ_in_their_chances_alone() {
 fn patterns_are_parted_by_gaps() {
     let patterns = |us: &[i64]| {
         let runs = us.iter().zip(0..).map(|(&t, n)| (n, Nanos::micros(t))).collect();
-        Spread::new(runs)
+        Spread::new(runs, ms(1))
             .unwrap()
             .patterns()
             .iter()
@@ -322,7 +330,7 @@ fn patterns_are_parted_by_gaps() {
     assert_eq!(patterns(&[10_000, 11_001]), [(1, 0, 10_000), (1, 1, 11_001)]);
     assert_eq!(patterns(&[100_000, 105_000]), [(2, 0, 100_000)]);
     assert_eq!(patterns(&[100_000, 105_001]), [(1, 0, 100_000), (1, 1, 105_001)]);
-    let s = Spread::new((0..100).map(|n| (n, Nanos(i64::from(n)))).collect()).unwrap();
+    let s = Spread::new((0..100).map(|n| (n, Nanos(i64::from(n)))).collect(), ms(1)).unwrap();
     assert_eq!((s.runs(), s.percentile(0).0, s.percentile(1).0, s.percentile(50).0), (100, 0, 0, 49));
     assert_eq!((s.percentile(99).0, s.percentile(100).0, s.range()), (98, 99, (Nanos(0), Nanos(99))));
 }

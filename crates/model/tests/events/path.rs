@@ -350,13 +350,13 @@ fn spans_name_what_held_a_packet() {
         &small,
         0,
         "0..40.04 handshake
-        turn 0 40.04..163.615999
+        turn 0 40.04..164.615999
         40.04..80.04 path_delay
         80.04..82.074666 bandwidth
         82.074666..121.074666 receive_window client
         121.074666..123.074666 bandwidth
-        123.074666..162.074666 receive_window client
-        162.074666..163.615999 bandwidth",
+        123.074666..163.074666 receive_window client
+        163.074666..164.615999 bandwidth",
     );
     let syn = lose(request(path(40), &[100], &[10]), 0, &[tcpwhy_base::What::Syn(1)]);
     spans(

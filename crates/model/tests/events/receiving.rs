@@ -25,15 +25,15 @@ fn a_small_receive_buffer_lets_two_segments_out_per_round_trip() {
         80 > ack 1449
         80 > ack 2897
         100 < 2897..4345 receive_window
-        120 > ack 4345
-        140 < 4345..5793 psh receive_window
-        140 < 5793..7241
-        160 > ack 7241
-        180 < 7241..8689 psh receive_window
-        180 < 8689..10137
-        200 > ack 10137
-        220 < 10137..11585 psh receive_window
-        220 < 11585..12001 psh
+        100 < 4345..5793 psh receive_window
+        120 > ack 5793
+        140 < 5793..7241 receive_window
+        140 < 7241..8689 psh
+        160 > ack 8689
+        180 < 8689..10137 receive_window
+        180 < 10137..11585 psh
+        200 > ack 11585
+        220 < 11585..12001 psh receive_window
         240 > ack 12001
         240 > fin ack 12001
         260 < fin ack 102",
@@ -116,31 +116,31 @@ fn a_slow_reader_is_waited_for() {
         80 > ack 1449
         80 > ack 2897
         100 < 2897..4345 receive_window
-        120 > ack 4345
-        140 < 4345..5793 psh receive_window
-        140 < 5793..7241
-        160 > ack 7241
-        160 > ack 7241
-        180 < 7241..8689 psh receive_window
+        100 < 4345..5793 psh receive_window
+        120 > ack 5793
+        120 > ack 5793
+        140 < 5793..7241 receive_window
+        140 < 7241..8689 psh receive_window
+        160 > ack 8689
+        160 > ack 8689
         180 < 8689..10137 receive_window
-        200 > ack 10137
-        200 > ack 10137
-        220 < 10137..11585 psh receive_window
+        180 < 10137..11585 psh receive_window
+        200 > ack 11585
+        200 > ack 11585
         220 < 11585..13033 receive_window
-        240 > ack 13033
-        240 > ack 13033
-        260 < 13033..14481 psh receive_window
+        220 < 13033..14481 psh receive_window
+        240 > ack 14481
+        240 > ack 14481
         260 < 14481..15929 receive_window
-        280 > ack 15929
-        280 > ack 15929
-        300 < 15929..17377 psh receive_window
+        260 < 15929..17377 psh receive_window
+        280 > ack 17377
+        280 > ack 17377
         300 < 17377..18825 receive_window
-        320 > ack 18825
-        320 > ack 18825
-        340 < 18825..20001 psh receive_window
-        360 > ack 20001
-        360 > fin ack 20001
-        380 < fin ack 102",
+        300 < 18825..20001 psh receive_window
+        320 > ack 20001
+        320 > ack 20001
+        320 > fin ack 20001
+        340 < fin ack 102",
     );
 }
 
@@ -239,9 +239,8 @@ fn before_6_13_sixteen_segments_are_added() {
         168.450666 ack 27593 window 30656
         169.450666 ack 29041 window 32384
         171.618666 ack 32137 window 33024
-        206.450666 ack 37729 window 35904
-        207.450666 ack 39177 window 38784
-        208.034666 ack 40001 window 41728",
+        207.450666 ack 39177 window 35904
+        208.034666 ack 40001 window 38784",
     );
 }
 
@@ -258,11 +257,7 @@ fn a_fixed_share_of_the_buffer() {
         82.074666 ack 2897 window 35008
         83.074666 ack 4345 window 37888
         84.074666 ack 5793 window 40832
-        85.074666 ack 7241 window 42240
-        164.074666 ack 46337 window 45184
-        165.074666 ack 47785 window 48064
-        166.074666 ack 49233 window 50944
-        166.621332 ack 50001 window 53824",
+        85.074666 ack 7241 window 42240",
     );
 }
 

@@ -142,7 +142,7 @@ pub(crate) fn path(rtt: i64) -> Scenario {
     let mut s = Scenario::with_path(Nanos::millis(rtt), None, None, 1500);
     for h in &mut s.hosts {
         h.nodelay = true;
-        (h.stack.wake, h.stack.copy_rate) = (Nanos::ZERO, u64::MAX);
+        (h.stack.wake, h.stack.turn, h.stack.copy_rate) = (Nanos::ZERO, Nanos::ZERO, u64::MAX);
         // A run starts at 1 ns.
         h.stack.phase = Nanos(1);
     }

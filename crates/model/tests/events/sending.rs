@@ -45,7 +45,7 @@ fn a_full_segment_is_none_that_nagle_waits_for() {
     );
 }
 
-/// Calls of `write` are as far apart as copying takes: 1000 bytes at 1 MB/s.
+/// A packet leaves when its data have been copied, and calls of `write` are that far apart: 1000 bytes at 1 MB/s.
 #[test]
 fn a_message_in_pieces_takes_the_time_of_its_copies() {
     let s = host(request(path(10), &[3000], &[10]), 0, |h| {
@@ -57,27 +57,32 @@ fn a_message_in_pieces_takes_the_time_of_its_copies() {
         "0 > syn
         5 < syn ack 1
         10 > ack 1
-        10 > 1..1001 psh client_think
-        11 > 1001..2001 psh
-        12 > 2001..3001 psh
-        15 < ack 1001
-        16 < ack 2001
-        17 < ack 3001
-        17 < 1..11 psh server_think
-        22 > ack 11
-        22 > fin ack 11
-        27 < fin ack 3002",
+        11 > 1..1001 psh client_think
+        12 > 1001..2001 psh
+        13 > 2001..3001 psh
+        16 < ack 1001
+        17 < ack 2001
+        18 < ack 3001
+        18 < 1..11 psh server_think
+        23 > ack 11
+        23 > fin ack 11
+        28 < fin ack 3002",
     );
 }
 
-/// The copy of the last piece holds nobody: the answer is read when it comes, although 1000 bytes at 10 kB/s take 100 ms.
+/// 1000 bytes at 10 kB/s take 100 ms before they leave, in one call or in two; what a socket's packet buffers hold more than one
+/// of is copied while the first is on its way.
 #[test]
-fn the_last_copy_delays_no_read() {
+fn a_copy_comes_before_its_packet() {
     let s = host(request(path(10), &[1000], &[10]), 0, |h| h.stack.copy_rate = 10_000);
     let end = |s: &Scenario| tcpwhy_model::run(s).unwrap().turns[0].end.map(time);
-    assert_eq!(end(&s), Some("20".into()));
-    // Two calls are that far apart.
-    assert_eq!(end(&host(s, 0, |h| h.write_chunk = Some(500))), Some("70".into()));
+    assert_eq!(end(&s), Some("120".into()));
+    assert_eq!(end(&host(s, 0, |h| h.write_chunk = Some(500))), Some("120".into()));
+    // The first 65,215 bytes of 100,000 take 652.15 ms at 100 kB/s; nobody waits for the copy of the rest.
+    let large = host(request(path(10), &[100_000], &[10]), 0, |h| h.stack.copy_rate = 100_000);
+    let sent =
+        tcpwhy_model::run(&large).unwrap().passages.iter().find(|p| p.packet.len > 0).map(|p| time(p.sent));
+    assert_eq!(sent, Some("662.15".into()));
 }
 
 /// Corked data leave when the probe timer takes them: RTO past its tick, as nothing is in flight.

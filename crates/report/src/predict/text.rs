@@ -1,6 +1,6 @@
 //! A prediction for people: the total, who waits for whom, where the time goes, what helps.
 
-use super::types::{Distribution, Fix, Prediction, Step};
+use super::types::{Distribution, Fix, Pattern, Prediction, Step};
 use crate::figures::count;
 use crate::text::style::{BOLD, DIM, FIX, WARN, of, wrap};
 use crate::text::{bytes, percent};
@@ -95,27 +95,37 @@ fn distribution(out: &mut impl Write, d: &Distribution, width: usize) -> io::Res
             .iter()
             .try_for_each(|l| writeln!(out, "  {WARN}{l}{WARN:#}"));
     }
-    let line = format!(
-        "Chance decides between {} patterns (moments of ticks and wake-ups, {} runs, 95 of 100 at most {p95}):",
-        d.patterns.len(),
-        d.runs
-    );
-    for l in wrap(&line, width.saturating_sub(2)) {
-        writeln!(out, "  {WARN}{l}{WARN:#}")?;
-    }
-    for (i, pattern) in d.patterns.iter().enumerate() {
-        let why = match (pattern.cause, pattern.side) {
-            _ if i == 0 => "  shown below".into(),
-            (Some(c), side) => {
-                let word = if pattern.more_ns < 0 { "less" } else { "more" };
-                let side = side.map_or(String::new(), |s| format!(" ({})", s.0.name()));
-                format!("  {} {word} {}{side}", Nanos(pattern.more_ns.abs()), c.0.id())
-            }
-            (None, _) => String::new(),
-        };
-        writeln!(out, "    {:>5}  {}{why}", percent(pattern.share), Nanos(pattern.median_ns))?;
-    }
-    Ok(())
+    let what = "moments of ticks and wake-ups";
+    let line = if d.requests.is_empty() {
+        let n = d.runs;
+        format!(
+            "Chance decides ({what}): {}; 95 of 100 at most {p95}.",
+            patterns(&d.patterns, &format!("{n} runs"))
+        )
+    } else {
+        let all: u64 = d.requests.iter().map(|p| p.count).sum();
+        let each = patterns(&d.requests, &format!("{all} requests"));
+        format!("Chance decides ({what}): {each}. Of {} runs, 95 of 100 take at most {p95}.", d.runs)
+    };
+    wrap(&line, width.saturating_sub(2)).iter().try_for_each(|l| writeln!(out, "  {WARN}{l}{WARN:#}"))
+}
+
+/// `usually 8.70 ms; in 3 of 20 runs 53.0 ms (Nagle held ...)`: `all` is what they are of.
+fn patterns(all: &[Pattern], of: &str) -> String {
+    let each = all.iter().enumerate().map(|(i, p)| {
+        let time = Nanos(p.median_ns);
+        if i == 0 {
+            return format!("usually {time}");
+        }
+        let why = p.cause.map_or(String::new(), |c| {
+            let side = p.side.map_or(String::new(), |s| format!(" at the {}", s.0.name()));
+            let side = if p.side.is_some_and(|s| s.0 == Side::Network) { String::new() } else { side };
+            let (more, word) = (Nanos(p.more_ns.abs()), if p.more_ns < 0 { "less" } else { "more" });
+            format!(" ({more} {word} {}{side}: {})", c.0.id(), c.0.info().title)
+        });
+        format!("in {} of {of} {time}{why}", p.count)
+    });
+    each.collect::<Vec<_>>().join("; ")
 }
 
 fn at(ns: i64) -> String {

@@ -137,16 +137,21 @@ pub struct Distribution {
     pub losses_drawn: bool,
     /// What they fall into, the most frequent first (at most four); empty where losses were drawn.
     pub patterns: Vec<Pattern>,
+    /// What the requests of all runs fall into, each held against the same request of the other runs: the usual pattern first, then
+    /// at most three others. Empty where all go as usual, where there is one, and where losses were drawn.
+    pub requests: Vec<Pattern>,
 }
 
-/// Runs that take nearly the same time.
+/// Runs, or requests, that take nearly the same time.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Pattern {
-    /// Of all runs.
+    /// How many.
+    pub count: u64,
+    /// Of all.
     pub share: f64,
     /// The one in their middle.
     pub median_ns: i64,
-    /// The cause whose time differs most from the most frequent pattern; null in that one.
+    /// The cause whose time differs most from the most frequent pattern; null in that one and where nothing differs.
     pub cause: Option<CauseName>,
     /// Whose.
     pub side: Option<SideName>,

@@ -169,7 +169,8 @@ fn sizes_as_they_were_typed() {
 
 #[test]
 fn chance_is_said_before_the_diagram() {
-    let pattern = |share, cause: Option<Cause>, side: Option<Side>, more_ns| Pattern {
+    let pattern = |share: f64, cause: Option<Cause>, side: Option<Side>, more_ns| Pattern {
+        count: (share * 100.0).round() as u64,
         share,
         median_ns: 90 * MS,
         cause: cause.map(CauseName),
@@ -186,6 +187,7 @@ fn chance_is_said_before_the_diagram() {
         most_ns: 300 * MS,
         losses_drawn: true,
         patterns: Vec::new(),
+        requests: Vec::new(),
     });
     let mut text = said(&p, 60, false);
     if let Some(d) = &mut p.distribution {
@@ -196,6 +198,12 @@ fn chance_is_said_before_the_diagram() {
             pattern(0.09, Some(Cause::Nagle), None, -10 * MS),
             pattern(0.01, None, None, 0),
         ];
+    }
+    text.push_str("---\n");
+    text.push_str(&said(&p, 60, false));
+    if let Some(d) = &mut p.distribution {
+        d.requests = d.patterns.clone();
+        d.requests.truncate(2);
     }
     text.push_str("---\n");
     text.push_str(&said(&p, 60, false));
