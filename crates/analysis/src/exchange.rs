@@ -328,6 +328,19 @@ impl Recorder {
     }
 }
 
+/// What its kernel says of the receiver.
+impl Recorder {
+    /// From `since` to `until` data lay unread at the receiver of `sender`, which waited `trip` before its segments passed: steps
+    /// that are recorded already lie in that time, too.
+    pub(crate) fn lay_unread(&mut self, sender: End, since: Nanos, until: Nanos, trip: Nanos) {
+        let steps = self.recorded.steps.iter_mut().rev().take_while(|s| s.end - trip > since);
+        for step in steps.filter(|s| s.sender == sender) {
+            let lay = (until.min(step.end - trip) - since.max(step.start - trip)).floor0();
+            step.unread = step.unread.map(|unread| unread + lay);
+        }
+    }
+}
+
 /// Losses.
 impl Recorder {
     /// The steps of `sender` since `since` belong to a loss; one that began before is cut in two there.

@@ -281,6 +281,34 @@ fn the_kernel_of_the_receiver_tells_a_slow_reader_from_a_small_window() {
     assert_eq!(cause(&says(&w, SERVER, &all)), kernel(Cause::ReceiveWindow));
 }
 
+/// Of data that lies unread the kernel tells only when it is read: what its window held before that is judged again.
+#[test]
+fn a_read_tells_of_what_passed_before_it() {
+    const MSS: u32 = 1_448;
+    let mut w = Wire::new(Tap::Server, ms(20));
+    w.host[SERVER].window = 3 * MSS;
+    w.host[SERVER].wscale = Some(0);
+    w.handshake();
+    w.at(ms(30)).client().write(3 * MSS);
+    w.at(ms(60)).server().window(MSS).ack();
+    w.at(ms(70)).client().data(MSS);
+    w.at(ms(90)).server().window(0).ack();
+    w.at(ms(300)).server().window(3 * MSS).ack();
+    w.at(ms(310)).client().write(3 * MSS);
+    w.at(ms(330)).server().data(50);
+    let since = w.segments()[0].time + ms(30);
+    let state = SocketState { open: true, scales: None, buffers: [1, 1], set: [false; 2], reads: true };
+    let told = |read: bool| {
+        let mut changes = vec![(us(-5), SocketChange::State(state))];
+        changes.extend(read.then_some((ms(290) - us(5), SocketChange::Read { since, upto: FIRST, left: 0 })));
+        let c = analyse(&w.segments(), &says(&w, SERVER, &changes));
+        let spans = c.exchanges[0].spans.iter().filter(|s| s.source == Source::Kernel);
+        spans.map(|s| (s.cause, (s.end - s.start).0 / 10_000_000)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(true), [(Cause::SlowReader, 4), (Cause::SlowReader, 24)]);
+    assert_eq!(told(false), [(Cause::ReceiveWindow, 4), (Cause::ReceiveWindow, 24)]);
+}
+
 /// The scales of windows were agreed on before the capture began; the kernel knows them.
 #[test]
 fn the_kernel_knows_the_scales_of_a_connection_that_was_open_before() {

@@ -14,6 +14,10 @@ impl Conn {
         if let SocketChange::State(SocketState { open: true, scales, .. }) = event.change {
             self.track.told_scales(local, scales);
         }
+        if let SocketChange::Read { since, .. } = event.change {
+            let sender = local.peer();
+            self.ex.lay_unread(sender, since, event.time, self.track.reaction_or_zero(sender).part(2));
+        }
         self.testimony.hear(local, event);
     }
 
@@ -38,7 +42,7 @@ impl Conn {
         if !is_beside(&path) {
             return;
         }
-        let trip = path.peer();
+        let trip = path.peer().part(2);
         step.unread = self.testimony.unread(s.peer(), step.start - trip, step.end - trip);
     }
 
