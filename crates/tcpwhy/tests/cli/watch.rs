@@ -199,6 +199,8 @@ fn ended_connections_are_lines_and_an_interrupt_ends_it() {
     let client = lines.iter().find(|l| l["role"] == "client").unwrap();
     assert!(client["peer"].as_str().unwrap().ends_with(&port));
     assert!(client["watched_ns"].as_i64() > Some(300_000_000), "{client:#}");
+    // The process is gone, too; its name was known before.
+    assert!(client["process"]["name"].is_string(), "{client:#}");
 }
 
 #[test]
