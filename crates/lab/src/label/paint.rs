@@ -106,6 +106,23 @@ pub(super) struct Scene<'a> {
     pub(super) busy: &'a Ends<Vec<(Nanos, Nanos)>>,
 }
 
+/// A wait of a sender where its segment and the one before it, each when sent and when there, are seen by the receiver.
+fn wait_afar(
+    wait: &Wait,
+    first: bool,
+    own: (Nanos, Nanos),
+    before: Option<(Nanos, Nanos)>,
+) -> (Nanos, Nanos) {
+    let shift = |t: Nanos| own.1 - (own.0 - t);
+    let from = match before {
+        Some((sent, there)) if !first && sent == wait.from => there,
+        Some((_, there)) => shift(wait.from).max(there),
+        // Nothing passed before the first segment of a direction: its wait is as long here as at its sender.
+        None => shift(wait.from),
+    };
+    (from, shift(wait.to).max(from))
+}
+
 /// Setup and exchanges of one connection at one tap.
 #[derive(Debug, Default)]
 pub(super) struct Painted {
@@ -251,14 +268,11 @@ impl Scene<'_> {
         let d = &self.directions[sender];
         let own = d.segments[wait.segment];
         let Some(arrived) = d.arrived(own.end) else { return (wait.from, wait.from) };
-        let shift = |t: Nanos| arrived - (own.sent - t);
-        let before = wait.segment.checked_sub(1).map(|b| d.segments[b]);
-        let begin = before.and_then(|b| d.arrived(b.end)).unwrap_or(arrived);
-        let from = match before {
-            Some(b) if !first && b.sent == wait.from => begin,
-            _ => shift(wait.from).max(begin),
-        };
-        (from, shift(wait.to).max(from))
+        let before = wait.segment.checked_sub(1).map(|b| {
+            let b = d.segments[b];
+            (b.sent, d.arrived(b.end).unwrap_or(arrived))
+        });
+        wait_afar(wait, first, (own.sent, arrived), before)
     }
 
     fn link_and_loss(&self, tap: End, reading: Reading, senders: &Ends<Sender<'_>>, canvas: &mut Canvas) {
@@ -313,6 +327,17 @@ impl Scene<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_before_anything_was_sent_is_as_long_at_the_other_end() {
+        let ms = Nanos::millis;
+        let wait = Wait { segment: 0, from: ms(10), to: ms(210), cause: Some(Cause::Cork) };
+        let own = (ms(210), ms(220));
+        assert_eq!(wait_afar(&wait, true, own, None), (ms(20), ms(220)));
+        // What came before covers what it waited until then; of the same message it is where the wait begins.
+        assert_eq!(wait_afar(&wait, true, own, Some((ms(100), ms(112)))), (ms(112), ms(220)));
+        assert_eq!(wait_afar(&wait, false, own, Some((ms(10), ms(25)))), (ms(25), ms(220)));
+    }
 
     #[test]
     fn later_paint_covers() {
