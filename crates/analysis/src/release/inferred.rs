@@ -386,14 +386,16 @@ fn in_the_queue(p: &Passage<'_>) -> Option<Release> {
     let from = start - reaction - reaction.part(8);
     // On a path shorter than a wake-up the hosts take as long as any link.
     let told = p.path.reaction.is_some() && p.path.rtt >= Nanos::millis(1);
-    if p.capture_drops || p.flow.recovery.is_some() || !told || !p.acks.known_since(from) {
+    // ACKs that a hole makes the receiver repeat are not kept, and each may have let something go (RFC 6937).
+    let recent = || p.acks.newest_first().take_while(|a| a.time > from);
+    let repeated = p.flow.recovery.is_some() || recent().any(Ack::at_a_hole);
+    if p.capture_drops || repeated || !told || !p.acks.known_since(from) {
         return None;
     }
     let nxt = p.arrived.before.nxt;
     let needed = p.segment.len.min(p.mss()) as i32;
     let opens = |a: &&Ack| a.edge_before.minus(nxt) < needed && a.edge.minus(nxt) >= needed;
-    let mut acks =
-        p.acks.newest_first().skip_while(|a| a.time > p.time - reaction).take_while(|a| a.time > from);
+    let mut acks = recent().skip_while(|a| a.time > p.time - reaction);
     let mut any = false;
     let opening = acks.find(|a| {
         any = true;

@@ -345,6 +345,15 @@ fn what_no_ack_released_was_in_the_queue() {
     };
     assert!(matches!(shut(19_999_999).release().wait, Wait::Window { .. } | Wait::Closed { .. }));
     assert!(matches!(shut(20_000_000).release().wait, Wait::Acked(_)));
+    // A hole made the receiver repeat its ACKs, which are not kept: one of them may have let it go.
+    let filled = |after: Nanos| {
+        row(ms(12), MSS)
+            .far()
+            .with(|r| r.acks.push(Ack::new(START + after, 7, true, true, None), Nanos::ZERO))
+    };
+    filled(Nanos(-22_500_000)).is(Wait::Burst);
+    assert!(!matches!(filled(Nanos(-22_499_999)).release().wait, Wait::Burst));
+    assert!(!matches!(filled(ms(11)).release().wait, Wait::Burst));
     // Hosts that take as long as the way tell nothing.
     let short = |rtt| row(ms(12), MSS).far().with(|r| r.path.rtt = rtt);
     short(ms(1)).is(Wait::Burst);
