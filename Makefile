@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix two-taps model-check model-fixes model-flights predict-real forecast overhead mcp-gigabyte bench python test-python test-fleet many package static advisories api tables-size fuzz mutants docs docs-figures web screenshots bpf install clean
+.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix two-taps model-check model-fixes model-flights predict-real forecast overhead mcp-gigabyte bench growth python test-python test-fleet many package static advisories api tables-size fuzz mutants docs docs-figures web screenshots bpf install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
@@ -35,6 +35,7 @@ help:
 	@echo 'make api       the list of public items of the crate tcpwhy-library; refuses where a version must be raised first'
 	@echo 'make tables-size  bytes of an exchange in the tables of --parquet, on a million of them'
 	@echo 'make bench     speed and memory against tcpdump, tcptrace and tshark (ARGS=--quick)'
+	@echo 'make growth    time by the number of connections and of packets: docs/growth.svg (minutes, on a quiet machine)'
 	@echo 'make fuzz      $(SECONDS_EACH) seconds for each fuzz target (SECONDS_EACH=...)'
 	@echo 'make mutants   how many small faults the tests find (ARGS=--crate analysis; hours; needs cargo-mutants)'
 	@echo 'make attack    what a stranger could do to tcpwhy serve, for half a minute (ARGS=...)'
@@ -149,6 +150,10 @@ package: build
 bench: build
 	@scripts/setup.sh bench
 	@$(PYTHON) scripts/bench.py --bin $(BIN) $(ARGS)
+
+growth: build
+	@$(PYTHON) scripts/growth.py measure --bin $(BIN)
+	@$(PYTHON) scripts/growth.py draw
 
 fuzz:
 	@fuzz/run.sh $(SECONDS_EACH)

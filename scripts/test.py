@@ -162,6 +162,7 @@ def checks(binary):
         Check('third-party notices', script('scripts/third_party.py', 'check')),
         Check('packages', f'{tools} scripts/package.py check --bin {binary}', [tools], show=1),
         Check('figures', script('scripts/figures.py', f'--bin {binary} --check')),
+        Check('growth: its drawing', script('scripts/growth.py', 'check'), show=1),
         Check('one source of figures', script('scripts/one_source.py', f'--bin {binary}'), show=1),
         Check('model', script('scripts/model_check.py', f'--bin {binary}')),
         Check('model: fixes', script('scripts/model_fixes.py', f'--bin {binary}'), show=4),
