@@ -10,7 +10,6 @@ so that an interrupted set can be completed. Root.
 """
 
 import argparse
-import concurrent.futures
 import glob
 import os
 import shutil
@@ -133,27 +132,21 @@ def score(args):
     scores, failed = {f'{kind}, {ends}': Score() for ends in ENDS for kind in ('bare', 'recorded')}, []
     cases = [c for c in common.labelled_in(args.folder) if not args.only or any(t in c.name for t in args.only)]
     cases = [c for c in cases if glob.glob(os.path.join(os.path.dirname(c.path), f'record.{c.end}.pcapng'))]
-    with concurrent.futures.ThreadPoolExecutor(common.overlap(args.jobs)) as pool:
-        waiting = [
-            (case, what, pool.submit(answer, args.bin, case, what))
-            for case in cases
-            for what in scores
-            # Both ends are explained on the clock of the client, and so held against the label of its tap.
-            if what.endswith(case.end) or what.endswith('both') and case.end == 'client'
-        ]
-        for case, what, future in waiting:
-            try:
-                said = future.result()
-            except common.Failed as error:
-                failed.append(f'{case} {what}: {error}')
-                continue
-            for check in case.checks:
-                result = judge(check, said, check['connections'], False, 0.0, 0.0)
-                scores[what].add(case, check, result)
-                missed = not all(hit for hit, *_ in result.parts)
-                off = result.verdict not in (None, RIGHT) or result.forbidden or missed
-                if off and (args.verbose or what.startswith('recorded') and not args.quiet):
-                    print(f'{what:<17}', accuracy.line(case, check, result))
+    asked = [
+        (case, what)
+        for case in cases
+        for what in scores
+        # Both ends are explained on the clock of the client, and so held against the label of its tap.
+        if what.endswith(case.end) or what.endswith('both') and case.end == 'client'
+    ]
+    for case, what, said in common.answered(args.jobs, asked, lambda case, what: answer(args.bin, case, what), failed):
+        for check in case.checks:
+            result = judge(check, said, check['connections'], False, 0.0, 0.0)
+            scores[what].add(case, check, result)
+            missed = not all(hit for hit, *_ in result.parts)
+            off = result.verdict not in (None, RIGHT) or result.forbidden or missed
+            if off and (args.verbose or what.startswith('recorded') and not args.quiet):
+                print(f'{what:<17}', accuracy.line(case, check, result))
     return scores, failed
 
 

@@ -4,6 +4,7 @@ The table is the published one, docs/schema/causes.json: the scripts judge by th
 it shows as a change of that file.
 """
 
+import concurrent.futures
 import glob
 import json
 import os
@@ -138,3 +139,16 @@ def shown(path):
 def overlap(jobs):
     """How many programs to run at once."""
     return jobs or os.cpu_count() or 1
+
+
+def answered(jobs, asked, answer, failed):
+    """Each (case, what) of `asked` with `answer(case, what)`, several at once and in their order; `failed` gets those without."""
+    with concurrent.futures.ThreadPoolExecutor(overlap(jobs)) as pool:
+        waiting = [(case, what, pool.submit(answer, case, what)) for case, what in asked]
+        for case, what, future in waiting:
+            try:
+                said = future.result()
+            except Failed as error:
+                failed.append(f'{case} {what}: {error}')
+                continue
+            yield case, what, said

@@ -9,7 +9,6 @@ way are counted against it.
 """
 
 import argparse
-import concurrent.futures
 import json
 import os
 
@@ -58,27 +57,20 @@ def run(args):
             return both(args.bin, case)
         return common.explain(args.bin, case.path, '--exchanges', 'all')[0]
 
-    with concurrent.futures.ThreadPoolExecutor(common.overlap(args.jobs)) as pool:
-        waiting = [(case, what, pool.submit(answer, case, what)) for case, what in asked]
-        for case, what, future in waiting:
-            try:
-                said = future.result()
-            except common.Failed as error:
-                failed.append(f'{case} {what}: {error}')
-                continue
-            score = scores.setdefault(what, Score())
-            for check in case.checks:
-                result = accuracy.judge(check, said, check['connections'], False, 0.0, 0.0)
-                score.add(case, check, result)
-                off = result.verdict not in (None, 'right') or not all(hit for hit, *_ in result.parts)
-                if what == 'both' and args.verbose and off:
-                    print(accuracy.line(case, check, result))
-            log = logged(case) if what == 'both' else None
-            if log is not None:
-                placed[0] += lost(said) == log
-                placed[1] += 1
-                if lost(said) != log:
-                    print(f'{case}: lost {lost(said)}, the log says {log}')
+    for case, what, said in common.answered(args.jobs, asked, answer, failed):
+        score = scores.setdefault(what, Score())
+        for check in case.checks:
+            result = accuracy.judge(check, said, check['connections'], False, 0.0, 0.0)
+            score.add(case, check, result)
+            off = result.verdict not in (None, 'right') or not all(hit for hit, *_ in result.parts)
+            if what == 'both' and args.verbose and off:
+                print(accuracy.line(case, check, result))
+        log = logged(case) if what == 'both' else None
+        if log is not None:
+            placed[0] += lost(said) == log
+            placed[1] += 1
+            if lost(said) != log:
+                print(f'{case}: lost {lost(said)}, the log says {log}')
     return scores, placed, failed
 
 
