@@ -281,6 +281,7 @@ mod tests {
             cookie: 1,
             local: at(40_000),
             peer: at(80),
+            device: 0,
             state: State::Established,
             inode: 5,
             rqueue: 0,

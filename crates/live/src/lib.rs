@@ -1,9 +1,9 @@
 //! Where the time of the connections of a running host goes, from what its kernel says of its sockets.
 //!
-//! [`Diag`] asks the kernel for all sockets (`sock_diag`, which needs no privileges) and gives [`Sample`]s. [`Table`] is
-//! fed with them, as often as one likes, and keeps for each connection how much of its time went by which cause; what
-//! it says of the last interval and since the beginning is a [`Snapshot`]. The rules are in [`judge`]: pure functions of
-//! two samples of one socket.
+//! `Diag` asks the kernel for all sockets (`sock_diag`, which needs no privileges) and gives [`Sample`]s, `Rounds` does so as
+//! cheaply as that can be had. [`Table`] is fed with them, as often as one likes, and keeps for each connection how much of its
+//! time went by which cause; what it says of the last interval and since the beginning is a [`Snapshot`]. The rules are in
+//! [`judge`]: pure functions of two samples of one socket.
 //!
 //! `Kernel` (feature `bpf`) attaches programs to tracepoints and gives [`Facts`]: what was held, who slept, what was sent again. Where
 //! there are facts, they override what samples say ([`Table::witness`]). `Events` gives single events ([`Happened`]).
@@ -28,6 +28,7 @@
 //!         cookie: 2,
 //!         local: end(40_000),
 //!         peer: end(443),
+//!         device: 0,
 //!         state: State::Established,
 //!         inode: 5,
 //!         rqueue: 0,
@@ -69,6 +70,8 @@ mod parse;
 mod probe;
 #[cfg(target_os = "linux")]
 mod process;
+#[cfg(target_os = "linux")]
+mod rounds;
 mod sample;
 mod split;
 mod table;
@@ -94,6 +97,8 @@ pub use parse::{Parsed, parse};
 pub use probe::{Asked, Probe};
 #[cfg(target_os = "linux")]
 pub use process::Processes;
+#[cfg(target_os = "linux")]
+pub use rounds::Rounds;
 pub use sample::{Congestion, Info, Memory, Process, Sample, State};
 pub use split::{Share, Split, Where};
 pub use table::{Listener, Snapshot, Table};

@@ -63,6 +63,7 @@ fn sample(body: &[u8]) -> Option<Sample> {
         cookie: u64::from(u32_at(body, 44)?) | u64::from(u32_at(body, 48)?) << 32,
         local: endpoint(family, body.get(8..24)?, body.get(4..6)?)?,
         peer: endpoint(family, body.get(24..40)?, body.get(6..8)?)?,
+        device: u32_at(body, 40)?,
         state: State::from_number(state)?,
         inode: u32_at(body, 68)?,
         rqueue: u32_at(body, 56)?,

@@ -253,6 +253,8 @@ pub struct Sample {
     pub local: Endpoint,
     /// The other end.
     pub peer: Endpoint,
+    /// The device that it is bound to; 0: any.
+    pub device: u32,
     /// Its state.
     pub state: State,
     /// Which file; 0: none, as of connections that nobody has accepted.

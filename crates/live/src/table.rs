@@ -220,6 +220,7 @@ mod tests {
             cookie,
             local: at(local),
             peer: at(peer),
+            device: 0,
             state,
             inode: 1,
             rqueue: 0,

@@ -434,6 +434,7 @@ mod tests {
             cookie: if state == State::Listen { 1 } else { 2 },
             local: end(if state == State::Listen { 80 } else { 40_000 }),
             peer: end(443),
+            device: 0,
             state,
             inode: 5,
             rqueue: if state == State::Listen { 9 } else { 0 },

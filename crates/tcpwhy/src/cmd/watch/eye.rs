@@ -9,14 +9,15 @@ use tcpwhy_base::Nanos;
 #[cfg(feature = "bpf")]
 use tcpwhy_live::Kernel;
 use tcpwhy_live::{
-    Connection, Diag, LiveError, Process, Processes, Sample, Snapshot, Stuck, Table, Threads, processor_time,
-    stuck,
+    Connection, LiveError, Process, Processes, Rounds, Sample, Snapshot, Stuck, Table, Threads,
+    processor_time, stuck,
 };
 use tcpwhy_report::watch::Unseen;
 
 /// How often sockets are looked at where that takes next to nothing: four times in the shortest delayed ACK of Linux.
 const OFTEN: Duration = Duration::from_millis(10);
-/// A look takes at most this part of the time: one in so many.
+/// Looking takes at most a hundredth of this machine's processors, and a twentieth of one.
+const HUNDREDTH: u32 = 100;
 const PART: u32 = 20;
 
 /// What kernel events show and samples only estimate.
@@ -45,7 +46,9 @@ fn without(sampled: bool) -> String {
 
 /// What looks.
 pub(super) struct Eye {
-    diag: Diag,
+    rounds: Rounds,
+    /// Looking takes at most this part of the time of a processor: one in so many.
+    part: u32,
     sockets: Vec<Sample>,
     table: Table,
     processes: Processes,
@@ -72,8 +75,12 @@ impl Eye {
         let (kernel, no_events) = events(sampled);
         #[cfg(not(feature = "bpf"))]
         let no_events = vec![without(sampled)];
+        let processors =
+            std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
+        let part = (HUNDREDTH / processors).max(PART);
         let mut eye = Eye {
-            diag: tcpwhy_live::within(namespace, Diag::open)?,
+            rounds: tcpwhy_live::within(namespace, || Rounds::open(part))?,
+            part,
             sockets: Vec::new(),
             table: Table::default(),
             processes: Processes::default(),
@@ -148,9 +155,10 @@ impl Eye {
 
     fn look(&mut self) -> Result<(), LiveError> {
         let (began, used) = (Instant::now(), processor_time());
-        self.diag.sockets(&mut self.sockets)?;
+        let rationed = self.rounds.look(&mut self.sockets)?;
         self.table.feed(&self.sockets, self.now());
-        let wait = ((processor_time() - used) * PART).max(OFTEN);
+        let took = (processor_time() - used).saturating_sub(rationed);
+        let wait = (took * self.part).max(OFTEN);
         self.name();
         // What has passed, which is more than what was meant to where the machine is busy.
         self.apart = self.apart.max(began - self.looked);
