@@ -73,6 +73,8 @@ struct sums {
 	/* A call goes on, and where it will have written everything. */
 	u32 in_call;
 	u32 call_end;
+	/* Of which turn all that is. */
+	u64 turn;
 };
 
 struct {
@@ -82,12 +84,31 @@ struct {
 	__type(value, struct sums);
 } sockets SEC(".maps");
 
+/* How often the programs for each write and read began or ceased to listen: what was under way before is not known to go on. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} turns SEC(".maps");
+
 /* Anybody was ever refused: only then what comes in is looked at. */
 u32 refusals = 0;
 
 ALWAYS struct sums *of(u64 sk)
 {
-	return bpf_map_lookup_elem(&sockets, &sk);
+	struct sums *sums = bpf_map_lookup_elem(&sockets, &sk);
+	u32 zero = 0;
+	u64 *turn = sums ? bpf_map_lookup_elem(&turns, &zero) : 0;
+	if (!turn)
+		return 0;
+	if (sums->turn != *turn) {
+		sums->turn = *turn;
+		sums->hold_start_ns = sums->full_ns = sums->ready_ns = sums->queue_ns = 0;
+		sums->left_ns = sums->left_before_ns = sums->refused_ns = sums->room_ns = 0;
+		sums->in_call = 0;
+	}
+	return sums;
 }
 
 ALWAYS struct sums *of_or_new(struct sock *sk)

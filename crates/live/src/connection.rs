@@ -3,7 +3,7 @@
 use crate::facts::Facts;
 use crate::judge::{JIFFY, Stretch, judge};
 use crate::sample::{Process, Sample, State};
-use crate::split::{Share, Split, Where};
+use crate::split::{Share, Split, Where, goes_on};
 use tcpwhy_base::{Cause, Nanos};
 
 /// Which end of the connection this is.
@@ -53,6 +53,8 @@ pub struct Connection {
     pub facts: Option<Facts>,
     /// What they had said when the interval began.
     marked: Facts,
+    /// What they had said when they last overrode samples for good.
+    applied: Facts,
     /// What they said in the last interval.
     pub news: Facts,
     /// Time by cause in the last interval.
@@ -63,6 +65,10 @@ pub struct Connection {
     marked_again: u32,
     /// In the one that goes on.
     current: Split,
+    /// Of the one that goes on: what no event overrides any more.
+    settled: Split,
+    /// A write is held since before events were listened to.
+    held_before: bool,
     given: Given,
     largest_window: u32,
     largest_cwnd: u32,
@@ -85,11 +91,14 @@ impl Connection {
             total: Split::default(),
             facts: None,
             marked: Facts::default(),
+            applied: Facts::default(),
             news: Facts::default(),
             interval: Split::default(),
             sent_again: 0,
             marked_again: if from_start { 0 } else { info.total_retrans },
             current: Split::default(),
+            settled: Split::default(),
+            held_before: false,
             given: if from_start { Given::default() } else { given },
             largest_window: info.snd_wnd.unwrap_or(0),
             largest_cwnd: info.cwnd,
@@ -126,7 +135,25 @@ impl Connection {
             largest_cwnd: self.largest_cwnd,
         });
         self.book(now, shares);
+        if self.held_before {
+            self.settle();
+            self.held_before = is_held(now) && acked(now) == acked(&self.sample);
+        }
         self.sample = now.clone();
+    }
+
+    /// What samples and events said up to now stays.
+    fn settle(&mut self) {
+        for share in std::mem::take(&mut self.current).shares() {
+            self.settled.add(share);
+        }
+        self.applied = self.facts.unwrap_or_default();
+    }
+
+    /// From now on events of single writes and reads are listened to, or are not.
+    pub(crate) fn hear(&mut self) {
+        self.settle();
+        self.held_before = is_held(&self.sample);
     }
 
     /// What of the kernel's counts is new, none more than the time that has passed.
@@ -214,13 +241,15 @@ impl Connection {
     }
 
     /// What kernel events said up to now overrides what samples said of the interval that goes on.
-    pub(crate) fn witness(&mut self, facts: Facts) {
+    pub(crate) fn witness(&mut self, facts: Facts, rests: bool) {
         self.facts = Some(facts);
-        let before = self.marked.measured();
-        let mut measured = facts.measured();
+        let before = self.applied.measured();
+        let mut measured: Vec<_> = facts.measured().into();
         for (now, then) in measured.iter_mut().zip(before) {
             now.2 = (now.2 - then.2).floor0();
         }
+        // What nobody listens to is not known to be nothing.
+        measured.retain(|m| !rests || goes_on(m.0));
         let old = self.current.clone();
         self.current.measure(&measured);
         self.total.replace(&old, &self.current);
@@ -245,7 +274,8 @@ impl Connection {
 
     /// Ends an interval.
     pub(crate) fn mark(&mut self) {
-        self.interval = std::mem::take(&mut self.current);
+        self.settle();
+        self.interval = std::mem::take(&mut self.settled);
         let facts = self.facts.unwrap_or_default();
         self.news = facts.since(&self.marked);
         self.marked = facts;
@@ -258,6 +288,15 @@ impl Connection {
     pub fn lost(&self) -> Nanos {
         self.interval.time(|cause| cause.class() == tcpwhy_base::Class::Tcp)
     }
+}
+
+/// Less than a segment is unsent.
+fn is_held(s: &Sample) -> bool {
+    s.info.is_some_and(|i| i.notsent > 0 && i.notsent < i.snd_mss)
+}
+
+fn acked(s: &Sample) -> Option<u64> {
+    s.info.map(|i| i.bytes_acked)
 }
 
 #[cfg(test)]
@@ -354,8 +393,8 @@ mod tests {
         ] {
             c.observe(&at(t), Nanos::millis(20), false);
             let sum = if t == 20 { 15 } else { 17 };
-            c.witness(held(sum));
-            c.witness(held(sum));
+            c.witness(held(sum), false);
+            c.witness(held(sum), false);
             c.mark();
             assert_eq!(ms(&c.interval), expected);
             assert_eq!(c.news.nagle.time, Nanos::millis(if t == 20 { 15 } else { 2 }));
@@ -385,8 +424,8 @@ mod tests {
         let facts = Facts { probe, ..Facts::default() };
         for (from_start, expected) in [(true, vec![(Cause::TailLossProbe, 240)]), (false, vec![])] {
             let mut c = Connection::new(sample(|_, _| ()), Role::Server, from_start);
-            c.witness(facts);
-            c.witness(facts);
+            c.witness(facts, false);
+            c.witness(facts, false);
             assert_eq!((ms(&c.total), c.watched), (expected, c.total.total()));
         }
     }

@@ -49,7 +49,7 @@ pub struct Facts {
 
 /// 64-bit words of a socket's sums, as `bpf/watch.bpf.c` lays them out.
 #[cfg(any(all(target_os = "linux", feature = "bpf"), test))]
-pub(crate) const WORDS: usize = 47;
+pub(crate) const WORDS: usize = 48;
 
 impl Facts {
     /// From the sums of the program: the socket's cookie, and what was seen of it.

@@ -6,21 +6,26 @@ use crate::events::{Happened, What};
 use crate::facts::{Facts, WORDS};
 use aya::maps::{Array, HashMap as BpfMap, MapData, RingBuf};
 use aya::programs::BtfTracePoint;
+use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::{Btf, Ebpf, EbpfLoader};
 use hashbrown::HashMap;
 use std::error::Error;
 use std::{fmt, io};
 
-/// Each program that sums up, and the tracepoint that it waits at.
+/// Each program that sums up, and the tracepoint that it waits at. What ends a wait comes before what begins it, so that no wait
+/// begins whose end is not heard.
 const SUMS: [(&str, &str); 7] = [
-    ("write_ends", "sock_send_length"),
-    ("write_goes_on", "tcp_sendmsg_locked"),
-    ("leaves", "net_dev_queue"),
     ("again", "tcp_retransmit_skb"),
-    ("becomes_readable", "sk_data_ready"),
-    ("read_ends", "sock_recv_length"),
+    ("leaves", "net_dev_queue"),
     ("comes_in", "tcp_probe"),
+    ("read_ends", "sock_recv_length"),
+    ("write_goes_on", "tcp_sendmsg_locked"),
+    ("write_ends", "sock_send_length"),
+    ("becomes_readable", "sk_data_ready"),
 ];
+
+/// Of them: this one runs for what is sent again alone, the others several times for each request.
+const SELDOM: &str = "again";
 
 /// Each program that tells of single events.
 const EVENTS: [(&str, &str); 9] = [
@@ -39,6 +44,9 @@ const EVENTS: [(&str, &str); 9] = [
 #[derive(Debug)]
 pub struct Kernel {
     programs: Ebpf,
+    /// Those that run for each request, while they are attached.
+    frequent: Links,
+    turn: u64,
     /// Tracepoints that this kernel does not have, and why.
     pub missing: Vec<String>,
 }
@@ -63,23 +71,27 @@ impl fmt::Debug for Events {
 
 /// Loads an object and attaches its programs; with what could not be. Or says why not, as the rest of a sentence that begins with
 /// "because".
-fn load(object: &[u8], wanted: &[(&str, &str)], netns: Option<&u32>) -> Result<(Ebpf, Vec<String>), String> {
+fn load(
+    object: &[u8],
+    wanted: &[(&'static str, &str)],
+    netns: Option<&u32>,
+) -> Result<(Ebpf, Links, Vec<String>), String> {
     let types = Btf::from_sys_fs().map_err(|_| NO_TYPES.to_owned())?;
     let mut loader = EbpfLoader::new();
     if let Some(netns) = netns {
         loader.override_global("only_netns", netns, true);
     }
     let mut programs = loader.load(object).map_err(|e| said(&e))?;
-    let (mut attached, mut missing) = (0, Vec::new());
+    let (mut attached, mut missing) = (Vec::new(), Vec::new());
     for (name, tracepoint) in wanted {
         match attach(&mut programs, name, tracepoint, &types) {
-            Ok(()) => attached += 1,
+            Ok(link) => attached.push((*name, link)),
             Err(why) => missing.push(format!("{tracepoint}: {why}")),
         }
     }
     match missing.first() {
-        Some(why) if attached == 0 => Err(why.clone()),
-        _ => Ok((programs, missing)),
+        Some(why) if attached.is_empty() => Err(why.clone()),
+        _ => Ok((programs, attached, missing)),
     }
 }
 
@@ -87,7 +99,7 @@ impl Events {
     /// Attaches them, for sockets of one network namespace (the number of its file) or, with 0, of all.
     pub fn open(netns: u32) -> Result<Events, String> {
         let object = aya::include_bytes_aligned!("../bpf/events.bpf.o");
-        let (mut programs, missing) = load(object, &EVENTS, Some(&netns))?;
+        let (mut programs, _, missing) = load(object, &EVENTS, Some(&netns))?;
         let ring = programs.take_map("events").ok_or("no ring in the object")?;
         let ring = RingBuf::try_from(ring).map_err(|e| said(&e))?;
         let lost = programs.take_map("lost").ok_or("no count in the object")?;
@@ -121,7 +133,37 @@ impl Kernel {
     /// Attaches them; or says why not, as the rest of a sentence that begins with "because".
     pub fn open() -> Result<Kernel, String> {
         let object = aya::include_bytes_aligned!("../bpf/watch.bpf.o");
-        load(object, &SUMS, None).map(|(programs, missing)| Kernel { programs, missing })
+        let (programs, mut frequent, missing) = load(object, &SUMS, None)?;
+        frequent.retain(|(name, _)| *name != SELDOM);
+        Ok(Kernel { programs, frequent, turn: 0, missing })
+    }
+
+    /// Whether the programs that run for each write and read listen.
+    pub fn is_listening(&self) -> bool {
+        !self.frequent.is_empty()
+    }
+
+    /// Lets them listen, or rest; what was under way is forgotten. Whether that was possible.
+    pub fn listen(&mut self, on: bool) -> bool {
+        while let Some((name, link)) = self.frequent.pop() {
+            if let Some(Ok(program)) = self.programs.program_mut(name).map(<&mut BtfTracePoint>::try_from) {
+                let _ = program.detach(link);
+            }
+        }
+        self.turn += 1;
+        let turns = self.programs.map_mut("turns").and_then(|m| Array::<_, u64>::try_from(m).ok());
+        if turns.is_none_or(|mut turns| turns.set(0, self.turn, 0).is_err()) {
+            return false;
+        }
+        for (name, _) in SUMS.iter().filter(|(name, _)| on && *name != SELDOM) {
+            // One that could not be loaded at first cannot be attached now.
+            if let Some(Ok(program)) = self.programs.program_mut(name).map(<&mut BtfTracePoint>::try_from)
+                && let Ok(link) = program.attach()
+            {
+                self.frequent.push((name, link));
+            }
+        }
+        self.is_listening() == on
     }
 
     /// What was seen of each socket, by its cookie.
@@ -132,11 +174,18 @@ impl Kernel {
     }
 }
 
-fn attach(programs: &mut Ebpf, name: &str, tracepoint: &str, types: &Btf) -> Result<(), String> {
+type Links = Vec<(&'static str, BtfTracePointLinkId)>;
+
+fn attach(
+    programs: &mut Ebpf,
+    name: &str,
+    tracepoint: &str,
+    types: &Btf,
+) -> Result<BtfTracePointLinkId, String> {
     let program = programs.program_mut(name).ok_or("not in the object")?;
     let program: &mut BtfTracePoint = program.try_into().map_err(|e| said(&e))?;
     program.load(tracepoint, types).map_err(|e| said(&e))?;
-    program.attach().map_err(|e| said(&e)).map(drop)
+    program.attach().map_err(|e| said(&e))
 }
 
 /// Where fields stand is not known.

@@ -56,6 +56,7 @@ mod container;
 mod diag;
 mod events;
 mod facts;
+mod hint;
 mod judge;
 #[cfg(all(target_os = "linux", feature = "bpf"))]
 mod kernel;

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 const COUNTERS: &str = "/proc/thread-self/net/snmp";
 /// What is not counted, such as handshakes that somebody else began, is looked for at least so often.
 const AT_LEAST: Duration = Duration::from_millis(500);
+/// Listeners that nobody waits at are asked for at least so often: theirs is a table, too, of 16,384 slots.
+const LISTENERS: Duration = Duration::from_millis(50);
 
 /// Asks for all sockets, as cheaply as that can be had.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub struct Rounds {
     walk: Duration,
     each: Duration,
     known: Vec<Sample>,
+    /// When listeners were listed.
+    listened: Option<Instant>,
 }
 
 impl Rounds {
@@ -44,6 +48,7 @@ impl Rounds {
             walk: Duration::ZERO,
             each: Duration::from_micros(5),
             known: Vec::new(),
+            listened: None,
         })
     }
 
@@ -65,6 +70,7 @@ impl Rounds {
         self.diag.sockets(sockets)?;
         self.walk = processor_time() - began;
         (self.opened, self.walked) = (opened, Some(Instant::now()));
+        self.listened = self.walked;
         Ok(if single < self.walk { self.walk } else { Duration::ZERO })
     }
 
@@ -72,7 +78,14 @@ impl Rounds {
     fn ask_each(&mut self, sockets: &mut Vec<Sample>) -> Result<(), LiveError> {
         let began = processor_time();
         std::mem::swap(sockets, &mut self.known);
-        self.diag.listeners(sockets)?;
+        let is_busy = |s: &Sample| s.state == State::Listen && s.rqueue > 0;
+        if self.listened.is_none_or(|at| at.elapsed() >= LISTENERS) || self.known.iter().any(is_busy) {
+            self.diag.listeners(sockets)?;
+            self.listened = Some(Instant::now());
+        } else {
+            sockets.clear();
+            sockets.extend(self.known.iter().filter(|s| s.state == State::Listen).cloned());
+        }
         let listeners = sockets.len();
         self.diag.again(self.known.iter().filter(|s| s.state != State::Listen), sockets)?;
         let asked = sockets.len() - listeners;

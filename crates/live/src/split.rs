@@ -129,7 +129,7 @@ impl Split {
 }
 
 /// Its waits may be longer than an interval.
-fn goes_on(cause: Cause) -> bool {
+pub(crate) fn goes_on(cause: Cause) -> bool {
     matches!(cause, Cause::RetransmissionTimeout | Cause::TailLossProbe | Cause::ReaderLate)
 }
 

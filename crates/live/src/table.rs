@@ -2,6 +2,7 @@
 
 use crate::connection::{Connection, Role};
 use crate::facts::Facts;
+use crate::hint;
 use crate::sample::{Process, Sample, State};
 use hashbrown::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -62,6 +63,10 @@ pub struct Table {
     marked: Nanos,
     first: Nanos,
     samples: u32,
+    /// Events of single writes and reads are not listened to.
+    rests: bool,
+    /// Something waited that events would tell more of.
+    hint: bool,
 }
 
 impl Table {
@@ -73,14 +78,17 @@ impl Table {
         }
         let listening = listening(sockets);
         self.connections.values_mut().for_each(|c| c.missing = true);
-        self.listen(sockets);
+        self.keep_listeners(sockets);
         // Two looks: a queue that is full for a moment drops nothing.
         let full = std::mem::replace(&mut self.full, full(sockets));
         let stays_full =
             |s: &Sample| s.state == State::SynReceived && is_at(&full, s.local) && is_at(&self.full, s.local);
         for s in sockets.iter().filter(|s| is_connection(s)) {
             match self.connections.get_mut(&s.cookie) {
-                Some(c) => c.observe(s, elapsed.unwrap_or_default(), stays_full(s)),
+                Some(c) => {
+                    self.hint |= hint::is_worth_listening(&c.sample, s);
+                    c.observe(s, elapsed.unwrap_or_default(), stays_full(s));
+                }
                 None => {
                     let role = role(s, &listening);
                     self.connections.insert(s.cookie, Connection::new(s.clone(), role, elapsed.is_some()));
@@ -92,7 +100,7 @@ impl Table {
         self.samples += 1;
     }
 
-    fn listen(&mut self, sockets: &[Sample]) {
+    fn keep_listeners(&mut self, sockets: &[Sample]) {
         let mut before = std::mem::take(&mut self.listeners);
         for s in sockets.iter().filter(|s| s.state == State::Listen) {
             let old = before.remove(&s.cookie);
@@ -125,18 +133,31 @@ impl Table {
         }
     }
 
+    /// Whether something waited, since this was last asked, that events of single writes and reads would tell more of.
+    pub fn take_hint(&mut self) -> bool {
+        std::mem::take(&mut self.hint)
+    }
+
+    /// Events of single writes and reads are listened to from now on, or are not. What was listened to until now has to have been
+    /// taken.
+    pub fn listen(&mut self, on: bool) {
+        self.rests = !on;
+        self.connections.values_mut().for_each(Connection::hear);
+    }
+
     /// Takes what kernel events say, by the cookies of sockets, before an interval ends. A socket of which nothing was heard has
     /// nothing to wait for that they show.
     pub fn witness(&mut self, facts: &HashMap<u64, Facts>) {
+        let rests = self.rests;
         self.connections
             .values_mut()
-            .for_each(|c| c.witness(facts.get(&c.sample.cookie).copied().unwrap_or_default()));
+            .for_each(|c| c.witness(facts.get(&c.sample.cookie).copied().unwrap_or_default(), rests));
     }
 
     /// The same for connections that are gone, before they are taken.
     pub fn witness_ended(&mut self, facts: &HashMap<u64, Facts>) {
         for c in &mut self.ended {
-            c.witness(facts.get(&c.sample.cookie).copied().unwrap_or_default());
+            c.witness(facts.get(&c.sample.cookie).copied().unwrap_or_default(), self.rests);
         }
     }
 

@@ -318,6 +318,44 @@ fn each_wait_is_a_line() {
     );
 }
 
+/// Where nothing waits, the programs that run for each write and read are detached; where something does, they measure it again.
+#[test]
+fn kernel_events_rest_where_nothing_waits() {
+    let dir = crate::common::Dir::new();
+    let file = dir.0.join("lines");
+    let script = format!(
+        "links() {{ ls -l /proc/$watch/fd | grep -c bpf_link; }}\n\
+         until_links() {{ n=0; while [ $(links) $1 2 ] && kill -0 $watch && [ $((n += 1)) -lt 1200 ]; do sleep 0.05; done; }}\n\
+         env --default-signal=INT \"$0\" watch --jsonl --interval 200ms >\"$1\" & watch=$!\n\
+         n=0; while [ ! -e /proc/$watch/fd/4 ] && [ $((n += 1)) -lt 200 ]; do sleep 0.05; done; sleep 1\n\
+         [ $(links) -gt 2 ] || {{ echo no kernel events >&2; kill $watch; exit 75; }}\n\
+         until_links -ge; echo rests $(links)\n\
+         python3 -c \"{STALLS}\" >/dev/null & stalls=$!\n\
+         until_links -lt; echo listens $(links); sleep 2\n\
+         kill $stalls; sleep 1; kill -INT $watch; wait $watch"
+    );
+    let Some(done) = crate::record::apart(&script, &file) else { return };
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    if done.status.code() == Some(75) {
+        crate::skips::skip("watch: events rest", "no kernel events", env!("CARGO_TARGET_TMPDIR"));
+        return;
+    }
+    assert!(said.contains("rests 1") && said.contains("listens 7"), "{said}");
+    let lines = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let client = lines.iter().find(|l| l["role"] == "client").unwrap();
+    let held = &client["events"]["nagle_delayed_ack"];
+    let (count, longest) = (held["count"].as_i64().unwrap(), held["longest_ns"].as_i64().unwrap());
+    assert!(count > 0 && longest < 4_000_000_000, "{client:#}");
+    // What samples saw before it was measured is part of it.
+    let time = |of: &str| {
+        let all = client[of].as_array().unwrap();
+        let nagle = all.iter().filter(|p| p["cause"].as_str().unwrap().starts_with("nagle"));
+        nagle.map(|p| p["time_ns"].as_i64().unwrap()).sum::<i64>()
+    };
+    assert!(time("total") >= held["time_ns"].as_i64().unwrap(), "{client:#}");
+}
+
 /// The answer of one interval, asked for again until it is as wanted: programs may need a while to come there.
 fn until(arguments: &[&str], wanted: impl Fn(&Value) -> bool) -> Value {
     let mut document = Value::Null;

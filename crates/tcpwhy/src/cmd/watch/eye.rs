@@ -20,6 +20,10 @@ const OFTEN: Duration = Duration::from_millis(10);
 const HUNDREDTH: u32 = 100;
 const PART: u32 = 20;
 
+/// Programs that run for each write and read rest after so long without anything that they would tell more of.
+#[cfg(feature = "bpf")]
+const REST: Duration = Duration::from_secs(5);
+
 /// What kernel events show and samples only estimate.
 const HELD: &str =
     "how long each small write is held, who sleeps in send(), and which timer sent a segment again";
@@ -64,6 +68,9 @@ pub(super) struct Eye {
     foreign: bool,
     #[cfg(feature = "bpf")]
     kernel: Option<Kernel>,
+    /// When something last waited that kernel events tell more of.
+    #[cfg(feature = "bpf")]
+    hinted: Instant,
     /// Why there are no kernel events, or not all.
     no_events: Vec<String>,
 }
@@ -93,6 +100,8 @@ impl Eye {
             foreign: namespace.is_some(),
             #[cfg(feature = "bpf")]
             kernel,
+            #[cfg(feature = "bpf")]
+            hinted: now,
             no_events,
         };
         eye.look()?;
@@ -116,9 +125,7 @@ impl Eye {
             self.look_if_due(until)?;
         }
         #[cfg(feature = "bpf")]
-        if let Some(kernel) = &self.kernel {
-            self.table.witness_ended(&kernel.facts());
-        }
+        self.rest_if_quiet();
         self.table.take_ended().iter().for_each(&mut ended);
         Ok(())
     }
@@ -132,6 +139,30 @@ impl Eye {
     /// Looks, if it is time to.
     pub(super) fn look_if_due(&mut self, until: Instant) -> Result<(), LiveError> {
         if Instant::now() >= self.next.min(until) { self.look() } else { Ok(()) }
+    }
+
+    /// Takes what events say of connections that are gone. Where nothing has waited for a while, those of single writes and reads
+    /// cost more than they tell.
+    #[cfg(feature = "bpf")]
+    fn rest_if_quiet(&mut self) {
+        let Some(kernel) = &mut self.kernel else { return };
+        let facts = kernel.facts();
+        self.table.witness_ended(&facts);
+        if kernel.is_listening() && self.hinted.elapsed() >= REST {
+            self.table.witness(&facts);
+            kernel.listen(false);
+            self.table.listen(false);
+        }
+    }
+
+    /// Something waits: from now on it is measured.
+    #[cfg(feature = "bpf")]
+    fn listen_if_hinted(&mut self) {
+        let Some(kernel) = self.kernel.as_mut().filter(|_| self.table.take_hint()) else { return };
+        self.hinted = Instant::now();
+        if !kernel.is_listening() && kernel.listen(true) {
+            self.table.listen(true);
+        }
     }
 
     /// Whether kernel events are seen.
@@ -157,6 +188,8 @@ impl Eye {
         let (began, used) = (Instant::now(), processor_time());
         let rationed = self.rounds.look(&mut self.sockets)?;
         self.table.feed(&self.sockets, self.now());
+        #[cfg(feature = "bpf")]
+        self.listen_if_hinted();
         let took = (processor_time() - used).saturating_sub(rationed);
         let wait = (took * self.part).max(OFTEN);
         self.name();
