@@ -71,7 +71,7 @@ pub use endpoints::{Event, Op};
 pub use experiment::{run, run_until};
 pub use figures::median;
 pub use formula::Formula;
-pub use label::{Check, Label, Part, Tap, Told};
+pub use label::{Check, Held, Label, Part, Tap, Told, held};
 pub use link::{Lateness, Lost, Reason, Record, Tally};
 pub use machine::Machine;
 pub use matrix::{Cell, cells};

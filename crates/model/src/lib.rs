@@ -59,6 +59,6 @@ pub use profile::{Acks, Congestion, Nagle, PROFILES, Profile, WindowRule};
 pub use scenario::{Host, Impossible, MOST_BYTES, Scenario, Stack, check};
 pub use sim::{Connected, MAX_EVENTS, Outcome, Served, run};
 pub use spans::{Exchange, Span, Story, stories};
-pub use spread::{Held, Pattern, Requests, Spread};
+pub use spread::{Held, Pattern, Requests, Spread, apart};
 pub use tap::{EPOCH, Tapped, tap};
 pub use timer::Clock;

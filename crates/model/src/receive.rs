@@ -179,8 +179,9 @@ impl Socket {
     fn event(&mut self, packet: &Packet) {
         let len = u64::from(packet.len);
         self.r.scheduled = true;
-        self.measure_mss(len, packet.psh);
         self.measure_round(packet, len);
+        self.measure_mss(len, packet.psh);
+        self.measure_window_round();
         let now = self.now;
         if let Acks::Adaptive { .. } = self.p.acks {
             let (min, most) = (self.p.delack_min, self.p.quickacks);
@@ -236,14 +237,11 @@ impl Socket {
     }
 
     fn measure_round(&mut self, packet: &Packet, len: u64) {
-        let Some((_, echo)) = packet.stamps else {
-            self.r.rtt = self.rtt.srtt;
-            return;
-        };
+        let Some((_, echo)) = packet.stamps.filter(|s| s.1 > Nanos::ZERO) else { return };
         // What an echo says is the tick in which its stamp left: milliseconds, by the host's clock (`tcp_rtt_tsopt_us`).
         let tick = |t: Nanos| (t - self.phase).0.div_euclid(STAMP_TICK);
         let (now, echo) = (tick(self.now), tick(echo));
-        if packet.stamps.is_some_and(|s| s.1 > Nanos::ZERO) && Some(echo) != self.r.echoed {
+        if Some(echo) != self.r.echoed {
             self.r.echoed = Some(echo);
             let sample = match now - echo {
                 // Within one tick: no sample since Linux 6.16, a whole one before.
@@ -254,6 +252,21 @@ impl Socket {
                 self.note_round(sample, len);
             }
         }
+    }
+
+    /// How long a window of bytes takes to arrive is no less than a round trip: the shortest counts (`tcp_rcv_rtt_measure`).
+    fn measure_window_round(&mut self) {
+        let (now, r) = (self.now, &mut self.r);
+        if let Some((edge, since)) = r.round {
+            if r.nxt < edge {
+                return;
+            }
+            let sample = (now - since).max(Nanos::micros(1));
+            if r.rtt == Nanos::ZERO || sample < r.rtt {
+                r.rtt = sample;
+            }
+        }
+        r.round = Some((r.nxt + r.wnd, now));
     }
 
     /// Falls at once, rises slowly and, since Linux 6.16, only while nothing waits to be read (`tcp_rcv_rtt_update`).

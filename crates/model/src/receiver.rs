@@ -44,6 +44,8 @@ pub(crate) struct Receiver {
     pub(crate) space_seq: u64,
     pub(crate) space_at: Nanos,
     pub(crate) rtt: Nanos,
+    /// The right edge of the window whose filling is timed, and since when.
+    pub(crate) round: Option<(u64, Nanos)>,
     /// The tick of the stamp that was echoed last.
     pub(crate) echoed: Option<i64>,
     pub(crate) stamp_recent: Nanos,

@@ -75,12 +75,11 @@ impl Question {
         question
     }
 
-    /// What parts two patterns. What chance decides costs a round trip (a window that was one segment short) or a timer of the kernel,
-    /// of which the delayed ACK's is the shortest: half of the shorter of the two, and more than wake-ups differ by.
+    /// What parts two patterns of its runs.
     pub fn apart(&self) -> Nanos {
         let s = &self.scenario;
         let timer = s.hosts.iter().map(|h| h.stack.profile.delack_min).min().unwrap_or(Nanos::MAX);
-        s.rtt().min(timer).part(2).max(APART)
+        apart(s.rtt(), timer)
     }
 
     /// Its runs draw losses, copies or delays.
@@ -125,6 +124,12 @@ impl Spread {
         all.sort_by(|a, b| b.runs.cmp(&a.runs).then(a.median.cmp(&b.median)));
         all
     }
+}
+
+/// What parts two patterns. What chance decides costs a round trip (a window that was one segment short) or a timer of the kernel, of
+/// which the delayed ACK's is the shortest: half of the shorter of the two, and more than wake-ups differ by.
+pub fn apart(rtt: Nanos, delayed_ack: Nanos) -> Nanos {
+    rtt.min(delayed_ack).part(2).max(APART)
 }
 
 /// Two figures next to each other are of one pattern.

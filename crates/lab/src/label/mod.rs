@@ -23,7 +23,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
-use tcpwhy_base::{End, Ends};
+use tcpwhy_base::{Cause, End, Ends, Nanos};
 use truth::Truth;
 use wire::Direction;
 
@@ -76,6 +76,36 @@ impl Label {
         serde_json::to_writer_pretty(&mut file, self)?;
         file.write_all(b"\n")
     }
+}
+
+/// A stretch of a connection that neither path nor application took, at the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The client's port.
+    pub port: u16,
+    /// From when, on the captures' clock.
+    pub from: Nanos,
+    /// Until when.
+    pub to: Nanos,
+    /// What the truth says.
+    pub cause: Cause,
+}
+
+/// What the exchanges of a run went to beyond path and application, as its label has it; of real programs nothing is known.
+pub fn held(run: &Run) -> Vec<Held> {
+    let truth = &Truth::of(run);
+    if truth.scenario.programs.is_some() {
+        return Vec::new();
+    }
+    let flows = wire::flows(&run.traffic.captures, PORT);
+    let busy = &Ends::of(|sender| paint::busy(truth, &flows, sender));
+    let of = |flow: &wire::Flow| {
+        let directions = &Ends::of(|sender| Direction::new(flow, sender));
+        let painted = Scene { truth, flow, directions, busy }.paint(End::Client, READINGS[0]);
+        let held = |s: paint::Span| Some(Held { port: flow.port, from: s.0, to: s.1, cause: s.2? });
+        painted.spans.into_iter().filter_map(held).collect::<Vec<_>>()
+    };
+    flows.iter().flat_map(of).collect()
 }
 
 fn tell(truth: &Truth, captures: &Ends<Vec<Record>>) -> Label {

@@ -410,3 +410,17 @@ fn a_fin_at_the_edge_of_the_window_is_taken() {
         120 > fin ack 2922",
     );
 }
+
+/// Where a round trip is less than a tick of the time stamps, the time in which a window arrives counts as one
+/// (`tcp_rcv_rtt_measure`): 64 KB at 1 Gbit/s take half a millisecond, so that what is read in that time makes the window grow. The kernel
+/// offered 1000 KB from the third of such requests on (labelled capture post300k_split_2writes).
+#[test]
+fn a_window_that_fills_within_a_tick_grows() {
+    let mut s = Scenario::with_path(tcpwhy_base::Nanos::micros(200), Some(1_000_000_000), None, 1500);
+    s.workload =
+        tcpwhy_base::Workload::serial(request(path(1), &[200, 307_200], &[120]).workload.turns[0].clone(), 5);
+    let out = tcpwhy_model::run(&s).expect("possible");
+    let offered = |p: &tcpwhy_model::Passage| (p.packet.from == 1).then_some(p.packet.window);
+    let most = out.passages.iter().filter_map(offered).max();
+    assert!(most.is_some_and(|w| w > 600_000), "{most:?}");
+}

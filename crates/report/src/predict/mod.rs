@@ -6,7 +6,7 @@ mod text;
 mod types;
 
 pub use sweep::{Axis, Metric, Point, Sweep};
-pub use text::text;
+pub use text::{patterns, text};
 pub use types::{
     CauseName, Distribution, Fix, Observed, Pattern, Prediction, SCHEMA, Settings, Share, SideName, Step,
     Together, schema,

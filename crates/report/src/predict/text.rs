@@ -110,8 +110,8 @@ fn distribution(out: &mut impl Write, d: &Distribution, width: usize) -> io::Res
     wrap(&line, width.saturating_sub(2)).iter().try_for_each(|l| writeln!(out, "  {WARN}{l}{WARN:#}"))
 }
 
-/// `usually 8.70 ms; in 3 of 20 runs 53.0 ms (Nagle held ...)`: `all` is what they are of.
-fn patterns(all: &[Pattern], of: &str) -> String {
+/// `usually 8.70 ms; in 3 of 20 runs 53.0 ms (Nagle held ...)`: `of` is what they are of.
+pub fn patterns(all: &[Pattern], of: &str) -> String {
     let each = all.iter().enumerate().map(|(i, p)| {
         let time = Nanos(p.median_ns);
         if i == 0 {

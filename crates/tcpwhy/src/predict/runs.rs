@@ -14,7 +14,7 @@ const EVENTS: u64 = 6_000_000;
 const PATTERNS: usize = 4;
 
 /// Time by cause and side.
-type Spent = (Cause, Option<Side>, Nanos);
+pub(crate) type Spent = (Cause, Option<Side>, Nanos);
 
 /// What many runs of a question are.
 pub(crate) struct Runs {
@@ -49,7 +49,8 @@ pub(crate) fn of(question: &Question) -> Result<Runs, Impossible> {
     let shown = question.varied(typical);
     let answer = shown.ask()?;
     let mut distribution = distribution(question, &shown.budget(&answer), &spread);
-    distribution.requests = requests.map_or_else(Vec::new, |r| of_requests(question, &r));
+    distribution.requests =
+        requests.map_or_else(Vec::new, |r| of_requests(&r, |run, request| spent(question, run, request)));
     let distribution = Some(distribution);
     Ok(Runs { question: shown, answer, distribution })
 }
@@ -85,8 +86,8 @@ fn distribution(question: &Question, usual: &[Spent], spread: &Spread) -> Distri
     }
 }
 
-/// What requests fall into, the usual pattern first.
-fn of_requests(question: &Question, requests: &Requests) -> Vec<Pattern> {
+/// What requests fall into, the usual pattern first; `spent` says what a request of a run went to.
+pub(crate) fn of_requests(requests: &Requests, spent: impl Fn(u32, usize) -> Vec<Spent>) -> Vec<Pattern> {
     let pattern = |h: &Held, cause: Option<Spent>| Pattern {
         count: u64::from(h.requests),
         share: f64::from(h.requests) / f64::from(requests.all),
@@ -97,8 +98,7 @@ fn of_requests(question: &Question, requests: &Requests) -> Vec<Pattern> {
     };
     let others = requests.others.iter().take(PATTERNS - 1).map(|h| {
         let (run, request) = h.typical;
-        let usual = spent(question, h.usually.0, request);
-        pattern(h, most_different(&spent(question, run, request), &usual))
+        pattern(h, most_different(&spent(run, request), &spent(h.usually.0, request)))
     });
     std::iter::once(pattern(&requests.usual, None)).chain(others).collect()
 }

@@ -58,6 +58,21 @@ fn figures_and_verdicts() {
     );
 }
 
+/// Each request waits in each run: that is no chance.
+#[test]
+fn what_all_runs_wait_for_is_no_pattern() {
+    let Some(_alone) = alone() else { return };
+    let dir = Dir::new();
+    let held = SMALL.replace("nodelay = true", "nodelay = false").replace("[100]", "[100, 100]");
+    let ran = lab(&["run", &dir.file("held.toml", &held), "--runs", "3", "--json"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    let result = &ran.json()["results"][0];
+    assert_eq!(result["runs"].as_array().unwrap().len(), 3);
+    if result["disturbed"] == false {
+        assert!(result.get("requests").is_none(), "{}", result["requests"]);
+    }
+}
+
 #[test]
 fn a_figure_that_does_not_fit() {
     let Some(_alone) = alone() else { return };

@@ -1,5 +1,6 @@
 //! One experiment as often as it takes, and its figure.
 
+use super::patterns::Seen;
 use crate::shown;
 use serde::Serialize;
 use std::path::Path;
@@ -8,6 +9,7 @@ use tcpwhy_lab::{
     Calibration, Control, Expect, Figures, LabError, Lateness, Measure, Run, Scenario, Unit, Verdict, median,
     run_until,
 };
+use tcpwhy_report::predict::Pattern;
 
 /// So often is a disturbed run made again before its figure is judged.
 const ATTEMPTS: u32 = 3;
@@ -44,6 +46,9 @@ pub(super) struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) scaled: Option<f64>,
     pub(super) runs: Vec<f64>,
+    /// What the requests of several runs fall into, the usual pattern first; empty where all go as they usually go.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) requests: Vec<Pattern>,
     /// By how much the figure may differ from the one expected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) allowed: Option<f64>,
@@ -131,6 +136,7 @@ impl Setting<'_> {
             outcome.against = self.figure_of(other, wanted)?;
             outcome.figures = scenario.figures(self.calibration.path_ms, outcome.against)?;
         }
+        let mut seen = Seen::default();
         while (outcome.attempts as usize) < wanted as usize {
             outcome.attempts += 1;
             let mut last = None;
@@ -157,11 +163,16 @@ impl Setting<'_> {
             }
             let Some(run) = last else { break };
             outcome.take(&run, scenario);
+            // Lost packets make as many patterns as there are draws.
+            if wanted > 1 && run.traffic.lost.is_empty() {
+                seen.take(&run);
+            }
             outcome.last = Some(Box::new(run));
             if self.stop.load(Relaxed) {
                 break;
             }
         }
+        outcome.requests = seen.patterns(scenario);
         outcome.judge(expect, self.is_changed());
         if outcome.verdict == Verdict::Explained
             && let Some((control, scenario)) = beside.control
@@ -252,6 +263,7 @@ impl Outcome {
             measured: None,
             scaled: None,
             runs: Vec::new(),
+            requests: Vec::new(),
             allowed: None,
             published_text: text(expect.and_then(|e| e.published.as_ref())),
             theory_text: text(expect.and_then(|e| e.theory.as_ref())),

@@ -6,6 +6,7 @@ mod describe;
 mod experiment;
 mod kept;
 mod link;
+mod patterns;
 mod print;
 mod run;
 

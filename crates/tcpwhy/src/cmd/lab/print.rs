@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use tcpwhy_base::Nanos;
 use tcpwhy_lab::{Calibration, Exchange, Lost, Run, Scenario, Verdict};
+use tcpwhy_report::predict::patterns;
 
 /// How many exchanges, losses and errors are listed.
 const LISTED: usize = 8;
@@ -87,6 +88,7 @@ pub(super) fn foot(results: &[Outcome], plots: &[&str]) -> String {
         note(o).filter(|_| o.skipped.is_none() && verdicts.contains(&o.verdict))
     };
     section("why figures are not the published ones", &|o| made(o, &[Verdict::Explained]));
+    section("chance decides", &chance);
     section("not as expected", &|o| made(o, &[Verdict::NotAsExpected, Verdict::Disturbed]));
     let count = |of: &dyn Fn(&Outcome) -> bool| results.iter().filter(|o| of(o)).count();
     let verdict = |v: Verdict| count(&|o| o.verdict == v && o.skipped.is_none());
@@ -187,6 +189,9 @@ pub(super) fn one(o: &Outcome, scenario: &Scenario, c: &Calibration, keep: Optio
         let of = if o.runs.len() > 1 { format!(", median of {} runs", o.runs.len()) } else { String::new() };
         line("figure", format!("{}{scaled}{of}", show(measured)));
     }
+    if let Some(words) = chance(o) {
+        line("chance", words);
+    }
     if let Some(theory) = o.figures.theory.filter(|_| o.verdict != Verdict::NotJudged) {
         line("in theory", show(theory));
     }
@@ -223,6 +228,12 @@ pub(super) fn one(o: &Outcome, scenario: &Scenario, c: &Calibration, keep: Optio
         line("kept in", shown::name(&directory.display().to_string()).into_owned());
     }
     text
+}
+
+/// `usually 8.70 ms; in 3 of 240 requests 46.0 ms (40.1 ms more nagle_delayed_ack: ...)`.
+fn chance(o: &Outcome) -> Option<String> {
+    let all: u64 = o.requests.iter().map(|p| p.count).sum();
+    (all > 0).then(|| patterns(&o.requests, &format!("{all} requests")))
 }
 
 /// What was set, and what that did to the figure: `client.nodelay, server.nodelay. 11.1 ms instead of 94.0 ms (theory of the
