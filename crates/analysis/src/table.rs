@@ -1,5 +1,6 @@
 //! Finds the connection of each segment, ends connections, and keeps the detail that was asked for.
 
+mod ahead;
 mod early;
 mod elsewhere;
 mod finish;
@@ -30,8 +31,6 @@ const LINGER: Nanos = Nanos::secs(240);
 /// No more closed connections than this are kept for it, the oldest go first.
 const MAX_LINGERING: usize = 16_384;
 
-/// Segments whose connections are fetched at once.
-const AHEAD: usize = 16;
 /// With fewer open connections than this their state (4 KB each) is mostly in a cache, with half of them in the second one.
 const CROWD: usize = 1_024;
 
@@ -44,8 +43,6 @@ enum Slot {
     Conn(Box<Held>),
 }
 
-/// A slot, and the number of the connection in it.
-type Hint = (u32, u32);
 /// Where the basis of an ended connection is kept.
 #[derive(Clone, Copy, Debug)]
 struct Place {
@@ -190,42 +187,6 @@ impl Analyzer {
         self.totals.segments += segments.len() as u64;
         let span = self.totals.span.get_or_insert((first.time, first.time));
         *span = segments.iter().fold(*span, |(from, to), s| (from.min(s.time), to.max(s.time)));
-    }
-
-    /// Takes segments; the same as one [`Analyzer::push`] after the other, but faster: the state of a connection is
-    /// seldom in a cache, and that of several can be fetched at once.
-    pub fn push_all(&mut self, segments: &[Segment]) {
-        for group in segments.chunks(AHEAD) {
-            self.count(group);
-            let (crowded, far) = (self.is_crowded(), self.held >= CROWD / 2);
-            let mut hints = [None; AHEAD];
-            let mut before: Option<(&Segment, Option<Hint>)> = None;
-            let mut touched = 0u64;
-            for (hint, segment) in hints.iter_mut().zip(group) {
-                // In a bulk transfer one segment follows the other.
-                if let Some((_, known)) = before.filter(|(other, _)| same_connection(other, segment)) {
-                    *hint = known;
-                    continue;
-                }
-                let slot = self.find(segment);
-                *hint = slot.map(|slot| (slot, self.id_at(slot)));
-                before = Some((segment, *hint));
-                if far && let Some(Slot::Conn(held)) = slot.map(|slot| &self.live[slot as usize]) {
-                    touched = touched.wrapping_add(held.touch(crowded));
-                }
-            }
-            std::hint::black_box(touched);
-            let changes = self.changes;
-            for (hint, segment) in hints.iter().zip(group) {
-                // An earlier segment of the group may have begun or ended a connection: what is still there is still it.
-                let known = hint.filter(|&(slot, id)| self.changes == changes || self.id_at(slot) == id);
-                let slot = match known {
-                    None if self.changes != changes => self.find(segment),
-                    _ => known.map(|(slot, _)| slot),
-                };
-                self.push_to(segment, slot);
-            }
-        }
     }
 
     fn push_to(&mut self, segment: &Segment, known: Option<u32>) {
@@ -492,9 +453,4 @@ impl Analyzer {
         self.done.push(ended.connection);
         self.kept.give_back_basis(ended.basis);
     }
-}
-
-/// Addresses, ports and link are the same, whichever way it goes.
-fn same_connection(a: &Segment, b: &Segment) -> bool {
-    a.link == b.link && (a.src == b.src && a.dst == b.dst || a.src == b.dst && a.dst == b.src)
 }

@@ -60,6 +60,13 @@ impl Index {
         self.table.find(wanted.hash(), |e| e.tag == wanted.tag && holds(e.slot)).map(|e| e.slot)
     }
 
+    /// The slot that this segment has if any connection has it: only the connection itself is sure of its ends, and is not asked.
+    #[inline]
+    pub(super) fn likely(&self, segment: &Segment) -> Option<u32> {
+        let wanted = self.entry(&segment.src, &segment.dst, segment.link, 0);
+        self.table.find(wanted.hash(), |e| e.tag == wanted.tag).map(|e| e.slot)
+    }
+
     /// Segments between these ends belong to the slot.
     pub(super) fn insert(&mut self, a: &Endpoint, b: &Endpoint, link: u32, slot: u32) {
         let entry = self.entry(a, b, link, slot);
