@@ -158,6 +158,7 @@ def checks(binary):
         Check('traces and flame graphs', f'{tools} tests/exports_test.py --bin {binary}', [tools], show=1),
         Check('many captures: a sample', script('scripts/many.py', f'--bin {binary} --sample'), show=3),
         Check('tables and engines', f'{tools} tests/tables_test.py --bin {binary}', [tools], show=1),
+        Check('tables of a running host', f'{tools} tests/watch_tables_test.py --bin {binary}', [tools], show=1),
         Check('README', script('scripts/docs.py', f'--bin {binary} --check')),
         Check('third-party notices', script('scripts/third_party.py', 'check')),
         Check('packages', f'{tools} scripts/package.py check --bin {binary}', [tools], show=1),

@@ -11,7 +11,7 @@ use arrow_schema::{ArrowError, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::sync::Arc;
-use tcpwhy_tables::{Column, Kind, Rows, Table as Which, Values};
+use tcpwhy_tables::{Column, Group as _, Kind, Rows, Table as Which, Values};
 
 /// A table: what has `__arrow_c_stream__` can be given to `pandas.DataFrame.from_arrow`, `polars.DataFrame`, `pyarrow.table`, or named
 /// in a query of DuckDB.
@@ -66,7 +66,7 @@ impl Table {
 
 fn batch(which: Which, rows: &Rows, n: usize) -> Result<RecordBatch, ArrowError> {
     let (mut fields, mut arrays) = (Vec::new(), Vec::new());
-    for (field, column) in which.fields().into_iter().zip(which.columns(rows, 0, n)) {
+    for (field, column) in which.fields().into_iter().zip(rows.columns(which, 0, n)) {
         let array = array(field.kind, column)?;
         fields.push(Field::new(field.name, array.data_type().clone(), field.nullable));
         arrays.push(array);

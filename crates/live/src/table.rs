@@ -37,6 +37,8 @@ impl Listener {
 /// What is known at the end of an interval.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
+    /// When it ended, on the clock of [`Table::feed`].
+    pub time: Nanos,
     /// How long the interval was.
     pub interval: Nanos,
     /// How long sockets have been looked at.
@@ -181,6 +183,7 @@ impl Table {
         let mut listeners: Vec<Listener> = self.listeners.values().cloned().collect();
         listeners.sort_by_key(|l| (std::cmp::Reverse((l.is_full(), l.queue)), l.local));
         Snapshot {
+            time: now,
             interval: now - std::mem::replace(&mut self.marked, now),
             watched: now - self.first,
             samples: std::mem::take(&mut self.samples),

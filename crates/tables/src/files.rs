@@ -1,7 +1,7 @@
 //! Tables to files: a file for each table and day, whole or under a name that no engine reads.
 
 use crate::column::{Column, Values, Words};
-use crate::rows::{Rows, day_number};
+use crate::rows::day_number;
 use crate::schema::{Field, Kind, SCHEMA, Table};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, FloatType, Int32Type, Int64Type};
@@ -77,6 +77,18 @@ impl Error {
     }
 }
 
+/// Rows of some tables.
+pub trait Group {
+    /// Which tables they are of.
+    fn tables(&self) -> &'static [Table];
+    /// Sorts them by day and what they belong to, so that what stands side by side is alike.
+    fn sort(&mut self);
+    /// When each row of a table begins.
+    fn starts(&self, table: Table) -> Vec<Nanos>;
+    /// What they hold for a table, from row `from` up to row `to`, a column for each field.
+    fn columns(&self, table: Table, from: usize, to: usize) -> Vec<Column>;
+}
+
 /// Writes rows to files of its own that have not taken their names yet; dropped unfinished, it removes them.
 #[derive(Debug)]
 pub struct Writer {
@@ -113,14 +125,14 @@ impl Writer {
         self.open.is_empty()
     }
 
-    /// Writes these rows, [sorted](Rows::sort): a group in the file of each table and day.
-    pub fn write(&mut self, mut rows: Rows) -> Result<(), Error> {
+    /// Writes these rows, [sorted](Group::sort): a group in the file of each table and day.
+    pub fn write(&mut self, mut rows: impl Group) -> Result<(), Error> {
         rows.sort();
-        for table in Table::ALL {
-            let starts = table.starts(&rows);
+        for &table in rows.tables() {
+            let starts = rows.starts(table);
             let mut from = 0;
             for days in starts.chunk_by(|a, b| day_number(*a) == day_number(*b)) {
-                let columns = table.columns(&rows, from, from + days.len());
+                let columns = rows.columns(table, from, from + days.len());
                 from += days.len();
                 self.file(table, &day(days[0]))?.write(table, &columns)?;
             }
@@ -330,9 +342,10 @@ fn properties(table: Table) -> WriterPropertiesPtr {
 fn sorting(table: Table) -> Vec<SortingColumn> {
     let fields = table.fields();
     let place = |name: &&str| fields.iter().position(|f| f.name == *name);
-    ["capture", "connection", "start"]
+    let of_all = matches!(table, Table::Findings | Table::WatchFindings);
+    ["capture", "connection", "socket", "start"]
         .iter()
-        .filter(|name| !(table == Table::Findings && **name == "connection"))
+        .filter(|name| !(of_all && ["connection", "socket"].contains(name)))
         .filter_map(|name| i32::try_from(place(name)?).ok())
         .map(|column_idx| SortingColumn { column_idx, descending: false, nulls_first: false })
         .collect()

@@ -8,7 +8,10 @@ use tcpwhy_analysis::Quality;
 /// `docs/schema/tables-1.md`.
 pub fn page() -> String {
     let mut out = format!("{}\n", HEAD.replace("{schema}", &SCHEMA.to_string()));
-    for table in Table::ALL {
+    for table in Table::ALL.into_iter().chain(Table::WATCH) {
+        if table == Table::WatchConnections {
+            let _ = writeln!(out, "\n{WATCH}");
+        }
         let _ = write!(out, "\n## {}\n\n| column | type | |\n|---|---|---|\n", table.name());
         for f in table.fields() {
             let kind = if f.kind == Kind::Time { "timestamp[ns, UTC]" } else { parquet_type(f.kind).0 };
@@ -58,3 +61,18 @@ The manifest holds a JSON object a line: first `{\"tool\": \"tcpwhy\", \"tables\
 finished, with `files` and `inputs` (`path`, `bytes`, `modified_ns`, rows of each table, and `problem` where the capture is damaged).
 A line is on the disk before its files take their names, and a run that finds files without their names gives them
 to them: a set is there as a whole or not at all.";
+
+const WATCH: &str = "\
+# Tables of `tcpwhy watch --parquet DIR`, of the same schema
+
+    DIR/watch_connections/day=2026-11-22/….parquet   a row for each connection that ended, or was left open
+    DIR/watch_shares/day=2026-11-22/….parquet        a row for each interval of a connection and cause of its time
+    DIR/watch_findings/day=2026-11-22/….parquet      a row for each interval and cause that connections lost time to
+    DIR/_manifest.jsonl                              which files are whole
+
+Columns of a name that the tables above have mean the same. The tables have names of their own, for a kernel that is asked now and then
+knows no requests, and not at which moment of an interval a cause held: there are no exchanges, and a share is a sum within its
+interval. Rows are sorted by `socket` and `start`; `host` and `socket` join the tables. `tcpwhy record`, then `explain --parquet`, gives the
+tables above of a running host, too.
+
+    DuckDB:   SELECT cause, process, sum(time_ns)/1e9 FROM 'DIR/watch_shares/**/*.parquet' WHERE class = 'T' GROUP BY ALL ORDER BY 3 DESC";

@@ -34,7 +34,7 @@ impl Reader {
         };
         let wrong = |what: String| Error::Schema { path: path.display().to_string(), what };
         match fact(SCHEMA_KEY) {
-            None => Err(wrong("not written by tcpwhy explain --parquet".into())),
+            None => Err(wrong("not written by tcpwhy".into())),
             Some(version) if version != SCHEMA.to_string() => Err(wrong(format!(
                 "tables of schema {version}; this program reads schema {SCHEMA}: make them anew"
             ))),

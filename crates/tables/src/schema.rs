@@ -1,7 +1,9 @@
 //! The columns of each table, in one list each.
 
 use crate::column::{Column, Value, Values};
+use crate::files::Group;
 use crate::rows::{ConnectionRow, ExchangeRow, FindingRow, In, Rows, SpanRow};
+use crate::watch;
 use tcpwhy_analysis::{Ended, Finding, Fix};
 use tcpwhy_base::{Nanos, Side, Source};
 
@@ -45,8 +47,9 @@ pub struct Field {
     pub about: &'static str,
 }
 
-/// One of the four.
+/// A table: four of captures, three of a running host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Table {
     /// A row for each connection.
     Connections,
@@ -56,34 +59,43 @@ pub enum Table {
     Spans,
     /// A row for each cause and side of a capture.
     Findings,
+    /// A row for each connection of a running host that has ended, or was left open.
+    WatchConnections,
+    /// A row for each interval of such a connection and cause of its time.
+    WatchShares,
+    /// A row for each interval and cause that connections lost time to.
+    WatchFindings,
 }
 
 /// A field, and how a row gives its value.
-type Get<R> = (Field, fn(&R) -> Value<'_>);
+pub(crate) type Get<R> = (Field, fn(&R) -> Value<'_>);
 
-const fn must(name: &'static str, kind: Kind, about: &'static str) -> Field {
+pub(crate) const fn must(name: &'static str, kind: Kind, about: &'static str) -> Field {
     Field { name, kind, nullable: false, about }
 }
 
-const fn may(name: &'static str, kind: Kind, about: &'static str) -> Field {
+pub(crate) const fn may(name: &'static str, kind: Kind, about: &'static str) -> Field {
     Field { name, kind, nullable: true, about }
 }
 
-fn time(at: Nanos) -> Value<'static> {
+pub(crate) fn time(at: Nanos) -> Value<'static> {
     Value::Number(at.0)
 }
 
-fn count(n: u64) -> Value<'static> {
+pub(crate) fn count(n: u64) -> Value<'static> {
     Value::Number(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
 const CAPTURE: Field = must("capture", Kind::Word, "The file, as it was named");
 const CONNECTION: Field =
     must("connection", Kind::Small, "Number within the capture, as in every other output of tcpwhy");
-const CLIENT: Field =
+pub(crate) const CLIENT: Field =
     must("client_ip", Kind::Word, "Address of who sent the SYN, or is inferred to (RFC 5952)");
-const SERVER: Field = must("server_ip", Kind::Word, "Address of the other end");
-const PORT: Field = must("server_port", Kind::Small, "Port of the other end");
+pub(crate) const SERVER: Field = must("server_ip", Kind::Word, "Address of the other end");
+pub(crate) const PORT: Field = must("server_port", Kind::Small, "Port of the other end");
+pub(crate) const CLASS: Field =
+    must("class", Kind::Word, "`I` inherent, `A` application, `T` TCP or host, `U` unknown");
+pub(crate) const OWNER: Field = must("owner", Kind::Word, "Who has to act");
 
 const CONNECTIONS: &[Get<ConnectionRow>] = &[
     (must("start", Kind::Time, "First packet"), |r| time(r.start)),
@@ -187,10 +199,8 @@ const SPANS: &[Get<SpanRow>] = &[
     (SERVER, |r| Value::Text(&r.of.ips[1])),
     (PORT, |r| count(r.of.ends[1].port.into())),
     (must("cause", Kind::Word, "Why this time passed (docs/causes)"), |r| Value::Text(r.cause.id())),
-    (must("class", Kind::Word, "`I` inherent, `A` application, `T` TCP or host, `U` unknown"), |r| {
-        Value::Text(r.cause.class().letter())
-    }),
-    (must("owner", Kind::Word, "Who has to act"), |r| Value::Text(r.cause.owner().id())),
+    (CLASS, |r| Value::Text(r.cause.class().letter())),
+    (OWNER, |r| Value::Text(r.cause.owner().id())),
     (may("detail", Kind::Word, "What kind of it, where that is known"), |r| r.detail.into()),
     (may("side", Kind::Word, "Who could change it: `client`, `server` or `network`"), |r| {
         r.side.map(Side::name).into()
@@ -215,10 +225,8 @@ const FINDINGS: &[Get<FindingRow>] = &[
     (must("start", Kind::Time, "First packet of the capture"), |r| time(r.start)),
     (CAPTURE, |r| Value::Text(&r.capture)),
     (must("cause", Kind::Word, "Which cause (docs/causes)"), |r| Value::Text(r.finding.cause.id())),
-    (must("class", Kind::Word, "`I` inherent, `A` application, `T` TCP or host, `U` unknown"), |r| {
-        Value::Text(r.finding.cause.class().letter())
-    }),
-    (must("owner", Kind::Word, "Who has to act"), |r| Value::Text(r.finding.cause.owner().id())),
+    (CLASS, |r| Value::Text(r.finding.cause.class().letter())),
+    (OWNER, |r| Value::Text(r.finding.cause.owner().id())),
     (may("side", Kind::Word, "The side that holds most of its time"), |r| {
         r.finding.side.map(Side::name).into()
     }),
@@ -263,8 +271,10 @@ const FINDINGS: &[Get<FindingRow>] = &[
 ];
 
 impl Table {
-    /// All of them.
+    /// Those of captures.
     pub const ALL: [Table; 4] = [Table::Connections, Table::Exchanges, Table::Spans, Table::Findings];
+    /// Those of a running host.
+    pub const WATCH: [Table; 3] = [Table::WatchConnections, Table::WatchShares, Table::WatchFindings];
 
     /// Its name, which is that of its folder too.
     pub const fn name(self) -> &'static str {
@@ -273,6 +283,9 @@ impl Table {
             Table::Exchanges => "exchanges",
             Table::Spans => "spans",
             Table::Findings => "findings",
+            Table::WatchConnections => "watch_connections",
+            Table::WatchShares => "watch_shares",
+            Table::WatchFindings => "watch_findings",
         }
     }
 
@@ -283,31 +296,42 @@ impl Table {
             Table::Exchanges => EXCHANGES.iter().map(|f| f.0).collect(),
             Table::Spans => SPANS.iter().map(|f| f.0).collect(),
             Table::Findings => FINDINGS.iter().map(|f| f.0).collect(),
-        }
-    }
-
-    /// What `rows` hold for it, from row `from` up to row `to`, a column for each field.
-    pub fn columns(self, rows: &Rows, from: usize, to: usize) -> Vec<Column> {
-        match self {
-            Table::Connections => columns(CONNECTIONS, rows.connections.get(from..to)),
-            Table::Exchanges => columns(EXCHANGES, rows.exchanges.get(from..to)),
-            Table::Spans => columns(SPANS, rows.spans.get(from..to)),
-            Table::Findings => columns(FINDINGS, rows.findings.get(from..to)),
-        }
-    }
-
-    /// When each of its rows begins.
-    pub(crate) fn starts(self, rows: &Rows) -> Vec<Nanos> {
-        match self {
-            Table::Connections => rows.connections.iter().map(|r| r.start).collect(),
-            Table::Exchanges => rows.exchanges.iter().map(|r| r.start).collect(),
-            Table::Spans => rows.spans.iter().map(|r| r.start).collect(),
-            Table::Findings => rows.findings.iter().map(|r| r.start).collect(),
+            table => watch::fields(table),
         }
     }
 }
 
-fn columns<R>(fields: &[Get<R>], rows: Option<&[R]>) -> Vec<Column> {
+impl Group for Rows {
+    fn tables(&self) -> &'static [Table] {
+        &Table::ALL
+    }
+
+    fn sort(&mut self) {
+        Rows::sort(self);
+    }
+
+    fn starts(&self, table: Table) -> Vec<Nanos> {
+        match table {
+            Table::Connections => self.connections.iter().map(|r| r.start).collect(),
+            Table::Exchanges => self.exchanges.iter().map(|r| r.start).collect(),
+            Table::Spans => self.spans.iter().map(|r| r.start).collect(),
+            Table::Findings => self.findings.iter().map(|r| r.start).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn columns(&self, table: Table, from: usize, to: usize) -> Vec<Column> {
+        match table {
+            Table::Connections => columns(CONNECTIONS, self.connections.get(from..to)),
+            Table::Exchanges => columns(EXCHANGES, self.exchanges.get(from..to)),
+            Table::Spans => columns(SPANS, self.spans.get(from..to)),
+            Table::Findings => columns(FINDINGS, self.findings.get(from..to)),
+            _ => Vec::new(),
+        }
+    }
+}
+
+pub(crate) fn columns<R>(fields: &[Get<R>], rows: Option<&[R]>) -> Vec<Column> {
     let column = |(field, get): &Get<R>| {
         let mut column = Column::new(field.kind.empty(), field.nullable);
         rows.unwrap_or_default().iter().for_each(|row| column.push(get(row)));

@@ -43,6 +43,7 @@ pub(crate) struct Watch {
     /// timers that send again. Takes CAP_BPF and CAP_PERFMON
     #[cfg(feature = "bpf")]
     #[arg(long, conflicts_with_all = ["once", "json", "jsonl", "cause", "sampled", "verbose", "metrics"])]
+    #[cfg_attr(feature = "parquet", arg(conflicts_with = "parquet"))]
     pub(crate) events: bool,
     /// One interval, then end
     #[arg(long)]
@@ -52,6 +53,11 @@ pub(crate) struct Watch {
     /// a port alone is one of this host's loopback (docs/watch.md)
     #[arg(long, value_name = "ADDRESS", value_parser = address, conflicts_with_all = ["once", "json", "cause", "slower_than", "verbose"], help_heading = "Output")]
     pub(crate) metrics: Option<SocketAddr>,
+    /// Write tables into this folder, a set of files for each hour, and print nothing (with --jsonl, only those lines); until ^C or --once
+    /// (docs/schema/tables-1.md)
+    #[cfg(feature = "parquet")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["json", "cause", "slower_than", "verbose"], help_heading = "Output")]
+    pub(crate) parquet: Option<PathBuf>,
     /// One JSON document of the last interval (docs/schema/watch-1.json): with --once, or when interrupted
     #[arg(long, conflicts_with = "jsonl", help_heading = "Output")]
     pub(crate) json: bool,

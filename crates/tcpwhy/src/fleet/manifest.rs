@@ -15,7 +15,7 @@ const NAME: &str = "_manifest.jsonl";
 
 /// By what an input is known again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     path: String,
     bytes: u64,
     modified_ns: u64,
@@ -23,14 +23,14 @@ pub(super) struct Stamp {
 
 /// An input that is done.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Done {
+pub(crate) struct Done {
     #[serde(flatten)]
-    pub(super) stamp: Stamp,
+    pub(crate) stamp: Stamp,
     /// Connections, exchanges, spans, findings.
-    pub(super) rows: [usize; 4],
+    pub(crate) rows: [usize; 4],
     /// How it is damaged.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) problem: Option<String>,
+    pub(crate) problem: Option<String>,
 }
 
 /// The first line.
@@ -50,7 +50,7 @@ struct Set {
 
 /// What the manifest says of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Before {
+pub(crate) enum Before {
     New,
     /// It is done.
     Same,
@@ -60,7 +60,7 @@ pub(super) enum Before {
 
 /// An open manifest. While it is open no other run writes to the folder.
 #[derive(Debug)]
-pub(super) struct Manifest {
+pub(crate) struct Manifest {
     file: File,
     path: PathBuf,
     done: HashMap<String, Stamp>,
@@ -69,7 +69,7 @@ pub(super) struct Manifest {
 
 impl Stamp {
     /// What the system says of the file; standard input and what cannot be found have no size.
-    pub(super) fn of(path: &Path) -> Stamp {
+    pub(crate) fn of(path: &Path) -> Stamp {
         let whole = path.canonicalize().unwrap_or_else(|_| path.into());
         let meta = fs::metadata(&whole).ok().filter(fs::Metadata::is_file);
         let modified = meta.as_ref().and_then(|m| m.modified().ok()?.duration_since(UNIX_EPOCH).ok());
@@ -83,10 +83,10 @@ impl Stamp {
 
 impl Manifest {
     /// Opens or begins the manifest of this folder, and puts right what a run left that was ended by force.
-    pub(super) fn open(folder: &Path) -> anyhow::Result<Manifest> {
+    pub(crate) fn open(folder: &Path) -> anyhow::Result<Manifest> {
         let path = folder.join(NAME);
         let there = path.exists();
-        if !there && let Some(table) = Table::ALL.iter().find(|t| folder.join(t.name()).exists()) {
+        if !there && let Some(table) = tables().find(|t| folder.join(t.name()).exists()) {
             bail!(Usage(format!(
                 "{} holds {} and no {NAME}: choose a folder of its own for tables",
                 folder.display(),
@@ -145,13 +145,13 @@ impl Manifest {
     }
 
     /// A number that no set has.
-    pub(super) fn next_set(&mut self) -> u64 {
+    pub(crate) fn next_set(&mut self) -> u64 {
         self.sets += 1;
         self.sets
     }
 
     /// What is known of this input. Standard input is never done.
-    pub(super) fn before(&self, stamp: &Stamp) -> Before {
+    pub(crate) fn before(&self, stamp: &Stamp) -> Before {
         match self.done.get(&stamp.path) {
             Some(_) if stamp.path == "-" => Before::New,
             None => Before::New,
@@ -161,7 +161,7 @@ impl Manifest {
     }
 
     /// These inputs are in these files.
-    pub(super) fn commit(&mut self, written: &Written, inputs: &[Done]) -> anyhow::Result<()> {
+    pub(crate) fn commit(&mut self, written: &Written, inputs: &[Done]) -> anyhow::Result<()> {
         let set = written
             .files
             .first()
@@ -180,10 +180,14 @@ impl Manifest {
     }
 }
 
+fn tables() -> impl Iterator<Item = Table> {
+    Table::ALL.into_iter().chain(Table::WATCH)
+}
+
 /// Files without names get theirs if the manifest knows them, and go if it does not. Files that it knows and that are gone were
 /// removed by somebody who does not need that day any more.
 fn tidy_up(folder: &Path, known: &HashSet<String>) {
-    for table in Table::ALL {
+    for table in tables() {
         for day in fs::read_dir(folder.join(table.name())).into_iter().flatten().flatten() {
             for file in fs::read_dir(day.path()).into_iter().flatten().flatten() {
                 let name = file.file_name();

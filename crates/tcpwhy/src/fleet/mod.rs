@@ -2,7 +2,7 @@
 //! from which the next call goes on.
 
 mod batch;
-mod manifest;
+pub(crate) mod manifest;
 
 use crate::args::Explain;
 use crate::failure::{Exit, Usage, say};

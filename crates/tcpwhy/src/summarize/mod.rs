@@ -121,6 +121,12 @@ impl Summary {
 /// Sums up the tables of a folder.
 pub(crate) fn run(args: &Summarize) -> anyhow::Result<Exit> {
     let files = files(&args.folder);
+    if files.is_empty() && Table::WATCH.iter().any(|t| args.folder.join(t.name()).is_dir()) {
+        bail!(Usage(format!(
+            "{}: these are tables of `tcpwhy watch`, which have no requests: ask an engine (docs/schema/tables-1.md)",
+            args.folder.display()
+        )));
+    }
     if files.is_empty() {
         bail!(Usage(format!(
             "{}: no tables are in it; `tcpwhy explain CAPTURES --parquet {}` writes them",

@@ -180,7 +180,7 @@ impl Eye {
     }
 
     /// Since it was opened.
-    fn now(&self) -> Nanos {
+    pub(super) fn now(&self) -> Nanos {
         Nanos(i64::try_from(self.start.elapsed().as_nanos()).unwrap_or(i64::MAX))
     }
 

@@ -7,6 +7,8 @@ mod metrics;
 mod scrape;
 #[cfg(feature = "tui")]
 mod screen;
+#[cfg(feature = "parquet")]
+mod tables;
 
 use crate::args::watch::Watch;
 use crate::cmd;
@@ -19,6 +21,8 @@ use std::io::Write as _;
 #[cfg(feature = "tui")]
 use std::io::{self, IsTerminal as _};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+#[cfg(feature = "parquet")]
+use tables::Tables;
 use tcpwhy_base::Nanos;
 use tcpwhy_live::{Connection, Listener, Process, Split, control_groups};
 use tcpwhy_report::watch::{self, Layout, View};
@@ -29,15 +33,28 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Exit> {
     if args.events {
         return events::run(args, &*cmd::stop_signal()?);
     }
+    // Before anything is asked: a folder that cannot be written to.
+    #[cfg(feature = "parquet")]
+    let tables = args.parquet.as_deref().map(Tables::open).transpose()?;
+    #[cfg(feature = "parquet")]
+    let keeps = tables.is_some() || args.metrics.is_some();
+    #[cfg(not(feature = "parquet"))]
+    let keeps = args.metrics.is_some();
     let mut eye = Eye::open(args.netns.as_deref(), args.sampled)?;
     // A terminal is put back whatever ends it.
     #[cfg(feature = "tui")]
-    if !args.once && !args.json && !args.jsonl && args.metrics.is_none() && io::stdout().is_terminal() {
+    if !args.once && !args.json && !args.jsonl && !keeps && io::stdout().is_terminal() {
         return screen::run(args, &mut eye, &*cmd::end_signal()?);
     }
-    let stop = cmd::stop_signal()?;
-    if let Some(address) = args.metrics {
-        return serve(args, &mut eye, &stop, &Scrape::open(address)?);
+    // What stops a service is to leave its rows, too.
+    let stop = if keeps { cmd::end_signal()? } else { cmd::stop_signal()? };
+    if keeps {
+        let kept = Kept {
+            scrape: args.metrics.map(Scrape::open).transpose()?,
+            #[cfg(feature = "parquet")]
+            tables,
+        };
+        return keep(args, &mut eye, &stop, kept);
     }
     let mut out = Output::open(None, args.json || args.jsonl)?;
     let written = print(args, &mut eye, &stop, &mut out);
@@ -49,27 +66,54 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Exit> {
     Ok(if interrupted { Exit::Interrupted } else { Exit::Done })
 }
 
-/// Metrics, until somebody ends it; and lines, if those are wanted.
-fn serve(args: &Watch, eye: &mut Eye, stop: &AtomicBool, scrape: &Scrape) -> anyhow::Result<Exit> {
-    let mut metrics = Metrics::new(eye.has_events());
+/// Where each interval goes.
+struct Kept {
+    scrape: Option<Scrape>,
+    #[cfg(feature = "parquet")]
+    tables: Option<Tables>,
+}
+
+/// Metrics, tables, and lines, as far as they are wanted, until somebody ends it.
+fn keep(args: &Watch, eye: &mut Eye, stop: &AtomicBool, kept: Kept) -> anyhow::Result<Exit> {
+    #[cfg(feature = "parquet")]
+    let mut tables = kept.tables;
+    let mut metrics = kept.scrape.as_ref().map(|_| Metrics::new(eye.has_events()));
     let mut out = Output::open(None, true)?;
     let mut written = Ok(());
-    while written.is_ok() && !stop.load(Relaxed) {
+    let mut over = false;
+    while written.is_ok() && !over {
         let mut ended = Vec::new();
         eye.watch(args.interval, stop, |c| ended.extend(is_chosen(args, c).then(|| c.clone())))?;
+        over = args.once || stop.load(Relaxed);
         let mut snapshot = eye.all();
         snapshot.connections.retain(|c| is_chosen(args, c));
         snapshot.listeners.retain(|l| listens(args, l));
-        metrics.add(&snapshot, &ended);
-        scrape.set(metrics.text());
+        if let (Some(metrics), Some(scrape)) = (&mut metrics, &kept.scrape) {
+            metrics.add(&snapshot, &ended);
+            scrape.set(metrics.text());
+        }
         if args.jsonl {
-            let open = stop.load(Relaxed).then_some(&snapshot.connections).into_iter().flatten();
+            let open = over.then_some(&snapshot.connections).into_iter().flatten();
             written = ended.iter().chain(open).try_for_each(|c| watch::line(&mut out, c));
             written = written.and_then(|()| out.flush());
         }
+        #[cfg(feature = "parquet")]
+        if let Some(tables) = &mut tables {
+            tables.add(&ended, snapshot, eye.now()).map_err(helped)?;
+        }
     }
+    #[cfg(feature = "parquet")]
+    tables.map(Tables::finish).transpose().map_err(helped)?;
     out.finish(written.map_err(Into::into))?;
-    Ok(Exit::Interrupted)
+    Ok(if stop.load(Relaxed) { Exit::Interrupted } else { Exit::Done })
+}
+
+/// What was written whole stays.
+#[cfg(feature = "parquet")]
+fn helped(e: anyhow::Error) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{e:#}; put that right: the tables hold what was finished before, and the same command adds to them"
+    )
 }
 
 /// An answer after each interval, or what the options ask for instead.

@@ -1,0 +1,274 @@
+//! Reading and dissecting in one thread, the analysis in others; batches of segments go across and their
+//! buffers come back. With one core both take turns in one thread.
+
+use super::read::{Sink, read_all};
+use super::{Capture, Captures, Failed, Progress, Read, Take};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread;
+use tcpwhy_analysis::Analyzer;
+use tcpwhy_base::{Observation, Segment, SocketEvent};
+
+/// Segments in a batch: enough that handing over costs nothing, few enough to stay in the cache.
+const BATCH: usize = 1024;
+/// Batches on their way at once.
+const IN_FLIGHT: usize = 8;
+/// Segments that one thread reads before it analyses them: the state of their connections is fetched together, and they
+/// are still in the first cache.
+const TURN: usize = 64;
+
+/// Reads everything into one eater, in this thread, and gives it back when there is no more.
+pub(super) fn in_turns<C: Capture, E: Eater>(
+    captures: &Captures<'_, C>,
+    eater: E,
+    progress: &mut Progress<'_>,
+) -> (E, Read) {
+    let mut turns = Turns::new(eater);
+    let read = read_all(captures, &mut turns, progress);
+    turns.hand_over();
+    (turns.eater, read)
+}
+
+/// Reading in this thread, and each eater in one of its own.
+pub(super) fn side_by_side<C: Capture, E: Eater>(
+    captures: &Captures<'_, C>,
+    eaters: Vec<E>,
+    progress: &mut Progress<'_>,
+) -> Result<(Read, Vec<E>), Failed> {
+    thread::scope(|scope| {
+        let mut workers = Vec::with_capacity(eaters.len());
+        let mut sink = Batches { shards: Vec::with_capacity(eaters.len()), last: 0, eager: E::EAGER };
+        for eater in eaters {
+            let (send, receive) = sync_channel(IN_FLIGHT);
+            let (give_back, recycled) = channel();
+            workers.push(scope.spawn(move || eat_all(eater, &receive, &give_back)));
+            sink.shards.push(Shard { batch: Batch::new(), send, recycled, made: 1 });
+        }
+        let read = read_all(captures, &mut sink, progress);
+        sink.hand_over();
+        drop(sink);
+        let mut done = Vec::with_capacity(workers.len());
+        for worker in workers {
+            done.push(worker.join().map_err(|_| Failed::Analysis)?);
+        }
+        Ok((read, done))
+    })
+}
+
+/// What a kernel said, and how many segments of its batch came before.
+pub(super) type Heard = (usize, SocketEvent);
+
+/// Gives an analyzer both in their order.
+fn observe_all(analyzer: &mut Analyzer, segments: &[Segment], heard: &[Heard]) {
+    let mut rest = segments;
+    for (n, (before, event)) in heard.iter().enumerate() {
+        let since = before - n.checked_sub(1).and_then(|n| heard.get(n)).map_or(0, |last| last.0);
+        let (first, after) = rest.split_at(since.min(rest.len()));
+        analyzer.push_all(first);
+        analyzer.observe(Observation::Socket(event));
+        rest = after;
+    }
+    analyzer.push_all(rest);
+}
+
+/// What takes segments in.
+pub(super) trait Eater: Send {
+    /// It wants segments as soon as there are any.
+    const EAGER: bool;
+    /// Takes them, and what kernels said, each with how many of these segments came before; `starving` if there is no more for
+    /// now.
+    fn eat(&mut self, segments: &[Segment], heard: &[Heard], starving: bool);
+    /// There will be no more.
+    fn end(&mut self);
+}
+
+impl Eater for Analyzer {
+    const EAGER: bool = false;
+
+    fn eat(&mut self, segments: &[Segment], heard: &[Heard], _: bool) {
+        observe_all(self, segments, heard);
+    }
+
+    fn end(&mut self) {
+        self.end_live();
+    }
+}
+
+/// Analyses segments, and gives away the connections that end.
+#[derive(Debug)]
+pub(super) struct Ending<T> {
+    analyzer: Analyzer,
+    take: T,
+}
+
+impl<T: Take> Ending<T> {
+    pub(super) fn new(analyzer: Analyzer, take: T) -> Ending<T> {
+        Ending { analyzer, take }
+    }
+
+    pub(super) fn parts(self) -> (Analyzer, T) {
+        (self.analyzer, self.take)
+    }
+}
+
+impl<T: Take> Eater for Ending<T> {
+    const EAGER: bool = true;
+
+    fn eat(&mut self, segments: &[Segment], heard: &[Heard], starving: bool) {
+        observe_all(&mut self.analyzer, segments, heard);
+        self.take.take(&mut self.analyzer.ended());
+        if starving {
+            self.take.pause();
+        }
+    }
+
+    fn end(&mut self) {
+        self.analyzer.end_all();
+        self.take.take(&mut self.analyzer.ended());
+        self.take.end();
+    }
+}
+
+/// Everything in one thread.
+struct Turns<E> {
+    segments: Box<[Segment; TURN]>,
+    used: usize,
+    heard: Vec<Heard>,
+    eater: E,
+}
+
+impl<E> Turns<E> {
+    fn new(eater: E) -> Turns<E> {
+        Turns { segments: Box::new([Segment::EMPTY; TURN]), used: 0, heard: Vec::new(), eater }
+    }
+}
+
+impl<E: Eater> Sink for Turns<E> {
+    #[inline]
+    fn slot(&mut self) -> &mut Segment {
+        &mut self.segments[self.used % TURN]
+    }
+    #[inline]
+    fn keep(&mut self) {
+        self.used += 1;
+        if self.used == TURN {
+            self.eater.eat(&self.segments[..], &self.heard, false);
+            self.used = 0;
+            self.heard.clear();
+        }
+    }
+    fn hear(&mut self, event: SocketEvent) {
+        self.heard.push((self.used, event));
+    }
+    fn is_eager(&self) -> bool {
+        E::EAGER
+    }
+    fn hand_over(&mut self) {
+        self.eater.eat(&self.segments[..self.used], &self.heard, true);
+        self.used = 0;
+        self.heard.clear();
+    }
+}
+
+/// Segments on their way from one thread to the other.
+struct Batch {
+    segments: Box<[Segment]>,
+    used: usize,
+    heard: Vec<Heard>,
+}
+
+impl Batch {
+    fn new() -> Batch {
+        Batch { segments: vec![Segment::EMPTY; BATCH].into(), used: 0, heard: Vec::new() }
+    }
+}
+
+/// Deals the segments out to the analyzers.
+struct Batches {
+    shards: Vec<Shard>,
+    /// The one that got the last: mostly the next goes there too, and is written in place.
+    last: usize,
+    eager: bool,
+}
+
+/// Collects batches for one analyzer.
+struct Shard {
+    batch: Batch,
+    send: SyncSender<Batch>,
+    recycled: Receiver<Batch>,
+    made: usize,
+}
+
+impl Shard {
+    fn hand_over(&mut self) {
+        let empty = if self.made < IN_FLIGHT + 2 {
+            self.made += 1;
+            Batch::new()
+        } else {
+            // Only a dead analysis gives nothing back; its death is reported when it is joined.
+            self.recycled.recv().unwrap_or_else(|_| Batch::new())
+        };
+        let full = std::mem::replace(&mut self.batch, empty);
+        let _ = self.send.send(full);
+    }
+}
+
+impl Sink for Batches {
+    #[inline]
+    fn slot(&mut self) -> &mut Segment {
+        let batch = &mut self.shards[self.last].batch;
+        &mut batch.segments[batch.used]
+    }
+    #[inline]
+    fn keep(&mut self) {
+        let (n, last) = (self.shards.len(), self.last);
+        let written = self.slot();
+        let to = Analyzer::share(written, n);
+        if to != last {
+            let segment = *written;
+            self.last = to;
+            *self.slot() = segment;
+        }
+        let shard = &mut self.shards[self.last];
+        shard.batch.used += 1;
+        if shard.batch.used == BATCH {
+            shard.hand_over();
+        }
+    }
+    fn hear(&mut self, event: SocketEvent) {
+        let either = Segment { src: event.local, dst: event.remote, ..Segment::EMPTY };
+        let to = Analyzer::share(&either, self.shards.len());
+        if let Some(shard) = self.shards.get_mut(to) {
+            shard.batch.heard.push((shard.batch.used, event));
+            if shard.batch.heard.len() >= BATCH {
+                shard.hand_over();
+            }
+        }
+    }
+    fn is_eager(&self) -> bool {
+        self.eager
+    }
+    fn hand_over(&mut self) {
+        let has = |s: &&mut Shard| s.batch.used > 0 || !s.batch.heard.is_empty();
+        self.shards.iter_mut().filter(has).for_each(Shard::hand_over);
+    }
+}
+
+fn eat_all<E: Eater>(
+    mut eater: E,
+    receive: &Receiver<Batch>,
+    give_back: &std::sync::mpsc::Sender<Batch>,
+) -> E {
+    let mut waiting = receive.recv().ok();
+    while let Some(mut batch) = waiting {
+        let next = receive.try_recv().ok();
+        eater.eat(&batch.segments[..batch.used], &batch.heard, next.is_none());
+        batch.used = 0;
+        batch.heard.clear();
+        // The reader has ended: nobody needs the buffer.
+        let _ = give_back.send(batch);
+        waiting = next.or_else(|| receive.recv().ok());
+    }
+    eater.end();
+    eater
+}
+
