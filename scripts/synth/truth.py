@@ -121,13 +121,44 @@ def unrepaired(passages, high):
     )
 
 
-def losses(sim, tap):
+def idle_repeats(sim, tap):
+    """Repeats of what a tap beside the receiver has seen to come, while nothing newer was in flight: nothing waited for
+    them (rules 33 and 74)."""
+    out = set()
+    for end in sim.ends:
+        for repeat in end.history:
+            first = repeat.first
+            if tap == end.side or first is None or first.dropped or first.seq <= 1:
+                continue
+            if max(s.end for s in end.history if s.time <= repeat.time) == first.end:
+                out.add(id(repeat))
+    return out
+
+
+def hidden_holds(exchange):
+    """Passages of what Nagle held while its writer's clock ran on: a held write returns at once, and a later one of the same
+    message came when it would have come anyway (rule 24)."""
+    out, writer = set(), None
+    for q in reversed(exchange):
+        sent = q.segment.sent
+        if writer is not None and q.segment.side != writer:
+            writer = None
+        if sent.cause == 'nagle' and writer is not None:
+            out.add(id(sent))
+        elif sent.cause != 'app' or sent.write.blocked or sent.write.after != 'write':
+            writer = None
+        else:
+            writer = q.segment.side
+    return out
+
+
+def losses(sim, tap, idle):
     """[(start, end, cause)]: each repaired loss (rule 14)."""
     found = []
     for end in sim.ends:
         history = end.history
         for repeat in history:
-            if repeat.first is None:
+            if repeat.first is None or id(repeat) in idle:
                 continue
             lost = repeat.first
             cause = repeat.cause if lost.dropped else 'spurious_recovery'
@@ -159,14 +190,25 @@ def tell(sim, tap):
         first = [q.time for q in passages if q.segment.flags == SYN]
         truth.add(first[0], first[-1], 'syn_retransmit')
         truth.add(first[-1], third, 'handshake')
-    bad = losses(sim, tap)
-    truth.repairs = {c for _, _, c in bad}
+    idle = idle_repeats(sim, tap)
+    bad = losses(sim, tap, idle)
+    truth.repairs = {c for _, _, c in bad} | ({'spurious_recovery'} if idle else set())
     truth.doubt = trip * len({repeat.first.seq // 14_480 for end in sim.ends for repeat in end.history if repeat.first})
     bad += [(a, b, 'slow_reader') for end in sim.ends for a, b in end.shut]
     exchanges = exchanges_of(passages, trip)
     for exchange in exchanges:
+        exchange, again = [q for q in exchange if id(q.segment.sent) not in idle], exchange
+        again = [q.time for q in again if id(q.segment.sent) in idle]
+        hidden = hidden_holds(exchange)
         for q, following in zip(exchange, exchange[1:]):
+            sent = following.segment.sent
+            cause, late = sent.cause, sent.late
+            if id(sent) in hidden:
+                sent.cause = 'sender_pause'
+            elif any(q.time < t <= following.time for t in again):
+                sent.late = following.time - q.time  # the ACK came with the repeat
             wait(sim, truth, tap, q, following, bad)
+            sent.cause, sent.late = cause, late
     if exchanges and sim.reset_while:
         # unfinished (rule 10): up to the reset it is what the data still waited for
         reset = next((q.time for q in passages if q.segment.flags & RST), None)

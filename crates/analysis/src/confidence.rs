@@ -67,6 +67,7 @@ pub(crate) enum Rule {
     SlowStart,
     BufferPlateau,
     AlmostSaturated,
+    SpacedWithoutRate,
     DrippingWriter,
     CongestionWindow,
     CongestionAfterLoss,
@@ -213,6 +214,7 @@ impl Rule {
             // Away from the sender only the plateau shows.
             (Rule::BufferPlateau, Tap::Far) => or(0.7, C::SenderPause, 0.2),
             (Rule::AlmostSaturated, _) => either(0.5, (C::Bandwidth, 0.45), (C::SendBuffer, 0.3)),
+            (Rule::SpacedWithoutRate, _) => either(0.5, (C::Bandwidth, 0.4), (C::SenderPause, 0.4)),
             (Rule::DrippingWriter, _) => or(0.7, C::SendBuffer, 0.2),
             (Rule::CongestionWindow, _) => or(0.8, C::SendBuffer, 0.2),
             (Rule::CongestionAfterLoss, _) => or(0.9, C::SendBuffer, 0.05),

@@ -11,11 +11,12 @@ mod waits;
 pub(crate) use context::{Carry, Context};
 pub(crate) use fold::{fold, join_neighbours};
 
+use crate::profile::WAKE_UP;
 use crate::release::{Acked, Pause, Wait};
 use crate::result::Span;
 use crate::step::Step;
 use crate::track::{Repair, was_free};
-use tcpwhy_base::{Cause, Nanos, Source};
+use tcpwhy_base::{Cause, End, Nanos, Source};
 
 /// Appends the spans of `steps` to `spans`; empties `steps`. `limits` is room that is used again.
 pub(crate) fn attribute(
@@ -114,14 +115,27 @@ fn give_free_waits_to_the_writer(context: &Context, steps: &mut [Step]) {
 }
 
 /// A hold by Nagle that ended before the application wrote again delayed nothing: a write that is held returns at
-/// once, so that the next one comes when it would have come anyway. The critical path goes through the writer.
+/// once, so that the next one comes when it would have come anyway. The critical path goes through the writer, and so it does for
+/// the holds before that one: nothing but its own time stood between its writes.
 fn give_hidden_holds_to_the_writer(steps: &mut [Step]) {
-    for i in 0..steps.len() {
-        let Wait::Nagle { first, .. } = steps[i].wait else { continue };
-        let next = steps[i + 1..].iter().find(|s| !s.is_burst());
-        let hidden = |n: &Step| n.sender == steps[i].sender && n.pause().is_some_and(|p| p.flight == 0);
-        if next.is_some_and(hidden) {
-            steps[i].rename(Wait::Pause(Pause { outstanding: first, flight: 0, full: false }));
+    // The writer that the next wait was for, and how long it was.
+    let mut next: Option<(End, Nanos)> = None;
+    for step in steps.iter_mut().rev().filter(|s| !s.is_burst()) {
+        match step.wait {
+            Wait::Nagle { first, .. } => {
+                let hidden = next.filter(|n| n.0 == step.sender);
+                if hidden.is_some() {
+                    step.rename(Wait::Pause(Pause { outstanding: first, flight: 0, full: false }));
+                }
+                // A hold before this one is hidden by a wait that no wake-up accounts for.
+                next = hidden.filter(|n| n.1 > WAKE_UP);
+            }
+            // What came late behind its ACK in such a run was written late.
+            Wait::Freed if next.is_some_and(|n| n.0 == step.sender) => {
+                step.rename(Wait::Pause(Pause::default()))
+            }
+            Wait::Pause(pause) if pause.flight == 0 => next = Some((step.sender, step.duration())),
+            _ => next = None,
         }
     }
 }

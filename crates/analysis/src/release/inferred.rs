@@ -5,6 +5,7 @@
 use crate::profile::delayed_from;
 use crate::release::acked::{Lock, is_held_until, is_tail, lock};
 use crate::release::habits::Habits;
+use crate::release::repeats::retransmission;
 use crate::release::value::{Acked, Doubt, Pause, Release, Wait};
 use crate::track::{Ack, Arrival, CwndState, Passage, Repair};
 use tcpwhy_base::Nanos;
@@ -148,52 +149,6 @@ fn is_in_pieces(p: &Passage<'_>) -> bool {
         && room >= p.mss() as i32
 }
 
-/// Data that had passed and is not acknowledged.
-fn retransmission(p: &Passage<'_>) -> Release {
-    let flow = p.flow;
-    let repair = repair_of(p);
-    let mut sign = flow.first_sack.filter(|&f| repair == Repair::Fast && f < p.time);
-    if let Some(start) = flow.flight_start
-        && repair == Repair::Fast
-        && p.segment.seq == flow.una
-        && flow.last_advance < flow.flight_start
-    {
-        // The first segment of the flight is lost: it would have been acknowledged after a round trip.
-        sign = sign.map(|f| f.min(start + p.path.rtt));
-    }
-    if repair == Repair::Timeout && p.segment.seq == flow.una && flow.recovery.is_none() {
-        // The oldest unacknowledged byte would have been acknowledged a round trip after it left, which was not after the
-        // flight began or the last ACK came: from then on the silence is the loss's, whatever was sent meanwhile (rule 47).
-        let oldest = flow.flight_start.max(flow.last_advance).map(|sent| sent + p.path.rtt);
-        sign = oldest.filter(|&o| o < p.since.time);
-    }
-    let again =
-        flow.recovery.is_some() || sign.is_some_and(|s| repair == Repair::Timeout && s < p.since.time);
-    Release::inferred(Wait::Loss { repair, again }).with_loss(sign.map(|f| (repair, f)))
-}
-
-/// Which mechanism sends unacknowledged data again.
-fn repair_of(p: &Passage<'_>) -> Repair {
-    let (flow, rtt) = (p.flow, p.path.rtt);
-    let end = p.segment.seq + p.segment.len;
-    let quiet = flow.quiet_at(p.time);
-    let long = quiet >= rtt + p.profile.rto_floor.times(7).part(8);
-    if let Some(kind) = flow.repair() {
-        return if kind == Repair::BlackHole || !long { kind } else { Repair::Timeout };
-    }
-    // A probe sends the last segment again (RFC 8985, 7.3); signs of a later arrival make it a fast repair.
-    match flow.first_sack {
-        Some(_) if !long => Repair::Fast,
-        // Never later than the timeout (RFC 8985, 7.2), which here may seem shorter than it was.
-        _ if end == p.arrived.before.nxt && quiet <= flow.rto(rtt, p.profile).times(3).part(2) => {
-            Repair::Probe
-        }
-        _ if quiet >= Nanos::millis(190) => Repair::Timeout,
-        _ if flow.first_sack.is_none() && flow.dup_acks == 0 && quiet > rtt.part(2) => Repair::Timeout,
-        _ => Repair::Fast,
-    }
-}
-
 /// Packets of the sender are missing before this one, which comes when its timer would send it again: once, and
 /// after each lost copy twice as late.
 fn is_missing(p: &Passage<'_>) -> bool {
@@ -263,7 +218,10 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
 fn is_tiny(p: &Passage<'_>, flight: u32) -> bool {
     let least = p.mss().min(2_048);
     match p.flow.cwnd.state() {
-        CwndState::Growing => flight < least,
+        // Linux counts packets; others hold what would make more bytes than a segment.
+        CwndState::Growing => {
+            flight < least && (p.profile.os == Some("Linux") || flight + p.segment.len <= p.mss())
+        }
         _ => p.profile.os != Some("Linux") && flight + p.segment.len < least,
     }
 }
@@ -277,8 +235,17 @@ fn room_before(p: &Passage<'_>, lock: &Lock<'_>) -> u32 {
 fn nagle(p: &Passage<'_>, ack: &Ack, flight: u32, prompt: bool) -> Release {
     let first = p.flow.last_len();
     let delay = ack.late_by(p.path.peer());
-    let delayed = delay > delayed_from(p.path.rtt);
+    let delayed = delay - late_anyway(p, ack) > delayed_from(p.path.rtt);
     Release::inferred(Wait::Nagle { first, flight, delay, delayed, prompt }).with_ack(ack.frame())
+}
+
+/// How late the last ACK of two segments was before this one, within a round trip: those are not delayed (RFC 9293, 3.8.6.3), so that a
+/// queue was on the way.
+fn late_anyway(p: &Passage<'_>, ack: &Ack) -> Nanos {
+    let recent = |a: &&Ack| ack.time - a.time <= p.path.rtt + ack.late_by(p.path.peer());
+    let two = |a: &&Ack| a.ack.minus(a.una_before) >= 2 * p.mss() as i32;
+    let mut before = p.acks.newest_first().skip_while(|a| a.time >= ack.time).take_while(recent);
+    before.find(two).map_or(Nanos::ZERO, |a| a.late_by(p.path.peer()))
 }
 
 /// Bytes in flight before this ACK came.
@@ -395,7 +362,8 @@ fn in_the_queue(p: &Passage<'_>) -> Option<Release> {
     let nxt = p.arrived.before.nxt;
     let needed = p.segment.len.min(p.mss()) as i32;
     let opens = |a: &&Ack| a.edge_before.minus(nxt) < needed && a.edge.minus(nxt) >= needed;
-    let mut acks = recent().skip_while(|a| a.time > p.time - reaction);
+    let tells = |a: &&Ack| a.ack.after(a.una_before) || a.edge.after(a.edge_before);
+    let mut acks = recent().skip_while(|a| a.time > p.time - reaction).filter(tells);
     let mut any = false;
     let opening = acks.find(|a| {
         any = true;

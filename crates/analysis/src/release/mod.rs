@@ -7,6 +7,7 @@
 mod acked;
 mod habits;
 mod inferred;
+mod repeats;
 mod testimony;
 mod value;
 mod witnessed;

@@ -104,7 +104,12 @@ impl Row {
             segment: &self.segment,
             time: START + self.waited,
             sender: End::Client,
-            arrived: Arrived { arrival: self.arrival, new: self.segment.len, before: self.before },
+            arrived: Arrived {
+                arrival: self.arrival,
+                new: self.segment.len,
+                needless: false,
+                before: self.before,
+            },
             missing: self.missing,
             since,
             flow: &self.flow,
@@ -116,6 +121,7 @@ impl Row {
             largest_window: self.largest_window,
             one_sided: self.one_sided,
             capture_drops: false,
+            rate: None,
             tick: Nanos::ZERO,
         })
     }
@@ -378,6 +384,29 @@ fn deciding_learns_nothing_and_learning_counts_once() {
     pair.passage(|p| habits.learn(p, &burst));
     assert_eq!(habits.nodelay_shown(End::Client), 1);
     held.with(|r| r.habits = habits).is(pause(0, false));
+}
+
+/// An ACK of two segments is not delayed: what it is late by, the next one is late by as well (rule 4).
+#[test]
+fn an_ack_behind_a_queue_is_not_delayed() {
+    let delayed = |before: Nanos| {
+        let mut held = row(ms(20), 100).acked(ms(20), 10).with(|r| r.before.small_end = NXT);
+        let last = *held.acks.newest_first().next().unwrap();
+        let ack = |at: Nanos, delay: Nanos, from: u32, to: u32| {
+            let mut ack = Ack::new(at, 6, true, false, Some(delay));
+            (ack.una_before, ack.ack, ack.edge_before, ack.edge) =
+                (NXT - from, NXT - to, last.edge, last.edge);
+            ack
+        };
+        held.acks = Acks::default();
+        held.acks.push(ack(START + ms(19), ms(20) + before, 10 + 2 * MSS, 10), Nanos::ZERO);
+        held.acks.push(ack(START + ms(20), ms(60), 10, 0), Nanos::ZERO);
+        match held.release().wait {
+            Wait::Nagle { delayed, .. } => delayed,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!([ms(31), ms(32)].map(delayed), [true, false]);
 }
 
 /// Less than a segment in flight, and less than the smallest buffer: no limit (rule 68).

@@ -379,7 +379,7 @@ impl Tracker {
         // from the receiver, and half of one at a tap in the middle.
         let view = self.view(s);
         let reorder_within = view.rtt.part(2).max(Nanos::micros(100));
-        let arrived = self.half[s].on_data(segment, t, reorder_within);
+        let mut arrived = self.half[s].on_data(segment, t, reorder_within);
         let mss = self.half[s].flow().mss;
         if mss > 0 && segment.len > mss {
             self.quality.set(Quality::OFFLOAD);
@@ -387,6 +387,11 @@ impl Tracker {
         if arrived.new > 0 {
             self.half[s].on_new_bytes(segment, t, &view);
             self.left_after_update(s, segment.seq + segment.len, t);
+        } else if arrived.arrival == Arrival::Retransmission {
+            arrived.needless = self.is_needless(s, segment);
+            if !arrived.needless {
+                self.half[s].sent_twice(segment.seq + segment.len);
+            }
         }
         arrived
     }
@@ -419,6 +424,7 @@ impl Tracker {
             largest_window: self.window_shift(s.peer()).map(|_| peer.counts().max_window),
             one_sided: peer.counts().packets == 0,
             capture_drops: self.quality.has(Quality::CAPTURE_DROPS),
+            rate: (!path.is_near()).then(|| own.arrivals()),
             tick: self.clock.tick(),
         }
     }

@@ -3,6 +3,7 @@
 use crate::profile::{Profile, WAKE_UP};
 use crate::track::acks::{Ack, Acks};
 use crate::track::flow::Flow;
+use crate::track::rate::Rate;
 use crate::track::recovery::Repair;
 use tcpwhy_base::{End, Nanos, Segment, Seq};
 
@@ -36,6 +37,8 @@ pub(crate) struct Arrived {
     pub(crate) arrival: Arrival,
     /// Bytes that had not passed before.
     pub(crate) new: u32,
+    /// It is sent again though its receiver has it (rule 74).
+    pub(crate) needless: bool,
     pub(crate) before: Before,
 }
 
@@ -131,6 +134,8 @@ pub(crate) struct Passage<'a> {
     pub(crate) one_sided: bool,
     /// The capture lost packets.
     pub(crate) capture_drops: bool,
+    /// The bottleneck before the tap, away from the sender.
+    pub(crate) rate: Option<&'a Rate>,
     /// How long the capture's clock stands still; zero if not for long.
     pub(crate) tick: Nanos,
 }
@@ -152,10 +157,14 @@ impl Passage<'_> {
         self.flow.mss.max(1)
     }
 
-    /// Since all that had been sent was acknowledged, at the tap; zero while something was in flight.
+    /// Since all that had been sent was acknowledged, at the tap, less what the segment needs on a slow link before it; zero while
+    /// something was in flight.
     pub(crate) fn empty_for(&self) -> Nanos {
         let covering = self.acks.newest_first().take_while(|a| !self.arrived.before.nxt.after(a.ack)).last();
-        covering.map_or(Nanos::ZERO, |a| self.time - a.time)
+        covering.map_or(Nanos::ZERO, |a| {
+            let crossing = self.rate.map_or(Nanos::ZERO, |r| r.crossing(self.segment.len));
+            (self.time - a.time - crossing).floor0()
+        })
     }
 
     /// The last segment ended a write.

@@ -5,7 +5,7 @@ use crate::result::{Closed, Quality, Vantage};
 use crate::track::flow::Flow;
 use crate::track::half::Counts;
 use crate::track::handshake::Handshake;
-use crate::track::{PathView, Tracker};
+use crate::track::{PathView, Repair, Tracker};
 use tcpwhy_base::{End, Nanos, Segment};
 
 /// What others may ask.
@@ -229,6 +229,19 @@ impl Tracker {
         let closes = segment.flags.fin() && self.fin_of(s).is_none();
         let known = segment.time >= self.start && !segment.flags.rst() && !closes;
         known && flow.seen && !end.after(flow.nxt) && (opens || acks)
+    }
+
+    /// What has passed a tap beside its receiver has come, and no ACK of it had left yet when `s` sent it again (rule 74). Not where
+    /// the receiver may have dropped it: before it ever took anything (a full accept queue), beyond its window, or at a hole.
+    #[cold]
+    pub(super) fn is_needless(&self, s: End, segment: &Segment) -> bool {
+        let (flow, peer, path) = (self.flow(s), self.flow(s.peer()), self.path_of(s));
+        let beside = path.peer_reaction.is_some() && path.peer().times(4) <= path.own();
+        let taken = flow.una.after(flow.base) || peer.nxt.after(peer.base);
+        let whole = segment.seq.at_or_before(flow.una) && flow.first_sack.is_none() && flow.dup_acks == 0;
+        let repaired = flow.recovery.as_ref().is_some_and(|r| r.kind != Repair::Spurious);
+        let room = flow.edge_known && (segment.seq + segment.len).at_or_before(flow.edge);
+        beside && taken && whole && room && !repaired && !self.half[s].has_holes()
     }
 
     /// Reads a little of each cache line that a segment will need, so that they are fetched together.

@@ -23,6 +23,8 @@ pub(crate) struct Rate {
     gap: Nanos,
     bytes: u32,
     intervals: u16,
+    /// The least time that a byte took between two neighbours of a train, nanoseconds; 0: there was none.
+    quickest: f32,
     histogram: Option<Box<[u16; BUCKETS]>>,
     /// Sum of the histogram, and what it was when the estimate was last made.
     total: u32,
@@ -47,6 +49,8 @@ impl Rate {
         } else {
             self.bytes = self.bytes.saturating_add(bytes);
             self.intervals += 1;
+            let per_byte = self.gap.0 as f32 / bytes.max(1) as f32;
+            self.quickest = if self.quickest > 0.0 { self.quickest.min(per_byte) } else { per_byte };
             if self.intervals >= MAX_INTERVALS {
                 self.last = t;
                 self.end_train();
@@ -54,6 +58,11 @@ impl Rate {
             }
         }
         self.last = t;
+    }
+
+    /// The least time in which so many bytes have passed, told from the nearest two neighbours.
+    pub(crate) fn crossing(&self, bytes: u32) -> Nanos {
+        Nanos((self.quickest * bytes as f32) as i64)
     }
 
     /// What passes at `t` is as far from the last as that was from the one before, within a sixteenth.

@@ -17,6 +17,7 @@ mod grounds;
 mod loss;
 mod nagle;
 mod named;
+mod needless;
 mod no_effect;
 mod opening;
 mod replayed;

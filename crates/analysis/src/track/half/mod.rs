@@ -219,6 +219,11 @@ impl Half {
         self.crowd = Crowd::default();
     }
 
+    /// How its data arrives.
+    pub(crate) fn arrivals(&self) -> &Rate {
+        &self.rate
+    }
+
     /// Some of its bytes did not pass the tap when their turn was.
     pub(crate) fn has_holes(&self) -> bool {
         !self.holes.is_empty()

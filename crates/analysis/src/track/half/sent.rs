@@ -26,7 +26,7 @@ impl Half {
         if segment.len > 0 && segment.len >= flow.mss && self.full_end.is_none() {
             self.full_end = Some(end);
         }
-        let probe = Arrived { arrival: Arrival::Probe, new: 0, before };
+        let probe = Arrived { arrival: Arrival::Probe, new: 0, needless: false, before };
         let shut = flow.edge_known && !seq.before(flow.edge);
         if segment.len <= 1 && end.at_or_before(flow.nxt) && seq == flow.nxt - 1 && flow.una == flow.nxt {
             self.counts.keepalives += 1;
@@ -45,13 +45,18 @@ impl Half {
         }
         if arrival == Arrival::New || new > 0 {
             self.sends.push(end, t);
-        } else {
+        } else if arrival != Arrival::Retransmission {
             self.sends.sent_twice(end);
         }
         if self.flow.is_small(segment.len) {
             self.flow.small_end = end;
         }
-        Arrived { arrival, new, before }
+        Arrived { arrival, new, needless: false, before }
+    }
+
+    /// What it sends again up to `end` may have been lost.
+    pub(crate) fn sent_twice(&mut self, end: Seq) {
+        self.sends.sent_twice(end);
     }
 
     /// Where `seq..end` stands among what has passed, and how much of it is new.

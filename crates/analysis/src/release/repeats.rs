@@ -1,0 +1,54 @@
+//! Data that is sent again: by what, and whether that was needed.
+
+use crate::release::value::{Release, Wait};
+use crate::track::{Passage, Repair};
+use tcpwhy_base::Nanos;
+
+/// Data that had passed and is not acknowledged.
+pub(super) fn retransmission(p: &Passage<'_>) -> Release {
+    let flow = p.flow;
+    let repair = repair_of(p);
+    let mut sign = flow.first_sack.filter(|&f| repair == Repair::Fast && f < p.time);
+    if let Some(start) = flow.flight_start
+        && repair == Repair::Fast
+        && p.segment.seq == flow.una
+        && flow.last_advance < flow.flight_start
+    {
+        // The first segment of the flight is lost: it would have been acknowledged after a round trip.
+        sign = sign.map(|f| f.min(start + p.path.rtt));
+    }
+    if repair == Repair::Timeout && p.segment.seq == flow.una && flow.recovery.is_none() {
+        // The oldest unacknowledged byte would have been acknowledged a round trip after it left, which was not after the
+        // flight began or the last ACK came: from then on the silence is the loss's, whatever was sent meanwhile (rule 47).
+        let oldest = flow.flight_start.max(flow.last_advance).map(|sent| sent + p.path.rtt);
+        sign = oldest.filter(|&o| o < p.since.time);
+    }
+    let again =
+        flow.recovery.is_some() || sign.is_some_and(|s| repair == Repair::Timeout && s < p.since.time);
+    Release::inferred(Wait::Loss { repair, again }).with_loss(sign.map(|f| (repair, f)))
+}
+
+/// Which mechanism sends unacknowledged data again.
+fn repair_of(p: &Passage<'_>) -> Repair {
+    let (flow, rtt) = (p.flow, p.path.rtt);
+    let end = p.segment.seq + p.segment.len;
+    if p.arrived.needless {
+        return Repair::Spurious;
+    }
+    let quiet = flow.quiet_at(p.time);
+    let long = quiet >= rtt + p.profile.rto_floor.times(7).part(8);
+    if let Some(kind) = flow.repair() {
+        return if kind == Repair::BlackHole || !long { kind } else { Repair::Timeout };
+    }
+    // A probe sends the last segment again (RFC 8985, 7.3); signs of a later arrival make it a fast repair.
+    match flow.first_sack {
+        Some(_) if !long => Repair::Fast,
+        // Never later than the timeout (RFC 8985, 7.2), which here may seem shorter than it was.
+        _ if end == p.arrived.before.nxt && quiet <= flow.rto(rtt, p.profile).times(3).part(2) => {
+            Repair::Probe
+        }
+        _ if quiet >= Nanos::millis(190) => Repair::Timeout,
+        _ if flow.first_sack.is_none() && flow.dup_acks == 0 && quiet > rtt.part(2) => Repair::Timeout,
+        _ => Repair::Fast,
+    }
+}

@@ -1,0 +1,148 @@
+//! What was sent again without need, what hid behind its writer, and what slow links make late.
+
+use crate::wire::{Tap, Wire, ms, us};
+use tcpwhy_base::{Cause, Nanos};
+
+const MSS: u32 = 1448;
+
+fn opened(tap: Tap, rtt: Nanos) -> Wire {
+    let mut w = Wire::new(tap, rtt);
+    w.handshake();
+    w
+}
+
+/// What passed beside its receiver has come. Its sender's timer of 300 ms ran out before an ACK delayed by 500 ms, and the copy is
+/// answered at once: the wait is that of Nagle's algorithm for a delayed ACK, not a loss (rule 74).
+#[test]
+fn a_copy_of_what_has_come_is_no_loss() {
+    let held = |tap: Tap, first: bool| {
+        let mut w = opened(tap, ms(20));
+        w.at(ms(100)).client().data(100);
+        w.at(ms(110)).server();
+        if first {
+            w = opened(tap, ms(20));
+        } else {
+            w.server().data(50);
+            w.at(ms(120)).client().ack();
+        }
+        let sent = w.client().data(4).segment.seq;
+        let offset = if first { 0 } else { 100 };
+        assert_eq!(sent.minus(w.segments()[0].seq), offset + 1);
+        w.after(ms(300)).client().repeat(offset as u32, 4);
+        w.after(ms(10)).server().ack();
+        w.after(ms(10)).client().data(100);
+        w.after(ms(10)).server().data(50);
+        let mut segments = w.segments();
+        // Without reports of duplicates (RFC 2883).
+        segments.iter_mut().for_each(|s| s.options.sack_len = 0);
+        let c = crate::wire::analyze(&segments).connections.remove(0);
+        let lost = c.budget.get(Cause::TailLossProbe) + c.budget.get(Cause::RetransmissionTimeout);
+        [c.budget.get(Cause::NagleDelayedAck) > ms(250), lost > ms(200)]
+    };
+    assert_eq!(held(Tap::Server, false), [true, false]);
+    // In the middle of the path it may have been lost behind the tap; and a server that has taken nothing yet may have dropped it.
+    assert_eq!(held(Tap::Middle, false), [false, true]);
+    assert_eq!(held(Tap::Server, true), [false, true]);
+}
+
+/// In the middle of a transfer it is a recovery without need (rules 33 and 74); after a hole it is none.
+#[test]
+fn a_copy_in_the_middle_is_a_spurious_recovery() {
+    let found = |lost: bool| {
+        let mut w = opened(Tap::Server, ms(20));
+        w.at(ms(100)).client().data(100);
+        w.at(ms(110)).server().data(50);
+        w.at(ms(120)).client().ack();
+        let first = w.client().data(MSS);
+        if lost {
+            first.lost_before_tap();
+        }
+        w.client().data(MSS);
+        if lost {
+            w.after(ms(10)).server().ack();
+        }
+        w.at(ms(420)).client().repeat(100, MSS);
+        w.after(ms(10)).server().ack();
+        w.after(ms(10)).client().data(100);
+        w.after(ms(10)).server().data(50);
+        w.connection().budget.get(Cause::SpuriousRecovery)
+    };
+    assert!(found(false) > ms(250));
+    assert_eq!(found(true), Nanos::ZERO);
+}
+
+/// Each of ten writes is held for the ACK of the one before; the last one comes so long after its ACK that it was written then. Its
+/// writer's clock was what all of them waited for (rule 24).
+#[test]
+fn holds_before_a_hidden_one_are_hidden() {
+    let nagle = |late: Nanos| {
+        let mut w = opened(Tap::Client, ms(20));
+        for k in 0..10 {
+            w.at(ms(40 + 20 * k)).client().data(100);
+            w.after(ms(10)).server().ack();
+        }
+        w.at(ms(240) + late).client().data(100);
+        w.after(ms(10)).server().data(50);
+        w.connection().budget.get(Cause::Nagle)
+    };
+    assert_eq!(nagle(ms(7)), ms(0));
+    // A quarter of the wait is not too late for what was held.
+    assert!(nagle(ms(6)) >= ms(200));
+}
+
+/// Two small segments less than two round trips apart, without an ACK between, show that Nagle's algorithm is off; later a tail loss
+/// probe would send the second all the same (rule 66).
+#[test]
+fn a_probe_does_not_show_nodelay() {
+    let held = |apart: Nanos| {
+        let mut w = opened(Tap::Client, ms(20));
+        w.at(ms(30)).client().data(100);
+        w.after(apart).client().data(100);
+        w.after(ms(10)).server().data(50);
+        w.after(ms(10)).client().data(100);
+        w.after(ms(50)).server().ack();
+        w.after(ms(10)).client().data(200);
+        w.after(ms(10)).server().data(50);
+        w.connection().budget.get(Cause::NagleDelayedAck) > Nanos::ZERO
+    };
+    assert_eq!([ms(40), ms(40) + us(1)].map(held), [false, true]);
+}
+
+/// Of a stack that counts bytes a window of one segment holds what would make more than that, however small the segments (rule 68).
+#[test]
+fn small_segments_fill_a_small_window() {
+    let delayed = |last: u32| {
+        let mut w = opened(Tap::Client, ms(20));
+        w.at(ms(30)).client().data(MSS - 400);
+        w.client().data(100);
+        w.at(ms(240)).server().ack();
+        w.at(ms(250)).client().data(last);
+        w.after(ms(10)).server().data(50);
+        let mut segments = w.segments();
+        segments.iter_mut().filter(|s| s.flags.syn()).for_each(|s| s.options.order = 0x84321);
+        let c = crate::wire::analyze(&segments).connections.remove(0);
+        assert_ne!(c.ends[0].os, Some("Linux"));
+        c.budget.get(Cause::DelayedAck) > ms(100)
+    };
+    assert_eq!([300, 301].map(delayed), [false, true]);
+}
+
+/// Seen from afar a segment of a slow link comes later than the ACK before lets it leave, by what its neighbours took (rule 49).
+#[test]
+fn a_slow_link_is_no_late_writer() {
+    let paused = |apart: Nanos| {
+        let mut w = opened(Tap::Server, ms(8));
+        w.at(ms(30));
+        for _ in 0..3 {
+            w.client().data(MSS);
+            w.after(apart);
+        }
+        w.client().data(100);
+        w.at(ms(230)).server().ack();
+        w.at(ms(234) + us(1_660)).client().write(2 * MSS);
+        w.after(ms(4)).server().data(50);
+        w.connection().budget.get(Cause::SenderPause)
+    };
+    assert!(paused(us(1_160)) < ms(10));
+    assert!(paused(us(100)) > ms(150));
+}
