@@ -390,23 +390,16 @@ fn deciding_learns_nothing_and_learning_counts_once() {
 #[test]
 fn an_ack_behind_a_queue_is_not_delayed() {
     let delayed = |before: Nanos| {
-        let mut held = row(ms(20), 100).acked(ms(20), 10).with(|r| r.before.small_end = NXT);
-        let last = *held.acks.newest_first().next().unwrap();
-        let ack = |at: Nanos, delay: Nanos, from: u32, to: u32| {
-            let mut ack = Ack::new(at, 6, true, false, Some(delay));
-            (ack.una_before, ack.ack, ack.edge_before, ack.edge) =
-                (NXT - from, NXT - to, last.edge, last.edge);
-            ack
-        };
-        held.acks = Acks::default();
-        held.acks.push(ack(START + ms(19), ms(20) + before, 10 + 2 * MSS, 10), Nanos::ZERO);
-        held.acks.push(ack(START + ms(20), ms(60), 10, 0), Nanos::ZERO);
-        match held.release().wait {
-            Wait::Nagle { delayed, .. } => delayed,
-            other => panic!("{other:?}"),
+        let mut held = row(ms(20), 100).with(|r| r.before.small_end = NXT);
+        for (at, delay, from, to) in [(19, before, 10 + 2 * MSS, 10), (20, ms(60), 10, 0)] {
+            let mut ack = Ack::new(START + ms(at), 6, true, false, Some(delay));
+            (ack.una_before, ack.ack, ack.edge, ack.edge_before) =
+                (NXT - from, NXT - to, NXT + 9_000, NXT + 9_000);
+            held.acks.push(ack, Nanos::ZERO);
         }
+        matches!(held.release().wait, Wait::Nagle { delayed: true, .. })
     };
-    assert_eq!([ms(31), ms(32)].map(delayed), [true, false]);
+    assert_eq!([ms(51), ms(52)].map(delayed), [true, false]);
 }
 
 /// Less than a segment in flight, and less than the smallest buffer: no limit (rule 68).

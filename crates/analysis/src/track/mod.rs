@@ -30,6 +30,7 @@ use crate::profile::{Profile, delayed_from};
 use crate::result::{Closed, Quality};
 use clock::Clock;
 use half::{Half, Reading, View};
+use rate::train_pause;
 use stamps::Stamps;
 use tcpwhy_base::{End, Ends, Nanos, Segment, Seq, TcpFlags, Trouble};
 
@@ -491,16 +492,5 @@ impl Tracker {
             peer_reaction: peer,
             rtt,
         }
-    }
-}
-
-/// A pause longer than this ends a train of packets of one direction. A queue that makes the round trip longer keeps the link busy for
-/// as long as it is. Else a train is over
-/// before a delayed ACK can come (40 ms, less a tenth): it is no pace of the link.
-fn train_pause(rtt: Option<Nanos>, crowded: Nanos) -> Nanos {
-    match rtt {
-        Some(rtt) if crowded >= rtt.times(3).part(2) => (crowded - rtt).max(Nanos::micros(200)),
-        Some(rtt) => rtt.part(4).clamp(Nanos::micros(200), Nanos::millis(36)),
-        None => Nanos::millis(5),
     }
 }

@@ -121,6 +121,17 @@ impl Rate {
     }
 }
 
+/// A pause longer than this ends a train of packets of one direction. A queue that makes the round trip longer keeps the link busy for
+/// as long as it is. Else a train is over
+/// before a delayed ACK can come (40 ms, less a tenth): it is no pace of the link.
+pub(super) fn train_pause(rtt: Option<Nanos>, crowded: Nanos) -> Nanos {
+    match rtt {
+        Some(rtt) if crowded >= rtt.times(3).part(2) => (crowded - rtt).max(Nanos::micros(200)),
+        Some(rtt) => rtt.part(4).clamp(Nanos::micros(200), Nanos::millis(36)),
+        None => Nanos::millis(5),
+    }
+}
+
 /// The round trip of a flow that keeps at least four segments in flight: with a queue on the path it is longer than the
 /// base one. Measured once in each: near the sender from a segment to the ACK of it; elsewhere from a time stamp that the
 /// receiver sent to the sender's echo of it (RFC 7323, 4.1).
