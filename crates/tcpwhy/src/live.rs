@@ -1,17 +1,24 @@
-//! `--jsonl`: lines are written while the input is still being read, so that memory does not grow with it.
+//! `--jsonl`: lines are written while the input is still being read, so that memory does not grow with it. To write a line takes as long as
+//! to analyse its connection: a thread of its own does it, where there are several cores.
 
 use crate::output::Output;
-use crate::pipeline::{self, Eater, Heard};
+use crate::pipeline::{self, Eater, Heard, Read, Settings};
+use crate::progress::Progress;
 use crate::select;
 use crate::shared::Shared;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use tcpwhy_analysis::{Analyzer, Config, Finding, Totals, Window};
+use std::sync::mpsc::{channel, sync_channel};
+use std::thread;
+use tcpwhy_analysis::{Analyzer, Connection, Finding, Totals};
 use tcpwhy_base::{Nanos, Segment};
 use tcpwhy_report::json::{self, Context};
 
 /// Bytes that are written at once.
 const BLOCK: usize = 64 << 10;
+/// Connections that are handed over at once, and how many such batches wait for who writes them: memory stays bounded.
+const BATCH: usize = 64;
+const IN_FLIGHT: usize = 8;
 
 /// How lines are to be written.
 #[derive(Clone, Copy, Debug)]
@@ -30,15 +37,6 @@ pub(crate) struct Style<'a> {
     pub(crate) slower_than: Option<Nanos>,
 }
 
-/// Analyses segments and writes the connections that end.
-pub(crate) struct Live<'a> {
-    analyzer: Analyzer,
-    out: &'a mut Output,
-    style: Style<'a>,
-    bytes: Vec<u8>,
-    written: io::Result<()>,
-}
-
 /// What is left when all connections have been written.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -47,55 +45,99 @@ pub(crate) struct Ended {
     pub(crate) written: io::Result<()>,
 }
 
-impl<'a> Live<'a> {
-    pub(crate) fn new(
-        config: Config,
-        window: Option<Window>,
-        out: &'a mut Output,
-        style: Style<'a>,
-    ) -> Live<'a> {
-        let analyzer = Analyzer::streaming(config).within(window).lingering(style.linger);
-        Live { analyzer, out, style, bytes: Vec::with_capacity(2 * BLOCK), written: Ok(()) }
-    }
-
-    /// Writes those that have ended.
-    fn write(&mut self) {
-        let mut frames_before = None;
-        let streams = self.style.streams && !self.style.shared.is_wrapped();
-        for mut connection in self.analyzer.ended() {
-            if self.written.is_err() {
-                continue;
-            }
-            let frames_before = frames_before.get_or_insert_with(|| {
-                let mut before = self.style.shared.frames_before();
-                if self.style.several && before.len() < 2 {
-                    before.push(u64::MAX);
+/// Reads everything, and writes the connections as they end.
+pub(crate) fn run(
+    settings: &Settings<'_>,
+    out: &mut Output,
+    style: Style<'_>,
+    progress: &mut Progress,
+) -> anyhow::Result<(Ended, Read)> {
+    let analyzer = Analyzer::streaming(settings.config).within(settings.window).lingering(style.linger);
+    let mut lines = Lines { out, style, bytes: Vec::with_capacity(2 * BLOCK), written: Ok(()) };
+    let live = |hand_over| Live { analyzer, style, hand_over, unwritten: false };
+    let ((findings, totals), read) = if thread::available_parallelism().map_or(1, usize::from) < 2 {
+        let (live, read) =
+            pipeline::run_into(settings, live(Box::new(|batch| lines.write(&mut { batch }))), progress)?;
+        (live.analyzer.finish_stream(), read)
+    } else {
+        thread::scope(|scope| {
+            let (send, receive) = sync_channel::<Batch>(IN_FLIGHT);
+            let (give_back, written) = channel();
+            let lines = &mut lines;
+            let writer = scope.spawn(move || {
+                for mut batch in receive {
+                    lines.write(&mut batch);
+                    // Nobody waits for it any more once all is read.
+                    let _ = give_back.send(batch);
                 }
-                before
             });
-            if let Some(limit) = self.style.slower_than {
-                select::only_slower_than(&mut connection, limit);
-            }
-            let cx = Context::live(self.style.shared.start().unwrap_or_default(), frames_before, streams);
-            self.written = json::connection_line(&mut self.bytes, &connection, cx);
-            if self.bytes.len() >= BLOCK && self.written.is_ok() {
-                self.written = self.out.write_all(&self.bytes);
-                self.bytes.clear();
-            }
+            let hand_over = Box::new(move |batch| {
+                // Memory goes back where it came from: another thread's takes longer to free, and to get again.
+                written.try_iter().for_each(drop::<Batch>);
+                // Only a writer that has died takes nothing, which is reported when it is joined.
+                let _ = send.send(batch);
+            });
+            let (live, read) = pipeline::run_into(settings, live(hand_over), progress)?;
+            let Live { analyzer, hand_over, .. } = live;
+            drop(hand_over);
+            writer.join().map_err(|_| anyhow::anyhow!("writing failed: please report this"))?;
+            Ok::<_, anyhow::Error>((analyzer.finish_stream(), read))
+        })?
+    };
+    Ok((Ended { findings, totals, written: lines.written }, read))
+}
+
+/// As the analyzer gives them.
+type Connections = Vec<Box<Connection>>;
+
+/// Connections on their way to their lines, and what those need to know.
+struct Batch {
+    connections: Connections,
+    start: Nanos,
+    frames_before: Vec<u64>,
+    streams: bool,
+    /// There is no more for now: who waits for lines is to have them.
+    flush: bool,
+}
+
+/// Analyses segments and hands over the connections that end.
+struct Live<'a> {
+    analyzer: Analyzer,
+    style: Style<'a>,
+    hand_over: Box<dyn FnMut(Batch) + Send + 'a>,
+    /// Something was handed over since it was last said to be all.
+    unwritten: bool,
+}
+
+impl Live<'_> {
+    fn batch(&self, connections: Connections) -> Batch {
+        let mut frames_before = self.style.shared.frames_before();
+        if self.style.several && frames_before.len() < 2 {
+            frames_before.push(u64::MAX);
+        }
+        Batch {
+            connections,
+            start: self.style.shared.start().unwrap_or_default(),
+            frames_before,
+            streams: self.style.streams && !self.style.shared.is_wrapped(),
+            flush: false,
         }
     }
 
-    fn flush(&mut self) {
-        if self.written.is_ok() && !self.bytes.is_empty() {
-            self.written = self.out.write_all(&self.bytes).and_then(|()| self.out.flush());
-            self.bytes.clear();
+    /// Hands over those that have ended; `all`: there is no more for now.
+    fn write(&mut self, all: bool) {
+        let ended: Connections = self.analyzer.ended().collect();
+        let mut ended = ended.into_iter();
+        while ended.len() > 0 {
+            let batch = self.batch(ended.by_ref().take(BATCH).collect());
+            (self.hand_over)(batch);
+            self.unwritten = true;
         }
-    }
-
-    /// After the end.
-    pub(crate) fn finish(self) -> Ended {
-        let (findings, totals) = self.analyzer.finish_stream();
-        Ended { findings, totals, written: self.written }
+        if all && self.unwritten {
+            let batch = Batch { flush: true, ..self.batch(Vec::new()) };
+            (self.hand_over)(batch);
+            self.unwritten = false;
+        }
     }
 }
 
@@ -104,18 +146,50 @@ impl Eater for Live<'_> {
 
     fn eat(&mut self, segments: &[Segment], heard: &[Heard], starving: bool) {
         pipeline::observe_all(&mut self.analyzer, segments, heard);
-        self.write();
-        if starving {
-            self.flush();
+        self.write(starving);
+    }
+
+    fn end(&mut self) {
+        self.analyzer.end_all();
+        self.write(true);
+    }
+}
+
+/// Writes lines.
+struct Lines<'a> {
+    out: &'a mut Output,
+    style: Style<'a>,
+    bytes: Vec<u8>,
+    written: io::Result<()>,
+}
+
+impl Lines<'_> {
+    fn write(&mut self, batch: &mut Batch) {
+        if self.written.is_ok() {
+            self.written = self.try_write(batch);
         }
         if self.written.is_err() {
             self.style.stop.store(true, Relaxed);
         }
     }
 
-    fn end(&mut self) {
-        self.analyzer.end_all();
-        self.write();
-        self.flush();
+    fn try_write(&mut self, batch: &mut Batch) -> io::Result<()> {
+        let cx = Context::live(batch.start, &batch.frames_before, batch.streams);
+        for connection in &mut batch.connections {
+            if let Some(limit) = self.style.slower_than {
+                select::only_slower_than(connection, limit);
+            }
+            json::connection_line(&mut self.bytes, connection, cx)?;
+            if self.bytes.len() >= BLOCK {
+                self.out.write_all(&self.bytes)?;
+                self.bytes.clear();
+            }
+        }
+        if batch.flush && !self.bytes.is_empty() {
+            self.out.write_all(&self.bytes)?;
+            self.bytes.clear();
+            self.out.flush()?;
+        }
+        Ok(())
     }
 }

@@ -4,6 +4,7 @@ use super::Analyzer;
 use super::lone::At;
 use crate::result::{Example, Finding, Frames};
 use crate::sums::side_by_side;
+use hashbrown::HashSet;
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Endpoint, Nanos, Segment, Side};
 
@@ -13,6 +14,9 @@ const TARGETS: usize = 25;
 const FIRST_RTO: Nanos = Nanos::secs(1);
 /// Other connections of one packet that are listed.
 const LISTED: usize = 1_000;
+
+/// The bit that tells the word of an IPv6 end.
+const V6: u64 = 1 << 63;
 
 /// A connection of one packet.
 #[derive(Clone, Copy, Debug)]
@@ -159,31 +163,60 @@ fn group(
     shards: &[Analyzer],
     attempts: &[Attempt],
     scan: bool,
-    end: Nanos,
+    end_of_capture: Nanos,
     fate: &mut [Vec<bool>],
 ) -> Option<Group> {
     if attempts.len() < TARGETS {
         return None;
     }
-    let segment = |a: &Attempt| shards[a.shard as usize].attempt(a.index);
     let other = |s: &Segment| if scan { s.dst } else { s.src };
+    // What is kept of them is read once: they may be millions.
+    let mut first: Option<(u64, Attempt)> = None;
     // Those that could have been repeated.
-    let ripe = attempts.iter().map(segment).filter(|s| s.time + FIRST_RTO <= end);
-    if distinct(ripe.map(|s| word(&other(&s)))) < TARGETS {
-        return None;
+    let mut ripe: HashSet<u64> = HashSet::new();
+    let (mut ends, mut hosts) = (Vec::with_capacity(attempts.len()), Hosts::default());
+    for a in attempts {
+        let syn = shards[a.shard as usize].attempt(a.index);
+        let (end, word) = (other(&syn), word(&other(&syn)));
+        if ripe.len() < TARGETS && syn.time + FIRST_RTO <= end_of_capture {
+            ripe.insert(word);
+        }
+        if first.is_none_or(|(frame, _)| syn.frame < frame) {
+            first = Some((syn.frame, *a));
+        }
+        ends.push(word);
+        hosts.pass(&end);
     }
-    let first = attempts.iter().min_by_key(|a| segment(a).frame)?;
+    let (frame, first) = first.filter(|_| ripe.len() >= TARGETS)?;
     for a in attempts {
         fate[a.shard as usize][a.index as usize] = true;
     }
-    Some(Group {
-        scan,
-        syns: attempts.len() as u64,
-        first: *first,
-        frame: segment(first).frame,
-        ends: distinct(attempts.iter().map(|a| word(&other(&segment(a))))),
-        addresses: distinct(attempts.iter().map(|a| word(&host(&other(&segment(a)))))),
-    })
+    let syns = attempts.len() as u64;
+    ends.sort_unstable();
+    ends.dedup();
+    Some(Group { scan, syns, first, frame, addresses: hosts.among(&ends), ends: ends.len() })
+}
+
+/// Counts addresses: those of IPv4 stand in the words of their ends.
+#[derive(Default)]
+struct Hosts {
+    of_v6: Vec<u64>,
+}
+
+impl Hosts {
+    fn pass(&mut self, end: &Endpoint) {
+        if end.ip.is_ipv6() {
+            self.of_v6.push(word(&host(end)));
+        }
+    }
+
+    /// How many addresses there are; `ends` are the words of all ends, ascending.
+    fn among(mut self, ends: &[u64]) -> usize {
+        self.of_v6.sort_unstable();
+        self.of_v6.dedup();
+        let of_v4 = &ends[..ends.partition_point(|&word| word < V6)];
+        self.of_v6.len() + of_v4.chunk_by(|a, b| a >> 16 == b >> 16).count()
+    }
 }
 
 /// What is said of the groups: the largest is the example.
@@ -232,12 +265,5 @@ fn word(end: &Endpoint) -> u64 {
     };
     let mix = |n: u64| (n ^ n >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = mix(mix(address as u64) ^ (address >> 64) as u64);
-    mix(mixed ^ u64::from(end.port)) | 1 << 63
-}
-
-fn distinct(words: impl Iterator<Item = u64>) -> usize {
-    let mut all: Vec<u64> = words.collect();
-    all.sort_unstable();
-    all.dedup();
-    all.len()
+    mix(mixed ^ u64::from(end.port)) | V6
 }

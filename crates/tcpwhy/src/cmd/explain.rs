@@ -3,7 +3,7 @@ use crate::args::Explain;
 use crate::extras::Extras;
 use crate::failure::{Exit, Usage, say};
 use crate::input::Input;
-use crate::live::{Live, Style};
+use crate::live::{self, Style};
 use crate::load::{self, Found};
 use crate::output::{self, Output};
 use crate::pipeline::{self, Read, Settings};
@@ -213,9 +213,7 @@ fn run_live(
         linger: if args.follow { FOLLOWED } else { Nanos::MAX },
         slower_than: args.slower_than,
     };
-    let live = Live::new(settings.config, settings.window, &mut out, style);
-    let (live, mut read) = pipeline::run_into(settings, live, progress)?;
-    let ended = live.finish();
+    let (ended, mut read) = live::run(settings, &mut out, style, progress)?;
     progress.clear();
     if let Err(e) = ended.written {
         return out.finish(Err(e.into())).map(|()| Exit::Done);
