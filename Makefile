@@ -45,7 +45,7 @@ help:
 	@echo 'make screenshots  what the page looks like, in docs/screenshots (needs Chromium, Node.js, poppler-utils)'
 	@echo 'make bpf       the programs of tcpwhy watch and record in the kernel, from crates/live/bpf (needs clang and llvm)'
 	@echo 'make watch-scenarios  what tcpwhy watch says beside the lab'"'"'s runs, in docs/watch.md (root; half an hour)'
-	@echo 'make watch-costs  what tcpwhy watch costs, in docs/watch.md (root; nginx and wrk; ten minutes)'
+	@echo 'make watch-costs  what tcpwhy watch costs, in docs/watch.md (root; nginx and wrk; half an hour)'
 	@echo 'make install   into the directory of cargo install'
 	@echo 'make clean     remove what was built'
 

@@ -2,7 +2,8 @@
 """What `tcpwhy watch` costs: a web server beside nothing, `watch` and `tcpdump -w`, in turns; the kernel's own statistics of its
 programs; how long attaching takes, listing many sockets, and whether anything stays behind after kill -9.
 
-    scripts/watch_costs.py --bin PATH [--pairs 30] [--write]   as root; nginx, wrk and tcpdump; eight minutes
+    scripts/watch_costs.py --bin PATH [--pairs 30] [--write]   as root; nginx, wrk, tcpdump and openssl; half an hour
+    scripts/watch_costs.py --bin PATH --site loopback|link|tls the rows of one site, by eye
     scripts/watch_costs.py --bin PATH --minutes 10             memory at full rate, for so long
     scripts/watch_costs.py --bin PATH --left-behind            only the last of these, which asks for no quiet machine
 
@@ -40,8 +41,14 @@ NGINX = """
 daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;
 events {{ worker_connections 1024; }}
 http {{ access_log off; keepalive_requests 1000000000;
-  server {{ listen {address}:{port}; location / {{ return 200 "{body}"; }} }} }}
+  server {{ listen {address}:{port}{tls}; set $a "{word}"; location / {{ return 200 "{body}"; }} }} }}
 """
+# where the server is, and what a request is
+SITES = {
+    'loopback': 'over loopback',
+    'link': 'over a link (veth)',
+    'tls': 'over loopback, TLS and 16 KB',
+}
 ECHO = """
 import socket, sys, threading, time
 l = socket.create_server(('127.0.0.1', 0))
@@ -172,9 +179,9 @@ def said(values, aim):
     return f'{mean:+.1f} % ± {half:.1f}: {verdict}'
 
 
-def wrk(address, port, seconds=1):
+def wrk(site, seconds=1):
     """Requests a second, 99th percentile in ms, and requests."""
-    command = ['wrk', '-t1', '-c8', f'-d{seconds}s', '--latency', f'http://{address}:{port}/']
+    command = ['wrk', '-t1', '-c8', f'-d{seconds}s', '--latency', site.url]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     rate = float(re.search(r'Requests/sec:\s*([\d.]+)', text)[1])
     number, unit = re.search(r'99%\s+([\d.]+)(us|ms|s)', text).groups()
@@ -185,8 +192,8 @@ def wrk(address, port, seconds=1):
 class Site:
     """nginx on loopback, or in a network namespace behind a link (a pair of veth)."""
 
-    def __init__(self, linked):
-        self.folder, self.hold = tempfile.mkdtemp(), None
+    def __init__(self, kind):
+        self.folder, self.hold, linked = tempfile.mkdtemp(), None, kind == 'link'
         self.address, self.port = ('10.98.7.2' if linked else '127.0.0.1'), 8099
         self.device, inside = 'lo', []
         if linked:
@@ -208,15 +215,27 @@ class Site:
                 [*inside, 'ip', 'link', 'set', 'lo', 'up'],
             ):
                 subprocess.run(command, check=True)
+        self.url = f'http{"s" * (kind == "tls")}://{self.address}:{self.port}/'
         config = os.path.join(self.folder, 'nginx.conf')
         with open(config, 'w', encoding='utf8') as f:
-            f.write(NGINX.format(folder=self.folder, address=self.address, port=self.port, body='x' * 512))
+            f.write(self.configuration(kind == 'tls'))
         self.nginx = subprocess.Popen([*inside, 'nginx', '-c', config, '-p', self.folder], stderr=subprocess.DEVNULL)
         end = time.monotonic() + PATIENCE
         while socket.socket().connect_ex((self.address, self.port)) != 0:
             if time.monotonic() > end:
                 sys.exit('nginx does not listen')
             time.sleep(0.05)
+
+    def configuration(self, secret):
+        tls = ''
+        if secret:
+            names = ['-subj', '/CN=localhost', '-keyout', f'{self.folder}/key', '-out', f'{self.folder}/certificate']
+            make = ['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', *names]
+            subprocess.run(make, check=True, capture_output=True)
+            tls = f' ssl; ssl_certificate {self.folder}/certificate; ssl_certificate_key {self.folder}/key'
+        # a word has at most 4 KB
+        words = {'word': 'x' * (4000 if secret else 512), 'body': '$a$a$a$a' if secret else '$a'}
+        return NGINX.format(folder=self.folder, address=self.address, port=self.port, tls=tls, **words)
 
     def end(self):
         for process in (self.nginx, self.hold):
@@ -241,33 +260,45 @@ class Tcpdump:
         self.process.wait()
 
 
-def web(binary, pairs, linked):
+def resting(binary):
+    """`watch` that has found nothing to listen to: only the program for retransmissions is attached, unless the
+    machine is so busy that something always waits."""
+    watch, end = Watch(binary), time.monotonic() + PATIENCE
+    while sum('bpf_link' in link for link in watch.links()) > 1:
+        if time.monotonic() > end:
+            break
+        time.sleep(0.1)
+    return watch
+
+
+def web(binary, pairs, kind):
     """nginx and wrk: rows of the table. In each round all are beside it once, in an order of its own."""
-    site, where = Site(linked), 'over a link (veth)' if linked else 'over loopback'
-    kinds = {
+    site, where = Site(kind), SITES[kind]
+    beside = {
         'nothing': lambda: None,
-        '`watch`': lambda: Watch(binary),
+        '`watch`': lambda: resting(binary),
+        '`watch` that listens': lambda: Watch(binary),
         '`watch --sampled`': lambda: Watch(binary, '--sampled'),
         '`tcpdump -w`': lambda: Tcpdump(site),
     }
     try:
-        wrk(site.address, site.port)
-        rate, late = {kind: [] for kind in kinds}, {kind: [] for kind in kinds}
+        wrk(site)
+        rate, late = {name: [] for name in beside}, {name: [] for name in beside}
         for _ in range(pairs):
-            for kind in random.sample(list(kinds), len(kinds)):
-                beside = kinds[kind]()
-                measured = wrk(site.address, site.port)
-                if beside:
-                    beside.end()
-                rate[kind].append(measured[0])
-                late[kind].append(measured[1])
+            for name in random.sample(list(beside), len(beside)):
+                other = beside[name]()
+                measured = wrk(site)
+                if other:
+                    other.end()
+                rate[name].append(measured[0])
+                late[name].append(measured[1])
         out = []
-        for kind in list(kinds)[1:]:
-            lost = [100 * (1 - b / a) for a, b in zip(rate['nothing'], rate[kind], strict=True)]
-            more = [100 * (b / a - 1) for a, b in zip(late['nothing'], late[kind], strict=True)]
-            out.append(f'| nginx and wrk {where}, {kind} beside: requests/s lost ({pairs} pairs) | {said(lost, 1)} |')
+        for name in list(beside)[1:]:
+            lost = [100 * (1 - b / a) for a, b in zip(rate['nothing'], rate[name], strict=True)]
+            more = [100 * (b / a - 1) for a, b in zip(late['nothing'], late[name], strict=True)]
+            out.append(f'| nginx and wrk {where}, {name} beside: requests/s lost ({pairs} pairs) | {said(lost, 1)} |')
             out.append(f'| the same: 99th percentile | {said(more, 3)} |')
-        return [*out, *of_programs(binary, site, where)]
+        return [*out, *of_programs(binary, site, where, True), *of_programs(binary, site, where, False)]
     finally:
         site.end()
 
@@ -296,20 +327,22 @@ def busy():
     return (words[0] + words[1] + words[2] + words[5] + words[6]) / os.sysconf('SC_CLK_TCK')
 
 
-def of_programs(binary, site, where):
+def of_programs(binary, site, where, rests):
     """The kernel's statistics of the programs, for each request; they are off else, as they cost something themselves."""
     before = busy()
-    own = sum(wrk(site.address, site.port, 2)[2] for _ in range(3))
+    own = sum(wrk(site, 2)[2] for _ in range(3))
     each = (busy() - before) / own * 1e9
     with open(STATS, 'r+', encoding='ascii') as f:
         f.write('1')
     program, link = empty()
     try:
-        watch = Watch(binary)
+        watch = resting(binary) if rests else Watch(binary)
         first, nothing = run_statistics(watch.pid), run_statistics(os.getpid())
-        memory_before = memory(watch.pid)
-        requests = sum(wrk(site.address, site.port)[2] for _ in range(5))
+        memory_before, used = memory(watch.pid), processor_time(watch.pid)
+        began = time.monotonic()
+        requests = sum(wrk(site)[2] for _ in range(4))
         after, nothing_after, last = run_statistics(watch.pid), run_statistics(os.getpid()), memory(watch.pid)
+        used = (processor_time(watch.pid) - used) / (time.monotonic() - began)
         watch.end()
     finally:
         with open(STATS, 'r+', encoding='ascii') as f:
@@ -321,22 +354,24 @@ def of_programs(binary, site, where):
     floor = (nothing_after[0] - nothing[0]) / max(nothing_after[1] - nothing[1], 1)
     net = max(nanos - runs * floor, 0) / requests
     aim = 'within' if nanos / requests <= each / 100 else 'above'
+    state = 'while it rests' if rests else 'while it listens'
     return [
-        f'| BPF time of one request {where}, both ends here ({runs / requests:.1f} runs of {nanos / runs:.0f} ns) | '
-        f'{nanos / requests / 1000:.2f} µs, {100 * nanos / requests / each:.1f} % of the {each / 1000:.0f} µs of processor '
-        f'time that a request takes: {aim} the aim of 1 %. Of each run {floor:.0f} ns are what the statistics count of an '
-        f'empty program: without those {net / 1000:.2f} µs, {100 * net / each:.1f} % |',
-        f'| memory, before and after {requests:,} requests | {memory_before / 1e6:.1f} and {last / 1e6:.1f} MB |',
+        f'| BPF time of one request {where}, {state}, both ends here ({runs / requests:.1f} runs of '
+        f'{nanos / max(runs, 1):.0f} ns) | {nanos / requests / 1000:.2f} µs, {100 * nanos / requests / each:.1f} % of the '
+        f'{each / 1000:.0f} µs of processor time that a request takes: {aim} the aim of 1 %. Of each run {floor:.0f} ns are '
+        f'what the statistics count of an empty program: without those {net / 1000:.2f} µs, {100 * net / each:.1f} % |',
+        f'| the looks, and the rest of `watch` itself | {100 * used:.1f} % of one processor; memory before and after '
+        f'{requests:,} requests {memory_before / 1e6:.1f} and {last / 1e6:.1f} MB |',
     ]
 
 
 def steady(binary, minutes):
     """Memory at full rate: after the first minute and after the last one."""
-    site = Site(False)
+    site = Site('loopback')
     try:
         watch, seen, requests = Watch(binary), [], 0
         for _ in range(minutes):
-            requests += wrk(site.address, site.port, 60)[2]
+            requests += wrk(site, 60)[2]
             seen.append(memory(watch.pid))
         watch.end()
     finally:
@@ -430,6 +465,7 @@ def main():
     parser.add_argument('--pairs', type=int, default=30)
     parser.add_argument('--left-behind', action='store_true')
     parser.add_argument('--minutes', type=int)
+    parser.add_argument('--site', choices=SITES)
     parser.add_argument('--write', action='store_true')
     args = parser.parse_args()
     binary = os.path.abspath(args.bin)
@@ -438,16 +474,19 @@ def main():
         return 75
     if args.minutes:
         return steady(binary, args.minutes)
+    if args.site:
+        print('\n'.join(web(binary, args.pairs, args.site)))
+        return 0
     count = left_behind(binary)
     if args.left_behind or count is None:
         return 0 if count else 75
-    for tool in ('nginx', 'wrk', 'tcpdump'):
+    for tool in ('nginx', 'wrk', 'tcpdump', 'openssl'):
         if not shutil.which(tool):
             print(f'{tool} is not installed')
             return 75
     rows = [*attaching(binary), *many_sockets(binary)]
-    for linked in (False, True):
-        rows += web(binary, args.pairs, linked)
+    for kind in SITES:
+        rows += web(binary, args.pairs, kind)
     rows += echo(binary, max(args.pairs // 3, 2))
     rows.append(f'| after `kill -9` | none of {count} programs is left |')
     text = '\n'.join(['| | |', '|---|---|', *rows])
