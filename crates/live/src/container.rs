@@ -13,6 +13,9 @@ const LARGEST: u64 = 4 << 20;
 /// The number (the first twelve digits) and the name of a container, as far as they are known.
 pub(crate) type Container = (Option<String>, Option<String>);
 
+/// Containers come and go as long as a host is watched: so many names are kept.
+const KEPT: usize = 4096;
+
 /// Containers by their numbers; each is looked up once.
 #[derive(Debug)]
 pub(crate) struct Containers {
@@ -32,6 +35,9 @@ impl Containers {
         let words = groups.split(|c: char| !c.is_ascii_alphanumeric());
         let mut ids = words.filter(|w| w.len() == 64 && w.bytes().all(|b| b.is_ascii_hexdigit()));
         let Some(id) = ids.next_back() else { return (None, by_group(groups)) };
+        if self.names.len() >= KEPT {
+            self.names.clear();
+        }
         let root = &self.root;
         let name = self.names.entry(id.into()).or_insert_with(|| by_number(root, id, groups)).clone();
         (Some(id.chars().take(12).collect()), name)

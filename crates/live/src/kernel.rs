@@ -166,11 +166,16 @@ impl Kernel {
         self.is_listening() == on
     }
 
-    /// What was seen of each socket, by its cookie.
+    /// What was seen of each socket of which there is anything to say, by its cookie.
     pub fn facts(&self) -> HashMap<u64, Facts> {
         let map = self.programs.map("sockets").and_then(|m| BpfMap::<_, u64, [u64; WORDS]>::try_from(m).ok());
         // What is removed while it is read is missing: of sockets that nothing was heard of for longest.
-        map.iter().flat_map(BpfMap::iter).flatten().map(|(_, sums)| Facts::decode(&sums)).collect()
+        map.iter()
+            .flat_map(BpfMap::iter)
+            .flatten()
+            .map(|(_, sums)| Facts::decode(&sums))
+            .filter(|(_, facts)| *facts != Facts::default())
+            .collect()
     }
 }
 

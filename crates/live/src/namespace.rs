@@ -18,8 +18,7 @@ pub fn within<T: Send>(
 ) -> Result<T, LiveError> {
     let Some(path) = namespace else { return what() };
     let name = || format!("cannot enter the network namespace {}", path.display());
-    let file = File::open(path)
-        .map_err(|why| LiveError::Failed { what: format!("cannot open {}", path.display()), why })?;
+    let file = File::open(path).map_err(|why| unopened(path, &why))?;
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|e| {
@@ -36,12 +35,19 @@ pub fn within<T: Send>(
     })
 }
 
+fn unopened(path: &Path, why: &io::Error) -> LiveError {
+    LiveError::Missing {
+        what: format!("cannot open {}", path.display()),
+        why: why.to_string(),
+        advice: "name the file of a network namespace: /proc/PID/ns/net of a process in it, or one of /run/netns",
+    }
+}
+
 /// The number of a network namespace: of the one behind a file, or of this thread's.
 pub fn namespace_number(namespace: Option<&Path>) -> Result<u32, LiveError> {
     let path = namespace.unwrap_or(Path::new("/proc/thread-self/ns/net"));
-    let failed = |why| LiveError::Failed { what: format!("cannot open {}", path.display()), why };
-    let file = std::fs::metadata(path).map_err(failed)?;
-    u32::try_from(file.ino()).map_err(|_| failed(io::Error::other("no network namespace")))
+    let file = std::fs::metadata(path).map_err(|why| unopened(path, &why))?;
+    u32::try_from(file.ino()).map_err(|_| unopened(path, &io::Error::other("no network namespace")))
 }
 
 /// A file below `/proc` that speaks of this thread's network namespace, as text.

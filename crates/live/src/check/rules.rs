@@ -3,7 +3,7 @@
 use super::{Audit, Fault, Incoming, Moved, Seen};
 use crate::connection::{Connection, Role};
 use crate::sample::{Process, Sample};
-use tcpwhy_base::{Cause, FixId, Nanos};
+use tcpwhy_base::{Cause, Class, FixId, Nanos};
 
 /// Counters whose growth is evidence.
 pub(super) const COUNTERS: [&str; 20] = [
@@ -250,17 +250,20 @@ impl Audit {
     fn memory(&self) -> Option<Fault> {
         let now = self.last - self.start;
         let pressure = self.moved("TCPMemoryPressures").or_else(|| self.moved("TCPAbortOnMemory"));
-        let [_, limit, most] = self.settings.tcp_mem?;
-        let over = self.pages > limit;
+        let [_, limit, most] = self.settings.tcp_mem.unwrap_or_default();
+        let over = limit > 0 && self.pages > limit;
         (pressure.is_some() || over).then(|| Fault {
             id: "memory-pressure",
             subject: String::new(),
             cause: Cause::MemoryPressure,
             when: pressure.map_or((now, now), |m| (m.first, m.last)),
             evidence: format!(
-                "TCP holds {} pages; above {limit} it is short of memory, above {most} it gets none (net.ipv4.tcp_mem); {} \
-                 connections were ended for it",
+                "TCP holds {} pages; {}; {} connections were ended for it",
                 self.pages,
+                match limit {
+                    0 => "net.ipv4.tcp_mem, which only the first network namespace shows, says how many are too many".into(),
+                    _ => format!("above {limit} it is short of memory, above {most} it gets none (net.ipv4.tcp_mem)"),
+                },
                 self.grown("TCPAbortOnMemory")
             ),
             figures: vec![("pages", self.pages), ("pressure_pages", limit), ("aborted", self.grown("TCPAbortOnMemory"))],
@@ -398,14 +401,15 @@ impl Audit {
     }
 
     fn idle_restart(&self, c: &Connection) -> Option<Fault> {
-        let (share, time) = share(c, Cause::IdleRestart)?;
+        // It is idle for most of its time, or there would be no restart.
+        let (share, time) = share_of(c, Cause::IdleRestart, |cause| cause.class() != Class::Application)?;
         (self.settings.slow_start_after_idle != Some(0)).then(|| Fault {
             id: "idle-restart",
             subject: subject(c),
             cause: Cause::IdleRestart,
             when: (Nanos::ZERO, self.last - self.start),
             evidence: format!(
-                "{} waited {time} ({share:.0} %) for a congestion window that had shrunk while it was idle \
+                "{} waited {time} ({share:.0} % of the time in which anything was under way) for a congestion window that had shrunk while it was idle \
                  (net.ipv4.tcp_slow_start_after_idle is 1)",
                 whose(c.process.as_ref())
             ),
@@ -417,8 +421,13 @@ impl Audit {
 
 /// Per cent and time that a connection lost to a cause, if that is enough to blame a setting for it.
 fn share(c: &Connection, cause: Cause) -> Option<(f64, Nanos)> {
+    share_of(c, cause, |_| true)
+}
+
+/// Per cent of the time of some causes.
+fn share_of(c: &Connection, cause: Cause, of: impl Fn(Cause) -> bool) -> Option<(f64, Nanos)> {
     let time = c.total.time(|of| of == cause);
-    let share = time.0 as f64 / c.total.total().0.max(1) as f64;
+    let share = time.0 as f64 / c.total.time(of).0.max(1) as f64;
     (time >= LEAST && share >= SHARE).then_some((share * 100.0, time))
 }
 

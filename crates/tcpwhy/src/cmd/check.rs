@@ -11,13 +11,14 @@ use tcpwhy_base::Nanos;
 #[cfg(feature = "bpf")]
 use tcpwhy_live::Probe;
 use tcpwhy_live::check::{Audit, Counters, Fault, Settings, groups};
-use tcpwhy_live::{Diag, Links, LiveError, Process, Processes, proc_text, processor_time, within};
+use tcpwhy_live::{Diag, Links, LiveError, Process, Processes, Rounds, proc_text, processor_time, within};
 use tcpwhy_report::check::{Checked, Line, json, text};
 use tcpwhy_report::watch::Unseen;
 
 /// Sockets are looked at so often, or as seldom as needed for it to take at most one part in so many of the time.
 const OFTEN: Duration = Duration::from_millis(20);
 const PART: u32 = 20;
+const TCP_MEM: &str = "net/ipv4/tcp_mem";
 /// How often counters are read.
 const COUNT: Duration = Duration::from_millis(200);
 
@@ -27,7 +28,9 @@ pub(crate) fn run(args: &Check) -> anyhow::Result<Exit> {
     let stop = cmd::stop_signal()?;
     let mut out = Output::open(None, args.json)?;
     let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seen = within(args.netns.as_deref(), || look(args.watch, &stop))?;
+    // Of the whole host: other network namespaces do not show it.
+    let memory = proc_text(&format!("sys/{TCP_MEM}"));
+    let seen = within(args.netns.as_deref(), || look(args.watch, memory, &stop))?;
     let lines: Vec<Line> = seen
         .faults
         .into_iter()
@@ -128,11 +131,14 @@ impl Buffers {
 }
 
 /// Looks for so long, in this thread's network namespace.
-fn look(time: Nanos, stop: &AtomicBool) -> Result<Seen, LiveError> {
+fn look(time: Nanos, memory: Option<String>, stop: &AtomicBool) -> Result<Seen, LiveError> {
     let (start, mut sockets) = (Instant::now(), Vec::new());
     let now = || Nanos(i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX));
-    let mut diag = Diag::open()?;
-    let settings = Settings::read(|name| proc_text(&format!("sys/{name}")));
+    let mut rounds = Rounds::open(PART)?;
+    let settings = Settings::read(|name| match name {
+        TCP_MEM => memory.clone(),
+        _ => proc_text(&format!("sys/{name}")),
+    });
     let mut audit = Audit::new(settings, counters(), now());
     let mut processes = Processes::default();
     let mut buffers = Buffers::open();
@@ -141,9 +147,9 @@ fn look(time: Nanos, stop: &AtomicBool) -> Result<Seen, LiveError> {
     let mut counted = start;
     loop {
         let (began, used) = (Instant::now(), processor_time());
-        diag.sockets(&mut sockets)?;
+        let rationed = rounds.look(&mut sockets)?;
         audit.sockets(&sockets, now());
-        let wait = ((processor_time() - used) * PART).max(OFTEN);
+        let wait = ((processor_time() - used).saturating_sub(rationed) * PART).max(OFTEN);
         processes.look_for(audit.table().inodes());
         audit.table().name(|inode| {
             let process = processes.of(inode)?;
@@ -168,7 +174,7 @@ fn look(time: Nanos, stop: &AtomicBool) -> Result<Seen, LiveError> {
             std::thread::sleep(next.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
         }
     }
-    diag.all(&mut sockets)?;
+    Diag::open()?.all(&mut sockets)?;
     audit.ports(&sockets);
     let (faults, watched) = audit.finish();
     Ok(Seen { faults, watched, hidden: processes.hidden, missing: buffers.missing })

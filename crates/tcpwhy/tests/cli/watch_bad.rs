@@ -77,3 +77,110 @@ fn a_second_instance_is_in_nobodys_way() {
     let both = [start(), start()].map(|child| document(&child.wait_with_output().unwrap()));
     assert_eq!(both[0]["source"], both[1]["source"]);
 }
+
+/// An older kernel has fewer tracepoints: its types lack their names. The others are attached all the same.
+#[test]
+fn a_kernel_with_fewer_tracepoints_is_watched_with_the_rest() {
+    let types = "/sys/kernel/btf/vmlinux";
+    let hide = format!(
+        "set -e; old=$(mktemp); LC_ALL=C sed s/btf_trace_tcp_sendmsg_locked/btf_trace_tcp_sendmsg_nowhere/ {types} >$old\n\
+         mount --bind $old {types}; rm $old"
+    );
+    let Some(done) = apart(&format!("{hide}; exec \"$0\" watch --once --json --interval 300ms")) else {
+        return;
+    };
+    let seen = document(&done);
+    if unseen(&seen).contains("CAP_BPF") {
+        crate::skips::skip("watch: an older kernel", "it takes CAP_BPF", env!("CARGO_TARGET_TMPDIR"));
+        return;
+    }
+    assert_eq!(seen["source"], "kernel", "{}", unseen(&seen));
+    let (what, why) = ("some kernel events", "tcp_sendmsg_locked");
+    assert!(unseen(&seen).contains(what) && unseen(&seen).contains(why), "{}", unseen(&seen));
+}
+
+/// The device of a connection goes while it is watched: the connection stays, and so does the answer.
+#[test]
+fn a_device_that_goes_ends_nothing() {
+    let python = "import socket, time; l = socket.create_server(('10.7.7.1', 0)); \
+                  c = socket.create_connection(l.getsockname()); s = l.accept()[0]; c.sendall(b'x'); \
+                  print('ready', flush=True); time.sleep(60)";
+    let script = format!(
+        "ip link set lo up; ip link add gone type veth peer name far; ip address add 10.7.7.1/24 dev gone; ip link set gone up\n\
+         out=$(mktemp); python3 -c \"{python}\" >$out & python=$!\n\
+         n=0; while [ ! -s $out ] && [ $((n += 1)) -lt 600 ]; do sleep 0.1; done; rm $out\n\
+         {{ sleep 0.5; ip link del gone; }} & \"$0\" $1 --json; code=$?; kill $python; wait; exit $code"
+    );
+    for command in ["watch --once --interval 2s", "check --watch 2s"] {
+        let words = script.replace("$1", command);
+        let mut shell = Command::new("unshare");
+        shell.args(["--net", "--mount", "sh", "-c", &words, BIN]);
+        let done = shell.output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        if ["unshare", "RTNETLINK", "device"].iter().any(|words| said.contains(words)) {
+            crate::skips::skip("watch: a device that goes", &said, env!("CARGO_TARGET_TMPDIR"));
+            return;
+        }
+        let seen = document(&done);
+        if command.starts_with("watch") {
+            let rows = seen["connections"].as_array().unwrap();
+            assert_eq!(rows.len(), 2, "{rows:#?}");
+            assert!(rows.iter().all(|r| r["local"].as_str().unwrap().starts_with("10.7.7.1:")), "{rows:#?}");
+        } else {
+            assert_eq!(seen["faults"].as_array().unwrap().len(), 0, "{seen:#}");
+        }
+    }
+}
+
+/// In a time namespace the clock that does not jump is another one than the kernel's, by which events are stamped.
+#[test]
+fn events_have_the_time_of_day_in_a_time_namespace() {
+    let writer = "import socket, threading, time; l = socket.create_server(('127.0.0.1', 0)); \
+                  c = socket.create_connection(l.getsockname()); s = l.accept()[0]\n\
+                  def read():\n  while s.recv(1 << 20): time.sleep(0.2)\n\
+                  threading.Thread(target=read, daemon=True).start()\n\
+                  while True: c.sendall(b'x' * (1 << 20))";
+    let script = format!(
+        "ip link set lo up; out=$(mktemp); python3 -c \"{writer}\" & writer=$!; date -u +%s\n\
+         env --default-signal=INT TZ=UTC \"$0\" watch --events >$out 2>&1 & watch=$!\n\
+         n=0; while ! grep -q blocked $out && kill -0 $watch && [ $((n += 1)) -lt 1200 ]; do sleep 0.05; done\n\
+         kill -INT $watch; wait $watch; kill $writer; date -u +%s; cat $out; rm $out"
+    );
+    // 27 h and some minutes.
+    let time = ["--default-signal=INT", "unshare", "--net", "--time", "--monotonic", "100000", "--fork"];
+    let done = Command::new("env").args(time).args(["sh", "-c", &script, BIN]).output().unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    let mut seconds = said.lines().filter_map(|l| l.trim().parse::<i64>().ok());
+    let (Some(first), Some(last), Some(line)) =
+        (seconds.next(), seconds.next(), said.lines().find(|l| l.contains(" blocked ")))
+    else {
+        crate::skips::skip("watch: a time namespace", &said, env!("CARGO_TARGET_TMPDIR"));
+        return;
+    };
+    let number = |range: std::ops::Range<usize>| line.get(range).unwrap().parse::<i64>().unwrap();
+    let at = number(0..2) * 3600 + number(3..5) * 60 + number(6..8);
+    let since = (at - first).rem_euclid(86_400);
+    assert!(since <= last - first + 1, "{said}");
+}
+
+/// What to do next is part of the message.
+#[test]
+fn a_namespace_that_is_none_is_told_with_what_to_name() {
+    for (arguments, words) in [
+        (&["watch", "--once", "--netns", "/nowhere"][..], "/proc/PID/ns/net"),
+        (&["check", "--netns", "/nowhere"], "/proc/PID/ns/net"),
+        (&["watch", "--once", "--netns", "/dev/null"], "the file of a network namespace"),
+        (&["record", "--for", "1s", "-o", "/proc/nowhere"], "name a file with -o"),
+    ] {
+        let done = Command::new(BIN).args(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        if said.contains("CAP_NET_RAW") {
+            continue;
+        }
+        assert!(
+            done.status.code() == Some(3) && said.contains(words),
+            "{arguments:?}: {:?} {said}",
+            done.status
+        );
+    }
+}

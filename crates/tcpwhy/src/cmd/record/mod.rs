@@ -7,7 +7,7 @@ use crate::args::record::Record;
 use crate::cmd;
 use crate::failure::{Exit, Usage, say};
 use crate::shown;
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use source::{Counts, Source};
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -43,7 +43,9 @@ pub(crate) fn run(args: &Record) -> anyhow::Result<Exit> {
         say(&format!("without {what}, because {why}"));
     }
     let unwritable = || format!("cannot write {}", args.output.display());
-    let tape = Tape::create(&args.output).with_context(unwritable)?;
+    let tape = Tape::create(&args.output).map_err(|e| {
+        anyhow!("{}: {e}; name a file with -o in a folder that you may write to", unwritable())
+    })?;
     // Whoever ends it gets a whole file; a command that runs is ended by whoever started both, and waited for.
     let stop = if args.command.is_empty() { cmd::end_signal()? } else { cmd::stop_signal()? };
     let mut out = Writer::pcapng(tape).with_context(unwritable)?;

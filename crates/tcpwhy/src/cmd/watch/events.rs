@@ -1,5 +1,6 @@
 //! `tcpwhy watch --events`: a line for each wait, as the kernel sees it end.
 
+use super::is_whose;
 use crate::args::watch::Watch;
 use crate::failure::{Exit, say};
 use crate::output::Output;
@@ -55,7 +56,7 @@ pub(super) fn run(args: &Watch, stop: &AtomicBool) -> anyhow::Result<Exit> {
 
 fn is_wanted(args: &Watch, event: &Happened) -> bool {
     args.port.is_none_or(|p| event.local.port == p || event.remote.port == p)
-        && args.pid.is_none_or(|pid| event.process.as_ref().is_some_and(|p| p.pid == pid))
+        && is_whose(args, event.process.as_ref())
 }
 
 /// One line; `None` of what is no wait, or one of no more than `least`.
