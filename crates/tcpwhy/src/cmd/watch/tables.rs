@@ -137,6 +137,7 @@ mod tests {
             cookie,
             local: at(40_000),
             peer: at(443),
+            device: 0,
             state: State::Established,
             inode: 5,
             rqueue: 0,
