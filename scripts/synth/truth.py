@@ -45,12 +45,13 @@ class Truth:
     """ns by cause over setup and exchanges at one tap. `repairs`: causes of the repeats that were sent, whatever they cost here;
     `doubt`: ns that one fair reading gives to a loss and another to the wait beside it, a round trip for each (rule 14).
     `alike`: names of the same wait of an application.
+    `hard`: ns of what was repeated without need, which this tap can hardly tell.
     `under`: what segments waited for while something was repeated without need: the repeat delayed nothing.
     """
 
     def __init__(self):
         self.time, self.spans, self.repairs, self.doubt = {}, [], set(), 0
-        self.under, self.alike = set(), set()
+        self.under, self.alike, self.hard = set(), set(), 0
 
     def add(self, start, end, cause):
         if end > start:
@@ -122,17 +123,18 @@ def unrepaired(passages, high):
 
 
 def idle_repeats(sim, tap):
-    """Repeats of what a tap beside the receiver has seen to come, while nothing newer was in flight: nothing waited for
-    them (rules 33 and 74)."""
-    out = set()
+    """Repeats of what had come, while nothing newer was in flight: nothing waited for them (rules 33, 74 and 75). And ns for which
+    the tap beside the sender can hardly tell them from losses."""
+    out, doubt = set(), 0
     for end in sim.ends:
         for repeat in end.history:
             first = repeat.first
-            if tap == end.side or first is None or first.dropped or first.seq <= 1:
+            if first is None or first.dropped or first.seq <= 1:
                 continue
             if max(s.end for s in end.history if s.time <= repeat.time) == first.end:
                 out.add(id(repeat))
-    return out
+                doubt += repeat.time - first.time if tap == end.side else 0
+    return out, doubt
 
 
 def hidden_holds(exchange):
@@ -190,10 +192,11 @@ def tell(sim, tap):
         first = [q.time for q in passages if q.segment.flags == SYN]
         truth.add(first[0], first[-1], 'syn_retransmit')
         truth.add(first[-1], third, 'handshake')
-    idle = idle_repeats(sim, tap)
+    idle, truth.hard = idle_repeats(sim, tap)
     bad = losses(sim, tap, idle)
     truth.repairs = {c for _, _, c in bad} | ({'spurious_recovery'} if idle else set())
     truth.doubt = trip * len({repeat.first.seq // 14_480 for end in sim.ends for repeat in end.history if repeat.first})
+    truth.doubt += truth.hard
     bad += [(a, b, 'slow_reader') for end in sim.ends for a, b in end.shut]
     exchanges = exchanges_of(passages, trip)
     for exchange in exchanges:
@@ -302,6 +305,7 @@ def label(truth, trip, rated, spec):
         alike = truth.alike if biggest in truth.alike else {biggest}
         fine = list(common.INHERENT) + list(spec.get('inherent', ()))
         fine += [c for c in THINK if app[c] > 0.005 * total or c in truth.alike]
+        fine += (*LOSS, 'spurious_recovery') if truth.hard else ()
         checks.append(
             {**base, 'kind': 'clean', 'dominant': [], 'inherent': fine, 'exempt': list(spec.get('exempt', ()))}
         )
@@ -315,7 +319,7 @@ def label(truth, trip, rated, spec):
         winners = list(spec.get('dominant', winners))
         weak = [
             c
-            for c in spec.get('weak', sum((NEAR.get(w, ()) for w in winners), ()))
+            for c in spec.get('weak', sum((NEAR.get(w, ()) for w in winners), OVERLAYS[:5] if truth.hard else ()))
             if c not in winners and c not in forbidden
         ]
         checks.append({**base, 'kind': kind, 'dominant': winners, 'weak': sorted(set(weak))})
@@ -335,9 +339,11 @@ def parts_of(truth, avoidable, trip, rated, spec):
     if 'parts' in spec:
         return spec['parts']
     total, out, done = truth.total(), [], set()
+    most = max(avoidable, key=lambda c: avoidable[c], default=None)  # asked for, so its sum is, too
     for cause in sorted(truth.time, key=lambda c: -truth.time[c]):
         time = truth.time[cause]
-        if cause in done or time < max(0.05 * total, 5 * MS) or cause in ('path_delay', 'handshake'):
+        small = time < max(0.05 * total, 5 * MS) and cause != most
+        if cause in done or small or cause in ('path_delay', 'handshake'):
             continue
         together = set(truth.alike) if cause in truth.alike else {cause}
         if cause in common.AVOIDABLE:

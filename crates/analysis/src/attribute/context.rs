@@ -15,8 +15,8 @@ pub(crate) struct Context {
     /// Both reaction times are known.
     pub(crate) measured: bool,
     pub(crate) reaction: Ends<Nanos>,
-    /// Shortest time after which each side sends again what was lost.
-    pub(crate) timer: Ends<Nanos>,
+    /// Shortest time after which each side sends again what was lost, where its stack is known.
+    pub(crate) timer: Ends<Option<Nanos>>,
     /// After twice this its sender would have sent again what is unacknowledged, whatever its stack: RFC 6298's timeout is a
     /// second or a round trip and four times its variance.
     pub(crate) timeout: Ends<Nanos>,
@@ -113,7 +113,7 @@ impl Context {
             rtt: track.rtt_or_zero(),
             measured: track.rtt().is_some(),
             reaction: Ends::of(|s| track.reaction_or_zero(s)),
-            timer,
+            timer: Ends::of(|s| (track.profile(s).os == Some("Linux")).then_some(timer[s])),
             timeout: Ends::of(|s| track.rto(s).max(Nanos::secs(1)).max(track.rtt_or_zero().times(3))),
             tap,
             per_byte,

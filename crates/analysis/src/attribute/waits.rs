@@ -372,7 +372,8 @@ fn turn(context: &Context, step: &Step, on_the_way: Nanos, doubt: Doubt, rest: N
         out.network(Rule::CameInPieces, Cause::PathMtu, think, facts);
     } else if let Doubt::Missing(packets) = doubt {
         // What timers took of it; before them it was the application.
-        let timers = context.timer[sender].times((1 << packets.min(7)) - 1).min(think);
+        let timers =
+            context.timer[sender].map_or(think, |timer| timer.times((1 << packets.min(7)) - 1).min(think));
         out.span(Rule::ThinkBeforeMissing, cause, me, think - timers, facts);
         missing(u32::from(packets), timers, cause, out);
     } else {

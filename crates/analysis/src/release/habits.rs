@@ -63,7 +63,9 @@ impl Held {
 struct Cork {
     /// Waits with its timing.
     seen: u32,
-    /// The last of them.
+    /// Of the last of them, since the last segment, microseconds.
+    whole: u32,
+    /// The last of them, since the last ACK.
     wait: Nanos,
 }
 
@@ -108,8 +110,13 @@ impl Habits {
     }
 
     /// A timer fires after the same time again and again; applications do not write so.
-    pub(crate) fn may_be_cork(&self, wait: Nanos) -> bool {
-        self.cork.is_none_or(|c| (wait - c.wait).0.abs() <= c.wait.part(8).0)
+    /// Nor does it go by the segment before rather than by the ACK, by more than a jiffy (4 ms).
+    pub(crate) fn may_be_cork(&self, wait: Nanos, whole: Nanos) -> bool {
+        self.cork.is_none_or(|c| {
+            let by_ack = Nanos((wait - c.wait).0.abs());
+            let by_segment = Nanos((whole - Nanos::micros(i64::from(c.whole))).0.abs());
+            by_ack <= c.wait.part(8) && by_ack <= by_segment.times(2) + Nanos::millis(4)
+        })
     }
 
     /// The shortest time that the server took to answer, if it has answered.
@@ -143,7 +150,10 @@ impl Habits {
                 self.answers = self.answers.saturating_add(1);
                 self.soonest_answer = passage.waited().min(soonest).max(Nanos(1));
             }
-            Wait::CorkTimer { wait } => self.cork = Some(Cork { seen: self.cork_timers() + 1, wait }),
+            Wait::CorkTimer { wait } => {
+                let whole = u32::try_from(passage.waited().0 / 1_000).unwrap_or(u32::MAX);
+                self.cork = Some(Cork { seen: self.cork_timers() + 1, whole, wait });
+            }
             _ => {}
         }
     }

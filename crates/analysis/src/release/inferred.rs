@@ -416,7 +416,7 @@ fn by_timer_or_writer(p: &Passage<'_>, habits: &Habits, full: bool) -> Wait {
         let since_ack = p.acks.newest_first().next().map_or(dt, |a| p.time - p.path.own() - a.time);
         let at_timer =
             since_ack >= Nanos::millis(190) && since_ack <= timer + timer.part(4) + Nanos::millis(16);
-        if at_timer && habits.may_be_cork(since_ack) {
+        if at_timer && habits.may_be_cork(since_ack, dt) {
             return Wait::CorkTimer { wait: since_ack };
         }
     }

@@ -233,15 +233,21 @@ impl Tracker {
 
     /// What has passed a tap beside its receiver has come, and no ACK of it had left yet when `s` sent it again (rule 74). Not where
     /// the receiver may have dropped it: before it ever took anything (a full accept queue), beyond its window, or at a hole.
+    /// Elsewhere a third segment in a row that was alone (rule 75).
     #[cold]
-    pub(super) fn is_needless(&self, s: End, segment: &Segment) -> bool {
+    pub(super) fn is_needless(&mut self, s: End, segment: &Segment) -> bool {
         let (flow, peer, path) = (self.flow(s), self.flow(s.peer()), self.path_of(s));
         let beside = path.peer_reaction.is_some() && path.peer().times(4) <= path.own();
+        let end = segment.seq + segment.len;
         let taken = flow.una.after(flow.base) || peer.nxt.after(peer.base);
         let whole = segment.seq.at_or_before(flow.una) && flow.first_sack.is_none() && flow.dup_acks == 0;
         let repaired = flow.recovery.as_ref().is_some_and(|r| r.kind != Repair::Spurious);
-        let room = flow.edge_known && (segment.seq + segment.len).at_or_before(flow.edge);
-        beside && taken && whole && room && !repaired && !self.half[s].has_holes()
+        let room = flow.edge_known && end.at_or_before(flow.edge);
+        let alone = segment.seq == flow.una && end == flow.nxt && flow.is_small(segment.len);
+        if !taken || !whole || !room || repaired || self.half[s].has_holes() {
+            return false;
+        }
+        beside || alone && flow.recovery.is_none() && self.half[s].alone_again()
     }
 
     /// Reads a little of each cache line that a segment will need, so that they are fetched together.

@@ -146,3 +146,51 @@ fn a_slow_link_is_no_late_writer() {
     assert!(paused(us(1_160)) < ms(10));
     assert!(paused(us(100)) > ms(150));
 }
+
+/// Small segments alone in flight, each sent again after 220 ms and acknowledged only then: the third time it is the timer that is too
+/// short, unless one of them was acknowledged by itself (rule 75).
+#[test]
+fn nobody_loses_each_of_them() {
+    let lost = |alone: bool| {
+        let mut w = opened(Tap::Client, ms(20));
+        w.at(ms(100)).client().data(100);
+        w.at(ms(110)).server().data(50);
+        let mut at = ms(200);
+        let mut offset = 100;
+        for k in 0..4 {
+            w.at(at).client().data(4);
+            if k == 1 && !alone {
+                w.at(at + ms(50)).server().ack();
+            } else {
+                w.at(at + ms(220)).client().repeat(offset, 4);
+                w.at(at + ms(230)).server().ack();
+            }
+            w.at(at + ms(240)).client().data(100);
+            w.at(at + ms(250)).server().data(50);
+            at += ms(400);
+            offset += 104;
+        }
+        let mut segments = w.segments();
+        segments.iter_mut().for_each(|s| s.options.sack_len = 0);
+        let c = crate::wire::analyze(&segments).connections.remove(0);
+        let loss = |s: &tcpwhy_analysis::Span| {
+            matches!(s.cause, Cause::TailLossProbe | Cause::RetransmissionTimeout)
+        };
+        c.exchanges.iter().filter(|e| e.spans.iter().any(loss)).count()
+    };
+    assert_eq!([lost(true), lost(false)], [2, 3]);
+}
+
+/// Small writes at the same distance from each other, whose ACKs drift: no timer goes by the segment before (rule 25).
+#[test]
+fn a_cork_goes_by_its_ack() {
+    let corked = |drift: Nanos| {
+        let mut w = opened(Tap::Client, ms(20));
+        for k in 0..6 {
+            w.at(ms(100 + 300 * k)).client().data(100);
+            w.after(ms(50) - drift.times(k)).server().ack();
+        }
+        w.connection().budget.get(Cause::Cork) > Nanos::ZERO
+    };
+    assert_eq!([ms(4), ms(4) + us(1)].map(corked), [true, false]);
+}

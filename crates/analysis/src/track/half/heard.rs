@@ -166,10 +166,19 @@ impl Half {
         flow.cwnd.acknowledged(advance, flight, initial, flow.recovery.is_some());
     }
 
-    /// What the acknowledgement of more bytes says of a recovery: another name for its losses, and whether it is over.
-    pub(crate) fn recovers(&mut self, t: Nanos, reaction: Nanos) -> (Option<Repair>, Option<Recovered>) {
+    /// What the acknowledgement of more bytes says of a recovery: another name for its losses, and whether it is over. `pure`: it came
+    /// without data.
+    pub(crate) fn recovers(
+        &mut self,
+        t: Nanos,
+        reaction: Nanos,
+        pure: bool,
+    ) -> (Option<Repair>, Option<Recovered>) {
         let flow = &mut self.flow;
-        let Some(recovery) = flow.recovery.as_mut() else { return (None, None) };
+        let Some(recovery) = flow.recovery.as_mut() else {
+            self.alone = if pure { 0 } else { self.alone };
+            return (None, None);
+        };
         let renamed = recovery.came_through(flow.una, flow.mss);
         let ended = recovery.ended(flow.una, t, flow.first_sack.is_some(), reaction);
         if ended.is_some() {

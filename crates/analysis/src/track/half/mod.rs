@@ -137,6 +137,8 @@ pub(crate) struct Half {
     numbering: Numbering,
     /// When its first FIN passed, and what that acknowledged.
     fin: Option<(Nanos, Seq)>,
+    /// How many of its segments in a row, each alone in flight, nobody acknowledged until it was sent again (rule 75).
+    alone: u8,
 }
 
 impl Default for Half {
@@ -161,6 +163,7 @@ impl Default for Half {
             crowd: Crowd::default(),
             numbering: Numbering::default(),
             fin: None,
+            alone: 0,
         }
     }
 }

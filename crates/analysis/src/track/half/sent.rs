@@ -54,6 +54,13 @@ impl Half {
         Arrived { arrival, new, needless: false, before }
     }
 
+    /// It sends a small segment again that was alone in flight. Three times in a row, and none acknowledged without that: its timer is
+    /// shorter than the peer takes, for nobody loses each of them (rule 75).
+    pub(crate) fn alone_again(&mut self) -> bool {
+        self.alone = self.alone.saturating_add(1);
+        self.alone >= 3
+    }
+
     /// What it sends again up to `end` may have been lost.
     pub(crate) fn sent_twice(&mut self, end: Seq) {
         self.sends.sent_twice(end);
