@@ -123,7 +123,7 @@ def unrepaired(passages, high):
 
 
 def idle_repeats(sim, tap):
-    """Repeats of what had come, while nothing newer was in flight: nothing waited for them (rules 33, 74 and 75). And ns for which
+    """Repeats of what had come, while nothing newer was in flight: none waited for them (rules 33, 74, 75). Also ns for which
     the tap beside the sender can hardly tell them from losses."""
     out, doubt = set(), 0
     for end in sim.ends:
