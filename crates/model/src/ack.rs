@@ -2,6 +2,7 @@
 //! (`tcp_ack`).
 
 use crate::bbr::{Delivery, per_second};
+use crate::cong::Trains;
 use crate::packet::Packet;
 use crate::profile::Congestion;
 use crate::socket::{Ca, Socket, State, Timer};
@@ -28,6 +29,10 @@ impl Socket {
             return;
         }
         if packet.has_ack && !packet.syn {
+            if packet.is_pure_ack() {
+                self.note_echo(packet);
+            }
+            self.r.heard = true;
             self.on_ack(packet);
         }
         let asks = packet.probe || packet.syn;
@@ -158,11 +163,21 @@ impl Socket {
         }
     }
 
+    /// By how much trains of ACKs may be longer (`hystart_ack_delay`).
+    fn ack_delay(&self) -> Nanos {
+        let bursts = u128::from(self.p.gso_max) * 4 * 1_000_000_000;
+        match u128::from(self.pacing_rate()) {
+            0 => Nanos::ZERO,
+            _ if !self.p.hystart_ack_delay => Nanos::ZERO,
+            rate => Nanos((bursts / rate).min(1_000_000) as i64),
+        }
+    }
+
     /// The congestion window after this acknowledgement.
     fn control(&mut self, acked: &Acked, samples: &Samples, rtt: Option<Nanos>) {
         if let Some(rtt) = rtt {
-            let (una, nxt, paces) = (self.una, self.nxt, self.paces());
-            self.cong.on_sample(self.now, rtt, una, nxt, paces);
+            let trains = Trains { paced: self.paces(), delay: self.ack_delay() };
+            self.cong.on_sample(self.now, rtt, self.una, self.nxt, trains);
         }
         if self.cong.kind == Congestion::Bbr {
             if acked.delivered == 0 {

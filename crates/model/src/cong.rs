@@ -17,6 +17,15 @@ const HYSTART_SPACING: Nanos = Nanos::millis(2);
 /// Samples of a round before its delay is judged.
 const HYSTART_SAMPLES: u32 = 8;
 
+/// What HyStart's trains of ACKs are held to, beyond the path's delay.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Trains {
+    /// The sender paces: the whole delay, not half of it.
+    pub(crate) paced: bool,
+    /// What ACKs may come late by (`hystart_ack_delay`, since Linux 5.6): four of the largest bursts, at most a millisecond.
+    pub(crate) delay: Nanos,
+}
+
 /// Window and algorithm.
 #[derive(Clone, Debug)]
 pub(crate) struct Cong {
@@ -103,7 +112,7 @@ impl Cong {
     }
 
     /// A round-trip sample of data just acknowledged.
-    pub(crate) fn on_sample(&mut self, now: Nanos, rtt: Nanos, snd_una: u64, snd_nxt: u64, paced: bool) {
+    pub(crate) fn on_sample(&mut self, now: Nanos, rtt: Nanos, snd_una: u64, snd_nxt: u64, trains: Trains) {
         if self.kind != Congestion::Cubic {
             return;
         }
@@ -115,17 +124,22 @@ impl Cong {
         if c.delay_min == Nanos::ZERO || rtt < c.delay_min {
             c.delay_min = rtt;
         }
-        if c.found || self.cwnd >= self.ssthresh || self.cwnd < HYSTART_LOW {
+        if c.found || self.cwnd >= self.ssthresh {
             return;
         }
+        // Rounds are counted from the first window on, and looked at from a window of 16 (`hystart_update`).
         if snd_una > c.round_end {
             (c.round_start, c.last_ack, c.round_end) = (now, now, snd_nxt);
             (c.round_rtt, c.samples) = (Nanos::MAX, 0);
         }
+        if self.cwnd < HYSTART_LOW {
+            return;
+        }
         if now - c.last_ack <= HYSTART_SPACING {
             c.last_ack = now;
             // A train of ACKs longer than half the path's delay: the path is full.
-            let limit = if paced { c.delay_min } else { c.delay_min.part(2) };
+            let limit = c.delay_min + trains.delay;
+            let limit = if trains.paced { limit } else { limit.part(2) };
             c.found |= now - c.round_start > limit;
         }
         c.round_rtt = c.round_rtt.min(rtt);
@@ -367,11 +381,17 @@ mod tests {
     fn the_ninth_sample_of_a_round_ends_slow_start() {
         let exits = |base: i64, more_us: i64, samples: u64, cwnd: u64| {
             let mut c = Cong::new(Congestion::Cubic, cwnd);
-            c.on_sample(Nanos::secs(1), Nanos::millis(base), 1, 1000, false);
+            c.on_sample(Nanos::secs(1), Nanos::millis(base), 1, 1000, Trains::default());
             // A new round; ACKs further apart than those of a train.
             for n in 0..samples {
                 let at = Nanos::secs(2) + Nanos::millis(3 * n as i64);
-                c.on_sample(at, Nanos::millis(base) + Nanos::micros(more_us), 1001 + n, 2000, false);
+                c.on_sample(
+                    at,
+                    Nanos::millis(base) + Nanos::micros(more_us),
+                    1001 + n,
+                    2000,
+                    Trains::default(),
+                );
             }
             c.hystart_exit && c.ssthresh == cwnd
         };
@@ -387,14 +407,19 @@ mod tests {
     /// it where the sender paces).
     #[test]
     fn a_long_train_of_acks_ends_slow_start() {
-        let exits = |gap_us: i64, acks: i64, paced: bool| {
+        let exits_late = |gap_us: i64, acks: i64, paced: bool, delay: i64| {
+            let trains = Trains { paced, delay: Nanos::millis(delay) };
             let mut c = Cong::new(Congestion::Cubic, 20);
             for n in 0..acks {
                 let at = Nanos::secs(1) + Nanos::micros(n * gap_us);
-                c.on_sample(at, Nanos::millis(40), 1 + n as u64, 100_000, paced);
+                c.on_sample(at, Nanos::millis(40), 1 + n as u64, 100_000, trains);
             }
             c.hystart_exit
         };
+        let exits = |gap_us: i64, acks: i64, paced: bool| exits_late(gap_us, acks, paced, 0);
+        // A millisecond for late ACKs: more than 20.5 ms, and 41 where the sender paces.
+        assert!(!exits_late(1860, 12, false, 1) && exits_late(1864, 12, false, 1));
+        assert!(!exits_late(1860, 23, true, 1) && exits_late(1864, 23, true, 1));
         // 20 ms are half of 40.
         assert!(exits(2000, 12, false) && !exits(2000, 11, false));
         assert!(!exits(2001, 12, false));
@@ -402,9 +427,30 @@ mod tests {
         // Within a second of a loss samples are not trusted.
         let mut c = Cong::new(Congestion::Cubic, 20);
         c.cubic.epoch = Some(Nanos::secs(1));
-        c.on_sample(Nanos::secs(2) - Nanos(1), Nanos::millis(40), 1, 2, false);
+        c.on_sample(Nanos::secs(2) - Nanos(1), Nanos::millis(40), 1, 2, Trains::default());
         assert_eq!(c.cubic.delay_min, Nanos::ZERO);
-        c.on_sample(Nanos::secs(2), Nanos::millis(40), 1, 2, false);
+        c.on_sample(Nanos::secs(2), Nanos::millis(40), 1, 2, Trains::default());
         assert_eq!(c.cubic.delay_min, Nanos::millis(40));
+    }
+
+    /// The round that a window of 16 falls into began with the first window: its ACKs before that are no part of a train, but what
+    /// arrives after them is no new round either. Of ten segments the last is acknowledged, then the next ten come in 12 ms.
+    #[test]
+    fn rounds_are_counted_from_the_first_window_on() {
+        let mut c = Cong::new(Congestion::Cubic, 10);
+        let trains = Trains { paced: false, delay: Nanos::millis(1) };
+        let mut ack = |c: &mut Cong, ms: i64, una: u64, nxt: u64| {
+            c.on_sample(Nanos::millis(ms), Nanos::millis(21), una, nxt, trains);
+            c.cwnd += 1;
+        };
+        for n in 0..10 {
+            ack(&mut c, 1000 + n, 2 + n as u64, 11 + 2 * n as u64);
+        }
+        for n in 0..=11 {
+            assert!(!c.hystart_exit, "{n} ms of a train are not more than half of 22");
+            ack(&mut c, 1021 + n, 12 + n as u64, 31 + 2 * n as u64);
+        }
+        ack(&mut c, 1033, 24, 55);
+        assert!(c.hystart_exit, "12 ms are");
     }
 }

@@ -102,6 +102,7 @@ impl Socket {
     /// The server gets the ACK of its SYN-ACK.
     pub(crate) fn on_third(&mut self, now: Nanos, packet: &Packet) {
         self.now = now;
+        self.r.heard = true;
         self.established(packet);
     }
 

@@ -105,6 +105,8 @@ pub struct Profile {
     pub window: WindowRule,
     /// Segments that the receive buffer grows by beyond twice what was copied (`tcp_rcv_space_adjust`; 16 to Linux 6.12).
     pub drs_extra: u64,
+    /// HyStart allows for late ACKs (`hystart_ack_delay`, Linux 5.6).
+    pub hystart_ack_delay: bool,
     /// What waits to be read does not count as copied, and the receiver's round trip is the shortest that showed
     /// (`tcp_rcv_space_adjust`, `tcp_rcv_rtt_update`; Linux 6.16).
     pub drs_reads_queue: bool,
@@ -161,6 +163,7 @@ const LINUX: Profile = Profile {
     doubles_buffers: true,
     window: WindowRule::Measured,
     drs_extra: 0,
+    hystart_ack_delay: true,
     drs_reads_queue: true,
     first_window: 65_535,
     idle_restart: true,
@@ -201,6 +204,7 @@ const LINUX_5_10: Profile = Profile { name: "linux-5.10", acks: Acks::Adaptive {
 
 const LINUX_4_19: Profile = Profile {
     name: "linux-4.19",
+    hystart_ack_delay: false,
     rmem: [4096, 87_380, 6 << 20],
     first_window: 29_200,
     acks: Acks::Adaptive { pingpong: 1 },

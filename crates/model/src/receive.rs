@@ -28,7 +28,8 @@ impl Receiver {
     pub(crate) fn first_window(&mut self, p: &Profile, mss: u64) {
         let whole = self.window_in(self.buffer);
         let mss = mss.max(1);
-        let largest = if self.locked { whole } else { self.window_in(p.rmem[2]).max(whole) };
+        // The scale is for memory that is all payload, unless the buffer is fixed.
+        let largest = if self.locked { whole } else { p.rmem[2].max(p.rmem_max).max(whole) };
         self.clamp = largest.max(1);
         self.wscale = (0..14).find(|s| largest >> s <= 65_535).unwrap_or(14);
         let space = if whole > mss { whole / mss * mss } else { whole };
@@ -39,6 +40,17 @@ impl Receiver {
         if !self.locked {
             self.clamp = whole.saturating_sub(mss).max(self.wnd);
         }
+    }
+
+    /// A window clamp that grows takes the threshold along, to what is offered (`tcp_set_window_clamp`).
+    fn set_clamp(&mut self, clamp: u64) {
+        if clamp > self.clamp {
+            self.ssthresh = self.ssthresh.max(self.wnd.min(clamp));
+        } else {
+            self.ssthresh = self.ssthresh.min(clamp);
+        }
+        self.clamp = clamp;
+        self.space = self.space.min(clamp);
     }
 
     /// What is left of the offered window.
@@ -215,8 +227,7 @@ impl Socket {
                 let old = self.r.ratio;
                 self.r.ratio = (len * 256 / self.p.received_size(len).max(1)).clamp(1, 255);
                 if old != self.r.ratio {
-                    self.r.clamp = self.r.window_in(self.r.buffer);
-                    self.r.space = self.r.space.min(self.r.clamp);
+                    self.r.set_clamp(self.r.window_in(self.r.buffer));
                 }
             }
             self.r.mss = len.min(self.mtu_mss.max(536));
@@ -236,11 +247,25 @@ impl Socket {
         self.r.pushed = (self.r.pushed + 1).min(2);
     }
 
+    /// What an echo says is the tick in which its stamp left: milliseconds, by the host's clock (`tcp_rtt_tsopt_us`).
+    fn stamp_tick(&self, t: Nanos) -> i64 {
+        (t - self.phase).0.div_euclid(STAMP_TICK)
+    }
+
+    /// A bare acknowledgement. One that header prediction does not take (the client's first packet; another window than before; SACK
+    /// blocks) is no sample, but its echo is used up for data that come with the same one (`tcp_rcv_established`).
+    pub(crate) fn note_echo(&mut self, packet: &Packet) {
+        let predicted = self.r.heard && packet.window == self.snd_wnd && packet.sacks == 0;
+        if let Some((_, echo)) = packet.stamps
+            && !predicted
+        {
+            self.r.echoed = Some(self.stamp_tick(echo));
+        }
+    }
+
     fn measure_round(&mut self, packet: &Packet, len: u64) {
         let Some((_, echo)) = packet.stamps.filter(|s| s.1 > Nanos::ZERO) else { return };
-        // What an echo says is the tick in which its stamp left: milliseconds, by the host's clock (`tcp_rtt_tsopt_us`).
-        let tick = |t: Nanos| (t - self.phase).0.div_euclid(STAMP_TICK);
-        let (now, echo) = (tick(self.now), tick(echo));
+        let (now, echo) = (self.stamp_tick(self.now), self.stamp_tick(echo));
         if Some(echo) != self.r.echoed {
             self.r.echoed = Some(echo);
             let sample = match now - echo {

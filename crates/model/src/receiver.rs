@@ -44,6 +44,8 @@ pub(crate) struct Receiver {
     pub(crate) space_seq: u64,
     pub(crate) space_at: Nanos,
     pub(crate) rtt: Nanos,
+    /// A packet came after the handshake.
+    pub(crate) heard: bool,
     /// The right edge of the window whose filling is timed, and since when.
     pub(crate) round: Option<(u64, Nanos)>,
     /// The tick of the stamp that was echoed last.

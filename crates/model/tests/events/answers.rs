@@ -425,34 +425,34 @@ fn a_tap_shows_what_passes_its_end() {
             .collect();
         if end == 0 {
             // Sequence numbers begin at 0x1000 and 0x7fff_0000; the identifier 4 of the server is missing: lost.
-            same(&rows, "1 0 id 1 ttl 64 40000>80 seq 4096 ack 0 len 0 flags 2 win 64240 ts Some((77, 0)) opt Some(1460) Some(9) 342 sack []
-        2 40 id 1 ttl 57 80>40000 seq 2147418112 ack 4097 len 0 flags 18 win 65160 ts Some((97, 77)) opt Some(1460) Some(9) 342 sack []
-        3 40 id 2 ttl 64 40000>80 seq 4097 ack 2147418113 len 0 flags 16 win 126 ts Some((117, 97)) opt None None 0 sack []
-        4 40 id 3 ttl 64 40000>80 seq 4097 ack 2147418113 len 100 flags 24 win 126 ts Some((117, 97)) opt None None 0 sack []
-        5 80 id 2 ttl 57 80>40000 seq 2147418113 ack 4197 len 0 flags 16 win 128 ts Some((137, 117)) opt None None 0 sack []
-        6 80 id 3 ttl 57 80>40000 seq 2147418113 ack 4197 len 1448 flags 16 win 128 ts Some((137, 117)) opt None None 0 sack []
-        7 80 id 5 ttl 57 80>40000 seq 2147421009 ack 4197 len 104 flags 24 win 128 ts Some((137, 117)) opt None None 0 sack []
-        8 80 id 4 ttl 64 40000>80 seq 4197 ack 2147419561 len 0 flags 16 win 132 ts Some((157, 137)) opt None None 0 sack []
-        9 80 id 5 ttl 64 40000>80 seq 4197 ack 2147419561 len 0 flags 16 win 132 ts Some((157, 137)) opt None None 5 sack [(2147421009, 2147421113)]
-        10 136 id 6 ttl 57 80>40000 seq 2147419561 ack 4197 len 1448 flags 16 win 128 ts Some((193, 157)) opt None None 0 sack []
-        11 136 id 6 ttl 64 40000>80 seq 4197 ack 2147421113 len 0 flags 16 win 137 ts Some((213, 193)) opt None None 0 sack []
-        12 136 id 7 ttl 64 40000>80 seq 4197 ack 2147421113 len 0 flags 17 win 137 ts Some((213, 193)) opt None None 0 sack []
-        13 176 id 7 ttl 57 80>40000 seq 2147421113 ack 4198 len 0 flags 17 win 128 ts Some((233, 213)) opt None None 0 sack []");
+            same(&rows, "1 0 id 1 ttl 64 40000>80 seq 4096 ack 0 len 0 flags 2 win 64240 ts Some((77, 0)) opt Some(1460) Some(10) 342 sack []
+        2 40 id 1 ttl 57 80>40000 seq 2147418112 ack 4097 len 0 flags 18 win 65160 ts Some((97, 77)) opt Some(1460) Some(10) 342 sack []
+        3 40 id 2 ttl 64 40000>80 seq 4097 ack 2147418113 len 0 flags 16 win 63 ts Some((117, 97)) opt None None 0 sack []
+        4 40 id 3 ttl 64 40000>80 seq 4097 ack 2147418113 len 100 flags 24 win 63 ts Some((117, 97)) opt None None 0 sack []
+        5 80 id 2 ttl 57 80>40000 seq 2147418113 ack 4197 len 0 flags 16 win 64 ts Some((137, 117)) opt None None 0 sack []
+        6 80 id 3 ttl 57 80>40000 seq 2147418113 ack 4197 len 1448 flags 16 win 64 ts Some((137, 117)) opt None None 0 sack []
+        7 80 id 5 ttl 57 80>40000 seq 2147421009 ack 4197 len 104 flags 24 win 64 ts Some((137, 117)) opt None None 0 sack []
+        8 80 id 4 ttl 64 40000>80 seq 4197 ack 2147419561 len 0 flags 16 win 66 ts Some((157, 137)) opt None None 0 sack []
+        9 80 id 5 ttl 64 40000>80 seq 4197 ack 2147419561 len 0 flags 16 win 66 ts Some((157, 137)) opt None None 5 sack [(2147421009, 2147421113)]
+        10 136 id 6 ttl 57 80>40000 seq 2147419561 ack 4197 len 1448 flags 16 win 64 ts Some((193, 157)) opt None None 0 sack []
+        11 136 id 6 ttl 64 40000>80 seq 4197 ack 2147421113 len 0 flags 16 win 69 ts Some((213, 193)) opt None None 0 sack []
+        12 136 id 7 ttl 64 40000>80 seq 4197 ack 2147421113 len 0 flags 17 win 69 ts Some((213, 193)) opt None None 0 sack []
+        13 176 id 7 ttl 57 80>40000 seq 2147421113 ack 4198 len 0 flags 17 win 64 ts Some((233, 213)) opt None None 0 sack []");
         } else {
-            same(&rows, "1 20 id 1 ttl 57 40000>80 seq 4096 ack 0 len 0 flags 2 win 64240 ts Some((77, 0)) opt Some(1460) Some(9) 342 sack []
-        2 20 id 1 ttl 64 80>40000 seq 2147418112 ack 4097 len 0 flags 18 win 65160 ts Some((97, 77)) opt Some(1460) Some(9) 342 sack []
-        3 60 id 2 ttl 57 40000>80 seq 4097 ack 2147418113 len 0 flags 16 win 126 ts Some((117, 97)) opt None None 0 sack []
-        4 60 id 3 ttl 57 40000>80 seq 4097 ack 2147418113 len 100 flags 24 win 126 ts Some((117, 97)) opt None None 0 sack []
-        5 60 id 2 ttl 64 80>40000 seq 2147418113 ack 4197 len 0 flags 16 win 128 ts Some((137, 117)) opt None None 0 sack []
-        6 60 id 3 ttl 64 80>40000 seq 2147418113 ack 4197 len 1448 flags 16 win 128 ts Some((137, 117)) opt None None 0 sack []
-        7 60 id 4 ttl 64 80>40000 seq 2147419561 ack 4197 len 1448 flags 16 win 128 ts Some((137, 117)) opt None None 0 sack []
-        8 60 id 5 ttl 64 80>40000 seq 2147421009 ack 4197 len 104 flags 24 win 128 ts Some((137, 117)) opt None None 0 sack []
-        9 100 id 4 ttl 57 40000>80 seq 4197 ack 2147419561 len 0 flags 16 win 132 ts Some((157, 137)) opt None None 0 sack []
-        10 100 id 5 ttl 57 40000>80 seq 4197 ack 2147419561 len 0 flags 16 win 132 ts Some((157, 137)) opt None None 5 sack [(2147421009, 2147421113)]
-        11 116 id 6 ttl 64 80>40000 seq 2147419561 ack 4197 len 1448 flags 16 win 128 ts Some((193, 157)) opt None None 0 sack []
-        12 156 id 6 ttl 57 40000>80 seq 4197 ack 2147421113 len 0 flags 16 win 137 ts Some((213, 193)) opt None None 0 sack []
-        13 156 id 7 ttl 57 40000>80 seq 4197 ack 2147421113 len 0 flags 17 win 137 ts Some((213, 193)) opt None None 0 sack []
-        14 156 id 7 ttl 64 80>40000 seq 2147421113 ack 4198 len 0 flags 17 win 128 ts Some((233, 213)) opt None None 0 sack []");
+            same(&rows, "1 20 id 1 ttl 57 40000>80 seq 4096 ack 0 len 0 flags 2 win 64240 ts Some((77, 0)) opt Some(1460) Some(10) 342 sack []
+        2 20 id 1 ttl 64 80>40000 seq 2147418112 ack 4097 len 0 flags 18 win 65160 ts Some((97, 77)) opt Some(1460) Some(10) 342 sack []
+        3 60 id 2 ttl 57 40000>80 seq 4097 ack 2147418113 len 0 flags 16 win 63 ts Some((117, 97)) opt None None 0 sack []
+        4 60 id 3 ttl 57 40000>80 seq 4097 ack 2147418113 len 100 flags 24 win 63 ts Some((117, 97)) opt None None 0 sack []
+        5 60 id 2 ttl 64 80>40000 seq 2147418113 ack 4197 len 0 flags 16 win 64 ts Some((137, 117)) opt None None 0 sack []
+        6 60 id 3 ttl 64 80>40000 seq 2147418113 ack 4197 len 1448 flags 16 win 64 ts Some((137, 117)) opt None None 0 sack []
+        7 60 id 4 ttl 64 80>40000 seq 2147419561 ack 4197 len 1448 flags 16 win 64 ts Some((137, 117)) opt None None 0 sack []
+        8 60 id 5 ttl 64 80>40000 seq 2147421009 ack 4197 len 104 flags 24 win 64 ts Some((137, 117)) opt None None 0 sack []
+        9 100 id 4 ttl 57 40000>80 seq 4197 ack 2147419561 len 0 flags 16 win 66 ts Some((157, 137)) opt None None 0 sack []
+        10 100 id 5 ttl 57 40000>80 seq 4197 ack 2147419561 len 0 flags 16 win 66 ts Some((157, 137)) opt None None 5 sack [(2147421009, 2147421113)]
+        11 116 id 6 ttl 64 80>40000 seq 2147419561 ack 4197 len 1448 flags 16 win 64 ts Some((193, 157)) opt None None 0 sack []
+        12 156 id 6 ttl 57 40000>80 seq 4197 ack 2147421113 len 0 flags 16 win 69 ts Some((213, 193)) opt None None 0 sack []
+        13 156 id 7 ttl 57 40000>80 seq 4197 ack 2147421113 len 0 flags 17 win 69 ts Some((213, 193)) opt None None 0 sack []
+        14 156 id 7 ttl 64 80>40000 seq 2147421113 ack 4198 len 0 flags 17 win 64 ts Some((233, 213)) opt None None 0 sack []");
         }
     }
 }

@@ -153,43 +153,37 @@ fn the_window_follows_what_is_read() {
         &paced(request(path(40), &[100], &[99_000])),
         "40.04 ack 1 window 64512
         81.074666 ack 1449 window 67584
-        82.074666 ack 2897 window 70144
-        83.074666 ack 4345 window 73216
-        84.074666 ack 5793 window 76288
-        85.074666 ack 7241 window 78848
+        82.074666 ack 2897 window 70656
+        83.074666 ack 4345 window 73728
+        84.074666 ack 5793 window 76800
+        85.074666 ack 7241 window 79872
         86.074666 ack 8689 window 80896
-        164.074666 ack 46337 window 83456
-        165.074666 ack 47785 window 86528
-        166.074666 ack 49233 window 89600
+        164.074666 ack 46337 window 83968
+        165.074666 ack 47785 window 87040
+        166.074666 ack 49233 window 90112
         167.074666 ack 50681 window 92160
         168.074666 ack 52129 window 95232
         169.074666 ack 53577 window 98304
-        170.074666 ack 55025 window 100864
-        171.074666 ack 56473 window 103936
-        172.074666 ack 57921 window 107008
+        170.074666 ack 55025 window 101376
+        171.074666 ack 56473 window 104448
+        172.074666 ack 57921 window 107520
         173.074666 ack 59369 window 109568
         174.074666 ack 60817 window 112640
         175.074666 ack 62265 window 115712
-        176.074666 ack 63713 window 118272
-        177.074666 ack 65161 window 121344
-        178.074666 ack 66609 window 124416
+        176.074666 ack 63713 window 118784
+        177.074666 ack 65161 window 121856
+        178.074666 ack 66609 window 124928
         179.074666 ack 68057 window 126976
         180.074666 ack 69505 window 130048
-        181.074666 ack 70953 window 132608
-        182.074666 ack 72401 window 135680
-        183.074666 ack 73849 window 138752
+        181.074666 ack 70953 window 133120
+        182.074666 ack 72401 window 136192
+        183.074666 ack 73849 window 139264
         184.074666 ack 75297 window 141312
         185.074666 ack 76745 window 144384
         186.074666 ack 78193 window 147456
-        187.074666 ack 79641 window 150016
-        188.074666 ack 81089 window 153088
-        189.074666 ack 82537 window 156160
-        190.074666 ack 83985 window 158720
-        191.074666 ack 85433 window 161792
-        192.074666 ack 86881 window 164864
-        193.074666 ack 88329 window 167424
-        194.074666 ack 89777 window 170496
-        200.466666 ack 99001 window 171520",
+        187.074666 ack 79641 window 150528
+        188.074666 ack 81089 window 151552
+        200.466666 ack 99001 window 152576",
     );
 }
 
@@ -202,45 +196,39 @@ fn before_6_13_sixteen_segments_are_added() {
     });
     windows(
         &s,
-        "40.04 ack 1 window 8768
-        81.074666 ack 1449 window 11072
-        123.074666 ack 11665 window 14016
-        124.074666 ack 13113 window 16896
-        126.074666 ack 14561 window 19776
-        127.074666 ack 16009 window 22656
-        128.074666 ack 17457 window 25600
-        129.074666 ack 18905 window 28480
-        129.733332 ack 19841 window 31360
-        164.074666 ack 21289 window 34240
-        164.450666 ack 21801 window 37184
-        165.450666 ack 23249 window 40064
-        166.450666 ack 24697 window 42944
-        167.450666 ack 26145 window 45824
-        168.450666 ack 27593 window 48768
-        169.450666 ack 29041 window 51648
-        170.450666 ack 30489 window 54528
-        171.450666 ack 31937 window 57408
-        172.450666 ack 33385 window 60352
-        173.450666 ack 34833 window 63232
-        174.450666 ack 36281 window 66112
-        175.450666 ack 37729 window 67712",
+        "40.04 ack 1 window 8832
+        81.074666 ack 1449 window 11136
+        86.205332 ack 8833 window 11776
+        123.074666 ack 11729 window 14720
+        124.074666 ack 13177 window 17536
+        126.074666 ack 14625 window 20480
+        127.074666 ack 16073 window 23296
+        128.074666 ack 17521 window 26240
+        129.074666 ack 18969 window 29184
+        130.074666 ack 20417 window 32000
+        164.074666 ack 21865 window 34944
+        165.074666 ack 23313 window 37888
+        166.074666 ack 24761 window 40704
+        167.074666 ack 26209 window 43648
+        168.074666 ack 27657 window 46464
+        169.074666 ack 29105 window 49408
+        170.074666 ack 30553 window 52352
+        171.074666 ack 32001 window 55168
+        172.074666 ack 33449 window 57472",
     );
     let new = both(s, |h| h.stack.profile.drs_extra = 0);
     windows(
         &new,
-        "40.04 ack 1 window 8768
-        81.074666 ack 1449 window 11072
-        123.074666 ack 11665 window 14016
-        124.074666 ack 13113 window 16128
-        164.450666 ack 21801 window 19072
-        165.450666 ack 23249 window 21952
-        166.450666 ack 24697 window 24832
-        167.450666 ack 26145 window 27712
-        168.450666 ack 27593 window 30656
-        169.450666 ack 29041 window 32384
-        171.618666 ack 32137 window 33024
-        207.450666 ack 39177 window 35904
-        208.034666 ack 40001 window 38784",
+        "40.04 ack 1 window 8832
+        81.074666 ack 1449 window 11136
+        86.205332 ack 8833 window 11776
+        123.074666 ack 11729 window 14720
+        124.074666 ack 13177 window 17536
+        126.074666 ack 14625 window 20480
+        127.074666 ack 16073 window 23296
+        128.074666 ack 17521 window 26240
+        129.074666 ack 18969 window 26368
+        165.074666 ack 23313 window 27648",
     );
 }
 
@@ -252,12 +240,20 @@ fn a_fixed_share_of_the_buffer() {
     });
     windows(
         &s,
-        "40.04 ack 1 window 29248
+        "40.04 ack 1 window 29312
         81.074666 ack 1449 window 32128
-        82.074666 ack 2897 window 35008
+        82.074666 ack 2897 window 35072
         83.074666 ack 4345 window 37888
         84.074666 ack 5793 window 40832
-        85.074666 ack 7241 window 42240",
+        85.074666 ack 7241 window 42240
+        123.074666 ack 17377 window 45184
+        124.074666 ack 18825 window 48128
+        125.074666 ack 20273 window 50944
+        126.074666 ack 21721 window 53888
+        127.074666 ack 23169 window 56832
+        128.074666 ack 24617 window 59648
+        129.074666 ack 26065 window 62592
+        130.074666 ack 27513 window 64000",
     );
 }
 
@@ -271,38 +267,37 @@ fn a_window_closes_below_a_sixteenth_of_the_buffer() {
         &stops(100_000),
         "40.04 ack 1 window 64512
         81.074666 ack 1449 window 67584
-        82.074666 ack 2897 window 70144
-        83.074666 ack 4345 window 73216
-        84.074666 ack 5793 window 76288
-        85.074666 ack 7241 window 75264
-        86.074666 ack 8689 window 74240
-        87.074666 ack 10137 window 73216
-        88.074666 ack 11585 window 72192
-        89.074666 ack 13033 window 71168
-        90.074666 ack 14481 window 70144
-        122.074666 ack 15929 window 69120
-        123.074666 ack 17377 window 68096
-        124.074666 ack 18825 window 67072
-        125.074666 ack 20273 window 66048
-        126.074666 ack 21721 window 65024
-        127.074666 ack 23169 window 64000
-        128.074666 ack 24617 window 62976
-        129.074666 ack 26065 window 61952
-        130.074666 ack 27513 window 60928
-        131.074666 ack 28961 window 59904
-        166.074666 ack 49233 window 39936
-        207.074666 ack 73849 window 15360
-        256 ack 89169 window 512
-        564.376 ack 89681 window 0
-        2081.074666 ack 89681 window 76288
-        2122.074666 ack 91129 window 78848
-        2123.074666 ack 92577 window 81920
-        2124.074666 ack 94025 window 84992
-        2125.074666 ack 95473 window 87552
-        2126.074666 ack 96921 window 90624
-        2127.074666 ack 98369 window 93696
-        2128.074666 ack 99817 window 96256
-        2128.231999 ack 100001 window 99328",
+        82.074666 ack 2897 window 70656
+        83.074666 ack 4345 window 73728
+        84.074666 ack 5793 window 76800
+        85.074666 ack 7241 window 75776
+        86.074666 ack 8689 window 74752
+        87.074666 ack 10137 window 73728
+        88.074666 ack 11585 window 72704
+        89.074666 ack 13033 window 71680
+        90.074666 ack 14481 window 70656
+        122.074666 ack 15929 window 69632
+        123.074666 ack 17377 window 68608
+        124.074666 ack 18825 window 67584
+        125.074666 ack 20273 window 66560
+        126.074666 ack 21721 window 65536
+        127.074666 ack 23169 window 64512
+        128.074666 ack 24617 window 63488
+        129.074666 ack 26065 window 62464
+        130.074666 ack 27513 window 61440
+        131.074666 ack 28961 window 60416
+        166.074666 ack 49233 window 40960
+        207.074666 ack 73849 window 16384
+        256 ack 89777 window 1024
+        564.717333 ack 90801 window 0
+        2081.074666 ack 90801 window 76800
+        2122.074666 ack 92249 window 79872
+        2123.074666 ack 93697 window 81920
+        2124.074666 ack 95145 window 84992
+        2125.074666 ack 96593 window 88064
+        2126.074666 ack 98041 window 91136
+        2127.074666 ack 99489 window 94208
+        2127.450666 ack 100001 window 97280",
     );
     // With a scale of 0 the window falls in whole segments.
     windows(
@@ -332,15 +327,15 @@ fn a_closed_window_opens_by_a_sixteenth_at_least() {
     some(
         &s,
         |p| p.packet.from == 0 && p.sent > ms(500) && p.sent < ms(3500),
-        "564.376 > ack 89681
-        884.034666 > ack 89681
-        1428.034666 > ack 89681
-        2484.034666 > ack 89681
-        2681.074666 > ack 89681
-        2722.074666 > ack 91129
-        2768 > delayed ack 95473
-        2981.074666 > ack 95473
-        3022.074666 > ack 96921
+        "564.717333 > ack 90801
+        884.034666 > ack 90801
+        1428.034666 > ack 90801
+        2484.034666 > ack 90801
+        2681.074666 > ack 90801
+        2722.074666 > ack 92249
+        2768 > delayed ack 95921
+        2981.074666 > ack 95921
+        3022.074666 > ack 97369
         3068 > delayed ack 100001
         3181.074666 > ack 100001
         3481.074666 > ack 100001",
@@ -349,38 +344,38 @@ fn a_closed_window_opens_by_a_sixteenth_at_least() {
         &s,
         "40.04 ack 1 window 64512
         81.074666 ack 1449 window 67584
-        82.074666 ack 2897 window 70144
-        83.074666 ack 4345 window 73216
-        84.074666 ack 5793 window 76288
-        85.074666 ack 7241 window 75264
-        86.074666 ack 8689 window 74240
-        87.074666 ack 10137 window 73216
-        88.074666 ack 11585 window 72192
-        89.074666 ack 13033 window 71168
-        90.074666 ack 14481 window 70144
-        122.074666 ack 15929 window 69120
-        123.074666 ack 17377 window 68096
-        124.074666 ack 18825 window 67072
-        125.074666 ack 20273 window 66048
-        126.074666 ack 21721 window 65024
-        127.074666 ack 23169 window 64000
-        128.074666 ack 24617 window 62976
-        129.074666 ack 26065 window 61952
-        130.074666 ack 27513 window 60928
-        131.074666 ack 28961 window 59904
-        166.074666 ack 49233 window 39936
-        207.074666 ack 73849 window 15360
-        256 ack 89169 window 512
-        564.376 ack 89681 window 0
-        2681.074666 ack 89681 window 6144
-        2722.074666 ack 91129 window 5120
-        2768 ack 95473 window 1024
-        2981.074666 ack 95473 window 6144
-        3022.074666 ack 96921 window 5120
+        82.074666 ack 2897 window 70656
+        83.074666 ack 4345 window 73728
+        84.074666 ack 5793 window 76800
+        85.074666 ack 7241 window 75776
+        86.074666 ack 8689 window 74752
+        87.074666 ack 10137 window 73728
+        88.074666 ack 11585 window 72704
+        89.074666 ack 13033 window 71680
+        90.074666 ack 14481 window 70656
+        122.074666 ack 15929 window 69632
+        123.074666 ack 17377 window 68608
+        124.074666 ack 18825 window 67584
+        125.074666 ack 20273 window 66560
+        126.074666 ack 21721 window 65536
+        127.074666 ack 23169 window 64512
+        128.074666 ack 24617 window 63488
+        129.074666 ack 26065 window 62464
+        130.074666 ack 27513 window 61440
+        131.074666 ack 28961 window 60416
+        166.074666 ack 49233 window 40960
+        207.074666 ack 73849 window 16384
+        256 ack 89777 window 1024
+        564.717333 ack 90801 window 0
+        2681.074666 ack 90801 window 5120
+        2722.074666 ack 92249 window 4096
+        2768 ack 95921 window 1024
+        2981.074666 ack 95921 window 5120
+        3022.074666 ack 97369 window 4096
         3068 ack 100001 window 2048
         3181.074666 ack 100001 window 5120
-        3481.074666 ack 100001 window 10752
-        3581.074666 ack 100001 window 76288",
+        3481.074666 ack 100001 window 11264
+        3581.074666 ack 100001 window 76800",
     );
 }
 

@@ -306,29 +306,26 @@ fn hystart_ends_slow_start_when_the_queue_grows() {
         197.7792 < 107153..108601 slow_start
         200.1792 < 110049..111497 slow_start
         202.5792 < 112945..114393 slow_start
-        204.9792 < 115841..117289 congestion_window
-        207.3792 < 117289..118737 congestion_window
-        209.7792 < 118737..120185 congestion_window
-        212.1792 < 120185..121633 congestion_window
-        214.5792 < 121633..123081 congestion_window
-        216.9792 < 123081..124529 congestion_window
-        219.3792 < 124529..125977 congestion_window
-        221.7792 < 125977..127425 psh congestion_window
-        224.1792 < 127425..128873 send_buffer
-        226.5792 < 128873..130321 congestion_window
-        228.9792 < 130321..131769 congestion_window
-        231.3792 < 131769..133217 congestion_window
-        233.7792 < 133217..134665 congestion_window
-        236.1792 < 134665..136113 congestion_window
-        238.5792 < 136113..137561 congestion_window
-        240.9792 < 137561..139009 congestion_window
-        243.3792 < 139009..140457 congestion_window
-        245.7792 < 140457..141905 congestion_window
-        248.1792 < 141905..143353 congestion_window
-        250.5792 < 143353..144801 congestion_window
-        252.9792 < 146249..147697 congestion_window
-        255.3792 < 147697..149145 congestion_window
-        257.7792 < 149145..150001 psh congestion_window",
+        204.9792 < 115841..117289 slow_start
+        207.3792 < 118737..120185 slow_start
+        209.7792 < 121633..123081 slow_start
+        212.1792 < 124529..125977 slow_start
+        214.5792 < 127425..128873 send_buffer
+        216.9792 < 128873..130321 congestion_window
+        219.3792 < 130321..131769 congestion_window
+        221.7792 < 131769..133217 congestion_window
+        224.1792 < 133217..134665 congestion_window
+        226.5792 < 134665..136113 congestion_window
+        228.9792 < 136113..137561 congestion_window
+        231.3792 < 137561..139009 congestion_window
+        233.7792 < 139009..140457 congestion_window
+        236.1792 < 140457..141905 congestion_window
+        238.5792 < 141905..143353 congestion_window
+        240.9792 < 143353..144801 congestion_window
+        243.3792 < 144801..146249 congestion_window
+        245.7792 < 146249..147697 congestion_window
+        248.1792 < 147697..149145 congestion_window
+        250.5792 < 149145..150001 psh congestion_window",
     );
     // At 12 Mbit/s ACKs come each one or two milliseconds: a train of them that is longer than half the round trip (20.5 ms)
     // ends slow start.
@@ -336,12 +333,14 @@ fn hystart_ends_slow_start_when_the_queue_grows() {
     some(
         &s,
         |p| p.packet.from == 1 && p.packet.cause.is_some() && p.sent > ms(211),
-        "211.074666 < 182449..183897 slow_start
-        212.074666 < 185345..186793 slow_start
-        213.074666 < 188241..189689 slow_start
-        214.074666 < 191137..192585 slow_start
-        217.074666 < 194033..195481 congestion_window
-        219.074666 < 198377..199825 congestion_window",
+        "212.074666 < 175209..176657 congestion_window
+        215.074666 < 178105..179553 congestion_window
+        217.074666 < 182449..183897 psh congestion_window
+        219.074666 < 185345..186793 congestion_window
+        221.074666 < 188241..189689 congestion_window
+        225.074666 < 191137..192585 congestion_window
+        227.074666 < 194033..195481 congestion_window
+        229.074666 < 198377..199825 congestion_window",
     );
 }
 
