@@ -344,7 +344,9 @@ fn a_reader_that_stops_does_so_with_every_change() {
         }
     }
     assert!(v["fixes"].as_array().unwrap().is_empty(), "{}", v["fixes"]);
-    assert!(v["assumed"].to_string().contains("The server stopped reading 3 times"), "{}", v["assumed"]);
+    // How many stops of microseconds there are beside the one of 6 s is a matter of the link's rate.
+    let assumed = v["assumed"].to_string();
+    assert!(assumed.contains("The server stopped reading") && assumed.contains("6.00 s"), "{assumed}");
     let (text, _, _) = predict(&["--like", &capture]);
     assert!(text.contains("this is the price of what the applications do"), "{text}");
 }
