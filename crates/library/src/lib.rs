@@ -3,8 +3,8 @@
 //!
 //! A capture goes in as a file, as bytes or from any reader (pcap, pcapng, snoop; gz, zst, lz4); out come connections, their exchanges
 //! (a request and its response), and for every stretch of their time a span with one cause, the frames that prove it and how
-//! sure that is; and findings: causes rolled up over the capture, with fixes. Nothing is printed, no file is written, no thread
-//! is started. Nothing that is read can panic.
+//! sure that is; and findings: causes rolled up over the capture, with fixes. Nothing is printed, no file is written, and but for
+//! [`captures`] no thread is started. Nothing that is read can panic.
 //!
 //! # A capture as a whole
 //!
@@ -72,11 +72,13 @@
 //! ([`Side`], [`Class`]) are not. The ids of causes and fixes stay. All items are listed in `api.txt`; none of them
 //! goes or changes without a version that says so.
 
+pub mod captures;
 mod explain;
 
 pub use explain::{Ended, Explain, Explained, Input};
 pub use tcpwhy_analysis::{
     Budget, Connection, Detail, Exchange, Finding, Fix, Frames, Gap, Quality, Setup, Span, Totals, compare,
+    compare_answers, distance, evidence,
 };
 pub use tcpwhy_base::{Cause, Class, Endpoint, FixId, Nanos, Owner, Side, Step, Turn, Workload};
 pub use tcpwhy_capture::{Filter, FilterError, ReadError, Reader};
@@ -84,9 +86,9 @@ pub use tcpwhy_capture::{Filter, FilterError, ReadError, Reader};
 /// What the fields of connections, exchanges, spans, findings and comparisons hold.
 pub mod parts {
     pub use tcpwhy_analysis::{
-        Band, Change, Closed, ComparedSide, Comparison, Distribution, End, Ended, Example, Extremes, Facts,
-        Lost, Named, NoEffect, Omitted, Parameter, Part, Path, Refuted, Replay, Server, Shape, SpanId,
-        Together, TwoTaps, Vantage, Witnessed,
+        Band, Change, Closed, ComparedSide, Comparison, Cost, Distance, Distribution, Elsewhere, End, Ended,
+        Example, Extremes, Facts, Grows, Lost, Named, NoEffect, Omitted, Parameter, Part, Path, Refuted,
+        Replay, Server, Shape, SpanId, Together, TwoTaps, Vantage, Witnessed,
     };
     pub use tcpwhy_base::{
         Alike, CauseInfo, Evidence, Figures, FixInfo, Flagged, Group, How, Kind, Likeness, Place, Shown,
@@ -100,7 +102,7 @@ pub mod packets {
         IpId, Program, Segment, Seq, SocketChange, SocketEvent, SocketState, TcpFlags, TcpOptions, Timer,
         Tls, Told, Trouble, Witness,
     };
-    pub use tcpwhy_capture::{Counts, Damage, Frame, Looks};
+    pub use tcpwhy_capture::{Counts, Damage, Dissector, Frame, Looks, Verdict, Writer, payload};
 }
 
 /// Two TCP endpoints and a link in virtual time.
@@ -109,10 +111,18 @@ pub mod model {
         Chosen, Cork, End, Host as HostWith, Link, LossOf, Reorder, Scenario as ScenarioWith, What,
     };
     pub use tcpwhy_model::{
-        Acks, Answer, Change, Clock, Congestion, Connected, Exchange, Host, Impossible, Nagle, Outcome,
-        PROFILES, Packet, Passage, Profile, Question, Ranking, Scenario, Served, Span, Stack, Story, Tried,
-        WindowRule,
+        Acks, Answer, Change, Clock, Congestion, Connected, EPOCH, Exchange, Flight, Held, Host, Impossible,
+        MAX_EVENTS, Nagle, Outcome, PROFILES, Packet, Passage, Pattern, Profile, Question, Ranking, Requests,
+        Scenario, Served, Span, Spread, Stack, Story, Tapped, Tried, WindowRule, apart, check, flights,
+        stories, tap, useless,
     };
+}
+
+pub use tcpwhy_analysis::replay::{Extract, extract};
+
+/// Tries in the model what the fixes of findings save ([`Fix`]), where that is possible; else a bound stands there.
+pub fn replay(analysis: &mut captures::Analysis) {
+    tcpwhy_analysis::replay::predict(analysis);
 }
 
 /// How long something takes that was not built yet, and why: [`model::Question::budget`] says it of the answer.

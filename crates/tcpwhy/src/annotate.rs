@@ -4,9 +4,9 @@ use crate::output::Output;
 use crate::source::Source;
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use tcpwhy_analysis::{Analysis, Connection, Part, Span, SpanId};
 use tcpwhy_base::{Cause, Class, Nanos, Side};
-use tcpwhy_capture::{Frame, Writer};
+use tcpwhy_library::{Connection, Span, captures::Analysis, parts::Part, parts::SpanId};
+use tcpwhy_library::{packets::Frame, packets::Writer};
 use tcpwhy_report::json;
 
 /// A span and where it stands.

@@ -24,9 +24,9 @@ use crate::words::{self, CauseParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueHint};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use tcpwhy_analysis::Detail;
 use tcpwhy_base::{Cause, Nanos};
-use tcpwhy_capture::Filter;
+use tcpwhy_library::Detail;
+use tcpwhy_library::Filter;
 
 /// What the exit codes mean.
 pub(crate) const EXIT_CODES: &str = "\

@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::source::{self, Source};
 use crate::{annotate, figure, page};
 use std::path::Path;
-use tcpwhy_analysis::Analysis;
+use tcpwhy_library::captures::Analysis;
 use tcpwhy_report::{Capture, folded, perfetto};
 
 /// Their outputs, opened before anything is read.

@@ -5,7 +5,7 @@ use crate::output::Output;
 use crate::source::{self, Source};
 use anyhow::bail;
 use std::io::Write;
-use tcpwhy_analysis::Analysis;
+use tcpwhy_library::captures::Analysis;
 use tcpwhy_report::{Capture, svg};
 use tcpwhy_trace::Track;
 

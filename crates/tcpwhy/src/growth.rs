@@ -2,8 +2,8 @@
 
 use crate::{units, words};
 use std::str::FromStr;
-use tcpwhy_analysis::{Change, Comparison};
 use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_library::{parts::Change, parts::Comparison};
 
 /// What must not grow, and by how much it may: `median>5%`, `p95>10ms`, `retransmission_timeout>1ms`.
 #[derive(Clone, Debug)]

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tcpwhy_base::Nanos;
-use tcpwhy_capture::{ReadError, Reader};
+use tcpwhy_library::captures::Capture;
+use tcpwhy_library::{ReadError, Reader};
 
 /// An input that could be opened.
 #[derive(Clone, Debug)]
@@ -16,6 +17,31 @@ pub(crate) struct Input {
     pub(crate) path: PathBuf,
     /// What it is called in messages.
     pub(crate) name: String,
+}
+
+impl Capture for Input {
+    fn open(&self) -> Result<Reader, String> {
+        Input::open(self)
+    }
+
+    fn open_following(&self, stop: &Arc<AtomicBool>) -> Result<Reader, String> {
+        if !self.is_stdin() {
+            self.check().map_err(|why| shown::text(&why).into_owned())?;
+        }
+        Reader::open_following(&self.path, Arc::clone(stop)).map_err(|e| Input::said(self, &e))
+    }
+
+    fn size(&self) -> Option<u64> {
+        fs::metadata(&self.path).ok().filter(|m| m.is_file()).map(|m| m.len())
+    }
+
+    fn said(&self, error: &ReadError) -> String {
+        Input::said(self, error)
+    }
+
+    fn is_stream(&self) -> bool {
+        self.is_stdin()
+    }
 }
 
 impl Input {
@@ -54,24 +80,11 @@ impl Input {
         Reader::open(&self.path).map_err(|e| self.said(&e))
     }
 
-    /// The same, for a file that grows until `stop` is set.
-    pub(crate) fn open_following(&self, stop: &Arc<AtomicBool>) -> Result<Reader, String> {
-        if !self.is_stdin() {
-            self.check().map_err(|why| shown::text(&why).into_owned())?;
-        }
-        Reader::open_following(&self.path, Arc::clone(stop)).map_err(|e| self.said(&e))
-    }
-
     /// An error of the reader with the name of the input, once.
     pub(crate) fn said(&self, error: &ReadError) -> String {
         let said = error.to_string();
         let said = if said.contains(&self.name) { said } else { format!("{}: {said}", self.name) };
         shown::text(&said).into_owned()
-    }
-
-    /// Bytes in the file, where it is one.
-    pub(crate) fn size(&self) -> Option<u64> {
-        fs::metadata(&self.path).ok().filter(|m| m.is_file()).map(|m| m.len())
     }
 
     /// What the file system can tell before anything is read.

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use tcpwhy_capture::{ReadError, Reader};
+use tcpwhy_library::{ReadError, Reader};
 
 /// An input, and where its name is from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,17 +1,17 @@
 //! `--jsonl`: lines are written while the input is still being read, so that memory does not grow with it. To write a line takes as long as
 //! to analyse its connection: a thread of its own does it, where there are several cores.
 
+use crate::input::Input;
 use crate::output::Output;
-use crate::pipeline::{self, Eater, Heard, Read, Settings};
 use crate::progress::Progress;
 use crate::select;
-use crate::shared::Shared;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
-use tcpwhy_analysis::{Analyzer, Connection, Finding, Totals};
-use tcpwhy_base::{Nanos, Segment};
+use tcpwhy_base::Nanos;
+use tcpwhy_library::Connection;
+use tcpwhy_library::captures::{Captures, Meanwhile, Streamed, Take};
 use tcpwhy_report::json::{self, Context};
 
 /// Bytes that are written at once.
@@ -24,7 +24,7 @@ const IN_FLIGHT: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style<'a> {
     /// What the reader knows.
-    pub(crate) shared: &'a Shared,
+    pub(crate) shared: &'a Meanwhile,
     /// Set when nobody reads the lines any more.
     pub(crate) stop: &'a AtomicBool,
     /// Frames carry the index of their input.
@@ -37,28 +37,18 @@ pub(crate) struct Style<'a> {
     pub(crate) slower_than: Option<Nanos>,
 }
 
-/// What is left when all connections have been written.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) findings: Vec<Finding>,
-    pub(crate) totals: Totals,
-    pub(crate) written: io::Result<()>,
-}
-
-/// Reads everything, and writes the connections as they end.
+/// Reads everything, and writes the connections as they end; what could not be written is what was taken.
 pub(crate) fn run(
-    settings: &Settings<'_>,
+    captures: &Captures<'_, Input>,
     out: &mut Output,
     style: Style<'_>,
     progress: &mut Progress,
-) -> anyhow::Result<(Ended, Read)> {
-    let analyzer = Analyzer::streaming(settings.config).within(settings.window).lingering(style.linger);
+) -> anyhow::Result<Streamed<io::Result<()>>> {
     let mut lines = Lines { out, style, bytes: Vec::with_capacity(2 * BLOCK), written: Ok(()) };
-    let live = |hand_over| Live { analyzer, style, hand_over, unwritten: false };
-    let ((findings, totals), read) = if thread::available_parallelism().map_or(1, usize::from) < 2 {
-        let (live, read) =
-            pipeline::run_into(settings, live(Box::new(|batch| lines.write(&mut { batch }))), progress)?;
-        (live.analyzer.finish_stream(), read)
+    let live = |hand_over| Live { style, hand_over, unwritten: false };
+    let streamed = if thread::available_parallelism().map_or(1, usize::from) < 2 {
+        let live = live(Box::new(|batch| lines.write(&mut { batch })));
+        captures.stream(style.linger, live, &mut progress.told())?.map(drop)
     } else {
         thread::scope(|scope| {
             let (send, receive) = sync_channel::<Batch>(IN_FLIGHT);
@@ -77,14 +67,13 @@ pub(crate) fn run(
                 // Only a writer that has died takes nothing, which is reported when it is joined.
                 let _ = send.send(batch);
             });
-            let (live, read) = pipeline::run_into(settings, live(hand_over), progress)?;
-            let Live { analyzer, hand_over, .. } = live;
-            drop(hand_over);
+            // The writer ends when nobody can hand it anything any more.
+            let streamed = captures.stream(style.linger, live(hand_over), &mut progress.told())?.map(drop);
             writer.join().map_err(|_| anyhow::anyhow!("writing failed: please report this"))?;
-            Ok::<_, anyhow::Error>((analyzer.finish_stream(), read))
+            Ok::<_, anyhow::Error>(streamed)
         })?
     };
-    Ok((Ended { findings, totals, written: lines.written }, read))
+    Ok(streamed.map(|()| lines.written))
 }
 
 /// As the analyzer gives them.
@@ -100,9 +89,8 @@ struct Batch {
     flush: bool,
 }
 
-/// Analyses segments and hands over the connections that end.
+/// Hands over the connections that end.
 struct Live<'a> {
-    analyzer: Analyzer,
     style: Style<'a>,
     hand_over: Box<dyn FnMut(Batch) + Send + 'a>,
     /// Something was handed over since it was last said to be all.
@@ -123,35 +111,26 @@ impl Live<'_> {
             flush: false,
         }
     }
+}
 
-    /// Hands over those that have ended; `all`: there is no more for now.
-    fn write(&mut self, all: bool) {
-        let ended: Connections = self.analyzer.ended().collect();
-        let mut ended = ended.into_iter();
-        while ended.len() > 0 {
-            let batch = self.batch(ended.by_ref().take(BATCH).collect());
+impl Take for Live<'_> {
+    fn take(&mut self, ended: &mut dyn Iterator<Item = Box<Connection>>) {
+        loop {
+            let connections: Connections = ended.take(BATCH).collect();
+            if connections.is_empty() {
+                return;
+            }
+            let batch = self.batch(connections);
             (self.hand_over)(batch);
             self.unwritten = true;
         }
-        if all && self.unwritten {
+    }
+
+    fn pause(&mut self) {
+        if std::mem::take(&mut self.unwritten) {
             let batch = Batch { flush: true, ..self.batch(Vec::new()) };
             (self.hand_over)(batch);
-            self.unwritten = false;
         }
-    }
-}
-
-impl Eater for Live<'_> {
-    const EAGER: bool = true;
-
-    fn eat(&mut self, segments: &[Segment], heard: &[Heard], starving: bool) {
-        pipeline::observe_all(&mut self.analyzer, segments, heard);
-        self.write(starving);
-    }
-
-    fn end(&mut self) {
-        self.analyzer.end_all();
-        self.write(true);
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::failure::{Exit, Usage, say};
 use crate::input::{self, Input};
-use crate::pipeline::{self, Read, Settings};
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::spool::Spool;
@@ -11,7 +10,8 @@ use anyhow::bail;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tcpwhy_analysis::{Analysis, Config, Detail};
+use tcpwhy_library::Detail;
+use tcpwhy_library::captures::{Analysis, Captures, Read};
 use tcpwhy_report::{Capture, Warning, quality_warnings};
 
 /// What was read, and what was made of it.
@@ -114,16 +114,8 @@ pub(crate) fn load_inputs(
     progress: &mut Progress,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Result<Loaded, Exit>> {
-    let settings = Settings {
-        inputs: &inputs,
-        window: None,
-        filter: None,
-        config: Config { detail },
-        stop,
-        follow: false,
-        shared: None,
-    };
-    let (analysis, mut read) = pipeline::run(&settings, progress)?;
+    let captures = Captures::new(&inputs).detail(detail).stopped_by(stop);
+    let (analysis, mut read) = captures.explain(&mut progress.told())?;
     progress.clear();
     if let Some(exit) = say_problems(&inputs, &mut read, unreadable) {
         return Ok(Err(exit));

@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
-use tcpwhy_analysis::Analysis;
+use tcpwhy_library::captures::Analysis;
 use tcpwhy_report::{Capture, otlp};
 use ureq::http::Uri;
 

@@ -3,7 +3,7 @@
 use crate::output::Output;
 use crate::pages;
 use crate::source::{self, Source};
-use tcpwhy_analysis::Analysis;
+use tcpwhy_library::captures::Analysis;
 use tcpwhy_report::Capture;
 use tcpwhy_report::html::{self, Extras};
 

@@ -35,7 +35,7 @@ impl Progress {
 
     /// To be called now and then, such as every few thousand packets.
     /// `bytes`: how many were read, of how many.
-    pub(crate) fn tick(&mut self, packets: u64, bytes: Option<(u64, u64)>) {
+    fn tick(&mut self, packets: u64, bytes: Option<(u64, u64)>) {
         let Some(next) = self.next else { return };
         let now = self.began + self.began.elapsed();
         if now < next {
@@ -56,6 +56,11 @@ impl Progress {
         };
         // A progress line that cannot be shown is no loss.
         let _ = write!(io::stderr(), "\r\x1b[K{part}{packets} packets, {seconds:.0} s, {rate:.1} million/s");
+    }
+
+    /// What reading tells.
+    pub(crate) fn told(&mut self) -> impl FnMut(u64, Option<(u64, u64)>) {
+        |packets, bytes| self.tick(packets, bytes)
     }
 
     /// Takes the line away.

@@ -1,7 +1,7 @@
 //! `--connection` and `--slower-than`: what is left of an analysis.
 
-use tcpwhy_analysis::{Analysis, Connection, Exchange};
 use tcpwhy_base::{Endpoint, Nanos};
+use tcpwhy_library::{Connection, Exchange, captures::Analysis};
 
 /// Whether `which` (an id, a port, `:port`, `address:port`, or two of them) means this connection.
 fn is_meant(c: &Connection, which: &Which) -> bool {

@@ -1,9 +1,9 @@
 //! The inputs for the second pass: read as they were read first.
 
 use crate::input::Input;
-use tcpwhy_analysis::{Analysis, Connection, Window};
 use tcpwhy_base::Nanos;
-use tcpwhy_capture::Filter;
+use tcpwhy_library::Filter;
+use tcpwhy_library::{Connection, captures::Analysis, captures::Window};
 use tcpwhy_trace::{Found, Met, Names, Pass, Stretch, Track, Tracks};
 
 /// Packets in a page. More would make it larger than a ticket system takes: a million are 3 to 6 MB.

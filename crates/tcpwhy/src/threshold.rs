@@ -3,8 +3,8 @@
 use crate::{units, words};
 use std::fmt;
 use std::str::FromStr;
-use tcpwhy_analysis::Analysis;
 use tcpwhy_base::{Cause, Class, Kind, Nanos, Owner};
+use tcpwhy_library::captures::Analysis;
 use tcpwhy_report::Answer;
 
 /// One condition.

@@ -1,6 +1,6 @@
 //! What reading showed that limits the answer, as sentences with the next step.
 
-use crate::pipeline::Read;
+use tcpwhy_library::captures::Read;
 use tcpwhy_report::Warning;
 
 /// In a fixed order, the gravest first.

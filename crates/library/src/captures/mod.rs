@@ -29,7 +29,7 @@ use std::thread;
 use tcpwhy_analysis::{Analyzer, Config};
 use tcpwhy_capture::Counts;
 
-pub use tcpwhy_analysis::{Analysis, Window};
+pub use tcpwhy_analysis::{Analysis, Bases, Window};
 
 /// More analyzers than this wait for the reader.
 const MAX_SHARDS: usize = 8;
@@ -169,10 +169,16 @@ pub struct Streamed<T> {
 pub trait Take: Send {
     /// Some that have ended.
     fn take(&mut self, ended: &mut dyn Iterator<Item = Box<Connection>>);
-    /// There are no more for now, because there are no more packets.
+    /// There are no more for now, because there are no more packets; or they were the last.
     fn pause(&mut self);
-    /// The last were taken.
-    fn end(&mut self);
+}
+
+impl<T> Streamed<T> {
+    /// With what `of` makes of what took the connections.
+    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Streamed<U> {
+        let Streamed { taken, findings, totals, read } = self;
+        Streamed { taken: of(taken), findings, totals, read }
+    }
 }
 
 impl<'a, C: Capture> Captures<'a, C> {
@@ -256,7 +262,11 @@ impl<'a, C: Capture> Captures<'a, C> {
     }
 
     /// Reads two captures of the same connections side by side, and analyses them as one.
-    pub fn explain_taps(&self, taps: &taps::Taps, progress: &mut Progress<'_>) -> Result<(Analysis, Read), Failed> {
+    pub fn explain_taps(
+        &self,
+        taps: &taps::Taps,
+        progress: &mut Progress<'_>,
+    ) -> Result<(Analysis, Read), Failed> {
         taps::explain(self, taps, progress)
     }
 

@@ -26,7 +26,11 @@ pub(super) trait Sink {
     fn hand_over(&mut self);
 }
 
-pub(super) fn read_all<C: Capture>(captures: &Captures<'_, C>, sink: &mut impl Sink, progress: &mut Progress<'_>) -> Read {
+pub(super) fn read_all<C: Capture>(
+    captures: &Captures<'_, C>,
+    sink: &mut impl Sink,
+    progress: &mut Progress<'_>,
+) -> Read {
     let mut read = Read::default();
     let mut dissector = Dissector::new();
     for (index, input) in captures.inputs.iter().enumerate() {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tcpwhy_analysis::taps::{Sketch, pair};
 use tcpwhy_analysis::{Analysis, Analyzer};
-use tcpwhy_base::{Nanos, Observation, Segment, SocketEvent};
+use tcpwhy_base::{Observation, Segment, SocketEvent};
 use tcpwhy_capture::{Dissector, Filter, Reader, Verdict};
 
-pub use tcpwhy_analysis::taps::{Pairing, Unpaired};
+pub use tcpwhy_analysis::taps::{Clock, Paired, Pairing, Unpaired};
 
 /// Frames of each capture that are looked at first: captures that share nothing in these are not read twice.
 const FIRST: u64 = 1 << 18;
@@ -119,7 +119,7 @@ pub(super) fn explain<C: Capture>(
     for tap in &mut open {
         tap.advance(captures, taps, &mut read);
     }
-    while !captures.stop.load(Relaxed) {
+    while !captures.stops() {
         progress(read.packets, None);
         let Some(tap) = open.iter_mut().filter(|t| t.next.is_some()).min_by_key(|t| t.next.map(|s| s.time))
         else {
@@ -128,7 +128,7 @@ pub(super) fn explain<C: Capture>(
         tap.give(taps, &mut analyzer);
         tap.advance(captures, taps, &mut read);
     }
-    read.interrupted = captures.stop.load(Relaxed);
+    read.interrupted = captures.stops();
     for tap in &mut open {
         tap.end(taps, &mut analyzer, &mut read);
     }
@@ -216,4 +216,3 @@ impl<C: Capture> Tap<'_, C> {
         read.drops += self.reader.capture_drops().unwrap_or(0);
     }
 }
-

@@ -124,7 +124,7 @@ impl<T: Take> Eater for Ending<T> {
     fn end(&mut self) {
         self.analyzer.end_all();
         self.take.take(&mut self.analyzer.ended());
-        self.take.end();
+        self.take.pause();
     }
 }
 
@@ -271,4 +271,3 @@ fn eat_all<E: Eater>(
     eater.end();
     eater
 }
-

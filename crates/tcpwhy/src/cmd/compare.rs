@@ -5,7 +5,7 @@ use crate::{cmd, load, shown};
 use anyhow::bail;
 use std::path::Path;
 use std::slice;
-use tcpwhy_analysis::Detail;
+use tcpwhy_library::Detail;
 use tcpwhy_report::compare;
 
 /// Says whether what lies between two captures made a difference.
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
             Err(exit) => return Ok(exit),
         }
     }
-    let Some(comparison) = tcpwhy_analysis::compare_answers(&sides[0].analysis, &sides[1].analysis) else {
+    let Some(comparison) = tcpwhy_library::compare_answers(&sides[0].analysis, &sides[1].analysis) else {
         bail!(Usage(format!(
             "{} and {} share no server, by address or by port: {}",
             shown(&inputs[0]),

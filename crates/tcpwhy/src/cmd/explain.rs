@@ -6,16 +6,16 @@ use crate::input::Input;
 use crate::live::{self, Style};
 use crate::load::{self, Found};
 use crate::output::{self, Output};
-use crate::pipeline::{self, Read, Settings};
 use crate::progress::Progress;
-use crate::shared::Shared;
 use crate::source::Source;
 use crate::units::Bound;
 use crate::{pages, select, shown, taps};
 use anyhow::bail;
 use std::io::Write;
-use tcpwhy_analysis::{Analysis, Config, Detail, Exchange, Window};
+use std::sync::atomic::AtomicBool;
 use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_library::captures::{Analysis, Captures, Meanwhile, Read, Streamed, Window, taps as two_taps};
+use tcpwhy_library::{Detail, Exchange};
 use tcpwhy_report::text::{self, Layout};
 use tcpwhy_report::{Answer, Capture, Warning, json, quality_warnings, quality_warnings_of, time_of_day};
 use tcpwhy_trace::Track;
@@ -44,27 +44,25 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     let taps = if args.follow || args.apart {
         Ok(None)
     } else {
-        taps::among(&mut inputs, args.filter.as_ref(), &stop)
+        two_taps::among(&mut inputs, args.filter.as_ref(), &stop)
     };
     let window = window(args, &inputs)?;
     let mut progress = Progress::new(args.quiet);
-    let shared = Shared::default();
-    let settings = Settings {
-        inputs: &inputs,
-        window,
-        filter: args.filter.as_ref(),
-        config: Config { detail: detail(args) },
-        stop: &stop,
-        follow: args.follow,
-        shared: Some(&shared),
-    };
+    let shared = Meanwhile::default();
+    let captures = Captures::new(&inputs)
+        .within(window)
+        .filter(args.filter.as_ref())
+        .detail(detail(args))
+        .stopped_by(&stop)
+        .following(args.follow)
+        .telling(&shared);
     let two = taps.as_ref().ok().and_then(Option::as_ref);
     if streams(args) && two.is_none() {
-        return run_live(args, &settings, unreadable, &shared, &mut progress);
+        return run_live(args, &captures, &stop, unreadable, &shared, &mut progress);
     }
     let (mut analysis, mut read) = match two {
-        Some(two) => taps::run(&settings, two, &mut progress)?,
-        None => pipeline::run(&settings, &mut progress)?,
+        Some(two) => captures.explain_taps(two, &mut progress.told())?,
+        None => captures.explain(&mut progress.told())?,
     };
     read.interrupted |= spool.as_ref().is_some_and(|s| s.interrupted);
     progress.clear();
@@ -72,7 +70,7 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         return Ok(exit);
     }
     narrow(args, &mut analysis)?;
-    tcpwhy_analysis::replay::predict(&mut analysis);
+    tcpwhy_library::replay(&mut analysis);
     let mut warnings = quality_warnings(&analysis.connections);
     warnings.extend(of_window(window, &read));
     warnings.extend(taps::warning(&taps, &inputs, &analysis));
@@ -197,37 +195,38 @@ fn detail(args: &Explain) -> Detail {
 /// Writes connections while reading goes on.
 fn run_live(
     args: &Explain,
-    settings: &Settings<'_>,
+    captures: &Captures<'_, Input>,
+    stop: &AtomicBool,
     unreadable: Vec<String>,
-    shared: &Shared,
+    shared: &Meanwhile,
     progress: &mut Progress,
 ) -> anyhow::Result<Exit> {
     let mut out = Output::open(args.output.as_deref(), true)?;
-    let several = settings.inputs.len() > 1;
+    let several = captures.inputs().len() > 1;
     let style = Style {
         shared,
-        stop: settings.stop,
+        stop,
         several,
         streams: !several && !is_partial(args),
         // Somebody waits for the lines; else late packets are worth waiting for.
         linger: if args.follow { FOLLOWED } else { Nanos::MAX },
         slower_than: args.slower_than,
     };
-    let (ended, mut read) = live::run(settings, &mut out, style, progress)?;
+    let Streamed { taken, findings, totals, mut read, .. } = live::run(captures, &mut out, style, progress)?;
     progress.clear();
-    if let Err(e) = ended.written {
+    if let Err(e) = taken {
         return out.finish(Err(e.into())).map(|()| Exit::Done);
     }
-    if let Some(exit) = load::say_problems(settings.inputs, &mut read, unreadable) {
+    if let Some(exit) = load::say_problems(captures.inputs(), &mut read, unreadable) {
         return Ok(exit);
     }
     // Lines count from the first frame, be it the earliest or not.
     read.span = read.span.map(|(earliest, latest)| (shared.start().unwrap_or(earliest), latest));
-    let analysis = Analysis { findings: ended.findings, totals: ended.totals, ..Analysis::default() };
+    let analysis = Analysis { findings, totals, ..Analysis::default() };
     let mut warnings = quality_warnings_of(&analysis.totals);
-    warnings.extend(of_window(settings.window, &read));
+    warnings.extend(of_window(captures.window(), &read));
     let connections = analysis.totals.connections;
-    let capture = load::capture(settings.inputs, read, connections, is_partial(args), warnings);
+    let capture = load::capture(captures.inputs(), read, connections, is_partial(args), warnings);
     let mut bytes = Vec::new();
     let cx = json::Context::live(capture.start(), &capture.frames_before, style.streams);
     let last = json::last_lines(&mut bytes, &analysis, &capture, cx);
@@ -316,9 +315,9 @@ fn packets(source: &Source<'_>, analysis: &Analysis, id: u32, x: &Exchange) -> R
 fn evidence(analysis: &Analysis, cause: Cause) -> Vec<String> {
     let mut largest: Vec<_> = analysis.connections.iter().map(|c| &**c).collect();
     largest.sort_by_key(|c| std::cmp::Reverse(c.bytes[0] + c.bytes[1]));
-    let about = |c: &tcpwhy_analysis::Connection| {
+    let about = |c: &tcpwhy_library::Connection| {
         let id = c.id;
-        tcpwhy_analysis::evidence(c, cause).into_iter().map(move |line| format!("connection {id}: {line}"))
+        tcpwhy_library::evidence(c, cause).into_iter().map(move |line| format!("connection {id}: {line}"))
     };
     largest.into_iter().take(3).flat_map(about).collect()
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
-use tcpwhy_analysis::Detail;
+use tcpwhy_library::Detail;
 
 /// The one interface.
 const INTERFACE: &str = "tcpwhy";

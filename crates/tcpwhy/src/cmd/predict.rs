@@ -7,7 +7,7 @@ use crate::predict::from_scenario;
 use crate::predict::{answer, capture, like, question, sweep};
 use std::io::Write;
 use std::path::PathBuf;
-use tcpwhy_model::{Answer, Question};
+use tcpwhy_library::model::{Answer, Question};
 use tcpwhy_report::predict::{Prediction, text};
 
 /// Asks the model and says what it answers.

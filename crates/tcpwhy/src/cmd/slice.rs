@@ -5,8 +5,8 @@ use crate::load::{self, Loaded};
 use crate::output::{self, Output};
 use crate::{cmd, select, shown};
 use anyhow::bail;
-use tcpwhy_analysis::Detail;
-use tcpwhy_capture::{Frame, Writer};
+use tcpwhy_library::Detail;
+use tcpwhy_library::{packets::Frame, packets::Writer};
 
 /// Ethernet.
 const LINK: u32 = 1;

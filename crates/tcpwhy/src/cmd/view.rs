@@ -4,7 +4,7 @@ use crate::input::Input;
 use crate::{cmd, load, view};
 use anyhow::bail;
 use std::io::{self, IsTerminal};
-use tcpwhy_analysis::Detail;
+use tcpwhy_library::Detail;
 
 /// Browses an analysis in the terminal.
 pub(crate) fn run(args: &View) -> anyhow::Result<Exit> {
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &View) -> anyhow::Result<Exit> {
         Ok(loaded) => loaded,
         Err(exit) => return Ok(exit),
     };
-    tcpwhy_analysis::replay::predict(&mut loaded.analysis);
+    tcpwhy_library::replay(&mut loaded.analysis);
     if args.names {
         loaded.name()?;
     }

@@ -5,8 +5,8 @@ use super::manifest::Done;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tcpwhy_analysis::{Connection, Finding};
 use tcpwhy_base::Nanos;
+use tcpwhy_library::{Connection, Finding};
 use tcpwhy_tables::{Rows, Writer, Written};
 
 /// Rows that are held at once, about 50 MB; a group of rows has so many.

@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
-use tcpwhy_capture::{ReadError, Reader};
 use tcpwhy_library::Explain as Explainer;
+use tcpwhy_library::{ReadError, Reader};
 use tcpwhy_report::bytes;
 use tcpwhy_tables::Table;
 

@@ -4,7 +4,7 @@ use super::question::Asked;
 use super::runs::Runs;
 use super::{parallel, runs};
 use tcpwhy_base::{Cause, FixId, Nanos, Side, Step as WorkStep, Turn, Workload};
-use tcpwhy_model::{Answer, Change, Flight, Impossible, Question, Ranking, Tried, flights, useless};
+use tcpwhy_library::model::{Answer, Change, Flight, Impossible, Question, Ranking, Tried, flights, useless};
 use tcpwhy_report::bytes;
 use tcpwhy_report::predict::{
     CauseName, Fix, Observed, Prediction, SCHEMA, Settings, Share, SideName, Step, Together,

@@ -6,7 +6,7 @@ use crate::units;
 use clap::{Args as ClapArgs, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use tcpwhy_base::Nanos;
-use tcpwhy_model::{Congestion, PROFILES, Profile};
+use tcpwhy_library::model::{Congestion, PROFILES, Profile};
 
 /// What a scenario or a capture says itself: beside them, these options would do nothing.
 const OWN: [&str; 29] = [

@@ -3,8 +3,8 @@
 use crate::headers::{self, Names};
 use std::io::{self, Write};
 use tcpwhy_base::Nanos;
-use tcpwhy_capture::{Frame, Writer};
-use tcpwhy_model::{Answer, EPOCH, Question, Span, Story, stories, tap};
+use tcpwhy_library::model::{Answer, EPOCH, Question, Span, Story, stories, tap};
+use tcpwhy_library::{packets::Frame, packets::Writer};
 
 /// Ethernet.
 const LINK: u32 = 1;
@@ -63,7 +63,7 @@ mod tests {
     use tcpwhy_analysis::{Analyzer, Config, Detail, Part};
     use tcpwhy_base::{Cause, Step, Turn, Workload};
     use tcpwhy_capture::{Dissector, Reader, Verdict};
-    use tcpwhy_model::Scenario;
+    use tcpwhy_library::model::Scenario;
 
     /// Time by cause, as `explain` tells it from the bytes of the file.
     fn explained(file: &[u8]) -> BTreeMap<Cause, i64> {
@@ -116,7 +116,7 @@ mod tests {
             response: vec![Step::Write(60_000)],
         };
         s.workload = Workload::serial(turn, 6);
-        let question = Question { scenario: s, skip: 0, max_events: tcpwhy_model::MAX_EVENTS };
+        let question = Question { scenario: s, skip: 0, max_events: tcpwhy_library::model::MAX_EVENTS };
         let answer = question.ask().expect("possible");
         for end in [0, 1] {
             let mut file = Vec::new();

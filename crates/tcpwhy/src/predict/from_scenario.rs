@@ -6,7 +6,7 @@ use anyhow::bail;
 use std::path::Path;
 use tcpwhy_base::{Link, Nanos};
 use tcpwhy_lab::{Kernel, Scenario as Lab};
-use tcpwhy_model::{Acks, Congestion, MAX_EVENTS, Question, Scenario, Stack, check};
+use tcpwhy_library::model::{Acks, Congestion, MAX_EVENTS, Question, Scenario, Stack, check};
 
 /// Delay of the lab's path beyond what is asked for, each way: two crossings of a TUN device (docs/model.md).
 const CROSSING: Nanos = Nanos::micros(50);

@@ -4,16 +4,14 @@ use super::answer;
 use super::args::Predict;
 use super::question::Asked;
 use crate::failure::{Exit, Usage, say};
-use crate::pipeline::{self, Settings};
-use crate::progress::Progress;
 use crate::{input, select};
 use anyhow::bail;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
-use tcpwhy_analysis::replay::extract;
-use tcpwhy_analysis::{Config, Connection, Detail};
 use tcpwhy_base::Nanos;
-use tcpwhy_model::{Answer, Question};
+use tcpwhy_library::Connection;
+use tcpwhy_library::captures::Captures;
+use tcpwhy_library::extract;
+use tcpwhy_library::model::{Answer, Question};
 use tcpwhy_report::predict::Prediction;
 
 /// What was asked of the model, its answer, and what is said of both.
@@ -24,18 +22,7 @@ type Answered = (Question, Answer, Prediction);
 pub(crate) fn ask(args: &Predict, file: &Path) -> anyhow::Result<Result<Answered, Exit>> {
     let files = [file.to_path_buf()];
     let (inputs, unreadable) = input::in_order(&files);
-    let stop = AtomicBool::new(false).into();
-    let settings = Settings {
-        inputs: &inputs,
-        window: None,
-        filter: None,
-        config: Config { detail: Detail::All },
-        stop: &stop,
-        follow: false,
-        shared: None,
-    };
-    let mut progress = Progress::new(true);
-    let (mut analysis, read) = pipeline::run(&settings, &mut progress)?;
+    let (mut analysis, read) = Captures::new(&inputs).explain(&mut |_, _| ())?;
     unreadable.iter().chain(&read.unreadable).chain(&read.damaged).for_each(|p| say(p));
     if read.opened == 0 {
         return Ok(Err(Exit::Unreadable));
@@ -65,7 +52,7 @@ pub(crate) fn ask(args: &Predict, file: &Path) -> anyhow::Result<Result<Answered
             c.id
         ))),
     };
-    asked.0.question.max_events = tcpwhy_model::MAX_EVENTS;
+    asked.0.question.max_events = tcpwhy_library::model::MAX_EVENTS;
     let Ok(found) = asked.0.question.ask() else { bail!(Usage("the model refused the question".into())) };
     // Compared as it passes the tap: the sum of its exchanges, and the setup.
     let at_tap = asked.0.question.stories(&found, asked.2);

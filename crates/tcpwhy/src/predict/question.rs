@@ -3,7 +3,7 @@
 use super::args::{Nodelay, Predict, Tls, TlsTime};
 use super::quantity::{self, Understood};
 use tcpwhy_base::{Cork, Link, Nanos, Step, Turn, Workload};
-use tcpwhy_model::{MAX_EVENTS, Question, Scenario};
+use tcpwhy_library::model::{MAX_EVENTS, Question, Scenario};
 
 /// Typical sizes of the messages of a TLS handshake, in bytes: two certificates of 1.5 KiB (RFC 8446, RFC 5246).
 const CLIENT_HELLO: u64 = 520;
@@ -92,7 +92,7 @@ pub(crate) fn from_args(a: &Predict) -> Result<Asked, String> {
     if rate.is_none() {
         assumed.push("No bottleneck: --bandwidth sets one.".into());
     }
-    tcpwhy_model::check(&scenario).map_err(|e| e.to_string())?;
+    tcpwhy_library::model::check(&scenario).map_err(|e| e.to_string())?;
     let mut question = Question { scenario, skip: 0, max_events: MAX_EVENTS };
     let connection = match state {
         State::New => "new",

@@ -2,7 +2,7 @@
 
 use super::parallel;
 use tcpwhy_base::{Cause, Nanos, Side};
-use tcpwhy_model::{Answer, Held, Impossible, Question, Requests, Spread};
+use tcpwhy_library::model::{Answer, Held, Impossible, Question, Requests, Spread};
 use tcpwhy_report::predict::{CauseName, Distribution, Pattern, SideName};
 
 /// Runs where one would be an accident. A share of 1 % shows in most draws of 200.

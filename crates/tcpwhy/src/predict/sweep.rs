@@ -5,7 +5,7 @@ use super::quantity::Understood;
 use super::range::{Key, Ranges, label};
 use super::{parallel, question};
 use tcpwhy_base::Nanos;
-use tcpwhy_model::{Answer, Question};
+use tcpwhy_library::model::{Answer, Question};
 use tcpwhy_report::predict::{Axis, CauseName, Metric as Shown, Point, Sweep};
 
 fn set(a: &mut Predict, key: Key, v: u64) {
@@ -85,7 +85,7 @@ fn point(a: &Predict) -> Point {
         Some((answer, cause))
     });
     let Some((answer, cause)) = answered else { return Point { total: None, bytes: 0, cause: None } };
-    let counted = |p: &&tcpwhy_model::Passage| p.sent >= answer.start && !p.packet.repeat;
+    let counted = |p: &&tcpwhy_library::model::Passage| p.sent >= answer.start && !p.packet.repeat;
     let bytes = answer.outcome.passages.iter().filter(counted).map(|p| u64::from(p.packet.len)).sum();
     Point { total: Some(answer.total), bytes, cause }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
-use tcpwhy_analysis::Detail;
+use tcpwhy_library::Detail;
 
 /// Too many wait for their turn already.
 pub(super) fn busy() -> Sorry {
@@ -39,7 +39,7 @@ pub(super) fn read_apart(
         let mut loaded = load::load_inputs(vec![input], Vec::new(), wanted.detail, &mut progress, stop);
         if let Ok(Ok(loaded)) = &mut loaded {
             if wanted.gains {
-                tcpwhy_analysis::replay::predict(&mut loaded.analysis);
+                tcpwhy_library::replay(&mut loaded.analysis);
             }
             if wanted.names {
                 loaded.name()?;

@@ -6,7 +6,7 @@ use super::view::sorry;
 use super::{Shared, Sorry};
 use crate::load::Loaded;
 use std::io::{self, Write};
-use tcpwhy_analysis::Detail;
+use tcpwhy_library::Detail;
 use tcpwhy_report::compare;
 
 /// Bytes of both files: every exchange of them is kept while they are compared.
@@ -43,7 +43,7 @@ impl Shared {
             read
         };
         let sides = [read(before, 0)?, read(after, 1)?];
-        let comparison = tcpwhy_analysis::compare_answers(&sides[0].analysis, &sides[1].analysis);
+        let comparison = tcpwhy_library::compare_answers(&sides[0].analysis, &sides[1].analysis);
         let comparison = comparison.ok_or_else(|| {
             (
                 422,

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use tcpwhy_analysis::Detail;
 use tcpwhy_base::{Kind, Nanos};
+use tcpwhy_library::Detail;
 use tcpwhy_report::{Answer, headline};
 
 /// Bytes of a file that is read without being asked for.

@@ -13,8 +13,8 @@ use crate::temporary::Temporary;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::{Arc, PoisonError};
-use tcpwhy_analysis::Detail;
 use tcpwhy_base::Nanos;
+use tcpwhy_library::Detail;
 use tcpwhy_report::html::{self, Extras, Served};
 
 /// Captures kept analysed, each with its page.

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use tcpwhy_analysis::Distribution;
 use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_library::parts::Distribution;
 use tcpwhy_tables::{Error, Table};
 
 /// Sums of some of the rows.

@@ -2,8 +2,8 @@
 
 use super::palette::{Palette, shade};
 use ratatui::text::{Line, Span};
-use tcpwhy_analysis::{Connection, Span as Stretch};
 use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_library::{Connection, Span as Stretch};
 
 /// A bar of causes; each has at least one cell.
 pub(super) fn bar(times: &[(Cause, Nanos)], width: u16, palette: Palette) -> Line<'static> {

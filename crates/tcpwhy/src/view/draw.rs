@@ -9,8 +9,8 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Borders, Paragraph, Row, Table, TableState};
-use tcpwhy_analysis::{Connection, Exchange, Finding};
 use tcpwhy_base::Nanos;
+use tcpwhy_library::{Connection, Exchange, Finding};
 use tcpwhy_report::text::{bytes, named, percent, range, saving, wrap};
 use tcpwhy_report::{Answer, headline, tcp_time, worst};
 

@@ -8,8 +8,8 @@ use ratatui::style::Style;
 use ratatui::symbols::Marker;
 use ratatui::text::Line;
 use ratatui::widgets::{Axis, Block, Borders, Chart, Dataset, GraphType, LegendPosition, Paragraph};
-use tcpwhy_analysis::Connection;
 use tcpwhy_base::{End, Nanos};
+use tcpwhy_library::Connection;
 use tcpwhy_report::text::bytes;
 use tcpwhy_trace::{Packet, marks};
 

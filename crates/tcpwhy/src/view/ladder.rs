@@ -7,8 +7,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph};
-use tcpwhy_analysis::Exchange;
 use tcpwhy_base::End;
+use tcpwhy_library::Exchange;
 use tcpwhy_report::text::{bytes, flag_letters, percent, wrap};
 use tcpwhy_trace::{Packet, marks};
 

@@ -2,8 +2,8 @@
 
 use super::palette::Palette;
 use std::cmp::Reverse;
-use tcpwhy_analysis::{Analysis, Budget, Connection, Example, Exchange, Finding};
 use tcpwhy_base::{Cause, Nanos, Owner};
+use tcpwhy_library::{Budget, Connection, Exchange, Finding, captures::Analysis, parts::Example};
 use tcpwhy_report::text::listed;
 use tcpwhy_report::{Capture, tcp_time, worst};
 use tcpwhy_trace::Packet;

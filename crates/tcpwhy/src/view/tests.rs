@@ -6,7 +6,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tcpwhy_analysis::Detail;
+use tcpwhy_library::Detail;
 
 fn smtp() -> Loaded {
     load_capture("zeek__smtp_bdat.pcap")
@@ -99,7 +99,7 @@ fn no_size_and_no_key_breaks_it() {
             shown(&mut view, width, height);
         }
     }
-    let nothing = tcpwhy_analysis::Analysis::default();
+    let nothing = tcpwhy_library::captures::Analysis::default();
     let capture = tcpwhy_report::Capture::default();
     let mut view = View::new(&nothing, &capture, Palette::None);
     for step in

@@ -4,7 +4,7 @@ use crate::predict::runs::{Spent, of_requests};
 use std::collections::HashMap;
 use tcpwhy_base::Nanos;
 use tcpwhy_lab::{Held, Run, Scenario, held};
-use tcpwhy_model::{Requests, apart};
+use tcpwhy_library::model::{Requests, apart};
 use tcpwhy_report::predict::Pattern;
 
 /// A Linux kernel's shortest delayed ACK (`TCP_DELACK_MIN`, HZ/25).

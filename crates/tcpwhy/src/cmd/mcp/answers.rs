@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tcpwhy_analysis::Detail;
+use tcpwhy_library::Detail;
 use tcpwhy_report::text::Layout;
 use tcpwhy_report::{compare, predict};
 
@@ -165,7 +165,7 @@ impl Asked<'_> {
         };
         let mut out = Vec::new();
         let written = explain::narrow(args, &mut analysis).and_then(|()| {
-            tcpwhy_analysis::replay::predict(&mut analysis);
+            tcpwhy_library::replay(&mut analysis);
             explain::name(args, &source, &mut analysis)?;
             explain::say_it(&mut out, args, &source, &analysis, &capture, &layout)
         });
@@ -221,7 +221,7 @@ impl Asked<'_> {
             }
             sides.push(loaded);
         }
-        let Some(found) = tcpwhy_analysis::compare_answers(&sides[0].analysis, &sides[1].analysis) else {
+        let Some(found) = tcpwhy_library::compare_answers(&sides[0].analysis, &sides[1].analysis) else {
             return Err("the two captures share no server, by address or by port".into());
         };
         let files = [self.needed("before")?, self.needed("after")?];

@@ -15,7 +15,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tape::Tape;
-use tcpwhy_capture::{Filter, Writer};
+use tcpwhy_library::{Filter, packets::Writer};
 
 /// Between two looks: the rings hold far more than passes meanwhile.
 const LOOK: Duration = Duration::from_millis(10);

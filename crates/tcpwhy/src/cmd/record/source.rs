@@ -5,8 +5,10 @@ use std::path::Path;
 use tcpwhy_base::{Endpoint, Nanos, Segment, SocketEvent};
 #[cfg(feature = "bpf")]
 use tcpwhy_base::{SocketChange, SocketState};
-use tcpwhy_capture::{Dissector, Filter, Frame, Verdict, Writer, payload};
 use tcpwhy_lab::{Captured, Ring};
+use tcpwhy_library::{
+    Filter, packets::Dissector, packets::Frame, packets::Verdict, packets::Writer, packets::payload,
+};
 use tcpwhy_live::{Clock, LiveError};
 #[cfg(feature = "bpf")]
 use tcpwhy_live::{Diag, Events, Happened, Limit, Sample, State, What};

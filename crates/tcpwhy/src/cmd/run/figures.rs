@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
-use tcpwhy_analysis::{Analysis, Distance};
 use tcpwhy_base::{Class, Nanos};
+use tcpwhy_library::{captures::Analysis, parts::Distance};
 use tcpwhy_report::run::{Figures, Run};
 
 /// A shorter wait may be the machine's.

@@ -14,8 +14,6 @@ use crate::extras::Extras;
 use crate::failure::{Exit, Usage, exit_of, say};
 use crate::input::Input;
 use crate::output::{self, Output};
-use crate::pipeline::{self, Settings};
-use crate::progress::Progress;
 use crate::source::Source;
 use crate::temporary::{self, Temporary};
 use crate::{load, shown};
@@ -27,9 +25,10 @@ use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tcpwhy_analysis::{Analysis, Config, Detail, Distance, Elsewhere};
 use tcpwhy_lab::own::{NotRun, Plan, Report, Running};
-use tcpwhy_model::Congestion;
+use tcpwhy_library::captures::Captures;
+use tcpwhy_library::model::Congestion;
+use tcpwhy_library::{Detail, captures::Analysis, parts::Distance, parts::Elsewhere};
 use tcpwhy_report::{Answer, Capture, Warning, headline, quality_warnings};
 
 /// Where a run is kept that is proposed to be.
@@ -82,13 +81,13 @@ fn run_it(args: &Run) -> anyhow::Result<Exit> {
         Err(why) => return Ok(not_run(&why)),
     };
     explain::narrow(&questions, &mut analysis)?;
-    tcpwhy_analysis::replay::predict(&mut analysis);
+    tcpwhy_library::replay(&mut analysis);
     capture.warnings.extend(missed(&report));
     let source =
         Source { inputs: &inputs, frames_before: &capture.frames_before, window: None, filter: None };
     explain::name(&questions, &source, &mut analysis)?;
     let to = Elsewhere { rtts: &said::DISTANCES, congestion: congestion() };
-    let far = if plan.link.is_none() { tcpwhy_analysis::distance(&analysis, to) } else { None };
+    let far = if plan.link.is_none() { tcpwhy_library::distance(&analysis, to) } else { None };
     let about = About { args, plan: &plan, report: &report, analysis: &analysis, far: far.as_ref() };
     let mut end = end::of(&about)?;
     // How it ended is the last line, and what could not be written is a part of that.
@@ -200,17 +199,8 @@ fn explained(
     };
     let name = if matches!(kept, Kept::Here(..)) { path.display().to_string() } else { name };
     let inputs = vec![Input { path, name }];
-    let settings = Settings {
-        inputs: &inputs,
-        window: None,
-        filter: None,
-        config: Config { detail: DETAIL },
-        stop,
-        follow: false,
-        shared: None,
-    };
-    let mut progress = Progress::new(true);
-    let (analysis, mut read) = pipeline::run(&settings, &mut progress)?;
+    let captures = Captures::new(&inputs).detail(DETAIL).stopped_by(stop);
+    let (analysis, mut read) = captures.explain(&mut |_, _| ())?;
     let report = match running.finish() {
         Ok(report) => report,
         Err(why) => return Ok((Err(why), inputs)),

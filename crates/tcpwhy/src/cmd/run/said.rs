@@ -3,9 +3,9 @@
 use super::About;
 use super::end::End;
 use crate::args::run::Run;
-use tcpwhy_analysis::{Analysis, Distance};
 use tcpwhy_base::{Cause, Nanos};
 use tcpwhy_lab::own::{Ended, Report};
+use tcpwhy_library::{captures::Analysis, parts::Distance};
 
 /// Round trip times that are asked about: a data centre, a country, a continent, an ocean.
 pub(super) const DISTANCES: [Nanos; 4] =

@@ -137,7 +137,6 @@ mod tests {
             cookie,
             local: at(40_000),
             peer: at(443),
-            device: 0,
             state: State::Established,
             inode: 5,
             rqueue: 0,
@@ -146,6 +145,7 @@ mod tests {
             info: Some(Info::default()),
             memory: None,
             congestion: Congestion::new(b"cubic"),
+            device: 0,
         }
     }
 
