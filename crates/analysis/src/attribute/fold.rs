@@ -30,17 +30,22 @@ pub(crate) fn join_neighbours(spans: &mut Vec<Span>) {
             last.end = next.end;
             last.frames = last.frames.join(next.frames);
             last.confidence = last.confidence.min(next.confidence);
-            let time = last.duration();
-            if let (Facts::Bytes { bytes: a, bps }, Facts::Bytes { bytes: b, bps: other }) =
-                (&mut last.facts, next.facts)
-            {
-                *a = a.saturating_add(b);
-                *bps = bps.or(other).filter(|&bps| f64::from(*a) * 8e9 >= time.0 as f64 * bps * 0.98);
-            }
+            add_bytes(last, next);
             last.folded += if next.cause == Cause::SenderPause { next.folded } else { 0 };
         }
         same
     });
+}
+
+/// What passed in `next` passed in `kept` as well, which has its time already; at its rate, where that is not more than passed.
+fn add_bytes(kept: &mut Span, next: &Span) {
+    let time = kept.duration();
+    if let (Facts::Bytes { bytes: a, bps }, Facts::Bytes { bytes: b, bps: other }) =
+        (&mut kept.facts, next.facts)
+    {
+        *a = a.saturating_add(b);
+        *bps = bps.or(other).filter(|&bps| f64::from(*a) * 8e9 >= time.0 as f64 * bps * 0.98);
+    }
 }
 
 /// Folds a long list: within windows of spans, those of one cause and side become one, in the order of their first.
@@ -56,6 +61,7 @@ pub(crate) fn fold(spans: &mut Vec<Span>, limit: usize) {
                 match out[from..].iter_mut().find(|s| s.cause == span.cause && s.side == span.side) {
                     Some(kept) => {
                         kept.end += span.duration();
+                        add_bytes(kept, span);
                         kept.frames = kept.frames.join(span.frames);
                         kept.folded += span.folded;
                         kept.confidence = kept.confidence.min(span.confidence);
@@ -76,5 +82,37 @@ pub(crate) fn fold(spans: &mut Vec<Span>, limit: usize) {
         }
         *spans = out;
         window *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::Frames;
+    use tcpwhy_base::{Nanos, Source};
+
+    /// What is folded says the bytes of all of it, and the rate while that is not more than passed.
+    #[test]
+    fn folded_bytes_are_those_of_all() {
+        let passed = |at: i64, bytes: u32| Span {
+            cause: Cause::Bandwidth,
+            detail: None,
+            side: None,
+            start: Nanos::millis(at),
+            end: Nanos::millis(at + 1),
+            frames: Frames::new(0, 1, 2, &[1]),
+            confidence: 0.9,
+            alternatives: [None, None],
+            facts: Facts::Bytes { bytes, bps: Some(8e6) },
+            folded: 1,
+            source: Source::Inferred,
+        };
+        let told = |each: u32| {
+            let mut spans: Vec<Span> = (0..8).map(|k| passed(k, each)).collect();
+            fold(&mut spans, 1);
+            spans.remove(0).facts
+        };
+        assert_eq!(told(1_000), Facts::Bytes { bytes: 8_000, bps: Some(8e6) });
+        assert_eq!(told(900), Facts::Bytes { bytes: 7_200, bps: None });
     }
 }

@@ -218,9 +218,10 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
 fn is_tiny(p: &Passage<'_>, flight: u32) -> bool {
     let least = p.mss().min(2_048);
     match p.flow.cwnd.state() {
-        // Linux counts packets; others hold what would make more bytes than a segment.
+        // Linux counts packets; others hold what would make more bytes than a segment, behind several small ones.
         CwndState::Growing => {
-            flight < least && (p.profile.os == Some("Linux") || flight + p.segment.len <= p.mss())
+            let several = p.profile.os != Some("Linux") && p.flow.last_len() < flight;
+            flight < least && !(several && flight + p.segment.len > p.mss())
         }
         _ => p.profile.os != Some("Linux") && flight + p.segment.len < least,
     }
