@@ -134,9 +134,10 @@ fn is_queued(c: &Connection) -> bool {
 
 /// One sentence about the connection, with what the kernel said last.
 fn why(cause: Cause, c: &Connection) -> String {
-    let i = c.sample.info.unwrap_or_default();
-    let memory = c.sample.memory.unwrap_or_default();
-    let sent = c.sample.wqueue.saturating_sub(i.notsent);
+    let sample = c.sample_of(cause);
+    let i = sample.info.unwrap_or_default();
+    let memory = sample.memory.unwrap_or_default();
+    let sent = sample.wqueue.saturating_sub(i.notsent);
     let window = i.snd_wnd.map_or_else(|| "not known".into(), |w| format!("{w} bytes"));
     let trip = i.min_rtt;
     match cause {
@@ -155,15 +156,16 @@ fn why(cause: Cause, c: &Connection) -> String {
             i.notsent,
             i.cwnd.saturating_sub(i.in_flight())
         ),
-        Cause::SlowReader if c.sample.rqueue > 0 => format!(
+        Cause::SlowReader if sample.rqueue > 0 => format!(
             "{} bytes lie in the receive buffer that this program has not read; {} bytes more may come",
-            c.sample.rqueue,
+            sample.rqueue,
             i.rcv_wnd.unwrap_or(0)
         ),
         Cause::SlowReader => format!(
             "the window of the other end has shrunk to {window}: its program does not read; {} bytes wait to be sent",
             i.notsent
         ),
+        Cause::Nagle | Cause::NagleDelayedAck | Cause::Cork if i.notsent == 0 => held(cause, c),
         Cause::Nagle | Cause::NagleDelayedAck => format!(
             "{} bytes, less than a segment of {}, wait for the ACK of what was sent {} ago; a round trip takes {trip}",
             i.notsent, i.snd_mss, i.last_data_sent
@@ -207,6 +209,20 @@ fn why(cause: Cause, c: &Connection) -> String {
     }
 }
 
+/// What kernel events say of small writes that no sample showed.
+fn held(cause: Cause, c: &Connection) -> String {
+    let waits = match cause {
+        Cause::Nagle => c.news.nagle,
+        Cause::NagleDelayedAck => c.news.nagle_delayed_ack,
+        _ => c.news.cork,
+    };
+    let trip = c.sample.info.unwrap_or_default().min_rtt;
+    format!(
+        "small writes were held {} times, {} together and {} at most; a round trip takes {trip}",
+        waits.count, waits.time, waits.longest
+    )
+}
+
 /// What writes that were refused waited for, if any were.
 fn refused(c: &Connection) -> String {
     let (room, late) = (c.news.no_room, c.news.late_writer);
@@ -223,8 +239,9 @@ fn refused(c: &Connection) -> String {
 fn fixes(f: &Finding, c: &Connection) -> Vec<Advice> {
     let info = f.cause.info();
     let here_is_client = c.role == Role::Client;
-    let i = c.sample.info.unwrap_or_default();
-    let sent = u64::from(c.sample.wqueue.saturating_sub(i.notsent));
+    let sample = c.sample_of(f.cause);
+    let i = sample.info.unwrap_or_default();
+    let sent = u64::from(sample.wqueue.saturating_sub(i.notsent));
     let interval = c.interval.total().0.max(1) as f64;
     let shown = Shown {
         same_host: c.sample.local.ip == c.sample.peer.ip,

@@ -4,7 +4,7 @@ use crate::facts::Facts;
 use crate::judge::{JIFFY, Stretch, judge};
 use crate::sample::{Process, Sample, State};
 use crate::split::{Share, Split, Where, goes_on};
-use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_base::{Cause, Class, Nanos};
 
 /// Which end of the connection this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,9 @@ pub struct Connection {
     settled: Split,
     /// A write is held since before events were listened to.
     held_before: bool,
+    /// The last sample that each cause showed at, of this interval and of the last one.
+    shown: Vec<(Cause, Sample)>,
+    evidence: Vec<(Cause, Sample)>,
     given: Given,
     largest_window: u32,
     largest_cwnd: u32,
@@ -99,6 +102,8 @@ impl Connection {
             current: Split::default(),
             settled: Split::default(),
             held_before: false,
+            shown: Vec::new(),
+            evidence: Vec::new(),
             given: if from_start { Given::default() } else { given },
             largest_window: info.snd_wnd.unwrap_or(0),
             largest_cwnd: info.cwnd,
@@ -108,8 +113,9 @@ impl Connection {
         }
     }
 
-    /// What the socket says `elapsed` later; `queue_full`: the accept queue of its listener has no room.
-    pub(crate) fn observe(&mut self, now: &Sample, elapsed: Nanos, queue_full: bool) {
+    /// What the socket says `elapsed` later; `queue_full`: the accept queue of its listener has no room; `peer_unread`: the other end
+    /// is here, too, and more lies unread there than may still come.
+    pub(crate) fn observe(&mut self, now: &Sample, elapsed: Nanos, queue_full: bool, peer_unread: bool) {
         self.missing = false;
         self.watched += elapsed;
         let (busy, rwnd_limited, sndbuf_limited) = self.count(now, elapsed);
@@ -131,9 +137,15 @@ impl Connection {
             sndbuf_limited,
             here_is_client: self.role == Role::Client,
             queue_full,
+            peer_unread,
             largest_window: self.largest_window,
             largest_cwnd: self.largest_cwnd,
         });
+        let blamed = |s: &&Share| s.cause.class() == Class::Tcp || s.cause == Cause::SlowReader;
+        for share in shares.iter().filter(blamed) {
+            self.shown.retain(|(cause, _)| *cause != share.cause);
+            self.shown.push((share.cause, now.clone()));
+        }
         self.book(now, shares);
         if self.held_before {
             self.settle();
@@ -276,12 +288,18 @@ impl Connection {
     pub(crate) fn mark(&mut self) {
         self.settle();
         self.interval = std::mem::take(&mut self.settled);
+        self.evidence = std::mem::take(&mut self.shown);
         let facts = self.facts.unwrap_or_default();
         self.news = facts.since(&self.marked);
         self.marked = facts;
         let again = self.sample.info.map_or(self.marked_again, |i| i.total_retrans);
         self.sent_again = again.saturating_sub(self.marked_again);
         self.marked_again = again;
+    }
+
+    /// The last sample of the last interval at which this cause showed; else the last of all.
+    pub fn sample_of(&self, cause: Cause) -> &Sample {
+        self.evidence.iter().find(|(of, _)| *of == cause).map_or(&self.sample, |(_, sample)| sample)
     }
 
     /// Time in the last interval that need not have passed.
@@ -351,11 +369,11 @@ mod tests {
         };
         let mut c = Connection::new(at(0, 0), Role::Client, true);
         for t in (20..=220).step_by(20) {
-            c.observe(&at(t, 0), Nanos::millis(20), false);
+            c.observe(&at(t, 0), Nanos::millis(20), false, false);
         }
         assert_eq!(ms(&c.total), [(Cause::ServerThink, 200), (Cause::PathDelay, 20)]);
         c.mark();
-        c.observe(&at(240, 1), Nanos::millis(20), false);
+        c.observe(&at(240, 1), Nanos::millis(20), false, false);
         assert_eq!(ms(&c.total), [(Cause::RetransmissionTimeout, 240)]);
         c.mark();
         assert_eq!(ms(&c.interval), [(Cause::RetransmissionTimeout, 20)], "no more than its own time");
@@ -371,7 +389,7 @@ mod tests {
         };
         let mut c = Connection::new(at(0, 0), Role::Client, true);
         for (busy, rwnd) in [(24, 24), (24, 24), (60, 60), (64, 60)] {
-            c.observe(&at(busy, rwnd), Nanos::millis(16), false);
+            c.observe(&at(busy, rwnd), Nanos::millis(16), false, false);
         }
         assert_eq!((c.watched, c.total.total()), (Nanos::millis(64), Nanos::millis(64)));
         let window = c.total.time(|cause| cause == Cause::ReceiveWindow);
@@ -391,7 +409,7 @@ mod tests {
             (20, [(Cause::Nagle, 15), (Cause::PathDelay, 5)]),
             (40, [(Cause::PathDelay, 18), (Cause::Nagle, 2)]),
         ] {
-            c.observe(&at(t), Nanos::millis(20), false);
+            c.observe(&at(t), Nanos::millis(20), false, false);
             let sum = if t == 20 { 15 } else { 17 };
             c.witness(held(sum), false);
             c.witness(held(sum), false);
@@ -407,13 +425,18 @@ mod tests {
         let at = |again| sample(|s, _| (s.state, s.retransmits) = (State::SynSent, again));
         let mut c = Connection::new(at(0), Role::Client, true);
         for again in [0, 0, 1, 1] {
-            c.observe(&at(again), Nanos::millis(400), false);
+            c.observe(&at(again), Nanos::millis(400), false, false);
         }
         assert_eq!(ms(&c.total), [(Cause::SynRetransmit, 1600)]);
         // The kernel still counts its SYN when it is open.
         let mut c = Connection::new(at(0), Role::Client, true);
-        c.observe(&at(0), Nanos::millis(400), false);
-        c.observe(&sample(|_, i| (i.total_retrans, i.retransmits) = (1, 1)), Nanos::millis(900), false);
+        c.observe(&at(0), Nanos::millis(400), false, false);
+        c.observe(
+            &sample(|_, i| (i.total_retrans, i.retransmits) = (1, 1)),
+            Nanos::millis(900),
+            false,
+            false,
+        );
         assert_eq!(c.total.time(|cause| cause == Cause::RetransmissionTimeout), Nanos::ZERO);
         assert!(ms(&c.total).contains(&(Cause::SynRetransmit, 400)), "{:?}", ms(&c.total));
     }

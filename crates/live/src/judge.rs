@@ -35,6 +35,8 @@ pub struct Stretch<'a> {
     pub here_is_client: bool,
     /// A request whose listener's accept queue is full: its last ACK is dropped, however often it comes (`tcp_v4_syn_recv_sock`).
     pub queue_full: bool,
+    /// The other end is a socket of this host, too, where more lies unread than may still come.
+    pub peer_unread: bool,
     /// The largest window that the other end ever offered.
     pub largest_window: u32,
     /// The largest congestion window since something was last sent again.
@@ -167,10 +169,10 @@ impl Stretch<'_> {
         (Cause::HostDelay, Where::Here)
     }
 
-    /// The receive window: closed or shrunk because nobody reads, or simply too small.
+    /// The receive window: closed or shrunk because nobody reads, which the other end shows where it can be asked, or simply too small.
     fn window(&self, now: &Info) -> (Cause, Where) {
         let shrunk = now.snd_wnd.is_some_and(|w| u64::from(w) * 2 < u64::from(self.largest_window));
-        (if shrunk { Cause::SlowReader } else { Cause::ReceiveWindow }, Where::Peer)
+        (if shrunk || self.peer_unread { Cause::SlowReader } else { Cause::ReceiveWindow }, Where::Peer)
     }
 
     /// Nothing to send and nothing unacknowledged: whose turn is it?
@@ -252,6 +254,7 @@ mod tests {
             sndbuf_limited: Nanos::ZERO,
             here_is_client: true,
             queue_full: false,
+            peer_unread: false,
             largest_window: 65_536,
             largest_cwnd: 10,
         };
@@ -318,6 +321,7 @@ mod tests {
             sndbuf_limited: Nanos::ZERO,
             here_is_client: true,
             queue_full: false,
+            peer_unread: false,
             largest_window: 65_536,
             largest_cwnd: 10,
         };
@@ -356,6 +360,7 @@ mod tests {
             sndbuf_limited: Nanos::ZERO,
             here_is_client: false,
             queue_full,
+            peer_unread: false,
             largest_window: 0,
             largest_cwnd: 10,
         };
@@ -375,6 +380,7 @@ mod tests {
             sndbuf_limited: Nanos::millis(4),
             here_is_client: true,
             queue_full: false,
+            peer_unread: false,
             largest_window: 65_536,
             largest_cwnd: 10,
         };

@@ -85,11 +85,23 @@ impl Table {
         let full = std::mem::replace(&mut self.full, full(sockets));
         let stays_full =
             |s: &Sample| s.state == State::SynReceived && is_at(&full, s.local) && is_at(&self.full, s.local);
+        // Here, too, it has to last: what a reader is about to read is no wait.
+        let lags = |s: &&Sample| {
+            let before = self.connections.get(&s.cookie).is_some_and(|c| has_more_unread(&c.sample));
+            before && has_more_unread(s)
+        };
+        let unread: HashSet<(Endpoint, Endpoint)> =
+            sockets.iter().filter(lags).map(|s| (s.local, s.peer)).collect();
         for s in sockets.iter().filter(|s| is_connection(s)) {
             match self.connections.get_mut(&s.cookie) {
                 Some(c) => {
                     self.hint |= hint::is_worth_listening(&c.sample, s);
-                    c.observe(s, elapsed.unwrap_or_default(), stays_full(s));
+                    c.observe(
+                        s,
+                        elapsed.unwrap_or_default(),
+                        stays_full(s),
+                        unread.contains(&(s.peer, s.local)),
+                    );
                 }
                 None => {
                     let role = role(s, &listening);
@@ -199,6 +211,11 @@ fn is_connection(s: &Sample) -> bool {
     !matches!(s.state, State::Listen | State::TimeWait | State::Closed | State::FinWait2)
 }
 
+/// More lies unread than may still come.
+fn has_more_unread(s: &Sample) -> bool {
+    s.rqueue > 0 && s.info.and_then(|i| i.rcv_wnd).is_some_and(|window| s.rqueue >= window)
+}
+
 /// Ports of addresses; an unspecified address stands for all.
 type Ports = HashSet<(Option<IpAddr>, u16)>;
 
@@ -283,5 +300,43 @@ mod tests {
         table.feed(&[full(4)], Nanos::ZERO);
         let l = &table.interval().listeners[0];
         assert_eq!((l.is_full(), l.most), (false, 5));
+    }
+
+    /// Both ends are here: what one has not read is why the other one's window is closed, however small it was from the beginning.
+    #[test]
+    fn a_reader_on_this_host_is_asked_itself() {
+        let causes = |unread: u32| {
+            let mut table = Table::default();
+            for n in 0..5 {
+                let info = |rwnd, rcv_wnd| {
+                    let time = Nanos::millis(20 * n);
+                    let busy = if rwnd { time } else { Nanos::ZERO };
+                    let windows = (Some(if rwnd { 0 } else { 65_536 }), Some(rcv_wnd));
+                    let (snd_wnd, rcv_wnd) = windows;
+                    Some(Info {
+                        busy,
+                        rwnd_limited: busy,
+                        snd_wnd,
+                        rcv_wnd,
+                        notsent: 9000,
+                        ..Info::default()
+                    })
+                };
+                let writer = Sample { info: info(true, 65_536), ..socket(1, 80, 4000, State::Established) };
+                let reader = Sample {
+                    info: info(false, 0),
+                    rqueue: unread,
+                    ..socket(2, 4000, 80, State::Established)
+                };
+                table.feed(&[writer, reader], Nanos::millis(20 * n));
+            }
+            let all = table.interval().connections;
+            let writer = all.iter().find(|c| c.sample.cookie == 1).unwrap();
+            writer.interval.shares().iter().map(|s| (s.cause, s.time)).collect::<Vec<_>>()
+        };
+        let ms = Nanos::millis;
+        // What lies there at the first of two looks is about to be read.
+        assert_eq!(causes(5000), [(tcpwhy_base::Cause::SlowReader, ms(80))]);
+        assert_eq!(causes(0), [(tcpwhy_base::Cause::ReceiveWindow, ms(80))]);
     }
 }

@@ -127,7 +127,7 @@ pub fn text(out: &mut impl Write, checked: &Checked, width: usize, verbose: bool
     let (known, new): (Vec<&Line>, Vec<&Line>) = checked.lines.iter().partition(|l| l.acknowledged);
     let known_text = if known.is_empty() { String::new() } else { format!(", {} acknowledged", known.len()) };
     let found = match new.len() {
-        0 => "nothing is wrong that shows".to_owned(),
+        0 => "nothing is wrong with the host that shows (what connections wait for: tcpwhy watch)".to_owned(),
         n => count(n as u64, "fault"),
     };
     writeln!(out, "{BOLD}looked for {}: {found}{known_text}{BOLD:#}", checked.watched)?;

@@ -137,7 +137,9 @@ fn connection(out: &mut impl Write, c: &Connection, layout: &Layout) -> io::Resu
         if c.sample.state.name() == "ESTAB" { String::new() } else { format!("  {}", c.sample.state.name()) }
     )?;
     let (now, all) = (short(&c.interval, 3), short(&c.total, 3));
-    let all = if c.interval == c.total { String::new() } else { format!("; in {}: {all}", c.watched) };
+    // What is as old as the interval is not said twice.
+    let is_same = c.interval == c.total || now == all && c.watched <= c.interval.total() + Nanos::millis(50);
+    let all = if is_same { String::new() } else { format!("; in {}: {all}", c.watched) };
     for (n, line) in
         wrap(&format!("{now}{all}"), layout.width.saturating_sub(INDENT).max(20)).iter().enumerate()
     {
