@@ -95,9 +95,11 @@ struct {
 /* Anybody was ever refused: only then what comes in is looked at. */
 u32 refusals = 0;
 
-ALWAYS struct sums *of(u64 sk)
+/* By its cookie: the kernel uses the memory of a socket again, perhaps before the sums are read. */
+ALWAYS struct sums *of(struct sock *sk)
 {
-	struct sums *sums = bpf_map_lookup_elem(&sockets, &sk);
+	u64 cookie = sk->__sk_common.skc_cookie.counter;
+	struct sums *sums = cookie ? bpf_map_lookup_elem(&sockets, &cookie) : 0;
 	u32 zero = 0;
 	u64 *turn = sums ? bpf_map_lookup_elem(&turns, &zero) : 0;
 	if (!turn)
@@ -113,19 +115,16 @@ ALWAYS struct sums *of(u64 sk)
 
 ALWAYS struct sums *of_or_new(struct sock *sk)
 {
-	u64 key = (u64)sk, cookie = sk->__sk_common.skc_cookie.counter;
-	/* Given to it when somebody first asks. */
-	if (!cookie)
-		cookie = bpf_get_socket_cookie(sk);
-	struct sums *sums = of(key);
-	/* The kernel uses the memory of a socket again. */
-	if (sums && sums->cookie == cookie)
+	struct sums *sums = of(sk);
+	if (sums)
 		return sums;
+	/* Given to it when somebody first asks. */
+	u64 cookie = bpf_get_socket_cookie(sk);
 	static const struct sums none;
 	struct sums new = none;
 	new.cookie = cookie;
-	bpf_map_update_elem(&sockets, &key, &new, BPF_ANY);
-	return of(key);
+	bpf_map_update_elem(&sockets, &cookie, &new, BPF_ANY);
+	return of(sk);
 }
 
 ALWAYS void add(struct held *held, u64 ns)
@@ -240,7 +239,7 @@ int comes_in(u64 *ctx)
 	if (!refusals)
 		return 0;
 	struct sock *sk = (void *)ctx[0];
-	struct sums *sums = of((u64)sk);
+	struct sums *sums = of(sk);
 	if (sums && sums->refused_ns && has_no_room(sk))
 		sums->room_ns = bpf_ktime_get_ns();
 	return 0;
@@ -255,7 +254,7 @@ int leaves(u64 *ctx)
 	if (!sk || skb->truesize == PURE_ACK)
 		return 0;
 	/* Sums are kept of TCP's sockets alone. */
-	struct sums *sums = of((u64)sk);
+	struct sums *sums = of(sk);
 	if (!sums)
 		return 0;
 	struct tcp_sock *tp = (void *)sk;
@@ -353,7 +352,7 @@ SEC("tp_btf/sock_recv_length")
 int read_ends(u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
-	struct sums *sums = of((u64)sk);
+	struct sums *sums = of(sk);
 	if (!sums || !sums->ready_ns || ((int)ctx[2] & PEEK))
 		return 0;
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
