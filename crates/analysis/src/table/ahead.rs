@@ -29,47 +29,55 @@ impl Analyzer {
         }
     }
 
-    /// The connections of a group of segments. Each sweep reads what the one before has told where to find, of all of them: so
-    /// that memory is waited for once in each, and not for every segment.
+    /// The connections of a group of segments.
     fn look_up(&self, group: &[Segment]) -> [Option<Hint>; AHEAD] {
         let (crowded, far) = (self.is_crowded(), self.held >= CROWD / 2);
+        let likely = if far { self.fetch(group) } else { [None; AHEAD] };
+        let mut hints: [Option<Hint>; AHEAD] = [None; AHEAD];
+        let mut before: Option<(&Segment, Option<Hint>)> = None;
+        let mut touched = 0u64;
+        for ((hint, likely), segment) in hints.iter_mut().zip(likely).zip(group) {
+            // In a bulk transfer one segment follows the other.
+            if let Some((_, known)) = before.filter(|(other, _)| same_connection(other, segment)) {
+                *hint = known;
+                continue;
+            }
+            let slot = match likely {
+                Some(slot) if self.holds(slot, segment) => Some(slot),
+                None if far => None,
+                _ => self.find(segment),
+            };
+            *hint = slot.map(|slot| (slot, self.id_at(slot)));
+            before = Some((segment, *hint));
+            if far && let Some(Slot::Conn(held)) = slot.map(|slot| &self.live[slot as usize]) {
+                touched = touched.wrapping_add(held.touch(crowded));
+            }
+        }
+        std::hint::black_box(touched);
+        hints
+    }
+
+    /// The slots that a group of segments has if any connection has them. Each sweep reads what the one before has told where to find,
+    /// of all of them: so that memory is waited for once in each, and not for every segment.
+    #[inline(never)]
+    fn fetch(&self, group: &[Segment]) -> [Option<u32>; AHEAD] {
         let mut likely = [None; AHEAD];
         let mut before: Option<(&Segment, Option<u32>)> = None;
-        let mut goes_on = 0u64;
-        for (n, (likely, segment)) in likely.iter_mut().zip(group).enumerate() {
-            // In a bulk transfer one segment follows the other.
-            *likely = match before {
-                Some((other, slot)) if same_connection(other, segment) => {
-                    goes_on |= 1 << n;
-                    slot
-                }
-                _ => self.index.likely(segment),
+        for (likely, segment) in likely.iter_mut().zip(group) {
+            *likely = match before.filter(|(other, _)| same_connection(other, segment)) {
+                Some((_, slot)) => slot,
+                None => self.index.likely(segment),
             };
             before = Some((segment, *likely));
         }
         let mut touched = 0u64;
-        if far {
-            for slot in likely.iter().flatten() {
-                if let Slot::Conn(held) = &self.live[*slot as usize] {
-                    touched = touched.wrapping_add(held.touch_first());
-                }
+        for slot in likely.iter().flatten() {
+            if let Slot::Conn(held) = &self.live[*slot as usize] {
+                touched = touched.wrapping_add(held.touch_first());
             }
-        }
-        let mut hints: [Option<Hint>; AHEAD] = [None; AHEAD];
-        let mut known = None;
-        for (n, ((hint, likely), segment)) in hints.iter_mut().zip(likely).zip(group).enumerate() {
-            if goes_on & 1 << n == 0 {
-                let slot = likely
-                    .and_then(|slot| if self.holds(slot, segment) { Some(slot) } else { self.find(segment) });
-                known = slot.map(|slot| (slot, self.id_at(slot)));
-                if far && let Some(Slot::Conn(held)) = slot.map(|slot| &self.live[slot as usize]) {
-                    touched = touched.wrapping_add(held.touch(crowded));
-                }
-            }
-            *hint = known;
         }
         std::hint::black_box(touched);
-        hints
+        likely
     }
 }
 
