@@ -3,6 +3,7 @@
 //! The tracker takes a segment and says what it was; what released it is decided, recorded as a step of the exchange
 //! that goes on, and learnt from; parts that end go to the ledger.
 
+mod boundary;
 mod told;
 
 use crate::exchange::Recorder;
@@ -263,7 +264,11 @@ impl Conn {
                 repair = self.record(s, segment, t, arrived, missing);
             }
         } else {
-            self.open(s, segment, t, parts);
+            let written = self.written_before(s, segment, t);
+            self.open(s, segment, written.unwrap_or(t), parts);
+            if written.is_some() {
+                repair = self.record_opening(s, segment, t, arrived, missing);
+            }
         }
         self.ex.progress(s, segment, t, arrived.new);
         if self.ex.is_full() {
@@ -275,6 +280,9 @@ impl Conn {
 
     /// This segment with new bytes begins another exchange (rules 7 and 9).
     fn ends_before(&self, s: End, segment: &Segment, t: Nanos) -> bool {
+        if let Some(ends) = self.told_to_end(s, segment) {
+            return ends;
+        }
         let ex = self.ex.recorded();
         match s {
             // A server that probes a shut window has more of its answer (rule 57).
@@ -336,6 +344,9 @@ impl Conn {
             judged = self.settle(&until, judged.0, judged.1, rtt);
         }
         self.heed_reader(s, &mut judged.1);
+        if let Some(late) = self.late_reader(s, &mut judged) {
+            self.ex.push(&late, rtt);
+        }
         let (before, step) = &judged;
         if let Some(before) = before {
             self.ex.push(before, rtt);
@@ -404,7 +415,7 @@ impl Conn {
         } else {
             self.ledger.gap_until(s, (t, segment.frame), &self.track, parts);
         }
-        self.ex.open(segment, t, tls, || parts.spare_steps());
+        self.ex.open(s, segment, t, tls, || parts.spare_steps());
     }
 
     /// The trip to the segment that ends the TLS handshake belongs to it.
@@ -424,9 +435,10 @@ impl Conn {
 
     /// Ends the exchange that is recorded; `unfinished` is how it ended if not by a response.
     fn end_exchange(&mut self, unfinished: Option<Ended>, parts: &mut Output) {
+        let read = self.read_late();
         let recorded = self.ex.take();
         let protocol = self.who.protocol;
-        let mut ending = Ending { track: &mut self.track, habits: &self.habits, protocol, unfinished };
+        let mut ending = Ending { track: &mut self.track, habits: &self.habits, protocol, unfinished, read };
         self.ledger.finish_exchange(recorded, &mut ending, parts);
     }
 

@@ -194,7 +194,14 @@ impl Recorder {
 
 impl Recorder {
     /// A segment opens an exchange, or the TLS handshake. `spare` is a buffer to use.
-    pub(crate) fn open(&mut self, segment: &Segment, t: Nanos, tls: bool, spare: impl FnOnce() -> Vec<Step>) {
+    pub(crate) fn open(
+        &mut self,
+        s: End,
+        segment: &Segment,
+        t: Nanos,
+        tls: bool,
+        spare: impl FnOnce() -> Vec<Step>,
+    ) {
         let mut steps = std::mem::take(&mut self.recorded.steps);
         steps.clear();
         if steps.capacity() == 0 {
@@ -205,6 +212,7 @@ impl Recorder {
             first_frame: segment.frame,
             last: t,
             last_frame: segment.frame,
+            last_sender: s,
             steps,
             ..Recorded::default()
         };

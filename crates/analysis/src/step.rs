@@ -102,6 +102,24 @@ impl Step {
         first
     }
 
+    /// Until `at` its application had not read what the other side had sent: cuts that off.
+    pub(crate) fn cut_unread(&mut self, at: Nanos) -> Step {
+        let bytes = self.bytes;
+        let mut first = self.cut_before(at);
+        (first.bytes, first.len, self.bytes) = (0, 0, bytes);
+        (first.wait, first.source, first.ack_frame) = (Wait::Unread, Source::Kernel, None);
+        first
+    }
+
+    /// It is the first of its message, whose payload counts elsewhere. It had been written when the step began, so that it waited for
+    /// nobody who writes, and ends no transfer.
+    pub(crate) fn opens(self) -> Step {
+        let writer = matches!(self.wait, Wait::Pause(_) | Wait::CorkTimer { .. } | Wait::Turn { .. });
+        let wait = if writer { Wait::Freed } else { self.wait };
+        let source = if wait == Wait::Freed { Source::Inferred } else { self.source };
+        Step { wait, source, split: false, ..self.without_payload() }
+    }
+
     /// What held the segment was gone at `at`, and it left later: cuts off the time until then.
     pub(crate) fn cut_freed(&mut self, at: Nanos) -> Step {
         let bytes = self.bytes;

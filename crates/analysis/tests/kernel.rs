@@ -54,7 +54,7 @@ fn held() -> Wire {
 }
 
 fn write(from: Seq, bytes: u32) -> SocketChange {
-    SocketChange::Write { from, bytes }
+    SocketChange::Write { from, bytes, read: None }
 }
 
 #[test]

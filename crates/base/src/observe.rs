@@ -73,6 +73,9 @@ pub enum SocketChange {
         from: Seq,
         /// How many bytes.
         bytes: u32,
+        /// Up to which number of the other end the writer had read by then (`copied_seq`), where that is known: whether it asks for
+        /// something else, or goes on before it has seen all of an answer.
+        read: Option<Seq>,
     },
     /// A writer goes on that had waited for room in the send buffer (`sk_stream_wait_memory` returns).
     Room {

@@ -28,7 +28,9 @@ const STATE: u16 = 8;
 pub(crate) fn encode(event: &SocketEvent) -> Option<Vec<u8>> {
     let time = |t: Nanos| u64::try_from(t.0).ok();
     let (kind, a, b, c) = match event.change {
-        SocketChange::Write { from, bytes } => (WRITE, from.0, bytes, 0),
+        SocketChange::Write { from, bytes, read } => {
+            (WRITE, from.0, bytes, read.map_or(0, |r| 1 << 32 | u64::from(r.0)))
+        }
         SocketChange::Room { since } => (ROOM, 0, 0, time(since)?),
         SocketChange::NoDelay(on) => (NO_DELAY, on.into(), 0, 0),
         SocketChange::Cork(on) => (CORK, on.into(), 0, 0),
@@ -80,7 +82,10 @@ pub(crate) fn decode(order: Order, body: &[u8]) -> Option<SocketEvent> {
     }
     let (a, b) = (word(48)?, word(52)?);
     let change = match short(2)? {
-        WRITE => SocketChange::Write { from: Seq(a), bytes: b },
+        WRITE => {
+            let (told, number) = (long(56)? >> 32 != 0, Seq(long(56)? as u32));
+            SocketChange::Write { from: Seq(a), bytes: b, read: told.then_some(number) }
+        }
         ROOM => SocketChange::Room { since: time(56)? },
         NO_DELAY => SocketChange::NoDelay(a != 0),
         TIMER => SocketChange::Timer(match a {

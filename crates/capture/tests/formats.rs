@@ -397,7 +397,8 @@ fn kernel_events_stand_between_packets() {
     };
     let all = [
         event(5, SocketChange::NoDelay(true)),
-        event(6, SocketChange::Write { from: Seq(u32::MAX), bytes: 204 }),
+        event(6, SocketChange::Write { from: Seq(u32::MAX), bytes: 204, read: None }),
+        event(6, SocketChange::Write { from: Seq(1), bytes: 4, read: Some(Seq(0)) }),
         event(9, SocketChange::Room { since: Nanos(7) }),
         event(10, SocketChange::Timer(Timer::Retransmission)),
         event(11, SocketChange::Timer(Timer::Probe)),

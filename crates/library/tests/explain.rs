@@ -20,7 +20,7 @@ fn with_writes() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
             && segment.dst.port == 25
             && segment.len > 0
         {
-            let change = SocketChange::Write { from: segment.seq, bytes: segment.len };
+            let change = SocketChange::Write { from: segment.seq, bytes: segment.len, read: None };
             let time = segment.time - Nanos::micros(1);
             writer.event(&SocketEvent { time, local: segment.src, remote: segment.dst, change })?;
         }

@@ -33,7 +33,8 @@ enum limit { BY_BUFFER = 0, BY_WINDOW = 1, BY_NETWORK = 2, BY_WRITER = 3 };
 /* One record; the reader knows this layout (src/events.rs). */
 struct event {
 	u64 time_ns;
-	/* BLOCKED and READ: since when. STATE: SO_SNDBUF and, above it, SO_RCVBUF. */
+	/* BLOCKED and READ: since when. STATE: SO_SNDBUF and, above it, SO_RCVBUF. WRITE: up to which number of the other end the
+	 * application had read, and above it 1. */
 	u64 since_ns;
 	u32 kind;
 	u32 netns;
@@ -50,7 +51,7 @@ struct event {
 	u8 local[16];
 	u8 remote[16];
 	char name[16];
-	u32 padding;
+	u32 tid;
 };
 
 struct {
@@ -154,7 +155,9 @@ ALWAYS struct event *begin_of_process(struct sock *sk, u32 kind, u32 netns)
 {
 	struct event *e = begin(sk, kind, netns);
 	if (e) {
-		e->pid = bpf_get_current_pid_tgid() >> 32;
+		u64 both = bpf_get_current_pid_tgid();
+		e->pid = both >> 32;
+		e->tid = (u32)both;
 		bpf_get_current_comm(e->name, sizeof(e->name));
 	}
 	return e;
@@ -232,6 +235,7 @@ int writes(u64 *ctx)
 			options |= msg->msg_flags & MORE ? CORK : 0;
 			e->a = tp->write_seq;
 			e->b = left;
+			e->since_ns = 1ULL << 32 | tp->copied_seq;
 			e->options = call->said == options + 1 ? options : options | CHANGED;
 			call->said = options + 1;
 			bpf_ringbuf_submit(e, 0);

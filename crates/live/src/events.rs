@@ -14,6 +14,8 @@ pub struct Happened {
     pub remote: Endpoint,
     /// Whose doing it was; of a timer nobody's.
     pub process: Option<Process>,
+    /// And which of its threads.
+    pub thread: u32,
     /// What.
     pub what: What,
 }
@@ -27,6 +29,8 @@ pub enum What {
         from: Seq,
         /// How many bytes.
         bytes: u32,
+        /// Up to which number of the other end the writer had read, where that is told.
+        read: Option<Seq>,
         /// Nagle's algorithm is off, where that was not known before or is new.
         nodelay: Option<bool>,
         /// Partial segments are held back, where that was not known before or is new.
@@ -115,6 +119,7 @@ impl Happened {
             1 => What::Write {
                 from: Seq(a),
                 bytes: b,
+                read: (long(8)? >> 32 != 0).then_some(Seq(long(8)? as u32)),
                 nodelay: (options & 0x8000 != 0).then_some(options & 1 != 0),
                 corked: (options & 0x8000 != 0).then_some(options & 2 != 0),
             },
@@ -138,7 +143,8 @@ impl Happened {
             }
             _ => return None,
         };
-        Some(Happened { time: nanos(long(0)?), local: end(44, 40)?, remote: end(60, 42)?, process, what })
+        let (time, local, remote, thread) = (nanos(long(0)?), end(44, 40)?, end(60, 42)?, word(92)?);
+        Some(Happened { time, local, remote, process, thread, what })
     }
 }
 
@@ -173,14 +179,18 @@ mod tests {
         put(44, &[10, 0, 0, 1]);
         put(60, &[10, 0, 0, 7]);
         put(76, b"nginx");
+        put(92, &815u32.to_ne_bytes());
         let seen = Happened::decode(&record).unwrap();
         assert_eq!((seen.time, seen.local.to_string()), (Nanos(7_000), "10.0.0.1:40000".into()));
         assert_eq!(seen.remote.to_string(), "10.0.0.7:443");
         assert_eq!(seen.process.map(|p| (p.pid, p.name)), Some((812, "nginx".into())));
-        assert_eq!(
-            seen.what,
-            What::Write { from: Seq(99), bytes: 204, nodelay: Some(true), corked: Some(false) }
-        );
+        assert_eq!(seen.thread, 815);
+        let write =
+            |read| What::Write { from: Seq(99), bytes: 204, read, nodelay: Some(true), corked: Some(false) };
+        assert_eq!(seen.what, write(None));
+        record[8..16].copy_from_slice(&(1u64 << 32 | 77).to_ne_bytes());
+        assert_eq!(Happened::decode(&record).map(|h| h.what), Some(write(Some(Seq(77)))));
+        record[8..16].copy_from_slice(&5_000u64.to_ne_bytes());
         record[16] = 2;
         record[28] = 1;
         let blocked = What::Blocked { since: Nanos(5_000), asleep: true, limit: Limit::Window };

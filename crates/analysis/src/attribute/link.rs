@@ -45,6 +45,7 @@ fn free_time(context: &Context, step: &Step, d: End) -> Nanos {
         | Wait::Silly { .. }
         | Wait::CorkTimer { .. }
         | Wait::Cork { .. }
+        | Wait::Unread
         | Wait::Closed { .. }
         | Wait::Shut { .. }
         | Wait::Missing { .. }

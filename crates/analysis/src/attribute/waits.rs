@@ -107,6 +107,10 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
                 Facts::Told(Witnessed::Cork { wait, held: step.len }),
             );
         }
+        Wait::Unread => {
+            let facts = Facts::Told(Witnessed::Late { wait: step.duration() });
+            out.span(Rule::Think, Cause::ReaderLate, me, rest, facts);
+        }
         Wait::SendBuffer => out.span(Rule::WriterWoken, Cause::SendBuffer, me, rest, Facts::NoRoom),
         Wait::Freed => {
             out.span(

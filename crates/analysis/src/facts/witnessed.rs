@@ -19,6 +19,11 @@ pub enum Witnessed {
         /// Payload.
         held: u32,
     },
+    /// Data had come that was not read yet.
+    Late {
+        /// For so long.
+        wait: Nanos,
+    },
 }
 
 impl fmt::Display for Witnessed {
@@ -27,6 +32,10 @@ impl fmt::Display for Witnessed {
             Witnessed::Unread { flight } => write!(
                 f,
                 "{flight} bytes in flight filled what the receiver offered, while data lay there that its application did not read: so its kernel says."
+            ),
+            Witnessed::Late { wait } => write!(
+                f,
+                "What the other side had sent lay there for {wait} until the application read it: so its kernel says."
             ),
             Witnessed::Cork { wait, held } => write!(
                 f,

@@ -4,7 +4,7 @@ use crate::attribute::{Context, fold, join_neighbours};
 use crate::budget::Budget;
 use crate::confidence::{Rule, Tap};
 use crate::exchange::{MAX_SPANS, Recorded};
-use crate::facts::Facts;
+use crate::facts::{Facts, Witnessed};
 use crate::findings::{Basis, Quick, Rollups, Where};
 use crate::output::Output;
 use crate::parts::opening::setup;
@@ -90,6 +90,11 @@ impl Ledger {
     /// The setup, when the last response ended, and the sums.
     pub(crate) fn close(&mut self) -> (Option<Setup>, Option<Nanos>, Sums) {
         (self.setup.take(), self.last_response, std::mem::take(&mut self.sums))
+    }
+
+    /// Where the last part ended.
+    pub(crate) fn upto(&self) -> Nanos {
+        self.upto.0
     }
 
     /// A snapshot of the connection for the spans of its steps.
@@ -326,6 +331,8 @@ pub(crate) struct Ending<'a> {
     pub(crate) protocol: Option<&'static str>,
     /// How it ended if not by a response.
     pub(crate) unfinished: Option<Ended>,
+    /// When the client had read all of that, if its kernel says it was late.
+    pub(crate) read: Option<Nanos>,
 }
 
 /// Exchanges.
@@ -363,6 +370,10 @@ impl Ledger {
             tail(&ex, track, self.file, &mut spans);
             end = (track.now(), track.last_frame());
             joined = false;
+        }
+        if let Some(read) = ending.read.filter(|read| joined && *read > end.0) {
+            spans.push(late_read(&ex, self.file, read));
+            end.0 = read;
         }
         if spans.len() > MAX_SPANS {
             fold(&mut spans, MAX_SPANS);
@@ -460,6 +471,24 @@ impl Ledger {
         let count = if small && same && at_once { self.refills.count + 1 } else { 0 };
         self.refills = Refills { bytes, count };
         count >= 2 && matches!(protocol, Some("http/2" | "ssh"))
+    }
+}
+
+/// From the last byte of a response until the client read it.
+fn late_read(ex: &Recorded, file: u16, read: Nanos) -> Span {
+    let sure = Rule::Witnessed.at(Tap::Near);
+    Span {
+        cause: Cause::ReaderLate,
+        detail: None,
+        side: Some(Side::Client),
+        start: ex.last,
+        end: read,
+        frames: Frames::new(file, ex.last_frame, ex.last_frame, &[ex.last_frame]),
+        confidence: sure.confidence,
+        alternatives: sure.alternatives,
+        facts: Facts::Told(Witnessed::Late { wait: read - ex.last }),
+        folded: 1,
+        source: Source::Kernel,
     }
 }
 

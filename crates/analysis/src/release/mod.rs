@@ -19,7 +19,7 @@ pub(crate) use habits::Habits;
 pub(crate) use inferred::burst_within;
 pub(crate) use testimony::Testimony;
 pub(crate) use value::{Acked, Doubt, Pause, Release, Wait};
-pub(crate) use witnessed::is_beside;
+pub(crate) use witnessed::{AT_ONCE, is_beside};
 
 use crate::track::Passage;
 use tcpwhy_base::Witness;

@@ -1,5 +1,6 @@
 //! What the kernels of a connection's hosts have said, kept until the segments pass that it is about.
 
+use super::witnessed::AT_ONCE;
 use std::collections::VecDeque;
 use tcpwhy_base::{End, Ends, Nanos, Segment, Seq, SocketChange, SocketEvent, Timer, Witness};
 
@@ -7,6 +8,8 @@ use tcpwhy_base::{End, Ends, Nanos, Segment, Seq, SocketChange, SocketEvent, Tim
 const MOST_WRITES: usize = 1_024;
 /// Times for which data lay unread; as many are kept.
 const MOST_READS: usize = 256;
+/// Where writes began whose data has passed; as many are kept.
+const MOST_BEGUN: usize = 64;
 
 /// What two kernels have said, if any did.
 #[derive(Clone, Debug, Default)]
@@ -17,8 +20,11 @@ pub(crate) struct Testimony(Option<Box<Ends<Host>>>);
 struct Host {
     heard: bool,
     writes: VecDeque<Write>,
-    /// From when until when data lay unread.
-    unread: VecDeque<(Nanos, Nanos)>,
+    /// Where writes before them began.
+    begun: VecDeque<Seq>,
+    /// Up to where it had read as it last wrote.
+    answered: Option<Seq>,
+    unread: VecDeque<Unread>,
     /// It tells of such times: where there is none, there was none.
     tells_reads: bool,
     /// When the timer of a delayed ACK last fired.
@@ -26,11 +32,24 @@ struct Host {
     last: Witness,
 }
 
+/// A write.
 #[derive(Clone, Copy, Debug)]
-struct Write {
+pub(crate) struct Write {
     from: Seq,
     to: Seq,
-    at: Nanos,
+    /// When it began.
+    pub(crate) at: Nanos,
+    /// Up to where its writer had read by then.
+    pub(crate) read: Option<Seq>,
+}
+
+/// From when until when data lay unread.
+#[derive(Clone, Copy, Debug)]
+struct Unread {
+    since: Nanos,
+    until: Nanos,
+    /// It was read up to there, and nothing was left.
+    upto: Option<Seq>,
 }
 
 impl Testimony {
@@ -39,22 +58,24 @@ impl Testimony {
         let host = &mut self.0.get_or_insert_default()[s];
         host.heard = true;
         match event.change {
-            SocketChange::Write { from, bytes } => {
+            SocketChange::Write { from, bytes, read } => {
                 if host.writes.len() >= MOST_WRITES {
                     host.writes.pop_front();
                 }
-                host.writes.push_back(Write { from, to: from + bytes, at: event.time });
+                host.writes.push_back(Write { from, to: from + bytes, at: event.time, read });
+                host.answered = read;
             }
             SocketChange::Room { since } => host.last.room = Some((since, event.time)),
             SocketChange::NoDelay(on) => host.last.nodelay = Some(on),
             SocketChange::Cork(on) => host.last.corked = Some(on),
             SocketChange::Timer(Timer::DelayedAck) => host.ack_timer = Some(event.time),
             SocketChange::Timer(timer) => host.last.timer = Some((timer, event.time)),
-            SocketChange::Read { since, .. } => {
+            SocketChange::Read { since, upto, left } => {
                 if host.unread.len() >= MOST_READS {
                     host.unread.pop_front();
                 }
-                host.unread.push_back((since, event.time));
+                let upto = (left == 0).then_some(upto);
+                host.unread.push_back(Unread { since, until: event.time, upto });
             }
             SocketChange::State(state) => host.tells_reads = state.reads,
             SocketChange::Cwnd(bytes) => host.last.cwnd = Some(bytes),
@@ -74,7 +95,11 @@ impl Testimony {
         if !host.heard {
             return None;
         }
-        while host.writes.front().is_some_and(|w| w.to.at_or_before(segment.seq)) {
+        while let Some(write) = host.writes.front().filter(|w| w.to.at_or_before(segment.seq)) {
+            if host.begun.len() >= MOST_BEGUN {
+                host.begun.pop_front();
+            }
+            host.begun.push_back(write.from);
             host.writes.pop_front();
         }
         // What is sent as one segment is there when its last byte is.
@@ -88,10 +113,35 @@ impl Testimony {
     #[inline]
     pub(crate) fn unread(&self, s: End, from: Nanos, to: Nanos) -> Option<Nanos> {
         let host = self.host(s).filter(|host| host.tells_reads)?;
-        let within = host.unread.iter().rev().take_while(|(_, until)| *until > from);
-        Some(
-            within.fold(Nanos::ZERO, |sum, &(since, until)| sum + (until.min(to) - since.max(from)).floor0()),
-        )
+        let within = host.unread.iter().rev().take_while(|u| u.until > from);
+        Some(within.fold(Nanos::ZERO, |sum, u| sum + (u.until.min(to) - u.since.max(from)).floor0()))
+    }
+
+    /// The write of `s` that this number is of, unless its data has passed.
+    pub(crate) fn write_of(&self, s: End, seq: Seq) -> Option<&Write> {
+        let mut writes = self.host(s)?.writes.iter();
+        writes.find(|w| w.from.at_or_before(seq) && w.to.after(seq))
+    }
+
+    /// A write of `s` began with this number, and `peer` had not read it as it last wrote: that was no answer to it.
+    pub(crate) fn is_unanswered(&self, s: End, nxt: Seq) -> bool {
+        let answered = self.host(s.peer()).and_then(|host| host.answered);
+        let begun = |seq| {
+            self.host(s).is_some_and(|host| {
+                host.begun.contains(&seq) || host.writes.iter().any(|write| write.from == seq)
+            })
+        };
+        answered.is_some_and(|answered| answered.before(nxt) && begun(answered))
+    }
+
+    /// When `s` read the last of what it had been sent up to `nxt`, if that lay there from `from` on and was read late.
+    pub(crate) fn read_all(&self, s: End, from: Nanos, nxt: Seq) -> Option<Nanos> {
+        let unread = &self.host(s)?.unread;
+        let lay = |u: &&Unread| u.until > from && u.upto.is_some_and(|upto| !upto.before(nxt));
+        let last = unread.iter().rev().take_while(|u| u.until > from).filter(lay).last()?;
+        // Read piece by piece it lay there since then, too.
+        let first = unread.iter().rev().take_while(|u| u.until > from).last()?;
+        (first.since <= from + AT_ONCE).then_some(last.until)
     }
 
     fn host(&self, s: End) -> Option<&Host> {
@@ -113,8 +163,8 @@ mod tests {
         let mut heard = Testimony::default();
         let at = |seq| Segment { seq: Seq(seq), len: 10, ..Segment::EMPTY };
         assert_eq!(heard.about(End::Client, &at(0)), None);
-        heard.hear(End::Client, &event(5, SocketChange::Write { from: Seq(100), bytes: 20 }));
-        heard.hear(End::Client, &event(7, SocketChange::Write { from: Seq(120), bytes: 20 }));
+        heard.hear(End::Client, &event(5, SocketChange::Write { from: Seq(100), bytes: 20, read: None }));
+        heard.hear(End::Client, &event(7, SocketChange::Write { from: Seq(120), bytes: 20, read: None }));
         heard.hear(End::Client, &event(9, SocketChange::Timer(Timer::Probe)));
         let written = |heard: &mut Testimony, seq| heard.about(End::Client, &at(seq)).and_then(|w| w.written);
         assert_eq!(written(&mut heard, 90), None);

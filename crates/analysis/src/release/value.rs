@@ -97,6 +97,8 @@ pub(crate) enum Wait {
     },
     /// Room in the send buffer, as its kernel says.
     SendBuffer,
+    /// Its application, which had not read yet what the other side had sent, as its kernel says.
+    Unread,
     /// The other side had spoken last.
     Turn {
         /// How long the last of what the other side had sent was still on its way.

@@ -9,7 +9,7 @@ use crate::track::{Arrival, Passage, PathView, Repair};
 use tcpwhy_base::{Nanos, Source, Timer, Witness};
 
 /// Between a call or a timer and the packet that it sends: a busy host takes up to a millisecond.
-const AT_ONCE: Nanos = Nanos::millis(1);
+pub(crate) const AT_ONCE: Nanos = Nanos::millis(1);
 
 /// The release, corrected by the witness. A witness is believed only beside its host: elsewhere its times are not those of
 /// the tap.

@@ -180,7 +180,8 @@ fn turn(x: &Exchange, mtu: u64) -> Turn {
             .collect();
         steps(x.bytes[n], &splits, &pauses)
     };
-    let think = sum(&x.spans, Cause::ServerThink, None);
+    let late = sum(&x.spans, Cause::ReaderLate, Some(Side::Server));
+    let think = sum(&x.spans, Cause::ServerThink, None) + late;
     Turn { before: Nanos::ZERO, request: message(0), think, response: message(1) }
 }
 

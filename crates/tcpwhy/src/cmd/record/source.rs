@@ -219,10 +219,10 @@ fn already_open(
 fn changes(event: &Happened, clock: &Clock) -> impl Iterator<Item = SocketEvent> {
     let one = |change| [Some(change), None, None];
     let changes = match event.what {
-        What::Write { from, bytes, nodelay, corked } => [
+        What::Write { from, bytes, read, nodelay, corked } => [
             nodelay.map(SocketChange::NoDelay),
             corked.map(SocketChange::Cork),
-            Some(SocketChange::Write { from, bytes }),
+            Some(SocketChange::Write { from, bytes, read }),
         ],
         What::Blocked { since, limit: Limit::Buffer, .. } => {
             one(SocketChange::Room { since: clock.epoch(since) })

@@ -106,6 +106,7 @@ mod tests {
             local: end(40_000),
             remote: end(443),
             process: process.clone(),
+            thread: 0,
             what,
         };
         let blocked = |asleep, limit| event(What::Blocked { since: ms(9), asleep, limit });

@@ -1,0 +1,84 @@
+//! Where exchanges begin and end by what kernels say of writes and reads (rule 74): at the client's write, and at its read of
+//! the last byte. A kernel is believed beside its own host.
+
+use super::Conn;
+use crate::release::{AT_ONCE, is_beside};
+use crate::step::Step;
+use crate::track::{Arrived, Repair};
+use tcpwhy_base::{End, Nanos, Segment};
+
+impl Conn {
+    /// The kernel of `s` can be asked, on the clock of this tap.
+    fn is_told_of(&self, s: End) -> bool {
+        !self.testimony.is_silent() && is_beside(&self.track.path_of(s))
+    }
+
+    /// Whether this segment of `s`, which brings new bytes, begins another exchange; `None`: no kernel says.
+    pub(super) fn told_to_end(&self, s: End, segment: &Segment) -> Option<bool> {
+        if !self.is_told_of(s) {
+            return None;
+        }
+        let write = self.testimony.write_of(s, segment.seq)?;
+        let ex = self.ex.recorded();
+        match s {
+            End::Client => {
+                let answer = self.track.flow(End::Server);
+                // What was written before all of the answer that has come was read asks for nothing new; and what the server had not
+                // read as it last wrote is still to be answered.
+                let read = !write.read?.before(answer.nxt);
+                let waiting = self.testimony.is_unanswered(End::Client, segment.seq);
+                Some(ex.bytes.server > 0 && !answer.probed && read && !waiting)
+            }
+            // It was there before the pause: what held it was no pause of its application.
+            End::Server => (write.at <= ex.last + AT_ONCE).then_some(false),
+        }
+    }
+
+    /// When what opens an exchange was written, if that was earlier than it left, and not before the last one ended.
+    pub(super) fn written_before(&self, s: End, segment: &Segment, t: Nanos) -> Option<Nanos> {
+        if !self.is_told_of(s) || !segment.tls.is_none() {
+            return None;
+        }
+        let write = self.testimony.write_of(s, segment.seq)?;
+        (t - write.at > AT_ONCE && write.at > self.ledger.upto()).then_some(write.at)
+    }
+
+    /// What opened the exchange left later than it had been written: what it waited for is its first step.
+    pub(super) fn record_opening(
+        &mut self,
+        s: End,
+        segment: &Segment,
+        t: Nanos,
+        arrived: Arrived,
+        missing: u16,
+    ) -> Option<Repair> {
+        let (before, step) = self.judge(s, segment, t, arrived, missing);
+        let rtt = self.track.rtt_or_zero();
+        if let Some(before) = before {
+            self.ex.push(&before.opens(), rtt);
+        }
+        let step = step.opens();
+        self.ex.push(&step, rtt);
+        step.repair()
+    }
+
+    /// What the application of `s` had not read yet it could not answer: cuts that off from the wait for its answer.
+    pub(super) fn late_reader(&self, s: End, (before, step): &mut (Option<Step>, Step)) -> Option<Step> {
+        let turn = before.as_mut().unwrap_or(step);
+        if !turn.is_turn() || !self.is_told_of(s) {
+            return None;
+        }
+        let read = self.testimony.read_all(s, turn.start, self.track.flow(s.peer()).nxt)?;
+        (read < turn.end).then(|| turn.cut_unread(read))
+    }
+
+    /// When the client had read all of the response that is the last, if that was late.
+    pub(super) fn read_late(&self) -> Option<Nanos> {
+        let ex = self.ex.recorded();
+        if ex.bytes.server == 0 || ex.last_sender != End::Server || !self.is_told_of(End::Client) {
+            return None;
+        }
+        let read = self.testimony.read_all(End::Client, ex.last, self.track.flow(End::Server).nxt)?;
+        Some(read.min(self.track.now()))
+    }
+}
