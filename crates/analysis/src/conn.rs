@@ -264,11 +264,7 @@ impl Conn {
                 repair = self.record(s, segment, t, arrived, missing);
             }
         } else {
-            let written = self.written_before(s, segment, t);
-            self.open(s, segment, written.unwrap_or(t), parts);
-            if written.is_some() {
-                repair = self.record_opening(s, segment, t, arrived, missing);
-            }
+            repair = self.open_written(s, segment, t, arrived, missing, parts);
         }
         self.ex.progress(s, segment, t, arrived.new);
         if self.ex.is_full() {
@@ -380,6 +376,7 @@ impl Conn {
             && ex.bytes.server == 0
             && passage.waited() > self.track.long_pause(s);
         let mut step = Step::new(&passage, &release, ex.last_frame, split);
+        step.held = self.held_back(s);
         self.habits.learn(&passage, &release);
         let idle = !arrived.before.nxt.after(passage.flow.una);
         self.track_learns(s, t, arrived.arrival, &release, idle);

@@ -410,6 +410,8 @@ pub struct Totals {
     pub exchanges: u64,
     /// By whom they were answered, the one that took most time first.
     pub servers: Vec<Server>,
+    /// Of the exchanges kept in detail, those that lie within one other alone, to whose server theirs is the upstream; ascending.
+    pub asked: Vec<Asked>,
     /// Connections to servers that are not among these, since there were too many to tell apart.
     pub servers_omitted: u64,
     /// Setup, exchanges and the gaps before the last byte, over all connections: what shares are of.

@@ -3,7 +3,7 @@
 use crate::budget::Budget;
 use crate::facts::Facts;
 use crate::requests::{Distribution, Requests};
-use crate::result::{Connection, Example, Exchange, Server, Span};
+use crate::result::{Asked, Connection, Example, Exchange, Server, Span};
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -11,6 +11,8 @@ use tcpwhy_base::{Cause, Endpoint, Nanos};
 
 /// Requests of servers that took the most time are looked for within those of others.
 const UPSTREAMS: usize = 64;
+/// Exchanges of one server at once among which the one is looked for that another one was made for.
+const MOST_OPEN: usize = 4_096;
 
 /// Sums by server.
 #[derive(Debug)]
@@ -114,6 +116,49 @@ pub(crate) fn find_upstreams(servers: &mut [Server], connections: &[Box<Connecti
 /// Who asks whom.
 pub(crate) fn upstreams(servers: &[Server]) -> impl Iterator<Item = (Endpoint, Endpoint)> {
     servers.iter().filter_map(|s| Some((s.within?, s.server)))
+}
+
+/// An exchange that is answered: from the last byte of its request, until the last of its response, and which it is.
+struct Answer {
+    from: Nanos,
+    to: Nanos,
+    of: (u32, u32),
+    /// The latest end of those so far.
+    latest: Nanos,
+}
+
+/// Which exchange was made for which other one: it lies between the end of that one's request and the end of its answer, and of no
+/// other one's.
+pub(crate) fn asked(servers: &[Server], connections: &[Box<Connection>]) -> Vec<Asked> {
+    let mut all = Vec::new();
+    let to = |server: Endpoint| connections.iter().filter(move |c| c.server == server);
+    for outer in servers.iter().filter(|s| !s.asks.is_empty()) {
+        let mut answers: Vec<Answer> = to(outer.server)
+            .flat_map(|c| c.exchanges.iter().map(|x| (c.id, x)))
+            .map(|(c, x)| {
+                let from = x.request_end.unwrap_or(x.start);
+                Answer { from, to: x.end, of: (c, x.id), latest: x.end }
+            })
+            .collect();
+        answers.sort_by_key(|a| (a.from, a.of));
+        let mut latest = Nanos(i64::MIN);
+        for answer in &mut answers {
+            latest = latest.max(answer.to);
+            answer.latest = latest;
+        }
+        for (c, x) in
+            outer.asks.iter().flat_map(|&s| to(s)).flat_map(|c| c.exchanges.iter().map(|x| (c.id, x)))
+        {
+            let begun = answers.partition_point(|a| a.from <= x.start);
+            let open = answers[..begun].iter().rev().take_while(|a| a.latest >= x.end);
+            let mut around = open.take(MOST_OPEN).filter(|a| a.to >= x.end);
+            if let (Some(answer), None) = (around.next(), around.next()) {
+                all.push(Asked { by: answer.of, to: (c, x.id), time: x.end - x.start });
+            }
+        }
+    }
+    all.sort_unstable();
+    all
 }
 
 /// Where a server's own time is mostly that of a server which it asked meanwhile (rule 61): that one's connection, the longest span

@@ -6,7 +6,7 @@
 use crate::release::{Acked, Pause, Release, Wait};
 use crate::track::{CwndState, Passage, Repair};
 use std::num::NonZeroU64;
-use tcpwhy_base::{End, Nanos, Segment, Source};
+use tcpwhy_base::{End, Held, Nanos, Segment, Source};
 
 /// A stretch of an exchange between two of its data segments (or several such, of one kind, within a round trip).
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +43,8 @@ pub(crate) struct Step {
     pub(crate) across: bool,
     /// For how much of it data lay at the other end that its application did not read, where that end's kernel says so.
     pub(crate) unread: Option<Nanos>,
+    /// What held it back as the ACK came in that released it, where its sender's kernel says so.
+    pub(crate) held: Option<Held>,
 }
 
 impl Step {
@@ -70,6 +72,7 @@ impl Step {
             source: release.source,
             across: false,
             unread: None,
+            held: None,
         }
     }
 
@@ -239,7 +242,7 @@ impl Step {
 
     /// Both are judged by the same.
     fn is_told_alike(&self, other: &Step) -> bool {
-        (self.source, self.across) == (other.source, other.across)
+        (self.source, self.across, self.held) == (other.source, other.across, other.held)
     }
 
     /// Takes `next` into this step if both are waits of the same kind within one round trip.
@@ -334,6 +337,7 @@ mod tests {
             source: Source::Inferred,
             across: false,
             unread: None,
+            held: None,
         }
     }
 

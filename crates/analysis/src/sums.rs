@@ -8,7 +8,7 @@ use crate::findings::{
 use crate::fixes::{Brief, advise};
 use crate::requests::Requests;
 use crate::result::{Connection, Example, Extremes, Finding, Frames, Totals};
-use crate::servers::{Servers, find_upstreams, spent_within, upstreams};
+use crate::servers::{Servers, asked, find_upstreams, spent_within, upstreams};
 use crate::{Analysis, Bases};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
@@ -230,6 +230,7 @@ impl Sums {
         let servers = std::mem::replace(&mut self.servers, Servers::new(0));
         (totals.servers, totals.servers_omitted) = servers.list();
         find_upstreams(&mut totals.servers, connections);
+        totals.asked = asked(&totals.servers, connections);
         let total = self.measured.0.max(1) as f64;
         let mut found: Vec<Finding> = Vec::with_capacity(self.all.len());
         for mut over in std::mem::take(&mut self.all) {

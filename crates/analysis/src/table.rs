@@ -181,6 +181,12 @@ impl Analyzer {
         self.push_to(segment, hint);
     }
 
+    /// The exchange that goes on in the connection of this segment, once it has an answer: when it began, and its last progress.
+    pub fn ongoing(&mut self, segment: &Segment) -> Option<(Nanos, Nanos)> {
+        let slot = self.find(segment)?;
+        self.conn_at(slot)?.ongoing()
+    }
+
     /// Takes so many more into the totals.
     fn count(&mut self, segments: &[Segment]) {
         let Some(first) = segments.first() else { return };

@@ -3,7 +3,7 @@
 mod wire;
 
 use tcpwhy_analysis::{Analyzer, Config, Connection, Detail};
-use tcpwhy_base::{Cause, Nanos, Observation, Segment, Seq, SocketChange, SocketEvent, Source};
+use tcpwhy_base::{Cause, Held, Nanos, Observation, Segment, Seq, SocketChange, SocketEvent, Source};
 use wire::{CLIENT, SERVER, Tap, Wire, ms, us};
 
 /// What the kernel of a host says at these times from the first packet.
@@ -190,4 +190,33 @@ fn a_server_that_reads_late_does_not_think_meanwhile() {
     assert_eq!(of(&c, Cause::ServerThink), [(Source::Kernel, 19)]);
     let bare = analyse(&w.segments(), &[]);
     assert_eq!(of(&bare, Cause::ServerThink), [(Source::Inferred, 99)]);
+}
+
+/// Which window was full the flights only let one guess; the sender's kernel knows, as each ACK comes in (rule 75).
+#[test]
+fn what_holds_unsent_bytes_is_told() {
+    const MSS: u32 = 1_448;
+    let mut w = Wire::new(Tap::Client, ms(40));
+    w.handshake();
+    for k in 0..4 {
+        w.at(ms(50 + 40 * k)).client().write(10 * MSS);
+        w.at(ms(70 + 40 * k)).server().ack();
+    }
+    w.at(ms(205)).server().data(50);
+    w.at(ms(225)).client().ack();
+    let told = |held: Held| {
+        let changes = [
+            (ms(49), write(first(&w, CLIENT), 40 * MSS, first(&w, SERVER))),
+            (ms(60), SocketChange::Held(held)),
+        ];
+        analyse(&w.segments(), &says(&w, CLIENT, &changes))
+    };
+    let waits =
+        |held: Held, cause: Cause| of(&told(held), cause).iter().filter(|s| s.0 == Source::Kernel).count();
+    assert_eq!(waits(Held::CongestionWindow { slow_start: true }, Cause::SlowStart), 3);
+    assert_eq!(waits(Held::CongestionWindow { slow_start: false }, Cause::CongestionWindow), 3);
+    assert_eq!(waits(Held::Window, Cause::ReceiveWindow), 3);
+    // It names neither window: what packets show stands.
+    let inferred = of(&analyse(&w.segments(), &[]), Cause::SlowStart).len();
+    assert_eq!(of(&told(Held::Other), Cause::SlowStart), vec![(Source::Inferred, 40); inferred]);
 }

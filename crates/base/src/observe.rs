@@ -101,6 +101,47 @@ pub enum SocketChange {
     Timer(Timer),
     /// The congestion window, bytes.
     Cwnd(u32),
+    /// What holds back unsent bytes is another thing than before, as the next ACK comes in.
+    Held(Held),
+}
+
+/// What holds back bytes that an application has written, in the order in which `tcp_write_xmit` asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// There are none.
+    Nothing,
+    /// The congestion window.
+    CongestionWindow {
+        /// It is below the slow start threshold (RFC 5681, 3.1).
+        slow_start: bool,
+    },
+    /// The window of the other end.
+    Window,
+    /// Neither: pacing, queues below TCP, Nagle's algorithm.
+    Other,
+}
+
+impl Held {
+    /// By which number it is kept; with it, whether in slow start.
+    pub const fn number(self) -> (u32, bool) {
+        match self {
+            Held::Nothing => (1, false),
+            Held::CongestionWindow { slow_start } => (2, slow_start),
+            Held::Window => (3, false),
+            Held::Other => (4, false),
+        }
+    }
+
+    /// The one that is kept so; `None` if there is none.
+    pub const fn from_number(number: u32, slow_start: bool) -> Option<Held> {
+        match number {
+            1 => Some(Held::Nothing),
+            2 => Some(Held::CongestionWindow { slow_start }),
+            3 => Some(Held::Window),
+            4 => Some(Held::Other),
+            _ => None,
+        }
+    }
 }
 
 /// How a socket is set up.

@@ -4,7 +4,7 @@
 
 use crate::bytes::Order;
 use std::net::IpAddr;
-use tcpwhy_base::{Endpoint, Nanos, Seq, SocketChange, SocketEvent, SocketState, Timer};
+use tcpwhy_base::{Endpoint, Held, Nanos, Seq, SocketChange, SocketEvent, SocketState, Timer};
 
 /// The type of the block: for local use, and else that of a custom one that may be copied.
 pub(crate) const EVENT: u32 = 0x8000_0bad;
@@ -23,6 +23,7 @@ const CWND: u16 = 5;
 const CORK: u16 = 6;
 const READ: u16 = 7;
 const STATE: u16 = 8;
+const HELD: u16 = 9;
 
 /// An event in the byte order that a `Writer` writes, which is little-endian; `None` of a time before 1970.
 pub(crate) fn encode(event: &SocketEvent) -> Option<Vec<u8>> {
@@ -47,6 +48,7 @@ pub(crate) fn encode(event: &SocketEvent) -> Option<Vec<u8>> {
             (STATE, state.open.into(), told, send | receive << 32)
         }
         SocketChange::Cwnd(bytes) => (CWND, bytes, 0, 0),
+        SocketChange::Held(held) => (HELD, held.number().0, held.number().1.into(), 0),
     };
     let mut out = Vec::with_capacity(LENGTH);
     out.extend(VERSION.to_le_bytes());
@@ -105,6 +107,7 @@ pub(crate) fn decode(order: Order, body: &[u8]) -> Option<SocketEvent> {
             SocketChange::State(SocketState { open: a != 0, scales, buffers, set, reads })
         }
         CWND => SocketChange::Cwnd(a),
+        HELD => SocketChange::Held(Held::from_number(a, b & 1 != 0)?),
         _ => return None,
     };
     Some(SocketEvent { time: time(4)?, local: end(16, 12)?, remote: end(32, 14)?, change })

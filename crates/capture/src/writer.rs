@@ -49,6 +49,17 @@ impl<W: Write> Writer<W> {
 
     /// Writes one frame. A pcap takes only its own link type and refuses a comment.
     pub fn write(&mut self, frame: &Frame<'_>, comment: Option<&str>) -> io::Result<()> {
+        self.write_of(frame, comment, None)
+    }
+
+    /// The same, with the numbers of the process and the thread that it is of (option `epb_processid_threadid`); a pcap has no place
+    /// for those.
+    pub fn write_of(
+        &mut self,
+        frame: &Frame<'_>,
+        comment: Option<&str>,
+        process: Option<(u32, u32)>,
+    ) -> io::Result<()> {
         let caplen = u32::try_from(frame.data.len()).ok().filter(|&n| n <= MAX_RECORD);
         let caplen = caplen.ok_or_else(|| refuse("a packet above 256 MiB"))?;
         let time = u64::try_from(frame.time.0).map_err(|_| refuse("a time before 1970"))?;
@@ -80,6 +91,14 @@ impl<W: Write> Writer<W> {
                 if let Some(comment) = comment {
                     // opt_comment
                     self.option(1, comment.as_bytes());
+                }
+                if let Some((process, thread)) = process {
+                    let mut both = [0; 8];
+                    both[..4].copy_from_slice(&process.to_le_bytes());
+                    both[4..].copy_from_slice(&thread.to_le_bytes());
+                    self.option(8, &both);
+                }
+                if comment.is_some() || process.is_some() {
                     self.word(0);
                 }
                 self.end()
@@ -114,6 +133,11 @@ impl<W: Write> Writer<W> {
         self.option(7, &dropped.to_le_bytes());
         self.word(0);
         self.end()
+    }
+
+    /// Where this writes to.
+    pub fn out(&mut self) -> &mut W {
+        &mut self.out
     }
 
     /// Passes on what was written so far.

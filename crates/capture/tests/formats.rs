@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::io::{Cursor, Write};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tcpwhy_base::{Endpoint, Nanos, Seq, SocketChange, SocketEvent, SocketState, Timer};
+use tcpwhy_base::{Endpoint, Held, Nanos, Seq, SocketChange, SocketEvent, SocketState, Timer};
 use tcpwhy_capture::{Frame, Reader, Writer};
 
 /// What can be seen of a frame: time, bad time, link type, bytes, original length.
@@ -403,6 +403,8 @@ fn kernel_events_stand_between_packets() {
         event(10, SocketChange::Timer(Timer::Retransmission)),
         event(11, SocketChange::Timer(Timer::Probe)),
         event(12, SocketChange::Cwnd(14_480)),
+        event(12, SocketChange::Held(Held::CongestionWindow { slow_start: true })),
+        event(12, SocketChange::Held(Held::Other)),
         event(13, SocketChange::Cork(true)),
         event(14, SocketChange::Read { since: Nanos(8), upto: Seq(77), left: 4_096 }),
         event(15, SocketChange::Timer(Timer::DelayedAck)),

@@ -86,9 +86,9 @@ pub use tcpwhy_capture::{Filter, FilterError, ReadError, Reader};
 /// What the fields of connections, exchanges, spans, findings and comparisons hold.
 pub mod parts {
     pub use tcpwhy_analysis::{
-        Band, Change, Closed, ComparedSide, Comparison, Cost, Distance, Distribution, Elsewhere, End, Ended,
-        Example, Extremes, Facts, Grows, Lost, Named, NoEffect, Omitted, Parameter, Part, Path, Refuted,
-        Replay, Server, Shape, SpanId, Together, TwoTaps, Vantage, Witnessed,
+        Asked, Band, Change, Closed, ComparedSide, Comparison, Cost, Distance, Distribution, Elsewhere, End,
+        Ended, Example, Extremes, Facts, Grows, Lost, Named, NoEffect, Omitted, Parameter, Part, Path,
+        Refuted, Replay, Server, Shape, SpanId, Together, TwoTaps, Vantage, Witnessed,
     };
     pub use tcpwhy_base::{
         Alike, CauseInfo, Evidence, Figures, FixInfo, Flagged, Group, How, Kind, Likeness, Place, Shown,
@@ -99,8 +99,8 @@ pub mod parts {
 /// What a [`Reader`] gives and a [`Filter`] takes, and what can be wrong with a capture.
 pub mod packets {
     pub use tcpwhy_base::{
-        IpId, Program, Segment, Seq, SocketChange, SocketEvent, SocketState, TcpFlags, TcpOptions, Timer,
-        Tls, Told, Trouble, Witness,
+        Held, IpId, Program, Segment, Seq, SocketChange, SocketEvent, SocketState, TcpFlags, TcpOptions,
+        Timer, Tls, Told, Trouble, Witness,
     };
     pub use tcpwhy_capture::{Counts, Damage, Dissector, Frame, Looks, Verdict, Writer, payload};
 }

@@ -25,7 +25,13 @@
 /* TCP_CHRONO_RWND_LIMITED - 1: jiffies in which the other end's window stopped it. */
 #define WINDOW_LIMITED 1
 
-enum kind { WRITE = 1, BLOCKED = 2, TIMER = 3, READ = 4, STATE = 5 };
+enum kind { WRITE = 1, BLOCKED = 2, TIMER = 3, READ = 4, STATE = 5, HELD = 6 };
+
+/* What holds bytes that are unsent. */
+enum held { BY_NOTHING = 1, BY_CWND = 2, BY_PEER = 3, BY_OTHER = 4 };
+
+/* Beside those: the congestion window is in slow start. */
+#define SLOW_START 256
 
 /* What a writer without room in its send buffer waited for in truth. */
 enum limit { BY_BUFFER = 0, BY_WINDOW = 1, BY_NETWORK = 2, BY_WRITER = 3 };
@@ -41,7 +47,7 @@ struct event {
 	u32 pid;
 	/* WRITE: the next sequence number, and how many bytes. TIMER: 0, 1 for a loss probe, or 2 for a delayed ACK. BLOCKED: a limit;
 	 * whether it was asleep. READ: up to which number of the other end; how many bytes are left. STATE: the new one; scales of
-	 * both windows, who set the buffers. */
+	 * both windows, who set the buffers. HELD: by what; whether in slow start. */
 	u32 a;
 	u32 b;
 	u16 family;
@@ -83,6 +89,8 @@ struct call {
 	u32 open;
 	/* What was said of its options, and that it was. */
 	u32 said;
+	/* What was said to hold its bytes. */
+	u32 held;
 };
 
 struct {
@@ -280,20 +288,57 @@ int write_ends(u64 *ctx)
 	return 0;
 }
 
+/* What holds the bytes that are unsent, in the order in which tcp_write_xmit asks; it may save up to a third of what it has room for
+ * (tcp_tso_should_defer). */
+ALWAYS u32 held_by(struct tcp_sock *tp)
+{
+	u32 unsent = tp->write_seq - tp->snd_nxt, cwnd = tp->snd_cwnd, mss = tp->mss_cache;
+	u32 flight = tp->packets_out + tp->retrans_out - tp->sacked_out - tp->lost_out;
+	int room = tp->snd_una + tp->snd_wnd - tp->snd_nxt;
+	u32 phase = cwnd < tp->snd_ssthresh ? SLOW_START : 0;
+	if (!unsent)
+		return BY_NOTHING;
+	if (flight >= cwnd)
+		return BY_CWND | phase;
+	if (room < (int)(unsent < mss ? unsent : mss))
+		return BY_PEER;
+	if ((u64)(cwnd - flight) * mss < (u32)room)
+		return flight * 3 + 6 < cwnd * 2 ? BY_OTHER : BY_CWND | phase;
+	return (u64)room * 3 > tp->snd_wnd ? BY_OTHER : BY_PEER;
+}
+
+/* As it is before an ACK changes it; said where it is another one than before. */
+ALWAYS void tells_held(struct sock *sk, struct tcp_sock *tp, struct call *call)
+{
+	u32 held = held_by(tp);
+	if (held == call->held)
+		return;
+	struct event *e = begin(sk, HELD, netns_of(sk));
+	if (!e)
+		return;
+	e->a = held & 255;
+	e->b = held >> 8;
+	bpf_ringbuf_submit(e, 0);
+	call->held = held;
+}
+
 /* A segment comes in, before it is looked at: the last one that finds a refused writer is the one that makes room for it. */
 SEC("tp_btf/tcp_probe")
 int comes_in(u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
 	struct call *call = call_of(sk);
-	if (!call || !call->refused_ns)
+	struct tcp_sock *tp = call ? bpf_skc_to_tcp_sock(sk) : 0;
+	if (!tp)
 		return 0;
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	tells_held(sk, tp, call);
+	if (!call->refused_ns)
+		return 0;
 	u64 flags = 0;
 	struct socket *socket = 0;
 	READ(socket, sk->sk_socket);
 	READ(flags, socket->flags);
-	if (!tp || !(flags & (1 << NOSPACE)))
+	if (!(flags & (1 << NOSPACE)))
 		return 0;
 	call->room_ns = bpf_ktime_get_ns();
 	call->limit = limit_of(tp, tp->chrono_stat[WINDOW_LIMITED] - call->window_jiffies,

@@ -132,6 +132,7 @@ struct tcp_sock {
 	u32 copied_seq;
 	u32 snd_wnd;
 	u32 snd_cwnd;
+	u32 snd_ssthresh;
 	u32 mss_cache;
 	u32 packets_out;
 	u32 sacked_out;

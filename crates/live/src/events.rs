@@ -1,7 +1,7 @@
 //! What kernel events say one by one, and their programs' records.
 
 use crate::sample::Process;
-use tcpwhy_base::{Endpoint, Nanos, Seq, SocketState, Timer};
+use tcpwhy_base::{Endpoint, Held, Nanos, Seq, SocketState, Timer};
 
 /// Something that happened to a socket of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +56,8 @@ pub enum What {
     },
     /// The connection opens or ends.
     State(SocketState),
+    /// What holds back unsent bytes is another thing than before.
+    Held(Held),
     /// A timer fires.
     Timer(Timer),
 }
@@ -130,6 +132,7 @@ impl Happened {
                 _ => Timer::DelayedAck,
             }),
             4 => What::Read { since: nanos(long(8)?), upto: Seq(a), left: b },
+            6 => What::Held(Held::from_number(a, b & 1 != 0)?),
             5 => {
                 let buffers = long(8)?;
                 What::State(SocketState {
@@ -214,6 +217,10 @@ mod tests {
             reads: false,
         };
         assert_eq!(Happened::decode(&record).map(|h| h.what), Some(What::State(state)));
+        record[16] = 6;
+        record[28..32].copy_from_slice(&2u32.to_ne_bytes());
+        let held = What::Held(Held::CongestionWindow { slow_start: true });
+        assert_eq!(Happened::decode(&record).map(|h| h.what), Some(held));
         record[16] = 9;
         assert_eq!(Happened::decode(&record), None);
         assert_eq!(Happened::decode(&record[..95]), None);

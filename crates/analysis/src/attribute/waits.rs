@@ -11,7 +11,7 @@ use crate::release::{Acked, Doubt, Pause, Wait};
 use crate::result::Span;
 use crate::step::Step;
 use crate::track::CwndState;
-use tcpwhy_base::{Cause, End, Nanos, Side};
+use tcpwhy_base::{Cause, End, Held, Nanos, Side};
 
 /// Appends the spans of `step`; `limit` is what its flights say.
 pub(super) fn spans_of(
@@ -69,6 +69,7 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
         Wait::Window { flight } | Wait::Closed { flight, .. } if step.is_unread().is_some() => {
             by_reader(context, step, flight, rest, out);
         }
+        Wait::Window { flight } if told(context, step, flight, rest, out) => {}
         Wait::Window { flight } => {
             let facts = Facts::Window { flight, rtt: context.rtt };
             out.span(Rule::WindowFull, Cause::ReceiveWindow, peer, rest, facts);
@@ -164,6 +165,9 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
         return;
     }
     let rest = rest - queue(context, step, acked, rest, out);
+    if told(context, step, acked.flight, rest, out) {
+        return;
+    }
     if acked.drained && limit == Cause::SendBuffer {
         // The windows had room and nothing left: there was nothing to send. A writer that waits for buffer space
         // wakes up with an ACK, when a third of the buffer is free (`sk_stream_write_space`); others do so by chance.
@@ -210,6 +214,33 @@ fn queue(context: &Context, step: &Step, acked: &Acked, rest: Nanos, out: &mut E
     }
     out.network(Rule::Queue, Cause::Queueing, time, Facts::Queue { rtt, base: context.rtt });
     time
+}
+
+/// The sender's kernel knows what held it (rule 75).
+fn told(context: &Context, step: &Step, flight: u32, rest: Nanos, out: &mut Emit<'_>) -> bool {
+    let (me, peer) = (Some(Side::from(step.sender)), Some(Side::from(step.sender.peer())));
+    let facts = flight_facts(context, step, flight);
+    let (rule, cause, side, facts) = match step.held {
+        Some(Held::CongestionWindow { slow_start: true }) => {
+            let again = step.cwnd == CwndState::Restarted && flight < step.before;
+            (Rule::SlowStart, if again { Cause::IdleRestart } else { Cause::SlowStart }, me, facts)
+        }
+        Some(Held::CongestionWindow { slow_start: false }) => {
+            (Rule::CongestionWindow, Cause::CongestionWindow, me, facts)
+        }
+        Some(Held::Window) if step.is_unread().is_some() => {
+            by_reader(context, step, flight, rest, out);
+            return true;
+        }
+        Some(Held::Window) => {
+            let facts = Facts::Window { flight, rtt: context.rtt };
+            (Rule::WindowFull, Cause::ReceiveWindow, peer, facts)
+        }
+        Some(Held::Nothing | Held::Other) | None => return false,
+    };
+    out.as_told();
+    out.span(rule, cause, side, rest, facts);
+    true
 }
 
 /// The window held it, and the kernel at the other end knows whether data lay there that nobody read.

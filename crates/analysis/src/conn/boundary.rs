@@ -2,15 +2,29 @@
 //! the last byte. A kernel is believed beside its own host.
 
 use super::Conn;
+use crate::output::Output;
 use crate::release::{AT_ONCE, is_beside};
 use crate::step::Step;
 use crate::track::{Arrived, Repair};
-use tcpwhy_base::{End, Nanos, Segment};
+use tcpwhy_base::{End, Held, Nanos, Segment};
 
 impl Conn {
     /// The kernel of `s` can be asked, on the clock of this tap.
     fn is_told_of(&self, s: End) -> bool {
         !self.testimony.is_silent() && is_beside(&self.track.path_of(s))
+    }
+
+    /// The exchange that goes on, once it has an answer: when it began, and its last progress.
+    pub(crate) fn ongoing(&self) -> Option<(Nanos, Nanos)> {
+        let ex = self.ex.recorded();
+        let answered = self.ex.is_active() && !self.ex.is_tls() && ex.bytes.server > 0;
+        answered.then_some((ex.start, ex.last))
+    }
+
+    /// What held back the bytes of `s` as the last ACK came in.
+    #[inline]
+    pub(super) fn held_back(&self, s: End) -> Option<Held> {
+        if self.is_told_of(s) { self.testimony.held(s) } else { None }
     }
 
     /// Whether this segment of `s`, which brings new bytes, begins another exchange; `None`: no kernel says.
@@ -34,8 +48,23 @@ impl Conn {
         }
     }
 
+    /// Opens an exchange when it was written, where that is known. Gives how this segment repairs a loss, if it does.
+    pub(super) fn open_written(
+        &mut self,
+        s: End,
+        segment: &Segment,
+        t: Nanos,
+        arrived: Arrived,
+        missing: u16,
+        parts: &mut Output,
+    ) -> Option<Repair> {
+        let written = self.written_before(s, segment, t);
+        self.open(s, segment, written.unwrap_or(t), parts);
+        written.and_then(|_| self.record_opening(s, segment, t, arrived, missing))
+    }
+
     /// When what opens an exchange was written, if that was earlier than it left, and not before the last one ended.
-    pub(super) fn written_before(&self, s: End, segment: &Segment, t: Nanos) -> Option<Nanos> {
+    fn written_before(&self, s: End, segment: &Segment, t: Nanos) -> Option<Nanos> {
         if !self.is_told_of(s) || !segment.tls.is_none() {
             return None;
         }
@@ -44,7 +73,7 @@ impl Conn {
     }
 
     /// What opened the exchange left later than it had been written: what it waited for is its first step.
-    pub(super) fn record_opening(
+    fn record_opening(
         &mut self,
         s: End,
         segment: &Segment,

@@ -4,11 +4,11 @@ use crate::attribute::{Context, fold, join_neighbours};
 use crate::budget::Budget;
 use crate::confidence::{Rule, Tap};
 use crate::exchange::{MAX_SPANS, Recorded};
-use crate::facts::{Facts, Witnessed};
+use crate::facts::Facts;
 use crate::findings::{Basis, Quick, Rollups, Where};
 use crate::output::Output;
 use crate::parts::opening::setup;
-use crate::parts::unfinished::tail;
+use crate::parts::unfinished::{late_read, tail};
 use crate::release::Habits;
 use crate::requests::Requests;
 use crate::result::{Closed, Ended, Example, Exchange, Frames, Gap, Omitted, Quality, Setup, Span};
@@ -471,24 +471,6 @@ impl Ledger {
         let count = if small && same && at_once { self.refills.count + 1 } else { 0 };
         self.refills = Refills { bytes, count };
         count >= 2 && matches!(protocol, Some("http/2" | "ssh"))
-    }
-}
-
-/// From the last byte of a response until the client read it.
-fn late_read(ex: &Recorded, file: u16, read: Nanos) -> Span {
-    let sure = Rule::Witnessed.at(Tap::Near);
-    Span {
-        cause: Cause::ReaderLate,
-        detail: None,
-        side: Some(Side::Client),
-        start: ex.last,
-        end: read,
-        frames: Frames::new(file, ex.last_frame, ex.last_frame, &[ex.last_frame]),
-        confidence: sure.confidence,
-        alternatives: sure.alternatives,
-        facts: Facts::Told(Witnessed::Late { wait: read - ex.last }),
-        folded: 1,
-        source: Source::Kernel,
     }
 }
 

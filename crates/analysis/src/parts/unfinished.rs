@@ -2,7 +2,7 @@
 
 use crate::confidence::{Rule, Tap};
 use crate::exchange::Recorded;
-use crate::facts::Facts;
+use crate::facts::{Facts, Witnessed};
 use crate::profile::WAKE_UP;
 use crate::result::{Closed, Ended, Frames, Quality, Span};
 use crate::track::Tracker;
@@ -148,4 +148,22 @@ fn what_for(track: &Tracker, sender: End, wait: Nanos, path: Nanos) -> (Rule, Ca
     }
     let cause = if sender == End::Client { Cause::ServerThink } else { Cause::ClientThink };
     (Rule::ThinkUnfinished, cause, peer, Facts::Think { seen: wait, path })
+}
+
+/// From the last byte of a response until the client read it.
+pub(super) fn late_read(ex: &Recorded, file: u16, read: Nanos) -> Span {
+    let sure = Rule::Witnessed.at(Tap::Near);
+    Span {
+        cause: Cause::ReaderLate,
+        detail: None,
+        side: Some(Side::Client),
+        start: ex.last,
+        end: read,
+        frames: Frames::new(file, ex.last_frame, ex.last_frame, &[ex.last_frame]),
+        confidence: sure.confidence,
+        alternatives: sure.alternatives,
+        facts: Facts::Told(Witnessed::Late { wait: read - ex.last }),
+        folded: 1,
+        source: Source::Kernel,
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::witnessed::AT_ONCE;
 use std::collections::VecDeque;
-use tcpwhy_base::{End, Ends, Nanos, Segment, Seq, SocketChange, SocketEvent, Timer, Witness};
+use tcpwhy_base::{End, Ends, Held, Nanos, Segment, Seq, SocketChange, SocketEvent, Timer, Witness};
 
 /// Writes whose data has not passed yet; of more than this the oldest are forgotten.
 const MOST_WRITES: usize = 1_024;
@@ -27,6 +27,8 @@ struct Host {
     unread: VecDeque<Unread>,
     /// It tells of such times: where there is none, there was none.
     tells_reads: bool,
+    /// What last held back its unsent bytes.
+    held: Option<Held>,
     /// When the timer of a delayed ACK last fired.
     ack_timer: Option<Nanos>,
     last: Witness,
@@ -79,6 +81,7 @@ impl Testimony {
             }
             SocketChange::State(state) => host.tells_reads = state.reads,
             SocketChange::Cwnd(bytes) => host.last.cwnd = Some(bytes),
+            SocketChange::Held(held) => host.held = Some(held),
         }
     }
 
@@ -115,6 +118,11 @@ impl Testimony {
         let host = self.host(s).filter(|host| host.tells_reads)?;
         let within = host.unread.iter().rev().take_while(|u| u.until > from);
         Some(within.fold(Nanos::ZERO, |sum, u| sum + (u.until.min(to) - u.since.max(from)).floor0()))
+    }
+
+    /// What held back the unsent bytes of `s` as the last ACK came in.
+    pub(crate) fn held(&self, s: End) -> Option<Held> {
+        self.host(s)?.held
     }
 
     /// The write of `s` that this number is of, unless its data has passed.

@@ -28,6 +28,18 @@ pub struct Server {
     pub asks: Vec<Endpoint>,
 }
 
+/// An exchange that one host made with another while it answered one of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct Asked {
+    /// Connection and exchange that were being answered.
+    pub by: (u32, u32),
+    /// Connection and exchange that were made meanwhile.
+    pub to: (u32, u32),
+    /// How long the latter took.
+    pub time: Nanos,
+}
+
 impl Server {
     /// The time of its setups and exchanges, summed.
     pub fn requests(&self) -> Nanos {

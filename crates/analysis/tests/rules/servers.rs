@@ -139,3 +139,29 @@ fn the_example_of_work_is_where_it_was_done() {
     // Most of the time is the proxy's own.
     assert_eq!(think(&proxied(5, 20)).0, end(2, 80));
 }
+
+/// Each exchange names those that were made to answer it, down to the last hop; where two are open at once nobody can tell for which.
+#[test]
+fn an_exchange_names_those_that_were_made_for_it() {
+    let outer: Vec<(i64, i64)> = (1..=4).map(|k| (100 * k, 50)).collect();
+    let legs: Vec<(i64, i64)> = outer.iter().map(|o| (o.0 + 5, 40)).collect();
+    let last: Vec<(i64, i64)> = outer.iter().map(|o| (o.0 + 10, 20)).collect();
+    let chain = [
+        asked(end(1, 40_000), end(2, 80), &outer),
+        asked(end(2, 50_000), end(3, 9001), &legs),
+        asked(end(3, 60_000), end(4, 5432), &last),
+    ];
+    let analysis = together(&chain);
+    let id = |server| analysis.connections.iter().find(|c| c.server == server).expect("it is there").id;
+    let [proxy, app, base] = [end(2, 80), end(3, 9001), end(4, 5432)].map(id);
+    let hops: Vec<_> = analysis.totals.asked.iter().map(|a| (a.by, a.to, a.time.0 / 1_000_000)).collect();
+    let each = |from: u32, to: u32, time: i64| (1..=4).map(move |n| ((from, n), (to, n), time));
+    let mut wanted: Vec<_> = each(proxy, app, 40).chain(each(app, base, 20)).collect();
+    wanted.sort_unstable();
+    assert_eq!(hops, wanted);
+
+    // Of two clients at once, both are being answered meanwhile.
+    let crowd = [chain[0].clone(), asked(end(1, 40_001), end(2, 80), &outer), chain[1].clone()];
+    let analysis = together(&crowd);
+    assert!(!server(&analysis, end(2, 80)).asks.is_empty() && analysis.totals.asked.is_empty());
+}

@@ -16,7 +16,7 @@ mod writer;
 pub use frames::{Example, Frames};
 pub use input::{CaptureInfo, WarningInfo};
 pub use model::{Combined, Model, NoEffect};
-pub use parts::{Alternative, Exchange, Gap, Omitted, Setup, Span};
+pub use parts::{Alternative, Asks, Exchange, Gap, Omitted, Setup, Span};
 pub use summary::{Band, CauseTime, More, Owners, Requests, Server, Slow, Summary};
 pub use taps::{Loss, Taps};
 pub use types::{Connection, End, Ends, Explain, Finding, Fix, Path, Range, Stack};

@@ -149,9 +149,23 @@ pub struct Exchange<'a> {
     /// Status of an HTTP/1 response; with `--names`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
+    /// The exchanges that its server made with others to answer it, where they lie within it alone; what those asked in turn stands there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asks: Vec<Asks>,
     /// Tile the time.
     #[schemars(with = "Vec<Span>")]
     pub spans: List<'a, a::Span, Span<'a>>,
+}
+
+/// An exchange that was made to answer another one.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Asks {
+    /// Its connection.
+    pub connection: u32,
+    /// Its id within that.
+    pub exchange: u32,
+    /// How long it took.
+    pub time_ns: i64,
 }
 
 impl<'a> View<'a, a::Exchange> for Exchange<'a> {
@@ -175,6 +189,11 @@ impl<'a> View<'a, a::Exchange> for Exchange<'a> {
             cut: x.cut,
             name: x.name(),
             status: x.named.as_ref().and_then(|n| n.status),
+            asks: cx
+                .asked((connection, x.id))
+                .iter()
+                .map(|a| Asks { connection: a.to.0, exchange: a.to.1, time_ns: a.time.0 })
+                .collect(),
             spans: List::new(&x.spans, (connection, Part::Exchange(x.id)), cx),
         }
     }

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt::{Debug, Display};
 use std::marker::PhantomData;
-use tcpwhy_analysis::{self as a, Analysis, Facts, Frames, Parameter, Quality};
+use tcpwhy_analysis::{self as a, Analysis, Asked, Facts, Frames, Parameter, Quality};
 use tcpwhy_base::{CAUSES, Cause, Class, Kind, Nanos, Owner, Side};
 
 /// What every object needs to know of the whole.
@@ -20,28 +20,38 @@ pub struct Context<'a> {
     frames_before: &'a [u64],
     /// Connection ids follow tshark's stream numbers.
     pub(super) streams: bool,
+    /// Which exchange was made for which other one.
+    asked: &'a [Asked],
 }
 
 impl<'a> Context<'a> {
     /// Of an analysis of this capture.
-    pub fn new(analysis: &Analysis, capture: &'a Capture) -> Context<'a> {
+    pub fn new(analysis: &'a Analysis, capture: &'a Capture) -> Context<'a> {
         let one_file = capture.frames_before.len() < 2;
         let tunnelled = analysis.connections.iter().any(|c| c.quality.has(Quality::ENCAPSULATED));
         let complete = capture.connections == analysis.totals.connections && !capture.partial;
         let bare = capture.encapsulations.is_empty() && !tunnelled;
         let streams = one_file && bare && complete;
-        Context { start: capture.start(), frames_before: &capture.frames_before, streams }
+        let asked = &analysis.totals.asked;
+        Context { start: capture.start(), frames_before: &capture.frames_before, streams, asked }
     }
 
     /// Of a capture that is still being read: `start` is moment 0, `frames_before` are those of the inputs so far
     /// (two or more if there are several at all), `streams` tells that ids follow tshark's numbers.
     pub fn live(start: Nanos, frames_before: &'a [u64], streams: bool) -> Context<'a> {
-        Context { start, frames_before, streams }
+        Context { start, frames_before, streams, asked: &[] }
     }
 
     /// `time` as nanoseconds from the start.
     pub(super) fn ns(&self, time: Nanos) -> i64 {
         (time - self.start).0
+    }
+
+    /// The exchanges that were made to answer this one.
+    pub(super) fn asked(&self, by: (u32, u32)) -> &'a [Asked] {
+        let from = self.asked.partition_point(|a| a.by < by);
+        let rest = self.asked.get(from..).unwrap_or_default();
+        rest.get(..rest.partition_point(|a| a.by == by)).unwrap_or_default()
     }
 
     /// The input that holds a frame, and its number there.

@@ -20,6 +20,13 @@ pub(crate) struct Record {
     /// End after so long (60s, 5m) [default: at ^C, or when COMMAND ends]
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration, conflicts_with = "command")]
     pub(crate) time: Option<Nanos>,
+    /// Keep the last SIZE only, in memory (64mb), and write FILE when that is wanted: by --when, at SIGUSR1 (each time another file), at
+    /// the end
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    pub(crate) ring: Option<u64>,
+    /// With --ring: write FILE and end once an exchange has taken longer than that: 'exchange>200ms'
+    #[arg(long, value_name = "CONDITION", value_parser = condition, requires = "ring")]
+    pub(crate) when: Option<Nanos>,
     /// Keep what packets carry, too, as far as it fits into 1900 bytes of each
     #[arg(long)]
     pub(crate) payload: bool,
@@ -32,4 +39,11 @@ pub(crate) struct Record {
     /// Record while this runs
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// `exchange>200ms`, and the time.
+fn condition(text: &str) -> Result<Nanos, String> {
+    let time = text.split_once('>').filter(|(what, _)| what.trim() == "exchange");
+    let (_, time) = time.ok_or_else(|| format!("{text:?} is no condition: write it as 'exchange>200ms'"))?;
+    units::duration(time.trim())
 }

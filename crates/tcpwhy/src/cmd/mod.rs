@@ -25,4 +25,6 @@ pub(crate) mod view;
 pub(crate) mod watch;
 pub(crate) mod wireshark;
 
+#[cfg(target_os = "linux")]
+pub(crate) use signals::asked_signal;
 pub(crate) use signals::{end_signal, stop_signal, tidy_up};

@@ -19,6 +19,14 @@ pub(crate) fn end_signal() -> anyhow::Result<Arc<AtomicBool>> {
     stopped_by(&ENDS)
 }
 
+/// Set by SIGUSR1, each time.
+#[cfg(target_os = "linux")]
+pub(crate) fn asked_signal() -> anyhow::Result<Arc<AtomicBool>> {
+    let asked = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&asked))?;
+    Ok(asked)
+}
+
 #[cfg(unix)]
 use unix::{ENDS, stopped_by};
 

@@ -242,6 +242,103 @@ fn it_ends_as_its_command_does_or_in_time() {
     assert_eq!(done.status.code(), Some(3), "{done:?}");
 }
 
+/// Answers at once, but for the 300th, which takes its time; goes on until it is ended.
+const ONE_SLOW: &str = "
+import socket, sys, threading, time
+def serve(listener):
+    c = listener.accept()[0]
+    n = 0
+    while c.recv(100, socket.MSG_WAITALL):
+        n += 1
+        time.sleep(0.6 if n == 300 else 0)
+        c.sendall(b'a' * 100)
+listener = socket.create_server(('127.0.0.1', 0))
+threading.Thread(target=serve, args=[listener], daemon=True).start()
+c = socket.create_connection(listener.getsockname())
+while True:
+    c.sendall(b'q' * 100)
+    c.recv(100, socket.MSG_WAITALL)
+    time.sleep(0.002)
+";
+
+/// The ring is saved once an exchange has taken too long, and holds it; it stays within its size.
+#[test]
+fn a_slow_exchange_saves_the_last_of_what_was_seen() {
+    let dir = Dir::new();
+    let file = dir.0.join("slow.pcapng");
+    let script = format!(
+        "cat > \"$1.py\" <<'END'\n{ONE_SLOW}\nEND\n\
+         env --default-signal=INT timeout -s INT 60 \"$0\" record -o \"$1\" --ring 128kib --when 'exchange > 500ms' & record=$!\n\
+         n=0; until [ -e \"$1\" ] || [ $((n += 1)) -ge 1200 ]; do sleep 0.05; done\n\
+         python3 \"$1.py\" >/dev/null 2>&1 & requests=$!\n\
+         wait $record; code=$?; kill $requests; exit $code"
+    );
+    let Some(done) = apart(&script, &file) else { return };
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    assert!(said.contains("an exchange between 127.0.0.1:") && said.contains("tcpwhy explain "), "{said}");
+    let size = fs::metadata(&file).unwrap().len();
+    assert!(size > 10_000 && size <= (128 << 10) + 4_096, "{size}");
+    let document = explain(&file);
+    let exchanges = document["connections"][0]["exchanges"].as_array().unwrap();
+    let took = |x: &Value| x["end_ns"].as_i64().unwrap() - x["start_ns"].as_i64().unwrap();
+    let longest = exchanges.iter().map(took).max();
+    assert!(longest > Some(550_000_000), "{longest:?}");
+}
+
+/// Each time it is asked to it saves the ring into a file of its own, and once more at its end.
+#[test]
+fn a_signal_saves_what_there_is() {
+    let dir = Dir::new();
+    let file = dir.0.join("asked.pcapng");
+    let script = "python3 -c \"$REQUESTS\" 1000000 1 >/dev/null 2>&1 & requests=$!\n\
+                  env --default-signal=INT \"$0\" record -o \"$1\" --ring 64kib 2>\"$1.said\" & record=$!\n\
+                  until_there() { n=0; while [ \"$(stat -c %s \"$1\" 2>/dev/null || echo 0)\" -lt 8000 ] && kill -0 $record && [ $((n += 1)) -lt 1200 ]; do kill -USR1 $record; sleep 0.1; done; }\n\
+                  n=0; until [ -e \"$1\" ] || [ $((n += 1)) -ge 1200 ]; do sleep 0.05; done\n\
+                  until_there \"$1\"; until_there \"${1%.pcapng}-2.pcapng\"\n\
+                  kill -INT $record; wait $record; code=$?; kill $requests; cat \"$1.said\" >&2; exit $code";
+    let Some(done) = apart(script, &file) else { return };
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    assert!(said.contains("asked for: ") && said.contains("ended: "), "{said}");
+    let saved = fs::read_dir(&dir.0).unwrap().flatten().map(|f| f.path());
+    let saved: Vec<_> = saved.filter(|p| p.extension().is_some_and(|e| e == "pcapng")).collect();
+    assert!(saved.len() >= 3, "{saved:?}");
+    for path in saved {
+        let size = fs::metadata(&path).unwrap().len();
+        assert!(size <= (64 << 10) + 4_096, "{}: {size}", path.display());
+    }
+    assert!(explain(&dir.0.join("asked-2.pcapng"))["capture"]["packets"].as_u64() > Some(10));
+}
+
+/// Whose a packet is stands beside it by the standard option, what it waited for in a comment.
+#[test]
+fn packets_name_their_process_and_what_they_waited_for() {
+    let dir = Dir::new();
+    let file = dir.0.join("named.pcapng");
+    let Some(done) = apart("\"$0\" record -o \"$1\" -- python3 -c \"$REQUESTS\" 20 0", &file) else {
+        return;
+    };
+    if !has_events(&done) {
+        return;
+    }
+    let bytes = fs::read(&file).unwrap();
+    // epb_processid_threadid: code 8, 8 bytes.
+    let options = bytes.windows(4).filter(|w| *w == [8, 0, 8, 0]).count();
+    assert!(options > 60, "{options}");
+    let Ok(shark) = Command::new("tshark")
+        .args(["-r", file.to_str().unwrap(), "-T", "fields", "-e", "frame.comment"])
+        .output()
+    else {
+        return;
+    };
+    assert!(shark.status.success(), "{}", String::from_utf8_lossy(&shark.stderr));
+    let comments = String::from_utf8_lossy(&shark.stdout).into_owned();
+    let held =
+        comments.lines().filter(|l| l.contains("held by Nagle's algorithm until the ACK before")).count();
+    assert!(held >= 10 && comments.contains("python3("), "{comments}");
+}
+
 #[test]
 fn mistakes_are_told() {
     for (arguments, words) in [
@@ -249,6 +346,8 @@ fn mistakes_are_told() {
         (&["record", "-o", "-", "--for", "1s"], "name a file"),
         (&["record", "-o", "x", "--for", "1s", "--", "true"], "cannot be used with"),
         (&["record", "-o", "x", "prot 80"], "prot"),
+        (&["record", "-o", "x", "--when", "exchange>1s"], "--ring"),
+        (&["record", "-o", "x", "--ring", "1mb", "--when", "reply>1s"], "no condition"),
     ] {
         let done = Command::new(BIN).args(arguments).stdin(Stdio::null()).output().unwrap();
         let said = String::from_utf8_lossy(&done.stderr).into_owned();

@@ -1,5 +1,8 @@
 //! `tcpwhy record`: packets of this host and what its kernel says of their sockets, in one file.
 
+mod remarks;
+mod ring;
+mod slow;
 mod source;
 mod tape;
 
@@ -8,13 +11,14 @@ use crate::cmd;
 use crate::failure::{Exit, Usage, say};
 use crate::shown;
 use anyhow::{Context as _, anyhow, bail};
+use ring::Ring;
 use source::{Counts, Source};
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tape::Tape;
+use tape::{Tape, To};
 use tcpwhy_library::{Filter, packets::Writer};
 
 /// Between two looks: the rings hold far more than passes meanwhile.
@@ -26,6 +30,8 @@ enum End {
     Over,
     /// Somebody wanted an end.
     Stopped,
+    /// An exchange took too long.
+    Slow,
     /// The command has ended.
     Command(ExitStatus),
 }
@@ -37,15 +43,21 @@ pub(crate) fn run(args: &Record) -> anyhow::Result<Exit> {
     }
     let filter = Filter::parse(&args.filter.join(" ")).map_err(|e| Usage(format!("FILTER: {e}")))?;
     let filter = (!args.filter.is_empty()).then_some(&filter);
-    let mut source = Source::open(args.netns.as_deref(), filter, args.payload)?;
+    let mut source = Source::open(args.netns.as_deref(), filter, args.payload, args.when)?;
     for why in &source.missing {
         let what = if source.has_events() { "some kernel events" } else { "kernel events" };
         say(&format!("without {what}, because {why}"));
     }
     let unwritable = || format!("cannot write {}", args.output.display());
+    let asked = args.ring.map(|_| cmd::asked_signal()).transpose()?;
     let tape = Tape::create(&args.output).map_err(|e| {
         anyhow!("{}: {e}; name a file with -o in a folder that you may write to", unwritable())
     })?;
+    let tape = match args.ring {
+        // That it can be written is known from the start; until then it is empty.
+        Some(most) => To::Ring(Ring::new(most)),
+        None => To::File(tape),
+    };
     // Whoever ends it gets a whole file; a command that runs is ended by whoever started both, and waited for.
     let stop = if args.command.is_empty() { cmd::end_signal()? } else { cmd::stop_signal()? };
     let mut out = Writer::pcapng(tape).with_context(unwritable)?;
@@ -53,27 +65,57 @@ pub(crate) fn run(args: &Record) -> anyhow::Result<Exit> {
         Ok(child) => child,
         Err(exit) => return Ok(exit),
     };
-    if args.command.is_empty() && args.time.is_none() {
+    if args.ring.is_some() {
+        say(&format!("recording into memory; kill -USR1 {} saves it, ^C ends it", std::process::id()));
+    } else if args.command.is_empty() && args.time.is_none() {
         say("recording; ^C ends it");
     }
-    let ended = record(args, &mut source, &mut out, child, &stop);
+    let ended = record(args, &mut source, &mut out, child, &stop, asked.as_deref());
     let size = match out.finish() {
-        Ok(tape) => tape.len(),
+        Ok(To::File(tape)) => tape.len(),
+        Ok(To::Ring(ring)) => {
+            let ended = ended.with_context(unwritable)?;
+            return Ok(end_ring(args, &ring, &source.counts, ended));
+        }
         Err(e) if ended.is_ok() => return Err(e).with_context(unwritable),
         Err(_) => 0,
     };
     let ended =
         ended.with_context(|| format!("{}; what was written until then can be read", unwritable()))?;
     say_counts(args, &source.counts, size);
-    Ok(match ended {
-        End::Over => Exit::Done,
+    Ok(exit_of(args, ended))
+}
+
+fn exit_of(args: &Record, ended: End) -> Exit {
+    match ended {
+        End::Over | End::Slow => Exit::Done,
         End::Stopped if args.time.is_none() => Exit::Done,
         End::Stopped => Exit::Interrupted,
         End::Command(status) => {
             let code = status.code().or(status.signal().map(|n| 128 + n)).unwrap_or(1);
             Exit::Program(u8::try_from(code).unwrap_or(1))
         }
-    })
+    }
+}
+
+/// What was waited for did not come: nothing is left behind.
+fn end_ring(args: &Record, ring: &Ring, counts: &Counts, ended: End) -> Exit {
+    if ring.saved == 0 {
+        let _ = std::fs::remove_file(&args.output);
+        say(&format!("nothing was saved: no exchange took longer, among {} packets", counts.packets));
+    }
+    say_lost(counts);
+    exit_of(args, ended)
+}
+
+/// Writes the ring into the next file, and says so.
+fn save(args: &Record, source: &Source<'_>, out: &mut Writer<To>, why: &str) -> io::Result<()> {
+    let To::Ring(ring) = out.out() else { return Ok(()) };
+    let first = ring.since().map(|since| source.open_sockets(since)).unwrap_or_default();
+    let (path, size) = ring.save(&args.output, &first)?;
+    let file = shown::argument(path.as_os_str());
+    say(&format!("{why}: {file} ({} KB): tcpwhy explain {file}", size.div_ceil(1000)));
+    Ok(())
 }
 
 /// Starts the command, if there is one.
@@ -93,9 +135,10 @@ fn start(args: &Record) -> Result<Option<Child>, Exit> {
 fn record(
     args: &Record,
     source: &mut Source<'_>,
-    out: &mut Writer<Tape>,
+    out: &mut Writer<To>,
     mut child: Option<Child>,
     stop: &AtomicBool,
+    asked: Option<&AtomicBool>,
 ) -> io::Result<End> {
     let until = args.time.map(|t| Instant::now() + Duration::from_nanos(t.0.unsigned_abs()));
     loop {
@@ -113,7 +156,19 @@ fn record(
             let _ = child.wait();
         }
         taken?;
+        if asked.is_some_and(|asked| asked.swap(false, Relaxed)) {
+            save(args, source, out, "asked for")?;
+        }
+        if let Some(why) = source.is_slow() {
+            source.take(out, true)?;
+            save(args, source, out, &why)?;
+            return Ok(End::Slow);
+        }
         if let Some(end) = end {
+            // Without a condition it is the end that is wanted.
+            if args.when.is_none() {
+                save(args, source, out, "ended")?;
+            }
             return Ok(end);
         }
         std::thread::sleep(LOOK);
@@ -130,6 +185,11 @@ fn say_counts(args: &Record, counts: &Counts, size: u64) {
         s(events),
         size.div_ceil(1000)
     ));
+    say_lost(counts);
+}
+
+fn say_lost(counts: &Counts) {
+    let s = |n: u64| if n == 1 { "" } else { "s" };
     if counts.lost > 0 || counts.events_lost > 0 {
         say(&format!(
             "lost, for want of room: {} packet{}, {} kernel event{}; times and causes around them may be wrong",

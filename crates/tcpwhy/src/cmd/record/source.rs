@@ -1,8 +1,10 @@
 //! What is recorded: packets and kernel events, put into the order of time.
 
+use super::remarks::{Remarks, Who};
+use super::slow::Slow;
 use std::io;
 use std::path::Path;
-use tcpwhy_base::{Endpoint, Nanos, Segment, SocketEvent};
+use tcpwhy_base::{Endpoint, Nanos, Observation, Segment, SocketEvent};
 #[cfg(feature = "bpf")]
 use tcpwhy_base::{SocketChange, SocketState};
 use tcpwhy_lab::{Captured, Ring};
@@ -25,7 +27,7 @@ const SETTLED: Nanos = Nanos::millis(50);
 /// Something that will be written.
 enum Seen {
     #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "there are none"))]
-    Event(SocketEvent),
+    Event(SocketEvent, Option<Box<Who>>),
     /// Cooked bytes, and the length on the wire with that header.
     Packet(Nanos, Vec<u8>, u32),
 }
@@ -34,7 +36,7 @@ impl Seen {
     /// An event comes before the packet that it sends.
     fn order(&self) -> (Nanos, bool) {
         match self {
-            Seen::Event(event) => (event.time, false),
+            Seen::Event(event, _) => (event.time, false),
             Seen::Packet(time, ..) => (*time, true),
         }
     }
@@ -61,15 +63,22 @@ pub(super) struct Source<'a> {
     filter: Option<&'a Filter>,
     payload: bool,
     dissector: Dissector,
+    /// It looks at what is written, a moment later.
+    again: Dissector,
+    remarks: Remarks,
+    /// Whether an exchange takes too long, where that is asked.
+    slow: Option<Slow>,
+    namespace: Option<&'a Path>,
     waiting: Vec<Seen>,
     pub(super) counts: Counts,
 }
 
 impl<'a> Source<'a> {
     pub(super) fn open(
-        namespace: Option<&Path>,
+        namespace: Option<&'a Path>,
         filter: Option<&'a Filter>,
         payload: bool,
+        slow: Option<Nanos>,
     ) -> anyhow::Result<Source<'a>> {
         let slot = if payload { WHOLE } else { HEADERS };
         let ring = tcpwhy_live::within(namespace, || Ring::of_all_devices(slot).map_err(no_packets))?;
@@ -101,6 +110,10 @@ impl<'a> Source<'a> {
             filter,
             payload,
             dissector: Dissector::new(),
+            again: Dissector::new(),
+            remarks: Remarks::default(),
+            slow: slow.map(Slow::new),
+            namespace,
             waiting,
             counts: Counts::default(),
         })
@@ -112,6 +125,32 @@ impl<'a> Source<'a> {
         return self.events.is_some();
         #[cfg(not(feature = "bpf"))]
         false
+    }
+
+    /// An exchange took too long, and is over: which.
+    pub(super) fn is_slow(&self) -> Option<String> {
+        self.slow.as_ref()?.is_met()
+    }
+
+    /// Blocks that say how the sockets are set up that are open, as of `time`: what told that may have left the ring.
+    pub(super) fn open_sockets(&self, time: Nanos) -> Vec<u8> {
+        #[cfg(feature = "bpf")]
+        if let Some(events) = &self.events {
+            let open = already_open(self.namespace, self.filter, time, events.tells_reads);
+            let mut out = Writer::pcapng(Vec::new());
+            // The section has begun already.
+            let begun = out.as_mut().map_or(0, |out| out.out().len());
+            if let Ok(out) = &mut out {
+                for seen in open.unwrap_or_default() {
+                    if let Seen::Event(event, _) = seen {
+                        let _ = out.event(&event);
+                    }
+                }
+            }
+            return out.and_then(Writer::finish).map_or_else(|_| Vec::new(), |mut all| all.split_off(begun));
+        }
+        let _ = (time, self.namespace);
+        Vec::new()
     }
 
     /// Takes what there is and writes what is settled; at the end all of it.
@@ -126,12 +165,26 @@ impl<'a> Source<'a> {
         let settled = self.waiting.partition_point(|seen| seen.order().0 <= until);
         for seen in self.waiting.drain(..settled) {
             match seen {
-                Seen::Event(event) => {
+                Seen::Event(event, who) => {
+                    self.remarks.hear(&event, who.as_deref());
+                    if let Some(slow) = &mut self.slow {
+                        slow.take(Observation::Socket(&event));
+                    }
                     out.event(&event)?;
                     self.counts.events += 1;
                 }
                 Seen::Packet(time, data, len) => {
-                    out.write(&Frame { len, ..Frame::new(time, COOKED, &data) }, None)?;
+                    let frame = Frame { len, ..Frame::new(time, COOKED, &data) };
+                    let mut segment = Segment::EMPTY;
+                    let (process, remark) = if self.again.dissect(&frame, 0, &mut segment) == Verdict::Tcp {
+                        self.remarks.of(&segment)
+                    } else {
+                        (None, None)
+                    };
+                    if let Some(slow) = &mut self.slow {
+                        slow.take(Observation::Segment(&segment));
+                    }
+                    out.write_of(&frame, remark.as_deref(), process)?;
                     self.counts.packets += 1;
                 }
             }
@@ -153,7 +206,11 @@ impl<'a> Source<'a> {
         let Source { events: Some(events), clock, filter, waiting, .. } = self else { return };
         while let Some(event) = events.next() {
             if is_wanted(*filter, event.local, event.remote) {
-                waiting.extend(changes(&event, clock).map(Seen::Event));
+                let who = event
+                    .process
+                    .as_ref()
+                    .map(|p| Box::new(Who { process: p.pid, thread: event.thread, name: p.name.clone() }));
+                waiting.extend(changes(&event, clock).map(|e| Seen::Event(e, who.clone())));
             }
         }
     }
@@ -209,7 +266,7 @@ fn already_open(
         let buffers = s.memory.map_or([0; 2], |m| [m.sndbuf, m.rcvbuf]);
         let scales = s.info?.scales;
         let change = SocketChange::State(SocketState { open: true, scales, buffers, set: [false; 2], reads });
-        Some(Seen::Event(SocketEvent { time, local: s.local, remote: s.peer, change }))
+        Some(Seen::Event(SocketEvent { time, local: s.local, remote: s.peer, change }, None))
     };
     Ok(sockets.iter().filter(open).filter_map(event).collect())
 }
@@ -231,6 +288,7 @@ fn changes(event: &Happened, clock: &Clock) -> impl Iterator<Item = SocketEvent>
         What::Blocked { .. } => [None; 3],
         What::Read { since, upto, left } => one(SocketChange::Read { since: clock.epoch(since), upto, left }),
         What::State(state) => one(SocketChange::State(state)),
+        What::Held(held) => one(SocketChange::Held(held)),
         What::Timer(timer) => one(SocketChange::Timer(timer)),
     };
     let (time, local, remote) = (clock.epoch(event.time), event.local, event.remote);

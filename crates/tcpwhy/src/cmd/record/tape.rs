@@ -1,5 +1,6 @@
 //! The file: whole blocks only, whatever happens to its disk.
 
+use super::ring::Ring;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -7,7 +8,34 @@ use std::path::Path;
 /// Bytes that are given to the disk at once.
 const ENOUGH: usize = 256 << 10;
 
+/// Where a recording goes.
+#[derive(Debug)]
+pub(super) enum To {
+    File(Tape),
+    Ring(Ring),
+}
+
+impl Write for To {
+    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
+        match self {
+            To::File(tape) => tape.write(block),
+            To::Ring(ring) => {
+                ring.push(block);
+                Ok(block.len())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            To::File(tape) => tape.flush(),
+            To::Ring(_) => Ok(()),
+        }
+    }
+}
+
 /// A file to which each `write_all` is a block: it is cut behind the last whole one if it cannot be written any more.
+#[derive(Debug)]
 pub(super) struct Tape {
     file: File,
     /// Not written yet.

@@ -62,7 +62,11 @@ fn is_wanted(args: &Watch, event: &Happened) -> bool {
 /// One line; `None` of what is no wait, or one of no more than `least`.
 fn line(event: &Happened, clock: &Clock, least: Nanos) -> Option<String> {
     let said = match event.what {
-        What::Write { .. } | What::Read { .. } | What::State(_) | What::Timer(Timer::DelayedAck) => {
+        What::Write { .. }
+        | What::Read { .. }
+        | What::State(_)
+        | What::Held(_)
+        | What::Timer(Timer::DelayedAck) => {
             return None;
         }
         What::Blocked { since, .. } if event.time - since <= least => return None,

@@ -1,0 +1,116 @@
+//! The last blocks of a recording, in memory that is bounded, until somebody wants them in a file.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use tcpwhy_base::Nanos;
+
+/// Beside its bytes, what the memory of a block costs.
+const EACH: usize = 32;
+
+/// Types of blocks: those that describe what follows are kept for good.
+const SECTION: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+const PACKET: u32 = 6;
+
+/// Blocks of pcapng, the oldest of which go.
+#[derive(Debug)]
+pub(super) struct Ring {
+    head: Vec<u8>,
+    blocks: VecDeque<Box<[u8]>>,
+    bytes: usize,
+    most: usize,
+    /// How many times it was saved.
+    pub(super) saved: u32,
+}
+
+impl Ring {
+    /// Of at most so many bytes.
+    pub(super) fn new(most: u64) -> Ring {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        Ring { head: Vec::new(), blocks: VecDeque::new(), bytes: 0, most, saved: 0 }
+    }
+
+    /// Takes in a block.
+    pub(super) fn push(&mut self, block: &[u8]) {
+        if matches!(word(block, 0), Some(SECTION | INTERFACE)) {
+            self.head.extend(block);
+            return;
+        }
+        self.bytes += block.len() + EACH;
+        self.blocks.push_back(block.into());
+        while self.bytes > self.most
+            && let Some(old) = self.blocks.pop_front()
+        {
+            self.bytes -= old.len() + EACH;
+        }
+    }
+
+    /// When the oldest packet was seen.
+    pub(super) fn since(&self) -> Option<Nanos> {
+        let packet = self.blocks.iter().find(|b| word(b, 0) == Some(PACKET))?;
+        let time = u64::from(word(packet, 12)?) << 32 | u64::from(word(packet, 16)?);
+        i64::try_from(time).ok().map(Nanos)
+    }
+
+    /// Writes what there is, behind `first`, into the next file. Gives its name and size.
+    pub(super) fn save(&mut self, path: &Path, first: &[u8]) -> io::Result<(PathBuf, u64)> {
+        self.saved += 1;
+        let path = numbered(path, self.saved);
+        let mut out = BufWriter::new(File::create(&path)?);
+        for block in [self.head.as_slice(), first].into_iter().chain(self.blocks.iter().map(|b| &**b)) {
+            out.write_all(block)?;
+        }
+        out.flush()?;
+        let size = out.get_ref().metadata()?.len();
+        Ok((path, size))
+    }
+}
+
+/// `slow.pcapng`, `slow-2.pcapng`, `slow-3.pcapng`.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    if number == 1 {
+        return path.into();
+    }
+    let mut name = path.file_stem().unwrap_or_default().to_os_string();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+fn word(block: &[u8], at: usize) -> Option<u32> {
+    block.get(at..)?.first_chunk().map(|b| u32::from_le_bytes(*b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(kind: u32, n: u8) -> Vec<u8> {
+        [&kind.to_le_bytes()[..], &[0; 8], &0u32.to_le_bytes(), &u32::from(n).to_le_bytes(), &[n; 76]]
+            .concat()
+    }
+
+    #[test]
+    fn the_last_blocks_stay_within_the_bytes() {
+        let mut ring = Ring::new(1_000);
+        ring.push(&block(SECTION, 0));
+        for n in 0..200 {
+            ring.push(&block(PACKET, n));
+            assert!(ring.bytes <= 1_000);
+        }
+        // 96 bytes each, and what memory takes.
+        assert_eq!((ring.blocks.len(), ring.since()), (7, Some(Nanos(193))));
+        let folder = std::env::temp_dir().join(format!("tcpwhy-ring-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("a.pcapng");
+        let (first, size) = ring.save(&file, b"told").unwrap();
+        assert_eq!((first, size), (file.clone(), 96 + 4 + 7 * 96));
+        assert_eq!(ring.save(&file, b"").unwrap().0, folder.join("a-2.pcapng"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
