@@ -19,6 +19,7 @@ help:
 	@echo 'make matrix    the lab makes 522 labelled captures in target/matrix (root, a quarter of an hour); accuracy on them'
 	@echo 'make two-taps  both taps of each run beside each alone: of the matrix if it was made, else of captures/lab (ARGS=--verbose)'
 	@echo 'make accuracy-record  record beside the matrix: what explain says of its files and of bare captures (root; half an hour; ARGS=...)'
+	@echo 'make accuracy-programs  nginx, databases, proxies, ...: bare captures beside what record says of the same runs (root; two minutes)'
 	@echo 'make model-check  predicted beside measured beside published (ARGS=...)'
 	@echo 'make model-fixes  fixes: predicted beside measured (ARGS=...; --measure makes the runs anew, as root)'
 	@echo 'make forecast  what run says of 40 ms beside 40 ms, two dozen programs (nginx, databases, ...; some minutes)'
@@ -95,6 +96,11 @@ two-taps: build
 .PHONY: accuracy-record
 accuracy-record: build
 	@$(PYTHON) scripts/accuracy_record.py --bin $(BIN) $(ARGS)
+
+# Labels are what the kernel says of the same runs.
+.PHONY: accuracy-programs
+accuracy-programs: build
+	@$(PYTHON) scripts/accuracy_programs.py --bin $(BIN) $(ARGS)
 
 model-check: build
 	@$(PYTHON) scripts/model_check.py --bin $(BIN) $(ARGS)

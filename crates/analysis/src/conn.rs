@@ -393,7 +393,7 @@ impl Conn {
             Wait::Acked(acked) if release.ack.is_some() => self.track.first_flight(s, acked.flight),
             // The window falls back in the middle of a message as between two, if the writer paused with nothing in
             // flight (`tcp_slow_start_after_idle_check` is asked for what is newly written).
-            Wait::Pause(_) if idle => self.track.resumes(s, t),
+            Wait::Pause(pause) if idle && !pause.there => self.track.resumes(s, t),
             _ => {}
         }
     }

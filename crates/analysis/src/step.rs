@@ -275,7 +275,8 @@ impl Step {
             }
             // An application that writes little by little: one step per round trip or millisecond.
             (Wait::Pause(mine), Wait::Pause(theirs)) => {
-                let same = self.loss.is_none()
+                let same = mine.there == theirs.there
+                    && self.loss.is_none()
                     && next.loss.is_none()
                     && next.end - self.start <= rtt.max(Nanos::millis(1));
                 if same {

@@ -5,13 +5,13 @@ use crate::input::{self, Input};
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::spool::Spool;
-use crate::warnings;
+use crate::{taps, warnings};
 use anyhow::bail;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tcpwhy_library::Detail;
-use tcpwhy_library::captures::{Analysis, Captures, Read};
+use tcpwhy_library::captures::{Analysis, Captures, Read, taps as two_taps};
 use tcpwhy_report::{Capture, Warning, quality_warnings};
 
 /// What was read, and what was made of it.
@@ -108,14 +108,19 @@ pub(crate) fn load(
 
 /// The same, where the inputs are opened already.
 pub(crate) fn load_inputs(
-    inputs: Vec<Input>,
+    mut inputs: Vec<Input>,
     unreadable: Vec<String>,
     detail: Detail,
     progress: &mut Progress,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Result<Loaded, Exit>> {
+    // Whoever wants no detail wants the packets of each file.
+    let taps = if detail == Detail::None { Ok(None) } else { two_taps::among(&mut inputs, None, stop) };
     let captures = Captures::new(&inputs).detail(detail).stopped_by(stop);
-    let (analysis, mut read) = captures.explain(&mut progress.told())?;
+    let (analysis, mut read) = match taps.as_ref().ok().and_then(Option::as_ref) {
+        Some(two) => captures.explain_taps(two, &mut progress.told())?,
+        None => captures.explain(&mut progress.told())?,
+    };
     progress.clear();
     if let Some(exit) = say_problems(&inputs, &mut read, unreadable) {
         return Ok(Err(exit));
@@ -123,7 +128,9 @@ pub(crate) fn load_inputs(
     let interrupted = read.interrupted;
     let damaged = !read.unreadable.is_empty() || !read.damaged.is_empty();
     let list = &analysis.connections;
-    let capture = capture(&inputs, read, list.len() as u64, false, quality_warnings(list));
+    let mut warnings = quality_warnings(list);
+    warnings.extend(taps::warning(&taps, &inputs, &analysis));
+    let capture = capture(&inputs, read, list.len() as u64, false, warnings);
     Ok(Ok(Loaded { inputs, analysis, capture, damaged, interrupted, spool: None }))
 }
 

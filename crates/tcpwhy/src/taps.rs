@@ -1,10 +1,19 @@
 //! What is said of two captures of the same connections, at both of their ends.
 
 use crate::input::Input;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tcpwhy_base::Nanos;
 use tcpwhy_library::captures::Analysis;
-use tcpwhy_library::captures::taps::{Taps, Unpaired};
+use tcpwhy_library::captures::taps::{Taps, Unpaired, among};
 use tcpwhy_report::Warning;
+
+/// Two files hold the same connections, seen from two ends.
+pub(crate) fn are_two(files: [&Path; 2], stop: &Arc<AtomicBool>) -> bool {
+    let mut inputs = files.map(Input::new);
+    matches!(among(&mut inputs, None, stop), Ok(Some(_)))
+}
 
 /// What is said of two inputs that have seen the same connections.
 pub(crate) fn warning(

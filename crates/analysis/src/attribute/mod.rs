@@ -125,7 +125,7 @@ fn give_hidden_holds_to_the_writer(steps: &mut [Step]) {
             Wait::Nagle { first, .. } => {
                 let hidden = next.filter(|n| n.0 == step.sender);
                 if hidden.is_some() {
-                    step.rename(Wait::Pause(Pause { outstanding: first, flight: 0, full: false }));
+                    step.rename(Wait::Pause(Pause { outstanding: first, ..Pause::default() }));
                 }
                 // A hold before this one is hidden by a wait that no wake-up accounts for.
                 next = hidden.filter(|n| n.1 > WAKE_UP);
@@ -134,7 +134,7 @@ fn give_hidden_holds_to_the_writer(steps: &mut [Step]) {
             Wait::Freed if next.is_some_and(|n| n.0 == step.sender) => {
                 step.rename(Wait::Pause(Pause::default()))
             }
-            Wait::Pause(pause) if pause.flight == 0 => next = Some((step.sender, step.duration())),
+            Wait::Pause(pause) if pause.flight == 0 && !pause.there => next = Some((step.sender, step.duration())),
             _ => next = None,
         }
     }

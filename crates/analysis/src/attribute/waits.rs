@@ -216,7 +216,7 @@ fn queue(context: &Context, step: &Step, acked: &Acked, rest: Nanos, out: &mut E
     time
 }
 
-/// The sender's kernel knows what held it (rule 75).
+/// The sender's kernel knows what held it (rule 76).
 fn told(context: &Context, step: &Step, flight: u32, rest: Nanos, out: &mut Emit<'_>) -> bool {
     let (me, peer) = (Some(Side::from(step.sender)), Some(Side::from(step.sender.peer())));
     let facts = flight_facts(context, step, flight);
@@ -298,6 +298,15 @@ fn by_writer(context: &Context, step: &Step, pause: &Pause, limit: Cause, rest: 
     let me = Some(Side::from(step.sender));
     let outstanding = pause.outstanding;
     let facts = Facts::Wait { wait: step.duration(), outstanding };
+    if pause.there && told(context, step, outstanding, rest, out) {
+        return;
+    }
+    if pause.there && step.held == Some(Held::Other) {
+        // Both windows had room for more, and there was more: it was spaced, by pacing or below TCP.
+        out.as_told();
+        out.span(Rule::Pacing, Cause::Pacing, me, rest, facts);
+        return;
+    }
     if limit == Cause::Pacing {
         out.span(Rule::Pacing, Cause::Pacing, me, rest, facts);
         return;

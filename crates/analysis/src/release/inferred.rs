@@ -422,7 +422,7 @@ fn by_timer_or_writer(p: &Passage<'_>, habits: &Habits, full: bool) -> Wait {
         }
     }
     // Writers that wait for buffer space wake a moment after the ACK; the flight tells.
-    Wait::Pause(Pause { outstanding, flight: recent_flight(p), full })
+    Wait::Pause(Pause { outstanding, flight: recent_flight(p), full, there: false })
 }
 
 /// Bytes that were in flight when the last ACK before the segment came in, if that was in the last quarter of the wait and

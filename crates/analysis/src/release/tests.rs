@@ -143,7 +143,7 @@ impl Row {
 }
 
 fn pause(outstanding: u32, full: bool) -> Wait {
-    Wait::Pause(Pause { outstanding, flight: 0, full })
+    Wait::Pause(Pause { outstanding, full, ..Pause::default() })
 }
 
 #[test]

@@ -43,7 +43,7 @@ impl Release {
 
     /// Nothing that could be seen released it: the wait may be long enough to end a one-way transfer.
     pub(crate) fn may_split(&self) -> bool {
-        let free = matches!(self.wait, Wait::Pause(_) | Wait::CorkTimer { .. });
+        let free = matches!(self.wait, Wait::Pause(Pause { there: false, .. }) | Wait::CorkTimer { .. });
         free && self.ack.is_none()
     }
 }
@@ -172,6 +172,8 @@ pub(crate) struct Pause {
     pub(crate) flight: u32,
     /// Full segments before and after it: no write ended there.
     pub(crate) full: bool,
+    /// What it waited for had been written before it began, as its kernel says: another thing held it.
+    pub(crate) there: bool,
 }
 
 /// Whether a response that came late may have been lost once before it passed the tap, which looks the same.

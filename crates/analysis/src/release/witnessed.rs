@@ -70,19 +70,29 @@ fn by_write(p: &Passage<'_>, inferred: &Release, witness: &Witness) -> Option<Re
     let written = witness.written?;
     if p.time - written <= AT_ONCE && written > p.since.time {
         let outstanding = p.arrived.before.nxt.minus(p.flow.una).max(0) as u32;
-        let wait = Wait::Pause(Pause { outstanding, flight: 0, full: false });
+        let wait = Wait::Pause(Pause { outstanding, ..Pause::default() });
         return Some(by_kernel(Release { wait, ack: None, ..*inferred }));
     }
     let late = Release { written: (written > p.since.time).then_some(written), ..*inferred };
     match inferred.wait {
         // It was there and left later: a limit of TCP's, which only Nagle's algorithm is known to be.
         Wait::Nagle { .. } if witness.nodelay != Some(true) => Some(by_kernel(late)),
-        Wait::Pause(_) | Wait::CorkTimer { .. } => by_option(p, inferred, witness, p.since.time.max(written))
-            .map(|held| Release { written: late.written, ..held }),
+        Wait::Pause(_) | Wait::CorkTimer { .. } => {
+            let held = by_option(p, inferred, witness, p.since.time.max(written));
+            held.map(|held| Release { written: late.written, ..held })
+                .or_else(|| there(inferred, late.written))
+        }
         // What else held it held nothing that had not been written; what that was, packets tell.
         Wait::Acked(_) | Wait::Window { .. } | Wait::Closed { .. } => late.written.map(|_| late),
         _ => None,
     }
+}
+
+/// It looks like a pause of a writer that had written before it began.
+fn there(inferred: &Release, late: Option<Nanos>) -> Option<Release> {
+    let Wait::Pause(pause) = inferred.wait else { return None };
+    let wait = Wait::Pause(Pause { there: true, ..pause });
+    late.is_none().then_some(Release { wait, ..*inferred })
 }
 
 /// The first segment of an answer: its application worked until it wrote. What held it from then on is known of options alone.

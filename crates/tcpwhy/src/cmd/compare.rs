@@ -1,7 +1,7 @@
 use crate::args::Compare;
 use crate::failure::{Exit, Usage, say};
 use crate::output::{self, Output};
-use crate::{cmd, load, shown};
+use crate::{cmd, load, shown, taps};
 use anyhow::bail;
 use std::path::Path;
 use std::slice;
@@ -16,6 +16,13 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
     }
     output::refuse_overwriting(&[args.output.as_deref(), args.html.as_deref()], &inputs)?;
     let stop = cmd::stop_signal()?;
+    if taps::are_two([&args.before, &args.after], &stop) {
+        let [before, after] = inputs.each_ref().map(|p| shown(p));
+        bail!(Usage(format!(
+            "{before} and {after} hold the same connections, seen from two ends, and nothing that could have changed between them: \
+             `tcpwhy explain {before} {after}` explains them as one"
+        )));
+    }
     let page = args.html.as_deref().map(|path| Output::beside(path, "--html")).transpose()?;
     let mut sides = Vec::with_capacity(2);
     for path in &inputs {

@@ -8,7 +8,7 @@ use crate::args::Explain;
 use crate::failure::{Exit, Usage, say};
 use crate::input::Input;
 use crate::items::{self, Item};
-use crate::warnings;
+use crate::{shown, taps, warnings};
 use anyhow::{Context as _, bail};
 use batch::Batch;
 use manifest::{Before, Done, Manifest, Stamp};
@@ -58,6 +58,17 @@ pub(crate) fn run(args: &Explain, folder: &Path, stop: &Arc<AtomicBool>) -> anyh
     if items.is_empty() {
         bail!(Usage(
             "no file is in the folders that were named: name captures, or a folder with captures".into()
+        ));
+    }
+    if let [first, second] = args.files.as_slice()
+        && !args.apart
+        && taps::are_two([first, second], stop)
+    {
+        // Each file has its own rows, whatever else is asked about.
+        say(&format!(
+            "{} and {} hold the same connections, seen from two ends: tables have each of them twice, once by each end",
+            shown::argument(first.as_os_str()),
+            shown::argument(second.as_os_str())
         ));
     }
     let work = Work {

@@ -93,3 +93,25 @@ fn the_page_the_lines_and_an_exchange_are_of_the_one_answer() {
     assert_eq!(apart["capture"]["connections"], 2);
     assert!(warning(&apart, "two_taps").is_none());
 }
+
+/// What takes captures of different times says that these are of one, and where they are one answer.
+#[test]
+fn two_ends_are_not_compared_and_are_told_in_tables() {
+    let [client, server] = both("loss_tail_tlp");
+    let run = |arguments: &[&str]| {
+        let done = std::process::Command::new(env!("CARGO_BIN_EXE_tcpwhy")).args(arguments).output().unwrap();
+        (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    let (code, said) = run(&["compare", &client, &server]);
+    assert!(
+        code == Some(2) && said.contains("seen from two ends") && said.contains("tcpwhy explain "),
+        "{said}"
+    );
+    let dir = Dir::new();
+    let tables = dir.0.join("tables");
+    let tables = tables.to_str().unwrap();
+    let (code, said) = run(&["explain", &client, &server, "--parquet", tables]);
+    if !said.contains("parquet") || code == Some(0) {
+        assert!(code == Some(0) && said.contains("tables have each of them twice"), "{said}");
+    }
+}
