@@ -5,9 +5,9 @@
 
 Each program runs unmodified in a network of its own (`tcpwhy run`), near and at a distance, with `tcpwhy record` beside it. Its
 file is explained twice: as it is, which gives the labels, and without what the kernel said, which is a bare capture of the same
-packets. Compared are the parts of the time of requests that the labels have from the kernel, and what the largest causes are; time that both put
-down to the way, and whatever the labels only infer themselves, proves nothing and is told apart. --write puts the table into
-docs/accuracy.md. Root; programs that are missing are named and left out.
+packets. Compared are the parts of the time of requests that the labels have from the kernel, and what the largest causes are;
+what the labels only infer proves nothing and is not counted. --write puts the table into docs/accuracy.md. Root; programs
+that are missing are named and left out.
 """
 
 import argparse
@@ -183,8 +183,8 @@ def one(binary, folder, commands, rtt):
 
 
 HEADING = (
-    '| program | requests alike | time, ms | of it by the kernel | of that alike | largest cause, by the record | by the bare capture | '
-    'most that differs |\n|---|---|---|---|---|---|---|---|'
+    '| program | requests alike | time, ms | of it by the kernel | of that alike | largest cause, by the record '
+    '| by the bare capture | most that differs |\n|---|---|---|---|---|---|---|---|'
 )
 
 
@@ -246,9 +246,10 @@ def main():
         print(re.sub(r'\s+', ' ', f'not compared: {what}'))
     if not lines:
         return 1
+    told, same_told = 100 * kernel / total, 100 * agreed / max(kernel, 1)
     words = (
-        f'{same} of {runs} runs have the same largest cause; {alike} of {requests} requests begin and end alike (within a millisecond). The '
-        f'kernel tells {100 * kernel / total:.0f} % of their time; of that the bare capture says {100 * agreed / max(kernel, 1):.0f} % alike.'
+        f'{same} of {runs} runs have the same largest cause; {alike} of {requests} requests begin and end alike. '
+        f'The kernel tells {told:.0f} % of their time; of that the bare capture says {same_told:.0f} % alike.'
     )
     print(words)
     if args.write:

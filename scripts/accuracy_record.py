@@ -110,6 +110,15 @@ def make(args, name):
                 shutil.copyfile(path, os.path.join(place, f'record.{end}.pcapng'))
 
 
+def no_events(binary):
+    """Why there are no kernel events here, if there are none."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [binary, 'record', '-o', os.path.join(folder, 'none.pcapng'), '--', 'true']
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    without = [line for line in done.stderr.splitlines() if 'without ' in line]
+    return without[0] if without else done.stderr.strip() if done.returncode else None
+
+
 def names(args):
     """The runs that were asked for."""
     done = subprocess.run([args.bin, 'lab', 'dataset', '--list'], check=True, capture_output=True, text=True)
@@ -163,6 +172,7 @@ def main():
     parser.add_argument('--only', action='append', default=[], help='runs with this in their names')
     parser.add_argument('--slice', default='1/1', help='every M-th run, from the N-th')
     parser.add_argument('--score-only', action='store_true', help='of what is in the folder')
+    parser.add_argument('--fresh', action='store_true', help='make all runs anew')
     parser.add_argument('--verbose', action='store_true', help='what is off in bare captures, too')
     parser.add_argument('--quiet', action='store_true', help='the table only')
     parser.add_argument('--jobs', type=int)
@@ -173,6 +183,12 @@ def main():
         if os.geteuid() != 0:
             print('SKIP: root is needed for hosts of its own and kernel events')
             return 0
+        why = no_events(args.bin)
+        if why:
+            print(f'SKIP: {why}')
+            return 0
+        if args.fresh:
+            shutil.rmtree(args.folder, ignore_errors=True)
         os.makedirs(args.folder, exist_ok=True)
         for name in names(args):
             make(args, name)

@@ -39,6 +39,16 @@ export type AnyCause =
   | 'no_window_scaling'
   | 'small_mss';
 
+/** An exchange that was made to answer another one. */
+export interface Asks {
+  /** Its connection. */
+  connection: number;
+  /** Its id within that. */
+  exchange: number;
+  /** How long it took. */
+  time_ns: number;
+}
+
 /** Requests that took about equally long. */
 export interface Band {
   /** They took at least so long. */
@@ -244,6 +254,11 @@ export interface Exchange {
   ended: string;
   /** Tile the time. */
   spans: Span[];
+  /**
+   * The exchanges that its server made with others to answer it, where they lie within it alone; what those asked
+   * in turn stands there.
+   */
+  asks?: Asks[];
   /** It began before `--from` or ended after `--to`: its times are those within, its bytes all. */
   cut?: boolean;
   /** What its request is called, from its first bytes; with `--names`, where the protocol is known: `POST /orders`. */

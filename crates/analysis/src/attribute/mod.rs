@@ -134,7 +134,9 @@ fn give_hidden_holds_to_the_writer(steps: &mut [Step]) {
             Wait::Freed if next.is_some_and(|n| n.0 == step.sender) => {
                 step.rename(Wait::Pause(Pause::default()))
             }
-            Wait::Pause(pause) if pause.flight == 0 && !pause.there => next = Some((step.sender, step.duration())),
+            Wait::Pause(pause) if pause.flight == 0 && !pause.there => {
+                next = Some((step.sender, step.duration()))
+            }
             _ => next = None,
         }
     }
