@@ -224,17 +224,18 @@ def checks(binary):
         Check('made cases: a sample', made_cases, show=3),
         Check('fuzz', 'fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8),
         Check('lab matrix: answers and labels agree', lab_matrix, ['ip', '/dev/net/tun'], show=40, timed=True),
-        Check(
-            'record: a sample of the matrix',
-            f'{sys.executable} scripts/accuracy_record.py --bin {binary} --fresh --quiet '
-            f'--folder {os.path.join(TARGET, "record-sample")} --only cork-rtt20-2 '
-            '--only reader-slow-rtt20-2 --only sender-pause-rtt20-1 --min-dominant 1 --max-wrong 0',
-            ['ip', '/dev/net/tun'],
-            show=8,
-            timed=True,
-        ),
+        Check('record beside the lab', record_sample(binary), ['ip', '/dev/net/tun'], show=8, timed=True),
         Check('a clone by itself', stand_alone, ['git', os.path.join(common.ROOT, '.git')]),
     ]
+
+
+def record_sample(binary):
+    """Some runs of the lab with a recorder on each host: what it tells is right."""
+    runs = [word for run in ('cork-rtt20-2', 'reader-slow-rtt20-2', 'sender-pause-rtt20-1') for word in ('--only', run)]
+    folder = os.path.join(TARGET, 'record-sample')
+    limits = ['--min-dominant', '1', '--max-wrong', '0']
+    command = [sys.executable, 'scripts/accuracy_record.py', '--bin', binary, '--fresh', '--quiet', '--folder', folder]
+    return [*command, *runs, *limits]
 
 
 def compile_scripts(log):
