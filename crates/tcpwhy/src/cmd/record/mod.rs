@@ -159,7 +159,8 @@ fn record(
         if asked.is_some_and(|asked| asked.swap(false, Relaxed)) {
             save(args, source, out, "asked for")?;
         }
-        if let Some(why) = source.is_slow() {
+        let oldest = if let To::Ring(ring) = out.out() { ring.left_until() } else { None };
+        if let Some(why) = source.is_slow(oldest) {
             source.take(out, true)?;
             save(args, source, out, &why)?;
             return Ok(End::Slow);

@@ -21,6 +21,8 @@ pub(super) struct Ring {
     blocks: VecDeque<Box<[u8]>>,
     bytes: usize,
     most: usize,
+    /// Something has left it.
+    full: bool,
     /// How many times it was saved.
     pub(super) saved: u32,
 }
@@ -29,7 +31,7 @@ impl Ring {
     /// Of at most so many bytes.
     pub(super) fn new(most: u64) -> Ring {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        Ring { head: Vec::new(), blocks: VecDeque::new(), bytes: 0, most, saved: 0 }
+        Ring { head: Vec::new(), blocks: VecDeque::new(), bytes: 0, most, full: false, saved: 0 }
     }
 
     /// Takes in a block.
@@ -44,7 +46,13 @@ impl Ring {
             && let Some(old) = self.blocks.pop_front()
         {
             self.bytes -= old.len() + EACH;
+            self.full = true;
         }
+    }
+
+    /// When the oldest packet was seen, if older ones have left.
+    pub(super) fn left_until(&self) -> Option<Nanos> {
+        self.since().filter(|_| self.full)
     }
 
     /// When the oldest packet was seen.

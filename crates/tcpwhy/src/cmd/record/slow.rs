@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 use tcpwhy_analysis::{Analyzer, Config, Detail};
-use tcpwhy_base::{Nanos, Observation, Segment};
+use tcpwhy_base::{Endpoint, Nanos, Observation, Segment};
 
 /// After the last progress of a slow exchange, what ends it is recorded, too.
 const QUIET: Duration = Duration::from_secs(1);
@@ -16,10 +16,22 @@ const LINGER: Nanos = Nanos::secs(2);
 pub(super) struct Slow {
     most: Nanos,
     analyzer: Analyzer,
-    /// The first and the last progress of exchanges that take too long.
-    met: Option<(Instant, Instant)>,
-    /// The longest of them, and of whom.
-    longest: Option<(Nanos, String)>,
+    met: Option<Met>,
+}
+
+/// An exchange that takes too long: the first of them.
+#[derive(Debug)]
+struct Met {
+    ends: [Endpoint; 2],
+    start: Nanos,
+    last: Nanos,
+    /// When that was seen, and when it last went on.
+    seen: Instant,
+    progress: Instant,
+    /// Another one has begun on its connection.
+    over: bool,
+    /// The latest packet of all.
+    now: Nanos,
 }
 
 impl Slow {
@@ -27,7 +39,7 @@ impl Slow {
     pub(super) fn new(most: Nanos) -> Slow {
         let analyzer =
             Analyzer::streaming(Config { detail: Detail::None }).lingering(LINGER).crowded_from(usize::MAX);
-        Slow { most, analyzer, met: None, longest: None }
+        Slow { most, analyzer, met: None }
     }
 
     /// Takes what was seen next.
@@ -40,26 +52,37 @@ impl Slow {
 
     fn ask(&mut self, segment: &Segment) {
         self.analyzer.ended().for_each(drop);
-        let Some((start, last)) = self.analyzer.ongoing(segment).filter(|(_, last)| *last == segment.time)
-        else {
-            return;
-        };
-        let took = last - start;
-        if took <= self.most {
+        let mut ends = [segment.src, segment.dst];
+        ends.sort_unstable();
+        if let Some(met) = &mut self.met {
+            met.now = segment.time;
+            if met.ends != ends || met.over {
+                return;
+            }
+            match self.analyzer.ongoing(segment) {
+                Some((start, last)) if start == met.start => {
+                    if last > met.last {
+                        (met.last, met.progress) = (last, Instant::now());
+                    }
+                }
+                _ => met.over = true,
+            }
             return;
         }
-        let now = Instant::now();
-        self.met = Some((self.met.map_or(now, |met| met.0), now));
-        if self.longest.as_ref().is_none_or(|l| l.0 < took) {
-            self.longest = Some((took, format!("{} and {}", segment.src, segment.dst)));
+        let Some((start, last)) = self.analyzer.ongoing(segment) else { return };
+        if last - start > self.most {
+            let (seen, progress) = (Instant::now(), Instant::now());
+            self.met = Some(Met { ends, start, last, seen, progress, over: false, now: segment.time });
         }
     }
 
-    /// One took too long, and it is over, or has gone on for long enough. Gives which.
-    pub(super) fn is_met(&self) -> Option<String> {
-        let (first, last) = self.met?;
-        let over = last.elapsed() >= QUIET || first.elapsed() >= LONGEST;
-        let (took, between) = self.longest.as_ref().filter(|_| over)?;
-        Some(format!("an exchange between {between} took {took}"))
+    /// One took too long, and it is over, or has gone on for long enough, or its beginning is about to leave the ring, whose oldest
+    /// packet is of `oldest`. Gives which.
+    pub(super) fn is_met(&self, oldest: Option<Nanos>) -> Option<String> {
+        let met = self.met.as_ref()?;
+        let leaves = oldest.is_some_and(|oldest| oldest + (met.now - oldest).part(2) > met.start);
+        let over = met.over || leaves || met.progress.elapsed() >= QUIET || met.seen.elapsed() >= LONGEST;
+        let [one, other] = met.ends;
+        over.then(|| format!("an exchange between {one} and {other} took {}", met.last - met.start))
     }
 }

@@ -128,8 +128,8 @@ impl<'a> Source<'a> {
     }
 
     /// An exchange took too long, and is over: which.
-    pub(super) fn is_slow(&self) -> Option<String> {
-        self.slow.as_ref()?.is_met()
+    pub(super) fn is_slow(&self, oldest: Option<Nanos>) -> Option<String> {
+        self.slow.as_ref()?.is_met(oldest)
     }
 
     /// Blocks that say how the sockets are set up that are open, as of `time`: what told that may have left the ring.
