@@ -1,4 +1,4 @@
-//! Where exchanges begin and end by what a kernel says of writes and reads (rule 75).
+//! Where exchanges begin and end by what a kernel says of writes and reads (rule 76).
 
 mod wire;
 
@@ -192,7 +192,7 @@ fn a_server_that_reads_late_does_not_think_meanwhile() {
     assert_eq!(of(&bare, Cause::ServerThink), [(Source::Inferred, 99)]);
 }
 
-/// Which window was full the flights only let one guess; the sender's kernel knows, as each ACK comes in (rule 76).
+/// Which window was full the flights only let one guess; the sender's kernel knows, as each ACK comes in (rule 77).
 #[test]
 fn what_holds_unsent_bytes_is_told() {
     const MSS: u32 = 1_448;

@@ -74,6 +74,7 @@
 
 pub mod captures;
 mod explain;
+mod ongoing;
 
 pub use explain::{Ended, Explain, Explained, Input};
 pub use tcpwhy_analysis::{
@@ -98,9 +99,10 @@ pub mod parts {
 
 /// What a [`Reader`] gives and a [`Filter`] takes, and what can be wrong with a capture.
 pub mod packets {
+    pub use crate::ongoing::Ongoing;
     pub use tcpwhy_base::{
-        Held, IpId, Program, Segment, Seq, SocketChange, SocketEvent, SocketState, TcpFlags, TcpOptions,
-        Timer, Tls, Told, Trouble, Witness,
+        Held, IpId, Observation, Program, Segment, Seq, SocketChange, SocketEvent, SocketState, TcpFlags,
+        TcpOptions, Timer, Tls, Told, Trouble, Witness,
     };
     pub use tcpwhy_capture::{Counts, Damage, Dissector, Frame, Looks, Verdict, Writer, payload};
 }

@@ -216,7 +216,7 @@ fn queue(context: &Context, step: &Step, acked: &Acked, rest: Nanos, out: &mut E
     time
 }
 
-/// The sender's kernel knows what held it (rule 76).
+/// The sender's kernel knows what held it (rule 77).
 fn told(context: &Context, step: &Step, flight: u32, rest: Nanos, out: &mut Emit<'_>) -> bool {
     let (me, peer) = (Some(Side::from(step.sender)), Some(Side::from(step.sender.peer())));
     let facts = flight_facts(context, step, flight);

@@ -1,4 +1,4 @@
-//! Where exchanges begin and end by what kernels say of writes and reads (rule 75): at the client's write, and at its read of
+//! Where exchanges begin and end by what kernels say of writes and reads (rule 76): at the client's write, and at its read of
 //! the last byte. A kernel is believed beside its own host.
 
 use super::Conn;

@@ -1,21 +1,19 @@
 //! Whether an exchange takes longer than somebody is willing to wait.
 
 use std::time::{Duration, Instant};
-use tcpwhy_analysis::{Analyzer, Config, Detail};
 use tcpwhy_base::{Endpoint, Nanos, Observation, Segment};
+use tcpwhy_library::packets::Ongoing;
 
 /// After the last progress of a slow exchange, what ends it is recorded, too.
 const QUIET: Duration = Duration::from_secs(1);
 /// But not for longer than that.
 const LONGEST: Duration = Duration::from_secs(10);
-/// A connection that has closed goes soon: nothing is asked of it.
-const LINGER: Nanos = Nanos::secs(2);
 
 /// Looks at what is recorded.
 #[derive(Debug)]
 pub(super) struct Slow {
     most: Nanos,
-    analyzer: Analyzer,
+    exchanges: Ongoing,
     met: Option<Met>,
 }
 
@@ -37,21 +35,18 @@ struct Met {
 impl Slow {
     /// Exchanges may take so long.
     pub(super) fn new(most: Nanos) -> Slow {
-        let analyzer =
-            Analyzer::streaming(Config { detail: Detail::None }).lingering(LINGER).crowded_from(usize::MAX);
-        Slow { most, analyzer, met: None }
+        Slow { most, exchanges: Ongoing::default(), met: None }
     }
 
     /// Takes what was seen next.
     pub(super) fn take(&mut self, seen: Observation<'_>) {
-        self.analyzer.observe(seen);
+        self.exchanges.take(seen);
         if let Observation::Segment(segment) = seen {
             self.ask(segment);
         }
     }
 
     fn ask(&mut self, segment: &Segment) {
-        self.analyzer.ended().for_each(drop);
         let mut ends = [segment.src, segment.dst];
         ends.sort_unstable();
         if let Some(met) = &mut self.met {
@@ -59,7 +54,7 @@ impl Slow {
             if met.ends != ends || met.over {
                 return;
             }
-            match self.analyzer.ongoing(segment) {
+            match self.exchanges.of(segment) {
                 Some((start, last)) if start == met.start => {
                     if last > met.last {
                         (met.last, met.progress) = (last, Instant::now());
@@ -69,7 +64,7 @@ impl Slow {
             }
             return;
         }
-        let Some((start, last)) = self.analyzer.ongoing(segment) else { return };
+        let Some((start, last)) = self.exchanges.of(segment) else { return };
         if last - start > self.most {
             let (seen, progress) = (Instant::now(), Instant::now());
             self.met = Some(Met { ends, start, last, seen, progress, over: false, now: segment.time });
