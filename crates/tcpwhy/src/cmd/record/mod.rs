@@ -161,7 +161,6 @@ fn record(
         }
         let oldest = if let To::Ring(ring) = out.out() { ring.left_until() } else { None };
         if let Some(why) = source.is_slow(oldest) {
-            source.take(out, true)?;
             save(args, source, out, &why)?;
             return Ok(End::Slow);
         }

@@ -71,6 +71,11 @@ impl Slow {
         }
     }
 
+    /// One took too long, and the next one has begun on its connection.
+    pub(super) fn is_over(&self) -> bool {
+        self.met.as_ref().is_some_and(|met| met.over)
+    }
+
     /// One took too long, and it is over, or has gone on for long enough, or its beginning is about to leave the ring, whose oldest
     /// packet is of `oldest`. Gives which.
     pub(super) fn is_met(&self, oldest: Option<Nanos>) -> Option<String> {

@@ -163,7 +163,12 @@ impl<'a> Source<'a> {
         self.waiting.sort_by_key(Seen::order);
         let until = if end { Nanos(i64::MAX) } else { now - SETTLED };
         let settled = self.waiting.partition_point(|seen| seen.order().0 <= until);
-        for seen in self.waiting.drain(..settled) {
+        let settled: Vec<Seen> = self.waiting.drain(..settled).collect();
+        for seen in settled {
+            if self.slow.as_ref().is_some_and(Slow::is_over) {
+                // What follows would drive out what is wanted.
+                break;
+            }
             match seen {
                 Seen::Event(event, who) => {
                     self.remarks.hear(&event, who.as_deref());
