@@ -242,7 +242,8 @@ fn it_ends_as_its_command_does_or_in_time() {
     assert_eq!(done.status.code(), Some(3), "{done:?}");
 }
 
-/// Answers at once, but for the 300th, which takes its time; goes on until it is ended.
+/// Answers at once, but for the 300th, which takes its time; goes on until it is ended. The ring has no SYN any more: a port below that of
+/// any client tells who answers.
 const ONE_SLOW: &str = "
 import socket, sys, threading, time
 def serve(listener):
@@ -252,7 +253,7 @@ def serve(listener):
         n += 1
         time.sleep(0.6 if n == 300 else 0)
         c.sendall(b'a' * 100)
-listener = socket.create_server(('127.0.0.1', 0))
+listener = socket.create_server(('127.0.0.1', 8080))
 threading.Thread(target=serve, args=[listener], daemon=True).start()
 c = socket.create_connection(listener.getsockname())
 while True:
