@@ -58,7 +58,7 @@ fn figures_and_verdicts() {
     );
 }
 
-/// Each request waits in each run: that is no chance.
+/// Each request waits for the delayed ACK's 40 ms in each run: that is no chance. A busy machine may make a wait some milliseconds longer.
 #[test]
 fn what_all_runs_wait_for_is_no_pattern() {
     let Some(_alone) = alone() else { return };
@@ -68,9 +68,9 @@ fn what_all_runs_wait_for_is_no_pattern() {
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
     let result = &ran.json()["results"][0];
     assert_eq!(result["runs"].as_array().unwrap().len(), 3);
-    if result["disturbed"] == false {
-        assert!(result.get("requests").is_none(), "{}", result["requests"]);
-    }
+    let patterns = result["requests"].as_array().map_or(&[][..], Vec::as_slice);
+    let whole = |p: &&serde_json::Value| p["more_ns"].as_i64().unwrap().abs() > 20_000_000;
+    assert!(result["disturbed"] == true || !patterns.iter().any(|p| whole(&p)), "{}", result["requests"]);
 }
 
 #[test]
