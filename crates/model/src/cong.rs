@@ -439,7 +439,7 @@ mod tests {
     fn rounds_are_counted_from_the_first_window_on() {
         let mut c = Cong::new(Congestion::Cubic, 10);
         let trains = Trains { paced: false, delay: Nanos::millis(1) };
-        let mut ack = |c: &mut Cong, ms: i64, una: u64, nxt: u64| {
+        let ack = |c: &mut Cong, ms: i64, una: u64, nxt: u64| {
             c.on_sample(Nanos::millis(ms), Nanos::millis(21), una, nxt, trains);
             c.cwnd += 1;
         };
