@@ -31,7 +31,23 @@ impl Numbers<'_> {
         }
     }
 
+    /// Of eight bytes at once, while there are as many: the first without its highest bit is the last of the number, and what lies before
+    /// it is put together in three steps, sevens to fourteens to twenty-eights.
     fn take_long(&mut self) -> u64 {
+        let word = self.0.first_chunk().map_or(u64::MAX, |&head| u64::from_le_bytes(head));
+        let ends = !word & 0x8080_8080_8080_8080;
+        if ends == 0 {
+            return self.take_longest();
+        }
+        let bits = ends.trailing_zeros() + 1;
+        self.0 = &self.0[bits as usize / 8..];
+        let sevens = word & (u64::MAX >> (64 - bits)) & 0x7f7f_7f7f_7f7f_7f7f;
+        let fourteens = sevens & 0x007f_007f_007f_007f | (sevens & 0x7f00_7f00_7f00_7f00) >> 1;
+        let more = fourteens & 0x0000_3fff_0000_3fff | (fourteens & 0x3fff_0000_3fff_0000) >> 2;
+        more & 0x0000_0000_0fff_ffff | (more & 0x0fff_ffff_0000_0000) >> 4
+    }
+
+    fn take_longest(&mut self) -> u64 {
         let (mut n, mut shift) = (0, 0);
         while let Some((&byte, rest)) = self.0.split_first() {
             self.0 = rest;
@@ -70,5 +86,16 @@ mod tests {
         some.iter().for_each(|&n| assert_eq!(numbers.take(), n as u64));
         assert_eq!((numbers.take(), numbers.take_signed()), (0, 0));
         assert_eq!(Numbers(&[0xff; 20]).take(), u64::MAX);
+        // Each length, alone and before others.
+        for bits in 0..64 {
+            for n in [1_u64 << bits, (1_u64 << bits) - 1, u64::MAX >> bits] {
+                let mut bytes = Vec::new();
+                put(&mut bytes, n);
+                assert_eq!(Numbers(&bytes).take(), n);
+                bytes.extend([0xff; 9]);
+                let mut numbers = Numbers(&bytes);
+                assert_eq!((numbers.take(), numbers.0.len()), (n, 9));
+            }
+        }
     }
 }

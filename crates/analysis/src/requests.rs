@@ -119,13 +119,23 @@ impl Distribution {
             self.clone_from(other);
             return;
         }
+        // Both are in order: what comes next lies behind what came before, mostly near.
+        let mut at = 0;
         for &(step, n) in &other.counts {
-            match self.counts.binary_search_by_key(&step, |c| c.0) {
-                Ok(i) => self.counts[i].1 = self.counts[i].1.saturating_add(n),
-                Err(i) => self.counts.insert(i, (step, n)),
+            at += self.counts[at..].iter().take_while(|c| c.0 < step).count();
+            match self.counts.get_mut(at) {
+                Some(c) if c.0 == step => c.1 = c.1.saturating_add(n),
+                _ => self.counts.insert(at, (step, n)),
             }
         }
-        other.cells.iter().for_each(|c| self.add_time(c.band, c.cause, c.time));
+        let mut at = 0;
+        for c in &other.cells {
+            at += self.cells[at..].iter().take_while(|s| (s.band, s.cause) < (c.band, c.cause)).count();
+            match self.cells.get_mut(at) {
+                Some(s) if (s.band, s.cause) == (c.band, c.cause) => s.time += c.time,
+                _ => self.cells.insert(at, *c),
+            }
+        }
         self.longest = self.longest.max(other.longest);
     }
 
