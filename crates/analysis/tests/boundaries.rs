@@ -2,24 +2,13 @@
 
 mod wire;
 
-use tcpwhy_analysis::{Analyzer, Config, Connection, Detail};
-use tcpwhy_base::{Cause, Held, Nanos, Observation, Segment, Seq, SocketChange, SocketEvent, Source};
+use tcpwhy_analysis::Connection;
+use tcpwhy_base::{Cause, Held, Nanos, Segment, Seq, SocketChange, SocketEvent, Source};
+use wire::heard::{hear, says};
 use wire::{CLIENT, SERVER, Tap, Wire, ms, us};
 
-/// What the kernel of a host says at these times from the first packet.
-fn says(w: &Wire, host: usize, changes: &[(Nanos, SocketChange)]) -> Vec<SocketEvent> {
-    let zero = w.segments()[0].time;
-    let [local, remote] = [w.host[host].end, w.host[1 - host].end];
-    changes.iter().map(|&(at, change)| SocketEvent { time: zero + at, local, remote, change }).collect()
-}
-
 fn analyse(segments: &[Segment], events: &[SocketEvent]) -> Connection {
-    let mut seen: Vec<Observation<'_>> = events.iter().map(Observation::Socket).collect();
-    seen.extend(segments.iter().map(Observation::Segment));
-    seen.sort_by_key(|o| o.time());
-    let mut analyzer = Analyzer::new(Config { detail: Detail::All });
-    seen.into_iter().for_each(|o| analyzer.observe(o));
-    let c = *analyzer.finish().connections.remove(0);
+    let c = hear(segments, events);
     // Whoever says where they are, parts lie side by side.
     let setup = c.setup.iter().map(|s| (s.start, s.end));
     let exchanges = c.exchanges.iter().map(|x| (x.start, x.end));

@@ -2,10 +2,9 @@
 
 mod wire;
 
-use tcpwhy_analysis::{Analyzer, Config, Connection, Detail, Quality};
-use tcpwhy_base::{
-    Cause, Endpoint, Nanos, Observation, Segment, Seq, SocketChange, SocketEvent, SocketState, Source, Timer,
-};
+use tcpwhy_analysis::{Connection, Quality};
+use tcpwhy_base::{Cause, Nanos, Seq, SocketChange, SocketEvent, SocketState, Source, Timer};
+use wire::heard::{hear, says};
 use wire::{CLIENT, SERVER, Tap, Wire, ms, us};
 
 /// The client's first byte.
@@ -14,24 +13,6 @@ const FIRST: Seq = Seq(1_001);
 /// What the client's kernel says at these times from the first packet.
 fn client_says(w: &Wire, changes: &[(Nanos, SocketChange)]) -> Vec<SocketEvent> {
     says(w, CLIENT, changes)
-}
-
-/// What the kernel of a host says at these times from the first packet.
-fn says(w: &Wire, host: usize, changes: &[(Nanos, SocketChange)]) -> Vec<SocketEvent> {
-    let zero = w.segments()[0].time;
-    let [local, remote]: [Endpoint; 2] = [w.host[host].end, w.host[1 - host].end];
-    changes.iter().map(|&(at, change)| SocketEvent { time: zero + at, local, remote, change }).collect()
-}
-
-/// The only connection, from packets and kernel events in the order of time.
-fn analyse(segments: &[Segment], events: &[SocketEvent]) -> Connection {
-    let mut seen: Vec<Observation<'_>> = events.iter().map(Observation::Socket).collect();
-    seen.extend(segments.iter().map(Observation::Segment));
-    // Of one moment the call comes first, then what it sends.
-    seen.sort_by_key(|o| o.time());
-    let mut analyzer = Analyzer::new(Config { detail: Detail::All });
-    seen.into_iter().for_each(|o| analyzer.observe(o));
-    *analyzer.finish().connections.remove(0)
 }
 
 /// The spans of the first exchange until `until`, in milliseconds from the first packet.
@@ -60,7 +41,7 @@ fn write(from: Seq, bytes: u32) -> SocketChange {
 #[test]
 fn without_a_kernel_all_is_inferred() {
     let w = held();
-    let c = analyse(&w.segments(), &[]);
+    let c = hear(&w.segments(), &[]);
     assert_eq!(told(&c, 90), [(Cause::NagleDelayedAck, Source::Inferred, 30, 90)]);
     assert!(c.exchanges[0].spans[0].confidence < 0.8);
 }
@@ -69,7 +50,7 @@ fn without_a_kernel_all_is_inferred() {
 fn a_write_within_the_wait_divides_it_between_the_writer_and_nagle() {
     let w = held();
     let events = client_says(&w, &[(ms(30), write(FIRST, 4)), (ms(60), write(FIRST + 4, 100))]);
-    let c = analyse(&w.segments(), &events);
+    let c = hear(&w.segments(), &events);
     assert_eq!(
         told(&c, 90),
         [(Cause::SenderPause, Source::Kernel, 30, 60), (Cause::NagleDelayedAck, Source::Kernel, 60, 90),]
@@ -83,7 +64,7 @@ fn a_write_within_the_wait_divides_it_between_the_writer_and_nagle() {
 fn a_write_just_before_the_segment_leaves_nothing_to_nagle() {
     let w = held();
     let events = client_says(&w, &[(ms(30), write(FIRST, 4)), (ms(90) - us(50), write(FIRST + 4, 100))]);
-    let c = analyse(&w.segments(), &events);
+    let c = hear(&w.segments(), &events);
     assert_eq!(told(&c, 90), [(Cause::SenderPause, Source::Kernel, 30, 90)]);
 }
 
@@ -94,7 +75,7 @@ fn with_nodelay_a_small_segment_is_not_held() {
         &w,
         &[(ms(25), SocketChange::NoDelay(true)), (ms(30), write(FIRST, 4)), (ms(60), write(FIRST + 4, 100))],
     );
-    let c = analyse(&w.segments(), &events);
+    let c = hear(&w.segments(), &events);
     // The kernel says what it was not; what it was is still inferred.
     assert_eq!(told(&c, 90)[0].1, Source::Inferred);
 }
@@ -109,13 +90,13 @@ fn a_writer_that_waited_for_room_waited_for_the_send_buffer() {
     w.at(ms(60)).client().write(1_448);
     w.at(ms(70)).server().data(50);
     w.at(ms(80)).client().ack();
-    let inferred = analyse(&w.segments(), &[]);
+    let inferred = hear(&w.segments(), &[]);
     assert_eq!(told(&inferred, 60).last(), Some(&(Cause::SenderPause, Source::Inferred, 30, 60)));
     let events = client_says(
         &w,
         &[(ms(30), write(FIRST, 3 * 1_448)), (ms(60) - us(20), SocketChange::Room { since: ms(31) })],
     );
-    let c = analyse(&w.segments(), &events);
+    let c = hear(&w.segments(), &events);
     assert_eq!(told(&c, 60).last(), Some(&(Cause::SendBuffer, Source::Kernel, 30, 60)));
     let why: Vec<String> =
         c.spans().map(|s| s.1).filter(|s| s.cause == Cause::SendBuffer).map(|s| s.facts.sentence()).collect();
@@ -135,10 +116,10 @@ fn the_timer_that_fired_is_known_by_name() {
         let loss = spans.iter().find(|s| s.cause != Cause::PathDelay);
         loss.map(|s| (s.cause, s.source))
     };
-    let inferred = analyse(&w.segments(), &[]);
+    let inferred = hear(&w.segments(), &[]);
     assert_eq!(cause(&inferred), Some((Cause::TailLossProbe, Source::Inferred)));
     let events = client_says(&w, &[(ms(250) - us(10), SocketChange::Timer(Timer::Retransmission))]);
-    let c = analyse(&w.segments(), &events);
+    let c = hear(&w.segments(), &events);
     assert_eq!(cause(&c), Some((Cause::RetransmissionTimeout, Source::Kernel)));
 }
 
@@ -147,7 +128,7 @@ fn far_from_its_host_a_kernel_is_not_believed() {
     let mut w = held();
     w.tap = Tap::Server;
     let events = client_says(&w, &[(ms(30), write(FIRST, 4)), (ms(60), write(FIRST + 4, 100))]);
-    let c = analyse(&w.segments(), &events);
+    let c = hear(&w.segments(), &events);
     assert!(c.exchanges[0].spans.iter().all(|s| s.source == Source::Inferred));
     assert_eq!(w.host[CLIENT].isn + 1, FIRST);
 }
@@ -161,7 +142,7 @@ fn what_is_said_before_the_first_packet_is_kept() {
         &[(us(-50), SocketChange::NoDelay(true)), (ms(30), write(FIRST, 4)), (ms(60), write(FIRST + 4, 100))],
     );
     let by_kernel = |events: &[SocketEvent]| {
-        analyse(&w.segments(), events).exchanges[0]
+        hear(&w.segments(), events).exchanges[0]
             .spans
             .iter()
             .any(|s| s.cause == Cause::NagleDelayedAck && s.source == Source::Kernel)
@@ -186,7 +167,7 @@ fn on_a_short_path_a_kernel_is_believed_at_either_tap() {
         w.at(ms(70) + us(120)).server().data(50);
         w.at(ms(70) + us(180)).client().ack();
         let events = client_says(&w, &[(ms(30) - us(60), write(FIRST, 4)), (ms(31), write(FIRST + 4, 100))]);
-        let c = analyse(&w.segments(), &events);
+        let c = hear(&w.segments(), &events);
         let sources: Vec<_> = c.exchanges[0]
             .spans
             .iter()
@@ -210,7 +191,7 @@ fn a_cork_holds_the_first_segment_of_an_answer() {
         says(&w, SERVER, &[(ms(at), SocketChange::Cork(on)), (ms(at), write(from, 700))])
     };
     let told = |events: &[SocketEvent]| {
-        let all = told(&analyse(&w.segments(), events), 999).into_iter();
+        let all = told(&hear(&w.segments(), events), 999).into_iter();
         // Its host needs a moment for the way.
         all.filter(|s| s.0 != Cause::PathDelay)
             .map(|s| (s.0, s.1, (s.2 + 2) / 5 * 5, (s.3 + 2) / 5 * 5))
@@ -241,7 +222,7 @@ fn the_kernel_of_the_receiver_tells_a_slow_reader_from_a_small_window() {
     }
     w.at(ms(230)).server().data(50);
     let cause = |events: &[SocketEvent]| {
-        let c = analyse(&w.segments(), events);
+        let c = hear(&w.segments(), events);
         let spans = c.exchanges[0].spans.iter().map(|s| (s.cause, s.source));
         let full = |c: &Cause| matches!(c, Cause::ReceiveWindow | Cause::SlowReader);
         spans.filter(|(cause, _)| full(cause)).collect::<Vec<_>>()
@@ -301,7 +282,7 @@ fn a_read_tells_of_what_passed_before_it() {
     let told = |read: bool| {
         let mut changes = vec![(us(-5), SocketChange::State(state))];
         changes.extend(read.then_some((ms(290) - us(5), SocketChange::Read { since, upto: FIRST, left: 0 })));
-        let c = analyse(&w.segments(), &says(&w, SERVER, &changes));
+        let c = hear(&w.segments(), &says(&w, SERVER, &changes));
         let spans = c.exchanges[0].spans.iter().filter(|s| s.source == Source::Kernel);
         spans.map(|s| (s.cause, (s.end - s.start).0 / 10_000_000)).collect::<Vec<_>>()
     };
@@ -319,16 +300,16 @@ fn the_kernel_knows_the_scales_of_a_connection_that_was_open_before() {
     w.at(ms(50)).server().data(40_000);
     w.at(ms(60)).client().ack();
     let segments = &w.segments()[3..];
-    let cut = analyse(segments, &[]);
+    let cut = hear(segments, &[]);
     assert!(cut.quality.has(Quality::NO_WINDOW_SCALE) || cut.quality.has(Quality::SCALE_INFERRED));
     let state =
         SocketState { open: true, scales: Some([7, 5]), buffers: [1, 1], set: [false; 2], reads: true };
-    let c = analyse(segments, &says(&w, CLIENT, &[(ms(25), SocketChange::State(state))]));
+    let c = hear(segments, &says(&w, CLIENT, &[(ms(25), SocketChange::State(state))]));
     assert!(!c.quality.has(Quality::NO_WINDOW_SCALE) && !c.quality.has(Quality::SCALE_INFERRED));
     assert_eq!([c.ends[CLIENT].wscale, c.ends[SERVER].wscale], [Some(5), Some(7)]);
     // Without scaling windows are as they stand.
     let none = SocketChange::State(SocketState { scales: None, ..state });
-    let c = analyse(segments, &says(&w, CLIENT, &[(ms(25), none)]));
+    let c = hear(segments, &says(&w, CLIENT, &[(ms(25), none)]));
     assert!(!c.quality.has(Quality::NO_WINDOW_SCALE));
     assert_eq!([c.ends[CLIENT].wscale, c.ends[SERVER].wscale], [None, None]);
 }

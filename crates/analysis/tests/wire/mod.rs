@@ -11,6 +11,7 @@
 
 #![allow(dead_code, reason = "each test crate uses a part of it")]
 
+pub(crate) mod heard;
 pub(crate) mod told;
 
 pub(crate) use told::{analyze, same_story, tell};
