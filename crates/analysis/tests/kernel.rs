@@ -271,8 +271,8 @@ fn a_read_tells_of_what_passed_before_it() {
     w.host[SERVER].wscale = Some(0);
     w.handshake();
     w.at(ms(30)).client().write(3 * MSS);
-    w.at(ms(60)).server().window(MSS).ack();
-    w.at(ms(70)).client().data(MSS);
+    w.at(ms(64)).server().window(MSS).ack();
+    w.at(ms(74)).client().data(MSS);
     w.at(ms(90)).server().window(0).ack();
     w.at(ms(300)).server().window(3 * MSS).ack();
     w.at(ms(310)).client().write(3 * MSS);
@@ -286,8 +286,33 @@ fn a_read_tells_of_what_passed_before_it() {
         let spans = c.exchanges[0].spans.iter().filter(|s| s.source == Source::Kernel);
         spans.map(|s| (s.cause, (s.end - s.start).0 / 10_000_000)).collect::<Vec<_>>()
     };
-    assert_eq!(told(true), [(Cause::SlowReader, 4), (Cause::SlowReader, 24)]);
-    assert_eq!(told(false), [(Cause::ReceiveWindow, 4), (Cause::ReceiveWindow, 24)]);
+    assert_eq!(told(true), [(Cause::SlowReader, 4), (Cause::SlowReader, 23)]);
+    assert_eq!(told(false), [(Cause::ReceiveWindow, 4), (Cause::ReceiveWindow, 23)]);
+}
+
+/// What a sender waits for is what an ACK brings: a reader that stops within the last round trip has held nothing yet.
+#[test]
+fn a_reader_holds_what_leaves_a_round_trip_after_it_stopped() {
+    const MSS: u32 = 1_448;
+    let mut w = Wire::new(Tap::Server, ms(100));
+    w.host[SERVER].window = 3 * MSS;
+    w.host[SERVER].wscale = Some(0);
+    w.handshake();
+    w.at(ms(150)).client().write(3 * MSS);
+    w.at(ms(240)).server().ack();
+    w.at(ms(290)).client().write(3 * MSS);
+    w.at(ms(600)).server().ack();
+    w.at(ms(650)).client().write(3 * MSS);
+    w.at(ms(700)).server().data(50);
+    let first = w.segments()[0].time;
+    let state = SocketState { open: true, scales: None, buffers: [1, 1], set: [false; 2], reads: true };
+    // The first flight came 150 ms after the SYN, and lay there until the last ACK but one.
+    let read = SocketChange::Read { since: first + ms(150), upto: FIRST, left: 0 };
+    let changes = [(us(-5), SocketChange::State(state)), (ms(550) - us(20), read)];
+    let c = hear(&w.segments(), &says(&w, SERVER, &changes));
+    let spans = c.exchanges[0].spans.iter().filter(|s| s.source == Source::Kernel);
+    let causes: Vec<_> = spans.map(|s| s.cause).collect();
+    assert_eq!(causes, [Cause::ReceiveWindow, Cause::SlowReader]);
 }
 
 /// The scales of windows were agreed on before the capture began; the kernel knows them.

@@ -16,7 +16,7 @@ impl Conn {
         }
         if let SocketChange::Read { since, .. } = event.change {
             let sender = local.peer();
-            self.ex.lay_unread(sender, since, event.time, self.track.reaction_or_zero(sender).part(2));
+            self.ex.lay_unread(sender, since, event.time, self.track.reaction_or_zero(sender));
         }
         self.testimony.hear(local, event);
     }
@@ -42,7 +42,7 @@ impl Conn {
         if !is_beside(&path) {
             return;
         }
-        let trip = path.peer().part(2);
+        let trip = path.peer();
         step.unread = self.testimony.unread(s.peer(), step.start - trip, step.end - trip);
     }
 

@@ -67,7 +67,12 @@ pub(super) struct Sender<'a> {
     states: Vec<State>,
     lost: Vec<&'a Lost>,
     pub(super) rtt: Nanos,
+    /// The way of an ACK.
+    back: Nanos,
     mss: u64,
+    /// Timers that its kernel counted.
+    probes: bool,
+    timeouts: bool,
 }
 
 impl<'a> Sender<'a> {
@@ -90,6 +95,8 @@ impl<'a> Sender<'a> {
         let states: Vec<_> =
             truth.samples.iter().filter(|s| s.side == sender && s.port == port).map(State::of).collect();
         let shared = &truth.scenario.shared;
+        let counters = if sender == End::Client { &truth.client_counters } else { &truth.server_counters };
+        let counted = |name: &str| counters.get(name).is_some_and(|&n| n > 0);
         // IP and TCP headers with the time stamp option, unless the kernel says.
         let mss = states.last().map_or(shared.mtu.saturating_sub(52).max(1), |s| s.snd_mss);
         Sender {
@@ -101,7 +108,10 @@ impl<'a> Sender<'a> {
             states,
             lost: truth.lost.iter().filter(|l| l.port == port && l.from() == sender).collect(),
             rtt: shared.rtt(),
+            back: truth.scenario.link(sender.peer()).delay,
             mss,
+            probes: counted("TcpExtTCPLossProbes"),
+            timeouts: counted("TcpExtTCPTimeouts"),
         }
     }
 
@@ -203,12 +213,14 @@ impl<'a> Sender<'a> {
         if some_room && by_timer && own.sent - from >= TIMER {
             return Cause::SillyWindow;
         }
+        // The sender knows of the reader what an ACK brings.
+        let (from, until) = (from - self.back, own.sent - self.back);
         let overlap = |op: Op| {
-            let of = |c: &&&Event| c.op == op && c.start() < own.sent && c.end() > from;
-            let time = |c: &&Event| c.end().min(own.sent) - c.start().max(from);
+            let of = |c: &&&Event| c.op == op && c.start() < until && c.end() > from;
+            let time = |c: &&Event| c.end().min(until) - c.start().max(from);
             self.reader.iter().filter(of).map(time).fold(Nanos::ZERO, |a, b| a + b)
         };
-        let half = (own.sent - from).part(2);
+        let half = (until - from).part(2);
         if overlap(Op::ReadPause) > half {
             Cause::SlowReader
         } else if overlap(Op::Write) > half {
@@ -253,7 +265,8 @@ impl<'a> Sender<'a> {
             let Some(place) = lost.relative else { continue };
             // The same bytes lost again belong to the first repair.
             if let Some(known) = all.iter_mut().find(|r| r.place == place) {
-                if known.cause == Cause::FastRecovery {
+                // Also a repair that is lost is known by what is acknowledged behind it (RFC 8985).
+                if known.cause == Cause::FastRecovery && self.timeouts {
                     known.cause = Cause::RetransmissionTimeout;
                 }
                 continue;
@@ -268,7 +281,8 @@ impl<'a> Sender<'a> {
                 prompted.is_some_and(|a| a.at > repair.sent - slack && a.at > lost.time() + self.rtt.part(2));
             let cause = match lost.reason {
                 Reason::TooLarge => Cause::PathMtu,
-                _ if prompted => Cause::FastRecovery,
+                // RACK's own timer repairs as an ACK does.
+                _ if prompted || !(self.probes || self.timeouts) => Cause::FastRecovery,
                 _ => Cause::TailLossProbe,
             };
             let sent_by_then = self.direction.segments.partition_point(|s| s.sent <= repair.sent);
@@ -277,6 +291,11 @@ impl<'a> Sender<'a> {
             all.push(Repair { place, lost: lost.time(), repair: repair.sent, upto, cause });
         }
         all
+    }
+
+    /// The link lost it.
+    pub(super) fn was_lost(&self, segment: &Segment) -> bool {
+        self.lost.iter().any(|l| l.time() == segment.sent)
     }
 
     /// Repeats of what the link had not lost: when, and until the sender heard of it.

@@ -236,7 +236,7 @@ impl Scene<'_> {
             let finish = segments.partition_point(|x| x.start < to[s]);
             for i in begin..finish {
                 for wait in sender.waits(i, i == begin) {
-                    let (from, to) = self.at_tap(tap, s, &wait, i == begin);
+                    let (from, to) = self.at_tap(tap, s, sender, &wait, i == begin);
                     canvas.paint(from, to, wait.cause);
                 }
             }
@@ -261,17 +261,15 @@ impl Scene<'_> {
     }
 
     /// A wait of the sender as it passes the tap.
-    fn at_tap(&self, tap: End, sender: End, wait: &Wait, first: bool) -> (Nanos, Nanos) {
-        if tap == sender {
+    fn at_tap(&self, tap: End, s: End, sender: &Sender<'_>, wait: &Wait, first: bool) -> (Nanos, Nanos) {
+        if tap == s {
             return (wait.from, wait.to);
         }
-        let d = &self.directions[sender];
+        let d = &self.directions[s];
         let own = d.segments[wait.segment];
-        let Some(arrived) = d.arrived(own.end) else { return (wait.from, wait.from) };
-        let before = wait.segment.checked_sub(1).map(|b| {
-            let b = d.segments[b];
-            (b.sent, d.arrived(b.end).unwrap_or(arrived))
-        });
+        let there = |i| d.there(i, |segment| sender.was_lost(segment));
+        let Some(arrived) = there(wait.segment) else { return (wait.from, wait.from) };
+        let before = wait.segment.checked_sub(1).map(|b| (d.segments[b].sent, there(b).unwrap_or(arrived)));
         wait_afar(wait, first, (own.sent, arrived), before)
     }
 

@@ -122,6 +122,8 @@ pub(super) struct Direction {
     pub(super) frontier: Vec<(Nanos, u64)>,
     /// At the receiver: from this time on it had said that all bytes below the place are there.
     pub(super) said: Vec<(Nanos, u64)>,
+    /// At the receiver: when what begins there first came, holes before it or not.
+    came: BTreeMap<u64, Nanos>,
 }
 
 impl Direction {
@@ -146,7 +148,11 @@ impl Direction {
             Some(Ack { at: p.time, ack, edge })
         });
         let acks = acks.collect();
-        let arrived = flow.taps[sender.peer()].iter().filter(|p| p.from == sender && p.len > 0);
+        let arrived = || flow.taps[sender.peer()].iter().filter(|p| p.from == sender && p.len > 0);
+        let mut came = BTreeMap::new();
+        for p in arrived() {
+            came.entry(p.start).or_insert(p.time);
+        }
         let mut said = Vec::new();
         let mut most = 0;
         for p in flow.taps[sender.peer()].iter().filter(|p| p.from != sender) {
@@ -155,7 +161,15 @@ impl Direction {
                 said.push((p.time, ack));
             }
         }
-        Direction { segments, repeats, acks, frontier: frontier(arrived), said }
+        Direction { segments, repeats, acks, frontier: frontier(arrived()), said, came }
+    }
+
+    /// When segment `i` came to the receiver, or would have come: of what was `lost` as long before the next one that was not as it
+    /// left before that.
+    pub(super) fn there(&self, i: usize, lost: impl Fn(&Segment) -> bool) -> Option<Nanos> {
+        let own = self.segments.get(i)?;
+        let next = self.segments.get(i..)?.iter().find(|s| !lost(s))?;
+        Some(*self.came.get(&next.start)? - (next.sent - own.sent))
     }
 
     /// When all bytes below `place` were at the receiver.
@@ -207,17 +221,27 @@ fn frontier<'a>(arrived: impl Iterator<Item = &'a Packet>) -> Vec<(Nanos, u64)> 
 mod tests {
     use super::*;
 
+    fn packet(ms: i64, start: u64, len: u64) -> Packet {
+        let time = Nanos::millis(ms);
+        Packet { time, from: End::Client, start, len, ack: None, window: 0, syn: false }
+    }
+
+    #[test]
+    fn what_lies_behind_a_hole_has_come() {
+        let sent = vec![packet(1, 0, 10), packet(2, 10, 10), packet(40, 20, 10), packet(90, 10, 10)];
+        let came = vec![packet(11, 0, 10), packet(50, 20, 10), packet(100, 10, 10)];
+        let flow = Flow { port: 1, taps: Ends::new(sent, came) };
+        let d = Direction::new(&flow, End::Client);
+        let there = |i| d.there(i, |s| s.sent == Nanos::millis(2));
+        assert_eq!(
+            [0, 1, 2, 3].map(there),
+            [Some(11), Some(12), Some(50), None].map(|t| t.map(Nanos::millis))
+        );
+        assert_eq!(d.arrived(30), Some(Nanos::millis(100)));
+    }
+
     #[test]
     fn a_hole_holds_the_frontier() {
-        let packet = |ms, start, len| Packet {
-            time: Nanos::millis(ms),
-            from: End::Client,
-            start,
-            len,
-            ack: None,
-            window: 0,
-            syn: false,
-        };
         let all =
             [packet(1, 0, 10), packet(2, 20, 10), packet(3, 30, 5), packet(9, 10, 10), packet(10, 0, 10)];
         let steps = frontier(all.iter());
