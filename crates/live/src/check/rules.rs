@@ -6,12 +6,13 @@ use crate::sample::{Process, Sample};
 use tcpwhy_base::{Cause, Class, FixId, Nanos};
 
 /// Counters whose growth is evidence.
-pub(super) const COUNTERS: [&str; 20] = [
+pub(super) const COUNTERS: [&str; 21] = [
     "ListenOverflows",
     "ListenDrops",
     "TCPReqQFullDoCookies",
     "TCPReqQFullDrop",
     "SyncookiesSent",
+    "SyncookiesRecv",
     "SyncookiesFailed",
     "TCPTimeWaitOverflow",
     "TCPMemoryPressures",
@@ -36,6 +37,10 @@ const LEAST: Nanos = Nanos::millis(200);
 /// A queue that is never empty is behind only after so long.
 const BEHIND: Nanos = Nanos::secs(1);
 const BEHIND_LOOKS: u32 = 5;
+
+/// Nothing of these connections is kept: neither is the SYN-ACK repeated nor a reset sent.
+const BEHIND_COOKIES: &str = ", also behind SYN cookies: clients that take themselves for connected, which only what they send again \
+    can bring in";
 
 impl Audit {
     pub(super) fn faults(&self, connections: &[Connection]) -> Vec<Fault> {
@@ -91,8 +96,10 @@ impl Audit {
             let lost = match (dropped, overflows) {
                 (0, None) => "no connection was dropped yet".into(),
                 (_, o) => format!(
-                    "SYNs or handshakes were dropped (ListenOverflows grew by {} in this network namespace)",
-                    o.map_or(0, |m| m.by)
+                    "SYNs or handshakes were dropped (ListenOverflows grew by {} in this network namespace){}",
+                    o.map_or(0, |m| m.by),
+                    // `cookie_v4_check` counts the cookie before `tcp_v4_syn_recv_sock` finds the queue full.
+                    if self.grown("SyncookiesRecv") > 0 { BEHIND_COOKIES } else { "" }
                 ),
             };
             let when = overflows.map_or_else(|| seen.full.unwrap_or_default(), |m| (m.first, m.last));
@@ -106,7 +113,10 @@ impl Audit {
                     l.most,
                     l.backlog.saturating_add(1)
                 ),
-                figures: figures(&[("overflows", overflows.map_or(0, |m| m.by))]),
+                figures: figures(&[
+                    ("overflows", overflows.map_or(0, |m| m.by)),
+                    ("cookies_received", self.grown("SyncookiesRecv")),
+                ]),
                 fixes,
             });
         }

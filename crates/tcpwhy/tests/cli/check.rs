@@ -64,6 +64,22 @@ fn planted_faults_are_found_and_nothing_else() {
     }
 }
 
+/// A full accept queue is the fault also where SYN cookies let the clients believe that they are connected.
+#[test]
+fn a_queue_that_is_full_behind_cookies_is_found() {
+    let Some(found) = found("full-behind-cookies") else { return };
+    let ids: Vec<&str> = found.iter().map(|f| f["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["listener-queue-full", "syn-cookies"], "{found:#?}");
+    let (full, cookies) = (&found[0], &found[1]);
+    assert_eq!(full["subject"], "10.9.0.1:8000");
+    let sent = cookies["figures"]["cookies"].as_u64().unwrap();
+    assert!((1..10).contains(&sent), "{found:#?}");
+    // What the clients sent again met the full queue again.
+    assert!(full["figures"]["cookies_received"].as_u64().unwrap() > sent, "{found:#?}");
+    assert!(full["figures"]["overflows"].as_u64().unwrap() > sent, "{found:#?}");
+    assert!(full["evidence"].as_str().unwrap().contains("also behind SYN cookies"), "{found:#?}");
+}
+
 #[test]
 fn a_fresh_namespace_under_a_modest_load_has_no_faults() {
     let Some(found) = found("nothing") else { return };

@@ -7,6 +7,7 @@ import array
 import contextlib
 import fcntl
 import os
+import select
 import socket
 import struct
 import subprocess
@@ -193,6 +194,59 @@ def flood(cookies):
     beside(lambda: send_raw([syn(f'10.9.0.{2 + n}', 5000 + n, to) for n in range(60)], to[0]))
 
 
+class Tun:
+    """A network behind a TUN device (linux/if_tun.h), where hosts do what they are told."""
+
+    def __init__(self, address):
+        self.file = os.open('/dev/net/tun', os.O_RDWR)
+        # TUNSETIFF: IFF_TUN | IFF_NO_PI.
+        fcntl.ioctl(self.file, 0x400454CA, struct.pack('16sH22x', b'beyond', 0x1001))
+        run('ip', 'address', 'add', address + '/24', 'dev', 'beyond')
+        run('ip', 'link', 'set', 'beyond', 'up')
+
+    def send(self, source, port, to, seq, ack=None, data=b''):
+        flags = 2 if ack is None else 0x18
+        ends = socket.inet_aton(source) + socket.inet_aton(to[0])
+
+        def tcp(check):
+            return struct.pack('!HHLLBBHHH', port, to[1], seq, ack or 0, 0x50, flags, 65535, check, 0) + data
+
+        segment = tcp(checksum(ends + struct.pack('!BBH', 0, 6, 20 + len(data)) + tcp(0)))
+        head = struct.pack('!BBHHHBBH', 0x45, 0, 20 + len(segment), 0, 0, 64, 6, 0)
+        head = head[:10] + struct.pack('!H', checksum(head + ends)) + head[12:]
+        os.write(self.file, head + ends + segment)
+
+    def answers(self, seconds):
+        """SYN-ACKs that come: the port that they are for, and their numbers."""
+        end, found = time.monotonic() + seconds, {}
+        while (left := end - time.monotonic()) > 0:
+            if select.select([self.file], [], [], left)[0]:
+                packet = os.read(self.file, 2048)
+                if packet[0] == 0x45 and packet[9] == 6 and packet[33] == 0x12:
+                    found[struct.unpack('!H', packet[22:24])[0]] = struct.unpack('!L', packet[24:28])[0]
+        return found
+
+
+def full_behind_cookies():
+    """More handshakes at once than the backlog, most of them by SYN cookies; their last ACKs meet a full accept queue, and so does what
+    their clients, who think that they are connected, send again and again."""
+    setting('tcp_syncookies', 1)
+    tun = Tun('10.9.0.1')
+    to = listen(backlog=2, address='10.9.0.1', port=8000).getsockname()
+
+    def ask():
+        ports = range(5000, 5010)
+        for port in ports:
+            tun.send('10.9.0.2', port, to, 1)
+        numbers = tun.answers(0.2)
+        for _ in range(3):
+            for port, number in numbers.items():
+                tun.send('10.9.0.2', port, to, 2, number + 1, b'a request ')
+            time.sleep(0.2)
+
+    beside(ask)
+
+
 def pruned():
     """A buffer that is made smaller than the window that was offered."""
     s = listen(port=8000)
@@ -361,6 +415,7 @@ FAULTS = {
     'unanswered': unanswered,
     'flood-cookies': lambda: flood(1),
     'flood': lambda: flood(0),
+    'full-behind-cookies': full_behind_cookies,
     'pruned': pruned,
     'damaged': damaged,
 }
