@@ -228,8 +228,9 @@ class Tun:
 
 
 def full_behind_cookies():
-    """More handshakes at once than the backlog, most of them by SYN cookies; their last ACKs meet a full accept queue, and so does what
-    their clients, who think that they are connected, send again and again."""
+    """More handshakes at once than the backlog, most of them by SYN cookies.
+
+    Their last ACKs meet a full accept queue, and so does what their clients, who think that they are connected, send again."""
     setting('tcp_syncookies', 1)
     tun = Tun('10.9.0.1')
     to = listen(backlog=2, address='10.9.0.1', port=8000).getsockname()
