@@ -71,6 +71,7 @@ mod exchange;
 mod facts;
 mod findings;
 mod fixes;
+mod leftover;
 mod no_effect;
 mod output;
 mod packing;

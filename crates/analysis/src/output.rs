@@ -3,6 +3,7 @@
 
 use crate::Detail;
 use crate::findings::{Basis, Rollups};
+use crate::leftover::leave_out_kept;
 use crate::result::{Connection, Exchange, Gap, Span};
 use crate::step::Step;
 use crate::window::Window;
@@ -226,7 +227,10 @@ impl Output {
         }
         got.sort_unstable();
         got.dedup();
-        got.iter().for_each(|&at| in_order(&mut connections[at]));
+        for at in got {
+            in_order(&mut connections[at]);
+            leave_out_kept(&mut connections[at]);
+        }
         self.inherent
     }
 }

@@ -122,7 +122,7 @@ impl Distribution {
         // Both are in order: what comes next lies behind what came before, mostly near.
         let mut at = 0;
         for &(step, n) in &other.counts {
-            at += self.counts[at..].iter().take_while(|c| c.0 < step).count();
+            at += before(&self.counts[at..], |c| c.0 < step);
             match self.counts.get_mut(at) {
                 Some(c) if c.0 == step => c.1 = c.1.saturating_add(n),
                 _ => self.counts.insert(at, (step, n)),
@@ -130,7 +130,7 @@ impl Distribution {
         }
         let mut at = 0;
         for c in &other.cells {
-            at += self.cells[at..].iter().take_while(|s| (s.band, s.cause) < (c.band, c.cause)).count();
+            at += before(&self.cells[at..], |s| (s.band, s.cause) < (c.band, c.cause));
             match self.cells.get_mut(at) {
                 Some(s) if (s.band, s.cause) == (c.band, c.cause) => s.time += c.time,
                 _ => self.cells.insert(at, *c),
@@ -260,6 +260,16 @@ impl Distribution {
     }
 }
 
+/// How many of a list come first, where those stand at its beginning: found in steps that double, for mostly they are few, and
+/// sometimes nearly all.
+fn before<T>(list: &[T], first: impl Fn(&T) -> bool) -> usize {
+    let (mut from, mut to) = (0, 1);
+    while to <= list.len() && first(&list[to - 1]) {
+        (from, to) = (to, 2 * to);
+    }
+    from + list[from..list.len().min(to)].partition_point(first)
+}
+
 /// The step of a duration, with `2^bits` steps for each factor of two; below that many nanoseconds each is its own.
 fn step(duration: Nanos, bits: u32) -> u16 {
     let ns = u64::try_from(duration.0).unwrap_or(0);
@@ -320,6 +330,14 @@ mod tests {
         }
         let typical = d.around(50).unwrap();
         assert!(typical.from <= Nanos::micros(500) && Nanos::micros(500) < typical.to);
+    }
+
+    #[test]
+    fn what_comes_before_is_found() {
+        for len in 0..40 {
+            let list: Vec<usize> = (0..len).collect();
+            (0..=len).for_each(|n| assert_eq!(before(&list, |&i| i < n), n, "{len}"));
+        }
     }
 
     #[test]

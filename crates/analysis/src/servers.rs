@@ -17,25 +17,78 @@ const MOST_OPEN: usize = 4_096;
 /// Sums by server.
 #[derive(Debug)]
 pub(crate) struct Servers {
-    all: HashMap<Endpoint, Server>,
+    index: HashMap<Endpoint, u32>,
+    all: Vec<(Server, Clients)>,
     /// No more servers than this are told apart.
     most: usize,
     omitted: u64,
+    /// Of connections that come after others which are summed meanwhile: when they were used, by server, for whether they
+    /// overlap is a matter of order.
+    later: Option<Vec<(u32, (Nanos, Nanos))>>,
+}
+
+/// Where the clients of a server are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clients {
+    On(IpAddr),
+    /// On more than one address of the loopback.
+    Loopback,
+    Anywhere,
+}
+
+impl Clients {
+    #[inline]
+    fn and(self, ip: IpAddr) -> Clients {
+        match self {
+            Clients::On(known) if known == ip => self,
+            Clients::On(known) if known.is_loopback() && ip.is_loopback() => Clients::Loopback,
+            Clients::Loopback if ip.is_loopback() => self,
+            _ => Clients::Anywhere,
+        }
+    }
+
+    /// Of both.
+    fn with(self, other: Clients) -> Clients {
+        match other {
+            Clients::On(ip) => self.and(ip),
+            Clients::Loopback if self == Clients::Loopback => self,
+            Clients::Loopback if matches!(self, Clients::On(ip) if ip.is_loopback()) => other,
+            _ => Clients::Anywhere,
+        }
+    }
+
+    /// All are on the host of that address.
+    fn are_on(self, host: IpAddr) -> bool {
+        match self {
+            Clients::On(ip) => ip == host || ip.is_loopback() && host.is_loopback(),
+            Clients::Loopback => host.is_loopback(),
+            Clients::Anywhere => false,
+        }
+    }
 }
 
 impl Servers {
     pub(crate) fn new(most: usize) -> Servers {
-        Servers { all: HashMap::new(), most, omitted: 0 }
+        Servers { index: HashMap::new(), all: Vec::new(), most, omitted: 0, later: None }
     }
 
-    /// Adds a connection.
-    pub(crate) fn add(&mut self, c: &Connection, requests: &Requests) {
-        if self.all.len() >= self.most && !self.all.contains_key(&c.server) {
-            self.omitted += 1;
-            return;
+    /// For connections that come after those of another one, which [`Servers::absorb`]s this one.
+    pub(crate) fn of_later() -> Servers {
+        Servers { later: Some(Vec::new()), ..Servers::new(usize::MAX) }
+    }
+
+    /// The place of a server; a new one comes with the clients of its first connection.
+    fn place(&mut self, server: Endpoint, clients: Clients) -> Option<u32> {
+        if let Some(&at) = self.index.get(&server) {
+            return Some(at);
         }
-        let server = self.all.entry(c.server).or_insert_with(|| Server {
-            server: c.server,
+        if self.all.len() >= self.most {
+            return None;
+        }
+        let at = u32::try_from(self.all.len()).ok()?;
+        self.index.insert(server, at);
+        let new = Server {
+            server,
             connections: 0,
             refused: 0,
             budget: Budget::default(),
@@ -45,27 +98,75 @@ impl Servers {
             at_once: false,
             within: None,
             asks: Vec::new(),
-        });
+        };
+        self.all.push((new, clients));
+        Some(at)
+    }
+
+    /// Adds a connection.
+    pub(crate) fn add(&mut self, c: &Connection, requests: &Requests) {
+        let Some(at) = self.place(c.server, Clients::On(c.client.ip)) else {
+            self.omitted += 1;
+            return;
+        };
+        let (server, clients) = &mut self.all[at as usize];
+        *clients = clients.and(c.client.ip);
         server.connections += 1;
         server.refused += u64::from(c.budget.get(Cause::Refused) > Nanos::ZERO);
         server.budget.add_all(&c.budget);
         server.idle += c.idle();
         server.times.add_all(&requests.times);
-        if let Some((first, last)) = requests.range {
-            let range = server.range.get_or_insert((first, first));
-            // Connections come by their starts or by their ends: either way the next one has begun before those so far
-            // have ended, or after them.
-            server.at_once |= first < range.1 && last > range.0;
-            *range = (range.0.min(first), range.1.max(last));
+        if let Some(range) = requests.range {
+            match &mut self.later {
+                Some(later) => later.push((at, range)),
+                None => use_during(server, range),
+            }
         }
     }
 
-    /// The servers, the one that took most time first, and how many connections are to others.
-    pub(crate) fn list(self) -> (Vec<Server>, u64) {
-        let mut all: Vec<Server> = self.all.into_values().collect();
-        all.sort_by_key(|s| (Reverse(s.requests()), s.server));
-        (all, self.omitted)
+    /// Adds those of [`Servers::of_later`].
+    pub(crate) fn absorb(&mut self, other: Servers) {
+        self.omitted += other.omitted;
+        let mut places = Vec::with_capacity(other.all.len());
+        for (theirs, clients) in other.all {
+            let Some(at) = self.place(theirs.server, clients) else {
+                self.omitted += theirs.connections;
+                places.push(None);
+                continue;
+            };
+            places.push(Some(at));
+            let (server, known) = &mut self.all[at as usize];
+            *known = known.with(clients);
+            server.connections += theirs.connections;
+            server.refused += theirs.refused;
+            server.budget.add_all(&theirs.budget);
+            server.idle += theirs.idle;
+            server.times.add_all(&theirs.times);
+        }
+        for (at, range) in other.later.into_iter().flatten() {
+            if let Some(Some(at)) = places.get(at as usize) {
+                use_during(&mut self.all[*at as usize].0, range);
+            }
+        }
     }
+
+    /// The servers, the one that took most time first, and where the clients of each are; and how many connections are to
+    /// others.
+    pub(crate) fn list(self) -> (Vec<Server>, Vec<Clients>, u64) {
+        let mut all = self.all;
+        all.sort_by_key(|(s, _)| (Reverse(s.requests()), s.server));
+        let (servers, clients) = all.into_iter().unzip();
+        (servers, clients, self.omitted)
+    }
+}
+
+/// A connection of the server was used from and until then.
+fn use_during(server: &mut Server, (first, last): (Nanos, Nanos)) {
+    let range = server.range.get_or_insert((first, first));
+    // Connections come by their starts or by their ends: either way the next one has begun before those so far
+    // have ended, or after them.
+    server.at_once |= first < range.1 && last > range.0;
+    *range = (range.0.min(first), range.1.max(last));
 }
 
 /// Finds the servers that are asked by another one while that answers (a proxy and what is behind it; rule 61): the asking host is
@@ -73,13 +174,18 @@ impl Servers {
 /// answered. Of those the one that took least is the nearest.
 ///
 /// The longest exchanges are those that are kept in detail; what encloses a long one is longer, so it is kept, too.
-pub(crate) fn find_upstreams(servers: &mut [Server], connections: &[Box<Connection>]) {
+pub(crate) fn find_upstreams(servers: &mut [Server], clients: &[Clients], connections: &[Box<Connection>]) {
     let candidates: Vec<Endpoint> = servers.iter().take(UPSTREAMS).map(|s| s.server).collect();
-    if candidates.len() < 2 {
+    // Mostly clients come from somewhere else, and no connection has to be looked at.
+    let mut known: HashSet<Endpoint> = HashSet::new();
+    for (&inner, clients) in candidates.iter().zip(clients) {
+        let outer = candidates.iter().filter(|o| **o != inner && clients.are_on(o.ip));
+        outer.for_each(|&outer| known.extend([inner, outer]));
+    }
+    if known.is_empty() {
         return;
     }
     let mut detail: HashMap<Endpoint, Detail<'_>> = HashMap::new();
-    let known: HashSet<Endpoint> = candidates.iter().copied().collect();
     for c in connections.iter().filter(|c| known.contains(&c.server)) {
         let of = detail.entry(c.server).or_default();
         of.clients.push(c.client.ip);
@@ -226,5 +332,33 @@ fn forget_parallel(servers: &mut [Server]) {
         let full = servers.iter().find(|o| of(o) > o.budget.get(Cause::ServerThink)).map(|o| o.server);
         let Some(outer) = full else { return };
         servers.iter_mut().filter(|s| s.within == Some(outer)).for_each(|s| s.within = None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where clients are does not depend on how their connections were dealt, and is what each of them says.
+    #[test]
+    fn clients_are_where_all_of_them_are() {
+        let ips: Vec<IpAddr> = ["10.0.0.1", "10.0.0.2", "127.0.0.1", "127.0.0.2", "::1"]
+            .iter()
+            .map(|ip| ip.parse().unwrap())
+            .collect();
+        let together = |ips: &[IpAddr]| ips[1..].iter().fold(Clients::On(ips[0]), |all, &ip| all.and(ip));
+        let on = |host: IpAddr, ip: IpAddr| ip == host || ip.is_loopback() && host.is_loopback();
+        for n in 0..125 {
+            let three = [ips[n % 5], ips[n / 5 % 5], ips[n / 25]];
+            let all = together(&three);
+            for host in &ips {
+                assert_eq!(all.are_on(*host), three.iter().all(|&ip| on(*host, ip)), "{three:?} {host}");
+            }
+            for split in 1..3 {
+                let (first, second) = three.split_at(split);
+                let dealt = together(first).with(together(second));
+                assert!(ips.iter().all(|&host| dealt.are_on(host) == all.are_on(host)), "{three:?}");
+            }
+        }
     }
 }

@@ -6,11 +6,11 @@ use crate::findings::{
     may_have_whole_connection_findings,
 };
 use crate::fixes::{Brief, advise};
-use crate::requests::Requests;
 use crate::result::{Connection, Example, Extremes, Finding, Frames, Totals};
 use crate::servers::{Servers, asked, find_upstreams, spent_within, upstreams};
 use crate::{Analysis, Bases};
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use std::cmp::Reverse;
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Endpoint, Kind, Nanos, Side};
@@ -96,6 +96,28 @@ impl Over {
             self.least = self.worst.iter().map(|w| w.0).min().unwrap_or_default();
         }
     }
+
+    /// Adds what later connections lost to the same.
+    fn absorb(&mut self, Over { finding: theirs, doubt, worst, most, least: _ }: Over) {
+        self.doubt.add(doubt);
+        let a = &mut self.finding;
+        let room = EVIDENCE.saturating_sub(a.evidence.len());
+        a.evidence.extend(theirs.evidence.into_iter().take(room));
+        a.lost += theirs.lost;
+        a.tail += theirs.tail;
+        a.idle += theirs.idle;
+        a.connection_count += theirs.connection_count;
+        a.range = joined((a.occurrences, a.range), (theirs.occurrences, theirs.range));
+        a.occurrences += theirs.occurrences;
+        if most > self.most {
+            self.most = most;
+            (a.example, a.facts, a.text) = (theirs.example, theirs.facts, theirs.text);
+        }
+        self.worst.extend(worst);
+        self.worst.sort_by_key(|w| (Reverse(w.0), w.1.id));
+        self.worst.truncate(4 * CONNECTIONS);
+        self.least = self.worst.iter().map(|w| w.0).min().unwrap_or_default();
+    }
 }
 
 impl Sums {
@@ -120,11 +142,6 @@ impl Sums {
     /// Adds a connection.
     pub(crate) fn add(&mut self, c: &Connection, basis: &Basis) {
         self.servers.add(c, &basis.requests);
-        self.add_findings(c, basis);
-    }
-
-    /// Adds all of it but what is summed by server.
-    fn add_findings(&mut self, c: &Connection, basis: &Basis) {
         self.measured += c.measured();
         for r in &basis.rollups.0 {
             self.add_finding(c, || finding(r, 1.0), Added::of(r));
@@ -193,6 +210,32 @@ impl Sums {
         over.remember(lost, c);
     }
 
+    /// Adds the sums of connections that come after these.
+    fn absorb(&mut self, other: Sums) {
+        self.measured += other.measured;
+        self.servers.absorb(other.servers);
+        for theirs in other.all {
+            let key = |o: &Over| (o.finding.cause, o.finding.side);
+            match self.all.iter_mut().find(|o| key(o) == key(&theirs)) {
+                Some(over) => over.absorb(theirs),
+                None => self.all.push(theirs),
+            }
+        }
+        for (pair, theirs) in other.single {
+            let known = self.single.len();
+            match self.single.entry(pair) {
+                Entry::Occupied(mut single) => {
+                    single.get_mut().setup += theirs.setup;
+                    single.get_mut().count += theirs.count;
+                }
+                Entry::Vacant(room) if known < self.most_pairs => {
+                    room.insert(theirs);
+                }
+                Entry::Vacant(_) => {}
+            }
+        }
+    }
+
     fn add_single(&mut self, c: &Connection, file: u16) {
         let Some(setup) = &c.setup else { return };
         let exchanges = c.exchanges.len() as u64 + c.exchanges_omitted.count;
@@ -228,8 +271,9 @@ impl Sums {
         totals: &mut Totals,
     ) -> Vec<Finding> {
         let servers = std::mem::replace(&mut self.servers, Servers::new(0));
-        (totals.servers, totals.servers_omitted) = servers.list();
-        find_upstreams(&mut totals.servers, connections);
+        let clients;
+        (totals.servers, clients, totals.servers_omitted) = servers.list();
+        find_upstreams(&mut totals.servers, &clients, connections);
         totals.asked = asked(&totals.servers, connections);
         let total = self.measured.0.max(1) as f64;
         let mut found: Vec<Finding> = Vec::with_capacity(self.all.len());
@@ -315,29 +359,25 @@ pub(crate) fn findings_over(
     threads: bool,
     totals: &mut Totals,
 ) -> Vec<Finding> {
-    let by_server = || {
-        let mut servers = Servers::new(usize::MAX);
-        let mut requests = Requests::default();
-        for (i, c) in connections.iter().enumerate() {
-            bases.read_requests(i, c, &mut requests);
-            servers.add(c, &requests);
-        }
-        servers
-    };
-    let by_cause = |add: fn(&mut Sums, &Connection, &Basis)| {
-        let mut sums = Sums::new(usize::MAX, usize::MAX);
+    let over = |begin: usize, connections: &[Box<Connection>], mut sums: Sums| {
         let mut basis = Basis::default();
-        for (i, c) in connections.iter().enumerate() {
+        for (i, c) in (begin..).zip(connections) {
             bases.read(i, c, &mut basis);
-            add(&mut sums, c, &basis);
+            sums.add(c, &basis);
         }
         sums
     };
+    let sums = Sums::new(usize::MAX, usize::MAX);
     let sums = if threads {
-        let (servers, sums) = side_by_side(by_server, || by_cause(Sums::add_findings));
-        Sums { servers, ..sums }
+        // Each is fetched from memory once.
+        let middle = connections.len() / 2;
+        let (first, second) = connections.split_at(middle);
+        let later = Sums { servers: Servers::of_later(), ..Sums::new(usize::MAX, usize::MAX) };
+        let (later, mut sums) = side_by_side(|| over(middle, second, later), || over(0, first, sums));
+        sums.absorb(later);
+        sums
     } else {
-        by_cause(Sums::add)
+        over(0, connections, sums)
     };
     let brief = |r: &Rollup| {
         let at = connections.binary_search_by_key(&r.example.example.connection, |c| c.id).ok()?;
@@ -362,14 +402,6 @@ impl Bases {
     fn store(&self, i: usize) -> Option<(&Store, At)> {
         let &(store, at) = self.places.get(i)?;
         Some((self.stores.get(store as usize)?, at))
-    }
-
-    /// Writes the requests of the connection at `i`, which is `c`, into `requests`; where it has none, an empty list.
-    fn read_requests(&self, i: usize, c: &Connection, requests: &mut Requests) {
-        match self.store(i) {
-            Some((store, at)) => store.read_requests(at, c.start, requests),
-            None => *requests = Requests::default(),
-        }
     }
 
     /// Writes the basis of the connection at `i`, which is `c`, into `basis`; where there is none, an empty one.

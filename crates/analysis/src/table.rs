@@ -11,8 +11,8 @@ mod waiting;
 
 use crate::conn::Conn;
 use crate::findings::packed::{self, Store};
+use crate::leftover::{leave_out_kept, leave_out_setup};
 use crate::output::Output;
-use crate::parts::leave_out;
 use crate::result::{Connection, Finding, Totals};
 use crate::stream::Stream;
 use crate::window::Window;
@@ -23,7 +23,7 @@ use hashbrown::HashMap;
 use index::Index;
 use lone::{At, Lones};
 use std::collections::VecDeque;
-use tcpwhy_base::{Endpoint, Nanos, Observation, Segment};
+use tcpwhy_base::{Class, Endpoint, Nanos, Observation, Segment};
 use waiting::{Held, Room};
 
 /// A closed connection is kept so long for late packets: twice the maximum segment lifetime (RFC 9293, 3.4.2).
@@ -49,6 +49,8 @@ struct Place {
     at: packed::At,
     /// Nothing of the connection lies in the window.
     outside: bool,
+    /// What it lost to TCP.
+    lost: Nanos,
 }
 
 /// Takes segments in the order of the capture; gives the analysis at the end.
@@ -443,18 +445,22 @@ impl Analyzer {
         if ended.basis.outside && self.stream.is_some() {
             return;
         }
+        leave_out_setup(connection);
         self.totals.add_times(connection);
+        if !ended.basis.outside {
+            self.totals.add_quality(connection.quality);
+        }
         self.totals.duplicates += connection.ends.iter().map(|e| u64::from(e.duplicates)).sum::<u64>();
         if let Some(stream) = &mut self.stream {
             self.kept.give_own(connection);
-            leave_out(connection);
+            leave_out_kept(connection);
             finish::find(connection, &ended.basis);
             self.totals.connections += 1;
-            self.totals.add_quality(connection.quality);
             stream.add(&ended, self.kept.inherent());
         } else {
             let at = self.bases.keep(&ended.basis, ended.connection.start);
-            self.places.push(Place { at, outside: ended.basis.outside });
+            let lost = ended.connection.budget.of_class(Class::Tcp);
+            self.places.push(Place { at, outside: ended.basis.outside, lost });
         }
         self.done.push(ended.connection);
         self.kept.give_back_basis(ended.basis);

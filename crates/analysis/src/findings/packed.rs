@@ -67,19 +67,6 @@ impl Store {
         at
     }
 
-    /// Writes the requests of a connection that began then into `requests`.
-    pub(crate) fn read_requests(&self, at: At, start: Nanos, requests: &mut Requests) {
-        let mut from = Numbers(self.bytes.get(at as usize..).unwrap_or_default());
-        let from = &mut from;
-        let bits = from.take();
-        let (_file, _quick_turns) = (from.take(), from.take());
-        if bits & QUICK != 0 {
-            take_example(from, 0, start);
-            from.take_signed();
-        }
-        take_requests(from, bits, start, requests);
-    }
-
     /// Writes a basis into `basis`, whose room is used again: that of the connection with this number, which began then.
     pub(crate) fn read(&self, at: At, connection: u32, start: Nanos, basis: &mut Basis) {
         let mut from = Numbers(self.bytes.get(at as usize..).unwrap_or_default());

@@ -1,12 +1,10 @@
 //! Ending the parts of a connection: setup, exchanges, gaps, and the connection itself.
 
 mod ledger;
-mod leftover;
 mod opening;
 mod summary;
 mod unfinished;
 
 pub(crate) use ledger::{Ending, Ledger};
-pub(crate) use leftover::leave_out;
 pub(crate) use summary::{Identity, summary};
 pub(crate) use unfinished::{how_unfinished, is_goodbye};

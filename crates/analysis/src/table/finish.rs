@@ -5,12 +5,11 @@ use super::scan::{Scans, Silent};
 use super::{Analyzer, Place, Slot};
 use crate::findings::{self, Basis};
 use crate::output::Output;
-use crate::parts::leave_out;
 use crate::result::{Connection, Finding, Totals};
-use crate::sums::{findings_over, side_by_side};
+use crate::sums::findings_over;
 use crate::{Analysis, Bases};
 use std::net::IpAddr;
-use tcpwhy_base::{Class, Endpoint, Nanos, Segment};
+use tcpwhy_base::{Endpoint, Nanos, Segment};
 
 /// Stands for the slot of a connection that has none.
 const NO_SLOT: u32 = u32::MAX;
@@ -112,13 +111,16 @@ impl Analyzer {
             // Only its number is asked for from now on.
             shard.lones = Lones::default();
         }
-        // Connections are numbered by their first packets.
-        let mut order: Vec<(u64, Nanos, u32, u32, u32)> = Vec::new();
-        for (i, shard) in shards.iter().enumerate() {
-            let done = shard.done.iter().enumerate();
-            order.extend(done.map(|(at, c)| (c.frames.0, c.start, i as u32, c.id, at as u32)));
-        }
-        order.sort_unstable();
+        // Connections are numbered by their first packets. (What is in order piece by piece is sorted in one pass.)
+        let mut order = each_of(&mut shards, |shard, ended| {
+            let done = ended.done.iter().enumerate();
+            let mut order: Vec<Numbered> =
+                done.map(|(at, c)| (c.frames.0, c.start, shard as u32, c.id, at as u32)).collect();
+            order.sort_unstable();
+            order
+        })
+        .concat();
+        order.sort();
         // Those that are not listed have numbers all the same: they are those of a run that lists all.
         let mut before = scans.unlisted.iter().peekable();
         let mut numbers: Vec<Vec<u32>> = shards.iter().map(|s| vec![0; s.next_id as usize]).collect();
@@ -129,10 +131,14 @@ impl Analyzer {
             }
             numbers[shard as usize][id as usize] = n as u32 + 1 + left_out;
         }
+        each_of(&mut shards, |shard, ended| {
+            ended.done.iter_mut().for_each(|c| c.id = numbers[shard][c.id as usize]);
+        });
         let mut totals = Totals::default();
         let mut kept: Option<Output> = None;
         let mut done: Vec<Box<Connection>> = Vec::new();
         let mut outside: Vec<bool> = Vec::new();
+        let mut lost: Vec<Nanos> = Vec::new();
         let mut bases = Bases::default();
         let mut places_of: Vec<Vec<Place>> = Vec::with_capacity(shards.len());
         // Where the connections of each analyzer begin in the list.
@@ -152,6 +158,7 @@ impl Analyzer {
             totals.budget.add_all(&t.budget);
             totals.gap_budget.add_all(&t.gap_budget);
             totals.tail.add_all(&t.tail);
+            totals.quality.iter_mut().zip(t.quality).for_each(|(count, more)| *count += more);
             totals.span = match (totals.span, t.span) {
                 (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
                 (a, b) => a.or(b),
@@ -160,13 +167,12 @@ impl Analyzer {
             kept.get_or_insert(empty).absorb(part_kept, number);
         }
         let mut from: Vec<u32> = Vec::with_capacity(order.len());
-        for &(_, _, shard, id, at) in &order {
+        for &(_, _, shard, _, at) in &order {
             let place = places_of[shard as usize][at as usize];
             bases.places.push((shard, place.at));
             outside.push(place.outside);
-            let at = begins[shard as usize] + at as usize;
-            done[at].id = numbers[shard as usize][id as usize];
-            from.push(at as u32);
+            lost.push(place.lost);
+            from.push((begins[shard as usize] + at as usize) as u32);
         }
         drop((order, places_of));
         rearrange(&mut done, from);
@@ -176,10 +182,11 @@ impl Analyzer {
             done.retain(|_| each.next() == Some(&false));
             let mut each = outside.iter();
             bases.places.retain(|_| each.next() == Some(&false));
+            let mut each = outside.iter();
+            lost.retain(|_| each.next() == Some(&false));
         }
         totals.unlisted = scans.unlisted.len() as u64;
         totals.connections = done.len() as u64 + totals.unlisted;
-        let lost = leave_out_of_all(&mut done, several, &mut totals);
         let mut findings = findings_over(&done, &bases, &inherent, several, &mut totals);
         if let Some((finding, shard)) = scans.finding {
             let example = finding.example.connection;
@@ -195,26 +202,25 @@ impl Analyzer {
 /// So many connections have findings of their own: those that lost most to TCP.
 const WITH_FINDINGS: usize = 1_000;
 
-/// Takes what is kept in detail out of the sums of each, and counts what limits them; in one go, for where there are many, each is
-/// fetched from memory, and by two threads where several analyzers had some each. Gives what each lost to TCP.
-fn leave_out_of_all(all: &mut [Box<Connection>], several: bool, totals: &mut Totals) -> Vec<Nanos> {
-    let each = |part: &mut [Box<Connection>]| {
-        let mut totals = Totals::default();
-        let lost = part.iter_mut().map(|c| {
-            totals.add_quality(c.quality);
-            leave_out(c);
-            c.budget.of_class(Class::Tcp)
-        });
-        let lost: Vec<Nanos> = lost.collect();
-        (lost, totals.quality)
-    };
-    let (first, second) = all.split_at_mut(all.len() / 2);
-    let ((mut lost, mut quality), (more, others)) =
-        if several { side_by_side(|| each(first), || each(second)) } else { (each(first), each(second)) };
-    lost.extend(more);
-    quality.iter_mut().zip(others).for_each(|(count, more)| *count += more);
-    totals.quality = quality;
-    lost
+/// A connection that has ended: its first frame, when that came, its analyzer, its number and its place there.
+type Numbered = (u64, Nanos, u32, u32, u32);
+
+/// Does the same for each analyzer, in a thread of its own where there are several.
+fn each_of<T: Send>(shards: &mut [Analyzer], act: impl Fn(usize, &mut Analyzer) -> T + Sync) -> Vec<T> {
+    let Some((first, others)) = shards.split_first_mut() else { return Vec::new() };
+    std::thread::scope(|scope| {
+        let act = &act;
+        let threads: Vec<_> =
+            (1..).zip(others).map(|(i, shard)| scope.spawn(move || act(i, shard))).collect();
+        let mut all = vec![act(0, first)];
+        for thread in threads {
+            match thread.join() {
+                Ok(one) => all.push(one),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        all
+    })
 }
 
 /// Puts at each place what stands at the place that `from` names, without room for another list.
