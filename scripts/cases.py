@@ -23,7 +23,7 @@ import sys
 
 import capfile
 import common
-from families import drawn, files, modelled, other, rewritten, timers, windows, workloads
+from families import drawn, files, kernels, modelled, other, rewritten, timers, windows, workloads
 from synth import habits, sim, stack, truth, wire
 
 SEED = 20261122
@@ -54,7 +54,7 @@ def simulated():
     """(family, Case) of all simulated families."""
     return [
         (make.__name__, case)
-        for module in (windows, timers, other, files, workloads)
+        for module in (windows, timers, other, kernels, files, workloads)
         for make in module.FAMILIES
         for case in make()
     ]

@@ -77,7 +77,8 @@ def exchanges_of(passages, trip):
         p = q.segment
         fresh = p.seq + p.payload > high[p.side]
         sides = {c.segment.side for c in current}
-        opens = p.side == 0 and fresh and 1 in sides and p.ack >= server_end
+        # what Nagle held belongs to the write that it was held for, whatever came across meanwhile (rule 78)
+        opens = p.side == 0 and fresh and 1 in sides and p.ack >= server_end and p.sent.cause != 'nagle'
         if (
             current
             and fresh
@@ -285,7 +286,8 @@ def wait(sim, truth, tap, q, following, bad):
 
 def label(truth, trip, rated, spec):
     """The checks of one capture. `spec`: what a family says of its cases: `also`, causes that a fair reading may name too;
-    `dominant`, `weak`, `kind`, `forbidden`, `parts` in place of what the truth gives; `doubt_ms`, more tolerance."""
+    `dominant`, `weak`, `kind`, `forbidden`, `parts` in place of what the truth gives; `asked`: sums of
+    these causes only; `doubt_ms`, more tolerance."""
     total = max(truth.total(), 1)
     avoidable = {c: t for c, t in truth.time.items() if c in common.AVOIDABLE and t > SMALL * total}
     open_causes = set(spec.get('also', ())) | truth.under
@@ -343,7 +345,7 @@ def parts_of(truth, avoidable, trip, rated, spec):
     for cause in sorted(truth.time, key=lambda c: -truth.time[c]):
         time = truth.time[cause]
         small = time < max(0.05 * total, 5 * MS) and cause != most
-        if cause in done or small or cause in ('path_delay', 'handshake'):
+        if cause in done or small or cause in ('path_delay', 'handshake') or cause not in spec.get('asked', {cause}):
             continue
         together = set(truth.alike) if cause in truth.alike else {cause}
         if cause in common.AVOIDABLE:

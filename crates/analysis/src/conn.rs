@@ -255,7 +255,7 @@ impl Conn {
             if self.ex.tls_ends(s, segment) {
                 self.end_tls(s, segment, t, arrived, parts);
             }
-        } else if self.ex.is_active() && arrived.new > 0 && self.ends_before(s, segment, t) {
+        } else if self.opens_another(s, segment, t, arrived, missing) {
             self.end_exchange(None, parts);
         }
         let mut repair = None;

@@ -37,7 +37,8 @@ impl<'a> Emit<'a> {
         spans: &'a mut Vec<Span>,
     ) -> Emit<'a> {
         carry.pass(step.sender, step.bytes);
-        carry.trips += i64::from(step.is_turn() && step.sender == End::Client);
+        carry.trips += i64::from(carry.spoke == End::Server && step.sender == End::Client);
+        carry.spoke = step.sender;
         let tap = if step.across { Tap::Near } else { context.tap[step.sender] };
         Emit {
             file: context.file,

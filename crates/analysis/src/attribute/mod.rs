@@ -68,7 +68,7 @@ fn attribute_any(
 ) {
     forget_waits_below_the_tick(context, steps);
     give_free_waits_to_the_writer(context, steps);
-    give_hidden_holds_to_the_writer(steps);
+    give_hidden_holds_to_the_writer(context, steps);
     give_filled_holds_to_the_limit(context, steps);
     give_probe_waits_to_the_loss(context, steps);
     limits::flight_limits(context, steps, carry, limits);
@@ -117,7 +117,7 @@ fn give_free_waits_to_the_writer(context: &Context, steps: &mut [Step]) {
 /// A hold by Nagle that ended before the application wrote again delayed nothing: a write that is held returns at
 /// once, so that the next one comes when it would have come anyway. The critical path goes through the writer, and so it does for
 /// the holds before that one: nothing but its own time stood between its writes.
-fn give_hidden_holds_to_the_writer(steps: &mut [Step]) {
+fn give_hidden_holds_to_the_writer(context: &Context, steps: &mut [Step]) {
     // The writer that the next wait was for, and how long it was.
     let mut next: Option<(End, Nanos)> = None;
     for step in steps.iter_mut().rev().filter(|s| !s.is_burst()) {
@@ -137,6 +137,8 @@ fn give_hidden_holds_to_the_writer(steps: &mut [Step]) {
             Wait::Pause(pause) if pause.flight == 0 && !pause.there => {
                 next = Some((step.sender, step.duration()))
             }
+            // A timer that is none.
+            Wait::CorkTimer { .. } if context.cork_timers < 2 => next = Some((step.sender, step.duration())),
             _ => next = None,
         }
     }

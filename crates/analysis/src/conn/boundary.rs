@@ -3,7 +3,7 @@
 
 use super::Conn;
 use crate::output::Output;
-use crate::release::{AT_ONCE, is_beside};
+use crate::release::{AT_ONCE, Wait, is_beside, release};
 use crate::step::Step;
 use crate::track::{Arrived, Repair};
 use tcpwhy_base::{End, Held, Nanos, Segment};
@@ -46,6 +46,31 @@ impl Conn {
             // It was there before the pause: what held it was no pause of its application.
             End::Server => (write.at <= ex.last + AT_ONCE).then_some(false),
         }
+    }
+
+    /// This segment ends the exchange that goes on, and opens another.
+    #[inline(always)]
+    pub(super) fn opens_another(
+        &self,
+        s: End,
+        segment: &Segment,
+        t: Nanos,
+        arrived: Arrived,
+        missing: u16,
+    ) -> bool {
+        let ends = self.ex.is_active() && arrived.new > 0 && self.ends_before(s, segment, t);
+        ends && !self.is_held_across(s, segment, arrived, missing)
+    }
+
+    /// Nagle's algorithm held it for the ACK of a small segment of the exchange that goes on (rule 78): what came across meanwhile
+    /// was not what its writer had waited for.
+    fn is_held_across(&self, s: End, segment: &Segment, arrived: Arrived, missing: u16) -> bool {
+        let since = self.ex.since();
+        if since.speaker == s || !self.track.has_acked_small(s, arrived.before.small_end, since.time) {
+            return false;
+        }
+        let passage = self.track.passage(s, segment, arrived, missing, since);
+        matches!(release(&passage, &self.habits, None).wait, Wait::Nagle { .. })
     }
 
     /// Opens an exchange when it was written, where that is known. Gives how this segment repairs a loss, if it does.

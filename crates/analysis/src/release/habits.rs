@@ -59,10 +59,11 @@ impl Held {
 }
 
 /// The timer of a cork.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Cork {
-    /// Waits with its timing.
-    seen: u32,
+    /// Waits with its timing, and waits of small segments that a corked socket would have held longer, or not as long.
+    seen: u16,
+    against: u16,
     /// Of the last of them, since the last segment, microseconds.
     whole: u32,
     /// The last of them, since the last ACK.
@@ -104,15 +105,18 @@ impl Habits {
         is_tail(p) && (flight <= self.before_tail[p.sender] || is_no_initial_window(p, flight))
     }
 
-    /// How often a segment waited as long as a cork's timer takes.
+    /// How often a segment waited as long as a cork's timer takes; never, if as many did not.
     pub(crate) fn cork_timers(&self) -> u32 {
-        self.cork.map_or(0, |c| c.seen)
+        self.cork.filter(|c| c.seen > c.against).map_or(0, |c| u32::from(c.seen))
     }
 
     /// A timer fires after the same time again and again; applications do not write so.
     /// Nor does it go by the segment before rather than by the ACK, by more than a jiffy (4 ms).
     pub(crate) fn may_be_cork(&self, wait: Nanos, whole: Nanos) -> bool {
         self.cork.is_none_or(|c| {
+            if c.seen == 0 {
+                return true;
+            }
             let by_ack = Nanos((wait - c.wait).0.abs());
             let by_segment = Nanos((whole - Nanos::micros(i64::from(c.whole))).0.abs());
             by_ack <= c.wait.part(8) && by_ack <= by_segment.times(2) + Nanos::millis(4)
@@ -150,9 +154,14 @@ impl Habits {
                 self.answers = self.answers.saturating_add(1);
                 self.soonest_answer = passage.waited().min(soonest).max(Nanos(1));
             }
+            Wait::Pause(pause) if pause.outstanding == 0 && passage.flow.is_small(passage.segment.len) => {
+                let against = &mut self.cork.get_or_insert_default().against;
+                *against = against.saturating_add(1);
+            }
             Wait::CorkTimer { wait } => {
                 let whole = u32::try_from(passage.waited().0 / 1_000).unwrap_or(u32::MAX);
-                self.cork = Some(Cork { seen: self.cork_timers() + 1, whole, wait });
+                let (seen, against) = self.cork.map_or((0, 0), |c| (c.seen, c.against));
+                self.cork = Some(Cork { seen: seen.saturating_add(1), against, whole, wait });
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use crate::track::flow::Flow;
 use crate::track::half::Counts;
 use crate::track::handshake::Handshake;
 use crate::track::{PathView, Repair, Tracker};
-use tcpwhy_base::{End, Nanos, Segment};
+use tcpwhy_base::{End, Nanos, Segment, Seq};
 
 /// What others may ask.
 impl Tracker {
@@ -199,6 +199,12 @@ impl Tracker {
         let soon = reaction + reaction.part(8) + WAKE_UP;
         let mut acks = half.acks().newest_first().take_while(|a| t - a.time <= soon);
         acks.any(|a| a.pure() && a.edge_before.minus(nxt) < mss && a.edge.minus(nxt) >= mss)
+    }
+
+    /// A pure ACK after `since` was the first of what `s` had sent up to `small_end`, where its last partial segment ends.
+    pub(crate) fn has_acked_small(&self, s: End, small_end: Seq, since: Nanos) -> bool {
+        let mut acks = self.half[s].acks().newest_first().take_while(|a| a.time > since);
+        acks.any(|a| a.pure() && small_end.after(a.una_before) && !small_end.after(a.ack))
     }
 
     /// The bottleneck's rate in one direction, bits per second.

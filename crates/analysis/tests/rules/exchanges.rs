@@ -1,8 +1,8 @@
 //! Where exchanges are cut, and what lies between them.
 
-use crate::wire::{Tap, Wire, ms};
+use crate::wire::{Tap, Wire, ms, us};
 use tcpwhy_analysis::Ended;
-use tcpwhy_base::Cause;
+use tcpwhy_base::{Cause, Nanos};
 
 fn opened(tap: Tap) -> Wire {
     let mut w = Wire::new(tap, ms(20));
@@ -174,4 +174,31 @@ fn a_client_that_waits_for_the_close() {
            client_think client 50..571 #5-9",
     );
     assert_eq!(c.closed_after, Some(ms(500)));
+}
+
+/// A push of the server crosses the first of two small writes; the second waits for the ACK of the first, and acknowledges the push
+/// as well. It leaves with that ACK, a wake-up (1 ms) later at most: Nagle held it, and it asks for nothing new (rule 78).
+#[test]
+fn what_was_held_opens_no_exchange() {
+    let with = |late: Nanos| {
+        let mut w = opened(Tap::Client);
+        w.at(ms(30)).client().data(4);
+        w.server().data(500);
+        w.at(ms(80)).server().ack();
+        w.at(ms(90) + late).client().data(60);
+        w.after(ms(10)).server().data(50);
+        w.after(ms(10)).client().ack();
+        w
+    };
+    with(ms(1)).tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..111 64>550 turns 2 duplex
+           path_delay network 30..40 #4-5
+           nagle_delayed_ack client 40..91 #5-7
+           path_delay network 91..111 #7-8",
+    );
+    assert_eq!(with(ms(1) + us(1)).connection().exchanges.len(), 2);
 }

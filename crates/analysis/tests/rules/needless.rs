@@ -194,3 +194,19 @@ fn a_cork_goes_by_its_ack() {
     };
     assert_eq!([ms(4), ms(4) + us(1)].map(corked), [true, false]);
 }
+
+/// As many small segments that left sooner than a cork's timer as ones that left with it: nothing was corked (rule 25).
+#[test]
+fn what_is_not_held_as_often_is_no_cork() {
+    let corked = |free: i64| {
+        let mut w = opened(Tap::Client, ms(20));
+        w.at(ms(60)).client().data(100);
+        let again = [100; 9].iter().take(free as usize).chain(&[300, 300]);
+        for apart in again {
+            w.after(ms(20)).server().ack();
+            w.after(ms(apart - 20)).client().data(100);
+        }
+        w.connection().budget.get(Cause::Cork) > Nanos::ZERO
+    };
+    assert_eq!([1, 2].map(corked), [true, false]);
+}
