@@ -199,7 +199,11 @@ impl<'a> Sender<'a> {
         if own.start == acked || self.host.stack.congestion == "bbr" {
             return None;
         }
-        // A sender may save up to a third of its window for a larger burst (tcp_tso_should_defer).
+        // What it saves for a larger burst it saves of the smaller of both windows (tcp_tso_should_defer).
+        if before.is_some() && state.is_some_and(|(s, _)| allowed - acked < s.snd_cwnd * self.mss) {
+            return Some(self.window(true, release.is_none(), from, own));
+        }
+        // Up to a third of it.
         if state.is_some_and(|(s, inside)| inside && s.unacked * 3 + 6 < s.snd_cwnd * 2) {
             return None;
         }

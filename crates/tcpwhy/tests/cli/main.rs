@@ -22,6 +22,7 @@ mod predict;
 mod record;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
+mod refused;
 mod run;
 #[cfg(test)]
 mod serve;

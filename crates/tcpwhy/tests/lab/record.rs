@@ -69,6 +69,19 @@ fn the_kernel_says_that_the_send_buffer_was_full() {
     assert!(told > 1_000_000_000 && told > 9 * inferred, "{times:?}");
 }
 
+/// The same of one that does not sleep, but is refused and told when there is room.
+#[test]
+fn the_kernel_says_that_a_writer_was_refused_for_want_of_buffer() {
+    let Some(_alone) = alone() else { return };
+    let client = "[client]\nnodelay = true\nsndbuf = 16384\nwrite_chunk = 4096\nepoll = true\n";
+    let Some((times, _)) = recorded(2_500_000, client) else { return };
+    let (told, inferred) = (time(&times, "send_buffer", "kernel"), time(&times, "send_buffer", "inferred"));
+    assert!(told > 1_000_000_000 && told > 4 * inferred, "{times:?}");
+    let paused = time(&times, "sender_pause", "kernel") + time(&times, "sender_pause", "inferred");
+    // At most the pause of the scenario: it wrote as soon as it was told of room.
+    assert!(paused < 1_000_000_000, "{times:?}");
+}
+
 /// A writer also sleeps where the network is the limit: that is no fault of its buffer.
 #[test]
 fn a_writer_that_sleeps_for_the_network_is_not_put_down_to_its_buffer() {
