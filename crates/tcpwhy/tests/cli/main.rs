@@ -23,6 +23,8 @@ mod record;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod refused;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod run;
 #[cfg(test)]
 mod serve;
