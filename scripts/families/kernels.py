@@ -1,9 +1,9 @@
 """What ACKs and ICMP tell of the far kernel: holds across a turn, requests that came late, hosts seen before."""
 
 from synth.habits import LINUX, MACOS, SOLARIS, WINDOWS, WINDOWS_10
-from synth.sim import MS
+from synth.sim import MS, SECOND
 
-from families.base import Case, path
+from families.base import WORKS, Case, path, requests
 
 HOLDS = ('nagle', 'nagle_delayed_ack')
 
@@ -56,4 +56,34 @@ def held_pushed():
             )
 
 
-FAMILIES = (held_pushed,)
+def late_requests():
+    """R13: what the answer itself acknowledges for the first time came no longer before than its host delays ACKs."""
+    for trip, late, work, server in (
+        (10, 200, 5, LINUX),
+        (40, 300, 12, LINUX),
+        (80, 500, 3, LINUX),
+        (25, 1_400, 250, WINDOWS),
+        (60, 2_500, 240, WINDOWS),
+    ):
+        # each request waits on its way; 'lost': it does not, and the pure ACK is lost while the server works
+        for kind in ('late', 'works', 'lost', 'lost-unnumbered'):
+            held = kind == 'late'
+            up = {'extra': lambda p, now, s=late: s * MS if p.payload == 200 else 0} if held else {}
+            down = {'drop': lambda p, n: p.pure_ack() and p.ack > 1} if kind.startswith('lost') else {}
+            host = server.but(ids='zero') if kind == 'lost-unnumbered' else server
+            yield Case(
+                f'late-request-{kind}-{server.name}-rtt{trip}-{late}',
+                'R13',
+                requests(4, (200,), (2_000,), (work if held else work + late) * MS, 300 * MS),
+                path(trip, up=up, down=down),
+                LINUX.but(probe=False, rto_min=8 * SECOND),
+                host,
+                () if held else ('clean',),
+                {'kind': 'dominant', 'dominant': ['queueing', 'path_delay', 'unexplained'], 'weak': [], 'parts': []}
+                if held
+                else WORKS,
+                taps=(0,),
+            )
+
+
+FAMILIES = (held_pushed, late_requests)
