@@ -79,7 +79,13 @@ def late_requests():
                 LINUX.but(probe=False, rto_min=8 * SECOND),
                 host,
                 () if held else ('clean',),
-                {'kind': 'dominant', 'dominant': ['queueing', 'path_delay', 'unexplained'], 'weak': [], 'parts': []}
+                {
+                    'kind': 'dominant',
+                    'dominant': ['queueing', 'path_delay', 'unexplained'],
+                    'weak': [],
+                    'also': ('queueing',),
+                    'parts': [],
+                }
                 if held
                 else WORKS,
                 taps=(0,),

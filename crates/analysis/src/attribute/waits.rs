@@ -62,8 +62,10 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
         Wait::Burst => out.burst(context, step.sender, rest),
         Wait::Turn { seen: Some(seen), .. } => turn_across(context, step, seen, rest, out),
         Wait::Turn { on_the_way, unheard, doubt, seen: None } => {
-            let rest = rest - late_request(context, step, unheard, rest, out);
-            turn(context, step, on_the_way, doubt, rest, out);
+            // What an ACK of a part of it tells of its way is told better.
+            let queued = (on_the_way - context.reaction[step.sender]).floor0();
+            let late = late_request(context, step, (unheard - queued).floor0(), rest, out);
+            turn(context, step, on_the_way + late, doubt, rest - late, out);
         }
         Wait::Acked(acked) => by_ack(context, step, &acked, limit, rest, out),
         Wait::Window { flight } | Wait::Closed { flight, .. } if step.is_unread().is_some() => {

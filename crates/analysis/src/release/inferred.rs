@@ -91,21 +91,27 @@ fn probed(p: &Passage<'_>) -> Release {
     update.map_or(closed, |a| closed.with_ack(a.frame()))
 }
 
-/// How long the request was on its way beyond the trip, as its own ACK bounds that (rule 51): Linux acknowledges within 40 ms or
-/// a round trip where that is longer (`tcp_send_delayed_ack`), and 8 ms of its timer wheel.
+/// How long the request was on its way beyond the trip, as the first ACK of it bounds that (rule 51), be it the answer itself if nothing
+/// of its sender is missing before that. Linux acknowledges within 40 ms or a round trip where that is longer
+/// (`tcp_send_delayed_ack`), others within half a second (RFC 9293, 3.8.6.3); and 8 ms of a timer wheel.
 fn unheard(p: &Passage<'_>) -> Nanos {
     let start = p.since.time;
     // What was sent again may have been acknowledged before, or not have come.
     let again = p.peer.last.is_some_and(|l| l.time > start);
-    if p.path.is_near() || p.profile.os != Some("Linux") || p.capture_drops || again {
+    let linux = p.profile.os == Some("Linux");
+    let latest = if linux { p.path.rtt.max(Nanos::millis(40)) } else { Nanos::millis(500) };
+    let due = p.path.own() + latest + Nanos::millis(8);
+    if p.waited() <= due || p.path.is_near() || p.capture_drops || again {
         return Nanos::ZERO;
     }
     let since = p.peer_acks.newest_first().take_while(|a| a.time > start);
-    let Some(ack) = since.filter(|a| !a.ack.before(p.peer.nxt)).last().filter(|a| a.pure()) else {
+    let known = |a: &&Ack| a.pure() || p.flow.numbered && p.missing == 0;
+    let Some(ack) = since.filter(|a| !a.ack.before(p.peer.nxt)).last().filter(known) else {
         return Nanos::ZERO;
     };
-    let due = p.path.own() + p.path.rtt.max(Nanos::millis(40)) + Nanos::millis(8);
-    (ack.time - start - due).floor0()
+    // An answer takes its time on the link, too.
+    let crossing = p.rate.filter(|_| !ack.pure()).map_or(Nanos::ZERO, |r| r.crossing(p.segment.len));
+    (ack.time - start - due - crossing).floor0()
 }
 
 /// How long after the last progress an ACK still did not cover all that the peer had sent: it left before the last of it

@@ -11,7 +11,8 @@ fn talk(server: u8, exchanges: &[(u32, u32, Nanos)]) -> Analysis {
     w.handshake();
     for &(request, response, work) in exchanges {
         w.after(ms(10)).client().data(request);
-        w.after(ms(10) + work).server().data(response);
+        w.after(ms(10)).server().ack();
+        w.after(work).server().data(response);
         w.after(ms(10)).client().ack();
     }
     w.analysis()

@@ -131,6 +131,36 @@ fn a_request_that_came_late_was_not_thought_about() {
     assert_eq!([ms(68), ms(69), ms(300)].map(unexplained), [Nanos::ZERO, ms(1), ms(232)]);
 }
 
+/// The same where the answer itself is the first to acknowledge the request: from Linux within 40 ms of it, from others within half a
+/// second, unless what may have done so before is missing or cannot be missed (rule 51).
+#[test]
+fn an_answer_that_acknowledges_was_not_thought_about_for_long() {
+    let unexplained = |linux: bool, after: Nanos, change: fn(&mut Wire)| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        if !linux {
+            w.timestamps = false;
+            w.host[1].ttl = 128;
+        }
+        w.handshake();
+        for _ in 0..3 {
+            w.after(ms(10)).client().data(100);
+            w.after(ms(15)).server().data(500);
+            w.after(ms(10)).client().ack();
+        }
+        w.after(ms(10)).client().data(100);
+        w.after(after - ms(10));
+        change(&mut w);
+        w.server().data(500);
+        w.after(ms(10)).client().ack();
+        w.connection().budget.get(Cause::Unexplained)
+    };
+    let linux = |after, change| unexplained(true, after, change);
+    assert_eq!([ms(68), ms(69)].map(|t| linux(t, |_| {})), [Nanos::ZERO, ms(1)]);
+    assert_eq!([ms(528), ms(529)].map(|t| unexplained(false, t, |_| {})), [Nanos::ZERO, ms(1)]);
+    assert_eq!(linux(ms(150), |w| w.host[1].ip_id += 1), Nanos::ZERO);
+    assert_eq!(linux(ms(150), |w| w.host[1].ip_id = 7), Nanos::ZERO);
+}
+
 /// After a loss a window that is back where it was is no longer the loss's (rule 14).
 #[test]
 fn a_loss_is_over_when_its_flight_is_back() {
@@ -316,4 +346,21 @@ fn a_repeat_in_smaller_pieces_is_the_mtu() {
         w.connection().budget.get(Cause::PathMtu) > Nanos::ZERO
     };
     assert_eq!([found(MSS, MSS - 40), found(MSS, MSS - 41), found(536, 1_400)], [false, true, false]);
+}
+
+/// Told by ICMP, a sender repeats its flight at once and smaller, before any ACK can have come (rule 59).
+#[test]
+fn a_repeat_at_once_in_smaller_pieces_is_the_mtu() {
+    let found = |piece: u32| {
+        let mut w = opened(Tap::Server);
+        w.server().data(MSS).lost();
+        w.server().data(MSS).lost();
+        w.after(ms(1)).server().repeat(0, piece);
+        w.server().repeat(piece, piece);
+        w.server().repeat(2 * piece, 2 * (MSS - piece));
+        w.after(ms(10)).client().ack();
+        w.after(ms(10)).server().data(100);
+        [Cause::PathMtu, Cause::FastRecovery].map(|cause| w.connection().budget.get(cause) > Nanos::ZERO)
+    };
+    assert_eq!([found(MSS - 40), found(MSS - 41)], [[false, true], [true, false]]);
 }

@@ -436,6 +436,7 @@ fn a_late_answer_with_nothing_missing_is_the_server() {
         w.after(ms(10)).server().data(100);
     }
     w.at(ms(200)).client().data(100);
+    w.at(ms(250)).server().ack();
     w.at(ms(430)).server().data(100);
     let span =
         w.connection().exchanges[4].spans.iter().find(|s| s.cause == Cause::ServerThink).cloned().unwrap();

@@ -11,7 +11,9 @@ fn findings_name_the_exchanges_that_show_them_by_time() {
     // The server works 10, 20, ... 70 ms.
     for k in 0..7 {
         w.at(ms(30 + 200 * k)).client().data(100);
-        w.after(ms(20 + 10 * k)).server().data(50);
+        // Its kernel acknowledges meanwhile.
+        w.after(ms(20)).server().ack();
+        w.after(ms(10 * k)).server().data(50);
         w.after(ms(10)).client().ack();
     }
     let mut analysis = w.analysis();

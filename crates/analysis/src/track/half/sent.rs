@@ -200,7 +200,7 @@ impl Half {
         let range = (segment.seq, segment.seq + segment.len);
         let small_ones_pass = flow.una.after(flow.base) || flow.acked && opened;
         let full = segment.len >= flow.mss && !self.full_delivered;
-        let cut = kind == Repair::Timeout
+        let cut = matches!(kind, Repair::Timeout | Repair::Fast)
             && is_cut(flow, segment)
             && self.sends.first_after(segment.seq) == flow.mss;
         if let Some(recovery) = flow.recovery.as_mut() {
