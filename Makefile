@@ -47,6 +47,7 @@ help:
 	@echo 'make bpf       the programs of tcpwhy watch and record in the kernel, from crates/live/bpf (needs clang and llvm)'
 	@echo 'make watch-scenarios  what tcpwhy watch says beside the lab'"'"'s runs, in docs/watch.md (root; half an hour)'
 	@echo 'make watch-costs  what tcpwhy watch costs, in docs/watch.md (root; nginx and wrk; half an hour)'
+	@echo 'make watch-memory  memory of tcpwhy watch beside nginx and wrk at full rate (root; ten minutes; MINUTES=...)'
 	@echo 'make install   into the directory of cargo install'
 	@echo 'make clean     remove what was built'
 
@@ -182,13 +183,17 @@ web:
 screenshots: build
 	@$(PYTHON) scripts/web.py screenshots --bin $(BIN)
 
-.PHONY: watch-scenarios watch-costs
+.PHONY: watch-scenarios watch-costs watch-memory
 watch-scenarios: build
 	@$(PYTHON) scripts/watch_scenarios.py --bin $(BIN) --write $(ARGS)
 
 watch-costs: build
 	@scripts/setup.sh costs
 	@$(PYTHON) scripts/watch_costs.py --bin $(BIN) --write $(ARGS)
+
+watch-memory: build
+	@scripts/setup.sh costs
+	@$(PYTHON) scripts/watch_costs.py --bin $(BIN) --minutes $(or $(MINUTES),10)
 
 bpf:
 	@$(PYTHON) scripts/bpf.py build

@@ -4,7 +4,7 @@ programs; how long attaching takes, listing many sockets, and whether anything s
 
     scripts/watch_costs.py --bin PATH [--pairs 30] [--write]   as root; nginx, wrk, tcpdump and openssl; half an hour
     scripts/watch_costs.py --bin PATH --site loopback|link|tls the rows of one site, by eye
-    scripts/watch_costs.py --bin PATH --minutes 10             memory at full rate, for so long
+    scripts/watch_costs.py --bin PATH --minutes 10             memory at full rate, for so long (make watch-memory)
     scripts/watch_costs.py --bin PATH --left-behind            only the last of these, which asks for no quiet machine
 
 --write puts the table into docs/watch.md.
@@ -36,6 +36,8 @@ RAW_TRACEPOINT = 17
 SOCKETS = 100_000
 # of one process: files are limited
 OF_ONE = 16_000
+# of the time in which memory is looked at
+PARTS = 10
 PATIENCE = 60
 # where the server is, and what a request is
 SITES = {
@@ -173,9 +175,9 @@ def said(values, aim):
     return f'{mean:+.1f} % ± {half:.1f}: {verdict}'
 
 
-def wrk(site, seconds=1):
+def wrk(site, seconds=1, *options):
     """Requests a second, 99th percentile in ms, and requests."""
-    command = ['wrk', '-t1', '-c8', f'-d{seconds}s', '--latency', site.url]
+    command = ['wrk', '-t1', '-c8', f'-d{seconds}s', '--latency', *options, site.url]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     rate = float(re.search(r'Requests/sec:\s*([\d.]+)', text)[1])
     number, unit = re.search(r'99%\s+([\d.]+)(us|ms|s)', text).groups()
@@ -306,19 +308,24 @@ def of_programs(binary, site, where, rests):
 
 
 def steady(binary, minutes):
-    """Memory at full rate: after the first minute and after the last one."""
+    """Memory at full rate, after the first and the last of ten equal parts.
+
+    Connections are kept, and for a third of the time each request has one of its own.
+    """
     site = web_site.Site('loopback')
+    part = minutes * 60 // PARTS
     try:
-        watch, seen, requests = Watch(binary), [], 0
-        for _ in range(minutes):
-            requests += wrk(site, 60)[2]
+        watch, seen, requests, fresh = Watch(binary), [], 0, 0
+        for _ in range(PARTS):
+            requests += wrk(site, part - part // 3)[2]
+            fresh += wrk(site, part // 3, '-H', 'Connection: close')[2]
             seen.append(memory(watch.pid))
         watch.end()
     finally:
         site.end()
     row = (
-        f'| memory over {minutes} minutes at full rate ({requests:,} requests), after the first and the last minute | '
-        f'{seen[0] / 1e6:.1f} and {seen[-1] / 1e6:.1f} MB |'
+        f'| memory over {minutes} minute{"s" * (minutes > 1)} at full rate ({requests:,} requests of 8 connections, '
+        f'{fresh:,} of one each), after the first and the last tenth | {seen[0] / 1e6:.1f} and {seen[-1] / 1e6:.1f} MB |'
     )
     print(row)
     # the allocator may keep a little more or less

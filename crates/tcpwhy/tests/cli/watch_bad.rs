@@ -163,6 +163,40 @@ fn events_have_the_time_of_day_in_a_time_namespace() {
     assert!(since <= last - first + 1, "{said}");
 }
 
+/// So many connections begin and end, one after the other.
+const CHURN: &str = "
+import socket, sys, threading
+listener = socket.create_server(('127.0.0.1', 0), backlog=64)
+def serve():
+    while True:
+        listener.accept()[0].close()
+threading.Thread(target=serve, daemon=True).start()
+for _ in range(int(sys.argv[1])):
+    c = socket.create_connection(listener.getsockname())
+    c.recv(1)
+    c.close()
+";
+
+/// What is remembered of connections that have ended has an end (`make watch-memory` looks at that for ten minutes).
+#[test]
+fn memory_does_not_grow_with_connections_that_end() {
+    let dir = crate::common::Dir::new();
+    // The socket to the kernel comes after its events.
+    let script = format!(
+        "memory() {{ sleep 1; sed -n 's/VmRSS:[^0-9]*/memory /p' /proc/$watch/status; }}\n\
+         \"$0\" watch --jsonl --interval 200ms >\"$1\" & watch=$!\n\
+         n=0; while ! ls -l /proc/$watch/fd | grep -q socket: && [ $((n += 1)) -lt 600 ]; do sleep 0.1; done\n\
+         python3 -c \"{CHURN}\" 3000; memory; python3 -c \"{CHURN}\" 9000; memory; kill $watch; wait $watch; exit 0"
+    );
+    let Some(done) = crate::record::apart(&script, &dir.0.join("lines")) else { return };
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    let seen: Vec<i64> =
+        said.lines().filter_map(|l| l.strip_prefix("memory ")?.split(' ').next()?.parse().ok()).collect();
+    let [first, last] = seen[..] else { panic!("{said} {}", String::from_utf8_lossy(&done.stderr)) };
+    // 200 bytes for each connection and its other end would be as much.
+    assert!(last - first < 3_600, "{first} and {last} KiB");
+}
+
 /// What to do next is part of the message.
 #[test]
 fn a_namespace_that_is_none_is_told_with_what_to_name() {
