@@ -145,6 +145,9 @@ pub fn text(out: &mut impl Write, checked: &Checked, width: usize, verbose: bool
         for u in &checked.unseen {
             paragraph(out, &format!("not seen: {} ({})", u.what, u.needs), 0, width)?;
         }
+    } else if !checked.unseen.is_empty() {
+        let names: Vec<&str> = checked.unseen.iter().map(|u| u.what.as_str()).collect();
+        paragraph(out, &format!("not seen (-v: why): {}", names.join("; ")), 0, width)?;
     }
     Ok(())
 }
@@ -223,6 +226,7 @@ mod tests {
         assert!(text.starts_with("looked for 10.0 s: 1 fault, 1 acknowledged\n"), "{text}");
         assert!(text.contains("listen-drops   (acknowledged)"), "{text}");
         assert_eq!(text.matches("fix: ").count(), 1, "{text}");
+        assert!(text.ends_with("not seen (-v: why): a\n"), "{text}");
     }
 
     /// The page of an id is its section.
