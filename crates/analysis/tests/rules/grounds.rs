@@ -351,16 +351,18 @@ fn a_repeat_in_smaller_pieces_is_the_mtu() {
 /// Told by ICMP, a sender repeats its flight at once and smaller, before any ACK can have come (rule 59).
 #[test]
 fn a_repeat_at_once_in_smaller_pieces_is_the_mtu() {
-    let found = |piece: u32| {
+    let found = |flight: u32, piece: u32| {
         let mut w = opened(Tap::Server);
-        w.server().data(MSS).lost();
-        w.server().data(MSS).lost();
+        (0..flight).for_each(|_| _ = w.server().data(MSS).lost());
         w.after(ms(1)).server().repeat(0, piece);
         w.server().repeat(piece, piece);
         w.server().repeat(2 * piece, 2 * (MSS - piece));
+        (2..flight).for_each(|n| _ = w.server().repeat(n * MSS, 1_200));
         w.after(ms(10)).client().ack();
         w.after(ms(10)).server().data(100);
         [Cause::PathMtu, Cause::FastRecovery].map(|cause| w.connection().budget.get(cause) > Nanos::ZERO)
     };
-    assert_eq!([found(MSS - 40), found(MSS - 41)], [[false, true], [true, false]]);
+    for flight in [2, 10] {
+        assert_eq!([40, 41].map(|less| found(flight, MSS - less)), [[false, true], [true, false]]);
+    }
 }

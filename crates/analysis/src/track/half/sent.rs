@@ -200,9 +200,11 @@ impl Half {
         let range = (segment.seq, segment.seq + segment.len);
         let small_ones_pass = flow.una.after(flow.base) || flow.acked && opened;
         let full = segment.len >= flow.mss && !self.full_delivered;
-        let cut = matches!(kind, Repair::Timeout | Repair::Fast)
-            && is_cut(flow, segment)
-            && self.sends.first_after(segment.seq) == flow.mss;
+        let first = self.sends.first_after(segment.seq);
+        // Of a large flight, which is repeated at once, only the last ends are known.
+        let was_full =
+            first == flow.mss || kind == Repair::Fast && first > 0 && first.is_multiple_of(flow.mss);
+        let cut = matches!(kind, Repair::Timeout | Repair::Fast) && is_cut(flow, segment) && was_full;
         if let Some(recovery) = flow.recovery.as_mut() {
             return recovery.again(kind, t, range, full && small_ones_pass || cut);
         }
