@@ -4,7 +4,10 @@
 //! that goes on, and learnt from; parts that end go to the ledger.
 
 mod boundary;
+mod renew;
 mod told;
+
+pub(crate) use renew::ends_of;
 
 use crate::exchange::Recorder;
 use crate::findings::{Basis, Finished};
@@ -15,7 +18,7 @@ use crate::result::{Closed, Ended, Quality};
 use crate::step::Step;
 use crate::taps::{Role, Until};
 use crate::track::{Arrival, Arrived, Moment, Repair, Tracker};
-use tcpwhy_base::{End, Endpoint, Ends, Nanos, Segment, TcpFlags, Tls, program, protocol};
+use tcpwhy_base::{End, Nanos, Segment, TcpFlags, Tls, program, protocol};
 
 /// State of one connection.
 #[derive(Debug)]
@@ -29,28 +32,12 @@ pub(crate) struct Conn {
     role: Role,
 }
 
-/// Client and server of a connection that begins with this segment.
-pub(crate) fn ends_of(segment: &Segment) -> Ends<Endpoint> {
-    let (syn, ack) = (segment.flags.syn(), segment.flags.ack());
-    // Without a SYN the lower port is taken for the server's; with equal ports, the receiver.
-    let from_client = if syn { !ack } else { segment.src.port >= segment.dst.port };
-    let (client, server) = if from_client { (segment.src, segment.dst) } else { (segment.dst, segment.src) };
-    Ends::new(client, server)
-}
-
 /// Which connection it is.
 impl Conn {
     /// Begins with this segment (which [`Conn::push`] takes); `room` is used again.
     pub(crate) fn new(id: u32, segment: &Segment, room: Basis) -> Conn {
         Conn {
-            who: Identity {
-                id,
-                ends: ends_of(segment),
-                roles_inferred: !segment.flags.syn(),
-                file: segment.file,
-                protocol: None,
-                programs: Ends::default(),
-            },
+            who: renew::identity(id, segment),
             track: Tracker::new(segment),
             habits: Habits::default(),
             testimony: Testimony::default(),
@@ -131,9 +118,15 @@ impl Conn {
 /// Taking segments.
 impl Conn {
     /// Takes one segment.
+    #[inline]
     pub(crate) fn push(&mut self, segment: &Segment, parts: &mut Output) {
+        self.push_from(self.end_of(segment), segment, parts);
+    }
+
+    /// The same, of this end.
+    pub(crate) fn push_from(&mut self, s: End, segment: &Segment, parts: &mut Output) {
         // The end is a constant in each of both: what is kept of it lies at a known place then.
-        match self.end_of(segment) {
+        match s {
             End::Client => self.push_of(End::Client, segment, parts),
             End::Server => self.push_of(End::Server, segment, parts),
         }
@@ -332,26 +325,26 @@ impl Conn {
         missing: u16,
     ) -> Option<Repair> {
         let (since, frame) = (self.ex.since(), self.ex.recorded().last_frame);
-        // As one: taken apart, both are copied.
-        let mut judged = self.judge(s, segment, t, arrived, missing);
+        // Where it is to be: as a pair, both would be copied.
+        let mut before = None;
+        let mut step = self.judge(s, segment, t, arrived, missing, &mut before);
         let rtt = self.track.rtt_or_zero();
         if !self.role.is_only() {
             let until = Until { sender: s, segment, time: t, since, frame };
-            judged = self.settle(&until, judged.0, judged.1, rtt);
+            (before, step) = self.settle(&until, before, step, rtt);
         }
-        self.heed_reader(s, &mut judged.1);
-        if let Some(late) = self.late_reader(s, &mut judged) {
+        self.heed_reader(s, &mut step);
+        if let Some(late) = self.late_reader(s, before.as_mut().unwrap_or(&mut step)) {
             self.ex.push(&late, rtt);
         }
-        let (before, step) = &judged;
-        if let Some(before) = before {
+        if let Some(before) = &before {
             self.ex.push(before, rtt);
         }
-        self.ex.push(step, rtt);
+        self.ex.push(&step, rtt);
         step.repair()
     }
 
-    /// Decides what released the segment and learns from it: the step that it ends, and one before that if the wait had
+    /// Decides what released the segment and learns from it: the step that it ends, and one `before` that if the wait had
     /// two reasons.
     #[inline]
     fn judge(
@@ -361,7 +354,8 @@ impl Conn {
         t: Nanos,
         arrived: Arrived,
         missing: u16,
-    ) -> (Option<Step>, Step) {
+        before: &mut Option<Step>,
+    ) -> Step {
         let since = self.ex.since();
         if since.speaker != s {
             self.ex.next_message(t);
@@ -380,9 +374,13 @@ impl Conn {
         self.habits.learn(&passage, &release);
         let idle = !arrived.before.nxt.after(passage.flow.una);
         self.track_learns(s, t, arrived.arrival, &release, idle);
-        let written = release.written.map(|at| step.cut_written(at, since.speaker != s));
-        let freed = release.freed.map(|at| step.cut_freed(at));
-        (written.or(freed), step)
+        if let Some(at) = release.written {
+            *before = Some(step.cut_written(at, since.speaker != s));
+        }
+        if let Some(at) = release.freed {
+            before.get_or_insert(step.cut_freed(at));
+        }
+        step
     }
 
     /// What a release says of the state of its sender; `idle`: nothing was in flight before it.
@@ -419,7 +417,7 @@ impl Conn {
     fn end_tls(&mut self, s: End, segment: &Segment, t: Nanos, arrived: Arrived, parts: &mut Output) {
         let arrived = Arrived { arrival: Arrival::New, before: self.track.before(s), ..arrived };
         let trips = self.ex.recorded().answers();
-        let (_, step) = self.judge(s, segment, t, arrived, 0);
+        let step = self.judge(s, segment, t, arrived, 0, &mut None);
         self.ex.push(&step.without_payload(), self.track.rtt_or_zero());
         self.ex.ends_at(segment, t);
         self.close_tls(trips, parts);

@@ -2,7 +2,32 @@
 
 /// Appends a number.
 #[inline]
-pub(crate) fn put(bytes: &mut Vec<u8>, mut n: u64) {
+pub(crate) fn put(bytes: &mut Vec<u8>, n: u64) {
+    if n < 0x80 {
+        bytes.push(n as u8);
+    } else {
+        put_long(bytes, n);
+    }
+}
+
+/// Up to 56 bits at once: they are spread in three steps, as [`Numbers::take`] puts them together.
+fn put_long(bytes: &mut Vec<u8>, n: u64) {
+    if n >> 56 != 0 {
+        return put_longest(bytes, n);
+    }
+    let more = n & 0x0fff_ffff | (n & 0x00ff_ffff_f000_0000) << 4;
+    let fourteens = more & 0x0000_3fff_0000_3fff | (more & 0x0fff_c000_0fff_c000) << 2;
+    let sevens = fourteens & 0x007f_007f_007f_007f | (fourteens & 0x3f80_3f80_3f80_3f80) << 1;
+    // All bytes before the highest that holds something go on.
+    let last = (63 - sevens.leading_zeros()) & !7;
+    let word = sevens | 0x8080_8080_8080_8080 & ((1 << last) - 1);
+    let end = bytes.len() + last as usize / 8 + 1;
+    bytes.extend_from_slice(&word.to_le_bytes());
+    bytes.truncate(end);
+}
+
+#[cold]
+fn put_longest(bytes: &mut Vec<u8>, mut n: u64) {
     while n > 0x7f {
         bytes.push(n as u8 | 0x80);
         n >>= 7;
@@ -91,6 +116,9 @@ mod tests {
             for n in [1_u64 << bits, (1_u64 << bits) - 1, u64::MAX >> bits] {
                 let mut bytes = Vec::new();
                 put(&mut bytes, n);
+                let mut one_by_one = Vec::new();
+                put_longest(&mut one_by_one, n);
+                assert_eq!(bytes, one_by_one);
                 assert_eq!(Numbers(&bytes).take(), n);
                 bytes.extend([0xff; 9]);
                 let mut numbers = Numbers(&bytes);

@@ -106,7 +106,8 @@ impl Conn {
         arrived: Arrived,
         missing: u16,
     ) -> Option<Repair> {
-        let (before, step) = self.judge(s, segment, t, arrived, missing);
+        let mut before = None;
+        let step = self.judge(s, segment, t, arrived, missing, &mut before);
         let rtt = self.track.rtt_or_zero();
         if let Some(before) = before {
             self.ex.push(&before.opens(), rtt);
@@ -117,8 +118,7 @@ impl Conn {
     }
 
     /// What the application of `s` had not read yet it could not answer: cuts that off from the wait for its answer.
-    pub(super) fn late_reader(&self, s: End, (before, step): &mut (Option<Step>, Step)) -> Option<Step> {
-        let turn = before.as_mut().unwrap_or(step);
+    pub(super) fn late_reader(&self, s: End, turn: &mut Step) -> Option<Step> {
         if !turn.is_turn() || !self.is_told_of(s) {
             return None;
         }

@@ -1,17 +1,16 @@
 //! The time of a connection as it is accounted for: every part that ends is added here, and handed on.
 
 use crate::attribute::{Context, fold, join_neighbours};
-use crate::budget::Budget;
 use crate::confidence::{Rule, Tap};
 use crate::exchange::{MAX_SPANS, Recorded};
 use crate::facts::Facts;
 use crate::findings::{Basis, Quick, Rollups, Where};
 use crate::output::Output;
 use crate::parts::opening::setup;
+use crate::parts::sums::Sums;
 use crate::parts::unfinished::{late_read, tail};
 use crate::release::Habits;
-use crate::requests::Requests;
-use crate::result::{Closed, Ended, Example, Exchange, Frames, Gap, Omitted, Quality, Setup, Span};
+use crate::result::{Closed, Ended, Example, Exchange, Frames, Gap, Quality, Setup, Span};
 use crate::track::{Moment, Opening, Tracker};
 use tcpwhy_base::{Cause, Class, End, Ends, Nanos, Segment, Side, Source};
 
@@ -32,23 +31,6 @@ pub(crate) struct Ledger {
     last_response: Option<Nanos>,
     refills: Refills,
     sums: Sums,
-}
-
-/// What parts sum up to.
-#[derive(Debug, Default)]
-pub(crate) struct Sums {
-    pub(crate) budget: Budget,
-    pub(crate) gap_budget: Budget,
-    pub(crate) exchanges: Omitted,
-    pub(crate) gaps: Omitted,
-    pub(crate) rollups: Rollups,
-    /// Exchanges that took no longer than the path: round trips in series.
-    pub(crate) quick_turns: u32,
-    /// The longest of them.
-    pub(crate) quick: Option<Quick>,
-    pub(crate) requests: Requests,
-    /// Time after the last byte, and what it is called.
-    pub(crate) tail: Option<(Cause, Nanos)>,
 }
 
 /// How often in a row a response had as many bytes as the one before, after a few bytes of the client.
@@ -78,6 +60,15 @@ impl Ledger {
         }
     }
 
+    /// Becomes that in the room of an ended one.
+    pub(crate) fn renew(&mut self, connection: u32, segment: &Segment, room: Basis) {
+        let (mut budget, mut gap_budget) = self.sums.take_budgets();
+        budget.0.clear();
+        gap_budget.0.clear();
+        *self = Ledger::new(connection, segment, room);
+        (self.sums.budget, self.sums.gap_budget) = (budget, gap_budget);
+    }
+
     pub(crate) fn has_setup(&self) -> bool {
         self.setup.is_some()
     }
@@ -89,7 +80,12 @@ impl Ledger {
 
     /// The setup, when the last response ended, and the sums.
     pub(crate) fn close(&mut self) -> (Option<Setup>, Option<Nanos>, Sums) {
-        (self.setup.take(), self.last_response, std::mem::take(&mut self.sums))
+        // They get the room that they need; that in which they grew is used again.
+        let (budget, gap_budget) = self.sums.take_budgets();
+        let sums = std::mem::take(&mut self.sums);
+        let sums = Sums { budget: budget.clone(), gap_budget: gap_budget.clone(), ..sums };
+        (self.sums.budget, self.sums.gap_budget) = (budget, gap_budget);
+        (self.setup.take(), self.last_response, sums)
     }
 
     /// Where the last part ended.

@@ -3,6 +3,7 @@
 mod ledger;
 mod opening;
 mod summary;
+mod sums;
 mod unfinished;
 
 pub(crate) use ledger::{Ending, Ledger};

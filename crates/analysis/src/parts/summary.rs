@@ -34,9 +34,7 @@ impl Identity {
 
 /// The connection, without the parts that were given away.
 pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledger: &mut Ledger) -> Finished {
-    let (setup, last_response, mut sums) = ledger.close();
-    sums.budget.0.shrink_to_fit();
-    sums.gap_budget.0.shrink_to_fit();
+    let (setup, last_response, sums) = ledger.close();
     set_limits(track, habits);
     let bandwidth_bps = bandwidth(track);
     let quality = track.quality();

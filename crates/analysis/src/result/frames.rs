@@ -19,6 +19,9 @@ impl Frames {
     /// Frames `a` to `b` (in any order) with `key` as evidence; keys of zero, outside or doubled are dropped, and of
     /// more than three the first ones are kept.
     pub fn new(file: u16, a: u64, b: u64, key: &[u64]) -> Frames {
+        if let Some(frames) = Frames::of_ends(file, a, b, key) {
+            return frames;
+        }
         let (first, last) = (a.min(b), a.max(b));
         let distance = |frame: u64| u32::try_from(frame - first).unwrap_or(u32::MAX);
         let mut frames = Frames { first, span: distance(last), key: [0; 3], n: 0, file };
@@ -29,6 +32,24 @@ impl Frames {
             }
         }
         frames
+    }
+
+    /// What [`Frames::new`] makes of the most usual ones: the ends themselves decide, and perhaps one between them.
+    #[inline(always)]
+    fn of_ends(file: u16, a: u64, b: u64, key: &[u64]) -> Option<Frames> {
+        let (from, between, to) = match *key {
+            [from, to] => (from, from, to),
+            [from, between, to] => (from, between, to),
+            _ => return None,
+        };
+        let (ends, span) = ((from, to) == (a, b), b.wrapping_sub(a));
+        if !ends || a == 0 || a >= b || span > u64::from(u32::MAX) {
+            return None;
+        }
+        let span = span as u32;
+        let inner = between > a && between < b;
+        let key = if inner { [0, (between - a) as u32, span] } else { [0, span, 0] };
+        Some(Frames { first: a, span, key, n: 2 + u8::from(inner), file })
     }
 
     /// Adds a key frame to `n`, in its place, if it is not there.
@@ -108,6 +129,22 @@ mod tests {
         assert_eq!(keys(&[9, 21, 0, 11]), [11]);
         assert_eq!(keys(&[18, 12, 15]), [12, 15, 18]);
         assert_eq!(Frames::new(0, 0, 5, &[0, 1]).keys().collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn usual_ones_are_as_any() {
+        let some =
+            [0, 1, 2, 5, 9, u64::from(u32::MAX), u64::from(u32::MAX) + 1, u64::from(u32::MAX) + 2, u64::MAX];
+        for (a, b) in some.iter().flat_map(|&a| some.iter().map(move |&b| (a, b))) {
+            for (from, to) in [(a, b), (b, a), (a, 7)] {
+                // A zero more is dropped, and takes another way.
+                assert_eq!(Frames::new(1, a, b, &[from, to]), Frames::new(1, a, b, &[from, to, 0, 0]));
+                for between in some {
+                    let (three, more) = ([from, between, to], [from, between, to, 0]);
+                    assert_eq!(Frames::new(1, a, b, &three), Frames::new(1, a, b, &more));
+                }
+            }
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use crate::conn::{Conn, ends_of};
 use crate::output::Output;
-use tcpwhy_base::{Endpoint, Ends, Nanos, Program, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
+use tcpwhy_base::{End, Endpoint, Ends, Nanos, Program, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
 
 /// Rooms for waiting packets that are kept for connections to come.
 const SPARE: usize = 1_024;
@@ -110,12 +110,18 @@ impl Waiting {
             | bit(o.sack_permitted, SACK_PERMITTED);
     }
 
+    #[inline]
+    fn sender(&self) -> End {
+        if self.has & FROM_CLIENT != 0 { End::Client } else { End::Server }
+    }
+
     /// Writes it over a segment of its connection that holds nothing else that others do not have.
     #[inline]
     fn unpack(&self, ends: &Ends<Endpoint>, into: &mut Segment) {
         let has = |bit| self.has & bit != 0;
-        let [client, server] = ends.into_array();
-        (into.src, into.dst) = if has(FROM_CLIENT) { (client, server) } else { (server, client) };
+        let Ends { client, server } = ends;
+        let (src, dst) = if has(FROM_CLIENT) { (client, server) } else { (server, client) };
+        (into.src, into.dst) = (*src, *dst);
         (into.time, into.frame, into.file) = (self.time, self.frame, self.file);
         (into.seq, into.ack) = (Seq(self.seq), Seq(self.ack));
         (into.flags, into.window, into.len) = (TcpFlags(self.flags), self.window, self.len);
@@ -150,13 +156,12 @@ struct Seen {
 
 impl Seen {
     #[inline]
-    fn pass(&mut self, waiting: &Waiting) {
-        let flags = TcpFlags(waiting.flags);
-        self.now = self.now.max(waiting.time);
+    fn pass(&mut self, segment: &Segment, from_client: bool) {
+        let flags = segment.flags;
+        self.now = self.now.max(segment.time);
         self.not_only_resets |= !flags.rst();
         if flags.has(TcpFlags::FIN | TcpFlags::RST) {
             self.reset |= flags.rst();
-            let from_client = waiting.has & FROM_CLIENT != 0;
             let fin = if from_client { &mut self.fins.client } else { &mut self.fins.server };
             *fin |= flags.fin() && !flags.rst();
         }
@@ -178,13 +183,13 @@ pub(super) struct Room {
 impl Room {
     /// The state of a connection that begins with this segment.
     pub(super) fn conn(&mut self, id: u32, first: &Segment, parts: &mut Output) -> Box<Conn> {
-        let conn = Conn::new(id, first, parts.spare_basis());
+        let basis = parts.spare_basis();
         match self.conn.take() {
-            Some(mut room) => {
-                *room = conn;
-                room
+            Some(mut ended) => {
+                ended.renew(id, first, basis);
+                ended
             }
-            None => Box::new(conn),
+            None => Box::new(Conn::new(id, first, basis)),
         }
     }
 
@@ -327,12 +332,12 @@ impl Held {
         if self.waits.capacity() == 0 {
             self.waits = room.logs.pop().unwrap_or_else(|| Vec::with_capacity(MOST));
         }
-        let waiting = Waiting::pack(segment, segment.src == self.ends.client);
+        let from_client = segment.src == self.ends.client;
         if young {
-            self.seen.pass(&waiting);
+            self.seen.pass(segment, from_client);
             self.open = self.seen.is_open();
         }
-        self.waits.push(waiting);
+        self.waits.push(Waiting::pack(segment, from_client));
         true
     }
 
@@ -372,10 +377,11 @@ impl Held {
             room.conn(id, &segment, parts)
         });
         if waits.capacity() > 0 {
-            for waiting in waits.drain(..) {
+            for waiting in &waits {
                 waiting.unpack(&ends, &mut segment);
-                conn.push(&segment, parts);
+                conn.push_from(waiting.sender(), &segment, parts);
             }
+            waits.clear();
             room.keep(waits);
             self.open = conn.is_open();
         }
@@ -392,7 +398,6 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tcpwhy_base::End;
 
     #[test]
     fn packets_come_back_whole() {
@@ -466,11 +471,11 @@ mod tests {
     fn what_waits_tells_when_a_connection_closes() {
         let sent = |flags: u16, second: i64, from_client| {
             let flags = TcpFlags(flags);
-            Waiting::pack(&Segment { flags, time: Nanos::secs(second), ..Segment::EMPTY }, from_client)
+            (Segment { flags, time: Nanos::secs(second), ..Segment::EMPTY }, from_client)
         };
-        let closed = |packets: &[Waiting]| {
+        let closed = |packets: &[(Segment, bool)]| {
             let mut held = Held::new(1, &Segment::EMPTY);
-            packets.iter().for_each(|waiting| held.seen.pass(waiting));
+            packets.iter().for_each(|(segment, from_client)| held.seen.pass(segment, *from_client));
             held.open = held.seen.is_open();
             held.closed_at()
         };

@@ -84,6 +84,13 @@ pub(crate) struct Acks {
 }
 
 impl Acks {
+    /// None, with the room of these unless that is large.
+    pub(crate) fn emptied(mut self) -> Acks {
+        self.ring.clear();
+        self.ring.shrink_to(16);
+        Acks { ring: self.ring, at: 0 }
+    }
+
     /// Adds one. `horizon` is how far back they must be known.
     pub(crate) fn push(&mut self, event: Ack, horizon: Nanos) {
         let n = self.ring.len();

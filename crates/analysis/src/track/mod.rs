@@ -12,6 +12,7 @@ mod passage;
 mod queries;
 mod rate;
 mod recovery;
+mod renew;
 mod scale;
 mod stamps;
 

@@ -252,6 +252,12 @@ impl Half {
 
 /// Opening and closing.
 impl Half {
+    /// Becomes a new one; the list of ACKs keeps its room.
+    pub(crate) fn renew(&mut self) {
+        let acks = std::mem::take(&mut self.acks).emptied();
+        *self = Half { acks, ..Half::default() };
+    }
+
     /// Starts the sequence space at `seq` (first payload byte) if nothing was known.
     pub(crate) fn start_at(&mut self, seq: Seq) {
         let flow = &mut self.flow;

@@ -1,0 +1,31 @@
+//! What the parts of one connection sum up to.
+
+use crate::budget::Budget;
+use crate::findings::{Quick, Rollups};
+use crate::requests::Requests;
+use crate::result::Omitted;
+use tcpwhy_base::{Cause, Nanos};
+
+/// What parts sum up to.
+#[derive(Debug, Default)]
+pub(crate) struct Sums {
+    pub(crate) budget: Budget,
+    pub(crate) gap_budget: Budget,
+    pub(crate) exchanges: Omitted,
+    pub(crate) gaps: Omitted,
+    pub(crate) rollups: Rollups,
+    /// Exchanges that took no longer than the path: round trips in series.
+    pub(crate) quick_turns: u32,
+    /// The longest of them.
+    pub(crate) quick: Option<Quick>,
+    pub(crate) requests: Requests,
+    /// Time after the last byte, and what it is called.
+    pub(crate) tail: Option<(Cause, Nanos)>,
+}
+
+impl Sums {
+    /// Takes the budgets of its exchanges and gaps.
+    pub(super) fn take_budgets(&mut self) -> (Budget, Budget) {
+        (std::mem::take(&mut self.budget), std::mem::take(&mut self.gap_budget))
+    }
+}

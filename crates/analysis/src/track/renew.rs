@@ -1,0 +1,43 @@
+//! The state of a connection that has ended becomes that of the next one, in its place.
+
+use super::{Clock, Closed, Copies, Ends, Half, Handshake, Profile, Quality, Segment, Stamps, Tracker};
+
+impl Tracker {
+    /// Becomes what [`Tracker::new`] makes of this segment; the lists of ACKs keep their room.
+    pub(crate) fn renew(&mut self, segment: &Segment) {
+        self.half.iter_mut().for_each(Half::renew);
+        // Each by its name: a new one must not be forgotten.
+        let Tracker {
+            half: _,
+            profile,
+            reaction,
+            handshake,
+            copies,
+            clock,
+            stamps,
+            sooner,
+            scales,
+            quality,
+            closed,
+            reset_by,
+            not_only_resets,
+            start,
+            now,
+            first_frame,
+            last_frame,
+        } = self;
+        *profile = Ends::new(&Profile::UNKNOWN, &Profile::UNKNOWN);
+        (*reaction, *sooner, *scales) = (Ends::default(), Ends::default(), None);
+        *handshake = Handshake::default();
+        *copies = Copies::default();
+        *clock = Clock::default();
+        *stamps = Ends::new(Stamps::default(), Stamps::default());
+        *quality = Quality::default();
+        if !segment.flags.syn() {
+            quality.set(Quality::MIDSTREAM);
+        }
+        (*closed, *reset_by, *not_only_resets) = (Closed::Open, None, false);
+        (*start, *now) = (segment.time, segment.time);
+        (*first_frame, *last_frame) = (segment.frame, segment.frame);
+    }
+}
