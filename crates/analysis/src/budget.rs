@@ -43,8 +43,16 @@ impl Budget {
 
     /// Adds all of `other`.
     pub fn add_all(&mut self, other: &Budget) {
-        for &(cause, time) in &other.0 {
-            self.add(cause, time);
+        // Both are in order: what comes next lies behind what came before, mostly near.
+        let mut at = 0;
+        for &(cause, time) in other.0.iter().filter(|e| e.1 != Nanos::ZERO) {
+            while self.0.get(at).is_some_and(|e| e.0 < cause) {
+                at += 1;
+            }
+            match self.0.get_mut(at) {
+                Some(e) if e.0 == cause => e.1 += time,
+                _ => self.0.insert(at, (cause, time)),
+            }
         }
     }
 }

@@ -166,8 +166,8 @@ impl Rollups {
 
     /// Adds a span. TCP's causes keep some evidence of their own, the others only their longest span.
     pub(crate) fn add(&mut self, span: &Span, place: Where) {
-        let time = span.duration();
-        let tail = place.tail && matches!(span.cause.class(), Class::Application | Class::Unknown);
+        let (time, class) = (span.duration(), span.cause.class());
+        let tail = place.tail && matches!(class, Class::Application | Class::Unknown);
         // Time after the last byte counts, but is no wait of anybody (rule 27).
         let n = if tail { 0 } else { u64::from(span.folded.max(1)) };
         let idle = if place.gap && !tail { time } else { Nanos::ZERO };
@@ -187,8 +187,7 @@ impl Rollups {
             time,
             facts: span.facts,
         };
-        let evidence =
-            span.cause.class() == Class::Tcp || place.gap && span.cause.class() == Class::Application;
+        let evidence = class == Class::Tcp || place.gap && class == Class::Application;
         match self.0.iter_mut().find(|r| r.cause == span.cause && r.side == span.side) {
             Some(r) => {
                 r.lost += time;

@@ -7,6 +7,7 @@ mod finish;
 mod index;
 mod lone;
 mod scan;
+mod seen;
 mod waiting;
 
 use crate::conn::Conn;
@@ -197,7 +198,26 @@ impl Analyzer {
         *span = segments.iter().fold(*span, |(from, to), s| (from.min(s.time), to.max(s.time)));
     }
 
+    #[inline]
     fn push_to(&mut self, segment: &Segment, known: Option<u32>) {
+        let crowded = self.is_crowded();
+        let taken = match known.map(|slot| &mut self.live[slot as usize]) {
+            Some(Slot::Conn(held)) => held.goes_on(segment, crowded, &mut self.kept, &mut self.room),
+            _ => false,
+        };
+        if !taken {
+            self.push_any(segment, known);
+        }
+        if let Some(&(when, _, _)) = self.closed.front()
+            && (segment.time > when || self.closed.len() > MAX_LINGERING)
+        {
+            self.let_go(segment.time);
+        }
+    }
+
+    /// A segment that may begin or close a connection.
+    #[inline(never)]
+    fn push_any(&mut self, segment: &Segment, known: Option<u32>) {
         match known.or_else(|| self.other_direction(segment)) {
             None => self.begin(segment),
             Some(slot) if self.goes_on(slot, segment) => self.feed(slot, segment),
@@ -205,11 +225,6 @@ impl Analyzer {
                 self.leave(slot, false);
                 self.begin(segment);
             }
-        }
-        if let Some(&(when, _, _)) = self.closed.front()
-            && (segment.time > when || self.closed.len() > MAX_LINGERING)
-        {
-            self.let_go(segment.time);
         }
     }
 
@@ -223,7 +238,7 @@ impl Analyzer {
     fn feed(&mut self, slot: u32, segment: &Segment) {
         let crowded = self.is_crowded();
         let Slot::Conn(held) = &mut self.live[slot as usize] else { return };
-        if !crowded && held.push_open(segment, &mut self.kept) {
+        if held.goes_on(segment, crowded, &mut self.kept, &mut self.room) {
             return;
         }
         let lingered = held.closed_at().is_some();

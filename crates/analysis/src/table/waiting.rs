@@ -4,6 +4,7 @@
 
 use crate::conn::{Conn, ends_of};
 use crate::output::Output;
+use crate::table::seen::Seen;
 use tcpwhy_base::{End, Endpoint, Ends, Nanos, Program, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
 
 /// Rooms for waiting packets that are kept for connections to come.
@@ -144,34 +145,6 @@ impl Waiting {
     }
 }
 
-/// What waiting packets say of how far a connection is: it closes when both ends have sent a FIN, or one a reset.
-#[derive(Clone, Copy, Debug, Default)]
-struct Seen {
-    fins: Ends<bool>,
-    reset: bool,
-    not_only_resets: bool,
-    /// Its last packet.
-    now: Nanos,
-}
-
-impl Seen {
-    #[inline]
-    fn pass(&mut self, segment: &Segment, from_client: bool) {
-        let flags = segment.flags;
-        self.now = self.now.max(segment.time);
-        self.not_only_resets |= !flags.rst();
-        if flags.has(TcpFlags::FIN | TcpFlags::RST) {
-            self.reset |= flags.rst();
-            let fin = if from_client { &mut self.fins.client } else { &mut self.fins.server };
-            *fin |= flags.fin() && !flags.rst();
-        }
-    }
-
-    fn is_open(&self) -> bool {
-        !(self.reset || self.fins.client && self.fins.server)
-    }
-}
-
 /// Room that is used again.
 #[derive(Debug, Default)]
 pub(super) struct Room {
@@ -233,7 +206,7 @@ impl Held {
             other_link: None,
             ends: ends_of(first),
             open: true,
-            seen: Seen { now: first.time, ..Seen::default() },
+            seen: Seen::begins(first.time),
             waits: Vec::new(),
             conn: None,
         }
@@ -333,26 +306,32 @@ impl Held {
             self.waits = room.logs.pop().unwrap_or_else(|| Vec::with_capacity(MOST));
         }
         let from_client = segment.src == self.ends.client;
-        if young {
-            self.seen.pass(segment, from_client);
+        if young && self.seen.pass(segment, from_client) {
             self.open = self.seen.is_open();
         }
         self.waits.push(Waiting::pack(segment, from_client));
         true
     }
 
-    /// Takes a segment right away, if its state is there and nothing waits: `true` if it has taken it, and is still open.
+    /// Takes a segment that decides nothing, while it is open: it goes on with it then, and stays open. Right away where its state is
+    /// there and nothing waits. `false`: it has not taken it.
     #[inline]
-    pub(super) fn push_open(&mut self, segment: &Segment, parts: &mut Output) -> bool {
-        let Some(conn) = self.conn.as_mut().filter(|_| self.open && self.waits.is_empty()) else {
-            return false;
-        };
-        if !decides_nothing(segment) {
+    pub(super) fn goes_on(
+        &mut self,
+        segment: &Segment,
+        crowded: bool,
+        parts: &mut Output,
+        room: &mut Room,
+    ) -> bool {
+        if !self.open || !decides_nothing(segment) {
             return false;
         }
-        // Only what decides something closes it.
-        conn.push(segment, parts);
-        true
+        let Some(conn) = self.conn.as_mut().filter(|_| !crowded) else { return self.keep(segment, room) };
+        let now = self.waits.is_empty();
+        if now {
+            conn.push(segment, parts);
+        }
+        now
     }
 
     /// Takes a segment, after those that wait.
@@ -475,7 +454,7 @@ mod tests {
         };
         let closed = |packets: &[(Segment, bool)]| {
             let mut held = Held::new(1, &Segment::EMPTY);
-            packets.iter().for_each(|(segment, from_client)| held.seen.pass(segment, *from_client));
+            packets.iter().for_each(|(s, from_client)| _ = held.seen.pass(s, *from_client));
             held.open = held.seen.is_open();
             held.closed_at()
         };
