@@ -39,7 +39,7 @@ help:
 	@echo 'make growth    time by the number of connections and of packets: docs/growth.svg (minutes, on a quiet machine)'
 	@echo 'make fuzz      $(SECONDS_EACH) seconds for each fuzz target (SECONDS_EACH=...)'
 	@echo 'make mutants   how many small faults the tests find (ARGS=--crate analysis; hours; needs cargo-mutants)'
-	@echo 'make attack    what a stranger could do to tcpwhy serve, for half a minute (ARGS=...)'
+	@echo 'make attack    what a stranger could do to tcpwhy serve, for half a minute; ARGS=--gigabyte: the page of captures of 1 GB'
 	@echo 'make docs      the output in README.md from a run of the demo'
 	@echo 'make docs-figures  the figures in docs/figures from bundled captures'
 	@echo 'make web       the page of --html, from web/ (needs Node.js)'

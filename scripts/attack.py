@@ -2,6 +2,7 @@
 """Attacks on `tcpwhy serve` that take longer than a test should: `make attack`.
 
     scripts/attack.py [--bin FILE] [--seconds N]
+    scripts/attack.py --gigabyte [SHAPE ...]    instead: pages of captures of 1 GB, `--html` and `serve`, beside `explain --json`
 
 What the server must bear is in docs/security.md: who says nothing shuts nobody out, and many views at once of a large capture
 take the memory of one. Prints what was measured; exit code 1 if a bound was broken.
@@ -11,6 +12,7 @@ import argparse
 import http.client
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -26,6 +28,14 @@ VIEWS = 24
 MORE_MEMORY = 100 << 20
 # a request that is served at once on an idle machine, on one that is busy with the attack
 PATIENCE = 3.0
+
+
+# of captures of 1 GB: one transfer, a hundred packets a connection, ten
+SHAPES = {
+    'elephant': ['elephant', '12500000'],
+    'flows': ['flows', '12500000', '125000'],
+    'short': ['short', '1200000'],
+}
 
 
 class Server:
@@ -157,11 +167,69 @@ def views(binary, folder, capture):
     return peaks[1] > peaks[0] + MORE_MEMORY
 
 
+def timed(command):
+    """Seconds, and the largest resident memory in bytes."""
+    began = time.monotonic()
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    while process.stdout.read1(1 << 20):
+        pass
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f'{command}: {status}')
+    return time.monotonic() - began, used.ru_maxrss << 10
+
+
+def gigabyte(binary, folder, shape):
+    """The page of a capture of 1 GB: a file, and the first answer of the server, alone and to many at once."""
+    served = os.path.join(folder, shape)
+    os.mkdir(served)
+    capture, page = os.path.join(served, shape + '.pcap'), os.path.join(folder, 'page.html')
+    kind, *size = SHAPES[shape]
+    subprocess.run([common.generator(), kind, *size, capture], check=True, stdout=subprocess.DEVNULL)
+    rows = [('explain --json', *timed([binary, 'explain', '--json', capture]), '')]
+    took, peak = timed([binary, 'explain', '-q', '--html', page, capture])
+    rows.append(('explain -q --html', took, peak, f'{os.path.getsize(page) / 1e6:.1f} MB'))
+    os.unlink(page)
+    for at_once in (1, VIEWS):
+        server, answers, lock = Server(binary, served), [], threading.Lock()
+        began = time.monotonic()
+
+        def view(server=server, answers=answers, lock=lock, began=began):
+            answer = server.ask('/view?name=' + shape + '.pcap', server.cookie, timeout=600)
+            status = (answer.status, len(answer.read()), time.monotonic() - began)
+            with lock:
+                answers.append(status)
+
+        threads = [threading.Thread(target=view) for _ in range(at_once)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        shown = [a for a in answers if a[0] == 200]
+        if not shown:
+            sys.exit(f'no view of {at_once} was shown: {answers[0]}')
+        said = f'{shown[0][1] / 1e6:.1f} MB, {len(shown)} of {at_once} shown, the others told to come back'
+        rows.append((f'serve, {at_once} at once', min(a[2] for a in shown), server.peak(), said))
+        server.end()
+    shutil.rmtree(served)
+    for what, seconds, peak, said in rows:
+        print(
+            f'{shape:9} {what:18} {seconds:6.2f} s  x{seconds / rows[0][1]:4.1f}  {peak / 1e6:6.0f} MB  {said}',
+            flush=True,
+        )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--bin', default=common.BINARY)
     parser.add_argument('--seconds', type=float, default=30)
+    parser.add_argument('--gigabyte', nargs='*', choices=list(SHAPES), metavar='SHAPE')
     args = parser.parse_args()
+    if args.gigabyte is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            for shape in args.gigabyte or SHAPES:
+                gigabyte(args.bin, folder, shape)
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         served = os.path.join(folder, 'served')
         os.mkdir(served)

@@ -207,7 +207,8 @@ function lists(data: Data, links: Links): HTMLElement {
     () => clear(),
   );
   const listed = report.connections.reduce((n, c) => n + c.exchanges.length, 0);
-  const left = report.connections.reduce((n, c) => n + (c.exchanges_omitted?.count ?? 0), 0);
+  const left = data.page.exchanges - listed;
+  const unlisted = report.summary.connections_omitted;
   let tab = 0;
   const holder = h('div', {});
   const counted = h('span', { class: 'counted', role: 'status' });
@@ -261,7 +262,9 @@ function lists(data: Data, links: Links): HTMLElement {
     const more =
       tab === 1 && left > 0
         ? `; ${left} shorter ones are summed in their connections (--exchanges all lists them)`
-        : '';
+        : tab === 0 && unlisted > 0
+          ? `; ${unlisted} more in the sums only (--json has all that carried data)`
+          : '';
     counted.textContent =
       (tab === 0
         ? `${count(table.count, 'connection')} of ${rows.length}`

@@ -40,6 +40,8 @@ export interface TrackRow {
 }
 export interface Page {
   frames_before: number[];
+  /** Of all connections, listed or not. */
+  exchanges: number;
   causes: Cause[];
   tracks: TrackRow[];
   served: { name: string } | null;

@@ -112,7 +112,7 @@ fn traced(
     analysis: &Analysis,
     capture: &Capture,
 ) -> anyhow::Result<()> {
-    let tracks = source.tracks(analysis, source::PAGE)?;
+    let tracks = source.tracks(analysis, None, source::PAGE)?;
     let count = perfetto::count(analysis, &tracks);
     if count > perfetto::MANY && !args.quiet {
         say(&format!(

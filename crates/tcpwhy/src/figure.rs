@@ -21,7 +21,7 @@ pub(crate) fn write(
         let n = analysis.connections.len();
         bail!(Usage(format!("--svg draws one connection, and {n} are meant: name it by its id")));
     };
-    let tracks = source.tracks(analysis, source::PAGE)?;
+    let tracks = source.tracks(analysis, None, source::PAGE)?;
     let none = Track::default();
     let track = tracks.first().unwrap_or(&none);
     let drawn = match exchange {

@@ -15,8 +15,9 @@ pub(crate) fn write(
     capture: &Capture,
     threads: usize,
 ) -> anyhow::Result<()> {
-    let written = source.tracks(analysis, source::PAGE).and_then(|tracks| {
-        let extras = Extras { pages: pages::PAGES, tracks: &tracks, served: None };
+    let listed = html::listed(analysis);
+    let written = source.tracks(analysis, listed.as_deref(), source::PAGE).and_then(|tracks| {
+        let extras = Extras { pages: pages::PAGES, tracks: &tracks, listed: listed.as_deref(), served: None };
         Ok(html::write(&mut out, analysis, capture, &extras, threads)?)
     });
     out.finish(written)

@@ -23,9 +23,16 @@ impl Source<'_> {
     pub(crate) fn read_again(
         &self,
         connections: &[Box<Connection>],
+        each: impl FnMut(&Met<'_>) -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
+        self.pass(Pass::new(connections, self.filter), each)
+    }
+
+    fn pass(
+        &self,
+        mut pass: Pass<'_>,
         mut each: impl FnMut(&Met<'_>) -> anyhow::Result<bool>,
     ) -> anyhow::Result<()> {
-        let mut pass = Pass::new(connections, self.filter);
         for (input, &before) in self.inputs.iter().zip(self.frames_before) {
             let mut reader = input.open().map_err(|e| anyhow::anyhow!(e))?;
             let times = self.window.map_or((Nanos(i64::MIN), Nanos::MAX), |w| (w.from, w.to));
@@ -46,10 +53,19 @@ impl Source<'_> {
         Ok(names.finish())
     }
 
-    /// The packets of all connections, thinned out to `room` of them.
-    pub(crate) fn tracks(&self, analysis: &Analysis, room: u64) -> anyhow::Result<Vec<Track>> {
-        let mut tracks = Tracks::new(&analysis.connections, room);
-        self.read_again(&analysis.connections, |met| {
+    /// The packets of the connections that a page lists (`html::listed`), thinned out to `room` of them.
+    pub(crate) fn tracks(
+        &self,
+        analysis: &Analysis,
+        listed: Option<&[usize]>,
+        room: u64,
+    ) -> anyhow::Result<Vec<Track>> {
+        let all = &analysis.connections;
+        let mut tracks = match listed {
+            None => Tracks::new(all, room),
+            Some(places) => Tracks::among(all, places.to_vec(), room),
+        };
+        self.pass(Pass::of(all, |place| tracks.wants(place), self.filter), |met| {
             tracks.take(met);
             Ok(true)
         })?;
@@ -68,7 +84,8 @@ impl Source<'_> {
             return Ok(Track::default());
         };
         let mut stretch = Stretch::new(&analysis.connections, at, times, most);
-        self.read_again(&analysis.connections, |met| Ok(stretch.take(met)))?;
+        let pass = Pass::of(&analysis.connections, |place| place == at, self.filter);
+        self.pass(pass, |met| Ok(stretch.take(met)))?;
         Ok(stretch.finish())
     }
 }

@@ -29,8 +29,18 @@ pub struct Pass<'a> {
 impl<'a> Pass<'a> {
     /// For these connections; `filter` as in the first pass.
     pub fn new(connections: &[Box<Connection>], filter: Option<&'a Filter>) -> Pass<'a> {
+        Pass::of(connections, |_| true, filter)
+    }
+
+    /// The same for those at the places that are `wanted`; packets of others may be met as well, or as none. Memory grows with what is
+    /// wanted.
+    pub fn of(
+        connections: &[Box<Connection>],
+        wanted: impl Fn(usize) -> bool,
+        filter: Option<&'a Filter>,
+    ) -> Pass<'a> {
         Pass {
-            tracker: Tracker::new(connections),
+            tracker: Tracker::new(connections, wanted),
             dissector: Dissector::new(),
             segment: Segment::EMPTY,
             filter,

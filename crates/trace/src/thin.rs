@@ -21,9 +21,19 @@ pub struct Tracks(Vec<Option<(Track, Thinner)>>);
 impl Tracks {
     /// For these connections, which are those that the pass was made for; `room`: packets in all.
     pub fn new(connections: &[Box<Connection>], room: u64) -> Tracks {
+        Tracks::among(connections, (0..connections.len()).collect(), room)
+    }
+
+    /// The same for those at these places.
+    pub fn among(connections: &[Box<Connection>], places: Vec<usize>, room: u64) -> Tracks {
         let with_track = |(plan, c): (Option<Thinner>, &Connection)| Some((Track::new(c), plan?));
         let all = connections.iter().map(|c| &**c);
-        Tracks(plan(connections, room).into_iter().zip(all).map(with_track).collect())
+        Tracks(plan(connections, places, room).into_iter().zip(all).map(with_track).collect())
+    }
+
+    /// Packets of the connection at this place are taken.
+    pub fn wants(&self, place: usize) -> bool {
+        matches!(self.0.get(place), Some(Some(_)))
     }
 
     /// Takes what the pass met.
@@ -47,13 +57,12 @@ impl Tracks {
     }
 }
 
-/// How each connection is thinned; `None`: no packets of it.
-fn plan(connections: &[Box<Connection>], room: u64) -> Vec<Option<Thinner>> {
-    let mut order: Vec<usize> = (0..connections.len()).collect();
+/// How each connection is thinned; `None`: no packets of it. `order`: the places of those that get any.
+fn plan(connections: &[Box<Connection>], mut order: Vec<usize>, room: u64) -> Vec<Option<Thinner>> {
     let tcp = |c: &Connection| c.budget.of_class(Class::Tcp) + c.gap_budget.of_class(Class::Tcp);
     let size = |c: &Connection| c.packets[0] + c.packets[1];
     order.sort_by_cached_key(|&i| (std::cmp::Reverse((tcp(&connections[i]), size(&connections[i]))), i));
-    let all: u64 = connections.iter().map(|c| size(c)).sum();
+    let all: u64 = order.iter().map(|&i| size(&connections[i])).sum();
     let mut left = room;
     let mut plans: Vec<Option<Thinner>> = connections.iter().map(|_| None).collect();
     for i in order {

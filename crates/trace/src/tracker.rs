@@ -14,12 +14,15 @@ const HOLES: usize = 512;
 /// The connections, and where each of them stands.
 #[derive(Debug)]
 pub(crate) struct Tracker {
+    /// Of each 4-tuple the places of its connections in `states`.
     places: HashMap<(Endpoint, Endpoint), Vec<usize>>,
     states: Vec<State>,
 }
 
 #[derive(Debug)]
 struct State {
+    /// Its place in the list.
+    place: usize,
     client: Endpoint,
     frames: (u64, u64),
     reordered: Nanos,
@@ -104,12 +107,18 @@ impl Half {
 }
 
 impl Tracker {
-    pub(crate) fn new(connections: &[Box<Connection>]) -> Tracker {
+    /// For the connections at these places, and others of the same 4-tuples: what is not followed costs nothing.
+    pub(crate) fn new(connections: &[Box<Connection>], wanted: impl Fn(usize) -> bool) -> Tracker {
         let mut places: HashMap<_, Vec<usize>> = HashMap::new();
-        let mut states = Vec::with_capacity(connections.len());
+        for (_, c) in connections.iter().enumerate().filter(|&(i, _)| wanted(i)) {
+            places.entry(key(c.client, c.server)).or_default();
+        }
+        let mut states = Vec::new();
         for (i, c) in connections.iter().enumerate() {
-            places.entry(key(c.client, c.server)).or_default().push(i);
+            let Some(known) = places.get_mut(&key(c.client, c.server)) else { continue };
+            known.push(states.len());
             states.push(State {
+                place: i,
                 client: c.client,
                 frames: c.frames,
                 reordered: c
@@ -133,7 +142,8 @@ impl Tracker {
             let (first, last) = self.states[i].frames;
             (first..=last).contains(&s.frame)
         })?;
-        Some((i, self.states[i].take(s)))
+        let state = &mut self.states[i];
+        Some((state.place, state.take(s)))
     }
 }
 

@@ -61,13 +61,16 @@ fn analysed(file: &[u8]) -> Analysis {
 
 /// All packets of the capture with the places of their connections.
 fn packets(file: &[u8], analysis: &Analysis, filter: Option<&Filter>) -> Vec<(usize, Packet)> {
+    packets_of(file, Pass::new(&analysis.connections, filter))
+}
+
+fn packets_of(file: &[u8], mut pass: Pass<'_>) -> Vec<(usize, Packet)> {
     let mut out = Vec::new();
     let whole = (Nanos(i64::MIN), Nanos::MAX);
-    let done: Result<bool, Infallible> =
-        Pass::new(&analysis.connections, filter).read(&mut reader(file), 0, whole, |met| {
-            out.extend(met.packet);
-            Ok(true)
-        });
+    let done: Result<bool, Infallible> = pass.read(&mut reader(file), 0, whole, |met| {
+        out.extend(met.packet);
+        Ok(true)
+    });
     assert_eq!(done, Ok(true));
     out
 }
@@ -186,7 +189,16 @@ fn bundled_captures_have_the_copies_that_the_analysis_left_out() {
         }
         let analysis = analysed(&file);
         let mut counted = vec![Ends::<u32>::default(); analysis.connections.len()];
-        for (i, packet) in packets(&file, &analysis, None) {
+        let all = packets(&file, &analysis, None);
+        for wanted in 0..analysis.connections.len().min(3) {
+            // Followed alone, a connection has the packets and marks that it has beside others.
+            let alone = packets_of(&file, Pass::of(&analysis.connections, |place| place == wanted, None));
+            let of = |list: &[(usize, Packet)]| -> Vec<(u64, u8)> {
+                list.iter().filter(|p| p.0 == wanted).map(|p| (p.1.frame, p.1.marks)).collect()
+            };
+            assert_eq!(of(&alone), of(&all), "{}", path.display());
+        }
+        for (i, packet) in all {
             counted[i][packet.from] += u32::from(packet.is_copy());
         }
         for (c, counted) in analysis.connections.iter().zip(counted) {

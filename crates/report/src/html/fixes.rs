@@ -17,10 +17,13 @@ pub(super) fn own(analysis: &Analysis) -> BTreeMap<String, Vec<a::Fix>> {
         let whole = analysis.findings.iter().find(|g| (g.cause, g.side) == (f.cause, f.side));
         whole.is_some_and(|g| g.connection_count > 1)
     };
-    let mut longest: Vec<&a::Connection> = analysis.connections.iter().map(|c| &**c).collect();
-    longest.sort_by_key(|c| (Reverse(c.budget.total()), c.id));
+    let totals = analysis.connections.iter().map(|c| c.budget.total());
+    let mut longest: Vec<_> = totals.enumerate().map(|(at, total)| (Reverse(total), at)).collect();
+    if longest.len() > CONNECTIONS {
+        longest.select_nth_unstable(CONNECTIONS);
+    }
     let mut all = BTreeMap::new();
-    for c in longest.into_iter().take(CONNECTIONS) {
+    for c in longest.into_iter().take(CONNECTIONS).map(|(_, at)| &analysis.connections[at]) {
         for (i, f) in c.findings.iter().enumerate().filter(|(_, f)| shared(f)) {
             all.insert(format!("{}.f{}", c.id, i + 1), a::fixes_on(c, f));
         }

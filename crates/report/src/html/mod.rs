@@ -5,15 +5,22 @@
 mod columns;
 mod embed;
 mod fixes;
+mod listed;
 mod plain;
 
 pub use plain::Escaped;
+
+/// The places of the connections that a page lists ([`Extras::listed`]), ascending; `None` if that is all of them, as it is up to
+/// 10,000.
+pub fn listed(analysis: &Analysis) -> Option<Vec<usize>> {
+    listed::listed(analysis, listed::MOST)
+}
 
 use crate::{Capture, json};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use tcpwhy_analysis::{Analysis, Finding};
+use tcpwhy_analysis::Analysis;
 use tcpwhy_base::{CAUSES, Kind, Nanos};
 use tcpwhy_trace::Track;
 
@@ -30,6 +37,8 @@ pub struct Extras<'a> {
     pub pages: &'a [(&'static str, &'a str)],
     /// Packets of the connections that have graphs.
     pub tracks: &'a [Track],
+    /// The places of the connections that it lists, ascending; `None`: all.
+    pub listed: Option<&'a [usize]>,
     /// The page may ask the server it came from (`tcpwhy serve`); else it can reach nothing at all.
     pub served: Option<Served<'a>>,
 }
@@ -87,6 +96,8 @@ fn title(capture: &Capture) -> String {
 #[derive(Serialize)]
 struct Page<'a> {
     frames_before: &'a [u64],
+    /// Of all connections, listed or not.
+    exchanges: u64,
     causes: Vec<CauseRow<'a>>,
     tracks: Vec<TrackRow>,
     served: Option<Served<'a>>,
@@ -122,7 +133,10 @@ fn data(
     extras: &Extras<'_>,
     threads: usize,
 ) -> io::Result<()> {
-    embed::block(out, "d-report", |mut w| json::write(&mut w, analysis, capture, threads))?;
+    embed::block(out, "d-report", |mut w| match extras.listed {
+        None => json::write(&mut w, analysis, capture, threads),
+        Some(places) => json::write_of(&mut w, analysis, capture, places),
+    })?;
     let mut chunks: Vec<Vec<u8>> = Vec::new();
     let mut tracks = Vec::with_capacity(extras.tracks.len());
     for track in extras.tracks {
@@ -142,7 +156,7 @@ fn data(
     }
     let own = fixes::own(analysis);
     let fixes = fixes::shown(&own, json::Context::new(analysis, capture));
-    let page = page(capture, extras, tracks, fixes, &analysis.findings);
+    let page = page(capture, extras, tracks, fixes, analysis);
     embed::block(out, "d-page", |w| Ok(serde_json::to_writer(w, &page)?))?;
     for (i, chunk) in chunks.iter().enumerate() {
         embed::block(out, &format!("d-packets-{i}"), |w| w.write_all(chunk))?;
@@ -155,11 +169,12 @@ fn page<'a>(
     extras: &Extras<'a>,
     tracks: Vec<TrackRow>,
     fixes: BTreeMap<&'a str, Vec<json::Fix<'a>>>,
-    findings: &[Finding],
+    analysis: &Analysis,
 ) -> Page<'a> {
     let text = |id| extras.pages.iter().find(|p| p.0 == id).map_or("", |p| p.1);
     Page {
         frames_before: &capture.frames_before,
+        exchanges: analysis.totals.exchanges,
         causes: CAUSES
             .iter()
             .map(|c| CauseRow {
@@ -176,7 +191,7 @@ fn page<'a>(
         tracks,
         served: extras.served,
         fixes,
-        general: fixes::General::of(findings),
+        general: fixes::General::of(&analysis.findings),
     }
 }
 

@@ -48,15 +48,47 @@ pub fn write_run(
     threads: usize,
     run: Option<&Run>,
 ) -> io::Result<()> {
+    write_with(out, analysis, capture, 0, run, |out, cx| connections(out, &analysis.connections, cx, threads))
+}
+
+/// The same with the connections at these places alone; the others count as omitted.
+pub fn write_of(
+    out: &mut impl Write,
+    analysis: &Analysis,
+    capture: &Capture,
+    places: &[usize],
+) -> io::Result<()> {
+    let omitted = analysis.connections.len().saturating_sub(places.len()) as u64;
+    write_with(out, analysis, capture, omitted, None, |out, cx| {
+        let mut bytes = Vec::new();
+        for (i, c) in places.iter().filter_map(|&at| analysis.connections.get(at)).enumerate() {
+            bytes.clear();
+            fill(&mut bytes, std::slice::from_ref(c), i == 0, cx)?;
+            out.write_all(&bytes)?;
+        }
+        Ok(())
+    })
+}
+
+fn write_with<'a, W: Write>(
+    out: &mut W,
+    analysis: &'a Analysis,
+    capture: &'a Capture,
+    omitted: u64,
+    run: Option<&Run>,
+    connections: impl FnOnce(&mut W, Context<'a>) -> io::Result<()>,
+) -> io::Result<()> {
     let cx = Context::new(analysis, capture);
     write!(
         out,
         "{{\"tool\":\"tcpwhy\",\"version\":\"{}\",\"schema\":{SCHEMA},\n\"summary\":",
         env!("CARGO_PKG_VERSION")
     )?;
-    serde_json::to_writer(&mut *out, &Summary::new(analysis, capture))?;
+    let mut summary = Summary::new(analysis, capture);
+    summary.connections_omitted += omitted;
+    serde_json::to_writer(&mut *out, &summary)?;
     out.write_all(b",\n\"connections\":[")?;
-    connections(out, &analysis.connections, cx, threads)?;
+    connections(out, cx)?;
     out.write_all(b"],\n\"findings\":[")?;
     for (i, finding) in analysis.findings.iter().enumerate() {
         out.write_all(if i == 0 { b"\n" } else { b",\n" })?;

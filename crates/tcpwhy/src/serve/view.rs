@@ -98,10 +98,12 @@ impl Shared {
 
     fn draw(&self, name: &str, loaded: &Loaded) -> anyhow::Result<Temporary> {
         // The packets are asked for by the window: the page needs fewer of a large connection.
-        let tracks = loaded.source().tracks(&loaded.analysis, source::PAGE / 2)?;
+        let listed = html::listed(&loaded.analysis);
+        let listed = listed.as_deref();
+        let tracks = loaded.source().tracks(&loaded.analysis, listed, source::PAGE / 2)?;
         let (file, page) = Temporary::file(self.folder.store(), "page-", ".html", true)?;
         let mut out = BufWriter::with_capacity(64 << 10, file);
-        let extras = Extras { pages: pages::PAGES, tracks: &tracks, served: Some(Served { name }) };
+        let extras = Extras { pages: pages::PAGES, tracks: &tracks, listed, served: Some(Served { name }) };
         html::write(&mut out, &loaded.analysis, &loaded.capture, &extras, 1)?;
         out.flush()?;
         Ok(page)
