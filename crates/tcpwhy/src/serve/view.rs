@@ -19,6 +19,8 @@ use tcpwhy_report::html::{self, Extras, Served};
 
 /// Captures kept analysed, each with its page.
 const KEPT: usize = 4;
+/// Connections of all of them together: 0.7 GB. The one seen last is kept, however many it has.
+const KEPT_CONNECTIONS: usize = 500_000;
 /// Packets in an answer to a zoom; a screen has some thousand columns.
 const MOST_PACKETS: usize = 400_000;
 
@@ -29,6 +31,16 @@ pub(super) fn sorry(out: &mut impl Write, is_page: bool, (status, why): &Sorry) 
         (_, true) => http::sorry(out, *status, why),
         (_, false) => http::say(out, *status, why),
     }
+}
+
+/// How many of the oldest give way, by their connections, the oldest first.
+fn too_many(sizes: &[usize]) -> usize {
+    let room = |first: usize| {
+        let kept = &sizes[first..];
+        kept.len() <= KEPT && kept.iter().sum::<usize>() <= KEPT_CONNECTIONS
+    };
+    let last = sizes.len().saturating_sub(1);
+    (0..last).find(|&first| room(first)).unwrap_or(last)
 }
 
 impl Shared {
@@ -55,8 +67,8 @@ impl Shared {
         self.judged.note(name, &entry, Said::of(&loaded));
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push(Kept { name: name.to_owned(), entry, loaded: Arc::clone(&loaded), page: None });
-        let extra = kept.len().saturating_sub(KEPT);
-        kept.drain(..extra);
+        let sizes: Vec<usize> = kept.iter().map(|k| k.loaded.analysis.connections.len()).collect();
+        kept.drain(..too_many(&sizes));
         Ok(loaded)
     }
 
@@ -162,5 +174,21 @@ impl Shared {
             Ok(track) => Ok(html::encode_track(&track, start)),
             Err(e) => Err((422, format!("{e:#}"))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_give_way_and_the_newest_stays() {
+        let large = KEPT_CONNECTIONS;
+        assert_eq!([too_many(&[]), too_many(&[9 * large]), too_many(&[1, 9 * large])], [0, 0, 1]);
+        assert_eq!([too_many(&[1, 1, 1, 1]), too_many(&[1, 1, 1, 1, 1])], [0, 1]);
+        assert_eq!(
+            [too_many(&[1, large - 1]), too_many(&[2, large - 1]), too_many(&[large, 1, 1])],
+            [0, 1, 1]
+        );
     }
 }
