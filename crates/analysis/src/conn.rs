@@ -330,6 +330,9 @@ impl Conn {
         let mut step = self.judge(s, segment, t, arrived, missing, &mut before);
         let rtt = self.track.rtt_or_zero();
         if !self.role.is_only() {
+            if self.role.tells() {
+                self.tell_late_reader(s, before.as_mut().unwrap_or(&mut step));
+            }
             let until = Until { sender: s, segment, time: t, since, frame };
             (before, step) = self.settle(&until, before, step, rtt);
         }

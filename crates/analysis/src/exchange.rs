@@ -342,7 +342,7 @@ impl Recorder {
     /// that are recorded already lie in that time, too.
     pub(crate) fn lay_unread(&mut self, sender: End, since: Nanos, until: Nanos, trip: Nanos) {
         let steps = self.recorded.steps.iter_mut().rev().take_while(|s| s.end - trip > since);
-        for step in steps.filter(|s| s.sender == sender) {
+        for step in steps.filter(|s| s.sender == sender && !s.is_turn()) {
             let lay = (until.min(step.end - trip) - since.max(step.start - trip)).floor0();
             step.unread = step.unread.map(|unread| unread + lay);
         }

@@ -41,7 +41,8 @@ pub(crate) struct Step {
     pub(crate) source: Source,
     /// The tap beside its sender, which is not this one, has judged it.
     pub(crate) across: bool,
-    /// For how much of it data lay at the other end that its application did not read, where that end's kernel says so.
+    /// For how much of it data lay at the other end that its application did not read, where that end's kernel says so. Of a turn that the
+    /// other tap has judged: at its own end, until the request was read.
     pub(crate) unread: Option<Nanos>,
     /// What held it back as the ACK came in that released it, where its sender's kernel says so.
     pub(crate) held: Option<Held>,

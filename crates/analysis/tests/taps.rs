@@ -4,7 +4,7 @@ mod wire;
 
 use tcpwhy_analysis::taps::{Pairing, Sketch, Unpaired, pair};
 use tcpwhy_analysis::{Analyzer, Config, Connection, Detail};
-use tcpwhy_base::{Cause, Nanos, Observation, Segment, Side};
+use tcpwhy_base::{Cause, Nanos, Observation, Segment, Side, SocketChange, SocketEvent, Source};
 use wire::{CLIENT, Packet, SERVER, Tap, Wire, ms, us};
 
 /// What happened, written down for a tap.
@@ -39,6 +39,11 @@ fn paired([first, second]: &[Vec<Segment>; 2]) -> Result<Pairing, Unpaired> {
 
 /// The only connection, from both taps; frames of the second are counted on.
 fn explained(both: &[Vec<Segment>; 2]) -> Connection {
+    explained_beside(both, &[])
+}
+
+/// The same, with what the kernel of the server says on the clock of the first tap.
+fn explained_beside(both: &[Vec<Segment>; 2], events: &[SocketEvent]) -> Connection {
     let pairing = paired(both).expect("two taps of one connection");
     let before = both[0].len() as u64;
     let mut seen: Vec<(bool, Segment)> =
@@ -49,11 +54,13 @@ fn explained(both: &[Vec<Segment>; 2]) -> Connection {
         let first_is_client = pairing.of_second(&mut segment).expect("of the connection");
         seen.push((!first_is_client, segment));
     }
-    seen.sort_by_key(|s| s.1.time);
+    let mut all: Vec<Observation<'_>> = events.iter().map(Observation::SocketElsewhere).collect();
+    all.extend(seen.iter().map(|(here, segment)| {
+        if *here { Observation::Segment(segment) } else { Observation::Elsewhere(segment) }
+    }));
+    all.sort_by_key(|o| o.time());
     let mut analyzer = Analyzer::new(Config { detail: Detail::All }).with_second_tap();
-    for (here, segment) in &seen {
-        analyzer.observe(if *here { Observation::Segment(segment) } else { Observation::Elsewhere(segment) });
-    }
+    all.into_iter().for_each(|o| analyzer.observe(o));
     let mut connections = analyzer.finish().connections;
     assert_eq!(connections.len(), 1);
     *connections.remove(0)
@@ -152,6 +159,22 @@ fn a_queue_is_told_from_a_slow_host() {
     assert!(path >= 29, "{path} ms");
     let worked = explained(&taps(|w, _, tap| late_answer(w, tap, Nanos::ZERO, ms(30))));
     assert_eq!((time_of(&worked, Cause::ServerThink), time_of(&worked, Cause::Queueing)), (30, 0));
+}
+
+/// The server's kernel says when the request was read: until then its application did not work on it.
+#[test]
+fn a_server_that_reads_late_is_told_from_one_that_works() {
+    let both = taps(|w, _, tap| late_answer(w, tap, Nanos::ZERO, ms(30)));
+    let request = both[1].iter().filter(|s| s.len == 200).nth(2).unwrap();
+    let (local, remote) = (request.dst, request.src);
+    let clock = |t| paired(&both).unwrap().clock.to_first(t);
+    let read = SocketChange::Read { since: clock(request.time), upto: request.seq + 200, left: 0 };
+    let event = SocketEvent { time: clock(request.time) + ms(20), local, remote, change: read };
+    let told = explained_beside(&both, &[event]);
+    assert_eq!((time_of(&told, Cause::ReaderLate), time_of(&told, Cause::ServerThink)), (20, 10));
+    let spans = told.exchanges.iter().flat_map(|x| x.spans.iter());
+    let late = spans.filter(|s| s.cause == Cause::ReaderLate).map(|s| (s.source, s.side));
+    assert_eq!(late.collect::<Vec<_>>(), [(Source::Kernel, Some(Side::Server))]);
 }
 
 #[test]

@@ -358,9 +358,13 @@ fn turn_across(context: &Context, step: &Step, seen: Nanos, rest: Nanos, out: &m
     let queue = Facts::Queue { rtt: context.rtt + queued, base: context.rtt };
     out.network(Rule::Queue, Cause::Queueing, queued - own, queue);
     let cause = if sender == End::Server { Cause::ServerThink } else { Cause::ClientThink };
-    let think_facts = Facts::Think { seen, path: Nanos::ZERO };
+    let me = Some(Side::from(sender));
+    let unread = step.unread.map_or(Nanos::ZERO, |unread| unread.min(think));
+    out.as_told();
+    out.span(Rule::Think, Cause::ReaderLate, me, unread, Facts::Told(Witnessed::Late { wait: unread }));
+    let think_facts = Facts::Think { seen: seen - unread, path: Nanos::ZERO };
     out.as_decided();
-    out.span(Rule::Think, cause, Some(Side::from(sender)), think, think_facts);
+    out.span(Rule::Think, cause, me, think - unread, think_facts);
     out.as_inferred();
     out.network(Rule::RoundTrip, Cause::PathDelay, trip - trip.part(2), facts);
     out.carried(context, sender, crossing, step.bytes);

@@ -119,11 +119,23 @@ impl Conn {
 
     /// What the application of `s` had not read yet it could not answer: cuts that off from the wait for its answer.
     pub(super) fn late_reader(&self, s: End, turn: &mut Step) -> Option<Step> {
+        self.read_within(s, turn).map(|read| turn.cut_unread(read))
+    }
+
+    /// The same, for the other tap, which sees the wait from afar: says so of the wait.
+    pub(super) fn tell_late_reader(&self, s: End, turn: &mut Step) {
+        if let Some(read) = self.read_within(s, turn) {
+            turn.unread = Some(read - turn.start);
+        }
+    }
+
+    /// When the application of `s` had read what it was to answer, if that was late.
+    fn read_within(&self, s: End, turn: &Step) -> Option<Nanos> {
         if !turn.is_turn() || !self.is_told_of(s) {
             return None;
         }
         let read = self.testimony.read_all(s, turn.start, self.track.flow(s.peer()).nxt)?;
-        (read < turn.end).then(|| turn.cut_unread(read))
+        (read < turn.end).then_some(read)
     }
 
     /// When the client had read all of the response that is the last, if that was late.

@@ -237,7 +237,7 @@ fn moved(step: &Step, (start, end): (Nanos, Nanos), shift: Nanos, frames: (u64, 
         first_frame: frames.0,
         last_frame: frames.1,
         across: true,
-        unread: None,
+        unread: step.unread.filter(|_| step.is_turn()),
         ..*step
     }
 }

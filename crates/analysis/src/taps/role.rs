@@ -41,6 +41,11 @@ impl Role {
         matches!(self, Role::Only)
     }
 
+    /// It tells the other tap.
+    pub(crate) fn tells(&self) -> bool {
+        matches!(self, Role::Tells(_))
+    }
+
     /// A packet of `s` passed that was no copy.
     #[inline]
     pub(crate) fn passes(&mut self, s: End, segment: &Segment) {
