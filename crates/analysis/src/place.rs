@@ -26,22 +26,29 @@ pub struct SpanId {
     pub number: u32,
 }
 
-impl fmt::Display for SpanId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// As it is displayed.
+impl From<SpanId> for Short {
+    fn from(id: SpanId) -> Short {
         let mut short = Short::new();
-        short.number(self.connection.into());
+        short.number(id.connection.into());
         short.text(".");
-        match self.part {
+        match id.part {
             Part::Setup => short.text("s"),
-            Part::Exchange(id) => short.number(id.into()),
+            Part::Exchange(exchange) => short.number(exchange.into()),
             Part::Gap(number) => {
                 short.text("g");
                 short.number(number.into());
             }
         }
         short.text(".");
-        short.number(self.number.into());
-        f.write_str(short.as_str())
+        short.number(id.number.into());
+        short
+    }
+}
+
+impl fmt::Display for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Short::from(*self).as_str())
     }
 }
 

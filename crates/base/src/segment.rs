@@ -1,5 +1,5 @@
 use crate::{Nanos, Program, Seq, Short};
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// An address and a port. Printed as `10.0.0.1:80` or `[2001:db8::1]:80`.
@@ -11,21 +11,33 @@ pub struct Endpoint {
     pub port: u16,
 }
 
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.ip {
+/// As it is displayed; an address of IPv6 as RFC 5952 has it.
+impl From<Endpoint> for Short {
+    fn from(endpoint: Endpoint) -> Short {
+        let mut short = Short::new();
+        match endpoint.ip {
             IpAddr::V4(ip) => {
-                let mut short = Short::new();
-                for (i, byte) in ip.octets().into_iter().enumerate() {
-                    short.text(if i == 0 { "" } else { "." });
+                let [a, b, c, d] = ip.octets();
+                short.number(a.into());
+                for byte in [b, c, d] {
+                    short.text(".");
                     short.number(byte.into());
                 }
-                short.text(":");
-                short.number(self.port.into());
-                f.write_str(short.as_str())
             }
-            IpAddr::V6(ip) => write!(f, "[{ip}]:{}", self.port),
+            IpAddr::V6(ip) => {
+                // 39 digits and colons at most, or 22 and an address of IPv4: there is room.
+                let _ = write!(short, "[{ip}]");
+            }
         }
+        short.text(":");
+        short.number(endpoint.port.into());
+        short
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Short::from(*self).as_str())
     }
 }
 

@@ -86,13 +86,17 @@ fn write_with<'a, W: Write>(
     )?;
     let mut summary = Summary::new(analysis, capture);
     summary.connections_omitted += omitted;
-    serde_json::to_writer(&mut *out, &summary)?;
-    out.write_all(b",\n\"connections\":[")?;
+    let mut bytes = Vec::new();
+    writer::append(&mut bytes, &summary)?;
+    bytes.extend_from_slice(b",\n\"connections\":[");
+    out.write_all(&bytes)?;
     connections(out, cx)?;
     out.write_all(b"],\n\"findings\":[")?;
     for (i, finding) in analysis.findings.iter().enumerate() {
-        out.write_all(if i == 0 { b"\n" } else { b",\n" })?;
-        serde_json::to_writer(&mut *out, &Finding::new(finding, 0, i, cx))?;
+        bytes.clear();
+        bytes.extend_from_slice(if i == 0 { b"\n" } else { b",\n" });
+        writer::append(&mut bytes, &Finding::new(finding, 0, i, cx))?;
+        out.write_all(&bytes)?;
     }
     out.write_all(b"],\n\"capture\":")?;
     serde_json::to_writer(&mut *out, &CaptureInfo::new(capture))?;

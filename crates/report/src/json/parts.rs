@@ -1,7 +1,7 @@
 //! The parts of a connection: setup, exchanges, gaps and the spans that tile them.
 
 use super::frames::Frames;
-use super::values::{Context, List, Pair, Sentence, Shown, SideName, SpanCause, Times, View, unit};
+use super::values::{Context, InBrief, List, Pair, Sentence, SideName, SpanCause, Times, View, unit};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use tcpwhy_analysis::{self as a, Part, SpanId};
@@ -12,7 +12,7 @@ use tcpwhy_base::Cause;
 pub struct Span<'a> {
     /// Connection, part and number: `1.s.1` in setup, `1.7.2` in exchange 7, `1.g3.1` in the third gap listed.
     #[schemars(with = "String")]
-    pub id: Shown<SpanId>,
+    pub id: InBrief<SpanId>,
     /// Why this time passed.
     pub cause: SpanCause,
     /// What kind of it, where that is known.
@@ -45,7 +45,7 @@ impl<'a> View<'a, a::Span> for Span<'a> {
 
     fn view(span: &'a a::Span, (connection, part): (u32, Part), index: usize, cx: Context<'a>) -> Self {
         Span {
-            id: Shown(SpanId { connection, part, number: index as u32 + 1 }),
+            id: InBrief(SpanId { connection, part, number: index as u32 + 1 }),
             cause: SpanCause(span.cause),
             detail: span.detail,
             side: span.side.map(SideName),

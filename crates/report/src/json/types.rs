@@ -3,8 +3,8 @@
 use super::frames::{Example, Frames};
 use super::parts::{Exchange, Gap, Omitted, Setup};
 use super::values::{
-    AnyCause, ClassLetter, Context, List, OwnerName, Pair, Parameters, QualityNames, Shown, SideName, Times,
-    View, unit,
+    AnyCause, ClassLetter, Context, InBrief, List, OwnerName, Pair, Parameters, QualityNames, SideName,
+    Times, View, unit,
 };
 use super::{CaptureInfo, Model, NoEffect, Summary, Taps};
 use schemars::JsonSchema;
@@ -42,10 +42,10 @@ pub struct Connection<'a> {
     pub tshark_stream: Option<u32>,
     /// Address and port of who sent the SYN, or is inferred to.
     #[schemars(with = "String")]
-    pub client: Shown<Endpoint>,
+    pub client: InBrief<Endpoint>,
     /// Address and port of the other end.
     #[schemars(with = "String")]
-    pub server: Shown<Endpoint>,
+    pub server: InBrief<Endpoint>,
     /// `syn` or `inferred`.
     pub roles: &'static str,
     /// First packet.
@@ -110,8 +110,8 @@ impl<'a> Connection<'a> {
         Connection {
             id: c.id,
             tshark_stream: cx.streams.then(|| c.id.saturating_sub(1)),
-            client: Shown(c.client),
-            server: Shown(c.server),
+            client: InBrief(c.client),
+            server: InBrief(c.server),
             roles: if c.roles_inferred { "inferred" } else { "syn" },
             start_ns: cx.ns(c.start),
             end_ns: cx.ns(c.end),

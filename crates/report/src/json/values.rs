@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt::{Debug, Display};
 use std::marker::PhantomData;
 use tcpwhy_analysis::{self as a, Analysis, Asked, Facts, Frames, Parameter, Quality};
-use tcpwhy_base::{CAUSES, Cause, Class, Kind, Nanos, Owner, Side};
+use tcpwhy_base::{CAUSES, Cause, Class, Kind, Nanos, Owner, Short, Side};
 
 /// What every object needs to know of the whole.
 #[derive(Clone, Copy, Debug)]
@@ -151,35 +151,35 @@ macro_rules! value {
 value! {
     /// A cause that labels time, by its stable id.
     SpanCause(Cause),
-    |cause, s| s.serialize_str(cause.id()),
+    |cause, s| s.serialize_unit_variant("", 0, cause.id()),
     json_schema!({ "type": "string", "enum": ids(|k| k == Kind::Span) })
 }
 
 value! {
     /// Any cause, by its stable id.
     AnyCause(Cause),
-    |cause, s| s.serialize_str(cause.id()),
+    |cause, s| s.serialize_unit_variant("", 0, cause.id()),
     json_schema!({ "type": "string", "enum": ids(|_| true) })
 }
 
 value! {
     /// `I` inherent, `A` application, `T` TCP or host, `U` unknown.
     ClassLetter(Class),
-    |class, s| s.serialize_str(class.letter()),
+    |class, s| s.serialize_unit_variant("", 0, class.letter()),
     json_schema!({ "type": "string", "enum": ["I", "A", "T", "U"] })
 }
 
 value! {
     /// Who has to act: `none` where that is not known.
     OwnerName(Owner),
-    |owner, s| s.serialize_str(owner.id()),
+    |owner, s| s.serialize_unit_variant("", 0, owner.id()),
     json_schema!({ "type": "string", "enum": Owner::ALL.map(Owner::id) })
 }
 
 value! {
     /// Who could change it.
     SideName(Side),
-    |side, s| s.serialize_str(side.name()),
+    |side, s| s.serialize_unit_variant("", 0, side.name()),
     json_schema!({ "type": "string", "enum": ["client", "server", "network"] })
 }
 
@@ -266,6 +266,22 @@ impl Serialize for Scalar<'_> {
         match self.0 {
             Parameter::Number(n) => s.serialize_i64(*n),
             Parameter::Text(t) => s.serialize_str(t),
+        }
+    }
+}
+
+/// Something short, of letters, digits and points, serialised as it is displayed.
+#[derive(Clone, Copy, Debug)]
+pub struct InBrief<T>(pub T);
+
+impl<T: Copy + Into<Short>> Serialize for InBrief<T> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let text: Short = self.0.into();
+        // What is not for people, as the writer of documents says of itself, takes the bytes as they are.
+        if s.is_human_readable() {
+            s.serialize_str(text.as_str())
+        } else {
+            s.serialize_bytes(text.as_bytes())
         }
     }
 }

@@ -4,8 +4,8 @@
 use serde::Serialize;
 use serde::ser::{self, Serializer};
 use std::fmt::{self, Display, Write as _};
-use std::io;
-use tcpwhy_base::decimal;
+use std::{io, mem};
+use tcpwhy_base::{Short, decimal};
 
 /// Appends `value` to `out`.
 pub(super) fn append(out: &mut Vec<u8>, value: &impl Serialize) -> io::Result<()> {
@@ -40,16 +40,65 @@ fn suspicious(word: u64) -> bool {
     (control | zero(word ^ (ONES * 0x22)) | zero(word ^ (ONES * 0x5c))) & (ONES * 0x80) != 0
 }
 
+/// Nothing in a text needs an escape. What is left of it after whole words overlaps the last of them.
+#[inline]
+fn plain(text: &[u8]) -> bool {
+    if let Some(last) = text.last_chunk() {
+        let words = text.as_chunks().0.iter().chain([last]);
+        !words.fold(false, |any, w| any | suspicious(u64::from_le_bytes(*w)))
+    } else if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        let word = u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32;
+        !suspicious(word)
+    } else {
+        text.iter().all(|&b| b >= 0x20 && b != b'"' && b != b'\\')
+    }
+}
+
 /// The text without its quotation marks.
 #[inline]
 fn text(out: &mut Vec<u8>, text: &str) {
-    let (words, rest) = text.as_bytes().as_chunks::<8>();
-    let mut any = words.iter().fold(false, |any, w| any | suspicious(u64::from_le_bytes(*w)));
-    any |= rest.iter().any(|&b| b < 0x20 || b == b'"' || b == b'\\');
-    if any {
-        escaped(out, text);
-    } else {
+    if plain(text.as_bytes()) {
         out.extend_from_slice(text.as_bytes());
+    } else {
+        escaped(out, text);
+    }
+}
+
+/// The text with them.
+#[inline(never)]
+fn string(out: &mut Vec<u8>, text: &str) {
+    if plain(text.as_bytes()) {
+        quoted(out, text.as_bytes());
+    } else {
+        out.push(b'"');
+        escaped(out, text);
+        out.push(b'"');
+    }
+}
+
+/// Text that needs no escape, with quotation marks: words, which most are, are put together on the stack, so that there is
+/// one copy, of a length that is known.
+#[inline]
+fn quoted(out: &mut Vec<u8>, text: &[u8]) {
+    fn short<const HALF: usize, const ALL: usize>(out: &mut Vec<u8>, text: &[u8]) -> Option<()> {
+        let mut all = [b'"'; ALL];
+        *all.get_mut(1..)?.first_chunk_mut::<HALF>()? = *text.first_chunk()?;
+        *all.get_mut(1..text.len() + 1)?.last_chunk_mut::<HALF>()? = *text.last_chunk()?;
+        let end = out.len() + text.len() + 2;
+        out.extend_from_slice(&all);
+        out.truncate(end);
+        Some(())
+    }
+    let done = match text.len() {
+        4..=8 => short::<4, 16>(out, text),
+        9..=16 => short::<8, 24>(out, text),
+        _ => None,
+    };
+    if done.is_none() {
+        out.reserve(text.len() + 2);
+        out.push(b'"');
+        out.extend_from_slice(text);
+        out.push(b'"');
     }
 }
 
@@ -60,26 +109,31 @@ fn escaped(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default());
 }
 
+/// One digit is what most numbers are; the others need no copy of the code in each place.
 #[inline]
 fn number(out: &mut Vec<u8>, n: u64) {
-    if n < 10 {
-        return out.push(b'0' + n as u8);
-    }
-    let (digits, len) = decimal(n);
-    let end = out.len() + len;
-    out.extend_from_slice(&digits);
-    out.truncate(end);
+    if n < 10 { out.push(b'0' + n as u8) } else { longer(out, n) }
 }
 
-/// Shares and confidences mostly have three digits or fewer.
+#[inline(never)]
+fn longer(out: &mut Vec<u8>, n: u64) {
+    decimal(n, out);
+}
+
+/// Shares and confidences have six digits or fewer.
 fn share(out: &mut Vec<u8>, x: f64) {
-    let thousandths = (x * 1e3).round();
-    if thousandths > 0.0 && thousandths < 1e3 && thousandths / 1e3 == x {
-        let n = thousandths as usize;
-        let digit = |n: usize| b'0' + (n % 10) as u8;
-        let digits = [b'0', b'.', digit(n / 100), digit(n / 10), digit(n)];
+    const SMALLEST: f64 = 10.0;
+    let millionths = (x * 1e6).round_ties_even();
+    if x == 0.0 && x.is_sign_positive() {
+        out.extend_from_slice(b"0.0");
+    } else if (SMALLEST..1e6).contains(&millionths) && millionths / 1e6 == x {
+        // Seven digits, of which the first becomes the point.
+        let mut digits = Short::new();
+        digits.number(1_000_000 + millionths as u64);
+        let digits = digits.as_bytes();
         let zeros = digits.iter().rev().take_while(|&&d| d == b'0').count();
-        out.extend_from_slice(&digits[..digits.len() - zeros]);
+        out.extend_from_slice(b"0.");
+        out.extend_from_slice(digits.get(1..digits.len() - zeros).unwrap_or_default());
     } else {
         // Writing into memory cannot fail.
         out.extend_from_slice(&serde_json::to_vec(&x).unwrap_or_default());
@@ -102,31 +156,28 @@ struct To<'a>(&'a mut Vec<u8>);
 /// An object or a list that is open.
 struct Open<'a> {
     out: &'a mut Vec<u8>,
-    begun: bool,
-    close: u8,
+    /// What stands before the next part: the opening brace or bracket, then commas.
+    before: u8,
 }
 
 impl<'a> Open<'a> {
     #[inline]
-    fn new(out: &'a mut Vec<u8>, open: u8, close: u8) -> Open<'a> {
-        out.push(open);
-        Open { out, begun: false, close }
+    fn next(&mut self) -> u8 {
+        mem::replace(&mut self.before, b',')
     }
 
     #[inline]
-    fn comma(&mut self) {
-        if self.begun {
-            self.out.push(b',');
+    fn end(self, open: u8, close: u8) -> Result<(), Failed> {
+        if self.before == open {
+            self.out.push(open);
         }
-        self.begun = true;
-    }
-
-    #[inline]
-    fn end(self) -> Result<(), Failed> {
-        self.out.push(self.close);
+        self.out.push(close);
         Ok(())
     }
 }
+
+/// Names up to so many bytes are written in one go.
+const NAME: usize = 28;
 
 fn foreign<T>() -> Result<T, Failed> {
     Err(Failed("a kind of value that the contract does not have".into()))
@@ -138,7 +189,7 @@ impl<'a> Serializer for To<'a> {
     type SerializeSeq = Open<'a>;
     type SerializeMap = Open<'a>;
     type SerializeStruct = Open<'a>;
-    type SerializeTuple = ser::Impossible<(), Failed>;
+    type SerializeTuple = Open<'a>;
     type SerializeTupleStruct = ser::Impossible<(), Failed>;
     type SerializeTupleVariant = ser::Impossible<(), Failed>;
     type SerializeStructVariant = ser::Impossible<(), Failed>;
@@ -191,13 +242,19 @@ impl<'a> Serializer for To<'a> {
     }
     #[inline]
     fn serialize_str(self, v: &str) -> Result<(), Failed> {
-        self.0.push(b'"');
-        text(self.0, v);
-        self.0.push(b'"');
+        string(self.0, v);
         Ok(())
     }
-    fn serialize_bytes(self, _: &[u8]) -> Result<(), Failed> {
-        foreign()
+    /// Text that needs no escape.
+    fn serialize_bytes(self, v: &[u8]) -> Result<(), Failed> {
+        debug_assert!(plain(v), "this would need an escape");
+        quoted(self.0, v);
+        Ok(())
+    }
+    /// Texts may be given as bytes.
+    #[inline]
+    fn is_human_readable(&self) -> bool {
+        false
     }
     #[inline]
     fn serialize_none(self) -> Result<(), Failed> {
@@ -215,7 +272,7 @@ impl<'a> Serializer for To<'a> {
         foreign()
     }
     fn serialize_unit_variant(self, _: &'static str, _: u32, name: &'static str) -> Result<(), Failed> {
-        self.serialize_str(name)
+        self.serialize_bytes(name.as_bytes())
     }
     #[inline]
     fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, v: &T) -> Result<(), Failed> {
@@ -232,10 +289,10 @@ impl<'a> Serializer for To<'a> {
     }
     #[inline]
     fn serialize_seq(self, _: Option<usize>) -> Result<Open<'a>, Failed> {
-        Ok(Open::new(self.0, b'[', b']'))
+        Ok(Open { out: self.0, before: b'[' })
     }
-    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Failed> {
-        foreign()
+    fn serialize_tuple(self, _: usize) -> Result<Open<'a>, Failed> {
+        self.serialize_seq(None)
     }
     fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, Failed> {
         foreign()
@@ -251,11 +308,11 @@ impl<'a> Serializer for To<'a> {
     }
     #[inline]
     fn serialize_map(self, _: Option<usize>) -> Result<Open<'a>, Failed> {
-        Ok(Open::new(self.0, b'{', b'}'))
+        Ok(Open { out: self.0, before: b'{' })
     }
     #[inline]
     fn serialize_struct(self, _: &'static str, _: usize) -> Result<Open<'a>, Failed> {
-        Ok(Open::new(self.0, b'{', b'}'))
+        Ok(Open { out: self.0, before: b'{' })
     }
     fn serialize_struct_variant(
         self,
@@ -279,11 +336,24 @@ impl ser::SerializeSeq for Open<'_> {
     type Error = Failed;
     #[inline]
     fn serialize_element<T: Serialize + ?Sized>(&mut self, v: &T) -> Result<(), Failed> {
-        self.comma();
+        let before = self.next();
+        self.out.push(before);
         v.serialize(To(self.out))
     }
+    #[inline]
     fn end(self) -> Result<(), Failed> {
-        self.end()
+        self.end(b'[', b']')
+    }
+}
+
+impl ser::SerializeTuple for Open<'_> {
+    type Ok = ();
+    type Error = Failed;
+    fn serialize_element<T: Serialize + ?Sized>(&mut self, v: &T) -> Result<(), Failed> {
+        ser::SerializeSeq::serialize_element(self, v)
+    }
+    fn end(self) -> Result<(), Failed> {
+        ser::SerializeSeq::end(self)
     }
 }
 
@@ -291,15 +361,17 @@ impl ser::SerializeMap for Open<'_> {
     type Ok = ();
     type Error = Failed;
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Failed> {
-        self.comma();
+        let before = self.next();
+        self.out.push(before);
         key.serialize(To(self.out))
     }
     fn serialize_value<T: Serialize + ?Sized>(&mut self, v: &T) -> Result<(), Failed> {
         self.out.push(b':');
         v.serialize(To(self.out))
     }
+    #[inline]
     fn end(self) -> Result<(), Failed> {
-        self.end()
+        self.end(b'{', b'}')
     }
 }
 
@@ -310,134 +382,28 @@ impl ser::SerializeStruct for Open<'_> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "with the name known its copy is two instructions")]
     fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, v: &T) -> Result<(), Failed> {
-        self.comma();
-        self.out.push(b'"');
-        self.out.extend_from_slice(name.as_bytes());
-        self.out.extend_from_slice(b"\":");
+        let before = self.next();
+        let len = name.len();
+        if len <= NAME {
+            let mut key = [0; NAME + 4];
+            key[0] = before;
+            key[1] = b'"';
+            key[2..len + 2].copy_from_slice(name.as_bytes());
+            key[len + 2] = b'"';
+            key[len + 3] = b':';
+            self.out.extend_from_slice(&key[..len + 4]);
+        } else {
+            self.out.extend_from_slice(&[before, b'"']);
+            self.out.extend_from_slice(name.as_bytes());
+            self.out.extend_from_slice(b"\":");
+        }
         v.serialize(To(self.out))
     }
+    #[inline]
     fn end(self) -> Result<(), Failed> {
-        self.end()
+        self.end(b'{', b'}')
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeMap;
-
-    fn same(value: &impl Serialize) {
-        let mut ours = Vec::new();
-        append(&mut ours, value).unwrap();
-        let theirs = serde_json::to_vec(value).unwrap();
-        assert_eq!(String::from_utf8(ours), String::from_utf8(theirs));
-    }
-
-    #[derive(Serialize)]
-    struct Everything<'a> {
-        none: Option<u8>,
-        some: Option<i64>,
-        yes: bool,
-        list: &'a [f64],
-        #[serde(skip_serializing_if = "Option::is_none")]
-        left_out: Option<u8>,
-        map: BTreeMap<&'a str, u64>,
-    }
-
-    #[test]
-    fn numbers() {
-        for n in [0, 1, 9, 10, 99, 100, 101, 999, 1000, 12_345, u64::MAX, u64::from(u32::MAX)] {
-            same(&n);
-        }
-        for n in [i64::MIN, -1, 0, 7, i64::MAX] {
-            same(&n);
-        }
-        for n in 0..=1000 {
-            same(&(f64::from(n) / 1e3));
-            same(&(f64::from(n) / 1e6));
-        }
-        for x in [0.333_333, 1e-9, 1.0, 2.5, -0.5, f64::NAN, f64::INFINITY] {
-            same(&x);
-        }
-    }
-
-    #[test]
-    fn texts() {
-        for c in 0..300 {
-            let c = char::from_u32(c).unwrap();
-            for before in 0..10 {
-                same(&format!("{}{c}and then some more", "x".repeat(before)));
-            }
-        }
-        for t in ["", "10.0.0.1:80", "µs and µs and µs", "\"\\\u{7f}\u{1f}", "𝄞"] {
-            same(&t);
-        }
-    }
-
-    #[test]
-    fn every_width_of_number_is_written_alike() {
-        same(&(i8::MIN));
-        same(&(i16::MIN));
-        same(&(i32::MIN));
-        same(&(u8::MAX));
-        same(&(u16::MAX));
-        same(&0.25_f32);
-        same(&'\u{1}');
-        same(&'µ');
-        same(&());
-    }
-
-    #[derive(Serialize)]
-    enum Kinds {
-        Unit,
-        New(u8),
-        Tuple(u8, u8),
-        Struct { field: u8 },
-    }
-
-    #[derive(Serialize)]
-    struct New(u8);
-
-    #[derive(Serialize)]
-    struct Nothing;
-
-    #[derive(Serialize)]
-    struct Two(u8, u8);
-
-    #[test]
-    fn what_the_contract_does_not_have_is_refused() {
-        same(&Kinds::Unit);
-        same(&New(7));
-        struct Bytes;
-        impl Serialize for Bytes {
-            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-                s.serialize_bytes(b"x")
-            }
-        }
-        let refused = |done: io::Result<()>| done.is_err_and(|e| e.to_string().contains("contract"));
-        let mut out = Vec::new();
-        assert!(refused(append(&mut out, &Kinds::New(1))));
-        assert!(refused(append(&mut out, &Kinds::Tuple(1, 2))));
-        assert!(refused(append(&mut out, &Kinds::Struct { field: 1 })));
-        assert!(refused(append(&mut out, &Nothing)));
-        assert!(refused(append(&mut out, &Two(1, 2))));
-        assert!(refused(append(&mut out, &(1, 2))));
-        assert!(refused(append(&mut out, &Bytes)));
-        assert!(out.is_empty());
-    }
-
-    #[test]
-    fn objects() {
-        let map = BTreeMap::from([("a", 1), ("b\n", 2)]);
-        let list = [0.5, 0.25];
-        same(&Everything { none: None, some: Some(-3), yes: true, list: &list, left_out: None, map });
-        same(&Everything {
-            none: Some(1),
-            some: None,
-            yes: false,
-            list: &[],
-            left_out: Some(2),
-            map: BTreeMap::new(),
-        });
-    }
-}
+mod tests;

@@ -109,6 +109,17 @@ fn whole() {
 }
 
 #[test]
+fn a_replay_with_changes_together_in_a_line() {
+    let mut analysis = sample::analysis();
+    analysis.findings.insert(0, replayed());
+    let mut lines = Vec::new();
+    write_lines(&mut lines, &analysis, &sample::capture()).expect("memory can be written");
+    let finding = lines.split(|&b| b == b'\n').map(serde_json::from_slice::<serde_json::Value>);
+    let finding = finding.flatten().find(|line| line["type"] == "finding").expect("there is a finding");
+    assert!(finding["model"]["together"]["fixes"][0][1].is_string(), "{finding}");
+}
+
+#[test]
 fn of_nothing() {
     let empty = document(&Analysis::default(), &Capture::default());
     let (head, rest) = empty.split_once("\n\"summary\":").expect("a summary stands in it");
