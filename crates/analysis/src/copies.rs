@@ -29,7 +29,7 @@ struct Recent {
     same_identifiers: bool,
     /// The identifier of the last one.
     identifier: u16,
-    /// Its TTL, and whether packets came over ways of different length: among them may be copies of any that went before.
+    /// Its TTL, and whether packets came over ways of different length, or twice: among them may be copies of any that went before.
     ttl: u8,
     ways: bool,
     /// Those before, once late copies are known or may be there.
@@ -68,6 +68,8 @@ impl Copies {
             let identified = segment.ip_id.is_some_and(|id| id != 0);
             let carries = segment.len > 0 || segment.flags.has(TcpFlags::SYN | TcpFlags::FIN);
             if like.later <= SOON && (identified || carries && since_last <= Nanos::micros(100)) {
+                // Those of a burst come behind all of it.
+                recent.ways |= identified;
                 return true;
             }
             let identified = identified && !recent.same_identifiers;
@@ -78,6 +80,15 @@ impl Copies {
         }
         recent.keep(trace, segment, self.late);
         false
+    }
+
+    /// Whether a packet of `from` like this one passed within a second before or after it, as far as identifiers and time stamps tell. It
+    /// is not kept.
+    pub(crate) fn has_twin(&self, from: End, segment: &Segment) -> bool {
+        let recent = &self.recent[from];
+        let identified = segment.ip_id.is_some_and(|id| id != 0) && !recent.same_identifiers;
+        let known = identified || segment.options.timestamps.is_some();
+        known && recent.find(Trace::of(segment)).is_some_and(|like| like.later < LATEST)
     }
 
     /// Reads what lies outside the first cache lines.

@@ -333,17 +333,18 @@ impl Analyzer {
         self.index.find(segment, |slot| self.holds(slot, segment))
     }
 
-    /// The connection whose other direction this is, where the two travel under different VLAN tags or tunnels.
+    /// The connection whose other direction this is, or each of whose packets shows twice, under different VLAN tags or tunnels.
     fn other_direction(&mut self, segment: &Segment) -> Option<u32> {
         let (a, b) = (segment.src, segment.dst);
         let known = self.links.get(&if a <= b { (a, b) } else { (b, a) }).copied();
         // Connections without tags are not in that list before the first tagged packet.
         let bare = || self.find(&Segment { link: 0, ..*segment });
         let slot = if segment.link == 0 { known? } else { known.or_else(bare)? };
-        let answered = self.conn_at(slot)?.is_answered_by(segment);
+        let conn = self.conn_at(slot)?;
+        let belongs = conn.is_answered_by(segment) || conn.has_twin(segment);
         let Slot::Conn(held) = &mut self.live[slot as usize] else { return None };
         let (link, other) = held.links();
-        if link == segment.link || other.is_some() || !answered {
+        if link == segment.link || other.is_some() || !belongs {
             return None;
         }
         held.also_on(segment.link);

@@ -14,6 +14,11 @@ impl Conn {
         !self.testimony.is_silent() && is_beside(&self.track.path_of(s))
     }
 
+    /// The same packet was seen here, under other VLAN tags or tunnel ids (rule 30).
+    pub(crate) fn has_twin(&self, segment: &Segment) -> bool {
+        self.track.has_twin(self.end_of(segment), segment)
+    }
+
     /// The exchange that goes on, once it has an answer: when it began, and its last progress.
     pub(crate) fn ongoing(&self) -> Option<(Nanos, Nanos)> {
         let ex = self.ex.recorded();

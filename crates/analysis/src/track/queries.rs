@@ -201,6 +201,11 @@ impl Tracker {
         acks.any(|a| a.pure() && a.edge_before.minus(nxt) < mss && a.edge.minus(nxt) >= mss)
     }
 
+    /// A packet of `s` like this one passed within a second.
+    pub(crate) fn has_twin(&self, s: End, segment: &Segment) -> bool {
+        self.copies.has_twin(s, segment)
+    }
+
     /// A pure ACK after `since` was the first of what `s` had sent up to `small_end`, where its last partial segment ends.
     pub(crate) fn has_acked_small(&self, s: End, small_end: Seq, since: Nanos) -> bool {
         let mut acks = self.half[s].acks().newest_first().take_while(|a| a.time > since);

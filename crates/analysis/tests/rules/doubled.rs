@@ -42,6 +42,32 @@ fn only(segments: &[Segment]) -> Connection {
     *connections.remove(0)
 }
 
+/// Each packet once under a VLAN tag and once under another or none, as soon as behind a burst or milliseconds later: one connection (rule
+/// 30), be the twins the first of it or join in the middle. What has another identifier is another connection.
+#[test]
+fn twins_under_another_tag_are_copies() {
+    let plain = talk().connection();
+    let segments = talk().segments();
+    for late in [us(20), us(400), ms(7)] {
+        for tags in [(0, 100), (100, 0), (7, 100)] {
+            let tagged: Vec<_> = segments.iter().map(|s| Segment { link: tags.0, ..*s }).collect();
+            let c = only(&doubled(&tagged, late, |s| s.link = tags.1));
+            assert!(c.quality.has(Quality::DUPLICATES), "{late} {tags:?}");
+            assert_eq!((c.retransmitted, c.bytes, c.packets), ([0, 0], plain.bytes, plain.packets));
+            assert_eq!(c.budget, plain.budget, "{late} {tags:?}");
+        }
+    }
+    // Between two bursts: of one no more than the last eight are known before a copy was seen.
+    let from = segments[segments.len() - 5].time;
+    let mut late = doubled(&segments, us(20), |s| s.link = 100);
+    late.retain(|s| s.link == 0 || s.time > from);
+    assert_eq!(only(&late).budget, plain.budget);
+    let others = doubled(&segments, us(20), |s| {
+        (s.link, s.ip_id, s.options.timestamps) = (100, s.ip_id.map(|id| id + 9_000), None);
+    });
+    assert_eq!(analyze(&others).connections.len(), 2);
+}
+
 /// Rule 42: behind a router, by another tap of the same port, and at the other end of the path.
 #[test]
 fn late_copies_of_a_whole_connection_change_nothing() {
