@@ -137,6 +137,7 @@ fn the_script_finds_the_answer_and_the_pages() {
         data,
         json!({
             "frames_before": [0],
+            "exchanges": analysis.totals.exchanges,
             "causes": null,
             "tracks": [],
             "served": { "name": "smtp.pcap" },
