@@ -10,11 +10,23 @@ pub(crate) fn put(bytes: &mut Vec<u8>, n: u64) {
     }
 }
 
-/// Up to 56 bits at once: they are spread in three steps, as [`Numbers::take`] puts them together.
+/// Most take two to four bytes, which are written at once.
 fn put_long(bytes: &mut Vec<u8>, n: u64) {
-    if n >> 56 != 0 {
-        return put_longest(bytes, n);
+    let goes_on = |shift: u32| (n >> shift) as u8 | 0x80;
+    let ends = |shift: u32| (n >> shift) as u8;
+    match n {
+        0..0x4000 => bytes.extend_from_slice(&[goes_on(0), ends(7)]),
+        0x4000..0x20_0000 => bytes.extend_from_slice(&[goes_on(0), goes_on(7), ends(14)]),
+        0x20_0000..0x1000_0000 => {
+            bytes.extend_from_slice(&[goes_on(0), goes_on(7), goes_on(14), ends(21)]);
+        }
+        _ if n >> 56 == 0 => put_longer(bytes, n),
+        _ => put_longest(bytes, n),
     }
+}
+
+/// Up to 56 bits at once: they are spread in three steps, as [`Numbers::take`] puts them together.
+fn put_longer(bytes: &mut Vec<u8>, n: u64) {
     let more = n & 0x0fff_ffff | (n & 0x00ff_ffff_f000_0000) << 4;
     let fourteens = more & 0x0000_3fff_0000_3fff | (more & 0x0fff_c000_0fff_c000) << 2;
     let sevens = fourteens & 0x007f_007f_007f_007f | (fourteens & 0x3f80_3f80_3f80_3f80) << 1;

@@ -42,16 +42,18 @@ impl Analyzer {
                 *hint = known;
                 continue;
             }
-            let slot = match likely {
-                Some(slot) if self.holds(slot, segment) => Some(slot),
-                None if far => None,
-                _ => self.find(segment),
-            };
+            if let Some(slot) = likely
+                && let Slot::Conn(held) = &self.live[slot as usize]
+                && held.is_of(segment)
+            {
+                *hint = Some((slot, held.id()));
+                before = Some((segment, *hint));
+                touched = touched.wrapping_add(held.touch(crowded));
+                continue;
+            }
+            let slot = if far && likely.is_none() { None } else { self.find(segment) };
             *hint = slot.map(|slot| (slot, self.id_at(slot)));
             before = Some((segment, *hint));
-            if far && let Some(Slot::Conn(held)) = slot.map(|slot| &self.live[slot as usize]) {
-                touched = touched.wrapping_add(held.touch(crowded));
-            }
         }
         std::hint::black_box(touched);
         hints

@@ -240,8 +240,11 @@ impl Held {
     /// The segment is of this connection (as far as its addresses tell).
     #[inline]
     pub(super) fn is_of(&self, segment: &Segment) -> bool {
-        let Ends { client, server } = self.ends;
-        (client == segment.src && server == segment.dst || client == segment.dst && server == segment.src)
+        let Ends { client, server } = &self.ends;
+        let (src, dst) = (&segment.src, &segment.dst);
+        // Both ways differ in their ports, which takes one comparison.
+        let from_client = client.port == src.port && server.port == dst.port;
+        (from_client && client.ip == src.ip && server.ip == dst.ip || client == dst && server == src)
             && (self.link == segment.link || self.other_link == Some(segment.link))
     }
 
