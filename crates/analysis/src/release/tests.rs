@@ -1,5 +1,5 @@
 //! The rules of release, a row for each: what was known when a segment passed, and what must have released it.
-
+mod queue;
 use super::*;
 use crate::profile::Profile;
 use crate::track::{Ack, Acks, Arrival, Arrived, Before, Flow, Last, PathView, Recovery, Repair, Since};

@@ -202,3 +202,20 @@ fn what_was_held_opens_no_exchange() {
     );
     assert_eq!(with(ms(1) + us(1)).connection().exchanges.len(), 2);
 }
+
+/// Beside the server, which sent 500 bytes and then 300: the client's next request acknowledges all but the last segment, which is still
+/// on its way to it. One that acknowledges neither was not asked after reading, and belongs to the exchange that goes on (rule 7).
+#[test]
+fn the_last_segment_may_be_on_its_way() {
+    let exchanges = |asked: i64| {
+        let mut w = opened(Tap::Server);
+        w.at(ms(30)).client().data(100);
+        w.at(ms(40)).server().data(500);
+        w.at(ms(45)).server().data(300);
+        w.at(ms(asked)).client().data(100);
+        w.after(ms(10)).server().data(50);
+        w.after(ms(10)).client().ack();
+        w.connection().exchanges.len()
+    };
+    assert_eq!([49, 50].map(exchanges), [1, 2]);
+}
