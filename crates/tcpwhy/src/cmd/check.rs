@@ -132,6 +132,9 @@ impl Buffers {
 
 /// Looks for so long, in this thread's network namespace.
 fn look(time: Nanos, memory: Option<String>, stop: &AtomicBool) -> Result<Seen, LiveError> {
+    // To attach takes longer where others attach, too: that is no time in which it looks.
+    let mut buffers = Buffers::open();
+    let links = Links::open().ok();
     let (start, mut sockets) = (Instant::now(), Vec::new());
     let now = || Nanos(i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX));
     let mut rounds = Rounds::open(PART)?;
@@ -141,8 +144,6 @@ fn look(time: Nanos, memory: Option<String>, stop: &AtomicBool) -> Result<Seen, 
     });
     let mut audit = Audit::new(settings, counters(), now());
     let mut processes = Processes::default();
-    let mut buffers = Buffers::open();
-    let links = Links::open().ok();
     let until = start + Duration::from_nanos(time.0.unsigned_abs());
     let mut counted = start;
     loop {

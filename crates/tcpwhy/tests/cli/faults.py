@@ -16,6 +16,8 @@ import threading
 import time
 
 KEPT = []
+# the command, once it runs
+COMMAND = []
 
 
 def run(*command):
@@ -42,10 +44,20 @@ def connect(to, block=True):
     return s
 
 
+def looks(pid):
+    """It has begun: what it keeps open last are counters."""
+    with contextlib.suppress(OSError):
+        return any('/net/snmp' in os.readlink(f'/proc/{pid}/fd/{fd}') for fd in os.listdir(f'/proc/{pid}/fd'))
+    return False
+
+
 def beside(what):
     """Runs it in a thread after the command has begun to look."""
 
     def later():
+        end = time.monotonic() + 20
+        while time.monotonic() < end and not (COMMAND and looks(COMMAND[0].pid)):
+            time.sleep(0.02)
         time.sleep(0.4)
         what()
 
@@ -424,7 +436,8 @@ FAULTS = {
 if __name__ == '__main__':
     run('ip', 'link', 'set', 'lo', 'up')
     FAULTS[sys.argv[1]]()
-    code = subprocess.run(sys.argv[2:], check=False).returncode
+    COMMAND.append(subprocess.Popen(sys.argv[2:]))
+    code = COMMAND[0].wait()
     for kept in KEPT:
         if isinstance(kept, subprocess.Popen):
             kept.kill()
