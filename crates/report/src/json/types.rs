@@ -3,8 +3,8 @@
 use super::frames::{Example, Frames};
 use super::parts::{Exchange, Gap, Omitted, Setup};
 use super::values::{
-    AnyCause, ClassLetter, Context, InBrief, List, OwnerName, Pair, Parameters, QualityNames, SideName,
-    Times, View, unit,
+    AnyCause, ClassLetter, Context, FindingId, InBrief, List, OwnerName, Pair, Parameters, QualityNames,
+    SideName, Times, View, unit,
 };
 use super::{CaptureInfo, Model, NoEffect, Summary, Taps};
 use schemars::JsonSchema;
@@ -307,7 +307,8 @@ pub struct Stack {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Finding<'a> {
     /// `f1`, `f2`, ... over the capture; `3.f1` within connection 3.
-    pub id: String,
+    #[schemars(with = "String")]
+    pub id: InBrief<FindingId>,
     /// Which cause.
     pub cause: AnyCause,
     /// Whose time it is.
@@ -375,9 +376,8 @@ pub struct Finding<'a> {
 
 impl<'a> Finding<'a> {
     pub(super) fn new(f: &'a a::Finding, connection: u32, index: usize, cx: Context<'a>) -> Finding<'a> {
-        let number = index + 1;
         Finding {
-            id: if connection == 0 { format!("f{number}") } else { format!("{connection}.f{number}") },
+            id: InBrief(FindingId { connection, number: index as u32 + 1 }),
             cause: AnyCause(f.cause),
             class: ClassLetter(f.cause.class()),
             owner: OwnerName(f.cause.owner()),

@@ -286,6 +286,28 @@ impl<T: Copy + Into<Short>> Serialize for InBrief<T> {
     }
 }
 
+/// The name of a finding.
+#[derive(Clone, Copy, Debug)]
+pub struct FindingId {
+    /// Id of its connection; 0: of the whole capture.
+    pub connection: u32,
+    /// Its number there, from 1.
+    pub number: u32,
+}
+
+impl From<FindingId> for Short {
+    fn from(id: FindingId) -> Short {
+        let mut short = Short::new();
+        if id.connection != 0 {
+            short.number(id.connection.into());
+            short.text(".");
+        }
+        short.text("f");
+        short.number(id.number.into());
+        short
+    }
+}
+
 /// Something serialised as it is displayed.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<T>(pub T);
