@@ -33,7 +33,8 @@ class Segment:
 
 @dataclass(eq=False)
 class Sent:
-    """A transmission of data. `cause`: 'app' or a cause of the table; `write`: what supplied its first byte."""
+    """A transmission of data. `cause`: 'app' or a cause of the table; `write`: what supplied its first byte;
+    `filled`: the last write there was, which let it go if it waited for the application."""
 
     seq: int
     end: int
@@ -47,6 +48,7 @@ class Sent:
     again: bool = False
     dropped: bool = False  # the network lost it
     srtt: int = 0
+    filled: 'Write' = None
 
 
 @dataclass

@@ -222,7 +222,10 @@ class Sender(End):
                 if self.flight() and self.flight() + s.end - s.seq > self.cwnd:
                     break
                 self.repeat(s, 'retransmission_timeout' if self.repair is None else self.repair)
-        reason = {'write': 'app', 'wake': 'send_buffer'}.get(trigger) or self.hold
+        # full segments in the buffer of a writer that is blocked are held by a window (rule 6); a partial one grows with
+        # what it writes (rule 56)
+        blocked = trigger == 'wake' and self.hold in ('app', 'send_buffer', 'nagle')
+        reason = 'app' if trigger == 'write' else 'send_buffer' if blocked else self.hold
         while True:
             size = min(self.mss, self.end - self.nxt)
             if size <= 0:
@@ -294,6 +297,7 @@ class Sender(End):
 
     def first_time(self, size, reason, late):
         sent = Sent(self.nxt, self.nxt + size, self.sim.now, reason, self.write_of(self.nxt), late, srtt=self.srtt)
+        sent.filled = self.writes[-1]
         if reason == 'app' and sent.write.blocked:
             sent.cause = 'send_buffer'
         self.nxt += size

@@ -148,7 +148,7 @@ def hidden_holds(exchange):
             writer = None
         if sent.cause == 'nagle' and writer is not None:
             out.add(id(sent))
-        elif sent.cause != 'app' or sent.write.blocked or sent.write.after != 'write':
+        elif sent.cause != 'app' or sent.filled.blocked or sent.filled.after != 'write':
             writer = None
         else:
             writer = q.segment.side
@@ -209,7 +209,7 @@ def tell(sim, tap):
             cause, late = sent.cause, sent.late
             if id(sent) in hidden:
                 sent.cause = 'sender_pause'
-            elif any(q.time < t <= following.time for t in again):
+            elif cause != 'slow_reader' and any(q.time < t <= following.time for t in again):
                 sent.late = following.time - q.time  # the ACK came with the repeat
             wait(sim, truth, tap, q, following, bad)
             sent.cause, sent.late = cause, late
@@ -245,12 +245,13 @@ def wait(sim, truth, tap, q, following, bad):
         if cause in LOSS:
             cause = 'path_delay'  # the round trip before a repeat could have been known to be due
         if cause == 'app':
-            inside = sent.seq > sent.write.start and p.seq + p.payload <= sent.seq
+            write = sent.filled  # a held tail goes with the write that fills it up, which is what it waited for
+            inside = sent.seq > write.start and p.seq + p.payload <= sent.seq
             cause = (
                 'path_delay'
-                if inside or sent.write.after == 'start'
+                if inside or write.after == 'start'
                 else 'sender_pause'
-                if sent.write.after == 'write'
+                if write.after == 'write'
                 else ('client_think', 'server_think')[n.side]
             )
             if cause == 'sender_pause' and end - start < 200_000:

@@ -2,7 +2,7 @@
 //!
 //! `scripts/accuracy.py` holds them to captures whose causes are known.
 
-use tcpwhy_base::Cause;
+use tcpwhy_base::{Cause, Side};
 
 /// Where the tap was, seen from the end that a rule is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,7 @@ pub(crate) enum Rule {
     WriterWoken,
     SlowStart,
     BufferPlateau,
+    DoubtfulPlateau,
     AlmostSaturated,
     SpacedWithoutRate,
     DrippingWriter,
@@ -76,6 +77,7 @@ pub(crate) enum Rule {
     // Small segments
     NagleOnce,
     NagleAgain,
+    TailHeld,
     CorkTimer,
     CorkTimerOnce,
     LateRelease,
@@ -120,6 +122,24 @@ const fn either(confidence: f32, one: (Cause, f32), other: (Cause, f32)) -> Sure
 }
 
 impl Sure {
+    /// With what speaks against `cause`, for `other` mostly: less than one half is unexplained, and both are named.
+    pub(crate) fn against(
+        self,
+        cause: Cause,
+        side: Option<Side>,
+        share: f32,
+        other: Cause,
+    ) -> (Sure, Cause, Option<Side>) {
+        let left = self.confidence * (1.0 - share);
+        let second = self.alternatives[0].filter(|a| a.0 != other);
+        if left >= 0.5 {
+            let its = (0.95 - left).min(0.45);
+            return (Sure { confidence: left, alternatives: [Some((other, its)), second] }, cause, side);
+        }
+        let alternatives = [Some((other, 0.4)), Some((cause, left.max(0.2)))];
+        (Sure { confidence: 0.5, alternatives }, Cause::Unexplained, None)
+    }
+
     /// In a connection whose round trip is not known: what is told from how long a trip takes, or from how many segments left in
     /// one, may have been told wrong (rule 58).
     pub(crate) fn without_trip(self, cause: Cause) -> Sure {
@@ -213,6 +233,7 @@ impl Rule {
             (Rule::BufferPlateau, Tap::Near) => or(0.85, C::CongestionWindow, 0.1),
             // Away from the sender only the plateau shows.
             (Rule::BufferPlateau, Tap::Far) => or(0.7, C::SenderPause, 0.2),
+            (Rule::DoubtfulPlateau, _) => either(0.5, (C::SenderPause, 0.4), (C::SendBuffer, 0.3)),
             (Rule::AlmostSaturated, _) => either(0.5, (C::Bandwidth, 0.45), (C::SendBuffer, 0.3)),
             (Rule::SpacedWithoutRate, _) => either(0.5, (C::Bandwidth, 0.4), (C::SenderPause, 0.4)),
             (Rule::DrippingWriter, _) => or(0.7, C::SendBuffer, 0.2),
@@ -224,6 +245,7 @@ impl Rule {
             // Once may be chance; the lock repeated is not.
             (Rule::NagleOnce, _) => or(0.75, C::SenderPause, 0.2),
             (Rule::NagleAgain, _) => sure(0.95),
+            (Rule::TailHeld, _) => either(0.6, (C::SenderPause, 0.2), (C::SlowStart, 0.1)),
             (Rule::CorkTimer, _) => or(0.5, C::SenderPause, 0.45),
             (Rule::CorkTimerOnce, _) => or(0.55, C::Cork, 0.4),
 

@@ -23,6 +23,8 @@ pub(super) struct Emit<'a> {
     drops: bool,
     /// Its base round trip is known.
     measured: bool,
+    /// How much speaks against the next span, and for what.
+    against: Option<(f32, Cause)>,
     /// Those of the step, once a span needed them.
     frames: Option<Frames>,
     spans: &'a mut Vec<Span>,
@@ -49,6 +51,7 @@ impl<'a> Emit<'a> {
             carry,
             drops: context.capture_drops,
             measured: context.measured,
+            against: None,
             frames: None,
             spans,
         }
@@ -67,6 +70,13 @@ impl<'a> Emit<'a> {
     /// What follows is as a kernel says.
     pub(super) fn as_told(&mut self) {
         self.source = Source::Kernel;
+    }
+
+    /// In such a share of the cases with this evidence the next span is another thing, mostly this one: the strongest counts.
+    pub(super) fn doubt(&mut self, share: f32, other: Cause) {
+        if self.against.is_none_or(|(most, _)| share > most) {
+            self.against = Some((share, other));
+        }
     }
 
     /// What follows is inferred.
@@ -184,6 +194,11 @@ impl<'a> Emit<'a> {
     }
 
     fn with(&mut self, sure: Sure, cause: Cause, side: Option<Side>, time: Nanos, facts: Facts) {
+        let against = self.against.take().filter(|_| self.source != Source::Kernel);
+        let (sure, cause, side) = match against {
+            Some((share, other)) => sure.against(cause, side, share, other),
+            None => (sure, cause, side),
+        };
         let sure = match self.source {
             Source::Kernel => Rule::Witnessed.at(self.tap),
             _ if self.drops => sure.beside_drops(cause),

@@ -9,6 +9,12 @@ use tcpwhy_base::{Cause, End, Nanos, Source};
 /// Round trips without growth that make a plateau: slow start would have grown eightfold.
 pub(super) const PLATEAU: u32 = 3;
 
+/// Fewer waits do not show what made them alike.
+const FEW: usize = 8;
+
+/// So many waits that ACKs ended are no chance, even if a few others were not.
+const MANY: usize = 32;
+
 /// Bytes in flight when an ACK ended the wait (or woke up the writer); zero for other waits.
 #[inline]
 fn flight_of(step: &Step) -> u32 {
@@ -60,9 +66,11 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
     let k = first_clocked(steps);
     let whole = |s: &&Step| carry.peak == 0 && flight_of(s) <= initial && flight_of(s) + mss > initial;
     let opening = steps.get(k).filter(whole).map(|_| k);
+    let mut most = carry.peak;
     growth(context, steps, limits, carry, mss, initial);
     let windows = Windows::of(steps);
     let plateau = plateau_cause(context, steps, sender, mss, &windows);
+    let usual = if plateau == Cause::SendBuffer { usual(steps) } else { 0 };
     let pace = if context.measured { pace(steps) } else { None };
     for (k, (step, limit)) in steps.iter().zip(&mut *limits).enumerate() {
         if let Some(acked) = step.acked()
@@ -73,8 +81,29 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
         } else if pace.is_some_and(|each| is_paced(step, each)) {
             *limit = Cause::Pacing;
         } else if *limit == Cause::SendBuffer {
-            *limit = plateau;
+            // With less than half of the most in flight half of a buffer is free: its writer had been woken before (rule 79).
+            let half = 2 * (flight_of(step) + mss) < usual;
+            let doubtful = plateau == Cause::SendBuffer && half && !is_cut(step);
+            // What a loss has made smaller is no buffer, whatever its writer does.
+            let cut = plateau == Cause::Unexplained && is_cut(step);
+            *limit = if doubtful {
+                Cause::Unexplained
+            } else if cut {
+                Cause::SendBuffer
+            } else {
+                plateau
+            };
+        } else if *limit == Cause::SlowStart && step.cwnd == CwndState::Growing && clocked(step) {
+            // More had flown, so the window was larger (rule 80).
+            let next = steps[k + 1..].iter().find(|s| clocked(s)).map_or(0, flight_of);
+            let more = flight_of(step) + mss / 2 < most && next < flight_of(step) + mss / 2;
+            // Other stacks than Linux hold the partial end of a write for all before it.
+            let tail = !step.pushed && !step.len.is_multiple_of(mss) && context.timer[sender].is_none();
+            if step.acked().is_some_and(|a| a.room.is_some()) && more && tail {
+                *limit = Cause::Nagle;
+            }
         }
+        most = most.max(flight_of(step));
     }
     room_unused(steps, limits, mss);
 }
@@ -87,7 +116,7 @@ fn plateau_cause(context: &Context, steps: &[Step], sender: End, mss: u32, windo
     if saturated(context, steps, sender) {
         return Cause::Bandwidth;
     }
-    if dripping(steps) {
+    if has_its_clock(steps) {
         return Cause::SenderPause;
     }
     if late_writer(context, steps, sender) {
@@ -108,7 +137,43 @@ fn plateau_cause(context: &Context, steps: &[Step], sender: End, mss: u32, windo
             Cause::ReceiveWindow
         }
         _ if one_segment(context, steps, sender, mss) => Cause::Bandwidth,
-        _ => Cause::SendBuffer,
+        _ => by_its_writer(steps, mss, context.near(sender) || context.per_byte[sender].is_some()),
+    }
+}
+
+/// A quarter of the waits that ACKs ended had as much in flight.
+fn usual(steps: &[Step]) -> u32 {
+    let mut flights: Vec<u32> = steps.iter().map(flight_of).filter(|&f| f > 0).collect();
+    flights.sort_unstable();
+    flights.get(flights.len() * 3 / 4).copied().unwrap_or(0)
+}
+
+/// More of its waits ended without an ACK than with one: those that did so by chance.
+fn has_its_clock(steps: &[Step]) -> bool {
+    steps.iter().filter(|s| written(s)).count() > steps.iter().filter(|s| clocked(s)).count()
+}
+
+/// A writer that waits for room is woken by ACKs, each time (`sk_stream_write_space`), with the same in flight. Where it mostly came a while after
+/// its ACK, or where none ended a quarter of its waits, it wrote by a clock of its own; where few waits are alike and some ended
+/// without an ACK, or so few are there at all, nothing tells (rule 79).
+fn by_its_writer(steps: &[Step], mss: u32, shows: bool) -> Cause {
+    let most = peak(steps).unwrap_or(0);
+    let time = |f: &dyn Fn(&Step) -> bool| steps.iter().filter(|s| f(s)).map(|s| s.duration().0).sum::<i64>();
+    let waits = time(&clocked);
+    let late = time(&|s| s.pause().is_some_and(|p| p.flight > 0));
+    let others = time(&written);
+    // A queue hides which ACK it was, and where no rate is known how long it takes.
+    let unseen = time(&|s| s.acked().is_some_and(|a| a.flight > 0 && a.room.is_none()));
+    let is_alike = |s: &&Step| clocked(s) && flight_of(s) + mss > most;
+    let (count, alike) = (steps.iter().filter(|s| clocked(s)).count(), steps.iter().filter(is_alike).count());
+    let few = alike < 4 && count < FEW;
+    let some = count < MANY && 16 * others > waits && 2 * alike < count;
+    if 2 * late > waits {
+        Cause::SenderPause
+    } else if 4 * others > waits || some || 2 * unseen > waits && !shows || few {
+        Cause::Unexplained
+    } else {
+        Cause::SendBuffer
     }
 }
 
@@ -243,7 +308,7 @@ fn growth(
         }
         from = to;
     };
-    let mut grew_at = None;
+    let (mut grew_at, mut before) = (None, carry.peak);
     let mut lost = steps.first().is_some_and(is_cut);
     let mut flights = steps.iter().enumerate().filter(|(_, s)| clocked(s)).peekable();
     while let Some((k, step)) = flights.next() {
@@ -251,8 +316,11 @@ fn growth(
         let flight = flight_of(step);
         let next = flights.peek().map_or(flight, |next| flight_of(next.1));
         let flight = flight.min(next);
-        // Flights that grow again from half of what they were do not stay the same.
-        let again = flight <= carry.peak / 2 && next >= flight + flight / 8 + mss / 2;
+        let before = std::mem::replace(&mut before, flight_of(step));
+        // Flights that grow again from half of what they were do not stay the same, nor what becomes more from one to the next: with one ACK
+        // for each flight a window grows by a segment (RFC 5681, 3.1).
+        let again = flight <= carry.peak / 2 && next >= flight + flight / 8 + mss / 2
+            || flight >= carry.peak.max(before) + mss / 2 && next >= flight + mss / 2;
         if !lost && is_cut(step) {
             // A loss ends the growth: that flights do not grow again afterwards says nothing of those before.
             lost = true;
@@ -283,11 +351,6 @@ fn first_clocked(steps: &[Step]) -> usize {
 /// A wait for the writer that no ACK ended.
 fn written(step: &Step) -> bool {
     step.pause().is_some_and(|p| p.flight == 0)
-}
-
-/// Most waits end without an ACK: the few that end with one do so by chance.
-fn dripping(steps: &[Step]) -> bool {
-    steps.iter().filter(|s| written(s)).count() > steps.iter().filter(|s| clocked(s)).count()
 }
 
 /// A full segment that left in the middle of a run, with data in flight and no ACK; behind the end of a write it would have been its

@@ -70,6 +70,7 @@ fn attribute_any(
     give_free_waits_to_the_writer(context, steps);
     give_hidden_holds_to_the_writer(context, steps);
     give_filled_holds_to_the_limit(context, steps);
+    give_equal_holds_to_the_writer(steps);
     give_probe_waits_to_the_loss(context, steps);
     limits::flight_limits(context, steps, carry, limits);
     for (step, &limit) in steps.iter().zip(limits.iter()) {
@@ -142,6 +143,40 @@ fn give_hidden_holds_to_the_writer(context: &Context, steps: &mut [Step]) {
             _ => next = None,
         }
     }
+}
+
+/// What is held grows with what is written meanwhile, and what leaves partial empties the queue. Where six holds in a row held just as much, their
+/// writer, whom no hold stops, wrote once in each: by a clock of its own, a little slower than the ACKs (rule 81).
+fn give_equal_holds_to_the_writer(steps: &mut [Step]) {
+    const ROW: usize = 6;
+    let mut start = 0;
+    while start < steps.len() {
+        if !is_hold(&steps[start]) {
+            start += 1;
+            continue;
+        }
+        let (sender, len) = (steps[start].sender, steps[start].len);
+        let same = |s: &&Step| {
+            s.is_burst() && s.sender == sender
+                || s.sender == sender && s.len == len && !s.is_turn() && is_hold(s)
+        };
+        let row = steps[start..].iter().take_while(same).count();
+        let inferred = |s: &&mut Step| s.source == Source::Inferred;
+        if steps[start..start + row].iter().filter(|s| is_hold(s)).map(|s| s.releases as usize).sum::<usize>()
+            >= ROW
+        {
+            for step in steps[start..start + row].iter_mut().filter(|s| is_hold(s)).filter(inferred) {
+                let Wait::Nagle { first, .. } = step.wait else { continue };
+                step.rename(Wait::Pause(Pause { outstanding: first, ..Pause::default() }));
+            }
+        }
+        start += row.max(1);
+    }
+}
+
+/// With an ACK that was not delayed.
+fn is_hold(step: &Step) -> bool {
+    matches!(step.wait, Wait::Nagle { delayed: false, .. })
 }
 
 /// What is held partial grows with what is written behind it. Where full segments follow at once, they had not been written when

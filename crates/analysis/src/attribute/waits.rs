@@ -11,7 +11,7 @@ use crate::release::{Acked, Doubt, Pause, Wait};
 use crate::result::Span;
 use crate::step::Step;
 use crate::track::CwndState;
-use tcpwhy_base::{Cause, End, Held, Nanos, Side};
+use tcpwhy_base::{Cause, End, Held, Nanos, Side, Source};
 
 /// Appends the spans of `step`; `limit` is what its flights say.
 pub(super) fn spans_of(
@@ -166,6 +166,12 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
         out.span(rule, cause, me, rest, Facts::AckDelay { delay: acked.delay, flight: acked.flight });
         return;
     }
+    if late && !context.near(step.sender) && acked.room.is_some() && !acked.drained {
+        // Beside the receiver no queue makes its ACK late.
+        let facts = Facts::AckDelay { delay: acked.delay, flight: acked.flight };
+        out.span(Rule::LateAck, Cause::DelayedAck, me, rest, facts);
+        return;
+    }
     let rest = rest - queue(context, step, acked, rest, out);
     if told(context, step, acked.flight, rest, out) {
         return;
@@ -265,12 +271,15 @@ fn by_reader(context: &Context, step: &Step, flight: u32, rest: Nanos, out: &mut
 
 /// The limit that the flights of the message show.
 fn by_flights(context: &Context, step: &Step, flight: u32, limit: Cause, rest: Nanos, out: &mut Emit<'_>) {
-    let sender = step.sender;
+    let (sender, mss) = (step.sender, context.mss[step.sender]);
     let (me, peer) = (Some(Side::from(sender)), Some(Side::from(sender.peer())));
     let facts = flight_facts(context, step, flight);
     if matches!(limit, Cause::SlowReader | Cause::ReceiveWindow) && step.is_unread().is_some() {
         by_reader(context, step, flight, rest, out);
         return;
+    }
+    if limit == Cause::SlowStart {
+        start_doubts(context, step, out);
     }
     let (rule, side, facts) = match (limit, context.unscaled_window[sender]) {
         (Cause::Bandwidth, _) => {
@@ -281,6 +290,14 @@ fn by_flights(context: &Context, step: &Step, flight: u32, limit: Cause, rest: N
         (Cause::Unexplained, Some((window, ..))) => {
             (Rule::UnknownScalePlateau, None, Facts::UnknownScale { flight, window })
         }
+        (Cause::Nagle, _) => {
+            let delay = step.acked().map_or(Nanos::ZERO, |a| a.delay);
+            let cause = if delay > delayed_from(context.rtt) { Cause::NagleDelayedAck } else { Cause::Nagle };
+            let facts = Facts::Nagle { first: mss, held: step.len, ack_delay: delay };
+            out.span(Rule::TailHeld, cause, me, rest, facts);
+            return;
+        }
+        (Cause::Unexplained, None) => (Rule::DoubtfulPlateau, None, facts),
         (Cause::SlowReader, _) => (Rule::UnreadPlateau, peer, Facts::Unread { flight }),
         (Cause::ReceiveWindow, unscaled) => {
             let rule =
@@ -293,6 +310,29 @@ fn by_flights(context: &Context, step: &Step, flight: u32, limit: Cause, rest: N
         _ => (Rule::CongestionWindow, me, facts),
     };
     out.span(rule, limit, side, rest, facts);
+}
+
+/// What speaks against a wait for a window that grows, each with how often that is so.
+fn start_doubts(context: &Context, step: &Step, out: &mut Emit<'_>) {
+    let (sender, mss) = (step.sender, context.mss[step.sender]);
+    let (near, rated) = (context.near(sender), context.per_byte[sender].is_some());
+    let Some(acked) = step.acked().filter(|_| step.source == Source::Inferred) else { return };
+    let each = Nanos(step.duration().0 / i64::from(step.releases.max(1)));
+    // The partial end of a write: classic Nagle holds it for the same ACK.
+    if !step.pushed && !step.len.is_multiple_of(mss) && step.bytes < mss {
+        out.doubt(0.4, Cause::Nagle);
+    }
+    // The write before had ended.
+    if step.pushed {
+        out.doubt(if near { 0.1 } else { 0.35 }, Cause::SenderPause);
+    }
+    if !near && !rated && each < context.rtt.part(8).times(7) {
+        out.doubt(0.25, Cause::Bandwidth);
+    }
+    // Nobody knows how long the link took; a delayed ACK takes as long as well.
+    if near && !rated && acked.delay > context.rtt.part(8) {
+        out.doubt(if acked.delay > context.rtt { 0.75 } else { 0.3 }, Cause::Bandwidth);
+    }
 }
 
 /// Nothing in sight released it: the application wrote then.

@@ -60,6 +60,17 @@ impl Rate {
         self.last = t;
     }
 
+    /// When the last passed.
+    #[inline]
+    pub(crate) fn last(&self) -> Nanos {
+        self.last
+    }
+
+    /// A train goes on.
+    pub(crate) fn is_running(&self) -> bool {
+        self.intervals > 0
+    }
+
     /// The least time in which so many bytes have passed, told from the nearest two neighbours.
     pub(crate) fn crossing(&self, bytes: u32) -> Nanos {
         Nanos((self.quickest * bytes as f32) as i64)

@@ -30,10 +30,10 @@ fn a_queue_of_others_swells_the_round_trip() {
            client_think client 20..30 #3-4
          exchange 30..130.16 34752>50
            bandwidth network 30..30.067906 #11-27
-           send_buffer client 30.067906..50.08 #11-27
+           unexplained nobody 30.067906..50.08 #11-27
            bandwidth network 50.08..50.157607 #27-43
            queueing network 50.157607..90.182508 #27-43
-           send_buffer client 90.182508..110.16 #27-43
+           unexplained nobody 90.182508..110.16 #27-43
            path_delay network 110.16..130.16 #43-44",
     );
 }

@@ -11,6 +11,7 @@ mod captures;
 mod compared;
 mod distance;
 mod doubled;
+mod doubtful;
 mod ends;
 mod exchanges;
 mod grounds;

@@ -81,7 +81,7 @@ fn holds_before_a_hidden_one_are_hidden() {
     let nagle = |late: Nanos| {
         let mut w = opened(Tap::Client, ms(20));
         for k in 0..10 {
-            w.at(ms(40 + 20 * k)).client().data(100);
+            w.at(ms(40 + 20 * k)).client().data(100 + k as u32 % 2);
             w.after(ms(10)).server().ack();
         }
         w.at(ms(240) + late).client().data(100);

@@ -1,5 +1,6 @@
 //! What the other end says of one end's data: ACKs, windows, SACK blocks.
 
+use crate::profile::delayed_from;
 use crate::track::acks::Ack;
 use crate::track::half::{AckSeen, Half, Reading, View};
 use crate::track::rate::Mark;
@@ -93,7 +94,7 @@ impl Half {
         seen.advance = ack.minus(flow.una) as u32;
         flow.una = ack;
         flow.last_advance = Some(t);
-        if self.full_end.is_some_and(|end| !ack.before(end)) {
+        if self.full_sent && !ack.before(self.full_end) {
             self.full_delivered = true;
         }
         flow.dup_acks = 0;
@@ -153,17 +154,38 @@ impl Half {
         initial: u32,
         view: &View,
     ) {
-        let flow = &mut self.flow;
-        let in_flight = flow.outstanding() + advance;
+        let in_flight = self.flow.outstanding() + advance;
         if view.near {
-            self.crowd.acknowledged(flow.una, t, in_flight, flow.mss);
-            self.rate.pass(t, advance, view.train_pause);
+            self.crowd.acknowledged(self.flow.una, t, in_flight, self.flow.mss);
+            let slow =
+                t - self.rate.last() > view.train_pause && self.spread_by_link(advance, in_flight, t, view);
+            self.rate.pass(t, advance, if slow { Nanos::MAX } else { view.train_pause });
         } else if let Some(stamp) = stamp {
             self.crowd.asked(Mark::Stamp(stamp), t);
         }
+        let flow = &mut self.flow;
         let flight = if view.near { in_flight } else { in_flight.max(flow.flight_by_rounds()) };
         let initial = initial * flow.mss.max(1);
         flow.cwnd.acknowledged(advance, flight, initial, flow.recovery.is_some());
+    }
+
+    /// The ACK before this one, and this one, are of segments that left together, so that the link set them apart; or it comes as evenly behind
+    /// such (rule 82). Not if a timer of the receiver may have made it late: that acknowledges less than two full segments.
+    #[cold]
+    fn spread_by_link(&self, advance: u32, in_flight: u32, t: Nanos, view: &View) -> bool {
+        let flow = &self.flow;
+        let mss = flow.mss.max(1);
+        let together =
+            flow.flight_start.is_some_and(|start| self.rate.last() > start) && !flow.una.after(self.together);
+        let gap = t - self.rate.last();
+        // Behind another one in the queue it took the trip and that one's time on the link.
+        let queued = || match self.sends.time_of(flow.una) {
+            Some(sent) => t - sent > view.rtt + gap.times(3).part(4),
+            None => flow.outstanding() >= 8 * mss,
+        };
+        let even = self.rate.is_running() && self.rate.is_even(t) && in_flight >= 2 * mss && queued();
+        let prompt = advance >= 2 * mss || gap < delayed_from(view.rtt);
+        flow.recovery.is_none() && flow.first_sack.is_none() && (even || together && prompt)
     }
 
     /// What the acknowledgement of more bytes says of a recovery: another name for its losses, and whether it is over. `pure`: it came

@@ -130,10 +130,13 @@ pub(crate) struct Half {
     mss_learnt: bool,
     max_payload: u32,
     /// End of the first full segment, and whether one was ever acknowledged.
-    full_end: Option<Seq>,
+    full_end: Seq,
+    full_sent: bool,
     full_delivered: bool,
     rate: Rate,
     crowd: Crowd,
+    /// The end of what left with the first segment of the flight.
+    together: Seq,
     numbering: Numbering,
     /// When its first FIN passed, and what that acknowledged.
     fin: Option<(Nanos, Seq)>,
@@ -157,10 +160,12 @@ impl Default for Half {
             mss_from_handshake: false,
             mss_learnt: false,
             max_payload: 0,
-            full_end: None,
+            full_end: Seq(0),
+            full_sent: false,
             full_delivered: false,
             rate: Rate::default(),
             crowd: Crowd::default(),
+            together: Seq(0),
             numbering: Numbering::default(),
             fin: None,
             alone: 0,

@@ -1,6 +1,6 @@
 //! What one end sends: its data, and what that says of its segments and its windows.
 
-use crate::profile::Profile;
+use crate::profile::{Profile, WAKE_UP};
 use crate::track::flow::{Flow, Last};
 use crate::track::half::{Half, View};
 use crate::track::passage::{Arrival, Arrived, Before};
@@ -23,8 +23,8 @@ impl Half {
         if flow.outstanding() == 0 {
             flow.flight_start = Some(t);
         }
-        if segment.len > 0 && segment.len >= flow.mss && self.full_end.is_none() {
-            self.full_end = Some(end);
+        if segment.len > 0 && segment.len >= flow.mss && !self.full_sent {
+            (self.full_end, self.full_sent) = (end, true);
         }
         let probe = Arrived { arrival: Arrival::Probe, new: 0, needless: false, before };
         let shut = flow.edge_known && !seq.before(flow.edge);
@@ -117,7 +117,12 @@ impl Half {
     #[inline(always)]
     pub(crate) fn on_new_bytes(&mut self, segment: &Segment, t: Nanos, view: &View) {
         if view.near {
-            self.crowd.asked(Mark::End(segment.seq + segment.len), t);
+            let end = segment.seq + segment.len;
+            self.crowd.asked(Mark::End(end), t);
+            match self.flow.flight_start {
+                Some(start) if t - start <= view.rtt.part(64).max(Nanos::micros(50)) => self.together = end,
+                _ => {}
+            }
         } else {
             self.crowd.answered(segment, t, self.flow.mss);
             let pause = match self.flow.last {
@@ -133,12 +138,25 @@ impl Half {
 
     /// It belongs to the train of the segment before, however far apart the link has set them (rule 36): both left in the same
     /// millisecond; or the write went on (no PSH), they are alike, and come as far apart as the two before, sooner than a
-    /// window of one segment lets them.
+    /// window of one segment lets them, or when no ACK can just have reached their sender (rule 82).
     fn goes_on(&self, segment: &Segment, t: Nanos, view: &View) -> bool {
         let Some(last) = self.flow.last.filter(|l| l.len == segment.len && !l.psh) else { return false };
         let stamp = segment.options.timestamps.map(|s| s.0);
         let together = view.fine_stamps && stamp.is_some() && stamp == last.stamp;
-        together || (t - last.time).times(4) <= view.rtt.times(3) && self.rate.is_even(t)
+        together
+            || self.rate.is_even(t)
+                && ((t - last.time).times(4) <= view.rtt.times(3)
+                    || self.nothing_released(t, last.time, view))
+    }
+
+    /// No ACK passed the tap as long before `t` as its sender takes to react, and no timer runs as short: only the link can have kept a
+    /// segment in the middle of a write so long (rule 82).
+    fn nothing_released(&self, t: Nanos, last: Nanos, view: &View) -> bool {
+        let own = view.rtt - view.peer_reaction;
+        let late = own + own.part(4) + WAKE_UP;
+        let timer = view.rtt + Nanos::millis(190);
+        let known = view.peer_reaction > Nanos::ZERO && own > Nanos::ZERO && self.flow.recovery.is_none();
+        known && t - last < timer && self.acks.newest_first().next().is_some_and(|a| t - a.time > late)
     }
 
     /// After the segment was judged: remembers it as the last.
