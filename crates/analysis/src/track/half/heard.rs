@@ -175,8 +175,9 @@ impl Half {
     fn spread_by_link(&self, advance: u32, in_flight: u32, t: Nanos, view: &View) -> bool {
         let flow = &self.flow;
         let mss = flow.mss.max(1);
-        let together =
-            flow.flight_start.is_some_and(|start| self.rate.last() > start) && !flow.una.after(self.together);
+        let together = self.some_together
+            && !flow.una.after(self.together)
+            && flow.flight_start.is_some_and(|start| self.rate.last() > start);
         let gap = t - self.rate.last();
         // Behind another one in the queue it took the trip and that one's time on the link.
         let queued = || match self.sends.time_of(flow.una) {

@@ -135,8 +135,9 @@ pub(crate) struct Half {
     full_delivered: bool,
     rate: Rate,
     crowd: Crowd,
-    /// The end of what left with the first segment of the flight.
+    /// The end of what left with the first segment of the flight, once any did.
     together: Seq,
+    some_together: bool,
     numbering: Numbering,
     /// When its first FIN passed, and what that acknowledged.
     fin: Option<(Nanos, Seq)>,
@@ -166,6 +167,7 @@ impl Default for Half {
             rate: Rate::default(),
             crowd: Crowd::default(),
             together: Seq(0),
+            some_together: false,
             numbering: Numbering::default(),
             fin: None,
             alone: 0,

@@ -120,7 +120,9 @@ impl Half {
             let end = segment.seq + segment.len;
             self.crowd.asked(Mark::End(end), t);
             match self.flow.flight_start {
-                Some(start) if t - start <= view.rtt.part(64).max(Nanos::micros(50)) => self.together = end,
+                Some(start) if t - start <= view.rtt.part(64).max(Nanos::micros(50)) => {
+                    (self.together, self.some_together) = (end, true);
+                }
                 _ => {}
             }
         } else {
