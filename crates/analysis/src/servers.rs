@@ -18,13 +18,22 @@ const MOST_OPEN: usize = 4_096;
 #[derive(Debug)]
 pub(crate) struct Servers {
     index: HashMap<Endpoint, u32>,
-    all: Vec<(Server, Clients)>,
+    all: Vec<Sum>,
     /// No more servers than this are told apart.
     most: usize,
     omitted: u64,
     /// Of connections that come after others which are summed meanwhile: when they were used, by server, for whether they
     /// overlap is a matter of order.
     later: Option<Vec<(u32, (Nanos, Nanos))>>,
+}
+
+/// What is summed of one server.
+#[derive(Debug)]
+struct Sum {
+    server: Server,
+    clients: Clients,
+    /// Stretches within `server.range` in which none of its connections was used; ascending.
+    unused: Vec<(Nanos, Nanos)>,
 }
 
 /// Where the clients of a server are.
@@ -99,7 +108,7 @@ impl Servers {
             within: None,
             asks: Vec::new(),
         };
-        self.all.push((new, clients));
+        self.all.push(Sum { server: new, clients, unused: Vec::new() });
         Some(at)
     }
 
@@ -109,8 +118,9 @@ impl Servers {
             self.omitted += 1;
             return;
         };
-        let (server, clients) = &mut self.all[at as usize];
-        *clients = clients.and(c.client.ip);
+        let sum = &mut self.all[at as usize];
+        sum.clients = sum.clients.and(c.client.ip);
+        let server = &mut sum.server;
         server.connections += 1;
         server.refused += u64::from(c.budget.get(Cause::Refused) > Nanos::ZERO);
         server.budget.add_all(&c.budget);
@@ -119,7 +129,7 @@ impl Servers {
         if let Some(range) = requests.range {
             match &mut self.later {
                 Some(later) => later.push((at, range)),
-                None => use_during(server, range),
+                None => sum.use_during(range),
             }
         }
     }
@@ -128,15 +138,16 @@ impl Servers {
     pub(crate) fn absorb(&mut self, other: Servers) {
         self.omitted += other.omitted;
         let mut places = Vec::with_capacity(other.all.len());
-        for (theirs, clients) in other.all {
+        for Sum { server: theirs, clients, .. } in other.all {
             let Some(at) = self.place(theirs.server, clients) else {
                 self.omitted += theirs.connections;
                 places.push(None);
                 continue;
             };
             places.push(Some(at));
-            let (server, known) = &mut self.all[at as usize];
-            *known = known.with(clients);
+            let sum = &mut self.all[at as usize];
+            sum.clients = sum.clients.with(clients);
+            let server = &mut sum.server;
             server.connections += theirs.connections;
             server.refused += theirs.refused;
             server.budget.add_all(&theirs.budget);
@@ -145,7 +156,7 @@ impl Servers {
         }
         for (at, range) in other.later.into_iter().flatten() {
             if let Some(Some(at)) = places.get(at as usize) {
-                use_during(&mut self.all[*at as usize].0, range);
+                self.all[*at as usize].use_during(range);
             }
         }
     }
@@ -154,19 +165,44 @@ impl Servers {
     /// others.
     pub(crate) fn list(self) -> (Vec<Server>, Vec<Clients>, u64) {
         let mut all = self.all;
-        all.sort_by_key(|(s, _)| (Reverse(s.requests()), s.server));
-        let (servers, clients) = all.into_iter().unzip();
+        all.sort_by_key(|s| (Reverse(s.server.requests()), s.server.server));
+        let (servers, clients) = all.into_iter().map(|s| (s.server, s.clients)).unzip();
         (servers, clients, self.omitted)
     }
 }
 
-/// A connection of the server was used from and until then.
-fn use_during(server: &mut Server, (first, last): (Nanos, Nanos)) {
-    let range = server.range.get_or_insert((first, first));
-    // Connections come by their starts or by their ends: either way the next one has begun before those so far
-    // have ended, or after them.
-    server.at_once |= first < range.1 && last > range.0;
-    *range = (range.0.min(first), range.1.max(last));
+/// Unused stretches of a server that are kept; the earliest gives way, and counts as used.
+const UNUSED: usize = 64;
+
+impl Sum {
+    /// A connection was used from and until then. Connections come by their starts or by their ends, and one that ends late may
+    /// have been used between others: the order does not matter.
+    fn use_during(&mut self, (first, last): (Nanos, Nanos)) {
+        let Server { range, at_once, .. } = &mut self.server;
+        let Some(hull) = range else {
+            *range = Some((first, last));
+            return;
+        };
+        if first >= hull.1 {
+            self.unused.push((hull.1, first));
+        } else if last <= hull.0 {
+            self.unused.insert(0, (last, hull.0));
+        } else if !*at_once {
+            match self.unused.iter().position(|u| u.0 <= first && last <= u.1) {
+                Some(at) => {
+                    let (from, to) = self.unused[at];
+                    self.unused.splice(at..=at, [(from, first), (last, to)]);
+                }
+                None => *at_once = true,
+            }
+        }
+        *hull = (hull.0.min(first), hull.1.max(last));
+        if *at_once {
+            self.unused.clear();
+        } else if self.unused.len() > UNUSED {
+            self.unused.remove(0);
+        }
+    }
 }
 
 /// Finds the servers that are asked by another one while that answers (a proxy and what is behind it; rule 61): the asking host is
@@ -338,6 +374,35 @@ fn forget_parallel(servers: &mut [Server]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whether any of these were used at once, in the order given.
+    fn at_once(ranges: &[(i64, i64)]) -> bool {
+        let mut servers = Servers::new(1);
+        let server = Endpoint { ip: "10.0.0.1".parse().unwrap(), port: 80 };
+        let at = servers.place(server, Clients::Anywhere).unwrap();
+        ranges.iter().for_each(|&(a, b)| servers.all[at as usize].use_during((Nanos(a), Nanos(b))));
+        servers.all[at as usize].server.at_once
+    }
+
+    #[test]
+    fn no_order_makes_connections_overlap() {
+        for (ranges, expected) in [
+            ([(0, 1), (5, 6), (10, 11)], false),
+            ([(0, 1), (1, 10), (10, 11)], false),
+            ([(0, 0), (1, 1), (2, 2)], false),
+            ([(0, 5), (4, 6), (10, 11)], true),
+            ([(0, 11), (5, 6), (20, 21)], true),
+            ([(3, 3), (0, 5), (20, 21)], true),
+        ] {
+            let [a, b, c] = ranges;
+            for order in [[a, b, c], [a, c, b], [b, a, c], [b, c, a], [c, a, b], [c, b, a]] {
+                assert_eq!(at_once(&order), expected, "{order:?}");
+            }
+        }
+        // One after the other, as long as it goes.
+        let many: Vec<(i64, i64)> = (0..1_000).map(|i| (10 * i, 10 * i + 5)).collect();
+        assert!(!at_once(&many));
+    }
 
     /// Where clients are does not depend on how their connections were dealt, and is what each of them says.
     #[test]

@@ -218,7 +218,7 @@ impl Half {
             *shortest = (*shortest).min(wait);
         }
         let range = (segment.seq, segment.seq + segment.len);
-        let small_ones_pass = flow.una.after(flow.base) || flow.acked && opened;
+        let small_ones_pass = flow.acked && (flow.una.after(flow.base) || opened);
         let full = segment.len >= flow.mss && !self.full_delivered;
         let first = self.sends.first_after(segment.seq);
         // Of a large flight, which is repeated at once, only the last ends are known.
@@ -273,5 +273,5 @@ impl Half {
 /// A repeat with room for a full segment that is smaller by more than options can take (40 bytes): its sender took the size for what was
 /// lost (rule 59).
 fn is_cut(flow: &Flow, segment: &Segment) -> bool {
-    segment.len + 40 < flow.mss && flow.edge.minus(segment.seq) >= flow.mss as i32
+    segment.len + 40 < flow.mss && flow.edge_known && flow.edge.minus(segment.seq) >= flow.mss as i32
 }
