@@ -128,7 +128,7 @@ impl Thinner {
 
     /// Of what is held: the first and last of each direction, the extremes, some odd ones.
     fn flush(&mut self, out: &mut Vec<Packet>) {
-        let held = std::mem::take(&mut self.held);
+        let mut held = std::mem::take(&mut self.held);
         let mut keep = vec![false; held.len()];
         let mut best: Ends<[Option<usize>; 6]> = Ends::default();
         let mut odd = 0;
@@ -154,6 +154,9 @@ impl Thinner {
             keep[*i] = true;
         }
         out.extend(held.iter().zip(keep).filter(|k| k.1).map(|k| *k.0));
+        // Its room is for the next stretch.
+        held.clear();
+        self.held = held;
     }
 }
 

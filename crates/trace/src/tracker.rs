@@ -14,8 +14,12 @@ const HOLES: usize = 512;
 /// The connections, and where each of them stands.
 #[derive(Debug)]
 pub(crate) struct Tracker {
+    /// Each 4-tuple's place in `places`.
+    index: HashMap<Key, usize>,
     /// Of each 4-tuple the places of its connections in `states`.
-    places: HashMap<(Endpoint, Endpoint), Vec<usize>>,
+    places: Vec<Vec<usize>>,
+    /// That of the packet before, which is mostly that of the next one, and its place in `places`.
+    latest: Option<(Key, Option<usize>)>,
     states: Vec<State>,
 }
 
@@ -109,14 +113,16 @@ impl Half {
 impl Tracker {
     /// For the connections at these places, and others of the same 4-tuples: what is not followed costs nothing.
     pub(crate) fn new(connections: &[Box<Connection>], wanted: impl Fn(usize) -> bool) -> Tracker {
-        let mut places: HashMap<_, Vec<usize>> = HashMap::new();
+        let mut index: HashMap<Key, usize> = HashMap::new();
         for (_, c) in connections.iter().enumerate().filter(|&(i, _)| wanted(i)) {
-            places.entry(key(c.client, c.server)).or_default();
+            let next = index.len();
+            index.entry(key(c.client, c.server)).or_insert(next);
         }
+        let mut places = vec![Vec::new(); index.len()];
         let mut states = Vec::new();
         for (i, c) in connections.iter().enumerate() {
-            let Some(known) = places.get_mut(&key(c.client, c.server)) else { continue };
-            known.push(states.len());
+            let Some(&known) = index.get(&key(c.client, c.server)) else { continue };
+            places[known].push(states.len());
             states.push(State {
                 place: i,
                 client: c.client,
@@ -131,12 +137,21 @@ impl Tracker {
                 halves: Ends::default(),
             });
         }
-        Tracker { places, states }
+        Tracker { index, places, latest: None, states }
     }
 
     /// The place of its connection, and the packet; `None` if it belongs to none.
     pub(crate) fn take(&mut self, s: &Segment) -> Option<(usize, Packet)> {
-        let places = self.places.get(&key(s.src, s.dst))?;
+        let key = key(s.src, s.dst);
+        let at = match self.latest {
+            Some((latest, at)) if latest == key => at,
+            _ => {
+                let at = self.index.get(&key).copied();
+                self.latest = Some((key, at));
+                at
+            }
+        };
+        let places = &self.places[at?];
         // Connections of one 4-tuple follow each other; ids grow with their first frames.
         let i = places.iter().rev().copied().find(|&i| {
             let (first, last) = self.states[i].frames;
@@ -193,6 +208,9 @@ fn counted(s: &Segment, from: End, time: Nanos, own: &mut Half, peer: &mut Half)
     packet
 }
 
-fn key(a: Endpoint, b: Endpoint) -> (Endpoint, Endpoint) {
+/// Both ends of a connection, whichever sends.
+type Key = (Endpoint, Endpoint);
+
+fn key(a: Endpoint, b: Endpoint) -> Key {
     if a <= b { (a, b) } else { (b, a) }
 }
