@@ -109,6 +109,41 @@ pub(crate) enum Rule {
     NotCaptured,
 }
 
+/// What a capture shows against a wait for a window that grows (rule 80).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// The partial end of a write: classic Nagle holds it for the same ACK.
+    PartialEnd,
+    /// The write before had ended.
+    WriteEnded(Tap),
+    /// Away from the sender of a link of unknown rate, it came in pieces of less than a round trip.
+    CameSpaced,
+    /// The ACK came late by an eighth of a trip: nobody knows how long the link took, and a delayed ACK takes as long as well.
+    AckLate,
+    /// It came late by more than a trip.
+    AckLateByATrip,
+}
+
+impl Evidence {
+    /// In which share of the cases with it another cause is right, and mostly which: by labelled captures
+    /// (docs/accuracy.md), not by a rule of TCP.
+    pub(crate) const fn share(self) -> (f32, Cause) {
+        match self {
+            Evidence::PartialEnd => (0.4, Cause::Nagle),
+            Evidence::WriteEnded(Tap::Near) => (0.1, Cause::SenderPause),
+            Evidence::WriteEnded(Tap::Far) => (0.35, Cause::SenderPause),
+            Evidence::CameSpaced => (0.25, Cause::Bandwidth),
+            Evidence::AckLate => (0.3, Cause::Bandwidth),
+            Evidence::AckLateByATrip => (0.75, Cause::Bandwidth),
+        }
+    }
+
+    /// The stronger of two: what they show is mostly the same.
+    pub(crate) fn or_stronger(self, other: Evidence) -> Evidence {
+        if other.share().0 > self.share().0 { other } else { self }
+    }
+}
+
 const fn sure(confidence: f32) -> Sure {
     Sure { confidence, alternatives: [None, None] }
 }
@@ -122,14 +157,14 @@ const fn either(confidence: f32, one: (Cause, f32), other: (Cause, f32)) -> Sure
 }
 
 impl Sure {
-    /// With what speaks against `cause`, for `other` mostly: less than one half is unexplained, and both are named.
+    /// With `evidence` against `cause`: less than one half is unexplained, and both are named.
     pub(crate) fn against(
         self,
         cause: Cause,
         side: Option<Side>,
-        share: f32,
-        other: Cause,
+        evidence: Evidence,
     ) -> (Sure, Cause, Option<Side>) {
+        let (share, other) = evidence.share();
         let left = self.confidence * (1.0 - share);
         let second = self.alternatives[0].filter(|a| a.0 != other);
         if left >= 0.5 {

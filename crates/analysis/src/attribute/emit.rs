@@ -1,7 +1,7 @@
 //! Writes spans one after the other from a step.
 
 use crate::attribute::context::{Carry, Context, HALF_SEGMENT};
-use crate::confidence::{Rule, Sure, Tap};
+use crate::confidence::{Evidence, Rule, Sure, Tap};
 use crate::facts::Facts;
 use crate::release::burst_within;
 use crate::result::{Frames, Span};
@@ -23,8 +23,6 @@ pub(super) struct Emit<'a> {
     drops: bool,
     /// Its base round trip is known.
     measured: bool,
-    /// How much speaks against the next span, and for what.
-    against: Option<(f32, Cause)>,
     /// Those of the step, once a span needed them.
     frames: Option<Frames>,
     spans: &'a mut Vec<Span>,
@@ -51,7 +49,6 @@ impl<'a> Emit<'a> {
             carry,
             drops: context.capture_drops,
             measured: context.measured,
-            against: None,
             frames: None,
             spans,
         }
@@ -70,13 +67,6 @@ impl<'a> Emit<'a> {
     /// What follows is as a kernel says.
     pub(super) fn as_told(&mut self) {
         self.source = Source::Kernel;
-    }
-
-    /// In such a share of the cases with this evidence the next span is another thing, mostly this one: the strongest counts.
-    pub(super) fn doubt(&mut self, share: f32, other: Cause) {
-        if self.against.is_none_or(|(most, _)| share > most) {
-            self.against = Some((share, other));
-        }
     }
 
     /// What follows is inferred.
@@ -182,6 +172,26 @@ impl<'a> Emit<'a> {
         }
     }
 
+    /// As `span`, where something may speak against it.
+    pub(super) fn doubted(
+        &mut self,
+        rule: Rule,
+        cause: Cause,
+        side: Option<Side>,
+        time: Nanos,
+        facts: Facts,
+        evidence: Option<Evidence>,
+    ) {
+        let Some(evidence) = evidence.filter(|_| self.source != Source::Kernel) else {
+            self.span(rule, cause, side, time, facts);
+            return;
+        };
+        if time > Nanos::ZERO {
+            let (sure, cause, side) = rule.at(self.tap).against(cause, side, evidence);
+            self.with(sure, cause, side, time, facts);
+        }
+    }
+
     /// Packets never passed the tap: a loss, or else this cause.
     pub(super) fn missing(&mut self, rule: Rule, cause: Cause, otherwise: Cause, time: Nanos, facts: Facts) {
         let mut sure = rule.at(self.tap);
@@ -194,11 +204,6 @@ impl<'a> Emit<'a> {
     }
 
     fn with(&mut self, sure: Sure, cause: Cause, side: Option<Side>, time: Nanos, facts: Facts) {
-        let against = self.against.take().filter(|_| self.source != Source::Kernel);
-        let (sure, cause, side) = match against {
-            Some((share, other)) => sure.against(cause, side, share, other),
-            None => (sure, cause, side),
-        };
         let sure = match self.source {
             Source::Kernel => Rule::Witnessed.at(self.tap),
             _ if self.drops => sure.beside_drops(cause),

@@ -4,7 +4,7 @@ use crate::attribute::context::{Carry, Context};
 use crate::attribute::emit::Emit;
 use crate::attribute::link::link_time;
 use crate::attribute::losses::{loss, missing, new_probe};
-use crate::confidence::Rule;
+use crate::confidence::{Evidence, Rule};
 use crate::facts::{Facts, Witnessed};
 use crate::profile::delayed_from;
 use crate::release::{Acked, Doubt, Pause, Wait};
@@ -278,9 +278,6 @@ fn by_flights(context: &Context, step: &Step, flight: u32, limit: Cause, rest: N
         by_reader(context, step, flight, rest, out);
         return;
     }
-    if limit == Cause::SlowStart {
-        start_doubts(context, step, out);
-    }
     let (rule, side, facts) = match (limit, context.unscaled_window[sender]) {
         (Cause::Bandwidth, _) => {
             let granted = out.bandwidth(context, sender, rest, 0);
@@ -304,7 +301,10 @@ fn by_flights(context: &Context, step: &Step, flight: u32, limit: Cause, rest: N
                 if unscaled.is_some() { Rule::WindowPlateauByInferredScale } else { Rule::WindowPlateau };
             (rule, peer, Facts::Window { flight, rtt: context.rtt })
         }
-        (Cause::SlowStart, _) => (Rule::SlowStart, me, facts),
+        (Cause::SlowStart, _) => {
+            out.doubted(Rule::SlowStart, limit, me, rest, facts, against_start(context, step));
+            return;
+        }
         (Cause::SendBuffer, _) => (Rule::BufferPlateau, me, facts),
         (Cause::SenderPause, _) => (Rule::DrippingWriter, me, facts),
         _ => (Rule::CongestionWindow, me, facts),
@@ -312,27 +312,22 @@ fn by_flights(context: &Context, step: &Step, flight: u32, limit: Cause, rest: N
     out.span(rule, limit, side, rest, facts);
 }
 
-/// What speaks against a wait for a window that grows, each with how often that is so.
-fn start_doubts(context: &Context, step: &Step, out: &mut Emit<'_>) {
+/// The strongest of what speaks against a wait for a window that grows.
+fn against_start(context: &Context, step: &Step) -> Option<Evidence> {
     let (sender, mss) = (step.sender, context.mss[step.sender]);
     let (near, rated) = (context.near(sender), context.per_byte[sender].is_some());
-    let Some(acked) = step.acked().filter(|_| step.source == Source::Inferred) else { return };
+    let acked = step.acked().filter(|_| step.source == Source::Inferred)?;
     let each = Nanos(step.duration().0 / i64::from(step.releases.max(1)));
-    // The partial end of a write: classic Nagle holds it for the same ACK.
-    if !step.pushed && !step.len.is_multiple_of(mss) && step.bytes < mss {
-        out.doubt(0.4, Cause::Nagle);
-    }
-    // The write before had ended.
-    if step.pushed {
-        out.doubt(if near { 0.1 } else { 0.35 }, Cause::SenderPause);
-    }
-    if !near && !rated && each < context.rtt.part(8).times(7) {
-        out.doubt(0.25, Cause::Bandwidth);
-    }
-    // Nobody knows how long the link took; a delayed ACK takes as long as well.
-    if near && !rated && acked.delay > context.rtt.part(8) {
-        out.doubt(if acked.delay > context.rtt { 0.75 } else { 0.3 }, Cause::Bandwidth);
-    }
+    let part = context.rtt.part(8);
+    let partial = !step.pushed && !step.len.is_multiple_of(mss) && step.bytes < mss;
+    let late = near && !rated && acked.delay > part;
+    let seen = [
+        partial.then_some(Evidence::PartialEnd),
+        step.pushed.then_some(Evidence::WriteEnded(context.tap[sender])),
+        (!near && !rated && each < part.times(7)).then_some(Evidence::CameSpaced),
+        late.then_some(if acked.delay > context.rtt { Evidence::AckLateByATrip } else { Evidence::AckLate }),
+    ];
+    seen.into_iter().flatten().reduce(Evidence::or_stronger)
 }
 
 /// Nothing in sight released it: the application wrote then.
