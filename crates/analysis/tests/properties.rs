@@ -409,6 +409,79 @@ fn the_answer_does_not_depend_on_where_sequence_numbers_begin() {
     });
 }
 
+/// When (µs), from the server, sequence number, payload, acknowledgement number, identifier, stamp.
+type Heard = (i64, bool, u32, u32, u32, u16, Option<(u32, u32)>);
+
+fn mid_stream(packets: &[Heard], window: u16) -> Vec<Segment> {
+    let mut segments: Vec<Segment> = packets
+        .iter()
+        .map(|&(micros, back, seq, len, ack, id, timestamps)| {
+            let mut ends = ends(0);
+            if back {
+                ends.reverse();
+            }
+            Segment {
+                time: Nanos::secs(1_700_000_000) + us(micros),
+                src: ends[0],
+                dst: ends[1],
+                seq: Seq(seq),
+                ack: Seq(ack),
+                flags: TcpFlags(if len > 0 { 0x18 } else { TcpFlags::ACK }),
+                window,
+                len,
+                ip_id: Some(id),
+                options: TcpOptions { timestamps, ..TcpOptions::default() },
+                ..Segment::EMPTY
+            }
+        })
+        .collect();
+    number(&mut segments);
+    segments
+}
+
+/// An edge of the window that was never seen is not one at number 0 (rule 59).
+#[test]
+fn an_edge_that_was_never_seen_is_nowhere() {
+    let stamp = Some((7_000, 0));
+    let trace = mid_stream(
+        &[
+            (0, false, 1_001, 1_449, 0, 102, stamp),
+            (129, false, 1_000, 1, 0, 101, stamp),
+            (300, false, 1_001, 1_449, 0, 102, stamp),
+            (25_373, true, 1_000, 1, 0, 201, stamp),
+            (25_374, true, 1_001, 1, 0, 202, stamp),
+        ],
+        500,
+    );
+    for by in [1_000, 2_147_482_649, u32::MAX - 1_500] {
+        same_after_the_wrap(&trace, [by, 0]).unwrap();
+    }
+}
+
+/// Nothing left together with the first segment of a flight: that is no end at number 0 (rule 82).
+#[test]
+fn what_left_together_ends_nowhere_before_anything_did() {
+    let trace = mid_stream(
+        &[
+            (0, false, 1_000, 1, 0, 101, None),
+            (0, true, 1_000, 1, 1_001, 201, None),
+            (1, true, 1_001, 1, 1_001, 202, None),
+            (29_603, true, 1_002, 0, 1_001, 203, None),
+            (29_998, true, 1_002, 223, 1_001, 204, None),
+            (33_373, true, 1_225, 1_460, 1_001, 205, None),
+            (33_373, true, 2_685, 1_237, 1_001, 206, None),
+            (40_679, false, 1_001, 1, 1_002, 102, None),
+            (47_945, false, 1_002, 1, 1_225, 103, None),
+            (47_945, true, 4_145, 1, 1_003, 209, None),
+            (55_251, false, 1_003, 1, 3_922, 104, None),
+        ],
+        33,
+    );
+    for by in [1_000, 2_147_482_424, u32::MAX - 1_500] {
+        same_after_the_wrap(&trace, [0, by]).unwrap();
+    }
+}
+
 #[test]
 fn the_answer_moves_with_the_clock() {
     proptest!(cases(1_000), |(trace in any_capture(), by in -1_000_000_000_000_000i64..1_000_000_000_000_000)| {

@@ -180,7 +180,7 @@ fn filters_and_bounds_are_those_of_the_first_pass() {
 #[test]
 fn bundled_captures_have_the_copies_that_the_analysis_left_out() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures");
-    let (mut captures, mut copies) = (0, 0);
+    let (mut captures, mut copies, mut less) = (0, 0, 0);
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let Ok(file) = std::fs::read(&path) else { continue };
@@ -197,6 +197,13 @@ fn bundled_captures_have_the_copies_that_the_analysis_left_out() {
                 list.iter().filter(|p| p.0 == wanted).map(|p| (p.1.frame, p.1.marks)).collect()
             };
             assert_eq!(of(&alone), of(&all), "{}", path.display());
+            // Only connections between its ends are followed beside it: later ones from the same port.
+            let ends = |place: usize| {
+                let c = &analysis.connections[place];
+                (c.client.min(c.server), c.client.max(c.server))
+            };
+            assert!(alone.iter().all(|p| ends(p.0) == ends(wanted)), "{}", path.display());
+            less += usize::from(alone.len() < all.len());
         }
         for (i, packet) in all {
             counted[i][packet.from] += u32::from(packet.is_copy());
@@ -209,4 +216,5 @@ fn bundled_captures_have_the_copies_that_the_analysis_left_out() {
         captures += 1;
     }
     assert!(captures > 20 && copies > 150, "{captures} captures with {copies} copies");
+    assert!(less > 10, "{less} connections were followed without others");
 }

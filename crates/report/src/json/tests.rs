@@ -22,6 +22,38 @@ fn a_document_keeps_to_the_schema() {
 }
 
 #[test]
+fn a_document_of_some_connections_counts_the_others() {
+    let mut analysis = sample::analysis();
+    let first = analysis.connections.remove(0);
+    analysis.connections = (1..=4)
+        .map(|id| {
+            let mut c = first.clone();
+            c.id = id;
+            c
+        })
+        .collect();
+    let of = |places: &[usize]| -> Value {
+        let mut text = Vec::new();
+        write_of(&mut text, &analysis, &sample::capture(), places).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    };
+    let whole = of(&[0, 1, 2, 3]);
+    let before = whole["summary"]["connections_omitted"].as_u64().unwrap();
+    for (places, ids) in [(&[0, 2][..], &[1, 3][..]), (&[3], &[4]), (&[], &[])] {
+        let mut some = of(places);
+        assert!(faults(&schema(), &some).is_empty());
+        let listed: Vec<u64> =
+            some["connections"].as_array().unwrap().iter().map(|c| c["id"].as_u64().unwrap()).collect();
+        assert_eq!(listed, ids);
+        assert_eq!(some["summary"]["connections_omitted"], before + 4 - ids.len() as u64);
+        // All else is that of the whole capture.
+        some["summary"]["connections_omitted"] = before.into();
+        some["connections"] = whole["connections"].clone();
+        assert_eq!(some, whole);
+    }
+}
+
+#[test]
 fn the_check_finds_faults() {
     let schema = schema();
     for break_it in [
