@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/tcpwhy
 SECONDS_EACH ?= 300
 
-.PHONY: help demo build test check attack cases accuracy weak-claims meaning matrix two-taps model-check model-fixes model-flights predict-real forecast overhead mcp-gigabyte bench growth python test-python test-fleet many package static advisories api tables-size fuzz mutants docs docs-figures web screenshots bpf install clean
+.PHONY: help demo build test check attack page-gigabyte cases accuracy weak-claims meaning matrix two-taps model-check model-fixes model-flights predict-real forecast overhead mcp-gigabyte bench growth python test-python test-fleet many package static advisories api tables-size fuzz mutants docs docs-figures web screenshots bpf install clean
 
 help:
 	@echo 'make demo      explain a bundled capture'
@@ -39,7 +39,8 @@ help:
 	@echo 'make growth    time by the number of connections and of packets: docs/growth.svg (minutes, on a quiet machine)'
 	@echo 'make fuzz      $(SECONDS_EACH) seconds for each fuzz target (SECONDS_EACH=...)'
 	@echo 'make mutants   how many small faults the tests find (ARGS=--crate analysis; hours; needs cargo-mutants)'
-	@echo 'make attack    what a stranger could do to tcpwhy serve, for half a minute; ARGS=--gigabyte: the page of captures of 1 GB'
+	@echo 'make attack    what a stranger could do to tcpwhy serve, for half a minute'
+	@echo 'make page-gigabyte  the page and the server on captures of 1 GB, beside explain (minutes, and that much in the temporary folder)'
 	@echo 'make docs      the output in README.md from a run of the demo'
 	@echo 'make docs-figures  the figures in docs/figures from bundled captures'
 	@echo 'make web       the page of --html, from web/ (needs Node.js)'
@@ -170,6 +171,9 @@ mutants:
 
 attack: build
 	@$(PYTHON) scripts/attack.py --bin $(BIN) $(ARGS)
+
+page-gigabyte: build
+	@$(PYTHON) scripts/attack.py --bin $(BIN) --gigabyte
 
 docs: build
 	@$(PYTHON) scripts/docs.py --bin $(BIN)
