@@ -2,9 +2,11 @@
 
 import math
 
+import common
+
 from answers.verdicts import MISSING, RIGHT, WEAK, WEAKENED, WRONG
 
-BINS = [(0.0, 0.5), (0.5, 0.6), (0.6, 0.7), (0.7, 0.8), (0.8, 0.9), (0.9, 1.01)]
+BINS = [(0.5, 0.6), (0.6, 0.7), (0.7, 0.8), (0.8, 0.9), (0.9, 1.01)]
 
 
 class Tally:
@@ -47,6 +49,24 @@ HEADING = (
 )
 
 
+class Bin:
+    """Sums of claims of one confidence."""
+
+    def __init__(self):
+        self.ns = self.right = self.else_right = 0
+
+    def add(self, claim):
+        self.ns += claim.ns
+        self.right += claim.right
+        self.else_right += claim.else_right
+
+    def row(self):
+        wrong = self.ns - self.right
+        right = f'{100 * self.right / self.ns:10.1f} %' if self.ns else f'{"-":>12}'
+        rest = f'{100 * self.else_right / wrong:21.1f} %' if wrong > 1 else f'{"-":>23}'
+        return f'{self.ns / 1e9:16.3f} s {right} {rest}'
+
+
 class Score:
     """The whole table."""
 
@@ -54,7 +74,8 @@ class Score:
         self.ends, self.causes, self.all = {}, {}, Tally()
         self.origins, self.halves, self.families = {}, {}, {}
         self.clean, self.unexplained, self.forbidden, self.failed, self.runs = [0, 0], [0, 0], [], [], 0
-        self.bins = [[0, 0] for _ in BINS]
+        self.bins = [Bin() for _ in BINS]
+        self.open = Bin()  # what is said to be unexplained
 
     def add(self, case, check, result):
         name = check['dominant'][0] if check['dominant'] else check['kind']
@@ -69,11 +90,14 @@ class Score:
         self.unexplained[0] += result.unexplained
         self.unexplained[1] += result.total
         self.forbidden += [f'{case}: {f}' for f in result.forbidden]
-        for sure, time, fine in result.spans:
-            for n, (low, high) in enumerate(BINS):
-                if low <= sure < high:
-                    self.bins[n][0] += time * fine
-                    self.bins[n][1] += time
+        for claim in result.claims:
+            self.bin_of(claim).add(claim)
+
+    def bin_of(self, claim):
+        """Where a claim counts. Who says that time is unexplained claims nothing but that one of two names is right."""
+        if claim.cause == common.UNEXPLAINED:
+            return self.open
+        return next(b for b, (low, high) in zip(self.bins, BINS) if max(claim.confidence, 0.5) < high)
 
     def print(self, families=False):
         print(HEADING)
@@ -95,10 +119,10 @@ class Score:
                     )
                 print()
         print(self.all.row('all'))
-        print('\nconfidence    time in such spans   of it right')
-        for (low, high), (right, total) in zip(BINS, self.bins):
-            share = f'{100 * right / total:10.1f} %' if total else '         -'
-            print(f'{low:.1f} to {min(high, 1.0):.1f} {total / 1e9:16.3f} s {share}')
+        print('\nconfidence    time in such spans   of it right   of the rest an alternative is')
+        for (low, high), sums in zip(BINS, self.bins):
+            print(f'{low:.1f} to {min(high, 1.0):.1f} {sums.row()}')
+        print(f'unexplained{self.open.row()}')
         share = 100 * self.unexplained[0] / max(self.unexplained[1], 1)
         print(
             f'\nclean controls {self.clean[0]} of {self.clean[1]}; forbidden claims {len(self.forbidden)}; '

@@ -1,5 +1,7 @@
 """One answer against a label: is its largest cause the right one, how many milliseconds lie where they should."""
 
+from typing import NamedTuple
+
 import common
 
 from answers.packets import endpoint
@@ -54,7 +56,7 @@ class Result:
         self.forbidden = []
         self.credit = self.wanted = 0.0  # ms on acceptable causes, of labelled ms
         self.unexplained = self.total = 0
-        self.spans = []  # (confidence, ns, acceptable)
+        self.claims = []  # Claim
 
 
 def client_port(c):
@@ -91,13 +93,44 @@ def judge(check, answer, ports, lossy=False, slack=0.0, cut_ms=0.0):
     for cause in check['forbidden']:
         if time.of([cause]) > FORBIDDEN * time.total:
             result.forbidden.append(f'{cause} {time.of([cause]) / 1e6:.1f} ms')
-    fine = acceptable(check)
-    result.spans = (
-        [(s['confidence'], s['end_ns'] - s['start_ns'], s['cause'] in fine) for c in chosen for s in spans_of(c)]
-        if asked
-        else []
-    )
+    if asked:
+        result.claims = claims(check, time, [s for c in chosen for s in spans_of(c)])
     return result
+
+
+class Claim(NamedTuple):
+    """A span against the truth: how much of its time is right, and how much of the rest one of its alternatives explains."""
+
+    confidence: float
+    cause: str
+    ns: int
+    right: float
+    else_right: float
+
+
+def claims(check, time, spans):
+    """[Claim] of the spans of a check. Of a cause only as much is right as the truth has of it (`sums`, or else the parts), and
+    an alternative explains what the truth has of it beyond what was said."""
+    sums = check.get('sums') or check['parts']
+    group = {cause: n for n, s in enumerate(sums) for cause in s['causes']}
+    fine = acceptable(check)
+    said = [time.of(s['causes']) for s in sums]
+    most = [(s['ms'] + s['tolerance_ms']) * 1e6 for s in sums]
+    left = [max(0.0, m - g) for m, g in zip(most, said)]
+    out = []
+    for s in spans:
+        ns, cause = s['end_ns'] - s['start_ns'], s['cause']
+        share = 1.0 if cause in fine else 0.0
+        if cause in group and cause not in common.INHERENT and cause not in check['forbidden']:
+            share = min(1.0, most[group[cause]] / max(said[group[cause]], 1))
+        wrong, explained = ns * (1 - share), 0.0
+        for other in (a['cause'] for a in s['alternatives']):
+            if other in group and other != cause:
+                part = min(wrong - explained, left[group[other]])
+                left[group[other]] -= part
+                explained += part
+        out.append(Claim(s['confidence'], cause, ns, ns * share, explained))
+    return out
 
 
 def acceptable(check):

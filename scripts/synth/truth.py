@@ -304,6 +304,7 @@ def label(truth, trip, rated, spec):
     biggest = max(truth.time, key=lambda c: truth.time[c])
     kind = spec.get('kind') or ('clean' if not avoidable else 'cause')
     base = {'connections': 'all', 'weak': [], 'side': None, 'parts': parts, 'forbidden': forbidden, 'exempt': []}
+    base['sums'] = sums_of(truth, avoidable, trip, rated, spec)
     if kind == 'clean':
         alike = truth.alike if biggest in truth.alike else {biggest}
         fine = list(common.INHERENT) + list(spec.get('inherent', ()))
@@ -338,15 +339,20 @@ GROUPS = (
 
 
 def parts_of(truth, avoidable, trip, rated, spec):
-    """Sums to be met. Causes of one group count together where more than one of them is true."""
+    """Sums to be met: of what is large enough to be asked for."""
     if 'parts' in spec:
         return spec['parts']
-    total, out, done = truth.total(), [], set()
     most = max(avoidable, key=lambda c: avoidable[c], default=None)  # asked for, so its sum is, too
+    least = max(0.05 * truth.total(), 5 * MS)
+    large = {c for c, t in truth.time.items() if t >= least or c == most} - {'path_delay', 'handshake'}
+    return sums_of(truth, avoidable, trip, rated, spec, large & set(spec.get('asked', large)))
+
+
+def sums_of(truth, avoidable, trip, rated, spec, asked=None):
+    """The sums of the causes `asked` for, or of all. Causes of one group count together where more than one of them is true."""
+    out, done = [], set()
     for cause in sorted(truth.time, key=lambda c: -truth.time[c]):
-        time = truth.time[cause]
-        small = time < max(0.05 * total, 5 * MS) and cause != most
-        if cause in done or small or cause in ('path_delay', 'handshake') or cause not in spec.get('asked', {cause}):
+        if cause in done or asked is not None and cause not in asked:
             continue
         together = set(truth.alike) if cause in truth.alike else {cause}
         if cause in common.AVOIDABLE:
