@@ -2,7 +2,7 @@
 
 use crate::wire::{CLIENT, Tap, Wire, analyze, ms};
 use std::fmt::Write as _;
-use tcpwhy_analysis::{Analysis, Example, Extremes, Finding, Parameter};
+use tcpwhy_analysis::{Analysis, Analyzer, Config, Detail, Example, Extremes, Finding, Parameter};
 use tcpwhy_base::{Cause, FixId, Nanos, Program, Segment, Told};
 
 const MSS: u32 = 1448;
@@ -389,6 +389,28 @@ fn figures_of_the_path_fill_the_fixes() {
         "
         ",
     );
+}
+
+/// Two threads sum up half of the connections each: findings say the same, to the last figure, with the worst early or late.
+#[test]
+fn findings_do_not_depend_on_who_summed_them_up() {
+    let mut wires: Vec<Wire> =
+        (0..130).map(|n| if n % 5 == 0 { requests(3, ms(20)) } else { held(1 + n % 3) }).collect();
+    // A cause that few have: the evidence of both halves is kept.
+    (wires[3], wires[100]) = (requests_with_work(2, ms(20), ms(30)), requests_with_work(1, ms(20), ms(40)));
+    for worst in [10, 70, 120] {
+        wires[worst] = held(9 + worst as i64 / 10);
+        let segments = together(&wires, ms(1_000));
+        let whole: Vec<String> = analyze(&segments).findings.iter().map(said).collect();
+        assert!(whole.len() > 1);
+        for n in 2..=3 {
+            let mut shards: Vec<Analyzer> =
+                (0..n).map(|_| Analyzer::new(Config { detail: Detail::All })).collect();
+            segments.iter().for_each(|s| shards[Analyzer::share(s, n)].push(s));
+            let joined: Vec<String> = Analyzer::finish_all(shards).findings.iter().map(said).collect();
+            assert_eq!(joined, whole, "{n} analyzers");
+        }
+    }
 }
 
 /// Totals and findings over the connections that are left: those of the others are gone.
