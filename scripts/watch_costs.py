@@ -3,7 +3,7 @@
 programs; how long attaching takes, listing many sockets, and whether anything stays behind after kill -9.
 
     scripts/watch_costs.py --bin PATH [--pairs 30] [--write]   as root; nginx, wrk, tcpdump and openssl; half an hour
-    scripts/watch_costs.py --bin PATH --site loopback|link|tls the rows of one site, by eye
+    scripts/watch_costs.py --bin PATH --site loopback|link|tls the rows of one site (loopback, 30 pairs: nine minutes)
     scripts/watch_costs.py --bin PATH --minutes 10             memory at full rate, for so long (make watch-memory)
     scripts/watch_costs.py --bin PATH --left-behind            only the last of these, which asks for no quiet machine
 
@@ -13,6 +13,7 @@ programs; how long attaching takes, listing many sockets, and whether anything s
 import argparse
 import ctypes
 import json
+import math
 import os
 import random
 import re
@@ -172,7 +173,19 @@ def said(values, aim):
         verdict = f'**more than {aim} %**'
     else:
         verdict = f'undecided (aim {aim} %)'
-    return f'{mean:+.1f} % ± {half:.1f}: {verdict}'
+    return f'{mean:+.1f} % ± {half:.1f}: {verdict}; median {middle(values)}'
+
+
+def middle(values):
+    """The median, which a few odd runs do not move, with a 95 % interval of it (of the sign test)."""
+    values, n = sorted(values), len(values)
+    # as many below as a fair coin falls so seldom that often
+    below, chance = 0, 2**-n
+    while below < n // 2 and chance <= 0.025:
+        below += 1
+        chance += 2**-n * math.comb(n, below)
+    text = f'{statistics.median(values):+.1f} %'
+    return f'{text} ({values[below - 1]:+.1f} to {values[n - below]:+.1f})' if below else text
 
 
 def wrk(site, seconds=1, *options):
@@ -203,11 +216,11 @@ class Tcpdump:
 def resting(binary):
     """`watch` that has found nothing to listen to: only the program for retransmissions is attached, unless the
     machine is so busy that something always waits."""
-    watch, end = Watch(binary), time.monotonic() + PATIENCE
-    while sum('bpf_link' in link for link in watch.links()) > 1:
-        if time.monotonic() > end:
-            break
+    watch, end, quiet = Watch(binary), time.monotonic() + PATIENCE, 0
+    # a second of it: one that listens in turns rests for less
+    while quiet < 10 and time.monotonic() < end:
         time.sleep(0.1)
+        quiet = quiet + 1 if sum('bpf_link' in link for link in watch.links()) <= 1 else 0
     return watch
 
 
@@ -422,7 +435,10 @@ def main():
     if args.minutes:
         return steady(binary, args.minutes)
     if args.site:
-        print('\n'.join(web(binary, args.pairs, args.site)))
+        rows = web(binary, args.pairs, args.site)
+        print('\n'.join(rows))
+        if args.write:
+            write(lambda old: '\n'.join(instead(old.split('\n'), SITES[args.site], rows)))
         return 0
     count = left_behind(binary)
     if args.left_behind or count is None:
@@ -439,12 +455,34 @@ def main():
     text = '\n'.join(['| | |', '|---|---|', *rows])
     print(text)
     if args.write:
-        path = os.path.join(common.ROOT, 'docs', 'watch.md')
-        with open(path, encoding='utf8') as f:
-            old = f.read()
-        with open(path, 'w', encoding='utf8') as f:
-            f.write(re.sub(f'{BEGIN}.*{END}', lambda _: f'{BEGIN}\n{text}\n{END}', old, flags=re.DOTALL))
+        write(lambda _: text)
     return 0
+
+
+def write(change):
+    """Puts another table into docs/watch.md."""
+    path = os.path.join(common.ROOT, 'docs', 'watch.md')
+    with open(path, encoding='utf8') as f:
+        before, rest = f.read().split(BEGIN + '\n')
+    table, after = rest.split('\n' + END)
+    with open(path, 'w', encoding='utf8') as f:
+        f.write(f'{before}{BEGIN}\n{change(table)}\n{END}{after}')
+
+
+def instead(lines, where, rows):
+    """The lines of a table with other rows of one site, in the place of those of before."""
+    out, own = [], False
+    for line in lines:
+        # what belongs to the line before it
+        if not line.startswith(('| the same', '| the looks')):
+            own = line.startswith((f'| nginx and wrk {where}, `', f'| BPF time of one request {where}, while'))
+        if own:
+            rows, line = [], rows
+            out += line
+        else:
+            out.append(line)
+    # a site that was not there
+    return out[:-1] + rows + out[-1:]
 
 
 if __name__ == '__main__':

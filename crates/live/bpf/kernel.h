@@ -13,7 +13,7 @@ typedef long long s64;
 #define __uint(name, value) int(*name)[value]
 #define __type(name, type) typeof(type) *name
 
-enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_RINGBUF = 27 };
+enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_RINGBUF = 27 };
 enum { BPF_ANY = 0 };
 
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;

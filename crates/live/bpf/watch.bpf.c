@@ -92,6 +92,22 @@ struct {
 	__type(value, u64);
 } turns SEC(".maps");
 
+/* How often programs ran that run for each write, read and segment: what they cost is rationed. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} runs SEC(".maps");
+
+ALWAYS void count(void)
+{
+	u32 zero = 0;
+	u64 *n = bpf_map_lookup_elem(&runs, &zero);
+	if (n)
+		++*n;
+}
+
 /* Anybody was ever refused: only then what comes in is looked at. */
 u32 refusals = 0;
 
@@ -149,6 +165,7 @@ ALWAYS int has_no_room(struct sock *sk)
 SEC("tp_btf/sock_send_length")
 int write_ends(u64 *ctx)
 {
+	count();
 	struct sock *sk = (void *)ctx[0];
 	int returned = (int)ctx[1];
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
@@ -197,6 +214,7 @@ ALWAYS void writes_again(struct sock *sk, struct sums *sums)
 SEC("tp_btf/tcp_sendmsg_locked")
 int write_goes_on(u64 *ctx)
 {
+	count();
 	struct sock *sk = (void *)ctx[0];
 	struct msghdr *msg = (void *)ctx[1];
 	struct sk_buff *tail = (void *)ctx[2];
@@ -236,6 +254,7 @@ int write_goes_on(u64 *ctx)
 SEC("tp_btf/tcp_probe")
 int comes_in(u64 *ctx)
 {
+	count();
 	if (!refusals)
 		return 0;
 	struct sock *sk = (void *)ctx[0];
@@ -249,6 +268,7 @@ int comes_in(u64 *ctx)
 SEC("tp_btf/net_dev_queue")
 int leaves(u64 *ctx)
 {
+	count();
 	struct sk_buff *skb = (void *)ctx[0];
 	struct sock *sk = skb->sk;
 	if (!sk || skb->truesize == PURE_ACK)
@@ -335,6 +355,7 @@ int again(u64 *ctx)
 SEC("tp_btf/sk_data_ready")
 int becomes_readable(u64 *ctx)
 {
+	count();
 	struct sock *sk = (void *)ctx[0];
 	u8 state = sk->__sk_common.skc_state;
 	if (state != ESTABLISHED && state != CLOSE_WAIT)
@@ -351,6 +372,7 @@ int becomes_readable(u64 *ctx)
 SEC("tp_btf/sock_recv_length")
 int read_ends(u64 *ctx)
 {
+	count();
 	struct sock *sk = (void *)ctx[0];
 	struct sums *sums = of(sk);
 	if (!sums || !sums->ready_ns || ((int)ctx[2] & PEEK))

@@ -3,7 +3,7 @@
 use crate::facts::Facts;
 use crate::judge::{JIFFY, Stretch, judge};
 use crate::sample::{Process, Sample, State};
-use crate::split::{Share, Split, Where, goes_on};
+use crate::split::{Share, Split, Where};
 use tcpwhy_base::{Cause, Class, Nanos};
 
 /// Which end of the connection this is.
@@ -53,8 +53,6 @@ pub struct Connection {
     pub facts: Option<Facts>,
     /// What they had said when the interval began.
     marked: Facts,
-    /// What they had said when they last overrode samples for good.
-    applied: Facts,
     /// What they said in the last interval.
     pub news: Facts,
     /// Time by cause in the last interval.
@@ -65,8 +63,10 @@ pub struct Connection {
     marked_again: u32,
     /// In the one that goes on.
     current: Split,
-    /// Of the one that goes on: what no event overrides any more.
-    settled: Split,
+    /// Of it: estimated while events were not listened to.
+    unheard: Split,
+    /// Events of single writes and reads are not listened to.
+    pub(crate) rests: bool,
     /// A write is held since before events were listened to.
     held_before: bool,
     /// The last sample that each cause showed at, of this interval and of the last one.
@@ -94,13 +94,13 @@ impl Connection {
             total: Split::default(),
             facts: None,
             marked: Facts::default(),
-            applied: Facts::default(),
             news: Facts::default(),
             interval: Split::default(),
             sent_again: 0,
             marked_again: if from_start { 0 } else { info.total_retrans },
             current: Split::default(),
-            settled: Split::default(),
+            unheard: Split::default(),
+            rests: false,
             held_before: false,
             shown: Vec::new(),
             evidence: Vec::new(),
@@ -146,25 +146,16 @@ impl Connection {
             self.shown.retain(|(cause, _)| *cause != share.cause);
             self.shown.push((share.cause, now.clone()));
         }
-        self.book(now, shares);
-        if self.held_before {
-            self.settle();
-            self.held_before = is_held(now) && acked(now) == acked(&self.sample);
+        if self.rests || self.held_before {
+            shares.iter().for_each(|share| self.unheard.add(*share));
+            self.held_before &= is_held(now) && acked(now) == acked(&self.sample);
         }
+        self.book(now, shares);
         self.sample = now.clone();
     }
 
-    /// What samples and events said up to now stays.
-    fn settle(&mut self) {
-        for share in std::mem::take(&mut self.current).shares() {
-            self.settled.add(share);
-        }
-        self.applied = self.facts.unwrap_or_default();
-    }
-
-    /// From now on events of single writes and reads are listened to, or are not.
+    /// From now on events of single writes and reads are listened to.
     pub(crate) fn hear(&mut self) {
-        self.settle();
         self.held_before = is_held(&self.sample);
     }
 
@@ -245,7 +236,7 @@ impl Connection {
     fn move_pending(&mut self, becomes: impl Fn(&Share) -> Option<(Cause, Where)>) {
         for share in self.pending.shares() {
             if let Some(to) = becomes(&share) {
-                for split in [&mut self.total, &mut self.current, &mut self.pending] {
+                for split in [&mut self.total, &mut self.current, &mut self.unheard, &mut self.pending] {
                     split.move_to(share, to);
                 }
             }
@@ -253,17 +244,15 @@ impl Connection {
     }
 
     /// What kernel events said up to now overrides what samples said of the interval that goes on.
-    pub(crate) fn witness(&mut self, facts: Facts, rests: bool) {
+    pub(crate) fn witness(&mut self, facts: Facts) {
         self.facts = Some(facts);
-        let before = self.applied.measured();
+        let before = self.marked.measured();
         let mut measured: Vec<_> = facts.measured().into();
         for (now, then) in measured.iter_mut().zip(before) {
             now.2 = (now.2 - then.2).floor0();
         }
-        // What nobody listens to is not known to be nothing.
-        measured.retain(|m| !rests || goes_on(m.0));
         let old = self.current.clone();
-        self.current.measure(&measured);
+        self.current.measure(&measured, &self.unheard);
         self.total.replace(&old, &self.current);
         self.complete(&facts);
     }
@@ -286,8 +275,8 @@ impl Connection {
 
     /// Ends an interval.
     pub(crate) fn mark(&mut self) {
-        self.settle();
-        self.interval = std::mem::take(&mut self.settled);
+        self.interval = std::mem::take(&mut self.current);
+        self.unheard = Split::default();
         self.evidence = std::mem::take(&mut self.shown);
         let facts = self.facts.unwrap_or_default();
         self.news = facts.since(&self.marked);
@@ -411,8 +400,8 @@ mod tests {
         ] {
             c.observe(&at(t), Nanos::millis(20), false, false);
             let sum = if t == 20 { 15 } else { 17 };
-            c.witness(held(sum), false);
-            c.witness(held(sum), false);
+            c.witness(held(sum));
+            c.witness(held(sum));
             c.mark();
             assert_eq!(ms(&c.interval), expected);
             assert_eq!(c.news.nagle.time, Nanos::millis(if t == 20 { 15 } else { 2 }));
@@ -447,8 +436,8 @@ mod tests {
         let facts = Facts { probe, ..Facts::default() };
         for (from_start, expected) in [(true, vec![(Cause::TailLossProbe, 240)]), (false, vec![])] {
             let mut c = Connection::new(sample(|_, _| ()), Role::Server, from_start);
-            c.witness(facts, false);
-            c.witness(facts, false);
+            c.witness(facts);
+            c.witness(facts);
             assert_eq!((ms(&c.total), c.watched), (expected, c.total.total()));
         }
     }

@@ -4,7 +4,7 @@
 
 use crate::events::{Happened, What};
 use crate::facts::{Facts, WORDS};
-use aya::maps::{Array, HashMap as BpfMap, MapData, RingBuf};
+use aya::maps::{Array, HashMap as BpfMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::BtfTracePoint;
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::{Btf, Ebpf, EbpfLoader};
@@ -164,6 +164,12 @@ impl Kernel {
             }
         }
         self.is_listening() == on
+    }
+
+    /// How often the programs that run for each write and read have run, on all processors.
+    pub fn runs(&self) -> u64 {
+        let map = self.programs.map("runs").and_then(|m| PerCpuArray::<_, u64>::try_from(m).ok());
+        map.and_then(|m| m.get(&0, 0).ok()).map_or(0, |all| all.iter().fold(0, |sum, n| sum.wrapping_add(*n)))
     }
 
     /// What was seen of each socket of which there is anything to say, by its cookie.

@@ -71,9 +71,12 @@ mod parse;
 mod probe;
 #[cfg(target_os = "linux")]
 mod process;
+mod ration;
 #[cfg(target_os = "linux")]
 mod rounds;
 mod sample;
+#[cfg(target_os = "linux")]
+mod spare;
 mod split;
 mod table;
 mod threads;
@@ -98,9 +101,12 @@ pub use parse::{Parsed, parse};
 pub use probe::{Asked, Probe};
 #[cfg(target_os = "linux")]
 pub use process::Processes;
+pub use ration::Ration;
 #[cfg(target_os = "linux")]
 pub use rounds::Rounds;
 pub use sample::{Congestion, Info, Memory, Process, Sample, State};
+#[cfg(target_os = "linux")]
+use spare::Spare;
 pub use split::{Share, Split, Where};
 pub use table::{Listener, Snapshot, Table};
 pub use threads::{Call, Stuck, Threads, Waiting, control_groups, stuck};

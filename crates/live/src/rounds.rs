@@ -3,7 +3,7 @@
 //! microseconds to ask for, and whether there are new ones the kernel counts.
 
 use crate::sample::{Sample, State};
-use crate::{Diag, LiveError, processor_time};
+use crate::{Diag, LiveError, Spare, processor_time};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
@@ -24,8 +24,9 @@ pub struct Rounds {
     buffer: Vec<u8>,
     /// That count before the last walk.
     opened: Option<u64>,
-    /// A walk takes at most this part of the time: one in so many.
+    /// A walk takes at most this part of the time: one in so many; half of that where no processor has time to spare.
     part: u32,
+    spare: Spare,
     walked: Option<Instant>,
     /// What the last walk took of a processor, and what each socket takes that is asked for by itself.
     walk: Duration,
@@ -44,12 +45,18 @@ impl Rounds {
             buffer: vec![0; 8 << 10],
             opened: None,
             part,
+            spare: Spare::default(),
             walked: None,
             walk: Duration::ZERO,
             each: Duration::from_micros(5),
             known: Vec::new(),
             listened: None,
         })
+    }
+
+    /// Whether no processor has time to spare.
+    pub fn disturbs(&mut self) -> bool {
+        self.spare.has_none()
     }
 
     /// Takes the sockets of the round before, and leaves those of now. Gives what part of its processor time is rationed
@@ -59,9 +66,10 @@ impl Rounds {
         let connections = sockets.iter().filter(|s| s.state != State::Listen).count();
         let single = self.each * u32::try_from(connections).unwrap_or(u32::MAX);
         let is_new = opened.is_none() || opened != self.opened;
+        let part = if self.disturbs() { self.part * 2 } else { self.part };
         let due = |at: Instant| {
             let age = at.elapsed();
-            age >= self.walk * self.part && (is_new || age >= AT_LEAST || has_handshakes(sockets))
+            age >= self.walk * part && (is_new || age >= AT_LEAST || has_handshakes(sockets))
         };
         if single < self.walk && !self.walked.is_none_or(due) && self.ask_each(sockets).is_ok() {
             return Ok(Duration::ZERO);

@@ -79,11 +79,13 @@ impl Split {
 
     /// What was estimated of these causes becomes what was measured. What it is more is taken from what was estimated else, the
     /// longest first; what it is less was the trip, but for waits that are measured only when they are over, perhaps in a later
-    /// interval. The sum stays.
-    pub(crate) fn measure(&mut self, measured: &[(Cause, Where, Nanos)]) {
+    /// interval. What of it was estimated while nobody listened, `unheard`, stays. The sum stays.
+    pub(crate) fn measure(&mut self, measured: &[(Cause, Where, Nanos)], unheard: &Split) {
         let is_measured = |cause: Cause| measured.iter().any(|m| m.0 == cause);
+        let kept = |s: &Share| unheard.of(s.cause, s.at).min(s.time);
         for share in self.shares().into_iter().filter(|s| is_measured(s.cause) && !goes_on(s.cause)) {
-            self.move_to(share, (Cause::PathDelay, Where::Path));
+            let time = share.time - kept(&share);
+            self.move_to(Share { time, ..share }, (Cause::PathDelay, Where::Path));
         }
         for &(cause, at, time) in measured {
             let had = if goes_on(cause) { self.time(|c| c == cause) } else { Nanos::ZERO };
@@ -94,7 +96,7 @@ impl Split {
                 wanted = wanted - part;
             }
             if let Some(row) = self.0.iter_mut().find(|s| s.cause == cause && s.at == at) {
-                row.counted = if goes_on(cause) { row.time.min(time) } else { row.time };
+                row.counted = if goes_on(cause) { row.time.min(time) } else { row.time - kept(row) };
             }
         }
     }
@@ -120,6 +122,11 @@ impl Split {
     /// All of it.
     pub fn total(&self) -> Nanos {
         self.0.iter().fold(Nanos::ZERO, |sum, s| sum + s.time)
+    }
+
+    /// The time of a cause at a place.
+    fn of(&self, cause: Cause, at: Where) -> Nanos {
+        self.0.iter().find(|s| s.cause == cause && s.at == at).map_or(Nanos::ZERO, |s| s.time)
     }
 
     /// The time of causes for which this holds.
@@ -170,8 +177,8 @@ mod tests {
         split.add(Share { counted: ms(10), ..share(Cause::ReceiveWindow, 10) });
         let mut all = split.clone();
         all.add(share(Cause::PathDelay, 100));
-        let old = split.clone();
-        split.measure(&[(Cause::Nagle, Where::Here, ms(20)), (Cause::Cork, Where::Here, Nanos::ZERO)]);
+        let (old, none) = (split.clone(), Split::default());
+        split.measure(&[(Cause::Nagle, Where::Here, ms(20)), (Cause::Cork, Where::Here, Nanos::ZERO)], &none);
         let of = |split: &Split, cause: Cause| split.time(|c| c == cause);
         assert_eq!((of(&split, Cause::Nagle), of(&split, Cause::PathDelay)), (ms(20), ms(15)));
         assert_eq!((of(&split, Cause::ReceiveWindow), split.total()), (ms(10), ms(45)));
@@ -181,8 +188,21 @@ mod tests {
             (ms(20), ms(115), ms(145))
         );
         // More than there is cannot have passed in it: a hold that began before.
-        split.measure(&[(Cause::Nagle, Where::Here, ms(500))]);
+        split.measure(&[(Cause::Nagle, Where::Here, ms(500))], &none);
         assert_eq!((of(&split, Cause::Nagle), split.total()), (ms(35), ms(45)));
+    }
+
+    /// Of 30 ms that were taken for Nagle 10 were of a time in which nobody listened; in the rest it was 5.
+    #[test]
+    fn what_nobody_listened_to_stays_estimated() {
+        let ms = Nanos::millis;
+        let (mut split, mut unheard) = (Split::default(), Split::default());
+        split.add(share(Cause::Nagle, 30));
+        split.add(share(Cause::PathDelay, 20));
+        unheard.add(share(Cause::Nagle, 10));
+        split.measure(&[(Cause::Nagle, Where::Here, ms(5))], &unheard);
+        let nagle = split.shares().into_iter().find(|s| s.cause == Cause::Nagle).unwrap();
+        assert_eq!((nagle.time, nagle.counted, split.total()), (ms(15), ms(5), ms(50)));
     }
 
     /// A timeout is measured when it is over: of this interval no more is known than that it went on.
@@ -193,10 +213,10 @@ mod tests {
         split.add(share(Cause::RetransmissionTimeout, 30));
         split.add(share(Cause::ServerThink, 50));
         split.add(share(Cause::PathDelay, 20));
-        split.measure(&[
-            (Cause::RetransmissionTimeout, Where::Here, ms(10)),
-            (Cause::ReaderLate, Where::Here, ms(90)),
-        ]);
+        split.measure(
+            &[(Cause::RetransmissionTimeout, Where::Here, ms(10)), (Cause::ReaderLate, Where::Here, ms(90))],
+            &Split::default(),
+        );
         let of = |cause: Cause| split.time(|c| c == cause);
         assert_eq!((of(Cause::RetransmissionTimeout), of(Cause::ReaderLate)), (ms(30), ms(50)));
         assert_eq!((of(Cause::PathDelay), split.total()), (ms(20), ms(100)));

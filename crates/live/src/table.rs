@@ -96,6 +96,7 @@ impl Table {
             match self.connections.get_mut(&s.cookie) {
                 Some(c) => {
                     self.hint |= hint::is_worth_listening(&c.sample, s);
+                    c.rests = self.rests;
                     c.observe(
                         s,
                         elapsed.unwrap_or_default(),
@@ -152,26 +153,26 @@ impl Table {
         std::mem::take(&mut self.hint)
     }
 
-    /// Events of single writes and reads are listened to from now on, or are not. What was listened to until now has to have been
-    /// taken.
+    /// Events of single writes and reads are listened to from now on, or are not: until they are again, samples tell.
     pub fn listen(&mut self, on: bool) {
         self.rests = !on;
-        self.connections.values_mut().for_each(Connection::hear);
+        if on {
+            self.connections.values_mut().for_each(Connection::hear);
+        }
     }
 
     /// Takes what kernel events say, by the cookies of sockets, before an interval ends. A socket of which nothing was heard has
     /// nothing to wait for that they show.
     pub fn witness(&mut self, facts: &HashMap<u64, Facts>) {
-        let rests = self.rests;
         self.connections
             .values_mut()
-            .for_each(|c| c.witness(facts.get(&c.sample.cookie).copied().unwrap_or_default(), rests));
+            .for_each(|c| c.witness(facts.get(&c.sample.cookie).copied().unwrap_or_default()));
     }
 
     /// The same for connections that are gone, before they are taken.
     pub fn witness_ended(&mut self, facts: &HashMap<u64, Facts>) {
         for c in &mut self.ended {
-            c.witness(facts.get(&c.sample.cookie).copied().unwrap_or_default(), self.rests);
+            c.witness(facts.get(&c.sample.cookie).copied().unwrap_or_default());
         }
     }
 

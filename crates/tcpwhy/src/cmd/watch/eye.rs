@@ -6,16 +6,20 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tcpwhy_base::Nanos;
-#[cfg(feature = "bpf")]
-use tcpwhy_live::Kernel;
 use tcpwhy_live::{
     Connection, LiveError, Process, Processes, Rounds, Sample, Snapshot, Stuck, Table, Threads,
     processor_time, stuck,
 };
+#[cfg(feature = "bpf")]
+use tcpwhy_live::{Kernel, Ration};
 use tcpwhy_report::watch::Unseen;
 
 /// How often sockets are looked at where that takes next to nothing: four times in the shortest delayed ACK of Linux.
 const OFTEN: Duration = Duration::from_millis(10);
+/// The same where no processor has time to spare: each look makes somebody wait, and of requests that are under way all at once.
+/// In a hundred looks a second that is one request in a hundred, and so the 99th percentile. Looks at 30 ms fall on the same
+/// quarters of a delayed ACK as those at 10 ms.
+const SELDOM: Duration = Duration::from_millis(30);
 /// Looking takes at most a hundredth of this machine's processors, and a twentieth of one.
 const HUNDREDTH: u32 = 100;
 const PART: u32 = 20;
@@ -63,7 +67,7 @@ pub(super) struct Eye {
     looked: Instant,
     /// When to look again.
     next: Instant,
-    /// The longest time between two looks of the interval.
+    /// The longest time between two looks since that was last asked.
     apart: Duration,
     foreign: bool,
     #[cfg(feature = "bpf")]
@@ -71,6 +75,11 @@ pub(super) struct Eye {
     /// When something last waited that kernel events tell more of.
     #[cfg(feature = "bpf")]
     hinted: Instant,
+    /// What listening may take.
+    #[cfg(feature = "bpf")]
+    ration: Ration,
+    /// Since then: how long there was something to listen to, and not allowed.
+    unheard: Duration,
     /// Why there are no kernel events, or not all.
     no_events: Vec<String>,
 }
@@ -102,6 +111,9 @@ impl Eye {
             kernel,
             #[cfg(feature = "bpf")]
             hinted: now,
+            #[cfg(feature = "bpf")]
+            ration: Ration::new(processors),
+            unheard: Duration::ZERO,
             no_events,
         };
         eye.look()?;
@@ -116,7 +128,6 @@ impl Eye {
         mut ended: impl FnMut(&Connection),
     ) -> Result<(), LiveError> {
         let until = Instant::now() + Duration::from_nanos(interval.0.unsigned_abs());
-        self.apart = OFTEN;
         // So that a single interval, too, knows how long they have been inside.
         let pids: HashSet<u32> = self.known.iter().filter_map(|&i| Some(self.processes.of(i)?.pid)).collect();
         self.threads.look(pids, self.now());
@@ -125,7 +136,7 @@ impl Eye {
             self.look_if_due(until)?;
         }
         #[cfg(feature = "bpf")]
-        self.rest_if_quiet();
+        self.witness_ended();
         self.table.take_ended().iter().for_each(&mut ended);
         Ok(())
     }
@@ -141,27 +152,32 @@ impl Eye {
         if Instant::now() >= self.next.min(until) { self.look() } else { Ok(()) }
     }
 
-    /// Takes what events say of connections that are gone. Where nothing has waited for a while, those of single writes and reads
-    /// cost more than they tell.
+    /// Takes what events say of connections that are gone.
     #[cfg(feature = "bpf")]
-    fn rest_if_quiet(&mut self) {
-        let Some(kernel) = &mut self.kernel else { return };
-        let facts = kernel.facts();
-        self.table.witness_ended(&facts);
-        if kernel.is_listening() && self.hinted.elapsed() >= REST {
-            self.table.witness(&facts);
-            kernel.listen(false);
-            self.table.listen(false);
+    fn witness_ended(&mut self) {
+        if let Some(kernel) = &self.kernel {
+            self.table.witness_ended(&kernel.facts());
         }
     }
 
-    /// Something waits: from now on it is measured.
+    /// Listens while something waits, and for a while after: where nothing does, events of single writes and reads cost more
+    /// than they tell. And no more than may be spent on that. `passed`: since the last look.
     #[cfg(feature = "bpf")]
-    fn listen_if_hinted(&mut self) {
-        let Some(kernel) = self.kernel.as_mut().filter(|_| self.table.take_hint()) else { return };
-        self.hinted = Instant::now();
-        if !kernel.is_listening() && kernel.listen(true) {
-            self.table.listen(true);
+    fn listen_as_wanted(&mut self, passed: Duration) {
+        let now = self.now();
+        let Some(kernel) = &mut self.kernel else { return };
+        if self.table.take_hint() {
+            self.hinted = Instant::now();
+        }
+        let listens = kernel.is_listening();
+        self.ration.count(now, kernel.runs());
+        let wanted = self.hinted.elapsed() < REST;
+        let allowed = self.ration.allows(listens);
+        if wanted && !listens && !allowed {
+            self.unheard += passed;
+        }
+        if (wanted && allowed) != listens && kernel.listen(!listens) {
+            self.table.listen(!listens);
         }
     }
 
@@ -181,7 +197,7 @@ impl Eye {
 
     /// Since it was opened.
     pub(super) fn now(&self) -> Nanos {
-        Nanos(i64::try_from(self.start.elapsed().as_nanos()).unwrap_or(i64::MAX))
+        nanos(self.start.elapsed())
     }
 
     fn look(&mut self) -> Result<(), LiveError> {
@@ -189,9 +205,10 @@ impl Eye {
         let rationed = self.rounds.look(&mut self.sockets)?;
         self.table.feed(&self.sockets, self.now());
         #[cfg(feature = "bpf")]
-        self.listen_if_hinted();
+        self.listen_as_wanted(began - self.looked);
         let took = (processor_time() - used).saturating_sub(rationed);
-        let wait = (took * self.part).max(OFTEN);
+        let least = if self.rounds.disturbs() { SELDOM } else { OFTEN };
+        let wait = (took * self.part).max(least);
         self.name();
         // What has passed, which is more than what was meant to where the machine is busy.
         self.apart = self.apart.max(began - self.looked);
@@ -236,14 +253,22 @@ impl Eye {
         stuck(&waiting, &self.threads.counts, &snapshot.connections)
     }
 
-    /// What does not show in this interval.
-    pub(super) fn unseen(&self) -> Vec<Unseen> {
-        let apart = Nanos(i64::try_from(self.apart.as_nanos()).unwrap_or(i64::MAX));
+    /// What did not show since it was last asked.
+    pub(super) fn unseen(&mut self) -> Vec<Unseen> {
+        let [apart, unheard] =
+            [std::mem::replace(&mut self.apart, OFTEN), std::mem::take(&mut self.unheard)].map(nanos);
         let mut out = vec![Unseen {
             what: format!("connections and waits shorter than {apart}"),
             needs: "the time between two samples; more sockets take longer to list".into(),
         }];
         let lost = if self.has_events() { "some kernel events" } else { HELD };
+        if unheard > Nanos::ZERO {
+            out.push(Unseen {
+                what: format!("kernel events in {unheard} of the interval, where samples tell"),
+                needs: "fewer of them: to listen to all would take more than a hundredth of the processors"
+                    .into(),
+            });
+        }
         out.extend(self.no_events.iter().map(|why| Unseen { what: lost.into(), needs: why.clone() }));
         if self.threads.hidden > 0 {
             out.push(Unseen {
@@ -265,4 +290,8 @@ impl Eye {
         }
         out
     }
+}
+
+fn nanos(time: Duration) -> Nanos {
+    Nanos(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
 }

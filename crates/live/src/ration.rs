@@ -1,0 +1,83 @@
+//! How long kernel events may be listened to: programs that run for each write, read and segment take at most a hundredth of the
+//! processors, however many there are of those.
+
+use tcpwhy_base::Nanos;
+
+/// What a run takes with all that belongs to it, by the statistics of Linux 6.18 (`make watch-costs`).
+const RUN: i64 = 80;
+/// A part of the processors' time: one in so many.
+const PART: i64 = 100;
+/// What may be saved up: so much of that part. Shorter turns would cut most waits in two.
+const SAVED: Nanos = Nanos::millis(500);
+
+/// What they may take, and have taken.
+#[derive(Debug)]
+pub struct Ration {
+    processors: i64,
+    saved: Nanos,
+    last: Nanos,
+    runs: u64,
+}
+
+impl Ration {
+    /// On a machine of so many processors, from the beginning of the clock.
+    pub fn new(processors: u32) -> Ration {
+        let mut ration =
+            Ration { processors: processors.into(), saved: Nanos::ZERO, last: Nanos::ZERO, runs: 0 };
+        ration.saved = ration.most();
+        ration
+    }
+
+    /// As much as can be saved.
+    fn most(&self) -> Nanos {
+        Nanos(SAVED.0 / PART * self.processors)
+    }
+
+    /// At `now` programs have run so often in all.
+    pub fn count(&mut self, now: Nanos, runs: u64) {
+        let earned = Nanos((now - self.last).floor0().0 / PART * self.processors);
+        let spent =
+            Nanos(i64::try_from(runs.saturating_sub(self.runs)).unwrap_or(i64::MAX).saturating_mul(RUN));
+        (self.last, self.runs) = (now, runs);
+        self.saved = (self.saved + earned).min(self.most()) - spent;
+    }
+
+    /// Whether to listen from now on, if it is wanted: one that listens goes on until all is spent, one that does not begins
+    /// when all is saved again.
+    pub fn allows(&self, listens: bool) -> bool {
+        if listens { self.saved > Nanos::ZERO } else { self.saved >= self.most() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two processors: 20 ms of each second. 1.2 million runs take 96.
+    #[test]
+    fn no_more_than_a_hundredth_of_the_processors_is_taken() {
+        let (mut ration, mut runs, mut listens, mut listened) = (Ration::new(2), 0, true, 0);
+        for ms in 1..=60_000 {
+            runs += if listens { 1_200 } else { 0 };
+            listened += i64::from(listens);
+            ration.count(Nanos::millis(ms), runs);
+            listens = ration.allows(listens);
+        }
+        let taken = Nanos(i64::try_from(runs).unwrap() * RUN);
+        // What was saved in the beginning comes to it.
+        assert!((Nanos::millis(1_150)..=Nanos::millis(1_215)).contains(&taken), "{taken}");
+        assert!((11_500..13_000).contains(&listened), "{listened}");
+    }
+
+    #[test]
+    fn few_events_are_all_heard() {
+        let mut ration = Ration::new(2);
+        for n in 1..=1_000 {
+            ration.count(Nanos::millis(10 * n), (n as u64) * 2_000);
+            assert!(ration.allows(true), "{n}");
+        }
+        // A reading that goes back is none.
+        ration.count(Nanos::ZERO, 0);
+        assert!(ration.allows(true));
+    }
+}
