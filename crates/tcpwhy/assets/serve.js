@@ -2,6 +2,8 @@
 const byId = id => document.getElementById(id);
 const size = n => { const u = ['B', 'KiB', 'MiB', 'GiB', 'TiB']; let i = 0; while (n >= 1024 && i < 4) { n /= 1024; i++; } return (i ? n.toFixed(n < 10 ? 2 : 1) : n) + ' ' + u[i]; };
 const view = name => '/view?' + new URLSearchParams({ name });
+/** Two captures of the same connections, shown as one. */
+const both = (first, second) => `${first} + ${second}`;
 const state = byId('state');
 // Names and titles come from files: they become text nodes and nothing else.
 const make = (tag, attributes, ...children) => {
@@ -58,7 +60,7 @@ function item(c) {
 function showTicks() {
   ticked = ticked.filter(n => captures.some(c => c.name === n));
   for (const [name, { tick }] of items) tick.checked = ticked.includes(name);
-  byId('compare').disabled = ticked.length !== 2;
+  byId('compare').disabled = byId('both').disabled = ticked.length !== 2;
   byId('compare').textContent = ['tick two to compare them', 'tick one more to compare', 'compare the two'][ticked.length];
 }
 
@@ -122,7 +124,8 @@ function result({ result: r, captures: taps }) {
     figure('published', r.published), figure('measured', r.measured), figure('in theory', r.theory),
     make('td', { class: 'verdict' }, make('span', { class: mood }, r.said), r.scaled ? ' (scaled)' : null,
       r.disturbed && r.verdict !== 'disturbed' ? ' (busy machine)' : null, r.note ? note(r.note) : null),
-    make('td', { class: taps.length ? 'ends' : 'ends none' }, ...(taps.length ? taps.map(t => make('a', { href: view(t.name) }, t.end)) : ['-'])));
+    make('td', { class: taps.length ? 'ends' : 'ends none' }, ...(taps.length ? taps.map(t => make('a', { href: view(t.name) }, t.end)) : ['-']),
+      taps.length === 2 ? make('a', { href: view(both(taps[0].name, taps[1].name)), title: 'both ends as one answer' }, 'both') : null));
 }
 
 /** A word beside the verdict; a long one on demand, so that rows stay rows. */
@@ -185,6 +188,8 @@ byId('compare').addEventListener('click', () => {
   say(`comparing ${before} and ${after} …`);
   location.href = '/compare?' + new URLSearchParams({ before, after });
 });
+
+byId('both').addEventListener('click', () => go(both(...ticked)));
 
 function send(file) {
   const request = new XMLHttpRequest();

@@ -38,7 +38,8 @@ impl Shared {
         let _turn = self.turns.take().ok_or_else(busy)?;
         let read = |name: &str, i: usize| -> Result<Loaded, Sorry> {
             let wanted = Wanted { detail: Detail::All, gains: false, names: self.names };
-            let read = read_apart(&entries[i].path, name, wanted, self.reporter(name), &self.stop);
+            let capture = (name.to_owned(), entries[i].clone());
+            let read = read_apart(&[capture], wanted, self.reporter(name), &self.stop);
             self.forget_progress(name);
             read
         };

@@ -24,6 +24,12 @@ pub(crate) struct Entry {
     pub(crate) dropped: bool,
 }
 
+/// A capture with its name.
+pub(crate) type Named = (String, Entry);
+
+/// Between the names of two captures of the same connections.
+const AND: &str = " + ";
+
 /// What a look into the folder found, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
@@ -72,9 +78,18 @@ impl Folder {
         out
     }
 
-    /// The capture of this name.
-    pub(crate) fn find(&self, name: &str) -> Option<Entry> {
-        self.list().remove(name)
+    /// The captures that a name stands for: one, or two that are shown as one.
+    pub(crate) fn find(&self, name: &str) -> Option<Vec<Named>> {
+        let found = self.list();
+        let one = |name: &str| Some((name.to_owned(), found.get(name)?.clone()));
+        if let Some(one) = one(name) {
+            return Some(vec![one]);
+        }
+        // Names may hold what stands between them.
+        name.match_indices(AND).find_map(|(at, _)| {
+            let (first, second) = (name.get(..at)?, name.get(at + AND.len()..)?);
+            Some(vec![one(first)?, one(second)?])
+        })
     }
 
     /// What is served, for people; none if there is nothing but what is dropped.

@@ -107,7 +107,7 @@ fn judge_next(shared: &Arc<Shared>) -> bool {
         }
     });
     let wanted = Wanted { detail: Detail::Worst(100), gains: false, names: false };
-    let read = read_apart(&entry.path, &name, wanted, report, &enough);
+    let read = read_apart(&[(name.clone(), entry.clone())], wanted, report, &enough);
     let said = match read {
         _ if enough.load(Ordering::Relaxed) && began.elapsed() <= PATIENCE => return false,
         _ if enough.load(Ordering::Relaxed) => Said::Later,

@@ -25,7 +25,7 @@ use crate::load::Loaded;
 use crate::temporary::Temporary;
 use access::{Access, Met};
 use door::Door;
-use folder::{Entry, Folder};
+use folder::{Entry, Folder, Named};
 use http::{Request, Wire};
 use judge::Judged;
 use results::Results;
@@ -57,10 +57,10 @@ type Sorry = (u16, String);
 /// Packets, bytes and all bytes of each capture that is being read.
 type States = BTreeMap<String, (u64, u64, u64)>;
 
-/// A capture that was read, in the state of `entry`, with its page if somebody asked for it.
+/// A capture that was read, or two as one, in the state of `entries`, with its page if somebody asked for it.
 struct Kept {
     name: String,
-    entry: Entry,
+    entries: Vec<Named>,
     loaded: Arc<Loaded>,
     page: Option<Arc<Temporary>>,
 }

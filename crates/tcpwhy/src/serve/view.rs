@@ -2,6 +2,7 @@
 //! and a page is made once, kept as a file and sent from there.
 
 use super::apart::{Wanted, busy, read_apart};
+use super::folder::Named;
 use super::http::{self, Request};
 use super::judge::Said;
 use super::{Kept, Shared, Sorry};
@@ -44,12 +45,15 @@ fn too_many(sizes: &[usize]) -> usize {
 }
 
 impl Shared {
+    fn find(&self, name: &str) -> Result<Vec<Named>, Sorry> {
+        self.folder.find(name).ok_or_else(|| (404, format!("there is no capture {name} here")))
+    }
+
     /// What is known of a capture, if it has not changed since it was read.
     fn known<T>(&self, name: &str, of: impl Fn(&Kept) -> Option<T>) -> Result<Option<T>, Sorry> {
-        let entry = self.folder.find(name);
-        let entry = entry.ok_or_else(|| (404, format!("there is no capture {name} here")))?;
+        let entries = self.find(name)?;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|k| k.name != name || k.entry == entry);
+        kept.retain(|k| k.name != name || k.entries == entries);
         Ok(kept.iter().find(|k| k.name == name).and_then(of))
     }
 
@@ -58,15 +62,16 @@ impl Shared {
         if let Some(loaded) = self.known(name, |k| Some(Arc::clone(&k.loaded)))? {
             return Ok(loaded);
         }
-        let entry = self.folder.find(name);
-        let entry = entry.ok_or_else(|| (404, format!("there is no capture {name} here")))?;
+        let entries = self.find(name)?;
         let wanted = Wanted { detail: Detail::Worst(1000), gains: true, names: self.names };
-        let read = read_apart(&entry.path, name, wanted, self.reporter(name), &self.stop);
+        let read = read_apart(&entries, wanted, self.reporter(name), &self.stop);
         self.forget_progress(name);
         let loaded = Arc::new(read?);
-        self.judged.note(name, &entry, Said::of(&loaded));
+        if let [(name, entry)] = &entries[..] {
+            self.judged.note(name, entry, Said::of(&loaded));
+        }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push(Kept { name: name.to_owned(), entry, loaded: Arc::clone(&loaded), page: None });
+        kept.push(Kept { name: name.to_owned(), entries, loaded: Arc::clone(&loaded), page: None });
         let sizes: Vec<usize> = kept.iter().map(|k| k.loaded.analysis.connections.len()).collect();
         kept.drain(..too_many(&sizes));
         Ok(loaded)

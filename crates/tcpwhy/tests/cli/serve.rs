@@ -324,6 +324,35 @@ fn two_captures_beside_each_other() {
     is(&server.get("/compare?before=a.pcap&after=bad.pcap", ""), 422);
 }
 
+/// Two captures of a connection, one at each end: one page, and its packets on a zoom.
+#[test]
+fn two_ends_of_a_connection_are_one_page() {
+    let dir = served();
+    let lab = format!("{}/../../captures/lab/loss_tail_tlp", env!("CARGO_MANIFEST_DIR"));
+    for end in ["client", "server"] {
+        let bytes = fs::read(format!("{lab}/cap.{end}.pcap.zst")).unwrap();
+        dir.file(&format!("{end}.pcap.zst"), &bytes);
+    }
+    let server = Server::start(&dir, &["--no-token"]);
+    let both = "client.pcap.zst%20%2B%20server.pcap.zst";
+    // The second time it comes from memory.
+    for _ in 0..2 {
+        let page = server.get(&format!("/view?name={both}"), "");
+        is(&page, 200);
+        assert!(
+            page.contains("Two taps: one connection is in both captures and explained once"),
+            "{page:.300}"
+        );
+        assert!(page.contains("1 of 19 on the way to the client"));
+    }
+    let zoom = format!("/api/packets?name={both}&connection=1&from=0&to=1000000000");
+    is(&server.get(&zoom, ""), 200);
+    let others = server.get("/view?name=client.pcap.zst%20%2B%20a.pcap", "");
+    is(&others, 422);
+    assert!(others.contains("hold no connection that was captured in both"), "{others}");
+    is(&server.get("/view?name=client.pcap.zst%20%2B%20..%2Fa.pcap", ""), 404);
+}
+
 #[test]
 fn files_that_are_dropped_have_room_and_an_end() {
     let dir = served();
