@@ -219,7 +219,12 @@ mod tests {
         assert_eq!(found.results.into_keys().collect::<Vec<_>>(), ["sub/lab-result.json"]);
         assert!(folder.find("../out/c.pcap").is_none() && folder.find("/etc/passwd").is_none());
         assert_eq!(folder.add("../x/a.pcap", outside.join("c.pcap")), "a.pcap (2)");
-        assert!(folder.find("a.pcap (2)").unwrap().dropped);
+        assert!(folder.find("a.pcap (2)").unwrap()[0].1.dropped);
+        // Two captures, also where a name has in it what stands between them.
+        let names =
+            |name: &str| folder.find(name).map(|all| all.into_iter().map(|c| c.0).collect::<Vec<_>>());
+        assert_eq!(names("a.pcap + sub/b.pcapng").unwrap(), ["a.pcap", "sub/b.pcapng"]);
+        assert!(names("a.pcap + ../out/c.pcap").is_none() && names("a.pcap + ").is_none());
         folder.remove_store();
         assert!(!store_path.exists(), "also while it is held");
         fs::remove_dir_all(base).unwrap();
