@@ -26,6 +26,19 @@ pub(crate) struct Where {
     pub(crate) tail: bool,
 }
 
+/// What of a span is summed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part<'a> {
+    pub(crate) cause: Cause,
+    pub(crate) side: Option<Side>,
+    pub(crate) start: Nanos,
+    pub(crate) end: Nanos,
+    pub(crate) confidence: f32,
+    pub(crate) folded: u32,
+    pub(crate) frames: &'a Frames,
+    pub(crate) facts: &'a Facts,
+}
+
 /// The spans of one cause and side, summed as they come.
 #[derive(Clone, Debug)]
 pub(crate) struct Rollup {
@@ -54,11 +67,11 @@ pub(crate) struct Doubt {
 }
 
 impl Doubt {
-    fn of(span: &Span) -> Doubt {
-        let time = span.duration();
+    #[inline]
+    fn of(time: Nanos, confidence: f32) -> Doubt {
         // Rounded: without a call, as it is never negative.
-        let percent = (f64::from(span.confidence) * 100.0 + 0.5) as i64;
-        let unsure = if f64::from(span.confidence) < UNSURE { time } else { Nanos::ZERO };
+        let percent = (f64::from(confidence) * 100.0 + 0.5) as i64;
+        let unsure = if f64::from(confidence) < UNSURE { time } else { Nanos::ZERO };
         Doubt { unsure, weighed: time.0.saturating_mul(percent), time: time.0 }
     }
 
@@ -166,13 +179,29 @@ impl Rollups {
 
     /// Adds a span. TCP's causes keep some evidence of their own, the others only their longest span.
     pub(crate) fn add(&mut self, span: &Span, place: Where) {
-        let (time, class) = (span.duration(), span.cause.class());
+        let part = Part {
+            cause: span.cause,
+            side: span.side,
+            start: span.start,
+            end: span.end,
+            confidence: span.confidence,
+            folded: span.folded,
+            frames: &span.frames,
+            facts: &span.facts,
+        };
+        self.add_part(&part, place);
+    }
+
+    /// The same of a span that is nothing but summed, and need not be made.
+    #[inline]
+    pub(crate) fn add_part(&mut self, part: &Part<'_>, place: Where) {
+        let (time, class) = (part.end - part.start, part.cause.class());
         let tail = place.tail && matches!(class, Class::Application | Class::Unknown);
         // Time after the last byte counts, but is no wait of anybody (rule 27).
-        let n = if tail { 0 } else { u64::from(span.folded.max(1)) };
+        let n = if tail { 0 } else { u64::from(part.folded.max(1)) };
         let idle = if place.gap && !tail { time } else { Nanos::ZERO };
         let tail = if tail { time } else { Nanos::ZERO };
-        let mut doubt = Doubt::of(span);
+        let mut doubt = Doubt::of(time, part.confidence);
         if place.gap {
             doubt.unsure = Nanos::ZERO;
         }
@@ -180,15 +209,15 @@ impl Rollups {
             example: Example {
                 connection: place.connection,
                 exchange: place.exchange,
-                frames: span.frames,
-                start: span.start,
-                end: span.end,
+                frames: *part.frames,
+                start: part.start,
+                end: part.end,
             },
             time,
-            facts: span.facts,
+            facts: *part.facts,
         };
         let evidence = class == Class::Tcp || place.gap && class == Class::Application;
-        match self.0.iter_mut().find(|r| r.cause == span.cause && r.side == span.side) {
+        match self.0.iter_mut().find(|r| r.cause == part.cause && r.side == part.side) {
             Some(r) => {
                 r.lost += time;
                 r.tail += tail;
@@ -196,7 +225,7 @@ impl Rollups {
                 r.doubt.add(doubt);
                 r.range = joined((r.occurrences, r.range), (n, Extremes::of(time)));
                 r.occurrences += n;
-                let rank = (place.exchange > 0, time, Reverse((place.connection, span.frames.first())));
+                let rank = (place.exchange > 0, time, Reverse((place.connection, part.frames.first())));
                 if rank > r.example.rank() {
                     r.example = example();
                 }
@@ -205,12 +234,12 @@ impl Rollups {
                         // Mostly there is one: room for that, then for half of them, then for all.
                         r.evidence.reserve_exact(1 + r.evidence.len().min(EVIDENCE / 2 - 1));
                     }
-                    r.evidence.push(span.frames);
+                    r.evidence.push(*part.frames);
                 }
             }
             None => self.0.push(Rollup {
-                cause: span.cause,
-                side: span.side,
+                cause: part.cause,
+                side: part.side,
                 tail,
                 idle,
                 doubt,
@@ -218,7 +247,7 @@ impl Rollups {
                 occurrences: n,
                 range: Extremes::of(time),
                 example: example(),
-                evidence: if evidence { vec![span.frames] } else { Vec::new() },
+                evidence: if evidence { vec![*part.frames] } else { Vec::new() },
             }),
         }
     }

@@ -109,6 +109,11 @@ impl Output {
         }
     }
 
+    /// All of the time is accounted for.
+    pub(crate) fn sees_all(&self) -> bool {
+        self.window.is_none()
+    }
+
     /// Leaves of the spans what is accounted for.
     pub(crate) fn cut(&self, spans: &mut Vec<Span>) {
         if let Some(window) = self.window {
@@ -159,30 +164,30 @@ impl Output {
         }
     }
 
-    /// Whether an exchange of this length would be kept.
-    pub(crate) fn wants_exchange(&self, connection: u32, duration: Nanos) -> bool {
+    /// Whether an exchange of this time would be kept.
+    pub(crate) fn wants_exchange(&self, connection: u32, start: Nanos, end: Nanos) -> bool {
         match self.kept_of(connection) {
-            Some(kept) => kept.exchanges.wants(duration, self.limit),
+            Some(kept) => kept.exchanges.wants(rank(connection, start, end), self.limit),
             None => self.limit > 0,
         }
     }
 
-    /// Whether a gap of this length would be kept.
-    pub(crate) fn wants_gap(&self, connection: u32, duration: Nanos) -> bool {
+    /// Whether a gap of this time would be kept.
+    pub(crate) fn wants_gap(&self, connection: u32, start: Nanos, end: Nanos) -> bool {
         match self.kept_of(connection) {
-            Some(kept) => kept.gaps.wants(duration, self.limit),
+            Some(kept) => kept.gaps.wants(rank(connection, start, end), self.limit),
             None => self.limit > 0,
         }
     }
 
     pub(crate) fn exchange(&mut self, connection: u32, exchange: Exchange) {
-        let key = (exchange.end - exchange.start, Reverse((exchange.end, connection)));
+        let key = rank(connection, exchange.start, exchange.end);
         let limit = self.limit;
         self.keep_of(connection).exchanges.add(connection, key, exchange, limit);
     }
 
     pub(crate) fn gap(&mut self, connection: u32, gap: Gap) {
-        let key = (gap.end - gap.start, Reverse((gap.end, connection)));
+        let key = rank(connection, gap.start, gap.end);
         let limit = self.limit;
         self.keep_of(connection).gaps.add(connection, key, gap, limit);
     }
@@ -197,12 +202,12 @@ impl Output {
     /// Takes over what another one kept; `number` gives the connections' final numbers.
     pub(crate) fn absorb(&mut self, mut other: Output, number: impl Fn(u32) -> u32) {
         for (id, exchange) in other.kept.exchanges.items {
-            if self.wants_exchange(number(id), exchange.end - exchange.start) {
+            if self.wants_exchange(number(id), exchange.start, exchange.end) {
                 self.exchange(number(id), exchange);
             }
         }
         for (id, gap) in other.kept.gaps.items {
-            if self.wants_gap(number(id), gap.end - gap.start) {
+            if self.wants_gap(number(id), gap.start, gap.end) {
                 self.gap(number(id), gap);
             }
         }
@@ -250,6 +255,11 @@ struct Kept {
 /// What the kept ones are ordered by: the longest first, of equal ones the earliest.
 type Rank = (Nanos, Reverse<(Nanos, u32)>);
 
+#[inline]
+fn rank(connection: u32, start: Nanos, end: Nanos) -> Rank {
+    (end - start, Reverse((end, connection)))
+}
+
 /// The `limit` longest, with a heap that knows the shortest of them.
 #[derive(Debug)]
 struct Longest<T> {
@@ -264,8 +274,9 @@ impl<T> Default for Longest<T> {
 }
 
 impl<T> Longest<T> {
-    fn wants(&self, duration: Nanos, limit: usize) -> bool {
-        self.items.len() < limit || self.heap.peek().is_some_and(|Reverse((least, _))| duration >= least.0)
+    #[inline]
+    fn wants(&self, rank: Rank, limit: usize) -> bool {
+        self.items.len() < limit || self.heap.peek().is_some_and(|Reverse((least, _))| rank > *least)
     }
 
     fn add(&mut self, connection: u32, rank: Rank, item: T, limit: usize) {

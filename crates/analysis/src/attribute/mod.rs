@@ -6,10 +6,12 @@ mod fold;
 mod limits;
 mod link;
 mod losses;
+mod plain;
 mod waits;
 
 pub(crate) use context::{Carry, Context};
 pub(crate) use fold::{fold, join_neighbours};
+pub(crate) use plain::plain;
 
 use crate::profile::WAKE_UP;
 use crate::release::{Acked, Pause, Wait};

@@ -405,6 +405,12 @@ fn turn_across(context: &Context, step: &Step, seen: Nanos, rest: Nanos, out: &m
     out.carried(context, sender, crossing, step.bytes);
 }
 
+/// As long as a delayed ACK that something may have waited for.
+#[inline]
+pub(super) fn is_forty_millis(think: Nanos) -> bool {
+    think >= Nanos::millis(39) && think <= Nanos::millis(48)
+}
+
 /// The other side had spoken: the path, and what the application took (rules 5 and 13).
 fn turn(context: &Context, step: &Step, on_the_way: Nanos, doubt: Doubt, rest: Nanos, out: &mut Emit<'_>) {
     let sender = step.sender;
@@ -462,9 +468,8 @@ fn turn(context: &Context, step: &Step, on_the_way: Nanos, doubt: Doubt, rest: N
         out.span(Rule::ThinkBeforeMissing, cause, me, think - timers, facts);
         missing(u32::from(packets), timers, cause, out);
     } else {
-        let forty = think >= Nanos::millis(39) && think <= Nanos::millis(48);
         let rule = match doubt {
-            _ if forty => Rule::ThinkOfFortyMillis,
+            _ if is_forty_millis(think) => Rule::ThinkOfFortyMillis,
             Doubt::Timed | Doubt::Possible if context.slow_answers && sender == End::Server => {
                 Rule::ThinkAsOften
             }

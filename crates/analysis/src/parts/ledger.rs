@@ -1,12 +1,13 @@
 //! The time of a connection as it is accounted for: every part that ends is added here, and handed on.
 
-use crate::attribute::{Context, fold, join_neighbours};
+use crate::attribute::{Context, fold, join_neighbours, plain};
 use crate::confidence::{Rule, Tap};
 use crate::exchange::{MAX_SPANS, Recorded};
 use crate::facts::Facts;
 use crate::findings::{Basis, Quick, Rollups, Where};
 use crate::output::Output;
 use crate::parts::opening::setup;
+use crate::parts::pieces::{Piece, Pieces};
 use crate::parts::sums::Sums;
 use crate::parts::unfinished::{late_read, tail};
 use crate::release::Habits;
@@ -41,8 +42,8 @@ struct Refills {
 }
 
 /// What is inherent is summed over the capture; the rest for each connection.
-fn rollups_of<'a>(span: &Span, own: &'a mut Rollups, parts: &'a mut Output) -> &'a mut Rollups {
-    if span.cause.class() == Class::Inherent { parts.inherent_mut() } else { own }
+fn rollups_of<'a>(cause: Cause, own: &'a mut Rollups, parts: &'a mut Output) -> &'a mut Rollups {
+    if cause.class() == Class::Inherent { parts.inherent_mut() } else { own }
 }
 
 impl Ledger {
@@ -182,7 +183,7 @@ impl Ledger {
         self.sums.requests.cover(setup.start, setup.end);
         for span in &setup.spans {
             self.sums.budget.add(span.cause, span.duration());
-            rollups_of(span, &mut self.sums.rollups, parts).add(span, place);
+            rollups_of(span.cause, &mut self.sums.rollups, parts).add(span, place);
         }
     }
 }
@@ -230,34 +231,38 @@ impl Ledger {
             End::Client => (Cause::ClientThink, Some(Side::Client), think),
             End::Server => (Cause::ServerThink, Some(Side::Server), think),
         };
-        let frames = Frames::new(self.file, from_frame.min(frame), frame, &[from_frame, frame]);
-        let mut spans = parts.spare_spans();
-        let mut at = from;
         let drops = track.quality().has(Quality::CAPTURE_DROPS);
+        let piece = |(cause, side, facts), time| {
+            let sure = Rule::GapThink.at(Tap::Near);
+            Piece { cause, side, time, sure: if drops { sure.beside_drops(cause) } else { sure }, facts }
+        };
         let trip = (Cause::PathDelay, Some(Side::Network), Facts::RoundTrip { rtt: track.rtt_or_zero() });
-        for ((cause, side, facts), time) in
-            [(trip, path.part(2)), ((cause, side, facts), length - path), (trip, path - path.part(2))]
-        {
-            if time > Nanos::ZERO {
-                let sure = Rule::GapThink.at(Tap::Near);
-                let sure = if drops { sure.beside_drops(cause) } else { sure };
-                spans.push(Span {
-                    cause,
-                    detail: None,
-                    side,
-                    start: at,
-                    end: at + time,
-                    frames,
-                    confidence: sure.confidence,
-                    alternatives: sure.alternatives,
-                    facts,
-                    folded: 1,
-                    source: Source::Inferred,
-                });
-                at += time;
-            }
+        let half = path.part(2);
+        let gap = Pieces {
+            start: from,
+            frames: Frames::new(self.file, from_frame.min(frame), frame, &[from_frame, frame]),
+            list: [piece(trip, half), piece((cause, side, facts), length - path), piece(trip, path - half)],
+        };
+        if parts.sees_all() && !parts.wants_gap(self.connection, from, t) {
+            self.upto.0 = t;
+            self.sum_gap(length, &gap, parts);
+            return;
         }
+        let mut spans = parts.spare_spans();
+        gap.spans(&mut spans);
         self.emit_gap(t, spans, false, parts);
+    }
+
+    /// What [`Ledger::emit_gap`] does for a gap of which no spans are kept.
+    fn sum_gap(&mut self, length: Nanos, gap: &Pieces, parts: &mut Output) {
+        let sums = &mut self.sums;
+        sums.gaps.count += 1;
+        sums.gaps.duration += length;
+        let place = Where { connection: self.connection, exchange: 0, gap: true, tail: false };
+        gap.each(|part| {
+            sums.gap_budget.add(part.cause, part.end - part.start);
+            rollups_of(part.cause, &mut sums.rollups, parts).add_part(part, place);
+        });
     }
 
     /// The time from the last part to the last packet.
@@ -307,13 +312,13 @@ impl Ledger {
         let place = Where { connection: self.connection, exchange: 0, gap: true, tail };
         for span in &spans {
             self.sums.gap_budget.add(span.cause, span.duration());
-            rollups_of(span, &mut self.sums.rollups, parts).add(span, place);
+            rollups_of(span.cause, &mut self.sums.rollups, parts).add(span, place);
             if tail && matches!(span.cause.class(), Class::Application | Class::Unknown) {
                 // One span: the time after the last byte.
                 self.sums.tail = Some((span.cause, span.duration()));
             }
         }
-        if parts.wants_gap(self.connection, end - start) {
+        if parts.wants_gap(self.connection, start, end) {
             parts.gap(self.connection, Gap { start, end, spans: spans.clone() });
         }
         parts.give_back_spans(spans);
@@ -356,6 +361,20 @@ impl Ledger {
     }
 
     fn emit_exchange(&mut self, mut ex: Recorded, ending: &mut Ending<'_>, parts: &mut Output) {
+        let refilled = self.is_window_refill(&ex, ending.track, ending.protocol);
+        let only_summed =
+            !refilled && parts.sees_all() && ending.unfinished.is_none() && ending.read.is_none();
+        if only_summed
+            && !parts.wants_exchange(self.connection, ex.start, ex.last)
+            && let Some(pieces) = plain(&ex, ending.track, ending.habits, self.file)
+        {
+            debug_assert_eq!(format!("{:?}", self.by_rules(&ex, ending)), format!("{:?}", pieces.made()));
+            parts.give_back_steps(std::mem::take(&mut ex.steps));
+            self.exchanges += 1;
+            (self.upto, self.last_response) = ((ex.last, ex.last_frame), Some(ex.last));
+            self.sum_plain(&ex, &pieces, parts);
+            return;
+        }
         let mut spans = parts.spare_spans();
         let context = self.context(ending.track, ending.habits);
         let steps = ex.attribute(&context, &mut spans, parts.limits());
@@ -380,7 +399,7 @@ impl Ledger {
         }
         self.exchanges += 1;
         let id = self.exchanges;
-        if self.is_window_refill(&ex, track, ending.protocol) {
+        if refilled {
             refill(&mut spans);
         }
         self.upto = end;
@@ -390,7 +409,7 @@ impl Ledger {
         parts.cut(&mut spans);
         let cut = (start, end) != whole;
         self.sum_exchange(&ex, &spans, (start, end), cut, parts);
-        if parts.wants_exchange(self.connection, end - start) {
+        if parts.wants_exchange(self.connection, start, end) {
             let seen = |t: &Nanos| (start..=end).contains(t);
             let setup = self
                 .setup
@@ -424,35 +443,72 @@ impl Ledger {
         cut: bool,
         parts: &mut Output,
     ) {
-        let duration = end - start;
-        let sums = &mut self.sums;
-        sums.exchanges.count += 1;
-        sums.exchanges.duration += duration;
-        sums.exchanges.bytes[0] += ex.bytes.client;
-        sums.exchanges.bytes[1] += ex.bytes.server;
-        let place = Where { connection: self.connection, exchange: self.exchanges, gap: false, tail: false };
-        sums.requests.cover(start, end);
+        let place = self.count_exchange(ex, start, end);
+        let (duration, sums) = (end - start, &mut self.sums);
         sums.requests.times.add(duration, spans.iter().map(|s| (s.cause, s.duration())));
         let mut other = Nanos::ZERO;
         for span in spans {
             sums.budget.add(span.cause, span.duration());
-            rollups_of(span, &mut sums.rollups, parts).add(span, place);
+            rollups_of(span.cause, &mut sums.rollups, parts).add(span, place);
             if span.cause != Cause::PathDelay {
                 other += span.duration();
             }
         }
         if ex.turns <= 1 && other.times(4) < duration && !cut {
-            sums.quick_turns += 1;
-            if let Some(first) = spans.first()
-                && sums.quick.is_none_or(|q| duration > q.duration)
-            {
-                let frames = spans.iter().fold(first.frames, |all, span| all.join(span.frames));
-                let (connection, exchange) = (self.connection, self.exchanges);
-                let (start, end) = (first.start, first.start + duration);
-                sums.quick =
-                    Some(Quick { example: Example { connection, exchange, frames, start, end }, duration });
-            }
+            let frames = || spans.iter().map(|s| s.frames).reduce(Frames::join);
+            self.count_quick(spans.first().map(|s| s.start), duration, frames);
         }
+    }
+
+    /// What [`Ledger::sum_exchange`] does for an exchange of which no spans are kept.
+    fn sum_plain(&mut self, ex: &Recorded, pieces: &Pieces, parts: &mut Output) {
+        let place = self.count_exchange(ex, ex.start, ex.last);
+        let (duration, sums) = (ex.last - ex.start, &mut self.sums);
+        let [there, work, back] = &pieces.list;
+        let path = there.time + back.time;
+        let by_cause = [(there.cause, path), (work.cause, work.time)];
+        sums.requests.times.add(duration, by_cause.into_iter().filter(|c| c.1 > Nanos::ZERO));
+        by_cause.iter().for_each(|&(cause, time)| sums.budget.add(cause, time));
+        pieces.each(|part| rollups_of(part.cause, &mut sums.rollups, parts).add_part(part, place));
+        if ex.turns <= 1 && work.time.times(4) < duration {
+            self.count_quick(Some(pieces.start), duration, || Some(pieces.frames));
+        }
+    }
+
+    /// One more exchange.
+    fn count_exchange(&mut self, ex: &Recorded, start: Nanos, end: Nanos) -> Where {
+        let sums = &mut self.sums;
+        sums.exchanges.count += 1;
+        sums.exchanges.duration += end - start;
+        sums.exchanges.bytes[0] += ex.bytes.client;
+        sums.exchanges.bytes[1] += ex.bytes.server;
+        sums.requests.cover(start, end);
+        Where { connection: self.connection, exchange: self.exchanges, gap: false, tail: false }
+    }
+
+    /// One that took hardly more than a round trip; `start`: where its first span begins.
+    fn count_quick(
+        &mut self,
+        start: Option<Nanos>,
+        duration: Nanos,
+        frames: impl FnOnce() -> Option<Frames>,
+    ) {
+        let (connection, exchange, sums) = (self.connection, self.exchanges, &mut self.sums);
+        sums.quick_turns += 1;
+        if sums.quick.is_none_or(|q| duration > q.duration)
+            && let (Some(start), Some(frames)) = (start, frames())
+        {
+            let example = Example { connection, exchange, frames, start, end: start + duration };
+            sums.quick = Some(Quick { example, duration });
+        }
+    }
+
+    /// What the rules make of an exchange of which [`plain`] says that nothing held it up.
+    fn by_rules(&self, ex: &Recorded, ending: &mut Ending<'_>) -> Vec<Span> {
+        let context = self.context(ending.track, ending.habits);
+        let mut spans = Vec::new();
+        ex.clone().attribute(&context, &mut spans, &mut Vec::new());
+        spans
     }
 
     /// A flow-control window above TCP ran out and was refilled: where HTTP/2 or SSH is seen in clear, the third time in

@@ -2,10 +2,12 @@
 
 mod ledger;
 mod opening;
+mod pieces;
 mod summary;
 mod sums;
 mod unfinished;
 
 pub(crate) use ledger::{Ending, Ledger};
+pub(crate) use pieces::{Piece, Pieces};
 pub(crate) use summary::{Identity, summary};
 pub(crate) use unfinished::{how_unfinished, is_goodbye};
