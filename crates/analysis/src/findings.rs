@@ -237,7 +237,7 @@ impl Rollups {
                     r.evidence.push(*part.frames);
                 }
             }
-            None => self.0.push(Rollup {
+            None => self.keep(Rollup {
                 cause: part.cause,
                 side: part.side,
                 tail,
@@ -250,6 +250,15 @@ impl Rollups {
                 evidence: if evidence { vec![*part.frames] } else { Vec::new() },
             }),
         }
+    }
+
+    /// Most connections have two or three, and hold them while they live.
+    #[cold]
+    fn keep(&mut self, rollup: Rollup) {
+        if self.0.len() == self.0.capacity() {
+            self.0.reserve_exact(self.0.len().max(2));
+        }
+        self.0.push(rollup);
     }
 
     /// Adds the sums of others.

@@ -14,6 +14,8 @@ use tcpwhy_base::{Cause, Nanos};
 
 /// Spare buffers kept, at most.
 const SPARE: usize = 1_024;
+/// Room for so many steps is used again.
+const MOST_STEPS: usize = 5;
 
 /// The exchanges and gaps kept in detail: all, none, or the longest of the capture (or of each connection).
 #[derive(Debug)]
@@ -152,14 +154,14 @@ impl Output {
     }
 
     /// An empty buffer for steps: a connection holds one only while an exchange goes on. Only small ones come back, for
-    /// most exchanges have few steps.
+    /// most exchanges have few steps; what comes back grows no more when the next exchange needs as many.
     pub(crate) fn spare_steps(&mut self) -> Vec<Step> {
         self.steps.pop().unwrap_or_default()
     }
 
     pub(crate) fn give_back_steps(&mut self, mut steps: Vec<Step>) {
         steps.clear();
-        if self.steps.len() < SPARE && steps.capacity() <= 2 {
+        if self.steps.len() < SPARE && steps.capacity() <= MOST_STEPS {
             self.steps.push(steps);
         }
     }

@@ -297,10 +297,10 @@ impl Analyzer {
     fn hold(&mut self, id: u32, first: &Segment, may_wait: bool) -> Box<Held> {
         self.held += 1;
         if may_wait && self.crowd < usize::MAX && self.taps.is_one() {
-            return Box::new(Held::new(id, first));
+            return self.room.boxed(Held::new(id, first));
         }
         let conn = Conn::new(id, first, self.kept.spare_basis()).seen_as(self.taps.role());
-        Box::new(Held::with(conn, first))
+        self.room.boxed(Held::with(conn, first))
     }
 
     /// The number of the connection in this slot, zero where there is none.
@@ -438,14 +438,14 @@ impl Analyzer {
         match std::mem::replace(&mut self.live[slot as usize], Slot::Free) {
             Slot::Free => return,
             Slot::Lone(at, id) => self.silent.push((at, id)),
-            Slot::Conn(held) => self.finish_held(*held, capture_end),
+            Slot::Conn(held) => self.finish_held(held, capture_end),
         }
         self.free.push(slot);
     }
 
-    fn finish_held(&mut self, held: Held, capture_end: bool) {
+    fn finish_held(&mut self, held: Box<Held>, capture_end: bool) {
         self.held -= 1;
-        if let Some(conn) = held.into_conn(&mut self.kept, &mut self.room) {
+        if let Some(conn) = held.end(&mut self.kept, &mut self.room) {
             self.finish_one(conn, capture_end);
         }
     }

@@ -62,7 +62,10 @@ fn response(p: &Passage<'_>, habits: &Habits) -> Release {
     // What was held by Nagle across a turn: a small segment out before, this one small, locked to its ACK.
     let nodelay = habits.nodelay_shown(p.sender) > 0;
     let tells = |l: &Lock<'_>| l.tells || habits.nagle_holds() >= 2;
-    if let Some(ack) = lock(p, nodelay).filter(tells).and_then(|l| l.frees)
+    // Mostly no ACK came since, so that none of them can have let it go.
+    let any_since = p.acks.newest_first().next().is_some_and(|a| a.time > start);
+    if any_since
+        && let Some(ack) = lock(p, nodelay).filter(tells).and_then(|l| l.frees)
         && ack.pure()
         && ack.time > start
     {

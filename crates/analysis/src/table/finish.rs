@@ -27,7 +27,7 @@ impl Analyzer {
             match slot {
                 Slot::Free => {}
                 Slot::Lone(at, id) => self.silent.push((at, id)),
-                Slot::Conn(held) => self.finish_held(*held, true),
+                Slot::Conn(held) => self.finish_held(held, true),
             }
         }
     }

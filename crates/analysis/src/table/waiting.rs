@@ -12,8 +12,9 @@ const SPARE: usize = 1_024;
 /// So many wait at most.
 pub(super) const MOST: usize = 16;
 
-/// A packet that waits. Its ends are those of its connection; SACK blocks are missing.
+/// A packet that waits, in one cache line. Its ends are those of its connection; SACK blocks are missing.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(super) struct Waiting {
     time: Nanos,
     frame: u64,
@@ -64,7 +65,32 @@ fn decides_nothing(segment: &Segment) -> bool {
     !segment.flags.has(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST)
 }
 
+/// Room for those of a connection.
+type Log = [Waiting; MOST];
+
 impl Waiting {
+    /// A place where none waits.
+    const NONE: Waiting = Waiting {
+        time: Nanos::ZERO,
+        frame: 0,
+        seq: 0,
+        ack: 0,
+        stamps: [0; 2],
+        len: 0,
+        flags: 0,
+        window: 0,
+        head: [0; 8],
+        ip_id: 0,
+        checksum: 0,
+        file: 0,
+        ttl: 0,
+        has: 0,
+        head_len: 0,
+        tls: 0,
+        trouble: 0,
+        program: None,
+    };
+
     /// A packet that [`can_wait`].
     #[inline]
     fn pack(segment: &Segment, from_client: bool) -> Waiting {
@@ -147,8 +173,11 @@ impl Waiting {
 
 /// Room that is used again.
 #[derive(Debug, Default)]
+#[expect(clippy::vec_box, reason = "they go to where they are used, and none is moved")]
 pub(super) struct Room {
-    logs: Vec<Vec<Waiting>>,
+    logs: Vec<Box<Log>>,
+    /// Connections that have ended: so many begin that to ask for memory each time would take longer than to find them.
+    held: Vec<Box<Held>>,
     /// The state of the connection that ended last.
     conn: Option<Box<Conn>>,
 }
@@ -166,8 +195,13 @@ impl Room {
         }
     }
 
-    /// Where a packet waited. What is more than a few goes back, since nobody may need it again.
-    fn keep(&mut self, log: Vec<Waiting>) {
+    /// Where packets are to wait.
+    fn log(&mut self) -> Box<Log> {
+        self.logs.pop().unwrap_or_else(|| Box::new([Waiting::NONE; MOST]))
+    }
+
+    /// Where packets waited. What is more than a few goes back, since nobody may need it again.
+    fn keep(&mut self, log: Box<Log>) {
         if self.logs.len() < SPARE {
             self.logs.push(log);
         }
@@ -177,24 +211,41 @@ impl Room {
     pub(super) fn give_back(&mut self, conn: Box<Conn>) {
         self.conn = Some(conn);
     }
+
+    /// A connection, in the room of one that has ended.
+    pub(super) fn boxed(&mut self, held: Held) -> Box<Held> {
+        match self.held.pop() {
+            Some(mut room) => {
+                *room = held;
+                room
+            }
+            None => Box::new(held),
+        }
+    }
 }
 
 /// A connection, what must be known of it whenever a packet comes, and the packets that wait in it.
+///
+/// What a packet needs that waits lies in the first cache line.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Held {
+    ends: Ends<Endpoint>,
+    /// Those that wait, so many of them; the rules do not look at the link each came on.
+    log: Option<Box<Log>>,
     id: u32,
     link: u32,
-    /// Another link id under which its other direction travels.
-    other_link: Option<u32>,
-    ends: Ends<Endpoint>,
+    waits: u8,
     /// Nothing closed it yet.
     open: bool,
-    /// As long as all its packets wait: what they say.
-    seen: Seen,
-    /// Those that wait; the rules do not look at the link each came on.
-    waits: Vec<Waiting>,
+    /// It has a state.
+    grown: bool,
     /// Its state, once some packet has run through the rules.
     conn: Option<Box<Conn>>,
+    /// As long as all its packets wait: what they say.
+    seen: Seen,
+    /// Another link id under which its other direction travels.
+    other_link: Option<u32>,
 }
 
 impl Held {
@@ -207,7 +258,9 @@ impl Held {
             ends: ends_of(first),
             open: true,
             seen: Seen::begins(first.time),
-            waits: Vec::new(),
+            log: None,
+            waits: 0,
+            grown: false,
             conn: None,
         }
     }
@@ -215,7 +268,7 @@ impl Held {
     /// The same with a state from the beginning.
     pub(super) fn with(conn: Conn, first: &Segment) -> Held {
         let young = Held::new(conn.id(), first);
-        Held { open: false, conn: Some(Box::new(conn)), ..young }
+        Held { open: false, grown: true, conn: Some(Box::new(conn)), ..young }
     }
 
     #[inline]
@@ -273,28 +326,28 @@ impl Held {
         }
     }
 
-    /// Reads a little of its own cache lines, which say where the others are.
+    /// Reads a little of its own first cache line, which says where the others are.
     #[inline]
     pub(super) fn touch_first(&self) -> u64 {
-        u64::from(self.id) ^ self.seen.now.0 as u64 ^ self.waits.len() as u64
+        u64::from(self.id)
     }
 
     /// Reads a little of each cache line that the next segment will need, so that they are fetched together.
     #[inline]
     pub(super) fn touch(&self, waits: bool) -> u64 {
-        let n = self.waits.len();
-        match &self.conn {
-            Some(conn) if !(waits && self.open && n + 1 < MOST) => {
-                conn.touch() ^ self.waits.iter().fold(0, |all, w| all ^ w.frame)
-            }
-            _ => self.waits.last().map_or(0, |last| last.frame),
+        let (n, log) = (usize::from(self.waits), self.log.as_deref());
+        if self.grown && !(waits && self.open && n + 1 < MOST) {
+            let waiting = log.map_or(0, |log| log[..n].iter().fold(0, |all, w| all ^ w.frame));
+            return waiting ^ self.conn.as_ref().map_or(0, |conn| conn.touch());
         }
+        // Where it will be written.
+        log.and_then(|log| log.get(n)).map_or(0, |place| place.frame)
     }
 
     /// No packet has run through the rules: all wait.
     #[inline]
     pub(super) fn is_young(&self) -> bool {
-        self.conn.is_none()
+        !self.grown
     }
 
     /// The segment waits, if it may.
@@ -302,17 +355,17 @@ impl Held {
     pub(super) fn keep(&mut self, segment: &Segment, room: &mut Room) -> bool {
         let young = self.is_young();
         let may = young || self.open && decides_nothing(segment);
-        if !may || self.waits.len() >= MOST || !can_wait(segment) {
+        let n = usize::from(self.waits);
+        if !may || n >= MOST || !can_wait(segment) {
             return false;
         }
-        if self.waits.capacity() == 0 {
-            self.waits = room.logs.pop().unwrap_or_else(|| Vec::with_capacity(MOST));
-        }
+        let log = self.log.get_or_insert_with(|| room.log());
         let from_client = segment.src == self.ends.client;
         if young && self.seen.pass(segment, from_client) {
             self.open = self.seen.is_open();
         }
-        self.waits.push(Waiting::pack(segment, from_client));
+        log[n] = Waiting::pack(segment, from_client);
+        self.waits += 1;
         true
     }
 
@@ -329,20 +382,21 @@ impl Held {
         if !self.open || !decides_nothing(segment) {
             return false;
         }
-        let Some(conn) = self.conn.as_mut().filter(|_| !crowded) else { return self.keep(segment, room) };
-        let now = self.waits.is_empty();
-        if now {
-            conn.push(segment, parts);
+        if crowded || !self.grown {
+            return self.keep(segment, room);
         }
-        now
+        let Some(conn) = self.conn.as_mut().filter(|_| self.waits == 0) else { return false };
+        conn.push(segment, parts);
+        true
     }
 
     /// Takes a segment, after those that wait.
     #[inline]
     pub(super) fn push(&mut self, segment: &Segment, parts: &mut Output, room: &mut Room) {
-        if !self.waits.is_empty() {
+        if self.waits > 0 {
             self.settle(parts, room);
         }
+        self.grown = true;
         let id = self.id;
         let conn = self.conn.get_or_insert_with(|| room.conn(id, segment, parts));
         conn.push(segment, parts);
@@ -353,27 +407,33 @@ impl Held {
     pub(super) fn settle(&mut self, parts: &mut Output, room: &mut Room) -> &mut Conn {
         let mut segment = Segment { link: self.link, ..Segment::EMPTY };
         let (ends, id) = (self.ends, self.id);
-        let mut waits = std::mem::take(&mut self.waits);
+        let n = usize::from(std::mem::take(&mut self.waits));
+        let log = self.log.take();
+        let waiting = log.as_deref().map_or(&[][..], |log| &log[..n]);
+        self.grown = true;
         let conn = self.conn.get_or_insert_with(|| {
-            waits.iter().take(1).for_each(|first| first.unpack(&ends, &mut segment));
+            waiting.iter().take(1).for_each(|first| first.unpack(&ends, &mut segment));
             room.conn(id, &segment, parts)
         });
-        if waits.capacity() > 0 {
-            for waiting in &waits {
-                waiting.unpack(&ends, &mut segment);
-                conn.push_from(waiting.sender(), &segment, parts);
-            }
-            waits.clear();
-            room.keep(waits);
+        for packet in waiting {
+            packet.unpack(&ends, &mut segment);
+            conn.push_from(packet.sender(), &segment, parts);
+        }
+        if let Some(log) = log {
+            room.keep(log);
             self.open = conn.is_open();
         }
         conn
     }
 
-    /// The connection, with all that it got.
-    pub(super) fn into_conn(mut self, parts: &mut Output, room: &mut Room) -> Option<Box<Conn>> {
+    /// The connection has ended: its state, with all that it got.
+    pub(super) fn end(mut self: Box<Held>, parts: &mut Output, room: &mut Room) -> Option<Box<Conn>> {
         self.settle(parts, room);
-        self.conn
+        let conn = self.conn.take();
+        if room.held.len() < SPARE {
+            room.held.push(self);
+        }
+        conn
     }
 }
 
@@ -472,6 +532,8 @@ mod tests {
 
     #[test]
     fn each_is_a_cache_line() {
-        assert_eq!(size_of::<Waiting>(), 64);
+        assert_eq!((size_of::<Waiting>(), size_of::<Held>()), (64, 128));
+        // All that a packet needs that waits.
+        assert!(std::mem::offset_of!(Held, grown) < 64);
     }
 }
