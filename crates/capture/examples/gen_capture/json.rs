@@ -1,4 +1,4 @@
-//! The reader at the end of the pipe.
+//! The reader at the end of the pipe. It shares the cores with whoever writes, so that it should take little of their time.
 
 use std::io::{self, Read};
 
@@ -17,7 +17,63 @@ struct Scan {
     connections: Option<u64>,
 }
 
+/// So many bytes are looked at together, in one word.
+const WORD: usize = 8;
+/// The highest bit of each byte, which says that it is one that was looked for.
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// The places of a byte in a word.
+#[inline(always)]
+fn places(word: u64, of: u8) -> u64 {
+    let differs = word ^ u64::from_ne_bytes([of; WORD]);
+    !(((differs & !HIGH) + !HIGH) | differs) & HIGH
+}
+
+/// How many places these are.
+#[inline(always)]
+fn count(places: u64) -> i64 {
+    ((places >> 7).wrapping_mul(0x0101_0101_0101_0101) >> 56) as i64
+}
+
 impl Scan {
+    /// Takes what comes next.
+    fn take_all(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<WORD>();
+        for word in words {
+            if !self.skips(u64::from_le_bytes(*word)) {
+                word.iter().for_each(|&c| self.take(c));
+            }
+        }
+        rest.iter().for_each(|&c| self.take(c));
+    }
+
+    /// Follows nesting and strings through eight bytes that lie below the sections as a whole. `false`: they are to be looked at one
+    /// by one.
+    #[inline(always)]
+    fn skips(&mut self, word: u64) -> bool {
+        if self.escaped || self.depth <= 2 || places(word, b'\\') != 0 {
+            return false;
+        }
+        // Square and curly brackets differ in one bit.
+        let either = word | 0x2020_2020_2020_2020;
+        let (quotes, opens, closes) = (places(word, b'"'), places(either, b'{'), places(either, b'}'));
+        if quotes | opens | closes == 0 {
+            return true;
+        }
+        // Each place is in a string if quotes up to it are odd in number.
+        let mut within = quotes ^ quotes << 8;
+        within ^= within << 16;
+        within ^= within << 32;
+        within ^= if self.quoted { HIGH } else { 0 };
+        let closes = count(closes & !within);
+        if self.depth - closes <= 2 {
+            return false;
+        }
+        self.depth += count(opens & !within) - closes;
+        self.quoted = within >> 63 == 1;
+        true
+    }
+
     fn take(&mut self, c: u8) {
         if self.quoted {
             return self.within_string(c);
@@ -88,7 +144,7 @@ pub(crate) fn read() -> io::Result<()> {
             break;
         }
         bytes += n as u64;
-        block[..n].iter().for_each(|&c| scan.take(c));
+        scan.take_all(&block[..n]);
     }
     if scan.depth != 0 || scan.quoted || bytes == 0 {
         eprintln!("the JSON is cut off");
