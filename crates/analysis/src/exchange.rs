@@ -71,6 +71,16 @@ impl Recorded {
         self.turns.saturating_sub(u32::from(self.last_sender == End::Client))
     }
 
+    /// All its steps, unless some were turned over already.
+    pub(crate) fn all_steps(&self) -> Option<&[Step]> {
+        self.done.is_empty().then_some(&self.steps)
+    }
+
+    /// The buffer of its steps.
+    pub(crate) fn into_steps(self) -> Vec<Step> {
+        self.steps
+    }
+
     /// The spans of all its steps, into `spans`; the buffer of the steps comes back.
     pub(crate) fn attribute(
         &mut self,

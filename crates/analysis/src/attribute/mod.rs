@@ -6,11 +6,13 @@ mod fold;
 mod limits;
 mod link;
 mod losses;
+mod pieces;
 mod plain;
 mod waits;
 
 pub(crate) use context::{Carry, Context};
 pub(crate) use fold::{fold, join_neighbours};
+pub(crate) use pieces::{Piece, Pieces};
 pub(crate) use plain::plain;
 
 use crate::profile::WAKE_UP;

@@ -2,11 +2,10 @@
 //! busy server are such, and the spans of most are only summed.
 
 use crate::attribute::emit::HOSTS;
+use crate::attribute::pieces::{Piece, Pieces};
 use crate::attribute::waits::is_forty_millis;
 use crate::confidence::{Rule, Tap};
-use crate::exchange::Recorded;
 use crate::facts::Facts;
-use crate::parts::{Piece, Pieces};
 use crate::release::{Doubt, Habits, Wait};
 use crate::result::{Frames, Quality};
 use crate::step::Step;
@@ -14,20 +13,20 @@ use crate::track::Tracker;
 use tcpwhy_base::{Cause, End, Nanos, Side, Source};
 
 /// The wait for the answer is all there is of it, and the answer was not on its way for longer than a trip, nor may have been lost.
-fn answer(recorded: &Recorded) -> Option<&Step> {
-    let [step] = recorded.steps.as_slice() else { return None };
+fn answer(steps: &[Step]) -> Option<&Step> {
+    let [step] = steps else { return None };
     let plain = matches!(
         step.wait,
         Wait::Turn { on_the_way: Nanos::ZERO, unheard: Nanos::ZERO, doubt: Doubt::None, seen: None }
     );
     let own = step.sender == End::Server && step.source == Source::Inferred && !step.across;
     let took = step.end > step.start && step.burst == Nanos::ZERO && step.loss.is_none();
-    (plain && own && took && recorded.done.is_empty()).then_some(step)
+    (plain && own && took).then_some(step)
 }
 
-/// What [`attribute`](super::attribute) makes of such an exchange where no rate of the link is known; `None`: it is another one.
-pub(crate) fn plain(recorded: &Recorded, track: &mut Tracker, habits: &Habits, file: u16) -> Option<Pieces> {
-    let step = answer(recorded)?;
+/// What [`attribute`](super::attribute) makes of the steps of such an exchange where no rate of the link is known; `None`: it is another one.
+pub(crate) fn plain(steps: &[Step], track: &mut Tracker, habits: &Habits, file: u16) -> Option<Pieces> {
+    let step = answer(steps)?;
     // Both are asked, as by whoever knows a rate.
     let rates = End::BOTH.map(|d| track.rate(d));
     let track = &*track;

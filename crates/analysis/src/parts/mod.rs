@@ -2,12 +2,10 @@
 
 mod ledger;
 mod opening;
-mod pieces;
 mod summary;
 mod sums;
 mod unfinished;
 
 pub(crate) use ledger::{Ending, Ledger};
-pub(crate) use pieces::{Piece, Pieces};
 pub(crate) use summary::{Identity, summary};
 pub(crate) use unfinished::{how_unfinished, is_goodbye};

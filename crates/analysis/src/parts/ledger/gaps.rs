@@ -1,0 +1,130 @@
+//! The time between exchanges.
+
+use super::{Ledger, rollups_of};
+use crate::attribute::{Piece, Pieces};
+use crate::confidence::{Rule, Tap};
+use crate::facts::Facts;
+use crate::findings::Where;
+use crate::output::Output;
+use crate::result::{Closed, Frames, Gap, Quality, Span};
+use crate::track::{Moment, Tracker};
+use tcpwhy_base::{Cause, Class, End, Nanos, Side, Source};
+
+/// Detail of the time after the last exchange of a closed connection.
+const CLOSE: &str = "close";
+
+/// Gaps.
+impl Ledger {
+    /// Closes the gap from the last part to `to`, where `s` speaks.
+    pub(crate) fn gap_until(&mut self, s: End, to: Moment, track: &Tracker, parts: &mut Output) {
+        let (t, frame) = to;
+        let (from, from_frame) = self.upto;
+        if t <= from {
+            return;
+        }
+        let length = t - from;
+        // From a tap away from the speaker the trip to it and back is not its thinking.
+        let unseen = track.counts(s.peer()).packets == 0;
+        let after_setup = self.exchanges == 0 && self.setup.is_some() && s == End::Client;
+        let path = if after_setup { Nanos::ZERO } else { track.reaction_or_zero(s).min(length) };
+        let path_seen = if track.near(s) { Nanos::ZERO } else { path };
+        let think = Facts::Think { seen: length, path: path_seen };
+        let (cause, side, facts) = match s {
+            // What the other side had sent by then is not in the capture.
+            _ if unseen => (Cause::Unexplained, None, Facts::OneSided),
+            End::Client => (Cause::ClientThink, Some(Side::Client), think),
+            End::Server => (Cause::ServerThink, Some(Side::Server), think),
+        };
+        let drops = track.quality().has(Quality::CAPTURE_DROPS);
+        let piece = |(cause, side, facts), time| {
+            let sure = Rule::GapThink.at(Tap::Near);
+            Piece { cause, side, time, sure: if drops { sure.beside_drops(cause) } else { sure }, facts }
+        };
+        let trip = (Cause::PathDelay, Some(Side::Network), Facts::RoundTrip { rtt: track.rtt_or_zero() });
+        let half = path.part(2);
+        let gap = Pieces {
+            start: from,
+            frames: Frames::new(self.file, from_frame.min(frame), frame, &[from_frame, frame]),
+            list: [piece(trip, half), piece((cause, side, facts), length - path), piece(trip, path - half)],
+        };
+        if parts.sees_all() && !parts.wants_gap(self.connection, from, t) {
+            self.upto.0 = t;
+            self.sum_gap(length, &gap, parts);
+            return;
+        }
+        let mut spans = parts.spare_spans();
+        gap.spans(&mut spans);
+        self.emit_gap(t, spans, false, parts);
+    }
+
+    /// What [`Ledger::emit_gap`] does for a gap of which no spans are kept.
+    fn sum_gap(&mut self, length: Nanos, gap: &Pieces, parts: &mut Output) {
+        let sums = &mut self.sums;
+        sums.gaps.count += 1;
+        sums.gaps.duration += length;
+        let place = Where { connection: self.connection, exchange: 0, gap: true, tail: false };
+        gap.each(|part| {
+            sums.gap_budget.add(part.cause, part.end - part.start);
+            rollups_of(part.cause, &mut sums.rollups, parts).add_part(part, place);
+        });
+    }
+
+    /// The time from the last part to the last packet.
+    pub(crate) fn closing_gap(&mut self, track: &Tracker, parts: &mut Output) {
+        let (from, from_frame) = self.upto;
+        let (now, last_frame) = (track.now(), track.last_frame());
+        if now <= from {
+            return;
+        }
+        let wait = now - from;
+        let keepalives = track.counts(End::Client).keepalives + track.counts(End::Server).keepalives;
+        let open = track.closed() == Closed::Open;
+        let (cause, side, facts) = if open && keepalives > 0 {
+            (Cause::KeepaliveOrDeadPeer, None, Facts::Silent { wait, tries: keepalives })
+        } else if track.one_sided() {
+            (Cause::Unexplained, None, Facts::OneSided)
+        } else {
+            (Cause::ClientThink, Some(Side::Client), Facts::Think { seen: wait, path: Nanos::ZERO })
+        };
+        let sure = Rule::ClosingGap.at(Tap::Near);
+        let drops = track.quality().has(Quality::CAPTURE_DROPS);
+        let sure = if drops { sure.beside_drops(cause) } else { sure };
+        let mut spans = parts.spare_spans();
+        spans.push(Span {
+            cause,
+            detail: (!open).then_some(CLOSE),
+            side,
+            start: from,
+            end: now,
+            frames: Frames::new(self.file, from_frame.min(last_frame), last_frame, &[from_frame, last_frame]),
+            confidence: sure.confidence,
+            alternatives: sure.alternatives,
+            facts,
+            folded: 1,
+            source: Source::Inferred,
+        });
+        self.emit_gap(now, spans, true, parts);
+    }
+
+    fn emit_gap(&mut self, end: Nanos, mut spans: Vec<Span>, tail: bool, parts: &mut Output) {
+        let start = self.upto.0;
+        self.upto.0 = end;
+        let Some((start, end)) = parts.within(start, end) else { return parts.give_back_spans(spans) };
+        parts.cut(&mut spans);
+        self.sums.gaps.count += 1;
+        self.sums.gaps.duration += end - start;
+        let place = Where { connection: self.connection, exchange: 0, gap: true, tail };
+        for span in &spans {
+            self.sums.gap_budget.add(span.cause, span.duration());
+            rollups_of(span.cause, &mut self.sums.rollups, parts).add(span, place);
+            if tail && matches!(span.cause.class(), Class::Application | Class::Unknown) {
+                // One span: the time after the last byte.
+                self.sums.tail = Some((span.cause, span.duration()));
+            }
+        }
+        if parts.wants_gap(self.connection, start, end) {
+            parts.gap(self.connection, Gap { start, end, spans: spans.clone() });
+        }
+        parts.give_back_spans(spans);
+    }
+}
