@@ -2,9 +2,9 @@
 
 use crate::input::Input;
 use tcpwhy_base::Nanos;
-use tcpwhy_library::Filter;
 use tcpwhy_library::{Connection, captures::Analysis, captures::Window};
-use tcpwhy_trace::{Found, Met, Names, Pass, Stretch, Track, Tracks};
+use tcpwhy_library::{Filter, Reader};
+use tcpwhy_trace::{Found, Met, Names, Packet, Pass, Stretch, Track, Tracks};
 
 /// Packets in a page. More would make it larger than a ticket system takes: a million are 3 to 6 MB.
 pub(crate) const PAGE: u64 = 2_000_000;
@@ -23,20 +23,30 @@ impl Source<'_> {
     pub(crate) fn read_again(
         &self,
         connections: &[Box<Connection>],
-        each: impl FnMut(&Met<'_>) -> anyhow::Result<bool>,
-    ) -> anyhow::Result<()> {
-        self.pass(Pass::new(connections, self.filter), each)
-    }
-
-    fn pass(
-        &self,
-        mut pass: Pass<'_>,
         mut each: impl FnMut(&Met<'_>) -> anyhow::Result<bool>,
     ) -> anyhow::Result<()> {
+        let mut pass = Pass::new(connections, self.filter);
+        self.each_input(|reader, before, times| pass.read(reader, before, times, &mut each))
+    }
+
+    /// The same for packets alone ([`Pass::packets`]).
+    fn packets(
+        &self,
+        mut pass: Pass<'_>,
+        mut each: impl FnMut(u64, Option<(usize, Packet)>) -> bool,
+    ) -> anyhow::Result<()> {
+        self.each_input(|reader, before, times| Ok(pass.packets(reader, before, times, &mut each)))
+    }
+
+    /// Opens the inputs in their order, until `read` says `false`; it gets the frames before each, and which times count.
+    fn each_input(
+        &self,
+        mut read: impl FnMut(&mut Reader, u64, (Nanos, Nanos)) -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
+        let times = self.window.map_or((Nanos(i64::MIN), Nanos::MAX), |w| (w.from, w.to));
         for (input, &before) in self.inputs.iter().zip(self.frames_before) {
             let mut reader = input.open().map_err(|e| anyhow::anyhow!(e))?;
-            let times = self.window.map_or((Nanos(i64::MIN), Nanos::MAX), |w| (w.from, w.to));
-            if !pass.read(&mut reader, before, times, &mut each)? {
+            if !read(&mut reader, before, times)? {
                 break;
             }
         }
@@ -65,9 +75,9 @@ impl Source<'_> {
             None => Tracks::new(all, room),
             Some(places) => Tracks::among(all, places.to_vec(), room),
         };
-        self.pass(Pass::of(all, |place| tracks.wants(place), self.filter), |met| {
-            tracks.take(met);
-            Ok(true)
+        self.packets(Pass::of(all, |place| tracks.wants(place), self.filter), |_, packet| {
+            tracks.take(packet);
+            true
         })?;
         Ok(tracks.finish())
     }
@@ -85,7 +95,7 @@ impl Source<'_> {
         };
         let mut stretch = Stretch::new(&analysis.connections, at, times, most);
         let pass = Pass::of(&analysis.connections, |place| place == at, self.filter);
-        self.pass(pass, |met| Ok(stretch.take(met)))?;
+        self.packets(pass, |number, packet| stretch.take(number, packet))?;
         Ok(stretch.finish())
     }
 }
