@@ -203,6 +203,10 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
         (None, None) if is_tiny(p, flight) => {
             Release::inferred(Wait::Pause(Pause { outstanding: flight, ..Pause::default() }))
         }
+        // A part of the window that is not worth a burst of its own is left for the ACK that is due (rule 84).
+        _ if defers(p, lock, flight) => {
+            Release::inferred(by_window(p, lock.ack, flight)).with_ack(lock.ack.frame())
+        }
         // With nothing in flight there was nothing to wait for.
         _ if flight == 0 => Release::inferred(Wait::Pause(Pause::default())).with_ack(lock.ack.frame()),
         _ => {
@@ -220,6 +224,26 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
             Release::inferred(Wait::Acked(acked)).with_ack(lock.ack.frame())
         }
     }
+}
+
+/// Linux leaves room of less than a third of the peer's window (`tcp_tso_win_divisor`) as long as an ACK is due, where more than that room
+/// waits, and counts this as limited by that window (`tcp_tso_should_defer`); here, where the congestion window is known to have more. An ACK
+/// is due if the oldest segment is half a round trip old: ACKs came not long before of what had left before it.
+fn defers(p: &Passage<'_>, lock: &Lock<'_>, flight: u32) -> bool {
+    let (mss, cwnd, window) = (p.mss(), lock.ack.cwnd, lock.ack.window_before);
+    let known = p.flow.cwnd.state() == CwndState::Growing && cwnd > 0;
+    let room = room_before(p, lock);
+    // At this tap, by one reaction time: half a round trip before the wait, and the first half of the wait.
+    let (old, new) = (p.since.time - p.path.rtt.part(2), p.since.time + p.waited().part(2));
+    let at = |a: &Ack| a.time + p.path.own();
+    let earlier = || p.acks.newest_first().skip_while(|a| at(a) > new).take_while(|a| at(a) >= old);
+    p.profile.os == Some("Linux")
+        && !p.segment.flags.psh()
+        && flight > 0
+        && (mss..window / 3).contains(&room)
+        && known
+        && flight + room < cwnd
+        && earlier().any(|a| a.pure() && a.ack.after(a.una_before))
 }
 
 /// Less was in flight than any limit lets: a segment, or the half of `SOCK_MIN_SNDBUF` that is payload. After a loss Linux may let a

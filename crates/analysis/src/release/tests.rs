@@ -1,5 +1,6 @@
 //! The rules of release, a row for each: what was known when a segment passed, and what must have released it.
 mod queue;
+mod small_window;
 use super::*;
 use crate::profile::Profile;
 use crate::track::{Ack, Acks, Arrival, Arrived, Before, Flow, Last, PathView, Recovery, Repair, Since};
@@ -217,19 +218,6 @@ fn a_window_that_was_full_opened() {
     assert_eq!(opened(0, 0, |_| ()), Wait::Closed { window: 0, flight: 4 * MSS, unread: false });
     // A window that never held a segment.
     assert_eq!(opened(500, MSS, |r| r.largest_window = Some(MSS - 1)), Wait::Silly { window: 500 });
-}
-
-#[test]
-fn a_timer_sends_into_a_small_window() {
-    let probed = |largest: u32, waited: i64| {
-        row(ms(waited), 400).with(|r| {
-            r.flow.edge = NXT + 400;
-            r.largest_window = Some(largest);
-        })
-    };
-    probed(4 * MSS, 190).is(Wait::Closed { window: 400, flight: 0, unread: false });
-    probed(4 * MSS - 1, 190).is(Wait::Silly { window: 400 });
-    probed(4 * MSS, 189).is(pause(0, false));
 }
 
 #[test]
