@@ -49,6 +49,7 @@ class Sent:
     dropped: bool = False  # the network lost it
     srtt: int = 0
     filled: 'Write' = None
+    answered: bool = False  # the ACK that released it came with data
 
 
 @dataclass

@@ -68,15 +68,15 @@ class Sender(End):
         if self.edge > old_edge and not self.out:
             self.stop('persist')
             self.persist_count = 0
-        self.later(self.sim.jitter(self.stack.react), lambda: self.released(p.late))
+        self.later(self.sim.jitter(self.stack.react), lambda: self.released(p))
 
-    def released(self, late):
+    def released(self, ack):
         if self.state != 'open':
             return
         if self.rest and self.room_to_wake():
             self.write_more(True)
         else:
-            self.push('ack', late)
+            self.push('ack', ack.late, bool(ack.payload))
 
     def advance(self, p):
         held = self.flight()
@@ -213,7 +213,7 @@ class Sender(End):
 
     # ------------------------------------------------------------ sending
 
-    def push(self, trigger, late=0):
+    def push(self, trigger, late=0, answered=False):
         """Sends what may be sent, in the order of the kernel's questions, and remembers what stopped it."""
         if self.state != 'open':
             return
@@ -235,7 +235,7 @@ class Sender(End):
             hold, size = self.stopped(size)
             if hold:
                 break
-            self.first_time(size, reason, late)
+            self.first_time(size, reason, late, answered)
         if hold == 'slow_reader' and self.hold != hold:
             self.shut.append([self.sim.now, FOREVER])
         elif self.hold == 'slow_reader' and hold != self.hold:
@@ -295,8 +295,9 @@ class Sender(End):
                 return w
         return self.writes[0]
 
-    def first_time(self, size, reason, late):
+    def first_time(self, size, reason, late, answered):
         sent = Sent(self.nxt, self.nxt + size, self.sim.now, reason, self.write_of(self.nxt), late, srtt=self.srtt)
+        sent.answered = answered
         sent.filled = self.writes[-1]
         if reason == 'app' and sent.write.blocked:
             sent.cause = 'send_buffer'

@@ -77,8 +77,10 @@ def exchanges_of(passages, trip):
         p = q.segment
         fresh = p.seq + p.payload > high[p.side]
         sides = {c.segment.side for c in current}
-        # what Nagle held belongs to the write that it was held for, whatever came across meanwhile (rule 78)
-        opens = p.side == 0 and fresh and 1 in sides and p.ack >= server_end and p.sent.cause != 'nagle'
+        # what Nagle held belongs to the write that it was held for, whatever came across meanwhile (rule 78); if the ACK
+        # came with an answer, no packet tells it from the next request
+        held = p.sent.cause == 'nagle' and not p.sent.answered
+        opens = p.side == 0 and fresh and 1 in sides and p.ack >= server_end and not held
         if (
             current
             and fresh
@@ -141,17 +143,18 @@ def idle_repeats(sim, tap):
 def hidden_holds(exchange):
     """Passages of what Nagle held while its writer's clock ran on: a held write returns at once, and a later one of the same
     message came when it would have come anyway (rule 24)."""
-    out, writer = set(), None
+    out, writer, since = set(), None, 0
     for q in reversed(exchange):
         sent = q.segment.sent
         if writer is not None and q.segment.side != writer:
             writer = None
-        if sent.cause == 'nagle' and writer is not None:
+        if sent.cause == 'nagle' and writer is not None and since < sent.time:
             out.add(id(sent))
-        elif sent.cause != 'app' or sent.filled.blocked or sent.filled.after != 'write':
+        elif sent.cause != 'app' or sent.filled.blocked:
             writer = None
         else:
-            writer = q.segment.side
+            # its clock ran since it had written before, or had read what was there already
+            writer, since = q.segment.side, 0 if sent.filled.after == 'write' else sent.filled.ready
     return out
 
 
@@ -230,7 +233,9 @@ def wait(sim, truth, tap, q, following, bad):
         # the loss takes its part; what is left before and after belongs to the wait itself
         cause = OVERLAYS[min(o[2] for o in overlays)]
         a, b = min(o[0] for o in overlays), max(o[1] for o in overlays)
-        truth.add(a, b, cause)
+        busy = busy_in(sim, tap, n.side, a, b) if cause != 'slow_reader' else 0
+        truth.add(a, a + busy, 'bandwidth')  # what is sent again does not stop a link that is busy (rule 3)
+        truth.add(a + busy, b, cause)
         if cause == 'spurious_recovery' and n.sent.cause not in LOSS:
             truth.under |= {n.sent.cause, *NEAR.get(n.sent.cause, ())}
         start, end = (start, a) if a > start else (b, end)

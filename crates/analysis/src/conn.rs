@@ -292,8 +292,11 @@ impl Conn {
             return true;
         }
         // At a server tap the response may still be on its way when the next request passes.
+        // Whoever has seen nothing of it has not read it (rule 8).
         let unread = server.nxt.minus(segment.ack).max(0) as u32;
+        let some = u64::from(unread) < self.ex.recorded().bytes.server;
         !self.track.near(End::Client)
+            && some
             && server.outstanding() > 0
             && server.quiet_at(t) < self.track.reaction_or_zero(End::Client)
             && unread <= server.last_len()

@@ -28,6 +28,8 @@ pub(crate) struct Context {
     pub(crate) initial_window: Ends<u32>,
     pub(crate) cork_timers: u32,
     pub(crate) nagle_holds: u32,
+    /// Who has shown the classic rule of Nagle, which holds a tail behind full segments (rule 54).
+    pub(crate) classic: Ends<bool>,
     /// The server had not taken the handshake's final ACK until then.
     pub(crate) not_taken: Option<NotTaken>,
     pub(crate) one_sided: bool,
@@ -124,6 +126,7 @@ impl Context {
             initial_window: Ends::of(|s| track.profile(s).initial_window),
             cork_timers: habits.cork_timers(),
             nagle_holds: habits.nagle_holds(),
+            classic: Ends::of(|s| habits.is_classic(s)),
             not_taken: not_taken.then_some(untaken),
             one_sided: track.one_sided(),
             capture_drops: track.quality().has(Quality::CAPTURE_DROPS),

@@ -133,6 +133,10 @@ impl<'a> Emit<'a> {
             let trip = Facts::RoundTrip { rtt: context.rtt };
             self.network(Rule::NextWrite, Cause::PathDelay, hosts, trip);
             self.span(Rule::NextWrite, Cause::SenderPause, Some(Side::from(d)), time - hosts, facts);
+        } else if context.per_byte[d].is_none() && time > context.rtt + apart {
+            // No rate accounts for it: a queue, or a writer that went on behind a tail that was held (rule 72).
+            let facts = Facts::Wait { wait: time, outstanding: bytes };
+            self.span(Rule::SpacedWithoutRate, Cause::Unexplained, None, time, facts);
         } else if granted == time {
             self.carried(context, d, time, bytes);
         } else if context.per_byte[d].is_some()
@@ -142,10 +146,6 @@ impl<'a> Emit<'a> {
             self.carried(context, d, granted, bytes);
             let facts = Facts::Wait { wait: time, outstanding: bytes };
             self.span(Rule::AlmostSaturated, Cause::Unexplained, None, time - granted, facts);
-        } else if context.per_byte[d].is_none() && time > context.rtt + apart {
-            // No rate accounts for it: a queue, or a writer that went on behind a tail that was held (rule 72).
-            let facts = Facts::Wait { wait: time, outstanding: bytes };
-            self.span(Rule::SpacedWithoutRate, Cause::Unexplained, None, time, facts);
         } else if bytes > 0 {
             self.network(Rule::OwnBytes, Cause::Bandwidth, time, Facts::Bytes { bytes, bps: None });
         } else {

@@ -81,9 +81,7 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
         } else if pace.is_some_and(|each| is_paced(step, each)) {
             *limit = Cause::Pacing;
         } else if *limit == Cause::SendBuffer {
-            // With less than half of the most in flight half of a buffer is free: its writer had been woken before (rule 79).
-            let half = 2 * (flight_of(step) + mss) < usual;
-            let doubtful = plateau == Cause::SendBuffer && half && !is_cut(step);
+            let doubtful = plateau == Cause::SendBuffer && is_low(step, usual, mss) && !is_cut(step);
             // What a loss has made smaller is no buffer, whatever its writer does.
             let cut = plateau == Cause::Unexplained && is_cut(step);
             *limit = if doubtful {
@@ -97,10 +95,16 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
             // More had flown, so the window was larger (rule 80).
             let next = steps[k + 1..].iter().find(|s| clocked(s)).map_or(0, flight_of);
             let more = flight_of(step) + mss / 2 < most && next < flight_of(step) + mss / 2;
+            // With this segment no more is in flight than was at any time before: whole segments, for Linux counts those.
+            let flown = step.acked().map_or(0, |a| a.flown);
+            let fits = flight_of(step).saturating_add(step.len).div_ceil(mss) <= flown.div_ceil(mss);
             // Other stacks than Linux hold the partial end of a write for all before it.
             let tail = !step.pushed && !step.len.is_multiple_of(mss) && context.timer[sender].is_none();
-            if step.acked().is_some_and(|a| a.room.is_some()) && more && tail {
+            if step.acked().is_some_and(|a| a.room.is_some()) && (more || fits) && tail {
                 *limit = Cause::Nagle;
+            } else if fits && step.pushed {
+                // A writer that waits for room is woken when a third of the buffer is free: with less in flight it was none (rule 79).
+                *limit = if is_low(step, flown, mss) { Cause::SenderPause } else { Cause::Unexplained };
             }
         }
         most = most.max(flight_of(step));
@@ -139,6 +143,11 @@ fn plateau_cause(context: &Context, steps: &[Step], sender: End, mss: u32, windo
         _ if one_segment(context, steps, sender, mss) => Cause::Bandwidth,
         _ => by_its_writer(steps, mss, context.near(sender) || context.per_byte[sender].is_some()),
     }
+}
+
+/// With less than two thirds of the usual in flight a third of a buffer is free: its writer had been woken before (`sk_stream_write_space`, rule 79).
+fn is_low(step: &Step, usual: u32, mss: u32) -> bool {
+    3 * (u64::from(flight_of(step)) + u64::from(mss)) < 2 * u64::from(usual)
 }
 
 /// A quarter of the waits that ACKs ended had as much in flight.
@@ -396,7 +405,27 @@ fn pace(steps: &[Step]) -> Option<Nanos> {
     let paced: u32 = spaced().map(|s| s.releases).sum();
     let others = steps.iter().filter(|s| clocked(s) || written(s)).count();
     let time: i64 = spaced().map(|s| s.duration().0).sum();
+    if goes_by_the_writer(steps) {
+        return None;
+    }
     (paced >= 8 && 2 * paced as usize > others).then(|| Nanos(time / i64::from(paced)))
+}
+
+/// What is paced takes its time by the byte. Where twice as much before a wait did not make it longer, a writer's clock went on, whose held tails
+/// leave as soon as they are full (rule 83).
+fn goes_by_the_writer(steps: &[Step]) -> bool {
+    let waits = || steps.windows(2).filter(|w| spaced(&w[1]) && w[1].releases == 1 && w[0].releases == 1);
+    let (Some(least), Some(most)) = (waits().map(|w| w[0].bytes).min(), waits().map(|w| w[0].bytes).max())
+    else {
+        return false;
+    };
+    let of = |large: bool| {
+        let own = waits().filter(|w| if large { w[0].bytes / 2 >= least } else { w[0].bytes / 2 < least });
+        let (time, count) = own.fold((0, 0), |(t, n), w| (t + w[1].duration().0, n + 1));
+        (time / i64::from(count.max(1)), count)
+    };
+    let (small, large) = (of(false), of(true));
+    most / 2 >= least && small.1 > 0 && large.1 > 0 && 2 * large.0 < 3 * small.0
 }
 
 /// A wait of such a sender: one that an ACK seems to have ended, too, if it was no longer than the others (rule 69).

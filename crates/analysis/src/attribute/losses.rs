@@ -4,15 +4,15 @@ use crate::attribute::context::Context;
 use crate::attribute::emit::Emit;
 use crate::confidence::Rule;
 use crate::facts::Facts;
-use crate::release::Wait;
+use crate::release::{Wait, latest_probe};
 use crate::step::Step;
 use crate::track::{NotTaken, Repair};
 use tcpwhy_base::{Cause, Nanos, Side};
 
 /// Packets that never passed the tap, as the numbers of their sender's packets tell, and the timers that sent them again.
-pub(super) fn missing(packets: u32, time: Nanos, otherwise: Cause, out: &mut Emit<'_>) {
-    // One lost copy: a probe comes first; more of them: its timeouts.
-    let (rule, cause) = if packets == 1 {
+pub(super) fn missing(context: &Context, packets: u32, time: Nanos, otherwise: Cause, out: &mut Emit<'_>) {
+    // One lost copy: a probe comes first, if it can be as late; more of them: its timeouts.
+    let (rule, cause) = if packets == 1 && time <= latest_probe(context.rtt) {
         (Rule::OnePacketMissing, Cause::TailLossProbe)
     } else {
         (Rule::PacketsMissing, Cause::RetransmissionTimeout)

@@ -15,7 +15,7 @@ pub(crate) use fold::{fold, join_neighbours};
 pub(crate) use pieces::{Piece, Pieces};
 pub(crate) use plain::plain;
 
-use crate::profile::WAKE_UP;
+use crate::profile::{WAKE_UP, delayed_from};
 use crate::release::{Acked, Pause, Wait};
 use crate::result::Span;
 use crate::step::Step;
@@ -72,11 +72,13 @@ fn attribute_any(
 ) {
     forget_waits_below_the_tick(context, steps);
     give_free_waits_to_the_writer(context, steps);
-    give_hidden_holds_to_the_writer(context, steps);
+    give_tails_to_nagle(context, steps);
+    give_hidden_holds_to_the_writer(context, steps, &[]);
     give_filled_holds_to_the_limit(context, steps);
-    give_equal_holds_to_the_writer(steps);
+    give_equal_holds_to_the_writer(context, steps);
     give_probe_waits_to_the_loss(context, steps);
     limits::flight_limits(context, steps, carry, limits);
+    give_hidden_holds_to_the_writer(context, steps, limits);
     for (step, &limit) in steps.iter().zip(limits.iter()) {
         waits::spans_of(context, step, limit, carry, spans);
     }
@@ -119,13 +121,24 @@ fn give_free_waits_to_the_writer(context: &Context, steps: &mut [Step]) {
     }
 }
 
+/// Who has shown the classic rule of Nagle had it before: the tail of a write that left with the ACK of all before it was held, though that was
+/// the first flight, after which a congestion window grows as well (rule 54).
+fn give_tails_to_nagle(context: &Context, steps: &mut [Step]) {
+    for step in steps.iter_mut().filter(|s| s.source == Source::Inferred && context.classic[s.sender]) {
+        let Some(&Acked { flight, delay, late_us, .. }) = step.acked().filter(|a| a.tail) else { continue };
+        let delayed = delay > delayed_from(context.rtt);
+        let first = flight.min(context.mss[step.sender]);
+        step.rename(Wait::Nagle { first, flight, delay, delayed, late_us, prompt: true });
+    }
+}
+
 /// A hold by Nagle that ended before the application wrote again delayed nothing: a write that is held returns at
 /// once, so that the next one comes when it would have come anyway. The critical path goes through the writer, and so it does for
 /// the holds before that one: nothing but its own time stood between its writes.
-fn give_hidden_holds_to_the_writer(context: &Context, steps: &mut [Step]) {
+fn give_hidden_holds_to_the_writer(context: &Context, steps: &mut [Step], limits: &[Cause]) {
     // The writer that the next wait was for, and how long it was.
     let mut next: Option<(End, Nanos)> = None;
-    for step in steps.iter_mut().rev().filter(|s| !s.is_burst()) {
+    for (k, step) in steps.iter_mut().enumerate().rev().filter(|s| !s.1.is_burst()) {
         match step.wait {
             Wait::Nagle { first, .. } => {
                 let hidden = next.filter(|n| n.0 == step.sender);
@@ -142,6 +155,10 @@ fn give_hidden_holds_to_the_writer(context: &Context, steps: &mut [Step]) {
             Wait::Pause(pause) if pause.flight == 0 && !pause.there => {
                 next = Some((step.sender, step.duration()))
             }
+            // An ACK that was there by chance.
+            Wait::Acked(_) if limits.get(k) == Some(&Cause::SenderPause) => {
+                next = Some((step.sender, step.duration()))
+            }
             // A timer that is none.
             Wait::CorkTimer { .. } if context.cork_timers < 2 => next = Some((step.sender, step.duration())),
             _ => next = None,
@@ -149,10 +166,10 @@ fn give_hidden_holds_to_the_writer(context: &Context, steps: &mut [Step]) {
     }
 }
 
-/// What is held grows with what is written meanwhile, and what leaves partial empties the queue. Where six holds in a row held just as much, their
-/// writer, whom no hold stops, wrote once in each: by a clock of its own, a little slower than the ACKs (rule 81).
-fn give_equal_holds_to_the_writer(steps: &mut [Step]) {
-    const ROW: usize = 6;
+/// What is held grows with what is written meanwhile, and what leaves partial empties the queue. A writer whom no hold stops and whose clock is a
+/// little faster than the ACKs writes twice in one of n holds unless it is faster by less than 1 in n + 1; one that is a little slower writes by
+/// chance within `late` after each ACK, once in hold / late. Where the second is the likelier, holds of one size were its own clock (rule 81).
+fn give_equal_holds_to_the_writer(context: &Context, steps: &mut [Step]) {
     let mut start = 0;
     while start < steps.len() {
         if !is_hold(&steps[start]) {
@@ -166,9 +183,7 @@ fn give_equal_holds_to_the_writer(steps: &mut [Step]) {
         };
         let row = steps[start..].iter().take_while(same).count();
         let inferred = |s: &&mut Step| s.source == Source::Inferred;
-        if steps[start..start + row].iter().filter(|s| is_hold(s)).map(|s| s.releases as usize).sum::<usize>()
-            >= ROW
-        {
+        if is_by_chance(context, &steps[start..start + row], sender) {
             for step in steps[start..start + row].iter_mut().filter(|s| is_hold(s)).filter(inferred) {
                 let Wait::Nagle { first, .. } = step.wait else { continue };
                 step.rename(Wait::Pause(Pause { outstanding: first, ..Pause::default() }));
@@ -176,6 +191,24 @@ fn give_equal_holds_to_the_writer(steps: &mut [Step]) {
         }
         start += row.max(1);
     }
+}
+
+/// So many holds of one size are likelier those of a writer that happens to write just after the ACKs.
+fn is_by_chance(context: &Context, row: &[Step], sender: End) -> bool {
+    // What no tap can tell from nothing: an eighth of the way to the sender is jitter.
+    let jitter = context.reaction[sender].part(8).max(Nanos::micros(50)) + context.tick;
+    let holds = || row.iter().filter(|s| is_hold(s));
+    let far = context.per_byte[sender].filter(|_| !context.near(sender)).unwrap_or(0.0);
+    let late = holds().filter_map(|s| match s.wait {
+        Wait::Nagle { late_us, .. } => {
+            Some((Nanos::micros(i64::from(late_us)) - Nanos((far * f64::from(s.len)) as i64)).floor0())
+        }
+        _ => None,
+    });
+    let late = late.max().unwrap_or_default().max(jitter);
+    let least = holds().map(Step::duration).min().unwrap_or_default();
+    let count = holds().map(|s| i64::from(s.releases)).sum::<i64>();
+    count >= i64::from(limits::PLATEAU) && late.times(count + 1) > least
 }
 
 /// With an ACK that was not delayed.

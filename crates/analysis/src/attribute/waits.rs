@@ -124,7 +124,7 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
                 Facts::Released { late: step.duration() },
             );
         }
-        Wait::Missing { packets } => missing(packets, rest, Cause::SenderPause, out),
+        Wait::Missing { packets } => missing(context, packets, rest, Cause::SenderPause, out),
         Wait::Loss { repair, .. } => loss(context, step, repair, rest, out),
         Wait::NewProbe { outstanding } => new_probe(context, step, outstanding, rest, out),
         Wait::Blind => {
@@ -466,7 +466,7 @@ fn turn(context: &Context, step: &Step, on_the_way: Nanos, doubt: Doubt, rest: N
         let timers =
             context.timer[sender].map_or(think, |timer| timer.times((1 << packets.min(7)) - 1).min(think));
         out.span(Rule::ThinkBeforeMissing, cause, me, think - timers, facts);
-        missing(u32::from(packets), timers, cause, out);
+        missing(context, u32::from(packets), timers, cause, out);
     } else {
         let rule = match doubt {
             _ if is_forty_millis(think) => Rule::ThinkOfFortyMillis,

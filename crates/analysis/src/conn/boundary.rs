@@ -71,7 +71,7 @@ impl Conn {
     /// was not what its writer had waited for.
     fn is_held_across(&self, s: End, segment: &Segment, arrived: Arrived, missing: u16) -> bool {
         let since = self.ex.since();
-        if since.speaker == s || !self.track.has_acked_small(s, arrived.before.small_end, since.time) {
+        if !self.track.has_acked_small(s, arrived.before.small_end, since.time) {
             return false;
         }
         let passage = self.track.passage(s, segment, arrived, missing, since);

@@ -33,11 +33,14 @@ struct Held {
     waited: (Nanos, Nanos),
     /// Its kernel says that one of them was held.
     told: bool,
+    /// One was the tail of a write that no congestion window would have held (rule 54).
+    classic: bool,
 }
 
 impl Held {
     #[cold]
     fn take(&mut self, p: &Passage<'_>, release: &Release) {
+        self.classic |= is_tail(p) && matches!(release.wait, Wait::Nagle { prompt: true, .. });
         let of = |a: &&Ack| release.ack.is_some_and(|frame| frame.get() == a.frame());
         let Some(ack) = p.acks.newest_first().find(of) else { return };
         let spread = |range: &mut (Nanos, Nanos), new: Nanos| {
@@ -114,6 +117,11 @@ impl Habits {
     /// congestion window would have grown by then, so the stack has the classic rule of Nagle (rule 54).
     pub(crate) fn holds_tails(&self, p: &Passage<'_>, flight: u32) -> bool {
         is_tail(p) && (flight <= self.before_tail[p.sender] || is_no_initial_window(p, flight))
+    }
+
+    /// It has shown that it has the classic rule of Nagle.
+    pub(crate) fn is_classic(&self, s: End) -> bool {
+        self.held.as_ref().is_some_and(|held| held[s].classic)
     }
 
     /// How often a segment waited as long as a cork's timer takes; never, if as many did not.

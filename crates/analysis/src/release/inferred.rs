@@ -4,9 +4,11 @@
 
 use crate::profile::delayed_from;
 use crate::release::acked::{Lock, is_held_until, is_tail, lock};
+use crate::release::from_afar::{fills_a_hold, in_the_queue, late_for_the_path};
 use crate::release::habits::Habits;
 use crate::release::repeats::retransmission;
 use crate::release::value::{Acked, Doubt, Pause, Release, Wait};
+use crate::release::window::{by_window, flight_until, is_unread, late_us};
 use crate::track::{Ack, Arrival, CwndState, Passage, Repair};
 use tcpwhy_base::Nanos;
 
@@ -20,7 +22,9 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
     match p.arrived.arrival {
         Arrival::Retransmission => return retransmission(p),
         Arrival::Repaired { opened } => {
-            let repair = if p.waited() >= p.profile.rto_floor { Repair::Timeout } else { Repair::Fast };
+            // A fast repair takes a round trip from the last that came, and a quarter for what came out of order (RFC 8985, 6.2).
+            let timer = p.profile.rto_floor.times(7).part(8).max(p.path.rtt.times(5).part(4));
+            let repair = if p.waited() >= timer { Repair::Timeout } else { Repair::Fast };
             let wait = Wait::Loss { repair, again: false };
             return Release::inferred(wait).with_loss(Some((repair, opened)));
         }
@@ -62,12 +66,14 @@ fn response(p: &Passage<'_>, habits: &Habits) -> Release {
     // What was held by Nagle across a turn: a small segment out before, this one small, locked to its ACK.
     let nodelay = habits.nodelay_shown(p.sender) > 0;
     let tells = |l: &Lock<'_>| l.tells || habits.nagle_holds() >= 2;
+    // What acknowledges nothing of the last that came had left before that came.
+    let before = p.peer.last.is_some_and(|l| p.peer.nxt.minus(p.segment.ack) >= l.len.max(1) as i32);
     // Mostly no ACK came since, so that none of them can have let it go.
-    let any_since = p.acks.newest_first().next().is_some_and(|a| a.time > start);
-    if any_since
+    let any_since = || p.acks.newest_first().next().is_some_and(|a| a.time > start);
+    if (before || any_since())
         && let Some(ack) = lock(p, nodelay).filter(tells).and_then(|l| l.frees)
         && ack.pure()
-        && ack.time > start
+        && (ack.time > start || before)
     {
         return nagle(p, ack, flight_until(p, ack), true);
     }
@@ -158,14 +164,14 @@ fn is_in_pieces(p: &Passage<'_>) -> bool {
         && room >= p.mss() as i32
 }
 
-/// Packets of the sender are missing before this one, which comes when its timer would send it again: once, and
-/// after each lost copy twice as late.
+/// Packets of the sender are missing before this one, which comes when its timer would send it again, once, and
+/// after each lost copy twice as late; or later, for stacks, routes (`rto_min`) and variances make timers longer.
 fn is_missing(p: &Passage<'_>) -> bool {
     if p.missing == 0 || p.path.is_near() || p.capture_drops {
         return false;
     }
     let timer = p.timer().times(1 << (p.missing - 1).min(6));
-    p.waited() >= timer - timer.part(16) && p.waited() <= timer + timer.part(2)
+    p.waited() >= timer - timer.part(16)
 }
 
 /// It left with an ACK. Where one ACK ended several limits (rule 6), the kernel asks for the congestion window first, then the
@@ -181,7 +187,11 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
         CwndState::AfterLoss | CwndState::Avoiding => false,
     };
     let nodelay_unseen = habits.nodelay_shown(p.sender) == 0;
-    let by_cwnd = known && flight + mss >= cwnd;
+    // A timer leaves a window of one segment (RFC 5681, 3.1), until the ACK that ends its recovery; bytes or, for Linux, packets.
+    let timed =
+        |r: (Repair, Nanos)| matches!(r.0, Repair::Timeout | Repair::Spurious) && r.1 >= lock.ack.time;
+    let after_timer = p.since.recovered.is_some_and(timed) && flight <= mss && flight + p.segment.len > mss;
+    let by_cwnd = known && flight + mss >= cwnd || after_timer;
     match (lock.opens, lock.frees) {
         (Some(ack), _) if !by_cwnd || ack.window_before < mss => {
             Release::inferred(by_window(p, ack, flight)).with_ack(ack.frame())
@@ -216,7 +226,9 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
                 peak,
                 room: Some(room_before(p, lock)),
                 delay: lock.ack.late_by(p.path.peer()),
-                late_us: ((p.time - p.path.own() - lock.ack.time).floor0().0 / 1_000) as u32,
+                late_us: late_us(p, lock.ack),
+                flown: if p.flow.cwnd.state() == CwndState::Growing { p.flow.cwnd.max_flight } else { 0 },
+                tail: nodelay_unseen && is_tail(p),
                 rtt: p.flow.rtt.last.filter(|l| l.0 > p.since.time).map(|l| l.1),
                 drained,
                 unread: is_unread(p, lock.ack),
@@ -270,7 +282,8 @@ fn nagle(p: &Passage<'_>, ack: &Ack, flight: u32, prompt: bool) -> Release {
     let first = p.flow.last_len();
     let delay = ack.late_by(p.path.peer());
     let delayed = delay - late_anyway(p, ack) > delayed_from(p.path.rtt);
-    Release::inferred(Wait::Nagle { first, flight, delay, delayed, prompt }).with_ack(ack.frame())
+    let late_us = late_us(p, ack);
+    Release::inferred(Wait::Nagle { first, flight, delay, delayed, late_us, prompt }).with_ack(ack.frame())
 }
 
 /// How late the last ACK of two segments was before this one, within a round trip: those are not delayed (RFC 9293, 3.8.6.3), so that a
@@ -280,43 +293,6 @@ fn late_anyway(p: &Passage<'_>, ack: &Ack) -> Nanos {
     let two = |a: &&Ack| a.ack.minus(a.una_before) >= 2 * p.mss() as i32;
     let mut before = p.acks.newest_first().skip_while(|a| a.time >= ack.time).take_while(recent);
     before.find(two).map_or(Nanos::ZERO, |a| a.late_by(p.path.peer()))
-}
-
-/// Bytes in flight before this ACK came.
-pub(super) fn flight_until(p: &Passage<'_>, ack: &Ack) -> u32 {
-    p.arrived.before.nxt.minus(ack.una_before).max(0) as u32
-}
-
-/// The ACK moved the right edge of a window that was full.
-fn by_window(p: &Passage<'_>, ack: &Ack, flight: u32) -> Wait {
-    let mss = p.mss();
-    // A window update after everything was acknowledged: the reader made room only then. A small
-    // buffer's window opens with the ACK or at once after it.
-    let update = ack.ack == ack.una_before;
-    let covered = p.acks.newest_first().find(|a| a.ack == ack.ack && a.una_before.before(a.ack));
-    let held = covered.map_or(Nanos::ZERO, |a| ack.time - a.time);
-    let slow = update && (ack.window_before < mss || held.times(4) >= p.waited());
-    // Two full segments are acknowledged at once (RFC 9293, 3.8.6.3) unless the window would have to
-    // shrink (`__tcp_ack_snd_check`): a late ACK for more waited for the reader.
-    let late = ack.late_by(p.path.peer()) > delayed_from(p.path.rtt);
-    let many = ack.ack.minus(ack.una_before) >= 2 * mss as i32;
-    let unread = !slow && is_unread(p, ack);
-    let window = ack.window_before;
-    // A window that never holds a full segment: silly-window avoidance on both sides.
-    if p.largest_window.is_some_and(|w| w < mss) {
-        Wait::Silly { window }
-    } else if slow || unread || !ack.at_a_hole() && late && many {
-        Wait::Closed { window, flight, unread }
-    } else {
-        Wait::Window { flight }
-    }
-}
-
-/// More than half of the receiver's buffer was full of what its application had not read (`__tcp_select_window`): a larger
-/// one would fill up as well. A small window is mostly the data that has just arrived, so says nothing.
-fn is_unread(p: &Passage<'_>, ack: &Ack) -> bool {
-    let offered = ack.edge.minus(ack.ack).max(0) as u32;
-    !ack.at_a_hole() && p.largest_window.is_some_and(|most| most >= 8 * p.mss() && offered <= most / 2)
 }
 
 /// Whether ACKs of this wait, before those that may have released the segment, made room that was not used. A window
@@ -357,6 +333,9 @@ fn without_ack(p: &Passage<'_>, habits: &Habits) -> Release {
         let freed = p.was_free().then(|| ack.time + p.path.own());
         return Release { freed, ..nagle(p, ack, flight_until(p, ack), false) };
     }
+    if let Some(release) = late_for_the_path(p) {
+        return release;
+    }
     let (flow, rtt, dt) = (p.flow, p.path.rtt, p.waited());
     let reaction = p.path.own();
     let full = !flow.is_small(flow.last_len()) && !flow.is_small(p.segment.len);
@@ -369,6 +348,10 @@ fn without_ack(p: &Passage<'_>, habits: &Habits) -> Release {
     if mid_run && p.time - p.since.message < rtt - rtt.part(8) {
         return Release::inferred(Wait::Burst);
     }
+    if mid_run && fills_a_hold(p, habits) {
+        let outstanding = p.arrived.before.nxt.minus(flow.una).max(0) as u32;
+        return Release::inferred(Wait::Pause(Pause { outstanding, full, ..Pause::default() }));
+    }
     if mid_run && let Some(release) = in_the_queue(p) {
         return release;
     }
@@ -377,39 +360,6 @@ fn without_ack(p: &Passage<'_>, habits: &Habits) -> Release {
         return Release::inferred(Wait::Acked(Acked { flight: flow.flight_by_rounds(), ..Acked::default() }));
     }
     Release::inferred(by_timer_or_writer(p, habits, full))
-}
-
-/// A full segment in the middle of a run, seen from afar, that no ACK released when it would have come without a queue (rule 72). If
-/// none can have reached its sender in this wait, it had left before: the link let it through behind the one before. If the window
-/// had no room for it until one of them, that ACK ended the wait, and the queue came on top.
-fn in_the_queue(p: &Passage<'_>) -> Option<Release> {
-    let (reaction, start) = (p.path.own(), p.since.time);
-    let from = start - reaction - reaction.part(8);
-    // On a path shorter than a wake-up the hosts take as long as any link.
-    let told = p.path.reaction.is_some() && p.path.rtt >= Nanos::millis(1);
-    // ACKs that a hole makes the receiver repeat are not kept, and each may have let something go (RFC 6937).
-    let recent = || p.acks.newest_first().take_while(|a| a.time > from);
-    let repeated = p.flow.recovery.is_some() || recent().any(Ack::at_a_hole);
-    if p.capture_drops || repeated || !told || !p.acks.known_since(from) {
-        return None;
-    }
-    let nxt = p.arrived.before.nxt;
-    let needed = p.segment.len.min(p.mss()) as i32;
-    let opens = |a: &&Ack| a.edge_before.minus(nxt) < needed && a.edge.minus(nxt) >= needed;
-    let tells = |a: &&Ack| a.ack.after(a.una_before) || a.edge.after(a.edge_before);
-    let mut acks = recent().skip_while(|a| a.time > p.time - reaction).filter(tells);
-    let mut any = false;
-    let opening = acks.find(|a| {
-        any = true;
-        opens(a)
-    });
-    match opening {
-        Some(ack) if ack.time + reaction > start && ack.window_before >= p.mss() => {
-            Some(Release::inferred(by_window(p, ack, flight_until(p, ack))).with_ack(ack.frame()))
-        }
-        _ if any => None,
-        _ => Some(Release::inferred(Wait::Burst)),
-    }
 }
 
 /// A writer that has Nagle on cannot have sent this before the ACK came, however late it was written after.

@@ -5,11 +5,13 @@
 //! knows better (`witnessed`).
 
 mod acked;
+mod from_afar;
 mod habits;
 mod inferred;
 mod repeats;
 mod testimony;
 mod value;
+mod window;
 mod witnessed;
 
 #[cfg(test)]
@@ -17,6 +19,7 @@ mod tests;
 
 pub(crate) use habits::Habits;
 pub(crate) use inferred::burst_within;
+pub(crate) use repeats::latest_probe;
 pub(crate) use testimony::Testimony;
 pub(crate) use value::{Acked, Doubt, Pause, Release, Wait};
 pub(crate) use witnessed::{AT_ONCE, is_beside};

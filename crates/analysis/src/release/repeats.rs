@@ -28,6 +28,13 @@ pub(super) fn retransmission(p: &Passage<'_>) -> Release {
     Release::inferred(Wait::Loss { repair, again }).with_loss(sign.map(|f| (repair, f)))
 }
 
+/// The latest that a tail loss probe comes: two smoothed round trips and the longest delayed ACK of a single segment (RFC 8985, 7.2),
+/// an eighth late (timer wheel).
+pub(crate) fn latest_probe(srtt: Nanos) -> Nanos {
+    let timer = srtt.times(2) + Nanos::millis(200);
+    timer + timer.part(8)
+}
+
 /// Which mechanism sends unacknowledged data again.
 fn repair_of(p: &Passage<'_>) -> Repair {
     let (flow, rtt) = (p.flow, p.path.rtt);
@@ -40,11 +47,16 @@ fn repair_of(p: &Passage<'_>) -> Repair {
     if let Some(kind) = flow.repair() {
         return if kind == Repair::BlackHole || !long { kind } else { Repair::Timeout };
     }
+    // The third sign sends it again at once (RFC 5681, 3.2; RFC 8985, 6.2): fewer of them, long ago, did not.
+    let stale = |first: Nanos| flow.dup_acks < 3 && p.time - first >= p.profile.rto_floor.times(7).part(8);
     // A probe sends the last segment again (RFC 8985, 7.3); signs of a later arrival make it a fast repair.
     match flow.first_sack {
-        Some(_) if !long => Repair::Fast,
+        Some(first) if !long && !stale(first) => Repair::Fast,
         // Never later than the timeout (RFC 8985, 7.2), which here may seem shorter than it was.
-        _ if end == p.arrived.before.nxt && quiet <= flow.rto(rtt, p.profile).times(3).part(2) => {
+        _ if end == p.arrived.before.nxt
+            && quiet <= flow.rto(rtt, p.profile).times(3).part(2)
+            && quiet <= latest_probe(flow.srtt(rtt)) =>
+        {
             Repair::Probe
         }
         _ if quiet >= Nanos::millis(190) => Repair::Timeout,

@@ -173,7 +173,14 @@ fn an_ack_one_reaction_before_released_it() {
 #[test]
 fn a_small_segment_waits_for_the_ack_of_a_small_one() {
     let held = row(ms(60), 100).acked(ms(60), 10).with(|r| r.before.small_end = NXT);
-    held.is(Wait::Nagle { first: MSS, flight: 10, delay: Nanos::ZERO, delayed: false, prompt: true });
+    held.is(Wait::Nagle {
+        first: MSS,
+        flight: 10,
+        delay: Nanos::ZERO,
+        delayed: false,
+        late_us: 0,
+        prompt: true,
+    });
     // An ACK that comes 40 ms after the fastest is delayed.
     let late = row(ms(60), 100).with(|r| {
         r.before.small_end = NXT;
@@ -181,7 +188,7 @@ fn a_small_segment_waits_for_the_ack_of_a_small_one() {
         (ack.una_before, ack.ack, ack.edge_before, ack.edge) = (NXT - 10, NXT, NXT + 9_000, NXT + 9_000);
         r.acks.push(ack, Nanos::ZERO);
     });
-    late.is(Wait::Nagle { first: MSS, flight: 10, delay: ms(40), delayed: true, prompt: true });
+    late.is(Wait::Nagle { first: MSS, flight: 10, delay: ms(40), delayed: true, late_us: 0, prompt: true });
     // A full one waits for no such thing.
     let all = |r: &mut Row| r.flow.last = r.flow.last.map(|l| Last { una: NXT - MSS, ..l });
     let full = row(ms(60), MSS).acked(ms(60), MSS).with(|r| r.before.small_end = NXT).with(all);
@@ -298,8 +305,8 @@ fn data_that_had_passed_repairs_a_loss() {
 fn a_hole_filled_late_was_a_loss_before_the_tap() {
     let opened = START - ms(30);
     let filled = |waited| row(ms(waited), MSS).with(|r| r.arrival = Arrival::Repaired { opened }).release();
-    assert_eq!(filled(199).loss, Some((Repair::Fast, opened)));
-    assert_eq!(filled(200).wait, Wait::Loss { repair: Repair::Timeout, again: false });
+    assert_eq!(filled(174).loss, Some((Repair::Fast, opened)));
+    assert_eq!(filled(175).wait, Wait::Loss { repair: Repair::Timeout, again: false });
 }
 
 #[test]
@@ -307,7 +314,8 @@ fn packets_missing_by_their_numbers_were_lost_before_the_tap() {
     let missing = |waited: i64| row(ms(waited), MSS).far().with(|r| r.missing = 1);
     missing(220).is(Wait::Missing { packets: 1 });
     assert!(!matches!(missing(200).release().wait, Wait::Missing { .. }));
-    assert!(!matches!(missing(331).release().wait, Wait::Missing { .. }));
+    // Routes, variances and other stacks have longer timers.
+    missing(2_000).is(Wait::Missing { packets: 1 });
 }
 
 #[test]
@@ -319,39 +327,6 @@ fn far_from_its_sender_a_run_of_full_segments_goes_on() {
     // Within the first round trip of a message no ACK of it can have come.
     run.with(|r| r.message = START).is(Wait::Acked(acked));
     row(ms(17), MSS).far().with(|r| r.message = START).is(Wait::Burst);
-}
-
-/// Seen from afar (rule 72): no ACK can have reached the sender in the wait, an eighth of its reaction included, so it was on its way.
-#[test]
-fn what_no_ack_released_was_in_the_queue() {
-    row(ms(12), MSS).far().is(Wait::Burst);
-    let acked = |before: i64| row(ms(12), MSS).far().acked_in_part(Nanos(-before));
-    acked(22_500_000).is(Wait::Burst);
-    assert!(matches!(acked(22_499_999).release().wait, Wait::Acked(_)));
-    // The window had no room before that ACK, which came when the one before had passed the tap: the window, and then the queue.
-    let shut = |before: i64| {
-        acked(before).with(|r| {
-            let mut ack = *r.acks.newest_first().next().unwrap();
-            ack.edge_before = NXT;
-            r.acks = Acks::default();
-            r.acks.push(ack, Nanos::ZERO);
-        })
-    };
-    assert!(matches!(shut(19_999_999).release().wait, Wait::Window { .. } | Wait::Closed { .. }));
-    assert!(matches!(shut(20_000_000).release().wait, Wait::Acked(_)));
-    // A hole made the receiver repeat its ACKs, which are not kept: one of them may have let it go.
-    let filled = |after: Nanos| {
-        row(ms(12), MSS)
-            .far()
-            .with(|r| r.acks.push(Ack::new(START + after, 7, true, true, None), Nanos::ZERO))
-    };
-    filled(Nanos(-22_500_000)).is(Wait::Burst);
-    assert!(!matches!(filled(Nanos(-22_499_999)).release().wait, Wait::Burst));
-    assert!(!matches!(filled(ms(11)).release().wait, Wait::Burst));
-    // Hosts that take as long as the way tell nothing.
-    let short = |rtt| row(ms(12), MSS).far().with(|r| r.path.rtt = rtt);
-    short(ms(1)).is(Wait::Burst);
-    assert!(matches!(short(ms(1) - Nanos(1)).release().wait, Wait::Acked(_)));
 }
 
 #[test]
@@ -473,7 +448,14 @@ fn a_witness_overrides_what_was_inferred() {
     // It left later than the ACK that it was held until, by an inference a pause: with TCP_NODELAY known to be off, Nagle.
     let late = || row(ms(60), 100).acked(ms(40), 10).with(|r| r.before.small_end = NXT);
     let off = Witness { nodelay: Some(false), ..written(at(10)) };
-    let wait = Wait::Nagle { first: MSS, flight: 10, delay: Nanos::ZERO, delayed: false, prompt: false };
+    let wait = Wait::Nagle {
+        first: MSS,
+        flight: 10,
+        delay: Nanos::ZERO,
+        delayed: false,
+        late_us: 19_999,
+        prompt: false,
+    };
     assert_eq!(told(late(), off), (wait, Source::Kernel, at(10)));
     assert_eq!(told(late(), written(at(10))), (pause(0, false), Source::Inferred, None), "it may be on");
     // It waited for room in the buffer.

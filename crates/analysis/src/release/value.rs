@@ -78,6 +78,8 @@ pub(crate) enum Wait {
         /// How late its ACK was, and whether that counts as delayed.
         delay: Nanos,
         delayed: bool,
+        /// How long after that ACK could have let it go it left, microseconds.
+        late_us: u32,
         /// It left at once with the ACK.
         prompt: bool,
     },
@@ -144,6 +146,10 @@ pub(crate) struct Acked {
     pub(crate) late_us: u32,
     /// The sender's last round trip before it.
     pub(crate) rtt: Option<Nanos>,
+    /// As much had been in flight before, where no loss or idle time has made the congestion window smaller since.
+    pub(crate) flown: u32,
+    /// The partial end of a write, with which a stack of the classic rule of Nagle waits.
+    pub(crate) tail: bool,
     /// ACKs for more than a third of the flight came and released nothing, before the one that did.
     pub(crate) drained: bool,
     /// Most of the receiver's buffer was full when the ACK was sent.
@@ -158,6 +164,8 @@ impl Acked {
         self.rtt = self.rtt.max(next.rtt);
         self.flight = self.flight.max(next.flight);
         self.peak = self.peak.max(next.peak);
+        self.flown = self.flown.min(next.flown);
+        self.tail = false;
         self.delay = self.delay.max(next.delay);
         self.late_us = self.late_us.min(next.late_us);
     }

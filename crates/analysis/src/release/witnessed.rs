@@ -3,8 +3,8 @@
 
 use crate::profile::delayed_from;
 use crate::release::acked::is_held_until;
-use crate::release::inferred::flight_until;
 use crate::release::value::{Pause, Release, Wait};
+use crate::release::window::{flight_until, late_us};
 use crate::track::{Arrival, Passage, PathView, Repair};
 use tcpwhy_base::{Nanos, Source, Timer, Witness};
 
@@ -125,6 +125,7 @@ fn by_option(p: &Passage<'_>, inferred: &Release, witness: &Witness, from: Nanos
     let delay = ack.late_by(p.path.peer());
     let delayed = delay > delayed_from(p.path.rtt);
     let flight = flight_until(p, ack);
-    let wait = Wait::Nagle { first: p.flow.last_len(), flight, delay, delayed, prompt: false };
+    let late_us = late_us(p, ack);
+    let wait = Wait::Nagle { first: p.flow.last_len(), flight, delay, delayed, late_us, prompt: false };
     Some(by_kernel(Release { wait, ..*inferred }.with_ack(ack.frame())))
 }

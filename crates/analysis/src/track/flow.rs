@@ -98,6 +98,11 @@ impl Flow {
         srtt + var.times(4).max(profile.rto_floor)
     }
 
+    /// The smoothed round trip.
+    pub(crate) fn srtt(&self, base_rtt: Nanos) -> Nanos {
+        self.rtt.smoothed.map_or(base_rtt, |s| s.0)
+    }
+
     /// How its losses are being repaired, if they are.
     pub(crate) fn repair(&self) -> Option<Repair> {
         self.recovery.as_ref().map(|r| r.kind)

@@ -251,7 +251,9 @@ impl Tracker {
         let beside = path.peer_reaction.is_some() && path.peer().times(4) <= path.own();
         let end = segment.seq + segment.len;
         let taken = flow.acked && flow.una.after(flow.base) || peer.nxt.after(peer.base);
-        let whole = segment.seq.at_or_before(flow.una) && flow.first_sack.is_none() && flow.dup_acks == 0;
+        // Beside the receiver all before it has come as well, where nothing is missing.
+        let whole =
+            (beside || segment.seq.at_or_before(flow.una)) && flow.first_sack.is_none() && flow.dup_acks == 0;
         let repaired = flow.recovery.as_ref().is_some_and(|r| r.kind != Repair::Spurious);
         let room = flow.edge_known && end.at_or_before(flow.edge);
         let alone = segment.seq == flow.una && end == flow.nxt && flow.is_small(segment.len);

@@ -1,4 +1,4 @@
-//! What some would call a limit of TCP, and where the packets stop showing it (rules 79 to 82).
+//! What some would call a limit of TCP, and where the packets stop showing it (rules 78 to 83).
 
 use crate::wire::{Tap, Wire, ms, us};
 use tcpwhy_analysis::Connection;
@@ -33,8 +33,8 @@ fn what_no_ack_released_comes_at_the_pace_of_the_link() {
     assert!(!told([ms(9), us(9_700)]).0);
 }
 
-/// Small writes of the server, each a little after the ACK of the one before.
-fn holds(count: u32, sizes: [u32; 2]) -> Connection {
+/// Small writes of the server, each so long after the ACK of the one before.
+fn holds(count: u32, late: Nanos, sizes: [u32; 2]) -> Connection {
     let rtt = ms(10);
     let mut w = Wire::new(Tap::Server, rtt);
     w.handshake();
@@ -44,20 +44,100 @@ fn holds(count: u32, sizes: [u32; 2]) -> Connection {
         let packet = w.at(at).server().data(sizes[k as usize % 2]);
         packet.segment.flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
         w.at(at + rtt.part(2)).client().ack();
-        at += rtt + us(100);
+        at += rtt + late;
     }
     w.connection()
 }
 
-/// Six holds in a row of one size are a writer that is a little slower than the ACKs (rule 81).
+/// Holds of one size by a writer that is a little faster than the ACKs are n in a row once in n + 1; a writer that is a little slower comes so soon
+/// after the ACKs as often as that is of the hold (rule 81).
 #[test]
 fn holds_of_one_size_are_their_writers_clock() {
-    let told = |count, sizes| {
-        let c = holds(count, sizes);
+    let told = |count, late, sizes| {
+        let c = holds(count, late, sizes);
         [Cause::Nagle, Cause::SenderPause].map(|cause| c.budget.get(cause) > ms(20))
     };
-    assert_eq!(told(6, [300, 300]), [true, false]);
-    assert_eq!(told(7, [300, 300]), [false, true]);
+    // 900 of 10,900 µs: the twelfth hold makes it the likelier.
+    assert_eq!(told(12, us(900), [300, 300]), [true, false]);
+    assert_eq!(told(13, us(900), [300, 300]), [false, true]);
+    // What left at once with each ACK was held.
+    assert_eq!(told(60, us(40), [300, 300]), [true, false]);
     // What was written meanwhile makes a hold larger.
-    assert_eq!(told(20, [300, 600]), [true, false]);
+    assert_eq!(told(20, us(900), [300, 600]), [true, false]);
+}
+
+/// Beside the server: what was held left before the answer came, for it acknowledges nothing of that. The ACK passed just before the answer
+/// (rules 7 and 78).
+#[test]
+fn what_left_before_the_answer_came_had_been_held() {
+    let told = |ack: bool| {
+        let mut w = Wire::new(Tap::Server, ms(20));
+        w.handshake();
+        w.at(ms(30)).client().data(100);
+        if ack {
+            w.at(ms(40)).server().ack();
+        }
+        w.at(ms(41)).server().data(500);
+        w.at(ms(50)).client().data(300);
+        w.after(ms(10)).server().data(500);
+        w.after(ms(10)).client().ack();
+        let c = w.connection();
+        (c.exchanges.len(), c.budget.get(Cause::Nagle))
+    };
+    assert_eq!(told(true), (1, ms(19)));
+    assert_eq!(told(false), (1, Nanos::ZERO));
+}
+
+/// Seen from afar, after so many holds of the server: a full segment comes 35 ms behind another, which was not pushed, and no ACK can have let it
+/// go. What had been held was filled up by its writer (rule 83); where no holds are known nobody can tell.
+#[test]
+fn a_held_tail_leaves_when_it_is_full() {
+    let told = |holds: u32| {
+        let mut w = Wire::new(Tap::Client, ms(4));
+        w.handshake();
+        w.at(ms(10)).client().data(100);
+        let mut at = ms(12);
+        w.at(at).server().data(100);
+        for k in 0..holds {
+            w.at(at + ms(2)).client().ack();
+            at += ms(4);
+            w.at(at).server().data(200 + k);
+        }
+        w.at(at + ms(2)).client().ack();
+        at += ms(4);
+        w.at(at).server().data(MSS);
+        w.at(at + ms(35)).server().data(MSS);
+        w.at(at + ms(37)).client().ack();
+        let budget = w.connection().budget;
+        [Cause::SenderPause, Cause::SlowStart, Cause::Unexplained].map(|c| budget.get(c) > ms(30))
+    };
+    assert_eq!(told(2), [true, false, false]);
+    assert_eq!(told(0), [false, false, true]);
+}
+
+/// Flights of so many segments, each beginning with the ACK of all of the one before: a window that let ten fly holds neither three nor eight. With
+/// less than two thirds in flight no buffer does either (rules 79 and 80).
+#[test]
+fn what_flew_before_bounds_the_window() {
+    let told = |flights: [u32; 3]| {
+        let mut w = Wire::new(Tap::Server, ms(20));
+        w.handshake();
+        w.at(ms(30)).client().data(100);
+        w.after(ms(10));
+        for n in flights {
+            for k in 0..n {
+                let push = if k + 1 == n { TcpFlags::PSH } else { 0 };
+                w.server().data(MSS).segment.flags = TcpFlags(TcpFlags::ACK | push);
+            }
+            w.after(ms(10)).client().ack();
+            w.after(ms(10));
+        }
+        let budget = w.connection().budget;
+        [Cause::SlowStart, Cause::SenderPause, Cause::Unexplained].map(|c| budget.get(c).0 / 1_000_000)
+    };
+    assert_eq!(told([10, 12, 1]), [40, 0, 0]);
+    assert_eq!(told([10, 3, 1]), [20, 20, 0]);
+    assert_eq!(told([10, 8, 1]), [20, 0, 20]);
+    // A segment more than ever flew.
+    assert_eq!(told([10, 10, 1]), [40, 0, 0]);
 }

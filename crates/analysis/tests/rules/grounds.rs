@@ -301,7 +301,8 @@ fn flights_that_grow_again_are_no_plateau() {
         [Cause::SlowStart, Cause::SendBuffer].map(|c| budget.get(c).0 / 1_000_000)
     };
     assert_eq!(found([8, 10, 12, 14, 16]), [160, 0]);
-    assert_eq!(found([9, 11, 13, 15, 16]), [20, 140]);
+    // With less than two thirds of sixteen in flight no writer waits for a buffer that holds as much (rule 79).
+    assert_eq!(found([9, 11, 13, 15, 16]), [20, 120]);
 }
 
 /// Flights of a download whose requests and handshake the capture lacks: beside the sender its peer's reaction is known, and not its own

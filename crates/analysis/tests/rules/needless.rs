@@ -36,7 +36,7 @@ fn a_copy_of_what_has_come_is_no_loss() {
         // Without reports of duplicates (RFC 2883).
         segments.iter_mut().for_each(|s| s.options.sack_len = 0);
         let c = crate::wire::analyze(&segments).connections.remove(0);
-        let causes = [Cause::NagleDelayedAck, Cause::TailLossProbe, Cause::AcceptQueueFull];
+        let causes = [Cause::NagleDelayedAck, Cause::RetransmissionTimeout, Cause::AcceptQueueFull];
         causes.map(|cause| c.budget.get(cause) > ms(250))
     };
     assert_eq!(held(Tap::Server, false), [true, false, false]);

@@ -1,0 +1,48 @@
+//! An ACK, and what was held until it came.
+
+use crate::profile::delayed_from;
+use crate::release::value::Wait;
+use crate::track::{Ack, Passage};
+use tcpwhy_base::Nanos;
+
+/// How long after this ACK could have let it go the segment left, microseconds.
+pub(super) fn late_us(p: &Passage<'_>, ack: &Ack) -> u32 {
+    ((p.time - p.path.own() - ack.time).floor0().0 / 1_000) as u32
+}
+
+/// Bytes in flight before this ACK came.
+pub(super) fn flight_until(p: &Passage<'_>, ack: &Ack) -> u32 {
+    p.arrived.before.nxt.minus(ack.una_before).max(0) as u32
+}
+
+/// The ACK moved the right edge of a window that was full.
+pub(super) fn by_window(p: &Passage<'_>, ack: &Ack, flight: u32) -> Wait {
+    let mss = p.mss();
+    // A window update after everything was acknowledged: the reader made room only then. A small
+    // buffer's window opens with the ACK or at once after it.
+    let update = ack.ack == ack.una_before;
+    let covered = p.acks.newest_first().find(|a| a.ack == ack.ack && a.una_before.before(a.ack));
+    let held = covered.map_or(Nanos::ZERO, |a| ack.time - a.time);
+    let slow = update && (ack.window_before < mss || held.times(4) >= p.waited());
+    // Two full segments are acknowledged at once (RFC 9293, 3.8.6.3) unless the window would have to
+    // shrink (`__tcp_ack_snd_check`): a late ACK for more waited for the reader.
+    let late = ack.late_by(p.path.peer()) > delayed_from(p.path.rtt);
+    let many = ack.ack.minus(ack.una_before) >= 2 * mss as i32;
+    let unread = !slow && is_unread(p, ack);
+    let window = ack.window_before;
+    // A window that never holds a full segment: silly-window avoidance on both sides.
+    if p.largest_window.is_some_and(|w| w < mss) {
+        Wait::Silly { window }
+    } else if slow || unread || !ack.at_a_hole() && late && many {
+        Wait::Closed { window, flight, unread }
+    } else {
+        Wait::Window { flight }
+    }
+}
+
+/// More than half of the receiver's buffer was full of what its application had not read (`__tcp_select_window`): a larger
+/// one would fill up as well. A small window is mostly the data that has just arrived, so says nothing.
+pub(super) fn is_unread(p: &Passage<'_>, ack: &Ack) -> bool {
+    let offered = ack.edge.minus(ack.ack).max(0) as u32;
+    !ack.at_a_hole() && p.largest_window.is_some_and(|most| most >= 8 * p.mss() && offered <= most / 2)
+}
