@@ -379,6 +379,37 @@ impl Connection {
         self.budget.total() + self.idle()
     }
 
+    /// What is asked of those behind a place is on its way from memory while that one is worked on: a list of many is in no cache.
+    #[doc(hidden)]
+    pub fn fetch_behind(list: &[Box<Connection>], place: usize) {
+        // First where its lists are, then those.
+        let own = list.get(place + 4).map_or(0, |c| c.touch());
+        let lists = list.get(place + 2).map_or(0, |c| c.touch_lists());
+        std::hint::black_box(own ^ lists);
+    }
+
+    /// Reads a little of each of its cache lines.
+    fn touch(&self) -> u64 {
+        let [client, server] = &self.ends;
+        u64::from(self.id)
+            ^ u64::from(self.client.port)
+            ^ self.start.0 as u64
+            ^ u64::from(client.duplicates ^ server.duplicates)
+            ^ u64::from(client.max_flight == server.max_flight)
+            ^ self.bytes[0]
+            ^ self.exchanges_omitted.count
+            ^ self.budget.0.len() as u64
+            ^ self.gaps_omitted.budget.0.len() as u64
+            ^ self.setup.as_ref().map_or(0, |s| s.start.0 as u64)
+    }
+
+    fn touch_lists(&self) -> u64 {
+        let first = |budget: &Budget| budget.0.first().map_or(0, |b| b.1.0 as u64);
+        first(&self.budget)
+            ^ first(&self.gap_budget)
+            ^ self.setup.as_ref().and_then(|s| s.spans.first()).map_or(0, |s| s.start.0 as u64)
+    }
+
     /// Gaps before the last byte: no request was on its way.
     pub fn idle(&self) -> Nanos {
         self.gap_budget.total() - self.tail.map_or(Nanos::ZERO, |t| t.1)

@@ -362,6 +362,7 @@ pub(crate) fn findings_over(
     let over = |begin: usize, connections: &[Box<Connection>], mut sums: Sums| {
         let mut basis = Basis::default();
         for (i, c) in (begin..).zip(connections) {
+            Connection::fetch_behind(connections, i - begin);
             bases.read(i, c, &mut basis);
             sums.add(c, &basis);
         }

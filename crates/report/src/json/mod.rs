@@ -167,6 +167,7 @@ fn connections(
 /// Appends a chunk of connections.
 fn fill(bytes: &mut Vec<u8>, chunk: &[Box<a::Connection>], first: bool, cx: Context<'_>) -> io::Result<()> {
     for (i, connection) in chunk.iter().enumerate() {
+        a::Connection::fetch_behind(chunk, i);
         bytes.extend_from_slice(if first && i == 0 { b"\n" } else { b",\n" });
         writer::append(bytes, &Connection::new(connection, cx))?;
     }
