@@ -60,7 +60,9 @@ impl Processes {
             for file in files.flatten() {
                 let Ok(target) = fs::read_link(file.path()) else { continue };
                 if let Some(inode) = inode(target.as_os_str().as_bytes()) {
-                    let process = process.get_or_insert_with(|| about(pid, &mut self.containers)).clone();
+                    let process = process.get_or_insert_with(|| about(pid, &mut self.containers));
+                    // It died meanwhile: what was known of it before is more.
+                    let Some(process) = process.clone() else { break };
                     // A socket that several processes share goes to the youngest: workers inherit from their parent.
                     let old = self.by_inode.entry(inode).or_insert_with(|| process.clone());
                     if old.pid < pid {
@@ -77,11 +79,13 @@ fn inode(target: &[u8]) -> Option<u32> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-fn about(pid: u32, containers: &mut Containers) -> Process {
-    let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
-    let name = String::from_utf8_lossy(&read("comm")).trim_end().to_owned();
-    let (container, container_name) = containers.of(&String::from_utf8_lossy(&read("cgroup")));
-    Process { pid, name, container, container_name }
+/// None: there is no such process any more.
+fn about(pid: u32, containers: &mut Containers) -> Option<Process> {
+    let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).ok();
+    let name = String::from_utf8_lossy(&read("comm")?).trim_end().to_owned();
+    let (container, container_name) =
+        containers.of(&String::from_utf8_lossy(&read("cgroup").unwrap_or_default()));
+    Some(Process { pid, name, container, container_name })
 }
 
 #[cfg(test)]
@@ -98,5 +102,15 @@ mod tests {
         let mut processes = Processes::default();
         processes.look_for([inode]);
         assert_eq!(processes.of(inode).map(|p| p.pid), Some(std::process::id()));
+    }
+
+    /// Between the list of its files and its name.
+    #[test]
+    fn a_process_that_has_died_has_no_name() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        child.wait().unwrap();
+        assert_eq!(about(pid, &mut Containers::default()), None);
+        assert!(about(std::process::id(), &mut Containers::default()).is_some_and(|p| !p.name.is_empty()));
     }
 }

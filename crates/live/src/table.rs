@@ -292,6 +292,30 @@ mod tests {
         assert!(table.take_ended().is_empty());
     }
 
+    /// A process that dies between two looks: its connection, which the kernel still closes, keeps its name; one that was never seen
+    /// has none.
+    #[test]
+    fn the_name_of_a_process_outlives_it() {
+        let mut table = Table::default();
+        let named = |inode| Sample { inode, ..socket(u64::from(inode), 9, 80, State::Established) };
+        table.feed(&[named(5)], Nanos::ZERO);
+        let process = Process { pid: 812, name: "client".into(), ..Process::default() };
+        table.name(|inode| (inode == 5).then(|| process.clone()));
+        // Nobody's any more.
+        let left = Sample { inode: 0, state: State::LastAck, ..named(5) };
+        table.feed(&[left, named(6)], Nanos::millis(10));
+        table.name(|_| None);
+        let names = |all: &[Connection]| -> Vec<_> {
+            let mut all: Vec<_> = all.iter().map(|c| (c.sample.cookie, c.process.clone())).collect();
+            all.sort_unstable();
+            all
+        };
+        let expected = [(5, Some(process.clone())), (6, None)];
+        assert_eq!(names(&table.interval().connections), expected);
+        table.feed(&[], Nanos::millis(20));
+        assert_eq!(names(&table.take_ended()), expected);
+    }
+
     #[test]
     fn one_more_than_the_backlog_fits() {
         let mut table = Table::default();

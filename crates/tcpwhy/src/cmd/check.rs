@@ -5,6 +5,7 @@ use crate::failure::{Exit, Usage};
 use crate::output::Output;
 use crate::{cmd, shown};
 use anyhow::{Context as _, anyhow};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tcpwhy_base::Nanos;
@@ -21,6 +22,10 @@ const PART: u32 = 20;
 const TCP_MEM: &str = "net/ipv4/tcp_mem";
 /// How often counters are read.
 const COUNT: Duration = Duration::from_millis(200);
+
+/// Within this a new socket is listed, also where looking is rationed and the machine busy.
+#[cfg(feature = "bpf")]
+const EARLY: Nanos = Nanos::secs(1);
 
 /// Checks this host, or another network namespace.
 pub(crate) fn run(args: &Check) -> anyhow::Result<Exit> {
@@ -84,15 +89,28 @@ struct Seen {
 struct Buffers {
     #[cfg(feature = "bpf")]
     probe: Option<Probe>,
+    /// Of sockets that no list had yet.
+    #[cfg(feature = "bpf")]
+    early: Vec<Ask>,
     missing: Vec<String>,
+}
+
+/// A program asked for a buffer.
+#[cfg(feature = "bpf")]
+struct Ask {
+    process: Process,
+    inode: u32,
+    send: bool,
+    bytes: u32,
+    time: Nanos,
 }
 
 impl Buffers {
     #[cfg(feature = "bpf")]
     fn open() -> Buffers {
         match Probe::open() {
-            Ok(probe) => Buffers { missing: probe.missing.clone(), probe: Some(probe) },
-            Err(why) => Buffers { probe: None, missing: vec![why] },
+            Ok(probe) => Buffers { missing: probe.missing.clone(), probe: Some(probe), early: Vec::new() },
+            Err(why) => Buffers { probe: None, missing: vec![why], early: Vec::new() },
         }
     }
 
@@ -116,15 +134,27 @@ impl Buffers {
             let number = |l: &str| l.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u32>().ok();
             let inode = link.to_str().and_then(number);
             let Some(inode) = inode else { continue };
-            if !audit.table().inodes().any(|i| i == inode) {
-                continue;
-            }
             let name = std::fs::read_to_string(format!("/proc/{}/comm", asked.pid)).unwrap_or_default();
             let name = shown::name(name.trim_end()).into_owned();
             let process = Process { pid: asked.pid, name, ..Process::default() };
-            audit.asked(&process, asked.send, asked.bytes.into(), now);
+            self.early.push(Ask { process, inode, send: asked.send, bytes: asked.bytes, time: now });
+        }
+        let listed: HashSet<u32> = audit.table().inodes().collect();
+        self.take(audit, &listed);
+        // Who is in no list by now is no socket of TCP here.
+        self.early.retain(|ask| now - ask.time < EARLY);
+    }
+
+    /// Counts what was asked for sockets of a list.
+    #[cfg(feature = "bpf")]
+    fn take(&mut self, audit: &mut Audit, listed: &HashSet<u32>) {
+        for ask in self.early.extract_if(.., |ask| listed.contains(&ask.inode)) {
+            audit.asked(&ask.process, ask.send, ask.bytes.into(), ask.time);
         }
     }
+
+    #[cfg(not(feature = "bpf"))]
+    fn take(&mut self, _: &mut Audit, _: &HashSet<u32>) {}
 
     #[cfg(not(feature = "bpf"))]
     fn look(&mut self, _: &mut Audit, _: Nanos) {}
@@ -177,6 +207,7 @@ fn look(time: Nanos, memory: Option<String>, stop: &AtomicBool) -> Result<Seen, 
     }
     Diag::open()?.all(&mut sockets)?;
     audit.ports(&sockets);
+    buffers.take(&mut audit, &sockets.iter().map(|s| s.inode).collect());
     let (faults, watched) = audit.finish();
     Ok(Seen { faults, watched, hidden: processes.hidden, missing: buffers.missing })
 }

@@ -360,7 +360,8 @@ def offload():
     for command in (0x1F, 0x24):
         ethtool('lo', command, 0)
     c, t = pair()
-    transfer(c, t, pause=0.005)
+    # as long as it is looked at, however late that begins
+    transfer(c, t, seconds=60, pause=0.005)
 
 
 def path_mtu():

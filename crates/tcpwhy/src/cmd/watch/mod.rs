@@ -12,7 +12,7 @@ mod tables;
 
 use crate::args::watch::Watch;
 use crate::cmd;
-use crate::failure::Exit;
+use crate::failure::{Exit, say};
 use crate::output::Output;
 use eye::Eye;
 use metrics::Metrics;
@@ -20,6 +20,7 @@ use scrape::Scrape;
 use std::io::Write as _;
 #[cfg(feature = "tui")]
 use std::io::{self, IsTerminal as _};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 #[cfg(feature = "parquet")]
 use tables::Tables;
@@ -40,6 +41,9 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Exit> {
     let keeps = tables.is_some() || args.metrics.is_some();
     #[cfg(not(feature = "parquet"))]
     let keeps = args.metrics.is_some();
+    if let Some(pid) = args.pid.filter(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+        say(&format!("there is no process {pid} now: nothing is listed until there is one"));
+    }
     let mut eye = Eye::open(args.netns.as_deref(), args.sampled)?;
     // A terminal is put back whatever ends it.
     #[cfg(feature = "tui")]
