@@ -59,6 +59,11 @@ impl Rounds {
         self.spare.has_none()
     }
 
+    /// Listeners are listed in the next round, however soon that comes.
+    pub fn want_listeners(&mut self) {
+        self.listened = None;
+    }
+
     /// Takes the sockets of the round before, and leaves those of now. Gives what part of its processor time is rationed
     /// already.
     pub fn look(&mut self, sockets: &mut Vec<Sample>) -> Result<Duration, LiveError> {

@@ -178,6 +178,12 @@ fn look(time: Nanos, memory: Option<String>, stop: &AtomicBool) -> Result<Seen, 
     let mut counted = start;
     loop {
         let (began, used) = (Instant::now(), processor_time());
+        let over = stop.load(Relaxed) || began >= until;
+        // What is counted has happened when sockets are listed, which show at whom.
+        let counts = (over || counted.elapsed() >= COUNT).then(|| (counters(), now()));
+        if counts.is_some() {
+            rounds.want_listeners();
+        }
         let rationed = rounds.look(&mut sockets)?;
         audit.sockets(&sockets, now());
         let wait = ((processor_time() - used).saturating_sub(rationed) * PART).max(OFTEN);
@@ -186,9 +192,8 @@ fn look(time: Nanos, memory: Option<String>, stop: &AtomicBool) -> Result<Seen, 
             let process = processes.of(inode)?;
             Some(Process { name: shown::name(&process.name).into_owned(), ..process.clone() })
         });
-        let over = stop.load(Relaxed) || Instant::now() >= until;
-        if over || counted.elapsed() >= COUNT {
-            audit.counted(counters(), pages(), now());
+        if let Some((counts, time)) = counts {
+            audit.counted(counts, pages(), time);
             audit.memory_of(groups(processes.pids()), now());
             buffers.look(&mut audit, now());
             if let Some(devices) = links.as_ref().and_then(|l| l.devices().ok()) {
