@@ -84,6 +84,25 @@ test('the list: verdicts, orders, a search, two to compare', async () => {
   rmSync(join(dir, 'again.pcap'));
 });
 
+test('two ends of a connection, ticked, are one page', async () => {
+  const ends = ['client.pcap.zst', 'server.pcap.zst'];
+  for (const end of ends) copyFileSync(LOSS.replace('server.pcap.zst', end), join(dir, end));
+  const { page, trouble } = await open(chromium.context, url, { allow: own(url), script: false });
+  const both = page.locator('#both');
+  for (const name of ends) {
+    const row = page.locator('#list li', { has: page.locator('.name', { hasText: new RegExp(`^${name}$`) }) });
+    await row.waitFor();
+    assert.ok(await both.isDisabled());
+    await row.locator('input').check();
+  }
+  await both.click();
+  await page.getByText('Two taps:').first().waitFor({ state: 'attached' });
+  assert.equal(new URL(page.url()).searchParams.get('name'), 'client.pcap.zst + server.pcap.zst');
+  assert.deepEqual(trouble, []);
+  await page.close();
+  for (const end of ends) rmSync(join(dir, end));
+});
+
 test('a capture that cannot be read, and the way back', async () => {
   writeFileSync(join(dir, '<b>bad<b>.pcap'), 'this is no capture');
   const { page } = await open(chromium.context, `${url}view?${new URLSearchParams({ name: '<b>bad<b>.pcap' })}`, {
