@@ -123,7 +123,7 @@ fn plateau_cause(context: &Context, steps: &[Step], sender: End, mss: u32, windo
     if has_its_clock(steps) {
         return Cause::SenderPause;
     }
-    if late_writer(context, steps, sender) {
+    if late_writer(context, steps, sender) || goes_by_the_segment(steps) {
         return Cause::SenderPause;
     }
     if late_growth(steps, mss, context.rtt) {
@@ -247,7 +247,9 @@ fn room_unused(steps: &[Step], limits: &mut [Cause], mss: u32) {
             _ => None,
         });
         if next.is_some_and(|next| next >= acked.flight.max(2 * mss).saturating_mul(2)) {
-            *limit = Cause::SendBuffer;
+            // A writer that waits for room is woken when a third is free: not when two thirds are (rule 79).
+            let late = 3 * (u64::from(acked.flight) + u64::from(mss)) < u64::from(acked.peak);
+            *limit = if late { Cause::SenderPause } else { Cause::SendBuffer };
         } else if is_cut(step) {
             *limit = Cause::CongestionWindow;
         }
@@ -397,6 +399,20 @@ fn late_writer(context: &Context, steps: &[Step], sender: End) -> bool {
     };
     let waits = || steps.iter().filter(|s| clocked(s));
     !context.near(sender) && waits().count() >= PLATEAU as usize && waits().all(late)
+}
+
+/// What ACKs let go comes as unevenly as they do, and as what it leaves later than they came: each wait holds the difference of two such. Six or more
+/// waits that differ half as much in length as in their distance from the ACK were their writer's (rule 66).
+fn goes_by_the_segment(steps: &[Step]) -> bool {
+    let each = || steps.iter().filter(|s| s.releases == 1 && s.source == Source::Inferred);
+    let waits =
+        || each().filter_map(|s| Some((s.duration(), s.acked().filter(|a| a.room.is_some())?.late_us)));
+    let spread = |of: &dyn Fn((Nanos, u32)) -> i64| {
+        let (least, most) = waits().map(of).fold((i64::MAX, 0), |(a, b), n| (a.min(n), b.max(n)));
+        most - least.min(most)
+    };
+    let (length, late) = (spread(&|w| w.0.0), spread(&|w| i64::from(w.1) * 1_000));
+    waits().count() >= 2 * PLATEAU as usize && length.saturating_mul(2) < late
 }
 
 /// The sender spaces its segments by a timer, so far apart: many such waits, and more of them than others.

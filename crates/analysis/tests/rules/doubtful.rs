@@ -141,3 +141,29 @@ fn what_flew_before_bounds_the_window() {
     // A segment more than ever flew.
     assert_eq!(told([10, 10, 1]), [40, 0, 0]);
 }
+
+/// Flights of three segments, each a little after the ACK of the one before, which wanders by 150 µs. What ACKs let go wanders with them; a writer that
+/// keeps its own time does not (rule 66, also on a plateau).
+#[test]
+fn a_plateau_that_does_not_wander_with_its_acks_is_its_writers() {
+    let told = |own: bool| {
+        let rtt = ms(10);
+        let mut w = Wire::new(Tap::Server, rtt);
+        w.handshake();
+        w.at(ms(20)).client().data(100);
+        let mut at = ms(25);
+        for k in 0..20 {
+            for n in 0..3 {
+                let push = if n == 2 { TcpFlags::PSH } else { 0 };
+                w.at(at).server().data(MSS).segment.flags = TcpFlags(TcpFlags::ACK | push);
+            }
+            let wanders = us(150 * (k % 2));
+            w.at(at + rtt.part(2) + wanders).client().ack();
+            at += rtt + if own { us(200) } else { wanders + us(50) };
+        }
+        let budget = w.connection().budget;
+        [Cause::SendBuffer, Cause::SenderPause].map(|c| budget.get(c) > ms(100))
+    };
+    assert_eq!(told(true), [false, true]);
+    assert_eq!(told(false), [true, false]);
+}
