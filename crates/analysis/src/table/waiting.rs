@@ -12,9 +12,8 @@ const SPARE: usize = 1_024;
 /// So many wait at most.
 pub(super) const MOST: usize = 16;
 
-/// A packet that waits, in one cache line. Its ends are those of its connection; SACK blocks are missing.
+/// A packet that waits. Its ends are those of its connection; SACK blocks are missing.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
 pub(super) struct Waiting {
     time: Nanos,
     frame: u64,
@@ -226,9 +225,9 @@ impl Room {
 
 /// A connection, what must be known of it whenever a packet comes, and the packets that wait in it.
 ///
-/// What a packet needs that waits lies in the first cache line.
+/// What a packet needs that waits stands first.
 #[derive(Debug)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub(super) struct Held {
     ends: Ends<Endpoint>,
     /// Those that wait, so many of them; the rules do not look at the link each came on.
@@ -326,7 +325,7 @@ impl Held {
         }
     }
 
-    /// Reads a little of its own first cache line, which says where the others are.
+    /// Reads a little of its first bytes, which say where the rest is.
     #[inline]
     pub(super) fn touch_first(&self) -> u64 {
         u64::from(self.id)
@@ -538,7 +537,7 @@ mod tests {
 
     #[test]
     fn each_is_a_cache_line() {
-        assert_eq!((size_of::<Waiting>(), size_of::<Held>()), (64, 128));
+        assert_eq!((size_of::<Waiting>(), size_of::<Held>()), (64, 96));
         // All that a packet needs that waits.
         assert!(std::mem::offset_of!(Held, grown) < 64);
     }
