@@ -39,6 +39,11 @@ pub(crate) struct Watch {
     /// Attach to no kernel events, which take CAP_BPF and CAP_PERFMON: only estimate
     #[arg(long)]
     pub(crate) sampled: bool,
+    /// Listen to all kernel events that something waits for, whatever that costs; else programs in the kernel take at most a hundredth
+    /// of the processors, and samples tell of the rest
+    #[cfg(feature = "bpf")]
+    #[arg(long, conflicts_with = "sampled")]
+    pub(crate) all_events: bool,
     /// A line for each wait as it ends, until ^C: writers without room in their buffer (for more than 10 ms, or --slower-than),
     /// timers that send again. Takes CAP_BPF and CAP_PERFMON
     #[cfg(feature = "bpf")]

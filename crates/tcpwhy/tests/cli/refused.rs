@@ -70,7 +70,7 @@ fn watch_tells_a_refused_writer_from_a_late_one() {
     let file = dir.0.join("lines");
     // Short connections until one is told of: then it looks.
     let script = format!(
-        "env --default-signal=INT \"$0\" watch --jsonl --interval 200ms >\"$1\" & watch=$!\n\
+        "env --default-signal=INT \"$0\" watch --jsonl --all-events --interval 200ms >\"$1\" & watch=$!\n\
          n=0; while ! [ -s \"$1\" ] && kill -0 $watch && [ $((n += 1)) -lt 200 ]; do \
          python3 -c \"import socket, time; l = socket.create_server(('127.0.0.1', 0)); \
          c = socket.create_connection(l.getsockname()); time.sleep(0.1)\"; done\n\

@@ -229,10 +229,11 @@ fn kernel_events_measure_what_is_held() {
     };
     // Each hold is as long as the delayed ACK of Linux, 40 ms and a jiffy or two; on a machine that does something else, too,
     // a few are longer.
-    let document = until(&["--once", "--json", "--interval", "2s", "--port", &program.1], |d| {
-        let (count, time) = held(d);
-        d["source"] != "kernel" || count >= 20 && (39..60).contains(&(time / count / 1_000_000))
-    });
+    let document =
+        until(&["--once", "--json", "--all-events", "--interval", "2s", "--port", &program.1], |d| {
+            let (count, time) = held(d);
+            d["source"] != "kernel" || count >= 20 && (39..60).contains(&(time / count / 1_000_000))
+        });
     if document["source"] != "kernel" {
         let unseen = document["unseen"].as_array().unwrap();
         let why = unseen.iter().find(|u| u["what"].as_str().unwrap().contains("small write")).unwrap();
@@ -326,7 +327,7 @@ fn kernel_events_rest_where_nothing_waits() {
     let script = format!(
         "links() {{ ls -l /proc/$watch/fd | grep -c bpf_link; }}\n\
          until_links() {{ n=0; while [ $(links) $1 2 ] && kill -0 $watch && [ $((n += 1)) -lt 1200 ]; do sleep 0.05; done; }}\n\
-         env --default-signal=INT \"$0\" watch --jsonl --interval 200ms >\"$1\" & watch=$!\n\
+         env --default-signal=INT \"$0\" watch --jsonl --all-events --interval 200ms >\"$1\" & watch=$!\n\
          n=0; while [ ! -e /proc/$watch/fd/4 ] && [ $((n += 1)) -lt 200 ]; do sleep 0.05; done; sleep 1\n\
          [ $(links) -gt 2 ] || {{ echo no kernel events >&2; kill $watch; exit 75; }}\n\
          until_links -ge; echo rests $(links)\n\
@@ -401,8 +402,8 @@ fn threads_inside_a_call_are_counted_by_peer() {
 #[test]
 fn a_reader_that_comes_late_is_told_from_one_that_works() {
     let program = Program::start(LATE);
-    for more in [&["--sampled"][..], &[]] {
-        let arguments = [&["--once", "--json", "--interval", "1s", "--port", &program.1], more].concat();
+    for more in ["--sampled", "--all-events"] {
+        let arguments = ["--once", "--json", "--interval", "1s", "--port", &program.1, more];
         let share = |document: &Value| {
             let rows = document["connections"].as_array().unwrap();
             let server = rows.iter().find(|r| r["role"] == "server")?;
@@ -436,7 +437,7 @@ fn writes_behind_unsent_bytes_are_a_queue() {
     let program = Program::start(QUEUES);
     let queue =
         |d: &Value| d["findings"].as_array().unwrap().iter().find(|f| f["cause"] == "send_queue").cloned();
-    let arguments = ["--once", "--json", "--interval", "3s", "--port", &program.1];
+    let arguments = ["--once", "--json", "--all-events", "--interval", "3s", "--port", &program.1];
     let document = until(&arguments, |d| d["source"] != "kernel" || queue(d).is_some());
     let Some(finding) = queue(&document) else {
         crate::skips::skip("watch: send_queue", "it takes kernel events", env!("CARGO_TARGET_TMPDIR"));

@@ -75,9 +75,9 @@ pub(super) struct Eye {
     /// When something last waited that kernel events tell more of.
     #[cfg(feature = "bpf")]
     hinted: Instant,
-    /// What listening may take.
+    /// What listening may take; None: as much as it wants.
     #[cfg(feature = "bpf")]
-    ration: Ration,
+    ration: Option<Ration>,
     /// Since then: how long there was something to listen to, and not allowed.
     unheard: Duration,
     /// Why there are no kernel events, or not all.
@@ -112,7 +112,7 @@ impl Eye {
             #[cfg(feature = "bpf")]
             hinted: now,
             #[cfg(feature = "bpf")]
-            ration: Ration::new(processors),
+            ration: Some(Ration::new(processors)),
             unheard: Duration::ZERO,
             no_events,
         };
@@ -170,15 +170,23 @@ impl Eye {
             self.hinted = Instant::now();
         }
         let listens = kernel.is_listening();
-        self.ration.count(now, kernel.runs());
         let wanted = self.hinted.elapsed() < REST;
-        let allowed = self.ration.allows(listens);
+        let allowed = self.ration.as_mut().is_none_or(|ration| {
+            ration.count(now, kernel.runs());
+            ration.allows(listens)
+        });
         if wanted && !listens && !allowed {
             self.unheard += passed;
         }
         if (wanted && allowed) != listens && kernel.listen(!listens) {
             self.table.listen(!listens);
         }
+    }
+
+    /// Listens whatever it costs.
+    #[cfg(feature = "bpf")]
+    pub(super) fn listen_to_all(&mut self) {
+        self.ration = None;
     }
 
     /// Whether kernel events are seen.

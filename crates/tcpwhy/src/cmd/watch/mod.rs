@@ -45,6 +45,10 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Exit> {
         say(&format!("there is no process {pid} now: nothing is listed until there is one"));
     }
     let mut eye = Eye::open(args.netns.as_deref(), args.sampled)?;
+    #[cfg(feature = "bpf")]
+    if args.all_events {
+        eye.listen_to_all();
+    }
     // A terminal is put back whatever ends it.
     #[cfg(feature = "tui")]
     if !args.once && !args.json && !args.jsonl && !keeps && io::stdout().is_terminal() {
