@@ -109,19 +109,51 @@ pub(crate) enum Rule {
     NotCaptured,
 }
 
-/// What a capture shows against a wait for a window that grows (rule 80).
+/// What a capture shows against a cause that a rule gives (rule 18; where it is seen: `attribute/doubts.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
     /// The partial end of a write: classic Nagle holds it for the same ACK.
     PartialEnd,
+    /// The same, after an idle time, where the first flights are whole again.
+    PartialEndAfterIdle,
+    /// The same, with an ACK that came late.
+    PartialEndLate,
     /// The write before had ended.
     WriteEnded(Tap),
+    /// The same, where a loss had made the window smaller: a writer that waits for buffer space ends its write with a PSH.
+    WriterPushed,
+    /// No loss has made the window smaller.
+    NeverCut,
     /// Away from the sender of a link of unknown rate, it came in pieces of less than a round trip.
     CameSpaced,
     /// The ACK came late by an eighth of a trip: nobody knows how long the link took, and a delayed ACK takes as long as well.
     AckLate,
     /// It came late by more than a trip.
     AckLateByATrip,
+    /// Seen from afar, hardly more was in flight than a queue before the tap hides.
+    FewSegments,
+    /// Beside the sender of a link of unknown rate, an ACK that opened the window took nearly two round trips.
+    WindowLate,
+    /// A hold that lasted much longer than a round trip, though its ACK seemed to be prompt.
+    HeldLonger,
+    /// The stack, and so its initial window, is not known.
+    UnknownStart,
+    /// What is sent again had passed the tap, which is nearer to its receiver.
+    PassedTheTap,
+    /// What is sent again was alone in flight, and so was what was sent again before.
+    AloneAgain,
+    /// More of the write was to come behind what is sent again.
+    MoreToCome,
+    /// Seen from afar, a silence as long as a timer, in the middle of a write.
+    SilentWithinAWrite,
+    /// The same behind the end of one.
+    SilentAsATimer,
+    /// Seen from afar, an answer took as long as a timer, though the numbers of its sender's packets show none missing.
+    LateButCounted,
+    /// Other answers of the connection came in a quarter of the time.
+    OutOfLine,
+    /// Segments spaced without ACKs, of a connection in which Nagle's algorithm holds: a writer's pieces fill up what is held.
+    SpacedPieces,
 }
 
 impl Evidence {
@@ -129,12 +161,28 @@ impl Evidence {
     /// (docs/accuracy.md), not by a rule of TCP.
     pub(crate) const fn share(self) -> (f32, Cause) {
         match self {
-            Evidence::PartialEnd => (0.4, Cause::Nagle),
+            Evidence::PartialEnd => (0.15, Cause::Nagle),
+            Evidence::PartialEndAfterIdle => (0.6, Cause::Nagle),
+            Evidence::PartialEndLate => (0.4, Cause::NagleDelayedAck),
             Evidence::WriteEnded(Tap::Near) => (0.1, Cause::SenderPause),
-            Evidence::WriteEnded(Tap::Far) => (0.35, Cause::SenderPause),
+            Evidence::WriteEnded(Tap::Far) => (0.2, Cause::SenderPause),
+            Evidence::WriterPushed => (0.35, Cause::SendBuffer),
+            Evidence::NeverCut => (0.35, Cause::SlowStart),
             Evidence::CameSpaced => (0.25, Cause::Bandwidth),
-            Evidence::AckLate => (0.3, Cause::Bandwidth),
+            Evidence::AckLate => (0.1, Cause::Bandwidth),
             Evidence::AckLateByATrip => (0.75, Cause::Bandwidth),
+            Evidence::FewSegments => (0.25, Cause::Bandwidth),
+            Evidence::WindowLate => (0.35, Cause::Bandwidth),
+            Evidence::HeldLonger => (0.4, Cause::NagleDelayedAck),
+            Evidence::UnknownStart => (0.2, Cause::SlowStart),
+            Evidence::PassedTheTap => (0.5, Cause::SpuriousRecovery),
+            Evidence::AloneAgain => (0.25, Cause::SpuriousRecovery),
+            Evidence::MoreToCome => (0.25, Cause::SpuriousRecovery),
+            Evidence::SilentWithinAWrite => (0.6, Cause::RetransmissionTimeout),
+            Evidence::SilentAsATimer => (0.2, Cause::RetransmissionTimeout),
+            Evidence::LateButCounted => (0.05, Cause::RetransmissionTimeout),
+            Evidence::OutOfLine => (0.3, Cause::RetransmissionTimeout),
+            Evidence::SpacedPieces => (0.5, Cause::SenderPause),
         }
     }
 
@@ -234,37 +282,35 @@ impl Rule {
             (Rule::HandshakeUnseen, _) => sure(0.5),
             (Rule::TlsThink, _) => sure(0.9),
 
-            (Rule::RoundTrip, _) => sure(0.9),
-            (Rule::RoundTripOfLostData, _) => sure(0.9),
-            (Rule::OwnBytes, _) => sure(0.9),
+            (Rule::RoundTrip | Rule::RoundTripOfLostData | Rule::OwnBytes, _) => sure(0.9),
             (Rule::Queue, _) => or(0.6, C::Bandwidth, 0.3),
 
             (Rule::FastRecovery, _) => or(0.85, C::CongestionWindow, 0.15),
             (Rule::Timeout, _) => or(0.9, C::TailLossProbe, 0.1),
-            (Rule::LossProbe, _) => either(0.7, (C::RetransmissionTimeout, 0.15), (C::SpuriousRecovery, 0.1)),
+            (Rule::LossProbe, _) => either(0.7, (C::SpuriousRecovery, 0.15), (C::RetransmissionTimeout, 0.1)),
             (Rule::SpuriousRecovery, _) => or(0.75, C::RetransmissionTimeout, 0.15),
             (Rule::BlackHole, _) => or(0.9, C::RetransmissionTimeout, 0.1),
             (Rule::CameInPieces, _) => or(0.8, C::ServerThink, 0.2),
             (Rule::NotTaken, _) => or(0.9, C::RetransmissionTimeout, 0.1),
             (Rule::NewDataProbe, _) => or(0.75, C::RetransmissionTimeout, 0.2),
             (Rule::OnePacketMissing, _) => {
-                either(0.6, (C::RetransmissionTimeout, 0.3), (C::SenderPause, 0.1))
+                either(0.85, (C::RetransmissionTimeout, 0.1), (C::SenderPause, 0.05))
             }
-            (Rule::PacketsMissing, _) => either(0.6, (C::TailLossProbe, 0.3), (C::SenderPause, 0.1)),
+            (Rule::PacketsMissing, _) => either(0.85, (C::TailLossProbe, 0.1), (C::SenderPause, 0.1)),
 
-            (Rule::WindowFull, _) => sure(0.9),
-            (Rule::WindowClosed, _) => or(0.9, C::ReceiveWindow, 0.1),
+            (Rule::WindowFull, _) => either(0.9, (C::Bandwidth, 0.05), (C::SlowReader, 0.03)),
+            (Rule::WindowClosed, _) => either(0.9, (C::ReceiveWindow, 0.06), (C::Bandwidth, 0.04)),
             (Rule::WindowBelowSegment, _) => or(0.8, C::ReceiveWindow, 0.1),
             (Rule::WindowPlateau, _) => or(0.8, C::SendBuffer, 0.1),
             // Of all flights up to twice as large, few fit a window as if by its scale.
             (Rule::WindowPlateauByInferredScale, _) => or(0.7, C::SendBuffer, 0.2),
             (Rule::UnreadPlateau, _) => or(0.8, C::ReceiveWindow, 0.15),
             (Rule::UnknownScalePlateau, _) => either(0.5, (C::ReceiveWindow, 0.4), (C::SendBuffer, 0.3)),
-            (Rule::LateAck, _) => or(0.9, C::CongestionWindow, 0.1),
+            (Rule::LateAck, _) => either(0.9, (C::SenderPause, 0.05), (C::CongestionWindow, 0.03)),
             (Rule::LateAckOfOneSegment, _) => or(0.8, C::SendBuffer, 0.2),
             (Rule::RoomUnused, _) => either(0.6, (C::SenderPause, 0.25), (C::CongestionWindow, 0.1)),
             (Rule::WriterWoken, _) => or(0.7, C::SenderPause, 0.3),
-            (Rule::SlowStart, _) => or(0.9, C::SendBuffer, 0.1),
+            (Rule::SlowStart, _) => either(0.9, (C::SendBuffer, 0.05), (C::SenderPause, 0.04)),
             (Rule::BufferPlateau, Tap::Near) => or(0.85, C::CongestionWindow, 0.1),
             // Away from the sender only the plateau shows.
             (Rule::BufferPlateau, Tap::Far) => or(0.7, C::SenderPause, 0.2),
@@ -274,28 +320,33 @@ impl Rule {
             (Rule::DrippingWriter, _) => or(0.7, C::SendBuffer, 0.2),
             (Rule::CongestionWindow, _) => or(0.8, C::SendBuffer, 0.2),
             (Rule::CongestionAfterLoss, _) => or(0.9, C::SendBuffer, 0.05),
-            (Rule::IdleRestart, _) => or(0.9, C::SlowStart, 0.1),
-            (Rule::Pacing, _) => either(0.6, (C::SenderPause, 0.25), (C::HostDelay, 0.1)),
+            (Rule::IdleRestart, _) => either(0.85, (C::SlowStart, 0.05), (C::Nagle, 0.05)),
+            (Rule::Pacing, _) => either(0.5, (C::SenderPause, 0.45), (C::HostDelay, 0.05)),
 
             // Once may be chance; the lock repeated is not.
-            (Rule::NagleOnce, _) => or(0.75, C::SenderPause, 0.2),
+            (Rule::NagleOnce, _) => either(0.85, (C::SenderPause, 0.1), (C::RetransmissionTimeout, 0.03)),
             (Rule::NagleAgain, _) => sure(0.95),
-            (Rule::TailHeld, _) => either(0.6, (C::SenderPause, 0.2), (C::SlowStart, 0.1)),
+            (Rule::TailHeld, _) => either(0.85, (C::SenderPause, 0.2), (C::SlowStart, 0.1)),
             (Rule::CorkTimer, _) => or(0.5, C::SenderPause, 0.45),
-            (Rule::CorkTimerOnce, _) => or(0.55, C::Cork, 0.4),
+            (Rule::CorkTimerOnce, _) => either(0.75, (C::Cork, 0.15), (C::RetransmissionTimeout, 0.1)),
 
             (Rule::LateRequest, _) => either(0.5, (C::Queueing, 0.3), (C::HostDelay, 0.2)),
             (Rule::BehindProxy, _) => either(0.5, (C::PathDelay, 0.4), (C::ServerThink, 0.3)),
             (Rule::Unrepeated, _) => either(0.5, (C::RetransmissionTimeout, 0.3), (C::SenderPause, 0.3)),
             (Rule::LateRelease, _) => either(0.5, (C::HostDelay, 0.3), (C::SenderPause, 0.2)),
 
-            (Rule::NextWrite, _) => or(0.8, C::Bandwidth, 0.1),
-            (Rule::RefutedHold, _) => or(0.6, C::NagleDelayedAck, 0.3),
-            (Rule::PauseIdle | Rule::PauseInFlight, _) => or(0.9, C::HostDelay, 0.05),
-            (Rule::Think, _) => sure(0.9),
+            (Rule::NextWrite, _) => or(0.9, C::Bandwidth, 0.05),
+            (Rule::RefutedHold, _) => or(0.75, C::NagleDelayedAck, 0.2),
+            (Rule::PauseIdle | Rule::PauseInFlight, Tap::Near) => or(0.95, C::Nagle, 0.02),
+            // What was lost before the tap does not show.
+            (Rule::PauseIdle | Rule::PauseInFlight, Tap::Far) => {
+                either(0.9, (C::RetransmissionTimeout, 0.05), (C::NagleDelayedAck, 0.03))
+            }
+            (Rule::Think, Tap::Near) => or(0.95, C::SlowStart, 0.02),
+            (Rule::Think, Tap::Far) => sure(0.9),
             // A single response 40 to 47 ms late may be a delayed ACK that something waited for.
             (Rule::ThinkOfFortyMillis, _) => or(0.5, C::DelayedAck, 0.3),
-            (Rule::ThinkAtTimer, _) => or(0.65, C::RetransmissionTimeout, 0.3),
+            (Rule::ThinkAtTimer, _) => or(0.75, C::RetransmissionTimeout, 0.2),
             (Rule::ThinkOrLoss, _) => or(0.8, C::RetransmissionTimeout, 0.2),
             (Rule::ThinkAsOften, _) => or(0.9, C::RetransmissionTimeout, 0.05),
             (Rule::ThinkBeforeMissing, _) => sure(0.6),

@@ -43,7 +43,7 @@ fn without_a_kernel_all_is_inferred() {
     let w = held();
     let c = hear(&w.segments(), &[]);
     assert_eq!(told(&c, 90), [(Cause::NagleDelayedAck, Source::Inferred, 30, 90)]);
-    assert!(c.exchanges[0].spans[0].confidence < 0.8);
+    assert!(c.exchanges[0].spans[0].confidence < 0.9);
 }
 
 #[test]

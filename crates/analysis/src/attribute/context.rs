@@ -36,6 +36,14 @@ pub(crate) struct Context {
     pub(crate) capture_drops: bool,
     /// The server has not answered once as soon as a timer: it cannot have lost each answer (rule 35).
     pub(crate) slow_answers: bool,
+    /// The shortest wait for an answer of the server.
+    pub(crate) soonest_answer: Option<Nanos>,
+    /// The shortest time after which each side sends again what was lost, and that time where the numbers of its packets would not tell of
+    /// a loss before the tap.
+    pub(crate) shortest_timer: Ends<Nanos>,
+    pub(crate) hidden_timer: Ends<Option<Nanos>>,
+    /// How many of its segments in a row, each alone in flight, each side has sent again (rule 75).
+    pub(crate) alone: Ends<u8>,
     /// A proxy acknowledges for the server: how much farther the server is, by its SYN-ACK (rule 70).
     pub(crate) split: Option<Nanos>,
     /// How long the capture's clock stands still; zero if not for long.
@@ -112,7 +120,7 @@ impl Context {
         let linux = track.profile(End::Server).os == Some("Linux");
         let at_server = linux && tap.server == Tap::Near && tap.client == Tap::Far;
         let not_taken = may_be_untaken && untaken.retransmissions > 0 && (untaken.syn_acks > 0 || at_server);
-        let timer = Ends::of(|s| track.rtt_or_zero() + track.profile(s).rto_floor);
+        let timer = Ends::of(|s| track.timer(s));
         Context {
             file,
             rtt: track.rtt_or_zero(),
@@ -131,6 +139,10 @@ impl Context {
             one_sided: track.one_sided(),
             capture_drops: track.quality().has(Quality::CAPTURE_DROPS),
             slow_answers: habits.answers() >= 3 && habits.soonest_answer().is_some_and(|a| a >= timer.server),
+            soonest_answer: habits.soonest_answer(),
+            shortest_timer: Ends::of(|s| timer[s]),
+            hidden_timer: Ends::of(|s| (!track.flow(s).numbered).then_some(timer[s])),
+            alone: Ends::of(|s| track.alone(s)),
             split: track.split(habits.soonest_answer()),
             tick: track.tick(),
             may_tick: track.may_tick(),

@@ -1,7 +1,8 @@
 //! Writes spans one after the other from a step.
 
 use crate::attribute::context::{Carry, Context, HALF_SEGMENT};
-use crate::confidence::{Evidence, Rule, Sure, Tap};
+use crate::attribute::doubts::against;
+use crate::confidence::{Rule, Sure, Tap};
 use crate::facts::Facts;
 use crate::release::burst_within;
 use crate::result::{Frames, Span};
@@ -13,16 +14,12 @@ pub(super) const HOSTS: Nanos = Nanos::micros(100);
 
 /// Where the next span of a step begins, and what they share.
 pub(super) struct Emit<'a> {
-    file: u16,
+    context: &'a Context,
     step: &'a Step,
     tap: Tap,
     at: Nanos,
     source: Source,
     carry: &'a mut Carry,
-    /// The capture lost packets of this connection.
-    drops: bool,
-    /// Its base round trip is known.
-    measured: bool,
     /// Those of the step, once a span needed them.
     frames: Option<Frames>,
     spans: &'a mut Vec<Span>,
@@ -31,7 +28,7 @@ pub(super) struct Emit<'a> {
 impl<'a> Emit<'a> {
     /// For the spans of `step`, whose payload counts from now on.
     pub(super) fn new(
-        context: &Context,
+        context: &'a Context,
         step: &'a Step,
         carry: &'a mut Carry,
         spans: &'a mut Vec<Span>,
@@ -40,18 +37,7 @@ impl<'a> Emit<'a> {
         carry.trips += i64::from(carry.spoke == End::Server && step.sender == End::Client);
         carry.spoke = step.sender;
         let tap = if step.across { Tap::Near } else { context.tap[step.sender] };
-        Emit {
-            file: context.file,
-            step,
-            tap,
-            at: step.start,
-            source: Source::Inferred,
-            carry,
-            drops: context.capture_drops,
-            measured: context.measured,
-            frames: None,
-            spans,
-        }
+        Emit { context, step, tap, at: step.start, source: Source::Inferred, carry, frames: None, spans }
     }
 
     /// Where the next span begins.
@@ -167,28 +153,17 @@ impl<'a> Emit<'a> {
     }
 
     pub(super) fn span(&mut self, rule: Rule, cause: Cause, side: Option<Side>, time: Nanos, facts: Facts) {
-        if time > Nanos::ZERO {
-            self.with(rule.at(self.tap), cause, side, time, facts);
-        }
-    }
-
-    /// As `span`, where something may speak against it.
-    pub(super) fn doubted(
-        &mut self,
-        rule: Rule,
-        cause: Cause,
-        side: Option<Side>,
-        time: Nanos,
-        facts: Facts,
-        evidence: Option<Evidence>,
-    ) {
-        let Some(evidence) = evidence.filter(|_| self.source != Source::Kernel) else {
-            self.span(rule, cause, side, time, facts);
+        if time <= Nanos::ZERO {
             return;
-        };
-        if time > Nanos::ZERO {
-            let (sure, cause, side) = rule.at(self.tap).against(cause, side, evidence);
-            self.with(sure, cause, side, time, facts);
+        }
+        let sure = rule.at(self.tap);
+        let inferred = self.source != Source::Kernel;
+        match against(self.context, self.step, rule).filter(|_| inferred) {
+            Some(evidence) => {
+                let (sure, cause, side) = sure.against(cause, side, evidence);
+                self.with(sure, cause, side, time, facts);
+            }
+            None => self.with(sure, cause, side, time, facts),
         }
     }
 
@@ -206,11 +181,11 @@ impl<'a> Emit<'a> {
     fn with(&mut self, sure: Sure, cause: Cause, side: Option<Side>, time: Nanos, facts: Facts) {
         let sure = match self.source {
             Source::Kernel => Rule::Witnessed.at(self.tap),
-            _ if self.drops => sure.beside_drops(cause),
-            _ if !self.measured => sure.without_trip(cause),
+            _ if self.context.capture_drops => sure.beside_drops(cause),
+            _ if !self.context.measured => sure.without_trip(cause),
             _ => sure,
         };
-        let (step, file) = (self.step, self.file);
+        let (step, file) = (self.step, self.context.file);
         let frames = *self.frames.get_or_insert_with(|| {
             let keys = [step.first_frame, step.ack_frame.map_or(0, |f| f.get()), step.last_frame];
             Frames::new(file, step.first_frame, step.last_frame, &keys)

@@ -1,6 +1,7 @@
 //! From steps to spans: which cause each stretch of an exchange has, and how much of it the link's rate explains.
 
 mod context;
+mod doubts;
 mod emit;
 mod fold;
 mod limits;

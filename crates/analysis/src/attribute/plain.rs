@@ -1,6 +1,7 @@
 //! An exchange of one request and one answer that nothing held up: what the rules say of it in closed form. Most exchanges of a
 //! busy server are such, and the spans of most are only summed.
 
+use crate::attribute::doubts::is_as_late_as_a_timer;
 use crate::attribute::emit::HOSTS;
 use crate::attribute::pieces::{Piece, Pieces};
 use crate::attribute::waits::is_forty_millis;
@@ -45,6 +46,11 @@ pub(crate) fn plain(steps: &[Step], track: &mut Tracker, habits: &Habits, file: 
     let path = (duration - think).min(rtt + rtt.part(64) + HOSTS).floor0();
     think = duration - path;
     let near = track.near(End::Server);
+    if !near
+        && is_as_late_as_a_timer(duration - track.reaction_or_zero(End::Server), track.timer(End::Server))
+    {
+        return None; // more has to be asked
+    }
     let tap = if near { Tap::Near } else { Tap::Far };
     let trip = |time| Piece {
         cause: Cause::PathDelay,

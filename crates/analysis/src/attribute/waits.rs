@@ -4,14 +4,14 @@ use crate::attribute::context::{Carry, Context};
 use crate::attribute::emit::Emit;
 use crate::attribute::link::link_time;
 use crate::attribute::losses::{loss, missing, new_probe};
-use crate::confidence::{Evidence, Rule};
+use crate::confidence::Rule;
 use crate::facts::{Facts, Witnessed};
 use crate::profile::delayed_from;
 use crate::release::{Acked, Doubt, Pause, Wait};
 use crate::result::Span;
 use crate::step::Step;
 use crate::track::CwndState;
-use tcpwhy_base::{Cause, End, Held, Nanos, Side, Source};
+use tcpwhy_base::{Cause, End, Held, Nanos, Side};
 
 /// Appends the spans of `step`; `limit` is what its flights say.
 pub(super) fn spans_of(
@@ -301,33 +301,12 @@ fn by_flights(context: &Context, step: &Step, flight: u32, limit: Cause, rest: N
                 if unscaled.is_some() { Rule::WindowPlateauByInferredScale } else { Rule::WindowPlateau };
             (rule, peer, Facts::Window { flight, rtt: context.rtt })
         }
-        (Cause::SlowStart, _) => {
-            out.doubted(Rule::SlowStart, limit, me, rest, facts, against_start(context, step));
-            return;
-        }
+        (Cause::SlowStart, _) => (Rule::SlowStart, me, facts),
         (Cause::SendBuffer, _) => (Rule::BufferPlateau, me, facts),
         (Cause::SenderPause, _) => (Rule::DrippingWriter, me, facts),
         _ => (Rule::CongestionWindow, me, facts),
     };
     out.span(rule, limit, side, rest, facts);
-}
-
-/// The strongest of what speaks against a wait for a window that grows.
-fn against_start(context: &Context, step: &Step) -> Option<Evidence> {
-    let (sender, mss) = (step.sender, context.mss[step.sender]);
-    let (near, rated) = (context.near(sender), context.per_byte[sender].is_some());
-    let acked = step.acked().filter(|_| step.source == Source::Inferred)?;
-    let each = Nanos(step.duration().0 / i64::from(step.releases.max(1)));
-    let part = context.rtt.part(8);
-    let partial = !step.pushed && !step.len.is_multiple_of(mss) && step.bytes < mss;
-    let late = near && !rated && acked.delay > part;
-    let seen = [
-        partial.then_some(Evidence::PartialEnd),
-        step.pushed.then_some(Evidence::WriteEnded(context.tap[sender])),
-        (!near && !rated && each < part.times(7)).then_some(Evidence::CameSpaced),
-        late.then_some(if acked.delay > context.rtt { Evidence::AckLateByATrip } else { Evidence::AckLate }),
-    ];
-    seen.into_iter().flatten().reduce(Evidence::or_stronger)
 }
 
 /// Nothing in sight released it: the application wrote then.

@@ -187,6 +187,12 @@ impl Tracker {
         self.flow(s).rto(self.rtt_or_zero(), self.profile[s])
     }
 
+    /// The shortest time after which `s` sends again what was lost: a round trip and the floor of its timeout.
+    #[inline]
+    pub(crate) fn timer(&self, s: End) -> Nanos {
+        self.rtt_or_zero() + self.profile[s].rto_floor
+    }
+
     /// A pause longer than this splits a one-way transfer.
     pub(crate) fn long_pause(&self, s: End) -> Nanos {
         Nanos::secs(1).max(self.rto(s).times(2))
@@ -210,6 +216,11 @@ impl Tracker {
     pub(crate) fn has_acked_small(&self, s: End, small_end: Seq, since: Nanos) -> bool {
         let mut acks = self.half[s].acks().newest_first().take_while(|a| a.time > since);
         acks.any(|a| a.pure() && small_end.after(a.una_before) && !small_end.after(a.ack))
+    }
+
+    /// How many segments of `s` in a row, each alone in flight, nobody acknowledged until it was sent again.
+    pub(crate) fn alone(&self, s: End) -> u8 {
+        self.half[s].alone()
     }
 
     /// The bottleneck's rate in one direction, bits per second.

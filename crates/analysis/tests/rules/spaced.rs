@@ -123,7 +123,7 @@ fn an_answer_in_pieces_after_a_silence_was_too_large() {
     assert_eq!([ms(206), ms(207)].map(|work| answered(500, work, false)), [false, true]);
 }
 
-/// A server that has never answered sooner than a timer did not lose each answer (rule 35).
+/// A server that has never answered sooner than a timer did not lose each answer (rule 35); one that answered in a quarter of it may have.
 #[test]
 fn an_answer_as_late_as_all_others_is_work() {
     let sure = |first: Nanos, requests: i64| {
@@ -139,7 +139,7 @@ fn an_answer_as_late_as_all_others_is_work() {
         let spans = c.exchanges.last().expect("exchanges").spans.clone();
         spans.into_iter().find(|s| s.cause == Cause::ServerThink).map(|s| s.confidence)
     };
-    assert_eq!([sure(ms(400), 2), sure(ms(400), 3), sure(ms(5), 3)], [Some(0.8), Some(0.9), Some(0.8)]);
+    assert_eq!([sure(ms(400), 2), sure(ms(400), 3), sure(ms(5), 3)], [Some(0.8), Some(0.9), Some(0.56)]);
 }
 
 /// Seen from afar, one segment of usual size at a time, in a run that goes on: no buffer holds so little (rule 73). Two may be one.

@@ -201,6 +201,10 @@ impl Half {
         self.fin.map(|fin| fin.1)
     }
 
+    pub(crate) fn alone(&self) -> u8 {
+        self.alone
+    }
+
     pub(crate) fn wscale(&self) -> Option<u8> {
         self.wscale
     }
