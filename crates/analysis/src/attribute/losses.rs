@@ -12,7 +12,7 @@ use tcpwhy_base::{Cause, Nanos, Side};
 /// Packets that never passed the tap, as the numbers of their sender's packets tell, and the timers that sent them again.
 pub(super) fn missing(context: &Context, packets: u32, time: Nanos, otherwise: Cause, out: &mut Emit<'_>) {
     // One lost copy: a probe comes first, if it can be as late; more of them: its timeouts.
-    let (rule, cause) = if packets == 1 && time <= latest_probe(context.rtt) {
+    let (rule, cause) = if packets == 1 && (!context.measured || time <= latest_probe(context.rtt)) {
         (Rule::OnePacketMissing, Cause::TailLossProbe)
     } else {
         (Rule::PacketsMissing, Cause::RetransmissionTimeout)

@@ -49,13 +49,15 @@ fn repair_of(p: &Passage<'_>) -> Repair {
     }
     // The third sign sends it again at once (RFC 5681, 3.2; RFC 8985, 6.2): fewer of them, long ago, did not.
     let stale = |first: Nanos| flow.dup_acks < 3 && p.time - first >= p.profile.rto_floor.times(7).part(8);
+    // Without a round trip nobody knows how late a probe may be.
+    let measured = p.path.reaction.is_some() && p.path.peer_reaction.is_some();
     // A probe sends the last segment again (RFC 8985, 7.3); signs of a later arrival make it a fast repair.
     match flow.first_sack {
         Some(first) if !long && !stale(first) => Repair::Fast,
         // Never later than the timeout (RFC 8985, 7.2), which here may seem shorter than it was.
         _ if end == p.arrived.before.nxt
             && quiet <= flow.rto(rtt, p.profile).times(3).part(2)
-            && quiet <= latest_probe(flow.srtt(rtt)) =>
+            && (!measured || quiet <= latest_probe(flow.srtt(rtt))) =>
         {
             Repair::Probe
         }
