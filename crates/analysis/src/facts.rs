@@ -1,11 +1,13 @@
 //! The figures behind a span, kept as numbers; the sentence is made only when somebody reads it.
 
+mod waited;
 mod witnessed;
 
 pub use witnessed::Witnessed;
 
 use std::fmt;
 use tcpwhy_base::Nanos;
+use waited::{drained, emptied, nothing_seen};
 
 /// What is known about why a span has its cause. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -182,6 +184,15 @@ pub enum Facts {
         wait: Nanos,
         /// Bytes unacknowledged during it.
         outstanding: u32,
+        /// For how long of it, at its end, all was acknowledged, if nothing was unacknowledged then.
+        empty: Nanos,
+    },
+    /// What the send buffer held was acknowledged after this time, and only then its writer went on.
+    Emptied {
+        /// How long until all of it was acknowledged.
+        wait: Nanos,
+        /// How long after that the next segment left.
+        late: Nanos,
     },
     /// The ACK of a request came later than a receiver delays it.
     LateRequest {
@@ -288,10 +299,7 @@ impl fmt::Display for Facts {
             }
             Facts::Told(told) => told.fmt(f),
             Facts::Flight { flight, segments, rtt, before } => limited(f, flight, segments, rtt, before),
-            Facts::Drained { flight } => write!(
-                f,
-                "ACKs made room and nothing was sent, until with {flight} bytes in flight one of them woke up the writer: the kernel had nothing left to send."
-            ),
+            Facts::Drained { flight } => drained(f, flight),
             Facts::AckDelay { delay, flight } => {
                 write!(
                     f,
@@ -326,7 +334,8 @@ impl fmt::Display for Facts {
             Facts::Pieces { piece, mss, wait } => in_pieces(f, piece, mss, wait),
             Facts::Split { far, rtt } => behind_proxy(f, far, rtt),
             Facts::Missing { packets, wait } => missing(f, packets, wait),
-            Facts::Wait { wait, outstanding } => nothing_seen(f, wait, outstanding),
+            Facts::Wait { wait, outstanding, empty } => nothing_seen(f, wait, outstanding, empty),
+            Facts::Emptied { wait, late } => emptied(f, wait, late),
             Facts::NextWrite { wait } => write!(f, "The next write came {wait} after the one before."),
             Facts::Released { late } => write!(
                 f,
@@ -460,19 +469,6 @@ fn behind_proxy(f: &mut fmt::Formatter<'_>, far: Nanos, rtt: Nanos) -> fmt::Resu
 
 fn wrong_clock(f: &mut fmt::Formatter<'_>, wait: Nanos) -> fmt::Result {
     write!(f, "By its time stamps one round trip took {wait}, longer than a packet lives: they are wrong.")
-}
-
-fn nothing_seen(f: &mut fmt::Formatter<'_>, wait: Nanos, outstanding: u32) -> fmt::Result {
-    if outstanding == 0 {
-        return write!(
-            f,
-            "Nothing for {wait}, with everything acknowledged and the window open: the sender had nothing to send."
-        );
-    }
-    write!(
-        f,
-        "Nothing for {wait} with {outstanding} bytes unacknowledged, and no ACK, window update or timer that would have released the next segment."
-    )
 }
 
 /// `12.3 Mbit/s`.

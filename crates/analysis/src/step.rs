@@ -83,6 +83,12 @@ impl Step {
         self.end - self.start
     }
 
+    /// How long nothing was in flight, as its sender saw it, whose reaction is known; all of it, where that is not known (of several waits).
+    pub(crate) fn empty_at_sender(&self, reaction: Nanos) -> Nanos {
+        let own = if self.across { Nanos::ZERO } else { reaction };
+        if self.releases <= 1 && self.empty > own { self.empty - own } else { self.duration() }
+    }
+
     /// Cuts off what lies before `at`, as a step of its own.
     pub(crate) fn cut_before(&mut self, at: Nanos) -> Step {
         let mut first = *self;

@@ -121,7 +121,7 @@ impl<'a> Emit<'a> {
             self.span(Rule::NextWrite, Cause::SenderPause, Some(Side::from(d)), time - hosts, facts);
         } else if context.per_byte[d].is_none() && time > context.rtt + apart {
             // No rate accounts for it: a queue, or a writer that went on behind a tail that was held (rule 72).
-            let facts = Facts::Wait { wait: time, outstanding: bytes };
+            let facts = Facts::Wait { wait: time, outstanding: bytes, empty: Nanos::ZERO };
             self.span(Rule::SpacedWithoutRate, Cause::Unexplained, None, time, facts);
         } else if granted == time {
             self.carried(context, d, time, bytes);
@@ -130,7 +130,7 @@ impl<'a> Emit<'a> {
         {
             // It was on its way, but the link carries it in less: something else was in the queue, or its rate changes (rule 72).
             self.carried(context, d, granted, bytes);
-            let facts = Facts::Wait { wait: time, outstanding: bytes };
+            let facts = Facts::Wait { wait: time, outstanding: bytes, empty: Nanos::ZERO };
             self.span(Rule::AlmostSaturated, Cause::Unexplained, None, time - granted, facts);
         } else if bytes > 0 {
             self.network(Rule::OwnBytes, Cause::Bandwidth, time, Facts::Bytes { bytes, bps: None });

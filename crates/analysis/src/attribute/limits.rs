@@ -1,35 +1,20 @@
 //! Which limit the ACKs of a message lifted: read from how its flights change from one round trip to the next.
 
 use crate::attribute::context::{Carry, Context};
+use crate::attribute::woken::{PLATEAU, apart, clocked, emptied, flight_of, wakes_the_writer, written};
 use crate::release::Wait;
 use crate::step::Step;
 use crate::track::CwndState;
 use tcpwhy_base::{Cause, End, Nanos, Source};
 
-/// Round trips without growth that make a plateau: slow start would have grown eightfold.
-pub(super) const PLATEAU: u32 = 3;
+/// The most that Linux puts into one segment of its queue (`GSO_LEGACY_MAX_SIZE`, 64 KiB).
+const LARGEST: u32 = 65_536;
 
 /// Fewer waits do not show what made them alike.
 const FEW: usize = 8;
 
 /// So many waits that ACKs ended are no chance, even if a few others were not.
 const MANY: usize = 32;
-
-/// Bytes in flight when an ACK ended the wait (or woke up the writer); zero for other waits.
-#[inline]
-fn flight_of(step: &Step) -> u32 {
-    match &step.wait {
-        Wait::Acked(acked) => acked.flight,
-        Wait::Pause(pause) => pause.flight,
-        _ => 0,
-    }
-}
-
-/// A wait that an ACK ended (or a writer that woke up after one).
-#[inline]
-fn clocked(step: &Step) -> bool {
-    flight_of(step) > 0
-}
 
 /// How many round trips a step spans, at least one.
 fn rounds_in(step: &Step, rtt: Nanos) -> u32 {
@@ -69,7 +54,10 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
     let mut most = carry.peak;
     growth(context, steps, limits, carry, mss, initial);
     let windows = Windows::of(steps);
-    let plateau = plateau_cause(context, steps, sender, mss, &windows);
+    let woken = wakes_the_writer(context, steps, limits, sender);
+    let plateau = plateau_cause(context, steps, sender, mss, &windows, woken);
+    // One segment of up to 64 KiB may overshoot a buffer that is smaller than it (rule 85).
+    let alone = woken && context.timer[sender].is_some();
     let usual = if plateau == Cause::SendBuffer { usual(steps) } else { 0 };
     let pace = if context.measured { pace(steps) } else { None };
     for (k, (step, limit)) in steps.iter().zip(&mut *limits).enumerate() {
@@ -80,8 +68,17 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
             *limit = if acked.unread { Cause::SlowReader } else { Cause::ReceiveWindow };
         } else if pace.is_some_and(|each| is_paced(step, each)) {
             *limit = Cause::Pacing;
+        } else if matches!(*limit, Cause::SendBuffer | Cause::SlowStart) && flight_of(step) == 0 {
+            // No window held what came late: the ACK would have let it go at once.
+            *limit = if woken && plateau == Cause::SendBuffer && emptied(step) {
+                Cause::SendBuffer
+            } else {
+                Cause::SenderPause
+            };
         } else if *limit == Cause::SendBuffer {
-            let doubtful = plateau == Cause::SendBuffer && is_low(step, usual, mss) && !is_cut(step);
+            let overshot = alone && usual <= LARGEST && emptied(step);
+            let low = is_low(step, usual, mss) && !overshot;
+            let doubtful = plateau == Cause::SendBuffer && low && !is_cut(step);
             // What a loss has made smaller is no buffer, whatever its writer does.
             let cut = plateau == Cause::Unexplained && is_cut(step);
             *limit = if doubtful {
@@ -102,6 +99,8 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
             let tail = !step.pushed && !step.len.is_multiple_of(mss) && context.timer[sender].is_none();
             if step.acked().is_some_and(|a| a.room.is_some()) && (more || fits) && tail {
                 *limit = Cause::Nagle;
+            } else if fits && step.pushed && woken && emptied(step) {
+                *limit = Cause::SendBuffer;
             } else if fits && step.pushed {
                 // A writer that waits for room is woken when a third of the buffer is free: with less in flight it was none (rule 79).
                 *limit = if is_low(step, flown, mss) { Cause::SenderPause } else { Cause::Unexplained };
@@ -113,17 +112,22 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
 }
 
 /// What flights that stay the same are limited by, where no window shows.
-fn plateau_cause(context: &Context, steps: &[Step], sender: End, mss: u32, windows: &Windows) -> Cause {
+fn plateau_cause(
+    context: &Context,
+    steps: &[Step],
+    sender: End,
+    mss: u32,
+    windows: &Windows,
+    woken: bool,
+) -> Cause {
     if let Some(cause) = apart(context, steps, sender) {
         return cause;
     }
     if saturated(context, steps, sender) {
         return Cause::Bandwidth;
     }
-    if has_its_clock(steps) {
-        return Cause::SenderPause;
-    }
-    if late_writer(context, steps, sender) || goes_by_the_segment(steps) {
+    let own = has_its_clock(steps) || late_writer(context, steps, sender);
+    if own && !woken || goes_by_the_segment(steps) {
         return Cause::SenderPause;
     }
     if late_growth(steps, mss, context.rtt) {
@@ -141,6 +145,7 @@ fn plateau_cause(context: &Context, steps: &[Step], sender: End, mss: u32, windo
             Cause::ReceiveWindow
         }
         _ if one_segment(context, steps, sender, mss) => Cause::Bandwidth,
+        _ if woken => Cause::SendBuffer,
         _ => by_its_writer(steps, mss, context.near(sender) || context.per_byte[sender].is_some()),
     }
 }
@@ -330,7 +335,9 @@ fn growth(
         let before = std::mem::replace(&mut before, flight_of(step));
         // Flights that grow again from half of what they were do not stay the same, nor what becomes more from one to the next: with one ACK
         // for each flight a window grows by a segment (RFC 5681, 3.1).
-        let again = flight <= carry.peak / 2 && next >= flight + flight / 8 + mss / 2
+        // Nor does a window more than double (a segment for each that was acknowledged): what comes back at once to what it was had not grown.
+        let doubles = next <= flight.saturating_mul(2).saturating_add(mss);
+        let again = flight <= carry.peak / 2 && next >= flight + flight / 8 + mss / 2 && doubles
             || flight >= carry.peak.max(before) + mss / 2 && next >= flight + mss / 2;
         if !lost && is_cut(step) {
             // A loss ends the growth: that flights do not grow again afterwards says nothing of those before.
@@ -359,33 +366,10 @@ fn first_clocked(steps: &[Step]) -> usize {
     steps.iter().position(clocked).unwrap_or(0)
 }
 
-/// A wait for the writer that no ACK ended.
-fn written(step: &Step) -> bool {
-    step.pause().is_some_and(|p| p.flight == 0)
-}
-
 /// A full segment that left in the middle of a run, with data in flight and no ACK; behind the end of a write it would have been its
 /// writer that spaced them (rule 69).
 fn spaced(step: &Step) -> bool {
     !step.pushed && step.pause().is_some_and(|p| p.full && p.outstanding > 0)
-}
-
-/// Beside the sender what an ACK lets go leaves at once (`tcp_ack` sends in its softirq), or when its writer has woken up. Where no wait
-/// of a message ended so soon after its ACK, and an ACK would be as near to most segments, they came by chance: a pace if writes went on, else
-/// the writer (rule 69).
-fn apart(context: &Context, steps: &[Step], sender: End) -> Option<Cause> {
-    const WOKEN: Nanos = Nanos::micros(300);
-    let waits = || steps.iter().filter(|s| clocked(s));
-    let late = |s: &Step| {
-        let each = Nanos(s.duration().0 / i64::from(s.releases.max(1)));
-        let by = s.acked().map_or(Nanos::ZERO, |a| Nanos::micros(i64::from(a.late_us)));
-        by > WOKEN + context.tick && by.times(8) > each && s.source == Source::Inferred
-    };
-    if !context.near(sender) || waits().map(|s| s.releases).sum::<u32>() < 2 * PLATEAU || !waits().all(late) {
-        return None;
-    }
-    let pushed = waits().filter(|s| s.pushed).count();
-    Some(if 2 * pushed > waits().count() { Cause::SenderPause } else { Cause::Pacing })
 }
 
 /// Waits of this message, seen from afar, are the writer's: each found nothing in flight, for longer than the sender's reaction accounts for, and the

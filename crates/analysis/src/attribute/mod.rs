@@ -10,6 +10,7 @@ mod losses;
 mod pieces;
 mod plain;
 mod waits;
+mod woken;
 
 pub(crate) use context::{Carry, Context};
 pub(crate) use fold::{fold, join_neighbours};
@@ -209,7 +210,7 @@ fn is_by_chance(context: &Context, row: &[Step], sender: End) -> bool {
     let late = late.max().unwrap_or_default().max(jitter);
     let least = holds().map(Step::duration).min().unwrap_or_default();
     let count = holds().map(|s| i64::from(s.releases)).sum::<i64>();
-    count >= i64::from(limits::PLATEAU) && late.times(count + 1) > least
+    count >= i64::from(woken::PLATEAU) && late.times(count + 1) > least
 }
 
 /// With an ACK that was not delayed.
@@ -240,7 +241,7 @@ fn is_as_before(before: &[Step], step: &Step, flight: u32, mss: u32) -> bool {
     let same = |s: &&Step| s.acked().is_some_and(|a| a.flight.abs_diff(flight) < mss);
     let waits =
         before.iter().rev().take_while(|s| s.sender == step.sender && !s.is_turn()).filter(|s| !s.is_burst());
-    waits.take(limits::PLATEAU as usize).filter(same).count() == limits::PLATEAU as usize
+    waits.take(woken::PLATEAU as usize).filter(same).count() == woken::PLATEAU as usize
 }
 
 /// A tail loss probe may carry new data (RFC 8985, 7.3): the wait for it is the loss's that it brought to light.

@@ -97,7 +97,7 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
             out.span(Rule::CorkTimer, Cause::Cork, me, rest, facts);
         }
         Wait::CorkTimer { .. } => {
-            let facts = Facts::Wait { wait: step.duration(), outstanding: 0 };
+            let facts = Facts::Wait { wait: step.duration(), outstanding: 0, empty: step.duration() };
             out.span(Rule::CorkTimerOnce, Cause::SenderPause, me, rest, facts);
         }
         Wait::Pause(pause) => by_writer(context, step, &pause, limit, rest, out),
@@ -149,7 +149,7 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
     let mss = context.mss[step.sender];
     let me = Some(Side::from(step.sender));
     if limit == Cause::Pacing {
-        let facts = Facts::Wait { wait: step.duration(), outstanding: acked.flight };
+        let facts = Facts::Wait { wait: step.duration(), outstanding: acked.flight, empty: Nanos::ZERO };
         out.span(Rule::Pacing, Cause::Pacing, me, rest, facts);
         return;
     }
@@ -313,7 +313,8 @@ fn by_flights(context: &Context, step: &Step, flight: u32, limit: Cause, rest: N
 fn by_writer(context: &Context, step: &Step, pause: &Pause, limit: Cause, rest: Nanos, out: &mut Emit<'_>) {
     let me = Some(Side::from(step.sender));
     let outstanding = pause.outstanding;
-    let facts = Facts::Wait { wait: step.duration(), outstanding };
+    let empty = step.empty_at_sender(context.reaction[step.sender]);
+    let facts = Facts::Wait { wait: step.duration(), outstanding, empty };
     if pause.there && told(context, step, outstanding, rest, out) {
         return;
     }
@@ -332,6 +333,19 @@ fn by_writer(context: &Context, step: &Step, pause: &Pause, limit: Cause, rest: 
     if pause.flight > 0 && limit == Cause::SendBuffer && soon {
         let facts = flight_facts(context, step, pause.flight);
         out.span(Rule::WriterWoken, Cause::SendBuffer, me, rest, facts);
+        return;
+    }
+    // The ACK of all that the buffer held woke it up, and its host let it run later (rule 85).
+    if limit == Cause::SendBuffer
+        && outstanding == 0
+        && pause.flight == 0
+        && empty.times(2) <= step.duration()
+    {
+        let late = empty.min(rest);
+        let held = Facts::Emptied { wait: step.duration() - empty, late: empty };
+        out.span(Rule::WriterWoken, Cause::SendBuffer, me, rest - late, held);
+        let facts = Facts::Wait { wait: empty, outstanding, empty };
+        out.span(Rule::PauseIdle, Cause::SenderPause, me, late, facts);
         return;
     }
     if context.capture_drops && outstanding > 0 && context.one_sided {

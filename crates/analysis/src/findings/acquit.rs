@@ -12,7 +12,7 @@ const HOLDS: [Cause; 2] = [Cause::Nagle, Cause::NagleDelayedAck];
 /// What a hold was if there was none.
 fn as_wait(facts: Facts, wait: Nanos) -> Facts {
     match facts {
-        Facts::Nagle { first, .. } => Facts::Wait { wait, outstanding: first },
+        Facts::Nagle { first, .. } => Facts::Wait { wait, outstanding: first, empty: Nanos::ZERO },
         other => other,
     }
 }

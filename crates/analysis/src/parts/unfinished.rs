@@ -87,7 +87,8 @@ pub(super) fn tail(ex: &Recorded, track: &Tracker, file: u16, spans: &mut Vec<Sp
         _ => (Nanos::ZERO, Nanos::ZERO),
     };
     let outstanding = track.flow(sender).outstanding();
-    let delayed = (Rule::Unrepeated, Cause::Unexplained, None, Facts::Wait { wait, outstanding });
+    let delayed =
+        (Rule::Unrepeated, Cause::Unexplained, None, Facts::Wait { wait, outstanding, empty: wait });
     let travel = (Rule::RoundTripUnfinished, Cause::PathDelay, Some(Side::Network), trip);
     let mut start = end;
     for ((rule, cause, side, facts), upto) in [

@@ -118,3 +118,40 @@ fn room_used_in_bursts_is_not_the_buffers() {
     assert_eq!(c.budget.get(Cause::SendBuffer), Nanos::ZERO, "{:?}", c.budget);
     assert!(c.budget.get(Cause::CongestionWindow) >= ms(60), "{:?}", c.budget);
 }
+
+/// Flights of two segments of the queue by turns, each as all before it is acknowledged, so many milliseconds late.
+fn one_by_one(late: &[i64], tap: Tap) -> tcpwhy_analysis::Connection {
+    let mut w = Wire::new(tap, ms(40));
+    w.handshake();
+    w.at(ms(50)).client().window(1 << 20).data(100);
+    let mut t = ms(80);
+    for (k, late) in late.iter().enumerate() {
+        w.at(t).server().write(if k % 2 == 0 { 30 * MSS + 1_000 } else { 14 * MSS + 376 });
+        w.at(t + ms(20)).client().ack();
+        t = t + ms(40) + us(90) + ms(*late);
+    }
+    w.connection()
+}
+
+/// The writer of a small buffer wakes up with each ACK, and a busy host often lets it run late: the buffer's, but for what is late.
+#[test]
+fn a_writer_that_is_woken_late_waits_for_its_buffer() {
+    let late = [8, 0, 12, 0, 4, 0, 16, 0, 4, 0, 8, 3, 12, 0, 4, 0, 3, 4, 12, 0, 8, 12, 4, 0];
+    for tap in [Tap::Server, Tap::Client] {
+        let c = one_by_one(&late, tap);
+        let (buffer, writer) = (c.budget.get(Cause::SendBuffer), c.budget.get(Cause::SenderPause));
+        assert!(buffer >= ms(40 * 18), "{:?}", c.budget);
+        // Of the first flight nothing shows yet what limited it.
+        assert!(writer <= ms(40 + late.iter().sum::<i64>()), "{:?}", c.budget);
+        assert_eq!(c.budget.get(Cause::Unexplained), Nanos::ZERO, "{:?}", c.budget);
+    }
+}
+
+/// The same flights of a writer that is never there as an ACK comes: its own clock, a little slower than the round trip.
+#[test]
+fn a_writer_that_no_ack_wakes_has_its_own_clock() {
+    let late = [6, 8, 7, 9, 6, 8, 7, 12, 6, 8, 7, 9, 6, 8, 7, 9, 6, 8, 7, 9, 6, 8, 7, 9];
+    let c = one_by_one(&late, Tap::Server);
+    assert_eq!(c.budget.get(Cause::SendBuffer), Nanos::ZERO, "{:?}", c.budget);
+    assert!(c.budget.get(Cause::SenderPause) >= ms(40 * 20), "{:?}", c.budget);
+}

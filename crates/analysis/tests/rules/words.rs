@@ -102,11 +102,19 @@ const SENTENCES: &[(Facts, &str)] = &[
         "Packets of the sender did not arrive (2 by its IP identifiers), and the next came 660 ms later: the time its retransmission timer takes.",
     ),
     (
-        Facts::Wait { wait: Nanos::millis(50), outstanding: 0 },
+        Facts::Wait { wait: Nanos::millis(50), outstanding: 0, empty: Nanos::millis(50) },
         "Nothing for 50.0 ms, with everything acknowledged and the window open: the sender had nothing to send.",
     ),
     (
-        Facts::Wait { wait: Nanos::millis(50), outstanding: 100 },
+        Facts::Wait { wait: Nanos::millis(50), outstanding: 0, empty: Nanos::millis(10) },
+        "Nothing for 50.0 ms, with everything acknowledged for the last 10.0 ms of it and the window open: the sender had nothing to send.",
+    ),
+    (
+        Facts::Emptied { wait: Nanos::millis(60), late: Nanos::millis(16) },
+        "All in flight was acknowledged after 60.0 ms, and only then, 16.0 ms later, came more, as the ACKs made room each time: its writer waited for the buffer.",
+    ),
+    (
+        Facts::Wait { wait: Nanos::millis(50), outstanding: 100, empty: Nanos::ZERO },
         "Nothing for 50.0 ms with 100 bytes unacknowledged, and no ACK, window update or timer that would have released the next segment.",
     ),
     (

@@ -1,0 +1,83 @@
+//! Whether the ACKs wake the writer of a message.
+
+use crate::attribute::context::Context;
+use crate::release::Wait;
+use crate::step::Step;
+use tcpwhy_base::{Cause, End, Nanos, Source};
+
+/// Round trips without growth that make a plateau: slow start would have grown eightfold.
+pub(super) const PLATEAU: u32 = 3;
+
+/// So soon after its ACK a writer that it woke up has written, if its host is not busy.
+const WOKEN: Nanos = Nanos::micros(300);
+
+/// Bytes in flight when an ACK ended the wait (or woke up the writer); zero for other waits.
+#[inline]
+pub(super) fn flight_of(step: &Step) -> u32 {
+    match &step.wait {
+        Wait::Acked(acked) => acked.flight,
+        Wait::Pause(pause) => pause.flight,
+        _ => 0,
+    }
+}
+
+/// A wait that an ACK ended (or a writer that woke up after one).
+#[inline]
+pub(super) fn clocked(step: &Step) -> bool {
+    flight_of(step) > 0
+}
+
+/// A wait for the writer that no ACK ended.
+pub(super) fn written(step: &Step) -> bool {
+    step.pause().is_some_and(|p| p.flight == 0)
+}
+
+/// All that was in flight had been acknowledged.
+pub(super) fn emptied(step: &Step) -> bool {
+    let free = match step.wait {
+        Wait::Acked(_) => true,
+        Wait::Pause(pause) => pause.outstanding == 0 && !pause.there,
+        _ => false,
+    };
+    free && step.empty > Nanos::ZERO && step.source == Source::Inferred
+}
+
+/// The ACK of all that was in flight wakes the writer, though a busy host may let it run late. A writer with a clock of its own comes as often
+/// shortly before such an ACK, with data in flight, as shortly after it: six that came as soon as a wake-up takes, and for eight of them no more
+/// than one that came with data in flight, are no chance (1 in 64). So it goes for most waits of the plateau (rule 85).
+pub(super) fn wakes_the_writer(context: &Context, steps: &[Step], limits: &[Cause], sender: End) -> bool {
+    let own = context.reaction[sender];
+    let within = own + own.part(32).max(WOKEN) + context.tick;
+    let (mut all, mut empty, mut soon, mut before) = (0_u32, 0, 0, 0);
+    for (step, _) in steps.iter().zip(limits).filter(|(_, limit)| **limit == Cause::SendBuffer) {
+        let releases = step.releases.max(1);
+        if clocked(step) || written(step) {
+            all += releases;
+        }
+        if emptied(step) {
+            empty += releases;
+            // Behind a segment without PSH a congestion window may have been full.
+            soon += if step.pushed && step.empty <= within { releases } else { 0 };
+        } else if written(step) {
+            before += releases;
+        }
+    }
+    soon >= 2 * PLATEAU && 8 * before <= soon && 8 * empty >= 7 * all
+}
+
+/// Beside the sender what an ACK lets go leaves at once (`tcp_ack` sends in its softirq), or when its writer has woken up. Where no wait
+/// of a message ended so soon after its ACK, and an ACK would be as near to most segments, they came by chance: a pace if writes went on, else
+/// the writer (rule 69).
+pub(super) fn apart(context: &Context, steps: &[Step], sender: End) -> Option<Cause> {
+    let waits = || steps.iter().filter(|s| clocked(s));
+    let late = |s: &Step| {
+        let each = Nanos(s.duration().0 / i64::from(s.releases.max(1)));
+        let by = s.acked().map_or(Nanos::ZERO, |a| Nanos::micros(i64::from(a.late_us)));
+        by > WOKEN + context.tick && by.times(8) > each && s.source == Source::Inferred
+    };
+    if !context.near(sender) || waits().map(|s| s.releases).sum::<u32>() < 2 * PLATEAU || !waits().all(late) {
+        return None;
+    }
+    let pushed = waits().filter(|s| s.pushed).count();
+    Some(if 2 * pushed > waits().count() { Cause::SenderPause } else { Cause::Pacing })
+}
