@@ -452,7 +452,7 @@ impl Conn {
         let later = self.ledger.has_setup() && !self.ledger.is_first();
         if self.ex.is_active() && later && goodbye() {
             // Its time is that after the last byte.
-            self.ledger.goodbye(self.ex.take().bytes.client);
+            self.ledger.goodbye(self.ex.take().bytes);
         } else if self.ex.is_active() {
             let unfinished = how_unfinished(self.ex.recorded(), &self.track, capture_end);
             self.end_exchange(unfinished, parts);

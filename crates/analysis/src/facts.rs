@@ -78,6 +78,13 @@ pub enum Facts {
         /// Round trip taken off, because the tap was not at that end.
         path: Nanos,
     },
+    /// The other side never answered.
+    NoAnswer {
+        /// Until it was over.
+        wait: Nanos,
+        /// By what.
+        end: Over,
+    },
     /// A small segment was held.
     Nagle {
         /// Payload of the segment that waited for its ACK, and of the one that was held.
@@ -243,6 +250,19 @@ pub enum Facts {
     },
 }
 
+/// What ended a wait for an answer that never came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// The side that should have answered sent a FIN.
+    PeerClosed,
+    /// It sent a reset.
+    PeerReset,
+    /// The side that had asked closed.
+    GaveUp,
+    /// The capture shows no more.
+    CaptureEnded,
+}
+
 impl Facts {
     /// One sentence with the figures.
     pub fn sentence(&self) -> String {
@@ -273,6 +293,7 @@ impl fmt::Display for Facts {
             }
             Facts::Refused { resets } => refused(f, resets),
             Facts::Think { seen, path } => think(f, seen, path),
+            Facts::NoAnswer { wait, end } => no_answer(f, wait, end),
             Facts::Nagle { first, held, ack_delay } => held_back(f, first, held, ack_delay),
             Facts::Window { flight, rtt } => {
                 write!(
@@ -425,6 +446,16 @@ fn think(f: &mut fmt::Formatter<'_>, seen: Nanos, path: Nanos) -> fmt::Result {
         );
     }
     write!(f, "For {seen} TCP had nothing to send: the application had not written.")
+}
+
+fn no_answer(f: &mut fmt::Formatter<'_>, wait: Nanos, end: Over) -> fmt::Result {
+    let how = match end {
+        Over::PeerClosed => "then the other side closed without an answer",
+        Over::PeerReset => "then the other side reset the connection",
+        Over::GaveUp => "then who had asked gave up",
+        Over::CaptureEnded => "then the capture ends",
+    };
+    write!(f, "Nothing came back for {wait}; {how}.")
 }
 
 fn limited(f: &mut fmt::Formatter<'_>, flight: u32, segments: u32, rtt: Nanos, before: u32) -> fmt::Result {

@@ -199,6 +199,8 @@ impl Rollups {
         let tail = place.tail && matches!(class, Class::Application | Class::Unknown);
         // Time after the last byte counts, but is no wait of anybody (rule 27).
         let n = if tail { 0 } else { u64::from(part.folded.max(1)) };
+        // Of spans that were folded into one only the mean is known: the shortest is no longer, the longest no shorter.
+        let each = Extremes::of(if part.folded > 1 { Nanos(time.0 / i64::from(part.folded)) } else { time });
         let idle = if place.gap && !tail { time } else { Nanos::ZERO };
         let tail = if tail { time } else { Nanos::ZERO };
         let mut doubt = Doubt::of(time, part.confidence);
@@ -223,7 +225,7 @@ impl Rollups {
                 r.tail += tail;
                 r.idle += idle;
                 r.doubt.add(doubt);
-                r.range = joined((r.occurrences, r.range), (n, Extremes::of(time)));
+                r.range = joined((r.occurrences, r.range), (n, each));
                 r.occurrences += n;
                 let rank = (place.exchange > 0, time, Reverse((place.connection, part.frames.first())));
                 if rank > r.example.rank() {
@@ -245,7 +247,7 @@ impl Rollups {
                 doubt,
                 lost: time,
                 occurrences: n,
-                range: Extremes::of(time),
+                range: each,
                 example: example(),
                 evidence: if evidence { vec![*part.frames] } else { Vec::new() },
             }),

@@ -96,7 +96,7 @@ pub use compare::{Change, Comparison, Shape, Side as ComparedSide, compare, comp
 pub use copies::Copies;
 pub use distance::{Cost, Distance, Elsewhere, Grows, distance};
 pub use evidence::evidence;
-pub use facts::{Facts, Witnessed, bit_rate};
+pub use facts::{Facts, Over, Witnessed, bit_rate};
 pub use fixes::fixes_on;
 pub use place::{Part, SpanId};
 pub use requests::{Band, Distribution};

@@ -61,7 +61,7 @@ pub struct Setup {
     pub start: Nanos,
     /// The end of the handshake(s).
     pub end: Nanos,
-    /// Payload seen within, by client and server; also the client's goodbye, if TLS was spoken.
+    /// Payload seen within, by client and server; also both goodbyes, if TLS was spoken.
     pub bytes: [u64; 2],
     /// How often the client waited for an answer within the TLS handshake: once with TLS 1.3, twice in a full one of TLS 1.2; 0
     /// without one.

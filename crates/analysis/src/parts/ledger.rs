@@ -161,10 +161,11 @@ impl Ledger {
         self.upto = (recorded.last, recorded.last_frame);
     }
 
-    /// The client's last word of TLS: like the first ones it belongs to no request.
-    pub(crate) fn goodbye(&mut self, bytes: u64) {
+    /// The last words of TLS: like the first ones they belong to no request.
+    pub(crate) fn goodbye(&mut self, bytes: Ends<u64>) {
         if let Some(setup) = &mut self.setup {
-            setup.bytes[0] += bytes;
+            setup.bytes[0] += bytes.client;
+            setup.bytes[1] += bytes.server;
         }
     }
 

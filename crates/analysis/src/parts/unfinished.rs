@@ -2,7 +2,7 @@
 
 use crate::confidence::{Rule, Tap};
 use crate::exchange::Recorded;
-use crate::facts::{Facts, Witnessed};
+use crate::facts::{Facts, Over, Witnessed};
 use crate::profile::WAKE_UP;
 use crate::result::{Closed, Ended, Frames, Quality, Span};
 use crate::track::Tracker;
@@ -13,12 +13,14 @@ use tcpwhy_base::{Cause, End, Nanos, Side, Source};
 const ALERT: u64 = 31;
 
 /// The `close_notify` of a client that speaks TLS, with its FIN behind it before an answer could have come, or as soon as a
-/// program comes to it, is no request: it asks for nothing (rule 40).
+/// program comes to it, is no request: it asks for nothing (rule 40). Nor is a server's goodbye with its FIN the answer, however late.
 pub(crate) fn is_goodbye(ex: &Recorded, track: &Tracker, protocol: Option<&'static str>) -> bool {
     let soon = track.rtt_or_zero().max(WAKE_UP);
-    let closes = track.fin_of(End::Client).is_some_and(|fin| fin - ex.last <= soon);
-    let silent = ex.bytes.server == 0 && ex.bytes.client <= ALERT && ex.last_sender == End::Client;
-    protocol == Some("tls") && silent && closes
+    let said = ex.request_end.unwrap_or(ex.last);
+    let closes = track.fin_of(End::Client).is_some_and(|fin| fin - said <= soon);
+    let silent = ex.bytes.server == 0 && ex.last_sender == End::Client;
+    let as_well = ex.bytes.server <= ALERT && ex.turns <= 1 && track.fin_of(End::Server).is_some();
+    protocol == Some("tls") && ex.bytes.client <= ALERT && (silent || as_well) && closes
 }
 
 /// How the exchange that is open when the connection ends has ended; `None`: it was complete.
@@ -74,7 +76,7 @@ pub(super) fn tail(ex: &Recorded, track: &Tracker, file: u16, spans: &mut Vec<Sp
     // Half of the trip lies before the peer's work and half after it, as before a response that came.
     let near = track.near(sender.peer());
     let path = if near { Nanos::ZERO } else { track.reaction_or_zero(sender.peer()).min(wait) };
-    let (rule, cause, side, facts) = what_for(track, sender, wait, path);
+    let (rule, cause, side, facts) = what_for(track, sender, wait);
     let last_frame = track.last_frame();
     let frames = Frames::new(file, ex.last_frame.min(last_frame), last_frame, &[ex.last_frame, last_frame]);
     let trip = Facts::RoundTrip { rtt: track.rtt_or_zero() };
@@ -82,7 +84,7 @@ pub(super) fn tail(ex: &Recorded, track: &Tracker, file: u16, spans: &mut Vec<Sp
     let rtt = track.rtt_or_zero();
     let known = if rtt > Nanos::ZERO { wait.min(rtt + rtt.part(64) + Nanos::micros(100)) } else { wait };
     let (path, late) = match facts {
-        Facts::Think { .. } => (path, Nanos::ZERO),
+        Facts::NoAnswer { .. } => (path, Nanos::ZERO),
         _ if rule == Rule::LastDataOnItsWay => (Nanos::ZERO, wait - known),
         _ => (Nanos::ZERO, Nanos::ZERO),
     };
@@ -120,7 +122,7 @@ pub(super) fn tail(ex: &Recorded, track: &Tracker, file: u16, spans: &mut Vec<Sp
 }
 
 /// What the exchange waited for when it was cut off.
-fn what_for(track: &Tracker, sender: End, wait: Nanos, path: Nanos) -> (Rule, Cause, Option<Side>, Facts) {
+fn what_for(track: &Tracker, sender: End, wait: Nanos) -> (Rule, Cause, Option<Side>, Facts) {
     let flow = track.flow(sender);
     let peer = Some(Side::from(sender.peer()));
     let stuck = flow.outstanding() > 0;
@@ -148,7 +150,26 @@ fn what_for(track: &Tracker, sender: End, wait: Nanos, path: Nanos) -> (Rule, Ca
         return (Rule::DeadPeer, Cause::KeepaliveOrDeadPeer, peer, Facts::Silent { wait, tries });
     }
     let cause = if sender == End::Client { Cause::ServerThink } else { Cause::ClientThink };
-    (Rule::ThinkUnfinished, cause, peer, Facts::Think { seen: wait, path })
+    (Rule::ThinkUnfinished, cause, peer, no_answer(track, sender, wait))
+}
+
+/// How long `sender` waited for an answer, and what ended that.
+fn no_answer(track: &Tracker, sender: End, wait: Nanos) -> Facts {
+    let (peer, began) = (sender.peer(), track.now() - wait);
+    // A FIN before the request was none of its answer.
+    let fin = |s: End| track.fin_of(s).filter(|&fin| fin >= began);
+    if let Some(fin) = fin(peer).filter(|&at| fin(sender).is_none_or(|own| at < own)) {
+        return Facts::NoAnswer { wait: fin - began, end: Over::PeerClosed };
+    }
+    if let Some(fin) = fin(sender) {
+        return Facts::NoAnswer { wait: fin - began, end: Over::GaveUp };
+    }
+    let end = match track.reset_by() {
+        Some(who) if who == peer => Over::PeerReset,
+        Some(_) => Over::GaveUp,
+        None => Over::CaptureEnded,
+    };
+    Facts::NoAnswer { wait, end }
 }
 
 /// From the last byte of a response until the client read it.

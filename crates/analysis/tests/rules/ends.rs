@@ -178,10 +178,10 @@ fn how_an_unanswered_request_ended() {
 }
 
 /// Rule 40. A client that speaks TLS says goodbye and closes: that is no request, and its way is time after the last byte. Without
-/// TLS, longer, without its FIN in time, or answered it may be one.
+/// TLS, longer, without its FIN in time, or answered with more than a goodbye it may be one.
 #[test]
 fn goodbye_of_tls() {
-    let exchanges = |bytes: u32, tls: bool, fin: i64, answered: bool| {
+    let exchanges = |bytes: u32, tls: bool, fin: i64, answer: u32| {
         let mut w = opened(Tap::Client, ms(20));
         let bits = |b: u8| if tls { b } else { 0 };
         w.at(ms(30)).client().data(300).tls(bits(Tls::HANDSHAKE));
@@ -190,8 +190,8 @@ fn goodbye_of_tls() {
         w.at(ms(62)).server().data(50).tls(bits(Tls::DATA));
         w.at(ms(90)).client().data(bytes).tls(bits(Tls::ALERT));
         w.at(ms(90 + fin)).client().fin();
-        if answered {
-            w.at(ms(100 + fin)).server().data(24).tls(bits(Tls::ALERT));
+        if answer > 0 {
+            w.at(ms(100 + fin)).server().data(answer).tls(bits(Tls::ALERT));
         }
         w.at(ms(100 + fin)).server().fin();
         w.after(ms(11)).client().ack();
@@ -200,12 +200,13 @@ fn goodbye_of_tls() {
         (c.exchanges.len() + usize::from(c.setup.is_some_and(|s| s.tls_trips == 1)), after)
     };
     // The handshake and the request; 18 ms before the goodbye, 21 behind it.
-    assert_eq!(exchanges(31, true, 0, false), (2, ms(39)));
-    assert_eq!(exchanges(31, true, 20, false), (2, ms(59)));
-    assert_eq!(exchanges(32, true, 0, false).0, 3);
-    assert_eq!(exchanges(31, true, 21, false).0, 3);
-    assert_eq!(exchanges(31, true, 0, true).0, 3);
-    assert_eq!(exchanges(31, false, 0, false).0, 3);
+    assert_eq!(exchanges(31, true, 0, 0), (2, ms(39)));
+    assert_eq!(exchanges(31, true, 20, 0), (2, ms(59)));
+    assert_eq!(exchanges(32, true, 0, 0).0, 3);
+    assert_eq!(exchanges(31, true, 21, 0).0, 3);
+    assert_eq!(exchanges(31, true, 0, 31), (2, ms(39)));
+    assert_eq!(exchanges(31, true, 0, 32).0, 3);
+    assert_eq!(exchanges(31, false, 0, 0).0, 3);
 }
 
 /// Rule 40. On a path shorter than a wake-up the program needs longer than an answer would to close behind its goodbye.

@@ -1,7 +1,7 @@
 //! What is said in words: the sentence of each fact, evidence for and against a cause, names.
 
 use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms, us};
-use tcpwhy_analysis::{Closed, Ended, Extremes, Facts, Frames, Quality, Vantage, bit_rate, evidence};
+use tcpwhy_analysis::{Closed, Ended, Extremes, Facts, Frames, Over, Quality, Vantage, bit_rate, evidence};
 use tcpwhy_base::{Cause, Nanos, Tls};
 
 const fn syns(repeats: u32, syn_ack: bool, at_server: bool, answered: bool) -> Facts {
@@ -38,6 +38,22 @@ const SENTENCES: &[(Facts, &str)] = &[
     (
         Facts::Think { seen: Nanos::millis(30), path: Nanos::millis(20) },
         "The next byte came 30.0 ms after the other side's last one; 20.0 ms of that was the trip.",
+    ),
+    (
+        Facts::NoAnswer { wait: Nanos::secs(8), end: Over::PeerClosed },
+        "Nothing came back for 8.00 s; then the other side closed without an answer.",
+    ),
+    (
+        Facts::NoAnswer { wait: Nanos::secs(8), end: Over::PeerReset },
+        "Nothing came back for 8.00 s; then the other side reset the connection.",
+    ),
+    (
+        Facts::NoAnswer { wait: Nanos::secs(8), end: Over::GaveUp },
+        "Nothing came back for 8.00 s; then who had asked gave up.",
+    ),
+    (
+        Facts::NoAnswer { wait: Nanos::secs(8), end: Over::CaptureEnded },
+        "Nothing came back for 8.00 s; then the capture ends.",
     ),
     (
         Facts::Think { seen: Nanos::millis(30), path: Nanos::ZERO },

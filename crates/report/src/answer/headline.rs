@@ -156,8 +156,9 @@ fn why(analysis: &Analysis, answer: &Answer) -> Vec<String> {
     text.extend(faults.iter().map(|&(time, whose, meant)| fault(analysis, answer, time, whose, meant)));
     // What went on where such a server waited is not known here.
     let waited = !elsewhere(analysis).is_empty();
-    let known = largest.is_none_or(|p| p.cause != Cause::Unexplained && !waited) || !faults.is_empty();
-    if let Some(first) = text.first_mut().filter(|_| known && answer.share(time(&tcp)) < NOTHING_WRONG) {
+    // What is not explained may be anybody's, and a path that loses packets is no network in order.
+    let unknown = answer.share(time(&|cause| cause == Cause::Unexplained)) >= NOTHING_WRONG;
+    if let Some(first) = text.first_mut().filter(|_| faults.is_empty() && !unknown && !waited) {
         *first = format!("Nothing is wrong with TCP here: {first}");
     }
     text
@@ -296,10 +297,18 @@ mod tests {
             said(&[(Cause::SlowReader, 4250), (Cause::Bandwidth, 380)])
                 .ends_with("Nothing is wrong with TCP here: 92 % (4.25 s) the peer did not read.")
         );
-        assert!(said(&[(Cause::RetransmissionTimeout, 400), (Cause::PathDelay, 600)]).ends_with(
-            "here: 60 % (600 ms) is the distance. 400 ms (40 %) of it is timeouts after lost packets."
+        // Nor where packets were lost, or a part is not explained.
+        let wrong = |causes: &[(Cause, i64)]| {
+            let text = said(causes);
+            assert!(!text.contains("Nothing is wrong"), "{text}");
+            text
+        };
+        assert!(wrong(&[(Cause::RetransmissionTimeout, 400), (Cause::PathDelay, 600)]).ends_with(
+            " 60 % (600 ms) is the distance. 400 ms (40 %) of it is timeouts after lost packets."
         ));
-        assert!(said(&[(Cause::Unexplained, 90)]).contains("100 % (90.0 ms) could not be explained"));
+        assert!(wrong(&[(Cause::Unexplained, 90)]).contains("100 % (90.0 ms) could not be explained"));
+        wrong(&[(Cause::Unexplained, 30), (Cause::PathDelay, 70)]);
+        wrong(&[(Cause::FastRecovery, 90), (Cause::PathDelay, 10)]);
     }
 
     #[test]

@@ -174,6 +174,10 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, said: &mut Said, layout: &L
             1 => "once".into(),
             n => format!("{n} times, {} each", range(f.range)),
         });
+        // They are counted with those that somebody waited for.
+        if f.idle > Nanos::ZERO && f.of_requests() > Nanos::ZERO {
+            facts.push(format!("{} more between requests", f.idle));
+        }
     }
     if f.connection_count > 1 {
         facts.push(format!("on {}", count(f.connection_count, "connection")));
