@@ -72,6 +72,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         Facts::SynRepeats { answered: true, syn_ack: false, .. } | Facts::SynsLost { .. } => {
             &[FixId::FixLoss, FixId::Firewall, FixId::ReuseConnections][..]
         }
+        // Nothing shows that anybody listens there: first find out where the SYN goes.
+        Facts::Unanswered { .. } => &[FixId::Firewall, FixId::ListenBacklog],
         _ => cause.info().fixes,
     };
     let (mut fixes, mut refuted) = (Vec::new(), Vec::new());

@@ -13,9 +13,17 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// Something else that lay in the folder.
+    /// Something else that lay in the folder, and does not call itself a capture.
     pub(crate) fn is_foreign(&self) -> bool {
-        self.found && matches!(Reader::open(&self.path), Err(ReadError::NotCapture(_)))
+        self.found
+            && !self.is_called_capture()
+            && matches!(Reader::open(&self.path), Err(ReadError::NotCapture(_)))
+    }
+
+    /// `a.pcap`, `a.pcapng.gz`, `a.pcap1` (a ring of tcpdump): whoever wrote it meant a capture, though it may be none.
+    fn is_called_capture(&self) -> bool {
+        let name = self.path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
+        name.split('.').skip(1).any(|part| part.starts_with("pcap") || part == "cap")
     }
 }
 

@@ -160,7 +160,8 @@ pub(super) const ROWS: &[FixInfo] = &[
             How {
                 system: "Linux",
                 text: "`sysctl -w net.ipv4.tcp_wmem=\"4096 16384 16777216\"`: the third value is the limit, \
-                       about half of it payload; net.core.wmem_max matters only for an explicit SO_SNDBUF",
+                       about half of it payload; it does nothing where the program sets SO_SNDBUF (whose limit is \
+                       net.core.wmem_max)",
             },
             How { system: "Linux", text: "Needed here: a third value of at least twice {need_bytes} bytes" },
             How {
