@@ -18,6 +18,22 @@ fn a_directory() {
     tcpwhy(&[folder, "/nowhere/a.pcap"]).fails(3, &["/nowhere/a.pcap: no such file"]);
 }
 
+/// What calls itself a capture is named, if it is none; the others are explained.
+#[test]
+fn a_broken_capture_in_a_folder() {
+    let dir = Dir::new();
+    dir.file("whole.pcap", &Pcap::new().conversation(0, 2).bytes);
+    dir.file("broken.pcap.1", b"rubbish");
+    dir.file("notes.txt", b"no capture");
+    let some = tcpwhy(&["--json", dir.0.to_str().unwrap()]);
+    assert_eq!((some.code, some.json()["capture"]["connections"].as_u64()), (1, Some(1)));
+    assert!(
+        some.err.contains("broken.pcap.1: not a pcap") && !some.err.contains("notes.txt"),
+        "{}",
+        some.err
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn unreadable() {
