@@ -358,10 +358,7 @@ impl fmt::Display for Facts {
             Facts::Wait { wait, outstanding, empty } => nothing_seen(f, wait, outstanding, empty),
             Facts::Emptied { wait, late } => emptied(f, wait, late),
             Facts::NextWrite { wait } => write!(f, "The next write came {wait} after the one before."),
-            Facts::Released { late } => write!(
-                f,
-                "It left {late} after the ACK that it had been held for: its host or the path took that long, or it was written only then."
-            ),
+            Facts::Released { late } => released(f, late),
             Facts::Silent { wait, tries } => silent(f, wait, tries),
             Facts::NotCaptured => f.write_str("The capture lost packets here, so the reason cannot be seen."),
             Facts::OneSided => f.write_str(
@@ -446,6 +443,13 @@ fn think(f: &mut fmt::Formatter<'_>, seen: Nanos, path: Nanos) -> fmt::Result {
         );
     }
     write!(f, "For {seen} TCP had nothing to send: the application had not written.")
+}
+
+fn released(f: &mut fmt::Formatter<'_>, late: Nanos) -> fmt::Result {
+    write!(
+        f,
+        "It left {late} after the ACK that it had been held for: its host or the path took that long, or it was written only then."
+    )
 }
 
 fn no_answer(f: &mut fmt::Formatter<'_>, wait: Nanos, end: Over) -> fmt::Result {
