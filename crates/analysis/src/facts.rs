@@ -1,13 +1,15 @@
 //! The figures behind a span, kept as numbers; the sentence is made only when somebody reads it.
 
+mod opening;
 mod waited;
 mod witnessed;
 
 pub use witnessed::Witnessed;
 
+use opening::{not_taken, refused, syn_repeats, syns_lost};
 use std::fmt;
 use tcpwhy_base::Nanos;
-use waited::{drained, emptied, nothing_seen};
+use waited::{drained, emptied, no_answer, nothing_seen, released, think};
 
 /// What is known about why a span has its cause. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -369,61 +371,6 @@ impl fmt::Display for Facts {
     }
 }
 
-fn syn_repeats(
-    f: &mut fmt::Formatter<'_>,
-    repeats: u32,
-    over: Nanos,
-    what: &str,
-    at_server: bool,
-    answered: bool,
-) -> fmt::Result {
-    let times = format!("{} more", times(repeats));
-    if answered {
-        return write!(
-            f,
-            "{what} was sent {times} over {over} although a SYN-ACK had passed the tap: that SYN-ACK, or its ACK, was lost on the way."
-        );
-    }
-    let place = if at_server { ", though it had reached the server's tap" } else { "" };
-    write!(f, "{what} was sent {times} over {over} before it was answered{place}.")
-}
-
-fn syns_lost(f: &mut fmt::Formatter<'_>, repeats: u32, over: Nanos, lost: (u32, u32)) -> fmt::Result {
-    write!(f, "The SYN was sent {} more over {over}: ", times(repeats))?;
-    let of = |n: u32, what: &str| if n == 1 { format!("one {what}") } else { format!("{n} {what}s") };
-    let there = format!("{} never came to the server's tap", of(lost.0, "SYN"));
-    let back = format!("{} left there and never came here", of(lost.1, "SYN-ACK"));
-    match lost {
-        (0, _) => write!(f, "{back}."),
-        (_, 0) => write!(f, "{there}."),
-        _ => write!(f, "{there}, and {back}."),
-    }
-}
-
-fn not_taken(f: &mut fmt::Formatter<'_>, repeats: u32, syn_acks: u32) -> fmt::Result {
-    let (repeats, repeated) = (times(repeats), times(syn_acks));
-    if syn_acks == 0 {
-        return write!(
-            f,
-            "The first data was sent {repeats} more, each time without any acknowledgement, after a handshake that looked complete: the server had not taken the final ACK."
-        );
-    }
-    write!(
-        f,
-        "After the client's final ACK the server repeated its SYN-ACK {repeated} and the first data was sent {repeats} more: the server had not taken the final ACK."
-    )
-}
-
-fn refused(f: &mut fmt::Formatter<'_>, resets: u32) -> fmt::Result {
-    if resets > 1 {
-        return write!(
-            f,
-            "{resets} resets answered the client's SYNs: nothing listens there, or a filter rejects."
-        );
-    }
-    f.write_str("A reset answered the SYN: nothing listens there, or a filter rejects.")
-}
-
 fn held_back(f: &mut fmt::Formatter<'_>, first: u32, held: u32, ack_delay: Nanos) -> fmt::Result {
     if ack_delay == Nanos::ZERO {
         // Across a turn the ACK was due for what this end had sent before.
@@ -433,33 +380,6 @@ fn held_back(f: &mut fmt::Formatter<'_>, first: u32, held: u32, ack_delay: Nanos
         );
     }
     write!(f, "{first} bytes were sent; the next {held} waited {ack_delay} for their ACK and left with it.")
-}
-
-fn think(f: &mut fmt::Formatter<'_>, seen: Nanos, path: Nanos) -> fmt::Result {
-    if path > Nanos::ZERO {
-        return write!(
-            f,
-            "The next byte came {seen} after the other side's last one; {path} of that was the trip."
-        );
-    }
-    write!(f, "For {seen} TCP had nothing to send: the application had not written.")
-}
-
-fn released(f: &mut fmt::Formatter<'_>, late: Nanos) -> fmt::Result {
-    write!(
-        f,
-        "It left {late} after the ACK that it had been held for: its host or the path took that long, or it was written only then."
-    )
-}
-
-fn no_answer(f: &mut fmt::Formatter<'_>, wait: Nanos, end: Over) -> fmt::Result {
-    let how = match end {
-        Over::PeerClosed => "then the other side closed without an answer",
-        Over::PeerReset => "then the other side reset the connection",
-        Over::GaveUp => "then who had asked gave up",
-        Over::CaptureEnded => "then the capture ends",
-    };
-    write!(f, "Nothing came back for {wait}; {how}.")
 }
 
 fn limited(f: &mut fmt::Formatter<'_>, flight: u32, segments: u32, rtt: Nanos, before: u32) -> fmt::Result {

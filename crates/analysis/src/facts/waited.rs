@@ -1,5 +1,6 @@
-//! What is said of waits for a writer, or for its buffer.
+//! What is said of waits for an application: one that writes or answers, or for its buffer.
 
+use super::Over;
 use std::fmt;
 use tcpwhy_base::Nanos;
 
@@ -39,4 +40,31 @@ pub(super) fn drained(f: &mut fmt::Formatter<'_>, flight: u32) -> fmt::Result {
         f,
         "ACKs made room and nothing was sent, until with {flight} bytes in flight one of them woke up the writer: the kernel had nothing left to send."
     )
+}
+
+pub(super) fn think(f: &mut fmt::Formatter<'_>, seen: Nanos, path: Nanos) -> fmt::Result {
+    if path > Nanos::ZERO {
+        return write!(
+            f,
+            "The next byte came {seen} after the other side's last one; {path} of that was the trip."
+        );
+    }
+    write!(f, "For {seen} TCP had nothing to send: the application had not written.")
+}
+
+pub(super) fn released(f: &mut fmt::Formatter<'_>, late: Nanos) -> fmt::Result {
+    write!(
+        f,
+        "It left {late} after the ACK that it had been held for: its host or the path took that long, or it was written only then."
+    )
+}
+
+pub(super) fn no_answer(f: &mut fmt::Formatter<'_>, wait: Nanos, end: Over) -> fmt::Result {
+    let how = match end {
+        Over::PeerClosed => "then the other side closed without an answer",
+        Over::PeerReset => "then the other side reset the connection",
+        Over::GaveUp => "then who had asked gave up",
+        Over::CaptureEnded => "then the capture ends",
+    };
+    write!(f, "Nothing came back for {wait}; {how}.")
 }

@@ -1,0 +1,65 @@
+//! What is said of a connection that opened late, or not at all.
+
+use super::times;
+use std::fmt;
+use tcpwhy_base::Nanos;
+
+pub(super) fn syn_repeats(
+    f: &mut fmt::Formatter<'_>,
+    repeats: u32,
+    over: Nanos,
+    what: &str,
+    at_server: bool,
+    answered: bool,
+) -> fmt::Result {
+    let times = format!("{} more", times(repeats));
+    if answered {
+        return write!(
+            f,
+            "{what} was sent {times} over {over} although a SYN-ACK had passed the tap: that SYN-ACK, or its ACK, was lost on the way."
+        );
+    }
+    let place = if at_server { ", though it had reached the server's tap" } else { "" };
+    write!(f, "{what} was sent {times} over {over} before it was answered{place}.")
+}
+
+pub(super) fn syns_lost(
+    f: &mut fmt::Formatter<'_>,
+    repeats: u32,
+    over: Nanos,
+    lost: (u32, u32),
+) -> fmt::Result {
+    write!(f, "The SYN was sent {} more over {over}: ", times(repeats))?;
+    let of = |n: u32, what: &str| if n == 1 { format!("one {what}") } else { format!("{n} {what}s") };
+    let there = format!("{} never came to the server's tap", of(lost.0, "SYN"));
+    let back = format!("{} left there and never came here", of(lost.1, "SYN-ACK"));
+    match lost {
+        (0, _) => write!(f, "{back}."),
+        (_, 0) => write!(f, "{there}."),
+        _ => write!(f, "{there}, and {back}."),
+    }
+}
+
+pub(super) fn not_taken(f: &mut fmt::Formatter<'_>, repeats: u32, syn_acks: u32) -> fmt::Result {
+    let (repeats, repeated) = (times(repeats), times(syn_acks));
+    if syn_acks == 0 {
+        return write!(
+            f,
+            "The first data was sent {repeats} more, each time without any acknowledgement, after a handshake that looked complete: the server had not taken the final ACK."
+        );
+    }
+    write!(
+        f,
+        "After the client's final ACK the server repeated its SYN-ACK {repeated} and the first data was sent {repeats} more: the server had not taken the final ACK."
+    )
+}
+
+pub(super) fn refused(f: &mut fmt::Formatter<'_>, resets: u32) -> fmt::Result {
+    if resets > 1 {
+        return write!(
+            f,
+            "{resets} resets answered the client's SYNs: nothing listens there, or a filter rejects."
+        );
+    }
+    f.write_str("A reset answered the SYN: nothing listens there, or a filter rejects.")
+}
