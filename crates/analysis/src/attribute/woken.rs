@@ -46,8 +46,7 @@ pub(super) fn emptied(step: &Step) -> bool {
 /// shortly before such an ACK, with data in flight, as shortly after it: six that came as soon as a wake-up takes, and for eight of them no more
 /// than one that came with data in flight, are no chance (1 in 64). So it goes for most waits of the plateau (rule 85).
 pub(super) fn wakes_the_writer(context: &Context, steps: &[Step], limits: &[Cause], sender: End) -> bool {
-    let own = context.reaction[sender];
-    let within = own + own.part(32).max(WOKEN) + context.tick;
+    let within = context.reaction[sender] + WOKEN + context.tick;
     let (mut all, mut empty, mut soon, mut before) = (0_u32, 0, 0, 0);
     for (step, _) in steps.iter().zip(limits).filter(|(_, limit)| **limit == Cause::SendBuffer) {
         let releases = step.releases.max(1);
