@@ -235,6 +235,7 @@ impl Sure {
                 | Cause::Pacing
                 | Cause::PathDelay
                 | Cause::TailLossProbe
+                | Cause::RetransmissionTimeout
         );
         if !told_by_trips || self.confidence <= 0.6 {
             return self;
