@@ -85,7 +85,7 @@ async function fillsTheTable(dir) {
     assert.equal(code, 0, said);
     const cells = await row('quick').locator('td').allTextContents();
     assert.ok(cells[0].includes('a <b>quick</b> request'), 'markup in a title is text');
-    assert.deepEqual([cells[1], cells[3].endsWith(' ms'), cells[5]], ['11.0 ms', true, 'clientserver']);
+    assert.deepEqual([cells[1], cells[3].endsWith(' ms'), cells[5]], ['11.0 ms', true, 'clientserverboth']);
     // A round trip and a thought take this long at least; how much longer is the machine's.
     assert.equal(cells[2], quick.measured.shown);
     assert.ok(quick.measured.value >= 11, cells[2]);

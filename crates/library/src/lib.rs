@@ -88,7 +88,7 @@ pub use tcpwhy_capture::{Filter, FilterError, ReadError, Reader};
 pub mod parts {
     pub use tcpwhy_analysis::{
         Asked, Band, Change, Closed, ComparedSide, Comparison, Cost, Distance, Distribution, Elsewhere, End,
-        Ended, Example, Extremes, Facts, Grows, Lost, Named, NoEffect, Omitted, Parameter, Part, Path,
+        Ended, Example, Extremes, Facts, Grows, Lost, Named, NoEffect, Omitted, Over, Parameter, Part, Path,
         Refuted, Replay, Server, Shape, SpanId, Together, TwoTaps, Vantage, Witnessed,
     };
     pub use tcpwhy_base::{
