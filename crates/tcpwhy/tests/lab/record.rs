@@ -87,6 +87,8 @@ fn the_kernel_says_that_a_writer_was_refused_for_want_of_buffer() {
 fn a_writer_that_sleeps_for_the_network_is_not_put_down_to_its_buffer() {
     let Some(_alone) = alone() else { return };
     let Some((times, _)) = recorded(9_000_000, "") else { return };
-    assert_eq!(time(&times, "send_buffer", "kernel"), 0, "{times:?}");
-    assert!(time(&times, "bandwidth", "inferred") > 300_000_000, "{times:?}");
+    let link = time(&times, "bandwidth", "inferred");
+    assert!(link > 300_000_000, "{times:?}");
+    // But for moments: from the ACK that made room until the writer has woken up nothing else holds it.
+    assert!(time(&times, "send_buffer", "kernel") < link / 100, "{times:?}");
 }
