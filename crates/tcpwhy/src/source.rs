@@ -2,9 +2,9 @@
 
 use crate::input::Input;
 use tcpwhy_base::Nanos;
+use tcpwhy_library::Filter;
 use tcpwhy_library::{Connection, captures::Analysis, captures::Window};
-use tcpwhy_library::{Filter, Reader};
-use tcpwhy_trace::{Found, Met, Names, Packet, Pass, Stretch, Track, Tracks};
+use tcpwhy_trace::{Found, Met, Names, Pass, Stretch, Track, Tracks};
 
 /// Packets in a page. More would make it larger than a ticket system takes: a million are 3 to 6 MB.
 pub(crate) const PAGE: u64 = 2_000_000;
@@ -23,30 +23,20 @@ impl Source<'_> {
     pub(crate) fn read_again(
         &self,
         connections: &[Box<Connection>],
-        mut each: impl FnMut(&Met<'_>) -> anyhow::Result<bool>,
+        each: impl FnMut(&Met<'_>) -> anyhow::Result<bool>,
     ) -> anyhow::Result<()> {
-        let mut pass = Pass::new(connections, self.filter);
-        self.each_input(|reader, before, times| pass.read(reader, before, times, &mut each))
+        self.pass(Pass::new(connections, self.filter), each)
     }
 
-    /// The same for packets alone ([`Pass::packets`]).
-    fn packets(
+    fn pass(
         &self,
         mut pass: Pass<'_>,
-        mut each: impl FnMut(u64, Option<(usize, Packet)>) -> bool,
+        mut each: impl FnMut(&Met<'_>) -> anyhow::Result<bool>,
     ) -> anyhow::Result<()> {
-        self.each_input(|reader, before, times| Ok(pass.packets(reader, before, times, &mut each)))
-    }
-
-    /// Opens the inputs in their order, until `read` says `false`; it gets the frames before each, and which times count.
-    fn each_input(
-        &self,
-        mut read: impl FnMut(&mut Reader, u64, (Nanos, Nanos)) -> anyhow::Result<bool>,
-    ) -> anyhow::Result<()> {
-        let times = self.window.map_or((Nanos(i64::MIN), Nanos::MAX), |w| (w.from, w.to));
         for (input, &before) in self.inputs.iter().zip(self.frames_before) {
             let mut reader = input.open().map_err(|e| anyhow::anyhow!(e))?;
-            if !read(&mut reader, before, times)? {
+            let times = self.window.map_or((Nanos(i64::MIN), Nanos::MAX), |w| (w.from, w.to));
+            if !pass.read(&mut reader, before, times, &mut each)? {
                 break;
             }
         }
@@ -75,9 +65,9 @@ impl Source<'_> {
             None => Tracks::new(all, room),
             Some(places) => Tracks::among(all, places.to_vec(), room),
         };
-        self.packets(Pass::of(all, |place| tracks.wants(place), self.filter), |_, packet| {
-            tracks.take(packet);
-            true
+        self.pass(Pass::of(all, |place| tracks.wants(place), self.filter), |met| {
+            tracks.take(met);
+            Ok(true)
         })?;
         Ok(tracks.finish())
     }
@@ -95,7 +85,7 @@ impl Source<'_> {
         };
         let mut stretch = Stretch::new(&analysis.connections, at, times, most);
         let pass = Pass::of(&analysis.connections, |place| place == at, self.filter);
-        self.packets(pass, |number, packet| stretch.take(number, packet))?;
+        self.pass(pass, |met| Ok(stretch.take(met)))?;
         Ok(stretch.finish())
     }
 }

@@ -1,4 +1,4 @@
-use crate::{Packet, Track};
+use crate::{Met, Track};
 use tcpwhy_analysis::Connection;
 use tcpwhy_base::Nanos;
 
@@ -34,10 +34,10 @@ impl Stretch {
         }
     }
 
-    /// Takes what the pass met, a frame's number and its packet; `false`: nothing more is wanted. What comes before the stretch is needed to count from, so the
+    /// Takes what the pass met; `false`: nothing more is wanted. What comes before the stretch is needed to count from, so the
     /// pass must begin with the connection.
-    pub fn take(&mut self, number: u64, packet: Option<(usize, Packet)>) -> bool {
-        if let Some((at, packet)) = packet
+    pub fn take(&mut self, met: &Met<'_>) -> bool {
+        if let Some((at, packet)) = met.packet
             && at == self.at
             && !packet.is_copy()
             && packet.time >= self.from
@@ -46,7 +46,7 @@ impl Stretch {
             self.track.packets.push(packet);
             self.track.total += 1;
         }
-        number < self.last_frame && self.track.packets.len() < self.most
+        met.number < self.last_frame && self.track.packets.len() < self.most
     }
 
     /// What was collected.

@@ -1,7 +1,7 @@
 //! Which packets a page gets: all of the worst connections while there is room; of longer ones so many in each
 //! stretch of time that no pixel changes, and all of them around what was found.
 
-use crate::{Packet, Track, marks};
+use crate::{Met, Packet, Track, marks};
 use tcpwhy_analysis::Connection;
 use tcpwhy_base::{Class, Ends, Nanos};
 
@@ -36,9 +36,9 @@ impl Tracks {
         matches!(self.0.get(place), Some(Some(_)))
     }
 
-    /// Takes what the pass met: a packet, if it was one.
-    pub fn take(&mut self, packet: Option<(usize, Packet)>) {
-        if let Some((i, packet)) = packet
+    /// Takes what the pass met.
+    pub fn take(&mut self, met: &Met<'_>) {
+        if let Some((i, packet)) = met.packet
             && !packet.is_copy()
             && let Some(Some((track, thinner))) = self.0.get_mut(i)
         {

@@ -64,20 +64,6 @@ fn packets(file: &[u8], analysis: &Analysis, filter: Option<&Filter>) -> Vec<(us
     packets_of(file, Pass::new(&analysis.connections, filter))
 }
 
-/// The same, read ahead in another thread.
-fn ahead(file: &[u8], analysis: &Analysis, filter: Option<&Filter>) -> Vec<(usize, Packet)> {
-    let mut out = Vec::new();
-    let whole = (Nanos(i64::MIN), Nanos::MAX);
-    let read =
-        Pass::new(&analysis.connections, filter).packets(&mut reader(file), 0, whole, |number, packet| {
-            assert!(packet.as_ref().is_none_or(|p| p.1.frame == number));
-            out.extend(packet);
-            true
-        });
-    assert!(read);
-    out
-}
-
 fn packets_of(file: &[u8], mut pass: Pass<'_>) -> Vec<(usize, Packet)> {
     let mut out = Vec::new();
     let whole = (Nanos(i64::MIN), Nanos::MAX);
@@ -134,10 +120,11 @@ fn a_track_holds_no_copies() {
     let mut stretch = Stretch::new(&analysis.connections, 0, times, 2);
     let mut pass = Pass::new(&analysis.connections, None);
     let whole = (Nanos(i64::MIN), Nanos::MAX);
-    assert!(pass.packets(&mut reader(&file), 0, whole, |_, packet| {
-        tracks.take(packet);
-        true
-    }));
+    let read: Result<bool, Infallible> = pass.read(&mut reader(&file), 0, whole, |met| {
+        tracks.take(met);
+        Ok(true)
+    });
+    assert_eq!(read, Ok(true));
     let [track] = &tracks.finish()[..] else { unreachable!("one connection") };
     assert_eq!((track.total, track.packets.len(), track.connection), (8, 8, 1));
     let last = track.packets.last().unwrap();
@@ -150,30 +137,15 @@ fn a_track_holds_no_copies() {
     let syn = Packet { flags: TcpFlags(TcpFlags::SYN), ..server };
     assert_eq!(syn.window_bytes(Ends::default()), Some(65535), "a SYN's is never scaled");
 
-    let read =
-        Pass::new(&analysis.connections, None)
-            .packets(&mut reader(&file), 0, whole, |number, packet| stretch.take(number, packet));
-    assert!(!read, "it ends where enough is known");
+    let read: Result<bool, Infallible> = Pass::new(&analysis.connections, None).read(
+        &mut reader(&file),
+        0,
+        whole,
+        |met| Ok(stretch.take(met)),
+    );
+    assert_eq!(read, Ok(false), "it ends where enough is known");
     let frames: Vec<u64> = stretch.finish().packets.iter().map(|p| p.frame).collect();
     assert_eq!(frames, [6, 8]);
-}
-
-/// However far the reading is ahead, all of it is met, and it ends when nobody wants more.
-#[test]
-fn reading_ahead_ends() {
-    let lines: Vec<Line> = (0..20_000).map(|n| (n, End::Client, ACK, 100 + n as u32, 500, 1)).collect();
-    let file = ipv6(&lines);
-    let analysis = analysed(&file);
-    assert_eq!(ahead(&file, &analysis, None).len(), lines.len());
-    for most in [1, 1_023, 1_024, 1_025, 19_999] {
-        let mut met = 0;
-        let whole = (Nanos(i64::MIN), Nanos::MAX);
-        let more = Pass::new(&analysis.connections, None).packets(&mut reader(&file), 0, whole, |_, _| {
-            met += 1;
-            met < most
-        });
-        assert_eq!((more, met), (false, most));
-    }
 }
 
 #[test]
@@ -183,7 +155,6 @@ fn filters_and_bounds_are_those_of_the_first_pass() {
     let filter = Filter::parse("src port 80").unwrap();
     let of_server: Vec<u64> = packets(&file, &analysis, Some(&filter)).iter().map(|p| p.1.frame).collect();
     assert_eq!(of_server, [2, 9, 10]);
-    assert_eq!(ahead(&file, &analysis, Some(&filter)), packets(&file, &analysis, Some(&filter)));
     let mut frames = Vec::new();
     let start = analysis.connections[0].start;
     let within = (start + Nanos::micros(10_300), start + Nanos::micros(250_000));
@@ -219,7 +190,6 @@ fn bundled_captures_have_the_copies_that_the_analysis_left_out() {
         let analysis = analysed(&file);
         let mut counted = vec![Ends::<u32>::default(); analysis.connections.len()];
         let all = packets(&file, &analysis, None);
-        assert_eq!(ahead(&file, &analysis, None), all, "{}", path.display());
         for wanted in 0..analysis.connections.len().min(3) {
             // Followed alone, a connection has the packets and marks that it has beside others.
             let alone = packets_of(&file, Pass::of(&analysis.connections, |place| place == wanted, None));
