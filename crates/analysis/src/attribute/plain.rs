@@ -4,7 +4,7 @@
 use crate::attribute::doubts::is_as_late_as_a_timer;
 use crate::attribute::emit::HOSTS;
 use crate::attribute::pieces::{Piece, Pieces};
-use crate::attribute::waits::is_forty_millis;
+use crate::attribute::waits::{is_forty_millis, is_no_work};
 use crate::confidence::{Rule, Tap};
 use crate::facts::Facts;
 use crate::release::{Doubt, Habits, Wait};
@@ -40,7 +40,7 @@ pub(crate) fn plain(steps: &[Step], track: &mut Tracker, habits: &Habits, file: 
     }
     let duration = step.duration();
     let mut think = duration - duration.min(track.reaction_or_zero(End::Server));
-    if think <= rtt.part(64).max(Nanos::micros(50)) {
+    if is_no_work(think, rtt) {
         think = Nanos::ZERO;
     }
     let path = (duration - think).min(rtt + rtt.part(64) + HOSTS).floor0();

@@ -7,7 +7,7 @@ use crate::attribute::losses::{loss, missing, new_probe};
 use crate::confidence::Rule;
 use crate::facts::{Facts, Witnessed};
 use crate::profile::delayed_from;
-use crate::release::{Acked, Doubt, Pause, Wait};
+use crate::release::{Acked, Doubt, Pause, Wait, burst_within};
 use crate::result::Span;
 use crate::step::Step;
 use crate::track::CwndState;
@@ -404,6 +404,11 @@ pub(super) fn is_forty_millis(think: Nanos) -> bool {
     think >= Nanos::millis(39) && think <= Nanos::millis(48)
 }
 
+/// What an idle host needs to respond at all is no work worth naming.
+pub(super) fn is_no_work(think: Nanos, rtt: Nanos) -> bool {
+    think <= burst_within(rtt, Nanos::ZERO)
+}
+
 /// The other side had spoken: the path, and what the application took (rules 5 and 13).
 fn turn(context: &Context, step: &Step, on_the_way: Nanos, doubt: Doubt, rest: Nanos, out: &mut Emit<'_>) {
     let sender = step.sender;
@@ -422,8 +427,7 @@ fn turn(context: &Context, step: &Step, on_the_way: Nanos, doubt: Doubt, rest: N
     out.network(Rule::Queue, Cause::Queueing, queued - own, queue);
     let rest = rest - queued;
     think = think - queued;
-    // What an idle host needs to respond at all is no work worth naming.
-    if think <= context.rtt.part(64).max(Nanos::micros(50)) {
+    if is_no_work(think, context.rtt) {
         think = Nanos::ZERO;
     }
     let path = out.trip(context, rest - think);
