@@ -273,8 +273,9 @@ impl Eye {
         if unheard > Nanos::ZERO {
             out.push(Unseen {
                 what: format!("kernel events in {unheard} of the interval, where samples tell"),
-                needs: "fewer of them: to listen to all would take more than a hundredth of the processors"
-                    .into(),
+                needs:
+                    "fewer of them: to listen to all would take more than a two-hundredth of the processors"
+                        .into(),
             });
         }
         out.extend(self.no_events.iter().map(|why| Unseen { what: lost.into(), needs: why.clone() }));
