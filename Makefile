@@ -17,6 +17,7 @@ help:
 	@echo 'make weak-claims  claims on weak grounds in ../shared/captures, beside those of docs/weak_claims.json (ARGS=...)'
 	@echo 'make meaning   invariants of meaning on ../shared/captures, beside docs/meaning.json (ARGS=...)'
 	@echo 'make matrix    the lab makes 522 labelled captures in target/matrix (root, a quarter of an hour); accuracy on them'
+	@echo 'make lab-drawn  experiments drawn by a seed, on the lab: SEED=... COUNT=60 (root; some seconds each); accuracy on them'
 	@echo 'make two-taps  both taps of each run beside each alone: of the matrix if it was made, else of captures/lab (ARGS=--verbose)'
 	@echo 'make accuracy-record  record beside the matrix: what explain says of its files and of bare captures (root; half an hour; ARGS=...)'
 	@echo 'make accuracy-programs  nginx, databases, proxies, ...: bare captures beside what record says of the same runs (root; two minutes)'
@@ -89,6 +90,12 @@ meaning: build
 matrix: build
 	@$(BIN) lab dataset $(TARGET)/matrix > $(TARGET)/matrix.log || { tail -3 $(TARGET)/matrix.log; exit 1; }
 	@$(PYTHON) scripts/accuracy.py --bin $(BIN) --folder $(TARGET)/matrix $(ARGS)
+
+# What is in its folder stays. Seeds that begin with `learn` may be looked at, others are only scored.
+.PHONY: lab-drawn
+lab-drawn: build
+	@$(PYTHON) scripts/lab_drawn.py --bin $(BIN) --count $(or $(COUNT),60) $(SEED) $(TARGET)/lab-drawn-$(SEED)
+	@$(PYTHON) scripts/accuracy.py --bin $(BIN) --folder $(TARGET)/lab-drawn-$(SEED) $(ARGS)
 
 # On the matrix where it was made, else on the bundled runs.
 two-taps: build

@@ -11,6 +11,8 @@ const DOMINANT: f64 = 0.05;
 const CLOSE: f64 = 0.75;
 /// Shorter sums drown in what hosts need for a wake-up.
 const NOISE_MS: f64 = 2.0;
+/// Readings between which a label does not choose: what the link and a loss could both have held up is the loss's, or the link's.
+const FAIR: [usize; 2] = [0, 1];
 /// More of unknown causes than this, and nothing is asked.
 const UNKNOWN: f64 = 0.10;
 
@@ -110,28 +112,25 @@ impl Sums {
         let total = self.total[0].as_ms().max(1e-6);
         let unknown = self.unknown.as_ms() / total;
         let avoidable = |c: &Cause| c.class() == Class::Tcp;
-        let mut ranked: Vec<(f64, Cause)> =
-            self.causes.keys().filter(|c| avoidable(c)).map(|&c| (self.of(&[c]).0, c)).collect();
-        ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let top = ranked.first().copied().filter(|t| t.0 >= (DOMINANT * total).max(NOISE_MS));
+        let own = || self.causes.keys().copied().filter(avoidable);
         let small = DOMINANT * total >= NOISE_MS
-            && ranked.iter().map(|r| r.0).sum::<f64>() + self.unknown.as_ms() < DOMINANT / 2.0 * total;
-        let kind = match top {
+            && own().map(|c| self.of(&[c]).0).sum::<f64>() + self.unknown.as_ms() < DOMINANT / 2.0 * total;
+        let tops = self.tops(own().collect());
+        let kind = match &tops {
             _ if !asked || unknown > UNKNOWN => "any",
             // Where an application's pause may be the half right answer, all classes stand to choice.
-            Some((ms, cause)) if like_a_pause(cause, far) && ms > total / 2.0 => "dominant",
-            Some((_, cause)) if like_a_pause(cause, far) => "any",
+            Some(tops) if tops.iter().any(|t| like_a_pause(t.1, far)) => {
+                if tops.iter().all(|t| t.0 > total / 2.0) { "dominant" } else { "any" }
+            }
             Some(_) => "cause",
             None if small => "clean",
             None => "any",
         };
         let (mut dominant, mut weak) = (BTreeSet::new(), BTreeSet::new());
-        if let ("cause" | "dominant", Some(top)) = (kind, top) {
-            for &(_, cause) in ranked.iter().filter(|r| r.0 >= CLOSE * top.0) {
-                let (right, half) = answers(cause, far);
-                dominant.extend(right);
-                weak.extend(half);
-            }
+        for &(_, cause) in tops.iter().flatten().filter(|_| matches!(kind, "cause" | "dominant")) {
+            let (right, half) = answers(cause, far);
+            dominant.extend(right);
+            weak.extend(half);
         }
         let ids = |set: &BTreeSet<Cause>| set.iter().map(|c| c.info().id).collect::<Vec<_>>();
         let parts = if kind == "any" { Vec::new() } else { self.parts(total, rtt) };
@@ -157,6 +156,22 @@ impl Sums {
             basis: self.basis(total),
             weight_ms: round(total),
         }
+    }
+
+    /// What may come first, with its milliseconds, in each of the two readings that are fair; none, where it is too little in one
+    /// of them: then not to name it is fair as well.
+    fn tops(&self, causes: Vec<Cause>) -> Option<Vec<(f64, Cause)>> {
+        let mut out = Vec::new();
+        for reading in FAIR {
+            let total = self.total[reading].as_ms();
+            let sum = |c: Cause| self.causes.get(&c).map_or(0.0, |e| e.0[reading].as_ms());
+            let most = causes.iter().map(|&c| sum(c)).fold(0.0, f64::max);
+            if most < (DOMINANT * total).max(NOISE_MS) {
+                return None;
+            }
+            out.extend(causes.iter().map(|&c| (sum(c), c)).filter(|t| t.0 >= CLOSE * most));
+        }
+        Some(out)
     }
 
     fn parts(&self, total: f64, rtt: Nanos) -> Vec<Part> {

@@ -12,6 +12,8 @@ use tcpwhy_base::{Cause, Cork, End, Nanos};
 const BURST: Nanos = Nanos::micros(300);
 /// Between a call and its effect on the wire.
 const PROMPT: Nanos = Nanos::millis(1);
+/// No threshold yet (`TCP_INFINITE_SSTHRESH`).
+const UNLIMITED: u64 = 0x7fff_ffff;
 /// The delayed ACK's timer is 40 ms (`TCP_DELACK_MIN`, HZ/25), one tick less where HZ is 250.
 const DELAYED: Nanos = Nanos::millis(36);
 /// The probe timer and the cork's are 200 ms (`TCP_RTO_MIN`), some ticks less.
@@ -190,13 +192,17 @@ impl<'a> Sender<'a> {
         if !whole && (self.host.cork != Cork::Never || self.host.more) && own.sent - from >= TIMER {
             return Some(Cause::Cork);
         }
-        // Minshall's rule: a small segment waits for the ACK of an earlier small one.
-        let small = |s: &Segment| s.end > acked && s.end - s.start < self.mss;
+        // Minshall's rule: a small segment waits for the ACK of an earlier small one. The last of several that left as one.
+        let small = |s: &Segment| s.end > acked && (s.end - s.start) % self.mss != 0;
         let earlier = self.direction.segments.get(..i).unwrap_or_default();
         if !whole && !self.host.nodelay && earlier.iter().rev().take(64).any(small) {
             return Some(if delayed { Cause::NagleDelayedAck } else { Cause::Nagle });
         }
-        if own.start == acked || self.host.stack.congestion == "bbr" {
+        if self.host.stack.congestion == "bbr" {
+            let (flight, room) = (own.start - acked.min(own.start), allowed.saturating_sub(acked));
+            return self.paced(flight, before.map(|_| room), from, own, state.map(|s| s.0));
+        }
+        if own.start == acked {
             return None;
         }
         // What it saves for a larger burst it saves of the smaller of both windows (tcp_tso_should_defer).
@@ -211,6 +217,33 @@ impl<'a> Sender<'a> {
             return Some(Cause::DelayedAck);
         }
         Some(self.congestion(i, own.sent))
+    }
+
+    /// BBR spreads what it has over the round trip, at the rate that it takes for the path's: a limit that its flights reach, or
+    /// else itself. `room`: the window.
+    fn paced(
+        &self,
+        flight: u64,
+        room: Option<u64>,
+        from: Nanos,
+        own: &Segment,
+        state: Option<&State>,
+    ) -> Option<Cause> {
+        let state = state?;
+        // Probing takes the flight to 1.25 of what fits, and what had queued is then drained at 0.75 (bbr_pacing_gain): one that
+        // a window ends lies between three quarters of it and all.
+        match room {
+            Some(room) if flight * 4 >= room * 3 => return Some(self.window(true, false, from, own)),
+            Some(room) if flight * 2 >= room => return None,
+            _ => {}
+        }
+        // The threshold is set as STARTUP ends, and not before (bbr_check_drain).
+        if state.snd_ssthresh >= UNLIMITED {
+            return Some(Cause::SlowStart);
+        }
+        // Two segments are less than any burst that it leaves at once (bbr_min_tso_segs).
+        let full = state.unacked + 2 >= state.snd_cwnd;
+        Some(if full { Cause::CongestionWindow } else { Cause::Pacing })
     }
 
     fn window(&self, some_room: bool, by_timer: bool, from: Nanos, own: &Segment) -> Cause {
