@@ -172,6 +172,8 @@ pub enum Facts {
     Unread {
         /// Bytes in flight.
         flight: u32,
+        /// By how much the ACK was late that said so; zero: the window did.
+        late: Nanos,
     },
     /// The round trip was swollen.
     Queue {
@@ -342,7 +344,11 @@ impl fmt::Display for Facts {
                 f,
                 "{held} bytes left {wait} after the segment before, with nothing in flight and no ACK to release them, as often before: the time after which the kernel gives up holding a corked segment."
             ),
-            Facts::Unread { flight } => write!(
+            Facts::Unread { flight, late } if late > Nanos::ZERO => write!(
+                f,
+                "{flight} bytes in flight filled the window that the receiver offered, and were acknowledged {late} after they had come: TCP does that at once where the buffer has room, so its application had not read."
+            ),
+            Facts::Unread { flight, .. } => write!(
                 f,
                 "{flight} bytes in flight filled what the receiver offered, less than half of its largest window: the rest of its buffer held data that its application had not read."
             ),

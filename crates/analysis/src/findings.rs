@@ -402,7 +402,8 @@ pub(crate) fn add_whole_connection_findings(
             ),
         );
     }
-    let window_time = connection.budget.get(Cause::ReceiveWindow) + connection.budget.get(Cause::SlowReader);
+    // What a reader left in its buffer would fill a larger one as well.
+    let window_time = connection.budget.get(Cause::ReceiveWindow);
     let known = !connection.quality.has(Quality::NO_WINDOW_SCALE);
     let scaled = connection.ends.iter().all(|e| e.wscale.is_some());
     let said = connection.ends.iter().any(|e| e.mss.is_some());

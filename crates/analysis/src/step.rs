@@ -359,7 +359,7 @@ mod tests {
             Wait::Pause(Pause::default()),
             Wait::Freed,
             Wait::Blind,
-            Wait::Closed { window: 1, flight: 2, unread: false },
+            Wait::Closed { window: 1, flight: 2, unread: None },
             Wait::Loss { repair: Repair::Fast, again: false },
             Wait::CorkTimer { wait: MS(200) },
         ];

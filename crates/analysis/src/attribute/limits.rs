@@ -65,7 +65,7 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
             && opening != Some(k)
             && acked.room.is_some_and(|room| windows.limit(acked.flight, room))
         {
-            *limit = if acked.unread { Cause::SlowReader } else { Cause::ReceiveWindow };
+            *limit = if acked.unread.is_some() { Cause::SlowReader } else { Cause::ReceiveWindow };
         } else if pace.is_some_and(|each| is_paced(step, each)) {
             *limit = Cause::Pacing;
         } else if matches!(*limit, Cause::SendBuffer | Cause::SlowStart) && flight_of(step) == 0 {

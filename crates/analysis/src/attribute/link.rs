@@ -40,7 +40,7 @@ fn free_time(context: &Context, step: &Step, d: End) -> Nanos {
         // Near its sender what Nagle holds is behind own data, which crosses first and is then acknowledged.
         Wait::Nagle { .. } if context.near(d) => (step.duration() - context.rtt).floor0(),
         // With room for more than a segment a late update may have waited for own data that queued.
-        Wait::Closed { window, unread: false, .. } if window >= 2 * context.mss[d] => step.duration(),
+        Wait::Closed { window, unread: None, .. } if window >= 2 * context.mss[d] => step.duration(),
         Wait::Nagle { .. }
         | Wait::Silly { .. }
         | Wait::CorkTimer { .. }

@@ -77,7 +77,7 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
             out.span(Rule::WindowFull, Cause::ReceiveWindow, peer, rest, facts);
         }
         Wait::Closed { window, flight, unread } => {
-            let facts = if unread { Facts::Unread { flight } } else { Facts::Closed { window } };
+            let facts = unread.map_or(Facts::Closed { window }, |late| Facts::Unread { flight, late });
             out.span(Rule::WindowClosed, Cause::SlowReader, peer, rest, facts);
         }
         Wait::Shut { window } => {
@@ -295,7 +295,10 @@ fn by_flights(context: &Context, step: &Step, flight: u32, limit: Cause, rest: N
             return;
         }
         (Cause::Unexplained, None) => (Rule::DoubtfulPlateau, None, facts),
-        (Cause::SlowReader, _) => (Rule::UnreadPlateau, peer, Facts::Unread { flight }),
+        (Cause::SlowReader, _) => {
+            let late = step.acked().and_then(|a| a.unread).unwrap_or_default();
+            (Rule::UnreadPlateau, peer, Facts::Unread { flight, late })
+        }
         (Cause::ReceiveWindow, unscaled) => {
             let rule =
                 if unscaled.is_some() { Rule::WindowPlateauByInferredScale } else { Rule::WindowPlateau };

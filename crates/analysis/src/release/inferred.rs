@@ -96,7 +96,7 @@ fn probed(p: &Passage<'_>) -> Release {
     let opened = |a: &&Ack| a.edge_before.minus(nxt) < mss && a.edge.minus(nxt) >= mss;
     let update = p.acks.newest_first().find(opened);
     let window = update.map_or(p.flow.window, |a| a.window_before);
-    let closed = Release::inferred(Wait::Closed { window, flight: 0, unread: false });
+    let closed = Release::inferred(Wait::Closed { window, flight: 0, unread: None });
     update.map_or(closed, |a| closed.with_ack(a.frame()))
 }
 
@@ -390,7 +390,7 @@ fn by_timer_or_writer(p: &Passage<'_>, habits: &Habits, full: bool) -> Wait {
         return if small_buffer {
             Wait::Silly { window }
         } else {
-            Wait::Closed { window, flight: 0, unread: false }
+            Wait::Closed { window, flight: 0, unread: None }
         };
     }
     let outstanding = p.arrived.before.nxt.minus(flow.una).max(0) as u32;

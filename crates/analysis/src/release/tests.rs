@@ -222,7 +222,7 @@ fn a_window_that_was_full_opened() {
     };
     assert_eq!(opened(4 * MSS, MSS, |_| ()), Wait::Window { flight: 4 * MSS });
     // An update that acknowledges nothing, from a window that had no room: the reader made some.
-    assert_eq!(opened(0, 0, |_| ()), Wait::Closed { window: 0, flight: 4 * MSS, unread: false });
+    assert_eq!(opened(0, 0, |_| ()), Wait::Closed { window: 0, flight: 4 * MSS, unread: None });
     // A window that never held a segment.
     assert_eq!(opened(500, MSS, |r| r.largest_window = Some(MSS - 1)), Wait::Silly { window: 500 });
 }

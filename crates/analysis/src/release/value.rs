@@ -62,8 +62,8 @@ pub(crate) enum Wait {
         /// Window last offered before.
         window: u32,
         flight: u32,
-        /// Most of the receiver's buffer was full when the ACK that released it was sent.
-        unread: bool,
+        /// Data lay unread when the ACK that released it was due, and by how much it was late; zero: its window says so.
+        unread: Option<Nanos>,
     },
     /// The other side, which probed the window that this one had shut: more of its message was to come.
     Shut { window: u32 },
@@ -152,15 +152,15 @@ pub(crate) struct Acked {
     pub(crate) tail: bool,
     /// ACKs for more than a third of the flight came and released nothing, before the one that did.
     pub(crate) drained: bool,
-    /// Most of the receiver's buffer was full when the ACK was sent.
-    pub(crate) unread: bool,
+    /// As of [`Wait::Closed`].
+    pub(crate) unread: Option<Nanos>,
 }
 
 impl Acked {
     /// Both waits are one.
     pub(crate) fn join(&mut self, next: &Acked) {
         self.drained |= next.drained;
-        self.unread |= next.unread;
+        self.unread = self.unread.max(next.unread);
         self.rtt = self.rtt.max(next.rtt);
         self.flight = self.flight.max(next.flight);
         self.peak = self.peak.max(next.peak);

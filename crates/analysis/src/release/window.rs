@@ -1,6 +1,6 @@
 //! An ACK, and what was held until it came.
 
-use crate::profile::delayed_from;
+use crate::profile::{WAKE_UP, delayed_from};
 use crate::release::value::Wait;
 use crate::track::{Ack, Passage};
 use tcpwhy_base::Nanos;
@@ -24,25 +24,35 @@ pub(super) fn by_window(p: &Passage<'_>, ack: &Ack, flight: u32) -> Wait {
     let covered = p.acks.newest_first().find(|a| a.ack == ack.ack && a.una_before.before(a.ack));
     let held = covered.map_or(Nanos::ZERO, |a| ack.time - a.time);
     let slow = update && (ack.window_before < mss || held.times(4) >= p.waited());
-    // Two full segments are acknowledged at once (RFC 9293, 3.8.6.3) unless the window would have to
-    // shrink (`__tcp_ack_snd_check`): a late ACK for more waited for the reader.
     let late = ack.late_by(p.path.peer()) > delayed_from(p.path.rtt);
-    let many = ack.ack.minus(ack.una_before) >= 2 * mss as i32;
-    let unread = !slow && is_unread(p, ack);
+    let unread = is_unread(p, ack).filter(|_| !slow);
     let window = ack.window_before;
     // A window that never holds a full segment: silly-window avoidance on both sides.
     if p.largest_window.is_some_and(|w| w < mss) {
         Wait::Silly { window }
-    } else if slow || unread || !ack.at_a_hole() && late && many {
+    } else if slow || unread.is_some() || late && acknowledges_many(p, ack) {
         Wait::Closed { window, flight, unread }
     } else {
         Wait::Window { flight }
     }
 }
 
-/// More than half of the receiver's buffer was full of what its application had not read (`__tcp_select_window`): a larger
-/// one would fill up as well. A small window is mostly the data that has just arrived, so says nothing.
-pub(super) fn is_unread(p: &Passage<'_>, ack: &Ack) -> bool {
+/// Two full segments are acknowledged at once (RFC 9293, 3.8.6.3) unless the window would have to shrink
+/// (`__tcp_ack_snd_check`): a late ACK for more waited for the reader.
+fn acknowledges_many(p: &Passage<'_>, ack: &Ack) -> bool {
+    !ack.at_a_hole() && ack.ack.minus(ack.una_before) >= 2 * p.mss() as i32
+}
+
+/// That data lay unread: more than half of the receiver's buffer was full of it (`__tcp_select_window`): a larger one would fill up as
+/// well; zero. A small window is mostly what has just arrived, so says nothing; but beside its host a late ACK does: for most of
+/// the wait, by as much as it was late (rule 86).
+pub(super) fn is_unread(p: &Passage<'_>, ack: &Ack) -> Option<Nanos> {
     let offered = ack.edge.minus(ack.ack).max(0) as u32;
-    !ack.at_a_hole() && p.largest_window.is_some_and(|most| most >= 8 * p.mss() && offered <= most / 2)
+    let mostly = p.largest_window.is_some_and(|most| most >= 8 * p.mss() && offered <= most / 2);
+    if mostly && !ack.at_a_hole() {
+        return Some(Nanos::ZERO);
+    }
+    let late = ack.late_by(p.path.peer());
+    let for_most = late > WAKE_UP && late.times(2) > p.waited();
+    (!p.path.is_near() && for_most && acknowledges_many(p, ack)).then_some(late)
 }

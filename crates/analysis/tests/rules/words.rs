@@ -102,7 +102,11 @@ const SENTENCES: &[(Facts, &str)] = &[
         "Nothing for 40.0 ms with 100 bytes unacknowledged; then new data as a probe, and what it brought to light was repaired.",
     ),
     (
-        Facts::Unread { flight: 4_344 },
+        Facts::Unread { flight: 4_344, late: Nanos::micros(1_600) },
+        "4344 bytes in flight filled the window that the receiver offered, and were acknowledged 1.60 ms after they had come: TCP does that at once where the buffer has room, so its application had not read.",
+    ),
+    (
+        Facts::Unread { flight: 4_344, late: Nanos::ZERO },
         "4344 bytes in flight filled what the receiver offered, less than half of its largest window: the rest of its buffer held data that its application had not read.",
     ),
     (

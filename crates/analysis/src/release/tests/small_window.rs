@@ -40,7 +40,33 @@ fn a_timer_sends_into_a_small_window() {
             r.largest_window = Some(largest);
         })
     };
-    probed(4 * MSS, 190).is(Wait::Closed { window: 400, flight: 0, unread: false });
+    probed(4 * MSS, 190).is(Wait::Closed { window: 400, flight: 0, unread: None });
     probed(4 * MSS - 1, 190).is(Wait::Silly { window: 400 });
     probed(4 * MSS, 189).is(pause(0, false));
+}
+
+/// Beside the receiver a window of four segments, acknowledged at once by an ACK that came late: its reader had it so long (rule 86).
+#[test]
+fn a_late_ack_for_several_segments_waited_for_the_reader() {
+    let opened = |waited: i64, late: i64, change: fn(&mut Row)| {
+        let row = row(Nanos::micros(waited), MSS).far().with(|r| {
+            let (left, fastest) = (r.path.own(), r.path.peer());
+            let at = START + Nanos::micros(waited) - left;
+            let mut ack = Ack::new(at, 7, true, false, Some(fastest + Nanos::micros(late)));
+            (ack.una_before, ack.ack) = (NXT - 4 * MSS, NXT);
+            (ack.edge_before, ack.edge, ack.window_before) = (NXT, NXT + 4 * MSS, 4 * MSS);
+            r.acks.push(ack, Nanos::ZERO);
+            r.largest_window = Some(4 * MSS);
+        });
+        row.with(change).release().wait
+    };
+    let flight = 4 * MSS;
+    let read_late = |late| Wait::Closed { window: flight, flight, unread: Some(Nanos::micros(late)) };
+    assert_eq!(opened(23_000, 11_501, |_| ()), read_late(11_501));
+    // Not for most of it: an ACK as late as a delayed one says so nevertheless, but not for how long.
+    assert_eq!(opened(23_002, 11_501, |_| ()), Wait::Closed { window: flight, flight, unread: None });
+    assert_eq!(opened(23_000, 7_000, |_| ()), Wait::Window { flight });
+    // A wake-up.
+    assert_eq!(opened(1_990, 1_000, |_| ()), Wait::Window { flight });
+    assert_eq!(opened(1_990, 1_001, |_| ()), read_late(1_001));
 }
