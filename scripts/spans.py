@@ -35,7 +35,9 @@ SENTENCES = [
         r'^One round trip \(' + TIME.format('trip'),
         r'^(?P<flight>\d+) bytes in flight filled the window .* one window per ' + TIME.format('trip'),
         r'^(?P<flight>\d+) bytes in flight filled what the receiver offered',
-        r'^\d+ bytes were sent; the next (?P<held>\d+) waited ' + TIME.format('late') + r' for their ACK',
+        r'^\d+ bytes were sent; the next (?P<held>\d+) waited for their ACK, which was '
+        + TIME.format('late')
+        + r' late',
         r'^The next (?P<held>\d+) bytes waited for the ACK of the \d+ bytes before them',
         r'until with (?P<flight>\d+) bytes in flight one of them woke up the writer',
         r'^Nothing for '
@@ -215,7 +217,8 @@ def self_test():
     ) == {'flight': 14480, 'before': 23168, 'trip': 20.1e6}
     assert figures('5520 bytes passed; the bottleneck carries about 115 Mbit/s.') == {'bytes': 5520, 'rate': 115e6}
     assert figures('Nothing for 1 min 2 s with 7 bytes unacknowledged, and no')['wait'] == 62e9
-    assert figures('239 bytes were sent; the next 26 waited 42.0 µs for their ACK and left with it.')['late'] == 42e3
+    held = '239 bytes were sent; the next 26 waited for their ACK, which was 42.0 µs late, and left with it.'
+    assert figures(held)['late'] == 42e3
     assert figures("The next byte came 2 ms after the other side's last one; 1 ms of that was the trip.") == {
         'wait': 2e6,
         'trip': 1e6,

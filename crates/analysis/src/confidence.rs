@@ -44,6 +44,7 @@ pub(crate) enum Rule {
     // Losses
     FastRecovery,
     Timeout,
+    TimeoutOfFirstData,
     LossProbe,
     SpuriousRecovery,
     BlackHole,
@@ -287,6 +288,7 @@ impl Rule {
             (Rule::Queue, _) => or(0.6, C::Bandwidth, 0.3),
 
             (Rule::FastRecovery, _) => or(0.85, C::CongestionWindow, 0.15),
+            (Rule::TimeoutOfFirstData, _) => either(0.9, (C::AcceptQueueFull, 0.2), (C::TailLossProbe, 0.1)),
             (Rule::Timeout, _) => or(0.9, C::TailLossProbe, 0.1),
             (Rule::LossProbe, _) => either(0.7, (C::SpuriousRecovery, 0.15), (C::RetransmissionTimeout, 0.1)),
             (Rule::SpuriousRecovery, _) => or(0.75, C::RetransmissionTimeout, 0.15),

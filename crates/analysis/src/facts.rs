@@ -6,7 +6,7 @@ mod witnessed;
 
 pub use witnessed::Witnessed;
 
-use opening::{not_taken, refused, syn_repeats, syns_lost};
+use opening::{first_data, not_taken, refused, syn_repeats, syns_lost};
 use std::fmt;
 use tcpwhy_base::Nanos;
 use waited::{drained, emptied, no_answer, nothing_seen, released, think};
@@ -154,6 +154,15 @@ pub enum Facts {
         /// Wait before it.
         wait: Nanos,
     },
+    /// A retransmission of the first data of a connection, of which nothing was acknowledged.
+    FirstData {
+        /// Payload that was retransmitted.
+        bytes: u32,
+        /// Wait before it.
+        wait: Nanos,
+        /// How often it was sent again.
+        repeats: u32,
+    },
     /// New data was sent as a probe.
     Probe {
         /// Wait before it.
@@ -268,6 +277,21 @@ pub enum Over {
 }
 
 impl Facts {
+    /// The wait that the sentence tells of, beyond what it names as something else.
+    pub(crate) fn whole(&self) -> Option<Nanos> {
+        match *self {
+            Facts::Think { seen, path } => Some(seen - path),
+            Facts::Loss { wait, .. }
+            | Facts::FirstData { wait, .. }
+            | Facts::Probe { wait, .. }
+            | Facts::Corked { wait, .. }
+            | Facts::Missing { wait, .. }
+            | Facts::Wait { wait, .. }
+            | Facts::Pieces { wait, .. } => Some(wait),
+            _ => None,
+        }
+    }
+
     /// One sentence with the figures.
     pub fn sentence(&self) -> String {
         self.to_string()
@@ -336,6 +360,7 @@ impl fmt::Display for Facts {
             }
             Facts::Bytes { bytes, bps: None } => write!(f, "{bytes} bytes passed one after the other."),
             Facts::Loss { bytes, wait } => write!(f, "{bytes} bytes were retransmitted after {wait}."),
+            Facts::FirstData { bytes, wait, repeats } => first_data(f, bytes, wait, repeats),
             Facts::Probe { wait, outstanding } => write!(
                 f,
                 "Nothing for {wait} with {outstanding} bytes unacknowledged; then new data as a probe, and what it brought to light was repaired."
@@ -385,7 +410,10 @@ fn held_back(f: &mut fmt::Formatter<'_>, first: u32, held: u32, ack_delay: Nanos
             "The next {held} bytes waited for the ACK of the {first} bytes before them and left with it."
         );
     }
-    write!(f, "{first} bytes were sent; the next {held} waited {ack_delay} for their ACK and left with it.")
+    write!(
+        f,
+        "{first} bytes were sent; the next {held} waited for their ACK, which was {ack_delay} late, and left with it."
+    )
 }
 
 fn limited(f: &mut fmt::Formatter<'_>, flight: u32, segments: u32, rtt: Nanos, before: u32) -> fmt::Result {

@@ -1,6 +1,7 @@
 //! Rolling spans up to findings, and the findings that are not spans.
 
 mod acquit;
+pub(crate) mod agree;
 pub(crate) mod packed;
 
 use crate::facts::Facts;

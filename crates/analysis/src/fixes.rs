@@ -74,6 +74,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         }
         // Nothing shows that anybody listens there: first find out where the SYN goes.
         Facts::Unanswered { .. } => &[FixId::Firewall, FixId::ListenBacklog],
+        // The client cannot tell a lossy path from a server that takes no connection.
+        Facts::FirstData { .. } => &[FixId::FixLoss, FixId::ListenBacklog, FixId::AcceptFaster],
         _ => cause.info().fixes,
     };
     let (mut fixes, mut refuted) = (Vec::new(), Vec::new());
@@ -94,7 +96,7 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
             how: how.collect(),
             guess,
             parameters: parameters(fix, side, connection, &figures),
-            saves: Some(f.lost),
+            saves: Some(f.of_requests()),
             predicted: None,
             replayed: false,
         });
@@ -149,7 +151,8 @@ fn needed(c: &Brief) -> Option<u64> {
     Some((c.bandwidth_bps? as f64 / 8.0 * c.rtt?.0 as f64 / 1e9) as u64).filter(|&bytes| bytes > 0)
 }
 
-fn place_of(place: Place, cause: Cause, side: Option<Side>) -> &'static str {
+/// Which end or place such a fix of this finding is made at.
+pub(crate) fn place_of(place: Place, cause: Cause, side: Option<Side>) -> &'static str {
     let at_reader = cause.info().at_reader;
     let side = match side {
         Some(Side::Client) if at_reader => Some(Side::Server),

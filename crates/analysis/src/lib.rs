@@ -95,7 +95,7 @@ pub use budget::Budget;
 pub use compare::{Change, Comparison, Shape, Side as ComparedSide, compare, compare_answers};
 pub use copies::Copies;
 pub use distance::{Cost, Distance, Elsewhere, Grows, distance};
-pub use evidence::evidence;
+pub use evidence::{evidence, missing};
 pub use facts::{Facts, Over, Witnessed, bit_rate};
 pub use fixes::fixes_on;
 pub use place::{Part, SpanId};

@@ -318,6 +318,7 @@ impl Sums {
             f.counted_elsewhere = totals.counted_twice();
         }
         findings::share(&mut found, totals.requests());
+        findings::agree::agree(&mut found);
         findings::lead_with_examples(&mut found);
         findings::sort(&mut found);
         found

@@ -32,6 +32,8 @@ pub(crate) struct Context {
     pub(crate) classic: Ends<bool>,
     /// The server had not taken the handshake's final ACK until then.
     pub(crate) not_taken: Option<NotTaken>,
+    /// Perhaps it did not: the client's first data was sent again so often, and nothing of it acknowledged.
+    pub(crate) maybe_untaken: Option<u32>,
     pub(crate) one_sided: bool,
     pub(crate) capture_drops: bool,
     /// The server has not answered once as soon as a timer: it cannot have lost each answer (rule 35).
@@ -136,6 +138,9 @@ impl Context {
             nagle_holds: habits.nagle_holds(),
             classic: Ends::of(|s| habits.is_classic(s)),
             not_taken: not_taken.then_some(untaken),
+            // Once may be one lost packet; what stays unacknowledged again and again may wait for the listener.
+            maybe_untaken: (may_be_untaken && linux && untaken.retransmissions > 1 && tap.server == Tap::Far)
+                .then_some(untaken.retransmissions),
             one_sided: track.one_sided(),
             capture_drops: track.quality().has(Quality::CAPTURE_DROPS),
             slow_answers: habits.answers() >= 3 && habits.soonest_answer().is_some_and(|a| a >= timer.server),

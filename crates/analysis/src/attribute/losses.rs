@@ -7,7 +7,7 @@ use crate::facts::Facts;
 use crate::release::{Wait, latest_probe};
 use crate::step::Step;
 use crate::track::{NotTaken, Repair};
-use tcpwhy_base::{Cause, Nanos, Side};
+use tcpwhy_base::{Cause, End, Nanos, Side};
 
 /// Packets that never passed the tap, as the numbers of their sender's packets tell, and the timers that sent them again.
 pub(super) fn missing(context: &Context, packets: u32, time: Nanos, otherwise: Cause, out: &mut Emit<'_>) {
@@ -42,6 +42,15 @@ pub(super) fn loss(context: &Context, step: &Step, kind: Repair, time: Nanos, ou
         let trip = out.trip(context, context.reaction[step.sender.peer()].min(time));
         out.network(Rule::RoundTripOfLostData, Cause::PathDelay, trip, Facts::RoundTrip { rtt: context.rtt });
         time = time - trip;
+    }
+    let first_data = context.maybe_untaken.filter(|_| step.sender == End::Client);
+    if let Some(repeats) = first_data.filter(|_| matches!(kind, Repair::Timeout | Repair::Probe)) {
+        let facts = Facts::FirstData { bytes: step.len, wait: step.duration(), repeats };
+        let (rule, cause) = match kind {
+            Repair::Timeout => (Rule::TimeoutOfFirstData, Cause::RetransmissionTimeout),
+            _ => (Rule::LossProbe, Cause::TailLossProbe),
+        };
+        return out.network(rule, cause, time, facts);
     }
     let (rule, cause) = match kind {
         Repair::Fast => (Rule::FastRecovery, Cause::FastRecovery),

@@ -19,7 +19,16 @@ pub(super) fn syn_repeats(
             "{what} was sent {times} over {over} although a SYN-ACK had passed the tap: that SYN-ACK, or its ACK, was lost on the way."
         );
     }
-    let place = if at_server { ", though it had reached the server's tap" } else { "" };
+    let place = match at_server {
+        true => {
+            ", though it had reached the server's tap: its host ignored it, as it does with a full accept queue"
+        }
+        // A SYN-ACK is repeated where the ACK of it is late: the queue is asked for by name where the tap proves it.
+        false if what == "The SYN" => {
+            ": it was lost, or the server's host ignored it, as it does with a full accept queue (accept_queue_full)"
+        }
+        false => "",
+    };
     write!(f, "{what} was sent {times} over {over} before it was answered{place}.")
 }
 
@@ -51,6 +60,14 @@ pub(super) fn not_taken(f: &mut fmt::Formatter<'_>, repeats: u32, syn_acks: u32)
     write!(
         f,
         "After the client's final ACK the server repeated its SYN-ACK {repeated} and the first data was sent {repeats} more: the server had not taken the final ACK."
+    )
+}
+
+pub(super) fn first_data(f: &mut fmt::Formatter<'_>, bytes: u32, wait: Nanos, repeats: u32) -> fmt::Result {
+    write!(
+        f,
+        "{bytes} bytes were retransmitted after {wait}: the first of the connection, sent {} more, and none acknowledged. They were lost, or the server had not taken the final ACK (accept_queue_full): only its own tap or counters tell.",
+        times(repeats)
     )
 }
 

@@ -9,6 +9,7 @@ pub use extract::{Extract, extract};
 pub(crate) use reader::Over;
 
 use crate::Analysis;
+use crate::findings::agree::{agree, at_the_place, tried_as};
 use crate::place::Part;
 use crate::result::{Connection, Finding, Fix, NoEffect, Refuted, Replay, Together};
 use tcpwhy_base::{Cause, Class, FixId, Nanos, Side};
@@ -32,6 +33,36 @@ pub fn predict(analysis: &mut Analysis) {
             replay(f, &analysis.connections[at], &mut left);
         }
     }
+    hear_each_other(analysis);
+    agree(&mut analysis.findings);
+}
+
+/// What a replay says of a change holds for every finding whose time lies in the replayed part: where that finding was not
+/// replayed itself, the change saves it no more than all of that part.
+fn hear_each_other(analysis: &mut Analysis) {
+    let said: Vec<(usize, Replay)> =
+        analysis.findings.iter().enumerate().filter_map(|(at, f)| Some((at, *f.replay.clone()?))).collect();
+    for (by, replay) in said.iter().filter(|(_, replay)| replay.trustworthy()) {
+        let Ok(at) = analysis.connections.binary_search_by_key(&replay.connection, |c| c.id) else {
+            continue;
+        };
+        let c = &analysis.connections[at];
+        for (_, f) in analysis.findings.iter_mut().enumerate().filter(|(at, _)| at != by) {
+            let all = f.of_requests();
+            if all <= Nanos::ZERO || lost_in(f, c, replay.exchanges) < all {
+                continue;
+            }
+            for fix in f.fixes.iter_mut().filter(|fix| !fix.replayed) {
+                let tried =
+                    |n: &&NoEffect| n.id == tried_as(fix.fix).info().id && at_the_place(n.place, fix.place);
+                if let Some(most) = replay.no_help.iter().filter(tried).map(|n| n.saves).max() {
+                    fix.saves = Some(most.clamp(Nanos::ZERO, all));
+                    fix.replayed = true;
+                }
+            }
+            drop_what_saves_nothing(f, &[]);
+        }
+    }
 }
 
 fn replay(f: &mut Finding, c: &Connection, left: &mut u64) {
@@ -46,7 +77,7 @@ fn replay(f: &mut Finding, c: &Connection, left: &mut u64) {
         together: None,
         no_help: Vec::new(),
     };
-    let lost_here = lost_in(f, c, x.exchanges);
+    let (lost_here, most) = (lost_in(f, c, x.exchanges), f.of_requests());
     let cause = Some((f.cause, f.side));
     let Some((_, cause_before)) = spent(&question, x.end, cause, left) else { return };
     let trusted = done.trustworthy();
@@ -74,11 +105,11 @@ fn replay(f: &mut Finding, c: &Connection, left: &mut u64) {
                 continue;
             }
             fix.predicted = Some(time);
-            if trusted && lost_here > Nanos::ZERO {
+            if trusted && lost_here > Nanos::ZERO && most > Nanos::ZERO {
                 // What the example gains, for each nanosecond of this cause in it, over all of the finding; never
-                // more than the spans hold.
-                let all = here.0.max(0) as i128 * f.lost.0 as i128 / lost_here.0 as i128;
-                fix.saves = Some(Nanos(all as i64).min(f.lost));
+                // more than the spans of requests hold.
+                let all = here.0.max(0) as i128 * most.0 as i128 / lost_here.0 as i128;
+                fix.saves = Some(Nanos(all as i64).min(most));
                 fix.replayed = true;
             }
         }
@@ -91,10 +122,12 @@ fn replay(f: &mut Finding, c: &Connection, left: &mut u64) {
     f.replay = Some(Box::new(done));
 }
 
-/// A fix that wins nothing in a replay to be trusted is no fix: what is proposed and what would not help never meet.
+/// A fix that wins nothing in a replay to be trusted is no fix: what is proposed and what would not help never meet. Less than a
+/// hundredth is nothing, as in `predict`: one write or one packet less moves that much about.
 fn drop_what_saves_nothing(f: &mut Finding, no_help: &[NoEffect]) {
+    let all = f.of_requests();
     let useless = |fix: &Fix| match fix.replayed {
-        true => fix.saves.is_none_or(|s| s <= Nanos::ZERO),
+        true => fix.saves.is_none_or(|s| s.0.saturating_mul(100) < all.0),
         false => {
             let at_its_place = |n: &&NoEffect| n.place == fix.place || n.place == "both";
             no_help.iter().filter(at_its_place).any(|n| n.id == fix.fix.info().id)
@@ -102,7 +135,7 @@ fn drop_what_saves_nothing(f: &mut Finding, no_help: &[NoEffect]) {
     };
     let (none, some): (Vec<Fix>, Vec<Fix>) = std::mem::take(&mut f.fixes).into_iter().partition(useless);
     f.fixes = some;
-    let because = || "a replay of this capture with it takes as long".to_owned();
+    let because = || "a replay of the example with it loses as much to this".to_owned();
     f.refuted.extend(none.into_iter().map(|fix| Refuted { fix: fix.fix, because: because() }));
 }
 
@@ -181,13 +214,7 @@ fn lost_in(f: &Finding, c: &Connection, (first, last): (u32, u32)) -> Nanos {
 
 /// Whether a change is what a fix of the table proposes, at that place.
 fn matches(change: &Change, fix: FixId, place: &str) -> bool {
-    let same = match fix {
-        FixId::CorkWhole => FixId::OneWrite,
-        FixId::Wmem => FixId::UnsetSndbuf,
-        FixId::Rmem | FixId::BiggerWindow => FixId::UnsetRcvbuf,
-        other => other,
-    };
-    change.fix == same
+    change.fix == tried_as(fix)
         && (change.place == place
             || matches!(change.place, "path")
             || place == "host" && change.place == "both")

@@ -138,8 +138,15 @@ impl Finding {
     pub fn why(&self) -> String {
         match &self.text {
             Some(text) => text.to_string(),
-            None => self.facts.sentence(),
+            None => self.facts.sentence() + &self.of_which(),
         }
+    }
+
+    /// A sentence may tell of a whole wait of which other causes have a part: how much is this one's.
+    fn of_which(&self) -> String {
+        let here = self.example.end - self.example.start;
+        let whole = self.facts.whole().filter(|w| here > Nanos::ZERO && (*w - here).times(10) > *w);
+        whole.map_or_else(String::new, |_| format!(" This is {here} of it."))
     }
 
     /// Of a whole connection, or of many: in words of its own, without time until somebody says how much.

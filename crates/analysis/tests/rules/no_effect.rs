@@ -19,7 +19,7 @@ fn syns_that_a_server_does_not_answer_and_what_is_has_no_effect() {
     says(&w.analysis(), Cause::SynRetransmit, "
         syn_retransmit server lost 3.00 s (0.990) tail 0 ns n 1 of 3.00 s to 3.00 s
         at 1.0 #1-3 evidence 1-3 in 1 [1]
-        The SYN was sent 2 times more over 3.00 s before it was answered, though it had reached the server's tap.
+        The SYN was sent 2 times more over 3.00 s before it was answered, though it had reached the server's tap: its host ignored it, as it does with a full accept queue.
         listen_backlog at server server 10.0.0.2:80 connection 1 side server saves 3.00 s
         Linux: Check: Send-Q of `ss -ltn 'sport = :80'` is the limit that holds, and `nstat -az TcpExtListenOverflows` must stop rising
         firewall at path server 10.0.0.2:80 connection 1 side server saves 3.00 s
@@ -42,7 +42,7 @@ fn syns_that_nobody_answers_and_the_client_saw() {
     says(&w.analysis(), Cause::SynRetransmit, "
         syn_retransmit nobody lost 1.00 s (0.952) tail 0 ns n 1 of 1.00 s to 1.00 s
         at 1.0 #1-2 evidence 1-2 in 1 [1]
-        The SYN was sent once more over 1.00 s before it was answered.
+        The SYN was sent once more over 1.00 s before it was answered: it was lost, or the server's host ignored it, as it does with a full accept queue (accept_queue_full).
         listen_backlog at server server 10.0.0.2:80 connection 1 saves 1.00 s
         Linux: Check: Send-Q of `ss -ltn 'sport = :80'` is the limit that holds, and `nstat -az TcpExtListenOverflows` must stop rising
         firewall at path server 10.0.0.2:80 connection 1 saves 1.00 s

@@ -12,11 +12,14 @@ const SENTENCES: &[(Facts, &str)] = &[
     (Facts::None, "There is no further evidence."),
     (Facts::RoundTrip { rtt: Nanos(1) }, "One round trip (1 ns), which the distance sets."),
     (Facts::RoundTrip { rtt: Nanos::ZERO }, "The trips that the distance sets."),
-    (syns(1, false, false, false), "The SYN was sent once more over 3.00 s before it was answered."),
+    (
+        syns(1, false, false, false),
+        "The SYN was sent once more over 3.00 s before it was answered: it was lost, or the server's host ignored it, as it does with a full accept queue (accept_queue_full).",
+    ),
     (syns(2, true, false, false), "The SYN-ACK was sent 2 times more over 3.00 s before it was answered."),
     (
         syns(2, false, true, false),
-        "The SYN was sent 2 times more over 3.00 s before it was answered, though it had reached the server's tap.",
+        "The SYN was sent 2 times more over 3.00 s before it was answered, though it had reached the server's tap: its host ignored it, as it does with a full accept queue.",
     ),
     (
         syns(1, false, true, true),
@@ -61,7 +64,7 @@ const SENTENCES: &[(Facts, &str)] = &[
     ),
     (
         Facts::Nagle { first: 4, held: 100, ack_delay: Nanos::millis(40) },
-        "4 bytes were sent; the next 100 waited 40.0 ms for their ACK and left with it.",
+        "4 bytes were sent; the next 100 waited for their ACK, which was 40.0 ms late, and left with it.",
     ),
     (
         Facts::Window { flight: 4_344, rtt: Nanos::millis(20) },

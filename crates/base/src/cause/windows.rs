@@ -177,7 +177,7 @@ pub(super) const ROWS: &[CauseInfo] = &[
         family: &[],
         alike: &[],
         sized: SizedBy::Path,
-        fixes: &[FixId::UnsetRcvbuf, FixId::UnsetSndbuf],
+        fixes: &[FixId::UnsetRcvbuf],
     },
     CauseInfo {
         cause: Cause::NoWindowScaling,

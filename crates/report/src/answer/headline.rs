@@ -33,7 +33,7 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
     }
     if answer.idle > Nanos::ZERO && answer.idle.0 as f64 >= IDLE * answer.requests.0 as f64 {
         let of = if answer.at_once { " (added up)" } else { "" };
-        text.push(format!("Idle between requests: {}{of}.", answer.idle));
+        text.push(format!("Idle between requests: {}{of}.", span(answer.idle)));
     }
     text.extend(middle(analysis));
     let scan = analysis.findings.iter().find(|f| f.cause == Cause::Scan);
@@ -84,6 +84,10 @@ fn nothing(analysis: &Analysis, capture: &Capture) -> Option<String> {
             "No TCP in this capture: {}, none of them TCP. Capture with `tcpdump tcp`, and where the TCP traffic \
              passes.",
             count(n, "packet")
+        ),
+        (_, n) if !capture.partial => format!(
+            "{}, but none of them belongs to a connection that can be followed: they are cut off or stand alone.",
+            count(n, "TCP packet")
         ),
         (_, n) => {
             format!("{}, but no connection is left: loosen --filter, --from or --to.", count(n, "TCP packet"))
@@ -359,12 +363,14 @@ mod tests {
     #[test]
     fn empty_captures() {
         let analysis = Analysis::default();
-        let said = |packets, tcp_packets| {
-            let capture = Capture { packets, tcp_packets, ..Capture::default() };
+        let part_of = |partial, packets, tcp_packets| {
+            let capture = Capture { packets, tcp_packets, partial, ..Capture::default() };
             headline(&analysis, &capture, &Answer::new(&analysis))
         };
+        let said = |packets, tcp_packets| part_of(false, packets, tcp_packets);
         assert!(said(0, 0).contains("no packets"));
         assert!(said(7, 0).contains("7 packets, none of them TCP"));
-        assert!(said(7, 7).contains("--filter"));
+        assert!(!said(7, 7).contains("--filter"), "nobody gave one");
+        assert!(part_of(true, 7, 7).contains("--filter"));
     }
 }

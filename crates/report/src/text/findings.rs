@@ -12,6 +12,8 @@ use tcpwhy_base::{Cause, Class, Endpoint, FixId, Kind, Nanos, Owner, Program, Si
 
 /// Text below the heading of a finding begins here.
 const INDENT: usize = 10;
+/// Trips in the idle time below this share of the requests' are not worth a sentence.
+const WORTH: f64 = 0.01;
 /// What stands at the right goes no further than this.
 const WIDE: usize = 100;
 
@@ -67,10 +69,15 @@ pub(super) fn list(
 fn short(cause: Cause, side: Option<Side>, time: Nanos) -> String {
     match side.filter(|s| *s != Side::Network) {
         Some(side) if !cause.id().starts_with(side.name()) => {
-            format!("{} at the {} {time}", cause.id(), side.name())
+            format!("{} at the {} {}", cause.id(), side.name(), little(time))
         }
-        _ => format!("{} {time}", cause.id()),
+        _ => format!("{} {}", cause.id(), little(time)),
     }
+}
+
+/// A time for a list: what is below a microsecond is finer than clocks and hosts are.
+fn little(time: Nanos) -> String {
+    if time < Nanos::micros(1) { "<1 µs".into() } else { time.to_string() }
 }
 
 /// What is known of a cause without a finding.
@@ -89,7 +96,18 @@ fn between(out: &mut impl Write, answer: &Answer, layout: &Layout) -> io::Result
         let mut parts: Vec<&Part> = answer.causes.iter().filter(|p| of(p) > Nanos::ZERO).collect();
         parts.sort_by_key(|p| (Reverse(of(p)), p.cause));
         if !parts.is_empty() {
-            paragraph(out, head, parts.iter().map(|p| format!("{} {}", p.cause.id(), of(p))), layout)?;
+            let items = parts.iter().map(|p| format!("{} {}", p.cause.id(), little(of(p))));
+            paragraph(out, head, items, layout)?;
+        }
+    }
+    // At a server's tap a gap holds the way of an answer there and of the next request back, for which its client waited.
+    let trips = answer.part(Cause::PathDelay).idle;
+    if trips >= Nanos::millis(1) && answer.share(trips) >= WORTH {
+        let text = format!(
+            "The path_delay in it ({trips}) is the way of answers there and of requests back: captured at the server it lies between the requests, but their clients waited for it."
+        );
+        for line in wrap(&text, layout.width.saturating_sub(4).max(20)) {
+            writeln!(out, "    {DIM}{line}{DIM:#}")?;
         }
     }
     Ok(())

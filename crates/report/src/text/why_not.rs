@@ -5,7 +5,7 @@ use super::{Layout, findings, markdown::render};
 use crate::Answer;
 use crate::figures::{count, percent};
 use std::io::{self, Write};
-use tcpwhy_analysis::Analysis;
+use tcpwhy_analysis::{Analysis, missing};
 use tcpwhy_base::{Cause, Nanos};
 
 /// Says whether `cause` was found and, if not, where the time went instead, what was looked at (`evidence`), and
@@ -44,6 +44,10 @@ pub fn why_not(
     }
     if cause.info().live_only {
         findings::lines(out, "A capture cannot show it: only a look at the live host can.", 2, layout)?;
+    }
+    let nothing = found.is_empty() && time <= Nanos::ZERO && !cause.info().live_only;
+    for line in missing(&analysis.connections, cause).iter().filter(|_| nothing) {
+        findings::lines(out, line, 2, layout)?;
     }
     let (others, time) = alternatives(analysis, cause);
     if others > 0 {
