@@ -1,5 +1,6 @@
 //! The inputs: their names, their order, and what is said when one cannot be read.
 
+use crate::stdin::Stdin;
 use crate::{items, shown};
 use std::fs;
 use std::io;
@@ -25,9 +26,11 @@ impl Capture for Input {
     }
 
     fn open_following(&self, stop: &Arc<AtomicBool>) -> Result<Reader, String> {
-        if !self.is_stdin() {
-            self.check().map_err(|why| shown::text(&why).into_owned())?;
+        // A pipe whose writers have ended does not grow any more.
+        if self.is_stdin() {
+            return Input::open(self);
         }
+        self.check().map_err(|why| shown::text(&why).into_owned())?;
         Reader::open_following(&self.path, Arc::clone(stop)).map_err(|e| Input::said(self, &e))
     }
 
@@ -67,15 +70,17 @@ impl Input {
     }
 
     fn opened(&self) -> Result<Reader, String> {
-        if !self.is_stdin() {
-            self.check()?;
-            if fs::metadata(&self.path).is_ok_and(|m| m.is_file() && m.len() == 0) {
-                return Err(format!(
-                    "{}: the file is empty. Did the capture program see packets, and was it stopped? tcpdump -U \
-                     writes each packet at once",
-                    self.name
-                ));
-            }
+        if self.is_stdin() {
+            let input = Stdin::open().map_err(|e| format!("{}: {e}", self.name))?;
+            return Reader::new(Box::new(input)).map_err(|e| self.said(&e));
+        }
+        self.check()?;
+        if fs::metadata(&self.path).is_ok_and(|m| m.is_file() && m.len() == 0) {
+            return Err(format!(
+                "{}: the file is empty. Did the capture program see packets, and was it stopped? tcpdump -U \
+                 writes each packet at once",
+                self.name
+            ));
         }
         Reader::open(&self.path).map_err(|e| self.said(&e))
     }

@@ -5,13 +5,14 @@ use crate::input::{self, Input};
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::spool::Spool;
-use crate::{taps, warnings};
+use crate::{shown, taps, warnings};
 use anyhow::bail;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tcpwhy_library::Detail;
+use tcpwhy_base::Nanos;
 use tcpwhy_library::captures::{Analysis, Captures, Read, taps as two_taps};
+use tcpwhy_library::{Connection, Detail};
 use tcpwhy_report::{Capture, Warning, quality_warnings};
 
 /// What was read, and what was made of it.
@@ -117,7 +118,7 @@ pub(crate) fn load_inputs(
     // Whoever wants no detail wants the packets of each file.
     let taps = if detail == Detail::None { Ok(None) } else { two_taps::among(&mut inputs, None, stop) };
     let captures = Captures::new(&inputs).detail(detail).stopped_by(stop);
-    let (analysis, mut read) = match taps.as_ref().ok().and_then(Option::as_ref) {
+    let (mut analysis, mut read) = match taps.as_ref().ok().and_then(Option::as_ref) {
         Some(two) => captures.explain_taps(two, &mut progress.told())?,
         None => captures.explain(&mut progress.told())?,
     };
@@ -127,11 +128,54 @@ pub(crate) fn load_inputs(
     }
     let interrupted = read.interrupted;
     let damaged = !read.unreadable.is_empty() || !read.damaged.is_empty();
+    let aside = set_aside(&inputs, &read, &mut analysis);
     let list = &analysis.connections;
     let mut warnings = quality_warnings(list);
+    warnings.extend(aside);
     warnings.extend(taps::warning(&taps, &inputs, &analysis));
     let capture = capture(&inputs, read, list.len() as u64, false, warnings);
     Ok(Ok(Loaded { inputs, analysis, capture, damaged, interrupted, spool: None }))
+}
+
+/// Leaves captures whose clocks ran backwards or jumped out of the answer about several: how far their times are wrong nobody can
+/// tell, and one of them would be all that is left of the sums.
+pub(crate) fn set_aside(inputs: &[Input], read: &Read, analysis: &mut Analysis) -> Option<Warning> {
+    let longest = read.odd_clocks.iter().map(|c| c.jump).max()?;
+    let back = read.odd_clocks.iter().any(|c| c.steps > 0);
+    let how = match (back, longest < FAR) {
+        (true, true) => "runs backwards".to_owned(),
+        (true, false) => format!("runs backwards and jumps by {}", long(longest)),
+        (false, _) => format!("jumps by {} from one packet to the next", long(longest)),
+    };
+    if inputs.len() < 2 {
+        let text = format!("the clock {how}: times across such a step mean nothing");
+        return (!back).then_some(Warning { code: "clock_step", text, count: 1 });
+    }
+    let odd: Vec<usize> = read.odd_clocks.iter().map(|c| c.input).collect();
+    let of =
+        |c: &Connection| c.spans().next().is_some_and(|(_, s)| odd.contains(&usize::from(s.frames.file)));
+    let (aside, all) = (analysis.connections.iter().filter(|c| of(c)).count(), analysis.connections.len());
+    if aside == 0 || aside == all {
+        return None;
+    }
+    analysis.retain(|c| !of(c));
+    let names: Vec<String> = odd.iter().take(5).filter_map(|&at| Some(inputs.get(at)?.base())).collect();
+    let more = if odd.len() > names.len() { " and others" } else { "" };
+    let text = format!(
+        "{}{more} left aside, with {aside} of {all} connections: the clock {how}, and no sum with such times means anything. \
+         Explain it alone",
+        shown::text(&names.join(", "))
+    );
+    Some(Warning { code: "clock_step", text, count: 1 })
+}
+
+/// A time without a packet that no capture waits for.
+const FAR: Nanos = Nanos::secs(30 * 86_400);
+
+/// A time in words, however long.
+fn long(time: Nanos) -> String {
+    const DAY: Nanos = Nanos::secs(86_400);
+    if time < DAY.times(2) { time.to_string() } else { format!("{} days", time.0 / DAY.0) }
 }
 
 /// Says what went wrong in reading; the exit code if there is nothing to explain.

@@ -27,6 +27,7 @@ mod serve;
 mod shown;
 mod source;
 mod spool;
+mod stdin;
 #[cfg(feature = "parquet")]
 mod summarize;
 mod taps;

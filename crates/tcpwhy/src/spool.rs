@@ -1,6 +1,7 @@
 //! Standard input that has to be read twice: written to a temporary file first, which goes when the program ends.
 
 use crate::input::Input;
+use crate::stdin::Stdin;
 use crate::temporary::Temporary;
 use anyhow::Context as _;
 use std::io::{self, Read, Write};
@@ -24,7 +25,7 @@ impl Spool {
             || format!("cannot keep standard input in {}: set TMPDIR to a place with room", folder.display());
         let (mut file, temporary) =
             Temporary::file(&folder, "tcpwhy-", ".capture", true).with_context(named)?;
-        let mut input = io::stdin().lock();
+        let mut input = Stdin::open().context("cannot read standard input")?;
         let mut buffer = vec![0; 256 << 10];
         let mut size = 0;
         while !stop.load(Ordering::Relaxed) {

@@ -27,11 +27,7 @@ pub(crate) fn of_reading(read: &Read) -> Vec<Warning> {
         say("unknown_link_type", n, unknown_link(link));
     }
     if counts.tcp == 0 && read.packets > 0 && counts.unknown_links.is_empty() {
-        say(
-            "no_tcp",
-            1,
-            "no TCP packet was found: capture where the TCP traffic passes, or loosen --from and --to".into(),
-        );
+        say("no_tcp", 1, "no TCP packet was found: capture where the TCP traffic passes".into());
     }
     say(
         "capture_drops_reported",

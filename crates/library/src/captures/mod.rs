@@ -145,10 +145,24 @@ pub struct Read {
     pub bad_times: u64,
     /// Frames stamped more than a second before an earlier one.
     pub steps: u64,
+    /// Inputs whose clock ran backwards or jumped.
+    pub odd_clocks: Vec<OddClock>,
     /// Inputs whose time overlaps that of an earlier one.
     pub overlapping: u64,
     /// It was [stopped](Captures::stopped_by).
     pub interrupted: bool,
+}
+
+/// A clock whose times mean nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OddClock {
+    /// Index of the input.
+    pub input: usize,
+    /// Frames stamped more than a second before an earlier one of it.
+    pub steps: u64,
+    /// The longest time without a frame.
+    pub jump: Nanos,
 }
 
 /// What is left when connections were given out as they ended.

@@ -1,6 +1,6 @@
 //! Captures to segments, in their order, into whatever takes them.
 
-use super::{Capture, Captures, Progress, Read};
+use super::{Capture, Captures, OddClock, Progress, Read};
 use std::sync::Arc;
 use tcpwhy_base::{Nanos, Segment, SocketEvent};
 use tcpwhy_capture::{Dissector, Verdict};
@@ -9,6 +9,8 @@ use tcpwhy_capture::{Dissector, Verdict};
 const LOOK: u64 = 4096;
 /// Captures on several queues mix packets of the last milliseconds; a second back is a clock that was set.
 const STEP: Nanos = Nanos::secs(1);
+/// A clock that was not set jumps by years when it is. (Not derived: no capture waits so long for its next packet; it is only said.)
+const SILENT: Nanos = Nanos::secs(30 * 86_400);
 /// A capture that goes on in another file hands the last packets of several queues to either of the two.
 const ROTATED: Nanos = Nanos::millis(1);
 
@@ -66,6 +68,8 @@ fn read_one<C: Capture>(
     };
     let mut reader = match opened {
         Ok(reader) => reader,
+        // Who interrupts while nothing has come yet has not damaged it.
+        Err(_) if captures.stops() => return read.interrupted = true,
         Err(problem) => return read.unreadable.push(problem),
     };
     read.opened += 1;
@@ -73,6 +77,8 @@ fn read_one<C: Capture>(
     let file = u16::try_from(index).unwrap_or(u16::MAX);
     let size = input.size();
     let mut begun = false;
+    let mut clock = OddClock { input: index, steps: 0, jump: Nanos::ZERO };
+    let mut latest = None;
     let mut salt = 0;
     let mut heard = Vec::new();
     loop {
@@ -85,7 +91,12 @@ fn read_one<C: Capture>(
             }
             sink.hand_over();
         }
-        let frame = match reader.next_hearing(&mut heard) {
+        let next = reader.next_hearing(&mut heard);
+        if captures.stops() {
+            read.interrupted = true;
+            break;
+        }
+        let frame = match next {
             Ok(Some(frame)) => frame,
             Ok(None) => break,
             Err(e) => {
@@ -93,10 +104,6 @@ fn read_one<C: Capture>(
                 break;
             }
         };
-        if captures.stops() {
-            read.interrupted = true;
-            break;
-        }
         hear_all(captures, sink, &mut heard);
         read.packets += 1;
         read.bad_times += u64::from(frame.bad_time);
@@ -111,7 +118,11 @@ fn read_one<C: Capture>(
             captures.meanwhile.inspect(|meanwhile| meanwhile.begin(frame.time));
             (frame.time, frame.time)
         });
-        read.steps += u64::from(frame.time + STEP < span.1);
+        // By the clock of this input: another one may have gone on for longer.
+        let until = *latest.get_or_insert(frame.time);
+        clock.steps += u64::from(frame.time + STEP < until);
+        clock.jump = clock.jump.max(frame.time - until);
+        latest = Some(until.max(frame.time));
         *span = (span.0.min(frame.time), span.1.max(frame.time));
         let slot = sink.slot();
         if dissector.dissect(&frame, file, slot) == Verdict::Tcp
@@ -123,6 +134,10 @@ fn read_one<C: Capture>(
         }
     }
     hear_all(captures, sink, &mut heard);
+    read.steps += clock.steps;
+    if clock.steps > 0 || clock.jump > SILENT {
+        read.odd_clocks.push(clock);
+    }
     read.drops += reader.capture_drops().unwrap_or(0);
 }
 

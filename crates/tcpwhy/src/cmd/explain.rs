@@ -69,10 +69,16 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     if let Some(exit) = load::say_problems(&inputs, &mut read, unreadable) {
         return Ok(exit);
     }
+    // Who asks for a connection by its number gets it, whatever its clock.
+    let aside = match args.connection {
+        None => load::set_aside(&inputs, &read, &mut analysis),
+        Some(_) => None,
+    };
     narrow(args, &mut analysis)?;
     tcpwhy_library::replay(&mut analysis);
     let mut warnings = quality_warnings(&analysis.connections);
     warnings.extend(of_window(window, &read));
+    warnings.extend(aside);
     warnings.extend(taps::warning(&taps, &inputs, &analysis));
     let connections = analysis.connection_count();
     let capture = load::capture(&inputs, read, connections, is_partial(args), warnings);

@@ -28,9 +28,10 @@ pub(crate) fn run(args: &Predict) -> anyhow::Result<Exit> {
     }
     if let Some(file) = &args.like {
         return match like::ask(args, file)? {
-            Ok((question, found, prediction)) => {
+            Ok(((question, found, prediction), exit)) => {
                 write_capture(args, &question, &found)?;
-                write(args, &prediction)
+                write(args, &prediction)?;
+                Ok(exit)
             }
             Err(exit) => Ok(exit),
         };

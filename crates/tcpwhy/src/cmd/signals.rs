@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicBool;
 /// Set by the first interrupt (^C), so that what was read can be explained. Everything else that asks the program to end,
 /// and the second interrupt, ends it at once: nothing temporary stays.
 pub(crate) fn stop_signal() -> anyhow::Result<Arc<AtomicBool>> {
-    stopped_by(&[signal_hook::consts::SIGINT])
+    let stop = stopped_by(&[signal_hook::consts::SIGINT])?;
+    crate::stdin::ends_at(&stop);
+    Ok(stop)
 }
 
 /// Whatever asks the program to end ends it at once: nothing temporary stays.

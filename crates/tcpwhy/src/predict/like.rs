@@ -17,9 +17,9 @@ use tcpwhy_report::predict::Prediction;
 /// What was asked of the model, its answer, and what is said of both.
 type Answered = (Question, Answer, Prediction);
 
-/// Analyses the capture, takes the workload out of the connection, asks the model. `Err`: the exit code, where nothing could
-/// be read.
-pub(crate) fn ask(args: &Predict, file: &Path) -> anyhow::Result<Result<Answered, Exit>> {
+/// Analyses the capture, takes the workload out of the connection, asks the model; `Exit` is that of a capture that was damaged or
+/// was not. `Err`: the exit code, where nothing could be read.
+pub(crate) fn ask(args: &Predict, file: &Path) -> anyhow::Result<Result<(Answered, Exit), Exit>> {
     let files = [file.to_path_buf()];
     let (inputs, unreadable) = input::in_order(&files);
     let (mut analysis, read) = Captures::new(&inputs).explain(&mut |_, _| ())?;
@@ -27,6 +27,7 @@ pub(crate) fn ask(args: &Predict, file: &Path) -> anyhow::Result<Result<Answered
     if read.opened == 0 {
         return Ok(Err(Exit::Unreadable));
     }
+    let exit = if read.damaged.is_empty() && unreadable.is_empty() { Exit::Done } else { Exit::Damaged };
     if let Some(which) = &args.connection {
         select::connections(&mut analysis, which).map_err(Usage)?;
     }
@@ -67,7 +68,7 @@ pub(crate) fn ask(args: &Predict, file: &Path) -> anyhow::Result<Result<Answered
         answer::without_changes(&mut prediction);
     }
     prediction.observed = Some(observed);
-    Ok(Ok((asked.0.question, found, prediction)))
+    Ok(Ok(((asked.0.question, found, prediction), exit)))
 }
 
 /// The connection with most time in exchanges.

@@ -212,3 +212,60 @@ fn a_worker_that_dies() {
     assert_eq!(again.code, 0, "{}", again.err);
     assert!(again.out.starts_with("1 captures") && again.out.contains("2 were done before"), "{}", again.out);
 }
+
+/// One clock that nobody had set would be all that is left of the sums over a folder: that capture is left aside, and named.
+#[test]
+fn a_broken_clock_in_a_folder_spoils_no_sum() {
+    for late in [86_400 * 400, -3_600] {
+        let dir = Dir::new();
+        dir.file("good.pcap", &Pcap::new().conversation(0, 5).bytes);
+        let mut broken = Pcap::new();
+        broken.client_port = 50_000;
+        broken.conversation(0, 5);
+        broken.epoch = (1_700_000_000i64 + late) as u32;
+        let n = 1 + 5 * 100;
+        broken.tcp(700_000, Client, ACK | 8, n, 1 + 5 * 200, 100);
+        broken.tcp(750_000, crate::common::Server, ACK | 8, 1 + 5 * 200, n + 100, 200);
+        dir.file("odd.pcap", &broken.bytes);
+        let done = tcpwhy(&["--json", dir.0.to_str().unwrap()]);
+        let json = done.json();
+        assert_eq!(json["summary"]["requests"].as_u64(), Some(5), "{late}");
+        let idle = json["summary"]["idle_ns"].as_i64().unwrap();
+        assert!(idle < 1_000_000_000, "{late}: {idle}");
+        let warnings = json["capture"]["warnings"].as_array().unwrap();
+        let said =
+            warnings.iter().filter_map(|w| w["text"].as_str()).find(|t| t.contains("odd.pcap left aside"));
+        assert!(said.is_some_and(|t| t.contains("1 of 2 connections")), "{warnings:?}");
+        // Who asks for it by its number gets it.
+        assert_eq!(tcpwhy(&[dir.0.to_str().unwrap(), "--connection", "2"]).code, 0);
+    }
+}
+
+/// Captures of different hosts that overlap in time have good clocks.
+#[test]
+fn captures_that_overlap_are_no_clock_that_ran_backwards() {
+    let dir = Dir::new();
+    for port in [40_000, 50_000] {
+        let mut pcap = Pcap::new();
+        pcap.client_port = port;
+        pcap.conversation(0, 30);
+        dir.file(&format!("{port}.pcap"), &pcap.bytes);
+    }
+    let json = tcpwhy(&["--json", dir.0.to_str().unwrap()]).json();
+    let codes: Vec<_> =
+        json["capture"]["warnings"].as_array().unwrap().iter().map(|w| w["code"].clone()).collect();
+    assert!(!codes.contains(&"clock_step".into()), "{codes:?}");
+    assert_eq!(json["summary"]["requests"].as_u64(), Some(60));
+}
+
+/// What of a damaged capture could be read is asked about, and the code says that there was more.
+#[test]
+fn a_damaged_capture_to_predict_from() {
+    let dir = Dir::new();
+    let mut pcap = Pcap::new();
+    pcap.conversation(0, 3);
+    let whole = dir.file("whole.pcap", &pcap.bytes);
+    let cut = dir.file("cut.pcap", &pcap.bytes[..pcap.bytes.len() - 10]);
+    assert_eq!(tcpwhy(&["predict", "--like", &whole]).code, 0);
+    tcpwhy(&["predict", "--like", &cut]).fails(1, &["cut in the middle of packet"]);
+}

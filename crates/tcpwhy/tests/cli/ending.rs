@@ -102,8 +102,7 @@ fn an_interrupt_is_no_green_answer() {
     let args = ["explain", "-", "--html", &page, "--json", "-o", &json, "-q", "--fail-if", "tcp>99%"];
     let child = started(&args, &dir, kept);
     kill(&child, "INT");
-    // It goes on to wait for the input, whose next packet or end shows it that it was interrupted.
-    let done = stopped(child, 2);
+    let done = stopped(child, 20);
     let said = String::from_utf8(done.stderr).unwrap();
     assert_eq!(done.status.code(), Some(130), "{said}");
     assert!(said.contains("interrupted: this is about the 23 packets before"), "also with -q: {said}");
@@ -119,6 +118,45 @@ fn an_interrupt_is_no_green_answer() {
     let mut left = names(&dir.0);
     left.sort();
     assert_eq!(left, ["answer.json", "page.html"]);
+}
+
+/// It says what was read though its input stays open, also where nothing has come.
+#[test]
+fn an_interrupt_ends_the_wait_for_an_input_that_stays_open() {
+    for (args, packets) in [
+        (&["explain", "-"][..], 23),
+        (&["explain", "-", "--jsonl"], 23),
+        (&["explain", "-", "--html", "page.html"], 23),
+        (&["explain", "-", "--why-not", "nagle"], 0),
+    ] {
+        let dir = Dir::new();
+        let mut child = program()
+            .args(args)
+            .current_dir(&dir.0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut pcap = Pcap::new();
+        pcap.conversation(0, 5);
+        // The interrupt comes in the middle of a packet, or of the header.
+        let cut = if packets > 0 { &pcap.bytes[..] } else { &pcap.bytes[..10] };
+        child.stdin.as_mut().unwrap().write_all(cut).unwrap();
+        child.stdin.as_mut().unwrap().write_all(&[0; 3]).unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        kill(&child, "INT");
+        let began = Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            assert!(began.elapsed() < Duration::from_secs(20), "{args:?} waits for its input");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let done = ended(child);
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(130), "{args:?}: {said}");
+        assert!(said.contains(&format!("interrupted: this is about the {packets} packets before")), "{said}");
+        assert!(!said.contains("damaged") && !said.contains("cut"), "{said}");
+    }
 }
 
 #[test]

@@ -197,7 +197,7 @@ impl Asked<'_> {
         };
         let prediction = match &file {
             Some(path) => match like::ask(&args, path).map_err(|e| self.relative(&format!("{e:#}")))? {
-                Ok((_, _, prediction)) => prediction,
+                Ok(((_, _, prediction), _)) => prediction,
                 Err(_) => return Err("the capture could not be read".into()),
             },
             None => {

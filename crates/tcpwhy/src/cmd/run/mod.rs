@@ -88,7 +88,8 @@ fn run_it(args: &Run) -> anyhow::Result<Exit> {
     explain::name(&questions, &source, &mut analysis)?;
     let to = Elsewhere { rtts: &said::DISTANCES, congestion: congestion() };
     let far = if plan.link.is_none() { tcpwhy_library::distance(&analysis, to) } else { None };
-    let about = About { args, plan: &plan, report: &report, analysis: &analysis, far: far.as_ref() };
+    let packets = (capture.packets, capture.tcp_packets);
+    let about = About { args, plan: &plan, report: &report, analysis: &analysis, packets, far: far.as_ref() };
     let mut end = end::of(&about)?;
     // How it ended is the last line, and what could not be written is a part of that.
     if let Err(e) = extras.write(&source, &analysis, &capture, explain::threads()) {
@@ -115,6 +116,8 @@ pub(super) struct About<'a> {
     plan: &'a Plan,
     report: &'a Report,
     analysis: &'a Analysis,
+    /// All that passed, and those of TCP.
+    packets: (u64, u64),
     /// What a distance would cost.
     far: Option<&'a Distance>,
 }

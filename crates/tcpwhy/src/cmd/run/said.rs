@@ -17,6 +17,9 @@ const FEW: usize = 5;
 pub(super) fn lines(about: &About<'_>, end: &End) -> Vec<String> {
     let (args, report) = (about.args, about.report);
     let mut lines = Vec::new();
+    if about.analysis.connection_count() == 0 && !report.runs.is_empty() {
+        lines.push(no_tcp(about.packets));
+    }
     if let Some(link) = &about.plan.link {
         lines.push(the_link(args, link.shared.mtu, report));
     }
@@ -40,6 +43,21 @@ pub(super) fn lines(about: &About<'_>, end: &End) -> Vec<String> {
     lines.extend(end.notes.iter().chain(&end.run.failed).cloned());
     lines.push(the_end(args, report, end.run.exit_code));
     lines
+}
+
+/// What is said where there is nothing to explain, of how many packets: all and TCP's.
+fn no_tcp((all, tcp): (u64, u64)) -> String {
+    let what = match (all, tcp) {
+        (0, _) => {
+            "nothing passed its network: it used none, or sockets that are files (Unix sockets)".to_owned()
+        }
+        (all, 0) => format!(
+            "{} passed its network, none of them TCP (UDP, such as DNS or QUIC, or ICMP)",
+            counted(all, "packet")
+        ),
+        (_, tcp) => format!("{} of TCP passed, and none is left to explain", counted(tcp, "packet")),
+    };
+    format!("no TCP connection was seen: {what}")
 }
 
 /// Time that was spent in stalls by a timer of TCP, of all runs: nothing that distance makes, but all of it is in the figures.

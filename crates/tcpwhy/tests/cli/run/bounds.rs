@@ -123,3 +123,18 @@ thread.join()
     assert_eq!(done.status.code(), Some(0), "{err}");
     assert!(err.contains("1 request") && err.lines().count() < 120, "{err}");
 }
+
+/// Where there is nothing to explain, that is said, and what passed instead.
+#[test]
+fn what_used_no_tcp_is_told() {
+    let Some(user) = User::new() else { return };
+    let udp = "
+import socket
+a, b = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in 'ab']
+b.bind(('127.0.0.1', 0))
+a.sendto(b'x', b.getsockname()); b.recv(9)
+";
+    let done = user.run(&["--", "python3", "-c", udp]);
+    done.ends(0, &["no TCP connection was seen: 1 packet passed its network, none of them TCP"]);
+    user.run(&["--", "true"]).ends(0, &["no TCP connection was seen: nothing passed its network"]);
+}
