@@ -6,7 +6,7 @@ mod witnessed;
 
 pub use witnessed::Witnessed;
 
-use opening::{first_data, not_taken, refused, syn_repeats, syns_lost};
+use opening::{first_data, not_taken, refused, syn_repeats, syns_lost, unanswered};
 use std::fmt;
 use tcpwhy_base::Nanos;
 use waited::{drained, emptied, no_answer, nothing_seen, released, think};
@@ -316,9 +316,7 @@ impl fmt::Display for Facts {
             ),
             Facts::SynsLost { repeats, over, there, back } => syns_lost(f, repeats, over, (there, back)),
             Facts::NotTaken { repeats, syn_acks } => not_taken(f, repeats, syn_acks),
-            Facts::Unanswered { syns, over } => {
-                write!(f, "{syns} SYNs over {over} and no answer to any of them in this capture.")
-            }
+            Facts::Unanswered { syns, over } => unanswered(f, syns, over),
             Facts::Refused { resets } => refused(f, resets),
             Facts::Think { seen, path } => think(f, seen, path),
             Facts::NoAnswer { wait, end } => no_answer(f, wait, end),

@@ -32,6 +32,10 @@ pub(super) fn syn_repeats(
     write!(f, "{what} was sent {times} over {over} before it was answered{place}.")
 }
 
+pub(super) fn unanswered(f: &mut fmt::Formatter<'_>, syns: u32, over: Nanos) -> fmt::Result {
+    write!(f, "{syns} SYNs over {over} and no answer to any of them in this capture.")
+}
+
 pub(super) fn syns_lost(
     f: &mut fmt::Formatter<'_>,
     repeats: u32,
