@@ -461,8 +461,8 @@ impl Conn {
         }
         self.ledger.closing_gap(&self.track, parts);
         self.ledger.sum_setup(parts);
-        for s in End::BOTH.into_iter().filter(|&s| self.habits.held_nothing(s)) {
-            self.ledger.acquit(s, parts);
+        for what in self.habits.acquitted() {
+            self.ledger.acquit(what, parts);
         }
         summary(self.who, &mut self.track, &self.habits, &mut self.ledger)
     }

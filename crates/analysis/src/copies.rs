@@ -10,7 +10,8 @@ use tcpwhy_base::{End, Ends, Nanos, Segment, TcpFlags};
 /// where there is none, only packets with payload (or SYN or FIN) within 100 µs count. No retransmission comes that soon:
 /// timers start at 200 ms, others need a trip.
 ///
-/// Rule 42. Later ones are known by what no repeat can have; once there was one, more are expected as late.
+/// Rule 42. Later ones are known by what no repeat can have; once there was one, more are expected as late. Where nearly every packet came
+/// twice, one that has not is due.
 #[derive(Clone, Debug, Default)]
 pub struct Copies {
     recent: Ends<Recent>,
@@ -32,6 +33,9 @@ struct Recent {
     /// Its TTL, and whether packets came over ways of different length, or twice: among them may be copies of any that went before.
     ttl: u8,
     ways: bool,
+    /// So many came without a copy yet, and so many copies came.
+    single: u8,
+    twice: u8,
     /// Those before, once late copies are known or may be there.
     #[expect(clippy::box_collection, reason = "hardly any connection has them, and each holds two of these")]
     more: Option<Box<VecDeque<Trace>>>,
@@ -70,11 +74,14 @@ impl Copies {
             if like.later <= SOON && (identified || carries && since_last <= Nanos::micros(100)) {
                 // Those of a burst come behind all of it.
                 recent.ways |= identified;
+                recent.count_copy();
                 return true;
             }
             let identified = identified && !recent.same_identifiers;
-            if like.later > SOON && is_late_copy(segment, like, identified, self.late) {
+            let due = identified && like.later < LATEST && recent.is_due();
+            if like.later > SOON && (due || is_late_copy(segment, like, identified, self.late)) {
                 self.late = self.late.max(like.later);
+                recent.count_copy();
                 return true;
             }
         }
@@ -118,6 +125,17 @@ fn is_late_copy(segment: &Segment, like: Likeness, identified: bool, late: Nanos
 }
 
 impl Recent {
+    /// Packets come twice here, this one has not yet, and few others have not: of a packet that was lost on the way only one end has seen the first,
+    /// and what repeats it has another identifier or comes in pairs itself.
+    fn is_due(&self) -> bool {
+        self.single > 0 && self.twice >= 8 && u16::from(self.single) * 4 <= u16::from(self.twice)
+    }
+
+    fn count_copy(&mut self) {
+        self.single = self.single.saturating_sub(1);
+        self.twice = self.twice.saturating_add(1);
+    }
+
     /// An earlier packet of the same content, at most 8 s older.
     #[inline]
     fn find(&self, trace: Trace) -> Option<Likeness> {
@@ -141,6 +159,7 @@ impl Recent {
     #[inline]
     fn keep(&mut self, trace: Trace, segment: &Segment, late: Nanos) {
         let identifier = segment.ip_id.unwrap_or(0);
+        self.single = self.single.saturating_add(1);
         self.same_identifiers |= identifier != 0 && identifier == self.identifier;
         self.identifier = identifier;
         self.ways |= segment.ttl != self.ttl && self.at > 0;
@@ -309,6 +328,42 @@ mod tests {
         assert!(again(learnt(), 21_000, STAMPED, |_| {}));
         assert!(!again(learnt(), 21_000, |_| {}, |_| {}));
         assert!(again(learnt(), 21_000, |_| {}, |s| s.ttl = 63));
+    }
+
+    #[test]
+    fn where_each_packet_came_twice_one_that_has_not_is_due() {
+        let of = |n: u16| Segment {
+            ip_id: Some(n + 1),
+            ttl: 64,
+            len: 100,
+            time: Nanos::micros(10_000 * i64::from(n)),
+            ..Segment::EMPTY
+        };
+        // So many pairs, and of the last packet a second one after 6 ms; then a third.
+        let third = |pairs: u16| {
+            let mut copies = Copies::default();
+            let mut is_copy = |n, micros| {
+                let segment = Segment { time: of(n).time + Nanos::micros(micros), ..of(n) };
+                copies.is_copy(End::Client, &segment, Nanos::micros(400))
+            };
+            for n in 0..pairs {
+                assert!(!is_copy(n, 0) && is_copy(n, 400));
+            }
+            assert!(!is_copy(pairs, 0));
+            (is_copy(pairs, 6_000), pairs)
+        };
+        assert_eq!(third(8), (true, 8));
+        assert_eq!(third(7), (false, 7));
+        // All have come twice: it is a repeat of a stack that uses identifiers again.
+        let mut copies = Copies::default();
+        for n in 0..20 {
+            for micros in [0, 400] {
+                let segment = Segment { time: of(n).time + Nanos::micros(micros), ..of(n) };
+                copies.is_copy(End::Client, &segment, Nanos::micros(400));
+            }
+        }
+        let again = Segment { time: of(19).time + Nanos::millis(6), ..of(19) };
+        assert!(!copies.is_copy(End::Client, &again, Nanos::millis(6)));
     }
 
     #[test]

@@ -4,6 +4,8 @@ mod acquit;
 pub(crate) mod agree;
 pub(crate) mod packed;
 
+pub(crate) use acquit::Acquitted;
+
 use crate::facts::Facts;
 use crate::profile::set_its_buffer;
 use crate::requests::Requests;

@@ -386,17 +386,19 @@ fn late_writer(context: &Context, steps: &[Step], sender: End) -> bool {
 }
 
 /// What ACKs let go comes as unevenly as they do, and as what it leaves later than they came: each wait holds the difference of two such. Six or more
-/// waits that differ half as much in length as in their distance from the ACK were their writer's (rule 66).
+/// waits that differ half as much in length as in their distance from the ACK were their writer's (rule 66); behind a segment that is not pushed more
+/// had been written (rule 69), and what came so evenly was spaced by the link.
 fn goes_by_the_segment(steps: &[Step]) -> bool {
-    let each = || steps.iter().filter(|s| s.releases == 1 && s.source == Source::Inferred);
-    let waits =
-        || each().filter_map(|s| Some((s.duration(), s.acked().filter(|a| a.room.is_some())?.late_us)));
+    let own = |s: &&Step| s.releases == 1 && s.source == Source::Inferred;
+    let each = || steps.iter().filter(own).filter(|s| s.acked().is_some_and(|a| a.room.is_some()));
+    let ended = 2 * each().filter(|s| s.pushed).count() > each().count();
+    let waits = || each().filter_map(|s| Some((s.duration(), s.acked()?.late_us)));
     let spread = |of: &dyn Fn((Nanos, u32)) -> i64| {
         let (least, most) = waits().map(of).fold((i64::MAX, 0), |(a, b), n| (a.min(n), b.max(n)));
         most - least.min(most)
     };
     let (length, late) = (spread(&|w| w.0.0), spread(&|w| i64::from(w.1) * 1_000));
-    waits().count() >= 2 * PLATEAU as usize && length.saturating_mul(2) < late
+    ended && waits().count() >= 2 * PLATEAU as usize && length.saturating_mul(2) < late
 }
 
 /// The sender spaces its segments by a timer, so far apart: many such waits, and more of them than others.

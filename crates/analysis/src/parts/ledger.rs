@@ -6,7 +6,7 @@ use crate::attribute::{Context, Pieces, fold, join_neighbours, plain};
 use crate::confidence::{Rule, Tap};
 use crate::exchange::{MAX_SPANS, Recorded};
 use crate::facts::Facts;
-use crate::findings::{Basis, Quick, Rollups, Where};
+use crate::findings::{Acquitted, Basis, Quick, Rollups, Where};
 use crate::output::Output;
 use crate::parts::opening::setup;
 use crate::parts::sums::Sums;
@@ -189,11 +189,11 @@ impl Ledger {
 
 /// What later packets refute.
 impl Ledger {
-    /// Nagle's algorithm held nothing of `s`: what seemed so was its writer (rule 66).
+    /// Nothing was held: what seemed so was its writer (rules 25 and 66).
     #[cold]
-    pub(crate) fn acquit(&mut self, s: End, parts: &mut Output) {
-        let (side, sums) = (Side::from(s), &mut self.sums);
-        let refuted = sums.rollups.acquit(side);
+    pub(crate) fn acquit(&mut self, what: Acquitted, parts: &mut Output) {
+        let sums = &mut self.sums;
+        let refuted = sums.rollups.acquit(what);
         if refuted.is_empty() {
             return;
         }
@@ -203,8 +203,8 @@ impl Ledger {
             sums.requests.times.rename(cause, Cause::SenderPause);
         }
         let setup = self.setup.iter_mut().flat_map(|s| &mut s.spans);
-        setup.for_each(|span| span.acquit(side));
-        parts.each_span(self.connection, |span| span.acquit(side));
+        setup.for_each(|span| span.acquit(what));
+        parts.each_span(self.connection, |span| span.acquit(what));
     }
 }
 

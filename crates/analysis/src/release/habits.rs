@@ -1,5 +1,6 @@
 //! What the waits of a connection teach about its hosts.
 
+use crate::findings::Acquitted;
 use crate::profile::WAKE_UP;
 use crate::release::acked::{is_no_initial_window, is_tail, shows_nodelay};
 use crate::release::value::{Acked, Release, Wait};
@@ -77,6 +78,8 @@ struct Cork {
     /// Waits with its timing, and waits of small segments that a corked socket would have held longer, or not as long.
     seen: u16,
     against: u16,
+    /// A kernel says that one was there.
+    told: bool,
     /// Of the last of them, since the last segment, microseconds.
     whole: u32,
     /// The last of them, since the last ACK.
@@ -108,6 +111,13 @@ impl Habits {
         self.held.as_ref().is_some_and(|held| refuted(&held[s]))
     }
 
+    /// What turned out to have held nothing.
+    pub(crate) fn acquitted(&self) -> impl Iterator<Item = Acquitted> {
+        let nagle =
+            End::BOTH.into_iter().filter(|&s| self.held_nothing(s)).map(|s| Acquitted::Nagle(s.into()));
+        nagle.chain(self.corked_nothing().then_some(Acquitted::Cork))
+    }
+
     /// How often a segment left with the ACK that Nagle's algorithm waits for.
     pub(crate) fn nagle_holds(&self) -> u32 {
         self.nagle_holds
@@ -127,6 +137,11 @@ impl Habits {
     /// How often a segment waited as long as a cork's timer takes; never, if as many did not.
     pub(crate) fn cork_timers(&self) -> u32 {
         self.cork.filter(|c| c.seen > c.against).map_or(0, |c| u32::from(c.seen))
+    }
+
+    /// What seemed to be a cork was none: as many small segments did not wait for its timer (rule 25).
+    pub(crate) fn corked_nothing(&self) -> bool {
+        self.cork.is_some_and(|c| c.seen > 0 && c.seen <= c.against && !c.told)
     }
 
     /// A timer fires after the same time again and again; applications do not write so.
@@ -179,9 +194,10 @@ impl Habits {
             }
             Wait::CorkTimer { wait } => {
                 let whole = u32::try_from(passage.waited().0 / 1_000).unwrap_or(u32::MAX);
-                let (seen, against) = self.cork.map_or((0, 0), |c| (c.seen, c.against));
-                self.cork = Some(Cork { seen: seen.saturating_add(1), against, whole, wait });
+                let before = self.cork.unwrap_or_default();
+                self.cork = Some(Cork { seen: before.seen.saturating_add(1), whole, wait, ..before });
             }
+            Wait::Cork { .. } => self.cork.get_or_insert_default().told = true,
             _ => {}
         }
     }

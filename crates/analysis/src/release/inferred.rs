@@ -281,9 +281,16 @@ fn room_before(p: &Passage<'_>, lock: &Lock<'_>) -> u32 {
 fn nagle(p: &Passage<'_>, ack: &Ack, flight: u32, prompt: bool) -> Release {
     let first = p.flow.last_len();
     let delay = ack.late_by(p.path.peer());
-    let delayed = delay - late_anyway(p, ack) > delayed_from(p.path.rtt);
+    let delayed = (delay - late_anyway(p, ack)).min(held_up(p, ack)) > delayed_from(p.path.rtt);
     let late_us = late_us(p, ack);
     Release::inferred(Wait::Nagle { first, flight, delay, delayed, late_us, prompt }).with_ack(ack.frame())
+}
+
+/// An ACK says all that had come when it left: what the one before it leaves out came later, so that this one was delayed by no more than lies
+/// between them (RFC 9293, 3.8.6.3), however long the data was in a queue.
+fn held_up(p: &Passage<'_>, ack: &Ack) -> Nanos {
+    let before = p.acks.newest_first().find(|a| a.time < ack.time);
+    before.map_or(Nanos::MAX, |a| ack.time - a.time)
 }
 
 /// How late the last ACK of two segments was before this one, within a round trip: those are not delayed (RFC 9293, 3.8.6.3), so that a

@@ -349,12 +349,13 @@ fn deciding_learns_nothing_and_learning_counts_once() {
     held.with(|r| r.habits = habits).is(pause(0, false));
 }
 
-/// An ACK of two segments is not delayed: what it is late by, the next one is late by as well (rule 4).
+/// An ACK of two segments is not delayed: what it is late by, the next one is late by as well; and no ACK is delayed by more than lies between
+/// it and the one before (rule 4).
 #[test]
 fn an_ack_behind_a_queue_is_not_delayed() {
-    let delayed = |before: Nanos| {
+    let delayed = |first: i64, before: Nanos| {
         let mut held = row(ms(20), 100).with(|r| r.before.small_end = NXT);
-        for (at, delay, from, to) in [(19, before, 10 + 2 * MSS, 10), (20, ms(60), 10, 0)] {
+        for (at, delay, from, to) in [(first, before, 10 + 2 * MSS, 10), (20, ms(60), 10, 0)] {
             let mut ack = Ack::new(START + ms(at), 6, true, false, Some(delay));
             (ack.una_before, ack.ack, ack.edge, ack.edge_before) =
                 (NXT - from, NXT - to, NXT + 9_000, NXT + 9_000);
@@ -362,7 +363,8 @@ fn an_ack_behind_a_queue_is_not_delayed() {
         }
         matches!(held.release().wait, Wait::Nagle { delayed: true, .. })
     };
-    assert_eq!([ms(51), ms(52)].map(delayed), [true, false]);
+    assert_eq!([ms(51), ms(52)].map(|before| delayed(5, before)), [true, false]);
+    assert_eq!([11, 12].map(|first| delayed(first, ms(51))), [true, false]);
 }
 
 /// Less than a segment in flight, and less than the smallest buffer: no limit (rule 68).

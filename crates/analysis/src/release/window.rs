@@ -48,7 +48,11 @@ fn acknowledges_many(p: &Passage<'_>, ack: &Ack) -> bool {
 /// the wait, by as much as it was late (rule 86).
 pub(super) fn is_unread(p: &Passage<'_>, ack: &Ack) -> Option<Nanos> {
     let offered = ack.edge.minus(ack.ack).max(0) as u32;
-    let mostly = p.largest_window.is_some_and(|most| most >= 8 * p.mss() && offered <= most / 2);
+    // The largest may have come since: then it grew, and says nothing of what lay there before.
+    let since = || p.acks.newest_first().take_while(|a| a.frame() > ack.frame());
+    let grew = |most: u32| since().any(|a| a.edge.minus(a.ack).max(0) as u32 >= most);
+    let low = |most: u32| most >= 8 * p.mss() && offered <= most / 2 && !grew(most);
+    let mostly = p.largest_window.is_some_and(low);
     if mostly && !ack.at_a_hole() {
         return Some(Nanos::ZERO);
     }

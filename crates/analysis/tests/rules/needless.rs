@@ -213,3 +213,29 @@ fn what_is_not_held_as_often_is_no_cork() {
     };
     assert_eq!([1, 2].map(corked), [true, false]);
 }
+
+/// The same when they come later, each in an exchange of its own: what was called a cork before is its writer's pause then.
+#[test]
+fn a_cork_is_acquitted_by_what_was_not_held() {
+    let told = |free: usize| {
+        let mut w = opened(Tap::Client, ms(20));
+        w.at(ms(60));
+        for apart in [300, 300].into_iter().chain([100; 9].into_iter().take(free)) {
+            w.after(ms(10)).client().data(100);
+            w.after(ms(20)).server().ack();
+            w.after(ms(apart - 20)).client().data(100);
+            w.after(ms(20)).server().data(50);
+        }
+        let c = w.connection();
+        let said = |cause| {
+            let spans = c.exchanges.iter().flat_map(|e| &e.spans).filter(|s| s.cause == cause);
+            let time = spans.fold(Nanos::ZERO, |sum, s| sum + (s.end - s.start));
+            assert_eq!(time, c.budget.get(cause));
+            time
+        };
+        [Cause::Cork, Cause::SenderPause].map(said)
+    };
+    let [corked, paused] = told(1);
+    assert!(corked > ms(250));
+    assert_eq!(told(2), [Nanos::ZERO, corked + paused + ms(100)]);
+}

@@ -70,3 +70,23 @@ fn a_late_ack_for_several_segments_waited_for_the_reader() {
     assert_eq!(opened(1_990, 1_000, |_| ()), Wait::Window { flight });
     assert_eq!(opened(1_990, 1_001, |_| ()), read_late(1_001));
 }
+
+/// The ACK that opens the window offers half of the largest; that came since, or before.
+#[test]
+fn a_window_that_grows_says_nothing_of_what_was_read() {
+    let opened = |largest: u32| {
+        let row = row(ms(20), MSS).with(|r| {
+            for (frame, acked, offered) in [(7, 9, 10), (8, 8, 20)] {
+                let mut ack = Ack::new(START + ms(20), frame, true, false, Some(ms(20)));
+                (ack.una_before, ack.ack) = (NXT - (acked + 1) * MSS, NXT - acked * MSS);
+                (ack.edge_before, ack.edge, ack.window_before) = (NXT, ack.ack + offered * MSS, 10 * MSS);
+                r.acks.push(ack, Nanos::ZERO);
+            }
+            r.largest_window = Some(largest);
+        });
+        row.release().wait
+    };
+    let flight = 10 * MSS;
+    assert_eq!(opened(20 * MSS), Wait::Window { flight });
+    assert_eq!(opened(20 * MSS + 1), Wait::Closed { window: flight, flight, unread: Some(Nanos::ZERO) });
+}
