@@ -167,9 +167,10 @@ impl Passage<'_> {
         })
     }
 
-    /// The last segment ended a write.
+    /// The last segment ended a write. Of a packet of several segments that Linux sends PSH does not tell (rule 87).
     pub(crate) fn pushed(&self) -> bool {
-        self.flow.last.is_none_or(|l| l.psh)
+        let linux = self.profile.os == Some("Linux");
+        self.flow.last.is_none_or(|l| l.psh && !(l.whole && linux))
     }
 
     /// Nothing was in flight for longer than a wake-up takes (rule 49): no limit of TCP held the segment, for each of them
