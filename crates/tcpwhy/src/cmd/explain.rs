@@ -64,7 +64,11 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         Some(two) => captures.explain_taps(two, &mut progress.told())?,
         None => captures.explain(&mut progress.told())?,
     };
-    read.interrupted |= spool.as_ref().is_some_and(|s| s.interrupted);
+    if spool.as_ref().is_some_and(|s| s.interrupted) {
+        // The file ends where the interrupt came, be it within a packet.
+        read.interrupted = true;
+        read.damaged.clear();
+    }
     progress.clear();
     if let Some(exit) = load::say_problems(&inputs, &mut read, unreadable) {
         return Ok(exit);
