@@ -126,6 +126,7 @@ pub(crate) const EXAMPLES: &[Examples] = &[
         "serve",
         &[
             ("tcpwhy serve captures/", "open the address that it prints"),
+            ("tcpwhy serve client.pcapng server.pcapng", "both ends of the same connections, opened as one"),
             ("tcpwhy serve", "then drop a file on the page"),
         ],
     ),

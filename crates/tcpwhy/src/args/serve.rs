@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// A capture, or a folder of captures
-    #[arg(value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
-    pub(crate) path: Option<PathBuf>,
+    /// A capture, a folder of captures, or two captures of the same connections, one from each end: they open as one
+    #[arg(value_name = "FILE|DIR", num_args = 0..=2, value_hint = ValueHint::AnyPath)]
+    pub(crate) paths: Vec<PathBuf>,
     /// Port; 0 for any that is free
     #[arg(long, default_value_t = 4280, value_parser = units::whole::<u16>(0, 65_535))]
     pub(crate) port: u16,

@@ -1,9 +1,14 @@
 use crate::args::Serve;
 use crate::failure::{Exit, Usage, say};
+use crate::input::Input;
 use crate::serve::{Server, Token};
-use crate::{cmd, input};
+use crate::{cmd, shown};
 use anyhow::{Context as _, bail};
 use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tcpwhy_library::captures::taps::among;
 
 /// Where a token may stand that nobody else is to see.
 const VARIABLE: &str = "TCPWHY_TOKEN";
@@ -11,24 +16,23 @@ const VARIABLE: &str = "TCPWHY_TOKEN";
 /// Serves until it is interrupted.
 pub(crate) fn run(args: &Serve) -> anyhow::Result<Exit> {
     let token = token(args)?;
-    if let Some(path) = &args.path
-        && !path.is_dir()
-    {
-        // What cannot be read is said before a browser is opened.
-        let (inputs, _) = input::in_order(std::slice::from_ref(path));
-        for input in &inputs {
-            if input.is_stdin() {
-                bail!(Usage("serve needs a file or a folder: write standard input to one first".into()));
-            }
-            input.open().map_err(|why| anyhow::anyhow!(why))?;
+    // What cannot be read is said before a browser is opened.
+    for path in args.paths.iter().filter(|p| !p.is_dir()) {
+        let input = Input::new(path);
+        if input.is_stdin() {
+            bail!(Usage("serve needs a file or a folder: write standard input to one first".into()));
         }
+        input.open().map_err(|why| anyhow::anyhow!(why))?;
     }
     let stop = cmd::end_signal()?;
+    if let [first, second] = &args.paths[..] {
+        belong_together([first, second], &stop)?;
+    }
     let address = SocketAddr::new(args.listen, args.port);
     let limit = args.max_upload.saturating_mul(1 << 20);
-    let server = Server::new(args.path.as_deref(), address, token, (limit, args.names), stop)?;
+    let server = Server::new(&args.paths, address, token, (limit, args.names), stop)?;
     if server.count() == 0
-        && let Some(path) = &args.path
+        && let Some(path) = args.paths.first()
     {
         say(&format!(
             "{}: no captures in it yet; they appear on the page as they are written",
@@ -48,6 +52,27 @@ pub(crate) fn run(args: &Serve) -> anyhow::Result<Exit> {
     }
     server.run()?;
     Ok(Exit::Done)
+}
+
+/// Two captures that are opened as one have to hold the same connections.
+fn belong_together(paths: [&Path; 2], stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    let [first, second] = paths.map(|p| shown::argument(p.as_os_str()));
+    if paths.iter().any(|p| p.is_dir()) {
+        bail!(Usage(format!(
+            "{first} and {second}: serve takes one folder, or two captures of the same connections, one from each end"
+        )));
+    }
+    let mut inputs = paths.map(Input::new);
+    match among(&mut inputs, None, stop) {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => bail!(Usage(format!(
+            "{first} and {second} hold no connection that was captured at two ends: put both into a folder and serve that, or one alone"
+        ))),
+        Err(_) => bail!(Usage(format!(
+            "{first} and {second} hold the same connections, but no clock fits both: packets would have arrived before they left. Was a \
+             clock set meanwhile? Serve one alone"
+        ))),
+    }
 }
 
 /// The token that was chosen, a made one, or none.

@@ -66,12 +66,20 @@ pub(super) struct Access {
     address: SocketAddr,
     token: Option<Token>,
     session: String,
+    /// What a browser sees first.
+    first: String,
     wrong: Mutex<BTreeMap<IpAddr, (u32, Instant)>>,
 }
 
 impl Access {
-    pub(super) fn new(address: SocketAddr, token: Option<Token>) -> Access {
-        Access { address, token, session: secret(), wrong: Mutex::default() }
+    /// `first`: the path of what a browser sees first.
+    pub(super) fn new(address: SocketAddr, token: Option<Token>, first: String) -> Access {
+        Access { address, token, session: secret(), first, wrong: Mutex::default() }
+    }
+
+    /// The path of what a browser sees first.
+    pub(super) fn first(&self) -> &str {
+        &self.first
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -80,7 +88,9 @@ impl Access {
 
     /// Addresses under which a browser finds the server, the best first.
     pub(super) fn urls(&self) -> Vec<String> {
-        let token = self.token.as_ref().map(|t| format!("?token={}", t.text())).unwrap_or_default();
+        // Who enters with the token is led on to what comes first.
+        let path =
+            self.token.as_ref().map_or_else(|| self.first.clone(), |t| format!("/?token={}", t.text()));
         let port = self.address.port();
         let hosts = match self.address.ip() {
             ip if ip.is_unspecified() => {
@@ -90,7 +100,7 @@ impl Access {
             }
             ip => vec![ip],
         };
-        hosts.into_iter().map(|ip| format!("http://{}/{token}", SocketAddr::new(ip, port))).collect()
+        hosts.into_iter().map(|ip| format!("http://{}{path}", SocketAddr::new(ip, port))).collect()
     }
 
     /// Judges a request from `peer`.
@@ -188,7 +198,7 @@ mod tests {
     use super::*;
 
     fn at(address: &str) -> Access {
-        Access::new(address.parse().unwrap(), Some(Token::made()))
+        Access::new(address.parse().unwrap(), Some(Token::made()), "/".into())
     }
 
     #[test]
@@ -221,7 +231,10 @@ mod tests {
         assert!(urls.iter().all(|u| !u.contains("0.0.0.0") && u.contains("/?token=")), "{urls:?}");
         assert!(urls.last().unwrap().starts_with("http://127.0.0.1:4280/"));
         assert!(at("[::]:4280").urls().last().unwrap().starts_with("http://[::1]:4280/"));
-        assert_eq!(Access::new("127.0.0.1:1".parse().unwrap(), None).urls(), ["http://127.0.0.1:1/"]);
+        assert_eq!(
+            Access::new("127.0.0.1:1".parse().unwrap(), None, "/".into()).urls(),
+            ["http://127.0.0.1:1/"]
+        );
     }
 
     #[test]
@@ -232,7 +245,8 @@ mod tests {
 
     #[test]
     fn guesses_come_to_an_end() {
-        let access = Access::new("127.0.0.1:1".parse().unwrap(), Some(Token::Chosen("password".into())));
+        let access =
+            Access::new("127.0.0.1:1".parse().unwrap(), Some(Token::Chosen("password".into())), "/".into());
         let token = access.token.clone().unwrap();
         let from =
             |peer: &str, given: &str| match access.try_token(&token, given, false, peer.parse().unwrap()) {

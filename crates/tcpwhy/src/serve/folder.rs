@@ -40,21 +40,40 @@ pub(crate) struct Found {
 /// The captures by name.
 pub(crate) struct Folder {
     root: Option<PathBuf>,
-    single: Option<PathBuf>,
+    /// Files that were named: one, or two that are opened as one.
+    single: Vec<(String, PathBuf)>,
     dropped: Mutex<BTreeMap<String, PathBuf>>,
     /// Where dropped files and pages are kept; goes with the server.
     store: Temporary,
 }
 
 impl Folder {
-    /// Of a file, a folder, or nothing but what will be dropped.
-    pub(crate) fn new(path: Option<&Path>, store: Temporary) -> std::io::Result<Folder> {
-        let mut folder = Folder { root: None, single: None, dropped: Mutex::default(), store };
-        let Some(path) = path else { return Ok(folder) };
-        let path = path.canonicalize()?;
-        let place = if path.is_dir() { &mut folder.root } else { &mut folder.single };
-        *place = Some(path);
+    /// Of a file, two files, a folder, or nothing but what will be dropped.
+    pub(crate) fn new(paths: &[PathBuf], store: Temporary) -> std::io::Result<Folder> {
+        let mut folder = Folder { root: None, single: Vec::new(), dropped: Mutex::default(), store };
+        for given in paths {
+            let path = given.canonicalize()?;
+            if path.is_dir() {
+                folder.root = Some(path);
+                continue;
+            }
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            folder.single.push((name, path));
+        }
+        if let [(first, one), (second, other)] = &mut folder.single[..]
+            && first == second
+        {
+            // As two hosts call the captures of the same job.
+            *first = one.display().to_string();
+            *second = other.display().to_string();
+        }
         Ok(folder)
+    }
+
+    /// The name of the two files that are opened as one, if there are two.
+    pub(crate) fn both(&self) -> Option<String> {
+        let [(first, _), (second, _)] = &self.single[..] else { return None };
+        Some(format!("{first}{AND}{second}"))
     }
 
     /// Every capture that can be shown now.
@@ -65,9 +84,8 @@ impl Folder {
     /// Everything that can be shown now.
     pub(crate) fn look(&self) -> Found {
         let mut out = Found::default();
-        if let Some(path) = &self.single {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            out.captures.extend(entry(path, false).map(|e| (name, e)));
+        for (name, path) in &self.single {
+            out.captures.extend(entry(path, false).map(|e| (name.clone(), e)));
         }
         if let Some(root) = &self.root {
             walk(root, root, DEPTH, &mut out);
@@ -94,8 +112,9 @@ impl Folder {
 
     /// What is served, for people; none if there is nothing but what is dropped.
     pub(crate) fn place(&self) -> Option<String> {
-        let path = self.root.as_ref().or(self.single.as_ref())?;
-        Some(path.display().to_string())
+        let named: Vec<&PathBuf> = self.root.iter().chain(self.single.iter().map(|(_, path)| path)).collect();
+        let shown = named.iter().map(|p| p.display().to_string()).collect::<Vec<_>>();
+        (!shown.is_empty()).then(|| shown.join(AND))
     }
 
     /// A path for a file that is being dropped.
@@ -213,7 +232,7 @@ mod tests {
         }
         let store = Temporary::folder(&base, "store-").unwrap();
         let store_path = store.path().to_owned();
-        let folder = Folder::new(Some(&root), store).unwrap();
+        let folder = Folder::new(std::slice::from_ref(&root), store).unwrap();
         let found = folder.look();
         assert_eq!(found.captures.into_keys().collect::<Vec<_>>(), ["a.pcap", "sub/b.pcapng"]);
         assert_eq!(found.results.into_keys().collect::<Vec<_>>(), ["sub/lab-result.json"]);

@@ -1,6 +1,7 @@
 //! As much of HTTP/1.1 as a browser on the same machine needs: one request a connection, bounded in every direction.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
@@ -158,6 +159,20 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(out).ok().filter(|t| !t.contains('\0'))
 }
 
+/// A text as it stands in an address (RFC 3986, 2.1).
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for &b in text.as_bytes() {
+        if b.is_ascii_alphanumeric() || b"-._~".contains(&b) {
+            out.push(char::from(b));
+        } else {
+            // Writing into a string cannot fail.
+            let _ = write!(out, "%{b:02X}");
+        }
+    }
+    out
+}
+
 /// What is said with a status.
 fn reason(status: u16) -> &'static str {
     match status {
@@ -247,6 +262,7 @@ mod tests {
 
     #[test]
     fn percent_signs() {
+        assert_eq!(escaped("a+b ä%/c"), "a%2Bb%20%C3%A4%25%2Fc");
         assert_eq!(decoded("a%20b%C3%A4").as_deref(), Some("a bä"));
         assert_eq!((decoded("%zz"), decoded("%4"), decoded("%00"), decoded("%ff")), (None, None, None, None));
     }

@@ -32,7 +32,7 @@ use results::Results;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -82,9 +82,9 @@ struct Shared {
 }
 
 impl Server {
-    /// Listens on `address`. `limit`: bytes of a dropped file; `names`: exchanges are called by their requests.
+    /// Listens on `address` for a capture, a folder, or two captures that open as one. `limit`: bytes of a dropped file; `names`: exchanges are called by their requests.
     pub(crate) fn new(
-        path: Option<&Path>,
+        paths: &[PathBuf],
         address: SocketAddr,
         token: Option<Token>,
         (limit, names): (u64, bool),
@@ -98,11 +98,14 @@ impl Server {
         })?;
         let address = listener.local_addr()?;
         let store = Temporary::folder(&std::env::temp_dir(), "tcpwhy-serve-")?;
+        let folder = Folder::new(paths, store)?;
+        let first =
+            folder.both().map_or_else(|| "/".into(), |name| format!("/view?name={}", http::escaped(&name)));
         let shared = Shared {
-            folder: Folder::new(path, store)?,
+            folder,
             results: Results::default(),
             judged: Judged::default(),
-            access: Access::new(address, token),
+            access: Access::new(address, token, first),
             door: Door::default(),
             room: Room::new(limit),
             kept: Mutex::default(),
@@ -190,9 +193,10 @@ impl Shared {
             Met::Refused(status, why) => http::say(&mut wire, status, why)?,
             // The token goes into a cookie, so that it does not stay in the address.
             Met::Enters(cookie) => {
-                http::head(&mut wire, 303, "text/plain", &[("Set-Cookie", &cookie), ("Location", "/")])?;
+                let to = self.access.first();
+                http::head(&mut wire, 303, "text/plain", &[("Set-Cookie", &cookie), ("Location", to)])?;
             }
-            Met::Known => http::head(&mut wire, 303, "text/plain", &[("Location", "/")])?,
+            Met::Known => http::head(&mut wire, 303, "text/plain", &[("Location", self.access.first())])?,
             Met::Let => match place() {
                 Some(_place) => {
                     drop(waiting);

@@ -58,8 +58,7 @@ mod tests {
     fn rows_come_and_change_with_their_files() {
         let base = std::env::temp_dir().join(format!("tcpwhy-results-{}", std::process::id()));
         fs::create_dir_all(base.join("in/a")).unwrap();
-        let folder =
-            Folder::new(Some(&base.join("in")), Temporary::folder(&base, "store-").unwrap()).unwrap();
+        let folder = Folder::new(&[base.join("in")], Temporary::folder(&base, "store-").unwrap()).unwrap();
         let results = Results::default();
         let rows = || -> Value { serde_json::from_str(&results.list(&folder.look())).unwrap() };
         assert_eq!(rows(), json!([]));

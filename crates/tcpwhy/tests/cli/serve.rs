@@ -4,6 +4,7 @@ use crate::common::{Dir, Pcap, kill, program, smtp, tcpwhy};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, ChildStderr, Stdio};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,8 @@ struct Server {
     said: BufReader<ChildStderr>,
     address: String,
     token: String,
+    /// The path that it prints.
+    first: String,
 }
 
 impl Server {
@@ -23,9 +26,13 @@ impl Server {
     }
 
     fn start_with(dir: &Dir, args: &[&str], environment: &[(&str, &str)]) -> Server {
+        Server::of(&[dir.0.as_path()], args, environment)
+    }
+
+    fn of(paths: &[&Path], args: &[&str], environment: &[(&str, &str)]) -> Server {
         let mut child = program()
             .arg("serve")
-            .arg(&dir.0)
+            .args(paths)
             .args(["--port", "0"])
             .args(args)
             .env_remove("TCPWHY_TOKEN")
@@ -42,8 +49,9 @@ impl Server {
         }
         let rest = line.rsplit_once("http://").unwrap().1;
         let (address, rest) = rest.split_once('/').unwrap();
-        let token = rest.strip_prefix("?token=").map_or("", |t| t.split(' ').next().unwrap());
-        Server { child, said, address: address.into(), token: token.into() }
+        let first = format!("/{}", rest.split(' ').next().unwrap());
+        let token = first.strip_prefix("/?token=").unwrap_or_default().to_owned();
+        Server { child, said, address: address.into(), token, first }
     }
 
     fn connect(&self) -> TcpStream {
@@ -351,6 +359,48 @@ fn two_ends_of_a_connection_are_one_page() {
     is(&others, 422);
     assert!(others.contains("hold no connection that was captured in both"), "{others}");
     is(&server.get("/view?name=client.pcap.zst%20%2B%20..%2Fa.pcap", ""), 404);
+}
+
+/// The same from the command line: the address that it prints is that page, with a token after one step. The captures of two
+/// hosts may have the same name.
+#[test]
+fn two_ends_are_opened_as_one_from_the_start() {
+    let dir = served();
+    let lab = format!("{}/../../captures/lab/loss_tail_tlp", env!("CARGO_MANIFEST_DIR"));
+    let [client, server] = ["client", "server"].map(|end| {
+        fs::create_dir(dir.0.join(end)).unwrap();
+        let bytes = fs::read(format!("{lab}/cap.{end}.pcap.zst")).unwrap();
+        dir.file(&format!("{end}/cap.pcap.zst"), &bytes);
+        dir.0.join(end).join("cap.pcap.zst")
+    });
+    let paths = [client.as_path(), server.as_path()];
+    let open = Server::of(&paths, &["--no-token"], &[]);
+    assert!(open.first.starts_with("/view?name="), "{}", open.first);
+    let page = open.get(&open.first, "");
+    is(&page, 200);
+    assert!(page.contains("Two taps: one connection is in both captures and explained once"), "{page:.300}");
+    assert_eq!(open.get("/api/list", "").matches("cap.pcap.zst\"").count(), 2, "each is listed, too");
+    let kept = Server::of(&paths, &["--token", TOKEN], &[]);
+    let cookie = kept.cookie();
+    let enters = kept.get(&kept.first, "");
+    is(&enters, 303);
+    let to = enters.lines().find_map(|l| l.strip_prefix("Location: ")).unwrap();
+    assert_eq!(to, open.first);
+    is(&kept.get(to, ""), 401);
+    is(&kept.get(to, &cookie), 200);
+    is(&kept.get("/", &cookie), 200);
+
+    let [a, client, folder] =
+        [dir.0.join("a.pcap"), client, dir.0.clone()].map(|p| p.to_str().unwrap().to_owned());
+    let refused = |args: &[&str], why: &str| {
+        let told = tcpwhy(&[&["serve", "--port", "0"], args].concat());
+        assert_eq!(told.code, 2, "{}", told.err);
+        assert!(told.err.contains(why), "{}", told.err);
+    };
+    refused(&[&client, &a], "hold no connection that was captured at two ends");
+    refused(&[&client, &client], "hold no connection that was captured at two ends");
+    refused(&[&folder, &a], "serve takes one folder, or two captures");
+    refused(&[&client, &a, &a], "no more were expected");
 }
 
 #[test]
