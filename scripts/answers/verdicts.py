@@ -89,13 +89,18 @@ def judge(check, answer, ports, lossy=False, slack=0.0, cut_ms=0.0):
             got, tolerance = time.of(part['causes']) / 1e6, part['tolerance_ms'] + slack * part['ms']
             hit = part['ms'] - tolerance - cut_ms <= got <= part['ms'] + tolerance
             result.parts.append((hit, got, part['ms'], tolerance))
-            result.credit += max(0.0, min(got, part['ms']) - max(0.0, got - part['ms'] - tolerance))
+            result.credit += credited(got, part['ms'], tolerance)
     for cause in check['forbidden']:
         if time.of([cause]) > FORBIDDEN * time.total:
             result.forbidden.append(f'{cause} {time.of([cause]) / 1e6:.1f} ms')
     if asked:
         result.claims = claims(check, time, [s for c in chosen for s in spans_of(c)])
     return result
+
+
+def credited(got, wanted, tolerance):
+    """The milliseconds of a part that were found: what is said beyond it and its tolerance is taken off."""
+    return max(0.0, min(got, wanted) - max(0.0, got - wanted - tolerance))
 
 
 class Claim(NamedTuple):
