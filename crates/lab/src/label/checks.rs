@@ -118,11 +118,10 @@ impl Sums {
         let tops = self.tops(own().collect());
         let kind = match &tops {
             _ if !asked || unknown > UNKNOWN => "any",
+            Some(tops) if !tops.iter().any(|t| like_a_pause(t.1, far)) => "cause",
             // Where an application's pause may be the half right answer, all classes stand to choice.
-            Some(tops) if tops.iter().any(|t| like_a_pause(t.1, far)) => {
-                if tops.iter().all(|t| t.0 > total / 2.0) { "dominant" } else { "any" }
-            }
-            Some(_) => "cause",
+            Some(tops) if tops.iter().all(|t| t.0 > total / 2.0) => "dominant",
+            Some(_) => "any",
             None if small => "clean",
             None => "any",
         };

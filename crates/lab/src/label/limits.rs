@@ -193,7 +193,7 @@ impl<'a> Sender<'a> {
             return Some(Cause::Cork);
         }
         // Minshall's rule: a small segment waits for the ACK of an earlier small one. The last of several that left as one.
-        let small = |s: &Segment| s.end > acked && (s.end - s.start) % self.mss != 0;
+        let small = |s: &Segment| s.end > acked && !(s.end - s.start).is_multiple_of(self.mss);
         let earlier = self.direction.segments.get(..i).unwrap_or_default();
         if !whole && !self.host.nodelay && earlier.iter().rev().take(64).any(small) {
             return Some(if delayed { Cause::NagleDelayedAck } else { Cause::Nagle });
