@@ -52,8 +52,6 @@ pub(crate) struct Last {
     pub(crate) time: Nanos,
     pub(crate) len: u32,
     pub(crate) psh: bool,
-    /// It may be the end of several full ones that left as one packet, on which Linux sets PSH wherever the write ends (rule 87).
-    pub(crate) whole: bool,
     /// Acknowledged when it passed.
     pub(crate) una: Seq,
     /// Its time stamp.
@@ -112,15 +110,12 @@ impl Flow {
 }
 
 impl Last {
-    pub(crate) fn of(segment: &Segment, t: Nanos, flow: &Flow) -> Last {
-        let (len, mss) = (segment.len, flow.mss);
-        let behind = flow.last.is_some_and(|l| !l.psh && l.len == mss);
+    pub(crate) fn of(segment: &Segment, t: Nanos, una: Seq) -> Last {
         Last {
             time: t,
-            len,
+            len: segment.len,
             psh: segment.flags.psh(),
-            whole: mss > 0 && len.is_multiple_of(mss) && (len > mss || behind),
-            una: flow.una,
+            una,
             stamp: segment.options.timestamps.map(|t| t.0),
         }
     }

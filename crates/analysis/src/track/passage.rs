@@ -167,10 +167,9 @@ impl Passage<'_> {
         })
     }
 
-    /// The last segment ended a write. Of a packet of several segments that Linux sends PSH does not tell (rule 87).
+    /// The last segment ended a write.
     pub(crate) fn pushed(&self) -> bool {
-        let linux = self.profile.os == Some("Linux");
-        self.flow.last.is_none_or(|l| l.psh && !(l.whole && linux))
+        self.flow.last.is_none_or(|l| l.psh)
     }
 
     /// Nothing was in flight for longer than a wake-up takes (rule 49): no limit of TCP held the segment, for each of them

@@ -18,31 +18,6 @@ fn what_no_ack_can_have_released_was_in_the_queue() {
     // Nor behind the end of a write.
     let pushed = behind(from).with(|r| r.flow.last = r.flow.last.map(|l| Last { psh: true, ..l }));
     assert!(matches!(pushed.release().wait, Wait::Pause(_)));
-    // Of several segments that left as one packet Linux pushes the last wherever the write ends (rule 87).
-    let several = |r: &mut Row| r.flow.last = r.flow.last.map(|l| Last { psh: true, whole: true, ..l });
-    behind(from).with(several).is(Wait::Burst);
-    let other = behind(from).with(several).with(|r| r.profile = Profile::UNKNOWN);
-    assert!(matches!(other.release().wait, Wait::Pause(_)));
-}
-
-/// What may have left as one packet: longer than a segment, or a full one behind a full one without PSH (rule 87).
-#[test]
-fn several_full_segments_may_be_one_packet() {
-    let whole = |before: Option<(u32, bool)>, len: u32| {
-        let mut row = row(ms(1), len);
-        row.flow.last = row.flow.last.and_then(|l| before.map(|(len, psh)| Last { len, psh, ..l }));
-        Last::of(&row.segment, START, &row.flow).whole
-    };
-    for (before, len, is_whole) in [
-        (None, 2 * MSS, true),
-        (None, 2 * MSS + 1, false),
-        (None, MSS, false),
-        (Some((MSS, false)), MSS, true),
-        (Some((MSS, true)), MSS, false),
-        (Some((MSS - 1, false)), MSS, false),
-    ] {
-        assert_eq!(whole(before, len), is_whole, "{before:?} {len}");
-    }
 }
 
 /// Seen from afar (rule 72): no ACK can have reached the sender in the wait, but for an eighth of its reaction, so it was on its way.

@@ -167,7 +167,7 @@ impl Half {
         let flow = &mut self.flow;
         flow.cwnd.flies(flow.outstanding(), flow.mss);
         flow.probed = false;
-        flow.last = Some(Last::of(segment, t, flow));
+        flow.last = Some(Last::of(segment, t, flow.una));
     }
 
     /// It begins to send again. If it was idle longer than its retransmission timeout, the kernel cut its congestion
