@@ -39,6 +39,10 @@ SENTENCES = [
         + TIME.format('late')
         + r' late',
         r'^The next (?P<held>\d+) bytes waited for the ACK of the \d+ bytes before them',
+        r'^All in flight was acknowledged after ' + TIME.format('wait') + r', and only then, ' + TIME.format('late'),
+        r'^(?P<flight>\d+) bytes in flight filled the window .* were acknowledged '
+        + TIME.format('late')
+        + r' after they',
         r'until with (?P<flight>\d+) bytes in flight one of them woke up the writer',
         r'^Nothing for '
         + TIME.format('wait')

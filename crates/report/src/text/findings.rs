@@ -87,25 +87,35 @@ fn bare(out: &mut impl Write, part: &Part, answer: &Answer, layout: &Layout) -> 
     lines(out, &whose(part.cause, None), INDENT, layout)
 }
 
+const IDLE: &str = "idle between requests";
+
 /// The time outside requests.
 fn between(out: &mut impl Write, answer: &Answer, layout: &Layout) -> io::Result<()> {
-    for (head, of) in [
-        ("idle between requests", (|p| p.idle) as fn(&Part) -> Nanos),
-        ("after the last byte, when nobody waited", |p| p.after),
-    ] {
+    for (head, of) in
+        [(IDLE, (|p| p.idle) as fn(&Part) -> Nanos), ("after the last byte, when nobody waited", |p| p.after)]
+    {
         let mut parts: Vec<&Part> = answer.causes.iter().filter(|p| of(p) > Nanos::ZERO).collect();
         parts.sort_by_key(|p| (Reverse(of(p)), p.cause));
         if !parts.is_empty() {
             let items = parts.iter().map(|p| format!("{} {}", p.cause.id(), little(of(p))));
             paragraph(out, head, items, layout)?;
         }
+        if head == IDLE {
+            trips_between(out, answer, layout)?;
+        }
     }
+    Ok(())
+}
+
+/// What is said of the idle time where that is not idle for all.
+fn trips_between(out: &mut impl Write, answer: &Answer, layout: &Layout) -> io::Result<()> {
     // At a server's tap a gap holds the way of an answer there and of the next request back, for which its client waited.
     let trips = answer.part(Cause::PathDelay).idle;
     if trips >= Nanos::millis(1) && answer.share(trips) >= WORTH {
         let text = format!(
             "The path_delay in it ({trips}) is the way of answers there and of requests back: captured at the server it lies between the requests, but their clients waited for it."
         );
+        writeln!(out)?;
         for line in wrap(&text, layout.width.saturating_sub(4).max(20)) {
             writeln!(out, "    {DIM}{line}{DIM:#}")?;
         }
