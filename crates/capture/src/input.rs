@@ -125,12 +125,14 @@ pub(crate) struct Buffer {
     most: usize,
     /// Where in the stream `start` is.
     offset: u64,
+    /// What went wrong as more was looked at than was needed.
+    failed: Option<io::Error>,
 }
 
 impl Buffer {
     pub(crate) fn new(input: Box<dyn Read + Send>, packed: bool) -> Buffer {
         let most = if packed { PACKED_READ } else { usize::MAX };
-        Buffer { input, data: vec![0; FIRST], start: 0, end: 0, most, offset: 0 }
+        Buffer { input, data: vec![0; FIRST], start: 0, end: 0, most, offset: 0, failed: None }
     }
 
     /// What is here now.
@@ -150,8 +152,18 @@ impl Buffer {
         if self.end - self.start >= n { Ok(true) } else { self.fill(n) }
     }
 
+    /// The same, of bytes that are only looked at: what goes wrong is told when they are needed.
+    pub(crate) fn peek(&mut self, n: usize) {
+        if let Err(e) = self.need(n) {
+            self.failed = Some(e);
+        }
+    }
+
     #[cold]
     fn fill(&mut self, n: usize) -> io::Result<bool> {
+        if let Some(e) = self.failed.take() {
+            return Err(e);
+        }
         if self.end == self.data.len() && self.end < BUFFER {
             self.data.resize(BUFFER, 0);
         }

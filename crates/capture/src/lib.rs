@@ -45,6 +45,7 @@ mod reader;
 mod record;
 mod snoop;
 mod socket_events;
+mod stamps;
 mod tcp;
 mod tunnel;
 mod walk;

@@ -87,6 +87,15 @@ impl Pcap {
         })
     }
 
+    /// When the record was stamped whose first bytes these are, and how long it is.
+    pub(crate) fn glance(&self, head: &[u8]) -> Option<(Option<Nanos>, usize)> {
+        let head = head.first_chunk::<16>()?;
+        let caplen = Some(self.lengths(head).0).filter(|&n| n <= MAX_RECORD)?;
+        let nanos = u64::from(self.order.at(head, 4)) * u64::from(self.unit);
+        let time = Nanos((u64::from(self.order.at(head, 0)) * 1_000_000_000 + nanos) as i64);
+        Some(((nanos < 1_000_000_000).then_some(time), self.header + caplen as usize))
+    }
+
     /// Captured and original length.
     #[inline]
     fn lengths(&self, head: &[u8; 16]) -> (u32, u32) {

@@ -102,6 +102,24 @@ impl Pcapng {
         (length <= MAX_RECORD).then_some(Record { total, ..record })
     }
 
+    /// When the packet was stamped whose block begins so, and how long the block is; other blocks have no time. `None`: where sections
+    /// and interfaces are described the clock may be another.
+    pub(crate) fn glance(&self, head: &[u8]) -> Option<(Option<Nanos>, usize)> {
+        let order = self.order?;
+        let (kind, length) = (order.at(head.get(..8)?, 0), order.at(head, 4));
+        if matches!(kind, SECTION | INTERFACE) || !(12..=MAX_RECORD).contains(&length) {
+            return None;
+        }
+        let total = length.next_multiple_of(4) as usize;
+        if kind != ENHANCED_PACKET {
+            return Some((None, total));
+        }
+        let head = head.first_chunk::<20>()?;
+        let interface = self.interfaces.get(order.at(head, 8) as usize)?;
+        let ticks = u64::from(order.at(head, 12)) << 32 | u64::from(order.at(head, 16));
+        Some((Some(interface.resolution.nanos(ticks) + interface.offset), total))
+    }
+
     /// The next packet block at the front of the buffer; other blocks are taken in or passed over.
     pub(crate) fn next(&mut self, buffer: &mut Buffer) -> Result<Option<Record>, Stop> {
         loop {

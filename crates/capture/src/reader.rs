@@ -6,6 +6,7 @@ use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
 use crate::record::{Record, Stop};
 use crate::snoop::{self, Snoop};
+use crate::stamps::{self, ASKED, FAR};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,6 +15,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tcpwhy_base::{Nanos, SocketEvent};
 
+/// What tells when the next record was stamped is within so many bytes.
+const GLANCE: usize = 24;
+/// Of what lies behind a packet so many bytes are looked at.
+const PEEKED: usize = 1 << 18;
+
 /// One captured packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
@@ -21,7 +27,8 @@ pub struct Frame<'a> {
     pub number: u64,
     /// When it passed the tap, since the Unix epoch.
     pub time: Nanos,
-    /// The time stamp was impossible (a second or more of fractions) or absent (pcapng simple packet).
+    /// The time stamp was impossible (a second or more of fractions), far from those of the packets before and behind it, which
+    /// agree (the time is then that of the packet before), or absent (pcapng simple packet).
     pub bad_time: bool,
     /// Link type, as in <https://www.tcpdump.org/linktypes.html>.
     pub link_type: u32,
@@ -146,19 +153,64 @@ impl Reader {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for `next`")]
     fn frame(&mut self, r: Record) -> Frame<'_> {
+        // A pcapng simple packet has no time: that of the packet before is nearest to the truth.
+        let (time, bad_time) = match r.bad_time && r.time == Nanos::ZERO {
+            true => (self.last, true),
+            false if self.is_far(r.time) => self.judge(&r),
+            false => (r.time, r.bad_time),
+        };
+        self.last = time;
         self.frames += 1;
         self.buffer.consume(r.total);
-        // A pcapng simple packet has no time: that of the packet before is nearest to the truth.
-        let time = if r.bad_time && r.time == Nanos::ZERO { self.last } else { r.time };
-        self.last = time;
         Frame {
             number: self.frames,
             time,
-            bad_time: r.bad_time,
+            bad_time,
             link_type: r.link_type,
             data: self.buffer.behind(r.total - r.before, r.caplen),
             len: r.len,
         }
+    }
+
+    /// A packet that was stamped so lies far before or behind the last one, or is the first.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for `next`")]
+    fn is_far(&self, time: Nanos) -> bool {
+        // Of both sides at once: what lies before wraps around.
+        time.0.wrapping_sub(self.last.0).wrapping_add(FAR.0) as u64 > 2 * FAR.0 as u64
+    }
+
+    /// The time of the record at the front of the buffer, and whether its stamp was wrong: those behind it tell.
+    #[cold]
+    fn judge(&mut self, r: &Record) -> (Nanos, bool) {
+        let before = (self.frames > 0).then_some(self.last);
+        let asked = if before.is_some() { ASKED } else { 2 };
+        let mut behind = [Nanos::ZERO; ASKED];
+        let (mut known, mut at) = (0, r.total);
+        while known < asked && at < PEEKED {
+            // What is not here yet of a file that is still being written cannot be asked.
+            if !self.shared.follow.load(Relaxed) {
+                self.buffer.peek(at + GLANCE);
+            }
+            let head = self.buffer.bytes().get(at..).unwrap_or_default();
+            let glance = match &self.format {
+                Format::Pcap(pcap) => pcap.glance(head),
+                Format::Pcapng(pcapng) => pcapng.glance(head),
+                Format::Snoop(snoop) => snoop.glance(head),
+            };
+            let Some((time, total)) = glance else { break };
+            at = at.saturating_add(total);
+            if let Some(time) = time {
+                behind[known] = time;
+                known += 1;
+                // Nearly always it was a pause, after which the next packet goes on.
+                if before.is_some() && stamps::mended(before, r.time, &behind[..1]).is_none() {
+                    break;
+                }
+            }
+        }
+        let mended = stamps::mended(before, r.time, &behind[..known]);
+        (mended.unwrap_or(r.time), r.bad_time || mended.is_some())
     }
 
     /// The next record where more than a glance into the buffer is needed.
@@ -206,16 +258,17 @@ impl Reader {
         }
     }
 
-    /// The next frame is here to its end: [`Reader::next`] will not wait for bytes.
+    /// The next frame is here to its end: [`Reader::next`] will not wait for bytes, be it to ask those behind it when it passed.
     #[inline]
     pub fn is_ready(&self) -> bool {
         let bytes = self.buffer.bytes();
-        match &self.format {
-            _ if self.done => false,
-            Format::Pcap(pcap) => pcap.whole(bytes).is_some(),
-            Format::Pcapng(pcapng) => pcapng.whole(bytes).is_some(),
-            Format::Snoop(snoop) => snoop.whole(bytes).is_some(),
-        }
+        let whole = match &self.format {
+            _ if self.done => None,
+            Format::Pcap(pcap) => pcap.whole(bytes),
+            Format::Pcapng(pcapng) => pcapng.whole(bytes),
+            Format::Snoop(snoop) => snoop.whole(bytes),
+        };
+        whole.is_some_and(|r| !self.is_far(r.time))
     }
 
     /// How many frames were delivered.

@@ -69,6 +69,14 @@ impl Snoop {
         self.record(bytes)
     }
 
+    /// When the record was stamped whose first bytes these are, and how long it is.
+    pub(crate) fn glance(&self, head: &[u8]) -> Option<(Option<Nanos>, usize)> {
+        let total = be32(head, 8).filter(|&n| (HEADER as u32..=MAX_RECORD).contains(&n))?;
+        let (secs, micros) = (u64::from(be32(head, 16)?), u64::from(be32(head, 20)?));
+        let time = Nanos((secs * 1_000_000_000 + micros * 1_000) as i64);
+        Some(((micros < 1_000_000).then_some(time), total as usize))
+    }
+
     fn record(&self, bytes: &[u8]) -> Option<Record> {
         let [len, caplen, total] = [be32(bytes, 0)?, be32(bytes, 4)?, be32(bytes, 8)?];
         let (secs, micros) = (u64::from(be32(bytes, 16)?), u64::from(be32(bytes, 20)?));

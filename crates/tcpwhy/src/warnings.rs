@@ -46,8 +46,9 @@ pub(crate) fn of_reading(read: &Read) -> Vec<Warning> {
     say(
         "bad_time",
         read.bad_times,
-        "packets have an impossible time stamp or none, and were taken as if at the time of their neighbours; \
-         record them with tcpdump or dumpcap"
+        "packets have no time stamp, an impossible one, or one seconds to years away from those of the packets around them, \
+         and were taken as if at the time of their neighbours; record them with tcpdump or dumpcap, and with the host's \
+         time stamps if those were the adapter's (tcpdump -j host)"
             .into(),
     );
     say(

@@ -176,6 +176,53 @@ fn the_clock_steps_back() {
     }
 }
 
+/// One packet that is stamped hours or years away from those around it stretches nothing, wherever it stands; that is said.
+#[test]
+fn one_stamp_far_from_all_others() {
+    let dir = Dir::new();
+    let whole = Pcap::new().conversation(0, 5).bytes.clone();
+    let mut records = vec![24];
+    while let Some(&at) = records.last()
+        && at < whole.len()
+    {
+        let length = u32::from_le_bytes(whole[at + 8..at + 12].try_into().unwrap());
+        records.push(at + 16 + length as usize);
+    }
+    records.pop();
+    let about = |bytes: &[u8]| {
+        let json = tcpwhy(&[&dir.file("a.pcap", bytes), "--json", "--exchanges", "all"]).json();
+        let codes: Vec<String> = json["capture"]["warnings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|w| w["code"].as_str().unwrap().to_owned())
+            .collect();
+        (json, codes)
+    };
+    let plain = about(&whole).0;
+    let lasts = plain["capture"]["duration_ns"].as_i64().unwrap();
+    let year: i64 = 365 * 86_400;
+    for (n, &at) in records.iter().enumerate() {
+        let inside = n > 0 && n + 1 < records.len();
+        for moved in [year, -year, 3_600, -3_600, 5] {
+            if !(inside || moved.abs() == year) {
+                continue;
+            }
+            let mut bytes = whole.clone();
+            let secs = i64::from(u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())) + moved;
+            bytes[at..at + 4].copy_from_slice(&(secs as u32).to_le_bytes());
+            let (json, codes) = about(&bytes);
+            assert!(codes.contains(&"bad_time".into()), "packet {n} by {moved}: {codes:?}");
+            assert!(!codes.contains(&"clock_step".into()), "packet {n} by {moved}: {codes:?}");
+            let ran = json["capture"]["duration_ns"].as_i64().unwrap();
+            assert!((lasts - 100_000_000..=lasts).contains(&ran), "packet {n} by {moved}: {ran}");
+            assert_eq!(json["summary"]["requests"].as_u64(), Some(5), "packet {n} by {moved}");
+            let c = &json["connections"][0];
+            assert!(c["end_ns"].as_i64() <= Some(lasts), "packet {n} by {moved}: {c}");
+        }
+    }
+}
+
 #[test]
 fn one_bad_file_does_not_stop_the_others() {
     let dir = Dir::new();
