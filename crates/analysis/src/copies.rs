@@ -2,13 +2,15 @@
 //! shows packets twice.
 
 use std::collections::VecDeque;
-use tcpwhy_base::{End, Ends, Nanos, Segment, TcpFlags};
+use tcpwhy_base::{End, Ends, Nanos, Segment, TcpFlags, Trouble};
 
 /// The last packets of a connection, by which copies are known.
 ///
 /// Rule 29. Copies come within a millisecond and have the same IP identifier, which a retransmission has not on most stacks;
 /// where there is none, only packets with payload (or SYN or FIN) within 100 µs count. No retransmission comes that soon:
 /// timers start at 200 ms, others need a trip.
+///
+/// Rule 88. What a station of 802.11 sends again is the same packet, and the frame says so.
 ///
 /// Rule 42. Later ones are known by what no repeat can have; once there was one, more are expected as late. Where nearly every packet came
 /// twice, one that has not is due.
@@ -67,7 +69,10 @@ impl Copies {
     #[inline(always)]
     pub fn is_copy(&mut self, from: End, segment: &Segment, since_last: Nanos) -> bool {
         let trace = Trace::of(segment);
+        let retried = segment.trouble.has(Trouble::RETRY);
         let recent = &mut self.recent[from];
+        // What is sent again there may lie behind all that its station had queued since.
+        recent.ways |= segment.trouble.has(Trouble::AIR);
         if let Some(like) = recent.find(trace) {
             let identified = segment.ip_id.is_some_and(|id| id != 0);
             let carries = segment.len > 0 || segment.flags.has(TcpFlags::SYN | TcpFlags::FIN);
@@ -78,7 +83,13 @@ impl Copies {
                 return true;
             }
             let identified = identified && !recent.same_identifiers;
+            let stamped = segment.options.timestamps.is_some();
+            let again = retried && (identified || stamped) && like.later < LATEST;
             let due = identified && like.later < LATEST && recent.is_due();
+            if again {
+                recent.count_copy();
+                return true;
+            }
             if like.later > SOON && (due || is_late_copy(segment, like, identified, self.late)) {
                 self.late = self.late.max(like.later);
                 recent.count_copy();
@@ -298,6 +309,19 @@ mod tests {
         assert!(!again_after(1_000_000, syn));
         // A refused connect is tried again after half a second.
         assert!(!again_after(500_000, SYN));
+    }
+
+    #[test]
+    fn what_a_station_sends_again_is_a_copy_of_a_second() {
+        let retry = |s: &mut Segment| s.trouble = Trouble(Trouble::RETRY);
+        let after = |micros, change: fn(&mut Segment)| again(Copies::default(), micros, change, retry);
+        for change in [STAMPED, |s: &mut Segment| s.ip_id = Some(7)] {
+            assert!(after(999_999, change));
+            assert!(!after(1_000_000, change));
+            assert!(!again_after(2_000, change), "no frame says so");
+        }
+        // With neither it may repeat what the tap had missed.
+        assert!(!after(2_000, |_| {}));
     }
 
     #[test]

@@ -144,6 +144,10 @@ impl Trouble {
     pub const BAD_TIME: u8 = 16;
     /// Carried inside a tunnel (a VLAN tag is none).
     pub const ENCAPSULATED: u8 = 32;
+    /// The station sent this frame again (IEEE 802.11, Retry): the packet may have passed before.
+    pub const RETRY: u8 = 64;
+    /// Came through the air (IEEE 802.11), where stations send frames again.
+    pub const AIR: u8 = 128;
     /// Any of the bits.
     pub const fn has(self, bits: u8) -> bool {
         self.0 & bits != 0

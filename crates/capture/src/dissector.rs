@@ -208,7 +208,7 @@ fn descend<'a>(layer: Layer, rest: Rest<'a>, walk: &mut Walk) -> Option<Bottom<'
     let (mut layer, mut r) = (layer, rest);
     for _ in 0..MAX_LAYERS {
         let step = match layer {
-            Layer::Link(t) => link::link(t, r),
+            Layer::Link(t) => link::link(t, r, walk),
             Layer::Ethernet => link::ethernet(r),
             Layer::EtherType(t) => link::ether_type(t, r, walk),
             Layer::Llc => link::llc(r),

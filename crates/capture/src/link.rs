@@ -6,7 +6,7 @@ use crate::walk::{Layer, Rest, Step, Verdict, Walk};
 use crate::{encap, wifi};
 
 /// Starts at the link layer that the capture names.
-pub(crate) fn link<'a>(link_type: u32, r: Rest<'a>) -> Option<Step<'a>> {
+pub(crate) fn link<'a>(link_type: u32, r: Rest<'a>, walk: &mut Walk) -> Option<Step<'a>> {
     let next = |n, layer| r.go(n, layer);
     match link_type {
         0 | 108 => null(r),
@@ -26,18 +26,18 @@ pub(crate) fn link<'a>(link_type: u32, r: Rest<'a>) -> Option<Step<'a>> {
         51 => next(0, Layer::Pppoe),
         100 => next(0, Layer::Llc),
         104 => next(4, Layer::EtherType(be16(r.data, 2)?)),
-        105 => wifi::dot11(r, 0),
+        105 => wifi::dot11(r, 0, walk),
         // OpenBSD encapsulation: address family, SPI, flags.
         109 => next(12, Layer::Ip),
         113 => next(16, Layer::EtherType(be16(r.data, 14)?)),
         // OpenBSD pf log: its length in the first byte, padded.
         117 => next(usize::from(*r.data.first()?).next_multiple_of(4), Layer::Ip),
-        119 => wifi::prism(r),
+        119 => wifi::prism(r, walk),
         122 => next(16, Layer::Llc),
-        127 => wifi::radiotap(r),
+        127 => wifi::radiotap(r, walk),
         // ARCnet with Linux framing: two addresses and an offset.
         129 => arcnet(r, 4),
-        163 => wifi::avs(r),
+        163 => wifi::avs(r, walk),
         // PPI: version, flags, length, link type.
         192 => next(usize::from(le16(r.data, 2)?), Layer::Link(le32(r.data, 4)?)),
         219 => next(0, Layer::Mpls),

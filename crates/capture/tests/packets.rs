@@ -106,6 +106,12 @@ fn link_layers() {
     ] {
         check(&tcp(link, &wrap(&[&header], &v4)));
     }
+    // What a station of 802.11 sent again says so (Retry).
+    for (control, retried) in [([0x08, 9], true), ([0x08, 1], false)] {
+        let segment = tcp(105, &wrap(&[&data_frame(control, 0), snap], &v4));
+        assert!(segment.trouble.has(Trouble::AIR));
+        assert_eq!(segment.trouble.has(Trouble::RETRY), retried);
+    }
     for (link, header) in [
         (0, vec![10, 0, 0, 0]),
         (0, vec![0, 0, 0, 24]),

@@ -2,7 +2,7 @@
 
 use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms, tell, us};
 use tcpwhy_analysis::{Connection, Quality};
-use tcpwhy_base::{Cause, Nanos, Segment};
+use tcpwhy_base::{Cause, Nanos, Segment, Trouble};
 
 const MSS: u32 = 1448;
 
@@ -82,6 +82,39 @@ fn late_copies_of_a_whole_connection_change_nothing() {
             assert_eq!(c.budget, plain.budget, "{late}");
             assert_eq!([0, 1].map(|i| u64::from(c.ends[i].duplicates)), plain.packets);
         }
+    }
+}
+
+/// Rule 88: frames that their stations sent again, some as soon as they got no answer, some behind all that was queued.
+#[test]
+fn retries_of_a_link_are_no_retransmissions() {
+    let mut w = Wire::new(Tap::Client, ms(40));
+    w.handshake();
+    w.at(ms(50)).client().data(100);
+    w.after(ms(20)).server().write(10 * MSS);
+    w.after(ms(20)).client().ack();
+    w.after(ms(20)).server().write(30 * MSS);
+    w.after(ms(20)).client().ack();
+    let segments = w.segments();
+    let plain = only(&segments);
+    for late in [us(300), us(1_500), ms(9)] {
+        let mut all = segments.clone();
+        all.iter_mut().for_each(|s| s.trouble = Trouble(Trouble::AIR));
+        let again = segments.iter().filter(|s| s.len > 0 && s.frame % 3 == 0);
+        all.extend(again.map(|s| Segment {
+            time: s.time + late,
+            trouble: Trouble(Trouble::AIR | Trouble::RETRY),
+            ..*s
+        }));
+        all.sort_by_key(|s| s.time);
+        (1..).zip(&mut all).for_each(|(n, s)| s.frame = n);
+        let c = only(&all);
+        assert!(c.ends[SERVER].duplicates >= 10, "{late}");
+        assert_eq!((c.retransmitted, c.bytes), ([0, 0], plain.bytes), "{late}");
+        assert_eq!(c.budget, plain.budget, "{late}");
+        // The same without the bit was sent again by TCP.
+        all.iter_mut().for_each(|s| s.trouble = Trouble(0));
+        assert!(late < ms(1) || only(&all).retransmitted[SERVER] > 0, "{late}");
     }
 }
 
