@@ -1,5 +1,6 @@
 //! A capture to its answer, in the thread of the caller.
 
+use crate::clock::{Clock, OddClock};
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -61,6 +62,8 @@ pub struct Input {
     pub encapsulations: Vec<(&'static str, u64)>,
     /// Earliest and latest frame.
     pub span: Option<(Nanos, Nanos)>,
+    /// Its clock ran backwards or jumped: no time across such a step means anything, and no sum with it.
+    pub odd_clock: Option<OddClock>,
     /// Packets that the capture program says it lost.
     pub drops: u64,
     /// Where and how the capture is damaged. Everything before that was read.
@@ -203,7 +206,7 @@ impl Explain {
         mut after: impl FnMut(&mut Analyzer) -> ControlFlow<()>,
     ) -> Input {
         let mut input = Input::default();
-        let mut dissector = Dissector::new();
+        let (mut dissector, mut clock) = (Dissector::new(), Clock::default());
         let mut segments = Box::new([Segment::EMPTY; TURN]);
         let (mut used, mut heard) = (0, Vec::new());
         loop {
@@ -223,6 +226,7 @@ impl Explain {
             input.packets += 1;
             let (first, last) = input.span.unwrap_or((frame.time, frame.time));
             input.span = Some((first.min(frame.time), last.max(frame.time)));
+            clock.stamped(frame.time);
             let slot = &mut segments[used];
             let is_tcp = dissector.dissect(&frame, 0, slot) == Verdict::Tcp;
             if is_tcp && self.filter.as_ref().is_none_or(|filter| filter.matches(slot)) && self.takes(slot) {
@@ -242,6 +246,7 @@ impl Explain {
             self.hear(&mut heard, analyzer);
             input.stopped = after(analyzer).is_break();
         }
+        input.odd_clock = clock.odd(0);
         input.counts = dissector.counts().clone();
         input.encapsulations = dissector.encapsulations().collect();
         input.drops = reader.capture_drops().unwrap_or(0);

@@ -73,6 +73,7 @@
 //! goes or changes without a version that says so.
 
 pub mod captures;
+mod clock;
 mod explain;
 mod ongoing;
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tcpwhy_base::Nanos;
-use tcpwhy_library::captures::{Analysis, Captures, Read, taps as two_taps};
+use tcpwhy_library::captures::{Analysis, Captures, OddClock, Read, taps as two_taps};
 use tcpwhy_library::{Connection, Detail};
 use tcpwhy_report::{Capture, Warning, quality_warnings};
 
@@ -140,13 +140,8 @@ pub(crate) fn load_inputs(
 /// Leaves captures whose clocks ran backwards or jumped out of the answer about several: how far their times are wrong nobody can
 /// tell, and one of them would be all that is left of the sums.
 pub(crate) fn set_aside(inputs: &[Input], read: &Read, analysis: &mut Analysis) -> Option<Warning> {
-    let longest = read.odd_clocks.iter().map(|c| c.jump).max()?;
+    let how = how_odd(&read.odd_clocks)?;
     let back = read.odd_clocks.iter().any(|c| c.steps > 0);
-    let how = match (back, longest < FAR) {
-        (true, true) => "runs backwards".to_owned(),
-        (true, false) => format!("runs backwards and jumps by {}", long(longest)),
-        (false, _) => format!("jumps by {} from one packet to the next", long(longest)),
-    };
     if inputs.len() < 2 {
         let text = format!("the clock {how}: times across such a step mean nothing");
         return (!back).then_some(Warning { code: "clock_step", text, count: 1 });
@@ -167,6 +162,17 @@ pub(crate) fn set_aside(inputs: &[Input], read: &Read, analysis: &mut Analysis) 
         shown::text(&names.join(", "))
     );
     Some(Warning { code: "clock_step", text, count: 1 })
+}
+
+/// What such clocks do: "the clock ...".
+pub(crate) fn how_odd(clocks: &[OddClock]) -> Option<String> {
+    let longest = clocks.iter().map(|c| c.jump).max()?;
+    let back = clocks.iter().any(|c| c.steps > 0);
+    Some(match (back, longest < FAR) {
+        (true, true) => "runs backwards".to_owned(),
+        (true, false) => format!("runs backwards and jumps by {}", long(longest)),
+        (false, _) => format!("jumps by {} from one packet to the next", long(longest)),
+    })
 }
 
 /// A time without a packet that no capture waits for.

@@ -29,6 +29,7 @@ use std::thread;
 use tcpwhy_analysis::{Analyzer, Config};
 use tcpwhy_capture::Counts;
 
+pub use crate::clock::OddClock;
 pub use tcpwhy_analysis::{Analysis, Bases, Window};
 
 /// More analyzers than this wait for the reader.
@@ -151,18 +152,6 @@ pub struct Read {
     pub overlapping: u64,
     /// It was [stopped](Captures::stopped_by).
     pub interrupted: bool,
-}
-
-/// A clock whose times mean nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OddClock {
-    /// Index of the input.
-    pub input: usize,
-    /// Frames stamped more than a second before an earlier one of it.
-    pub steps: u64,
-    /// The longest time without a frame.
-    pub jump: Nanos,
 }
 
 /// What is left when connections were given out as they ended.

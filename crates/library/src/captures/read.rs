@@ -1,16 +1,13 @@
 //! Captures to segments, in their order, into whatever takes them.
 
-use super::{Capture, Captures, OddClock, Progress, Read};
+use super::{Capture, Captures, Progress, Read};
+use crate::clock::Clock;
 use std::sync::Arc;
 use tcpwhy_base::{Nanos, Segment, SocketEvent};
 use tcpwhy_capture::{Dissector, Verdict};
 
 /// Frames between looks at the clock.
 const LOOK: u64 = 4096;
-/// Captures on several queues mix packets of the last milliseconds; a second back is a clock that was set.
-const STEP: Nanos = Nanos::secs(1);
-/// A clock that was not set jumps by years when it is. (Not derived: no capture waits so long for its next packet; it is only said.)
-const SILENT: Nanos = Nanos::secs(30 * 86_400);
 /// A capture that goes on in another file hands the last packets of several queues to either of the two.
 const ROTATED: Nanos = Nanos::millis(1);
 
@@ -77,8 +74,8 @@ fn read_one<C: Capture>(
     let file = u16::try_from(index).unwrap_or(u16::MAX);
     let size = input.size();
     let mut begun = false;
-    let mut clock = OddClock { input: index, steps: 0, jump: Nanos::ZERO };
-    let mut latest = None;
+    // By the clock of this input: another one may have gone on for longer.
+    let mut clock = Clock::default();
     let mut salt = 0;
     let mut heard = Vec::new();
     loop {
@@ -118,11 +115,7 @@ fn read_one<C: Capture>(
             captures.meanwhile.inspect(|meanwhile| meanwhile.begin(frame.time));
             (frame.time, frame.time)
         });
-        // By the clock of this input: another one may have gone on for longer.
-        let until = *latest.get_or_insert(frame.time);
-        clock.steps += u64::from(frame.time + STEP < until);
-        clock.jump = clock.jump.max(frame.time - until);
-        latest = Some(until.max(frame.time));
+        clock.stamped(frame.time);
         *span = (span.0.min(frame.time), span.1.max(frame.time));
         let slot = sink.slot();
         if dissector.dissect(&frame, file, slot) == Verdict::Tcp
@@ -135,9 +128,7 @@ fn read_one<C: Capture>(
     }
     hear_all(captures, sink, &mut heard);
     read.steps += clock.steps;
-    if clock.steps > 0 || clock.jump > SILENT {
-        read.odd_clocks.push(clock);
-    }
+    read.odd_clocks.extend(clock.odd(index));
     read.drops += reader.capture_drops().unwrap_or(0);
 }
 

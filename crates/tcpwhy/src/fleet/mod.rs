@@ -8,7 +8,7 @@ use crate::args::Explain;
 use crate::failure::{Exit, Usage, say};
 use crate::input::Input;
 use crate::items::{self, Item};
-use crate::{shown, taps, warnings};
+use crate::{load, shown, taps, warnings};
 use anyhow::{Context as _, bail};
 use batch::Batch;
 use manifest::{Before, Done, Manifest, Stamp};
@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 use tcpwhy_library::Explain as Explainer;
+use tcpwhy_library::captures::OddClock;
 use tcpwhy_library::{ReadError, Reader};
 use tcpwhy_report::bytes;
 use tcpwhy_tables::Table;
@@ -35,6 +36,7 @@ struct Tally {
     foreign: u64,
     damaged: u64,
     unread: u64,
+    aside: u64,
 }
 
 /// What the workers share.
@@ -131,6 +133,7 @@ fn tell(args: &Explain, folder: &Path, tally: &Tally, begun: Instant) -> anyhow:
     for (n, what) in [
         (tally.before, "were done before"),
         (tally.damaged, "are damaged: what could be read is there"),
+        (tally.aside, "are left aside for their clocks, without rows"),
         (tally.unread, "could not be read"),
         (tally.foreign, "are no captures"),
     ] {
@@ -277,6 +280,9 @@ impl Work<'_> {
                 input.name
             ));
         }
+        if let Some(clock) = ended.input.odd_clock.filter(|_| self.items.len() > 1) {
+            return self.set_aside(input, stamp, &clock, batch);
+        }
         let mut problem = ended.input.damage.as_ref().map(|damage| input.said(damage));
         if let (0, Some(&(link, _))) = (ended.input.counts.tcp, ended.input.counts.unknown_links.first()) {
             problem = problem.or_else(|| Some(format!("{}: {}", input.name, warnings::unknown_link(link))));
@@ -288,6 +294,28 @@ impl Work<'_> {
         let start = ended.input.span.map_or_else(Default::default, |s| s.0);
         let rows = batch.end(&capture, start, ended.findings);
         batch.done(Done { stamp, rows, problem });
+        Ok(())
+    }
+
+    /// One of several captures whose clock nobody had set would be all that is left of sums over the tables: it has no rows, and that is
+    /// how it is done.
+    fn set_aside(
+        &self,
+        input: &Input,
+        stamp: Stamp,
+        clock: &OddClock,
+        batch: &mut Batch,
+    ) -> anyhow::Result<()> {
+        batch.drop_own();
+        let how = load::how_odd(std::slice::from_ref(clock)).unwrap_or_default();
+        let problem = format!(
+            "{}: left aside, because the clock {how}, and no sum with such times means anything; explain it alone, with tables in \
+             another folder",
+            input.name
+        );
+        say(&problem);
+        self.tally().aside += 1;
+        batch.done(Done { stamp, rows: [0; 4], problem: Some(problem) });
         Ok(())
     }
 }

@@ -285,7 +285,27 @@ fn a_broken_clock_in_a_folder_spoils_no_sum() {
         assert!(said.is_some_and(|t| t.contains("1 of 2 connections")), "{warnings:?}");
         // Who asks for it by its number gets it.
         assert_eq!(tcpwhy(&[dir.0.to_str().unwrap(), "--connection", "2"]).code, 0);
+        #[cfg(feature = "parquet")]
+        no_rows_of_a_broken_clock(&dir);
     }
+}
+
+/// Among several captures it has no rows, and is done; alone it has them.
+#[cfg(feature = "parquet")]
+fn no_rows_of_a_broken_clock(dir: &Dir) {
+    let at = |name: &str| dir.0.join(name).to_str().unwrap().to_owned();
+    let folder = dir.0.to_str().unwrap();
+    let done = tcpwhy(&["explain", folder, "--parquet", &at("tables")]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert!(done.out.contains(" 1 connections, 5 exchanges"), "{}", done.out);
+    assert!(done.out.contains("1 are left aside for their clocks"), "{}", done.out);
+    assert!(done.err.contains("odd.pcap: left aside, because the clock "), "{}", done.err);
+    let again = tcpwhy(&["explain", folder, "--parquet", &at("tables")]);
+    assert!(again.out.contains("2 were done before"), "{}{}", again.out, again.err);
+    let sums = tcpwhy(&["summarize", &at("tables"), "--json"]);
+    assert!(!sums.out.contains("odd.pcap"), "{}", sums.out);
+    let alone = tcpwhy(&["explain", &at("odd.pcap"), "--parquet", &at("alone")]);
+    assert!(alone.out.contains(" 1 connections, 6 exchanges"), "{}{}", alone.out, alone.err);
 }
 
 /// Captures of different hosts that overlap in time have good clocks.
