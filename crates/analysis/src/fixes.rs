@@ -1,7 +1,7 @@
 //! The fixes of a finding, with the figures of the capture filled in.
 
 use crate::facts::Facts;
-use crate::result::{Connection, Finding, Fix, Parameter, Quality, Refuted};
+use crate::result::{Connection, Finding, Fix, Parameter, Quality, Refuted, Vantage};
 use tcpwhy_base::{Cause, Endpoint, Figures, FixId, How, Nanos, Place, Program, Shown, Side, SizedBy, Told};
 
 /// What fixes need to know of a connection.
@@ -22,6 +22,8 @@ pub(crate) struct Brief {
     /// The smaller of the MSS options.
     pub(crate) mss: Option<u32>,
     pub(crate) rtt: Option<Nanos>,
+    /// Beside the server: the way to the client and back.
+    pub(crate) to_client: Option<Nanos>,
     pub(crate) bandwidth_bps: Option<u64>,
     pub(crate) bytes: [u64; 2],
     pub(crate) exchanges_omitted: u64,
@@ -45,6 +47,7 @@ impl Brief {
             flights: c.ends.each_ref().map(|e| e.max_flight),
             mss: c.ends.iter().filter_map(|e| e.mss).min(),
             rtt: c.path.rtt,
+            to_client: c.path.halves[0].filter(|_| c.vantage == Vantage::Server),
             bandwidth_bps: c.path.bandwidth_bps,
             bytes: c.bytes,
             exchanges_omitted: c.exchanges_omitted.count,
@@ -143,6 +146,10 @@ fn shown(f: &Finding, c: &Brief) -> Shown {
         needed: needed(c),
         longest: f.range.longest,
         share: f.share,
+        trip: c
+            .to_client
+            .filter(|_| f.cause == Cause::PathDelay && f.example.connection == c.id)
+            .map(|way| (f.longest_in_request(), way)),
     }
 }
 

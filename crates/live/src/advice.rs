@@ -253,6 +253,7 @@ fn fixes(f: &Finding, c: &Connection) -> Vec<Advice> {
         needed: None,
         longest: f.time,
         share: f.time.0 as f64 / interval,
+        trip: None,
     };
     let figures = figures(c, &i, sent);
     let offered = info.fixes.iter().filter(|fix| fix.info().refuted(&shown).is_none());

@@ -134,6 +134,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// The longest of its spans within an exchange: the example is one where there is any.
+    pub(crate) fn longest_in_request(&self) -> Nanos {
+        if self.example.exchange > 0 { self.example.end - self.example.start } else { Nanos::ZERO }
+    }
+
     /// One or two sentences with figures.
     pub fn why(&self) -> String {
         match &self.text {

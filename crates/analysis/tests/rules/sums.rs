@@ -263,6 +263,30 @@ fn held_writes_and_their_fixes() {
     );
 }
 
+/// Beside the server no request waits for a trip of the path, be there idle times that do: a nearer server saves none of what is seen there.
+#[test]
+fn no_nearer_server_beside_the_server() {
+    for (tap, offered) in [(Tap::Client, true), (Tap::Server, false)] {
+        let mut w = Wire::new(tap, ms(20));
+        w.handshake();
+        for k in 0..4 {
+            w.at(ms(30 + 200 * k)).client().data(100);
+            w.after(ms(15)).server().data(50);
+            w.after(ms(10)).client().ack();
+        }
+        let analysis = w.analysis();
+        let f = analysis.findings.iter().find(|f| f.cause == Cause::PathDelay).expect("the finding");
+        for fix in [FixId::CloserServer, FixId::FewerRoundTrips] {
+            assert_eq!(f.fixes.iter().any(|x| x.fix == fix), offered, "{fix:?} {tap:?}: {}", said(f));
+        }
+        // A nearer server is not called vain: it shortens the handshake.
+        let vain: Vec<(FixId, bool)> =
+            f.refuted.iter().map(|r| (r.fix, r.because.contains("from the server's side"))).collect();
+        let expected = [(FixId::FewerRoundTrips, true)];
+        assert_eq!(vain, if offered { &[][..] } else { &expected[..] }, "{tap:?}");
+    }
+}
+
 /// Over connections: the worst is the example, six spans are evidence, twenty connections are named, the worst first.
 #[test]
 fn findings_over_many_connections() {

@@ -83,7 +83,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::CloserServer,
         id: "closer_server",
         place: Place::Server,
-        unless: &[Unless::SameHost],
+        unless: &[Unless::SameHost, Unless::NoTrip],
         title: "Bring client and server nearer to each other",
         how: &[
             How {

@@ -268,7 +268,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::FewerRoundTrips,
         id: "fewer_round_trips",
         place: Place::Client,
-        unless: &[Unless::OneRequest],
+        unless: &[Unless::OneRequest, Unless::NoTrip],
         title: "Ask for more with each round trip",
         how: &[
             How {

@@ -32,6 +32,8 @@ pub struct Shown {
     pub longest: Nanos,
     /// The finding's share of the time.
     pub share: f64,
+    /// Of waits for the path, seen beside the server: the longest within a request, and the way from there to the client and back.
+    pub trip: Option<(Nanos, Nanos)>,
 }
 
 /// A reason not to offer a fix.
@@ -53,11 +55,14 @@ pub enum Unless {
     OneRequest,
     /// The longest hold is shorter than what can be told from noise, and all of them are little.
     HoldIsNoise,
+    /// The tap is beside the server, and what a request waited for there was no trip to the client: what the path costs the client lies
+    /// outside of the capture.
+    NoTrip,
 }
 
 impl Unless {
     /// All of them.
-    pub const ALL: [Unless; 8] = [
+    pub const ALL: [Unless; 9] = [
         Unless::SameHost,
         Unless::WindowHadRoom,
         Unless::BufferHadRoom,
@@ -66,6 +71,7 @@ impl Unless {
         Unless::NothingLost,
         Unless::OneRequest,
         Unless::HoldIsNoise,
+        Unless::NoTrip,
     ];
 
     /// Why the fix cannot help, if the capture shows that: the rest of a sentence that begins with "because".
@@ -108,6 +114,13 @@ impl Unless {
                 .then(|| "nothing was sent twice in this connection, from its first packet on".into()),
             Unless::OneRequest => {
                 shown.one_request.then(|| "one request was made, and none to ask together with it".into())
+            }
+            Unless::NoTrip => {
+                let (_, way) = shown.trip.filter(|&(longest, way)| longest < way.part(2))?;
+                Some(format!(
+                    "this capture is from the server's side, where no request waited for a trip of the path ({way}); what it costs \
+                     clients shows in a capture of theirs"
+                ))
             }
             Unless::HoldIsNoise => (shown.longest < NOISE && shown.share < SMALL).then(|| {
                 format!("no hold is longer than {}: too little to be told from noise", shown.longest)
@@ -181,6 +194,10 @@ mod tests {
         assert_eq!(said(Unless::TooFewBytes, &buffer(627, 627)), "627 bytes in flight fill no send buffer");
         assert_eq!(said(Unless::BelowDefault, &buffer(8_192, 8_192)), "");
         assert_ne!(said(Unless::BelowDefault, &buffer(8_191, 8_191)), "");
+
+        let trip = |longest| Shown { trip: Some((longest, Nanos::millis(20))), ..shown() };
+        assert_ne!(said(Unless::NoTrip, &trip(Nanos::millis(10) - Nanos(2))), "");
+        assert_eq!(said(Unless::NoTrip, &trip(Nanos::millis(10))), "");
 
         let hold = |longest, share| Shown { longest, share, ..Shown::default() };
         let short = Nanos::micros(72);
