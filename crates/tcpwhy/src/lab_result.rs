@@ -66,6 +66,12 @@ pub(crate) struct Tap {
     pub(crate) file: String,
 }
 
+/// Takes the result of an earlier run away: its captures are about to be written over.
+pub(crate) fn forget(folder: &Path) {
+    // None there is as good; one that cannot be removed cannot be replaced either, and that is said.
+    let _ = std::fs::remove_file(folder.join(FILE));
+}
+
 impl LabResult {
     /// Reads one; says in a few words what is wrong with it.
     pub(crate) fn read(path: &Path) -> Result<LabResult, String> {

@@ -1,7 +1,7 @@
 //! One experiment as often as it takes, and its figure.
 
 use super::patterns::Seen;
-use crate::shown;
+use crate::{lab_result, shown};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -181,6 +181,7 @@ impl Setting<'_> {
             self.check(&mut outcome, control, scenario)?;
         }
         if let (Some(directory), Some(run)) = (keep, &outcome.last) {
+            lab_result::forget(directory);
             run.write(directory).map_err(|why| LabError::Failed {
                 what: format!("write into {}", directory.display()),
                 why,

@@ -2,16 +2,36 @@
 
 use super::experiment::Outcome;
 use super::print;
-use crate::failure::say;
+use crate::failure::{Usage, say};
 use crate::lab_result::{FILE, Figure, LabResult, Tap};
+use crate::shown;
 use std::fs;
 use std::path::Path;
 use tcpwhy_lab::Verdict;
 
-/// Takes the result of an earlier run away: its captures are about to be written over.
-pub(super) fn forget(folder: &Path) {
-    // None there is as good; one that cannot be removed cannot be replaced either, and that is said.
-    let _ = fs::remove_file(folder.join(FILE));
+/// What the lab writes beside a result.
+const KEPT: [&str; 4] = ["cap.client.pcap", "cap.server.pcap", "meta.json", "label.json"];
+
+/// Refuses a folder that holds something else than an earlier run of this experiment, which alone may be written over.
+pub(super) fn may_keep(folder: &Path, name: &str, at: Option<&str>) -> Result<(), Usage> {
+    let place = || shown::name(&folder.display().to_string()).into_owned();
+    let other = match LabResult::read(&folder.join(FILE)) {
+        Ok(there) if (there.name.as_str(), there.at.as_deref()) == (name, at) => return Ok(()),
+        Ok(there) => super::print::label(&there.name, there.at.as_deref()),
+        Err(_) if KEPT.iter().any(|file| folder.join(file).exists()) => "something else".to_owned(),
+        Err(_) => return Ok(()),
+    };
+    Err(Usage(format!(
+        "--keep {}: it holds the captures of {}, which would be written over: name another folder, or remove them",
+        place(),
+        shown::name(&other)
+    )))
+}
+
+/// Refuses a folder with the captures of an experiment, for captures of a command.
+pub(super) fn is_no_experiment(folder: &Path) -> Result<(), Usage> {
+    let there = [FILE, "meta.json", "label.json"].iter().any(|file| folder.join(file).exists());
+    if there { may_keep(folder, "", None) } else { Ok(()) }
 }
 
 /// Writes the result. That it cannot be written is no reason to lose the experiment.
@@ -58,4 +78,39 @@ fn of(folder: &Path, o: &Outcome) -> LabResult {
 fn label(folder: &Path) -> Option<String> {
     let label: serde_json::Value = serde_json::from_slice(&fs::read(folder.join("label.json")).ok()?).ok()?;
     Some(label["truth"]["verdict"].as_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An experiment of this name, at this value of its sweep, kept in `folder`.
+    fn keeps(folder: &Path, name: &str, at: Option<&str>) {
+        let text = serde_json::json!({
+            "tool": "tcpwhy lab", "schema": 1, "name": name, "title": "", "at": at, "verdict": "made",
+            "said": "made", "disturbed": false, "captures": [],
+        });
+        fs::write(folder.join(FILE), text.to_string()).unwrap();
+        fs::write(folder.join("cap.client.pcap"), "").unwrap();
+    }
+
+    #[test]
+    fn only_an_earlier_run_of_the_same_is_written_over() {
+        let folder = std::env::temp_dir().join(format!("tcpwhy-kept-{}", std::process::id()));
+        assert!(may_keep(&folder, "a", None).is_ok(), "there is none yet");
+        fs::create_dir_all(&folder).unwrap();
+        assert!(may_keep(&folder, "a", None).is_ok() && is_no_experiment(&folder).is_ok());
+        keeps(&folder, "a", Some("link.rtt_ms=10"));
+        assert!(may_keep(&folder, "a", Some("link.rtt_ms=10")).is_ok());
+        for (name, at) in [("a", None), ("a", Some("link.rtt_ms=20")), ("b", Some("link.rtt_ms=10"))] {
+            let why = may_keep(&folder, name, at).unwrap_err().0;
+            assert!(why.contains("holds the captures of a ") && why.contains("name another folder"), "{why}");
+        }
+        assert!(is_no_experiment(&folder).is_err());
+        // Captures of a command behind a link say nothing of themselves.
+        fs::remove_file(folder.join(FILE)).unwrap();
+        assert!(may_keep(&folder, "a", None).unwrap_err().0.contains("something else"));
+        assert!(is_no_experiment(&folder).is_ok());
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -1,6 +1,6 @@
 //! `tcpwhy lab link`: any command behind an emulated link.
 
-use super::{describe, failed};
+use super::{describe, failed, kept};
 use crate::args::lab::Link as Args;
 use crate::cmd::end_signal;
 use crate::failure::{Exit, Usage, say};
@@ -25,6 +25,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         Err(LabError::Scenario(why)) => return Err(Usage(why).into()),
         Err(e) => return Ok(failed(&e)),
     };
+    if let Some(folder) = &args.keep {
+        kept::is_no_experiment(folder)?;
+    }
     let stop = end_signal()?;
     if let Err(e) = can_give(&scenario, &stop) {
         return Ok(failed(&e));

@@ -7,6 +7,7 @@ use crate::cmd::end_signal;
 use crate::failure::{Exit, Usage, say};
 use crate::shown;
 use serde::Serialize;
+use std::collections::HashSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
@@ -40,6 +41,12 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Exit> {
         Ok(planned) => planned,
         Err(e) => return Ok(failed(&e)),
     };
+    let table = planned.len() > 1;
+    let folders: Option<Vec<PathBuf>> =
+        args.keep.as_deref().map(|keep| planned.iter().map(|p| folder(keep, p, table)).collect());
+    for (p, folder) in planned.iter().zip(folders.iter().flatten()) {
+        kept::may_keep(folder, &p.name, p.at.as_deref())?;
+    }
     warn_of_programs(args, &planned);
     let stop = end_signal()?;
     let calibration = match calibrate(&stop) {
@@ -48,23 +55,19 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Exit> {
     };
     let setting =
         Setting { calibration: &calibration, stop: &stop, runs: args.runs, set: &args.set, full: args.full };
-    let table = planned.len() > 1;
     let width = planned.iter().map(|p| print::label(&p.name, p.at.as_deref()).len()).max().unwrap_or(0);
     if !args.json && table {
         print(&format!("{}\n\n{}", print::calibration(&calibration), print::head(width)))?;
     }
     let mut results = Vec::new();
-    for p in &planned {
+    for (n, p) in planned.iter().enumerate() {
         if stop.load(Relaxed) {
             break;
         }
-        let keep = args.keep.as_deref().map(|d| folder(d, p, table));
-        if let Some(folder) = &keep {
-            kept::forget(folder);
-        }
+        let keep = folders.as_ref().map(|folders| &*folders[n]);
         let control = p.control.as_ref().map(|(control, scenario)| (control, scenario));
         let beside = Beside { control, against: p.against.as_ref(), unchanged: p.unchanged.as_ref() };
-        let outcome = match setting.make(&p.name, &p.scenario, p.at.clone(), beside, keep.as_deref()) {
+        let outcome = match setting.make(&p.name, &p.scenario, p.at.clone(), beside, keep) {
             Ok(outcome) => outcome,
             // One experiment that fails is no reason to drop the others.
             Err(e) if table => {
@@ -75,14 +78,14 @@ pub(super) fn run(args: &Run) -> anyhow::Result<Exit> {
             }
             Err(e) => return Ok(failed(&e)),
         };
-        if let Some(folder) = &keep {
+        if let Some(folder) = keep {
             kept::write(folder, &outcome);
         }
         if !args.json {
             print(&if table {
                 print::row(&outcome, width)
             } else {
-                print::one(&outcome, &p.scenario, &calibration, keep.as_deref())
+                print::one(&outcome, &p.scenario, &calibration, keep)
             })?;
         }
         results.push(outcome);
@@ -147,7 +150,22 @@ fn plan(args: &Run) -> anyhow::Result<Result<Vec<Planned>, LabError>> {
             Err(e) => return Ok(Err(e)),
         }
     }
+    apart(&mut planned);
     Ok(Ok(planned))
+}
+
+/// Experiments of the same name, as of files in two folders, are kept in folders of their own.
+fn apart(planned: &mut [Planned]) {
+    let mut taken = HashSet::new();
+    for p in planned {
+        let name = p.folder.clone();
+        for n in 2.. {
+            if taken.insert(p.folder.clone()) {
+                break;
+            }
+            p.folder = format!("{name}-{n}");
+        }
+    }
 }
 
 fn plan_one(name: &str, text: &str, args: &Run) -> Result<Vec<Planned>, LabError> {
