@@ -45,7 +45,7 @@ fn headline(out: &mut impl Write, p: &Prediction, width: usize) -> io::Result<()
         "{} up, {} down{each}, {} away{connection}",
         size(up, &s.typed[0]),
         size(down, &s.typed[1]),
-        Nanos(s.rtt_ns)
+        away(Nanos(s.rtt_ns))
     );
     let total = Nanos(p.total_ns);
     let requests = if s.requests > 1 {
@@ -254,6 +254,12 @@ fn price(p: &Prediction) -> &'static str {
     } else {
         "the path and the sizes"
     }
+}
+
+/// A round trip. Of one below a microsecond, as where both ends' reactions fell on the same stamp, no more is known than that.
+fn away(rtt: Nanos) -> String {
+    let least = Nanos::micros(1);
+    if rtt < least { format!("less than {least}") } else { rtt.to_string() }
 }
 
 fn group(out: &mut impl Write, title: &str, fixes: &[Fix], verbose: bool) -> io::Result<()> {

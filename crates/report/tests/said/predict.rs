@@ -168,6 +168,19 @@ fn sizes_as_they_were_typed() {
 }
 
 #[test]
+fn no_round_trip_is_known_to_the_nanosecond() {
+    let mut p = small();
+    for (rtt, said_so) in
+        [(2, "less than 1.00 µs away"), (999, "less than 1.00 µs away"), (1_000, "1.00 µs away")]
+    {
+        p.settings.rtt_ns = rtt;
+        let text = said(&p, 80, false);
+        assert!(text.contains(said_so), "{text}");
+        assert_eq!(text.contains("less than"), rtt < 1_000, "{text}");
+    }
+}
+
+#[test]
 fn chance_is_said_before_the_diagram() {
     let pattern = |share: f64, cause: Option<Cause>, side: Option<Side>, more_ns| Pattern {
         count: (share * 100.0).round() as u64,
