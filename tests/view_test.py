@@ -102,6 +102,31 @@ def child_of(shell):
         return int(f.read().split()[0])
 
 
+def an_interrupt_ends_the_reading(tmux, binary):
+    """Standard input that stays open: what came before ^C is shown. What asks the program to end shows nothing."""
+    shell = tmux.run('display-message', '-p', '-t', 'v', '#{pane_pid}').strip()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        command = f'{shlex.quote(os.path.abspath(binary))} view - < <(cat {shlex.quote(CAPTURE)}; sleep 15)'
+        tmux.keys(f'clear; {command}; echo ended $?', 'Enter')
+        deadline = time.monotonic() + 10
+        view = None
+        while view is None and time.monotonic() < deadline:
+            time.sleep(1)
+            with open(f'/proc/{shell}/task/{shell}/children', encoding='ascii') as f:
+                children = f.read().split()
+            for child in children:
+                with open(f'/proc/{child}/comm', encoding='ascii') as f:
+                    view = int(child) if f.read().strip() == 'tcpwhy' else view
+        if view is None:
+            sys.exit('FAIL view - does not begin')
+        time.sleep(1)
+        os.kill(view, number)
+        if number == signal.SIGINT:
+            tmux.until('(93 %) of it is Nagle', 'q: quit', seconds=10)
+            tmux.keys('q')
+        tmux.is_as_before(130, f'{number.name} while standard input is read')
+
+
 def ends_with_its_terminal(tmux, binary):
     """A terminal that goes while hang-ups are ignored (nohup, a shell that was told to) leaves nothing that runs on."""
     tmux.run('new-window', '-n', 'w', '-t', 'v', 'env PS1=ready: bash --norc')
@@ -134,6 +159,7 @@ def main():
         shell = tmux.run('display-message', '-p', '-t', 'v', '#{pane_pid}').strip()
         os.kill(child_of(shell), signal.SIGTERM)
         tmux.is_as_before(0, 'SIGTERM')
+        an_interrupt_ends_the_reading(tmux, args.bin)
         ends_with_its_terminal(tmux, args.bin)
         if args.debug_bin:
             tmux.start(args.debug_bin, PANIC)

@@ -27,4 +27,6 @@ pub(crate) mod wireshark;
 
 #[cfg(target_os = "linux")]
 pub(crate) use signals::asked_signal;
+#[cfg(feature = "tui")]
+pub(crate) use signals::end_signals;
 pub(crate) use signals::{end_signal, stop_signal, tidy_up};

@@ -21,6 +21,17 @@ pub(crate) fn end_signal() -> anyhow::Result<Arc<AtomicBool>> {
     stopped_by(&ENDS)
 }
 
+/// The same, for a program that reads standard input before it puts anything in its place: an interrupt ends the reading alone; the second
+/// is set by what asks the program itself to end.
+#[cfg(feature = "tui")]
+pub(crate) fn end_signals() -> anyhow::Result<(Arc<AtomicBool>, Arc<AtomicBool>)> {
+    let gone = Arc::new(AtomicBool::new(false));
+    ended_by(&gone)?;
+    let stop = stopped_by(&ENDS)?;
+    crate::stdin::ends_at(&stop);
+    Ok((stop, gone))
+}
+
 /// Set by SIGUSR1, each time.
 #[cfg(target_os = "linux")]
 pub(crate) fn asked_signal() -> anyhow::Result<Arc<AtomicBool>> {
@@ -29,6 +40,8 @@ pub(crate) fn asked_signal() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(asked)
 }
 
+#[cfg(all(unix, feature = "tui"))]
+use unix::ended_by;
 #[cfg(unix)]
 use unix::{ENDS, stopped_by};
 
@@ -68,6 +81,16 @@ mod unix {
         Ok(stop)
     }
 
+    /// Sets `gone` at signals that are no interrupt.
+    #[cfg(feature = "tui")]
+    pub(super) fn ended_by(gone: &Arc<AtomicBool>) -> anyhow::Result<()> {
+        let ignored = ignored();
+        for signal in [SIGTERM, SIGHUP].into_iter().filter(|s| ignored & (1 << (s - 1)) == 0) {
+            flag::register(signal, Arc::clone(gone))?;
+        }
+        Ok(())
+    }
+
     /// Signals that this process was started to ignore, as `nohup` does, a bit each.
     fn ignored() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -78,6 +101,12 @@ mod unix {
 
 #[cfg(not(unix))]
 const ENDS: [i32; 2] = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
+
+#[cfg(all(not(unix), feature = "tui"))]
+fn ended_by(gone: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(gone))?;
+    Ok(())
+}
 
 #[cfg(not(unix))]
 fn stopped_by(signals: &[i32]) -> anyhow::Result<Arc<AtomicBool>> {

@@ -4,6 +4,7 @@ use crate::input::Input;
 use crate::{cmd, load, view};
 use anyhow::bail;
 use std::io::{self, IsTerminal};
+use std::sync::atomic::Ordering::Relaxed;
 use tcpwhy_library::Detail;
 
 /// Browses an analysis in the terminal.
@@ -18,11 +19,14 @@ pub(crate) fn run(args: &View) -> anyhow::Result<Exit> {
         }
         bail!(Usage("view needs a terminal: `tcpwhy explain` prints the same".into()));
     }
-    let stop = cmd::end_signal()?;
+    let (stop, gone) = cmd::end_signals()?;
     let mut loaded = match load::load(&args.files, Detail::Worst(10_000), false, &stop)? {
         Ok(loaded) => loaded,
         Err(exit) => return Ok(exit),
     };
+    if gone.load(Relaxed) {
+        return Ok(Exit::Interrupted);
+    }
     tcpwhy_library::replay(&mut loaded.analysis);
     if args.names {
         loaded.name()?;
