@@ -496,9 +496,9 @@ mod tests {
     use super::*;
 
     /// What lives beside it on the heap (ACKs, steps, sums) is as much again. 16 bytes of it lead to what a second tap says,
-    /// 16 are for when the server first answered anything (rules 35 and 70).
+    /// 16 are for when the server first answered anything (rules 35 and 70), 8 for a second SYN-ACK (rule 91).
     #[test]
     fn its_state_is_small() {
-        assert!(size_of::<Conn>() <= 2_776, "{}", size_of::<Conn>());
+        assert!(size_of::<Conn>() <= 2_784, "{}", size_of::<Conn>());
     }
 }

@@ -1,7 +1,8 @@
 //! The three-way handshake: SYNs, their retransmissions and refusals.
 
 use crate::track::Tracker;
-use tcpwhy_base::{End, Ends, Nanos, Segment, Trouble};
+use crate::track::stamps::Stamps;
+use tcpwhy_base::{End, Ends, Nanos, Segment, Seq, Trouble};
 
 /// A moment and the frame that passed then.
 pub(crate) type Moment = (Nanos, u64);
@@ -80,9 +81,36 @@ pub(crate) struct Handshake {
     /// The scales of the windows that each end offers, where a kernel said that there are any.
     told_scales: Option<Ends<u8>>,
     not_taken: NotTaken,
+    /// The server's first byte by another SYN-ACK than the one that counts: two hosts, or two lives of one, have answered (rule 91).
+    other: Option<Seq>,
 }
 
 impl Tracker {
+    /// A SYN-ACK passed by which the server begins at another number than by the one that counts.
+    pub(super) fn note_other_beginning(&mut self, begins: Seq) {
+        if self.half.server.has_sent_nothing() && begins != self.half.server.flow().base {
+            self.handshake.other = Some(begins);
+        }
+    }
+
+    /// Which of two SYN-ACKs counts is what the client says: one whose first byte it acknowledges does from then on.
+    #[inline]
+    pub(super) fn heeds_beginning(&mut self, s: End, ack: Seq) {
+        if s == End::Client && self.handshake.other == Some(ack) {
+            self.begins_anew(ack);
+        }
+    }
+
+    #[cold]
+    fn begins_anew(&mut self, ack: Seq) {
+        let before = self.half.server.flow().base;
+        if self.half.server.has_sent_nothing() {
+            self.half.server.begins_anew(ack);
+            self.stamps.server = Stamps::default();
+            self.handshake.other = Some(before);
+        }
+    }
+
     /// The kernel of `s` says by which scales windows are to be read: that of the other end and its own; `None`: by none. It has
     /// agreed on them with the other end, whether their SYNs were seen or not.
     pub(crate) fn told_scales(&mut self, s: End, scales: Option<[u8; 2]>) {
@@ -171,9 +199,9 @@ impl Handshake {
         self.syn_ack_seen
     }
 
-    /// The server sends its SYN-ACK although the client has acknowledged one.
+    /// The server sends its SYN-ACK although the client has acknowledged one. Of two that differ nobody knows which that was for.
     pub(crate) fn syn_ack_after_it(&mut self) {
-        self.not_taken.syn_acks += 1;
+        self.not_taken.syn_acks += u32::from(self.other.is_none());
     }
 
     /// The client's first data was sent again.

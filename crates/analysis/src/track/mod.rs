@@ -225,6 +225,7 @@ impl Tracker {
     fn syn_ack(&mut self, segment: &Segment, t: Nanos) -> bool {
         if self.handshake.is_syn_ack_again() {
             self.half.server.syn_again();
+            self.note_other_beginning(segment.seq + 1);
         }
         // Again after the handshake (or after data, where the capture began later).
         let on_syn = self.handshake.client_bytes();
@@ -317,6 +318,7 @@ impl Tracker {
     #[inline(always)]
     pub(crate) fn ack(&mut self, s: End, segment: &Segment, t: Nanos) -> Verdict {
         let d = s.peer();
+        self.heeds_beginning(s, segment.ack);
         let reaction = self.reaction_or_zero(d);
         let (own, other) = self.half.pair_mut(s);
         if segment.window == 0 && !segment.flags.fin() {

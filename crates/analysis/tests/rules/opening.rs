@@ -1,7 +1,8 @@
 //! Opening a connection: SYNs that nobody answers, queues, refusals, TLS.
 
 use crate::wire::{Tap, Wire, ms};
-use tcpwhy_base::{Cause, FixId, Side, Tls};
+use tcpwhy_analysis::Quality;
+use tcpwhy_base::{Cause, FixId, Nanos, Seq, Side, Tls};
 
 /// SYNs at these times (ms); the last one is answered.
 fn syns(times: &[i64]) -> Wire {
@@ -376,4 +377,63 @@ fn beside_the_server_unanswered_data_shows_a_full_accept_queue() {
            retransmission_timeout network 250..690 #5-6
            retransmission_timeout network 690..710 #6-7",
     );
+}
+
+/// Two hosts answer one address, each with its own first number: the client takes the one, then the other, and only that speaks (rule 91).
+/// `from`: how many bytes behind the second number its data begins; what is missing there the capture lost.
+fn answered_twice(second: u32, from: u32) -> Wire {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.client().syn();
+    w.at(ms(10)).server().syn_ack();
+    w.at(ms(12)).server().syn_ack().segment.seq = Seq(second);
+    w.at(ms(20)).client().ack();
+    w.client().data(100);
+    w.at(ms(240)).client().repeat(0, 100);
+    // The same numbers again, behind the second first one.
+    w.at(ms(500)).client().repeat(0, 100).segment.ack = Seq(second + 1);
+    w.host[1].nxt = Seq(second + 1 + from);
+    w.at(ms(510)).server().data(1448);
+    w.server().data(52);
+    w.at(ms(520)).client().ack().segment.ack = Seq(second + 1 + from + 1500);
+    w.at(ms(620)).client().data(100).segment.ack = Seq(second + 1 + from + 1500);
+    w.at(ms(630)).server().data(40);
+    w.at(ms(640)).client().ack().segment.ack = Seq(second + 1 + from + 1540);
+    w
+}
+
+#[test]
+fn what_the_client_acknowledges_tells_which_syn_ack_counts() {
+    // Before the first number, and behind it.
+    for second in [7, 3_000_000_000] {
+        let c = answered_twice(second, 0).connection();
+        assert!(!c.quality.has(Quality::CAPTURE_DROPS), "{second}");
+        assert_eq!(c.budget.get(Cause::AcceptQueueFull), Nanos::ZERO, "{:?}", c.budget);
+        assert_eq!(c.bytes[1], 1_540);
+        // Bytes that the capture lacks behind the second number are still missing.
+        let lacks = answered_twice(second, 2_000).connection();
+        assert!(lacks.quality.has(Quality::CAPTURE_DROPS), "{second}");
+    }
+}
+
+/// The server's SYN-ACK with the same number again is that of a server that has not taken the final ACK (rule 11); where another number came in
+/// between, nobody knows which of them it did not take.
+#[test]
+fn a_repeated_syn_ack_of_one_of_two_tells_nothing_of_a_queue() {
+    let full = |second: Option<u32>| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.client().syn();
+        w.at(ms(10)).server().syn_ack();
+        if let Some(second) = second {
+            w.at(ms(12)).server().syn_ack().segment.seq = Seq(second);
+        }
+        w.at(ms(20)).client().ack();
+        w.client().data(100).lost();
+        w.at(ms(240)).client().repeat(0, 100).lost();
+        w.at(ms(600)).server().syn_ack();
+        w.at(ms(680)).client().repeat(0, 100);
+        w.at(ms(690)).server().data(50);
+        w.at(ms(700)).client().ack();
+        w.connection().budget.get(Cause::AcceptQueueFull) > Nanos::ZERO
+    };
+    assert_eq!([full(None), full(Some(7)), full(Some(500_000))], [true, false, true]);
 }

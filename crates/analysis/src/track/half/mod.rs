@@ -294,6 +294,21 @@ impl Half {
         first
     }
 
+    /// Nothing has passed behind its SYN.
+    pub(crate) fn has_sent_nothing(&self) -> bool {
+        self.flow.nxt == self.flow.base && self.counts.bytes == 0
+    }
+
+    /// Its sequence space begins elsewhere, and nothing of the one before has passed (rule 91).
+    pub(crate) fn begins_anew(&mut self, seq: Seq) {
+        let flow = &mut self.flow;
+        (flow.base, flow.nxt, flow.una, flow.small_end) = (seq, seq, seq, seq);
+        (flow.edge_known, flow.first_sack, flow.dup_acks) = (false, None, 0);
+        self.moved = None;
+        self.holes = Holes::default();
+        self.acks = std::mem::take(&mut self.acks).emptied();
+    }
+
     /// It was not the first SYN.
     pub(crate) fn syn_again(&mut self) {
         self.counts.syn_retransmissions += 1;
