@@ -3,7 +3,7 @@
 from synth.habits import LINUX, MACOS, SOLARIS, WINDOWS, WINDOWS_10
 from synth.sim import MS, SECOND
 
-from families.base import WORKS, Case, path, requests
+from families.base import WORKS, Case, path, requests, transfer
 
 HOLDS = ('nagle', 'nagle_delayed_ack')
 
@@ -92,4 +92,47 @@ def late_requests():
             )
 
 
-FAMILIES = (held_pushed, late_requests)
+def told():
+    """R15: a router says that full segments are too large: who heeds it sends them again at once, who does not by timers."""
+    losses = ('fast_recovery', 'retransmission_timeout', 'tail_loss_probe', 'spurious_recovery')
+    for trip, mtu, back, stack in (
+        (2, 1_492, 1, LINUX),
+        (30, 1_400, 5, LINUX),
+        (80, 1_280, 30, MACOS),
+        (20, 1_480, 2, WINDOWS_10),
+        (150, 1_476, 120, LINUX),
+        (8, 1_450, 3, SOLARIS),
+    ):
+        hole = {'mtu': mtu, 'tells': back * MS}
+        for up in (False, True):
+            links = path(trip, up=hole) if up else path(trip, down=hole)
+            apps = transfer([30_000], answer=30) if up else requests(2, (200,), (30_000,))
+            where = 'up' if up else 'down'
+            deaf = stack.but(heeds=False, smaller_after=1 + trip % 3, smaller=536, initial=3)
+            yield Case(
+                f'told-{where}-{stack.name}-rtt{trip}-{mtu}',
+                'R15',
+                apps,
+                links,
+                *((stack, LINUX) if up else (LINUX, stack)),
+                (),
+                {
+                    'kind': 'any',
+                    'asked': ('path_mtu',),
+                    'forbidden': (*losses, 'nagle', 'nagle_delayed_ack', 'send_buffer', 'receive_window'),
+                },
+                taps=(0 if up else 1,),
+            )
+            yield Case(
+                f'told-deaf-{where}-{stack.name}-rtt{trip}-{mtu}',
+                'R15',
+                apps,
+                links,
+                *((deaf, LINUX) if up else (LINUX, deaf)),
+                ('path_mtu', *losses),
+                {'dominant': ['path_mtu'], 'weak': [], 'forbidden': (*losses, 'nagle', 'receive_window')},
+                taps=(0 if up else 1,),
+            )
+
+
+FAMILIES = (held_pushed, late_requests, told)

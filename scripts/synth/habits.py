@@ -46,6 +46,7 @@ class Stack:
     pace: int = 0  # bytes a second, 0 for none
     smaller_after: int = 0  # timeouts of one full segment after which segments become `smaller` bytes
     smaller: int = 536
+    heeds: bool = True  # ICMP about packets that are too large (some hosts drop it)
     third_ack: int = 0  # delay of the handshake's last ACK
     syn_ack: int = 0  # delay of the SYN-ACK
     give_up: int = 0  # timeouts after which the connection is reset

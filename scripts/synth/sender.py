@@ -186,13 +186,23 @@ class Sender(End):
         for s in self.out:
             s.lost, s.again = not s.sacked, False
         if self.stack.smaller_after and self.timeouts >= self.stack.smaller_after and self.mss > self.stack.smaller:
-            self.shrink()
+            self.shrink(self.stack.smaller)
+            self.cwnd = self.mss
         self.push('timer')
         self.start('rto', self.rto << self.backoff, self.timeout)
 
-    def shrink(self):
-        """Smaller segments from here on: black-hole detection (RFC 4821 7.6, Windows: 536)."""
-        self.mss, out = self.stack.smaller, []
+    def told(self, size):
+        """A router says how much payload goes on: a host that heeds it sends all of it again at once, with the window that it has
+        (Linux tcp_simple_retransmit)."""
+        if self.stack.heeds and size < self.mss and self.out and self.state == 'open':
+            self.recover = self.nxt
+            self.shrink(size)
+            self.push('timer')
+            self.arm()
+
+    def shrink(self, size):
+        """Smaller segments from here on: black-hole detection (RFC 4821 7.6, Windows: 536), or what a router said."""
+        self.mss, out = size, []
         for s in self.out:
             for seq in range(s.seq, s.end, self.mss):
                 out.append(
@@ -200,7 +210,7 @@ class Sender(End):
                         s, seq=seq, end=min(seq + self.mss, s.end), first=s.first or s, lost=True, again=False
                     )
                 )
-        self.out, self.repair, self.cwnd = out, 'path_mtu', self.mss
+        self.out, self.repair = out, 'path_mtu'
 
     def persist(self):
         """A probe of a shut window (RFC 9293 3.8.6.1)."""

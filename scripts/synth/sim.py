@@ -17,6 +17,7 @@ class Link:
     rate: float = 0  # bit/s, 0: none
     queue: int = 1 << 40  # bytes
     mtu: int = 65535  # larger packets vanish
+    tells: int = 0  # ns after which ICMP says so at their sender, 0: never
     drop: object = None  # (segment, number of this data segment from 0) -> bool
     extra: object = None  # (segment, now) -> ns on top of the delay
     overtake: object = None  # (segment, number) -> ns of delay by which others overtake it
@@ -44,6 +45,7 @@ class Sim:
         self.taps, self.ends, self.idents = ([], []), (None, None), [1, 1]
         self.first_syn = 0
         self.reset_while, self.carried = None, ([], [])
+        self.words = ([], [])  # what routers said at each tap: (time, segment, MTU)
 
     def jitter(self, mean):
         """A short time that is never quite the same."""
@@ -85,6 +87,8 @@ class Sim:
         size = p.payload + HEADERS + (12 if p.stamps else 0)
         start = max(leaves, self.busy[side])
         waiting = (start - leaves) * link.rate / 8 / SECOND if link.rate else 0
+        if size > link.mtu and link.tells:
+            self.at(leaves + link.tells, lambda: self.word(p, link.mtu))
         if size > link.mtu or link.drop and link.drop(p, number) or waiting > link.queue:
             if p.sent:
                 p.sent.dropped = True
@@ -109,6 +113,11 @@ class Sim:
         if self.held[side] is not None:
             self.at(arrives, lambda: self.let_go(side))
         self.at(arrives, lambda: self.arrive(p))
+
+    def word(self, p, mtu):
+        """A router says at the sender of a packet that it was too large (RFC 1191)."""
+        self.words[p.side].append((self.now, p, mtu))
+        self.ends[p.side].told(mtu - HEADERS - (12 if p.stamps else 0))
 
     def let_go(self, side):
         p, self.held[side] = self.held[side], None

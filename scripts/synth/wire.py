@@ -79,6 +79,21 @@ def frame(hosts, stacks, p, contents, payload=None, ttl=0):
     return whole[: SNAP + 14], len(whole)
 
 
+def word(hosts, stacks, p, mtu):
+    """(bytes, length) of the frame in which a router tells the sender of a packet that it was too large: ICMP type 3, code 4,
+    with the IP header and eight bytes more (RFC 792, RFC 1191)."""
+    quoted = frame(hosts, stacks, p, ((), ()))[0][14 : 14 + 28]
+    icmp = struct.pack('>BBHHH', 3, 4, 0, 0, mtu) + quoted
+    icmp = icmp[:2] + struct.pack('>H', ~sum16(icmp) & 0xFFFF) + icmp[4:]
+    ip = (
+        struct.pack('>BBHHHBBH', 0x45, 0xC0, 20 + len(icmp), 0, 0, 63, 1, 0) + b'\x0a\x4d\0\xfe' + hosts[p.side].address
+    )
+    ip = ip[:10] + struct.pack('>H', ~sum16(ip) & 0xFFFF) + ip[12:]
+    macs = bytes((2, 0, 0, 0, 0, 1 + p.side)) + bytes((2, 0, 0, 0, 0, 1 + (1 - p.side)))
+    whole = macs + b'\x08\0' + ip + icmp
+    return whole, len(whole)
+
+
 def joined(passages, side, window, own):
     """Packets merged as an offload shows them. `own`: at the sender's tap, where a merged packet has the first one's time
     (segmentation offload); else the first one's too, as generic receive offload delivers it."""
@@ -130,7 +145,10 @@ def packets(sim, tap, hosts, contents, seed, offload=0, tick=1, copies=0, lose=N
             data, length = frame(hosts, stacks, p, contents, size, stacks[p.side].ttl - 1)
             out.append(capfile.Packet(EPOCH + (time + copies) // tick * tick, capfile.ETHERNET, data, length))
         p.flags = kept
-    if copies:
+    for time, p, mtu in sim.words[tap]:
+        data, length = word(hosts, stacks, p, mtu)
+        out.append(capfile.Packet(EPOCH + time // tick * tick, capfile.ETHERNET, data, length))
+    if copies or sim.words[tap]:
         out.sort(key=lambda p: p.time)
     out = out[skip:]
     if lose:

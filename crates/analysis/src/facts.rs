@@ -154,6 +154,15 @@ pub enum Facts {
         /// Wait before it.
         wait: Nanos,
     },
+    /// A retransmission of what a router had said was too large.
+    TooBig {
+        /// Payload that was retransmitted.
+        bytes: u32,
+        /// Wait before it.
+        wait: Nanos,
+        /// The largest packet that goes on; zero where the router did not say.
+        mtu: u16,
+    },
     /// A retransmission of the first data of a connection, of which nothing was acknowledged.
     FirstData {
         /// Payload that was retransmitted.
@@ -282,6 +291,7 @@ impl Facts {
         match *self {
             Facts::Think { seen, path } => Some(seen - path),
             Facts::Loss { wait, .. }
+            | Facts::TooBig { wait, .. }
             | Facts::FirstData { wait, .. }
             | Facts::Probe { wait, .. }
             | Facts::Corked { wait, .. }
@@ -358,6 +368,7 @@ impl fmt::Display for Facts {
             }
             Facts::Bytes { bytes, bps: None } => write!(f, "{bytes} bytes passed one after the other."),
             Facts::Loss { bytes, wait } => write!(f, "{bytes} bytes were retransmitted after {wait}."),
+            Facts::TooBig { bytes, wait, mtu } => too_big(f, bytes, wait, mtu),
             Facts::FirstData { bytes, wait, repeats } => first_data(f, bytes, wait, repeats),
             Facts::Probe { wait, outstanding } => write!(
                 f,
@@ -444,6 +455,14 @@ fn in_pieces(f: &mut fmt::Formatter<'_>, piece: u32, mss: u32, wait: Nanos) -> f
     write!(
         f,
         "After {wait} the answer began with {piece} bytes of more, where {mss} fit: larger segments had not come through, and their sender cut them."
+    )
+}
+
+fn too_big(f: &mut fmt::Formatter<'_>, bytes: u32, wait: Nanos, mtu: u16) -> fmt::Result {
+    let most = if mtu > 0 { format!("larger than {mtu} bytes") } else { "too large".into() };
+    write!(
+        f,
+        "{bytes} bytes were retransmitted after {wait}: a router had said, by ICMP, that the packet was {most} and went no further."
     )
 }
 

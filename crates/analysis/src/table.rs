@@ -167,6 +167,7 @@ impl Analyzer {
             Observation::Segment(segment) => self.push(segment),
             Observation::Elsewhere(segment) => self.elsewhere(segment),
             Observation::SocketElsewhere(event) => self.heard_elsewhere(event),
+            Observation::TooBig(told) => self.too_big(told),
             Observation::Socket(event) => {
                 let either = Segment { src: event.local, dst: event.remote, ..Segment::EMPTY };
                 match self.find(&either).and_then(|slot| self.conn_at(slot)) {

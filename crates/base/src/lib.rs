@@ -47,7 +47,9 @@ pub use cause::{
 };
 pub use end::{End, Ends};
 pub use fix::{FIXES, Figures, FixId, FixInfo, How, Place, Shown, Unless};
-pub use observe::{Held, Observation, SocketChange, SocketEvent, SocketState, Source, Timer, Witness};
+pub use observe::{
+    Held, Observation, SocketChange, SocketEvent, SocketState, Source, Timer, TooBig, Witness,
+};
 pub use program::{Program, Told};
 pub use random::Random;
 pub use scenario::{Chosen, Cork, Host, Link, LossOf, Reorder, Scenario, What};

@@ -31,6 +31,8 @@ pub enum Observation<'a> {
     Socket(&'a SocketEvent),
     /// The kernel beside that second tap did.
     SocketElsewhere(&'a SocketEvent),
+    /// A router said that a segment was too large.
+    TooBig(&'a TooBig),
 }
 
 impl Observation<'_> {
@@ -39,16 +41,37 @@ impl Observation<'_> {
         match self {
             Observation::Segment(segment) | Observation::Elsewhere(segment) => segment.time,
             Observation::Socket(event) | Observation::SocketElsewhere(event) => event.time,
+            Observation::TooBig(told) => told.time,
         }
     }
 
     /// Who saw it.
     pub const fn source(&self) -> Source {
         match self {
-            Observation::Segment(_) | Observation::Elsewhere(_) => Source::Inferred,
+            Observation::Segment(_) | Observation::Elsewhere(_) | Observation::TooBig(_) => Source::Inferred,
             Observation::Socket(_) | Observation::SocketElsewhere(_) => Source::Kernel,
         }
     }
+}
+
+/// A router says that a segment was too large for the rest of its way: ICMP "fragmentation needed" (RFC 1191), ICMPv6 "packet too big"
+/// (RFC 4443, 3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooBig {
+    /// When that passed the tap.
+    pub time: Nanos,
+    /// 1-based number of its frame in its file.
+    pub frame: u64,
+    /// Who had sent the segment.
+    pub src: Endpoint,
+    /// To whom.
+    pub dst: Endpoint,
+    /// As [`Segment::link`].
+    pub link: u32,
+    /// Its sequence number.
+    pub seq: Seq,
+    /// The largest packet that goes on; zero where the router does not say.
+    pub mtu: u32,
 }
 
 /// What a kernel did to a socket of a connection, on the clock of the capture.

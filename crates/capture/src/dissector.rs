@@ -1,12 +1,13 @@
 //! From frames to TCP segments.
 
+use crate::bytes::{be16, be32};
 use crate::encap;
 use crate::fragments::{Fragments, Whole};
 use crate::reader::Frame;
-use crate::walk::{Fragment, Layer, Rest, Step, Verdict, Walk};
+use crate::walk::{Fragment, Layer, Quote, Rest, Step, Verdict, Walk};
 use crate::{ip, link, tcp};
 use std::net::{IpAddr, Ipv4Addr};
-use tcpwhy_base::{Segment, Trouble};
+use tcpwhy_base::{Endpoint, Segment, Seq, TooBig, Trouble};
 
 /// Headers in one frame; more is hostile.
 const MAX_LAYERS: usize = 40;
@@ -15,13 +16,15 @@ const MAX_LAYERS: usize = 40;
 const MAX_LINKS: usize = 16;
 
 /// Takes the innermost TCP segment out of each frame. Segmentation offload, padding, cut frames, tags,
-/// tunnels and IP fragments are dealt with here. Packets quoted in ICMP errors are not TCP.
+/// tunnels and IP fragments are dealt with here. Packets quoted in ICMP errors are not TCP; of those that were too large
+/// for the rest of their way [`Dissector::too_big`] tells.
 #[derive(Debug, Default)]
 pub struct Dissector {
     fragments: Fragments,
     counts: Counts,
     encapsulations: [u64; encap::COUNT],
     last: u32,
+    too_big: Option<TooBig>,
 }
 
 /// What was seen so far.
@@ -148,6 +151,10 @@ impl Dissector {
                 Some(Verdict::Tcp)
             }
             Bottom::End(verdict) => Some(verdict),
+            Bottom::Quote(quote) => {
+                self.too_big = quoted(&quote, walk, frame);
+                Some(Verdict::NotTcp)
+            }
             Bottom::Fragment(fragment) => match self.fragments.push(&fragment, walk, frame.time) {
                 None => Some(Verdict::Fragment),
                 Some(whole) => self.reassembled(&whole, fragment.protocol, walk, frame, out),
@@ -171,6 +178,12 @@ impl Dissector {
         }
         let data = whole.head.get(..whole.head_len)?;
         self.walk(Layer::Protocol(protocol), Rest { data, len: whole.total }, walk, frame, out)
+    }
+
+    /// What a router said of a segment that was too large, if the last frame was that: it is no TCP, and told once.
+    #[inline]
+    pub fn too_big(&mut self) -> Option<TooBig> {
+        self.too_big.take()
     }
 
     /// What was seen so far.
@@ -199,7 +212,27 @@ impl Dissector {
 enum Bottom<'a> {
     Tcp(Rest<'a>),
     Fragment(Fragment<'a>),
+    Quote(Quote<'a>),
     End(Verdict),
+}
+
+/// Which segment a router quotes, `walk` being the way to the quote. None for what is no TCP, or too short to tell: ports and sequence
+/// number are the first eight bytes behind its IP header.
+#[cold]
+fn quoted(quote: &Quote<'_>, walk: &Walk, frame: &Frame<'_>) -> Option<TooBig> {
+    // It has the tags of the network that the router's word came through, and the tunnels that are in the quote.
+    let mut inner = Walk { link: walk.link, ..Walk::START };
+    let Bottom::Tcp(r) = descend(Layer::Ip, quote.rest, &mut inner)? else { return None };
+    let port = |at| be16(r.data, at);
+    Some(TooBig {
+        time: frame.time,
+        frame: frame.number,
+        src: Endpoint { ip: inner.src, port: port(0)? },
+        dst: Endpoint { ip: inner.dst, port: port(2)? },
+        link: inner.link,
+        seq: Seq(be32(r.data, 4)?),
+        mtu: quote.mtu,
+    })
 }
 
 /// From layer to layer. Nothing if a header is cut or contradicts itself.
@@ -225,6 +258,7 @@ fn descend<'a>(layer: Layer, rest: Rest<'a>, walk: &mut Walk) -> Option<Bottom<'
             Step::Go(next, rest) => (layer, r) = (next, rest),
             Step::End(verdict) => return Some(Bottom::End(verdict)),
             Step::Fragment(fragment) => return Some(Bottom::Fragment(fragment)),
+            Step::Quote(quote) => return Some(Bottom::Quote(quote)),
         }
     }
     Some(Bottom::End(Verdict::NotTcp))

@@ -2,6 +2,7 @@
 
 use crate::bytes::{be16, be32};
 use crate::encap;
+use crate::icmp;
 use crate::tunnel;
 use crate::walk::{Fragment, Layer, Rest, Step, Verdict, Walk};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -116,6 +117,7 @@ pub(crate) fn protocol<'a>(number: u8, r: Rest<'a>, walk: &mut Walk) -> Option<S
         // Authentication header: length in 4 bytes, less 2 (RFC 4302 2.2).
         51 => r.go(8 + usize::from(*r.data.get(1)?) * 4, Layer::Protocol(*r.data.first()?)),
         44 => fragment_header(r),
+        1 | 58 => Some(icmp::icmp(number, r)),
         _ => Some(Step::End(Verdict::NotTcp)),
     }
 }

@@ -35,6 +35,7 @@ mod encap;
 mod error;
 mod filter;
 mod fragments;
+mod icmp;
 mod input;
 mod ip;
 mod link;

@@ -3,7 +3,7 @@
 
 use etherparse::{NetHeaders, PacketBuilder, PacketHeaders, TcpOptionElement, TransportHeader};
 use proptest::prelude::*;
-use tcpwhy_base::{Nanos, Segment, Seq, Trouble};
+use tcpwhy_base::{Nanos, Segment, Seq, TooBig, Trouble};
 use tcpwhy_capture::{Dissector, Frame, Verdict};
 
 fn dissect(link_type: u32, data: &[u8], len: u32) -> (Verdict, Segment) {
@@ -286,6 +286,88 @@ fn fragments_give_one_segment_at_the_last() {
 fn packets_quoted_in_errors_are_not_tcp() {
     let quoted = outer(1, &wrap(&[&[3, 4, 0, 0, 0, 0, 5, 220]], &ip4()));
     assert_eq!(dissect(101, &quoted, quoted.len() as u32).0, Verdict::NotTcp);
+}
+
+/// What a router says of this packet: ICMP within IPv4, ICMPv6 within IPv6.
+fn word(message: &[u8], quoted: &[u8]) -> Vec<u8> {
+    outer(1, &wrap(&[message], quoted))
+}
+
+fn word6(message: &[u8], quoted: &[u8]) -> Vec<u8> {
+    let len = (message.len() + quoted.len()) as u16;
+    wrap(&[&[0x60, 0, 0, 0], &len.to_be_bytes(), &[58, 64], &[9; 16], &[1; 16], message], quoted)
+}
+
+fn too_big(link_type: u32, data: &[u8]) -> Option<TooBig> {
+    let (mut out, mut dissector) = (Segment::EMPTY, Dissector::new());
+    let frame = Frame { number: 5, ..Frame::new(Nanos(3), link_type, data) };
+    assert_eq!(dissector.dissect(&frame, 0, &mut out), Verdict::NotTcp);
+    let told = dissector.too_big();
+    assert_eq!(dissector.too_big(), None, "told once");
+    told
+}
+
+const NEEDED: [u8; 8] = [3, 4, 0, 0, 0, 0, 5, 212];
+const TOO_BIG: [u8; 8] = [2, 0, 0, 0, 0, 0, 5, 0];
+
+#[test]
+fn what_was_too_large_is_told() {
+    let told = too_big(101, &word(&NEEDED, &ip4())).unwrap();
+    assert_eq!((told.time, told.frame, told.link), (Nanos(3), 5, 0));
+    assert_eq!((told.src.to_string(), told.dst.to_string()), ("10.0.0.1:1000".into(), "10.0.0.2:80".into()));
+    assert_eq!((told.seq, told.mtu), (Seq(7), 1492));
+    let v6 = too_big(101, &word6(&TOO_BIG, &ip6())).unwrap();
+    assert_eq!((v6.src.ip, v6.dst.port, v6.seq, v6.mtu), ([1; 16].into(), 80, Seq(7), 1280));
+    // An old router does not say how much goes on; a quote may have options, and headers of IPv6 behind each other.
+    assert_eq!(too_big(101, &word(&[3, 4, 0, 0, 0, 0, 0, 0], &ip4())).map(|t| t.mtu), Some(0));
+    let mut options = ip4();
+    options[0] = 0x46;
+    options.splice(20..20, [1, 1, 1, 1]);
+    assert_eq!(too_big(101, &word(&NEEDED, &options)).map(|t| t.seq), Some(Seq(7)));
+    let mut more = ip6();
+    (more[5], more[6]) = (more[5] + 8, 60);
+    more.splice(40..40, [6, 0, 1, 4, 0, 0, 0, 0]);
+    assert_eq!(too_big(101, &word6(&TOO_BIG, &more)).map(|t| t.seq), Some(Seq(7)));
+}
+
+#[test]
+fn what_is_told_has_the_tags_of_its_connection() {
+    let tag = |vlan: u8, packet: &[u8]| ethernet(0x8100, &wrap(&[&[0, vlan, 8, 0]], packet));
+    let link = tcp(1, &tag(7, &ip4())).link;
+    assert_ne!(link, 0);
+    assert_eq!(too_big(1, &tag(7, &word(&NEEDED, &ip4()))).map(|t| t.link), Some(link));
+    assert_ne!(too_big(1, &tag(8, &word(&NEEDED, &ip4()))).map(|t| t.link), Some(link));
+    // A router below a tunnel quotes the tunnel.
+    let vxlan = udp(4789, &wrap(&[&[8, 0, 0, 0, 0, 0, 77, 0]], &ethernet(0x0800, &ip4())));
+    assert_eq!(too_big(101, &word(&NEEDED, &vxlan)).map(|t| t.link), Some(tcp(101, &vxlan).link));
+}
+
+#[test]
+fn what_tells_of_no_segment_is_not_told() {
+    // Another code, another type, an answer to a ping.
+    for message in [[3, 3, 0, 0, 0, 0, 5, 212], [11, 4, 0, 0, 0, 0, 5, 212], [0, 4, 0, 0, 0, 0, 5, 212]] {
+        assert_eq!(too_big(101, &word(&message, &ip4())), None);
+    }
+    assert_eq!(too_big(101, &word6(&[1, 0, 0, 0, 0, 0, 5, 0], &ip6())), None);
+    // A datagram of UDP, a fragment that is not the first, a quote within a quote.
+    assert_eq!(too_big(101, &word(&NEEDED, &udp(53, &[0; 12]))), None);
+    let mut fragment = ip4();
+    fragment[7] = 1;
+    assert_eq!(too_big(101, &word(&NEEDED, &fragment)), None);
+    assert_eq!(too_big(101, &word(&NEEDED, &word(&NEEDED, &ip4()))), None);
+}
+
+/// Eight bytes behind its headers are enough (RFC 792); less tells nothing, and no length panics.
+#[test]
+fn quotes_are_cut_anywhere() {
+    for (whole, headers) in [(word(&NEEDED, &ip4()), 20 + 8 + 20), (word6(&TOO_BIG, &ip6()), 40 + 8 + 40)] {
+        for n in 0..whole.len() {
+            let (mut out, mut dissector) = (Segment::EMPTY, Dissector::new());
+            let frame = Frame { len: whole.len() as u32, ..Frame::new(Nanos(3), 101, &whole[..n]) };
+            let _ = dissector.dissect(&frame, 0, &mut out);
+            assert_eq!(dissector.too_big().map(|t| t.seq), (n >= headers + 8).then_some(Seq(7)), "{n} bytes");
+        }
+    }
 }
 
 fn option() -> impl Strategy<Value = TcpOptionElement> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tcpwhy_analysis::{Analysis, Analyzer, Config, Connection, Detail, Finding, Totals, replay};
-use tcpwhy_base::{Nanos, Observation, Segment, SocketEvent};
+use tcpwhy_base::{Endpoint, Nanos, Observation, Segment, SocketEvent};
 use tcpwhy_capture::{Counts, Dissector, Filter, ReadError, Reader, Verdict};
 
 /// Segments that are read before they are analysed: the state of their connections is fetched together, and they are
@@ -229,6 +229,14 @@ impl Explain {
             clock.stamped(frame.time);
             let slot = &mut segments[used];
             let is_tcp = dissector.dissect(&frame, 0, slot) == Verdict::Tcp;
+            if !is_tcp && let Some(told) = dissector.too_big() {
+                analyzer.push_all(&segments[..used]);
+                used = 0;
+                if self.wants(told.src, told.dst) {
+                    analyzer.observe(Observation::TooBig(&told));
+                }
+                continue;
+            }
             if is_tcp && self.filter.as_ref().is_none_or(|filter| filter.matches(slot)) && self.takes(slot) {
                 used += 1;
             }
@@ -256,14 +264,17 @@ impl Explain {
     /// A filter asks for ends alone.
     fn hear(&self, heard: &mut Vec<SocketEvent>, analyzer: &mut Analyzer) {
         for event in heard.drain(..) {
-            let wanted =
-                [(event.local, event.remote), (event.remote, event.local)].iter().any(|&(src, dst)| {
-                    let either = Segment { src, dst, ..Segment::EMPTY };
-                    self.filter.as_ref().is_none_or(|filter| filter.matches(&either)) && self.takes(&either)
-                });
-            if wanted {
+            if self.wants(event.local, event.remote) {
                 analyzer.observe(Observation::Socket(&event));
             }
         }
+    }
+
+    /// The connection between these ends is asked for.
+    fn wants(&self, one: Endpoint, other: Endpoint) -> bool {
+        [(one, other), (other, one)].iter().any(|&(src, dst)| {
+            let either = Segment { src, dst, ..Segment::EMPTY };
+            self.filter.as_ref().is_none_or(|filter| filter.matches(&either)) && self.takes(&either)
+        })
     }
 }

@@ -103,7 +103,7 @@ pub mod packets {
     pub use crate::ongoing::Ongoing;
     pub use tcpwhy_base::{
         Held, IpId, Observation, Program, Segment, Seq, SocketChange, SocketEvent, SocketState, TcpFlags,
-        TcpOptions, Timer, Tls, Told, Trouble, Witness,
+        TcpOptions, Timer, Tls, Told, TooBig, Trouble, Witness,
     };
     pub use tcpwhy_capture::{Counts, Damage, Dissector, Frame, Looks, Verdict, Writer, payload};
 }

@@ -74,6 +74,8 @@ pub(crate) struct Carry {
     /// Round trips of the exchange so far, and how much `path_delay` was said for them (rule 45).
     pub(crate) trips: i64,
     pub(crate) travelled: Nanos,
+    /// Of the trip that lost data would have taken anyway, what is still to be said (rule 14).
+    pub(crate) owed: Nanos,
 }
 
 /// A segment is as far as a rate can be off in one exchange: half of it for each direction.
@@ -105,6 +107,7 @@ impl Default for Carry {
             unpaid: Ends::of(|_| HALF_SEGMENT),
             trips: 1,
             travelled: Nanos::ZERO,
+            owed: Nanos::ZERO,
         }
     }
 }

@@ -147,6 +147,18 @@ impl<'a> Emit<'a> {
         granted
     }
 
+    /// What was lost would have taken this trip anyway (rule 14).
+    pub(super) fn owe_trip(&mut self, trip: Nanos) {
+        self.carry.owed = trip;
+    }
+
+    /// How much of `time` is what is still owed of that trip.
+    pub(super) fn trip_owed(&mut self, context: &Context, time: Nanos) -> Nanos {
+        let owed = self.carry.owed.min(time);
+        self.carry.owed = self.carry.owed - owed;
+        self.trip(context, owed)
+    }
+
     /// Something about the path.
     pub(super) fn network(&mut self, rule: Rule, cause: Cause, time: Nanos, facts: Facts) {
         self.span(rule, cause, Some(Side::Network), time, facts);

@@ -50,7 +50,10 @@ fn free_time(context: &Context, step: &Step, d: End) -> Nanos {
         | Wait::Shut { .. }
         | Wait::Missing { .. }
         | Wait::Blind
-        | Wait::Loss { repair: Repair::Timeout | Repair::Probe | Repair::BlackHole, .. } => Nanos::ZERO,
+        | Wait::Loss {
+            repair: Repair::Timeout | Repair::Probe | Repair::BlackHole | Repair::TooBig { .. },
+            ..
+        } => Nanos::ZERO,
         Wait::Turn { .. } => (step.duration() - context.reaction[d.peer()]).floor0(),
         _ => step.duration(),
     }

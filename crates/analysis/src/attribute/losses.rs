@@ -37,9 +37,15 @@ pub(super) fn loss(context: &Context, step: &Step, kind: Repair, time: Nanos, ou
     }
     let mut time = time;
     // The trip that the data would have taken anyway (rule 14): only before the first retransmission.
-    if matches!(kind, Repair::Timeout | Repair::Probe) && matches!(step.wait, Wait::Loss { again: false, .. })
-    {
-        let trip = out.trip(context, context.reaction[step.sender.peer()].min(time));
+    let first = matches!(step.wait, Wait::Loss { again: false, .. });
+    let told = matches!(kind, Repair::TooBig { .. });
+    let timed = matches!(kind, Repair::Timeout | Repair::Probe);
+    if first && (timed || told) {
+        out.owe_trip(context.reaction[step.sender.peer()]);
+    }
+    // What a router's word lets go is late by what came before it; the trip is that of the repeat.
+    if first && timed || told && !step.is_loss() {
+        let trip = out.trip_owed(context, time);
         out.network(Rule::RoundTripOfLostData, Cause::PathDelay, trip, Facts::RoundTrip { rtt: context.rtt });
         time = time - trip;
     }
@@ -58,6 +64,10 @@ pub(super) fn loss(context: &Context, step: &Step, kind: Repair, time: Nanos, ou
         Repair::Probe => (Rule::LossProbe, Cause::TailLossProbe),
         Repair::Spurious => (Rule::SpuriousRecovery, Cause::SpuriousRecovery),
         Repair::BlackHole => (Rule::BlackHole, Cause::PathMtu),
+        Repair::TooBig { mtu } => {
+            let facts = Facts::TooBig { bytes: step.len, wait: step.duration(), mtu };
+            return out.network(Rule::TooBig, Cause::PathMtu, time, facts);
+        }
     };
     out.network(rule, cause, time, Facts::Loss { bytes: step.len, wait: step.duration() });
 }

@@ -5,7 +5,7 @@ use crate::release::is_beside;
 use crate::step::Step;
 use crate::taps::{Role, Until};
 use crate::track::Repair;
-use tcpwhy_base::{End, Nanos, SocketChange, SocketEvent, SocketState};
+use tcpwhy_base::{End, Nanos, SocketChange, SocketEvent, SocketState, TooBig};
 
 impl Conn {
     /// A kernel did something to the socket of one end.
@@ -19,6 +19,12 @@ impl Conn {
             self.ex.lay_unread(sender, since, event.time, self.track.reaction_or_zero(sender));
         }
         self.testimony.hear(local, event);
+    }
+
+    /// A router said that a segment of one end was too large.
+    pub(crate) fn too_big(&mut self, told: &TooBig) {
+        let s = if told.src == self.who.ends.client { End::Client } else { End::Server };
+        self.track.too_big(s, told);
     }
 
     /// The same, where there are two taps.
@@ -56,8 +62,8 @@ impl Conn {
     ) -> (Option<Step>, Step) {
         let (before, step) = self.role.settle(until, before, step);
         self.role.lead().iter().for_each(|lead| self.ex.push(lead, rtt));
-        if step.repair() == Some(Repair::BlackHole) {
-            self.ex.rename_losses(until.sender, Repair::BlackHole);
+        if let Some(kind @ (Repair::BlackHole | Repair::TooBig { .. })) = step.repair() {
+            self.ex.rename_losses(until.sender, kind);
         }
         (before, step)
     }

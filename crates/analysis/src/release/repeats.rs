@@ -7,6 +7,10 @@ use tcpwhy_base::Nanos;
 /// Data that had passed and is not acknowledged.
 pub(super) fn retransmission(p: &Passage<'_>) -> Release {
     let flow = p.flow;
+    if let Some(told) = p.flow.was_too_large(p.segment) {
+        let wait = Wait::Loss { repair: Repair::TooBig { mtu: told.mtu }, again: flow.recovery.is_some() };
+        return Release::inferred(wait).with_ack(told.frame);
+    }
     let repair = repair_of(p);
     let mut sign = flow.first_sack.filter(|&f| repair == Repair::Fast && f < p.time);
     if let Some(start) = flow.flight_start
@@ -45,7 +49,8 @@ fn repair_of(p: &Passage<'_>) -> Repair {
     let quiet = flow.quiet_at(p.time);
     let long = quiet >= rtt + p.profile.rto_floor.times(7).part(8);
     if let Some(kind) = flow.repair() {
-        return if kind == Repair::BlackHole || !long { kind } else { Repair::Timeout };
+        let known = matches!(kind, Repair::BlackHole | Repair::TooBig { .. });
+        return if known || !long { kind } else { Repair::Timeout };
     }
     // The third sign sends it again at once (RFC 5681, 3.2; RFC 8985, 6.2): fewer of them, long ago, did not.
     let stale = |first: Nanos| flow.dup_acks < 3 && p.time - first >= p.profile.rto_floor.times(7).part(8);

@@ -3,7 +3,7 @@
 use super::Analyzer;
 use crate::taps::{Across, Role};
 use crate::{Config, Detail};
-use tcpwhy_base::{Observation, Segment, SocketEvent};
+use tcpwhy_base::{Observation, Segment, SocketEvent, TooBig};
 
 /// Which tap this analyzer stands at.
 #[derive(Debug, Default)]
@@ -47,6 +47,19 @@ impl Analyzer {
     pub(super) fn heard_elsewhere(&mut self, event: &SocketEvent) {
         if let Taps::Two(other) = &mut self.taps {
             other.observe(Observation::Socket(event));
+        }
+    }
+
+    /// A router said that a segment was too large. Its word may come under other tags than the segment went.
+    pub(super) fn too_big(&mut self, told: &TooBig) {
+        if let Taps::Two(other) = &mut self.taps {
+            other.too_big(told);
+        }
+        let TooBig { src, dst, link, .. } = *told;
+        let known = self.find(&Segment { src, dst, link, ..Segment::EMPTY });
+        let any = || self.links.get(&if src <= dst { (src, dst) } else { (dst, src) }).copied();
+        if let Some(conn) = known.or_else(any).and_then(|slot| self.conn_at(slot)) {
+            conn.too_big(told);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is known of one direction of a connection: plain figures, written by `half` alone and read by everybody.
 
 use crate::profile::Profile;
-use crate::track::recovery::{Recovery, Repair};
+use crate::track::recovery::{Recovery, Repair, TooLarge};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
 /// One end as a sender, and the window that its peer offers.
@@ -44,6 +44,8 @@ pub(crate) struct Flow {
     pub(crate) probed: bool,
     /// Its stack does not echo the stamps of pure ACKs (RFC 1323, 3.4; RFC 7323, 4.3 has it otherwise).
     pub(crate) ignores_acks: bool,
+    /// A router said of one of its segments that it was too large, and which.
+    pub(crate) too_big: Option<Box<TooLarge>>,
 }
 
 /// A data segment that has passed.
@@ -101,6 +103,13 @@ impl Flow {
     /// The smoothed round trip.
     pub(crate) fn srtt(&self, base_rtt: Nanos) -> Nanos {
         self.rtt.smoothed.map_or(base_rtt, |s| s.0)
+    }
+
+    /// This segment sends again what a router said was too large, or what lies before that: what nobody has acknowledged.
+    #[inline]
+    pub(crate) fn was_too_large(&self, segment: &Segment) -> Option<&TooLarge> {
+        let told = self.too_big.as_deref()?;
+        (!told.seq.before(self.una) && !segment.seq.after(told.seq)).then_some(told)
     }
 
     /// How its losses are being repaired, if they are.

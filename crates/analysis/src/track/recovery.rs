@@ -1,6 +1,7 @@
 //! Losses of one direction: when a recovery begins, what it turns out to be, and when it ends.
 
-use tcpwhy_base::{Nanos, Seq};
+use crate::track::Tracker;
+use tcpwhy_base::{End, Nanos, Seq, TooBig};
 
 /// How a loss is being repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +13,19 @@ pub(crate) enum Repair {
     Spurious,
     /// Full segments vanish on the path while smaller ones pass.
     BlackHole,
+    /// A router said that they are too large; larger packets than this do not go on (zero: it did not say).
+    TooBig {
+        mtu: u16,
+    },
+}
+
+/// A segment that was too large for the rest of its way, as a router said in this frame (rule 89).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TooLarge {
+    pub(crate) seq: Seq,
+    /// The largest packet that goes on; zero where the router does not say.
+    pub(crate) mtu: u16,
+    pub(crate) frame: u64,
 }
 
 /// A loss from its first sign to the ACK that covers the recovery point.
@@ -50,6 +64,14 @@ pub(crate) struct Recovered {
     pub(crate) last_segment: bool,
 }
 
+impl Tracker {
+    /// A router said that a segment of `s` was too large (rule 89).
+    pub(crate) fn too_big(&mut self, s: End, told: &TooBig) {
+        let mtu = u16::try_from(told.mtu).unwrap_or(u16::MAX);
+        self.half[s].told_too_big(TooLarge { seq: told.seq, mtu, frame: told.frame });
+    }
+}
+
 impl Recovery {
     pub(crate) fn new(kind: Repair, point: Seq, t: Nanos, range: (Seq, Seq), first_wait: Nanos) -> Recovery {
         Recovery { kind, point, last: t, range, retransmissions: 1, first_wait }
@@ -71,7 +93,11 @@ impl Recovery {
             self.retransmissions == 2 && self.kind == Repair::Probe && kind == Repair::Timeout && doubled;
         self.last = t;
         self.range = range;
-        if kind == Repair::Timeout && self.kind != Repair::BlackHole {
+        if let Repair::TooBig { .. } = kind {
+            let known = std::mem::replace(&mut self.kind, kind) == kind;
+            return (!known).then_some(kind);
+        }
+        if kind == Repair::Timeout && !matches!(self.kind, Repair::BlackHole | Repair::TooBig { .. }) {
             self.kind = kind;
         }
         // The same full segment again and again (RFC 4821, 1; tcp_mtu_probing acts after tcp_retries1 timeouts).

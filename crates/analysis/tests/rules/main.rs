@@ -31,6 +31,7 @@ mod sizes;
 mod spaced;
 mod sums;
 mod timing;
+mod too_large;
 mod window;
 mod windows;
 mod words;

@@ -1,5 +1,6 @@
 //! Captures to segments, in their order, into whatever takes them.
 
+use super::threads::Said;
 use super::{Capture, Captures, Progress, Read};
 use crate::clock::Clock;
 use std::sync::Arc;
@@ -17,8 +18,8 @@ pub(super) trait Sink {
     fn slot(&mut self) -> &mut Segment;
     /// What was written there counts.
     fn keep(&mut self);
-    /// Takes what a kernel said after the segments kept so far.
-    fn hear(&mut self, event: SocketEvent);
+    /// Takes what others said after the segments kept so far.
+    fn hear(&mut self, said: Said);
     /// It wants what there is before the reader waits for more.
     fn is_eager(&self) -> bool;
     /// Passes on what there is.
@@ -118,12 +119,16 @@ fn read_one<C: Capture>(
         clock.stamped(frame.time);
         *span = (span.0.min(frame.time), span.1.max(frame.time));
         let slot = sink.slot();
-        if dissector.dissect(&frame, file, slot) == Verdict::Tcp
-            && captures.filter.is_none_or(|f| f.matches(slot))
-        {
-            slot.link ^= salt;
-            slot.frame += before;
-            sink.keep();
+        if dissector.dissect(&frame, file, slot) == Verdict::Tcp {
+            if captures.filter.is_none_or(|f| f.matches(slot)) {
+                slot.link ^= salt;
+                slot.frame += before;
+                sink.keep();
+            }
+        } else if let Some(mut told) = dissector.too_big() {
+            told.link ^= salt;
+            told.frame += before;
+            hear(captures, sink, Said::TooBig(told));
         }
     }
     hear_all(captures, sink, &mut heard);
@@ -138,12 +143,15 @@ fn hear_all<C: Capture>(captures: &Captures<'_, C>, sink: &mut impl Sink, heard:
     if heard.is_empty() {
         return;
     }
-    for event in heard.drain(..) {
-        let [out, back] = [(event.local, event.remote), (event.remote, event.local)]
-            .map(|(src, dst)| Segment { src, dst, ..Segment::EMPTY });
-        if captures.filter.is_none_or(|f| f.matches(&out) || f.matches(&back)) {
-            sink.hear(event);
-        }
+    heard.drain(..).for_each(|event| hear(captures, sink, Said::Socket(event)));
+}
+
+/// Passes on what was said of a connection, if that is wanted.
+fn hear<C: Capture>(captures: &Captures<'_, C>, sink: &mut impl Sink, said: Said) {
+    let (one, other) = said.ends();
+    let [out, back] = [(one, other), (other, one)].map(|(src, dst)| Segment { src, dst, ..Segment::EMPTY });
+    if captures.filter.is_none_or(|f| f.matches(&out) || f.matches(&back)) {
+        sink.hear(said);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tcpwhy_analysis::taps::{Sketch, pair};
 use tcpwhy_analysis::{Analysis, Analyzer};
-use tcpwhy_base::{Observation, Segment, SocketEvent};
+use tcpwhy_base::{Observation, Segment, SocketEvent, TooBig};
 use tcpwhy_capture::{Dissector, Filter, Reader, Verdict};
 
 pub use tcpwhy_analysis::taps::{Clock, Paired, Pairing, Unpaired};
@@ -97,6 +97,7 @@ struct Tap<'a, C> {
     next: Option<Segment>,
     /// What was said before that.
     said: Vec<SocketEvent>,
+    too_big: Vec<TooBig>,
 }
 
 /// Reads both and analyses them as one.
@@ -110,9 +111,19 @@ pub(super) fn explain<C: Capture>(
     for (file, input) in captures.inputs.iter().enumerate() {
         let reader = input.open().map_err(Failed::Open)?;
         let before = if file == 0 { 0 } else { taps.frames };
-        let (heard, said) = Default::default();
+        let (heard, said, too_big) = Default::default();
         let dissector = Dissector::new();
-        open.push(Tap { input, reader, dissector, file: file as u16, before, heard, next: None, said });
+        open.push(Tap {
+            input,
+            reader,
+            dissector,
+            file: file as u16,
+            before,
+            heard,
+            next: None,
+            said,
+            too_big,
+        });
     }
     read.opened = open.len();
     let mut analyzer = Analyzer::new(captures.config()).within(captures.window).with_second_tap();
@@ -160,6 +171,10 @@ impl<C: Capture> Tap<'_, C> {
                 self.next = Some(segment);
                 return;
             }
+            if let Some(mut told) = self.dissector.too_big() {
+                (told.frame, told.time) = (told.frame + self.before, time);
+                self.too_big.push(told);
+            }
         }
     }
 
@@ -188,6 +203,14 @@ impl<C: Capture> Tap<'_, C> {
     }
 
     fn tell(&mut self, taps: &Taps, analyzer: &mut Analyzer) {
+        for mut told in std::mem::take(&mut self.too_big) {
+            let mut ends = Segment { src: told.src, dst: told.dst, link: told.link, ..Segment::EMPTY };
+            if self.is_explained(taps, &mut ends).is_none() {
+                ends.link ^= u32::from(self.file).wrapping_mul(0x9E37_79B9);
+            }
+            (told.src, told.dst, told.link) = (ends.src, ends.dst, ends.link);
+            analyzer.observe(Observation::TooBig(&told));
+        }
         for mut event in std::mem::take(&mut self.said) {
             let mut ends = Segment { src: event.local, dst: event.remote, ..Segment::EMPTY };
             let here = self.is_explained(taps, &mut ends);

@@ -6,7 +6,7 @@ use super::{Capture, Captures, Failed, Progress, Read, Take};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 use tcpwhy_analysis::Analyzer;
-use tcpwhy_base::{Observation, Segment, SocketEvent};
+use tcpwhy_base::{Endpoint, Observation, Segment, SocketEvent, TooBig};
 
 /// Segments in a batch: enough that handing over costs nothing, few enough to stay in the cache.
 const BATCH: usize = 1024;
@@ -54,17 +54,41 @@ pub(super) fn side_by_side<C: Capture, E: Eater>(
     })
 }
 
-/// What a kernel said, and how many segments of its batch came before.
-pub(super) type Heard = (usize, SocketEvent);
+/// What was said of a connection by others than its packets.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Said {
+    Socket(SocketEvent),
+    TooBig(TooBig),
+}
+
+impl Said {
+    /// The ends of the connection.
+    pub(super) fn ends(&self) -> (Endpoint, Endpoint) {
+        match self {
+            Said::Socket(event) => (event.local, event.remote),
+            Said::TooBig(told) => (told.src, told.dst),
+        }
+    }
+
+    fn observation(&self) -> Observation<'_> {
+        match self {
+            Said::Socket(event) => Observation::Socket(event),
+            Said::TooBig(told) => Observation::TooBig(told),
+        }
+    }
+}
+
+/// What was said, and how many segments of its batch came before.
+pub(super) type Heard = (usize, Said);
 
 /// Gives an analyzer both in their order.
 fn observe_all(analyzer: &mut Analyzer, segments: &[Segment], heard: &[Heard]) {
     let mut rest = segments;
-    for (n, (before, event)) in heard.iter().enumerate() {
+    for (n, (before, said)) in heard.iter().enumerate() {
         let since = before - n.checked_sub(1).and_then(|n| heard.get(n)).map_or(0, |last| last.0);
         let (first, after) = rest.split_at(since.min(rest.len()));
         analyzer.push_all(first);
-        analyzer.observe(Observation::Socket(event));
+        analyzer.observe(said.observation());
         rest = after;
     }
     analyzer.push_all(rest);
@@ -74,7 +98,7 @@ fn observe_all(analyzer: &mut Analyzer, segments: &[Segment], heard: &[Heard]) {
 pub(super) trait Eater: Send {
     /// It wants segments as soon as there are any.
     const EAGER: bool;
-    /// Takes them, and what kernels said, each with how many of these segments came before; `starving` if there is no more for
+    /// Takes them, and what others said, each with how many of these segments came before; `starving` if there is no more for
     /// now.
     fn eat(&mut self, segments: &[Segment], heard: &[Heard], starving: bool);
     /// There will be no more.
@@ -156,8 +180,8 @@ impl<E: Eater> Sink for Turns<E> {
             self.heard.clear();
         }
     }
-    fn hear(&mut self, event: SocketEvent) {
-        self.heard.push((self.used, event));
+    fn hear(&mut self, said: Said) {
+        self.heard.push((self.used, said));
     }
     fn is_eager(&self) -> bool {
         E::EAGER
@@ -234,11 +258,12 @@ impl Sink for Batches {
             shard.hand_over();
         }
     }
-    fn hear(&mut self, event: SocketEvent) {
-        let either = Segment { src: event.local, dst: event.remote, ..Segment::EMPTY };
+    fn hear(&mut self, said: Said) {
+        let (src, dst) = said.ends();
+        let either = Segment { src, dst, ..Segment::EMPTY };
         let to = Analyzer::share(&either, self.shards.len());
         if let Some(shard) = self.shards.get_mut(to) {
-            shard.batch.heard.push((shard.batch.used, event));
+            shard.batch.heard.push((shard.batch.used, said));
             if shard.batch.heard.len() >= BATCH {
                 shard.hand_over();
             }

@@ -5,7 +5,7 @@ use crate::track::flow::{Flow, Last};
 use crate::track::half::{Half, View};
 use crate::track::passage::{Arrival, Arrived, Before};
 use crate::track::rate::Mark;
-use crate::track::recovery::{Recovery, Repair};
+use crate::track::recovery::{Recovery, Repair, TooLarge};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
 /// Its data.
@@ -197,6 +197,15 @@ impl Half {
         }
     }
 
+    /// A router says that a segment of it was too large. As the kernel has it, that counts of what is in flight alone: others may have
+    /// made it up (`tcp_v4_err`; RFC 5927, 4).
+    pub(crate) fn told_too_big(&mut self, told: TooLarge) {
+        let flow = &mut self.flow;
+        if flow.acked && !told.seq.before(flow.una) && told.seq.before(flow.nxt) {
+            flow.too_big = Some(Box::new(told));
+        }
+    }
+
     /// A loss before the tap was repaired.
     pub(crate) fn lost_before_tap(&mut self) {
         let flight = self.flow.flight_by_rounds();
@@ -218,6 +227,10 @@ impl Half {
             *shortest = (*shortest).min(wait);
         }
         let range = (segment.seq, segment.seq + segment.len);
+        if let Repair::TooBig { mtu } = kind {
+            self.fits(mtu, segment);
+        }
+        let flow = &mut self.flow;
         let small_ones_pass = flow.acked && (flow.una.after(flow.base) || opened);
         let full = segment.len >= flow.mss && !self.full_delivered;
         let first = self.sends.first_after(segment.seq);
@@ -230,11 +243,23 @@ impl Half {
         }
         let kind = if cut { Repair::BlackHole } else { kind };
         flow.recovery = Some(Box::new(Recovery::new(kind, flow.nxt, t, range, wait)));
-        if kind != Repair::Probe {
+        // Who heeds a router's word sends again with the window that it has (`tcp_simple_retransmit`); no timer is as short.
+        let heeded = matches!(kind, Repair::TooBig { .. }) && wait < Nanos::millis(190);
+        if kind != Repair::Probe && !heeded {
             let flight = flow.outstanding().max(flow.flight_by_rounds());
             flow.cwnd.lost(flight);
         }
         cut.then_some(kind)
+    }
+
+    /// It sends again what was too large, in full segments of the size that a router told: from now on those are full.
+    fn fits(&mut self, mtu: u16, segment: &Segment) {
+        let headers = if segment.src.ip.is_ipv4() { 40 } else { 60 };
+        let stamps = if segment.options.timestamps.is_some() { 12 } else { 0 };
+        let fits = u32::from(mtu).saturating_sub(headers + stamps);
+        if fits > 0 && fits < self.flow.mss && segment.len.is_multiple_of(fits) {
+            self.flow.mss = fits;
+        }
     }
 
     /// Two equal payloads in a row that are the largest so far are full segments, whatever the options said:

@@ -181,12 +181,9 @@ impl<'a> Source<'a> {
                 Seen::Packet(time, data, len) => {
                     let frame = Frame { len, ..Frame::new(time, COOKED, &data) };
                     let mut segment = Segment::EMPTY;
-                    let (process, remark) = if self.again.dissect(&frame, 0, &mut segment) == Verdict::Tcp {
-                        self.remarks.of(&segment)
-                    } else {
-                        (None, None)
-                    };
-                    if let Some(slow) = &mut self.slow {
+                    let is_tcp = self.again.dissect(&frame, 0, &mut segment) == Verdict::Tcp;
+                    let (process, remark) = if is_tcp { self.remarks.of(&segment) } else { (None, None) };
+                    if let Some(slow) = self.slow.as_mut().filter(|_| is_tcp) {
                         slow.take(Observation::Segment(&segment));
                     }
                     out.write_of(&frame, remark.as_deref(), process)?;
@@ -232,9 +229,14 @@ impl<'a> Source<'a> {
                 let mut data = cooked(&packet);
                 let len = packet.len.saturating_add(COOKED_HEADER as u32);
                 let frame = Frame { len, ..Frame::new(packet.time, COOKED, &data) };
-                if dissector.dissect(&frame, 0, &mut segment) != Verdict::Tcp
-                    || filter.is_some_and(|f| !f.matches(&segment))
-                {
+                if dissector.dissect(&frame, 0, &mut segment) != Verdict::Tcp {
+                    // What a router says of a segment that was too large is kept whole.
+                    if dissector.too_big().is_some_and(|told| is_wanted(*filter, told.src, told.dst)) {
+                        waiting.push(Seen::Packet(packet.time, data, len));
+                    }
+                    return;
+                }
+                if filter.is_some_and(|f| !f.matches(&segment)) {
                     return;
                 }
                 if !*whole {
