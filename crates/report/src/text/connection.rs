@@ -67,9 +67,7 @@ pub(super) fn header(
         format!("{opened}, {closed}{roles}"),
         vantage.into(),
     ];
-    if let Some(rtt) = c.path.rtt {
-        facts.push(format!("round trip {rtt}"));
-    }
+    facts.push(c.path.rtt.map_or("round trip not known".into(), |rtt| format!("round trip {rtt}")));
     if let Some(bps) = c.path.bandwidth_bps {
         facts.push(format!("bottleneck about {}", bit_rate(bps)));
     }
