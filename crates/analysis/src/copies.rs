@@ -25,6 +25,7 @@ pub struct Copies {
 #[derive(Clone, Debug, Default)]
 struct Recent {
     /// Both halves of their traces, apart: all contents are compared at once.
+    /// The first of them is the first packet of all, whose copy tells of late ones however many pass before it.
     contents: [u32; 8],
     passed: [u32; 8],
     at: u8,
@@ -98,6 +99,12 @@ impl Copies {
         }
         recent.keep(trace, segment, self.late);
         false
+    }
+
+    /// There was one that came after more than a millisecond.
+    #[inline(always)]
+    pub(crate) fn are_late(&self) -> bool {
+        self.late > Nanos::ZERO
     }
 
     /// Whether a packet of `from` like this one passed within a second before or after it, as far as identifiers and time stamps tell. It
@@ -176,12 +183,14 @@ impl Recent {
         self.ways |= segment.ttl != self.ttl && self.at > 0;
         self.ttl = segment.ttl;
         let place = usize::from(self.at & 7);
+        // Place 0 is filled once.
+        let next = if self.at >= 7 { 1 } else { self.at + 1 };
         if late > Nanos::ZERO || self.ways {
             let leaves = u64::from(self.contents[place]) << 32 | u64::from(self.passed[place]);
             self.keep_more(Trace(leaves), trace);
         }
         (self.contents[place], self.passed[place]) = ((trace.0 >> 32) as u32, trace.0 as u32);
-        self.at = self.at.wrapping_add(1);
+        self.at = next;
     }
 
     #[cold]

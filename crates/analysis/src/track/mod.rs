@@ -105,7 +105,8 @@ impl Tracker {
             self.note_trouble(segment);
         }
         let duplicate = since < Nanos::ZERO - SOON && self.passed_before(s, segment)
-            || self.copies.is_copy(s, segment, since);
+            || self.copies.is_copy(s, segment, since)
+            || self.copies.are_late() && self.sent_before(s, segment);
         self.half[s].packet(duplicate);
         if duplicate {
             self.quality.set(Quality::DUPLICATES);

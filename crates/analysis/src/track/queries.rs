@@ -253,6 +253,14 @@ impl Tracker {
         known && flow.seen && !end.after(flow.nxt) && (opens || acks)
     }
 
+    /// Stamped by its sender before another packet of it that has passed, and with nothing that has not: where copies come late, one of what
+    /// passed before that was known (rule 42).
+    #[cold]
+    pub(super) fn sent_before(&self, s: End, segment: &Segment) -> bool {
+        let older = segment.options.timestamps.is_some_and(|(stamp, _)| self.stamps[s].is_older(stamp));
+        older && self.passed_before(s, segment)
+    }
+
     /// What has passed a tap beside its receiver has come, and no ACK of it had left yet when `s` sent it again (rule 74). Not where
     /// the receiver may have dropped it: before it ever took anything (a full accept queue), beyond its window, or at a hole.
     /// Elsewhere a third segment in a row that was alone (rule 75).

@@ -47,6 +47,11 @@ impl Stamps {
         }
     }
 
+    /// A later one has passed.
+    pub(crate) fn is_older(&self, stamp: u32) -> bool {
+        self.newest.is_some_and(|newest| is_newer(newest, stamp))
+    }
+
     /// The other end, which lies there, echoes a stamp.
     #[inline]
     pub(crate) fn echoed(&mut self, stamp: u32, t: Nanos, path: &PathView) -> Echo {
