@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import again
@@ -83,6 +84,8 @@ WITH_FINDINGS = [
 
 # documentation without warnings
 STRICT = {'RUSTDOCFLAGS': '-D warnings'}
+# early checks begin after this one: it needs the program, and the program the whole machine
+BEFORE_EARLY = 'instructions per packet'
 # exit code of a check that cannot run here; its last line says why (EX_TEMPFAIL of sysexits.h)
 CANNOT = 75
 
@@ -94,11 +97,12 @@ class Skip(Exception):
 class Check:
     """A name, what to run (an argument list, or a function that gives the exit code), how much to show; `timed`: it holds real
     programs and timers to the clock, so that a machine which does something else besides disturbs it. If it fails, it is
-    done once more, and that is told.
+    done once more, and that is told. `early`: a compiler's work, which begins when the program is built and is waited for here.
     """
 
-    def __init__(self, name, action, needs=(), show=1, environment=None, timed=False):
+    def __init__(self, name, action, needs=(), show=1, environment=None, timed=False, early=False):
         self.name, self.needs, self.show, self.environment, self.timed = name, needs, show, environment or {}, timed
+        self.early = early
         self.action = shlex.split(action) if isinstance(action, str) else action
 
 
@@ -168,14 +172,15 @@ def checks(binary):
         Check('model', script('scripts/model_check.py', f'--bin {binary}')),
         Check('model: fixes', script('scripts/model_fixes.py', f'--bin {binary}'), show=4),
         Check('model: flights', script('scripts/model_flights.py', f'--bin {binary}'), ['zstd'], show=1),
-        Check('lints', 'cargo clippy --workspace --all-targets --locked -- -D warnings', show=0),
         Check('web: style', script('scripts/web.py', 'style'), show=1),
         Check('BPF: the object is fresh', script('scripts/bpf.py', 'check')),
         Check('web: the page is fresh', script('scripts/web.py', 'check'), show=1),
         Check('web: browser', script('scripts/web.py', f'test --bin {binary}'), show=12, timed=True),
         Check('web: beside tcptrace and Wireshark', script('scripts/graphs.py', f'--bin {binary}'), show=1),
+        Check('lints', 'cargo clippy --workspace --all-targets --locked -- -D warnings', show=0, early=True),
+        Check('documentation', 'cargo doc --workspace --no-deps --locked', show=0, environment=STRICT, early=True),
+        Check('tests are built', 'cargo test --workspace --locked --no-run', show=0, early=True),
         Check('a planted cause is missed', script('scripts/planted_cause.py')),
-        Check('documentation', 'cargo doc --workspace --no-deps --locked', show=0, environment=STRICT),
         Check('interface of the library', script('scripts/api.py', 'check'), show=1),
         Check('notebook: its form', script('scripts/notebook.py', 'check'), show=1),
         Check('cargo test', again.cargo_tests, show=1),
@@ -227,6 +232,34 @@ def checks(binary):
         Check('record beside the lab', record_sample(binary), ['ip', '/dev/net/tun'], show=8, timed=True),
         Check('a clone by itself', stand_alone, ['git', os.path.join(common.ROOT, '.git')]),
     ]
+
+
+class Early(threading.Thread):
+    """Does the checks that are early, one after the other, beside the others: most of those take one core, or wait."""
+
+    def __init__(self, chosen):
+        super().__init__(daemon=True)
+        self.of = {check.name: check for check in chosen if check.early}
+        self.done = {name: threading.Event() for name in self.of}
+        self.result = {}
+
+    def run(self):
+        for name, check in self.of.items():
+            started = time.monotonic()
+            try:
+                result = run(check, log_of(name))
+            except Exception as error:  # raised where it is waited for
+                result = error
+            self.result[name] = (result, time.monotonic() - started)
+            self.done[name].set()
+
+    def wait(self, name):
+        """The exit code, and how many seconds it took; Skip: it cannot run here."""
+        self.done[name].wait()
+        result, took = self.result[name]
+        if isinstance(result, Exception):
+            raise result
+        return result, took
 
 
 def record_sample(binary):
@@ -416,19 +449,27 @@ def main():
     parser.add_argument('--only', default='', help='regular expression on the names of checks')
     parser.add_argument('--list', action='store_true')
     args = parser.parse_args()
-    chosen = [c for c in checks(common.BINARY) if re.search(args.only, c.name)]
+    known = checks(common.BINARY)
+    chosen = [c for c in known if re.search(args.only, c.name)]
     if args.list:
         print('\n'.join(c.name for c in chosen))
         return 0
     shutil.rmtree(LOGS, ignore_errors=True)
     os.makedirs(LOGS)
+    if CI:
+        os.environ.setdefault('CARGO_INCREMENTAL', '0')  # what is built once needs no notes for the next time
     shutil.rmtree(SKIPS, ignore_errors=True)
     passed, failed, skipped, again_too = [], [], [], []
+    early = Early(chosen)
+    names = [c.name for c in known]
+    alone = names[: names.index(BEFORE_EARLY) + 1]
     for check in chosen:
         log = log_of(check.name)
+        if early.of and not early.ident and check.name not in alone:
+            early.start()
         started = time.monotonic()
         try:
-            code = run(check, log)
+            code, took = early.wait(check.name) if check.early else (run(check, log), None)
             if code and check.timed:
                 print(f'again: {check.name} failed the first time\n{again.heart(log)}', end='', flush=True)
                 again_too.append(check.name)
@@ -438,7 +479,7 @@ def main():
             (failed if bad else skipped).append(check.name)
             print(f'SKIP: {check.name}: {reason}' + (' (counts as failed under CI)' if bad else ''), flush=True)
             continue
-        took = time.monotonic() - started
+        took = (check.early and took) or time.monotonic() - started
         (failed if code else passed).append(check.name)
         print(f'{"FAIL" if code else "ok  "} {check.name} ({took:.1f} s)', flush=True)
         print(again.heart(log) + again.tail(log, 60) if code else again.tail(log, check.show), end='', flush=True)

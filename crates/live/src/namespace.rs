@@ -1,7 +1,11 @@
 //! Threads: in other network namespaces, and what they cost.
 
 use crate::LiveError;
+#[cfg(feature = "bpf")]
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+#[cfg(feature = "bpf")]
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io;
@@ -48,6 +52,35 @@ pub fn namespace_number(namespace: Option<&Path>) -> Result<u32, LiveError> {
     let path = namespace.unwrap_or(Path::new("/proc/thread-self/ns/net"));
     let file = std::fs::metadata(path).map_err(|why| unopened(path, &why))?;
     u32::try_from(file.ino()).map_err(|_| unopened(path, &io::Error::other("no network namespace")))
+}
+
+/// Runs `what` where tracefs is mounted. Hosts without systemd and many containers do not mount it, and a tracepoint's number stands
+/// nowhere else: there this mounts it in a mount namespace that only one thread sees and that ends with it.
+#[cfg(feature = "bpf")]
+pub(crate) fn with_tracefs<T: Send>(what: impl FnOnce() -> T + Send) -> Result<T, String> {
+    /// Where it belongs (the kernel's `Documentation/trace/ftrace.rst`).
+    const TRACEFS: &str = "/sys/kernel/tracing";
+    if Path::new(TRACEFS).join("events").is_dir() || Path::new("/sys/kernel/debug/tracing/events").is_dir() {
+        return Ok(what());
+    }
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            own_mounts()
+                .and_then(|()| mount("tracefs", TRACEFS, "tracefs", MountFlags::empty(), None))
+                .map_err(|e| format!("tracefs is not mounted, and cannot be: {}", io::Error::from(e)))?;
+            Ok(what())
+        });
+        thread.join().unwrap_or_else(|_| Err("panicked".to_owned()))
+    })
+}
+
+/// A mount namespace for this thread alone, whose mounts nobody else gets.
+#[cfg(feature = "bpf")]
+#[expect(unsafe_code, reason = "the safe function is deprecated for the sake of UnshareFlags::FILES")]
+fn own_mounts() -> rustix::io::Result<()> {
+    // SAFETY: the table of open files stays shared, so no thread loses sight of a descriptor.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
 }
 
 /// A file below `/proc` that speaks of this thread's network namespace, as text.

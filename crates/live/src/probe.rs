@@ -90,7 +90,8 @@ impl Probe {
 fn asks(programs: &mut Ebpf) -> Result<RingBuf<MapData>, String> {
     let asks: &mut TracePoint = program(programs, "asks")?;
     asks.load().map_err(|e| said(&e))?;
-    asks.attach("syscalls", "sys_enter_setsockopt").map_err(|e| said(&e))?;
+    crate::namespace::with_tracefs(|| asks.attach("syscalls", "sys_enter_setsockopt"))?
+        .map_err(|e| said(&e))?;
     let ring = programs.take_map("calls").ok_or("no ring in the object")?;
     RingBuf::try_from(ring).map_err(|e| said(&e))
 }
