@@ -76,6 +76,8 @@ pub(crate) enum Rule {
     CongestionAfterLoss,
     IdleRestart,
     Pacing,
+    /// Segments left as far apart as they passed, and no queue stood (rule 87). BBR begins so as well, until its rate no longer grows.
+    SpacedBySender,
     // Small segments
     NagleOnce,
     NagleAgain,
@@ -281,7 +283,7 @@ impl Rule {
             (Rule::SynAckRetransmitted, _) => or(0.8, C::AcceptQueueFull, 0.2),
             (Rule::NeverAnswered, _) => sure(0.7),
             (Rule::Refused | Rule::SynLostBetweenTaps, _) => sure(0.95),
-            (Rule::HandshakeUnseen, _) => sure(0.5),
+            (Rule::HandshakeUnseen | Rule::NotCaptured, _) => sure(0.5),
             (Rule::TlsThink, _) => sure(0.9),
 
             (Rule::RoundTrip | Rule::RoundTripOfLostData | Rule::OwnBytes, _) => sure(0.9),
@@ -326,6 +328,7 @@ impl Rule {
             (Rule::CongestionAfterLoss, _) => or(0.9, C::SendBuffer, 0.05),
             (Rule::IdleRestart, _) => either(0.85, (C::SlowStart, 0.05), (C::Nagle, 0.05)),
             (Rule::Pacing, _) => either(0.5, (C::SenderPause, 0.45), (C::HostDelay, 0.05)),
+            (Rule::SpacedBySender, _) => either(0.5, (C::SlowStart, 0.4), (C::SenderPause, 0.2)),
 
             // Once may be chance; the lock repeated is not.
             (Rule::NagleOnce, _) => either(0.85, (C::SenderPause, 0.1), (C::RetransmissionTimeout, 0.03)),
@@ -364,8 +367,6 @@ impl Rule {
             (Rule::DeadPeer, _) => sure(0.8),
             (Rule::ThinkUnfinished, _) => sure(0.8),
             (Rule::RoundTripUnfinished, _) => sure(0.8),
-
-            (Rule::NotCaptured, _) => sure(0.5),
         }
     }
 }

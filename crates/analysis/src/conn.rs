@@ -497,9 +497,9 @@ mod tests {
 
     /// What lives beside it on the heap (ACKs, steps, sums) is as much again. 16 bytes of it lead to what a second tap says,
     /// 16 are for when the server first answered anything (rules 35 and 70), 32 for what routers say and for a second SYN-ACK (rules 89
-    /// and 91).
+    /// and 91), 64 for when packets left (rule 87).
     #[test]
     fn its_state_is_small() {
-        assert!(size_of::<Conn>() <= 2_808, "{}", size_of::<Conn>());
+        assert!(size_of::<Conn>() <= 2_872, "{}", size_of::<Conn>());
     }
 }

@@ -37,6 +37,8 @@ pub(crate) struct Step {
     /// How long nothing was in flight at the tap when it ended, and whether the segment before ended a write.
     pub(crate) empty: Nanos,
     pub(crate) pushed: bool,
+    /// Which does not tell where its sender spaces its segments (rule 87).
+    pub(crate) may_go_on: bool,
     /// Who says what it was spent on.
     pub(crate) source: Source,
     /// The tap beside its sender, which is not this one, has judged it.
@@ -70,6 +72,7 @@ impl Step {
             last_frame: passage.segment.frame,
             empty: passage.empty_for(),
             pushed: passage.pushed(),
+            may_go_on: passage.may_go_on(),
             source: release.source,
             across: false,
             unread: None,
@@ -342,6 +345,7 @@ mod tests {
             last_frame: 2,
             empty: Nanos::ZERO,
             pushed: true,
+            may_go_on: false,
             source: Source::Inferred,
             across: false,
             unread: None,

@@ -24,6 +24,8 @@ pub(crate) struct Context {
     pub(crate) tap: Ends<Tap>,
     /// Nanoseconds per byte at the bottleneck, by direction.
     pub(crate) per_byte: Ends<Option<f64>>,
+    /// Who spaces its segments itself, and no link does (rule 87).
+    pub(crate) paced: Ends<bool>,
     pub(crate) mss: Ends<u32>,
     pub(crate) initial_window: Ends<u32>,
     pub(crate) cork_timers: u32,
@@ -135,6 +137,7 @@ impl Context {
             timeout: Ends::of(|s| track.rto(s).max(Nanos::secs(1)).max(track.rtt_or_zero().times(3))),
             tap,
             per_byte,
+            paced: Ends::of(|s| track.flow(s).paced),
             mss: Ends::of(|s| track.flow(s).mss.max(1)),
             initial_window: Ends::of(|s| track.profile(s).initial_window),
             cork_timers: habits.cork_timers(),

@@ -59,14 +59,14 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
     // One segment of up to 64 KiB may overshoot a buffer that is smaller than it (rule 85).
     let alone = woken && context.timer[sender].is_some();
     let usual = if plateau == Cause::SendBuffer { usual(steps) } else { 0 };
-    let pace = if context.measured { pace(steps) } else { None };
+    let pace = if context.measured { pace(context, steps, sender) } else { None };
     for (k, (step, limit)) in steps.iter().zip(&mut *limits).enumerate() {
         if let Some(acked) = step.acked()
             && opening != Some(k)
             && acked.room.is_some_and(|room| windows.limit(acked.flight, room))
         {
             *limit = if acked.unread.is_some() { Cause::SlowReader } else { Cause::ReceiveWindow };
-        } else if pace.is_some_and(|each| is_paced(step, each)) {
+        } else if pace.is_some_and(|each| is_paced(context, step, each)) {
             *limit = Cause::Pacing;
         } else if matches!(*limit, Cause::SendBuffer | Cause::SlowStart) && flight_of(step) == 0 {
             // No window held what came late: the ACK would have let it go at once.
@@ -368,8 +368,10 @@ fn first_clocked(steps: &[Step]) -> usize {
 
 /// A full segment that left in the middle of a run, with data in flight and no ACK; behind the end of a write it would have been its
 /// writer that spaced them (rule 69).
-fn spaced(step: &Step) -> bool {
-    !step.pushed && step.pause().is_some_and(|p| p.full && p.outstanding > 0)
+fn spaced(context: &Context, step: &Step) -> bool {
+    // Seen from afar all that came is soon acknowledged; its sender does not know that yet.
+    let known = context.paced[step.sender] && step.empty <= context.reaction[step.sender];
+    !step.pushed && step.pause().is_some_and(|p| p.full && (p.outstanding > 0 || known))
 }
 
 /// Waits of this message, seen from afar, are the writer's: each found nothing in flight, for longer than the sender's reaction accounts for, and the
@@ -401,22 +403,25 @@ fn goes_by_the_segment(steps: &[Step]) -> bool {
     ended && waits().count() >= 2 * PLATEAU as usize && length.saturating_mul(2) < late
 }
 
-/// The sender spaces its segments by a timer, so far apart: many such waits, and more of them than others.
-fn pace(steps: &[Step]) -> Option<Nanos> {
-    let spaced = || steps.iter().filter(|s| spaced(s));
+/// The sender spaces its segments by a timer, so far apart: many such waits, and more of them than others, or it is known for that (rule 87).
+fn pace(context: &Context, steps: &[Step], sender: End) -> Option<Nanos> {
+    let known = context.paced[sender];
+    let spaced = || steps.iter().filter(|s| spaced(context, s));
     let paced: u32 = spaced().map(|s| s.releases).sum();
     let others = steps.iter().filter(|s| clocked(s) || written(s)).count();
     let time: i64 = spaced().map(|s| s.duration().0).sum();
-    if goes_by_the_writer(steps) {
+    if goes_by_the_writer(context, steps) {
         return None;
     }
-    (paced >= 8 && 2 * paced as usize > others).then(|| Nanos(time / i64::from(paced)))
+    let shown = 2 * paced as usize > others && (paced >= 8 || known && paced > 0);
+    shown.then(|| Nanos(time / i64::from(paced)))
 }
 
 /// What is paced takes its time by the byte. Where twice as much before a wait did not make it longer, a writer's clock went on, whose held tails
 /// leave as soon as they are full (rule 83).
-fn goes_by_the_writer(steps: &[Step]) -> bool {
-    let waits = || steps.windows(2).filter(|w| spaced(&w[1]) && w[1].releases == 1 && w[0].releases == 1);
+fn goes_by_the_writer(context: &Context, steps: &[Step]) -> bool {
+    let waits =
+        || steps.windows(2).filter(|w| spaced(context, &w[1]) && w[1].releases == 1 && w[0].releases == 1);
     let (Some(least), Some(most)) = (waits().map(|w| w[0].bytes).min(), waits().map(|w| w[0].bytes).max())
     else {
         return false;
@@ -431,9 +436,9 @@ fn goes_by_the_writer(steps: &[Step]) -> bool {
 }
 
 /// A wait of such a sender: one that an ACK seems to have ended, too, if it was no longer than the others (rule 69).
-fn is_paced(step: &Step, each: Nanos) -> bool {
+fn is_paced(context: &Context, step: &Step, each: Nanos) -> bool {
     let usual = step.duration() <= (each + each.part(8)).times(i64::from(step.releases));
-    spaced(step) || !step.pushed && clocked(step) && step.loss.is_none() && usual
+    spaced(context, step) || !step.pushed && clocked(step) && step.loss.is_none() && usual
 }
 
 /// The flights of the second half of a plateau are higher than those of the first by what congestion avoidance adds.

@@ -72,6 +72,7 @@ fn attribute_any(
     spans: &mut Vec<Span>,
     limits: &mut Vec<Cause>,
 ) {
+    forget_what_was_pushed(context, steps);
     forget_waits_below_the_tick(context, steps);
     give_free_waits_to_the_writer(context, steps);
     give_tails_to_nagle(context, steps);
@@ -83,6 +84,13 @@ fn attribute_any(
     give_hidden_holds_to_the_writer(context, steps, limits);
     for (step, &limit) in steps.iter().zip(limits.iter()) {
         waits::spans_of(context, step, limit, carry, spans);
+    }
+}
+
+/// Their sender turned out to space them, so that PSH of several segments ended no write (rule 87).
+fn forget_what_was_pushed(context: &Context, steps: &mut [Step]) {
+    for step in steps.iter_mut().filter(|s| s.may_go_on && context.paced[s.sender]) {
+        step.pushed = false;
     }
 }
 

@@ -150,7 +150,7 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
     let me = Some(Side::from(step.sender));
     if limit == Cause::Pacing {
         let facts = Facts::Wait { wait: step.duration(), outstanding: acked.flight, empty: Nanos::ZERO };
-        out.span(Rule::Pacing, Cause::Pacing, me, rest, facts);
+        out.span(spaced_by(context, step), Cause::Pacing, me, rest, facts);
         return;
     }
     let late = acked.delay > delayed_from(context.rtt) && acked.delay.times(2) > step.duration();
@@ -201,6 +201,11 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
         }
         _ => by_flights(context, step, acked.flight, limit, rest, out),
     }
+}
+
+/// Who spaces its segments is known, or only that they are spaced (rule 87).
+fn spaced_by(context: &Context, step: &Step) -> Rule {
+    if context.paced[step.sender] { Rule::SpacedBySender } else { Rule::Pacing }
 }
 
 /// A round trip swollen beyond the base one: a queue on the path (rule 38). If this flow is large enough to fill the path
@@ -328,7 +333,7 @@ fn by_writer(context: &Context, step: &Step, pause: &Pause, limit: Cause, rest: 
         return;
     }
     if limit == Cause::Pacing {
-        out.span(Rule::Pacing, Cause::Pacing, me, rest, facts);
+        out.span(spaced_by(context, step), Cause::Pacing, me, rest, facts);
         return;
     }
     // On a plateau the writer wakes up a moment after the ACK that made room (sk_stream_write_space).

@@ -349,7 +349,8 @@ fn without_ack(p: &Passage<'_>, habits: &Habits) -> Release {
     // Away from the sender a queue on the path hides which ACK it was. A run of full segments goes on: no write ended
     // before it, for its last segment would be pushed (rule 69), so some ACK released it if no timer did.
     let goes_on = full && !p.pushed();
-    let mid_run = !p.path.is_near() && goes_on && dt < rtt + p.profile.rto_floor && !p.was_free();
+    let mid_run =
+        !p.path.is_near() && goes_on && !flow.paced && dt < rtt + p.profile.rto_floor && !p.was_free();
     // Within the first round trip of a message no ACK of it has come round: they were sent together, and the link
     // took its time (an eighth less, as both times come with jitter).
     if mid_run && p.time - p.since.message < rtt - rtt.part(8) {

@@ -38,7 +38,7 @@ fn ms(n: i64) -> Nanos {
 
 /// So long after the segment before, so many bytes.
 fn row(waited: Nanos, len: u32) -> Row {
-    let last = Last { time: START, len: MSS, psh: false, una: NXT - 4 * MSS, stamp: None };
+    let last = Last { time: START, len: MSS, psh: false, whole: false, una: NXT - 4 * MSS, stamp: None };
     let flow = Flow {
         seen: true,
         acked: true,

@@ -42,6 +42,10 @@ pub(crate) struct Flow {
     pub(crate) numbered: bool,
     /// It has probed a shut window since its last data segment: more was written, and waits for the reader (rule 57).
     pub(crate) probed: bool,
+    /// When the last packet of several whole segments passed that had PSH, which Linux sets on each such (rule 87).
+    pub(crate) packed: Option<Nanos>,
+    /// Its packets pass as far apart as they left, and no queue stood: no link set them apart (rule 87).
+    pub(crate) paced: bool,
     /// Its stack does not echo the stamps of pure ACKs (RFC 1323, 3.4; RFC 7323, 4.3 has it otherwise).
     pub(crate) ignores_acks: bool,
     /// A router said of one of its segments that it was too large, and which.
@@ -54,6 +58,8 @@ pub(crate) struct Last {
     pub(crate) time: Nanos,
     pub(crate) len: u32,
     pub(crate) psh: bool,
+    /// It may be the end of several full ones that left as one packet, on which Linux sets PSH wherever the write ends (rule 87).
+    pub(crate) whole: bool,
     /// Acknowledged when it passed.
     pub(crate) una: Seq,
     /// Its time stamp.
@@ -119,12 +125,15 @@ impl Flow {
 }
 
 impl Last {
-    pub(crate) fn of(segment: &Segment, t: Nanos, una: Seq) -> Last {
+    pub(crate) fn of(segment: &Segment, t: Nanos, flow: &Flow) -> Last {
+        let (len, mss) = (segment.len, flow.mss);
+        let behind = flow.last.is_some_and(|l| !l.psh && l.len == mss);
         Last {
             time: t,
-            len: segment.len,
+            len,
             psh: segment.flags.psh(),
-            una,
+            whole: mss > 0 && len.is_multiple_of(mss) && (len > mss || behind),
+            una: flow.una,
             stamp: segment.options.timestamps.map(|t| t.0),
         }
     }

@@ -3,6 +3,7 @@
 
 mod acks;
 mod clock;
+mod departures;
 mod flow;
 mod half;
 mod handshake;
@@ -485,9 +486,8 @@ impl Tracker {
 
     #[inline(always)]
     fn view(&self, s: End) -> View {
-        let (own, peer) = (self.reaction[s], self.reaction[s.peer()]);
-        let known = own.is_some() && peer.is_some();
-        let (own, peer) = (own.unwrap_or_default(), peer.unwrap_or_default());
+        let known = self.rtt().is_some();
+        let (own, peer) = (self.reaction_or_zero(s), self.reaction_or_zero(s.peer()));
         let rtt = own + peer;
         View {
             near: own <= peer,

@@ -167,9 +167,14 @@ impl Passage<'_> {
         })
     }
 
-    /// The last segment ended a write.
+    /// The last segment ended a write. Of a packet of several segments that Linux spaces PSH does not tell (rule 87).
     pub(crate) fn pushed(&self) -> bool {
-        self.flow.last.is_none_or(|l| l.psh)
+        self.flow.last.is_none_or(|l| l.psh) && !(self.flow.paced && self.may_go_on())
+    }
+
+    /// PSH on the last segment need not have ended a write (rule 87).
+    pub(crate) fn may_go_on(&self) -> bool {
+        self.profile.os == Some("Linux") && self.flow.last.is_some_and(|l| l.whole)
     }
 
     /// Nothing was in flight for longer than a wake-up takes (rule 49): no limit of TCP held the segment, for each of them

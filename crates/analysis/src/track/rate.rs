@@ -4,6 +4,7 @@
 //! run without a pause longer than a quarter of a round trip. The rates of trains go into a histogram weighted by
 //! bytes; the estimate is its upper part, since waits make trains slower and only compression makes them faster.
 
+use crate::track::departures::Departures;
 use tcpwhy_base::{Nanos, Segment, Seq};
 
 const STEPS: i32 = 8;
@@ -14,10 +15,38 @@ const LOWEST: f64 = 64e3;
 const MIN_INTERVALS: u16 = 4;
 const MAX_INTERVALS: u16 = 64;
 
+/// BBR probes for more in one of so many phases (`CYCLE_LEN`, tcp_bbr.c): the link sets apart what it sends at least then.
+const CYCLE: u32 = 8;
+
+/// When something left, by its sender's clock or beside it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Left {
+    pub(crate) at: Nanos,
+    /// How much longer it was on its way than the quickest, less what jitter may be.
+    pub(crate) queued: Nanos,
+    /// Both are known to so much.
+    pub(crate) tick: Nanos,
+}
+
+/// What is known of when the packets of a flow left.
+#[derive(Clone, Debug)]
+pub(crate) struct Leaving {
+    /// Beside their sender.
+    pub(crate) departures: Departures,
+    /// Away from it: its first time stamp, how much later than it says a segment passed at the least, and when that was.
+    pub(crate) soonest: Option<(u32, Nanos, Nanos)>,
+    /// When the first of the train passed of which that is known, and when that and the last left.
+    train: Option<(Nanos, Left, Left)>,
+}
+
 /// Collects trains of one direction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rate {
     start: Nanos,
+    /// When what passes had left, of a flow of several segments.
+    leaving: Option<Box<Leaving>>,
+    /// As `total`, of trains that left as far apart as they passed: those say nothing of the link.
+    paced: u32,
     last: Nanos,
     /// Between the last two.
     gap: Nanos,
@@ -41,12 +70,14 @@ impl Rate {
 
     /// `bytes` passed at `t`; a pause longer than `pause` ends the train.
     #[inline]
-    pub(crate) fn pass(&mut self, t: Nanos, bytes: u32, pause: Nanos) {
+    pub(crate) fn pass(&mut self, t: Nanos, bytes: u32, pause: Nanos, left: Option<Left>) {
         self.gap = t - self.last;
         if self.gap > pause || self.last == Nanos::ZERO {
             self.end_train();
             self.start = t;
+            self.leaves(t, left);
         } else {
+            self.goes_on(t, left);
             self.bytes = self.bytes.saturating_add(bytes);
             self.intervals += 1;
             let per_byte = self.gap.0 as f32 / bytes.max(1) as f32;
@@ -55,6 +86,7 @@ impl Rate {
                 self.last = t;
                 self.end_train();
                 self.start = t;
+                self.leaves(t, left);
             }
         }
         self.last = t;
@@ -84,11 +116,17 @@ impl Rate {
 
     fn end_train(&mut self) {
         if self.intervals >= MIN_INTERVALS && self.last > self.start {
+            let apart = self.left_apart();
             let bps = f64::from(self.bytes) * 8e9 / (self.last - self.start).0 as f64;
             let bucket = ((bps / LOWEST).log2() * f64::from(STEPS)).floor().clamp(0.0, BUCKETS as f64 - 1.0);
             let histogram = self.histogram.get_or_insert_with(|| Box::new([0; BUCKETS]));
             // One unit is 4 KiB of payload, at least one a train.
             let weight = (self.bytes / 4096 + 1).min(0x1000) as u16;
+            if apart {
+                self.paced = self.paced.saturating_add(u32::from(weight));
+                (self.bytes, self.intervals) = (0, 0);
+                return;
+            }
             let slot = &mut histogram[bucket as usize];
             *slot += weight;
             self.total += u32::from(weight);
@@ -96,6 +134,7 @@ impl Rate {
                 // Older trains weigh half.
                 histogram.iter_mut().for_each(|n| *n /= 2);
                 self.total = histogram.iter().map(|&n| u32::from(n)).sum();
+                self.paced /= 2;
                 self.asked_at = 0;
             }
         }
@@ -103,11 +142,64 @@ impl Rate {
         self.intervals = 0;
     }
 
+    /// The first of a train left then.
+    fn leaves(&mut self, t: Nanos, left: Option<Left>) {
+        if let Some(leaving) = &mut self.leaving {
+            leaving.train = left.map(|left| (t, left, left));
+        }
+    }
+
+    /// Another one of it.
+    fn goes_on(&mut self, t: Nanos, left: Option<Left>) {
+        if let Some(leaving) = &mut self.leaving {
+            leaving.train = left.map(|left| match leaving.train {
+                Some((since, first, _)) => (since, first, left),
+                None => (t, left, left),
+            });
+        }
+    }
+
+    /// When what passes had left.
+    #[inline]
+    pub(crate) fn leaving(&mut self) -> Option<&mut Leaving> {
+        self.leaving.as_deref_mut()
+    }
+
+    /// It has several segments in flight, so that when they leave is worth knowing.
+    #[cold]
+    pub(crate) fn has_several(&mut self) {
+        let none = Leaving { departures: Departures::new(), soonest: None, train: None };
+        self.leaving.get_or_insert_with(|| Box::new(none));
+    }
+
+    /// The train left as far apart as it passed, by an eighth, and no queue of its own stood: two of its pieces would have waited longer. BBR
+    /// takes such a sample for its sender's rate (the smaller of both rates, draft-cheng-iccrg-delivery-rate-estimation, 3.1.2).
+    fn left_apart(&self) -> bool {
+        let Some((since, first, last)) = self.leaving.as_ref().and_then(|l| l.train) else { return false };
+        let (all, took) = (self.last - self.start, self.last - since);
+        if took.times(2) < all {
+            return false;
+        }
+        let two = Nanos(all.0 * 2 / i64::from(self.intervals.max(1)));
+        let stood = first.queued.min(last.queued);
+        took - (last.at - first.at) + last.tick <= took.part(8) && stood <= two + last.tick
+    }
+
+    /// Its sender spaced what passed: of trains that tell, fewer were set apart by the link than probing alone accounts for.
+    pub(crate) fn is_paced(&self) -> bool {
+        self.paced > (CYCLE - 1) * self.total
+    }
+
     /// Bits per second; `None` while no train was long enough.
     pub(crate) fn estimate(&mut self) -> Option<f64> {
         if self.intervals >= MIN_INTERVALS {
             self.end_train();
             self.start = self.last;
+            let last = self.leaving.as_ref().and_then(|l| l.train).map(|train| train.2);
+            self.leaves(self.last, last);
+        }
+        if self.is_paced() {
+            return None;
         }
         // An eighth more does not move it.
         if self.total > self.asked_at + self.asked_at / 8 || self.asked_at == 0 {
@@ -225,10 +317,56 @@ mod tests {
     fn a_steady_train_gives_its_rate() {
         let mut rate = Rate::default();
         for i in 1..200 {
-            rate.pass(Nanos::micros(120 * i), 1500, Nanos::millis(5));
+            rate.pass(Nanos::micros(120 * i), 1500, Nanos::millis(5), None);
         }
         let bps = rate.estimate().unwrap();
         assert!((bps / 100e6 - 1.0).abs() < 0.1, "{bps}");
+    }
+
+    fn several() -> Rate {
+        let mut rate = Rate::default();
+        rate.has_several();
+        rate
+    }
+
+    /// Trains of eleven pieces 800 µs apart, which left so far apart; what passed first and last had queued for so long.
+    fn trains(rate: &mut Rate, count: i64, from: i64, apart: i64, queued: i64, tick: i64) {
+        for n in 0..count {
+            for k in 0..11 {
+                let at = Nanos::micros(apart * k);
+                let left = Left { at, queued: Nanos::micros(queued), tick: Nanos::micros(tick) };
+                let t = Nanos::millis(from + 100 * n) + Nanos::micros(800 * k);
+                rate.pass(t, 1448, Nanos::millis(5), Some(left));
+            }
+        }
+        rate.estimate();
+    }
+
+    /// Less than an eighth further apart than they left, and no queue that held two of them: their sender spaced them (rule 87).
+    #[test]
+    fn what_left_as_far_apart_was_not_spaced_by_the_link() {
+        let paced = |apart, queued, tick| {
+            let mut rate = several();
+            trains(&mut rate, 3, 1, apart, queued, tick);
+            assert_eq!(rate.estimate().is_none(), rate.is_paced());
+            rate.is_paced()
+        };
+        assert_eq!([700, 699].map(|apart| paced(apart, 0, 0)), [true, false]);
+        assert_eq!([1_600, 1_601].map(|queued| paced(800, queued, 0)), [true, false]);
+        // A clock that ticks leaves less of the eighth, and of the queue nothing that is within a tick.
+        assert_eq!([1_000, 1_001].map(|tick| paced(800, 1_600 + tick, tick)), [true, false]);
+    }
+
+    /// Seven trains that left apart for one that the link set apart are those of a sender that probes for more in one of eight round trips.
+    #[test]
+    fn one_train_of_eight_shows_the_link() {
+        let shows = |paced| {
+            let mut rate = several();
+            trains(&mut rate, 1, 1, 10, 0, 0);
+            trains(&mut rate, paced, 1_001, 800, 0, 0);
+            rate.estimate().is_some()
+        };
+        assert_eq!([7, 8].map(shows), [true, false]);
     }
 
     #[test]

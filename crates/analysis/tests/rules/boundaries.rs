@@ -328,8 +328,9 @@ fn train_of(fast: usize) -> Connection {
     w.at(ms(30)).client().data(100);
     let mut at = ms(50);
     for train in 0..10 {
+        let sent = at - ms(10);
         for _ in 0..11 {
-            w.at(at).server().data(MSS);
+            w.at(sent).server().data(MSS).late(at - sent - ms(10));
             at += if train < fast { us(120) } else { us(1_200) };
         }
         w.at(at + ms(11)).client().ack();

@@ -157,3 +157,50 @@ fn one_segment_at_a_time_is_the_link() {
     };
     assert_eq!([MSS, 2 * MSS].map(found), [[true, false], [false, true]]);
 }
+
+/// Two hundred pairs of full segments that the server sends as one packet each with PSH, a millisecond apart over a round trip of 20 ms; behind the
+/// server, the link takes so long for each.
+fn pairs(tap: Tap, takes: Nanos) -> Connection {
+    let mut w = Wire::new(tap, ms(20));
+    w.host[0].window = 1 << 20;
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    let mut free = Nanos::ZERO;
+    let mut events = Vec::new();
+    for k in 0..200 {
+        let sent = ms(50 + k);
+        free = free.max(sent) + takes;
+        events.extend([(sent, Some(free - sent)), (free + ms(10), None)]);
+    }
+    events.sort_by_key(|e| e.0);
+    for (at, late) in events {
+        let Some(late) = late else {
+            w.at(at).client().ack();
+            continue;
+        };
+        let packet = w.at(at).server().data(2 * MSS);
+        packet.segment.flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
+        if tap == Tap::Client {
+            packet.late(late);
+        } else {
+            w.overtaken(0, late);
+        }
+    }
+    w.connection()
+}
+
+/// Linux sets PSH on each packet of several segments. What passes as it left was spaced by its sender, with no queue on the path; what the link
+/// sets further apart has its rate (rule 87).
+#[test]
+fn what_a_sender_spaces_is_no_rate_of_the_link() {
+    for tap in [Tap::Server, Tap::Client] {
+        let causes = [Cause::Pacing, Cause::Bandwidth, Cause::SenderPause];
+        let budget = |takes| pairs(tap, takes).budget;
+        let own = budget(us(50));
+        let [pacing, bandwidth, pause] = causes.map(|cause| own.get(cause));
+        assert!(pacing > ms(150) && bandwidth < ms(20) && pause < ms(20), "{tap:?} {own:?}");
+        let link = budget(us(1_300));
+        let [pacing, bandwidth, _] = causes.map(|cause| link.get(cause));
+        assert!(bandwidth > ms(150) && pacing == Nanos::ZERO, "{tap:?} {link:?}");
+    }
+}

@@ -263,9 +263,12 @@ fn the_bottleneck_spaces_the_arrivals() {
     // One segment per millisecond passes; each is acknowledged at once and lets two more go.
     let mut w = opened(Tap::Client);
     w.at(ms(30)).client().data(100);
-    let arrivals = (0..10).map(|i| 50 + i).chain((0..80).map(|i| 70 + i));
-    for t in arrivals {
-        w.at(ms(t - 10)).server().data(MSS);
+    for i in 0..10 {
+        w.at(ms(40)).server().data(MSS).late(ms(i));
+    }
+    for n in 0..80 {
+        let acked = n / 2 + if n < 20 { 50 } else { 60 };
+        w.at(ms(acked + 10)).server().data(MSS).late(ms(70 + n - acked - 20));
     }
     for t in (0..10).map(|i| 50 + i).chain((0..80).map(|i| 70 + i)) {
         w.at(ms(t)).client().ack();

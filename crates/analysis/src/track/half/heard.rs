@@ -3,7 +3,7 @@
 use crate::profile::delayed_from;
 use crate::track::acks::Ack;
 use crate::track::half::{AckSeen, Half, Reading, View};
-use crate::track::rate::Mark;
+use crate::track::rate::{Left, Mark};
 use crate::track::recovery::{Recovered, Repair};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
@@ -159,7 +159,9 @@ impl Half {
             self.crowd.acknowledged(self.flow.una, t, in_flight, self.flow.mss);
             let slow =
                 t - self.rate.last() > view.train_pause && self.spread_by_link(advance, in_flight, t, view);
-            self.rate.pass(t, advance, if slow { Nanos::MAX } else { view.train_pause });
+            let left = self.left_beside(t, view);
+            self.rate.pass(t, advance, if slow { Nanos::MAX } else { view.train_pause }, left);
+            self.flow.paced = self.rate.is_paced();
         } else if let Some(stamp) = stamp {
             self.crowd.asked(Mark::Stamp(stamp), t);
         }
@@ -167,6 +169,17 @@ impl Half {
         let flight = if view.near { in_flight } else { in_flight.max(flow.flight_by_rounds()) };
         let initial = initial * flow.mss.max(1);
         flow.cwnd.acknowledged(advance, flight, initial, flow.recovery.is_some());
+    }
+
+    /// When what was just acknowledged had left; an eighth of the round trip is jitter.
+    #[inline]
+    fn left_beside(&mut self, t: Nanos, view: &View) -> Option<Left> {
+        let flow = &self.flow;
+        if flow.recovery.is_some() || flow.first_sack.is_some() || !self.is_packed(t, view) {
+            return None;
+        }
+        let at = self.rate.leaving()?.departures.of(flow.una)?;
+        Some(Left { at, queued: t - at - view.peer_reaction - view.rtt.part(8), tick: Nanos::ZERO })
     }
 
     /// The ACK before this one, and this one, are of segments that left together, so that the link set them apart; or it comes as evenly behind

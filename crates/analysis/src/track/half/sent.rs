@@ -4,7 +4,7 @@ use crate::profile::{Profile, WAKE_UP};
 use crate::track::flow::{Flow, Last};
 use crate::track::half::{Half, View};
 use crate::track::passage::{Arrival, Arrived, Before};
-use crate::track::rate::Mark;
+use crate::track::rate::{Left, Mark};
 use crate::track::recovery::{Recovery, Repair, TooLarge};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
@@ -119,6 +119,13 @@ impl Half {
         if view.near {
             let end = segment.seq + segment.len;
             self.crowd.asked(Mark::End(end), t);
+            let flight = self.flow.outstanding();
+            if flight >= 4 * self.flow.mss.max(1) {
+                self.rate.has_several();
+            }
+            if let Some(leaving) = self.rate.leaving() {
+                leaving.departures.push(end, t, flight);
+            }
             match self.flow.flight_start {
                 Some(start) if t - start <= view.rtt.part(64).max(Nanos::micros(50)) => {
                     (self.together, self.some_together) = (end, true);
@@ -133,9 +140,34 @@ impl Half {
                 _ if self.goes_on(segment, t, view) => Nanos::MAX,
                 _ => view.train_pause,
             };
-            self.rate.pass(t, segment.len, pause);
+            let left = self.left_afar(segment, t, view);
+            self.rate.pass(t, segment.len, pause, left);
+            self.flow.paced = self.rate.is_paced();
         }
         self.flow.round.pass(t, segment.len, view.rtt.max(Nanos::micros(50)));
+    }
+
+    /// It sends packets of several segments with PSH on each, as Linux does: what it spaces shows in those. Other flows are taken for clocked by
+    /// their ACKs, which the link has set apart.
+    pub(super) fn is_packed(&self, t: Nanos, view: &View) -> bool {
+        self.flow.packed.is_some_and(|packed| t - packed <= view.rtt.times(2))
+    }
+
+    /// When it left by its time stamp, of a clock that ticks by the millisecond. Clocks run apart by up to 500 ppm (RFC 5905, `MAXFREQ`).
+    fn left_afar(&mut self, segment: &Segment, t: Nanos, view: &View) -> Option<Left> {
+        let stamp = segment.options.timestamps.filter(|_| view.fine_stamps)?.0;
+        let packed = self.is_packed(t, view);
+        if self.counts.bytes >= u64::from(4 * self.flow.mss) {
+            self.rate.has_several();
+        }
+        let leaving = self.rate.leaving()?;
+        let (first, least, since) = leaving.soonest.unwrap_or((stamp, Nanos::MAX, t));
+        let at = Nanos::millis(i64::from(stamp.wrapping_sub(first) as i32));
+        let after = t - at;
+        let least = if least == Nanos::MAX { after } else { after.min(least + (t - since).part(2_000)) };
+        leaving.soonest = Some((first, least, t));
+        let whole = packed && self.flow.recovery.is_none() && self.holes.is_empty();
+        whole.then(|| Left { at, queued: after - least - view.rtt.part(8), tick: Nanos::millis(1) })
     }
 
     /// It belongs to the train of the segment before, however far apart the link has set them (rule 36): both left in the same
@@ -167,7 +199,11 @@ impl Half {
         let flow = &mut self.flow;
         flow.cwnd.flies(flow.outstanding(), flow.mss);
         flow.probed = false;
-        flow.last = Some(Last::of(segment, t, flow.una));
+        let last = Last::of(segment, t, flow);
+        if last.whole && last.psh {
+            flow.packed = Some(t);
+        }
+        flow.last = Some(last);
     }
 
     /// It begins to send again. If it was idle longer than its retransmission timeout, the kernel cut its congestion
