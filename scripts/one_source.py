@@ -48,6 +48,11 @@ def duration(ns):
     return f'{value:.{digits}f} {unit}'
 
 
+def little(ns):
+    """As in lists: below a microsecond nothing is said to the nanosecond."""
+    return '<1 µs' if ns < 1_000 else duration(ns)
+
+
 def percent(share):
     p = share * 100
     return '0 %' if p <= 0 else '<0.1 %' if p < 0.1 else f'{p:.1f} %' if p < 0.95 else f'{p:.0f} %'
@@ -165,13 +170,13 @@ class Capture:
             self.same(f'text: share of {title}', same_percent(share, f['share_of_requests']), True)
         # beyond --top findings are named with the small ones
         small = self.listed()[len(headings) :] + self.minor()
-        self.same('text: smaller', self.paragraph(rest, 'smaller'), [duration(f['requests_ns']) for f in small])
+        self.same('text: smaller', self.paragraph(rest, 'smaller'), [little(f['requests_ns']) for f in small])
         for head, key in (
             ('idle between requests', 'idle_ns'),
             ('after the last byte, when nobody waited', 'after_last_byte_ns'),
         ):
             parts = sorted((-c[key], list(common.CAUSES).index(c['cause'])) for c in s['causes'] if c[key] > 0)
-            self.same(f'text: {head}', self.paragraph(rest, head), [duration(-ns) for ns, _ in parts])
+            self.same(f'text: {head}', self.paragraph(rest, head), [little(-ns) for ns, _ in parts])
         bar = re.search(r'^  [█▓▒░·]+\n((?:  [█▓▒░·r].*\n)+)', rest, re.M)
         if bar:
             named = re.findall(r'[█▓▒░·] (\w+) (<?[0-9.]+ %)', bar[1])
@@ -190,7 +195,7 @@ class Capture:
         """The times in the paragraph with this head."""
         found = re.search(rf'^  {re.escape(head)}: (.*?)\n\n', text + '\n\n', re.M | re.S)
         words = ' '.join(found[1].split()) if found else ''
-        return re.findall(r'[0-9.]+ (?:ns|µs|ms|s)\b', words)
+        return re.findall(r'<?[0-9.]+ (?:ns|µs|ms|s)\b', words)
 
     def page(self, folder):
         """The page: the answer in it is that of --json; what stands there without a script is the same, too."""

@@ -153,12 +153,8 @@ impl Reader {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for `next`")]
     fn frame(&mut self, r: Record) -> Frame<'_> {
-        // A pcapng simple packet has no time: that of the packet before is nearest to the truth.
-        let (time, bad_time) = match r.bad_time && r.time == Nanos::ZERO {
-            true => (self.last, true),
-            false if self.is_far(r.time) => self.judge(&r),
-            false => (r.time, r.bad_time),
-        };
+        let odd = r.bad_time || self.is_far(r.time);
+        let (time, bad_time) = if odd { self.judge(&r) } else { (r.time, false) };
         self.last = time;
         self.frames += 1;
         self.buffer.consume(r.total);
@@ -183,6 +179,13 @@ impl Reader {
     /// The time of the record at the front of the buffer, and whether its stamp was wrong: those behind it tell.
     #[cold]
     fn judge(&mut self, r: &Record) -> (Nanos, bool) {
+        // A pcapng simple packet has no time: that of the packet before is nearest to the truth.
+        if r.bad_time && r.time == Nanos::ZERO {
+            return (self.last, true);
+        }
+        if !self.is_far(r.time) {
+            return (r.time, r.bad_time);
+        }
         let before = (self.frames > 0).then_some(self.last);
         let asked = if before.is_some() { ASKED } else { 2 };
         let mut behind = [Nanos::ZERO; ASKED];

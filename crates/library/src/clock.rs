@@ -15,7 +15,7 @@ pub struct OddClock {
     pub input: usize,
     /// Frames stamped more than a second before an earlier one of it.
     pub steps: u64,
-    /// The longest time without a frame.
+    /// The longest time without a frame that is longer than any capture waits; zero if there was none.
     pub jump: Nanos,
 }
 
@@ -31,15 +31,26 @@ impl Clock {
     /// The next frame was stamped so.
     #[inline]
     pub(crate) fn stamped(&mut self, time: Nanos) {
+        match self.latest {
+            Some(until) if (until..=until + SILENT).contains(&time) => self.latest = Some(time),
+            _ => self.stamped_elsewhere(time),
+        }
+    }
+
+    /// The first frame, one that is behind another, or one long after it.
+    #[cold]
+    fn stamped_elsewhere(&mut self, time: Nanos) {
         let until = *self.latest.get_or_insert(time);
         self.steps += u64::from(time + STEP < until);
-        self.jump = self.jump.max(time - until);
+        if time - until > SILENT {
+            self.jump = self.jump.max(time - until);
+        }
         self.latest = Some(until.max(time));
     }
 
     /// What is wrong with it.
     pub(crate) fn odd(&self, input: usize) -> Option<OddClock> {
-        let odd = self.steps > 0 || self.jump > SILENT;
+        let odd = self.steps > 0 || self.jump > Nanos::ZERO;
         odd.then_some(OddClock { input, steps: self.steps, jump: self.jump })
     }
 }

@@ -168,15 +168,12 @@ pub(crate) fn set_aside(inputs: &[Input], read: &Read, analysis: &mut Analysis) 
 pub(crate) fn how_odd(clocks: &[OddClock]) -> Option<String> {
     let longest = clocks.iter().map(|c| c.jump).max()?;
     let back = clocks.iter().any(|c| c.steps > 0);
-    Some(match (back, longest < FAR) {
+    Some(match (back, longest == Nanos::ZERO) {
         (true, true) => "runs backwards".to_owned(),
         (true, false) => format!("runs backwards and jumps by {}", long(longest)),
         (false, _) => format!("jumps by {} from one packet to the next", long(longest)),
     })
 }
-
-/// A time without a packet that no capture waits for.
-const FAR: Nanos = Nanos::secs(30 * 86_400);
 
 /// A time in words, however long.
 fn long(time: Nanos) -> String {

@@ -89,6 +89,9 @@ fn attribute_any(
 
 /// Their sender turned out to space them, so that PSH of several segments ended no write (rule 87).
 fn forget_what_was_pushed(context: &Context, steps: &mut [Step]) {
+    if !End::BOTH.iter().any(|&end| context.paced[end]) {
+        return;
+    }
     for step in steps.iter_mut().filter(|s| s.may_go_on && context.paced[s.sender]) {
         step.pushed = false;
     }

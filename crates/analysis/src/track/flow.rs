@@ -58,7 +58,7 @@ pub(crate) struct Last {
     pub(crate) time: Nanos,
     pub(crate) len: u32,
     pub(crate) psh: bool,
-    /// It may be the end of several full ones that left as one packet, on which Linux sets PSH wherever the write ends (rule 87).
+    /// It has PSH and may be the end of several full ones that left as one packet, on which Linux sets that wherever the write ends (rule 87).
     pub(crate) whole: bool,
     /// Acknowledged when it passed.
     pub(crate) una: Seq,
@@ -126,13 +126,13 @@ impl Flow {
 
 impl Last {
     pub(crate) fn of(segment: &Segment, t: Nanos, flow: &Flow) -> Last {
-        let (len, mss) = (segment.len, flow.mss);
-        let behind = flow.last.is_some_and(|l| !l.psh && l.len == mss);
+        let (len, mss, psh) = (segment.len, flow.mss, segment.flags.psh());
+        let several = || len > mss || flow.last.is_some_and(|l| !l.psh && l.len == mss);
         Last {
             time: t,
             len,
-            psh: segment.flags.psh(),
-            whole: mss > 0 && len.is_multiple_of(mss) && (len > mss || behind),
+            psh,
+            whole: psh && mss > 0 && several() && len.is_multiple_of(mss),
             una: flow.una,
             stamp: segment.options.timestamps.map(|t| t.0),
         }

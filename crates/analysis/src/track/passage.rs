@@ -174,7 +174,7 @@ impl Passage<'_> {
 
     /// PSH on the last segment need not have ended a write (rule 87).
     pub(crate) fn may_go_on(&self) -> bool {
-        self.profile.os == Some("Linux") && self.flow.last.is_some_and(|l| l.whole)
+        self.flow.last.is_some_and(|l| l.whole) && self.profile.os == Some("Linux")
     }
 
     /// Nothing was in flight for longer than a wake-up takes (rule 49): no limit of TCP held the segment, for each of them

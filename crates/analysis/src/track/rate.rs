@@ -114,6 +114,7 @@ impl Rate {
         (gap - self.gap).0.abs() <= gap.part(16).0
     }
 
+    #[inline(never)]
     fn end_train(&mut self) {
         if self.intervals >= MIN_INTERVALS && self.last > self.start {
             let apart = self.left_apart();
@@ -166,10 +167,12 @@ impl Rate {
     }
 
     /// It has several segments in flight, so that when they leave is worth knowing.
-    #[cold]
+    #[inline]
     pub(crate) fn has_several(&mut self) {
-        let none = Leaving { departures: Departures::new(), soonest: None, train: None };
-        self.leaving.get_or_insert_with(|| Box::new(none));
+        if self.leaving.is_none() {
+            self.leaving =
+                Some(Box::new(Leaving { departures: Departures::new(), soonest: None, train: None }));
+        }
     }
 
     /// The train left as far apart as it passed, by an eighth, and no queue of its own stood: two of its pieces would have waited longer. BBR

@@ -119,13 +119,7 @@ impl Half {
         if view.near {
             let end = segment.seq + segment.len;
             self.crowd.asked(Mark::End(end), t);
-            let flight = self.flow.outstanding();
-            if flight >= 4 * self.flow.mss.max(1) {
-                self.rate.has_several();
-            }
-            if let Some(leaving) = self.rate.leaving() {
-                leaving.departures.push(end, t, flight);
-            }
+            self.leaves_beside(end, t);
             match self.flow.flight_start {
                 Some(start) if t - start <= view.rtt.part(64).max(Nanos::micros(50)) => {
                     (self.together, self.some_together) = (end, true);
@@ -153,8 +147,21 @@ impl Half {
         self.flow.packed.is_some_and(|packed| t - packed <= view.rtt.times(2))
     }
 
+    /// Beside its sender it left as it passed: when, is kept of flows with several segments in flight (rule 87).
+    #[inline]
+    fn leaves_beside(&mut self, end: Seq, t: Nanos) {
+        let flight = self.flow.outstanding();
+        if flight >= 4 * self.flow.mss.max(1) {
+            self.rate.has_several();
+        }
+        if let Some(leaving) = self.rate.leaving() {
+            leaving.departures.push(end, t, flight);
+        }
+    }
+
     /// When it left by its time stamp, of a clock that ticks by the millisecond. Clocks run apart by up to 500 ppm (RFC 5905, `MAXFREQ`).
     fn left_afar(&mut self, segment: &Segment, t: Nanos, view: &View) -> Option<Left> {
+        self.flow.packed?;
         let stamp = segment.options.timestamps.filter(|_| view.fine_stamps)?.0;
         let packed = self.is_packed(t, view);
         if self.counts.bytes >= u64::from(4 * self.flow.mss) {
@@ -200,7 +207,7 @@ impl Half {
         flow.cwnd.flies(flow.outstanding(), flow.mss);
         flow.probed = false;
         let last = Last::of(segment, t, flow);
-        if last.whole && last.psh {
+        if last.whole {
             flow.packed = Some(t);
         }
         flow.last = Some(last);
