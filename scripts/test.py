@@ -95,10 +95,9 @@ class Skip(Exception):
 
 
 class Check:
-    """A name, what to run (an argument list, or a function that gives the exit code), how much to show; `timed`: it holds real
-    programs and timers to the clock, so that a machine which does something else besides disturbs it. If it fails, it is
-    done once more, and that is told. `early`: a compiler's work, which begins when the program is built and is waited for here.
-    """
+    """A name, what to run (argument list, or a function that gives the exit code), how much to show; `timed`: it holds programs
+    and timers to the clock, so that other work disturbs it, and is done once more if it fails. `early`: a compiler's work,
+    begun when the program is built and waited for here; `nice`: in what timed ones leave of the processors."""
 
     def __init__(self, name, action, needs=(), show=1, environment=None, timed=False, early=False):
         self.name, self.needs, self.show, self.environment, self.timed = name, needs, show, environment or {}, timed
@@ -227,6 +226,7 @@ def checks(binary):
         ]
     return out + [
         Check('made cases: a sample', made_cases, show=3),
+        Check('fuzz targets are built', 'nice -n 19 fuzz/run.sh --build', show=0, early=True),
         Check('fuzz', 'fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8),
         Check('lab matrix: answers and labels agree', lab_matrix, ['ip', '/dev/net/tun'], show=40, timed=True),
         Check('record beside the lab', record_sample(binary), ['ip', '/dev/net/tun'], show=8, timed=True),

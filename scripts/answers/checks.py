@@ -6,6 +6,8 @@ import common
 from answers.packets import endpoint, new_bytes
 
 MAX_UNEXPLAINED = {'labelled': 0.02, 'real': 0.10}
+# a stamp that lies so far from those before and behind it is the neighbours' (crates/capture/src/stamps.rs)
+FAR = 2 * capfile.SECOND
 MAX_TIME = 2**63 - capfile.SECOND * 2**32  # later times (of broken files) need more than 64 bits
 
 
@@ -226,6 +228,12 @@ def examples(answer, facts, report):
                 report.bad('findings', 'capture', f'{f["cause"]}: connection {n!r}')
 
 
+def believed(frames):
+    """Those whose stamps are less than FAR from that of a neighbour in the file."""
+    beside = zip(frames, [None, *frames], [*frames[1:], None], strict=False)
+    return [f for f, *others in beside if any(o and abs(o.time - f.time) <= FAR for o in others)] or frames
+
+
 def totals(answer, facts, report):
     """The numbers of packets, payload bytes and times are those of the file."""
     capture = answer['capture']
@@ -234,6 +242,7 @@ def totals(answer, facts, report):
     if not facts.by:
         return
     copies = any('duplicates' in c['quality'] for c in answer['connections'])
+    mended = any(w['code'] == 'bad_time' for w in capture['warnings'])
     if capture['tcp_packets'] != len(facts.frames):
         report.bad('packets', 'capture', f'{capture["tcp_packets"]} TCP packets, {facts.by} reads {len(facts.frames)}')
     # A connection that is not listed is a single packet.
@@ -262,7 +271,13 @@ def totals(answer, facts, report):
             held = new_bytes(frames, one, other)
             if c['bytes'][side] != held:
                 report.bad('payload', where, f'{c["bytes"][side]} bytes of the {side}, {facts.by}: {held}')
-        first, last = min(f.time for f in frames) - facts.start, max(f.time for f in frames) - facts.start
+        known = believed(frames) if mended else frames
+        first, last = min(f.time for f in known) - facts.start, max(f.time for f in known) - facts.start
+        if len(known) < len(frames):
+            # the others have the time of whatever frame comes before them in the file
+            first, last = min(first, c['start_ns']), max(last, c['end_ns'])
+        if len(known) < len(frames) and last > capture['duration_ns']:
+            report.bad('times', where, f'ends at {last} ns, the capture at {capture["duration_ns"]}')
         if 'time_went_back' not in c['quality'] and last < MAX_TIME and (c['start_ns'], c['end_ns']) != (first, last):
             report.bad('times', where, f'{c["start_ns"]} to {c["end_ns"]} ns, its packets {first} to {last}')
 

@@ -1,9 +1,9 @@
-//! A packet made anew from what the dissector kept of it: Ethernet, IP and TCP headers, no payload. Nothing that was
+//! A packet made anew from what the dissector kept of it: Ethernet (or Wi-Fi), IP and TCP headers, no payload. Nothing that was
 //! not understood is passed on, so nothing unforeseen can be given away.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use tcpwhy_base::{Segment, Seq, TcpFlags, Tls, protocol};
+use tcpwhy_base::{Segment, Seq, TcpFlags, Tls, Trouble, protocol};
 
 /// Addresses and ports as they are written.
 #[derive(Default)]
@@ -34,6 +34,15 @@ impl Names {
     }
 }
 
+/// Link types of what is written.
+const ETHERNET: u32 = 1;
+const WIFI: u32 = 105;
+
+/// The link type of what is written for this packet: what a radio sent again shows in no other header (rule 88).
+pub(crate) fn link(s: &Segment) -> u32 {
+    if s.trouble.has(Trouble::AIR) { WIFI } else { ETHERNET }
+}
+
 /// Writes the frame into `out`; gives its length on the wire.
 pub(crate) fn write(s: &Segment, names: &mut Names, out: &mut Vec<u8>) -> u32 {
     let tcp = tcp(s, names.hide());
@@ -43,7 +52,16 @@ pub(crate) fn write(s: &Segment, names: &mut Names, out: &mut Vec<u8>) -> u32 {
     out.clear();
     // Locally administered addresses: 2 for the one with the lower endpoint, so that directions stay apart.
     let lower = u8::from(s.src <= s.dst);
-    out.extend([2, 0, 0, 0, 0, 2 - lower, 2, 0, 0, 0, 0, 1 + lower]);
+    let (to, from) = ([2, 0, 0, 0, 0, 2 - lower], [2, 0, 0, 0, 0, 1 + lower]);
+    if link(s) == WIFI {
+        let retry = if s.trouble.has(Trouble::RETRY) { 8 } else { 0 };
+        // Frame control (data), duration, receiver, transmitter, the cell's address, number; then LLC and SNAP.
+        out.extend([8, retry, 0, 0]);
+        [to, from, [2, 0, 0, 0, 0, 0]].iter().for_each(|address| out.extend(address));
+        out.extend([0, 0, 0xaa, 0xaa, 3, 0, 0, 0]);
+    } else {
+        [to, from].iter().for_each(|address| out.extend(address));
+    }
     match (src, dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => {
             out.extend([8, 0]);

@@ -14,9 +14,9 @@ impl Conn {
         !self.testimony.is_silent() && is_beside(&self.track.path_of(s))
     }
 
-    /// The same packet was seen here, under other VLAN tags or tunnel ids (rule 30).
+    /// The same packet was seen here, under other VLAN tags or tunnel ids (rule 30). In another file it may have been seen at the other end.
     pub(crate) fn has_twin(&self, segment: &Segment) -> bool {
-        self.track.has_twin(self.end_of(segment), segment)
+        self.who.file == segment.file && self.track.has_twin(self.end_of(segment), segment)
     }
 
     /// The exchange that goes on, once it has an answer: when it began, and its last progress.

@@ -8,9 +8,6 @@ use anyhow::bail;
 use tcpwhy_library::Detail;
 use tcpwhy_library::{packets::Frame, packets::Writer};
 
-/// Ethernet.
-const LINK: u32 = 1;
-
 /// Writes the headers of some connections to a file that can be given away.
 pub(crate) fn run(args: &Slice) -> anyhow::Result<Exit> {
     let Some(connection) = &args.connection else {
@@ -59,7 +56,7 @@ fn write(out: &mut Output, loaded: &Loaded, anonymize: bool) -> anyhow::Result<u
     loaded.source().read_again(&loaded.analysis.connections, |met| {
         if met.packet.is_some() {
             let len = headers::write(met.segment, &mut names, &mut bytes);
-            let mut frame = Frame::new(met.frame.time.floor0(), LINK, &bytes);
+            let mut frame = Frame::new(met.frame.time.floor0(), headers::link(met.segment), &bytes);
             frame.len = len.max(frame.len);
             writer.write(&frame, None)?;
             packets += 1;

@@ -6,9 +6,6 @@ use tcpwhy_base::Nanos;
 use tcpwhy_library::model::{Answer, EPOCH, Question, Span, Story, stories, tap};
 use tcpwhy_library::{packets::Frame, packets::Writer};
 
-/// Ethernet.
-const LINK: u32 = 1;
-
 /// The stretches of time of one connection whose end no packet has shown yet.
 struct Waiting {
     spans: std::vec::IntoIter<Span>,
@@ -46,7 +43,7 @@ pub(crate) fn write(out: impl Write, question: &Question, answer: &Answer, end: 
     for t in tap(&answer.outcome, end) {
         let s = t.segment;
         let len = headers::write(&s, &mut names, &mut bytes);
-        let mut frame = Frame::new(s.time, LINK, &bytes);
+        let mut frame = Frame::new(s.time, headers::link(&s), &bytes);
         frame.len = len.max(frame.len);
         let over = waiting.get_mut(t.conn as usize).and_then(|w| w.over(s.time - EPOCH, s.len > 0));
         writer.write(&frame, over.as_deref())?;

@@ -119,7 +119,17 @@ fn links_are_not_followed() {
     whole(&names[..2]);
     plant(&names);
     let good = dir.file("good.toml", "title = 'a'\n[workload]\nrequest = [1]\nresponse = [1]\n");
-    assert_eq!(lab(&["run", &good, "--keep", place]).code, 0);
-    whole(&names);
-    assert!(Path::new(place).join("lab-result.json").is_file());
+    let refused = lab(&["run", &good, "--keep", place]);
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    assert!(refused.err.contains("would be written over"), "{}", refused.err);
+    // In the folder of an earlier run of the same experiment they are what that wrote.
+    names.iter().for_each(|name| fs::remove_file(keep.join(name)).unwrap());
+    for again in [false, true] {
+        if again {
+            plant(&names);
+        }
+        assert_eq!(lab(&["run", &good, "--keep", place]).code, 0);
+        whole(&names);
+        assert!(Path::new(place).join("lab-result.json").is_file());
+    }
 }
