@@ -59,7 +59,8 @@ def files_of(which):
 def run(binary, files, jobs, verbose):
     """Checks the files; the number of those with problems."""
     failed, refused, notes = 0, 0, []
-    with concurrent.futures.ThreadPoolExecutor(common.overlap(jobs)) as pool:
+    # processes: most of the time goes into looking at the answer, which is done here
+    with concurrent.futures.ProcessPoolExecutor(common.overlap(jobs)) as pool:
         # labelled captures are small enough for all detail; the others get the default, so that omission is seen too
         waiting = [
             (path, pool.submit(check_file, binary, path, kind, ('--exchanges', 'all') if kind != 'real' else ()))

@@ -10,6 +10,8 @@ The figures are those of the profile `release`. Without valgrind: SKIP (exit cod
 """
 
 import argparse
+import concurrent.futures
+import itertools
 import json
 import os
 import re
@@ -32,20 +34,29 @@ CANNOT = 75
 # a copy of many bytes is one instruction for each byte on processors that have a fast one, which others do not use
 PLAIN_COPIES = 'glibc.cpu.x86_rep_movsb_threshold=1073741824:glibc.cpu.x86_rep_stosb_threshold=1073741824'
 
+# each run has one processor, and so one thread; the next one the next
+AT = itertools.cycle(sorted(os.sched_getaffinity(0)))
+
+
+def per_packet(binary, generator, what):
+    """The instructions of one run, for each packet of a capture that the generator makes of `what`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'capture.pcap')
+        packets = int(subprocess.run([generator, *what, path], capture_output=True, check=True).stdout)
+        return round(counted(binary, path, folder) / packets)
+
 
 def counted(binary, capture, folder):
     """The instructions of one run."""
     said = os.path.join(folder, 'said')
     counting = ['--tool=cachegrind', '--cache-sim=no', '--cachegrind-out-file=/dev/null', f'--log-file={said}']
-    command = ['valgrind', *counting, binary, 'explain', capture, '--json']
-    one = min(os.sched_getaffinity(0))
+    command = ['taskset', '-c', str(next(AT)), 'valgrind', *counting, binary, 'explain', capture, '--json']
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env={'PATH': os.environ['PATH'], 'NO_COLOR': '1', 'GLIBC_TUNABLES': PLAIN_COPIES},
-        preexec_fn=lambda: os.sched_setaffinity(0, {one}),
         check=False,
     )
     with open(said, encoding='utf8', errors='replace') as f:
@@ -76,12 +87,10 @@ def main():
     with open(FIGURES, encoding='utf8') as f:
         committed = json.load(f)
     generator = common.generator()
-    figures, more = {}, []
-    with tempfile.TemporaryDirectory() as folder:
-        for name, what in CAPTURES.items():
-            path = os.path.join(folder, 'capture.pcap')
-            packets = int(subprocess.run([generator, *what, path], capture_output=True, check=True).stdout)
-            figures[name] = round(counted(o.bin, path, folder) / packets)
+    more = []
+    with concurrent.futures.ThreadPoolExecutor(common.overlap(None)) as pool:
+        waiting = {name: pool.submit(per_packet, o.bin, generator, what) for name, what in CAPTURES.items()}
+        figures = {name: future.result() for name, future in waiting.items()}
     for name, figure in figures.items():
         before = committed['per_packet'].get(name, figure)
         print(f'{name}: {figure} instructions per packet, {figure / before - 1:+.1%} beside {before}')

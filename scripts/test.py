@@ -82,10 +82,10 @@ WITH_FINDINGS = [
     'packet-headers__testdata_large-ndt.pcap',
 ]
 
+# what early checks begin with: they take what the others leave of the processors
+LEFT = 'nice -n 19'
 # documentation without warnings
 STRICT = {'RUSTDOCFLAGS': '-D warnings'}
-# early checks begin after this one: it needs the program, and the program the whole machine
-BEFORE_EARLY = 'instructions per packet'
 # exit code of a check that cannot run here; its last line says why (EX_TEMPFAIL of sysexits.h)
 CANNOT = 75
 
@@ -96,8 +96,8 @@ class Skip(Exception):
 
 class Check:
     """A name, what to run (argument list, or a function that gives the exit code), how much to show; `timed`: it holds programs
-    and timers to the clock, so that other work disturbs it, and is done once more if it fails. `early`: a compiler's work,
-    begun when the program is built and waited for here; `nice`: in what timed ones leave of the processors."""
+    and timers to the clock, so that other work disturbs it, and is done once more if it fails. `early`: work for a processor
+    that others leave unused: the early ones run one after the other beside all others, and are waited for here."""
 
     def __init__(self, name, action, needs=(), show=1, environment=None, timed=False, early=False):
         self.name, self.needs, self.show, self.environment, self.timed = name, needs, show, environment or {}, timed
@@ -176,9 +176,9 @@ def checks(binary):
         Check('web: the page is fresh', script('scripts/web.py', 'check'), show=1),
         Check('web: browser', script('scripts/web.py', f'test --bin {binary}'), show=12, timed=True),
         Check('web: beside tcptrace and Wireshark', script('scripts/graphs.py', f'--bin {binary}'), show=1),
-        Check('lints', 'cargo clippy --workspace --all-targets --locked -- -D warnings', show=0, early=True),
-        Check('documentation', 'cargo doc --workspace --no-deps --locked', show=0, environment=STRICT, early=True),
-        Check('tests are built', 'cargo test --workspace --locked --no-run', show=0, early=True),
+        Check('lints', f'{LEFT} cargo clippy --workspace --all-targets --locked -- -D warnings', show=0, early=True),
+        Check('documentation', f'{LEFT} cargo doc --workspace --no-deps --locked', (), 0, STRICT, early=True),
+        Check('tests are built', f'{LEFT} cargo test --workspace --locked --no-run', show=0, early=True),
         Check('a planted cause is missed', script('scripts/planted_cause.py')),
         Check('interface of the library', script('scripts/api.py', 'check'), show=1),
         Check('notebook: its form', script('scripts/notebook.py', 'check'), show=1),
@@ -226,11 +226,11 @@ def checks(binary):
         ]
     return out + [
         Check('made cases: a sample', made_cases, show=3),
-        Check('fuzz targets are built', 'nice -n 19 fuzz/run.sh --build', show=0, early=True),
-        Check('fuzz', 'fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8),
+        Check('fuzz targets are built', f'{LEFT} fuzz/run.sh --build', show=0, early=True),
+        Check('fuzz', 'nice fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8, early=True),
         Check('lab matrix: answers and labels agree', lab_matrix, ['ip', '/dev/net/tun'], show=40, timed=True),
         Check('record beside the lab', record_sample(binary), ['ip', '/dev/net/tun'], show=8, timed=True),
-        Check('a clone by itself', stand_alone, ['git', os.path.join(common.ROOT, '.git')]),
+        Check('a clone by itself', stand_alone, ['git', os.path.join(common.ROOT, '.git')], early=True),
     ]
 
 
@@ -389,7 +389,7 @@ def stand_alone(log):
             log.write(f'$ {" ".join(command)}\n')
             log.flush()
             code = subprocess.run(
-                command,
+                [*LEFT.split(), *command],
                 cwd=where,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -461,12 +461,9 @@ def main():
     shutil.rmtree(SKIPS, ignore_errors=True)
     passed, failed, skipped, again_too = [], [], [], []
     early = Early(chosen)
-    names = [c.name for c in known]
-    alone = names[: names.index(BEFORE_EARLY) + 1]
+    early.start()
     for check in chosen:
         log = log_of(check.name)
-        if early.of and not early.ident and check.name not in alone:
-            early.start()
         started = time.monotonic()
         try:
             code, took = early.wait(check.name) if check.early else (run(check, log), None)
