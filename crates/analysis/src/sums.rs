@@ -400,6 +400,24 @@ pub(crate) fn side_by_side<A: Send, B>(one: impl FnOnce() -> A + Send, other: im
     })
 }
 
+/// Does the same for each analyzer, in a thread of its own where there are several.
+pub(crate) fn each_of<S: Send, T: Send>(shards: &mut [S], act: impl Fn(usize, &mut S) -> T + Sync) -> Vec<T> {
+    let Some((first, others)) = shards.split_first_mut() else { return Vec::new() };
+    std::thread::scope(|scope| {
+        let act = &act;
+        let threads: Vec<_> =
+            (1..).zip(others).map(|(i, shard)| scope.spawn(move || act(i, shard))).collect();
+        let mut all = vec![act(0, first)];
+        for thread in threads {
+            match thread.join() {
+                Ok(one) => all.push(one),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        all
+    })
+}
+
 impl Bases {
     fn store(&self, i: usize) -> Option<(&Store, At)> {
         let &(store, at) = self.places.get(i)?;

@@ -6,7 +6,7 @@ use super::{Analyzer, Place, Slot};
 use crate::findings::{self, Basis};
 use crate::output::Output;
 use crate::result::{Connection, Finding, Totals};
-use crate::sums::findings_over;
+use crate::sums::{each_of, findings_over};
 use crate::{Analysis, Bases};
 use std::net::IpAddr;
 use tcpwhy_base::{Endpoint, Nanos, Segment};
@@ -106,13 +106,11 @@ impl Analyzer {
         shards.iter_mut().for_each(Analyzer::end_live);
         let span = shards.iter().filter_map(|s| s.totals.span).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let scans = Scans::among(&shards, span);
-        for (shard, listed) in shards.iter_mut().zip(&scans.listed) {
-            listed.iter().for_each(|&silent| shard.speak_of(silent));
-            // Only its number is asked for from now on.
-            shard.lones = Lones::default();
-        }
         // Connections are numbered by their first packets. (What is in order piece by piece is sorted in one pass.)
         let mut order = each_of(&mut shards, |shard, ended| {
+            scans.listed[shard].iter().for_each(|&silent| ended.speak_of(silent));
+            // Only its number is asked for from now on.
+            ended.lones = Lones::default();
             let done = ended.done.iter().enumerate();
             let mut order: Vec<Numbered> =
                 done.map(|(at, c)| (c.frames.0, c.start, shard as u32, c.id, at as u32)).collect();
@@ -204,24 +202,6 @@ const WITH_FINDINGS: usize = 1_000;
 
 /// A connection that has ended: its first frame, when that came, its analyzer, its number and its place there.
 type Numbered = (u64, Nanos, u32, u32, u32);
-
-/// Does the same for each analyzer, in a thread of its own where there are several.
-fn each_of<T: Send>(shards: &mut [Analyzer], act: impl Fn(usize, &mut Analyzer) -> T + Sync) -> Vec<T> {
-    let Some((first, others)) = shards.split_first_mut() else { return Vec::new() };
-    std::thread::scope(|scope| {
-        let act = &act;
-        let threads: Vec<_> =
-            (1..).zip(others).map(|(i, shard)| scope.spawn(move || act(i, shard))).collect();
-        let mut all = vec![act(0, first)];
-        for thread in threads {
-            match thread.join() {
-                Ok(one) => all.push(one),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        all
-    })
-}
 
 /// Puts at each place what stands at the place that `from` names, without room for another list.
 fn rearrange<T>(list: &mut [T], mut from: Vec<u32>) {

@@ -30,6 +30,16 @@ struct Lone<A> {
     trouble: u8,
 }
 
+/// A little of such a packet: where there are millions, to make them whole takes longer than to look at them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Glance {
+    pub(super) time: Nanos,
+    pub(super) frame: u64,
+    pub(super) src: Endpoint,
+    pub(super) dst: Endpoint,
+    pub(super) flags: TcpFlags,
+}
+
 const STAMPS: u8 = 1;
 const MSS: u8 = 2;
 const WSCALE: u8 = 4;
@@ -82,6 +92,13 @@ impl<A: Copy + Into<IpAddr>> Lone<A> {
     fn ends(&self) -> (Endpoint, Endpoint) {
         let end = |ip: A, port| Endpoint { ip: ip.into(), port };
         (end(self.src, self.ports[0]), end(self.dst, self.ports[1]))
+    }
+
+    #[inline]
+    fn glance(&self) -> Glance {
+        let (src, dst) = self.ends();
+        let (time, frame) = (Nanos(whole(self.time) as i64), whole(self.frame));
+        Glance { time, frame, src, dst, flags: TcpFlags(self.flags) }
     }
 
     fn unpack(&self) -> Segment {
@@ -169,6 +186,15 @@ impl Lones {
         }
     }
 
+    /// What of the packet that is kept there tells a scan.
+    #[inline]
+    pub(super) fn glance(&self, at: At) -> Glance {
+        match at.0 & V6 {
+            0 => self.v4.all[at.0 as usize].glance(),
+            _ => self.v6.all[(at.0 & !V6) as usize].glance(),
+        }
+    }
+
     /// The packet that is kept there.
     pub(super) fn get(&self, at: At) -> Segment {
         match at.0 & V6 {
@@ -245,6 +271,9 @@ mod tests {
                 let at = lones.keep(&segment).unwrap();
                 assert_eq!(lones.key(at), (segment.src, segment.dst, segment.link));
                 assert_eq!(format!("{:?}", lones.get(at)), format!("{segment:?}"));
+                let Segment { time, frame, src, dst, flags, .. } = segment;
+                let glance = Glance { time, frame, src, dst, flags };
+                assert_eq!(format!("{:?}", lones.glance(at)), format!("{glance:?}"));
                 assert_eq!(format!("{:?}", lones.take(at)), format!("{segment:?}"));
                 assert_eq!(lones.keep(&segment), Some(at), "the room is used again");
             }

@@ -1,9 +1,9 @@
 //! Connections of one packet: which of them are listed, and whether many of them are a scan (rule 63).
 
 use super::Analyzer;
-use super::lone::At;
+use super::lone::{At, Glance};
 use crate::result::{Example, Finding, Frames};
-use crate::sums::side_by_side;
+use crate::sums::{each_of, side_by_side};
 use hashbrown::HashSet;
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Endpoint, Nanos, Segment, Side};
@@ -74,18 +74,13 @@ impl Scans {
         }
         let lists_all = shards.iter().all(|s| s.lists_all);
         let mut others: Vec<(u64, Nanos, usize, usize)> = Vec::new();
-        for (i, shard) in shards.iter().enumerate() {
-            for (n, &(at, _)) in shard.silent.iter().enumerate() {
-                let segment = shard.lones.get(at);
-                // Outside the window a connection has a number, and nothing else is said of it.
-                if lists_all || !is_in_window(shard, &segment) {
-                    scans.listed[i].push(shard.silent_at(n));
-                } else if fate[i][n] {
-                    scans.unlisted.push((segment.frame, segment.time));
-                } else {
-                    others.push((segment.frame, segment.time, i, n));
-                }
-            }
+        for (i, sorted) in each_of(&mut refs(shards), |i, shard| sort_out(shard, &fate[i], lists_all))
+            .into_iter()
+            .enumerate()
+        {
+            scans.listed[i].extend(sorted.listed);
+            scans.unlisted.extend(sorted.unlisted);
+            others.extend(sorted.others.into_iter().map(|(frame, time, n)| (frame, time, i, n)));
         }
         if others.len() > LISTED {
             others.select_nth_unstable(LISTED);
@@ -100,6 +95,37 @@ impl Scans {
     }
 }
 
+/// What becomes of those of one analyzer.
+#[derive(Default)]
+struct Sorted {
+    listed: Vec<Silent>,
+    /// Frame and time.
+    unlisted: Vec<(u64, Nanos)>,
+    /// The same, and which they are: of all analyzers the first are listed.
+    others: Vec<(u64, Nanos, usize)>,
+}
+
+/// `fate`: these belong to a scan.
+fn sort_out(shard: &Analyzer, fate: &[bool], lists_all: bool) -> Sorted {
+    let mut sorted = Sorted::default();
+    for (n, &(at, _)) in shard.silent.iter().enumerate() {
+        let segment = shard.lones.glance(at);
+        // Outside the window a connection has a number, and nothing else is said of it.
+        if lists_all || !is_in_window(shard, segment.time) {
+            sorted.listed.push(shard.silent_at(n));
+        } else if fate[n] {
+            sorted.unlisted.push((segment.frame, segment.time));
+        } else {
+            sorted.others.push((segment.frame, segment.time, n));
+        }
+    }
+    sorted
+}
+
+fn refs(shards: &[Analyzer]) -> Vec<&Analyzer> {
+    shards.iter().collect()
+}
+
 impl Analyzer {
     fn silent_at(&self, n: usize) -> Silent {
         let (at, id) = self.silent[n];
@@ -111,8 +137,8 @@ impl Analyzer {
     }
 }
 
-fn is_in_window(shard: &Analyzer, segment: &Segment) -> bool {
-    shard.kept.within(segment.time, segment.time).is_some()
+fn is_in_window(shard: &Analyzer, time: Nanos) -> bool {
+    shard.kept.within(time, time).is_some()
 }
 
 /// Finds the groups, the largest first, and marks their members.
@@ -131,28 +157,23 @@ fn groups(shards: &[Analyzer], end: Nanos, fate: &mut [Vec<bool>]) -> Vec<Group>
 
 /// The SYNs that belong to no group yet, those of one end side by side. Each analyzer's are read in the order in which they are kept,
 /// and sorted by themselves.
-fn attempts(shards: &[Analyzer], fate: &[Vec<bool>], end: fn(&Segment) -> u64) -> Vec<Attempt> {
-    let of_one = |(i, shard): (usize, &Analyzer)| {
+fn attempts(shards: &[Analyzer], fate: &[Vec<bool>], end: impl Fn(&Glance) -> u64 + Sync) -> Vec<Attempt> {
+    let of_one = |i: usize, shard: &mut &Analyzer| {
         let mut found: Vec<Attempt> = Vec::new();
         for (n, (&(at, _), _)) in
             shard.silent.iter().zip(&fate[i]).enumerate().filter(|(_, (_, taken))| !**taken)
         {
-            let syn = shard.lones.get(at);
-            if syn.flags.syn() && !syn.flags.ack() && is_in_window(shard, &syn) {
+            let syn = shard.lones.glance(at);
+            if syn.flags.syn() && !syn.flags.ack() && is_in_window(shard, syn.time) {
                 found.push(Attempt { end: end(&syn), shard: i as u32, index: n as u32 });
             }
         }
         found.sort_unstable_by_key(|a| (a.end, a.index));
         found
     };
-    let mut all = match shards {
-        [first, second] => {
-            let (mut found, more) = side_by_side(|| of_one((0, first)), || of_one((1, second)));
-            found.extend(more);
-            found
-        }
-        _ => shards.iter().enumerate().flat_map(of_one).collect(),
-    };
+    let mut each = each_of(&mut refs(shards), of_one).into_iter();
+    let mut all = each.next().unwrap_or_default();
+    each.for_each(|more| all.extend(more));
     // Sorted runs are merged.
     all.sort_by_key(|a| (a.end, a.shard, a.index));
     all
@@ -169,14 +190,63 @@ fn group(
     if attempts.len() < TARGETS {
         return None;
     }
-    let other = |s: &Segment| if scan { s.dst } else { s.src };
-    // What is kept of them is read once: they may be millions.
+    let look = |some: &[Attempt]| look(shards, some, scan, end_of_capture);
+    let looked = if shards.len() > 1 && attempts.len() > MANY {
+        let (one, other) = attempts.split_at(attempts.len() / 2);
+        let (other, one) = side_by_side(|| look(other), || look(one));
+        one.with(other)
+    } else {
+        look(attempts)
+    };
+    let Looked { first, ripe, ends, hosts } = looked;
+    let (frame, first) = first.filter(|_| ripe.len() >= TARGETS)?;
+    for a in attempts {
+        fate[a.shard as usize][a.index as usize] = true;
+    }
+    let syns = attempts.len() as u64;
+    Some(Group { scan, syns, first, frame, addresses: hosts.among(&ends), ends: ends.len() })
+}
+
+/// With more attempts than this each half of a group has a thread.
+const MANY: usize = 4_096;
+
+/// What was found out about some attempts.
+struct Looked {
+    /// The earliest, and its frame.
+    first: Option<(u64, Attempt)>,
+    /// Ends at the other side that had time for a second SYN; no more than are needed.
+    ripe: HashSet<u64>,
+    /// All ends at the other side, ascending.
+    ends: Vec<u64>,
+    hosts: Hosts,
+}
+
+impl Looked {
+    /// And of others.
+    fn with(mut self, mut other: Looked) -> Looked {
+        self.first = match (self.first, other.first) {
+            (Some(one), Some(another)) if another.0 < one.0 => Some(another),
+            (one, another) => one.or(another),
+        };
+        self.ripe.extend(other.ripe);
+        self.ends.append(&mut other.ends);
+        // Sorted runs are merged.
+        self.ends.sort();
+        self.ends.dedup();
+        self.hosts.of_v6.append(&mut other.hosts.of_v6);
+        self
+    }
+}
+
+/// What is kept of attempts is read once: they may be millions.
+fn look(shards: &[Analyzer], attempts: &[Attempt], scan: bool, end_of_capture: Nanos) -> Looked {
+    let other = |s: &Glance| if scan { s.dst } else { s.src };
     let mut first: Option<(u64, Attempt)> = None;
-    // Those that could have been repeated.
     let mut ripe: HashSet<u64> = HashSet::new();
     let (mut ends, mut hosts) = (Vec::with_capacity(attempts.len()), Hosts::default());
     for a in attempts {
-        let syn = shards[a.shard as usize].attempt(a.index);
+        let shard = &shards[a.shard as usize];
+        let syn = shard.lones.glance(shard.silent[a.index as usize].0);
         let (end, word) = (other(&syn), word(&other(&syn)));
         if ripe.len() < TARGETS && syn.time + FIRST_RTO <= end_of_capture {
             ripe.insert(word);
@@ -187,14 +257,9 @@ fn group(
         ends.push(word);
         hosts.pass(&end);
     }
-    let (frame, first) = first.filter(|_| ripe.len() >= TARGETS)?;
-    for a in attempts {
-        fate[a.shard as usize][a.index as usize] = true;
-    }
-    let syns = attempts.len() as u64;
     ends.sort_unstable();
     ends.dedup();
-    Some(Group { scan, syns, first, frame, addresses: hosts.among(&ends), ends: ends.len() })
+    Looked { first, ripe, ends, hosts }
 }
 
 /// Counts addresses: those of IPv4 stand in the words of their ends.

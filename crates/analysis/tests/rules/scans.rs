@@ -1,5 +1,6 @@
 //! Connections of a single packet: scans, floods, and what is none (rule 63).
 
+use std::net::IpAddr;
 use tcpwhy_analysis::{Analysis, Analyzer, Config, Detail, Finding};
 use tcpwhy_base::{Cause, Endpoint, Nanos, Segment, Seq, TcpFlags};
 
@@ -65,6 +66,33 @@ fn many_targets_of_one_address_are_one_finding() {
             f.why(),
             "10.0.0.9 asked 200 ports of 10.0.0.1 with 200 SYNs: none was answered in the capture, and none repeated."
         );
+    }
+}
+
+/// Of large groups two threads look at half each, where there are several analyzers.
+#[test]
+fn large_groups_are_the_same_from_any_number_of_analyzers() {
+    let from = |n: usize| {
+        let [high, low] = (n as u16).to_be_bytes();
+        // Two ports of each address, every third of them IPv6.
+        let ip = if n.is_multiple_of(3) {
+            IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, n as u16 / 2])
+        } else {
+            IpAddr::from([10, 1, high, low & !1])
+        };
+        Endpoint { ip, port: 40_000 + n as u16 % 2 }
+    };
+    let flood = |n: usize| packet(n, from(n * 7 % 9_001), end(1, 80), TcpFlags::SYN);
+    let asks = |n: usize| packet(n, end(9, 50_000), from(n * 5 % 9_001), TcpFlags::SYN);
+    let segments: Vec<Segment> = (0..9_000).flat_map(|n| [flood(2 * n), asks(2 * n + 1)]).collect();
+    let of = |shards| {
+        let a = analysis_of(&segments, Detail::Worst(10), shards);
+        format!("{:?} {:?} {:?}", listed(&a), a.findings, a.totals.unlisted)
+    };
+    let one = of(1);
+    assert!(one.contains("in the capture, and none repeated"), "{one}");
+    for shards in [2, 3] {
+        assert_eq!(of(shards), one);
     }
 }
 
