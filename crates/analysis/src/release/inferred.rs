@@ -150,8 +150,9 @@ fn doubt(p: &Passage<'_>, missing: u16) -> Doubt {
     if p.flow.numbered {
         return Doubt::None;
     }
+    // A third loss in a row of the same segment is too seldom for the time when it would come to say much.
     let at_timer = |n: u16| think >= lost(n) - lost(n).part(16) && think <= lost(n) + timer.part(2);
-    if (1..=4).any(at_timer) { Doubt::Timed } else { Doubt::Possible }
+    if (1..=2).any(at_timer) { Doubt::Timed } else { Doubt::Possible }
 }
 
 /// A part of what its sender has, far below a full segment, though a full one may be sent (rule 71): three quarters are less than any

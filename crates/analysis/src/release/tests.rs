@@ -253,6 +253,9 @@ fn the_other_side_had_spoken() {
     assert_eq!(doubt(turn(ms(100)).far()), Doubt::None);
     assert_eq!(doubt(turn(ms(240)).far()), Doubt::Timed);
     assert_eq!(doubt(turn(ms(400)).far()), Doubt::Possible);
+    // Twice, the second time for twice as long; three losses of one segment are no likelier then than at other times.
+    assert_eq!(doubt(turn(ms(680)).far()), Doubt::Timed);
+    assert_eq!(doubt(turn(ms(1_560)).far()), Doubt::Possible);
     assert_eq!(doubt(turn(ms(400)).far().with(|r| r.flow.numbered = true)), Doubt::None);
     assert_eq!(doubt(turn(ms(400)).far().with(|r| r.missing = 1)), Doubt::Missing(1));
 }
