@@ -115,9 +115,12 @@ class Claim(NamedTuple):
 
 def claims(check, time, spans):
     """[Claim] of the spans of a check. Of a cause only as much is right as the truth has of it (`sums`, or else the parts), and
-    an alternative explains what the truth has of it beyond what was said."""
+    an alternative explains what the truth has of it beyond what was said. A cause that fits several sums counts by the one it fits best."""
     sums = check.get('sums') or check['parts']
-    group = {cause: n for n, s in enumerate(sums) for cause in s['causes']}
+    groups = {}
+    for n, s in enumerate(sums):
+        for cause in s['causes']:
+            groups.setdefault(cause, []).append(n)
     fine = acceptable(check)
     said = [time.of(s['causes']) for s in sums]
     most = [(s['ms'] + s['tolerance_ms']) * 1e6 for s in sums]
@@ -126,13 +129,13 @@ def claims(check, time, spans):
     for s in spans:
         ns, cause = s['end_ns'] - s['start_ns'], s['cause']
         share = 1.0 if cause in fine else 0.0
-        if cause in group and cause not in common.INHERENT and cause not in check['forbidden']:
-            share = min(1.0, most[group[cause]] / max(said[group[cause]], 1))
+        if cause in groups and cause not in common.INHERENT and cause not in check['forbidden']:
+            share = min(1.0, max(most[n] / max(said[n], 1) for n in groups[cause]))
         wrong, explained = ns * (1 - share), 0.0
         for other in (a['cause'] for a in s['alternatives']):
-            if other in group and other != cause:
-                part = min(wrong - explained, left[group[other]])
-                left[group[other]] -= part
+            for n in groups.get(other, []) if other != cause else []:
+                part = min(wrong - explained, left[n])
+                left[n] -= part
                 explained += part
         out.append(Claim(s['confidence'], cause, ns, ns * share, explained))
     return out

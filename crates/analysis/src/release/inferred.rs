@@ -17,6 +17,10 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
     let start = p.since.time;
     let recovered = p.since.recovered.filter(|r| r.1 > start).map(|(kind, until)| (kind, until.min(p.time)));
     if p.since.speaker != p.sender {
+        // What is sent again beside other streams or a next request answers nothing.
+        if p.arrived.arrival == Arrival::Retransmission && !p.arrived.needless {
+            return retransmission(p);
+        }
         return response(p, habits).with_loss(recovered);
     }
     match p.arrived.arrival {

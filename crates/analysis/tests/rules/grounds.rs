@@ -71,6 +71,21 @@ fn a_pause_with_old_data_unacknowledged_is_not_believed() {
     assert_eq!(found(us(2_000_100)), [false, true]);
 }
 
+/// A next request came behind an answer that was lost, and the answer is sent again: it is not what the server works on.
+#[test]
+fn what_is_sent_again_behind_a_next_request_is_no_answer_to_it() {
+    let mut w = opened(Tap::Server);
+    w.at(ms(100)).client().data(70);
+    w.after(ms(1)).server().data(100).lost();
+    w.after(ms(50)).client().data(70);
+    w.after(ms(40)).server().ack();
+    w.at(ms(1_101)).server().repeat(0, 100);
+    w.after(ms(10)).client().ack();
+    let budget = w.connection().budget;
+    assert!(budget.get(Cause::RetransmissionTimeout) > ms(900), "{budget:?}");
+    assert!(budget.get(Cause::ServerThink) < ms(70), "{budget:?}");
+}
+
 /// New data that comes with a lost segment unacknowledged is a probe within a timeout; later it cannot be one, and the time is the
 /// timer's.
 #[test]
