@@ -37,6 +37,8 @@ pub(crate) struct Step {
     /// How long nothing was in flight at the tap when it ended, and whether the segment before ended a write.
     pub(crate) empty: Nanos,
     pub(crate) pushed: bool,
+    /// All of the segment that ended it had passed before.
+    pub(crate) again: bool,
     /// Which does not tell where its sender spaces its segments (rule 87).
     pub(crate) may_go_on: bool,
     /// Who says what it was spent on.
@@ -71,6 +73,7 @@ impl Step {
             ack_frame: release.ack,
             last_frame: passage.segment.frame,
             empty: passage.empty_for(),
+            again: passage.arrived.new == 0,
             pushed: passage.pushed(),
             may_go_on: passage.may_go_on(),
             source: release.source,
@@ -345,6 +348,7 @@ mod tests {
             last_frame: 2,
             empty: Nanos::ZERO,
             pushed: true,
+            again: false,
             may_go_on: false,
             source: Source::Inferred,
             across: false,

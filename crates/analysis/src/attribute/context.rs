@@ -71,6 +71,8 @@ pub(crate) struct Carry {
     pub(crate) message_of: End,
     /// Who had spoken last: what the client says after the server makes a round trip.
     pub(crate) spoke: End,
+    /// The server has said something that had not passed before.
+    pub(crate) answered: bool,
     /// Payload of the exchange, by direction, that no `bandwidth` has been said for yet (rule 45).
     pub(crate) unpaid: Ends<i64>,
     /// Round trips of the exchange so far, and how much `path_delay` was said for them (rule 45).
@@ -106,6 +108,7 @@ impl Default for Carry {
             backlog: Ends::default(),
             message_of: End::Client,
             spoke: End::Client,
+            answered: false,
             unpaid: Ends::of(|_| HALF_SEGMENT),
             trips: 1,
             travelled: Nanos::ZERO,

@@ -34,7 +34,8 @@ impl<'a> Emit<'a> {
         spans: &'a mut Vec<Span>,
     ) -> Emit<'a> {
         carry.pass(step.sender, step.bytes);
-        carry.trips += i64::from(carry.spoke == End::Server && step.sender == End::Client);
+        carry.answered |= step.sender == End::Server && !step.again;
+        carry.trips += i64::from(carry.answered && carry.spoke == End::Server && step.sender == End::Client);
         carry.spoke = step.sender;
         let tap = if step.across { Tap::Near } else { context.tap[step.sender] };
         Emit { context, step, tap, at: step.start, source: Source::Inferred, carry, frames: None, spans }

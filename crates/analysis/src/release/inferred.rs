@@ -83,8 +83,10 @@ fn response(p: &Passage<'_>, habits: &Habits) -> Release {
     }
     // A probe or timer sends one segment again: those before it in its flight were lost as well, at the same time.
     let before_it = p.segment.seq.minus(p.arrived.before.nxt).max(0) as u32;
-    let others = before_it.div_ceil(p.mss()).min(u32::from(p.missing)) as u16;
-    let copies = if p.missing > 0 { (p.missing - others).max(1) } else { 0 };
+    // An answer that is lost may be missing before an ACK: a request that comes again is acknowledged again.
+    let missing = p.missing + p.flow.last.map_or(0, |l| u16::from(l.skipped));
+    let others = before_it.div_ceil(p.mss()).min(u32::from(missing)) as u16;
+    let copies = if missing > 0 { (missing - others).max(1) } else { 0 };
     Release::inferred(Wait::Turn {
         on_the_way: still_on_its_way(p),
         unheard: unheard(p),

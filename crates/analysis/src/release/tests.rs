@@ -38,7 +38,8 @@ fn ms(n: i64) -> Nanos {
 
 /// So long after the segment before, so many bytes.
 fn row(waited: Nanos, len: u32) -> Row {
-    let last = Last { time: START, len: MSS, psh: false, whole: false, una: NXT - 4 * MSS, stamp: None };
+    let last =
+        Last { time: START, len: MSS, psh: false, whole: false, skipped: 0, una: NXT - 4 * MSS, stamp: None };
     let flow = Flow {
         seen: true,
         acked: true,
@@ -258,6 +259,9 @@ fn the_other_side_had_spoken() {
     assert_eq!(doubt(turn(ms(1_560)).far()), Doubt::Possible);
     assert_eq!(doubt(turn(ms(400)).far().with(|r| r.flow.numbered = true)), Doubt::None);
     assert_eq!(doubt(turn(ms(400)).far().with(|r| r.missing = 1)), Doubt::Missing(1));
+    // It was lost before an ACK that passed since.
+    let skipped = |r: &mut Row| r.flow.last = r.flow.last.map(|l| Last { skipped: 1, ..l });
+    assert_eq!(doubt(turn(ms(400)).far().with(skipped)), Doubt::Missing(1));
 }
 
 #[test]

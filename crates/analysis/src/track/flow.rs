@@ -60,6 +60,8 @@ pub(crate) struct Last {
     pub(crate) psh: bool,
     /// It has PSH and may be the end of several full ones that left as one packet, on which Linux sets that wherever the write ends (rule 87).
     pub(crate) whole: bool,
+    /// Packets that are missing since, before pure ACKs (rule 35).
+    pub(crate) skipped: u8,
     /// Acknowledged when it passed.
     pub(crate) una: Seq,
     /// Its time stamp.
@@ -132,6 +134,7 @@ impl Last {
             time: t,
             len,
             psh,
+            skipped: 0,
             whole: psh && mss > 0 && several() && len.is_multiple_of(mss),
             una: flow.una,
             stamp: segment.options.timestamps.map(|t| t.0),

@@ -394,6 +394,12 @@ impl Half {
     pub(crate) fn missing_before(&mut self, segment: &Segment) -> u16 {
         let missing = self.numbering.missing(segment.ip_id);
         self.flow.numbered = self.numbering.is_steady();
+        if missing > 0
+            && segment.len == 0
+            && let Some(last) = &mut self.flow.last
+        {
+            last.skipped = last.skipped.saturating_add(missing as u8);
+        }
         missing
     }
 
