@@ -183,7 +183,7 @@ impl Evidence {
             Evidence::AloneAgain => (0.25, Cause::SpuriousRecovery),
             Evidence::MoreToCome => (0.25, Cause::SpuriousRecovery),
             Evidence::SilentWithinAWrite => (0.6, Cause::RetransmissionTimeout),
-            Evidence::SilentAsATimer => (0.2, Cause::RetransmissionTimeout),
+            Evidence::SilentAsATimer => (0.6, Cause::RetransmissionTimeout),
             Evidence::LateButCounted => (0.05, Cause::RetransmissionTimeout),
             Evidence::OutOfLine => (0.3, Cause::RetransmissionTimeout),
             Evidence::SpacedPieces => (0.5, Cause::SenderPause),

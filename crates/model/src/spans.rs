@@ -66,25 +66,28 @@ fn add(sums: &mut Vec<(Cause, Option<Side>, Nanos)>, cause: Cause, side: Option<
 struct Seen<'a> {
     at: Nanos,
     own: bool,
+    /// Its place among all.
+    nth: usize,
     p: &'a Passage,
 }
 
 /// The connections of a run as seen at `end` (0 the client, 1 the server).
 pub fn stories(scenario: &Scenario, outcome: &Outcome, end: u8) -> Vec<Story> {
-    let mut seen: Vec<Vec<Seen<'_>>> = outcome.connections.iter().map(|_| Vec::new()).collect();
-    for p in &outcome.passages {
+    let mut seen: Vec<[Vec<Seen<'_>>; 2]> = outcome.connections.iter().map(|_| Default::default()).collect();
+    for (nth, p) in outcome.passages.iter().enumerate() {
         let own = p.packet.from == end;
         let at = if own { Some(p.sent) } else { p.arrived };
-        if let (Some(at), Some(list)) = (at, seen.get_mut(p.packet.conn as usize)) {
-            list.push(Seen { at, own, p });
+        if let (Some(at), Some(lists)) = (at, seen.get_mut(p.packet.conn as usize)) {
+            lists[usize::from(own)].push(Seen { at, own, nth, p });
         }
     }
-    seen.iter_mut()
-        .map(|list| {
-            list.sort_by_key(|s| s.at);
-            story(scenario, list, end)
-        })
-        .collect()
+    let in_order = |[others, mut list]: [Vec<Seen<'_>>; 2]| {
+        // Each direction is in order, or nearly: two runs, which the sort finds and joins.
+        list.extend(others);
+        list.sort_by_key(|s| (s.at, s.nth));
+        story(scenario, &list, end)
+    };
+    seen.into_iter().map(in_order).collect()
 }
 
 fn side_of(n: u8) -> Side {

@@ -155,7 +155,7 @@ impl Context {
             slow_answers: habits.answers() >= 3 && habits.soonest_answer().is_some_and(|a| a >= timer.server),
             soonest_answer: habits.soonest_answer(),
             shortest_timer: Ends::of(|s| timer[s]),
-            hidden_timer: Ends::of(|s| (!track.flow(s).numbered).then_some(timer[s])),
+            hidden_timer: Ends::of(|s| (!track.flow(s).numbering.is_steady()).then_some(timer[s])),
             alone: Ends::of(|s| track.alone(s)),
             split: track.split(habits.soonest_answer()),
             tick: track.tick(),

@@ -120,7 +120,7 @@ fn unheard(p: &Passage<'_>) -> Nanos {
         return Nanos::ZERO;
     }
     let since = p.peer_acks.newest_first().take_while(|a| a.time > start);
-    let known = |a: &&Ack| a.pure() || p.flow.numbered && p.missing == 0;
+    let known = |a: &&Ack| a.pure() || p.flow.numbering.is_steady() && p.missing == 0;
     let Some(ack) = since.filter(|a| !a.ack.before(p.peer.nxt)).last().filter(known) else {
         return Nanos::ZERO;
     };
@@ -153,7 +153,7 @@ fn doubt(p: &Passage<'_>, missing: u16) -> Doubt {
         let enough = think >= lost(missing) - lost(missing).part(16);
         return if enough && !p.capture_drops { Doubt::Missing(missing) } else { Doubt::Possible };
     }
-    if p.flow.numbered {
+    if p.flow.numbering.is_steady() {
         return Doubt::None;
     }
     // A third loss in a row of the same segment is too seldom for the time when it would come to say much.

@@ -3,7 +3,9 @@ mod queue;
 mod small_window;
 use super::*;
 use crate::profile::Profile;
-use crate::track::{Ack, Acks, Arrival, Arrived, Before, Flow, Last, PathView, Recovery, Repair, Since};
+use crate::track::{
+    Ack, Acks, Arrival, Arrived, Before, Flow, Last, Numbering, PathView, Recovery, Repair, Since,
+};
 use tcpwhy_base::{End, Nanos, Segment, Seq, Source, TcpFlags, Timer};
 
 /// When the segment before passed.
@@ -257,7 +259,7 @@ fn the_other_side_had_spoken() {
     // Twice, the second time for twice as long; three losses of one segment are no likelier then than at other times.
     assert_eq!(doubt(turn(ms(680)).far()), Doubt::Timed);
     assert_eq!(doubt(turn(ms(1_560)).far()), Doubt::Possible);
-    assert_eq!(doubt(turn(ms(400)).far().with(|r| r.flow.numbered = true)), Doubt::None);
+    assert_eq!(doubt(turn(ms(400)).far().with(|r| r.flow.numbering = Numbering::steady())), Doubt::None);
     assert_eq!(doubt(turn(ms(400)).far().with(|r| r.missing = 1)), Doubt::Missing(1));
     // It was lost before an ACK that passed since.
     let skipped = |r: &mut Row| r.flow.last = r.flow.last.map(|l| Last { skipped: 1, ..l });

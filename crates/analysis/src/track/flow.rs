@@ -1,6 +1,7 @@
 //! What is known of one direction of a connection: plain figures, written by `half` alone and read by everybody.
 
 use crate::profile::Profile;
+use crate::track::numbering::Numbering;
 use crate::track::recovery::{Recovery, Repair, TooLarge};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
@@ -38,8 +39,8 @@ pub(crate) struct Flow {
     pub(crate) cwnd: Cwnd,
     pub(crate) rtt: RttSamples,
     pub(crate) round: Round,
-    /// Its packets are numbered one by one, so that one that is missing shows.
-    pub(crate) numbered: bool,
+    /// The numbers of its packets: whether one that is missing shows.
+    pub(crate) numbering: Numbering,
     /// It has probed a shut window since its last data segment: more was written, and waits for the reader (rule 57).
     pub(crate) probed: bool,
     /// When the last packet of several whole segments passed that had PSH, which Linux sets on each such (rule 87).

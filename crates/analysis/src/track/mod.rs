@@ -25,7 +25,7 @@ pub(crate) use passage::{Arrival, Arrived, Before, Passage, PathView, Since, was
 pub(crate) use recovery::{Recovered, Repair, Verdict};
 
 #[cfg(test)]
-pub(crate) use {acks::Acks, flow::Flow, flow::Last, recovery::Recovery};
+pub(crate) use {acks::Acks, flow::Flow, flow::Last, numbering::Numbering, recovery::Recovery};
 
 use crate::copies::{Copies, SOON};
 use crate::profile::{Profile, delayed_from};

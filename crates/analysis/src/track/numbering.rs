@@ -5,7 +5,8 @@ use tcpwhy_base::IpId;
 /// The IP identifiers of one end's packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Numbering {
-    last: IpId,
+    /// The last one; zero: none.
+    last: u16,
     /// How often in a row it went up by one.
     steps: u8,
 }
@@ -15,14 +16,17 @@ impl Numbering {
     /// them one by one (Linux does, per connection).
     #[inline]
     pub(crate) fn missing(&mut self, id: IpId) -> u16 {
-        let (Some(before), Some(now)) = (self.last, id) else {
-            self.last = id.filter(|&i| i != 0);
+        let Some(now) = id else {
+            self.last = 0;
             return 0;
         };
         if now == 0 {
             return 0;
         }
-        self.last = Some(now);
+        let before = std::mem::replace(&mut self.last, now);
+        if before == 0 {
+            return 0;
+        }
         match now.wrapping_sub(before) {
             1 => {
                 self.steps = self.steps.saturating_add(1);
@@ -40,5 +44,11 @@ impl Numbering {
     #[inline]
     pub(crate) fn is_steady(&self) -> bool {
         self.steps >= 3
+    }
+
+    /// Of a sender whose last four were.
+    #[cfg(test)]
+    pub(crate) fn steady() -> Numbering {
+        Numbering { last: 4, steps: 3 }
     }
 }

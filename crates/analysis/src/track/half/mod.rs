@@ -8,7 +8,6 @@ mod sent;
 use crate::track::acks::Acks;
 use crate::track::flow::Flow;
 use crate::track::holes::Holes;
-use crate::track::numbering::Numbering;
 use crate::track::rate::{Crowd, Rate};
 use crate::track::scale::Scale;
 use tcpwhy_base::{Nanos, Segment, Seq};
@@ -138,7 +137,6 @@ pub(crate) struct Half {
     /// The end of what left with the first segment of the flight, once any did.
     together: Seq,
     some_together: bool,
-    numbering: Numbering,
     /// When its first FIN passed, and what that acknowledged.
     fin: Option<(Nanos, Seq)>,
     /// How many of its segments in a row, each alone in flight, nobody acknowledged until it was sent again (rule 75).
@@ -168,7 +166,6 @@ impl Default for Half {
             crowd: Crowd::default(),
             together: Seq(0),
             some_together: false,
-            numbering: Numbering::default(),
             fin: None,
             alone: 0,
         }
@@ -392,8 +389,7 @@ impl Half {
     /// How many packets are missing before this one, by the sender's numbers.
     #[inline(always)]
     pub(crate) fn missing_before(&mut self, segment: &Segment) -> u16 {
-        let missing = self.numbering.missing(segment.ip_id);
-        self.flow.numbered = self.numbering.is_steady();
+        let missing = self.flow.numbering.missing(segment.ip_id);
         if missing > 0
             && segment.len == 0
             && let Some(last) = &mut self.flow.last
