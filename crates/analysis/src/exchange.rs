@@ -420,6 +420,8 @@ impl Recorder {
         let fast = |s: &Step| matches!(s.wait, Wait::Loss { repair: Repair::Fast, .. });
         if last.is_some_and(|s| s.len >= bytes / 2 && !fast(s)) {
             self.rename_losses(sender, Repair::Spurious);
+            // What it sent next waited for the same repair.
+            self.recovered[sender] = self.recovered[sender].map(|(_, at)| (Repair::Spurious, at));
         }
     }
 

@@ -355,7 +355,7 @@ impl Tracker {
             let stamp = segment.options.timestamps.map(|t| t.0);
             let initial = self.profile[d].initial_window;
             self.half[d].after_advance(seen.advance, t, stamp, initial, &view);
-            (verdict.renamed, verdict.ended) = self.half[d].recovers(t, view.peer_reaction, segment.len == 0);
+            (verdict.renamed, verdict.ended) = self.half[d].recovers(t, &view, segment.len == 0);
         }
         verdict
     }

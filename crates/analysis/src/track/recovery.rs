@@ -120,8 +120,8 @@ impl Recovery {
     }
 
     /// Whether it ends with the ACK of everything before `una` at `t`. `signs`: duplicate ACKs or SACKs had come before;
-    /// `reaction`: the fastest answer of the far end.
-    pub(crate) fn ended(&self, una: Seq, t: Nanos, signs: bool, reaction: Nanos) -> Option<Recovered> {
+    /// `soonest`: the fastest answer of the far end, less what a jitter may take from it.
+    pub(crate) fn ended(&self, una: Seq, t: Nanos, signs: bool, soonest: Nanos) -> Option<Recovered> {
         // After one timer retransmission, with no sign of a later arrival before it, data that was sent only once is
         // acknowledged: the first copies had all arrived (F-RTO, RFC 5682).
         let one = self.retransmissions == 1 && matches!(self.kind, Repair::Timeout | Repair::Probe);
@@ -130,8 +130,8 @@ impl Recovery {
             return None;
         }
         // An ACK sooner after the retransmission than the far end can respond was for the original (Eifel, RFC 3522; RFC 8985, 6.2, step
-        // 2, and `tcp_rack_advance` hold it to the shortest round trip; an eighth of that is left to jitter).
-        let early = self.retransmissions == 1 && t - self.last < reaction - reaction.part(8);
+        // 2, and `tcp_rack_advance` hold it to the shortest round trip).
+        let early = self.retransmissions == 1 && t - self.last < soonest;
         let spurious = arrived || early || self.kind == Repair::Spurious;
         let kind = if spurious { Repair::Spurious } else { self.kind };
         // A probe of the last segment had nothing newer to send (RFC 8985, 7.3).
@@ -176,8 +176,8 @@ mod tests {
     #[test]
     fn an_ack_sooner_than_the_far_end_reacts_was_for_the_original() {
         let end = |at| probe().ended(Seq(2_000), Nanos::millis(at), false, Nanos::millis(20)).unwrap();
-        assert!(end(317).spurious);
-        assert!(!end(318).spurious);
+        assert!(end(319).spurious);
+        assert!(!end(320).spurious);
         assert!(probe().ended(Seq(1_500), Nanos::millis(400), false, Nanos::millis(20)).is_none());
     }
 }

@@ -318,14 +318,14 @@ fn a_duplicate_that_is_reported_after_the_recovery() {
         let mut w = opened(Tap::Client);
         w.at(ms(30)).client().data(MSS);
         w.at(ms(250)).client().repeat(0, MSS);
-        w.at(ms(252)).server().ack();
+        w.at(ms(258)).server().ack();
         let late = w.at(ms(260)).server().ack();
         assert_eq!(late.segment.options.sack_len, 1);
         if !reported {
             late.segment.options.sack_len = 0;
         }
-        w.at(ms(262)).client().data(MSS);
-        w.at(ms(272)).server().data(50);
+        w.at(ms(272)).client().data(MSS);
+        w.at(ms(282)).server().data(50);
         let budget = w.connection().budget;
         [Cause::SpuriousRecovery, Cause::TailLossProbe].map(|c| budget.get(c) > Nanos::ZERO)
     };

@@ -207,7 +207,7 @@ impl Half {
     pub(crate) fn recovers(
         &mut self,
         t: Nanos,
-        reaction: Nanos,
+        view: &View,
         pure: bool,
     ) -> (Option<Repair>, Option<Recovered>) {
         let flow = &mut self.flow;
@@ -216,7 +216,7 @@ impl Half {
             return (None, None);
         };
         let renamed = recovery.came_through(flow.una, flow.mss);
-        let ended = recovery.ended(flow.una, t, flow.first_sack.is_some(), reaction);
+        let ended = recovery.ended(flow.una, t, flow.first_sack.is_some(), view.soonest_answer());
         if ended.is_some() {
             flow.recovery = None;
             flow.first_sack = None;

@@ -8,6 +8,7 @@ mod sent;
 use crate::track::acks::Acks;
 use crate::track::flow::Flow;
 use crate::track::holes::Holes;
+use crate::track::passage::PathView;
 use crate::track::rate::{Crowd, Rate};
 use crate::track::scale::Scale;
 use tcpwhy_base::{Nanos, Segment, Seq};
@@ -67,6 +68,14 @@ pub(crate) struct View {
     pub(crate) peer_reaction: Nanos,
     /// Base round trip, or zero.
     pub(crate) rtt: Nanos,
+}
+
+impl View {
+    /// The soonest that the peer answers what passes the tap.
+    fn soonest_answer(&self) -> Nanos {
+        let peer = PathView::new(Some(self.peer_reaction), Some(self.rtt - self.peer_reaction));
+        peer.own() - peer.early()
+    }
 }
 
 /// The ends of recent data segments, and when they passed.
