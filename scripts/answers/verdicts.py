@@ -115,7 +115,8 @@ class Claim(NamedTuple):
 
 def claims(check, time, spans):
     """[Claim] of the spans of a check. Of a cause only as much is right as the truth has of it (`sums`, or else the parts), and
-    an alternative explains what the truth has of it beyond what was said. A cause that fits several sums counts by the one it fits best."""
+    an alternative explains what the truth has of it beyond what was said. A cause that fits several sums counts by the one that
+    it fits best."""
     sums = check.get('sums') or check['parts']
     groups = {}
     for n, s in enumerate(sums):
