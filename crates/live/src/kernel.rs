@@ -4,13 +4,18 @@
 
 use crate::events::{Happened, What};
 use crate::facts::{Facts, WORDS};
+use crate::gauge::{Gauge, Taken};
 use aya::maps::{Array, HashMap as BpfMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::BtfTracePoint;
 use aya::programs::tp_btf::BtfTracePointLinkId;
+use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf, EbpfLoader};
 use hashbrown::HashMap;
 use std::error::Error;
+use std::os::fd::OwnedFd;
+use std::time::Instant;
 use std::{fmt, io};
+use tcpwhy_base::Nanos;
 
 /// Each program that sums up, and the tracepoint that it waits at. What ends a wait comes before what begins it, so that no wait
 /// begins whose end is not heard.
@@ -46,6 +51,8 @@ pub struct Kernel {
     programs: Ebpf,
     /// Those that run for each request, while they are attached.
     frequent: Links,
+    /// What a run of them takes.
+    gauge: Gauge<OwnedFd>,
     turn: u64,
     /// Tracepoints that this kernel does not have, and why.
     pub missing: Vec<String>,
@@ -135,7 +142,7 @@ impl Kernel {
         let object = aya::include_bytes_aligned!("../bpf/watch.bpf.o");
         let (programs, mut frequent, missing) = load(object, &SUMS, None)?;
         frequent.retain(|(name, _)| *name != SELDOM);
-        Ok(Kernel { programs, frequent, turn: 0, missing })
+        Ok(Kernel { programs, frequent, gauge: Gauge::default(), turn: 0, missing })
     }
 
     /// Whether the programs that run for each write and read listen.
@@ -145,6 +152,7 @@ impl Kernel {
 
     /// Lets them listen, or rest; what was under way is forgotten. Whether that was possible.
     pub fn listen(&mut self, on: bool) -> bool {
+        self.gauge.stop();
         while let Some((name, link)) = self.frequent.pop() {
             if let Some(Ok(program)) = self.programs.program_mut(name).map(<&mut BtfTracePoint>::try_from) {
                 let _ = program.detach(link);
@@ -170,6 +178,20 @@ impl Kernel {
     pub fn runs(&self) -> u64 {
         let map = self.programs.map("runs").and_then(|m| PerCpuArray::<_, u64>::try_from(m).ok());
         map.and_then(|m| m.get(&0, 0).ok()).map_or(0, |all| all.iter().fold(0, |sum, n| sum.wrapping_add(*n)))
+    }
+
+    /// What a run of them takes by the kernel's statistics, whenever that has been measured (CAP_SYS_ADMIN): to be asked at each look
+    /// while they listen, with how often they have run since the last one.
+    pub fn cost(&mut self, runs: u64) -> Option<Nanos> {
+        let Kernel { programs, frequent, gauge, .. } = self;
+        let taken = || {
+            let infos = frequent.iter().filter_map(|(name, _)| programs.program(name)?.info().ok());
+            infos.fold(Taken::default(), |sum, info| Taken {
+                time: sum.time + info.run_time(),
+                runs: sum.runs + info.run_count(),
+            })
+        };
+        gauge.read(Instant::now(), runs, || enable_stats(Stats::RunTime).ok(), taken)
     }
 
     /// What was seen of each socket of which there is anything to say, by its cookie.

@@ -56,6 +56,8 @@ mod container;
 mod diag;
 mod events;
 mod facts;
+#[cfg(any(all(target_os = "linux", feature = "bpf"), test))]
+mod gauge;
 mod hint;
 mod judge;
 #[cfg(all(target_os = "linux", feature = "bpf"))]

@@ -172,7 +172,10 @@ impl Eye {
         let listens = kernel.is_listening();
         let wanted = self.hinted.elapsed() < REST;
         let allowed = self.ration.as_mut().is_none_or(|ration| {
-            ration.count(now, kernel.runs());
+            let runs = ration.count(now, kernel.runs());
+            if listens && let Some(each) = kernel.cost(runs) {
+                ration.costs(each);
+            }
             ration.allows(listens)
         });
         if wanted && !listens && !allowed {
