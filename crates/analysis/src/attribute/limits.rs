@@ -127,7 +127,7 @@ fn plateau_cause(
         return Cause::Bandwidth;
     }
     let own = has_its_clock(steps) || late_writer(context, steps, sender);
-    if own && !woken || goes_by_the_segment(steps) {
+    if own && !woken || goes_by_the_segment(steps) || goes_on_as_before(context, steps) {
         return Cause::SenderPause;
     }
     if late_growth(steps, mss, context.rtt) {
@@ -172,7 +172,9 @@ fn has_its_clock(steps: &[Step]) -> bool {
 /// without an ACK, or so few are there at all, nothing tells (rule 79).
 fn by_its_writer(steps: &[Step], mss: u32, shows: bool) -> Cause {
     let most = peak(steps).unwrap_or(0);
-    let time = |f: &dyn Fn(&Step) -> bool| steps.iter().filter(|s| f(s)).map(|s| s.duration().0).sum::<i64>();
+    let time = |f: &dyn Fn(&Step) -> bool| {
+        steps.iter().filter(|s| f(s)).fold(Nanos::ZERO, |sum, s| sum + s.duration())
+    };
     let waits = time(&clocked);
     let late = time(&|s| s.pause().is_some_and(|p| p.flight > 0));
     let others = time(&written);
@@ -181,10 +183,10 @@ fn by_its_writer(steps: &[Step], mss: u32, shows: bool) -> Cause {
     let is_alike = |s: &&Step| clocked(s) && flight_of(s) + mss > most;
     let (count, alike) = (steps.iter().filter(|s| clocked(s)).count(), steps.iter().filter(is_alike).count());
     let few = alike < 4 && count < FEW;
-    let some = count < MANY && 16 * others > waits && 2 * alike < count;
-    if 2 * late > waits {
+    let some = count < MANY && others.times(16) > waits && 2 * alike < count;
+    if late.times(2) > waits {
         Cause::SenderPause
-    } else if 4 * others > waits || some || 2 * unseen > waits && !shows || few {
+    } else if others.times(4) > waits || some || unseen.times(2) > waits && !shows || few {
         Cause::Unexplained
     } else {
         Cause::SendBuffer
@@ -385,6 +387,28 @@ fn late_writer(context: &Context, steps: &[Step], sender: End) -> bool {
     };
     let waits = || steps.iter().filter(|s| clocked(s));
     !context.near(sender) && waits().count() >= PLATEAU as usize && waits().all(late)
+}
+
+/// Writes go on as far apart as at first, when no ACK could have come yet. A limit that they had reached would hold one of them in each round trip
+/// until the ACK of the first of that trip came, and let the others go as they came before: of its waits one is longer, unless the trip
+/// is a multiple of the others (rule 92).
+fn goes_on_as_before(context: &Context, steps: &[Step]) -> bool {
+    let Some(begin) = steps.iter().find(|s| !s.is_turn()).map(|s| s.start) else { return false };
+    let own = |s: &&Step| s.pushed && s.source == Source::Inferred && !s.across;
+    let each = |s: &Step| Nanos((s.duration() - s.burst).0 / i64::from(s.releases.max(1)));
+    let first = || steps.iter().filter(own).filter(|s| written(s) && s.end < begin + context.rtt);
+    let count = first().map(|s| s.releases).sum::<u32>();
+    if !context.measured || count < 2 {
+        return false;
+    }
+    let usual = Nanos(first().fold(Nanos::ZERO, |sum, s| sum + s.duration() - s.burst).0 / i64::from(count));
+    let slack = usual.part(16) + context.tick;
+    let alike = |s: &Step| each(s) <= usual + slack && usual <= each(s) + slack;
+    let waits = || steps.iter().filter(|s| clocked(s));
+    usual > context.tick.times(16)
+        && waits().map(|s| s.releases).sum::<u32>() >= PLATEAU
+        && first().all(alike)
+        && waits().all(|s| own(&s) && alike(s))
 }
 
 /// What ACKs let go comes as unevenly as they do, and as what it leaves later than they came: each wait holds the difference of two such. Six or more

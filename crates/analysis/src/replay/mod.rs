@@ -91,7 +91,7 @@ fn replay(f: &mut Finding, c: &Connection, left: &mut u64) {
         let gain = modelled - time;
         // A change may help elsewhere too: of this finding it saves no more than this cause loses.
         let here = if cause_before > Nanos::ZERO { gain.min(cause_before - cause_after) } else { gain };
-        if gain.0 * 50 >= modelled.0 {
+        if gain.times(50) >= modelled {
             // Pipelining changes the application, so it is not combined with settings.
             if !change.comparison && change.fix != FixId::FewerRoundTrips {
                 helping.push((time, change));
@@ -224,7 +224,7 @@ fn matches(change: &Change, fix: FixId, place: &str) -> bool {
 fn together(helping: &[(Nanos, &Change)], end: u8, left: &mut u64) -> Option<Together> {
     const TRIED: usize = 5;
     // An example is a small part of a finding: what takes 2 % of what is left counts.
-    let worth = |best: Nanos, now: Nanos| now.0 * 50 < best.0 * 49;
+    let worth = |best: Nanos, now: Nanos| now.times(50) < best.times(49);
     let mut spent = false;
     let time = |question: &Question| {
         let time = if spent { None } else { time_of(question, end, left) };

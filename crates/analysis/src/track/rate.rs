@@ -183,7 +183,7 @@ impl Rate {
         if took.times(2) < all {
             return false;
         }
-        let two = Nanos(all.0 * 2 / i64::from(self.intervals.max(1)));
+        let two = Nanos(all.times(2).0 / i64::from(self.intervals.max(1)));
         let stood = first.queued.min(last.queued);
         took - (last.at - first.at) + last.tick <= took.part(8) && stood <= two + last.tick
     }

@@ -76,6 +76,36 @@ fn acks_that_let_nothing_go_at_once_did_not_let_it_go() {
     assert!(!paced(1_325).0);
 }
 
+/// Writes that go on as far apart as before any ACK could have come were not held by a limit that ACKs lift, though one came in time each time
+/// (rule 92).
+#[test]
+fn writes_that_go_on_as_at_first_were_not_held() {
+    let causes = |first: Nanos, apart: Nanos| {
+        let mut w = opened(Tap::Client, ms(40));
+        let start = ms(70);
+        let mut events: Vec<(Nanos, bool)> = Vec::new();
+        for k in 0..20 {
+            let at = start + first.times(k.min(2)) + apart.times((k - 2).max(0));
+            events.extend([(at, true), (at + ms(20), false)]);
+        }
+        events.sort_by_key(|e| e.0);
+        for (at, data) in events {
+            if data {
+                let packet = w.at(at).server().data(MSS);
+                packet.segment.flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
+            } else {
+                w.at(at).client().ack();
+            }
+        }
+        let budget = w.connection().budget;
+        [Cause::SendBuffer, Cause::SenderPause].map(|cause| budget.get(cause) > ms(100))
+    };
+    assert_eq!(causes(us(12_900), us(12_900)), [false, true]);
+    assert_eq!(causes(us(12_900), us(14_147)), [false, true]);
+    // The third, too, passes within a round trip: a sixteenth more than the mean of three.
+    assert_eq!(causes(us(12_900), us(14_149)), [true, false]);
+}
+
 /// A SYN-ACK that takes four times as long as ACKs do: a proxy acknowledges, and an answer after that time says nothing of who worked (rule 70).
 #[test]
 fn behind_a_proxy_work_and_way_are_one() {
