@@ -188,7 +188,7 @@ impl Handshake {
             passed.syn.get_or_insert((t, segment.frame));
             passed.last_syn = Some((t, segment.frame));
         }
-        if segment.len > 0 && self.syns == 1 {
+        if segment.len > 0 && self.syns == 1 && !self.over {
             self.bytes[from] = u64::from(segment.len);
         }
         first

@@ -212,8 +212,8 @@ impl Tracker {
         } else {
             if !self.handshake.syn(s, segment, t) {
                 self.half[s].syn_again();
-            } else if segment.len > 0 {
-                self.half[s].syn_data(segment);
+            } else if segment.len > 0 && !self.handshake.is_over() {
+                self.half[s].syn_data(segment); // behind its end nobody takes it
             }
             true
         };

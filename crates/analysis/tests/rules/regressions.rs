@@ -332,3 +332,19 @@ fn a_syn_ack_behind_data_opens_nothing() {
     assert!(c.setup.is_none(), "{:?}", c.setup);
     assert_eq!(c.quality.names().next(), Some("midstream"));
 }
+
+/// Nobody takes it: it was counted, and lay in no exchange.
+#[test]
+fn data_on_a_syn_behind_the_end_of_the_handshake() {
+    let w = opened(Tap::Client);
+    let (mut first, mut late) = (w.segments(), w.packets[0].segment.clone());
+    assert!(late.flags.syn() && late.len == 0);
+    // The capture begins behind the SYN, whose repeat carries data.
+    first.remove(0);
+    late.len = 100;
+    late.time = first.last().unwrap().time + ms(1);
+    late.frame = first.last().unwrap().frame + 1;
+    first.push(late);
+    let c = analyze(&first).connections.remove(0);
+    assert_eq!(c.bytes, [0, 0], "{c:?}");
+}
