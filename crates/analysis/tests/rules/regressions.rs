@@ -337,7 +337,7 @@ fn a_syn_ack_behind_data_opens_nothing() {
 #[test]
 fn data_on_a_syn_behind_the_end_of_the_handshake() {
     let w = opened(Tap::Client);
-    let (mut first, mut late) = (w.segments(), w.packets[0].segment.clone());
+    let (mut first, mut late) = (w.segments(), w.packets[0].segment);
     assert!(late.flags.syn() && late.len == 0);
     // The capture begins behind the SYN, whose repeat carries data.
     first.remove(0);
