@@ -381,6 +381,8 @@ def stand_alone(log):
         for command, where in (
             (['git', 'clone', '--quiet', '--no-hardlinks', common.ROOT, clone], common.ROOT),
             (['cargo', 'check', '--workspace', '--offline', '--locked'], clone),
+            # what `make demo` builds
+            (['cargo', 'check', '-p', 'tcpwhy', '--no-default-features', '--offline', '--locked'], clone),
             ([binary, 'explain', 'captures/zeek__smtp_bdat.pcap'], clone),
             ([sys.executable, 'tests/demo_test.py', '--bin', binary], clone),
             ([sys.executable, 'scripts/check_json.py', '--bin', binary, '--all'], clone),

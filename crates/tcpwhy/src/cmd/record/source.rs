@@ -4,9 +4,9 @@ use super::remarks::{Remarks, Who};
 use super::slow::Slow;
 use std::io;
 use std::path::Path;
+use tcpwhy_base::{Endpoint, Nanos, Observation, Segment, SocketEvent};
 #[cfg(feature = "bpf")]
-use tcpwhy_base::{Endpoint, SocketChange, SocketState};
-use tcpwhy_base::{Nanos, Observation, Segment, SocketEvent};
+use tcpwhy_base::{SocketChange, SocketState};
 use tcpwhy_lab::{Captured, Ring};
 use tcpwhy_library::{
     Filter, packets::Dissector, packets::Frame, packets::Verdict, packets::Writer, packets::payload,
@@ -252,7 +252,6 @@ impl<'a> Source<'a> {
     }
 }
 
-#[cfg(feature = "bpf")]
 fn is_wanted(filter: Option<&Filter>, local: Endpoint, remote: Endpoint) -> bool {
     let [out, back] =
         [(local, remote), (remote, local)].map(|(src, dst)| Segment { src, dst, ..Segment::EMPTY });
