@@ -72,9 +72,11 @@ impl Conn {
         if segment.src == self.who.ends.client { End::Client } else { End::Server }
     }
 
-    /// Reads a little of each cache line that a segment will need, so that they are fetched together.
-    pub(crate) fn touch(&self) -> u64 {
-        self.track.touch() ^ self.ex.touch()
+    /// What lies outside of it will be needed.
+    pub(crate) fn fetch_lists(&self) {
+        self.track.fetch_lists();
+        self.ex.fetch_steps();
+        self.ledger.fetch_lists();
     }
 
     /// A packet of the other direction under other VLAN tags or tunnel ids belongs here (rule 30): only one direction was seen

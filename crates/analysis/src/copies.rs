@@ -115,13 +115,6 @@ impl Copies {
         let known = identified || segment.options.timestamps.is_some();
         known && recent.find(Trace::of(segment)).is_some_and(|like| like.later < LATEST)
     }
-
-    /// Reads what lies outside the first cache lines.
-    #[inline]
-    pub(crate) fn touch(&self) -> u64 {
-        let of = |r: &Recent| r.contents[0] ^ r.passed[7];
-        u64::from(of(&self.recent.client) ^ of(&self.recent.server))
-    }
 }
 
 /// Whether a packet that is like an earlier one is its copy although it comes after more than a millisecond. A repeat takes the

@@ -1,6 +1,7 @@
 //! The exchange (or TLS stretch) that is being recorded.
 
 use crate::attribute::{Carry, Context, attribute, fold};
+use crate::fetch::fetch_whole;
 use crate::release::Wait;
 use crate::result::Span;
 use crate::step::Step;
@@ -195,10 +196,10 @@ impl Recorder {
         Since { time: r.last, speaker, message: self.message, recovered: self.recovered[speaker] }
     }
 
-    /// Reads a little of it, to have it in the cache.
-    pub(crate) fn touch(&self) -> u64 {
-        let r = &self.recorded;
-        r.last.0 as u64 ^ r.bytes.client ^ r.steps.last().map_or(0, |s| s.end.0 as u64)
+    /// Its last step, and where the next will be, will be needed.
+    pub(crate) fn fetch_steps(&self) {
+        let steps = self.recorded.steps.as_slice();
+        steps.last().into_iter().for_each(fetch_whole);
     }
 }
 

@@ -69,6 +69,7 @@ mod distance;
 mod evidence;
 mod exchange;
 mod facts;
+mod fetch;
 mod findings;
 mod fixes;
 mod leftover;

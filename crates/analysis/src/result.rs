@@ -16,6 +16,7 @@ pub use taps::{Lost, TwoTaps};
 
 use crate::budget::Budget;
 use crate::facts::Facts;
+use crate::fetch::fetch_whole;
 use tcpwhy_base::{Cause, Endpoint, Nanos, Program, Side, Source, Told};
 
 /// A stretch of time with exactly one cause.
@@ -383,31 +384,14 @@ impl Connection {
     #[doc(hidden)]
     pub fn fetch_behind(list: &[Box<Connection>], place: usize) {
         // First where its lists are, then those.
-        let own = list.get(place + 4).map_or(0, |c| c.touch());
-        let lists = list.get(place + 2).map_or(0, |c| c.touch_lists());
-        std::hint::black_box(own ^ lists);
+        list.get(place + 4).into_iter().for_each(|c| fetch_whole(&**c));
+        list.get(place + 2).into_iter().for_each(|c| c.fetch_lists());
     }
 
-    /// Reads a little of each of its cache lines.
-    fn touch(&self) -> u64 {
-        let [client, server] = &self.ends;
-        u64::from(self.id)
-            ^ u64::from(self.client.port)
-            ^ self.start.0 as u64
-            ^ u64::from(client.duplicates ^ server.duplicates)
-            ^ u64::from(client.max_flight == server.max_flight)
-            ^ self.bytes[0]
-            ^ self.exchanges_omitted.count
-            ^ self.budget.0.len() as u64
-            ^ self.gaps_omitted.budget.0.len() as u64
-            ^ self.setup.as_ref().map_or(0, |s| s.start.0 as u64)
-    }
-
-    fn touch_lists(&self) -> u64 {
-        let first = |budget: &Budget| budget.0.first().map_or(0, |b| b.1.0 as u64);
-        first(&self.budget)
-            ^ first(&self.gap_budget)
-            ^ self.setup.as_ref().and_then(|s| s.spans.first()).map_or(0, |s| s.start.0 as u64)
+    fn fetch_lists(&self) {
+        fetch_whole(self.budget.0.as_slice());
+        fetch_whole(self.gap_budget.0.as_slice());
+        self.setup.iter().filter_map(|s| s.spans.first()).for_each(fetch_whole);
     }
 
     /// Gaps before the last byte: no request was on its way.

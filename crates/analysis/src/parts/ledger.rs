@@ -6,6 +6,7 @@ use crate::attribute::{Context, Pieces, fold, join_neighbours, plain};
 use crate::confidence::{Rule, Tap};
 use crate::exchange::{MAX_SPANS, Recorded};
 use crate::facts::Facts;
+use crate::fetch::fetch_whole;
 use crate::findings::{Acquitted, Basis, Quick, Rollups, Where};
 use crate::output::Output;
 use crate::parts::opening::setup;
@@ -66,6 +67,13 @@ impl Ledger {
         gap_budget.0.clear();
         *self = Ledger::new(connection, segment, room);
         (self.sums.budget, self.sums.gap_budget) = (budget, gap_budget);
+    }
+
+    /// What its sums are kept in will be needed.
+    pub(crate) fn fetch_lists(&self) {
+        fetch_whole(self.sums.rollups.0.as_slice());
+        fetch_whole(self.sums.budget.0.as_slice());
+        fetch_whole(self.sums.gap_budget.0.as_slice());
     }
 
     pub(crate) fn has_setup(&self) -> bool {

@@ -3,6 +3,7 @@
 //! state of one is not in a cache, and fetching it takes longer than all the rules. A packet is kept as it is, in a cache line.
 
 use crate::conn::{Conn, ends_of};
+use crate::fetch::{fetch, fetch_whole};
 use crate::output::Output;
 use crate::table::seen::Seen;
 use tcpwhy_base::{End, Endpoint, Ends, Nanos, Program, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
@@ -325,28 +326,48 @@ impl Held {
         }
     }
 
-    /// Reads a little of its first bytes, which say where the rest is.
+    /// It will be asked for.
     #[inline]
-    pub(super) fn touch_first(&self) -> u64 {
-        u64::from(self.id)
+    pub(super) fn fetch_first(&self) {
+        fetch(self);
     }
 
-    /// Reads a little of each cache line that the next segment will need, so that they are fetched together.
+    /// The rules will run when the next segment comes, or soon after.
     #[inline]
-    pub(super) fn touch(&self, waits: bool) -> u64 {
-        let (n, log) = (usize::from(self.waits), self.log.as_deref());
-        if self.grown && !(waits && self.open && n + 1 < MOST) {
-            let waiting = log.map_or(0, |log| log[..n].iter().fold(0, |all, w| all ^ w.frame));
-            return waiting ^ self.conn.as_ref().map_or(0, |conn| conn.touch());
+    fn runs_soon(&self, waits: bool) -> bool {
+        self.grown && !(waits && self.open && usize::from(self.waits) + 1 < MOST)
+    }
+
+    /// The next segment will need: where it is to wait, or its state and what waits before it.
+    #[inline]
+    pub(super) fn fetch(&self, waits: bool) {
+        let n = usize::from(self.waits);
+        let Some(log) = self.log.as_deref() else {
+            if self.runs_soon(waits) {
+                self.conn.iter().for_each(|conn| fetch_whole(&**conn));
+            }
+            return;
+        };
+        if self.runs_soon(waits) {
+            fetch_whole(&log[..n]);
+            self.conn.iter().for_each(|conn| fetch_whole(&**conn));
+        } else {
+            log.get(n).into_iter().for_each(fetch);
         }
-        // Where it will be written.
-        log.and_then(|log| log.get(n)).map_or(0, |place| place.frame)
     }
 
-    /// Reads a little of each cache line that its end will need.
-    pub(super) fn touch_rest(&self) -> u64 {
-        let waiting = self.log.as_deref().map_or(&[][..], |log| &log[..usize::from(self.waits)]);
-        waiting.iter().fold(self.seen.now.0 as u64, |all, w| all ^ w.frame)
+    /// What its state keeps elsewhere, once that is there.
+    #[inline]
+    pub(super) fn fetch_lists(&self, waits: bool) {
+        if self.runs_soon(waits) {
+            self.conn.iter().for_each(|conn| conn.fetch_lists());
+        }
+    }
+
+    /// Its end will need what waits.
+    pub(super) fn fetch_rest(&self) {
+        fetch(&self.seen);
+        self.log.as_deref().into_iter().for_each(|log| fetch_whole(&log[..usize::from(self.waits)]));
     }
 
     /// No packet has run through the rules: all wait.

@@ -1,5 +1,6 @@
 //! The last ACKs and window updates for one end's data, as they passed the tap.
 
+use crate::fetch::fetch;
 use tcpwhy_base::{Nanos, Segment, Seq};
 
 /// An ACK or window update, and what was known before it.
@@ -122,8 +123,11 @@ impl Acks {
         a.iter().rev().chain(b.iter().rev())
     }
 
-    /// Reads a little of it, to have it in the cache.
-    pub(crate) fn touch(&self) -> u64 {
-        self.ring.get(usize::from(self.at)).map_or(0, |a| a.time.0 as u64)
+    /// The newest, and where the next will be kept, will be needed.
+    pub(crate) fn fetch(&self) {
+        let at = usize::from(self.at);
+        for place in [self.ring.get(at), self.ring.get(at.wrapping_sub(1))] {
+            place.into_iter().for_each(fetch);
+        }
     }
 }

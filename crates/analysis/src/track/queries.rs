@@ -282,12 +282,8 @@ impl Tracker {
         beside || alone && flow.recovery.is_none() && self.half[s].alone_again()
     }
 
-    /// Reads a little of each cache line that a segment will need, so that they are fetched together.
-    pub(crate) fn touch(&self) -> u64 {
-        self.half.client.touch()
-            ^ self.half.server.touch()
-            ^ self.copies.touch()
-            ^ self.now.0 as u64
-            ^ self.reaction_or_zero(End::Client).0 as u64
+    /// What lies outside of it will be needed.
+    pub(crate) fn fetch_lists(&self) {
+        self.half.iter().for_each(|half| half.acks().fetch());
     }
 }

@@ -63,11 +63,6 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// Reads a little of it, to have it in the cache.
-    pub(crate) fn touch(&self) -> u64 {
-        self.last.0 as u64
-    }
-
     /// `bytes` passed at `t`; a pause longer than `pause` ends the train.
     #[inline]
     pub(crate) fn pass(&mut self, t: Nanos, bytes: u32, pause: Nanos, left: Option<Left>) {

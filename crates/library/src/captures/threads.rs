@@ -12,9 +12,9 @@ use tcpwhy_base::{Endpoint, Observation, Segment, SocketEvent, TooBig};
 const BATCH: usize = 1024;
 /// Batches on their way at once.
 const IN_FLIGHT: usize = 8;
-/// Segments that one thread reads before it analyses them: the state of their connections is fetched together, and they
-/// are still in the first cache.
-const TURN: usize = 64;
+/// Segments that one thread reads before it analyses them: several groups whose connections are fetched while others are
+/// worked on, and still in the second cache.
+const TURN: usize = 256;
 
 /// Reads everything into one eater, in this thread, and gives it back when there is no more.
 pub(super) fn in_turns<C: Capture, E: Eater>(

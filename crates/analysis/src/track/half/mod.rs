@@ -253,18 +253,6 @@ impl Half {
     pub(crate) fn has_unseen_bytes(&self) -> bool {
         self.flow.acked && self.holes.any_acknowledged(self.flow.una)
     }
-
-    /// Reads a little of each cache line that a segment will need, so that they are fetched together.
-    pub(crate) fn touch(&self) -> u64 {
-        u64::from(self.flow.nxt.0)
-            ^ self.counts.packets
-            ^ u64::from(self.max_payload)
-            ^ u64::from(self.flow.cwnd.estimate)
-            ^ self.rate.touch()
-            ^ self.acks.touch()
-            ^ self.sends.times[0].0 as u64
-            ^ self.sends.times[7].0 as u64
-    }
 }
 
 /// Opening and closing.
