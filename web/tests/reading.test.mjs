@@ -78,8 +78,11 @@ test('keys of the graphs need no click first', async () => {
   await until(async () => assert.ok((await length()) < whole));
   await page.keyboard.press('0');
   await until(async () => assert.equal(await length(), whole));
+  const before = page.url();
   await page.keyboard.press('n');
   await page.locator('.drawer').waitFor();
+  // The address follows a moment later.
+  await page.waitForFunction(url => location.href !== url, before);
   const first = page.url();
   await page.keyboard.press('n');
   await page.waitForFunction(url => location.href !== url, first);

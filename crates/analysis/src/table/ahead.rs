@@ -1,6 +1,6 @@
 //! Several segments at once: the state of a connection is seldom in a cache, and that of several can be fetched together.
 
-use super::{Analyzer, CROWD, Slot};
+use super::{Analyzer, Slot};
 use tcpwhy_base::Segment;
 
 /// Segments whose connections are looked up at once.
@@ -27,7 +27,7 @@ impl Analyzer {
     /// seldom in a cache, and that of several can be fetched at once.
     pub fn push_all(&mut self, segments: &[Segment]) {
         self.count(segments);
-        if self.held < CROWD / 2 {
+        if self.held < self.crowd / 2 {
             self.push_near(segments);
             return;
         }
