@@ -196,10 +196,9 @@ impl Recorder {
         Since { time: r.last, speaker, message: self.message, recovered: self.recovered[speaker] }
     }
 
-    /// Its last step, and where the next will be, will be needed.
+    /// Its last step will be needed.
     pub(crate) fn fetch_steps(&self) {
-        let steps = self.recorded.steps.as_slice();
-        steps.last().into_iter().for_each(fetch_whole);
+        self.recorded.steps.last().into_iter().for_each(fetch_whole);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Memory that will be needed soon is asked for before it is: to wait for it takes longer than most of what is done with it.
 
-/// Bytes that memory comes in.
+/// Bytes of a cache line on x86_64 (Intel 64 and IA-32 Architectures Optimization Reference Manual; AMD has the same).
 const LINE: usize = 64;
 
 /// The cache line in which this begins is on its way; nothing waits for it.

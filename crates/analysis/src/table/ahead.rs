@@ -36,7 +36,7 @@ impl Analyzer {
         let of = |n: usize| &segments[n * GROUP..segments.len().min((n + 1) * GROUP)];
         for n in 0..groups + STEPS - 1 {
             // The oldest group first, for what it changes the others are to see.
-            if let Some(n) = n.checked_sub(3).filter(|&n| n < groups) {
+            if let Some(n) = n.checked_sub(STEPS - 1).filter(|&n| n < groups) {
                 self.push_group(of(n), &on_the_way[n % STEPS]);
             }
             if let Some(n) = n.checked_sub(2).filter(|&n| n < groups) {

@@ -341,18 +341,12 @@ impl Held {
     /// The next segment will need: where it is to wait, or its state and what waits before it.
     #[inline]
     pub(super) fn fetch(&self, waits: bool) {
-        let n = usize::from(self.waits);
-        let Some(log) = self.log.as_deref() else {
-            if self.runs_soon(waits) {
-                self.conn.iter().for_each(|conn| fetch_whole(&**conn));
-            }
-            return;
-        };
+        let (n, log) = (usize::from(self.waits), self.log.as_deref());
         if self.runs_soon(waits) {
-            fetch_whole(&log[..n]);
+            log.into_iter().for_each(|log| fetch_whole(&log[..n]));
             self.conn.iter().for_each(|conn| fetch_whole(&**conn));
         } else {
-            log.get(n).into_iter().for_each(fetch);
+            log.and_then(|log| log.get(n)).into_iter().for_each(fetch);
         }
     }
 
