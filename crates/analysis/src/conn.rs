@@ -7,7 +7,7 @@ mod boundary;
 mod renew;
 mod told;
 
-pub(crate) use renew::ends_of;
+pub(crate) use renew::{ends_of, is_of_client};
 
 use crate::exchange::Recorder;
 use crate::findings::{Basis, Finished};

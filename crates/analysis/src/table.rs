@@ -4,11 +4,14 @@ mod ahead;
 mod early;
 mod elsewhere;
 mod finish;
+mod held;
 mod index;
 mod lone;
+mod lookup;
 mod scan;
 mod seen;
 mod waiting;
+mod words;
 
 use crate::conn::Conn;
 use crate::findings::packed::{self, Store};
@@ -18,14 +21,15 @@ use crate::result::{Connection, Finding, Totals};
 use crate::stream::Stream;
 use crate::window::Window;
 use crate::{Config, Detail};
+use ahead::Known;
 use early::Early;
 use elsewhere::Taps;
 use hashbrown::HashMap;
-use index::Index;
+use held::{Held, Room};
+use index::{Index, Key};
 use lone::{At, Lones};
 use std::collections::VecDeque;
 use tcpwhy_base::{Class, Endpoint, Nanos, Observation, Segment};
-use waiting::{Held, Room};
 
 /// A closed connection is kept so long for late packets: twice the maximum segment lifetime (RFC 9293, 3.4.2).
 const LINGER: Nanos = Nanos::secs(240);
@@ -76,6 +80,8 @@ pub struct Analyzer {
     scan: Option<Finding>,
     /// Closed connections in the order of closing, with when they may go.
     closed: VecDeque<(Nanos, u32, u32)>,
+    /// Behind this the first of them is looked at.
+    due: Nanos,
     /// Connections that have ended, what findings of them are made of, and where that begins.
     #[expect(clippy::vec_box, reason = "in the end they are put in order, and none is moved")]
     done: Vec<Box<Connection>>,
@@ -111,6 +117,7 @@ impl Analyzer {
             lists_all: config.detail == Detail::All,
             scan: None,
             closed: VecDeque::new(),
+            due: Nanos::MAX,
             done: Vec::new(),
             bases: Store::default(),
             places: Vec::new(),
@@ -170,7 +177,7 @@ impl Analyzer {
             Observation::TooBig(told) => self.too_big(told),
             Observation::Socket(event) => {
                 let either = Segment { src: event.local, dst: event.remote, ..Segment::EMPTY };
-                match self.find(&either).and_then(|slot| self.conn_at(slot)) {
+                match self.find_of(&either).and_then(|known| self.conn_at(known.slot)) {
                     Some(conn) => conn.hear(event),
                     None => self.early.keep(event),
                 }
@@ -181,14 +188,14 @@ impl Analyzer {
     /// Takes one segment: the same as [`Analyzer::observe`] of it.
     pub fn push(&mut self, segment: &Segment) {
         self.count(std::slice::from_ref(segment));
-        let hint = self.find(segment);
-        self.push_to(segment, hint);
+        let known = self.find_of(segment).unwrap_or(Known::NOTHING);
+        self.push_to(segment, known);
     }
 
     /// The exchange that goes on in the connection of this segment, once it has an answer: when it began, and its last progress.
     pub fn ongoing(&mut self, segment: &Segment) -> Option<(Nanos, Nanos)> {
-        let slot = self.find(segment)?;
-        self.conn_at(slot)?.ongoing()
+        let known = self.find_of(segment)?;
+        self.conn_at(known.slot)?.ongoing()
     }
 
     /// Takes so many more into the totals.
@@ -200,29 +207,37 @@ impl Analyzer {
     }
 
     #[inline]
-    fn push_to(&mut self, segment: &Segment, known: Option<u32>) {
+    fn push_to(&mut self, segment: &Segment, known: Known) {
         let crowded = self.is_crowded();
-        let taken = match known.map(|slot| &mut self.live[slot as usize]) {
-            Some(Slot::Conn(held)) => held.goes_on(segment, crowded, &mut self.kept, &mut self.room),
+        let taken = match self.live.get_mut(known.slot as usize) {
+            Some(Slot::Conn(held)) => {
+                held.goes_on(segment, known.from_client, crowded, &mut self.kept, &mut self.room)
+            }
             _ => false,
         };
         if !taken {
             self.push_any(segment, known);
         }
-        if let Some(&(when, _, _)) = self.closed.front()
-            && (segment.time > when || self.closed.len() > MAX_LINGERING)
-        {
-            self.let_go(segment.time);
+        self.let_go_before(segment.time);
+    }
+
+    #[inline(always)]
+    fn let_go_before(&mut self, now: Nanos) {
+        if now > self.due {
+            self.let_go(now);
         }
     }
 
     /// A segment that may begin or close a connection.
     #[inline(never)]
-    fn push_any(&mut self, segment: &Segment, known: Option<u32>) {
-        match known.or_else(|| self.other_direction(segment)) {
+    fn push_any(&mut self, segment: &Segment, known: Known) {
+        let found = if known.is_nothing() { self.other_direction(segment) } else { Some(known) };
+        match found {
             None => self.begin(segment),
-            Some(slot) if self.goes_on(slot, segment) => self.feed(slot, segment),
-            Some(slot) => {
+            Some(Known { slot, from_client, .. }) if self.goes_on(slot, segment) => {
+                self.feed(slot, from_client, segment);
+            }
+            Some(Known { slot, .. }) => {
                 self.leave(slot, false);
                 self.begin(segment);
             }
@@ -236,19 +251,26 @@ impl Analyzer {
     }
 
     /// The connection in this slot takes the segment.
-    fn feed(&mut self, slot: u32, segment: &Segment) {
+    fn feed(&mut self, slot: u32, from_client: bool, segment: &Segment) {
         let crowded = self.is_crowded();
         let Slot::Conn(held) = &mut self.live[slot as usize] else { return };
-        if held.goes_on(segment, crowded, &mut self.kept, &mut self.room) {
+        if held.goes_on(segment, from_client, crowded, &mut self.kept, &mut self.room) {
             return;
         }
         let lingered = held.closed_at().is_some();
-        if !((crowded || held.is_young()) && held.keep(segment, &mut self.room)) {
+        if !((crowded || held.is_young()) && held.keep(segment, from_client, &mut self.room)) {
             held.push(segment, &mut self.kept, &mut self.room);
         }
         if !lingered && let Some(now) = held.closed_at() {
             self.closed.push_back((now + self.linger, slot, held.id()));
+            self.look_at_closed();
         }
+    }
+
+    /// The closed ones have changed.
+    fn look_at_closed(&mut self) {
+        let first = self.closed.front().map_or(Nanos::MAX, |closed| closed.0);
+        self.due = if self.closed.len() > MAX_LINGERING { Nanos(i64::MIN) } else { first };
     }
 
     /// The segment belongs to the connection in this slot, and begins no other one between the same ends. A connection of one
@@ -279,7 +301,8 @@ impl Analyzer {
         let Slot::Lone(at, id) = self.live[slot as usize] else { return };
         let first = self.lones.take(at);
         let mut held = self.hold(id, &first, true);
-        if !(held.is_young() && held.keep(&first, &mut self.room)) {
+        let from_client = first.src == held.ends().client;
+        if !(held.is_young() && held.keep(&first, from_client, &mut self.room)) {
             held.push(&first, &mut self.kept, &mut self.room);
         }
         self.live[slot as usize] = Slot::Conn(held);
@@ -304,56 +327,6 @@ impl Analyzer {
         self.room.boxed(Held::with(conn, first))
     }
 
-    /// The number of the connection in this slot, zero where there is none.
-    #[inline]
-    fn id_at(&self, slot: u32) -> u32 {
-        match &self.live[slot as usize] {
-            Slot::Conn(held) => held.id(),
-            Slot::Lone(_, id) => *id,
-            Slot::Free => 0,
-        }
-    }
-
-    /// The connection in this slot is that of the segment, as far as addresses tell.
-    #[inline]
-    fn holds(&self, slot: u32, segment: &Segment) -> bool {
-        match &self.live[slot as usize] {
-            Slot::Conn(held) => held.is_of(segment),
-            Slot::Lone(at, _) => {
-                let (src, dst, link) = self.lones.key(*at);
-                let same =
-                    (src, dst) == (segment.src, segment.dst) || (dst, src) == (segment.src, segment.dst);
-                same && link == segment.link
-            }
-            Slot::Free => false,
-        }
-    }
-
-    #[inline]
-    fn find(&self, segment: &Segment) -> Option<u32> {
-        self.index.find(segment, |slot| self.holds(slot, segment))
-    }
-
-    /// The connection whose other direction this is, or each of whose packets shows twice, under different VLAN tags or tunnels.
-    fn other_direction(&mut self, segment: &Segment) -> Option<u32> {
-        let (a, b) = (segment.src, segment.dst);
-        let known = self.links.get(&if a <= b { (a, b) } else { (b, a) }).copied();
-        // Connections without tags are not in that list before the first tagged packet.
-        let bare = || self.find(&Segment { link: 0, ..*segment });
-        let slot = if segment.link == 0 { known? } else { known.or_else(bare)? };
-        let conn = self.conn_at(slot)?;
-        let belongs = conn.is_answered_by(segment) || conn.has_twin(segment);
-        let Slot::Conn(held) = &mut self.live[slot as usize] else { return None };
-        let (link, other) = held.links();
-        if link == segment.link || other.is_some() || !belongs {
-            return None;
-        }
-        held.also_on(segment.link);
-        self.changes += 1;
-        self.index.insert(&segment.src, &segment.dst, segment.link, slot);
-        Some(slot)
-    }
-
     /// The segment begins a connection.
     fn begin(&mut self, segment: &Segment) {
         let id = self.next_id;
@@ -374,7 +347,8 @@ impl Analyzer {
                 (self.live.len() - 1) as u32
             }
         };
-        self.index.insert(&segment.src, &segment.dst, segment.link, slot);
+        let key = Key::new(&segment.src, &segment.dst, segment.link);
+        self.index.insert(&key, slot);
         for event in heard {
             if let Some(conn) = self.conn_at(slot) {
                 conn.hear(&event);
@@ -384,8 +358,8 @@ impl Analyzer {
             let (a, b) = (segment.src, segment.dst);
             self.links.insert(if a <= b { (a, b) } else { (b, a) }, slot);
         }
-        if !is_lone {
-            self.feed(slot, segment);
+        if !is_lone && let Some(known) = self.holds(slot, &key) {
+            self.feed(slot, known.from_client, segment);
         }
     }
 
@@ -420,6 +394,7 @@ impl Analyzer {
                 self.leave(slot, false);
             }
         }
+        self.look_at_closed();
     }
 
     /// The connection in this slot ends, and its ends may begin another one.
@@ -435,9 +410,9 @@ impl Analyzer {
                 (a, b, link, other)
             }
         };
-        self.index.remove(&a, &b, link, slot);
+        self.index.remove(&Key::new(&a, &b, link), slot);
         if let Some(other) = other {
-            self.index.remove(&a, &b, other, slot);
+            self.index.remove(&Key::new(&a, &b, other), slot);
         }
         if !self.links.is_empty() {
             self.links.remove(&if a <= b { (a, b) } else { (b, a) });

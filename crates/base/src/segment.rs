@@ -158,48 +158,51 @@ impl Trouble {
 pub type IpId = Option<u16>;
 
 /// One TCP packet of a capture: what the analysis eats.
+///
+/// What every packet has stands first and side by side, so that it is copied several fields at once.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Segment {
     /// When it passed the tap, since the Unix epoch.
     pub time: Nanos,
     /// 1-based number of its frame in its file, as Wireshark counts.
     pub frame: u64,
-    /// Index of the input it came from.
-    pub file: u16,
-    /// Sender.
-    pub src: Endpoint,
-    /// Receiver.
-    pub dst: Endpoint,
-    /// Identifies VLAN tags and tunnels around the packet: the same 4-tuple in two of them is two connections.
-    pub link: u32,
     /// Sequence number of the first payload byte (or of SYN, FIN).
     pub seq: Seq,
     /// Acknowledgement number; meaningful with the ACK flag.
     pub ack: Seq,
+    /// Payload bytes by the IP header, whatever was captured.
+    pub len: u32,
     /// Flags.
     pub flags: TcpFlags,
     /// The window field, unscaled.
     pub window: u16,
-    /// Payload bytes by the IP header, whatever was captured.
-    pub len: u32,
-    /// IP identifier.
-    pub ip_id: IpId,
-    /// TTL or hop limit.
-    pub ttl: u8,
-    /// The checksum field as captured: tells copies of a packet from repeats.
-    pub checksum: u16,
-    /// Options.
-    pub options: TcpOptions,
     /// The first captured payload bytes, `head_len` of them.
     pub head: [u8; 8],
+    /// The checksum field as captured: tells copies of a packet from repeats.
+    pub checksum: u16,
+    /// Index of the input it came from.
+    pub file: u16,
+    /// TTL or hop limit.
+    pub ttl: u8,
     /// How many of `head` were captured.
     pub head_len: u8,
     /// TLS records.
     pub tls: Tls,
-    /// The program that the first captured bytes name as their sender.
-    pub program: Option<Program>,
     /// What was odd.
     pub trouble: Trouble,
+    /// The program that the first captured bytes name as their sender.
+    pub program: Option<Program>,
+    /// IP identifier.
+    pub ip_id: IpId,
+    /// Identifies VLAN tags and tunnels around the packet: the same 4-tuple in two of them is two connections.
+    pub link: u32,
+    /// Sender.
+    pub src: Endpoint,
+    /// Receiver.
+    pub dst: Endpoint,
+    /// Options.
+    pub options: TcpOptions,
 }
 
 impl Segment {

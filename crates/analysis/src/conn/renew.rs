@@ -7,15 +7,20 @@ use crate::findings::Basis;
 use crate::parts::Identity;
 use crate::release::{Habits, Testimony};
 use crate::taps::Role;
-use tcpwhy_base::{Endpoint, Ends, Segment};
+use tcpwhy_base::{Endpoint, Ends, Segment, TcpFlags};
 
 /// Client and server of a connection that begins with this segment.
 pub(crate) fn ends_of(segment: &Segment) -> Ends<Endpoint> {
-    let (syn, ack) = (segment.flags.syn(), segment.flags.ack());
-    // Without a SYN the lower port is taken for the server's; with equal ports, the receiver.
-    let from_client = if syn { !ack } else { segment.src.port >= segment.dst.port };
-    let (client, server) = if from_client { (segment.src, segment.dst) } else { (segment.dst, segment.src) };
+    let (src, dst) = (segment.src, segment.dst);
+    let (client, server) = if is_of_client(segment.flags, &src, &dst) { (src, dst) } else { (dst, src) };
     Ends::new(client, server)
+}
+
+/// The first packet of a connection, with these flags, is of its client.
+#[inline]
+pub(crate) fn is_of_client(flags: TcpFlags, src: &Endpoint, dst: &Endpoint) -> bool {
+    // Without a SYN the lower port is taken for the server's; with equal ports, the receiver.
+    if flags.syn() { !flags.ack() } else { src.port >= dst.port }
 }
 
 /// Who a connection is between that begins with this segment.
@@ -50,7 +55,7 @@ mod tests {
     use super::*;
     use crate::Detail;
     use crate::output::Output;
-    use tcpwhy_base::{Endpoint, Nanos, Seq, TcpFlags};
+    use tcpwhy_base::{Nanos, Seq};
 
     /// Packets of a connection in which a little of everything happens: both ends speak, lose, repeat and close.
     fn packets() -> Vec<Segment> {

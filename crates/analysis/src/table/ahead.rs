@@ -1,5 +1,7 @@
 //! Several segments at once: the state of a connection is seldom in a cache, and that of several can be fetched together.
 
+use super::index::Key;
+use super::words::Words;
 use super::{Analyzer, Slot};
 use tcpwhy_base::Segment;
 
@@ -9,17 +11,44 @@ const GROUP: usize = 16;
 /// From a group's first step to its last others take theirs: so long has memory for each.
 const STEPS: usize = 4;
 
-/// A slot, and the number of the connection in it.
-type Hint = (u32, u32);
+/// There is no connection.
+const NONE: u32 = u32::MAX;
+
+/// The connection of a segment: its slot, the number of the connection in it, and whether its client sent the segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub(super) slot: u32,
+    pub(super) id: u32,
+    pub(super) from_client: bool,
+}
+
+impl Known {
+    /// No connection: none has this number.
+    pub(super) const NOTHING: Known = Known { slot: NONE, id: 0, from_client: false };
+
+    pub(super) fn is_nothing(self) -> bool {
+        self.id == 0
+    }
+}
 
 /// What is known of a group of segments on its way.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Group {
+    words: [Words; GROUP],
     /// The slots that they have if any connection has them, and how often something had changed then.
-    likely: [Option<u32>; GROUP],
+    likely: [u32; GROUP],
     changes: u64,
     /// Those that they have.
-    hints: [Option<Hint>; GROUP],
+    known: [Known; GROUP],
+}
+
+impl Group {
+    const EMPTY: Group = Group {
+        words: [Words::NOBODY; GROUP],
+        likely: [NONE; GROUP],
+        changes: 0,
+        known: [Known::NOTHING; GROUP],
+    };
 }
 
 impl Analyzer {
@@ -31,7 +60,7 @@ impl Analyzer {
             self.push_near(segments);
             return;
         }
-        let mut on_the_way = [Group::default(); STEPS];
+        let mut on_the_way = [Group::EMPTY; STEPS];
         let groups = segments.len().div_ceil(GROUP);
         let of = |n: usize| &segments[n * GROUP..segments.len().min((n + 1) * GROUP)];
         for n in 0..groups + STEPS - 1 {
@@ -40,7 +69,7 @@ impl Analyzer {
                 self.push_group(of(n), &on_the_way[n % STEPS]);
             }
             if let Some(n) = n.checked_sub(2).filter(|&n| n < groups) {
-                self.fetch_lists(&on_the_way[n % STEPS]);
+                self.fetch_lists(of(n).len(), &on_the_way[n % STEPS]);
             }
             if let Some(n) = n.checked_sub(1).filter(|&n| n < groups) {
                 self.look_up(of(n), &mut on_the_way[n % STEPS]);
@@ -53,46 +82,70 @@ impl Analyzer {
 
     /// The same where states are in a cache.
     fn push_near(&mut self, segments: &[Segment]) {
-        let mut before: Option<(&Segment, Hint)> = None;
+        let mut before: Option<(Words, u32, Known)> = None;
         for segment in segments {
+            let key = Key::new(&segment.src, &segment.dst, segment.link);
             // In a bulk transfer one segment follows the other.
-            let same = before
-                .filter(|(other, hint)| same_connection(other, segment) && self.id_at(hint.0) == hint.1);
-            let slot = same.map(|(_, hint)| hint.0).or_else(|| self.find(segment));
-            before = slot.map(|slot| (segment, (slot, self.id_at(slot))));
-            self.push_to(segment, slot);
+            let same = before.filter(|(words, link, known)| {
+                is_same(&key, *words, *link) && self.id_at(known.slot) == known.id
+            });
+            let known = match same {
+                Some((words, _, known)) if words == key.words => Some(known),
+                Some((_, _, known)) => Some(Known { from_client: !known.from_client, ..known }),
+                None => self.find(&key),
+            };
+            before = known.map(|known| (key.words, key.link, known));
+            self.push_to(segment, known.unwrap_or(Known::NOTHING));
         }
     }
 
     /// The connections of a group take its segments. Earlier ones may have begun or ended some since they were looked up: what is
     /// still there is still it.
-    fn push_group(&mut self, group: &[Segment], known: &Group) {
-        for (hint, segment) in known.hints.iter().zip(group) {
-            let same = self.changes == known.changes;
-            let slot = match hint.filter(|&(slot, id)| same || self.id_at(slot) == id) {
-                Some((slot, _)) => Some(slot),
-                None if same => None,
-                None => self.find(segment),
-            };
-            self.push_to(segment, slot);
+    fn push_group(&mut self, group: &[Segment], on_the_way: &Group) {
+        // Whether packets wait changes no answer, so that it may stay as it is for a while.
+        let crowded = self.is_crowded();
+        for (known, segment) in on_the_way.known.iter().zip(group) {
+            if crowded
+                && let Some(Slot::Conn(held)) = self.live.get_mut(known.slot as usize)
+                && held.id() == known.id
+                && held.waits_on(segment, known.from_client, &mut self.room)
+            {
+                self.let_go_before(segment.time);
+                continue;
+            }
+            self.push_known(segment, known, on_the_way.changes);
         }
+    }
+
+    /// The same of one, whatever it is and whatever has become of its connection.
+    #[inline(never)]
+    fn push_known(&mut self, segment: &Segment, known: &Known, changes: u64) {
+        let known = if known.is_nothing() || self.id_at(known.slot) != known.id {
+            let same = known.is_nothing() && self.changes == changes;
+            let again = if same { None } else { self.find_of(segment) };
+            again.unwrap_or(Known::NOTHING)
+        } else {
+            *known
+        };
+        self.push_to(segment, known);
     }
 
     /// The slots that a group of segments has if any connection has them; what those lead to is fetched.
     #[inline(never)]
     fn fetch_likely(&self, group: &[Segment], to: &mut Group) {
         to.changes = self.changes;
-        let mut before: Option<(&Segment, Option<u32>)> = None;
-        for (likely, segment) in to.likely.iter_mut().zip(group) {
+        let mut before = (Words::NOBODY, 0, NONE);
+        for (n, segment) in group.iter().enumerate().take(GROUP) {
+            let key = Key::new(&segment.src, &segment.dst, segment.link);
             // In a bulk transfer one segment follows the other.
-            *likely = match before.filter(|(other, _)| same_connection(other, segment)) {
-                Some((_, slot)) => slot,
-                None => self.index.likely(segment),
+            let slot = if is_same(&key, before.0, before.1) {
+                before.2
+            } else {
+                self.index.likely(&key).unwrap_or(NONE)
             };
-            before = Some((segment, *likely));
-        }
-        for slot in to.likely[..group.len()].iter().flatten() {
-            if let Slot::Conn(held) = &self.live[*slot as usize] {
+            before = (key.words, key.link, slot);
+            (to.words[n], to.likely[n]) = (key.words, slot);
+            if let Some(Slot::Conn(held)) = self.live.get(slot as usize) {
                 held.fetch_first();
             }
         }
@@ -102,36 +155,34 @@ impl Analyzer {
     #[inline(never)]
     fn look_up(&self, group: &[Segment], to: &mut Group) {
         let crowded = self.is_crowded();
-        for ((hint, likely), segment) in to.hints.iter_mut().zip(to.likely).zip(group) {
-            let slot = match likely {
-                Some(slot) if self.holds(slot, segment) => Some(slot),
-                Some(_) => self.find(segment),
-                None => None,
+        for (n, segment) in group.iter().enumerate().take(GROUP) {
+            let slot = to.likely[n];
+            let key = Key { src: &segment.src, dst: &segment.dst, words: to.words[n], link: segment.link };
+            to.known[n] = match self.live.get(slot as usize) {
+                None => Known::NOTHING,
+                Some(Slot::Conn(held)) if let Some(from_client) = held.is_from_client(&key) => {
+                    held.fetch(crowded);
+                    Known { slot, id: held.id(), from_client }
+                }
+                Some(_) => self.holds(slot, &key).or_else(|| self.find(&key)).unwrap_or(Known::NOTHING),
             };
-            *hint = slot.map(|slot| (slot, self.id_at(slot)));
-            if let Some(Slot::Conn(held)) = slot.map(|slot| &self.live[slot as usize]) {
-                held.fetch(crowded);
-            }
         }
     }
 
     /// What their states keep elsewhere is fetched.
     #[inline(never)]
-    fn fetch_lists(&self, known: &Group) {
+    fn fetch_lists(&self, n: usize, on_the_way: &Group) {
         let crowded = self.is_crowded();
-        for &(slot, _) in known.hints.iter().flatten() {
-            if let Slot::Conn(held) = &self.live[slot as usize] {
+        for known in &on_the_way.known[..n] {
+            if let Some(Slot::Conn(held)) = self.live.get(known.slot as usize) {
                 held.fetch_lists(crowded);
             }
         }
     }
 }
 
-/// Addresses, ports and link are the same, whichever way it goes.
-fn same_connection(a: &Segment, b: &Segment) -> bool {
-    // Most others differ in this, which takes no branch for each of the four.
-    let ports = |s: &Segment| s.src.port ^ s.dst.port;
-    ports(a) == ports(b)
-        && a.link == b.link
-        && (a.src == b.src && a.dst == b.dst || a.src == b.dst && a.dst == b.src)
+/// Its words and link are these, whichever way it goes. Of IPv6 they do not tell all.
+#[inline]
+fn is_same(key: &Key<'_>, words: Words, link: u32) -> bool {
+    (key.words == words || key.words == words.turned()) && key.link == link && !words.are_wide()
 }

@@ -1,6 +1,7 @@
 //! Packets that passed a second tap: an analyzer of its own follows them there, and tells what the servers waited for.
 
 use super::Analyzer;
+use super::index::Key;
 use crate::taps::{Across, Role};
 use crate::{Config, Detail};
 use tcpwhy_base::{Observation, Segment, SocketEvent, TooBig};
@@ -56,7 +57,7 @@ impl Analyzer {
             other.too_big(told);
         }
         let TooBig { src, dst, link, .. } = *told;
-        let known = self.find(&Segment { src, dst, link, ..Segment::EMPTY });
+        let known = self.find(&Key::new(&src, &dst, link)).map(|known| known.slot);
         let any = || self.links.get(&if src <= dst { (src, dst) } else { (dst, src) }).copied();
         if let Some(conn) = known.or_else(any).and_then(|slot| self.conn_at(slot)) {
             conn.too_big(told);
@@ -68,16 +69,16 @@ impl Analyzer {
         let Taps::Two(other) = &mut self.taps else { return };
         other.push(segment);
         other.done.clear();
-        let slot = other.find(segment);
-        let told = slot.and_then(|slot| other.conn_at(slot)).and_then(|conn| {
+        let known = other.find_of(segment);
+        let told = known.and_then(|known| other.conn_at(known.slot)).and_then(|conn| {
             let end = conn.end_of(segment);
             match conn.role() {
                 Role::Tells(teller) => teller.tell().map(|steps| (end, steps)),
                 _ => None,
             }
         });
-        let (Some((end, steps)), Some(slot)) = (told, self.find(segment)) else { return };
-        if let Some(conn) = self.conn_at(slot)
+        let (Some((end, steps)), Some(known)) = (told, self.find_of(segment)) else { return };
+        if let Some(conn) = self.conn_at(known.slot)
             && let Role::Explained(across) = conn.role()
         {
             across.passes_there(end, segment, steps);

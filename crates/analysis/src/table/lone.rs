@@ -1,5 +1,7 @@
 //! Connections of which one packet was seen so far: that packet, and nothing else. Most of a scan never become more.
 
+use super::index::Key;
+use crate::conn::is_of_client;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tcpwhy_base::{Endpoint, Nanos, Segment, Seq, TcpFlags, TcpOptions, Trouble};
 
@@ -217,6 +219,18 @@ impl Lones {
             }
         };
         (a, b, link)
+    }
+
+    /// Whether the client of the connection whose packet is kept there sent the segment with this key; `None`: it is of another one.
+    #[inline]
+    pub(super) fn is_from_client(&self, at: At, wanted: &Key<'_>) -> Option<bool> {
+        let (src, dst, link) = self.key(at);
+        let same_way = (*wanted.src, *wanted.dst) == (src, dst);
+        if link != wanted.link || !same_way && (*wanted.dst, *wanted.src) != (src, dst) {
+            return None;
+        }
+        // Of a packet to its own sender both are true, and the first counts.
+        Some(src == dst || same_way == is_of_client(self.glance(at).flags, &src, &dst))
     }
 
     /// Takes the packet that is kept there; its room is free again.

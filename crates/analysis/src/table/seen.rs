@@ -1,6 +1,6 @@
 //! How far a connection is whose packets all wait.
 
-use tcpwhy_base::{Ends, Nanos, Segment, TcpFlags};
+use tcpwhy_base::{Ends, TcpFlags};
 
 /// What waiting packets say of how far a connection is: it closes when both ends have sent a FIN, or one a reset.
 #[derive(Clone, Copy, Debug, Default)]
@@ -8,21 +8,12 @@ pub(super) struct Seen {
     fins: Ends<bool>,
     reset: bool,
     pub(super) not_only_resets: bool,
-    /// Its last packet.
-    pub(super) now: Nanos,
 }
 
 impl Seen {
-    /// Nothing yet, of a connection that begins then.
-    pub(super) fn begins(at: Nanos) -> Seen {
-        Seen { now: at, ..Seen::default() }
-    }
-
     /// Another one waits. `true`: it may close the connection.
     #[inline]
-    pub(super) fn pass(&mut self, segment: &Segment, from_client: bool) -> bool {
-        let flags = segment.flags;
-        self.now = self.now.max(segment.time);
+    pub(super) fn pass(&mut self, flags: TcpFlags, from_client: bool) -> bool {
         self.not_only_resets |= !flags.rst();
         if !flags.has(TcpFlags::FIN | TcpFlags::RST) {
             return false;
@@ -34,7 +25,7 @@ impl Seen {
     }
 
     /// Nothing closed it.
-    pub(super) fn is_open(&self) -> bool {
+    pub(super) fn is_open(self) -> bool {
         !(self.reset || self.fins.client && self.fins.server)
     }
 }

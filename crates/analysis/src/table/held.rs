@@ -1,0 +1,401 @@
+//! A connection in the table: what must be known of it whenever a packet comes, in one cache line, and where the rest is.
+
+use super::index::Key;
+use super::seen::Seen;
+use super::waiting::{Log, MOST, Waiting, decides_nothing};
+use super::words::Words;
+use crate::conn::{Conn, ends_of};
+use crate::fetch::{fetch, fetch_whole};
+use crate::output::Output;
+use tcpwhy_base::{End, Endpoint, Ends, Nanos, Segment};
+
+/// Rooms for waiting packets that are kept for connections to come.
+const SPARE: usize = 1_024;
+
+/// Room that is used again.
+#[derive(Debug, Default)]
+#[expect(clippy::vec_box, reason = "they go to where they are used, and none is moved")]
+pub(super) struct Room {
+    logs: Vec<Box<Log>>,
+    /// Connections that have ended: so many begin that to ask for memory each time would take longer than to find them.
+    held: Vec<Box<Held>>,
+    /// The state of the connection that ended last.
+    conn: Option<Box<Conn>>,
+}
+
+impl Room {
+    /// The state of a connection that begins with this segment.
+    pub(super) fn conn(&mut self, id: u32, first: &Segment, parts: &mut Output) -> Box<Conn> {
+        let basis = parts.spare_basis();
+        match self.conn.take() {
+            Some(mut ended) => {
+                ended.renew(id, first, basis);
+                ended
+            }
+            None => Box::new(Conn::new(id, first, basis)),
+        }
+    }
+
+    /// Where packets are to wait.
+    fn log(&mut self) -> Box<Log> {
+        self.logs.pop().unwrap_or_else(|| Box::new([Waiting::NONE; MOST]))
+    }
+
+    /// Where packets waited. What is more than a few goes back, since nobody may need it again.
+    fn keep(&mut self, log: Box<Log>) {
+        if self.logs.len() < SPARE {
+            self.logs.push(log);
+        }
+    }
+
+    /// That connection has ended.
+    pub(super) fn give_back(&mut self, conn: Box<Conn>) {
+        self.conn = Some(conn);
+    }
+
+    /// A connection, in the room of one that has ended.
+    pub(super) fn boxed(&mut self, held: Held) -> Box<Held> {
+        match self.held.pop() {
+            Some(mut room) => {
+                *room = held;
+                room
+            }
+            None => Box::new(held),
+        }
+    }
+}
+
+/// What few connections have.
+#[derive(Debug)]
+struct More {
+    ends: Ends<Endpoint>,
+    /// Another link id under which its other direction travels.
+    other_link: Option<u32>,
+}
+
+/// A connection, and what must be known of it whenever a packet comes.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Held {
+    /// From its client to its server.
+    words: Words,
+    /// Those that wait, so many of them; the rules do not look at the link each came on.
+    log: Option<Box<Log>>,
+    /// Its state, once some packet has run through the rules.
+    conn: Option<Box<Conn>>,
+    /// Its last packet, as long as all of them wait.
+    now: Nanos,
+    more: Option<Box<More>>,
+    id: u32,
+    link: u32,
+    waits: u8,
+    /// Nothing closed it yet.
+    open: bool,
+    /// It has a state.
+    grown: bool,
+    /// As long as all its packets wait: what they say.
+    seen: Seen,
+}
+
+impl Held {
+    /// A connection to which nothing was pushed yet, and which begins with this segment.
+    pub(super) fn new(id: u32, first: &Segment) -> Held {
+        let ends = ends_of(first);
+        let words = Words::of(&ends.client, &ends.server);
+        let more = words.are_wide().then(|| Box::new(More { ends, other_link: None }));
+        Held {
+            words,
+            log: None,
+            conn: None,
+            now: first.time,
+            more,
+            id,
+            link: first.link,
+            waits: 0,
+            open: true,
+            grown: false,
+            seen: Seen::default(),
+        }
+    }
+
+    /// The same with a state from the beginning.
+    pub(super) fn with(conn: Conn, first: &Segment) -> Held {
+        let young = Held::new(conn.id(), first);
+        Held { open: false, grown: true, conn: Some(Box::new(conn)), ..young }
+    }
+
+    #[inline]
+    pub(super) fn id(&self) -> u32 {
+        self.id
+    }
+
+    pub(super) fn ends(&self) -> Ends<Endpoint> {
+        match &self.more {
+            Some(more) => more.ends,
+            None => self.words.ends(),
+        }
+    }
+
+    /// The link ids of its two directions.
+    pub(super) fn links(&self) -> (u32, Option<u32>) {
+        (self.link, self.more.as_ref().and_then(|more| more.other_link))
+    }
+
+    /// Its other direction travels under this link id.
+    pub(super) fn also_on(&mut self, link: u32) {
+        let ends = self.ends();
+        self.more.get_or_insert_with(|| Box::new(More { ends, other_link: None })).other_link = Some(link);
+    }
+
+    /// Whether its client sent the segment with this key; `None`: it is of another connection, as far as its addresses tell.
+    #[inline]
+    pub(super) fn is_from_client(&self, key: &Key<'_>) -> Option<bool> {
+        let from_client = self.words == key.words;
+        if !from_client && self.words != key.words.turned() {
+            return None;
+        }
+        if self.more.is_none() {
+            return (self.link == key.link).then_some(from_client);
+        }
+        self.is_from_client_with_more(key)
+    }
+
+    #[cold]
+    fn is_from_client_with_more(&self, key: &Key<'_>) -> Option<bool> {
+        let (Ends { client, server }, (link, other)) = (self.ends(), self.links());
+        let from_client = client == *key.src && server == *key.dst;
+        let of = from_client || client == *key.dst && server == *key.src;
+        (of && (link == key.link || other == Some(key.link))).then_some(from_client)
+    }
+
+    /// The segment goes on with it, as far as that is known without its state: `None` where it is not.
+    #[inline]
+    pub(super) fn goes_on_with(&self, segment: &Segment, linger: Nanos) -> Option<bool> {
+        let opens = segment.flags.syn() && !segment.flags.ack();
+        if self.open && !segment.flags.syn() {
+            return Some(true);
+        }
+        // What waits may hold a copy of a packet, which closes nothing: only that it goes on is sure.
+        let gone = || self.closed_at().is_some_and(|now| segment.time > now + linger);
+        (self.is_young() && !opens && !gone()).then_some(true)
+    }
+
+    /// Whether it was seen to close, and when its last packet passed then. As long as all packets wait, a packet whose copy waits as well
+    /// counts twice, which changes neither.
+    #[inline]
+    pub(super) fn closed_at(&self) -> Option<Nanos> {
+        if self.open {
+            return None;
+        }
+        match &self.conn {
+            Some(conn) => conn.lingers().then(|| conn.now()),
+            None => self.seen.not_only_resets.then_some(self.now),
+        }
+    }
+
+    /// It will be asked for.
+    #[inline]
+    pub(super) fn fetch_first(&self) {
+        fetch(self);
+    }
+
+    /// The rules will run when the next segment comes, or soon after.
+    #[inline]
+    fn runs_soon(&self, waits: bool) -> bool {
+        self.grown && !(waits && self.open && usize::from(self.waits) + 1 < MOST)
+    }
+
+    /// The next segment will need: where it is to wait, or its state and what waits before it.
+    #[inline]
+    pub(super) fn fetch(&self, waits: bool) {
+        let (n, log) = (usize::from(self.waits), self.log.as_deref());
+        if self.runs_soon(waits) {
+            log.into_iter().for_each(|log| fetch_whole(&log[..n]));
+            self.conn.iter().for_each(|conn| fetch_whole(&**conn));
+        } else {
+            log.and_then(|log| log.get(n)).into_iter().for_each(fetch);
+        }
+    }
+
+    /// What its state keeps elsewhere, once that is there.
+    #[inline]
+    pub(super) fn fetch_lists(&self, waits: bool) {
+        if self.runs_soon(waits) {
+            self.conn.iter().for_each(|conn| conn.fetch_lists());
+        }
+    }
+
+    /// Its end will need what waits.
+    pub(super) fn fetch_rest(&self) {
+        self.log.as_deref().into_iter().for_each(|log| fetch_whole(&log[..usize::from(self.waits)]));
+    }
+
+    /// No packet has run through the rules: all wait.
+    #[inline]
+    pub(super) fn is_young(&self) -> bool {
+        !self.grown
+    }
+
+    /// The segment waits, if it may.
+    #[inline]
+    pub(super) fn keep(&mut self, segment: &Segment, from_client: bool, room: &mut Room) -> bool {
+        let may = self.is_young() || self.open && decides_nothing(segment);
+        may && self.append(segment, from_client, room)
+    }
+
+    /// The same of a segment that decides nothing, while it is open: it goes on with it then, and stays open.
+    #[inline(always)]
+    pub(super) fn waits_on(&mut self, segment: &Segment, from_client: bool, room: &mut Room) -> bool {
+        self.open && decides_nothing(segment) && self.append(segment, from_client, room)
+    }
+
+    /// The segment waits, if there is room and it can be kept.
+    #[inline(always)]
+    fn append(&mut self, segment: &Segment, from_client: bool, room: &mut Room) -> bool {
+        let log = match &mut self.log {
+            Some(log) => log,
+            None => self.log.insert(room.log()),
+        };
+        let (Some(place), Some(packed)) =
+            (log.get_mut(usize::from(self.waits)), Waiting::pack(segment, from_client))
+        else {
+            return false;
+        };
+        *place = packed;
+        self.waits += 1;
+        if !self.grown {
+            self.now = self.now.max(segment.time);
+            if self.seen.pass(segment.flags, from_client) {
+                self.open = self.seen.is_open();
+            }
+        }
+        true
+    }
+
+    /// Takes a segment that decides nothing, while it is open: it goes on with it then, and stays open. Right away where its state is
+    /// there and nothing waits. `false`: it has not taken it.
+    #[inline]
+    pub(super) fn goes_on(
+        &mut self,
+        segment: &Segment,
+        from_client: bool,
+        crowded: bool,
+        parts: &mut Output,
+        room: &mut Room,
+    ) -> bool {
+        if crowded || !self.grown {
+            return self.waits_on(segment, from_client, room);
+        }
+        if !self.open || !decides_nothing(segment) {
+            return false;
+        }
+        let Some(conn) = self.conn.as_mut().filter(|_| self.waits == 0) else { return false };
+        conn.push_from(if from_client { End::Client } else { End::Server }, segment, parts);
+        true
+    }
+
+    /// Takes a segment, after those that wait.
+    #[inline]
+    pub(super) fn push(&mut self, segment: &Segment, parts: &mut Output, room: &mut Room) {
+        if self.waits > 0 {
+            self.settle(parts, room);
+        }
+        self.grown = true;
+        let id = self.id;
+        let conn = self.conn.get_or_insert_with(|| room.conn(id, segment, parts));
+        conn.push(segment, parts);
+        self.open = conn.is_open();
+    }
+
+    /// Runs what waits through the rules, and gives the connection.
+    pub(super) fn settle(&mut self, parts: &mut Output, room: &mut Room) -> &mut Conn {
+        let mut segment = Segment { link: self.link, ..Segment::EMPTY };
+        let (ends, id) = (self.ends(), self.id);
+        let n = usize::from(std::mem::take(&mut self.waits));
+        let log = self.log.take();
+        let waiting = log.as_deref().map_or(&[][..], |log| &log[..n]);
+        self.grown = true;
+        let conn = self.conn.get_or_insert_with(|| {
+            waiting.iter().take(1).for_each(|first| first.unpack(&ends, &mut segment));
+            room.conn(id, &segment, parts)
+        });
+        for packet in waiting {
+            packet.unpack(&ends, &mut segment);
+            conn.push_from(packet.sender(), &segment, parts);
+        }
+        if let Some(log) = log {
+            room.keep(log);
+            self.open = conn.is_open();
+        }
+        conn
+    }
+
+    /// The connection has ended: its state, with all that it got.
+    pub(super) fn end(mut self: Box<Held>, parts: &mut Output, room: &mut Room) -> Option<Box<Conn>> {
+        self.settle(parts, room);
+        let conn = self.conn.take();
+        if room.held.len() < SPARE {
+            room.held.push(self);
+        }
+        conn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tcpwhy_base::TcpFlags;
+
+    /// A connection closes when both ends have sent a FIN, or one a reset, unless that is all there is.
+    #[test]
+    fn what_waits_tells_when_a_connection_closes() {
+        let sent = |flags: u16, second: i64, from_client| {
+            let flags = TcpFlags(flags);
+            (Segment { flags, time: Nanos::secs(second), ..Segment::EMPTY }, from_client)
+        };
+        let closed = |packets: &[(Segment, bool)]| {
+            let mut held = Held::new(1, &Segment::EMPTY);
+            packets
+                .iter()
+                .for_each(|(s, from_client)| assert!(held.keep(s, *from_client, &mut Room::default())));
+            held.closed_at()
+        };
+        let (ack, fin, rst) = (TcpFlags::ACK, TcpFlags::FIN, TcpFlags::RST);
+        assert_eq!(closed(&[sent(ack, 1, true), sent(fin, 2, true), sent(fin, 3, true)]), None);
+        let both = [sent(fin, 1, true), sent(fin, 3, false), sent(ack, 2, true)];
+        assert_eq!(closed(&both), Some(Nanos::secs(3)));
+        assert_eq!(closed(&[sent(ack, 1, true), sent(rst, 4, false)]), Some(Nanos::secs(4)));
+        assert_eq!(closed(&[sent(fin, 1, true), sent(fin | rst, 2, false)]), Some(Nanos::secs(2)));
+        assert_eq!(closed(&[sent(rst, 1, true), sent(rst, 2, true)]), None);
+    }
+
+    #[test]
+    fn it_knows_its_packets_and_who_sent_them() {
+        let end = |ip: &str, port| Endpoint { ip: ip.parse().unwrap(), port };
+        // The last two pairs have the same words.
+        let pairs = [
+            (end("192.0.2.1", 40_000), end("192.0.2.2", 80)),
+            (end("2001:db8::1", 40_000), end("2001:db8::2", 80)),
+            (end("2001:db8::1", 40_000), end("2001:db8:2::", 80)),
+        ];
+        for (i, (client, server)) in pairs.iter().enumerate() {
+            let first = Segment { src: *client, dst: *server, link: 5, ..Segment::EMPTY };
+            let mut held = Held::new(1, &first);
+            assert_eq!(held.ends(), Ends::new(*client, *server));
+            for (k, (a, b)) in pairs.iter().enumerate() {
+                let says = |held: &Held, src, dst, link| held.is_from_client(&Key::new(src, dst, link));
+                assert_eq!(says(&held, a, b, 5), (i == k).then_some(true));
+                assert_eq!(says(&held, b, a, 5), (i == k).then_some(false));
+                assert_eq!(says(&held, a, b, 6), None);
+            }
+            held.also_on(6);
+            assert_eq!(held.is_from_client(&Key::new(server, client, 6)), Some(false));
+            assert_eq!((held.links(), held.ends()), ((5, Some(6)), Ends::new(*client, *server)));
+        }
+    }
+
+    #[test]
+    fn each_is_a_cache_line() {
+        assert_eq!(size_of::<Held>(), 64);
+    }
+}
