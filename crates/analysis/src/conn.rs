@@ -4,17 +4,19 @@
 //! that goes on, and learnt from; parts that end go to the ledger.
 
 mod boundary;
+mod calm;
+mod finish;
 mod renew;
 mod told;
 
 pub(crate) use renew::{ends_of, is_of_client};
 
 use crate::exchange::Recorder;
-use crate::findings::{Basis, Finished};
+use crate::findings::Basis;
 use crate::output::Output;
-use crate::parts::{Ending, Identity, Ledger, how_unfinished, is_goodbye, summary};
+use crate::parts::{Identity, Ledger};
 use crate::release::{Habits, Release, Testimony, Wait, burst_within, release};
-use crate::result::{Closed, Ended, Quality};
+use crate::result::Closed;
 use crate::step::Step;
 use crate::taps::{Role, Until};
 use crate::track::{Arrival, Arrived, Moment, Repair, Tracker};
@@ -139,6 +141,20 @@ impl Conn {
         let Some(t) = self.track.packet(s, segment) else { return };
         self.role.passes(s, segment);
         let missing = self.track.missing_before(s, segment);
+        if missing == 0 && self.track.is_calm(s, segment) && self.may_be_calm() {
+            self.track.calm_ack(s, segment, t);
+            if segment.len > 0 {
+                self.on_calm_data(s, segment, t, parts);
+            }
+            return;
+        }
+        self.push_any(s, (segment, t, missing), parts);
+        self.track.look_whether_calm(parts.takes_short_cuts());
+    }
+
+    /// Whatever it is.
+    #[inline]
+    fn push_any(&mut self, s: End, (segment, t, missing): (&Segment, Nanos, u16), parts: &mut Output) {
         if segment.flags.has(TcpFlags::SYN | TcpFlags::RST) {
             if segment.flags.syn() {
                 self.track.syn(s, segment, t);
@@ -434,50 +450,6 @@ impl Conn {
     fn close_tls(&mut self, trips: u32, parts: &mut Output) {
         let recorded = self.ex.take();
         self.ledger.close_tls((recorded, trips), &mut self.track, &self.habits, parts);
-    }
-
-    /// Ends the exchange that is recorded; `unfinished` is how it ended if not by a response.
-    fn end_exchange(&mut self, unfinished: Option<Ended>, parts: &mut Output) {
-        let read = self.read_late();
-        let recorded = self.ex.take();
-        let protocol = self.who.protocol;
-        let mut ending = Ending { track: &mut self.track, habits: &self.habits, protocol, unfinished, read };
-        self.ledger.finish_exchange(recorded, &mut ending, parts);
-    }
-
-    /// Ends the connection: closes what is open and makes its summary (without the parts given away). Nothing comes after that.
-    pub(crate) fn finish(&mut self, capture_end: bool, parts: &mut Output) -> Finished {
-        if self.ex.is_tls() {
-            self.close_tls(self.ex.recorded().answers(), parts);
-        }
-        let goodbye = || is_goodbye(self.ex.recorded(), &self.track, self.who.protocol);
-        let later = self.ledger.has_setup() && !self.ledger.is_first();
-        if self.ex.is_active() && later && goodbye() {
-            // Its time is that after the last byte.
-            self.ledger.goodbye(self.ex.take().bytes);
-        } else if self.ex.is_active() {
-            let unfinished = how_unfinished(self.ex.recorded(), &self.track, capture_end);
-            self.end_exchange(unfinished, parts);
-        } else {
-            self.finish_silent_setup(parts);
-        }
-        self.ledger.closing_gap(&self.track, parts);
-        self.ledger.sum_setup(parts);
-        for what in self.habits.acquitted() {
-            self.ledger.acquit(what, parts);
-        }
-        summary(self.who, &mut self.track, &self.habits, &mut self.ledger)
-    }
-
-    /// Nothing but SYNs (and perhaps a reset) was seen: the setup is all there is.
-    fn finish_silent_setup(&mut self, parts: &mut Output) {
-        if !self.ledger.has_setup() {
-            let last = self.track.handshake().last_packet();
-            self.open_ledger(last.unwrap_or((self.track.now(), self.track.last_frame())), parts);
-        }
-        if self.ledger.has_setup() && self.track.counts(End::Client).packets == 0 {
-            self.track.limit(Quality::ONE_SIDED);
-        }
     }
 }
 

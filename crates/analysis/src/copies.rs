@@ -70,10 +70,11 @@ impl Copies {
     #[inline(always)]
     pub fn is_copy(&mut self, from: End, segment: &Segment, since_last: Nanos) -> bool {
         let trace = Trace::of(segment);
-        let retried = segment.trouble.has(Trouble::RETRY);
         let recent = &mut self.recent[from];
         // What is sent again there may lie behind all that its station had queued since.
-        recent.ways |= segment.trouble.has(Trouble::AIR);
+        if segment.trouble.has(Trouble::AIR) {
+            recent.ways = true;
+        }
         if let Some(like) = recent.find(trace) {
             let identified = segment.ip_id.is_some_and(|id| id != 0);
             let carries = segment.len > 0 || segment.flags.has(TcpFlags::SYN | TcpFlags::FIN);
@@ -85,6 +86,7 @@ impl Copies {
             }
             let identified = identified && !recent.same_identifiers;
             let stamped = segment.options.timestamps.is_some();
+            let retried = segment.trouble.has(Trouble::RETRY);
             let again = retried && (identified || stamped) && like.later < LATEST;
             let due = identified && like.later < LATEST && recent.is_due();
             if again {
@@ -171,10 +173,14 @@ impl Recent {
     fn keep(&mut self, trace: Trace, segment: &Segment, late: Nanos) {
         let identifier = segment.ip_id.unwrap_or(0);
         self.single = self.single.saturating_add(1);
-        self.same_identifiers |= identifier != 0 && identifier == self.identifier;
+        if identifier == self.identifier && identifier != 0 {
+            self.same_identifiers = true;
+        }
         self.identifier = identifier;
-        self.ways |= segment.ttl != self.ttl && self.at > 0;
-        self.ttl = segment.ttl;
+        if segment.ttl != self.ttl {
+            self.ways |= self.at > 0;
+            self.ttl = segment.ttl;
+        }
         let place = usize::from(self.at & 7);
         // Place 0 is filled once.
         let next = if self.at >= 7 { 1 } else { self.at + 1 };
@@ -201,22 +207,23 @@ impl Recent {
 
 impl Trace {
     const TIME: u64 = (1 << 24) - 1;
+    /// Digits of pi.
+    const SEEDS: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
 
     #[inline]
     fn of(segment: &Segment) -> Trace {
         let tsval = segment.options.timestamps.map_or(0, |t| t.0);
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for word in [
-            u64::from(segment.seq.0) << 32 | u64::from(segment.ack.0),
-            u64::from(segment.len) << 32 | u64::from(tsval),
-            u64::from(segment.flags.0) << 48
-                | u64::from(segment.window) << 32
-                | u64::from(segment.ip_id.unwrap_or(0)) << 16
-                | u64::from(segment.options.sack_len),
-        ] {
-            hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            hash ^= hash >> 29;
-        }
+        let numbers = u64::from(segment.seq.0) << 32 | u64::from(segment.ack.0);
+        let sizes = u64::from(segment.len) << 32 | u64::from(tsval);
+        let rest = u64::from(segment.flags.0) << 48
+            | u64::from(segment.window) << 32
+            | u64::from(segment.ip_id.unwrap_or(0)) << 16
+            | u64::from(segment.options.sack_len);
+        // All bits of two words reach all of the product's halves together (as in folded hashes of keys).
+        let product = u128::from(numbers ^ Trace::SEEDS[0]) * u128::from(sizes ^ Trace::SEEDS[1]);
+        let both = product as u64 ^ (product >> 64) as u64;
+        let mut hash = (both ^ rest).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash ^= hash >> 32;
         // The file's own times: a merged file may hold the copy much later.
         let micros = (segment.time.0 / 1_000) as u64 & Trace::TIME;
         // Never zero, which is an empty place.

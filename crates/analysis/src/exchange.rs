@@ -2,6 +2,7 @@
 
 use crate::attribute::{Carry, Context, attribute, fold};
 use crate::fetch::fetch_whole;
+use crate::output::Output;
 use crate::release::Wait;
 use crate::result::Span;
 use crate::step::Step;
@@ -75,11 +76,6 @@ impl Recorded {
     /// All its steps, unless some were turned over already.
     pub(crate) fn all_steps(&self) -> Option<&[Step]> {
         self.done.is_empty().then_some(&self.steps)
-    }
-
-    /// The buffer of its steps.
-    pub(crate) fn into_steps(self) -> Vec<Step> {
-        self.steps
     }
 
     /// The spans of all its steps, into `spans`; the buffer of the steps comes back.
@@ -336,6 +332,14 @@ impl Recorder {
         if r.done.len() > 2 * MAX_SPANS {
             fold(&mut r.done, MAX_SPANS);
         }
+    }
+
+    /// Ends the recording; what was recorded is summed already, and is written over by what opens the next.
+    #[inline]
+    pub(crate) fn forget(&mut self, parts: &mut Output) {
+        self.active = false;
+        self.in_tls = false;
+        parts.give_back_steps(std::mem::take(&mut self.recorded.steps));
     }
 
     /// Ends the recording and gives what was recorded.

@@ -3,8 +3,10 @@
 mod acquit;
 pub(crate) mod agree;
 pub(crate) mod packed;
+mod plain;
 
 pub(crate) use acquit::Acquitted;
+pub(crate) use plain::{Plain, Shown};
 
 use crate::facts::Facts;
 use crate::profile::set_its_buffer;
@@ -72,8 +74,7 @@ pub(crate) struct Doubt {
 impl Doubt {
     #[inline]
     fn of(time: Nanos, confidence: f32) -> Doubt {
-        // Rounded: without a call, as it is never negative.
-        let percent = (f64::from(confidence) * 100.0 + 0.5) as i64;
+        let percent = plain::percent_of(confidence);
         let unsure = if f64::from(confidence) < UNSURE { time } else { Nanos::ZERO };
         Doubt { unsure, weighed: time.0.saturating_mul(percent), time: time.0 }
     }
@@ -234,12 +235,8 @@ impl Rollups {
                 if rank > r.example.rank() {
                     r.example = example();
                 }
-                if evidence && r.evidence.len() < EVIDENCE {
-                    if r.evidence.len() == r.evidence.capacity() {
-                        // Mostly there is one: room for that, then for half of them, then for all.
-                        r.evidence.reserve_exact(1 + r.evidence.len().min(EVIDENCE / 2 - 1));
-                    }
-                    r.evidence.push(*part.frames);
+                if evidence {
+                    r.keep_evidence(part.frames);
                 }
             }
             None => self.keep(Rollup {

@@ -33,6 +33,8 @@ pub(crate) struct Output {
     bases: Vec<Basis>,
     /// Room for the limit of each step while they are attributed.
     limits: Vec<Cause>,
+    /// Everything goes the long way.
+    long_way: bool,
 }
 
 impl Output {
@@ -52,6 +54,7 @@ impl Output {
             steps: Vec::new(),
             bases: Vec::new(),
             limits: Vec::new(),
+            long_way: false,
         }
     }
 
@@ -63,6 +66,17 @@ impl Output {
     /// From now on only what lies within is accounted for.
     pub(crate) fn look_within(&mut self, window: Option<Window>) {
         self.window = window;
+    }
+
+    /// From now on nothing takes a short cut.
+    pub(crate) fn goes_the_long_way(&mut self) {
+        self.long_way = true;
+    }
+
+    /// What nothing is odd about may be told in fewer steps, which say the same.
+    #[inline]
+    pub(crate) fn takes_short_cuts(&self) -> bool {
+        !self.long_way
     }
 
     /// The sums of what is inherent, over all connections.

@@ -213,12 +213,13 @@ fn same_however_dealt(segments: &[Segment], chunks: &[usize]) -> Result<(), Test
     for crowd in [0, 2, usize::MAX] {
         let mut waiting = Analyzer::new(Config { detail: Detail::All }).crowded_from(crowd);
         waiting.push_all(segments);
-        prop_assert_eq!(
-            &format!("{:?}", waiting.finish()),
-            &one,
-            "packets wait from {} connections on",
-            crowd
-        );
+        prop_assert_eq!(&format!("{:?}", waiting.finish()), &one, "packets wait from {} on", crowd);
+    }
+    // What is told of plain packets and exchanges in fewer steps is what all steps tell.
+    for detail in [Detail::All, Detail::Worst(chunks.len() % 4), Detail::None] {
+        let mut long_way = Analyzer::new(Config { detail }).by_the_long_way();
+        long_way.push_all(segments);
+        prop_assert_eq!(format!("{:?}", long_way.finish()), format!("{:?}", with(detail, segments)));
     }
     for n in 1..=3 {
         let mut shards: Vec<Analyzer> =

@@ -179,8 +179,6 @@ pub struct Segment {
     pub window: u16,
     /// The first captured payload bytes, `head_len` of them.
     pub head: [u8; 8],
-    /// The checksum field as captured: tells copies of a packet from repeats.
-    pub checksum: u16,
     /// Index of the input it came from.
     pub file: u16,
     /// TTL or hop limit.
@@ -195,6 +193,8 @@ pub struct Segment {
     pub program: Option<Program>,
     /// IP identifier.
     pub ip_id: IpId,
+    /// The checksum field as captured: tells copies of a packet from repeats.
+    pub checksum: u16,
     /// Identifies VLAN tags and tunnels around the packet: the same 4-tuple in two of them is two connections.
     pub link: u32,
     /// Sender.

@@ -14,8 +14,8 @@ mod woken;
 
 pub(crate) use context::{Carry, Context};
 pub(crate) use fold::{fold, join_neighbours};
-pub(crate) use pieces::{Piece, Pieces};
-pub(crate) use plain::plain;
+pub(crate) use pieces::Pieces;
+pub(crate) use plain::{PlainExchange, plain};
 
 use crate::profile::{WAKE_UP, delayed_from};
 use crate::release::{Acked, Pause, Wait};

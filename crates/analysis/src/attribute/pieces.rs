@@ -3,7 +3,7 @@
 
 use crate::confidence::Sure;
 use crate::facts::Facts;
-use crate::findings::Part;
+use crate::findings::Plain;
 use crate::result::{Frames, Span};
 use tcpwhy_base::{Cause, Nanos, Side, Source};
 
@@ -27,26 +27,21 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// What is summed of each.
-    #[inline(always)]
-    pub(crate) fn each(&self, mut add: impl FnMut(&Part<'_>)) {
-        let mut at = self.start;
-        for piece in &self.list {
-            if piece.time > Nanos::ZERO {
-                let end = at + piece.time;
-                add(&Part {
-                    cause: piece.cause,
-                    side: piece.side,
-                    start: at,
-                    end,
-                    confidence: piece.sure.confidence,
-                    folded: 1,
-                    frames: &self.frames,
-                    facts: &piece.facts,
-                });
-                at = end;
-            }
-        }
+    /// What lies between two trips, each with its figures.
+    pub(crate) fn around(
+        start: Nanos,
+        frames: Frames,
+        trips: &(Plain, Facts),
+        between: &(Plain, Facts),
+    ) -> Pieces {
+        let piece = |(plain, facts): &(Plain, Facts), n: usize| Piece {
+            cause: plain.cause,
+            side: plain.side,
+            time: plain.pieces[n].1,
+            sure: plain.sure,
+            facts: *facts,
+        };
+        Pieces { start, frames, list: [piece(trips, 0), piece(between, 0), piece(trips, 1)] }
     }
 
     /// The spans.

@@ -3,10 +3,11 @@
 
 use crate::attribute::doubts::is_as_late_as_a_timer;
 use crate::attribute::emit::HOSTS;
-use crate::attribute::pieces::{Piece, Pieces};
+use crate::attribute::pieces::Pieces;
 use crate::attribute::waits::{is_forty_millis, is_no_work};
 use crate::confidence::{Rule, Tap};
 use crate::facts::Facts;
+use crate::findings::{Plain, Shown};
 use crate::release::{Doubt, Habits, Wait};
 use crate::result::{Frames, Quality};
 use crate::step::Step;
@@ -25,14 +26,27 @@ fn answer(steps: &[Step]) -> Option<&Step> {
     (plain && own && took).then_some(step)
 }
 
+/// An exchange of which the way took `path` and the server the rest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainExchange {
+    pub(crate) start: Nanos,
+    pub(crate) path: Nanos,
+    pub(crate) work: Nanos,
+    pub(crate) rtt: Nanos,
+    near: bool,
+    first_frame: u64,
+    last_frame: u64,
+}
+
 /// What [`attribute`](super::attribute) makes of the steps of such an exchange where no rate of the link is known; `None`: it is another one.
-pub(crate) fn plain(steps: &[Step], track: &mut Tracker, habits: &Habits, file: u16) -> Option<Pieces> {
+#[inline]
+pub(crate) fn plain(steps: &[Step], track: &mut Tracker, habits: &Habits) -> Option<PlainExchange> {
     let step = answer(steps)?;
     // Both are asked, as by whoever knows a rate.
-    let rates = End::BOTH.map(|d| track.rate(d));
+    let rates = End::BOTH.map(|d| track.rate(d).is_some());
     let track = &*track;
     let rtt = track.rtt()?;
-    let simple = rates == [None, None]
+    let simple = rates == [false, false]
         && !track.quality().has(Quality::CAPTURE_DROPS)
         && track.split(habits.soonest_answer()).is_none();
     if !simple {
@@ -44,33 +58,79 @@ pub(crate) fn plain(steps: &[Step], track: &mut Tracker, habits: &Habits, file: 
         think = Nanos::ZERO;
     }
     let path = (duration - think).min(rtt + rtt.part(64) + HOSTS).floor0();
-    think = duration - path;
     let near = track.near(End::Server);
     if !near
         && is_as_late_as_a_timer(duration - track.reaction_or_zero(End::Server), track.timer(End::Server))
     {
         return None; // more has to be asked
     }
-    let tap = if near { Tap::Near } else { Tap::Far };
-    let trip = |time| Piece {
-        cause: Cause::PathDelay,
-        side: Some(Side::Network),
-        time,
-        sure: Rule::RoundTrip.at(tap),
-        facts: Facts::RoundTrip { rtt },
-    };
-    let work = Piece {
-        cause: Cause::ServerThink,
-        side: Some(Side::Server),
-        time: think,
-        sure: if is_forty_millis(think) { Rule::ThinkOfFortyMillis.at(tap) } else { Rule::Think.at(tap) },
-        facts: Facts::Think { seen: duration, path: if near { Nanos::ZERO } else { path } },
-    };
-    // With nothing between them both ways are one span.
-    let first = if think == Nanos::ZERO { path } else { path.part(2) };
-    Some(Pieces {
-        start: step.start,
-        frames: Frames::new(file, step.first_frame, step.last_frame, &[step.first_frame, 0, step.last_frame]),
-        list: [trip(first), work, trip(path - first)],
-    })
+    let (first_frame, last_frame) = (step.first_frame, step.last_frame);
+    Some(PlainExchange { start: step.start, path, work: duration - path, rtt, near, first_frame, last_frame })
+}
+
+impl PlainExchange {
+    pub(crate) fn duration(&self) -> Nanos {
+        self.path + self.work
+    }
+
+    pub(crate) fn frames(&self, file: u16) -> Frames {
+        let (first, last) = (self.first_frame, self.last_frame);
+        Frames::new(file, first, last, &[first, 0, last])
+    }
+
+    /// When the way there began, and how long it was; and the same of the way back.
+    pub(crate) fn trips(&self) -> [(Nanos, Nanos); 2] {
+        // With nothing between them both ways are one span.
+        let first = if self.work == Nanos::ZERO { self.path } else { self.path.part(2) };
+        [(self.start, first), (self.start + first + self.work, self.path - first)]
+    }
+
+    fn tap(&self) -> Tap {
+        if self.near { Tap::Near } else { Tap::Far }
+    }
+
+    /// The first frame that shows it.
+    pub(crate) fn first_frame(&self) -> u64 {
+        self.first_frame
+    }
+
+    /// The way, as it is summed.
+    #[inline]
+    pub(crate) fn way(&self) -> Plain {
+        Plain {
+            cause: Cause::PathDelay,
+            side: Some(Side::Network),
+            pieces: self.trips(),
+            sure: Rule::RoundTrip.at(self.tap()),
+        }
+    }
+
+    /// What shows the way.
+    pub(crate) fn shows_way(&self, file: u16) -> Shown {
+        (self.frames(file), Facts::RoundTrip { rtt: self.rtt })
+    }
+
+    /// The server's work, as it is summed.
+    #[inline]
+    pub(crate) fn think(&self) -> Plain {
+        let rule = if is_forty_millis(self.work) { Rule::ThinkOfFortyMillis } else { Rule::Think };
+        Plain {
+            cause: Cause::ServerThink,
+            side: Some(Side::Server),
+            pieces: [(self.start + self.trips()[0].1, self.work), (Nanos::ZERO, Nanos::ZERO)],
+            sure: rule.at(self.tap()),
+        }
+    }
+
+    /// What shows that.
+    pub(crate) fn shows_think(&self, file: u16) -> Shown {
+        let path = if self.near { Nanos::ZERO } else { self.path };
+        (self.frames(file), Facts::Think { seen: self.duration(), path })
+    }
+
+    /// What the rules make spans of, to hold this against them.
+    pub(crate) fn pieces(&self, file: u16) -> Pieces {
+        let (way, think) = ((self.way(), self.shows_way(file).1), (self.think(), self.shows_think(file).1));
+        Pieces::around(self.start, self.frames(file), &way, &think)
+    }
 }

@@ -2,7 +2,7 @@
 
 mod gaps;
 
-use crate::attribute::{Context, Pieces, fold, join_neighbours, plain};
+use crate::attribute::{Context, PlainExchange, fold, join_neighbours, plain};
 use crate::confidence::{Rule, Tap};
 use crate::exchange::{MAX_SPANS, Recorded};
 use crate::facts::Facts;
@@ -229,6 +229,35 @@ pub(crate) struct Ending<'a> {
 
 /// Exchanges.
 impl Ledger {
+    /// Ends the exchange that was recorded, where nothing held it up and only its sums are asked for; it ended with a response.
+    /// `false`: it is another one, and has not ended.
+    #[inline]
+    pub(crate) fn finish_plain(
+        &mut self,
+        ex: &Recorded,
+        protocol: Option<&'static str>,
+        (track, habits): (&mut Tracker, &Habits),
+        parts: &mut Output,
+    ) -> bool {
+        let Some(steps) = ex.all_steps() else { return false };
+        if cfg!(debug_assertions) {
+            self.check_plain(ex, track, habits);
+        }
+        if !parts.sees_all() || parts.wants_exchange(self.connection, ex.start, ex.last) {
+            return false;
+        }
+        let Some(plain) = plain(steps, track, habits) else { return false };
+        let refills = self.refills_after(ex, track);
+        if refills.are_seen_in(protocol) {
+            return false;
+        }
+        self.refills = refills;
+        self.exchanges += 1;
+        (self.upto, self.last_response) = ((ex.last, ex.last_frame), Some(ex.last));
+        self.sum_plain(ex, &plain, parts);
+        true
+    }
+
     /// Ends the exchange that was recorded.
     pub(crate) fn finish_exchange(
         &mut self,
@@ -252,23 +281,8 @@ impl Ledger {
     }
 
     fn emit_exchange(&mut self, mut ex: Recorded, ending: &mut Ending<'_>, parts: &mut Output) {
-        let refilled = self.is_window_refill(&ex, ending.track, ending.protocol);
-        let only_summed =
-            !refilled && parts.sees_all() && ending.unfinished.is_none() && ending.read.is_none();
-        if cfg!(debug_assertions) {
-            self.check_plain(&ex, ending);
-        }
-        if only_summed
-            && !parts.wants_exchange(self.connection, ex.start, ex.last)
-            && let Some(steps) = ex.all_steps()
-            && let Some(pieces) = plain(steps, ending.track, ending.habits, self.file)
-        {
-            self.exchanges += 1;
-            (self.upto, self.last_response) = ((ex.last, ex.last_frame), Some(ex.last));
-            self.sum_plain(&ex, &pieces, parts);
-            parts.give_back_steps(ex.into_steps());
-            return;
-        }
+        self.refills = self.refills_after(&ex, ending.track);
+        let refilled = self.refills.are_seen_in(ending.protocol);
         let mut spans = parts.spare_spans();
         let context = self.context(ending.track, ending.habits);
         let steps = ex.attribute(&context, &mut spans, parts.limits());
@@ -355,17 +369,17 @@ impl Ledger {
     }
 
     /// What [`Ledger::sum_exchange`] does for an exchange of which no spans are kept.
-    fn sum_plain(&mut self, ex: &Recorded, pieces: &Pieces, parts: &mut Output) {
+    fn sum_plain(&mut self, ex: &Recorded, plain: &PlainExchange, parts: &mut Output) {
         let place = self.count_exchange(ex, ex.start, ex.last);
         let (duration, sums) = (ex.last - ex.start, &mut self.sums);
-        let [there, work, back] = &pieces.list;
-        let path = there.time + back.time;
-        let by_cause = [(there.cause, path), (work.cause, work.time)];
+        let by_cause = [(Cause::PathDelay, plain.path), (Cause::ServerThink, plain.work)];
         sums.requests.times.add(duration, by_cause.into_iter().filter(|c| c.1 > Nanos::ZERO));
         by_cause.iter().for_each(|&(cause, time)| sums.budget.add(cause, time));
-        pieces.each(|part| rollups_of(part.cause, &mut sums.rollups, parts).add_part(part, place));
-        if ex.turns <= 1 && work.time.times(4) < duration {
-            self.count_quick(Some(pieces.start), duration, || Some(pieces.frames));
+        let (first, file) = (plain.first_frame(), self.file);
+        parts.inherent_mut().add_plain(&plain.way(), place, first, || plain.shows_way(file));
+        sums.rollups.add_plain(&plain.think(), place, first, || plain.shows_think(file));
+        if ex.turns <= 1 && plain.work.times(4) < duration {
+            self.count_quick(Some(plain.start), duration, || Some(plain.frames(file)));
         }
     }
 
@@ -398,29 +412,35 @@ impl Ledger {
     }
 
     /// Of an exchange in closed form the rules say the same.
-    fn check_plain(&self, ex: &Recorded, ending: &mut Ending<'_>) {
+    fn check_plain(&self, ex: &Recorded, track: &mut Tracker, habits: &Habits) {
         let steps = ex.all_steps();
-        let Some(pieces) = steps.and_then(|s| plain(s, ending.track, ending.habits, self.file)) else {
-            return;
-        };
-        let context = self.context(ending.track, ending.habits);
+        let Some(plain) = steps.and_then(|s| plain(s, track, habits)) else { return };
+        let context = self.context(track, habits);
         let mut spans = Vec::new();
         ex.clone().attribute(&context, &mut spans, &mut Vec::new());
-        assert_eq!(format!("{spans:?}"), format!("{:?}", pieces.made()));
+        assert_eq!(format!("{spans:?}"), format!("{:?}", plain.pieces(self.file).made()));
     }
 
-    /// A flow-control window above TCP ran out and was refilled: where HTTP/2 or SSH is seen in clear, the third time in
-    /// a row that the server stops after the same number of bytes until a few bytes of the client come, which come
-    /// at once.
-    fn is_window_refill(&mut self, ex: &Recorded, track: &Tracker, protocol: Option<&'static str>) -> bool {
+    /// How often a flow-control window above TCP seems to have been refilled, after this exchange: the server stops after the same number
+    /// of bytes until a few bytes of the client come, which come at once.
+    #[inline]
+    fn refills_after(&self, ex: &Recorded, track: &Tracker) -> Refills {
         let Ends { client: asked, server: bytes } = ex.bytes;
-        let soon = track.reaction_or_zero(End::Client) + track.rtt_or_zero().part(8).max(Nanos::millis(1));
-        let at_once = self.last_response.is_some_and(|last| ex.start - last <= soon);
         let small = asked <= 128 && bytes >= 4_096 && ex.turns <= 1;
-        let same = bytes.abs_diff(self.refills.bytes) <= bytes / 16;
-        let count = if small && same && at_once { self.refills.count + 1 } else { 0 };
-        self.refills = Refills { bytes, count };
-        count >= 2 && matches!(protocol, Some("http/2" | "ssh"))
+        let same = || bytes.abs_diff(self.refills.bytes) <= bytes / 16;
+        let at_once = || {
+            let soon =
+                track.reaction_or_zero(End::Client) + track.rtt_or_zero().part(8).max(Nanos::millis(1));
+            self.last_response.is_some_and(|last| ex.start - last <= soon)
+        };
+        Refills { bytes, count: if small && same() && at_once() { self.refills.count + 1 } else { 0 } }
+    }
+}
+
+impl Refills {
+    /// A flow-control window above TCP ran out and was refilled: where HTTP/2 or SSH is seen in clear, the third time in a row.
+    fn are_seen_in(self, protocol: Option<&'static str>) -> bool {
+        self.count >= 2 && matches!(protocol, Some("http/2" | "ssh"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::index::Key;
 use super::words::Words;
-use super::{Analyzer, Slot};
+use super::{Analyzer, LINGER, Slot};
 use tcpwhy_base::Segment;
 
 /// Segments whose connections are looked up at once.
@@ -105,13 +105,23 @@ impl Analyzer {
         // Whether packets wait changes no answer, so that it may stay as it is for a while.
         let crowded = self.is_crowded();
         for (known, segment) in on_the_way.known.iter().zip(group) {
-            if crowded
-                && let Some(Slot::Conn(held)) = self.live.get_mut(known.slot as usize)
+            if let Some(Slot::Conn(held)) = self.live.get_mut(known.slot as usize)
                 && held.id() == known.id
-                && held.waits_on(segment, known.from_client, &mut self.room)
             {
-                self.let_go_before(segment.time);
-                continue;
+                if held.is_young() {
+                    let lingered = held.closed_at().is_some();
+                    if held.waits_young(segment, known.from_client, LINGER, &mut self.room) {
+                        if !lingered && let Some(now) = held.closed_at() {
+                            self.closed.push_back((now + self.linger, known.slot, known.id));
+                            self.look_at_closed();
+                        }
+                        self.let_go_before(segment.time);
+                        continue;
+                    }
+                } else if crowded && held.waits_on(segment, known.from_client, &mut self.room) {
+                    self.let_go_before(segment.time);
+                    continue;
+                }
             }
             self.push_known(segment, known, on_the_way.changes);
         }

@@ -2,7 +2,7 @@
 
 use super::index::Key;
 use super::seen::Seen;
-use super::waiting::{Log, MOST, Waiting, decides_nothing};
+use super::waiting::{Log, MOST, Unpacked, Waiting, decides_nothing};
 use super::words::Words;
 use crate::conn::{Conn, ends_of};
 use crate::fetch::{fetch, fetch_whole};
@@ -243,6 +243,19 @@ impl Held {
         may && self.append(segment, from_client, room)
     }
 
+    /// The same while all its packets wait, of a segment that may close it but begins no other one: then it goes on with it.
+    #[inline(always)]
+    pub(super) fn waits_young(
+        &mut self,
+        segment: &Segment,
+        from_client: bool,
+        linger: Nanos,
+        room: &mut Room,
+    ) -> bool {
+        let late = !self.open && segment.time > self.now + linger;
+        self.is_young() && !segment.flags.syn() && !late && self.append(segment, from_client, room)
+    }
+
     /// The same of a segment that decides nothing, while it is open: it goes on with it then, and stays open.
     #[inline(always)]
     pub(super) fn waits_on(&mut self, segment: &Segment, from_client: bool, room: &mut Room) -> bool {
@@ -309,19 +322,25 @@ impl Held {
 
     /// Runs what waits through the rules, and gives the connection.
     pub(super) fn settle(&mut self, parts: &mut Output, room: &mut Room) -> &mut Conn {
-        let mut segment = Segment { link: self.link, ..Segment::EMPTY };
-        let (ends, id) = (self.ends(), self.id);
+        let (ends, link) = (self.ends(), self.link);
+        let mut of_client = Unpacked::of(End::Client, &ends, link);
+        let mut of_server = Unpacked::of(End::Server, &ends, link);
         let n = usize::from(std::mem::take(&mut self.waits));
         let log = self.log.take();
         let waiting = log.as_deref().map_or(&[][..], |log| &log[..n]);
         self.grown = true;
+        let id = self.id;
         let conn = self.conn.get_or_insert_with(|| {
-            waiting.iter().take(1).for_each(|first| first.unpack(&ends, &mut segment));
-            room.conn(id, &segment, parts)
+            let first = waiting.first().unwrap_or(&Waiting::NONE);
+            let of_sender = if first.sender() == End::Client { &mut of_client } else { &mut of_server };
+            room.conn(id, of_sender.write(first), parts)
         });
         for packet in waiting {
-            packet.unpack(&ends, &mut segment);
-            conn.push_from(packet.sender(), &segment, parts);
+            // Each in its place, which is not looked for with every field then.
+            match packet.sender() {
+                End::Client => conn.push_from(End::Client, of_client.write(packet), parts),
+                End::Server => conn.push_from(End::Server, of_server.write(packet), parts),
+            }
         }
         if let Some(log) = log {
             room.keep(log);

@@ -1,6 +1,7 @@
 //! Connections of which one packet was seen so far: that packet, and nothing else. Most of a scan never become more.
 
 use super::index::Key;
+use super::words::Words;
 use crate::conn::is_of_client;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tcpwhy_base::{Endpoint, Nanos, Segment, Seq, TcpFlags, TcpOptions, Trouble};
@@ -224,6 +225,21 @@ impl Lones {
     /// Whether the client of the connection whose packet is kept there sent the segment with this key; `None`: it is of another one.
     #[inline]
     pub(super) fn is_from_client(&self, at: At, wanted: &Key<'_>) -> Option<bool> {
+        if at.0 & V6 != 0 {
+            return self.is_from_client_of_any(at, wanted);
+        }
+        let lone = &self.v4.all[at.0 as usize];
+        let (src, dst) = lone.ends();
+        let words = Words::of(&src, &dst);
+        let same_way = words == wanted.words;
+        if !same_way && words != wanted.words.turned() || lone.link != wanted.link {
+            return None;
+        }
+        Some(words.src == words.dst || same_way == is_of_client(TcpFlags(lone.flags), &src, &dst))
+    }
+
+    #[cold]
+    fn is_from_client_of_any(&self, at: At, wanted: &Key<'_>) -> Option<bool> {
         let (src, dst, link) = self.key(at);
         let same_way = (*wanted.src, *wanted.dst) == (src, dst);
         if link != wanted.link || !same_way && (*wanted.dst, *wanted.src) != (src, dst) {

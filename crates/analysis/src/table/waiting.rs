@@ -2,7 +2,9 @@
 //! through the rules in one go, with a state that is still in the first cache. Later ones do where many connections live: the
 //! state of one is not in a cache, and fetching it takes longer than all the rules. A packet is kept as it is, in a cache line.
 
-use tcpwhy_base::{End, Endpoint, Ends, Nanos, Program, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
+use tcpwhy_base::{
+    End, Endpoint, Ends, IpId, Nanos, Program, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble,
+};
 
 /// So many wait at most.
 pub(super) const MOST: usize = 16;
@@ -22,21 +24,18 @@ pub(super) struct Waiting {
     window: u16,
     /// What its payload begins with; where it has none, the options that SYNs have.
     head: [u8; 8],
-    checksum: u16,
     file: u16,
     ttl: u8,
     head_len: u8,
     tls: u8,
     trouble: u8,
     program: Option<Program>,
-    /// Which of the fields are there, and other bits.
+    /// Who sent it, and which options it has beside time stamps.
     has: u8,
-    ip_id: u16,
-    stamps: [u32; 2],
+    ip_id: IpId,
+    stamps: Option<(u32, u32)>,
 }
 
-const STAMPS: u8 = 1;
-const IP_ID: u8 = 2;
 const DAMAGED: u8 = 4;
 const FROM_CLIENT: u8 = 8;
 const OPTIONS: u8 = 16;
@@ -75,7 +74,6 @@ impl Waiting {
         flags: 0,
         window: 0,
         head: [0; 8],
-        checksum: 0,
         file: 0,
         ttl: 0,
         head_len: 0,
@@ -83,8 +81,8 @@ impl Waiting {
         trouble: 0,
         program: None,
         has: 0,
-        ip_id: 0,
-        stamps: [0; 2],
+        ip_id: None,
+        stamps: None,
     };
 
     /// Of a packet of which all can be kept.
@@ -104,19 +102,15 @@ impl Waiting {
             flags: segment.flags.0,
             window: segment.window,
             head: segment.head,
-            checksum: segment.checksum,
             file: segment.file,
             ttl: segment.ttl,
             head_len: segment.head_len,
             tls: segment.tls.0,
             trouble: segment.trouble.0,
             program: segment.program,
-            has: bit(o.timestamps.is_some(), STAMPS)
-                | bit(segment.ip_id.is_some(), IP_ID)
-                | bit(o.damaged, DAMAGED)
-                | bit(from_client, FROM_CLIENT),
-            ip_id: segment.ip_id.unwrap_or_default(),
-            stamps: o.timestamps.map_or([0; 2], |(stamp, echo)| [stamp, echo]),
+            has: bit(o.damaged, DAMAGED) | bit(from_client, FROM_CLIENT),
+            ip_id: segment.ip_id,
+            stamps: o.timestamps,
         };
         if has_options {
             packed.take_options(o);
@@ -140,13 +134,9 @@ impl Waiting {
         if self.has & FROM_CLIENT != 0 { End::Client } else { End::Server }
     }
 
-    /// Writes it over a segment of its connection that holds nothing else that others do not have.
+    /// Writes it over a segment of the same sender, of whose options `odd` tells whether there are any beside time stamps.
     #[inline(always)]
-    pub(super) fn unpack(&self, ends: &Ends<Endpoint>, into: &mut Segment) {
-        let has = |bit| self.has & bit != 0;
-        let Ends { client, server } = ends;
-        let (src, dst) = if has(FROM_CLIENT) { (client, server) } else { (server, client) };
-        (into.src, into.dst) = (*src, *dst);
+    fn unpack(&self, into: &mut Segment, odd: &mut bool) {
         into.time = self.time;
         into.frame = self.frame;
         into.seq = Seq(self.seq);
@@ -155,16 +145,23 @@ impl Waiting {
         into.flags = TcpFlags(self.flags);
         into.window = self.window;
         into.head = self.head;
-        into.checksum = self.checksum;
         into.file = self.file;
         into.ttl = self.ttl;
         into.head_len = self.head_len;
         into.tls = Tls(self.tls);
         into.trouble = Trouble(self.trouble);
         into.program = self.program;
-        into.ip_id = has(IP_ID).then_some(self.ip_id);
+        into.ip_id = self.ip_id;
+        into.options.timestamps = self.stamps;
+        if *odd || self.has & (OPTIONS | DAMAGED) != 0 {
+            *odd = self.unpack_options(into);
+        }
+    }
+
+    #[cold]
+    fn unpack_options(&self, into: &mut Segment) -> bool {
+        let has = |bit| self.has & bit != 0;
         let o = &mut into.options;
-        o.timestamps = has(STAMPS).then_some((self.stamps[0], self.stamps[1]));
         o.damaged = has(DAMAGED);
         (o.order, o.mss, o.wscale, o.sack_permitted) = (0, None, None, false);
         if has(OPTIONS) {
@@ -175,6 +172,30 @@ impl Waiting {
             o.sack_permitted = has(SACK_PERMITTED);
             into.head = [0; 8];
         }
+        has(OPTIONS) || has(DAMAGED)
+    }
+}
+
+/// A segment of one end, over which those that wait are written.
+#[derive(Debug)]
+pub(super) struct Unpacked {
+    segment: Segment,
+    odd: bool,
+}
+
+impl Unpacked {
+    pub(super) fn of(s: End, ends: &Ends<Endpoint>, link: u32) -> Unpacked {
+        Unpacked {
+            segment: Segment { src: ends[s], dst: ends[s.peer()], link, ..Segment::EMPTY },
+            odd: false,
+        }
+    }
+
+    /// A packet of that end. Its checksum is missing, which no rule asks for.
+    #[inline(always)]
+    pub(super) fn write(&mut self, packet: &Waiting) -> &Segment {
+        packet.unpack(&mut self.segment, &mut self.odd);
+        &self.segment
     }
 }
 
@@ -199,7 +220,6 @@ mod tests {
             len: u32::MAX,
             ip_id: Some(0),
             ttl: 255,
-            checksum: 0xbeef,
             head: [1, 2, 3, 4, 5, 6, 7, 8],
             head_len: 8,
             tls: Tls(Tls::DATA | Tls::HANDSHAKE),
@@ -219,14 +239,15 @@ mod tests {
         let syn = Segment { flags, len: 0, head: [0; 8], head_len: 0, options, ..whole };
         let other = TcpOptions { mss: None, wscale: None, order: 0, ..options };
         let program = Some(Program::Go);
-        let mut into = Segment { link: 77, ..Segment::EMPTY };
+        let mut into = Ends::of(|s| Unpacked::of(s, &ends, 77));
         for segment in
             [whole, bare, syn, whole, Segment { options: other, ..syn }, Segment { program, ..bare }]
         {
             for s in End::BOTH {
                 let segment = Segment { src: ends[s], dst: ends[s.peer()], ..segment };
-                Waiting::pack(&segment, s == End::Client).unwrap().unpack(&ends, &mut into);
-                assert_eq!(format!("{into:?}"), format!("{segment:?}"));
+                let packed = Waiting::pack(&segment, s == End::Client).unwrap();
+                assert_eq!(packed.sender(), s);
+                assert_eq!(format!("{:?}", into[s].write(&packed)), format!("{segment:?}"));
             }
         }
     }

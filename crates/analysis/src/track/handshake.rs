@@ -166,6 +166,11 @@ impl Handshake {
         !self.over && self.syn_ack_seen
     }
 
+    /// There were two answers to its SYN, and an ACK may yet tell which counts (rule 91).
+    pub(crate) fn has_two_beginnings(&self) -> bool {
+        self.other.is_some()
+    }
+
     /// Payload of the client that came with its SYN.
     pub(crate) fn client_bytes(&self) -> u64 {
         self.bytes.client

@@ -2,6 +2,7 @@
 //! data segment, a [`Passage`], from which `release` decides what let it go.
 
 mod acks;
+mod calm;
 mod clock;
 mod departures;
 mod flow;
@@ -12,6 +13,7 @@ mod numbering;
 mod passage;
 mod queries;
 mod rate;
+mod reactions;
 mod recovery;
 mod renew;
 mod scale;
@@ -34,7 +36,7 @@ use clock::Clock;
 use half::{Half, Reading, View};
 use rate::train_pause;
 use stamps::Stamps;
-use tcpwhy_base::{End, Ends, Nanos, Segment, Seq, TcpFlags, Trouble};
+use tcpwhy_base::{End, Ends, Nanos, Segment, Trouble};
 
 /// State of one connection.
 #[derive(Debug)]
@@ -43,6 +45,8 @@ pub(crate) struct Tracker {
     profile: Ends<&'static Profile>,
     /// Shortest time from a packet passing the tap towards this end to its response passing back.
     reaction: Ends<Option<Nanos>>,
+    /// What follows from both: a pause that ends a train of packets where no queue stands.
+    pause: Nanos,
     handshake: Handshake,
     copies: Copies,
     clock: Clock,
@@ -53,6 +57,8 @@ pub(crate) struct Tracker {
     /// The scales of the windows that each end offers, once both SYNs told them.
     scales: Option<Ends<u8>>,
     quality: Quality,
+    /// Nothing was odd when its last packet had passed.
+    calm: bool,
     closed: Closed,
     /// Who sent the first reset.
     reset_by: Option<End>,
@@ -75,6 +81,7 @@ impl Tracker {
             half: Ends::default(),
             profile: Ends::new(&Profile::UNKNOWN, &Profile::UNKNOWN),
             reaction: Ends::default(),
+            pause: train_pause(None, Nanos::ZERO),
             handshake: Handshake::default(),
             copies: Copies::default(),
             clock: Clock::default(),
@@ -82,6 +89,7 @@ impl Tracker {
             sooner: Ends::default(),
             scales: None,
             quality,
+            calm: false,
             closed: Closed::Open,
             reset_by: None,
             not_only_resets: false,
@@ -119,64 +127,6 @@ impl Tracker {
             self.take_stamps(s, segment, stamp, echo);
         }
         Some(self.now)
-    }
-
-    /// What the time stamps of a packet of `s` prove: whether its stack echoes the stamps of pure ACKs (rule 43), and how
-    /// soon it reacts (rule 44).
-    #[inline(always)]
-    fn take_stamps(&mut self, s: End, segment: &Segment, stamp: u32, echo: u32) {
-        if segment.flags.ack() {
-            let path = PathView::new(self.reaction[s], self.reaction[s.peer()]);
-            let echo = self.stamps[s.peer()].echoed(echo, self.now, &path);
-            if let Some(ignored) = echo.ignored {
-                self.half[s].ignores_acks(ignored);
-            }
-            match echo.after {
-                Some(after) if self.reaction[s].is_none() => self.reacts_alike(s, after),
-                Some(after) if self.would_refuse(s, after) => self.reacted_sooner(s, after),
-                _ => {}
-            }
-        }
-        let carries = segment.len > 0 || segment.flags.has(TcpFlags::SYN | TcpFlags::FIN);
-        self.stamps[s].sent(stamp, carries, self.now);
-    }
-
-    /// A segment of `s` that left so soon after what released it would not be seen as released by it, with the reaction
-    /// that is known.
-    #[inline(always)]
-    fn would_refuse(&self, s: End, after: Nanos) -> bool {
-        let path = PathView::new(self.reaction[s], self.reaction[s.peer()]);
-        path.reaction.is_some_and(|known| after < known - path.early())
-    }
-
-    /// New data of `s` up to `end`: where it lies beyond the right edge that was offered before an ACK came, it left after
-    /// that (rule 44). An ACK that the capture lacks may have moved the edge before, so two must agree.
-    #[inline(always)]
-    fn left_after_update(&mut self, s: End, end: Seq, t: Nanos) {
-        let Some(after) = self.half[s].goes_beyond(end, t) else { return };
-        if self.reaction[s].is_none() {
-            self.reacts_alike(s, after);
-            return;
-        }
-        if !self.would_refuse(s, after) || self.quality.has(Quality::CAPTURE_DROPS) {
-            return;
-        }
-        match self.sooner[s].take() {
-            Some(before) => self.reacted_sooner(s, after.max(before)),
-            None => self.sooner[s] = Some(after),
-        }
-    }
-
-    /// Without a handshake, and in a transfer of one direction, only such bounds tell how soon it reacts. Nobody writes twice at the same
-    /// time after an ACK, so two that agree within an eighth are its reaction.
-    fn reacts_alike(&mut self, s: End, after: Nanos) {
-        match self.sooner[s] {
-            Some(before) if (after - before).0.abs() <= before.part(8).0 => {
-                self.sooner[s] = None;
-                self.reacted(s, after.min(before).max(Nanos(1)));
-            }
-            _ => self.sooner[s] = Some(after),
-        }
     }
 
     fn note_trouble(&mut self, segment: &Segment) {
@@ -255,17 +205,6 @@ impl Tracker {
                 .map_or(Ends::default(), |(client, server)| Ends { client, server }),
         );
         scales.filter(|_| known)
-    }
-
-    fn reacted(&mut self, s: End, after: Nanos) {
-        self.reaction[s] = Some(self.reaction[s].map_or(after, |known| known.min(after)));
-    }
-
-    /// `s` was proved to react sooner than was known. With a shorter round trip a train of packets ends sooner, so the rates
-    /// learnt until now are none.
-    fn reacted_sooner(&mut self, s: End, after: Nanos) {
-        self.reacted(s, after.max(Nanos(1)));
-        self.half.iter_mut().for_each(Half::forget_rate);
     }
 
     /// The payload of a full segment: the smaller of both MSS options, less the timestamp option (RFC 6691, 7323).
@@ -365,7 +304,7 @@ impl Tracker {
     fn on_ack_delay(&mut self, s: End, segment: &Segment, t: Nanos, delay: Nanos) {
         let d = s.peer();
         if !self.half[d].has_holes() && self.reaction[s].is_none_or(|known| delay < known) {
-            self.reaction[s] = Some(delay.max(Nanos(1)));
+            self.reacts_within(s, delay.max(Nanos(1)));
         }
         let rtt = delay + self.reaction_or_zero(d);
         self.half[d].sample_rtt(rtt, t);
@@ -486,15 +425,14 @@ impl Tracker {
 
     #[inline(always)]
     fn view(&self, s: End) -> View {
-        let known = self.rtt().is_some();
         let (own, peer) = (self.reaction_or_zero(s), self.reaction_or_zero(s.peer()));
-        let rtt = own + peer;
+        let crowded = self.half[s].crowded_rtt();
         View {
             near: own <= peer,
             fine_stamps: self.profile[s].fine_stamps,
-            train_pause: train_pause(known.then_some(rtt), self.half[s].crowded_rtt()),
+            train_pause: if crowded == Nanos::ZERO { self.pause } else { train_pause(self.rtt(), crowded) },
             peer_reaction: peer,
-            rtt,
+            rtt: own + peer,
         }
     }
 }

@@ -224,6 +224,7 @@ impl Tracker {
     }
 
     /// The bottleneck's rate in one direction, bits per second.
+    #[inline]
     pub(crate) fn rate(&mut self, d: End) -> Option<f64> {
         self.half[d].rate()
     }

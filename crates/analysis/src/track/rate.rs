@@ -188,6 +188,12 @@ impl Rate {
         self.paced > (CYCLE - 1) * self.total
     }
 
+    /// No train was long enough so far: there is no estimate.
+    #[inline]
+    pub(crate) fn has_no_train(&self) -> bool {
+        self.intervals < MIN_INTERVALS && self.histogram.is_none()
+    }
+
     /// Bits per second; `None` while no train was long enough.
     pub(crate) fn estimate(&mut self) -> Option<f64> {
         if self.intervals >= MIN_INTERVALS {

@@ -1,6 +1,8 @@
 //! The state of a connection that has ended becomes that of the next one, in its place.
 
+use super::rate::train_pause;
 use super::{Clock, Closed, Copies, Ends, Half, Handshake, Profile, Quality, Segment, Stamps, Tracker};
+use tcpwhy_base::Nanos;
 
 impl Tracker {
     /// Becomes what [`Tracker::new`] makes of this segment; the lists of ACKs keep their room.
@@ -11,6 +13,7 @@ impl Tracker {
             half: _,
             profile,
             reaction,
+            pause,
             handshake,
             copies,
             clock,
@@ -18,6 +21,7 @@ impl Tracker {
             sooner,
             scales,
             quality,
+            calm,
             closed,
             reset_by,
             not_only_resets,
@@ -28,6 +32,7 @@ impl Tracker {
         } = self;
         *profile = Ends::new(&Profile::UNKNOWN, &Profile::UNKNOWN);
         (*reaction, *sooner, *scales) = (Ends::default(), Ends::default(), None);
+        *pause = train_pause(None, Nanos::ZERO);
         *handshake = Handshake::default();
         *copies = Copies::default();
         *clock = Clock::default();
@@ -36,6 +41,7 @@ impl Tracker {
         if !segment.flags.syn() {
             quality.set(Quality::MIDSTREAM);
         }
+        *calm = false;
         (*closed, *reset_by, *not_only_resets) = (Closed::Open, None, false);
         (*start, *now) = (segment.time, segment.time);
         (*first_frame, *last_frame) = (segment.frame, segment.frame);

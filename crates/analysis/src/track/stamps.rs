@@ -10,23 +10,16 @@ pub(crate) struct Stamps {
     /// The newest on a segment that takes a sequence number; before there was one, the first of all.
     carried: Option<u32>,
     /// A stamp that waits for its echo, and when its first packet passed.
-    asked: Option<(u32, Nanos)>,
+    asked: Option<u32>,
+    asked_at: Nanos,
     /// The same for the first stamp that only a pure ACK carried, until something newer is carried.
-    bare: Option<(u32, Nanos)>,
+    bare: Option<u32>,
+    bare_at: Nanos,
     /// Such a stamp was echoed.
     echoed_bare: bool,
     /// The present one was not echoed although it could have been; how many were not.
     missed: bool,
     misses: u8,
-}
-
-/// What an echo tells of its sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Echo {
-    /// It left at most so long after the stamp had passed the tap.
-    pub(crate) after: Option<Nanos>,
-    /// It ignores the stamps of pure ACKs, or echoes them (rule 43).
-    pub(crate) ignored: Option<bool>,
 }
 
 impl Stamps {
@@ -35,14 +28,16 @@ impl Stamps {
     pub(crate) fn sent(&mut self, stamp: u32, carries: bool, t: Nanos) {
         if self.newest.is_none_or(|newest| is_newer(stamp, newest)) {
             self.newest = Some(stamp);
-            self.asked.get_or_insert((stamp, t));
+            if self.asked.is_none() {
+                (self.asked, self.asked_at) = (Some(stamp), t);
+            }
         }
         let newer = self.carried.is_none_or(|carried| is_newer(stamp, carried));
         if newer && (carries || self.carried.is_none()) {
             self.carried = Some(stamp);
             self.bare = None;
         } else if newer && self.bare.is_none() {
-            self.bare = Some((stamp, t));
+            (self.bare, self.bare_at) = (Some(stamp), t);
             self.missed = false;
         }
     }
@@ -52,34 +47,40 @@ impl Stamps {
         self.newest.is_some_and(|newest| is_newer(newest, stamp))
     }
 
-    /// The other end, which lies there, echoes a stamp.
+    /// The other end echoes a stamp: it left at most so long after that had passed the tap.
     #[inline]
-    pub(crate) fn echoed(&mut self, stamp: u32, t: Nanos, path: &PathView) -> Echo {
-        let mut after = None;
-        if let Some((asked, since)) = self.asked
-            && !is_newer(asked, stamp)
-        {
-            after = (asked == stamp).then_some(t - since);
-            self.asked = None;
+    pub(crate) fn echoed(&mut self, stamp: u32, t: Nanos) -> Option<Nanos> {
+        let asked = self.asked?;
+        if is_newer(asked, stamp) {
+            return None;
         }
-        Echo { after, ignored: self.ignored(stamp, t, path) }
+        self.asked = None;
+        (asked == stamp).then(|| t - self.asked_at)
     }
 
-    /// Whether this echo shows that its sender ignores the stamps of pure ACKs. It had such a stamp for certain twice a
-    /// reaction time after the ACK; where it could have had it, the second time.
+    /// This echo is of the stamp of a pure ACK: its sender does not ignore those (rule 43).
     #[inline]
-    fn ignored(&mut self, stamp: u32, t: Nanos, path: &PathView) -> Option<bool> {
-        if self.carried.is_some_and(|carried| is_newer(stamp, carried)) {
-            self.echoed_bare = true;
-            return Some(false);
-        }
-        let (_, since) = self.bare.filter(|bare| !self.echoed_bare && is_newer(bare.0, stamp))?;
-        let ago = t - since;
+    pub(crate) fn tells_of_bare(&mut self, stamp: u32) -> bool {
+        let tells = self.carried.is_some_and(|carried| is_newer(stamp, carried));
+        self.echoed_bare |= tells;
+        tells
+    }
+
+    /// This echo might have been of the stamp of a pure ACK, and none was so far.
+    #[inline]
+    pub(crate) fn waits_for_bare(&self, stamp: u32) -> bool {
+        !self.echoed_bare && self.bare.is_some_and(|bare| is_newer(bare, stamp))
+    }
+
+    /// Whether such an echo shows that its sender, which lies there, ignores the stamps of pure ACKs. It had such a stamp for certain twice a
+    /// reaction time after the ACK; where it could have had it, the second time.
+    pub(crate) fn misses_bare(&mut self, t: Nanos, path: &PathView) -> bool {
+        let ago = t - self.bare_at;
         if !self.missed && ago >= path.own() - path.early() {
             self.missed = true;
             self.misses = self.misses.saturating_add(1);
         }
-        (self.misses >= 2 || ago > path.own().times(2) + Nanos::millis(1)).then_some(true)
+        self.misses >= 2 || ago > path.own().times(2) + Nanos::millis(1)
     }
 }
 
@@ -93,6 +94,15 @@ mod tests {
 
     const MS: fn(i64) -> Nanos = Nanos::millis;
 
+    /// Whether an echo shows that the stamps of pure ACKs are ignored, or that they are not.
+    fn ignored(stamps: &mut Stamps, echo: u32, t: Nanos, path: &PathView) -> Option<bool> {
+        stamps.echoed(echo, t);
+        if stamps.tells_of_bare(echo) {
+            return Some(false);
+        }
+        (stamps.waits_for_bare(echo) && stamps.misses_bare(t, path)).then_some(true)
+    }
+
     /// A sender that reacts within 20 ms, beyond the tap.
     fn far() -> PathView {
         PathView::new(Some(MS(20)), Some(MS(1)))
@@ -103,13 +113,13 @@ mod tests {
         let mut stamps = Stamps::default();
         stamps.sent(7, true, MS(10));
         stamps.sent(7, false, MS(14));
-        assert_eq!(stamps.echoed(7, MS(30), &far()).after, Some(MS(20)));
+        assert_eq!(stamps.echoed(7, MS(30)), Some(MS(20)));
         // Asked once.
-        assert_eq!(stamps.echoed(7, MS(31), &far()).after, None);
+        assert_eq!(stamps.echoed(7, MS(31)), None);
         // A stamp that was skipped bounds nothing.
         stamps.sent(8, false, MS(40));
         stamps.sent(9, false, MS(41));
-        assert_eq!(stamps.echoed(9, MS(50), &far()).after, None);
+        assert_eq!(stamps.echoed(9, MS(50)), None);
     }
 
     #[test]
@@ -117,37 +127,37 @@ mod tests {
         let mut stamps = Stamps::default();
         stamps.sent(u32::MAX, true, MS(0));
         stamps.sent(0, false, MS(1));
-        assert_eq!(stamps.echoed(u32::MAX, MS(2), &far()).ignored, None);
-        assert_eq!(stamps.echoed(0, MS(3), &far()).ignored, Some(false));
+        assert_eq!(ignored(&mut stamps, u32::MAX, MS(2), &far()), None);
+        assert_eq!(ignored(&mut stamps, 0, MS(3), &far()), Some(false));
     }
 
     #[test]
     fn the_stamp_of_a_pure_ack_is_missing_after_twice_the_reaction() {
-        let ignored = |after: Nanos| {
+        let shows = |after: Nanos| {
             let mut stamps = Stamps::default();
             stamps.sent(5, true, MS(0));
             stamps.sent(6, false, MS(10));
-            stamps.echoed(5, MS(10) + after, &far()).ignored
+            ignored(&mut stamps, 5, MS(10) + after, &far())
         };
-        assert_eq!(ignored(MS(41)), None);
-        assert_eq!(ignored(MS(41) + Nanos(1)), Some(true));
+        assert_eq!(shows(MS(41)), None);
+        assert_eq!(shows(MS(41) + Nanos(1)), Some(true));
     }
 
     #[test]
     fn or_the_second_time_that_it_could_have_come() {
         // 20 ms, an eighth less.
-        let ignored = |after: Nanos| {
+        let shows = |after: Nanos| {
             let mut stamps = Stamps::default();
             stamps.sent(5, true, MS(0));
             [10, 110].map(|at| {
                 stamps.sent(at, false, MS(i64::from(at)));
-                let echo = stamps.echoed(5, MS(i64::from(at)) + after, &far());
+                let echo = ignored(&mut stamps, 5, MS(i64::from(at)) + after, &far());
                 stamps.sent(at + 50, true, MS(i64::from(at) + 50));
-                echo.ignored
+                echo
             })
         };
-        assert_eq!(ignored(Nanos::micros(17_500)), [None, Some(true)]);
-        assert_eq!(ignored(Nanos::micros(17_499)), [None, None]);
+        assert_eq!(shows(Nanos::micros(17_500)), [None, Some(true)]);
+        assert_eq!(shows(Nanos::micros(17_499)), [None, None]);
     }
 
     #[test]
@@ -155,11 +165,11 @@ mod tests {
         let mut stamps = Stamps::default();
         // In the middle of a connection the first stamp seen may have come with data before.
         stamps.sent(5, false, MS(0));
-        assert_eq!(stamps.echoed(5, MS(90), &far()).ignored, None);
+        assert_eq!(ignored(&mut stamps, 5, MS(90), &far()), None);
         stamps.sent(6, false, MS(100));
-        assert_eq!(stamps.echoed(6, MS(120), &far()).ignored, Some(false));
+        assert_eq!(ignored(&mut stamps, 6, MS(120), &far()), Some(false));
         stamps.sent(7, true, MS(200));
         stamps.sent(8, false, MS(210));
-        assert_eq!(stamps.echoed(7, MS(900), &far()).ignored, None);
+        assert_eq!(ignored(&mut stamps, 7, MS(900), &far()), None);
     }
 }

@@ -1,10 +1,10 @@
 //! The time between exchanges.
 
 use super::{Ledger, rollups_of};
-use crate::attribute::{Piece, Pieces};
+use crate::attribute::Pieces;
 use crate::confidence::{Rule, Tap};
 use crate::facts::Facts;
-use crate::findings::Where;
+use crate::findings::{Plain, Where};
 use crate::output::Output;
 use crate::result::{Closed, Frames, Gap, Quality, Span};
 use crate::track::{Moment, Tracker};
@@ -28,45 +28,43 @@ impl Ledger {
         let after_setup = self.exchanges == 0 && self.setup.is_some() && s == End::Client;
         let path = if after_setup { Nanos::ZERO } else { track.reaction_or_zero(s).min(length) };
         let path_seen = if track.near(s) { Nanos::ZERO } else { path };
-        let think = Facts::Think { seen: length, path: path_seen };
+        let facts = Facts::Think { seen: length, path: path_seen };
+        let drops = track.quality().has(Quality::CAPTURE_DROPS);
+        let half = path.part(2);
+        let think = length - path;
+        let plain = |cause, side, pieces| {
+            let sure = Rule::GapThink.at(Tap::Near);
+            Plain { cause, side, pieces, sure: if drops { sure.beside_drops(cause) } else { sure } }
+        };
         let (cause, side, facts) = match s {
             // What the other side had sent by then is not in the capture.
             _ if unseen => (Cause::Unexplained, None, Facts::OneSided),
-            End::Client => (Cause::ClientThink, Some(Side::Client), think),
-            End::Server => (Cause::ServerThink, Some(Side::Server), think),
+            End::Client => (Cause::ClientThink, Some(Side::Client), facts),
+            End::Server => (Cause::ServerThink, Some(Side::Server), facts),
         };
-        let drops = track.quality().has(Quality::CAPTURE_DROPS);
-        let piece = |(cause, side, facts), time| {
-            let sure = Rule::GapThink.at(Tap::Near);
-            Piece { cause, side, time, sure: if drops { sure.beside_drops(cause) } else { sure }, facts }
-        };
-        let trip = (Cause::PathDelay, Some(Side::Network), Facts::RoundTrip { rtt: track.rtt_or_zero() });
-        let half = path.part(2);
-        let gap = Pieces {
-            start: from,
-            frames: Frames::new(self.file, from_frame.min(frame), frame, &[from_frame, frame]),
-            list: [piece(trip, half), piece((cause, side, facts), length - path), piece(trip, path - half)],
-        };
+        // A trip is on its way before and after what is between.
+        let trips =
+            plain(Cause::PathDelay, Some(Side::Network), [(from, half), (from + half + think, path - half)]);
+        let wait = plain(cause, side, [(from + half, think), (Nanos::ZERO, Nanos::ZERO)]);
+        let (file, rtt) = (self.file, track.rtt_or_zero());
+        let frames = move || Frames::new(file, from_frame.min(frame), frame, &[from_frame, frame]);
+        let trip_facts = Facts::RoundTrip { rtt };
         if parts.sees_all() && !parts.wants_gap(self.connection, from, t) {
             self.upto.0 = t;
-            self.sum_gap(length, &gap, parts);
+            let sums = &mut self.sums;
+            sums.gaps.count += 1;
+            sums.gaps.duration += length;
+            sums.gap_budget.add(Cause::PathDelay, path);
+            sums.gap_budget.add(cause, think);
+            let place = Where { connection: self.connection, exchange: 0, gap: true, tail: false };
+            let first = from_frame.min(frame);
+            parts.inherent_mut().add_plain(&trips, place, first, || (frames(), trip_facts));
+            sums.rollups.add_plain(&wait, place, first, || (frames(), facts));
             return;
         }
         let mut spans = parts.spare_spans();
-        gap.spans(&mut spans);
+        Pieces::around(from, frames(), &(trips, trip_facts), &(wait, facts)).spans(&mut spans);
         self.emit_gap(t, spans, false, parts);
-    }
-
-    /// What [`Ledger::emit_gap`] does for a gap of which no spans are kept.
-    fn sum_gap(&mut self, length: Nanos, gap: &Pieces, parts: &mut Output) {
-        let sums = &mut self.sums;
-        sums.gaps.count += 1;
-        sums.gaps.duration += length;
-        let place = Where { connection: self.connection, exchange: 0, gap: true, tail: false };
-        gap.each(|part| {
-            sums.gap_budget.add(part.cause, part.end - part.start);
-            rollups_of(part.cause, &mut sums.rollups, parts).add_part(part, place);
-        });
     }
 
     /// The time from the last part to the last packet.

@@ -2,8 +2,11 @@
 //!
 //! Takes segments of one connection in capture order; gives, for each, what is new in it. Knows no exchanges.
 
+mod calm;
 mod heard;
 mod sent;
+
+pub(crate) use calm::Calm;
 
 use crate::track::acks::Acks;
 use crate::track::flow::Flow;
@@ -111,9 +114,20 @@ impl Sends {
     }
 
     /// When the data that ends at `end` passed, if it is among the last few segments.
+    #[inline(always)]
     fn time_of(&self, end: Seq) -> Option<Nanos> {
-        let mut known = self.ends.iter().zip(&self.times);
-        known.find(|s| *s.0 == end && *s.1 != Sends::NONE).map(|s| *s.1)
+        // Mostly it is the last one.
+        let last = usize::from(self.at.wrapping_sub(1) & 7);
+        if self.ends[last] == end && self.times[last] != Sends::NONE {
+            return Some(self.times[last]);
+        }
+        self.time_of_any(end)
+    }
+
+    #[inline(never)]
+    fn time_of_any(&self, end: Seq) -> Option<Nanos> {
+        let known = |i: &usize| self.ends[*i] == end && self.times[*i] != Sends::NONE;
+        (0..8).find(known).map(|i| self.times[i])
     }
 }
 
@@ -229,8 +243,9 @@ impl Half {
     }
 
     /// The bottleneck's rate, bits per second.
+    #[inline]
     pub(crate) fn rate(&mut self) -> Option<f64> {
-        self.rate.estimate()
+        if self.rate.has_no_train() { None } else { self.rate.estimate() }
     }
 
     /// What was learnt of the bottleneck was learnt with a wrong round trip.

@@ -307,7 +307,7 @@ impl Half {
 
     /// Two equal payloads in a row that are the largest so far are full segments, whatever the options said:
     /// the path's MTU or further options made them smaller.
-    fn learn_size(&mut self, len: u32, push: bool) {
+    pub(super) fn learn_size(&mut self, len: u32, push: bool) {
         let flow = &mut self.flow;
         let twice = flow.last.is_some_and(|l| l.len == len && !l.psh);
         if len == self.max_payload && twice && (len < flow.mss || flow.mss == 0) {

@@ -1,0 +1,61 @@
+//! The end of an exchange, and of the connection.
+
+use super::Conn;
+use crate::findings::Finished;
+use crate::output::Output;
+use crate::parts::{Ending, how_unfinished, is_goodbye, summary};
+use crate::result::{Ended, Quality};
+use tcpwhy_base::End;
+
+impl Conn {
+    /// Ends the exchange that is recorded; `unfinished` is how it ended if not by a response.
+    pub(super) fn end_exchange(&mut self, unfinished: Option<Ended>, parts: &mut Output) {
+        let read = self.read_late();
+        let protocol = self.who.protocol;
+        if unfinished.is_none() && read.is_none() && parts.takes_short_cuts() {
+            let host = (&mut self.track, &self.habits);
+            if self.ledger.finish_plain(self.ex.recorded(), protocol, host, parts) {
+                self.ex.forget(parts);
+                return;
+            }
+        }
+        let recorded = self.ex.take();
+        let mut ending = Ending { track: &mut self.track, habits: &self.habits, protocol, unfinished, read };
+        self.ledger.finish_exchange(recorded, &mut ending, parts);
+    }
+
+    /// Ends the connection: closes what is open and makes its summary (without the parts given away). Nothing comes after that.
+    pub(crate) fn finish(&mut self, capture_end: bool, parts: &mut Output) -> Finished {
+        if self.ex.is_tls() {
+            self.close_tls(self.ex.recorded().answers(), parts);
+        }
+        let goodbye = || is_goodbye(self.ex.recorded(), &self.track, self.who.protocol);
+        let later = self.ledger.has_setup() && !self.ledger.is_first();
+        if self.ex.is_active() && later && goodbye() {
+            // Its time is that after the last byte.
+            self.ledger.goodbye(self.ex.take().bytes);
+        } else if self.ex.is_active() {
+            let unfinished = how_unfinished(self.ex.recorded(), &self.track, capture_end);
+            self.end_exchange(unfinished, parts);
+        } else {
+            self.finish_silent_setup(parts);
+        }
+        self.ledger.closing_gap(&self.track, parts);
+        self.ledger.sum_setup(parts);
+        for what in self.habits.acquitted() {
+            self.ledger.acquit(what, parts);
+        }
+        summary(self.who, &mut self.track, &self.habits, &mut self.ledger)
+    }
+
+    /// Nothing but SYNs (and perhaps a reset) was seen: the setup is all there is.
+    fn finish_silent_setup(&mut self, parts: &mut Output) {
+        if !self.ledger.has_setup() {
+            let last = self.track.handshake().last_packet();
+            self.open_ledger(last.unwrap_or((self.track.now(), self.track.last_frame())), parts);
+        }
+        if self.ledger.has_setup() && self.track.counts(End::Client).packets == 0 {
+            self.track.limit(Quality::ONE_SIDED);
+        }
+    }
+}
