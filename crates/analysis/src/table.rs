@@ -355,7 +355,7 @@ impl Analyzer {
             }
         };
         let key = Key::new(&segment.src, &segment.dst, segment.link);
-        self.index.insert(&key, slot);
+        self.index.insert(self.index.tag(&key), slot);
         for event in heard {
             if let Some(conn) = self.conn_at(slot) {
                 conn.hear(&event);
@@ -417,9 +417,9 @@ impl Analyzer {
                 (a, b, link, other)
             }
         };
-        self.index.remove(&Key::new(&a, &b, link), slot);
+        self.index.remove(self.index.tag(&Key::new(&a, &b, link)), slot);
         if let Some(other) = other {
-            self.index.remove(&Key::new(&a, &b, other), slot);
+            self.index.remove(self.index.tag(&Key::new(&a, &b, other)), slot);
         }
         if !self.links.is_empty() {
             self.links.remove(&if a <= b { (a, b) } else { (b, a) });

@@ -1,6 +1,6 @@
 //! Several segments at once: the state of a connection is seldom in a cache, and that of several can be fetched together.
 
-use super::index::Key;
+use super::index::{Key, Tag};
 use super::words::Words;
 use super::{Analyzer, LINGER, Slot};
 use tcpwhy_base::Segment;
@@ -9,7 +9,7 @@ use tcpwhy_base::Segment;
 const GROUP: usize = 16;
 
 /// From a group's first step to its last others take theirs: so long has memory for each.
-const STEPS: usize = 4;
+const STEPS: usize = 5;
 
 /// There is no connection.
 const NONE: u32 = u32::MAX;
@@ -35,6 +35,7 @@ impl Known {
 #[derive(Clone, Copy, Debug)]
 struct Group {
     words: [Words; GROUP],
+    tags: [Tag; GROUP],
     /// The slots that they have if any connection has them, and how often something had changed then.
     likely: [u32; GROUP],
     changes: u64,
@@ -45,6 +46,7 @@ struct Group {
 impl Group {
     const EMPTY: Group = Group {
         words: [Words::NOBODY; GROUP],
+        tags: [Tag::NONE; GROUP],
         likely: [NONE; GROUP],
         changes: 0,
         known: [Known::NOTHING; GROUP],
@@ -56,7 +58,7 @@ impl Analyzer {
     /// seldom in a cache, and that of several can be fetched at once.
     pub fn push_all(&mut self, segments: &[Segment]) {
         self.count(segments);
-        if self.held < self.crowd / 2 {
+        if self.live.len() - self.free.len() < self.crowd / 2 {
             self.push_near(segments);
             return;
         }
@@ -68,14 +70,17 @@ impl Analyzer {
             if let Some(n) = n.checked_sub(STEPS - 1).filter(|&n| n < groups) {
                 self.push_group(of(n), &on_the_way[n % STEPS]);
             }
-            if let Some(n) = n.checked_sub(2).filter(|&n| n < groups) {
+            if let Some(n) = n.checked_sub(3).filter(|&n| n < groups) {
                 self.fetch_lists(of(n).len(), &on_the_way[n % STEPS]);
             }
-            if let Some(n) = n.checked_sub(1).filter(|&n| n < groups) {
+            if let Some(n) = n.checked_sub(2).filter(|&n| n < groups) {
                 self.look_up(of(n), &mut on_the_way[n % STEPS]);
             }
-            if n < groups {
+            if let Some(n) = n.checked_sub(1).filter(|&n| n < groups) {
                 self.fetch_likely(of(n), &mut on_the_way[n % STEPS]);
+            }
+            if n < groups {
+                self.fetch_entries(of(n), &mut on_the_way[n % STEPS]);
             }
         }
     }
@@ -140,21 +145,24 @@ impl Analyzer {
         self.push_to(segment, known);
     }
 
+    /// Where a group of segments has its entries in the table; those are fetched.
+    #[inline(never)]
+    fn fetch_entries(&self, group: &[Segment], to: &mut Group) {
+        for (n, segment) in group.iter().enumerate().take(GROUP) {
+            let key = Key::new(&segment.src, &segment.dst, segment.link);
+            let tag = self.index.tag(&key);
+            self.index.fetch(tag);
+            (to.words[n], to.tags[n]) = (key.words, tag);
+        }
+    }
+
     /// The slots that a group of segments has if any connection has them; what those lead to is fetched.
     #[inline(never)]
     fn fetch_likely(&self, group: &[Segment], to: &mut Group) {
         to.changes = self.changes;
-        let mut before = (Words::NOBODY, 0, NONE);
-        for (n, segment) in group.iter().enumerate().take(GROUP) {
-            let key = Key::new(&segment.src, &segment.dst, segment.link);
-            // In a bulk transfer one segment follows the other.
-            let slot = if is_same(&key, before.0, before.1) {
-                before.2
-            } else {
-                self.index.likely(&key).unwrap_or(NONE)
-            };
-            before = (key.words, key.link, slot);
-            (to.words[n], to.likely[n]) = (key.words, slot);
+        for n in 0..group.len().min(GROUP) {
+            let slot = self.index.likely(to.tags[n]).unwrap_or(NONE);
+            to.likely[n] = slot;
             if let Some(Slot::Conn(held)) = self.live.get(slot as usize) {
                 held.fetch_first();
             }

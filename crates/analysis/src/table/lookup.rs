@@ -29,7 +29,7 @@ impl Analyzer {
 
     #[inline]
     pub(super) fn find(&self, key: &Key<'_>) -> Option<Known> {
-        self.index.find(key, |slot| self.holds(slot, key))
+        self.index.find(self.index.tag(key), |slot| self.holds(slot, key))
     }
 
     pub(super) fn find_of(&self, segment: &Segment) -> Option<Known> {
@@ -54,7 +54,7 @@ impl Analyzer {
         self.changes += 1;
         let key = Key::new(&segment.src, &segment.dst, segment.link);
         let known = Known { slot, id: held.id(), from_client: held.is_from_client(&key)? };
-        self.index.insert(&key, slot);
+        self.index.insert(self.index.tag(&key), slot);
         Some(known)
     }
 }
