@@ -5,8 +5,7 @@ use crate::encap;
 use crate::fragments::{Fragments, Whole};
 use crate::reader::Frame;
 use crate::walk::{Fragment, Layer, Quote, Rest, Step, Verdict, Walk};
-use crate::{ip, link, tcp};
-use std::net::{IpAddr, Ipv4Addr};
+use crate::{ip, link, plain, tcp};
 use tcpwhy_base::{Endpoint, Segment, Seq, TooBig, Trouble};
 
 /// Headers in one frame; more is hostile.
@@ -75,31 +74,37 @@ impl Dissector {
     }
 
     /// Fills `out` if the verdict is [`Verdict::Tcp`]; else its content means nothing.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "what is read here is written where it stays: nothing goes through memory before"
+    )]
     pub fn dissect(&mut self, frame: &Frame<'_>, file: u16, out: &mut Segment) -> Verdict {
         out.time = frame.time;
         out.frame = frame.number;
         out.file = file;
         self.last = 0;
         if frame.link_type == 1
-            && let Some(trouble) = plain(frame, out)
+            && let Some(trouble) = plain::read(frame.data, out)
         {
             let bad_time = if frame.bad_time { Trouble::BAD_TIME } else { 0 };
             out.trouble = Trouble(trouble | bad_time);
             self.counts.tcp += 1;
             return Verdict::Tcp;
         }
-        self.general(frame, out)
+        self.general(*frame, out)
     }
 
-    fn general(&mut self, frame: &Frame<'_>, out: &mut Segment) -> Verdict {
+    /// Layer by layer. (The frame is copied for it alone: else it would be put together in memory for each.)
+    #[inline(never)]
+    fn general(&mut self, frame: Frame<'_>, out: &mut Segment) -> Verdict {
         let mut walk = Walk::START;
         if frame.bad_time {
             walk.trouble = Trouble::BAD_TIME;
         }
         let rest = Rest { data: frame.data, len: frame.len.max(frame.data.len() as u32) };
         let start = Layer::Link(frame.link_type);
-        let verdict = self.walk(start, rest, &mut walk, frame, out).unwrap_or(Verdict::Unusable);
+        let verdict = self.walk(start, rest, &mut walk, &frame, out).unwrap_or(Verdict::Unusable);
         self.last = walk.seen;
         let mut seen = walk.seen;
         while seen != 0 {
@@ -273,29 +278,6 @@ pub fn payload<'a>(frame: &Frame<'a>) -> Option<&'a [u8]> {
     let header = usize::from(r.data.get(12)? >> 4) * 4;
     let end = r.data.len().min(r.len as usize);
     r.data.get(header.max(20)..end)
-}
-
-/// The fast path: Ethernet, IPv4 without options, whole, TCP. Anything else, and whatever is odd: `None`.
-#[inline]
-fn plain(frame: &Frame<'_>, out: &mut Segment) -> Option<u8> {
-    let (h, rest) = frame.data.split_first_chunk::<34>()?;
-    // EtherType, version and header length, fragment, protocol.
-    if [h[12], h[13], h[14]] != [0x08, 0x00, 0x45] || h[20] & 0x3f != 0 || h[21] != 0 || h[23] != 6 {
-        return None;
-    }
-    let total = u32::from(u16::from_be_bytes([h[16], h[17]]));
-    let len = total.checked_sub(20)?;
-    let data = rest.get(..len as usize).unwrap_or(rest);
-    let trouble = tcp::read(data, len, out)?;
-    if trouble & Trouble::CUT_HEADER != 0 {
-        return None;
-    }
-    out.src.ip = IpAddr::V4(Ipv4Addr::new(h[26], h[27], h[28], h[29]));
-    out.dst.ip = IpAddr::V4(Ipv4Addr::new(h[30], h[31], h[32], h[33]));
-    out.link = 0;
-    out.ip_id = Some(u16::from_be_bytes([h[18], h[19]]));
-    out.ttl = h[22];
-    Some(trouble)
 }
 
 fn count(counts: &mut Vec<(u32, u64)>, link_type: u32) {

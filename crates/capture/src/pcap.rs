@@ -6,6 +6,9 @@ use crate::input::Buffer;
 use crate::record::{MAX_RECORD, Record, Stop};
 use tcpwhy_base::Nanos;
 
+/// What stands before a packet: two times and two lengths.
+const HEADER: usize = 16;
+
 /// What the file header says.
 pub(crate) struct Pcap {
     order: Order,
@@ -63,25 +66,43 @@ impl Pcap {
         Ok(self.whole(buffer.bytes()))
     }
 
+    /// The file is one of those that are written today, on nearly every machine.
+    pub(crate) fn is_usual(&self) -> bool {
+        self.order == Order::Little && self.header == HEADER && matches!(self.swapped, Swapped::Never)
+    }
+
     /// The record at the front of `bytes`, if it is there to its end.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for Reader::next")]
     pub(crate) fn whole(&self, bytes: &[u8]) -> Option<Record> {
+        self.record(bytes, self.order, self.header, self.swapped)
+    }
+
+    /// The same of a file that is [usual](Pcap::is_usual): what is known of it is not looked up for each record.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for Reader::next")]
+    pub(crate) fn whole_usual(&self, bytes: &[u8]) -> Option<Record> {
+        self.record(bytes, Order::Little, HEADER, Swapped::Never)
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for Reader::next")]
+    fn record(&self, bytes: &[u8], order: Order, header: usize, swapped: Swapped) -> Option<Record> {
         let head = bytes.first_chunk::<16>()?;
-        let (caplen, len) = self.lengths(head);
-        let total = self.header + caplen as usize;
+        let (caplen, len) = lengths(head, order, swapped);
+        let total = header + caplen as usize;
         if caplen > MAX_RECORD || total > bytes.len() {
             return None;
         }
-        let nanos = u64::from(self.order.at(head, 4)) * u64::from(self.unit);
-        let secs = u64::from(self.order.at(head, 0));
+        let nanos = u64::from(order.at(head, 4)) * u64::from(self.unit);
+        let secs = u64::from(order.at(head, 0));
         Some(Record {
             // At most 2^32 s and 2^32 us: far below the limits of 64 bits.
             time: Nanos((secs * 1_000_000_000 + nanos) as i64),
             bad_time: nanos >= 1_000_000_000,
             link_type: self.link_type,
             len: len.max(caplen),
-            before: self.header,
+            before: header,
             caplen: caplen as usize,
             total,
         })
@@ -96,17 +117,21 @@ impl Pcap {
         Some(((nanos < 1_000_000_000).then_some(time), self.header + caplen as usize))
     }
 
-    /// Captured and original length.
-    #[inline]
     fn lengths(&self, head: &[u8; 16]) -> (u32, u32) {
-        let (caplen, len) = (self.order.at(head, 8), self.order.at(head, 12));
-        let swap = match self.swapped {
-            Swapped::Never => false,
-            Swapped::Maybe => caplen > len,
-            Swapped::Always => true,
-        };
-        if swap { (len, caplen) } else { (caplen, len) }
+        lengths(head, self.order, self.swapped)
     }
+}
+
+/// Captured and original length.
+#[inline]
+fn lengths(head: &[u8; 16], order: Order, swapped: Swapped) -> (u32, u32) {
+    let (caplen, len) = (order.at(head, 8), order.at(head, 12));
+    let swap = match swapped {
+        Swapped::Never => false,
+        Swapped::Maybe => caplen > len,
+        Swapped::Always => true,
+    };
+    if swap { (len, caplen) } else { (caplen, len) }
 }
 
 /// Byte order, unit of the fraction, length of a record header.

@@ -29,22 +29,12 @@ pub(crate) fn read(data: &[u8], len: u32, out: &mut Segment) -> Option<u8> {
     out.len = len - header;
     let Some((area, payload)) = data.get(20..).unwrap_or_default().split_at_checked(header as usize - 20)
     else {
-        out.options = options::parse(data.get(20..).unwrap_or_default(), true);
+        options::read(data.get(20..).unwrap_or_default(), true, &mut out.options);
         take_payload(&[], out);
         let cut_payload = if out.len > 0 { Trouble::CUT_PAYLOAD } else { 0 };
         return Some(Trouble::CUT_HEADER | cut_payload);
     };
-    // Written in place: put together elsewhere and then copied, it stalls the processor (a wide load after narrow stores).
-    out.options = options::NONE;
-    match area {
-        [] => {}
-        // NOP, NOP, timestamps: what nearly every segment of every stack has (RFC 7323 appendix A).
-        &[1, 1, 8, 10, a, b, c, d, e, f, g, h] => {
-            let (value, echo) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
-            out.options.timestamps = Some((value, echo));
-        }
-        area => out.options = options::parse(area, false),
-    }
+    options::read(area, false, &mut out.options);
     take_payload(payload, out);
     Some(if payload.len() < out.len as usize { Trouble::CUT_PAYLOAD } else { 0 })
 }
@@ -71,20 +61,28 @@ fn read_cut(data: &[u8], len: u32, out: &mut Segment) -> Option<u8> {
     Some(Trouble::CUT_HEADER | cut_payload)
 }
 
-#[inline]
-fn take_payload(payload: &[u8], out: &mut Segment) {
-    out.head = [0; 8];
-    out.head_len = payload.len().min(8) as u8;
-    out.tls = Tls(0);
+/// What of the payload is kept.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "as for Dissector::dissect")]
+pub(crate) fn take_payload(payload: &[u8], out: &mut Segment) {
+    (out.head, out.tls, out.program) = ([0; 8], Tls(0), None);
+    // Half of all segments, and all of them where the snap length leaves the headers alone.
+    if payload.is_empty() {
+        out.head_len = 0;
+        return;
+    }
     if let Some(first) = payload.first_chunk() {
-        out.head = *first;
+        (out.head, out.head_len) = (*first, 8);
     } else {
+        out.head_len = payload.len() as u8;
         out.head.iter_mut().zip(payload).for_each(|(to, from)| *to = *from);
     }
     if matches!(payload.first(), Some(0x14..=0x17)) {
         out.tls = records(payload);
     }
-    out.program = if may_name(payload) { program::sender_of(payload) } else { None };
+    if may_name(payload) {
+        out.program = program::sender_of(payload);
+    }
 }
 
 /// Whether a message begins so that its sender may be named in it: most segments are done with here.

@@ -31,13 +31,16 @@ impl Clock {
     /// The next frame was stamped so.
     #[inline]
     pub(crate) fn stamped(&mut self, time: Nanos) {
-        match self.latest {
-            Some(until) if (until..=until + SILENT).contains(&time) => self.latest = Some(time),
+        // At both limits at once: what is farther behind wraps around.
+        match &mut self.latest {
+            Some(latest) if (time - *latest).0.wrapping_add(STEP.0) as u64 <= (SILENT.0 + STEP.0) as u64 => {
+                *latest = (*latest).max(time);
+            }
             _ => self.stamped_elsewhere(time),
         }
     }
 
-    /// The first frame, one that is behind another, or one long after it.
+    /// The first frame, one that is far behind another, or one long after it.
     #[cold]
     fn stamped_elsewhere(&mut self, time: Nanos) {
         let until = *self.latest.get_or_insert(time);
@@ -48,9 +51,39 @@ impl Clock {
         self.latest = Some(until.max(time));
     }
 
+    /// When the latest frame was stamped.
+    pub(crate) fn latest(&self) -> Option<Nanos> {
+        self.latest
+    }
+
     /// What is wrong with it.
     pub(crate) fn odd(&self, input: usize) -> Option<OddClock> {
         let odd = self.steps > 0 || self.jump > Nanos::ZERO;
         odd.then_some(OddClock { input, steps: self.steps, jump: self.jump })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_way_and_the_long_one_agree() {
+        let mut times = vec![Nanos::ZERO];
+        for around in [i64::MIN, -SILENT.0, -STEP.0, 0, STEP.0, SILENT.0, SILENT.0 + STEP.0, i64::MAX] {
+            times.extend([-1, 0, 1].map(|off| Nanos(around.saturating_add(off))));
+        }
+        for (&a, &b) in times.iter().flat_map(|a| times.iter().map(move |b| (a, b))) {
+            for &c in &times {
+                let (mut short, mut long) = (Clock::default(), Clock::default());
+                for time in [a, b, c, a] {
+                    short.stamped(time);
+                    long.stamped_elsewhere(time);
+                    let state = |clock: &Clock| (clock.latest, clock.steps, clock.jump);
+                    assert_eq!(state(&short), state(&long), "{a:?} {b:?} {c:?} {a:?}");
+                }
+                assert_eq!(short.latest(), [a, b, c].into_iter().max());
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::{Capture, Captures, Progress, Read};
 use crate::clock::Clock;
 use std::sync::Arc;
 use tcpwhy_base::{Nanos, Segment, SocketEvent};
-use tcpwhy_capture::{Dissector, Verdict};
+use tcpwhy_capture::{Dissector, Frame, Taker, Verdict};
 
 /// Frames between looks at the clock.
 const LOOK: u64 = 4096;
@@ -71,23 +71,32 @@ fn read_one<C: Capture>(
         Err(problem) => return read.unreadable.push(problem),
     };
     read.opened += 1;
-    let before = read.packets;
-    let file = u16::try_from(index).unwrap_or(u16::MAX);
     let size = input.size();
+    let file = u16::try_from(index).unwrap_or(u16::MAX);
+    let clock = Clock::default();
+    let mut reading =
+        Reading { captures, sink, dissector, file, before: read.packets, salt: 0, clock, first: Nanos::MAX };
     let mut begun = false;
-    // By the clock of this input: another one may have gone on for longer.
-    let mut clock = Clock::default();
-    let mut salt = 0;
     let mut heard = Vec::new();
     loop {
-        if read.packets.is_multiple_of(LOOK) {
+        let until_look = LOOK - read.packets % LOOK;
+        if until_look == LOOK {
             progress(read.packets, size.map(|size| (reader.bytes_read(), size)));
         }
-        if sink.is_eager() && !reader.is_ready() {
-            if dissector.encapsulations().next().is_some() {
+        if begun && !captures.stops() {
+            reader.give_here(until_look, &mut reading);
+            let packets = reading.before + reader.frames();
+            let looks = packets - read.packets == until_look;
+            read.packets = packets;
+            if looks {
+                continue;
+            }
+        }
+        if reading.sink.is_eager() && !reader.is_ready() {
+            if reading.dissector.encapsulations().next().is_some() {
                 captures.meanwhile.inspect(|meanwhile| meanwhile.set_wrapped());
             }
-            sink.hand_over();
+            reading.sink.hand_over();
         }
         let next = reader.next_hearing(&mut heard);
         if captures.stops() {
@@ -102,39 +111,84 @@ fn read_one<C: Capture>(
                 break;
             }
         };
-        hear_all(captures, sink, &mut heard);
+        hear_all(captures, reading.sink, &mut heard);
         read.packets += 1;
         read.bad_times += u64::from(frame.bad_time);
         if !begun {
             begun = true;
-            if read.span.is_some_and(|span| overlaps(frame.time, span)) {
-                read.overlapping += 1;
-                salt = (u32::from(file) + 1).wrapping_mul(0x9E37_79B9);
-            }
+            reading.begin(frame.time, read);
         }
-        let span = read.span.get_or_insert_with(|| {
-            captures.meanwhile.inspect(|meanwhile| meanwhile.begin(frame.time));
-            (frame.time, frame.time)
-        });
-        clock.stamped(frame.time);
-        *span = (span.0.min(frame.time), span.1.max(frame.time));
-        let slot = sink.slot();
-        if dissector.dissect(&frame, file, slot) == Verdict::Tcp {
-            if captures.filter.is_none_or(|f| f.matches(slot)) {
-                slot.link ^= salt;
-                slot.frame += before;
-                sink.keep();
+        reading.take_one(&frame);
+    }
+    hear_all(captures, reading.sink, &mut heard);
+    reading.end(index, read);
+    read.drops += reader.capture_drops().unwrap_or(0);
+}
+
+/// An input while it is read.
+struct Reading<'a, 'b, C, S> {
+    captures: &'a Captures<'b, C>,
+    sink: &'a mut S,
+    dissector: &'a mut Dissector,
+    file: u16,
+    /// Frames in the inputs before it.
+    before: u64,
+    /// Keeps its connections apart from those of the inputs that it overlaps.
+    salt: u32,
+    /// By the clock of this input: another one may have gone on for longer.
+    clock: Clock,
+    /// Its earliest frame.
+    first: Nanos,
+}
+
+impl<C: Capture, S: Sink> Reading<'_, '_, C, S> {
+    /// Its first frame.
+    fn begin(&mut self, time: Nanos, read: &mut Read) {
+        match read.span {
+            Some(span) if overlaps(time, span) => {
+                read.overlapping += 1;
+                self.salt = (u32::from(self.file) + 1).wrapping_mul(0x9E37_79B9);
             }
-        } else if let Some(mut told) = dissector.too_big() {
-            told.link ^= salt;
-            told.frame += before;
-            hear(captures, sink, Said::TooBig(told));
+            Some(_) => {}
+            None => _ = self.captures.meanwhile.inspect(|meanwhile| meanwhile.begin(time)),
         }
     }
-    hear_all(captures, sink, &mut heard);
-    read.steps += clock.steps;
-    read.odd_clocks.extend(clock.odd(index));
-    read.drops += reader.capture_drops().unwrap_or(0);
+
+    /// A frame that needed more than a glance into the buffer.
+    #[inline(never)]
+    fn take_one(&mut self, frame: &Frame<'_>) {
+        self.take(frame);
+    }
+
+    fn end(self, index: usize, read: &mut Read) {
+        if let Some(latest) = self.clock.latest() {
+            let (start, end) = read.span.unwrap_or((self.first, latest));
+            read.span = Some((start.min(self.first), end.max(latest)));
+        }
+        read.steps += self.clock.steps;
+        read.odd_clocks.extend(self.clock.odd(index));
+    }
+}
+
+impl<C: Capture, S: Sink> Taker for Reading<'_, '_, C, S> {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for Dissector::dissect")]
+    fn take(&mut self, frame: &Frame<'_>) {
+        self.clock.stamped(frame.time);
+        self.first = self.first.min(frame.time);
+        let slot = self.sink.slot();
+        if self.dissector.dissect(frame, self.file, slot) == Verdict::Tcp {
+            if self.captures.filter.is_none_or(|f| f.matches(slot)) {
+                slot.link ^= self.salt;
+                slot.frame += self.before;
+                self.sink.keep();
+            }
+        } else if let Some(mut told) = self.dissector.too_big() {
+            told.link ^= self.salt;
+            told.frame += self.before;
+            hear(self.captures, self.sink, Said::TooBig(told));
+        }
+    }
 }
 
 /// Passes on what kernels said of connections that are wanted: a filter asks for ends alone.
