@@ -84,11 +84,8 @@ impl Dissector {
         out.frame = frame.number;
         out.file = file;
         self.last = 0;
-        if frame.link_type == 1
-            && let Some(trouble) = plain::read(frame.data, out)
-        {
-            let bad_time = if frame.bad_time { Trouble::BAD_TIME } else { 0 };
-            out.trouble = Trouble(trouble | bad_time);
+        let trouble = if frame.bad_time { Trouble::BAD_TIME } else { 0 };
+        if frame.link_type == 1 && plain::read(frame.data, trouble, out) {
             self.counts.tcp += 1;
             return Verdict::Tcp;
         }

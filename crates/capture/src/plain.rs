@@ -8,24 +8,30 @@ use tcpwhy_base::{Segment, Seq, TcpFlags, Trouble};
 /// Ethernet and IPv4.
 const BEFORE: usize = 14 + 20;
 
-/// Reads such a frame into `out`, but for what the frame's record says of it. Gives the bits of [`Trouble`]. Anything else, and whatever
-/// is odd: `None`, and what is in `out` then means nothing.
+/// Reads such a frame into `out`, but for what its record says of it; `trouble` has the bits of [`Trouble`] that are known. Anything else,
+/// and whatever is odd: false, and what is in `out` then means nothing.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "as for Dissector::dissect")]
-pub(crate) fn read(data: &[u8], out: &mut Segment) -> Option<u8> {
-    let h = data.first_chunk::<{ BEFORE + 20 }>()?;
+pub(crate) fn read(data: &[u8], trouble: u8, out: &mut Segment) -> bool {
+    let Some(h) = data.first_chunk::<{ BEFORE + 20 }>() else { return false };
     let be16 = |at: usize| u16::from_be_bytes([h[at], h[at + 1]]);
     let be32 = |at: usize| u32::from_be_bytes([h[at], h[at + 1], h[at + 2], h[at + 3]]);
     // EtherType, version and header length; then fragment and protocol.
     if be32(12) & 0xffff_ff00 != 0x0800_4500 || be32(20) & 0x3fff_00ff != 6 {
-        return None;
+        return false;
     }
-    let offset = be16(46);
+    let (offset, total) = (be16(46), usize::from(be16(16)));
     let header = usize::from(offset >> 12) * 4;
-    let len = usize::from(be16(16)).checked_sub(20 + header)?;
-    let (area, rest) = data.get(BEFORE + 20..)?.split_at_checked(header.checked_sub(20)?)?;
+    let area = header.checked_sub(20).and_then(|n| data.get(BEFORE + 20..)?.split_at_checked(n));
+    let (Some((area, rest)), Some(len)) = (area, total.checked_sub(20 + header)) else { return false };
+    // What asks for more than a copy comes first: what it needs is then done with.
+    let cut = if rest.len() < len { Trouble::CUT_PAYLOAD } else { 0 };
+    out.trouble = Trouble(trouble | cut);
+    out.len = len as u32;
+    out.flags = TcpFlags(offset & 0x0fff);
     // What is behind the packet is padding.
-    let payload = rest.get(..len).unwrap_or(rest);
+    tcp::take_payload(rest.get(..len).unwrap_or(rest), out);
+    options::read(area, false, &mut out.options);
     out.src.ip = IpAddr::V4(Ipv4Addr::from_bits(be32(26)));
     out.dst.ip = IpAddr::V4(Ipv4Addr::from_bits(be32(30)));
     out.src.port = be16(34);
@@ -33,13 +39,9 @@ pub(crate) fn read(data: &[u8], out: &mut Segment) -> Option<u8> {
     out.link = 0;
     out.seq = Seq(be32(38));
     out.ack = Seq(be32(42));
-    out.flags = TcpFlags(offset & 0x0fff);
     out.window = be16(48);
-    out.len = len as u32;
     out.ip_id = Some(be16(18));
     out.ttl = h[22];
     out.checksum = be16(50);
-    options::read(area, false, &mut out.options);
-    tcp::take_payload(payload, out);
-    Some(if payload.len() < len { Trouble::CUT_PAYLOAD } else { 0 })
+    true
 }

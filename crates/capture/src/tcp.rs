@@ -71,6 +71,12 @@ pub(crate) fn take_payload(payload: &[u8], out: &mut Segment) {
         out.head_len = 0;
         return;
     }
+    begin(payload, out);
+}
+
+/// What a payload begins with.
+#[inline(never)]
+fn begin(payload: &[u8], out: &mut Segment) {
     if let Some(first) = payload.first_chunk() {
         (out.head, out.head_len) = (*first, 8);
     } else {

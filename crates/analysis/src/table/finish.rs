@@ -98,7 +98,7 @@ impl Analyzer {
         let sum = end(&segment.src).wrapping_add(end(&segment.dst));
         // By the upper half of the hash, as a part of one: a division takes longer than all of this.
         let part = sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        ((part * n.min(1 << 31) as u64) >> 32) as usize
+        ((part * u64::from(n as u32)) >> 32) as usize
     }
 
     /// The answer of several that each ate the segments [`Analyzer::share`] gave them: the same as if one had eaten

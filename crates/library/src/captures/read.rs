@@ -118,7 +118,7 @@ fn read_one<C: Capture>(
             begun = true;
             reading.begin(frame.time, read);
         }
-        reading.take_one(&frame);
+        reading.take(&frame);
     }
     hear_all(captures, reading.sink, &mut heard);
     reading.end(index, read);
@@ -154,12 +154,6 @@ impl<C: Capture, S: Sink> Reading<'_, '_, C, S> {
         }
     }
 
-    /// A frame that needed more than a glance into the buffer.
-    #[inline(never)]
-    fn take_one(&mut self, frame: &Frame<'_>) {
-        self.take(frame);
-    }
-
     fn end(self, index: usize, read: &mut Read) {
         if let Some(latest) = self.clock.latest() {
             let (start, end) = read.span.unwrap_or((self.first, latest));
@@ -170,6 +164,7 @@ impl<C: Capture, S: Sink> Reading<'_, '_, C, S> {
     }
 }
 
+// All of it is put in place, that for single frames as well: else its fields would have to be in memory.
 impl<C: Capture, S: Sink> Taker for Reading<'_, '_, C, S> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for Dissector::dissect")]

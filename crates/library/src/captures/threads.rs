@@ -214,6 +214,16 @@ struct Batches {
     eager: bool,
 }
 
+impl Batches {
+    /// What was written for one analyzer goes to another.
+    #[inline(never)]
+    fn pass(&mut self, to: usize) {
+        let segment = *self.slot();
+        self.last = to;
+        *self.slot() = segment;
+    }
+}
+
 /// Collects batches for one analyzer.
 struct Shard {
     batch: Batch,
@@ -244,13 +254,10 @@ impl Sink for Batches {
     }
     #[inline]
     fn keep(&mut self) {
-        let (n, last) = (self.shards.len(), self.last);
-        let written = self.slot();
-        let to = Analyzer::share(written, n);
-        if to != last {
-            let segment = *written;
-            self.last = to;
-            *self.slot() = segment;
+        let n = self.shards.len();
+        let to = Analyzer::share(self.slot(), n);
+        if to != self.last {
+            self.pass(to);
         }
         let shard = &mut self.shards[self.last];
         shard.batch.used += 1;
