@@ -90,7 +90,25 @@ impl Pcapng {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for Reader::next")]
     pub(crate) fn whole(&self, bytes: &[u8]) -> Option<Record> {
-        let (order, head) = (self.order?, bytes.first_chunk::<32>()?);
+        self.whole_in(self.order?, bytes)
+    }
+
+    /// The section is one of those that are written on nearly every machine.
+    pub(crate) fn is_usual(&self) -> bool {
+        self.order == Some(Order::Little)
+    }
+
+    /// The same of a section that is [usual](Pcapng::is_usual): its order is not looked up for each number.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for Reader::next")]
+    pub(crate) fn whole_usual(&self, bytes: &[u8]) -> Option<Record> {
+        self.whole_in(Order::Little, bytes)
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for Reader::next")]
+    fn whole_in(&self, order: Order, bytes: &[u8]) -> Option<Record> {
+        let head = bytes.first_chunk::<32>()?;
         let length = order.at(head, 4);
         let total = length as usize;
         let body_end = total.checked_sub(4)?;

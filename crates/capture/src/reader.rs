@@ -169,9 +169,9 @@ impl Reader {
         let before = run.bytes.len();
         match &self.format {
             Format::Pcap(pcap) if pcap.is_usual() => run.go(|bytes| pcap.whole_usual(bytes), taker),
-            Format::Pcapng(pcapng) => run.go(|bytes| pcapng.whole(bytes), taker),
+            Format::Pcapng(pcapng) if pcapng.is_usual() => run.go(|bytes| pcapng.whole_usual(bytes), taker),
             // Seldom, and read one by one all the same.
-            Format::Pcap(_) | Format::Snoop(_) => {}
+            Format::Pcap(_) | Format::Pcapng(_) | Format::Snoop(_) => {}
         }
         let Run { bytes, frames, last, .. } = run;
         (self.frames, self.last) = (frames, last);

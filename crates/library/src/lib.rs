@@ -105,7 +105,7 @@ pub mod packets {
         Held, IpId, Observation, Program, Segment, Seq, SocketChange, SocketEvent, SocketState, TcpFlags,
         TcpOptions, Timer, Tls, Told, TooBig, Trouble, Witness,
     };
-    pub use tcpwhy_capture::{Counts, Damage, Dissector, Frame, Looks, Verdict, Writer, payload};
+    pub use tcpwhy_capture::{Counts, Damage, Dissector, Frame, Looks, Taker, Verdict, Writer, payload};
 }
 
 /// Two TCP endpoints and a link in virtual time.

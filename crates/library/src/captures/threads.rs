@@ -233,6 +233,7 @@ struct Shard {
 }
 
 impl Shard {
+    #[inline(never)]
     fn hand_over(&mut self) {
         let empty = if self.made < IN_FLIGHT + 2 {
             self.made += 1;
@@ -252,7 +253,8 @@ impl Sink for Batches {
         let batch = &mut self.shards[self.last].batch;
         &mut batch.segments[batch.used]
     }
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for Dissector::dissect")]
     fn keep(&mut self) {
         let n = self.shards.len();
         let to = Analyzer::share(self.slot(), n);
