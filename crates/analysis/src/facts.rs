@@ -6,7 +6,7 @@ mod witnessed;
 
 pub use witnessed::Witnessed;
 
-use opening::{first_data, not_taken, refused, syn_repeats, syns_lost, unanswered};
+use opening::{first_data, not_taken, refused, round_trip, syn_repeats, syns_lost, unanswered};
 use std::fmt;
 use tcpwhy_base::Nanos;
 use waited::{drained, emptied, no_answer, nothing_seen, released, think};
@@ -312,10 +312,7 @@ impl fmt::Display for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Facts::None => f.write_str("There is no further evidence."),
-            Facts::RoundTrip { rtt } if rtt > Nanos::ZERO => {
-                write!(f, "One round trip ({rtt}), which the distance sets.")
-            }
-            Facts::RoundTrip { .. } => f.write_str("The trips that the distance sets."),
+            Facts::RoundTrip { rtt } => round_trip(f, rtt),
             Facts::SynRepeats { repeats, over, syn_ack, at_server, answered } => syn_repeats(
                 f,
                 repeats,

@@ -1,8 +1,18 @@
 //! What is said of a connection that opened late, or not at all.
 
 use super::times;
-use std::fmt;
+use std::fmt::{self, Display as _};
 use tcpwhy_base::Nanos;
+
+/// Said of every handshake: a template takes as long as what it says.
+pub(super) fn round_trip(f: &mut fmt::Formatter<'_>, rtt: Nanos) -> fmt::Result {
+    if rtt <= Nanos::ZERO {
+        return f.write_str("The trips that the distance sets.");
+    }
+    f.write_str("One round trip (")?;
+    rtt.fmt(f)?;
+    f.write_str("), which the distance sets.")
+}
 
 pub(super) fn syn_repeats(
     f: &mut fmt::Formatter<'_>,
