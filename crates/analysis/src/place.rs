@@ -31,16 +31,16 @@ impl From<SpanId> for Short {
     fn from(id: SpanId) -> Short {
         let mut short = Short::new();
         short.number(id.connection.into());
-        short.text(".");
+        short.ascii(b'.');
         match id.part {
-            Part::Setup => short.text("s"),
+            Part::Setup => short.ascii(b's'),
             Part::Exchange(exchange) => short.number(exchange.into()),
             Part::Gap(number) => {
-                short.text("g");
+                short.ascii(b'g');
                 short.number(number.into());
             }
         }
-        short.text(".");
+        short.ascii(b'.');
         short.number(id.number.into());
         short
     }

@@ -55,7 +55,7 @@ pub use random::Random;
 pub use scenario::{Chosen, Cork, Host, Link, LossOf, Reorder, Scenario, What};
 pub use segment::{Endpoint, IpId, Segment, TcpFlags, TcpOptions, Tls, Trouble};
 pub use seq::Seq;
-pub use short::{Short, decimal};
+pub use short::{EIGHT, Short, all_eight_digits, eight_digits, four_digits};
 pub use time::Nanos;
 pub use trace_parent::{MOST as MOST_HEADERS, TraceParent};
 pub use workload::{Step, Turn, Workload};

@@ -18,18 +18,15 @@ impl From<Endpoint> for Short {
         match endpoint.ip {
             IpAddr::V4(ip) => {
                 let [a, b, c, d] = ip.octets();
-                short.number(a.into());
-                for byte in [b, c, d] {
-                    short.text(".");
-                    short.number(byte.into());
+                for (byte, behind) in [(a, b'.'), (b, b'.'), (c, b'.'), (d, b':')] {
+                    short.octet(byte, behind);
                 }
             }
             IpAddr::V6(ip) => {
                 // 39 digits and colons at most, or 22 and an address of IPv4: there is room.
-                let _ = write!(short, "[{ip}]");
+                let _ = write!(short, "[{ip}]:");
             }
         }
-        short.text(":");
         short.number(endpoint.port.into());
         short
     }

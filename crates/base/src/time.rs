@@ -155,7 +155,7 @@ impl fmt::Display for Nanos {
         short.text(sign);
         short.number(rounded / scale);
         if digits > 0 {
-            short.text(".");
+            short.ascii(b'.');
             short.digits(rounded % scale, digits);
         }
         short.text(unit);

@@ -12,7 +12,7 @@ use std::thread;
 use tcpwhy_base::Nanos;
 use tcpwhy_library::Connection;
 use tcpwhy_library::captures::{Captures, Meanwhile, Streamed, Take};
-use tcpwhy_report::json::{self, Context};
+use tcpwhy_report::json::{self, Buffer, Context};
 
 /// Bytes that are written at once.
 const BLOCK: usize = 64 << 10;
@@ -44,7 +44,7 @@ pub(crate) fn run(
     style: Style<'_>,
     progress: &mut Progress,
 ) -> anyhow::Result<Streamed<io::Result<()>>> {
-    let mut lines = Lines { out, style, bytes: Vec::with_capacity(2 * BLOCK), written: Ok(()) };
+    let mut lines = Lines { out, style, bytes: Buffer::default(), written: Ok(()) };
     let live = |hand_over| Live { style, hand_over, unwritten: false };
     let streamed = if thread::available_parallelism().map_or(1, usize::from) < 2 {
         let live = live(Box::new(|batch| lines.write(&mut { batch })));
@@ -138,7 +138,7 @@ impl Take for Live<'_> {
 struct Lines<'a> {
     out: &'a mut Output,
     style: Style<'a>,
-    bytes: Vec<u8>,
+    bytes: Buffer,
     written: io::Result<()>,
 }
 
@@ -160,12 +160,12 @@ impl Lines<'_> {
             }
             json::connection_line(&mut self.bytes, connection, cx)?;
             if self.bytes.len() >= BLOCK {
-                self.out.write_all(&self.bytes)?;
+                self.out.write_all(self.bytes.as_slice())?;
                 self.bytes.clear();
             }
         }
         if batch.flush && !self.bytes.is_empty() {
-            self.out.write_all(&self.bytes)?;
+            self.out.write_all(self.bytes.as_slice())?;
             self.bytes.clear();
             self.out.flush()?;
         }

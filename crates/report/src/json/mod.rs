@@ -1,6 +1,7 @@
 //! The JSON contract, schema 1. Times are integer nanoseconds from the earliest packet. Documents are written
 //! connection by connection; nothing is built up in memory.
 
+mod buffer;
 mod frames;
 mod input;
 mod model;
@@ -13,6 +14,7 @@ mod types;
 mod values;
 mod writer;
 
+pub use buffer::Buffer;
 pub use frames::{Example, Frames};
 pub use input::{CaptureInfo, WarningInfo};
 pub use model::{Combined, Model, NoEffect};
@@ -60,11 +62,11 @@ pub fn write_of(
 ) -> io::Result<()> {
     let omitted = analysis.connections.len().saturating_sub(places.len()) as u64;
     write_with(out, analysis, capture, omitted, None, |out, cx| {
-        let mut bytes = Vec::new();
+        let mut bytes = Buffer::default();
         for (i, c) in places.iter().filter_map(|&at| analysis.connections.get(at)).enumerate() {
             bytes.clear();
             fill(&mut bytes, std::slice::from_ref(c), i == 0, cx)?;
-            out.write_all(&bytes)?;
+            out.write_all(bytes.as_slice())?;
         }
         Ok(())
     })
@@ -86,17 +88,17 @@ fn write_with<'a, W: Write>(
     )?;
     let mut summary = Summary::new(analysis, capture);
     summary.connections_omitted += omitted;
-    let mut bytes = Vec::new();
-    writer::append(&mut bytes, &summary)?;
-    bytes.extend_from_slice(b",\n\"connections\":[");
-    out.write_all(&bytes)?;
+    let mut bytes = Buffer::default();
+    bytes.append(&summary)?;
+    bytes.extend(b",\n\"connections\":[");
+    out.write_all(bytes.as_slice())?;
     connections(out, cx)?;
     out.write_all(b"],\n\"findings\":[")?;
     for (i, finding) in analysis.findings.iter().enumerate() {
         bytes.clear();
-        bytes.extend_from_slice(if i == 0 { b"\n" } else { b",\n" });
-        writer::append(&mut bytes, &Finding::new(finding, 0, i, cx))?;
-        out.write_all(&bytes)?;
+        bytes.extend(if i == 0 { b"\n" } else { b",\n" });
+        bytes.append(&Finding::new(finding, 0, i, cx))?;
+        out.write_all(bytes.as_slice())?;
     }
     out.write_all(b"],\n\"capture\":")?;
     serde_json::to_writer(&mut *out, &CaptureInfo::new(capture))?;
@@ -111,7 +113,7 @@ fn write_with<'a, W: Write>(
 /// stay in the cache.
 const CHUNK: usize = 64;
 
-/// Bytes that are written at once: more than a buffered writer holds (256 KiB), which would copy less.
+/// Bytes that are written at once: more than a buffered writer holds, which would copy less.
 const WRITTEN: usize = 256 << 10;
 
 /// Writes connections in their order. Where there are many, threads turn them into bytes in turns.
@@ -123,21 +125,21 @@ fn connections(
 ) -> io::Result<()> {
     let chunks = || list.chunks(CHUNK).enumerate();
     if threads < 2 || list.len() < 4 * CHUNK {
-        let mut bytes = Vec::new();
+        let mut bytes = Buffer::default();
         chunks().try_for_each(|(i, chunk)| {
             fill(&mut bytes, chunk, i == 0, cx)?;
             if bytes.len() >= WRITTEN {
-                out.write_all(&bytes)?;
+                out.write_all(bytes.as_slice())?;
                 bytes.clear();
             }
             Ok::<_, io::Error>(())
         })?;
-        return out.write_all(&bytes);
+        return out.write_all(bytes.as_slice());
     }
     thread::scope(|scope| {
         let turns = (0..threads).map(|worker| {
             let (send, receive) = sync_channel(2);
-            let (give_back, empty) = channel::<Vec<u8>>();
+            let (give_back, empty) = channel::<Buffer>();
             let mine = chunks().skip(worker).step_by(threads);
             scope.spawn(move || {
                 for (i, chunk) in mine {
@@ -156,7 +158,7 @@ fn connections(
         for (i, _) in chunks() {
             let (receive, give_back) = &turns[i % threads];
             let bytes = receive.recv().map_err(io::Error::other)??;
-            out.write_all(&bytes)?;
+            out.write_all(bytes.as_slice())?;
             // The worker may have ended.
             let _ = give_back.send(bytes);
         }
@@ -165,11 +167,11 @@ fn connections(
 }
 
 /// Appends a chunk of connections.
-fn fill(bytes: &mut Vec<u8>, chunk: &[Box<a::Connection>], first: bool, cx: Context<'_>) -> io::Result<()> {
+fn fill(bytes: &mut Buffer, chunk: &[Box<a::Connection>], first: bool, cx: Context<'_>) -> io::Result<()> {
     for (i, connection) in chunk.iter().enumerate() {
         a::Connection::fetch_behind(chunk, i);
-        bytes.extend_from_slice(if first && i == 0 { b"\n" } else { b",\n" });
-        writer::append(bytes, &Connection::new(connection, cx))?;
+        bytes.extend(if first && i == 0 { b"\n" } else { b",\n" });
+        bytes.append(&Connection::new(connection, cx))?;
     }
     Ok(())
 }
@@ -177,25 +179,25 @@ fn fill(bytes: &mut Vec<u8>, chunk: &[Box<a::Connection>], first: bool, cx: Cont
 /// Writes one object a line, each with `type`: connections, then findings, then the summary and the capture.
 pub fn write_lines(out: &mut impl Write, analysis: &Analysis, capture: &Capture) -> io::Result<()> {
     let cx = Context::new(analysis, capture);
-    let mut bytes = Vec::new();
+    let mut bytes = Buffer::default();
     for connection in &analysis.connections {
         bytes.clear();
         connection_line(&mut bytes, connection, cx)?;
-        out.write_all(&bytes)?;
+        out.write_all(bytes.as_slice())?;
     }
     bytes.clear();
     last_lines(&mut bytes, analysis, capture, cx)?;
-    out.write_all(&bytes)
+    out.write_all(bytes.as_slice())
 }
 
 /// Appends the line of one connection.
-pub fn connection_line(bytes: &mut Vec<u8>, connection: &a::Connection, cx: Context<'_>) -> io::Result<()> {
+pub fn connection_line(bytes: &mut Buffer, connection: &a::Connection, cx: Context<'_>) -> io::Result<()> {
     line(bytes, "connection", &Connection::new(connection, cx))
 }
 
 /// Appends the lines after the connections: the findings, the summary, the capture.
 pub fn last_lines(
-    bytes: &mut Vec<u8>,
+    bytes: &mut Buffer,
     analysis: &Analysis,
     capture: &Capture,
     cx: Context<'_>,
@@ -218,16 +220,16 @@ pub fn finding_ids(findings: &[a::Finding]) -> HashMap<(Cause, Option<Side>), St
     findings.iter().enumerate().map(|(i, f)| ((f.cause, f.side), format!("f{}", i + 1))).collect()
 }
 
-fn line(bytes: &mut Vec<u8>, kind: &str, object: &impl serde::Serialize) -> io::Result<()> {
-    bytes.extend_from_slice(b"{\"type\":\"");
-    bytes.extend_from_slice(kind.as_bytes());
-    bytes.push(b'"');
+fn line(bytes: &mut Buffer, kind: &str, object: &impl serde::Serialize) -> io::Result<()> {
+    bytes.extend(b"{\"type\":\"");
+    bytes.extend(kind.as_bytes());
+    bytes.extend(b"\"");
     let brace = bytes.len();
-    writer::append(bytes, object)?;
+    bytes.append(object)?;
     // The object goes on where its type has begun; none is empty.
-    if let Some(brace) = bytes.get_mut(brace) {
+    if let Some(brace) = bytes.byte_mut(brace) {
         *brace = b',';
     }
-    bytes.push(b'\n');
+    bytes.extend(b"\n");
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The parts of a connection: setup, exchanges, gaps and the spans that tile them.
 
 use super::frames::Frames;
-use super::values::{Context, InBrief, List, Pair, Sentence, SideName, SpanCause, Times, View, unit};
+use super::values::{Context, InBrief, List, Pair, Sentence, SideName, SpanCause, Times, View, Word, unit};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use tcpwhy_analysis::{self as a, Part, SpanId};
@@ -16,7 +16,7 @@ pub struct Span<'a> {
     /// Why this time passed.
     pub cause: SpanCause,
     /// What kind of it, where that is known.
-    pub detail: Option<&'static str>,
+    pub detail: Option<Word>,
     /// Who could change it.
     pub side: Option<SideName>,
     /// Start, inclusive.
@@ -32,7 +32,7 @@ pub struct Span<'a> {
     #[schemars(with = "Vec<Alternative>")]
     pub alternatives: Alternatives<'a>,
     /// `inferred` from packets, or seen in the `kernel`.
-    pub source: &'static str,
+    pub source: Word,
     /// One sentence with the figures.
     pub why: Sentence<'a>,
     /// How many repeats of one pattern were folded into this span.
@@ -47,14 +47,14 @@ impl<'a> View<'a, a::Span> for Span<'a> {
         Span {
             id: InBrief(SpanId { connection, part, number: index as u32 + 1 }),
             cause: SpanCause(span.cause),
-            detail: span.detail,
+            detail: span.detail.map(Word),
             side: span.side.map(SideName),
             start_ns: cx.ns(span.start),
             end_ns: cx.ns(span.end),
             frames: Frames::new(&span.frames, cx),
             confidence: confidence(span.confidence),
             alternatives: Alternatives(span),
-            source: span.source.name(),
+            source: Word(span.source.name()),
             why: Sentence(&span.facts),
             folded: span.folded,
         }
@@ -139,7 +139,7 @@ pub struct Exchange<'a> {
     /// The answer (or the transfer) is whole.
     pub complete: bool,
     /// `complete`, `rst`, `silent` or `capture_end`.
-    pub ended: &'static str,
+    pub ended: Word,
     /// It began before `--from` or ended after `--to`: its times are those within, its bytes all.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
@@ -185,7 +185,7 @@ impl<'a> View<'a, a::Exchange> for Exchange<'a> {
             turns: x.turns,
             duplex: x.duplex,
             complete: x.ended == a::Ended::Complete,
-            ended: x.ended.name(),
+            ended: Word(x.ended.name()),
             cut: x.cut,
             name: x.name(),
             status: x.named.as_ref().and_then(|n| n.status),

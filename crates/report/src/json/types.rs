@@ -4,7 +4,7 @@ use super::frames::{Example, Frames};
 use super::parts::{Exchange, Gap, Omitted, Setup};
 use super::values::{
     AnyCause, ClassLetter, Context, FindingId, InBrief, List, OwnerName, Pair, Parameters, QualityNames,
-    SideName, Times, View, unit,
+    SideName, Times, View, Word, unit,
 };
 use super::{CaptureInfo, Model, NoEffect, Summary, Taps};
 use schemars::JsonSchema;
@@ -47,19 +47,19 @@ pub struct Connection<'a> {
     #[schemars(with = "String")]
     pub server: InBrief<Endpoint>,
     /// `syn` or `inferred`.
-    pub roles: &'static str,
+    pub roles: Word,
     /// First packet.
     pub start_ns: i64,
     /// Last packet.
     pub end_ns: i64,
     /// `handshake` or `midstream`.
-    pub opened: &'static str,
+    pub opened: Word,
     /// `fin`, `rst` or `open`.
-    pub closed: &'static str,
+    pub closed: Word,
     /// Where the capture was taken: `client`, `server`, `middle` or `unknown`.
-    pub vantage: &'static str,
+    pub vantage: Word,
     /// What is spoken above TCP, where it shows.
-    pub protocol: Option<&'static str>,
+    pub protocol: Option<Word>,
     /// The path.
     pub path: Path,
     /// The two ends.
@@ -112,13 +112,13 @@ impl<'a> Connection<'a> {
             tshark_stream: cx.streams.then(|| c.id.saturating_sub(1)),
             client: InBrief(c.client),
             server: InBrief(c.server),
-            roles: if c.roles_inferred { "inferred" } else { "syn" },
+            roles: Word(if c.roles_inferred { "inferred" } else { "syn" }),
             start_ns: cx.ns(c.start),
             end_ns: cx.ns(c.end),
-            opened: if c.opened_by_handshake { "handshake" } else { "midstream" },
-            closed: c.closed.name(),
-            vantage: c.vantage.name(),
-            protocol: c.protocol,
+            opened: Word(if c.opened_by_handshake { "handshake" } else { "midstream" }),
+            closed: Word(c.closed.name()),
+            vantage: Word(c.vantage.name()),
+            protocol: c.protocol.map(Word),
             path: Path::new(&c.path),
             endpoints: Ends { client: End::new(&c.ends[0]), server: End::new(&c.ends[1]) },
             bytes: c.bytes.into(),
@@ -158,9 +158,8 @@ pub struct Range {
 
 impl Range {
     fn new(c: &a::Connection, cx: Context<'_>) -> Range {
-        let of = |frame| cx.local(&a::Frames::new(0, frame, frame, &[]));
-        let ((first, file), (last, last_file)) = (of(c.frames.0), of(c.frames.1));
-        Range { first: first.first(), last: last.last(), file, last_file }
+        let ((first, file), (last, last_file)) = (cx.local_frame(c.frames.0), cx.local_frame(c.frames.1));
+        Range { first, last, file, last_file }
     }
 }
 
@@ -244,12 +243,12 @@ pub struct Program {
     /// Its name, or that of the language that it is written in.
     pub name: &'static str,
     /// What told: `first_bytes` of the connection (a header, a greeting), or the well-known `port`.
-    pub told_by: &'static str,
+    pub told_by: Word,
 }
 
 impl Program {
     fn new((program, told): (tcpwhy_base::Program, tcpwhy_base::Told)) -> Program {
-        Program { name: program.name(), told_by: told.name() }
+        Program { name: program.name(), told_by: Word(told.name()) }
     }
 }
 
@@ -262,7 +261,7 @@ impl End {
             initial_flight: end.initial_flight,
             max_window: end.max_window,
             stack: known.then(|| Stack {
-                os: end.os,
+                os: end.os.map(Word),
                 delayed_ack_min_ns: end.delayed_ack.map(|d| d.shortest.0),
                 delayed_ack_max_ns: end.delayed_ack.map(|d| d.longest.0),
                 min_rto_ns: end.min_rto.map(|t| t.0),
@@ -291,7 +290,7 @@ fn is_zero(n: &u32) -> bool {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Stack {
     /// Guess of the operating system from the SYN.
-    pub os: Option<&'static str>,
+    pub os: Option<Word>,
     /// Shortest delay of an ACK that was delayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delayed_ack_min_ns: Option<i64>,
@@ -445,12 +444,12 @@ impl<'a> Refuted<'a> {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Fix<'a> {
     /// Stable id.
-    pub id: &'static str,
+    pub id: Word,
     /// What to do, in a few words.
     pub title: &'static str,
     /// `client`, `server`, `host` or `path`.
     #[serde(rename = "where")]
-    pub place: &'static str,
+    pub place: Word,
     /// Exact settings or code changes.
     pub how: &'a [String],
     /// The guessed program that stands first in `how` (behind the line that says when to look, where there is one).
@@ -463,7 +462,7 @@ pub struct Fix<'a> {
     /// Time of the replayed part (`model` of the finding) with this fix.
     pub predicted_ns: Option<i64>,
     /// Where the saving comes from: `bound`, `predicted`, `replayed` or `applied`.
-    pub basis: &'static str,
+    pub basis: Word,
 }
 
 impl<'a> View<'a, a::Fix> for Fix<'a> {
@@ -472,15 +471,15 @@ impl<'a> View<'a, a::Fix> for Fix<'a> {
     fn view(fix: &'a a::Fix, _: (), _: usize, _: Context<'a>) -> Self {
         let info = fix.fix.info();
         Fix {
-            id: info.id,
+            id: Word(info.id),
             title: info.title,
-            place: fix.place,
+            place: Word(fix.place),
             how: &fix.how,
             program: fix.guess.map(Program::new),
             applies_to: Parameters(&fix.parameters),
             saves_ns: fix.saves.map(|t| t.0),
             predicted_ns: fix.predicted.map(|t| t.0),
-            basis: if fix.replayed { "predicted" } else { "bound" },
+            basis: Word(if fix.replayed { "predicted" } else { "bound" }),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::Capture;
 use crate::capture::local;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::ser::SerializeStruct;
+use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt::{Debug, Display};
@@ -61,6 +61,16 @@ impl<'a> Context<'a> {
         (u16::try_from(file).unwrap_or(u16::MAX), frame - before.min(frame))
     }
 
+    /// A frame as numbered in its file, and the index of that where there are several: as of [`Context::local`].
+    #[inline]
+    pub(super) fn local_frame(&self, frame: u64) -> (u64, Option<u16>) {
+        if self.frames_before.len() < 2 {
+            return (frame, None);
+        }
+        let (file, frame) = self.place(frame);
+        (frame, Some(file))
+    }
+
     /// Frames as numbered in their file, and its index where there are several.
     pub(super) fn local(&self, frames: &Frames) -> (Frames, Option<u16>) {
         let (frames, file) = local(frames, self.frames_before);
@@ -94,7 +104,12 @@ impl<'a, T, V: View<'a, T>> List<'a, T, V> {
 
 impl<'a, T, V: View<'a, T>> Serialize for List<'a, T, V> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_seq(self.items.iter().enumerate().map(|(i, item)| V::view(item, self.parent, i, self.cx)))
+        // A loop of our own: what is open stays in registers.
+        let mut list = s.serialize_seq(Some(self.items.len()))?;
+        for (i, item) in self.items.iter().enumerate() {
+            list.serialize_element(&V::view(item, self.parent, i, self.cx))?;
+        }
+        list.end()
     }
 }
 
@@ -132,6 +147,7 @@ macro_rules! value {
         #[derive(Clone, Copy, Debug)]
         pub struct $name $(<$life>)? (pub $inner);
         impl $(<$life>)? Serialize for $name $(<$life>)? {
+            #[inline]
             fn serialize<S: Serializer>(&self, $ser: S) -> Result<S::Ok, S::Error> {
                 let $me = self.0;
                 $body
@@ -194,12 +210,12 @@ value! {
     /// Nanoseconds by cause.
     Times<'a>(&'a a::Budget),
     |budget, s| {
-        // As the fields of a struct: their names are known to need no escape.
-        let mut s = s.serialize_struct("Times", budget.0.len())?;
+        // A loop of our own: what is open stays in registers.
+        let mut map = s.serialize_map(Some(budget.0.len()))?;
         for (cause, time) in &budget.0 {
-            s.serialize_field(cause.id(), &time.0)?;
+            map.serialize_entry(&SpanCause(*cause), &time.0)?;
         }
-        s.end()
+        map.end()
     },
     times()
 }
@@ -270,6 +286,29 @@ impl Serialize for Scalar<'_> {
     }
 }
 
+/// One of a few words, which need no escape.
+#[derive(Clone, Copy, Debug)]
+pub struct Word(pub &'static str);
+
+impl Serialize for Word {
+    #[inline]
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_unit_variant("", 0, self.0)
+    }
+}
+
+impl JsonSchema for Word {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        str::schema_name()
+    }
+    fn json_schema(g: &mut SchemaGenerator) -> Schema {
+        str::json_schema(g)
+    }
+}
+
 /// Something short, of letters, digits and points, serialised as it is displayed.
 #[derive(Clone, Copy, Debug)]
 pub struct InBrief<T>(pub T);
@@ -300,9 +339,9 @@ impl From<FindingId> for Short {
         let mut short = Short::new();
         if id.connection != 0 {
             short.number(id.connection.into());
-            short.text(".");
+            short.ascii(b'.');
         }
-        short.text("f");
+        short.ascii(b'f');
         short.number(id.number.into());
         short
     }
@@ -333,4 +372,19 @@ impl<T> JsonSchema for Shown<T> {
 /// A share or a confidence between 0 and 1, in six digits.
 pub(super) fn unit(x: f64) -> f64 {
     if x.is_finite() { (x.clamp(0.0, 1.0) * 1e6).round() / 1e6 } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_alone_is_numbered_as_frames_are() {
+        let some: [&[u64]; 6] = [&[], &[0], &[5], &[0, 3], &[0, 3, 3, 20], &[0, u64::MAX]];
+        for (before, frame) in some.into_iter().flat_map(|before| (0..30).map(move |frame| (before, frame))) {
+            let cx = Context::live(Nanos::ZERO, before, false);
+            let (frames, file) = cx.local(&Frames::new(0, frame, frame, &[]));
+            assert_eq!(cx.local_frame(frame), (frames.first(), file), "{frame} of {before:?}");
+        }
+    }
 }

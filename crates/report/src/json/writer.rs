@@ -1,32 +1,78 @@
 //! Objects to bytes: the same bytes as `serde_json`'s compact form, in a third of its time. Names and nearly all texts
-//! need no escape, which eight bytes at a time show; numbers are written in place.
+//! need no escape, which many bytes at a time show; numbers are written in place.
 
 use serde::Serialize;
 use serde::ser::{self, Serializer};
 use std::fmt::{self, Display, Write as _};
-use std::{io, mem};
-use tcpwhy_base::{Short, decimal};
+use std::mem;
+use tcpwhy_base::{EIGHT, all_eight_digits, eight_digits, four_digits};
 
-/// Appends `value` to `out`.
-pub(super) fn append(out: &mut Vec<u8>, value: &impl Serialize) -> io::Result<()> {
-    value.serialize(To(out)).map_err(io::Error::other)
-}
+/// What is left of the room. It stays in registers, where a vector is looked at and its length written for each word.
+pub(super) type Room<'a> = &'a mut [u8];
 
-/// What the types of this crate never do, or what their own code says went wrong.
+/// The room behind what was written.
+pub(super) type Written<'a> = Result<Room<'a>, Failed>;
+
+/// There is too little room, or a kind of value that the contract does not have. Without a word of its own a [`Written`] is
+/// no larger than a room.
 #[derive(Debug)]
-pub(super) struct Failed(String);
+pub(super) struct Failed;
 
 impl Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str("it finds no room")
     }
 }
 
 impl std::error::Error for Failed {}
 
 impl ser::Error for Failed {
-    fn custom<T: Display>(what: T) -> Failed {
-        Failed(what.to_string())
+    fn custom<T: Display>(_: T) -> Failed {
+        Failed
+    }
+}
+
+/// Writes `value` where there is room.
+#[inline]
+pub(super) fn write<'a>(room: Room<'a>, value: &impl Serialize) -> Written<'a> {
+    value.serialize(To(room))
+}
+
+/// Bytes of a length that is known.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "two or three instructions")]
+fn put<'a, const N: usize>(room: Room<'a>, bytes: &[u8; N]) -> Written<'a> {
+    let (to, rest) = room.split_first_chunk_mut().ok_or(Failed)?;
+    *to = *bytes;
+    Ok(rest)
+}
+
+/// The first `len` of so many bytes, all of which are copied.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "some instructions")]
+fn put_first<const N: usize>(room: Room<'_>, bytes: [u8; N], len: usize) -> Written<'_> {
+    *room.first_chunk_mut().ok_or(Failed)? = bytes;
+    room.get_mut(len..).ok_or(Failed)
+}
+
+/// Copies bytes to as many: of a few their beginning and their end, which overlap, each of a length that is known.
+#[inline(always)]
+fn copy(to: &mut [u8], from: &[u8]) {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "some instructions")]
+    fn halves<const HALF: usize>(to: &mut [u8], from: &[u8]) -> Option<()> {
+        *to.first_chunk_mut::<HALF>()? = *from.first_chunk()?;
+        *to.last_chunk_mut::<HALF>()? = *from.last_chunk()?;
+        Some(())
+    }
+    let done = match from.len() {
+        4..=8 => halves::<4>(to, from),
+        9..=16 => halves::<8>(to, from),
+        17..=32 => halves::<16>(to, from),
+        _ => None,
+    };
+    if done.is_none() {
+        to.copy_from_slice(from);
     }
 }
 
@@ -40,12 +86,20 @@ fn suspicious(word: u64) -> bool {
     (control | zero(word ^ (ONES * 0x22)) | zero(word ^ (ONES * 0x5c))) & (ONES * 0x80) != 0
 }
 
+/// The same of sixteen bytes, which are compared side by side.
+#[inline]
+fn any_suspicious(bytes: &[u8; 16]) -> bool {
+    bytes.iter().fold(false, |any, &b| any | (b < 0x20) | (b == b'"') | (b == b'\\'))
+}
+
 /// Nothing in a text needs an escape. What is left of it after whole words overlaps the last of them.
 #[inline]
 fn plain(text: &[u8]) -> bool {
     if let Some(last) = text.last_chunk() {
         let words = text.as_chunks().0.iter().chain([last]);
-        !words.fold(false, |any, w| any | suspicious(u64::from_le_bytes(*w)))
+        !words.fold(false, |any, w| any | any_suspicious(w))
+    } else if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        !suspicious(u64::from_le_bytes(*first)) && !suspicious(u64::from_le_bytes(*last))
     } else if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
         let word = u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32;
         !suspicious(word)
@@ -56,123 +110,131 @@ fn plain(text: &[u8]) -> bool {
 
 /// The text without its quotation marks.
 #[inline]
-fn text(out: &mut Vec<u8>, text: &str) {
-    if plain(text.as_bytes()) {
-        out.extend_from_slice(text.as_bytes());
-    } else {
-        escaped(out, text);
+fn text<'a>(room: Room<'a>, text: &str) -> Written<'a> {
+    if !plain(text.as_bytes()) {
+        return escaped(room, text);
     }
+    let (to, rest) = room.split_at_mut_checked(text.len()).ok_or(Failed)?;
+    copy(to, text.as_bytes());
+    Ok(rest)
 }
 
 /// The text with them.
 #[inline(never)]
-fn string(out: &mut Vec<u8>, text: &str) {
+fn string<'a>(room: Room<'a>, text: &str) -> Written<'a> {
     if plain(text.as_bytes()) {
-        quoted(out, text.as_bytes());
+        quoted(room, text.as_bytes())
     } else {
-        out.push(b'"');
-        escaped(out, text);
-        out.push(b'"');
+        put(escaped(put(room, b"\"")?, text)?, b"\"")
     }
 }
 
-/// Text that needs no escape, with quotation marks: words, which most are, are put together on the stack, so that there is
-/// one copy, of a length that is known.
-#[inline]
-fn quoted(out: &mut Vec<u8>, text: &[u8]) {
-    fn short<const HALF: usize, const ALL: usize>(out: &mut Vec<u8>, text: &[u8]) -> Option<()> {
-        let mut all = [b'"'; ALL];
-        *all.get_mut(1..)?.first_chunk_mut::<HALF>()? = *text.first_chunk()?;
-        *all.get_mut(1..text.len() + 1)?.last_chunk_mut::<HALF>()? = *text.last_chunk()?;
-        let end = out.len() + text.len() + 2;
-        out.extend_from_slice(&all);
-        out.truncate(end);
-        Some(())
+/// Text that needs no escape, with quotation marks.
+#[inline(never)]
+fn quoted<'a>(room: Room<'a>, text: &[u8]) -> Written<'a> {
+    let (to, rest) = room.split_at_mut_checked(text.len() + 2).ok_or(Failed)?;
+    if let [before, to @ .., behind] = to {
+        *before = b'"';
+        *behind = b'"';
+        copy(to, text);
     }
-    let done = match text.len() {
-        4..=8 => short::<4, 16>(out, text),
-        9..=16 => short::<8, 24>(out, text),
-        _ => None,
-    };
-    if done.is_none() {
-        out.reserve(text.len() + 2);
-        out.push(b'"');
-        out.extend_from_slice(text);
-        out.push(b'"');
-    }
+    Ok(rest)
 }
 
 #[cold]
-fn escaped(out: &mut Vec<u8>, text: &str) {
+fn escaped<'a>(room: Room<'a>, text: &str) -> Written<'a> {
     // Writing into memory cannot fail.
     let quoted = serde_json::to_vec(text).unwrap_or_default();
-    out.extend_from_slice(quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default());
+    let inner = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
+    let (to, rest) = room.split_at_mut_checked(inner.len()).ok_or(Failed)?;
+    to.copy_from_slice(inner);
+    Ok(rest)
 }
 
 /// One digit is what most numbers are; the others need no copy of the code in each place.
 #[inline]
-fn number(out: &mut Vec<u8>, n: u64) {
-    if n < 10 { out.push(b'0' + n as u8) } else { longer(out, n) }
+fn number(room: Room<'_>, n: u64) -> Written<'_> {
+    if n < 10 { put(room, &[b'0' + n as u8]) } else { longer(room, n) }
 }
 
 #[inline(never)]
-fn longer(out: &mut Vec<u8>, n: u64) {
-    decimal(n, out);
+fn longer(room: Room<'_>, n: u64) -> Written<'_> {
+    if n < 10_000 {
+        let (digits, len) = four_digits(n as u32);
+        return put_first(room, digits, len);
+    }
+    if n < EIGHT {
+        let (digits, len) = eight_digits(n);
+        return put_first(room, digits, len);
+    }
+    let high = n / EIGHT;
+    let room = if high < 10_000 {
+        let (digits, len) = four_digits(high as u32);
+        put_first(room, digits, len)?
+    } else {
+        longer(room, high)?
+    };
+    put(room, &all_eight_digits(n % EIGHT))
 }
 
 /// Shares and confidences have six digits or fewer.
-fn share(out: &mut Vec<u8>, x: f64) {
-    const SMALLEST: f64 = 10.0;
-    let millionths = (x * 1e6).round_ties_even();
-    if x == 0.0 && x.is_sign_positive() {
-        out.extend_from_slice(b"0.0");
-    } else if (SMALLEST..1e6).contains(&millionths) && millionths / 1e6 == x {
-        // Seven digits, of which the first becomes the point.
-        let mut digits = Short::new();
-        digits.number(1_000_000 + millionths as u64);
-        let digits = digits.as_bytes();
-        let zeros = digits.iter().rev().take_while(|&&d| d == b'0').count();
-        out.extend_from_slice(b"0.");
-        out.extend_from_slice(digits.get(1..digits.len() - zeros).unwrap_or_default());
+#[inline(never)]
+fn share(room: Room<'_>, x: f64) -> Written<'_> {
+    // What is not a whole number of millionths is found out below, however it is rounded.
+    let millionths = (x * 1e6 + 0.5) as u64;
+    if (10..1_000_000).contains(&millionths) && millionths as f64 / 1e6 == x {
+        // The first two of eight digits are zeros: the point takes the second one's place. Zeros at the end are left out.
+        let [_, _, a, b, c, d, e, f] = all_eight_digits(millionths);
+        let digits = [b'0', b'.', a, b, c, d, e, f];
+        let zeros = (u64::from_le_bytes(digits) ^ u64::from_le_bytes([b'0'; 8])).leading_zeros() / 8;
+        put_first(room, digits, 8 - zeros as usize)
     } else {
-        // Writing into memory cannot fail.
-        out.extend_from_slice(&serde_json::to_vec(&x).unwrap_or_default());
+        other(room, x)
     }
 }
 
+#[inline(never)]
+fn other(room: Room<'_>, x: f64) -> Written<'_> {
+    if x == 0.0 && x.is_sign_positive() {
+        return put(room, b"0.0");
+    }
+    // Writing into memory cannot fail.
+    let text = serde_json::to_vec(&x).unwrap_or_default();
+    let (to, rest) = room.split_at_mut_checked(text.len()).ok_or(Failed)?;
+    to.copy_from_slice(&text);
+    Ok(rest)
+}
+
 /// Pieces of a text as they are displayed.
-struct Pieces<'a>(&'a mut Vec<u8>);
+struct Pieces<'a>(Room<'a>);
 
 impl fmt::Write for Pieces<'_> {
     #[inline]
     fn write_str(&mut self, piece: &str) -> fmt::Result {
-        text(self.0, piece);
+        self.0 = text(mem::take(&mut self.0), piece).map_err(|_| fmt::Error)?;
         Ok(())
     }
 }
 
-struct To<'a>(&'a mut Vec<u8>);
+struct To<'a>(Room<'a>);
 
 /// An object or a list that is open.
 struct Open<'a> {
-    out: &'a mut Vec<u8>,
+    room: Room<'a>,
     /// What stands before the next part: the opening brace or bracket, then commas.
     before: u8,
 }
 
 impl<'a> Open<'a> {
+    /// The room behind what stands before the next part.
     #[inline]
-    fn next(&mut self) -> u8 {
-        mem::replace(&mut self.before, b',')
+    fn next(&mut self) -> Written<'a> {
+        put(mem::take(&mut self.room), &[mem::replace(&mut self.before, b',')])
     }
 
     #[inline]
-    fn end(self, open: u8, close: u8) -> Result<(), Failed> {
-        if self.before == open {
-            self.out.push(open);
-        }
-        self.out.push(close);
-        Ok(())
+    fn end(self, open: u8, close: u8) -> Written<'a> {
+        if self.before == open { put(self.room, &[open, close]) } else { put(self.room, &[close]) }
     }
 }
 
@@ -180,76 +242,70 @@ impl<'a> Open<'a> {
 const NAME: usize = 28;
 
 fn foreign<T>() -> Result<T, Failed> {
-    Err(Failed("a kind of value that the contract does not have".into()))
+    Err(Failed)
 }
 
 impl<'a> Serializer for To<'a> {
-    type Ok = ();
+    type Ok = Room<'a>;
     type Error = Failed;
     type SerializeSeq = Open<'a>;
     type SerializeMap = Open<'a>;
     type SerializeStruct = Open<'a>;
     type SerializeTuple = Open<'a>;
-    type SerializeTupleStruct = ser::Impossible<(), Failed>;
-    type SerializeTupleVariant = ser::Impossible<(), Failed>;
-    type SerializeStructVariant = ser::Impossible<(), Failed>;
+    type SerializeTupleStruct = ser::Impossible<Room<'a>, Failed>;
+    type SerializeTupleVariant = ser::Impossible<Room<'a>, Failed>;
+    type SerializeStructVariant = ser::Impossible<Room<'a>, Failed>;
 
     #[inline]
-    fn serialize_bool(self, v: bool) -> Result<(), Failed> {
-        self.0.extend_from_slice(if v { b"true" } else { b"false" });
-        Ok(())
+    fn serialize_bool(self, v: bool) -> Written<'a> {
+        if v { put(self.0, b"true") } else { put(self.0, b"false") }
     }
-    fn serialize_i8(self, v: i8) -> Result<(), Failed> {
+    fn serialize_i8(self, v: i8) -> Written<'a> {
         self.serialize_i64(v.into())
     }
-    fn serialize_i16(self, v: i16) -> Result<(), Failed> {
+    fn serialize_i16(self, v: i16) -> Written<'a> {
         self.serialize_i64(v.into())
     }
-    fn serialize_i32(self, v: i32) -> Result<(), Failed> {
+    fn serialize_i32(self, v: i32) -> Written<'a> {
         self.serialize_i64(v.into())
     }
     #[inline]
-    fn serialize_i64(self, v: i64) -> Result<(), Failed> {
-        if v < 0 {
-            self.0.push(b'-');
-        }
-        number(self.0, v.unsigned_abs());
-        Ok(())
+    fn serialize_i64(self, v: i64) -> Written<'a> {
+        let room = if v < 0 { put(self.0, b"-")? } else { self.0 };
+        number(room, v.unsigned_abs())
     }
-    fn serialize_u8(self, v: u8) -> Result<(), Failed> {
+    fn serialize_u8(self, v: u8) -> Written<'a> {
         self.serialize_u64(v.into())
     }
-    fn serialize_u16(self, v: u16) -> Result<(), Failed> {
+    fn serialize_u16(self, v: u16) -> Written<'a> {
         self.serialize_u64(v.into())
     }
-    fn serialize_u32(self, v: u32) -> Result<(), Failed> {
+    fn serialize_u32(self, v: u32) -> Written<'a> {
         self.serialize_u64(v.into())
     }
     #[inline]
-    fn serialize_u64(self, v: u64) -> Result<(), Failed> {
-        number(self.0, v);
-        Ok(())
+    fn serialize_u64(self, v: u64) -> Written<'a> {
+        number(self.0, v)
     }
-    fn serialize_f32(self, v: f32) -> Result<(), Failed> {
+    fn serialize_f32(self, v: f32) -> Written<'a> {
         self.serialize_f64(v.into())
     }
-    fn serialize_f64(self, v: f64) -> Result<(), Failed> {
-        share(self.0, v);
-        Ok(())
+    #[inline]
+    fn serialize_f64(self, v: f64) -> Written<'a> {
+        share(self.0, v)
     }
-    fn serialize_char(self, v: char) -> Result<(), Failed> {
+    fn serialize_char(self, v: char) -> Written<'a> {
         self.serialize_str(v.encode_utf8(&mut [0; 4]))
     }
     #[inline]
-    fn serialize_str(self, v: &str) -> Result<(), Failed> {
-        string(self.0, v);
-        Ok(())
+    fn serialize_str(self, v: &str) -> Written<'a> {
+        string(self.0, v)
     }
     /// Text that needs no escape.
-    fn serialize_bytes(self, v: &[u8]) -> Result<(), Failed> {
+    #[inline]
+    fn serialize_bytes(self, v: &[u8]) -> Written<'a> {
         debug_assert!(plain(v), "this would need an escape");
-        quoted(self.0, v);
-        Ok(())
+        quoted(self.0, v)
     }
     /// Texts may be given as bytes.
     #[inline]
@@ -257,25 +313,25 @@ impl<'a> Serializer for To<'a> {
         false
     }
     #[inline]
-    fn serialize_none(self) -> Result<(), Failed> {
-        self.0.extend_from_slice(b"null");
-        Ok(())
+    fn serialize_none(self) -> Written<'a> {
+        put(self.0, b"null")
     }
     #[inline]
-    fn serialize_some<T: Serialize + ?Sized>(self, v: &T) -> Result<(), Failed> {
+    fn serialize_some<T: Serialize + ?Sized>(self, v: &T) -> Written<'a> {
         v.serialize(self)
     }
-    fn serialize_unit(self) -> Result<(), Failed> {
+    fn serialize_unit(self) -> Written<'a> {
         self.serialize_none()
     }
-    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Failed> {
+    fn serialize_unit_struct(self, _: &'static str) -> Written<'a> {
         foreign()
     }
-    fn serialize_unit_variant(self, _: &'static str, _: u32, name: &'static str) -> Result<(), Failed> {
+    #[inline]
+    fn serialize_unit_variant(self, _: &'static str, _: u32, name: &'static str) -> Written<'a> {
         self.serialize_bytes(name.as_bytes())
     }
     #[inline]
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, v: &T) -> Result<(), Failed> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, v: &T) -> Written<'a> {
         v.serialize(self)
     }
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -284,12 +340,12 @@ impl<'a> Serializer for To<'a> {
         _: u32,
         _: &'static str,
         _: &T,
-    ) -> Result<(), Failed> {
+    ) -> Written<'a> {
         foreign()
     }
     #[inline]
     fn serialize_seq(self, _: Option<usize>) -> Result<Open<'a>, Failed> {
-        Ok(Open { out: self.0, before: b'[' })
+        Ok(Open { room: self.0, before: b'[' })
     }
     fn serialize_tuple(self, _: usize) -> Result<Open<'a>, Failed> {
         self.serialize_seq(None)
@@ -308,11 +364,11 @@ impl<'a> Serializer for To<'a> {
     }
     #[inline]
     fn serialize_map(self, _: Option<usize>) -> Result<Open<'a>, Failed> {
-        Ok(Open { out: self.0, before: b'{' })
+        Ok(Open { room: self.0, before: b'{' })
     }
     #[inline]
     fn serialize_struct(self, _: &'static str, _: usize) -> Result<Open<'a>, Failed> {
-        Ok(Open { out: self.0, before: b'{' })
+        Ok(Open { room: self.0, before: b'{' })
     }
     fn serialize_struct_variant(
         self,
@@ -323,84 +379,83 @@ impl<'a> Serializer for To<'a> {
     ) -> Result<Self::SerializeStructVariant, Failed> {
         foreign()
     }
-    fn collect_str<T: Display + ?Sized>(self, value: &T) -> Result<(), Failed> {
-        self.0.push(b'"');
-        write!(Pieces(self.0), "{value}").map_err(ser::Error::custom)?;
-        self.0.push(b'"');
-        Ok(())
+    fn collect_str<T: Display + ?Sized>(self, value: &T) -> Written<'a> {
+        let mut pieces = Pieces(put(self.0, b"\"")?);
+        write!(pieces, "{value}").map_err(|_| Failed)?;
+        put(pieces.0, b"\"")
     }
 }
 
-impl ser::SerializeSeq for Open<'_> {
-    type Ok = ();
+impl<'a> ser::SerializeSeq for Open<'a> {
+    type Ok = Room<'a>;
     type Error = Failed;
     #[inline]
     fn serialize_element<T: Serialize + ?Sized>(&mut self, v: &T) -> Result<(), Failed> {
-        let before = self.next();
-        self.out.push(before);
-        v.serialize(To(self.out))
+        self.room = v.serialize(To(self.next()?))?;
+        Ok(())
     }
     #[inline]
-    fn end(self) -> Result<(), Failed> {
+    fn end(self) -> Written<'a> {
         self.end(b'[', b']')
     }
 }
 
-impl ser::SerializeTuple for Open<'_> {
-    type Ok = ();
+impl<'a> ser::SerializeTuple for Open<'a> {
+    type Ok = Room<'a>;
     type Error = Failed;
     fn serialize_element<T: Serialize + ?Sized>(&mut self, v: &T) -> Result<(), Failed> {
         ser::SerializeSeq::serialize_element(self, v)
     }
-    fn end(self) -> Result<(), Failed> {
+    fn end(self) -> Written<'a> {
         ser::SerializeSeq::end(self)
     }
 }
 
-impl ser::SerializeMap for Open<'_> {
-    type Ok = ();
+impl<'a> ser::SerializeMap for Open<'a> {
+    type Ok = Room<'a>;
     type Error = Failed;
+    #[inline]
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Failed> {
-        let before = self.next();
-        self.out.push(before);
-        key.serialize(To(self.out))
-    }
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, v: &T) -> Result<(), Failed> {
-        self.out.push(b':');
-        v.serialize(To(self.out))
+        self.room = key.serialize(To(self.next()?))?;
+        Ok(())
     }
     #[inline]
-    fn end(self) -> Result<(), Failed> {
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, v: &T) -> Result<(), Failed> {
+        self.room = v.serialize(To(put(mem::take(&mut self.room), b":")?))?;
+        Ok(())
+    }
+    #[inline]
+    fn end(self) -> Written<'a> {
         self.end(b'{', b'}')
     }
 }
 
-impl ser::SerializeStruct for Open<'_> {
-    type Ok = ();
+impl<'a> ser::SerializeStruct for Open<'a> {
+    type Ok = Room<'a>;
     type Error = Failed;
     /// Names are identifiers: nothing in them needs an escape.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "with the name known its copy is two instructions")]
     fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, v: &T) -> Result<(), Failed> {
-        let before = self.next();
         let len = name.len();
-        if len <= NAME {
+        let room = if len <= NAME {
             let mut key = [0; NAME + 4];
-            key[0] = before;
+            key[0] = mem::replace(&mut self.before, b',');
             key[1] = b'"';
             key[2..len + 2].copy_from_slice(name.as_bytes());
             key[len + 2] = b'"';
             key[len + 3] = b':';
-            self.out.extend_from_slice(&key[..len + 4]);
+            let (to, rest) = mem::take(&mut self.room).split_at_mut_checked(len + 4).ok_or(Failed)?;
+            to.copy_from_slice(&key[..len + 4]);
+            rest
         } else {
-            self.out.extend_from_slice(&[before, b'"']);
-            self.out.extend_from_slice(name.as_bytes());
-            self.out.extend_from_slice(b"\":");
-        }
-        v.serialize(To(self.out))
+            put(quoted(self.next()?, name.as_bytes())?, b":")?
+        };
+        self.room = v.serialize(To(room))?;
+        Ok(())
     }
     #[inline]
-    fn end(self) -> Result<(), Failed> {
+    fn end(self) -> Written<'a> {
         self.end(b'{', b'}')
     }
 }

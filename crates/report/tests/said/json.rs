@@ -1,12 +1,13 @@
 //! The JSON document, whole: each object on a line of its own.
 
 use crate::{coloured, finding, fix, same, sample};
+use std::io;
 use tcpwhy_analysis::{
     Analysis, Connection, End, Ended, Extremes, Finding, Frames, NoEffect, Omitted, Parameter, Quality,
     Replay, Together,
 };
 use tcpwhy_base::{Cause, FixId, Nanos, Side, Source};
-use tcpwhy_report::json::{Context, connection_line, finding_ids, last_lines, write, write_lines};
+use tcpwhy_report::json::{Buffer, Context, connection_line, finding_ids, last_lines, write, write_lines};
 use tcpwhy_report::{Capture, Warning};
 
 /// `text` with a line for each object that holds another one, or stands in a list.
@@ -192,7 +193,12 @@ fn while_a_capture_goes_on_lines_are_the_same() {
     let (analysis, capture) = (sample::analysis(), sample::capture());
     let lines = coloured(|out| write_lines(out, &analysis, &capture));
     let cx = Context::live(capture.start(), &capture.frames_before, false);
-    let live = coloured(|out| {
+    let written = |fill: &dyn Fn(&mut Buffer) -> io::Result<()>| {
+        let mut buffer = Buffer::default();
+        fill(&mut buffer).unwrap();
+        String::from_utf8(buffer.as_slice().to_vec()).unwrap()
+    };
+    let live = written(&|out| {
         analysis.connections.iter().try_for_each(|c| connection_line(out, c, cx))?;
         last_lines(out, &analysis, &capture, cx)
     });
@@ -209,7 +215,7 @@ fn while_a_capture_goes_on_lines_are_the_same() {
         ]
     );
     let of_tshark = Context::live(capture.start(), &capture.frames_before, true);
-    let line = coloured(|out| connection_line(out, &analysis.connections[0], of_tshark));
+    let line = written(&|out| connection_line(out, &analysis.connections[0], of_tshark));
     assert!(line.contains("\"tshark_stream\":0,"));
 }
 

@@ -237,10 +237,10 @@ fn run_live(
     warnings.extend(of_window(captures.window(), &read));
     let connections = analysis.totals.connections;
     let capture = load::capture(captures.inputs(), read, connections, is_partial(args), warnings);
-    let mut bytes = Vec::new();
+    let mut bytes = json::Buffer::default();
     let cx = json::Context::live(capture.start(), &capture.frames_before, style.streams);
     let last = json::last_lines(&mut bytes, &analysis, &capture, cx);
-    let written = last.and_then(|()| out.write_all(&bytes));
+    let written = last.and_then(|()| out.write_all(bytes.as_slice()));
     out.finish(written.map_err(Into::into))?;
     Ok(exit(args, &analysis, &capture))
 }

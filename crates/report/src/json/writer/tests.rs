@@ -1,13 +1,14 @@
 use super::*;
+use crate::json::Buffer;
 use crate::json::values::InBrief;
 use std::collections::BTreeMap;
 use tcpwhy_base::Endpoint;
 
 fn same(value: &impl Serialize) {
-    let mut ours = Vec::new();
-    append(&mut ours, value).unwrap();
+    let mut ours = Buffer::default();
+    ours.append(value).unwrap();
     let theirs = serde_json::to_vec(value).unwrap();
-    assert_eq!(String::from_utf8(ours), String::from_utf8(theirs));
+    assert_eq!(str::from_utf8(ours.as_slice()), str::from_utf8(&theirs));
 }
 
 #[derive(Serialize)]
@@ -106,18 +107,61 @@ struct Nothing;
 struct Two(u8, u8);
 
 #[test]
-fn what_the_contract_does_not_have_is_refused() {
+fn what_the_contract_does_not_have_is_left_to_others() {
     same(&Kinds::Unit);
     same(&New(7));
     same(&[(1, "a"), (2, "b")]);
-    let refused = |done: io::Result<()>| done.is_err_and(|e| e.to_string().contains("contract"));
-    let mut out = Vec::new();
-    assert!(refused(append(&mut out, &Kinds::New(1))));
-    assert!(refused(append(&mut out, &Kinds::Tuple(1, 2))));
-    assert!(refused(append(&mut out, &Kinds::Struct { field: 1 })));
-    assert!(refused(append(&mut out, &Nothing)));
-    assert!(refused(append(&mut out, &Two(1, 2))));
-    assert!(out.is_empty());
+    same(&Kinds::New(1));
+    same(&Kinds::Tuple(1, 2));
+    same(&Kinds::Struct { field: 1 });
+    same(&Nothing);
+    same(&Two(1, 2));
+}
+
+/// Something of everything, as it is written into so many bytes of room.
+fn into_room(room: &mut [u8], value: &impl Serialize) -> Option<usize> {
+    let whole = room.len();
+    write(room, value).ok().map(|rest| whole - rest.len())
+}
+
+#[test]
+fn what_finds_no_room_is_begun_anew() {
+    let map =
+        BTreeMap::from([("a", u64::MAX), ("b\n", 12), ("a name that is longer than most names are", 1234)]);
+    let list = [0.5, 0.0, 1e-9];
+    let value = (
+        Everything { none: None, some: Some(-123_456), yes: true, list: &list, left_out: Some(2), map },
+        InBrief(Endpoint { ip: [10, 0, 0, 1].into(), port: 443 }),
+        [
+            "",
+            "a",
+            "word",
+            "some words",
+            "some more words of it",
+            "µs \" and what goes on for more than 32 bytes",
+        ],
+    );
+    let theirs = serde_json::to_vec(&value).unwrap();
+    let mut room = vec![0; theirs.len() + 20];
+    for len in 0..room.len() {
+        match into_room(&mut room[..len], &value) {
+            Some(written) => assert_eq!(&room[..written], theirs),
+            // A number asks for some bytes more than it fills.
+            None => assert!(len < theirs.len() + 8, "{len} bytes are enough"),
+        }
+    }
+    let mut many = Buffer::default();
+    for _ in 0..2_000 {
+        many.append(&value).unwrap();
+        many.extend(b"\n");
+    }
+    let lines: Vec<&[u8]> = many.as_slice().split(|&b| b == b'\n').collect();
+    assert_eq!(lines.len(), 2_001);
+    assert!(lines[..2_000].iter().all(|line| *line == theirs));
+    assert_eq!(many.len(), 2_000 * (theirs.len() + 1));
+    many.clear();
+    assert!(many.is_empty());
+    same(&vec!["x".repeat(1 << 20); 17]);
 }
 
 #[test]
