@@ -141,8 +141,9 @@ impl Write for Output {
     }
 }
 
+/// Documents and lines come in pieces of this size and more, which are not copied once again.
 fn buffer(to: Box<dyn Write + Send>) -> BufWriter<Box<dyn Write + Send>> {
-    BufWriter::with_capacity(256 << 10, to)
+    BufWriter::with_capacity(64 << 10, to)
 }
 
 /// Standard output without the line buffer of [`io::stdout`].
