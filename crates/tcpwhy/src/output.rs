@@ -152,8 +152,22 @@ fn raw_stdout() -> impl Write + Send {
     use std::os::fd::AsFd;
     let stdout = io::stdout();
     match stdout.as_fd().try_clone_to_owned() {
-        Ok(fd) => Either::File(File::from(fd)),
+        Ok(fd) => {
+            #[cfg(target_os = "linux")]
+            widen(&fd);
+            Either::File(File::from(fd))
+        }
         Err(_) => Either::Stdout(stdout),
+    }
+}
+
+/// A pipe that holds more than the usual 64 KiB: who reads it and who writes wait for each other half as often.
+#[cfg(target_os = "linux")]
+fn widen(fd: &std::os::fd::OwnedFd) {
+    const PIPE: usize = 1 << 20;
+    // What is no pipe has no size, and where too much is in use it stays as it is.
+    if rustix::pipe::fcntl_getpipe_size(fd).is_ok_and(|size| size < PIPE) {
+        let _ = rustix::pipe::fcntl_setpipe_size(fd, PIPE);
     }
 }
 
