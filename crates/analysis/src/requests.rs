@@ -2,7 +2,7 @@
 //! server add up to.
 
 use crate::budget::Budget;
-use crate::packing::{Numbers, put, put_signed};
+use crate::packing::{Words, after, since};
 use tcpwhy_base::{CAUSES, Cause, Nanos};
 
 /// A factor of two is counted in 512 steps: a quantile is right to a thousandth.
@@ -29,6 +29,42 @@ impl Requests {
         let range = self.range.get_or_insert((start, end));
         *range = (range.0.min(start), range.1.max(end));
     }
+
+    /// They are one, whose waits are all that its connection waited for: that of most short connections.
+    #[inline]
+    pub(crate) fn is_one(&self, budget: &Budget) -> bool {
+        self.range.is_some_and(|(from, to)| self.times.is_one(to - from, budget))
+    }
+
+    /// Appends them to words, as far as neither [`Requests::range`] nor `budget` says it.
+    #[inline]
+    pub(crate) fn pack(&self, words: &mut Vec<u64>, is_one: bool, start: Nanos) {
+        if let Some((from, to)) = self.range {
+            words.extend_from_slice(&[since(from, start), since(to, from)]);
+        }
+        if !is_one {
+            self.times.pack(words);
+        }
+    }
+
+    /// Takes from words what was appended; its own room is used again.
+    pub(crate) fn unpack(
+        &mut self,
+        from: &mut Words<'_>,
+        has_range: bool,
+        one: Option<&Budget>,
+        start: Nanos,
+    ) {
+        self.range = has_range.then(|| {
+            let [first, last] = from.take();
+            let first = after(first, start);
+            (first, after(last, first))
+        });
+        match (one, self.range) {
+            (Some(budget), Some((first, last))) => self.times.set_one(last - first, budget),
+            _ => self.times.unpack(from),
+        }
+    }
 }
 
 /// Durations of requests, with the time by cause of those that took about equally long.
@@ -47,6 +83,14 @@ struct Cell {
     band: u16,
     cause: Cause,
     time: Nanos,
+}
+
+impl Cell {
+    /// Cells ascend by it.
+    #[inline]
+    fn key(&self) -> u32 {
+        u32::from(self.band) << 8 | self.cause as u32
+    }
 }
 
 /// Requests that took about equally long.
@@ -119,8 +163,8 @@ impl Distribution {
             self.clone_from(other);
             return;
         }
-        // Both are in order: what comes next lies behind what came before, mostly near.
-        let mut at = 0;
+        // Both are in order: what comes next lies behind what came before, mostly near; where the first lies nobody knows.
+        let mut at = first_of(&self.counts, &other.counts, |c| c.0);
         for &(step, n) in &other.counts {
             at += before(&self.counts[at..], |c| c.0 < step);
             match self.counts.get_mut(at) {
@@ -128,11 +172,11 @@ impl Distribution {
                 _ => self.counts.insert(at, (step, n)),
             }
         }
-        let mut at = 0;
+        let mut at = first_of(&self.cells, &other.cells, Cell::key);
         for c in &other.cells {
-            at += before(&self.cells[at..], |s| (s.band, s.cause) < (c.band, c.cause));
+            at += before(&self.cells[at..], |s| s.key() < c.key());
             match self.cells.get_mut(at) {
-                Some(s) if (s.band, s.cause) == (c.band, c.cause) => s.time += c.time,
+                Some(s) if s.key() == c.key() => s.time += c.time,
                 _ => self.cells.insert(at, *c),
             }
         }
@@ -223,42 +267,69 @@ impl Distribution {
         self.longest = Nanos::ZERO;
     }
 
-    /// Appends it to bytes.
-    pub(crate) fn pack(&self, bytes: &mut Vec<u8>) {
-        put(bytes, self.counts.len() as u64);
+    /// It is that of one request that took so long and waited for these.
+    #[inline]
+    fn is_one(&self, duration: Nanos, waits: &Budget) -> bool {
+        let band = step(duration, COARSE);
+        let same = |cell: &Cell, &(cause, time): &(Cause, Nanos)| *cell == Cell { band, cause, time };
+        self.counts == [(step(duration, FINE), 1)]
+            && self.longest == duration
+            && self.cells.len() == waits.0.len()
+            && self.cells.iter().zip(&waits.0).all(|(cell, wait)| same(cell, wait))
+    }
+
+    /// Becomes that of one request that took so long and waited for these.
+    fn set_one(&mut self, duration: Nanos, waits: &Budget) {
+        self.clear();
+        self.longest = duration;
+        self.counts.push((step(duration, FINE), 1));
+        let band = step(duration, COARSE);
+        self.cells.extend(waits.0.iter().map(|&(cause, time)| Cell { band, cause, time }));
+    }
+
+    /// Appends it to words.
+    fn pack(&self, words: &mut Vec<u64>) {
+        let is_short = self.cells.iter().all(|cell| (0..SHORT_CELL).contains(&cell.time.0));
+        words.push(self.counts.len() as u64 | (self.cells.len() as u64) << 32 | u64::from(!is_short) << 63);
         if self.counts.is_empty() {
             return;
         }
-        put(bytes, self.cells.len() as u64);
-        put_signed(bytes, self.longest.0);
-        for &(step, n) in &self.counts {
-            put(bytes, u64::from(step));
-            put(bytes, u64::from(n));
-        }
-        for cell in &self.cells {
-            put(bytes, u64::from(cell.band));
-            put(bytes, cell.cause as u64);
-            put_signed(bytes, cell.time.0);
+        words.push(self.longest.0 as u64);
+        words.extend(self.counts.iter().map(|&(step, n)| u64::from(step) << 32 | u64::from(n)));
+        let head = |cell: &Cell| u64::from(cell.band) << 8 | cell.cause as u64;
+        if is_short {
+            words.extend(self.cells.iter().map(|cell| head(cell) << 40 | cell.time.0 as u64));
+        } else {
+            words.extend(self.cells.iter().flat_map(|cell| [head(cell), cell.time.0 as u64]));
         }
     }
 
-    /// Takes from bytes what was appended; its own room is used again.
-    pub(crate) fn unpack(&mut self, from: &mut Numbers<'_>) {
+    /// Takes from words what was appended; its own room is used again.
+    fn unpack(&mut self, from: &mut Words<'_>) {
         self.clear();
-        let counts = from.take_count();
+        let head = from.take_one();
+        let (counts, cells) = (head as u32 as usize, (head >> 32 & 0x7fff_ffff) as usize);
         if counts == 0 {
             return;
         }
-        let cells = from.take_count();
-        self.longest = Nanos(from.take_signed());
-        self.counts.extend((0..counts).map(|_| (from.take() as u16, from.take() as u32)));
-        self.cells.extend((0..cells).map(|_| {
-            let band = from.take() as u16;
-            let cause = CAUSES.get(from.take() as usize).map_or(Cause::Unexplained, |c| c.cause);
-            Cell { band, cause, time: Nanos(from.take_signed()) }
-        }));
+        self.longest = Nanos(from.take_one() as i64);
+        self.counts
+            .extend(from.take_list(counts).iter().map(|&[count]| ((count >> 32) as u16, count as u32)));
+        let cell = |head: u64, time: u64| {
+            let cause = CAUSES.get((head & 0xff) as usize).map_or(Cause::Unexplained, |c| c.cause);
+            Cell { band: (head >> 8) as u16, cause, time: Nanos(time as i64) }
+        };
+        if head >> 63 == 0 {
+            let of = |&[word]: &[u64; 1]| cell(word >> 40, word & (SHORT_CELL as u64 - 1));
+            self.cells.extend(from.take_list(cells).iter().map(of));
+        } else {
+            self.cells.extend(from.take_list(cells).iter().map(|&[head, time]| cell(head, time)));
+        }
     }
 }
+
+/// Below this the time of a cell and what it is of are one word: 18 minutes.
+const SHORT_CELL: i64 = 1 << 40;
 
 /// How many of a list come first, where those stand at its beginning: found in steps that double, for mostly they are few, and
 /// sometimes nearly all.
@@ -268,6 +339,14 @@ fn before<T>(list: &[T], first: impl Fn(&T) -> bool) -> usize {
         (from, to) = (to, 2 * to);
     }
     from + list[from..list.len().min(to)].partition_point(first)
+}
+
+/// The place of the first of `other` in a list, where both ascend.
+fn first_of<T, K: Ord + Copy>(list: &[T], other: &[T], key: impl Fn(&T) -> K) -> usize {
+    other.first().map_or(0, |first| {
+        let first = key(first);
+        list.partition_point(|known| key(known) < first)
+    })
 }
 
 /// The step of a duration, with `2^bits` steps for each factor of two; below that many nanoseconds each is its own.

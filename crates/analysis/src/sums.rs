@@ -427,7 +427,7 @@ impl Bases {
     /// Writes the basis of the connection at `i`, which is `c`, into `basis`; where there is none, an empty one.
     pub(crate) fn read(&self, i: usize, c: &Connection, basis: &mut Basis) {
         match self.store(i) {
-            Some((store, at)) => store.read(at, c.id, c.start, basis),
+            Some((store, at)) => store.read(at, c, basis),
             None => *basis = Basis::default(),
         }
     }

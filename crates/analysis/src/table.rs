@@ -469,7 +469,7 @@ impl Analyzer {
             self.totals.connections += 1;
             stream.add(&ended, self.kept.inherent());
         } else {
-            let at = self.bases.keep(&ended.basis, ended.connection.start);
+            let at = self.bases.keep(&ended.basis, &ended.connection);
             let lost = ended.connection.budget.of_class(Class::Tcp);
             self.places.push(Place { at, outside: ended.basis.outside, lost });
         }

@@ -1,34 +1,34 @@
-//! What findings are made of, as bytes: a connection that has ended needs a tenth of the room so.
+//! What findings are made of, as words: a connection that has ended needs a fifth of the room so.
 
 use super::{Basis, Best, Doubt, Quick, Rollup};
 use crate::facts::Facts;
-use crate::packing::{Numbers, put, put_signed};
-use crate::requests::Requests;
-use crate::result::{Example, Extremes, Frames};
+use crate::packing::{Words, after, since};
+use crate::result::{Connection, Example, Extremes, Frames};
 use tcpwhy_base::{CAUSES, Cause, Nanos, Side};
 
-/// Where a basis begins among the bytes of its store.
+/// Where a basis begins among the words of its store.
 pub(crate) type At = u64;
 
 /// The bases of ended connections. Times count from the start of their connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
-    bytes: Vec<u8>,
+    words: Vec<u64>,
     /// The figures of examples stay as they are.
     facts: Vec<Facts>,
 }
 
 const SIDES: [Option<Side>; 4] = [None, Some(Side::Client), Some(Side::Server), Some(Side::Network)];
 
-/// Bits before a basis.
+/// Bits that begin a basis. The last: its requests are one, and the budget of the connection says the rest of it.
 const OUTSIDE: u64 = 1;
 const CUT: u64 = 2;
 const QUICK: u64 = 4;
 const RANGE: u64 = 8;
+const ONE: u64 = 16;
 
-/// Bits that begin a rollup, below its side and its cause: it is of one span and all else follows from that ([`single`]); its
-/// evidence is none, or the frames of its example; the rest are of the first form, whose span counts for no occurrence, whose time
-/// is after the last byte, idle, unsure.
+/// Bits that begin a rollup: it is of one span and all else follows from that ([`single`]); its evidence is none, or the frames of
+/// its example; the rest are of the first form, whose span counts for no occurrence, whose time is after the last byte, idle, unsure;
+/// the number of its exchange has a word of its own.
 const SINGLE: u64 = 1;
 const NO_EVIDENCE: u64 = 2;
 const ONE_EVIDENCE: u64 = 4;
@@ -36,95 +36,110 @@ const NONE: u64 = 8;
 const TAIL: u64 = 16;
 const IDLE: u64 = 32;
 const UNSURE: u64 = 64;
+const LATE: u64 = 128;
+
+/// Where in that word the rest begins: cause, side, confidence in percent, what is said beside frames, and the exchange.
+const CAUSE: u32 = 8;
+const SIDE: u32 = 16;
+const PERCENT: u32 = 18;
+const FRAMES: u32 = 25;
+const EXCHANGE: u32 = 44;
+
+/// What a number of so many bits says that begins there.
+#[inline]
+fn part(word: u64, at: u32, bits: u32) -> u64 {
+    word >> at & ((1 << bits) - 1)
+}
+
+#[inline]
+fn bit(set: bool, bit: u64) -> u64 {
+    if set { bit } else { 0 }
+}
 
 impl Store {
-    /// Keeps the basis of a connection that began then.
-    pub(crate) fn keep(&mut self, basis: &Basis, start: Nanos) -> At {
-        let at = self.bytes.len() as At;
-        let bytes = &mut self.bytes;
-        let bit = |set: bool, bit: u64| if set { bit } else { 0 };
-        let requests = &basis.requests;
-        let bits = bit(basis.outside, OUTSIDE) | bit(basis.cut, CUT);
-        let bits = bits | bit(basis.quick.is_some(), QUICK) | bit(requests.range.is_some(), RANGE);
-        put(bytes, bits);
-        put(bytes, u64::from(basis.file));
-        put(bytes, u64::from(basis.quick_turns));
+    /// Keeps the basis of this connection.
+    pub(crate) fn keep(&mut self, basis: &Basis, c: &Connection) -> At {
+        let at = self.words.len() as At;
+        let words = &mut self.words;
+        let (requests, rollups) = (&basis.requests, &basis.rollups.0);
+        let is_one = requests.is_one(&c.budget);
+        let bits = bit(basis.outside, OUTSIDE)
+            | bit(basis.cut, CUT)
+            | bit(basis.quick.is_some(), QUICK)
+            | bit(requests.range.is_some(), RANGE)
+            | bit(is_one, ONE);
+        // There are no more rollups than causes of each side.
+        words.extend_from_slice(&[
+            bits | u64::from(basis.file) << 16 | u64::from(basis.quick_turns) << 32,
+            (self.facts.len() as u64) << 16 | rollups.len() as u64 & 0xffff,
+        ]);
+        requests.pack(words, is_one, c.start);
         if let Some(quick) = &basis.quick {
-            put_example(bytes, &quick.example, start);
-            put_signed(bytes, quick.duration.0);
+            put_example(words, &quick.example, c.start, quick.duration);
         }
-        if let Some((from, to)) = requests.range {
-            put_signed(bytes, from.0.wrapping_sub(start.0));
-            put_signed(bytes, to.0.wrapping_sub(from.0));
+        for r in rollups {
+            put_rollup(words, r, c.start);
         }
-        requests.times.pack(bytes);
-        put(bytes, basis.rollups.0.len() as u64);
-        put(bytes, self.facts.len() as u64);
-        for r in &basis.rollups.0 {
-            put_rollup(bytes, r, start);
-            self.facts.push(r.example.facts);
-        }
+        self.facts.extend(rollups.iter().map(|r| r.example.facts));
         at
     }
 
-    /// Writes a basis into `basis`, whose room is used again: that of the connection with this number, which began then.
-    pub(crate) fn read(&self, at: At, connection: u32, start: Nanos, basis: &mut Basis) {
-        let mut from = Numbers(self.bytes.get(at as usize..).unwrap_or_default());
+    /// Writes the basis of this connection into `basis`, whose room is used again.
+    pub(crate) fn read(&self, at: At, c: &Connection, basis: &mut Basis) {
+        let mut from = Words(self.words.get(at as usize..).unwrap_or_default());
         let from = &mut from;
-        let bits = from.take();
-        basis.outside = bits & OUTSIDE != 0;
-        basis.cut = bits & CUT != 0;
-        basis.file = from.take() as u16;
-        basis.quick_turns = from.take() as u32;
-        basis.quick = (bits & QUICK != 0).then(|| Quick {
-            example: take_example(from, connection, start),
-            duration: Nanos(from.take_signed()),
+        let [head, lists] = from.take();
+        basis.outside = head & OUTSIDE != 0;
+        basis.cut = head & CUT != 0;
+        basis.file = (head >> 16) as u16;
+        basis.quick_turns = (head >> 32) as u32;
+        let one = (head & ONE != 0).then_some(&c.budget);
+        basis.requests.unpack(from, head & RANGE != 0, one, c.start);
+        basis.quick = (head & QUICK != 0).then(|| {
+            let (example, duration) = take_example(from, c.id, c.start);
+            Quick { example, duration }
         });
-        take_requests(from, bits, start, &mut basis.requests);
-        let rollups = from.take_count();
-        let facts = from.take() as usize;
+        let facts = self.facts.get((lists >> 16) as usize..).unwrap_or_default();
+        let rollups = (lists as u16 as usize).min(facts.len());
         basis.rollups.0.truncate(rollups);
-        for n in 0..rollups {
-            let facts = self.facts.get(facts.saturating_add(n)).copied().unwrap_or_default();
-            let room = basis.rollups.0.get_mut(n).map(|r| std::mem::take(&mut r.evidence));
-            let rollup = take_rollup(from, connection, start, facts, room.unwrap_or_default());
-            match basis.rollups.0.get_mut(n) {
-                Some(old) => *old = rollup,
-                None => basis.rollups.0.push(rollup),
+        for (n, &facts) in facts.iter().take(rollups).enumerate() {
+            if n == basis.rollups.0.len() {
+                basis.rollups.0.push(nothing());
             }
+            let rollup = &mut basis.rollups.0[n];
+            take_rollup(from, c.start, rollup);
+            rollup.example.facts = facts;
+            rollup.example.example.connection = c.id;
         }
     }
 }
 
-fn take_requests(from: &mut Numbers<'_>, bits: u64, start: Nanos, requests: &mut Requests) {
-    requests.range = (bits & RANGE != 0).then(|| {
-        let first = from.take_signed().wrapping_add(start.0);
-        (Nanos(first), Nanos(from.take_signed().wrapping_add(first)))
-    });
-    requests.times.unpack(from);
+/// With a time that belongs to it.
+fn put_example(words: &mut Vec<u64>, example: &Example, start: Nanos, time: Nanos) {
+    words.extend_from_slice(&[
+        u64::from(example.exchange) | example.frames.brief() << 32,
+        since(example.start, start),
+        since(example.end, example.start),
+        time.0 as u64,
+    ]);
+    example.frames.pack(words);
 }
 
-fn put_example(bytes: &mut Vec<u8>, example: &Example, start: Nanos) {
-    put(bytes, u64::from(example.exchange));
-    example.frames.pack(bytes);
-    put_signed(bytes, example.start.0.wrapping_sub(start.0));
-    put_signed(bytes, example.end.0.wrapping_sub(example.start.0));
-}
-
-fn take_example(from: &mut Numbers<'_>, connection: u32, zero: Nanos) -> Example {
-    let exchange = from.take() as u32;
-    let frames = Frames::unpack(from);
-    let start = from.take_signed().wrapping_add(zero.0);
-    let end = from.take_signed().wrapping_add(start);
-    Example { connection, exchange, frames, start: Nanos(start), end: Nanos(end) }
+fn take_example(from: &mut Words<'_>, connection: u32, zero: Nanos) -> (Example, Nanos) {
+    let [head, start, end, time] = from.take();
+    let frames = Frames::unpack(head >> 32, from);
+    let start = after(start, zero);
+    let example = Example { connection, exchange: head as u32, frames, start, end: after(end, start) };
+    (example, Nanos(time as i64))
 }
 
 /// The confidence of a rollup of one span, in percent, where so few numbers say all of it: most are such.
-fn single(r: &Rollup) -> Option<i64> {
+fn single(r: &Rollup) -> Option<u64> {
     let (time, of) = (r.lost, &r.example.example);
     let percent = if time.0 > 0 { r.doubt.weighed / time.0 } else { 0 };
     let all_or_none = |part: Nanos| part == time || part == Nanos::ZERO;
     let is_single = r.occurrences <= 1
+        && (0..128).contains(&percent)
         && r.range == Extremes::of(time)
         && r.example.time == time
         && of.end.0.wrapping_sub(of.start.0) == time.0
@@ -133,11 +148,10 @@ fn single(r: &Rollup) -> Option<i64> {
         && all_or_none(r.tail)
         && all_or_none(r.idle)
         && all_or_none(r.doubt.unsure);
-    is_single.then_some(percent)
+    is_single.then_some(percent as u64)
 }
 
-fn put_rollup(bytes: &mut Vec<u8>, r: &Rollup, start: Nanos) {
-    let bit = |set: bool, bit: u64| if set { bit } else { 0 };
+fn put_rollup(words: &mut Vec<u64>, r: &Rollup, start: Nanos) {
     let (single, of) = (single(r), &r.example.example);
     let side = match r.side {
         None => 0,
@@ -145,94 +159,114 @@ fn put_rollup(bytes: &mut Vec<u8>, r: &Rollup, start: Nanos) {
         Some(Side::Server) => 2,
         Some(Side::Network) => 3,
     };
+    let exchange = u64::from(of.exchange);
+    let is_late = exchange >> (64 - EXCHANGE) != 0;
     let bits = bit(single.is_some(), SINGLE)
         | bit(r.evidence.is_empty(), NO_EVIDENCE)
         | bit(r.evidence == [of.frames], ONE_EVIDENCE)
         | bit(r.occurrences == 0, NONE)
         | bit(r.tail != Nanos::ZERO, TAIL)
         | bit(r.idle != Nanos::ZERO, IDLE)
-        | bit(r.doubt.unsure != Nanos::ZERO, UNSURE);
-    put(bytes, (r.cause as u64) << 9 | side << 7 | bits);
-    put_signed(bytes, r.lost.0);
-    match single {
-        Some(percent) => {
-            put_signed(bytes, percent);
-            put(bytes, u64::from(of.exchange));
-            of.frames.pack(bytes);
-            put_signed(bytes, of.start.0.wrapping_sub(start.0));
-        }
-        None => {
-            for time in [r.tail, r.idle, r.doubt.unsure] {
-                put_signed(bytes, time.0);
-            }
-            put_signed(bytes, r.doubt.weighed);
-            put_signed(bytes, r.doubt.time);
-            put(bytes, r.occurrences);
-            put_signed(bytes, r.range.shortest.0);
-            put_signed(bytes, r.range.longest.0);
-            put_signed(bytes, r.example.time.0);
-            put_example(bytes, of, start);
-        }
+        | bit(r.doubt.unsure != Nanos::ZERO, UNSURE)
+        | bit(is_late, LATE);
+    let head = bits
+        | (r.cause as u64) << CAUSE
+        | side << SIDE
+        | single.unwrap_or(0) << PERCENT
+        | of.frames.brief() << FRAMES
+        | exchange << EXCHANGE;
+    words.extend_from_slice(&[head, r.lost.0 as u64, since(of.start, start)]);
+    of.frames.pack(words);
+    if is_late {
+        words.push(exchange);
+    }
+    if single.is_none() {
+        words.extend_from_slice(&[
+            since(of.end, of.start),
+            r.tail.0 as u64,
+            r.idle.0 as u64,
+            r.doubt.unsure.0 as u64,
+            r.doubt.weighed as u64,
+            r.doubt.time as u64,
+            r.occurrences,
+            r.range.shortest.0 as u64,
+            r.range.longest.0 as u64,
+            r.example.time.0 as u64,
+        ]);
     }
     if bits & (NO_EVIDENCE | ONE_EVIDENCE) == 0 {
-        put(bytes, r.evidence.len() as u64);
-        r.evidence.iter().for_each(|frames| frames.pack(bytes));
+        words.push(r.evidence.len() as u64);
+        for frames in &r.evidence {
+            words.push(frames.brief());
+            frames.pack(words);
+        }
     }
 }
 
-fn take_rollup(
-    from: &mut Numbers<'_>,
-    connection: u32,
-    start: Nanos,
-    facts: Facts,
-    mut evidence: Vec<Frames>,
-) -> Rollup {
-    let head = from.take();
-    let lost = Nanos(from.take_signed());
-    let mut rollup = if head & SINGLE != 0 {
-        let part = |bit| if head & bit != 0 { lost } else { Nanos::ZERO };
-        let percent = from.take_signed();
-        let exchange = from.take() as u32;
-        let frames = Frames::unpack(from);
-        let begin = Nanos(from.take_signed().wrapping_add(start.0));
-        let end = Nanos(begin.0.wrapping_add(lost.0));
-        let doubt = Doubt { unsure: part(UNSURE), weighed: percent.wrapping_mul(lost.0), time: lost.0 };
-        Rollup {
-            cause: Cause::Unexplained,
-            side: None,
-            tail: part(TAIL),
-            idle: part(IDLE),
-            doubt,
-            lost,
-            occurrences: u64::from(head & NONE == 0),
-            range: Extremes::of(lost),
-            example: Best {
-                example: Example { connection, exchange, frames, start: begin, end },
-                time: lost,
-                facts,
+/// What a rollup is written into.
+fn nothing() -> Rollup {
+    Rollup {
+        cause: Cause::Unexplained,
+        side: None,
+        tail: Nanos::ZERO,
+        idle: Nanos::ZERO,
+        doubt: Doubt::default(),
+        lost: Nanos::ZERO,
+        occurrences: 0,
+        range: Extremes::default(),
+        example: Best {
+            example: Example {
+                connection: 0,
+                exchange: 0,
+                frames: Frames::default(),
+                start: Nanos::ZERO,
+                end: Nanos::ZERO,
             },
-            evidence: Vec::new(),
-        }
-    } else {
-        let [tail, idle, unsure] = std::array::from_fn(|_| Nanos(from.take_signed()));
-        let doubt = Doubt { unsure, weighed: from.take_signed(), time: from.take_signed() };
-        let occurrences = from.take();
-        let [shortest, longest, time] = std::array::from_fn(|_| Nanos(from.take_signed()));
-        let example = Best { example: take_example(from, connection, start), time, facts };
-        let range = Extremes { shortest, longest };
-        let (cause, side, evidence) = (Cause::Unexplained, None, Vec::new());
-        Rollup { cause, side, tail, idle, doubt, lost, occurrences, range, example, evidence }
-    };
-    evidence.clear();
-    match head & (NO_EVIDENCE | ONE_EVIDENCE) {
-        0 => evidence.extend((0..from.take_count()).map(|_| Frames::unpack(from))),
-        NO_EVIDENCE => {}
-        _ => evidence.push(rollup.example.example.frames),
+            time: Nanos::ZERO,
+            facts: Facts::None,
+        },
+        evidence: Vec::new(),
     }
-    rollup.evidence = evidence;
-    rollup.cause = CAUSES.get((head >> 9) as usize).map_or(Cause::Unexplained, |c| c.cause);
-    rollup.side = SIDES[(head >> 7 & 3) as usize];
-    rollup
+}
+
+/// All of it but its figures and which connection it is of.
+#[inline]
+fn take_rollup(from: &mut Words<'_>, zero: Nanos, r: &mut Rollup) {
+    let [head, lost, start] = from.take();
+    let lost = Nanos(lost as i64);
+    let frames = Frames::unpack(part(head, FRAMES, 19), from);
+    let exchange = if head & LATE != 0 { from.take_one() } else { head >> EXCHANGE };
+    r.cause = CAUSES.get(part(head, CAUSE, 8) as usize).map_or(Cause::Unexplained, |c| c.cause);
+    r.side = SIDES[part(head, SIDE, 2) as usize];
+    r.lost = lost;
+    let of = &mut r.example.example;
+    (of.exchange, of.frames, of.start) = (exchange as u32, frames, after(start, zero));
+    if head & SINGLE != 0 {
+        let all_if = |bit| if head & bit != 0 { lost } else { Nanos::ZERO };
+        of.end = Nanos(of.start.0.wrapping_add(lost.0));
+        (r.tail, r.idle, r.example.time) = (all_if(TAIL), all_if(IDLE), lost);
+        let weighed = (part(head, PERCENT, 7) as i64).wrapping_mul(lost.0);
+        r.doubt = Doubt { unsure: all_if(UNSURE), weighed, time: lost.0 };
+        r.occurrences = u64::from(head & NONE == 0);
+        r.range = Extremes::of(lost);
+    } else {
+        let [end, tail, idle, unsure, weighed, time, occurrences, shortest, longest, best] = from.take();
+        let of_word = |word: u64| Nanos(word as i64);
+        of.end = after(end, of.start);
+        (r.tail, r.idle, r.example.time) = (of_word(tail), of_word(idle), of_word(best));
+        r.doubt = Doubt { unsure: of_word(unsure), weighed: weighed as i64, time: time as i64 };
+        r.occurrences = occurrences;
+        r.range = Extremes { shortest: of_word(shortest), longest: of_word(longest) };
+    }
+    r.evidence.clear();
+    match head & (NO_EVIDENCE | ONE_EVIDENCE) {
+        0 => {
+            let n = usize::try_from(from.take_one()).unwrap_or(usize::MAX).min(from.0.len());
+            r.evidence.extend((0..n).map(|_| Frames::unpack(from.take_one(), from)));
+        }
+        NO_EVIDENCE => {}
+        _ => r.evidence.push(frames),
+    }
 }
 
 #[cfg(test)]
@@ -240,7 +274,7 @@ mod tests {
     use super::*;
     use crate::findings::{Rollups, Where};
     use crate::result::Span;
-    use tcpwhy_base::Source;
+    use tcpwhy_base::{Endpoint, Source};
 
     fn span(cause: Cause, side: Option<Side>, at: i64, frame: u64) -> Span {
         Span {
@@ -292,26 +326,62 @@ mod tests {
             .collect()
     }
 
+    fn connection(start: i64) -> Connection {
+        let end = |last: u8| Endpoint { ip: [192, 0, 2, last].into(), port: 80 };
+        Connection::new(7, [end(1), end(2)], Nanos(start), Nanos(start))
+    }
+
     #[test]
     fn bases_come_back_whole() {
         for start in [0, -5_000, 1_700_000_000_000_000_000] {
-            let (mut store, all) = (Store::default(), bases(start));
-            let places: Vec<At> = all.iter().map(|basis| store.keep(basis, Nanos(start))).collect();
+            let (mut store, all, c) = (Store::default(), bases(start), connection(start));
+            let places: Vec<At> = all.iter().map(|basis| store.keep(basis, &c)).collect();
             let mut read = Basis::default();
             for (basis, &at) in all.iter().zip(&places).chain(all.iter().zip(&places).rev()) {
-                store.read(at, 7, Nanos(start), &mut read);
+                store.read(at, &c, &mut read);
                 assert_eq!(format!("{read:?}"), format!("{basis:?}"));
             }
         }
     }
 
     #[test]
+    fn one_request_comes_back_from_the_budget() {
+        let (mut c, mut read) = (connection(1_000), Basis::default());
+        c.budget.add(Cause::Handshake, Nanos(20));
+        c.budget.add(Cause::ServerThink, Nanos(50));
+        // The last lasts too long for a word with its cause.
+        for (waits, longest, is_one) in [
+            (&c.budget.0[..], 70, true),
+            (&c.budget.0[1..], 70, false),
+            (&[(Cause::Handshake, Nanos(20)), (Cause::ServerThink, Nanos(51))], 70, false),
+            (&[(Cause::Handshake, Nanos(20)), (Cause::Nagle, Nanos(50))], 70, false),
+            (&c.budget.0[..], 71, false),
+            (&[(Cause::Handshake, Nanos(-1)), (Cause::Nagle, Nanos(1 << 40))], 1 << 42, false),
+        ] {
+            let mut basis = Basis::default();
+            basis.requests.cover(Nanos(2_000), Nanos(2_070));
+            basis.requests.times.add(Nanos(longest), waits.iter().copied());
+            assert_eq!(basis.requests.is_one(&c.budget), is_one);
+            let mut store = Store::default();
+            let at = store.keep(&basis, &c);
+            store.read(at, &c, &mut read);
+            assert_eq!(format!("{read:?}"), format!("{basis:?}"));
+            // With a second one it is something else.
+            basis.requests.times.add(Nanos(longest), waits.iter().copied());
+            assert!(!basis.requests.is_one(&c.budget));
+            let at = store.keep(&basis, &c);
+            store.read(at, &c, &mut read);
+            assert_eq!(format!("{read:?}"), format!("{basis:?}"));
+        }
+    }
+
+    #[test]
     fn what_is_no_basis_is_read_as_something() {
-        let mut read = Basis::default();
-        for n in 0..=255 {
-            let store = Store { bytes: vec![n; 300], facts: Vec::new() };
+        let (mut read, c) = (Basis::default(), connection(0));
+        for n in (0..=255).chain((0..64).map(|n| 1 << n)).chain((0..64).map(|n| !(1 << n))) {
+            let store = Store { words: vec![n; 300], facts: vec![Facts::None; 40] };
             for at in [0, 150, 299, 300, u64::MAX] {
-                store.read(at, 1, Nanos::ZERO, &mut read);
+                store.read(at, &c, &mut read);
             }
         }
     }

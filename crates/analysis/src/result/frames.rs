@@ -1,6 +1,6 @@
 //! Which frames prove something.
 
-use crate::packing::{Numbers, put};
+use crate::packing::Words;
 
 /// Frame numbers that prove something, 1-based as Wireshark counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,22 +98,49 @@ impl Frames {
         self.key[..usize::from(self.n)].iter().map(|&k| self.first + u64::from(k))
     }
 
-    /// Appends them to bytes.
-    pub(crate) fn pack(&self, bytes: &mut Vec<u8>) {
-        put(bytes, u64::from(self.file) << 2 | u64::from(self.n));
-        put(bytes, self.first);
-        put(bytes, u64::from(self.span));
-        self.key[..usize::from(self.n)].iter().for_each(|&key| put(bytes, u64::from(key)));
+    /// What of them is said beside their words, in 19 bits.
+    #[inline]
+    pub(crate) fn brief(&self) -> u64 {
+        u64::from(self.file) << 3 | u64::from(self.n & 3) << 1 | u64::from(self.is_of_ends())
     }
 
-    /// Takes from bytes what was appended.
-    pub(crate) fn unpack(from: &mut Numbers<'_>) -> Frames {
-        let head = from.take();
-        let n = (head & 3) as u8;
-        let (first, span) = (from.take(), from.take() as u32);
-        let mut key = [0; 3];
-        key[..usize::from(n)].iter_mut().for_each(|key| *key = from.take() as u32);
-        Frames { first, span, key, n, file: (head >> 2) as u16 }
+    /// The ends decide, and perhaps one between them: most are such.
+    #[inline]
+    fn is_of_ends(&self) -> bool {
+        match self.n {
+            2 => self.key == [0, self.span, 0],
+            3 => self.key[0] == 0 && self.key[2] == self.span,
+            _ => false,
+        }
+    }
+
+    /// Appends their words.
+    #[inline]
+    pub(crate) fn pack(&self, words: &mut Vec<u64>) {
+        let two = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        let [from, between, to] = self.key;
+        if self.is_of_ends() {
+            words.extend_from_slice(&[self.first, two(self.span, between)]);
+        } else {
+            words.extend_from_slice(&[self.first, two(self.span, from), two(between, to)]);
+        }
+    }
+
+    /// Takes from words what was appended, with what was said beside.
+    #[inline]
+    pub(crate) fn unpack(brief: u64, from: &mut Words<'_>) -> Frames {
+        let n = (brief >> 1 & 3) as u8;
+        let [first, word] = from.take();
+        let (span, other) = (word as u32, (word >> 32) as u32);
+        let key = match (brief & 1, n) {
+            (0, _) => {
+                let more = from.take_one();
+                [other, more as u32, (more >> 32) as u32]
+            }
+            (_, 3) => [0, other, span],
+            _ => [0, span, 0],
+        };
+        Frames { first, span, key, n, file: (brief >> 3) as u16 }
     }
 }
 
@@ -153,5 +180,26 @@ mod tests {
         assert_eq!(a.join(a), Frames::new(0, 10, 20, &[10, 15, 20, 10, 15, 20]));
         assert_eq!(a.join(b), Frames::new(0, 10, 30, &[10, 15, 20]));
         assert_eq!(b.join(a), Frames::new(0, 10, 30, &[18, 30, 10]));
+    }
+
+    #[test]
+    fn they_come_back_from_words() {
+        let big = u64::from(u32::MAX);
+        let keys: [&[u64]; 8] =
+            [&[], &[10], &[20], &[10, 20], &[12, 18], &[10, 15, 20], &[10, 15], &[12, 15, 20]];
+        for (file, keys) in [0, 3, u16::MAX].iter().flat_map(|file| keys.map(|keys| (*file, keys))) {
+            for to in [20, 10 + big, u64::MAX] {
+                let frames = Frames::new(file, 10, to, keys);
+                let ends = Frames::new(file, 10, to, &[10, 15, to]);
+                let mut words = Vec::new();
+                frames.pack(&mut words);
+                ends.pack(&mut words);
+                let mut from = Words(&words);
+                assert!(frames.brief() < 1 << 19);
+                assert_eq!(Frames::unpack(frames.brief(), &mut from), frames);
+                assert_eq!(Frames::unpack(ends.brief(), &mut from), ends);
+                assert!(from.0.is_empty());
+            }
+        }
     }
 }
