@@ -331,10 +331,20 @@ impl Distribution {
 /// Below this the time of a cell and what it is of are one word: 18 minutes.
 const SHORT_CELL: i64 = 1 << 40;
 
-/// How many of a list come first, where those stand at its beginning: found in steps that double, for mostly they are few, and
-/// sometimes nearly all.
+/// How many of a list come first, where those stand at its beginning: mostly they are few, and sometimes nearly all, which is found in
+/// steps that double.
+#[inline]
 fn before<T>(list: &[T], first: impl Fn(&T) -> bool) -> usize {
-    let (mut from, mut to) = (0, 1);
+    let few = list.iter().take(FEW).take_while(|item| first(item)).count();
+    if few < FEW { few } else { many_before(list, first) }
+}
+
+/// So many are looked at one by one.
+const FEW: usize = 4;
+
+#[inline(never)]
+fn many_before<T>(list: &[T], first: impl Fn(&T) -> bool) -> usize {
+    let (mut from, mut to) = (FEW, 2 * FEW);
     while to <= list.len() && first(&list[to - 1]) {
         (from, to) = (to, 2 * to);
     }

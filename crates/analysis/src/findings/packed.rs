@@ -38,7 +38,8 @@ const IDLE: u64 = 32;
 const UNSURE: u64 = 64;
 const LATE: u64 = 128;
 
-/// Where in that word the rest begins: cause, side, confidence in percent, what is said beside frames, and the exchange.
+/// Where in that word the rest begins: cause, side, confidence in percent (of a rollup of several spans which of its figures are
+/// [`unusual`]), what is said beside frames, and the exchange.
 const CAUSE: u32 = 8;
 const SIDE: u32 = 16;
 const PERCENT: u32 = 18;
@@ -114,22 +115,29 @@ impl Store {
     }
 }
 
+/// The bit of an example beside its frames: the time that belongs to it is its own.
+const WHOLE: u64 = 1 << 51;
+
 /// With a time that belongs to it.
 fn put_example(words: &mut Vec<u64>, example: &Example, start: Nanos, time: Nanos) {
+    let (lasts, time) = (since(example.end, example.start), time.0 as u64);
     words.extend_from_slice(&[
-        u64::from(example.exchange) | example.frames.brief() << 32,
+        u64::from(example.exchange) | example.frames.brief() << 32 | bit(lasts == time, WHOLE),
         since(example.start, start),
-        since(example.end, example.start),
-        time.0 as u64,
+        lasts,
     ]);
+    if lasts != time {
+        words.push(time);
+    }
     example.frames.pack(words);
 }
 
 fn take_example(from: &mut Words<'_>, connection: u32, zero: Nanos) -> (Example, Nanos) {
-    let [head, start, end, time] = from.take();
-    let frames = Frames::unpack(head >> 32, from);
+    let [head, start, lasts] = from.take();
+    let time = if head & WHOLE != 0 { lasts } else { from.take_one() };
+    let frames = Frames::unpack(part(head, 32, 19), from);
     let start = after(start, zero);
-    let example = Example { connection, exchange: head as u32, frames, start, end: after(end, start) };
+    let example = Example { connection, exchange: head as u32, frames, start, end: after(lasts, start) };
     (example, Nanos(time as i64))
 }
 
@@ -151,6 +159,17 @@ fn single(r: &Rollup) -> Option<u64> {
     is_single.then_some(percent as u64)
 }
 
+/// Figures of a rollup that is not of one span, and what they mostly are where the span of its example lasts so long.
+fn unusual(r: &Rollup, lasts: u64) -> [(u64, u64); 5] {
+    [
+        (r.doubt.time as u64, r.lost.0 as u64),
+        (r.occurrences, u64::from(r.occurrences != 0)),
+        (r.range.shortest.0 as u64, lasts),
+        (r.range.longest.0 as u64, lasts),
+        (r.example.time.0 as u64, lasts),
+    ]
+}
+
 fn put_rollup(words: &mut Vec<u64>, r: &Rollup, start: Nanos) {
     let (single, of) = (single(r), &r.example.example);
     let side = match r.side {
@@ -159,6 +178,11 @@ fn put_rollup(words: &mut Vec<u64>, r: &Rollup, start: Nanos) {
         Some(Side::Server) => 2,
         Some(Side::Network) => 3,
     };
+    let lasts = since(of.end, of.start);
+    let percent = single.unwrap_or_else(|| {
+        let words = unusual(r, lasts);
+        (0..).zip(words).fold(0, |bits, (at, (word, usual))| bits | bit(word != usual, 1 << at))
+    });
     let exchange = u64::from(of.exchange);
     let is_late = exchange >> (64 - EXCHANGE) != 0;
     let bits = bit(single.is_some(), SINGLE)
@@ -172,7 +196,7 @@ fn put_rollup(words: &mut Vec<u64>, r: &Rollup, start: Nanos) {
     let head = bits
         | (r.cause as u64) << CAUSE
         | side << SIDE
-        | single.unwrap_or(0) << PERCENT
+        | percent << PERCENT
         | of.frames.brief() << FRAMES
         | exchange << EXCHANGE;
     words.extend_from_slice(&[head, r.lost.0 as u64, since(of.start, start)]);
@@ -181,18 +205,10 @@ fn put_rollup(words: &mut Vec<u64>, r: &Rollup, start: Nanos) {
         words.push(exchange);
     }
     if single.is_none() {
-        words.extend_from_slice(&[
-            since(of.end, of.start),
-            r.tail.0 as u64,
-            r.idle.0 as u64,
-            r.doubt.unsure.0 as u64,
-            r.doubt.weighed as u64,
-            r.doubt.time as u64,
-            r.occurrences,
-            r.range.shortest.0 as u64,
-            r.range.longest.0 as u64,
-            r.example.time.0 as u64,
-        ]);
+        words.extend_from_slice(&[lasts, r.doubt.weighed as u64]);
+        let none_or_some = [r.tail, r.idle, r.doubt.unsure].map(|time| time.0 as u64);
+        words.extend(none_or_some.into_iter().filter(|&time| time != 0));
+        words.extend(unusual(r, lasts).into_iter().filter(|word| word.0 != word.1).map(|word| word.0));
     }
     if bits & (NO_EVIDENCE | ONE_EVIDENCE) == 0 {
         words.push(r.evidence.len() as u64);
@@ -250,13 +266,17 @@ fn take_rollup(from: &mut Words<'_>, zero: Nanos, r: &mut Rollup) {
         r.occurrences = u64::from(head & NONE == 0);
         r.range = Extremes::of(lost);
     } else {
-        let [end, tail, idle, unsure, weighed, time, occurrences, shortest, longest, best] = from.take();
-        let of_word = |word: u64| Nanos(word as i64);
-        of.end = after(end, of.start);
-        (r.tail, r.idle, r.example.time) = (of_word(tail), of_word(idle), of_word(best));
-        r.doubt = Doubt { unsure: of_word(unsure), weighed: weighed as i64, time: time as i64 };
-        r.occurrences = occurrences;
-        r.range = Extremes { shortest: of_word(shortest), longest: of_word(longest) };
+        let [lasts, weighed] = from.take();
+        let mut word = |is_there: bool, usual: u64| if is_there { from.take_one() } else { usual };
+        let [tail, idle, unsure] = [TAIL, IDLE, UNSURE].map(|bit| Nanos(word(head & bit != 0, 0) as i64));
+        let mut next = |at: u32, usual: u64| word(head >> PERCENT >> at & 1 != 0, usual);
+        of.end = after(lasts, of.start);
+        let time = next(0, lost.0 as u64) as i64;
+        r.occurrences = next(1, u64::from(head & NONE == 0));
+        let [shortest, longest, best] = [2, 3, 4].map(|at| Nanos(next(at, lasts) as i64));
+        r.range = Extremes { shortest, longest };
+        (r.tail, r.idle, r.example.time) = (tail, idle, best);
+        r.doubt = Doubt { unsure, weighed: weighed as i64, time };
     }
     r.evidence.clear();
     match head & (NO_EVIDENCE | ONE_EVIDENCE) {

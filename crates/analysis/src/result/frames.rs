@@ -34,10 +34,13 @@ impl Frames {
         frames
     }
 
-    /// What [`Frames::new`] makes of the most usual ones: the ends themselves decide, and perhaps one between them.
+    /// What [`Frames::new`] makes of the most usual ones: none decides, or the ends themselves do, and perhaps one between them.
     #[inline(always)]
     fn of_ends(file: u16, a: u64, b: u64, key: &[u64]) -> Option<Frames> {
         let (from, between, to) = match *key {
+            [] if a <= b && b - a <= u64::from(u32::MAX) => {
+                return Some(Frames { first: a, span: (b - a) as u32, key: [0; 3], n: 0, file });
+            }
             [from, to] => (from, from, to),
             [from, between, to] => (from, between, to),
             _ => return None,
@@ -163,6 +166,7 @@ mod tests {
         let some =
             [0, 1, 2, 5, 9, u64::from(u32::MAX), u64::from(u32::MAX) + 1, u64::from(u32::MAX) + 2, u64::MAX];
         for (a, b) in some.iter().flat_map(|&a| some.iter().map(move |&b| (a, b))) {
+            assert_eq!(Frames::new(1, a, b, &[]), Frames::new(1, a, b, &[0]));
             for (from, to) in [(a, b), (b, a), (a, 7)] {
                 // A zero more is dropped, and takes another way.
                 assert_eq!(Frames::new(1, a, b, &[from, to]), Frames::new(1, a, b, &[from, to, 0, 0]));

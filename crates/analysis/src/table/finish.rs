@@ -2,7 +2,8 @@
 
 use super::lone::Lones;
 use super::scan::{Scans, Silent};
-use super::{Analyzer, Place, Slot};
+use super::{Analyzer, Slot};
+use crate::fetch::fetch;
 use crate::findings::{self, Basis};
 use crate::output::Output;
 use crate::result::{Connection, Finding, Totals};
@@ -108,48 +109,53 @@ impl Analyzer {
         shards.iter_mut().for_each(Analyzer::end_live);
         let span = shards.iter().filter_map(|s| s.totals.span).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let scans = Scans::among(&shards, span);
-        // Connections are numbered by their first packets. (What is in order piece by piece is sorted in one pass.)
-        let mut order = each_of(&mut shards, |shard, ended| {
+        let lists = InOrder(each_of(&mut shards, |shard, ended| {
             scans.listed[shard].iter().for_each(|&silent| ended.speak_of(silent));
             // Only its number is asked for from now on.
             ended.lones = Lones::default();
-            let done = ended.done.iter().enumerate();
-            let mut order: Vec<Numbered> =
-                done.map(|(at, c)| (c.frames.0, c.start, shard as u32, c.id, at as u32)).collect();
-            order.sort_unstable();
-            order
-        })
-        .concat();
-        order.sort();
-        // Those that are not listed have numbers all the same: they are those of a run that lists all.
+            ended.in_order(shard as u32).into_iter()
+        }));
+        // Where the connections of each analyzer begin in the list.
+        let begins: Vec<usize> = shards
+            .iter()
+            .scan(0, |sum, shard| Some(std::mem::replace(sum, *sum + shard.done.len())))
+            .collect();
+        let listed = shards.iter().map(|shard| shard.done.len()).sum();
+        let mut outside: Vec<bool> = Vec::with_capacity(listed);
+        let mut lost: Vec<Nanos> = Vec::with_capacity(listed);
+        let mut from: Vec<u32> = Vec::with_capacity(listed);
+        let mut bases = Bases { places: Vec::with_capacity(listed), ..Bases::default() };
+        // Connections are numbered by their first packets. Those that are not listed have numbers all the same: they are those of a run
+        // that lists all.
         let mut before = scans.unlisted.iter().peekable();
         let mut numbers: Vec<Vec<u32>> = shards.iter().map(|s| vec![0; s.next_id as usize]).collect();
         let mut left_out = 0;
-        for (n, &(frame, start, shard, id, _)) in order.iter().enumerate() {
+        for (frame, start, shard, id, at) in lists {
             while before.next_if(|&&left| left < (frame, start)).is_some() {
                 left_out += 1;
             }
-            numbers[shard as usize][id as usize] = n as u32 + 1 + left_out;
+            numbers[shard as usize][id as usize] = from.len() as u32 + 1 + left_out;
+            let place = shards[shard as usize].places[at as usize];
+            bases.places.push((shard, place.at));
+            outside.push(place.outside);
+            lost.push(place.lost);
+            from.push((begins[shard as usize] + at as usize) as u32);
         }
         each_of(&mut shards, |shard, ended| {
-            ended.done.iter_mut().for_each(|c| c.id = numbers[shard][c.id as usize]);
+            for at in 0..ended.done.len() {
+                ended.done.get(at + AHEAD).into_iter().for_each(|c| fetch(&c.id));
+                let id = &mut ended.done[at].id;
+                *id = numbers[shard][*id as usize];
+            }
         });
         let mut totals = Totals::default();
         let mut kept: Option<Output> = None;
-        let mut done: Vec<Box<Connection>> = Vec::new();
-        let mut outside: Vec<bool> = Vec::new();
-        let mut lost: Vec<Nanos> = Vec::new();
-        let mut bases = Bases::default();
-        let mut places_of: Vec<Vec<Place>> = Vec::with_capacity(shards.len());
-        // Where the connections of each analyzer begin in the list.
-        let mut begins: Vec<usize> = Vec::new();
+        let mut done: Vec<Box<Connection>> = Vec::with_capacity(listed);
         let several = shards.len() > 1;
         for (shard, numbers) in shards.into_iter().zip(&numbers) {
             let number = |id: u32| numbers.get(id as usize).copied().unwrap_or(id);
-            let Analyzer { done: ended, bases: store, places, kept: part_kept, totals: t, .. } = shard;
-            begins.push(done.len());
+            let Analyzer { done: ended, bases: store, kept: part_kept, totals: t, .. } = shard;
             done.extend(ended);
-            places_of.push(places);
             bases.stores.push(store);
             totals.segments += t.segments;
             totals.duplicates += t.duplicates;
@@ -166,15 +172,6 @@ impl Analyzer {
             let empty = part_kept.like();
             kept.get_or_insert(empty).absorb(part_kept, number);
         }
-        let mut from: Vec<u32> = Vec::with_capacity(order.len());
-        for &(_, _, shard, _, at) in &order {
-            let place = places_of[shard as usize][at as usize];
-            bases.places.push((shard, place.at));
-            outside.push(place.outside);
-            lost.push(place.lost);
-            from.push((begins[shard as usize] + at as usize) as u32);
-        }
-        drop((order, places_of));
         rearrange(&mut done, from);
         let inherent = kept.map(|k| k.give(&mut done)).unwrap_or_default();
         if outside.contains(&true) {
@@ -204,6 +201,51 @@ const WITH_FINDINGS: usize = 1_000;
 
 /// A connection that has ended: its first frame, when that came, its analyzer, its number and its place there.
 type Numbered = (u64, Nanos, u32, u32, u32);
+
+/// What is asked of connections is on its way from memory so many before.
+const AHEAD: usize = 8;
+
+impl Analyzer {
+    /// The connections that have ended by their first packets.
+    fn in_order(&self, shard: u32) -> Vec<Numbered> {
+        let done = self.done.iter().enumerate().map(|(at, c)| {
+            if let Some(next) = self.done.get(at + AHEAD) {
+                fetch(&next.frames);
+                fetch(&next.start);
+                fetch(&next.id);
+            }
+            (c.frames.0, c.start, shard, c.id, at as u32)
+        });
+        let ids = self.next_id as usize;
+        if self.done.len() < ids / 2 {
+            return sorted(done);
+        }
+        // Nearly all that began are here, and got their numbers in that order.
+        let mut order: Vec<Numbered> = vec![(0, Nanos::ZERO, 0, 0, NO_SLOT); ids];
+        done.clone().for_each(|one| order[one.3 as usize] = one);
+        order.retain(|one| one.4 != NO_SLOT);
+        if order.len() == self.done.len() && order.is_sorted() { order } else { sorted(done) }
+    }
+}
+
+fn sorted(all: impl Iterator<Item = Numbered>) -> Vec<Numbered> {
+    let mut all: Vec<Numbered> = all.collect();
+    all.sort_unstable();
+    all
+}
+
+/// What is in order in each of some lists, in one order.
+struct InOrder(Vec<std::vec::IntoIter<Numbered>>);
+
+impl Iterator for InOrder {
+    type Item = Numbered;
+
+    fn next(&mut self) -> Option<Numbered> {
+        let first = |list: &std::vec::IntoIter<Numbered>| list.as_slice().first().copied();
+        let (_, at) = self.0.iter().enumerate().filter_map(|(at, list)| Some((first(list)?, at))).min()?;
+        self.0[at].next()
+    }
+}
 
 /// Puts at each place what stands at the place that `from` names, without room for another list.
 fn rearrange<T>(list: &mut [T], mut from: Vec<u32>) {
@@ -240,9 +282,48 @@ pub(super) fn find(connection: &mut Connection, basis: &Basis) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Analyzer, rearrange};
+    use super::{InOrder, Numbered, rearrange, sorted};
+    use crate::{Analyzer, Config, Detail};
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-    use tcpwhy_base::{Endpoint, Segment};
+    use tcpwhy_base::{Endpoint, Nanos, Segment, TcpFlags};
+
+    #[test]
+    fn lists_in_order_become_one() {
+        let one = |frame: u64, shard: u32| -> Numbered { (frame, Nanos(frame as i64 / 3), shard, 1, 2) };
+        let all: Vec<Numbered> = (0..60).map(|n| one(n * n % 41, n as u32 % 4)).collect();
+        for shards in 0..5 {
+            let some = || all.iter().copied().filter(|one| one.2 < shards);
+            let lists = (0..shards).map(|s| sorted(some().filter(move |one| one.2 == s)).into_iter());
+            assert_eq!(InOrder(lists.collect()).collect::<Vec<_>>(), sorted(some()));
+        }
+    }
+
+    #[test]
+    fn what_ended_is_in_the_order_of_first_packets() {
+        let end = |last: u8, port: u16| Endpoint { ip: [192, 0, 2, last].into(), port };
+        // Whether frames ascend or not, and whether many of the connections are not listed.
+        for (backwards, silent) in [(false, 0), (false, 40), (true, 0), (true, 40)] {
+            let mut analyzer = Analyzer::new(Config { detail: Detail::None });
+            for n in 0..20 + silent {
+                let frame = if backwards { 1_000 - u64::from(n) } else { u64::from(n) + 1 };
+                let (src, dst) = (end(1, 1_000 + n), end(2, 80));
+                for i in 0..if n < 20 { 2 } else { 1 } {
+                    analyzer.push(&Segment {
+                        time: Nanos(i64::from(n * 10 + i)),
+                        frame,
+                        src: if i == 0 { src } else { dst },
+                        dst: if i == 0 { dst } else { src },
+                        flags: TcpFlags(if i == 0 { TcpFlags::SYN } else { TcpFlags::ACK | TcpFlags::RST }),
+                        ..Segment::EMPTY
+                    });
+                }
+            }
+            analyzer.end_live();
+            let done = analyzer.done.iter().enumerate();
+            let plain = sorted(done.map(|(at, c)| (c.frames.0, c.start, 3, c.id, at as u32)));
+            assert_eq!((plain.len(), analyzer.in_order(3)), (20, plain));
+        }
+    }
 
     #[test]
     fn both_directions_go_to_one_analyzer_and_each_gets_some() {
