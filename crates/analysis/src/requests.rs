@@ -3,6 +3,7 @@
 
 use crate::budget::Budget;
 use crate::packing::{Words, after, since};
+use crate::result::Connection;
 use tcpwhy_base::{CAUSES, Cause, Nanos};
 
 /// A factor of two is counted in 512 steps: a quantile is right to a thousandth.
@@ -30,13 +31,13 @@ impl Requests {
         *range = (range.0.min(start), range.1.max(end));
     }
 
-    /// They are one, whose waits are all that its connection waited for: that of most short connections.
+    /// They are one, which waited for all that its connection did beside its setup: that of most short connections.
     #[inline]
-    pub(crate) fn is_one(&self, budget: &Budget) -> bool {
-        self.range.is_some_and(|(from, to)| self.times.is_one(to - from, budget))
+    pub(crate) fn is_one(&self, c: &Connection) -> bool {
+        self.times.is_one(waits_after_setup(c))
     }
 
-    /// Appends them to words, as far as neither [`Requests::range`] nor `budget` says it.
+    /// Appends them to words, as far as their connection does not say it.
     #[inline]
     pub(crate) fn pack(&self, words: &mut Vec<u64>, is_one: bool, start: Nanos) {
         if let Some((from, to)) = self.range {
@@ -47,24 +48,26 @@ impl Requests {
         }
     }
 
-    /// Takes from words what was appended; its own room is used again.
-    pub(crate) fn unpack(
-        &mut self,
-        from: &mut Words<'_>,
-        has_range: bool,
-        one: Option<&Budget>,
-        start: Nanos,
-    ) {
+    /// Takes from words what was appended for this connection; its own room is used again.
+    pub(crate) fn unpack(&mut self, from: &mut Words<'_>, has_range: bool, is_one: bool, c: &Connection) {
         self.range = has_range.then(|| {
             let [first, last] = from.take();
-            let first = after(first, start);
+            let first = after(first, c.start);
             (first, after(last, first))
         });
-        match (one, self.range) {
-            (Some(budget), Some((first, last))) => self.times.set_one(last - first, budget),
-            _ => self.times.unpack(from),
+        if is_one {
+            self.times.set_one(waits_after_setup(c));
+        } else {
+            self.times.unpack(from);
         }
     }
+}
+
+/// What a connection waited for beside the causes of its setup.
+#[inline]
+fn waits_after_setup(c: &Connection) -> impl Iterator<Item = (Cause, Nanos)> {
+    let setup = c.setup.as_ref().map_or(&[][..], |setup| &setup.spans);
+    c.budget.0.iter().copied().filter(move |wait| setup.iter().all(|span| span.cause != wait.0))
 }
 
 /// Durations of requests, with the time by cause of those that took about equally long.
@@ -267,24 +270,24 @@ impl Distribution {
         self.longest = Nanos::ZERO;
     }
 
-    /// It is that of one request that took so long and waited for these.
+    /// It is that of one request that waited for these, and for nothing else.
     #[inline]
-    fn is_one(&self, duration: Nanos, waits: &Budget) -> bool {
-        let band = step(duration, COARSE);
-        let same = |cell: &Cell, &(cause, time): &(Cause, Nanos)| *cell == Cell { band, cause, time };
-        self.counts == [(step(duration, FINE), 1)]
-            && self.longest == duration
-            && self.cells.len() == waits.0.len()
-            && self.cells.iter().zip(&waits.0).all(|(cell, wait)| same(cell, wait))
+    fn is_one(&self, mut waits: impl Iterator<Item = (Cause, Nanos)>) -> bool {
+        let band = step(self.longest, COARSE);
+        self.counts == [(step(self.longest, FINE), 1)]
+            && self.longest == self.cells.iter().fold(Nanos::ZERO, |sum, cell| sum + cell.time)
+            && self.cells.iter().all(|c| c.band == band && waits.next() == Some((c.cause, c.time)))
+            && waits.next().is_none()
     }
 
-    /// Becomes that of one request that took so long and waited for these.
-    fn set_one(&mut self, duration: Nanos, waits: &Budget) {
+    /// Becomes that of one request that waited for these.
+    fn set_one(&mut self, waits: impl Iterator<Item = (Cause, Nanos)>) {
         self.clear();
-        self.longest = duration;
-        self.counts.push((step(duration, FINE), 1));
-        let band = step(duration, COARSE);
-        self.cells.extend(waits.0.iter().map(|&(cause, time)| Cell { band, cause, time }));
+        self.cells.extend(waits.map(|(cause, time)| Cell { band: 0, cause, time }));
+        self.longest = self.cells.iter().fold(Nanos::ZERO, |sum, cell| sum + cell.time);
+        self.counts.push((step(self.longest, FINE), 1));
+        let band = step(self.longest, COARSE);
+        self.cells.iter_mut().for_each(|cell| cell.band = band);
     }
 
     /// Appends it to words.

@@ -19,7 +19,7 @@ pub(crate) struct Store {
 
 const SIDES: [Option<Side>; 4] = [None, Some(Side::Client), Some(Side::Server), Some(Side::Network)];
 
-/// Bits that begin a basis. The last: its requests are one, and the budget of the connection says the rest of it.
+/// Bits that begin a basis. The last: its requests are one, and the budget of the connection says all of it.
 const OUTSIDE: u64 = 1;
 const CUT: u64 = 2;
 const QUICK: u64 = 4;
@@ -63,7 +63,7 @@ impl Store {
         let at = self.words.len() as At;
         let words = &mut self.words;
         let (requests, rollups) = (&basis.requests, &basis.rollups.0);
-        let is_one = requests.is_one(&c.budget);
+        let is_one = requests.is_one(c);
         let bits = bit(basis.outside, OUTSIDE)
             | bit(basis.cut, CUT)
             | bit(basis.quick.is_some(), QUICK)
@@ -94,8 +94,7 @@ impl Store {
         basis.cut = head & CUT != 0;
         basis.file = (head >> 16) as u16;
         basis.quick_turns = (head >> 32) as u32;
-        let one = (head & ONE != 0).then_some(&c.budget);
-        basis.requests.unpack(from, head & RANGE != 0, one, c.start);
+        basis.requests.unpack(from, head & RANGE != 0, head & ONE != 0, c);
         basis.quick = (head & QUICK != 0).then(|| {
             let (example, duration) = take_example(from, c.id, c.start);
             Quick { example, duration }
@@ -293,7 +292,7 @@ fn take_rollup(from: &mut Words<'_>, zero: Nanos, r: &mut Rollup) {
 mod tests {
     use super::*;
     use crate::findings::{Rollups, Where};
-    use crate::result::Span;
+    use crate::result::{Setup, Span};
     use tcpwhy_base::{Endpoint, Source};
 
     fn span(cause: Cause, side: Option<Side>, at: i64, frame: u64) -> Span {
@@ -367,28 +366,44 @@ mod tests {
     #[test]
     fn one_request_comes_back_from_the_budget() {
         let (mut c, mut read) = (connection(1_000), Basis::default());
-        c.budget.add(Cause::Handshake, Nanos(20));
-        c.budget.add(Cause::ServerThink, Nanos(50));
-        // The last lasts too long for a word with its cause.
-        for (waits, longest, is_one) in [
-            (&c.budget.0[..], 70, true),
-            (&c.budget.0[1..], 70, false),
-            (&[(Cause::Handshake, Nanos(20)), (Cause::ServerThink, Nanos(51))], 70, false),
-            (&[(Cause::Handshake, Nanos(20)), (Cause::Nagle, Nanos(50))], 70, false),
-            (&c.budget.0[..], 71, false),
-            (&[(Cause::Handshake, Nanos(-1)), (Cause::Nagle, Nanos(1 << 40))], 1 << 42, false),
+        let waits = [(Cause::Handshake, 20), (Cause::ServerThink, 50), (Cause::PathDelay, 7)];
+        let waits = waits.map(|(cause, time)| (cause, Nanos(time)));
+        waits.iter().for_each(|&(cause, time)| c.budget.add(cause, time));
+        let all = c.budget.0.clone();
+        let after: Vec<_> = all.iter().copied().filter(|w| w.0 != Cause::Handshake).collect();
+        let setup = Setup {
+            start: Nanos(1_000),
+            end: Nanos(1_020),
+            bytes: [0, 0],
+            tls_trips: 0,
+            spans: vec![span(Cause::Handshake, None, 1_000, 0)],
+        };
+        let two = |cause, time| [after[0], (cause, Nanos(time))];
+        for (setup, waits, longest, is_one) in [
+            (Some(&setup), &after[..], 57, true),
+            (None, &after[..], 57, false),
+            (None, &all[..], 77, true),
+            (Some(&setup), &all[..], 77, false),
+            (Some(&setup), &after[..1], 50, false),
+            (Some(&setup), &two(Cause::Nagle, after[1].1.0)[..], 57, false),
+            (Some(&setup), &two(after[1].0, 1)[..], 57, false),
+            (Some(&setup), &after[..], 58, false),
+            // It lasts too long for a word with its cause, or is no time at all.
+            (Some(&setup), &two(Cause::Nagle, 1 << 40)[..], 1 << 42, false),
+            (Some(&setup), &two(Cause::Nagle, -1)[..], 1 << 42, false),
         ] {
+            c.setup = setup.cloned();
             let mut basis = Basis::default();
             basis.requests.cover(Nanos(2_000), Nanos(2_070));
             basis.requests.times.add(Nanos(longest), waits.iter().copied());
-            assert_eq!(basis.requests.is_one(&c.budget), is_one);
+            assert_eq!(basis.requests.is_one(&c), is_one, "{waits:?}");
             let mut store = Store::default();
             let at = store.keep(&basis, &c);
             store.read(at, &c, &mut read);
             assert_eq!(format!("{read:?}"), format!("{basis:?}"));
             // With a second one it is something else.
             basis.requests.times.add(Nanos(longest), waits.iter().copied());
-            assert!(!basis.requests.is_one(&c.budget));
+            assert!(!basis.requests.is_one(&c));
             let at = store.keep(&basis, &c);
             store.read(at, &c, &mut read);
             assert_eq!(format!("{read:?}"), format!("{basis:?}"));
