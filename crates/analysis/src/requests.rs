@@ -3,7 +3,6 @@
 
 use crate::budget::Budget;
 use crate::packing::{Words, after, since};
-use crate::result::Connection;
 use tcpwhy_base::{CAUSES, Cause, Nanos};
 
 /// A factor of two is counted in 512 steps: a quantile is right to a thousandth.
@@ -31,10 +30,10 @@ impl Requests {
         *range = (range.0.min(start), range.1.max(end));
     }
 
-    /// They are one, which waited for all that its connection did beside its setup: that of most short connections.
+    /// They are one, which waited for these, and for nothing else.
     #[inline]
-    pub(crate) fn is_one(&self, c: &Connection) -> bool {
-        self.times.is_one(waits_after_setup(c))
+    pub(crate) fn is_one(&self, waits: impl Iterator<Item = (Cause, Nanos)>) -> bool {
+        self.times.is_one(waits)
     }
 
     /// Appends them to words, as far as their connection does not say it.
@@ -48,26 +47,24 @@ impl Requests {
         }
     }
 
-    /// Takes from words what was appended for this connection; its own room is used again.
-    pub(crate) fn unpack(&mut self, from: &mut Words<'_>, has_range: bool, is_one: bool, c: &Connection) {
+    /// Takes from words what was appended, of one request with these waits what they do not say; its own room is used again.
+    pub(crate) fn unpack(
+        &mut self,
+        from: &mut Words<'_>,
+        has_range: bool,
+        one: Option<impl Iterator<Item = (Cause, Nanos)>>,
+        start: Nanos,
+    ) {
         self.range = has_range.then(|| {
             let [first, last] = from.take();
-            let first = after(first, c.start);
+            let first = after(first, start);
             (first, after(last, first))
         });
-        if is_one {
-            self.times.set_one(waits_after_setup(c));
-        } else {
-            self.times.unpack(from);
+        match one {
+            Some(waits) => self.times.set_one(waits),
+            None => self.times.unpack(from),
         }
     }
-}
-
-/// What a connection waited for beside the causes of its setup.
-#[inline]
-fn waits_after_setup(c: &Connection) -> impl Iterator<Item = (Cause, Nanos)> {
-    let setup = c.setup.as_ref().map_or(&[][..], |setup| &setup.spans);
-    c.budget.0.iter().copied().filter(move |wait| setup.iter().all(|span| span.cause != wait.0))
 }
 
 /// Durations of requests, with the time by cause of those that took about equally long.

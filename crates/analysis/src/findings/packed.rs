@@ -63,7 +63,7 @@ impl Store {
         let at = self.words.len() as At;
         let words = &mut self.words;
         let (requests, rollups) = (&basis.requests, &basis.rollups.0);
-        let is_one = requests.is_one(c);
+        let is_one = requests.is_one(waits_after_setup(c));
         let bits = bit(basis.outside, OUTSIDE)
             | bit(basis.cut, CUT)
             | bit(basis.quick.is_some(), QUICK)
@@ -94,7 +94,8 @@ impl Store {
         basis.cut = head & CUT != 0;
         basis.file = (head >> 16) as u16;
         basis.quick_turns = (head >> 32) as u32;
-        basis.requests.unpack(from, head & RANGE != 0, head & ONE != 0, c);
+        let one = (head & ONE != 0).then(|| waits_after_setup(c));
+        basis.requests.unpack(from, head & RANGE != 0, one, c.start);
         basis.quick = (head & QUICK != 0).then(|| {
             let (example, duration) = take_example(from, c.id, c.start);
             Quick { example, duration }
@@ -112,6 +113,13 @@ impl Store {
             rollup.example.example.connection = c.id;
         }
     }
+}
+
+/// What a connection waited for beside the causes of its setup: mostly what its one request did.
+#[inline]
+fn waits_after_setup(c: &Connection) -> impl Iterator<Item = (Cause, Nanos)> {
+    let setup = c.setup.as_ref().map_or(&[][..], |setup| &setup.spans);
+    c.budget.0.iter().copied().filter(move |wait| setup.iter().all(|span| span.cause != wait.0))
 }
 
 /// The bit of an example beside its frames: the time that belongs to it is its own.
@@ -396,14 +404,14 @@ mod tests {
             let mut basis = Basis::default();
             basis.requests.cover(Nanos(2_000), Nanos(2_070));
             basis.requests.times.add(Nanos(longest), waits.iter().copied());
-            assert_eq!(basis.requests.is_one(&c), is_one, "{waits:?}");
+            assert_eq!(basis.requests.is_one(waits_after_setup(&c)), is_one, "{waits:?}");
             let mut store = Store::default();
             let at = store.keep(&basis, &c);
             store.read(at, &c, &mut read);
             assert_eq!(format!("{read:?}"), format!("{basis:?}"));
             // With a second one it is something else.
             basis.requests.times.add(Nanos(longest), waits.iter().copied());
-            assert!(!basis.requests.is_one(&c));
+            assert!(!basis.requests.is_one(waits_after_setup(&c)));
             let at = store.keep(&basis, &c);
             store.read(at, &c, &mut read);
             assert_eq!(format!("{read:?}"), format!("{basis:?}"));
