@@ -24,10 +24,11 @@ pub struct Copies {
 /// The last packets of one direction.
 #[derive(Clone, Debug, Default)]
 struct Recent {
-    /// Both halves of their traces, apart: all contents are compared at once.
+    /// The parts of their traces, each apart: all contents are compared at once.
     /// The first of them is the first packet of all, whose copy tells of late ones however many pass before it.
     contents: [u32; 8],
     passed: [u32; 8],
+    tails: [u16; 8],
     at: u8,
     /// Packets of different content had the same identifier, so that it tells nothing.
     same_identifiers: bool,
@@ -44,9 +45,15 @@ struct Recent {
     more: Option<Box<VecDeque<Trace>>>,
 }
 
-/// 32 bits of a hash of a packet, then its TTL, then when it passed, in µs modulo 2^24.
+/// A packet as far as its copy is known by it. Of the hash of its content there are 47 bits: with 31 of them one packet in
+/// 3 * 10^8 is like one of the eight before it by chance, and like one of a thousand, where copies come late, one in two million.
 #[derive(Clone, Copy, Debug, Default)]
-struct Trace(u64);
+struct Trace {
+    content: u32,
+    tail: u16,
+    /// Its TTL, then when it passed, in µs modulo 2^24.
+    passed: u32,
+}
 
 /// What a packet is to an earlier one with the same content.
 #[derive(Clone, Copy, Debug)]
@@ -153,20 +160,24 @@ impl Recent {
     #[inline]
     fn find(&self, trace: Trace) -> Option<Likeness> {
         // Nearly always there is none, which all eight at once show without a branch.
-        let content = (trace.0 >> 32) as u32;
-        let any = self.contents.iter().fold(false, |any, &c| any | (c == content));
+        let any = self.contents.iter().fold(false, |any, &c| any | (c == trace.content));
         if any || self.more.is_some() { self.nearest(trace) } else { None }
     }
 
     #[cold]
     fn nearest(&self, trace: Trace) -> Option<Likeness> {
-        let same = |t: &&Trace| t.is_like(trace);
-        let last = self.contents.iter().zip(&self.passed);
-        let last = last.map(|(&content, &passed)| Trace(u64::from(content) << 32 | u64::from(passed)));
-        let soon = last.filter(|t| same(&t)).map(|t| trace.like(t)).min_by_key(|l| l.later.0.abs());
+        let same = |t: &Trace| t.is_like(trace);
+        let soon = (0..self.contents.len()).map(|n| self.at_place(n)).filter(same);
+        let soon = soon.map(|t| trace.like(t)).min_by_key(|l| l.later.0.abs());
         // Copies come in the order of the packets, so that the first of them is among the oldest.
-        let first = || self.more.iter().flat_map(|more| more.iter()).find(same).map(|t| trace.like(*t));
+        let first =
+            || self.more.iter().flat_map(|more| more.iter()).find(|t| same(t)).map(|t| trace.like(*t));
         soon.or_else(first)
+    }
+
+    fn at_place(&self, n: usize) -> Trace {
+        let n = n & 7;
+        Trace { content: self.contents[n], tail: self.tails[n], passed: self.passed[n] }
     }
 
     #[inline]
@@ -185,10 +196,10 @@ impl Recent {
         // Place 0 is filled once.
         let next = if self.at >= 7 { 1 } else { self.at + 1 };
         if late > Nanos::ZERO || self.ways {
-            let leaves = u64::from(self.contents[place]) << 32 | u64::from(self.passed[place]);
-            self.keep_more(Trace(leaves), trace);
+            self.keep_more(self.at_place(place), trace);
         }
-        (self.contents[place], self.passed[place]) = ((trace.0 >> 32) as u32, trace.0 as u32);
+        (self.contents[place], self.tails[place], self.passed[place]) =
+            (trace.content, trace.tail, trace.passed);
         self.at = next;
     }
 
@@ -199,14 +210,14 @@ impl Recent {
         while more.len() >= MOST || more.front().is_some_and(old) {
             more.pop_front();
         }
-        if leaves.0 != 0 {
+        if leaves.content != 0 {
             more.push_back(leaves);
         }
     }
 }
 
 impl Trace {
-    const TIME: u64 = (1 << 24) - 1;
+    const TIME: u32 = (1 << 24) - 1;
     /// Digits of pi.
     const SEEDS: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
 
@@ -225,31 +236,49 @@ impl Trace {
         let mut hash = (both ^ rest).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         hash ^= hash >> 32;
         // The file's own times: a merged file may hold the copy much later.
-        let micros = (segment.time.0 / 1_000) as u64 & Trace::TIME;
+        let micros = (segment.time.0 / 1_000) as u32 & Trace::TIME;
+        let (content, tail) = (hash as u32, (hash >> 32) as u16);
         // Never zero, which is an empty place.
-        Trace((hash | 1) << 32 | u64::from(segment.ttl) << 24 | micros)
+        Trace { content: content | 1, tail, passed: u32::from(segment.ttl) << 24 | micros }
     }
 
     /// Their content is the same.
     #[inline]
     fn is_like(self, other: Trace) -> bool {
-        (self.0 ^ other.0) >> 32 == 0
+        (self.content, self.tail) == (other.content, other.tail)
     }
 
     /// What it is to an earlier one. A file out of order has the later one a little earlier.
     #[inline]
     fn like(self, earlier: Trace) -> Likeness {
-        let micros = self.0.wrapping_sub(earlier.0) & Trace::TIME;
-        let micros = if micros > Trace::TIME / 2 { micros as i64 - (1 << 24) } else { micros as i64 };
+        let micros = self.passed.wrapping_sub(earlier.passed) & Trace::TIME;
+        let micros = if micros > Trace::TIME / 2 { i64::from(micros) - (1 << 24) } else { i64::from(micros) };
         let later = Nanos::micros(micros);
         let later = if later < Nanos::ZERO - SOON { LATEST } else { later };
-        Likeness { later, another_hop: (self.0 ^ earlier.0) >> 24 & 0xff != 0 }
+        Likeness { later, another_hop: (self.passed ^ earlier.passed) >> 24 != 0 }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of five million packets of one transfer two had the same 31 bits, and one of them was taken for a copy.
+    #[test]
+    fn content_is_the_same_only_if_all_bits_of_it_are() {
+        let trace = Trace { content: 7, tail: 8, passed: 9 };
+        assert!(trace.is_like(Trace { passed: 1, ..trace }));
+        assert!(!trace.is_like(Trace { tail: 9, ..trace }) && !trace.is_like(Trace { content: 9, ..trace }));
+        // The first packet, whose place is left out of turn, and those after it come back with all their bits.
+        let mut recent = Recent::default();
+        for n in 0..20_u16 {
+            let trace = Trace { content: u32::from(n) * 2 + 1, tail: n, passed: u32::from(n) };
+            assert!(recent.find(trace).is_none());
+            recent.keep(trace, &Segment::EMPTY, Nanos::ZERO);
+            assert!(recent.find(trace).is_some());
+            assert!(recent.find(Trace { tail: n + 1, ..trace }).is_none());
+        }
+    }
 
     /// Whether a second packet like the first, so many µs later, is a copy of it.
     fn again_after(micros: i64, change: impl Fn(&mut Segment)) -> bool {

@@ -83,7 +83,7 @@ impl Half {
             self.acks.push(event, reading.horizon);
         }
         if update {
-            self.moved.get_or_insert((edge_before, t));
+            self.moves(edge_before, t);
             self.flow.edge = edge;
         }
         self.flow.window = window;

@@ -67,13 +67,14 @@ impl Half {
         }
         if update {
             if flow.edge_known && shift.is_some() {
-                self.moved.get_or_insert((flow.edge, t));
+                let before = flow.edge;
+                self.moves(before, t);
             }
-            flow.edge = edge;
+            self.flow.edge = edge;
             self.edge_unscaled = shift.is_none();
         }
-        flow.edge_known = true;
-        flow.window = window;
+        self.flow.edge_known = true;
+        self.flow.window = window;
         seen
     }
 

@@ -142,7 +142,8 @@ pub(crate) struct Half {
     /// What is known of the scale of the peer's window, where its SYN was not seen.
     scale: Option<Box<Scale>>,
     /// The right edge that an ACK moved first, and when: data beyond it left after that.
-    moved: Option<(Seq, Nanos)>,
+    moved: Option<Seq>,
+    moved_at: Nanos,
     /// The edge was set without knowing the scale.
     edge_unscaled: bool,
     /// Options of this end's SYN.
@@ -176,6 +177,7 @@ impl Default for Half {
             sends: Sends { ends: [Seq(0); 8], times: [Sends::NONE; 8], at: 0 },
             scale: None,
             moved: None,
+            moved_at: Nanos::ZERO,
             edge_unscaled: false,
             wscale: None,
             mss_option: None,
@@ -355,6 +357,14 @@ impl Half {
         if self.flow.mss == 0 {
             self.flow.mss = mss;
             self.mss_from_handshake = true;
+        }
+    }
+
+    /// An ACK moved the right edge, which was there before.
+    #[inline]
+    fn moves(&mut self, edge: Seq, t: Nanos) {
+        if self.moved.is_none() {
+            (self.moved, self.moved_at) = (Some(edge), t);
         }
     }
 

@@ -106,10 +106,10 @@ impl Half {
     /// before it.
     #[inline(always)]
     pub(crate) fn goes_beyond(&mut self, end: Seq, t: Nanos) -> Option<Nanos> {
-        let (edge, since) = self.moved?;
+        let edge = self.moved?;
         end.after(edge).then(|| {
             self.moved = None;
-            t - since
+            t - self.moved_at
         })
     }
 
