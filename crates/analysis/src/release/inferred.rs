@@ -21,7 +21,9 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
         if p.arrived.arrival == Arrival::Retransmission && !p.arrived.needless {
             return retransmission(p);
         }
-        return response(p, habits).with_loss(recovered);
+        let mut response = response(p, habits);
+        response.loss = recovered;
+        return response;
     }
     match p.arrived.arrival {
         Arrival::Retransmission => return retransmission(p),

@@ -30,9 +30,9 @@ use tcpwhy_base::Witness;
 /// What released the segment.
 #[inline]
 pub(crate) fn release(passage: &Passage<'_>, habits: &Habits, witness: Option<&Witness>) -> Release {
-    let inferred = inferred::inferred(passage, habits);
+    // Nothing is done to what is inferred alone, so that it need not be copied.
     match witness {
-        None => inferred,
-        Some(witness) => witnessed::witnessed(passage, inferred, witness),
+        None => inferred::inferred(passage, habits),
+        Some(witness) => witnessed::witnessed(passage, inferred::inferred(passage, habits), witness),
     }
 }

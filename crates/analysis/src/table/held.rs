@@ -269,12 +269,10 @@ impl Held {
             Some(log) => log,
             None => self.log.insert(room.log()),
         };
-        let (Some(place), Some(packed)) =
-            (log.get_mut(usize::from(self.waits)), Waiting::pack(segment, from_client))
-        else {
+        let Some(place) = log.get_mut(usize::from(self.waits)) else { return false };
+        if !place.take(segment, from_client) {
             return false;
-        };
-        *place = packed;
+        }
         self.waits += 1;
         if !self.grown {
             self.now = self.now.max(segment.time);

@@ -85,37 +85,36 @@ impl Waiting {
         stamps: None,
     };
 
-    /// Of a packet of which all can be kept.
+    /// Becomes a packet, if all of that can be kept.
     #[inline(always)]
-    pub(super) fn pack(segment: &Segment, from_client: bool) -> Option<Waiting> {
+    pub(super) fn take(&mut self, segment: &Segment, from_client: bool) -> bool {
         let o = &segment.options;
         let has_options = has_options(o);
         if o.sack_len != 0 || has_options && segment.head_len != 0 {
-            return None;
+            return false;
         }
-        let mut packed = Waiting {
-            time: segment.time,
-            frame: segment.frame,
-            seq: segment.seq.0,
-            ack: segment.ack.0,
-            len: segment.len,
-            flags: segment.flags.0,
-            window: segment.window,
-            head: segment.head,
-            file: segment.file,
-            ttl: segment.ttl,
-            head_len: segment.head_len,
-            tls: segment.tls.0,
-            trouble: segment.trouble.0,
-            program: segment.program,
-            has: bit(o.damaged, DAMAGED) | bit(from_client, FROM_CLIENT),
-            ip_id: segment.ip_id,
-            stamps: o.timestamps,
-        };
+        // Field by field into its place: as a value of its own it would be copied once more.
+        self.time = segment.time;
+        self.frame = segment.frame;
+        self.seq = segment.seq.0;
+        self.ack = segment.ack.0;
+        self.len = segment.len;
+        self.flags = segment.flags.0;
+        self.window = segment.window;
+        self.head = segment.head;
+        self.file = segment.file;
+        self.ttl = segment.ttl;
+        self.head_len = segment.head_len;
+        self.tls = segment.tls.0;
+        self.trouble = segment.trouble.0;
+        self.program = segment.program;
+        self.has = bit(o.damaged, DAMAGED) | bit(from_client, FROM_CLIENT);
+        self.ip_id = segment.ip_id;
+        self.stamps = o.timestamps;
         if has_options {
-            packed.take_options(o);
+            self.take_options(o);
         }
-        Some(packed)
+        true
     }
 
     #[cold]
@@ -245,7 +244,8 @@ mod tests {
         {
             for s in End::BOTH {
                 let segment = Segment { src: ends[s], dst: ends[s.peer()], ..segment };
-                let packed = Waiting::pack(&segment, s == End::Client).unwrap();
+                let mut packed = Waiting { stamps: Some((1, 2)), has: u8::MAX, ..Waiting::NONE };
+                assert!(packed.take(&segment, s == End::Client));
                 assert_eq!(packed.sender(), s);
                 assert_eq!(format!("{:?}", into[s].write(&packed)), format!("{segment:?}"));
             }
@@ -257,7 +257,7 @@ mod tests {
         let with = |change: fn(&mut Segment)| {
             let mut segment = Segment::EMPTY;
             change(&mut segment);
-            (Waiting::pack(&segment, true).is_some(), decides_nothing(&segment))
+            ({ Waiting::NONE }.take(&segment, true), decides_nothing(&segment))
         };
         assert_eq!(with(|s| s.len = 1), (true, true));
         assert_eq!(with(|s| s.flags = TcpFlags(TcpFlags::SYN)), (true, false));
