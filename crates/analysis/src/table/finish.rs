@@ -24,6 +24,7 @@ impl Analyzer {
     /// Ends the connections that still live, for [`Analyzer::finish_all`].
     pub fn end_live(&mut self) {
         (self.index, self.links) = Default::default();
+        self.silent.reserve(self.live.len() - self.held);
         for slot in std::mem::take(&mut self.live) {
             match slot {
                 Slot::Free => {}
@@ -127,13 +128,10 @@ impl Analyzer {
         let mut bases = Bases { places: Vec::with_capacity(listed), ..Bases::default() };
         // Connections are numbered by their first packets. Those that are not listed have numbers all the same: they are those of a run
         // that lists all.
-        let mut before = scans.unlisted.iter().peekable();
+        let mut left_out_before = scans.unlisted.counter();
         let mut numbers: Vec<Vec<u32>> = shards.iter().map(|s| vec![0; s.next_id as usize]).collect();
-        let mut left_out = 0;
         for (frame, start, shard, id, at) in lists {
-            while before.next_if(|&&left| left < (frame, start)).is_some() {
-                left_out += 1;
-            }
+            let left_out = left_out_before((frame, start)) as u32;
             numbers[shard as usize][id as usize] = from.len() as u32 + 1 + left_out;
             let place = shards[shard as usize].places[at as usize];
             bases.places.push((shard, place.at));

@@ -30,10 +30,46 @@ pub(super) struct Silent {
 pub(super) struct Scans {
     /// Those that are listed, of each analyzer, by id.
     pub(super) listed: Vec<Vec<Silent>>,
-    /// Frame and time of the others, ascending.
-    pub(super) unlisted: Vec<(u64, Nanos)>,
+    pub(super) unlisted: Unlisted,
     /// What is said of scans, and which analyzer knows its example.
     pub(super) finding: Option<(Finding, usize)>,
+}
+
+/// Frame and time of connections that are not listed, in lists each of which ascends: there may be millions, and to make one list of them
+/// takes longer than to look at several.
+#[derive(Debug, Default)]
+pub(super) struct Unlisted {
+    lists: Vec<Vec<(u64, Nanos)>>,
+}
+
+impl Unlisted {
+    fn add(&mut self, mut list: Vec<(u64, Nanos)>) {
+        if !list.is_sorted() {
+            list.sort_unstable();
+        }
+        self.lists.push(list);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lists.iter().map(Vec::len).sum()
+    }
+
+    /// Tells of one connection after the other, each later than the last, how many came before it.
+    pub(super) fn counter(&self) -> impl FnMut((u64, Nanos)) -> usize {
+        let mut rest: Vec<&[(u64, Nanos)]> = self.lists.iter().map(Vec::as_slice).collect();
+        let mut count = 0;
+        move |listed| {
+            for list in &mut rest {
+                while let Some((first, later)) = list.split_first()
+                    && *first < listed
+                {
+                    count += 1;
+                    *list = later;
+                }
+            }
+            count
+        }
+    }
 }
 
 /// A SYN that nobody answered, by one of its ends.
@@ -79,16 +115,14 @@ impl Scans {
             .enumerate()
         {
             scans.listed[i].extend(sorted.listed);
-            scans.unlisted.extend(sorted.unlisted);
+            scans.unlisted.add(sorted.unlisted);
             others.extend(sorted.others.into_iter().map(|(frame, time, n)| (frame, time, i, n)));
         }
         if others.len() > LISTED {
             others.select_nth_unstable(LISTED);
-            scans.unlisted.extend(others.drain(LISTED..).map(|(frame, time, ..)| (frame, time)));
+            scans.unlisted.add(others.drain(LISTED..).map(|(frame, time, ..)| (frame, time)).collect());
         }
         others.iter().for_each(|&(_, _, i, n)| scans.listed[i].push(shards[i].silent_at(n)));
-        // Those of each analyzer mostly ascend: such runs are merged.
-        scans.unlisted.sort();
         scans.listed.iter_mut().for_each(|l| l.sort_unstable_by_key(|silent| silent.id));
         scans.finding = finding(shards, &groups);
         scans
@@ -107,7 +141,8 @@ struct Sorted {
 
 /// `fate`: these belong to a scan.
 fn sort_out(shard: &Analyzer, fate: &[bool], lists_all: bool) -> Sorted {
-    let mut sorted = Sorted::default();
+    // Where nothing is written no memory is taken.
+    let mut sorted = Sorted { unlisted: Vec::with_capacity(shard.silent.len()), ..Sorted::default() };
     for (n, &(at, _)) in shard.silent.iter().enumerate() {
         let segment = shard.lones.glance(at);
         // Outside the window a connection has a number, and nothing else is said of it.
@@ -159,7 +194,7 @@ fn groups(shards: &[Analyzer], end: Nanos, fate: &mut [Vec<bool>]) -> Vec<Group>
 /// and sorted by themselves.
 fn attempts(shards: &[Analyzer], fate: &[Vec<bool>], end: impl Fn(&Glance) -> u64 + Sync) -> Vec<Attempt> {
     let of_one = |i: usize, shard: &mut &Analyzer| {
-        let mut found: Vec<Attempt> = Vec::new();
+        let mut found: Vec<Attempt> = Vec::with_capacity(shard.silent.len());
         for (n, (&(at, _), _)) in
             shard.silent.iter().zip(&fate[i]).enumerate().filter(|(_, (_, taken))| !**taken)
         {
