@@ -7,7 +7,7 @@ use tcpwhy_base::{
 };
 
 /// So many wait at most.
-pub(super) const MOST: usize = 16;
+pub(super) const MOST: usize = 32;
 
 /// A packet that waits. Its ends are those of its connection; SACK blocks are missing.
 ///
