@@ -114,9 +114,18 @@ impl Drop for Foreign {
 fn whatever_ends_it() {
     let Some(_alone) = alone() else { return };
     let foreign = Foreign("tcpwhy-lab-1-0");
-    let added = Command::new("ip").args(["netns", "add", foreign.0]).output().unwrap();
+    // Of two that mount /run/netns at the same time, as the first ones on a machine do, one may fail.
+    let add = || Command::new("ip").args(["netns", "add", foreign.0]).output().unwrap();
+    let mut added = add();
+    for _ in 0..5 {
+        if !added.status.success() {
+            std::thread::sleep(Duration::from_millis(200));
+            added = add();
+        }
+    }
     if !added.status.success() {
-        return skip("ip netns add does not work here").unwrap_or_default();
+        let said = String::from_utf8_lossy(&added.stderr).into_owned();
+        return skip(&format!("ip netns add does not work here: {}", said.trim())).unwrap_or_default();
     }
     let dir = Dir::new();
     // A directory that looks like one of ours but was not made by us.
