@@ -118,6 +118,29 @@ fn a_copy_comes_within_a_millisecond() {
     assert_eq!(copies(false, us(101)), (0, 1));
 }
 
+/// The same counts on through exchanges of which only sums are asked for.
+#[test]
+fn a_window_is_refilled_alike_where_no_detail_is_kept() {
+    let mut w = opened(Tap::Client, ms(20));
+    w.at(ms(30)).client().data(40).says(b"PRI * HT");
+    for _ in 0..5 {
+        w.after(ms(10)).server().data(6_000);
+        w.after(ms(10)).client().data(26);
+    }
+    w.after(ms(10)).server().data(100);
+    w.after(ms(10)).client().ack();
+    let refilled = |analyzer: Analyzer| {
+        let mut analyzer = analyzer;
+        analyzer.push_all(&w.segments());
+        analyzer.finish().connections[0].budget.get(Cause::ApplicationWindow)
+    };
+    let none = || Analyzer::new(Config { detail: Detail::None });
+    let all = Analyzer::new(Config { detail: Detail::All });
+    assert!(refilled(all.by_the_long_way()) > Nanos::ZERO);
+    let long = refilled(none().by_the_long_way());
+    assert!(long > Nanos::ZERO && refilled(none()) == long);
+}
+
 /// The flow-control window of HTTP/2: the third time in a row that the same number of bytes comes, after at most 128 bytes
 /// of the client that come at once.
 #[test]
