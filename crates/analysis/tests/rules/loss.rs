@@ -1,6 +1,7 @@
 //! Losses, timers, repairs, and what only looks like a loss.
 
 use crate::wire::{CLIENT, Tap, Wire, analyze, ms};
+use tcpwhy_analysis::{Analyzer, Config, Detail};
 use tcpwhy_base::{Cause, Class, Nanos};
 
 const MSS: u32 = 1448;
@@ -45,6 +46,29 @@ fn the_timer_doubles_until_the_request_arrives() {
            retransmission_timeout network 1590..1610 #10-11",
     );
     assert_eq!(c.retransmitted, [4, 0]);
+}
+
+/// What is lost is missed a round trip after the last ACK that came in its order, which is told in few steps.
+#[test]
+fn the_last_ack_in_order_counts_for_the_loss_behind_it() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(MSS);
+    w.client().data(MSS).lost();
+    w.at(ms(40)).server().ack();
+    w.at(ms(100)).client().data(100).lost();
+    w.at(ms(310)).client().repeat(MSS, MSS);
+    w.at(ms(320)).server().ack();
+    w.at(ms(330)).client().repeat(2 * MSS, 100);
+    w.at(ms(340)).server().data(50);
+    w.at(ms(350)).client().ack();
+    let timeout = |analyzer: Analyzer| {
+        let mut analyzer = analyzer;
+        analyzer.push_all(&w.segments());
+        analyzer.finish().connections[0].budget.get(Cause::RetransmissionTimeout)
+    };
+    let all = || Analyzer::new(Config { detail: Detail::All });
+    let long = timeout(all().by_the_long_way());
+    assert!(long >= ms(200) && timeout(all()) == long, "{long:?}");
 }
 
 #[test]
