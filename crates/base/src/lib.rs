@@ -53,7 +53,7 @@ pub use observe::{
 pub use program::{Program, Told};
 pub use random::Random;
 pub use scenario::{Chosen, Cork, Host, Link, LossOf, Reorder, Scenario, What};
-pub use segment::{Endpoint, IpId, Segment, TcpFlags, TcpOptions, Tls, Trouble};
+pub use segment::{Endpoint, IpId, Part, Segment, TcpFlags, TcpOptions, Tls, Trouble};
 pub use seq::Seq;
 pub use short::{EIGHT, Short, all_eight_digits, eight_digits, four_digits};
 pub use time::Nanos;

@@ -6,7 +6,7 @@ use crate::fragments::{Fragments, Whole};
 use crate::reader::Frame;
 use crate::walk::{Fragment, Layer, Quote, Rest, Step, Verdict, Walk};
 use crate::{ip, link, plain, tcp};
-use tcpwhy_base::{Endpoint, Segment, Seq, TooBig, Trouble};
+use tcpwhy_base::{Endpoint, Part, Segment, Seq, TooBig, Trouble};
 
 /// Headers in one frame; more is hostile.
 const MAX_LAYERS: usize = 40;
@@ -23,6 +23,7 @@ pub struct Dissector {
     counts: Counts,
     encapsulations: [u64; encap::COUNT],
     last: u32,
+    part: Part,
     too_big: Option<TooBig>,
 }
 
@@ -73,6 +74,13 @@ impl Dissector {
         Dissector::default()
     }
 
+    /// Only connections of this part; of others it says that they are [elsewhere](Verdict::Elsewhere). What it counts is all of it.
+    #[must_use]
+    pub fn only(mut self, part: Part) -> Dissector {
+        self.part = part;
+        self
+    }
+
     /// Fills `out` if the verdict is [`Verdict::Tcp`]; else its content means nothing.
     #[inline(always)]
     #[expect(
@@ -85,9 +93,11 @@ impl Dissector {
         out.file = file;
         self.last = 0;
         let trouble = if frame.bad_time { Trouble::BAD_TIME } else { 0 };
-        if frame.link_type == 1 && plain::read(frame.data, trouble, out) {
+        if frame.link_type == 1
+            && let Some(mine) = plain::read(frame.data, trouble, self.part, out)
+        {
             self.counts.tcp += 1;
-            return Verdict::Tcp;
+            return if mine { Verdict::Tcp } else { Verdict::Elsewhere };
         }
         self.general(*frame, out)
     }
@@ -125,7 +135,12 @@ impl Dissector {
                 counts.tcp += 1;
                 counts.cut_headers += u64::from(out.trouble.has(Trouble::CUT_HEADER));
                 counts.reassembled += u64::from(out.trouble.has(Trouble::FRAGMENTS));
+                if !self.part.has(&out.src, &out.dst) {
+                    return Verdict::Elsewhere;
+                }
             }
+            // Said above alone.
+            Verdict::Elsewhere => {}
             Verdict::NotTcp => counts.not_tcp += 1,
             Verdict::Fragment => counts.fragments += 1,
             Verdict::Encrypted => counts.encrypted += 1,

@@ -1,6 +1,7 @@
 //! Bytes from a file or pipe: waiting for more at the end of a growing file, unpacking, and one refill
 //! buffer from which records are taken without a copy.
 
+use crate::abreast::Seat;
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -115,10 +116,17 @@ fn unpack(
     Ok((Box::new(all), None))
 }
 
+/// Where bytes come from.
+enum Source {
+    Own(Box<dyn Read + Send>),
+    Common(Seat),
+}
+
 /// The bytes of a stream from `offset` on: as many as were asked for, contiguous.
 pub(crate) struct Buffer {
-    input: Box<dyn Read + Send>,
-    data: Vec<u8>,
+    source: Source,
+    /// Shared with the other readers of a common stream only.
+    data: Arc<Vec<u8>>,
     start: usize,
     end: usize,
     /// The most that is asked for at once.
@@ -132,7 +140,19 @@ pub(crate) struct Buffer {
 impl Buffer {
     pub(crate) fn new(input: Box<dyn Read + Send>, packed: bool) -> Buffer {
         let most = if packed { PACKED_READ } else { usize::MAX };
-        Buffer { input, data: vec![0; FIRST], start: 0, end: 0, most, offset: 0, failed: None }
+        let (source, data) = (Source::Own(input), Arc::new(vec![0; FIRST]));
+        Buffer { source, data, start: 0, end: 0, most, offset: 0, failed: None }
+    }
+
+    /// The same for each of several readers, who see the same bytes from here on. One who reads a common stream already stays alone.
+    pub(crate) fn abreast(self, readers: usize) -> Vec<Buffer> {
+        let Buffer { source: Source::Own(input), data, start, end, most, offset, failed: None } = self else {
+            return vec![self];
+        };
+        let seats = Seat::at(input, readers).into_iter().map(Source::Common);
+        let each =
+            |source| Buffer { source, data: Arc::clone(&data), start, end, most, offset, failed: None };
+        seats.map(each).collect()
     }
 
     /// What is here now.
@@ -164,26 +184,33 @@ impl Buffer {
         if let Some(e) = self.failed.take() {
             return Err(e);
         }
-        if self.end == self.data.len() && self.end < BUFFER {
-            self.data.resize(BUFFER, 0);
-        }
-        self.data.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
+        let (start, end, most) = (self.start, self.end, self.most);
+        let failed = match &mut self.source {
+            Source::Own(input) => {
+                let data = Arc::make_mut(&mut self.data);
+                if end == data.len() && end < BUFFER {
+                    data.resize(BUFFER, 0);
+                }
+                data.copy_within(start..end, 0);
+                let (end, failed) = read(input, data, end - start, n, most);
+                self.end = end;
+                failed
+            }
+            Source::Common(seat) => {
+                let piece = seat.next(self.offset, &mut self.data, |input, room, before| {
+                    let left = before.get(start..end).unwrap_or_default();
+                    // Small at first, for behind what a small file begins with there is mostly nothing.
+                    let size = (before.len() * 2).min(BUFFER).max(left.len()).max(room.len());
+                    room.resize(size, 0);
+                    room[..left.len()].copy_from_slice(left);
+                    read(input, room, left.len(), n, most)
+                })?;
+                self.end = piece.end;
+                piece.failed
+            }
+        };
         self.start = 0;
-        while self.end < n {
-            // Grows only as bytes arrive: a lying length costs nothing.
-            if self.end == self.data.len() {
-                self.data.resize(self.data.len() * 2, 0);
-            }
-            let to = self.data.len().min(self.end.saturating_add(self.most));
-            match self.input.read(self.data.get_mut(self.end..to).unwrap_or_default()) {
-                Ok(0) => return Ok(false),
-                Ok(n) => self.end = self.end.saturating_add(n).min(self.data.len()),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
-        }
-        Ok(true)
+        failed.map_or(Ok(self.end >= n), Err)
     }
 
     /// Moves on by `n` bytes, which are available.
@@ -215,4 +242,29 @@ impl Buffer {
             }
         }
     }
+}
+
+/// Reads behind the first `end` bytes of `data` until there are `n`, if there are so many; at most `most` bytes at once. Gives how many
+/// there are now, and what went wrong.
+fn read(
+    input: &mut dyn Read,
+    data: &mut Vec<u8>,
+    mut end: usize,
+    n: usize,
+    most: usize,
+) -> (usize, Option<io::Error>) {
+    while end < n {
+        // Grows only as bytes arrive: a lying length costs nothing.
+        if end == data.len() {
+            data.resize((data.len() * 2).max(FIRST), 0);
+        }
+        let to = data.len().min(end.saturating_add(most));
+        match input.read(data.get_mut(end..to).unwrap_or_default()) {
+            Ok(0) => break,
+            Ok(n) => end = end.saturating_add(n).min(data.len()),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return (end, Some(e)),
+        }
+    }
+    (end, None)
 }

@@ -29,6 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod abreast;
 mod bytes;
 mod dissector;
 mod encap;

@@ -10,6 +10,7 @@ use tcpwhy_base::Nanos;
 const HEADER: usize = 16;
 
 /// What the file header says.
+#[derive(Clone)]
 pub(crate) struct Pcap {
     order: Order,
     link_type: u32,

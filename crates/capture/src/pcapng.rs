@@ -22,7 +22,7 @@ const LONGEST_EVENT: u64 = 4096;
 const MOST_EVENTS: usize = 1 << 16;
 
 /// The state of the current section.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Pcapng {
     order: Option<Order>,
     interfaces: Vec<Interface>,
@@ -33,6 +33,7 @@ pub(crate) struct Pcapng {
     heard: Vec<SocketEvent>,
 }
 
+#[derive(Clone)]
 struct Interface {
     link_type: u32,
     snaplen: u32,

@@ -44,6 +44,7 @@ pub trait Taker {
     fn take(&mut self, frame: &Frame<'_>);
 }
 
+#[derive(Clone)]
 enum Format {
     Pcap(Pcap),
     Pcapng(Pcapng),
@@ -120,6 +121,24 @@ impl Reader {
             }));
         };
         Ok(Reader { buffer, format, shared, path, packing, frames: 0, last: Nanos::ZERO, done: false })
+    }
+
+    /// So many readers of what is to come, each for a thread of its own: the same frames to all of them, their bytes read and unpacked once.
+    /// None of them gets far before the slowest; one that is dropped is not waited for. Two steps of it do nothing: a reader that is one of
+    /// several already stays alone.
+    pub fn abreast(self, readers: usize) -> Vec<Reader> {
+        let Reader { buffer, format, shared, path, packing, frames, last, done } = self;
+        let each = |buffer| Reader {
+            buffer,
+            format: format.clone(),
+            shared: Arc::clone(&shared),
+            path: path.clone(),
+            packing,
+            frames,
+            last,
+            done,
+        };
+        buffer.abreast(readers).into_iter().map(each).collect()
     }
 
     /// The next frame; `None` at the end.

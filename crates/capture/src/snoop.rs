@@ -7,6 +7,7 @@ use crate::record::{MAX_RECORD, Record, Stop};
 use tcpwhy_base::Nanos;
 
 /// What the file header says, and what the records say of losses.
+#[derive(Clone)]
 pub(crate) struct Snoop {
     link_type: u32,
     drops: u32,

@@ -9,8 +9,7 @@ use crate::output::Output;
 use crate::result::{Connection, Finding, Totals};
 use crate::sums::{each_of, findings_over};
 use crate::{Analysis, Bases};
-use std::net::IpAddr;
-use tcpwhy_base::{Endpoint, Nanos, Segment};
+use tcpwhy_base::{Nanos, Part, Segment};
 
 /// Stands for the slot of a connection that has none.
 const NO_SLOT: u32 = u32::MAX;
@@ -89,18 +88,7 @@ impl Analyzer {
 
     /// Which of `n` analyzers takes the segments of this connection, where several work side by side.
     pub fn share(segment: &Segment, n: usize) -> usize {
-        let end = |e: &Endpoint| {
-            let bits = match e.ip {
-                IpAddr::V4(ip) => u64::from(ip.to_bits()),
-                IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64 ^ ip.to_bits() as u64,
-            };
-            bits << 16 | u64::from(e.port)
-        };
-        // Both directions to the same one: the sum does not know which end is which.
-        let sum = end(&segment.src).wrapping_add(end(&segment.dst));
-        // By the upper half of the hash, as a part of one: a division takes longer than all of this.
-        let part = sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        ((part * u64::from(n as u32)) >> 32) as usize
+        Part::index(&segment.src, &segment.dst, n)
     }
 
     /// The answer of several that each ate the segments [`Analyzer::share`] gave them: the same as if one had eaten

@@ -1,7 +1,7 @@
 //! Several captures as one, on all cores: the way that `tcpwhy explain` goes.
 //!
-//! One thread reads and dissects, others analyse; [`explain`](Captures::explain) gives the answer over all of it,
-//! [`stream`](Captures::stream) connections as they end, while reading goes on. Two captures may be [two taps](taps) on the same
+//! [`explain`](Captures::explain) gives the answer over all of it: each core reads all and analyses a part of the connections.
+//! [`stream`](Captures::stream) gives connections as they end, while reading goes on: one thread reads, another one analyses. Two captures may be [two taps](taps) on the same
 //! connections. With one core both take turns in one thread, and so does [`Explain`](crate::Explain) always.
 //!
 //! ```
@@ -16,6 +16,7 @@
 //! # Ok::<(), tcpwhy_library::captures::Failed>(())
 //! ```
 
+mod abreast;
 mod read;
 pub mod taps;
 mod threads;
@@ -32,8 +33,8 @@ use tcpwhy_capture::Counts;
 pub use crate::clock::OddClock;
 pub use tcpwhy_analysis::{Analysis, Bases, Window};
 
-/// More analyzers than this wait for the reader.
-const MAX_SHARDS: usize = 8;
+/// To pass over the connections of others takes a twentieth of what it takes to analyse one's own: with more parts than this that is half.
+const MAX_PARTS: usize = 8;
 
 /// Something that can be read as a capture.
 pub trait Capture: Sync {
@@ -258,9 +259,8 @@ impl<'a, C: Capture> Captures<'a, C> {
             let (analyzer, read) = threads::in_turns(self, new(), progress);
             return Ok((analyzer.finish(), read));
         }
-        // Reading takes a fraction of the time that the analysis takes, so there is an analyzer for every core.
-        let eaters = (0..cores.min(MAX_SHARDS)).map(|_| new()).collect();
-        let (read, analyzers) = threads::side_by_side(self, eaters, progress)?;
+        let eaters = (0..cores.min(MAX_PARTS)).map(|_| new()).collect();
+        let (read, analyzers) = abreast::abreast(self, eaters, progress)?;
         Ok((Analyzer::finish_all(analyzers), read))
     }
 
@@ -284,12 +284,9 @@ impl<'a, C: Capture> Captures<'a, C> {
         let eater = threads::Ending::new(analyzer, take);
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let (eater, read) = if cores < 2 {
-            let (mut eater, read) = threads::in_turns(self, eater, progress);
-            threads::Eater::end(&mut eater);
-            (eater, read)
+            threads::in_turns(self, eater, progress)
         } else {
-            let (read, mut eaters) = threads::side_by_side(self, vec![eater], progress)?;
-            (eaters.pop().ok_or(Failed::Analysis)?, read)
+            threads::side_by_side(self, eater, progress)?
         };
         let (analyzer, taken) = eater.parts();
         let (findings, totals) = analyzer.finish_stream();

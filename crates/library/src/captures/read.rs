@@ -2,9 +2,11 @@
 
 use super::threads::Said;
 use super::{Capture, Captures, Progress, Read};
+use crate::Reader;
 use crate::clock::Clock;
 use std::sync::Arc;
-use tcpwhy_base::{Nanos, Segment, SocketEvent};
+use std::sync::atomic::Ordering::Relaxed;
+use tcpwhy_base::{Nanos, Part, Segment, SocketEvent};
 use tcpwhy_capture::{Dissector, Frame, Taker, Verdict};
 
 /// Frames between looks at the clock.
@@ -26,15 +28,57 @@ pub(super) trait Sink {
     fn hand_over(&mut self);
 }
 
+/// An input, as far as it could be opened.
+pub(super) enum Opened {
+    Reader(Box<Reader>),
+    /// A sentence says why not.
+    Not(String),
+    /// Reading was stopped before.
+    Stopped,
+}
+
+impl Opened {
+    pub(super) fn of<C: Capture>(captures: &Captures<'_, C>, input: &C) -> Opened {
+        if captures.stops() {
+            return Opened::Stopped;
+        }
+        let opened = match captures.stop {
+            Some(stop) if captures.follow => input.open_following(stop),
+            None if captures.follow => input.open_following(&Arc::default()),
+            _ => input.open(),
+        };
+        match opened {
+            Ok(reader) => Opened::Reader(Box::new(reader)),
+            // Who interrupts while nothing has come yet has not damaged it.
+            Err(_) if captures.stops() => Opened::Stopped,
+            Err(problem) => Opened::Not(problem),
+        }
+    }
+}
+
+/// All inputs, each opened by the reader itself.
 pub(super) fn read_all<C: Capture>(
     captures: &Captures<'_, C>,
     sink: &mut impl Sink,
     progress: &mut Progress<'_>,
 ) -> Read {
+    let open = |index: usize| captures.inputs.get(index).map_or(Opened::Stopped, |i| Opened::of(captures, i));
+    read_part(captures, Part::ALL, open, sink, progress)
+}
+
+/// Of all inputs, which `open` opens, the connections of a part.
+pub(super) fn read_part<C: Capture>(
+    captures: &Captures<'_, C>,
+    part: Part,
+    mut open: impl FnMut(usize) -> Opened,
+    sink: &mut impl Sink,
+    progress: &mut Progress<'_>,
+) -> Read {
     let mut read = Read::default();
-    let mut dissector = Dissector::new();
+    let mut dissector = Dissector::new().only(part);
     for (index, input) in captures.inputs.iter().enumerate() {
-        if captures.stops() {
+        let opened = open(index);
+        if matches!(opened, Opened::Stopped) {
             read.interrupted = true;
             break;
         }
@@ -42,7 +86,19 @@ pub(super) fn read_all<C: Capture>(
         if let Some(meanwhile) = captures.meanwhile {
             meanwhile.begin_input(read.packets);
         }
-        read_one(captures, index, input, &mut dissector, sink, progress, &mut read);
+        match opened {
+            Opened::Reader(mut reader) => {
+                read.opened += 1;
+                let file = u16::try_from(index).unwrap_or(u16::MAX);
+                let clock = Clock::default();
+                let (before, dissector) = (read.packets, &mut dissector);
+                let (salt, first) = (0, Nanos::MAX);
+                let reading = Reading { captures, part, sink, dissector, file, before, salt, clock, first };
+                read_one(reading, (index, input), &mut reader, progress, &mut read);
+            }
+            Opened::Not(problem) => read.unreadable.push(problem),
+            Opened::Stopped => {}
+        }
     }
     read.counts = dissector.counts().clone();
     read.incomplete = dissector.incomplete();
@@ -50,32 +106,16 @@ pub(super) fn read_all<C: Capture>(
     read
 }
 
-fn read_one<C: Capture>(
-    captures: &Captures<'_, C>,
-    index: usize,
-    input: &C,
-    dissector: &mut Dissector,
-    sink: &mut impl Sink,
+fn read_one<C: Capture, S: Sink>(
+    mut reading: Reading<'_, '_, C, S>,
+    (index, input): (usize, &C),
+    reader: &mut Reader,
     progress: &mut Progress<'_>,
     read: &mut Read,
 ) {
-    let opened = match captures.stop {
-        Some(stop) if captures.follow => input.open_following(stop),
-        None if captures.follow => input.open_following(&Arc::default()),
-        _ => input.open(),
-    };
-    let mut reader = match opened {
-        Ok(reader) => reader,
-        // Who interrupts while nothing has come yet has not damaged it.
-        Err(_) if captures.stops() => return read.interrupted = true,
-        Err(problem) => return read.unreadable.push(problem),
-    };
-    read.opened += 1;
+    let captures = reading.captures;
     let size = input.size();
-    let file = u16::try_from(index).unwrap_or(u16::MAX);
-    let clock = Clock::default();
-    let mut reading =
-        Reading { captures, sink, dissector, file, before: read.packets, salt: 0, clock, first: Nanos::MAX };
+    let stop = reader.stop_flag();
     let mut begun = false;
     let mut heard = Vec::new();
     loop {
@@ -83,7 +123,12 @@ fn read_one<C: Capture>(
         if until_look == LOOK {
             progress(read.packets, size.map(|size| (reader.bytes_read(), size)));
         }
-        if begun && !captures.stops() {
+        if captures.stops() {
+            // Several that read the same bytes all stop where those end that one of them has.
+            read.interrupted = true;
+            stop.store(true, Relaxed);
+        }
+        if begun {
             reader.give_here(until_look, &mut reading);
             let packets = reading.before + reader.frames();
             let looks = packets - read.packets == until_look;
@@ -99,19 +144,16 @@ fn read_one<C: Capture>(
             reading.sink.hand_over();
         }
         let next = reader.next_hearing(&mut heard);
-        if captures.stops() {
-            read.interrupted = true;
-            break;
-        }
         let frame = match next {
             Ok(Some(frame)) => frame,
             Ok(None) => break,
+            Err(_) if captures.stops() => break,
             Err(e) => {
                 read.damaged.push(input.said(&e));
                 break;
             }
         };
-        hear_all(captures, reading.sink, &mut heard);
+        reading.hear_all(&mut heard);
         read.packets += 1;
         read.bad_times += u64::from(frame.bad_time);
         if !begun {
@@ -120,7 +162,8 @@ fn read_one<C: Capture>(
         }
         reading.take(&frame);
     }
-    hear_all(captures, reading.sink, &mut heard);
+    read.interrupted |= captures.stops();
+    reading.hear_all(&mut heard);
     reading.end(index, read);
     read.drops += reader.capture_drops().unwrap_or(0);
 }
@@ -128,6 +171,7 @@ fn read_one<C: Capture>(
 /// An input while it is read.
 struct Reading<'a, 'b, C, S> {
     captures: &'a Captures<'b, C>,
+    part: Part,
     sink: &'a mut S,
     dissector: &'a mut Dissector,
     file: u16,
@@ -151,6 +195,26 @@ impl<C: Capture, S: Sink> Reading<'_, '_, C, S> {
             }
             Some(_) => {}
             None => _ = self.captures.meanwhile.inspect(|meanwhile| meanwhile.begin(time)),
+        }
+    }
+
+    /// Passes on what kernels said of connections that are wanted.
+    #[inline]
+    fn hear_all(&mut self, heard: &mut Vec<SocketEvent>) {
+        if heard.is_empty() {
+            return;
+        }
+        heard.drain(..).for_each(|event| self.hear(Said::Socket(event)));
+    }
+
+    /// Passes on what was said of a connection, if that is wanted: a filter asks for ends alone.
+    fn hear(&mut self, said: Said) {
+        let (one, other) = said.ends();
+        let [out, back] =
+            [(one, other), (other, one)].map(|(src, dst)| Segment { src, dst, ..Segment::EMPTY });
+        let wanted = self.captures.filter.is_none_or(|f| f.matches(&out) || f.matches(&back));
+        if wanted && self.part.has(&one, &other) {
+            self.sink.hear(said);
         }
     }
 
@@ -181,26 +245,8 @@ impl<C: Capture, S: Sink> Taker for Reading<'_, '_, C, S> {
         } else if let Some(mut told) = self.dissector.too_big() {
             told.link ^= self.salt;
             told.frame += self.before;
-            hear(self.captures, self.sink, Said::TooBig(told));
+            self.hear(Said::TooBig(told));
         }
-    }
-}
-
-/// Passes on what kernels said of connections that are wanted: a filter asks for ends alone.
-#[inline]
-fn hear_all<C: Capture>(captures: &Captures<'_, C>, sink: &mut impl Sink, heard: &mut Vec<SocketEvent>) {
-    if heard.is_empty() {
-        return;
-    }
-    heard.drain(..).for_each(|event| hear(captures, sink, Said::Socket(event)));
-}
-
-/// Passes on what was said of a connection, if that is wanted.
-fn hear<C: Capture>(captures: &Captures<'_, C>, sink: &mut impl Sink, said: Said) {
-    let (one, other) = said.ends();
-    let [out, back] = [(one, other), (other, one)].map(|(src, dst)| Segment { src, dst, ..Segment::EMPTY });
-    if captures.filter.is_none_or(|f| f.matches(&out) || f.matches(&back)) {
-        sink.hear(said);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Reading and dissecting in one thread, the analysis in others; batches of segments go across and their
-//! buffers come back. With one core both take turns in one thread.
+//! Reading, dissecting and analysis in turns in one thread; or the analysis, where it waits for what takes its connections, in another
+//! one: batches of segments go across and their buffers come back.
 
 use super::read::{Sink, read_all};
 use super::{Capture, Captures, Failed, Progress, Read, Take};
@@ -24,33 +24,25 @@ pub(super) fn in_turns<C: Capture, E: Eater>(
 ) -> (E, Read) {
     let mut turns = Turns::new(eater);
     let read = read_all(captures, &mut turns, progress);
-    turns.hand_over();
-    (turns.eater, read)
+    (turns.end(), read)
 }
 
-/// Reading in this thread, and each eater in one of its own.
+/// Reading in this thread, and the eater in another one.
 pub(super) fn side_by_side<C: Capture, E: Eater>(
     captures: &Captures<'_, C>,
-    eaters: Vec<E>,
+    eater: E,
     progress: &mut Progress<'_>,
-) -> Result<(Read, Vec<E>), Failed> {
+) -> Result<(E, Read), Failed> {
     thread::scope(|scope| {
-        let mut workers = Vec::with_capacity(eaters.len());
-        let mut sink = Batches { shards: Vec::with_capacity(eaters.len()), last: 0, eager: E::EAGER };
-        for eater in eaters {
-            let (send, receive) = sync_channel(IN_FLIGHT);
-            let (give_back, recycled) = channel();
-            workers.push(scope.spawn(move || eat_all(eater, &receive, &give_back)));
-            sink.shards.push(Shard { batch: Batch::new(), send, recycled, made: 1 });
-        }
+        let (send, receive) = sync_channel(IN_FLIGHT);
+        let (give_back, recycled) = channel();
+        let worker = scope.spawn(move || eat_all(eater, &receive, &give_back));
+        let mut sink = Batches { batch: Batch::new(), send, recycled, made: 1, eager: E::EAGER };
         let read = read_all(captures, &mut sink, progress);
         sink.hand_over();
         drop(sink);
-        let mut done = Vec::with_capacity(workers.len());
-        for worker in workers {
-            done.push(worker.join().map_err(|_| Failed::Analysis)?);
-        }
-        Ok((read, done))
+        let eater = worker.join().map_err(|_| Failed::Analysis)?;
+        Ok((eater, read))
     })
 }
 
@@ -152,8 +144,8 @@ impl<T: Take> Eater for Ending<T> {
     }
 }
 
-/// Everything in one thread.
-struct Turns<E> {
+/// Reading and analysis in one thread.
+pub(super) struct Turns<E> {
     segments: Box<[Segment; TURN]>,
     used: usize,
     heard: Vec<Heard>,
@@ -161,8 +153,17 @@ struct Turns<E> {
 }
 
 impl<E> Turns<E> {
-    fn new(eater: E) -> Turns<E> {
+    pub(super) fn new(eater: E) -> Turns<E> {
         Turns { segments: Box::new([Segment::EMPTY; TURN]), used: 0, heard: Vec::new(), eater }
+    }
+}
+
+impl<E: Eater> Turns<E> {
+    /// Gives it what is left, and back.
+    pub(super) fn end(mut self) -> E {
+        self.hand_over();
+        self.eater.end();
+        self.eater
     }
 }
 
@@ -206,35 +207,18 @@ impl Batch {
     }
 }
 
-/// Deals the segments out to the analyzers.
+/// Collects batches for the other thread.
 struct Batches {
-    shards: Vec<Shard>,
-    /// The one that got the last: mostly the next goes there too, and is written in place.
-    last: usize,
-    eager: bool,
-}
-
-impl Batches {
-    /// What was written for one analyzer goes to another.
-    #[inline(never)]
-    fn pass(&mut self, to: usize) {
-        let segment = *self.slot();
-        self.last = to;
-        *self.slot() = segment;
-    }
-}
-
-/// Collects batches for one analyzer.
-struct Shard {
     batch: Batch,
     send: SyncSender<Batch>,
     recycled: Receiver<Batch>,
     made: usize,
+    eager: bool,
 }
 
-impl Shard {
+impl Batches {
     #[inline(never)]
-    fn hand_over(&mut self) {
+    fn send(&mut self) {
         let empty = if self.made < IN_FLIGHT + 2 {
             self.made += 1;
             Batch::new()
@@ -250,40 +234,29 @@ impl Shard {
 impl Sink for Batches {
     #[inline]
     fn slot(&mut self) -> &mut Segment {
-        let batch = &mut self.shards[self.last].batch;
-        &mut batch.segments[batch.used]
+        &mut self.batch.segments[self.batch.used]
     }
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for Dissector::dissect")]
     fn keep(&mut self) {
-        let n = self.shards.len();
-        let to = Analyzer::share(self.slot(), n);
-        if to != self.last {
-            self.pass(to);
-        }
-        let shard = &mut self.shards[self.last];
-        shard.batch.used += 1;
-        if shard.batch.used == BATCH {
-            shard.hand_over();
+        self.batch.used += 1;
+        if self.batch.used == BATCH {
+            self.send();
         }
     }
     fn hear(&mut self, said: Said) {
-        let (src, dst) = said.ends();
-        let either = Segment { src, dst, ..Segment::EMPTY };
-        let to = Analyzer::share(&either, self.shards.len());
-        if let Some(shard) = self.shards.get_mut(to) {
-            shard.batch.heard.push((shard.batch.used, said));
-            if shard.batch.heard.len() >= BATCH {
-                shard.hand_over();
-            }
+        self.batch.heard.push((self.batch.used, said));
+        if self.batch.heard.len() >= BATCH {
+            self.send();
         }
     }
     fn is_eager(&self) -> bool {
         self.eager
     }
     fn hand_over(&mut self) {
-        let has = |s: &&mut Shard| s.batch.used > 0 || !s.batch.heard.is_empty();
-        self.shards.iter_mut().filter(has).for_each(Shard::hand_over);
+        if self.batch.used > 0 || !self.batch.heard.is_empty() {
+            self.send();
+        }
     }
 }
 
