@@ -270,6 +270,7 @@ impl Sure {
 
 impl Rule {
     /// How sure it is at this tap.
+    #[inline]
     pub(crate) const fn at(self, tap: Tap) -> Sure {
         use Cause as C;
         match (self, tap) {

@@ -72,13 +72,6 @@ pub(crate) struct Doubt {
 }
 
 impl Doubt {
-    #[inline]
-    fn of(time: Nanos, confidence: f32) -> Doubt {
-        let percent = plain::percent_of(confidence);
-        let unsure = if f64::from(confidence) < UNSURE { time } else { Nanos::ZERO };
-        Doubt { unsure, weighed: time.0.saturating_mul(percent), time: time.0 }
-    }
-
     /// All of it with this confidence.
     fn set(&mut self, confidence: f32) {
         let percent = (f64::from(confidence) * 100.0).round() as i64;
@@ -107,6 +100,18 @@ pub(crate) struct Best {
 }
 
 impl Best {
+    #[cold]
+    fn of(part: &Part<'_>, place: Where) -> Best {
+        let example = Example {
+            connection: place.connection,
+            exchange: place.exchange,
+            frames: *part.frames,
+            start: part.start,
+            end: part.end,
+        };
+        Best { example, time: part.end - part.start, facts: *part.facts }
+    }
+
     /// An exchange tells more than a gap, a long span more than a short one; of equal ones the first.
     fn rank(&self) -> (bool, Nanos, Reverse<(u32, u64)>) {
         (
@@ -182,6 +187,7 @@ impl Rollups {
     }
 
     /// Adds a span. TCP's causes keep some evidence of their own, the others only their longest span.
+    #[inline]
     pub(crate) fn add(&mut self, span: &Span, place: Where) {
         let part = Part {
             cause: span.cause,
@@ -199,58 +205,9 @@ impl Rollups {
     /// The same of a span that is nothing but summed, and need not be made.
     #[inline]
     pub(crate) fn add_part(&mut self, part: &Part<'_>, place: Where) {
-        let (time, class) = (part.end - part.start, part.cause.class());
-        let tail = place.tail && matches!(class, Class::Application | Class::Unknown);
-        // Time after the last byte counts, but is no wait of anybody (rule 27).
-        let n = if tail { 0 } else { u64::from(part.folded.max(1)) };
-        // Of spans that were folded into one only the mean is known: the shortest is no longer, the longest no shorter.
-        let each = Extremes::of(if part.folded > 1 { Nanos(time.0 / i64::from(part.folded)) } else { time });
-        let idle = if place.gap && !tail { time } else { Nanos::ZERO };
-        let tail = if tail { time } else { Nanos::ZERO };
-        let mut doubt = Doubt::of(time, part.confidence);
-        if place.gap {
-            doubt.unsure = Nanos::ZERO;
-        }
-        let example = || Best {
-            example: Example {
-                connection: place.connection,
-                exchange: place.exchange,
-                frames: *part.frames,
-                start: part.start,
-                end: part.end,
-            },
-            time,
-            facts: *part.facts,
-        };
-        let evidence = class == Class::Tcp || place.gap && class == Class::Application;
         match self.0.iter_mut().find(|r| r.cause == part.cause && r.side == part.side) {
-            Some(r) => {
-                r.lost += time;
-                r.tail += tail;
-                r.idle += idle;
-                r.doubt.add(doubt);
-                r.range = joined((r.occurrences, r.range), (n, each));
-                r.occurrences += n;
-                let rank = (place.exchange > 0, time, Reverse((place.connection, part.frames.first())));
-                if rank > r.example.rank() {
-                    r.example = example();
-                }
-                if evidence {
-                    r.keep_evidence(part.frames);
-                }
-            }
-            None => self.keep(Rollup {
-                cause: part.cause,
-                side: part.side,
-                tail,
-                idle,
-                doubt,
-                lost: time,
-                occurrences: n,
-                range: each,
-                example: example(),
-                evidence: if evidence { vec![*part.frames] } else { Vec::new() },
-            }),
+            Some(r) => r.add_part(part, place),
+            None => self.keep(Rollup::beginning(part, place)),
         }
     }
 
@@ -283,6 +240,63 @@ impl Rollups {
                 }
             }
         }
+    }
+}
+
+impl Rollup {
+    /// With a first part.
+    fn beginning(part: &Part<'_>, place: Where) -> Rollup {
+        let mut rollup = Rollup {
+            cause: part.cause,
+            side: part.side,
+            tail: Nanos::ZERO,
+            idle: Nanos::ZERO,
+            doubt: Doubt::default(),
+            lost: Nanos::ZERO,
+            occurrences: 0,
+            range: part.each(),
+            example: Best::of(part, place),
+            evidence: Vec::new(),
+        };
+        rollup.add_part(part, place);
+        rollup
+    }
+
+    #[inline]
+    fn add_part(&mut self, part: &Part<'_>, place: Where) {
+        let (time, class) = (part.end - part.start, part.cause.class());
+        self.lost += time;
+        self.doubt.add_time(time, part.confidence, place.gap);
+        // Time after the last byte counts, but is no wait of anybody (rule 27).
+        if place.tail && matches!(class, Class::Application | Class::Unknown) {
+            self.tail += time;
+        } else {
+            if place.gap {
+                self.idle += time;
+            }
+            let n = u64::from(part.folded.max(1));
+            self.range = joined((self.occurrences, self.range), (n, part.each()));
+            self.occurrences += n;
+        }
+        // Mostly it is no better example, which its length alone shows.
+        let of_exchange = place.exchange > 0;
+        if time >= self.example.time || of_exchange != (self.example.example.exchange > 0) {
+            let rank = (of_exchange, time, Reverse((place.connection, part.frames.first())));
+            if rank > self.example.rank() {
+                self.example = Best::of(part, place);
+            }
+        }
+        if class == Class::Tcp || place.gap && class == Class::Application {
+            self.keep_evidence(part.frames);
+        }
+    }
+}
+
+impl Part<'_> {
+    /// Of spans that were folded into one only the mean is known: the shortest is no longer, the longest no shorter.
+    fn each(&self) -> Extremes {
+        let time = self.end - self.start;
+        Extremes::of(if self.folded > 1 { Nanos(time.0 / i64::from(self.folded)) } else { time })
     }
 }
 

@@ -27,18 +27,18 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// What lies between two trips, each with its figures.
+    /// What lies between two trips, each with how sure it is and its figures.
     pub(crate) fn around(
         start: Nanos,
         frames: Frames,
-        trips: &(Plain, Facts),
-        between: &(Plain, Facts),
+        trips: &(Plain, Sure, Facts),
+        between: &(Plain, Sure, Facts),
     ) -> Pieces {
-        let piece = |(plain, facts): &(Plain, Facts), n: usize| Piece {
+        let piece = |(plain, sure, facts): &(Plain, Sure, Facts), n: usize| Piece {
             cause: plain.cause,
             side: plain.side,
             time: plain.pieces[n].1,
-            sure: plain.sure,
+            sure: *sure,
             facts: *facts,
         };
         Pieces { start, frames, list: [piece(trips, 0), piece(between, 0), piece(trips, 1)] }

@@ -5,7 +5,7 @@ use crate::attribute::doubts::is_as_late_as_a_timer;
 use crate::attribute::emit::HOSTS;
 use crate::attribute::pieces::Pieces;
 use crate::attribute::waits::{is_forty_millis, is_no_work};
-use crate::confidence::{Rule, Tap};
+use crate::confidence::{Rule, Sure, Tap};
 use crate::facts::Facts;
 use crate::findings::{Plain, Shown};
 use crate::release::{Doubt, Habits, Wait};
@@ -89,6 +89,22 @@ impl PlainExchange {
         if self.near { Tap::Near } else { Tap::Far }
     }
 
+    /// How sure the way is.
+    #[inline]
+    fn is_way(&self) -> Sure {
+        Rule::RoundTrip.at(self.tap())
+    }
+
+    /// How sure the server's work is.
+    #[inline]
+    fn is_work(&self) -> Sure {
+        if is_forty_millis(self.work) {
+            Rule::ThinkOfFortyMillis.at(self.tap())
+        } else {
+            Rule::Think.at(self.tap())
+        }
+    }
+
     /// The first frame that shows it.
     pub(crate) fn first_frame(&self) -> u64 {
         self.first_frame
@@ -101,7 +117,7 @@ impl PlainExchange {
             cause: Cause::PathDelay,
             side: Some(Side::Network),
             pieces: self.trips(),
-            sure: Rule::RoundTrip.at(self.tap()),
+            confidence: self.is_way().confidence,
         }
     }
 
@@ -113,12 +129,11 @@ impl PlainExchange {
     /// The server's work, as it is summed.
     #[inline]
     pub(crate) fn think(&self) -> Plain {
-        let rule = if is_forty_millis(self.work) { Rule::ThinkOfFortyMillis } else { Rule::Think };
         Plain {
             cause: Cause::ServerThink,
             side: Some(Side::Server),
             pieces: [(self.start + self.trips()[0].1, self.work), (Nanos::ZERO, Nanos::ZERO)],
-            sure: rule.at(self.tap()),
+            confidence: self.is_work().confidence,
         }
     }
 
@@ -130,7 +145,8 @@ impl PlainExchange {
 
     /// What the rules make spans of, to hold this against them.
     pub(crate) fn pieces(&self, file: u16) -> Pieces {
-        let (way, think) = ((self.way(), self.shows_way(file).1), (self.think(), self.shows_think(file).1));
+        let way = (self.way(), self.is_way(), self.shows_way(file).1);
+        let think = (self.think(), self.is_work(), self.shows_think(file).1);
         Pieces::around(self.start, self.frames(file), &way, &think)
     }
 }

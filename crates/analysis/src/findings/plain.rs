@@ -1,7 +1,6 @@
 //! Summing what nothing held up: of such parts there are many, and most figures of a span say nothing new of them.
 
 use super::{Best, Doubt, EVIDENCE, Part, Rollup, Rollups, UNSURE, Where};
-use crate::confidence::Sure;
 use crate::facts::Facts;
 use crate::result::{Example, Frames};
 use std::cmp::Reverse;
@@ -14,13 +13,18 @@ pub(crate) struct Plain {
     pub(crate) side: Option<Side>,
     /// When each piece began, and how long it was; of no time: there is none.
     pub(crate) pieces: [(Nanos, Nanos); 2],
-    pub(crate) sure: Sure,
+    pub(crate) confidence: f32,
 }
 
 /// What shows it, made where it is a better example than those before.
 pub(crate) type Shown = (Frames, Facts);
 
 impl Plain {
+    #[inline(always)]
+    fn time(&self) -> Nanos {
+        self.pieces[0].1 + self.pieces[1].1
+    }
+
     /// Its pieces that take time.
     fn each(&self, shown: &Shown, mut add: impl FnMut(&Part<'_>)) {
         for (start, time) in self.pieces.into_iter().filter(|piece| piece.1 > Nanos::ZERO) {
@@ -29,7 +33,7 @@ impl Plain {
                 side: self.side,
                 start,
                 end: start + time,
-                confidence: self.sure.confidence,
+                confidence: self.confidence,
                 folded: 1,
                 frames: &shown.0,
                 facts: &shown.1,
@@ -42,6 +46,10 @@ impl Rollups {
     /// The same as [`Rollups::add_part`] of each piece; none lies after the last byte, nor is of a cause of TCP. `first` is the first frame that shows it.
     #[inline(always)]
     pub(crate) fn add_plain(&mut self, plain: &Plain, place: Where, first: u64, shown: impl Fn() -> Shown) {
+        // Of what took no time there is often no sum to add it to: it is not looked for.
+        if plain.time() <= Nanos::ZERO {
+            return;
+        }
         match self.0.iter_mut().find(|r| r.cause == plain.cause && r.side == plain.side) {
             Some(r) => r.add_plain(plain, place, first, shown),
             None => self.begin_plain(plain, place, &shown()),
@@ -57,16 +65,12 @@ impl Rollups {
 impl Rollup {
     #[inline(always)]
     fn add_plain(&mut self, plain: &Plain, place: Where, first_frame: u64, shown: impl Fn() -> Shown) {
-        let [first, second] = plain.pieces;
-        let time = first.1 + second.1;
-        if time <= Nanos::ZERO {
-            return;
-        }
+        let ([first, second], time) = (plain.pieces, plain.time());
         // The longer one, of equal ones the first; and the other, if there is one.
         let (longest, other) = if second.1 > first.1 { (second, first) } else { (first, second) };
         let (n, shortest) = if other.1 > Nanos::ZERO { (2, other.1) } else { (1, longest.1) };
         self.lost += time;
-        self.doubt.add_sure(time, plain.sure, place.gap);
+        self.doubt.add_time(time, plain.confidence, place.gap);
         if place.gap {
             self.idle += time;
         }
@@ -116,8 +120,8 @@ impl Rollup {
 impl Doubt {
     /// Adds time that was judged so; in a gap nobody waited for it.
     #[inline]
-    fn add_sure(&mut self, time: Nanos, sure: Sure, gap: bool) {
-        let (percent, unsure) = match sure.confidence {
+    pub(super) fn add_time(&mut self, time: Nanos, confidence: f32, gap: bool) {
+        let (percent, unsure) = match confidence {
             // What nearly all of them have, without a conversion.
             0.9 => (90, false),
             confidence => (percent_of(confidence), f64::from(confidence) < UNSURE),
@@ -160,7 +164,7 @@ mod tests {
                             cause,
                             side: Some(side),
                             pieces: [(Nanos(1_000), *time), (Nanos(2_000), second)],
-                            sure: sures[n % sures.len()],
+                            confidence: sures[n % sures.len()].confidence,
                         };
                         let shown = (frames, Facts::RoundTrip { rtt: *time });
                         let connection = 3 + (n % 2) as u32;

@@ -377,7 +377,9 @@ impl Ledger {
         by_cause.iter().for_each(|&(cause, time)| sums.budget.add(cause, time));
         let (first, file) = (plain.first_frame(), self.file);
         parts.inherent_mut().add_plain(&plain.way(), place, first, || plain.shows_way(file));
-        sums.rollups.add_plain(&plain.think(), place, first, || plain.shows_think(file));
+        if plain.work > Nanos::ZERO {
+            sums.rollups.add_plain(&plain.think(), place, first, || plain.shows_think(file));
+        }
         if ex.turns <= 1 && plain.work.times(4) < duration {
             self.count_quick(Some(plain.start), duration, || Some(plain.frames(file)));
         }

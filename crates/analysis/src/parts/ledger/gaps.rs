@@ -32,10 +32,11 @@ impl Ledger {
         let drops = track.quality().has(Quality::CAPTURE_DROPS);
         let half = path.part(2);
         let think = length - path;
-        let plain = |cause, side, pieces| {
+        let sure = |cause| {
             let sure = Rule::GapThink.at(Tap::Near);
-            Plain { cause, side, pieces, sure: if drops { sure.beside_drops(cause) } else { sure } }
+            if drops { sure.beside_drops(cause) } else { sure }
         };
+        let plain = |cause, side, pieces| Plain { cause, side, pieces, confidence: sure(cause).confidence };
         let (cause, side, facts) = match s {
             // What the other side had sent by then is not in the capture.
             _ if unseen => (Cause::Unexplained, None, Facts::OneSided),
@@ -63,7 +64,8 @@ impl Ledger {
             return;
         }
         let mut spans = parts.spare_spans();
-        Pieces::around(from, frames(), &(trips, trip_facts), &(wait, facts)).spans(&mut spans);
+        let trips = (trips, sure(trips.cause), trip_facts);
+        Pieces::around(from, frames(), &trips, &(wait, sure(cause), facts)).spans(&mut spans);
         self.emit_gap(t, spans, false, parts);
     }
 
