@@ -127,7 +127,8 @@ impl Context {
         let may_be_untaken = (first || client.una == client.base) && track.handshake().is_done();
         let untaken = track.handshake().not_taken();
         // Others than Linux do not leave the last ACK of a handshake without an answer.
-        let linux = track.profile(End::Server).os == Some("Linux");
+        let is_linux = Ends::of(|s| track.profile(s).os == Some("Linux"));
+        let linux = is_linux.server;
         let at_server = linux && tap.server == Tap::Near && tap.client == Tap::Far;
         let not_taken = may_be_untaken && untaken.retransmissions > 0 && (untaken.syn_acks > 0 || at_server);
         let timer = Ends::of(|s| track.timer(s));
@@ -136,7 +137,7 @@ impl Context {
             rtt: track.rtt_or_zero(),
             measured: track.rtt().is_some(),
             reaction: Ends::of(|s| track.reaction_or_zero(s)),
-            timer: Ends::of(|s| (track.profile(s).os == Some("Linux")).then_some(timer[s])),
+            timer: Ends::of(|s| is_linux[s].then_some(timer[s])),
             timeout: Ends::of(|s| track.rto(s).max(Nanos::secs(1)).max(track.rtt_or_zero().times(3))),
             tap,
             per_byte,

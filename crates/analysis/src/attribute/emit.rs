@@ -161,23 +161,29 @@ impl<'a> Emit<'a> {
     }
 
     /// Something about the path.
+    #[inline(always)]
     pub(super) fn network(&mut self, rule: Rule, cause: Cause, time: Nanos, facts: Facts) {
         self.span(rule, cause, Some(Side::Network), time, facts);
     }
 
+    /// Most rules find that there is no time left for them: what they would say of it is not made then.
+    #[inline(always)]
     pub(super) fn span(&mut self, rule: Rule, cause: Cause, side: Option<Side>, time: Nanos, facts: Facts) {
-        if time <= Nanos::ZERO {
-            return;
+        if time > Nanos::ZERO {
+            self.span_of_time(rule, cause, side, time, &facts);
         }
-        let sure = rule.at(self.tap);
-        let inferred = self.source != Source::Kernel;
-        match against(self.context, self.step, rule).filter(|_| inferred) {
-            Some(evidence) => {
-                let (sure, cause, side) = sure.against(cause, side, evidence);
-                self.with(sure, cause, side, time, facts);
-            }
-            None => self.with(sure, cause, side, time, facts),
+    }
+
+    #[inline(never)]
+    fn span_of_time(&mut self, rule: Rule, cause: Cause, side: Option<Side>, time: Nanos, facts: &Facts) {
+        let mut sure = rule.at(self.tap);
+        let (mut cause, mut side) = (cause, side);
+        if self.source != Source::Kernel
+            && let Some(evidence) = against(self.context, self.step, rule)
+        {
+            (sure, cause, side) = sure.against(cause, side, evidence);
         }
+        self.with(sure, cause, side, time, facts);
     }
 
     /// Packets never passed the tap: a loss, or else this cause.
@@ -187,17 +193,19 @@ impl<'a> Emit<'a> {
             other.0 = otherwise;
         }
         if time > Nanos::ZERO {
-            self.with(sure, cause, Some(Side::Network), time, facts);
+            self.with(sure, cause, Some(Side::Network), time, &facts);
         }
     }
 
-    fn with(&mut self, sure: Sure, cause: Cause, side: Option<Side>, time: Nanos, facts: Facts) {
-        let sure = match self.source {
-            Source::Kernel => Rule::Witnessed.at(self.tap),
-            _ if self.context.capture_drops => sure.beside_drops(cause),
-            _ if !self.context.measured => sure.without_trip(cause),
-            _ => sure,
-        };
+    #[inline(always)]
+    fn with(&mut self, mut sure: Sure, cause: Cause, side: Option<Side>, time: Nanos, facts: &Facts) {
+        if self.source == Source::Kernel {
+            sure = Rule::Witnessed.at(self.tap);
+        } else if self.context.capture_drops {
+            sure = sure.beside_drops(cause);
+        } else if !self.context.measured {
+            sure = sure.without_trip(cause);
+        }
         let (step, file) = (self.step, self.context.file);
         let frames = *self.frames.get_or_insert_with(|| {
             let keys = [step.first_frame, step.ack_frame.map_or(0, |f| f.get()), step.last_frame];
@@ -212,7 +220,7 @@ impl<'a> Emit<'a> {
             frames,
             confidence: sure.confidence,
             alternatives: sure.alternatives,
-            facts,
+            facts: *facts,
             folded: 1,
             source: self.source,
         });

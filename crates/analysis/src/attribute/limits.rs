@@ -1,6 +1,7 @@
 //! Which limit the ACKs of a message lifted: read from how its flights change from one round trip to the next.
 
 use crate::attribute::context::{Carry, Context};
+use crate::attribute::is_plain;
 use crate::attribute::woken::{PLATEAU, apart, clocked, emptied, flight_of, wakes_the_writer, written};
 use crate::release::Wait;
 use crate::step::Step;
@@ -32,12 +33,23 @@ pub(super) fn flight_limits(context: &Context, steps: &[Step], carry: &mut Carry
     while i < steps.len() {
         // A message: steps of one sender up to the next turn.
         let sender = steps[i].sender;
+        let mut plain = is_plain(&steps[i]);
         let mut j = i + 1;
         while j < steps.len() && !steps[j].is_turn() && steps[j].sender == sender {
+            plain &= is_plain(&steps[j]);
             j += 1;
         }
         carry.turns_to(&steps[i]);
-        message_limits(context, &steps[i..j], &mut limits[i..j], carry);
+        // Of waits that no limit explains none is asked for.
+        if !plain {
+            message_limits(context, &steps[i..j], &mut limits[i..j], carry);
+        } else if cfg!(debug_assertions) {
+            let before = format!("{carry:?}");
+            message_limits(context, &steps[i..j], &mut limits[i..j], carry);
+            debug_assert_eq!(before, format!("{carry:?}"));
+            debug_assert!(!limits[i..j].contains(&Cause::Pacing));
+            limits[i..j].fill(Cause::SlowStart);
+        }
         i = j;
     }
 }
@@ -54,8 +66,12 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
     let mut most = carry.peak;
     growth(context, steps, limits, carry, mss, initial);
     let windows = Windows::of(steps);
-    let woken = wakes_the_writer(context, steps, limits, sender);
-    let plateau = plateau_cause(context, steps, sender, mss, &windows, woken);
+    // Where flights grow nobody asks what a plateau would be limited by.
+    let stays = limits.contains(&Cause::SendBuffer);
+    debug_assert!(stays || !wakes_the_writer(context, steps, limits, sender));
+    let woken = stays && wakes_the_writer(context, steps, limits, sender);
+    let plateau =
+        if stays { plateau_cause(context, steps, sender, mss, &windows, woken) } else { Cause::SlowStart };
     // One segment of up to 64 KiB may overshoot a buffer that is smaller than it (rule 85).
     let alone = woken && context.timer[sender].is_some();
     let usual = if plateau == Cause::SendBuffer { usual(steps) } else { 0 };
@@ -432,12 +448,12 @@ fn pace(context: &Context, steps: &[Step], sender: End) -> Option<Nanos> {
     let known = context.paced[sender];
     let spaced = || steps.iter().filter(|s| spaced(context, s));
     let paced: u32 = spaced().map(|s| s.releases).sum();
-    let others = steps.iter().filter(|s| clocked(s) || written(s)).count();
-    let time: i64 = spaced().map(|s| s.duration().0).sum();
-    if goes_by_the_writer(context, steps) {
+    if paced == 0 || paced < 8 && !known {
         return None;
     }
-    let shown = 2 * paced as usize > others && (paced >= 8 || known && paced > 0);
+    let others = steps.iter().filter(|s| clocked(s) || written(s)).count();
+    let time: i64 = spaced().map(|s| s.duration().0).sum();
+    let shown = 2 * paced as usize > others && !goes_by_the_writer(context, steps);
     shown.then(|| Nanos(time / i64::from(paced)))
 }
 

@@ -76,12 +76,22 @@ fn attribute_any(
     forget_waits_below_the_tick(context, steps);
     give_free_waits_to_the_writer(context, steps);
     give_tails_to_nagle(context, steps);
-    give_hidden_holds_to_the_writer(context, steps, &[]);
-    give_filled_holds_to_the_limit(context, steps);
-    give_equal_holds_to_the_writer(context, steps);
+    // The rules about holds have nothing to ask where there is none.
+    let holds = steps.iter().any(|s| matches!(s.wait, Wait::Nagle { .. } | Wait::Freed));
+    if holds || cfg!(debug_assertions) {
+        let before = (!holds).then(|| format!("{steps:?}"));
+        give_hidden_holds_to_the_writer(context, steps, &[]);
+        give_filled_holds_to_the_limit(context, steps);
+        give_equal_holds_to_the_writer(context, steps);
+        debug_assert!(before.is_none_or(|before| before == format!("{steps:?}")));
+    }
     give_probe_waits_to_the_loss(context, steps);
     limits::flight_limits(context, steps, carry, limits);
-    give_hidden_holds_to_the_writer(context, steps, limits);
+    if holds || cfg!(debug_assertions) {
+        let before = (!holds).then(|| format!("{steps:?}"));
+        give_hidden_holds_to_the_writer(context, steps, limits);
+        debug_assert!(before.is_none_or(|before| before == format!("{steps:?}")));
+    }
     for (step, &limit) in steps.iter().zip(limits.iter()) {
         waits::spans_of(context, step, limit, carry, spans);
     }
