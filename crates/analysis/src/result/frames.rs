@@ -89,11 +89,34 @@ impl Frames {
         if self == other {
             return self;
         }
+        if let Some(frames) = self.join_behind(other) {
+            return frames;
+        }
         let mut keys = [0u64; 6];
         for (slot, key) in keys.iter_mut().zip(self.keys().chain(other.keys())) {
             *slot = key;
         }
         Frames::new(self.file, self.first.min(other.first), self.last().max(other.last()), &keys)
+    }
+
+    /// What [`Frames::join`] makes of what begins no earlier, which is how spans follow each other.
+    #[inline]
+    fn join_behind(self, other: Frames) -> Option<Frames> {
+        let last = self.last().max(other.last());
+        // Distances that saturate are none.
+        if other.first < self.first || last - self.first >= u64::from(u32::MAX) {
+            return None;
+        }
+        let (apart, n) = ((other.first - self.first) as u32, usize::from(other.n));
+        let mut frames = Frames { span: (last - self.first) as u32, ..self };
+        for key in &other.key[..n] {
+            let n = usize::from(frames.n);
+            if n == 3 {
+                break;
+            }
+            frames.insert(apart + key, n);
+        }
+        Some(frames)
     }
 
     /// The frames that decide, ascending.
@@ -184,6 +207,28 @@ mod tests {
         assert_eq!(a.join(a), Frames::new(0, 10, 20, &[10, 15, 20, 10, 15, 20]));
         assert_eq!(a.join(b), Frames::new(0, 10, 30, &[10, 15, 20]));
         assert_eq!(b.join(a), Frames::new(0, 10, 30, &[18, 30, 10]));
+    }
+
+    /// What follows is joined as anything is, which of all keys takes the first three.
+    #[test]
+    fn what_follows_is_joined_as_any() {
+        let far = u64::from(u32::MAX);
+        let keys: [&[u64]; 7] = [&[], &[10], &[14], &[10, 20], &[12, 18], &[10, 15, 20], &[12, 15, 19]];
+        let all = |from: u64| keys.map(|keys| keys.iter().map(|k| k - 10 + from).collect::<Vec<_>>());
+        let some = [1, 7, 10, 13, 20, 25, far - 20, far - 10, far, far + 40];
+        let each = some.into_iter().flat_map(|from| {
+            all(from)
+                .into_iter()
+                .flat_map(move |keys| [10, 14].map(|long| Frames::new(2, from, from + long, &keys)))
+        });
+        let each: Vec<Frames> = each.collect();
+        for (a, b) in each.iter().flat_map(|a| each.iter().map(move |b| (*a, *b))) {
+            // Zeros are dropped, and take the way of any.
+            let mut keys: Vec<u64> = a.keys().chain(b.keys()).collect();
+            keys.resize(8, 0);
+            let any = Frames::new(2, a.first.min(b.first), a.last().max(b.last()), &keys);
+            assert_eq!(a.join(b), if a == b { a } else { any }, "{a:?} {b:?}");
+        }
     }
 
     #[test]
