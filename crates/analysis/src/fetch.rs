@@ -34,3 +34,13 @@ fn fetch_at(place: *const u8) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = place;
 }
+
+/// So much is asked for at once: less than what an allocator gives pages of their own, or hands back as soon as it is free.
+const AT_ONCE: usize = 60 << 10;
+
+/// The allocator has room for many small pieces. Where a thread has memory of its own, that of glibc grows by the page, and asks the kernel each
+/// time; a piece that is taken and given back lets it grow by as much.
+#[cold]
+pub(crate) fn make_room() {
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(AT_ONCE)));
+}

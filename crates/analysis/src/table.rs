@@ -14,6 +14,7 @@ mod waiting;
 mod words;
 
 use crate::conn::Conn;
+use crate::fetch::make_room;
 use crate::findings::packed::{self, Store};
 use crate::leftover::{leave_out_kept, leave_out_setup};
 use crate::output::Output;
@@ -35,6 +36,9 @@ use tcpwhy_base::{Class, Endpoint, Nanos, Observation, Segment};
 const LINGER: Nanos = Nanos::secs(240);
 /// No more closed connections than this are kept for it, the oldest go first.
 const MAX_LINGERING: usize = 16_384;
+
+/// Memory is asked for whenever so many more have ended: each stays with somewhat more than a kilobyte.
+const ENDED: usize = 32;
 
 /// With fewer open connections than this their state (4 KB each) is mostly in a cache, with half of them in the second one.
 const CROWD: usize = 1_024;
@@ -472,6 +476,9 @@ impl Analyzer {
             let at = self.bases.keep(&ended.basis, &ended.connection);
             let lost = ended.connection.budget.of_class(Class::Tcp);
             self.places.push(Place { at, outside: ended.basis.outside, lost });
+            if self.done.len() % ENDED == ENDED - 1 {
+                make_room();
+            }
         }
         self.done.push(ended.connection);
         self.kept.give_back_basis(ended.basis);

@@ -5,18 +5,22 @@ use super::seen::Seen;
 use super::waiting::{Log, MOST, Unpacked, Waiting, decides_nothing};
 use super::words::Words;
 use crate::conn::{Conn, ends_of};
-use crate::fetch::{fetch, fetch_whole};
+use crate::fetch::{fetch, fetch_whole, make_room};
 use crate::output::Output;
 use tcpwhy_base::{End, Endpoint, Ends, Nanos, Segment};
 
 /// Rooms for waiting packets that are kept for connections to come.
 const SPARE: usize = 1_024;
+/// Memory is asked for whenever so many more were made: each takes two kilobytes.
+const MADE: usize = 24;
 
 /// Room that is used again.
 #[derive(Debug, Default)]
 #[expect(clippy::vec_box, reason = "they go to where they are used, and none is moved")]
 pub(super) struct Room {
     logs: Vec<Box<Log>>,
+    /// How many of those were made.
+    made: usize,
     /// Connections that have ended: so many begin that to ask for memory each time would take longer than to find them.
     held: Vec<Box<Held>>,
     /// The state of the connection that ended last.
@@ -38,7 +42,16 @@ impl Room {
 
     /// Where packets are to wait.
     fn log(&mut self) -> Box<Log> {
-        self.logs.pop().unwrap_or_else(|| Box::new([Waiting::NONE; MOST]))
+        self.logs.pop().unwrap_or_else(|| self.another_log())
+    }
+
+    #[cold]
+    fn another_log(&mut self) -> Box<Log> {
+        if self.made % MADE == MADE - 1 {
+            make_room();
+        }
+        self.made += 1;
+        Box::new([Waiting::NONE; MOST])
     }
 
     /// Where packets waited. What is more than a few goes back, since nobody may need it again.
