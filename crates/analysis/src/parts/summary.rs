@@ -39,7 +39,9 @@ pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledge
     let bandwidth_bps = bandwidth(track);
     let quality = track.quality();
     let count = |of: fn(&crate::track::Counts) -> u64| End::BOTH.map(|s| of(track.counts(s)));
-    let connection = Box::new(Connection {
+    // Written where it stays: it is large.
+    let room = Box::new_uninit();
+    let connection = Connection {
         id: who.id,
         client: who.ends.client,
         server: who.ends.server,
@@ -57,7 +59,7 @@ pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledge
             bandwidth_bps,
             offloaded: quality.has(Quality::OFFLOAD),
         },
-        ends: End::BOTH.map(|s| result::End { program: program_of(s, &who), ..end_of(s, track, habits) }),
+        ends: End::BOTH.map(|s| end_of(s, track, habits, &who)),
         bytes: count(|c| c.bytes),
         packets: count(|c| c.packets),
         retransmitted: count(|c| c.retransmitted),
@@ -75,7 +77,8 @@ pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledge
         findings_omitted: sums.rollups.0.len(),
         frames: track.frames(),
         taps: None,
-    });
+    };
+    let connection = Box::write(room, connection);
     let basis = Basis {
         rollups: sums.rollups,
         quick_turns: sums.quick_turns,
@@ -132,7 +135,7 @@ fn bandwidth(track: &mut Tracker) -> Option<u64> {
     track.rate(busier).map(|b| b as u64)
 }
 
-fn end_of(s: End, track: &Tracker, habits: &Habits) -> result::End {
+fn end_of(s: End, track: &Tracker, habits: &Habits, who: &Identity) -> result::End {
     let (flow, counts) = (track.flow(s), track.counts(s));
     result::End {
         mss: track.mss_option(s).map(u32::from),
@@ -151,7 +154,7 @@ fn end_of(s: End, track: &Tracker, habits: &Habits) -> result::End {
         reordered: counts.reordered,
         syn_repeats: counts.syn_retransmissions,
         duplicates: counts.duplicates,
-        program: None,
+        program: program_of(s, who),
     }
 }
 
