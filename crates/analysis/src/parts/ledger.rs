@@ -85,14 +85,10 @@ impl Ledger {
         self.exchanges == 0
     }
 
-    /// The setup, when the last response ended, and the sums.
-    pub(crate) fn close(&mut self) -> (Option<Setup>, Option<Nanos>, Sums) {
-        // They get the room that they need; that in which they grew is used again.
-        let (budget, gap_budget) = self.sums.take_budgets();
-        let sums = std::mem::take(&mut self.sums);
-        let sums = Sums { budget: budget.clone(), gap_budget: gap_budget.clone(), ..sums };
-        (self.sums.budget, self.sums.gap_budget) = (budget, gap_budget);
-        (self.setup.take(), self.last_response, sums)
+    /// The setup, when the last response ended, and the sums. Budgets are to be copied, so that they get the room that they need; that
+    /// in which they grew is used again.
+    pub(crate) fn close(&mut self) -> (Option<Setup>, Option<Nanos>, &mut Sums) {
+        (self.setup.take(), self.last_response, &mut self.sums)
     }
 
     /// Where the last part ended.

@@ -5,6 +5,7 @@ use crate::parts::ledger::Ledger;
 use crate::release::Habits;
 use crate::result::{self, Connection, Extremes, Path, Quality};
 use crate::track::Tracker;
+use std::mem::take;
 use tcpwhy_base::{End, Endpoint, Ends, Nanos, Program, Told};
 
 /// Who a connection is between.
@@ -66,11 +67,11 @@ pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledge
         quality,
         setup,
         exchanges: Vec::new(),
-        exchanges_omitted: sums.exchanges,
+        exchanges_omitted: take(&mut sums.exchanges),
         gaps: Vec::new(),
-        gaps_omitted: sums.gaps,
-        budget: sums.budget,
-        gap_budget: sums.gap_budget,
+        gaps_omitted: take(&mut sums.gaps),
+        budget: sums.budget.clone(),
+        gap_budget: sums.gap_budget.clone(),
         closed_after: closed_after(track, last_response),
         tail: sums.tail,
         findings: Vec::new(),
@@ -80,10 +81,10 @@ pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledge
     };
     let connection = Box::write(room, connection);
     let basis = Basis {
-        rollups: sums.rollups,
+        rollups: take(&mut sums.rollups),
         quick_turns: sums.quick_turns,
         quick: sums.quick,
-        requests: sums.requests,
+        requests: take(&mut sums.requests),
         outside: false,
         cut: false,
         file: who.file,
