@@ -105,6 +105,7 @@ pub struct Connection<'a> {
 }
 
 impl<'a> Connection<'a> {
+    #[inline]
     pub(super) fn new(c: &'a a::Connection, cx: Context<'a>) -> Connection<'a> {
         let findings = c.findings.as_slice();
         Connection {
@@ -179,6 +180,7 @@ pub struct Path {
 }
 
 impl Path {
+    #[inline]
     fn new(path: &a::Path) -> Path {
         Path {
             rtt_ns: path.rtt.map(|t| t.0),
@@ -253,6 +255,7 @@ impl Program {
 }
 
 impl End {
+    #[inline]
     fn new(end: &a::End) -> End {
         let known = end.os.is_some() || end.delayed_ack.is_some() || end.min_rto.is_some();
         End {
