@@ -14,14 +14,31 @@ const COARSE: u32 = 3;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Requests {
     pub(crate) times: Distribution,
+    /// They are one, and what it waited for is said by the budget of its connection: `times` is empty.
+    told: bool,
     /// When the first began and the last ended, the setup included.
     pub(crate) range: Option<(Nanos, Nanos)>,
 }
 
 impl Requests {
     pub(crate) fn clear(&mut self) {
-        self.range = None;
+        (self.range, self.told) = (None, false);
         self.times.clear();
+    }
+
+    /// Adds them to others; `waits` is what one request of their connection waited for.
+    #[inline]
+    pub(crate) fn add_to(
+        &self,
+        times: &mut Distribution,
+        waits: impl Iterator<Item = (Cause, Nanos)> + Clone,
+    ) {
+        if self.told {
+            let duration = waits.clone().fold(Nanos::ZERO, |sum, wait| sum + wait.1);
+            times.add(duration, waits);
+        } else {
+            times.add_all(&self.times);
+        }
     }
 
     /// Somebody waited from `start` to `end`.
@@ -47,22 +64,19 @@ impl Requests {
         }
     }
 
-    /// Takes from words what was appended, of one request with these waits what they do not say; its own room is used again.
-    pub(crate) fn unpack(
-        &mut self,
-        from: &mut Words<'_>,
-        has_range: bool,
-        one: Option<impl Iterator<Item = (Cause, Nanos)>>,
-        start: Nanos,
-    ) {
+    /// Takes from words what was appended; its own room is used again.
+    #[inline]
+    pub(crate) fn unpack(&mut self, from: &mut Words<'_>, has_range: bool, is_one: bool, start: Nanos) {
         self.range = has_range.then(|| {
             let [first, last] = from.take();
             let first = after(first, start);
             (first, after(last, first))
         });
-        match one {
-            Some(waits) => self.times.set_one(waits),
-            None => self.times.unpack(from),
+        self.told = is_one;
+        if is_one {
+            self.times.clear();
+        } else {
+            self.times.unpack(from);
         }
     }
 }
@@ -275,16 +289,6 @@ impl Distribution {
             && self.longest == self.cells.iter().fold(Nanos::ZERO, |sum, cell| sum + cell.time)
             && self.cells.iter().all(|c| c.band == band && waits.next() == Some((c.cause, c.time)))
             && waits.next().is_none()
-    }
-
-    /// Becomes that of one request that waited for these.
-    fn set_one(&mut self, waits: impl Iterator<Item = (Cause, Nanos)>) {
-        self.clear();
-        self.cells.extend(waits.map(|(cause, time)| Cell { band: 0, cause, time }));
-        self.longest = self.cells.iter().fold(Nanos::ZERO, |sum, cell| sum + cell.time);
-        self.counts.push((step(self.longest, FINE), 1));
-        let band = step(self.longest, COARSE);
-        self.cells.iter_mut().for_each(|cell| cell.band = band);
     }
 
     /// Appends it to words.

@@ -2,6 +2,7 @@
 
 use crate::budget::Budget;
 use crate::facts::Facts;
+use crate::findings::packed::waits_after_setup;
 use crate::requests::{Distribution, Requests};
 use crate::result::{Asked, Connection, Example, Exchange, Server, Span};
 use hashbrown::{HashMap, HashSet};
@@ -125,7 +126,7 @@ impl Servers {
         server.refused += u64::from(c.budget.get(Cause::Refused) > Nanos::ZERO);
         server.budget.add_all(&c.budget);
         server.idle += c.idle();
-        server.times.add_all(&requests.times);
+        requests.add_to(&mut server.times, waits_after_setup(c));
         if let Some(range) = requests.range {
             match &mut self.later {
                 Some(later) => later.push((at, range)),
