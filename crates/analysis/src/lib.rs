@@ -141,6 +141,6 @@ pub struct Analysis {
 pub struct Bases {
     /// Of each analyzer.
     stores: Vec<findings::packed::Store>,
-    /// For each connection its store and place there.
-    places: Vec<(u32, findings::packed::At)>,
+    /// For each connection where its own is.
+    places: Vec<findings::packed::Place>,
 }

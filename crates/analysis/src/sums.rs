@@ -420,8 +420,8 @@ pub(crate) fn each_of<S: Send, T: Send>(shards: &mut [S], act: impl Fn(usize, &m
 
 impl Bases {
     fn store(&self, i: usize) -> Option<(&Store, At)> {
-        let &(store, at) = self.places.get(i)?;
-        Some((self.stores.get(store as usize)?, at))
+        let (store, at) = self.places.get(i)?.parts();
+        Some((self.stores.get(store)?, at))
     }
 
     /// Writes the basis of the connection at `i`, which is `c`, into `basis`; where there is none, an empty one.

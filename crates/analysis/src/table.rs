@@ -56,8 +56,6 @@ enum Slot {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     at: packed::At,
-    /// Nothing of the connection lies in the window.
-    outside: bool,
     /// What it lost to TCP.
     lost: Nanos,
 }
@@ -91,6 +89,8 @@ pub struct Analyzer {
     done: Vec<Box<Connection>>,
     bases: Store,
     places: Vec<Place>,
+    /// Those of which nothing lies in the window, by their places there; ascending.
+    outside: Vec<u32>,
     kept: Output,
     totals: Totals,
     next_id: u32,
@@ -125,6 +125,7 @@ impl Analyzer {
             done: Vec::new(),
             bases: Store::default(),
             places: Vec::new(),
+            outside: Vec::new(),
             kept: Output::new(config.detail),
             totals: Totals::default(),
             next_id: 1,
@@ -475,7 +476,10 @@ impl Analyzer {
         } else {
             let at = self.bases.keep(&ended.basis, &ended.connection);
             let lost = ended.connection.budget.of_class(Class::Tcp);
-            self.places.push(Place { at, outside: ended.basis.outside, lost });
+            if ended.basis.outside {
+                self.outside.push(self.places.len() as u32);
+            }
+            self.places.push(Place { at, lost });
             if self.done.len() % ENDED == ENDED - 1 {
                 make_room();
             }

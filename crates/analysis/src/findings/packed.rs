@@ -9,6 +9,26 @@ use tcpwhy_base::{CAUSES, Cause, Nanos, Side};
 /// Where a basis begins among the words of its store.
 pub(crate) type At = u64;
 
+/// A store, and where a basis begins there: one word, since there are as many as connections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place(u64);
+
+impl Place {
+    /// More words than this no store has.
+    const STORE: u32 = 48;
+
+    #[inline]
+    pub(crate) fn new(store: u32, at: At) -> Place {
+        Place(u64::from(store) << Place::STORE | at)
+    }
+
+    /// Which store, and where.
+    #[inline]
+    pub(crate) fn parts(self) -> (usize, At) {
+        ((self.0 >> Place::STORE) as usize, self.0 & ((1 << Place::STORE) - 1))
+    }
+}
+
 /// The bases of ended connections. Times count from the start of their connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Store {

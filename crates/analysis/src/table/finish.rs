@@ -4,6 +4,7 @@ use super::lone::Lones;
 use super::scan::{Scans, Silent};
 use super::{Analyzer, Slot};
 use crate::fetch::fetch;
+use crate::findings::packed::Place;
 use crate::findings::{self, Basis};
 use crate::output::Output;
 use crate::result::{Connection, Finding, Totals};
@@ -102,7 +103,7 @@ impl Analyzer {
             scans.listed[shard].iter().for_each(|&silent| ended.speak_of(silent));
             // Only its number is asked for from now on.
             ended.lones = Lones::default();
-            ended.in_order(shard as u32).into_iter()
+            ended.in_order().into_iter()
         }));
         // Where the connections of each analyzer begin in the list.
         let begins: Vec<usize> = shards
@@ -110,7 +111,7 @@ impl Analyzer {
             .scan(0, |sum, shard| Some(std::mem::replace(sum, *sum + shard.done.len())))
             .collect();
         let listed = shards.iter().map(|shard| shard.done.len()).sum();
-        let mut outside: Vec<bool> = Vec::with_capacity(listed);
+        let mut outside: Vec<usize> = Vec::new();
         let mut lost: Vec<Nanos> = Vec::with_capacity(listed);
         let mut from: Vec<u32> = Vec::with_capacity(listed);
         let mut bases = Bases { places: Vec::with_capacity(listed), ..Bases::default() };
@@ -118,14 +119,16 @@ impl Analyzer {
         // that lists all.
         let mut left_out_before = scans.unlisted.counter();
         let mut numbers: Vec<Vec<u32>> = shards.iter().map(|s| vec![0; s.next_id as usize]).collect();
-        for (frame, start, shard, id, at) in lists {
+        for (shard, (frame, start, id, at)) in lists {
             let left_out = left_out_before((frame, start)) as u32;
-            numbers[shard as usize][id as usize] = from.len() as u32 + 1 + left_out;
-            let place = shards[shard as usize].places[at as usize];
-            bases.places.push((shard, place.at));
-            outside.push(place.outside);
+            numbers[shard][id as usize] = from.len() as u32 + 1 + left_out;
+            let place = shards[shard].places[at as usize];
+            bases.places.push(Place::new(shard as u32, place.at));
+            if shards[shard].outside.binary_search(&at).is_ok() {
+                outside.push(from.len());
+            }
             lost.push(place.lost);
-            from.push((begins[shard as usize] + at as usize) as u32);
+            from.push((begins[shard] + at as usize) as u32);
         }
         each_of(&mut shards, |shard, ended| {
             for at in 0..ended.done.len() {
@@ -160,14 +163,9 @@ impl Analyzer {
         }
         rearrange(&mut done, from);
         let inherent = kept.map(|k| k.give(&mut done)).unwrap_or_default();
-        if outside.contains(&true) {
-            let mut each = outside.iter();
-            done.retain(|_| each.next() == Some(&false));
-            let mut each = outside.iter();
-            bases.places.retain(|_| each.next() == Some(&false));
-            let mut each = outside.iter();
-            lost.retain(|_| each.next() == Some(&false));
-        }
+        leave_out(&mut done, &outside);
+        leave_out(&mut bases.places, &outside);
+        leave_out(&mut lost, &outside);
         totals.unlisted = scans.unlisted.len() as u64;
         totals.connections = done.len() as u64 + totals.unlisted;
         let mut findings = findings_over(&done, &bases, &inherent, several, &mut totals);
@@ -185,31 +183,31 @@ impl Analyzer {
 /// So many connections have findings of their own: those that lost most to TCP.
 const WITH_FINDINGS: usize = 1_000;
 
-/// A connection that has ended: its first frame, when that came, its analyzer, its number and its place there.
-type Numbered = (u64, Nanos, u32, u32, u32);
+/// A connection that has ended: its first frame, when that came, its number and its place in its analyzer.
+type Numbered = (u64, Nanos, u32, u32);
 
 /// What is asked of connections is on its way from memory so many before.
 const AHEAD: usize = 8;
 
 impl Analyzer {
     /// The connections that have ended by their first packets.
-    fn in_order(&self, shard: u32) -> Vec<Numbered> {
+    fn in_order(&self) -> Vec<Numbered> {
         let done = self.done.iter().enumerate().map(|(at, c)| {
             if let Some(next) = self.done.get(at + AHEAD) {
                 fetch(&next.frames);
                 fetch(&next.start);
                 fetch(&next.id);
             }
-            (c.frames.0, c.start, shard, c.id, at as u32)
+            (c.frames.0, c.start, c.id, at as u32)
         });
         let ids = self.next_id as usize;
         if self.done.len() < ids / 2 {
             return sorted(done);
         }
         // Nearly all that began are here, and got their numbers in that order.
-        let mut order: Vec<Numbered> = vec![(0, Nanos::ZERO, 0, 0, NO_SLOT); ids];
-        done.clone().for_each(|one| order[one.3 as usize] = one);
-        order.retain(|one| one.4 != NO_SLOT);
+        let mut order: Vec<Numbered> = vec![(0, Nanos::ZERO, 0, NO_SLOT); ids];
+        done.clone().for_each(|one| order[one.2 as usize] = one);
+        order.retain(|one| one.3 != NO_SLOT);
         if order.len() == self.done.len() && order.is_sorted() { order } else { sorted(done) }
     }
 }
@@ -220,16 +218,24 @@ fn sorted(all: impl Iterator<Item = Numbered>) -> Vec<Numbered> {
     all
 }
 
-/// What is in order in each of some lists, in one order.
+/// What is in order in each of some lists, in one order, each with its list; of equal ones the first list's.
 struct InOrder(Vec<std::vec::IntoIter<Numbered>>);
 
 impl Iterator for InOrder {
-    type Item = Numbered;
+    type Item = (usize, Numbered);
 
-    fn next(&mut self) -> Option<Numbered> {
-        let first = |list: &std::vec::IntoIter<Numbered>| list.as_slice().first().copied();
+    fn next(&mut self) -> Option<(usize, Numbered)> {
+        let first = |list: &std::vec::IntoIter<Numbered>| list.as_slice().first().map(|one| (one.0, one.1));
         let (_, at) = self.0.iter().enumerate().filter_map(|(at, list)| Some((first(list)?, at))).min()?;
-        self.0[at].next()
+        Some((at, self.0[at].next()?))
+    }
+}
+
+/// Leaves out what stands at these places, which ascend.
+fn leave_out<T>(list: &mut Vec<T>, places: &[usize]) {
+    if !places.is_empty() {
+        let mut at = 0..;
+        list.retain(|_| at.next().is_none_or(|at| places.binary_search(&at).is_err()));
     }
 }
 
@@ -268,19 +274,32 @@ pub(super) fn find(connection: &mut Connection, basis: &Basis) {
 
 #[cfg(test)]
 mod tests {
-    use super::{InOrder, Numbered, rearrange, sorted};
+    use super::{InOrder, Numbered, leave_out, rearrange, sorted};
     use crate::{Analyzer, Config, Detail};
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
     use tcpwhy_base::{Endpoint, Nanos, Segment, TcpFlags};
 
     #[test]
     fn lists_in_order_become_one() {
-        let one = |frame: u64, shard: u32| -> Numbered { (frame, Nanos(frame as i64 / 3), shard, 1, 2) };
-        let all: Vec<Numbered> = (0..60).map(|n| one(n * n % 41, n as u32 % 4)).collect();
+        let one = |frame: u64, id: u32| -> Numbered { (frame, Nanos(frame as i64 / 3), id, 2) };
+        let all: Vec<Numbered> = (0..60).map(|n| one(n * n % 41, n as u32)).collect();
         for shards in 0..5 {
-            let some = || all.iter().copied().filter(|one| one.2 < shards);
-            let lists = (0..shards).map(|s| sorted(some().filter(move |one| one.2 == s)).into_iter());
-            assert_eq!(InOrder(lists.collect()).collect::<Vec<_>>(), sorted(some()));
+            let of = |shard: usize| all.iter().copied().filter(move |one| one.2 as usize % 4 == shard);
+            let lists = (0..shards).map(|shard| sorted(of(shard)).into_iter());
+            let each = (0..shards).flat_map(|shard| of(shard).map(move |one| (one.0, one.1, shard, one)));
+            let mut expected: Vec<_> = each.collect();
+            expected.sort_unstable();
+            let expected: Vec<_> = expected.into_iter().map(|(_, _, shard, one)| (shard, one)).collect();
+            assert_eq!(InOrder(lists.collect()).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_all_that_goes() {
+        for places in [&[][..], &[0], &[9], &[0, 1, 5, 9], &[2, 3], &[9, 40]] {
+            let mut list: Vec<usize> = (0..10).collect();
+            leave_out(&mut list, places);
+            assert_eq!(list, (0..10).filter(|at| !places.contains(at)).collect::<Vec<_>>());
         }
     }
 
@@ -306,8 +325,8 @@ mod tests {
             }
             analyzer.end_live();
             let done = analyzer.done.iter().enumerate();
-            let plain = sorted(done.map(|(at, c)| (c.frames.0, c.start, 3, c.id, at as u32)));
-            assert_eq!((plain.len(), analyzer.in_order(3)), (20, plain));
+            let plain = sorted(done.map(|(at, c)| (c.frames.0, c.start, c.id, at as u32)));
+            assert_eq!((plain.len(), analyzer.in_order()), (20, plain));
         }
     }
 
