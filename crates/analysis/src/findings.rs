@@ -139,6 +139,8 @@ pub(crate) struct Basis {
     pub(crate) quick: Option<Quick>,
     /// How long its requests took.
     pub(crate) requests: Requests,
+    /// They are one, and what that waited for is said by the budget of the connection: none is in `requests`.
+    pub(crate) told: bool,
     /// Nothing of it lies in the window that is looked at.
     pub(crate) outside: bool,
     /// A part of it lies outside.

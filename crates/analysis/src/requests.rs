@@ -14,26 +14,25 @@ const COARSE: u32 = 3;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Requests {
     pub(crate) times: Distribution,
-    /// They are one, and what it waited for is said by the budget of its connection: `times` is empty.
-    told: bool,
     /// When the first began and the last ended, the setup included.
     pub(crate) range: Option<(Nanos, Nanos)>,
 }
 
 impl Requests {
     pub(crate) fn clear(&mut self) {
-        (self.range, self.told) = (None, false);
+        self.range = None;
         self.times.clear();
     }
 
-    /// Adds them to others; `waits` is what one request of their connection waited for.
+    /// Adds them to others; where they are [one](crate::findings::Basis::told), that waited for `waits`.
     #[inline]
     pub(crate) fn add_to(
         &self,
+        told: bool,
         times: &mut Distribution,
         waits: impl Iterator<Item = (Cause, Nanos)> + Clone,
     ) {
-        if self.told {
+        if told {
             let duration = waits.clone().fold(Nanos::ZERO, |sum, wait| sum + wait.1);
             times.add(duration, waits);
         } else {
@@ -72,7 +71,6 @@ impl Requests {
             let first = after(first, start);
             (first, after(last, first))
         });
-        self.told = is_one;
         if is_one {
             self.times.clear();
         } else {

@@ -113,8 +113,8 @@ impl Servers {
         Some(at)
     }
 
-    /// Adds a connection.
-    pub(crate) fn add(&mut self, c: &Connection, requests: &Requests) {
+    /// Adds a connection, whose requests may be [told](crate::findings::Basis::told) by its budget.
+    pub(crate) fn add(&mut self, c: &Connection, requests: &Requests, told: bool) {
         let Some(at) = self.place(c.server, Clients::On(c.client.ip)) else {
             self.omitted += 1;
             return;
@@ -126,7 +126,7 @@ impl Servers {
         server.refused += u64::from(c.budget.get(Cause::Refused) > Nanos::ZERO);
         server.budget.add_all(&c.budget);
         server.idle += c.idle();
-        requests.add_to(&mut server.times, waits_after_setup(c));
+        requests.add_to(told, &mut server.times, waits_after_setup(c));
         if let Some(range) = requests.range {
             match &mut self.later {
                 Some(later) => later.push((at, range)),

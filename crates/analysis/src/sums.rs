@@ -141,7 +141,7 @@ impl Sums {
 
     /// Adds a connection.
     pub(crate) fn add(&mut self, c: &Connection, basis: &Basis) {
-        self.servers.add(c, &basis.requests);
+        self.servers.add(c, &basis.requests, basis.told);
         self.measured += c.measured();
         for r in &basis.rollups.0 {
             self.add_finding(c, || finding(r, 1.0), Added::of(r));

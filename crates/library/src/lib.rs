@@ -102,8 +102,8 @@ pub mod parts {
 pub mod packets {
     pub use crate::ongoing::Ongoing;
     pub use tcpwhy_base::{
-        Held, IpId, Observation, Program, Segment, Seq, SocketChange, SocketEvent, SocketState, TcpFlags,
-        TcpOptions, Timer, Tls, Told, TooBig, Trouble, Witness,
+        Held, IpId, Observation, Part, Program, Segment, Seq, SocketChange, SocketEvent, SocketState,
+        TcpFlags, TcpOptions, Timer, Tls, Told, TooBig, Trouble, Witness,
     };
     pub use tcpwhy_capture::{Counts, Damage, Dissector, Frame, Looks, Taker, Verdict, Writer, payload};
 }

@@ -114,7 +114,8 @@ impl Store {
         basis.cut = head & CUT != 0;
         basis.file = (head >> 16) as u16;
         basis.quick_turns = (head >> 32) as u32;
-        basis.requests.unpack(from, head & RANGE != 0, head & ONE != 0, c.start);
+        basis.told = head & ONE != 0;
+        basis.requests.unpack(from, head & RANGE != 0, basis.told, c.start);
         basis.quick = (head & QUICK != 0).then(|| {
             let (example, duration) = take_example(from, c.id, c.start);
             Quick { example, duration }
@@ -380,9 +381,9 @@ mod tests {
 
     /// What was read, with the one request that the budget of its connection tells of.
     fn whole(read: &Basis, c: &Connection) -> String {
-        let mut whole = Basis { requests: Requests::default(), ..read.clone() };
+        let mut whole = Basis { requests: Requests::default(), told: false, ..read.clone() };
         whole.requests.range = read.requests.range;
-        read.requests.add_to(&mut whole.requests.times, waits_after_setup(c));
+        read.requests.add_to(read.told, &mut whole.requests.times, waits_after_setup(c));
         format!("{whole:?}")
     }
 

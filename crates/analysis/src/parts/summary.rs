@@ -85,6 +85,7 @@ pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledge
         quick_turns: sums.quick_turns,
         quick: sums.quick,
         requests: take(&mut sums.requests),
+        told: false,
         outside: false,
         cut: false,
         file: who.file,
