@@ -23,7 +23,6 @@ pub struct Dissector {
     counts: Counts,
     encapsulations: [u64; encap::COUNT],
     last: u32,
-    part: Part,
     too_big: Option<TooBig>,
 }
 
@@ -74,13 +73,6 @@ impl Dissector {
         Dissector::default()
     }
 
-    /// Only connections of this part; of others it says that they are [elsewhere](Verdict::Elsewhere). What it counts is all of it.
-    #[must_use]
-    pub fn only(mut self, part: Part) -> Dissector {
-        self.part = part;
-        self
-    }
-
     /// Fills `out` if the verdict is [`Verdict::Tcp`]; else its content means nothing.
     #[inline(always)]
     #[expect(
@@ -88,18 +80,33 @@ impl Dissector {
         reason = "what is read here is written where it stays: nothing goes through memory before"
     )]
     pub fn dissect(&mut self, frame: &Frame<'_>, file: u16, out: &mut Segment) -> Verdict {
+        // All of it is of all: there is always a verdict.
+        self.dissect_of(Part::ALL, frame, file, out).unwrap_or(Verdict::NotTcp)
+    }
+
+    /// The same for connections of a part alone: of a segment of another one nothing. Counted is everything.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for `dissect`")]
+    pub fn dissect_of(
+        &mut self,
+        part: Part,
+        frame: &Frame<'_>,
+        file: u16,
+        out: &mut Segment,
+    ) -> Option<Verdict> {
         out.time = frame.time;
         out.frame = frame.number;
         out.file = file;
         self.last = 0;
         let trouble = if frame.bad_time { Trouble::BAD_TIME } else { 0 };
         if frame.link_type == 1
-            && let Some(mine) = plain::read(frame.data, trouble, self.part, out)
+            && let Some(is_of_it) = plain::read(frame.data, trouble, part, out)
         {
             self.counts.tcp += 1;
-            return if mine { Verdict::Tcp } else { Verdict::Elsewhere };
+            return is_of_it.then_some(Verdict::Tcp);
         }
-        self.general(*frame, out)
+        let verdict = self.general(*frame, out);
+        (verdict != Verdict::Tcp || part.has(&out.src, &out.dst)).then_some(verdict)
     }
 
     /// Layer by layer. (The frame is copied for it alone: else it would be put together in memory for each.)
@@ -135,12 +142,7 @@ impl Dissector {
                 counts.tcp += 1;
                 counts.cut_headers += u64::from(out.trouble.has(Trouble::CUT_HEADER));
                 counts.reassembled += u64::from(out.trouble.has(Trouble::FRAGMENTS));
-                if !self.part.has(&out.src, &out.dst) {
-                    return Verdict::Elsewhere;
-                }
             }
-            // Said above alone.
-            Verdict::Elsewhere => {}
             Verdict::NotTcp => counts.not_tcp += 1,
             Verdict::Fragment => counts.fragments += 1,
             Verdict::Encrypted => counts.encrypted += 1,

@@ -9,8 +9,6 @@ use tcpwhy_base::IpId;
 pub enum Verdict {
     /// A TCP segment; `out` holds it.
     Tcp,
-    /// A TCP segment of a connection that is not [asked for](crate::Dissector::only).
-    Elsewhere,
     /// Something else, or nested deeper than anything real.
     NotTcp,
     /// A fragment of an IP packet whose other fragments are still missing.

@@ -169,16 +169,16 @@ fn none_gets_far_before_the_last_until_that_is_gone() {
 #[test]
 fn parts_make_up_the_whole() {
     let of = |path: &Path, part: Part| {
-        let (mut reader, mut dissector) = (Reader::open(path).unwrap(), Dissector::new().only(part));
+        let (mut reader, mut dissector) = (Reader::open(path).unwrap(), Dissector::new());
         let (mut segment, mut lines) = (Segment::EMPTY, Vec::new());
         while let Ok(Some(frame)) = reader.next() {
-            match dissector.dissect(&frame, 0, &mut segment) {
-                Verdict::Tcp => {
+            match dissector.dissect_of(part, &frame, 0, &mut segment) {
+                Some(Verdict::Tcp) => {
                     assert!(part.has(&segment.src, &segment.dst) && part.has(&segment.dst, &segment.src));
                     lines.push((segment.frame, format!("{segment:?}")));
                 }
-                Verdict::Elsewhere => assert_ne!(part, Part::ALL),
-                _ => {}
+                None => assert_ne!(part, Part::ALL),
+                Some(_) => {}
             }
         }
         (lines, dissector.counts().clone(), dissector.incomplete())

@@ -75,7 +75,7 @@ pub(super) fn read_part<C: Capture>(
     progress: &mut Progress<'_>,
 ) -> Read {
     let mut read = Read::default();
-    let mut dissector = Dissector::new().only(part);
+    let mut dissector = Dissector::new();
     for (index, input) in captures.inputs.iter().enumerate() {
         let opened = open(index);
         if matches!(opened, Opened::Stopped) {
@@ -236,7 +236,8 @@ impl<C: Capture, S: Sink> Taker for Reading<'_, '_, C, S> {
         self.clock.stamped(frame.time);
         self.first = self.first.min(frame.time);
         let slot = self.sink.slot();
-        if self.dissector.dissect(frame, self.file, slot) == Verdict::Tcp {
+        let Some(verdict) = self.dissector.dissect_of(self.part, frame, self.file, slot) else { return };
+        if verdict == Verdict::Tcp {
             if self.captures.filter.is_none_or(|f| f.matches(slot)) {
                 slot.link ^= self.salt;
                 slot.frame += self.before;
