@@ -124,8 +124,8 @@ impl Reader {
     }
 
     /// So many readers of what is to come, each for a thread of its own: the same frames to all of them, their bytes read and unpacked once.
-    /// None of them gets far before the slowest; one that is dropped is not waited for. Two steps of it do nothing: a reader that is one of
-    /// several already stays alone.
+    /// None of them gets far before the slowest, so all have to be read; one that is dropped is not waited for. A reader that is one of
+    /// several already is given back alone.
     pub fn abreast(self, readers: usize) -> Vec<Reader> {
         let Reader { buffer, format, shared, path, packing, frames, last, done } = self;
         let each = |buffer| Reader {
