@@ -203,10 +203,18 @@ impl Buffer {
                     let size = (before.len() * 2).min(BUFFER).max(left.len()).max(room.len());
                     room.resize(size, 0);
                     room[..left.len()].copy_from_slice(left);
-                    read(input, room, left.len(), n, most)
+                    // What is unpacked little by little fills a piece all the same: with small ones, readers would wait for each other.
+                    let wanted = if most < size { n.max(size) } else { n };
+                    read(input, room, left.len(), wanted, most)
                 })?;
                 self.end = piece.end;
-                piece.failed
+                if self.end >= n {
+                    // What went wrong behind that is told when more is needed.
+                    self.failed = piece.failed;
+                    None
+                } else {
+                    piece.failed
+                }
             }
         };
         self.start = 0;
