@@ -35,7 +35,8 @@ fn fetch_at(place: *const u8) {
     let _ = place;
 }
 
-/// So much is asked for at once: less than what an allocator gives pages of their own, or hands back as soon as it is free.
+/// So much is asked for at once: less than what glibc gives pages of their own (128 KiB, M_MMAP_THRESHOLD of mallopt(3)), or puts free memory in order
+/// for, and gives back what is at the end, as soon as it is free (64 KiB, FASTBIN_CONSOLIDATION_THRESHOLD of its malloc.c).
 const AT_ONCE: usize = 60 << 10;
 
 /// The allocator has room for many small pieces. Where a thread has memory of its own, that of glibc grows by the page, and asks the kernel each

@@ -105,12 +105,16 @@ impl Dissector {
             self.counts.tcp += 1;
             return is_of_it.then_some(Verdict::Tcp);
         }
-        let verdict = self.general(*frame, out);
-        (verdict != Verdict::Tcp || part.has(&out.src, &out.dst)).then_some(verdict)
+        self.general_of(part, *frame, out)
     }
 
     /// Layer by layer. (The frame is copied for it alone: else it would be put together in memory for each.)
     #[inline(never)]
+    fn general_of(&mut self, part: Part, frame: Frame<'_>, out: &mut Segment) -> Option<Verdict> {
+        let verdict = self.general(frame, out);
+        (verdict != Verdict::Tcp || part.has(&out.src, &out.dst)).then_some(verdict)
+    }
+
     fn general(&mut self, frame: Frame<'_>, out: &mut Segment) -> Verdict {
         let mut walk = Walk::START;
         if frame.bad_time {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tcpwhy_analysis::{Analysis, Analyzer, Config, Connection, Detail, Finding, Totals, replay};
-use tcpwhy_base::{Endpoint, Nanos, Observation, Segment, SocketEvent};
+use tcpwhy_base::{Endpoint, Nanos, Observation, Part, Segment, SocketEvent};
 use tcpwhy_capture::{Counts, Dissector, Filter, ReadError, Reader, Verdict};
 
 /// Segments that are read before they are analysed: the state of their connections is fetched together, and they are
@@ -184,10 +184,10 @@ impl Explain {
         }
     }
 
-    /// The part that is asked for has this segment.
-    fn takes(&self, segment: &Segment) -> bool {
+    /// The part that is asked for.
+    fn wanted(&self) -> Part {
         let (k, n) = self.part;
-        n == 1 || Analyzer::share(segment, n as usize) == k as usize
+        Part::new(k as usize, n as usize)
     }
 
     fn config(&self) -> Config {
@@ -209,6 +209,7 @@ impl Explain {
         let (mut dissector, mut clock) = (Dissector::new(), Clock::default());
         let mut segments = Box::new([Segment::EMPTY; TURN]);
         let (mut used, mut heard) = (0, Vec::new());
+        let part = self.wanted();
         loop {
             let frame = match reader.next_hearing(&mut heard) {
                 Ok(Some(frame)) => frame,
@@ -228,8 +229,11 @@ impl Explain {
             input.span = Some((first.min(frame.time), last.max(frame.time)));
             clock.stamped(frame.time);
             let slot = &mut segments[used];
-            let is_tcp = dissector.dissect(&frame, 0, slot) == Verdict::Tcp;
-            if !is_tcp && let Some(told) = dissector.too_big() {
+            let verdict = dissector.dissect_of(part, &frame, 0, slot);
+            let is_tcp = verdict == Some(Verdict::Tcp);
+            if verdict == Some(Verdict::NotTcp)
+                && let Some(told) = dissector.too_big()
+            {
                 analyzer.push_all(&segments[..used]);
                 used = 0;
                 if self.wants(told.src, told.dst) {
@@ -237,7 +241,7 @@ impl Explain {
                 }
                 continue;
             }
-            if is_tcp && self.filter.as_ref().is_none_or(|filter| filter.matches(slot)) && self.takes(slot) {
+            if is_tcp && self.filter.as_ref().is_none_or(|filter| filter.matches(slot)) {
                 used += 1;
             }
             if used == TURN {
@@ -272,9 +276,10 @@ impl Explain {
 
     /// The connection between these ends is asked for.
     fn wants(&self, one: Endpoint, other: Endpoint) -> bool {
-        [(one, other), (other, one)].iter().any(|&(src, dst)| {
+        let matches = |src, dst| {
             let either = Segment { src, dst, ..Segment::EMPTY };
-            self.filter.as_ref().is_none_or(|filter| filter.matches(&either)) && self.takes(&either)
-        })
+            self.filter.as_ref().is_none_or(|filter| filter.matches(&either))
+        };
+        self.wanted().has(&one, &other) && (matches(one, other) || matches(other, one))
     }
 }

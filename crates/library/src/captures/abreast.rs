@@ -125,9 +125,8 @@ impl Drop for Seat<'_> {
 
 /// Opens an input for all threads that are still there.
 fn for_all<C: Capture>(captures: &Captures<'_, C>, index: usize, next: &[usize]) -> Kept {
-    let opened = captures.inputs.get(index).map_or(Opened::Stopped, |input| Opened::of(captures, input));
     let there = next.iter().map(|&next| next != usize::MAX);
-    match opened {
+    match Opened::at(captures, index) {
         Opened::Reader(reader) => {
             // One that has gone drops its reader at once.
             let mut readers = reader.abreast(next.len()).into_iter();

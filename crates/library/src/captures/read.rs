@@ -38,10 +38,11 @@ pub(super) enum Opened {
 }
 
 impl Opened {
-    pub(super) fn of<C: Capture>(captures: &Captures<'_, C>, input: &C) -> Opened {
-        if captures.stops() {
+    /// Opens the input at `index`.
+    pub(super) fn at<C: Capture>(captures: &Captures<'_, C>, index: usize) -> Opened {
+        let Some(input) = captures.inputs.get(index).filter(|_| !captures.stops()) else {
             return Opened::Stopped;
-        }
+        };
         let opened = match captures.stop {
             Some(stop) if captures.follow => input.open_following(stop),
             None if captures.follow => input.open_following(&Arc::default()),
@@ -62,8 +63,7 @@ pub(super) fn read_all<C: Capture>(
     sink: &mut impl Sink,
     progress: &mut Progress<'_>,
 ) -> Read {
-    let open = |index: usize| captures.inputs.get(index).map_or(Opened::Stopped, |i| Opened::of(captures, i));
-    read_part(captures, Part::ALL, open, sink, progress)
+    read_part(captures, Part::ALL, |index| Opened::at(captures, index), sink, progress)
 }
 
 /// Of all inputs, which `open` opens, the connections of a part.
