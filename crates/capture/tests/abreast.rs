@@ -4,6 +4,7 @@
 mod common;
 
 use std::io::{self, Read};
+use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -79,6 +80,15 @@ fn each_reader_sees_every_frame() {
         if let (Ok(alone), Ok(several)) = (cut(), cut()) {
             all_alike(alone, several, &format!("{what}, cut"));
         }
+        let turned_over = || {
+            let mut bytes = bytes.clone();
+            let middle = bytes.len() / 2;
+            bytes[middle..middle + 8].iter_mut().for_each(|byte| *byte ^= 0x55);
+            Reader::new(Box::new(io::Cursor::new(bytes)))
+        };
+        if let (Ok(alone), Ok(several)) = (turned_over(), turned_over()) {
+            all_alike(alone, several, &format!("{what}, turned over"));
+        }
     }
 }
 
@@ -93,18 +103,20 @@ fn large(count: i64) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-/// Counts what was read, and fails or panics behind `end` bytes.
+/// Counts what was read, and fails once, or panics, behind `end` bytes.
 struct Source {
     bytes: io::Cursor<Vec<u8>>,
     read: Arc<AtomicUsize>,
     end: usize,
     panics: bool,
+    failed: bool,
 }
 
 impl Source {
     fn reader(bytes: Vec<u8>, end: usize, panics: bool) -> (Reader, Arc<AtomicUsize>) {
         let read = Arc::new(AtomicUsize::new(0));
-        let source = Source { bytes: io::Cursor::new(bytes), read: Arc::clone(&read), end, panics };
+        let source =
+            Source { bytes: io::Cursor::new(bytes), read: Arc::clone(&read), end, panics, failed: false };
         (Reader::new(Box::new(source)).unwrap(), read)
     }
 }
@@ -114,7 +126,12 @@ impl Read for Source {
         let left = self.end - self.read.load(Relaxed);
         if left == 0 {
             assert!(!self.panics, "a decoder has a fault");
-            return Err(io::Error::from_raw_os_error(5));
+            // Who asks again is told that there is no more, which is another error or none.
+            return if mem::replace(&mut self.failed, true) {
+                Ok(0)
+            } else {
+                Err(io::Error::from_raw_os_error(5))
+            };
         }
         let room = buf.len().min(left);
         let n = self.bytes.read(&mut buf[..room])?;
@@ -130,6 +147,34 @@ fn an_error_comes_to_all_behind_the_same_frame() {
         let [alone, several] = [(); 2].map(|()| Source::reader(bytes.clone(), end, false).0);
         all_alike(alone, several, "a disk that fails");
     }
+}
+
+/// What is packed comes in other portions to one reader alone than to several, and an error of it behind other bytes.
+#[cfg(feature = "compress")]
+#[test]
+fn packed_captures_are_unpacked_alike() {
+    use std::io::Write;
+    let mut noise = 1_u32;
+    let mut bytes = large(10_000);
+    for record in bytes[24..].chunks_exact_mut(1_016) {
+        for byte in &mut record[100..] {
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            *byte = (noise >> 24) as u8;
+        }
+    }
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(&bytes).unwrap();
+    let packed = packed.finish().unwrap();
+    assert!(packed.len() > 5_000_000);
+    let middle = packed.len() / 2;
+    let of = |bytes: &[u8]| Source::reader(bytes.to_vec(), usize::MAX, false).0;
+    all_alike(of(&packed), of(&packed), "packed");
+    all_alike(of(&packed[..middle]), of(&packed[..middle]), "packed, cut");
+    let mut turned_over = packed.clone();
+    turned_over[middle] ^= 0x55;
+    all_alike(of(&turned_over), of(&turned_over), "packed, turned over");
+    let fails = || Source::reader(packed.clone(), middle, false).0;
+    all_alike(fails(), fails(), "packed, on a disk that fails");
 }
 
 #[test]
