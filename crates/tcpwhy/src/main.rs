@@ -43,6 +43,10 @@ use clap::Parser;
 use failure::Exit;
 use std::process::ExitCode;
 
+/// Connections are many small pieces, which several threads take and give back: where many live it takes a tenth less time than glibc's.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = match args::Args::try_parse_from(args::with_default_command(std::env::args_os())) {
         Ok(args) => args,
