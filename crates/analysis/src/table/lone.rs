@@ -143,27 +143,45 @@ pub(super) struct At(u32);
 /// The bit of [`At`] that tells an IPv6 packet.
 const V6: u32 = 1 << 31;
 
-/// Room for packets of one address family, used again.
+/// Room for packets of one address family, used again. It grows by pieces: where there are millions, to move them into larger room
+/// would take as long as to keep them.
 #[derive(Debug)]
 struct Slab<A> {
-    all: Vec<Lone<A>>,
+    pieces: Vec<Vec<Lone<A>>>,
     free: Vec<u32>,
 }
 
+/// Packets of a piece: a quarter of a megabyte.
+const PIECE: usize = 4_096;
+
 impl<A> Default for Slab<A> {
     fn default() -> Slab<A> {
-        Slab { all: Vec::new(), free: Vec::new() }
+        Slab { pieces: Vec::new(), free: Vec::new() }
     }
 }
 
 impl<A> Slab<A> {
     fn keep(&mut self, lone: Lone<A>) -> u32 {
         if let Some(at) = self.free.pop() {
-            self.all[at as usize] = lone;
+            self.pieces[at as usize / PIECE][at as usize % PIECE] = lone;
             return at;
         }
-        self.all.push(lone);
-        (self.all.len() - 1) as u32
+        match self.pieces.last_mut() {
+            Some(last) if last.len() < PIECE => last.push(lone),
+            last => {
+                // The first grows as it must: there may be no more than a few.
+                let mut next = Vec::with_capacity(if last.is_some() { PIECE } else { 0 });
+                next.push(lone);
+                self.pieces.push(next);
+            }
+        }
+        let last = self.pieces.last().map_or(0, Vec::len);
+        ((self.pieces.len() - 1) * PIECE + last - 1) as u32
+    }
+
+    #[inline]
+    fn at(&self, at: u32) -> &Lone<A> {
+        &self.pieces[at as usize / PIECE][at as usize % PIECE]
     }
 }
 
@@ -193,16 +211,16 @@ impl Lones {
     #[inline]
     pub(super) fn glance(&self, at: At) -> Glance {
         match at.0 & V6 {
-            0 => self.v4.all[at.0 as usize].glance(),
-            _ => self.v6.all[(at.0 & !V6) as usize].glance(),
+            0 => self.v4.at(at.0).glance(),
+            _ => self.v6.at(at.0 & !V6).glance(),
         }
     }
 
     /// The packet that is kept there.
     pub(super) fn get(&self, at: At) -> Segment {
         match at.0 & V6 {
-            0 => self.v4.all[at.0 as usize].unpack(),
-            _ => self.v6.all[(at.0 & !V6) as usize].unpack(),
+            0 => self.v4.at(at.0).unpack(),
+            _ => self.v6.at(at.0 & !V6).unpack(),
         }
     }
 
@@ -211,11 +229,11 @@ impl Lones {
     pub(super) fn key(&self, at: At) -> (Endpoint, Endpoint, u32) {
         let ((a, b), link) = match at.0 & V6 {
             0 => {
-                let lone = &self.v4.all[at.0 as usize];
+                let lone = self.v4.at(at.0);
                 (lone.ends(), lone.link)
             }
             _ => {
-                let lone = &self.v6.all[(at.0 & !V6) as usize];
+                let lone = self.v6.at(at.0 & !V6);
                 (lone.ends(), lone.link)
             }
         };
@@ -228,7 +246,7 @@ impl Lones {
         if at.0 & V6 != 0 {
             return self.is_from_client_of_any(at, wanted);
         }
-        let lone = &self.v4.all[at.0 as usize];
+        let lone = self.v4.at(at.0);
         let (src, dst) = lone.ends();
         let words = Words::of(&src, &dst);
         let same_way = words == wanted.words;

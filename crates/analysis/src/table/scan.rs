@@ -1,9 +1,9 @@
 //! Connections of one packet: which of them are listed, and whether many of them are a scan (rule 63).
 
 use super::Analyzer;
-use super::lone::{At, Glance};
+use super::lone::At;
 use crate::result::{Example, Finding, Frames};
-use crate::sums::{each_of, side_by_side};
+use crate::sums::each_of;
 use hashbrown::HashSet;
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Endpoint, Nanos, Segment, Side};
@@ -43,10 +43,8 @@ pub(super) struct Unlisted {
 }
 
 impl Unlisted {
-    fn add(&mut self, mut list: Vec<(u64, Nanos)>) {
-        if !list.is_sorted() {
-            list.sort_unstable();
-        }
+    /// `list` ascends.
+    fn add(&mut self, list: Vec<(u64, Nanos)>) {
         self.lists.push(list);
     }
 
@@ -72,12 +70,14 @@ impl Unlisted {
     }
 }
 
-/// A SYN that nobody answered, by one of its ends.
+/// A SYN that nobody answered.
 #[derive(Clone, Copy, Debug)]
 struct Attempt {
-    end: u64,
-    shard: u32,
-    /// Which of the silent ones of that analyzer.
+    /// The address that sent it.
+    source: u64,
+    /// To which address and port.
+    server: u64,
+    /// Which of the silent ones of its analyzer.
     index: u32,
 }
 
@@ -87,13 +87,12 @@ struct Group {
     /// They come from one address; else they go to one address and port.
     scan: bool,
     syns: u64,
-    /// The earliest.
-    first: Attempt,
-    frame: u64,
-    /// Different addresses and ports at the other end, and different addresses.
-    ends: usize,
-    addresses: usize,
+    first: Earliest,
+    among: Different,
 }
+
+/// A SYN before which none came: its frame, its analyzer, and which of the silent ones there it is.
+type Earliest = (u64, usize, u32);
 
 impl Scans {
     /// Decides, when every connection has ended.
@@ -106,7 +105,7 @@ impl Scans {
         let mut fate: Vec<Vec<bool>> = shards.iter().map(|s| vec![false; s.silent.len()]).collect();
         let groups = groups(shards, span.map_or(Nanos::ZERO, |s| s.1), &mut fate);
         if let Some(example) = groups.first().map(|g| g.first) {
-            fate[example.shard as usize][example.index as usize] = false;
+            fate[example.1][example.2 as usize] = false;
         }
         let lists_all = shards.iter().all(|s| s.lists_all);
         let mut others: Vec<(u64, Nanos, usize, usize)> = Vec::new();
@@ -120,7 +119,9 @@ impl Scans {
         }
         if others.len() > LISTED {
             others.select_nth_unstable(LISTED);
-            scans.unlisted.add(others.drain(LISTED..).map(|(frame, time, ..)| (frame, time)).collect());
+            let mut more: Vec<_> = others.drain(LISTED..).map(|(frame, time, ..)| (frame, time)).collect();
+            more.sort_unstable();
+            scans.unlisted.add(more);
         }
         others.iter().for_each(|&(_, _, i, n)| scans.listed[i].push(shards[i].silent_at(n)));
         scans.listed.iter_mut().for_each(|l| l.sort_unstable_by_key(|silent| silent.id));
@@ -154,6 +155,7 @@ fn sort_out(shard: &Analyzer, fate: &[bool], lists_all: bool) -> Sorted {
             sorted.others.push((segment.frame, segment.time, n));
         }
     }
+    sorted.unlisted.sort_unstable();
     sorted
 }
 
@@ -179,143 +181,176 @@ fn is_in_window(shard: &Analyzer, time: Nanos) -> bool {
 /// Finds the groups, the largest first, and marks their members.
 fn groups(shards: &[Analyzer], end: Nanos, fate: &mut [Vec<bool>]) -> Vec<Group> {
     let mut groups = Vec::new();
-    for of_source in attempts(shards, fate, |syn| word(&host(&syn.src))).chunk_by(|a, b| a.end == b.end) {
-        groups.extend(group(shards, of_source, true, end, fate));
-    }
+    let mut all = each_of(&mut refs(shards), |_, shard| attempts(shard));
+    groups_by(
+        |a| a.source,
+        &mut all,
+        |syns| {
+            groups.extend(group(shards, syns, true, end, fate));
+        },
+    );
     // Of what no single address sent: is it for one server?
-    for to_server in attempts(shards, fate, |syn| word(&syn.dst)).chunk_by(|a, b| a.end == b.end) {
-        groups.extend(group(shards, to_server, false, end, fate));
-    }
-    groups.sort_by_key(|g| (std::cmp::Reverse(g.syns), g.frame));
+    each_of(&mut all.iter_mut().zip(&*fate).collect::<Vec<_>>(), |_, (syns, taken)| {
+        syns.retain(|a| !taken[a.index as usize]);
+    });
+    groups_by(
+        |a| a.server,
+        &mut all,
+        |syns| {
+            groups.extend(group(shards, syns, false, end, fate));
+        },
+    );
+    groups.sort_by_key(|g| (std::cmp::Reverse(g.syns), g.first.0));
     groups
 }
 
-/// The SYNs that belong to no group yet, those of one end side by side. Each analyzer's are read in the order in which they are kept,
-/// and sorted by themselves.
-fn attempts(shards: &[Analyzer], fate: &[Vec<bool>], end: impl Fn(&Glance) -> u64 + Sync) -> Vec<Attempt> {
-    let of_one = |i: usize, shard: &mut &Analyzer| {
-        let mut found: Vec<Attempt> = Vec::with_capacity(shard.silent.len());
-        for (n, (&(at, _), _)) in
-            shard.silent.iter().zip(&fate[i]).enumerate().filter(|(_, (_, taken))| !**taken)
-        {
-            let syn = shard.lones.glance(at);
-            if syn.flags.syn() && !syn.flags.ack() && is_in_window(shard, syn.time) {
-                found.push(Attempt { end: end(&syn), shard: i as u32, index: n as u32 });
-            }
+/// All SYNs of an analyzer, in the order in which they are kept.
+fn attempts(shard: &Analyzer) -> Vec<Attempt> {
+    let mut found: Vec<Attempt> = Vec::with_capacity(shard.silent.len());
+    for (index, &(at, _)) in (0..).zip(&shard.silent) {
+        let syn = shard.lones.glance(at);
+        if syn.flags.syn() && !syn.flags.ack() && is_in_window(shard, syn.time) {
+            found.push(Attempt { source: word(&host(&syn.src)), server: word(&syn.dst), index });
         }
-        found.sort_unstable_by_key(|a| (a.end, a.index));
-        found
-    };
-    let mut each = each_of(&mut refs(shards), of_one).into_iter();
-    let mut all = each.next().unwrap_or_default();
-    each.for_each(|more| all.extend(more));
-    // Sorted runs are merged.
-    all.sort_by_key(|a| (a.end, a.shard, a.index));
-    all
+    }
+    found
 }
 
-/// The group that these attempts are, if they are as many as a scan has.
+/// Acts on what each analyzer has of an end, for each end of which there are as many as a scan has.
+fn groups_by(
+    end: impl Fn(&Attempt) -> u64 + Sync,
+    all: &mut [Vec<Attempt>],
+    mut act: impl FnMut(&[&[Attempt]]),
+) {
+    let analyzers = all.len();
+    let likely = each_of(all, |_, syns| {
+        syns.sort_unstable_by_key(|a| (end(a), a.index));
+        let of_ends = syns.chunk_by(|a, b| end(a) == end(b));
+        // What none has its share of they have not enough of together.
+        of_ends.filter(|syns| syns.len() * analyzers >= TARGETS).map(|syns| end(&syns[0])).collect::<Vec<_>>()
+    });
+    let mut likely = likely.concat();
+    likely.sort_unstable();
+    likely.dedup();
+    let of = |wanted: u64, syns: &[Attempt]| {
+        let first = syns.partition_point(|a| end(a) < wanted);
+        first..first + syns[first..].partition_point(|a| end(a) == wanted)
+    };
+    for wanted in likely {
+        act(&all.iter().map(|syns| &syns[of(wanted, syns)]).collect::<Vec<_>>());
+    }
+}
+
+/// With more attempts than this each analyzer's have a thread.
+const MANY: usize = 4_096;
+
+/// The group that these attempts of one end are, if they are as many as a scan has.
 fn group(
     shards: &[Analyzer],
-    attempts: &[Attempt],
+    syns: &[&[Attempt]],
     scan: bool,
     end_of_capture: Nanos,
     fate: &mut [Vec<bool>],
 ) -> Option<Group> {
-    if attempts.len() < TARGETS {
+    let count = syns.iter().map(|s| s.len()).sum();
+    if count < TARGETS {
         return None;
     }
-    let look = |some: &[Attempt]| look(shards, some, scan, end_of_capture);
-    let looked = if shards.len() > 1 && attempts.len() > MANY {
-        let (one, other) = attempts.split_at(attempts.len() / 2);
-        let (other, one) = side_by_side(|| look(other), || look(one));
-        one.with(other)
-    } else {
-        look(attempts)
-    };
-    let Looked { first, ripe, ends, hosts } = looked;
-    let (frame, first) = first.filter(|_| ripe.len() >= TARGETS)?;
-    for a in attempts {
-        fate[a.shard as usize][a.index as usize] = true;
-    }
-    let syns = attempts.len() as u64;
-    Some(Group { scan, syns, first, frame, addresses: hosts.among(&ends), ends: ends.len() })
+    let looked = of_each(&mut syns.to_vec(), count, |i, syns| look(&shards[i], syns, scan, end_of_capture));
+    let ripe: HashSet<u64> = looked.iter().flat_map(|l| &l.ripe).copied().collect();
+    let firsts = looked.iter().enumerate().filter_map(|(i, l)| l.first.map(|(frame, n)| (frame, i, n)));
+    let first = firsts.min().filter(|_| ripe.len() >= TARGETS)?;
+    of_each(&mut fate.iter_mut().zip(syns).collect::<Vec<_>>(), count, |_, (fate, syns)| {
+        syns.iter().for_each(|a| fate[a.index as usize] = true);
+    });
+    Some(Group { scan, syns: count as u64, first, among: Different::among(&looked) })
 }
 
-/// With more attempts than this each half of a group has a thread.
-const MANY: usize = 4_096;
+/// Does the same for each of some, in threads of their own if they have that many between them.
+fn of_each<S: Send, T: Send>(all: &mut [S], many: usize, act: impl Fn(usize, &mut S) -> T + Sync) -> Vec<T> {
+    if many > MANY { each_of(all, act) } else { all.iter_mut().enumerate().map(|(i, s)| act(i, s)).collect() }
+}
 
 /// What was found out about some attempts.
 struct Looked {
-    /// The earliest, and its frame.
-    first: Option<(u64, Attempt)>,
+    /// Frame and index of the earliest.
+    first: Option<(u64, u32)>,
     /// Ends at the other side that had time for a second SYN; no more than are needed.
     ripe: HashSet<u64>,
-    /// All ends at the other side, ascending.
+    /// All ends at the other side, and the addresses of those of IPv6, each once and ascending.
     ends: Vec<u64>,
-    hosts: Hosts,
-}
-
-impl Looked {
-    /// And of others.
-    fn with(mut self, mut other: Looked) -> Looked {
-        self.first = match (self.first, other.first) {
-            (Some(one), Some(another)) if another.0 < one.0 => Some(another),
-            (one, another) => one.or(another),
-        };
-        self.ripe.extend(other.ripe);
-        self.ends.append(&mut other.ends);
-        // Sorted runs are merged.
-        self.ends.sort();
-        self.ends.dedup();
-        self.hosts.of_v6.append(&mut other.hosts.of_v6);
-        self
-    }
+    hosts_v6: Vec<u64>,
 }
 
 /// What is kept of attempts is read once: they may be millions.
-fn look(shards: &[Analyzer], attempts: &[Attempt], scan: bool, end_of_capture: Nanos) -> Looked {
-    let other = |s: &Glance| if scan { s.dst } else { s.src };
-    let mut first: Option<(u64, Attempt)> = None;
+fn look(shard: &Analyzer, attempts: &[Attempt], scan: bool, end_of_capture: Nanos) -> Looked {
+    let mut first: Option<(u64, u32)> = None;
     let mut ripe: HashSet<u64> = HashSet::new();
-    let (mut ends, mut hosts) = (Vec::with_capacity(attempts.len()), Hosts::default());
+    let (mut ends, mut hosts_v6) = (Vec::with_capacity(attempts.len()), Vec::new());
     for a in attempts {
-        let shard = &shards[a.shard as usize];
         let syn = shard.lones.glance(shard.silent[a.index as usize].0);
-        let (end, word) = (other(&syn), word(&other(&syn)));
+        let end = if scan { syn.dst } else { syn.src };
+        let word = if scan { a.server } else { word(&end) };
         if ripe.len() < TARGETS && syn.time + FIRST_RTO <= end_of_capture {
             ripe.insert(word);
         }
         if first.is_none_or(|(frame, _)| syn.frame < frame) {
-            first = Some((syn.frame, *a));
+            first = Some((syn.frame, a.index));
         }
         ends.push(word);
-        hosts.pass(&end);
-    }
-    ends.sort_unstable();
-    ends.dedup();
-    Looked { first, ripe, ends, hosts }
-}
-
-/// Counts addresses: those of IPv4 stand in the words of their ends.
-#[derive(Default)]
-struct Hosts {
-    of_v6: Vec<u64>,
-}
-
-impl Hosts {
-    fn pass(&mut self, end: &Endpoint) {
         if end.ip.is_ipv6() {
-            self.of_v6.push(word(&host(end)));
+            hosts_v6.push(self::word(&host(&end)));
+        }
+    }
+    for words in [&mut ends, &mut hosts_v6] {
+        words.sort_unstable();
+        words.dedup();
+    }
+    Looked { first, ripe, ends, hosts_v6 }
+}
+
+/// How many different ones there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Different {
+    /// Addresses with their ports.
+    ends: usize,
+    addresses: usize,
+}
+
+impl Different {
+    /// At the other side of these attempts.
+    fn among(looked: &[Looked]) -> Different {
+        let ends: Vec<&[u64]> = looked.iter().map(|l| l.ends.as_slice()).collect();
+        let hosts_v6: Vec<&[u64]> = looked.iter().map(|l| l.hosts_v6.as_slice()).collect();
+        let longest = ends.iter().max_by_key(|e| e.len()).copied().unwrap_or_default();
+        // The halves below and from the middle are counted side by side; the ends of an address are in one of them.
+        let middle = longest.get(longest.len() / 2).map_or(0, |&end| end & !0xffff);
+        let halves = |list: &&[u64]| list.partition_point(|&end| end < middle);
+        let below: Vec<&[u64]> = ends.iter().map(|l| &l[..halves(l)]).collect();
+        let from: Vec<&[u64]> = ends.iter().map(|l| &l[halves(l)..]).collect();
+        let total = ends.iter().map(|l| l.len()).sum();
+        let counts = of_each(&mut [below, from], total, |_, lists| Different::in_all(lists));
+        let of_v6 = Different::in_all(&hosts_v6).ends;
+        Different {
+            ends: counts.iter().map(|c| c.ends).sum(),
+            addresses: counts.iter().map(|c| c.addresses).sum::<usize>() + of_v6,
         }
     }
 
-    /// How many addresses there are; `ends` are the words of all ends, ascending.
-    fn among(mut self, ends: &[u64]) -> usize {
-        self.of_v6.sort_unstable();
-        self.of_v6.dedup();
-        let of_v4 = &ends[..ends.partition_point(|&word| word < V6)];
-        self.of_v6.len() + of_v4.chunk_by(|a, b| a >> 16 == b >> 16).count()
+    /// In lists of words, each of which ascends; addresses are those of IPv4, which stand in the words of their ends.
+    fn in_all(lists: &[&[u64]]) -> Different {
+        let mut rest = lists.to_vec();
+        let (mut different, mut last_address) = (Different::default(), None);
+        while let Some(end) = rest.iter().filter_map(|r| r.first()).min().copied() {
+            for rest in &mut rest {
+                *rest = rest.strip_prefix(&[end]).unwrap_or(rest);
+            }
+            different.ends += 1;
+            if end & V6 == 0 && last_address.replace(end >> 16) != Some(end >> 16) {
+                different.addresses += 1;
+            }
+        }
+        different
     }
 }
 
@@ -323,10 +358,9 @@ impl Hosts {
 fn finding(shards: &[Analyzer], groups: &[Group]) -> Option<(Finding, usize)> {
     let all: u64 = groups.iter().map(|g| g.syns).sum();
     let (largest, more) = (groups.first()?, groups.len() - 1);
-    let shard = &shards[largest.first.shard as usize];
-    let first = shard.attempt(largest.first.index);
-    let id = shard.silent[largest.first.index as usize].1;
-    let (syns, ends, addresses) = (largest.syns, largest.ends, largest.addresses);
+    let (_, at, index) = largest.first;
+    let (first, id) = (shards[at].attempt(index), shards[at].silent[index as usize].1);
+    let (syns, Different { ends, addresses }) = (largest.syns, largest.among);
     let mut text = match (largest.scan, addresses) {
         (true, 1) => {
             format!("{} asked {ends} ports of {} with {syns} SYNs", first.src.ip, first.dst.ip)
@@ -349,7 +383,7 @@ fn finding(shards: &[Analyzer], groups: &[Group]) -> Option<(Finding, usize)> {
         connection_count: all,
         ..Finding::of_wholes(Cause::Scan, Some(Side::Client), example, text)
     };
-    Some((finding, largest.first.shard as usize))
+    Some((finding, at))
 }
 
 fn host(end: &Endpoint) -> Endpoint {
