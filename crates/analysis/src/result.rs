@@ -479,4 +479,10 @@ impl Totals {
             *count += u64::from(quality.has(bit));
         }
     }
+
+    /// How many connections show it.
+    pub fn with_quality(&self, wanted: Quality) -> u64 {
+        let counts = Quality::NAMES.iter().zip(&self.quality);
+        counts.filter(|((bit, _), _)| wanted.has(*bit)).map(|(_, &count)| count).sum()
+    }
 }

@@ -454,7 +454,11 @@ impl Analysis {
         totals.exchanges = 0;
         (totals.connections, totals.unlisted) = (self.connections.len() as u64, 0);
         (totals.budget, totals.gap_budget, totals.tail) = Default::default();
-        self.connections.iter().for_each(|c| totals.add_times(c));
+        totals.quality = Default::default();
+        for c in &self.connections {
+            totals.add_times(c);
+            totals.add_quality(c.quality);
+        }
         self.findings = findings_over(&self.connections, &self.basis, &Rollups::default(), false, totals);
         for server in &mut totals.servers {
             server.asks = upstreams.iter().filter(|l| l.0 == server.server).map(|l| l.1).collect();

@@ -60,4 +60,4 @@ pub mod watch;
 pub use answer::{Answer, Part, headline, sureness, tcp_time, worst};
 pub use capture::{Capture, Warning, rfc3339, time_of_day};
 pub use text::bytes;
-pub use warnings::{quality_warnings, quality_warnings_of};
+pub use warnings::quality_warnings;

@@ -1,16 +1,9 @@
 use crate::Warning;
-use tcpwhy_analysis::{Connection, Quality, Totals};
+use tcpwhy_analysis::{Quality, Totals};
 
 /// One warning for each kind of limit that connections show, with how many show it. The order is that of
 /// [`Quality::NAMES`].
-pub fn quality_warnings(connections: &[Box<Connection>]) -> Vec<Warning> {
-    let mut totals = Totals::default();
-    connections.iter().for_each(|c| totals.add_quality(c.quality));
-    quality_warnings_of(&totals)
-}
-
-/// The same from what was counted before.
-pub fn quality_warnings_of(totals: &Totals) -> Vec<Warning> {
+pub fn quality_warnings(totals: &Totals) -> Vec<Warning> {
     Quality::NAMES
         .into_iter()
         .zip(totals.quality)

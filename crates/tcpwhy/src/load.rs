@@ -130,7 +130,7 @@ pub(crate) fn load_inputs(
     let damaged = !read.unreadable.is_empty() || !read.damaged.is_empty();
     let aside = set_aside(&inputs, &read, &mut analysis);
     let list = &analysis.connections;
-    let mut warnings = quality_warnings(list);
+    let mut warnings = quality_warnings(&analysis.totals);
     warnings.extend(aside);
     warnings.extend(taps::warning(&taps, &inputs, &analysis));
     let capture = capture(&inputs, read, list.len() as u64, false, warnings);

@@ -2,7 +2,7 @@
 
 use crate::wire::{CLIENT, Tap, Wire, analyze, ms};
 use std::fmt::Write as _;
-use tcpwhy_analysis::{Analysis, Analyzer, Config, Detail, Example, Extremes, Finding, Parameter};
+use tcpwhy_analysis::{Analysis, Analyzer, Config, Detail, Example, Extremes, Finding, Parameter, Quality};
 use tcpwhy_base::{Cause, FixId, Nanos, Program, Segment, Told};
 
 const MSS: u32 = 1448;
@@ -463,4 +463,17 @@ fn what_is_left_has_totals_and_findings_of_its_own() {
         (named(&analysis).len(), analysis.totals.measured, analysis.totals.exchanges),
         (0, Nanos::ZERO, 0)
     );
+}
+
+/// What limits a connection that is left out limits nothing that is said of the others.
+#[test]
+fn what_is_left_has_limits_of_its_own() {
+    let mut segments = together(&[held(1), held(2)], ms(1_000));
+    // Of the first connection the beginning is missing.
+    assert!(segments.drain(..2).all(|s| s.flags.syn()));
+    let mut analysis = analyze(&segments);
+    let begun = |a: &Analysis| a.totals.with_quality(Quality::MIDSTREAM);
+    assert_eq!((analysis.connections.len(), begun(&analysis)), (2, 1));
+    analysis.retain(|c| !c.quality.has(Quality::MIDSTREAM));
+    assert_eq!((analysis.connections.len(), begun(&analysis)), (1, 0));
 }

@@ -43,6 +43,9 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
 
 /// Said where most of the time of requests lies on connections whose beginning is not in the capture.
 fn middle(analysis: &Analysis) -> Option<String> {
+    if analysis.totals.with_quality(Quality::MIDSTREAM) == 0 {
+        return None;
+    }
     let time = |c: &Connection| c.budget.total();
     let (mut n, mut unseen, mut all) = (0, Nanos::ZERO, Nanos::ZERO);
     for c in &analysis.connections {
@@ -282,7 +285,10 @@ mod tests {
                 }
                 Box::new(c)
             };
-            middle(&Analysis { connections: begun.iter().map(one).collect(), ..Analysis::default() })
+            let connections: Vec<_> = begun.iter().map(one).collect();
+            let mut totals = Totals::default();
+            connections.iter().for_each(|c| totals.add_quality(c.quality));
+            middle(&Analysis { connections, totals, ..Analysis::default() })
         };
         assert_eq!((of(&[]), of(&[false]), of(&[true, false, false])), (None, None, None));
         let one = "The capture begins in the middle of the connection: how it was opened is not known.";

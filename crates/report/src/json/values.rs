@@ -28,7 +28,7 @@ impl<'a> Context<'a> {
     /// Of an analysis of this capture.
     pub fn new(analysis: &'a Analysis, capture: &'a Capture) -> Context<'a> {
         let one_file = capture.frames_before.len() < 2;
-        let tunnelled = analysis.connections.iter().any(|c| c.quality.has(Quality::ENCAPSULATED));
+        let tunnelled = analysis.totals.with_quality(Quality::ENCAPSULATED) > 0;
         let complete = capture.connections == analysis.totals.connections && !capture.partial;
         let bare = capture.encapsulations.is_empty() && !tunnelled;
         let streams = one_file && bare && complete;

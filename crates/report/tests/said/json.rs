@@ -101,6 +101,7 @@ fn known() -> Connection {
 fn whole() {
     let mut analysis = sample::analysis();
     analysis.connections.push(Box::new(known()));
+    analysis.totals.add_quality(known().quality);
     analysis.findings.insert(0, replayed());
     let mut without = finding(Cause::SynQueueFull, None, 0, 1);
     (without.lost, without.share) = (Nanos(-3), f64::NAN);
@@ -185,7 +186,7 @@ fn streams_are_numbered_as_by_tshark_where_that_is_known() {
     assert_eq!(stream(|_, c| c.connections = 2), "null");
     assert_eq!(stream(|_, c| c.frames_before = vec![0, 100]), "null");
     assert_eq!(stream(|_, c| c.encapsulations = vec![("GRE", 1)]), "null");
-    assert_eq!(stream(|a, _| a.connections[0].quality = Quality::ENCAPSULATED), "null");
+    assert_eq!(stream(|a, _| a.totals.add_quality(Quality::ENCAPSULATED)), "null");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Formats of numbers, just below and above where they change.
 
-use tcpwhy_analysis::{Budget, Extremes, Quality};
+use tcpwhy_analysis::{Budget, Extremes, Quality, Totals};
 use tcpwhy_base::{Cause, Nanos, Owner};
 use tcpwhy_report::text::{percent, range, wrap};
 use tcpwhy_report::{Answer, bytes, quality_warnings, rfc3339, worst};
@@ -88,7 +88,9 @@ fn what_limits_a_connection_is_counted() {
         with(&[Quality::COARSE_CLOCK]),
         with(&[Quality::SPLIT]),
     ];
-    let said = quality_warnings(&all.map(Box::new));
+    let mut totals = Totals::default();
+    all.iter().for_each(|c| totals.add_quality(c.quality));
+    let said = quality_warnings(&totals);
     let counts: Vec<(&str, u64)> = said.iter().map(|w| (w.code, w.count)).collect();
     assert_eq!(
         counts,

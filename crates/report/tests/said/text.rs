@@ -199,6 +199,7 @@ fn known() -> Connection {
 fn alone(c: Connection) -> Analysis {
     let mut totals = Totals::default();
     totals.connections = 1;
+    totals.add_quality(c.quality);
     (totals.budget, totals.gap_budget) = (c.budget.clone(), c.gap_budget.clone());
     totals.exchanges = c.exchanges.len() as u64 + c.exchanges_omitted.count;
     totals.servers = sample::servers(&c.budget);

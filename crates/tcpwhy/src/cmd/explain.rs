@@ -17,7 +17,7 @@ use tcpwhy_base::{Cause, Nanos};
 use tcpwhy_library::captures::{Analysis, Captures, Meanwhile, Read, Streamed, Window, taps as two_taps};
 use tcpwhy_library::{Detail, Exchange};
 use tcpwhy_report::text::{self, Layout};
-use tcpwhy_report::{Answer, Capture, Warning, json, quality_warnings, quality_warnings_of, time_of_day};
+use tcpwhy_report::{Answer, Capture, Warning, json, quality_warnings, time_of_day};
 use tcpwhy_trace::Track;
 
 /// Packets beside the spans of an exchange; more are neither read by anybody nor kept.
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     };
     narrow(args, &mut analysis)?;
     tcpwhy_library::replay(&mut analysis);
-    let mut warnings = quality_warnings(&analysis.connections);
+    let mut warnings = quality_warnings(&analysis.totals);
     warnings.extend(of_window(window, &read));
     warnings.extend(aside);
     warnings.extend(taps::warning(&taps, &inputs, &analysis));
@@ -233,7 +233,7 @@ fn run_live(
     // Lines count from the first frame, be it the earliest or not.
     read.span = read.span.map(|(earliest, latest)| (shared.start().unwrap_or(earliest), latest));
     let analysis = Analysis { findings, totals, ..Analysis::default() };
-    let mut warnings = quality_warnings_of(&analysis.totals);
+    let mut warnings = quality_warnings(&analysis.totals);
     warnings.extend(of_window(captures.window(), &read));
     let connections = analysis.totals.connections;
     let capture = load::capture(captures.inputs(), read, connections, is_partial(args), warnings);

@@ -209,7 +209,7 @@ fn explained(
         Err(why) => return Ok((Err(why), inputs)),
     };
     load::say_problems(&inputs, &mut read, Vec::new());
-    let warnings = quality_warnings(&analysis.connections);
+    let warnings = quality_warnings(&analysis.totals);
     let capture = load::capture(&inputs, read, analysis.connection_count(), false, warnings);
     Ok((Ok(Ran { report, analysis, capture, kept }), inputs))
 }
