@@ -4,6 +4,7 @@ mod acquit;
 pub(crate) mod agree;
 pub(crate) mod packed;
 mod plain;
+pub(crate) mod store;
 
 pub(crate) use acquit::Acquitted;
 pub(crate) use plain::{Plain, Shown};

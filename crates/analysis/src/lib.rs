@@ -140,7 +140,7 @@ pub struct Analysis {
 #[derive(Clone, Debug, Default)]
 pub struct Bases {
     /// Of each analyzer.
-    stores: Vec<findings::packed::Store>,
+    stores: Vec<findings::store::Store>,
     /// For each connection where its own is.
-    places: Vec<findings::packed::Place>,
+    places: Vec<findings::store::Place>,
 }

@@ -1,6 +1,6 @@
 //! The findings of a capture: summed over connections as they come, so that none of them needs to be kept.
 
-use crate::findings::packed::{At, Store};
+use crate::findings::store::{At, Store};
 use crate::findings::{
     self, Basis, Doubt, EVIDENCE, Rollup, Rollups, add_whole_connection_findings, finding, joined,
     may_have_whole_connection_findings,
@@ -17,6 +17,9 @@ use tcpwhy_base::{Cause, Endpoint, Kind, Nanos, Side};
 
 /// Connections named per finding.
 const CONNECTIONS: usize = 20;
+
+/// The basis of a connection is on its way from memory so many before it is summed.
+const AHEAD: usize = 4;
 
 /// Setups are counted, not judged; only that reuse would spare them all is not known.
 const COUNTED: f64 = 0.9;
@@ -364,6 +367,7 @@ pub(crate) fn findings_over(
         let mut basis = Basis::default();
         for (i, c) in (begin..).zip(connections) {
             Connection::fetch_behind(connections, i - begin);
+            bases.fetch(i + AHEAD);
             bases.read(i, c, &mut basis);
             sums.add(c, &basis);
         }
@@ -422,6 +426,11 @@ impl Bases {
     fn store(&self, i: usize) -> Option<(&Store, At)> {
         let (store, at) = self.places.get(i)?.parts();
         Some((self.stores.get(store)?, at))
+    }
+
+    /// That of the connection at `i` is on its way from memory.
+    fn fetch(&self, i: usize) {
+        self.store(i).into_iter().for_each(|(store, at)| store.fetch(at));
     }
 
     /// Writes the basis of the connection at `i`, which is `c`, into `basis`; where there is none, an empty one.

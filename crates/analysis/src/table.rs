@@ -15,7 +15,7 @@ mod words;
 
 use crate::conn::Conn;
 use crate::fetch::make_room;
-use crate::findings::packed::{self, Store};
+use crate::findings::store::{self, Store};
 use crate::leftover::{leave_out_kept, leave_out_setup};
 use crate::output::Output;
 use crate::result::{Connection, Finding, Totals};
@@ -55,7 +55,7 @@ enum Slot {
 /// Where the basis of an ended connection is kept.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    at: packed::At,
+    at: store::At,
     /// What it lost to TCP.
     lost: Nanos,
 }

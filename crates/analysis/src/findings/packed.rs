@@ -6,70 +6,12 @@ use crate::packing::{Words, after, since};
 use crate::result::{Connection, Example, Extremes, Frames};
 use tcpwhy_base::{CAUSES, Cause, Nanos, Side};
 
-/// Where a basis begins in its store.
-pub(crate) type At = u64;
-
-/// A store, and where a basis begins there: one word, since there are as many as connections.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place(u64);
-
-impl Place {
-    /// More words than this no store has.
-    const STORE: u32 = 48;
-
-    #[inline]
-    pub(crate) fn new(store: u32, at: At) -> Place {
-        Place(u64::from(store) << Place::STORE | at)
-    }
-
-    /// Which store, and where.
-    #[inline]
-    pub(crate) fn parts(self) -> (usize, At) {
-        ((self.0 >> Place::STORE) as usize, self.0 & ((1 << Place::STORE) - 1))
-    }
-}
-
-/// The bases of ended connections. It grows by pieces: to move a hundred megabytes into larger room would take as long as to write them.
+/// The bases of some ended connections, one behind the other. Times count from the start of their connection.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Store {
-    pieces: Vec<Piece>,
-}
-
-/// Some of them, one behind the other. Times count from the start of their connection.
-#[derive(Clone, Debug, Default)]
-struct Piece {
-    words: Vec<u64>,
+pub(super) struct Piece {
+    pub(super) words: Vec<u64>,
     /// The figures of examples stay as they are.
-    facts: Vec<Facts>,
-}
-
-impl Store {
-    /// No basis begins behind so many words of a piece: a quarter of a megabyte.
-    const FULL: usize = 1 << 15;
-
-    /// Keeps the basis of this connection.
-    pub(crate) fn keep(&mut self, basis: &Basis, c: &Connection) -> At {
-        let next = match self.pieces.last() {
-            None => Some(Piece::default()),
-            // Room for what the last may have in it; of one that ends behind that, a little more is moved.
-            Some(last) if last.words.len() >= Store::FULL => Some(Piece {
-                words: Vec::with_capacity(Store::FULL + Store::FULL / 32),
-                facts: Vec::with_capacity(last.facts.len() + last.facts.len() / 16),
-            }),
-            Some(_) => None,
-        };
-        self.pieces.extend(next);
-        let before = (self.pieces.len() - 1) * Store::FULL;
-        self.pieces.last_mut().map_or(0, |piece| (before + piece.keep(basis, c)) as At)
-    }
-
-    /// Writes the basis of this connection into `basis`, whose room is used again.
-    pub(crate) fn read(&self, at: At, c: &Connection, basis: &mut Basis) {
-        match self.pieces.get(at as usize / Store::FULL) {
-            Some(piece) => piece.read(at as usize % Store::FULL, c, basis),
-            None => *basis = Basis::default(),
-        }
-    }
+    pub(super) facts: Vec<Facts>,
 }
 
 const SIDES: [Option<Side>; 4] = [None, Some(Side::Client), Some(Side::Server), Some(Side::Network)];
@@ -113,7 +55,8 @@ fn bit(set: bool, bit: u64) -> u64 {
 }
 
 impl Piece {
-    fn keep(&mut self, basis: &Basis, c: &Connection) -> usize {
+    /// Keeps the basis of this connection, which begins at the word that it tells.
+    pub(super) fn keep(&mut self, basis: &Basis, c: &Connection) -> usize {
         let at = self.words.len();
         let words = &mut self.words;
         let (requests, rollups) = (&basis.requests, &basis.rollups.0);
@@ -139,7 +82,8 @@ impl Piece {
         at
     }
 
-    fn read(&self, at: usize, c: &Connection, basis: &mut Basis) {
+    /// Writes the basis that begins at this word into `basis`, whose room is used again.
+    pub(super) fn read(&self, at: usize, c: &Connection, basis: &mut Basis) {
         let mut from = Words(self.words.get(at..).unwrap_or_default());
         let from = &mut from;
         let [head, lists] = from.take();
@@ -352,6 +296,7 @@ fn take_rollup(from: &mut Words<'_>, zero: Nanos, r: &mut Rollup) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::store::{At, Store};
     use crate::findings::{Rollups, Where};
     use crate::requests::Requests;
     use crate::result::{Setup, Span};
@@ -426,9 +371,7 @@ mod tests {
             let (mut store, all, c) = (Store::default(), bases(start), connection(start));
             let places: Vec<At> = all.iter().map(|basis| store.keep(basis, &c)).collect();
             // Behind more than a piece has room for.
-            while store.pieces.len() < 3 {
-                store.keep(&all[0], &c);
-            }
+            (0..Store::FULL).for_each(|_| _ = store.keep(&all[0], &c));
             let later: Vec<At> = all.iter().map(|basis| store.keep(basis, &c)).collect();
             let mut read = Basis::default();
             for (basis, &at) in all.iter().zip(&places).chain(all.iter().zip(&later).rev()) {
@@ -489,9 +432,9 @@ mod tests {
     fn what_is_no_basis_is_read_as_something() {
         let (mut read, c) = (Basis::default(), connection(0));
         for n in (0..=255).chain((0..64).map(|n| 1 << n)).chain((0..64).map(|n| !(1 << n))) {
-            let store = Store { pieces: vec![Piece { words: vec![n; 300], facts: vec![Facts::None; 40] }] };
-            for at in [0, 150, 299, 300, u64::MAX] {
-                store.read(at, &c, &mut read);
+            let piece = Piece { words: vec![n; 300], facts: vec![Facts::None; 40] };
+            for at in [0, 150, 299, 300, usize::MAX] {
+                piece.read(at, &c, &mut read);
             }
         }
     }

@@ -4,12 +4,13 @@ use super::lone::Lones;
 use super::scan::{Scans, Silent};
 use super::{Analyzer, Slot};
 use crate::fetch::fetch;
-use crate::findings::packed::Place;
+use crate::findings::store::Place;
 use crate::findings::{self, Basis};
 use crate::output::Output;
 use crate::result::{Connection, Finding, Totals};
 use crate::sums::{each_of, findings_over};
 use crate::{Analysis, Bases};
+use std::cmp::Ordering;
 use tcpwhy_base::{Nanos, Part, Segment};
 
 /// Stands for the slot of a connection that has none.
@@ -99,52 +100,25 @@ impl Analyzer {
         shards.iter_mut().for_each(Analyzer::end_live);
         let span = shards.iter().filter_map(|s| s.totals.span).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let scans = Scans::among(&shards, span);
-        let lists = InOrder(each_of(&mut shards, |shard, ended| {
+        let lists = each_of(&mut shards, |shard, ended| {
             scans.listed[shard].iter().for_each(|&silent| ended.speak_of(silent));
             // Only its number is asked for from now on.
             ended.lones = Lones::default();
-            ended.in_order().into_iter()
-        }));
-        // Where the connections of each analyzer begin in the list.
-        let begins: Vec<usize> = shards
-            .iter()
-            .scan(0, |sum, shard| Some(std::mem::replace(sum, *sum + shard.done.len())))
-            .collect();
-        let listed = shards.iter().map(|shard| shard.done.len()).sum();
-        let mut outside: Vec<usize> = Vec::new();
-        let mut lost: Vec<Nanos> = Vec::with_capacity(listed);
-        let mut from: Vec<u32> = Vec::with_capacity(listed);
-        let mut bases = Bases { places: Vec::with_capacity(listed), ..Bases::default() };
-        // Connections are numbered by their first packets. Those that are not listed have numbers all the same: they are those of a run
-        // that lists all.
-        let mut left_out_before = scans.unlisted.counter();
-        let mut numbers: Vec<Vec<u32>> = shards.iter().map(|s| vec![0; s.next_id as usize]).collect();
-        for (shard, (frame, start, id, at)) in lists {
-            let left_out = left_out_before((frame, start)) as u32;
-            numbers[shard][id as usize] = from.len() as u32 + 1 + left_out;
-            let place = shards[shard].places[at as usize];
-            bases.places.push(Place::new(shard as u32, place.at));
-            if shards[shard].outside.binary_search(&at).is_ok() {
-                outside.push(from.len());
-            }
-            lost.push(place.lost);
-            from.push((begins[shard] + at as usize) as u32);
-        }
-        each_of(&mut shards, |shard, ended| {
-            for at in 0..ended.done.len() {
-                ended.done.get(at + AHEAD).into_iter().for_each(|c| fetch(&c.id));
-                let id = &mut ended.done[at].id;
-                *id = numbers[shard][*id as usize];
-            }
+            ended.in_order()
         });
+        let numbered =
+            each_of(&mut shards, |shard, ended| ended.number(&lists, shard, scans.unlisted.counter()));
+        drop(lists);
+        let listed = shards.iter().map(|shard| shard.done.len()).sum();
         let mut totals = Totals::default();
         let mut kept: Option<Output> = None;
-        let mut done: Vec<Box<Connection>> = Vec::with_capacity(listed);
+        let mut bases = Bases { places: Vec::with_capacity(listed), ..Bases::default() };
         let several = shards.len() > 1;
-        for (shard, numbers) in shards.into_iter().zip(&numbers) {
+        let mut parts = Vec::with_capacity(shards.len());
+        for (shard, Numbered { places, numbers, .. }) in shards.into_iter().zip(&numbered) {
             let number = |id: u32| numbers.get(id as usize).copied().unwrap_or(id);
-            let Analyzer { done: ended, bases: store, kept: part_kept, totals: t, .. } = shard;
-            done.extend(ended);
+            let Analyzer { done, bases: store, places: of, kept: part_kept, totals: t, .. } = shard;
+            parts.push((places.as_slice(), done.into_iter().zip(of)));
             bases.stores.push(store);
             totals.segments += t.segments;
             totals.duplicates += t.duplicates;
@@ -161,8 +135,21 @@ impl Analyzer {
             let empty = part_kept.like();
             kept.get_or_insert(empty).absorb(part_kept, number);
         }
-        rearrange(&mut done, from);
+        let mut done: Vec<Box<Connection>> = Vec::with_capacity(listed);
+        let mut lost: Vec<Nanos> = Vec::with_capacity(listed);
+        for at in 0..listed as u32 {
+            let of_part = (0..).zip(&mut parts).find(|(_, (places, _))| places.first() == Some(&at));
+            let Some((part, (places, ended))) = of_part else { continue };
+            *places = &places[1..];
+            if let Some((connection, place)) = ended.next() {
+                done.push(connection);
+                bases.places.push(Place::new(part, place.at));
+                lost.push(place.lost);
+            }
+        }
         let inherent = kept.map(|k| k.give(&mut done)).unwrap_or_default();
+        let mut outside: Vec<usize> = numbered.iter().flat_map(|n| n.outside.iter().copied()).collect();
+        outside.sort_unstable();
         leave_out(&mut done, &outside);
         leave_out(&mut bases.places, &outside);
         leave_out(&mut lost, &outside);
@@ -171,7 +158,7 @@ impl Analyzer {
         let mut findings = findings_over(&done, &bases, &inherent, several, &mut totals);
         if let Some((finding, shard)) = scans.finding {
             let example = finding.example.connection;
-            let number = numbers[shard].get(example as usize).copied().unwrap_or(example);
+            let number = numbered[shard].numbers.get(example as usize).copied().unwrap_or(example);
             findings.push(finding.of_connection(number));
             findings::sort(&mut findings);
         }
@@ -184,14 +171,24 @@ impl Analyzer {
 const WITH_FINDINGS: usize = 1_000;
 
 /// A connection that has ended: its first frame, when that came, its number and its place in its analyzer.
-type Numbered = (u64, Nanos, u32, u32);
+type Ended = (u64, Nanos, u32, u32);
+
+/// What is known of the connections of an analyzer once it is known which the others have.
+struct Numbered {
+    /// Where they stand in the list of all, in the order of their first packets.
+    places: Vec<u32>,
+    /// What became of their numbers.
+    numbers: Vec<u32>,
+    /// Places of those that are not in the window.
+    outside: Vec<usize>,
+}
 
 /// What is asked of connections is on its way from memory so many before.
 const AHEAD: usize = 8;
 
 impl Analyzer {
     /// The connections that have ended by their first packets.
-    fn in_order(&self) -> Vec<Numbered> {
+    fn in_order(&self) -> Vec<Ended> {
         let done = self.done.iter().enumerate().map(|(at, c)| {
             if let Some(next) = self.done.get(at + AHEAD) {
                 fetch(&next.frames);
@@ -205,30 +202,68 @@ impl Analyzer {
             return sorted(done);
         }
         // Nearly all that began are here, and got their numbers in that order.
-        let mut order: Vec<Numbered> = vec![(0, Nanos::ZERO, 0, NO_SLOT); ids];
+        let mut order: Vec<Ended> = vec![(0, Nanos::ZERO, 0, NO_SLOT); ids];
         done.clone().for_each(|one| order[one.2 as usize] = one);
         order.retain(|one| one.3 != NO_SLOT);
         if order.len() == self.done.len() && order.is_sorted() { order } else { sorted(done) }
     }
 }
 
-fn sorted(all: impl Iterator<Item = Numbered>) -> Vec<Numbered> {
-    let mut all: Vec<Numbered> = all.collect();
+impl Analyzer {
+    /// Puts the connections that have ended in order, and gives them the numbers that they have among those of all analyzers: those of
+    /// their first packets. Those that are not listed have numbers all the same: they are those of a run that lists all. `lists`: what has
+    /// ended in each analyzer, in order, of which this is the one at `own`.
+    fn number(
+        &mut self,
+        lists: &[Vec<Ended>],
+        own: usize,
+        mut left_out_before: impl FnMut((u64, Nanos)) -> usize,
+    ) -> Numbered {
+        let list = &lists[own];
+        let (mut places, mut outside) = (Vec::with_capacity(list.len()), Vec::new());
+        let mut numbers = vec![0; self.next_id as usize];
+        for (n, (before, &(frame, start, id, at))) in before_each(lists, own).zip(list).enumerate() {
+            list.get(n + AHEAD).into_iter().for_each(|next| fetch(&self.done[next.3 as usize].id));
+            let number = (before + 1 + left_out_before((frame, start))) as u32;
+            numbers[id as usize] = number;
+            self.done[at as usize].id = number;
+            if self.outside.binary_search(&at).is_ok() {
+                outside.push(before);
+            }
+            places.push(before as u32);
+        }
+        let from: Vec<u32> = list.iter().map(|one| one.3).collect();
+        rearrange(&mut self.places, from.clone());
+        rearrange(&mut self.done, from);
+        Numbered { places, numbers, outside }
+    }
+}
+
+fn sorted(all: impl Iterator<Item = Ended>) -> Vec<Ended> {
+    let mut all: Vec<Ended> = all.collect();
     all.sort_unstable();
     all
 }
 
-/// What is in order in each of some lists, in one order, each with its list; of equal ones the first list's.
-struct InOrder(Vec<std::vec::IntoIter<Numbered>>);
-
-impl Iterator for InOrder {
-    type Item = (usize, Numbered);
-
-    fn next(&mut self) -> Option<(usize, Numbered)> {
-        let first = |list: &std::vec::IntoIter<Numbered>| list.as_slice().first().map(|one| (one.0, one.1));
-        let (_, at) = self.0.iter().enumerate().filter_map(|(at, list)| Some((first(list)?, at))).min()?;
-        Some((at, self.0[at].next()?))
-    }
+/// How many of all come before each of one list. Lists are in order; of equal ones those of the first list come first.
+fn before_each(lists: &[Vec<Ended>], list: usize) -> impl Iterator<Item = usize> {
+    let key = |one: &Ended| (one.0, one.1);
+    let mut others: Vec<(bool, &[Ended])> =
+        lists.iter().enumerate().filter(|o| o.0 != list).map(|(o, all)| (o < list, all.as_slice())).collect();
+    let mut passed = 0;
+    lists[list].iter().enumerate().map(move |(own, one)| {
+        for (is_first, rest) in &mut others {
+            let later = rest.iter().position(|other| match key(other).cmp(&key(one)) {
+                Ordering::Less => false,
+                Ordering::Equal => !*is_first,
+                Ordering::Greater => true,
+            });
+            let (before, later) = rest.split_at(later.unwrap_or(rest.len()));
+            passed += before.len();
+            *rest = later;
+        }
+        own + passed
+    })
 }
 
 /// Leaves out what stands at these places, which ascend.
@@ -274,23 +309,29 @@ pub(super) fn find(connection: &mut Connection, basis: &Basis) {
 
 #[cfg(test)]
 mod tests {
-    use super::{InOrder, Numbered, leave_out, rearrange, sorted};
+    use super::{Ended, before_each, leave_out, rearrange, sorted};
     use crate::{Analyzer, Config, Detail};
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
     use tcpwhy_base::{Endpoint, Nanos, Segment, TcpFlags};
 
     #[test]
-    fn lists_in_order_become_one() {
-        let one = |frame: u64, id: u32| -> Numbered { (frame, Nanos(frame as i64 / 3), id, 2) };
-        let all: Vec<Numbered> = (0..60).map(|n| one(n * n % 41, n as u32)).collect();
-        for shards in 0..5 {
-            let of = |shard: usize| all.iter().copied().filter(move |one| one.2 as usize % 4 == shard);
-            let lists = (0..shards).map(|shard| sorted(of(shard)).into_iter());
-            let each = (0..shards).flat_map(|shard| of(shard).map(move |one| (one.0, one.1, shard, one)));
-            let mut expected: Vec<_> = each.collect();
+    fn places_are_those_of_one_list() {
+        let one = |frame: u64, id: u32| -> Ended { (frame, Nanos(frame as i64 / 3), id, 2) };
+        let all: Vec<Ended> = (0..60).map(|n| one(n * n % 41, n as u32)).collect();
+        for shards in 1..5 {
+            let of = |shard: usize| all.iter().copied().filter(move |one| one.2 as usize % shards == shard);
+            let lists: Vec<Vec<Ended>> = (0..shards).map(|shard| sorted(of(shard))).collect();
+            let mut expected: Vec<_> = (0..shards)
+                .flat_map(|shard| lists[shard].iter().map(move |&one| ((one.0, one.1), shard, one)))
+                .collect();
             expected.sort_unstable();
-            let expected: Vec<_> = expected.into_iter().map(|(_, _, shard, one)| (shard, one)).collect();
-            assert_eq!(InOrder(lists.collect()).collect::<Vec<_>>(), expected);
+            let mut listed = vec![None; all.len()];
+            for shard in 0..shards {
+                for (place, &one) in before_each(&lists, shard).zip(&lists[shard]) {
+                    assert_eq!(listed[place].replace(((one.0, one.1), shard, one)), None);
+                }
+            }
+            assert_eq!(listed.into_iter().flatten().collect::<Vec<_>>(), expected);
         }
     }
 
