@@ -26,8 +26,17 @@ impl Analyzer {
     pub fn end_live(&mut self) {
         (self.index, self.links) = Default::default();
         self.silent.reserve(self.live.len() - self.held);
-        for slot in std::mem::take(&mut self.live) {
-            match slot {
+        let mut live = std::mem::take(&mut self.live);
+        for at in 0..live.len() {
+            // What those behind it need is on its way from memory: where they lead first, then that.
+            let behind = |n: usize| match live.get(at + n) {
+                Some(Slot::Conn(held)) => Some(held),
+                _ => None,
+            };
+            behind(2 * AHEAD).into_iter().for_each(|held| held.fetch_first());
+            behind(AHEAD).into_iter().for_each(|held| held.fetch_state());
+            behind(AHEAD / 2).into_iter().for_each(|held| held.fetch_lists(false));
+            match std::mem::replace(&mut live[at], Slot::Free) {
                 Slot::Free => {}
                 Slot::Lone(at, id) => self.silent.push((at, id)),
                 Slot::Conn(held) => self.finish_held(held, true),

@@ -238,6 +238,12 @@ impl Held {
         }
     }
 
+    /// Its end will need its state and what waits.
+    pub(super) fn fetch_state(&self) {
+        self.fetch_rest();
+        self.conn.iter().for_each(|conn| fetch_whole(&**conn));
+    }
+
     /// Its end will need what waits.
     pub(super) fn fetch_rest(&self) {
         self.log.as_deref().into_iter().for_each(|log| fetch_whole(&log[..usize::from(self.waits)]));
