@@ -41,6 +41,8 @@ pub(crate) struct Part<'a> {
     pub(crate) end: Nanos,
     pub(crate) confidence: f32,
     pub(crate) folded: u32,
+    /// The longest of what was folded into it; of one alone its own length.
+    pub(crate) longest: Nanos,
     pub(crate) frames: &'a Frames,
     pub(crate) facts: &'a Facts,
 }
@@ -199,6 +201,7 @@ impl Rollups {
             end: span.end,
             confidence: span.confidence,
             folded: span.folded,
+            longest: span.longest(),
             frames: &span.frames,
             facts: &span.facts,
         };
@@ -296,10 +299,14 @@ impl Rollup {
 }
 
 impl Part<'_> {
-    /// Of spans that were folded into one only the mean is known: the shortest is no longer, the longest no shorter.
+    /// Of spans that were folded into one the longest is known, and the mean: the shortest is no longer than that of the others.
     fn each(&self) -> Extremes {
         let time = self.end - self.start;
-        Extremes::of(if self.folded > 1 { Nanos(time.0 / i64::from(self.folded)) } else { time })
+        if self.folded <= 1 {
+            return Extremes::of(time);
+        }
+        let longest = self.longest;
+        Extremes { shortest: Nanos((time - longest).0 / i64::from(self.folded - 1)), longest }
     }
 }
 

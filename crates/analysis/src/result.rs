@@ -43,6 +43,8 @@ pub struct Span {
     pub facts: Facts,
     /// How many repeats of a pattern were folded into this span (1: none).
     pub folded: u32,
+    /// The longest of those, where there are several.
+    pub(crate) longest_folded: Nanos,
     /// Who says so; [`Source::Inferred`] if any part of it is.
     pub source: Source,
 }
@@ -51,6 +53,12 @@ impl Span {
     /// How long.
     pub fn duration(&self) -> Nanos {
         self.end - self.start
+    }
+
+    /// How long the longest of the repeats that were folded into it lasted; one alone as long as it.
+    #[inline]
+    pub fn longest(&self) -> Nanos {
+        if self.folded > 1 { self.longest_folded.min(self.duration()) } else { self.duration() }
     }
 }
 

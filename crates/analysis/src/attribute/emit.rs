@@ -222,6 +222,7 @@ impl<'a> Emit<'a> {
             alternatives: sure.alternatives,
             facts: *facts,
             folded: 1,
+            longest_folded: Nanos::ZERO,
             source: self.source,
         });
         self.at += time;

@@ -21,20 +21,28 @@ pub(crate) fn join_neighbours(spans: &mut Vec<Span>) {
             && next.source == last.source
             && flows;
         if same {
-            // Of several waits the longest is told.
-            if let (Facts::Wait { wait: a, .. }, Facts::Wait { wait: b, .. }) = (last.facts, next.facts)
-                && b > a
-            {
-                last.facts = next.facts;
+            tell_longest(last, next);
+            // Parts of one flow are one; pauses are as many as they are.
+            if next.cause == Cause::SenderPause {
+                (last.longest_folded, last.folded) =
+                    (last.longest().max(next.longest()), last.folded + next.folded);
             }
             last.end = next.end;
             last.frames = last.frames.join(next.frames);
             last.confidence = last.confidence.min(next.confidence);
             add_bytes(last, next);
-            last.folded += if next.cause == Cause::SenderPause { next.folded } else { 0 };
         }
         same
     });
+}
+
+/// Of several waits the longest is told.
+fn tell_longest(kept: &mut Span, next: &Span) {
+    if let (Facts::Wait { wait: a, .. }, Facts::Wait { wait: b, .. }) = (kept.facts, next.facts)
+        && b > a
+    {
+        kept.facts = next.facts;
+    }
 }
 
 /// What passed in `next` passed in `kept` as well, which has its time already; at its rate, where that is not more than passed.
@@ -60,10 +68,12 @@ pub(crate) fn fold(spans: &mut Vec<Span>, limit: usize) {
             for span in chunk {
                 match out[from..].iter_mut().find(|s| s.cause == span.cause && s.side == span.side) {
                     Some(kept) => {
+                        kept.longest_folded = kept.longest().max(span.longest());
+                        kept.folded += span.folded;
                         kept.end += span.duration();
+                        tell_longest(kept, span);
                         add_bytes(kept, span);
                         kept.frames = kept.frames.join(span.frames);
-                        kept.folded += span.folded;
                         kept.confidence = kept.confidence.min(span.confidence);
                         kept.source = kept.source.min(span.source);
                     }
@@ -105,6 +115,7 @@ mod tests {
             alternatives: [None, None],
             facts: Facts::Bytes { bytes, bps: Some(8e6) },
             folded: 1,
+            longest_folded: Nanos::ZERO,
             source: Source::Inferred,
         };
         let told = |each: u32| {
@@ -114,5 +125,37 @@ mod tests {
         };
         assert_eq!(told(1_000), Facts::Bytes { bytes: 8_000, bps: Some(8e6) });
         assert_eq!(told(900), Facts::Bytes { bytes: 7_200, bps: None });
+    }
+
+    /// Pauses that are told as one, and what is folded, keep how long the longest lasted, and what is said of it.
+    #[test]
+    fn the_longest_of_those_folded_is_known() {
+        let pause = |at: i64, lasts: i64| Span {
+            cause: Cause::SenderPause,
+            detail: None,
+            side: None,
+            start: Nanos::millis(at),
+            end: Nanos::millis(at + lasts),
+            frames: Frames::new(0, 1, 2, &[1]),
+            confidence: 0.9,
+            alternatives: [None, None],
+            facts: Facts::Wait { wait: Nanos::millis(lasts), outstanding: 0, empty: Nanos::ZERO },
+            folded: 1,
+            longest_folded: Nanos::ZERO,
+            source: Source::Inferred,
+        };
+        let apart = [pause(0, 3), pause(10, 40), pause(60, 7), pause(80, 1)];
+        let beside = [pause(0, 3), pause(3, 40), pause(43, 7), pause(50, 1)];
+        for (mut spans, act) in [
+            (apart.to_vec(), (|spans| fold(spans, 1)) as fn(&mut Vec<Span>)),
+            (beside.to_vec(), join_neighbours),
+            (beside.to_vec(), |spans| fold(spans, 2)),
+        ] {
+            act(&mut spans);
+            let [all] = &spans[..] else { panic!("they are one: {spans:?}") };
+            let longest = Nanos::millis(40);
+            assert_eq!((all.folded, all.duration(), all.longest()), (4, Nanos::millis(51), longest));
+            assert!(matches!(all.facts, Facts::Wait { wait, .. } if wait == longest));
+        }
     }
 }

@@ -67,6 +67,7 @@ impl Pieces {
                 alternatives: piece.sure.alternatives,
                 facts: piece.facts,
                 folded: 1,
+                longest_folded: Nanos::ZERO,
                 source: Source::Inferred,
             });
             at = end;

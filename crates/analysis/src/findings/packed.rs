@@ -319,6 +319,7 @@ mod tests {
             alternatives: [None; 2],
             facts: Facts::RoundTrip { rtt: Nanos(at) },
             folded: 1 + frame as u32 % 3,
+            longest_folded: Nanos::ZERO,
             source: Source::Inferred,
         }
     }

@@ -35,6 +35,7 @@ impl Plain {
                 end: start + time,
                 confidence: self.confidence,
                 folded: 1,
+                longest: time,
                 frames: &shown.0,
                 facts: &shown.1,
             });

@@ -130,6 +130,7 @@ impl Ledger {
                 alternatives: sure.alternatives,
                 facts: Facts::Think { seen: t - upto, path },
                 folded: 1,
+                longest_folded: Nanos::ZERO,
                 source: Source::Inferred,
             });
             setup.end = t;

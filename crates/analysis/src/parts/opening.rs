@@ -44,6 +44,7 @@ impl Spans {
             alternatives: sure.alternatives,
             facts,
             folded: 1,
+            longest_folded: Nanos::ZERO,
             source: Source::Inferred,
         });
         self.at = upto;

@@ -115,6 +115,7 @@ pub(super) fn tail(ex: &Recorded, track: &Tracker, file: u16, spans: &mut Vec<Sp
             alternatives: sure.alternatives,
             facts,
             folded: 1,
+            longest_folded: Nanos::ZERO,
             source: Source::Inferred,
         });
         start = upto;
@@ -186,6 +187,7 @@ pub(super) fn late_read(ex: &Recorded, file: u16, read: Nanos) -> Span {
         alternatives: sure.alternatives,
         facts: Facts::Told(Witnessed::Late { wait: read - ex.last }),
         folded: 1,
+        longest_folded: Nanos::ZERO,
         source: Source::Kernel,
     }
 }

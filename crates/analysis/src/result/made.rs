@@ -22,6 +22,7 @@ impl Span {
             alternatives: [None, None],
             facts: Facts::None,
             folded: 1,
+            longest_folded: Nanos::ZERO,
             source: Source::Inferred,
         }
     }

@@ -101,6 +101,7 @@ impl Ledger {
             alternatives: sure.alternatives,
             facts,
             folded: 1,
+            longest_folded: Nanos::ZERO,
             source: Source::Inferred,
         });
         self.emit_gap(now, spans, true, parts);
