@@ -2,7 +2,7 @@
 
 use crate::app::{App, Blocked, Note};
 use crate::link::Pipe;
-use crate::packet::{Packet, Passage};
+use crate::packet::{HEADERS, Packet, Passage};
 use crate::scenario::{Impossible, Scenario, check};
 use crate::socket::{Socket, State};
 use std::cmp::Reverse;
@@ -126,6 +126,7 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, Impossible> {
 pub(crate) fn run_within(scenario: &Scenario, max_events: u64) -> Result<Outcome, Impossible> {
     check(scenario)?;
     let mut sim = Sim::new(scenario);
+    sim.passages.reserve(packets_expected(scenario, max_events));
     let mut events = 0;
     let mut cut_off = false;
     while let Some(Reverse((at, _, event))) = sim.heap.pop() {
@@ -141,6 +142,17 @@ pub(crate) fn run_within(scenario: &Scenario, max_events: u64) -> Result<Outcome
         }
     }
     Ok(sim.outcome(cut_off, events))
+}
+
+/// About so many packets pass: a segment for each MSS and an ACK for every second one, and some more. A list that doubles would be moved
+/// again and again, both times in memory.
+fn packets_expected(scenario: &Scenario, max_events: u64) -> usize {
+    /// A hundred megabytes, of which only what is written to is taken.
+    const MOST: u64 = 1 << 20;
+    let bytes = scenario.workload.totals().iter().fold(0_u64, |sum, &bytes| sum.saturating_add(bytes));
+    let segments =
+        bytes.saturating_mul(scenario.connections.into()) / scenario.mtu.saturating_sub(HEADERS).max(1);
+    (segments.saturating_mul(13) / 8).min(max_events).min(MOST) as usize
 }
 
 impl<'a> Sim<'a> {

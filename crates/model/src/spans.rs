@@ -73,7 +73,15 @@ struct Seen<'a> {
 
 /// The connections of a run as seen at `end` (0 the client, 1 the server).
 pub fn stories(scenario: &Scenario, outcome: &Outcome, end: u8) -> Vec<Story> {
-    let mut seen: Vec<[Vec<Seen<'_>>; 2]> = outcome.connections.iter().map(|_| Default::default()).collect();
+    let mut counts: Vec<[usize; 2]> = vec![[0, 0]; outcome.connections.len()];
+    for p in &outcome.passages {
+        if let Some(counts) = counts.get_mut(p.packet.conn as usize) {
+            counts[usize::from(p.packet.from == end)] += 1;
+        }
+    }
+    // Its own list takes those of the other side too.
+    let room = |[others, own]: [usize; 2]| [others, others + own].map(Vec::with_capacity);
+    let mut seen: Vec<[Vec<Seen<'_>>; 2]> = counts.into_iter().map(room).collect();
     for (nth, p) in outcome.passages.iter().enumerate() {
         let own = p.packet.from == end;
         let at = if own { Some(p.sent) } else { p.arrived };
