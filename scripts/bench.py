@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How fast and how large: whole `explain --json` against tcpdump's plain copy, tcptrace and tshark on the same files.
+"""How fast and how large: whole `explain --json` against tcpdump's plain copy, tcptrace, tshark and capinfos on the same files.
 
     scripts/bench.py --bin target/release/tcpwhy [--quick] [--rounds 5] [--check]
 
 `explain` writes its default JSON into a pipe; the reader at the other end scans all of it and takes the number of packets
 from the totals, which must be the file's. Runs are interleaved (A B C A B C ...), on both cores and on one; a ratio is
 the median over rounds of time A / time B in the same round, with the smallest and largest. Files are generated once under
-target/bench. tshark reads a cut, because it is slow; rates are compared. --check: a missed aim is an exit code of 1.
+target/bench. tshark reads a cut, because it is slow; rates are compared. Many small files are measured by scripts/many.py. --check: a missed aim is an exit code of 1.
 """
 
 import argparse
@@ -26,6 +26,7 @@ GENERATOR = os.path.join(os.path.dirname(common.BINARY), 'examples', 'gen_captur
 MIB = 1 << 20
 TIMEOUT = 600
 ONCE_IS_ENOUGH = 20  # seconds; a slower tool is not run again on that file
+HTTP2 = os.path.join(common.ROOT, 'captures', 'programs', 'h2_tls.pcap')
 # (measure, at most): the aims this project has set itself
 AIMS = {
     'both cores: time over tcpdump': 1.0,
@@ -42,7 +43,7 @@ AIMS = {
 
 def generated(*what):
     """(path, packets) of a generated file."""
-    name = '-'.join(map(str, what))
+    name = '-'.join(os.path.basename(str(part)) for part in what)
     path, count = os.path.join(FOLDER, name + '.pcap'), os.path.join(FOLDER, name + '.count')
     newest = os.path.getmtime(GENERATOR)
     if not os.path.exists(count) or not os.path.exists(path) or os.path.getmtime(count) < newest:
@@ -185,14 +186,24 @@ def compare(title, binary_tools, path, packets, rounds, out):
             )
 
 
-def against_tshark(binary, packets, rounds, out):
-    """tshark on a cut: rates."""
-    if not common.have('tshark'):
-        print('\nSKIP: tshark is not installed')
-        return
+def against_wireshark(binary, packets, rounds, out):
+    """tshark and capinfos on a cut: rates."""
+    pair = [tools(binary)[0]]
+    for name, words in (('tshark', ['-n', '-r', '{}', '-q', '-z', 'expert']), ('capinfos', ['{}'])):
+        if common.have(name):
+            pair.append(Tool(name, [name, *words]))
+        else:
+            print(f'\nSKIP: {name} is not installed')
     path, count = generated('flows', packets, max(packets // 250, 1))
-    pair = [tools(binary)[0], Tool('tshark', ['tshark', '-n', '-r', '{}', '-q', '-z', 'expert'])]
     compare('cut for tshark', pair, path, count, rounds, out)
+
+
+def small_files(binary, sample):
+    """Many small captures against one file of their packets: a script of its own."""
+    print('\nsmall files (scripts/many.py)', flush=True)
+    many = os.path.join(os.path.dirname(__file__), 'many.py')
+    if subprocess.run([sys.executable, many, '--bin', binary, *['--sample'] * sample], check=False).returncode:
+        raise common.Failed('many.py misses its bounds')
 
 
 def memory(binary, packets, connections, rows):
@@ -227,6 +238,15 @@ def memory(binary, packets, connections, rows):
     rows['bytes per live connection'] = each
     print(
         f'  {connections:,} live connections {many / MIB:.1f} MiB, {connections // 10:,} {few / MIB:.1f} MiB: '
+        f'{each:,.0f} bytes each'
+    )
+    # Open, a dozen packets long ago: they wait, and no state was made of them.
+    idle = connections * 5
+    many, few = peak('flows', idle * 12, idle), peak('flows', connections * 12, connections)
+    each = (many - few) / (idle - connections)
+    rows['bytes per idle connection'] = each
+    print(
+        f'  {idle:,} connections of a dozen packets {many / MIB:.1f} MiB, {connections:,} {few / MIB:.1f} MiB: '
         f'{each:,.0f} bytes each'
     )
     syns = connections * 100
@@ -264,7 +284,9 @@ def main():
     parser.add_argument('--quick', action='store_true', help='a tenth of the packets, three rounds')
     parser.add_argument('--rounds', type=int)
     parser.add_argument(
-        '--only', default='', help='regular expression on flows, elephant, short, echo, scan, tshark, memory'
+        '--only',
+        default='',
+        help='regular expression on flows, elephant, short, echo, copies, scan, tshark, files, memory',
     )
     parser.add_argument('--check', action='store_true')
     args = parser.parse_args()
@@ -286,6 +308,7 @@ def main():
             ('elephant: one connection', ('elephant', packets)),
             (f'short: {1_000_000 // scale:,} connections, one after the other', ('short', 1_000_000 // scale)),
             (f'echo: {32_000 // scale:,} connections side by side, a byte each way', ('echo', 52, 32_000 // scale)),
+            (f'copies: {20_000 // scale:,} of a real capture of HTTP/2 and TLS', ('copies', HTTP2, 20_000 // scale)),
             (f'scan: {2_000_000 // scale:,} SYNs that nothing answers', ('scan', 2_000_000 // scale)),
         ):
             if asked(what[0]):
@@ -293,7 +316,9 @@ def main():
                 tools_for_it = [tool for tool in every if (what[0], tool.name) != ('scan', 'tcptrace')]
                 compare(name, tools_for_it, *generated(*what), rounds, rows)
         if asked('tshark'):
-            against_tshark(args.bin, 200_000 // scale, rounds, rows)
+            against_wireshark(args.bin, 200_000 // scale, rounds, rows)
+        if asked('files'):
+            small_files(args.bin, args.quick)
         if asked('memory'):
             memory(args.bin, packets, connections, measures)
     except common.Failed as error:

@@ -5,6 +5,7 @@
 //!     gen_capture short CONNECTIONS FILE            one request each, about a thousand open at a time
 //!     gen_capture echo EXCHANGES CONNECTIONS FILE   a byte and its echo, so often on each of these connections, side by side
 //!     gen_capture scan SYNS FILE                    a SYN from each of as many addresses, nothing answers
+//!     gen_capture copies CAPTURE COPIES FILE        so many copies of a capture, 64 at a time, each with an address of its own
 //!     gen_capture read-json                         scans standard input, prints {"bytes", "packets", "connections"}
 //!     gen_capture run STATISTICS COMMAND...         runs a command, writes what it cost (a small parent, because
 //!                                                   Linux counts the parent's memory to the child until it executes)
@@ -12,6 +13,7 @@
 //! `-` as FILE is standard output. Nanosecond pcap, Ethernet, IPv4, headers only (lengths on the wire are whole), time
 //! stamps on every segment, taken at the client. The same arguments give the same bytes.
 
+mod copies;
 mod cost;
 mod json;
 mod packets;
@@ -21,7 +23,7 @@ use std::io;
 
 const USAGE: &str = "gen_capture flows PACKETS CONNECTIONS FILE | elephant PACKETS FILE | short CONNECTIONS FILE | \
                      echo EXCHANGES CONNECTIONS FILE | \
-                     scan SYNS FILE | read-json | run STATISTICS COMMAND...";
+                     scan SYNS FILE | copies CAPTURE COPIES FILE | read-json | run STATISTICS COMMAND...";
 
 fn main() -> io::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +34,7 @@ fn main() -> io::Result<()> {
         (Some("short"), 3) => number(1).map(|c| talk::short(c, &args[2])),
         (Some("echo"), 4) => number(1).zip(number(2)).map(|(e, c)| talk::echo(e, c as usize, &args[3])),
         (Some("scan"), 3) => number(1).map(|n| talk::scan(n, &args[2])),
+        (Some("copies"), 4) => number(2).map(|n| copies::copies(&args[1], n, &args[3])),
         (Some("read-json"), 1) => Some(json::read()),
         (Some("run"), 3..) => Some(cost::run(&args[1], &args[2..])),
         _ => None,
