@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""How fast and how large: whole `explain --json` against tcpdump's plain copy, tcptrace, tshark and capinfos on the same files.
+"""How fast and how large: whole `explain --json` against tcpdump's plain copy, tcptrace, tshark and capinfos on the same
+files.
 
     scripts/bench.py --bin target/release/tcpwhy [--quick] [--rounds 5] [--check]
 
 `explain` writes its default JSON into a pipe; the reader at the other end scans all of it and takes the number of packets
 from the totals, which must be the file's. Runs are interleaved (A B C A B C ...), on both cores and on one; a ratio is
 the median over rounds of time A / time B in the same round, with the smallest and largest. Files are generated once under
-target/bench. tshark reads a cut, because it is slow; rates are compared. Many small files are measured by scripts/many.py. --check: a missed aim is an exit code of 1.
+target/bench. tshark reads a cut, because it is slow; rates are compared. Many small files are measured by
+scripts/many.py. --check: a missed aim is an exit code of 1.
 """
 
 import argparse
