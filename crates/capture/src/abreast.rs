@@ -1,20 +1,84 @@
 //! One stream for several readers, each in a thread of its own: its bytes are read (and unpacked) once, by whoever needs them first, and
 //! lie once in memory for all.
 
+use crate::input::{BUFFER, read};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::mem;
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// So many pieces the first reader may be before the last: enough that unequal work evens out, few enough to stay in the third cache.
 const AHEAD: u64 = 16;
 
+/// So much of a piece may lie before what was read, which is read before it is known how much that is: what is left of the piece before,
+/// mostly less than a frame.
+const LEFT: usize = 1 << 14;
+
 /// What is known of a piece beside its bytes.
 pub(crate) struct Piece {
-    /// How many there are.
-    pub(crate) end: usize,
+    /// Where its bytes are.
+    pub(crate) range: Range<usize>,
     /// What went wrong behind them.
     pub(crate) failed: Option<io::Error>,
+}
+
+/// What was read, in room that has more.
+struct Chunk {
+    room: Vec<u8>,
+    range: Range<usize>,
+    failed: Option<io::Error>,
+}
+
+impl Chunk {
+    /// Puts bytes before it.
+    fn begin_with(&mut self, left: &[u8]) {
+        let Range { start, end } = self.range;
+        if let Some(begin) = start.checked_sub(left.len()) {
+            self.room[begin..start].copy_from_slice(left);
+            self.range.start = begin;
+        } else {
+            let read = &self.room[start..end];
+            self.room = [left, read, &vec![0; self.room.len() - end]].concat();
+            self.range = 0..left.len() + (end - start);
+        }
+    }
+}
+
+/// What is read by turns.
+struct Input {
+    input: Box<dyn Read + Send>,
+    /// The most that is asked for at once.
+    most: usize,
+    /// What was read before anybody needed it.
+    ahead: Option<Chunk>,
+}
+
+impl Input {
+    /// What comes next, up to `size` bytes of it.
+    fn next(&mut self, mut room: Vec<u8>, size: usize) -> Chunk {
+        let size = (LEFT + size).max(room.len());
+        room.resize(size, 0);
+        // What is unpacked little by little fills a piece all the same: with small ones, readers would wait for each other.
+        let wanted = if self.most < size { size } else { LEFT + 1 };
+        let (end, failed) = read(&mut *self.input, &mut room, LEFT, wanted, self.most);
+        Chunk { room, range: LEFT..end, failed }
+    }
+
+    /// `left`, and what comes next: `n` bytes, if there are so many.
+    fn piece(&mut self, room: Vec<u8>, size: usize, left: &[u8], n: usize) -> Chunk {
+        let mut chunk = match self.ahead.take() {
+            Some(chunk) => chunk,
+            None => self.next(room, size),
+        };
+        chunk.begin_with(left);
+        let Range { start, end } = chunk.range;
+        if end - start < n && chunk.failed.is_none() {
+            let (end, failed) = read(&mut *self.input, &mut chunk.room, end, start + n, self.most);
+            (chunk.range.end, chunk.failed) = (end, failed);
+        }
+        chunk
+    }
 }
 
 /// The place of one reader at a stream that several read. Dropped, the others wait for it no more.
@@ -26,7 +90,7 @@ pub(crate) struct Seat {
 /// A stream that several readers read.
 struct Common {
     /// Held while it is read.
-    input: Mutex<Box<dyn Read + Send>>,
+    input: Mutex<Input>,
     state: Mutex<State>,
     /// The last reader went on.
     moved: Condvar,
@@ -46,43 +110,51 @@ struct Kept {
     /// Where in the stream it begins.
     offset: u64,
     bytes: Arc<Vec<u8>>,
-    end: usize,
+    range: Range<usize>,
     failed: Option<io::Error>,
 }
 
 impl Seat {
-    /// Places for so many readers.
-    pub(crate) fn at(input: Box<dyn Read + Send>, readers: usize) -> Vec<Seat> {
+    /// Places for so many readers; at most `most` bytes are asked for at once.
+    pub(crate) fn at(input: Box<dyn Read + Send>, most: usize, readers: usize) -> Vec<Seat> {
         let state = State { next: vec![0; readers], ..State::default() };
+        let input = Input { input, most, ahead: None };
         let common = Common { input: Mutex::new(input), state: Mutex::new(state), moved: Condvar::new() };
         let common = Arc::new(common);
         (0..readers).map(|me| Seat { common: Arc::clone(&common), me }).collect()
     }
 
-    /// The next piece, after the one that `before` holds. It begins at `offset`, with what is left of `before`. All readers see the same bytes
-    /// and so ask alike: the first of them has `read` make the piece, in the room that it is given, and say how many bytes of that it filled.
+    /// The next piece, after the one that `before` holds, of which `left` is not done with. It begins at `offset`, with that, and has `n` bytes
+    /// if the stream has so many. All readers see the same bytes and so ask alike: the first of them makes the piece.
     pub(crate) fn next(
         &self,
         offset: u64,
         before: &mut Arc<Vec<u8>>,
-        read: impl FnOnce(&mut dyn Read, &mut Vec<u8>, &[u8]) -> (usize, Option<io::Error>),
+        left: Range<usize>,
+        n: usize,
     ) -> io::Result<Piece> {
         let Seat { common, me } = self;
+        // Small at first, for behind what a small file begins with there is mostly nothing.
+        let size = (before.len() * 2).min(BUFFER);
         let wanted = match common.wait(*me) {
             Ok(here) => here,
             Err(wanted) => {
                 // A decoder that panicked took the stream with it.
                 let mut input = common.input.lock().map_err(|_| io::Error::other("reading it failed"))?;
                 // Another one may have read it meanwhile.
-                let room = common.room_for(wanted);
-                if let Some(mut room) = room {
-                    let (end, failed) = read(&mut **input, &mut room, before);
-                    common.state().pieces.push_back(Kept { offset, bytes: Arc::new(room), end, failed });
+                if let Some(room) = common.room_for(wanted) {
+                    let left = before.get(left).unwrap_or_default();
+                    let Chunk { room, range, failed } = input.piece(room, size, left, n);
+                    common.state().pieces.push_back(Kept { offset, bytes: Arc::new(room), range, failed });
                 }
                 wanted
             }
         };
-        common.take(*me, wanted, offset, before)
+        let piece = common.take(*me, wanted, offset, before)?;
+        if piece.failed.is_none() && !piece.range.is_empty() {
+            common.read_ahead(wanted + 1, size);
+        }
+        Ok(piece)
     }
 }
 
@@ -123,6 +195,18 @@ impl Common {
         (!is_here).then(|| state.spare.pop().unwrap_or_default())
     }
 
+    /// Reads what that piece will have behind what is left of the one before, unless it is here or another one reads: so nobody has to wait for
+    /// it who comes to its end meanwhile.
+    fn read_ahead(&self, next: u64, size: usize) {
+        // Who panicked tells of it.
+        let Ok(mut input) = self.input.try_lock() else { return };
+        if input.ahead.is_none()
+            && let Some(room) = self.room_for(next)
+        {
+            input.ahead = Some(input.next(room, size));
+        }
+    }
+
     /// Gives reader `me` that piece instead of the one before.
     fn take(&self, me: usize, wanted: u64, offset: u64, before: &mut Arc<Vec<u8>>) -> io::Result<Piece> {
         let mut state = self.state();
@@ -130,7 +214,7 @@ impl Common {
         let Some(kept) = state.pieces.get(at).filter(|kept| kept.offset == offset) else {
             return Err(io::Error::other("its readers parted"));
         };
-        let piece = Piece { end: kept.end, failed: kept.failed.as_ref().map(again) };
+        let piece = Piece { range: kept.range.clone(), failed: kept.failed.as_ref().map(again) };
         let before = mem::replace(before, Arc::clone(&kept.bytes));
         if let Some(next) = state.next.get_mut(me) {
             *next += 1;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Large enough that a read costs nothing per packet, small enough for the second-level cache: reading and
 /// dissecting took 5 % longer with 1 MiB.
-const BUFFER: usize = 1 << 18;
+pub(crate) const BUFFER: usize = 1 << 18;
 /// What a file begins with: to clear more takes as long as to read a small capture.
 const FIRST: usize = 1 << 16;
 
@@ -149,7 +149,7 @@ impl Buffer {
         let Buffer { source: Source::Own(input), data, start, end, most, offset, failed: None } = self else {
             return vec![self];
         };
-        let seats = Seat::at(input, readers).into_iter().map(Source::Common);
+        let seats = Seat::at(input, most, readers).into_iter().map(Source::Common);
         let each =
             |source| Buffer { source, data: Arc::clone(&data), start, end, most, offset, failed: None };
         seats.map(each).collect()
@@ -193,22 +193,13 @@ impl Buffer {
                 }
                 data.copy_within(start..end, 0);
                 let (end, failed) = read(input, data, end - start, n, most);
-                self.end = end;
+                (self.start, self.end) = (0, end);
                 failed
             }
             Source::Common(seat) => {
-                let piece = seat.next(self.offset, &mut self.data, |input, room, before| {
-                    let left = before.get(start..end).unwrap_or_default();
-                    // Small at first, for behind what a small file begins with there is mostly nothing.
-                    let size = (before.len() * 2).min(BUFFER).max(left.len()).max(room.len());
-                    room.resize(size, 0);
-                    room[..left.len()].copy_from_slice(left);
-                    // What is unpacked little by little fills a piece all the same: with small ones, readers would wait for each other.
-                    let wanted = if most < size { n.max(size) } else { n };
-                    read(input, room, left.len(), wanted, most)
-                })?;
-                self.end = piece.end;
-                if self.end >= n {
+                let piece = seat.next(self.offset, &mut self.data, start..end, n)?;
+                (self.start, self.end) = (piece.range.start, piece.range.end);
+                if self.end - self.start >= n {
                     // What went wrong behind that is told when more is needed.
                     self.failed = piece.failed;
                     None
@@ -217,8 +208,7 @@ impl Buffer {
                 }
             }
         };
-        self.start = 0;
-        failed.map_or(Ok(self.end >= n), Err)
+        failed.map_or(Ok(self.end - self.start >= n), Err)
     }
 
     /// Moves on by `n` bytes, which are available.
@@ -254,7 +244,7 @@ impl Buffer {
 
 /// Reads behind the first `end` bytes of `data` until there are `n`, if there are so many; at most `most` bytes at once. Gives how many
 /// there are now, and what went wrong.
-fn read(
+pub(crate) fn read(
     input: &mut dyn Read,
     data: &mut Vec<u8>,
     mut end: usize,
