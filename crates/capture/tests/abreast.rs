@@ -103,6 +103,21 @@ fn large(count: i64) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
+/// Frames of which more is left at the end of a piece than there is room for before what was read ahead.
+#[test]
+fn large_frames_are_put_together() {
+    let mut writer = Writer::pcap(Vec::new(), 1).unwrap();
+    for i in 0..60_i64 {
+        let data: Vec<u8> = (0..20_000 + i * 1_777).map(|at| (at * 31 + i) as u8).collect();
+        writer.write(&Frame::new(Nanos::millis(i), 1, &data), None).unwrap();
+    }
+    let bytes = writer.finish().unwrap();
+    for end in [bytes.len(), bytes.len() - 5_000, bytes.len() / 2] {
+        let reader = || Reader::new(Box::new(io::Cursor::new(bytes[..end].to_vec()))).unwrap();
+        all_alike(reader(), reader(), &format!("{end} bytes of large frames"));
+    }
+}
+
 /// Counts what was read, and fails once, or panics, behind `end` bytes.
 struct Source {
     bytes: io::Cursor<Vec<u8>>,
@@ -211,6 +226,27 @@ fn none_gets_far_before_the_last_until_that_is_gone() {
 }
 
 /// The parts of all connections are all of them, and what is counted is everything in each.
+#[test]
+fn the_next_piece_is_here_before_it_is_needed() {
+    let bytes = large(2_000);
+    let end = bytes.len();
+    let (reader, read) = Source::reader(bytes, end, false);
+    let mut readers = reader.abreast(2);
+    let (first, second) = readers.split_at_mut(1);
+    let begun = read.load(Relaxed);
+    while read.load(Relaxed) == begun {
+        assert!(first[0].next().unwrap().is_some());
+    }
+    // It is at the beginning of its first piece, of twice the bytes with which a stream begins, and as many lie behind that.
+    let (here, piece) = (read.load(Relaxed), 128 << 10);
+    assert!(here - first[0].offset() as usize > piece * 3 / 2);
+    // Who comes later finds that, and reads what is behind it.
+    while read.load(Relaxed) == here {
+        assert!(second[0].next().unwrap().is_some());
+    }
+    assert!(here - second[0].offset() as usize > piece / 2);
+}
+
 #[test]
 fn parts_make_up_the_whole() {
     let of = |path: &Path, part: Part| {

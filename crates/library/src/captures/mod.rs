@@ -18,6 +18,7 @@
 
 mod abreast;
 mod read;
+mod said;
 pub mod taps;
 mod threads;
 

@@ -1,6 +1,6 @@
 //! Captures to segments, in their order, into whatever takes them.
 
-use super::threads::Said;
+use super::said::Said;
 use super::{Capture, Captures, Progress, Read};
 use crate::Reader;
 use crate::clock::Clock;

@@ -2,11 +2,12 @@
 //! one: batches of segments go across and their buffers come back.
 
 use super::read::{Sink, read_all};
+use super::said::Said;
 use super::{Capture, Captures, Failed, Progress, Read, Take};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 use tcpwhy_analysis::Analyzer;
-use tcpwhy_base::{Endpoint, Observation, Segment, SocketEvent, TooBig};
+use tcpwhy_base::Segment;
 
 /// Segments in a batch: enough that handing over costs nothing, few enough to stay in the cache.
 const BATCH: usize = 1024;
@@ -44,30 +45,6 @@ pub(super) fn side_by_side<C: Capture, E: Eater>(
         let eater = worker.join().map_err(|_| Failed::Analysis)?;
         Ok((eater, read))
     })
-}
-
-/// What was said of a connection by others than its packets.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Said {
-    Socket(SocketEvent),
-    TooBig(TooBig),
-}
-
-impl Said {
-    /// The ends of the connection.
-    pub(super) fn ends(&self) -> (Endpoint, Endpoint) {
-        match self {
-            Said::Socket(event) => (event.local, event.remote),
-            Said::TooBig(told) => (told.src, told.dst),
-        }
-    }
-
-    fn observation(&self) -> Observation<'_> {
-        match self {
-            Said::Socket(event) => Observation::Socket(event),
-            Said::TooBig(told) => Observation::TooBig(told),
-        }
-    }
 }
 
 /// What was said, and how many segments of its batch came before.
