@@ -1,7 +1,7 @@
 //! One stream for several readers, each in a thread of its own: its bytes are read (and unpacked) once, by whoever needs them first, and
 //! lie once in memory for all.
 
-use crate::input::{BUFFER, read};
+use crate::refill::{BUFFER, read};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::mem;

@@ -46,6 +46,7 @@ mod pcapng;
 mod plain;
 mod reader;
 mod record;
+mod refill;
 mod snoop;
 mod socket_events;
 mod stamps;
