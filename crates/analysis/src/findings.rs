@@ -306,6 +306,10 @@ impl Part<'_> {
             return Extremes::of(time);
         }
         let longest = self.longest;
+        if longest >= time {
+            // A stretch of time that was chosen leaves no more of it than that.
+            return Extremes::of(time);
+        }
         Extremes { shortest: Nanos((time - longest).0 / i64::from(self.folded - 1)), longest }
     }
 }

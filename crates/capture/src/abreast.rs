@@ -38,8 +38,7 @@ impl Chunk {
             self.room[begin..start].copy_from_slice(left);
             self.range.start = begin;
         } else {
-            let read = &self.room[start..end];
-            self.room = [left, read, &vec![0; self.room.len() - end]].concat();
+            self.room = [left, &self.room[start..end]].concat();
             self.range = 0..left.len() + (end - start);
         }
     }
@@ -57,7 +56,8 @@ struct Input {
 impl Input {
     /// What comes next, up to `size` bytes of it.
     fn next(&mut self, mut room: Vec<u8>, size: usize) -> Chunk {
-        let size = (LEFT + size).max(room.len());
+        // Room that large frames once needed is no reason to read more.
+        let size = LEFT + size;
         room.resize(size, 0);
         // What is unpacked little by little fills a piece all the same: with small ones, readers would wait for each other.
         let wanted = if self.most < size { size } else { LEFT + 1 };

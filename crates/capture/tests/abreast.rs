@@ -118,6 +118,26 @@ fn large_frames_are_put_together() {
     }
 }
 
+/// What is read at once stays as much, whatever was left of the pieces before.
+#[test]
+fn large_frames_make_no_piece_larger() {
+    let mut writer = Writer::pcap(Vec::new(), 1).unwrap();
+    let data = vec![7; 61_000];
+    (0..400).for_each(|i| writer.write(&Frame::new(Nanos::millis(i), 1, &data), None).unwrap());
+    let bytes = writer.finish().unwrap();
+    let end = bytes.len();
+    let (reader, read) = Source::reader(bytes, end, false);
+    let mut reader = reader.abreast(1).remove(0);
+    let mut frames = 0;
+    while read.load(Relaxed) < end {
+        assert!(reader.next().unwrap().is_some());
+        frames += 1;
+        // A piece, and the next one.
+        assert!(read.load(Relaxed) - reader.offset() as usize <= 640 << 10, "frame {frames}");
+    }
+    assert!(frames > 300);
+}
+
 /// Counts what was read, and fails once, or panics, behind `end` bytes.
 struct Source {
     bytes: io::Cursor<Vec<u8>>,
@@ -225,7 +245,6 @@ fn none_gets_far_before_the_last_until_that_is_gone() {
     assert!(read.load(Relaxed) > 40_000_000);
 }
 
-/// The parts of all connections are all of them, and what is counted is everything in each.
 #[test]
 fn the_next_piece_is_here_before_it_is_needed() {
     let bytes = large(2_000);
@@ -247,6 +266,7 @@ fn the_next_piece_is_here_before_it_is_needed() {
     assert!(here - second[0].offset() as usize > piece / 2);
 }
 
+/// The parts of all connections are all of them, and what is counted is everything in each.
 #[test]
 fn parts_make_up_the_whole() {
     let of = |path: &Path, part: Part| {

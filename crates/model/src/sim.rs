@@ -148,7 +148,7 @@ pub(crate) fn run_within(scenario: &Scenario, max_events: u64) -> Result<Outcome
 /// again and again, both times in memory.
 fn packets_expected(scenario: &Scenario, max_events: u64) -> usize {
     /// A hundred megabytes, of which only what is written to is taken.
-    const MOST: u64 = 1 << 20;
+    const MOST: u64 = 600_000;
     let bytes = scenario.workload.totals().iter().fold(0_u64, |sum, &bytes| sum.saturating_add(bytes));
     let segments =
         bytes.saturating_mul(scenario.connections.into()) / scenario.mtu.saturating_sub(HEADERS).max(1);

@@ -22,8 +22,8 @@ pub(crate) fn join_neighbours(spans: &mut Vec<Span>) {
             && flows;
         if same {
             tell_longest(last, next);
-            // Parts of one flow are one; pauses are as many as they are.
-            if next.cause == Cause::SenderPause {
+            // Parts of one flow are one; pauses are as many as they are, and so is what was folded.
+            if next.cause == Cause::SenderPause || last.folded > 1 || next.folded > 1 {
                 (last.longest_folded, last.folded) =
                     (last.longest().max(next.longest()), last.folded + next.folded);
             }
@@ -157,5 +157,25 @@ mod tests {
             assert_eq!((all.folded, all.duration(), all.longest()), (4, Nanos::millis(51), longest));
             assert!(matches!(all.facts, Facts::Wait { wait, .. } if wait == longest));
         }
+    }
+
+    /// What was folded is joined as well, and folded again: each is counted, and none is longer than the longest.
+    #[test]
+    fn what_was_folded_is_joined() {
+        let passed = |at: i64, lasts: i64, folded: u32, longest: i64| Span {
+            folded,
+            longest_folded: Nanos::millis(longest),
+            ..Span::new(
+                Cause::Bandwidth,
+                None,
+                Nanos::millis(at),
+                Nanos::millis(at + lasts),
+                Frames::new(0, 1, 2, &[1]),
+            )
+        };
+        let mut spans = vec![passed(0, 20, 2, 15), passed(20, 60, 3, 30), passed(80, 40, 1, 0)];
+        join_neighbours(&mut spans);
+        let [all] = &spans[..] else { panic!("they are one: {spans:?}") };
+        assert_eq!((all.folded, all.duration(), all.longest()), (6, Nanos::millis(120), Nanos::millis(40)));
     }
 }

@@ -104,14 +104,15 @@ impl Scans {
         }
         let mut fate: Vec<Vec<bool>> = shards.iter().map(|s| vec![false; s.silent.len()]).collect();
         let groups = groups(shards, span.map_or(Nanos::ZERO, |s| s.1), &mut fate);
-        if let Some(example) = groups.first().map(|g| g.first) {
-            fate[example.1][example.2 as usize] = false;
-        }
+        // The example is listed, however many others there are.
+        let example = groups.first().map(|g| (g.first.1, g.first.2 as usize));
         let lists_all = shards.iter().all(|s| s.lists_all);
         let mut others: Vec<(u64, Nanos, usize, usize)> = Vec::new();
-        for (i, sorted) in each_of(&mut refs(shards), |i, shard| sort_out(shard, &fate[i], lists_all))
-            .into_iter()
-            .enumerate()
+        let is_listed = |i, n| lists_all || example == Some((i, n));
+        for (i, sorted) in
+            each_of(&mut refs(shards), |i, shard| sort_out(shard, &fate[i], |n| is_listed(i, n)))
+                .into_iter()
+                .enumerate()
         {
             scans.listed[i].extend(sorted.listed);
             scans.unlisted.add(sorted.unlisted);
@@ -140,14 +141,14 @@ struct Sorted {
     others: Vec<(u64, Nanos, usize)>,
 }
 
-/// `fate`: these belong to a scan.
-fn sort_out(shard: &Analyzer, fate: &[bool], lists_all: bool) -> Sorted {
+/// `fate`: these belong to a scan; `is_listed`: these are listed all the same.
+fn sort_out(shard: &Analyzer, fate: &[bool], is_listed: impl Fn(usize) -> bool) -> Sorted {
     // Where nothing is written no memory is taken.
     let mut sorted = Sorted { unlisted: Vec::with_capacity(shard.silent.len()), ..Sorted::default() };
     for (n, &(at, _)) in shard.silent.iter().enumerate() {
         let segment = shard.lones.glance(at);
         // Outside the window a connection has a number, and nothing else is said of it.
-        if lists_all || !is_in_window(shard, segment.time) {
+        if is_listed(n) || !is_in_window(shard, segment.time) {
             sorted.listed.push(shard.silent_at(n));
         } else if fate[n] {
             sorted.unlisted.push((segment.frame, segment.time));

@@ -181,3 +181,25 @@ fn others_of_one_packet_are_listed_up_to_a_thousand() {
     assert_eq!(listed(&a), (1..=1_000).collect::<Vec<_>>());
     assert_eq!((a.totals.connections, a.totals.unlisted, said(&a)), (1_500, 500, None));
 }
+
+/// Whoever stands beside it, the example of a scan is a connection that is listed.
+#[test]
+fn the_example_is_listed_beside_a_thousand_others() {
+    let stray = |n: usize| {
+        let ip = [10, 1, (n >> 8) as u8, n as u8].into();
+        packet(n, Endpoint { ip, port: 40_000 }, end(1, 443), TcpFlags::ACK)
+    };
+    let mut segments: Vec<Segment> = (0..1_500).map(stray).collect();
+    for mut of_scan in scan(200, 1_000) {
+        of_scan.time += Nanos::millis(1_500);
+        of_scan.frame += 1_500;
+        segments.push(of_scan);
+    }
+    for shards in [1, 2, 3] {
+        let a = analysis_of(&segments, Detail::Worst(10), shards);
+        let example = a.findings.iter().find(|f| f.cause == Cause::Scan).unwrap().example.connection;
+        assert_eq!((example, listed(&a).len()), (1_501, 1_001));
+        assert!(listed(&a).contains(&example));
+        assert_eq!((a.totals.connections, a.totals.unlisted), (1_701, 700));
+    }
+}
