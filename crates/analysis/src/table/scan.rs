@@ -1,7 +1,7 @@
 //! Connections of one packet: which of them are listed, and whether many of them are a scan (rule 63).
 
 use super::Analyzer;
-use super::lone::At;
+use super::lone::{At, Glance};
 use crate::result::{Example, Finding, Frames};
 use crate::sums::each_of;
 use hashbrown::HashSet;
@@ -70,13 +70,10 @@ impl Unlisted {
     }
 }
 
-/// A SYN that nobody answered.
+/// A SYN that nobody answered, by one of its ends.
 #[derive(Clone, Copy, Debug)]
 struct Attempt {
-    /// The address that sent it.
-    source: u64,
-    /// To which address and port.
-    server: u64,
+    end: u64,
     /// Which of the silent ones of its analyzer.
     index: u32,
 }
@@ -182,60 +179,51 @@ fn is_in_window(shard: &Analyzer, time: Nanos) -> bool {
 /// Finds the groups, the largest first, and marks their members.
 fn groups(shards: &[Analyzer], end: Nanos, fate: &mut [Vec<bool>]) -> Vec<Group> {
     let mut groups = Vec::new();
-    let mut all = each_of(&mut refs(shards), |_, shard| attempts(shard));
-    groups_by(
-        |a| a.source,
-        &mut all,
-        |syns| {
-            groups.extend(group(shards, syns, true, end, fate));
-        },
-    );
+    let mut all = vec![Vec::new(); shards.len()];
+    attempts(shards, fate, &mut all, |syn| word(&host(&syn.src)));
+    each_group(&all, |syns| groups.extend(group(shards, syns, true, end, fate)));
     // Of what no single address sent: is it for one server?
-    each_of(&mut all.iter_mut().zip(&*fate).collect::<Vec<_>>(), |_, (syns, taken)| {
-        syns.retain(|a| !taken[a.index as usize]);
-    });
-    groups_by(
-        |a| a.server,
-        &mut all,
-        |syns| {
-            groups.extend(group(shards, syns, false, end, fate));
-        },
-    );
+    attempts(shards, fate, &mut all, |syn| word(&syn.dst));
+    each_group(&all, |syns| groups.extend(group(shards, syns, false, end, fate)));
     groups.sort_by_key(|g| (std::cmp::Reverse(g.syns), g.first.0));
     groups
 }
 
-/// All SYNs of an analyzer, in the order in which they are kept.
-fn attempts(shard: &Analyzer) -> Vec<Attempt> {
-    let mut found: Vec<Attempt> = Vec::with_capacity(shard.silent.len());
-    for (index, &(at, _)) in (0..).zip(&shard.silent) {
-        let syn = shard.lones.glance(at);
-        if syn.flags.syn() && !syn.flags.ack() && is_in_window(shard, syn.time) {
-            found.push(Attempt { source: word(&host(&syn.src)), server: word(&syn.dst), index });
+/// The SYNs of each analyzer that belong to no group yet, those of one end side by side. They are read in the order in which they are
+/// kept, which is faster than to ask for them in another one; so this is done for each end anew, in the same room.
+fn attempts(
+    shards: &[Analyzer],
+    fate: &[Vec<bool>],
+    all: &mut [Vec<Attempt>],
+    end: impl Fn(&Glance) -> u64 + Sync,
+) {
+    each_of(all, |i, found| {
+        let shard = &shards[i];
+        found.clear();
+        found.reserve(fate[i].iter().filter(|&&taken| !taken).count());
+        for ((index, &(at, _)), _) in (0..).zip(&shard.silent).zip(&fate[i]).filter(|(_, taken)| !**taken) {
+            let syn = shard.lones.glance(at);
+            if syn.flags.syn() && !syn.flags.ack() && is_in_window(shard, syn.time) {
+                found.push(Attempt { end: end(&syn), index });
+            }
         }
-    }
-    found
+        found.sort_unstable_by_key(|a| (a.end, a.index));
+    });
 }
 
 /// Acts on what each analyzer has of an end, for each end of which there are as many as a scan has.
-fn groups_by(
-    end: impl Fn(&Attempt) -> u64 + Sync,
-    all: &mut [Vec<Attempt>],
-    mut act: impl FnMut(&[&[Attempt]]),
-) {
-    let analyzers = all.len();
-    let likely = each_of(all, |_, syns| {
-        syns.sort_unstable_by_key(|a| (end(a), a.index));
-        let of_ends = syns.chunk_by(|a, b| end(a) == end(b));
+fn each_group(all: &[Vec<Attempt>], mut act: impl FnMut(&[&[Attempt]])) {
+    let likely = each_of(&mut all.iter().collect::<Vec<_>>(), |_, syns| {
+        let of_ends = syns.chunk_by(|a, b| a.end == b.end);
         // What none has its share of they have not enough of together.
-        of_ends.filter(|syns| syns.len() * analyzers >= TARGETS).map(|syns| end(&syns[0])).collect::<Vec<_>>()
+        of_ends.filter(|syns| syns.len() * all.len() >= TARGETS).map(|syns| syns[0].end).collect::<Vec<_>>()
     });
     let mut likely = likely.concat();
     likely.sort_unstable();
     likely.dedup();
     let of = |wanted: u64, syns: &[Attempt]| {
-        let first = syns.partition_point(|a| end(a) < wanted);
-        first..first + syns[first..].partition_point(|a| end(a) == wanted)
+        let first = syns.partition_point(|a| a.end < wanted);
+        first..first + syns[first..].partition_point(|a| a.end == wanted)
     };
     for wanted in likely {
         act(&all.iter().map(|syns| &syns[of(wanted, syns)]).collect::<Vec<_>>());
@@ -291,7 +279,7 @@ fn look(shard: &Analyzer, attempts: &[Attempt], scan: bool, end_of_capture: Nano
     for a in attempts {
         let syn = shard.lones.glance(shard.silent[a.index as usize].0);
         let end = if scan { syn.dst } else { syn.src };
-        let word = if scan { a.server } else { word(&end) };
+        let word = word(&end);
         if ripe.len() < TARGETS && syn.time + FIRST_RTO <= end_of_capture {
             ripe.insert(word);
         }
