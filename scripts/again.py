@@ -23,6 +23,10 @@ FAILED = re.compile(r'^test (\S+) .*\.\.\. FAILED$', re.M)
 TARGET = re.compile(r'^\s*`(-p [^`]+)`$', re.M)
 
 
+# one that ran: cargo says by its exit code that none failed, and a test may write to the terminal before `ok` follows its name
+RAN = re.compile(r'^test (\S+) .*?\.\.\. (?!ignored)', re.M)
+
+
 def failed_tests(text):
     """(arguments of cargo test for a target that failed, names of tests that failed in any), from a log."""
     return TARGET.findall(text), sorted(set(FAILED.findall(text)))
@@ -83,7 +87,7 @@ def cargo_tests(log):
             return 1
         with open(log.name, encoding='utf8', errors='replace') as f:
             f.seek(start)
-            passed |= set(re.findall(r'^test (\S+) .*\.\.\. ok$', f.read(), re.M))
+            passed |= set(RAN.findall(f.read()))
     missing = set(names) - passed
     if missing:
         log.write(f'not found again: {", ".join(sorted(missing))}\n')
@@ -123,6 +127,8 @@ def self_test():
     assert not may_be_disturbed(log + ''.join(f'test many::t{n} ... FAILED\n' for n in range(MOST)))
     assert not may_be_disturbed(log.replace('--lib', '--doc'))
     assert not may_be_disturbed('test a ... ok\nerror: 1 target failed:\n    `-p tcpwhy --lib`\n')
+    ran = 'test a ... ok\ntest b::c ... said: 1\nok\ntest d - should panic ... ok\ntest e ... ignored, why\n'
+    assert RAN.findall(ran) == ['a', 'b::c', 'd'], RAN.findall(ran)
     with tempfile.NamedTemporaryFile('w', suffix='.log', encoding='utf8') as f:
         f.write('ok 1 - a\nnot ok 2 - b\n  error: x\n' + ''.join(f'ok {n} - c\n' for n in range(3, 40)))
         f.flush()

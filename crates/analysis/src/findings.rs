@@ -302,14 +302,11 @@ impl Part<'_> {
     /// Of spans that were folded into one the longest is known, and the mean: the shortest is no longer than that of the others.
     fn each(&self) -> Extremes {
         let time = self.end - self.start;
-        if self.folded <= 1 {
+        // A stretch of time that was chosen may leave no more of it than that.
+        if self.folded <= 1 || self.longest >= time {
             return Extremes::of(time);
         }
         let longest = self.longest;
-        if longest >= time {
-            // A stretch of time that was chosen leaves no more of it than that.
-            return Extremes::of(time);
-        }
         Extremes { shortest: Nanos((time - longest).0 / i64::from(self.folded - 1)), longest }
     }
 }
