@@ -39,7 +39,7 @@ fn fetch_at(place: *const u8) {
 /// for, and gives back what is at the end, as soon as it is free (64 KiB, FASTBIN_CONSOLIDATION_THRESHOLD of its malloc.c).
 const AT_ONCE: usize = 60 << 10;
 
-/// The allocator has room for many small pieces. Where a thread has memory of its own, that of glibc grows by the page, and asks the kernel each
+/// The allocator has room for many small pieces. (The program has one of its own; this is for who uses the library, as Python does.) Where a thread has memory of its own, that of glibc grows by the page, and asks the kernel each
 /// time; a piece that is taken and given back lets it grow by as much.
 #[cold]
 pub(crate) fn make_room() {

@@ -24,8 +24,7 @@ pub(crate) fn join_neighbours(spans: &mut Vec<Span>) {
             tell_longest(last, next);
             // Parts of one flow are one; pauses are as many as they are, and so is what was folded.
             if next.cause == Cause::SenderPause || last.folded > 1 || next.folded > 1 {
-                (last.longest_folded, last.folded) =
-                    (last.longest().max(next.longest()), last.folded + next.folded);
+                count_both(last, next);
             }
             last.end = next.end;
             last.frames = last.frames.join(next.frames);
@@ -34,6 +33,12 @@ pub(crate) fn join_neighbours(spans: &mut Vec<Span>) {
         }
         same
     });
+}
+
+/// Both are in `kept` from now on, whose end is still its own.
+fn count_both(kept: &mut Span, next: &Span) {
+    kept.longest_folded = kept.longest().max(next.longest());
+    kept.folded += next.folded;
 }
 
 /// Of several waits the longest is told.
@@ -68,8 +73,7 @@ pub(crate) fn fold(spans: &mut Vec<Span>, limit: usize) {
             for span in chunk {
                 match out[from..].iter_mut().find(|s| s.cause == span.cause && s.side == span.side) {
                     Some(kept) => {
-                        kept.longest_folded = kept.longest().max(span.longest());
-                        kept.folded += span.folded;
+                        count_both(kept, span);
                         kept.end += span.duration();
                         tell_longest(kept, span);
                         add_bytes(kept, span);
