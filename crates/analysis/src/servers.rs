@@ -23,9 +23,8 @@ pub(crate) struct Servers {
     /// No more servers than this are told apart.
     most: usize,
     omitted: u64,
-    /// Of connections that come after others which are summed meanwhile: when they were used, by server, for whether they
-    /// overlap is a matter of order.
-    later: Option<Vec<(u32, (Nanos, Nanos))>>,
+    /// Of no server more stretches are told apart in which it was used.
+    stretches: usize,
 }
 
 /// What is summed of one server.
@@ -33,8 +32,8 @@ pub(crate) struct Servers {
 struct Sum {
     server: Server,
     clients: Clients,
-    /// Stretches within `server.range` in which none of its connections was used; ascending.
-    unused: Vec<(Nanos, Nanos)>,
+    /// When its connections were used, as long as no two were at once; ascending.
+    used: Vec<(Nanos, Nanos)>,
 }
 
 /// Where the clients of a server are.
@@ -78,13 +77,9 @@ impl Clients {
 }
 
 impl Servers {
-    pub(crate) fn new(most: usize) -> Servers {
-        Servers { index: HashMap::new(), all: Vec::new(), most, omitted: 0, later: None }
-    }
-
-    /// For connections that come after those of another one, which [`Servers::absorb`]s this one.
-    pub(crate) fn of_later() -> Servers {
-        Servers { later: Some(Vec::new()), ..Servers::new(usize::MAX) }
+    /// No more servers than these are told apart, and of each no more stretches in which it was used.
+    pub(crate) fn new(most: usize, stretches: usize) -> Servers {
+        Servers { index: HashMap::new(), all: Vec::new(), most, omitted: 0, stretches }
     }
 
     /// The place of a server; a new one comes with the clients of its first connection.
@@ -109,7 +104,7 @@ impl Servers {
             within: None,
             asks: Vec::new(),
         };
-        self.all.push(Sum { server: new, clients, unused: Vec::new() });
+        self.all.push(Sum { server: new, clients, used: Vec::new() });
         Some(at)
     }
 
@@ -128,24 +123,18 @@ impl Servers {
         server.idle += c.idle();
         requests.add_to(told, &mut server.times, waits_after_setup(c));
         if let Some(range) = requests.range {
-            match &mut self.later {
-                Some(later) => later.push((at, range)),
-                None => sum.use_during(range),
-            }
+            sum.use_during(range, self.stretches);
         }
     }
 
-    /// Adds those of [`Servers::of_later`].
+    /// Adds those of other connections.
     pub(crate) fn absorb(&mut self, other: Servers) {
         self.omitted += other.omitted;
-        let mut places = Vec::with_capacity(other.all.len());
-        for Sum { server: theirs, clients, .. } in other.all {
+        for Sum { server: theirs, clients, used } in other.all {
             let Some(at) = self.place(theirs.server, clients) else {
                 self.omitted += theirs.connections;
-                places.push(None);
                 continue;
             };
-            places.push(Some(at));
             let sum = &mut self.all[at as usize];
             sum.clients = sum.clients.with(clients);
             let server = &mut sum.server;
@@ -154,10 +143,9 @@ impl Servers {
             server.budget.add_all(&theirs.budget);
             server.idle += theirs.idle;
             server.times.add_all(&theirs.times);
-        }
-        for (at, range) in other.later.into_iter().flatten() {
-            if let Some(Some(at)) = places.get(at as usize) {
-                self.all[*at as usize].use_during(range);
+            used.into_iter().for_each(|range| sum.use_during(range, self.stretches));
+            if theirs.at_once {
+                sum.is_used_at_once(theirs.range);
             }
         }
     }
@@ -172,37 +160,41 @@ impl Servers {
     }
 }
 
-/// Unused stretches of a server that are kept; the earliest gives way, and counts as used.
-const UNUSED: usize = 64;
-
 impl Sum {
-    /// A connection was used from and until then. Connections come by their starts or by their ends, and one that ends late may
-    /// have been used between others: the order does not matter.
-    fn use_during(&mut self, (first, last): (Nanos, Nanos)) {
+    /// A connection was used from and until then. They come in any order, which does not matter but where there are more stretches than are
+    /// told apart: the earliest two become one then.
+    fn use_during(&mut self, (first, last): (Nanos, Nanos), stretches: usize) {
         let Server { range, at_once, .. } = &mut self.server;
-        let Some(hull) = range else {
-            *range = Some((first, last));
-            return;
-        };
-        if first >= hull.1 {
-            self.unused.push((hull.1, first));
-        } else if last <= hull.0 {
-            self.unused.insert(0, (last, hull.0));
-        } else if !*at_once {
-            match self.unused.iter().position(|u| u.0 <= first && last <= u.1) {
-                Some(at) => {
-                    let (from, to) = self.unused[at];
-                    self.unused.splice(at..=at, [(from, first), (last, to)]);
-                }
-                None => *at_once = true,
-            }
-        }
+        let hull = range.get_or_insert((first, last));
         *hull = (hull.0.min(first), hull.1.max(last));
         if *at_once {
-            self.unused.clear();
-        } else if self.unused.len() > UNUSED {
-            self.unused.remove(0);
+            return;
         }
+        // Mostly behind all others.
+        let is_last = self.used.last().is_none_or(|used| *used <= (first, last));
+        let at = if is_last { self.used.len() } else { self.used.partition_point(|u| *u < (first, last)) };
+        let before = at.checked_sub(1).and_then(|at| self.used.get(at));
+        let after = self.used.get(at);
+        if before.is_some_and(|used| used.1 > first) || after.is_some_and(|used| used.0 < last) {
+            self.is_used_at_once(None);
+            return;
+        }
+        self.used.insert(at, (first, last));
+        if self.used.len() > stretches {
+            self.used[1].0 = self.used[0].0;
+            self.used.remove(0);
+        }
+    }
+
+    /// Two of its connections were, some time in this.
+    fn is_used_at_once(&mut self, within: Option<(Nanos, Nanos)>) {
+        let Server { range, at_once, .. } = &mut self.server;
+        *at_once = true;
+        *range = match (*range, within) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (a, b) => a.or(b),
+        };
+        self.used = Vec::new();
     }
 }
 
@@ -376,12 +368,18 @@ fn forget_parallel(servers: &mut [Server]) {
 mod tests {
     use super::*;
 
-    /// Whether any of these were used at once, in the order given.
+    /// Whether any of these were used at once, in the order given; 64 stretches are told apart.
     fn at_once(ranges: &[(i64, i64)]) -> bool {
-        let mut servers = Servers::new(1);
+        at_once_among(ranges, 64)
+    }
+
+    fn at_once_among(ranges: &[(i64, i64)], stretches: usize) -> bool {
+        let mut servers = Servers::new(1, stretches);
         let server = Endpoint { ip: "10.0.0.1".parse().unwrap(), port: 80 };
         let at = servers.place(server, Clients::Anywhere).unwrap();
-        ranges.iter().for_each(|&(a, b)| servers.all[at as usize].use_during((Nanos(a), Nanos(b))));
+        ranges
+            .iter()
+            .for_each(|&(a, b)| servers.all[at as usize].use_during((Nanos(a), Nanos(b)), stretches));
         servers.all[at as usize].server.at_once
     }
 
@@ -403,6 +401,11 @@ mod tests {
         // One after the other, as long as it goes.
         let many: Vec<(i64, i64)> = (0..1_000).map(|i| (10 * i, 10 * i + 5)).collect();
         assert!(!at_once(&many));
+        // In whatever order, where all are told apart; else the two that are earliest count as one.
+        let turned: Vec<(i64, i64)> = many.iter().rev().copied().collect();
+        let mixed: Vec<(i64, i64)> = (0..1_000).map(|i| many[i * 7 % 1_000]).collect();
+        assert!(!at_once_among(&turned, usize::MAX) && !at_once_among(&mixed, usize::MAX));
+        assert!(!at_once(&turned) && at_once(&mixed));
     }
 
     /// Where clients are does not depend on how their connections were dealt, and is what each of them says.

@@ -1,9 +1,9 @@
 //! What outlives connections that leave as they end: sums, and what fixes need to know of the connections that stand for
 //! others.
 
-use crate::findings::{Finished, Rollup, Rollups};
+use crate::findings::{Rollup, Rollups};
 use crate::fixes::Brief;
-use crate::result::{Finding, Totals};
+use crate::result::{Connection, Finding, Totals};
 use crate::sums::Sums;
 use tcpwhy_base::{Cause, Side};
 
@@ -12,37 +12,41 @@ use tcpwhy_base::{Cause, Side};
 const MOST_PAIRS: usize = 65_536;
 /// Servers that are told apart, for the same reason: one holds some kilobytes if its requests differ much.
 const MOST_SERVERS: usize = 4_096;
+/// Stretches of time in which a server was used, of each, for the same reason.
+const STRETCHES: usize = 64;
 
-#[derive(Debug)]
-pub(crate) struct Stream {
-    sums: Sums,
-    /// The connections of the examples of what is inherent.
-    inherent: Vec<((Cause, Option<Side>), Brief)>,
-}
+/// The connections of the examples of what is inherent.
+#[derive(Debug, Default)]
+pub(crate) struct Stream(Vec<((Cause, Option<Side>), Brief)>);
 
 impl Stream {
-    pub(crate) fn new() -> Stream {
-        Stream { sums: Sums::new(MOST_PAIRS, MOST_SERVERS), inherent: Vec::new() }
+    /// Sums that do not grow with connections.
+    pub(crate) fn sums() -> Sums {
+        Sums::new(MOST_PAIRS, MOST_SERVERS, STRETCHES)
     }
 
-    /// Adds a connection that has ended; `inherent` are the sums so far.
-    pub(crate) fn add(&mut self, Finished { connection, basis }: &Finished, inherent: &Rollups) {
-        self.sums.add(connection, basis);
+    /// Looks at a connection that has ended; `inherent` are the sums so far.
+    pub(crate) fn add(&mut self, connection: &Connection, inherent: &Rollups) {
         for r in inherent.0.iter().filter(|r| r.example.example.connection == connection.id) {
             let brief = Brief::of(connection);
-            match self.inherent.iter_mut().find(|known| known.0 == (r.cause, r.side)) {
+            match self.0.iter_mut().find(|known| known.0 == (r.cause, r.side)) {
                 Some(known) => known.1 = brief,
-                None => self.inherent.push(((r.cause, r.side), brief)),
+                None => self.0.push(((r.cause, r.side), brief)),
             }
         }
     }
 
     /// After the last connection. Which server asked which other one is not known: their exchanges have left.
     /// Fixes say how they are made if `settings`.
-    pub(crate) fn findings(self, inherent: &Rollups, totals: &mut Totals, settings: bool) -> Vec<Finding> {
-        let Stream { sums, inherent: briefs } = self;
+    pub(crate) fn findings(
+        self,
+        sums: Sums,
+        inherent: &Rollups,
+        totals: &mut Totals,
+        settings: bool,
+    ) -> Vec<Finding> {
         let sums = if settings { sums } else { sums.without_settings() };
-        let brief = |r: &Rollup| briefs.iter().find(|b| b.0 == (r.cause, r.side)).map(|b| b.1);
+        let brief = |r: &Rollup| self.0.iter().find(|b| b.0 == (r.cause, r.side)).map(|b| b.1);
         sums.findings(inherent, brief, &[], totals)
     }
 }

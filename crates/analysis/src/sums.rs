@@ -1,9 +1,12 @@
 //! The findings of a capture: summed over connections as they come, so that none of them needs to be kept.
 
+mod over;
+
+pub(crate) use over::{Order, Rank};
+
 use crate::findings::store::{At, Store};
 use crate::findings::{
-    self, Basis, Doubt, EVIDENCE, Rollup, Rollups, add_whole_connection_findings, finding, joined,
-    may_have_whole_connection_findings,
+    self, Basis, Rollup, Rollups, add_whole_connection_findings, finding, may_have_whole_connection_findings,
 };
 use crate::fixes::{Brief, advise};
 use crate::result::{Connection, Example, Extremes, Finding, Frames, Totals};
@@ -11,12 +14,9 @@ use crate::servers::{Servers, asked, find_upstreams, spent_within, upstreams};
 use crate::{Analysis, Bases};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
-use std::cmp::Reverse;
+use over::{Added, Over};
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Endpoint, Kind, Nanos, Side};
-
-/// Connections named per finding.
-const CONNECTIONS: usize = 20;
 
 /// The basis of a connection is on its way from memory so many before it is summed.
 const AHEAD: usize = 4;
@@ -44,96 +44,34 @@ struct Single {
     /// The time of their setups.
     setup: Nanos,
     count: u64,
-    first: (Brief, Frames, (Nanos, Nanos)),
+    first: First,
 }
 
-/// A finding that grows over connections, and which of them lost most.
+/// The one that began before all others.
 #[derive(Debug)]
-struct Over {
-    finding: Finding,
-    doubt: Doubt,
-    worst: Vec<(Nanos, Brief)>,
-    /// The most that one lost, and the least among `worst`, once there is no more room.
-    most: Nanos,
-    least: Nanos,
-}
-
-/// What one connection adds to a finding.
-struct Added {
-    cause: Cause,
-    side: Option<Side>,
-    lost: Nanos,
-    tail: Nanos,
-    idle: Nanos,
-    doubt: Doubt,
-    occurrences: u64,
-    range: Extremes,
-}
-
-impl Added {
-    fn of(r: &Rollup) -> Added {
-        Added {
-            cause: r.cause,
-            side: r.side,
-            lost: r.lost,
-            tail: r.tail,
-            idle: r.idle,
-            doubt: r.doubt,
-            occurrences: r.occurrences,
-            range: r.range,
-        }
-    }
-}
-
-impl Over {
-    /// Keeps the connection if it is among those that lost most; of two that lost the same the first.
-    fn remember(&mut self, lost: Nanos, c: &Connection) {
-        if self.worst.len() < 4 * CONNECTIONS {
-            self.worst.push((lost, Brief::of(c)));
-        } else if lost > self.least {
-            if let Some(least) = self.worst.iter_mut().min_by_key(|w| (w.0, Reverse(w.1.id)))
-                && least.0 < lost
-            {
-                *least = (lost, Brief::of(c));
-            }
-            self.least = self.worst.iter().map(|w| w.0).min().unwrap_or_default();
-        }
-    }
-
-    /// Adds what later connections lost to the same.
-    fn absorb(&mut self, Over { finding: theirs, doubt, worst, most, least: _ }: Over) {
-        self.doubt.add(doubt);
-        let a = &mut self.finding;
-        let room = EVIDENCE.saturating_sub(a.evidence.len());
-        a.evidence.extend(theirs.evidence.into_iter().take(room));
-        a.lost += theirs.lost;
-        a.tail += theirs.tail;
-        a.idle += theirs.idle;
-        a.connection_count += theirs.connection_count;
-        a.range = joined((a.occurrences, a.range), (theirs.occurrences, theirs.range));
-        a.occurrences += theirs.occurrences;
-        if most > self.most {
-            self.most = most;
-            (a.example, a.facts, a.text) = (theirs.example, theirs.facts, theirs.text);
-        }
-        self.worst.extend(worst);
-        self.worst.sort_by_key(|w| (Reverse(w.0), w.1.id));
-        self.worst.truncate(4 * CONNECTIONS);
-        self.least = self.worst.iter().map(|w| w.0).min().unwrap_or_default();
-    }
+struct First {
+    order: Order,
+    brief: Brief,
+    frames: Frames,
+    time: (Nanos, Nanos),
 }
 
 impl Sums {
     /// No connection yet.
-    pub(crate) fn new(most_pairs: usize, most_servers: usize) -> Sums {
+    pub(crate) fn new(most_pairs: usize, most_servers: usize, stretches: usize) -> Sums {
         Sums {
             measured: Nanos::ZERO,
             all: Vec::new(),
             single: HashMap::new(),
             most_pairs,
-            servers: Servers::new(most_servers),
+            servers: Servers::new(most_servers, stretches),
             settings: true,
         }
+    }
+
+    /// No connection yet; all pairs of addresses and all servers are told apart.
+    pub(crate) fn whole() -> Sums {
+        Sums::new(usize::MAX, usize::MAX, usize::MAX)
     }
 
     /// Findings whose fixes do not say how they are made.
@@ -147,23 +85,13 @@ impl Sums {
         self.servers.add(c, &basis.requests, basis.told);
         self.measured += c.measured();
         for r in &basis.rollups.0 {
-            self.add_finding(c, || finding(r, 1.0), Added::of(r));
+            self.add_finding(c, || finding(r, 1.0), &Added::of(r));
         }
         if may_have_whole_connection_findings(c, basis) {
             let mut special = Vec::new();
             add_whole_connection_findings(c, basis, &mut special, 1.0);
             for f in special {
-                let added = Added {
-                    cause: f.cause,
-                    side: f.side,
-                    lost: f.lost,
-                    tail: f.tail,
-                    idle: f.idle,
-                    doubt: Doubt::default(),
-                    occurrences: f.occurrences,
-                    range: f.range,
-                };
-                self.add_finding(c, || f.clone(), added);
+                self.add_finding(c, || f.clone(), &Added::of_whole(&f));
             }
         }
         // How many exchanges it had is known of a whole one.
@@ -172,54 +100,28 @@ impl Sums {
         }
     }
 
-    fn add_finding(
-        &mut self,
-        c: &Connection,
-        make: impl Fn() -> Finding,
-        Added { cause, side, lost, tail, idle, doubt, occurrences: n, range }: Added,
-    ) {
-        let Some(over) = self.all.iter_mut().find(|o| (o.finding.cause, o.finding.side) == (cause, side))
-        else {
-            let mut finding = make();
-            finding.example.connection = c.id;
-            self.all.push(Over {
-                finding,
-                doubt,
-                worst: vec![(lost, Brief::of(c))],
-                most: lost,
-                least: Nanos::ZERO,
-            });
-            return;
-        };
-        over.doubt.add(doubt);
-        let a = &mut over.finding;
-        let room = EVIDENCE.saturating_sub(a.evidence.len());
-        a.lost += lost;
-        a.tail += tail;
-        a.idle += idle;
-        a.connection_count += 1;
-        a.range = joined((a.occurrences, a.range), (n, range));
-        a.occurrences += n;
-        if lost > over.most || room > 0 {
-            let f = make();
-            a.evidence.extend(f.evidence.iter().take(room));
-            if lost > over.most {
-                over.most = lost;
-                a.example = Example { connection: c.id, ..f.example };
-                a.facts = f.facts;
-                a.text = f.text;
-            }
+    fn add_finding(&mut self, c: &Connection, make: impl Fn() -> Finding, added: &Added) {
+        match self.all.iter_mut().find(|over| over.key() == (added.cause, added.side)) {
+            Some(over) => over.add(c, make, added),
+            None => self.all.push(Over::new(c, make(), added)),
         }
-        over.remember(lost, c);
     }
 
-    /// Adds the sums of connections that come after these.
-    fn absorb(&mut self, other: Sums) {
+    /// The connections by their final numbers.
+    pub(crate) fn renumber(&mut self, number: impl Fn(u32) -> u32) {
+        self.all.iter_mut().for_each(|over| over.renumber(&number));
+        for single in self.single.values_mut() {
+            single.first.order.renumber(&number);
+            single.first.brief.id = number(single.first.brief.id);
+        }
+    }
+
+    /// Adds the sums of other connections; all have their final numbers.
+    pub(crate) fn absorb(&mut self, other: Sums) {
         self.measured += other.measured;
         self.servers.absorb(other.servers);
         for theirs in other.all {
-            let key = |o: &Over| (o.finding.cause, o.finding.side);
-            match self.all.iter_mut().find(|o| key(o) == key(&theirs)) {
+            match self.all.iter_mut().find(|over| over.key() == theirs.key()) {
                 Some(over) => over.absorb(theirs),
                 None => self.all.push(theirs),
             }
@@ -227,10 +129,7 @@ impl Sums {
         for (pair, theirs) in other.single {
             let known = self.single.len();
             match self.single.entry(pair) {
-                Entry::Occupied(mut single) => {
-                    single.get_mut().setup += theirs.setup;
-                    single.get_mut().count += theirs.count;
-                }
+                Entry::Occupied(mut single) => single.get_mut().absorb(theirs),
                 Entry::Vacant(room) if known < self.most_pairs => {
                     room.insert(theirs);
                 }
@@ -249,8 +148,13 @@ impl Sums {
         if self.single.len() >= self.most_pairs && !self.single.contains_key(&pair) {
             return;
         }
-        let first =
-            || (Brief::of(c), Frames::new(file, c.frames.0, c.frames.1, &[c.frames.0]), (c.start, c.end));
+        let order = Order::of(c);
+        let first = || First {
+            order,
+            brief: Brief::of(c),
+            frames: Frames::new(file, c.frames.0, c.frames.1, &[c.frames.0]),
+            time: (c.start, c.end),
+        };
         let single = self.single.entry(pair).or_insert_with(|| Single {
             setup: Nanos::ZERO,
             count: 0,
@@ -258,14 +162,15 @@ impl Sums {
         });
         single.setup += setup.end - setup.start;
         single.count += 1;
-        if c.id < single.first.0.id {
+        if order < single.first.order {
             // Ended later, begun earlier.
             single.first = first();
         }
     }
 
     /// All findings, worst first, with fixes; the servers go into the totals. `inherent`: rollups of class I over the whole
-    /// capture. `brief`: looks up the connection of a rollup's example. `connections`: what is kept of them.
+    /// capture. `brief`: what is known of the connection of a rollup's example, if that is not among `connections`, which is what is
+    /// kept of them.
     pub(crate) fn findings(
         mut self,
         inherent: &Rollups,
@@ -273,21 +178,21 @@ impl Sums {
         connections: &[Box<Connection>],
         totals: &mut Totals,
     ) -> Vec<Finding> {
-        let servers = std::mem::replace(&mut self.servers, Servers::new(0));
+        let servers = std::mem::replace(&mut self.servers, Servers::new(0, 0));
         let clients;
         (totals.servers, clients, totals.servers_omitted) = servers.list();
         find_upstreams(&mut totals.servers, &clients, connections);
         totals.asked = asked(&totals.servers, connections);
         let total = self.measured.0.max(1) as f64;
         let mut found: Vec<Finding> = Vec::with_capacity(self.all.len());
-        for mut over in std::mem::take(&mut self.all) {
-            over.worst.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.id.cmp(&b.1.id)));
-            let mut f = over.finding;
+        // What is left out of the detail of a connection is known last.
+        let of_kept = |brief: &Brief| known(connections, brief.id).map_or(*brief, Brief::of);
+        for over in std::mem::take(&mut self.all) {
+            let (mut f, doubt, worst) = over.finish();
             f.share = (f.waited().0 as f64 / total).min(1.0);
             if f.cause.info().kind == Kind::Span {
-                (f.confidence, f.unsure) = (over.doubt.confidence(), over.doubt.unsure);
+                (f.confidence, f.unsure) = (doubt.confidence(), doubt.unsure);
             }
-            f.connections = over.worst.iter().take(CONNECTIONS).map(|w| w.1.id).collect();
             if (f.cause, f.side) == (Cause::ServerThink, Some(Side::Server))
                 && let Some((at, example, facts)) = spent_within(&f.example, connections, &totals.servers)
             {
@@ -297,14 +202,15 @@ impl Sums {
                 continue;
             }
             // The connection that the figures of the example are from, which is the worst or one that lost as much.
-            let example = over.worst.iter().find(|w| w.1.id == f.example.connection);
-            if let Some((_, brief)) = example.or(over.worst.first()) {
-                advise(&mut f, brief, self.settings);
+            let example = worst.iter().find(|brief| brief.id == f.example.connection);
+            if let Some(brief) = example.or(worst.first()) {
+                advise(&mut f, &of_kept(brief), self.settings);
             }
             found.push(f);
         }
         for r in &inherent.0 {
-            if let Some(brief) = brief(r) {
+            let of_known = known(connections, r.example.example.connection).map(Brief::of);
+            if let Some(brief) = of_known.or_else(|| brief(r)) {
                 // It is that of all connections, and so are the requests.
                 let brief = Brief { requests: totals.exchanges, ..brief };
                 let mut f = finding(r, total);
@@ -314,7 +220,7 @@ impl Sums {
                 found.push(f);
             }
         }
-        found.extend(self.short_connections(total));
+        found.extend(self.short_connections(total, of_kept));
         // What one server waited for another one is said by the causes of that one's requests.
         let works = |f: &&mut Finding| (f.cause, f.side) == (Cause::ServerThink, Some(Side::Server));
         if let Some(f) = found.iter_mut().find(works) {
@@ -329,79 +235,59 @@ impl Sums {
 
     /// Many connections from one client address to one server with an exchange or less each: reuse saves all setups
     /// but one.
-    fn short_connections(self, total: f64) -> Option<Finding> {
+    fn short_connections(self, total: f64, of_kept: impl Fn(&Brief) -> Brief) -> Option<Finding> {
         let settings = self.settings;
         let groups = self.single.into_iter().filter(|(_, g)| g.count >= 3);
-        let ((_, server), Single { setup, count: n, first: (c, frames, (start, end)) }) =
-            groups.min_by(|(_, a), (_, b)| b.setup.cmp(&a.setup).then(a.first.0.id.cmp(&b.first.0.id)))?;
+        let ((_, server), Single { setup, count: n, first: First { brief, frames, time: (start, end), .. } }) =
+            groups.min_by(|(_, a), (_, b)| b.setup.cmp(&a.setup).then(a.first.order.cmp(&b.first.order)))?;
         let lost = setup - setup.part(n as i64);
         let text = format!(
             "{n} connections to {server} with one exchange each; their setups took {setup} together."
         );
-        let example = Example { connection: c.id, exchange: 0, frames, start, end };
+        let example = Example { connection: brief.id, exchange: 0, frames, start, end };
         let mut finding = Finding {
             lost,
             share: (lost.0 as f64 / total).min(1.0),
             occurrences: n,
             range: Extremes { shortest: Nanos::ZERO, longest: setup.part(n as i64) },
-            connections: vec![c.id],
+            connections: vec![brief.id],
             connection_count: n,
             confidence: COUNTED,
             ..Finding::of_wholes(Cause::ShortConnections, Some(Side::Client), example, text)
         };
-        advise(&mut finding, &c, settings);
+        advise(&mut finding, &of_kept(&brief), settings);
         Some(finding)
     }
 }
 
-/// The findings over connections that ascend by id, each with its basis: worst first, with fixes. `inherent`: rollups of
-/// class I over all of them. `threads`: two may be used.
-pub(crate) fn findings_over(
-    connections: &[Box<Connection>],
-    bases: &Bases,
-    inherent: &Rollups,
-    threads: bool,
-    totals: &mut Totals,
-) -> Vec<Finding> {
-    let over = |begin: usize, connections: &[Box<Connection>], mut sums: Sums| {
-        let mut basis = Basis::default();
-        for (i, c) in (begin..).zip(connections) {
-            Connection::fetch_behind(connections, i - begin);
-            bases.fetch(i + AHEAD);
-            bases.read(i, c, &mut basis);
-            sums.add(c, &basis);
+impl Single {
+    /// Adds those of other connections.
+    fn absorb(&mut self, theirs: Single) {
+        self.setup += theirs.setup;
+        self.count += theirs.count;
+        if theirs.first.order < self.first.order {
+            self.first = theirs.first;
         }
-        sums
-    };
-    let sums = Sums::new(usize::MAX, usize::MAX);
-    let sums = if threads {
-        // Each is fetched from memory once.
-        let middle = connections.len() / 2;
-        let (first, second) = connections.split_at(middle);
-        let later = Sums { servers: Servers::of_later(), ..Sums::new(usize::MAX, usize::MAX) };
-        let (later, mut sums) = side_by_side(|| over(middle, second, later), || over(0, first, sums));
-        sums.absorb(later);
-        sums
-    } else {
-        over(0, connections, sums)
-    };
-    let brief = |r: &Rollup| {
-        let at = connections.binary_search_by_key(&r.example.example.connection, |c| c.id).ok()?;
-        Some(Brief::of(&connections[at]))
-    };
-    sums.findings(inherent, brief, connections, totals)
+    }
 }
 
-/// Does one thing in a thread of its own, and the other meanwhile.
-pub(crate) fn side_by_side<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
-    std::thread::scope(|scope| {
-        let one = scope.spawn(one);
-        let other = other();
-        match one.join() {
-            Ok(one) => (one, other),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
+/// The connection with this number, among some that ascend by it.
+fn known(connections: &[Box<Connection>], id: u32) -> Option<&Connection> {
+    let at = connections.binary_search_by_key(&id, |c| c.id).ok()?;
+    connections.get(at).map(|c| &**c)
+}
+
+/// The findings over connections that ascend by id, each with its basis: worst first, with fixes.
+fn findings_over(connections: &[Box<Connection>], bases: &Bases, totals: &mut Totals) -> Vec<Finding> {
+    let mut sums = Sums::whole();
+    let mut basis = Basis::default();
+    for (i, c) in connections.iter().enumerate() {
+        Connection::fetch_behind(connections, i);
+        bases.fetch(i + AHEAD);
+        bases.read(i, c, &mut basis);
+        sums.add(c, &basis);
+    }
+    sums.findings(&Rollups::default(), |_| None, connections, totals)
 }
 
 /// Does the same for each analyzer, in a thread of its own where there are several.
@@ -468,7 +354,7 @@ impl Analysis {
             totals.add_times(c);
             totals.add_quality(c.quality);
         }
-        self.findings = findings_over(&self.connections, &self.basis, &Rollups::default(), false, totals);
+        self.findings = findings_over(&self.connections, &self.basis, totals);
         for server in &mut totals.servers {
             server.asks = upstreams.iter().filter(|l| l.0 == server.server).map(|l| l.1).collect();
         }

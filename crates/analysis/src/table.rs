@@ -10,6 +10,7 @@ mod lone;
 mod lookup;
 mod scan;
 mod seen;
+mod settings;
 mod waiting;
 mod words;
 
@@ -20,11 +21,12 @@ use crate::leftover::{leave_out_kept, leave_out_setup};
 use crate::output::Output;
 use crate::result::{Connection, Finding, Totals};
 use crate::stream::Stream;
-use crate::window::Window;
+use crate::sums::Sums;
 use crate::{Config, Detail};
 use ahead::Known;
 use early::Early;
 use elsewhere::Taps;
+use finish::MostLost;
 use hashbrown::HashMap;
 use held::{Held, Room};
 use index::{Index, Key};
@@ -98,8 +100,14 @@ pub struct Analyzer {
     changes: u64,
     /// A closed connection is kept this long.
     linger: Nanos,
+    /// Sums over those that have ended.
+    sums: Sums,
     /// Connections leave as they end.
     stream: Option<Stream>,
+    /// What findings of each one are made of is kept of all, for [`Analysis::retain`](crate::Analysis::retain).
+    narrows: bool,
+    /// Else of those that lost most.
+    most_lost: MostLost,
     /// What kernels said of connections of which no packet has passed yet.
     early: Early,
     taps: Taps,
@@ -131,7 +139,10 @@ impl Analyzer {
             next_id: 1,
             changes: 0,
             linger: LINGER,
+            sums: Sums::whole(),
             stream: None,
+            narrows: true,
+            most_lost: MostLost::default(),
             early: Early::default(),
             taps: Taps::default(),
         }
@@ -141,37 +152,7 @@ impl Analyzer {
     /// that live only. Detail is kept of each connection: its longest exchanges, not those of the capture.
     pub fn streaming(config: Config) -> Analyzer {
         let kept = Output::by_connection(config.detail);
-        Analyzer { kept, stream: Some(Stream::new()), ..Analyzer::new(config) }
-    }
-
-    /// The same, looking at a stretch of time only: everything is followed, so that exchanges keep their numbers and what came
-    /// before is known, but only what lies within is accounted for. Parts on its edge are cut there.
-    #[must_use]
-    pub fn within(mut self, window: Option<Window>) -> Analyzer {
-        self.kept.look_within(window);
-        self
-    }
-
-    /// The same, where somebody waits for connections that have closed: they go this long after their last packet. One that comes
-    /// later is a connection of its own.
-    #[must_use]
-    pub fn lingering(mut self, linger: Nanos) -> Analyzer {
-        self.linger = linger.min(LINGER);
-        self
-    }
-
-    /// The same, where packets wait for each other once so many connections live; with the largest number not even the first ones do.
-    #[must_use]
-    pub fn crowded_from(mut self, connections: usize) -> Analyzer {
-        self.crowd = connections;
-        self
-    }
-
-    /// The same without any short cut for packets and exchanges about which nothing is odd. The answer is the same, which tests hold those to.
-    #[must_use]
-    pub fn by_the_long_way(mut self) -> Analyzer {
-        self.kept.goes_the_long_way();
-        self
+        Analyzer { kept, sums: Stream::sums(), stream: Some(Stream::default()), ..Analyzer::new(config) }
     }
 
     /// The connections that have ended since this was last asked, in the order in which they ended.
@@ -465,18 +446,26 @@ impl Analyzer {
         self.totals.add_times(connection);
         if !ended.basis.outside {
             self.totals.add_quality(connection.quality);
+            if self.stream.is_some() {
+                self.kept.give_own(connection);
+                leave_out_kept(connection);
+            }
+            self.sums.add(connection, &ended.basis);
         }
         self.totals.duplicates += connection.ends.iter().map(|e| u64::from(e.duplicates)).sum::<u64>();
         if let Some(stream) = &mut self.stream {
-            self.kept.give_own(connection);
-            leave_out_kept(connection);
             finish::find(connection, &ended.basis);
             self.totals.connections += 1;
-            stream.add(&ended, self.kept.inherent());
+            stream.add(connection, self.kept.inherent());
         } else {
-            let at = self.bases.keep(&ended.basis, &ended.connection);
-            let lost = ended.connection.budget.of_class(Class::Tcp);
-            if ended.basis.outside {
+            let lost = connection.budget.of_class(Class::Tcp);
+            let is_outside = ended.basis.outside;
+            let at = if self.narrows || !is_outside && self.most_lost.take(lost, connection) {
+                self.bases.keep(&ended.basis, &ended.connection)
+            } else {
+                store::NOWHERE
+            };
+            if is_outside {
                 self.outside.push(self.places.len() as u32);
             }
             self.places.push(Place { at, lost });

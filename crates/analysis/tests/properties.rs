@@ -12,7 +12,7 @@ use accounted::budget;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use tcpwhy_analysis::{Analysis, Analyzer, Config, Connection, Detail, Exchange, Finding, Gap};
+use tcpwhy_analysis::{Analysis, Analyzer, Config, Connection, Detail, Exchange, Gap};
 use tcpwhy_base::{Endpoint, Nanos, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
 use wire::told::packets;
 use wire::{CLIENT, Tap, Wire, analyze, tell, us};
@@ -194,6 +194,12 @@ fn with(detail: Detail, segments: &[Segment]) -> Analysis {
     analyzer.finish()
 }
 
+/// All that an answer says.
+fn said(analysis: &Analysis) -> String {
+    let Analysis { connections, findings, totals, .. } = analysis;
+    format!("{connections:?}\n{findings:?}\n{totals:?}")
+}
+
 /// Everything that must hold of an answer with all detail.
 fn accounted_for(analysis: &Analysis) -> Result<(), TestCaseError> {
     accounted::accounted_for(analysis).map_err(TestCaseError::fail)
@@ -235,12 +241,11 @@ fn same_however_dealt(segments: &[Segment], chunks: &[usize]) -> Result<(), Test
             n
         );
         prop_assert_eq!(format!("{:?}", joined.totals), format!("{:?}", whole.totals), "{} analyzers", n);
-        // Which of two equally long spans is the example is left open.
-        let sums = |a: &Analysis| -> Vec<_> {
-            a.findings.iter().map(|f| (f.cause, f.side, f.lost, f.occurrences, f.range)).collect()
-        };
-        prop_assert_eq!(sums(&joined), sums(&whole), "{} analyzers", n);
+        prop_assert_eq!(format!("{:?}", joined.findings), format!("{:?}", whole.findings), "{} analyzers", n);
     }
+    let mut whole = Analyzer::new(Config { detail: Detail::All }).never_narrowed();
+    whole.push_all(segments);
+    prop_assert_eq!(said(&whole.finish()), said(&analyze(segments)), "never narrowed");
     same_as_they_end(segments, chunks)
 }
 
@@ -261,14 +266,7 @@ fn same_as_they_end(segments: &[Segment], chunks: &[usize]) -> Result<(), TestCa
     let whole = analyze(segments);
     prop_assert_eq!(format!("{:?}", ended), format!("{:?}", whole.connections), "connections as they end");
     prop_assert_eq!(format!("{:?}", totals), format!("{:?}", whole.totals), "totals as they end");
-    let sums = |list: &[Finding]| -> Vec<_> {
-        // What nobody waited for has no shortest and longest wait.
-        let range = |f: &Finding| (f.occurrences > 0).then_some(f.range);
-        list.iter()
-            .map(|f| (f.cause, f.side, f.lost, f.occurrences, range(f), f.connections.clone()))
-            .collect()
-    };
-    prop_assert_eq!(sums(&findings), sums(&whole.findings), "findings as they end");
+    prop_assert_eq!(format!("{:?}", findings), format!("{:?}", whole.findings), "findings as they end");
     prop_assert!(
         whole.findings.is_sorted_by_key(|f| std::cmp::Reverse(f.lost)),
         "findings stand worst first"

@@ -8,9 +8,10 @@ use crate::findings::store::Place;
 use crate::findings::{self, Basis};
 use crate::output::Output;
 use crate::result::{Connection, Finding, Totals};
-use crate::sums::{each_of, findings_over};
+use crate::sums::{Order, Rank, Sums, each_of};
 use crate::{Analysis, Bases};
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 use tcpwhy_base::{Nanos, Part, Segment};
 
 /// Stands for the slot of a connection that has none.
@@ -89,9 +90,9 @@ impl Analyzer {
     /// The same; without `settings` fixes do not say how they are made ([`Fix::how`](crate::Fix::how)), which is the most of what findings
     /// take.
     pub fn finish_stream_with(self, settings: bool) -> (Vec<Finding>, Totals) {
-        let Analyzer { stream, kept, mut totals, scan, .. } = self;
+        let Analyzer { stream, sums, kept, mut totals, scan, .. } = self;
         let mut findings =
-            stream.map(|s| s.findings(kept.inherent(), &mut totals, settings)).unwrap_or_default();
+            stream.map(|s| s.findings(sums, kept.inherent(), &mut totals, settings)).unwrap_or_default();
         findings.extend(scan);
         findings::sort(&mut findings);
         (findings, totals)
@@ -122,11 +123,18 @@ impl Analyzer {
         let mut totals = Totals::default();
         let mut kept: Option<Output> = None;
         let mut bases = Bases { places: Vec::with_capacity(listed), ..Bases::default() };
-        let several = shards.len() > 1;
+        let narrows = shards.iter().all(|shard| shard.narrows);
+        let mut sums: Option<Sums> = None;
         let mut parts = Vec::with_capacity(shards.len());
         for (shard, Numbered { places, numbers, .. }) in shards.into_iter().zip(&numbered) {
             let number = |id: u32| numbers.get(id as usize).copied().unwrap_or(id);
-            let Analyzer { done, bases: store, places: of, kept: part_kept, totals: t, .. } = shard;
+            let Analyzer {
+                done, bases: store, places: of, kept: part_kept, sums: of_part, totals: t, ..
+            } = shard;
+            match &mut sums {
+                Some(sums) => sums.absorb(of_part),
+                None => sums = Some(of_part),
+            }
             parts.push((places.as_slice(), done.into_iter().zip(of)));
             bases.stores.push(store);
             totals.segments += t.segments;
@@ -164,7 +172,8 @@ impl Analyzer {
         leave_out(&mut lost, &outside);
         totals.unlisted = scans.unlisted.len() as u64;
         totals.connections = done.len() as u64 + totals.unlisted;
-        let mut findings = findings_over(&done, &bases, &inherent, several, &mut totals);
+        let sums = sums.unwrap_or_else(Sums::whole);
+        let mut findings = sums.findings(&inherent, |_| None, &done, &mut totals);
         if let Some((finding, shard)) = scans.finding {
             let example = finding.example.connection;
             let number = numbered[shard].numbers.get(example as usize).copied().unwrap_or(example);
@@ -172,12 +181,31 @@ impl Analyzer {
             findings::sort(&mut findings);
         }
         fill_worst(&mut done, &bases, lost);
-        Analysis { connections: done, findings, totals, basis: bases }
+        let basis = if narrows { bases } else { Bases::default() };
+        Analysis { connections: done, findings, totals, basis }
     }
 }
 
 /// So many connections have findings of their own: those that lost most to TCP.
 const WITH_FINDINGS: usize = 1_000;
+
+/// Those that have lost most so far, by what findings of theirs are made of being kept.
+#[derive(Debug, Default)]
+pub(super) struct MostLost(BinaryHeap<Reverse<Rank>>);
+
+impl MostLost {
+    /// Whether a connection that lost so much to TCP is among them now.
+    pub(super) fn take(&mut self, lost: Nanos, c: &Connection) -> bool {
+        let rank = (lost, Reverse(Order::of(c)));
+        if self.0.len() < WITH_FINDINGS {
+            self.0.push(Reverse(rank));
+            return true;
+        }
+        let Some(mut least) = self.0.peek_mut().filter(|least| rank > least.0) else { return false };
+        *least = Reverse(rank);
+        true
+    }
+}
 
 /// A connection that has ended: its first frame, when that came, its number and its place in its analyzer.
 type Ended = (u64, Nanos, u32, u32);
@@ -244,6 +272,7 @@ impl Analyzer {
         let from: Vec<u32> = list.iter().map(|one| one.3).collect();
         rearrange(&mut self.places, from.clone());
         rearrange(&mut self.done, from);
+        self.sums.renumber(|id| numbers.get(id as usize).copied().unwrap_or(id));
         Numbered { places, numbers, outside }
     }
 }
@@ -301,7 +330,7 @@ fn rearrange<T>(list: &mut [T], mut from: Vec<u32>) {
 fn fill_worst(connections: &mut [Box<Connection>], bases: &Bases, lost: Vec<Nanos>) {
     let mut order: Vec<(Nanos, usize)> = lost.into_iter().zip(0..).collect();
     if order.len() > WITH_FINDINGS {
-        order.select_nth_unstable_by_key(WITH_FINDINGS, |&(lost, i)| (std::cmp::Reverse(lost), i));
+        order.select_nth_unstable_by_key(WITH_FINDINGS, |&(lost, i)| (Reverse(lost), i));
         order.truncate(WITH_FINDINGS);
     }
     let mut basis = Basis::default();

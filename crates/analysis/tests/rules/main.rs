@@ -21,6 +21,7 @@ mod named;
 mod needless;
 mod no_effect;
 mod opening;
+mod order;
 mod replayed;
 mod room;
 mod scans;

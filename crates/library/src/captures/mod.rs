@@ -97,6 +97,7 @@ pub struct Captures<'a, C> {
     detail: Detail,
     stop: Option<&'a Arc<AtomicBool>>,
     follow: bool,
+    narrows: bool,
     meanwhile: Option<&'a Meanwhile>,
 }
 
@@ -197,6 +198,7 @@ impl<'a, C: Capture> Captures<'a, C> {
             detail: Detail::All,
             stop: None,
             follow: false,
+            narrows: true,
             meanwhile: None,
         }
     }
@@ -236,6 +238,14 @@ impl<'a, C: Capture> Captures<'a, C> {
         self
     }
 
+    /// Whether the answer may be narrowed later ([`Analysis::retain`]): if not, which is never so by itself, a tenth less memory and time
+    /// is needed where connections are many.
+    #[must_use]
+    pub fn narrowed(mut self, may_be: bool) -> Captures<'a, C> {
+        self.narrows = may_be;
+        self
+    }
+
     /// Tells there what is known while reading goes on.
     #[must_use]
     pub fn telling(mut self, meanwhile: &'a Meanwhile) -> Captures<'a, C> {
@@ -256,7 +266,10 @@ impl<'a, C: Capture> Captures<'a, C> {
     /// Reads everything and analyses it. Nothing is replayed yet ([`replay`](crate::replay)).
     pub fn explain(&self, progress: &mut Progress<'_>) -> Result<(Analysis, Read), Failed> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let new = || Analyzer::new(self.config()).within(self.window);
+        let new = || {
+            let analyzer = Analyzer::new(self.config()).within(self.window);
+            if self.narrows { analyzer } else { analyzer.never_narrowed() }
+        };
         if cores < 2 {
             let (analyzer, read) = threads::in_turns(self, new(), progress);
             return Ok((analyzer.finish(), read));

@@ -55,6 +55,8 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         .detail(detail(args))
         .stopped_by(&stop)
         .following(args.follow)
+        // By a number, or since the clock of one of several captures is wrong.
+        .narrowed(args.connection.is_some() || inputs.len() > 1)
         .telling(&shared);
     let two = taps.as_ref().ok().and_then(Option::as_ref);
     if streams(args) && two.is_none() {
