@@ -138,13 +138,19 @@ impl Band {
 impl Distribution {
     /// Adds a request that took so long and waited for these.
     pub fn add(&mut self, duration: Nanos, waits: impl Iterator<Item = (Cause, Nanos)>) {
-        let step = step(duration, FINE);
-        match self.counts.binary_search_by_key(&step, |c| c.0) {
-            Ok(i) => self.counts[i].1 = self.counts[i].1.saturating_add(1),
-            Err(i) => self.counts.insert(i, (step, 1)),
-        }
+        self.count_more(step(duration, FINE), 1);
         self.longest = self.longest.max(duration);
-        let band = self::step(duration, COARSE);
+        self.add_waits(step(duration, COARSE), waits);
+    }
+
+    fn count_more(&mut self, step: u16, n: u32) {
+        match self.counts.binary_search_by_key(&step, |c| c.0) {
+            Ok(i) => self.counts[i].1 = self.counts[i].1.saturating_add(n),
+            Err(i) => self.counts.insert(i, (step, n)),
+        }
+    }
+
+    fn add_waits(&mut self, band: u16, waits: impl Iterator<Item = (Cause, Nanos)>) {
         // Most waits of a request are of one cause or two, and all of them stand side by side.
         let first = self.cells.partition_point(|c| c.band < band);
         for (cause, time) in waits {
@@ -173,6 +179,15 @@ impl Distribution {
     pub fn add_all(&mut self, other: &Distribution) {
         if self.counts.is_empty() {
             self.clone_from(other);
+            return;
+        }
+        if let &[(step, n)] = other.counts.as_slice() {
+            // They took equally long, so that what they waited for is of one band. Mostly they are one.
+            self.count_more(step, n);
+            self.longest = self.longest.max(other.longest);
+            let band = other.cells.first().map_or(0, |c| c.band);
+            debug_assert!(other.cells.iter().all(|c| c.band == band), "a fine step lies in one coarse one");
+            self.add_waits(band, other.cells.iter().map(|c| (c.cause, c.time)));
             return;
         }
         // Both are in order: what comes next lies behind what came before, mostly near; where the first lies nobody knows.

@@ -5,10 +5,10 @@ use flate2::write::DeflateEncoder;
 use std::io::{self, Write};
 
 /// Writes `<script type="text/plain" id="...">` around what `fill` writes, deflated and in base64.
-pub(crate) fn block<W: Write>(
+pub(crate) fn block<W: Write + Send>(
     out: &mut W,
     id: &str,
-    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
     write!(out, "<script type=\"text/plain\" id=\"{id}\">")?;
     let mut deflate = DeflateEncoder::new(Base64 { out: &mut *out, held: [0; 3], n: 0 }, Compression::new(7));

@@ -52,7 +52,7 @@ pub struct Served<'a> {
 
 /// Writes the page.
 pub fn write(
-    out: &mut impl Write,
+    out: &mut (impl Write + Send),
     analysis: &Analysis,
     capture: &Capture,
     extras: &Extras<'_>,
@@ -127,7 +127,7 @@ struct TrackRow {
 }
 
 fn data(
-    out: &mut impl Write,
+    out: &mut (impl Write + Send),
     analysis: &Analysis,
     capture: &Capture,
     extras: &Extras<'_>,

@@ -10,6 +10,7 @@ mod summary;
 mod taps;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod types;
 mod values;
 mod writer;
@@ -29,22 +30,27 @@ use crate::Capture;
 use crate::run::Run;
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
 use tcpwhy_analysis::{self as a, Analysis};
 use tcpwhy_base::{Cause, Side};
+use turn::{Turn, Writer};
 
 /// The version of the contract.
 pub const SCHEMA: u32 = 1;
 
 /// Writes the whole document, with so many threads at most.
-pub fn write(out: &mut impl Write, analysis: &Analysis, capture: &Capture, threads: usize) -> io::Result<()> {
+pub fn write(
+    out: &mut (impl Write + Send),
+    analysis: &Analysis,
+    capture: &Capture,
+    threads: usize,
+) -> io::Result<()> {
     write_run(out, analysis, capture, threads, None)
 }
 
 /// The same with a member more: the run whose capture it is (`docs/schema/run-1.json`).
 pub fn write_run(
-    out: &mut impl Write,
+    out: &mut (impl Write + Send),
     analysis: &Analysis,
     capture: &Capture,
     threads: usize,
@@ -111,14 +117,14 @@ fn write_with<'a, W: Write>(
 
 /// Connections that are turned into bytes at once: so many that handing them over costs nothing, so few that their bytes
 /// stay in the cache.
-const CHUNK: usize = 64;
+const CHUNK: usize = 256;
 
 /// Bytes that are written at once: more than a buffered writer holds, which would copy less.
 const WRITTEN: usize = 256 << 10;
 
 /// Writes connections in their order. Where there are many, threads turn them into bytes in turns.
 fn connections(
-    out: &mut impl Write,
+    out: &mut (impl Write + Send),
     list: &[Box<a::Connection>],
     cx: Context<'_>,
     threads: usize,
@@ -136,34 +142,23 @@ fn connections(
         })?;
         return out.write_all(bytes.as_slice());
     }
-    thread::scope(|scope| {
-        let turns = (0..threads).map(|worker| {
-            let (send, receive) = sync_channel(2);
-            let (give_back, empty) = channel::<Buffer>();
-            let mine = chunks().skip(worker).step_by(threads);
-            scope.spawn(move || {
-                for (i, chunk) in mine {
-                    let mut bytes = empty.try_recv().unwrap_or_default();
-                    bytes.clear();
-                    let filled = fill(&mut bytes, chunk, i == 0, cx);
-                    if send.send(filled.map(|()| bytes)).is_err() {
-                        // Writing has failed, and nobody waits for more.
-                        break;
-                    }
-                }
-            });
-            (receive, give_back)
-        });
-        let turns: Vec<_> = turns.collect();
-        for (i, _) in chunks() {
-            let (receive, give_back) = &turns[i % threads];
-            let bytes = receive.recv().map_err(io::Error::other)??;
-            out.write_all(bytes.as_slice())?;
-            // The worker may have ended.
-            let _ = give_back.send(bytes);
+    let turn = Turn::new(out);
+    let write = |worker: usize| {
+        let (writer, mut bytes) = (Writer(&turn), Buffer::default());
+        for (i, chunk) in chunks().skip(worker).step_by(threads) {
+            bytes.clear();
+            let filled = fill(&mut bytes, chunk, i == 0, cx);
+            if !writer.write(i, filled.map(|()| bytes.as_slice())) {
+                // Writing has failed, and nobody waits for more.
+                break;
+            }
         }
-        Ok(())
-    })
+    };
+    thread::scope(|scope| {
+        (1..threads).for_each(|worker| drop(scope.spawn(move || write(worker))));
+        write(0);
+    });
+    turn.end()
 }
 
 /// Appends a chunk of connections.
