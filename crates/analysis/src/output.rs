@@ -7,7 +7,7 @@ use crate::leftover::leave_out_kept;
 use crate::result::{Connection, Exchange, Gap, Span};
 use crate::step::Step;
 use crate::window::Window;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tcpwhy_base::{Cause, Nanos};
@@ -33,6 +33,8 @@ pub(crate) struct Output {
     bases: Vec<Basis>,
     /// Room for the limit of each step while they are attributed.
     limits: Vec<Cause>,
+    /// Connections of which any was kept, where somebody asks.
+    holders: Option<HashSet<u32>>,
     /// Everything goes the long way.
     long_way: bool,
 }
@@ -54,6 +56,7 @@ impl Output {
             steps: Vec::new(),
             bases: Vec::new(),
             limits: Vec::new(),
+            holders: None,
             long_way: false,
         }
     }
@@ -200,12 +203,14 @@ impl Output {
         let key = rank(connection, exchange.start, exchange.end);
         let limit = self.limit;
         self.keep_of(connection).exchanges.add(connection, key, exchange, limit);
+        self.holders.iter_mut().for_each(|known| _ = known.insert(connection));
     }
 
     pub(crate) fn gap(&mut self, connection: u32, gap: Gap) {
         let key = rank(connection, gap.start, gap.end);
         let limit = self.limit;
         self.keep_of(connection).gaps.add(connection, key, gap, limit);
+        self.holders.iter_mut().for_each(|known| _ = known.insert(connection));
     }
 
     /// Every span that is kept of the exchanges of a connection.
@@ -213,6 +218,24 @@ impl Output {
         let of = |kept: &&mut (u32, Exchange)| kept.0 == connection;
         let kept = self.keep_of(connection).exchanges.items.iter_mut().filter(of);
         kept.flat_map(|(_, exchange)| &mut exchange.spans).for_each(change);
+    }
+
+    /// From now on it is known of which connections anything is kept.
+    pub(crate) fn knows_holders(&mut self) {
+        self.holders = Some(HashSet::new());
+    }
+
+    /// A connection has ended: whether anything was kept of it, or it is the example of what is inherent.
+    pub(crate) fn held_any(&mut self, connection: u32) -> bool {
+        let held = self.holders.as_mut().is_some_and(|known| known.remove(&connection));
+        held || self.inherent.0.iter().any(|r| r.example.example.connection == connection)
+    }
+
+    /// Every connection of which anything is kept now, and those of the examples of what is inherent.
+    pub(crate) fn each_holder(&self, mut of: impl FnMut(u32)) {
+        self.kept.exchanges.items.iter().for_each(|kept| of(kept.0));
+        self.kept.gaps.items.iter().for_each(|kept| of(kept.0));
+        self.inherent.0.iter().for_each(|r| of(r.example.example.connection));
     }
 
     /// Takes over what another one kept; `number` gives the connections' final numbers.

@@ -7,12 +7,14 @@ mod made;
 mod named;
 mod server;
 mod taps;
+mod totals;
 
 pub use finding::*;
 pub use frames::Frames;
 pub use named::*;
 pub use server::*;
 pub use taps::{Lost, TwoTaps};
+pub use totals::Totals;
 
 use crate::budget::Budget;
 use crate::facts::Facts;
@@ -405,92 +407,5 @@ impl Connection {
     /// Gaps before the last byte: no request was on its way.
     pub fn idle(&self) -> Nanos {
         self.gap_budget.total() - self.tail.map_or(Nanos::ZERO, |t| t.1)
-    }
-}
-
-/// Totals over a capture.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Totals {
-    /// TCP segments eaten.
-    pub segments: u64,
-    /// Of these, copies left out.
-    pub duplicates: u64,
-    /// Connections.
-    pub connections: u64,
-    /// Of these, connections of a single packet without payload that are not listed: those of scans, and of others all but
-    /// the first thousand.
-    pub unlisted: u64,
-    /// Earliest and latest segment.
-    pub span: Option<(Nanos, Nanos)>,
-    /// Setup + exchanges, over all connections.
-    pub budget: Budget,
-    /// Gaps.
-    pub gap_budget: Budget,
-    /// The part of `gap_budget` after the last bytes of connections.
-    pub tail: Budget,
-    /// Exchanges.
-    pub exchanges: u64,
-    /// By whom they were answered, the one that took most time first.
-    pub servers: Vec<Server>,
-    /// Of the exchanges kept in detail, those that lie within one other alone, to whose server theirs is the upstream; ascending.
-    pub asked: Vec<Asked>,
-    /// Connections to servers that are not among these, since there were too many to tell apart.
-    pub servers_omitted: u64,
-    /// Setup, exchanges and the gaps before the last byte, over all connections: what shares are of.
-    pub measured: Nanos,
-    /// Connections that show each of [`Quality::NAMES`].
-    pub quality: [u64; Quality::NAMES.len()],
-}
-
-impl Totals {
-    /// Takes in what a connection took.
-    pub(crate) fn add_times(&mut self, c: &Connection) {
-        self.measured += c.measured();
-        self.budget.add_all(&c.budget);
-        self.gap_budget.add_all(&c.gap_budget);
-        if let Some((cause, time)) = c.tail {
-            self.tail.add(cause, time);
-        }
-        self.exchanges += c.exchanges.len() as u64 + c.exchanges_omitted.count;
-    }
-
-    /// The time of requests and setups. A request that was made while another one was answered is part of that one:
-    /// nobody waited for both.
-    pub fn requests(&self) -> Nanos {
-        self.budget.total() - self.counted_twice()
-    }
-
-    /// The same by cause: what a server waited for another one is not its own work.
-    pub fn request_budget(&self) -> Budget {
-        let mut budget = self.budget.clone();
-        budget.subtract(Cause::ServerThink, self.counted_twice());
-        budget
-    }
-
-    /// Gaps before the last byte by cause: no request was on its way.
-    pub fn idle_budget(&self) -> Budget {
-        let mut budget = self.gap_budget.clone();
-        self.tail.0.iter().for_each(|&(cause, time)| budget.subtract(cause, time));
-        budget
-    }
-
-    /// The time of requests that were made while another one was answered.
-    pub fn counted_twice(&self) -> Nanos {
-        let within = self.servers.iter().filter(|s| s.within.is_some());
-        within.fold(Nanos::ZERO, |sum, s| sum + s.requests())
-    }
-
-    /// Counts what limits what can be said of a connection.
-    pub fn add_quality(&mut self, quality: Quality) {
-        for (count, (bit, _)) in self.quality.iter_mut().zip(Quality::NAMES) {
-            *count += u64::from(quality.has(bit));
-        }
-    }
-
-    /// How many connections show it.
-    pub fn with_quality(&self, wanted: Quality) -> u64 {
-        let counts = Quality::NAMES.iter().zip(&self.quality);
-        counts.filter(|((bit, _), _)| wanted.has(*bit)).map(|(_, &count)| count).sum()
     }
 }

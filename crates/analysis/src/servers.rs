@@ -217,7 +217,6 @@ pub(crate) fn find_upstreams(servers: &mut [Server], clients: &[Clients], connec
     let mut detail: HashMap<Endpoint, Detail<'_>> = HashMap::new();
     for c in connections.iter().filter(|c| known.contains(&c.server)) {
         let of = detail.entry(c.server).or_default();
-        of.clients.push(c.client.ip);
         of.answers.extend(c.exchanges.iter().map(|x| (x.request_end.unwrap_or(x.start), x.end)));
         of.exchanges.extend(&c.exchanges);
     }
@@ -231,11 +230,15 @@ pub(crate) fn find_upstreams(servers: &mut [Server], clients: &[Clients], connec
     }
     let within: Vec<Option<Endpoint>> = servers
         .iter()
-        .map(|upstream| {
+        .zip(clients)
+        .map(|(upstream, &clients)| {
             let mine = detail.get(&upstream.server)?;
             // Those that took least stand last.
             let outer = servers.iter().take(UPSTREAMS).rev().filter(|o| o.requests() > upstream.requests());
-            outer.into_iter().find(|o| encloses(o, detail.get(&o.server), upstream, mine)).map(|o| o.server)
+            outer
+                .into_iter()
+                .find(|o| encloses(o, detail.get(&o.server), upstream, (mine, clients)))
+                .map(|o| o.server)
         })
         .collect();
     for (server, within) in servers.iter_mut().zip(within) {
@@ -330,16 +333,19 @@ pub(crate) fn spent_within<'a>(
 /// What is kept of one server's connections.
 #[derive(Default)]
 struct Detail<'a> {
-    clients: Vec<IpAddr>,
     /// From the last byte of a request to the last of its response, ascending by start; the end is the latest so far.
     answers: Vec<(Nanos, Nanos)>,
     exchanges: Vec<&'a Exchange>,
 }
 
-fn encloses(outer: &Server, detail: Option<&Detail<'_>>, upstream: &Server, mine: &Detail<'_>) -> bool {
+fn encloses(
+    outer: &Server,
+    detail: Option<&Detail<'_>>,
+    upstream: &Server,
+    (mine, clients): (&Detail<'_>, Clients),
+) -> bool {
     let Some(detail) = detail else { return false };
-    let here = |ip: &IpAddr| *ip == outer.server.ip || ip.is_loopback() && outer.server.ip.is_loopback();
-    if outer.server == upstream.server || mine.exchanges.is_empty() || !mine.clients.iter().all(here) {
+    if outer.server == upstream.server || mine.exchanges.is_empty() || !clients.are_on(outer.server.ip) {
         return false;
     }
     let inside = mine.exchanges.iter().filter(|x| {

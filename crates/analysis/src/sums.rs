@@ -4,7 +4,7 @@ mod over;
 
 pub(crate) use over::{Order, Rank};
 
-use crate::findings::store::{At, Store};
+use crate::findings::store::{At, Place, Store};
 use crate::findings::{
     self, Basis, Rollup, Rollups, add_whole_connection_findings, finding, may_have_whole_connection_findings,
 };
@@ -23,6 +23,9 @@ const AHEAD: usize = 4;
 
 /// Setups are counted, not judged; only that reuse would spare them all is not known.
 const COUNTED: f64 = 0.9;
+
+/// With more pairs of a client address and a server than this, the first connection of the pair that is named may not be kept where only some are.
+const NAMED_PAIRS: usize = 1_024;
 
 /// Sums over connections.
 #[derive(Debug)]
@@ -80,30 +83,43 @@ impl Sums {
         self
     }
 
-    /// Adds a connection.
-    pub(crate) fn add(&mut self, c: &Connection, basis: &Basis) {
+    /// Adds a connection; whether a finding may name it.
+    pub(crate) fn add(&mut self, c: &Connection, basis: &Basis) -> bool {
         self.servers.add(c, &basis.requests, basis.told);
         self.measured += c.measured();
+        let mut named = false;
         for r in &basis.rollups.0 {
-            self.add_finding(c, || finding(r, 1.0), &Added::of(r));
+            named |= self.add_finding(c, || finding(r, 1.0), &Added::of(r));
         }
         if may_have_whole_connection_findings(c, basis) {
             let mut special = Vec::new();
             add_whole_connection_findings(c, basis, &mut special, 1.0);
             for f in special {
-                self.add_finding(c, || f.clone(), &Added::of_whole(&f));
+                named |= self.add_finding(c, || f.clone(), &Added::of_whole(&f));
             }
         }
         // How many exchanges it had is known of a whole one.
         if !basis.cut {
-            self.add_single(c, basis.file);
+            named |= self.add_single(c, basis.file);
+        }
+        named
+    }
+
+    /// The connections that findings may name.
+    pub(crate) fn each_named(&self, mut name: impl FnMut(u32)) {
+        self.all.iter().for_each(|over| over.each_named(&mut name));
+        if self.single.len() <= NAMED_PAIRS {
+            self.single.values().for_each(|single| name(single.first.brief.id));
         }
     }
 
-    fn add_finding(&mut self, c: &Connection, make: impl Fn() -> Finding, added: &Added) {
+    fn add_finding(&mut self, c: &Connection, make: impl Fn() -> Finding, added: &Added) -> bool {
         match self.all.iter_mut().find(|over| over.key() == (added.cause, added.side)) {
             Some(over) => over.add(c, make, added),
-            None => self.all.push(Over::new(c, make(), added)),
+            None => {
+                self.all.push(Over::new(c, make(), added));
+                true
+            }
         }
     }
 
@@ -138,15 +154,15 @@ impl Sums {
         }
     }
 
-    fn add_single(&mut self, c: &Connection, file: u16) {
-        let Some(setup) = &c.setup else { return };
+    fn add_single(&mut self, c: &Connection, file: u16) -> bool {
+        let Some(setup) = &c.setup else { return false };
         let exchanges = c.exchanges.len() as u64 + c.exchanges_omitted.count;
         if exchanges > 1 || c.bytes[0] == 0 {
-            return;
+            return false;
         }
         let pair = (c.client.ip, c.server);
         if self.single.len() >= self.most_pairs && !self.single.contains_key(&pair) {
-            return;
+            return false;
         }
         let order = Order::of(c);
         let first = || First {
@@ -166,6 +182,7 @@ impl Sums {
             // Ended later, begun earlier.
             single.first = first();
         }
+        single.first.order == order && self.single.len() <= NAMED_PAIRS
     }
 
     /// All findings, worst first, with fixes; the servers go into the totals. `inherent`: rollups of class I over the whole
@@ -319,6 +336,15 @@ impl Bases {
         self.store(i).into_iter().for_each(|(store, at)| store.fetch(at));
     }
 
+    /// Writes the basis at this place, of the connection `c`, into `basis`; where there is none, an empty one.
+    pub(crate) fn read_from(&self, place: Place, c: &Connection, basis: &mut Basis) {
+        let (store, at) = place.parts();
+        match self.stores.get(store) {
+            Some(store) => store.read(at, c, basis),
+            None => *basis = Basis::default(),
+        }
+    }
+
     /// Writes the basis of the connection at `i`, which is `c`, into `basis`; where there is none, an empty one.
     pub(crate) fn read(&self, i: usize, c: &Connection, basis: &mut Basis) {
         match self.store(i) {
@@ -331,7 +357,7 @@ impl Bases {
 impl Analysis {
     /// How many connections there are, listed or not.
     pub fn connection_count(&self) -> u64 {
-        self.connections.len() as u64 + self.totals.unlisted
+        self.connections.len() as u64 + self.totals.unlisted + self.totals.not_kept
     }
 
     /// Leaves only the connections that `wanted` chooses: totals and findings are then theirs. What is inherent is
@@ -347,12 +373,12 @@ impl Analysis {
         let upstreams: Vec<_> = upstreams(&totals.servers).collect();
         totals.measured = Nanos::ZERO;
         totals.exchanges = 0;
-        (totals.connections, totals.unlisted) = (self.connections.len() as u64, 0);
+        (totals.connections, totals.unlisted, totals.not_kept) = (self.connections.len() as u64, 0, 0);
         (totals.budget, totals.gap_budget, totals.tail) = Default::default();
-        totals.quality = Default::default();
+        (totals.quality, totals.two_sided, totals.midstream) = Default::default();
         for c in &self.connections {
             totals.add_times(c);
-            totals.add_quality(c.quality);
+            totals.add_connection(c);
         }
         self.findings = findings_over(&self.connections, &self.basis, totals);
         for server in &mut totals.servers {

@@ -6,8 +6,10 @@ mod elsewhere;
 mod finish;
 mod held;
 mod index;
+mod listed;
 mod lone;
 mod lookup;
+mod over;
 mod scan;
 mod seen;
 mod settings;
@@ -15,9 +17,7 @@ mod waiting;
 mod words;
 
 use crate::conn::Conn;
-use crate::fetch::make_room;
 use crate::findings::store::{self, Store};
-use crate::leftover::{leave_out_kept, leave_out_setup};
 use crate::output::Output;
 use crate::result::{Connection, Finding, Totals};
 use crate::stream::Stream;
@@ -26,18 +26,22 @@ use crate::{Config, Detail};
 use ahead::Known;
 use early::Early;
 use elsewhere::Taps;
-use finish::MostLost;
+use finish::Ended;
 use hashbrown::HashMap;
 use held::{Held, Room};
 use index::{Index, Key};
+use listed::{Listed, MostLost};
 use lone::{At, Lones};
 use std::collections::VecDeque;
-use tcpwhy_base::{Class, Endpoint, Nanos, Observation, Segment};
+use tcpwhy_base::{Endpoint, Nanos, Observation, Segment};
 
 /// A closed connection is kept so long for late packets: twice the maximum segment lifetime (RFC 9293, 3.4.2).
 const LINGER: Nanos = Nanos::secs(240);
 /// No more closed connections than this are kept for it, the oldest go first.
 const MAX_LINGERING: usize = 16_384;
+
+/// So many connections have findings of their own: those that lost most to TCP.
+const WITH_FINDINGS: usize = 1_000;
 
 /// Memory is asked for whenever so many more have ended: each stays with somewhat more than a kilobyte.
 const ENDED: usize = 32;
@@ -52,14 +56,6 @@ enum Slot {
     /// One packet was seen of it.
     Lone(At, u32),
     Conn(Box<Held>),
-}
-
-/// Where the basis of an ended connection is kept.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    at: store::At,
-    /// What it lost to TCP.
-    lost: Nanos,
 }
 
 /// Takes segments in the order of the capture; gives the analysis at the end.
@@ -86,13 +82,17 @@ pub struct Analyzer {
     closed: VecDeque<(Nanos, u32, u32)>,
     /// Behind this the first of them is looked at.
     due: Nanos,
-    /// Connections that have ended, what findings of them are made of, and where that begins.
+    /// All connections that have ended.
+    ended: Vec<Ended>,
+    /// Those that are listed, as far as is known.
     #[expect(clippy::vec_box, reason = "in the end they are put in order, and none is moved")]
     done: Vec<Box<Connection>>,
+    /// Only some are.
+    listed: Option<Listed>,
+    /// What findings of each are made of.
     bases: Store,
-    places: Vec<Place>,
-    /// Those of which nothing lies in the window, by their places there; ascending.
-    outside: Vec<u32>,
+    /// Where that begins, of each that is listed, if the answer may be narrowed.
+    places: Vec<store::At>,
     kept: Output,
     totals: Totals,
     next_id: u32,
@@ -106,7 +106,7 @@ pub struct Analyzer {
     stream: Option<Stream>,
     /// What findings of each one are made of is kept of all, for [`Analysis::retain`](crate::Analysis::retain).
     narrows: bool,
-    /// Else of those that lost most.
+    /// And of those that lost most, for findings of their own.
     most_lost: MostLost,
     /// What kernels said of connections of which no packet has passed yet.
     early: Early,
@@ -130,10 +130,11 @@ impl Analyzer {
             scan: None,
             closed: VecDeque::new(),
             due: Nanos::MAX,
+            ended: Vec::new(),
             done: Vec::new(),
+            listed: None,
             bases: Store::default(),
             places: Vec::new(),
-            outside: Vec::new(),
             kept: Output::new(config.detail),
             totals: Totals::default(),
             next_id: 1,
@@ -142,7 +143,7 @@ impl Analyzer {
             sums: Sums::whole(),
             stream: None,
             narrows: true,
-            most_lost: MostLost::default(),
+            most_lost: MostLost::new(WITH_FINDINGS),
             early: Early::default(),
             taps: Taps::default(),
         }
@@ -422,58 +423,5 @@ impl Analyzer {
             Slot::Conn(held) => self.finish_held(held, capture_end),
         }
         self.free.push(slot);
-    }
-
-    fn finish_held(&mut self, held: Box<Held>, capture_end: bool) {
-        self.held -= 1;
-        if let Some(conn) = held.end(&mut self.kept, &mut self.room) {
-            self.finish_one(conn, capture_end);
-        }
-    }
-
-    /// A connection is over.
-    fn finish_one(&mut self, mut conn: Box<Conn>, capture_end: bool) {
-        let taps = conn.role().finish(self.totals.span.map_or(Nanos::ZERO, |s| s.1));
-        let mut ended = conn.finish(capture_end, &mut self.kept);
-        self.room.give_back(conn);
-        ended.connection.taps = taps;
-        ended.leave(self.kept.within(ended.connection.start, ended.connection.end));
-        let connection = &mut ended.connection;
-        if ended.basis.outside && self.stream.is_some() {
-            return;
-        }
-        leave_out_setup(connection);
-        self.totals.add_times(connection);
-        if !ended.basis.outside {
-            self.totals.add_quality(connection.quality);
-            if self.stream.is_some() {
-                self.kept.give_own(connection);
-                leave_out_kept(connection);
-            }
-            self.sums.add(connection, &ended.basis);
-        }
-        self.totals.duplicates += connection.ends.iter().map(|e| u64::from(e.duplicates)).sum::<u64>();
-        if let Some(stream) = &mut self.stream {
-            finish::find(connection, &ended.basis);
-            self.totals.connections += 1;
-            stream.add(connection, self.kept.inherent());
-        } else {
-            let lost = connection.budget.of_class(Class::Tcp);
-            let is_outside = ended.basis.outside;
-            let at = if self.narrows || !is_outside && self.most_lost.take(lost, connection) {
-                self.bases.keep(&ended.basis, &ended.connection)
-            } else {
-                store::NOWHERE
-            };
-            if is_outside {
-                self.outside.push(self.places.len() as u32);
-            }
-            self.places.push(Place { at, lost });
-            if self.done.len() % ENDED == ENDED - 1 {
-                make_room();
-            }
-        }
-        self.done.push(ended.connection);
-        self.kept.give_back_basis(ended.basis);
     }
 }

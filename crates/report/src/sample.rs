@@ -95,7 +95,7 @@ pub(crate) fn analysis() -> Analysis {
     (totals.segments, totals.connections, totals.exchanges) = (10, 1, 2);
     (totals.budget, totals.gap_budget) = (c.budget.clone(), c.gap_budget.clone());
     totals.measured = c.measured();
-    totals.add_quality(c.quality);
+    totals.add_connection(&c);
     totals.servers = servers(&c.budget);
     let findings = c.findings.clone();
     Analysis { connections: vec![Box::new(c)], findings, totals, ..Analysis::default() }

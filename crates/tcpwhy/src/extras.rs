@@ -1,6 +1,6 @@
 //! What `explain` writes beside its answer: the page, an annotated copy, a figure, and the same for other tools.
 
-use crate::args::Explain;
+use crate::args::{Beside, Explain};
 use crate::failure::say;
 use crate::otlp::{Otlp, Sink};
 use crate::output::Output;
@@ -55,6 +55,13 @@ impl<'a> Extras<'a> {
     /// Whether there is any that needs the whole analysis.
     pub(crate) fn are_wanted(args: &Explain) -> bool {
         Extras::read_again(args) || args.beside.folded.is_some() || args.beside.otlp.is_some()
+    }
+
+    /// Whether there is any that is about all connections, and not about those that lists begin with.
+    pub(crate) fn need_all(args: &Explain) -> bool {
+        let Beside { html: _, annotate, folded, perfetto, otlp, names, trace_context, .. } = &args.beside;
+        let files = [annotate, folded, perfetto, &args.svg];
+        files.into_iter().any(Option::is_some) || otlp.is_some() || *names || *trace_context
     }
 
     /// Whether there is any that needs packets: then the capture is read a second time.

@@ -92,7 +92,7 @@ pub(crate) fn load(
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Result<Loaded, Exit>> {
     let Found { inputs, unreadable, spool } = Found::among(paths, true, stop)?;
-    let mut loaded = load_inputs(inputs, unreadable, detail, &mut Progress::new(quiet), stop)?;
+    let mut loaded = load_inputs(inputs, unreadable, detail, None, &mut Progress::new(quiet), stop)?;
     if loaded.as_ref().is_ok_and(|l| l.interrupted) {
         say("interrupted: nothing was written");
         return Ok(Err(Exit::Interrupted));
@@ -107,17 +107,20 @@ pub(crate) fn load(
     Ok(loaded)
 }
 
-/// The same, where the inputs are opened already.
+/// The same, where the inputs are opened already; `listed`: so many connections are kept to be listed ([`Captures::listing`]).
 pub(crate) fn load_inputs(
     mut inputs: Vec<Input>,
     unreadable: Vec<String>,
     detail: Detail,
+    listed: Option<usize>,
     progress: &mut Progress,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Result<Loaded, Exit>> {
     // Whoever wants no detail wants the packets of each file.
     let taps = if detail == Detail::None { Ok(None) } else { two_taps::among(&mut inputs, None, stop) };
-    let captures = Captures::new(&inputs).detail(detail).stopped_by(stop);
+    // Of several, those whose clock is wrong are set aside.
+    let listed = listed.filter(|_| inputs.len() < 2);
+    let captures = Captures::new(&inputs).detail(detail).listing(listed).stopped_by(stop);
     let (mut analysis, mut read) = match taps.as_ref().ok().and_then(Option::as_ref) {
         Some(two) => captures.explain_taps(two, &mut progress.told())?,
         None => captures.explain(&mut progress.told())?,
@@ -129,11 +132,10 @@ pub(crate) fn load_inputs(
     let interrupted = read.interrupted;
     let damaged = !read.unreadable.is_empty() || !read.damaged.is_empty();
     let aside = set_aside(&inputs, &read, &mut analysis);
-    let list = &analysis.connections;
     let mut warnings = quality_warnings(&analysis.totals);
     warnings.extend(aside);
     warnings.extend(taps::warning(&taps, &inputs, &analysis));
-    let capture = capture(&inputs, read, list.len() as u64, false, warnings);
+    let capture = capture(&inputs, read, analysis.connection_count(), false, warnings);
     Ok(Ok(Loaded { inputs, analysis, capture, damaged, interrupted, spool: None }))
 }
 

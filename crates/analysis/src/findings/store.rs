@@ -8,9 +8,6 @@ use crate::result::Connection;
 /// Where a basis begins in its store.
 pub(crate) type At = u64;
 
-/// Where there is none: behind all that a store can hold.
-pub(crate) const NOWHERE: At = (1 << Place::STORE) - 1;
-
 /// A store, and where a basis begins there: one word, since there are as many as connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place(u64);

@@ -72,6 +72,8 @@ impl Analysis {
         for f in &mut self.findings {
             let shown = all.get(&(f.cause, f.side));
             let (names, more) = shown.map(Shown::most).unwrap_or_default();
+            // Of those that are only summed as a whole nobody knows.
+            let more = more || self.totals.not_kept > 0;
             f.more_names = !names.is_empty() && (more || summed(f.cause));
             f.names = names;
         }

@@ -26,7 +26,11 @@ impl Order {
         Order { frame: c.frames.0, start: c.start, id: c.id }
     }
 
-    pub(super) fn renumber(&mut self, number: impl Fn(u32) -> u32) {
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    pub(crate) fn renumber(&mut self, number: impl Fn(u32) -> u32) {
         self.id = number(self.id);
     }
 }
@@ -114,23 +118,30 @@ impl Over {
         (self.finding.cause, self.finding.side)
     }
 
-    /// Adds another connection, whose finding is made where any of it stays.
-    pub(super) fn add(&mut self, c: &Connection, make: impl Fn() -> Finding, added: &Added) {
+    /// Adds another connection, whose finding is made where any of it stays; whether the connection is named now.
+    pub(super) fn add(&mut self, c: &Connection, make: impl Fn() -> Finding, added: &Added) -> bool {
         let order = Order::of(c);
         let rank = (added.lost, Reverse(order));
         self.sum(added, 1, order);
         let has_room =
             self.evidence.len() < EVIDENCE || self.evidence.last().is_some_and(|last| order < last.0);
-        if rank > self.first || has_room {
+        let is_first = rank > self.first;
+        if is_first || has_room {
             let made = make();
             if has_room {
                 self.keep_evidence(made.evidence.iter().map(|&frames| (order, frames)));
             }
-            if rank > self.first {
+            if is_first {
                 self.take_example(rank, Example { connection: c.id, ..made.example }, made);
             }
         }
-        self.remember(rank, || Brief::of(c));
+        self.remember(rank, || Brief::of(c)) || is_first
+    }
+
+    /// The connections that it may name.
+    pub(super) fn each_named(&self, name: &mut impl FnMut(u32)) {
+        name(self.finding.example.connection);
+        self.worst.iter().for_each(|w| name(w.1.id));
     }
 
     /// Adds what so many connections, of which this is the first, lost together.
@@ -163,21 +174,23 @@ impl Over {
         self.evidence.truncate(EVIDENCE);
     }
 
-    /// Keeps the connection if it is among those that lost most.
-    fn remember(&mut self, rank: Rank, brief: impl FnOnce() -> Brief) {
+    /// Keeps the connection if it is among those that lost most, and says so.
+    fn remember(&mut self, rank: Rank, brief: impl FnOnce() -> Brief) -> bool {
         let Some(least) = self.least else {
             self.worst.push((rank, brief()));
             if self.worst.len() == REMEMBERED {
                 self.least = self.worst.iter().map(|w| w.0).min();
             }
-            return;
+            return true;
         };
-        if rank > least {
-            if let Some(place) = self.worst.iter_mut().find(|w| w.0 == least) {
-                *place = (rank, brief());
-            }
-            self.least = self.worst.iter().map(|w| w.0).min();
+        if rank <= least {
+            return false;
         }
+        if let Some(place) = self.worst.iter_mut().find(|w| w.0 == least) {
+            *place = (rank, brief());
+        }
+        self.least = self.worst.iter().map(|w| w.0).min();
+        true
     }
 
     /// Adds what other connections lost to the same.
@@ -189,7 +202,7 @@ impl Over {
         }
         self.keep_evidence(evidence.into_iter());
         for (rank, brief) in worst {
-            self.remember(rank, || brief);
+            _ = self.remember(rank, || brief);
         }
     }
 

@@ -1,17 +1,18 @@
 //! The end: connections are numbered by their first packets, summed up, and given out.
 
+use super::listed::{Listed, only_listed};
 use super::lone::Lones;
 use super::scan::{Scans, Silent};
-use super::{Analyzer, Slot};
+use super::{Analyzer, Slot, WITH_FINDINGS};
 use crate::fetch::fetch;
-use crate::findings::store::Place;
+use crate::findings::store::{At, Place};
 use crate::findings::{self, Basis};
 use crate::output::Output;
 use crate::result::{Connection, Finding, Totals};
-use crate::sums::{Order, Rank, Sums, each_of};
+use crate::sums::{Rank, Sums, each_of};
 use crate::{Analysis, Bases};
+use hashbrown::HashSet;
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
 use tcpwhy_base::{Nanos, Part, Segment};
 
 /// Stands for the slot of a connection that has none.
@@ -79,7 +80,7 @@ impl Analyzer {
         let segment = self.lones.take(at);
         let mut conn = self.room.conn(id, &segment, &mut self.kept);
         conn.push(&segment, &mut self.kept);
-        self.finish_one(conn, true);
+        self.finish_one(conn, true, true);
     }
 
     /// The totals, and the findings over all connections that have ended.
@@ -111,113 +112,120 @@ impl Analyzer {
         let span = shards.iter().filter_map(|s| s.totals.span).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let scans = Scans::among(&shards, span);
         let lists = each_of(&mut shards, |shard, ended| {
+            ended.leave_out_unlisted();
             scans.listed[shard].iter().for_each(|&silent| ended.speak_of(silent));
             // Only its number is asked for from now on.
             ended.lones = Lones::default();
             ended.in_order()
         });
-        let numbered =
+        let mut numbered =
             each_of(&mut shards, |shard, ended| ended.number(&lists, shard, scans.unlisted.counter()));
         drop(lists);
-        let listed = shards.iter().map(|shard| shard.done.len()).sum();
         let mut totals = Totals::default();
         let mut kept: Option<Output> = None;
-        let mut bases = Bases { places: Vec::with_capacity(listed), ..Bases::default() };
-        let narrows = shards.iter().all(|shard| shard.narrows);
         let mut sums: Option<Sums> = None;
-        let mut parts = Vec::with_capacity(shards.len());
-        for (shard, Numbered { places, numbers, .. }) in shards.into_iter().zip(&numbered) {
+        let narrows = shards.iter().all(|shard| shard.narrows);
+        let listed = shards.iter().find_map(|shard| shard.listed.as_ref()).map(Listed::most);
+        let (mut lists, mut most_lost, mut stores) =
+            (Vec::with_capacity(shards.len()), Vec::new(), Vec::new());
+        for (part, (shard, Numbered { ids, numbers })) in (0..).zip(shards.into_iter().zip(&mut numbered)) {
             let number = |id: u32| numbers.get(id as usize).copied().unwrap_or(id);
             let Analyzer {
-                done, bases: store, places: of, kept: part_kept, sums: of_part, totals: t, ..
+                done, bases, places, most_lost: of_part, kept: part_kept, sums: part_sums, ..
             } = shard;
+            totals.add_all(shard.totals);
             match &mut sums {
-                Some(sums) => sums.absorb(of_part),
-                None => sums = Some(of_part),
+                Some(sums) => sums.absorb(part_sums),
+                None => sums = Some(part_sums),
             }
-            parts.push((places.as_slice(), done.into_iter().zip(of)));
-            bases.stores.push(store);
-            totals.segments += t.segments;
-            totals.duplicates += t.duplicates;
-            totals.exchanges += t.exchanges;
-            totals.measured += t.measured;
-            totals.budget.add_all(&t.budget);
-            totals.gap_budget.add_all(&t.gap_budget);
-            totals.tail.add_all(&t.tail);
-            totals.quality.iter_mut().zip(t.quality).for_each(|(count, more)| *count += more);
-            totals.span = match (totals.span, t.span) {
-                (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
-                (a, b) => a.or(b),
-            };
+            most_lost.extend(of_part.into_all().map(|((lost, Reverse(mut order)), at)| {
+                order.renumber(number);
+                ((lost, Reverse(order)), Place::new(part, at))
+            }));
+            lists.push(List {
+                ids: std::mem::take(ids).into_iter().peekable(),
+                part,
+                done: done.into_iter(),
+                places,
+            });
+            stores.push(bases);
             let empty = part_kept.like();
             kept.get_or_insert(empty).absorb(part_kept, number);
         }
-        let mut done: Vec<Box<Connection>> = Vec::with_capacity(listed);
-        let mut lost: Vec<Nanos> = Vec::with_capacity(listed);
-        for at in 0..listed as u32 {
-            let of_part = (0..).zip(&mut parts).find(|(_, (places, _))| places.first() == Some(&at));
-            let Some((part, (places, ended))) = of_part else { continue };
-            *places = &places[1..];
-            if let Some((connection, place)) = ended.next() {
-                done.push(connection);
-                bases.places.push(Place::new(part, place.at));
-                lost.push(place.lost);
-            }
-        }
+        let (mut done, places) = merged(lists);
         let inherent = kept.map(|k| k.give(&mut done)).unwrap_or_default();
-        let mut outside: Vec<usize> = numbered.iter().flat_map(|n| n.outside.iter().copied()).collect();
-        outside.sort_unstable();
-        leave_out(&mut done, &outside);
-        leave_out(&mut bases.places, &outside);
-        leave_out(&mut lost, &outside);
-        totals.unlisted = scans.unlisted.len() as u64;
-        totals.connections = done.len() as u64 + totals.unlisted;
         let sums = sums.unwrap_or_else(Sums::whole);
-        let mut findings = sums.findings(&inherent, |_| None, &done, &mut totals);
-        if let Some((finding, shard)) = scans.finding {
+        let scan = scans.finding.map(|(finding, shard)| {
             let example = finding.example.connection;
             let number = numbered[shard].numbers.get(example as usize).copied().unwrap_or(example);
-            findings.push(finding.of_connection(number));
-            findings::sort(&mut findings);
+            finding.of_connection(number)
+        });
+        most_lost.sort_unstable_by_key(|most| Reverse(most.0));
+        most_lost.truncate(WITH_FINDINGS);
+        if let Some(most) = listed {
+            let mut named: HashSet<u32> = most_lost.iter().map(|most| most.0.1.0.id()).collect();
+            sums.each_named(|id| _ = named.insert(id));
+            named.extend(inherent.0.iter().map(|r| r.example.example.connection));
+            named.extend(scan.as_ref().map(|scan| scan.example.connection));
+            only_listed(&mut done, most, &named);
         }
-        fill_worst(&mut done, &bases, lost);
+        totals.unlisted = scans.unlisted.len() as u64;
+        totals.not_kept = totals.connections - done.len() as u64;
+        totals.connections += totals.unlisted;
+        let mut findings = sums.findings(&inherent, |_| None, &done, &mut totals);
+        findings.extend(scan);
+        findings::sort(&mut findings);
+        let bases = Bases { stores, places };
+        fill_worst(&mut done, &bases, &most_lost);
         let basis = if narrows { bases } else { Bases::default() };
         Analysis { connections: done, findings, totals, basis }
     }
 }
 
-/// So many connections have findings of their own: those that lost most to TCP.
-const WITH_FINDINGS: usize = 1_000;
-
-/// Those that have lost most so far, by what findings of theirs are made of being kept.
-#[derive(Debug, Default)]
-pub(super) struct MostLost(BinaryHeap<Reverse<Rank>>);
-
-impl MostLost {
-    /// Whether a connection that lost so much to TCP is among them now.
-    pub(super) fn take(&mut self, lost: Nanos, c: &Connection) -> bool {
-        let rank = (lost, Reverse(Order::of(c)));
-        if self.0.len() < WITH_FINDINGS {
-            self.0.push(Reverse(rank));
-            return true;
-        }
-        let Some(mut least) = self.0.peek_mut().filter(|least| rank > least.0) else { return false };
-        *least = Reverse(rank);
-        true
-    }
+/// What one analyzer lists, in order.
+struct List {
+    /// Their final numbers.
+    ids: std::iter::Peekable<std::vec::IntoIter<u32>>,
+    part: u32,
+    done: std::vec::IntoIter<Box<Connection>>,
+    /// Where what findings of each are made of begins, if that is kept of all.
+    places: Vec<At>,
 }
 
-/// A connection that has ended: its first frame, when that came, its number and its place in its analyzer.
-type Ended = (u64, Nanos, u32, u32);
+/// The lists of several analyzers as one.
+#[expect(clippy::vec_box, reason = "none is moved")]
+fn merged(mut lists: Vec<List>) -> (Vec<Box<Connection>>, Vec<Place>) {
+    let all = lists.iter().map(|list| list.done.len()).sum();
+    let mut done = Vec::with_capacity(all);
+    let mut places = Vec::with_capacity(lists.iter().map(|list| list.places.len()).sum());
+    while let Some(next) = lists
+        .iter_mut()
+        .filter_map(|list| Some((list.ids.peek().copied()?, list)))
+        .min_by_key(|list| list.0)
+        .map(|list| list.1)
+    {
+        next.ids.next();
+        done.extend(next.done.next());
+        let at = next.places.len() - next.done.len().min(next.places.len());
+        places.extend(
+            at.checked_sub(1).and_then(|at| next.places.get(at)).map(|&at| Place::new(next.part, at)),
+        );
+    }
+    (done, places)
+}
+
+/// A connection that has ended: its first frame, when that came, its number, and its place among those that are listed, as far as they are all.
+pub(super) type Ended = (u64, Nanos, u32, u32);
+
+/// Stands for the place of one that has none.
+pub(super) const NO_PLACE: u32 = u32::MAX;
 
 /// What is known of the connections of an analyzer once it is known which the others have.
 struct Numbered {
-    /// Where they stand in the list of all, in the order of their first packets.
-    places: Vec<u32>,
+    /// The numbers of those that are listed, in the order of their first packets.
+    ids: Vec<u32>,
     /// What became of their numbers.
     numbers: Vec<u32>,
-    /// Places of those that are not in the window.
-    outside: Vec<usize>,
 }
 
 /// What is asked of connections is on its way from memory so many before.
@@ -225,29 +233,26 @@ const AHEAD: usize = 8;
 
 impl Analyzer {
     /// The connections that have ended by their first packets.
-    fn in_order(&self) -> Vec<Ended> {
-        let done = self.done.iter().enumerate().map(|(at, c)| {
-            if let Some(next) = self.done.get(at + AHEAD) {
-                fetch(&next.frames);
-                fetch(&next.start);
-                fetch(&next.id);
-            }
-            (c.frames.0, c.start, c.id, at as u32)
-        });
+    fn in_order(&mut self) -> Vec<Ended> {
+        let mut ended = std::mem::take(&mut self.ended);
         let ids = self.next_id as usize;
-        if self.done.len() < ids / 2 {
-            return sorted(done);
+        if ended.is_sorted() || ended.len() < ids / 2 {
+            ended.sort_unstable();
+            return ended;
         }
         // Nearly all that began are here, and got their numbers in that order.
-        let mut order: Vec<Ended> = vec![(0, Nanos::ZERO, 0, NO_SLOT); ids];
-        done.clone().for_each(|one| order[one.2 as usize] = one);
-        order.retain(|one| one.3 != NO_SLOT);
-        if order.len() == self.done.len() && order.is_sorted() { order } else { sorted(done) }
+        let none: Ended = (0, Nanos::ZERO, NO_SLOT, NO_PLACE);
+        let mut order: Vec<Ended> = vec![none; ids];
+        ended.iter().for_each(|&one| order[one.2 as usize] = one);
+        order.retain(|one| one.2 != NO_SLOT);
+        if order.len() == ended.len() && order.is_sorted() {
+            return order;
+        }
+        ended.sort_unstable();
+        ended
     }
-}
 
-impl Analyzer {
-    /// Puts the connections that have ended in order, and gives them the numbers that they have among those of all analyzers: those of
+    /// Puts those that are listed in order, and gives them the numbers that they have among those of all analyzers: those of
     /// their first packets. Those that are not listed have numbers all the same: they are those of a run that lists all. `lists`: what has
     /// ended in each analyzer, in order, of which this is the one at `own`.
     fn number(
@@ -257,30 +262,34 @@ impl Analyzer {
         mut left_out_before: impl FnMut((u64, Nanos)) -> usize,
     ) -> Numbered {
         let list = &lists[own];
-        let (mut places, mut outside) = (Vec::with_capacity(list.len()), Vec::new());
         let mut numbers = vec![0; self.next_id as usize];
+        let (mut ids, mut from) = (Vec::with_capacity(self.done.len()), Vec::with_capacity(self.done.len()));
         for (n, (before, &(frame, start, id, at))) in before_each(lists, own).zip(list).enumerate() {
-            list.get(n + AHEAD).into_iter().for_each(|next| fetch(&self.done[next.3 as usize].id));
+            let behind = list.get(n + AHEAD).and_then(|next| self.done.get(next.3 as usize));
+            behind.into_iter().for_each(|next| fetch(&next.id));
             let number = (before + 1 + left_out_before((frame, start))) as u32;
             numbers[id as usize] = number;
-            self.done[at as usize].id = number;
-            if self.outside.binary_search(&at).is_ok() {
-                outside.push(before);
+            if let Some(connection) = self.done.get_mut(at as usize) {
+                connection.id = number;
+                ids.push(number);
+                from.push(at);
             }
-            places.push(before as u32);
         }
-        let from: Vec<u32> = list.iter().map(|one| one.3).collect();
-        rearrange(&mut self.places, from.clone());
-        rearrange(&mut self.done, from);
-        self.sums.renumber(|id| numbers.get(id as usize).copied().unwrap_or(id));
-        Numbered { places, numbers, outside }
+        let number = |id: u32| numbers.get(id as usize).copied().unwrap_or(id);
+        if self.listed.is_some() {
+            // Which they are was not known before.
+            self.done.iter_mut().for_each(|connection| connection.id = number(connection.id));
+            self.done.sort_unstable_by_key(|connection| connection.id);
+            ids = self.done.iter().map(|connection| connection.id).collect();
+        } else {
+            if self.narrows {
+                rearrange(&mut self.places, from.clone());
+            }
+            rearrange(&mut self.done, from);
+        }
+        self.sums.renumber(number);
+        Numbered { ids, numbers }
     }
-}
-
-fn sorted(all: impl Iterator<Item = Ended>) -> Vec<Ended> {
-    let mut all: Vec<Ended> = all.collect();
-    all.sort_unstable();
-    all
 }
 
 /// How many of all come before each of one list. Lists are in order; of equal ones those of the first list come first.
@@ -304,14 +313,6 @@ fn before_each(lists: &[Vec<Ended>], list: usize) -> impl Iterator<Item = usize>
     })
 }
 
-/// Leaves out what stands at these places, which ascend.
-fn leave_out<T>(list: &mut Vec<T>, places: &[usize]) {
-    if !places.is_empty() {
-        let mut at = 0..;
-        list.retain(|_| at.next().is_none_or(|at| places.binary_search(&at).is_err()));
-    }
-}
-
 /// Puts at each place what stands at the place that `from` names, without room for another list.
 fn rearrange<T>(list: &mut [T], mut from: Vec<u32>) {
     for first in 0..from.len() {
@@ -327,16 +328,14 @@ fn rearrange<T>(list: &mut [T], mut from: Vec<u32>) {
     }
 }
 
-fn fill_worst(connections: &mut [Box<Connection>], bases: &Bases, lost: Vec<Nanos>) {
-    let mut order: Vec<(Nanos, usize)> = lost.into_iter().zip(0..).collect();
-    if order.len() > WITH_FINDINGS {
-        order.select_nth_unstable_by_key(WITH_FINDINGS, |&(lost, i)| (Reverse(lost), i));
-        order.truncate(WITH_FINDINGS);
-    }
+/// Gives those that lost most findings of their own.
+fn fill_worst(connections: &mut [Box<Connection>], bases: &Bases, most_lost: &[(Rank, Place)]) {
     let mut basis = Basis::default();
-    for (_, i) in order {
-        bases.read(i, &connections[i], &mut basis);
-        find(&mut connections[i], &basis);
+    for &((_, Reverse(order)), place) in most_lost {
+        if let Ok(at) = connections.binary_search_by_key(&order.id(), |c| c.id) {
+            bases.read_from(place, &connections[at], &mut basis);
+            find(&mut connections[at], &basis);
+        }
     }
 }
 
@@ -347,7 +346,7 @@ pub(super) fn find(connection: &mut Connection, basis: &Basis) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ended, before_each, leave_out, rearrange, sorted};
+    use super::{Ended, before_each, rearrange};
     use crate::{Analyzer, Config, Detail};
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
     use tcpwhy_base::{Endpoint, Nanos, Segment, TcpFlags};
@@ -358,7 +357,12 @@ mod tests {
         let all: Vec<Ended> = (0..60).map(|n| one(n * n % 41, n as u32)).collect();
         for shards in 1..5 {
             let of = |shard: usize| all.iter().copied().filter(move |one| one.2 as usize % shards == shard);
-            let lists: Vec<Vec<Ended>> = (0..shards).map(|shard| sorted(of(shard))).collect();
+            let sorted = |shard| {
+                let mut list: Vec<Ended> = of(shard).collect();
+                list.sort_unstable();
+                list
+            };
+            let lists: Vec<Vec<Ended>> = (0..shards).map(sorted).collect();
             let mut expected: Vec<_> = (0..shards)
                 .flat_map(|shard| lists[shard].iter().map(move |&one| ((one.0, one.1), shard, one)))
                 .collect();
@@ -370,15 +374,6 @@ mod tests {
                 }
             }
             assert_eq!(listed.into_iter().flatten().collect::<Vec<_>>(), expected);
-        }
-    }
-
-    #[test]
-    fn what_is_left_out_is_all_that_goes() {
-        for places in [&[][..], &[0], &[9], &[0, 1, 5, 9], &[2, 3], &[9, 40]] {
-            let mut list: Vec<usize> = (0..10).collect();
-            leave_out(&mut list, places);
-            assert_eq!(list, (0..10).filter(|at| !places.contains(at)).collect::<Vec<_>>());
         }
     }
 
@@ -404,7 +399,8 @@ mod tests {
             }
             analyzer.end_live();
             let done = analyzer.done.iter().enumerate();
-            let plain = sorted(done.map(|(at, c)| (c.frames.0, c.start, c.id, at as u32)));
+            let mut plain: Vec<Ended> = done.map(|(at, c)| (c.frames.0, c.start, c.id, at as u32)).collect();
+            plain.sort_unstable();
             assert_eq!((plain.len(), analyzer.in_order()), (20, plain));
         }
     }

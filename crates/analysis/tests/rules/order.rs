@@ -2,18 +2,21 @@
 
 use std::cmp::Reverse;
 use std::net::IpAddr;
-use tcpwhy_analysis::{Analysis, Analyzer, Config, Detail};
-use tcpwhy_base::{Cause, Class, Endpoint, Nanos, Segment, Seq, TcpFlags};
+use tcpwhy_analysis::{Analysis, Analyzer, Config, Connection, Detail};
+use tcpwhy_base::{Cause, Class, Endpoint, Nanos, Owner, Segment, Seq, TcpFlags};
 
 /// More than have findings of their own.
 const CONNECTIONS: u16 = 1_300;
 
-/// Each connection repeats its request after 300 to 399 ms, of which many lost equally much, and they close in the order turned round, long
+/// More than are kept before some are left out.
+const MANY: u16 = 6_000;
+
+/// So many connections. Each repeats its request after 300 to 399 ms, of which many lost equally much, and they close in the order turned round, long
 /// before the last packet: all have ended by then.
-fn captured() -> Vec<Segment> {
+fn captured(connections: u16) -> Vec<Segment> {
     let (ack, rst) = (TcpFlags::ACK, TcpFlags::RST);
     let mut all = Vec::new();
-    for k in 1..=CONNECTIONS {
+    for k in 1..=connections {
         let client = Endpoint { ip: [10, 0, (k >> 8) as u8, k as u8].into(), port: 40_000 + k % 3 };
         let server = Endpoint { ip: [10, 9, 0, 1].into(), port: 80 };
         let start = i64::from(k) * 10;
@@ -61,7 +64,7 @@ fn analyzed(segments: &[Segment], shards: usize, new: impl Fn() -> Analyzer) -> 
 
 #[test]
 fn those_that_lost_most_are_named_the_first_of_equal_ones_first() {
-    let segments = captured();
+    let segments = captured(CONNECTIONS);
     let new = || Analyzer::new(Config { detail: Detail::None });
     let whole = analyzed(&segments, 1, new);
     // What is expected is counted here.
@@ -102,7 +105,7 @@ fn those_that_lost_most_are_named_the_first_of_equal_ones_first() {
 
 #[test]
 fn as_they_end_the_same_is_said() {
-    let segments = captured();
+    let segments = captured(CONNECTIONS);
     let whole = analyzed(&segments, 1, || Analyzer::new(Config { detail: Detail::None }));
     let mut analyzer = Analyzer::streaming(Config { detail: Detail::None });
     analyzer.push_all(&segments);
@@ -119,11 +122,58 @@ fn as_they_end_the_same_is_said() {
 /// What is left when an answer is narrowed is what those alone would have given.
 #[test]
 fn a_narrowed_answer_is_that_of_what_is_left() {
-    let segments = captured();
+    let segments = captured(CONNECTIONS);
     let new = || Analyzer::new(Config { detail: Detail::None });
     let mut narrowed = analyzed(&segments, 2, new);
     narrowed.retain(|c| c.id % 2 == 0);
     let f = narrowed.findings.iter().find(|f| f.cause == Cause::RetransmissionTimeout).unwrap();
     assert_eq!(f.connections[..3], [98, 198, 298]);
     assert_eq!(f.connection_count, u64::from(CONNECTIONS / 2));
+}
+
+/// Where only some are listed, these are the ones that any list begins with and all that is named, and the rest of the answer is the same.
+#[test]
+fn lists_begin_with_the_same() {
+    let segments = captured(MANY);
+    let new = || Analyzer::new(Config { detail: Detail::Worst(30) });
+    let whole = analyzed(&segments, 1, new);
+    let by_id = |a: &Analysis, id: u32| {
+        let at = a.connections.binary_search_by_key(&id, |c| c.id);
+        at.ok().map(|at| format!("{:?}", a.connections[at]))
+    };
+    let mut wanted: Vec<u32> = whole.findings.iter().flat_map(|f| f.connections.clone()).collect();
+    wanted.extend(whole.findings.iter().map(|f| f.example.connection));
+    wanted.extend(whole.connections.iter().filter(|c| !c.exchanges.is_empty()).map(|c| c.id));
+    wanted.extend(whole.connections.iter().filter(|c| !c.findings.is_empty()).map(|c| c.id));
+    let of_tcp = |c: &Connection| {
+        let mine = c.budget.0.iter().filter(|e| e.0.owner() == Owner::Tcp);
+        mine.fold(Nanos::ZERO, |sum, e| sum + e.1)
+    };
+    type Sorted<'a> = &'a dyn Fn(&Connection) -> (Nanos, Nanos);
+    let lists: [Sorted<'_>; 4] = [
+        &|c| (c.budget.of_class(Class::Tcp), c.budget.total()),
+        &|c| (of_tcp(c), c.end - c.start),
+        &|c| (of_tcp(c), Nanos::ZERO),
+        &|c| (c.budget.total(), Nanos::ZERO),
+    ];
+    for list in lists {
+        let mut sorted: Vec<_> = whole.connections.iter().map(|c| (Reverse(list(c)), c.id)).collect();
+        sorted.sort_unstable();
+        wanted.extend(sorted.iter().take(100).map(|c| c.1));
+    }
+    let mut listed = None;
+    for shards in 1..=3 {
+        let some = analyzed(&segments, shards, || new().listing(100));
+        let kept = some.connections.len();
+        assert!(kept < 1_500, "{kept} of {MANY}");
+        assert_eq!(some.totals.not_kept, u64::from(MANY) + 1 - kept as u64);
+        assert_eq!(some.connection_count(), u64::from(MANY) + 1);
+        assert!(wanted.iter().all(|&id| by_id(&some, id) == by_id(&whole, id)), "{shards} analyzers");
+        assert_eq!(format!("{:?}", some.findings), format!("{:?}", whole.findings));
+        let ids: Vec<u32> = some.connections.iter().map(|c| c.id).collect();
+        assert_eq!(&ids, listed.get_or_insert_with(|| ids.clone()), "{shards} analyzers list others");
+        let mut totals = some.totals.clone();
+        totals.not_kept = 0;
+        assert_eq!(format!("{totals:?}"), format!("{:?}", whole.totals));
+    }
 }

@@ -98,6 +98,7 @@ pub struct Captures<'a, C> {
     stop: Option<&'a Arc<AtomicBool>>,
     follow: bool,
     narrows: bool,
+    listed: Option<usize>,
     meanwhile: Option<&'a Meanwhile>,
 }
 
@@ -199,6 +200,7 @@ impl<'a, C: Capture> Captures<'a, C> {
             stop: None,
             follow: false,
             narrows: true,
+            listed: None,
             meanwhile: None,
         }
     }
@@ -246,6 +248,14 @@ impl<'a, C: Capture> Captures<'a, C> {
         self
     }
 
+    /// The answer lists about so many connections at least, those that lost most first, and all that something is said of; the others are only
+    /// summed ([`Totals::not_kept`]), and it may not be [narrowed](Captures::narrowed). `None`: it lists all.
+    #[must_use]
+    pub fn listing(mut self, most: Option<usize>) -> Captures<'a, C> {
+        self.listed = most;
+        self
+    }
+
     /// Tells there what is known while reading goes on.
     #[must_use]
     pub fn telling(mut self, meanwhile: &'a Meanwhile) -> Captures<'a, C> {
@@ -268,7 +278,11 @@ impl<'a, C: Capture> Captures<'a, C> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let new = || {
             let analyzer = Analyzer::new(self.config()).within(self.window);
-            if self.narrows { analyzer } else { analyzer.never_narrowed() }
+            match self.listed {
+                Some(most) => analyzer.listing(most),
+                None if self.narrows => analyzer,
+                None => analyzer.never_narrowed(),
+            }
         };
         if cores < 2 {
             let (analyzer, read) = threads::in_turns(self, new(), progress);

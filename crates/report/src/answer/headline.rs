@@ -3,7 +3,7 @@
 use super::{Answer, NOTHING_WRONG, Part};
 use crate::Capture;
 use crate::figures::{count, percent};
-use tcpwhy_analysis::{Analysis, Connection, Finding, Quality, Server};
+use tcpwhy_analysis::{Analysis, Finding, Server};
 use tcpwhy_base::{Cause, Class, Endpoint, Nanos, Owner, Side};
 
 /// What is said of so much time, or more, that was judged with little confidence.
@@ -43,19 +43,10 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
 
 /// Said where most of the time of requests lies on connections whose beginning is not in the capture.
 fn middle(analysis: &Analysis) -> Option<String> {
-    if analysis.totals.with_quality(Quality::MIDSTREAM) == 0 {
-        return None;
-    }
-    let time = |c: &Connection| c.budget.total();
-    let (mut n, mut unseen, mut all) = (0, Nanos::ZERO, Nanos::ZERO);
-    for c in &analysis.connections {
-        all += time(c);
-        if c.quality.has(Quality::MIDSTREAM) && time(c) > Nanos::ZERO {
-            (n, unseen) = (n + 1, unseen + time(c));
-        }
-    }
-    let known = unseen == Nanos::ZERO || unseen.times(2) < all;
-    let (which, opened) = match analysis.connections.len() {
+    let totals = &analysis.totals;
+    let (n, unseen) = totals.midstream;
+    let known = unseen == Nanos::ZERO || unseen.times(2) < totals.budget.total();
+    let (which, opened) = match totals.connections.saturating_sub(totals.unlisted) {
         1 => ("the connection".to_owned(), "it was"),
         of if n == of => (format!("all {of} connections"), "they were"),
         of => (format!("{n} of {of} connections"), "they were"),
@@ -66,7 +57,7 @@ fn middle(analysis: &Analysis) -> Option<String> {
 
 /// No connection has packets of both ends.
 fn is_unanswered(analysis: &Analysis) -> bool {
-    !analysis.connections.is_empty() && analysis.connections.iter().all(|c| c.packets.contains(&0))
+    analysis.totals.connections > analysis.totals.unlisted && analysis.totals.two_sided == 0
 }
 
 /// What is said where there is no connection.
@@ -248,7 +239,7 @@ fn clause(cause: Cause, side: Option<Side>) -> String {
 mod tests {
     use super::*;
     use crate::sample;
-    use tcpwhy_analysis::Totals;
+    use tcpwhy_analysis::{Quality, Totals};
 
     fn said(times: &[(Cause, i64)]) -> String {
         let mut totals = Totals::default();
@@ -287,7 +278,11 @@ mod tests {
             };
             let connections: Vec<_> = begun.iter().map(one).collect();
             let mut totals = Totals::default();
-            connections.iter().for_each(|c| totals.add_quality(c.quality));
+            for c in &connections {
+                totals.add_connection(c);
+                totals.budget.add_all(&c.budget);
+                totals.connections += 1;
+            }
             middle(&Analysis { connections, totals, ..Analysis::default() })
         };
         assert_eq!((of(&[]), of(&[false]), of(&[true, false, false])), (None, None, None));

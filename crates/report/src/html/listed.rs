@@ -8,7 +8,7 @@ use tcpwhy_base::{Class, Nanos};
 
 /// Connections in a page: twenty megabytes without exchanges, unpacked. The longest exchanges and gaps of the capture, what
 /// findings name and what has findings of its own are some thousand at most.
-pub(super) const MOST: usize = 10_000;
+pub const MOST: usize = 10_000;
 
 /// The places of the connections that are listed, ascending: what is shown in detail and what findings name, then what
 /// lost most to TCP, then what took longest. `None` if that is all of them.

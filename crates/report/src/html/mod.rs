@@ -8,6 +8,7 @@ mod fixes;
 mod listed;
 mod plain;
 
+pub use listed::MOST as LISTED;
 pub use plain::Escaped;
 
 /// The places of the connections that a page lists ([`Extras::listed`]), ascending; `None` if that is all of them, as it is up to

@@ -55,7 +55,7 @@ pub(crate) fn write(out: &mut impl Write, analysis: &Analysis, capture: &Capture
         }
         writeln!(out, "</ul>")?;
     }
-    connections(out, &analysis.connections)
+    connections(out, analysis)
 }
 
 fn bar(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
@@ -118,7 +118,8 @@ fn finding(out: &mut impl Write, f: &Finding) -> io::Result<()> {
     writeln!(out, "</li>")
 }
 
-fn connections(out: &mut impl Write, all: &[Box<Connection>]) -> io::Result<()> {
+fn connections(out: &mut impl Write, analysis: &Analysis) -> io::Result<()> {
+    let all = &analysis.connections;
     if all.is_empty() {
         return Ok(());
     }
@@ -141,8 +142,9 @@ fn connections(out: &mut impl Write, all: &[Box<Connection>]) -> io::Result<()> 
         )?;
     }
     writeln!(out, "</table>")?;
-    if all.len() > ROWS {
-        writeln!(out, "<p>and {} more</p>", all.len() - ROWS)?;
+    let more = (all.len() as u64 + analysis.totals.not_kept).saturating_sub(ROWS as u64);
+    if more > 0 {
+        writeln!(out, "<p>and {more} more</p>")?;
     }
     Ok(())
 }

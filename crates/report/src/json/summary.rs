@@ -257,7 +257,7 @@ impl Summary {
             servers: analysis.totals.servers.iter().take(SERVERS).map(Server::new).collect(),
             servers_omitted: analysis.totals.servers_omitted
                 + analysis.totals.servers.iter().skip(SERVERS).map(|s| s.connections).sum::<u64>(),
-            connections_omitted: analysis.totals.unlisted,
+            connections_omitted: analysis.totals.unlisted + analysis.totals.not_kept,
             slowest: slowest(analysis, SLOWEST).into_iter().map(|x| Slow::new(x, capture)).collect(),
         }
     }

@@ -133,9 +133,10 @@ fn connections(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io
     }
     writeln!(out)?;
     table.write(out)?;
-    let left = sorted.len().saturating_sub(layout.top);
+    let all = sorted.len() as u64 + analysis.totals.not_kept;
+    let left = all.saturating_sub(layout.top as u64);
     if left > 0 {
-        writeln!(out, "  {DIM}and {left} more: --top {}{DIM:#}", sorted.len())?;
+        writeln!(out, "  {DIM}and {left} more: --top {all}{DIM:#}")?;
     }
     if analysis.totals.unlisted > 0 {
         let unlisted = count(analysis.totals.unlisted, "connection");

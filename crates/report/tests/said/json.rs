@@ -101,7 +101,8 @@ fn known() -> Connection {
 fn whole() {
     let mut analysis = sample::analysis();
     analysis.connections.push(Box::new(known()));
-    analysis.totals.add_quality(known().quality);
+    analysis.totals.add_connection(&known());
+    analysis.totals.connections += 1;
     analysis.findings.insert(0, replayed());
     let mut without = finding(Cause::SynQueueFull, None, 0, 1);
     (without.lost, without.share) = (Nanos(-3), f64::NAN);

@@ -89,7 +89,7 @@ fn what_limits_a_connection_is_counted() {
         with(&[Quality::SPLIT]),
     ];
     let mut totals = Totals::default();
-    all.iter().for_each(|c| totals.add_quality(c.quality));
+    all.iter().for_each(|c| totals.add_connection(c));
     let said = quality_warnings(&totals);
     let counts: Vec<(&str, u64)> = said.iter().map(|w| (w.code, w.count)).collect();
     assert_eq!(

@@ -148,7 +148,7 @@ fn verdicts() {
     };
     add(said(work, &[], &|a| another(a, None)));
     add(said(work, &[], &|a| another(a, Some(a.connections[0].server))));
-    add(said(&[], &[], &|a| a.connections[0].packets = [3, 0]));
+    add(said(&[], &[], &|a| a.totals.two_sided = 0));
     let unusable = Warning { code: "unusable", text: String::new(), count: 1 };
     for (packets, tcp_packets, partial, warnings) in [
         (0, 0, true, vec![]),
@@ -199,7 +199,7 @@ fn known() -> Connection {
 fn alone(c: Connection) -> Analysis {
     let mut totals = Totals::default();
     totals.connections = 1;
-    totals.add_quality(c.quality);
+    totals.add_connection(&c);
     (totals.budget, totals.gap_budget) = (c.budget.clone(), c.gap_budget.clone());
     totals.exchanges = c.exchanges.len() as u64 + c.exchanges_omitted.count;
     totals.servers = sample::servers(&c.budget);

@@ -17,11 +17,13 @@ use tcpwhy_base::{Cause, Nanos};
 use tcpwhy_library::captures::{Analysis, Captures, Meanwhile, Read, Streamed, Window, taps as two_taps};
 use tcpwhy_library::{Detail, Exchange};
 use tcpwhy_report::text::{self, Layout};
-use tcpwhy_report::{Answer, Capture, Warning, json, quality_warnings, time_of_day};
+use tcpwhy_report::{Answer, Capture, Warning, html, json, quality_warnings, time_of_day};
 use tcpwhy_trace::Track;
 
 /// Packets beside the spans of an exchange; more are neither read by anybody nor kept.
 const PACKETS: usize = 100_000;
+/// A table of more connections than this is made of all of them.
+const ROWS: usize = 1_000;
 /// With `--follow`, a line is written so long after its connection closed: longer than a retransmission of the last FIN takes.
 const FOLLOWED: Nanos = Nanos::secs(2);
 
@@ -57,6 +59,7 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         .following(args.follow)
         // By a number, or since the clock of one of several captures is wrong.
         .narrowed(args.connection.is_some() || inputs.len() > 1)
+        .listing(listed(args, &inputs))
         .telling(&shared);
     let two = taps.as_ref().ok().and_then(Option::as_ref);
     if streams(args) && two.is_none() {
@@ -192,6 +195,15 @@ fn answer(args: &Explain, source: &Source<'_>, analysis: &Analysis, capture: &Ca
 /// for which the connections must be known.
 fn streams(args: &Explain) -> bool {
     args.jsonl && args.connection.is_none() && !Extras::are_wanted(args)
+}
+
+/// How many connections are kept to be listed, where nothing is about all of them.
+fn listed(args: &Explain, inputs: &[Input]) -> Option<usize> {
+    let of_one = args.connection.is_some() || args.exchange.is_some();
+    let of_all = args.json || args.jsonl || args.why_not.is_some() || Extras::need_all(args);
+    let more = args.exchanges.is_some() || args.slower_than.is_some() || args.top > ROWS || inputs.len() > 1;
+    let most = if args.beside.html.is_some() { html::LISTED } else { ROWS };
+    (!of_one && !of_all && !more).then_some(most)
 }
 
 fn detail(args: &Explain) -> Detail {

@@ -18,6 +18,8 @@ pub(super) fn busy() -> Sorry {
 
 /// What an analysis is for.
 pub(super) struct Wanted {
+    /// So many connections are kept to be listed; all.
+    pub(super) listed: Option<usize>,
     pub(super) detail: Detail,
     /// What fixes would save, which takes the model.
     pub(super) gains: bool,
@@ -40,7 +42,8 @@ pub(super) fn read_apart(
     };
     let read = move || {
         let mut progress = Progress::to(report);
-        let mut loaded = load::load_inputs(inputs(), Vec::new(), wanted.detail, &mut progress, stop);
+        let mut loaded =
+            load::load_inputs(inputs(), Vec::new(), wanted.detail, wanted.listed, &mut progress, stop);
         if let Ok(Ok(loaded)) = &mut loaded {
             if wanted.gains {
                 tcpwhy_library::replay(&mut loaded.analysis);

@@ -37,7 +37,7 @@ impl Shared {
         }
         let _turn = self.turns.take().ok_or_else(busy)?;
         let read = |name: &str, i: usize| -> Result<Loaded, Sorry> {
-            let wanted = Wanted { detail: Detail::All, gains: false, names: self.names };
+            let wanted = Wanted { listed: None, detail: Detail::All, gains: false, names: self.names };
             let capture = (name.to_owned(), entries[i].clone());
             let read = read_apart(&[capture], wanted, self.reporter(name), &self.stop);
             self.forget_progress(name);

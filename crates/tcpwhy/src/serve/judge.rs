@@ -106,7 +106,7 @@ fn judge_next(shared: &Arc<Shared>) -> bool {
             enough.store(true, Ordering::Relaxed);
         }
     });
-    let wanted = Wanted { detail: Detail::Worst(100), gains: false, names: false };
+    let wanted = Wanted { listed: Some(0), detail: Detail::Worst(100), gains: false, names: false };
     let read = read_apart(&[(name.clone(), entry.clone())], wanted, report, &enough);
     let said = match read {
         _ if enough.load(Ordering::Relaxed) && began.elapsed() <= PATIENCE => return false,

@@ -63,7 +63,12 @@ impl Shared {
             return Ok(loaded);
         }
         let entries = self.find(name)?;
-        let wanted = Wanted { detail: Detail::Worst(1000), gains: true, names: self.names };
+        let wanted = Wanted {
+            listed: Some(html::LISTED),
+            detail: Detail::Worst(1000),
+            gains: true,
+            names: self.names,
+        };
         let read = read_apart(&entries, wanted, self.reporter(name), &self.stop);
         self.forget_progress(name);
         let loaded = Arc::new(read?);

@@ -103,7 +103,7 @@ impl Asked<'_> {
         if let Some(Err(problem)) = inputs.first().map(|i| i.open().map(drop)) {
             return Err(self.relative(&problem));
         }
-        let loaded = load::load_inputs(inputs, Vec::new(), detail, &mut Progress::new(true), self.stop);
+        let loaded = load::load_inputs(inputs, Vec::new(), detail, None, &mut Progress::new(true), self.stop);
         match loaded {
             Ok(Ok(loaded)) => Ok(loaded),
             Ok(Err(_)) => {

@@ -1,0 +1,125 @@
+use super::{Asked, Connection, Quality, Server};
+use crate::budget::Budget;
+use tcpwhy_base::{Cause, Nanos};
+
+/// Totals over a capture.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Totals {
+    /// TCP segments eaten.
+    pub segments: u64,
+    /// Of these, copies left out.
+    pub duplicates: u64,
+    /// Connections.
+    pub connections: u64,
+    /// Of these, connections of a single packet without payload that are not listed: those of scans, and of others all but
+    /// the first thousand.
+    pub unlisted: u64,
+    /// Of these, connections that are not listed since only [some](crate::Analyzer::listing) were asked for.
+    pub not_kept: u64,
+    /// Of these, connections with packets of both ends.
+    pub two_sided: u64,
+    /// Connections whose beginning is not in the capture and that somebody waited for, and how long.
+    pub midstream: (u64, Nanos),
+    /// Earliest and latest segment.
+    pub span: Option<(Nanos, Nanos)>,
+    /// Setup + exchanges, over all connections.
+    pub budget: Budget,
+    /// Gaps.
+    pub gap_budget: Budget,
+    /// The part of `gap_budget` after the last bytes of connections.
+    pub tail: Budget,
+    /// Exchanges.
+    pub exchanges: u64,
+    /// By whom they were answered, the one that took most time first.
+    pub servers: Vec<Server>,
+    /// Of the exchanges kept in detail, those that lie within one other alone, to whose server theirs is the upstream; ascending.
+    pub asked: Vec<Asked>,
+    /// Connections to servers that are not among these, since there were too many to tell apart.
+    pub servers_omitted: u64,
+    /// Setup, exchanges and the gaps before the last byte, over all connections: what shares are of.
+    pub measured: Nanos,
+    /// Connections that show each of [`Quality::NAMES`].
+    pub quality: [u64; Quality::NAMES.len()],
+}
+
+impl Totals {
+    /// Takes in what a connection took.
+    pub(crate) fn add_times(&mut self, c: &Connection) {
+        self.measured += c.measured();
+        self.budget.add_all(&c.budget);
+        self.gap_budget.add_all(&c.gap_budget);
+        if let Some((cause, time)) = c.tail {
+            self.tail.add(cause, time);
+        }
+        self.exchanges += c.exchanges.len() as u64 + c.exchanges_omitted.count;
+    }
+
+    /// Takes in those of other connections, of other servers.
+    pub(crate) fn add_all(&mut self, other: Totals) {
+        self.segments += other.segments;
+        self.duplicates += other.duplicates;
+        self.connections += other.connections;
+        self.two_sided += other.two_sided;
+        self.midstream = (self.midstream.0 + other.midstream.0, self.midstream.1 + other.midstream.1);
+        self.exchanges += other.exchanges;
+        self.measured += other.measured;
+        self.budget.add_all(&other.budget);
+        self.gap_budget.add_all(&other.gap_budget);
+        self.tail.add_all(&other.tail);
+        self.quality.iter_mut().zip(other.quality).for_each(|(count, more)| *count += more);
+        self.span = match (self.span, other.span) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (a, b) => a.or(b),
+        };
+    }
+
+    /// Takes in what a connection shows of itself.
+    pub fn add_connection(&mut self, c: &Connection) {
+        self.add_quality(c.quality);
+        self.two_sided += u64::from(!c.packets.contains(&0));
+        let waited = c.budget.total();
+        if c.quality.has(Quality::MIDSTREAM) && waited > Nanos::ZERO {
+            self.midstream = (self.midstream.0 + 1, self.midstream.1 + waited);
+        }
+    }
+
+    /// The time of requests and setups. A request that was made while another one was answered is part of that one:
+    /// nobody waited for both.
+    pub fn requests(&self) -> Nanos {
+        self.budget.total() - self.counted_twice()
+    }
+
+    /// The same by cause: what a server waited for another one is not its own work.
+    pub fn request_budget(&self) -> Budget {
+        let mut budget = self.budget.clone();
+        budget.subtract(Cause::ServerThink, self.counted_twice());
+        budget
+    }
+
+    /// Gaps before the last byte by cause: no request was on its way.
+    pub fn idle_budget(&self) -> Budget {
+        let mut budget = self.gap_budget.clone();
+        self.tail.0.iter().for_each(|&(cause, time)| budget.subtract(cause, time));
+        budget
+    }
+
+    /// The time of requests that were made while another one was answered.
+    pub fn counted_twice(&self) -> Nanos {
+        let within = self.servers.iter().filter(|s| s.within.is_some());
+        within.fold(Nanos::ZERO, |sum, s| sum + s.requests())
+    }
+
+    /// Counts what limits what can be said of a connection.
+    pub fn add_quality(&mut self, quality: Quality) {
+        for (count, (bit, _)) in self.quality.iter_mut().zip(Quality::NAMES) {
+            *count += u64::from(quality.has(bit));
+        }
+    }
+
+    /// How many connections show it.
+    pub fn with_quality(&self, wanted: Quality) -> u64 {
+        let counts = Quality::NAMES.iter().zip(&self.quality);
+        counts.filter(|((bit, _), _)| wanted.has(*bit)).map(|(_, &count)| count).sum()
+    }
+}
