@@ -24,8 +24,9 @@ const AHEAD: usize = 4;
 /// Setups are counted, not judged; only that reuse would spare them all is not known.
 const COUNTED: f64 = 0.9;
 
-/// With more pairs of a client address and a server than this, the first connection of the pair that is named may not be kept where only some are.
-const NAMED_PAIRS: usize = 1_024;
+/// With more pairs of a client address and a server than this, the first connection of the one that is named may not be kept where only some
+/// are: which that will be is known at the end only, and each takes more than a kilobyte.
+const NAMED_PAIRS: usize = 8_192;
 
 /// Sums over connections.
 #[derive(Debug)]

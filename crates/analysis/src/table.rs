@@ -17,6 +17,7 @@ mod waiting;
 mod words;
 
 use crate::conn::Conn;
+use crate::findings::Finished;
 use crate::findings::store::{self, Store};
 use crate::output::Output;
 use crate::result::{Connection, Finding, Totals};
@@ -82,7 +83,9 @@ pub struct Analyzer {
     closed: VecDeque<(Nanos, u32, u32)>,
     /// Behind this the first of them is looked at.
     due: Nanos,
-    /// All connections that have ended.
+    /// Connections that are over, and are summed up next; whether they are listed, whatever they show.
+    over: Vec<(Finished, bool)>,
+    /// All that have ended.
     ended: Vec<Ended>,
     /// Those that are listed, as far as is known.
     #[expect(clippy::vec_box, reason = "in the end they are put in order, and none is moved")]
@@ -130,6 +133,7 @@ impl Analyzer {
             scan: None,
             closed: VecDeque::new(),
             due: Nanos::MAX,
+            over: Vec::new(),
             ended: Vec::new(),
             done: Vec::new(),
             listed: None,

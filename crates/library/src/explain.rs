@@ -140,7 +140,7 @@ impl Explain {
 
     /// Explains a capture whose header was read.
     pub fn all(&self, reader: Reader) -> Explained {
-        let mut analyzer = Analyzer::new(self.config());
+        let mut analyzer = Analyzer::new(self.config()).never_narrowed();
         let input = self.read(reader, &mut analyzer, |_| ControlFlow::Continue(()));
         let mut analysis: Analysis = analyzer.finish();
         replay::predict(&mut analysis);

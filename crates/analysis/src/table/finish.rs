@@ -44,6 +44,7 @@ impl Analyzer {
                 Slot::Conn(held) => self.finish_held(held, true),
             }
         }
+        self.add_over();
     }
 
     /// Ends the connections that still live; they are then the last that [`Analyzer::ended`] gives, in the order of
@@ -114,6 +115,7 @@ impl Analyzer {
         let lists = each_of(&mut shards, |shard, ended| {
             ended.leave_out_unlisted();
             scans.listed[shard].iter().for_each(|&silent| ended.speak_of(silent));
+            ended.add_over();
             // Only its number is asked for from now on.
             ended.lones = Lones::default();
             ended.in_order()

@@ -12,6 +12,9 @@ use crate::sums::Order;
 use std::cmp::Reverse;
 use tcpwhy_base::{Class, Nanos};
 
+/// So many connections are summed up together: the sums are in the first cache then, and the connections still in the second.
+const TOGETHER: usize = 32;
+
 impl Analyzer {
     pub(super) fn finish_held(&mut self, held: Box<Held>, capture_end: bool) {
         self.held -= 1;
@@ -27,7 +30,21 @@ impl Analyzer {
         self.room.give_back(conn);
         ended.connection.taps = taps;
         ended.leave(self.kept.within(ended.connection.start, ended.connection.end));
-        self.add_one(ended, listed);
+        if self.stream.is_some() {
+            self.add_one(ended, listed);
+            return;
+        }
+        self.over.push((ended, listed));
+        if self.over.len() == TOGETHER {
+            self.add_over();
+        }
+    }
+
+    /// Sums up those that are over.
+    pub(super) fn add_over(&mut self) {
+        let mut over = std::mem::take(&mut self.over);
+        over.drain(..).for_each(|(ended, listed)| self.add_one(ended, listed));
+        self.over = over;
     }
 
     /// A connection that is over is summed up, and kept if it is listed.

@@ -8,8 +8,8 @@ use tcpwhy_base::{Cause, Class, Endpoint, Nanos, Owner, Segment, Seq, TcpFlags};
 /// More than have findings of their own.
 const CONNECTIONS: u16 = 1_300;
 
-/// More than are kept before some are left out.
-const MANY: u16 = 6_000;
+/// More than are kept before some are left out, and more than pairs of clients and servers are told apart.
+const MANY: u16 = 9_000;
 
 /// So many connections. Each repeats its request after 300 to 399 ms, of which many lost equally much, and they close in the order turned round, long
 /// before the last packet: all have ended by then.
