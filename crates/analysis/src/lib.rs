@@ -102,7 +102,7 @@ pub use fixes::fixes_on;
 pub use place::{Part, SpanId};
 pub use requests::{Band, Distribution};
 pub use result::*;
-pub use table::Analyzer;
+pub use table::{Analyzer, ROWS};
 pub use window::Window;
 
 /// How much detail is kept.

@@ -31,6 +31,7 @@ use finish::Ended;
 use hashbrown::HashMap;
 use held::{Held, Room};
 use index::{Index, Key};
+pub use listed::ROWS;
 use listed::{Listed, MostLost};
 use lone::{At, Lones};
 use std::collections::VecDeque;

@@ -69,7 +69,6 @@ impl Analyzer {
         let Taps::Two(other) = &mut self.taps else { return };
         other.push(segment);
         other.done.clear();
-        other.ended.clear();
         let known = other.find_of(segment);
         let told = known.and_then(|known| other.conn_at(known.slot)).and_then(|conn| {
             let end = conn.end_of(segment);

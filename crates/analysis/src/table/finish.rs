@@ -148,7 +148,7 @@ impl Analyzer {
                 ids: std::mem::take(ids).into_iter().peekable(),
                 part,
                 done: done.into_iter(),
-                places,
+                places: places.into_iter(),
             });
             stores.push(bases);
             let empty = part_kept.like();
@@ -191,7 +191,7 @@ struct List {
     part: u32,
     done: std::vec::IntoIter<Box<Connection>>,
     /// Where what findings of each are made of begins, if that is kept of all.
-    places: Vec<At>,
+    places: std::vec::IntoIter<At>,
 }
 
 /// The lists of several analyzers as one.
@@ -208,10 +208,7 @@ fn merged(mut lists: Vec<List>) -> (Vec<Box<Connection>>, Vec<Place>) {
     {
         next.ids.next();
         done.extend(next.done.next());
-        let at = next.places.len() - next.done.len().min(next.places.len());
-        places.extend(
-            at.checked_sub(1).and_then(|at| next.places.get(at)).map(|&at| Place::new(next.part, at)),
-        );
+        places.extend(next.places.next().map(|at| Place::new(next.part, at)));
     }
     (done, places)
 }

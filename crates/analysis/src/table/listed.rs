@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tcpwhy_base::{Class, Nanos, Owner};
 
-/// Of lists but the first one so many are kept.
-const ROWS: usize = 1_000;
+/// Where only some connections are [listed](Analyzer::listing), tables by whatever they are sorted begin with the same so many rows as if all were.
+pub const ROWS: usize = 1_000;
 
 /// What a list is sorted by; of equal ones the first come first.
 type Place = (Nanos, Nanos, Reverse<Order>);
@@ -118,22 +118,14 @@ pub(super) fn only_listed(done: &mut Vec<Box<Connection>>, most: usize, named: &
 pub(super) type MostLost = Most<(Rank, crate::findings::store::At)>;
 
 impl Analyzer {
-    /// The same, where the answer lists so many connections at most, beside those that something is said of: the others are summed, and are
-    /// counted by [`Totals::not_kept`](crate::Totals::not_kept). Memory does not grow with them then, but for 24 bytes of each.
+    /// The same, where the answer lists the first so many of a page, the first [`ROWS`] of tables, and those that something is said of: the others are
+    /// summed, and are counted by [`Totals::not_kept`](crate::Totals::not_kept). Memory does not grow with them then, but for 24 bytes of each.
     #[must_use]
     pub fn listing(mut self, most: usize) -> Analyzer {
         self.narrows = false;
         self.kept.knows_holders();
         self.listed = Some(Listed::new(most));
         self
-    }
-
-    /// The same once that is many.
-    #[inline]
-    pub(super) fn leave_out_some(&mut self) {
-        if self.listed.as_ref().is_some_and(|listed| self.done.len() >= listed.full) {
-            self.leave_out_unlisted();
-        }
     }
 
     /// Leaves out what no list begins with any more, and nothing is said of.
@@ -146,5 +138,13 @@ impl Analyzer {
         self.done.retain(|c| listed.has(c) || named.contains(&c.id));
         let full = (2 * self.done.len()).max(listed.full);
         self.listed.iter_mut().for_each(|listed| listed.full = full);
+    }
+
+    /// The same, if so many are kept that it is worth looking.
+    #[inline]
+    pub(super) fn leave_out_some(&mut self) {
+        if self.listed.as_ref().is_some_and(|listed| self.done.len() >= listed.full) {
+            self.leave_out_unlisted();
+        }
     }
 }

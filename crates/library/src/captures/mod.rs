@@ -32,7 +32,7 @@ use tcpwhy_analysis::{Analyzer, Config};
 use tcpwhy_capture::Counts;
 
 pub use crate::clock::OddClock;
-pub use tcpwhy_analysis::{Analysis, Bases, Window};
+pub use tcpwhy_analysis::{Analysis, Bases, ROWS, Window};
 
 /// To pass over a packet of another part takes some 70 instructions, to analyse one 800 to 4,000: with eight parts passing over is up to
 /// half of the work of each, and more parts would win little.
@@ -248,7 +248,7 @@ impl<'a, C: Capture> Captures<'a, C> {
         self
     }
 
-    /// The answer lists about so many connections at least, those that lost most first, and all that something is said of; the others are only
+    /// The answer lists the first so many connections of a page, the first [`ROWS`] of tables, and those that something is said of; the others are only
     /// summed ([`Totals::not_kept`]), and it may not be [narrowed](Captures::narrowed). `None`: it lists all.
     #[must_use]
     pub fn listing(mut self, most: Option<usize>) -> Captures<'a, C> {

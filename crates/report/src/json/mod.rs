@@ -129,9 +129,10 @@ fn connections(
     cx: Context<'_>,
     threads: usize,
 ) -> io::Result<()> {
-    let alone = threads < 2 || list.len() < 4 * CHUNK;
-    // Nobody waits for a turn of one thread alone, and less of its room is new.
-    let chunks = || list.chunks(if alone { CHUNK / 4 } else { CHUNK }).enumerate();
+    let alone = threads < 2 || list.len() < CHUNK;
+    // One thread alone waits for no turn, and needs less room so; of few each thread gets several pieces.
+    let chunk = if alone || list.len() < 16 * CHUNK { CHUNK / 4 } else { CHUNK };
+    let chunks = || list.chunks(chunk).enumerate();
     if alone {
         let mut bytes = Buffer::default();
         chunks().try_for_each(|(i, chunk)| {

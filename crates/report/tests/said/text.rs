@@ -88,6 +88,22 @@ fn without_findings_the_longest_exchange_is_shown() {
     assert_eq!(hint(&analysis), "see one: tcpwhy explain FILE --connection 1 --exchange 2");
 }
 
+/// Connections that were only summed count among those that the table leaves out.
+#[test]
+fn connections_that_are_not_kept_are_counted() {
+    let mut analysis = sample::analysis();
+    let kept = analysis.connections.len() as u64;
+    analysis.totals.not_kept = 7;
+    let layout = Layout { top: 1, ..Layout::default() };
+    let text = plain(|out| overview(out, &analysis, &sample::capture(), &layout));
+    let left = format!("and {} more: --top {}", kept + 6, kept + 7);
+    assert!(text.contains(&left), "{text}");
+    let mut json = Vec::new();
+    tcpwhy_report::json::write(&mut json, &analysis, &sample::capture(), 1).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(json["summary"]["connections_omitted"], 7);
+}
+
 #[test]
 fn verdicts() {
     let said = |times: &[(Cause, i64)], sides: &[Option<Side>], more: &dyn Fn(&mut Analysis)| {

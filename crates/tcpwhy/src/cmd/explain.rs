@@ -14,7 +14,9 @@ use anyhow::bail;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use tcpwhy_base::{Cause, Nanos};
-use tcpwhy_library::captures::{Analysis, Captures, Meanwhile, Read, Streamed, Window, taps as two_taps};
+use tcpwhy_library::captures::{
+    Analysis, Captures, Meanwhile, ROWS, Read, Streamed, Window, taps as two_taps,
+};
 use tcpwhy_library::{Detail, Exchange};
 use tcpwhy_report::text::{self, Layout};
 use tcpwhy_report::{Answer, Capture, Warning, html, json, quality_warnings, time_of_day};
@@ -22,8 +24,6 @@ use tcpwhy_trace::Track;
 
 /// Packets beside the spans of an exchange; more are neither read by anybody nor kept.
 const PACKETS: usize = 100_000;
-/// A table of more connections than this is made of all of them.
-const ROWS: usize = 1_000;
 /// With `--follow`, a line is written so long after its connection closed: longer than a retransmission of the last FIN takes.
 const FOLLOWED: Nanos = Nanos::secs(2);
 
