@@ -178,3 +178,24 @@ fn lines_hold_the_same_objects() {
     assert_eq!(lines[3], d["summary"]);
     assert_eq!(lines[4], d["capture"]);
 }
+
+#[test]
+fn threads_write_what_one_alone_does() {
+    let mut analysis = sample::analysis();
+    let first = analysis.connections.remove(0);
+    for many in [3, 300, 16 * CHUNK + 300] {
+        let number = |id: usize| {
+            let mut c = first.clone();
+            c.id = id as u32;
+            c
+        };
+        analysis.connections = (1..=many).map(number).collect();
+        let written = |threads| {
+            let mut text = Vec::new();
+            write(&mut text, &analysis, &sample::capture(), threads).unwrap();
+            text
+        };
+        let alone = written(1);
+        assert!((2..5).all(|threads| written(threads) == alone), "{many} connections");
+    }
+}
