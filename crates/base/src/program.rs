@@ -34,6 +34,32 @@ pub enum Program {
 }
 
 impl Program {
+    /// Each of them, where its number says.
+    pub const ALL: [Program; 22] = [
+        Program::Apache,
+        Program::DotNet,
+        Program::Envoy,
+        Program::Go,
+        Program::HaProxy,
+        Program::Java,
+        Program::Kafka,
+        Program::Libcurl,
+        Program::MariaDb,
+        Program::Memcached,
+        Program::MongoDb,
+        Program::MySql,
+        Program::Nginx,
+        Program::NodeJs,
+        Program::OpenSsh,
+        Program::Php,
+        Program::Postfix,
+        Program::PostgreSql,
+        Program::Python,
+        Program::Redis,
+        Program::Ruby,
+        Program::Rust,
+    ];
+
     /// Its name for people.
     pub const fn name(self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 
 use super::index::Key;
 use super::seen::Seen;
-use super::waiting::{Log, MOST, Unpacked, Waiting, decides_nothing};
+use super::waiting::{Log, MOST, Unpacked, decides_nothing};
 use super::words::Words;
 use crate::conn::{Conn, ends_of};
 use crate::fetch::{fetch, fetch_whole, make_room};
@@ -51,7 +51,7 @@ impl Room {
             make_room();
         }
         self.made += 1;
-        Box::new([Waiting::NONE; MOST])
+        Box::new(Log::EMPTY)
     }
 
     /// Where packets waited. What is more than a few goes back, since nobody may need it again.
@@ -92,11 +92,11 @@ struct More {
 pub(super) struct Held {
     /// From its client to its server.
     words: Words,
-    /// Those that wait, so many of them; the rules do not look at the link each came on.
+    /// Those that wait, in so many places; the rules do not look at the link each came on.
     log: Option<Box<Log>>,
     /// Its state, once some packet has run through the rules.
     conn: Option<Box<Conn>>,
-    /// Its last packet, as long as all of them wait.
+    /// The latest of its packets that wait.
     now: Nanos,
     more: Option<Box<More>>,
     id: u32,
@@ -215,7 +215,7 @@ impl Held {
     /// The rules will run when the next segment comes, or soon after.
     #[inline]
     fn runs_soon(&self, waits: bool) -> bool {
-        self.grown && !(waits && self.open && usize::from(self.waits) + 1 < MOST)
+        self.grown && !(waits && self.open && usize::from(self.waits) + 2 < MOST)
     }
 
     /// The next segment will need: where it is to wait, or its state and what waits before it.
@@ -223,10 +223,10 @@ impl Held {
     pub(super) fn fetch(&self, waits: bool) {
         let (n, log) = (usize::from(self.waits), self.log.as_deref());
         if self.runs_soon(waits) {
-            log.into_iter().for_each(|log| fetch_whole(&log[..n]));
+            log.into_iter().for_each(|log| log.fetch_first(n));
             self.conn.iter().for_each(|conn| fetch_whole(&**conn));
         } else {
-            log.and_then(|log| log.get(n)).into_iter().for_each(fetch);
+            log.into_iter().for_each(|log| log.fetch_place(n));
         }
     }
 
@@ -246,7 +246,7 @@ impl Held {
 
     /// Its end will need what waits.
     pub(super) fn fetch_rest(&self) {
-        self.log.as_deref().into_iter().for_each(|log| fetch_whole(&log[..usize::from(self.waits)]));
+        self.log.as_deref().into_iter().for_each(|log| log.fetch_first(usize::from(self.waits)));
     }
 
     /// No packet has run through the rules: all wait.
@@ -288,16 +288,14 @@ impl Held {
             Some(log) => log,
             None => self.log.insert(room.log()),
         };
-        let Some(place) = log.get_mut(usize::from(self.waits)) else { return false };
-        if !place.take(segment, from_client) {
+        let latest = if self.waits == 0 { segment.time } else { self.now };
+        let places = log.take(usize::from(self.waits), latest, segment, from_client);
+        if places == 0 {
             return false;
         }
-        self.waits += 1;
-        if !self.grown {
-            self.now = self.now.max(segment.time);
-            if self.seen.pass(segment.flags, from_client) {
-                self.open = self.seen.is_open();
-            }
+        (self.now, self.waits) = (latest.max(segment.time), self.waits + places);
+        if !self.grown && self.seen.pass(segment.flags, from_client) {
+            self.open = self.seen.is_open();
         }
         true
     }
@@ -344,19 +342,22 @@ impl Held {
         let mut of_server = Unpacked::of(End::Server, &ends, link);
         let n = usize::from(std::mem::take(&mut self.waits));
         let log = self.log.take();
-        let waiting = log.as_deref().map_or(&[][..], |log| &log[..n]);
+        let waiting = log.as_deref().unwrap_or(&Log::EMPTY).read(n);
         self.grown = true;
         let id = self.id;
         let conn = self.conn.get_or_insert_with(|| {
-            let first = waiting.first().unwrap_or(&Waiting::NONE);
-            let of_sender = if first.sender() == End::Client { &mut of_client } else { &mut of_server };
-            room.conn(id, of_sender.write(first), parts)
+            let first = match waiting.clone().next() {
+                Some(first) if first.sender() == End::Client => of_client.write(&first),
+                Some(first) => of_server.write(&first),
+                None => &Segment::EMPTY,
+            };
+            room.conn(id, first, parts)
         });
         for packet in waiting {
             // Each in its place, which is not looked for with every field then.
             match packet.sender() {
-                End::Client => conn.push_from(End::Client, of_client.write(packet), parts),
-                End::Server => conn.push_from(End::Server, of_server.write(packet), parts),
+                End::Client => conn.push_from(End::Client, of_client.write(&packet), parts),
+                End::Server => conn.push_from(End::Server, of_server.write(&packet), parts),
             }
         }
         if let Some(log) = log {

@@ -1,55 +1,58 @@
 //! Packets that wait in their connection. All of its first ones do: most connections end before they have more, and then run
 //! through the rules in one go, with a state that is still in the first cache. Later ones do where many connections live: the
-//! state of one is not in a cache, and fetching it takes longer than all the rules. A packet is kept as it is, in a cache line.
+//! state of one is not in a cache, and fetching it takes longer than all the rules. Most take half a cache line: less is read and written, and
+//! more of them run through the rules in one go.
 
-use tcpwhy_base::{
-    End, Endpoint, Ends, IpId, Nanos, Program, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble,
-};
+use crate::fetch::fetch;
+use tcpwhy_base::{End, Endpoint, Ends, Nanos, Program, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
 
-/// So many wait at most.
-pub(super) const MOST: usize = 32;
+/// Places for those that wait. A plain packet takes one, any other two.
+pub(super) const MOST: usize = 63;
 
-/// A packet that waits. Its ends are those of its connection; SACK blocks are missing.
+/// A plain packet, or the first half of another one. Its ends are those of its connection; SACK blocks are missing.
 ///
-/// Fields stand in the order of [`Segment`], so that most of them are copied several at once.
+/// Fields stand in the order of [`Segment`] as far as they can, so that several are copied at once.
 #[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-pub(super) struct Waiting {
-    time: Nanos,
-    frame: u64,
+#[repr(C, align(32))]
+pub(super) struct Place {
+    /// Lower half of when it passed: it is less than two seconds from the latest before it, or has a second half.
+    time: u32,
+    frame: u32,
     seq: u32,
     ack: u32,
-    len: u32,
-    flags: u16,
+    value: u32,
+    echo: u32,
+    len: u16,
     window: u16,
-    /// What its payload begins with; where it has none, the options that SYNs have.
-    head: [u8; 8],
-    file: u16,
+    ip_id: u16,
     ttl: u8,
-    head_len: u8,
-    tls: u8,
-    trouble: u8,
-    program: Option<Program>,
-    /// Who sent it, and which options it has beside time stamps.
-    has: u8,
-    ip_id: IpId,
-    stamps: Option<(u32, u32)>,
+    /// Flags that it has, at their places in the header, and what else is there.
+    bits: u8,
 }
 
-const DAMAGED: u8 = 4;
-const FROM_CLIENT: u8 = 8;
-const OPTIONS: u8 = 16;
-const MSS: u8 = 32;
-const WSCALE: u8 = 64;
-const SACK_PERMITTED: u8 = 128;
+/// What a plain packet may have: neither SYN nor RST, whose places tell the sender, and that the snap length cut the payload.
+const FLAGS: u16 = TcpFlags::FIN | TcpFlags::PSH | TcpFlags::ACK;
+const FROM_CLIENT: u8 = TcpFlags::SYN as u8;
+const CUT: u8 = TcpFlags::RST as u8;
+const STAMPS: u8 = 32;
+const IP_ID: u8 = 64;
+const HAS_MORE: u8 = 128;
 
-#[inline]
+/// In the `bits` of a second half: it has options that belong to SYNs, and which; else how many bytes of `head` were captured.
+const OPTIONS: u8 = 128;
+const DAMAGED: u8 = 64;
+const MSS: u8 = 1;
+const WSCALE: u8 = 2;
+const SACK_PERMITTED: u8 = 4;
+const HEAD_LEN: u8 = 15;
+
+#[inline(always)]
 fn bit(set: bool, bit: u8) -> u8 {
     if set { bit } else { 0 }
 }
 
 /// It has options that belong to SYNs.
-#[inline]
+#[inline(always)]
 fn has_options(options: &TcpOptions) -> bool {
     options.order != 0 || options.mss.is_some() || options.wscale.is_some() || options.sack_permitted
 }
@@ -60,140 +63,286 @@ pub(super) fn decides_nothing(segment: &Segment) -> bool {
     !segment.flags.has(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST)
 }
 
-/// Room for those of a connection.
-pub(super) type Log = [Waiting; MOST];
+/// The halves of a number.
+#[inline(always)]
+fn halves(number: u64) -> (u32, u32) {
+    (number as u32, (number >> 32) as u32)
+}
 
-impl Waiting {
+#[inline(always)]
+fn whole(low: u32, high: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// A plain packet's time is so little from the latest before it that 32 bits tell it.
+#[inline(always)]
+fn is_near(time: Nanos, latest: Nanos) -> bool {
+    i32::try_from(time.0.wrapping_sub(latest.0)).is_ok()
+}
+
+impl Place {
     /// A place where none waits.
-    pub(super) const NONE: Waiting = Waiting {
-        time: Nanos::ZERO,
+    const NONE: Place = Place {
+        time: 0,
         frame: 0,
         seq: 0,
         ack: 0,
+        value: 0,
+        echo: 0,
         len: 0,
-        flags: 0,
         window: 0,
-        head: [0; 8],
-        file: 0,
+        ip_id: 0,
         ttl: 0,
-        head_len: 0,
-        tls: 0,
-        trouble: 0,
-        program: None,
-        has: 0,
-        ip_id: None,
-        stamps: None,
+        bits: 0,
     };
 
-    /// Becomes a packet, if all of that can be kept.
+    /// The first half.
     #[inline(always)]
-    pub(super) fn take(&mut self, segment: &Segment, from_client: bool) -> bool {
-        let o = &segment.options;
-        let has_options = has_options(o);
-        if o.sack_len != 0 || has_options && segment.head_len != 0 {
-            return false;
-        }
+    fn take(&mut self, segment: &Segment, from_client: bool, has_more: bool) {
+        let (value, echo) = segment.options.timestamps.unwrap_or_default();
         // Field by field into its place: as a value of its own it would be copied once more.
-        self.time = segment.time;
-        self.frame = segment.frame;
+        self.time = segment.time.0 as u32;
+        self.frame = segment.frame as u32;
         self.seq = segment.seq.0;
         self.ack = segment.ack.0;
-        self.len = segment.len;
-        self.flags = segment.flags.0;
+        (self.value, self.echo) = (value, echo);
+        self.len = segment.len as u16;
         self.window = segment.window;
-        self.head = segment.head;
-        self.file = segment.file;
+        self.ip_id = segment.ip_id.unwrap_or_default();
         self.ttl = segment.ttl;
-        self.head_len = segment.head_len;
-        self.tls = segment.tls.0;
-        self.trouble = segment.trouble.0;
-        self.program = segment.program;
-        self.has = bit(o.damaged, DAMAGED) | bit(from_client, FROM_CLIENT);
-        self.ip_id = segment.ip_id;
-        self.stamps = o.timestamps;
-        if has_options {
-            self.take_options(o);
-        }
-        true
+        self.bits = (segment.flags.0 & FLAGS) as u8
+            | bit(from_client, FROM_CLIENT)
+            | bit(segment.trouble.has(Trouble::CUT_PAYLOAD), CUT)
+            | bit(segment.options.timestamps.is_some(), STAMPS)
+            | bit(segment.ip_id.is_some(), IP_ID)
+            | bit(has_more, HAS_MORE);
     }
 
-    #[cold]
-    fn take_options(&mut self, o: &TcpOptions) {
-        let [a, b, c, d] = o.order.to_le_bytes();
-        let [low, high] = o.mss.unwrap_or_default().to_le_bytes();
-        self.head = [a, b, c, d, low, high, o.wscale.unwrap_or_default(), 0];
-        self.has |= OPTIONS
-            | bit(o.mss.is_some(), MSS)
-            | bit(o.wscale.is_some(), WSCALE)
-            | bit(o.sack_permitted, SACK_PERMITTED);
+    /// The second half: what a plain packet has not.
+    #[inline(never)]
+    fn take_more(&mut self, segment: &Segment) {
+        let o = &segment.options;
+        let (mut head, mut bits) = (segment.head, segment.head_len);
+        if has_options(o) {
+            let ([a, b, c, d], [low, high]) =
+                (o.order.to_le_bytes(), o.mss.unwrap_or_default().to_le_bytes());
+            head = [a, b, c, d, low, high, o.wscale.unwrap_or_default(), 0];
+            bits = OPTIONS
+                | bit(o.mss.is_some(), MSS)
+                | bit(o.wscale.is_some(), WSCALE)
+                | bit(o.sack_permitted, SACK_PERMITTED);
+        }
+        let (low, high) = halves(u64::from_le_bytes(head));
+        *self = Place {
+            time: halves(segment.time.0.cast_unsigned()).1,
+            frame: halves(segment.frame).1,
+            seq: low,
+            ack: high,
+            value: segment.len,
+            echo: u32::from(segment.flags.0),
+            len: segment.file,
+            window: 0,
+            ip_id: u16::from_le_bytes([segment.tls.0, segment.trouble.0]),
+            ttl: segment.program.map_or(0, |program| program as u8 + 1),
+            bits: bits | bit(o.damaged, DAMAGED),
+        };
     }
 
     #[inline]
     pub(super) fn sender(&self) -> End {
-        if self.has & FROM_CLIENT != 0 { End::Client } else { End::Server }
+        if self.bits & FROM_CLIENT != 0 { End::Client } else { End::Server }
     }
 
-    /// Writes it over a segment of the same sender, of whose options `odd` tells whether there are any beside time stamps.
     #[inline(always)]
-    fn unpack(&self, into: &mut Segment, odd: &mut bool) {
-        into.time = self.time;
-        into.frame = self.frame;
+    fn has(&self, bit: u8) -> bool {
+        self.bits & bit != 0
+    }
+
+    /// When a plain packet passed, by the latest time before it.
+    #[inline(always)]
+    fn time(&self, latest: Nanos) -> Nanos {
+        Nanos(latest.0.wrapping_add(i64::from(self.time.wrapping_sub(latest.0 as u32).cast_signed())))
+    }
+
+    /// Writes a plain packet over a segment of the same sender that was one, all but its time.
+    #[inline(always)]
+    fn unpack(&self, into: &mut Segment) {
+        into.frame = u64::from(self.frame);
         into.seq = Seq(self.seq);
         into.ack = Seq(self.ack);
-        into.len = self.len;
-        into.flags = TcpFlags(self.flags);
+        into.len = u32::from(self.len);
+        into.flags = TcpFlags(u16::from(self.bits) & FLAGS);
         into.window = self.window;
-        into.head = self.head;
-        into.file = self.file;
         into.ttl = self.ttl;
-        into.head_len = self.head_len;
-        into.tls = Tls(self.tls);
-        into.trouble = Trouble(self.trouble);
-        into.program = self.program;
-        into.ip_id = self.ip_id;
-        into.options.timestamps = self.stamps;
-        if *odd || self.has & (OPTIONS | DAMAGED) != 0 {
-            *odd = self.unpack_options(into);
-        }
+        into.trouble = Trouble(if self.has(CUT) { Trouble::CUT_PAYLOAD } else { 0 });
+        into.ip_id = self.has(IP_ID).then_some(self.ip_id);
+        into.options.timestamps = self.has(STAMPS).then_some((self.value, self.echo));
     }
 
-    #[cold]
-    fn unpack_options(&self, into: &mut Segment) -> bool {
-        let has = |bit| self.has & bit != 0;
+    /// Where the one before had a second half, and this one has none.
+    #[inline(never)]
+    fn forget_more(into: &mut Segment) {
+        (into.head, into.head_len, into.file) = ([0; 8], 0, 0);
+        (into.tls, into.program) = (Tls(0), None);
+        let timestamps = into.options.timestamps;
+        into.options = TcpOptions { timestamps, ..TcpOptions::default() };
+    }
+
+    /// What its second half says besides.
+    #[inline(never)]
+    fn unpack_more(&self, more: &Place, into: &mut Segment) {
+        let head = whole(more.seq, more.ack).to_le_bytes();
+        let [tls, trouble] = more.ip_id.to_le_bytes();
+        into.frame = whole(self.frame, more.frame);
+        into.len = more.value;
+        into.flags = TcpFlags(more.echo as u16);
+        into.file = more.len;
+        into.tls = Tls(tls);
+        into.trouble = Trouble(trouble);
+        into.program = more.ttl.checked_sub(1).and_then(|n| Program::ALL.get(usize::from(n)).copied());
         let o = &mut into.options;
-        o.damaged = has(DAMAGED);
+        o.damaged = more.has(DAMAGED);
         (o.order, o.mss, o.wscale, o.sack_permitted) = (0, None, None, false);
-        if has(OPTIONS) {
-            let [a, b, c, d, low, high, scale, _] = self.head;
+        (into.head, into.head_len) = (head, more.bits & HEAD_LEN);
+        if more.has(OPTIONS) {
+            let [a, b, c, d, low, high, scale, _] = head;
             o.order = u32::from_le_bytes([a, b, c, d]);
-            o.mss = has(MSS).then_some(u16::from_le_bytes([low, high]));
-            o.wscale = has(WSCALE).then_some(scale);
-            o.sack_permitted = has(SACK_PERMITTED);
-            into.head = [0; 8];
+            o.mss = more.has(MSS).then_some(u16::from_le_bytes([low, high]));
+            o.wscale = more.has(WSCALE).then_some(scale);
+            o.sack_permitted = more.has(SACK_PERMITTED);
+            (into.head, into.head_len) = ([0; 8], 0);
         }
-        has(OPTIONS) || has(DAMAGED)
     }
 }
 
-/// A segment of one end, over which those that wait are written.
+/// Where packets of a connection wait.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Log {
+    /// When the first passed.
+    since: Nanos,
+    places: [Place; MOST],
+}
+
+impl Log {
+    /// A log in which none waits.
+    pub(super) const EMPTY: Log = Log { since: Nanos::ZERO, places: [Place::NONE; MOST] };
+
+    /// A packet waits, if all of it can be kept: behind those that take so many places, the latest of which passed then (the first one is
+    /// that itself). How many it takes; none: it does not wait.
+    #[inline(always)]
+    pub(super) fn take(&mut self, behind: usize, latest: Nanos, segment: &Segment, from_client: bool) -> u8 {
+        let o = &segment.options;
+        let plain = segment.flags.0 & !FLAGS == 0
+            && segment.head_len | segment.tls.0 | segment.trouble.0 & !Trouble::CUT_PAYLOAD == 0
+            && u64::from(segment.len >> 16) | segment.frame >> 32 | u64::from(segment.file) == 0
+            && !(o.damaged || o.sack_len != 0 || has_options(o) || segment.program.is_some())
+            && is_near(segment.time, latest);
+        if behind == 0 {
+            self.since = latest;
+        }
+        let Some([first, rest @ ..]) = self.places.get_mut(behind..) else { return 0 };
+        if plain {
+            first.take(segment, from_client, false);
+            return 1;
+        }
+        // What payload begins with stands where the options would.
+        match rest.first_mut() {
+            Some(second) if o.sack_len == 0 && !(has_options(o) && segment.head_len != 0) => {
+                first.take(segment, from_client, true);
+                second.take_more(segment);
+                2
+            }
+            _ => 0,
+        }
+    }
+
+    /// The place behind so many is on its way.
+    #[inline]
+    pub(super) fn fetch_place(&self, behind: usize) {
+        self.places.get(behind).into_iter().for_each(fetch);
+    }
+
+    /// So many are on their way.
+    #[inline]
+    pub(super) fn fetch_first(&self, n: usize) {
+        fetch(self);
+        // Each other one begins a cache line.
+        self.places[..n].iter().skip(1).step_by(2).for_each(fetch);
+    }
+
+    /// The packets that take so many places.
+    #[inline]
+    pub(super) fn read(&self, n: usize) -> Packets<'_> {
+        Packets { places: self.places[..n].iter(), latest: self.since }
+    }
+}
+
+/// Packets that waited, one after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Packets<'a> {
+    places: std::slice::Iter<'a, Place>,
+    latest: Nanos,
+}
+
+impl<'a> Iterator for Packets<'a> {
+    type Item = Packet<'a>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Packet<'a>> {
+        let place = self.places.next()?;
+        let (more, time) = if place.has(HAS_MORE) {
+            let more = self.places.next()?;
+            (Some(more), Nanos(whole(place.time, more.time).cast_signed()))
+        } else {
+            (None, place.time(self.latest))
+        };
+        self.latest = self.latest.max(time);
+        Some(Packet { place, more, time })
+    }
+}
+
+/// A packet that waited.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packet<'a> {
+    place: &'a Place,
+    more: Option<&'a Place>,
+    time: Nanos,
+}
+
+impl Packet<'_> {
+    #[inline]
+    pub(super) fn sender(&self) -> End {
+        self.place.sender()
+    }
+}
+
+/// A segment of one end, over which those that waited are written.
 #[derive(Debug)]
 pub(super) struct Unpacked {
     segment: Segment,
-    odd: bool,
+    /// The last one had a second half.
+    had_more: bool,
 }
 
 impl Unpacked {
     pub(super) fn of(s: End, ends: &Ends<Endpoint>, link: u32) -> Unpacked {
-        Unpacked {
-            segment: Segment { src: ends[s], dst: ends[s.peer()], link, ..Segment::EMPTY },
-            odd: false,
-        }
+        let segment = Segment { src: ends[s], dst: ends[s.peer()], link, ..Segment::EMPTY };
+        Unpacked { segment, had_more: false }
     }
 
     /// A packet of that end. Its checksum is missing, which no rule asks for.
     #[inline(always)]
-    pub(super) fn write(&mut self, packet: &Waiting) -> &Segment {
-        packet.unpack(&mut self.segment, &mut self.odd);
+    pub(super) fn write(&mut self, packet: &Packet<'_>) -> &Segment {
+        self.segment.time = packet.time;
+        packet.place.unpack(&mut self.segment);
+        if self.had_more || packet.more.is_some() {
+            self.had_more = packet.more.is_some();
+            match packet.more {
+                Some(more) => packet.place.unpack_more(more, &mut self.segment),
+                None => Place::forget_more(&mut self.segment),
+            }
+        }
         &self.segment
     }
 }
@@ -226,7 +375,6 @@ mod tests {
             options,
             ..Segment::EMPTY
         };
-        let bare = Segment { ip_id: None, options: TcpOptions::default(), ..whole };
         let options = TcpOptions {
             mss: Some(0),
             wscale: Some(14),
@@ -237,17 +385,60 @@ mod tests {
         let flags = TcpFlags(TcpFlags::SYN | TcpFlags::ACK);
         let syn = Segment { flags, len: 0, head: [0; 8], head_len: 0, options, ..whole };
         let other = TcpOptions { mss: None, wscale: None, order: 0, ..options };
-        let program = Some(Program::Go);
+        // A plain one, and all that it cannot have.
+        let flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
+        let plain = Segment { frame: 7, file: 0, flags, len: 65_535, ..whole };
+        let plain = Segment { head: [0; 8], head_len: 0, tls: Tls(0), trouble: Trouble(0), ..plain };
+        let plain = Segment { options: TcpOptions { damaged: false, ..whole.options }, ..plain };
+        let bare = Segment { ip_id: None, options: TcpOptions::default(), ..plain };
+        let others = [
+            Segment { frame: 1 << 32, ..plain },
+            Segment { file: 1, ..plain },
+            Segment { len: 65_536, ..plain },
+            Segment { flags: TcpFlags(TcpFlags::ACK | TcpFlags::CWR), ..plain },
+            Segment { flags: TcpFlags(TcpFlags::SYN), ..plain },
+            Segment { time: Nanos(plain.time.0 + (1 << 31)), ..plain },
+            Segment { head_len: 1, head: [9, 0, 0, 0, 0, 0, 0, 0], ..plain },
+            Segment { tls: Tls(1), ..plain },
+            Segment { trouble: Trouble(Trouble::CUT_PAYLOAD | Trouble::AIR), ..plain },
+            Segment { flags: TcpFlags(TcpFlags::RST), ..plain },
+            Segment { program: Some(Program::Rust), ..plain },
+            Segment { options: TcpOptions { damaged: true, ..plain.options }, ..plain },
+            syn,
+            Segment { options: other, ..syn },
+            whole,
+            Segment { ip_id: None, options: TcpOptions::default(), ..whole },
+        ];
+        let plains = [
+            plain,
+            bare,
+            Segment { time: Nanos(plain.time.0 + (1 << 31) - 1), ..plain },
+            Segment { time: Nanos(plain.time.0 - (1 << 31)), ..plain },
+            Segment { frame: u64::from(u32::MAX), flags: TcpFlags(TcpFlags::FIN), ..plain },
+            Segment { trouble: Trouble(Trouble::CUT_PAYLOAD), ..plain },
+        ];
+        let all = plains.iter().map(|s| (s, 1)).chain(others.iter().map(|s| (s, 2)));
         let mut into = Ends::of(|s| Unpacked::of(s, &ends, 77));
-        for segment in
-            [whole, bare, syn, whole, Segment { options: other, ..syn }, Segment { program, ..bare }]
-        {
-            for s in End::BOTH {
-                let segment = Segment { src: ends[s], dst: ends[s.peer()], ..segment };
-                let mut packed = Waiting { stamps: Some((1, 2)), has: u8::MAX, ..Waiting::NONE };
-                assert!(packed.take(&segment, s == End::Client));
-                assert_eq!(packed.sender(), s);
-                assert_eq!(format!("{:?}", into[s].write(&packed)), format!("{segment:?}"));
+        for ((segment, places), s) in all.flat_map(|one| End::BOTH.map(|s| (one, s))) {
+            // Between two plain ones of either end: neither may leave anything behind.
+            let mut log = Log { since: Nanos(77), places: [Place { bits: u8::MAX, ..Place::NONE }; MOST] };
+            let (mut behind, mut said) = (0, Vec::new());
+            for (segment, s, places) in
+                [(&plain, s.peer(), 1), (segment, s, places), (&plain, s, 1), (&plain, s.peer(), 1)]
+            {
+                let segment = Segment { src: ends[s], dst: ends[s.peer()], time: segment.time, ..*segment };
+                let latest = said.iter().map(|(_, s): &(_, Segment)| s.time).max().unwrap_or(segment.time);
+                // Behind one that passed long after it, a plain one has two halves as well.
+                let places = if i32::try_from(segment.time.0 - latest.0).is_ok() { places } else { 2 };
+                assert_eq!(log.take(behind, latest, &segment, s == End::Client), places, "{segment:?}");
+                behind += usize::from(places);
+                said.push((s, segment));
+            }
+            let packets: Vec<_> = log.read(behind).collect();
+            assert_eq!(packets.len(), said.len());
+            for (packet, (s, segment)) in packets.iter().zip(&said) {
+                assert_eq!(packet.sender(), *s);
+                assert_eq!(format!("{:?}", into[*s].write(packet)), format!("{segment:?}"));
             }
         }
     }
@@ -257,7 +448,7 @@ mod tests {
         let with = |change: fn(&mut Segment)| {
             let mut segment = Segment::EMPTY;
             change(&mut segment);
-            ({ Waiting::NONE }.take(&segment, true), decides_nothing(&segment))
+            ({ Log::EMPTY }.take(0, segment.time, &segment, true) > 0, decides_nothing(&segment))
         };
         assert_eq!(with(|s| s.len = 1), (true, true));
         assert_eq!(with(|s| s.flags = TcpFlags(TcpFlags::SYN)), (true, false));
@@ -269,8 +460,26 @@ mod tests {
         assert_eq!(with(|s| (s.head_len, s.options.order) = (8, 1)), (false, true));
     }
 
+    /// The last place takes a plain packet, or half of another one, which does not wait then.
     #[test]
-    fn each_is_a_cache_line() {
-        assert_eq!(size_of::<Waiting>(), 64);
+    fn what_has_no_room_does_not_wait() {
+        let take = |behind, head_len| {
+            let segment = Segment { head_len, ..Segment::EMPTY };
+            { Log::EMPTY }.take(behind, Nanos::ZERO, &segment, true)
+        };
+        assert_eq!([take(MOST - 2, 0), take(MOST - 1, 0), take(MOST, 0), take(MOST + 1, 0)], [1, 1, 0, 0]);
+        assert_eq!([take(MOST - 2, 1), take(MOST - 1, 1), take(MOST, 1)], [2, 0, 0]);
+    }
+
+    #[test]
+    fn each_program_comes_back() {
+        for (n, program) in Program::ALL.into_iter().enumerate() {
+            assert_eq!(program as usize, n);
+        }
+    }
+
+    #[test]
+    fn two_are_a_cache_line() {
+        assert_eq!((size_of::<Place>(), size_of::<Log>()), (32, 2_048));
     }
 }
