@@ -7,6 +7,7 @@ mod finish;
 mod held;
 mod index;
 mod listed;
+mod logs;
 mod lone;
 mod lookup;
 mod over;
@@ -370,7 +371,7 @@ impl Analyzer {
         };
         // First where the rest lies, then that.
         held(4).into_iter().for_each(Held::fetch_first);
-        held(2).into_iter().for_each(Held::fetch_rest);
+        held(2).into_iter().for_each(|held| held.fetch_rest(&self.room));
     }
 
     /// Ends the connections whose time for late packets is over.

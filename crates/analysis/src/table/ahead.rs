@@ -179,7 +179,7 @@ impl Analyzer {
             to.known[n] = match self.live.get(slot as usize) {
                 None => Known::NOTHING,
                 Some(Slot::Conn(held)) if let Some(from_client) = held.is_from_client(&key) => {
-                    held.fetch(crowded);
+                    held.fetch(crowded, &self.room);
                     Known { slot, id: held.id(), from_client }
                 }
                 Some(_) => self.holds(slot, &key).or_else(|| self.find(&key)).unwrap_or(Known::NOTHING),

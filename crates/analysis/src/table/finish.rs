@@ -36,7 +36,7 @@ impl Analyzer {
                 _ => None,
             };
             behind(2 * AHEAD).into_iter().for_each(|held| held.fetch_first());
-            behind(AHEAD).into_iter().for_each(|held| held.fetch_state());
+            behind(AHEAD).into_iter().for_each(|held| held.fetch_state(&self.room));
             behind(AHEAD / 2).into_iter().for_each(|held| held.fetch_lists(false));
             match std::mem::replace(&mut live[at], Slot::Free) {
                 Slot::Free => {}

@@ -1,26 +1,23 @@
 //! A connection in the table: what must be known of it whenever a packet comes, in one cache line, and where the rest is.
 
 use super::index::Key;
+use super::logs::{Log, Logs, MOST};
 use super::seen::Seen;
-use super::waiting::{Log, MOST, Unpacked, decides_nothing};
+use super::waiting::{Unpacked, decides_nothing};
 use super::words::Words;
 use crate::conn::{Conn, ends_of};
-use crate::fetch::{fetch, fetch_whole, make_room};
+use crate::fetch::{fetch, fetch_whole};
 use crate::output::Output;
 use tcpwhy_base::{End, Endpoint, Ends, Nanos, Segment};
 
-/// Rooms for waiting packets that are kept for connections to come.
+/// Ended connections whose room is kept for those to come.
 const SPARE: usize = 1_024;
-/// Memory is asked for whenever so many more were made: each takes two kilobytes.
-const MADE: usize = 24;
 
 /// Room that is used again.
 #[derive(Debug, Default)]
 #[expect(clippy::vec_box, reason = "they go to where they are used, and none is moved")]
 pub(super) struct Room {
-    logs: Vec<Box<Log>>,
-    /// How many of those were made.
-    made: usize,
+    logs: Logs,
     /// Connections that have ended: so many begin that to ask for memory each time would take longer than to find them.
     held: Vec<Box<Held>>,
     /// The state of the connection that ended last.
@@ -30,35 +27,7 @@ pub(super) struct Room {
 impl Room {
     /// The state of a connection that begins with this segment.
     pub(super) fn conn(&mut self, id: u32, first: &Segment, parts: &mut Output) -> Box<Conn> {
-        let basis = parts.spare_basis();
-        match self.conn.take() {
-            Some(mut ended) => {
-                ended.renew(id, first, basis);
-                ended
-            }
-            None => Box::new(Conn::new(id, first, basis)),
-        }
-    }
-
-    /// Where packets are to wait.
-    fn log(&mut self) -> Box<Log> {
-        self.logs.pop().unwrap_or_else(|| self.another_log())
-    }
-
-    #[cold]
-    fn another_log(&mut self) -> Box<Log> {
-        if self.made % MADE == MADE - 1 {
-            make_room();
-        }
-        self.made += 1;
-        Box::new(Log::EMPTY)
-    }
-
-    /// Where packets waited. What is more than a few goes back, since nobody may need it again.
-    fn keep(&mut self, log: Box<Log>) {
-        if self.logs.len() < SPARE {
-            self.logs.push(log);
-        }
+        state_of(&mut self.conn, id, first, parts)
     }
 
     /// That connection has ended.
@@ -78,6 +47,18 @@ impl Room {
     }
 }
 
+/// The state of a connection that begins with this segment, in the room of one that has ended.
+fn state_of(ended: &mut Option<Box<Conn>>, id: u32, first: &Segment, parts: &mut Output) -> Box<Conn> {
+    let basis = parts.spare_basis();
+    match ended.take() {
+        Some(mut ended) => {
+            ended.renew(id, first, basis);
+            ended
+        }
+        None => Box::new(Conn::new(id, first, basis)),
+    }
+}
+
 /// What few connections have.
 #[derive(Debug)]
 struct More {
@@ -93,7 +74,7 @@ pub(super) struct Held {
     /// From its client to its server.
     words: Words,
     /// Those that wait, in so many places; the rules do not look at the link each came on.
-    log: Option<Box<Log>>,
+    log: Log,
     /// Its state, once some packet has run through the rules.
     conn: Option<Box<Conn>>,
     /// The latest of its packets that wait.
@@ -118,7 +99,7 @@ impl Held {
         let more = words.are_wide().then(|| Box::new(More { ends, other_link: None }));
         Held {
             words,
-            log: None,
+            log: Log::NONE,
             conn: None,
             now: first.time,
             more,
@@ -220,13 +201,13 @@ impl Held {
 
     /// The next segment will need: where it is to wait, or its state and what waits before it.
     #[inline]
-    pub(super) fn fetch(&self, waits: bool) {
-        let (n, log) = (usize::from(self.waits), self.log.as_deref());
+    pub(super) fn fetch(&self, waits: bool, room: &Room) {
+        let n = usize::from(self.waits);
         if self.runs_soon(waits) {
-            log.into_iter().for_each(|log| log.fetch_first(n));
+            room.logs.fetch_first(self.log, n);
             self.conn.iter().for_each(|conn| fetch_whole(&**conn));
         } else {
-            log.into_iter().for_each(|log| log.fetch_place(n));
+            room.logs.fetch_place(self.log, n);
         }
     }
 
@@ -239,14 +220,14 @@ impl Held {
     }
 
     /// Its end will need its state and what waits.
-    pub(super) fn fetch_state(&self) {
-        self.fetch_rest();
+    pub(super) fn fetch_state(&self, room: &Room) {
+        self.fetch_rest(room);
         self.conn.iter().for_each(|conn| fetch_whole(&**conn));
     }
 
     /// Its end will need what waits.
-    pub(super) fn fetch_rest(&self) {
-        self.log.as_deref().into_iter().for_each(|log| log.fetch_first(usize::from(self.waits)));
+    pub(super) fn fetch_rest(&self, room: &Room) {
+        room.logs.fetch_first(self.log, usize::from(self.waits));
     }
 
     /// No packet has run through the rules: all wait.
@@ -284,12 +265,12 @@ impl Held {
     /// The segment waits, if there is room and it can be kept.
     #[inline(always)]
     fn append(&mut self, segment: &Segment, from_client: bool, room: &mut Room) -> bool {
-        let log = match &mut self.log {
-            Some(log) => log,
-            None => self.log.insert(room.log()),
-        };
+        if self.grown && self.log.is_none() {
+            self.log = room.logs.large();
+        }
         let latest = if self.waits == 0 { segment.time } else { self.now };
-        let places = log.take(usize::from(self.waits), latest, segment, from_client);
+        let behind = usize::from(self.waits);
+        let places = room.logs.take(&mut self.log, behind, latest, segment, from_client);
         if places == 0 {
             return false;
         }
@@ -341,8 +322,8 @@ impl Held {
         let mut of_client = Unpacked::of(End::Client, &ends, link);
         let mut of_server = Unpacked::of(End::Server, &ends, link);
         let n = usize::from(std::mem::take(&mut self.waits));
-        let log = self.log.take();
-        let waiting = log.as_deref().unwrap_or(&Log::EMPTY).read(n);
+        let log = std::mem::replace(&mut self.log, Log::NONE);
+        let waiting = room.logs.read(log, n);
         self.grown = true;
         let id = self.id;
         let conn = self.conn.get_or_insert_with(|| {
@@ -351,7 +332,7 @@ impl Held {
                 Some(first) => of_server.write(&first),
                 None => &Segment::EMPTY,
             };
-            room.conn(id, first, parts)
+            state_of(&mut room.conn, id, first, parts)
         });
         for packet in waiting {
             // Each in its place, which is not looked for with every field then.
@@ -360,8 +341,8 @@ impl Held {
                 End::Server => conn.push_from(End::Server, of_server.write(&packet), parts),
             }
         }
-        if let Some(log) = log {
-            room.keep(log);
+        if !log.is_none() {
+            room.logs.give_back(log);
             self.open = conn.is_open();
         }
         conn
@@ -391,10 +372,8 @@ mod tests {
             (Segment { flags, time: Nanos::secs(second), ..Segment::EMPTY }, from_client)
         };
         let closed = |packets: &[(Segment, bool)]| {
-            let mut held = Held::new(1, &Segment::EMPTY);
-            packets
-                .iter()
-                .for_each(|(s, from_client)| assert!(held.keep(s, *from_client, &mut Room::default())));
+            let (mut held, mut room) = (Held::new(1, &Segment::EMPTY), Room::default());
+            packets.iter().for_each(|(s, from_client)| assert!(held.keep(s, *from_client, &mut room)));
             held.closed_at()
         };
         let (ack, fin, rst) = (TcpFlags::ACK, TcpFlags::FIN, TcpFlags::RST);

@@ -3,11 +3,7 @@
 //! state of one is not in a cache, and fetching it takes longer than all the rules. Most take half a cache line: less is read and written, and
 //! more of them run through the rules in one go.
 
-use crate::fetch::fetch;
 use tcpwhy_base::{End, Endpoint, Ends, Nanos, Program, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
-
-/// Places for those that wait. A plain packet takes one, any other two.
-pub(super) const MOST: usize = 63;
 
 /// A plain packet, or the first half of another one. Its ends are those of its connection; SACK blocks are missing.
 ///
@@ -82,7 +78,7 @@ fn is_near(time: Nanos, latest: Nanos) -> bool {
 
 impl Place {
     /// A place where none waits.
-    const NONE: Place = Place {
+    pub(super) const NONE: Place = Place {
         time: 0,
         frame: 0,
         seq: 0,
@@ -215,66 +211,40 @@ impl Place {
     }
 }
 
-/// Where packets of a connection wait.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(super) struct Log {
-    /// When the first passed.
-    since: Nanos,
-    places: [Place; MOST],
-}
-
-impl Log {
-    /// A log in which none waits.
-    pub(super) const EMPTY: Log = Log { since: Nanos::ZERO, places: [Place::NONE; MOST] };
-
-    /// A packet waits, if all of it can be kept: behind those that take so many places, the latest of which passed then (the first one is
-    /// that itself). How many it takes; none: it does not wait.
-    #[inline(always)]
-    pub(super) fn take(&mut self, behind: usize, latest: Nanos, segment: &Segment, from_client: bool) -> u8 {
-        let o = &segment.options;
-        let plain = segment.flags.0 & !FLAGS == 0
-            && segment.head_len | segment.tls.0 | segment.trouble.0 & !Trouble::CUT_PAYLOAD == 0
-            && u64::from(segment.len >> 16) | segment.frame >> 32 | u64::from(segment.file) == 0
-            && !(o.damaged || o.sack_len != 0 || has_options(o) || segment.program.is_some())
-            && is_near(segment.time, latest);
-        if behind == 0 {
-            self.since = latest;
-        }
-        let Some([first, rest @ ..]) = self.places.get_mut(behind..) else { return 0 };
-        if plain {
-            first.take(segment, from_client, false);
-            return 1;
-        }
-        // What payload begins with stands where the options would.
-        match rest.first_mut() {
-            Some(second) if o.sack_len == 0 && !(has_options(o) && segment.head_len != 0) => {
-                first.take(segment, from_client, true);
-                second.take_more(segment);
-                2
-            }
-            _ => 0,
-        }
+/// A packet waits in these places, if all of it can be kept and there is room: behind the first, which tells when the one in the second passed, and so
+/// many others, the latest of which passed then (the first packet is that itself). How many places it takes; none: it does not wait.
+#[inline(always)]
+pub(super) fn take(
+    places: &mut [Place],
+    behind: usize,
+    latest: Nanos,
+    segment: &Segment,
+    from_client: bool,
+) -> u8 {
+    let o = &segment.options;
+    let plain = segment.flags.0 & !FLAGS == 0
+        && segment.head_len | segment.tls.0 | segment.trouble.0 & !Trouble::CUT_PAYLOAD == 0
+        && u64::from(segment.len >> 16) | segment.frame >> 32 | u64::from(segment.file) == 0
+        && !(o.damaged || o.sack_len != 0 || has_options(o) || segment.program.is_some())
+        && is_near(segment.time, latest);
+    if behind == 0
+        && let Some(since) = places.first_mut()
+    {
+        (since.time, since.frame) = halves(latest.0.cast_unsigned());
     }
-
-    /// The place behind so many is on its way.
-    #[inline]
-    pub(super) fn fetch_place(&self, behind: usize) {
-        self.places.get(behind).into_iter().for_each(fetch);
+    let Some([first, rest @ ..]) = places.get_mut(behind + 1..) else { return 0 };
+    if plain {
+        first.take(segment, from_client, false);
+        return 1;
     }
-
-    /// So many are on their way.
-    #[inline]
-    pub(super) fn fetch_first(&self, n: usize) {
-        fetch(self);
-        // Each other one begins a cache line.
-        self.places[..n].iter().skip(1).step_by(2).for_each(fetch);
-    }
-
-    /// The packets that take so many places.
-    #[inline]
-    pub(super) fn read(&self, n: usize) -> Packets<'_> {
-        Packets { places: self.places[..n].iter(), latest: self.since }
+    // What payload begins with stands where the options would.
+    match rest.first_mut() {
+        Some(second) if o.sack_len == 0 && !(has_options(o) && segment.head_len != 0) => {
+            first.take(segment, from_client, true);
+            second.take_more(segment);
+            2
+        }
+        _ => 0,
     }
 }
 
@@ -283,6 +253,19 @@ impl Log {
 pub(super) struct Packets<'a> {
     places: std::slice::Iter<'a, Place>,
     latest: Nanos,
+}
+
+impl<'a> Packets<'a> {
+    /// Those in these places, the first of which tells when the one in the second passed.
+    #[inline]
+    pub(super) fn of(places: &'a [Place]) -> Packets<'a> {
+        match places {
+            [since, places @ ..] => {
+                Packets { places: places.iter(), latest: Nanos(whole(since.time, since.frame).cast_signed()) }
+            }
+            [] => Packets { places: places.iter(), latest: Nanos::ZERO },
+        }
+    }
 }
 
 impl<'a> Iterator for Packets<'a> {
@@ -314,6 +297,11 @@ impl Packet<'_> {
     #[inline]
     pub(super) fn sender(&self) -> End {
         self.place.sender()
+    }
+
+    #[cfg(test)]
+    pub(super) fn time(&self) -> Nanos {
+        self.time
     }
 }
 
@@ -421,7 +409,7 @@ mod tests {
         let mut into = Ends::of(|s| Unpacked::of(s, &ends, 77));
         for ((segment, places), s) in all.flat_map(|one| End::BOTH.map(|s| (one, s))) {
             // Between two plain ones of either end: neither may leave anything behind.
-            let mut log = Log { since: Nanos(77), places: [Place { bits: u8::MAX, ..Place::NONE }; MOST] };
+            let mut log = [Place { bits: u8::MAX, time: 77, ..Place::NONE }; 16];
             let (mut behind, mut said) = (0, Vec::new());
             for (segment, s, places) in
                 [(&plain, s.peer(), 1), (segment, s, places), (&plain, s, 1), (&plain, s.peer(), 1)]
@@ -430,11 +418,11 @@ mod tests {
                 let latest = said.iter().map(|(_, s): &(_, Segment)| s.time).max().unwrap_or(segment.time);
                 // Behind one that passed long after it, a plain one has two halves as well.
                 let places = if i32::try_from(segment.time.0 - latest.0).is_ok() { places } else { 2 };
-                assert_eq!(log.take(behind, latest, &segment, s == End::Client), places, "{segment:?}");
+                assert_eq!(take(&mut log, behind, latest, &segment, s == End::Client), places, "{segment:?}");
                 behind += usize::from(places);
                 said.push((s, segment));
             }
-            let packets: Vec<_> = log.read(behind).collect();
+            let packets: Vec<_> = Packets::of(&log[..=behind]).collect();
             assert_eq!(packets.len(), said.len());
             for (packet, (s, segment)) in packets.iter().zip(&said) {
                 assert_eq!(packet.sender(), *s);
@@ -448,7 +436,7 @@ mod tests {
         let with = |change: fn(&mut Segment)| {
             let mut segment = Segment::EMPTY;
             change(&mut segment);
-            ({ Log::EMPTY }.take(0, segment.time, &segment, true) > 0, decides_nothing(&segment))
+            (take(&mut [Place::NONE; 4], 0, segment.time, &segment, true) > 0, decides_nothing(&segment))
         };
         assert_eq!(with(|s| s.len = 1), (true, true));
         assert_eq!(with(|s| s.flags = TcpFlags(TcpFlags::SYN)), (true, false));
@@ -460,17 +448,6 @@ mod tests {
         assert_eq!(with(|s| (s.head_len, s.options.order) = (8, 1)), (false, true));
     }
 
-    /// The last place takes a plain packet, or half of another one, which does not wait then.
-    #[test]
-    fn what_has_no_room_does_not_wait() {
-        let take = |behind, head_len| {
-            let segment = Segment { head_len, ..Segment::EMPTY };
-            { Log::EMPTY }.take(behind, Nanos::ZERO, &segment, true)
-        };
-        assert_eq!([take(MOST - 2, 0), take(MOST - 1, 0), take(MOST, 0), take(MOST + 1, 0)], [1, 1, 0, 0]);
-        assert_eq!([take(MOST - 2, 1), take(MOST - 1, 1), take(MOST, 1)], [2, 0, 0]);
-    }
-
     #[test]
     fn each_program_comes_back() {
         for (n, program) in Program::ALL.into_iter().enumerate() {
@@ -480,6 +457,6 @@ mod tests {
 
     #[test]
     fn two_are_a_cache_line() {
-        assert_eq!((size_of::<Place>(), size_of::<Log>()), (32, 2_048));
+        assert_eq!(size_of::<Place>(), 32);
     }
 }
