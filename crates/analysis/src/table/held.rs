@@ -266,7 +266,7 @@ impl Held {
     #[inline(always)]
     fn append(&mut self, segment: &Segment, from_client: bool, room: &mut Room) -> bool {
         if self.grown && self.log.is_none() {
-            self.log = room.logs.large();
+            self.log = room.logs.largest();
         }
         let latest = if self.waits == 0 { segment.time } else { self.now };
         let behind = usize::from(self.waits);

@@ -1,26 +1,32 @@
-//! Rooms in which packets of a connection wait: small ones as long as it is young, since most never have more packets, then large ones.
+//! Rooms in which packets of a connection wait: small ones as long as it is young, since most never have more packets, then larger ones.
 
 use super::waiting::{Packets, Place, take};
 use crate::fetch::fetch;
 use tcpwhy_base::{Nanos, Segment};
 
-/// Places of a small room and of a large one. The first of each tells when the packet behind it passed.
-const SMALL: usize = 16;
-const LARGE: usize = 64;
-/// Places of a large room in which packets wait. A plain one takes one of them, any other two.
-pub(super) const MOST: usize = LARGE - 1;
+/// Places of a room. The first tells when the packet behind it passed.
+const SIZES: [usize; 3] = [16, 32, 64];
+const LARGEST: usize = SIZES.len() - 1;
+/// Places of the largest in which packets wait. A plain one takes one of them, any other two.
+pub(super) const MOST: usize = SIZES[LARGEST] - 1;
 /// Rooms that are made, and given back, together.
 const TOGETHER: usize = u32::BITS as usize;
 /// So many pieces with nothing in them keep their memory.
 const SPARE: usize = 8;
 
-/// The room in which packets of a connection wait, if any do.
+/// The room in which packets of a connection wait, if any do: which size it has, and its number among those.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Log(u32);
 
 impl Log {
+    /// None has this size.
     pub(super) const NONE: Log = Log(u32::MAX);
-    const IS_LARGE: u32 = 1 << 31;
+    const NUMBER: u32 = 30;
+
+    #[inline]
+    fn new(size: usize, number: u32) -> Log {
+        Log((size as u32) << Log::NUMBER | number)
+    }
 
     #[inline]
     pub(super) fn is_none(self) -> bool {
@@ -28,43 +34,43 @@ impl Log {
     }
 
     #[inline]
-    fn is_large(self) -> bool {
-        self.0 & Log::IS_LARGE != 0
+    fn size(self) -> usize {
+        (self.0 >> Log::NUMBER) as usize
     }
 
     #[inline]
     fn number(self) -> usize {
-        (self.0 & !Log::IS_LARGE) as usize
+        (self.0 & ((1 << Log::NUMBER) - 1)) as usize
     }
 }
 
 /// Rooms of one size, which never move.
 #[derive(Debug, Default)]
-struct Rooms<const N: usize> {
-    pieces: Vec<Piece<N>>,
+struct Rooms {
+    pieces: Vec<Piece>,
     /// Pieces that have a free room.
     open: Vec<u32>,
 }
 
 #[derive(Debug)]
-struct Piece<const N: usize> {
+struct Piece {
     /// None where all of them are free and the memory was given back.
-    rooms: Box<[[Place; N]]>,
-    /// A bit for each that is free.
+    places: Box<[Place]>,
+    /// A bit for each room that is free.
     free: u32,
 }
 
-impl<const N: usize> Rooms<N> {
-    /// A free one.
+impl Rooms {
+    /// A free one, of so many places.
     #[inline]
-    fn take(&mut self) -> u32 {
+    fn take(&mut self, size: usize) -> u32 {
         let number = match self.open.last() {
             Some(&number) => number,
             None => self.another(),
         };
         let piece = &mut self.pieces[number as usize];
-        if piece.rooms.is_empty() {
-            piece.make();
+        if piece.places.is_empty() {
+            piece.make(size);
         }
         let room = piece.free.trailing_zeros();
         piece.free &= piece.free.wrapping_sub(1);
@@ -77,7 +83,7 @@ impl<const N: usize> Rooms<N> {
     #[cold]
     fn another(&mut self) -> u32 {
         let number = self.pieces.len() as u32;
-        self.pieces.push(Piece { rooms: Box::default(), free: u32::MAX });
+        self.pieces.push(Piece { places: Box::default(), free: u32::MAX });
         self.open.push(number);
         number
     }
@@ -92,40 +98,37 @@ impl<const N: usize> Rooms<N> {
         piece.free |= 1 << (number % TOGETHER);
         // Whoever ends all connections needs the memory for what becomes of them.
         if piece.free == u32::MAX && self.open.len() > SPARE {
-            piece.rooms = Box::default();
+            piece.places = Box::default();
         }
     }
 
     #[inline]
-    fn get(&self, number: usize) -> &[Place] {
-        let piece = self.pieces.get(number / TOGETHER);
-        piece.and_then(|piece| piece.rooms.get(number % TOGETHER)).map_or(&[], |room| room)
+    fn get(&self, number: usize, size: usize) -> &[Place] {
+        let (piece, at) = (self.pieces.get(number / TOGETHER), number % TOGETHER * size);
+        piece.and_then(|piece| piece.places.get(at..at + size)).unwrap_or_default()
     }
 
     #[inline]
-    fn get_mut(&mut self, number: usize) -> &mut [Place] {
-        let piece = self.pieces.get_mut(number / TOGETHER);
-        piece.and_then(|piece| piece.rooms.get_mut(number % TOGETHER)).map_or(&mut [], |room| room)
+    fn get_mut(&mut self, number: usize, size: usize) -> &mut [Place] {
+        let (piece, at) = (self.pieces.get_mut(number / TOGETHER), number % TOGETHER * size);
+        piece.and_then(|piece| piece.places.get_mut(at..at + size)).unwrap_or_default()
     }
 }
 
-impl<const N: usize> Piece<N> {
+impl Piece {
     #[cold]
-    fn make(&mut self) {
-        self.rooms = vec![[Place::NONE; N]; TOGETHER].into_boxed_slice();
+    fn make(&mut self, size: usize) {
+        self.places = vec![Place::NONE; size * TOGETHER].into_boxed_slice();
     }
 }
 
-/// All rooms.
+/// All rooms, by their sizes.
 #[derive(Debug, Default)]
-pub(super) struct Logs {
-    small: Rooms<SMALL>,
-    large: Rooms<LARGE>,
-}
+pub(super) struct Logs([Rooms; SIZES.len()]);
 
 impl Logs {
     /// A packet waits, if all of it can be kept and there is room: behind those that take so many places, the latest of which passed then (the first one is
-    /// that itself). How many it takes; none: it does not wait. A room is made where there is none.
+    /// that itself). How many it takes; none: it does not wait. A room is taken where there is none, and a larger one where it is full.
     #[inline(always)]
     pub(super) fn take(
         &mut self,
@@ -135,61 +138,61 @@ impl Logs {
         segment: &Segment,
         from_client: bool,
     ) -> u8 {
-        let places = match *log {
-            log if log.is_large() && !log.is_none() => self.large.get_mut(log.number()),
-            Log::NONE => return self.take_first(log, latest, segment, from_client),
-            log => self.small.get_mut(log.number()),
-        };
-        match take(places, behind, latest, segment, from_client) {
-            0 if !log.is_large() && behind + 2 >= SMALL - 1 => {
-                self.enlarge(log);
-                take(self.large.get_mut(log.number()), behind, latest, segment, from_client)
-            }
+        match take(self.places_mut(*log), behind, latest, segment, from_client) {
+            0 => self.take_in_larger(log, behind, latest, segment, from_client),
             n => n,
         }
     }
 
-    /// The first one of a young connection.
-    #[inline(never)]
-    fn take_first(&mut self, log: &mut Log, latest: Nanos, segment: &Segment, from_client: bool) -> u8 {
-        *log = Log(self.small.take());
-        take(self.small.get_mut(log.number()), 0, latest, segment, from_client)
-    }
-
-    /// Moves into a large room.
+    /// The same where it is the first, or none may be kept, or no room is left.
     #[cold]
-    fn enlarge(&mut self, log: &mut Log) {
-        let to = self.large.take();
-        let from = self.small.get(log.number());
-        self.large.get_mut(to as usize)[..from.len()].copy_from_slice(from);
-        self.small.give_back(log.number());
-        *log = Log(to | Log::IS_LARGE);
+    fn take_in_larger(
+        &mut self,
+        log: &mut Log,
+        behind: usize,
+        latest: Nanos,
+        segment: &Segment,
+        from_client: bool,
+    ) -> u8 {
+        let size = SIZES.get(log.size()).copied().unwrap_or_default();
+        let larger = if log.is_none() { 0 } else { log.size() + 1 };
+        if behind + 2 < size || larger > LARGEST {
+            return 0;
+        }
+        let to = self.of_size(larger);
+        let [from, into] = match self.0.get_disjoint_mut([log.size(), larger]) {
+            Ok([from, into]) => [from.get_mut(log.number(), size), into.get_mut(to.number(), SIZES[larger])],
+            Err(_) => Default::default(),
+        };
+        into.iter_mut().zip(from).for_each(|(into, from)| *into = *from);
+        self.give_back(*log);
+        *log = to;
+        take(self.places_mut(*log), behind, latest, segment, from_client)
     }
 
-    /// A large one, for a connection that will have many.
-    pub(super) fn large(&mut self) -> Log {
-        Log(self.large.take() | Log::IS_LARGE)
+    fn of_size(&mut self, size: usize) -> Log {
+        Log::new(size, self.0[size].take(SIZES[size]))
+    }
+
+    /// One of the largest, for a connection that will have many.
+    pub(super) fn largest(&mut self) -> Log {
+        self.of_size(LARGEST)
     }
 
     /// It is free again.
     #[inline]
     pub(super) fn give_back(&mut self, log: Log) {
-        if log.is_large() {
-            self.large.give_back(log.number());
-        } else {
-            self.small.give_back(log.number());
-        }
+        self.0.get_mut(log.size()).into_iter().for_each(|rooms| rooms.give_back(log.number()));
     }
 
     #[inline]
     fn places(&self, log: Log) -> &[Place] {
-        if log.is_none() {
-            &[]
-        } else if log.is_large() {
-            self.large.get(log.number())
-        } else {
-            self.small.get(log.number())
-        }
+        self.0.get(log.size()).map_or(&[], |rooms| rooms.get(log.number(), SIZES[log.size()]))
+    }
+
+    #[inline]
+    fn places_mut(&mut self, log: Log) -> &mut [Place] {
+        self.0.get_mut(log.size()).map_or(&mut [], |rooms| rooms.get_mut(log.number(), SIZES[log.size()]))
     }
 
     /// The place behind so many is on its way.
@@ -242,10 +245,9 @@ mod tests {
         for (log, n) in &all {
             let seconds: Vec<_> = logs.read(*log, *n).map(|packet| packet.time()).collect();
             assert_eq!(seconds, (0..*n as i64).map(Nanos::secs).collect::<Vec<_>>());
-            assert_eq!(log.is_large() && !log.is_none(), *n >= SMALL);
+            let size = SIZES.get(log.size()).copied().unwrap_or_default();
+            assert_eq!(size, [0, 16, 32, 64].into_iter().find(|&size| *n < size.max(1)).unwrap_or(64), "{n}");
         }
-        assert!(all.iter().any(|(log, _)| log.is_large()));
-        assert!(all.iter().any(|(log, _)| !log.is_large() && !log.is_none()));
     }
 
     /// The last place takes a plain packet, or half of another one, which does not wait then.
@@ -253,7 +255,7 @@ mod tests {
     fn what_has_no_room_does_not_wait() {
         let take = |behind, head_len| {
             let mut logs = Logs::default();
-            let mut log = logs.large();
+            let mut log = logs.largest();
             let segment = Segment { head_len, ..Segment::EMPTY };
             logs.take(&mut log, behind, Nanos::ZERO, &segment, true)
         };
@@ -266,15 +268,15 @@ mod tests {
     fn rooms_are_given_back() {
         let mut logs = Logs::default();
         for _ in 0..2 {
-            let mut all: Vec<Log> = (0..TOGETHER * 20).map(|_| logs.large()).collect();
+            let mut all: Vec<Log> = (0..TOGETHER * 20).map(|_| logs.largest()).collect();
             let numbers: std::collections::BTreeSet<_> = all.iter().map(|log| log.number()).collect();
-            assert_eq!((numbers.len(), logs.large.pieces.len()), (TOGETHER * 20, 20));
+            assert_eq!((numbers.len(), logs.0[LARGEST].pieces.len()), (TOGETHER * 20, 20));
             for log in &mut all {
                 assert_eq!(logs.take(log, 0, Nanos::secs(1), &segment(1), true), 1);
             }
             all.into_iter().for_each(|log| logs.give_back(log));
-            let kept = logs.large.pieces.iter().filter(|piece| !piece.rooms.is_empty()).count();
-            assert_eq!((kept, logs.large.open.len()), (SPARE, 20));
+            let kept = logs.0[LARGEST].pieces.iter().filter(|piece| !piece.places.is_empty()).count();
+            assert_eq!((kept, logs.0[LARGEST].open.len()), (SPARE, 20));
         }
     }
 }
