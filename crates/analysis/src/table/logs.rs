@@ -108,6 +108,20 @@ impl Rooms {
         piece.and_then(|piece| piece.places.get(at..at + size)).unwrap_or_default()
     }
 
+    /// One of its places.
+    #[inline(always)]
+    fn place(&self, number: usize, size: usize, at: usize) -> Option<&Place> {
+        let piece = self.pieces.get(number / TOGETHER)?;
+        piece.places.get(number % TOGETHER * size + at)
+    }
+
+    /// Those from one of its places on.
+    #[inline(always)]
+    fn places_from(&mut self, number: usize, size: usize, at: usize) -> &mut [Place] {
+        let (piece, first) = (self.pieces.get_mut(number / TOGETHER), number % TOGETHER * size);
+        piece.and_then(|piece| piece.places.get_mut(first + at..first + size)).unwrap_or_default()
+    }
+
     #[inline]
     fn get_mut(&mut self, number: usize, size: usize) -> &mut [Place] {
         let (piece, at) = (self.pieces.get_mut(number / TOGETHER), number % TOGETHER * size);
@@ -138,14 +152,19 @@ impl Logs {
         segment: &Segment,
         from_client: bool,
     ) -> u8 {
-        match take(self.places_mut(*log), behind, latest, segment, from_client) {
+        let free = match self.0.get_mut(log.size()) {
+            Some(rooms) if behind > 0 => rooms.places_from(log.number(), SIZES[log.size()], behind + 1),
+            // The first one, before which something is to be said.
+            _ => &mut [],
+        };
+        match take(free, latest, segment, from_client) {
             0 => self.take_in_larger(log, behind, latest, segment, from_client),
             n => n,
         }
     }
 
-    /// The same where it is the first, or none may be kept, or no room is left.
-    #[cold]
+    /// The same where it is the first, or may not be kept, or where no room is left.
+    #[inline(never)]
     fn take_in_larger(
         &mut self,
         log: &mut Log,
@@ -155,19 +174,33 @@ impl Logs {
         from_client: bool,
     ) -> u8 {
         let size = SIZES.get(log.size()).copied().unwrap_or_default();
-        let larger = if log.is_none() { 0 } else { log.size() + 1 };
-        if behind + 2 < size || larger > LARGEST {
-            return 0;
+        if behind + 2 >= size {
+            let larger = if log.is_none() { 0 } else { log.size() + 1 };
+            if larger > LARGEST {
+                return 0;
+            }
+            self.enlarge(log, larger);
         }
+        let places = self.0.get_mut(log.size()).map(|rooms| rooms.get_mut(log.number(), SIZES[log.size()]));
+        let Some([since, places @ ..]) = places else { return 0 };
+        if behind == 0 {
+            *since = Place::since(latest);
+        }
+        take(places.get_mut(behind..).unwrap_or_default(), latest, segment, from_client)
+    }
+
+    /// Moves into a larger room.
+    fn enlarge(&mut self, log: &mut Log, larger: usize) {
         let to = self.of_size(larger);
-        let [from, into] = match self.0.get_disjoint_mut([log.size(), larger]) {
-            Ok([from, into]) => [from.get_mut(log.number(), size), into.get_mut(to.number(), SIZES[larger])],
-            Err(_) => Default::default(),
-        };
-        into.iter_mut().zip(from).for_each(|(into, from)| *into = *from);
+        if let Ok([from, into]) = self.0.get_disjoint_mut([log.size(), larger]) {
+            let from = from.get_mut(log.number(), SIZES[log.size()]);
+            into.get_mut(to.number(), SIZES[larger])
+                .iter_mut()
+                .zip(from)
+                .for_each(|(into, from)| *into = *from);
+        }
         self.give_back(*log);
         *log = to;
-        take(self.places_mut(*log), behind, latest, segment, from_client)
     }
 
     fn of_size(&mut self, size: usize) -> Log {
@@ -190,15 +223,12 @@ impl Logs {
         self.0.get(log.size()).map_or(&[], |rooms| rooms.get(log.number(), SIZES[log.size()]))
     }
 
-    #[inline]
-    fn places_mut(&mut self, log: Log) -> &mut [Place] {
-        self.0.get_mut(log.size()).map_or(&mut [], |rooms| rooms.get_mut(log.number(), SIZES[log.size()]))
-    }
-
     /// The place behind so many is on its way.
     #[inline]
     pub(super) fn fetch_place(&self, log: Log, behind: usize) {
-        self.places(log).get(behind + 1).into_iter().for_each(fetch);
+        let rooms = self.0.get(log.size());
+        let place = rooms.and_then(|rooms| rooms.place(log.number(), SIZES[log.size()], behind + 1));
+        place.into_iter().for_each(fetch);
     }
 
     /// So many are on their way.

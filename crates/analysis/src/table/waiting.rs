@@ -92,6 +92,12 @@ impl Place {
         bits: 0,
     };
 
+    /// What stands before the first packet: when that passed.
+    pub(super) fn since(time: Nanos) -> Place {
+        let (low, high) = halves(time.0.cast_unsigned());
+        Place { time: low, frame: high, ..Place::NONE }
+    }
+
     /// The first half.
     #[inline(always)]
     fn take(&mut self, segment: &Segment, from_client: bool, has_more: bool) {
@@ -211,28 +217,17 @@ impl Place {
     }
 }
 
-/// A packet waits in these places, if all of it can be kept and there is room: behind the first, which tells when the one in the second passed, and so
-/// many others, the latest of which passed then (the first packet is that itself). How many places it takes; none: it does not wait.
+/// A packet waits in the first of these free places, if all of it can be kept and there is room; the latest of those before it passed then. How many it takes;
+/// none: it does not wait.
 #[inline(always)]
-pub(super) fn take(
-    places: &mut [Place],
-    behind: usize,
-    latest: Nanos,
-    segment: &Segment,
-    from_client: bool,
-) -> u8 {
+pub(super) fn take(free: &mut [Place], latest: Nanos, segment: &Segment, from_client: bool) -> u8 {
     let o = &segment.options;
     let plain = segment.flags.0 & !FLAGS == 0
         && segment.head_len | segment.tls.0 | segment.trouble.0 & !Trouble::CUT_PAYLOAD == 0
         && u64::from(segment.len >> 16) | segment.frame >> 32 | u64::from(segment.file) == 0
         && !(o.damaged || o.sack_len != 0 || has_options(o) || segment.program.is_some())
         && is_near(segment.time, latest);
-    if behind == 0
-        && let Some(since) = places.first_mut()
-    {
-        (since.time, since.frame) = halves(latest.0.cast_unsigned());
-    }
-    let Some([first, rest @ ..]) = places.get_mut(behind + 1..) else { return 0 };
+    let [first, rest @ ..] = free else { return 0 };
     if plain {
         first.take(segment, from_client, false);
         return 1;
@@ -418,7 +413,11 @@ mod tests {
                 let latest = said.iter().map(|(_, s): &(_, Segment)| s.time).max().unwrap_or(segment.time);
                 // Behind one that passed long after it, a plain one has two halves as well.
                 let places = if i32::try_from(segment.time.0 - latest.0).is_ok() { places } else { 2 };
-                assert_eq!(take(&mut log, behind, latest, &segment, s == End::Client), places, "{segment:?}");
+                if behind == 0 {
+                    log[0] = Place::since(latest);
+                }
+                let free = &mut log[behind + 1..];
+                assert_eq!(take(free, latest, &segment, s == End::Client), places, "{segment:?}");
                 behind += usize::from(places);
                 said.push((s, segment));
             }
@@ -436,7 +435,7 @@ mod tests {
         let with = |change: fn(&mut Segment)| {
             let mut segment = Segment::EMPTY;
             change(&mut segment);
-            (take(&mut [Place::NONE; 4], 0, segment.time, &segment, true) > 0, decides_nothing(&segment))
+            (take(&mut [Place::NONE; 4], segment.time, &segment, true) > 0, decides_nothing(&segment))
         };
         assert_eq!(with(|s| s.len = 1), (true, true));
         assert_eq!(with(|s| s.flags = TcpFlags(TcpFlags::SYN)), (true, false));
