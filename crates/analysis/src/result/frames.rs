@@ -1,6 +1,7 @@
 //! Which frames prove something.
 
 use crate::packing::Words;
+use crate::rest::{Frame, at_rest};
 
 /// Frame numbers that prove something, 1-based as Wireshark counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct Frames {
     /// Index of the input file.
     pub file: u16,
 }
+
+at_rest! { Frames { first as Frame, span, key, n, file } }
 
 impl Frames {
     /// Frames `a` to `b` (in any order) with `key` as evidence; keys of zero, outside or doubled are dropped, and of

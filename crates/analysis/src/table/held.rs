@@ -7,6 +7,7 @@ use super::words::Words;
 use crate::conn::{Conn, ends_of};
 use crate::fetch::{fetch, fetch_whole, make_room};
 use crate::output::Output;
+use crate::rest::Packer;
 use tcpwhy_base::{End, Endpoint, Ends, Nanos, Segment};
 
 /// Rooms for waiting packets that are kept for connections to come.
@@ -25,6 +26,8 @@ pub(super) struct Room {
     held: Vec<Box<Held>>,
     /// The state of the connection that ended last.
     conn: Option<Box<Conn>>,
+    /// Each connection goes to rest behind each packet.
+    rests: Option<Box<Packer>>,
 }
 
 impl Room {
@@ -58,6 +61,19 @@ impl Room {
     fn keep(&mut self, log: Box<Log>) {
         if self.logs.len() < SPARE {
             self.logs.push(log);
+        }
+    }
+
+    /// From now on each connection goes to rest, and comes back, behind each packet that runs through the rules.
+    pub(super) fn rests_always(&mut self) {
+        self.rests = Some(Box::default());
+    }
+
+    /// Such a packet has passed.
+    #[inline]
+    fn passed(&mut self, conn: &mut Conn) {
+        if let Some(to) = &mut self.rests {
+            conn.rest_once(to);
         }
     }
 
@@ -319,6 +335,7 @@ impl Held {
         }
         let Some(conn) = self.conn.as_mut().filter(|_| self.waits == 0) else { return false };
         conn.push_from(if from_client { End::Client } else { End::Server }, segment, parts);
+        room.passed(conn);
         true
     }
 
@@ -332,6 +349,7 @@ impl Held {
         let id = self.id;
         let conn = self.conn.get_or_insert_with(|| room.conn(id, segment, parts));
         conn.push(segment, parts);
+        room.passed(conn);
         self.open = conn.is_open();
     }
 
@@ -359,6 +377,7 @@ impl Held {
                 End::Client => conn.push_from(End::Client, of_client.write(&packet), parts),
                 End::Server => conn.push_from(End::Server, of_server.write(&packet), parts),
             }
+            room.passed(conn);
         }
         if let Some(log) = log {
             room.keep(log);
