@@ -10,7 +10,7 @@ pub(crate) trait Form<T> {
 }
 
 /// Writes a number by how far it is from the last one of its kind, or by itself, whichever is less. The same again is a bit. Gives what
-/// is the last one then: those by themselves, mostly nothing at all, say nothing of the next.
+/// is the last one then: zero, which mostly is none at all, says nothing of the next.
 pub(super) fn put_near(to: &mut Packer, value: u64, far: i64, last: u64) -> u64 {
     to.bit(value != last);
     if value == last {
@@ -21,23 +21,19 @@ pub(super) fn put_near(to: &mut Packer, value: u64, far: i64, last: u64) -> u64 
     to.bit(is_near);
     if is_near {
         to.leb(near);
-        value
     } else {
         to.number(value);
-        last
     }
+    if value == 0 { last } else { value }
 }
 
 /// The value that was written so, and what is the last one then.
 pub(super) fn get_near(from: &mut Unpacker<'_>, last: u64) -> (u64, u64) {
     if !from.bit() {
-        (last, last)
-    } else if from.bit() {
-        let value = last.wrapping_add(unzigzag(from.leb()) as u64);
-        (value, value)
-    } else {
-        (from.number(), last)
+        return (last, last);
     }
+    let value = if from.bit() { last.wrapping_add(unzigzag(from.leb()) as u64) } else { from.number() };
+    (value, if value == 0 { last } else { value })
 }
 
 /// The same of numbers of 32 bits, which begin anew behind the last.

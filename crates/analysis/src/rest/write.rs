@@ -1,7 +1,7 @@
 //! What a type of several values looks like at rest: `at_rest!` beside it, with each of its fields or variants. One that is forgotten
 //! does not compile.
 
-/// ```ignore
+/// ```text
 /// at_rest! { Half { flow, counts, stamp as Near } }              // a field that has another form than its type
 /// at_rest! { Budget(times) }
 /// at_rest! { enum Closed { Fin, Rst, Open } }
