@@ -1,9 +1,8 @@
-//! State that lies idle as bytes: a sixth of its room, and it comes back the same.
+//! State that lies idle as bytes: a fourth of its room, and it comes back the same.
 //!
-//! Each value is written in turn, and tells nothing of which one it is. Most of a state is zero, none, or what was said just before: that
-//! is one bit. Bits stand behind the bytes, backwards, so that both are read without their lengths; where they meet nothing is left, and
-//! whatever is missing reads as zero. Numbers are LEB128; moments, sequence numbers, time stamps and frames may be told by how far they are
-//! from the last one of their kind.
+//! Each value is written in turn, as bits, and tells nothing of which one it is. Most of a state is zero, none, or what was said before:
+//! that is a bit, or a few. Of a number there is how many bits it has, and those; moments, sequence numbers, frames and others may be told
+//! by how far they are from the last one of their kind. Whatever is missing reads as zero.
 
 mod base;
 mod forms;
@@ -12,9 +11,10 @@ mod tests;
 mod write;
 
 pub(crate) use base::Protocol;
-pub(crate) use forms::{Form, Frame, InRow, Mixed, Near};
+pub(crate) use forms::{Edge, Flight, Form, Frame, InRow, Mixed, Near, Size, Time, Whose};
 pub(crate) use write::at_rest;
 
+use forms::KINDS;
 use std::collections::VecDeque;
 use tcpwhy_base::Nanos;
 
@@ -26,80 +26,102 @@ pub(crate) trait Rest: Sized {
     fn get(from: &mut Unpacker<'_>) -> Self;
 }
 
-/// What was said last of each kind that is told by how far it is from there.
-#[derive(Clone, Copy, Debug, Default)]
+/// What both sides know when a value comes.
+#[derive(Debug)]
 struct Known {
+    /// The last moment.
     time: i64,
-    seq: u32,
-    stamp: u32,
-    frame: u64,
+    /// Moments and lengths of time that were said, each where its bits say.
+    times: [i64; 1 << KNOWN],
+    /// The last number of each kind that is told by how far it is from there.
+    last: [u64; KINDS],
+}
+
+/// So many bits say where a known moment is.
+const KNOWN: u32 = 6;
+
+impl Known {
+    const NOTHING: Known = Known { time: 0, times: [0; 1 << KNOWN], last: [0; KINDS] };
+
+    #[inline]
+    fn place(time: i64) -> usize {
+        ((time as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - KNOWN)) as usize
+    }
 }
 
 /// Takes values, in room that is used again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Packer {
     bytes: Vec<u8>,
-    /// Bits, 64 together; so many more in `last`.
-    bits: Vec<u64>,
-    last: u64,
+    /// So many bits more.
+    bits: u64,
     more: u32,
     known: Known,
+}
+
+impl Default for Packer {
+    fn default() -> Packer {
+        Packer { bytes: Vec::new(), bits: 0, more: 0, known: Known::NOTHING }
+    }
 }
 
 impl Packer {
     /// Begins anew, with moments about this one.
     pub(crate) fn begin(&mut self, base: Nanos) {
         self.bytes.clear();
-        self.bits.clear();
-        (self.last, self.more) = (0, 0);
-        self.known = Known::default();
+        (self.bits, self.more) = (0, 0);
+        self.known = Known::NOTHING;
         base.put(self);
         self.known.time = base.0;
     }
 
-    /// All that was taken, until it begins anew.
+    /// All that was taken since.
     pub(crate) fn end(&mut self) -> &[u8] {
-        let rest = self.last.to_le_bytes();
-        self.bytes.extend(rest[..self.more.div_ceil(8) as usize].iter().rev());
-        for word in self.bits.iter().rev() {
-            self.bytes.extend(word.to_be_bytes());
-        }
-        self.bits.clear();
-        (self.last, self.more) = (0, 0);
+        let bytes = self.bits.to_le_bytes();
+        self.bytes.extend(&bytes[..self.more.div_ceil(8) as usize]);
+        (self.bits, self.more) = (0, 0);
         &self.bytes
+    }
+
+    /// The lowest `n` bits of these, which are less than 64; those above are zero.
+    #[inline]
+    fn bits(&mut self, bits: u64, n: u32) {
+        self.bits |= bits << self.more;
+        let more = self.more + n;
+        if more < 64 {
+            self.more = more;
+            return;
+        }
+        self.bytes.extend_from_slice(&self.bits.to_le_bytes());
+        // What had no room there.
+        self.bits = bits >> 1 >> (63 - self.more);
+        self.more = more - 64;
     }
 
     #[inline]
     fn bit(&mut self, set: bool) {
-        self.last |= u64::from(set) << self.more;
-        self.more += 1;
-        if self.more == 64 {
-            self.bits.push(self.last);
-            (self.last, self.more) = (0, 0);
+        self.bits(set.into(), 1);
+    }
+
+    /// A number of so many bits at most: how many it has, less one, then all below the first.
+    #[inline]
+    fn some(&mut self, number: u64, most: u32) {
+        let (n, at) = (number.max(1).ilog2(), most.ilog2());
+        let below = number & !(1 << n);
+        if n + at < 64 {
+            self.bits(u64::from(n) | below << at, n + at);
+        } else {
+            self.bits(n.into(), at);
+            self.bits(below, n);
         }
     }
 
+    /// The same, where zero is a bit.
     #[inline]
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    /// LEB128, whatever it is.
-    #[inline]
-    fn leb(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.bytes.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.bytes.push(number as u8);
-    }
-
-    /// Zero is a bit.
-    #[inline]
-    fn number(&mut self, number: u64) {
+    fn number(&mut self, number: u64, most: u32) {
         self.bit(number != 0);
         if number != 0 {
-            self.leb(number);
+            self.some(number, most);
         }
     }
 
@@ -107,95 +129,97 @@ impl Packer {
     pub(crate) fn one_of<T: PartialEq>(&mut self, mut all: impl Iterator<Item = T>, value: &T) {
         let at = all.position(|known| known == *value);
         debug_assert!(at.is_some(), "it is not known by a number");
-        at.unwrap_or(0).put(self);
+        (at.unwrap_or(0) as u8).put(self);
     }
 }
 
 /// Gives back values in the order in which they were taken.
 #[derive(Debug)]
 pub(crate) struct Unpacker<'a> {
-    /// Those that were not read yet: numbers from the front, bits from the back.
-    left: &'a [u8],
-    /// Bits of the one read last, below one that is set behind them.
-    bits: u32,
+    bytes: &'a [u8],
+    /// So many bits were read.
+    at: usize,
     known: Known,
 }
 
 impl<'a> Unpacker<'a> {
     /// Reads these.
     pub(crate) fn of(bytes: &'a [u8]) -> Unpacker<'a> {
-        let mut from = Unpacker { left: bytes, bits: 1, known: Known::default() };
+        let mut from = Unpacker { bytes, at: 0, known: Known::NOTHING };
         from.known.time = Nanos::get(&mut from).0;
         from
     }
 
+    /// The next bits, 57 of them at least.
     #[inline]
-    fn bit(&mut self) -> bool {
-        if self.bits <= 1 {
-            let last = match self.left.split_last() {
-                Some((&last, left)) => {
-                    self.left = left;
-                    last
-                }
-                None => 0,
-            };
-            self.bits = u32::from(last) | 0x100;
-        }
-        let bit = self.bits & 1 == 1;
-        self.bits >>= 1;
-        bit
+    fn next(&self) -> u64 {
+        let left = self.bytes.get(self.at >> 3..).unwrap_or_default();
+        let word = match left.first_chunk() {
+            Some(&chunk) => u64::from_le_bytes(chunk),
+            None => last_word(left),
+        };
+        word >> (self.at & 7)
     }
 
+    /// So many, which are less than 57.
     #[inline]
-    fn byte(&mut self) -> u8 {
-        match self.left.split_first() {
-            Some((&first, left)) => {
-                self.left = left;
-                first
-            }
-            None => 0,
-        }
+    fn few(&mut self, n: u32) -> u64 {
+        let bits = self.next() & ((1 << n) - 1);
+        self.at += n as usize;
+        bits
     }
 
-    fn bytes<const N: usize>(&mut self) -> [u8; N] {
-        match self.left.split_first_chunk() {
-            Some((&bytes, left)) => {
-                self.left = left;
-                bytes
-            }
-            None => std::array::from_fn(|_| self.byte()),
+    /// So many, which are less than 64.
+    #[inline]
+    fn bits(&mut self, n: u32) -> u64 {
+        if n <= 56 {
+            return self.few(n);
         }
+        let low = self.few(32);
+        low | self.few(n - 32) << 32
     }
 
     #[inline]
-    fn leb(&mut self) -> u64 {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte();
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                break;
-            }
-        }
-        number
+    fn bit(&mut self) -> bool {
+        self.few(1) == 1
     }
 
     #[inline]
-    fn number(&mut self) -> u64 {
-        if self.bit() { self.leb() } else { 0 }
+    fn some(&mut self, most: u32) -> u64 {
+        let (word, at) = (self.next(), most.ilog2());
+        let n = (word & ((1 << at) - 1)) as u32;
+        // All were in that word but of a few large ones.
+        if n + at <= 57 {
+            self.at += (n + at) as usize;
+            return word >> at & ((1 << n) - 1) | 1 << n;
+        }
+        self.at += at as usize;
+        self.bits(n) | 1 << n
     }
 
-    /// How long a list is. Each value takes a bit at least.
-    fn len(&mut self) -> usize {
-        let len = usize::get(self);
-        len.min(8 * self.left.len() + 8)
+    #[inline]
+    fn number(&mut self, most: u32) -> u64 {
+        if self.bit() { self.some(most) } else { 0 }
+    }
+
+    /// How many bits were not read.
+    fn left(&self) -> usize {
+        (8 * self.bytes.len()).saturating_sub(self.at)
     }
 
     /// What has this number in `all`.
     pub(crate) fn one_of<T>(&mut self, mut all: impl Iterator<Item = T>) -> Option<T> {
-        let at = usize::get(self);
-        all.nth(at)
+        let at = u8::get(self);
+        all.nth(at.into())
     }
+}
+
+/// The last bytes, and zeros.
+#[cold]
+fn last_word(left: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.iter_mut().zip(left).for_each(|(byte, &known)| *byte = known);
+    u64::from_le_bytes(bytes)
 }
 
 /// Small numbers for those near zero on either side.
@@ -214,30 +238,30 @@ macro_rules! unsigned {
         impl Rest for $int {
             #[inline]
             fn put(&self, to: &mut Packer) {
-                to.number(*self as u64);
+                to.number(*self as u64, <$int>::BITS);
             }
 
             #[inline]
             fn get(from: &mut Unpacker<'_>) -> $int {
-                from.number() as $int
+                from.number(<$int>::BITS) as $int
             }
         }
     )* };
 }
 
-unsigned!(u16, u32, u64, usize);
+unsigned!(u8, u16, u32, u64, usize);
 
 macro_rules! signed {
     ($($int:ty),*) => { $(
         impl Rest for $int {
             #[inline]
             fn put(&self, to: &mut Packer) {
-                to.number(zigzag(i64::from(*self)));
+                to.number(zigzag(i64::from(*self)), <$int>::BITS);
             }
 
             #[inline]
             fn get(from: &mut Unpacker<'_>) -> $int {
-                unzigzag(from.number()) as $int
+                unzigzag(from.number(<$int>::BITS)) as $int
             }
         }
     )* };
@@ -245,37 +269,22 @@ macro_rules! signed {
 
 signed!(i32, i64);
 
-/// Round ones have few digits at the front, which would make large numbers.
+/// Round ones have few digits, all at the front, which would make large numbers.
 macro_rules! float {
     ($($float:ty, $bits:ty);*) => { $(
         impl Rest for $float {
             fn put(&self, to: &mut Packer) {
-                self.to_bits().swap_bytes().put(to);
+                self.to_bits().reverse_bits().put(to);
             }
 
             fn get(from: &mut Unpacker<'_>) -> $float {
-                <$float>::from_bits(<$bits>::get(from).swap_bytes())
+                <$float>::from_bits(<$bits>::get(from).reverse_bits())
             }
         }
     )* };
 }
 
 float!(f32, u32; f64, u64);
-
-impl Rest for u8 {
-    #[inline]
-    fn put(&self, to: &mut Packer) {
-        to.bit(*self != 0);
-        if *self != 0 {
-            to.bytes.push(*self);
-        }
-    }
-
-    #[inline]
-    fn get(from: &mut Unpacker<'_>) -> u8 {
-        if from.bit() { from.byte() } else { 0 }
-    }
-}
 
 impl Rest for bool {
     #[inline]
@@ -321,7 +330,8 @@ impl<T: Rest> Rest for Vec<T> {
     }
 
     fn get(from: &mut Unpacker<'_>) -> Vec<T> {
-        let len = from.len();
+        // Each value takes a bit at least.
+        let len = usize::get(from).min(from.left());
         (0..len).map(|_| T::get(from)).collect()
     }
 }

@@ -1,67 +1,86 @@
 //! Types of which all crates know.
 
-use super::forms::{Form, get_near_32, put_near_32};
-use super::{Packer, Rest, Unpacker, at_rest, unzigzag, zigzag};
+use super::forms::{Form, Number};
+use super::{KNOWN, Known, Packer, Rest, Unpacker, at_rest, unzigzag, zigzag};
 use std::net::IpAddr;
 use tcpwhy_base::protocol::BEGINNINGS;
 use tcpwhy_base::{
     CAUSES, Cause, End, Endpoint, Ends, Held, Nanos, Program, Seq, Side, Source, Timer, Told, Witness,
 };
 
-/// A moment is told by how far it is from the last one, a length of time by itself: whichever is less. Most clocks of captures tick by
-/// the microsecond. The ends of time, which stand for none, are zero of a form that no zero has.
+/// One that was said before is told by its place. A moment is told by how far it is from the last one, a length of time by itself:
+/// whichever is less. Most clocks of captures tick by the microsecond. The ends of time, which stand for none, are one of those that are
+/// whole and less than that.
 impl Rest for Nanos {
+    #[inline]
     fn put(&self, to: &mut Packer) {
-        let Nanos(value) = *self;
-        to.bit(value != 0);
-        if value == 0 {
-            return;
-        }
-        if value == i64::MIN || value == i64::MAX {
-            to.bit(value == i64::MAX);
-            to.bit(true);
-            to.leb(0);
-            return;
-        }
-        let far = value.wrapping_sub(to.known.time);
-        let near = far.unsigned_abs() < value.unsigned_abs();
-        let number = if near { far } else { value };
-        let whole = number != 0 && number % 1_000 == 0;
-        to.bit(near);
-        to.bit(whole);
-        to.leb(zigzag(if whole { number / 1_000 } else { number }));
-        if near {
-            to.known.time = value;
-        }
+        if self.0 == 0 { to.bit(false) } else { put_time(self.0, to) }
     }
 
+    #[inline]
     fn get(from: &mut Unpacker<'_>) -> Nanos {
-        if !from.bit() {
-            return Nanos::ZERO;
-        }
-        let (near, whole) = (from.bit(), from.bit());
-        let number = unzigzag(from.leb());
-        if whole && number == 0 {
-            return Nanos(if near { i64::MAX } else { i64::MIN });
-        }
-        let number = if whole { number.wrapping_mul(1_000) } else { number };
-        if !near {
-            return Nanos(number);
-        }
-        from.known.time = from.known.time.wrapping_add(number);
-        Nanos(from.known.time)
+        if from.bit() { Nanos(get_time(from)) } else { Nanos::ZERO }
     }
 }
 
+/// What follows the bit that it is not zero: whether it was said; and if not, whether it is near the last moment, and in microseconds.
+const SAID: u64 = 1;
+const NEAR: u64 = 1 << 1;
+const MICROS: u64 = 1 << 2;
+
+fn put_time(value: i64, to: &mut Packer) {
+    let place = Known::place(value);
+    if to.known.times[place] == value {
+        to.bits(1 | (SAID | (place as u64) << 1) << 1, 2 + KNOWN);
+        return;
+    }
+    to.known.times[place] = value;
+    let far = value.wrapping_sub(to.known.time);
+    let (number, bits) = match value {
+        i64::MIN => (0, MICROS),
+        i64::MAX => (0, MICROS | NEAR),
+        _ if far.unsigned_abs() < value.unsigned_abs() => (far, NEAR),
+        _ => (value, 0),
+    };
+    if bits == NEAR {
+        to.known.time = value;
+    }
+    let is_whole = number != 0 && number % 1_000 == 0;
+    let (number, bits) = if is_whole { (number / 1_000, bits | MICROS) } else { (number, bits) };
+    to.bits(1 | bits << 1, 4);
+    to.some(zigzag(number) + 1, u64::BITS);
+}
+
+fn get_time(from: &mut Unpacker<'_>) -> i64 {
+    if from.bit() {
+        return from.known.times[from.few(KNOWN) as usize];
+    }
+    let (near, micros) = (from.bit(), from.bit());
+    let number = unzigzag(from.some(u64::BITS) - 1);
+    let value = match (near, micros) {
+        (false, true) if number == 0 => i64::MIN,
+        (true, true) if number == 0 => i64::MAX,
+        (false, true) => number.wrapping_mul(1_000),
+        (false, false) => number,
+        (true, _) => {
+            let far = if micros { number.wrapping_mul(1_000) } else { number };
+            from.known.time = from.known.time.wrapping_add(far);
+            from.known.time
+        }
+    };
+    from.known.times[Known::place(value)] = value;
+    value
+}
+
 impl Rest for Seq {
+    #[inline]
     fn put(&self, to: &mut Packer) {
-        to.known.seq = put_near_32(to, self.0, to.known.seq);
+        Number::write(self, to);
     }
 
+    #[inline]
     fn get(from: &mut Unpacker<'_>) -> Seq {
-        let value;
-        (value, from.known.seq) = get_near_32(from, from.known.seq);
-        Seq(value)
+        Number::read(from)
     }
 }
 
@@ -114,14 +133,22 @@ impl Rest for Program {
 impl Rest for IpAddr {
     fn put(&self, to: &mut Packer) {
         to.bit(self.is_ipv6());
+        let mut word = |bytes: &[u8; 4]| to.bits(u32::from_be_bytes(*bytes).into(), u32::BITS);
         match self {
-            IpAddr::V4(ip) => to.bytes(&ip.octets()),
-            IpAddr::V6(ip) => to.bytes(&ip.octets()),
+            IpAddr::V4(ip) => word(&ip.octets()),
+            IpAddr::V6(ip) => ip.octets().as_chunks().0.iter().for_each(word),
         }
     }
 
     fn get(from: &mut Unpacker<'_>) -> IpAddr {
-        if from.bit() { from.bytes::<16>().into() } else { from.bytes::<4>().into() }
+        let is_v6 = from.bit();
+        let mut word = || from.few(u32::BITS) as u32;
+        if is_v6 {
+            let words = [(); 4].map(|()| u128::from(word()));
+            words.into_iter().fold(0, |bits, word| bits << 32 | word).to_be_bytes().into()
+        } else {
+            word().to_be_bytes().into()
+        }
     }
 }
 

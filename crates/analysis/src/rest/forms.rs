@@ -1,7 +1,8 @@
-//! Forms in which some fields are shorter than other numbers of their type.
+//! Forms in which some fields are shorter than other values of their type.
 
 use super::{Packer, Rest, Unpacker, unzigzag, zigzag};
 use std::num::NonZeroU64;
+use tcpwhy_base::{Nanos, Seq};
 
 /// How a field of type `T` is written, where not as its type is.
 pub(crate) trait Form<T> {
@@ -9,98 +10,128 @@ pub(crate) trait Form<T> {
     fn read(from: &mut Unpacker<'_>) -> T;
 }
 
-/// Writes a number by how far it is from the last one of its kind, or by itself, whichever is less. The same again is a bit. Gives what
-/// is the last one then: zero, which mostly is none at all, says nothing of the next.
-pub(super) fn put_near(to: &mut Packer, value: u64, far: i64, last: u64) -> u64 {
-    to.bit(value != last);
-    if value == last {
-        return last;
+/// A number that mostly is near the last one of its kind: it is told by how far it is from that, or by itself, whichever is less. The
+/// same again is a bit. Zero, which mostly is none at all, says nothing of the next.
+pub(crate) struct Like<const KIND: usize>;
+
+/// How many kinds there are.
+pub(super) const KINDS: usize = 7;
+
+/// A sequence number.
+pub(super) type Number = Like<0>;
+/// The right edge of a window.
+pub(crate) type Edge = Like<1>;
+/// A frame.
+pub(crate) type Frame = Like<2>;
+/// A time stamp of TCP.
+pub(crate) type Near = Like<3>;
+/// A window, as a receiver offers it.
+pub(crate) type Size = Like<4>;
+/// A window, as a sender has it.
+pub(crate) type Flight = Like<5>;
+/// The id of a connection.
+pub(crate) type Whose = Like<6>;
+
+#[inline]
+fn put_like(to: &mut Packer, kind: usize, value: u64, far: i64, most: u32) {
+    let last = &mut to.known.last[kind];
+    if value == *last {
+        to.bit(false);
+        return;
+    }
+    if value != 0 {
+        *last = value;
     }
     let near = zigzag(far);
-    let is_near = near < value;
-    to.bit(is_near);
-    if is_near {
-        to.leb(near);
+    if near < value {
+        to.bits(0b11, 2);
+        to.some(near, most);
     } else {
-        to.number(value);
+        to.bits(0b01, 2);
+        to.number(value, most);
     }
-    if value == 0 { last } else { value }
 }
 
-/// The value that was written so, and what is the last one then.
-pub(super) fn get_near(from: &mut Unpacker<'_>, last: u64) -> (u64, u64) {
+#[inline]
+fn get_like(from: &mut Unpacker<'_>, kind: usize, most: u32) -> u64 {
+    let last = from.known.last[kind];
     if !from.bit() {
-        return (last, last);
+        return last;
     }
-    let value = if from.bit() { last.wrapping_add(unzigzag(from.leb()) as u64) } else { from.number() };
-    (value, if value == 0 { last } else { value })
+    let value = if from.bit() {
+        last.wrapping_add(unzigzag(from.some(most)) as u64) & (u64::MAX >> (64 - most))
+    } else {
+        from.number(most)
+    };
+    if value != 0 {
+        from.known.last[kind] = value;
+    }
+    value
 }
 
-/// The same of numbers of 32 bits, which begin anew behind the last.
-pub(super) fn put_near_32(to: &mut Packer, value: u32, last: u32) -> u32 {
-    let far = value.wrapping_sub(last) as i32;
-    put_near(to, value.into(), far.into(), last.into()) as u32
-}
-
-pub(super) fn get_near_32(from: &mut Unpacker<'_>, last: u32) -> (u32, u32) {
-    let (value, last) = get_near(from, last.into());
-    (value as u32, last as u32)
-}
-
-/// A number near the last such one: a time stamp of TCP.
-pub(crate) struct Near;
-
-impl Form<u32> for Near {
+impl<const KIND: usize> Form<u32> for Like<KIND> {
+    #[inline]
     fn write(value: &u32, to: &mut Packer) {
-        to.known.stamp = put_near_32(to, *value, to.known.stamp);
+        // They begin anew behind the last.
+        let far = value.wrapping_sub(to.known.last[KIND] as u32) as i32;
+        put_like(to, KIND, u64::from(*value), far.into(), u32::BITS);
     }
 
+    #[inline]
     fn read(from: &mut Unpacker<'_>) -> u32 {
-        let value;
-        (value, from.known.stamp) = get_near_32(from, from.known.stamp);
-        value
+        get_like(from, KIND, u32::BITS) as u32
     }
 }
 
-/// A frame.
-pub(crate) struct Frame;
-
-impl Form<u64> for Frame {
+impl<const KIND: usize> Form<u64> for Like<KIND> {
+    #[inline]
     fn write(value: &u64, to: &mut Packer) {
-        let last = to.known.frame;
-        to.known.frame = put_near(to, *value, value.wrapping_sub(last) as i64, last);
+        let far = value.wrapping_sub(to.known.last[KIND]) as i64;
+        put_like(to, KIND, *value, far, u64::BITS);
     }
 
+    #[inline]
     fn read(from: &mut Unpacker<'_>) -> u64 {
-        let value;
-        (value, from.known.frame) = get_near(from, from.known.frame);
-        value
+        get_like(from, KIND, u64::BITS)
     }
 }
 
-impl Form<NonZeroU64> for Frame {
+impl<const KIND: usize> Form<Seq> for Like<KIND> {
+    #[inline]
+    fn write(value: &Seq, to: &mut Packer) {
+        Self::write(&value.0, to);
+    }
+
+    #[inline]
+    fn read(from: &mut Unpacker<'_>) -> Seq {
+        Seq(Self::read(from))
+    }
+}
+
+impl<const KIND: usize> Form<NonZeroU64> for Like<KIND> {
     fn write(value: &NonZeroU64, to: &mut Packer) {
-        Frame::write(&value.get(), to);
+        Self::write(&value.get(), to);
     }
 
     fn read(from: &mut Unpacker<'_>) -> NonZeroU64 {
-        NonZeroU64::new(Frame::read(from)).unwrap_or(NonZeroU64::MIN)
+        NonZeroU64::new(Self::read(from)).unwrap_or(NonZeroU64::MIN)
     }
 }
 
 /// A frame with its time.
-impl<T: Rest> Form<(T, u64)> for Frame {
-    fn write(value: &(T, u64), to: &mut Packer) {
+impl Form<(Nanos, u64)> for Frame {
+    fn write(value: &(Nanos, u64), to: &mut Packer) {
         value.0.put(to);
         Frame::write(&value.1, to);
     }
 
-    fn read(from: &mut Unpacker<'_>) -> (T, u64) {
-        (T::get(from), Frame::read(from))
+    fn read(from: &mut Unpacker<'_>) -> (Nanos, u64) {
+        (Nanos::get(from), Frame::read(from))
     }
 }
 
 impl<T, F: Form<T>> Form<Option<T>> for F {
+    #[inline]
     fn write(value: &Option<T>, to: &mut Packer) {
         to.bit(value.is_some());
         if let Some(value) = value {
@@ -108,8 +139,22 @@ impl<T, F: Form<T>> Form<Option<T>> for F {
         }
     }
 
+    #[inline]
     fn read(from: &mut Unpacker<'_>) -> Option<T> {
         from.bit().then(|| F::read(from))
+    }
+}
+
+/// A length of time of which only its number is kept.
+pub(crate) struct Time;
+
+impl Form<i64> for Time {
+    fn write(value: &i64, to: &mut Packer) {
+        Nanos(*value).put(to);
+    }
+
+    fn read(from: &mut Unpacker<'_>) -> i64 {
+        Nanos::get(from).0
     }
 }
 
@@ -118,15 +163,19 @@ pub(crate) struct InRow;
 
 impl<const N: usize> Form<[u32; N]> for InRow {
     fn write(value: &[u32; N], to: &mut Packer) {
-        value.iter().fold(0, |last, &number| put_near_32(to, number, last));
+        let mut last = 0;
+        for number in value {
+            let far = number.wrapping_sub(last) as i32;
+            to.number(zigzag(far.into()), u32::BITS);
+            last = *number;
+        }
     }
 
     fn read(from: &mut Unpacker<'_>) -> [u32; N] {
-        let mut last = 0;
+        let mut last = 0_u32;
         std::array::from_fn(|_| {
-            let value;
-            (value, last) = get_near_32(from, last);
-            value
+            last = last.wrapping_add(unzigzag(from.number(u32::BITS)) as u32);
+            last
         })
     }
 }
@@ -134,31 +183,26 @@ impl<const N: usize> Form<[u32; N]> for InRow {
 /// Numbers of which all bits are as likely, or that are zero.
 pub(crate) struct Mixed;
 
-impl Form<u32> for Mixed {
-    fn write(value: &u32, to: &mut Packer) {
-        to.bit(*value != 0);
-        if *value != 0 {
-            to.bytes(&value.to_le_bytes());
-        }
-    }
+macro_rules! mixed {
+    ($($int:ty),*) => { $(
+        impl Form<$int> for Mixed {
+            #[inline]
+            fn write(value: &$int, to: &mut Packer) {
+                to.bit(*value != 0);
+                if *value != 0 {
+                    to.bits((*value).into(), <$int>::BITS);
+                }
+            }
 
-    fn read(from: &mut Unpacker<'_>) -> u32 {
-        if from.bit() { u32::from_le_bytes(from.bytes()) } else { 0 }
-    }
+            #[inline]
+            fn read(from: &mut Unpacker<'_>) -> $int {
+                if from.bit() { from.bits(<$int>::BITS) as $int } else { 0 }
+            }
+        }
+    )* };
 }
 
-impl Form<u16> for Mixed {
-    fn write(value: &u16, to: &mut Packer) {
-        to.bit(*value != 0);
-        if *value != 0 {
-            to.bytes(&value.to_le_bytes());
-        }
-    }
-
-    fn read(from: &mut Unpacker<'_>) -> u16 {
-        if from.bit() { u16::from_le_bytes(from.bytes()) } else { 0 }
-    }
-}
+mixed!(u16, u32);
 
 impl<T, const N: usize> Form<[T; N]> for Mixed
 where

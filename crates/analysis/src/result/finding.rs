@@ -2,7 +2,7 @@
 
 use super::Frames;
 use crate::facts::Facts;
-use crate::rest::at_rest;
+use crate::rest::{Whose, at_rest};
 use tcpwhy_base::{Cause, FixId, Kind, Nanos, Program, Side, Told};
 
 /// What is said of whole connections is computed from options and sums; the spans it is made of may be wrong.
@@ -83,7 +83,7 @@ pub struct Example {
     pub end: Nanos,
 }
 
-at_rest! { Example { connection, exchange, frames, start, end } }
+at_rest! { Example { connection as Whose, exchange, frames, start, end } }
 
 /// A cause rolled up over spans.
 #[derive(Clone, Debug)]

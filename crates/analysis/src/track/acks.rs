@@ -1,7 +1,7 @@
 //! The last ACKs and window updates for one end's data, as they passed the tap.
 
 use crate::fetch::fetch;
-use crate::rest::{Form, Frame, Near, Packer, Rest, Unpacker, at_rest};
+use crate::rest::{Edge, Flight, Form, Frame, Near, Packer, Rest, Size, Unpacker, at_rest};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
 /// An ACK or window update, and what was known before it.
@@ -28,8 +28,8 @@ pub(crate) struct Ack {
 
 at_rest! {
     Ack {
-        time, frame_and_bits as Framed, delay, ack, una_before, edge, edge_before, window_before, cwnd,
-        stamp as Near,
+        time, frame_and_bits as Framed, delay, ack, una_before, edge as Edge, edge_before as Edge,
+        window_before as Size, cwnd as Flight, stamp as Near,
     }
 }
 

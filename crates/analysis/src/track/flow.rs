@@ -1,7 +1,7 @@
 //! What is known of one direction of a connection: plain figures, written by `half` alone and read by everybody.
 
 use crate::profile::Profile;
-use crate::rest::{Near, at_rest};
+use crate::rest::{Edge, Flight, Near, Size, at_rest};
 use crate::track::numbering::Numbering;
 use crate::track::recovery::{Recovery, Repair, TooLarge};
 use tcpwhy_base::{Nanos, Segment, Seq};
@@ -56,9 +56,9 @@ pub(crate) struct Flow {
 
 at_rest! {
     Flow {
-        seen, acked, base, nxt, una, edge, edge_known, window, raw_window, mss, small_end, last,
-        flight_start, last_advance, first_sack, dup_acks, recovery, cwnd, rtt, round, numbering, probed,
-        packed, paced, ignores_acks, too_big,
+        seen, acked, base, nxt, una, edge as Edge, edge_known, window as Size, raw_window, mss, small_end,
+        last, flight_start, last_advance, first_sack, dup_acks, recovery, cwnd, rtt, round, numbering,
+        probed, packed, paced, ignores_acks, too_big,
     }
 }
 
@@ -248,7 +248,7 @@ pub(crate) struct Cwnd {
     pub(crate) initial: u32,
 }
 
-at_rest! { Cwnd { estimate, before_idle, before_loss, restarted, lost, kept, max_flight, initial } }
+at_rest! { Cwnd { estimate as Flight, before_idle, before_loss, restarted, lost, kept, max_flight, initial } }
 
 impl Cwnd {
     pub(crate) fn state(&self) -> CwndState {

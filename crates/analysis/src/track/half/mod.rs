@@ -8,7 +8,7 @@ mod sent;
 
 pub(crate) use calm::Calm;
 
-use crate::rest::at_rest;
+use crate::rest::{Size, at_rest};
 use crate::track::acks::Acks;
 use crate::track::flow::Flow;
 use crate::track::holes::Holes;
@@ -40,7 +40,7 @@ pub(crate) struct Counts {
 at_rest! {
     Counts {
         packets, bytes, retransmitted, zero_windows, probes, keepalives, reordered, syn_retransmissions,
-        duplicates, max_window, delayed_ack, min_timeout,
+        duplicates, max_window as Size, delayed_ack, min_timeout,
     }
 }
 
