@@ -1,8 +1,11 @@
+use crate::rest::at_rest;
 use tcpwhy_base::{Cause, Class, Nanos};
 
 /// Time by cause; causes without time are absent. Ascending by cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Budget(pub Vec<(Cause, Nanos)>);
+
+at_rest! { Budget(value) }
 
 impl Budget {
     /// Adds `time` to `cause`.

@@ -7,6 +7,7 @@ mod boundary;
 mod calm;
 mod finish;
 mod renew;
+mod rest;
 mod told;
 
 pub(crate) use renew::{ends_of, is_of_client};

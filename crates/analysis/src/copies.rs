@@ -1,6 +1,7 @@
 //! Which packets are copies of one that has passed: a mirror port, a second interface or a tap at the other end of a path
 //! shows packets twice.
 
+use crate::rest::{InRow, Mixed, Near, at_rest};
 use std::collections::VecDeque;
 use tcpwhy_base::{End, Ends, Nanos, Segment, TcpFlags, Trouble};
 
@@ -20,6 +21,8 @@ pub struct Copies {
     /// How late the latest copy was that came after more than a millisecond.
     late: Nanos,
 }
+
+at_rest! { Copies { recent, late } }
 
 /// The last packets of one direction.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +48,13 @@ struct Recent {
     more: Option<Box<VecDeque<Trace>>>,
 }
 
+at_rest! {
+    Recent {
+        contents as Mixed, passed as InRow, tails as Mixed, at, same_identifiers, identifier, ttl, ways,
+        single, twice, more,
+    }
+}
+
 /// A packet as far as its copy is known by it. Of the hash of its content there are 47 bits: with 31 of them one packet in
 /// 3 * 10^8 is like one of the eight before it by chance, and like one of a thousand, where copies come late, one in two million.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,6 +64,8 @@ struct Trace {
     /// Its TTL, then when it passed, in µs modulo 2^24.
     passed: u32,
 }
+
+at_rest! { Trace { content as Mixed, tail as Mixed, passed as Near } }
 
 /// What a packet is to an earlier one with the same content.
 #[derive(Clone, Copy, Debug)]

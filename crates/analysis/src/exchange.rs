@@ -4,6 +4,7 @@ use crate::attribute::{Carry, Context, attribute, fold};
 use crate::fetch::fetch_whole;
 use crate::output::Output;
 use crate::release::Wait;
+use crate::rest::{Frame, at_rest};
 use crate::result::Span;
 use crate::step::Step;
 use crate::track::{Moment, Recovered, Repair, Since};
@@ -36,6 +37,13 @@ pub(crate) struct Recorded {
     /// Spans of steps that were turned over already.
     pub(crate) done: Vec<Span>,
     pub(crate) carry: Carry,
+}
+
+at_rest! {
+    Recorded {
+        start, first_frame as Frame, request_end, response_start, last, last_frame as Frame, last_sender,
+        bytes, first_bytes, turns, duplex, steps, done, carry,
+    }
 }
 
 impl Default for Recorded {
@@ -164,6 +172,12 @@ pub(crate) struct Recorder {
     message: Nanos,
     /// The last recovery of each side that has ended: how, and when.
     recovered: Ends<Option<(Repair, Nanos)>>,
+}
+
+at_rest! {
+    Recorder {
+        active, in_tls, server_changed_cipher, asked_for_tls, hello, recorded, message, recovered,
+    }
 }
 
 /// What others may ask.

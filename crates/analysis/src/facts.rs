@@ -1,6 +1,7 @@
 //! The figures behind a span, kept as numbers; the sentence is made only when somebody reads it.
 
 mod opening;
+mod rest;
 mod waited;
 mod witnessed;
 

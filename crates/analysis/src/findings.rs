@@ -4,6 +4,7 @@ mod acquit;
 pub(crate) mod agree;
 pub(crate) mod packed;
 mod plain;
+mod rest;
 pub(crate) mod store;
 
 pub(crate) use acquit::Acquitted;

@@ -82,6 +82,7 @@ mod profile;
 mod release;
 pub mod replay;
 mod requests;
+mod rest;
 mod result;
 mod servers;
 mod step;

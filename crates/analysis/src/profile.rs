@@ -1,5 +1,6 @@
 //! What differs between TCP stacks, as values: rules take a profile, never a literal.
 
+use crate::rest::{Packer, Rest, Unpacker};
 use tcpwhy_base::{Nanos, Segment};
 
 /// Habits of one end's TCP, as far as its SYN tells them.
@@ -36,6 +37,10 @@ impl Profile {
     const FREEBSD: Profile =
         Profile { os: Some("FreeBSD"), minshall: false, rto_floor: Nanos::millis(230), ..Profile::UNKNOWN };
 
+    /// Each of them.
+    const ALL: [&Profile; 5] =
+        [&Profile::UNKNOWN, &Profile::LINUX, &Profile::WINDOWS, &Profile::MACOS, &Profile::FREEBSD];
+
     /// Guesses from the order of options in a SYN (kinds 4 bits each, NOP and timestamps left out) and the TTL.
     /// Linux writes MSS, SACK, window scale; Windows and the BSDs MSS, window scale, SACK.
     pub(crate) fn from_syn(syn: &Segment) -> &'static Profile {
@@ -47,6 +52,17 @@ impl Profile {
             0x432 => &Profile::FREEBSD,
             _ => &Profile::UNKNOWN,
         }
+    }
+}
+
+/// Its place among all of them.
+impl Rest for &'static Profile {
+    fn put(&self, to: &mut Packer) {
+        to.one_of(Profile::ALL.into_iter(), self);
+    }
+
+    fn get(from: &mut Unpacker<'_>) -> &'static Profile {
+        from.one_of(Profile::ALL.into_iter()).unwrap_or(&Profile::UNKNOWN)
     }
 }
 

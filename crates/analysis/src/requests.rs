@@ -3,6 +3,7 @@
 
 use crate::budget::Budget;
 use crate::packing::{Words, after, since};
+use crate::rest::at_rest;
 use tcpwhy_base::{CAUSES, Cause, Nanos};
 
 /// A factor of two is counted in 512 steps: a quantile is right to a thousandth.
@@ -17,6 +18,8 @@ pub(crate) struct Requests {
     /// When the first began and the last ended, the setup included.
     pub(crate) range: Option<(Nanos, Nanos)>,
 }
+
+at_rest! { Requests { times, range } }
 
 impl Requests {
     pub(crate) fn clear(&mut self) {
@@ -89,6 +92,8 @@ pub struct Distribution {
     longest: Nanos,
 }
 
+at_rest! { Distribution { counts, cells, longest } }
+
 /// The time of one cause in the requests of one band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cell {
@@ -96,6 +101,8 @@ struct Cell {
     cause: Cause,
     time: Nanos,
 }
+
+at_rest! { Cell { band, cause, time } }
 
 impl Cell {
     /// Cells ascend by it.

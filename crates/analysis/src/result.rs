@@ -19,6 +19,7 @@ pub use totals::Totals;
 use crate::budget::Budget;
 use crate::facts::Facts;
 use crate::fetch::fetch_whole;
+use crate::rest::{Form, Packer, Unpacker, at_rest};
 use tcpwhy_base::{Cause, Endpoint, Nanos, Program, Side, Source, Told};
 
 /// A stretch of time with exactly one cause.
@@ -51,7 +52,33 @@ pub struct Span {
     pub source: Source,
 }
 
+at_rest! {
+    Span {
+        cause, detail as Detail, side, start, end, frames, confidence, alternatives, facts, folded,
+        longest_folded, source,
+    }
+}
+
+/// What is said beside the cause of a span: one of a few words.
+struct Detail;
+
+impl Form<&'static str> for Detail {
+    fn write(value: &&'static str, to: &mut Packer) {
+        to.one_of(Span::DETAILS.into_iter(), value);
+    }
+
+    fn read(from: &mut Unpacker<'_>) -> &'static str {
+        from.one_of(Span::DETAILS.into_iter()).unwrap_or(Span::REPEATED)
+    }
+}
+
 impl Span {
+    /// Several of one cause are one.
+    pub(crate) const REPEATED: &'static str = "repeated";
+    /// After the last exchange of a closed connection.
+    pub(crate) const CLOSE: &'static str = "close";
+    const DETAILS: [&'static str; 2] = [Span::REPEATED, Span::CLOSE];
+
     /// How long.
     pub fn duration(&self) -> Nanos {
         self.end - self.start
@@ -80,6 +107,8 @@ pub struct Setup {
     /// Tile `start..end`.
     pub spans: Vec<Span>,
 }
+
+at_rest! { Setup { start, end, bytes, tls_trips, spans } }
 
 /// How an exchange ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +192,8 @@ pub struct Omitted {
     pub budget: Budget,
 }
 
+at_rest! { Omitted { count, duration, bytes, budget } }
+
 /// Where the capture was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -194,6 +225,8 @@ pub enum Closed {
     Open,
 }
 
+at_rest! { enum Closed { Fin, Rst, Open } }
+
 impl Closed {
     /// The name in JSON.
     pub const fn name(self) -> &'static str {
@@ -208,6 +241,8 @@ impl Closed {
 /// What limits what can be said of a connection; bits, see [`Quality::NAMES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quality(pub u16);
+
+at_rest! { Quality(value) }
 
 impl Quality {
     /// The first packet was no SYN.

@@ -4,6 +4,7 @@
 //! ends and the flights after it are known (`attribute`).
 
 use crate::release::{Acked, Pause, Release, Wait};
+use crate::rest::{Frame, at_rest};
 use crate::track::{CwndState, Passage, Repair};
 use std::num::NonZeroU64;
 use tcpwhy_base::{End, Held, Nanos, Segment, Source};
@@ -50,6 +51,14 @@ pub(crate) struct Step {
     pub(crate) unread: Option<Nanos>,
     /// What held it back as the ACK came in that released it, where its sender's kernel says so.
     pub(crate) held: Option<Held>,
+}
+
+at_rest! {
+    Step {
+        start, end, wait, sender, cwnd, before, burst, bytes, releases, len, loss, split,
+        first_frame as Frame, ack_frame as Frame, last_frame as Frame, empty, pushed, again, may_go_on,
+        source, across, unread, held,
+    }
 }
 
 impl Step {

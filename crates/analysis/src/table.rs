@@ -11,6 +11,8 @@ mod logs;
 mod lone;
 mod lookup;
 mod over;
+mod quiet;
+mod resting;
 mod scan;
 mod seen;
 mod settings;
@@ -35,6 +37,7 @@ use index::{Index, Key};
 pub use listed::ROWS;
 use listed::{Listed, MostLost};
 use lone::{At, Lones};
+use quiet::Hand;
 use std::collections::VecDeque;
 use tcpwhy_base::{Endpoint, Nanos, Observation, Segment};
 
@@ -73,6 +76,7 @@ pub struct Analyzer {
     held: usize,
     crowd: usize,
     room: Room,
+    hand: Hand,
     /// The packets of connections of which one was seen.
     lones: Lones,
     /// Those of them that have ended, and their ids.
@@ -129,6 +133,7 @@ impl Analyzer {
             held: 0,
             crowd: CROWD,
             room: Room::default(),
+            hand: Hand::default(),
             lones: Lones::default(),
             silent: Vec::new(),
             lists_all: config.detail == Detail::All,
@@ -190,6 +195,7 @@ impl Analyzer {
         self.count(std::slice::from_ref(segment));
         let known = self.find_of(segment).unwrap_or(Known::NOTHING);
         self.push_to(segment, known);
+        self.look_for_quiet(std::slice::from_ref(segment));
     }
 
     /// The exchange that goes on in the connection of this segment, once it has an answer: when it began, and its last progress.

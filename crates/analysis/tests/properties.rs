@@ -227,6 +227,9 @@ fn same_however_dealt(segments: &[Segment], chunks: &[usize]) -> Result<(), Test
         long_way.push_all(segments);
         prop_assert_eq!(format!("{:?}", long_way.finish()), format!("{:?}", with(detail, segments)));
     }
+    let mut resting = Analyzer::new(Config { detail: Detail::All }).rests_always();
+    segments.iter().for_each(|segment| resting.push(segment));
+    prop_assert_eq!(&format!("{:?}", resting.finish()), &one, "at rest");
     for n in 1..=3 {
         let mut shards: Vec<Analyzer> =
             (0..n).map(|_| Analyzer::new(Config { detail: Detail::All })).collect();

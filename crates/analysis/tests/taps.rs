@@ -59,9 +59,13 @@ fn explained_beside(both: &[Vec<Segment>; 2], events: &[SocketEvent]) -> Connect
         if *here { Observation::Segment(segment) } else { Observation::Elsewhere(segment) }
     }));
     all.sort_by_key(|o| o.time());
-    let mut analyzer = Analyzer::new(Config { detail: Detail::All }).with_second_tap();
-    all.into_iter().for_each(|o| analyzer.observe(o));
-    let mut connections = analyzer.finish().connections;
+    let of = |mut analyzer: Analyzer| {
+        all.iter().for_each(|&o| analyzer.observe(o));
+        analyzer.finish().connections
+    };
+    let analyzer = || Analyzer::new(Config { detail: Detail::All }).with_second_tap();
+    let mut connections = of(analyzer());
+    assert_eq!(format!("{:?}", of(analyzer().rests_always())), format!("{connections:?}"));
     assert_eq!(connections.len(), 1);
     *connections.remove(0)
 }

@@ -2,6 +2,7 @@
 
 use crate::confidence::Tap;
 use crate::release::Habits;
+use crate::rest::at_rest;
 use crate::result::Quality;
 use crate::step::Step;
 use crate::track::{NotTaken, Tracker};
@@ -81,6 +82,8 @@ pub(crate) struct Carry {
     /// Of the trip that lost data would have taken anyway, what is still to be said (rule 14).
     pub(crate) owed: Nanos,
 }
+
+at_rest! { Carry { peak, rounds, backlog, message_of, spoke, answered, unpaid, trips, travelled, owed } }
 
 /// A segment is as far as a rate can be off in one exchange: half of it for each direction.
 pub(super) const HALF_SEGMENT: i64 = 730;

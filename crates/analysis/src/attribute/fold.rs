@@ -90,7 +90,7 @@ pub(crate) fn fold(spans: &mut Vec<Span>, limit: usize) {
                 at += duration;
                 span.end = at;
                 if span.folded > 1 {
-                    span.detail = Some("repeated");
+                    span.detail = Some(Span::REPEATED);
                 }
             }
         }

@@ -51,14 +51,14 @@ impl Conn {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::Detail;
     use crate::output::Output;
     use tcpwhy_base::{Nanos, Seq};
 
     /// Packets of a connection in which a little of everything happens: both ends speak, lose, repeat and close.
-    fn packets() -> Vec<Segment> {
+    pub(in crate::conn) fn packets() -> Vec<Segment> {
         let end = |last: u8| Endpoint { ip: [192, 0, 2, last].into(), port: 1_000 + u16::from(last) };
         let flags =
             [TcpFlags::SYN, TcpFlags::SYN | TcpFlags::ACK, TcpFlags::ACK, TcpFlags::ACK | TcpFlags::PSH];

@@ -1,5 +1,6 @@
 //! What a kernel says of a wait, beyond what packets show.
 
+use crate::rest::at_rest;
 use std::fmt;
 use tcpwhy_base::Nanos;
 
@@ -25,6 +26,8 @@ pub enum Witnessed {
         wait: Nanos,
     },
 }
+
+at_rest! { enum Witnessed { 0 => Unread { flight }, 1 => Cork { wait, held }, 2 => Late { wait } } }
 
 impl fmt::Display for Witnessed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

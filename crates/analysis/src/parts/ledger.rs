@@ -13,6 +13,7 @@ use crate::parts::opening::setup;
 use crate::parts::sums::Sums;
 use crate::parts::unfinished::{late_read, tail};
 use crate::release::Habits;
+use crate::rest::{Frame, Whose, at_rest};
 use crate::result::{Ended, Example, Exchange, Frames, Setup, Span};
 use crate::track::{Moment, Opening, Tracker};
 use tcpwhy_base::{Cause, Class, End, Ends, Nanos, Segment, Side, Source};
@@ -33,12 +34,20 @@ pub(crate) struct Ledger {
     sums: Sums,
 }
 
+at_rest! {
+    Ledger {
+        connection as Whose, file, setup, exchanges, upto as Frame, last_response, refills, sums,
+    }
+}
+
 /// How often in a row a response had as many bytes as the one before, after a few bytes of the client.
 #[derive(Clone, Copy, Debug, Default)]
 struct Refills {
     bytes: u64,
     count: u32,
 }
+
+at_rest! { Refills { bytes, count } }
 
 /// What is inherent is summed over the capture; the rest for each connection.
 fn rollups_of<'a>(cause: Cause, own: &'a mut Rollups, parts: &'a mut Output) -> &'a mut Rollups {

@@ -3,6 +3,7 @@
 use crate::findings::{Basis, Finished};
 use crate::parts::ledger::Ledger;
 use crate::release::Habits;
+use crate::rest::{Protocol, Whose, at_rest};
 use crate::result::{self, Connection, Extremes, Path, Quality};
 use crate::track::Tracker;
 use std::mem::take;
@@ -19,6 +20,8 @@ pub(crate) struct Identity {
     /// As their first bytes named them.
     pub(crate) programs: Ends<Option<Program>>,
 }
+
+at_rest! { Identity { id as Whose, ends, roles_inferred, file, protocol as Protocol, programs } }
 
 impl Identity {
     /// What is spoken.

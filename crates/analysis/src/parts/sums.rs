@@ -3,6 +3,7 @@
 use crate::budget::Budget;
 use crate::findings::{Quick, Rollups};
 use crate::requests::Requests;
+use crate::rest::at_rest;
 use crate::result::Omitted;
 use tcpwhy_base::{Cause, Nanos};
 
@@ -22,6 +23,8 @@ pub(crate) struct Sums {
     /// Time after the last byte, and what it is called.
     pub(crate) tail: Option<(Cause, Nanos)>,
 }
+
+at_rest! { Sums { budget, gap_budget, exchanges, gaps, rollups, quick_turns, quick, requests, tail } }
 
 impl Sums {
     /// Takes the budgets of its exchanges and gaps.

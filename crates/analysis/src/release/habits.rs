@@ -4,6 +4,7 @@ use crate::findings::Acquitted;
 use crate::profile::WAKE_UP;
 use crate::release::acked::{is_no_initial_window, is_tail, shows_nodelay};
 use crate::release::value::{Acked, Release, Wait};
+use crate::rest::at_rest;
 use crate::track::{Ack, Passage};
 use tcpwhy_base::{End, Ends, Nanos, Source};
 
@@ -25,6 +26,8 @@ pub(crate) struct Habits {
     before_tail: Ends<u32>,
 }
 
+at_rest! { Habits { nodelay, nagle_holds, held, cork, soonest_answer, answers, before_tail } }
+
 /// Waits that seemed to be holds of Nagle's algorithm: from the shortest to the longest.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
@@ -37,6 +40,8 @@ struct Held {
     /// One was the tail of a write that no congestion window would have held (rule 54).
     classic: bool,
 }
+
+at_rest! { Held { count, late, waited, told, classic } }
 
 impl Held {
     #[cold]
@@ -85,6 +90,8 @@ struct Cork {
     /// The last of them, since the last ACK.
     wait: Nanos,
 }
+
+at_rest! { Cork { seen, against, told, whole, wait } }
 
 /// What flew until the ACK of all of it. A stack that does not echo pure ACKs (rule 43) is not known for that at first: what
 /// came a round trip later left with the ACK.

@@ -1,6 +1,7 @@
 //! What the kernels of a connection's hosts have said, kept until the segments pass that it is about.
 
 use super::witnessed::AT_ONCE;
+use crate::rest::at_rest;
 use std::collections::VecDeque;
 use tcpwhy_base::{End, Ends, Held, Nanos, Segment, Seq, SocketChange, SocketEvent, Timer, Witness};
 
@@ -14,6 +15,8 @@ const MOST_BEGUN: usize = 64;
 /// What two kernels have said, if any did.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Testimony(Option<Box<Ends<Host>>>);
+
+at_rest! { Testimony(value) }
 
 /// What one kernel has said of its socket.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +37,8 @@ struct Host {
     last: Witness,
 }
 
+at_rest! { Host { heard, writes, begun, answered, unread, tells_reads, held, ack_timer, last } }
+
 /// A write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
@@ -45,6 +50,8 @@ pub(crate) struct Write {
     pub(crate) read: Option<Seq>,
 }
 
+at_rest! { Write { from, to, at, read } }
+
 /// From when until when data lay unread.
 #[derive(Clone, Copy, Debug)]
 struct Unread {
@@ -53,6 +60,8 @@ struct Unread {
     /// It was read up to there, and nothing was left.
     upto: Option<Seq>,
 }
+
+at_rest! { Unread { since, until, upto } }
 
 impl Testimony {
     /// Takes what the kernel of `s` said.

@@ -1,5 +1,6 @@
 //! What may release a segment, with the figures of each.
 
+use crate::rest::at_rest;
 use crate::track::Repair;
 use std::num::NonZeroU64;
 use tcpwhy_base::{Nanos, Source};
@@ -126,6 +127,17 @@ pub(crate) enum Wait {
     Blind,
 }
 
+at_rest! {
+    enum Wait {
+        0 => Burst, 1 => Acked(value), 2 => Window { flight }, 3 => Closed { window, flight, unread },
+        4 => Shut { window }, 5 => Silly { window },
+        6 => Nagle { first, flight, delay, delayed, late_us, prompt }, 7 => Pause(value), 8 => Freed,
+        9 => CorkTimer { wait }, 10 => Cork { wait }, 11 => SendBuffer, 12 => Unread,
+        13 => Turn { on_the_way, unheard, doubt, seen }, 14 => Loss { repair, again },
+        15 => NewProbe { outstanding }, 16 => Missing { packets }, 17 => Blind,
+    }
+}
+
 impl Wait {
     /// For an answer of which nothing is doubtful.
     pub(crate) const ANSWER: Wait =
@@ -156,6 +168,8 @@ pub(crate) struct Acked {
     pub(crate) unread: Option<Nanos>,
 }
 
+at_rest! { Acked { flight, peak, room, delay, late_us, rtt, flown, tail, drained, unread } }
+
 impl Acked {
     /// Both waits are one.
     pub(crate) fn join(&mut self, next: &Acked) {
@@ -184,6 +198,8 @@ pub(crate) struct Pause {
     pub(crate) there: bool,
 }
 
+at_rest! { Pause { outstanding, flight, full, there } }
+
 /// Whether a response that came late may have been lost once before it passed the tap, which looks the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doubt {
@@ -198,3 +214,5 @@ pub(crate) enum Doubt {
     /// As many packets before it never passed the tap (and there was time).
     Missing(u16),
 }
+
+at_rest! { enum Doubt { 0 => None, 1 => Possible, 2 => Timed, 3 => Pieces, 4 => Missing(value) } }

@@ -2,6 +2,7 @@
 
 use super::Frames;
 use crate::facts::Facts;
+use crate::rest::{Whose, at_rest};
 use tcpwhy_base::{Cause, FixId, Kind, Nanos, Program, Side, Told};
 
 /// What is said of whole connections is computed from options and sums; the spans it is made of may be wrong.
@@ -57,6 +58,8 @@ pub struct Extremes {
     pub longest: Nanos,
 }
 
+at_rest! { Extremes { shortest, longest } }
+
 impl Extremes {
     /// Of one span.
     pub const fn of(time: Nanos) -> Extremes {
@@ -79,6 +82,8 @@ pub struct Example {
     /// When it ends.
     pub end: Nanos,
 }
+
+at_rest! { Example { connection as Whose, exchange, frames, start, end } }
 
 /// A cause rolled up over spans.
 #[derive(Clone, Debug)]

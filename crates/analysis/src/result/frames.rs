@@ -1,6 +1,7 @@
 //! Which frames prove something.
 
 use crate::packing::Words;
+use crate::rest::{Form, Frame, Packer, Rest, Unpacker};
 
 /// Frame numbers that prove something, 1-based as Wireshark counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,6 +14,35 @@ pub struct Frames {
     n: u8,
     /// Index of the input file.
     pub file: u16,
+}
+
+/// Of most the ends decide, which say their keys.
+impl Rest for Frames {
+    fn put(&self, to: &mut Packer) {
+        let Frames { first, span, key, n, file } = self;
+        Frame::write(first, to);
+        span.put(to);
+        n.put(to);
+        file.put(to);
+        let is_of_ends = self.is_of_ends();
+        is_of_ends.put(to);
+        match n {
+            2 if is_of_ends => {}
+            3 if is_of_ends => key[1].put(to),
+            _ => key.put(to),
+        }
+    }
+
+    fn get(from: &mut Unpacker<'_>) -> Frames {
+        let (first, span, n, file) = (Frame::read(from), u32::get(from), u8::get(from), u16::get(from));
+        let key = match n {
+            _ if !bool::get(from) => Rest::get(from),
+            2 => [0, span, 0],
+            _ => [0, u32::get(from), span],
+        };
+        // More cannot decide.
+        Frames { first, span, key, n: n.min(3), file }
+    }
 }
 
 impl Frames {

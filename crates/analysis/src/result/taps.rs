@@ -1,3 +1,4 @@
+use crate::rest::{Frame, at_rest};
 use tcpwhy_base::{End, Nanos};
 
 /// What two taps say of a connection together, by client and server.
@@ -31,3 +32,5 @@ pub struct Lost {
     /// It was a SYN or SYN-ACK.
     pub syn: bool,
 }
+
+at_rest! { Lost { from, time, frame as Frame, bytes, syn } }

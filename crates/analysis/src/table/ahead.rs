@@ -60,6 +60,7 @@ impl Analyzer {
         self.count(segments);
         if self.live.len() - self.free.len() < self.crowd / 2 {
             self.push_near(segments);
+            self.look_for_quiet(segments);
             return;
         }
         let mut on_the_way = [Group::EMPTY; STEPS];
@@ -83,6 +84,7 @@ impl Analyzer {
                 self.fetch_entries(of(n), &mut on_the_way[n % STEPS]);
             }
         }
+        self.look_for_quiet(segments);
     }
 
     /// The same where states are in a cache.

@@ -2,6 +2,7 @@
 
 use super::index::Key;
 use super::logs::{Log, Logs, MOST};
+use super::resting::{Rested, Resting};
 use super::seen::Seen;
 use super::waiting::{Unpacked, decides_nothing};
 use super::words::Words;
@@ -10,6 +11,8 @@ use crate::fetch::{fetch, fetch_whole};
 use crate::output::Output;
 use tcpwhy_base::{End, Endpoint, Ends, Nanos, Segment};
 
+/// So many packets that wait take less than what comes out of them.
+const FEW: usize = 31;
 /// Ended connections whose room is kept for those to come.
 const SPARE: usize = 1_024;
 
@@ -22,12 +25,25 @@ pub(super) struct Room {
     held: Vec<Box<Held>>,
     /// The state of the connection that ended last.
     conn: Option<Box<Conn>>,
+    /// States that lie idle.
+    resting: Resting,
 }
 
 impl Room {
     /// The state of a connection that begins with this segment.
     pub(super) fn conn(&mut self, id: u32, first: &Segment, parts: &mut Output) -> Box<Conn> {
         state_of(&mut self.conn, id, first, parts)
+    }
+
+    /// States that lie idle.
+    #[inline]
+    pub(super) fn resting(&self) -> usize {
+        self.resting.len()
+    }
+
+    /// How many have gone on since this was last asked.
+    pub(super) fn woken(&mut self) -> i64 {
+        self.resting.woken().into()
     }
 
     /// That connection has ended.
@@ -75,9 +91,11 @@ pub(super) struct Held {
     words: Words,
     /// Those that wait, in so many places; the rules do not look at the link each came on.
     log: Log,
-    /// Its state, once some packet has run through the rules.
+    /// Where its state lies idle.
+    rested: Rested,
+    /// Its state, once some packet has run through the rules, unless it lies idle.
     conn: Option<Box<Conn>>,
-    /// The latest of its packets that wait.
+    /// The latest of its packets that wait; of one that lies idle and has closed, the last of all.
     now: Nanos,
     more: Option<Box<More>>,
     id: u32,
@@ -87,7 +105,9 @@ pub(super) struct Held {
     open: bool,
     /// It has a state.
     grown: bool,
-    /// As long as all its packets wait: what they say.
+    /// Not heard of since it was last looked at.
+    quiet: bool,
+    /// As long as all its packets wait, what they say; of one that lies idle and has closed, what it said.
     seen: Seen,
 }
 
@@ -101,6 +121,7 @@ impl Held {
             words,
             log: Log::NONE,
             conn: None,
+            rested: Rested::NONE,
             now: first.time,
             more,
             id,
@@ -108,6 +129,7 @@ impl Held {
             waits: 0,
             open: true,
             grown: false,
+            quiet: false,
             seen: Seen::default(),
         }
     }
@@ -265,9 +287,10 @@ impl Held {
     /// The segment waits, if there is room and it can be kept.
     #[inline(always)]
     fn append(&mut self, segment: &Segment, from_client: bool, room: &mut Room) -> bool {
-        if self.grown && self.log.is_none() {
+        if self.grown && self.rested == Rested::NONE && self.log.is_none() {
             self.log = room.logs.largest();
         }
+        self.quiet = false;
         let latest = if self.waits == 0 { segment.time } else { self.now };
         let behind = usize::from(self.waits);
         let places = room.logs.take(&mut self.log, behind, latest, segment, from_client);
@@ -306,10 +329,10 @@ impl Held {
     /// Takes a segment, after those that wait.
     #[inline]
     pub(super) fn push(&mut self, segment: &Segment, parts: &mut Output, room: &mut Room) {
-        if self.waits > 0 {
+        if self.waits > 0 || self.rested != Rested::NONE {
             self.settle(parts, room);
         }
-        self.grown = true;
+        (self.grown, self.quiet) = (true, false);
         let id = self.id;
         let conn = self.conn.get_or_insert_with(|| room.conn(id, segment, parts));
         conn.push(segment, parts);
@@ -325,6 +348,9 @@ impl Held {
         let log = std::mem::replace(&mut self.log, Log::NONE);
         let waiting = room.logs.read(log, n);
         self.grown = true;
+        if let Some(conn) = room.resting.wake(&mut self.rested) {
+            self.conn = Some(Box::new(conn));
+        }
         let id = self.id;
         let conn = self.conn.get_or_insert_with(|| {
             let first = match waiting.clone().next() {
@@ -346,6 +372,28 @@ impl Held {
             self.open = conn.is_open();
         }
         conn
+    }
+
+    /// Not heard of since this was last asked, nor since this time, and what it keeps is more than it needs.
+    pub(super) fn was_quiet(&mut self, since: Nanos) -> bool {
+        if !std::mem::replace(&mut self.quiet, true) {
+            return false;
+        }
+        match &self.conn {
+            Some(conn) => self.now.max(conn.now()) < since,
+            None => usize::from(self.waits) > FEW && self.now < since,
+        }
+    }
+
+    /// Nothing happens: what waits runs through the rules, and what comes out lies idle.
+    pub(super) fn rest(&mut self, parts: &mut Output, room: &mut Room) {
+        if self.waits == 0 && self.rested != Rested::NONE {
+            return;
+        }
+        self.settle(parts, room);
+        let Some(conn) = self.conn.take() else { return };
+        self.rested = room.resting.keep(&conn);
+        (self.now, self.seen.not_only_resets) = (conn.now(), conn.lingers());
     }
 
     /// The connection has ended: its state, with all that it got.

@@ -2,6 +2,7 @@
 
 use super::way::Way;
 use crate::release::Wait;
+use crate::rest::{Near, at_rest};
 use crate::result::{Lost, TwoTaps};
 use crate::step::Step;
 use crate::track::{CwndState, Repair, Since, SynsThere};
@@ -35,6 +36,8 @@ pub(crate) struct ToldStep {
     /// The server repaired a loss by then that was none: all of it had arrived.
     needless: bool,
 }
+
+at_rest! { ToldStep { seq, stamp as Near, at, step, before, needless } }
 
 impl ToldStep {
     /// The step that this segment of the server ended.
@@ -70,6 +73,8 @@ pub(crate) struct Across {
     syns: u32,
     syn_acks: u32,
 }
+
+at_rest! { Across { told, lead, ways, heard, repairs, repaired, kind, syns, syn_acks } }
 
 impl Default for Across {
     fn default() -> Across {

@@ -1,6 +1,7 @@
 //! What a connection is, where two taps have seen it: the one that is explained, beside the client, or the one that tells.
 
 use super::across::{Across, ToldStep, Until};
+use crate::rest::at_rest;
 use crate::result::TwoTaps;
 use crate::step::Step;
 use crate::track::SynsThere;
@@ -18,6 +19,8 @@ pub(crate) enum Role {
     Tells(Box<Teller>),
 }
 
+at_rest! { enum Role { 0 => Only, 1 => Explained(value), 2 => Tells(value) } }
+
 /// What the connection at the server's tap has to say.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Teller {
@@ -26,6 +29,8 @@ pub(crate) struct Teller {
     /// The last packet was no copy of another.
     is_new: bool,
 }
+
+at_rest! { Teller { steps, is_new } }
 
 impl Teller {
     /// What it has to say since it was last asked; `None`: the last packet was a copy.

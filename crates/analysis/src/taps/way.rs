@@ -1,5 +1,6 @@
 //! The packets of one direction between two taps: which of them never arrived.
 
+use crate::rest::at_rest;
 use crate::result::Lost;
 use std::collections::VecDeque;
 use tcpwhy_base::{End, Nanos, Segment, Seq, TcpFlags};
@@ -23,6 +24,8 @@ struct Mark {
     stamps: Option<(u32, u32)>,
 }
 
+at_rest! { Mark { seq, ack, len, flags, stamps } }
+
 impl Mark {
     fn of(segment: &Segment) -> Mark {
         // Marks of congestion are set on the way.
@@ -45,6 +48,8 @@ pub(super) struct Way {
     /// When the last that arrived had left.
     last: Option<Nanos>,
 }
+
+at_rest! { Way { from, on_the_way, left, arrived, lost, lost_data, named, last } }
 
 impl Way {
     pub(super) fn new(from: End) -> Way {

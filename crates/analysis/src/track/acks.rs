@@ -1,6 +1,7 @@
 //! The last ACKs and window updates for one end's data, as they passed the tap.
 
 use crate::fetch::fetch;
+use crate::rest::{Edge, Flight, Form, Frame, Near, Packer, Rest, Size, Unpacker, at_rest};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
 /// An ACK or window update, and what was known before it.
@@ -23,6 +24,30 @@ pub(crate) struct Ack {
     pub(crate) cwnd: u32,
     /// Its time stamp, where whoever got it must have echoed it from then on.
     pub(crate) stamp: Option<u32>,
+}
+
+at_rest! {
+    Ack {
+        time, frame_and_bits as Framed, delay, ack, una_before, edge as Edge, edge_before as Edge,
+        window_before as Size, cwnd as Flight, stamp as Near,
+    }
+}
+
+/// Its frame is near others, without the bits.
+struct Framed;
+
+impl Form<u64> for Framed {
+    fn write(value: &u64, to: &mut Packer) {
+        Frame::write(&(value >> 2), to);
+        (value & 1 == 1).put(to);
+        (value & 2 == 2).put(to);
+    }
+
+    fn read(from: &mut Unpacker<'_>) -> u64 {
+        let frame: u64 = Frame::read(from);
+        let (pure, at_a_hole) = (bool::get(from), bool::get(from));
+        frame << 2 | u64::from(at_a_hole) << 1 | u64::from(pure)
+    }
 }
 
 impl Ack {
@@ -83,6 +108,8 @@ pub(crate) struct Acks {
     /// Where the oldest is, once the ring is full.
     at: u16,
 }
+
+at_rest! { Acks { ring, at } }
 
 impl Acks {
     /// None, with the room of these unless that is large.

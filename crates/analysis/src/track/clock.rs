@@ -1,5 +1,6 @@
 //! How coarse the capture's clock is, as the packets of a connection tell.
 
+use crate::rest::at_rest;
 use tcpwhy_base::Nanos;
 
 /// The clock by which packets are stamped: it may tick every 10 ms or 1 ms.
@@ -9,6 +10,8 @@ pub(crate) struct Clock {
     tick: Nanos,
     packets: u8,
 }
+
+at_rest! { Clock { tick, packets } }
 
 /// Stamps in a row that must be round before the clock is taken for a coarse one, so that a short connection whose few times
 /// happen to be round is none.

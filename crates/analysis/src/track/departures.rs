@@ -1,5 +1,6 @@
 //! When what is in flight left.
 
+use crate::rest::at_rest;
 use tcpwhy_base::{Nanos, Seq};
 
 const POINTS: usize = 32;
@@ -12,6 +13,8 @@ pub(crate) struct Departures {
     first: u8,
     count: u8,
 }
+
+at_rest! { Departures { ends, times, first, count } }
 
 impl Departures {
     pub(crate) fn new() -> Departures {

@@ -1,6 +1,7 @@
 //! What is known of one direction of a connection: plain figures, written by `half` alone and read by everybody.
 
 use crate::profile::Profile;
+use crate::rest::{Edge, Flight, Near, Size, at_rest};
 use crate::track::numbering::Numbering;
 use crate::track::recovery::{Recovery, Repair, TooLarge};
 use tcpwhy_base::{Nanos, Segment, Seq};
@@ -53,6 +54,14 @@ pub(crate) struct Flow {
     pub(crate) too_big: Option<Box<TooLarge>>,
 }
 
+at_rest! {
+    Flow {
+        seen, acked, base, nxt, una, edge as Edge, edge_known, window as Size, raw_window, mss, small_end,
+        last, flight_start, last_advance, first_sack, dup_acks, recovery, cwnd, rtt, round, numbering,
+        probed, packed, paced, ignores_acks, too_big,
+    }
+}
+
 /// A data segment that has passed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Last {
@@ -68,6 +77,8 @@ pub(crate) struct Last {
     /// Its time stamp.
     pub(crate) stamp: Option<u32>,
 }
+
+at_rest! { Last { time, len, psh, whole, skipped, una, stamp as Near } }
 
 impl Flow {
     /// Bytes sent and not acknowledged, as far as the tap saw.
@@ -152,6 +163,8 @@ pub(crate) struct RttSamples {
     pub(crate) last: Option<(Nanos, Nanos)>,
 }
 
+at_rest! { RttSamples { smoothed, last } }
+
 impl RttSamples {
     /// Takes a sample (RFC 6298, 2).
     #[inline]
@@ -179,6 +192,8 @@ pub(crate) struct Round {
     /// Of the one before.
     before: u32,
 }
+
+at_rest! { Round { start, bytes, before } }
 
 impl Round {
     /// `bytes` passed; a round takes `length`.
@@ -210,6 +225,8 @@ pub(crate) enum CwndState {
     Avoiding,
 }
 
+at_rest! { enum CwndState { Growing, Restarted, AfterLoss, Avoiding } }
+
 /// What is known of the congestion window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cwnd {
@@ -230,6 +247,8 @@ pub(crate) struct Cwnd {
     /// The first flight that waited for an ACK.
     pub(crate) initial: u32,
 }
+
+at_rest! { Cwnd { estimate as Flight, before_idle, before_loss, restarted, lost, kept, max_flight, initial } }
 
 impl Cwnd {
     pub(crate) fn state(&self) -> CwndState {

@@ -1,5 +1,6 @@
 //! The three-way handshake: SYNs, their retransmissions and refusals.
 
+use crate::rest::{Frame, at_rest};
 use crate::track::Tracker;
 use crate::track::stamps::Stamps;
 use tcpwhy_base::{End, Ends, Nanos, Segment, Seq, Trouble};
@@ -26,6 +27,13 @@ pub(crate) struct Passed {
     pub(crate) refusals: u32,
 }
 
+at_rest! {
+    Passed {
+        syn as Frame, last_syn as Frame, syn_ack as Frame, last_syn_ack as Frame, refused as Frame,
+        refused_syn as Frame, syns_before, refusals,
+    }
+}
+
 /// The server's kernel did not take the final ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NotTaken {
@@ -34,6 +42,8 @@ pub(crate) struct NotTaken {
     /// SYN-ACKs after the handshake.
     pub(crate) syn_acks: u32,
 }
+
+at_rest! { NotTaken { retransmissions, syn_acks } }
 
 /// Of a handshake: what the server's tap saw of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +93,13 @@ pub(crate) struct Handshake {
     not_taken: NotTaken,
     /// The server's first byte by another SYN-ACK than the one that counts: two hosts, or two lives of one, have answered (rule 91).
     other: Option<Seq>,
+}
+
+at_rest! {
+    Handshake {
+        passed, over, syn_seen, syn_ack_seen, done, syns, syn_acks, bytes, trip_us, options_cut,
+        told_scales, not_taken, other,
+    }
 }
 
 impl Tracker {

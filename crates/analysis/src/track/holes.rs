@@ -1,5 +1,6 @@
 //! Bytes of one direction that did not pass the tap when their turn was.
 
+use crate::rest::at_rest;
 use tcpwhy_base::{Nanos, Seq};
 
 /// Bytes below the highest sequence number that never passed the tap.
@@ -11,6 +12,8 @@ struct Hole {
     opened: Nanos,
 }
 
+at_rest! { Hole { from, to, opened } }
+
 /// So many holes are kept: 12 kB at most.
 const MOST: usize = 512;
 
@@ -21,6 +24,8 @@ pub(crate) struct Holes {
     /// End of the last bytes that filled one.
     filled: Option<Seq>,
 }
+
+at_rest! { Holes { open, filled } }
 
 impl Holes {
     pub(crate) fn is_empty(&self) -> bool {

@@ -31,6 +31,7 @@ pub(crate) use {acks::Acks, flow::Flow, flow::Last, numbering::Numbering, recove
 
 use crate::copies::{Copies, SOON};
 use crate::profile::{Profile, delayed_from};
+use crate::rest::{Frame, at_rest};
 use crate::result::{Closed, Quality};
 use clock::Clock;
 use half::{Half, Reading, View};
@@ -68,6 +69,13 @@ pub(crate) struct Tracker {
     now: Nanos,
     first_frame: u64,
     last_frame: u64,
+}
+
+at_rest! {
+    Tracker {
+        half, profile, reaction, pause, handshake, copies, clock, stamps, sooner, scales, quality, calm,
+        closed, reset_by, not_only_resets, start, now, first_frame as Frame, last_frame as Frame,
+    }
 }
 
 impl Tracker {

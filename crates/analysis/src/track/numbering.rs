@@ -1,5 +1,6 @@
 //! Packets that the capture lacks, by the numbers that their sender gives them.
 
+use crate::rest::at_rest;
 use tcpwhy_base::IpId;
 
 /// The IP identifiers of one end's packets.
@@ -10,6 +11,8 @@ pub(crate) struct Numbering {
     /// How often in a row it went up by one.
     steps: u8,
 }
+
+at_rest! { Numbering { last, steps } }
 
 impl Numbering {
     /// Follows the identifier: how many packets are missing between the last one and this one, if their sender counts

@@ -4,6 +4,7 @@
 //! run without a pause longer than a quarter of a round trip. The rates of trains go into a histogram weighted by
 //! bytes; the estimate is its upper part, since waits make trains slower and only compression makes them faster.
 
+use crate::rest::at_rest;
 use crate::track::departures::Departures;
 use tcpwhy_base::{Nanos, Segment, Seq};
 
@@ -28,6 +29,8 @@ pub(crate) struct Left {
     pub(crate) tick: Nanos,
 }
 
+at_rest! { Left { at, queued, tick } }
+
 /// What is known of when the packets of a flow left.
 #[derive(Clone, Debug)]
 pub(crate) struct Leaving {
@@ -38,6 +41,8 @@ pub(crate) struct Leaving {
     /// When the first of the train passed of which that is known, and when that and the last left.
     train: Option<(Nanos, Left, Left)>,
 }
+
+at_rest! { Leaving { departures, soonest, train } }
 
 /// Collects trains of one direction.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +65,12 @@ pub(crate) struct Rate {
     asked_at: u32,
     /// The estimate, bits per second; 0: none.
     bps: f32,
+}
+
+at_rest! {
+    Rate {
+        start, leaving, paced, last, gap, bytes, intervals, quickest, histogram, total, asked_at, bps,
+    }
 }
 
 impl Rate {
@@ -261,6 +272,8 @@ pub(crate) struct Crowd {
     bytes: u32,
 }
 
+at_rest! { Crowd { rtt, since, last, echo, bytes } }
+
 /// What a round trip is measured by: which of them changes when the tap turns out to be near the other end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mark {
@@ -269,6 +282,8 @@ pub(crate) enum Mark {
     /// A time stamp of the receiver.
     Stamp(u32),
 }
+
+at_rest! { enum Mark { 0 => End(value), 1 => Stamp(value) } }
 
 impl Crowd {
     /// The last one measured, zero where not known.

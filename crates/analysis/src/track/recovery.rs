@@ -1,5 +1,6 @@
 //! Losses of one direction: when a recovery begins, what it turns out to be, and when it ends.
 
+use crate::rest::{Frame, at_rest};
 use crate::track::Tracker;
 use tcpwhy_base::{End, Nanos, Seq, TooBig};
 
@@ -19,6 +20,12 @@ pub(crate) enum Repair {
     },
 }
 
+at_rest! {
+    enum Repair {
+        0 => Fast, 1 => Timeout, 2 => Probe, 3 => Spurious, 4 => BlackHole, 5 => TooBig { mtu },
+    }
+}
+
 /// A segment that was too large for the rest of its way, as a router said in this frame (rule 89).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TooLarge {
@@ -27,6 +34,8 @@ pub(crate) struct TooLarge {
     pub(crate) mtu: u16,
     pub(crate) frame: u64,
 }
+
+at_rest! { TooLarge { seq, mtu, frame as Frame } }
 
 /// A loss from its first sign to the ACK that covers the recovery point.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +50,8 @@ pub(crate) struct Recovery {
     /// Wait before the first of them.
     first_wait: Nanos,
 }
+
+at_rest! { Recovery { kind, point, last, range, retransmissions, first_wait } }
 
 /// What an acknowledgement says of the losses of its data.
 #[derive(Clone, Copy, Debug, Default)]

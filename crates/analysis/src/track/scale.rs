@@ -1,5 +1,6 @@
 //! The scale of a window whose SYN the capture does not hold, read from how the window moves.
 
+use crate::rest::at_rest;
 use tcpwhy_base::Seq;
 
 /// The largest scale (RFC 7323, 2.3).
@@ -24,6 +25,8 @@ pub(crate) struct Scale {
     /// The scale that a long run told.
     still: Option<u8>,
 }
+
+at_rest! { Scale { last, low, high, run, still } }
 
 /// The largest scale with which a window that shrank by `less` units did not move its edge to the left while `advance`
 /// bytes were acknowledged, and whether the edge stood still.

@@ -1,5 +1,6 @@
 //! The time stamps of one end and their echoes (RFC 7323, 3.2): what they prove about the order of things.
 
+use crate::rest::{Near, at_rest};
 use crate::track::passage::PathView;
 use tcpwhy_base::Nanos;
 
@@ -20,6 +21,13 @@ pub(crate) struct Stamps {
     /// The present one was not echoed although it could have been; how many were not.
     missed: bool,
     misses: u8,
+}
+
+at_rest! {
+    Stamps {
+        newest as Near, carried as Near, asked as Near, asked_at, bare as Near, bare_at, echoed_bare,
+        missed, misses,
+    }
 }
 
 impl Stamps {

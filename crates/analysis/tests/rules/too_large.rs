@@ -1,7 +1,7 @@
 //! What a router says of a segment that was too large (rule 89).
 
-use crate::wire::{SERVER, Tap, Wire, ms};
-use tcpwhy_analysis::{Analyzer, Config, Connection, Detail, Span};
+use crate::wire::{SERVER, Tap, Wire, alike_at_rest, ms};
+use tcpwhy_analysis::{Connection, Span};
 use tcpwhy_base::{Cause, Nanos, Observation, TooBig};
 
 const MSS: u32 = 1448;
@@ -21,14 +21,15 @@ fn told(w: &Wire, at: Nanos, offset: u32, mtu: u32) -> (Connection, u64) {
     segments.iter_mut().filter(|s| s.time > at).for_each(|s| s.frame += 1);
     let [dst, src] = [w.host[0].end, w.host[SERVER].end];
     let told = TooBig { time: at, frame, src, dst, link: 0, seq: w.host[SERVER].isn + 1 + offset, mtu };
-    let mut analyzer = Analyzer::new(Config { detail: Detail::All });
-    for segment in &segments {
-        if segment.frame == frame + 1 {
-            analyzer.observe(Observation::TooBig(&told));
+    let mut analysis = alike_at_rest(|analyzer| {
+        for segment in &segments {
+            if segment.frame == frame + 1 {
+                analyzer.observe(Observation::TooBig(&told));
+            }
+            analyzer.observe(Observation::Segment(segment));
         }
-        analyzer.observe(Observation::Segment(segment));
-    }
-    (*analyzer.finish().connections.remove(0), frame)
+    });
+    (*analysis.connections.remove(0), frame)
 }
 
 fn of(c: &Connection, cause: Cause) -> Vec<&Span> {

@@ -1,7 +1,8 @@
 //! What a kernel says beside the packets of a wire.
 
 use super::Wire;
-use tcpwhy_analysis::{Analyzer, Config, Connection, Detail};
+use super::told::alike_at_rest;
+use tcpwhy_analysis::Connection;
 use tcpwhy_base::{Nanos, Observation, Segment, SocketChange, SocketEvent};
 
 /// What the kernel of a host says at these times from the first packet.
@@ -17,7 +18,6 @@ pub(crate) fn hear(segments: &[Segment], events: &[SocketEvent]) -> Connection {
     seen.extend(segments.iter().map(Observation::Segment));
     // Of one moment the call comes first, then what it sends.
     seen.sort_by_key(|o| o.time());
-    let mut analyzer = Analyzer::new(Config { detail: Detail::All });
-    seen.into_iter().for_each(|o| analyzer.observe(o));
-    *analyzer.finish().connections.remove(0)
+    let mut analysis = alike_at_rest(|analyzer| seen.iter().for_each(|&o| analyzer.observe(o)));
+    *analysis.connections.remove(0)
 }

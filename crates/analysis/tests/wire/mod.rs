@@ -9,12 +9,12 @@
 //! milliseconds from the first packet and exact to the nanosecond. (Hosts answer in no time here, which the analysis
 //! takes for one nanosecond: a span of that length is left out of the story, and its neighbour closes the ranks.)
 
-#![allow(dead_code, reason = "each test crate uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test crate uses a part of it")]
 
 pub(crate) mod heard;
 pub(crate) mod told;
 
-pub(crate) use told::{analyze, same_story, tell};
+pub(crate) use told::{alike_at_rest, analyze, same_story, tell};
 
 use std::net::{IpAddr, Ipv4Addr};
 use tcpwhy_analysis::{Analysis, Connection};
@@ -278,7 +278,8 @@ impl Wire {
 
     /// The answer of the analysis, with all detail.
     pub(crate) fn analysis(&self) -> Analysis {
-        analyze(&self.segments())
+        let segments = self.segments();
+        alike_at_rest(|analyzer| segments.iter().for_each(|segment| analyzer.push(segment)))
     }
 
     /// The only connection.

@@ -13,6 +13,18 @@ pub(crate) fn analyze(segments: &[Segment]) -> Analysis {
     analyzer.finish()
 }
 
+/// What an analyzer says with all detail that gets these packets, and that it says the same where connections lie idle after each.
+pub(crate) fn alike_at_rest(give: impl Fn(&mut Analyzer)) -> Analysis {
+    let of = |mut analyzer: Analyzer| {
+        give(&mut analyzer);
+        analyzer.finish()
+    };
+    let analyzer = || Analyzer::new(Config { detail: Detail::All });
+    let analysis = of(analyzer());
+    assert_eq!(format!("{:?}", of(analyzer().rests_always())), format!("{analysis:?}"));
+    analysis
+}
+
 /// A connection as text: a line for each part, below it a line for each span.
 pub(crate) fn tell(connection: &Connection, zero: Nanos) -> String {
     let at = |t: Nanos| millis(t - zero);

@@ -10,9 +10,6 @@ use crate::result::{Closed, Frames, Gap, Quality, Span};
 use crate::track::{Moment, Tracker};
 use tcpwhy_base::{Cause, Class, End, Nanos, Side, Source};
 
-/// Detail of the time after the last exchange of a closed connection.
-const CLOSE: &str = "close";
-
 /// Gaps.
 impl Ledger {
     /// Closes the gap from the last part to `to`, where `s` speaks.
@@ -92,7 +89,7 @@ impl Ledger {
         let mut spans = parts.spare_spans();
         spans.push(Span {
             cause,
-            detail: (!open).then_some(CLOSE),
+            detail: (!open).then_some(Span::CLOSE),
             side,
             start: from,
             end: now,

@@ -8,6 +8,7 @@ mod sent;
 
 pub(crate) use calm::Calm;
 
+use crate::rest::{Size, at_rest};
 use crate::track::acks::Acks;
 use crate::track::flow::Flow;
 use crate::track::holes::Holes;
@@ -34,6 +35,13 @@ pub(crate) struct Counts {
     pub(crate) delayed_ack: Option<(Nanos, Nanos)>,
     /// The shortest wait before a timer's retransmission.
     pub(crate) min_timeout: Option<Nanos>,
+}
+
+at_rest! {
+    Counts {
+        packets, bytes, retransmitted, zero_windows, probes, keepalives, reordered, syn_retransmissions,
+        duplicates, max_window as Size, delayed_ack, min_timeout,
+    }
 }
 
 /// What an acknowledgement brought.
@@ -89,6 +97,8 @@ struct Sends {
     times: [Nanos; 8],
     at: u8,
 }
+
+at_rest! { Sends { ends, times, at } }
 
 impl Sends {
     const NONE: Nanos = Nanos(i64::MIN);
@@ -165,6 +175,14 @@ pub(crate) struct Half {
     fin: Option<(Nanos, Seq)>,
     /// How many of its segments in a row, each alone in flight, nobody acknowledged until it was sent again (rule 75).
     alone: u8,
+}
+
+at_rest! {
+    Half {
+        flow, counts, acks, holes, sends, scale, moved, moved_at, edge_unscaled, wscale, mss_option,
+        mss_from_handshake, mss_learnt, max_payload, full_end, full_sent, full_delivered, rate, crowd,
+        together, some_together, fin, alone,
+    }
 }
 
 impl Default for Half {
