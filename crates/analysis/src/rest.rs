@@ -11,7 +11,7 @@ mod tests;
 mod write;
 
 pub(crate) use base::Protocol;
-pub(crate) use forms::{Edge, Flight, Form, Frame, InRow, Mixed, Near, Size, Time, Whose};
+pub(crate) use forms::{Edge, Flight, Form, Frame, InRow, Mixed, Near, Place, Size, Time, Whose};
 pub(crate) use write::at_rest;
 
 use forms::KINDS;
@@ -222,6 +222,11 @@ impl<'a> Unpacker<'a> {
         8 * self.bytes.len() + self.have as usize
     }
 
+    /// How long a list is. Each of its values takes a bit at least.
+    fn len(&mut self) -> usize {
+        usize::get(self).min(self.left())
+    }
+
     /// What has this number in `all`.
     pub(crate) fn one_of<T>(&mut self, mut all: impl Iterator<Item = T>) -> Option<T> {
         let at = u8::get(self);
@@ -337,8 +342,7 @@ impl<T: Rest> Rest for Vec<T> {
     }
 
     fn get(from: &mut Unpacker<'_>) -> Vec<T> {
-        // Each value takes a bit at least.
-        let len = usize::get(from).min(from.left());
+        let len = from.len();
         (0..len).map(|_| T::get(from)).collect()
     }
 }
