@@ -153,7 +153,7 @@ impl<'a> Unpacker<'a> {
     }
 
     /// Takes out bits, so that there are 56 at least.
-    #[inline(never)]
+    #[inline]
     fn take_out(&mut self) {
         match self.bytes.first_chunk() {
             Some(&next) => {
@@ -169,6 +169,7 @@ impl<'a> Unpacker<'a> {
 
     /// The last bytes, and zeros behind them.
     #[cold]
+    #[inline(never)]
     fn take_out_last(&mut self) {
         while self.have < 56 {
             if let Some((&next, left)) = self.bytes.split_first() {
@@ -208,7 +209,17 @@ impl<'a> Unpacker<'a> {
 
     #[inline]
     fn some(&mut self, most: u32) -> u64 {
-        let n = self.few(most.ilog2()) as u32;
+        // How many there are was not known before, so that whether there are enough would be guessed wrong.
+        self.take_out();
+        let at = most.ilog2();
+        let n = (self.word & ((1 << at) - 1)) as u32;
+        if n + at <= 56 {
+            let number = self.word >> at & ((1 << n) - 1) | 1 << n;
+            self.word >>= n + at;
+            self.have -= n + at;
+            return number;
+        }
+        self.few(at);
         self.bits(n) | 1 << n
     }
 
