@@ -1,4 +1,4 @@
-//! State that lies idle as bytes: a fourth of its room, and it comes back the same.
+//! State that lies idle as bytes: an eighth of its room for most, and it comes back the same.
 //!
 //! Each value is written in turn, as bits, and tells nothing of which one it is. Most of a state is zero, none, or what was said before:
 //! that is a bit, or a few. Of a number there is how many bits it has, and those; moments, sequence numbers, frames and others may be told

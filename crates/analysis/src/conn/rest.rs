@@ -19,6 +19,7 @@ impl Conn {
     }
 
     /// Goes to rest and comes back, by which nothing changes.
+    #[cold]
     pub(crate) fn rest_once(&mut self, to: &mut Packer) {
         let back = Conn::from_rest(self.put_to_rest(to));
         debug_assert_eq!(format!("{back:?}"), format!("{self:?}"));
