@@ -83,3 +83,16 @@ pub(crate) fn delayed_from(rtt: Nanos) -> Nanos {
 pub(crate) fn set_its_buffer(os: Option<&str>, wscale: Option<u8>) -> bool {
     os == Some("Linux") && wscale.is_some_and(|w| w < 7)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two that are alike would be one at rest.
+    #[test]
+    fn each_profile_is_another() {
+        for (n, profile) in Profile::ALL.iter().enumerate() {
+            assert_eq!(Profile::ALL.iter().position(|other| other == profile), Some(n));
+        }
+    }
+}

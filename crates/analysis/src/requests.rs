@@ -3,7 +3,7 @@
 
 use crate::budget::Budget;
 use crate::packing::{Words, after, since};
-use crate::rest::at_rest;
+use crate::rest::{Place, at_rest};
 use tcpwhy_base::{CAUSES, Cause, Nanos};
 
 /// A factor of two is counted in 512 steps: a quantile is right to a thousandth.
@@ -92,7 +92,7 @@ pub struct Distribution {
     longest: Nanos,
 }
 
-at_rest! { Distribution { counts, cells, longest } }
+at_rest! { Distribution { counts as Place, cells, longest } }
 
 /// The time of one cause in the requests of one band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ struct Cell {
     time: Nanos,
 }
 
-at_rest! { Cell { band, cause, time } }
+at_rest! { Cell { band as Place, cause, time } }
 
 impl Cell {
     /// Cells ascend by it.

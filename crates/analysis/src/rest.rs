@@ -1,4 +1,4 @@
-//! State that lies idle as bytes: a fourth of its room, and it comes back the same.
+//! State that lies idle as bytes: an eighth of its room for most, and it comes back the same.
 //!
 //! Each value is written in turn, as bits, and tells nothing of which one it is. Most of a state is zero, none, or what was said before:
 //! that is a bit, or a few. Of a number there is how many bits it has, and those; moments, sequence numbers, frames and others may be told
@@ -11,7 +11,7 @@ mod tests;
 mod write;
 
 pub(crate) use base::Protocol;
-pub(crate) use forms::{Edge, Flight, Form, Frame, InRow, Mixed, Near, Size, Time, Whose};
+pub(crate) use forms::{Edge, Flight, Form, Frame, InRow, Mixed, Near, Place, Size, Time, Whose};
 pub(crate) use write::at_rest;
 
 use forms::KINDS;
@@ -136,36 +136,59 @@ impl Packer {
 /// Gives back values in the order in which they were taken.
 #[derive(Debug)]
 pub(crate) struct Unpacker<'a> {
+    /// Those of which no bit was taken out.
     bytes: &'a [u8],
-    /// So many bits were read.
-    at: usize,
+    /// So many bits were taken out and not read; those above are zero, or the next ones.
+    word: u64,
+    have: u32,
     known: Known,
 }
 
 impl<'a> Unpacker<'a> {
     /// Reads these.
     pub(crate) fn of(bytes: &'a [u8]) -> Unpacker<'a> {
-        let mut from = Unpacker { bytes, at: 0, known: Known::NOTHING };
+        let mut from = Unpacker { bytes, word: 0, have: 0, known: Known::NOTHING };
         from.known.time = Nanos::get(&mut from).0;
         from
     }
 
-    /// The next bits, 57 of them at least.
+    /// Takes out bits, so that there are 56 at least.
     #[inline]
-    fn next(&self) -> u64 {
-        let left = self.bytes.get(self.at >> 3..).unwrap_or_default();
-        let word = match left.first_chunk() {
-            Some(&chunk) => u64::from_le_bytes(chunk),
-            None => last_word(left),
-        };
-        word >> (self.at & 7)
+    fn take_out(&mut self) {
+        match self.bytes.first_chunk() {
+            Some(&next) => {
+                self.word |= u64::from_le_bytes(next) << self.have;
+                // Whole bytes: the bits of others that are there come again in the same place.
+                let bytes = (63 - self.have) >> 3;
+                self.bytes = &self.bytes[bytes as usize..];
+                self.have += 8 * bytes;
+            }
+            None => self.take_out_last(),
+        }
     }
 
-    /// So many, which are less than 57.
+    /// The last bytes, and zeros behind them.
+    #[cold]
+    #[inline(never)]
+    fn take_out_last(&mut self) {
+        while self.have < 56 {
+            if let Some((&next, left)) = self.bytes.split_first() {
+                self.word |= u64::from(next) << self.have;
+                self.bytes = left;
+            }
+            self.have += 8;
+        }
+    }
+
+    /// So many, which are no more than 56.
     #[inline]
     fn few(&mut self, n: u32) -> u64 {
-        let bits = self.next() & ((1 << n) - 1);
-        self.at += n as usize;
+        if self.have < n {
+            self.take_out();
+        }
+        let bits = self.word & ((1 << n) - 1);
+        self.word >>= n;
+        self.have -= n;
         bits
     }
 
@@ -186,14 +209,17 @@ impl<'a> Unpacker<'a> {
 
     #[inline]
     fn some(&mut self, most: u32) -> u64 {
-        let (word, at) = (self.next(), most.ilog2());
-        let n = (word & ((1 << at) - 1)) as u32;
-        // All were in that word but of a few large ones.
-        if n + at <= 57 {
-            self.at += (n + at) as usize;
-            return word >> at & ((1 << n) - 1) | 1 << n;
+        // How many there are was not known before, so that whether there are enough would be guessed wrong.
+        self.take_out();
+        let at = most.ilog2();
+        let n = (self.word & ((1 << at) - 1)) as u32;
+        if n + at <= 56 {
+            let number = self.word >> at & ((1 << n) - 1) | 1 << n;
+            self.word >>= n + at;
+            self.have -= n + at;
+            return number;
         }
-        self.at += at as usize;
+        self.few(at);
         self.bits(n) | 1 << n
     }
 
@@ -202,9 +228,14 @@ impl<'a> Unpacker<'a> {
         if self.bit() { self.some(most) } else { 0 }
     }
 
-    /// How many bits were not read.
+    /// How many bits were not read, or a few more.
     fn left(&self) -> usize {
-        (8 * self.bytes.len()).saturating_sub(self.at)
+        8 * self.bytes.len() + self.have as usize
+    }
+
+    /// How long a list is. Each of its values takes a bit at least.
+    fn len(&mut self) -> usize {
+        usize::get(self).min(self.left())
     }
 
     /// What has this number in `all`.
@@ -212,14 +243,6 @@ impl<'a> Unpacker<'a> {
         let at = u8::get(self);
         all.nth(at.into())
     }
-}
-
-/// The last bytes, and zeros.
-#[cold]
-fn last_word(left: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    bytes.iter_mut().zip(left).for_each(|(byte, &known)| *byte = known);
-    u64::from_le_bytes(bytes)
 }
 
 /// Small numbers for those near zero on either side.
@@ -330,8 +353,7 @@ impl<T: Rest> Rest for Vec<T> {
     }
 
     fn get(from: &mut Unpacker<'_>) -> Vec<T> {
-        // Each value takes a bit at least.
-        let len = usize::get(from).min(from.left());
+        let len = from.len();
         (0..len).map(|_| T::get(from)).collect()
     }
 }

@@ -15,7 +15,7 @@ pub(crate) trait Form<T> {
 pub(crate) struct Like<const KIND: usize>;
 
 /// How many kinds there are.
-pub(super) const KINDS: usize = 7;
+pub(super) const KINDS: usize = 8;
 
 /// A sequence number.
 pub(super) type Number = Like<0>;
@@ -31,6 +31,8 @@ pub(crate) type Size = Like<4>;
 pub(crate) type Flight = Like<5>;
 /// The id of a connection.
 pub(crate) type Whose = Like<6>;
+/// A place in a histogram.
+pub(crate) type Place = Like<7>;
 
 #[inline]
 fn put_like(to: &mut Packer, kind: usize, value: u64, far: i64, most: u32) {
@@ -96,6 +98,19 @@ impl<const KIND: usize> Form<u64> for Like<KIND> {
     }
 }
 
+impl<const KIND: usize> Form<u16> for Like<KIND> {
+    #[inline]
+    fn write(value: &u16, to: &mut Packer) {
+        Self::write(&u32::from(*value), to);
+    }
+
+    #[inline]
+    fn read(from: &mut Unpacker<'_>) -> u16 {
+        let value: u32 = Self::read(from);
+        value as u16
+    }
+}
+
 impl<const KIND: usize> Form<Seq> for Like<KIND> {
     #[inline]
     fn write(value: &Seq, to: &mut Packer) {
@@ -115,6 +130,44 @@ impl<const KIND: usize> Form<NonZeroU64> for Like<KIND> {
 
     fn read(from: &mut Unpacker<'_>) -> NonZeroU64 {
         NonZeroU64::new(Self::read(from)).unwrap_or(NonZeroU64::MIN)
+    }
+}
+
+/// How much there is of it in some places.
+impl Form<Vec<(u16, u32)>> for Place {
+    fn write(value: &Vec<(u16, u32)>, to: &mut Packer) {
+        value.len().put(to);
+        for (place, count) in value {
+            Place::write(place, to);
+            count.put(to);
+        }
+    }
+
+    fn read(from: &mut Unpacker<'_>) -> Vec<(u16, u32)> {
+        let len = from.len();
+        (0..len).map(|_| (Place::read(from), u32::get(from))).collect()
+    }
+}
+
+/// How much there is of it in each place, mostly nothing.
+impl<const N: usize> Form<Box<[u16; N]>> for Place {
+    fn write(value: &Box<[u16; N]>, to: &mut Packer) {
+        let some = || value.iter().enumerate().filter(|(_, count)| **count != 0);
+        some().count().put(to);
+        for (place, count) in some() {
+            Place::write(&(place as u16), to);
+            count.put(to);
+        }
+    }
+
+    fn read(from: &mut Unpacker<'_>) -> Box<[u16; N]> {
+        let mut value = Box::new([0; N]);
+        for _ in 0..from.len() {
+            let place: u16 = Place::read(from);
+            let count = u16::get(from);
+            value.get_mut(usize::from(place)).into_iter().for_each(|known| *known = count);
+        }
+        value
     }
 }
 

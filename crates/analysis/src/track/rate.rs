@@ -4,7 +4,7 @@
 //! run without a pause longer than a quarter of a round trip. The rates of trains go into a histogram weighted by
 //! bytes; the estimate is its upper part, since waits make trains slower and only compression makes them faster.
 
-use crate::rest::at_rest;
+use crate::rest::{Place, at_rest};
 use crate::track::departures::Departures;
 use tcpwhy_base::{Nanos, Segment, Seq};
 
@@ -69,7 +69,8 @@ pub(crate) struct Rate {
 
 at_rest! {
     Rate {
-        start, leaving, paced, last, gap, bytes, intervals, quickest, histogram, total, asked_at, bps,
+        start, leaving, paced, last, gap, bytes, intervals, quickest, histogram as Place, total, asked_at,
+        bps,
     }
 }
 
