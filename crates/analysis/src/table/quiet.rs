@@ -18,13 +18,21 @@ const LONGEST: i64 = 1 << 22;
 const AHEAD: usize = 8;
 
 /// Goes over all connections again and again: one that was not heard of since it came by goes to rest.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Hand {
     at: usize,
     /// Packets that have passed and were not spent on looks.
     passed: i64,
+    /// So many may be awake.
+    awake: usize,
     /// Each goes to rest after each packet.
     always: bool,
+}
+
+impl Default for Hand {
+    fn default() -> Hand {
+        Hand { at: 0, passed: 0, awake: AWAKE, always: false }
+    }
 }
 
 impl Hand {
@@ -41,7 +49,7 @@ impl Analyzer {
         if self.hand.always {
             return self.rest_all();
         }
-        if self.held.saturating_sub(self.room.resting()) > AWAKE
+        if self.held.saturating_sub(self.room.resting()) > self.hand.awake
             && let Some(last) = passed.last()
         {
             self.look_on(passed.len(), last.time);
@@ -77,5 +85,85 @@ impl Analyzer {
                 held.rest(&mut self.kept, &mut self.room);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Detail};
+    use tcpwhy_base::{Endpoint, Seq, TcpFlags};
+
+    const CONNECTIONS: usize = 40;
+
+    /// A byte each way, so often, by the millisecond; the first packet is a SYN.
+    fn talk(n: usize, since: Nanos, packets: u32) -> Vec<Segment> {
+        let end = |last: usize, port| Endpoint { ip: [192, 0, 2, last as u8].into(), port };
+        let ends = [end(1, 40_000 + n as u16), end(2, 80)];
+        let packet = |i: u32| {
+            let (from, to) = (i as usize % 2, (i as usize + 1) % 2);
+            let syn = if i < 2 { TcpFlags::SYN } else { TcpFlags::PSH };
+            Segment {
+                time: since + Nanos::millis(i.into()),
+                frame: u64::from(i) + 1,
+                src: ends[from],
+                dst: ends[to],
+                seq: Seq(i / 2),
+                ack: Seq(i.div_ceil(2)),
+                flags: TcpFlags(syn | if i == 0 { 0 } else { TcpFlags::ACK }),
+                len: u32::from(i > 1),
+                window: 1_000,
+                ..Segment::EMPTY
+            }
+        };
+        (0..packets).map(packet).collect()
+    }
+
+    fn awake(n: usize) -> Analyzer {
+        let mut analyzer = Analyzer::new(Config { detail: Detail::All }).crowded_from(0);
+        analyzer.hand.awake = n;
+        analyzer
+    }
+
+    /// All have said something; then one of them speaks for so many packets more, so much later. How many lie idle.
+    fn after(analyzer: &mut Analyzer, later: Nanos, packets: u32) -> usize {
+        let first: Vec<_> = (0..CONNECTIONS).flat_map(|n| talk(n, Nanos::secs(1), 40)).collect();
+        let more = talk(0, Nanos::secs(1) + later, packets);
+        first.iter().chain(more.iter().skip(40)).for_each(|segment| analyzer.push(segment));
+        analyzer.room.resting()
+    }
+
+    #[test]
+    fn those_that_are_quiet_for_long_lie_idle_and_are_told_alike() {
+        let rounds = 2 * CONNECTIONS as u32 * PACE as u32 + 50;
+        // Not before a second has passed, as often as the hand came by; all but the one that speaks, or as many as are more than may be awake.
+        assert_eq!(after(&mut awake(0), Nanos::ZERO, 940), 0);
+        assert_eq!(after(&mut awake(0), Nanos::secs(2), rounds), CONNECTIONS - 1);
+        assert_eq!(after(&mut awake(30), Nanos::secs(2), rounds), CONNECTIONS - 30);
+        assert_eq!(after(&mut awake(CONNECTIONS), Nanos::secs(2), rounds), 0);
+        let mut resting = awake(0);
+        assert_eq!(after(&mut resting, Nanos::secs(2), rounds), CONNECTIONS - 1);
+        let mut never = awake(usize::MAX);
+        assert_eq!(after(&mut never, Nanos::secs(2), rounds), 0);
+        // Half of them go on.
+        for analyzer in [&mut resting, &mut never] {
+            (0..CONNECTIONS / 2)
+                .flat_map(|n| talk(n, Nanos::secs(9), 120).into_iter().skip(40))
+                .for_each(|segment| analyzer.push(&segment));
+        }
+        assert!(resting.room.resting() < CONNECTIONS - 1);
+        assert_eq!(format!("{:?}", resting.finish()), format!("{:?}", never.finish()));
+    }
+
+    /// What goes on costs time: the hand waits for it.
+    #[test]
+    fn the_hand_waits_where_many_go_on() {
+        let mut analyzer = awake(0);
+        let rounds = 2 * CONNECTIONS as u32 * PACE as u32 + 50;
+        after(&mut analyzer, Nanos::secs(2), rounds);
+        for n in 1..CONNECTIONS {
+            talk(n, Nanos::secs(9), 120).iter().skip(40).for_each(|segment| analyzer.push(segment));
+        }
+        assert!(analyzer.hand.passed < -WOKEN * 10, "{}", analyzer.hand.passed);
     }
 }

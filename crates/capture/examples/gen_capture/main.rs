@@ -3,6 +3,7 @@
 //!     gen_capture flows PACKETS CONNECTIONS FILE    connections side by side: requests, responses, some losses
 //!     gen_capture elephant PACKETS FILE             one transfer
 //!     gen_capture short CONNECTIONS FILE            one request each, about a thousand open at a time
+//!     gen_capture idle CONNECTIONS FILE             four exchanges each, and then open and quiet; about a thousand speak at a time
 //!     gen_capture echo EXCHANGES CONNECTIONS FILE   a byte and its echo, so often on each of these connections, side by side
 //!     gen_capture scan SYNS FILE                    a SYN from each of as many addresses, nothing answers
 //!     gen_capture copies CAPTURE COPIES FILE        so many copies of a capture, 64 at a time, each with an address of its own
@@ -21,7 +22,7 @@ mod talk;
 
 use std::io;
 
-const USAGE: &str = "gen_capture flows PACKETS CONNECTIONS FILE | elephant PACKETS FILE | short CONNECTIONS FILE | \
+const USAGE: &str = "gen_capture flows PACKETS CONNECTIONS FILE | elephant PACKETS FILE | short CONNECTIONS FILE | idle CONNECTIONS FILE | \
                      echo EXCHANGES CONNECTIONS FILE | \
                      scan SYNS FILE | copies CAPTURE COPIES FILE | read-json | run STATISTICS COMMAND...";
 
@@ -32,6 +33,7 @@ fn main() -> io::Result<()> {
         (Some("flows"), 4) => number(1).zip(number(2)).map(|(p, c)| talk::flows(p, c as usize, &args[3])),
         (Some("elephant"), 3) => number(1).map(|p| talk::elephant(p, &args[2])),
         (Some("short"), 3) => number(1).map(|c| talk::short(c, &args[2])),
+        (Some("idle"), 3) => number(1).map(|c| talk::idle(c, &args[2])),
         (Some("echo"), 4) => number(1).zip(number(2)).map(|(e, c)| talk::echo(e, c as usize, &args[3])),
         (Some("scan"), 3) => number(1).map(|n| talk::scan(n, &args[2])),
         (Some("copies"), 4) => number(2).map(|n| copies::copies(&args[1], n, &args[3])),

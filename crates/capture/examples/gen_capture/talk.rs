@@ -200,6 +200,32 @@ pub(crate) fn short(connections: u64, path: &str) -> io::Result<()> {
     })
 }
 
+/// Connections of four exchanges that stay open: a pool that keeps what it has.
+pub(crate) fn idle(connections: u64, path: &str) -> io::Result<()> {
+    let slots = 1_000.min(connections);
+    let mut next = slots;
+    let mut parts = vec![0; slots as usize];
+    let all = (0..slots).map(|n| Flow::new(n, START + n * 50_000)).collect();
+    merge(all, Output::new(path)?, u64::MAX, |flow, n| {
+        match parts[n] {
+            0 => flow.open(),
+            1..=4 => {
+                flow.pause(20 * MILLISECOND);
+                flow.exchange(16);
+            }
+            _ if next >= connections => return false,
+            _ => {
+                *flow = Flow::new(next, flow.time + 100_000);
+                flow.open();
+                next += 1;
+                parts[n] = 0;
+            }
+        }
+        parts[n] += 1;
+        true
+    })
+}
+
 /// One transfer.
 pub(crate) fn elephant(packets: u64, path: &str) -> io::Result<()> {
     let mut out = Output::new(path)?;
