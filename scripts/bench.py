@@ -244,15 +244,20 @@ def memory(binary, packets, connections, rows):
         f'  {connections:,} live connections {many / MIB:.1f} MiB, {connections // 10:,} {few / MIB:.1f} MiB: '
         f'{each:,.0f} bytes each'
     )
-    # Open, a dozen packets long ago: they wait, and no state was made of them.
+    # Open and quiet: with a dozen packets, which wait and of which no state was made, and with four exchanges, whose state lies idle as bytes. As many as may be
+    # awake are not counted.
     idle = connections * 5
-    many, few = peak('flows', idle * 12, idle), peak('flows', connections * 12, connections)
-    each = (many - few) / (idle - connections)
-    rows['bytes per idle connection'] = each
-    print(
-        f'  {idle:,} connections of a dozen packets {many / MIB:.1f} MiB, {connections:,} {few / MIB:.1f} MiB: '
-        f'{each:,.0f} bytes each'
-    )
+    for what, most, large, few, small in (
+        ('a dozen packets', idle, ('flows', idle * 12, idle), connections, ('flows', connections * 12, connections)),
+        ('four exchanges', idle * 2, ('idle', idle * 2), idle, ('idle', idle)),
+    ):
+        large, small = peak(*large), peak(*small)
+        each = (large - small) / (most - few)
+        rows[f'bytes per idle connection of {what}'] = each
+        print(
+            f'  {most:,} open connections of {what} {large / MIB:.1f} MiB, {few:,} {small / MIB:.1f} MiB: '
+            f'{each:,.0f} bytes each'
+        )
     syns = connections * 100
     many, few = peak('scan', syns), peak('scan', syns // 10)
     each = (many - few) / (syns - syns // 10)
