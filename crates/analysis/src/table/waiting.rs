@@ -120,34 +120,34 @@ impl Place {
             | bit(has_more, HAS_MORE);
     }
 
-    /// The second half: what a plain packet has not.
-    #[inline(never)]
+    /// The second half: what a plain packet has not, but for options of SYNs.
+    #[inline]
     fn take_more(&mut self, segment: &Segment) {
-        let o = &segment.options;
-        let (mut head, mut bits) = (segment.head, segment.head_len);
+        let (low, high) = halves(u64::from_le_bytes(segment.head));
+        self.time = halves(segment.time.0.cast_unsigned()).1;
+        self.frame = halves(segment.frame).1;
+        (self.seq, self.ack) = (low, high);
+        self.value = segment.len;
+        self.echo = segment.flags.0.into();
+        self.len = segment.file;
+        self.ip_id = u16::from_le_bytes([segment.tls.0, segment.trouble.0]);
+        self.ttl = segment.program.map_or(0, |program| program as u8 + 1);
+        self.bits = segment.head_len;
+    }
+
+    /// And those, where the payload has no first bytes.
+    #[cold]
+    fn take_options(&mut self, o: &TcpOptions) {
         if has_options(o) {
-            let ([a, b, c, d], [low, high]) =
-                (o.order.to_le_bytes(), o.mss.unwrap_or_default().to_le_bytes());
-            head = [a, b, c, d, low, high, o.wscale.unwrap_or_default(), 0];
-            bits = OPTIONS
+            let [low, high] = o.mss.unwrap_or_default().to_le_bytes();
+            self.seq = o.order;
+            self.ack = u32::from_le_bytes([low, high, o.wscale.unwrap_or_default(), 0]);
+            self.bits = OPTIONS
                 | bit(o.mss.is_some(), MSS)
                 | bit(o.wscale.is_some(), WSCALE)
                 | bit(o.sack_permitted, SACK_PERMITTED);
         }
-        let (low, high) = halves(u64::from_le_bytes(head));
-        *self = Place {
-            time: halves(segment.time.0.cast_unsigned()).1,
-            frame: halves(segment.frame).1,
-            seq: low,
-            ack: high,
-            value: segment.len,
-            echo: u32::from(segment.flags.0),
-            len: segment.file,
-            window: 0,
-            ip_id: u16::from_le_bytes([segment.tls.0, segment.trouble.0]),
-            ttl: segment.program.map_or(0, |program| program as u8 + 1),
-            bits: bits | bit(o.damaged, DAMAGED),
-        };
+        self.bits |= bit(o.damaged, DAMAGED);
     }
 
     #[inline]
@@ -181,19 +181,9 @@ impl Place {
         into.options.timestamps = self.has(STAMPS).then_some((self.value, self.echo));
     }
 
-    /// Where the one before had a second half, and this one has none.
-    #[inline(never)]
-    fn forget_more(into: &mut Segment) {
-        (into.head, into.head_len, into.file) = ([0; 8], 0, 0);
-        (into.tls, into.program) = (Tls(0), None);
-        let timestamps = into.options.timestamps;
-        into.options = TcpOptions { timestamps, ..TcpOptions::default() };
-    }
-
-    /// What its second half says besides.
-    #[inline(never)]
+    /// What its second half says besides, but for options.
+    #[inline]
     fn unpack_more(&self, more: &Place, into: &mut Segment) {
-        let head = whole(more.seq, more.ack).to_le_bytes();
         let [tls, trouble] = more.ip_id.to_le_bytes();
         into.frame = whole(self.frame, more.frame);
         into.len = more.value;
@@ -202,18 +192,30 @@ impl Place {
         into.tls = Tls(tls);
         into.trouble = Trouble(trouble);
         into.program = more.ttl.checked_sub(1).and_then(|n| Program::ALL.get(usize::from(n)).copied());
+        (into.head, into.head_len) = (whole(more.seq, more.ack).to_le_bytes(), more.bits & HEAD_LEN);
+    }
+
+    /// And those.
+    #[cold]
+    fn unpack_options(&self, into: &mut Segment) {
         let o = &mut into.options;
-        o.damaged = more.has(DAMAGED);
+        o.damaged = self.has(DAMAGED);
         (o.order, o.mss, o.wscale, o.sack_permitted) = (0, None, None, false);
-        (into.head, into.head_len) = (head, more.bits & HEAD_LEN);
-        if more.has(OPTIONS) {
-            let [a, b, c, d, low, high, scale, _] = head;
-            o.order = u32::from_le_bytes([a, b, c, d]);
-            o.mss = more.has(MSS).then_some(u16::from_le_bytes([low, high]));
-            o.wscale = more.has(WSCALE).then_some(scale);
-            o.sack_permitted = more.has(SACK_PERMITTED);
+        if self.has(OPTIONS) {
+            let [low, high, scale, _] = self.ack.to_le_bytes();
+            o.order = self.seq;
+            o.mss = self.has(MSS).then_some(u16::from_le_bytes([low, high]));
+            o.wscale = self.has(WSCALE).then_some(scale);
+            o.sack_permitted = self.has(SACK_PERMITTED);
             (into.head, into.head_len) = ([0; 8], 0);
         }
+    }
+
+    /// Where the one before had a second half, and this one has none.
+    #[inline]
+    fn forget_more(into: &mut Segment) {
+        (into.head, into.head_len, into.file) = ([0; 8], 0, 0);
+        (into.tls, into.program) = (Tls(0), None);
     }
 }
 
@@ -222,10 +224,11 @@ impl Place {
 #[inline(always)]
 pub(super) fn take(free: &mut [Place], latest: Nanos, segment: &Segment, from_client: bool) -> u8 {
     let o = &segment.options;
+    let odd = o.damaged || o.sack_len != 0 || has_options(o);
     let plain = segment.flags.0 & !FLAGS == 0
         && segment.head_len | segment.tls.0 | segment.trouble.0 & !Trouble::CUT_PAYLOAD == 0
         && u64::from(segment.len >> 16) | segment.frame >> 32 | u64::from(segment.file) == 0
-        && !(o.damaged || o.sack_len != 0 || has_options(o) || segment.program.is_some())
+        && !(odd || segment.program.is_some())
         && is_near(segment.time, latest);
     let [first, rest @ ..] = free else { return 0 };
     if plain {
@@ -234,12 +237,20 @@ pub(super) fn take(free: &mut [Place], latest: Nanos, segment: &Segment, from_cl
     }
     // What payload begins with stands where the options would.
     match rest.first_mut() {
-        Some(second) if o.sack_len == 0 && !(has_options(o) && segment.head_len != 0) => {
-            first.take(segment, from_client, true);
-            second.take_more(segment);
+        Some(second) if o.sack_len == 0 && !(odd && has_options(o) && segment.head_len != 0) => {
+            take_both(first, second, segment, from_client, odd);
             2
         }
         _ => 0,
+    }
+}
+
+#[inline(never)]
+fn take_both(first: &mut Place, second: &mut Place, segment: &Segment, from_client: bool, odd: bool) {
+    first.take(segment, from_client, true);
+    second.take_more(segment);
+    if odd {
+        second.take_options(&segment.options);
     }
 }
 
@@ -304,14 +315,15 @@ impl Packet<'_> {
 #[derive(Debug)]
 pub(super) struct Unpacked {
     segment: Segment,
-    /// The last one had a second half.
+    /// The last one had a second half, and options in it.
     had_more: bool,
+    had_options: bool,
 }
 
 impl Unpacked {
     pub(super) fn of(s: End, ends: &Ends<Endpoint>, link: u32) -> Unpacked {
         let segment = Segment { src: ends[s], dst: ends[s.peer()], link, ..Segment::EMPTY };
-        Unpacked { segment, had_more: false }
+        Unpacked { segment, had_more: false, had_options: false }
     }
 
     /// A packet of that end. Its checksum is missing, which no rule asks for.
@@ -320,13 +332,24 @@ impl Unpacked {
         self.segment.time = packet.time;
         packet.place.unpack(&mut self.segment);
         if self.had_more || packet.more.is_some() {
-            self.had_more = packet.more.is_some();
-            match packet.more {
-                Some(more) => packet.place.unpack_more(more, &mut self.segment),
-                None => Place::forget_more(&mut self.segment),
-            }
+            self.write_more(packet);
         }
         &self.segment
+    }
+
+    #[inline(never)]
+    fn write_more(&mut self, packet: &Packet<'_>) {
+        self.had_more = packet.more.is_some();
+        match packet.more {
+            Some(more) => packet.place.unpack_more(more, &mut self.segment),
+            None => Place::forget_more(&mut self.segment),
+        }
+        let more = packet.more.unwrap_or(&Place::NONE);
+        let has_options = more.has(OPTIONS | DAMAGED);
+        if has_options || self.had_options {
+            self.had_options = has_options;
+            more.unpack_options(&mut self.segment);
+        }
     }
 }
 
