@@ -4,90 +4,56 @@
 /// No more bytes of a message are looked at.
 pub const MOST: usize = 512;
 
-/// A program, or the language that it is written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Program {
-    Apache,
-    DotNet,
-    Envoy,
-    Go,
-    HaProxy,
-    Java,
-    Kafka,
-    Libcurl,
-    MariaDb,
-    Memcached,
-    MongoDb,
-    MySql,
-    Nginx,
-    NodeJs,
-    OpenSsh,
-    Php,
-    Postfix,
-    PostgreSql,
-    Python,
-    Redis,
-    Ruby,
-    Rust,
+macro_rules! programs {
+    ($($program:ident $name:literal),* $(,)?) => {
+        /// A program, or the language that it is written in.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        #[expect(missing_docs, reason = "the names say it")]
+        pub enum Program {
+            $($program),*
+        }
+
+        impl Program {
+            /// Each of them, where its number says.
+            pub const ALL: [Program; [$($name),*].len()] = [$(Program::$program),*];
+
+            /// Its name for people.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Program::$program => $name),*
+                }
+            }
+        }
+    };
+}
+
+programs! {
+    Apache "Apache",
+    DotNet ".NET",
+    Envoy "Envoy",
+    Go "Go",
+    HaProxy "HAProxy",
+    Java "Java",
+    Kafka "Kafka",
+    Libcurl "libcurl",
+    MariaDb "MariaDB",
+    Memcached "memcached",
+    MongoDb "MongoDB",
+    MySql "MySQL",
+    Nginx "nginx",
+    NodeJs "Node.js",
+    OpenSsh "OpenSSH",
+    Php "PHP",
+    Postfix "Postfix",
+    PostgreSql "PostgreSQL",
+    Python "Python",
+    Redis "Redis",
+    Ruby "Ruby",
+    Rust "Rust",
 }
 
 impl Program {
-    /// Each of them, where its number says.
-    pub const ALL: [Program; 22] = [
-        Program::Apache,
-        Program::DotNet,
-        Program::Envoy,
-        Program::Go,
-        Program::HaProxy,
-        Program::Java,
-        Program::Kafka,
-        Program::Libcurl,
-        Program::MariaDb,
-        Program::Memcached,
-        Program::MongoDb,
-        Program::MySql,
-        Program::Nginx,
-        Program::NodeJs,
-        Program::OpenSsh,
-        Program::Php,
-        Program::Postfix,
-        Program::PostgreSql,
-        Program::Python,
-        Program::Redis,
-        Program::Ruby,
-        Program::Rust,
-    ];
-
-    /// Its name for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Program::Apache => "Apache",
-            Program::DotNet => ".NET",
-            Program::Envoy => "Envoy",
-            Program::Go => "Go",
-            Program::HaProxy => "HAProxy",
-            Program::Java => "Java",
-            Program::Kafka => "Kafka",
-            Program::Libcurl => "libcurl",
-            Program::MariaDb => "MariaDB",
-            Program::Memcached => "memcached",
-            Program::MongoDb => "MongoDB",
-            Program::MySql => "MySQL",
-            Program::Nginx => "nginx",
-            Program::NodeJs => "Node.js",
-            Program::OpenSsh => "OpenSSH",
-            Program::Php => "PHP",
-            Program::Postfix => "Postfix",
-            Program::PostgreSql => "PostgreSQL",
-            Program::Python => "Python",
-            Program::Redis => "Redis",
-            Program::Ruby => "Ruby",
-            Program::Rust => "Rust",
-        }
-    }
-
     /// Whether a way to make a fix that names these systems (`nginx, HAProxy`) is one for this program.
     pub fn is_among(self, systems: &str) -> bool {
         let also = match self {
