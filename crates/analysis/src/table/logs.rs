@@ -11,7 +11,7 @@ const LARGEST: usize = SIZES.len() - 1;
 pub(super) const MOST: usize = SIZES[LARGEST] - 1;
 /// Rooms that are made, and given back, together.
 const TOGETHER: usize = u32::BITS as usize;
-/// So many pieces with nothing in them keep their memory.
+/// So many pieces keep their memory while nothing is in them.
 const SPARE: usize = 8;
 
 /// The room in which packets of a connection wait, if any do: which size it has, and its number among those.
@@ -48,8 +48,12 @@ impl Log {
 #[derive(Debug, Default)]
 struct Rooms {
     pieces: Vec<Piece>,
-    /// Pieces that have a free room.
+    /// Pieces that have a free room. (Some may have given back their memory meanwhile.)
     open: Vec<u32>,
+    /// Pieces that have no memory.
+    gone: Vec<u32>,
+    /// So many have memory, and nothing in them.
+    empty: usize,
 }
 
 #[derive(Debug)]
@@ -64,13 +68,19 @@ impl Rooms {
     /// A free one, of so many places.
     #[inline]
     fn take(&mut self, size: usize) -> u32 {
-        let number = match self.open.last() {
-            Some(&number) => number,
-            None => self.another(),
+        let number = loop {
+            match self.open.last() {
+                Some(&number) if self.pieces[number as usize].places.is_empty() => {
+                    self.open.pop();
+                    self.gone.push(number);
+                }
+                Some(&number) => break number,
+                None => self.another(size),
+            }
         };
         let piece = &mut self.pieces[number as usize];
-        if piece.places.is_empty() {
-            piece.make(size);
+        if piece.free == u32::MAX {
+            self.empty -= 1;
         }
         let room = piece.free.trailing_zeros();
         piece.free &= piece.free.wrapping_sub(1);
@@ -81,11 +91,15 @@ impl Rooms {
     }
 
     #[cold]
-    fn another(&mut self) -> u32 {
-        let number = self.pieces.len() as u32;
-        self.pieces.push(Piece { places: Box::default(), free: u32::MAX });
+    fn another(&mut self, size: usize) {
+        let places = vec![Place::NONE; size * TOGETHER].into_boxed_slice();
+        let number = self.gone.pop().unwrap_or(self.pieces.len() as u32);
+        match self.pieces.get_mut(number as usize) {
+            Some(piece) => piece.places = places,
+            None => self.pieces.push(Piece { places, free: u32::MAX }),
+        }
         self.open.push(number);
-        number
+        self.empty += 1;
     }
 
     /// Is free again.
@@ -96,9 +110,13 @@ impl Rooms {
             self.open.push((number / TOGETHER) as u32);
         }
         piece.free |= 1 << (number % TOGETHER);
-        // Whoever ends all connections needs the memory for what becomes of them.
-        if piece.free == u32::MAX && self.open.len() > SPARE {
-            piece.places = Box::default();
+        if piece.free == u32::MAX {
+            if self.empty < SPARE {
+                self.empty += 1;
+            } else {
+                // Whoever ends all connections needs the memory for what becomes of them.
+                piece.places = Box::default();
+            }
         }
     }
 
@@ -126,13 +144,6 @@ impl Rooms {
     fn get_mut(&mut self, number: usize, size: usize) -> &mut [Place] {
         let (piece, at) = (self.pieces.get_mut(number / TOGETHER), number % TOGETHER * size);
         piece.and_then(|piece| piece.places.get_mut(at..at + size)).unwrap_or_default()
-    }
-}
-
-impl Piece {
-    #[cold]
-    fn make(&mut self, size: usize) {
-        self.places = vec![Place::NONE; size * TOGETHER].into_boxed_slice();
     }
 }
 
@@ -234,7 +245,7 @@ impl Logs {
     /// So many are on their way.
     #[inline]
     pub(super) fn fetch_first(&self, log: Log, n: usize) {
-        // Each other one begins a cache line.
+        // Each other one begins a cache line, where the allocator gives room so.
         self.places(log).iter().take(n + 1).step_by(2).for_each(fetch);
     }
 
@@ -305,8 +316,18 @@ mod tests {
                 assert_eq!(logs.take(log, 0, Nanos::secs(1), &segment(1), true), 1);
             }
             all.into_iter().for_each(|log| logs.give_back(log));
-            let kept = logs.0[LARGEST].pieces.iter().filter(|piece| !piece.places.is_empty()).count();
-            assert_eq!((kept, logs.0[LARGEST].open.len()), (SPARE, 20));
+            let rooms = &logs.0[LARGEST];
+            let kept = rooms.pieces.iter().filter(|piece| !piece.places.is_empty()).count();
+            assert_eq!((kept, rooms.empty, rooms.open.len() + rooms.gone.len()), (SPARE, SPARE, 20));
+            // Whoever takes one room again and again has memory at once, and always the same.
+            let first = logs.largest();
+            logs.give_back(first);
+            for _ in 0..3 {
+                let again = logs.largest();
+                assert_eq!((again, logs.0[LARGEST].empty), (first, SPARE - 1));
+                logs.give_back(again);
+                assert_eq!(logs.0[LARGEST].empty, SPARE);
+            }
         }
     }
 }
