@@ -208,16 +208,18 @@ fn accounted_for(analysis: &Analysis) -> Result<(), TestCaseError> {
 /// The same answer, however the packets are handed over.
 fn same_however_dealt(segments: &[Segment], chunks: &[usize]) -> Result<(), TestCaseError> {
     let one = format!("{:?}", analyze(segments));
-    let mut analyzer = Analyzer::new(Config { detail: Detail::All });
-    let (mut rest, mut sizes) = (segments, chunks.iter().cycle());
-    while let (false, Some(&size)) = (rest.is_empty(), sizes.next()) {
-        let (chunk, later) = rest.split_at(size.min(rest.len()));
-        analyzer.push_all(chunk);
-        rest = later;
+    let all = || Analyzer::new(Config { detail: Detail::All });
+    for (mut analyzer, how) in [(all(), "push_all"), (all().crowded_from(0).rests_soon(), "soon at rest")] {
+        let (mut rest, mut sizes) = (segments, chunks.iter().cycle());
+        while let (false, Some(&size)) = (rest.is_empty(), sizes.next()) {
+            let (chunk, later) = rest.split_at(size.min(rest.len()));
+            analyzer.push_all(chunk);
+            rest = later;
+        }
+        prop_assert_eq!(&format!("{:?}", analyzer.finish()), &one, "{}", how);
     }
-    prop_assert_eq!(&format!("{:?}", analyzer.finish()), &one, "push_all");
     for crowd in [0, 2, usize::MAX] {
-        let mut waiting = Analyzer::new(Config { detail: Detail::All }).crowded_from(crowd);
+        let mut waiting = all().crowded_from(crowd);
         waiting.push_all(segments);
         prop_assert_eq!(&format!("{:?}", waiting.finish()), &one, "packets wait from {} on", crowd);
     }
@@ -227,12 +229,11 @@ fn same_however_dealt(segments: &[Segment], chunks: &[usize]) -> Result<(), Test
         long_way.push_all(segments);
         prop_assert_eq!(format!("{:?}", long_way.finish()), format!("{:?}", with(detail, segments)));
     }
-    let mut resting = Analyzer::new(Config { detail: Detail::All }).rests_always();
+    let mut resting = all().rests_always();
     segments.iter().for_each(|segment| resting.push(segment));
     prop_assert_eq!(&format!("{:?}", resting.finish()), &one, "at rest");
     for n in 1..=3 {
-        let mut shards: Vec<Analyzer> =
-            (0..n).map(|_| Analyzer::new(Config { detail: Detail::All })).collect();
+        let mut shards: Vec<Analyzer> = (0..n).map(|_| all()).collect();
         for segment in segments {
             shards[Analyzer::share(segment, n)].push(segment);
         }

@@ -45,7 +45,7 @@ fn put_like(to: &mut Packer, kind: usize, value: u64, far: i64, most: u32) {
         *last = value;
     }
     let near = zigzag(far);
-    if near < value {
+    if near != 0 && near < value {
         to.bits(0b11, 2);
         to.some(near, most);
     } else {

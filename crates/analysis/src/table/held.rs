@@ -42,8 +42,9 @@ impl Room {
     }
 
     /// How many have gone on since this was last asked.
+    #[inline]
     pub(super) fn woken(&mut self) -> i64 {
-        self.resting.woken().into()
+        self.resting.woken()
     }
 
     /// That connection has ended.
@@ -376,7 +377,8 @@ impl Held {
 
     /// Not heard of since this was last asked, nor since this time, and what it keeps is more than it needs.
     pub(super) fn was_quiet(&mut self, since: Nanos) -> bool {
-        if !std::mem::replace(&mut self.quiet, true) {
+        // One that has closed goes before long.
+        if !std::mem::replace(&mut self.quiet, true) || !self.open {
             return false;
         }
         match &self.conn {
@@ -398,6 +400,9 @@ impl Held {
 
     /// The connection has ended: its state, with all that it got.
     pub(super) fn end(mut self: Box<Held>, parts: &mut Output, room: &mut Room) -> Option<Box<Conn>> {
+        if self.rested != Rested::NONE {
+            room.resting.has_ended();
+        }
         self.settle(parts, room);
         let conn = self.conn.take();
         if room.held.len() < SPARE {

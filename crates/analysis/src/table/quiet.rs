@@ -3,15 +3,14 @@
 use super::{Analyzer, Slot};
 use tcpwhy_base::{Nanos, Segment};
 
-/// So many may be awake, as quiet as they are: a quarter of a gigabyte, at eight kilobytes each. To go to rest and wake once takes an eighth
-/// of the time that a connection of a hundred packets takes in all.
+/// So many may be awake, as quiet as they are: a quarter of a gigabyte, at eight kilobytes each.
 const AWAKE: usize = 32_768;
 /// So many packets pass before the next connection is looked at.
 const PACE: i64 = 8;
 /// Nothing passed for the time after which an end that knows nothing of the way would have sent again (RFC 6298, 2.1).
 const QUIET: Nanos = Nanos::secs(1);
-/// To be written and read costs a state as much as two dozen packets: the hand waits for so many if one goes on, so that at most a twentieth of the time is spent
-/// on that, and for no more than so many.
+/// To be written and read costs a state as much as two dozen packets: the hand waits for so many if one goes on, so that what goes on costs a twentieth of the time
+/// at most, and for no more than so many in all.
 const WOKEN: i64 = 512;
 const LONGEST: i64 = 1 << 22;
 /// What is looked at so much later is on its way from memory.
@@ -23,22 +22,27 @@ pub(super) struct Hand {
     at: usize,
     /// Packets that have passed and were not spent on looks.
     passed: i64,
-    /// So many may be awake.
+    /// So many may be awake; how many packets pass between two looks, and how long it is quiet before one lies idle.
     awake: usize,
+    pace: i64,
+    quiet: Nanos,
     /// Each goes to rest after each packet.
     always: bool,
 }
 
 impl Default for Hand {
     fn default() -> Hand {
-        Hand { at: 0, passed: 0, awake: AWAKE, always: false }
+        Hand { at: 0, passed: 0, awake: AWAKE, pace: PACE, quiet: QUIET, always: false }
     }
 }
 
 impl Hand {
-    /// Tests hold the answer to be the same.
     pub(super) fn rests_always(&mut self) {
         self.always = true;
+    }
+
+    pub(super) fn rests_soon(&mut self) {
+        (self.awake, self.pace, self.quiet) = (0, 1, Nanos::ZERO);
     }
 }
 
@@ -49,18 +53,20 @@ impl Analyzer {
         if self.hand.always {
             return self.rest_all();
         }
-        if self.held.saturating_sub(self.room.resting()) > self.hand.awake
-            && let Some(last) = passed.last()
-        {
-            self.look_on(passed.len(), last.time);
+        let woken = self.room.woken();
+        match passed.last() {
+            Some(last) if self.held.saturating_sub(self.room.resting()) > self.hand.awake => {
+                self.look_on(passed.len() as i64 - woken * WOKEN, last.time);
+            }
+            // What is not needed is neither saved up nor owed.
+            _ => self.hand.passed = 0,
         }
     }
 
-    fn look_on(&mut self, passed: usize, now: Nanos) {
-        let woken = self.room.woken() * WOKEN;
-        self.hand.passed = (self.hand.passed + passed as i64 - woken).max(-LONGEST);
-        while self.hand.passed >= PACE {
-            self.hand.passed -= PACE;
+    fn look_on(&mut self, passed: i64, now: Nanos) {
+        self.hand.passed = (self.hand.passed + passed).max(-LONGEST);
+        while self.hand.passed >= self.hand.pace {
+            self.hand.passed -= self.hand.pace;
             self.look_at_next(now);
         }
     }
@@ -72,7 +78,7 @@ impl Analyzer {
             held.fetch_first();
         }
         if let Some(Slot::Conn(held)) = self.live.get_mut(at)
-            && held.was_quiet(now - QUIET)
+            && held.was_quiet(now - self.hand.quiet)
         {
             held.rest(&mut self.kept, &mut self.room);
         }

@@ -17,7 +17,7 @@ pub(super) struct Resting {
     states: Vec<Box<[u8]>>,
     free: Vec<u32>,
     packer: Packer,
-    woken: u32,
+    woken: i64,
 }
 
 impl Resting {
@@ -46,8 +46,14 @@ impl Resting {
     }
 
     /// How many have gone on since this was last asked.
-    pub(super) fn woken(&mut self) -> u32 {
+    #[inline]
+    pub(super) fn woken(&mut self) -> i64 {
         std::mem::take(&mut self.woken)
+    }
+
+    /// The last one has not gone on but ended.
+    pub(super) fn has_ended(&mut self) {
+        self.woken -= 1;
     }
 
     /// It goes on. Nothing: it did not lie idle.
