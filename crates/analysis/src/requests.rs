@@ -2,6 +2,7 @@
 //! server add up to.
 
 use crate::budget::Budget;
+use crate::fetch::fetch_whole;
 use crate::packing::{Words, after, since};
 use crate::rest::{Place, at_rest};
 use tcpwhy_base::{CAUSES, Cause, Nanos};
@@ -41,6 +42,12 @@ impl Requests {
         } else {
             times.add_all(&self.times);
         }
+    }
+
+    /// What lies outside of them will be needed.
+    #[inline]
+    pub(crate) fn fetch(&self) {
+        self.times.fetch();
     }
 
     /// Somebody waited from `start` to `end`.
@@ -143,6 +150,13 @@ impl Band {
 }
 
 impl Distribution {
+    /// What lies outside of it will be needed.
+    #[inline]
+    fn fetch(&self) {
+        fetch_whole(self.counts.as_slice());
+        fetch_whole(self.cells.as_slice());
+    }
+
     /// Adds a request that took so long and waited for these.
     pub fn add(&mut self, duration: Nanos, waits: impl Iterator<Item = (Cause, Nanos)>) {
         self.count_more(step(duration, FINE), 1);

@@ -83,6 +83,7 @@ impl Ledger {
         fetch_whole(self.sums.rollups.0.as_slice());
         fetch_whole(self.sums.budget.0.as_slice());
         fetch_whole(self.sums.gap_budget.0.as_slice());
+        self.sums.requests.fetch();
     }
 
     pub(crate) fn has_setup(&self) -> bool {

@@ -3,7 +3,7 @@
 use crate::profile::{Profile, WAKE_UP};
 use crate::result::{Closed, Quality, Vantage};
 use crate::track::flow::Flow;
-use crate::track::half::Counts;
+use crate::track::half::{Counts, Half};
 use crate::track::handshake::Handshake;
 use crate::track::{PathView, Repair, Tracker};
 use tcpwhy_base::{End, Nanos, Segment, Seq};
@@ -285,6 +285,6 @@ impl Tracker {
 
     /// What lies outside of it will be needed.
     pub(crate) fn fetch_lists(&self) {
-        self.half.iter().for_each(|half| half.acks().fetch());
+        self.half.iter().for_each(Half::fetch_lists);
     }
 }

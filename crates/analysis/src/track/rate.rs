@@ -4,6 +4,7 @@
 //! run without a pause longer than a quarter of a round trip. The rates of trains go into a histogram weighted by
 //! bytes; the estimate is its upper part, since waits make trains slower and only compression makes them faster.
 
+use crate::fetch::fetch_whole;
 use crate::rest::{Place, at_rest};
 use crate::track::departures::Departures;
 use tcpwhy_base::{Nanos, Segment, Seq};
@@ -165,6 +166,13 @@ impl Rate {
                 None => (t, left, left),
             });
         }
+    }
+
+    /// What lies outside of it will be needed.
+    #[inline]
+    pub(crate) fn fetch(&self) {
+        self.leaving.iter().for_each(|leaving| fetch_whole(&**leaving));
+        self.histogram.iter().for_each(|histogram| fetch_whole(&**histogram));
     }
 
     /// When what passes had left.

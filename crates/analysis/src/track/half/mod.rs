@@ -227,6 +227,13 @@ impl Half {
         &self.counts
     }
 
+    /// What lies outside of it will be needed.
+    #[inline]
+    pub(crate) fn fetch_lists(&self) {
+        self.acks.fetch();
+        self.rate.fetch();
+    }
+
     #[inline]
     pub(crate) fn acks(&self) -> &Acks {
         &self.acks
