@@ -244,8 +244,8 @@ def memory(binary, packets, connections, rows):
         f'  {connections:,} live connections {many / MIB:.1f} MiB, {connections // 10:,} {few / MIB:.1f} MiB: '
         f'{each:,.0f} bytes each'
     )
-    # Open and quiet: with a dozen packets, which wait and of which no state was made, and with four exchanges, whose state lies idle as bytes. As many as may be
-    # awake are not counted.
+    # Open and quiet: with a dozen packets, which wait and of which no state was made, and with four exchanges, whose state
+    # lies idle as bytes. As many as may be awake are not counted.
     idle = connections * 5
     for what, most, large, few, small in (
         ('a dozen packets', idle, ('flows', idle * 12, idle), connections, ('flows', connections * 12, connections)),
