@@ -4,7 +4,7 @@ use super::index::Key;
 use super::logs::{Log, Logs, MOST};
 use super::resting::{Rested, Resting};
 use super::seen::Seen;
-use super::waiting::{Unpacked, decides_nothing};
+use super::waiting::{Before, Unpacked, decides_nothing};
 use super::words::Words;
 use crate::conn::{Conn, ends_of};
 use crate::fetch::{fetch, fetch_whole};
@@ -101,6 +101,8 @@ pub(super) struct Held {
     more: Option<Box<More>>,
     id: u32,
     link: u32,
+    /// The input that the first of those that wait came from.
+    file: u16,
     waits: u8,
     /// Nothing closed it yet.
     open: bool,
@@ -127,6 +129,7 @@ impl Held {
             more,
             id,
             link: first.link,
+            file: 0,
             waits: 0,
             open: true,
             grown: false,
@@ -206,7 +209,7 @@ impl Held {
         }
         match &self.conn {
             Some(conn) => conn.lingers().then(|| conn.now()),
-            None => self.seen.not_only_resets.then_some(self.now),
+            None => self.seen.not_only_resets().then_some(self.now),
         }
     }
 
@@ -292,13 +295,18 @@ impl Held {
             self.log = room.logs.largest();
         }
         self.quiet = false;
-        let latest = if self.waits == 0 { segment.time } else { self.now };
+        let before = if self.waits == 0 {
+            Before::nothing(segment)
+        } else {
+            Before { latest: self.now, file: self.file }
+        };
         let behind = usize::from(self.waits);
-        let places = room.logs.take(&mut self.log, behind, latest, segment, from_client);
+        let places = room.logs.take(&mut self.log, behind, before, segment, from_client);
         if places == 0 {
             return false;
         }
-        (self.now, self.waits) = (latest.max(segment.time), self.waits + places);
+        (self.now, self.waits, self.file) =
+            (before.latest.max(segment.time), self.waits + places, before.file);
         if !self.grown && self.seen.pass(segment.flags, from_client) {
             self.open = self.seen.is_open();
         }
@@ -395,7 +403,8 @@ impl Held {
         self.settle(parts, room);
         let Some(conn) = self.conn.take() else { return };
         self.rested = room.resting.keep(&conn);
-        (self.now, self.seen.not_only_resets) = (conn.now(), conn.lingers());
+        self.now = conn.now();
+        self.seen.set_not_only_resets(conn.lingers());
     }
 
     /// The connection has ended: its state, with all that it got.

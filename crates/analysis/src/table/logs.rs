@@ -1,8 +1,8 @@
 //! Rooms in which packets of a connection wait: small ones as long as it is young, since most never have more packets, then larger ones.
 
-use super::waiting::{Packets, Place, take};
+use super::waiting::{Before, Packets, Place, take};
 use crate::fetch::fetch;
-use tcpwhy_base::{Nanos, Segment};
+use tcpwhy_base::Segment;
 
 /// Places of a room. The first tells when the packet behind it passed.
 const SIZES: [usize; 3] = [16, 32, 64];
@@ -152,14 +152,13 @@ impl Rooms {
 pub(super) struct Logs([Rooms; SIZES.len()]);
 
 impl Logs {
-    /// A packet waits, if all of it can be kept and there is room: behind those that take so many places, the latest of which passed then (the first one is
-    /// that itself). How many it takes; none: it does not wait. A room is taken where there is none, and a larger one where it is full.
+    /// A packet waits, if all of it can be kept and there is room: behind those that take so many places, which were before it. How many it takes; none: it does not wait. A room is taken where there is none, and a larger one where it is full.
     #[inline(always)]
     pub(super) fn take(
         &mut self,
         log: &mut Log,
         behind: usize,
-        latest: Nanos,
+        before: Before,
         segment: &Segment,
         from_client: bool,
     ) -> u8 {
@@ -168,8 +167,8 @@ impl Logs {
             // The first one, before which something is to be said.
             _ => &mut [],
         };
-        match take(free, latest, segment, from_client) {
-            0 => self.take_in_larger(log, behind, latest, segment, from_client),
+        match take(free, before, segment, from_client) {
+            0 => self.take_in_larger(log, behind, before, segment, from_client),
             n => n,
         }
     }
@@ -180,7 +179,7 @@ impl Logs {
         &mut self,
         log: &mut Log,
         behind: usize,
-        latest: Nanos,
+        before: Before,
         segment: &Segment,
         from_client: bool,
     ) -> u8 {
@@ -195,9 +194,9 @@ impl Logs {
         let places = self.0.get_mut(log.size()).map(|rooms| rooms.get_mut(log.number(), SIZES[log.size()]));
         let Some([since, places @ ..]) = places else { return 0 };
         if behind == 0 {
-            *since = Place::since(latest);
+            *since = Place::since(before);
         }
-        take(places.get_mut(behind..).unwrap_or_default(), latest, segment, from_client)
+        take(places.get_mut(behind..).unwrap_or_default(), before, segment, from_client)
     }
 
     /// Moves into a larger room.
@@ -259,6 +258,7 @@ impl Logs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tcpwhy_base::Nanos;
 
     fn segment(second: i64) -> Segment {
         Segment { time: Nanos::secs(second), frame: second as u64, ..Segment::EMPTY }
@@ -271,8 +271,8 @@ mod tests {
         let mut all: Vec<(Log, usize)> = (0..100).map(|_| (Log::NONE, 0)).collect();
         for second in 0..40 {
             for (log, n) in all.iter_mut().skip(second as usize) {
-                let latest = Nanos::secs(second - i64::from(*n > 0));
-                let places = logs.take(log, *n, latest, &segment(second), true);
+                let before = Before { latest: Nanos::secs(second - i64::from(*n > 0)), file: 0 };
+                let places = logs.take(log, *n, before, &segment(second), true);
                 assert_eq!(places, 1, "behind {n}");
                 *n += usize::from(places);
             }
@@ -298,7 +298,7 @@ mod tests {
             let mut logs = Logs::default();
             let mut log = logs.largest();
             let segment = Segment { head_len, ..Segment::EMPTY };
-            logs.take(&mut log, behind, Nanos::ZERO, &segment, true)
+            logs.take(&mut log, behind, Before::nothing(&segment), &segment, true)
         };
         assert_eq!([take(MOST - 2, 0), take(MOST - 1, 0), take(MOST, 0), take(MOST + 1, 0)], [1, 1, 0, 0]);
         assert_eq!([take(MOST - 2, 1), take(MOST - 1, 1), take(MOST, 1)], [2, 0, 0]);
@@ -313,7 +313,7 @@ mod tests {
             let numbers: std::collections::BTreeSet<_> = all.iter().map(|log| log.number()).collect();
             assert_eq!((numbers.len(), logs.0[LARGEST].pieces.len()), (TOGETHER * 20, 20));
             for log in &mut all {
-                assert_eq!(logs.take(log, 0, Nanos::secs(1), &segment(1), true), 1);
+                assert_eq!(logs.take(log, 0, Before::nothing(&segment(1)), &segment(1), true), 1);
             }
             all.into_iter().for_each(|log| logs.give_back(log));
             let rooms = &logs.0[LARGEST];

@@ -1,31 +1,47 @@
 //! How far a connection is whose packets all wait.
 
-use tcpwhy_base::{Ends, TcpFlags};
+use tcpwhy_base::TcpFlags;
 
-/// What waiting packets say of how far a connection is: it closes when both ends have sent a FIN, or one a reset.
+/// What waiting packets say of how far a connection is: it closes when both ends have sent a FIN, or one a reset. A bit for each.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
-    fins: Ends<bool>,
-    reset: bool,
-    pub(super) not_only_resets: bool,
-}
+pub(super) struct Seen(u8);
+
+const CLIENT_FIN: u8 = 1;
+const SERVER_FIN: u8 = 2;
+const RESET: u8 = 4;
+const NOT_ONLY_RESETS: u8 = 8;
 
 impl Seen {
     /// Another one waits. `true`: it may close the connection.
     #[inline]
     pub(super) fn pass(&mut self, flags: TcpFlags, from_client: bool) -> bool {
-        self.not_only_resets |= !flags.rst();
+        if !flags.rst() {
+            self.0 |= NOT_ONLY_RESETS;
+        }
         if !flags.has(TcpFlags::FIN | TcpFlags::RST) {
             return false;
         }
-        self.reset |= flags.rst();
-        let fin = if from_client { &mut self.fins.client } else { &mut self.fins.server };
-        *fin |= flags.fin() && !flags.rst();
+        self.0 |= match (flags.rst(), from_client) {
+            (true, _) => RESET,
+            (false, true) => CLIENT_FIN,
+            (false, false) => SERVER_FIN,
+        };
         true
     }
 
     /// Nothing closed it.
     pub(super) fn is_open(self) -> bool {
-        !(self.reset || self.fins.client && self.fins.server)
+        self.0 & RESET == 0 && self.0 & (CLIENT_FIN | SERVER_FIN) != CLIENT_FIN | SERVER_FIN
+    }
+
+    /// Some packet was no reset.
+    #[inline]
+    pub(super) fn not_only_resets(self) -> bool {
+        self.0 & NOT_ONLY_RESETS != 0
+    }
+
+    /// Says so from now on.
+    pub(super) fn set_not_only_resets(&mut self, is_so: bool) {
+        self.0 = if is_so { self.0 | NOT_ONLY_RESETS } else { self.0 & !NOT_ONLY_RESETS };
     }
 }
