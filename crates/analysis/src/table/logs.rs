@@ -152,7 +152,8 @@ impl Rooms {
 pub(super) struct Logs([Rooms; SIZES.len()]);
 
 impl Logs {
-    /// A packet waits, if all of it can be kept and there is room: behind those that take so many places, which were before it. How many it takes; none: it does not wait. A room is taken where there is none, and a larger one where it is full.
+    /// A packet waits, if all of it can be kept and there is room: behind those that take so many places, which were before it. A room is
+    /// taken where there is none, and a larger one where it is full. How many places it takes; none: it does not wait.
     #[inline(always)]
     pub(super) fn take(
         &mut self,

@@ -5,13 +5,15 @@ use tcpwhy_base::{Nanos, Segment};
 
 /// So many may be awake, as quiet as they are: a quarter of a gigabyte, at eight kilobytes each.
 const AWAKE: usize = 32_768;
-/// So many packets pass before the next connection is looked at.
+/// So many packets pass before the next connection is looked at. (Not derived: the look takes a hundredth of their time, and a round is
+/// over after eight packets for each connection.)
 const PACE: i64 = 8;
 /// Nothing passed for the time after which an end that knows nothing of the way would have sent again (RFC 6298, 2.1).
 const QUIET: Nanos = Nanos::secs(1);
-/// To be written and read costs a state as much as two dozen packets: the hand waits for so many if one goes on, so that what goes on costs a twentieth of the time
-/// at most, and for no more than so many in all.
+/// To be written and read costs a state as much as two dozen packets: the hand waits for so many if one goes on, so that what goes on
+/// costs a twentieth of the time at most.
 const WOKEN: i64 = 512;
+/// It waits for no more than these, whatever went on. (Not derived: some seconds of a busy link.)
 const LONGEST: i64 = 1 << 22;
 /// What is looked at so much later is on its way from memory.
 const AHEAD: usize = 8;
@@ -171,5 +173,27 @@ mod tests {
             talk(n, Nanos::secs(9), 120).iter().skip(40).for_each(|segment| analyzer.push(segment));
         }
         assert!(analyzer.hand.passed < -WOKEN * 10, "{}", analyzer.hand.passed);
+        // Not where none need go to rest any more.
+        analyzer.hand.awake = CONNECTIONS;
+        analyzer.push(&talk(0, Nanos::secs(12), 120)[119]);
+        assert_eq!(analyzer.hand.passed, 0);
+    }
+
+    /// One that has closed is read again before long; one that ends as it lies idle goes on no more, and nobody waits for that.
+    #[test]
+    fn what_ends_is_neither_put_to_rest_nor_waited_for() {
+        let reset = |n| Segment { flags: TcpFlags(TcpFlags::RST), ..talk(n, Nanos::secs(2), 1)[0] };
+        let rounds = 2 * CONNECTIONS as u32 * PACE as u32 + 50;
+        let mut analyzer = awake(0);
+        for n in 1..CONNECTIONS {
+            talk(n, Nanos::secs(1), 40).iter().chain([&reset(n)]).for_each(|segment| analyzer.push(segment));
+        }
+        talk(0, Nanos::secs(4), rounds).iter().for_each(|segment| analyzer.push(segment));
+        assert_eq!(analyzer.room.resting(), 0);
+
+        let mut analyzer = awake(0);
+        assert_eq!(after(&mut analyzer, Nanos::secs(2), rounds), CONNECTIONS - 1);
+        analyzer.end_live();
+        assert_eq!((analyzer.room.resting(), analyzer.room.woken()), (0, 0));
     }
 }

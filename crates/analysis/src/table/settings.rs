@@ -44,7 +44,8 @@ impl Analyzer {
         self
     }
 
-    /// The same, where a connection lies idle as soon as each other one was looked at. The answer is the same, which tests hold it to.
+    /// The same, where a connection lies idle as soon as each other one was looked at. The answer is the same, which tests hold it
+    /// to.
     #[doc(hidden)]
     #[must_use]
     pub fn rests_soon(mut self) -> Analyzer {
@@ -52,7 +53,8 @@ impl Analyzer {
         self
     }
 
-    /// The same, where each connection lies idle after each [`Analyzer::push`] and [`Analyzer::push_all`]. The answer is the same, which tests hold it to.
+    /// The same, where each connection lies idle after each [`Analyzer::push`] and [`Analyzer::push_all`]. The answer is the same,
+    /// which tests hold it to.
     #[doc(hidden)]
     #[must_use]
     pub fn rests_always(mut self) -> Analyzer {

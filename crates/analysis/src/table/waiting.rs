@@ -11,7 +11,7 @@ use tcpwhy_base::{End, Endpoint, Ends, Nanos, Program, Segment, Seq, TcpFlags, T
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
 pub(super) struct Place {
-    /// Lower half of when it passed: it is less than two seconds from the latest before it, or has a second half.
+    /// Lower half of when it passed: within two seconds of the latest before it, on either side, or it has a second half.
     time: u32,
     frame: u32,
     seq: u32,
