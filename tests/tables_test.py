@@ -439,4 +439,4 @@ def main():
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    common.leave(main())

@@ -301,3 +301,4 @@ def main():
 
 if __name__ == '__main__':
     main()
+    common.leave(0)
