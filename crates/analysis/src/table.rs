@@ -13,6 +13,7 @@ mod lookup;
 mod over;
 mod quiet;
 mod resting;
+mod rooms;
 mod scan;
 mod seen;
 mod settings;
@@ -259,6 +260,7 @@ impl Analyzer {
     /// The connection in this slot takes the segment.
     fn feed(&mut self, slot: u32, from_client: bool, segment: &Segment) {
         let crowded = self.is_crowded();
+        self.room.set_crowded(crowded);
         let Slot::Conn(held) = &mut self.live[slot as usize] else { return };
         if held.goes_on(segment, from_client, crowded, &mut self.kept, &mut self.room) {
             return;

@@ -111,6 +111,7 @@ impl Analyzer {
     fn push_group(&mut self, group: &[Segment], on_the_way: &Group) {
         // Whether packets wait changes no answer, so that it may stay as it is for a while.
         let crowded = self.is_crowded();
+        self.room.set_crowded(crowded);
         for (known, segment) in on_the_way.known.iter().zip(group) {
             if let Some(Slot::Conn(held)) = self.live.get_mut(known.slot as usize)
                 && held.id() == known.id

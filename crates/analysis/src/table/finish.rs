@@ -37,7 +37,10 @@ impl Analyzer {
             };
             behind(2 * AHEAD).into_iter().for_each(|held| held.fetch_first());
             behind(AHEAD).into_iter().for_each(|held| held.fetch_state(&self.room));
-            behind(AHEAD / 2).into_iter().for_each(|held| held.fetch_lists(false));
+            behind(AHEAD / 2).into_iter().for_each(|held| {
+                held.fetch_lists(false);
+                held.fetch_oldest(&self.room);
+            });
             match std::mem::replace(&mut live[at], Slot::Free) {
                 Slot::Free => {}
                 Slot::Lone(at, id) => self.silent.push((at, id)),

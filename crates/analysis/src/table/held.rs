@@ -11,8 +11,6 @@ use crate::fetch::{fetch, fetch_whole};
 use crate::output::Output;
 use tcpwhy_base::{End, Endpoint, Ends, Nanos, Segment};
 
-/// So many packets that wait take less than what comes out of them.
-const FEW: usize = 31;
 /// Ended connections whose room is kept for those to come.
 const SPARE: usize = 1_024;
 
@@ -45,6 +43,12 @@ impl Room {
     #[inline]
     pub(super) fn woken(&mut self) -> i64 {
         self.resting.woken()
+    }
+
+    /// So many connections are open that packets of each wait long.
+    #[inline]
+    pub(super) fn set_crowded(&mut self, crowded: bool) {
+        self.logs.set_crowded(crowded);
     }
 
     /// That connection has ended.
@@ -230,7 +234,7 @@ impl Held {
     pub(super) fn fetch(&self, waits: bool, room: &Room) {
         let n = usize::from(self.waits);
         if self.runs_soon(waits) {
-            room.logs.fetch_first(self.log, n);
+            room.logs.fetch_latest(self.log, n);
             self.conn.iter().for_each(|conn| fetch_whole(&**conn));
         } else {
             room.logs.fetch_place(self.log, n);
@@ -253,7 +257,12 @@ impl Held {
 
     /// Its end will need what waits.
     pub(super) fn fetch_rest(&self, room: &Room) {
-        room.logs.fetch_first(self.log, usize::from(self.waits));
+        room.logs.fetch_latest(self.log, usize::from(self.waits));
+    }
+
+    /// The same, and the first of it, once what tells where that is has come.
+    pub(super) fn fetch_oldest(&self, room: &Room) {
+        room.logs.fetch_first(self.log);
     }
 
     /// No packet has run through the rules: all wait.
@@ -292,7 +301,7 @@ impl Held {
     #[inline(always)]
     fn append(&mut self, segment: &Segment, from_client: bool, room: &mut Room) -> bool {
         if self.grown && self.rested == Rested::NONE && self.log.is_none() {
-            self.log = room.logs.largest();
+            self.log = room.logs.only();
         }
         self.quiet = false;
         let before = if self.waits == 0 {
@@ -301,12 +310,11 @@ impl Held {
             Before { latest: self.now, file: self.file }
         };
         let behind = usize::from(self.waits);
-        let places = room.logs.take(&mut self.log, behind, before, segment, from_client);
-        if places == 0 {
+        let waits = room.logs.take(&mut self.log, behind, before, segment, from_client);
+        if waits == 0 {
             return false;
         }
-        (self.now, self.waits, self.file) =
-            (before.latest.max(segment.time), self.waits + places, before.file);
+        (self.now, self.waits, self.file) = (before.latest.max(segment.time), waits, before.file);
         if !self.grown && self.seen.pass(segment.flags, from_client) {
             self.open = self.seen.is_open();
         }
@@ -362,18 +370,20 @@ impl Held {
         }
         let id = self.id;
         let conn = self.conn.get_or_insert_with(|| {
-            let first = match waiting.clone().next() {
+            let first = match waiting.clone().next().and_then(|mut packets| packets.next()) {
                 Some(first) if first.sender() == End::Client => of_client.write(&first),
                 Some(first) => of_server.write(&first),
                 None => &Segment::EMPTY,
             };
             state_of(&mut room.conn, id, first, parts)
         });
-        for packet in waiting {
-            // Each in its place, which is not looked for with every field then.
-            match packet.sender() {
-                End::Client => conn.push_from(End::Client, of_client.write(&packet), parts),
-                End::Server => conn.push_from(End::Server, of_server.write(&packet), parts),
+        for packets in waiting {
+            for packet in packets {
+                // Each in its place, which is not looked for with every field then.
+                match packet.sender() {
+                    End::Client => conn.push_from(End::Client, of_client.write(&packet), parts),
+                    End::Server => conn.push_from(End::Server, of_server.write(&packet), parts),
+                }
             }
         }
         if !log.is_none() {
@@ -391,7 +401,7 @@ impl Held {
         }
         match &self.conn {
             Some(conn) => self.now.max(conn.now()) < since,
-            None => usize::from(self.waits) > FEW && self.now < since,
+            None => self.log.is_largest() && self.now < since,
         }
     }
 

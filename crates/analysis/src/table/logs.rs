@@ -1,6 +1,8 @@
-//! Rooms in which packets of a connection wait: small ones as long as it is young, since most never have more packets, then larger ones.
+//! Rooms in which packets of a connection wait: small ones as long as it is young, since most never have more packets, then larger ones,
+//! and several of those as long as they take no more memory than its state would.
 
-use super::waiting::{Before, Packets, Place, take};
+use super::rooms::Rooms;
+use super::waiting::{Before, Packets, Place, keeps, take};
 use crate::fetch::fetch;
 use tcpwhy_base::Segment;
 
@@ -9,12 +11,11 @@ const SIZES: [usize; 3] = [16, 32, 64];
 const LARGEST: usize = SIZES.len() - 1;
 /// Places of the largest in which packets wait. A plain one takes one of them, any other two.
 pub(super) const MOST: usize = SIZES[LARGEST] - 1;
-/// Rooms that are made, and given back, together.
-const TOGETHER: usize = u32::BITS as usize;
-/// So many pieces keep their memory while nothing is in them.
-const SPARE: usize = 8;
+/// Rooms of a connection without a state: 10 KB, where a state and what it keeps elsewhere takes 7 to 11.
+const ROOMS: u32 = 5;
 
-/// The room in which packets of a connection wait, if any do: which size it has, and its number among those.
+/// The room in which the latest packets of a connection wait, if any do: which size it has, and its number among those. Where it is not the
+/// first, its first place says where that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Log(u32);
 
@@ -33,6 +34,12 @@ impl Log {
         self == Log::NONE
     }
 
+    /// More wait than take less than what comes out of them.
+    #[inline]
+    pub(super) fn is_largest(self) -> bool {
+        self.size() == LARGEST
+    }
+
     #[inline]
     fn size(self) -> usize {
         (self.0 >> Log::NUMBER) as usize
@@ -44,116 +51,18 @@ impl Log {
     }
 }
 
-/// Rooms of one size, which never move.
-#[derive(Debug, Default)]
-struct Rooms {
-    pieces: Vec<Piece>,
-    /// Pieces that have a free room. (Some may have given back their memory meanwhile.)
-    open: Vec<u32>,
-    /// Pieces that have no memory.
-    gone: Vec<u32>,
-    /// So many have memory, and nothing in them.
-    empty: usize,
-}
-
-#[derive(Debug)]
-struct Piece {
-    /// None where all of them are free and the memory was given back.
-    places: Box<[Place]>,
-    /// A bit for each room that is free.
-    free: u32,
-}
-
-impl Rooms {
-    /// A free one, of so many places.
-    #[inline]
-    fn take(&mut self, size: usize) -> u32 {
-        let number = loop {
-            match self.open.last() {
-                Some(&number) if self.pieces[number as usize].places.is_empty() => {
-                    self.open.pop();
-                    self.gone.push(number);
-                }
-                Some(&number) => break number,
-                None => self.another(size),
-            }
-        };
-        let piece = &mut self.pieces[number as usize];
-        if piece.free == u32::MAX {
-            self.empty -= 1;
-        }
-        let room = piece.free.trailing_zeros();
-        piece.free &= piece.free.wrapping_sub(1);
-        if piece.free == 0 {
-            self.open.pop();
-        }
-        number * TOGETHER as u32 + room
-    }
-
-    #[cold]
-    fn another(&mut self, size: usize) {
-        let places = vec![Place::NONE; size * TOGETHER].into_boxed_slice();
-        let number = self.gone.pop().unwrap_or(self.pieces.len() as u32);
-        match self.pieces.get_mut(number as usize) {
-            Some(piece) => piece.places = places,
-            None => self.pieces.push(Piece { places, free: u32::MAX }),
-        }
-        self.open.push(number);
-        self.empty += 1;
-    }
-
-    /// Is free again.
-    #[inline]
-    fn give_back(&mut self, number: usize) {
-        let Some(piece) = self.pieces.get_mut(number / TOGETHER) else { return };
-        if piece.free == 0 {
-            self.open.push((number / TOGETHER) as u32);
-        }
-        piece.free |= 1 << (number % TOGETHER);
-        if piece.free == u32::MAX {
-            if self.empty < SPARE {
-                self.empty += 1;
-            } else {
-                // Whoever ends all connections needs the memory for what becomes of them.
-                piece.places = Box::default();
-            }
-        }
-    }
-
-    #[inline]
-    fn get(&self, number: usize, size: usize) -> &[Place] {
-        let (piece, at) = (self.pieces.get(number / TOGETHER), number % TOGETHER * size);
-        piece.and_then(|piece| piece.places.get(at..at + size)).unwrap_or_default()
-    }
-
-    /// One of its places.
-    #[inline(always)]
-    fn place(&self, number: usize, size: usize, at: usize) -> Option<&Place> {
-        let piece = self.pieces.get(number / TOGETHER)?;
-        piece.places.get(number % TOGETHER * size + at)
-    }
-
-    /// Those from one of its places on.
-    #[inline(always)]
-    fn places_from(&mut self, number: usize, size: usize, at: usize) -> &mut [Place] {
-        let (piece, first) = (self.pieces.get_mut(number / TOGETHER), number % TOGETHER * size);
-        piece.and_then(|piece| piece.places.get_mut(first + at..first + size)).unwrap_or_default()
-    }
-
-    #[inline]
-    fn get_mut(&mut self, number: usize, size: usize) -> &mut [Place] {
-        let (piece, at) = (self.pieces.get_mut(number / TOGETHER), number % TOGETHER * size);
-        piece.and_then(|piece| piece.places.get_mut(at..at + size)).unwrap_or_default()
-    }
-}
-
 /// All rooms, by their sizes.
 #[derive(Debug, Default)]
-pub(super) struct Logs([Rooms; SIZES.len()]);
+pub(super) struct Logs {
+    rooms: [Rooms; SIZES.len()],
+    /// Packets wait in several.
+    crowded: bool,
+}
 
 impl Logs {
-    /// A packet waits, if all of it can be kept and there is room: behind those that take so many places, which were before it. A room is
-    /// taken where there is none, and a larger one where it is full. How many places it takes; none: it does not wait.
+    /// A packet waits, if all of it can be kept and there is room: behind those that take so many places of the latest room, which were
+    /// before it. A room is taken where there is none, a larger one where it is full, and another one where that is, among
+    /// many connections. How many places are taken of the latest room then; none: it does not wait.
     #[inline(always)]
     pub(super) fn take(
         &mut self,
@@ -163,96 +72,222 @@ impl Logs {
         segment: &Segment,
         from_client: bool,
     ) -> u8 {
-        let free = match self.0.get_mut(log.size()) {
+        let free = match self.rooms.get_mut(log.size()) {
             Some(rooms) if behind > 0 => rooms.places_from(log.number(), SIZES[log.size()], behind + 1),
             // The first one, before which something is to be said.
             _ => &mut [],
         };
         match take(free, before, segment, from_client) {
-            0 => self.take_in_larger(log, behind, before, segment, from_client),
-            n => n,
+            0 => self.take_in_another(log, behind, before, segment, from_client),
+            n => behind as u8 + n,
         }
     }
 
     /// The same where it is the first, or may not be kept, or where no room is left.
     #[inline(never)]
-    fn take_in_larger(
+    fn take_in_another(
         &mut self,
         log: &mut Log,
-        behind: usize,
+        mut behind: usize,
         before: Before,
         segment: &Segment,
         from_client: bool,
     ) -> u8 {
-        let size = SIZES.get(log.size()).copied().unwrap_or_default();
-        if behind + 2 >= size {
-            let larger = if log.is_none() { 0 } else { log.size() + 1 };
-            if larger > LARGEST {
+        if !keeps(segment) {
+            return 0;
+        }
+        if log.is_none() {
+            *log = self.of_size(0);
+        } else if behind > 0 && log.size() < LARGEST {
+            self.enlarge(log);
+        } else if behind > 0 {
+            if !self.go_on_in_another(log, behind) {
                 return 0;
             }
-            self.enlarge(log, larger);
+            behind = 0;
         }
-        let places = self.0.get_mut(log.size()).map(|rooms| rooms.get_mut(log.number(), SIZES[log.size()]));
-        let Some([since, places @ ..]) = places else { return 0 };
+        let rooms = self.rooms.get_mut(log.size());
+        let [since, places @ ..] =
+            rooms.map(|rooms| rooms.get_mut(log.number(), SIZES[log.size()])).unwrap_or_default()
+        else {
+            return 0;
+        };
         if behind == 0 {
-            *since = Place::since(before);
+            since.say(before);
         }
-        take(places.get_mut(behind..).unwrap_or_default(), before, segment, from_client)
+        let n = take(places.get_mut(behind..).unwrap_or_default(), before, segment, from_client);
+        behind as u8 + n
     }
 
-    /// Moves into a larger room.
-    fn enlarge(&mut self, log: &mut Log, larger: usize) {
+    /// Moves into a room of the next size.
+    fn enlarge(&mut self, log: &mut Log) {
+        let larger = log.size() + 1;
         let to = self.of_size(larger);
-        if let Ok([from, into]) = self.0.get_disjoint_mut([log.size(), larger]) {
+        if let Ok([from, into]) = self.rooms.get_disjoint_mut([log.size(), larger]) {
             let from = from.get_mut(log.number(), SIZES[log.size()]);
             into.get_mut(to.number(), SIZES[larger])
                 .iter_mut()
                 .zip(from)
                 .for_each(|(into, from)| *into = *from);
         }
-        self.give_back(*log);
+        self.give_back_one(*log);
+        self.is_first(to, false);
         *log = to;
     }
 
+    /// So many places are used of one of the largest, and another one follows, if there may be as many.
+    fn go_on_in_another(&mut self, log: &mut Log, used: usize) -> bool {
+        let Some(since) = self.since(*log).filter(|since| self.crowded && !since.is_only()) else {
+            return false;
+        };
+        let (before, first) = since.rooms_before();
+        if before + 1 >= ROOMS {
+            return false;
+        }
+        let next = self.of_size(LARGEST);
+        self.since_mut(*log).into_iter().for_each(|since| since.go_on_in(used, next.number() as u32));
+        let first = if before == 0 { log.number() as u32 } else { first };
+        self.since_mut(next).into_iter().for_each(|since| since.set_rooms_before(before + 1, first));
+        *log = next;
+        true
+    }
+
+    /// A free one.
     fn of_size(&mut self, size: usize) -> Log {
-        Log::new(size, self.0[size].take(SIZES[size]))
+        Log::new(size, self.rooms[size].take(SIZES[size]))
     }
 
-    /// One of the largest, for a connection that will have many.
-    pub(super) fn largest(&mut self) -> Log {
-        self.of_size(LARGEST)
+    /// One of the largest, for a connection that has a state: the only one.
+    pub(super) fn only(&mut self) -> Log {
+        let log = self.of_size(LARGEST);
+        self.is_first(log, true);
+        log
     }
 
-    /// It is free again.
+    /// No room is before it; none follows if it is the only one.
+    fn is_first(&mut self, log: Log, only: bool) {
+        self.since_mut(log).into_iter().for_each(|since| since.set_first(only));
+    }
+
+    /// Among many connections packets of each wait in several rooms.
+    #[inline]
+    pub(super) fn set_crowded(&mut self, crowded: bool) {
+        self.crowded = crowded;
+    }
+
+    /// It is free again, with those before it.
     #[inline]
     pub(super) fn give_back(&mut self, log: Log) {
-        self.0.get_mut(log.size()).into_iter().for_each(|rooms| rooms.give_back(log.number()));
+        let (before, mut number) = self.rooms_before(log);
+        for _ in 0..before {
+            let full = Log::new(LARGEST, number);
+            number = self.since(full).map_or(0, |since| since.goes_on_in().1);
+            self.give_back_one(full);
+        }
+        self.give_back_one(log);
+    }
+
+    #[inline]
+    fn give_back_one(&mut self, log: Log) {
+        self.rooms.get_mut(log.size()).into_iter().for_each(|rooms| rooms.give_back(log.number()));
     }
 
     #[inline]
     fn places(&self, log: Log) -> &[Place] {
-        self.0.get(log.size()).map_or(&[], |rooms| rooms.get(log.number(), SIZES[log.size()]))
+        self.rooms.get(log.size()).map_or(&[], |rooms| rooms.get(log.number(), SIZES[log.size()]))
+    }
+
+    /// What stands before its packets.
+    #[inline]
+    fn since(&self, log: Log) -> Option<&Place> {
+        self.rooms.get(log.size()).and_then(|rooms| rooms.place(log.number(), SIZES[log.size()], 0))
+    }
+
+    /// So many rooms are full before this one, and the number of the first.
+    #[inline]
+    fn rooms_before(&self, log: Log) -> (u32, u32) {
+        // None before smaller ones.
+        if log.is_largest() { self.since(log).map_or((0, 0), Place::rooms_before) } else { (0, 0) }
+    }
+
+    fn since_mut(&mut self, log: Log) -> Option<&mut Place> {
+        self.rooms
+            .get_mut(log.size())
+            .and_then(|rooms| rooms.get_mut(log.number(), SIZES[log.size()]).first_mut())
     }
 
     /// The place behind so many is on its way.
     #[inline]
     pub(super) fn fetch_place(&self, log: Log, behind: usize) {
-        let rooms = self.0.get(log.size());
+        let rooms = self.rooms.get(log.size());
         let place = rooms.and_then(|rooms| rooms.place(log.number(), SIZES[log.size()], behind + 1));
         place.into_iter().for_each(fetch);
     }
 
-    /// So many are on their way.
+    /// So many of the latest room are on their way.
     #[inline]
-    pub(super) fn fetch_first(&self, log: Log, n: usize) {
+    pub(super) fn fetch_latest(&self, log: Log, n: usize) {
         // Each other one begins a cache line, where the allocator gives room so.
         self.places(log).iter().take(n + 1).step_by(2).for_each(fetch);
     }
 
-    /// The packets that take so many places.
+    /// Those of the first room are on their way, if that is another one. What the latest says of it is there.
     #[inline]
-    pub(super) fn read(&self, log: Log, n: usize) -> Packets<'_> {
+    pub(super) fn fetch_first(&self, log: Log) {
+        match self.rooms_before(log) {
+            (0, _) => {}
+            (_, first) => self.fetch_latest(Log::new(LARGEST, first), MOST),
+        }
+    }
+
+    #[inline(always)]
+    fn packets(&self, log: Log, n: usize) -> Packets<'_> {
         Packets::of(self.places(log).get(..=n).unwrap_or_default())
+    }
+
+    /// Room after room, the packets of a connection, of which those in the latest take so many places.
+    #[inline]
+    pub(super) fn read(&self, log: Log, n: usize) -> Reading<'_> {
+        let (before, first) = self.rooms_before(log);
+        Reading { logs: self, before, number: first, latest: Some((log, n)) }
+    }
+}
+
+/// Rooms that are read.
+#[derive(Clone, Debug)]
+pub(super) struct Reading<'a> {
+    logs: &'a Logs,
+    /// So many are full, of which this is the next.
+    before: u32,
+    number: u32,
+    latest: Option<(Log, usize)>,
+}
+
+impl<'a> Iterator for Reading<'a> {
+    type Item = Packets<'a>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Packets<'a>> {
+        if self.before > 0 {
+            return Some(self.next_full());
+        }
+        let (log, n) = self.latest.take()?;
+        Some(self.logs.packets(log, n))
+    }
+}
+
+impl<'a> Reading<'a> {
+    #[inline(never)]
+    fn next_full(&mut self) -> Packets<'a> {
+        let full = Log::new(LARGEST, self.number);
+        let (used, next) = self.logs.since(full).map_or((0, 0), Place::goes_on_in);
+        (self.before, self.number) = (self.before - 1, next);
+        // The next one is needed after this one.
+        match self.latest {
+            Some((log, n)) if self.before == 0 => self.logs.fetch_latest(log, n),
+            _ => self.logs.fetch_latest(Log::new(LARGEST, next), MOST),
+        }
+        self.logs.packets(full, used)
     }
 }
 
@@ -273,19 +308,19 @@ mod tests {
         for second in 0..40 {
             for (log, n) in all.iter_mut().skip(second as usize) {
                 let before = Before { latest: Nanos::secs(second - i64::from(*n > 0)), file: 0 };
-                let places = logs.take(log, *n, before, &segment(second), true);
-                assert_eq!(places, 1, "behind {n}");
-                *n += usize::from(places);
+                let taken = logs.take(log, *n, before, &segment(second), true);
+                assert_eq!(usize::from(taken), *n + 1);
+                *n += 1;
             }
             // Half of those that stop go, and their rooms are used by others.
             if second % 2 == 1 {
                 let (log, n) = std::mem::replace(&mut all[second as usize], (Log::NONE, 0));
-                assert_eq!(logs.read(log, n).count(), n);
+                assert_eq!(logs.read(log, n).flatten().count(), n);
                 logs.give_back(log);
             }
         }
         for (log, n) in &all {
-            let seconds: Vec<_> = logs.read(*log, *n).map(|packet| packet.time()).collect();
+            let seconds: Vec<_> = logs.read(*log, *n).flatten().map(|packet| packet.time()).collect();
             assert_eq!(seconds, (0..*n as i64).map(Nanos::secs).collect::<Vec<_>>());
             let size = SIZES.get(log.size()).copied().unwrap_or_default();
             assert_eq!(size, [0, 16, 32, 64].into_iter().find(|&size| *n < size.max(1)).unwrap_or(64), "{n}");
@@ -297,38 +332,63 @@ mod tests {
     fn what_has_no_room_does_not_wait() {
         let take = |behind, head_len| {
             let mut logs = Logs::default();
-            let mut log = logs.largest();
+            let mut log = logs.only();
             let segment = Segment { head_len, ..Segment::EMPTY };
             logs.take(&mut log, behind, Before::nothing(&segment), &segment, true)
         };
-        assert_eq!([take(MOST - 2, 0), take(MOST - 1, 0), take(MOST, 0), take(MOST + 1, 0)], [1, 1, 0, 0]);
-        assert_eq!([take(MOST - 2, 1), take(MOST - 1, 1), take(MOST, 1)], [2, 0, 0]);
+        assert_eq!(
+            [take(MOST - 2, 0), take(MOST - 1, 0), take(MOST, 0), take(MOST + 1, 0)],
+            [MOST - 1, MOST, 0, 0].map(|n| n as u8)
+        );
+        assert_eq!([take(MOST - 2, 1), take(MOST - 1, 1), take(MOST, 1)], [MOST, 0, 0].map(|n| n as u8));
     }
 
-    /// Memory of many rooms goes back when none is used, and they can be used again.
+    /// Room after room, with packets of one place and of two, as many as may; then all of them are free.
     #[test]
-    fn rooms_are_given_back() {
-        let mut logs = Logs::default();
-        for _ in 0..2 {
-            let mut all: Vec<Log> = (0..TOGETHER * 20).map(|_| logs.largest()).collect();
-            let numbers: std::collections::BTreeSet<_> = all.iter().map(|log| log.number()).collect();
-            assert_eq!((numbers.len(), logs.0[LARGEST].pieces.len()), (TOGETHER * 20, 20));
-            for log in &mut all {
-                assert_eq!(logs.take(log, 0, Before::nothing(&segment(1)), &segment(1), true), 1);
+    fn packets_wait_in_several_rooms() {
+        let mut logs = Logs { crowded: true, ..Logs::default() };
+        for long in [0, 1, 40, 150, 1_000] {
+            let mut all = vec![(Log::NONE, 0, Vec::<(Nanos, u64)>::new()); 7];
+            for n in 0..long {
+                for (i, (log, waits, said)) in all.iter_mut().enumerate() {
+                    // Of some, one in three has first bytes of payload; one passed before the one before it.
+                    let head_len = u8::from(n % 3 == 0 && i % 2 == 0);
+                    let time = Nanos::secs(n - i64::from(n % 5 == 4));
+                    let segment = Segment { time, frame: n as u64, head_len, ..Segment::EMPTY };
+                    let latest = said.iter().map(|said| said.0).max().unwrap_or(time);
+                    let before = Before { latest, file: 0 };
+                    let now = logs.take(log, usize::from(*waits), before, &segment, true);
+                    if now > 0 {
+                        *waits = now;
+                        said.push((time, n as u64));
+                    }
+                    let whole = 5 * MOST;
+                    let (least, most) =
+                        if i % 2 == 0 { (whole * 3 / 4 - 5, whole * 3 / 4) } else { (whole, whole) };
+                    assert!(now > 0 || (least..=most).contains(&said.len()), "{} of {most}", said.len());
+                }
             }
-            all.into_iter().for_each(|log| logs.give_back(log));
-            let rooms = &logs.0[LARGEST];
-            let kept = rooms.pieces.iter().filter(|piece| !piece.places.is_empty()).count();
-            assert_eq!((kept, rooms.empty, rooms.open.len() + rooms.gone.len()), (SPARE, SPARE, 20));
-            // Whoever takes one room again and again has memory at once, and always the same.
-            let first = logs.largest();
-            logs.give_back(first);
-            for _ in 0..3 {
-                let again = logs.largest();
-                assert_eq!((again, logs.0[LARGEST].empty), (first, SPARE - 1));
-                logs.give_back(again);
-                assert_eq!(logs.0[LARGEST].empty, SPARE);
+            for (log, waits, said) in &all {
+                let packets = logs.read(*log, usize::from(*waits)).flatten();
+                assert_eq!(packets.map(|packet| (packet.time(), packet.frame())).collect::<Vec<_>>(), *said);
             }
+            all.into_iter().for_each(|(log, ..)| logs.give_back(log));
+            assert!(logs.rooms.iter().all(Rooms::are_free), "{long}");
         }
+    }
+
+    /// What cannot be kept takes no room.
+    #[test]
+    fn what_cannot_be_kept_takes_no_room() {
+        let mut logs = Logs { crowded: true, ..Logs::default() };
+        let (mut log, mut odd) = (logs.only(), segment(1));
+        (odd.options.sack_len, odd.time) = (1, Nanos::ZERO);
+        for behind in [0, 5, MOST] {
+            assert_eq!(logs.take(&mut log, behind, Before::nothing(&odd), &odd, true), 0);
+        }
+        let mut none = Log::NONE;
+        assert_eq!(logs.take(&mut none, 0, Before::nothing(&odd), &odd, true), 0);
+        logs.give_back(log);
+        assert!(none.is_none() && logs.rooms.iter().all(Rooms::are_free));
     }
 }

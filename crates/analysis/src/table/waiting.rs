@@ -3,6 +3,9 @@
 //! state of one is not in a cache, and fetching it takes longer than all the rules. Most take half a cache line: less is read and written, and
 //! more of them run through the rules in one go.
 
+mod before;
+
+pub(super) use before::Before;
 use tcpwhy_base::{End, Endpoint, Ends, Nanos, Program, Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble};
 
 /// A plain packet, or the first half of another one. Its ends are those of its connection; SACK blocks are missing.
@@ -76,23 +79,6 @@ fn is_near(time: Nanos, latest: Nanos) -> bool {
     i32::try_from(time.0.wrapping_sub(latest.0)).is_ok()
 }
 
-/// What is known of those that wait before a packet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Before {
-    /// When the latest of them passed.
-    pub(super) latest: Nanos,
-    /// The input that the first came from.
-    pub(super) file: u16,
-}
-
-impl Before {
-    /// It is the first: all of that is said of itself.
-    #[inline(always)]
-    pub(super) fn nothing(first: &Segment) -> Before {
-        Before { latest: first.time, file: first.file }
-    }
-}
-
 impl Place {
     /// A place where none waits.
     pub(super) const NONE: Place = Place {
@@ -108,12 +94,6 @@ impl Place {
         ttl: 0,
         bits: 0,
     };
-
-    /// What stands before the first packet.
-    pub(super) fn since(before: Before) -> Place {
-        let (low, high) = halves(before.latest.0.cast_unsigned());
-        Place { time: low, frame: high, len: before.file, ..Place::NONE }
-    }
 
     /// The first half.
     #[inline(always)]
@@ -236,11 +216,22 @@ impl Place {
     }
 }
 
+#[inline(always)]
+fn is_odd(o: &TcpOptions) -> bool {
+    o.damaged || o.sack_len != 0 || has_options(o)
+}
+
+/// All of it can be kept. What payload begins with stands where options would.
+#[inline(always)]
+pub(super) fn keeps(segment: &Segment) -> bool {
+    segment.options.sack_len == 0 && !(has_options(&segment.options) && segment.head_len != 0)
+}
+
 /// A packet waits in the first of these free places, if all of it can be kept and there is room. How many it takes; none: it does not wait.
 #[inline(always)]
 pub(super) fn take(free: &mut [Place], before: Before, segment: &Segment, from_client: bool) -> u8 {
     let o = &segment.options;
-    let odd = o.damaged || o.sack_len != 0 || has_options(o);
+    let odd = is_odd(o);
     let plain = segment.flags.0 & !FLAGS == 0
         && segment.head_len | segment.tls.0 | segment.trouble.0 & !Trouble::CUT_PAYLOAD == 0
         && u64::from(segment.len >> 16) | segment.frame >> 32 | u64::from(segment.file ^ before.file) == 0
@@ -251,9 +242,8 @@ pub(super) fn take(free: &mut [Place], before: Before, segment: &Segment, from_c
         first.take(segment, from_client, false);
         return 1;
     }
-    // What payload begins with stands where the options would.
     match rest.first_mut() {
-        Some(second) if o.sack_len == 0 && !(odd && has_options(o) && segment.head_len != 0) => {
+        Some(second) if keeps(segment) => {
             take_both(first, second, segment, from_client, odd);
             2
         }
@@ -282,11 +272,8 @@ impl<'a> Packets<'a> {
     #[inline]
     pub(super) fn of(places: &'a [Place]) -> Packets<'a> {
         match places {
-            [since, places @ ..] => {
-                let latest = Nanos(whole(since.time, since.frame).cast_signed());
-                Packets { places: places.iter(), before: Before { latest, file: since.len } }
-            }
-            [] => Packets { places: places.iter(), before: Before { latest: Nanos::ZERO, file: 0 } },
+            [since, places @ ..] => Packets { places: places.iter(), before: since.before() },
+            [] => Packets { places: places.iter(), before: Place::NONE.before() },
         }
     }
 }
@@ -327,6 +314,11 @@ impl Packet<'_> {
     #[cfg(test)]
     pub(super) fn time(&self) -> Nanos {
         self.time
+    }
+
+    #[cfg(test)]
+    pub(super) fn frame(&self) -> u64 {
+        self.place.frame.into()
     }
 }
 
@@ -457,7 +449,7 @@ mod tests {
                 let places = if i32::try_from(segment.time.0 - latest.0).is_ok() { places } else { 2 };
                 let before = Before { latest, file: plain.file };
                 if behind == 0 {
-                    log[0] = Place::since(before);
+                    log[0].say(before);
                 }
                 let free = &mut log[behind + 1..];
                 assert_eq!(take(free, before, &segment, s == End::Client), places, "{segment:?}");
