@@ -3,7 +3,7 @@
 
     scripts/package.py deb [--bin PATH]    target/package/tcpwhy_VERSION_ARCH.deb: program, pages, completions, unit
     scripts/package.py sbom                target/package/tcpwhy_VERSION.cdx.json: CycloneDX 1.6, of the program and of the wheel
-    scripts/package.py static              the program without shared libraries, in target/static
+    scripts/package.py static              the program without shared libraries, in target/static (by scripts/profiled.py)
     scripts/package.py check [--bin PATH]  makes a .deb and a list of parts, installs and removes the one, validates the other
 
 `check` ends with code 75 where dpkg is missing.
@@ -27,7 +27,6 @@ import third_party
 TARGET = os.path.dirname(os.path.dirname(common.BINARY))
 OUT = os.path.join(TARGET, 'package')
 STATIC = os.path.join(TARGET, 'static')
-HOST = 'x86_64-unknown-linux-gnu'
 COMPLETIONS = (
     ('bash', 'usr/share/bash-completion/completions/tcpwhy'),
     ('zsh', 'usr/share/zsh/vendor-completions/_tcpwhy'),
@@ -228,10 +227,10 @@ def bad_sbom(path):
 
 def static():
     """Builds it; its path."""
-    environment = {**os.environ, 'RUSTFLAGS': '-C target-feature=+crt-static', 'CARGO_TARGET_DIR': STATIC}
-    command = ['cargo', 'build', '--release', '--locked', '-p', 'tcpwhy', '--target', HOST]
-    subprocess.run(command, cwd=common.ROOT, env=environment, check=True)
-    path = os.path.join(STATIC, HOST, 'release', 'tcpwhy')
+    path = os.path.join(STATIC, 'tcpwhy')
+    command = [sys.executable, os.path.join(common.ROOT, 'scripts', 'profiled.py'), '--static', path]
+    if subprocess.run(command, stdout=sys.stderr, check=False).returncode:
+        sys.exit('not built')
     if libraries(path):
         sys.exit(f'{common.shown(path)} needs shared libraries')
     return path
