@@ -5,8 +5,8 @@
 
 The compiler is told how often each branch was taken while captures were explained: those that are bundled, and small ones of the
 shapes of `make bench`. Both programs must say the same of all of them. It takes eight minutes, and llvm-profdata of the
-compiler's own version of LLVM: a component of the tool chain (llvm-tools), which is installed if rustup is there. Without it the program is
-compiled once, as `make build` does, and that is said.
+compiler's own version of LLVM: a component of the tool chain (llvm-tools), which is installed if rustup is there. Without it
+the program is compiled once, as `make build` does, and that is said.
 """
 
 import argparse
