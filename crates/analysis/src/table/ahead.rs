@@ -89,6 +89,7 @@ impl Analyzer {
 
     /// The same where states are in a cache.
     fn push_near(&mut self, segments: &[Segment]) {
+        self.room.set_crowded(false);
         let mut before: Option<(Words, u32, Known)> = None;
         for segment in segments {
             let key = Key::new(&segment.src, &segment.dst, segment.link);
