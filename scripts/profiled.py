@@ -95,7 +95,7 @@ def answers(binary, paths, profile=os.devnull):
 
 
 def counted(merge, static):
-    """Compiles twice; the program, and how many answers both gave alike. None where some differ."""
+    """Compiles twice; the program, and how many answers both gave alike; ends where any differs."""
     with tempfile.TemporaryDirectory() as folder:
         raw, merged = os.path.join(folder, 'raw'), os.path.join(folder, 'merged.profdata')
         paths = list(captures(folder))

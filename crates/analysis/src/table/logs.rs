@@ -119,7 +119,7 @@ impl Logs {
         behind as u8 + n
     }
 
-    /// Moves into a room of the next size.
+    /// Moves into a room of the next size, with what stands before the packets: before a smaller one there is none.
     fn enlarge(&mut self, log: &mut Log) {
         let larger = log.size() + 1;
         let to = self.of_size(larger);
@@ -131,7 +131,6 @@ impl Logs {
                 .for_each(|(into, from)| *into = *from);
         }
         self.give_back_one(*log);
-        self.is_first(to, false);
         *log = to;
     }
 
@@ -160,13 +159,8 @@ impl Logs {
     /// One of the largest, for a connection that has a state: the only one.
     pub(super) fn only(&mut self) -> Log {
         let log = self.of_size(LARGEST);
-        self.is_first(log, true);
+        self.since_mut(log).into_iter().for_each(Place::set_only);
         log
-    }
-
-    /// No room is before it; none follows if it is the only one.
-    fn is_first(&mut self, log: Log, only: bool) {
-        self.since_mut(log).into_iter().for_each(|since| since.set_first(only));
     }
 
     /// Among many connections packets of each wait in several rooms.
@@ -330,8 +324,9 @@ mod tests {
     /// The last place takes a plain packet, or half of another one, which does not wait then.
     #[test]
     fn what_has_no_room_does_not_wait() {
+        // Nor does another room follow the only one, among however many.
         let take = |behind, head_len| {
-            let mut logs = Logs::default();
+            let mut logs = Logs { crowded: true, ..Logs::default() };
             let mut log = logs.only();
             let segment = Segment { head_len, ..Segment::EMPTY };
             logs.take(&mut log, behind, Before::nothing(&segment), &segment, true)
@@ -343,11 +338,12 @@ mod tests {
         assert_eq!([take(MOST - 2, 1), take(MOST - 1, 1), take(MOST, 1)], [MOST, 0, 0].map(|n| n as u8));
     }
 
-    /// Room after room, with packets of one place and of two, as many as may; then all of them are free.
+    /// Room after room among many connections, with packets of one place and of two, as many as may; then all of them are free.
     #[test]
     fn packets_wait_in_several_rooms() {
-        let mut logs = Logs { crowded: true, ..Logs::default() };
-        for long in [0, 1, 40, 150, 1_000] {
+        let mut logs = Logs::default();
+        for (long, rooms) in [0, 1, 40, 150, 1_000].into_iter().flat_map(|long| [(long, 1), (long, 5)]) {
+            logs.set_crowded(rooms > 1);
             let mut all = vec![(Log::NONE, 0, Vec::<(Nanos, u64)>::new()); 7];
             for n in 0..long {
                 for (i, (log, waits, said)) in all.iter_mut().enumerate() {
@@ -362,7 +358,7 @@ mod tests {
                         *waits = now;
                         said.push((time, n as u64));
                     }
-                    let whole = 5 * MOST;
+                    let whole = rooms * MOST;
                     let (least, most) =
                         if i % 2 == 0 { (whole * 3 / 4 - 5, whole * 3 / 4) } else { (whole, whole) };
                     assert!(now > 0 || (least..=most).contains(&said.len()), "{} of {most}", said.len());

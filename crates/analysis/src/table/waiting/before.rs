@@ -45,10 +45,10 @@ impl Place {
         (self.value, self.seq, self.bits) = (rooms, first, 0);
     }
 
-    /// It is the first, and whether it is the only one.
-    pub(in crate::table) fn set_first(&mut self, only: bool) {
+    /// None is before it, and none follows.
+    pub(in crate::table) fn set_only(&mut self) {
         self.set_rooms_before(0, 0);
-        self.bits = only.into();
+        self.bits = 1;
     }
 
     pub(in crate::table) fn is_only(&self) -> bool {
