@@ -1,10 +1,10 @@
 //! A connection in the table: what must be known of it whenever a packet comes, in one cache line, and where the rest is.
 
 use super::index::Key;
-use super::logs::{Log, Logs, MOST};
+use super::logs::{FULL, Log, Logs};
 use super::resting::{Rested, Resting};
 use super::seen::Seen;
-use super::waiting::{Before, Unpacked, decides_nothing};
+use super::waiting::{BEFORE_ALL, Unpacked, decides_nothing};
 use super::words::Words;
 use crate::conn::{Conn, ends_of};
 use crate::fetch::{fetch, fetch_whole};
@@ -94,7 +94,7 @@ struct More {
 pub(super) struct Held {
     /// From its client to its server.
     words: Words,
-    /// Those that wait, in so many places; the rules do not look at the link each came on.
+    /// Where those wait that do; the rules do not look at the link each came on.
     log: Log,
     /// Where its state lies idle.
     rested: Rested,
@@ -105,9 +105,8 @@ pub(super) struct Held {
     more: Option<Box<More>>,
     id: u32,
     link: u32,
-    /// The input that the first of those that wait came from.
-    file: u16,
-    waits: u8,
+    /// So many bytes of the latest room are taken by those that wait.
+    waits: u16,
     /// Nothing closed it yet.
     open: bool,
     /// It has a state.
@@ -133,7 +132,6 @@ impl Held {
             more,
             id,
             link: first.link,
-            file: 0,
             waits: 0,
             open: true,
             grown: false,
@@ -226,7 +224,7 @@ impl Held {
     /// The rules will run when the next segment comes, or soon after.
     #[inline]
     fn runs_soon(&self, waits: bool) -> bool {
-        self.grown && !(waits && self.open && usize::from(self.waits) + 2 < MOST)
+        self.grown && !(waits && self.open && usize::from(self.waits) <= FULL)
     }
 
     /// The next segment will need: where it is to wait, or its state and what waits before it.
@@ -304,17 +302,12 @@ impl Held {
             self.log = room.logs.only();
         }
         self.quiet = false;
-        let before = if self.waits == 0 {
-            Before::nothing(segment)
-        } else {
-            Before { latest: self.now, file: self.file }
-        };
-        let behind = usize::from(self.waits);
-        let waits = room.logs.take(&mut self.log, behind, before, segment, from_client);
+        let latest = if self.waits == 0 { BEFORE_ALL } else { self.now };
+        let waits = room.logs.take(&mut self.log, self.waits.into(), latest, segment, from_client);
         if waits == 0 {
             return false;
         }
-        (self.now, self.waits, self.file) = (before.latest.max(segment.time), waits, before.file);
+        (self.now, self.waits) = (latest.max(segment.time), waits);
         if !self.grown && self.seen.pass(segment.flags, from_client) {
             self.open = self.seen.is_open();
         }
@@ -358,34 +351,26 @@ impl Held {
 
     /// Runs what waits through the rules, and gives the connection.
     pub(super) fn settle(&mut self, parts: &mut Output, room: &mut Room) -> &mut Conn {
-        let (ends, link) = (self.ends(), self.link);
-        let mut of_client = Unpacked::of(End::Client, &ends, link);
-        let mut of_server = Unpacked::of(End::Server, &ends, link);
         let n = usize::from(std::mem::take(&mut self.waits));
         let log = std::mem::replace(&mut self.log, Log::NONE);
-        let waiting = room.logs.read(log, n);
+        let mut unpacked = Unpacked::of(&self.ends(), self.link, room.logs.file(log));
         self.grown = true;
         if let Some(conn) = room.resting.wake(&mut self.rested) {
             self.conn = Some(Box::new(conn));
         }
         let id = self.id;
-        let conn = self.conn.get_or_insert_with(|| {
-            let first = match waiting.clone().next().and_then(|mut packets| packets.next()) {
-                Some(first) if first.sender() == End::Client => of_client.write(&first),
-                Some(first) => of_server.write(&first),
-                None => &Segment::EMPTY,
-            };
-            state_of(&mut room.conn, id, first, parts)
-        });
-        for packets in waiting {
-            for packet in packets {
-                // Each in its place, which is not looked for with every field then.
-                match packet.sender() {
-                    End::Client => conn.push_from(End::Client, of_client.write(&packet), parts),
-                    End::Server => conn.push_from(End::Server, of_server.write(&packet), parts),
-                }
+        for (bytes, used) in room.logs.read(log, n) {
+            let mut at = 0;
+            while at < used
+                && let Some((s, n)) = unpacked.next(bytes.get(at..).unwrap_or_default())
+            {
+                at += n;
+                let segment = unpacked.segment(s);
+                let conn = self.conn.get_or_insert_with(|| state_of(&mut room.conn, id, segment, parts));
+                conn.push_from(s, segment, parts);
             }
         }
+        let conn = self.conn.get_or_insert_with(|| state_of(&mut room.conn, id, &Segment::EMPTY, parts));
         if !log.is_none() {
             room.logs.give_back(log);
             self.open = conn.is_open();
@@ -401,7 +386,7 @@ impl Held {
         }
         match &self.conn {
             Some(conn) => self.now.max(conn.now()) < since,
-            None => self.log.is_largest() && self.now < since,
+            None => self.log.is_large() && self.now < since,
         }
     }
 

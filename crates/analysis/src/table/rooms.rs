@@ -1,6 +1,6 @@
 //! Rooms of one size, in pieces of memory that are made and given back together.
 
-use super::waiting::Place;
+use super::waiting::Head;
 
 /// Rooms that are made, and given back, together.
 const TOGETHER: usize = u32::BITS as usize;
@@ -22,18 +22,20 @@ pub(super) struct Rooms {
 #[derive(Debug)]
 struct Piece {
     /// None where all of them are free and the memory was given back.
-    places: Box<[Place]>,
+    heads: Box<[Head]>,
+    /// What is in them, one behind the other.
+    bytes: Box<[u8]>,
     /// A bit for each room that is free.
     free: u32,
 }
 
 impl Rooms {
-    /// A free one, of so many places.
+    /// A free one, of so many bytes.
     #[inline]
     pub(super) fn take(&mut self, size: usize) -> u32 {
         let number = loop {
             match self.open.last() {
-                Some(&number) if self.pieces[number as usize].places.is_empty() => {
+                Some(&number) if self.pieces[number as usize].heads.is_empty() => {
                     self.open.pop();
                     self.gone.push(number);
                 }
@@ -47,6 +49,7 @@ impl Rooms {
         }
         let room = piece.free.trailing_zeros();
         piece.free &= piece.free.wrapping_sub(1);
+        piece.heads.get_mut(room as usize).into_iter().for_each(|head| *head = Head::NEW);
         if piece.free == 0 {
             self.open.pop();
         }
@@ -55,11 +58,12 @@ impl Rooms {
 
     #[cold]
     fn another(&mut self, size: usize) {
-        let places = vec![Place::NONE; size * TOGETHER].into_boxed_slice();
+        let heads = vec![Head::NEW; TOGETHER].into_boxed_slice();
+        let bytes = vec![0; size * TOGETHER].into_boxed_slice();
         let number = self.gone.pop().unwrap_or(self.pieces.len() as u32);
         match self.pieces.get_mut(number as usize) {
-            Some(piece) => piece.places = places,
-            None => self.pieces.push(Piece { places, free: u32::MAX }),
+            Some(piece) => (piece.heads, piece.bytes) = (heads, bytes),
+            None => self.pieces.push(Piece { heads, bytes, free: u32::MAX }),
         }
         self.open.push(number);
         self.empty += 1;
@@ -78,7 +82,7 @@ impl Rooms {
                 self.empty += 1;
             } else {
                 // Whoever ends all connections needs the memory for what becomes of them.
-                piece.places = Box::default();
+                (piece.heads, piece.bytes) = Default::default();
             }
         }
     }
@@ -89,29 +93,38 @@ impl Rooms {
     }
 
     #[inline]
-    pub(super) fn get(&self, number: usize, size: usize) -> &[Place] {
-        let (piece, at) = (self.pieces.get(number / TOGETHER), number % TOGETHER * size);
-        piece.and_then(|piece| piece.places.get(at..at + size)).unwrap_or_default()
-    }
-
-    /// One of its places.
-    #[inline(always)]
-    pub(super) fn place(&self, number: usize, size: usize, at: usize) -> Option<&Place> {
-        let piece = self.pieces.get(number / TOGETHER)?;
-        piece.places.get(number % TOGETHER * size + at)
-    }
-
-    /// Those from one of its places on.
-    #[inline(always)]
-    pub(super) fn places_from(&mut self, number: usize, size: usize, at: usize) -> &mut [Place] {
-        let (piece, first) = (self.pieces.get_mut(number / TOGETHER), number % TOGETHER * size);
-        piece.and_then(|piece| piece.places.get_mut(first + at..first + size)).unwrap_or_default()
+    pub(super) fn head(&self, number: usize) -> Option<&Head> {
+        self.pieces.get(number / TOGETHER)?.heads.get(number % TOGETHER)
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, number: usize, size: usize) -> &mut [Place] {
-        let (piece, at) = (self.pieces.get_mut(number / TOGETHER), number % TOGETHER * size);
-        piece.and_then(|piece| piece.places.get_mut(at..at + size)).unwrap_or_default()
+    pub(super) fn head_mut(&mut self, number: usize) -> Option<&mut Head> {
+        self.pieces.get_mut(number / TOGETHER)?.heads.get_mut(number % TOGETHER)
+    }
+
+    #[inline]
+    pub(super) fn bytes(&self, number: usize, size: usize) -> &[u8] {
+        let (piece, at) = (self.pieces.get(number / TOGETHER), number % TOGETHER * size);
+        piece.and_then(|piece| piece.bytes.get(at..at + size)).unwrap_or_default()
+    }
+
+    /// Its head, and its bytes from this one on.
+    #[inline(always)]
+    pub(super) fn room_from(
+        &mut self,
+        number: usize,
+        size: usize,
+        at: usize,
+    ) -> Option<(&mut Head, &mut [u8])> {
+        let (piece, first) = (self.pieces.get_mut(number / TOGETHER)?, number % TOGETHER * size);
+        let head = piece.heads.get_mut(number % TOGETHER)?;
+        Some((head, piece.bytes.get_mut(first + at..first + size)?))
+    }
+
+    /// One of its bytes.
+    #[inline(always)]
+    pub(super) fn byte(&self, number: usize, size: usize, at: usize) -> Option<&u8> {
+        self.pieces.get(number / TOGETHER)?.bytes.get(number % TOGETHER * size + at)
     }
 }
 
@@ -120,7 +133,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    const SIZE: usize = 16;
+    const SIZE: usize = 192;
 
     /// Memory of many rooms goes back when none is used, and they can be used again.
     #[test]
@@ -129,9 +142,9 @@ mod tests {
         for _ in 0..2 {
             let all: BTreeSet<u32> = (0..TOGETHER * 20).map(|_| rooms.take(SIZE)).collect();
             assert_eq!((all.len(), rooms.pieces.len(), rooms.are_free()), (TOGETHER * 20, 20, false));
-            all.iter().for_each(|&number| assert_eq!(rooms.get(number as usize, SIZE).len(), SIZE));
+            all.iter().for_each(|&number| assert_eq!(rooms.bytes(number as usize, SIZE).len(), SIZE));
             all.into_iter().for_each(|number| rooms.give_back(number as usize));
-            let kept = rooms.pieces.iter().filter(|piece| !piece.places.is_empty()).count();
+            let kept = rooms.pieces.iter().filter(|piece| !piece.heads.is_empty()).count();
             assert_eq!((kept, rooms.empty, rooms.open.len() + rooms.gone.len()), (SPARE, SPARE, 20));
             // Whoever takes one room again and again has memory at once, and always the same.
             let first = rooms.take(SIZE);
