@@ -6,16 +6,20 @@ use super::waiting::{Head, PLAIN, keeps, take};
 use crate::fetch::{fetch, fetch_whole};
 use tcpwhy_base::{Nanos, Segment};
 
-/// Bytes of a room; with its head they are half a kilobyte, one, and two.
-const SIZES: [usize; 3] = [448, 960, 1_984];
+/// There are rooms of so many sizes, each twice as large as the one before.
+const SIZES: usize = 3;
+/// Bytes of a room of this size, besides its head.
+const fn bytes_of(size: usize) -> usize {
+    512 << size
+}
 /// Several of this size follow each other.
 const SEVERAL: usize = 1;
 /// Where a connection has a state there is one of this size.
 const ONLY: usize = 2;
 /// Behind so many bytes of that a packet may have no room.
-pub(super) const FULL: usize = SIZES[ONLY] - PLAIN;
-/// Rooms of a connection without a state: 10 KB, where a state and what it keeps elsewhere takes 7 to 11.
-const ROOMS: u32 = 10;
+pub(super) const FULL: usize = bytes_of(ONLY) - PLAIN;
+/// Rooms of a connection without a state: with their heads 10 KB, where a state and what it keeps elsewhere takes 7 to 11.
+const ROOMS: u32 = 9;
 
 /// The room in which the latest packets of a connection wait, if any do: which size it has, and its number among those. Where it is not the
 /// first, its head says where that is.
@@ -40,7 +44,7 @@ impl Log {
     /// More wait than take less than what comes out of them.
     #[inline]
     pub(super) fn is_large(self) -> bool {
-        (SEVERAL..SIZES.len()).contains(&self.size())
+        (SEVERAL..SIZES).contains(&self.size())
     }
 
     #[inline]
@@ -57,7 +61,7 @@ impl Log {
 /// All rooms, by their sizes.
 #[derive(Debug, Default)]
 pub(super) struct Logs {
-    rooms: [Rooms; SIZES.len()],
+    rooms: [Rooms; SIZES],
     /// Packets wait in several.
     crowded: bool,
 }
@@ -77,7 +81,7 @@ impl Logs {
     ) -> u16 {
         if behind > 0
             && let Some(rooms) = self.rooms.get_mut(log.size())
-            && let Some((head, free)) = rooms.room_from(log.number(), SIZES[log.size()], behind)
+            && let Some((head, free)) = rooms.room_from(log.number(), bytes_of(log.size()), behind)
             && let n = take(head, free, latest, segment, from_client)
             && n > 0
         {
@@ -110,7 +114,7 @@ impl Logs {
             behind = 0;
         }
         let rooms = self.rooms.get_mut(log.size());
-        let room = rooms.and_then(|rooms| rooms.room_from(log.number(), SIZES[log.size()], behind));
+        let room = rooms.and_then(|rooms| rooms.room_from(log.number(), bytes_of(log.size()), behind));
         let Some((head, free)) = room else { return 0 };
         if behind == 0 && head.before().0 == 0 {
             head.file = segment.file;
@@ -122,8 +126,8 @@ impl Logs {
     fn enlarge(&mut self, log: &mut Log, used: usize) {
         let to = self.of_size(SEVERAL);
         let [from, into, _] = &mut self.rooms;
-        if let Some((from_head, from)) = from.room_from(log.number(), SIZES[0], 0)
-            && let Some((into_head, into)) = into.room_from(to.number(), SIZES[SEVERAL], 0)
+        if let Some((from_head, from)) = from.room_from(log.number(), bytes_of(0), 0)
+            && let Some((into_head, into)) = into.room_from(to.number(), bytes_of(SEVERAL), 0)
         {
             *into_head = *from_head;
             if let (Some(into), Some(from)) = (into.get_mut(..used), from.get(..used)) {
@@ -151,7 +155,7 @@ impl Logs {
 
     /// A free one.
     fn of_size(&mut self, size: usize) -> Log {
-        Log::new(size, self.rooms[size].take(SIZES[size]))
+        Log::new(size, self.rooms[size].take(bytes_of(size)))
     }
 
     /// One for a connection that has a state, which none follows.
@@ -186,7 +190,7 @@ impl Logs {
     #[inline]
     fn bytes(&self, log: Log, n: usize) -> &[u8] {
         let rooms = self.rooms.get(log.size());
-        rooms.and_then(|rooms| rooms.bytes(log.number(), SIZES[log.size()]).get(..n)).unwrap_or_default()
+        rooms.and_then(|rooms| rooms.bytes(log.number(), bytes_of(log.size())).get(..n)).unwrap_or_default()
     }
 
     #[inline]
@@ -211,7 +215,7 @@ impl Logs {
     pub(super) fn fetch_place(&self, log: Log, behind: usize) {
         if let Some(rooms) = self.rooms.get(log.size()) {
             rooms.head(log.number()).into_iter().for_each(fetch);
-            rooms.byte(log.number(), SIZES[log.size()], behind).into_iter().for_each(fetch);
+            rooms.byte(log.number(), bytes_of(log.size()), behind).into_iter().for_each(fetch);
         }
     }
 
@@ -227,7 +231,7 @@ impl Logs {
     pub(super) fn fetch_first(&self, log: Log) {
         match self.rooms_before(log) {
             (0, _) => {}
-            (_, first) => self.fetch_latest(Log::new(SEVERAL, first), SIZES[SEVERAL]),
+            (_, first) => self.fetch_latest(Log::new(SEVERAL, first), bytes_of(SEVERAL)),
         }
     }
 
@@ -264,7 +268,7 @@ impl<'a> Iterator for Reading<'a> {
             return Some(self.next_full());
         }
         let (log, n) = self.latest.take()?;
-        Some((self.logs.bytes(log, SIZES.get(log.size()).copied()?), n))
+        Some((self.logs.bytes(log, bytes_of(log.size())), n))
     }
 }
 
@@ -277,9 +281,9 @@ impl<'a> Reading<'a> {
         // The next one is needed after this one.
         match self.latest {
             Some((log, n)) if self.before == 0 => self.logs.fetch_latest(log, n),
-            _ => self.logs.fetch_latest(Log::new(SEVERAL, next), SIZES[SEVERAL]),
+            _ => self.logs.fetch_latest(Log::new(SEVERAL, next), bytes_of(SEVERAL)),
         }
-        (self.logs.bytes(full, SIZES[SEVERAL]), used)
+        (self.logs.bytes(full, bytes_of(SEVERAL)), used)
     }
 }
 
@@ -354,11 +358,9 @@ mod tests {
         }
         for waiting in &all {
             assert_eq!(waiting.read(&logs), waiting.said);
-            assert!(
-                usize::from(waiting.used) <= SIZES.get(waiting.log().size()).copied().unwrap_or_default()
-            );
+            assert!(usize::from(waiting.used) <= bytes_of(waiting.log().size()));
             // None moves before it has to.
-            assert!(!waiting.log().is_large() || usize::from(waiting.used) > SIZES[0] - PLAIN);
+            assert!(!waiting.log().is_large() || usize::from(waiting.used) > bytes_of(0) - PLAIN);
         }
     }
 
@@ -395,7 +397,7 @@ mod tests {
         let mut waiting = Waiting { log: Some(logs.only()), ..Waiting::default() };
         let all = (0..1_000).take_while(|&second| waiting.take(&mut logs, &segment(second, false))).count();
         assert_eq!((waiting.read(&logs), waiting.said.len()), (waiting.said.clone(), all));
-        assert!((FULL + 1..=SIZES[ONLY]).contains(&waiting.used.into()));
+        assert!((FULL + 1..=bytes_of(ONLY)).contains(&waiting.used.into()));
         assert!(usize::from(waiting.used) / all < 32);
         logs.give_back(waiting.log());
         assert!(logs.rooms.iter().all(Rooms::are_free));
@@ -407,7 +409,7 @@ mod tests {
         let mut logs = Logs { crowded: true, ..Logs::default() };
         let (mut log, mut odd) = (logs.only(), segment(1, false));
         odd.options.sack_len = 1;
-        for behind in [0, 50, FULL, SIZES[ONLY]] {
+        for behind in [0, 50, FULL, bytes_of(ONLY)] {
             assert_eq!(logs.take(&mut log, behind, BEFORE_ALL, &odd, true), 0);
         }
         let mut none = Log::NONE;

@@ -55,15 +55,14 @@ pub(super) fn keeps(segment: &Segment) -> bool {
     segment.options.sack_len == 0
 }
 
-/// Where its sender goes on.
+/// Where the sender of one that is no SYN goes on.
 #[inline(always)]
-fn end_of(segment: &Segment) -> u32 {
-    let [fin, syn] = [segment.flags.0 & TcpFlags::FIN, (segment.flags.0 & TcpFlags::SYN) / TcpFlags::SYN];
-    segment.seq.0.wrapping_add(segment.len).wrapping_add((fin + syn).into())
+fn end_of_plain(segment: &Segment) -> u32 {
+    segment.seq.0.wrapping_add(segment.len).wrapping_add((segment.flags.0 & TcpFlags::FIN).into())
 }
 
-/// The identifier expected after this one: senders count them, or have none (RFC 6864, section 4.1).
-#[inline(always)]
-fn id_behind(id: u16) -> u16 {
-    id.wrapping_add(u16::from(id != 0))
+/// The same of any.
+#[inline]
+fn end_of(segment: &Segment) -> u32 {
+    end_of_plain(segment).wrapping_add(segment.flags.syn().into())
 }

@@ -1,6 +1,6 @@
 //! What is kept of a room in which packets wait, besides them.
 
-use super::{end_of, id_behind};
+use super::end_of;
 use tcpwhy_base::Segment;
 
 /// What the latest packets were, by which the next one is packed: of each end (the client's is the second), and of both. Of rooms one
@@ -67,10 +67,11 @@ pub(super) fn changing(id: u16, acks: u16, window: u16, len: u16) -> u64 {
     u64::from(id) | u64::from(acks) << 16 | u64::from(window) << 32 | u64::from(len) << 48
 }
 
-/// The same of the packet that is expected after this one, if it has so much payload.
+/// The same of the packet that is expected after it. Senders count identifiers, or have none (RFC 6864, section 4.1).
 #[inline(always)]
-pub(super) fn expected(segment: &Segment, len: u16) -> u64 {
-    changing(id_behind(segment.ip_id.unwrap_or_default()), 0, segment.window, len)
+pub(super) fn expected(changing: u64) -> u64 {
+    let id = changing as u16;
+    (changing >> 32) << 32 | u64::from(id.wrapping_add(u16::from(id != 0)))
 }
 
 /// Where its sender goes on behind one that does not go on where it was: what is sent again leaves that as it is.

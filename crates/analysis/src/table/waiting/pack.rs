@@ -3,7 +3,7 @@
 use super::head::{changing, end_behind, expected};
 use super::{
     CUT, DAMAGED, EMPTY, FAR, FLAGS, FROM_CLIENT, Head, IP_ID, MSS, ODD, RARE, SACK_PERMITTED, STAMPS,
-    WSCALE, end_of, keeps,
+    WSCALE, end_of, end_of_plain, keeps,
 };
 use tcpwhy_base::{Nanos, Segment, TcpOptions, Trouble};
 
@@ -21,13 +21,14 @@ pub(super) const RARE_WORDS: usize = 3;
 
 #[inline(always)]
 fn bit(set: bool, bit: u8) -> u8 {
-    if set { bit } else { 0 }
+    u8::from(set) * bit
 }
 
 /// It has options that belong to SYNs, or damaged ones.
 #[inline(always)]
 fn has_more_options(o: &TcpOptions) -> bool {
-    o.damaged || o.order != 0 || o.mss.is_some() || o.wscale.is_some() || o.sack_permitted
+    // Without branches: there seldom are any.
+    (o.order != 0) | o.mss.is_some() | o.wscale.is_some() | o.sack_permitted | o.damaged
 }
 
 /// What has changed since the latest packet, and that of the same sender.
@@ -41,6 +42,18 @@ struct Changes {
 }
 
 impl Changes {
+    #[inline(always)]
+    fn of(head: &Head, latest: Nanos, segment: &Segment, side: usize) -> Changes {
+        let (value, echo) = segment.options.timestamps.unwrap_or_default();
+        Changes {
+            passed: segment.time.0.wrapping_sub(latest.0).cast_unsigned(),
+            frames: segment.frame.wrapping_sub(head.frame),
+            values: value.wrapping_sub(head.value[side]),
+            echoes: echo.wrapping_sub(head.echo[side]),
+            acks: segment.ack.0.wrapping_sub(head.ack[side]),
+        }
+    }
+
     /// Upper parts that are not zero.
     #[inline(always)]
     fn are_far(&self, segment: &Segment) -> bool {
@@ -65,7 +78,7 @@ impl Changes {
 
 /// A packet waits in the first of these free bytes, if all of it can be kept and there is room: behind those that this is the head of, the latest of
 /// which passed at this time. How many bytes it takes; none: it does not wait.
-#[inline(always)]
+#[inline(never)]
 pub(in crate::table) fn take(
     head: &mut Head,
     free: &mut [u8],
@@ -74,26 +87,19 @@ pub(in crate::table) fn take(
     from_client: bool,
 ) -> usize {
     let (o, side) = (&segment.options, usize::from(from_client));
-    let (value, echo) = o.timestamps.unwrap_or_default();
-    let by = Changes {
-        passed: segment.time.0.wrapping_sub(latest.0).cast_unsigned(),
-        frames: segment.frame.wrapping_sub(head.frame),
-        values: value.wrapping_sub(head.value[side]),
-        echoes: echo.wrapping_sub(head.echo[side]),
-        acks: segment.ack.0.wrapping_sub(head.ack[side]),
-    };
+    let by = Changes::of(head, latest, segment, side);
     let odd = segment.flags.0 & !FLAGS
         | u16::from(segment.head_len | segment.tls.0 | segment.trouble.0 & !Trouble::CUT_PAYLOAD)
         | u16::from(segment.ttl ^ head.ttl[side])
         | segment.file ^ head.file;
     let plain = u64::from(odd) | by.passed >> 32 | u64::from(segment.seq.0 ^ head.next[side]) == 0
         && !(by.are_late() || by.are_far(segment))
-        && !(has_more_options(o) || o.sack_len != 0 || segment.program.is_some());
+        && !(has_more_options(o) | (o.sack_len != 0) | segment.program.is_some());
     if !plain {
-        return take_more(head, free, &by, segment, from_client);
+        return take_more(head, free, latest, segment, from_client);
     }
     let Some(free) = free.first_chunk_mut() else { return 0 };
-    head.next[side] = end_of(segment);
+    head.next[side] = end_of_plain(segment);
     write(head, free, &by, 0, segment, from_client)
 }
 
@@ -112,7 +118,8 @@ fn write(
     // What has no payload says nothing of how much the next one has.
     let (empty, was) = (segment.len == 0, head.changing[side]);
     let len = if empty { (was >> 48) as u16 } else { segment.len as u16 };
-    let changed = changing(segment.ip_id.unwrap_or_default(), acks, segment.window, len) ^ was;
+    let now = changing(segment.ip_id.unwrap_or_default(), acks, segment.window, len);
+    let changed = now ^ was;
     let n = (u64::BITS + 7 - changed.leading_zeros()) / 8;
     let bits = (segment.flags.0 & FLAGS) as u8
         | bit(from_client, FROM_CLIENT)
@@ -128,7 +135,7 @@ fn write(
     free[..WORD].copy_from_slice(&first.to_le_bytes());
     free[WORD..WORD + 4].copy_from_slice(&second.to_le_bytes());
     free[CHANGES..CHANGES + WORD].copy_from_slice(&changed.to_le_bytes());
-    head.changing[side] = expected(segment, len);
+    head.changing[side] = expected(now);
     head.ack[side] = segment.ack.0;
     let (value, echo) = segment.options.timestamps.unwrap_or_default();
     head.value[side] = value;
@@ -139,10 +146,11 @@ fn write(
 
 /// And what is far from the latest, and what odd ones have, and rare ones.
 #[inline(never)]
-fn take_more(head: &mut Head, free: &mut [u8], by: &Changes, segment: &Segment, from_client: bool) -> usize {
+fn take_more(head: &mut Head, free: &mut [u8], latest: Nanos, segment: &Segment, from_client: bool) -> usize {
     let (o, side) = (&segment.options, usize::from(from_client));
     let Some(free) = free.first_chunk_mut::<ANY>().filter(|_| keeps(segment)) else { return 0 };
     let Some(plain) = free.first_chunk_mut() else { return 0 };
+    let by = Changes::of(head, latest, segment, side);
     let rare = has_more_options(o)
         || segment.program.is_some()
         || segment.file != head.file
@@ -155,34 +163,44 @@ fn take_more(head: &mut Head, free: &mut [u8], by: &Changes, segment: &Segment, 
         || segment.seq.0 != head.next[side]
         || by.are_late();
     // An odd one says both stamps.
-    let by = if odd { Changes { values: 0, echoes: 0, ..*by } } else { *by };
+    let by = if odd { Changes { values: 0, echoes: 0, ..by } } else { by };
     let far = by.are_far(segment);
     let mut n =
         write(head, plain, &by, bit(far, FAR) | bit(odd, ODD) | bit(rare, RARE), segment, from_client);
     if far {
-        n += put(free, n, [by.far(segment)]);
+        let Some(block) = free.get_mut(n..).and_then(|free| free.first_chunk_mut()) else { return 0 };
+        *block = by.far(segment).to_le_bytes();
+        n += WORD;
     }
     if !odd {
-        head.next[side] = end_of(segment);
+        head.next[side] = end_of_plain(segment);
         return n;
     }
     (head.next[side], head.ttl[side]) = (end_behind(head.next[side], segment), segment.ttl);
     if segment.flags.syn() {
         head.ack[1 - side] = end_of(segment);
     }
-    n += put(free, n, odd_block(segment, by.passed));
+    let words = odd_block(segment, by.passed);
+    let Some(block) = free.get_mut(n..).and_then(|free| free.first_chunk_mut()) else { return 0 };
+    put::<ODD_WORDS, { ODD_WORDS * WORD }>(block, words);
+    n += ODD_WORDS * WORD;
     if rare {
-        n += put(free, n, rare_block(segment));
+        let Some(block) = free.get_mut(n..).and_then(|free| free.first_chunk_mut()) else { return 0 };
+        put::<RARE_WORDS, { RARE_WORDS * WORD }>(block, rare_block(segment));
+        n += RARE_WORDS * WORD;
     }
     n
 }
 
-fn put<const N: usize>(free: &mut [u8; ANY], at: usize, words: [u64; N]) -> usize {
-    let (blocks, _) = free.get_mut(at..).unwrap_or_default().as_chunks_mut();
-    blocks.iter_mut().zip(words).for_each(|(block, word)| *block = word.to_le_bytes());
-    N * WORD
+/// `BYTES` are those of so many words.
+#[inline(always)]
+fn put<const N: usize, const BYTES: usize>(block: &mut [u8; BYTES], words: [u64; N]) {
+    for (block, word) in block.as_chunks_mut().0.iter_mut().zip(words) {
+        *block = word.to_le_bytes();
+    }
 }
 
+#[inline(always)]
 fn odd_block(segment: &Segment, passed: u64) -> [u64; ODD_WORDS] {
     let (value, echo) = segment.options.timestamps.unwrap_or_default();
     let [low, high] = segment.flags.0.to_le_bytes();
@@ -195,6 +213,7 @@ fn odd_block(segment: &Segment, passed: u64) -> [u64; ODD_WORDS] {
     ]
 }
 
+#[inline(always)]
 fn rare_block(segment: &Segment) -> [u64; RARE_WORDS] {
     let o = &segment.options;
     let has = bit(o.mss.is_some(), MSS)

@@ -58,7 +58,7 @@ fn plain() -> Segment {
 
 /// The one behind it.
 fn next(before: &Segment) -> Segment {
-    let ip_id = before.ip_id.map(id_behind);
+    let ip_id = before.ip_id.map(|id| id.wrapping_add(u16::from(id != 0)));
     Segment { frame: before.frame + 1, seq: Seq(end_of(before)), ip_id, ..*before }
 }
 

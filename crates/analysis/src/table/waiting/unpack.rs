@@ -4,7 +4,7 @@ use super::head::{end_behind, expected};
 use super::pack::{CHANGES, ODD_WORDS, PLAIN, RARE_WORDS, WORD};
 use super::{
     CHANGED, CUT, DAMAGED, EMPTY, FAR, FLAGS, FROM_CLIENT, IP_ID, MSS, ODD, RARE, SACK_PERMITTED, STAMPS,
-    WSCALE, end_of,
+    WSCALE, end_of, end_of_plain,
 };
 use tcpwhy_base::{End, Endpoint, Ends, Nanos, Program, Segment, Seq, TcpFlags, Tls, Trouble};
 
@@ -56,11 +56,11 @@ fn word<const N: usize>(bytes: &[u8; N], at: usize) -> u64 {
     bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word))
 }
 
-/// So many words, which begin with this byte.
-#[inline]
-fn words<const N: usize>(bytes: &[u8], at: usize) -> [u64; N] {
-    let (blocks, _) = bytes.get(at..).unwrap_or_default().as_chunks();
-    std::array::from_fn(|n| blocks.get(n).map_or(0, |block| u64::from_le_bytes(*block)))
+/// So many words, which begin with this byte. `BYTES` are those of as many.
+#[inline(always)]
+fn words<const N: usize, const BYTES: usize>(bytes: &[u8], at: usize) -> [u64; N] {
+    let Some(block) = bytes.get(at..).and_then(|bytes| bytes.first_chunk::<BYTES>()) else { return [0; N] };
+    std::array::from_fn(|n| word(block, n * WORD))
 }
 
 impl Unpacked {
@@ -134,7 +134,7 @@ impl Side {
         into.trouble = Trouble(bits / CUT % 2 * Trouble::CUT_PAYLOAD);
         into.ip_id = (bits & IP_ID != 0).then_some(changing as u16);
         into.options.timestamps = (bits & STAMPS != 0).then_some((value, echo));
-        self.changing = expected(into, len);
+        self.changing = expected(changing);
         let mut n = CHANGES + n;
         if which & FAR != 0 {
             self.far(both, bytes, n);
@@ -143,7 +143,7 @@ impl Side {
         if (which & (ODD | RARE)) | self.was != 0 {
             return self.odd(other, both, which, bytes, n);
         }
-        self.next = end_of(&self.segment);
+        self.next = end_of_plain(&self.segment);
         both.time = time;
         n
     }
@@ -151,7 +151,7 @@ impl Side {
     /// Upper parts that are not zero.
     #[inline]
     fn far(&mut self, both: &mut Both, bytes: &[u8], n: usize) {
-        let [far] = words(bytes, n);
+        let [far] = words::<1, WORD>(bytes, n);
         let [frames, acks, len, echoes] = [far, far >> 16, far >> 32, far >> 48].map(|word| word as u16);
         let into = &mut self.segment;
         both.frame = both.frame.wrapping_add(u64::from(frames) << 16);
@@ -168,7 +168,7 @@ impl Side {
         let into = &mut self.segment;
         let had = std::mem::replace(&mut self.was, which & (ODD | RARE));
         if which & ODD != 0 {
-            let [first, stamps, head, last]: [u64; ODD_WORDS] = words(bytes, n);
+            let [first, stamps, head, last] = words::<ODD_WORDS, { ODD_WORDS * WORD }>(bytes, n);
             n += ODD_WORDS * WORD;
             into.time = Nanos(into.time.0.wrapping_add(i64::from(first as u32) << 32));
             into.seq = Seq((first >> 32) as u32);
@@ -185,7 +185,8 @@ impl Side {
         }
         if (which | had) & RARE != 0 {
             let rare = which & RARE != 0;
-            let [first, frame, last]: [u64; RARE_WORDS] = if rare { words(bytes, n) } else { [0; _] };
+            let [first, frame, last] =
+                if rare { words::<RARE_WORDS, { RARE_WORDS * WORD }>(bytes, n) } else { [0; RARE_WORDS] };
             let [a, b, c, d, e, f, wscale, has] = first.to_le_bytes();
             let o = &mut into.options;
             o.order = u32::from_le_bytes([a, b, c, d]);
@@ -200,7 +201,7 @@ impl Side {
                 into.program = program.and_then(|n| Program::ALL.get(n as usize).copied());
             }
         }
-        self.next = if which & ODD != 0 { end_behind(self.next, into) } else { end_of(into) };
+        self.next = if which & ODD != 0 { end_behind(self.next, into) } else { end_of_plain(into) };
         both.time = both.time.max(into.time);
         if which & ODD != 0 && into.flags.syn() {
             other.segment.ack = Seq(end_of(into));
