@@ -2,7 +2,7 @@
 //! through the rules in one go, with a state that is still in the first cache. Later ones do where many connections live: the
 //! state of one is not in a cache, and fetching it takes longer than all the rules.
 //!
-//! Most go on where the latest packet of their sender ended, and take ten to sixteen bytes: what is as the one before lets expect is not
+//! Most go on where the latest packet of their sender ended, and take 11 to 19 bytes: what is as the ones before let expect is not
 //! said. Less is read and written so, and more of them run through the rules in one go.
 //!
 //! A packet is a word of eight bytes (bits, what else there is, how far its stamp is from the latest of its sender, how long after the latest packet it

@@ -25,7 +25,7 @@ pub(in crate::table) struct Head {
     pub(super) frame: u64,
 }
 
-/// Bits of a room's number.
+/// Bits of a room's number: as many take a quarter of a terabyte.
 const NUMBER: u32 = 28;
 
 impl Head {

@@ -157,16 +157,21 @@ fn a_handshake_takes_little_more_than_its_options() {
         ..TcpOptions::default()
     };
     let first = Segment { flags: flags(TcpFlags::SYN), options: syn(90_000_000, 0), ..plain() };
-    let first = Segment { seq: Seq(5_000_000), ack: Seq(0), len: 0, ..first };
+    let first = Segment { seq: Seq(4_000_000_000), ack: Seq(0), len: 0, ..first };
     let answer = Segment {
         flags: flags(TcpFlags::SYN | TcpFlags::ACK),
         options: syn(80_000_000, 90_000_000),
         ..first
     };
-    let answer = Segment { seq: Seq(9_000_000), ack: Seq(5_000_001), frame: 8, ..answer };
+    let answer = Segment { seq: Seq(3_900_000_000), ack: Seq(4_000_000_001), frame: 8, ..answer };
     let options = TcpOptions { timestamps: Some((90_000_020, 80_000_000)), ..TcpOptions::default() };
-    let ack =
-        Segment { flags: flags(TcpFlags::ACK), seq: Seq(5_000_001), ack: Seq(9_000_001), options, ..first };
+    let ack = Segment {
+        flags: flags(TcpFlags::ACK),
+        seq: Seq(4_000_000_001),
+        ack: Seq(3_900_000_001),
+        options,
+        ..first
+    };
     let ack = Segment { frame: 9, ..ack };
     let took = come_back(&[(End::Client, first), (End::Server, answer), (End::Client, ack)], 5);
     assert_eq!(took, [17 + 32 + 24, 17 + 32 + 24, 11]);
