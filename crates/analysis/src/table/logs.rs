@@ -293,12 +293,12 @@ mod tests {
     use super::*;
     use tcpwhy_base::{Endpoint, Ends};
 
-    /// A connection whose packets wait: where, so many bytes, and when and with which number each passed.
+    /// A connection whose packets wait: where, so many bytes, and when each passed, with which number, of which input.
     #[derive(Clone, Default)]
     struct Waiting {
         log: Option<Log>,
         used: u16,
-        said: Vec<(Nanos, u64)>,
+        said: Vec<(Nanos, u64, u16)>,
     }
 
     impl Waiting {
@@ -313,13 +313,13 @@ mod tests {
             let used = logs.take(&mut log, self.used.into(), latest, segment, true);
             self.log = Some(log);
             if used > 0 {
-                (self.used, _) = (used, self.said.push((segment.time, segment.frame)));
+                (self.used, _) = (used, self.said.push((segment.time, segment.frame, segment.file)));
             }
             used > 0
         }
 
         /// Those that come back.
-        fn read(&self, logs: &Logs) -> Vec<(Nanos, u64)> {
+        fn read(&self, logs: &Logs) -> Vec<(Nanos, u64, u16)> {
             let nobody = Ends::of(|_| Endpoint { ip: [0; 4].into(), port: 0 });
             let (mut unpacked, mut all) = (Unpacked::of(&nobody, 0, logs.file(self.log())), Vec::new());
             for (bytes, used) in logs.read(self.log(), self.used.into()) {
@@ -327,7 +327,7 @@ mod tests {
                 while at < used {
                     let (s, n) = unpacked.next(&bytes[at..]).expect("a packet");
                     let segment = unpacked.segment(s);
-                    all.push((segment.time, segment.frame));
+                    all.push((segment.time, segment.frame, segment.file));
                     at += n;
                 }
             }
@@ -337,7 +337,13 @@ mod tests {
 
     fn segment(second: i64, odd: bool) -> Segment {
         let time = Nanos::secs(second) + Nanos::millis(second % 7);
-        Segment { time, frame: second as u64, head_len: odd.into(), file: 3, ..Segment::EMPTY }
+        Segment {
+            time,
+            frame: second as u64,
+            head_len: odd.into(),
+            file: 3 + u16::from(odd),
+            ..Segment::EMPTY
+        }
     }
 
     /// Those of a connection come back in their order, from the room in which they began and from that into which they moved; whatever others do.
@@ -373,7 +379,7 @@ mod tests {
             let mut all = vec![Waiting::default(); 7];
             for n in 0..long {
                 for (i, waiting) in all.iter_mut().enumerate() {
-                    // Of some, one in three has first bytes of payload; one passed before the one before it.
+                    // Of some, one in three has first bytes of payload, and is of another input; one passed before the one before it.
                     let odd = n % 3 == 0 && i % 2 == 0;
                     let waits = waiting.take(&mut logs, &segment(n - i64::from(n % 5 == 4) * 2, odd));
                     assert!(waits || logs.rooms_before(waiting.log()).0 + 1 == rooms, "{n} of {long}");
