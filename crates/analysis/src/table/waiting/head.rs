@@ -21,7 +21,7 @@ pub(in crate::table) struct Head {
     pub(in crate::table) file: u16,
     /// How many rooms are before it, and the number of another one.
     pub(super) link: u32,
-    /// Of a full one: so many bytes are used.
+    /// The number of the latest packet's frame; of a full one, whose next one has that: so many bytes are used.
     pub(super) frame: u64,
 }
 
