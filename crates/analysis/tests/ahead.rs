@@ -1,7 +1,7 @@
 //! Segments whose connections are looked up before others have had their turn.
 
 use tcpwhy_analysis::{Analyzer, Config, Detail};
-use tcpwhy_base::{Endpoint, Nanos, Segment, TcpFlags};
+use tcpwhy_base::{Endpoint, Nanos, Segment, Seq, TcpFlags};
 
 fn all_detail() -> Analyzer {
     Analyzer::new(Config { detail: Detail::All })
@@ -32,4 +32,60 @@ fn a_place_that_another_one_got_meanwhile_is_not_used() {
     let mut one = all_detail();
     all.iter().for_each(|segment| one.push(segment));
     assert_eq!(format!("{:?}", analyzer.finish()), format!("{:?}", one.finish()));
+}
+
+/// Packets of one connection that follow each other go to its state at once: until one is of another, of another link, or decides
+/// something.
+#[test]
+fn packets_that_follow_each_other_are_taken_as_one_by_one() {
+    let mut drawn = 1_u32;
+    let mut draw = |of: u32| {
+        drawn = drawn.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (drawn >> 16) % of
+    };
+    let end = |last: u8, port| Endpoint { ip: [192, 0, 2, last].into(), port };
+    let (mut segments, mut sent) = (Vec::new(), [[0_u32; 2]; 4]);
+    // Which of four connections, two of the same ends on different links, and which way, until another one is drawn.
+    let (mut which, mut way, mut time) = (0, 0, 0);
+    for n in 0..3_000 {
+        if draw(6) == 0 {
+            which = draw(4) as usize;
+        }
+        if draw(3) == 0 {
+            way = draw(2) as usize;
+        }
+        let flags = match draw(60) {
+            0 => TcpFlags::FIN | TcpFlags::ACK,
+            1 => TcpFlags::SYN,
+            2 => TcpFlags::RST,
+            3 => TcpFlags::SYN | TcpFlags::ACK,
+            _ => TcpFlags::ACK,
+        };
+        time += i64::from(if draw(200) == 0 { 250_000_000 } else { draw(2_000) });
+        let ends = [end(1, 40_000 + which as u16 / 2), end(2, 80)];
+        let len = draw(3) * 100;
+        segments.push(Segment {
+            time: Nanos::micros(time),
+            frame: n + 1,
+            src: ends[way],
+            dst: ends[1 - way],
+            link: which as u32 % 2,
+            seq: Seq(sent[which][way]),
+            ack: Seq(sent[which][1 - way]),
+            len,
+            flags: TcpFlags(flags),
+            window: 500,
+            ip_id: Some(n as u16),
+            ..Segment::EMPTY
+        });
+        sent[which][way] += len;
+    }
+    let mut one = all_detail();
+    segments.iter().for_each(|segment| one.push(segment));
+    let one = format!("{:?}", one.finish());
+    for size in [2, 7, 256, segments.len()] {
+        let mut several = all_detail();
+        segments.chunks(size).for_each(|some| several.push_all(some));
+        assert!(format!("{:?}", several.finish()) == one, "{size} at once");
+    }
 }

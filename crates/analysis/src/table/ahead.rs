@@ -1,9 +1,10 @@
 //! Several segments at once: the state of a connection is seldom in a cache, and that of several can be fetched together.
 
 use super::index::{Key, Tag};
+use super::waiting::decides_nothing;
 use super::words::Words;
 use super::{Analyzer, LINGER, Slot};
-use tcpwhy_base::Segment;
+use tcpwhy_base::{End, Segment};
 
 /// Segments whose connections are looked up at once.
 const GROUP: usize = 16;
@@ -88,10 +89,10 @@ impl Analyzer {
     }
 
     /// The same where states are in a cache.
-    fn push_near(&mut self, segments: &[Segment]) {
+    fn push_near(&mut self, mut segments: &[Segment]) {
         self.room.set_crowded(false);
         let mut before: Option<(Words, u32, Known)> = None;
-        for segment in segments {
+        while let Some((segment, behind)) = segments.split_first() {
             let key = Key::new(&segment.src, &segment.dst, segment.link);
             // In a bulk transfer one segment follows the other.
             let same = before.filter(|(words, link, known)| {
@@ -104,7 +105,37 @@ impl Analyzer {
             };
             before = known.map(|known| (key.words, key.link, known));
             self.push_to(segment, known.unwrap_or(Known::NOTHING));
+            segments = known.map_or(behind, |known| self.push_run(segment, behind, known));
         }
+    }
+
+    /// Those of the segments behind this one that are of its connection and decide nothing go to its state, as far as they follow each
+    /// other; gives the rest.
+    #[inline]
+    fn push_run<'a>(&mut self, segment: &Segment, behind: &'a [Segment], known: Known) -> &'a [Segment] {
+        let way = |next: &Segment| {
+            let out = (next.src, next.dst) == (segment.src, segment.dst);
+            let back = || (next.dst, next.src) == (segment.src, segment.dst);
+            (next.link == segment.link && (out || back())).then_some(known.from_client == out)
+        };
+        if behind.first().is_none_or(|next| way(next).is_none()) {
+            return behind;
+        }
+        let crowded = self.is_crowded();
+        let Some(Slot::Conn(held)) = self.live.get_mut(known.slot as usize) else { return behind };
+        let Some(conn) = held.runs_at_once(crowded).filter(|conn| conn.id() == known.id) else {
+            return behind;
+        };
+        let mut left = behind;
+        while let Some((next, behind)) = left.split_first()
+            && let Some(from_client) = way(next)
+            && decides_nothing(next)
+            && next.time <= self.due
+        {
+            conn.push_from(if from_client { End::Client } else { End::Server }, next, &mut self.kept);
+            left = behind;
+        }
+        left
     }
 
     /// The connections of a group take its segments. Earlier ones may have begun or ended some since they were looked up: what is

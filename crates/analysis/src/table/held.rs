@@ -328,12 +328,19 @@ impl Held {
         if crowded || !self.grown {
             return self.waits_on(segment, from_client, room);
         }
-        if !self.open || !decides_nothing(segment) {
+        if !decides_nothing(segment) {
             return false;
         }
-        let Some(conn) = self.conn.as_mut().filter(|_| self.waits == 0) else { return false };
+        let Some(conn) = self.runs_at_once(crowded) else { return false };
         conn.push_from(if from_client { End::Client } else { End::Server }, segment, parts);
         true
+    }
+
+    /// The state to which segments that decide nothing go right away, where it is there, nothing waits, and it is open.
+    #[inline]
+    pub(super) fn runs_at_once(&mut self, crowded: bool) -> Option<&mut Conn> {
+        let at_once = !crowded && self.grown && self.open && self.waits == 0;
+        self.conn.as_deref_mut().filter(|_| at_once)
     }
 
     /// Takes a segment, after those that wait.
