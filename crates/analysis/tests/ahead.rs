@@ -1,5 +1,6 @@
 //! Segments whose connections are looked up before others have had their turn.
 
+use std::net::IpAddr;
 use tcpwhy_analysis::{Analyzer, Config, Detail};
 use tcpwhy_base::{Endpoint, Nanos, Segment, Seq, TcpFlags};
 
@@ -43,13 +44,19 @@ fn packets_that_follow_each_other_are_taken_as_one_by_one() {
         drawn = drawn.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (drawn >> 16) % of
     };
-    let end = |last: u8, port| Endpoint { ip: [192, 0, 2, last].into(), port };
-    let (mut segments, mut sent) = (Vec::new(), [[0_u32; 2]; 4]);
-    // Which of four connections, two of the same ends on different links, and which way, until another one is drawn.
+    // Addresses of IPv6 which differ in what their words do not tell.
+    let [one, like_one, other] = [7, 1 << 84 | 23, 9].map(|ip: u128| IpAddr::V6(ip.into()));
+    let ends = |pair: usize| {
+        let v4 = |last: u8| IpAddr::from([192, 0, 2, last]);
+        let [a, b] = [[v4(1), v4(2)], [v4(1), v4(3)], [one, other], [like_one, other], [one, like_one]][pair];
+        [a, b].map(|ip| Endpoint { ip, port: 443 })
+    };
+    let (mut segments, mut sent) = (Vec::new(), [[0_u32; 2]; 10]);
+    // Which of ten connections, two each of the same ends on different links, and which way, until another one is drawn.
     let (mut which, mut way, mut time) = (0, 0, 0);
-    for n in 0..3_000 {
+    for n in 0..6_000 {
         if draw(6) == 0 {
-            which = draw(4) as usize;
+            which = draw(10) as usize;
         }
         if draw(3) == 0 {
             way = draw(2) as usize;
@@ -62,7 +69,7 @@ fn packets_that_follow_each_other_are_taken_as_one_by_one() {
             _ => TcpFlags::ACK,
         };
         time += i64::from(if draw(200) == 0 { 250_000_000 } else { draw(2_000) });
-        let ends = [end(1, 40_000 + which as u16 / 2), end(2, 80)];
+        let ends = ends(which / 2);
         let len = draw(3) * 100;
         segments.push(Segment {
             time: Nanos::micros(time),

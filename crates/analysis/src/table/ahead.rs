@@ -113,12 +113,9 @@ impl Analyzer {
     /// other; gives the rest.
     #[inline]
     fn push_run<'a>(&mut self, segment: &Segment, behind: &'a [Segment], known: Known) -> &'a [Segment] {
-        let way = |next: &Segment| {
-            let out = (next.src, next.dst) == (segment.src, segment.dst);
-            let back = || (next.dst, next.src) == (segment.src, segment.dst);
-            (next.link == segment.link && (out || back())).then_some(known.from_client == out)
-        };
-        if behind.first().is_none_or(|next| way(next).is_none()) {
+        let words = Words::of(&segment.src, &segment.dst);
+        let is_of = |next: &Segment| same_way(next, segment, words).map(|same| known.from_client == same);
+        if behind.first().is_none_or(|next| is_of(next).is_none()) {
             return behind;
         }
         let crowded = self.is_crowded();
@@ -128,7 +125,7 @@ impl Analyzer {
         };
         let mut left = behind;
         while let Some((next, behind)) = left.split_first()
-            && let Some(from_client) = way(next)
+            && let Some(from_client) = is_of(next)
             && decides_nothing(next)
             && next.time <= self.due
         {
@@ -238,4 +235,22 @@ impl Analyzer {
 #[inline]
 fn is_same(key: &Key<'_>, words: Words, link: u32) -> bool {
     (key.words == words || key.words == words.turned()) && key.link == link && !words.are_wide()
+}
+
+/// Whether a segment goes the way of another one, whose ends are these; `None`: it is not between the same ends, on the same link.
+#[inline(always)]
+fn same_way(next: &Segment, segment: &Segment, words: Words) -> Option<bool> {
+    let ends = Words::of(&next.src, &next.dst);
+    let same = ends == words;
+    if !same && ends != words.turned() || next.link != segment.link {
+        return None;
+    }
+    if words.are_wide() { same_way_of_wide(next, segment) } else { Some(same) }
+}
+
+/// The same by all of the addresses.
+#[inline(never)]
+fn same_way_of_wide(next: &Segment, segment: &Segment) -> Option<bool> {
+    let same = (next.src, next.dst) == (segment.src, segment.dst);
+    (same || (next.dst, next.src) == (segment.src, segment.dst)).then_some(same)
 }
