@@ -12,13 +12,16 @@ pub(crate) struct Departures {
     times: [Nanos; POINTS],
     first: u8,
     count: u8,
+    /// The last that passed, whether it is a point or not.
+    last: (Seq, Nanos),
 }
 
-at_rest! { Departures { ends, times, first, count } }
+at_rest! { Departures { ends, times, first, count, last } }
 
 impl Departures {
     pub(crate) fn new() -> Departures {
-        Departures { ends: [Seq(0); POINTS], times: [Nanos::ZERO; POINTS], first: 0, count: 0 }
+        let last = (Seq(0), Nanos::ZERO);
+        Departures { ends: [Seq(0); POINTS], times: [Nanos::ZERO; POINTS], first: 0, count: 0, last }
     }
 
     fn place(&self, n: u8) -> usize {
@@ -28,6 +31,7 @@ impl Departures {
     /// What ends at `end` passed, with so many bytes in flight: a sixteenth of them is between two points.
     #[inline]
     pub(crate) fn push(&mut self, end: Seq, t: Nanos, flight: u32) {
+        self.last = (end, t);
         let newest = self.place(self.count.wrapping_sub(1));
         if self.count > 0 && end.minus(self.ends[newest]) < (flight / 16) as i32 {
             return;
@@ -53,12 +57,16 @@ impl Departures {
         if self.count == 0 || into < 0 {
             return None;
         }
-        if into == 0 || self.count == 1 {
-            return (into == 0).then_some(self.times[at]);
+        if into == 0 {
+            return Some(self.times[at]);
         }
         let next = self.place(1);
-        let between = f64::from(self.ends[next].minus(self.ends[at]).max(1));
-        let took = (self.times[next] - self.times[at]).0 as f64;
+        let (end, time) = if self.count == 1 { self.last } else { (self.ends[next], self.times[next]) };
+        if seq.after(end) {
+            return None;
+        }
+        let between = f64::from(end.minus(self.ends[at]).max(1));
+        let took = (time - self.times[at]).0 as f64;
         Some(self.times[at] + Nanos((took * f64::from(into) / between) as i64))
     }
 }
@@ -79,8 +87,11 @@ mod tests {
         left.push(Seq(3_000), MS(5), 16_000);
         assert_eq!(left.of(Seq(999)), None);
         assert_eq!([1_000, 2_000, 3_000].map(|n| left.of(Seq(n))), [MS(1), MS(3), MS(5)].map(Some));
-        // What lies behind the last point has left since; what lies before is gone.
+        // What did not pass has not left; what lies before is gone.
         assert_eq!([3_001, 2_000].map(|n| left.of(Seq(n))), [None, None]);
+        // The last that passed, though it is no point.
+        left.push(Seq(3_400), MS(9), 16_000);
+        assert_eq!([3_200, 3_400, 3_401].map(|n| left.of(Seq(n))), [Some(MS(7)), Some(MS(9)), None]);
     }
 
     #[test]

@@ -37,13 +37,16 @@ at_rest! { Left { at, queued, tick } }
 pub(crate) struct Leaving {
     /// Beside their sender.
     pub(crate) departures: Departures,
+    /// Up to here it left as it was written: a segment that was not full ended there while the end of such a one before it was in flight, and so
+    /// was all that its sender had (`tcp_rate_check_app_limited`).
+    pub(crate) written: Option<Seq>,
     /// Away from it: its first time stamp, how much later than it says a segment passed at the least, and when that was.
     pub(crate) soonest: Option<(u32, Nanos, Nanos)>,
     /// When the first of the train passed of which that is known, and when that and the last left.
     train: Option<(Nanos, Left, Left)>,
 }
 
-at_rest! { Leaving { departures, soonest, train } }
+at_rest! { Leaving { departures, written, soonest, train } }
 
 /// Collects trains of one direction.
 #[derive(Clone, Debug, Default)]
@@ -185,8 +188,8 @@ impl Rate {
     #[inline]
     pub(crate) fn has_several(&mut self) {
         if self.leaving.is_none() {
-            self.leaving =
-                Some(Box::new(Leaving { departures: Departures::new(), soonest: None, train: None }));
+            let (departures, written) = (Departures::new(), None);
+            self.leaving = Some(Box::new(Leaving { departures, written, soonest: None, train: None }));
         }
     }
 

@@ -106,6 +106,46 @@ fn writes_that_go_on_as_at_first_were_not_held() {
     assert_eq!(causes(us(12_900), us(14_149)), [true, false]);
 }
 
+/// Writes of two segments and a half that end with PSH, so far apart, and ACKs of each that come no sooner than so long behind the one before.
+fn written(apart: Nanos, link: Nanos) -> Connection {
+    let (mut w, start) = (opened(Tap::Server, ms(30)), ms(55));
+    let mut events: Vec<(Nanos, Option<u32>)> = Vec::new();
+    let mut acked = Nanos::ZERO;
+    for k in 0..60 {
+        let at = start + apart.times(k);
+        events.extend([(0, MSS), (1, MSS), (2, 1_104)].map(|(n, len)| (at + us(10 * n), Some(len))));
+        acked = (at + ms(30)).max(acked + link);
+        events.push((acked, None));
+    }
+    events.sort_by_key(|e| e.0);
+    let (mut sent, mut acks) = (Vec::new(), 0);
+    for (at, data) in events {
+        if let Some(len) = data {
+            let packet = w.at(at).server().data(len);
+            if len < MSS {
+                packet.segment.flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
+                sent.push(packet.segment.seq + len);
+            }
+        } else {
+            w.at(at).client().ack().segment.ack = sent[acks];
+            acks += 1;
+        }
+    }
+    w.connection()
+}
+
+/// Beside their sender: writes whose ACKs come as far apart as they left were spaced by their writer, for all of them ended short while others were
+/// in flight (rule 87). A link sets apart what left sooner.
+#[test]
+fn writes_with_a_clock_of_their_own_show_no_link() {
+    let causes = |apart: Nanos, link: Nanos| {
+        let c = written(apart, link);
+        [Cause::Bandwidth, Cause::SenderPause].map(|cause| c.budget.get(cause) > ms(280))
+    };
+    assert_eq!(causes(ms(7), ms(0)), [false, true]);
+    assert_eq!(causes(ms(5), ms(7)), [true, false]);
+}
+
 /// A SYN-ACK that takes four times as long as ACKs do: a proxy acknowledges, and an answer after that time says nothing of who worked (rule 70).
 #[test]
 fn behind_a_proxy_work_and_way_are_one() {

@@ -115,7 +115,7 @@ impl Half {
         self.learn_size(segment.len, segment.flags.psh());
         self.sends.push(end, t);
         if self.flow.is_small(segment.len) {
-            self.flow.small_end = end;
+            self.ends_small(end);
         }
         before
     }

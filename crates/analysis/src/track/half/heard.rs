@@ -175,11 +175,15 @@ impl Half {
     /// When what was just acknowledged had left; an eighth of the round trip is jitter.
     #[inline]
     fn left_beside(&mut self, t: Nanos, view: &View) -> Option<Left> {
-        let flow = &self.flow;
-        if flow.recovery.is_some() || flow.first_sack.is_some() || !self.is_packed(t, view) {
+        let (una, packed) = (self.flow.una, self.is_packed(t, view));
+        if self.flow.recovery.is_some() || self.flow.first_sack.is_some() {
             return None;
         }
-        let at = self.rate.leaving()?.departures.of(flow.una)?;
+        let leaving = self.rate.leaving()?;
+        if !packed && leaving.written.is_none_or(|written| una.after(written)) {
+            return None;
+        }
+        let at = leaving.departures.of(una)?;
         Some(Left { at, queued: t - at - view.peer_reaction - view.rtt.part(8), tick: Nanos::ZERO })
     }
 

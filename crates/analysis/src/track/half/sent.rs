@@ -49,9 +49,20 @@ impl Half {
             self.sends.sent_twice(end);
         }
         if self.flow.is_small(segment.len) {
-            self.flow.small_end = end;
+            self.ends_small(end);
         }
         Arrived { arrival, new, needless: false, before }
+    }
+
+    /// A segment that was not full ends there.
+    #[inline]
+    pub(super) fn ends_small(&mut self, end: Seq) {
+        let flow = &mut self.flow;
+        let another_in_flight = flow.una.before(flow.small_end) && flow.small_end.before(end);
+        flow.small_end = end;
+        if another_in_flight && let Some(leaving) = self.rate.leaving() {
+            leaving.written = Some(end);
+        }
     }
 
     /// It sends a small segment again that was alone in flight. Three times in a row, and none acknowledged without that: its timer is
@@ -143,8 +154,8 @@ impl Half {
 
     /// It sends packets of several segments with PSH on each, as Linux does: what it spaces shows in those. Other flows are taken for clocked by
     /// their ACKs, which the link has set apart.
-    pub(super) fn is_packed(&self, t: Nanos, view: &View) -> bool {
-        self.flow.packed.is_some_and(|packed| t - packed <= view.rtt.times(2))
+    pub(super) fn is_packed(&self, left: Nanos, view: &View) -> bool {
+        self.flow.packed.is_some_and(|packed| left - packed <= view.rtt.times(2))
     }
 
     /// Beside its sender it left as it passed: when, is kept of flows with several segments in flight (rule 87).
