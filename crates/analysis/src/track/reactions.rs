@@ -23,6 +23,7 @@ impl Tracker {
             }
             if let Some(after) = after {
                 match self.reaction[s] {
+                    None if self.half[s].may_be_timed(segment) => {}
                     None => self.reacts_alike(s, after),
                     // Mostly it was later than the soonest, which takes no more looking at.
                     Some(known) if after < known && self.would_refuse(s, after) => {
@@ -62,8 +63,8 @@ impl Tracker {
         }
     }
 
-    /// Without a handshake, and in a transfer of one direction, only such bounds tell how soon it reacts. Nobody writes twice at the same
-    /// time after an ACK, so two that agree within an eighth are its reaction.
+    /// Without a handshake, and in a transfer of one direction, only such bounds tell how soon it reacts. Nobody but a timer writes twice
+    /// at the same time after an ACK, so two that agree within an eighth are its reaction.
     fn reacts_alike(&mut self, s: End, after: Nanos) {
         match self.sooner[s] {
             Some(before) if (after - before).0.abs() <= before.part(8).0 => {

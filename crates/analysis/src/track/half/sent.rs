@@ -8,6 +8,9 @@ use crate::track::rate::{Left, Mark};
 use crate::track::recovery::{Recovery, Repair, TooLarge};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
+/// Whatever is shorter is no full segment: the MSS of who was told none (RFC 9293, 3.7.1).
+const LEAST_MSS: u32 = 536;
+
 /// Its data.
 impl Half {
     /// Takes a data segment. `reorder_within` is the age below which a filled hole is reordering.
@@ -63,6 +66,12 @@ impl Half {
         if another_in_flight && let Some(leaving) = self.rate.leaving() {
             leaving.written = Some(end);
         }
+    }
+
+    /// The segment ends a write, and nothing was in flight before it: a timer may have written it, which does so at the same time after each ACK.
+    pub(crate) fn may_be_timed(&self, segment: &Segment) -> bool {
+        let ends = segment.flags.psh() && segment.len < self.flow.mss.max(LEAST_MSS);
+        segment.len > 0 && ends && self.flow.outstanding() == 0
     }
 
     /// It sends a small segment again that was alone in flight. Three times in a row, and none acknowledged without that: its timer is
