@@ -217,7 +217,8 @@ fn figures(cause: Cause, side: Option<Side>, c: &Brief, facts: &Facts) -> Figure
         let sender = usize::from(side == Some(Side::Server));
         let exchanges = c.exchanges_omitted.max(1);
         if let Some(mss) = mss.filter(|&m| m > 0) {
-            let segments = c.bytes[sender] / exchanges / u64::from(mss) + 1;
+            // The window counts segments: a header that was written by itself takes one, and so does the end.
+            let segments = c.bytes[sender] / exchanges / u64::from(mss) + 2;
             // Ten are the default (RFC 6928); beyond a hundred a larger initial window is no longer reasonable.
             if (11..=100).contains(&segments) {
                 put("segments", segments.to_string());

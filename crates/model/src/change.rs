@@ -114,7 +114,7 @@ impl Question {
         let bulk = |i: usize, h: &Host| {
             self.most_bytes(i) > u64::from(h.initcwnd.unwrap_or(h.stack.profile.initcwnd)) * self.mss()
         };
-        let segments = |i: usize| (self.most_bytes(i).div_ceil(self.mss())).min(MOST_INITCWND) as u32;
+        let segments = |i: usize| self.most_segments(i).min(MOST_INITCWND) as u32;
         sides(
             FixId::Initcwnd,
             &|i| format!("initial window of {} segments (ip route … initcwnd)", segments(i)),
@@ -208,8 +208,18 @@ impl Question {
     }
 
     fn most_bytes(&self, end: usize) -> u64 {
-        let of = |t: &Turn| Turn::bytes(if end == 0 { &t.request } else { &t.response });
-        self.scenario.workload.turns.iter().map(of).max().unwrap_or(0)
+        self.messages(end).map(Turn::bytes).max().unwrap_or(0)
+    }
+
+    /// Segments of the largest message: the window counts each, and a write that ends short does not fill its last.
+    fn most_segments(&self, end: usize) -> u64 {
+        let mss = self.mss();
+        let of = |step: &Step| if let Step::Write(n) = step { n.div_ceil(mss) } else { 0 };
+        self.messages(end).map(|steps| steps.iter().map(of).sum()).max().unwrap_or(0)
+    }
+
+    fn messages(&self, end: usize) -> impl Iterator<Item = &[Step]> {
+        self.scenario.workload.turns.iter().map(move |t| if end == 0 { &t.request[..] } else { &t.response })
     }
 
     /// The same request on a connection that has served it before, `idle` ago. Three before are enough for the

@@ -204,8 +204,8 @@ fn a_small_mss_is_below_1220_bytes() {
         at 1.1 #14-15-35 evidence 14-15-35 35-36-76 in 1 [1]
         12070 bytes (10 segments) were in flight and the next left with the ACK (round trip 20.0 ms).
         reuse_connections at client server 10.0.0.2:80 connection 1 side server saves 40.0 ms
-        initcwnd at server server 10.0.0.2:80 connection 1 side server segments 70 saves 40.0 ms
-        Linux: `ip route change default via GATEWAY dev DEV initcwnd 70` on the sending host: the message then goes in one flight; a burst that a thin link may drop, so better on a route for known peers
+        initcwnd at server server 10.0.0.2:80 connection 1 side server segments 71 saves 40.0 ms
+        Linux: `ip route change default via GATEWAY dev DEV initcwnd 71` on the sending host: the message then goes in one flight; a burst that a thin link may drop, so better on a route for known peers
         smaller_response at server server 10.0.0.2:80 connection 1 side server saves 40.0 ms
         larger_mtu at path server 10.0.0.2:80 connection 1 side server saves 40.0 ms
         Linux: `ip link set dev DEV mtu 9000` at both ends and on every switch and tunnel between; prove it first with `ping -M do -s 8972 10.0.0.2`");

@@ -85,6 +85,11 @@ fn the_initial_window_is_raised_to_what_is_sent() {
     same(&of(14_480), "");
     same(&of(14_481), "Initcwnd server: initial window of 11 segments (ip route … initcwnd)");
     same(&of(144_801), "Initcwnd server: initial window of 100 segments (ip route … initcwnd)");
+    // A write that ends short does not fill its last segment.
+    same(
+        &offered(&request(path(40), &[150, 20_480], &[100]))[1..2],
+        "Initcwnd client: initial window of 16 segments (ip route … initcwnd)",
+    );
     let q = question(request(path(40), &[100], &[144_801]));
     let c = q.changes().into_iter().find(|c| c.fix == FixId::Initcwnd).unwrap();
     assert_eq!(c.question.scenario.hosts[1].initcwnd, Some(100));
