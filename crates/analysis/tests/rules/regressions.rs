@@ -348,3 +348,19 @@ fn data_on_a_syn_behind_the_end_of_the_handshake() {
     let c = analyze(&first).connections.remove(0);
     assert_eq!(c.bytes, [0, 0], "{c:?}");
 }
+
+/// A timer writes as long after each ACK (rule 44): that is no round trip, and nothing was held.
+#[test]
+fn ticks_of_a_timer_are_no_round_trips() {
+    for tap in [Tap::Client, Tap::Server] {
+        let mut w = opened(tap);
+        for tick in 1..14_i64 {
+            let sent = w.at(ms(500 * tick)).server().data(7 + tick as u32 / 10);
+            sent.segment.flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
+            w.after(ms(10)).client().ack();
+        }
+        let c = analyze(&w.segments()[8..]).connections.remove(0);
+        let held = [Cause::Nagle, Cause::NagleDelayedAck, Cause::CongestionWindow, Cause::SendBuffer];
+        assert_eq!(held.map(|cause| c.budget.get(cause)), [ms(0); 4], "{tap:?} {:?}", c.budget);
+    }
+}
