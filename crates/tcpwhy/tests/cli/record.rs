@@ -242,6 +242,37 @@ fn it_ends_as_its_command_does_or_in_time() {
     assert_eq!(done.status.code(), Some(3), "{done:?}");
 }
 
+/// A name mistyped must not cost what was recorded under `-o` before.
+#[test]
+fn an_earlier_recording_stays_until_there_is_another() {
+    let dir = Dir::new();
+    let file = dir.0.join("kept.pcapng");
+    let earlier = vec![b'k'; 100_000];
+    for (rest, code) in [
+        ("-- pyton3 x", 127),
+        ("-- /etc", 126),
+        ("--ring 64kib -- ./nowhere", 127),
+        ("--ring 64kib --when 'exchange > 1h' -- true", 0),
+    ] {
+        let script = format!("\"$0\" record -o \"$1\" {rest}");
+        fs::write(&file, &earlier).unwrap();
+        let Some(done) = apart(&script, &file) else { return };
+        assert_eq!(done.status.code(), Some(code), "{rest}: {done:?}");
+        assert!(fs::read(&file).unwrap() == earlier, "{rest}: it is gone");
+        // And where there was none, none is left behind.
+        fs::remove_file(&file).unwrap();
+        let Some(_) = apart(&script, &file) else { return };
+        assert!(!file.exists(), "{rest}");
+    }
+    fs::write(&file, &earlier).unwrap();
+    let Some(_) = apart("\"$0\" record -o \"$1\" -- python3 -c \"$REQUESTS\" 3 1", &file) else { return };
+    assert!(fs::metadata(&file).unwrap().len() < 100_000, "what was longer stands behind its end");
+    assert_eq!(explain(&file)["capture"]["connections"], 1);
+    let pipe = "mkfifo \"$1.fifo\"; cat \"$1.fifo\" >\"$1\" & \"$0\" record -o \"$1.fifo\" -- python3 -c \"$REQUESTS\" 3 1; wait";
+    let Some(_) = apart(pipe, &file) else { return };
+    assert_eq!(explain(&file)["capture"]["connections"], 1, "through a pipe");
+}
+
 /// Answers at once, but for the 300th, which takes its time; goes on until it is ended. The ring has no SYN any more: a port below that of
 /// any client tells who answers.
 const ONE_SLOW: &str = "

@@ -13,6 +13,7 @@ use crate::shown;
 use anyhow::{Context as _, anyhow, bail};
 use ring::Ring;
 use source::{Counts, Source};
+use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus};
@@ -50,11 +51,12 @@ pub(crate) fn run(args: &Record) -> anyhow::Result<Exit> {
     }
     let unwritable = || format!("cannot write {}", args.output.display());
     let asked = args.ring.map(|_| cmd::asked_signal()).transpose()?;
-    let tape = Tape::create(&args.output).map_err(|e| {
+    let own = fs::symlink_metadata(&args.output).is_err();
+    let tape = Tape::open(&args.output).map_err(|e| {
         anyhow!("{}: {e}; name a file with -o in a folder that you may write to", unwritable())
     })?;
     let tape = match args.ring {
-        // That it can be written is known from the start; until then it is empty.
+        // That it can be written is known from the start.
         Some(most) => To::Ring(Ring::new(most)),
         None => To::File(tape),
     };
@@ -63,7 +65,10 @@ pub(crate) fn run(args: &Record) -> anyhow::Result<Exit> {
     let mut out = Writer::pcapng(tape).with_context(unwritable)?;
     let child = match start(args) {
         Ok(child) => child,
-        Err(exit) => return Ok(exit),
+        Err(exit) => {
+            drop_empty(args, own);
+            return Ok(exit);
+        }
     };
     if args.ring.is_some() {
         say(&format!("recording into memory; kill -USR1 {} saves it, ^C ends it", std::process::id()));
@@ -75,7 +80,7 @@ pub(crate) fn run(args: &Record) -> anyhow::Result<Exit> {
         Ok(To::File(tape)) => tape.len(),
         Ok(To::Ring(ring)) => {
             let ended = ended.with_context(unwritable)?;
-            return Ok(end_ring(args, &ring, &source.counts, ended));
+            return Ok(end_ring(args, own, &ring, &source.counts, ended));
         }
         Err(e) if ended.is_ok() => return Err(e).with_context(unwritable),
         Err(_) => 0,
@@ -98,10 +103,17 @@ fn exit_of(args: &Record, ended: End) -> Exit {
     }
 }
 
+/// Nothing was written: a file that was made for it goes (`own`), and one that stood there before stays as it was.
+fn drop_empty(args: &Record, own: bool) {
+    if own {
+        let _ = fs::remove_file(&args.output);
+    }
+}
+
 /// What was waited for did not come: nothing is left behind.
-fn end_ring(args: &Record, ring: &Ring, counts: &Counts, ended: End) -> Exit {
+fn end_ring(args: &Record, own: bool, ring: &Ring, counts: &Counts, ended: End) -> Exit {
     if ring.saved == 0 {
-        let _ = std::fs::remove_file(&args.output);
+        drop_empty(args, own);
         say(&format!("nothing was saved: no exchange took longer, among {} packets", counts.packets));
     }
     say_lost(counts);

@@ -38,6 +38,8 @@ impl Write for To {
 #[derive(Debug)]
 pub(super) struct Tape {
     file: File,
+    /// What stood there before still does: until there are bytes of this recording, it may come to nothing.
+    untouched: bool,
     /// Not written yet.
     waiting: Vec<u8>,
     /// Where blocks end in it.
@@ -47,8 +49,10 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    pub(super) fn create(path: &Path) -> io::Result<Tape> {
-        Ok(Tape { file: File::create(path)?, waiting: Vec::new(), ends: Vec::new(), written: 0 })
+    /// Opens the file, which is made if it is not there; what it holds goes with the first bytes that are written.
+    pub(super) fn open(path: &Path) -> io::Result<Tape> {
+        let file = File::options().write(true).create(true).truncate(false).open(path)?;
+        Ok(Tape { file, untouched: true, waiting: Vec::new(), ends: Vec::new(), written: 0 })
     }
 
     /// Bytes of whole blocks.
@@ -58,6 +62,9 @@ impl Tape {
 
     /// Writes as much as the disk takes; after a failure the file ends with a whole block.
     fn give(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.untouched) && self.file.metadata()?.is_file() {
+            self.file.set_len(0)?;
+        }
         let mut at = 0;
         while let Some(rest) = self.waiting.get(at..).filter(|r| !r.is_empty()) {
             match self.file.write(rest) {
