@@ -122,30 +122,51 @@ fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// The inputs in the order of their first packets, and the sentences about those that cannot be read. Of a folder the captures in it;
-/// what is no capture is passed over.
-pub(crate) fn in_order(paths: &[PathBuf]) -> (Vec<Input>, Vec<String>) {
+/// What was found where captures are looked for.
+#[derive(Debug, Default)]
+pub(crate) struct Ordered {
+    /// In the order of their first packets.
+    pub(crate) inputs: Vec<Input>,
+    /// Sentences about those that cannot be read.
+    pub(crate) unreadable: Vec<String>,
+    /// What lay in a folder beside captures, in one sentence.
+    pub(crate) foreign: Option<String>,
+}
+
+/// Looks at files, and in folders for the captures in them; what is no capture there is passed over.
+pub(crate) fn in_order(paths: &[PathBuf]) -> Ordered {
     if let [one] = paths
         && !one.is_dir()
     {
-        return (vec![Input::new(one)], Vec::new());
+        return Ordered { inputs: vec![Input::new(one)], ..Ordered::default() };
     }
     let mut timed: Vec<(Option<Nanos>, Input)> = Vec::new();
-    let mut problems = Vec::new();
+    let mut unreadable = Vec::new();
+    let mut foreign = Vec::new();
     for item in items::among(paths, None) {
         let input = Input::new(&item.path);
         match input.open() {
             // What is wrong within the file is said when it is read.
             Ok(mut reader) => timed.push((reader.next().ok().flatten().map(|f| f.time), input)),
-            Err(_) if item.is_foreign() => {}
-            Err(problem) => problems.push(problem),
+            Err(_) if item.is_foreign() => foreign.push(input.name),
+            Err(problem) => unreadable.push(problem),
         }
     }
-    if timed.is_empty() && problems.is_empty() {
+    if timed.is_empty() && unreadable.is_empty() {
         let folders: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
         let folders = folders.join(", ");
-        problems.push(format!("{}: no capture is in this folder. Check the name", shown::text(&folders)));
+        unreadable.push(format!("{}: no capture is in this folder. Check the name", shown::text(&folders)));
     }
     timed.sort_by_key(|(first, _)| first.unwrap_or(Nanos::MAX));
-    (timed.into_iter().map(|t| t.1).collect(), problems)
+    let inputs: Vec<Input> = timed.into_iter().map(|t| t.1).collect();
+    let foreign = if inputs.is_empty() { None } else { passed_over(&foreign) };
+    Ordered { inputs, unreadable, foreign }
+}
+
+fn passed_over(foreign: &[String]) -> Option<String> {
+    let first = foreign.first()?;
+    Some(match foreign.len() {
+        1 => format!("1 file is no capture and was passed over: {first}"),
+        n => format!("{n} files are no captures and were passed over: {first}, ..."),
+    })
 }

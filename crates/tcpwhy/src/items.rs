@@ -1,5 +1,6 @@
 //! The inputs: files as they are named, and what is in folders.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tcpwhy_library::{ReadError, Reader};
@@ -20,10 +21,14 @@ impl Item {
             && matches!(Reader::open(&self.path), Err(ReadError::NotCapture(_)))
     }
 
-    /// `a.pcap`, `a.pcapng.gz`, `a.pcap1` (a ring of tcpdump): whoever wrote it meant a capture, though it may be none.
+    /// `a.pcap`, `a.pcapng.gz`, `a.pcap1` (a ring of tcpdump), `a.pcap.1`: whoever wrote it meant a capture, though it may be none.
+    /// `a.pcap.json` is something about one.
     fn is_called_capture(&self) -> bool {
         let name = self.path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
-        name.split('.').skip(1).any(|part| part.starts_with("pcap") || part == "cap")
+        let packed = |part: &&str| ["gz", "zst", "lz4", "xz", "bz2"].contains(part);
+        let number = |part: &&str| part.bytes().all(|b| b.is_ascii_digit());
+        let kind = name.split('.').skip(1).filter(|part| !packed(part) && !number(part)).last();
+        kind.is_some_and(|kind| kind.starts_with("pcap") || kind == "cap")
     }
 }
 
@@ -39,8 +44,15 @@ pub(crate) fn among(paths: &[PathBuf], out: Option<&Path>) -> Vec<Item> {
             items.push(Item { path: path.clone(), found: false });
         }
     }
-    let mut seen = std::collections::HashSet::new();
-    items.retain(|item| seen.insert(item.path.canonicalize().unwrap_or_else(|_| item.path.clone())));
+    let place = |item: &Item| item.path.canonicalize().unwrap_or_else(|_| item.path.clone());
+    // Whoever also names one that lies in a folder means it.
+    let named: HashSet<PathBuf> = items.iter().filter(|item| !item.found).map(place).collect();
+    let mut seen = HashSet::new();
+    items.retain_mut(|item| {
+        let place = place(item);
+        item.found &= !named.contains(&place);
+        seen.insert(place)
+    });
     items
 }
 
@@ -60,6 +72,22 @@ fn walk(folder: &Path, out: Option<&Path>, items: &mut Vec<Item>) {
             Ok(kind) if kind.is_dir() => walk(&path, out, items),
             Ok(_) if path.is_file() => items.push(Item { path, found: true }),
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_calls_itself_a_capture() {
+        let called = |name: &str| Item { path: name.into(), found: true }.is_called_capture();
+        for name in ["a.pcap", "a.PCAPNG.gz", "a.b.cap", "a.pcap1", "a.pcap.1", "a.pcap.20261126.zst"] {
+            assert!(called(name), "{name}");
+        }
+        for name in ["a.pcap.json", "a.pcap.sha256", "pcap", "a.txt", "1.gz", "README.md"] {
+            assert!(!called(name), "{name}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Captures found, read and analysed.
 
 use crate::failure::{Exit, Usage, say};
-use crate::input::{self, Input};
+use crate::input::{self, Input, Ordered};
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::spool::Spool;
@@ -67,8 +67,13 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Looks at `paths`; `twice` if they will be read a second time.
-    pub(crate) fn among(paths: &[PathBuf], twice: bool, stop: &Arc<AtomicBool>) -> anyhow::Result<Found> {
+    /// Looks at `paths`; `twice` if they will be read a second time. Unless `quiet`, says what is no capture in folders.
+    pub(crate) fn among(
+        paths: &[PathBuf],
+        twice: bool,
+        quiet: bool,
+        stop: &Arc<AtomicBool>,
+    ) -> anyhow::Result<Found> {
         let from_stdin = paths.iter().any(|p| p.as_os_str() == "-");
         if from_stdin && paths.len() > 1 {
             bail!(Usage(
@@ -79,7 +84,8 @@ impl Found {
             let spool = Spool::fill(stop)?;
             return Ok(Found { inputs: vec![spool.input()], unreadable: Vec::new(), spool: Some(spool) });
         }
-        let (inputs, unreadable) = input::in_order(paths);
+        let Ordered { inputs, unreadable, foreign } = input::in_order(paths);
+        foreign.iter().filter(|_| !quiet).for_each(|said| say(said));
         Ok(Found { inputs, unreadable, spool: None })
     }
 }
@@ -91,7 +97,7 @@ pub(crate) fn load(
     quiet: bool,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Result<Loaded, Exit>> {
-    let Found { inputs, unreadable, spool } = Found::among(paths, true, stop)?;
+    let Found { inputs, unreadable, spool } = Found::among(paths, true, quiet, stop)?;
     let mut loaded = load_inputs(inputs, unreadable, detail, None, &mut Progress::new(quiet), stop)?;
     if loaded.as_ref().is_ok_and(|l| l.interrupted) {
         say("interrupted: nothing was written");

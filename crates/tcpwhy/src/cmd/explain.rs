@@ -41,8 +41,8 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     }
     output::refuse_overwriting(&Extras::files(args), &args.files)?;
     let extras = Extras::open(args)?;
-    let Found { mut inputs, unreadable, spool } =
-        Found::among(&args.files, Extras::read_again(args) || from_start(args) && !args.follow, &stop)?;
+    let twice = Extras::read_again(args) || from_start(args) && !args.follow;
+    let Found { mut inputs, unreadable, spool } = Found::among(&args.files, twice, args.quiet, &stop)?;
     let taps = if args.follow || args.apart {
         Ok(None)
     } else {

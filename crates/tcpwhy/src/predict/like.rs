@@ -4,7 +4,8 @@ use super::answer;
 use super::args::Predict;
 use super::question::Asked;
 use crate::failure::{Exit, Usage, say};
-use crate::{input, select};
+use crate::input::{self, Ordered};
+use crate::select;
 use anyhow::bail;
 use std::path::Path;
 use tcpwhy_base::Nanos;
@@ -21,7 +22,7 @@ type Answered = (Question, Answer, Prediction);
 /// was not. `Err`: the exit code, where nothing could be read.
 pub(crate) fn ask(args: &Predict, file: &Path) -> anyhow::Result<Result<(Answered, Exit), Exit>> {
     let files = [file.to_path_buf()];
-    let (inputs, unreadable) = input::in_order(&files);
+    let Ordered { inputs, unreadable, .. } = input::in_order(&files);
     let (mut analysis, read) = Captures::new(&inputs).explain(&mut |_, _| ())?;
     unreadable.iter().chain(&read.unreadable).chain(&read.damaged).for_each(|p| say(p));
     if read.opened == 0 {

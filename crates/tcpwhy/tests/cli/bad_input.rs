@@ -27,11 +27,28 @@ fn a_broken_capture_in_a_folder() {
     dir.file("notes.txt", b"no capture");
     let some = tcpwhy(&["--json", dir.0.to_str().unwrap()]);
     assert_eq!((some.code, some.json()["capture"]["connections"].as_u64()), (1, Some(1)));
-    assert!(
-        some.err.contains("broken.pcap.1: not a pcap") && !some.err.contains("notes.txt"),
-        "{}",
-        some.err
-    );
+    assert!(some.err.contains("broken.pcap.1: not a pcap"), "{}", some.err);
+}
+
+/// They are no damage, and take one line, however many they are; who names one is told that it is no capture.
+#[test]
+fn other_files_in_a_folder() {
+    let dir = Dir::new();
+    let folder = dir.0.to_str().unwrap();
+    let whole = Pcap::new().conversation(0, 2).bytes.clone();
+    dir.file("whole.pcap", &whole);
+    let about = dir.file("a.pcap.json", b"{\"packets\": 1}");
+    tcpwhy(&[folder]).fails(0, &["1 file is no capture and was passed over: ", "a.pcap.json"]);
+    dir.file("notes.txt", b"no capture");
+    tcpwhy(&["--json", folder]).fails(0, &["2 files are no captures and were passed over: ", "a.pcap.json"]);
+    assert_eq!(tcpwhy(&["-q", folder]).err, "");
+    tcpwhy(&[&about]).fails(3, &["a.pcap.json: not a pcap", "JSON"]);
+    for both in [[folder, &about], [&about, folder]] {
+        assert_eq!(tcpwhy(&both).code, 1, "it was named, too");
+    }
+    dir.file("cut.pcap", &whole[..whole.len() - 10]);
+    let cut = tcpwhy(&[folder]);
+    assert!(cut.code == 1 && cut.err.contains("cut.pcap: the file is cut"), "{}", cut.err);
 }
 
 #[cfg(unix)]

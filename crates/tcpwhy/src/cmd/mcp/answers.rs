@@ -5,11 +5,12 @@ use super::root::Root;
 use super::tools::PREDICT;
 use crate::args::{Args, Command, Explain};
 use crate::cmd::{causes, explain};
+use crate::input::{self, Ordered};
 use crate::load::{self, Loaded};
 use crate::predict::{answer, like, question};
 use crate::progress::Progress;
+use crate::shown;
 use crate::source::Source;
-use crate::{input, shown};
 use clap::Parser as _;
 use serde_json::{Map, Value};
 use std::ffi::OsString;
@@ -96,7 +97,7 @@ impl Asked<'_> {
 
     /// The capture in `path`, analysed.
     fn load(&self, path: &Path, detail: Detail) -> Result<Loaded, String> {
-        let (inputs, unreadable) = input::in_order(std::slice::from_ref(&path.to_path_buf()));
+        let Ordered { inputs, unreadable, .. } = input::in_order(std::slice::from_ref(&path.to_path_buf()));
         if let Some(problem) = unreadable.into_iter().next() {
             return Err(self.relative(&problem));
         }
