@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tcpwhy_base::Nanos;
 use tcpwhy_library::captures::Capture;
 use tcpwhy_library::{ReadError, Reader};
@@ -27,7 +27,7 @@ impl Capture for Input {
 
     fn open_following(&self, stop: &Arc<AtomicBool>) -> Result<Reader, String> {
         // A pipe whose writers have ended does not grow any more.
-        if self.is_stdin() {
+        if self.is_stdin() || Stdin::is_pipe(&self.path) {
             return Input::open(self);
         }
         self.check().map_err(|why| shown::text(&why).into_owned())?;
@@ -75,6 +75,10 @@ impl Input {
             return Reader::new(Box::new(input)).map_err(|e| self.said(&e));
         }
         self.check()?;
+        if let Some(pipe) = Stdin::of_pipe(&self.path) {
+            let pipe = pipe.map_err(|e| self.cannot_open(&e))?;
+            return Reader::new(Box::new(pipe)).map_err(|e| self.said(&e));
+        }
         if fs::metadata(&self.path).is_ok_and(|m| m.is_file() && m.len() == 0) {
             return Err(format!(
                 "{}: the file is empty. Did the capture program see packets, and was it stopped? tcpdump -U \
@@ -92,19 +96,27 @@ impl Input {
         shown::text(&said).into_owned()
     }
 
+    fn cannot_open(&self, error: &io::Error) -> String {
+        let name = &self.name;
+        match error.kind() {
+            io::ErrorKind::NotFound => format!("{name}: no such file. Check the name"),
+            io::ErrorKind::PermissionDenied => denied(name),
+            _ => format!("{name}: {error}. Check the path"),
+        }
+    }
+
     /// What the file system can tell before anything is read.
     fn check(&self) -> Result<(), String> {
         let name = &self.name;
-        let meta = fs::metadata(&self.path).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => format!("{name}: no such file. Check the name"),
-            io::ErrorKind::PermissionDenied => denied(name),
-            _ => format!("{name}: {e}. Check the path"),
-        })?;
+        let meta = fs::metadata(&self.path).map_err(|e| self.cannot_open(&e))?;
         if meta.is_dir() {
             return Err(format!(
                 "{name}: this is a directory. Name the captures in it, such as {}/*.pcap",
                 shown::argument(name.as_ref())
             ));
+        }
+        if Stdin::is_pipe(&self.path) {
+            return Ok(());
         }
         match fs::File::open(&self.path) {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(denied(name)),
@@ -133,8 +145,9 @@ pub(crate) struct Ordered {
     pub(crate) foreign: Option<String>,
 }
 
-/// Looks at files, and in folders for the captures in them; what is no capture there is passed over.
-pub(crate) fn in_order(paths: &[PathBuf]) -> Ordered {
+/// Looks at files, and in folders for the captures in them; what is no capture there is passed over. What an interrupt (`stop`) leaves
+/// unopened is an input all the same.
+pub(crate) fn in_order(paths: &[PathBuf], stop: &AtomicBool) -> Ordered {
     if let [one] = paths
         && !one.is_dir()
     {
@@ -148,6 +161,7 @@ pub(crate) fn in_order(paths: &[PathBuf]) -> Ordered {
         match input.open() {
             // What is wrong within the file is said when it is read.
             Ok(mut reader) => timed.push((reader.next().ok().flatten().map(|f| f.time), input)),
+            Err(_) if stop.load(Relaxed) => timed.push((None, input)),
             Err(_) if item.is_foreign() => foreign.push(input.name),
             Err(problem) => unreadable.push(problem),
         }

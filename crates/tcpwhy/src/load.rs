@@ -84,7 +84,7 @@ impl Found {
             let spool = Spool::fill(stop)?;
             return Ok(Found { inputs: vec![spool.input()], unreadable: Vec::new(), spool: Some(spool) });
         }
-        let Ordered { inputs, unreadable, foreign } = input::in_order(paths);
+        let Ordered { inputs, unreadable, foreign } = input::in_order(paths, stop);
         foreign.iter().filter(|_| !quiet).for_each(|said| say(said));
         Ok(Found { inputs, unreadable, spool: None })
     }

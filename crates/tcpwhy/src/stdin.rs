@@ -1,6 +1,7 @@
-//! Standard input, whose reader an interrupt ends even while nothing comes.
+//! Standard input and pipes that have a name, whose reader an interrupt ends even while nothing comes.
 
 use std::io::{self, Read};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -8,17 +9,27 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Set by the interrupt that asks for an answer about what was read.
 static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Who waits for standard input ends at `stop`.
+/// Who waits for such an input ends at `stop`.
 pub(crate) fn ends_at(stop: &Arc<AtomicBool>) {
     let _ = STOP.set(Arc::clone(stop));
 }
 
-/// Reads standard input until its end or the interrupt. Nothing is buffered: what was read is with who asked for it.
+/// Reads until the end or the interrupt. Nothing is buffered: what was read is with who asked for it.
 pub(crate) struct Stdin(system::Input);
 
 impl Stdin {
     pub(crate) fn open() -> io::Result<Stdin> {
         system::open().map(Stdin)
+    }
+
+    /// Opens the pipe at `path`, whose writer may come later; `None` if there is no pipe.
+    pub(crate) fn of_pipe(path: &Path) -> Option<io::Result<Stdin>> {
+        system::is_pipe(path).then(|| system::open_pipe(path).map(Stdin))
+    }
+
+    /// Whether a pipe is there: to open it in any other way may take for ever.
+    pub(crate) fn is_pipe(path: &Path) -> bool {
+        system::is_pipe(path)
     }
 }
 
@@ -27,7 +38,11 @@ impl Read for Stdin {
         let stopped = || STOP.get().is_some_and(|stop| stop.load(Relaxed));
         while !stopped() {
             if system::has_bytes(&self.0)? {
-                return self.0.read(buf);
+                match self.0.read(buf) {
+                    // Somebody else who reads the same pipe was faster.
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                    read => return read,
+                }
             }
         }
         Ok(0)
@@ -40,6 +55,10 @@ mod system {
     use std::fs::File;
     use std::io;
     use std::os::fd::AsFd as _;
+    #[cfg(target_os = "linux")]
+    use std::os::unix::fs::FileTypeExt as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    use std::path::Path;
 
     pub(super) type Input = File;
 
@@ -48,6 +67,23 @@ mod system {
 
     pub(super) fn open() -> io::Result<File> {
         Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn is_pipe(path: &Path) -> bool {
+        std::fs::metadata(path).is_ok_and(|m| m.file_type().is_fifo())
+    }
+
+    /// Elsewhere a pipe whose writer has not come yet looks as one whose writers have gone.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn is_pipe(_: &Path) -> bool {
+        false
+    }
+
+    /// Without waiting for a writer: [`has_bytes`] does, and can be interrupted.
+    pub(super) fn open_pipe(path: &Path) -> io::Result<File> {
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        File::options().read(true).custom_flags(nonblocking).open(path)
     }
 
     /// There are bytes, or there will be none. A read alone goes on after a signal (`SA_RESTART`).
@@ -63,11 +99,20 @@ mod system {
 #[cfg(not(unix))]
 mod system {
     use std::io;
+    use std::path::Path;
 
     pub(super) type Input = io::Stdin;
 
     pub(super) fn open() -> io::Result<io::Stdin> {
         Ok(io::stdin())
+    }
+
+    pub(super) fn is_pipe(_: &Path) -> bool {
+        false
+    }
+
+    pub(super) fn open_pipe(_: &Path) -> io::Result<io::Stdin> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     pub(super) fn has_bytes(_: &io::Stdin) -> io::Result<bool> {

@@ -209,6 +209,8 @@ impl Work<'_> {
         let reader = match self.open(item, &input) {
             Ok(reader) => reader,
             Err(None) => return Ok(()),
+            // Who interrupts while nothing has come yet has not damaged it.
+            Err(Some(_)) if self.stop.load(Relaxed) => return Ok(()),
             Err(Some(problem)) => return self.unread(&problem),
         };
         // A fault of ours costs the capture that shows it, and no other.

@@ -8,6 +8,7 @@ use crate::input::{self, Ordered};
 use crate::select;
 use anyhow::bail;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use tcpwhy_base::Nanos;
 use tcpwhy_library::Connection;
 use tcpwhy_library::captures::Captures;
@@ -22,7 +23,7 @@ type Answered = (Question, Answer, Prediction);
 /// was not. `Err`: the exit code, where nothing could be read.
 pub(crate) fn ask(args: &Predict, file: &Path) -> anyhow::Result<Result<(Answered, Exit), Exit>> {
     let files = [file.to_path_buf()];
-    let Ordered { inputs, unreadable, .. } = input::in_order(&files);
+    let Ordered { inputs, unreadable, .. } = input::in_order(&files, &AtomicBool::default());
     let (mut analysis, read) = Captures::new(&inputs).explain(&mut |_, _| ())?;
     unreadable.iter().chain(&read.unreadable).chain(&read.damaged).for_each(|p| say(p));
     if read.opened == 0 {

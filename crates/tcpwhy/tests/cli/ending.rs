@@ -159,6 +159,70 @@ fn an_interrupt_ends_the_wait_for_an_input_that_stays_open() {
     }
 }
 
+/// A pipe with a name, whose writer does not come: the first interrupt ends the wait for it.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_ends_the_wait_for_a_writer() {
+    let capture = smtp();
+    for (args, said) in [
+        (&["explain", "pipe"][..], "interrupted: this is about the 0 packets before"),
+        (&["explain", "pipe", "--jsonl"], "interrupted: this is about the 0 packets before"),
+        (&["explain", &capture, "pipe"], "interrupted: this is about the "),
+        (&["explain", "pipe", "other"], "interrupted: this is about the 0 packets before"),
+        (&["explain", "pipe", "--parquet", "tables"], "interrupted: "),
+        (&["compare", &capture, "pipe"], "interrupted: nothing was written"),
+        (&["slice", "pipe", "--connection", "1", "-o", "out.pcapng"], "interrupted: nothing was written"),
+    ] {
+        let dir = Dir::new();
+        assert!(
+            Command::new("mkfifo").args(["pipe", "other"]).current_dir(&dir.0).status().unwrap().success()
+        );
+        let mut child = program()
+            .args(args)
+            .current_dir(&dir.0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        kill(&child, "INT");
+        let began = Instant::now();
+        while child.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // One that goes on waiting is told by its status.
+        let _ = child.kill();
+        let done = child.wait_with_output().unwrap();
+        let err = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(130), "{args:?}: {err}");
+        assert!(err.contains(said) && !err.contains("empty"), "{args:?}: {err}");
+    }
+}
+
+/// The writer may come before or after, at once or slowly: all that it wrote is read.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_with_a_name_is_read_to_its_end() {
+    let dir = Dir::new();
+    let pipe = dir.0.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let whole = tcpwhy(&["--json", &smtp()]).json();
+    for script in [
+        "cat \"$0\" >pipe",
+        "sleep 0.5; cat \"$0\" >pipe",
+        "exec >pipe; sleep 0.3; head -c 5000 \"$0\"; sleep 0.3; tail -c +5001 \"$0\"",
+    ] {
+        let mut writer =
+            Command::new("sh").args(["-c", script, &smtp()]).current_dir(&dir.0).spawn().unwrap();
+        let read = tcpwhy(&["--json", pipe.to_str().unwrap()]);
+        writer.wait().unwrap();
+        assert_eq!((read.code, read.err.as_str()), (0, ""), "{script}");
+        let read = read.json();
+        assert_eq!(read["capture"]["packets"], whole["capture"]["packets"], "{script}");
+        assert_eq!(read["connections"], whole["connections"], "{script}");
+    }
+}
+
 #[test]
 fn a_condition_about_nothing_does_not_hold_and_is_not_met() {
     let dir = Dir::new();
