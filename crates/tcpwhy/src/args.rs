@@ -474,7 +474,8 @@ mod tests {
         let mut all = Vec::new();
         refused(&Args::command(), &["tcpwhy".to_owned()], &mut all);
         let of = |option: &str| {
-            all.iter().filter(|e| e.contains(option) && e.contains("is no whole number")).count()
+            let told = |e: &&String| e.contains("is no whole number") || e.contains("is too large");
+            all.iter().filter(|e| e.contains(option)).filter(told).count()
         };
         assert!(of("--port <PORT>") >= 6 && of("--top <N>") >= 9 && of("--requests <N>") == 3, "{all:#?}");
         // The words of the standard library and of clap.

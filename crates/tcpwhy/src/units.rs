@@ -30,20 +30,35 @@ impl Bound {
     }
 }
 
-/// A whole number within these bounds; who types something else is told them.
+/// A whole number within these bounds, and those of its type, which has no sign; who types something else is told them.
 pub(crate) fn whole<T: TryFrom<u64>>(
     least: u64,
     most: u64,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    let largest = u64::MAX >> (u64::BITS - 8 * size_of::<T>() as u32);
     move |text| {
         let bounds = match (least, most) {
             (0, u64::MAX) => ": write it as 10".into(),
             (_, u64::MAX) => format!(" of {least} or more"),
             _ => format!(" from {least} to {most}"),
         };
-        let within = text.parse().ok().filter(|n| (least..=most).contains(n));
-        within.and_then(|n| T::try_from(n).ok()).ok_or_else(|| format!("{text:?} is no whole number{bounds}"))
+        let said = || format!("{text:?} is no whole number{bounds}");
+        let too_large = || format!("{text:?} is too large: {} is the most", most.min(largest));
+        let n: u64 = match text.parse() {
+            Ok(n) => n,
+            Err(_) if is_large(text) => return Err(too_large()),
+            Err(_) => return Err(said()),
+        };
+        if n > most.min(largest) {
+            return Err(too_large());
+        }
+        T::try_from(n).ok().filter(|_| n >= least).ok_or_else(said)
     }
+}
+
+/// A number that is none only because nothing here counts so far.
+fn is_large(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// `40ms`, `1.5s`, `200us`, `1m`.
@@ -129,6 +144,30 @@ fn scaled(number: &str, per: i64) -> Option<Nanos> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_numbers() {
+        let port = whole::<u16>(1, 65_535);
+        assert_eq!(port("443"), Ok(443));
+        for (text, said) in [
+            ("0", "is no whole number from 1 to 65535"),
+            ("-1", "is no whole number from 1 to 65535"),
+            ("", "is no whole number from 1 to 65535"),
+            ("65536", "is too large: 65535 is the most"),
+        ] {
+            assert_eq!(port(text), Err(format!("{text:?} {said}")));
+        }
+        let exchange = whole::<u32>(1, u64::MAX);
+        assert_eq!(exchange("4294967295"), Ok(u32::MAX));
+        for text in ["4294967296", "1000000000000", "99999999999999999999999"] {
+            assert_eq!(exchange(text), Err(format!("{text:?} is too large: 4294967295 is the most")));
+        }
+        let rows = whole::<u64>(0, u64::MAX);
+        assert_eq!(rows("18446744073709551615"), Ok(u64::MAX));
+        let large = "18446744073709551616";
+        assert_eq!(rows(large), Err(format!("{large:?} is too large: 18446744073709551615 is the most")));
+        assert_eq!(rows("x"), Err("\"x\" is no whole number: write it as 10".to_owned()));
+    }
 
     #[test]
     fn durations() {
