@@ -162,7 +162,7 @@ impl<'a> Inside<'a> {
             let why = match self.hear(Some(POLL)) {
                 Heard::Child(id, status) if id == server => format!("it ended ({status})"),
                 _ if self.forced || self.asked.is_some() || self.alone => "interrupted".into(),
-                _ if start.elapsed() > PATIENCE => "it has not within 30 s".into(),
+                _ if start.elapsed() > PATIENCE => format!("it has run for {} s", PATIENCE.as_secs()),
                 _ => continue,
             };
             let why = format!("the server's command: {why}, and nothing listens on a TCP port");

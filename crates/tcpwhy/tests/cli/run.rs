@@ -37,7 +37,7 @@ struct User {
     dir: Dir,
     root: bool,
     /// Runs disturb each other's times.
-    _alone: MutexGuard<'static, ()>,
+    alone: Option<MutexGuard<'static, ()>>,
 }
 
 impl User {
@@ -51,7 +51,7 @@ impl User {
         fs::set_permissions(&dir.0, open).unwrap();
         fs::copy(env!("CARGO_BIN_EXE_tcpwhy"), dir.0.join("tcpwhy")).unwrap();
         fs::write(dir.0.join("stalls.py"), STALLS).unwrap();
-        let user = User { dir, root, _alone: alone };
+        let user = User { dir, root, alone: Some(alone) };
         let tried = user.run(&["-q", "--", "true"]);
         if tried.code == 125 && tried.err.contains("no network of its own") {
             crate::skips::skip("run", &tried.err, env!("CARGO_TARGET_TMPDIR"));
@@ -228,7 +228,16 @@ fn a_server_on_a_host_of_its_own() {
     assert!(ran.out.contains("HTTP/1.0 200"), "{}", ran.out);
     assert!(!ran.err.contains("left behind"), "the server is expected: {}", ran.err);
     let ran = user.run(&["--server", "exit 3", "--", "true"]);
-    ran.fails(125, &["the server's command", "nothing listens"]);
+    ran.fails(125, &["the server's command: it ended (exit status: 3), and nothing listens on a TCP port"]);
+}
+
+#[test]
+fn a_server_that_never_listens() {
+    let Some(mut user) = User::new() else { return };
+    // Half a minute, which no other run has to wait for.
+    user.alone = None;
+    let ran = user.run(&["--server", "sleep 100", "--", "true"]);
+    ran.fails(125, &["the server's command: it has run for 30 s, and nothing listens on a TCP port"]);
 }
 
 #[test]

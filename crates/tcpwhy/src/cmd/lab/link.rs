@@ -154,7 +154,11 @@ fn listens(network: &Network, server: &Process, stop: &AtomicBool) -> Result<boo
             return Ok(false);
         }
         if server.is_finished() || start.elapsed() > PATIENCE {
-            let why = if server.is_finished() { "it ended" } else { "it has not within 30 s" };
+            let why = if server.is_finished() {
+                "it ended".to_owned()
+            } else {
+                format!("it has run for {} s", PATIENCE.as_secs())
+            };
             let why = std::io::Error::other(format!("{why}, and nothing listens on a TCP port"));
             return Err(LabError::Failed { what: "the server's command".into(), why });
         }
