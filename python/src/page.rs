@@ -51,6 +51,7 @@ pub(crate) fn html(source: &Source, filter: Option<Filter>, stop: Arc<AtomicBool
         connections: analysis.totals.connections,
         encapsulations: input.encapsulations,
         partial: filter.is_some(),
+        of_command: false,
         warnings,
     };
     let mut tracks = Tracks::new(&analysis.connections, PAGE);

@@ -21,6 +21,8 @@ pub struct Capture {
     pub encapsulations: Vec<(&'static str, u64)>,
     /// Packets were left out on purpose, so that numbers of connections are not those of other tools.
     pub partial: bool,
+    /// It is all that passed in a network made for a command: neither a filter nor the place can have been wrong.
+    pub of_command: bool,
     /// What the reader and the analysis want said.
     pub warnings: Vec<Warning>,
 }

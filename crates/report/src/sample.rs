@@ -112,6 +112,7 @@ pub(crate) fn capture() -> crate::Capture {
         connections: 1,
         encapsulations: vec![("VLAN", 3)],
         partial: false,
+        of_command: false,
         warnings: vec![crate::Warning { code: "test", text: "a sentence".into(), count: 2 }],
     }
 }

@@ -226,6 +226,7 @@ pub(crate) fn capture(
         connections,
         encapsulations: read.encapsulations,
         partial,
+        of_command: false,
         warnings,
     }
 }

@@ -66,6 +66,13 @@ fn nothing(analysis: &Analysis, capture: &Capture) -> Option<String> {
         return None;
     }
     Some(match (capture.packets, capture.tcp_packets) {
+        (0, _) if capture.of_command => {
+            "Nothing passed the network of the command: it used none, or sockets that are files (Unix sockets).".into()
+        }
+        (n, 0) if capture.of_command => format!(
+            "{} passed the network of the command, none of them TCP (UDP, such as DNS or QUIC, or ICMP).",
+            count(n, "packet")
+        ),
         (0, _) => "The capture holds no packets. Was the capture filter right, and did traffic pass?".into(),
         (n, 0) if capture.partial => {
             format!("{}, but no TCP is left: loosen --filter, --from or --to.", count(n, "packet"))
@@ -370,6 +377,12 @@ mod tests {
         };
         let said = |packets, tcp_packets| part_of(false, packets, tcp_packets);
         assert!(said(0, 0).contains("no packets"));
+        for packets in [0, 7] {
+            let capture = Capture { packets, of_command: true, ..Capture::default() };
+            let said = headline(&analysis, &capture, &Answer::new(&analysis));
+            assert!(said.contains("passed the network of the command"), "{said}");
+            assert!(!said.contains("filter") && !said.contains("tcpdump"), "nobody filtered: {said}");
+        }
         assert!(said(7, 0).contains("7 packets, none of them TCP"));
         assert!(!said(7, 7).contains("--filter"), "nobody gave one");
         assert!(part_of(true, 7, 7).contains("--filter"));

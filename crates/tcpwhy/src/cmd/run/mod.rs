@@ -211,6 +211,7 @@ fn explained(
     load::say_problems(&inputs, &mut read, Vec::new());
     let warnings = quality_warnings(&analysis.totals);
     let capture = load::capture(&inputs, read, analysis.connection_count(), false, warnings);
+    let capture = Capture { of_command: true, ..capture };
     Ok((Ok(Ran { report, analysis, capture, kept }), inputs))
 }
 

@@ -137,4 +137,9 @@ a.sendto(b'x', b.getsockname()); b.recv(9)
     let done = user.run(&["--", "python3", "-c", udp]);
     done.ends(0, &["no TCP connection was seen: 1 packet passed its network, none of them TCP"]);
     user.run(&["--", "true"]).ends(0, &["no TCP connection was seen: nothing passed its network"]);
+    let headline = user.run(&["--json", "--", "true"]).json()["summary"]["headline"].clone();
+    assert!(
+        headline.as_str().unwrap().starts_with("Nothing passed the network of the command"),
+        "{headline}"
+    );
 }
