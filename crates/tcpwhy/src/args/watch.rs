@@ -39,8 +39,8 @@ pub(crate) struct Watch {
     /// Attach to no kernel events, which take CAP_BPF and CAP_PERFMON: only estimate
     #[arg(long)]
     pub(crate) sampled: bool,
-    /// Listen to all kernel events that something waits for, whatever that costs; else programs in the kernel take at most a hundredth
-    /// of the processors, and samples tell of the rest
+    /// Listen to all kernel events that something waits for, whatever that costs; else programs in the kernel take at most a
+    /// two-hundredth of the processors, and samples tell of the rest
     #[cfg(feature = "bpf")]
     #[arg(long, conflicts_with = "sampled")]
     pub(crate) all_events: bool,
