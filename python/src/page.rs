@@ -37,7 +37,7 @@ pub(crate) fn html(source: &Source, filter: Option<Filter>, stop: Arc<AtomicBool
         explained(source, filter.clone(), Detail::Worst(WORST), &stop)?;
     let connections = connections.into_iter().map(Box::new).collect();
     let analysis = Analysis { connections, findings, totals, ..Analysis::default() };
-    let mut warnings = quality_warnings(&analysis.connections);
+    let mut warnings = quality_warnings(&analysis.totals);
     if let Some(damage) = &input.damage {
         warnings
             .insert(0, Warning { code: "damaged", text: format!("{}: {damage}", source.name()), count: 1 });
@@ -64,7 +64,13 @@ pub(crate) fn html(source: &Source, filter: Option<Filter>, stop: Arc<AtomicBool
     let Ok(_) = met;
     let tracks = tracks.finish();
     let mut out = Vec::new();
-    html::write(&mut out, &analysis, &capture, &Extras { pages: &[], tracks: &tracks, served: None }, 1)
-        .map_err(|e| TcpwhyError::new_err(e.to_string()))?;
+    html::write(
+        &mut out,
+        &analysis,
+        &capture,
+        &Extras { pages: &[], tracks: &tracks, listed: None, served: None },
+        1,
+    )
+    .map_err(|e| TcpwhyError::new_err(e.to_string()))?;
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
