@@ -1,6 +1,6 @@
 //! Help, and the commands beside `explain`.
 
-use crate::common::{Dir, snapshot, tcpwhy, tcpwhy_with};
+use crate::common::{Dir, Pcap, program, snapshot, tcpwhy, tcpwhy_with};
 use tcpwhy_base::CAUSES;
 
 #[test]
@@ -103,4 +103,18 @@ fn manual_pages_have_their_sections() {
         assert!(page.contains(section), "{section} is missing");
     }
     assert!(new.join("tcpwhy-lab-run.1").exists() && new.join("tcpwhy.1").exists());
+}
+
+/// `captures` is two slips from `causes`, which is what is proposed where no such file or folder is there.
+#[test]
+fn a_folder_called_nearly_as_a_command_is_explained() {
+    let dir = Dir::new();
+    let captures = || program().arg("captures").current_dir(&dir.0).output().unwrap();
+    let said = String::from_utf8(captures().stderr).unwrap();
+    assert!(said.contains("unrecognized subcommand 'captures'") && said.contains("causes"), "{said}");
+    std::fs::create_dir(dir.0.join("captures")).unwrap();
+    dir.file("captures/a.pcap", &Pcap::new().conversation(0, 3).bytes);
+    let done = captures();
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    assert!(String::from_utf8(done.stdout).unwrap().contains("3 requests"));
 }
