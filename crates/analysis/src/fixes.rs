@@ -17,6 +17,8 @@ pub(crate) struct Brief {
     pub(crate) requests: u64,
     /// The largest window that client and server offered.
     pub(crate) windows: [Option<u64>; 2],
+    /// One of the SYNs offered no window scaling.
+    pub(crate) unscaled: bool,
     /// The most bytes that client and server had in flight.
     pub(crate) flights: [u64; 2],
     /// The smaller of the MSS options.
@@ -44,6 +46,9 @@ impl Brief {
                 && !c.quality.has(Quality::CAPTURE_DROPS),
             requests: c.exchanges.len() as u64 + c.exchanges_omitted.count,
             windows: c.ends.each_ref().map(|e| e.max_window),
+            unscaled: c.opened_by_handshake
+                && !c.quality.has(Quality::NO_WINDOW_SCALE)
+                && c.ends.iter().any(|e| e.wscale.is_none()),
             flights: c.ends.each_ref().map(|e| e.max_flight),
             mss: c.ends.iter().filter_map(|e| e.mss).min(),
             rtt: c.path.rtt,
@@ -143,6 +148,7 @@ fn shown(f: &Finding, c: &Brief) -> Shown {
         },
         most_in_flight: sender.map_or(0, |s| c.flights[s]),
         largest_window: sender.and_then(|s| c.windows[1 - s]),
+        unscaled: c.unscaled,
         needed: needed(c),
         longest: f.range.longest,
         share: f.share,

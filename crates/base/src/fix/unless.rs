@@ -11,6 +11,9 @@ const FEWEST: u64 = 1_024;
 /// Half of the 16 KiB that automatic sizing begins with (the second value of `tcp_wmem`); the other half is overhead.
 const DEFAULT: u64 = 8_192;
 
+/// The largest window without scaling (RFC 7323, 2.2), less a full segment: what is not below was at that limit.
+const UNSCALED: u64 = 65_535 - 1_460;
+
 /// What a capture shows of a finding, as far as it decides whether a fix can help. Sizes in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Shown {
@@ -26,6 +29,8 @@ pub struct Shown {
     pub most_in_flight: u64,
     /// The largest window that the other end offered it.
     pub largest_window: Option<u64>,
+    /// One of the SYNs offered no window scaling.
+    pub unscaled: bool,
     /// Rate of the bottleneck times base round trip.
     pub needed: Option<u64>,
     /// The longest of the finding's spans.
@@ -43,6 +48,8 @@ pub enum Unless {
     SameHost,
     /// The window was larger than the path needs, or grew to twice its size in the same connection.
     WindowHadRoom,
+    /// Without scaling the window was as large as any can be.
+    WindowUnscaled,
     /// As much as the path needs was in flight, or later twice as much.
     BufferHadRoom,
     /// Too few bytes to fill any send buffer.
@@ -62,9 +69,10 @@ pub enum Unless {
 
 impl Unless {
     /// All of them.
-    pub const ALL: [Unless; 9] = [
+    pub const ALL: [Unless; 10] = [
         Unless::SameHost,
         Unless::WindowHadRoom,
+        Unless::WindowUnscaled,
         Unless::BufferHadRoom,
         Unless::TooFewBytes,
         Unless::BelowDefault,
@@ -90,6 +98,10 @@ impl Unless {
                 }
                 let needed = shown.needed.filter(|&n| flight >= n)?;
                 Some(format!("the window was {flight} bytes, and this path needs only {needed}"))
+            }
+            Unless::WindowUnscaled => {
+                let largest = shown.largest_window.filter(|&w| shown.unscaled && w >= UNSCALED)?;
+                Some(format!("without window scaling no buffer makes the window larger than {largest} bytes"))
             }
             Unless::BufferHadRoom => {
                 let (flight, most) = (flight?, shown.most_in_flight);
@@ -183,6 +195,15 @@ mod tests {
             said(Unless::WindowHadRoom, &window(130_965, 65_483)),
             "the window was 65483 bytes, and this path needs only 65483"
         );
+
+        let unscaled = |largest, unscaled| Shown { largest_window: Some(largest), unscaled, ..shown() };
+        assert_eq!(
+            said(Unless::WindowUnscaled, &unscaled(65_535, true)),
+            "without window scaling no buffer makes the window larger than 65535 bytes"
+        );
+        assert_ne!(said(Unless::WindowUnscaled, &unscaled(64_075, true)), "");
+        assert_eq!(said(Unless::WindowUnscaled, &unscaled(64_074, true)), "");
+        assert_eq!(said(Unless::WindowUnscaled, &unscaled(65_535, false)), "");
 
         let buffer = |flight, most| Shown { flight: Some(flight), most_in_flight: most, ..shown() };
         assert_eq!(said(Unless::BufferHadRoom, &buffer(4_000, 7_999)), "");
