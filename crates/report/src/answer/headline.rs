@@ -10,6 +10,10 @@ use tcpwhy_base::{Cause, Class, Endpoint, Nanos, Owner, Side};
 const GUESSED: f64 = 0.25;
 /// Idle time below this share of the requests' is not worth a sentence.
 const IDLE: f64 = 0.01;
+/// With such a share of a time, it is all of it: the rest is hardly worth words.
+const ALL: f64 = 0.9;
+/// A server with less than this share of a time is not worth its name.
+const WORTH_NAMING: f64 = 0.25;
 
 /// The verdict in a few sentences.
 pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> String {
@@ -183,7 +187,7 @@ fn spent(analysis: &Analysis, answer: &Answer, part: &Part) -> String {
         }
         cause => {
             let side = side(&analysis.findings, cause);
-            format!("{share} ({time}) {}{}.", clause(cause, side), at(analysis, cause))
+            format!("{share} ({time}) {}{}.", clause(cause, side), at(analysis, part))
         }
     }
 }
@@ -205,20 +209,33 @@ fn fault(
 ) -> String {
     let share = percent(answer.share(time));
     let Some(part) = answer.causes.iter().find(|p| meant(p.cause)) else { return String::new() };
-    let (name, at) = (part.cause.info().name, at(analysis, part.cause));
-    // The rest is hardly worth words.
-    if part.requests.0 as f64 >= 0.9 * time.0 as f64 {
+    let (name, at) = (part.cause.info().name, at(analysis, part));
+    if is_all(part.requests, time) {
         format!("{} ({}) of it is {name}{at}.", part.requests, percent(answer.share(part.requests)))
     } else {
         format!("{time} ({share}) of it is {whose}, most of that {name} ({}){at}.", part.requests)
     }
 }
 
-/// To which server, if there are several.
-fn at(analysis: &Analysis, cause: Cause) -> String {
+/// To which server, if there are several, and how much of the cause's time that is, if it is not all of it.
+fn at(analysis: &Analysis, part: &Part) -> String {
     let servers = &analysis.totals.servers;
-    let most = servers.iter().max_by_key(|s| s.budget.get(cause));
-    most.filter(|_| servers.len() > 1).map(|s| format!(", in requests to {}", s.server)).unwrap_or_default()
+    let Some(most) = servers.iter().max_by_key(|s| s.budget.get(part.cause)).filter(|_| servers.len() > 1)
+    else {
+        return String::new();
+    };
+    let (time, server) = (most.budget.get(part.cause), most.server);
+    if is_all(time, part.requests) {
+        format!(", in requests to {server}")
+    } else if time.0 as f64 >= WORTH_NAMING * part.requests.0 as f64 {
+        format!(", {time} of that in requests to {server}")
+    } else {
+        ", spread over many servers".into()
+    }
+}
+
+fn is_all(part: Nanos, of: Nanos) -> bool {
+    part.0 as f64 >= ALL * of.0 as f64
 }
 
 /// The side that holds most of a cause's time.
@@ -268,6 +285,38 @@ mod tests {
         assert!(
             said(&[(Cause::SlowStart, 300), (Cause::DelayedAck, 200), (Cause::PathDelay, 500)])
                 .ends_with("500 ms (50 %) of it is TCP's, most of that slow start (300 ms).")
+        );
+    }
+
+    #[test]
+    fn a_server_is_named_with_what_it_has_of_a_time() {
+        let said = |cause: Cause, of: &[i64]| {
+            let mut totals = Totals::default();
+            for (&ms, port) in of.iter().zip(1..) {
+                let mut budget = tcpwhy_analysis::Budget::default();
+                budget.add(cause, Nanos::millis(ms));
+                totals.budget.add_all(&budget);
+                let mut servers = sample::servers(&budget);
+                servers[0].server.port = port;
+                totals.servers.extend(servers);
+            }
+            let analysis =
+                Analysis { connections: vec![Box::new(sample::connection())], totals, ..Analysis::default() };
+            let text = headline(&analysis, &Capture::default(), &Answer::new(&analysis));
+            text.rsplit_once(" is ").expect("a verdict").1.to_owned()
+        };
+        let distance = |of: &[i64]| said(Cause::PathDelay, of);
+        assert_eq!(distance(&[100]), "the distance.");
+        assert_eq!(distance(&[10, 90]), "the distance, in requests to 10.0.0.2:2.");
+        assert_eq!(distance(&[11, 89]), "the distance, 89.0 ms of that in requests to 10.0.0.2:2.");
+        assert_eq!(
+            distance(&[24, 25, 23, 22, 6]),
+            "the distance, 25.0 ms of that in requests to 10.0.0.2:2."
+        );
+        assert_eq!(distance(&[24, 24, 24, 22, 6]), "the distance, spread over many servers.");
+        assert_eq!(
+            said(Cause::SlowStart, &[60, 40]),
+            "slow start, 60.0 ms of that in requests to 10.0.0.2:1."
         );
     }
 
