@@ -12,6 +12,8 @@ const GUESSED: f64 = 0.25;
 const IDLE: f64 = 0.01;
 /// With such a share of a time, it is all of it: the rest is hardly worth words.
 const ALL: f64 = 0.9;
+/// A side with such a share of a cause's time did it alone.
+const ALONE: f64 = 0.99;
 /// A server with less than this share of a time is not worth its name.
 const WORTH_NAMING: f64 = 0.25;
 
@@ -210,7 +212,7 @@ fn fault(
     let share = percent(answer.share(time));
     let Some(part) = answer.causes.iter().find(|p| meant(p.cause)) else { return String::new() };
     let (name, at) = (part.cause.info().name, at(analysis, part));
-    if is_all(part.requests, time) {
+    if is(ALL, part.requests, time) {
         format!("{} ({}) of it is {name}{at}.", part.requests, percent(answer.share(part.requests)))
     } else {
         format!("{time} ({share}) of it is {whose}, most of that {name} ({}){at}.", part.requests)
@@ -225,27 +227,44 @@ fn at(analysis: &Analysis, part: &Part) -> String {
         return String::new();
     };
     let (time, server) = (most.budget.get(part.cause), most.server);
-    if is_all(time, part.requests) {
+    if is(ALL, time, part.requests) {
         format!(", in requests to {server}")
-    } else if time.0 as f64 >= WORTH_NAMING * part.requests.0 as f64 {
+    } else if is(WORTH_NAMING, time, part.requests) {
         format!(", {time} of that in requests to {server}")
     } else {
         ", spread over many servers".into()
     }
 }
 
-fn is_all(part: Nanos, of: Nanos) -> bool {
-    part.0 as f64 >= ALL * of.0 as f64
+fn is(share: f64, part: Nanos, of: Nanos) -> bool {
+    part.0 as f64 >= share * of.0 as f64
 }
 
-/// The side that holds most of a cause's time.
-fn side(findings: &[Finding], cause: Cause) -> Option<Side> {
-    findings.iter().filter(|f| f.cause == cause).max_by_key(|f| f.of_requests()).and_then(|f| f.side)
+/// The side that holds most of a cause's time, and with how much, unless that is all of it.
+fn side(findings: &[Finding], cause: Cause) -> (Option<Side>, Option<Nanos>) {
+    let of = |meant: &dyn Fn(&Finding) -> bool| {
+        let theirs = findings.iter().filter(|f| f.cause == cause && meant(f));
+        theirs.fold(Nanos::ZERO, |sum, f| sum + f.of_requests())
+    };
+    let sides = findings.iter().filter(|f| f.cause == cause).map(|f| (f.side, of(&|o| o.side == f.side)));
+    let Some((most, time)) = sides.max_by_key(|s| s.1) else { return (None, None) };
+    (most, (!is(ALONE, time, of(&|_| true))).then_some(time))
 }
 
-/// `4.25 s`: what happened in that time, as a clause.
-fn clause(cause: Cause, side: Option<Side>) -> String {
+/// `4.25 s`: what happened in that time, as a clause. What both sides did has the time of the one that did it longer.
+fn clause(cause: Cause, (side, theirs): (Option<Side>, Option<Nanos>)) -> String {
     let side = side.map_or("peer", Side::name);
+    match (cause, theirs) {
+        (Cause::SenderPause, Some(time)) => {
+            format!("the applications paused in the middle of a message (the {side} for {time})")
+        }
+        (Cause::SlowReader, Some(time)) => format!("the ends did not read (the {side} for {time})"),
+        (cause, _) => of_one(cause, side),
+    }
+}
+
+/// The same of what one side did alone.
+fn of_one(cause: Cause, side: &str) -> String {
     match cause {
         Cause::ServerThink => "the server application worked".into(),
         Cause::ClientThink => "the client application paused".into(),
@@ -318,6 +337,30 @@ mod tests {
             said(Cause::SlowStart, &[60, 40]),
             "slow start, 60.0 ms of that in requests to 10.0.0.2:1."
         );
+    }
+
+    #[test]
+    fn what_both_sides_did_is_not_said_of_one() {
+        let said = |cause: Cause, client: i64, server: i64| {
+            let of = |side, ms| {
+                let mut f = sample::analysis().findings.swap_remove(0);
+                (f.cause, f.side, f.lost, f.idle, f.tail) =
+                    (cause, Some(side), Nanos::millis(ms), Nanos::ZERO, Nanos::ZERO);
+                f
+            };
+            let findings = [of(Side::Client, client), of(Side::Server, server), of(Side::Client, client)];
+            clause(cause, side(&findings, cause))
+        };
+        assert_eq!(
+            said(Cause::SenderPause, 13_200, 1620),
+            "the applications paused in the middle of a message (the client for 26.4 s)"
+        );
+        assert_eq!(
+            said(Cause::SenderPause, 10, 2000),
+            "the server application paused in the middle of a message"
+        );
+        assert_eq!(said(Cause::SlowReader, 30, 940), "the ends did not read (the server for 940 ms)");
+        assert_eq!(said(Cause::ServerThink, 0, 90), "the server application worked");
     }
 
     #[test]
