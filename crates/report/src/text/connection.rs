@@ -1,10 +1,10 @@
 //! One connection: what is known of it, its findings, its exchanges.
 
-use super::style::{BOLD, DIM, bit_rate, bytes, moment, of};
+use super::style::{BOLD, DIM, bit_rate, bytes, moment, of, wrap};
 use super::table::{Align, Table, WIDE};
 use super::{Layout, findings};
 use crate::capture::local;
-use crate::figures::percent;
+use crate::figures::{count, percent};
 use crate::{Answer, Capture, headline, worst};
 use std::io::{self, Write};
 use tcpwhy_analysis::{Analysis, Budget, Connection, End, Exchange, Frames, Quality, Vantage};
@@ -26,14 +26,28 @@ pub fn connection(
     super::bar::whole(out, &answer, layout)?;
     findings::list(out, &analysis.findings, &answer, layout)?;
     exchanges(out, c.exchanges.iter().map(|x| (c, x)), capture, layout)?;
-    if c.exchanges_omitted.count > 0 {
-        writeln!(
-            out,
-            "  {DIM}{} more exchanges ({}) are left out of the detail: --exchanges all{DIM:#}",
-            c.exchanges_omitted.count, c.exchanges_omitted.duration
-        )?;
+    left_out(out, c, layout)
+}
+
+/// How many exchanges are not told, and what tells them.
+fn left_out(out: &mut impl Write, c: &Connection, layout: &Layout) -> io::Result<()> {
+    let left = &c.exchanges_omitted;
+    if left.count == 0 {
+        return Ok(());
     }
-    Ok(())
+    let are = if left.count == 1 { "is" } else { "are" };
+    let why = match layout.slower_than {
+        None => ": --exchanges all".into(),
+        Some(limit) if layout.all_exchanges => format!(": not longer than {limit} (--slower-than)"),
+        // By which of the two each was left out is not kept.
+        Some(_) => ", by --slower-than or for their number (--exchanges all)".to_owned(),
+    };
+    let said = format!(
+        "{} ({}) {are} left out of the detail{why}",
+        count(left.count, "more exchange"),
+        left.duration
+    );
+    wrap(&said, layout.width.saturating_sub(2)).iter().try_for_each(|l| writeln!(out, "  {DIM}{l}{DIM:#}"))
 }
 
 /// Who, when, where.

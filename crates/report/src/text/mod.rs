@@ -47,6 +47,8 @@ pub struct Layout {
     pub frames_before: Vec<u64>,
     /// List the exchanges of all connections that took longer than this; only they are left in detail.
     pub slower_than: Option<Nanos>,
+    /// No exchange is left out of the detail for their number.
+    pub all_exchanges: bool,
 }
 
 impl Default for Layout {
@@ -61,6 +63,7 @@ impl Default for Layout {
             files: Vec::new(),
             frames_before: Vec::new(),
             slower_than: None,
+            all_exchanges: false,
         }
     }
 }

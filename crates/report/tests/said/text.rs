@@ -231,6 +231,27 @@ fn all_that_is_known_of_a_connection() {
 }
 
 #[test]
+fn exchanges_that_are_left_out_are_said_with_what_left_them_out() {
+    let c = known();
+    let said = |slower_than, all_exchanges| {
+        let layout = Layout { slower_than, all_exchanges, width: 120, ..Layout::default() };
+        let text = plain(|out| connection(out, &alone(c.clone()), &c, &sample::capture(), &layout));
+        text.lines().last().expect("lines").to_owned()
+    };
+    let limit = Some(Nanos::millis(48));
+    let each = [said(None, false), said(limit, true), said(limit, false)];
+    assert_eq!(
+        each,
+        [
+            "  3 more exchanges (70.0 ms) are left out of the detail: --exchanges all",
+            "  3 more exchanges (70.0 ms) are left out of the detail: not longer than 48.0 ms (--slower-than)",
+            "  3 more exchanges (70.0 ms) are left out of the detail, by --slower-than or for their number \
+         (--exchanges all)",
+        ]
+    );
+}
+
+#[test]
 fn one_connection_in_files_with_the_first_exchanges() {
     let mut c = sample::connection();
     c.gap_budget = Budget::default();

@@ -366,6 +366,7 @@ pub(crate) fn layout(args: &Explain, inputs: &[Input], capture: &Capture, out: &
         frames_before: capture.frames_before.clone(),
         command: format!("tcpwhy explain {}", files.join(" ")),
         slower_than: args.slower_than,
+        all_exchanges: matches!(detail(args), Detail::All),
     }
 }
 

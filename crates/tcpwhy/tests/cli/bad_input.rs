@@ -353,3 +353,18 @@ fn a_damaged_capture_to_predict_from() {
     assert_eq!(tcpwhy(&["predict", "--like", &whole]).code, 0);
     tcpwhy(&["predict", "--like", &cut]).fails(1, &["cut in the middle of packet"]);
 }
+
+#[test]
+fn what_is_left_out_by_a_limit_is_not_offered_by_another_option() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../captures/zeek__smtp_bdat.pcap");
+    let asked = ["--connection", "1", "--slower-than", "48ms", "--exchanges", "all"];
+    let text = tcpwhy(&[&[path], asked.as_slice()].concat()).out;
+    let end = text.lines().rev().take(2).collect::<Vec<_>>();
+    assert_eq!(
+        end,
+        [
+            "  (--slower-than)",
+            "  28 more exchanges (994 ms) are left out of the detail: not longer than 48.0 ms"
+        ]
+    );
+}
