@@ -1,4 +1,4 @@
-//! `--connection` and `--slower-than`: what is left of an analysis.
+//! `--connection` and `--slower-than`: what is left of an analysis, and by which numbers.
 
 use tcpwhy_base::{Endpoint, Nanos};
 use tcpwhy_library::{Connection, Exchange, captures::Analysis};
@@ -72,5 +72,26 @@ pub(crate) fn only_slower_than(c: &mut Connection, limit: Nanos) {
         for span in &x.spans {
             sums.budget.add(span.cause, span.duration());
         }
+    }
+}
+
+/// `6 exchanges to choose from: 13 to 18`. Where others do not lie in the stretch of time, or are too short, the first is not 1.
+pub(crate) fn numbers(c: &Connection) -> String {
+    /// So many stretches of numbers are written.
+    const SHOWN: usize = 8;
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for x in &c.exchanges {
+        match runs.last_mut() {
+            Some(run) if run.1 + 1 == x.id => run.1 = x.id,
+            _ => runs.push((x.id, x.id)),
+        }
+    }
+    let written = |&(a, b): &(u32, u32)| if a == b { a.to_string() } else { format!("{a} to {b}") };
+    let each: Vec<String> = runs.iter().take(SHOWN).map(written).collect();
+    let more = if runs.len() > SHOWN { ", ..." } else { "" };
+    match c.exchanges.len() {
+        0 => "no exchange to choose from".into(),
+        1 => format!("1 exchange to choose from: {}", each[0]),
+        n => format!("{n} exchanges to choose from: {}{more}", each.join(", ")),
     }
 }

@@ -303,11 +303,8 @@ pub(crate) fn say_it(
     match (analysis.connections.as_slice(), args.exchange) {
         ([c], Some(id)) if args.connection.is_some() => {
             let Some(x) = c.exchanges.iter().find(|x| x.id == id) else {
-                let n = c.exchanges.len() as u64 + c.exchanges_omitted.count;
-                bail!(Usage(format!(
-                    "--exchange {id}: connection {} has {n} exchanges to choose from",
-                    c.id
-                )));
+                let choice = select::numbers(c);
+                bail!(Usage(format!("--exchange {id}: connection {} has {choice}", c.id)));
             };
             let packets = packets(source, analysis, c.id, x);
             let shown = packets.as_ref().map_err(String::as_str);

@@ -355,6 +355,20 @@ fn a_damaged_capture_to_predict_from() {
 }
 
 #[test]
+fn an_exchange_that_is_not_there_is_answered_with_the_numbers_that_are() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../captures/zeek__smtp_bdat.pcap");
+    let asked = |more: &[&str], said: &str| {
+        tcpwhy(&[&[path, "--connection", "1", "--exchange", "99"], more].concat())
+            .fails(2, &["--exchange 99: connection 1 has ", said]);
+    };
+    asked(&[], "has 32 exchanges to choose from: 1 to 32");
+    asked(&["--from", "1", "--to", "1.5"], "has 6 exchanges to choose from: 13 to 18");
+    asked(&["--slower-than", "48ms"], "has 4 exchanges to choose from: 12, 19 to 20, 31");
+    asked(&["--slower-than", "80ms"], "has 1 exchange to choose from: 31");
+    asked(&["--slower-than", "9s"], "has no exchange to choose from");
+}
+
+#[test]
 fn what_is_left_out_by_a_limit_is_not_offered_by_another_option() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../captures/zeek__smtp_bdat.pcap");
     let asked = ["--connection", "1", "--slower-than", "48ms", "--exchanges", "all"];
