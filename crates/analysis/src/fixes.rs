@@ -1,6 +1,6 @@
 //! The fixes of a finding, with the figures of the capture filled in.
 
-use crate::facts::Facts;
+use crate::facts::{Facts, bit_rate};
 use crate::result::{Connection, Finding, Fix, Parameter, Quality, Refuted, Vantage};
 use tcpwhy_base::{Cause, Endpoint, Figures, FixId, How, Nanos, Place, Program, Shown, Side, SizedBy, Told};
 
@@ -205,9 +205,10 @@ fn figures(cause: Cause, side: Option<Side>, c: &Brief, facts: &Facts) -> Figure
     }
     if let Some(rtt) = c.rtt {
         put("rtt", rtt.to_string());
-        if let Some(bps) = c.bandwidth_bps {
-            put("rate_mbit", format!("{:.0}", bps as f64 / 1e6));
-        }
+    }
+    if let Some(bps) = rate(c, facts) {
+        put("rate", bit_rate(bps));
+        put("rate_mbit", mbit(bps));
     }
     if let Some(need) = needed(c).filter(|_| cause.info().sized == SizedBy::Path) {
         put("need_bytes", need.to_string());
@@ -232,6 +233,21 @@ fn figures(cause: Cause, side: Option<Side>, c: &Brief, facts: &Facts) -> Figure
         }
     }
     f
+}
+
+/// The bottleneck's rate: as the finding says it, else that of the whole connection, with whose round trip it is of use. The
+/// two differ where the rate did not stay the same.
+fn rate(c: &Brief, facts: &Facts) -> Option<f64> {
+    match *facts {
+        Facts::Bytes { bps: Some(bps), .. } => Some(bps),
+        _ => c.rtt.and(c.bandwidth_bps).map(|bps| bps as f64),
+    }
+}
+
+/// For commands. A slow link has no rate of 0, which would be none for `tc`.
+fn mbit(bps: f64) -> String {
+    let mbit = bps / 1e6;
+    if mbit < 9.995 { format!("{mbit:.3}") } else { format!("{mbit:.0}") }
 }
 
 fn parameters(

@@ -163,10 +163,11 @@ const COUNT: usize = opening::ROWS.len() + application::ROWS.len() + buffers::RO
 mod tests {
     use super::*;
 
-    const PLACEHOLDERS: [&str; 15] = [
+    const PLACEHOLDERS: [&str; 16] = [
         "need_bytes",
         "have_bytes",
         "rtt",
+        "rate",
         "rate_mbit",
         "server",
         "port",

@@ -1,8 +1,11 @@
 //! What is said in words: the sentence of each fact, evidence for and against a cause, names.
 
 use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms, us};
-use tcpwhy_analysis::{Closed, Ended, Extremes, Facts, Frames, Over, Quality, Vantage, bit_rate, evidence};
-use tcpwhy_base::{Cause, Nanos, Tls};
+use tcpwhy_analysis::{
+    Closed, Ended, Example, Extremes, Facts, Finding, Frames, Over, Quality, Vantage, bit_rate, evidence,
+    fixes_on,
+};
+use tcpwhy_base::{Cause, Nanos, Side, Tls};
 
 const fn syns(repeats: u32, syn_ack: bool, at_server: bool, answered: bool) -> Facts {
     Facts::SynRepeats { repeats, over: Nanos::secs(3), syn_ack, at_server, answered }
@@ -236,6 +239,28 @@ fn shown(tap: Tap) -> Wire {
     w.at(ms(160)).server().data(50);
     w.at(ms(170)).client().window(0).ack();
     w
+}
+
+/// The link's rate changed: what is said of a stretch is not said again with the figure of the whole.
+#[test]
+fn a_finding_and_its_fixes_say_the_same_rate() {
+    let mut c = shown(Tap::Client).connection();
+    c.path.bandwidth_bps = Some(22_188_122);
+    let frames = Frames::new(0, 1, 2, &[1, 2]);
+    let example = Example::new(1, 1, frames, Nanos::ZERO, ms(10));
+    let mut busy = Finding::new(Cause::Bandwidth, Some(Side::Network), ms(10), example);
+    let mut gave = |bps| {
+        busy.facts = Facts::Bytes { bytes: 5_806_974, bps };
+        fixes_on(&c, &busy)[0].how[0].clone()
+    };
+    let said = |rate| format!("Any: The bottleneck gave {rate} and was busy: no TCP setting adds to that");
+    assert_eq!(gave(Some(28_800_000.0)), said("29 Mbit/s"));
+    assert_eq!(gave(Some(64_000.0)), said("64 kbit/s"));
+    assert_eq!(gave(None), said("22 Mbit/s"));
+    busy.cause = Cause::Queueing;
+    (busy.facts, c.path.bandwidth_bps) = (Facts::None, Some(64_000));
+    let shaped = fixes_on(&c, &busy).into_iter().flat_map(|f| f.how).find(|h| h.contains("cake bandwidth"));
+    assert!(shaped.is_some_and(|h| h.contains("cake bandwidth 0.064Mbit`")));
 }
 
 #[test]

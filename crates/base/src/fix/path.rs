@@ -223,7 +223,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         how: &[
             How {
                 system: "Any",
-                text: "The bottleneck gave {rate_mbit} Mbit/s and was busy: no TCP setting adds to that",
+                text: "The bottleneck gave {rate} and was busy: no TCP setting adds to that",
             },
             How {
                 system: "Any",
