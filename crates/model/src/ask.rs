@@ -20,7 +20,8 @@ pub struct Question {
 /// What came out.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// From the first `connect` (or the start of the first turn that counts) to the last byte read.
+    /// From the first `connect` (or the start of the first turn that counts) to the last byte read; of a run that is not
+    /// complete, as far as it came: it takes longer, or never ends.
     pub total: Nanos,
     /// When that began.
     pub start: Nanos,
@@ -42,10 +43,21 @@ impl Question {
         } else {
             counted().map(|t| t.start).min().unwrap_or(Nanos::ZERO)
         };
-        let end = counted().filter_map(|t| t.end).max().unwrap_or(outcome.elapsed);
-        let turns = counted().filter_map(|t| Some(t.end? - t.start)).collect();
         let complete = outcome.complete();
+        let ended = || counted().filter_map(|t| t.end).max().unwrap_or(outcome.elapsed);
+        let end = if complete { ended() } else { self.came_to(&outcome) };
+        let turns = counted().filter_map(|t| Some(t.end? - t.start)).collect();
         Ok(Answer { total: (end - start).floor0(), start, turns, complete, outcome })
+    }
+
+    /// How far a run came that is not complete.
+    fn came_to(&self, outcome: &Outcome) -> Nanos {
+        // It was not the events that ran out.
+        if outcome.cut_off && outcome.events < self.max_events {
+            return self.scenario.limit;
+        }
+        let sent = outcome.passages.iter().map(|p| p.sent).max();
+        sent.unwrap_or_default().max(outcome.elapsed)
     }
 
     /// The part of the stories that counts, seen at `end`.

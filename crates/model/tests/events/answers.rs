@@ -397,6 +397,20 @@ fn events_are_counted() {
     assert!(!within(events - 1).complete && within(events - 1).outcome.cut_off);
 }
 
+/// What did not come to its end took as long as it went on, not as long as what was done by then.
+#[test]
+fn a_run_without_an_end_took_at_least_as_long_as_it_went_on() {
+    let mut s = request(path(40), &[100], &[100_000]);
+    let asked = |s: &Scenario, max_events| {
+        let answer = Question { scenario: s.clone(), skip: 0, max_events }.ask().unwrap();
+        (answer.complete, time(answer.total))
+    };
+    assert_eq!(asked(&s, 1_000), (true, "160".into()));
+    assert_eq!(asked(&s, 12), (false, "80".into()), "the last packet that left");
+    s.limit = ms(70);
+    assert_eq!(asked(&s, 1_000), (false, "70".into()), "the limit of time");
+}
+
 /// A capture at either end: numbers, times, TTL, identifiers, options.
 #[test]
 fn a_tap_shows_what_passes_its_end() {

@@ -53,15 +53,18 @@ fn headline(out: &mut impl Write, p: &Prediction, width: usize) -> io::Result<()
     } else {
         String::new()
     };
-    let rest = format!("{total}{requests}: {line}");
+    let took = match (p.complete, p.given_up) {
+        (true, _) => format!("{total}{requests}"),
+        (_, true) => format!("never{requests}, given up after {total} or more"),
+        _ => format!("more than {total}{requests}, not finished"),
+    };
+    let rest = format!("{took}: {line}");
     for (i, l) in wrap(&rest, width).iter().enumerate() {
         if i == 0 { writeln!(out, "{BOLD}{l}{BOLD:#}")? } else { writeln!(out, "  {l}")? }
     }
     if !p.complete {
-        writeln!(
-            out,
-            "{WARN}The run met its limit before everything was transferred: it takes longer than that.{WARN:#}"
-        )?;
+        let why = if p.given_up { "A connection was given up" } else { "The run met its limit" };
+        writeln!(out, "{WARN}{why} before everything was transferred.{WARN:#}")?;
     }
     if let Some(d) = &p.distribution {
         distribution(out, d, width)?;
@@ -180,8 +183,12 @@ fn row(out: &mut impl Write, step: &Step, width: usize) -> io::Result<()> {
 }
 
 fn budget(out: &mut impl Write, p: &Prediction) -> io::Result<()> {
-    writeln!(out, "{BOLD}where the time goes{BOLD:#}")?;
     let sum: i64 = p.budget.iter().map(|s| s.time_ns).sum();
+    if !p.complete && sum == 0 {
+        return Ok(());
+    }
+    let part = if p.complete { "" } else { ", of what was finished" };
+    writeln!(out, "{BOLD}where the time goes{part}{BOLD:#}")?;
     // Less than a ten-thousandth is nobody's time.
     for s in p.budget.iter().filter(|s| s.time_ns > 0 && s.share >= 0.0001) {
         let style = of(s.cause.0);
@@ -197,7 +204,7 @@ fn budget(out: &mut impl Write, p: &Prediction) -> io::Result<()> {
     }
     let rest = p.total_ns - sum;
     // What is left lies between the requests, and before the application runs.
-    if rest > p.total_ns / 200 {
+    if p.complete && rest > p.total_ns / 200 {
         writeln!(
             out,
             "  {:>8}         {DIM}between the requests and until the applications ran{DIM:#}",
@@ -216,6 +223,11 @@ fn fixes(out: &mut impl Write, p: &Prediction, width: usize, verbose: bool) -> i
         for l in wrap(line, width) {
             writeln!(out, "{WARN}{l}{WARN:#}")?;
         }
+        return writeln!(out);
+    }
+    if !p.complete {
+        let line = "no advice: what a change saves of a run that is not finished is not known";
+        writeln!(out, "{WARN}{line}{WARN:#}")?;
         return writeln!(out);
     }
     if p.fixes.is_empty() {

@@ -60,15 +60,21 @@ pub struct Prediction {
     pub settings: Settings,
     /// What was not said and had to be assumed, in sentences.
     pub assumed: Vec<String>,
-    /// From the first `connect` (on a connection in use: from the first write) to the last byte read.
+    /// From the first `connect` (on a connection in use: from the first write) to the last byte read. Where `complete` is false,
+    /// how far the run came: no result, as it takes longer or never ends.
     pub total_ns: i64,
     /// How runs with other chances spread, where one number would mislead: losses are drawn, or chance in the hosts decides
     /// between several patterns. `total_ns` and all below are of a typical run.
     pub distribution: Option<Distribution>,
     /// Latency of each request as the client's application sees it, the first thousand.
     pub latencies_ns: Vec<i64>,
-    /// Everything was transferred; else the run met its limit and the rest is not known.
+    /// Everything was transferred; else the run met its limit, or a connection was given up: the rest is not known, and no change
+    /// is compared.
     pub complete: bool,
+    /// Not complete since a connection was given up, for the text.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub given_up: bool,
     /// What was measured in a capture, and how near the model comes.
     pub observed: Option<Observed>,
     /// Who waits for whom, in order.
@@ -206,7 +212,7 @@ pub struct Share {
     pub side: Option<SideName>,
     /// How long.
     pub time_ns: i64,
-    /// Of the total.
+    /// Of the total; where the run is not complete, of what was finished.
     pub share: f64,
 }
 

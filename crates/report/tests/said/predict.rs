@@ -56,6 +56,7 @@ fn small() -> Prediction {
         distribution: None,
         latencies_ns: vec![100 * MS],
         complete: true,
+        given_up: false,
         observed: None,
         diagram: vec![
             step(0, Some(5 * MS), Side::Client, 1, "SYN"),
@@ -82,7 +83,6 @@ fn rich() -> Prediction {
             "the link is never busy with other traffic, and no packet is lost, because nothing was said of either".into(),
             "short".into(),
         ],
-        complete: false,
         observed: Some(Observed { total_ns: 90 * MS, error: 0.111_11, trustworthy: true }),
         diagram: vec![
             step(0, Some(5 * MS), Side::Client, 1, "request"),
@@ -141,6 +141,28 @@ fn without_trust_no_advice() {
     }
     for part in ["would help", "would not help", "together", "comparison", "no change of settings helps"] {
         assert!(!text.contains(part), "{part:?} is in\n{text}");
+    }
+}
+
+/// A run that did not come to its end has no result, and what would change that is not known.
+#[test]
+fn what_was_not_finished_is_not_concluded() {
+    let mut p = small();
+    p.complete = false;
+    (p.fixes, p.settings.requests) = (rich().fixes, 3);
+    let limit = said(&p, 100, false);
+    assert!(limit.starts_with("more than 100 ms for 3 requests, not finished: 139 B up"), "{limit}");
+    assert!(limit.contains("\nThe run met its limit before everything was transferred.\n"), "{limit}");
+    assert!(limit.contains("\nwhere the time goes, of what was finished\n"), "{limit}");
+    (p.given_up, p.budget) = (true, Vec::new());
+    let given_up = said(&p, 100, false);
+    assert!(given_up.starts_with("never for 3 requests, given up after 100 ms or more: "), "{given_up}");
+    assert!(given_up.contains("\nA connection was given up before everything"), "{given_up}");
+    assert!(!given_up.contains("where the time goes"), "{given_up}");
+    for text in [limit, given_up] {
+        assert!(text.contains("\nno advice: what a change saves of a run that is not finished"), "{text}");
+        assert!(!text.contains("would help") && !text.contains("no change of settings helps"), "{text}");
+        assert!(!text.contains("between the requests"), "{text}");
     }
 }
 

@@ -27,7 +27,13 @@ pub(crate) fn of_runs(asked: &mut Asked) -> Result<(Answer, Prediction), Impossi
 pub(crate) fn prediction(asked: &Asked, answer: &Answer) -> Prediction {
     let q = &asked.question;
     let total = answer.total;
-    let ranking = q.rank(total, tried(q, total));
+    // What was not finished cannot be compared with what a change makes of it.
+    let changed = if answer.complete { tried(q, total) } else { Vec::new() };
+    let ranking = q.rank(total, changed);
+    let budget = q.budget(answer);
+    // Of a run that was not finished only what was is told by cause.
+    let finished = budget.iter().fold(Nanos::ZERO, |sum, b| sum + b.2);
+    let whole = if answer.complete { total } else { finished };
     let fix = |t: &Tried| Fix {
         id: t.change.fix.info().id,
         place: t.change.place,
@@ -58,10 +64,11 @@ pub(crate) fn prediction(asked: &Asked, answer: &Answer) -> Prediction {
         distribution: None,
         latencies_ns: answer.turns.iter().take(LATENCIES).map(|t| t.0).collect(),
         complete: answer.complete,
+        given_up: !answer.complete && !answer.outcome.cut_off,
         observed: None,
         diagram: steps,
         diagram_omitted: omitted as u64,
-        budget: q.budget(answer).iter().map(|&(c, s, t)| Share::new(c, s, t.0, total.0)).collect(),
+        budget: budget.iter().map(|&(c, s, t)| Share::new(c, s, t.0, whole.0)).collect(),
         fixes: kept.iter().map(|&i| fix(&ranking.each[i])).collect(),
         together: together.filter(|t| t.fixes.len() > 1),
         no_help: no_help(&ranking, total).map(fix).collect(),

@@ -480,3 +480,16 @@ fn pauses_on_purpose_are_not_saved_by_batching() {
     let at_once = tcpwhy(&["predict", "--rtt", "50ms", "--requests", "6", "--response", "30KB"]).out;
     assert!(at_once.contains("all requests at once"), "{at_once}");
 }
+
+/// A link that carries a kilobit a second: no time is made up, and no conclusion drawn.
+#[test]
+fn what_never_ends_has_no_time() {
+    let asked = ["--rtt", "40ms", "--response", "1MB", "--bandwidth", "1kbit"];
+    let text = predict(&asked).0;
+    assert!(text.starts_with("more than 3600 s, not finished: 300 B up"), "{text}");
+    assert!(!text.contains("no change of settings helps"), "{text}");
+    let v = json(&asked);
+    assert_eq!((&v["total_ns"], &v["complete"]), (&Value::from(3_600_000_000_000_i64), &Value::from(false)));
+    let none = |what: &str| v[what].as_array().unwrap().is_empty();
+    assert!(none("fixes") && none("no_help") && none("comparisons"));
+}
