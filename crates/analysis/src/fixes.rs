@@ -82,6 +82,10 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         }
         // Nothing shows that anybody listens there: first find out where the SYN goes.
         Facts::Unanswered { .. } => &[FixId::Firewall, FixId::ListenBacklog],
+        // Nor that a SYN came to the server before the one that was answered.
+        Facts::SynRepeats { answered: false, syn_ack: false, at_server: false, .. } => {
+            &[FixId::Firewall, FixId::ListenBacklog, FixId::ReuseConnections]
+        }
         // The client cannot tell a lossy path from a server that takes no connection.
         Facts::FirstData { .. } => &[FixId::FixLoss, FixId::ListenBacklog, FixId::AcceptFaster],
         _ => cause.info().fixes,

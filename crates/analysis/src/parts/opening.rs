@@ -9,6 +9,9 @@ use tcpwhy_base::{Cause, End, Nanos, Side, Source};
 /// What leaves now arrives within a segment's lifetime of two minutes (RFC 9293, 3.4.1), and so does its answer.
 const LONGEST_TRIP: Nanos = Nanos::secs(240);
 
+/// A way that is shorter than what hosts need to wake up does not tell on which side of the tap it lies.
+const SHORTEST_WAY: Nanos = Nanos::micros(100);
+
 /// Writes spans one after the other.
 struct Spans {
     file: u16,
@@ -159,12 +162,10 @@ fn lost_between(opening: &Opening) -> Option<([u32; 2], bool)> {
 
 /// Several SYNs passed a tap at the server, which answered only the last: it dropped them.
 fn reached_server(opening: &Opening, track: &Tracker) -> bool {
-    let (client, server) = (track.reaction(End::Client), track.reaction(End::Server));
-    let beside = server.zip(client).is_some_and(|(server, client)| server.times(4) < client);
+    let beside = |server: Nanos, client: Nanos| client > SHORTEST_WAY && client > server.times(4);
     let h = &opening.passed;
-    beside
-        || h.syn_ack.zip(h.last_syn).is_some_and(|(syn_ack, syn)| {
-            let reaction = syn_ack.0 - syn.0;
-            track.now() - syn_ack.0 > reaction.times(4)
-        })
+    let reactions = track.reaction(End::Server).zip(track.reaction(End::Client));
+    let this_time =
+        h.syn_ack.zip(h.last_syn).map(|(syn_ack, syn)| (syn_ack.0 - syn.0, track.now() - syn_ack.0));
+    [reactions, this_time].into_iter().flatten().any(|(server, client)| beside(server, client))
 }

@@ -43,10 +43,10 @@ fn syns_that_nobody_answers_and_the_client_saw() {
         syn_retransmit nobody lost 1.00 s (0.952) tail 0 ns n 1 of 1.00 s to 1.00 s
         at 1.0 #1-2 evidence 1-2 in 1 [1]
         The SYN was sent once more over 1.00 s before it was answered: it was lost, or the server's host ignored it, as it does with a full accept queue (accept_queue_full).
-        listen_backlog at server server 10.0.0.2:80 connection 1 saves 1.00 s
-        Linux: Check: Send-Q of `ss -ltn 'sport = :80'` is the limit that holds, and `nstat -az TcpExtListenOverflows` must stop rising
         firewall at path server 10.0.0.2:80 connection 1 saves 1.00 s
         Linux: Capture at the server as well: `tcpdump -ni any 'tcp port 80 and tcp[tcpflags] & tcp-syn != 0'`: SYN seen means the host dropped it, not seen means the path did
+        listen_backlog at server server 10.0.0.2:80 connection 1 saves 1.00 s
+        Linux: Check: Send-Q of `ss -ltn 'sport = :80'` is the limit that holds, and `nstat -az TcpExtListenOverflows` must stop rising
         reuse_connections at client server 10.0.0.2:80 connection 1 saves 1.00 s");
 }
 

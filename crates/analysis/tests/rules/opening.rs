@@ -1,7 +1,7 @@
 //! Opening a connection: SYNs that nobody answers, queues, refusals, TLS.
 
-use crate::wire::{Tap, Wire, ms};
-use tcpwhy_analysis::Quality;
+use crate::wire::{Tap, Wire, ms, us};
+use tcpwhy_analysis::{Finding, Quality};
 use tcpwhy_base::{Cause, FixId, Nanos, Seq, Side, Tls};
 
 /// SYNs at these times (ms); the last one is answered.
@@ -112,6 +112,33 @@ fn a_syn_ack_lost_behind_the_servers_tap() {
            syn_retransmit nobody 0..1000 #1-3
            handshake network 1000..1020 #3-4",
     );
+}
+
+/// How the server's host and the client's are apart: within what hosts need to wake up no tap is beside one of them alone.
+#[test]
+fn a_tap_beside_both_ends_does_not_tell_whether_a_syn_came() {
+    let repeated = |way: i64| {
+        let mut w = Wire::new(Tap::Server, us(way));
+        w.client().syn().lost();
+        w.at(ms(1000)).client().syn();
+        w.after(us(way / 2)).server().syn_ack();
+        w.after(us(way / 2)).client().ack();
+        w.after(us(way / 2)).client().data(100);
+        w.after(ms(5)).server().data(50);
+        w.after(us(way)).client().ack();
+        let mut analysis = w.analysis();
+        let at = analysis.findings.iter().position(|f| f.cause == Cause::SynRetransmit).unwrap();
+        analysis.findings.swap_remove(at)
+    };
+    let fixes = |f: &Finding| f.fixes.iter().map(|f| f.fix).take(2).collect::<Vec<_>>();
+    let near = repeated(100);
+    assert_eq!(near.side, None);
+    assert!(near.why().contains(": it was lost, or the server's host ignored it"), "{}", near.why());
+    assert_eq!(fixes(&near), [FixId::Firewall, FixId::ListenBacklog], "the way first, which has the time");
+    let far = repeated(102);
+    assert_eq!(far.side, Some(Side::Server));
+    assert!(far.why().contains("though it had reached the server's tap"), "{}", far.why());
+    assert_eq!(fixes(&far), [FixId::ListenBacklog, FixId::Firewall]);
 }
 
 /// The SYN-ACK passed the tap and did not arrive: no queue of the server was full, so none is to be enlarged.

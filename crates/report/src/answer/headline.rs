@@ -154,8 +154,11 @@ fn why(analysis: &Analysis, answer: &Answer) -> Vec<String> {
     // What the path did beyond its distance and rate.
     let lost = |cause: Cause| cause.owner() == Owner::Path && cause.class() == Class::Tcp;
     let time = |meant: &dyn Fn(Cause) -> bool| answer.sum(meant);
-    let mut faults =
-        [(time(&tcp), "TCP's", &tcp as &dyn Fn(Cause) -> bool), (time(&lost), "the path's", &lost)].to_vec();
+    let mut faults = [
+        (time(&tcp), "TCP's", &tcp as &dyn Fn(Cause) -> bool),
+        (time(&lost), whose(analysis, answer), &lost),
+    ]
+    .to_vec();
     faults.retain(|f| answer.share(f.0) >= NOTHING_WRONG);
     faults.sort_by_key(|f| std::cmp::Reverse(f.0));
     let mut text: Vec<String> = Vec::new();
@@ -173,6 +176,14 @@ fn why(analysis: &Analysis, answer: &Answer) -> Vec<String> {
         *first = format!("Nothing is wrong with TCP here: {first}");
     }
     text
+}
+
+/// Whose the time is that the path has beyond its own: a SYN without an answer may have been lost, or its server's host took
+/// none, unless the packets show that it was the path.
+fn whose(analysis: &Analysis, answer: &Answer) -> &'static str {
+    let open = |f: &&Finding| f.cause == Cause::SynRetransmit && f.side != Some(Side::Network);
+    let time = analysis.findings.iter().filter(open).fold(Nanos::ZERO, |sum, f| sum + f.of_requests());
+    if answer.share(time) >= NOTHING_WRONG { "the path's or the server's" } else { "the path's" }
 }
 
 /// `97 % (5.90 s) the server application worked`.
@@ -361,6 +372,30 @@ mod tests {
         );
         assert_eq!(said(Cause::SlowReader, 30, 940), "the ends did not read (the server for 940 ms)");
         assert_eq!(said(Cause::ServerThink, 0, 90), "the server application worked");
+    }
+
+    #[test]
+    fn what_the_server_may_have_ignored_is_not_the_paths_alone() {
+        let mut totals = Totals::default();
+        totals.exchanges = 1;
+        let times = [(Cause::SynRetransmit, 1000), (Cause::RetransmissionTimeout, 900)];
+        times.iter().for_each(|&(cause, ms)| totals.budget.add(cause, Nanos::millis(ms)));
+        let mut finding = sample::analysis().findings.swap_remove(0);
+        (finding.cause, finding.lost) = (Cause::SynRetransmit, Nanos::secs(1));
+        let mut analysis =
+            Analysis { connections: vec![Box::new(sample::connection())], totals, ..Analysis::default() };
+        for (side, whose) in [
+            (None, "the path's or the server's"),
+            (Some(Side::Server), "the path's or the server's"),
+            (Some(Side::Network), "the path's"),
+        ] {
+            finding.side = side;
+            analysis.findings = vec![finding.clone()];
+            let text = headline(&analysis, &Capture::default(), &Answer::new(&analysis));
+            let end =
+                format!(" 1.90 s (100 %) of it is {whose}, most of that lost or unanswered SYNs (1.00 s).");
+            assert!(text.ends_with(&end), "{text}");
+        }
     }
 
     #[test]
