@@ -250,6 +250,7 @@ fn fixes(f: &Finding, c: &Connection) -> Vec<Advice> {
         flight: Some(sent),
         most_in_flight: sent,
         largest_window: i.snd_wnd.map(u64::from),
+        unscaled: false,
         needed: None,
         longest: f.time,
         share: f.time.0 as f64 / interval,

@@ -1,0 +1,219 @@
+//! The first sentences of small made-up analyses.
+
+use super::*;
+use crate::sample;
+use tcpwhy_analysis::{Quality, Totals};
+
+fn said(times: &[(Cause, i64)]) -> String {
+    let mut totals = Totals::default();
+    (totals.exchanges, totals.connections) = (34, 1);
+    times.iter().for_each(|&(cause, ms)| totals.budget.add(cause, Nanos::millis(ms)));
+    totals.servers = sample::servers(&totals.budget);
+    let analysis =
+        Analysis { connections: vec![Box::new(sample::connection())], totals, ..Analysis::default() };
+    headline(&analysis, &Capture::default(), &Answer::new(&analysis))
+}
+
+#[test]
+fn a_fault_of_tcp() {
+    assert_eq!(
+        said(&[(Cause::NagleDelayedAck, 1162), (Cause::ServerThink, 1670)]),
+        "34 requests to 10.0.0.2:25 in 2.83 s (median 20.0 ms, p95 45.0 ms). 59 % (1.67 s) the server application \
+         worked. 1.16 s (41 %) of it is Nagle × delayed ACK."
+    );
+    assert!(
+        said(&[(Cause::SlowStart, 300), (Cause::DelayedAck, 200), (Cause::PathDelay, 500)])
+            .ends_with("500 ms (50 %) of it is TCP's, most of that slow start (300 ms).")
+    );
+}
+
+#[test]
+fn a_server_is_named_with_what_it_has_of_a_time() {
+    let said = |cause: Cause, of: &[i64]| {
+        let mut totals = Totals::default();
+        for (&ms, port) in of.iter().zip(1..) {
+            let mut budget = tcpwhy_analysis::Budget::default();
+            budget.add(cause, Nanos::millis(ms));
+            totals.budget.add_all(&budget);
+            let mut servers = sample::servers(&budget);
+            servers[0].server.port = port;
+            totals.servers.extend(servers);
+        }
+        let analysis =
+            Analysis { connections: vec![Box::new(sample::connection())], totals, ..Analysis::default() };
+        let text = headline(&analysis, &Capture::default(), &Answer::new(&analysis));
+        text.rsplit_once(" is ").expect("a verdict").1.to_owned()
+    };
+    let distance = |of: &[i64]| said(Cause::PathDelay, of);
+    assert_eq!(distance(&[100]), "the distance.");
+    assert_eq!(distance(&[10, 90]), "the distance, in requests to 10.0.0.2:2.");
+    assert_eq!(distance(&[11, 89]), "the distance, 89.0 ms of that in requests to 10.0.0.2:2.");
+    assert_eq!(distance(&[24, 25, 23, 22, 6]), "the distance, 25.0 ms of that in requests to 10.0.0.2:2.");
+    assert_eq!(distance(&[24, 24, 24, 22, 6]), "the distance, spread over many servers.");
+    assert_eq!(said(Cause::SlowStart, &[60, 40]), "slow start, 60.0 ms of that in requests to 10.0.0.2:1.");
+}
+
+#[test]
+fn what_both_sides_did_is_not_said_of_one() {
+    let said = |cause: Cause, client: i64, server: i64| {
+        let of = |side, ms| {
+            let mut f = sample::analysis().findings.swap_remove(0);
+            (f.cause, f.side, f.lost, f.idle, f.tail) =
+                (cause, Some(side), Nanos::millis(ms), Nanos::ZERO, Nanos::ZERO);
+            f
+        };
+        let findings = [of(Side::Client, client), of(Side::Server, server), of(Side::Client, client)];
+        clause(cause, side(&findings, cause))
+    };
+    assert_eq!(
+        said(Cause::SenderPause, 13_200, 1620),
+        "the applications paused in the middle of a message (the client for 26.4 s)"
+    );
+    assert_eq!(
+        said(Cause::SenderPause, 10, 2000),
+        "the server application paused in the middle of a message"
+    );
+    assert_eq!(said(Cause::SlowReader, 30, 940), "the ends did not read (the server for 940 ms)");
+    assert_eq!(said(Cause::ServerThink, 0, 90), "the server application worked");
+}
+
+#[test]
+fn what_the_server_may_have_ignored_is_not_the_paths_alone() {
+    let mut totals = Totals::default();
+    totals.exchanges = 1;
+    let times = [(Cause::SynRetransmit, 1000), (Cause::RetransmissionTimeout, 900)];
+    times.iter().for_each(|&(cause, ms)| totals.budget.add(cause, Nanos::millis(ms)));
+    let mut finding = sample::analysis().findings.swap_remove(0);
+    (finding.cause, finding.lost) = (Cause::SynRetransmit, Nanos::secs(1));
+    let mut analysis =
+        Analysis { connections: vec![Box::new(sample::connection())], totals, ..Analysis::default() };
+    for (side, whose) in [
+        (None, "the path's or the server's"),
+        (Some(Side::Server), "the path's or the server's"),
+        (Some(Side::Network), "the path's"),
+    ] {
+        finding.side = side;
+        analysis.findings = vec![finding.clone()];
+        let text = headline(&analysis, &Capture::default(), &Answer::new(&analysis));
+        let end = format!(" 1.90 s (100 %) of it is {whose}, most of that lost or unanswered SYNs (1.00 s).");
+        assert!(text.ends_with(&end), "{text}");
+    }
+}
+
+#[test]
+fn a_capture_that_begins_in_the_middle_says_so_where_it_is_about_such_connections() {
+    let of = |begun: &[bool]| {
+        let one = |&begun: &bool| {
+            let mut c = sample::connection();
+            c.budget = tcpwhy_analysis::Budget::default();
+            c.budget.add(Cause::ServerThink, Nanos::millis(10));
+            if begun {
+                c.quality.set(Quality::MIDSTREAM);
+            }
+            Box::new(c)
+        };
+        let connections: Vec<_> = begun.iter().map(one).collect();
+        let mut totals = Totals::default();
+        for c in &connections {
+            totals.add_connection(c);
+            totals.budget.add_all(&c.budget);
+            totals.connections += 1;
+        }
+        middle(&Analysis { connections, totals, ..Analysis::default() })
+    };
+    assert_eq!((of(&[]), of(&[false]), of(&[true, false, false])), (None, None, None));
+    let one = "The capture begins in the middle of the connection: how it was opened is not known.";
+    assert_eq!(of(&[true]).as_deref(), Some(one));
+    assert!(of(&[true, true]).is_some_and(|t| t.contains("of all 2 connections: how they were")));
+    assert!(of(&[true, true, false]).is_some_and(|t| t.contains("of 2 of 3 connections")));
+}
+
+#[test]
+fn nothing_wrong_is_said_as_plainly() {
+    assert!(
+        said(&[(Cause::Nagle, 20), (Cause::ServerThink, 5900), (Cause::PathDelay, 160)])
+            .ends_with("Nothing is wrong with TCP here: 97 % (5.90 s) the server application worked.")
+    );
+    assert!(
+        said(&[(Cause::SlowReader, 4250), (Cause::Bandwidth, 380)])
+            .ends_with("Nothing is wrong with TCP here: 92 % (4.25 s) the peer did not read.")
+    );
+    // Nor where packets were lost, or a part is not explained.
+    let wrong = |causes: &[(Cause, i64)]| {
+        let text = said(causes);
+        assert!(!text.contains("Nothing is wrong"), "{text}");
+        text
+    };
+    assert!(
+        wrong(&[(Cause::RetransmissionTimeout, 400), (Cause::PathDelay, 600)])
+            .ends_with(" 60 % (600 ms) is the distance. 400 ms (40 %) of it is timeouts after lost packets.")
+    );
+    assert!(wrong(&[(Cause::Unexplained, 90)]).contains("100 % (90.0 ms) could not be explained"));
+    wrong(&[(Cause::Unexplained, 30), (Cause::PathDelay, 70)]);
+    wrong(&[(Cause::FastRecovery, 90), (Cause::PathDelay, 10)]);
+}
+
+#[test]
+fn a_server_that_asked_another_one_may_have_waited_for_that() {
+    let mut budget = tcpwhy_analysis::Budget::default();
+    budget.add(Cause::ServerThink, Nanos::secs(5));
+    let mut servers = sample::servers(&budget);
+    let mut said = |with: bool| {
+        let other = Endpoint { ip: [10, 0, 0, 3].into(), port: 9001 };
+        servers[0].asks = if with { vec![other] } else { Vec::new() };
+        let mut totals = Totals::default();
+        (totals.budget, totals.servers) = (budget.clone(), servers.clone());
+        let analysis =
+            Analysis { connections: vec![Box::new(sample::connection())], totals, ..Analysis::default() };
+        headline(&analysis, &Capture::default(), &Answer::new(&analysis))
+    };
+    assert!(
+        said(false)
+            .ends_with("Nothing is wrong with TCP here: 100 % (5.00 s) the server application worked.")
+    );
+    let text = said(true);
+    assert!(text.ends_with(
+        "in 5.00 s. 100 % (5.00 s) the server application worked, or waited for 10.0.0.3:9001, whose connections are \
+         left out here."
+    ), "{text}");
+}
+
+#[test]
+fn one_request_of_many_that_took_most() {
+    let said = |longest| {
+        let mut times = tcpwhy_analysis::Distribution::default();
+        for t in [10, 10, longest] {
+            times.add(Nanos::millis(t), std::iter::empty());
+        }
+        let requests = Nanos::millis(20 + longest);
+        one_of_many(&Answer { times, requests, count: 3, ..Answer::default() })
+    };
+    assert_eq!(said(20), None, "half");
+    assert_eq!(said(21).as_deref(), Some("One request took 21.0 ms of it (51 %)."));
+}
+
+#[test]
+fn captures_that_lie_years_apart() {
+    assert_eq!(span(Nanos::secs(2 * 86_400) - Nanos(1)), "172800 s");
+    assert_eq!(span(Nanos::secs(2 * 86_400)), "2 days");
+}
+
+#[test]
+fn empty_captures() {
+    let analysis = Analysis::default();
+    let part_of = |partial, packets, tcp_packets| {
+        let capture = Capture { packets, tcp_packets, partial, ..Capture::default() };
+        headline(&analysis, &capture, &Answer::new(&analysis))
+    };
+    let said = |packets, tcp_packets| part_of(false, packets, tcp_packets);
+    assert!(said(0, 0).contains("no packets"));
+    for packets in [0, 7] {
+        let capture = Capture { packets, of_command: true, ..Capture::default() };
+        let said = headline(&analysis, &capture, &Answer::new(&analysis));
+        assert!(said.contains("passed the network of the command"), "{said}");
+        assert!(!said.contains("filter") && !said.contains("tcpdump"), "nobody filtered: {said}");
+    }
+    assert!(said(7, 0).contains("7 packets, none of them TCP"));
+    assert!(!said(7, 7).contains("--filter"), "nobody gave one");
+    assert!(part_of(true, 7, 7).contains("--filter"));
+}
