@@ -31,7 +31,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::UnsetRcvbuf,
         id: "unset_rcvbuf",
         place: Place::Reader,
-        unless: &[Unless::WindowHadRoom, Unless::WindowUnscaled],
+        unless: &[Unless::WindowHadRoom],
         title: "Do not set SO_RCVBUF: let the kernel size it",
         how: &[
             How {
@@ -178,7 +178,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::Rmem,
         id: "rmem",
         place: Place::Reader,
-        unless: &[Unless::WindowHadRoom, Unless::WindowUnscaled],
+        unless: &[Unless::WindowHadRoom],
         title: "Raise the limit of the automatic receive window",
         how: &[
             How {

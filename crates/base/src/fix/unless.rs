@@ -46,10 +46,8 @@ pub struct Shown {
 pub enum Unless {
     /// Both ends are on one host: no path is between them.
     SameHost,
-    /// The window was larger than the path needs, or grew to twice its size in the same connection.
+    /// The window was larger than the path needs, grew to twice its size in the same connection, or was as large as any can be without scaling.
     WindowHadRoom,
-    /// Without scaling the window was as large as any can be.
-    WindowUnscaled,
     /// As much as the path needs was in flight, or later twice as much.
     BufferHadRoom,
     /// Too few bytes to fill any send buffer.
@@ -69,10 +67,9 @@ pub enum Unless {
 
 impl Unless {
     /// All of them.
-    pub const ALL: [Unless; 10] = [
+    pub const ALL: [Unless; 9] = [
         Unless::SameHost,
         Unless::WindowHadRoom,
-        Unless::WindowUnscaled,
         Unless::BufferHadRoom,
         Unless::TooFewBytes,
         Unless::BelowDefault,
@@ -90,6 +87,11 @@ impl Unless {
                 shown.same_host.then(|| "both ends are on one host, with no path between them".into())
             }
             Unless::WindowHadRoom => {
+                if let Some(largest) = shown.largest_window.filter(|&w| shown.unscaled && w >= UNSCALED) {
+                    return Some(format!(
+                        "without window scaling no buffer makes the window larger than {largest} bytes"
+                    ));
+                }
                 let (flight, largest) = (flight?, shown.largest_window);
                 if let Some(largest) = largest.filter(|&w| w >= flight.saturating_mul(2)) {
                     return Some(format!(
@@ -98,10 +100,6 @@ impl Unless {
                 }
                 let needed = shown.needed.filter(|&n| flight >= n)?;
                 Some(format!("the window was {flight} bytes, and this path needs only {needed}"))
-            }
-            Unless::WindowUnscaled => {
-                let largest = shown.largest_window.filter(|&w| shown.unscaled && w >= UNSCALED)?;
-                Some(format!("without window scaling no buffer makes the window larger than {largest} bytes"))
             }
             Unless::BufferHadRoom => {
                 let (flight, most) = (flight?, shown.most_in_flight);
@@ -198,12 +196,12 @@ mod tests {
 
         let unscaled = |largest, unscaled| Shown { largest_window: Some(largest), unscaled, ..shown() };
         assert_eq!(
-            said(Unless::WindowUnscaled, &unscaled(65_535, true)),
+            said(Unless::WindowHadRoom, &unscaled(65_535, true)),
             "without window scaling no buffer makes the window larger than 65535 bytes"
         );
-        assert_ne!(said(Unless::WindowUnscaled, &unscaled(64_075, true)), "");
-        assert_eq!(said(Unless::WindowUnscaled, &unscaled(64_074, true)), "");
-        assert_eq!(said(Unless::WindowUnscaled, &unscaled(65_535, false)), "");
+        assert_ne!(said(Unless::WindowHadRoom, &unscaled(64_075, true)), "");
+        assert_eq!(said(Unless::WindowHadRoom, &unscaled(64_074, true)), "");
+        assert_eq!(said(Unless::WindowHadRoom, &unscaled(65_535, false)), "");
 
         let buffer = |flight, most| Shown { flight: Some(flight), most_in_flight: most, ..shown() };
         assert_eq!(said(Unless::BufferHadRoom, &buffer(4_000, 7_999)), "");
