@@ -250,7 +250,7 @@ fn fixes(f: &Finding, c: &Connection) -> Vec<Advice> {
         flight: Some(sent),
         most_in_flight: sent,
         largest_window: i.snd_wnd.map(u64::from),
-        unscaled: false,
+        unscaled: sample.info.is_some_and(|i| i.scales.is_none()),
         needed: None,
         longest: f.time,
         share: f.time.0 as f64 / interval,
@@ -305,5 +305,50 @@ fn place(place: Place, f: &Finding, here_is_client: bool) -> &'static str {
         Place::Server => "server",
         Place::Host => "host",
         Place::Path => "path",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Congestion, Info, Sample, State, Table};
+    use tcpwhy_base::{Endpoint, FixId};
+
+    /// A sender that the window holds, at its limit without scaling: no buffer of the receiver makes it larger.
+    #[test]
+    fn a_window_without_scaling_is_no_matter_of_buffers() {
+        let offered = |scales, snd_wnd: u32| {
+            let end = |port| Endpoint { ip: [10, 0, 0, (port % 100) as u8].into(), port };
+            let mut table = Table::default();
+            for n in 0..5 {
+                let time = Nanos::millis(20 * n);
+                let (snd_wnd, rtt) = (Some(snd_wnd), Nanos::millis(20));
+                let limits = Info { busy: time, rwnd_limited: time, ..Info::default() };
+                let info = Info { cwnd: 100, unacked: 44, snd_mss: 1448, snd_wnd, rtt, scales, ..limits };
+                table.feed(
+                    &[Sample {
+                        cookie: 2,
+                        local: end(40_001),
+                        peer: end(443),
+                        device: 0,
+                        state: State::Established,
+                        inode: 5,
+                        rqueue: 0,
+                        wqueue: 65_000,
+                        retransmits: 0,
+                        info: Some(info),
+                        memory: None,
+                        congestion: Congestion::new(b"cubic"),
+                    }],
+                    time,
+                );
+            }
+            let found = findings(&table.interval().connections);
+            let window = found.iter().find(|f| f.cause == Cause::ReceiveWindow).expect("it was full");
+            window.fixes.iter().any(|fix| fix.fix == FixId::UnsetRcvbuf)
+        };
+        assert!(offered(Some([7, 7]), 65_535));
+        assert!(!offered(None, 65_535));
+        assert!(offered(None, 32_768));
     }
 }
