@@ -163,8 +163,8 @@ impl Half {
 
     /// It sends packets of several segments with PSH on each, as Linux does: what it spaces shows in those. Other flows are taken for clocked by
     /// their ACKs, which the link has set apart.
-    pub(super) fn is_packed(&self, left: Nanos, view: &View) -> bool {
-        self.flow.packed.is_some_and(|packed| left - packed <= view.rtt.times(2))
+    pub(super) fn is_packed(&self, t: Nanos, view: &View) -> bool {
+        self.flow.packed.is_some_and(|packed| t - packed <= view.rtt.times(2))
     }
 
     /// Beside its sender it left as it passed: when, is kept of flows with several segments in flight (rule 87).
