@@ -144,7 +144,7 @@ impl Socket {
         // Karn's rule: a repeated segment gives no sample, but its time stamp does.
         let first = samples.first.filter(|_| !acked.repeated).map(|t| self.now - t).or(by_stamp);
         if let Some(rtt) = first {
-            self.rtt.sample(rtt, self.una, self.nxt, &self.p.clone());
+            self.rtt.sample(rtt, self.una, self.nxt, &self.p);
         }
         let last = samples.last.map(|t| self.now - t);
         if let Some(rtt) = last {
@@ -165,8 +165,8 @@ impl Socket {
 
     /// By how much trains of ACKs may be longer (`hystart_ack_delay`).
     fn ack_delay(&self) -> Nanos {
-        let bursts = u128::from(self.p.gso_max) * 4 * 1_000_000_000;
-        match u128::from(self.pacing_rate()) {
+        let bursts = self.p.gso_max.saturating_mul(4 * 1_000_000_000);
+        match self.pacing_rate() {
             0 => Nanos::ZERO,
             _ if !self.p.hystart_ack_delay => Nanos::ZERO,
             rate => Nanos((bursts / rate).min(1_000_000) as i64),

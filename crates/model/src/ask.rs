@@ -33,7 +33,31 @@ pub struct Answer {
     pub outcome: Outcome,
 }
 
+/// A segment takes about so many events: it arrives, every second one is acknowledged, and for about as many an application wakes.
+const EVENTS_A_SEGMENT: u64 = 2;
+/// A turn takes about so many beside those of its segments.
+const EVENTS_A_TURN: u64 = 8;
+
 impl Question {
+    /// About so many events it takes, if little is lost.
+    pub fn events_expected(&self) -> u64 {
+        let Scenario { workload, connections, .. } = &self.scenario;
+        let segments = workload.totals().iter().fold(0_u64, |n, &bytes| n.saturating_add(bytes / self.mss()));
+        let events = segments.saturating_mul(EVENTS_A_SEGMENT);
+        events.saturating_add(self.turns() * EVENTS_A_TURN).saturating_mul((*connections).into())
+    }
+
+    /// About so many bytes are carried by so many events.
+    pub fn bytes_of(&self, events: u64) -> u64 {
+        (events / EVENTS_A_SEGMENT).saturating_mul(self.mss())
+    }
+
+    /// Turns of a connection, those of its setup included.
+    pub fn turns(&self) -> u64 {
+        let w = &self.scenario.workload;
+        w.repeat_from.min(w.turns.len()) as u64 + u64::from(w.requests_each())
+    }
+
     /// Runs it.
     pub fn ask(&self) -> Result<Answer, Impossible> {
         let outcome = run_within(&self.scenario, self.max_events)?;

@@ -227,5 +227,10 @@ impl Bbr {
 
 /// Bytes in `time` as bytes a second.
 pub(crate) fn per_second(bytes: u64, time: Nanos) -> u64 {
-    (u128::from(bytes) * 1_000_000_000 / time.0.max(1) as u128) as u64
+    let time = time.0.max(1) as u64;
+    // Division of 128 bits takes ten times as long.
+    match bytes.checked_mul(1_000_000_000) {
+        Some(n) => n / time,
+        None => (u128::from(bytes) * 1_000_000_000 / u128::from(time)) as u64,
+    }
 }

@@ -28,6 +28,7 @@
 //! ```
 
 mod ack;
+mod agenda;
 mod app;
 mod ask;
 mod bbr;

@@ -168,9 +168,7 @@ impl Socket {
 
     fn queue_for_reading(&mut self, packet: &Packet) {
         let size = self.p.received_size(u64::from(packet.len));
-        self.r.memory += size;
-        let at = self.r.unread.partition_point(|u| u.0 <= packet.end());
-        self.r.unread.insert(at, (packet.end(), size));
+        self.r.queue(packet.end(), size);
     }
 
     fn insert_hole(&mut self, seq: u64, end: u64) {

@@ -74,4 +74,16 @@ impl Receiver {
             ..Receiver::default()
         }
     }
+
+    /// A packet up to `end` waits to be read, and takes so much memory.
+    pub(crate) fn queue(&mut self, end: u64, size: u64) {
+        self.memory += size;
+        let unread = &mut self.unread;
+        if unread.back().is_none_or(|last| last.0 <= end) {
+            unread.push_back((end, size));
+        } else {
+            let at = unread.partition_point(|u| u.0 <= end);
+            unread.insert(at, (end, size));
+        }
+    }
 }

@@ -1,12 +1,11 @@
 //! The run: events in order of time, hosts and links between them.
 
+use crate::agenda::{Agenda, Event};
 use crate::app::{App, Blocked, Note};
 use crate::link::Pipe;
 use crate::packet::{HEADERS, Packet, Passage};
 use crate::scenario::{Impossible, Scenario, check};
 use crate::socket::{Socket, State};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use tcpwhy_base::{Nanos, Random};
 
 /// Events of a run without another limit: enough for the largest message. What is kept of a run grows with them, about
@@ -68,15 +67,6 @@ impl Outcome {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    Arrive { slot: u32, to: u8 },
-    Timer { conn: u32, side: u8 },
-    App { conn: u32, side: u8 },
-    Connect { process: u32 },
-    Accept,
-}
-
 struct Conn {
     sockets: [Socket; 2],
     apps: [App; 2],
@@ -95,10 +85,7 @@ struct Process {
 struct Sim<'a> {
     scenario: &'a Scenario,
     now: Nanos,
-    order: u64,
-    heap: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
-    packets: Vec<Packet>,
-    free: Vec<u32>,
+    agenda: Agenda,
     conns: Vec<Conn>,
     processes: Vec<Process>,
     pipes: [Pipe; 2],
@@ -129,7 +116,7 @@ pub(crate) fn run_within(scenario: &Scenario, max_events: u64) -> Result<Outcome
     sim.passages.reserve(packets_expected(scenario, max_events));
     let mut events = 0;
     let mut cut_off = false;
-    while let Some(Reverse((at, _, event))) = sim.heap.pop() {
+    while let Some((at, event)) = sim.agenda.next() {
         if at > scenario.limit + START || events >= max_events {
             cut_off = true;
             break;
@@ -166,10 +153,7 @@ impl<'a> Sim<'a> {
         let mut sim = Sim {
             scenario,
             now: START,
-            order: 0,
-            heap: BinaryHeap::new(),
-            packets: Vec::new(),
-            free: Vec::new(),
+            agenda: Agenda::default(),
             conns: Vec::new(),
             processes: (0..scenario.connections).map(|_| Process { left: w.requests }).collect(),
             pipes: [pipe(0, 0x5555), pipe(1, 0xaaaa_aaaa)],
@@ -191,18 +175,16 @@ impl<'a> Sim<'a> {
     }
 
     fn at(&mut self, time: Nanos, event: Event) {
-        self.order += 1;
-        self.heap.push(Reverse((time.max(self.now), self.order, event)));
+        self.agenda.put(time.max(self.now), event);
     }
 
     fn handle(&mut self, event: Event) {
         match event {
             Event::Connect { process } => self.connect(process),
             Event::Accept => self.accept(),
-            Event::Arrive { slot, to } => {
-                let Some(&packet) = self.packets.get(slot as usize) else { return };
-                self.free.push(slot);
-                self.arrive(packet, usize::from(to));
+            Event::Arrive { passage, to } => {
+                let Some(&Passage { packet, .. }) = self.passages.get(passage as usize) else { return };
+                self.arrive(&packet, usize::from(to));
             }
             Event::Timer { conn, side } => {
                 let side = usize::from(side);
@@ -269,7 +251,7 @@ impl<'a> Sim<'a> {
         self.accept_queue.len() as u32 > self.accept_limit()
     }
 
-    fn arrive(&mut self, packet: Packet, to: usize) {
+    fn arrive(&mut self, packet: &Packet, to: usize) {
         let now = self.now;
         let id = packet.conn;
         let server = &self.scenario.hosts[1].stack.profile;
@@ -285,10 +267,10 @@ impl<'a> Sim<'a> {
                 if full && drops_syn || no_answer {
                     return;
                 }
-                s.accept_syn(now, &packet, cookie);
+                s.accept_syn(now, packet, cookie);
                 self.half_open += u32::from(!cookie);
             }
-            (State::SynReceived, 1) if packet.syn => s.accept_syn(now, &packet, cookie),
+            (State::SynReceived, 1) if packet.syn => s.accept_syn(now, packet, cookie),
             (State::SynReceived, 1) if packet.has_ack && packet.ack >= 1 => {
                 let known = !s.cookie;
                 if full {
@@ -301,23 +283,23 @@ impl<'a> Sim<'a> {
                     }
                     return;
                 }
-                s.on_third(now, &packet);
+                s.on_third(now, packet);
                 self.half_open -= u32::from(known);
                 self.accept_queue.push(id);
                 self.start_accepting();
                 if let Some(c) = self.conns.get_mut(id as usize) {
-                    c.sockets[to].input(now, &packet);
+                    c.sockets[to].input(now, packet);
                 }
             }
             (State::SynSent, 0) if packet.rst => s.die(),
             (State::SynSent, 0) if packet.syn && packet.has_ack => {
-                s.on_synack(now, &packet);
+                s.on_synack(now, packet);
                 c.connected = Some(now);
                 c.apps[0].started = true;
                 self.wake_app(id, 0, Nanos::ZERO);
             }
-            (State::Established, 0) if packet.syn => s.on_synack(now, &packet),
-            (State::Established, _) => s.input(now, &packet),
+            (State::Established, 0) if packet.syn => s.on_synack(now, packet),
+            (State::Established, _) => s.input(now, packet),
             _ => return,
         }
         self.settle(id, to);
@@ -392,22 +374,9 @@ impl<'a> Sim<'a> {
         let mut out = std::mem::take(&mut c.sockets[side].out);
         for packet in out.drain(..) {
             let (passage, twice) = self.pipes[side].take(packet, now);
-            if let Some(at) = passage.arrived {
-                for _ in 0..1 + u8::from(twice) {
-                    let slot = match self.free.pop() {
-                        Some(slot) => {
-                            if let Some(p) = self.packets.get_mut(slot as usize) {
-                                *p = packet;
-                            }
-                            slot
-                        }
-                        None => {
-                            self.packets.push(packet);
-                            self.packets.len() as u32 - 1
-                        }
-                    };
-                    self.at(at, Event::Arrive { slot, to: 1 - side as u8 });
-                }
+            let arrival = Event::Arrive { passage: self.passages.len() as u32, to: 1 - side as u8 };
+            for at in passage.arrived.into_iter().cycle().take(1 + usize::from(twice)) {
+                self.at(at, arrival);
             }
             let zero = |t: Nanos| t - START;
             self.passages.push(Passage {

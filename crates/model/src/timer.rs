@@ -20,8 +20,13 @@ impl Clock {
 
     /// `t` in whole ticks, rounded up (`usecs_to_jiffies`).
     pub fn round_up(self, t: Nanos) -> Nanos {
+        Nanos(self.ticks(t).saturating_mul(self.tick()))
+    }
+
+    /// The same as a number of ticks.
+    fn ticks(self, t: Nanos) -> i64 {
         let tick = self.tick();
-        Nanos((t.0 + tick - 1).div_euclid(tick).saturating_mul(tick))
+        (t.0 + tick - 1).div_euclid(tick)
     }
 
     /// When a timer set at `now` for `delay` runs. Ticks of the host fall at `phase` plus multiples.
@@ -29,7 +34,7 @@ impl Clock {
         let tick = self.tick();
         let at = |jiffy: i64| Nanos(jiffy.saturating_mul(tick).saturating_add(phase.0));
         let jiffies = (now - phase).0.div_euclid(tick);
-        let delta = self.round_up(delay).0 / tick;
+        let delta = self.ticks(delay);
         let expires = jiffies.saturating_add(delta);
         if !self.wheel {
             return at(expires.saturating_add(1)).max(now);

@@ -1,14 +1,13 @@
 //! A workload out of a connection: sizes, write boundaries, think times and the settings of both ends, as far as they
 //! show. What does not show is assumed, and said.
 
+use super::large::{Rest, Size, cut};
 use super::reader::{self, Over};
 use crate::facts::Facts;
 use crate::result::{Connection, End, Exchange, Quality, Span, Vantage};
 use tcpwhy_base::{Cause, Chosen, Nanos, Side, Step, Turn, What, Workload};
 use tcpwhy_model::{HEADERS, Host, Profile, Question, Scenario};
 
-/// Exchanges before and after the one in question that are replayed with it.
-const AROUND: usize = 8;
 /// A header that was written by itself, where its size does not show.
 const HEADER: u64 = 150;
 /// Round trips of a TLS handshake that are replayed: a retry (RFC 8446, 4.1.4) makes one more of two.
@@ -51,11 +50,23 @@ pub fn extract(c: &Connection, id: u32) -> Result<Extract, &'static str> {
 
 /// The same over that path or over another.
 pub(crate) fn extract_with(c: &Connection, id: u32, over: Over) -> Result<Extract, &'static str> {
+    let (x, _) = extract_of(c, id, over, Size::WHOLE)?;
+    tcpwhy_model::check(&x.question.scenario).map_err(|_| "the settings that show contradict each other")?;
+    Ok(x)
+}
+
+/// The same of so much of it, and what is left out. Whether the model takes it is not asked yet.
+pub(super) fn extract_of(
+    c: &Connection,
+    id: u32,
+    over: Over,
+    size: Size,
+) -> Result<(Extract, Option<Rest>), &'static str> {
     if c.quality.has(Quality::ONE_SIDED) || c.quality.has(Quality::CAPTURE_DROPS) {
         return Err("the capture lacks packets of this connection");
     }
     let Some(rtt) = c.path.rtt else { return Err("no round trip shows") };
-    let list = window(&c.exchanges, id);
+    let list = window(&c.exchanges, id, size.around);
     let (Some(first), Some(last)) = (list.first(), list.last()) else {
         return Err("no exchange was kept in detail");
     };
@@ -77,6 +88,7 @@ pub(crate) fn extract_with(c: &Connection, id: u32, over: Over) -> Result<Extrac
         let before = if at_server { (gap - rtt).floor0() } else { gap };
         turns.push(Turn { before, ..turn(x, scenario.mtu) });
     }
+    let mut rest = size.most.and_then(|most| cut(turns.last_mut()?, most));
     let mut opening = if opens { tls(c) } else { Vec::new() };
     let tls = opening.len();
     let skip = if opens { 0 } else { WARM };
@@ -87,6 +99,10 @@ pub(crate) fn extract_with(c: &Connection, id: u32, over: Over) -> Result<Extrac
         .chain(&all)
         .fold([0_u64; 2], |sum, t| [sum[0] + Turn::bytes(&t.request), sum[1] + Turn::bytes(&t.response)]);
     all.append(&mut turns);
+    if let Some(rest) = &mut rest {
+        rest.from = before[rest.end];
+        assumed.push(rest.said());
+    }
     for n in 0..2 {
         host(&mut scenario.hosts[n], c, n, list, over, &mut assumed);
         reader::stops(&mut scenario.hosts[n], c, n, list, (before[1 - n], over), &mut assumed);
@@ -102,14 +118,8 @@ pub(crate) fn extract_with(c: &Connection, id: u32, over: Over) -> Result<Extrac
     scenario.workload = Workload { turns: opening, repeat_from: tls, tls, requests, ..Workload::default() };
     let setup = c.setup.as_ref().filter(|_| opens).map_or(Nanos::ZERO, |s| s.end - s.start);
     let observed = list.iter().fold(setup, |t, x| t + (x.end - x.start));
-    tcpwhy_model::check(&scenario).map_err(|_| "the settings that show contradict each other")?;
-    Ok(Extract {
-        question: Question { scenario, skip: skip as u32, max_events: 0 },
-        exchanges: (first.id, last.id),
-        observed,
-        end,
-        assumed,
-    })
+    let question = Question { scenario, skip: skip as u32, max_events: 0 };
+    Ok((Extract { question, exchanges: (first.id, last.id), observed, end, assumed }, rest))
 }
 
 /// The turns of a TLS handshake, its bytes shared among them.
@@ -125,14 +135,14 @@ fn tls(c: &Connection) -> Vec<Turn> {
 }
 
 /// The run of exchanges with consecutive numbers around `id`.
-fn window(all: &[Exchange], id: u32) -> &[Exchange] {
+fn window(all: &[Exchange], id: u32, around: usize) -> &[Exchange] {
     let longest = || all.iter().enumerate().max_by_key(|x| x.1.end - x.1.start).map(|x| x.0);
     let at =
         if id == 0 { all.first().map(|_| 0) } else { all.iter().position(|x| x.id == id).or_else(longest) };
     let Some(at) = at else { return &[] };
     let follows = |i: usize| all[i].id == all[i - 1].id + 1;
-    let from = (at.saturating_sub(AROUND)..at).rev().take_while(|&i| follows(i + 1)).last().unwrap_or(at);
-    let to = (at + 1..all.len().min(at + AROUND + 1)).take_while(|&i| follows(i)).last().unwrap_or(at);
+    let from = (at.saturating_sub(around)..at).rev().take_while(|&i| follows(i + 1)).last().unwrap_or(at);
+    let to = (at + 1..all.len().min(at + around + 1)).take_while(|&i| follows(i)).last().unwrap_or(at);
     &all[from..=to]
 }
 

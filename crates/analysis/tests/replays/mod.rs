@@ -4,7 +4,7 @@ use super::golden::{self, is_fixed, millis};
 use super::{analyze, draw};
 use std::fmt::Write as _;
 use tcpwhy_analysis::{Analysis, replay};
-use tcpwhy_base::{Nanos, Random, Step, Turn, Workload};
+use tcpwhy_base::{FixId, Nanos, Random, Step, Turn, Workload};
 use tcpwhy_model::{Scenario, run};
 
 /// Scenarios whose packets are explained with all predictions.
@@ -115,7 +115,7 @@ fn what_is_taken_out_to_be_replayed() {
 /// Replays stop when so many events are spent: of how many findings, and of their fixes, a time is predicted.
 #[test]
 fn how_far_the_budget_of_replays_reaches() {
-    let reach = [30_000, 300_000, 600_000, 1_000_000, 1_500_000, 3_000_000].map(|bytes| {
+    let reach = [30_000, 300_000, 600_000, 1_000_000, 1_500_000, 3_000_000, 30_000_000].map(|bytes| {
         let mut s = Scenario::with_path(Nanos::millis(20), Some(100_000_000), Some(100_000), 1500);
         let (request, response) = (vec![Step::Write(40), Step::Write(400)], vec![Step::Write(bytes)]);
         let turn = Turn { before: Nanos::millis(300), request, think: Nanos::millis(5), response };
@@ -134,10 +134,54 @@ fn how_far_the_budget_of_replays_reaches() {
         [
             (30_000, 6, 10, 0),
             (300_000, 8, 12, 0),
-            (600_000, 7, 11, 0),
-            (1_000_000, 4, 7, 0),
-            (1_500_000, 2, 4, 0),
-            (3_000_000, 2, 1, 0),
+            (600_000, 8, 12, 0),
+            (1_000_000, 8, 13, 0),
+            (1_500_000, 8, 10, 0),
+            (3_000_000, 7, 10, 0),
+            (30_000_000, 3, 6, 0),
         ]
     );
+}
+
+/// A download at a round trip of 20 ms and so many Mbit/s, in writes of 16 KB, which a small buffer holds up if Nagle's algorithm does not.
+fn download(bytes: u64, sndbuf: Option<u64>, mbit: u64) -> Scenario {
+    let mut s = Scenario::with_path(Nanos::millis(20), Some(mbit * 1_000_000), Some(10_000_000), 1500);
+    let (request, response) = (vec![Step::Write(100)], vec![Step::Write(bytes)]);
+    s.workload = Workload::serial(Turn { before: Nanos::ZERO, request, think: Nanos::ZERO, response }, 1);
+    (s.hosts[1].sndbuf, s.hosts[1].write_chunk, s.hosts[1].nodelay) = (sndbuf, Some(16_384), true);
+    s
+}
+
+/// A transfer that is too large for all of its replays: what its beginning promises is what the whole of it does.
+#[test]
+fn the_beginning_of_a_large_transfer_stands_for_all_of_it() {
+    let time = |s: &Scenario| run(s).expect("possible").elapsed;
+    let cases = [
+        (download(60_000_000, Some(16_384), 400), FixId::UnsetSndbuf, download(60_000_000, None, 400)),
+        (download(120_000_000, None, 300), FixId::FasterLink, download(120_000_000, None, 600)),
+    ];
+    for (seen, fix, with) in cases {
+        let bytes = seen.workload.totals()[1];
+        let mut found = analyze(&run(&seen).expect("possible"), 1);
+        replay::predict(&mut found);
+        let f = &found.findings[0];
+        let r = f.replay.as_ref().expect("a replay");
+        assert!(r.assumed.iter().any(|a| a.starts_with(&format!("Of its {bytes} bytes"))), "{:?}", r.assumed);
+        assert!(r.error().abs() < 0.03, "{} instead of {}", r.modelled, r.observed);
+        let fix = f.fixes.iter().find(|x| x.fix == fix).expect("the fix");
+        let (gain, truth) = (r.modelled - fix.predicted.expect("a time"), time(&seen) - time(&with));
+        let off = (gain - truth).0 as f64 / r.observed.0 as f64;
+        assert!(fix.replayed && off.abs() < 0.03, "{gain} instead of {truth}");
+    }
+}
+
+/// A buffer a little smaller may be filled by as many packets: it is made smaller again.
+#[test]
+fn a_buffer_is_corrected_until_it_shows() {
+    for bytes in [3_000_000, 9_000_000, 60_000_000] {
+        let mut found = analyze(&run(&download(bytes, Some(65_536), 200)).expect("possible"), 1);
+        replay::predict(&mut found);
+        let r = found.findings[0].replay.as_ref().expect("a replay");
+        assert!(r.error().abs() < 0.13, "{bytes} bytes: {} instead of {}", r.modelled, r.observed);
+    }
 }
