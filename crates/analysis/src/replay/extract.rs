@@ -6,7 +6,7 @@ use super::reader::{self, Over};
 use crate::facts::Facts;
 use crate::result::{Connection, End, Exchange, Quality, Span, Vantage};
 use tcpwhy_base::{Cause, Chosen, Nanos, Side, Step, Turn, What, Workload};
-use tcpwhy_model::{HEADERS, Host, Profile, Question, Scenario};
+use tcpwhy_model::{HEADERS, Host, MOST_BYTES, Profile, Question, Scenario};
 
 /// A header that was written by itself, where its size does not show.
 const HEADER: u64 = 150;
@@ -51,8 +51,15 @@ pub fn extract(c: &Connection, id: u32) -> Result<Extract, &'static str> {
 /// The same over that path or over another.
 pub(crate) fn extract_with(c: &Connection, id: u32, over: Over) -> Result<Extract, &'static str> {
     let (x, _) = extract_of(c, id, over, Size::WHOLE)?;
+    if x.question.scenario.workload.turns.iter().any(is_too_large) {
+        return Err("a message of it has more than 1 GiB, and the model takes no more");
+    }
     tcpwhy_model::check(&x.question.scenario).map_err(|_| "the settings that show contradict each other")?;
     Ok(x)
+}
+
+fn is_too_large(turn: &Turn) -> bool {
+    [&turn.request, &turn.response].into_iter().any(|steps| Turn::bytes(steps) > MOST_BYTES)
 }
 
 /// The same of so much of it, and what is left out. Whether the model takes it is not asked yet.

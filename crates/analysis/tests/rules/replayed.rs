@@ -139,6 +139,12 @@ fn what_cannot_be_replayed() {
     let mut empty = c.clone();
     empty.exchanges[1].bytes = [0, 0];
     assert_eq!(extract(&empty, 1).err(), Some("an exchange carried nothing"));
+    let mut large = c.clone();
+    large.exchanges[2].bytes[1] = (1 << 30) + 1;
+    let more = "a message of it has more than 1 GiB, and the model takes no more";
+    assert_eq!(extract(&large, 1).err(), Some(more));
+    large.exchanges[2].bytes[1] = 1 << 30;
+    assert!(extract(&large, 1).is_ok());
     for quality in [tcpwhy_analysis::Quality::ONE_SIDED, tcpwhy_analysis::Quality::CAPTURE_DROPS] {
         let mut cut = c.clone();
         cut.quality.set(quality);
