@@ -67,9 +67,9 @@ pub(super) fn cut(turn: &mut Turn, most: u64) -> Option<Rest> {
 impl Rest {
     /// What is assumed.
     pub(super) fn said(&self) -> String {
-        let Rest { kept, whole, .. } = self;
+        let [kept, whole] = [self.kept, self.whole].map(|bytes| bytes as f64 / 1e6);
         format!(
-            "Of its {whole} bytes the first {kept} were replayed; the others go on as the second half of these did."
+            "Of its {whole:.1} MB the first {kept:.1} are replayed; the rest goes on as the second half of these does."
         )
     }
 

@@ -251,6 +251,9 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, said: &mut Said, layout: &L
         let example = (r.connection, r.exchanges.0);
         if layout.verbose || !said.replays.contains(&example) {
             lines(out, &replayed(r, &f.fixes), INDENT, layout)?;
+            if layout.verbose && !r.assumed.is_empty() {
+                lines(out, &format!("Assumed: {}", r.assumed.join(" ")), INDENT, layout)?;
+            }
             said.replays.push(example);
         }
     }

@@ -194,6 +194,20 @@ fn a_replay_is_believed_up_to_15_percent() {
 }
 
 #[test]
+fn what_a_replay_assumes_is_told_to_who_asks_for_all() {
+    let laid_out = |verbose| {
+        let mut f = finding(Cause::Nagle, CLIENT, 1000, 1);
+        f.fixes = vec![fix(FixId::Nodelay, "client", &[], None, false)];
+        let mut replay = replay(1000, 1000);
+        replay.assumed = vec!["No loss.".into(), "One link.".into()];
+        f.replay = Some(replay);
+        said(vec![f], &Layout { verbose, ..Layout::default() })
+    };
+    assert!(laid_out(true).contains("Assumed: No loss. One link."));
+    assert!(!laid_out(false).contains("Assumed"));
+}
+
+#[test]
 fn a_replay_that_two_findings_share_is_said_once() {
     let shared = |verbose| {
         let both = [Cause::Nagle, Cause::DelayedAck].map(|cause| {
