@@ -451,6 +451,16 @@ impl Recorder {
         }
     }
 
+    /// The last segment of `sender` was sent again after a timeout, if it was alone and ended a silence of `at_least` (rule 93).
+    pub(crate) fn timed_out(&mut self, sender: End, at_least: Nanos) {
+        let r = &mut self.recorded;
+        let alone = |s: &&mut Step| s.sender == sender && s.end == r.last && s.bytes == s.len && !s.is_turn();
+        let silent = |s: &&mut Step| s.pause().is_some() && s.duration() >= at_least;
+        if let Some(step) = r.steps.last_mut().filter(alone).filter(silent) {
+            step.rename(Wait::Loss { repair: Repair::Timeout, again: true });
+        }
+    }
+
     /// The latest losses of `sender` were of another kind than was thought.
     pub(crate) fn rename_losses(&mut self, sender: End, kind: Repair) {
         let recent = self.recorded.steps.iter_mut().rev().take(16);

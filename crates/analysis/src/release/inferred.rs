@@ -7,6 +7,7 @@ use crate::release::acked::{Lock, is_held_until, is_tail, lock};
 use crate::release::from_afar::{fills_a_hold, in_the_queue, late_for_the_path};
 use crate::release::habits::Habits;
 use crate::release::repeats::retransmission;
+use crate::release::silence::ended_by_a_repeat;
 use crate::release::value::{Acked, Doubt, Pause, Release, Wait};
 use crate::release::window::{by_window, flight_until, is_unread, late_us};
 use crate::track::{Ack, Arrival, CwndState, Passage, Repair};
@@ -38,6 +39,8 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
     }
     let wait = if p.waited() <= burst_within(p.path.rtt, p.tick) {
         Release::inferred(Wait::Burst)
+    } else if let Some(release) = ended_by_a_repeat(p) {
+        return release;
     } else if p.one_sided || !p.flow.edge_known {
         Release::inferred(Wait::Blind)
     } else if is_missing(p) {

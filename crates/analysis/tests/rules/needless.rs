@@ -239,3 +239,69 @@ fn a_cork_is_acquitted_by_what_was_not_held() {
     assert!(corked > ms(250));
     assert_eq!(told(2), [Nanos::ZERO, corked + paused + ms(100)]);
 }
+
+/// The path was gone for 500 ms, and the client's tap saw nothing of that but silence. What passes then tells whose it was (rule 93).
+#[test]
+fn a_silence_that_a_timer_ended_is_no_pause() {
+    let full = |w: &mut Wire, n: u32, passes: bool| {
+        (0..n).for_each(|_| {
+            let packet = w.server().data(MSS);
+            if !passes {
+                packet.lost_before_tap();
+            }
+        });
+    };
+    let begins = || {
+        let mut w = opened(Tap::Client, ms(20));
+        w.at(ms(100)).client().data(100);
+        w.at(ms(110)).server();
+        full(&mut w, 10, true);
+        w
+    };
+    let found = |w: &Wire| {
+        let c = w.connection();
+        let causes = [Cause::RetransmissionTimeout, Cause::SpuriousRecovery, Cause::SenderPause];
+        causes.map(|cause| c.budget.get(cause) > ms(400))
+    };
+    // The acknowledgements were lost, and the timer sent again what they were for; `lost`: what was sent before that was lost as well.
+    let repeated = |lost: bool, late: i64| {
+        let mut w = begins();
+        full(&mut w, if lost { 6 } else { 0 }, false);
+        w.at(ms(120)).client().ack().lost();
+        w.at(ms(600)).server().repeat(0, MSS);
+        w.after(ms(10)).client().ack();
+        w.after(ms(10 + late)).server();
+        full(&mut w, 4, true);
+        w.after(ms(10)).client().ack();
+        found(&w)
+    };
+    assert_eq!(repeated(false, 0), [false, true, false]);
+    assert_eq!(repeated(true, 0), [true, false, false]);
+    // Who was asked for more and said nothing for long had not waited for it.
+    assert_eq!(repeated(false, 200), [false, false, true]);
+    // An acknowledgement on its way when the timer ran out is what ended the wait.
+    let mut w = begins();
+    w.at(ms(605)).client().ack();
+    w.at(ms(600)).server().repeat(0, MSS);
+    w.at(ms(615)).server();
+    full(&mut w, 4, true);
+    w.after(ms(10)).client().ack();
+    assert!(!found(&w)[1]);
+    // All that was sent was lost. One segment comes alone, then what goes on behind the rest.
+    let window_of_one = |alone: u32, more_lost: u32| {
+        let mut w = begins();
+        w.at(ms(120)).client().ack();
+        w.at(ms(600)).server();
+        full(&mut w, alone, true);
+        full(&mut w, more_lost, false);
+        w.after(ms(10)).client().ack();
+        w.after(ms(10)).server();
+        full(&mut w, 2, true);
+        w.after(ms(10)).client().ack();
+        found(&w)
+    };
+    assert_eq!(window_of_one(1, 8), [true, false, false]);
+    // The flight of a beginning, whose end was lost; and no loss.
+    assert_eq!(window_of_one(4, 6), [false, false, true]);
+    assert_eq!(window_of_one(1, 0), [false, false, true]);
+}
