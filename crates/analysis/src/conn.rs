@@ -16,7 +16,7 @@ use crate::exchange::Recorder;
 use crate::findings::Basis;
 use crate::output::Output;
 use crate::parts::{Identity, Ledger};
-use crate::release::{Habits, Release, Testimony, Wait, burst_within, release, shows_a_loss_window};
+use crate::release::{Habits, Release, Testimony, Wait, burst_within, hindsight, release};
 use crate::result::Closed;
 use crate::step::Step;
 use crate::taps::{Role, Until};
@@ -389,8 +389,8 @@ impl Conn {
         let witness = self.testimony.about(s, segment);
         let passage = self.track.passage(s, segment, arrived, missing, since);
         let release = release(&passage, &self.habits, witness.as_ref());
-        if let Some(silence) = shows_a_loss_window(&passage) {
-            self.ex.timed_out(s, silence);
+        if let Some(seen) = hindsight(&passage) {
+            self.ex.looks_back(s, seen);
         }
         let ex = self.ex.recorded();
         let split = release.may_split()

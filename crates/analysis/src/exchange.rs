@@ -3,7 +3,7 @@
 use crate::attribute::{Carry, Context, attribute, fold};
 use crate::fetch::fetch_whole;
 use crate::output::Output;
-use crate::release::Wait;
+use crate::release::{Hindsight, Wait};
 use crate::rest::{Frame, at_rest};
 use crate::result::Span;
 use crate::step::Step;
@@ -451,8 +451,13 @@ impl Recorder {
         }
     }
 
-    /// The last segment of `sender` was sent again after a timeout, if it was alone and ended a silence of `at_least` (rule 93).
-    pub(crate) fn timed_out(&mut self, sender: End, at_least: Nanos) {
+    /// What the next segment of `sender` shows of the wait before its last one (rule 93).
+    pub(crate) fn looks_back(&mut self, sender: End, seen: Hindsight) {
+        let Hindsight::TimedOut { at_least } = seen else {
+            self.rename_losses(sender, Repair::Timeout);
+            self.recovered[sender] = self.recovered[sender].map(|(_, at)| (Repair::Timeout, at));
+            return;
+        };
         let r = &mut self.recorded;
         let alone = |s: &&mut Step| s.sender == sender && s.end == r.last && s.bytes == s.len && !s.is_turn();
         let silent = |s: &&mut Step| s.pause().is_some() && s.duration() >= at_least;

@@ -21,7 +21,7 @@ mod tests;
 pub(crate) use habits::Habits;
 pub(crate) use inferred::burst_within;
 pub(crate) use repeats::latest_probe;
-pub(crate) use silence::shows_a_loss_window;
+pub(crate) use silence::{Hindsight, hindsight};
 pub(crate) use testimony::Testimony;
 pub(crate) use value::{Acked, Doubt, Pause, Release, Wait};
 pub(crate) use witnessed::{AT_ONCE, is_beside};

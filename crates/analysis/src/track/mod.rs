@@ -20,14 +20,14 @@ mod scale;
 mod stamps;
 
 pub(crate) use acks::Ack;
-pub(crate) use flow::CwndState;
+pub(crate) use flow::{CwndState, Last};
 pub(crate) use half::Counts;
 pub(crate) use handshake::{Handshake, Moment, NotTaken, Opening, SynsThere};
 pub(crate) use passage::{Arrival, Arrived, Before, Passage, PathView, Since, was_free};
 pub(crate) use recovery::{Recovered, Repair, Verdict};
 
 #[cfg(test)]
-pub(crate) use {acks::Acks, flow::Flow, flow::Last, numbering::Numbering, recovery::Recovery};
+pub(crate) use {acks::Acks, flow::Flow, numbering::Numbering, recovery::Recovery};
 
 use crate::copies::{Copies, SOON};
 use crate::profile::{Profile, delayed_from};

@@ -251,13 +251,14 @@ fn a_silence_that_a_timer_ended_is_no_pause() {
             }
         });
     };
-    let begins = || {
-        let mut w = opened(Tap::Client, ms(20));
+    let begins_at = |tap: Tap| {
+        let mut w = opened(tap, ms(20));
         w.at(ms(100)).client().data(100);
         w.at(ms(110)).server();
         full(&mut w, 10, true);
         w
     };
+    let begins = || begins_at(Tap::Client);
     let found = |w: &Wire| {
         let c = w.connection();
         let causes = [Cause::RetransmissionTimeout, Cause::SpuriousRecovery, Cause::SenderPause];
@@ -287,21 +288,36 @@ fn a_silence_that_a_timer_ended_is_no_pause() {
     full(&mut w, 4, true);
     w.after(ms(10)).client().ack();
     assert!(!found(&w)[1]);
-    // All that was sent was lost. One segment comes alone, then what goes on behind the rest.
-    let window_of_one = |alone: u32, more_lost: u32| {
+    // In the middle of the path they had not passed; what had not either tells that it was not for them alone.
+    let repeated_in_the_middle = |lost: u32| {
+        let mut w = begins_at(Tap::Middle);
+        full(&mut w, lost, false);
+        w.at(ms(120)).client().ack().lost_before_tap();
+        w.at(ms(600)).server().repeat(0, MSS);
+        w.after(ms(10)).client().ack();
+        w.after(ms(10)).server();
+        full(&mut w, 4, true);
+        w.after(ms(10)).client().ack();
+        found(&w)
+    };
+    assert_eq!(repeated_in_the_middle(0), [false, true, false]);
+    assert_eq!(repeated_in_the_middle(6), [true, false, false]);
+    // All that was sent was lost. One segment comes alone, then what goes on behind the rest, or the rest.
+    let window_of_one = |alone: u32, more_lost: u32, late: i64| {
         let mut w = begins();
         w.at(ms(120)).client().ack();
         w.at(ms(600)).server();
         full(&mut w, alone, true);
         full(&mut w, more_lost, false);
         w.after(ms(10)).client().ack();
-        w.after(ms(10)).server();
+        w.after(ms(10 + late)).server();
         full(&mut w, 2, true);
         w.after(ms(10)).client().ack();
         found(&w)
     };
-    assert_eq!(window_of_one(1, 8), [true, false, false]);
-    // The flight of a beginning, whose end was lost; and no loss.
-    assert_eq!(window_of_one(4, 6), [false, false, true]);
-    assert_eq!(window_of_one(1, 0), [false, false, true]);
+    assert_eq!(window_of_one(1, 8, 0), [true, false, false]);
+    assert_eq!(window_of_one(1, 0, 0), [true, false, false]);
+    // The flight of a beginning, whose end was lost; and one that went on when it liked.
+    assert_eq!(window_of_one(4, 6, 0), [false, false, true]);
+    assert_eq!(window_of_one(1, 0, 100), [false, false, true]);
 }
