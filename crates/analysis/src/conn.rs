@@ -408,6 +408,12 @@ impl Conn {
         if let Some(at) = release.freed {
             before.get_or_insert(step.cut_freed(at));
         }
+        if let Some((at, wait)) = release.unseen {
+            *before = Some(step.cut_unseen(at, wait));
+            if since.speaker == s {
+                self.ex.turns_unseen();
+            }
+        }
         step
     }
 

@@ -298,6 +298,12 @@ impl Recorder {
         r.last_sender = s;
     }
 
+    /// The other side spoke, which the capture missed, and is answered.
+    pub(crate) fn turns_unseen(&mut self) {
+        self.recorded.turns += 1;
+        self.recorded.duplex = true;
+    }
+
     /// The last segment of the TLS handshake.
     pub(crate) fn ends_at(&mut self, segment: &Segment, t: Nanos) {
         self.recorded.last = t;

@@ -127,6 +127,15 @@ impl Step {
         first
     }
 
+    /// Until `at` what it answers had not passed, which the capture missed, and had waited so: cuts that off.
+    pub(crate) fn cut_unseen(&mut self, at: Nanos, wait: Wait) -> Step {
+        let bytes = self.bytes;
+        let mut first = self.cut_before(at);
+        (first.bytes, first.len, first.empty, self.bytes) = (0, 0, Nanos::ZERO, bytes);
+        (first.wait, first.sender, first.ack_frame, first.loss) = (wait, self.sender.peer(), None, None);
+        first
+    }
+
     /// Until `at` its application had not read what the other side had sent: cuts that off.
     pub(crate) fn cut_unread(&mut self, at: Nanos) -> Step {
         let bytes = self.bytes;

@@ -8,6 +8,7 @@ use crate::release::from_afar::{fills_a_hold, in_the_queue, late_for_the_path};
 use crate::release::habits::Habits;
 use crate::release::repeats::retransmission;
 use crate::release::silence::ended_by_a_repeat;
+use crate::release::unseen::answer_to_the_unseen;
 use crate::release::value::{Acked, Doubt, Pause, Release, Wait};
 use crate::release::window::{by_window, flight_until, is_unread, late_us};
 use crate::track::{Ack, Arrival, CwndState, Passage, Repair};
@@ -17,6 +18,9 @@ use tcpwhy_base::Nanos;
 pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
     let start = p.since.time;
     let recovered = p.since.recovered.filter(|r| r.1 > start).map(|(kind, until)| (kind, until.min(p.time)));
+    if let Some(release) = answer_to_the_unseen(p, habits) {
+        return release;
+    }
     if p.since.speaker != p.sender {
         // What is sent again beside other streams or a next request answers nothing.
         if p.arrived.arrival == Arrival::Retransmission && !p.arrived.needless {

@@ -11,6 +11,7 @@ mod inferred;
 mod repeats;
 mod silence;
 mod testimony;
+mod unseen;
 mod value;
 mod window;
 mod witnessed;

@@ -40,8 +40,16 @@ fn ms(n: i64) -> Nanos {
 
 /// So long after the segment before, so many bytes.
 fn row(waited: Nanos, len: u32) -> Row {
-    let last =
-        Last { time: START, len: MSS, psh: false, whole: false, skipped: 0, una: NXT - 4 * MSS, stamp: None };
+    let last = Last {
+        time: START,
+        len: MSS,
+        end: NXT,
+        psh: false,
+        whole: false,
+        skipped: 0,
+        una: NXT - 4 * MSS,
+        stamp: None,
+    };
     let flow = Flow {
         seen: true,
         acked: true,

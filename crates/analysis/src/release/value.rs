@@ -17,6 +17,8 @@ pub(crate) struct Release {
     pub(crate) written: Option<Nanos>,
     /// When what held it was gone, where it left later than that.
     pub(crate) freed: Option<Nanos>,
+    /// When what it answers had passed unseen, at the latest, and what that had waited for.
+    pub(crate) unseen: Option<(Nanos, Wait)>,
     /// Who says so.
     pub(crate) source: Source,
 }
@@ -25,7 +27,15 @@ impl Release {
     /// As the packets tell, without an ACK.
     #[inline]
     pub(crate) fn inferred(wait: Wait) -> Release {
-        Release { wait, ack: None, loss: None, written: None, freed: None, source: Source::Inferred }
+        Release {
+            wait,
+            ack: None,
+            loss: None,
+            written: None,
+            freed: None,
+            unseen: None,
+            source: Source::Inferred,
+        }
     }
 
     /// With the ACK in this frame.

@@ -67,6 +67,8 @@ at_rest! {
 pub(crate) struct Last {
     pub(crate) time: Nanos,
     pub(crate) len: u32,
+    /// The sequence number behind all that had passed then.
+    pub(crate) end: Seq,
     pub(crate) psh: bool,
     /// It has PSH and may be the end of several full ones that left as one packet, on which Linux sets that wherever the write ends (rule 87).
     pub(crate) whole: bool,
@@ -78,7 +80,7 @@ pub(crate) struct Last {
     pub(crate) stamp: Option<u32>,
 }
 
-at_rest! { Last { time, len, psh, whole, skipped, una, stamp as Near } }
+at_rest! { Last { time, len, end, psh, whole, skipped, una, stamp as Near } }
 
 impl Flow {
     /// Bytes sent and not acknowledged, as far as the tap saw.
@@ -145,6 +147,7 @@ impl Last {
         Last {
             time: t,
             len,
+            end: flow.nxt,
             psh,
             skipped: 0,
             whole: psh && mss > 0 && several() && len.is_multiple_of(mss),

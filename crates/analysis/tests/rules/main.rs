@@ -33,6 +33,7 @@ mod spaced;
 mod sums;
 mod timing;
 mod too_large;
+mod unseen;
 mod window;
 mod windows;
 mod words;

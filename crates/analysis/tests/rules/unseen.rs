@@ -1,0 +1,70 @@
+//! Packets that the capture missed, though they came (rule 94).
+
+use crate::wire::{Tap, Wire, ms, us};
+use tcpwhy_base::{Cause, Nanos};
+
+/// The client's second write is held until the server's delayed ACK, five times. `missed` of these holds the capture lacks.
+fn held(missed: Option<u32>) -> Wire {
+    let mut w = Wire::new(Tap::Client, us(200));
+    w.handshake();
+    for n in 0..5 {
+        let start = ms(100 + 100 * n);
+        w.at(start).client().data(10);
+        w.at(start + ms(41)).server().ack();
+        w.after(us(100)).client();
+        let second = w.client().data(129);
+        if missed == Some(n as u32) {
+            second.unseen();
+        }
+        w.after(us(300)).server().ack();
+        w.after(us(600)).server().data(25);
+        w.after(us(150)).client().ack();
+    }
+    w
+}
+
+/// What the server's ACK tells of left with the ACK before it: the wait was Nagle's algorithm's, and no time that the request was on its way.
+#[test]
+fn a_hold_whose_end_was_not_captured() {
+    let budget = |missed| {
+        let c = held(missed).connection();
+        [Cause::NagleDelayedAck, Cause::Bandwidth, Cause::SenderPause, Cause::ServerThink]
+            .map(|cause| c.budget.get(cause))
+    };
+    let whole = budget(None);
+    assert!(whole[0] > ms(200) && whole[3] < ms(6), "{whole:?}");
+    for n in 1..5 {
+        let lacks = budget(Some(n));
+        let differs = |i: usize| Nanos((whole[i] - lacks[i]).0.abs());
+        assert!((0..4).all(|i| differs(i) < ms(1)), "{n}: {whole:?} {lacks:?}");
+    }
+}
+
+/// An answer that acknowledges a request which never passed is no pause in the middle of the answer before. What went by until the request had come
+/// at the latest is not known.
+#[test]
+fn a_request_that_was_not_captured() {
+    let found = |acked_at_once: bool| {
+        let mut w = Wire::new(Tap::Server, ms(20));
+        w.handshake();
+        for n in 0..3 {
+            w.at(ms(100 + 300 * n)).client();
+            let request = w.client().data(100);
+            if n == 1 {
+                request.unseen();
+            }
+            w.after(ms(10)).server();
+            if acked_at_once {
+                w.server().ack();
+            }
+            w.after(ms(100)).server().data(400);
+            w.after(ms(10)).client().ack();
+        }
+        let c = w.connection();
+        [Cause::SenderPause, Cause::Unexplained, Cause::ServerThink]
+            .map(|cause| (c.budget.get(cause) + ms(1)).0 / 10_000_000)
+    };
+    // The first ACK of it tells when it had come.
+    assert_eq!(found(true), [0, 20, 30]);
+    assert_eq!(found(false), [0, 30, 20]);
+}
