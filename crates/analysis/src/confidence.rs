@@ -40,6 +40,8 @@ pub(crate) enum Rule {
     RoundTrip,
     RoundTripOfLostData,
     OwnBytes,
+    /// They stood in a queue of their own host before they passed (rule 95).
+    Stood,
     Queue,
     // Losses
     FastRecovery,
@@ -288,6 +290,7 @@ impl Rule {
             (Rule::TlsThink, _) => sure(0.9),
 
             (Rule::RoundTrip | Rule::RoundTripOfLostData | Rule::OwnBytes, _) => sure(0.9),
+            (Rule::Stood, _) => or(0.9, C::HostDelay, 0.05),
             (Rule::Queue, _) => or(0.6, C::Bandwidth, 0.3),
 
             (Rule::FastRecovery, _) => or(0.85, C::CongestionWindow, 0.15),

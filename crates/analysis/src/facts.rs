@@ -1,6 +1,7 @@
 //! The figures behind a span, kept as numbers; the sentence is made only when somebody reads it.
 
 mod opening;
+mod passed;
 mod rest;
 mod waited;
 mod witnessed;
@@ -8,6 +9,8 @@ mod witnessed;
 pub use witnessed::Witnessed;
 
 use opening::{first_data, not_taken, refused, round_trip, syn_repeats, syns_lost, unanswered};
+pub use passed::bit_rate;
+use passed::passed;
 use std::fmt;
 use tcpwhy_base::Nanos;
 use waited::{drained, emptied, no_answer, nothing_seen, released, think};
@@ -147,6 +150,8 @@ pub enum Facts {
         bytes: u32,
         /// Rate, where known.
         bps: Option<f64>,
+        /// Up to so long, at the least, they had stood in a queue of their own host; zero: nothing tells.
+        stood: Nanos,
     },
     /// A retransmission.
     Loss {
@@ -361,10 +366,7 @@ impl fmt::Display for Facts {
                     "With {flight} bytes in flight the sender could send no more, and the ACK was {delay} late."
                 )
             }
-            Facts::Bytes { bytes, bps: Some(bps) } => {
-                write!(f, "{bytes} bytes passed; the bottleneck carries about {}.", bit_rate(bps))
-            }
-            Facts::Bytes { bytes, bps: None } => write!(f, "{bytes} bytes passed one after the other."),
+            Facts::Bytes { bytes, bps, stood } => passed(f, bytes, bps, stood),
             Facts::Loss { bytes, wait } => write!(f, "{bytes} bytes were retransmitted after {wait}."),
             Facts::TooBig { bytes, wait, mtu } => too_big(f, bytes, wait, mtu),
             Facts::FirstData { bytes, wait, repeats } => first_data(f, bytes, wait, repeats),
@@ -473,17 +475,6 @@ fn behind_proxy(f: &mut fmt::Formatter<'_>, far: Nanos, rtt: Nanos) -> fmt::Resu
 
 fn wrong_clock(f: &mut fmt::Formatter<'_>, wait: Nanos) -> fmt::Result {
     write!(f, "By its time stamps one round trip took {wait}, longer than a packet lives: they are wrong.")
-}
-
-/// `12.3 Mbit/s`.
-pub fn bit_rate(bps: f64) -> String {
-    let (value, unit) = match bps {
-        b if b >= 1e9 => (b / 1e9, "Gbit/s"),
-        b if b >= 1e6 => (b / 1e6, "Mbit/s"),
-        b if b >= 1e3 => (b / 1e3, "kbit/s"),
-        b => (b, "bit/s"),
-    };
-    if value < 9.995 { format!("{value:.2} {unit}") } else { format!("{value:.0} {unit}") }
 }
 
 fn times(n: u32) -> String {

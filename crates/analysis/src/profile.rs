@@ -66,6 +66,9 @@ impl Rest for &'static Profile {
     }
 }
 
+/// What system calls, interrupts and a virtual CPU's wake-up take is no wait (measured: 50 to 130 µs for an empty path).
+pub(crate) const NO_WAIT: Nanos = Nanos::micros(50);
+
 /// What a released sender needs at most until its segment passes its own tap: an interrupt, a system call, a process that
 /// wakes up (rules 5 and 49).
 pub(crate) const WAKE_UP: Nanos = Nanos::millis(1);

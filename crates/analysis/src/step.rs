@@ -256,7 +256,7 @@ impl Step {
     #[inline(always)]
     pub(crate) fn absorb_burst(&mut self, s: End, from: Nanos, t: Nanos, segment: &Segment) -> bool {
         let takes = match self.wait {
-            Wait::Acked(_) | Wait::Window { .. } | Wait::Burst => true,
+            Wait::Acked(_) | Wait::Window { .. } | Wait::Standing { .. } | Wait::Burst => true,
             Wait::Pause(_) => t == from,
             _ => false,
         };
@@ -284,7 +284,9 @@ impl Step {
         }
         let burst = next.is_burst();
         let same = match (&mut self.wait, &next.wait) {
-            (Wait::Acked(_) | Wait::Window { .. } | Wait::Burst, Wait::Burst) => self.loss == next.loss,
+            (Wait::Acked(_) | Wait::Window { .. } | Wait::Standing { .. } | Wait::Burst, Wait::Burst) => {
+                self.loss == next.loss
+            }
             (Wait::Pause(_), Wait::Burst) => next.duration() == Nanos::ZERO && self.loss == next.loss,
             (Wait::Acked(mine), Wait::Acked(theirs)) => {
                 let same = next.cwnd == self.cwnd
@@ -304,6 +306,15 @@ impl Step {
                 }
                 same
             }
+            (Wait::Standing { under_way: mine }, Wait::Standing { under_way: theirs }) => {
+                let same = self.loss.is_none()
+                    && next.loss.is_none()
+                    && next.end - self.start <= rtt.max(Nanos::millis(1));
+                if same {
+                    *mine = (*mine).min(*theirs);
+                }
+                same
+            }
             // An application that writes little by little: one step per round trip or millisecond.
             (Wait::Pause(mine), Wait::Pause(theirs)) => {
                 let same = mine.there == theirs.there
@@ -311,8 +322,7 @@ impl Step {
                     && next.loss.is_none()
                     && next.end - self.start <= rtt.max(Nanos::millis(1));
                 if same {
-                    mine.full &= theirs.full;
-                    mine.flight = mine.flight.max(theirs.flight);
+                    mine.join(theirs);
                 }
                 same
             }
@@ -384,6 +394,7 @@ mod tests {
             Wait::Window { flight: 9 },
             Wait::Pause(Pause::default()),
             Wait::Freed,
+            Wait::Standing { under_way: MS(4) },
             Wait::Blind,
             Wait::Closed { window: 1, flight: 2, unread: None },
             Wait::Loss { repair: Repair::Fast, again: false },
@@ -418,6 +429,6 @@ mod tests {
             }
         }
         // Four kinds take bursts, in two stretches that join; a pause only takes what came in the same moment.
-        assert_eq!(absorbed, 3 * 2 + 1);
+        assert_eq!(absorbed, 4 * 2 + 1);
     }
 }

@@ -4,7 +4,7 @@ use crate::attribute::context::{Carry, Context, HALF_SEGMENT};
 use crate::attribute::doubts::against;
 use crate::confidence::{Rule, Sure, Tap};
 use crate::facts::Facts;
-use crate::release::burst_within;
+use crate::release::{Wait, burst_within};
 use crate::result::{Frames, Span};
 use crate::step::Step;
 use tcpwhy_base::{Cause, End, Nanos, Side, Source};
@@ -92,7 +92,11 @@ impl<'a> Emit<'a> {
         if per_byte.is_none() {
             self.carry.unpaid[d] = HALF_SEGMENT;
         }
-        let facts = Facts::Bytes { bytes, bps: per_byte.map(|p| 8e9 / p) };
+        let stood = match self.step.wait {
+            Wait::Standing { under_way } => under_way,
+            _ => Nanos::ZERO,
+        };
+        let facts = Facts::Bytes { bytes, bps: per_byte.map(|p| 8e9 / p), stood };
         self.network(Rule::OwnBytes, Cause::Bandwidth, time, facts);
     }
 
@@ -134,7 +138,12 @@ impl<'a> Emit<'a> {
             let facts = Facts::Wait { wait: time, outstanding: bytes, empty: Nanos::ZERO };
             self.span(Rule::AlmostSaturated, Cause::Unexplained, None, time - granted, facts);
         } else if bytes > 0 {
-            self.network(Rule::OwnBytes, Cause::Bandwidth, time, Facts::Bytes { bytes, bps: None });
+            self.network(
+                Rule::OwnBytes,
+                Cause::Bandwidth,
+                time,
+                Facts::Bytes { bytes, bps: None, stood: Nanos::ZERO },
+            );
         } else {
             self.network(Rule::RoundTrip, Cause::PathDelay, time, Facts::RoundTrip { rtt: context.rtt });
         }

@@ -24,10 +24,13 @@ pub(super) fn link_time(context: &Context, step: &Step, d: End, carry: &mut Carr
         let per_byte = context.per_byte[d.peer()].unwrap_or(0.0);
         carry.backlog[d.peer()] = (f64::from(step.bytes) * per_byte) as i64;
     }
+    if matches!(step.wait, Wait::Standing { .. }) {
+        return duration;
+    }
     let Some(per_byte) = context.per_byte[d] else { return burst };
     let free = free_time(context, step, d);
     let own = if step.is_turn() { 0.0 } else { f64::from(step.bytes) * per_byte };
-    if context.near(d) {
+    if context.near(d) && !context.stands[d] {
         near_sender(step, d, carry, burst.min(free), free, own)
     } else {
         Nanos(own as i64).min(free).max(burst.min(free))

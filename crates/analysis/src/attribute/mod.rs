@@ -73,6 +73,7 @@ fn attribute_any(
     limits: &mut Vec<Cause>,
 ) {
     forget_what_was_pushed(context, steps);
+    give_waits_to_the_queue(context, steps);
     forget_waits_below_the_tick(context, steps);
     give_free_waits_to_the_writer(context, steps);
     give_tails_to_nagle(context, steps);
@@ -104,6 +105,20 @@ fn forget_what_was_pushed(context: &Context, steps: &mut [Step]) {
     }
     for step in steps.iter_mut().filter(|s| s.may_go_on && context.paced[s.sender]) {
         step.pushed = false;
+    }
+}
+
+/// What its sender builds stands in a queue of its host, so that a segment that no ACK let go, behind whole ones, and that may have been built
+/// before the one before it passed, stood there as well: a tick of the stamps is too coarse to tell, or nothing was known yet (rule 95).
+fn give_waits_to_the_queue(context: &Context, steps: &mut [Step]) {
+    if !End::BOTH.iter().any(|&end| context.stands[end]) {
+        return;
+    }
+    let stood = |s: &Step| s.pause().is_some_and(|p| p.stood);
+    for step in steps.iter_mut().filter(|s| context.stands[s.sender] && stood(s)) {
+        if (step.may_go_on || !step.pushed) && step.source == Source::Inferred && step.loss.is_none() {
+            step.rename(Wait::Standing { under_way: Nanos::ZERO });
+        }
     }
 }
 

@@ -114,6 +114,11 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
             let facts = Facts::Told(Witnessed::Late { wait: step.duration() });
             out.span(Rule::Think, Cause::ReaderLate, me, rest, facts);
         }
+        // Longer than its bytes need at the rate: those of others, or the rate is known to an eighth only.
+        Wait::Standing { under_way } => {
+            let facts = Facts::Bytes { bytes: step.bytes, bps: None, stood: under_way };
+            out.network(Rule::Stood, Cause::Bandwidth, rest, facts);
+        }
         Wait::SendBuffer => out.span(Rule::WriterWoken, Cause::SendBuffer, me, rest, Facts::NoRoom),
         Wait::Freed => {
             out.span(

@@ -2,7 +2,7 @@
 //!
 //! The rules are those of `docs/causes`; each threshold names its source here.
 
-use crate::profile::delayed_from;
+use crate::profile::{NO_WAIT, delayed_from};
 use crate::release::acked::{Lock, is_held_until, is_tail, lock};
 use crate::release::from_afar::{fills_a_hold, in_the_queue, late_for_the_path};
 use crate::release::habits::Habits;
@@ -51,6 +51,8 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
         Release::inferred(Wait::Missing { packets: u32::from(p.missing) })
     } else if p.flow.probed {
         probed(p)
+    } else if p.under_way().surely >= p.waited() + p.tick {
+        Release::inferred(Wait::Standing { under_way: p.under_way().surely })
     } else if let Some(lock) = lock(p, habits.nodelay_shown(p.sender) > 0) {
         with_ack(p, habits, &lock)
     } else {
@@ -64,7 +66,7 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
 /// nothing (rule 50): the true wait may be a tick longer or shorter.
 #[inline]
 pub(crate) fn burst_within(rtt: Nanos, tick: Nanos) -> Nanos {
-    rtt.part(64).max(Nanos::micros(50)).max(tick.times(2))
+    rtt.part(64).max(NO_WAIT).max(tick.times(2))
 }
 
 /// The first segment of the other side.
@@ -429,7 +431,8 @@ fn by_timer_or_writer(p: &Passage<'_>, habits: &Habits, full: bool) -> Wait {
         }
     }
     // Writers that wait for buffer space wake a moment after the ACK; the flight tells.
-    Wait::Pause(Pause { outstanding, flight: recent_flight(p), full, there: false })
+    let stood = p.under_way().perhaps >= p.waited();
+    Wait::Pause(Pause { outstanding, flight: recent_flight(p), full, stood, there: false })
 }
 
 /// Bytes that were in flight when the last ACK before the segment came in, if that was in the last quarter of the wait and

@@ -4,7 +4,7 @@ mod small_window;
 use super::*;
 use crate::profile::Profile;
 use crate::track::{
-    Ack, Acks, Arrival, Arrived, Before, Flow, Last, Numbering, PathView, Recovery, Repair, Since,
+    Ack, Acks, Arrival, Arrived, Before, Flow, Last, Numbering, PathView, Rate, Recovery, Repair, Since,
 };
 use tcpwhy_base::{End, Nanos, Segment, Seq, Source, TcpFlags, Timer};
 
@@ -134,6 +134,7 @@ impl Row {
             one_sided: self.one_sided,
             capture_drops: false,
             rate: None,
+            departed: &Rate::default(),
             tick: Nanos::ZERO,
         })
     }

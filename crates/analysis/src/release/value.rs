@@ -98,6 +98,11 @@ pub(crate) enum Wait {
     Pause(Pause),
     /// Nothing any more: what had held the segment was gone, and it left later than its kernel would send it.
     Freed,
+    /// What was before it in a queue of its own host: its sender had built it before that passed (rule 95).
+    Standing {
+        /// How long it stood there at the least.
+        under_way: Nanos,
+    },
     /// As `Pause`, with the timing of a cork's timer.
     CorkTimer {
         /// Since the last ACK.
@@ -145,6 +150,7 @@ at_rest! {
         9 => CorkTimer { wait }, 10 => Cork { wait }, 11 => SendBuffer, 12 => Unread,
         13 => Turn { on_the_way, unheard, doubt, seen }, 14 => Loss { repair, again },
         15 => NewProbe { outstanding }, 16 => Missing { packets }, 17 => Blind,
+        18 => Standing { under_way },
     }
 }
 
@@ -204,11 +210,22 @@ pub(crate) struct Pause {
     pub(crate) flight: u32,
     /// Full segments before and after it: no write ended there.
     pub(crate) full: bool,
+    /// It may have been built before the one before it passed, as far as its time stamp tells.
+    pub(crate) stood: bool,
     /// What it waited for had been written before it began, as its kernel says: another thing held it.
     pub(crate) there: bool,
 }
 
-at_rest! { Pause { outstanding, flight, full, there } }
+impl Pause {
+    /// Both waits are one.
+    pub(crate) fn join(&mut self, next: &Pause) {
+        self.full &= next.full;
+        self.stood &= next.stood;
+        self.flight = self.flight.max(next.flight);
+    }
+}
+
+at_rest! { Pause { outstanding, flight, full, stood, there } }
 
 /// Whether a response that came late may have been lost once before it passed the tap, which looks the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

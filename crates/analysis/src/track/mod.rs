@@ -18,6 +18,7 @@ mod recovery;
 mod renew;
 mod scale;
 mod stamps;
+mod standing;
 
 pub(crate) use acks::Ack;
 pub(crate) use flow::{CwndState, Last};
@@ -27,7 +28,7 @@ pub(crate) use passage::{Arrival, Arrived, Before, Passage, PathView, Since, was
 pub(crate) use recovery::{Recovered, Repair, Verdict};
 
 #[cfg(test)]
-pub(crate) use {acks::Acks, flow::Flow, numbering::Numbering, recovery::Recovery};
+pub(crate) use {acks::Acks, flow::Flow, numbering::Numbering, rate::Rate, recovery::Recovery};
 
 use crate::copies::{Copies, SOON};
 use crate::profile::{Profile, delayed_from};
@@ -378,6 +379,7 @@ impl Tracker {
             one_sided: peer.counts().packets == 0,
             capture_drops: self.quality.has(Quality::CAPTURE_DROPS),
             rate: (!path.is_near()).then(|| own.arrivals()),
+            departed: own.arrivals(),
             tick: self.clock.tick(),
         }
     }
@@ -438,6 +440,7 @@ impl Tracker {
         View {
             near: own <= peer,
             fine_stamps: self.profile[s].fine_stamps,
+            asked: self.stamps[s].asked(),
             train_pause: if crowded == Nanos::ZERO { self.pause } else { train_pause(self.rtt(), crowded) },
             peer_reaction: peer,
             rtt: own + peer,

@@ -5,6 +5,7 @@ use crate::track::acks::{Ack, Acks};
 use crate::track::flow::Flow;
 use crate::track::rate::Rate;
 use crate::track::recovery::Repair;
+use crate::track::standing::UnderWay;
 use tcpwhy_base::{End, Nanos, Segment, Seq};
 
 /// What a data segment brought.
@@ -136,6 +137,8 @@ pub(crate) struct Passage<'a> {
     pub(crate) capture_drops: bool,
     /// The bottleneck before the tap, away from the sender.
     pub(crate) rate: Option<&'a Rate>,
+    /// What is known of when it left.
+    pub(crate) departed: &'a Rate,
     /// How long the capture's clock stands still; zero if not for long.
     pub(crate) tick: Nanos,
 }
@@ -165,6 +168,11 @@ impl Passage<'_> {
             let crossing = self.rate.map_or(Nanos::ZERO, |r| r.crossing(self.segment.len));
             (self.time - a.time - crossing).floor0()
         })
+    }
+
+    /// Beside its sender: how long it had been under way before it passed (rule 95).
+    pub(crate) fn under_way(&self) -> UnderWay {
+        if self.path.is_near() { self.departed.under_way() } else { UnderWay::default() }
     }
 
     /// The last segment ended a write. Of a packet of several segments that Linux spaces PSH does not tell (rule 87).

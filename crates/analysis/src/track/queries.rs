@@ -223,6 +223,11 @@ impl Tracker {
         self.half[s].alone()
     }
 
+    /// What `s` sends stands in a queue of its host before it passes.
+    pub(crate) fn stands(&self, s: End) -> bool {
+        self.half[s].arrivals().stands()
+    }
+
     /// The bottleneck's rate in one direction, bits per second.
     #[inline]
     pub(crate) fn rate(&mut self, d: End) -> Option<f64> {

@@ -7,6 +7,7 @@
 use crate::fetch::fetch_whole;
 use crate::rest::{Place, at_rest};
 use crate::track::departures::Departures;
+use crate::track::standing::{Standing, UnderWay};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
 const STEPS: i32 = 8;
@@ -16,6 +17,9 @@ const LOWEST: f64 = 64e3;
 /// A train of fewer intervals says nothing: ACK pairs and interrupts blur it.
 const MIN_INTERVALS: u16 = 4;
 const MAX_INTERVALS: u16 = 64;
+
+/// A bucket holds what passes at its rate between two ticks of its host, at least: 10 ms of the slowest (tc-tbf(8), `burst`: 10 kB for 10 Mbit/s).
+const BUCKET: Nanos = Nanos::millis(10);
 
 /// BBR probes for more in one of so many phases (`CYCLE_LEN`, tcp_bbr.c): the link sets apart what it sends at least then.
 const CYCLE: u32 = 8;
@@ -40,13 +44,17 @@ pub(crate) struct Leaving {
     /// Up to here it left as it was written: a segment that was not full ended there while the end of such a one before it was in flight, and so
     /// was all that its sender had (`tcp_rate_check_app_limited`).
     pub(crate) written: Option<Seq>,
+    /// And for how long what passes had stood before that.
+    pub(crate) standing: Option<Standing>,
+    /// Of the last segment.
+    pub(crate) under_way: UnderWay,
     /// Away from it: its first time stamp, how much later than it says a segment passed at the least, and when that was.
     pub(crate) soonest: Option<(u32, Nanos, Nanos)>,
     /// When the first of the train passed of which that is known, and when that and the last left.
     train: Option<(Nanos, Left, Left)>,
 }
 
-at_rest! { Leaving { departures, written, soonest, train } }
+at_rest! { Leaving { departures, written, standing, under_way, soonest, train } }
 
 /// Collects trains of one direction.
 #[derive(Clone, Debug, Default)]
@@ -69,12 +77,14 @@ pub(crate) struct Rate {
     asked_at: u32,
     /// The estimate, bits per second; 0: none.
     bps: f32,
+    /// Beside its sender: what it sends stands in a queue of its host before it passes, so that the link is there (rule 95).
+    stands: bool,
 }
 
 at_rest! {
     Rate {
         start, leaving, paced, last, gap, bytes, intervals, quickest, histogram as Place, total, asked_at,
-        bps,
+        bps, stands,
     }
 }
 
@@ -98,6 +108,25 @@ impl Rate {
                 self.end_train();
                 self.start = t;
                 self.leaves(t, left);
+            }
+        }
+        self.last = t;
+    }
+
+    /// `bytes` passed at `t` that stood in a queue before that, surely or perhaps: their pace is the link's. A bucket of tokens that are left lets the
+    /// first through at once, so that a train begins with what surely stood, and is as long as ten buckets.
+    pub(crate) fn stood(&mut self, t: Nanos, bytes: u32, surely: bool, perhaps: bool) {
+        let goes_on = surely || perhaps && self.is_running();
+        if self.last == Nanos::ZERO || !goes_on {
+            self.end_train();
+            self.start = t;
+        } else {
+            self.bytes = self.bytes.saturating_add(bytes);
+            self.intervals = self.intervals.saturating_add(1);
+            if self.intervals >= MAX_INTERVALS && t - self.start >= BUCKET.times(10) {
+                self.last = t;
+                self.end_train();
+                self.start = t;
             }
         }
         self.last = t;
@@ -184,13 +213,43 @@ impl Rate {
         self.leaving.as_deref_mut()
     }
 
+    /// How long the last segment had been under way, where that is known.
+    pub(crate) fn under_way(&self) -> UnderWay {
+        self.leaving.as_ref().map_or_else(UnderWay::default, |leaving| leaving.under_way)
+    }
+
     /// It has several segments in flight, so that when they leave is worth knowing.
     #[inline]
     pub(crate) fn has_several(&mut self) {
         if self.leaving.is_none() {
             let (departures, written) = (Departures::new(), None);
-            self.leaving = Some(Box::new(Leaving { departures, written, soonest: None, train: None }));
+            let leaving = Leaving {
+                departures,
+                written,
+                standing: None,
+                under_way: UnderWay::default(),
+                soonest: None,
+                train: None,
+            };
+            self.leaving = Some(Box::new(leaving));
         }
+    }
+
+    /// What it sends stands in a queue before it passes, or no longer.
+    #[inline]
+    pub(crate) fn stands(&self) -> bool {
+        self.stands
+    }
+
+    /// So it does from now on: the rate that was learnt is that of another place, and when what passes leaves is still known.
+    pub(crate) fn begins_to_stand(&mut self) {
+        let leaving = self.leaving.take();
+        *self = Rate { leaving, stands: true, ..Rate::default() };
+    }
+
+    /// It no longer does.
+    pub(crate) fn stands_no_more(&mut self) {
+        self.stands = false;
     }
 
     /// The train left as far apart as it passed, by an eighth, and no queue of its own stood: two of its pieces would have waited longer. BBR

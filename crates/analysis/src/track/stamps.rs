@@ -50,6 +50,12 @@ impl Stamps {
         }
     }
 
+    /// The one that waits for its echo, and when its first packet passed.
+    #[inline]
+    pub(crate) fn asked(&self) -> Option<(u32, Nanos)> {
+        self.asked.map(|stamp| (stamp, self.asked_at))
+    }
+
     /// A later one has passed.
     pub(crate) fn is_older(&self, stamp: u32) -> bool {
         self.newest.is_some_and(|newest| is_newer(newest, stamp))

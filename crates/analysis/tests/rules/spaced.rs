@@ -274,3 +274,47 @@ fn what_a_sender_spaces_is_no_rate_of_the_link() {
         assert!(bandwidth > ms(150) && pacing == Nanos::ZERO, "{tap:?} {link:?}");
     }
 }
+
+/// Forty packets of two segments that pass 3 ms apart beside their sender, which had built them so long before; the stamps of all are those of the
+/// first, if `ahead`, with so much added: sch_fq behind the tap is told when they are to leave.
+fn shaped(before: Nanos, ahead: bool) -> Connection {
+    let mut w = opened(Tap::Server, ms(20));
+    let start = ms(40);
+    let mut events: Vec<(Nanos, Nanos)> = Vec::new();
+    for k in 0..40 {
+        let passes = start + ms(3).times(k);
+        let built = start.max(passes - before);
+        events.extend([(built, passes - built), (passes + ms(10), Nanos(-1))]);
+    }
+    events.sort_by_key(|e| e.0);
+    for (at, late) in events {
+        if late < Nanos::ZERO {
+            w.at(at).client().ack();
+            continue;
+        }
+        let packet = w.at(at).server().data(2 * MSS);
+        packet.segment.flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
+        if ahead && let Some((stamp, _)) = &mut packet.segment.options.timestamps {
+            *stamp += (at - start).0 as u32 % 9_000_000 / 1_000_000;
+        } else {
+            packet.late(late);
+        }
+    }
+    w.connection()
+}
+
+/// Beside its sender a segment that had been built, by its time stamp, before the one before it passed was held by nothing of TCP: it stood in a
+/// queue of its own host, whose pace is that of a link (rule 95).
+#[test]
+fn what_was_built_before_the_last_passed_stood_in_its_host() {
+    let causes = |before: Nanos, ahead: bool| {
+        let budget = shaped(before, ahead).budget;
+        let most = |cause| budget.get(cause) > ms(100);
+        [most(Cause::Bandwidth), most(Cause::SenderPause) || most(Cause::Pacing)]
+    };
+    assert_eq!(causes(ms(6), false), [true, false]);
+    // Built as it passed, or within the millisecond that a stamp tells.
+    assert_eq!([ms(0), ms(2)].map(|before| causes(before, false)), [[false, true]; 2]);
+    // Stamps of a time to come, in turns of 9 ms.
+    assert_eq!(causes(ms(0), true), [false, true]);
+}

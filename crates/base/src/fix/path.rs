@@ -233,7 +233,8 @@ pub(super) const ROWS: &[FixInfo] = &[
             How {
                 system: "Any",
                 text: "Check that the link is what was bought: `ethtool DEV` (100 instead of 1000 Mbit/s), \
-                       a rate limit of the cloud instance, a shaper",
+                       a rate limit of the cloud instance, a shaper on the sending host (`tc -s qdisc show`: tbf, \
+                       htb, cake, fq with `maxrate`; in Kubernetes `kubernetes.io/egress-bandwidth`)",
             },
         ],
     },

@@ -158,10 +158,13 @@ impl Half {
         let in_flight = self.flow.outstanding() + advance;
         if view.near {
             self.crowd.acknowledged(self.flow.una, t, in_flight, self.flow.mss);
-            let slow =
-                t - self.rate.last() > view.train_pause && self.spread_by_link(advance, in_flight, t, view);
-            let left = self.left_beside(t, view);
-            self.rate.pass(t, advance, if slow { Nanos::MAX } else { view.train_pause }, left);
+            // Of what stands in a queue before the tap that has told.
+            if !self.rate.stands() {
+                let slow = t - self.rate.last() > view.train_pause
+                    && self.spread_by_link(advance, in_flight, t, view);
+                let left = self.left_beside(t, view);
+                self.rate.pass(t, advance, if slow { Nanos::MAX } else { view.train_pause }, left);
+            }
             self.flow.paced = self.rate.is_paced();
         } else if let Some(stamp) = stamp {
             self.crowd.asked(Mark::Stamp(stamp), t);

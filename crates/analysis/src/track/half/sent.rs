@@ -1,11 +1,13 @@
 //! What one end sends: its data, and what that says of its segments and its windows.
 
-use crate::profile::{Profile, WAKE_UP};
+use crate::profile::{NO_WAIT, Profile, WAKE_UP};
+use crate::track::acks::Acks;
 use crate::track::flow::{Flow, Last};
 use crate::track::half::{Half, View};
 use crate::track::passage::{Arrival, Arrived, Before};
 use crate::track::rate::{Left, Mark};
 use crate::track::recovery::{Recovery, Repair, TooLarge};
+use crate::track::standing::{Standing, UnderWay};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
 /// Whatever is shorter is no full segment: the MSS of who was told none (RFC 9293, 3.7.1).
@@ -139,7 +141,7 @@ impl Half {
         if view.near {
             let end = segment.seq + segment.len;
             self.crowd.asked(Mark::End(end), t);
-            self.leaves_beside(end, t);
+            self.leaves_beside(segment, t, view);
             match self.flow.flight_start {
                 Some(start) if t - start <= view.rtt.part(64).max(Nanos::micros(50)) => {
                     (self.together, self.some_together) = (end, true);
@@ -169,13 +171,39 @@ impl Half {
 
     /// Beside its sender it left as it passed: when, is kept of flows with several segments in flight (rule 87).
     #[inline]
-    fn leaves_beside(&mut self, end: Seq, t: Nanos) {
-        let flight = self.flow.outstanding();
-        if flight >= 4 * self.flow.mss.max(1) {
+    fn leaves_beside(&mut self, segment: &Segment, t: Nanos, view: &View) {
+        let flow = &mut self.flow;
+        let flight = flow.outstanding();
+        if flight >= 4 * flow.mss.max(1) {
             self.rate.has_several();
         }
-        if let Some(leaving) = self.rate.leaving() {
-            leaving.departures.push(end, t, flight);
+        let Some(leaving) = self.rate.leaving() else { return };
+        leaving.departures.push(segment.seq + segment.len, t, flight);
+        // Farther away it may have been late on its way.
+        let beside = view.fine_stamps && view.rtt - view.peer_reaction <= WAKE_UP;
+        let stamp = segment.options.timestamps.filter(|_| beside).map(|s| s.0);
+        let Some((stamp, last)) = stamp.zip(flow.last) else {
+            leaving.under_way = UnderWay::default();
+            return;
+        };
+        let (first, at) = view.asked.unwrap_or((stamp, t));
+        let standing = leaving.standing.get_or_insert_with(|| Standing::begins(first, at));
+        let wait = t - last.time;
+        leaving.under_way = standing.passes(stamp, t, wait);
+        if leaving.under_way.surely >= wait && has_heard(&self.acks, segment, last.time) {
+            standing.is_refuted();
+            leaving.under_way = UnderWay::default();
+        }
+        let (shown, under_way) = (standing.is_shown(), leaving.under_way);
+        if !shown && self.rate.stands() {
+            self.rate.stands_no_more();
+        } else if shown {
+            // The link is before the tap: what passes is as far apart as it lets it through, and its ACKs tell no better.
+            if !self.rate.stands() {
+                self.rate.begins_to_stand();
+            }
+            let surely = under_way.surely >= wait && wait > NO_WAIT;
+            self.rate.stood(t, segment.len, surely, under_way.perhaps >= wait);
         }
     }
 
@@ -362,4 +390,13 @@ impl Half {
 /// lost (rule 59).
 fn is_cut(flow: &Flow, segment: &Segment) -> bool {
     segment.len + 40 < flow.mss && flow.edge_known && flow.edge.minus(segment.seq) >= flow.mss as i32
+}
+
+/// The segment echoes the stamp of an ACK that came after `since`, and no ACK before had that: it was built after that.
+fn has_heard(acks: &Acks, segment: &Segment, since: Nanos) -> bool {
+    let Some((_, echo)) = segment.options.timestamps else { return false };
+    let is_older = |stamp: u32| (stamp.wrapping_sub(echo) as i32) < 0;
+    let known = || acks.newest_first().filter_map(|a| Some((a.time, a.stamp?)));
+    known().any(|(at, stamp)| at > since && stamp == echo)
+        && known().find(|&(at, _)| at <= since).is_some_and(|(_, stamp)| is_older(stamp))
 }

@@ -1,0 +1,29 @@
+//! What is said of bytes that kept a link busy.
+
+use std::fmt;
+use tcpwhy_base::Nanos;
+
+pub(super) fn passed(f: &mut fmt::Formatter<'_>, bytes: u32, bps: Option<f64>, stood: Nanos) -> fmt::Result {
+    match bps {
+        Some(bps) => write!(f, "{bytes} bytes passed; the bottleneck carries about {}.", bit_rate(bps))?,
+        None => write!(f, "{bytes} bytes passed one after the other.")?,
+    }
+    if stood == Nanos::ZERO {
+        return Ok(());
+    }
+    write!(
+        f,
+        " By their time stamps the sender had built them up to {stood} before they left its host: they stood in a queue there, of a shaper (`tc -s qdisc show`) or of a slow interface."
+    )
+}
+
+/// `12.3 Mbit/s`.
+pub fn bit_rate(bps: f64) -> String {
+    let (value, unit) = match bps {
+        b if b >= 1e9 => (b / 1e9, "Gbit/s"),
+        b if b >= 1e6 => (b / 1e6, "Mbit/s"),
+        b if b >= 1e3 => (b / 1e3, "kbit/s"),
+        b => (b, "bit/s"),
+    };
+    if value < 9.995 { format!("{value:.2} {unit}") } else { format!("{value:.0} {unit}") }
+}
