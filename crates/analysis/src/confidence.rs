@@ -42,6 +42,8 @@ pub(crate) enum Rule {
     OwnBytes,
     /// They stood in a queue of their own host before they passed (rule 95).
     Stood,
+    /// They had left before, and came as far apart as a link lets them that carries less than before (rule 96).
+    PaceOfLink,
     Queue,
     // Losses
     FastRecovery,
@@ -287,10 +289,9 @@ impl Rule {
             (Rule::NeverAnswered, _) => sure(0.7),
             (Rule::Refused | Rule::SynLostBetweenTaps, _) => sure(0.95),
             (Rule::HandshakeUnseen | Rule::NotCaptured, _) => sure(0.5),
-            (Rule::TlsThink, _) => sure(0.9),
-
-            (Rule::RoundTrip | Rule::RoundTripOfLostData | Rule::OwnBytes, _) => sure(0.9),
+            (Rule::TlsThink | Rule::RoundTrip | Rule::RoundTripOfLostData | Rule::OwnBytes, _) => sure(0.9),
             (Rule::Stood, _) => or(0.9, C::HostDelay, 0.05),
+            (Rule::PaceOfLink, _) => or(0.8, C::Queueing, 0.2),
             (Rule::Queue, _) => or(0.6, C::Bandwidth, 0.3),
 
             (Rule::FastRecovery, _) => or(0.85, C::CongestionWindow, 0.15),

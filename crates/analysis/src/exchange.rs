@@ -452,7 +452,7 @@ impl Recorder {
     /// `sender` sent again what had arrived: the last long pause was a wait for its timer, while the path stood still.
     pub(crate) fn stalled(&mut self, sender: End, at_least: Nanos) {
         let mut recent = self.recorded.steps.iter_mut().rev().take(8).take_while(|s| s.sender == sender);
-        if let Some(step) = recent.find(|s| s.pause().is_some() && s.duration() >= at_least) {
+        if let Some(step) = recent.find(|s| s.was_silent_for(at_least)) {
             step.rename(Wait::Loss { repair: Repair::Spurious, again: true });
         }
     }
@@ -466,7 +466,7 @@ impl Recorder {
         };
         let r = &mut self.recorded;
         let alone = |s: &&mut Step| s.sender == sender && s.end == r.last && s.bytes == s.len && !s.is_turn();
-        let silent = |s: &&mut Step| s.pause().is_some() && s.duration() >= at_least;
+        let silent = |s: &&mut Step| s.was_silent_for(at_least);
         if let Some(step) = r.steps.last_mut().filter(alone).filter(silent) {
             step.rename(Wait::Loss { repair: Repair::Timeout, again: true });
         }

@@ -251,12 +251,21 @@ impl Step {
         }
     }
 
+    /// Nothing came for so long, and nothing else is known of it but that it may have been on its way.
+    pub(crate) fn was_silent_for(&self, at_least: Nanos) -> bool {
+        matches!(self.wait, Wait::Pause(_) | Wait::OnItsWay { .. }) && self.duration() >= at_least
+    }
+
     /// Takes a burst from `from` to `t` into this step, as [`Step::absorb`] does, without a step of its own: `segment` of `s`
     /// ended it, and no loss was being repaired.
     #[inline(always)]
     pub(crate) fn absorb_burst(&mut self, s: End, from: Nanos, t: Nanos, segment: &Segment) -> bool {
         let takes = match self.wait {
-            Wait::Acked(_) | Wait::Window { .. } | Wait::Standing { .. } | Wait::Burst => true,
+            Wait::Acked(_)
+            | Wait::Window { .. }
+            | Wait::Standing { .. }
+            | Wait::OnItsWay { .. }
+            | Wait::Burst => true,
             Wait::Pause(_) => t == from,
             _ => false,
         };
@@ -284,9 +293,14 @@ impl Step {
         }
         let burst = next.is_burst();
         let same = match (&mut self.wait, &next.wait) {
-            (Wait::Acked(_) | Wait::Window { .. } | Wait::Standing { .. } | Wait::Burst, Wait::Burst) => {
-                self.loss == next.loss
-            }
+            (
+                Wait::Acked(_)
+                | Wait::Window { .. }
+                | Wait::Standing { .. }
+                | Wait::OnItsWay { .. }
+                | Wait::Burst,
+                Wait::Burst,
+            ) => self.loss == next.loss,
             (Wait::Pause(_), Wait::Burst) => next.duration() == Nanos::ZERO && self.loss == next.loss,
             (Wait::Acked(mine), Wait::Acked(theirs)) => {
                 let same = next.cwnd == self.cwnd
@@ -312,6 +326,16 @@ impl Step {
                     && next.end - self.start <= rtt.max(Nanos::millis(1));
                 if same {
                     *mine = (*mine).min(*theirs);
+                }
+                same
+            }
+            (Wait::OnItsWay { under_way: mine, even }, Wait::OnItsWay { under_way: theirs, even: also }) => {
+                let same = even == also
+                    && self.loss.is_none()
+                    && next.loss.is_none()
+                    && next.end - self.start <= rtt.max(Nanos::millis(1));
+                if same {
+                    *mine = (*mine).max(*theirs);
                 }
                 same
             }
@@ -395,6 +419,7 @@ mod tests {
             Wait::Pause(Pause::default()),
             Wait::Freed,
             Wait::Standing { under_way: MS(4) },
+            Wait::OnItsWay { under_way: MS(4), even: true },
             Wait::Blind,
             Wait::Closed { window: 1, flight: 2, unread: None },
             Wait::Loss { repair: Repair::Fast, again: false },
@@ -428,7 +453,7 @@ mod tests {
                 }
             }
         }
-        // Four kinds take bursts, in two stretches that join; a pause only takes what came in the same moment.
-        assert_eq!(absorbed, 4 * 2 + 1);
+        // Five kinds take bursts, in two stretches that join; a pause only takes what came in the same moment.
+        assert_eq!(absorbed, 5 * 2 + 1);
     }
 }

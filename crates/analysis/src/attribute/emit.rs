@@ -149,6 +149,17 @@ impl<'a> Emit<'a> {
         }
     }
 
+    /// It had left before: at its pace the link carries less than it did, for others share it or it is slower now; else the path held it up.
+    pub(super) fn on_its_way(&mut self, context: &Context, (under_way, even): (Nanos, bool), time: Nanos) {
+        if even {
+            let facts = Facts::Bytes { bytes: self.step.bytes, bps: None, stood: Nanos::ZERO };
+            self.network(Rule::PaceOfLink, Cause::Bandwidth, time, facts);
+        } else {
+            let facts = Facts::Queue { rtt: context.rtt + under_way, base: context.rtt };
+            self.network(Rule::Queue, Cause::Queueing, time, facts);
+        }
+    }
+
     /// How much of `time` can have been the way: a round trip for each turn (rule 45), with what hosts need to wake up.
     pub(super) fn trip(&mut self, context: &Context, time: Nanos) -> Nanos {
         let each = context.rtt + context.rtt.part(64) + HOSTS;

@@ -2,6 +2,7 @@
 
 use crate::attribute::context::{Carry, Context};
 use crate::attribute::is_plain;
+use crate::attribute::link::{at_its_pace, saturated};
 use crate::attribute::woken::{PLATEAU, apart, clocked, emptied, flight_of, wakes_the_writer, written};
 use crate::release::Wait;
 use crate::step::Step;
@@ -65,6 +66,13 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
     let opening = steps.get(k).filter(whole).map(|_| k);
     let mut most = carry.peak;
     growth(context, steps, limits, carry, mss, initial);
+    // Behind what came at the pace of a link that was busy nothing grows any more (rule 96).
+    if let Some(from) = steps.iter().position(at_its_pace)
+        && saturated(context, steps, sender)
+    {
+        let later = limits[from..].iter_mut();
+        later.filter(|limit| **limit == Cause::SlowStart).for_each(|limit| *limit = Cause::SendBuffer);
+    }
     let windows = Windows::of(steps);
     // Where flights grow nobody asks what a plateau would be limited by.
     let stays = limits.contains(&Cause::SendBuffer);
@@ -291,28 +299,6 @@ fn spare_window(context: &Context, steps: &[Step], sender: End) -> Option<(u32, 
 /// The largest flight, where there is any.
 fn peak(steps: &[Step]) -> Option<u32> {
     steps.iter().map(flight_of).filter(|&f| f > 0).max()
-}
-
-/// The link was busy with these bytes for seven eighths of the time: it is what the flow does not grow against.
-fn saturated(context: &Context, steps: &[Step], sender: End) -> bool {
-    let Some(per_byte) = context.per_byte[sender].or_else(|| spread(context, steps, sender)) else {
-        return false;
-    };
-    let waits = steps.iter().filter(|s| clocked(s));
-    let (bytes, time) =
-        waits.fold((0.0, 0.0), |(b, t), s| (b + f64::from(s.bytes), t + s.duration().0 as f64));
-    bytes * per_byte >= time * 0.875
-}
-
-/// Seen from afar: the time that a byte took in what came one behind the other, where that is most of the bytes behind those that ACKs let go
-/// (rule 72).
-fn spread(context: &Context, steps: &[Step], sender: End) -> Option<f64> {
-    if context.near(sender) {
-        return None;
-    }
-    let behind = |s: &Step| s.bytes.saturating_sub(s.len.saturating_mul(s.releases));
-    let (time, bytes) = steps.iter().fold((0, 0), |(t, b), s| (t + s.burst.0, b + i64::from(behind(s))));
-    (bytes >= 4 * i64::from(context.mss[sender])).then(|| time as f64 / bytes as f64)
 }
 
 /// Marks steps as growing ([`Cause::SlowStart`]) or on a plateau ([`Cause::SendBuffer`]).

@@ -1,6 +1,7 @@
 //! How much of a step the bottleneck was busy with the connection's own bytes.
 
 use crate::attribute::context::{Carry, Context};
+use crate::attribute::woken::clocked;
 use crate::release::Wait;
 use crate::step::Step;
 use crate::track::Repair;
@@ -24,7 +25,7 @@ pub(super) fn link_time(context: &Context, step: &Step, d: End, carry: &mut Carr
         let per_byte = context.per_byte[d.peer()].unwrap_or(0.0);
         carry.backlog[d.peer()] = (f64::from(step.bytes) * per_byte) as i64;
     }
-    if matches!(step.wait, Wait::Standing { .. }) {
+    if matches!(step.wait, Wait::Standing { .. }) || at_its_pace(step) {
         return duration;
     }
     let Some(per_byte) = context.per_byte[d] else { return burst };
@@ -75,4 +76,34 @@ fn near_sender(step: &Step, d: End, carry: &mut Carry, run: Nanos, free: Nanos, 
         carry.backlog[d] = 0;
     }
     busy
+}
+
+/// It had left before, and came at a link's pace (rule 96).
+pub(super) fn at_its_pace(step: &Step) -> bool {
+    matches!(step.wait, Wait::OnItsWay { even: true, .. })
+}
+
+/// The link was busy with these bytes for seven eighths of the time: it is what the flow does not grow against.
+pub(super) fn saturated(context: &Context, steps: &[Step], sender: End) -> bool {
+    let Some(per_byte) = context.per_byte[sender].or_else(|| spread(context, steps, sender)) else {
+        return false;
+    };
+    // What was on its way at a link's pace shows by itself that it was busy (rule 96).
+    let waits = steps.iter().filter(|s| clocked(s) || at_its_pace(s));
+    let (busy, time) = waits.fold((0.0, 0.0), |(busy, time), s| {
+        let took = s.duration().0 as f64;
+        (busy + if at_its_pace(s) { took } else { f64::from(s.bytes) * per_byte }, time + took)
+    });
+    busy >= time * 0.875
+}
+
+/// Seen from afar: the time that a byte took in what came one behind the other, where that is most of the bytes behind those that ACKs let go
+/// (rule 72).
+fn spread(context: &Context, steps: &[Step], sender: End) -> Option<f64> {
+    if context.near(sender) {
+        return None;
+    }
+    let behind = |s: &Step| s.bytes.saturating_sub(s.len.saturating_mul(s.releases));
+    let (time, bytes) = steps.iter().fold((0, 0), |(t, b), s| (t + s.burst.0, b + i64::from(behind(s))));
+    (bytes >= 4 * i64::from(context.mss[sender])).then(|| time as f64 / bytes as f64)
 }

@@ -119,6 +119,7 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
             let facts = Facts::Bytes { bytes: step.bytes, bps: None, stood: under_way };
             out.network(Rule::Stood, Cause::Bandwidth, rest, facts);
         }
+        Wait::OnItsWay { under_way, even } => out.on_its_way(context, (under_way, even), rest),
         Wait::SendBuffer => out.span(Rule::WriterWoken, Cause::SendBuffer, me, rest, Facts::NoRoom),
         Wait::Freed => {
             out.span(

@@ -53,10 +53,15 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
         probed(p)
     } else if p.under_way().surely >= p.waited() + p.tick {
         Release::inferred(Wait::Standing { under_way: p.under_way().surely })
-    } else if let Some(lock) = lock(p, habits.nodelay_shown(p.sender) > 0) {
-        with_ack(p, habits, &lock)
     } else {
-        without_ack(p, habits)
+        let release = match lock(p, habits.nodelay_shown(p.sender) > 0) {
+            Some(lock) => with_ack(p, habits, &lock),
+            None => without_ack(p, habits),
+        };
+        match p.was_on_its_way().filter(|_| matches!(release.wait, Wait::Pause(_) | Wait::Acked(_))) {
+            Some((under_way, even)) => Release::inferred(Wait::OnItsWay { under_way, even }),
+            None => release,
+        }
     };
     wait.with_loss(p.flow.repair().map(|kind| (kind, p.time)).or(recovered))
 }

@@ -103,6 +103,13 @@ pub(crate) enum Wait {
         /// How long it stood there at the least.
         under_way: Nanos,
     },
+    /// The path, seen from afar: it had left before the segment before it passed (rule 96).
+    OnItsWay {
+        /// For so long beyond the quickest at the least.
+        under_way: Nanos,
+        /// It came as far behind that as that behind the one before.
+        even: bool,
+    },
     /// As `Pause`, with the timing of a cork's timer.
     CorkTimer {
         /// Since the last ACK.
@@ -150,7 +157,7 @@ at_rest! {
         9 => CorkTimer { wait }, 10 => Cork { wait }, 11 => SendBuffer, 12 => Unread,
         13 => Turn { on_the_way, unheard, doubt, seen }, 14 => Loss { repair, again },
         15 => NewProbe { outstanding }, 16 => Missing { packets }, 17 => Blind,
-        18 => Standing { under_way },
+        18 => Standing { under_way }, 19 => OnItsWay { under_way, even },
     }
 }
 

@@ -172,7 +172,16 @@ impl Passage<'_> {
 
     /// Beside its sender: how long it had been under way before it passed (rule 95).
     pub(crate) fn under_way(&self) -> UnderWay {
-        if self.path.is_near() { self.departed.under_way() } else { UnderWay::default() }
+        let beside = self.path.is_near() && self.path.own() <= WAKE_UP;
+        if beside { self.departed.under_way() } else { UnderWay::default() }
+    }
+
+    /// Away from it: it had left before the segment before it passed, for how long it had been under way, and whether it came as far from that
+    /// as that from the one before (rule 96).
+    pub(crate) fn was_on_its_way(&self) -> Option<(Nanos, bool)> {
+        let beside = self.path.is_near() && self.path.own() <= WAKE_UP;
+        let known = self.departed.on_its_way(self.time).filter(|_| !beside);
+        known.filter(|&(under_way, _)| under_way >= self.waited() + self.tick)
     }
 
     /// The last segment ended a write. Of a packet of several segments that Linux spaces PSH does not tell (rule 87).

@@ -48,13 +48,16 @@ pub(crate) struct Leaving {
     pub(crate) standing: Option<Standing>,
     /// Of the last segment.
     pub(crate) under_way: UnderWay,
+    /// Away from its sender: when the last segment passed that was waited for, and whether it came as far from the one before as that from
+    /// its own one before.
+    pub(crate) waited_for: (Nanos, bool),
     /// Away from it: its first time stamp, how much later than it says a segment passed at the least, and when that was.
     pub(crate) soonest: Option<(u32, Nanos, Nanos)>,
     /// When the first of the train passed of which that is known, and when that and the last left.
     train: Option<(Nanos, Left, Left)>,
 }
 
-at_rest! { Leaving { departures, written, standing, under_way, soonest, train } }
+at_rest! { Leaving { departures, written, standing, under_way, waited_for, soonest, train } }
 
 /// Collects trains of one direction.
 #[derive(Clone, Debug, Default)]
@@ -218,6 +221,13 @@ impl Rate {
         self.leaving.as_ref().map_or_else(UnderWay::default, |leaving| leaving.under_way)
     }
 
+    /// For how long what passed at `t`, away from its sender, had been under way at the least, and whether it came as far from the one before
+    /// as that from its own one before.
+    pub(crate) fn on_its_way(&self, t: Nanos) -> Option<(Nanos, bool)> {
+        let leaving = self.leaving.as_ref().filter(|leaving| leaving.waited_for.0 == t)?;
+        Some((leaving.under_way.surely, leaving.waited_for.1))
+    }
+
     /// It has several segments in flight, so that when they leave is worth knowing.
     #[inline]
     pub(crate) fn has_several(&mut self) {
@@ -228,6 +238,7 @@ impl Rate {
                 written,
                 standing: None,
                 under_way: UnderWay::default(),
+                waited_for: (Nanos::ZERO, false),
                 soonest: None,
                 train: None,
             };

@@ -142,6 +142,9 @@ impl Half {
             let end = segment.seq + segment.len;
             self.crowd.asked(Mark::End(end), t);
             self.leaves_beside(segment, t, view);
+            if view.rtt - view.peer_reaction > WAKE_UP {
+                self.passes_afar(segment, t, view);
+            }
             match self.flow.flight_start {
                 Some(start) if t - start <= view.rtt.part(64).max(Nanos::micros(50)) => {
                     (self.together, self.some_together) = (end, true);
@@ -156,6 +159,7 @@ impl Half {
                 _ if self.goes_on(segment, t, view) => Nanos::MAX,
                 _ => view.train_pause,
             };
+            self.passes_afar(segment, t, view);
             let left = self.left_afar(segment, t, view);
             self.rate.pass(t, segment.len, pause, left);
             self.flow.paced = self.rate.is_paced();
@@ -205,6 +209,31 @@ impl Half {
             let surely = under_way.surely >= wait && wait > NO_WAIT;
             self.rate.stood(t, segment.len, surely, under_way.perhaps >= wait);
         }
+    }
+
+    /// Away from its sender: how long it had been on its way, of segments that were waited for (rule 96).
+    #[inline]
+    fn passes_afar(&mut self, segment: &Segment, t: Nanos, view: &View) {
+        let Some(last) = self.flow.last.filter(|_| view.fine_stamps) else { return };
+        let wait = t - last.time;
+        if wait > NO_WAIT {
+            self.waited_for(segment, t, wait);
+        }
+    }
+
+    fn waited_for(&mut self, segment: &Segment, t: Nanos, wait: Nanos) {
+        if self.counts.bytes >= u64::from(4 * self.flow.mss) {
+            self.rate.has_several();
+        }
+        let even = self.rate.is_even(t);
+        let Some(leaving) = self.rate.leaving() else { return };
+        leaving.waited_for = (t, even);
+        let Some((stamp, _)) = segment.options.timestamps else {
+            leaving.under_way = UnderWay::default();
+            return;
+        };
+        let standing = leaving.standing.get_or_insert_with(|| Standing::begins(stamp, t));
+        leaving.under_way = standing.passes(stamp, t, wait);
     }
 
     /// When it left by its time stamp, of a clock that ticks by the millisecond. Clocks run apart by up to 500 ppm (RFC 5905, `MAXFREQ`).
