@@ -3,6 +3,7 @@
 use crate::attribute::context::{Carry, Context};
 use crate::attribute::is_plain;
 use crate::attribute::link::{at_its_pace, saturated};
+use crate::attribute::pace::{is_paced, pace};
 use crate::attribute::woken::{PLATEAU, apart, clocked, emptied, flight_of, wakes_the_writer, written};
 use crate::release::Wait;
 use crate::step::Step;
@@ -370,14 +371,6 @@ fn first_clocked(steps: &[Step]) -> usize {
     steps.iter().position(clocked).unwrap_or(0)
 }
 
-/// A full segment that left in the middle of a run, with data in flight and no ACK; behind the end of a write it would have been its
-/// writer that spaced them (rule 69).
-fn spaced(context: &Context, step: &Step) -> bool {
-    // Seen from afar all that came is soon acknowledged; its sender does not know that yet.
-    let known = context.paced[step.sender] && step.empty <= context.reaction[step.sender];
-    !step.pushed && step.pause().is_some_and(|p| p.full && (p.outstanding > 0 || known))
-}
-
 /// Waits of this message, seen from afar, are the writer's: each found nothing in flight, for longer than the sender's reaction accounts for, and the
 /// write before had ended (rule 69).
 fn late_writer(context: &Context, steps: &[Step], sender: End) -> bool {
@@ -427,44 +420,6 @@ fn goes_by_the_segment(steps: &[Step]) -> bool {
     };
     let (length, late) = (spread(&|w| w.0.0), spread(&|w| i64::from(w.1) * 1_000));
     ended && waits().count() >= 2 * PLATEAU as usize && length.saturating_mul(2) < late
-}
-
-/// The sender spaces its segments by a timer, so far apart: many such waits, and more of them than others, or it is known for that (rule 87).
-fn pace(context: &Context, steps: &[Step], sender: End) -> Option<Nanos> {
-    let known = context.paced[sender];
-    let spaced = || steps.iter().filter(|s| spaced(context, s));
-    let paced: u32 = spaced().map(|s| s.releases).sum();
-    if paced == 0 || paced < 8 && !known {
-        return None;
-    }
-    let others = steps.iter().filter(|s| clocked(s) || written(s)).count();
-    let time: i64 = spaced().map(|s| s.duration().0).sum();
-    let shown = 2 * paced as usize > others && !goes_by_the_writer(context, steps);
-    shown.then(|| Nanos(time / i64::from(paced)))
-}
-
-/// What is paced takes its time by the byte. Where twice as much before a wait did not make it longer, a writer's clock went on, whose held tails
-/// leave as soon as they are full (rule 83).
-fn goes_by_the_writer(context: &Context, steps: &[Step]) -> bool {
-    let waits =
-        || steps.windows(2).filter(|w| spaced(context, &w[1]) && w[1].releases == 1 && w[0].releases == 1);
-    let (Some(least), Some(most)) = (waits().map(|w| w[0].bytes).min(), waits().map(|w| w[0].bytes).max())
-    else {
-        return false;
-    };
-    let of = |large: bool| {
-        let own = waits().filter(|w| if large { w[0].bytes / 2 >= least } else { w[0].bytes / 2 < least });
-        let (time, count) = own.fold((0, 0), |(t, n), w| (t + w[1].duration().0, n + 1));
-        (time / i64::from(count.max(1)), count)
-    };
-    let (small, large) = (of(false), of(true));
-    most / 2 >= least && small.1 > 0 && large.1 > 0 && 2 * large.0 < 3 * small.0
-}
-
-/// A wait of such a sender: one that an ACK seems to have ended, too, if it was no longer than the others (rule 69).
-fn is_paced(context: &Context, step: &Step, each: Nanos) -> bool {
-    let usual = step.duration() <= (each + each.part(8)).times(i64::from(step.releases));
-    spaced(context, step) || !step.pushed && clocked(step) && step.loss.is_none() && usual
 }
 
 /// The flights of the second half of a plateau are higher than those of the first by what congestion avoidance adds.

@@ -7,6 +7,7 @@ mod fold;
 mod limits;
 mod link;
 mod losses;
+mod pace;
 mod pieces;
 mod plain;
 mod waits;
