@@ -42,6 +42,8 @@ pub(crate) struct Step {
     pub(crate) again: bool,
     /// Which does not tell where its sender spaces its segments (rule 87).
     pub(crate) may_go_on: bool,
+    /// All that had been written had left when it began, as Linux shows: what is not sent yet grows with what is written (rule 97).
+    pub(crate) drained: bool,
     /// Who says what it was spent on.
     pub(crate) source: Source,
     /// The tap beside its sender, which is not this one, has judged it.
@@ -56,7 +58,7 @@ pub(crate) struct Step {
 at_rest! {
     Step {
         start, end, wait, sender, cwnd, before, burst, bytes, releases, len, loss, split,
-        first_frame as Frame, ack_frame as Frame, last_frame as Frame, empty, pushed, again, may_go_on,
+        first_frame as Frame, ack_frame as Frame, last_frame as Frame, empty, pushed, again, may_go_on, drained,
         source, across, unread, held,
     }
 }
@@ -85,6 +87,7 @@ impl Step {
             again: passage.arrived.new == 0,
             pushed: passage.pushed(),
             may_go_on: passage.may_go_on(),
+            drained: passage.had_sent_all(),
             source: release.source,
             across: false,
             unread: None,
@@ -359,6 +362,7 @@ impl Step {
             self.burst += next.duration();
         } else {
             self.empty = self.empty.min(next.empty);
+            self.drained &= next.drained;
             self.releases += next.releases;
             self.burst += next.burst;
             self.ack_frame = self.ack_frame.or(next.ack_frame);
@@ -402,6 +406,7 @@ mod tests {
             pushed: true,
             again: false,
             may_go_on: false,
+            drained: false,
             source: Source::Inferred,
             across: false,
             unread: None,

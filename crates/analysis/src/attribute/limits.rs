@@ -1,10 +1,13 @@
 //! Which limit the ACKs of a message lifted: read from how its flights change from one round trip to the next.
 
+use crate::attribute::clock::Clock;
 use crate::attribute::context::{Carry, Context};
 use crate::attribute::is_plain;
 use crate::attribute::link::{at_its_pace, saturated};
 use crate::attribute::pace::{is_paced, pace};
-use crate::attribute::woken::{PLATEAU, apart, clocked, emptied, flight_of, wakes_the_writer, written};
+use crate::attribute::woken::{
+    PLATEAU, apart, clocked, emptied, flight_of, is_cut, wakes_the_writer, written,
+};
 use crate::release::Wait;
 use crate::step::Step;
 use crate::track::CwndState;
@@ -85,6 +88,7 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
     let alone = woken && context.timer[sender].is_some();
     let usual = if plateau == Cause::SendBuffer { usual(steps) } else { 0 };
     let pace = if context.measured { pace(context, steps, sender) } else { None };
+    let clock = if steps.iter().any(is_cut) { Clock::of_writer(context, steps) } else { None };
     for (k, (step, limit)) in steps.iter().zip(&mut *limits).enumerate() {
         if let Some(acked) = step.acked()
             && opening != Some(k)
@@ -93,6 +97,10 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
             *limit = if acked.unread.is_some() { Cause::SlowReader } else { Cause::ReceiveWindow };
         } else if pace.is_some_and(|each| is_paced(context, step, each)) {
             *limit = Cause::Pacing;
+        } else if matches!(*limit, Cause::SendBuffer | Cause::SlowStart)
+            && clock.is_some_and(|clock| clocked(step) && clock.ended(step))
+        {
+            *limit = Cause::SenderPause;
         } else if matches!(*limit, Cause::SendBuffer | Cause::SlowStart) && flight_of(step) == 0 {
             // No window held what came late: the ACK would have let it go at once.
             *limit = if woken && plateau == Cause::SendBuffer && emptied(step) {
@@ -152,7 +160,7 @@ fn plateau_cause(
         return Cause::Bandwidth;
     }
     let own = has_its_clock(steps) || late_writer(context, steps, sender);
-    if own && !woken || goes_by_the_segment(steps) || goes_on_as_before(context, steps) {
+    if own && !woken || goes_by_the_segment(steps) || Clock::goes_on(context, steps) {
         return Cause::SenderPause;
     }
     if late_growth(steps, mss, context.rtt) {
@@ -362,11 +370,6 @@ fn growth(
     settle(limits, steps.len(), carry.rounds, grew_at);
 }
 
-/// A loss had made the congestion window smaller.
-fn is_cut(step: &Step) -> bool {
-    matches!(step.cwnd, CwndState::AfterLoss | CwndState::Avoiding)
-}
-
 fn first_clocked(steps: &[Step]) -> usize {
     steps.iter().position(clocked).unwrap_or(0)
 }
@@ -382,28 +385,6 @@ fn late_writer(context: &Context, steps: &[Step], sender: End) -> bool {
     };
     let waits = || steps.iter().filter(|s| clocked(s));
     !context.near(sender) && waits().count() >= PLATEAU as usize && waits().all(late)
-}
-
-/// Writes go on as far apart as at first, when no ACK could have come yet. A limit that they had reached would hold one of them in each round trip
-/// until the ACK of the first of that trip came, and let the others go as they came before: of its waits one is longer, unless the trip
-/// is a multiple of the others (rule 92).
-fn goes_on_as_before(context: &Context, steps: &[Step]) -> bool {
-    let Some(begin) = steps.iter().find(|s| !s.is_turn()).map(|s| s.start) else { return false };
-    let own = |s: &&Step| s.pushed && s.source == Source::Inferred && !s.across;
-    let each = |s: &Step| Nanos((s.duration() - s.burst).0 / i64::from(s.releases.max(1)));
-    let first = || steps.iter().filter(own).filter(|s| written(s) && s.end < begin + context.rtt);
-    let count = first().map(|s| s.releases).sum::<u32>();
-    if !context.measured || count < 2 {
-        return false;
-    }
-    let usual = Nanos(first().fold(Nanos::ZERO, |sum, s| sum + s.duration() - s.burst).0 / i64::from(count));
-    let slack = usual.part(16) + context.tick;
-    let alike = |s: &Step| each(s) <= usual + slack && usual <= each(s) + slack;
-    let waits = || steps.iter().filter(|s| clocked(s));
-    usual > context.tick.times(16)
-        && waits().map(|s| s.releases).sum::<u32>() >= PLATEAU
-        && first().all(alike)
-        && waits().all(|s| own(&s) && alike(s))
 }
 
 /// What ACKs let go comes as unevenly as they do, and as what it leaves later than they came: each wait holds the difference of two such. Six or more

@@ -90,6 +90,7 @@ mod tests {
             empty: Nanos::ZERO,
             pushed: false,
             again: false,
+            drained: false,
             may_go_on: true,
             source: Source::Inferred,
             across: false,

@@ -191,6 +191,11 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
     let facts = flight_facts(context, step, acked.flight);
     let below = acked.flight < step.before;
     match step.cwnd {
+        // What had not been written yet waited for its writer, or that for room; a window that a loss left small holds what was (rule 97).
+        CwndState::AfterLoss | CwndState::Avoiding if step.drained && step.loss.is_none() => {
+            let limit = if limit == Cause::SlowStart { Cause::SenderPause } else { limit };
+            by_flights(context, step, acked.flight, limit, rest, out);
+        }
         CwndState::AfterLoss if below => {
             out.span(Rule::CongestionAfterLoss, Cause::CongestionWindow, me, rest, facts);
         }
@@ -317,6 +322,9 @@ fn by_flights(context: &Context, step: &Step, flight: u32, limit: Cause, rest: N
         }
         (Cause::SlowStart, _) => (Rule::SlowStart, me, facts),
         (Cause::SendBuffer, _) => (Rule::BufferPlateau, me, facts),
+        (Cause::SenderPause, _) if step.drained && step.cwnd != CwndState::Growing => {
+            (Rule::WrittenAfterLoss, me, facts)
+        }
         (Cause::SenderPause, _) => (Rule::DrippingWriter, me, facts),
         _ => (Rule::CongestionWindow, me, facts),
     };

@@ -3,6 +3,7 @@
 use crate::attribute::context::Context;
 use crate::release::Wait;
 use crate::step::Step;
+use crate::track::CwndState;
 use tcpwhy_base::{Cause, End, Nanos, Source};
 
 /// Round trips without growth that make a plateau: slow start would have grown eightfold.
@@ -30,6 +31,11 @@ pub(super) fn clocked(step: &Step) -> bool {
 /// A wait for the writer that no ACK ended.
 pub(super) fn written(step: &Step) -> bool {
     step.pause().is_some_and(|p| p.flight == 0)
+}
+
+/// A loss had made the congestion window smaller.
+pub(super) fn is_cut(step: &Step) -> bool {
+    matches!(step.cwnd, CwndState::AfterLoss | CwndState::Avoiding)
 }
 
 /// All that was in flight had been acknowledged.

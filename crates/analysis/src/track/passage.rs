@@ -189,6 +189,13 @@ impl Passage<'_> {
         self.flow.last.is_none_or(|l| l.psh) && !(self.flow.paced && self.may_go_on())
     }
 
+    /// The last segment was partial and ended a write, of Linux, which appends what is written to the last segment of its queue (`tcp_sendmsg_locked`):
+    /// nothing was left in that (rule 97).
+    pub(crate) fn had_sent_all(&self) -> bool {
+        let ended = self.flow.last.is_some_and(|l| l.psh && self.flow.is_small(l.len));
+        ended && self.profile.os == Some("Linux") && self.flow.recovery.is_none()
+    }
+
     /// PSH on the last segment need not have ended a write (rule 87).
     pub(crate) fn may_go_on(&self) -> bool {
         self.flow.last.is_some_and(|l| l.whole) && self.profile.os == Some("Linux")

@@ -333,3 +333,36 @@ fn what_had_left_before_the_last_passed_was_on_its_way() {
     // Within the millisecond that a stamp tells nothing is known.
     assert!(own(ms(0)) > ms(60), "{:?}", budget(ms(0)));
 }
+
+/// 4,000 bytes are written every 10 ms, three writes in each round trip, so that each leaves with an ACK by chance. Behind the partial end of a write nothing
+/// was left that a window could hold, be it as small as a loss makes it; where writes are whole segments, nobody can tell (rule 97).
+#[test]
+fn what_was_written_after_a_loss_was_not_held() {
+    let found = |size: u32, lost: bool| {
+        let mut w = Wire::new(Tap::Server, us(29_800));
+        w.handshake();
+        w.at(ms(100)).client().data(100);
+        let write_at = |n: i64| ms(115) + ms(10 * n);
+        for n in 0..40 {
+            if n == 11 && lost {
+                w.at(write_at(n) - us(100)).server().repeat(8 * size, 1448);
+            }
+            w.at(write_at(n));
+            let first = w.server().data(1448);
+            if n == 8 && lost {
+                first.lost();
+            }
+            w.server().write(size - 1448);
+            if n > 0 {
+                w.at(write_at(n - 1) + us(14_900)).client().ack();
+            }
+        }
+        w.at(write_at(39) + us(14_900)).client().ack();
+        let c = w.connection();
+        [Cause::SenderPause, Cause::CongestionWindow, Cause::SlowStart].map(|cause| c.budget.get(cause))
+    };
+    let [pause, window, start] = found(4_000, true);
+    assert!(pause > ms(300) && window < ms(20) && start < ms(20), "{pause} {window} {start}");
+    let [pause, window, _] = found(2 * 1448, true);
+    assert!(pause < ms(150) && window > ms(200), "{pause} {window}");
+}
