@@ -380,7 +380,7 @@ impl fmt::Display for Facts {
             ),
             Facts::Unread { flight, late } if late > Nanos::ZERO => write!(
                 f,
-                "{flight} bytes in flight filled the window that the receiver offered, and were acknowledged {late} after they had come: TCP does that at once where the buffer has room, so its application had not read."
+                "With {flight} bytes in flight the sender could send no more, and the ACK came {late} after them: TCP sends that at once where the buffer has room, so its application had not read."
             ),
             Facts::Unread { flight, .. } => write!(
                 f,

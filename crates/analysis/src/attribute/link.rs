@@ -1,11 +1,14 @@
 //! How much of a step the bottleneck was busy with the connection's own bytes.
 
 use crate::attribute::context::{Carry, Context};
+use crate::attribute::emit::Emit;
 use crate::attribute::woken::clocked;
-use crate::release::Wait;
+use crate::confidence::Rule;
+use crate::facts::Facts;
+use crate::release::{Acked, Wait};
 use crate::step::Step;
 use crate::track::Repair;
-use tcpwhy_base::{End, Nanos};
+use tcpwhy_base::{Cause, End, Nanos};
 
 /// Of a step that bytes of `d` would have kept the link busy in (rule 3).
 pub(super) fn link_time(context: &Context, step: &Step, d: End, carry: &mut Carry) -> Nanos {
@@ -106,4 +109,24 @@ fn spread(context: &Context, steps: &[Step], sender: End) -> Option<f64> {
     let behind = |s: &Step| s.bytes.saturating_sub(s.len.saturating_mul(s.releases));
     let (time, bytes) = steps.iter().fold((0, 0), |(t, b), s| (t + s.burst.0, b + i64::from(behind(s))));
     (bytes >= 4 * i64::from(context.mss[sender])).then(|| time as f64 / bytes as f64)
+
+/// A round trip swollen beyond the base one: a queue on the path (rule 38). If this flow is large enough to fill the path
+/// it is its own, and its time is the link's; else others fill it. Gives how much of `rest` that is.
+pub(super) fn queue(context: &Context, step: &Step, acked: &Acked, rest: Nanos, out: &mut Emit<'_>) -> Nanos {
+    let sender = step.sender;
+    let base = context.rtt.times(3).part(2) + Nanos::millis(5) + context.tick.times(2);
+    let swollen = acked.rtt.filter(|&rtt| rtt > base);
+    let Some(rtt) =
+        swollen.filter(|_| (step.across || context.near(sender)) && acked.flight >= 4 * context.mss[sender])
+    else {
+        return Nanos::ZERO;
+    };
+    let time = rest.share(rtt - context.rtt, rtt);
+    let per_byte = context.per_byte[sender];
+    let most = acked.flight.max(acked.peak);
+    if per_byte.is_none_or(|p| f64::from(most) * p >= context.rtt.0 as f64 * 0.7) {
+        return out.bandwidth(context, sender, time, acked.flight);
+    }
+    out.network(Rule::Queue, Cause::Queueing, time, Facts::Queue { rtt, base: context.rtt });
+    time
 }

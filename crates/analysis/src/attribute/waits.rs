@@ -2,7 +2,7 @@
 
 use crate::attribute::context::{Carry, Context};
 use crate::attribute::emit::Emit;
-use crate::attribute::link::link_time;
+use crate::attribute::link::{link_time, queue};
 use crate::attribute::losses::{loss, missing, new_probe};
 use crate::confidence::Rule;
 use crate::facts::{Facts, Witnessed};
@@ -160,6 +160,15 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
         return;
     }
     let late = acked.delay > delayed_from(context.rtt) && acked.delay.times(2) > step.duration();
+    let peer = context.reaction[step.sender.peer()];
+    let beside_reader = peer > Nanos::ZERO && peer.times(4) <= context.reaction[step.sender];
+    let unread = acked.unread.filter(|&unread| late && beside_reader && unread > Nanos::ZERO);
+    if let Some(unread) = unread {
+        // Of two segments the ACK is not delayed, whatever window held the sender: its reader was late (rule 86).
+        let facts = Facts::Unread { flight: acked.flight, late: unread };
+        out.span(Rule::UnreadPlateau, Cause::SlowReader, Some(Side::from(step.sender.peer())), rest, facts);
+        return;
+    }
     if late && acked.flight <= 2 * mss {
         // One segment in flight at a time, with windows open: the buffer does not hold a second one, so the
         // receiver waits for one that cannot come. On usual segment sizes a small congestion window does the same.
@@ -217,27 +226,6 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
 /// Who spaces its segments is known, or only that they are spaced (rule 87).
 fn spaced_by(context: &Context, step: &Step) -> Rule {
     if context.paced[step.sender] { Rule::SpacedBySender } else { Rule::Pacing }
-}
-
-/// A round trip swollen beyond the base one: a queue on the path (rule 38). If this flow is large enough to fill the path
-/// it is its own, and its time is the link's; else others fill it. Gives how much of `rest` that is.
-fn queue(context: &Context, step: &Step, acked: &Acked, rest: Nanos, out: &mut Emit<'_>) -> Nanos {
-    let sender = step.sender;
-    let base = context.rtt.times(3).part(2) + Nanos::millis(5) + context.tick.times(2);
-    let swollen = acked.rtt.filter(|&rtt| rtt > base);
-    let Some(rtt) =
-        swollen.filter(|_| (step.across || context.near(sender)) && acked.flight >= 4 * context.mss[sender])
-    else {
-        return Nanos::ZERO;
-    };
-    let time = rest.share(rtt - context.rtt, rtt);
-    let per_byte = context.per_byte[sender];
-    let most = acked.flight.max(acked.peak);
-    if per_byte.is_none_or(|p| f64::from(most) * p >= context.rtt.0 as f64 * 0.7) {
-        return out.bandwidth(context, sender, time, acked.flight);
-    }
-    out.network(Rule::Queue, Cause::Queueing, time, Facts::Queue { rtt, base: context.rtt });
-    time
 }
 
 /// The sender's kernel knows what held it (rule 77).

@@ -155,3 +155,29 @@ fn a_writer_that_no_ack_wakes_has_its_own_clock() {
     assert_eq!(c.budget.get(Cause::SendBuffer), Nanos::ZERO, "{:?}", c.budget);
     assert!(c.budget.get(Cause::SenderPause) >= ms(40 * 20), "{:?}", c.budget);
 }
+
+/// Flights that no window of the receiver stops are acknowledged 30 ms after they came, all at once: beside the receiver that says that they had not been
+/// read (rule 86), as it does where they fill its window. One segment alone may wait for the timer of a delayed ACK.
+#[test]
+fn what_was_read_late_is_no_delayed_ack() {
+    let found = |segments: u32, tap: Tap| {
+        let mut w = Wire::new(tap, ms(20));
+        w.handshake();
+        w.at(ms(100)).client().data(100);
+        w.at(ms(110)).server().data(1448);
+        w.at(ms(120)).client().ack();
+        for n in 0..8 {
+            w.at(ms(130 + 50 * n)).server();
+            (0..segments).for_each(|_| {
+                w.server().data(1448);
+            });
+            w.after(ms(40)).client().ack();
+        }
+        let c = w.connection();
+        [Cause::SlowReader, Cause::DelayedAck].map(|cause| c.budget.get(cause) > ms(200))
+    };
+    assert_eq!(found(6, Tap::Client), [true, false]);
+    assert_eq!(found(1, Tap::Client), [false, true]);
+    // In the middle of the path a queue behind the tap looks the same.
+    assert!(!found(6, Tap::Middle)[0]);
+}

@@ -113,7 +113,7 @@ const SENTENCES: &[(Facts, &str)] = &[
     ),
     (
         Facts::Unread { flight: 4_344, late: Nanos::micros(1_600) },
-        "4344 bytes in flight filled the window that the receiver offered, and were acknowledged 1.60 ms after they had come: TCP does that at once where the buffer has room, so its application had not read.",
+        "With 4344 bytes in flight the sender could send no more, and the ACK came 1.60 ms after them: TCP sends that at once where the buffer has room, so its application had not read.",
     ),
     (
         Facts::Unread { flight: 4_344, late: Nanos::ZERO },
