@@ -109,6 +109,7 @@ fn spread(context: &Context, steps: &[Step], sender: End) -> Option<f64> {
     let behind = |s: &Step| s.bytes.saturating_sub(s.len.saturating_mul(s.releases));
     let (time, bytes) = steps.iter().fold((0, 0), |(t, b), s| (t + s.burst.0, b + i64::from(behind(s))));
     (bytes >= 4 * i64::from(context.mss[sender])).then(|| time as f64 / bytes as f64)
+}
 
 /// A round trip swollen beyond the base one: a queue on the path (rule 38). If this flow is large enough to fill the path
 /// it is its own, and its time is the link's; else others fill it. Gives how much of `rest` that is.
