@@ -150,7 +150,14 @@ pub enum Facts {
         bytes: u32,
         /// Rate, where known.
         bps: Option<f64>,
-        /// Up to so long, at the least, they had stood in a queue of their own host; zero: nothing tells.
+    },
+    /// The same, and they had stood in a queue of their own host.
+    Stood {
+        /// How many.
+        bytes: u32,
+        /// Rate, where known.
+        bps: Option<f64>,
+        /// Up to so long, at the least.
         stood: Nanos,
     },
     /// A retransmission.
@@ -366,7 +373,8 @@ impl fmt::Display for Facts {
                     "With {flight} bytes in flight the sender could send no more, and the ACK was {delay} late."
                 )
             }
-            Facts::Bytes { bytes, bps, stood } => passed(f, bytes, bps, stood),
+            Facts::Bytes { bytes, bps } => passed(f, bytes, bps, Nanos::ZERO),
+            Facts::Stood { bytes, bps, stood } => passed(f, bytes, bps, stood),
             Facts::Loss { bytes, wait } => write!(f, "{bytes} bytes were retransmitted after {wait}."),
             Facts::TooBig { bytes, wait, mtu } => too_big(f, bytes, wait, mtu),
             Facts::FirstData { bytes, wait, repeats } => first_data(f, bytes, wait, repeats),

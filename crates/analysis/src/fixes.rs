@@ -243,7 +243,7 @@ fn figures(cause: Cause, side: Option<Side>, c: &Brief, facts: &Facts) -> Figure
 /// two differ where the rate did not stay the same.
 fn rate(c: &Brief, facts: &Facts) -> Option<f64> {
     match *facts {
-        Facts::Bytes { bps: Some(bps), .. } => Some(bps),
+        Facts::Bytes { bps: Some(bps), .. } | Facts::Stood { bps: Some(bps), .. } => Some(bps),
         _ => c.rtt.and(c.bandwidth_bps).map(|bps| bps as f64),
     }
 }

@@ -96,7 +96,7 @@ impl<'a> Emit<'a> {
             Wait::Standing { under_way } => under_way,
             _ => Nanos::ZERO,
         };
-        let facts = Facts::Bytes { bytes, bps: per_byte.map(|p| 8e9 / p), stood };
+        let facts = Facts::of_bytes(bytes, per_byte.map(|p| 8e9 / p), stood);
         self.network(Rule::OwnBytes, Cause::Bandwidth, time, facts);
     }
 
@@ -138,12 +138,7 @@ impl<'a> Emit<'a> {
             let facts = Facts::Wait { wait: time, outstanding: bytes, empty: Nanos::ZERO };
             self.span(Rule::AlmostSaturated, Cause::Unexplained, None, time - granted, facts);
         } else if bytes > 0 {
-            self.network(
-                Rule::OwnBytes,
-                Cause::Bandwidth,
-                time,
-                Facts::Bytes { bytes, bps: None, stood: Nanos::ZERO },
-            );
+            self.network(Rule::OwnBytes, Cause::Bandwidth, time, Facts::Bytes { bytes, bps: None });
         } else {
             self.network(Rule::RoundTrip, Cause::PathDelay, time, Facts::RoundTrip { rtt: context.rtt });
         }
@@ -152,7 +147,7 @@ impl<'a> Emit<'a> {
     /// It had left before: at its pace the link carries less than it did, for others share it or it is slower now; else the path held it up.
     pub(super) fn on_its_way(&mut self, context: &Context, (under_way, even): (Nanos, bool), time: Nanos) {
         if even {
-            let facts = Facts::Bytes { bytes: self.step.bytes, bps: None, stood: Nanos::ZERO };
+            let facts = Facts::Bytes { bytes: self.step.bytes, bps: None };
             self.network(Rule::PaceOfLink, Cause::Bandwidth, time, facts);
         } else {
             let facts = Facts::Queue { rtt: context.rtt + under_way, base: context.rtt };

@@ -53,12 +53,10 @@ fn tell_longest(kept: &mut Span, next: &Span) {
 /// What passed in `next` passed in `kept` as well, which has its time already; at its rate, where that is not more than passed.
 fn add_bytes(kept: &mut Span, next: &Span) {
     let time = kept.duration();
-    if let (Facts::Bytes { bytes: a, bps, stood }, Facts::Bytes { bytes: b, bps: other, stood: longer }) =
-        (&mut kept.facts, next.facts)
-    {
-        *stood = longer.max(*stood);
-        *a = a.saturating_add(b);
-        *bps = bps.or(other).filter(|&bps| f64::from(*a) * 8e9 >= time.0 as f64 * bps * 0.98);
+    if let (Some((a, bps, stood)), Some((b, other, longer))) = (kept.facts.carried(), next.facts.carried()) {
+        let bytes = a.saturating_add(b);
+        let bps = bps.or(other).filter(|&bps| f64::from(bytes) * 8e9 >= time.0 as f64 * bps * 0.98);
+        kept.facts = Facts::of_bytes(bytes, bps, stood.max(longer));
     }
 }
 
@@ -118,7 +116,7 @@ mod tests {
             frames: Frames::new(0, 1, 2, &[1]),
             confidence: 0.9,
             alternatives: [None, None],
-            facts: Facts::Bytes { bytes, bps: Some(8e6), stood: Nanos::ZERO },
+            facts: Facts::Bytes { bytes, bps: Some(8e6) },
             folded: 1,
             longest_folded: Nanos::ZERO,
             source: Source::Inferred,
@@ -128,8 +126,8 @@ mod tests {
             fold(&mut spans, 1);
             spans.remove(0).facts
         };
-        assert_eq!(told(1_000), Facts::Bytes { bytes: 8_000, bps: Some(8e6), stood: Nanos::ZERO });
-        assert_eq!(told(900), Facts::Bytes { bytes: 7_200, bps: None, stood: Nanos::ZERO });
+        assert_eq!(told(1_000), Facts::Bytes { bytes: 8_000, bps: Some(8e6) });
+        assert_eq!(told(900), Facts::Bytes { bytes: 7_200, bps: None });
     }
 
     /// Pauses that are told as one, and what is folded, keep how long the longest lasted, and what is said of it.

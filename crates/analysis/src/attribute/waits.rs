@@ -116,7 +116,7 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
         }
         // Longer than its bytes need at the rate: those of others, or the rate is known to an eighth only.
         Wait::Standing { under_way } => {
-            let facts = Facts::Bytes { bytes: step.bytes, bps: None, stood: under_way };
+            let facts = Facts::of_bytes(step.bytes, None, under_way);
             out.network(Rule::Stood, Cause::Bandwidth, rest, facts);
         }
         Wait::OnItsWay { under_way, even } => out.on_its_way(context, (under_way, even), rest),

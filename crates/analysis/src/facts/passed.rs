@@ -1,7 +1,24 @@
 //! What is said of bytes that kept a link busy.
 
+use super::Facts;
 use std::fmt;
 use tcpwhy_base::Nanos;
+
+impl Facts {
+    /// Of so many bytes that kept a link busy; `stood`: in a queue of their own host, zero where nothing tells.
+    pub(crate) fn of_bytes(bytes: u32, bps: Option<f64>, stood: Nanos) -> Facts {
+        if stood == Nanos::ZERO { Facts::Bytes { bytes, bps } } else { Facts::Stood { bytes, bps, stood } }
+    }
+
+    /// What that was made of.
+    pub(crate) fn carried(&self) -> Option<(u32, Option<f64>, Nanos)> {
+        match *self {
+            Facts::Bytes { bytes, bps } => Some((bytes, bps, Nanos::ZERO)),
+            Facts::Stood { bytes, bps, stood } => Some((bytes, bps, stood)),
+            _ => None,
+        }
+    }
+}
 
 pub(super) fn passed(f: &mut fmt::Formatter<'_>, bytes: u32, bps: Option<f64>, stood: Nanos) -> fmt::Result {
     match bps {

@@ -11,11 +11,12 @@ at_rest! {
         8 => Think { seen, path }, 9 => NoAnswer { wait, end }, 10 => Nagle { first, held, ack_delay },
         11 => Window { flight, rtt }, 12 => Closed { window }, 13 => BothClosed { windows }, 14 => NoRoom,
         15 => Told(value), 16 => Flight { flight, segments, rtt, before }, 17 => Drained { flight },
-        18 => AckDelay { delay, flight }, 19 => Bytes { bytes, bps, stood }, 20 => Loss { bytes, wait },
+        18 => AckDelay { delay, flight }, 19 => Bytes { bytes, bps }, 20 => Loss { bytes, wait },
         21 => TooBig { bytes, wait, mtu }, 22 => FirstData { bytes, wait, repeats },
         23 => Probe { wait, outstanding }, 24 => Corked { wait, held }, 25 => Unread { flight, late },
         26 => Queue { rtt, base }, 27 => Missing { packets, wait }, 28 => Wait { wait, outstanding, empty },
         29 => Emptied { wait, late }, 30 => LateRequest { late }, 31 => Pieces { piece, mss, wait },
+        39 => Stood { bytes, bps, stood },
         32 => Split { far, rtt }, 33 => NextWrite { wait }, 34 => Released { late },
         35 => Silent { wait, tries }, 36 => NotCaptured, 37 => OneSided, 38 => WrongClock { wait },
     }

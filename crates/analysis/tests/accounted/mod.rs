@@ -90,7 +90,7 @@ fn meaning(span: &Span) -> Result<(), String> {
     let time = span.duration().0 as f64;
     let one = span.folded == 1;
     match span.facts {
-        Facts::Bytes { bytes, bps, .. } if span.cause == Cause::Bandwidth => {
+        Facts::Bytes { bytes, bps } | Facts::Stood { bytes, bps, .. } if span.cause == Cause::Bandwidth => {
             hold!(bytes > 0, "nothing kept the link busy: {span:?}");
             let most = bps.map_or(f64::MAX, |bps| f64::from(bytes.saturating_add(1_514)) * 8e9 / bps * 1.02);
             hold!(!one || time <= most + 1.0, "longer than its bytes take: {span:?}");

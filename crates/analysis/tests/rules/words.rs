@@ -98,12 +98,12 @@ const SENTENCES: &[(Facts, &str)] = &[
         "With 1448 bytes in flight the sender could send no more, and the ACK was 40.0 ms late.",
     ),
     (
-        Facts::Bytes { bytes: 1_448, bps: Some(10e6), stood: Nanos::ZERO },
+        Facts::Bytes { bytes: 1_448, bps: Some(10e6) },
         "1448 bytes passed; the bottleneck carries about 10 Mbit/s.",
     ),
-    (Facts::Bytes { bytes: 1_448, bps: None, stood: Nanos::ZERO }, "1448 bytes passed one after the other."),
+    (Facts::Bytes { bytes: 1_448, bps: None }, "1448 bytes passed one after the other."),
     (
-        Facts::Bytes { bytes: 1_448, bps: Some(10e6), stood: Nanos::millis(3) },
+        Facts::Stood { bytes: 1_448, bps: Some(10e6), stood: Nanos::millis(3) },
         "1448 bytes passed; the bottleneck carries about 10 Mbit/s. By their time stamps the sender had built them up to 3.00 ms before they left its host: they stood in a queue there, of a shaper (`tc -s qdisc show`) or of a slow interface.",
     ),
     (Facts::Loss { bytes: 100, wait: Nanos::millis(220) }, "100 bytes were retransmitted after 220 ms."),
@@ -254,7 +254,7 @@ fn a_finding_and_its_fixes_say_the_same_rate() {
     let example = Example::new(1, 1, frames, Nanos::ZERO, ms(10));
     let mut busy = Finding::new(Cause::Bandwidth, Some(Side::Network), ms(10), example);
     let mut gave = |bps| {
-        busy.facts = Facts::Bytes { bytes: 5_806_974, bps, stood: Nanos::ZERO };
+        busy.facts = Facts::Bytes { bytes: 5_806_974, bps };
         fixes_on(&c, &busy)[0].how[0].clone()
     };
     let said = |rate| format!("Any: The bottleneck gave {rate} and was busy: no TCP setting adds to that");
