@@ -379,13 +379,13 @@ impl Step {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::track::Repair;
 
     const MS: fn(i64) -> Nanos = Nanos::millis;
 
-    fn step(sender: End, (start, end): (Nanos, Nanos), wait: Wait) -> Step {
+    pub(crate) fn step(sender: End, (start, end): (Nanos, Nanos), wait: Wait) -> Step {
         Step {
             start,
             end,

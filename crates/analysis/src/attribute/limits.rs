@@ -70,7 +70,7 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
     let opening = steps.get(k).filter(whole).map(|_| k);
     let mut most = carry.peak;
     growth(context, steps, limits, carry, mss, initial);
-    // Behind what came at the pace of a link that was busy nothing grows any more (rule 96).
+    // Behind what came at the pace of a link that was busy nothing grows any more (rule 96): it is on a plateau, whose cause is asked below.
     if let Some(from) = steps.iter().position(at_its_pace)
         && saturated(context, steps, sender)
     {

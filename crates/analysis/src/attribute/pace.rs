@@ -67,36 +67,11 @@ fn together(steps: &[Step]) -> Vec<(u32, &Step)> {
 mod tests {
     use super::*;
     use crate::release::{Acked, Pause, Wait};
-    use crate::track::CwndState;
-    use tcpwhy_base::Source;
 
     fn step(wait: Wait, bytes: u32) -> Step {
-        Step {
-            start: Nanos::ZERO,
-            end: Nanos::millis(3),
-            wait,
-            sender: End::Server,
-            cwnd: CwndState::Growing,
-            before: 0,
-            burst: Nanos::ZERO,
-            bytes,
-            releases: 1,
-            len: 1_448,
-            loss: None,
-            split: false,
-            first_frame: 1,
-            ack_frame: None,
-            last_frame: 2,
-            empty: Nanos::ZERO,
-            pushed: false,
-            again: false,
-            drained: false,
-            may_go_on: true,
-            source: Source::Inferred,
-            across: false,
-            unread: None,
-            held: None,
-        }
+        let took = (Nanos::ZERO, Nanos::millis(3));
+        let plain = crate::step::tests::step(End::Server, took, wait);
+        Step { bytes, len: 1_448, pushed: false, may_go_on: true, ..plain }
     }
 
     /// A pair of segments is as much, be the second in a step of its own, as behind a pause, or in that of the first, as behind an ACK.

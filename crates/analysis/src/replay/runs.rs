@@ -17,7 +17,7 @@ const MOST: u64 = 2;
 /// So many times what the path and its buffers hold are replayed at least: slow start takes twice that (each round trip sends twice what
 /// the one before did), a window twice as large, which a change may bring, twice as much, and as long again is measured.
 const SETTLED: u64 = 8;
-/// Beside its changes an example is run as it was seen, up to three times, and some of the changes together.
+/// Beside its changes an example is run as it was seen, up to four times, and some of the changes together.
 const OTHERS: u64 = 5;
 /// A buffer that does not show exactly is corrected so often.
 const FITS: usize = 3;
