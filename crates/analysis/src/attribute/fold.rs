@@ -50,12 +50,14 @@ fn tell_longest(kept: &mut Span, next: &Span) {
     }
 }
 
-/// What passed in `next` passed in `kept` as well, which has its time already; at its rate, where that is not more than passed.
+/// What passed in `next` passed in `kept` as well, which has its time already. The link was busy all of that time, so it gave no more than passed:
+/// less than the rate that is known of one of them, where it became slower meanwhile.
 fn add_bytes(kept: &mut Span, next: &Span) {
     let time = kept.duration();
     if let (Some((a, bps, stood)), Some((b, other, longer))) = (kept.facts.carried(), next.facts.carried()) {
         let bytes = a.saturating_add(b);
-        let bps = bps.or(other).filter(|&bps| f64::from(bytes) * 8e9 >= time.0 as f64 * bps * 0.98);
+        let passed = f64::from(bytes) * 8e9 / time.0.max(1) as f64;
+        let bps = bps.or(other).map(|bps| if passed < bps * 0.98 { passed } else { bps });
         kept.facts = Facts::of_bytes(bytes, bps, stood.max(longer));
     }
 }
@@ -104,7 +106,7 @@ mod tests {
     use crate::result::Frames;
     use tcpwhy_base::{Nanos, Source};
 
-    /// What is folded says the bytes of all of it, and the rate while that is not more than passed.
+    /// What is folded says the bytes of all of it, and the rate, which is that of what passed where the link became slower.
     #[test]
     fn folded_bytes_are_those_of_all() {
         let passed = |at: i64, bytes: u32| Span {
@@ -127,7 +129,7 @@ mod tests {
             spans.remove(0).facts
         };
         assert_eq!(told(1_000), Facts::Bytes { bytes: 8_000, bps: Some(8e6) });
-        assert_eq!(told(900), Facts::Bytes { bytes: 7_200, bps: None });
+        assert_eq!(told(900), Facts::Bytes { bytes: 7_200, bps: Some(7.2e6) });
     }
 
     /// Pauses that are told as one, and what is folded, keep how long the longest lasted, and what is said of it.

@@ -255,7 +255,7 @@ macro_rules! mixed {
     )* };
 }
 
-mixed!(u16, u32);
+mixed!(u16, u32, u64);
 
 impl<T, const N: usize> Form<[T; N]> for Mixed
 where

@@ -101,6 +101,10 @@ impl Ack {
     }
 }
 
+/// So many are always known, and never more than so many.
+const LEAST: usize = 4;
+const MOST: usize = 256;
+
 /// A ring of the last ones: four, and as many (up to 256) as one reaction time needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Acks {
@@ -120,28 +124,36 @@ impl Acks {
     }
 
     /// Adds one. `horizon` is how far back they must be known.
+    // It is written where it will stay: through memory its narrow fields would be read back together, which waits until they are all in the cache.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "else it is handed over in memory")]
     pub(crate) fn push(&mut self, event: Ack, horizon: Nanos) {
+        let goes = |oldest: &Ack| event.time - oldest.time > horizon;
+        if self.ring.len() < LEAST || !self.ring.get(usize::from(self.at)).is_some_and(goes) {
+            self.grow();
+        }
+        let at = usize::from(self.at);
+        if let Some(place) = self.ring.get_mut(at) {
+            *place = event;
+            self.at = if at + 1 < self.ring.len() { self.at + 1 } else { 0 };
+        }
+    }
+
+    /// Makes a place behind the newest the next, if there may be one more.
+    #[cold]
+    fn grow(&mut self) {
         let n = self.ring.len();
-        if n < 4 {
-            self.ring.push(event);
-            self.at = 0;
-            return;
-        }
-        let at = usize::from(self.at) % n;
-        if n < 256 && event.time - self.ring[at].time <= horizon {
+        if n < MOST {
             // Unroll the ring before growing it.
-            self.ring.rotate_left(at);
-            self.ring.push(event);
-            self.at = 0;
-            return;
+            self.ring.rotate_left(usize::from(self.at).min(n));
+            self.ring.push(Ack::new(Nanos::ZERO, 0, false, false, None));
+            self.at = n as u16;
         }
-        self.ring[at] = event;
-        self.at = ((at + 1) % n) as u16;
     }
 
     /// They reach back to `time`.
     pub(crate) fn known_since(&self, time: Nanos) -> bool {
-        self.ring.len() < 4 || self.newest_first().last().is_none_or(|a| a.time <= time)
+        self.ring.len() < LEAST || self.newest_first().last().is_none_or(|a| a.time <= time)
     }
 
     pub(crate) fn newest_first(&self) -> impl Iterator<Item = &Ack> {

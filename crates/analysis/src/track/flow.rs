@@ -92,7 +92,8 @@ impl Flow {
     /// The segment's last packet is smaller than the MSS (super-segments count by their tail).
     #[inline]
     pub(crate) fn is_small(&self, len: u32) -> bool {
-        self.mss > 0 && len > 0 && !len.is_multiple_of(self.mss)
+        // Most are as long as the MSS, which needs no division.
+        self.mss > 0 && len > 0 && len != self.mss && !len.is_multiple_of(self.mss)
     }
 
     /// Payload of the last data segment.
@@ -141,6 +142,9 @@ impl Flow {
 }
 
 impl Last {
+    // In place: through memory its narrow fields would be read back together, which waits until they are all in the cache.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "else it is handed over in memory")]
     pub(crate) fn of(segment: &Segment, t: Nanos, flow: &Flow) -> Last {
         let (len, mss, psh) = (segment.len, flow.mss, segment.flags.psh());
         let several = || len > mss || flow.last.is_some_and(|l| !l.psh && l.len == mss);

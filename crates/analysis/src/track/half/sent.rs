@@ -181,29 +181,41 @@ impl Half {
         if flight >= 4 * flow.mss.max(1) {
             self.rate.has_several();
         }
+        let stands = self.rate.stands();
         let Some(leaving) = self.rate.leaving() else { return };
         leaving.departures.push(segment.seq + segment.len, t, flight);
+        // What follows at once waited for nothing, and had been under way no shorter than the one before it.
+        let wait = flow.last.map_or(Nanos::ZERO, |last| t - last.time);
+        let begins = leaving.standing.is_none() && view.fine_stamps;
+        if wait > NO_WAIT || stands || begins {
+            self.stood_below(segment, t, wait, view);
+        }
+    }
+
+    /// How long it stood in a queue of its own host before it passed, `wait` after the one before it (rule 93).
+    #[inline(never)]
+    fn stood_below(&mut self, segment: &Segment, t: Nanos, wait: Nanos, view: &View) {
+        let stands = self.rate.stands();
+        let Some(leaving) = self.rate.leaving() else { return };
         // Farther away it may have been late on its way.
         let beside = view.fine_stamps && view.rtt - view.peer_reaction <= WAKE_UP;
-        let stamp = segment.options.timestamps.filter(|_| beside).map(|s| s.0);
-        let Some((stamp, last)) = stamp.zip(flow.last) else {
+        let Some((stamp, _)) = segment.options.timestamps.filter(|_| beside) else {
             leaving.under_way = UnderWay::default();
             return;
         };
         let (first, at) = view.asked.unwrap_or((stamp, t));
         let standing = leaving.standing.get_or_insert_with(|| Standing::begins(first, at));
-        let wait = t - last.time;
         leaving.under_way = standing.passes(stamp, t, wait);
-        if leaving.under_way.surely >= wait && has_heard(&self.acks, segment, last.time) {
+        if leaving.under_way.surely >= wait && has_heard(&self.acks, segment, t - wait) {
             standing.is_refuted();
             leaving.under_way = UnderWay::default();
         }
         let (shown, under_way) = (standing.is_shown(), leaving.under_way);
-        if !shown && self.rate.stands() {
+        if !shown && stands {
             self.rate.stands_no_more();
         } else if shown {
             // The link is before the tap: what passes is as far apart as it lets it through, and its ACKs tell no better.
-            if !self.rate.stands() {
+            if !stands {
                 self.rate.begins_to_stand();
             }
             let surely = under_way.surely >= wait && wait > NO_WAIT;
