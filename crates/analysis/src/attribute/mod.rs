@@ -282,6 +282,23 @@ fn is_as_before(before: &[Step], step: &Step, flight: u32, mss: u32) -> bool {
     waits.take(woken::PLATEAU as usize).filter(same).count() == woken::PLATEAU as usize
 }
 
+/// What the first of these steps waited for, if that was a probe of the tail with new data (RFC 8985, 7.3), one full segment, in the middle of a wait for
+/// an ACK that was late but lost nothing: the rest of that wait.
+fn interrupted(context: &Context, steps: &[Step], outstanding: u32) -> Option<Wait> {
+    let [probe, next, ..] = steps else { return None };
+    let mss = context.mss[probe.sender];
+    let is_probe = probe.bytes == mss
+        && outstanding >= 2 * mss
+        && next.sender == probe.sender
+        && probe.duration() <= context.timeout[probe.sender];
+    let late = match &next.wait {
+        Wait::Acked(acked) => acked.unread.is_some(),
+        Wait::Closed { unread, .. } => unread.is_some(),
+        _ => false,
+    };
+    (is_probe && late).then_some(next.wait)
+}
+
 /// A tail loss probe may carry new data (RFC 8985, 7.3): the wait for it is the loss's that it brought to light.
 /// That comes within a timeout; later than that nothing was probed (RFC 8985, 7.2), and the loss's timer was late.
 fn give_probe_waits_to_the_loss(context: &Context, steps: &mut [Step]) {
@@ -291,6 +308,10 @@ fn give_probe_waits_to_the_loss(context: &Context, steps: &mut [Step]) {
         let Some(&Pause { outstanding, flight: 0, .. }) = step.pause() else { continue };
         // After two smoothed round trips, not before.
         if outstanding == 0 || step.loss.is_some() || step.duration().times(2) < rtt.times(3) {
+            continue;
+        }
+        if let Some(wait) = interrupted(context, &steps[i..], outstanding) {
+            steps[i].rename(wait);
             continue;
         }
         let next = steps[i + 1..].iter().find(|s| !s.is_burst());

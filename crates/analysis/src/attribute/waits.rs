@@ -159,10 +159,14 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
         out.span(spaced_by(context, step), Cause::Pacing, me, rest, facts);
         return;
     }
-    let late = acked.delay > delayed_from(context.rtt) && acked.delay.times(2) > step.duration();
+    let is_late = |delay: Nanos| delay > delayed_from(context.rtt) && delay.times(2) > step.duration();
+    let late = is_late(acked.delay);
     let peer = context.reaction[step.sender.peer()];
     let beside_reader = peer > Nanos::ZERO && peer.times(4) <= context.reaction[step.sender];
-    let unread = acked.unread.filter(|&unread| late && beside_reader && unread > Nanos::ZERO);
+    // On a path so short that no end is near, or in its middle, it would be said to be delayed.
+    let delayed = acked.room.is_some() && !acked.drained;
+    let known = beside_reader || context.near(step.sender) || delayed;
+    let unread = acked.unread.filter(|&unread| known && is_late(unread));
     if let Some(unread) = unread {
         // Of two segments the ACK is not delayed, whatever window held the sender: its reader was late (rule 86).
         let facts = Facts::Unread { flight: acked.flight, late: unread };
@@ -181,7 +185,7 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
         out.span(rule, cause, me, rest, Facts::AckDelay { delay: acked.delay, flight: acked.flight });
         return;
     }
-    if late && !context.near(step.sender) && acked.room.is_some() && !acked.drained {
+    if late && !context.near(step.sender) && delayed {
         // Beside the receiver no queue makes its ACK late.
         let facts = Facts::AckDelay { delay: acked.delay, flight: acked.flight };
         out.span(Rule::LateAck, Cause::DelayedAck, me, rest, facts);

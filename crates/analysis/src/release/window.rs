@@ -44,19 +44,31 @@ fn acknowledges_many(p: &Passage<'_>, ack: &Ack) -> bool {
 }
 
 /// That data lay unread: more than half of the receiver's buffer was full of it (`__tcp_select_window`): a larger one would fill up as
-/// well; zero. A small window is mostly what has just arrived, so says nothing; but beside its host a late ACK does: for most of
-/// the wait, by as much as it was late (rule 86).
+/// well; zero. A small window is mostly what has just arrived, so says nothing; but a late ACK does: for most of the wait, by as much
+/// as it was late (rule 86).
 pub(super) fn is_unread(p: &Passage<'_>, ack: &Ack) -> Option<Nanos> {
-    let offered = ack.edge.minus(ack.ack).max(0) as u32;
+    let offered = ack.offered();
     // The largest may have come since: then it grew, and says nothing of what lay there before.
     let since = || p.acks.newest_first().take_while(|a| a.frame() > ack.frame());
-    let grew = |most: u32| since().any(|a| a.edge.minus(a.ack).max(0) as u32 >= most);
+    let grew = |most: u32| since().any(|a| a.offered() >= most);
     let low = |most: u32| most >= 8 * p.mss() && offered <= most / 2 && !grew(most);
     let mostly = p.largest_window.is_some_and(low);
     if mostly && !ack.at_a_hole() {
         return Some(Nanos::ZERO);
     }
-    let late = ack.late_by(p.path.peer());
+    let near = p.path.is_near();
+    // Beside the sender a queue makes ACKs late as well, but it lets what stands in it through by and by.
+    if near && !p.acks.is_read_late(ack, p.mss()) {
+        return None;
+    }
+    let late = match ack.delay() {
+        // What was sent again left nobody knows when: no later than the ACK before came.
+        None if near => {
+            let before = p.acks.newest_first().find(|a| a.frame() < ack.frame() && a.took() > 0)?;
+            (ack.time - before.time).min(p.waited()) - p.path.peer()
+        }
+        _ => ack.late_by(p.path.peer()),
+    };
     let for_most = late > WAKE_UP && late.times(2) > p.waited();
-    (!p.path.is_near() && for_most && acknowledges_many(p, ack)).then_some(late)
+    (for_most && acknowledges_many(p, ack)).then_some(late)
 }

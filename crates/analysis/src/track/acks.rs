@@ -73,6 +73,16 @@ impl Ack {
         self.frame_and_bits >> 2
     }
 
+    /// So many bytes it acknowledged.
+    pub(crate) fn took(&self) -> u32 {
+        self.ack.minus(self.una_before).max(0) as u32
+    }
+
+    /// The window that it offers, scaled.
+    pub(crate) fn offered(&self) -> u32 {
+        self.edge.minus(self.ack).max(0) as u32
+    }
+
     /// It carried no data.
     pub(crate) fn pure(&self) -> bool {
         self.frame_and_bits & 1 == 1
@@ -156,6 +166,19 @@ impl Acks {
         self.ring.len() < LEAST || self.newest_first().last().is_none_or(|a| a.time <= time)
     }
 
+    /// This ACK for two segments or more was not sent when they had come, which is at once where the window would be as large as before, but when
+    /// some were read or a timer ran out (`__tcp_ack_snd_check`; rule 86): the right edge stood still behind most of them, or the ACK
+    /// before, from when nobody read, was for a quarter as much at most.
+    pub(crate) fn is_read_late(&self, ack: &Ack, mss: u32) -> bool {
+        let took = ack.took();
+        if took < 2 * mss.max(1) {
+            return false;
+        }
+        let unread = ack.window_before > 0 && ack.offered() + took / 2 <= ack.window_before;
+        let small = |before: &Ack| before.offered() < before.window_before && before.took() <= took / 4;
+        unread || self.newest_first().find(|a| a.frame() < ack.frame() && a.took() > 0).is_some_and(small)
+    }
+
     pub(crate) fn newest_first(&self) -> impl Iterator<Item = &Ack> {
         let at = usize::from(self.at).min(self.ring.len());
         let (a, b) = self.ring.split_at(at);
@@ -168,5 +191,55 @@ impl Acks {
         for place in [self.ring.get(at), self.ring.get(at.wrapping_sub(1))] {
             place.into_iter().for_each(fetch);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An ACK of ten segments with so many bytes of room behind it, after one for so many, both out of a window of twenty segments.
+    fn read_late(before: (u32, u32), took: u32, offered: u32) -> bool {
+        const MSS: u32 = 1_000;
+        let mut acks = Acks::default();
+        let mut una = Seq(5_000);
+        let mut window = 20 * MSS;
+        for (n, (took, offered)) in [before, (took, offered)].into_iter().enumerate() {
+            let mut ack = Ack::new(Nanos::millis(n as i64), 7 + n as u64, true, false, None);
+            (ack.una_before, ack.ack) = (una, una + took);
+            (ack.edge_before, ack.edge, ack.window_before) = (una + window, una + took + offered, window);
+            acks.push(ack, Nanos::ZERO);
+            (una, window) = (ack.ack, offered);
+        }
+        acks.newest_first().next().is_some_and(|ack| acks.is_read_late(ack, MSS))
+    }
+
+    #[test]
+    fn what_an_ack_tells_of_who_reads() {
+        // The right edge stood still behind half of what it took, or moved one byte more.
+        assert_eq!(
+            [15_000, 15_001].map(|offered| read_late((10_000, 20_000), 10_000, offered)),
+            [true, false]
+        );
+        // The one before offered less and took a quarter as much, or a byte more; or offered as much.
+        let after = |took, offered| read_late((took, offered), 8_000, 20_000);
+        assert_eq!([after(2_000, 19_999), after(2_001, 19_999), after(2_000, 20_000)], [true, false, false]);
+        // Two segments, or not.
+        assert_eq!([2_000, 1_999].map(|took| read_late((500, 19_000), took, 18_000)), [true, false]);
+    }
+
+    /// Four are always there; more as long as the oldest is not farther back than was asked for. The newest comes first.
+    #[test]
+    fn the_ring_grows_as_far_back_as_it_is_asked() {
+        let kept = |horizon: i64| {
+            let mut acks = Acks::default();
+            for n in 0..600 {
+                acks.push(Ack::new(Nanos::millis(n), n as u64, true, false, None), Nanos::millis(horizon));
+            }
+            let frames: Vec<u64> = acks.newest_first().map(Ack::frame).collect();
+            assert!(frames.iter().enumerate().all(|(n, &frame)| frame == 599 - n as u64), "{frames:?}");
+            frames.len()
+        };
+        assert_eq!([0, 3, 4, 10, 254, 255, 1_000].map(kept), [4, 4, 5, 11, 255, 256, 256]);
     }
 }

@@ -329,13 +329,16 @@ impl Rate {
     }
 }
 
+/// No pause is shorter that ends one.
+pub(super) const SHORTEST_PAUSE: Nanos = Nanos::micros(200);
+
 /// A pause longer than this ends a train of packets of one direction. A queue that makes the round trip longer keeps the link busy for
 /// as long as it is. Else a train is over
 /// before a delayed ACK can come (40 ms, less a tenth): it is no pace of the link.
 pub(super) fn train_pause(rtt: Option<Nanos>, crowded: Nanos) -> Nanos {
     match rtt {
-        Some(rtt) if crowded >= rtt.times(3).part(2) => (crowded - rtt).max(Nanos::micros(200)),
-        Some(rtt) => rtt.part(4).clamp(Nanos::micros(200), Nanos::millis(36)),
+        Some(rtt) if crowded >= rtt.times(3).part(2) => (crowded - rtt).max(SHORTEST_PAUSE),
+        Some(rtt) => rtt.part(4).clamp(SHORTEST_PAUSE, Nanos::millis(36)),
         None => Nanos::millis(5),
     }
 }
@@ -378,6 +381,11 @@ impl Crowd {
     #[inline]
     fn measured(&mut self, rtt: Nanos, flight: u32, mss: u32) {
         self.rtt = if flight >= 4 * mss.max(1) { rtt } else { Nanos::ZERO };
+    }
+
+    /// What is measured now will say nothing of the path.
+    pub(crate) fn forget(&mut self) {
+        self.echo = None;
     }
 
     /// A segment, or an ACK with a time stamp, left at `t`.

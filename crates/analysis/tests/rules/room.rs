@@ -1,6 +1,6 @@
 //! Room in the window that is not used at once: the buffer, or a congestion window that a loss made smaller.
 
-use crate::wire::{Tap, Wire, ms, us};
+use crate::wire::{CLIENT, Tap, Wire, ms, us};
 use tcpwhy_base::{Cause, Nanos};
 
 const MSS: u32 = 1448;
@@ -180,4 +180,40 @@ fn what_was_read_late_is_no_delayed_ack() {
     assert_eq!(found(1, Tap::Client), [false, true]);
     // In the middle of the path a queue behind the tap looks the same.
     assert!(!found(6, Tap::Middle)[0]);
+}
+
+/// Beside the sender: eight segments are acknowledged one by one, then nothing for 40 ms, then all the others at once. A window that had begun to fall tells that
+/// nobody read then; else it may be a queue that the path let through at once.
+#[test]
+fn beside_the_sender_a_falling_window_tells_of_the_reader() {
+    let found = |falls: u32, probed: bool| {
+        let mut w = Wire::new(Tap::Server, ms(10));
+        w.host[CLIENT].window = 200 * MSS;
+        w.handshake();
+        w.at(ms(100)).client().data(100);
+        w.at(ms(110));
+        let mut start = ms(110);
+        for n in 0..20 {
+            // By no clock.
+            let lasts = ms([50, 57, 46, 61][n % 4]);
+            w.at(start);
+            for k in 0..60 {
+                w.server().data(MSS);
+                w.overtaken(0, us(60 * k));
+            }
+            for k in 0..8 {
+                w.at(start + ms(5) + us(60 * i64::from(k) + 30)).client().window(200 * MSS - falls * k).ack();
+            }
+            if probed {
+                w.at(start + lasts - ms([29, 36, 25, 33][n % 4])).server().data(MSS);
+            }
+            w.at(start + lasts - ms(5)).client().window(200 * MSS).ack();
+            start = start + lasts;
+        }
+        let c = w.connection();
+        (c.budget.get(Cause::SlowReader) > ms(800), c.budget.get(Cause::Bandwidth) > ms(400))
+    };
+    assert_eq!([0, 1_024].map(|falls| found(falls, false)), [(false, true), (true, false)]);
+    // A probe of the tail brings a new segment meanwhile, and lost nothing.
+    assert_eq!(found(1_024, true), (true, false));
 }

@@ -3,7 +3,7 @@
 use crate::profile::delayed_from;
 use crate::track::acks::Ack;
 use crate::track::half::{AckSeen, Half, Reading, View};
-use crate::track::rate::{Left, Mark};
+use crate::track::rate::{Left, Mark, SHORTEST_PAUSE, train_pause};
 use crate::track::recovery::{Recovered, Repair};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
@@ -27,9 +27,10 @@ impl Half {
             None => 1 << 30,
         };
         let edge = ack + window;
+        // What a probe of the tail repairs has nothing behind it, unless a SACK block says so.
         let hole = !self.holes.is_empty()
             || flow.first_sack.is_some()
-            || flow.recovery.is_some()
+            || flow.repair().is_some_and(|repair| repair != Repair::Probe)
             || self.holes.filled_within(flow.una, ack);
         if self.edge_unscaled && shift.is_some() {
             // The scale has become known.
@@ -157,13 +158,23 @@ impl Half {
     ) {
         let in_flight = self.flow.outstanding() + advance;
         if view.near {
+            let gap = t - self.rate.last();
+            let unread = gap > SHORTEST_PAUSE && self.was_read_late(gap, view);
+            if unread {
+                self.crowd.forget();
+            }
             self.crowd.acknowledged(self.flow.una, t, in_flight, self.flow.mss);
             // Of what stands in a queue before the tap that has told.
             if !self.rate.stands() {
-                let slow = t - self.rate.last() > view.train_pause
-                    && self.spread_by_link(advance, in_flight, t, view);
+                let slow =
+                    gap > view.train_pause && !unread && self.spread_by_link(advance, in_flight, t, view);
                 let left = self.left_beside(t, view);
-                self.rate.pass(t, advance, if slow { Nanos::MAX } else { view.train_pause }, left);
+                let pause = match (unread, slow) {
+                    (true, _) => Nanos::ZERO,
+                    (_, true) => Nanos::MAX,
+                    _ => view.train_pause,
+                };
+                self.rate.pass(t, advance, pause, left);
             }
             self.flow.paced = self.rate.is_paced();
         } else if let Some(stamp) = stamp {
@@ -173,6 +184,18 @@ impl Half {
         let flight = if view.near { in_flight } else { in_flight.max(flow.flight_by_rounds()) };
         let initial = initial * flow.mss.max(1);
         flow.cwnd.acknowledged(advance, flight, initial, flow.recovery.is_some());
+    }
+
+    /// The ACK that just came, so long after the one before it, waited for a reader and not on the path (rule 86). Behind a loss it waited for that; but a
+    /// probe of the tail is sent because of such a wait.
+    #[cold]
+    fn was_read_late(&self, gap: Nanos, view: &View) -> bool {
+        let flow = &self.flow;
+        let probed = matches!(flow.repair(), None | Some(Repair::Probe));
+        let sure = view.rtt > Nanos::ZERO && probed && flow.first_sack.is_none();
+        let now = self.acks.newest_first().next();
+        sure && gap > train_pause(Some(view.rtt), Nanos::ZERO)
+            && now.is_some_and(|now| self.acks.is_read_late(now, flow.mss))
     }
 
     /// When what was just acknowledged had left; an eighth of the round trip is jitter.
