@@ -208,7 +208,7 @@ fn beside_the_sender_a_falling_window_tells_of_the_reader() {
                 w.at(start + lasts - ms([29, 36, 25, 33][n % 4])).server().data(MSS);
             }
             w.at(start + lasts - ms(5)).client().window(200 * MSS).ack();
-            start = start + lasts;
+            start += lasts;
         }
         let c = w.connection();
         (c.budget.get(Cause::SlowReader) > ms(800), c.budget.get(Cause::Bandwidth) > ms(400))
