@@ -244,6 +244,12 @@ impl Recorder {
         self.message = t;
     }
 
+    /// What opened it answers `s`, who had asked for it without a word at that moment.
+    pub(crate) fn asked_by(&mut self, s: End, (t, frame): Moment) {
+        let ex = &mut self.recorded;
+        (ex.last_sender, ex.last, ex.first_frame, ex.last_frame) = (s, t, frame, frame);
+    }
+
     /// The side that speaks is another one.
     pub(crate) fn next_message(&mut self, t: Nanos) {
         self.message = t;

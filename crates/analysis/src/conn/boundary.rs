@@ -5,8 +5,11 @@ use super::Conn;
 use crate::output::Output;
 use crate::release::{AT_ONCE, Wait, is_beside, release};
 use crate::step::Step;
-use crate::track::{Arrived, Repair};
+use crate::track::{Arrived, Moment, Repair};
 use tcpwhy_base::{End, Held, Nanos, Segment};
+
+/// So long a client waits for a server that speaks first (RFC 5321, 4.5.3.2.1).
+const GREETING: Nanos = Nanos::secs(300);
 
 impl Conn {
     /// The kernel of `s` can be asked, on the clock of this tap.
@@ -88,9 +91,23 @@ impl Conn {
         missing: u16,
         parts: &mut Output,
     ) -> Option<Repair> {
+        if let Some(since) = self.greets(s, t) {
+            self.open(s, segment, since.0, parts);
+            self.ex.asked_by(s.peer(), since);
+            return self.record(s, segment, t, arrived, missing);
+        }
         let written = self.written_before(s, segment, t);
         self.open(s, segment, written.unwrap_or(t), parts);
         written.and_then(|_| self.record_opening(s, segment, t, arrived, missing))
+    }
+
+    /// These are the first bytes of a connection whose opening was seen, and a server's: who opened it waited for them since then (rule 9), or would
+    /// have given up.
+    fn greets(&self, s: End, t: Nanos) -> Option<Moment> {
+        let first = s == End::Server && self.ledger.is_first() && self.ledger.has_setup();
+        let silent = first && self.track.counts(End::Client).bytes == 0;
+        let opened = self.ledger.upto();
+        (silent && t > opened.0 && t - opened.0 <= GREETING).then_some(opened)
     }
 
     /// When what opens an exchange was written, if that was earlier than it left, and not before the last one ended.
@@ -99,7 +116,7 @@ impl Conn {
             return None;
         }
         let write = self.testimony.write_of(s, segment.seq)?;
-        (t - write.at > AT_ONCE && write.at > self.ledger.upto()).then_some(write.at)
+        (t - write.at > AT_ONCE && write.at > self.ledger.upto().0).then_some(write.at)
     }
 
     /// What opened the exchange left later than it had been written: what it waited for is its first step.

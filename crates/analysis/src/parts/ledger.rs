@@ -102,8 +102,8 @@ impl Ledger {
     }
 
     /// Where the last part ended.
-    pub(crate) fn upto(&self) -> Nanos {
-        self.upto.0
+    pub(crate) fn upto(&self) -> Moment {
+        self.upto
     }
 
     /// A snapshot of the connection for the spans of its steps.

@@ -52,27 +52,34 @@ fn a_pause_before_the_body_stays_in_the_exchange() {
     );
 }
 
+/// Who opened the connection waited for its first words, for as long as a client does.
 #[test]
 fn a_server_that_speaks_first() {
-    let mut w = opened(Tap::Client);
-    w.at(ms(40)).server().data(80);
-    w.at(ms(50)).client().ack();
-    w.at(ms(60)).client().data(100);
-    w.at(ms(70)).server().data(50);
-    w.at(ms(80)).client().ack();
-    w.tells(
+    let greeted = |left: Nanos| {
+        let mut w = opened(Tap::Client);
+        w.at(left).server().data(80);
+        w.at(left + ms(10)).client().ack();
+        w.at(left + ms(20)).client().data(100);
+        w.at(left + ms(30)).server().data(50);
+        w.at(left + ms(40)).client().ack();
+        w
+    };
+    greeted(ms(40)).tells(
         "setup 0..20
            handshake network 0..20 #1-3
-         gap 20..50
+         exchange 20..50 0>80
            path_delay network 20..30 #3-4
            server_think server 30..40 #3-4
            path_delay network 40..50 #3-4
-         exchange 50..50 0>80
          gap 50..60
            client_think client 50..60 #4-6
          exchange 60..80 100>50
            path_delay network 60..80 #6-7",
     );
+    let waited = |left: Nanos| greeted(left).connection().exchanges[0].start;
+    let zero = greeted(ms(40)).segments()[0].time;
+    let latest = Nanos::secs(300) + ms(10);
+    assert_eq!([latest, latest + ms(1)].map(|left| waited(left) - zero), [ms(20), latest + ms(11)]);
 }
 
 #[test]
