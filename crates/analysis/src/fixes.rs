@@ -4,6 +4,9 @@ use crate::facts::{Facts, bit_rate};
 use crate::result::{Connection, Finding, Fix, Parameter, Quality, Refuted, Vantage};
 use tcpwhy_base::{Cause, Endpoint, Figures, FixId, How, Nanos, Place, Program, Shown, Side, SizedBy, Told};
 
+/// How long curl waits for `100 Continue`, as late as its timers and a busy host make it; a round trip may be taken off.
+const CURL_CONTINUES: std::ops::RangeInclusive<Nanos> = Nanos::millis(950)..=Nanos::millis(1_100);
+
 /// What fixes need to know of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Brief {
@@ -88,6 +91,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         }
         // The client cannot tell a lossy path from a server that takes no connection.
         Facts::FirstData { .. } => &[FixId::FixLoss, FixId::ListenBacklog, FixId::AcceptFaster],
+        // What waits for a word of the server has the next piece ready.
+        _ if waits_to_continue(f, connection) => &[FixId::Application],
         _ => cause.info().fixes,
     };
     let (mut fixes, mut refuted) = (Vec::new(), Vec::new());
@@ -99,7 +104,10 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         }
         let place = place_of(info.place, cause, side);
         let mut rows: Vec<&How> = info.how.iter().collect();
-        let guess = program_at(place, connection).filter(|&(program, _)| put_first(&mut rows, fix, program));
+        // Its line alone tells what to change: there is no time to look for in a log.
+        let front = usize::from(fix == FixId::Application && !waits_to_continue(f, connection));
+        let guess =
+            program_for(fix, place, connection).filter(|&(program, _)| put_first(&mut rows, front, program));
         let told = if settings { &rows[..] } else { &[] };
         let how = told.iter().filter_map(|h| Some(format!("{}: {}", h.system, figures.fill(h.text)?)));
         fixes.push(Fix {
@@ -116,22 +124,32 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
     (f.fixes, f.refuted) = (fixes, refuted);
 }
 
-/// Who speaks at the end where a fix is made.
-fn program_at(place: &str, c: &Brief) -> Option<(Program, Told)> {
+/// Who decides how a fix is made: who speaks where it is made.
+fn program_for(fix: FixId, place: &str, c: &Brief) -> Option<(Program, Told)> {
+    let [client, server] = c.programs;
     match place {
-        "client" => c.programs[0],
-        "server" => c.programs[1],
+        // What can be asked for together is a question of the protocol, which the server's name tells where a client tells nothing.
+        "client" if fix == FixId::FewerRoundTrips => client.or(server),
+        "client" => client,
+        "server" => server,
         _ => None,
     }
 }
 
-/// The row for the program in sight stands first (behind the one that says when to look), if there is one.
-fn put_first(rows: &mut Vec<&How>, fix: FixId, program: Program) -> bool {
-    let front = usize::from(fix == FixId::Application);
+/// The row for the program in sight stands first (or behind those that say when to look, `front` of them), if there is one.
+fn put_first(rows: &mut Vec<&How>, front: usize, program: Program) -> bool {
     let Some(at) = rows.iter().position(|h| program.is_among(h.system)) else { return false };
     let row = rows.remove(at);
     rows.insert(front.min(at), row);
     true
+}
+
+/// curl has sent the head of an upload with `Expect: 100-continue`, and no `100 Continue` came: it sends the body after 1 s
+/// (`CURLOPT_EXPECT_100_TIMEOUT_MS`), which nothing but that wait takes so exactly.
+fn waits_to_continue(f: &Finding, c: &Brief) -> bool {
+    let curl = c.programs[0].is_some_and(|(program, _)| program == Program::Libcurl);
+    let wait = f.example.end - f.example.start;
+    curl && f.cause == Cause::SenderPause && f.side == Some(Side::Client) && CURL_CONTINUES.contains(&wait)
 }
 
 /// What decides whether a fix can help.
