@@ -32,6 +32,30 @@ pub(crate) struct Brief {
     pub(crate) bandwidth_bps: Option<u64>,
     pub(crate) bytes: [u64; 2],
     pub(crate) exchanges_omitted: u64,
+    pub(crate) tls: Tls,
+}
+
+/// The TLS handshake of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tls {
+    /// How often the client waited for an answer in it.
+    trips: u32,
+    /// One of them asked in the clear whether TLS may begin.
+    asked: bool,
+}
+
+impl Tls {
+    fn of(c: &Connection) -> Tls {
+        let trips = c.setup.as_ref().map_or(0, |s| s.tls_trips);
+        // By its first bytes a server is told to be PostgreSQL by what asks it in the clear, and nothing else is before TLS.
+        let asked = c.ends[1].program == Some((Program::PostgreSql, Told::FirstBytes));
+        Tls { trips, asked: asked && c.protocol == Some("tls") }
+    }
+
+    /// Why a newer version, or a session that is resumed, saves no round trip: the handshake took one.
+    fn took_one_trip(self) -> Option<String> {
+        (self.trips == 1 + u32::from(self.asked)).then(|| "the handshake took one round trip already".into())
+    }
 }
 
 impl Brief {
@@ -59,6 +83,7 @@ impl Brief {
             bandwidth_bps: c.path.bandwidth_bps,
             bytes: c.bytes,
             exchanges_omitted: c.exchanges_omitted.count,
+            tls: Tls::of(c),
         }
     }
 }
@@ -77,7 +102,7 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
     let mut figures = figures(cause, side, connection, facts);
     figures.0.push(("at", f.example.start.utc()));
     figures.0.push(("until", f.example.end.utc()));
-    let shown = shown(f, connection);
+    let (shown, tls) = (shown(f, connection), connection.tls);
     let listed = match *facts {
         // What was lost on the way met no queue of the server: a SYN-ACK passed the tap, or a second tap lacks the packet.
         Facts::SynRepeats { answered: true, syn_ack: false, .. } | Facts::SynsLost { .. } => {
@@ -91,6 +116,12 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         }
         // The client cannot tell a lossy path from a server that takes no connection.
         Facts::FirstData { .. } => &[FixId::FixLoss, FixId::ListenBacklog, FixId::AcceptFaster],
+        // No TLS followed.
+        Facts::EncryptionRefused { .. } => &[FixId::ReuseConnections],
+        // Only early data, which not every request may be, saves that trip; a connection that is kept always does.
+        _ if cause == Cause::TlsHandshake && tls.took_one_trip().is_some() => {
+            &[FixId::Tls13, FixId::ReuseConnections, FixId::TlsResumption]
+        }
         // What waits for a word of the server has the next piece ready.
         _ if waits_to_continue(f, connection) => &[FixId::Application],
         _ => cause.info().fixes,
@@ -98,7 +129,9 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
     let (mut fixes, mut refuted) = (Vec::new(), Vec::new());
     for &fix in listed {
         let info = fix.info();
-        if let Some(because) = info.refuted(&shown) {
+        let newer = fix == FixId::Tls13;
+        let took_one = || tls.took_one_trip().filter(|_| newer);
+        if let Some(because) = info.refuted(&shown).or_else(took_one) {
             refuted.push(Refuted { fix, because });
             continue;
         }
@@ -108,6 +141,14 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         let front = usize::from(fix == FixId::Application && !waits_to_continue(f, connection));
         let guess =
             program_for(fix, place, connection).filter(|&(program, _)| put_first(&mut rows, front, program));
+        match fix {
+            FixId::ReuseConnections if asks_first(facts, cause, tls) => {
+                put_first(&mut rows, 0, Program::PostgreSql);
+            }
+            // The last one says what it is worth where a handshake takes one trip.
+            FixId::TlsResumption if tls.took_one_trip().is_some() => rows.rotate_right(1),
+            _ => {}
+        }
         let told = if settings { &rows[..] } else { &[] };
         let how = told.iter().filter_map(|h| Some(format!("{}: {}", h.system, figures.fill(h.text)?)));
         fixes.push(Fix {
@@ -116,12 +157,27 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
             how: how.collect(),
             guess,
             parameters: parameters(fix, side, connection, &figures),
-            saves: Some(f.of_requests()),
+            saves: Some(most_saved(fix, f, tls)),
             predicted: None,
             replayed: false,
         });
     }
     (f.fixes, f.refuted) = (fixes, refuted);
+}
+
+/// A round trip of this finding asked whether TLS may begin.
+fn asks_first(facts: &Facts, cause: Cause, tls: Tls) -> bool {
+    matches!(facts, Facts::EncryptionRefused { .. }) || cause == Cause::TlsHandshake && tls.asked
+}
+
+/// What a fix saves at most: of a TLS handshake that takes several round trips a newer version, or a session that is resumed, saves one.
+fn most_saved(fix: FixId, f: &Finding, tls: Tls) -> Nanos {
+    match fix {
+        FixId::Tls13 | FixId::TlsResumption if f.cause == Cause::TlsHandshake => {
+            f.of_requests().part(i64::from(tls.trips.max(1)))
+        }
+        _ => f.of_requests(),
+    }
 }
 
 /// Who decides how a fix is made: who speaks where it is made.
