@@ -30,9 +30,16 @@ pub(crate) struct Brief {
     /// Beside the server: the way to the client and back.
     pub(crate) to_client: Option<Nanos>,
     pub(crate) bandwidth_bps: Option<u64>,
-    pub(crate) bytes: [u64; 2],
-    pub(crate) exchanges_omitted: u64,
+    /// Bytes of the largest message of client and server.
+    pub(crate) messages: [u64; 2],
     pub(crate) tls: Tls,
+}
+
+/// The largest message that an end sent, of the exchanges that are kept: those that took longest. Where none is, their mean.
+fn largest_message(c: &Connection, sender: usize) -> u64 {
+    let all = &c.exchanges_omitted;
+    let mean = all.bytes[sender] / all.count.max(1);
+    c.exchanges.iter().map(|x| x.bytes[sender]).max().unwrap_or(mean)
 }
 
 /// The TLS handshake of a connection.
@@ -81,8 +88,7 @@ impl Brief {
             rtt: c.path.rtt,
             to_client: c.path.halves[0].filter(|_| c.vantage == Vantage::Server),
             bandwidth_bps: c.path.bandwidth_bps,
-            bytes: c.bytes,
-            exchanges_omitted: c.exchanges_omitted.count,
+            messages: [0, 1].map(|s| largest_message(c, s)),
             tls: Tls::of(c),
         }
     }
@@ -300,10 +306,9 @@ fn figures(cause: Cause, side: Option<Side>, c: &Brief, facts: &Facts) -> Figure
     }
     if cause.info().sized == SizedBy::Message {
         let sender = usize::from(side == Some(Side::Server));
-        let exchanges = c.exchanges_omitted.max(1);
         if let Some(mss) = mss.filter(|&m| m > 0) {
             // The window counts segments: a header that was written by itself takes one, and so does the end.
-            let segments = c.bytes[sender] / exchanges / u64::from(mss) + 2;
+            let segments = c.messages[sender] / u64::from(mss) + 2;
             // Ten are the default (RFC 6928); beyond a hundred a larger initial window is no longer reasonable.
             if (11..=100).contains(&segments) {
                 put("segments", segments.to_string());

@@ -138,3 +138,23 @@ fn what_asks_for_tls_is_not_told_of_a_newer_version() {
     assert_eq!(offered(&older), (vec![(newer, 20), (resumed, 20), (kept, 60)], false));
     assert!(!first(&tls(None, V13), kept).0, "nobody asked");
 }
+
+/// A first window takes the largest message, be there others before and behind it in the connection.
+#[test]
+fn a_larger_first_window_is_that_of_one_message() {
+    let mut w = Wire::new(Tap::Server, ms(20));
+    w.handshake();
+    w.at(ms(30));
+    for flights in [&[5][..], &[10, 20, 40], &[60]] {
+        w.client().data(100);
+        for segments in flights {
+            w.after(ms(10)).server().write(segments * 1448);
+            w.after(ms(10)).client().ack();
+        }
+        w.after(ms(30));
+    }
+    let analysis = w.analysis();
+    let f = finding(&analysis, Cause::SlowStart);
+    let fix = f.fixes.iter().find(|x| x.fix == FixId::Initcwnd).expect("the fix");
+    assert!(fix.how.iter().any(|how| how.contains("initcwnd 71`")), "{:?}", fix.how);
+}
