@@ -324,6 +324,8 @@ impl Ledger {
         self.upto = end;
         self.last_response = Some(end.0);
         let whole = (ex.start, end.0);
+        let answering = ex.bytes.server > 0 && ex.last_sender == End::Server;
+        self.sums.cut_off = answering && ending.unfinished == Some(Ended::Rst);
         let Some((start, end)) = parts.within(whole.0, whole.1) else { return parts.give_back_spans(spans) };
         parts.cut(&mut spans);
         let cut = (start, end) != whole;
