@@ -4,8 +4,11 @@
 //! its request and response. Each capture's median and 95th percentile stand beside the difference of the medians, with
 //! an interval from a bootstrap (Efron 1979): both sides are drawn again with replacement, and the middle 95 % of the
 //! differences is what chance alone would allow. The random numbers are seeded, so the answer does not change.
+//!
+//! A header more or less moves all requests to another magnitude. Where none has a counterpart, all those of a server are compared,
+//! each with the opening of its connection: what changes sizes often is a connection that is kept.
 
-use crate::{Analysis, Connection, Exchange};
+use crate::{Analysis, Connection, Exchange, Setup, Span};
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -30,6 +33,39 @@ pub struct Shape {
     /// The same of the response.
     pub response: u32,
 }
+
+impl Shape {
+    /// It stands for all exchanges of a server, whatever their size, with the openings of their connections.
+    pub fn is_of_any_size(&self) -> bool {
+        self.name.is_none() && self.request == 0 && self.response == 0
+    }
+
+    /// That of all exchanges of the same server.
+    fn of_any_size(&self) -> Shape {
+        Shape { request: 0, response: 0, ..self.clone() }
+    }
+}
+
+/// An exchange, and the opening of the connection before it, where that counts.
+#[derive(Clone, Copy)]
+struct Request<'a> {
+    exchange: &'a Exchange,
+    setup: Option<&'a Setup>,
+}
+
+impl Request<'_> {
+    fn spans(&self) -> impl Iterator<Item = &Span> {
+        self.setup.iter().flat_map(|s| &s.spans).chain(&self.exchange.spans)
+    }
+
+    fn length(&self) -> i64 {
+        let setup = self.setup.map_or(Nanos::ZERO, |s| s.end - s.start);
+        (self.exchange.end - self.exchange.start + setup).0
+    }
+}
+
+/// Before and after.
+type Groups<'a> = BTreeMap<Shape, [Vec<Request<'a>>; 2]>;
 
 /// What one side says of a shape or a cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,7 +145,7 @@ fn compared<C: Borrow<Connection>>(sides: [&[C]; 2]) -> Option<Comparison> {
             false => same_port(e.0).then_some((e.0, None)),
         }
     };
-    let mut groups: BTreeMap<Shape, [Vec<&Exchange>; 2]> = BTreeMap::new();
+    let mut groups = Groups::new();
     let mut setups: [Vec<i64>; 2] = Default::default();
     let mut unmatched = [0; 2];
     let mut shared = false;
@@ -126,13 +162,15 @@ fn compared<C: Borrow<Connection>>(sides: [&[C]; 2]) -> Option<Comparison> {
                 let name: Option<Box<str>> = x.name().map(Into::into);
                 let [request, response] = x.bytes.map(|n| if name.is_some() { 0 } else { bits(n) });
                 let shape = Shape { port, ip, name, request, response };
-                groups.entry(shape).or_default()[side].push(x);
+                let setup = c.setup.as_ref().filter(|_| x.with_setup.is_some());
+                groups.entry(shape).or_default()[side].push(Request { exchange: x, setup });
             }
         }
     }
     if !shared {
         return None;
     }
+    let mut groups = by_size_or_server(groups);
     groups.retain(|_, [a, b]| {
         let matched = !a.is_empty() && !b.is_empty();
         if !matched {
@@ -141,14 +179,13 @@ fn compared<C: Borrow<Connection>>(sides: [&[C]; 2]) -> Option<Comparison> {
         }
         matched
     });
-    let length = |x: &&Exchange| (x.end - x.start).0;
-    let lengths = |list: &[&Exchange]| list.iter().map(length).collect::<Vec<i64>>();
+    let lengths = |list: &[Request<'_>]| list.iter().map(Request::length).collect::<Vec<i64>>();
     let mut shapes: Vec<(Shape, Change)> =
         groups.iter().map(|(s, [a, b])| (s.clone(), change(lengths(a), lengths(b), median))).collect();
     shapes.sort_by_key(|(s, c)| {
         (std::cmp::Reverse(c.before.mean.0.saturating_mul(c.before.count as i64)), s.clone())
     });
-    let both: [Vec<&Exchange>; 2] =
+    let both: [Vec<Request<'_>>; 2] =
         [0, 1].map(|i| groups.values().flat_map(|g| g[i].iter().copied()).collect());
     let all = change(lengths(&both[0]), lengths(&both[1]), median);
     let setup = (!setups[0].is_empty() && !setups[1].is_empty())
@@ -156,14 +193,29 @@ fn compared<C: Borrow<Connection>>(sides: [&[C]; 2]) -> Option<Comparison> {
     Some(Comparison { shapes, all, causes: causes(&both), setup, unmatched })
 }
 
+/// Exchanges of one size stand for themselves. Where none has a counterpart, all of a server stand together, openings included.
+fn by_size_or_server(mut groups: Groups<'_>) -> Groups<'_> {
+    if groups.values().any(|[a, b]| !a.is_empty() && !b.is_empty()) {
+        groups.values_mut().flatten().flatten().for_each(|x| x.setup = None);
+        return groups;
+    }
+    let mut all = Groups::new();
+    for (shape, sides) in groups {
+        // What has a name is another request where the names differ.
+        let shape = if shape.name.is_none() { shape.of_any_size() } else { shape };
+        let into = all.entry(shape).or_default();
+        into.iter_mut().zip(sides).for_each(|(into, side)| into.extend(side));
+    }
+    all
+}
+
 /// Time of each cause for each exchange, zeros included: so their means add up to the mean duration.
-fn causes(both: &[Vec<&Exchange>; 2]) -> Vec<(Cause, Change)> {
-    let mut present: Vec<Cause> =
-        both.iter().flatten().flat_map(|x| x.spans.iter().map(|s| s.cause)).collect();
+fn causes(both: &[Vec<Request<'_>>; 2]) -> Vec<(Cause, Change)> {
+    let mut present: Vec<Cause> = both.iter().flatten().flat_map(|x| x.spans().map(|s| s.cause)).collect();
     present.sort_unstable();
     present.dedup();
-    let of = |list: &[&Exchange], cause: Cause| -> Vec<i64> {
-        let time = |x: &&Exchange| x.spans.iter().filter(|s| s.cause == cause).map(|s| s.duration().0).sum();
+    let of = |list: &[Request<'_>], cause: Cause| -> Vec<i64> {
+        let time = |x: &Request<'_>| x.spans().filter(|s| s.cause == cause).map(|s| s.duration().0).sum();
         list.iter().map(time).collect()
     };
     let mut out: Vec<(Cause, Change)> = present

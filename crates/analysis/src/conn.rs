@@ -454,12 +454,13 @@ impl Conn {
         let step = self.judge(s, segment, t, arrived, 0, &mut None);
         self.ex.push(&step.without_payload(), self.track.rtt_or_zero());
         self.ex.ends_at(segment, t);
-        self.close_tls(trips, parts);
+        // Of TLS its last segment is a record, too.
+        self.close_tls(trips, segment.tls.is_none(), parts);
     }
 
-    fn close_tls(&mut self, trips: u32, parts: &mut Output) {
+    fn close_tls(&mut self, trips: u32, refused: bool, parts: &mut Output) {
         let recorded = self.ex.take();
-        self.ledger.close_tls((recorded, trips), &mut self.track, &self.habits, parts);
+        self.ledger.close_tls((recorded, trips, refused), &mut self.track, &self.habits, parts);
     }
 }
 

@@ -27,6 +27,11 @@ pub enum Facts {
         /// Base round trip, where known.
         rtt: Nanos,
     },
+    /// A server that was asked for encryption in the clear refused it.
+    EncryptionRefused {
+        /// Base round trip, where known.
+        rtt: Nanos,
+    },
     /// SYNs or SYN-ACKs were repeated.
     SynRepeats {
         /// How many repeats.
@@ -326,6 +331,7 @@ impl fmt::Display for Facts {
         match *self {
             Facts::None => f.write_str("There is no further evidence."),
             Facts::RoundTrip { rtt } => round_trip(f, rtt),
+            Facts::EncryptionRefused { rtt } => opening::encryption_refused(f, rtt),
             Facts::SynRepeats { repeats, over, syn_ack, at_server, answered } => syn_repeats(
                 f,
                 repeats,

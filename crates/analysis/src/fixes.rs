@@ -4,6 +4,9 @@ use crate::facts::{Facts, bit_rate};
 use crate::result::{Connection, Finding, Fix, Parameter, Quality, Refuted, Vantage};
 use tcpwhy_base::{Cause, Endpoint, Figures, FixId, How, Nanos, Place, Program, Shown, Side, SizedBy, Told};
 
+/// How long curl waits for `100 Continue`, as late as its timers and a busy host make it; a round trip may be taken off.
+const CURL_CONTINUES: std::ops::RangeInclusive<Nanos> = Nanos::millis(950)..=Nanos::millis(1_100);
+
 /// What fixes need to know of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Brief {
@@ -27,8 +30,39 @@ pub(crate) struct Brief {
     /// Beside the server: the way to the client and back.
     pub(crate) to_client: Option<Nanos>,
     pub(crate) bandwidth_bps: Option<u64>,
-    pub(crate) bytes: [u64; 2],
-    pub(crate) exchanges_omitted: u64,
+    /// Bytes of the largest message of client and server.
+    pub(crate) messages: [u64; 2],
+    pub(crate) tls: Tls,
+}
+
+/// The largest message that an end sent, of the exchanges that are kept: those that took longest. Where none is, their mean.
+fn largest_message(c: &Connection, sender: usize) -> u64 {
+    let all = &c.exchanges_omitted;
+    let mean = all.bytes[sender] / all.count.max(1);
+    c.exchanges.iter().map(|x| x.bytes[sender]).max().unwrap_or(mean)
+}
+
+/// The TLS handshake of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tls {
+    /// How often the client waited for an answer in it.
+    trips: u32,
+    /// One of them asked in the clear whether TLS may begin.
+    asked: bool,
+}
+
+impl Tls {
+    fn of(c: &Connection) -> Tls {
+        let trips = c.setup.as_ref().map_or(0, |s| s.tls_trips);
+        // By its first bytes a server is told to be PostgreSQL by what asks it in the clear, and nothing else is before TLS.
+        let asked = c.ends[1].program == Some((Program::PostgreSql, Told::FirstBytes));
+        Tls { trips, asked: asked && c.protocol == Some("tls") }
+    }
+
+    /// Why a newer version, or a session that is resumed, saves no round trip: the handshake took one.
+    fn took_one_trip(self) -> Option<String> {
+        (self.trips == 1 + u32::from(self.asked)).then(|| "the handshake took one round trip already".into())
+    }
 }
 
 impl Brief {
@@ -54,8 +88,8 @@ impl Brief {
             rtt: c.path.rtt,
             to_client: c.path.halves[0].filter(|_| c.vantage == Vantage::Server),
             bandwidth_bps: c.path.bandwidth_bps,
-            bytes: c.bytes,
-            exchanges_omitted: c.exchanges_omitted.count,
+            messages: [0, 1].map(|s| largest_message(c, s)),
+            tls: Tls::of(c),
         }
     }
 }
@@ -74,7 +108,7 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
     let mut figures = figures(cause, side, connection, facts);
     figures.0.push(("at", f.example.start.utc()));
     figures.0.push(("until", f.example.end.utc()));
-    let shown = shown(f, connection);
+    let (shown, tls) = (shown(f, connection), connection.tls);
     let listed = match *facts {
         // What was lost on the way met no queue of the server: a SYN-ACK passed the tap, or a second tap lacks the packet.
         Facts::SynRepeats { answered: true, syn_ack: false, .. } | Facts::SynsLost { .. } => {
@@ -88,18 +122,39 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         }
         // The client cannot tell a lossy path from a server that takes no connection.
         Facts::FirstData { .. } => &[FixId::FixLoss, FixId::ListenBacklog, FixId::AcceptFaster],
+        // No TLS followed.
+        Facts::EncryptionRefused { .. } => &[FixId::ReuseConnections],
+        // Only early data, which not every request may be, saves that trip; a connection that is kept always does.
+        _ if cause == Cause::TlsHandshake && tls.took_one_trip().is_some() => {
+            &[FixId::Tls13, FixId::ReuseConnections, FixId::TlsResumption]
+        }
+        // What waits for a word of the server has the next piece ready.
+        _ if waits_to_continue(f, connection) => &[FixId::Application],
         _ => cause.info().fixes,
     };
     let (mut fixes, mut refuted) = (Vec::new(), Vec::new());
     for &fix in listed {
         let info = fix.info();
-        if let Some(because) = info.refuted(&shown) {
+        let newer = fix == FixId::Tls13;
+        let took_one = || tls.took_one_trip().filter(|_| newer);
+        if let Some(because) = info.refuted(&shown).or_else(took_one) {
             refuted.push(Refuted { fix, because });
             continue;
         }
         let place = place_of(info.place, cause, side);
         let mut rows: Vec<&How> = info.how.iter().collect();
-        let guess = program_at(place, connection).filter(|&(program, _)| put_first(&mut rows, fix, program));
+        // Its line alone tells what to change: there is no time to look for in a log.
+        let front = usize::from(fix == FixId::Application && !waits_to_continue(f, connection));
+        let guess =
+            program_for(fix, place, connection).filter(|&(program, _)| put_first(&mut rows, front, program));
+        match fix {
+            FixId::ReuseConnections if asks_first(facts, cause, tls) => {
+                put_first(&mut rows, 0, Program::PostgreSql);
+            }
+            // The last one says what it is worth where a handshake takes one trip.
+            FixId::TlsResumption if tls.took_one_trip().is_some() => rows.rotate_right(1),
+            _ => {}
+        }
         let told = if settings { &rows[..] } else { &[] };
         let how = told.iter().filter_map(|h| Some(format!("{}: {}", h.system, figures.fill(h.text)?)));
         fixes.push(Fix {
@@ -108,7 +163,7 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
             how: how.collect(),
             guess,
             parameters: parameters(fix, side, connection, &figures),
-            saves: Some(f.of_requests()),
+            saves: Some(most_saved(fix, f, tls)),
             predicted: None,
             replayed: false,
         });
@@ -116,22 +171,47 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
     (f.fixes, f.refuted) = (fixes, refuted);
 }
 
-/// Who speaks at the end where a fix is made.
-fn program_at(place: &str, c: &Brief) -> Option<(Program, Told)> {
+/// A round trip of this finding asked whether TLS may begin.
+fn asks_first(facts: &Facts, cause: Cause, tls: Tls) -> bool {
+    matches!(facts, Facts::EncryptionRefused { .. }) || cause == Cause::TlsHandshake && tls.asked
+}
+
+/// What a fix saves at most: of a TLS handshake that takes several round trips a newer version, or a session that is resumed, saves one.
+fn most_saved(fix: FixId, f: &Finding, tls: Tls) -> Nanos {
+    match fix {
+        FixId::Tls13 | FixId::TlsResumption if f.cause == Cause::TlsHandshake => {
+            f.of_requests().part(i64::from(tls.trips.max(1)))
+        }
+        _ => f.of_requests(),
+    }
+}
+
+/// Who decides how a fix is made: who speaks where it is made.
+fn program_for(fix: FixId, place: &str, c: &Brief) -> Option<(Program, Told)> {
+    let [client, server] = c.programs;
     match place {
-        "client" => c.programs[0],
-        "server" => c.programs[1],
+        // What can be asked for together is a question of the protocol, which the server's name tells where a client tells nothing.
+        "client" if fix == FixId::FewerRoundTrips => client.or(server),
+        "client" => client,
+        "server" => server,
         _ => None,
     }
 }
 
-/// The row for the program in sight stands first (behind the one that says when to look), if there is one.
-fn put_first(rows: &mut Vec<&How>, fix: FixId, program: Program) -> bool {
-    let front = usize::from(fix == FixId::Application);
+/// The row for the program in sight stands first (or behind those that say when to look, `front` of them), if there is one.
+fn put_first(rows: &mut Vec<&How>, front: usize, program: Program) -> bool {
     let Some(at) = rows.iter().position(|h| program.is_among(h.system)) else { return false };
     let row = rows.remove(at);
     rows.insert(front.min(at), row);
     true
+}
+
+/// curl has sent the head of an upload with `Expect: 100-continue`, and no `100 Continue` came: it sends the body after 1 s
+/// (`CURLOPT_EXPECT_100_TIMEOUT_MS`), which nothing but that wait takes so exactly.
+fn waits_to_continue(f: &Finding, c: &Brief) -> bool {
+    let curl = c.programs[0].is_some_and(|(program, _)| program == Program::Libcurl);
+    let wait = f.example.end - f.example.start;
+    curl && f.cause == Cause::SenderPause && f.side == Some(Side::Client) && CURL_CONTINUES.contains(&wait)
 }
 
 /// What decides whether a fix can help.
@@ -226,10 +306,9 @@ fn figures(cause: Cause, side: Option<Side>, c: &Brief, facts: &Facts) -> Figure
     }
     if cause.info().sized == SizedBy::Message {
         let sender = usize::from(side == Some(Side::Server));
-        let exchanges = c.exchanges_omitted.max(1);
         if let Some(mss) = mss.filter(|&m| m > 0) {
             // The window counts segments: a header that was written by itself takes one, and so does the end.
-            let segments = c.bytes[sender] / exchanges / u64::from(mss) + 2;
+            let segments = c.messages[sender] / u64::from(mss) + 2;
             // Ten are the default (RFC 6928); beyond a hundred a larger initial window is no longer reasonable.
             if (11..=100).contains(&segments) {
                 put("segments", segments.to_string());

@@ -407,6 +407,8 @@ pub struct Connection {
     pub gap_budget: Budget,
     /// End of the response after which the client acted only on FIN.
     pub closed_after: Option<Nanos>,
+    /// A reset ended it while an answer was under way, as far as is known: neither end had closed.
+    pub cut_off: bool,
     /// Time after its last byte, in its gaps, and its cause: nobody waited for it, so it is no part of any share.
     pub tail: Option<(Cause, Nanos)>,
     /// Worst first; only of the connections that lost most to TCP, where there are many.

@@ -27,7 +27,7 @@ impl Conn {
     /// Ends the connection: closes what is open and makes its summary (without the parts given away). Nothing comes after that.
     pub(crate) fn finish(&mut self, capture_end: bool, parts: &mut Output) -> Finished {
         if self.ex.is_tls() {
-            self.close_tls(self.ex.recorded().answers(), parts);
+            self.close_tls(self.ex.recorded().answers(), false, parts);
         }
         let goodbye = || is_goodbye(self.ex.recorded(), &self.track, self.who.protocol);
         let later = self.ledger.has_setup() && !self.ledger.is_first();

@@ -14,6 +14,12 @@ pub(super) fn round_trip(f: &mut fmt::Formatter<'_>, rtt: Nanos) -> fmt::Result 
     f.write_str("), which the distance sets.")
 }
 
+pub(super) fn encryption_refused(f: &mut fmt::Formatter<'_>, rtt: Nanos) -> fmt::Result {
+    let asked = "The client asked for encryption, and the server refused it: no TLS followed. ";
+    f.write_str(asked)?;
+    round_trip(f, rtt)
+}
+
 pub(super) fn syn_repeats(
     f: &mut fmt::Formatter<'_>,
     repeats: u32,

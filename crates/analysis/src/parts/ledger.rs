@@ -148,10 +148,11 @@ impl Ledger {
         self.upto = (t, segment.frame);
     }
 
-    /// What was recorded is the TLS handshake, in which the client waited so often for an answer: it belongs to the setup.
+    /// What was recorded is the TLS handshake, in which the client waited so often for an answer: it belongs to the setup. A server
+    /// that was asked in the clear may have `refused` it.
     pub(crate) fn close_tls(
         &mut self,
-        (mut recorded, trips): (Recorded, u32),
+        (mut recorded, trips, refused): (Recorded, u32, bool),
         track: &mut Tracker,
         habits: &Habits,
         parts: &mut Output,
@@ -163,6 +164,9 @@ impl Ledger {
         for span in &mut spans {
             if matches!(span.cause, Cause::PathDelay | Cause::Bandwidth) {
                 span.cause = Cause::TlsHandshake;
+                if let (Facts::RoundTrip { rtt }, true) = (span.facts, refused) {
+                    span.facts = Facts::EncryptionRefused { rtt };
+                }
             }
         }
         join_neighbours(&mut spans);
@@ -320,6 +324,8 @@ impl Ledger {
         self.upto = end;
         self.last_response = Some(end.0);
         let whole = (ex.start, end.0);
+        let answering = ex.bytes.server > 0 && ex.last_sender == End::Server;
+        self.sums.cut_off = answering && ending.unfinished == Some(Ended::Rst);
         let Some((start, end)) = parts.within(whole.0, whole.1) else { return parts.give_back_spans(spans) };
         parts.cut(&mut spans);
         let cut = (start, end) != whole;

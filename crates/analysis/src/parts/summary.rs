@@ -76,6 +76,7 @@ pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledge
         budget: sums.budget.clone(),
         gap_budget: sums.gap_budget.clone(),
         closed_after: closed_after(track, last_response),
+        cut_off: sums.cut_off,
         tail: sums.tail,
         findings: Vec::new(),
         findings_omitted: sums.rollups.0.len(),

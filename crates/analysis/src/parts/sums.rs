@@ -22,9 +22,11 @@ pub(crate) struct Sums {
     pub(crate) requests: Requests,
     /// Time after the last byte, and what it is called.
     pub(crate) tail: Option<(Cause, Nanos)>,
+    /// The last answer ended with a reset of the connection.
+    pub(crate) cut_off: bool,
 }
 
-at_rest! { Sums { budget, gap_budget, exchanges, gaps, rollups, quick_turns, quick, requests, tail } }
+at_rest! { Sums { budget, gap_budget, exchanges, gaps, rollups, quick_turns, quick, requests, tail, cut_off } }
 
 impl Sums {
     /// Takes the budgets of its exchanges and gaps.

@@ -38,6 +38,9 @@ pub(crate) fn how_unfinished(ex: &Recorded, track: &Tracker, capture_end: bool) 
     }
     let fin_space = u32::from(track.fin_of(sender).is_some());
     let delivered = flow.acked && flow.outstanding() <= fin_space;
+    if is_cut_off(ex, track, delivered) {
+        return Some(Ended::Rst);
+    }
     if ex.bytes.server > 0 && (delivered || sender == End::Server && closed != Closed::Open) {
         return None;
     }
@@ -57,6 +60,20 @@ pub(crate) fn how_unfinished(ex: &Recorded, track: &Tracker, capture_end: bool) 
         Closed::Open if capture_end => Ended::CaptureEnd,
         Closed::Fin | Closed::Open => Ended::Silent,
     })
+}
+
+/// A reset ended the answer, and neither end had closed (rule 10). A server that resets a connection after a long pause is rid of
+/// an idle one; a client that has all of what was sent may do without a FIN.
+fn is_cut_off(ex: &Recorded, track: &Tracker, delivered: bool) -> bool {
+    let open = End::BOTH.iter().all(|&s| track.fin_of(s).is_none());
+    let answering = ex.bytes.server > 0 && ex.last_sender == End::Server;
+    let soon = track.now() - ex.last <= track.long_pause(End::Server);
+    let reset = match track.reset_by() {
+        Some(End::Server) => soon,
+        Some(End::Client) => !delivered,
+        None => false,
+    };
+    reset && open && answering && !track.one_sided()
 }
 
 /// The client's last words to a server that has closed (rule 40): its FIN acknowledges none of them, and its kernel answers such late data with a reset (RFC 9293, 3.10.7; `tcp_rcv_state_process`). Nobody waits for an answer if the client
@@ -132,9 +149,10 @@ fn what_for(track: &Tracker, sender: End, wait: Nanos) -> (Rule, Cause, Option<S
     let window = Facts::Closed { window: flow.window };
     // A reset that comes before a timer would run is an answer: the peer was neither silent nor gone.
     let reset = track.reset_by() == Some(sender.peer()) && wait < track.rto(sender);
-    let on_its_way = track.closed() == Closed::Open && wait < track.rto(sender);
+    let answering = sender == End::Server && track.closed() == Closed::Rst;
+    let on_its_way = (track.closed() == Closed::Open || answering) && wait < track.rto(sender);
     if stuck && on_its_way && !shut {
-        // The capture ended while the data was on its way.
+        // The capture, or a reset, ended while the data was on its way.
         let facts = Facts::RoundTrip { rtt: track.rtt_or_zero() };
         return (Rule::LastDataOnItsWay, Cause::PathDelay, Some(Side::Network), facts);
     }
@@ -149,6 +167,11 @@ fn what_for(track: &Tracker, sender: End, wait: Nanos) -> (Rule, Cause, Option<S
         let retransmissions = flow.recovery.as_ref().map_or(0, |r| r.retransmissions);
         let tries = track.counts(sender).probes + retransmissions;
         return (Rule::DeadPeer, Cause::KeepaliveOrDeadPeer, peer, Facts::Silent { wait, tries });
+    }
+    if answering && track.reset_by() == Some(sender) {
+        // It had begun to answer, wrote no more, and gave up.
+        let facts = Facts::Wait { wait, outstanding: 0, empty: wait };
+        return (Rule::ThinkUnfinished, Cause::SenderPause, Some(Side::from(sender)), facts);
     }
     let cause = if sender == End::Client { Cause::ServerThink } else { Cause::ClientThink };
     (Rule::ThinkUnfinished, cause, peer, no_answer(track, sender, wait))

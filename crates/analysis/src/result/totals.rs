@@ -21,6 +21,8 @@ pub struct Totals {
     pub two_sided: u64,
     /// Connections whose beginning is not in the capture and that somebody waited for, and how long.
     pub midstream: (u64, Nanos),
+    /// Connections that a reset ended while an answer was under way.
+    pub cut_off: u64,
     /// Earliest and latest segment.
     pub span: Option<(Nanos, Nanos)>,
     /// Setup + exchanges, over all connections.
@@ -62,6 +64,7 @@ impl Totals {
         self.connections += other.connections;
         self.two_sided += other.two_sided;
         self.midstream = (self.midstream.0 + other.midstream.0, self.midstream.1 + other.midstream.1);
+        self.cut_off += other.cut_off;
         self.exchanges += other.exchanges;
         self.measured += other.measured;
         self.budget.add_all(&other.budget);
@@ -78,6 +81,7 @@ impl Totals {
     pub fn add_connection(&mut self, c: &Connection) {
         self.add_quality(c.quality);
         self.two_sided += u64::from(!c.packets.contains(&0));
+        self.cut_off += u64::from(c.cut_off);
         let waited = c.budget.total();
         if c.quality.has(Quality::MIDSTREAM) && waited > Nanos::ZERO {
             self.midstream = (self.midstream.0 + 1, self.midstream.1 + waited);

@@ -104,6 +104,26 @@ fn exchanges_match_by_magnitude_and_server() {
     assert!(compare_answers(&one, &w.analysis()).is_none());
 }
 
+/// A header less moves all requests to another magnitude: they are compared by their server, each with the opening before it.
+#[test]
+fn without_one_size_in_common_the_exchanges_of_a_server_are_compared() {
+    let one = talk(2, &[(200, 50, ms(1)), (200, 50, ms(1))]);
+    let kept = talk(2, &[(100, 50, ms(1)), (100, 50, ms(31)), (100, 50, ms(31))]);
+    let c = compare_answers(&one, &kept).expect("they share a server");
+    let shape = &c.shapes[0].0;
+    assert!(c.shapes.len() == 1 && shape.is_of_any_size() && shape.ip.is_some() && c.unmatched == [0, 0]);
+    assert_eq!((c.all.before.count, c.all.after.count), (2, 3));
+    // 20 ms of the opening, then 21 and 51 ms of the exchanges.
+    assert_eq!((c.all.before.p95, c.all.before.median, c.all.after.median), (ms(41), ms(21), ms(51)));
+    let opening = c.causes.iter().find(|x| x.0 == Cause::Handshake).expect("the openings").1;
+    assert_eq!((opening.before.mean, opening.after.mean), (ms(10), Nanos(6_666_666)));
+    // One size in common is enough: the others have no counterpart, and openings stand apart.
+    let some = talk(2, &[(200, 50, ms(1)), (100, 50, ms(1))]);
+    let c = compare_answers(&some, &kept).expect("they share a server");
+    assert_eq!((c.unmatched, c.shapes[0].0.is_of_any_size()), ([1, 0], false));
+    assert!(c.all.after.p95 == ms(51) && c.causes.iter().all(|x| x.0 != Cause::Handshake));
+}
+
 /// More than 2,000 values are thinned evenly: what is drawn from stays the same distribution.
 #[test]
 fn many_values_are_thinned_evenly() {

@@ -403,3 +403,41 @@ fn a_fin_that_overtakes_data_opens_a_hole() {
     // A host answers in a nanosecond here, which is not the loss's.
     assert_eq!(filled(ms(1_200)), (0, 1, ms(1_200) - Nanos(1)));
 }
+
+/// Rule 10. A reset in the middle of an answer, before anybody closed, is no end of it; after a long pause the connection was idle.
+#[test]
+fn an_answer_that_a_reset_cuts_off_is_not_complete() {
+    let ended = |last: &dyn Fn(&mut Wire)| {
+        let mut w = opened(Tap::Client, ms(20));
+        w.at(ms(30)).client().data(100);
+        w.at(ms(40)).server().data(1000);
+        w.at(ms(50)).client().ack();
+        last(&mut w);
+        let c = w.connection();
+        let pause = c.exchanges[0].spans.iter().find(|s| s.cause == Cause::SenderPause);
+        let lost = pause.map_or(Nanos::ZERO, |s| s.end - s.start);
+        assert_eq!(c.cut_off, c.exchanges[0].ended == Ended::Rst);
+        (c.exchanges[0].ended, lost, pause.map(|s| s.facts.sentence()))
+    };
+    let why = "Nothing for 500 ms, with everything acknowledged and the window open: the sender had nothing to send.";
+    let resets = |at: i64| move |w: &mut Wire| _ = w.at(ms(at)).server().rst();
+    assert_eq!(ended(&resets(540)), (Ended::Rst, ms(500), Some(why.into())));
+    assert_eq!(ended(&resets(1_040)).0, Ended::Rst);
+    assert_eq!(ended(&resets(1_041)), (Ended::Complete, Nanos::ZERO, None));
+    // Somebody had closed, or the client had all of it.
+    let closes = |end: usize| {
+        move |w: &mut Wire| {
+            w.at(ms(100));
+            _ = if end == CLIENT { w.client().fin() } else { w.server().fin() };
+            w.at(ms(200)).server().rst();
+        }
+    };
+    assert_eq!((ended(&closes(CLIENT)).0, ended(&closes(SERVER)).0), (Ended::Complete, Ended::Complete));
+    assert_eq!(ended(&|w| _ = w.at(ms(200)).client().rst()).0, Ended::Complete);
+    // The client had not: more was on its way.
+    let gave_up = |w: &mut Wire| {
+        w.client().rst();
+        w.at(ms(60)).server().data(1000);
+    };
+    assert_eq!(ended(&gave_up), (Ended::Rst, Nanos::ZERO, None));
+}

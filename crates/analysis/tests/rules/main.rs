@@ -5,6 +5,7 @@ mod wire;
 
 mod regressions;
 
+mod advice;
 mod blocked;
 mod boundaries;
 mod captures;

@@ -16,6 +16,10 @@ const SENTENCES: &[(Facts, &str)] = &[
     (Facts::RoundTrip { rtt: Nanos(1) }, "One round trip (1 ns), which the distance sets."),
     (Facts::RoundTrip { rtt: Nanos::ZERO }, "The trips that the distance sets."),
     (
+        Facts::EncryptionRefused { rtt: Nanos(1) },
+        "The client asked for encryption, and the server refused it: no TLS followed. One round trip (1 ns), which the distance sets.",
+    ),
+    (
         syns(1, false, false, false),
         "The SYN was sent once more over 3.00 s before it was answered: it was lost, or the server's host ignored it, as it does with a full accept queue (accept_queue_full).",
     ),

@@ -47,6 +47,11 @@ pub(super) const ROWS: &[FixInfo] = &[
                        and no `disablereuse=On` on ProxyPass",
             },
             How {
+                system: "PostgreSQL",
+                text: "libpq asks for TLS in a round trip of its own: `sslmode=disable` where the server refuses it \
+                       (ssl=off), `sslnegotiation=direct` (PostgreSQL 17) where it does not",
+            },
+            How {
                 system: "Databases",
                 text: "A pool in the application (HikariCP, pgxpool, SQLAlchemy) or beside the server \
                        (PgBouncer, ProxySQL)",

@@ -41,6 +41,7 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
         let of = if answer.at_once { " (added up)" } else { "" };
         text.push(format!("Idle between requests: {}{of}.", span(answer.idle)));
     }
+    text.extend(cut_off(analysis.totals.cut_off));
     text.extend(middle(analysis));
     let scan = analysis.findings.iter().find(|f| f.cause == Cause::Scan);
     text.extend(scan.map(Finding::why));
@@ -59,6 +60,13 @@ fn middle(analysis: &Analysis) -> Option<String> {
     };
     (!known)
         .then(|| format!("The capture begins in the middle of {which}: how {opened} opened is not known."))
+}
+
+/// Said where resets ended answers. That bytes were missing is known to the programs alone.
+fn cut_off(n: u64) -> Option<String> {
+    let which = if n == 1 { "One answer".to_owned() } else { format!("{n} answers") };
+    let was = if n == 1 { "was" } else { "were" };
+    (n > 0).then(|| format!("{which} {was} cut off: the connection was reset behind what had come, and neither end had closed it."))
 }
 
 /// No connection has packets of both ends.

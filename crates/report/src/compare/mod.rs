@@ -8,11 +8,14 @@ pub use page::{begin, page};
 
 use crate::text::{bytes, count, percent};
 use std::io::{self, Write};
-use tcpwhy_analysis::{Change, Comparison, Shape};
+use tcpwhy_analysis::{Change, ComparedSide, Comparison, Shape};
 use tcpwhy_base::Nanos;
 
 /// Rows of each table in text.
 const ROWS: usize = 12;
+
+/// Said before what is compared by the server alone.
+const ANY_SIZE: &str = "All sizes differ, so each server's exchanges are compared as they are, with the openings of connections: ";
 
 /// The answer in a sentence or two.
 pub fn verdict(c: &Comparison) -> String {
@@ -42,14 +45,27 @@ pub fn verdict(c: &Comparison) -> String {
         let word = if change.difference < Nanos::ZERO { "less" } else { "more" };
         format!(" The largest change: {} {word} of {} in each exchange.", abs(change.difference), cause.id())
     });
+    let any = by_server(c);
+    let together = if any { format!(", together {} and {}", sum(&a), sum(&b)) } else { String::new() };
+    let found = if any { ANY_SIZE } else { "" };
     format!(
-        "{moved}: the median exchange took {} before and {} after ({} and {}).{}",
+        "{found}{moved}: the median exchange took {} before and {} after ({} and {}{together}).{}",
         a.median,
         b.median,
         a.count,
         count(b.count, "exchange"),
         cause.unwrap_or_default()
     )
+}
+
+/// All exchanges of a server are compared, since none has a counterpart of its size.
+fn by_server(c: &Comparison) -> bool {
+    !c.shapes.is_empty() && c.shapes.iter().all(|s| s.0.is_of_any_size())
+}
+
+/// How long all of them took.
+fn sum(side: &ComparedSide) -> Nanos {
+    side.mean.times(i64::try_from(side.count).unwrap_or(i64::MAX))
 }
 
 fn abs(t: Nanos) -> Nanos {
@@ -80,6 +96,9 @@ pub fn shape(s: &Shape) -> String {
     let server = s.ip.map_or_else(|| format!("port {}", s.port), |ip| format!("{ip}:{}", s.port));
     if let Some(name) = &s.name {
         return format!("{server}, {name}");
+    }
+    if s.is_of_any_size() {
+        return format!("{server}, any size, with openings");
     }
     format!("{server}, request {}, response {}", range(s.request), range(s.response))
 }

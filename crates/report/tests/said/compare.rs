@@ -124,6 +124,19 @@ fn verdicts() {
     );
 }
 
+/// What is compared by the server alone says so, and how long all of it took.
+#[test]
+fn a_comparison_of_any_size_is_told_from_others() {
+    let moved = change([5, 5], [100, 59], (-45, -35));
+    let any = Comparison { shapes: vec![(of(80, None, 0, 0), moved)], all: moved, ..Comparison::default() };
+    assert_eq!(
+        verdict(&any),
+        "All sizes differ, so each server's exchanges are compared as they are, with the openings of connections: 41 % faster: \
+         the median exchange took 100 ms before and 59.0 ms after (5 and 5 exchanges, together 505 ms and 300 ms)."
+    );
+    assert_eq!(shape(&any.shapes[0].0), "port 80, any size, with openings");
+}
+
 #[test]
 fn differences() {
     assert_eq!(difference(&change([5, 5], [0, 40], (39, 41))), "+40.0 ms [+39.0 ms, +41.0 ms]");
@@ -137,8 +150,8 @@ fn differences() {
 #[test]
 fn shapes_say_from_where_to_where() {
     let bytes = |bits| {
-        let text = shape(&of(80, None, bits, 0));
-        let text = text.strip_prefix("port 80, request ").and_then(|t| t.strip_suffix(", response nothing"));
+        let text = shape(&of(80, None, bits, 1));
+        let text = text.strip_prefix("port 80, request ").and_then(|t| t.strip_suffix(", response 1 B"));
         text.unwrap_or_default().to_owned()
     };
     let said: Vec<String> = [0, 1, 2, 8, 10, 11, 12, 20, 21, 63, 64].map(bytes).into();

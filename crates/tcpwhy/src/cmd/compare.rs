@@ -59,12 +59,13 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
         page.finish(written.map_err(Into::into))?;
     }
     said?;
-    let held: Vec<String> = args.fail_if.iter().filter_map(|g| g.held(&comparison)).collect();
-    held.iter().for_each(|reason| say(reason));
-    if !args.fail_if.is_empty() && comparison.shapes.is_empty() {
+    // What is compared by the server alone may be other requests.
+    if !args.fail_if.is_empty() && comparison.shapes.iter().all(|s| s.0.is_of_any_size()) {
         say("--fail-if cannot be judged: no exchange of the one has a counterpart of its size in the other");
         return Ok(Exit::Unreadable);
     }
+    let held: Vec<String> = args.fail_if.iter().filter_map(|g| g.held(&comparison)).collect();
+    held.iter().for_each(|reason| say(reason));
     Ok(match held.is_empty() {
         false => Exit::Held,
         true if sides.iter().any(|s| s.damaged) => Exit::Damaged,

@@ -5,7 +5,10 @@ use crate::sample;
 use tcpwhy_analysis::{Quality, Totals};
 
 fn said(times: &[(Cause, i64)]) -> String {
-    let mut totals = Totals::default();
+    said_of(Totals::default(), times)
+}
+
+fn said_of(mut totals: Totals, times: &[(Cause, i64)]) -> String {
     (totals.exchanges, totals.connections) = (34, 1);
     times.iter().for_each(|&(cause, ms)| totals.budget.add(cause, Nanos::millis(ms)));
     totals.servers = sample::servers(&totals.budget);
@@ -126,6 +129,18 @@ fn a_capture_that_begins_in_the_middle_says_so_where_it_is_about_such_connection
     assert_eq!(of(&[true]).as_deref(), Some(one));
     assert!(of(&[true, true]).is_some_and(|t| t.contains("of all 2 connections: how they were")));
     assert!(of(&[true, true, false]).is_some_and(|t| t.contains("of 2 of 3 connections")));
+}
+
+#[test]
+fn answers_that_resets_cut_off_are_told() {
+    assert_eq!(cut_off(0), None);
+    let reset = "the connection was reset behind what had come, and neither end had closed it.";
+    assert_eq!(cut_off(1), Some(format!("One answer was cut off: {reset}")));
+    let two = format!("2 answers were cut off: {reset}");
+    assert_eq!(cut_off(2).as_ref(), Some(&two));
+    let mut totals = Totals::default();
+    totals.cut_off = 2;
+    assert!(said_of(totals, &[(Cause::Bandwidth, 20)]).ends_with(&two));
 }
 
 #[test]

@@ -1,0 +1,160 @@
+//! Which fix is offered first, with which of its lines, where the capture shows whom it is for.
+
+use crate::wire::{Tap, Wire, analyze, ms};
+use tcpwhy_analysis::{Analysis, Finding};
+use tcpwhy_base::{Cause, FixId, Program, Tls, Told};
+
+fn finding(analysis: &Analysis, cause: Cause) -> &Finding {
+    analysis.findings.iter().find(|f| f.cause == cause).expect("the finding")
+}
+
+/// A client writes the head of a request, and its body after so many milliseconds.
+fn uploads(program: Program, wait: i64) -> Analysis {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.at(ms(30)).client().data(180);
+    w.at(ms(50)).server().ack();
+    w.at(ms(30 + wait)).client().write(8 * 1448);
+    w.after(ms(20)).server().ack();
+    w.after(ms(1)).server().data(50);
+    w.after(ms(20)).client().ack();
+    let mut segments = w.segments();
+    segments.iter_mut().filter(|s| s.len == 180).for_each(|s| s.program = Some(program));
+    analyze(&segments)
+}
+
+/// curl sends the body 1 s after a head with `Expect: 100-continue` that nothing answered: no larger write shortens that.
+#[test]
+fn an_upload_of_curl_that_waits_one_second_is_told_of_its_expect_header() {
+    let told = |program, wait| {
+        let analysis = uploads(program, wait);
+        let pause = finding(&analysis, Cause::SenderPause);
+        let first = &pause.fixes[0];
+        (first.fix, first.how[0].contains("100-continue"), pause.fixes.len())
+    };
+    for wait in [960, 1_000, 1_090] {
+        assert_eq!(told(Program::Libcurl, wait), (FixId::Application, true, 1), "{wait}");
+    }
+    for (program, wait) in [(Program::Libcurl, 900), (Program::Libcurl, 1_200), (Program::Go, 1_000)] {
+        assert_eq!(told(program, wait), (FixId::LargerWrites, false, 2), "{program:?} {wait}");
+    }
+}
+
+/// What can be asked for together is a question of the server's protocol, where nothing tells what the client is.
+#[test]
+fn round_trips_in_series_are_told_the_way_of_the_server_s_protocol() {
+    let told = |client: Option<Program>, server: Option<Program>| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        for k in 0..20 {
+            w.at(ms(30 + 21 * k)).client().data(40);
+            w.at(ms(40 + 21 * k)).server().data(5);
+        }
+        let mut segments = w.segments();
+        for s in &mut segments {
+            s.program = if s.len == 40 { client } else { server.filter(|_| s.len == 5) };
+        }
+        let analysis = analyze(&segments);
+        let fix = &finding(&analysis, Cause::Chatty).fixes[0];
+        assert_eq!(fix.fix, FixId::FewerRoundTrips);
+        (fix.how[0].split(':').next().unwrap_or_default().to_owned(), fix.guess)
+    };
+    let redis = Some((Program::Redis, Told::FirstBytes));
+    assert_eq!(told(None, Some(Program::Redis)), ("Redis".into(), redis));
+    assert_eq!(told(None, Some(Program::Nginx)), ("Any".into(), None), "the table has no row");
+    let ssh = Some((Program::OpenSsh, Told::FirstBytes));
+    assert_eq!(told(Some(Program::OpenSsh), Some(Program::Redis)), ("OpenSSH".into(), ssh));
+}
+
+/// A handshake of TLS with these records of server and client in turn, behind a question in the clear if there is an answer to it.
+fn tls(asked: Option<&[u8]>, turns: &[(u8, u8)]) -> Analysis {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    if let Some(answer) = asked {
+        w.client().data(8).says(b"\0\0\0\x08\x04\xd2\x16\x2f");
+        w.after(ms(10)).server().data(1).says(answer);
+        w.after(ms(10));
+    }
+    if !turns.is_empty() {
+        w.client().data(300).tls(Tls::HANDSHAKE);
+    }
+    for &(server, client) in turns {
+        w.after(ms(10)).server().data(1000).tls(server);
+        w.after(ms(10)).client().data(80).tls(client);
+    }
+    let kind = if turns.is_empty() { 0 } else { Tls::DATA };
+    w.client().data(400).tls(kind);
+    w.after(ms(10)).server().data(500).tls(kind);
+    w.after(ms(10)).client().ack();
+    let mut segments = w.segments();
+    // As the first bytes say to whom they are.
+    segments.iter_mut().filter(|s| s.len == 1).for_each(|s| s.program = Some(Program::PostgreSql));
+    analyze(&segments)
+}
+
+/// What is offered for a TLS handshake, with what it saves, and whether a newer version is refuted.
+fn offered(analysis: &Analysis) -> (Vec<(FixId, i64)>, bool) {
+    let f = finding(analysis, Cause::TlsHandshake);
+    let fixes = f.fixes.iter().map(|x| (x.fix, x.saves.map_or(0, |s| s.0 / 1_000_000))).collect();
+    let because = "the handshake took one round trip already";
+    (fixes, f.refuted.iter().any(|r| r.fix == FixId::Tls13 && r.because == because))
+}
+
+const V13: &[(u8, u8)] = &[(Tls::HANDSHAKE | Tls::CHANGE_CIPHER | Tls::DATA, Tls::CHANGE_CIPHER | Tls::DATA)];
+const V12: &[(u8, u8)] = &[
+    (Tls::HANDSHAKE, Tls::HANDSHAKE | Tls::CHANGE_CIPHER),
+    (Tls::HANDSHAKE | Tls::CHANGE_CIPHER, Tls::DATA),
+];
+
+/// A newer version of TLS is offered where the handshake took more than one round trip, and saves one of them.
+#[test]
+fn a_newer_version_of_tls_saves_one_round_trip_where_there_are_two() {
+    let (newer, kept, resumed) = (FixId::Tls13, FixId::ReuseConnections, FixId::TlsResumption);
+    let one = tls(None, V13);
+    assert_eq!(offered(&one), (vec![(kept, 20), (resumed, 20)], true));
+    let worth = &finding(&one, Cause::TlsHandshake).fixes[1].how[0];
+    assert!(worth.contains("not a round trip"), "{worth}");
+    let two = tls(None, V12);
+    assert_eq!(offered(&two), (vec![(newer, 20), (resumed, 20), (kept, 40)], false));
+    assert!(!finding(&two, Cause::TlsHandshake).fixes[1].how[0].contains("not a round trip"));
+}
+
+/// What asks in the clear whether TLS may begin takes a round trip that no version of it saves; a refusal is no handshake at all.
+#[test]
+fn what_asks_for_tls_is_not_told_of_a_newer_version() {
+    let (newer, kept, resumed) = (FixId::Tls13, FixId::ReuseConnections, FixId::TlsResumption);
+    let first = |analysis: &Analysis, fix| {
+        let f = finding(analysis, Cause::TlsHandshake);
+        let fix = f.fixes.iter().find(|x| x.fix == fix).expect("the fix");
+        (fix.how[0].contains("sslmode=disable"), f.why().contains("the server refused it"))
+    };
+    let refused = tls(Some(b"N"), &[]);
+    assert_eq!(offered(&refused), (vec![(kept, 20)], false));
+    assert_eq!(first(&refused, kept), (true, true));
+    let taken = tls(Some(b"S"), V13);
+    assert_eq!(offered(&taken), (vec![(kept, 40), (resumed, 20)], true));
+    assert_eq!(first(&taken, kept), (true, false));
+    let older = tls(Some(b"S"), V12);
+    assert_eq!(offered(&older), (vec![(newer, 20), (resumed, 20), (kept, 60)], false));
+    assert!(!first(&tls(None, V13), kept).0, "nobody asked");
+}
+
+/// A first window takes the largest message, be there others before and behind it in the connection.
+#[test]
+fn a_larger_first_window_is_that_of_one_message() {
+    let mut w = Wire::new(Tap::Server, ms(20));
+    w.handshake();
+    w.at(ms(30));
+    for flights in [&[5][..], &[10, 20, 40], &[60]] {
+        w.client().data(100);
+        for segments in flights {
+            w.after(ms(10)).server().write(segments * 1448);
+            w.after(ms(10)).client().ack();
+        }
+        w.after(ms(30));
+    }
+    let analysis = w.analysis();
+    let f = finding(&analysis, Cause::SlowStart);
+    let fix = f.fixes.iter().find(|x| x.fix == FixId::Initcwnd).expect("the fix");
+    assert!(fix.how.iter().any(|how| how.contains("initcwnd 71`")), "{:?}", fix.how);
+}
