@@ -11,7 +11,7 @@ use crate::findings::{Acquitted, Basis, Quick, Rollups, Where};
 use crate::output::Output;
 use crate::parts::opening::setup;
 use crate::parts::sums::Sums;
-use crate::parts::unfinished::{late_read, tail};
+use crate::parts::unfinished::{ends_at, late_read, tail};
 use crate::release::Habits;
 use crate::rest::{Frame, Whose, at_rest};
 use crate::result::{Ended, Example, Exchange, Frames, Setup, Span};
@@ -300,10 +300,10 @@ impl Ledger {
         parts.give_back_steps(steps);
         let (mut end, mut joined) = ((ex.last, ex.last_frame), true);
         let track = &*ending.track;
-        if ending.unfinished.is_some() && track.now() > end.0 {
-            tail(&ex, track, self.file, &mut spans);
-            end = (track.now(), track.last_frame());
-            joined = false;
+        let over = ending.unfinished.map(|_| ends_at(&ex, track)).filter(|over| over.0 > end.0);
+        if let Some(over) = over {
+            tail(&ex, track, over, self.file, &mut spans);
+            (end, joined) = (over, false);
         }
         if let Some(read) = ending.read.filter(|read| joined && *read > end.0) {
             spans.push(late_read(&ex, self.file, read));

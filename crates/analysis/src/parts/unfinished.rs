@@ -5,22 +5,26 @@ use crate::exchange::Recorded;
 use crate::facts::{Facts, Over, Witnessed};
 use crate::profile::WAKE_UP;
 use crate::result::{Closed, Ended, Frames, Quality, Span};
-use crate::track::Tracker;
+use crate::track::{Moment, Tracker};
 use tcpwhy_base::{Cause, End, Nanos, Side, Source};
 
 /// A `close_notify` (RFC 8446, 6.1): an alert of two bytes makes a record of 24 bytes in TLS 1.3, of at most 31 in TLS 1.2
 /// (with an explicit nonce).
 const ALERT: u64 = 31;
+/// PostgreSQL's `Terminate`, MySQL's `COM_QUIT`: nobody answers them. TLS wraps them in a record of 31 bytes at most.
+const LAST_WORD: u64 = 5;
 
-/// The `close_notify` of a client that speaks TLS, with its FIN behind it before an answer could have come, or as soon as a
-/// program comes to it, is no request: it asks for nothing (rule 40). Nor is a server's goodbye with its FIN the answer, however late.
+/// A client's last words, with its FIN right behind them before an answer could have come, or as soon as a program comes to it, are no request: they ask for
+/// nothing (rule 40). With TLS that is a `close_notify`, to which a server's goodbye with its FIN is no answer, however late.
 pub(crate) fn is_goodbye(ex: &Recorded, track: &Tracker, protocol: Option<&'static str>) -> bool {
     let soon = track.rtt_or_zero().max(WAKE_UP);
     let said = ex.request_end.unwrap_or(ex.last);
     let closes = track.fin_of(End::Client).is_some_and(|fin| fin - said <= soon);
     let silent = ex.bytes.server == 0 && ex.last_sender == End::Client;
     let as_well = ex.bytes.server <= ALERT && ex.turns <= 1 && track.fin_of(End::Server).is_some();
-    protocol == Some("tls") && ex.bytes.client <= ALERT && (silent || as_well) && closes
+    let tls = protocol == Some("tls");
+    let most = if tls { 2 * ALERT } else { LAST_WORD };
+    closes && (silent && ex.bytes.client <= most || tls && as_well && ex.bytes.client <= ALERT)
 }
 
 /// How the exchange that is open when the connection ends has ended; `None`: it was complete.
@@ -36,8 +40,7 @@ pub(crate) fn how_unfinished(ex: &Recorded, track: &Tracker, capture_end: bool) 
             _ => Ended::Silent,
         });
     }
-    let fin_space = u32::from(track.fin_of(sender).is_some());
-    let delivered = flow.acked && flow.outstanding() <= fin_space;
+    let delivered = is_delivered(track, sender);
     if is_cut_off(ex, track, delivered) {
         return Some(Ended::Rst);
     }
@@ -60,6 +63,12 @@ pub(crate) fn how_unfinished(ex: &Recorded, track: &Tracker, capture_end: bool) 
         Closed::Open if capture_end => Ended::CaptureEnd,
         Closed::Fin | Closed::Open => Ended::Silent,
     })
+}
+
+/// All that `s` sent was acknowledged, but for its FIN.
+fn is_delivered(track: &Tracker, s: End) -> bool {
+    let (flow, fin_space) = (track.flow(s), u32::from(track.fin_of(s).is_some()));
+    flow.acked && flow.outstanding() <= fin_space
 }
 
 /// A reset ended the answer, and neither end had closed (rule 10). A server that resets a connection after a long pause is rid of
@@ -85,16 +94,31 @@ fn is_farewell(ex: &Recorded, track: &Tracker) -> bool {
     ex.bytes.server == 0 && too_late && answered && (closes || ex.bytes.client <= ALERT)
 }
 
-/// What is unfinished ends at the last packet: the spans from `ex.last` until then.
-pub(super) fn tail(ex: &Recorded, track: &Tracker, file: u16, spans: &mut Vec<Span>) {
-    let (end, until) = (ex.last, track.now());
+/// Where it ends: at the last packet, or where a client gave up that had asked. With its FIN as soon as it has asked it says that it asks no more, and waits.
+pub(super) fn ends_at(ex: &Recorded, track: &Tracker) -> Moment {
+    let asked = ex.last_sender == End::Client && ex.bytes.server == 0 && is_delivered(track, End::Client);
+    let soon = track.rtt_or_zero().max(WAKE_UP);
+    match track.fin_of(End::Client).filter(|&fin| asked && fin - ex.last > soon) {
+        Some(gave_up) => (gave_up, ex.last_frame),
+        None => (track.now(), track.last_frame()),
+    }
+}
+
+/// The spans from `ex.last` until then.
+pub(super) fn tail(
+    ex: &Recorded,
+    track: &Tracker,
+    (until, last_frame): Moment,
+    file: u16,
+    spans: &mut Vec<Span>,
+) {
+    let end = ex.last;
     let sender = ex.last_sender;
     let wait = until - end;
     // Half of the trip lies before the peer's work and half after it, as before a response that came.
     let near = track.near(sender.peer());
     let path = if near { Nanos::ZERO } else { track.reaction_or_zero(sender.peer()).min(wait) };
-    let (rule, cause, side, facts) = what_for(track, sender, wait);
-    let last_frame = track.last_frame();
+    let (rule, cause, side, facts) = what_for(track, sender, end, wait);
     let frames = Frames::new(file, ex.last_frame.min(last_frame), last_frame, &[ex.last_frame, last_frame]);
     let trip = Facts::RoundTrip { rtt: track.rtt_or_zero() };
     // What is on its way longer than a trip (rule 45) was delayed, lost, or not captured: nothing tells which.
@@ -140,7 +164,7 @@ pub(super) fn tail(ex: &Recorded, track: &Tracker, file: u16, spans: &mut Vec<Sp
 }
 
 /// What the exchange waited for when it was cut off.
-fn what_for(track: &Tracker, sender: End, wait: Nanos) -> (Rule, Cause, Option<Side>, Facts) {
+fn what_for(track: &Tracker, sender: End, began: Nanos, wait: Nanos) -> (Rule, Cause, Option<Side>, Facts) {
     let flow = track.flow(sender);
     let peer = Some(Side::from(sender.peer()));
     let stuck = flow.outstanding() > 0;
@@ -174,12 +198,12 @@ fn what_for(track: &Tracker, sender: End, wait: Nanos) -> (Rule, Cause, Option<S
         return (Rule::ThinkUnfinished, Cause::SenderPause, Some(Side::from(sender)), facts);
     }
     let cause = if sender == End::Client { Cause::ServerThink } else { Cause::ClientThink };
-    (Rule::ThinkUnfinished, cause, peer, no_answer(track, sender, wait))
+    (Rule::ThinkUnfinished, cause, peer, no_answer(track, sender, began, wait))
 }
 
 /// How long `sender` waited for an answer, and what ended that.
-fn no_answer(track: &Tracker, sender: End, wait: Nanos) -> Facts {
-    let (peer, began) = (sender.peer(), track.now() - wait);
+fn no_answer(track: &Tracker, sender: End, began: Nanos, wait: Nanos) -> Facts {
+    let peer = sender.peer();
     // A FIN before the request was none of its answer.
     let fin = |s: End| track.fin_of(s).filter(|&fin| fin >= began);
     if let Some(fin) = fin(peer).filter(|&at| fin(sender).is_none_or(|own| at < own)) {

@@ -197,13 +197,13 @@ fn how_an_unanswered_request_ended() {
     };
     // Who waits for more than a second before it closes had expected an answer.
     assert_eq!(ended(&close(1_030)), (Ended::Complete, ms(30)));
-    assert_eq!(ended(&close(1_031)), (Ended::Silent, ms(1_051)));
+    assert_eq!(ended(&close(1_031)), (Ended::Silent, ms(1_031)));
 }
 
-/// Rule 40. A client that speaks TLS says goodbye and closes: that is no request, and its way is time after the last byte. Without
-/// TLS, longer, without its FIN in time, or answered with more than a goodbye it may be one.
+/// Rule 40. A client says goodbye and closes: that is no request, and its way is time after the last byte. Longer, without its FIN in time, or
+/// answered with more than a goodbye of TLS it may be one.
 #[test]
-fn goodbye_of_tls() {
+fn goodbyes() {
     let exchanges = |bytes: u32, tls: bool, fin: i64, answer: u32| {
         let mut w = opened(Tap::Client, ms(20));
         let bits = |b: u8| if tls { b } else { 0 };
@@ -225,11 +225,34 @@ fn goodbye_of_tls() {
     // The handshake and the request; 18 ms before the goodbye, 21 behind it.
     assert_eq!(exchanges(31, true, 0, 0), (2, ms(39)));
     assert_eq!(exchanges(31, true, 20, 0), (2, ms(59)));
-    assert_eq!(exchanges(32, true, 0, 0).0, 3);
+    // A last word, and the alert.
+    assert_eq!([62, 63].map(|bytes| exchanges(bytes, true, 0, 0).0), [2, 3]);
     assert_eq!(exchanges(31, true, 21, 0).0, 3);
     assert_eq!(exchanges(31, true, 0, 31), (2, ms(39)));
+    assert_eq!(exchanges(32, true, 0, 31).0, 3);
     assert_eq!(exchanges(31, true, 0, 32).0, 3);
-    assert_eq!(exchanges(31, false, 0, 0).0, 3);
+    // The handshake is a request without TLS.
+    assert_eq!(exchanges(5, false, 0, 0), (2, ms(39) + ms(12)));
+    assert_eq!([exchanges(6, false, 0, 0).0, exchanges(5, false, 0, 1).0], [3, 3]);
+}
+
+/// Rule 10. Who has asked and closes later than at once gives up then; what a server does afterwards nobody waits for. A FIN at once says that no more is asked.
+#[test]
+fn who_gives_up_waits_no_more() {
+    let waited = |fin: i64| {
+        let mut w = opened(Tap::Client, ms(20));
+        w.at(ms(100)).client().data(300);
+        w.at(ms(110)).server().ack();
+        w.at(ms(100 + fin)).client().fin();
+        w.at(ms(110 + fin)).server().ack();
+        w.at(ms(9_000)).server().rst();
+        let c = w.connection();
+        let x = &c.exchanges[0];
+        (x.ended, x.end - x.start, c.tail.map(|tail| tail.1))
+    };
+    assert_eq!(waited(2_000), (Ended::Rst, ms(2_000), Some(ms(6_910))));
+    assert_eq!(waited(21), (Ended::Rst, ms(21), Some(ms(8_889))));
+    assert_eq!(waited(20), (Ended::Rst, ms(8_910), None));
 }
 
 /// Rule 40. On a path shorter than a wake-up the program needs longer than an answer would to close behind its goodbye.

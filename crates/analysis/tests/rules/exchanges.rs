@@ -138,10 +138,12 @@ fn a_request_without_an_answer() {
            handshake network 0..20 #1-3
          gap 20..30
            client_think client 20..30 #3-4
-         exchange 30..5020 100>0 silent
-           path_delay network 30..40 #4-8
-           server_think server 40..5010 #4-8
-           path_delay network 5010..5020 #4-8",
+         exchange 30..5000 100>0 silent
+           path_delay network 30..40 #4-4
+           server_think server 40..4990 #4-4
+           path_delay network 4990..5000 #4-4
+         gap 5000..5020
+           client_think client 5000..5020 #4-8",
     );
 }
 
