@@ -141,6 +141,32 @@ fn a_syn_that_was_lost_is_told_from_one_that_the_listener_dropped() {
     assert_eq!(side(|w, _, _| syns(w, |_| ())), (Some(Side::Server), [0, 0]));
 }
 
+/// The first data is sent four times, and the last of them is acknowledged; the others are lost on their way, or the server does not take the connection.
+fn first_data(w: &mut Wire, mut lost: impl FnMut(&mut Packet)) {
+    w.handshake();
+    lost(w.at(ms(30)).client().data(100));
+    for t in [250, 700] {
+        lost(w.at(ms(t)).client().repeat(0, 100));
+    }
+    w.at(ms(1_600)).client().repeat(0, 100);
+    w.at(ms(1_610)).server().data(100);
+    w.at(ms(1_620)).client().ack();
+}
+
+/// Rule 11. The client's tap alone cannot tell.
+#[test]
+fn first_data_that_was_lost_is_told_from_a_full_accept_queue() {
+    let full = |story: Story| {
+        let both = taps(story);
+        let of = |c: &Connection| time_of(c, Cause::AcceptQueueFull) >= 600;
+        let mut alone = Analyzer::new(Config { detail: Detail::All });
+        alone.push_all(&both[0]);
+        [of(&explained(&both)), of(&alone.finish().connections[0])]
+    };
+    assert_eq!(full(|w, lose, tap| first_data(w, |p| lose(p, CLIENT, tap))), [false, false]);
+    assert_eq!(full(|w, _, _| first_data(w, |_| ())), [true, false]);
+}
+
 /// A queue holds the answer up by 30 ms; or the server works so long.
 fn late_answer(w: &mut Wire, tap: Tap, queue: Nanos, work: Nanos) {
     w.handshake();

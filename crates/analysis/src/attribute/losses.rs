@@ -30,7 +30,7 @@ pub(super) fn new_probe(context: &Context, step: &Step, outstanding: u32, rest: 
 
 /// A loss that was repaired in this way.
 pub(super) fn loss(context: &Context, step: &Step, kind: Repair, time: Nanos, out: &mut Emit<'_>) {
-    if let Some(NotTaken { retransmissions, syn_acks }) = context.not_taken {
+    if let Some(NotTaken { retransmissions, syn_acks, .. }) = context.not_taken {
         let facts = Facts::NotTaken { repeats: retransmissions, syn_acks };
         out.span(Rule::NotTaken, Cause::AcceptQueueFull, Some(Side::Server), time, facts);
         return;

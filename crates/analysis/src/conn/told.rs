@@ -4,7 +4,7 @@ use super::Conn;
 use crate::release::is_beside;
 use crate::step::Step;
 use crate::taps::{Role, Until};
-use crate::track::Repair;
+use crate::track::{NotTaken, Repair};
 use tcpwhy_base::{End, Nanos, SocketChange, SocketEvent, SocketState, TooBig};
 
 impl Conn {
@@ -35,6 +35,16 @@ impl Conn {
     /// Which of two taps has seen it, and what they say of each other.
     pub(crate) fn role(&mut self) -> &mut Role {
         &mut self.role
+    }
+
+    /// What this tap knows of a handshake whose end the server did not take.
+    pub(crate) fn not_taken(&self) -> NotTaken {
+        self.track.handshake().not_taken()
+    }
+
+    /// The same, of the tap at the server.
+    pub(crate) fn told_not_taken(&mut self, there: NotTaken) {
+        self.track.told_not_taken(there);
     }
 
     /// Adds what the kernel of the receiver says of its reader, where the tap is beside it: the segment that ended the step had been

@@ -71,17 +71,18 @@ impl Analyzer {
         other.done.clear();
         let known = other.find_of(segment);
         let told = known.and_then(|known| other.conn_at(known.slot)).and_then(|conn| {
-            let end = conn.end_of(segment);
+            let (end, not_taken) = (conn.end_of(segment), conn.not_taken());
             match conn.role() {
-                Role::Tells(teller) => teller.tell().map(|steps| (end, steps)),
+                Role::Tells(teller) => teller.tell().map(|steps| (end, steps, not_taken)),
                 _ => None,
             }
         });
-        let (Some((end, steps)), Some(known)) = (told, self.find_of(segment)) else { return };
+        let (Some((end, steps, not_taken)), Some(known)) = (told, self.find_of(segment)) else { return };
         if let Some(conn) = self.conn_at(known.slot)
             && let Role::Explained(across) = conn.role()
         {
             across.passes_there(end, segment, steps);
+            conn.told_not_taken(not_taken);
         }
     }
 }

@@ -41,9 +41,11 @@ pub(crate) struct NotTaken {
     pub(crate) retransmissions: u32,
     /// SYN-ACKs after the handshake.
     pub(crate) syn_acks: u32,
+    /// Such retransmissions that came to a tap at the server.
+    pub(crate) arrived: u32,
 }
 
-at_rest! { NotTaken { retransmissions, syn_acks } }
+at_rest! { NotTaken { retransmissions, syn_acks, arrived } }
 
 /// Of a handshake: what the server's tap saw of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,6 +231,11 @@ impl Handshake {
     /// The client's first data was sent again.
     pub(crate) fn first_data_again(&mut self) {
         self.not_taken.retransmissions += 1;
+    }
+
+    /// So often the first data came again to a tap at the server.
+    pub(crate) fn first_data_arrived_again(&mut self, times: u32) {
+        self.not_taken.arrived = times;
     }
 
     /// A SYN-ACK passed. Gives the server's reaction time, where nothing was sent twice (Karn).

@@ -415,6 +415,11 @@ impl Tracker {
         }
     }
 
+    /// What the tap at the server saw of the first data.
+    pub(crate) fn told_not_taken(&mut self, there: NotTaken) {
+        self.handshake.first_data_arrived_again(there.retransmissions);
+    }
+
     /// `s` sent data again, to repair a loss in this way. Gives another name for the losses so far, where this tells.
     pub(crate) fn retransmits(
         &mut self,
