@@ -157,7 +157,7 @@ export interface Connection {
   budget: Times;
   /** All gaps. */
   gap_budget: Times;
-  /** End of the response after which the client acted only on FIN. */
+  /** From the end of the last response to the server's FIN, where the client closed only after that. */
   closed_after_ns: number | null;
   /**
    * Worst first. With more than a thousand connections, only those that lost most to TCP have theirs; the budgets

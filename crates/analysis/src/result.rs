@@ -405,7 +405,7 @@ pub struct Connection {
     pub budget: Budget,
     /// All gaps.
     pub gap_budget: Budget,
-    /// End of the response after which the client acted only on FIN.
+    /// From the end of the last response to the server's FIN, where the client closed only after that.
     pub closed_after: Option<Nanos>,
     /// A reset ended it while an answer was under way, as far as is known: neither end had closed.
     pub cut_off: bool,

@@ -30,7 +30,7 @@
 //! let (mut said, mut document) = (Vec::new(), Vec::new());
 //! text::overview(&mut said, &analysis, &capture, &text::Layout::default())?;
 //! json::write(&mut document, &analysis, &capture, 1)?;
-//! assert!(String::from_utf8_lossy(&said).contains("32 requests to 127.0.0.1:25 in 1.24 s"));
+//! assert!(String::from_utf8_lossy(&said).contains("32 requests to 127.0.0.1:25 in 1.25 s"));
 //! let document: serde_json::Value = serde_json::from_slice(&document)?;
 //! assert_eq!(document["findings"][0]["cause"], "client_think");
 //! # Ok::<(), Box<dyn std::error::Error>>(())

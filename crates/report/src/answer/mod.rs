@@ -34,6 +34,8 @@ pub struct Answer {
     pub times: Distribution,
     /// All time by cause: by that of requests, the longest first.
     pub causes: Vec<Part>,
+    /// Connections on which the client closed only after the server had, and how long that was after the last byte.
+    pub closed_after: (u64, Nanos),
     /// Time of requests whose cause was judged with little confidence; what is not explained is not among it.
     pub unsure: Nanos,
 }
@@ -72,6 +74,7 @@ impl Answer {
             at_once: beside || outer().any(|s| s.at_once),
             times,
             causes: parts(&totals.request_budget(), &idle, &totals.tail),
+            closed_after: totals.closed_after,
             unsure: unsure(&analysis.findings),
         }
     }

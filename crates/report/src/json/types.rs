@@ -88,7 +88,7 @@ pub struct Connection<'a> {
     pub budget: Times<'a>,
     /// All gaps.
     pub gap_budget: Times<'a>,
-    /// End of the response after which the client acted only on FIN.
+    /// From the end of the last response to the server's FIN, where the client closed only after that.
     pub closed_after_ns: Option<i64>,
     /// Worst first. With more than a thousand connections, only those that lost most to TCP have theirs; the
     /// budgets hold the times of all.

@@ -91,9 +91,10 @@ const IDLE: &str = "idle between requests";
 
 /// The time outside requests.
 fn between(out: &mut impl Write, answer: &Answer, layout: &Layout) -> io::Result<()> {
-    for (head, of) in
-        [(IDLE, (|p| p.idle) as fn(&Part) -> Nanos), ("after the last byte, when nobody waited", |p| p.after)]
-    {
+    let perhaps = waited_for_close(answer);
+    let after =
+        if perhaps.is_some() { "after the last byte" } else { "after the last byte, when nobody waited" };
+    for (head, of) in [(IDLE, (|p| p.idle) as fn(&Part) -> Nanos), (after, |p| p.after)] {
         let mut parts: Vec<&Part> = answer.causes.iter().filter(|p| of(p) > Nanos::ZERO).collect();
         parts.sort_by_key(|p| (Reverse(of(p)), p.cause));
         if !parts.is_empty() {
@@ -103,6 +104,23 @@ fn between(out: &mut impl Write, answer: &Answer, layout: &Layout) -> io::Result
         if head == IDLE {
             trips_between(out, answer, layout)?;
         }
+    }
+    perhaps.map_or(Ok(()), |text| remark(out, &text, layout))
+}
+
+/// A client that closes as the server does may have waited for that: it ends an answer that tells no length (RFC 9112, 6.3).
+fn waited_for_close(answer: &Answer) -> Option<String> {
+    let (n, time) = answer.closed_after;
+    let on = if n == 1 { "On one connection".to_owned() } else { format!("On {n} connections") };
+    (time >= Nanos::millis(1) && answer.share(time) >= WORTH).then(|| {
+        format!("{on} the client closed only after the server had, {time} after the last byte in all: it waited for that if the answer told no length (no Content-Length, not chunked).")
+    })
+}
+
+fn remark(out: &mut impl Write, text: &str, layout: &Layout) -> io::Result<()> {
+    writeln!(out)?;
+    for line in wrap(text, layout.width.saturating_sub(4).max(20)) {
+        writeln!(out, "    {DIM}{line}{DIM:#}")?;
     }
     Ok(())
 }
@@ -115,10 +133,7 @@ fn trips_between(out: &mut impl Write, answer: &Answer, layout: &Layout) -> io::
         let text = format!(
             "The path_delay in it ({trips}) is the way of answers there and of requests back: captured at the server it lies between the requests, but their clients waited for it."
         );
-        writeln!(out)?;
-        for line in wrap(&text, layout.width.saturating_sub(4).max(20)) {
-            writeln!(out, "    {DIM}{line}{DIM:#}")?;
-        }
+        remark(out, &text, layout)?;
     }
     Ok(())
 }

@@ -300,3 +300,19 @@ fn why_a_cause_is_not_named() {
     text.push_str(&ask(&Analysis::default(), Cause::SenderPause));
     same("why_not_others.txt", &text);
 }
+
+/// An answer that tells no length ends where the server closes.
+#[test]
+fn who_closes_behind_the_server_may_have_waited_for_that() {
+    let said = |connections: u64, time: i64| {
+        let mut analysis = sample::analysis();
+        analysis.totals.closed_after = (connections, Nanos::millis(time));
+        let text = plain(|out| overview(out, &analysis, &sample::capture(), &Layout::default()));
+        let on = ["On one connection the client", "On 3 connections the client"].map(|on| text.contains(on));
+        (on, text.contains("when nobody waited"))
+    };
+    let sure = said(0, 0).1;
+    assert_eq!(said(1, 2_000), ([true, false], false));
+    assert_eq!(said(3, 2_000), ([false, true], false));
+    assert_eq!([said(0, 0), said(1, 0)], [([false; 2], sure); 2]);
+}

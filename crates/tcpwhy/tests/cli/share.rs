@@ -320,7 +320,7 @@ fn a_page_from_standard_input() {
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.contains("id=\"d-packets-0\"") && html.contains("standard input"));
     assert!(html.contains(
-        "<h1>32 requests to 127.0.0.1:25 in 1.24 s (median 41.5 ms, p95 49.0 ms). 1.16 s (93 %) of it is Nagle × \
+        "<h1>32 requests to 127.0.0.1:25 in 1.25 s (median 41.5 ms, p95 49.0 ms). 1.16 s (93 %) of it is Nagle × \
          delayed ACK. Idle between requests: 1.59 s.</h1>"
     ));
 }
