@@ -406,6 +406,7 @@ pub(crate) fn add_whole_connection_findings(
     let quick = || basis.quick.map(|q| q.example);
     let Some(e) = longest.map(|r| r.example.example).or_else(quick) else { return };
     let example = Example { connection: connection.id, ..e };
+    let (first, mut idle) = (findings.len(), Nanos::ZERO);
     let mut add = |cause: Cause, side, lost: Nanos, occurrences: u64, why: String| {
         findings.push(Finding {
             lost,
@@ -417,11 +418,14 @@ pub(crate) fn add_whole_connection_findings(
     };
     // Ten round trips in series that did nothing but travel.
     if quick_turns >= 10 && rtt > Nanos::millis(1) {
-        let lost = rtt.times(i64::from(quick_turns) - 1).min(connection.budget.get(Cause::PathDelay));
+        // Beside the server the trips lie between requests.
+        let trips = rtt.times(i64::from(quick_turns) - 1);
+        let own = trips.min(connection.budget.get(Cause::PathDelay));
+        idle = (trips - own).min(connection.gap_budget.get(Cause::PathDelay));
         add(
             Cause::Chatty,
             Some(Side::Client),
-            lost,
+            own + idle,
             u64::from(quick_turns),
             format!(
                 "{quick_turns} requests, one after the other, each waiting a round trip of {rtt} and hardly anything else."
@@ -471,6 +475,7 @@ pub(crate) fn add_whole_connection_findings(
             format!("Segments carry at most {mss} bytes; 1,460 are usual on Ethernet."),
         );
     }
+    findings[first..].iter_mut().filter(|f| f.cause == Cause::Chatty).for_each(|f| f.idle = idle);
 }
 
 /// A receiver that had its buffer set before the handshake.

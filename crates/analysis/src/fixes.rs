@@ -182,7 +182,7 @@ fn most_saved(fix: FixId, f: &Finding, tls: Tls) -> Nanos {
         FixId::Tls13 | FixId::TlsResumption if f.cause == Cause::TlsHandshake => {
             f.of_requests().part(i64::from(tls.trips.max(1)))
         }
-        _ => f.of_requests(),
+        _ => f.to_save(),
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn agree(findings: &mut [Finding]) {
     inherit(findings);
     for f in findings.iter_mut() {
         // Requests that nobody made save no time: what lies between them, after the last byte or in another finding.
-        let most = f.of_requests();
+        let most = f.to_save();
         f.fixes.iter_mut().filter_map(|fix| fix.saves.as_mut()).for_each(|s| *s = (*s).min(most));
     }
     let worth = |f: &Finding, at: usize| f.fixes[at].saves.is_some_and(|s| s > Nanos::ZERO);

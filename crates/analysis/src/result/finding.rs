@@ -205,6 +205,11 @@ impl Finding {
         self.lost - self.tail - self.idle - self.counted_elsewhere
     }
 
+    /// What its fixes may save: time of requests, and of requests in series the trips, which lie between them in a capture beside the server.
+    pub(crate) fn to_save(&self) -> Nanos {
+        if self.cause == Cause::Chatty { self.of_requests() + self.idle } else { self.of_requests() }
+    }
+
     /// Too little to be worth an advice: no span reaches a millisecond, nor the sum a hundredth. A scan costs no time.
     pub fn is_minor(&self) -> bool {
         if self.cause == Cause::Scan {

@@ -1,6 +1,6 @@
 //! Findings, their fixes, and what does not help: sums over spans and connections, with every figure.
 
-use crate::wire::{CLIENT, Tap, Wire, analyze, ms};
+use crate::wire::{CLIENT, Tap, Wire, analyze, ms, us};
 use std::fmt::Write as _;
 use tcpwhy_analysis::{Analysis, Analyzer, Config, Detail, Example, Extremes, Finding, Parameter, Quality};
 use tcpwhy_base::{Cause, FixId, Nanos, Program, Segment, Told};
@@ -206,6 +206,18 @@ fn ten_requests_in_series_are_chatty_and_nine_are_not() {
         10 requests, one after the other, each waiting a round trip of 20.0 ms and hardly anything else.
         fewer_round_trips at client server 10.0.0.2:80 connection 1 side client saves 180 ms",
     );
+    // Beside the server the trips lie between requests, and no request takes long.
+    let mut w = Wire::new(Tap::Server, ms(20));
+    w.handshake();
+    for k in 0..10 {
+        w.at(ms(30) + us(20_100 * k)).client().data(100);
+        w.after(ms(10) + us(100)).server().data(50);
+    }
+    let analysis = w.analysis();
+    let chatty = analysis.findings.iter().find(|f| f.cause == Cause::Chatty).expect("ten requests in series");
+    let saves = chatty.fixes[0].saves.expect("a bound");
+    let all = [chatty.lost, chatty.idle, chatty.of_requests(), saves].map(|time| time.0 / 1_000_000);
+    assert_eq!(all, [180, 179, 1, 180]);
     // A millisecond a trip is not worth it.
     assert!(!has(&requests(10, ms(1) - Nanos(10)).analysis(), Cause::Chatty));
     assert!(has(&requests(10, ms(1)).analysis(), Cause::Chatty));

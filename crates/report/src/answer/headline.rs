@@ -39,7 +39,13 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
     }
     if answer.idle > Nanos::ZERO && answer.idle.0 as f64 >= IDLE * answer.requests.0 as f64 {
         let of = if answer.at_once { " (added up)" } else { "" };
-        text.push(format!("Idle between requests: {}{of}.", span(answer.idle)));
+        let trips = answer.part(Cause::PathDelay).idle;
+        let way = if trips.times(2) < answer.idle {
+            String::new()
+        } else {
+            format!(", {} of it the way of answers and requests, for which clients waited", span(trips))
+        };
+        text.push(format!("Idle between requests: {}{of}{way}.", span(answer.idle)));
     }
     text.extend(cut_off(analysis.totals.cut_off));
     text.extend(middle(analysis));
