@@ -249,7 +249,7 @@ def cut(binary, folder):
 
 
 def compared(binary, folder):
-    """A request that became larger has its counterpart by name, and two of one size are told apart."""
+    """A request that became larger has its counterpart by name; without names all of a server are compared."""
     paths = []
     for i, (padding, work) in enumerate((('', 9000), ('x' * 900, 3000))):
         made = Capture()
@@ -263,8 +263,9 @@ def compared(binary, folder):
     rows = {row.get('name'): (row['before']['count'], row['difference_ns']) for row in by_name['shapes']}
     good = set(rows) == {'GET /slow', 'GET /fast'} and rows['GET /slow'][0] == 8
     good = good and abs(rows['GET /slow'][1] + 6_000_000) < 500_000 and abs(rows['GET /fast'][1]) < 500_000
-    good = good and by_size['unmatched'] == {'before': 16, 'after': 16}
-    return [] if good else [f'compare: {rows}, by size {by_size["unmatched"]}']
+    together = [(row['before']['count'], row['after']['count']) for row in by_size['shapes']]
+    good = good and by_size['unmatched'] == {'before': 0, 'after': 0} and together == [(16, 16)]
+    return [] if good else [f'compare: {rows}, by server {together} but for {by_size["unmatched"]}']
 
 
 def main():
