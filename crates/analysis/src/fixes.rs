@@ -33,6 +33,8 @@ pub(crate) struct Brief {
     /// Bytes of the largest message of client and server.
     pub(crate) messages: [u64; 2],
     pub(crate) tls: Tls,
+    /// Its server spoke first, and that is kept.
+    pub(crate) greeted: bool,
 }
 
 /// The largest message that an end sent, of the exchanges that are kept: those that took longest. Where none is, their mean.
@@ -90,6 +92,7 @@ impl Brief {
             bandwidth_bps: c.path.bandwidth_bps,
             messages: [0, 1].map(|s| largest_message(c, s)),
             tls: Tls::of(c),
+            greeted: c.exchanges.first().is_some_and(|x| x.id == 1 && x.bytes[0] == 0 && x.bytes[1] > 0),
         }
     }
 }
@@ -148,6 +151,9 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         let guess =
             program_for(fix, place, connection).filter(|&(program, _)| put_first(&mut rows, front, program));
         match fix {
+            FixId::Application if waits_for_greeting(f, connection) => {
+                put_first(&mut rows, 0, Program::OpenSsh);
+            }
             FixId::ReuseConnections if asks_first(facts, cause, tls) => {
                 put_first(&mut rows, 0, Program::PostgreSql);
             }
@@ -204,6 +210,12 @@ fn put_first(rows: &mut Vec<&How>, front: usize, program: Program) -> bool {
     let row = rows.remove(at);
     rows.insert(front.min(at), row);
     true
+}
+
+/// The example is the wait for what a server says first (rule 9).
+fn waits_for_greeting(f: &Finding, c: &Brief) -> bool {
+    let first = f.example.connection == c.id && f.example.exchange == 1;
+    c.greeted && first && f.cause == Cause::ServerThink
 }
 
 /// curl has sent the head of an upload with `Expect: 100-continue`, and no `100 Continue` came: it sends the body after 1 s

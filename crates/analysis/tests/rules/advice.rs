@@ -158,3 +158,22 @@ fn a_larger_first_window_is_that_of_one_message() {
     let fix = f.fixes.iter().find(|x| x.fix == FixId::Initcwnd).expect("the fix");
     assert!(fix.how.iter().any(|how| how.contains("initcwnd 71`")), "{:?}", fix.how);
 }
+
+/// Who greets late mostly looks up a name; who answers late does not.
+#[test]
+fn a_late_greeting_is_told_of_reverse_lookups() {
+    let first = |greets: i64, works: i64| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        w.at(ms(20 + greets)).server().data(80);
+        w.after(ms(10)).client().ack();
+        w.after(ms(10)).client().data(40);
+        w.after(ms(10 + works)).server().data(80);
+        w.after(ms(10)).client().ack();
+        let analysis = analyze(&w.segments());
+        let fixes = &finding(&analysis, Cause::ServerThink).fixes;
+        let fix = fixes.iter().find(|f| f.fix == FixId::Application).expect("it is offered");
+        fix.how[0].contains("reverse lookup")
+    };
+    assert_eq!([first(3_000, 50), first(50, 3_000)], [true, false]);
+}
