@@ -378,7 +378,7 @@ fn what_is_left_out_by_a_limit_is_not_offered_by_another_option() {
         end,
         [
             "  (--slower-than)",
-            "  28 more exchanges (994 ms) are left out of the detail: not longer than 48.0 ms"
+            "  28 more exchanges (995 ms) are left out of the detail: not longer than 48.0 ms"
         ]
     );
 }
