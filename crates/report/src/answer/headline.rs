@@ -68,11 +68,13 @@ fn middle(analysis: &Analysis) -> Option<String> {
         .then(|| format!("The capture begins in the middle of {which}: how {opened} opened is not known."))
 }
 
-/// Said where resets ended answers. That bytes were missing is known to the programs alone.
+/// Said where resets ended answers. Whether bytes were missing is known to the programs alone.
 fn cut_off(n: u64) -> Option<String> {
     let which = if n == 1 { "One answer".to_owned() } else { format!("{n} answers") };
-    let was = if n == 1 { "was" } else { "were" };
-    (n > 0).then(|| format!("{which} {was} cut off: the connection was reset behind what had come, and neither end had closed it."))
+    let of = if n == 1 { "its connection" } else { "their connections" };
+    (n > 0).then(|| {
+        format!("{which} ended with a reset of {of} before either end had closed: if more was to come, that is lost.")
+    })
 }
 
 /// No connection has packets of both ends.

@@ -134,9 +134,9 @@ fn a_capture_that_begins_in_the_middle_says_so_where_it_is_about_such_connection
 #[test]
 fn answers_that_resets_cut_off_are_told() {
     assert_eq!(cut_off(0), None);
-    let reset = "the connection was reset behind what had come, and neither end had closed it.";
-    assert_eq!(cut_off(1), Some(format!("One answer was cut off: {reset}")));
-    let two = format!("2 answers were cut off: {reset}");
+    let lost = "before either end had closed: if more was to come, that is lost.";
+    assert_eq!(cut_off(1), Some(format!("One answer ended with a reset of its connection {lost}")));
+    let two = format!("2 answers ended with a reset of their connections {lost}");
     assert_eq!(cut_off(2).as_ref(), Some(&two));
     let mut totals = Totals::default();
     totals.cut_off = 2;
