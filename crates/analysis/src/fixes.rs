@@ -151,9 +151,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         let guess =
             program_for(fix, place, connection).filter(|&(program, _)| put_first(&mut rows, front, program));
         match fix {
-            FixId::Application if waits_for_greeting(f, connection) => {
-                put_first(&mut rows, 0, Program::OpenSsh);
-            }
+            // The last one says what delays greetings.
+            FixId::Application if waits_for_greeting(f, connection) => rows.rotate_right(1),
             FixId::ReuseConnections if asks_first(facts, cause, tls) => {
                 put_first(&mut rows, 0, Program::PostgreSql);
             }

@@ -48,8 +48,8 @@ pub(super) const ROWS: &[FixInfo] = &[
                 text: "A pause of 1 s before a body is the wait for 100-continue: send `Expect:` empty or set CURLOPT_EXPECT_100_TIMEOUT_MS",
             },
             How {
-                system: "OpenSSH, Postfix",
-                text: "A late greeting is mostly a reverse lookup of the client's name: sshd `UseDNS no`, MySQL `skip_name_resolve`, Postfix `smtpd_peername_lookup = no`; else all processes were busy",
+                system: "Any",
+                text: "A late greeting is mostly a reverse lookup of the client's name (sshd `UseDNS no`, MySQL `skip_name_resolve`, Postfix `smtpd_peername_lookup = no`); garbage collection and lock waits are other hidden pauses",
             },
         ],
     },
