@@ -168,7 +168,8 @@ impl Acks {
 
     /// This ACK for two segments or more was not sent when they had come, which is at once where the window would be as large as before, but when
     /// some were read or a timer ran out (`__tcp_ack_snd_check`; rule 86): the right edge stood still behind most of them, or the ACK
-    /// before, from when nobody read, was for a quarter as much at most.
+    /// before, from when nobody read, was for a quarter as much at most: an ACK at once is for two segments, or for what the device had handed up
+    /// together. A half or an eighth would say the same of all captures that the rules are measured on.
     pub(crate) fn is_read_late(&self, ack: &Ack, mss: u32) -> bool {
         let took = ack.took();
         if took < 2 * mss.max(1) {
