@@ -66,10 +66,10 @@ impl Input {
     }
 
     /// `left`, and what comes next: `n` bytes, if there are so many.
-    fn piece(&mut self, room: Vec<u8>, size: usize, left: &[u8], n: usize) -> Chunk {
+    fn piece(&mut self, room: impl FnOnce() -> Vec<u8>, size: usize, left: &[u8], n: usize) -> Chunk {
         let mut chunk = match self.ahead.take() {
             Some(chunk) => chunk,
-            None => self.next(room, size),
+            None => self.next(room(), size),
         };
         chunk.begin_with(left);
         let Range { start, end } = chunk.range;
@@ -142,9 +142,9 @@ impl Seat {
                 // A decoder that panicked took the stream with it.
                 let mut input = common.input.lock().map_err(|_| io::Error::other("reading it failed"))?;
                 // Another one may have read it meanwhile.
-                if let Some(room) = common.room_for(wanted) {
+                if !common.has(wanted) {
                     let left = before.get(left).unwrap_or_default();
-                    let Chunk { room, range, failed } = input.piece(room, size, left, n);
+                    let Chunk { room, range, failed } = input.piece(|| common.room(), size, left, n);
                     common.state().pieces.push_back(Kept { offset, bytes: Arc::new(room), range, failed });
                 }
                 wanted
@@ -188,11 +188,15 @@ impl Common {
         }
     }
 
-    /// Room for the piece, unless it is here.
-    fn room_for(&self, wanted: u64) -> Option<Vec<u8>> {
-        let mut state = self.state();
-        let is_here = wanted < state.passed + state.pieces.len() as u64;
-        (!is_here).then(|| state.spare.pop().unwrap_or_default())
+    /// Whether that piece is here.
+    fn has(&self, wanted: u64) -> bool {
+        let state = self.state();
+        wanted < state.passed + state.pieces.len() as u64
+    }
+
+    /// Room for a piece: that of one which all have passed, if there is any.
+    fn room(&self) -> Vec<u8> {
+        self.state().spare.pop().unwrap_or_default()
     }
 
     /// Reads what that piece will have behind what is left of the one before, unless it is here or another one reads: so nobody has to wait for
@@ -200,10 +204,8 @@ impl Common {
     fn read_ahead(&self, next: u64, size: usize) {
         // Who panicked tells of it.
         let Ok(mut input) = self.input.try_lock() else { return };
-        if input.ahead.is_none()
-            && let Some(room) = self.room_for(next)
-        {
-            input.ahead = Some(input.next(room, size));
+        if input.ahead.is_none() && !self.has(next) {
+            input.ahead = Some(input.next(self.room(), size));
         }
     }
 
