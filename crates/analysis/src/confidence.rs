@@ -105,6 +105,7 @@ pub(crate) enum Rule {
     ThinkAsOften,
     ThinkBeforeMissing,
     Refill,
+    Granted,
     GapThink,
     ClosingGap,
     // What did not end
@@ -365,15 +366,15 @@ impl Rule {
             (Rule::ThinkAsOften, _) => or(0.9, C::RetransmissionTimeout, 0.05),
             (Rule::ThinkBeforeMissing, _) => sure(0.6),
             (Rule::Refill, _) => or(0.6, C::PathDelay, 0.4),
+            // A protocol whose answers to blocks are as short as that waits for them as well.
+            (Rule::Granted, _) => or(0.75, C::PathDelay, 0.2),
             (Rule::GapThink, _) => sure(0.9),
             (Rule::ClosingGap, _) => sure(0.8),
 
             (Rule::LastDataOnItsWay, _) => sure(0.7),
-            (Rule::BothWindowsShut, _) => sure(0.8),
+            (Rule::BothWindowsShut | Rule::DeadPeer, _) => sure(0.8),
             (Rule::NeverRead, _) => sure(0.85),
-            (Rule::DeadPeer, _) => sure(0.8),
-            (Rule::ThinkUnfinished, _) => sure(0.8),
-            (Rule::RoundTripUnfinished, _) => sure(0.8),
+            (Rule::ThinkUnfinished | Rule::RoundTripUnfinished, _) => sure(0.8),
         }
     }
 }

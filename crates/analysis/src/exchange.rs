@@ -33,6 +33,8 @@ pub(crate) struct Recorded {
     /// Changes of direction from client to server.
     pub(crate) turns: u32,
     pub(crate) duplex: bool,
+    /// Payload of segments with nothing but grants of HTTP/2.
+    pub(crate) credit: Ends<u16>,
     pub(crate) steps: Vec<Step>,
     /// Spans of steps that were turned over already.
     pub(crate) done: Vec<Span>,
@@ -42,7 +44,7 @@ pub(crate) struct Recorded {
 at_rest! {
     Recorded {
         start, first_frame as Frame, request_end, response_start, last, last_frame as Frame, last_sender,
-        bytes, first_bytes, turns, duplex, steps, done, carry,
+        bytes, first_bytes, turns, duplex, credit, steps, done, carry,
     }
 }
 
@@ -60,6 +62,7 @@ impl Default for Recorded {
             first_bytes: 0,
             turns: 0,
             duplex: false,
+            credit: Ends::default(),
             steps: Vec::new(),
             done: Vec::new(),
             carry: Carry::default(),
@@ -288,6 +291,9 @@ impl Recorder {
             r.carry.pass(s, new);
         }
         r.bytes[s] += u64::from(new);
+        if segment.grants() {
+            r.credit[s] = r.credit[s].saturating_add(u16::try_from(new).unwrap_or(u16::MAX));
+        }
         if s == End::Client {
             if r.bytes.server == 0 {
                 r.request_end = Some(t);

@@ -27,6 +27,15 @@ pub enum Facts {
         /// Base round trip, where known.
         rtt: Nanos,
     },
+    /// A flow-control window above TCP was refilled.
+    Refilled {
+        /// New bytes that had been sent.
+        bytes: u64,
+        /// Bytes of the message that let the next ones go.
+        credit: u32,
+        /// Base round trip, where known.
+        rtt: Nanos,
+    },
     /// A server that was asked for encryption in the clear refused it.
     EncryptionRefused {
         /// Base round trip, where known.
@@ -331,6 +340,7 @@ impl fmt::Display for Facts {
         match *self {
             Facts::None => f.write_str("There is no further evidence."),
             Facts::RoundTrip { rtt } => round_trip(f, rtt),
+            Facts::Refilled { bytes, credit, rtt } => waited::refilled(f, bytes, credit, rtt),
             Facts::EncryptionRefused { rtt } => opening::encryption_refused(f, rtt),
             Facts::SynRepeats { repeats, over, syn_ack, at_server, answered } => syn_repeats(
                 f,
@@ -409,13 +419,13 @@ impl fmt::Display for Facts {
                 "The ACK of what had been sent came {late} later than the trip and the longest delay of its receiver: it was late on its way, or the receiver's host was."
             ),
             Facts::Pieces { piece, mss, wait } => in_pieces(f, piece, mss, wait),
-            Facts::Split { far, rtt } => behind_proxy(f, far, rtt),
+            Facts::Split { far, rtt } => opening::behind_proxy(f, far, rtt),
             Facts::Missing { packets, wait } => missing(f, packets, wait),
             Facts::Wait { wait, outstanding, empty } => nothing_seen(f, wait, outstanding, empty),
             Facts::Emptied { wait, late } => emptied(f, wait, late),
             Facts::NextWrite { wait } => write!(f, "The next write came {wait} after the one before."),
             Facts::Released { late } => released(f, late),
-            Facts::Silent { wait, tries } => silent(f, wait, tries),
+            Facts::Silent { wait, tries } => waited::silent(f, wait, tries),
             Facts::NotCaptured => f.write_str("The capture lost packets here, so the reason cannot be seen."),
             Facts::OneSided => f.write_str(
                 "Only one direction is in the capture, so the ACKs that would tell are not there.",
@@ -461,10 +471,6 @@ fn missing(f: &mut fmt::Formatter<'_>, packets: u32, wait: Nanos) -> fmt::Result
     )
 }
 
-fn silent(f: &mut fmt::Formatter<'_>, wait: Nanos, tries: u32) -> fmt::Result {
-    write!(f, "The peer did not answer for {wait}; {tries} probes or repeats.")
-}
-
 fn in_pieces(f: &mut fmt::Formatter<'_>, piece: u32, mss: u32, wait: Nanos) -> fmt::Result {
     write!(
         f,
@@ -477,13 +483,6 @@ fn too_big(f: &mut fmt::Formatter<'_>, bytes: u32, wait: Nanos, mtu: u16) -> fmt
     write!(
         f,
         "{bytes} bytes were retransmitted after {wait}: a router had said, by ICMP, that the packet was {most} and went no further."
-    )
-}
-
-fn behind_proxy(f: &mut fmt::Formatter<'_>, far: Nanos, rtt: Nanos) -> fmt::Result {
-    write!(
-        f,
-        "Data is acknowledged after {rtt}, but the SYN was answered {far} later than that: a proxy, a NAT engine or a balancer acknowledges, and the server behind it is that far away or worked as long."
     )
 }
 

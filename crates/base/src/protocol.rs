@@ -22,6 +22,9 @@ pub fn beginning(head: &[u8]) -> Option<(&'static [u8], &'static str)> {
     BEGINNINGS.iter().find(|(b, _)| b.first() == first && head.starts_with(b)).copied()
 }
 
+/// WINDOW_UPDATE of HTTP/2 begins so: four bytes of the type 8, without flags (RFC 9113, 4.1 and 6.9). All of it are 13 bytes.
+pub const WINDOW_UPDATE: [u8; 5] = [0, 0, 4, 8, 0];
+
 /// PostgreSQL's SSLRequest or GSSENCRequest: its length, then a version that no protocol has (1234.5679, 1234.5680). The server
 /// answers with one byte, and TLS begins after an `S` (PostgreSQL 17, 54.2.10 and 54.7).
 pub fn asks_for_encryption(head: &[u8]) -> bool {

@@ -1,3 +1,4 @@
+use crate::protocol::WINDOW_UPDATE;
 use crate::{Nanos, Program, Seq, Short};
 use std::fmt::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr};
@@ -178,6 +179,10 @@ impl Tls {
     pub const HANDSHAKE: u8 = 4;
     /// Application data (0x17) seen.
     pub const DATA: u8 = 8;
+    /// Nothing but whole records of the size that grants of HTTP/2 have (WINDOW_UPDATE, encrypted), as far as it was captured.
+    pub const CREDIT: u8 = 16;
+    /// A ClientHello, all of it here, that does not offer HTTP/2 (ALPN).
+    pub const NO_H2: u8 = 32;
     /// Any of the bits.
     pub const fn has(self, bits: u8) -> bool {
         self.0 & bits != 0
@@ -267,6 +272,12 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// Nothing but grants of HTTP/2 (WINDOW_UPDATE) is in it, as far as can be seen.
+    #[inline]
+    pub fn grants(&self) -> bool {
+        self.tls.has(Tls::CREDIT) || self.head.starts_with(&WINDOW_UPDATE) && self.len.is_multiple_of(13)
+    }
+
     /// An empty segment to fill in.
     pub const EMPTY: Segment = {
         let nobody = Endpoint { ip: IpAddr::V4(Ipv4Addr::UNSPECIFIED), port: 0 };

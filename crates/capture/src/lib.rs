@@ -51,6 +51,7 @@ mod snoop;
 mod socket_events;
 mod stamps;
 mod tcp;
+mod tls;
 mod tunnel;
 mod walk;
 mod wifi;

@@ -1,14 +1,11 @@
 //! The TCP header, wherever it was found.
 
 use crate::bytes::{be16, be32};
-use crate::options;
+use crate::{options, tls};
 use tcpwhy_base::{Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble, program};
 
 /// Ports, sequence numbers, offset and flags: less is no use.
 const LEAST: usize = 14;
-
-/// TLS 1.2 allows 2^14 + 2048 bytes in a record (RFC 5246 6.2.3), TLS 1.3 less.
-const TLS_RECORD: u16 = (1 << 14) + 2048;
 
 /// Reads the header at the front of `data` into `out`. `len` is the length by the IP header, of which
 /// `data` was captured. Gives the bits of [`Trouble`], or nothing if it is no usable TCP header.
@@ -84,7 +81,7 @@ fn begin(payload: &[u8], out: &mut Segment) {
         out.head.iter_mut().zip(payload).for_each(|(to, from)| *to = *from);
     }
     if matches!(payload.first(), Some(0x14..=0x17)) {
-        out.tls = records(payload);
+        out.tls = tls::records(payload, out.len);
     }
     if may_name(payload) {
         out.program = program::sender_of(payload);
@@ -97,25 +94,6 @@ fn may_name(payload: &[u8]) -> bool {
     let Some(head) = payload.first_chunk::<5>() else { return false };
     matches!(head[0], b'H' | b'G' | b'P' | b'D' | b'O' | b'C' | b'S' | b'2' | b'+' | b'-')
         || head[2..] == [0, 0, 10]
-}
-
-/// The types of the TLS records that begin in `payload`, if it begins with one.
-fn records(mut payload: &[u8]) -> Tls {
-    let mut seen = 0;
-    while let [kind @ 0x14..=0x17, 3, 0..=4, a, b, rest @ ..] = payload {
-        let len = u16::from_be_bytes([*a, *b]);
-        if len > TLS_RECORD {
-            break;
-        }
-        seen |= match kind {
-            0x14 => Tls::CHANGE_CIPHER,
-            0x15 => Tls::ALERT,
-            0x16 => Tls::HANDSHAKE,
-            _ => Tls::DATA,
-        };
-        payload = rest.get(usize::from(len)..).unwrap_or_default();
-    }
-    Tls(seen)
 }
 
 #[cfg(test)]
@@ -155,14 +133,5 @@ mod tests {
         let mut out = Segment::EMPTY;
         assert_eq!(read(&header(4, 0), 40, &mut out), None);
         assert_eq!(read(&header(6, 0), 20, &mut out), None, "header longer than the packet");
-    }
-
-    #[test]
-    fn tls_records_that_begin_here() {
-        let mut payload = vec![0x16, 3, 1, 0, 2, 9, 9, 0x14, 3, 3, 0, 1, 1];
-        payload.extend([0x17, 3, 3, 0x40, 0]);
-        assert_eq!(records(&payload), Tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER | Tls::DATA));
-        assert_eq!(records(&[0x17, 3, 3, 0x48, 1, 0]), Tls(0), "longer than a record may be");
-        assert_eq!(records(&[0x17, 3, 9, 0, 1, 0]), Tls(0));
     }
 }

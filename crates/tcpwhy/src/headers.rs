@@ -160,19 +160,89 @@ fn options(s: &Segment) -> Vec<u8> {
     out
 }
 
-/// What tells the protocol: the types of TLS records, or the word a protocol begins with.
+/// What tells the protocol: the types of TLS records, or the word a protocol or a grant of HTTP/2 begins with.
 fn payload(s: &Segment) -> Vec<u8> {
     let mut out = Vec::new();
-    if !s.tls.is_none() {
+    if s.tls.has(Tls::CREDIT) {
+        out.extend(grants(s.len));
+    } else if !s.tls.is_none() {
         let kinds =
             [(Tls::HANDSHAKE, 0x16), (Tls::CHANGE_CIPHER, 0x14), (Tls::ALERT, 0x15), (Tls::DATA, 0x17)];
-        for (_, kind) in kinds.iter().filter(|k| s.tls.has(k.0)) {
-            out.extend([*kind, 3, 3, 0, 0]);
+        for (bit, kind) in kinds.iter().filter(|k| s.tls.has(k.0)) {
+            if *bit == Tls::HANDSHAKE && s.tls.has(Tls::NO_H2) {
+                out.extend(HELLO);
+            } else {
+                out.extend([*kind, 3, 3, 0, 0]);
+            }
         }
     } else {
         let head = &s.head[..usize::from(s.head_len).min(8)];
-        out.extend(protocol::beginning(head).map_or(&[][..], |told| told.0));
+        let word = protocol::beginning(head).map(|told| told.0);
+        let grants = || head.starts_with(&protocol::WINDOW_UPDATE).then_some(&protocol::WINDOW_UPDATE[..]);
+        out.extend(word.or_else(grants).unwrap_or_default());
     }
     out.truncate(s.len as usize);
     out
+}
+
+/// A ClientHello that offers nothing, HTTP/2 neither: no session, one cipher, no compression, no extension (RFC 5246, 7.4.1.2).
+const HELLO: [u8; 50] = {
+    let mut hello = [0; 50];
+    // A handshake record of 45 bytes, a message of 41.
+    (hello[0], hello[1], hello[2], hello[4]) = (0x16, 3, 3, 45);
+    (hello[5], hello[8], hello[9], hello[10]) = (1, 41, 3, 3);
+    (hello[45], hello[47], hello[48]) = (2, 2, 1);
+    hello
+};
+
+/// TLS records without content that are as long, all together, as grants of HTTP/2 were: each has one WINDOW_UPDATE of 13 bytes, or up to four, behind 5
+/// bytes of head and 16, 17 or 24 of its cipher.
+fn grants(len: u32) -> Vec<u8> {
+    let split = |added: u32| {
+        let least = 5 + added + 13;
+        let some = (1..=len / least).find(|n| {
+            let updates = len - n * (5 + added);
+            updates.is_multiple_of(13) && updates / 13 <= 4 * n
+        })?;
+        Some((added, some, (len - some * (5 + added)) / 13))
+    };
+    let Some((added, records, updates)) = [16, 17, 24].into_iter().find_map(split) else { return Vec::new() };
+    let mut out = Vec::new();
+    for n in 0..records {
+        let content = added + 13 * (updates * (n + 1) / records - updates * n / records);
+        out.extend([0x17, 3, 3, 0, content as u8]);
+        out.resize(out.len() + content as usize, 0);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tcpwhy_base::Endpoint;
+    use tcpwhy_capture::{Dissector, Frame};
+
+    /// What is written is read as what was: all that is told of TLS.
+    #[test]
+    fn tls_is_told_alike() {
+        let told = |tls: u8, len: u32| {
+            let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
+            let (src, dst) = (Endpoint { ip, port: 1 }, Endpoint { ip, port: 2 });
+            let (mut bytes, mut read) = (Vec::new(), Segment::EMPTY);
+            let s = Segment { tls: Tls(tls), len, src, dst, ..Segment::EMPTY };
+            let len = write(&s, &mut Names::default(), &mut bytes);
+            let (number, time) = (1, tcpwhy_base::Nanos::ZERO);
+            let frame = Frame { number, time, bad_time: false, link_type: ETHERNET, data: &bytes, len };
+            Dissector::new().dissect(&frame, 0, &mut read);
+            (read.tls.0, read.len)
+        };
+        let hello = Tls::HANDSHAKE | Tls::NO_H2;
+        assert_eq!(told(hello, 200), (hello, 200));
+        assert_eq!(told(Tls::HANDSHAKE, 200), (Tls::HANDSHAKE, 200));
+        for len in [34, 35, 42, 55, 81, 84, 110, 136, 165, 378] {
+            assert_eq!(told(Tls::DATA | Tls::CREDIT, len), (Tls::DATA | Tls::CREDIT, len));
+        }
+        // No records are so long.
+        assert_eq!(told(Tls::DATA | Tls::CREDIT, 36).0, 0);
+    }
 }

@@ -100,3 +100,10 @@ pub(super) fn refused(f: &mut fmt::Formatter<'_>, resets: u32) -> fmt::Result {
     }
     f.write_str("A reset answered the SYN: nothing listens there, or a filter rejects.")
 }
+
+pub(super) fn behind_proxy(f: &mut fmt::Formatter<'_>, far: Nanos, rtt: Nanos) -> fmt::Result {
+    write!(
+        f,
+        "Data is acknowledged after {rtt}, but the SYN was answered {far} later than that: a proxy, a NAT engine or a balancer acknowledges, and the server behind it is that far away or worked as long."
+    )
+}

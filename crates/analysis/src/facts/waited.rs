@@ -68,3 +68,15 @@ pub(super) fn no_answer(f: &mut fmt::Formatter<'_>, wait: Nanos, end: Over) -> f
     };
     write!(f, "Nothing came back for {wait}; {how}.")
 }
+
+pub(super) fn refilled(f: &mut fmt::Formatter<'_>, bytes: u64, credit: u32, rtt: Nanos) -> fmt::Result {
+    write!(
+        f,
+        "{bytes} bytes were all that the receiving end had granted above TCP: the next left when a message of {credit} bytes had come from there"
+    )?;
+    if rtt > Nanos::ZERO { write!(f, " (round trip {rtt}).") } else { f.write_str(".") }
+}
+
+pub(super) fn silent(f: &mut fmt::Formatter<'_>, wait: Nanos, tries: u32) -> fmt::Result {
+    write!(f, "The peer did not answer for {wait}; {tries} probes or repeats.")
+}

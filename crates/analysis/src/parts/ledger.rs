@@ -1,7 +1,9 @@
 //! The time of a connection as it is accounted for: every part that ends is added here, and handed on.
 
 mod gaps;
+mod refills;
 
+use self::refills::Refills;
 use crate::attribute::{Context, PlainExchange, fold, join_neighbours, plain};
 use crate::confidence::{Rule, Tap};
 use crate::exchange::{MAX_SPANS, Recorded};
@@ -16,7 +18,7 @@ use crate::release::Habits;
 use crate::rest::{Frame, Whose, at_rest};
 use crate::result::{Ended, Example, Exchange, Frames, Setup, Span};
 use crate::track::{Moment, Opening, Tracker};
-use tcpwhy_base::{Cause, Class, End, Ends, Nanos, Segment, Side, Source};
+use tcpwhy_base::{Cause, Class, End, Ends, Nanos, Segment, Side, Source, Tls};
 
 /// The parts of one connection so far.
 #[derive(Debug)]
@@ -39,15 +41,6 @@ at_rest! {
         connection as Whose, file, setup, exchanges, upto as Frame, last_response, refills, sums,
     }
 }
-
-/// How often in a row a response had as many bytes as the one before, after a few bytes of the client.
-#[derive(Clone, Copy, Debug, Default)]
-struct Refills {
-    bytes: u64,
-    count: u32,
-}
-
-at_rest! { Refills { bytes, count } }
 
 /// What is inherent is summed over the capture; the rest for each connection.
 fn rollups_of<'a>(cause: Cause, own: &'a mut Rollups, parts: &'a mut Output) -> &'a mut Rollups {
@@ -124,6 +117,7 @@ impl Ledger {
 
     /// TLS begins with this segment of the client.
     pub(crate) fn open_tls(&mut self, t: Nanos, segment: &Segment, track: &Tracker) {
+        self.refills.may_be_h2 = !segment.tls.is_none() && !segment.tls.has(Tls::NO_H2);
         let (upto, frame) = self.upto;
         let near = track.near(End::Client);
         let path = if near { Nanos::ZERO } else { track.reaction_or_zero(End::Client) };
@@ -258,8 +252,8 @@ impl Ledger {
             return false;
         }
         let Some(plain) = plain(steps, track, habits) else { return false };
-        let refills = self.refills_after(ex, track);
-        if refills.are_seen_in(protocol) {
+        let refills = self.refills_after(ex, protocol, track);
+        if refills.seen {
             return false;
         }
         self.refills = refills;
@@ -292,8 +286,7 @@ impl Ledger {
     }
 
     fn emit_exchange(&mut self, mut ex: Recorded, ending: &mut Ending<'_>, parts: &mut Output) {
-        self.refills = self.refills_after(&ex, ending.track);
-        let refilled = self.refills.are_seen_in(ending.protocol);
+        self.refills = self.refills_after(&ex, ending.protocol, ending.track);
         let mut spans = parts.spare_spans();
         let context = self.context(ending.track, ending.habits);
         let steps = ex.attribute(&context, &mut spans, parts.limits());
@@ -318,8 +311,8 @@ impl Ledger {
         }
         self.exchanges += 1;
         let id = self.exchanges;
-        if refilled {
-            refill(&mut spans);
+        if self.refills.seen {
+            self.refills.rename(&mut spans, track);
         }
         self.upto = end;
         self.last_response = Some(end.0);
@@ -436,36 +429,9 @@ impl Ledger {
         assert_eq!(format!("{spans:?}"), format!("{:?}", plain.pieces(self.file).made()));
     }
 
-    /// How often a flow-control window above TCP seems to have been refilled, after this exchange: the server stops after the same number
-    /// of bytes until a few bytes of the client come, which come at once.
+    /// How often a window above TCP was refilled, after this exchange.
     #[inline]
-    fn refills_after(&self, ex: &Recorded, track: &Tracker) -> Refills {
-        let Ends { client: asked, server: bytes } = ex.bytes;
-        let small = asked <= 128 && bytes >= 4_096 && ex.turns <= 1;
-        let same = || bytes.abs_diff(self.refills.bytes) <= bytes / 16;
-        let at_once = || {
-            let soon =
-                track.reaction_or_zero(End::Client) + track.rtt_or_zero().part(8).max(Nanos::millis(1));
-            self.last_response.is_some_and(|last| ex.start - last <= soon)
-        };
-        Refills { bytes, count: if small && same() && at_once() { self.refills.count + 1 } else { 0 } }
-    }
-}
-
-impl Refills {
-    /// A flow-control window above TCP ran out and was refilled: where HTTP/2 or SSH is seen in clear, the third time in a row.
-    fn are_seen_in(self, protocol: Option<&'static str>) -> bool {
-        self.count >= 2 && matches!(protocol, Some("http/2" | "ssh"))
-    }
-}
-
-/// The trips of a refilled window are the client application's.
-fn refill(spans: &mut [Span]) {
-    let sure = Rule::Refill.at(Tap::Near);
-    for span in spans.iter_mut().filter(|s| s.cause == Cause::PathDelay) {
-        span.cause = Cause::ApplicationWindow;
-        span.side = Some(Side::Client);
-        span.confidence = sure.confidence;
-        span.alternatives = sure.alternatives;
+    fn refills_after(&self, ex: &Recorded, protocol: Option<&'static str>, track: &Tracker) -> Refills {
+        self.refills.after(ex, protocol, track, self.last_response)
     }
 }

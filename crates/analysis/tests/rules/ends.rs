@@ -98,6 +98,9 @@ fn a_hole_filled_within_half_a_trip_is_reordering() {
     assert_eq!(filled(ms(10)), (0, 1));
 }
 
+/// WINDOW_UPDATE of HTTP/2 begins so.
+const GRANTS: &[u8] = &[0, 0, 4, 8, 0, 0, 0, 0];
+
 /// Copies have the same identifier and come within a millisecond; without identifiers within 100 µs.
 #[test]
 fn a_copy_comes_within_a_millisecond() {
@@ -125,7 +128,7 @@ fn a_window_is_refilled_alike_where_no_detail_is_kept() {
     w.at(ms(30)).client().data(40).says(b"PRI * HT");
     for _ in 0..5 {
         w.after(ms(10)).server().data(6_000);
-        w.after(ms(10)).client().data(26);
+        w.after(ms(10)).client().data(26).says(GRANTS);
     }
     w.after(ms(10)).server().data(100);
     w.after(ms(10)).client().ack();
@@ -141,21 +144,31 @@ fn a_window_is_refilled_alike_where_no_detail_is_kept() {
     assert!(long > Nanos::ZERO && refilled(none()) == long);
 }
 
-/// The flow-control window of HTTP/2: the third time in a row that the same number of bytes comes, after at most 128 bytes
-/// of the client that come at once.
+/// The flow-control window of SSH: the third time in a row that the same number of bytes comes, after at most 128 bytes
+/// of the client that come at once. That of HTTP/2: if the client says nothing but that it grants them.
 #[test]
 fn a_window_above_tcp_is_refilled_alike_three_times() {
-    let refilled = |sizes: &[u32], asks: u32, pause: Nanos| {
+    let spoken = |head: &[u8], sizes: &[u32], (asks, says): (u32, &[u8]), pause: Nanos| {
         let mut w = opened(Tap::Client, ms(20));
-        w.at(ms(30)).client().data(40).says(b"PRI * HT");
+        w.at(ms(30)).client().data(40).says(head);
         for &n in sizes {
             w.after(ms(10)).server().write(n);
-            w.after(ms(10) + pause).client().data(asks);
+            w.after(ms(10) + pause).client().data(asks).says(says);
         }
         w.after(ms(10)).server().data(100);
         w.after(ms(10)).client().ack();
         w.connection().budget.get(Cause::ApplicationWindow)
     };
+    let granted = |sizes: &[u32], asks: (u32, &[u8])| spoken(b"PRI * HT", sizes, asks, Nanos::ZERO);
+    assert_eq!(granted(&[16_000; 2], (26, GRANTS)), Nanos::ZERO);
+    assert_eq!(granted(&[16_000; 3], (26, GRANTS)), ms(20));
+    assert_eq!(granted(&[4_096; 3], (13, GRANTS)), ms(20));
+    assert_eq!(granted(&[4_095; 3], (13, GRANTS)), Nanos::ZERO);
+    // An ACK may have let more go, once its sender was allowed more.
+    assert_eq!(granted(&[16_000, 16_000, 17_100], (13, GRANTS)), Nanos::ZERO);
+    assert_eq!(granted(&[16_000; 5], (27, GRANTS)), Nanos::ZERO, "and something else");
+    assert_eq!(granted(&[16_000; 5], (26, b"\0\0\x11\x01\x05\0\0\0")), Nanos::ZERO, "a request");
+    let refilled = |sizes: &[u32], asks: u32, pause: Nanos| spoken(b"SSH-2.0-", sizes, (asks, &[7]), pause);
     let n = 16_000;
     assert_eq!(refilled(&[n; 3], 26, Nanos::ZERO), ms(20));
     assert_eq!(refilled(&[n; 2], 26, Nanos::ZERO), Nanos::ZERO);

@@ -15,6 +15,7 @@ mod doubled;
 mod doubtful;
 mod ends;
 mod exchanges;
+mod granted;
 mod grounds;
 mod loss;
 mod nagle;

@@ -332,7 +332,7 @@ fn refills(head: &[u8]) -> Wire {
     w.at(ms(30)).client().data(40).says(head);
     for _ in 0..5 {
         w.after(ms(10)).server().write(8 * MSS + 500);
-        w.after(ms(10)).client().data(26);
+        w.after(ms(10)).client().data(26).says(&[0, 0, 4, 8, 0, 0, 0, 0]);
     }
     w.after(ms(10)).server().data(100);
     w.after(ms(10)).client().ack();

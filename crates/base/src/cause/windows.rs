@@ -37,7 +37,7 @@ pub(super) const ROWS: &[CauseInfo] = &[
         title: "A window above TCP was full",
         name: "a window above TCP",
         what: "a flow-control window above TCP (HTTP/2, SSH) was full",
-        at_reader: false,
+        at_reader: true,
         evidence: &[Evidence::Windows, Evidence::InFlight],
         flagged: None,
         made_of: &[],

@@ -125,6 +125,12 @@ pub(super) const ROWS: &[FixInfo] = &[
         title: "Enlarge the flow-control window above TCP",
         how: &[
             How {
+                system: "Any",
+                text: "Let the end that receives grant more at a time: its window for a stream and that for the \
+                       connection, each at least rate times round trip (uploads to nginx: \
+                       `http2_body_preread_size 1m;`, to Apache: `H2WindowSize 1048576`)",
+            },
+            How {
                 system: "gRPC (Go)",
                 text: "grpc.WithInitialWindowSize(n) and grpc.WithInitialConnWindowSize(n) at the receiving \
                        end (server: grpc.InitialWindowSize), n at least {need_bytes}; setting them turns \
@@ -145,11 +151,6 @@ pub(super) const ROWS: &[FixInfo] = &[
                 system: "HAProxy",
                 text: "`tune.h2.fe.initial-window-size` (uploads) and `tune.h2.be.initial-window-size` \
                        (answers of backends), HAProxy 2.9 and later",
-            },
-            How {
-                system: "nginx, Apache",
-                text: "Uploads: nginx `http2_body_preread_size 1m;` (default 64k), Apache `H2WindowSize \
-                       1048576`",
             },
             How {
                 system: "Go, Rust",

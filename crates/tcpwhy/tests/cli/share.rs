@@ -11,7 +11,8 @@ fn captures() -> Vec<PathBuf> {
     let labs = std::fs::read_dir(root.join("lab"))
         .unwrap()
         .flat_map(|d| std::fs::read_dir(d.unwrap().path()).unwrap());
-    let files = std::fs::read_dir(root).unwrap().chain(labs).map(|e| e.unwrap().path());
+    let programs = std::fs::read_dir(root.join("programs")).unwrap();
+    let files = std::fs::read_dir(root).unwrap().chain(labs).chain(programs).map(|e| e.unwrap().path());
     let mut files: Vec<PathBuf> = files.filter(|p| p.to_str().unwrap().contains(".pcap")).collect();
     files.sort();
     files
@@ -103,6 +104,21 @@ fn a_slice_says_the_same() {
         }
     }
     assert!(compared > 60, "{compared}");
+}
+
+/// Real programs over HTTP/2 and TLS: the small window is told, and who has to enlarge it.
+#[test]
+fn a_small_window_of_http_2_is_told_within_tls() {
+    for (name, side, share) in [("h2_download", "client", 40), ("h2_upload", "server", 30)] {
+        let file = format!("{}/../../captures/programs/{name}.pcap", env!("CARGO_MANIFEST_DIR"));
+        let json = tcpwhy(&["explain", &file, "--json"]).json();
+        let found = json["findings"].as_array().unwrap().iter().find(|f| f["cause"] == "application_window");
+        let found = found.unwrap_or_else(|| panic!("{name}"));
+        assert!(found["share_of_requests"].as_f64().unwrap() * 100.0 > f64::from(share), "{name}: {found}");
+        assert_eq!((&found["side"], &found["fixes"][0]["where"]), (&side.into(), &side.into()), "{name}");
+        let chatty = json["findings"].as_array().unwrap().iter().any(|f| f["cause"] == "chatty");
+        assert!(!chatty, "{name}: these are no small requests");
+    }
 }
 
 #[test]

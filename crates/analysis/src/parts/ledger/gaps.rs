@@ -1,5 +1,6 @@
 //! The time between exchanges.
 
+use super::refills::soon;
 use super::{Ledger, rollups_of};
 use crate::attribute::Pieces;
 use crate::confidence::{Rule, Tap};
@@ -47,7 +48,10 @@ impl Ledger {
         let (file, rtt) = (self.file, track.rtt_or_zero());
         let frames = move || Frames::new(file, from_frame.min(frame), frame, &[from_frame, frame]);
         let trip_facts = Facts::RoundTrip { rtt };
-        if parts.sees_all() && !parts.wants_gap(self.connection, from, t) {
+        // Beside the server, the trips of a refilled window lie between what looks like requests.
+        let refill =
+            s == End::Client && self.refills.seen && path_seen > Nanos::ZERO && length <= soon(track);
+        if !refill && parts.sees_all() && !parts.wants_gap(self.connection, from, t) {
             self.upto.0 = t;
             let sums = &mut self.sums;
             sums.gaps.count += 1;
@@ -63,6 +67,9 @@ impl Ledger {
         let mut spans = parts.spare_spans();
         let trips = (trips, sure(trips.cause), trip_facts);
         Pieces::around(from, frames(), &trips, &(wait, sure(cause), facts)).spans(&mut spans);
+        if refill {
+            self.refills.rename(&mut spans, track);
+        }
         self.emit_gap(t, spans, false, parts);
     }
 
