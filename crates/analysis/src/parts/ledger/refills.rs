@@ -1,5 +1,5 @@
 //! A flow-control window above TCP that runs out and is refilled, again and again: the one who sends stops until a few bytes of the other
-//! end come, and goes on at once.
+//! end come, and goes on at once (rule 98).
 
 use crate::confidence::{Rule, Tap};
 use crate::exchange::Recorded;
