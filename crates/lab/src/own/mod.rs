@@ -121,6 +121,10 @@ impl Drop for Running {
     /// The process inside has ended or does so now; whoever outlived it belongs to this one.
     fn drop(&mut self) {
         self.over.store(true, Relaxed);
+        // Whoever still writes packets is told that nobody reads them, instead of waiting for that.
+        if let Ok(nothing) = File::open("/dev/null") {
+            self.packets = nothing;
+        }
         let mut line = String::new();
         // Its end closes the pipe.
         while self.control.read_line(&mut line).is_ok_and(|n| n > 0) {

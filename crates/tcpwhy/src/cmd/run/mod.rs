@@ -20,7 +20,7 @@ use crate::{load, shown};
 use anyhow::Context as _;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -76,7 +76,7 @@ fn run_it(args: &Run) -> anyhow::Result<Exit> {
         Err(why) => return Ok(not_run(&why)),
     };
     let (ran, inputs) = explained(running, keep, &stop, &args.command)?;
-    let Ran { report, mut analysis, mut capture, kept: _kept } = match ran {
+    let Ran { report, mut analysis, mut capture, kept: _kept, cut } = match ran {
         Ok(ran) => ran,
         Err(why) => return Ok(not_run(&why)),
     };
@@ -92,7 +92,8 @@ fn run_it(args: &Run) -> anyhow::Result<Exit> {
     let about = About { args, plan: &plan, report: &report, analysis: &analysis, packets, far: far.as_ref() };
     let mut end = end::of(&about)?;
     // How it ended is the last line, and what could not be written is a part of that.
-    if let Err(e) = extras.write(&source, &analysis, &capture, explain::threads()) {
+    let written = extras.write(&source, &analysis, &capture, explain::threads());
+    if let Some(e) = cut.or(written.err()) {
         say(&format!("{e:#}"));
         end.run.exit_code = if end.run.exit_code == 0 { NOT_OURS } else { end.run.exit_code };
     }
@@ -178,6 +179,8 @@ struct Ran {
     capture: Capture,
     /// Keeps what is read a second time.
     kept: Kept,
+    /// Why not all of it was kept: what is told is of what passed before.
+    cut: Option<anyhow::Error>,
 }
 
 /// Analyses what passes while it does, or when all of it is in a file.
@@ -188,18 +191,13 @@ fn explained(
     command: &[OsString],
 ) -> anyhow::Result<(Result<Ran, NotRun>, Vec<Input>)> {
     let name = self::command(command);
-    let path = match &mut kept {
-        Kept::Nowhere => PathBuf::from(format!("/proc/self/fd/{}", running.packets.as_raw_fd())),
-        Kept::Here(file, path) => {
-            std::io::copy(&mut running.packets, file)
-                .with_context(|| format!("cannot write {}", path.display()))?;
-            path.clone()
-        }
-        Kept::Meanwhile(file, temporary) => {
-            std::io::copy(&mut running.packets, file).context("cannot keep the capture for a second look")?;
-            temporary.path().into()
-        }
+    let (path, cut) = match &mut kept {
+        Kept::Nowhere => (PathBuf::from(format!("/proc/self/fd/{}", running.packets.as_raw_fd())), None),
+        Kept::Here(file, path) => (path.clone(), keep(&mut running.packets, file)),
+        Kept::Meanwhile(file, temporary) => (temporary.path().into(), keep(&mut running.packets, file)),
     };
+    let what = || format!("cannot write {}; what follows is of the packets until then", path.display());
+    let cut = cut.map(|e| anyhow::Error::from(e).context(what()));
     let name = if matches!(kept, Kept::Here(..)) { path.display().to_string() } else { name };
     let inputs = vec![Input { path, name }];
     let captures = Captures::new(&inputs).detail(DETAIL).stopped_by(stop);
@@ -212,7 +210,15 @@ fn explained(
     let warnings = quality_warnings(&analysis.totals);
     let capture = load::capture(&inputs, read, analysis.connection_count(), false, warnings);
     let capture = Capture { of_command: true, ..capture };
-    Ok((Ok(Ran { report, analysis, capture, kept }), inputs))
+    Ok((Ok(Ran { report, analysis, capture, kept, cut }), inputs))
+}
+
+/// Keeps what passes. Where that fails the rest is let go, so that the command ends as it would have.
+fn keep(packets: &mut File, file: &mut File) -> Option<io::Error> {
+    let failed = io::copy(packets, file).err()?;
+    // The pipe ends with the command, whatever it gives until then.
+    _ = io::copy(packets, &mut io::sink());
+    Some(failed)
 }
 
 /// What the capture lacks.

@@ -74,6 +74,21 @@ fn what_cannot_be_written_is_said_beside_the_answer() {
     }
 }
 
+/// Where the capture can be kept no more the command ends as it would have, and what passed until then is told.
+#[test]
+fn a_full_disk_holds_nothing_up() {
+    let Some(user) = User::new() else { return };
+    let small = "mkdir small && mount -t tmpfs -o size=200k none small && \
+                 exec timeout 60 ./tcpwhy run -q --keep small -- python3 stalls.py 3000 nodelay";
+    let mut command = Command::new("unshare");
+    let done = command.args(["-Ur", "--mount", "sh", "-c", small]).current_dir(&user.dir.0).output().unwrap();
+    let err = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "done\n", "{err}");
+    assert_eq!(done.status.code(), Some(125), "{err}");
+    let said = ["cannot write small/run.pcap", "No space left", "requests to 127.0.0.1", "returned 0"];
+    assert!(said.iter().all(|said| err.contains(said)), "{err}");
+}
+
 /// What it leaves in the background, and many connections at once, in one answer each.
 #[test]
 fn a_crowd_of_connections() {
