@@ -111,7 +111,7 @@ pub fn distance(analysis: &Analysis, to: Elsewhere<'_>) -> Option<Distance> {
     let mut shapes: BTreeMap<Shape, Priced> = BTreeMap::new();
     let mut left = EVENTS;
     for c in &all {
-        for x in &c.exchanges {
+        for (i, x) in c.exchanges.iter().enumerate() {
             let count = shapes.len();
             let priced = shapes.entry(shape(c, x)).or_insert_with(|| {
                 let replayed = (count < SHAPES).then(|| replayed(c, x, to, &mut left)).flatten();
@@ -122,7 +122,7 @@ pub fn distance(analysis: &Analysis, to: Elsewhere<'_>) -> Option<Distance> {
                     count: 0,
                 }
             });
-            priced.count += 1;
+            priced.count += share(c.exchange_count(), c.exchanges.len(), i);
         }
     }
     let mut pieces = Vec::new();
@@ -236,24 +236,31 @@ fn pieces_of(c: &Connection, shapes: &BTreeMap<Shape, Priced>, rtts: &[Nanos]) -
         let weights = [2 * trips].into_iter().chain(rtts.iter().map(|rtt| rtt.0 * trips)).collect();
         pieces.push(Piece { start: setup.start, end: setup.end, weights });
     }
-    let kept = c.exchanges.len() as i64;
-    let all = kept + i64::try_from(c.exchanges_omitted.count).unwrap_or(0);
+    let kept = c.exchanges.len();
+    let all = i64::try_from(c.exchange_count()).unwrap_or(i64::MAX);
     if kept == 0 && all > 0 {
         let weights = [2 * all].into_iter().chain(counted(all, rtts)).collect();
         let start = c.setup.as_ref().map_or(c.start, |s| s.end).min(c.end);
         pieces.push(Piece { start, end: c.end, weights });
     }
-    for x in &c.exchanges {
+    for (i, x) in c.exchanges.iter().enumerate() {
         let Some(priced) = shapes.get(&shape(c, x)) else { continue };
-        let half = |n: i64| n * all / kept / 2;
+        let count = share(c.exchange_count(), kept, i) as i64;
+        // A half of each round trip for the way of the request, and one for that of the answer.
         let weights: Vec<i64> =
-            [half(2)].into_iter().chain(priced.extra.iter().map(|&ns| half(ns))).collect();
+            [count].into_iter().chain(priced.extra.iter().map(|&ns| ns.saturating_mul(count) / 2)).collect();
         let turns = x.response_start.or(x.request_end).unwrap_or(x.start).max(x.start).min(x.end);
         let asked = x.request_end.unwrap_or(turns).max(x.start).min(turns);
         pieces.push(Piece { start: x.start, end: asked, weights: weights.clone() });
         pieces.push(Piece { start: turns, end: x.end, weights });
     }
     pieces
+}
+
+/// How many of `all` exchanges the one at this place stands for, where so many are kept in detail.
+fn share(all: u64, kept: usize, place: usize) -> u64 {
+    let upto = |n: usize| u128::from(all) * n as u128 / kept.max(1) as u128;
+    (upto(place + 1) - upto(place)) as u64
 }
 
 /// The largest sum of weights of pieces that do not overlap, and which these are; they are sorted by their ends.

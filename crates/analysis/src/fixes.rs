@@ -80,7 +80,7 @@ impl Brief {
                 && c.retransmitted == [0, 0]
                 && c.ends.iter().all(|e| e.syn_repeats == 0)
                 && !c.quality.has(Quality::CAPTURE_DROPS),
-            requests: c.exchanges.len() as u64 + c.exchanges_omitted.count,
+            requests: c.exchange_count(),
             windows: c.ends.each_ref().map(|e| e.max_window),
             unscaled: c.opened_by_handshake
                 && !c.quality.has(Quality::NO_WINDOW_SCALE)

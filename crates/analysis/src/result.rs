@@ -427,6 +427,11 @@ impl Connection {
         self.budget.total() + self.idle()
     }
 
+    /// How many exchanges it had, those that are not kept in detail as well.
+    pub(crate) fn exchange_count(&self) -> u64 {
+        self.exchanges.len() as u64 + self.exchanges_omitted.count
+    }
+
     /// What is asked of those behind a place is on its way from memory while that one is worked on: a list of many is in no cache.
     #[doc(hidden)]
     pub fn fetch_behind(list: &[Box<Connection>], place: usize) {

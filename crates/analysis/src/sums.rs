@@ -157,7 +157,7 @@ impl Sums {
 
     fn add_single(&mut self, c: &Connection, file: u16) -> bool {
         let Some(setup) = &c.setup else { return false };
-        let exchanges = c.exchanges.len() as u64 + c.exchanges_omitted.count;
+        let exchanges = c.exchange_count();
         if exchanges > 1 || c.bytes[0] == 0 {
             return false;
         }

@@ -56,7 +56,7 @@ impl Totals {
         if let Some((cause, time)) = c.tail {
             self.tail.add(cause, time);
         }
-        self.exchanges += c.exchanges.len() as u64 + c.exchanges_omitted.count;
+        self.exchanges += c.exchange_count();
     }
 
     /// Takes in those of other connections, of other servers.

@@ -3,7 +3,7 @@
 use crate::sums::together;
 use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms, us};
 use std::fmt::Write as _;
-use tcpwhy_analysis::{Analysis, Elsewhere, Facts, distance};
+use tcpwhy_analysis::{Analysis, Analyzer, Config, Detail, Elsewhere, Facts, distance};
 use tcpwhy_base::{Cause, Nanos, Side, Tls};
 use tcpwhy_model::Congestion;
 
@@ -43,6 +43,18 @@ fn each_request_of_a_connection_costs_a_round_trip() {
     let expected = "trips 5 to 5, 20.0 ms: 99.8 to 99.8, 100 ms: 499.8 to 499.8; 4 exchanges with 10.0.0.2:80 of \
                     100.0 ms, as in 1: [200, 900]; replayed 1.00";
     assert_eq!(priced(&local(4).analysis()), expected);
+}
+
+/// Of those that are not kept in detail, too: each of the others stands for several.
+#[test]
+fn what_is_not_kept_in_detail_is_counted() {
+    let mut analyzer = Analyzer::new(Config { detail: Detail::Worst(3) });
+    analyzer.push_all(&local(8).segments());
+    let analysis = analyzer.finish();
+    assert_eq!(analysis.connections[0].exchanges.len(), 3);
+    let expected = "trips 9 to 9, 20.0 ms: 179.6 to 179.6, 100 ms: 899.6 to 899.6; 8 exchanges with 10.0.0.2:80 of \
+                    100.0 ms, as in 1: [200, 900]; replayed 1.00";
+    assert_eq!(priced(&analysis), expected);
 }
 
 #[test]

@@ -158,8 +158,13 @@ impl<'a> Inside<'a> {
     fn wait_for_server(&mut self) -> Result<(), NotRun> {
         let start = Instant::now();
         let Some(server) = self.server else { return Ok(()) };
-        while !listens(server) {
-            let why = match self.hear(Some(POLL)) {
+        loop {
+            let looked = Instant::now();
+            if listens(server) {
+                return Ok(());
+            }
+            // The kernel goes through its whole table for a look, which is large on a large host.
+            let why = match self.hear(Some(POLL.max(10 * looked.elapsed()))) {
                 Heard::Child(id, status) if id == server => format!("it ended ({status})"),
                 _ if self.forced || self.asked.is_some() || self.alone => "interrupted".into(),
                 _ if start.elapsed() > PATIENCE => format!("it has run for {} s", PATIENCE.as_secs()),
@@ -168,7 +173,6 @@ impl<'a> Inside<'a> {
             let why = format!("the server's command: {why}, and nothing listens on a TCP port");
             return Err(NotRun::Machine(why));
         }
-        Ok(())
     }
 
     fn run(&mut self, plan: &Plan) -> Result<Report, NotRun> {

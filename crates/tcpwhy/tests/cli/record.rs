@@ -141,6 +141,20 @@ fn a_full_disk_leaves_what_can_be_read() {
     assert!(explain(&file)["capture"]["packets"].as_u64() > Some(100));
 }
 
+/// What was waited for is saved at once; the command goes on, and its exit code is the answer's.
+#[test]
+fn a_command_outlives_what_was_waited_for() {
+    let dir = Dir::new();
+    let file = dir.0.join("slow.pcapng");
+    let script = "\"$0\" record -o \"$1\" --ring 4mb --when 'exchange > 30ms' -- \
+                  sh -c 'python3 -c \"$REQUESTS\" 30 0; exit 7'";
+    let Some(done) = apart(script, &file) else { return };
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(7), "{said}");
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "all answered\n", "{said}");
+    assert!(explain(&file)["capture"]["packets"].as_u64() > Some(3), "{said}");
+}
+
 #[test]
 fn an_interrupt_ends_it_with_a_whole_file() {
     let dir = Dir::new();

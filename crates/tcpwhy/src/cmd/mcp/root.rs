@@ -49,8 +49,10 @@ impl Root {
                 || name.contains('.') && parts.next().is_some_and(|e| ENDINGS.contains(&e))
         };
         let all = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        // What a link leads out to would be refused.
+        let within = all.filter(|e| e.path().canonicalize().is_ok_and(|there| there.starts_with(&self.0)));
         let mut names: Vec<String> =
-            all.filter_map(|e| e.file_name().into_string().ok()).filter(is_capture).collect();
+            within.filter_map(|e| e.file_name().into_string().ok()).filter(is_capture).collect();
         names.sort_unstable();
         let more = names.len().saturating_sub(NAMED);
         names.truncate(NAMED);

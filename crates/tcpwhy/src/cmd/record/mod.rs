@@ -174,7 +174,11 @@ fn record(
         let oldest = if let To::Ring(ring) = out.out() { ring.left_until() } else { None };
         if let Some(why) = source.is_slow(oldest) {
             save(args, source, out, &why)?;
-            return Ok(End::Slow);
+            // Nothing more is recorded; a command goes on to its own end.
+            return Ok(match &mut child {
+                Some(child) => End::Command(child.wait()?),
+                None => End::Slow,
+            });
         }
         if let Some(end) = end {
             // Without a condition it is the end that is wanted.

@@ -17,6 +17,7 @@ use crate::output::Output;
 use eye::Eye;
 use metrics::Metrics;
 use scrape::Scrape;
+use std::fs;
 use std::io::Write as _;
 #[cfg(feature = "tui")]
 use std::io::{self, IsTerminal as _};
@@ -43,6 +44,9 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Exit> {
     let keeps = args.metrics.is_some();
     if let Some(pid) = args.pid.filter(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
         say(&format!("there is no process {pid} now: nothing is listed until there is one"));
+    }
+    if let Some(group) = args.cgroup.as_ref().filter(|group| !is_anywhere(group)) {
+        say(&format!("no process is in a control group {group} now: nothing is listed until there is one"));
     }
     let mut eye = Eye::open(args.netns.as_deref(), args.sampled)?;
     #[cfg(feature = "bpf")]
@@ -124,9 +128,14 @@ fn helped(e: anyhow::Error) -> anyhow::Error {
     )
 }
 
+/// How an answer is laid out there.
+fn layout(args: &Watch, out: &Output) -> Layout {
+    Layout { width: out.width.unwrap_or(100), top: args.top, verbose: args.verbose }
+}
+
 /// An answer after each interval, or what the options ask for instead.
 fn print(args: &Watch, eye: &mut Eye, stop: &AtomicBool, out: &mut Output) -> anyhow::Result<()> {
-    let layout = Layout { width: out.width.unwrap_or(100), top: args.top, verbose: args.verbose };
+    let layout = layout(args, out);
     loop {
         let mut lines = Vec::new();
         eye.watch(args.interval, stop, |ended| {
@@ -194,6 +203,13 @@ fn is_whose(args: &Watch, process: Option<&Process>) -> bool {
         && args.cgroup.as_ref().is_none_or(|group| {
             pid.is_some_and(|pid| control_groups(pid).iter().any(|of| is_below(of, group)))
         })
+}
+
+/// Whether a process of this host is in that control group.
+fn is_anywhere(group: &str) -> bool {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.any(|pid| control_groups(pid).iter().any(|of| is_below(of, group)))
 }
 
 /// Whether a control group is `wanted` or below it; that may be a path below `/sys/fs/cgroup`, where hierarchies of the first

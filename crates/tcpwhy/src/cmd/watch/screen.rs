@@ -4,6 +4,7 @@ use super::eye::Eye;
 use super::view;
 use crate::args::watch::Watch;
 use crate::failure::Exit;
+use crate::output::Output;
 use crate::view::{BOLD, DIM, Keyboard, Palette};
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use tcpwhy_base::{Class, Nanos};
 use tcpwhy_live::Connection;
 use tcpwhy_report::text::wrap;
-use tcpwhy_report::watch::{View, ends, program, short, threads};
+use tcpwhy_report::watch::{View, ends, program, short, text, threads};
 
 const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
 
@@ -32,9 +33,13 @@ struct Screen {
 /// Until `q`, or a signal.
 pub(super) fn run(args: &Watch, eye: &mut Eye, stop: &AtomicBool) -> anyhow::Result<Exit> {
     let mut terminal = ratatui::try_init()?;
-    let done = watch(args, eye, stop, &mut terminal);
+    let seen = watch(args, eye, stop, &mut terminal);
     ratatui::try_restore()?;
-    done?;
+    // The screen is gone; what it showed last stays.
+    let mut out = Output::open(None, false)?;
+    let layout = super::layout(args, &out);
+    let written = text(&mut out, &seen?, &layout);
+    out.finish(written.map_err(Into::into))?;
     Ok(if stop.load(Relaxed) { Exit::Interrupted } else { Exit::Done })
 }
 
@@ -43,7 +48,7 @@ fn watch(
     eye: &mut Eye,
     stop: &AtomicBool,
     terminal: &mut ratatui::DefaultTerminal,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<View> {
     let keyboard = Keyboard::open()?;
     let interval = Duration::from_nanos(args.interval.0.unsigned_abs());
     let mut screen =
@@ -75,7 +80,11 @@ fn watch(
             }
         }
     }
-    Ok(())
+    // What has passed since the last interval is told as well.
+    if !screen.paused {
+        screen.view = view(args, eye);
+    }
+    Ok(screen.view)
 }
 
 /// What a key does; false: leave.
