@@ -54,6 +54,8 @@ fn watch(
     let mut screen =
         Screen { view: view(args, eye), chosen: None, paused: false, palette: Palette::of_terminal() };
     let (mut until, mut stale) = (Instant::now() + interval, true);
+    // An interval has passed.
+    let mut whole = false;
     while !stop.load(Relaxed) {
         if std::mem::take(&mut stale) {
             terminal.draw(|frame| draw(frame, &screen))?;
@@ -67,7 +69,7 @@ fn watch(
             until = Instant::now() + interval;
             if !screen.paused {
                 screen.view = view(args, eye);
-                stale = true;
+                (stale, whole) = (true, true);
             }
         }
         if event::poll(Duration::ZERO)? {
@@ -80,8 +82,7 @@ fn watch(
             }
         }
     }
-    // What has passed since the last interval is told as well.
-    if !screen.paused {
+    if !whole {
         screen.view = view(args, eye);
     }
     Ok(screen.view)
