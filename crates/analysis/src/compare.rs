@@ -19,6 +19,9 @@ const DRAWS: usize = 1_000;
 /// Samples drawn of each side; more make the interval no better to speak of.
 const MOST: usize = 2_000;
 
+/// Fewer values than these hold their median with less than 94 %.
+const FEW: usize = 5;
+
 /// What exchanges have in common that are compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shape {
@@ -49,6 +52,8 @@ impl Shape {
 /// An exchange, and the opening of the connection before it, where that counts.
 #[derive(Clone, Copy)]
 struct Request<'a> {
+    /// Which connection of its side it is of.
+    connection: usize,
     exchange: &'a Exchange,
     setup: Option<&'a Setup>,
 }
@@ -97,7 +102,7 @@ impl Change {
     /// Too few exchanges on one side for an interval to mean anything: of fewer than five values, the least and the
     /// greatest hold the median with less than 94 % (1 - 2 * 0.5^n).
     pub fn too_few(&self) -> bool {
-        self.before.count.min(self.after.count) < 5
+        self.before.count.min(self.after.count) < FEW as u64
     }
 
     /// The interval does not hold zero.
@@ -150,7 +155,7 @@ fn compared<C: Borrow<Connection>>(sides: [&[C]; 2]) -> Option<Comparison> {
     let mut unmatched = [0; 2];
     let mut shared = false;
     for (side, connections) in sides.into_iter().enumerate() {
-        for c in connections.iter().map(Borrow::<Connection>::borrow) {
+        for (connection, c) in connections.iter().map(Borrow::<Connection>::borrow).enumerate() {
             let Some((port, ip)) = keyed(c) else {
                 unmatched[side] += c.exchanges.len() as u64;
                 continue;
@@ -163,7 +168,7 @@ fn compared<C: Borrow<Connection>>(sides: [&[C]; 2]) -> Option<Comparison> {
                 let [request, response] = x.bytes.map(|n| if name.is_some() { 0 } else { bits(n) });
                 let shape = Shape { port, ip, name, request, response };
                 let setup = c.setup.as_ref().filter(|_| x.with_setup.is_some());
-                groups.entry(shape).or_default()[side].push(Request { exchange: x, setup });
+                groups.entry(shape).or_default()[side].push(Request { connection, exchange: x, setup });
             }
         }
     }
@@ -179,7 +184,6 @@ fn compared<C: Borrow<Connection>>(sides: [&[C]; 2]) -> Option<Comparison> {
         }
         matched
     });
-    let lengths = |list: &[Request<'_>]| list.iter().map(Request::length).collect::<Vec<i64>>();
     let mut shapes: Vec<(Shape, Change)> =
         groups.iter().map(|(s, [a, b])| (s.clone(), change(lengths(a), lengths(b), median))).collect();
     shapes.sort_by_key(|(s, c)| {
@@ -191,6 +195,10 @@ fn compared<C: Borrow<Connection>>(sides: [&[C]; 2]) -> Option<Comparison> {
     let setup = (!setups[0].is_empty() && !setups[1].is_empty())
         .then(|| change(std::mem::take(&mut setups[0]), std::mem::take(&mut setups[1]), median));
     Some(Comparison { shapes, all, causes: causes(&both), setup, unmatched })
+}
+
+fn lengths(list: &[Request<'_>]) -> Vec<i64> {
+    list.iter().map(Request::length).collect()
 }
 
 /// Exchanges of one size stand for themselves. Where none has a counterpart, all of a server stand together, openings included.
@@ -214,14 +222,16 @@ fn causes(both: &[Vec<Request<'_>>; 2]) -> Vec<(Cause, Change)> {
     let mut present: Vec<Cause> = both.iter().flatten().flat_map(|x| x.spans().map(|s| s.cause)).collect();
     present.sort_unstable();
     present.dedup();
-    let of = |list: &[Request<'_>], cause: Cause| -> Vec<i64> {
-        let time = |x: &Request<'_>| x.spans().filter(|s| s.cause == cause).map(|s| s.duration().0).sum();
-        list.iter().map(time).collect()
+    let time = |x: &Request<'_>, cause: Cause| -> i64 {
+        x.spans().filter(|s| s.cause == cause).map(|s| s.duration().0).sum()
     };
-    let mut out: Vec<(Cause, Change)> = present
-        .into_iter()
-        .map(|cause| (cause, change(of(&both[0], cause), of(&both[1], cause), mean)))
-        .collect();
+    let of = |list: &[Request<'_>], cause: Cause| list.iter().map(|x| time(x, cause)).collect::<Vec<_>>();
+    let changed = |cause| match cause {
+        // The round trip is estimated once for a connection: its exchanges are no measurements of it that differ by chance.
+        Cause::PathDelay => change_by_connection(both, |x| time(x, cause)),
+        _ => change(of(&both[0], cause), of(&both[1], cause), mean),
+    };
+    let mut out: Vec<(Cause, Change)> = present.into_iter().map(|cause| (cause, changed(cause))).collect();
     out.sort_by_key(|(cause, c)| (std::cmp::Reverse(c.difference.0.unsigned_abs()), *cause));
     out
 }
@@ -269,6 +279,47 @@ fn change(mut before: Vec<i64>, mut after: Vec<i64>, of: fn(&[i64]) -> i64) -> C
         after: side(&after),
         difference: Nanos(of(&after)) - Nanos(of(&before)),
         interval: (Nanos(quantile(&differences, 25, 1000)), Nanos(quantile(&differences, 975, 1000))),
+    }
+}
+
+/// Of the means of what each exchange has, where connections are drawn again, each with all its exchanges.
+fn change_by_connection(both: &[Vec<Request<'_>>; 2], time: impl Fn(&Request<'_>) -> i64) -> Change {
+    let sides = both.each_ref().map(|list| {
+        let mut sums: BTreeMap<usize, (i128, i128)> = BTreeMap::new();
+        for x in list {
+            let (sum, count) = sums.entry(x.connection).or_default();
+            (*sum, *count) = (*sum + i128::from(time(x)), *count + 1);
+        }
+        let mut values: Vec<i64> = list.iter().map(&time).collect();
+        values.sort_unstable();
+        (values, sums.into_values().collect::<Vec<_>>())
+    });
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut draw = |from: &[(i128, i128)]| -> i64 {
+        let drawn = (0..from.len().min(MOST)).map(|_| from[random.below(from.len())]);
+        let (sum, count) = drawn.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+        (sum / count.max(1)) as i64
+    };
+    let [(before, from), (after, to)] = &sides;
+    let mut differences: Vec<i64> = (0..DRAWS).map(|_| draw(to).saturating_sub(draw(from))).collect();
+    differences.sort_unstable();
+    // A handful of connections have no spread to draw from. What the estimate is wrong by lies on the work beside it, so that it is known no
+    // better than how long they took together.
+    let more = if from.len().min(to.len()) < FEW {
+        let Change { difference, interval: (low, high), .. } =
+            change(lengths(&both[0]), lengths(&both[1]), mean);
+        (difference - low).max(high - difference).0
+    } else {
+        0
+    };
+    Change {
+        before: side(before),
+        after: side(after),
+        difference: Nanos(mean(after)) - Nanos(mean(before)),
+        interval: (
+            Nanos(quantile(&differences, 25, 1000) - more),
+            Nanos(quantile(&differences, 975, 1000) + more),
+        ),
     }
 }
 

@@ -79,6 +79,31 @@ fn five_exchanges_are_enough_and_four_are_too_few() {
     assert!(Change { interval: (ms(-1), Nanos(-1)), ..change(5) }.is_sure());
 }
 
+/// The round trip is estimated once for a connection: what it says of fifty exchanges is one measurement, and no better than how long they took.
+#[test]
+fn exchanges_do_not_measure_their_path_each() {
+    let talked = |rtt: Nanos, noise: &[i64]| {
+        let mut w = Wire::new(Tap::Client, rtt);
+        w.handshake();
+        for us in noise.iter().cycle().take(50) {
+            w.after(ms(50)).client().data(100);
+            w.after(rtt.part(2) + ms(5) + Nanos::micros(*us)).server().data(50);
+            w.after(rtt.part(2)).client().ack();
+        }
+        w.analysis()
+    };
+    let path = |after: &Analysis, noise: &[i64]| {
+        let c = compare_answers(&talked(ms(20), noise), after).expect("they share a server");
+        c.causes.into_iter().find(|c| c.0 == Cause::PathDelay).expect("there is a path").1
+    };
+    let noise = [0, 900, 300, 1_500, 40];
+    // 20 µs more each, to the nanosecond: that may be how the first round trips went.
+    let same = path(&talked(ms(20) + Nanos::micros(20), &noise), &noise);
+    assert!(!same.is_sure() && same.difference > Nanos::ZERO, "{same:?}");
+    let farther = path(&talked(ms(22), &noise), &noise);
+    assert!(farther.is_sure(), "{farther:?}");
+}
+
 /// Exchanges match by the magnitude of their bytes: from 64 to 127 is one, 128 is the next.
 #[test]
 fn exchanges_match_by_magnitude_and_server() {
