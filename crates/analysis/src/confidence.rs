@@ -164,6 +164,8 @@ pub(crate) enum Evidence {
     OutOfLine,
     /// Segments spaced without ACKs, of a connection in which Nagle's algorithm holds: a writer's pieces fill up what is held.
     SpacedPieces,
+    /// What came before a pause shorter than a round trip were packets of whole segments: a writer's pieces seldom end so.
+    WholePackets,
 }
 
 impl Evidence {
@@ -193,6 +195,7 @@ impl Evidence {
             Evidence::LateButCounted => (0.05, Cause::RetransmissionTimeout),
             Evidence::OutOfLine => (0.3, Cause::RetransmissionTimeout),
             Evidence::SpacedPieces => (0.5, Cause::SenderPause),
+            Evidence::WholePackets => (0.35, Cause::Pacing),
         }
     }
 

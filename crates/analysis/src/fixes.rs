@@ -33,6 +33,8 @@ pub(crate) struct Brief {
     /// Bytes of the largest message of client and server.
     pub(crate) messages: [u64; 2],
     pub(crate) tls: Tls,
+    /// Its server closed it after the only request.
+    pub(crate) server_closed: bool,
     /// Its server spoke first, and that is kept.
     pub(crate) greeted: bool,
 }
@@ -92,6 +94,7 @@ impl Brief {
             bandwidth_bps: c.path.bandwidth_bps,
             messages: [0, 1].map(|s| largest_message(c, s)),
             tls: Tls::of(c),
+            server_closed: c.server_closed && c.exchange_count() <= 1,
             greeted: c.exchanges.first().is_some_and(|x| x.id == 1 && x.bytes[0] == 0 && x.bytes[1] > 0),
         }
     }
@@ -144,7 +147,9 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
             refuted.push(Refuted { fix, because });
             continue;
         }
-        let place = place_of(info.place, cause, side);
+        // Where the server closes a connection after each answer, nobody can use it again.
+        let closed = fix == FixId::ReuseConnections && connection.server_closed;
+        let place = if closed { "server" } else { place_of(info.place, cause, side) };
         let mut rows: Vec<&How> = info.how.iter().collect();
         // Its line alone tells what to change: there is no time to look for in a log.
         let front = usize::from(fix == FixId::Application && !waits_to_continue(f, connection));
@@ -153,6 +158,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         match fix {
             // The last one says what delays greetings.
             FixId::Application if waits_for_greeting(f, connection) => rows.rotate_right(1),
+            // The last one is for servers.
+            FixId::ReuseConnections if closed => rows.rotate_right(1),
             FixId::ReuseConnections if asks_first(facts, cause, tls) => {
                 put_first(&mut rows, 0, Program::PostgreSql);
             }

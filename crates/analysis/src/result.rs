@@ -407,6 +407,8 @@ pub struct Connection {
     pub gap_budget: Budget,
     /// From the end of the last response to the server's FIN, where the client closed only after that.
     pub closed_after: Option<Nanos>,
+    /// The server's FIN came before its client's, if there was one.
+    pub server_closed: bool,
     /// A reset ended it while an answer was under way, as far as is known: neither end had closed.
     pub cut_off: bool,
     /// Time after its last byte, in its gaps, and its cause: nobody waited for it, so it is no part of any share.

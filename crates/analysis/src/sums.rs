@@ -263,6 +263,8 @@ impl Sums {
             "{n} connections to {server} with one exchange each; their setups took {setup} together."
         );
         let example = Example { connection: brief.id, exchange: 0, frames, start, end };
+        // What the client asks for with its request does not show: its server did so.
+        let side = if brief.server_closed { Side::Server } else { Side::Client };
         let mut finding = Finding {
             lost,
             share: (lost.0 as f64 / total).min(1.0),
@@ -271,7 +273,7 @@ impl Sums {
             connections: vec![brief.id],
             connection_count: n,
             confidence: COUNTED,
-            ..Finding::of_wholes(Cause::ShortConnections, Some(Side::Client), example, text)
+            ..Finding::of_wholes(Cause::ShortConnections, Some(side), example, text)
         };
         advise(&mut finding, &of_kept(&brief), settings);
         Some(finding)

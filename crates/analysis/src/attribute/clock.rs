@@ -5,11 +5,18 @@ use crate::attribute::woken::{PLATEAU, clocked, is_cut, written};
 use crate::step::Step;
 use tcpwhy_base::{Nanos, Source};
 
+/// A sleeping writer may be woken so much later than it asked for, one time and not the next (`PR_SET_TIMERSLACK`, prctl(2)).
+const TIMER_SLACK: Nanos = Nanos::micros(50);
+
 /// How far apart its writes were at first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     usual: Nanos,
     slack: Nanos,
+    /// When the first of them left, and how many bytes did after that in how long.
+    begin: Nanos,
+    bytes: u64,
+    time: Nanos,
 }
 
 impl Clock {
@@ -23,7 +30,9 @@ impl Clock {
         }
         let usual =
             Nanos(first().fold(Nanos::ZERO, |sum, s| sum + s.duration() - s.burst).0 / i64::from(count));
-        let clock = Clock { usual, slack: usual.part(16) + context.tick };
+        let slack = usual.part(16) + context.tick + TIMER_SLACK.times(2);
+        let (bytes, time) = passed(first());
+        let clock = Clock { usual, slack, begin, bytes, time };
         (usual > context.tick.times(16) && first().all(|s| clock.is_of(s))).then_some(clock)
     }
 
@@ -31,7 +40,20 @@ impl Clock {
     /// until the ACK of the first of that trip came, and let the others go as they came before: of its waits one is longer, unless the trip
     /// is a multiple of the others (rule 92).
     pub(super) fn goes_on(context: &Context, steps: &[Step]) -> bool {
-        Clock::at_first(context, steps).is_some_and(|clock| clock.keeps(steps.iter()))
+        Clock::at_first(context, steps)
+            .is_some_and(|clock| clock.keeps(steps.iter()) || clock.is_not_slowed(context, steps))
+    }
+
+    /// As many bytes go on to leave in as long a time, to a sixteenth, once what the initial window held at first has left: whatever ACKs came by, no limit
+    /// was reached again, for that takes some of the time. Three round trips let a window grow eightfold (RFC 5681, 3.1).
+    fn is_not_slowed(&self, context: &Context, steps: &[Step]) -> bool {
+        let from = self.begin + context.rtt.times(3);
+        let later = || steps.iter().filter(|s| s.start >= from && !s.is_turn());
+        let plain = later().all(|s| own(s) && !is_cut(s) && s.loss.is_none());
+        let (bytes, time) = passed(later());
+        let share = |bytes: u64, time: Nanos| u128::from(bytes) * u128::from(time.0.unsigned_abs());
+        let as_fast = 16 * share(bytes, self.time) >= 15 * share(self.bytes, time);
+        plain && time > context.rtt && as_fast
     }
 
     /// The same until a loss.
@@ -54,6 +76,11 @@ impl Clock {
         let each = Nanos((step.duration() - step.burst).0 / i64::from(step.releases.max(1)));
         each <= self.usual + self.slack && self.usual <= each + self.slack
     }
+}
+
+/// Bytes that left, and how long that took.
+fn passed<'a>(steps: impl Iterator<Item = &'a Step>) -> (u64, Nanos) {
+    steps.fold((0, Nanos::ZERO), |(bytes, time), s| (bytes + u64::from(s.bytes), time + s.duration()))
 }
 
 fn own(step: &Step) -> bool {

@@ -111,9 +111,17 @@ fn against_probe(context: &Context, step: &Step) -> Option<Evidence> {
 
 /// Seen from afar, what was lost before the tap does not show: its sender's silence is as long as a timer at least (rule 35).
 fn against_pause(context: &Context, step: &Step) -> Option<Evidence> {
-    let timer = context.hidden_timer[step.sender].filter(|_| !context.near(step.sender))?;
-    if !is_as_late_as_a_timer(step.duration(), timer) {
-        return None;
+    let timer = context.hidden_timer[step.sender].filter(|_| !context.near(step.sender));
+    if timer.is_none_or(|timer| !is_as_late_as_a_timer(step.duration(), timer)) {
+        return may_be_paced(context, step).then_some(Evidence::WholePackets);
     }
     Some(if step.pushed { Evidence::SilentAsATimer } else { Evidence::SilentWithinAWrite })
+}
+
+/// Less than a round trip between packets of whole segments, whose PSH need not end a write: as long as nothing tells who set them apart, their sender may
+/// have (rule 87).
+fn may_be_paced(context: &Context, step: &Step) -> bool {
+    let each = Nanos(step.duration().0 / i64::from(step.releases.max(1)));
+    let whole = step.may_go_on && step.pushed && step.pause().is_some_and(|p| p.full);
+    whole && each < context.rtt && !context.paced[step.sender]
 }

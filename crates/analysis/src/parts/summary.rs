@@ -76,6 +76,7 @@ pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledge
         budget: sums.budget.clone(),
         gap_budget: sums.gap_budget.clone(),
         closed_after: closed_after(track, last_response),
+        server_closed: server_closed(track).is_some(),
         cut_off: sums.cut_off,
         tail: sums.tail,
         findings: Vec::new(),
@@ -166,8 +167,12 @@ fn end_of(s: End, track: &Tracker, habits: &Habits, who: &Identity) -> result::E
 
 /// A client that acts only when the server closes: from the end of the response to the server's FIN.
 fn closed_after(track: &Tracker, last_response: Option<Nanos>) -> Option<Nanos> {
-    let server = track.fin_of(End::Server)?;
+    let (server, last) = (server_closed(track)?, last_response?);
+    (server > last).then(|| server - last)
+}
+
+/// When the server closed, if its client had not before.
+fn server_closed(track: &Tracker) -> Option<Nanos> {
     let client = track.fin_of(End::Client).unwrap_or(Nanos::MAX);
-    let last = last_response?;
-    (server < client && server > last).then(|| server - last)
+    track.fin_of(End::Server).filter(|&server| server < client)
 }

@@ -91,6 +91,7 @@ impl Connection {
             budget: Budget::default(),
             gap_budget: Budget::default(),
             closed_after: None,
+            server_closed: false,
             cut_off: false,
             findings: Vec::new(),
             tail: None,

@@ -56,6 +56,13 @@ pub(super) const ROWS: &[FixInfo] = &[
                 text: "A pool in the application (HikariCP, pgxpool, SQLAlchemy) or beside the server \
                        (PgBouncer, ProxySQL)",
             },
+            How {
+                system: "Servers",
+                text: "The server closed after its answer: let it keep connections, nginx `keepalive_timeout 65s;` and \
+                       `keepalive_requests 1000;`, Apache `KeepAlive On`, gunicorn `-k gthread --keep-alive 65`, Node.js \
+                       server.keepAliveTimeout; unless the requests ask for it (`Connection: close`, as Python's \
+                       urllib.request sends, or HTTP/1.0)",
+            },
         ],
     },
     FixInfo {

@@ -279,18 +279,21 @@ pub(super) const ROWS: &[FixInfo] = &[
             },
             How {
                 system: "Any",
-                text: "Joins or IN lists instead of one query for each row (the \"n + 1\" of object \
-                       mappers); requests in parallel where they do not depend on each other",
+                text: "Send the next request before the answer is there (pipelining, several connections) where it does \
+                       not depend on that; ask for many things at once where the protocol can (a batch, a list; in \
+                       SQL a join or `IN` instead of a query for each row)",
             },
             How {
                 system: "MySQL",
-                text: "Connector/J rewriteBatchedStatements=true with addBatch(); cachePrepStmts=true with \
-                       useServerPrepStmts=true; a larger setFetchSize with useCursorFetch=true",
+                text: "Reading row by row (the \"n + 1\" of object mappers): one query with a join or `IN (...)`; writing: \
+                       Connector/J rewriteBatchedStatements=true with addBatch(), cachePrepStmts=true with \
+                       useServerPrepStmts=true; with useCursorFetch=true a larger setFetchSize",
             },
             How {
                 system: "PostgreSQL",
-                text: "pgjdbc reWriteBatchedInserts=true and defaultRowFetchSize=1000 (small fetch sizes \
-                       cost a round trip each); libpq pipeline mode (PQenterPipelineMode)",
+                text: "Reading row by row (the \"n + 1\" of object mappers): one query with a join or `= ANY (...)`; libpq \
+                       pipeline mode (PQenterPipelineMode); pgjdbc reWriteBatchedInserts=true and \
+                       defaultRowFetchSize=1000 (small fetch sizes cost a round trip each)",
             },
             How {
                 system: "Redis",
@@ -298,7 +301,12 @@ pub(super) const ROWS: &[FixInfo] = &[
                        commands",
             },
             How { system: "HTTP", text: "HTTP/2 with concurrent streams, or a batch endpoint; preconnect" },
-            How { system: "OpenSSH", text: "`sftp -R 128`, or tar through ssh instead of many small files" },
+            How {
+                system: "OpenSSH",
+                text: "Many small files: `tar c DIR | ssh HOST tar x` instead of sftp or scp, or several sftp side by side; one \
+                       large file over a long path is held by the channel's window of 2 MiB; keys typed one by one \
+                       wait for their echo (mosh shows them at once)",
+            },
         ],
     },
     FixInfo {
