@@ -416,3 +416,28 @@ fn what_was_written_after_a_loss_was_not_held() {
     let [pause, window, _] = found(2 * 1448, true);
     assert!(pause < ms(150) && window > ms(200), "{pause} {window}");
 }
+
+/// Words of a stream, of sixty bytes every 12 ms over a round trip of 80: less than a segment is in flight, and each ACK comes as soon as the distance lets
+/// it. They left as they were written, so their ACKs tell nothing of the link (rule 87).
+#[test]
+fn small_writes_in_flight_show_no_link() {
+    let mut w = opened(Tap::Server, ms(80));
+    let mut events: Vec<(Nanos, bool)> = Vec::new();
+    for k in 0..100 {
+        let at = ms(150) + ms(12).times(k) + Nanos::micros([0, 300, -200, 700][k as usize % 4]);
+        events.extend([(at, true), (at + ms(40), false)]);
+    }
+    events.sort_by_key(|e| e.0);
+    for (at, data) in events {
+        if data {
+            let packet = w.at(at).server().data(60);
+            packet.segment.flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
+        } else {
+            w.at(at).client().ack();
+        }
+    }
+    let c = w.connection();
+    let [bandwidth, pause] = [Cause::Bandwidth, Cause::SenderPause].map(|cause| c.budget.get(cause));
+    assert!(bandwidth < ms(50) && pause > ms(1_000), "{:?}", c.budget);
+    assert_eq!(c.path.bandwidth_bps, None);
+}

@@ -178,7 +178,8 @@ impl Half {
     fn leaves_beside(&mut self, segment: &Segment, t: Nanos, view: &View) {
         let flow = &mut self.flow;
         let flight = flow.outstanding();
-        if flight >= 4 * flow.mss.max(1) {
+        // Of small ones several are less.
+        if flight >= 4 * flow.mss.min(segment.len).max(1) {
             self.rate.has_several();
         }
         let stands = self.rate.stands();
