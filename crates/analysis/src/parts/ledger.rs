@@ -13,7 +13,7 @@ use crate::findings::{Acquitted, Basis, Quick, Rollups, Where};
 use crate::output::Output;
 use crate::parts::opening::setup;
 use crate::parts::sums::Sums;
-use crate::parts::unfinished::{ends_at, late_read, tail};
+use crate::parts::unfinished::{ends_at, late_read, name_the_silent, tail};
 use crate::release::Habits;
 use crate::rest::{Frame, Whose, at_rest};
 use crate::result::{Ended, Example, Exchange, Frames, Setup, Span};
@@ -293,6 +293,9 @@ impl Ledger {
         parts.give_back_steps(steps);
         let (mut end, mut joined) = ((ex.last, ex.last_frame), true);
         let track = &*ending.track;
+        if ending.unfinished.is_some() {
+            name_the_silent(&ex, track, &mut spans);
+        }
         let over = ending.unfinished.map(|_| ends_at(&ex, track)).filter(|over| over.0 > end.0);
         if let Some(over) = over {
             tail(&ex, track, over, self.file, &mut spans);

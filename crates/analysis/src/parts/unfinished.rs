@@ -104,6 +104,24 @@ pub(super) fn ends_at(ex: &Recorded, track: &Tracker) -> Moment {
     }
 }
 
+/// What was repeated beside its receiver, as it seems for nothing, was needed where that acknowledged none of it: its host has dropped, behind the tap, all that
+/// came (a packet filter, a connection that it or a balancer no longer knows).
+pub(super) fn name_the_silent(ex: &Recorded, track: &Tracker, spans: &mut [Span]) {
+    let flow = track.flow(End::Client);
+    let unheard = ex.bytes.server == 0 && u64::from(flow.outstanding()) >= ex.bytes.client;
+    if !unheard || track.one_sided() {
+        return;
+    }
+    let tries = flow.recovery.as_ref().map_or(1, |r| r.retransmissions);
+    let sure = Rule::DeadPeer.at(Tap::Near);
+    for span in spans.iter_mut().filter(|s| s.cause == Cause::SpuriousRecovery) {
+        let wait = span.end - span.start;
+        (span.cause, span.side) = (Cause::KeepaliveOrDeadPeer, Some(Side::Server));
+        (span.confidence, span.alternatives) = (sure.confidence, sure.alternatives);
+        span.facts = Facts::Silent { wait, tries };
+    }
+}
+
 /// The spans from `ex.last` until then.
 pub(super) fn tail(
     ex: &Recorded,

@@ -119,7 +119,7 @@ pub(super) const ROWS: &[CauseInfo] = &[
         title: "The peer was silent or gone",
         name: "a peer that is silent or gone",
         what: "the peer was silent or gone: probes and retries until reset",
-        at_reader: false,
+        at_reader: true,
         evidence: &[Evidence::KeepAlives],
         flagged: None,
         made_of: &[],
