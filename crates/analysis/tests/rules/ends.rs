@@ -477,27 +477,3 @@ fn an_answer_that_a_reset_cuts_off_is_not_complete() {
     };
     assert_eq!(ended(&gave_up), (Ended::Rst, Nanos::ZERO, None));
 }
-
-/// A request that came to the server's tap five times, and of which its host acknowledged nothing, was not repeated for nothing: who forgot the connection
-/// dropped it behind the tap. Where that acknowledges the first of them, it was.
-#[test]
-fn what_its_host_never_acknowledged_was_not_repeated_for_nothing() {
-    let causes = |acked: bool| {
-        let mut w = opened(Tap::Server, ms(20));
-        w.at(ms(30)).client().data(100);
-        w.after(ms(10)).server().data(50);
-        w.after(ms(10)).client().ack();
-        w.at(ms(1_000)).client().data(80);
-        for after in [230, 460, 920, 1_840] {
-            w.after(ms(after)).client().repeat(100, 80);
-        }
-        if acked {
-            w.after(ms(20)).server().ack();
-        }
-        w.after(ms(2_000)).client().fin();
-        let c = w.connection();
-        [Cause::SpuriousRecovery, Cause::KeepaliveOrDeadPeer].map(|cause| c.budget.get(cause) > ms(1_500))
-    };
-    assert_eq!(causes(false), [false, true]);
-    assert_eq!(causes(true), [true, false]);
-}
