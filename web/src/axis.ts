@@ -40,9 +40,13 @@ export function axisLabels(splits: number[], kind: Kind): string[] {
             [1e3, 'kbit/s'],
             [1, 'bit/s'],
           ];
-  const [per, unit] = units.find(u => max >= u[0] * 0.999) ?? units[units.length - 1];
+  const largest = units.findIndex(u => max >= u[0] * 0.999);
   // As many digits as tell the steps apart and are true: a quarter of a KiB is not 0.3.
-  let digits = 0;
-  while (digits < 3 && Math.abs(((step / per) * 10 ** digits) % 1) > 1e-9) digits++;
+  const needed = (per: number) => [0, 1, 2].find(n => Math.abs(((step / per) * 10 ** n) % 1) < 1e-9) ?? 3;
+  // 2.125 KiB are longer to read, and to write, than 2176 B.
+  let at = largest < 0 ? units.length - 1 : largest;
+  if (kind === 'bytes' && needed(units[at][0]) > 1 && at + 1 < units.length) at++;
+  const [per, unit] = units[at];
+  const digits = needed(per);
   return splits.map(v => `${(v / per).toFixed(v === 0 ? 0 : digits)} ${unit}`);
 }

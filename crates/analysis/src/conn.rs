@@ -459,6 +459,7 @@ impl Conn {
     }
 
     fn close_tls(&mut self, trips: u32, refused: bool, parts: &mut Output) {
+        self.ledger.asks_again(self.ex.asked_again);
         let recorded = self.ex.take();
         self.ledger.close_tls((recorded, trips, refused), &mut self.track, &self.habits, parts);
     }

@@ -168,6 +168,8 @@ pub(crate) struct Recorder {
     server_changed_cipher: Option<u32>,
     /// TLS was asked for in the clear, and has not begun.
     asked_for_tls: bool,
+    /// The server has asked for another ClientHello (HelloRetryRequest), as TLS 1.3 alone does.
+    pub(crate) asked_again: bool,
     /// The turn of the first ClientHello.
     hello: u32,
     recorded: Recorded,
@@ -179,7 +181,7 @@ pub(crate) struct Recorder {
 
 at_rest! {
     Recorder {
-        active, in_tls, server_changed_cipher, asked_for_tls, hello, recorded, message, recovered,
+        active, in_tls, server_changed_cipher, asked_for_tls, asked_again, hello, recorded, message, recovered,
     }
 }
 
@@ -241,7 +243,7 @@ impl Recorder {
         };
         self.active = true;
         self.in_tls = tls;
-        self.server_changed_cipher = None;
+        (self.server_changed_cipher, self.asked_again) = (None, false);
         self.asked_for_tls = tls && segment.tls.is_none();
         self.hello = 1;
         self.message = t;
@@ -266,7 +268,7 @@ impl Recorder {
         if s == End::Server {
             if segment.tls.has(Tls::HANDSHAKE) && self.server_changed_cipher.is_some_and(|turn| turn < turns)
             {
-                self.server_changed_cipher = None;
+                (self.server_changed_cipher, self.asked_again) = (None, true);
             } else if segment.tls.has(Tls::CHANGE_CIPHER) {
                 self.server_changed_cipher = Some(turns);
             }

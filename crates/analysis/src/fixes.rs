@@ -53,6 +53,8 @@ pub(crate) struct Tls {
     trips: u32,
     /// One of them asked in the clear whether TLS may begin.
     asked: bool,
+    /// One of them asked for another key.
+    asked_again: bool,
 }
 
 impl Tls {
@@ -60,7 +62,15 @@ impl Tls {
         let trips = c.setup.as_ref().map_or(0, |s| s.tls_trips);
         // By its first bytes a server is told to be PostgreSQL by what asks it in the clear, and nothing else is before TLS.
         let asked = c.ends[1].program == Some((Program::PostgreSql, Told::FirstBytes));
-        Tls { trips, asked: asked && c.protocol == Some("tls") }
+        let asked_again = c.setup.as_ref().is_some_and(|s| s.tls_asked_again);
+        Tls { trips, asked: asked && c.protocol == Some("tls"), asked_again }
+    }
+
+    /// Why a newer version saves no round trip.
+    fn is_new(self) -> Option<String> {
+        let asked_again = "TLS 1.3 is spoken already: its server asked for a key of another group (HelloRetryRequest), which clients \
+                           save that offer one it takes at once (OpenSSL: the first of `Groups`)";
+        if self.asked_again { Some(asked_again.into()) } else { self.took_one_trip() }
     }
 
     /// Why a newer version, or a session that is resumed, saves no round trip: the handshake took one.
@@ -142,8 +152,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
     for &fix in listed {
         let info = fix.info();
         let newer = fix == FixId::Tls13;
-        let took_one = || tls.took_one_trip().filter(|_| newer);
-        if let Some(because) = info.refuted(&shown).or_else(took_one) {
+        let is_new = || tls.is_new().filter(|_| newer);
+        if let Some(because) = info.refuted(&shown).or_else(is_new) {
             refuted.push(Refuted { fix, because });
             continue;
         }

@@ -104,11 +104,13 @@ pub struct Setup {
     /// How often the client waited for an answer within the TLS handshake: once with TLS 1.3, twice in a full one of TLS 1.2; 0
     /// without one.
     pub tls_trips: u32,
+    /// The server of TLS 1.3 asked for another ClientHello, with a key of another group (HelloRetryRequest, RFC 8446, 4.1.4).
+    pub tls_asked_again: bool,
     /// Tile `start..end`.
     pub spans: Vec<Span>,
 }
 
-at_rest! { Setup { start, end, bytes, tls_trips, spans } }
+at_rest! { Setup { start, end, bytes, tls_trips, tls_asked_again, spans } }
 
 /// How an exchange ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -409,6 +411,8 @@ pub struct Connection {
     pub closed_after: Option<Nanos>,
     /// The server's FIN came before its client's, if there was one.
     pub server_closed: bool,
+    /// The last request came to a server that had closed, which answered with a reset: its FIN was on its way.
+    pub too_late: bool,
     /// A reset ended it while an answer was under way, as far as is known: neither end had closed.
     pub cut_off: bool,
     /// Time after its last byte, in its gaps, and its cause: nobody waited for it, so it is no part of any share.

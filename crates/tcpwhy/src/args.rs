@@ -261,7 +261,7 @@ pub(crate) struct Slice {
     /// Captures (pcap or pcapng, also gz, zst, lz4), or folders of them
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
-    /// The connection, always needed: its number in what `tcpwhy FILE` prints, a port, address:port, or
+    /// The connection, always needed: its number in what `tcpwhy FILE` prints; or those of a port, address:port, or
     /// address:port>address:port
     #[arg(long, value_name = "WHICH")]
     pub(crate) connection: Option<String>,

@@ -66,6 +66,9 @@ pub(super) fn no_answer(f: &mut fmt::Formatter<'_>, wait: Nanos, end: Over) -> f
         Over::GaveUp => "then who had asked gave up",
         Over::CaptureEnded => "then the capture ends",
     };
+    if wait == Nanos::ZERO {
+        return write!(f, "No answer was waited for; {how}.");
+    }
     write!(f, "Nothing came back for {wait}; {how}.")
 }
 
@@ -78,5 +81,6 @@ pub(super) fn refilled(f: &mut fmt::Formatter<'_>, bytes: u64, credit: u32, rtt:
 }
 
 pub(super) fn silent(f: &mut fmt::Formatter<'_>, wait: Nanos, tries: u32) -> fmt::Result {
-    write!(f, "The peer did not answer for {wait}; {tries} probes or repeats.")
+    let probes = if tries == 1 { "1 probe or repeat".into() } else { format!("{tries} probes or repeats") };
+    write!(f, "The peer did not answer for {wait}; {probes}.")
 }

@@ -395,6 +395,7 @@ mod tests {
             end: Nanos(1_020),
             bytes: [0, 0],
             tls_trips: 0,
+            tls_asked_again: false,
             spans: vec![span(Cause::Handshake, None, 1_000, 0)],
         };
         let two = |cause, time| [after[0], (cause, Nanos(time))];

@@ -40,15 +40,18 @@ pub(crate) fn add_whole_connection_findings(
         let trips = rtt.times(i64::from(quick_turns) - 1);
         let own = trips.min(connection.budget.get(Cause::PathDelay));
         idle = (trips - own).min(connection.gap_budget.get(Cause::PathDelay));
-        add(
-            Cause::Chatty,
-            Some(Side::Client),
-            own + idle,
-            u64::from(quick_turns),
-            format!(
-                "{quick_turns} requests, one after the other, each waiting a round trip of {rtt} and hardly anything else."
-            ),
-        );
+        // Where they waited for less than half of that, most were under way together.
+        if (own + idle).times(2) >= trips {
+            add(
+                Cause::Chatty,
+                Some(Side::Client),
+                own + idle,
+                u64::from(quick_turns),
+                format!(
+                    "{quick_turns} requests, one after the other, each waiting a round trip of {rtt} and hardly anything else."
+                ),
+            );
+        }
     }
     // What a reader left in its buffer would fill a larger one as well.
     let window_time = connection.budget.get(Cause::ReceiveWindow);

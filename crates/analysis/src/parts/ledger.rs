@@ -13,7 +13,7 @@ use crate::findings::{Acquitted, Basis, Quick, Rollups, Where};
 use crate::output::Output;
 use crate::parts::opening::setup;
 use crate::parts::sums::Sums;
-use crate::parts::unfinished::{ends_at, late_read, name_the_silent, tail};
+use crate::parts::unfinished::{ends_at, is_too_late, late_read, name_the_silent, tail};
 use crate::release::Habits;
 use crate::rest::{Frame, Whose, at_rest};
 use crate::result::{Ended, Example, Exchange, Frames, Setup, Span};
@@ -174,6 +174,13 @@ impl Ledger {
         self.upto = (recorded.last, recorded.last_frame);
     }
 
+    /// The server may have asked for another ClientHello.
+    pub(crate) fn asks_again(&mut self, asked: bool) {
+        if let Some(setup) = &mut self.setup {
+            setup.tls_asked_again |= asked;
+        }
+    }
+
     /// The last words of TLS: like the first ones they belong to no request.
     pub(crate) fn goodbye(&mut self, bytes: Ends<u64>) {
         if let Some(setup) = &mut self.setup {
@@ -314,13 +321,16 @@ impl Ledger {
         }
         self.exchanges += 1;
         let id = self.exchanges;
-        if self.refills.seen {
-            self.refills.rename(&mut spans, track);
+        let refilled = if self.refills.seen { Some(self.refills) } else { self.refills.within(&ex, track) };
+        if let Some(refills) = refilled {
+            let bytes = self.refills.seen.then_some(ex.bytes.client.max(ex.bytes.server));
+            refills.rename(&mut spans, bytes, track);
         }
         self.upto = end;
         self.last_response = Some(end.0);
         let whole = (ex.start, end.0);
         let answering = ex.bytes.server > 0 && ex.last_sender == End::Server;
+        self.sums.too_late = is_too_late(&ex, track);
         self.sums.cut_off = answering && ending.unfinished == Some(Ended::Rst);
         let Some((start, end)) = parts.within(whole.0, whole.1) else { return parts.give_back_spans(spans) };
         parts.cut(&mut spans);

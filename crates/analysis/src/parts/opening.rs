@@ -96,7 +96,14 @@ pub(super) fn setup(opening: &Opening, track: &Tracker, file: u16, end: Moment) 
         // One SYN and no answer in the capture, yet the connection went on.
         out.add(Rule::HandshakeUnseen, Cause::Unexplained, None, end, &[first.1], Facts::OneSided);
     }
-    Setup { start: first.0, end: end.0, bytes: opening.bytes.into_array(), tls_trips: 0, spans: out.spans }
+    Setup {
+        start: first.0,
+        end: end.0,
+        bytes: opening.bytes.into_array(),
+        tls_trips: 0,
+        tls_asked_again: false,
+        spans: out.spans,
+    }
 }
 
 /// The wait for the last SYN, if there were several. SYNs that were refused were answered (rule 39): of those only what

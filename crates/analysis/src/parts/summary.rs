@@ -77,6 +77,7 @@ pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledge
         gap_budget: sums.gap_budget.clone(),
         closed_after: closed_after(track, last_response),
         server_closed: server_closed(track).is_some(),
+        too_late: sums.too_late,
         cut_off: sums.cut_off,
         tail: sums.tail,
         findings: Vec::new(),

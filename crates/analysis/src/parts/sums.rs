@@ -24,9 +24,15 @@ pub(crate) struct Sums {
     pub(crate) tail: Option<(Cause, Nanos)>,
     /// The last answer ended with a reset of the connection.
     pub(crate) cut_off: bool,
+    /// The last request came to a server that had closed.
+    pub(crate) too_late: bool,
 }
 
-at_rest! { Sums { budget, gap_budget, exchanges, gaps, rollups, quick_turns, quick, requests, tail, cut_off } }
+at_rest! {
+    Sums {
+        budget, gap_budget, exchanges, gaps, rollups, quick_turns, quick, requests, tail, cut_off, too_late,
+    }
+}
 
 impl Sums {
     /// Takes the budgets of its exchanges and gaps.

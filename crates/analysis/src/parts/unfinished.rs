@@ -94,6 +94,12 @@ fn is_farewell(ex: &Recorded, track: &Tracker) -> bool {
     ex.bytes.server == 0 && too_late && answered && (closes || ex.bytes.client <= ALERT)
 }
 
+/// The same of a request: no `close_notify`, and no other last word. Nobody will answer it.
+pub(super) fn is_too_late(ex: &Recorded, track: &Tracker) -> bool {
+    let asked = ex.bytes.server == 0 && ex.bytes.client > ALERT;
+    asked && track.reset_by() == Some(End::Server) && track.came_too_late(End::Client, ex.bytes.client)
+}
+
 /// Where it ends: at the last packet, or where a client gave up that had asked. With its FIN as soon as it has asked it says that it asks no more, and waits.
 pub(super) fn ends_at(ex: &Recorded, track: &Tracker) -> Moment {
     let asked = ex.last_sender == End::Client && ex.bytes.server == 0 && is_delivered(track, End::Client);

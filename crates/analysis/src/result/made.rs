@@ -31,7 +31,7 @@ impl Span {
 impl Setup {
     /// Of a connection without TLS.
     pub fn new(start: Nanos, end: Nanos, spans: Vec<Span>) -> Setup {
-        Setup { start, end, bytes: [0, 0], tls_trips: 0, spans }
+        Setup { start, end, bytes: [0, 0], tls_trips: 0, tls_asked_again: false, spans }
     }
 }
 
@@ -92,6 +92,7 @@ impl Connection {
             gap_budget: Budget::default(),
             closed_after: None,
             server_closed: false,
+            too_late: false,
             cut_off: false,
             findings: Vec::new(),
             tail: None,

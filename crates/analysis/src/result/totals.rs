@@ -23,6 +23,8 @@ pub struct Totals {
     pub midstream: (u64, Nanos),
     /// Connections that a reset ended while an answer was under way.
     pub cut_off: u64,
+    /// Connections whose last request came to a server that had closed.
+    pub too_late: u64,
     /// Connections on which the client closed only after the server had, and how long that was after the last byte.
     pub closed_after: (u64, Nanos),
     /// Earliest and latest segment.
@@ -67,6 +69,7 @@ impl Totals {
         self.two_sided += other.two_sided;
         self.midstream = (self.midstream.0 + other.midstream.0, self.midstream.1 + other.midstream.1);
         self.cut_off += other.cut_off;
+        self.too_late += other.too_late;
         self.closed_after =
             (self.closed_after.0 + other.closed_after.0, self.closed_after.1 + other.closed_after.1);
         self.exchanges += other.exchanges;
@@ -86,7 +89,8 @@ impl Totals {
         self.add_quality(c.quality);
         self.two_sided += u64::from(!c.packets.contains(&0));
         self.cut_off += u64::from(c.cut_off);
-        if let Some(after) = c.closed_after {
+        self.too_late += u64::from(c.too_late);
+        if let Some(after) = c.closed_after.filter(|_| !c.too_late) {
             self.closed_after = (self.closed_after.0 + 1, self.closed_after.1 + after);
         }
         let waited = c.budget.total();

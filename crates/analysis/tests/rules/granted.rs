@@ -1,6 +1,6 @@
 //! A flow-control window of HTTP/2 within TLS: what is granted shows by its size alone.
 
-use crate::wire::{Tap, Wire, ms};
+use crate::wire::{Tap, Wire, ms, us};
 use tcpwhy_analysis::Connection;
 use tcpwhy_base::{Cause, Nanos, Side, Tls};
 
@@ -131,4 +131,26 @@ fn beside_the_server_windows_are_refilled_between() {
     assert_eq!(c.gap_budget.get(Cause::ApplicationWindow), ms(80), "{:?} {:?}", c.budget, c.gap_budget);
     let c = download(encrypted(Tap::Server, Tls::NO_H2), 40_000, (42, CREDIT), Nanos::ZERO);
     assert_eq!(c.gap_budget.get(Cause::ApplicationWindow), Nanos::ZERO);
+}
+
+/// Beside the server what is granted while the rest of it is on its way lies within one exchange: its trips are the window's, but where the client says more
+/// than that.
+#[test]
+fn grants_that_pass_data_are_turns_of_one_exchange() {
+    let windows = |grant: (u32, u8)| {
+        let mut w = encrypted(Tap::Server, 0);
+        let start = w.now;
+        w.after(us(100)).server().write(16_384);
+        w.after(us(900)).server().write(16_384);
+        for k in 1..8 {
+            for half in [0, 1] {
+                w.at(start + ms(20 * k + half)).client().data(grant.0).tls(grant.1);
+                w.after(us(100)).server().write(16_384);
+            }
+        }
+        let c = w.connection();
+        assert_eq!(c.exchanges.len() + c.exchanges_omitted.count as usize, 1, "{:?}", c.exchanges);
+        above(&c) > ms(50)
+    };
+    assert_eq!([windows((35, CREDIT)), windows((350, Tls::DATA))], [true, false]);
 }

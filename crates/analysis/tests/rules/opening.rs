@@ -255,13 +255,14 @@ fn a_hello_that_is_asked_for_again_takes_another_round_trip() {
     w.client().data(400).tls(Tls::DATA);
     w.at(ms(70)).server().data(500).tls(Tls::DATA);
     w.at(ms(80)).client().ack();
-    w.tells(
+    let c = w.tells(
         "setup 0..60 632>1099
            handshake network 0..20 #1-3
            tls_handshake network 20..60 #4-7
          exchange 60..80 480>500
            path_delay network 60..80 #9-10",
     );
+    assert!(c.setup.is_some_and(|s| s.tls_asked_again && s.tls_trips == 2));
 }
 
 /// In an abbreviated handshake of TLS 1.2 the server has changed before the client, and may speak first.

@@ -156,6 +156,14 @@ const SENTENCES: &[(Facts, &str)] = &[
         "The peer did not answer for 900 ms; 2 probes or repeats.",
     ),
     (
+        Facts::Silent { wait: Nanos::millis(900), tries: 1 },
+        "The peer did not answer for 900 ms; 1 probe or repeat.",
+    ),
+    (
+        Facts::NoAnswer { wait: Nanos::ZERO, end: Over::GaveUp },
+        "No answer was waited for; then who had asked gave up.",
+    ),
+    (
         Facts::LateRequest { late: Nanos::millis(200) },
         "The ACK of what had been sent came 200 ms later than the trip and the longest delay of its receiver: it was late on its way, or the receiver's host was.",
     ),

@@ -329,7 +329,7 @@ pub(super) const ROWS: &[FixInfo] = &[
                 system: "Linux",
                 text: "`sysctl -w net.ipv4.tcp_slow_start_after_idle=0` on the sending host (in its network \
                        namespace); acts at once on open connections; the first flight after a pause is \
-                       then a burst of a whole window",
+                       then a burst of a whole window, of which a queue that is shorter drops a part: measure it",
             },
             How {
                 system: "Docker, Kubernetes",

@@ -48,6 +48,7 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
         text.push(format!("Idle between requests: {}{of}{way}.", span(answer.idle)));
     }
     text.extend(cut_off(analysis.totals.cut_off));
+    text.extend(too_late(analysis.totals.too_late));
     text.extend(middle(analysis));
     let scan = analysis.findings.iter().find(|f| f.cause == Cause::Scan);
     text.extend(scan.map(Finding::why));
@@ -75,6 +76,19 @@ fn cut_off(n: u64) -> Option<String> {
     (n > 0).then(|| {
         format!("{which} ended with a reset of {of} before either end had closed: if more was to come, that is lost.")
     })
+}
+
+/// Said where requests came too late for connections that were kept.
+fn too_late(n: u64) -> Option<String> {
+    let (which, theirs, each) = match n {
+        0 => return None,
+        1 => ("One request".to_owned(), "its connection", "a reset"),
+        n => (format!("{n} requests"), "their connections", "resets"),
+    };
+    Some(format!(
+        "{which} came to a server that had just closed {theirs} and answered with {each}: let clients give up idle connections \
+         sooner than the server does (its keep-alive timeout), or repeat such requests."
+    ))
 }
 
 /// No connection has packets of both ends.

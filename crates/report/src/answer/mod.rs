@@ -71,7 +71,7 @@ impl Answer {
             count: totals.exchanges - legs.min(totals.exchanges),
             connections: outer().map(|s| s.connections).sum::<u64>() + totals.servers_omitted,
             clock,
-            at_once: beside || outer().any(|s| s.at_once),
+            at_once: (beside || outer().any(|s| s.at_once)) && totals.requests() > clock,
             times,
             causes: parts(&totals.request_budget(), &idle, &totals.tail),
             closed_after: totals.closed_after,

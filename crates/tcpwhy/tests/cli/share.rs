@@ -109,7 +109,7 @@ fn a_slice_says_the_same() {
 /// Real programs over HTTP/2 and TLS: the small window is told, and who has to enlarge it.
 #[test]
 fn a_small_window_of_http_2_is_told_within_tls() {
-    for (name, side, share) in [("h2_download", "client", 40), ("h2_upload", "server", 30)] {
+    for (name, side, share) in [("h2_download", "client", 30), ("h2_upload", "server", 30)] {
         let file = format!("{}/../../captures/programs/{name}.pcap", env!("CARGO_MANIFEST_DIR"));
         let json = tcpwhy(&["explain", &file, "--json"]).json();
         let found = json["findings"].as_array().unwrap().iter().find(|f| f["cause"] == "application_window");

@@ -68,7 +68,7 @@ impl Ledger {
         let trips = (trips, sure(trips.cause), trip_facts);
         Pieces::around(from, frames(), &trips, &(wait, sure(cause), facts)).spans(&mut spans);
         if refill {
-            self.refills.rename(&mut spans, track);
+            self.refills.rename(&mut spans, None, track);
         }
         self.emit_gap(t, spans, false, parts);
     }

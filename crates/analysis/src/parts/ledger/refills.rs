@@ -19,10 +19,16 @@ const GRANTED: u32 = 4_096;
 /// all must take (RFC 9113, 4.2), while windows begin at four of them.
 const GRANTED_WITHIN_TLS: u32 = 16_384;
 
+/// A WINDOW_UPDATE, with what encrypts it.
+const WINDOW_UPDATE: u16 = 34;
+
+/// What else is said beside grants in an exchange: a request, and settings (RFC 9113, 3.4), with room for cookies.
+const REQUEST: u64 = 4_096;
+
 /// How often in a row that has happened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Refills {
-    /// Bytes that were sent, the last time.
+    /// Bytes that were sent, the most of the times in a row.
     bytes: u32,
     /// Bytes that went the other way.
     few: u16,
@@ -46,8 +52,8 @@ pub(super) fn soon(track: &Tracker) -> Nanos {
 
 impl Refills {
     /// The same after this exchange, where the one before ended then. It is no chance the second time in a row: in HTTP/2 if nothing but grants
-    /// was said for what came, in SSH if as much came as the time before. Afar from who sends, an ACK beside a grant may have let it go: as
-    /// much has to come then as well, and to leave room in TCP's window.
+    /// was said for what came, in SSH if as much came as the time before. Afar from who sends, an ACK beside a grant may have let it go: no more
+    /// than before may come then, and has to leave room in TCP's window.
     #[inline]
     pub(super) fn after(
         self,
@@ -70,7 +76,8 @@ impl Refills {
         let granted = few > 0 && few == u64::from(ex.credit[grantor]);
         let same = u64::from(bytes.abs_diff(self.bytes)) <= u64::from(bytes) / 16;
         let has_room = || bytes <= track.counts(grantor).max_window / 4 * 3;
-        let told = || granted && (track.near(grantor.peer()) || same && has_room());
+        let grows = bytes > self.bytes.saturating_add(self.bytes / 16);
+        let told = || granted && (track.near(grantor.peer()) || !grows && has_room());
         let looks_so = match protocol {
             Some("http/2") => told(),
             Some("ssh") => same && few <= CREDIT && ex.turns <= 1,
@@ -85,15 +92,42 @@ impl Refills {
         }
         let few = u16::try_from(few).unwrap_or(u16::MAX);
         let count = self.count.saturating_add(1);
-        Refills { few, count, alike: protocol == Some("ssh"), seen: count >= 2, ..none }
+        Refills {
+            bytes: self.bytes.max(bytes),
+            few,
+            count,
+            alike: protocol == Some("ssh"),
+            seen: count >= 2,
+            ..none
+        }
+    }
+
+    /// Beside who sends, grants of the other end are turns within one exchange, where data is still on its way when they come: what they let go again and again, but for
+    /// the request.
+    pub(super) fn within(self, ex: &Recorded, track: &Tracker) -> Option<Refills> {
+        let Ends { client, server } = ex.bytes;
+        let by_server = server < client;
+        let grantor = if by_server { End::Server } else { End::Client };
+        let credit = u32::from(ex.credit[grantor]);
+        let rest = ex.bytes[grantor].saturating_sub(u64::from(credit));
+        let granted = (client.max(server) / u64::from(ex.turns.max(1))).try_into().unwrap_or(u32::MAX);
+        let few = u16::try_from(credit / ex.turns.max(1)).unwrap_or(u16::MAX);
+        let again =
+            self.may_be_h2 && ex.turns >= 4 && few >= WINDOW_UPDATE && granted >= GRANTED_WITHIN_TLS / 2;
+        (again && rest <= REQUEST && track.near(grantor.peer())).then_some(Refills {
+            bytes: granted,
+            few,
+            by_server,
+            ..self
+        })
     }
 
     /// The trips of a refilled window are those of the application that grants it.
-    pub(super) fn rename(self, spans: &mut [Span], track: &Tracker) {
+    pub(super) fn rename(self, spans: &mut [Span], bytes: Option<u64>, track: &Tracker) {
         let rule = if self.alike { Rule::Refill } else { Rule::Granted };
         let sure = rule.at(Tap::Near);
         let facts = Facts::Refilled {
-            bytes: u64::from(self.bytes),
+            bytes: bytes.unwrap_or(u64::from(self.bytes)),
             credit: u32::from(self.few),
             rtt: track.rtt_or_zero(),
         };

@@ -144,6 +144,22 @@ fn answers_that_resets_cut_off_are_told() {
 }
 
 #[test]
+fn requests_that_came_too_late_are_told() {
+    assert_eq!(too_late(0), None);
+    let one = "One request came to a server that had just closed its connection and answered with a reset:";
+    assert!(too_late(1).is_some_and(|t| t.starts_with(one)));
+    let mut totals = Totals::default();
+    totals.too_late = 3;
+    let said = said_of(totals, &[(Cause::Bandwidth, 20)]);
+    assert!(
+        said.contains(
+            "3 requests came to a server that had just closed their connections and answered with resets:"
+        ),
+        "{said}"
+    );
+}
+
+#[test]
 fn nothing_wrong_is_said_as_plainly() {
     assert!(
         said(&[(Cause::Nagle, 20), (Cause::ServerThink, 5900), (Cause::PathDelay, 160)])
