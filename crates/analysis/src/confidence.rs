@@ -195,6 +195,7 @@ impl Evidence {
             Evidence::LateButCounted => (0.05, Cause::RetransmissionTimeout),
             Evidence::OutOfLine => (0.3, Cause::RetransmissionTimeout),
             Evidence::SpacedPieces => (0.5, Cause::SenderPause),
+            // Captures with labels have no writer of whole segments (of 0.18 s so called none was one's); a proxy that passes on what came is one.
             Evidence::WholePackets => (0.35, Cause::Pacing),
         }
     }
