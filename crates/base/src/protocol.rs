@@ -22,8 +22,21 @@ pub fn beginning(head: &[u8]) -> Option<(&'static [u8], &'static str)> {
     BEGINNINGS.iter().find(|(b, _)| b.first() == first && head.starts_with(b)).copied()
 }
 
-/// WINDOW_UPDATE of HTTP/2 begins so: four bytes of the type 8, without flags (RFC 9113, 4.1 and 6.9). All of it are 13 bytes.
+/// WINDOW_UPDATE of HTTP/2 begins so: four bytes of the type 8, without flags (RFC 9113, 4.1 and 6.9).
 pub const WINDOW_UPDATE: [u8; 5] = [0, 0, 4, 8, 0];
+
+/// All of it, bytes.
+pub const WINDOW_UPDATE_LEN: u32 = 13;
+
+/// A record of TLS has one for a stream and one for all of them, or a few more.
+pub const MOST_WINDOW_UPDATES: u32 = 4;
+
+/// Bytes before the content of a TLS record (RFC 8446, 5.1).
+pub const TLS_HEAD: u32 = 5;
+
+/// What ciphers add to its content: 16 bytes that authenticate it (RFC 7905), the type of the content as well (RFC 8446, 5.2), or 8 of its number
+/// (RFC 5288). HTTP/2 allows no others (RFC 9113, 9.2.2).
+pub const TLS_ADDS: [u32; 3] = [16, 17, 24];
 
 /// PostgreSQL's SSLRequest or GSSENCRequest: its length, then a version that no protocol has (1234.5679, 1234.5680). The server
 /// answers with one byte, and TLS begins after an `S` (PostgreSQL 17, 54.2.10 and 54.7).

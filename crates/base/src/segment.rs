@@ -1,4 +1,4 @@
-use crate::protocol::WINDOW_UPDATE;
+use crate::protocol::{WINDOW_UPDATE, WINDOW_UPDATE_LEN};
 use crate::{Nanos, Program, Seq, Short};
 use std::fmt::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr};
@@ -275,7 +275,8 @@ impl Segment {
     /// Nothing but grants of HTTP/2 (WINDOW_UPDATE) is in it, as far as can be seen.
     #[inline]
     pub fn grants(&self) -> bool {
-        self.tls.has(Tls::CREDIT) || self.head.starts_with(&WINDOW_UPDATE) && self.len.is_multiple_of(13)
+        self.tls.has(Tls::CREDIT)
+            || self.head.starts_with(&WINDOW_UPDATE) && self.len.is_multiple_of(WINDOW_UPDATE_LEN)
     }
 
     /// An empty segment to fill in.

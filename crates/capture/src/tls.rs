@@ -1,17 +1,10 @@
 //! What the TLS records in a segment say by what is not encrypted.
 
 use tcpwhy_base::Tls;
+use tcpwhy_base::protocol::{MOST_WINDOW_UPDATES, TLS_ADDS, TLS_HEAD, WINDOW_UPDATE_LEN};
 
 /// TLS 1.2 allows 2^14 + 2048 bytes in a record (RFC 5246 6.2.3), TLS 1.3 less.
 const RECORD: u16 = (1 << 14) + 2048;
-
-/// WINDOW_UPDATE of HTTP/2, with its head (RFC 9113, 4.1 and 6.9). A record has one for a stream and one for all of them, or a few more.
-const WINDOW_UPDATE: u16 = 13;
-const MOST_UPDATES: u16 = 4;
-
-/// What ciphers add to a record: 16 bytes that authenticate it (RFC 7905), the type of its content as well (RFC 8446, 5.2), or 8 of its number
-/// (RFC 5288). HTTP/2 allows no others (RFC 9113, 9.2.2).
-const ADDED: [u16; 3] = [16, 17, 24];
 
 /// The types of the TLS records that begin in `payload`, if it begins with one, and what can be told of them. It has `all` bytes, some of which may
 /// not have been captured.
@@ -30,8 +23,8 @@ pub(crate) fn records(mut payload: &[u8], all: u32) -> Tls {
             0x16 => Tls::HANDSHAKE,
             _ => Tls::DATA,
         };
-        grants &= *kind == 0x17 && is_credit(len);
-        told += 5 + u32::from(len);
+        grants &= *kind == 0x17 && is_credit(u32::from(len));
+        told += TLS_HEAD + u32::from(len);
         payload = rest.get(usize::from(len)..).unwrap_or_default();
     }
     let grants = grants && told > 0 && told == all;
@@ -39,11 +32,11 @@ pub(crate) fn records(mut payload: &[u8], all: u32) -> Tls {
 }
 
 /// A record of so many bytes may hold nothing but WINDOW_UPDATE.
-fn is_credit(len: u16) -> bool {
-    ADDED
-        .iter()
-        .filter_map(|added| len.checked_sub(*added))
-        .any(|frames| frames % WINDOW_UPDATE == 0 && (1..=MOST_UPDATES).contains(&(frames / WINDOW_UPDATE)))
+fn is_credit(len: u32) -> bool {
+    TLS_ADDS.iter().filter_map(|added| len.checked_sub(*added)).any(|frames| {
+        frames.is_multiple_of(WINDOW_UPDATE_LEN)
+            && (1..=MOST_WINDOW_UPDATES).contains(&(frames / WINDOW_UPDATE_LEN))
+    })
 }
 
 /// Whether a ClientHello has "h2" among the protocols that it offers (RFC 8446, 4.1.2; RFC 7301, 3.1), if enough of it is here.

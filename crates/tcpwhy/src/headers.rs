@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use tcpwhy_base::protocol::{MOST_WINDOW_UPDATES, TLS_ADDS, TLS_HEAD, WINDOW_UPDATE_LEN};
 use tcpwhy_base::{Segment, Seq, TcpFlags, Tls, Trouble, protocol};
 
 /// Addresses and ports as they are written.
@@ -195,21 +196,22 @@ const HELLO: [u8; 50] = {
     hello
 };
 
-/// TLS records without content that are as long, all together, as grants of HTTP/2 were: each has one WINDOW_UPDATE of 13 bytes, or up to four, behind 5
-/// bytes of head and 16, 17 or 24 of its cipher.
+/// TLS records without content that are as long, all together, as grants of HTTP/2 were.
 fn grants(len: u32) -> Vec<u8> {
     let split = |added: u32| {
-        let least = 5 + added + 13;
-        let some = (1..=len / least).find(|n| {
-            let updates = len - n * (5 + added);
-            updates.is_multiple_of(13) && updates / 13 <= 4 * n
-        })?;
-        Some((added, some, (len - some * (5 + added)) / 13))
+        let around = TLS_HEAD + added;
+        (1..=len / (around + WINDOW_UPDATE_LEN)).find_map(|records| {
+            let frames = len - records * around;
+            let updates = frames / WINDOW_UPDATE_LEN;
+            let fits = frames.is_multiple_of(WINDOW_UPDATE_LEN) && updates <= MOST_WINDOW_UPDATES * records;
+            fits.then_some((added, records, updates))
+        })
     };
-    let Some((added, records, updates)) = [16, 17, 24].into_iter().find_map(split) else { return Vec::new() };
+    let Some((added, records, updates)) = TLS_ADDS.into_iter().find_map(split) else { return Vec::new() };
     let mut out = Vec::new();
     for n in 0..records {
-        let content = added + 13 * (updates * (n + 1) / records - updates * n / records);
+        let own = updates * (n + 1) / records - updates * n / records;
+        let content = added + WINDOW_UPDATE_LEN * own;
         out.extend([0x17, 3, 3, 0, content as u8]);
         out.resize(out.len() + content as usize, 0);
     }

@@ -1,8 +1,9 @@
 //! Which fix is offered first, with which of its lines, where the capture shows whom it is for.
 
+use crate::sums::together;
 use crate::wire::{Tap, Wire, analyze, ms};
 use tcpwhy_analysis::{Analysis, Finding};
-use tcpwhy_base::{Cause, FixId, Program, Tls, Told};
+use tcpwhy_base::{Cause, FixId, Program, Side, Tls, Told};
 
 fn finding(analysis: &Analysis, cause: Cause) -> &Finding {
     analysis.findings.iter().find(|f| f.cause == cause).expect("the finding")
@@ -176,4 +177,59 @@ fn a_late_greeting_is_told_of_reverse_lookups() {
         fix.how[0].contains("reverse lookup")
     };
     assert_eq!([first(3_000, 50), first(50, 3_000)], [true, false]);
+}
+
+/// Where the server closes each connection behind its answer, it is the one that has to keep them.
+#[test]
+fn who_closes_first_has_to_keep_connections() {
+    let told = |by_server: bool| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        w.at(ms(30)).client().data(100);
+        w.after(ms(10)).server().data(50);
+        let (first, second) = if by_server { (1, 0) } else { (0, 1) };
+        w.after(ms(10)).end(first).fin();
+        w.after(ms(20)).end(second).fin();
+        let analysis = analyze(&together(&vec![w; 3], ms(100)));
+        let short = finding(&analysis, Cause::ShortConnections);
+        let fix = &short.fixes[0];
+        (short.side, fix.fix, fix.place, fix.how[0].contains("keepalive_timeout"))
+    };
+    assert_eq!(told(true), (Some(Side::Server), FixId::ReuseConnections, "server", true));
+    assert_eq!(told(false), (Some(Side::Client), FixId::ReuseConnections, "client", false));
+}
+
+/// A server of TLS 1.3 that asks for another key takes two round trips, and a newer version is none.
+#[test]
+fn tls_1_3_is_not_offered_where_it_asked_again() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.client().data(300).tls(Tls::HANDSHAKE);
+    w.at(ms(30)).server().data(99).tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER);
+    w.at(ms(40)).client().data(332).tls(Tls::CHANGE_CIPHER | Tls::HANDSHAKE);
+    w.at(ms(50)).server().data(1000).tls(Tls::HANDSHAKE | Tls::DATA);
+    w.at(ms(60)).client().data(480).tls(Tls::DATA);
+    w.at(ms(70)).server().data(500).tls(Tls::DATA);
+    w.at(ms(80)).client().ack();
+    let analysis = w.analysis();
+    let handshake = finding(&analysis, Cause::TlsHandshake);
+    assert!(handshake.fixes.iter().all(|f| f.fix != FixId::Tls13));
+    assert!(
+        handshake.refuted.iter().any(|r| r.fix == FixId::Tls13 && r.because.contains("HelloRetryRequest"))
+    );
+}
+
+/// A peer that is gone changes nothing: who waits for it does.
+#[test]
+fn a_dead_peer_is_noticed_at_the_other_end() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    for _ in 0..4 {
+        w.after(ms(1_000)).client().repeat(0, 100);
+    }
+    w.after(ms(5_000)).client().rst();
+    let analysis = w.analysis();
+    let gone = finding(&analysis, Cause::KeepaliveOrDeadPeer);
+    assert_eq!((gone.side, gone.fixes[0].place), (Some(Side::Server), "client"));
 }

@@ -168,3 +168,26 @@ fn a_plateau_that_does_not_wander_with_its_acks_is_its_writers() {
     assert_eq!(told(false, true), [true, false]);
     assert!(!told(true, false)[1]);
 }
+
+/// Pauses of some milliseconds behind packets of two full segments, within a round trip of 40: as long as nothing tells a writer from a sender that paces, it is a
+/// guess. Behind the partial end of a write it is the writer.
+#[test]
+fn a_pause_behind_whole_packets_is_a_guess() {
+    let told = |bytes: u32| {
+        let mut w = Wire::new(Tap::Client, ms(40));
+        w.handshake();
+        w.at(ms(50)).client().data(100);
+        let start = ms(90);
+        for at in [0, 3, 10] {
+            let packet = w.at(start + ms(at)).server().data(bytes);
+            packet.segment.flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
+        }
+        w.after(ms(20)).client().ack();
+        let c = w.connection();
+        let spans = c.exchanges.iter().flat_map(|e| &e.spans);
+        let pause = spans.filter(|s| s.cause == Cause::SenderPause).max_by_key(|s| s.duration());
+        pause.map(|s| (s.confidence < 0.7, s.alternatives.iter().flatten().any(|a| a.0 == Cause::Pacing)))
+    };
+    assert_eq!(told(2 * MSS), Some((true, true)));
+    assert_eq!(told(2 * MSS - 100), Some((false, false)));
+}

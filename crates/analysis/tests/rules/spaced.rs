@@ -76,6 +76,19 @@ fn acks_that_let_nothing_go_at_once_did_not_let_it_go() {
     assert!(!paced(1_325).0);
 }
 
+/// Writes of the server (`true`) of so many bytes, each of which ends with a PSH, and ACKs of the client, by their times.
+fn writes(w: &mut Wire, mut events: Vec<(Nanos, bool)>, bytes: u32) {
+    events.sort_by_key(|e| e.0);
+    for (at, data) in events {
+        if data {
+            let packet = w.at(at).server().data(bytes);
+            packet.segment.flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
+        } else {
+            w.at(at).client().ack();
+        }
+    }
+}
+
 /// Writes that go on as far apart as before any ACK could have come were not held by a limit that ACKs lift, though one came in time each time
 /// (rule 92).
 #[test]
@@ -88,15 +101,7 @@ fn writes_that_go_on_as_at_first_were_not_held() {
             let at = start + first.times(k.min(2)) + apart.times((k - 2).max(0));
             events.extend([(at, true), (at + ms(20), false)]);
         }
-        events.sort_by_key(|e| e.0);
-        for (at, data) in events {
-            if data {
-                let packet = w.at(at).server().data(MSS);
-                packet.segment.flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
-            } else {
-                w.at(at).client().ack();
-            }
-        }
+        writes(&mut w, events, MSS);
         let budget = w.connection().budget;
         [Cause::SendBuffer, Cause::SenderPause].map(|cause| budget.get(cause) > ms(100))
     };
@@ -125,15 +130,7 @@ fn a_writer_that_is_not_slowed_was_not_held() {
             };
             events.extend([(at, true), (at + ms(30), false)]);
         }
-        events.sort_by_key(|e| e.0);
-        for (at, data) in events {
-            if data {
-                let packet = w.at(at).server().data(100);
-                packet.segment.flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
-            } else {
-                w.at(at).client().ack();
-            }
-        }
+        writes(&mut w, events, 100);
         let budget = w.connection().budget;
         [Cause::SendBuffer, Cause::SenderPause].map(|cause| budget.get(cause) > ms(250))
     };
@@ -427,15 +424,7 @@ fn small_writes_in_flight_show_no_link() {
         let at = ms(150) + ms(12).times(k) + Nanos::micros([0, 300, -200, 700][k as usize % 4]);
         events.extend([(at, true), (at + ms(40), false)]);
     }
-    events.sort_by_key(|e| e.0);
-    for (at, data) in events {
-        if data {
-            let packet = w.at(at).server().data(60);
-            packet.segment.flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
-        } else {
-            w.at(at).client().ack();
-        }
-    }
+    writes(&mut w, events, 60);
     let c = w.connection();
     let [bandwidth, pause] = [Cause::Bandwidth, Cause::SenderPause].map(|cause| c.budget.get(cause));
     assert!(bandwidth < ms(50) && pause > ms(1_000), "{:?}", c.budget);

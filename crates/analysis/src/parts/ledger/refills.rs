@@ -7,6 +7,7 @@ use crate::facts::Facts;
 use crate::rest::at_rest;
 use crate::result::Span;
 use crate::track::Tracker;
+use tcpwhy_base::protocol::{TLS_ADDS, TLS_HEAD, WINDOW_UPDATE_LEN};
 use tcpwhy_base::{Cause, End, Ends, Nanos, Side};
 
 /// A message of SSH that grants has no more bytes: 36 to 68 with what encrypts it (RFC 4254, 5.2; RFC 4253, 6), and may stand beside another one.
@@ -19,8 +20,8 @@ const GRANTED: u32 = 4_096;
 /// all must take (RFC 9113, 4.2), while windows begin at four of them.
 const GRANTED_WITHIN_TLS: u32 = 16_384;
 
-/// A WINDOW_UPDATE, with what encrypts it.
-const WINDOW_UPDATE: u16 = 34;
+/// A WINDOW_UPDATE has no less, with what encrypts it.
+const ENCRYPTED: u32 = TLS_HEAD + TLS_ADDS[0] + WINDOW_UPDATE_LEN;
 
 /// What else is said beside grants in an exchange: a request, and settings (RFC 9113, 3.4), with room for cookies.
 const REQUEST: u64 = 4_096;
@@ -111,9 +112,10 @@ impl Refills {
         let credit = u32::from(ex.credit[grantor]);
         let rest = ex.bytes[grantor].saturating_sub(u64::from(credit));
         let granted = (client.max(server) / u64::from(ex.turns.max(1))).try_into().unwrap_or(u32::MAX);
-        let few = u16::try_from(credit / ex.turns.max(1)).unwrap_or(u16::MAX);
-        let again =
-            self.may_be_h2 && ex.turns >= 4 && few >= WINDOW_UPDATE && granted >= GRANTED_WITHIN_TLS / 2;
+        let each = credit / ex.turns.max(1);
+        let few = u16::try_from(each).unwrap_or(u16::MAX);
+        // The first turn is the request, and the last flight what is left: of four turns or more half as much for each is granted as often.
+        let again = self.may_be_h2 && ex.turns >= 4 && each >= ENCRYPTED && granted >= GRANTED_WITHIN_TLS / 2;
         (again && rest <= REQUEST && track.near(grantor.peer())).then_some(Refills {
             bytes: granted,
             few,
