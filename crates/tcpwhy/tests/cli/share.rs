@@ -121,6 +121,19 @@ fn a_small_window_of_http_2_is_told_within_tls() {
     }
 }
 
+/// A program that writes 1,400 bytes every 4 ms over 60 ms, with an ACK shortly before most of its writes: no buffer held them (rule 92).
+#[test]
+fn a_steady_writer_fills_no_buffer() {
+    let file = format!("{}/../../captures/programs/steady_writer.pcap", env!("CARGO_MANIFEST_DIR"));
+    let json = tcpwhy(&["explain", &file, "--json"]).json();
+    let causes = json["summary"]["causes"].as_array().unwrap();
+    let time = |cause: &str| {
+        let of = causes.iter().find(|c| c["cause"] == cause);
+        of.map_or(0, |c| c["requests_ns"].as_i64().unwrap() / 1_000_000)
+    };
+    assert!(time("sender_pause") > 900 && time("send_buffer") < 20, "{causes:?}");
+}
+
 #[test]
 fn a_slice_holds_no_payload() {
     let dir = Dir::new();

@@ -430,6 +430,9 @@ fn control_groups_choose() {
         found["connections"].as_array().unwrap().len()
     };
     assert_eq!((count(own), count("/no/such/group")), (2, 0), "{own}");
+    let none = watch(&["--once", "--json", "--sampled", "--interval", "200ms", "--cgroup", "/no/such/group"]);
+    let said = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(said.contains("no process is in a control group /no/such/group now"), "{said}");
 }
 
 #[test]

@@ -71,3 +71,23 @@ impl Root {
         text.replace(&above, "")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a link leads out to is refused, and not offered either.
+    #[test]
+    fn links_out_of_the_folder_are_not_offered() {
+        let folder = std::env::temp_dir().join(format!("tcpwhy-root-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("own.pcap"), "x").unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", folder.join("out.pcap")).unwrap();
+        let root = Root::open(&folder).unwrap();
+        let refused = root.file("out.pcap").unwrap_err();
+        let own = root.file("own.pcap");
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(refused.ends_with("captures here: own.pcap"), "{refused}");
+        assert!(own.is_ok());
+    }
+}
