@@ -45,6 +45,11 @@ impl Departures {
         (self.ends[at], self.times[at]) = (end, t);
     }
 
+    /// Where data ends that is acknowledged up to `seq`: a FIN behind it takes a number and is no data (RFC 9293, 3.4).
+    pub(crate) fn without_fin(&self, seq: Seq) -> Seq {
+        if seq.minus(self.last.0) == 1 { self.last.0 } else { seq }
+    }
+
     /// When the byte before `seq` left; what lies before it is asked for no more.
     #[inline]
     pub(crate) fn of(&mut self, seq: Seq) -> Option<Nanos> {

@@ -425,6 +425,9 @@ fn small_writes_in_flight_show_no_link() {
         events.extend([(at, true), (at + ms(40), false)]);
     }
     writes(&mut w, events, 60);
+    // The last ACK is one of the FIN, too.
+    w.after(ms(12)).server().fin();
+    w.after(ms(40)).client().ack();
     let c = w.connection();
     let [bandwidth, pause] = [Cause::Bandwidth, Cause::SenderPause].map(|cause| c.budget.get(cause));
     assert!(bandwidth < ms(50) && pause > ms(1_000), "{:?}", c.budget);

@@ -206,6 +206,7 @@ impl Half {
             return None;
         }
         let leaving = self.rate.leaving()?;
+        let una = leaving.departures.without_fin(una);
         if !packed && leaving.written.is_none_or(|written| una.after(written)) {
             return None;
         }
