@@ -451,8 +451,13 @@ impl Conn {
     fn end_tls(&mut self, s: End, segment: &Segment, t: Nanos, arrived: Arrived, parts: &mut Output) {
         let arrived = Arrived { arrival: Arrival::New, before: self.track.before(s), ..arrived };
         let trips = self.ex.recorded().answers();
-        let step = self.judge(s, segment, t, arrived, 0, &mut None);
-        self.ex.push(&step.without_payload(), self.track.rtt_or_zero());
+        let mut before = None;
+        let step = self.judge(s, segment, t, arrived, 0, &mut before);
+        let rtt = self.track.rtt_or_zero();
+        if let Some(before) = before {
+            self.ex.push(&before, rtt);
+        }
+        self.ex.push(&step.without_payload(), rtt);
         self.ex.ends_at(segment, t);
         // Of TLS its last segment is a record, too.
         self.close_tls(trips, segment.tls.is_none(), parts);

@@ -1,7 +1,7 @@
 //! Packets that the capture missed, though they came (rule 94), and such as came to the tap and no further.
 
 use crate::wire::{Tap, Wire, ms, us};
-use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_base::{Cause, Nanos, Tls};
 
 /// The client's second write is held until the server's delayed ACK, five times. `missed` of these holds the capture lacks.
 fn held(missed: Option<u32>) -> Wire {
@@ -113,4 +113,23 @@ fn a_request_may_come_too_late() {
     };
     assert!(too_late(100, true));
     assert!(!too_late(31, true) && !too_late(100, false));
+}
+
+/// The server's last flight of TLS was not captured: what its client waited until it had come belongs to the setup, none of it is lost.
+#[test]
+fn the_end_of_a_tls_handshake_that_was_not_captured() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.client().data(300).tls(Tls::HANDSHAKE);
+    w.at(ms(80)).server().data(1_000).tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER | Tls::DATA).unseen();
+    w.at(ms(81)).client().ack();
+    w.at(ms(90)).client().data(80).tls(Tls::CHANGE_CIPHER | Tls::DATA);
+    w.client().data(400).tls(Tls::DATA);
+    w.at(ms(110)).server().data(500).tls(Tls::DATA);
+    let c = w.connection();
+    let setup = c.setup.expect("a handshake");
+    let ends: Vec<_> = setup.spans.windows(2).map(|s| (s[0].end, s[1].start)).collect();
+    assert!(ends.iter().all(|(end, start)| end == start), "{ends:?}");
+    let told = setup.spans.iter().fold(Nanos::ZERO, |sum, span| sum + span.duration());
+    assert_eq!((told, setup.end - setup.start), (ms(90), ms(90)));
 }
