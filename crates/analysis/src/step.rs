@@ -3,7 +3,7 @@
 //! A step is made when a data segment passes, from what released it; which cause it becomes is decided when the exchange
 //! ends and the flights after it are known (`attribute`).
 
-use crate::release::{Acked, Pause, Release, Wait};
+use crate::release::{Acked, Freed, Pause, Release, Wait};
 use crate::rest::{Frame, at_rest};
 use crate::track::{CwndState, Passage, Repair};
 use std::num::NonZeroU64;
@@ -157,12 +157,13 @@ impl Step {
         Step { wait, source, split: false, ..self.without_payload() }
     }
 
-    /// What held the segment was gone at `at`, and it left later: cuts off the time until then.
-    pub(crate) fn cut_freed(&mut self, at: Nanos) -> Step {
+    /// What held the segment was gone, and it came later: cuts off the time until then.
+    pub(crate) fn cut_freed(&mut self, Freed { at, under_way }: Freed) -> Step {
         let bytes = self.bytes;
         let mut first = self.cut_before(at);
         (first.bytes, self.bytes, first.empty) = (0, bytes, Nanos::ZERO);
-        self.wait = Wait::Freed;
+        let queued = under_way > Nanos::ZERO;
+        self.wait = if queued { Wait::OnItsWay { under_way, even: false } } else { Wait::Freed };
         first
     }
 

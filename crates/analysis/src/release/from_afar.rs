@@ -1,10 +1,13 @@
 //! What the path hides from a tap that is away from the sender: data that no ACK released when it would have come without a queue.
 
 use crate::release::habits::Habits;
-use crate::release::value::{Acked, Release, Wait};
+use crate::release::value::{Acked, Freed, Release, Wait};
 use crate::release::window::{by_window, flight_until};
 use crate::track::{Ack, Passage};
 use tcpwhy_base::Nanos;
+
+/// Of the time stamps that tell how long packets were under way.
+const TICK: Nanos = Nanos::millis(1);
 
 /// A full segment in the middle of a run, seen from afar, that no ACK released when it would have come without a queue (rule 72). If
 /// none can have reached its sender in this wait, it had left before: the link let it through behind the one before. If the window
@@ -58,32 +61,75 @@ pub(super) fn fills_a_hold(p: &Passage<'_>, habits: &Habits) -> bool {
 /// Seen from afar: the write went on behind the segment before (no PSH), so that the ACK of all that was in flight let this one go, late though it is
 /// by the path, a link whose rate nobody knows yet, or its host: by no more than a quarter of its wait (rules 36 and 49).
 pub(super) fn late_for_the_path(p: &Passage<'_>) -> Option<Release> {
+    if p.pushed() {
+        return None;
+    }
+    let (ack, at) = frees_all(p)?;
+    ((p.time - at).times(4) <= p.waited()).then(|| let_go(p, ack, Freed { at, under_way: Nanos::ZERO }))
+}
+
+/// Seen from afar: no writer paused, but an ACK let it go, and by how much it came later than that was the path (rule 96). It left with an ACK whose
+/// time stamp it echoes and before the next one came (rule 43), and the ACKs before it came as long ago as the segment before; or it left, by its own time
+/// stamp, when the ACK of all that was in flight came. A stamp and the quickest one tell that to a tick each.
+pub(super) fn left_with_the_ack(p: &Passage<'_>) -> Option<Release> {
+    if p.path.is_near() || p.path.reaction.is_none() || p.capture_drops {
+        return None;
+    }
+    if let Some(ack) = echoed_ack(p) {
+        let at = ack.time + p.path.own();
+        let under_way = p.time - at;
+        return Some(if at > p.since.time {
+            let_go(p, ack, Freed { at, under_way })
+        } else {
+            Release::inferred(Wait::OnItsWay { under_way, even: false })
+        });
+    }
+    let (under_way, _) = p.departed.on_its_way(p.time)?;
+    let (ack, at) = frees_all(p)?;
+    let late = p.time - at;
+    let with_it = (-TICK.0..=2 * TICK.0).contains(&(late - under_way).0) && late < under_way.times(2);
+    with_it.then(|| let_go(p, ack, Freed { at, under_way }))
+}
+
+/// The ACK that it left with, if it left before the next one came, which is soon behind that, and the ones before lie as far back as the segment waited:
+/// who writes when it pleases uses none of those that come meanwhile.
+fn echoed_ack<'a>(p: &Passage<'a>) -> Option<&'a Ack> {
+    let soon = TICK.times(2).max(p.waited().part(8));
+    let mut next = None;
+    let mut acks = p.acks.newest_first();
+    let ack = acks.by_ref().find(|a| {
+        let later = p.left_before(a);
+        next = if later { Some(a.time) } else { next };
+        !later
+    })?;
+    let since = ack.time - p.waited() + soon.times(2);
+    let before = acks.find(|a| ack.time - a.time > soon);
+    let alone = before.map_or_else(|| p.acks.known_since(since), |a| a.time <= since);
+    let known = p.waited() > soon.times(4) && ack.time + p.path.own() < p.time - soon;
+    (next.is_some_and(|next| next - ack.time <= soon) && alone && known && flight_until(p, ack) > 0)
+        .then_some(ack)
+}
+
+/// The first ACK of all that was in flight, where nothing has been since, and when it came to the sender if nothing queued.
+fn frees_all<'a>(p: &Passage<'a>) -> Option<(&'a Ack, Nanos)> {
     let full = !p.flow.is_small(p.flow.last_len());
-    if p.path.is_near()
-        || p.pushed()
-        || !full
-        || !p.was_free()
-        || p.path.reaction.is_none()
-        || p.capture_drops
-    {
+    if p.path.is_near() || !full || !p.was_free() || p.path.reaction.is_none() || p.capture_drops {
         return None;
     }
     let covers = |a: &&Ack| !p.arrived.before.nxt.after(a.ack);
     let ack = p.acks.newest_first().take_while(covers).last()?;
     let at = ack.time + p.path.own();
-    let flight = flight_until(p, ack);
-    if at <= p.since.time
-        || (p.time - at).times(4) > p.waited()
-        || flight == 0
-        || !p.acks.known_since(p.since.time)
-    {
-        return None;
-    }
+    let known = at > p.since.time && flight_until(p, ack) > 0 && p.acks.known_since(p.since.time);
+    known.then_some((ack, at))
+}
+
+/// This ACK let it go, and it came later.
+fn let_go(p: &Passage<'_>, ack: &Ack, freed: Freed) -> Release {
     let acked = Acked {
-        flight,
+        flight: flight_until(p, ack),
         room: Some(ack.edge_before.minus(p.arrived.before.nxt).max(0) as u32),
         delay: ack.late_by(p.path.peer()),
         ..Acked::default()
     };
-    Some(Release { freed: Some(at), ..Release::inferred(Wait::Acked(acked)).with_ack(ack.frame()) })
+    Release { freed: Some(freed), ..Release::inferred(Wait::Acked(acked)).with_ack(ack.frame()) }
 }

@@ -4,12 +4,12 @@
 
 use crate::profile::{NO_WAIT, delayed_from};
 use crate::release::acked::{Lock, is_held_until, is_tail, lock};
-use crate::release::from_afar::{fills_a_hold, in_the_queue, late_for_the_path};
+use crate::release::from_afar::{fills_a_hold, in_the_queue, late_for_the_path, left_with_the_ack};
 use crate::release::habits::Habits;
 use crate::release::repeats::retransmission;
 use crate::release::silence::ended_by_a_repeat;
 use crate::release::unseen::answer_to_the_unseen;
-use crate::release::value::{Acked, Doubt, Pause, Release, Wait};
+use crate::release::value::{Acked, Doubt, Freed, Pause, Release, Wait};
 use crate::release::window::{by_window, flight_until, is_unread, late_us};
 use crate::track::{Ack, Arrival, CwndState, Passage, Repair};
 use tcpwhy_base::Nanos;
@@ -60,6 +60,7 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
         };
         match p.was_on_its_way().filter(|_| matches!(release.wait, Wait::Pause(_) | Wait::Acked(_))) {
             Some((under_way, even)) => Release::inferred(Wait::OnItsWay { under_way, even }),
+            None if matches!(release.wait, Wait::Pause(_)) => left_with_the_ack(p).unwrap_or(release),
             None => release,
         }
     };
@@ -360,7 +361,8 @@ fn drained_all(p: &Passage<'_>, lock: &Lock<'_>) -> bool {
 fn without_ack(p: &Passage<'_>, habits: &Habits) -> Release {
     if let Some(ack) = late_hold(p, habits) {
         // The kernel sends what it held at once (rule 49): what came after the ACK is another's.
-        let freed = p.was_free().then(|| ack.time + p.path.own());
+        let freed = Freed { at: ack.time + p.path.own(), under_way: Nanos::ZERO };
+        let freed = p.was_free().then_some(freed);
         return Release { freed, ..nagle(p, ack, flight_until(p, ack), false) };
     }
     if let Some(release) = late_for_the_path(p) {

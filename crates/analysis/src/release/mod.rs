@@ -24,7 +24,7 @@ pub(crate) use inferred::burst_within;
 pub(crate) use repeats::latest_probe;
 pub(crate) use silence::{Hindsight, hindsight};
 pub(crate) use testimony::Testimony;
-pub(crate) use value::{Acked, Doubt, Pause, Release, Wait};
+pub(crate) use value::{Acked, Doubt, Freed, Pause, Release, Wait};
 pub(crate) use witnessed::{AT_ONCE, is_beside};
 
 use crate::track::Passage;

@@ -5,6 +5,15 @@ use crate::track::Repair;
 use std::num::NonZeroU64;
 use tcpwhy_base::{Nanos, Source};
 
+/// What held a segment was gone, and it came later than that.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Freed {
+    /// When it was gone.
+    pub(crate) at: Nanos,
+    /// So long the segment had been under way beyond the quickest, at the least; zero: what it waited for is not known.
+    pub(crate) under_way: Nanos,
+}
+
 /// What released a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Release {
@@ -15,8 +24,8 @@ pub(crate) struct Release {
     pub(crate) loss: Option<(Repair, Nanos)>,
     /// When the application wrote it, where that is known and lies within the wait: until then it was the writer's.
     pub(crate) written: Option<Nanos>,
-    /// When what held it was gone, where it left later than that.
-    pub(crate) freed: Option<Nanos>,
+    /// What held it was gone before it came.
+    pub(crate) freed: Option<Freed>,
     /// When what it answers had passed unseen, at the latest, and what that had waited for.
     pub(crate) unseen: Option<(Nanos, Wait)>,
     /// Who says so.

@@ -442,10 +442,11 @@ impl Tracker {
     fn view(&self, s: End) -> View {
         let (own, peer) = (self.reaction_or_zero(s), self.reaction_or_zero(s.peer()));
         let crowded = self.half[s].crowded_rtt();
+        let (near, stamps) = (own <= peer, &self.stamps[s]);
         View {
-            near: own <= peer,
+            near,
             fine_stamps: self.profile[s].fine_stamps,
-            asked: self.stamps[s].asked(),
+            passed: if near { stamps.asked() } else { stamps.opening() },
             train_pause: if crowded == Nanos::ZERO { self.pause } else { train_pause(self.rtt(), crowded) },
             peer_reaction: peer,
             rtt: own + peer,

@@ -35,6 +35,9 @@ impl Tracker {
         }
         let carries = segment.len > 0 || segment.flags.has(TcpFlags::SYN | TcpFlags::FIN);
         self.stamps[s].sent(stamp, carries, self.now);
+        if segment.flags.syn() {
+            self.stamps[s].opens(stamp, self.now);
+        }
     }
 
     /// A segment of `s` that left so soon after what released it would not be seen as released by it, with the reaction

@@ -21,12 +21,15 @@ pub(crate) struct Stamps {
     /// The present one was not echoed although it could have been; how many were not.
     missed: bool,
     misses: u8,
+    /// That of its SYN, and when that passed; zero: not known.
+    opening: u32,
+    opened_at: Nanos,
 }
 
 at_rest! {
     Stamps {
         newest as Near, carried as Near, asked as Near, asked_at, bare as Near, bare_at, echoed_bare,
-        missed, misses,
+        missed, misses, opening, opened_at,
     }
 }
 
@@ -48,6 +51,19 @@ impl Stamps {
             (self.bare, self.bare_at) = (Some(stamp), t);
             self.missed = false;
         }
+    }
+
+    /// Its SYN passed, which has no queue of its own connection before it.
+    pub(crate) fn opens(&mut self, stamp: u32, t: Nanos) {
+        if self.opened_at == Nanos::ZERO {
+            (self.opening, self.opened_at) = (stamp, t);
+        }
+    }
+
+    /// That of its SYN, and when that passed.
+    #[inline]
+    pub(crate) fn opening(&self) -> Option<(u32, Nanos)> {
+        (self.opened_at != Nanos::ZERO).then_some((self.opening, self.opened_at))
     }
 
     /// The one that waits for its echo, and when its first packet passed.

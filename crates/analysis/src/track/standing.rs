@@ -52,6 +52,17 @@ impl Standing {
         Standing { since: Some((stamp, at)), most, run: (stamp, at), ..Standing::default() }
     }
 
+    /// A first segment passed at `t`; the SYN of its sender, which met no queue of its own connection, had passed `before`. Whoever answers SYNs for
+    /// another host has a clock of its own: by that a segment may have been built before the SYN, or is yet to be.
+    pub(crate) fn since_the_syn(before: Option<(u32, Nanos)>, stamp: u32, t: Nanos) -> Standing {
+        let of_one_clock = |&(first, at): &(u32, Nanos)| {
+            let ticked = Nanos::millis(i64::from(stamp.wrapping_sub(first) as i32));
+            (Nanos::ZERO..=t - at + TICK.times(2)).contains(&ticked)
+        };
+        let (first, at) = before.filter(of_one_clock).unwrap_or((stamp, t));
+        Standing::begins(first, at)
+    }
+
     /// A segment with this stamp passed at `t`, `wait` after the one before it.
     #[inline]
     pub(crate) fn passes(&mut self, stamp: u32, t: Nanos, wait: Nanos) -> UnderWay {
@@ -122,6 +133,18 @@ mod tests {
         assert_eq!((under_way, shown), (UnderWay { surely: US(3_000 - 40), perhaps: US(5_000) }, true));
         // At once, or within the millisecond: not shown.
         assert!([0, 900, 1_900].iter().all(|&us| !pieces(40, US(us), 1_000, 0).1));
+    }
+
+    /// A first segment that came late for its SYN shows a queue; another clock than that of the SYN shows nothing.
+    #[test]
+    fn what_passed_with_the_syn_was_quick() {
+        let (syn, at) = (5_000, US(1_000_000));
+        let first = |stamp: u32, t: Nanos| {
+            Standing::since_the_syn(Some((syn, at)), stamp, t).passes(stamp, t, US(2_000)).surely
+        };
+        // 42 ms by its stamp, 60 ms by the tap's clock: 18 ms, less a tick and what clocks go apart.
+        assert_eq!(first(5_042, at + US(60_000)), US(17_000 - 30));
+        assert_eq!([first(4_900, at + US(60_000)), first(9_000, at + US(60_000))], [US(0), US(0)]);
     }
 
     /// Stamps that are jiffies come ever later, and those of a clock that goes slower by 500 ppm do.

@@ -24,6 +24,7 @@ mod needless;
 mod no_effect;
 mod opening;
 mod order;
+mod queued;
 mod replayed;
 mod room;
 mod scans;

@@ -75,8 +75,8 @@ pub(crate) struct View {
     pub(crate) train_pause: Nanos,
     /// Its time stamps tick by the millisecond.
     pub(crate) fine_stamps: bool,
-    /// One of its time stamps that passed before, and when.
-    pub(crate) asked: Option<(u32, Nanos)>,
+    /// One of its time stamps that passed before, and when: away from it that of its SYN.
+    pub(crate) passed: Option<(u32, Nanos)>,
     /// The fastest reaction of the peer, or zero.
     pub(crate) peer_reaction: Nanos,
     /// Base round trip, or zero.

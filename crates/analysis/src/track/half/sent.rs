@@ -204,7 +204,7 @@ impl Half {
             leaving.under_way = UnderWay::default();
             return;
         };
-        let (first, at) = view.asked.unwrap_or((stamp, t));
+        let (first, at) = view.passed.unwrap_or((stamp, t));
         let standing = leaving.standing.get_or_insert_with(|| Standing::begins(first, at));
         leaving.under_way = standing.passes(stamp, t, wait);
         if leaving.under_way.surely >= wait && has_heard(&self.acks, segment, t - wait) {
@@ -230,11 +230,11 @@ impl Half {
         let Some(last) = self.flow.last.filter(|_| view.fine_stamps) else { return };
         let wait = t - last.time;
         if wait > NO_WAIT {
-            self.waited_for(segment, t, wait);
+            self.waited_for(segment, t, wait, view);
         }
     }
 
-    fn waited_for(&mut self, segment: &Segment, t: Nanos, wait: Nanos) {
+    fn waited_for(&mut self, segment: &Segment, t: Nanos, wait: Nanos, view: &View) {
         if self.counts.bytes >= u64::from(4 * self.flow.mss) {
             self.rate.has_several();
         }
@@ -245,7 +245,7 @@ impl Half {
             leaving.under_way = UnderWay::default();
             return;
         };
-        let standing = leaving.standing.get_or_insert_with(|| Standing::begins(stamp, t));
+        let standing = leaving.standing.get_or_insert_with(|| Standing::since_the_syn(view.passed, stamp, t));
         leaving.under_way = standing.passes(stamp, t, wait);
     }
 
