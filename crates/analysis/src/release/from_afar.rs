@@ -61,66 +61,70 @@ pub(super) fn fills_a_hold(p: &Passage<'_>, habits: &Habits) -> bool {
 /// Seen from afar: the write went on behind the segment before (no PSH), so that the ACK of all that was in flight let this one go, late though it is
 /// by the path, a link whose rate nobody knows yet, or its host: by no more than a quarter of its wait (rules 36 and 49).
 pub(super) fn late_for_the_path(p: &Passage<'_>) -> Option<Release> {
-    if p.pushed() {
-        return None;
-    }
-    let (ack, at) = frees_all(p)?;
-    ((p.time - at).times(4) <= p.waited()).then(|| let_go(p, ack, Freed { at, under_way: Nanos::ZERO }))
-}
-
-/// Seen from afar: no writer paused, but an ACK let it go, and by how much it came later than that was the path (rule 96). It left with an ACK whose
-/// time stamp it echoes and before the next one came (rule 43), and the ACKs before it came as long ago as the segment before; or it left, by its own time
-/// stamp, when the ACK of all that was in flight came. A stamp and the quickest one tell that to a tick each.
-pub(super) fn left_with_the_ack(p: &Passage<'_>) -> Option<Release> {
-    if p.path.is_near() || p.path.reaction.is_none() || p.capture_drops {
-        return None;
-    }
-    if let Some(ack) = echoed_ack(p) {
-        let at = ack.time + p.path.own();
-        let under_way = p.time - at;
-        return Some(if at > p.since.time {
-            let_go(p, ack, Freed { at, under_way })
-        } else {
-            Release::inferred(Wait::OnItsWay { under_way, even: false })
-        });
-    }
-    let (under_way, _) = p.departed.on_its_way(p.time)?;
-    let (ack, at) = frees_all(p)?;
-    let late = p.time - at;
-    let with_it = (-TICK.0..=2 * TICK.0).contains(&(late - under_way).0) && late < under_way.times(2);
-    with_it.then(|| let_go(p, ack, Freed { at, under_way }))
-}
-
-/// The ACK that it left with, if it left before the next one came, which is soon behind that, and the ones before lie as far back as the segment waited:
-/// who writes when it pleases uses none of those that come meanwhile.
-fn echoed_ack<'a>(p: &Passage<'a>) -> Option<&'a Ack> {
-    let soon = TICK.times(2).max(p.waited().part(8));
-    let mut next = None;
-    let mut acks = p.acks.newest_first();
-    let ack = acks.by_ref().find(|a| {
-        let later = p.left_before(a);
-        next = if later { Some(a.time) } else { next };
-        !later
-    })?;
-    let since = ack.time - p.waited() + soon.times(2);
-    let before = acks.find(|a| ack.time - a.time > soon);
-    let alone = before.map_or_else(|| p.acks.known_since(since), |a| a.time <= since);
-    let known = p.waited() > soon.times(4) && ack.time + p.path.own() < p.time - soon;
-    (next.is_some_and(|next| next - ack.time <= soon) && alone && known && flight_until(p, ack) > 0)
-        .then_some(ack)
-}
-
-/// The first ACK of all that was in flight, where nothing has been since, and when it came to the sender if nothing queued.
-fn frees_all<'a>(p: &Passage<'a>) -> Option<(&'a Ack, Nanos)> {
     let full = !p.flow.is_small(p.flow.last_len());
-    if p.path.is_near() || !full || !p.was_free() || p.path.reaction.is_none() || p.capture_drops {
+    if is_untold(p) || p.pushed() || !full || !p.was_free() {
         return None;
     }
     let covers = |a: &&Ack| !p.arrived.before.nxt.after(a.ack);
     let ack = p.acks.newest_first().take_while(covers).last()?;
     let at = ack.time + p.path.own();
-    let known = at > p.since.time && flight_until(p, ack) > 0 && p.acks.known_since(p.since.time);
-    known.then_some((ack, at))
+    if at <= p.since.time
+        || (p.time - at).times(4) > p.waited()
+        || flight_until(p, ack) == 0
+        || !p.acks.known_since(p.since.time)
+    {
+        return None;
+    }
+    Some(let_go(p, ack, Freed { at, under_way: Nanos::ZERO }))
+}
+
+/// Nothing is known of what ACKs let go, seen from here.
+fn is_untold(p: &Passage<'_>) -> bool {
+    p.path.is_near() || p.path.reaction.is_none() || p.capture_drops
+}
+
+/// Seen from afar: no writer paused, but an ACK let it go, and by how much it came later than that was the path (rule 96). It left with an ACK whose
+/// time stamp it echoes and before the next one came (rule 43), or just behind an ACK by its own time stamp; and the ACKs before that lie as far back
+/// as it waited, or had come before the segment before it: who writes when it pleases uses none of those that come meanwhile.
+pub(super) fn left_with_an_ack(p: &Passage<'_>) -> Option<Release> {
+    if is_untold(p) {
+        return None;
+    }
+    let soon = TICK.times(2).max(p.waited().part(8));
+    let ack = echoed_ack(p, soon).or_else(|| ack_before_its_stamp(p))?;
+    let since = (ack.time - p.waited()).max(p.since.time - p.path.own()) + soon.times(2);
+    let before = p.acks.newest_first().find(|a| ack.time - a.time > soon);
+    let alone = before.map_or_else(|| p.acks.known_since(since), |a| a.time <= since);
+    let at = ack.time + p.path.own();
+    let under_way = p.time - at;
+    if !alone || p.waited() <= soon.times(4) || under_way <= soon || flight_until(p, ack) == 0 {
+        return None;
+    }
+    Some(if at > p.since.time {
+        let_go(p, ack, Freed { at, under_way })
+    } else {
+        Release::inferred(Wait::OnItsWay { under_way, even: false })
+    })
+}
+
+/// The last ACK that had come to its sender by the time stamp that it echoes, where the next one came soon behind that.
+fn echoed_ack<'a>(p: &Passage<'a>, soon: Nanos) -> Option<&'a Ack> {
+    let mut next = None;
+    let ack = p.acks.newest_first().find(|a| {
+        let later = p.left_before(a);
+        next = if later { Some(a.time) } else { next };
+        !later
+    })?;
+    next.is_some_and(|next| next - ack.time <= soon).then_some(ack)
+}
+
+/// The last ACK that had come to its sender when it left by its own time stamp, which tells that to a tick, as does the quickest one that it is compared
+/// with; just before it left.
+fn ack_before_its_stamp<'a>(p: &Passage<'a>) -> Option<&'a Ack> {
+    let (under_way, _) = p.departed.on_its_way(p.time)?;
+    let left = p.time - under_way - p.path.own();
+    let ack = p.acks.newest_first().find(|a| a.time <= left + TICK)?;
+    (under_way > Nanos::ZERO && left - ack.time <= TICK.times(2)).then_some(ack)
 }
 
 /// This ACK let it go, and it came later.

@@ -4,7 +4,7 @@
 
 use crate::profile::{NO_WAIT, delayed_from};
 use crate::release::acked::{Lock, is_held_until, is_tail, lock};
-use crate::release::from_afar::{fills_a_hold, in_the_queue, late_for_the_path, left_with_the_ack};
+use crate::release::from_afar::{fills_a_hold, in_the_queue, late_for_the_path, left_with_an_ack};
 use crate::release::habits::Habits;
 use crate::release::repeats::retransmission;
 use crate::release::silence::ended_by_a_repeat;
@@ -60,7 +60,7 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
         };
         match p.was_on_its_way().filter(|_| matches!(release.wait, Wait::Pause(_) | Wait::Acked(_))) {
             Some((under_way, even)) => Release::inferred(Wait::OnItsWay { under_way, even }),
-            None if matches!(release.wait, Wait::Pause(_)) => left_with_the_ack(p).unwrap_or(release),
+            None if matches!(release.wait, Wait::Pause(_)) => left_with_an_ack(p).unwrap_or(release),
             None => release,
         }
     };

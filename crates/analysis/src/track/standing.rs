@@ -55,12 +55,15 @@ impl Standing {
     /// A first segment passed at `t`; the SYN of its sender, which met no queue of its own connection, had passed `before`. Whoever answers SYNs for
     /// another host has a clock of its own: by that a segment may have been built before the SYN, or is yet to be.
     pub(crate) fn since_the_syn(before: Option<(u32, Nanos)>, stamp: u32, t: Nanos) -> Standing {
-        let of_one_clock = |&(first, at): &(u32, Nanos)| {
-            let ticked = Nanos::millis(i64::from(stamp.wrapping_sub(first) as i32));
-            (Nanos::ZERO..=t - at + TICK.times(2)).contains(&ticked)
-        };
-        let (first, at) = before.filter(of_one_clock).unwrap_or((stamp, t));
-        Standing::begins(first, at)
+        let mut standing = Standing::begins(stamp, t);
+        let Some((first, at)) = before else { return standing };
+        let (ticked, took) = (Nanos::millis(i64::from(stamp.wrapping_sub(first) as i32)), t - at);
+        let sooner = ticked - took;
+        if (Nanos::ZERO..=took + TICK.times(2)).contains(&ticked) && sooner < Nanos::ZERO {
+            standing.least = sooner;
+            standing.most.0 = (sooner + took.part(2_000)).min(Nanos::ZERO);
+        }
+        standing
     }
 
     /// A segment with this stamp passed at `t`, `wait` after the one before it.
@@ -135,16 +138,22 @@ mod tests {
         assert!([0, 900, 1_900].iter().all(|&us| !pieces(40, US(us), 1_000, 0).1));
     }
 
-    /// A first segment that came late for its SYN shows a queue; another clock than that of the SYN shows nothing.
+    /// Segments that come as late for the SYN as the first show a queue; another clock than that of the SYN shows nothing, nor do jiffies.
     #[test]
     fn what_passed_with_the_syn_was_quick() {
         let (syn, at) = (5_000, US(1_000_000));
-        let first = |stamp: u32, t: Nanos| {
-            Standing::since_the_syn(Some((syn, at)), stamp, t).passes(stamp, t, US(2_000)).surely
+        // The first one 60 ms later by the tap's clock, and one each 2 ms.
+        let all = |first: u32, tick_us: i64| {
+            let mut standing = Standing::since_the_syn(Some((syn, at)), first, at + US(60_000));
+            let pass = |n: i64| {
+                let stamp = first + (2_000 * n / tick_us) as u32;
+                standing.passes(stamp, at + US(60_000 + 2_000 * n), US(2_000)).surely
+            };
+            (1..=20).map(pass).last()
         };
-        // 42 ms by its stamp, 60 ms by the tap's clock: 18 ms, less a tick and what clocks go apart.
-        assert_eq!(first(5_042, at + US(60_000)), US(17_000 - 30));
-        assert_eq!([first(4_900, at + US(60_000)), first(9_000, at + US(60_000))], [US(0), US(0)]);
+        // 42 ms by its stamp: 18 ms, less a tick and what clocks go apart in a tenth of a second.
+        assert_eq!(all(5_042, 1_000), Some(US(17_000 - 50)));
+        assert_eq!([all(4_900, 1_000), all(9_000, 1_000), all(5_015, 4_000)], [Some(US(0)); 3]);
     }
 
     /// Stamps that are jiffies come ever later, and those of a clock that goes slower by 500 ppm do.
