@@ -323,6 +323,11 @@ export interface Finding {
    * detail.
    */
   exchange_names?: NameCount[];
+  /**
+   * The part of `requests_ns` for which transfers side by side filled a link, so that no fix of one of them saves
+   * time of all; of `bandwidth`, such time of other causes.
+   */
+  link_full?: LinkFull | null;
   /** The example replayed in the model; absent where it could not be. */
   model?: Model | null;
   /**
@@ -376,6 +381,20 @@ export interface Gap {
   end_ns: number;
   /** Tile the time. */
   spans: Span[];
+}
+
+/** A link that was full, shared by several transfers from one host to another. */
+export interface LinkFull {
+  /** How long, of all such links; what follows is of the one with most of it. */
+  time_ns: number;
+  /** How many requests or answers. */
+  transfers: number;
+  /** Their payload that crossed the link meanwhile. */
+  bytes: number;
+  /** Bits of payload a second that they carried together. */
+  carried_bps: number;
+  /** The rate that was measured. */
+  bandwidth_bps: number;
 }
 
 /** A packet that never came to the other tap. */

@@ -332,6 +332,7 @@ pub(crate) fn finding(r: &Rollup, total: f64) -> Finding {
         tail: r.tail,
         idle: r.idle,
         counted_elsewhere: Nanos::ZERO,
+        link_full: None,
         confidence: r.doubt.confidence(),
         unsure: r.doubt.unsure,
         occurrences: r.occurrences,

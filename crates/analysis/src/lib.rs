@@ -85,6 +85,7 @@ mod requests;
 mod rest;
 mod result;
 mod servers;
+mod shared;
 mod step;
 mod stream;
 mod sums;

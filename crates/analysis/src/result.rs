@@ -3,6 +3,7 @@
 
 mod finding;
 mod frames;
+mod link;
 mod made;
 mod named;
 mod server;
@@ -11,6 +12,7 @@ mod totals;
 
 pub use finding::*;
 pub use frames::Frames;
+pub use link::{LinkFull, SharedLink};
 pub use named::*;
 pub use server::*;
 pub use taps::{Lost, TwoTaps};

@@ -11,6 +11,7 @@ use crate::findings::{
 use crate::fixes::{Brief, advise};
 use crate::result::{Connection, Example, Extremes, Finding, Frames, Totals};
 use crate::servers::{Servers, asked, find_upstreams, spent_within, upstreams};
+use crate::shared::Shared;
 use crate::{Analysis, Bases};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
@@ -201,12 +202,14 @@ impl Sums {
         (totals.servers, clients, totals.servers_omitted) = servers.list();
         find_upstreams(&mut totals.servers, &clients, connections);
         totals.asked = asked(&totals.servers, connections);
+        let shared = Shared::among(connections, &totals.budget);
         let total = self.measured.0.max(1) as f64;
         let mut found: Vec<Finding> = Vec::with_capacity(self.all.len());
         // What is left out of the detail of a connection is known last.
         let of_kept = |brief: &Brief| known(connections, brief.id).map_or(*brief, Brief::of);
         for over in std::mem::take(&mut self.all) {
             let (mut f, doubt, worst) = over.finish();
+            f.link_full = shared.of(f.cause, f.side);
             f.share = (f.waited().0 as f64 / total).min(1.0);
             if f.cause.info().kind == Kind::Span {
                 (f.confidence, f.unsure) = (doubt.confidence(), doubt.unsure);
@@ -233,6 +236,7 @@ impl Sums {
                 let brief = Brief { requests: totals.exchanges, ..brief };
                 let mut f = finding(r, total);
                 f.connections = vec![brief.id];
+                f.link_full = shared.of(f.cause, f.side);
                 advise(&mut f, &brief, self.settings);
                 f.evidence.clear();
                 found.push(f);
@@ -244,6 +248,7 @@ impl Sums {
         if let Some(f) = found.iter_mut().find(works) {
             f.counted_elsewhere = totals.counted_twice();
         }
+        totals.shared_links = shared.links;
         findings::share(&mut found, totals.requests());
         findings::agree::agree(&mut found);
         findings::lead_with_examples(&mut found);

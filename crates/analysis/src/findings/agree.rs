@@ -3,7 +3,7 @@
 use crate::fixes::place_of;
 use crate::result::{Finding, NoEffect, Refuted};
 use std::mem::take;
-use tcpwhy_base::{FixId, Nanos};
+use tcpwhy_base::{Cause, FixId, Nanos};
 
 /// Settings that change the same thing are tried in the model as one.
 pub(crate) fn tried_as(fix: FixId) -> FixId {
@@ -20,6 +20,9 @@ pub(crate) fn at_the_place(tried: &str, place: &str) -> bool {
     tried == place || matches!(tried, "path" | "both") || place == "host"
 }
 
+/// Beside a link that is full a fix is offered if it saves so many times less than its finding took, or more.
+const WORTH: i64 = 8;
+
 /// A fix that a finding offers.
 struct Offer {
     by: usize,
@@ -30,11 +33,7 @@ struct Offer {
 /// Lets the findings agree, once each has its fixes and again once they were tried in the model.
 pub(crate) fn agree(findings: &mut [Finding]) {
     inherit(findings);
-    for f in findings.iter_mut() {
-        // Requests that nobody made save no time: what lies between them, after the last byte or in another finding.
-        let most = f.to_save();
-        f.fixes.iter_mut().filter_map(|fix| fix.saves.as_mut()).for_each(|s| *s = (*s).min(most));
-    }
+    findings.iter_mut().for_each(bound);
     let worth = |f: &Finding, at: usize| f.fixes[at].saves.is_some_and(|s| s > Nanos::ZERO);
     let offers: Vec<Offer> = findings
         .iter()
@@ -53,6 +52,23 @@ pub(crate) fn agree(findings: &mut [Finding]) {
         if let Some(replay) = &mut findings[at].replay {
             replay.no_help.retain(|n| !offers.iter().any(|o| offers_it(o, n)));
         }
+    }
+}
+
+/// No fix saves more than what there is of its finding.
+fn bound(f: &mut Finding) {
+    // Requests that nobody made save no time: what lies between them, after the last byte or in another finding.
+    let most = f.to_save();
+    let shared = f.link_full.filter(|full| full.time.times(2) > f.of_requests());
+    // What one transfer gains alone others of its link lose (rule 99): replays are of one.
+    for fix in f.fixes.iter_mut().filter(|fix| fix.saves.is_some()) {
+        fix.replayed &= shared.is_none();
+        let of_link = shared.is_some() && f.cause == Cause::Bandwidth;
+        fix.saves = fix.saves.map(|saves| if of_link { most } else { saves.min(most) });
+    }
+    if let Some(full) = shared.filter(|_| most.times(WORTH) < f.of_requests()) {
+        let because = format!("{} transfers filled the link meanwhile", full.link.transfers);
+        f.refuted.extend(f.fixes.drain(..).map(|fix| Refuted { fix: fix.fix, because: because.clone() }));
     }
 }
 

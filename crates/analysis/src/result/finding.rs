@@ -1,6 +1,6 @@
 //! What was found in a capture: causes with their cost, fixes, and what a replay of an example says.
 
-use super::Frames;
+use super::{Frames, LinkFull};
 use crate::facts::Facts;
 use crate::rest::{Whose, at_rest};
 use tcpwhy_base::{Cause, FixId, Kind, Nanos, Program, Side, Told};
@@ -105,6 +105,8 @@ pub struct Finding {
     pub idle: Nanos,
     /// The part of `lost` in which requests to another server ran, whose time is counted by its own causes.
     pub counted_elsewhere: Nanos,
+    /// The part of its time in requests for which transfers side by side filled a link.
+    pub link_full: Option<LinkFull>,
     /// How sure its spans are: the mean over their time, 0 to 1.
     pub confidence: f64,
     /// The part of its time in requests that was judged with little confidence.
@@ -148,7 +150,21 @@ impl Finding {
     pub fn why(&self) -> String {
         match &self.text {
             Some(text) => text.to_string(),
-            None => self.facts.sentence() + &self.of_which(),
+            None => self.facts.sentence() + &self.of_which() + &self.meanwhile(),
+        }
+    }
+
+    /// Where others filled a link meanwhile.
+    fn meanwhile(&self) -> String {
+        let Some(LinkFull { time, link }) = self.link_full else { return String::new() };
+        let together = link.together();
+        if self.cause == Cause::Bandwidth {
+            format!(" Of what other causes name {time} was its time as well: {together}.")
+        } else {
+            format!(
+                " For {time} of it {together}: what one gains then the others lose, and only a faster link or fewer bytes \
+                 help all of them."
+            )
         }
     }
 
@@ -170,6 +186,7 @@ impl Finding {
             tail: Nanos::ZERO,
             idle: Nanos::ZERO,
             counted_elsewhere: Nanos::ZERO,
+            link_full: None,
             confidence: WHOLE_CONNECTION,
             unsure: Nanos::ZERO,
             occurrences: 1,
@@ -205,9 +222,15 @@ impl Finding {
         self.lost - self.tail - self.idle - self.counted_elsewhere
     }
 
-    /// What its fixes may save: time of requests, and of requests in series the trips, which lie between them in a capture beside the server.
+    /// What its fixes may save: time of requests, and of requests in series the trips, which lie between them in a capture beside the server. Where
+    /// transfers side by side filled a link, only what makes that faster saves their time (rule 99).
     pub(crate) fn to_save(&self) -> Nanos {
-        if self.cause == Cause::Chatty { self.of_requests() + self.idle } else { self.of_requests() }
+        let full = self.link_full.map_or(Nanos::ZERO, |full| full.time);
+        match self.cause {
+            Cause::Chatty => self.of_requests() + self.idle,
+            Cause::Bandwidth => self.of_requests() + full,
+            _ => (self.of_requests() - full).floor0(),
+        }
     }
 
     /// Too little to be worth an advice: no span reaches a millisecond, nor the sum a hundredth. A scan costs no time.

@@ -122,6 +122,7 @@ impl Finding {
             tail: Nanos::ZERO,
             idle: Nanos::ZERO,
             counted_elsewhere: Nanos::ZERO,
+            link_full: None,
             confidence: 1.0,
             unsure: Nanos::ZERO,
             occurrences: 1,

@@ -1,4 +1,4 @@
-use super::{Asked, Connection, Quality, Server};
+use super::{Asked, Connection, Quality, Server, SharedLink};
 use crate::budget::Budget;
 use tcpwhy_base::{Cause, Nanos};
 
@@ -41,6 +41,8 @@ pub struct Totals {
     pub servers: Vec<Server>,
     /// Of the exchanges kept in detail, those that lie within one other alone, to whose server theirs is the upstream; ascending.
     pub asked: Vec<Asked>,
+    /// Links that several transfers filled together, in the order of time.
+    pub shared_links: Vec<SharedLink>,
     /// Connections to servers that are not among these, since there were too many to tell apart.
     pub servers_omitted: u64,
     /// Setup, exchanges and the gaps before the last byte, over all connections: what shares are of.

@@ -31,6 +31,7 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
         });
     } else {
         text.extend(why(analysis, answer));
+        text.extend(side_by_side(analysis, answer));
         text.extend(one_of_many(answer));
         if answer.share(answer.unsure) >= GUESSED {
             let share = percent(answer.share(answer.unsure));
@@ -154,6 +155,17 @@ fn who(analysis: &Analysis, answer: &Answer) -> String {
     } else {
         format!("{requests} to {to} {}{quantiles}.", took(answer))
     }
+}
+
+/// Transfers that shared a link which they filled wait for each other, whatever each of them is held by.
+fn side_by_side(analysis: &Analysis, answer: &Answer) -> Option<String> {
+    let link = analysis.findings.iter().filter(|f| f.cause == Cause::Bandwidth).find_map(|f| f.link_full);
+    let full = link.filter(|full| answer.share(full.time) >= NOTHING_WRONG)?;
+    let share = percent(answer.share(full.time));
+    let (time, together) = (full.time, full.link.together());
+    Some(format!(
+        "{time} ({share}) passed while {together}: that sets their pace, whatever held each of them."
+    ))
 }
 
 /// A median hides it, a 95th percentile too: one of many requests took most of the time.

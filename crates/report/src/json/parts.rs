@@ -252,3 +252,31 @@ impl<'a> Omitted<'a> {
         })
     }
 }
+
+/// A link that was full, shared by several transfers from one host to another.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LinkFull {
+    /// How long, of all such links; what follows is of the one with most of it.
+    pub time_ns: i64,
+    /// How many requests or answers.
+    pub transfers: u64,
+    /// Their payload that crossed the link meanwhile.
+    pub bytes: u64,
+    /// Bits of payload a second that they carried together.
+    pub carried_bps: u64,
+    /// The rate that was measured.
+    pub bandwidth_bps: u64,
+}
+
+impl LinkFull {
+    pub(super) fn new(full: a::LinkFull) -> LinkFull {
+        let a::LinkFull { time, link, .. } = full;
+        LinkFull {
+            time_ns: time.0,
+            transfers: link.transfers,
+            bytes: link.bytes,
+            carried_bps: link.carried_bps() as u64,
+            bandwidth_bps: link.bandwidth_bps,
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Connections, findings, fixes and the document around them.
 
 use super::frames::{Example, Frames};
-use super::parts::{Exchange, Gap, Omitted, Setup};
+use super::parts::{Exchange, Gap, LinkFull, Omitted, Setup};
 use super::values::{
     AnyCause, ClassLetter, Context, FindingId, InBrief, List, OwnerName, Pair, Parameters, QualityNames,
     SideName, Times, View, Word, unit,
@@ -338,6 +338,10 @@ pub struct Finding<'a> {
     pub after_last_byte_ns: i64,
     /// Too little to be worth an advice: no span of a millisecond, and less than a hundredth of the time.
     pub minor: bool,
+    /// The part of `requests_ns` for which transfers side by side filled a link, so that no fix of one of them saves time of all; of
+    /// `bandwidth`, such time of other causes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_full: Option<LinkFull>,
     /// How sure, on average over its time.
     #[schemars(range(min = 0, max = 1))]
     pub confidence: f64,
@@ -392,6 +396,7 @@ impl<'a> Finding<'a> {
             idle_ns: f.idle.0.max(0),
             after_last_byte_ns: f.tail.0.max(0),
             minor: f.is_minor(),
+            link_full: f.link_full.map(LinkFull::new),
             confidence: (unit(f.confidence) * 1e3).round() / 1e3,
             occurrences: f.occurrences,
             shortest_ns: f.range.shortest.0,

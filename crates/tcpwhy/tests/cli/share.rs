@@ -134,6 +134,26 @@ fn a_steady_writer_fills_no_buffer() {
     assert!(time("sender_pause") > 900 && time("send_buffer") < 20, "{causes:?}");
 }
 
+/// Three downloads fill a link together: what held each of them is no fault, and a faster link alone helps all (rule 99).
+#[test]
+fn downloads_side_by_side_share_a_link() {
+    let file = format!("{}/../../captures/programs/three_downloads.pcap.gz", env!("CARGO_MANIFEST_DIR"));
+    let json = tcpwhy(&["explain", &file, "--json"]).json();
+    let headline = json["summary"]["headline"].as_str().unwrap();
+    assert!(headline.contains("3 transfers side by side filled the link"), "{headline}");
+    let findings = json["findings"].as_array().unwrap();
+    let saves = |f: &serde_json::Value| f["fixes"][0]["saves_ns"].as_i64().unwrap_or(0);
+    let of = |cause: &str| findings.iter().find(|f| f["cause"] == cause).unwrap();
+    let (queue, link) = (of("queueing"), of("bandwidth"));
+    assert!(queue["fixes"].as_array().unwrap().is_empty(), "{queue}");
+    assert!(queue["refuted"][0]["because"].as_str().unwrap().contains("3 transfers"), "{queue}");
+    assert_eq!(queue["link_full"]["transfers"], 3);
+    let both = link["requests_ns"].as_i64().unwrap() + link["link_full"]["time_ns"].as_i64().unwrap();
+    assert_eq!((saves(link), &link["fixes"][0]["basis"]), (both, &"bound".into()));
+    let pauses = of("sender_pause")["requests_ns"].as_i64().unwrap();
+    assert!(pauses < 100_000_000, "their server wrote all at once: {pauses}");
+}
+
 #[test]
 fn a_slice_holds_no_payload() {
     let dir = Dir::new();
