@@ -203,6 +203,11 @@ impl Dissector {
         self.walk(Layer::Protocol(protocol), Rest { data, len: whole.total }, walk, frame, out)
     }
 
+    /// Another dissector saw so many TCP segments of this stream and nothing else to count: they count here as well.
+    pub fn passed(&mut self, tcp: u64) {
+        self.counts.tcp += tcp;
+    }
+
     /// What a router said of a segment that was too large, if the last frame was that: it is no TCP, and told once.
     #[inline]
     pub fn too_big(&mut self) -> Option<TooBig> {

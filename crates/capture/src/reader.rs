@@ -197,6 +197,14 @@ impl Reader {
         self.buffer.consume(before - bytes.len());
     }
 
+    /// Goes over frames that another reader of this stream [gave](Reader::give_here) from here on: so many, in so many bytes, the last of them
+    /// stamped so.
+    pub fn pass(&mut self, frames: u64, bytes: usize, last: Nanos) {
+        self.frames += frames;
+        self.last = last;
+        self.buffer.consume(bytes);
+    }
+
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for `next`")]
     fn frame(&mut self, r: Record) -> Frame<'_> {
@@ -318,6 +326,11 @@ impl Reader {
             Format::Snoop(snoop) => snoop.whole(bytes),
         };
         whole.is_some_and(|r| !self.is_far(r.time))
+    }
+
+    /// When the last frame that was delivered passed the tap.
+    pub fn last(&self) -> Nanos {
+        self.last
     }
 
     /// How many frames were delivered.

@@ -20,7 +20,7 @@ pub struct OddClock {
 }
 
 /// The clock of one input while it is read.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Clock {
     latest: Option<Nanos>,
     pub(crate) steps: u64,

@@ -1,6 +1,7 @@
 //! Every core reads all of the captures and analyses its part of the connections: nothing but bytes goes from one to another, and none
 //! waits for what another one makes of them.
 
+use super::ahead::Helper;
 use super::read::{Opened, read_part};
 use super::threads::{Eater, Turns};
 use super::{Capture, Captures, Failed, Progress, Read};
@@ -127,10 +128,12 @@ impl Drop for Seat<'_> {
 fn for_all<C: Capture>(captures: &Captures<'_, C>, index: usize, next: &[usize]) -> Kept {
     let there = next.iter().map(|&next| next != usize::MAX);
     match Opened::at(captures, index) {
-        Opened::Reader(reader) => {
+        Opened::Reader(reader, _) => {
             // One that has gone drops its reader at once.
-            let mut readers = reader.abreast(next.len()).into_iter();
-            there.map(|is| readers.next().filter(|_| is).map(|r| Opened::Reader(Box::new(r)))).collect()
+            let readers = reader.abreast(next.len()).into_iter();
+            let mut readers = readers.zip(Helper::all(next.len()));
+            let reader = |(reader, helper)| Opened::Reader(Box::new(reader), Some(helper));
+            there.map(|is| readers.next().filter(|_| is).map(reader)).collect()
         }
         Opened::Not(why) => there.map(|is| is.then(|| Opened::Not(why.clone()))).collect(),
         Opened::Stopped => there.map(|is| is.then_some(Opened::Stopped)).collect(),

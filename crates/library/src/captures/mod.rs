@@ -17,7 +17,10 @@
 //! ```
 
 mod abreast;
+mod ahead;
+mod company;
 mod read;
+mod reading;
 mod said;
 pub mod taps;
 mod threads;

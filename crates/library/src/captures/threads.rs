@@ -1,7 +1,8 @@
 //! Reading, dissecting and analysis in turns in one thread; or the analysis, where it waits for what takes its connections, in another
 //! one: batches of segments go across and their buffers come back.
 
-use super::read::{Sink, read_all};
+use super::read::read_all;
+use super::reading::Sink;
 use super::said::Said;
 use super::{Capture, Captures, Failed, Progress, Read, Take};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
@@ -160,6 +161,15 @@ impl<E: Eater> Sink for Turns<E> {
     }
     fn hear(&mut self, said: Said) {
         self.heard.push((self.used, said));
+    }
+    fn eat(&mut self, segments: &[Segment]) {
+        if self.used > 0 || !self.heard.is_empty() {
+            self.eater.eat(&self.segments[..self.used], &self.heard, false);
+            self.used = 0;
+            self.heard.clear();
+        }
+        // As many as are taken at once elsewhere.
+        segments.chunks(TURN).for_each(|turn| self.eater.eat(turn, &[], false));
     }
     fn is_eager(&self) -> bool {
         E::EAGER
