@@ -108,8 +108,8 @@ impl Shared {
             SharedLink { from, to, transfers: transfers.len() as u64, range, bytes, bandwidth_bps: rate };
         self.links.push(link);
         // Whatever held them may have left the link idle for all of the rest.
-        let added_up = transfers.iter().map(|t| (t.to - t.from).0).sum::<i64>();
-        let idle = Nanos((added_up as f64 * (1.0 - full.min(1.0))) as i64);
+        let added_up = transfers.iter().fold(Nanos::ZERO, |sum, t| sum + (t.to - t.from));
+        let idle = Nanos((added_up.0 as f64 * (1.0 - full.min(1.0))) as i64);
         let (mut all, mut held) = (Nanos::ZERO, Vec::<(Cause, Option<Side>, Nanos)>::new());
         for span in transfers.iter().flat_map(|t| during(t.exchange, (t.from, t.to))) {
             all += span.duration();
