@@ -20,7 +20,7 @@ pub(crate) fn at_the_place(tried: &str, place: &str) -> bool {
     tried == place || matches!(tried, "path" | "both") || place == "host"
 }
 
-/// Beside a link that is full a fix is offered if it saves so many times less than its finding took, or more.
+/// Beside a link that is full a fix is offered if it may save an eighth of its finding, what a link that counts as busy may be idle (rule 99).
 const WORTH: i64 = 8;
 
 /// A fix that a finding offers.
@@ -59,6 +59,7 @@ pub(crate) fn agree(findings: &mut [Finding]) {
 fn bound(f: &mut Finding) {
     // Requests that nobody made save no time: what lies between them, after the last byte or in another finding.
     let most = f.to_save();
+    // Where that is most of it.
     let shared = f.link_full.filter(|full| full.time.times(2) > f.of_requests());
     // What one transfer gains alone others of its link lose (rule 99): replays are of one.
     for fix in f.fixes.iter_mut().filter(|fix| fix.saves.is_some()) {
@@ -101,5 +102,43 @@ fn inherit(findings: &mut [Finding]) {
         let f = &mut findings[at];
         f.fixes.retain(|x| !refuted.iter().any(|r| r.fix == x.fix));
         f.refuted.extend(refuted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::{Example, Fix, Frames, LinkFull, SharedLink};
+    use tcpwhy_base::Side;
+
+    const MS: fn(i64) -> Nanos = Nanos::millis;
+
+    /// What is left of a fix that a replay of one connection says to save 800 ms, where so much of a finding of a second passed while a link was full:
+    /// what it saves, and whether that is the replay's word.
+    fn beside_full_link(cause: Cause, full: i64) -> Option<(Nanos, bool)> {
+        let example = Example::new(1, 1, Frames::new(0, 1, 2, &[1]), MS(0), MS(1_000));
+        let mut f = Finding::new(cause, Some(Side::Server), MS(1_000), example);
+        let ip = |last: u8| [10, 0, 0, last].into();
+        let (from, to, range) = (ip(2), ip(1), (MS(0), MS(1_000)));
+        let link = SharedLink { from, to, transfers: 3, range, bytes: 1_000_000, bandwidth_bps: 8_000_000 };
+        f.link_full = Some(LinkFull { time: MS(full), link });
+        let mut fix = Fix::new(FixId::FixLoss, "path");
+        (fix.saves, fix.replayed) = (Some(MS(800)), true);
+        f.fixes = vec![fix];
+        bound(&mut f);
+        assert_eq!(f.fixes.len() + f.refuted.len(), 1, "it is offered, or is said not to be");
+        f.fixes.first().and_then(|fix| Some((fix.saves?, fix.replayed)))
+    }
+
+    /// What one transfer gains others of its link lose: a fix saves what the link was idle for, and is not offered for less than an eighth; where it was
+    /// full for most of the time, no replay of one connection tells. A faster link saves the time of all.
+    #[test]
+    fn a_full_link_leaves_little_to_save() {
+        let window = |full| beside_full_link(Cause::CongestionWindow, full);
+        assert_eq!([window(100), window(500)], [Some((MS(800), true)), Some((MS(500), true))]);
+        assert_eq!([window(501), window(875)], [Some((MS(499), false)), Some((MS(125), false))]);
+        assert_eq!(window(876), None);
+        let link = |full| beside_full_link(Cause::Bandwidth, full);
+        assert_eq!([link(500), link(3_000)], [Some((MS(800), true)), Some((MS(4_000), false))]);
     }
 }
