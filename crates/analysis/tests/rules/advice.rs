@@ -1,5 +1,6 @@
 //! Which fix is offered first, with which of its lines, where the capture shows whom it is for.
 
+use crate::opening::hello_asked_for_again;
 use crate::sums::together;
 use crate::wire::{Tap, Wire, analyze, ms};
 use tcpwhy_analysis::{Analysis, Finding};
@@ -202,16 +203,7 @@ fn who_closes_first_has_to_keep_connections() {
 /// A server of TLS 1.3 that asks for another key takes two round trips, and a newer version is none.
 #[test]
 fn tls_1_3_is_not_offered_where_it_asked_again() {
-    let mut w = Wire::new(Tap::Client, ms(20));
-    w.handshake();
-    w.client().data(300).tls(Tls::HANDSHAKE);
-    w.at(ms(30)).server().data(99).tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER);
-    w.at(ms(40)).client().data(332).tls(Tls::CHANGE_CIPHER | Tls::HANDSHAKE);
-    w.at(ms(50)).server().data(1000).tls(Tls::HANDSHAKE | Tls::DATA);
-    w.at(ms(60)).client().data(480).tls(Tls::DATA);
-    w.at(ms(70)).server().data(500).tls(Tls::DATA);
-    w.at(ms(80)).client().ack();
-    let analysis = w.analysis();
+    let analysis = hello_asked_for_again().analysis();
     let handshake = finding(&analysis, Cause::TlsHandshake);
     assert!(handshake.fixes.iter().all(|f| f.fix != FixId::Tls13));
     assert!(

@@ -242,9 +242,8 @@ fn tls_1_3_takes_one_round_trip_of_setup() {
     );
 }
 
-/// A HelloRetryRequest takes a round trip more; the ChangeCipherSpec beside it changes nothing (RFC 8446, 2.1 and D.4).
-#[test]
-fn a_hello_that_is_asked_for_again_takes_another_round_trip() {
+/// A server of TLS 1.3 that asks for another ClientHello, and one request.
+pub(crate) fn hello_asked_for_again() -> Wire {
     let mut w = Wire::new(Tap::Client, ms(20));
     w.handshake();
     w.client().data(300).tls(Tls::HANDSHAKE);
@@ -255,6 +254,13 @@ fn a_hello_that_is_asked_for_again_takes_another_round_trip() {
     w.client().data(400).tls(Tls::DATA);
     w.at(ms(70)).server().data(500).tls(Tls::DATA);
     w.at(ms(80)).client().ack();
+    w
+}
+
+/// A HelloRetryRequest takes a round trip more; the ChangeCipherSpec beside it changes nothing (RFC 8446, 2.1 and D.4).
+#[test]
+fn a_hello_that_is_asked_for_again_takes_another_round_trip() {
+    let w = hello_asked_for_again();
     let c = w.tells(
         "setup 0..60 632>1099
            handshake network 0..20 #1-3
