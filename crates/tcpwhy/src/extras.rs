@@ -1,7 +1,7 @@
 //! What `explain` writes beside its answer: the page, an annotated copy, a figure, and the same for other tools.
 
 use crate::args::{Beside, Explain};
-use crate::failure::say;
+use crate::failure::{say, told};
 use crate::otlp::{Otlp, Sink};
 use crate::output::Output;
 use crate::source::{self, Source};
@@ -92,7 +92,7 @@ impl<'a> Extras<'a> {
         ];
         let mut failed = written.into_iter().flatten().filter_map(Result::err);
         let Some(first) = failed.next() else { return Ok(()) };
-        failed.for_each(|e| say(&format!("{e:#}")));
+        failed.for_each(|e| say(&told(&e)));
         Err(first)
     }
 }

@@ -63,6 +63,28 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
+/// What went wrong and, where the system refused to write something, what to do about it.
+pub(crate) fn told(error: &anyhow::Error) -> String {
+    let told = format!("{error:#}");
+    let refused = error.chain().find_map(|e| e.downcast_ref::<io::Error>()).map(io::Error::kind);
+    let wrote = told.starts_with("cannot write") || told.starts_with("cannot make");
+    let next = refused.filter(|_| wrote && !told.contains(';')).map_or("", next_step);
+    told + next
+}
+
+/// What whoever could not write something may do.
+fn next_step(refused: io::ErrorKind) -> &'static str {
+    match refused {
+        io::ErrorKind::NotFound => "; make its folder first (mkdir -p), or name another place",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; name a place where you may write"
+        }
+        io::ErrorKind::StorageFull => "; free some room there, or name another place",
+        io::ErrorKind::NotADirectory => "; a part of that path is a file: name another place",
+        _ => "",
+    }
+}
+
 /// One line on standard error, after the name of the program. Names in it may be anybody's.
 pub(crate) fn say(message: &str) {
     // Nowhere is left to report a standard error that cannot be written.

@@ -83,7 +83,7 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) if failure::is_broken_pipe(&error) => Exit::Done.into(),
         Err(error) => {
-            failure::say(&format!("{error:#}"));
+            failure::say(&failure::told(&error));
             failure::exit_of(&error).into()
         }
     }

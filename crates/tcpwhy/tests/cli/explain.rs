@@ -162,7 +162,8 @@ fn output_goes_to_a_file_whole_or_not_at_all() {
         .fails(2, &["--exchange 99", "5 exchanges"]);
     assert_eq!(std::fs::read_to_string(&out).unwrap(), written);
     assert_eq!(std::fs::read_dir(&dir.0).unwrap().count(), 2);
-    tcpwhy(&["-o", "/nowhere/out", &path]).fails(3, &["cannot write /nowhere/out"]);
+    tcpwhy(&["-o", "/nowhere/out", &path])
+        .fails(3, &["cannot write /nowhere/out", "make its folder first (mkdir -p)"]);
     tcpwhy(&["-o", dir.0.to_str().unwrap(), &path]).fails(3, &["directory"]);
 }
 
@@ -171,7 +172,7 @@ fn output_goes_to_a_file_whole_or_not_at_all() {
 fn a_full_disk_is_said() {
     let dir = Dir::new();
     tcpwhy(&["--json", "-o", "/dev/full", &conversation(&dir)])
-        .fails(3, &["cannot write /dev/full", "No space left"]);
+        .fails(3, &["cannot write /dev/full", "No space left", "free some room there"]);
 }
 
 #[cfg(unix)]

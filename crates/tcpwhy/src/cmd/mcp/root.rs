@@ -17,6 +17,8 @@ impl Root {
     pub(super) fn open(folder: &Path) -> anyhow::Result<Root> {
         let there = folder.canonicalize().with_context(|| format!("--root {}", folder.display()))?;
         anyhow::ensure!(there.is_dir(), "--root {}: it is no folder", folder.display());
+        fs::read_dir(&there)
+            .with_context(|| format!("--root {}: its captures cannot be listed", folder.display()))?;
         Ok(Root(there))
     }
 

@@ -11,7 +11,7 @@ use crate::args::Explain;
 use crate::args::run::Run;
 use crate::cmd::explain;
 use crate::extras::Extras;
-use crate::failure::{Exit, Usage, exit_of, say};
+use crate::failure::{Exit, Usage, exit_of, say, told};
 use crate::input::Input;
 use crate::output::{self, Output};
 use crate::source::Source;
@@ -42,7 +42,7 @@ const DETAIL: Detail = Detail::Worst(5_000);
 pub(crate) fn run(args: &Run) -> anyhow::Result<Exit> {
     match run_it(args) {
         Err(e) if exit_of(&e) != Exit::Usage => {
-            say(&format!("{e:#}"));
+            say(&told(&e));
             Ok(Exit::Program(NOT_OURS))
         }
         other => other,
@@ -94,7 +94,7 @@ fn run_it(args: &Run) -> anyhow::Result<Exit> {
     // How it ended is the last line, and what could not be written is a part of that.
     let written = extras.write(&source, &analysis, &capture, explain::threads());
     if let Some(e) = cut.or(written.err()) {
-        say(&format!("{e:#}"));
+        say(&told(&e));
         end.run.exit_code = if end.run.exit_code == 0 { NOT_OURS } else { end.run.exit_code };
     }
     answer(out, &about, &questions, &source, &capture, &end)?;
