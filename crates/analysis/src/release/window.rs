@@ -57,6 +57,13 @@ pub(super) fn is_unread(p: &Passage<'_>, ack: &Ack) -> Option<Nanos> {
         return Some(Nanos::ZERO);
     }
     let near = p.path.is_near();
+    let many = acknowledges_many(p, ack);
+    // A queue that lets all through at once holds no whole window, as long as that is not the limit.
+    let told = many && (!near || ack.took() >= ack.window_before / 4 * 3);
+    let lay = p.acks.lay_unread(ack, p.mss(), p.path.rtt, p.path.peer());
+    if let Some(lay) = lay.filter(|lay| told && lay.times(8) > p.waited()) {
+        return Some(lay);
+    }
     // Beside the sender a queue makes ACKs late as well, but it lets what stands in it through by and by.
     if near && !p.acks.is_read_late(ack, p.mss()) {
         return None;
@@ -69,6 +76,13 @@ pub(super) fn is_unread(p: &Passage<'_>, ack: &Ack) -> Option<Nanos> {
         }
         _ => ack.late_by(p.path.peer()),
     };
-    let for_most = late > WAKE_UP && late.times(2) > p.waited();
-    (for_most && acknowledges_many(p, ack)).then_some(late)
+    let of_it = |share: i64| late > WAKE_UP && late.times(share) > p.waited();
+    (many && (of_it(2) || of_it(8) && was_never_empty(p))).then_some(late)
+}
+
+/// None of the last ACKs (four, and those of a reaction time) offered more than three quarters of the largest window: whoever read left something there each time,
+/// and so never waited for more (rule 102).
+fn was_never_empty(p: &Passage<'_>) -> bool {
+    let largest = p.largest_window.filter(|&w| w >= 8 * p.mss());
+    largest.is_some_and(|w| p.acks.newest_first().all(|a| a.offered() <= w / 4 * 3))
 }

@@ -1,6 +1,7 @@
 //! The last ACKs and window updates for one end's data, as they passed the tap.
 
 use crate::fetch::fetch;
+use crate::profile::WAKE_UP;
 use crate::rest::{Edge, Flight, Form, Frame, Near, Packer, Rest, Size, Unpacker, at_rest};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
@@ -111,6 +112,9 @@ impl Ack {
     }
 }
 
+/// Segments of which an ACK each second one, or each half of them, would have come before.
+const MANY: u32 = 8;
+
 /// So many are always known, and never more than so many.
 const LEAST: usize = 4;
 const MOST: usize = 256;
@@ -178,6 +182,18 @@ impl Acks {
         let unread = ack.window_before > 0 && ack.offered() + took / 2 <= ack.window_before;
         let small = |before: &Ack| before.offered() < before.window_before && before.took() <= took / 4;
         unread || self.newest_first().find(|a| a.frame() < ack.frame() && a.took() > 0).is_some_and(small)
+    }
+
+    /// Nobody had read anything for a round trip until this ACK, which is for many segments and came late: how long what came first had lain there. It did
+    /// not wake the reader, as it does one that waits for it. What a device hands up together, and what stands in a queue, is acknowledged as it comes (rule 102).
+    pub(crate) fn lay_unread(&self, ack: &Ack, mss: u32, trip: Nanos, reaction: Nanos) -> Option<Nanos> {
+        let late = ack.late_by(reaction);
+        if late <= WAKE_UP || ack.took() < MANY * mss.max(1) {
+            return None;
+        }
+        let moved = |a: &&Ack| a.frame() < ack.frame() && a.edge.after(a.edge_before);
+        let stood = ack.time - self.newest_first().find(moved)?.time;
+        (stood >= trip - trip.part(8)).then(|| late.max(stood - trip))
     }
 
     pub(crate) fn newest_first(&self) -> impl Iterator<Item = &Ack> {

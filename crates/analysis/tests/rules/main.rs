@@ -25,6 +25,7 @@ mod no_effect;
 mod opening;
 mod order;
 mod queued;
+mod readers;
 mod replayed;
 mod room;
 mod scans;

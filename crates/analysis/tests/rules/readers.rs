@@ -1,0 +1,72 @@
+//! Who reads late, and whose buffer is small (rule 102).
+
+use crate::wire::{Tap, Wire, ms, us};
+use tcpwhy_base::{Cause, Nanos};
+
+const MSS: u32 = 1448;
+const ROUND: u32 = 28 * MSS;
+
+/// Ten rounds of a full window over 18 ms; in each the receiver acknowledges what has come after `lay`.
+fn rounds(tap: Tap, lay: Nanos) -> [i64; 2] {
+    let mut w = Wire::new(tap, ms(18));
+    w.handshake();
+    w.at(ms(100)).client().window(ROUND).data(100);
+    w.at(ms(109));
+    for _ in 0..10 {
+        w.server().write(ROUND);
+        w.after(ms(9) + lay);
+        w.client().ack();
+        w.after(ms(9));
+    }
+    w.server().data(50);
+    w.after(ms(9)).client().ack();
+    shares(&w)
+}
+
+/// What is a slow reader's of the exchange, and a window's, in percent.
+fn shares(w: &Wire) -> [i64; 2] {
+    let c = w.connection();
+    let whole = c.exchanges[0].end - c.exchanges[0].start;
+    [Cause::SlowReader, Cause::ReceiveWindow].map(|cause| c.budget.get(cause).0 * 100 / whole.0)
+}
+
+/// A reader that sleeps for 23 ms over a path of 18 acknowledges each window as a whole, 5 ms after it came: a larger buffer would not make it faster. One that
+/// waits for data reads as it comes.
+#[test]
+fn a_reader_with_a_clock_of_its_own_is_slow() {
+    for tap in [Tap::Client, Tap::Server] {
+        let [reader, window] = rounds(tap, ms(5));
+        assert!(reader > 60 && window < 20, "{reader} {window}");
+    }
+    // Later by less than an eighth of the round: nothing tells it from a host that is late to wake up.
+    assert!(rounds(Tap::Client, us(1_500))[1] > 60);
+    let [reader, window] = rounds(Tap::Client, us(100));
+    assert!(reader == 0 && window > 60, "{reader} {window}");
+}
+
+/// Over 20 ms a reader takes a dozen segments every 8 ms, from a window of 80 KB of which no more than 52 KB are ever free, or all of which it empties.
+#[test]
+fn a_buffer_that_is_never_empty_has_a_slow_reader() {
+    let found = |offers: u32, lay: Nanos| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        w.at(ms(100)).client().window(80_480).data(100);
+        let burst = |k: i64| ms(110 + 8 * k);
+        let mut events: Vec<(Nanos, bool)> =
+            (0..30).flat_map(|k| [(burst(k), true), (burst(k) + ms(10) + lay, false)]).collect();
+        events.sort();
+        for (at, data) in events {
+            match data {
+                true => w.at(at).server().write(12 * MSS),
+                false => {
+                    w.at(at).client().window(offers).ack();
+                }
+            }
+        }
+        shares(&w)
+    };
+    let slow = found(52_224, ms(4));
+    assert!(slow[0] > 60 && slow[1] < 30, "{slow:?}");
+    assert!(found(52_224, us(200))[0] == 0);
+    assert!(found(70_000, ms(4))[0] == 0);
+}
