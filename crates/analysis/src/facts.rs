@@ -6,6 +6,7 @@ mod rest;
 mod waited;
 mod witnessed;
 
+pub use waited::Over;
 pub use witnessed::Witnessed;
 
 use opening::{first_data, not_taken, refused, round_trip, syn_repeats, syns_lost, unanswered};
@@ -13,7 +14,7 @@ pub use passed::bit_rate;
 use passed::passed;
 use std::fmt;
 use tcpwhy_base::Nanos;
-use waited::{drained, emptied, no_answer, nothing_seen, released, think};
+use waited::{drained, emptied, lost_behind, no_answer, nothing_seen, released, think};
 
 /// What is known about why a span has its cause. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -181,6 +182,13 @@ pub enum Facts {
         /// Wait before it.
         wait: Nanos,
     },
+    /// A retransmission of what had passed beside its receiver, which went on without it.
+    LostBehind {
+        /// Payload that was retransmitted.
+        bytes: u32,
+        /// Wait before it.
+        wait: Nanos,
+    },
     /// A retransmission of what a router had said was too large.
     TooBig {
         /// Payload that was retransmitted.
@@ -299,25 +307,13 @@ pub enum Facts {
     },
 }
 
-/// What ended a wait for an answer that never came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
-    /// The side that should have answered sent a FIN.
-    PeerClosed,
-    /// It sent a reset.
-    PeerReset,
-    /// The side that had asked closed.
-    GaveUp,
-    /// The capture shows no more.
-    CaptureEnded,
-}
-
 impl Facts {
     /// The wait that the sentence tells of, beyond what it names as something else.
     pub(crate) fn whole(&self) -> Option<Nanos> {
         match *self {
             Facts::Think { seen, path } => Some(seen - path),
             Facts::Loss { wait, .. }
+            | Facts::LostBehind { wait, .. }
             | Facts::TooBig { wait, .. }
             | Facts::FirstData { wait, .. }
             | Facts::Probe { wait, .. }
@@ -392,6 +388,7 @@ impl fmt::Display for Facts {
             Facts::Bytes { bytes, bps } => passed(f, bytes, bps, Nanos::ZERO),
             Facts::Stood { bytes, bps, stood } => passed(f, bytes, bps, stood),
             Facts::Loss { bytes, wait } => write!(f, "{bytes} bytes were retransmitted after {wait}."),
+            Facts::LostBehind { bytes, wait } => lost_behind(f, bytes, wait),
             Facts::TooBig { bytes, wait, mtu } => too_big(f, bytes, wait, mtu),
             Facts::FirstData { bytes, wait, repeats } => first_data(f, bytes, wait, repeats),
             Facts::Probe { wait, outstanding } => write!(

@@ -73,6 +73,10 @@ pub(crate) const NO_WAIT: Nanos = Nanos::micros(50);
 /// wakes up (rules 5 and 49).
 pub(crate) const WAKE_UP: Nanos = Nanos::millis(1);
 
+/// What passes a tap beside its receiver is in that one's receive queue so soon, and in the acknowledgement number of whatever leaves then
+/// (rule 100): the longest tick of a kernel's clock (HZ of 100), for which a process may hold the socket (`tcp_add_backlog`).
+pub(crate) const TAKEN_WITHIN: Nanos = Nanos::millis(10);
+
 /// The shortest delayed-ACK timer in use is 10 ms (Windows data-centre template); Linux, FreeBSD and newer
 /// Windows have 40 ms (`tcp_send_delayed_ack`, HZ/25), others 100 or 200 ms. An ACK counts as delayed from four
 /// fifths of the shortest timer on, or from a quarter of the base round trip where that is more: the share of it

@@ -5,7 +5,7 @@
 
 use crate::release::{Acked, Freed, Pause, Release, Wait};
 use crate::rest::{Frame, at_rest};
-use crate::track::{CwndState, Passage, Repair};
+use crate::track::{CwndState, Passage, Repair, Repeat};
 use std::num::NonZeroU64;
 use tcpwhy_base::{End, Held, Nanos, Segment, Source};
 
@@ -40,6 +40,8 @@ pub(crate) struct Step {
     pub(crate) pushed: bool,
     /// All of the segment that ended it had passed before.
     pub(crate) again: bool,
+    /// It had passed beside its receiver, whose host lost it behind the tap (rule 100).
+    pub(crate) behind: bool,
     /// Which does not tell where its sender spaces its segments (rule 87).
     pub(crate) may_go_on: bool,
     /// All that had been written had left when it began, as Linux shows: what is not sent yet grows with what is written (rule 97).
@@ -58,7 +60,7 @@ pub(crate) struct Step {
 at_rest! {
     Step {
         start, end, wait, sender, cwnd, before, burst, bytes, releases, len, loss, split,
-        first_frame as Frame, ack_frame as Frame, last_frame as Frame, empty, pushed, again, may_go_on, drained,
+        first_frame as Frame, ack_frame as Frame, last_frame as Frame, empty, pushed, again, behind, may_go_on, drained,
         source, across, unread, held,
     }
 }
@@ -85,6 +87,7 @@ impl Step {
             last_frame: passage.segment.frame,
             empty: passage.empty_for(),
             again: passage.arrived.new == 0,
+            behind: passage.arrived.repeat == Repeat::DroppedBehind,
             pushed: passage.pushed(),
             may_go_on: passage.may_go_on(),
             drained: passage.had_sent_all(),
@@ -406,6 +409,7 @@ pub(crate) mod tests {
             empty: Nanos::ZERO,
             pushed: true,
             again: false,
+            behind: false,
             may_go_on: false,
             drained: false,
             source: Source::Inferred,

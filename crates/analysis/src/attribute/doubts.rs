@@ -102,7 +102,7 @@ fn against_probe(context: &Context, step: &Step) -> Option<Evidence> {
     let Wait::Loss { .. } = step.wait else { return None };
     let sender = step.sender;
     let seen = [
-        (!context.near(sender)).then_some(Evidence::PassedTheTap),
+        (!context.near(sender) && !step.behind).then_some(Evidence::PassedTheTap),
         (context.alone[sender] >= 2).then_some(Evidence::AloneAgain),
         (!step.pushed).then_some(Evidence::MoreToCome),
     ];

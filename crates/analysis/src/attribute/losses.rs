@@ -69,5 +69,11 @@ pub(super) fn loss(context: &Context, step: &Step, kind: Repair, time: Nanos, ou
             return out.network(Rule::TooBig, Cause::PathMtu, time, facts);
         }
     };
-    out.network(rule, cause, time, Facts::Loss { bytes: step.len, wait: step.duration() });
+    let (bytes, wait) = (step.len, step.duration());
+    let repaired = matches!(kind, Repair::Timeout | Repair::Probe | Repair::Fast);
+    let facts = match step.behind && repaired && step.is_loss() {
+        true => Facts::LostBehind { bytes, wait },
+        false => Facts::Loss { bytes, wait },
+    };
+    out.network(rule, cause, time, facts);
 }

@@ -35,7 +35,7 @@ impl Conn {
             // Its time is that after the last byte.
             self.ledger.goodbye(self.ex.take().bytes);
         } else if self.ex.is_active() {
-            let unfinished = how_unfinished(self.ex.recorded(), &self.track, capture_end);
+            let unfinished = how_unfinished(self.ex.recorded(), &self.track, self.who.protocol, capture_end);
             self.end_exchange(unfinished, parts);
         } else {
             self.finish_silent_setup(parts);

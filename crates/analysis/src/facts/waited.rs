@@ -1,8 +1,20 @@
 //! What is said of waits for an application: one that writes or answers, or for its buffer.
 
-use super::Over;
 use std::fmt;
 use tcpwhy_base::Nanos;
+
+/// What ended a wait for an answer that never came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// The side that should have answered sent a FIN.
+    PeerClosed,
+    /// It sent a reset.
+    PeerReset,
+    /// The side that had asked closed.
+    GaveUp,
+    /// The capture shows no more.
+    CaptureEnded,
+}
 
 pub(super) fn nothing_seen(
     f: &mut fmt::Formatter<'_>,
@@ -83,4 +95,11 @@ pub(super) fn refilled(f: &mut fmt::Formatter<'_>, bytes: u64, credit: u32, rtt:
 pub(super) fn silent(f: &mut fmt::Formatter<'_>, wait: Nanos, tries: u32) -> fmt::Result {
     let probes = if tries == 1 { "1 probe or repeat".into() } else { format!("{tries} probes or repeats") };
     write!(f, "The peer did not answer for {wait}; {probes}.")
+}
+
+pub(super) fn lost_behind(f: &mut fmt::Formatter<'_>, bytes: u32, wait: Nanos) -> fmt::Result {
+    write!(
+        f,
+        "{bytes} bytes were retransmitted after {wait}. They had passed this capture beside their receiver, which never acknowledged them: its host dropped them (firewall, full queue)."
+    )
 }

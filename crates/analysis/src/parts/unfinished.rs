@@ -28,7 +28,12 @@ pub(crate) fn is_goodbye(ex: &Recorded, track: &Tracker, protocol: Option<&'stat
 }
 
 /// How the exchange that is open when the connection ends has ended; `None`: it was complete.
-pub(crate) fn how_unfinished(ex: &Recorded, track: &Tracker, capture_end: bool) -> Option<Ended> {
+pub(crate) fn how_unfinished(
+    ex: &Recorded,
+    track: &Tracker,
+    protocol: Option<&'static str>,
+    capture_end: bool,
+) -> Option<Ended> {
     let sender = ex.last_sender;
     let flow = track.flow(sender);
     let closed = track.closed();
@@ -48,9 +53,12 @@ pub(crate) fn how_unfinished(ex: &Recorded, track: &Tracker, capture_end: bool) 
         return None;
     }
     // A transfer in one direction that was acknowledged is complete; a request that others like it got an
-    // answer to is not. A client that waited longer than a long pause before it closed had expected an answer.
+    // answer to is not. A client that waited longer than a long pause before it closed had expected an answer; of HTTP, where there is one
+    // to each request (RFC 9110, 3.4), one that did not close as soon as it had asked.
     let closed_at = track.fin_of(End::Client).unwrap_or(track.now());
-    let waited = closed_at - ex.last > track.long_pause(End::Client);
+    let asks = protocol.is_some_and(|p| p.starts_with("http/"));
+    let soon = track.rtt_or_zero().max(WAKE_UP);
+    let waited = closed_at - ex.last > if asks { soon } else { track.long_pause(End::Client) };
     let one_way = ex.bytes.server == 0 && track.counts(End::Server).bytes == 0;
     if one_way && delivered && closed == Closed::Fin && !waited {
         return None;
@@ -110,7 +118,7 @@ pub(super) fn ends_at(ex: &Recorded, track: &Tracker) -> Moment {
     }
 }
 
-/// What was repeated beside its receiver, as it seems for nothing, was needed where that acknowledged none of it: its host has dropped, behind the tap, all that
+/// What was repeated beside its receiver was needed where that acknowledged none of it: its host has dropped, behind the tap, all that
 /// came (a packet filter, a connection that it or a balancer no longer knows).
 pub(super) fn name_the_silent(ex: &Recorded, track: &Tracker, spans: &mut [Span]) {
     let flow = track.flow(End::Client);
@@ -120,7 +128,13 @@ pub(super) fn name_the_silent(ex: &Recorded, track: &Tracker, spans: &mut [Span]
     }
     let tries = flow.recovery.as_ref().map_or(1, |r| r.retransmissions);
     let sure = Rule::DeadPeer.at(Tap::Near);
-    for span in spans.iter_mut().filter(|s| s.cause == Cause::SpuriousRecovery) {
+    let beside = !track.near(End::Client);
+    let repeated = |s: &&mut Span| match s.facts {
+        Facts::LostBehind { .. } => true,
+        Facts::Loss { .. } => beside || s.cause == Cause::SpuriousRecovery,
+        _ => false,
+    };
+    for span in spans.iter_mut().filter(repeated) {
         let wait = span.end - span.start;
         (span.cause, span.side) = (Cause::KeepaliveOrDeadPeer, Some(Side::Server));
         (span.confidence, span.alternatives) = (sure.confidence, sure.alternatives);
@@ -191,7 +205,7 @@ pub(super) fn tail(
 fn what_for(track: &Tracker, sender: End, began: Nanos, wait: Nanos) -> (Rule, Cause, Option<Side>, Facts) {
     let flow = track.flow(sender);
     let peer = Some(Side::from(sender.peer()));
-    let stuck = flow.outstanding() > 0;
+    let stuck = flow.outstanding() > 0 && !is_delivered(track, sender);
     let shut = flow.is_shut();
     let both_shut = shut && track.flow(sender.peer()).is_shut() && track.counts(sender.peer()).bytes > 0;
     let window = Facts::Closed { window: flow.window };

@@ -11,7 +11,7 @@ use crate::release::silence::ended_by_a_repeat;
 use crate::release::unseen::answer_to_the_unseen;
 use crate::release::value::{Acked, Doubt, Freed, Pause, Release, Wait};
 use crate::release::window::{by_window, flight_until, is_unread, late_us};
-use crate::track::{Ack, Arrival, CwndState, Passage, Repair};
+use crate::track::{Ack, Arrival, CwndState, Passage, Repair, Repeat};
 use tcpwhy_base::Nanos;
 
 /// Decides what released the segment.
@@ -23,7 +23,7 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
     }
     if p.since.speaker != p.sender {
         // What is sent again beside other streams or a next request answers nothing.
-        if p.arrived.arrival == Arrival::Retransmission && !p.arrived.needless {
+        if p.arrived.arrival == Arrival::Retransmission && p.arrived.repeat != Repeat::Needless {
             return retransmission(p);
         }
         let mut response = response(p, habits);

@@ -1,7 +1,7 @@
 //! Data that is sent again: by what, and whether that was needed.
 
 use crate::release::value::{Release, Wait};
-use crate::track::{Passage, Repair};
+use crate::track::{Passage, Repair, Repeat};
 use tcpwhy_base::Nanos;
 
 /// Data that had passed and is not acknowledged.
@@ -43,7 +43,7 @@ pub(crate) fn latest_probe(srtt: Nanos) -> Nanos {
 fn repair_of(p: &Passage<'_>) -> Repair {
     let (flow, rtt) = (p.flow, p.path.rtt);
     let end = p.segment.seq + p.segment.len;
-    if p.arrived.needless {
+    if p.arrived.repeat == Repeat::Needless {
         return Repair::Spurious;
     }
     let quiet = flow.quiet_at(p.time);

@@ -4,7 +4,8 @@ mod small_window;
 use super::*;
 use crate::profile::Profile;
 use crate::track::{
-    Ack, Acks, Arrival, Arrived, Before, Flow, Last, Numbering, PathView, Rate, Recovery, Repair, Since,
+    Ack, Acks, Arrival, Arrived, Before, Flow, Last, Numbering, PathView, Rate, Recovery, Repair, Repeat,
+    Since,
 };
 use tcpwhy_base::{End, Nanos, Segment, Seq, Source, TcpFlags, Timer};
 
@@ -119,7 +120,7 @@ impl Row {
             arrived: Arrived {
                 arrival: self.arrival,
                 new: self.segment.len,
-                needless: false,
+                repeat: Repeat::Open,
                 before: self.before,
             },
             missing: self.missing,

@@ -3,7 +3,7 @@
 //! same: tests run captures with and without this (`Analyzer::by_the_long_way`).
 
 use super::half::{Calm, Half};
-use super::{Arrival, Arrived, Quality, Tracker};
+use super::{Arrival, Arrived, Quality, Repeat, Tracker};
 use crate::result::Closed;
 use tcpwhy_base::{End, Nanos, Segment, TcpFlags};
 
@@ -67,6 +67,6 @@ impl Tracker {
         }
         self.half[s].on_new_bytes(segment, t, &view);
         self.left_after_update(s, segment.seq + segment.len, t);
-        Arrived { arrival: Arrival::New, new: segment.len, needless: false, before }
+        Arrived { arrival: Arrival::New, new: segment.len, repeat: Repeat::Open, before }
     }
 }

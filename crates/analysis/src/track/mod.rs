@@ -17,6 +17,7 @@ mod reactions;
 mod recovery;
 mod renew;
 mod scale;
+mod silence;
 mod stamps;
 mod standing;
 
@@ -24,8 +25,9 @@ pub(crate) use acks::Ack;
 pub(crate) use flow::{CwndState, Last};
 pub(crate) use half::Counts;
 pub(crate) use handshake::{Handshake, Moment, NotTaken, Opening, SynsThere};
-pub(crate) use passage::{Arrival, Arrived, Before, Passage, PathView, Since, was_free};
+pub(crate) use passage::{Arrival, Arrived, Before, Passage, PathView, Repeat, Since, was_free};
 pub(crate) use recovery::{Recovered, Repair, Verdict};
+use silence::Silence;
 
 #[cfg(test)]
 pub(crate) use {acks::Acks, flow::Flow, numbering::Numbering, rate::Rate, recovery::Recovery};
@@ -66,6 +68,7 @@ pub(crate) struct Tracker {
     reset_by: Option<End>,
     /// Some segment was no reset.
     not_only_resets: bool,
+    silence: Option<Box<Silence>>,
     start: Nanos,
     now: Nanos,
     first_frame: u64,
@@ -75,7 +78,7 @@ pub(crate) struct Tracker {
 at_rest! {
     Tracker {
         half, profile, reaction, pause, handshake, copies, clock, stamps, sooner, scales, quality, calm,
-        closed, reset_by, not_only_resets, start, now, first_frame as Frame, last_frame as Frame,
+        closed, reset_by, not_only_resets, silence, start, now, first_frame as Frame, last_frame as Frame,
     }
 }
 
@@ -102,6 +105,7 @@ impl Tracker {
             closed: Closed::Open,
             reset_by: None,
             not_only_resets: false,
+            silence: None,
             start: segment.time,
             now: segment.time,
             first_frame: segment.frame,
@@ -281,7 +285,7 @@ impl Tracker {
         if let Some(shift) = shift {
             own.offers(u32::from(segment.window) << shift);
         }
-        own.note_probe(segment);
+        let keepalive = own.note_probe(segment);
         // A stamp is kept for the echo if its segment begins at or below the last ACK sent (RFC 7323, 4.3); with data of
         // `s` still unacknowledged that need not be so.
         let echoed = own.flow().acked && segment.seq.at_or_before(own.flow().una);
@@ -293,6 +297,9 @@ impl Tracker {
         }
         if let Some(delay) = seen.delay {
             self.on_ack_delay(s, segment, t, delay);
+        }
+        if keepalive {
+            self.asks_whether_alive(s, segment, t);
         }
         let mut verdict = Verdict::default();
         if let Some((left, right)) = seen.dsack {
@@ -334,6 +341,9 @@ impl Tracker {
         let view = self.view(s);
         let reorder_within = view.rtt.part(2).max(Nanos::micros(100));
         let mut arrived = self.half[s].on_data(segment, t, reorder_within);
+        if arrived.arrival == Arrival::Probe && segment.seq != self.half[s].flow().nxt {
+            self.asks_whether_alive(s, segment, t);
+        }
         let mss = self.half[s].flow().mss;
         if mss > 0 && segment.len > mss {
             self.quality.set(Quality::OFFLOAD);
@@ -342,8 +352,8 @@ impl Tracker {
             self.half[s].on_new_bytes(segment, t, &view);
             self.left_after_update(s, segment.seq + segment.len, t);
         } else if arrived.arrival == Arrival::Retransmission {
-            arrived.needless = self.is_needless(s, segment);
-            if !arrived.needless {
+            arrived.repeat = self.repeat(s, segment);
+            if arrived.repeat != Repeat::Needless {
                 self.half[s].sent_twice(segment.seq + segment.len);
             }
         }

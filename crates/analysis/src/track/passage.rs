@@ -33,13 +33,23 @@ pub(crate) struct Before {
 }
 
 /// A data segment among those before it.
+/// What is known of data that is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// Nothing: it may be needed. (Or it is sent for the first time.)
+    Open,
+    /// Its receiver has it (rule 74).
+    Needless,
+    /// It passed the tap beside its receiver, whose host lost it behind that (rule 100).
+    DroppedBehind,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived {
     pub(crate) arrival: Arrival,
     /// Bytes that had not passed before.
     pub(crate) new: u32,
-    /// It is sent again though its receiver has it (rule 74).
-    pub(crate) needless: bool,
+    pub(crate) repeat: Repeat,
     pub(crate) before: Before,
 }
 

@@ -1,11 +1,11 @@
 //! What is known of a connection, for whoever asks.
 
-use crate::profile::{Profile, WAKE_UP};
+use crate::profile::{Profile, TAKEN_WITHIN, WAKE_UP};
 use crate::result::{Closed, Quality, Vantage};
-use crate::track::flow::Flow;
+use crate::track::flow::{Flow, Last};
 use crate::track::half::{Counts, Half};
 use crate::track::handshake::Handshake;
-use crate::track::{PathView, Repair, Tracker};
+use crate::track::{PathView, Repair, Repeat, Tracker};
 use tcpwhy_base::{End, Nanos, Segment, Seq};
 
 /// What others may ask.
@@ -271,7 +271,7 @@ impl Tracker {
     /// the receiver may have dropped it: before it ever took anything (a full accept queue), beyond its window, or at a hole.
     /// Elsewhere a third segment in a row that was alone (rule 75).
     #[cold]
-    pub(super) fn is_needless(&mut self, s: End, segment: &Segment) -> bool {
+    pub(super) fn repeat(&mut self, s: End, segment: &Segment) -> Repeat {
         let (flow, peer, path) = (self.flow(s), self.flow(s.peer()), self.path_of(s));
         let beside = path.peer_reaction.is_some() && path.peer().times(4) <= path.own();
         let end = segment.seq + segment.len;
@@ -282,10 +282,30 @@ impl Tracker {
         let repaired = flow.recovery.as_ref().is_some_and(|r| r.kind != Repair::Spurious);
         let room = flow.edge_known && end.at_or_before(flow.edge);
         let alone = segment.seq == flow.una && end == flow.nxt && flow.is_small(segment.len);
-        if !taken || !whole || !room || repaired || self.half[s].has_holes() {
+        if !taken || !whole || !room || repaired && !beside || self.half[s].has_holes() {
+            return Repeat::Open;
+        }
+        if beside && self.was_dropped_behind(s, segment) {
+            return Repeat::DroppedBehind;
+        }
+        if repaired {
+            return Repeat::Open;
+        }
+        let needless = beside || alone && flow.recovery.is_none() && self.half[s].alone_again();
+        if needless { Repeat::Needless } else { Repeat::Open }
+    }
+
+    /// It passed a tap beside its receiver, which lost it behind that (rule 100): what that has sent since does not acknowledge it, or an
+    /// earlier copy was not answered, while what comes twice is acknowledged at once.
+    fn was_dropped_behind(&self, s: End, segment: &Segment) -> bool {
+        let (flow, peer) = (self.flow(s), self.flow(s.peer()));
+        if self.path_of(s).peer() > WAKE_UP {
             return false;
         }
-        beside || alone && flow.recovery.is_none() && self.half[s].alone_again()
+        let passed = self.half[s].passed_at(segment.seq + segment.len).or(flow.flight_start);
+        let later = |last: &Last| passed.is_some_and(|passed| last.time - passed > TAKEN_WITHIN);
+        let copied = flow.recovery.as_ref().and_then(|r| r.last_of(segment.seq));
+        peer.last.as_ref().is_some_and(later) || copied.is_some_and(|copied| self.now - copied > TAKEN_WITHIN)
     }
 
     /// What lies outside of it will be needed.

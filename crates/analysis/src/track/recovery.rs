@@ -102,6 +102,9 @@ impl Recovery {
         let doubled = (t - self.last).times(2) >= self.first_wait.times(3);
         let backed_off =
             self.retransmissions == 2 && self.kind == Repair::Probe && kind == Repair::Timeout && doubled;
+        // The same again, and now it is known that the copy before it did not come either (rule 100).
+        let lost_after_all =
+            kind == Repair::Timeout && self.kind == Repair::Spurious && self.range.0 == range.0;
         self.last = t;
         self.range = range;
         if let Repair::TooBig { .. } = kind {
@@ -116,7 +119,12 @@ impl Recovery {
             self.kind = Repair::BlackHole;
             return Some(Repair::BlackHole);
         }
-        backed_off.then_some(Repair::Timeout)
+        (backed_off || lost_after_all).then_some(Repair::Timeout)
+    }
+
+    /// When it last sent again what begins at `seq`.
+    pub(crate) fn last_of(&self, seq: Seq) -> Option<Nanos> {
+        (self.range.0 == seq).then_some(self.last)
     }
 
     /// Everything before `una` is acknowledged. A full segment that came through after all: the path was gone for all

@@ -25,6 +25,7 @@ impl Tracker {
             closed,
             reset_by,
             not_only_resets,
+            silence,
             start,
             now,
             first_frame,
@@ -42,7 +43,7 @@ impl Tracker {
             quality.set(Quality::MIDSTREAM);
         }
         *calm = false;
-        (*closed, *reset_by, *not_only_resets) = (Closed::Open, None, false);
+        (*closed, *reset_by, *not_only_resets, *silence) = (Closed::Open, None, false, None);
         (*start, *now) = (segment.time, segment.time);
         (*first_frame, *last_frame) = (segment.frame, segment.frame);
     }

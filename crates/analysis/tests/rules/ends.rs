@@ -268,6 +268,25 @@ fn who_gives_up_waits_no_more() {
     assert_eq!(waited(20), (Ended::Rst, ms(8_910), None));
 }
 
+/// Rule 28. A client of HTTP that closes half a second after its request had waited for the answer, which there is to each; who speaks something else may have
+/// had no more to say.
+#[test]
+fn a_client_of_http_waits_for_an_answer() {
+    let waited = |head: &[u8], fin: i64| {
+        let mut w = opened(Tap::Client, ms(20));
+        w.at(ms(30)).client().data(80).says(head);
+        w.at(ms(40)).server().ack();
+        w.at(ms(30 + fin)).client().fin();
+        w.after(ms(10)).server().fin();
+        w.after(ms(10)).client().ack();
+        let c = w.connection();
+        (c.exchanges[0].ended, c.budget.get(Cause::ServerThink) > ms(400))
+    };
+    assert_eq!(waited(b"GET / HT", 500), (Ended::Silent, true));
+    assert_eq!(waited(b"GET / HT", 20), (Ended::Complete, false));
+    assert_eq!(waited(b"metric.a", 500), (Ended::Complete, false));
+}
+
 /// Rule 40. On a path shorter than a wake-up the program needs longer than an answer would to close behind its goodbye.
 #[test]
 fn goodbye_of_tls_on_one_host() {

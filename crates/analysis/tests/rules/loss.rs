@@ -312,10 +312,37 @@ fn keep_alives_of_an_idle_connection() {
          exchange 30..50 100>50
            path_delay network 30..50 #4-5
          gap 50..225070
-           keepalive_or_dead_peer nobody 50..225070 #5-12",
+           client_think client 50..225070 #5-12",
     );
     assert_eq!((c.ends[CLIENT].probes, c.ends[CLIENT].keepalives), (0, 3));
     assert_eq!(c.budget.get(Cause::KeepaliveOrDeadPeer), Nanos::ZERO);
+}
+
+/// Of three keep-alives the first is answered; then its client gives up (rule 101).
+#[test]
+fn keep_alives_that_nobody_answers() {
+    let mut w = opened(Tap::Client);
+    w.at(ms(30)).client().data(100);
+    w.at(ms(40)).server().data(50);
+    w.at(ms(50)).client().ack();
+    w.at(ms(1_050)).client().probe();
+    w.after(ms(10)).server().ack();
+    w.at(ms(2_070)).client().probe();
+    w.at(ms(3_070)).client().probe();
+    w.at(ms(4_070)).client().rst();
+    let c = w.tells(
+        "setup 0..20
+           handshake network 0..20 #1-3
+         gap 20..30
+           client_think client 20..30 #3-4
+         exchange 30..50 100>50
+           path_delay network 30..50 #4-5
+         gap 50..4070
+           client_think client 50..2070 #5-9
+           keepalive_or_dead_peer server 2070..4070 #9-11",
+    );
+    let last = c.gaps.last().unwrap().spans.last().unwrap();
+    assert_eq!(last.facts.sentence(), "The peer did not answer for 2.00 s; 2 probes or repeats.");
 }
 
 #[test]

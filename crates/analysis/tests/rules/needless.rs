@@ -74,6 +74,45 @@ fn a_copy_in_the_middle_is_a_spurious_recovery() {
     assert_eq!(found(true), Nanos::ZERO);
 }
 
+/// A server's host drops for a second what passes the tap beside it. That its server repeats its last answer and does not acknowledge the request that had
+/// passed before shows it, or that a copy of the request is not answered at once (rule 100): those are timeouts of the client, and neither needless copies
+/// nor the server's work.
+#[test]
+fn what_a_host_drops_behind_the_tap_is_lost() {
+    let found = |silent: bool, taken: bool| {
+        let mut w = opened(Tap::Server, ms(20));
+        w.at(ms(100)).client().data(100);
+        w.at(ms(110)).server().data(50);
+        w.at(ms(120)).client().data(73).lost();
+        if !silent {
+            // It did not get the ACK in that, and probes.
+            w.at(ms(160)).server().repeat(0, 50);
+        }
+        w.at(ms(340)).client().repeat(100, 73).lost();
+        w.at(ms(780)).client().repeat(100, 73);
+        if taken {
+            w.at(ms(790)).server().ack();
+        }
+        w.at(ms(790) + if taken { ms(400) } else { Nanos::ZERO }).server().data(50);
+        w.after(ms(10)).client().ack();
+        w.connection()
+    };
+    let times = |silent, taken| {
+        let c = found(silent, taken);
+        let causes = [Cause::RetransmissionTimeout, Cause::SpuriousRecovery, Cause::ServerThink];
+        (causes.map(|cause| c.budget.get(cause) > ms(200)), c)
+    };
+    for silent in [false, true] {
+        let (causes, c) = times(silent, false);
+        assert_eq!(causes, [true, false, false], "{silent}");
+        assert!(c.budget.get(Cause::RetransmissionTimeout) > ms(600), "{silent}");
+        let said = c.exchanges.iter().flat_map(|e| &e.spans).map(|s| s.facts.sentence());
+        assert!(said.into_iter().any(|s| s.contains("its host dropped them")), "{silent}");
+        // What it takes and works on is its own.
+        assert_eq!(times(silent, true).0, [true, false, true], "{silent}");
+    }
+}
+
 /// Each of ten writes is held for the ACK of the one before; the last one comes so long after its ACK that it was written then. Its
 /// writer's clock was what all of them waited for (rule 24).
 #[test]

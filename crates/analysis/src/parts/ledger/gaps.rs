@@ -80,35 +80,55 @@ impl Ledger {
         if now <= from {
             return;
         }
-        let wait = now - from;
-        let keepalives = track.counts(End::Client).keepalives + track.counts(End::Server).keepalives;
-        let open = track.closed() == Closed::Open;
-        let (cause, side, facts) = if open && keepalives > 0 {
-            (Cause::KeepaliveOrDeadPeer, None, Facts::Silent { wait, tries: keepalives })
-        } else if track.one_sided() {
-            (Cause::Unexplained, None, Facts::OneSided)
-        } else {
-            (Cause::ClientThink, Some(Side::Client), Facts::Think { seen: wait, path: Nanos::ZERO })
-        };
+        // Keep-alives that are answered are no news (rule 101); the peer that answers none may be gone.
+        let silence = track.silence().filter(|_| !track.one_sided());
+        let until =
+            silence.map_or((now, last_frame), |(silence, _)| (silence.since.max(from), silence.frame));
+        let mut spans = parts.spare_spans();
+        if until.0 > from {
+            let (cause, side, facts) = if track.one_sided() {
+                (Cause::Unexplained, None, Facts::OneSided)
+            } else {
+                let facts = Facts::Think { seen: until.0 - from, path: Nanos::ZERO };
+                (Cause::ClientThink, Some(Side::Client), facts)
+            };
+            let closes = silence.is_none() && track.closed() != Closed::Open;
+            let mut span = self.closing_span(track, (from, from_frame), until, (cause, side, facts));
+            span.detail = closes.then_some(Span::CLOSE);
+            spans.push(span);
+        }
+        if let Some((silence, peer)) = silence.filter(|_| until.0 < now) {
+            let facts = Facts::Silent { wait: now - until.0, tries: silence.tries };
+            let what = (Cause::KeepaliveOrDeadPeer, Some(Side::from(peer)), facts);
+            spans.push(self.closing_span(track, until, (now, last_frame), what));
+        }
+        self.emit_gap(now, spans, true, parts);
+    }
+
+    fn closing_span(
+        &self,
+        track: &Tracker,
+        (start, first): (Nanos, u64),
+        (end, last): (Nanos, u64),
+        (cause, side, facts): (Cause, Option<Side>, Facts),
+    ) -> Span {
         let sure = Rule::ClosingGap.at(Tap::Near);
         let drops = track.quality().has(Quality::CAPTURE_DROPS);
         let sure = if drops { sure.beside_drops(cause) } else { sure };
-        let mut spans = parts.spare_spans();
-        spans.push(Span {
+        Span {
             cause,
-            detail: (!open).then_some(Span::CLOSE),
+            detail: None,
             side,
-            start: from,
-            end: now,
-            frames: Frames::new(self.file, from_frame.min(last_frame), last_frame, &[from_frame, last_frame]),
+            start,
+            end,
+            frames: Frames::new(self.file, first.min(last), last, &[first, last]),
             confidence: sure.confidence,
             alternatives: sure.alternatives,
             facts,
             folded: 1,
             longest_folded: Nanos::ZERO,
             source: Source::Inferred,
-        });
-        self.emit_gap(now, spans, true, parts);
+        }
     }
 
     fn emit_gap(&mut self, end: Nanos, mut spans: Vec<Span>, tail: bool, parts: &mut Output) {

@@ -94,7 +94,7 @@ impl Half {
     #[inline(always)]
     pub(crate) fn is_not_alone(&mut self, pure: bool) {
         if pure {
-            self.alone = 0;
+            self.sends.alone = 0;
         }
     }
 

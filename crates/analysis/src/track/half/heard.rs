@@ -244,7 +244,7 @@ impl Half {
     ) -> (Option<Repair>, Option<Recovered>) {
         let flow = &mut self.flow;
         let Some(recovery) = flow.recovery.as_mut() else {
-            self.alone = if pure { 0 } else { self.alone };
+            self.sends.alone = if pure { 0 } else { self.sends.alone };
             return (None, None);
         };
         let renamed = recovery.came_through(flow.una, flow.mss);

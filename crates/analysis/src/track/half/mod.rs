@@ -98,9 +98,11 @@ struct Sends {
     /// The smallest number where the slot is empty or its segment was sent twice.
     times: [Nanos; 8],
     at: u8,
+    /// How many segments in a row, each alone in flight, nobody acknowledged until it was sent again (rule 75).
+    alone: u8,
 }
 
-at_rest! { Sends { ends, times, at } }
+at_rest! { Sends { ends, times, at, alone } }
 
 impl Sends {
     const NONE: Nanos = Nanos(i64::MIN);
@@ -175,15 +177,13 @@ pub(crate) struct Half {
     some_together: bool,
     /// When its first FIN passed, and what that acknowledged.
     fin: Option<(Nanos, Seq)>,
-    /// How many of its segments in a row, each alone in flight, nobody acknowledged until it was sent again (rule 75).
-    alone: u8,
 }
 
 at_rest! {
     Half {
         flow, counts, acks, holes, sends, scale, moved, moved_at, edge_unscaled, wscale, mss_option,
         mss_from_handshake, mss_learnt, max_payload, full_end, full_sent, full_delivered, rate, crowd,
-        together, some_together, fin, alone,
+        together, some_together, fin,
     }
 }
 
@@ -194,7 +194,7 @@ impl Default for Half {
             counts: Counts::default(),
             acks: Acks::default(),
             holes: Holes::default(),
-            sends: Sends { ends: [Seq(0); 8], times: [Sends::NONE; 8], at: 0 },
+            sends: Sends { ends: [Seq(0); 8], times: [Sends::NONE; 8], at: 0, alone: 0 },
             scale: None,
             moved: None,
             moved_at: Nanos::ZERO,
@@ -212,7 +212,6 @@ impl Default for Half {
             together: Seq(0),
             some_together: false,
             fin: None,
-            alone: 0,
         }
     }
 }
@@ -251,7 +250,7 @@ impl Half {
     }
 
     pub(crate) fn alone(&self) -> u8 {
-        self.alone
+        self.sends.alone
     }
 
     pub(crate) fn wscale(&self) -> Option<u8> {
@@ -459,18 +458,22 @@ impl Half {
         self.counts.zero_windows += 1;
     }
 
-    /// A probe: no payload, one below the next sequence number, towards a closed window (Linux tcp_xmit_probe_skb).
+    /// A probe: no payload, one below the next sequence number, towards a closed window (Linux tcp_xmit_probe_skb); `true` if it is
+    /// a keep-alive, towards an open one.
     #[inline(always)]
-    pub(crate) fn note_probe(&mut self, segment: &Segment) {
+    pub(crate) fn note_probe(&mut self, segment: &Segment) -> bool {
         let flow = &mut self.flow;
-        if segment.len == 0 && flow.seen && segment.seq == flow.nxt - 1 && !segment.flags.fin() {
-            if flow.edge_known && flow.edge.minus(flow.nxt) < flow.mss.max(1) as i32 {
-                self.counts.probes += 1;
-                flow.probed = true;
-            } else {
-                self.counts.keepalives += 1;
-            }
+        if segment.len > 0 || !flow.seen || segment.seq != flow.nxt - 1 || segment.flags.fin() {
+            return false;
         }
+        let shut = flow.edge_known && flow.edge.minus(flow.nxt) < flow.mss.max(1) as i32;
+        if shut {
+            self.counts.probes += 1;
+            flow.probed = true;
+        } else {
+            self.counts.keepalives += 1;
+        }
+        !shut
     }
 
     /// Its ACK came so much later than its fastest one: that is a habit.

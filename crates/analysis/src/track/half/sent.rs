@@ -4,7 +4,7 @@ use crate::profile::{NO_WAIT, Profile, WAKE_UP};
 use crate::track::acks::Acks;
 use crate::track::flow::{Flow, Last};
 use crate::track::half::{Half, View};
-use crate::track::passage::{Arrival, Arrived, Before};
+use crate::track::passage::{Arrival, Arrived, Before, Repeat};
 use crate::track::rate::{Left, Mark};
 use crate::track::recovery::{Recovery, Repair, TooLarge};
 use crate::track::standing::{Standing, UnderWay};
@@ -31,7 +31,7 @@ impl Half {
         if segment.len > 0 && segment.len >= flow.mss && !self.full_sent {
             (self.full_end, self.full_sent) = (end, true);
         }
-        let probe = Arrived { arrival: Arrival::Probe, new: 0, needless: false, before };
+        let probe = Arrived { arrival: Arrival::Probe, new: 0, repeat: Repeat::Open, before };
         let shut = flow.edge_known && !seq.before(flow.edge);
         if segment.len <= 1 && end.at_or_before(flow.nxt) && seq == flow.nxt - 1 && flow.una == flow.nxt {
             self.counts.keepalives += 1;
@@ -56,7 +56,7 @@ impl Half {
         if self.flow.is_small(segment.len) {
             self.ends_small(end);
         }
-        Arrived { arrival, new, needless: false, before }
+        Arrived { arrival, new, repeat: Repeat::Open, before }
     }
 
     /// A segment that was not full ends there.
@@ -79,8 +79,13 @@ impl Half {
     /// It sends a small segment again that was alone in flight. Three times in a row, and none acknowledged without that: its timer is
     /// shorter than the peer takes, for nobody loses each of them (rule 75).
     pub(crate) fn alone_again(&mut self) -> bool {
-        self.alone = self.alone.saturating_add(1);
-        self.alone >= 3
+        self.sends.alone = self.sends.alone.saturating_add(1);
+        self.sends.alone >= 3
+    }
+
+    /// When what ends there passed, if it is among the last few segments and did so once.
+    pub(crate) fn passed_at(&self, end: Seq) -> Option<Nanos> {
+        self.sends.time_of(end)
     }
 
     /// What it sends again up to `end` may have been lost.
