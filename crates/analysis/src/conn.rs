@@ -236,7 +236,9 @@ impl Conn {
             self.open_ledger((t, self.track.last_frame()), parts);
         }
         let mut repair = None;
-        if arrived.is_progress() {
+        if arrived.is_progress() && self.is_goodbye_of_server(s, segment, arrived) {
+            self.ledger.goodbye(tcpwhy_base::Ends::new(0, u64::from(arrived.new)));
+        } else if arrived.is_progress() {
             repair = self.progress(s, segment, t, arrived, missing, parts);
         }
         if arrived.arrival == Arrival::Retransmission {

@@ -3,9 +3,10 @@
 use super::Conn;
 use crate::findings::Finished;
 use crate::output::Output;
-use crate::parts::{Ending, how_unfinished, is_goodbye, summary};
+use crate::parts::{ALERT, Ending, how_unfinished, is_goodbye, summary};
 use crate::result::{Ended, Quality};
-use tcpwhy_base::End;
+use crate::track::{Arrival, Arrived};
+use tcpwhy_base::{End, Segment};
 
 impl Conn {
     /// Ends the exchange that is recorded; `unfinished` is how it ended if not by a response.
@@ -46,6 +47,18 @@ impl Conn {
             self.ledger.acquit(what, parts);
         }
         summary(self.who, &mut self.track, &self.habits, &mut self.ledger)
+    }
+
+    /// A `close_notify` with which a server answers its client's FIN: nobody waits for it (rule 40).
+    #[inline]
+    pub(super) fn is_goodbye_of_server(&self, s: End, segment: &Segment, arrived: Arrived) -> bool {
+        let short = s == End::Server && segment.len <= ALERT as u32 && arrived.arrival == Arrival::New;
+        short
+            && self.who.protocol == Some("tls")
+            && self.ledger.has_setup()
+            && self.track.fin_of(End::Client).is_some()
+            && segment.ack == self.track.flow(End::Client).nxt
+            && (!self.ex.is_active() || self.ex.recorded().bytes.server > 0)
     }
 
     /// Nothing but SYNs (and perhaps a reset) was seen: the setup is all there is.

@@ -10,7 +10,7 @@ use tcpwhy_base::{Cause, End, Nanos, Side, Source};
 
 /// A `close_notify` (RFC 8446, 6.1): an alert of two bytes makes a record of 24 bytes in TLS 1.3, of at most 31 in TLS 1.2
 /// (with an explicit nonce).
-const ALERT: u64 = 31;
+pub(crate) const ALERT: u64 = 31;
 /// PostgreSQL's `Terminate`, MySQL's `COM_QUIT`: nobody answers them. TLS wraps them in a record of 31 bytes at most.
 const LAST_WORD: u64 = 5;
 
@@ -102,9 +102,10 @@ fn is_farewell(ex: &Recorded, track: &Tracker) -> bool {
     ex.bytes.server == 0 && too_late && answered && (closes || ex.bytes.client <= ALERT)
 }
 
-/// The same of a request: no `close_notify`, and no other last word. Nobody will answer it.
+/// The same of a request: no `close_notify`, and no other last word, behind which its client closes. Nobody will answer it.
 pub(super) fn is_too_late(ex: &Recorded, track: &Tracker) -> bool {
-    let asked = ex.bytes.server == 0 && ex.bytes.client > ALERT;
+    let closes = track.fin_of(End::Client).is_some_and(|fin| fin - ex.last <= track.rtt_or_zero());
+    let asked = ex.bytes.server == 0 && ex.bytes.client > ALERT && !closes;
     asked && track.reset_by() == Some(End::Server) && track.came_too_late(End::Client, ex.bytes.client)
 }
 

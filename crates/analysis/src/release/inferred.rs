@@ -428,11 +428,13 @@ fn by_timer_or_writer(p: &Passage<'_>, habits: &Habits, full: bool) -> Wait {
     }
     let outstanding = p.arrived.before.nxt.minus(flow.una).max(0) as u32;
     if outstanding == 0 && flow.is_small(p.segment.len) && p.profile.os == Some("Linux") {
-        // The timer of a closed window or a cork: max(RTO, 200 ms), up to an eighth late (timer wheel; tcp_probe0_base).
+        // The timer of a closed window or a cork: max(RTO, 200 ms), up to an eighth late (timer wheel; tcp_probe0_base). RTO is the round trip and 200 ms at
+        // the least (`__tcp_set_rto`), and no timer is early; what passes the tap may be, by the jitter of a trip.
         let timer = flow.rto(p.path.rtt, p.profile).max(Nanos::millis(200));
         let since_ack = p.acks.newest_first().next().map_or(dt, |a| p.time - p.path.own() - a.time);
-        let at_timer =
-            since_ack >= Nanos::millis(190) && since_ack <= timer + timer.part(4) + Nanos::millis(16);
+        let jitter = p.path.own().part(8) + NO_WAIT;
+        let soonest = Nanos::millis(200) + p.path.rtt - jitter;
+        let at_timer = since_ack >= soonest && since_ack <= timer + timer.part(4) + Nanos::millis(16);
         if at_timer && habits.may_be_cork(since_ack, dt) {
             return Wait::CorkTimer { wait: since_ack };
         }

@@ -16,7 +16,8 @@ impl Tracker {
             && self.scales.is_some()
             && self.closed == Closed::Open
             && !handshake.awaits_final_ack()
-            && !handshake.has_two_beginnings();
+            && !handshake.has_two_beginnings()
+            && self.half.client.fin().is_none();
     }
 
     /// This packet of `s`, before which none is missing, acknowledges what is in flight, in part or all; or it brings the next bytes within the window.

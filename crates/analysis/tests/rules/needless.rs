@@ -1,7 +1,7 @@
 //! What was sent again without need, what hid behind its writer, and what slow links make late.
 
 use crate::wire::{Tap, Wire, ms, us};
-use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_base::{Cause, Nanos, Tls};
 
 const MSS: u32 = 1448;
 
@@ -111,6 +111,28 @@ fn what_a_host_drops_behind_the_tap_is_lost() {
         // What it takes and works on is its own.
         assert_eq!(times(silent, true).0, [true, false, true], "{silent}");
     }
+}
+
+/// A server of TLS answers its client's FIN with a `close_notify`: nobody waits for that, and Nagle's algorithm held nothing (rule 40).
+#[test]
+fn a_goodbye_behind_the_clients_fin_is_no_answer() {
+    let found = |last: u32| {
+        let mut w = opened(Tap::Server, ms(20));
+        w.at(ms(30)).client().data(300).tls(Tls::HANDSHAKE);
+        w.at(ms(40)).server().data(900).tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER);
+        w.at(ms(52)).client().data(100).tls(Tls::DATA);
+        w.at(ms(62)).server().data(685).tls(Tls::DATA);
+        w.at(ms(72)).client().ack();
+        w.client().fin();
+        w.after(ms(10)).server().data(last).tls(Tls::DATA);
+        w.server().fin();
+        w.after(ms(10)).client().ack();
+        let c = w.connection();
+        let x = c.exchanges.last().unwrap();
+        (c.budget.get(Cause::Nagle) > Nanos::ZERO, x.bytes[1], c.setup.map_or(0, |s| s.bytes[1]))
+    };
+    assert_eq!(found(31), (false, 685, 931));
+    assert_eq!(found(32), (true, 717, 900));
 }
 
 /// Each of ten writes is held for the ACK of the one before; the last one comes so long after its ACK that it was written then. Its

@@ -98,22 +98,29 @@ fn what_its_host_never_acknowledged_was_not_repeated_for_nothing() {
 /// A request that crosses the server's FIN is answered by a reset: who keeps connections longer than its server meets that. An alert of TLS asks for nothing.
 #[test]
 fn a_request_may_come_too_late() {
-    let too_late = |bytes: u32, crosses: bool| {
+    let too_late = |bytes: u32, crosses: bool, closes: bool| {
         let mut w = Wire::new(Tap::Client, ms(40));
         w.handshake();
         w.at(ms(50)).client().data(100);
         w.after(ms(40)).server().data(300);
         w.after(ms(1)).client().ack();
         w.at(ms(2_000)).client().data(bytes);
+        if closes {
+            w.client().fin();
+        }
         // Sent before the request is there, or behind it.
         let closed = ms(if crosses { 2_010 } else { 2_025 });
         w.at(closed).server().fin();
-        w.at(closed + ms(21)).client().fin();
+        if !closes {
+            w.at(closed + ms(21)).client().fin();
+        }
         w.at(closed + ms(50)).server().rst();
         w.connection().too_late
     };
-    assert!(too_late(100, true));
-    assert!(!too_late(31, true) && !too_late(100, false));
+    assert!(too_late(100, true, false));
+    assert!(!too_late(31, true, false) && !too_late(100, false, false));
+    // Behind a last word its client closes as well (SSH says that it goes).
+    assert!(!too_late(100, true, true));
 }
 
 /// The server's last flight of TLS was not captured: what its client waited until it had come belongs to the setup, none of it is lost.
