@@ -56,6 +56,8 @@ pub enum Damage {
     Trailer(u32, u32),
     /// A pcapng packet names an interface that its section has not described.
     Interface(u32),
+    /// A pcapng section describes more interfaces than any host has.
+    Interfaces,
     /// A pcapng section header has neither byte order.
     ByteOrder,
     /// The compressed stream is damaged; what the decoder said.
@@ -79,6 +81,10 @@ fn damaged(what: &Damage, frame: u64, offset: u64) -> String {
         Damage::Interface(id) => format!(
             "damaged at byte {offset}: packet {frame} came from interface {id}, which the file does not \
              describe; everything before was read; {again}"
+        ),
+        Damage::Interfaces => format!(
+            "damaged at byte {offset}, before packet {frame}: a section describes more than 65536 interfaces; \
+             everything before was read; {again}"
         ),
         Damage::ByteOrder => format!(
             "damaged at byte {offset}, before packet {frame}: a section begins without its byte-order mark; \

@@ -20,6 +20,8 @@ const ENHANCED_PACKET: u32 = 6;
 const LONGEST_EVENT: u64 = 4096;
 /// Events between two packets that are kept; a file with more is made to be one.
 const MOST_EVENTS: usize = 1 << 16;
+/// Interfaces of a section that are kept. No host has so many; packed, blocks that describe them take next to no room.
+const MOST_INTERFACES: usize = 1 << 16;
 
 /// The state of the current section.
 #[derive(Clone, Default)]
@@ -192,7 +194,7 @@ impl Pcapng {
                 }
                 SIMPLE_PACKET => self.simple_packet(order, body, length)?,
                 _ => {
-                    self.describe(kind, order, body);
+                    self.describe(kind, order, body)?;
                     buffer.consume(total);
                     continue;
                 }
@@ -261,7 +263,7 @@ impl Pcapng {
     }
 
     /// Takes in a block that describes packets.
-    fn describe(&mut self, kind: u32, order: Order, body: &[u8]) {
+    fn describe(&mut self, kind: u32, order: Order, body: &[u8]) -> Result<(), Stop> {
         match kind {
             SECTION => {
                 self.dropped_before = self.drops().unwrap_or_default();
@@ -269,6 +271,9 @@ impl Pcapng {
                 self.order = Some(order);
             }
             INTERFACE => {
+                if self.interfaces.len() >= MOST_INTERFACES {
+                    return Err(Stop::Damage(Damage::Interfaces));
+                }
                 let mut interface = Interface {
                     link_type: u32::from(body.first_chunk().map_or(0, |b| order.u16(*b))),
                     snaplen: order.at(body, 4),
@@ -290,7 +295,9 @@ impl Pcapng {
                 self.interfaces.push(interface);
             }
             STATISTICS => {
-                let Some(interface) = self.interfaces.get_mut(order.at(body, 0) as usize) else { return };
+                let Some(interface) = self.interfaces.get_mut(order.at(body, 0) as usize) else {
+                    return Ok(());
+                };
                 let mut dropped = 0u64;
                 for (code, value) in options(order, body.get(12..).unwrap_or_default()) {
                     // isb_ifdrop and isb_osdrop (4.6): lost by the interface, and by the system after it.
@@ -304,6 +311,7 @@ impl Pcapng {
             }
             _ => {}
         }
+        Ok(())
     }
 }
 
@@ -334,4 +342,48 @@ fn options(order: Order, mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> 
         rest = after.get(len.next_multiple_of(4)..).unwrap_or_default();
         Some((code, value))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Frame, Reader, Writer};
+    use std::io::Cursor;
+
+    /// A packet, and in another section so many interfaces and a packet of the last one.
+    fn file(interfaces: usize) -> Vec<u8> {
+        let mut writer = Writer::pcapng(Vec::new()).expect("memory has room");
+        writer.write(&Frame::new(Nanos(5), 1, b"one"), None).expect("memory has room");
+        let mut file = writer.finish().expect("memory has room");
+        let mut block = |kind: u32, body: &[u32]| {
+            let length = 12 + 4 * body.len() as u32;
+            [&[kind, length], body, &[length]].concat().iter().for_each(|n| file.extend(n.to_le_bytes()));
+        };
+        block(SECTION, &[0x1a2b_3c4d, 1, u32::MAX, u32::MAX]);
+        (0..interfaces).for_each(|_| block(INTERFACE, &[1, 0]));
+        block(ENHANCED_PACKET, &[interfaces as u32 - 1, 0, 7, 4, 4, 9]);
+        file
+    }
+
+    /// No list of interfaces grows without end; what was before them is given.
+    #[test]
+    fn interfaces_without_end_are_damage() {
+        for (interfaces, frames) in [(1, 2), (MOST_INTERFACES, 2), (MOST_INTERFACES + 1, 1)] {
+            let mut reader = Reader::new(Box::new(Cursor::new(file(interfaces)))).expect("a capture");
+            let end = loop {
+                match reader.next() {
+                    Ok(Some(_)) => {}
+                    end => break end.map(|_| ()),
+                }
+            };
+            assert_eq!(reader.frames(), frames, "{interfaces} interfaces");
+            let said = end.err().map(|e| e.to_string()).unwrap_or_default();
+            assert_eq!(
+                said.contains("before packet 2: a section describes more than 65536 interfaces"),
+                frames == 1,
+                "{said}"
+            );
+            assert_eq!(said.is_empty(), frames == 2, "{said}");
+        }
+    }
 }
