@@ -11,6 +11,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// So many pieces the first reader may be before the last: enough that unequal work evens out, few enough to stay in the third cache.
 const AHEAD: u64 = 16;
 
+/// No more bytes than those pieces mostly have, for large packets make large pieces; a piece that is larger alone is the only one ahead.
+const AHEAD_BYTES: usize = AHEAD as usize * BUFFER;
+
 /// So much of a piece may lie before what was read, which is read before it is known how much that is: what is left of the piece before,
 /// mostly less than a frame.
 const LEFT: usize = 1 << 14;
@@ -106,6 +109,15 @@ struct State {
     spare: Vec<Vec<u8>>,
 }
 
+impl State {
+    /// Whether that piece may be read before those that are here have been passed by all. The last reader never waits: what is here begins
+    /// with what it needs next, and where nothing is, there is room.
+    fn has_room_for(&self, wanted: u64) -> bool {
+        let ahead: usize = self.pieces.iter().map(|kept| kept.bytes.len()).sum();
+        wanted < self.passed.saturating_add(AHEAD) && (self.pieces.is_empty() || ahead < AHEAD_BYTES)
+    }
+}
+
 struct Kept {
     /// Where in the stream it begins.
     offset: u64,
@@ -181,7 +193,7 @@ impl Common {
             if wanted < state.passed + state.pieces.len() as u64 {
                 return Ok(wanted);
             }
-            if wanted < state.passed.saturating_add(AHEAD) {
+            if state.has_room_for(wanted) {
                 return Err(wanted);
             }
             state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -245,6 +245,29 @@ fn none_gets_far_before_the_last_until_that_is_gone() {
     assert!(read.load(Relaxed) > 40_000_000);
 }
 
+/// Packets of some megabytes each: not as many pieces of them are ahead as of others, and all come to the end.
+#[test]
+fn large_packets_are_few_ahead() {
+    let mut writer = Writer::pcap(Vec::new(), 1).unwrap();
+    let data = vec![7; 3 << 20];
+    (0..16).for_each(|i| writer.write(&Frame::new(Nanos::millis(i), 1, &data), None).unwrap());
+    let bytes = writer.finish().unwrap();
+    let (reader, read) = Source::reader(bytes, usize::MAX, false);
+    let mut readers = reader.abreast(2);
+    let (slow, fast) = (readers.pop().unwrap(), readers.pop().unwrap());
+    let fast = thread::spawn(move || lines(fast, true));
+    // It goes on until it has to wait.
+    let began = Instant::now();
+    let mut before = usize::MAX;
+    while before != read.load(Relaxed) && began.elapsed() < Duration::from_secs(20) {
+        before = read.load(Relaxed);
+        thread::sleep(Duration::from_millis(200));
+    }
+    assert!(!fast.is_finished() && before < 12 << 20, "{before} bytes");
+    assert_eq!(lines(slow, true), fast.join().unwrap());
+    assert!(read.load(Relaxed) > 48 << 20);
+}
+
 #[test]
 fn the_next_piece_is_here_before_it_is_needed() {
     let bytes = large(2_000);
