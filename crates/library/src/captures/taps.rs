@@ -1,11 +1,12 @@
 //! Two captures of the same connections, at both of their ends: read side by side, on one clock.
 
+use super::threads::BATCH;
 use super::{Capture, Captures, Failed, Progress, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tcpwhy_analysis::taps::{Sketch, pair};
 use tcpwhy_analysis::{Analysis, Analyzer};
-use tcpwhy_base::{Observation, Segment, SocketEvent, TooBig};
+use tcpwhy_base::{Nanos, Observation, Segment, SocketEvent, TooBig};
 use tcpwhy_capture::{Dissector, Filter, Reader, Verdict};
 
 pub use tcpwhy_analysis::taps::{Clock, Paired, Pairing, Unpaired};
@@ -94,6 +95,9 @@ struct Tap<'a, C> {
     /// Frames in the file before it.
     before: u64,
     heard: Vec<SocketEvent>,
+    /// When it has something to give.
+    due: Option<Nanos>,
+    /// A segment, unless that much was said that it is given at once.
     next: Option<Segment>,
     /// What was said before that.
     said: Vec<SocketEvent>,
@@ -120,6 +124,7 @@ pub(super) fn explain<C: Capture>(
             file: file as u16,
             before,
             heard,
+            due: None,
             next: None,
             said,
             too_big,
@@ -128,16 +133,13 @@ pub(super) fn explain<C: Capture>(
     read.opened = open.len();
     let mut analyzer = Analyzer::new(captures.config()).within(captures.window).with_second_tap();
     for tap in &mut open {
-        tap.advance(captures, taps, &mut read);
+        tap.advance(captures, &taps.pairing.clock, &mut read);
     }
     while !captures.stops() {
         progress(read.packets, None);
-        let Some(tap) = open.iter_mut().filter(|t| t.next.is_some()).min_by_key(|t| t.next.map(|s| s.time))
-        else {
-            break;
-        };
+        let Some(tap) = open.iter_mut().filter(|t| t.due.is_some()).min_by_key(|t| t.due) else { break };
         tap.give(taps, &mut analyzer);
-        tap.advance(captures, taps, &mut read);
+        tap.advance(captures, &taps.pairing.clock, &mut read);
     }
     read.interrupted = captures.stops();
     for tap in &mut open {
@@ -147,9 +149,9 @@ pub(super) fn explain<C: Capture>(
 }
 
 impl<C: Capture> Tap<'_, C> {
-    /// Reads on to the next segment that is wanted.
-    fn advance(&mut self, captures: &Captures<'_, C>, taps: &Taps, read: &mut Read) {
-        self.next = None;
+    /// Reads on to the next segment that is wanted, or until much was said.
+    fn advance(&mut self, captures: &Captures<'_, C>, clock: &Clock, read: &mut Read) {
+        (self.next, self.due) = (None, None);
         loop {
             let frame = match self.reader.next_hearing(&mut self.heard) {
                 Ok(Some(frame)) => frame,
@@ -157,7 +159,7 @@ impl<C: Capture> Tap<'_, C> {
                 Err(e) => return read.damaged.push(self.input.said(&e)),
             };
             self.said.append(&mut self.heard);
-            let time = if self.file > 0 { taps.pairing.clock.to_first(frame.time) } else { frame.time };
+            let time = if self.file > 0 { clock.to_first(frame.time) } else { frame.time };
             read.packets += 1;
             read.bad_times += u64::from(frame.bad_time);
             let span = read.span.get_or_insert((time, time));
@@ -168,17 +170,22 @@ impl<C: Capture> Tap<'_, C> {
             {
                 segment.frame += self.before;
                 segment.time = time;
-                self.next = Some(segment);
+                (self.next, self.due) = (Some(segment), Some(time));
                 return;
             }
             if let Some(mut told) = self.dissector.too_big() {
                 (told.frame, told.time) = (told.frame + self.before, time);
                 self.too_big.push(told);
             }
+            // There may be no segments for as long as there are packets.
+            if self.too_big.len() + self.said.len() >= BATCH {
+                self.due = Some(time);
+                return;
+            }
         }
     }
 
-    /// Gives the segment to the analyzer, and what a kernel said before it.
+    /// Gives the segment to the analyzer, if it has one, and what was said before it.
     fn give(&mut self, taps: &Taps, analyzer: &mut Analyzer) {
         self.tell(taps, analyzer);
         let Some(mut segment) = self.next.take() else { return };
@@ -237,5 +244,58 @@ impl<C: Capture> Tap<'_, C> {
             }
         }
         read.drops += self.reader.capture_drops().unwrap_or(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+    use tcpwhy_base::{Endpoint, SocketChange};
+    use tcpwhy_capture::{Frame, Writer};
+
+    /// A capture in memory.
+    struct Bytes(Vec<u8>);
+
+    impl Capture for Bytes {
+        fn open(&self) -> Result<Reader, String> {
+            Reader::new(Box::new(Cursor::new(self.0.clone()))).map_err(|e| e.to_string())
+        }
+
+        fn open_following(&self, _: &Arc<AtomicBool>) -> Result<Reader, String> {
+            self.open()
+        }
+    }
+
+    /// Kernels that speak where there is no TCP: what they say does not pile up, and its turn comes by its time.
+    #[test]
+    fn what_is_said_does_not_wait_for_segments() {
+        let mut writer = Writer::pcapng(Vec::new()).expect("memory has room");
+        let end = |port| Endpoint { ip: [10, 0, 0, 1].into(), port };
+        let all = 2 * BATCH + 7;
+        for n in 0..all as i64 {
+            let (time, change) = (Nanos(n), SocketChange::NoDelay(true));
+            let said = SocketEvent { time, local: end(1), remote: end(2), change };
+            writer.event(&said).expect("memory has room");
+            writer.write(&Frame::new(time, 1, b"no TCP"), None).expect("memory has room");
+        }
+        let input = Bytes(writer.finish().expect("memory has room"));
+        let reader = input.open().expect("a capture");
+        let inputs = [Bytes(Vec::new())];
+        let captures = Captures::new(&inputs);
+        let (dissector, due, next) = (Dissector::new(), None, None);
+        let (heard, said, too_big) = Default::default();
+        let mut tap =
+            Tap { input: &input, reader, dissector, file: 0, before: 0, heard, due, next, said, too_big };
+        let (offset, since, residual) = (Nanos::ZERO, Nanos::ZERO, Nanos::ZERO);
+        let clock = Clock { offset, drift_ppb: 0, since, residual, packets: 0 };
+        let mut read = Read::default();
+        for (much, due) in [(BATCH, Some(BATCH)), (BATCH, Some(2 * BATCH)), (7, None)] {
+            tap.advance(&captures, &clock, &mut read);
+            assert_eq!((tap.said.len(), tap.due), (much, due.map(|n| Nanos(n as i64 - 1))));
+            assert!(tap.next.is_none());
+            tap.said.clear();
+        }
+        assert_eq!(read.packets, all as u64);
     }
 }

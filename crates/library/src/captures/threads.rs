@@ -10,8 +10,8 @@ use std::thread;
 use tcpwhy_analysis::Analyzer;
 use tcpwhy_base::Segment;
 
-/// Segments in a batch: enough that handing over costs nothing, few enough to stay in the cache.
-const BATCH: usize = 1024;
+/// Segments in a batch, and what was said beside them at the most: enough that handing over costs nothing, few enough to stay in the cache.
+pub(super) const BATCH: usize = 1024;
 /// Batches on their way at once.
 const IN_FLIGHT: usize = 8;
 /// Segments that one thread reads before it analyses them: several groups whose connections are fetched while others are
@@ -137,6 +137,13 @@ impl<E> Turns<E> {
 }
 
 impl<E: Eater> Turns<E> {
+    /// Gives it what there is.
+    fn turn(&mut self, starving: bool) {
+        self.eater.eat(&self.segments[..self.used], &self.heard, starving);
+        self.used = 0;
+        self.heard.clear();
+    }
+
     /// Gives it what is left, and back.
     pub(super) fn end(mut self) -> E {
         self.hand_over();
@@ -161,12 +168,14 @@ impl<E: Eater> Sink for Turns<E> {
     }
     fn hear(&mut self, said: Said) {
         self.heard.push((self.used, said));
+        // There may be no segments for as long as there are packets.
+        if self.heard.len() >= BATCH {
+            self.turn(false);
+        }
     }
     fn eat(&mut self, segments: &[Segment]) {
         if self.used > 0 || !self.heard.is_empty() {
-            self.eater.eat(&self.segments[..self.used], &self.heard, false);
-            self.used = 0;
-            self.heard.clear();
+            self.turn(false);
         }
         // As many as are taken at once elsewhere.
         segments.chunks(TURN).for_each(|turn| self.eater.eat(turn, &[], false));
@@ -175,9 +184,7 @@ impl<E: Eater> Sink for Turns<E> {
         E::EAGER
     }
     fn hand_over(&mut self) {
-        self.eater.eat(&self.segments[..self.used], &self.heard, true);
-        self.used = 0;
-        self.heard.clear();
+        self.turn(true);
     }
 }
 
@@ -264,4 +271,40 @@ fn eat_all<E: Eater>(
     }
     eater.end();
     eater
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tcpwhy_base::{Nanos, Seq, TooBig};
+
+    /// How much came, and the most of it at once.
+    #[derive(Default)]
+    struct Counts {
+        heard: usize,
+        most: usize,
+    }
+
+    impl Eater for Counts {
+        const EAGER: bool = false;
+
+        fn eat(&mut self, _: &[Segment], heard: &[Heard], _: bool) {
+            self.heard += heard.len();
+            self.most = self.most.max(heard.len());
+        }
+
+        fn end(&mut self) {}
+    }
+
+    /// Where routers speak and there is no TCP, nothing piles up.
+    #[test]
+    fn what_is_said_does_not_wait_for_segments() {
+        let Segment { src, dst, link, .. } = Segment::EMPTY;
+        let told = TooBig { time: Nanos(1), frame: 1, src, dst, link, seq: Seq(0), mtu: 1_400 };
+        let said = Said::TooBig(told);
+        let mut turns = Turns::new(Counts::default());
+        (0..5 * BATCH + 7).for_each(|_| turns.hear(said));
+        let Counts { heard, most } = turns.end();
+        assert_eq!((heard, most), (5 * BATCH + 7, BATCH));
+    }
 }
