@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use tcpwhy_analysis::{Analysis, Budget, Connection, Part};
-use tcpwhy_base::{Cause, Side};
+use tcpwhy_base::{Cause, Nanos, Side};
 
 /// Where time belongs: the server (and whether a request was on its way), the cause, the side.
 type Stack = (String, Cause, Option<&'static str>);
@@ -11,33 +11,33 @@ type Stack = (String, Cause, Option<&'static str>);
 /// Writes the lines, those of one server together. Their sum is that of all budgets: setup and exchanges under the name
 /// of the server, time between them under that name and `idle`.
 pub fn write(out: &mut impl Write, analysis: &Analysis) -> io::Result<()> {
-    let mut stacks: BTreeMap<Stack, i64> = BTreeMap::new();
+    let mut stacks: BTreeMap<Stack, Nanos> = BTreeMap::new();
     for c in &analysis.connections {
         add(&mut stacks, c);
     }
-    for ((server, cause, side), ns) in stacks.iter().filter(|(_, ns)| **ns > 0) {
+    for ((server, cause, side), time) in stacks.iter().filter(|(_, time)| **time > Nanos::ZERO) {
         write!(out, "{server};{}", cause.id())?;
         if let Some(side) = side {
             write!(out, ";{side}")?;
         }
-        writeln!(out, " {ns}")?;
+        writeln!(out, " {}", time.0)?;
     }
     Ok(())
 }
 
-fn add(stacks: &mut BTreeMap<Stack, i64>, c: &Connection) {
+fn add(stacks: &mut BTreeMap<Stack, Nanos>, c: &Connection) {
     let (busy, idle) = (c.server.to_string(), format!("{} idle", c.server));
     for (part, spans) in c.parts() {
         let server = if matches!(part, Part::Gap(_)) { &idle } else { &busy };
         for span in spans {
             let stack = (server.clone(), span.cause, span.side.map(Side::name));
-            *stacks.entry(stack).or_default() += span.duration().0;
+            *stacks.entry(stack).or_default() += span.duration();
         }
     }
     // Of what is only summed, the side was not kept.
     let mut summed = |server: &String, budget: &Budget| {
         for &(cause, time) in &budget.0 {
-            *stacks.entry((server.clone(), cause, Some("in sum"))).or_default() += time.0;
+            *stacks.entry((server.clone(), cause, Some("in sum"))).or_default() += time;
         }
     };
     summed(&busy, &c.exchanges_omitted.budget);
@@ -48,7 +48,7 @@ fn add(stacks: &mut BTreeMap<Stack, i64>, c: &Connection) {
 mod tests {
     use super::*;
     use crate::sample;
-    use tcpwhy_base::Nanos;
+    use tcpwhy_analysis::{Frames, Span};
 
     fn folded(analysis: &Analysis) -> String {
         let mut out = Vec::new();
@@ -75,6 +75,21 @@ mod tests {
         let with_more = folded(&analysis);
         assert!(with_more.contains("10.0.0.2:25;nagle;in sum 7000000\n"), "{with_more}");
         assert_eq!(sum(&with_more), spans + 7_000_000);
+    }
+
+    /// Stamps that lie as far apart as they can: no sum of them wraps below zero, and no line goes missing.
+    #[test]
+    fn sums_of_hostile_times_stay_in_range() {
+        let mut c = sample::connection();
+        let far =
+            Span::new(Cause::ServerThink, Some(Side::Server), Nanos::ZERO, Nanos::MAX, Frames::default());
+        c.exchanges.iter_mut().for_each(|x| x.spans = vec![far.clone()]);
+        [(); 2].iter().for_each(|()| c.exchanges_omitted.budget.add(Cause::Nagle, Nanos::MAX));
+        let other = Box::new(c.clone());
+        let text = folded(&Analysis { connections: vec![Box::new(c), other], ..Analysis::default() });
+        for stack in ["server_think;server", "nagle;in sum"] {
+            assert!(text.contains(&format!("10.0.0.2:25;{stack} {}\n", i64::MAX)), "{text}");
+        }
     }
 
     #[test]

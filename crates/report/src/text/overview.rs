@@ -8,7 +8,8 @@ use crate::figures::count;
 use crate::{Answer, Capture, headline, tcp_time, worst};
 use std::cmp::Reverse;
 use std::io::{self, Write};
-use tcpwhy_analysis::{Analysis, Connection, Exchange};
+use std::ops::Add as _;
+use tcpwhy_analysis::{Analysis, Connection, Exchange, Span};
 use tcpwhy_base::{Kind, Nanos};
 
 /// Writes the first screen.
@@ -151,13 +152,16 @@ fn hint(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io::Resul
     let worst = findings::listed(&analysis.findings).into_iter().find(|f| f.cause.info().kind == Kind::Span);
     // At either end: a request may wait for the same at both.
     let spent = |x: &Exchange| match worst {
-        Some(f) => x.spans.iter().filter(|s| s.cause == f.cause).map(|s| s.duration().0).sum(),
-        None => 0,
+        Some(f) => {
+            let times = x.spans.iter().filter(|s| s.cause == f.cause).map(Span::duration);
+            times.fold(Nanos::ZERO, Nanos::add)
+        }
+        None => Nanos::ZERO,
     };
     let all = analysis.connections.iter().flat_map(|c| c.exchanges.iter().map(move |x| (c.id, x)));
     let first = |(c, x): &(u32, &Exchange)| {
-        let (spent, time): (i64, i64) = (spent(x), (x.end - x.start).0);
-        let mostly = spent > 0 && 2 * spent >= time;
+        let (spent, time) = (spent(x), x.end - x.start);
+        let mostly = spent > Nanos::ZERO && spent.times(2) >= time;
         (mostly, if mostly { time } else { spent }, time, Reverse((*c, x.id)))
     };
     match all.max_by_key(first) {

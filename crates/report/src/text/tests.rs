@@ -1,7 +1,8 @@
 use super::*;
 use crate::sample;
 use std::{env, fs, path::Path};
-use tcpwhy_analysis::Finding;
+use tcpwhy_analysis::{Finding, Frames, Span};
+use tcpwhy_base::Cause;
 
 /// `UPDATE=1 cargo test -p tcpwhy-report` rewrites the snapshots.
 fn compare(name: &str, text: Vec<u8>) {
@@ -89,4 +90,25 @@ fn what_took_longer_is_listed_over_all_connections_or_it_is_said_that_nothing_di
     assert!(text.starts_with(&format!("{n} exchanges of all connections took longer than 0 ns")), "{text}");
     analysis.connections[0].exchanges.clear();
     assert!(said(&analysis, 70).starts_with("No exchange took longer than 70.0 ms.\n"));
+}
+
+/// The exchange to look at is the one that waited longest, also where stamps lie as far apart as they can.
+#[test]
+fn hostile_times_are_looked_at_closer() {
+    let mut analysis = sample::analysis();
+    let far = |n: usize| {
+        let span = Span::new(Cause::NagleDelayedAck, None, Nanos::ZERO, Nanos::MAX, Frames::default());
+        vec![span; n]
+    };
+    let x = analysis.connections[0].exchanges[0].clone();
+    let [mut once, mut twice] = [x.clone(), x];
+    (once.id, once.start, once.end, once.spans) = (11, Nanos::ZERO, Nanos(i64::MAX - 1), far(1));
+    (twice.id, twice.start, twice.end, twice.spans) = (12, Nanos::ZERO, Nanos::MAX, far(2));
+    for (hostile, seen) in [(once, 11), (twice, 12)] {
+        analysis.connections[0].exchanges.push(hostile);
+        let mut text = Vec::new();
+        overview(&mut text, &analysis, &sample::capture(), &Layout::default()).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains(&format!("--exchange {seen}\n")), "{text}");
+    }
 }
