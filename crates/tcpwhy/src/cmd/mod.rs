@@ -25,8 +25,8 @@ pub(crate) mod view;
 pub(crate) mod watch;
 pub(crate) mod wireshark;
 
-#[cfg(target_os = "linux")]
-pub(crate) use signals::asked_signal;
 #[cfg(feature = "tui")]
 pub(crate) use signals::end_signals;
+#[cfg(target_os = "linux")]
+pub(crate) use signals::{PassedOn, asked_signal};
 pub(crate) use signals::{end_signal, stop_signal, tidy_up};

@@ -40,6 +40,8 @@ pub(crate) fn asked_signal() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(asked)
 }
 
+#[cfg(target_os = "linux")]
+pub(crate) use passed_on::PassedOn;
 #[cfg(all(unix, feature = "tui"))]
 use unix::ended_by;
 #[cfg(unix)]
@@ -92,10 +94,52 @@ mod unix {
     }
 
     /// Signals that this process was started to ignore, as `nohup` does, a bit each.
-    fn ignored() -> u64 {
+    pub(super) fn ignored() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
         mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).unwrap_or(0)
+    }
+}
+
+/// What asks for the end of a program that waits for another one.
+#[cfg(target_os = "linux")]
+mod passed_on {
+    use super::unix::{ENDS, ignored, stopped_by};
+    use rustix::process::{Pid, Signal, kill_process};
+    use signal_hook::consts::{SIGHUP, SIGTERM};
+    use std::io;
+    use std::process::{Child, ExitStatus};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    /// Whatever asks for the end first ends nothing here: an interrupt goes to the command as well, from the terminal, and the others are
+    /// passed on to it. The second ends this program at once.
+    pub(crate) struct PassedOn {
+        /// The signal that is to be passed on, or zero.
+        signal: Arc<AtomicUsize>,
+    }
+
+    impl PassedOn {
+        pub(crate) fn new() -> anyhow::Result<PassedOn> {
+            let signal = Arc::new(AtomicUsize::new(0));
+            let ignored = ignored();
+            for n in [SIGTERM, SIGHUP].into_iter().filter(|s| ignored & (1 << (s - 1)) == 0) {
+                signal_hook::flag::register_usize(n, Arc::clone(&signal), n.unsigned_abs() as usize)?;
+            }
+            stopped_by(&ENDS)?;
+            Ok(PassedOn { signal })
+        }
+
+        /// Whether the command has ended, after it got what came for it.
+        pub(crate) fn try_wait(&self, child: &mut Child) -> io::Result<Option<ExitStatus>> {
+            let signal = i32::try_from(self.signal.swap(0, Relaxed)).ok().and_then(Signal::from_named_raw);
+            let ended = child.try_wait()?;
+            if let (Some(signal), None) = (signal, ended) {
+                // Who may not be told has become somebody else: it is waited for all the same.
+                let _ = kill_process(Pid::from_child(child), signal);
+            }
+            Ok(ended)
+        }
     }
 }
 

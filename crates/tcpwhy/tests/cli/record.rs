@@ -355,6 +355,33 @@ fn a_signal_saves_what_there_is() {
     assert!(explain(largest)["capture"]["packets"].as_u64() > Some(10));
 }
 
+/// Whoever ends it ends its command: that gets the signal, what was seen of it is saved, and where nothing is to be saved no empty file is left.
+#[test]
+fn a_command_is_ended_with_it() {
+    let dir = Dir::new();
+    let file = dir.0.join("ended.pcapng");
+    for (signal, options, code) in [
+        ("TERM", "", 143),
+        ("TERM", "--ring 64kib", 143),
+        ("HUP", "--ring 64kib --when 'exchange > 1h'", 129),
+    ] {
+        let script = format!(
+            "rm -f \"$1\" \"$1.begun\"\n\
+             \"$0\" record -o \"$1\" {options} -- \
+                sh -c 'echo $$ >\"$0.begun\"; exec python3 -c \"$REQUESTS\" 1000000 1' \"$1\" & record=$!\n\
+             n=0; until [ -s \"$1.begun\" ] || [ $((n += 1)) -ge 600 ]; do sleep 0.05; done; sleep 1\n\
+             kill -{signal} $record; wait $record; code=$?\n\
+             kill -0 $(cat \"$1.begun\") 2>/dev/null && {{ kill -9 $(cat \"$1.begun\"); exit 99; }}; exit $code"
+        );
+        let Some(done) = apart(&script, &file) else { return };
+        assert_eq!(done.status.code(), Some(code), "{options}: {done:?}");
+        assert_eq!(file.exists(), code == 143, "{options}");
+        if file.exists() {
+            assert!(explain(&file)["capture"]["packets"].as_u64() > Some(10), "{options}");
+        }
+    }
+}
+
 /// Whose a packet is stands beside it by the standard option, what it waited for in a comment.
 #[test]
 fn packets_name_their_process_and_what_they_waited_for() {

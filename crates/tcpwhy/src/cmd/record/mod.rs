@@ -7,7 +7,7 @@ mod source;
 mod tape;
 
 use crate::args::record::Record;
-use crate::cmd;
+use crate::cmd::{self, PassedOn};
 use crate::failure::{Exit, Usage, say};
 use crate::shown;
 use anyhow::{Context as _, anyhow, bail};
@@ -60,8 +60,11 @@ pub(crate) fn run(args: &Record) -> anyhow::Result<Exit> {
         Some(most) => To::Ring(Ring::new(most)),
         None => To::File(tape),
     };
-    // Whoever ends it gets a whole file; a command that runs is ended by whoever started both, and waited for.
-    let stop = if args.command.is_empty() { cmd::end_signal()? } else { cmd::stop_signal()? };
+    // Whoever ends it gets a whole file; a command that runs is told, and waited for.
+    let (stop, passed_on) = match args.command.is_empty() {
+        true => (Some(cmd::end_signal()?), None),
+        false => (None, Some(PassedOn::new()?)),
+    };
     let mut out = Writer::pcapng(tape).with_context(unwritable)?;
     let child = match start(args) {
         Ok(child) => child,
@@ -75,7 +78,8 @@ pub(crate) fn run(args: &Record) -> anyhow::Result<Exit> {
     } else if args.command.is_empty() && args.time.is_none() {
         say("recording; ^C ends it");
     }
-    let ended = record(args, &mut source, &mut out, child, &stop, asked.as_deref());
+    let command = child.zip(passed_on).map(|(child, passed_on)| Running { child, passed_on });
+    let ended = record(args, &mut source, &mut out, command, stop.as_deref(), asked.as_deref());
     let size = match out.finish() {
         Ok(To::File(tape)) => tape.len(),
         Ok(To::Ring(ring)) => {
@@ -143,29 +147,52 @@ fn start(args: &Record) -> Result<Option<Child>, Exit> {
     }
 }
 
-/// The command gets what the terminal sends by itself, so that it is only waited for.
+/// A command while it runs.
+struct Running {
+    child: Child,
+    /// The signals that it is to get.
+    passed_on: PassedOn,
+}
+
+impl Running {
+    fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.passed_on.try_wait(&mut self.child)
+    }
+
+    /// Nothing more is recorded of it; it goes on to its own end.
+    fn wait(&mut self) -> io::Result<ExitStatus> {
+        loop {
+            if let Some(status) = self.ended()? {
+                return Ok(status);
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+/// A command is told that there is to be an end, and only waited for.
 fn record(
     args: &Record,
     source: &mut Source<'_>,
     out: &mut Writer<To>,
-    mut child: Option<Child>,
-    stop: &AtomicBool,
+    mut command: Option<Running>,
+    stop: Option<&AtomicBool>,
     asked: Option<&AtomicBool>,
 ) -> io::Result<End> {
     let until = args.time.map(|t| Instant::now() + Duration::from_nanos(t.0.unsigned_abs()));
     loop {
         // Asked before the last look: what was there then is taken.
-        let end = match &mut child {
-            Some(child) => child.try_wait()?.map(End::Command),
-            None if stop.load(Relaxed) => Some(End::Stopped),
+        let end = match &mut command {
+            Some(command) => command.ended()?.map(End::Command),
+            None if stop.is_some_and(|stop| stop.load(Relaxed)) => Some(End::Stopped),
             None => until.is_some_and(|until| Instant::now() >= until).then_some(End::Over),
         };
         let taken = source.take(out, end.is_some()).and_then(|()| out.flush());
         if taken.is_err()
-            && let Some(child) = &mut child
+            && let Some(command) = &mut command
         {
             // Its work goes on; only the record of it ends.
-            let _ = child.wait();
+            let _ = command.wait();
         }
         taken?;
         if asked.is_some_and(|asked| asked.swap(false, Relaxed)) {
@@ -174,9 +201,8 @@ fn record(
         let oldest = if let To::Ring(ring) = out.out() { ring.left_until() } else { None };
         if let Some(why) = source.is_slow(oldest) {
             save(args, source, out, &why)?;
-            // Nothing more is recorded; a command goes on to its own end.
-            return Ok(match &mut child {
-                Some(child) => End::Command(child.wait()?),
+            return Ok(match &mut command {
+                Some(command) => End::Command(command.wait()?),
                 None => End::Slow,
             });
         }
