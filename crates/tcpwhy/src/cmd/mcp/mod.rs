@@ -15,7 +15,7 @@ use std::io::{self, BufRead, Read as _, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// A longer line is no question.
@@ -26,26 +26,52 @@ const WAITING: usize = 64;
 /// What is being answered, so that it can be called off.
 #[derive(Default)]
 struct Current {
-    id: Mutex<Option<Value>>,
+    state: Mutex<State>,
     stop: Arc<AtomicBool>,
 }
 
+#[derive(Default)]
+struct State {
+    id: Option<Value>,
+    /// Questions that were called off, by notifications that wait behind them. As these wait with the others, they are few.
+    called_off: Vec<Value>,
+}
+
 impl Current {
-    fn begin(&self, id: &Value) {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it was not called off while it waited.
+    fn begin(&self, id: &Value) -> bool {
+        let mut state = self.state();
+        if state.called_off.contains(id) {
+            return false;
+        }
         self.stop.store(false, Relaxed);
-        *self.id.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
+        state.id = Some(id.clone());
+        true
     }
 
     /// Whether it was called off: then nobody waits for an answer.
     fn end(&self) -> bool {
-        *self.id.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.state().id = None;
         self.stop.swap(false, Relaxed)
     }
 
-    fn call_off(&self, id: &Value) {
-        let current = self.id.lock().unwrap_or_else(PoisonError::into_inner);
-        if current.as_ref() == Some(id) {
+    fn call_off(&self, id: Value) {
+        let mut state = self.state();
+        if state.id.as_ref() == Some(&id) {
             self.stop.store(true, Relaxed);
+        }
+        state.called_off.push(id);
+    }
+
+    /// All that waited before the notification is done: what comes with that number is another question.
+    fn pass(&self, id: &Value) {
+        let mut state = self.state();
+        if let Some(at) = state.called_off.iter().position(|called_off| called_off == id) {
+            state.called_off.remove(at);
         }
     }
 }
@@ -98,7 +124,7 @@ fn read(current: &Arc<Current>) -> anyhow::Result<Receiver<Result<Vec<u8>, ()>>>
                 break;
             }
             if let Some(id) = protocol::called_off(&line) {
-                current.call_off(&id);
+                current.call_off(id);
             }
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
@@ -113,6 +139,9 @@ fn read(current: &Arc<Current>) -> anyhow::Result<Receiver<Result<Vec<u8>, ()>>>
 
 /// The reply to a line; `None` where none is due.
 fn answer(line: &[u8], root: &Root, current: &Current) -> Option<Value> {
+    if let Some(id) = protocol::called_off(line) {
+        current.pass(&id);
+    }
     match serde_json::from_slice(line) {
         Err(_) => Some(protocol::no_json()),
         // Batches are of 2025-03-26 and before.
@@ -130,9 +159,40 @@ fn single(message: Value, root: &Root, current: &Current) -> Option<Value> {
         Ok(None) => return None,
         Err(refusal) => return Some(refusal),
     };
-    let Reply::Call { name, arguments } = request.reply() else { return Some(request.told()) };
-    current.begin(&request.id);
-    let said = answers::call(&name, &arguments, root, &current.stop);
+    if !current.begin(&request.id) {
+        return None;
+    }
+    let reply = match request.reply() {
+        Reply::Call { name, arguments } => {
+            request.result(answers::call(&name, &arguments, root, &current.stop))
+        }
+        Reply::Told => request.told(),
+    };
     let called_off = current.end();
-    (!called_off).then(|| request.result(said))
+    (!called_off).then_some(reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A question that is called off while it waits is not answered, one that comes later under its number is; nothing is kept of either.
+    #[test]
+    fn what_is_called_off_while_it_waits_is_not_answered() {
+        let root = Root::open(&std::env::temp_dir()).expect("there is a temporary folder");
+        let current = Current::default();
+        let question = |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+        let off =
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#.to_owned();
+        let lines = [question(1), question(2), question(3), off.clone(), off, question(2)];
+        // They are read while the first one is answered.
+        lines
+            .iter()
+            .filter_map(|line| protocol::called_off(line.as_bytes()))
+            .for_each(|id| current.call_off(id));
+        let replies = lines.iter().filter_map(|line| answer(line.as_bytes(), &root, &current));
+        let ids: Vec<Value> = replies.map(|reply| reply["id"].clone()).collect();
+        assert_eq!(ids, [1, 3, 2]);
+        assert!(current.state().called_off.is_empty());
+    }
 }
