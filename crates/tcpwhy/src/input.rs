@@ -110,10 +110,13 @@ impl Input {
         let name = &self.name;
         let meta = fs::metadata(&self.path).map_err(|e| self.cannot_open(&e))?;
         if meta.is_dir() {
-            return Err(format!(
-                "{name}: this is a directory. Name the captures in it, such as {}/*.pcap",
-                shown::argument(name.as_ref())
-            ));
+            let why = denied_folder(&self.path);
+            return Err(why.unwrap_or_else(|| {
+                format!(
+                    "{name}: this is a directory. Name the captures in it, such as {}/*.pcap",
+                    shown::argument(name.as_ref())
+                )
+            }));
         }
         if Stdin::is_pipe(&self.path) {
             return Ok(());
@@ -128,6 +131,17 @@ impl Input {
 fn denied(name: &str) -> String {
     let argument = shown::argument(name.as_ref());
     format!("{name}: no permission to read it. Ask its owner, or pipe it in: sudo cat {argument} | tcpwhy -")
+}
+
+/// What is said of a folder that may not be read, if it is one: what is in it is not known.
+pub(crate) fn denied_folder(path: &Path) -> Option<String> {
+    let denied = fs::read_dir(path).is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied);
+    denied.then(|| {
+        format!(
+            "{}: no permission to read this folder. Ask its owner, or run this as a user who may",
+            path.display()
+        )
+    })
 }
 
 fn is_stdin(path: &Path) -> bool {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use tcpwhy_library::{ReadError, Reader};
 
@@ -56,12 +57,17 @@ pub(crate) fn among(paths: &[PathBuf], out: Option<&Path>) -> Vec<Item> {
     items
 }
 
-/// Links to folders are not followed, so that there is an end; hidden files are not meant to be found.
+/// Links to folders are not followed, so that there is an end; hidden files are not meant to be found. A folder that may not be read is an
+/// item itself: whoever opens it says so.
 fn walk(folder: &Path, out: Option<&Path>, items: &mut Vec<Item>) {
     if out.is_some() && folder.canonicalize().ok().as_deref() == out {
         return;
     }
-    let mut list: Vec<fs::DirEntry> = fs::read_dir(folder).into_iter().flatten().flatten().collect();
+    let listed = fs::read_dir(folder);
+    if listed.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied) {
+        items.push(Item { path: folder.into(), found: true });
+    }
+    let mut list: Vec<fs::DirEntry> = listed.into_iter().flatten().flatten().collect();
     list.sort_by_key(fs::DirEntry::file_name);
     for entry in list {
         let (path, name) = (entry.path(), entry.file_name());
@@ -70,7 +76,8 @@ fn walk(folder: &Path, out: Option<&Path>, items: &mut Vec<Item>) {
         }
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => walk(&path, out, items),
-            Ok(_) if path.is_file() => items.push(Item { path, found: true }),
+            // In a folder that can be listed and no more, what a link leads to is not known.
+            Ok(kind) if kind.is_file() || path.is_file() => items.push(Item { path, found: true }),
             _ => {}
         }
     }

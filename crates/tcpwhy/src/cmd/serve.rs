@@ -1,6 +1,6 @@
 use crate::args::Serve;
 use crate::failure::{Exit, Usage, say};
-use crate::input::Input;
+use crate::input::{Input, denied_folder};
 use crate::serve::{Server, Token};
 use crate::{cmd, shown};
 use anyhow::{Context as _, bail};
@@ -17,7 +17,11 @@ const VARIABLE: &str = "TCPWHY_TOKEN";
 pub(crate) fn run(args: &Serve) -> anyhow::Result<Exit> {
     let token = token(args)?;
     // What cannot be read is said before a browser is opened.
-    for path in args.paths.iter().filter(|p| !p.is_dir()) {
+    for path in &args.paths {
+        if path.is_dir() {
+            denied_folder(path).map_or(Ok(()), |why| Err(anyhow::anyhow!(why)))?;
+            continue;
+        }
         let input = Input::new(path);
         if input.is_stdin() {
             bail!(Usage("serve needs a file or a folder: write standard input to one first".into()));

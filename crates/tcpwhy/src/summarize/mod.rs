@@ -8,6 +8,7 @@ mod text;
 
 use crate::args::Summarize;
 use crate::failure::{Exit, Usage, say};
+use crate::input::denied_folder;
 use crate::output::{self, Output};
 use anyhow::bail;
 use scan::Scan;
@@ -120,7 +121,10 @@ impl Summary {
 
 /// Sums up the tables of a folder.
 pub(crate) fn run(args: &Summarize) -> anyhow::Result<Exit> {
-    let files = files(&args.folder);
+    let (files, denied) = files(&args.folder);
+    if let (true, Some(why)) = (files.is_empty(), denied.first()) {
+        bail!("{why}");
+    }
     if files.is_empty() && Table::WATCH.iter().any(|t| args.folder.join(t.name()).is_dir()) {
         bail!(Usage(format!(
             "{}: these are tables of `tcpwhy watch`, which have no requests: ask an engine (docs/schema/tables-1.md)",
@@ -136,6 +140,7 @@ pub(crate) fn run(args: &Summarize) -> anyhow::Result<Exit> {
     }
     let (mut summary, problems) = over(&files, &|scan, file| scan.file(file), args.top);
     scan::say_most(&mut summary.worst, &files);
+    denied.iter().for_each(|why| say(why));
     problems.iter().for_each(|problem| say(&problem.to_string()));
     if problems.len() == files.len() {
         return Ok(Exit::Unreadable);
@@ -155,7 +160,7 @@ pub(crate) fn run(args: &Summarize) -> anyhow::Result<Exit> {
         text::write(&mut out, &summary, args).map_err(Into::into)
     };
     out.finish(written)?;
-    Ok(if problems.is_empty() { Exit::Done } else { Exit::Damaged })
+    Ok(if problems.is_empty() && denied.is_empty() { Exit::Done } else { Exit::Damaged })
 }
 
 /// A file of a table.
@@ -166,14 +171,18 @@ struct Part {
     day: String,
 }
 
-/// The files of tables that are read, in an order that does not depend on the file system.
-fn files(folder: &Path) -> Vec<Part> {
-    let mut out = Vec::new();
+/// The files of tables that are read, in an order that does not depend on the file system; and sentences about folders that may not be read.
+fn files(folder: &Path) -> (Vec<Part>, Vec<String>) {
+    let (mut out, mut denied) = (Vec::new(), Vec::new());
+    let mut list = |folder: &Path| {
+        denied.extend(denied_folder(folder));
+        fs::read_dir(folder).into_iter().flatten().flatten()
+    };
     for table in [Table::Connections, Table::Exchanges, Table::Spans] {
-        for day in fs::read_dir(folder.join(table.name())).into_iter().flatten().flatten() {
+        for day in list(&folder.join(table.name())) {
             let name = day.file_name().to_string_lossy().into_owned();
             let Some(day_name) = name.strip_prefix("day=") else { continue };
-            for file in fs::read_dir(day.path()).into_iter().flatten().flatten() {
+            for file in list(&day.path()) {
                 let path = file.path();
                 let hidden = file.file_name().as_encoded_bytes().starts_with(b".");
                 if !hidden && path.extension().is_some_and(|e| e == "parquet") {
@@ -183,7 +192,10 @@ fn files(folder: &Path) -> Vec<Part> {
         }
     }
     out.sort_by(|a, b| a.path.cmp(&b.path));
-    out
+    denied.sort();
+    // It stands for all that is in it.
+    denied.splice(0..0, denied_folder(folder));
+    (out, denied)
 }
 
 /// Scans the files on all cores. One that cannot be read costs only itself.

@@ -67,6 +67,51 @@ fn unreadable() {
     }
 }
 
+/// What is in a folder that may not be read is not known: it is not told to be empty, nor passed over.
+#[cfg(unix)]
+#[test]
+fn unreadable_folders() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = Dir::new();
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(&dir.0, 0o755);
+    dir.file("a.pcap", &Pcap::new().conversation(0, 2).bytes);
+    let tables = dir.0.join("tables");
+    let (root, inner) = (dir.0.to_str().unwrap(), tables.to_str().unwrap());
+    if cfg!(feature = "parquet") {
+        assert_eq!(tcpwhy(&[root, "--parquet", inner]).code, 0);
+    } else {
+        std::fs::create_dir(&tables).unwrap();
+    }
+    mode(&tables, 0o000);
+    let readable = std::fs::read_dir(&tables).is_ok();
+    // Root may read everything, unless the capabilities are taken away.
+    let run = if readable { powerless } else { tcpwhy };
+    let denied = ["no permission to read this folder"];
+    run(&[inner]).fails(3, &denied);
+    run(&["explain", "--follow", inner]).fails(3, &denied);
+    run(&["serve", "--port", "0", inner]).fails(3, &denied);
+    let some = run(&["--json", root]);
+    assert_eq!((some.code, some.json()["capture"]["connections"].as_u64()), (1, Some(1)), "{}", some.err);
+    assert!(some.err.contains("tables: no permission"), "{}", some.err);
+    if cfg!(feature = "parquet") {
+        run(&["summarize", inner]).fails(3, &denied);
+        mode(&tables, 0o755);
+        mode(&tables.join("spans"), 0o000);
+        let some = run(&["summarize", inner]);
+        assert!(some.code == 1 && some.err.contains("spans: no permission"), "{} {}", some.code, some.err);
+        mode(&tables.join("spans"), 0o755);
+    }
+    // Listed, and no more.
+    mode(&dir.0, 0o644);
+    let none = run(&[root]);
+    assert!(none.code == 3 && none.err.contains("a.pcap: no permission"), "{} {}", none.code, none.err);
+    mode(&dir.0, 0o755);
+    mode(&tables, 0o755);
+}
+
 #[test]
 fn empty() {
     let dir = Dir::new();
