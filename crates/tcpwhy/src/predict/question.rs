@@ -15,6 +15,9 @@ const SERVER_FINISHED: u64 = 51;
 /// smaller). In one segment its size changes nothing.
 const REQUEST: u64 = 300;
 
+/// Applications may wait so long in all: a year. What a run takes is bounded besides.
+const LONGEST: Nanos = Nanos::secs(365 * 86_400);
+
 /// A question, and what is said beside the answer.
 pub(crate) struct Asked {
     pub(crate) question: Question,
@@ -111,8 +114,26 @@ pub(crate) fn from_args(a: &Predict) -> Result<Asked, String> {
                 .into(),
         );
     }
+    let idle = idle(&question);
+    if idle > LONGEST {
+        let most = LONGEST.0 / Nanos::secs(86_400).0;
+        return Err(format!(
+            "the applications wait for more than {most} days in all: --gap, --server-time, --tls-time and --connection idle may be that long together"
+        ));
+    }
+    // The limit of a run is for what TCP does: to wait takes no events.
+    question.scenario.limit += idle;
     let sizes = [&a.request, &a.response].map(|u| u.as_ref().and_then(Understood::with_unit));
     Ok(Asked { question, assumed, connection, sizes })
+}
+
+/// How long the applications wait in all, one after the other.
+fn idle(question: &Question) -> Nanos {
+    let workload = &question.scenario.workload;
+    let turns = (0..question.turns()).filter_map(|n| workload.turn(n as usize));
+    let of_connection = turns.fold(Nanos::ZERO, |sum, turn| sum + turn.before + turn.think);
+    let connections = workload.requests.div_ceil(workload.requests_each().max(1));
+    of_connection.times(i64::from(connections))
 }
 
 /// One round trip's worth at the rate, but a hundred full packets at least, where nothing is said.
@@ -284,5 +305,40 @@ fn ends(a: &Predict, s: &mut Scenario, assumed: &mut Vec<String>) {
         host.write_chunk = a.write_chunk.as_ref().map(|u| u.value);
         host.stack.idle_restart = a.no_idle_restart.then_some(false);
         host.stack.congestion = a.congestion;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Args, Command};
+    use clap::Parser as _;
+
+    fn asked(options: &str) -> Result<Asked, String> {
+        let line = format!("tcpwhy predict --rtt 40ms --request 1KiB --response 1KiB {options}");
+        match Args::try_parse_from(line.split(' ')).expect("options that there are").command {
+            Command::Predict(a) => from_args(&a),
+            _ => Err("another command".into()),
+        }
+    }
+
+    /// However long applications wait, the run comes to its end; what nobody waits for is refused.
+    #[test]
+    fn long_waits_are_no_limit() {
+        for (options, hours) in [
+            ("--connection idle:2h", 0),
+            ("--gap 1h --requests 3", 2),
+            ("--server-time 50m --requests 4 --reconnect", 3),
+            ("--connection idle:8000h --gap 5h --requests 100", 495),
+        ] {
+            let answer = asked(options).expect(options).question.ask().expect(options);
+            assert!(answer.complete, "{options}");
+            assert_eq!(answer.total.0 / Nanos::secs(3_600).0, hours, "{options}: {}", answer.total);
+        }
+        for options in
+            ["--connection idle:8761h", "--gap 1h --requests 9000", "--server-time 2000000h --requests 9"]
+        {
+            assert!(asked(options).is_err_and(|e| e.contains("365 days")), "{options}");
+        }
     }
 }
