@@ -21,7 +21,7 @@ use crate::growth::Growth;
 use crate::threshold::Threshold;
 use crate::units::{self, Bound};
 use crate::words::{self, CauseParser};
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueHint};
+use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueHint};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use tcpwhy_base::{Cause, Nanos};
@@ -384,6 +384,20 @@ fn short_form() -> String {
 /// Examples and exit codes.
 fn long_help(command: &str) -> String {
     format!("{}\n{EXIT_CODES}", examples::text(command))
+}
+
+/// The arguments as they were typed.
+pub(crate) fn parsed(args: impl Iterator<Item = OsString>) -> Result<Args, clap::Error> {
+    let mut command = negative_values(Args::command());
+    let matches = command.try_get_matches_from_mut(with_default_command(args))?;
+    Args::from_arg_matches(&matches).map_err(|e| e.format(&mut command))
+}
+
+/// A negative number behind an option is its value, not another option: what is expected instead is said of it.
+fn negative_values(command: clap::Command) -> clap::Command {
+    let takes = |arg: &clap::Arg| !arg.is_positional() && arg.get_action().takes_values();
+    let command = command.mut_args(|arg| if takes(&arg) { arg.allow_negative_numbers(true) } else { arg });
+    command.mut_subcommands(negative_values)
 }
 
 /// `tcpwhy FILE` means `tcpwhy explain FILE`, unless the word is no file and nearly the name of a command.

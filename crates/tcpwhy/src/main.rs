@@ -39,7 +39,6 @@ mod view;
 mod warnings;
 mod words;
 
-use clap::Parser;
 use failure::Exit;
 use std::process::ExitCode;
 
@@ -48,7 +47,7 @@ use std::process::ExitCode;
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = match args::Args::try_parse_from(args::with_default_command(std::env::args_os())) {
+    let args = match args::parsed(std::env::args_os()) {
         Ok(args) => args,
         Err(e) => return failure::instead(&e).into(),
     };

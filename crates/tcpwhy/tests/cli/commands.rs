@@ -118,3 +118,16 @@ fn a_folder_called_nearly_as_a_command_is_explained() {
     assert_eq!(done.status.code(), Some(0), "{done:?}");
     assert!(String::from_utf8(done.stdout).unwrap().contains("3 requests"));
 }
+
+#[test]
+fn a_negative_number_is_the_value_of_its_option() {
+    for wrong in
+        [&["a.pcap", "--top", "-1"][..], &["serve", "--port", "-1"], &["predict", "--requests", "-3"]]
+    {
+        let ran = tcpwhy(wrong);
+        assert_eq!(ran.code, 2, "{wrong:?}: {}", ran.err);
+        assert!(ran.err.contains("invalid value '-") && !ran.err.contains("tip:"), "{wrong:?}: {}", ran.err);
+    }
+    // Without an option before it, it may be a file.
+    assert!(tcpwhy(&["-1"]).err.contains("'-- -1'"));
+}
