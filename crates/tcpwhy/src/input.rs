@@ -99,6 +99,9 @@ impl Input {
     fn cannot_open(&self, error: &io::Error) -> String {
         let name = &self.name;
         match error.kind() {
+            io::ErrorKind::NotFound if name == "version" => {
+                format!("{name}: no such file. Check the name; the version is said by tcpwhy --version")
+            }
             io::ErrorKind::NotFound => format!("{name}: no such file. Check the name"),
             io::ErrorKind::PermissionDenied => denied(name),
             _ => format!("{name}: {error}. Check the path"),

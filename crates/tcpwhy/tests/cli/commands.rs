@@ -131,3 +131,9 @@ fn a_negative_number_is_the_value_of_its_option() {
     // Without an option before it, it may be a file.
     assert!(tcpwhy(&["-1"]).err.contains("'-- -1'"));
 }
+
+#[test]
+fn who_wants_the_version_is_told_how() {
+    tcpwhy(&["version"]).fails(3, &["version: no such file", "tcpwhy --version"]);
+    assert_eq!(tcpwhy(&["--version"]).code, 0);
+}
