@@ -16,7 +16,8 @@ pub(crate) fn tidy_up() -> anyhow::Result<()> {
     stopped_by(&[]).map(drop)
 }
 
-/// Set by whatever asks a program to end, for those that must put something back first; the second ends it at once.
+/// Set by whatever asks a program to end, for those that must put something back first; the second ends it at once. (A terminal that goes
+/// says so more than once.)
 pub(crate) fn end_signal() -> anyhow::Result<Arc<AtomicBool>> {
     stopped_by(&ENDS)
 }
@@ -72,7 +73,8 @@ mod unix {
         thread::Builder::new().name("signals".into()).spawn(move || {
             let mut asked = false;
             for signal in signals.forever() {
-                if gentle.contains(&signal) && !std::mem::replace(&mut asked, true) {
+                let first = !std::mem::replace(&mut asked, true);
+                if gentle.contains(&signal) && (first || signal == SIGHUP) {
                     continue;
                 }
                 temporary::remove_all();

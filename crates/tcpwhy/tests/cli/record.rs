@@ -382,6 +382,20 @@ fn a_command_is_ended_with_it() {
     }
 }
 
+/// A terminal that goes says so more than once, from the kernel and from its shell: that is no second wish for an end.
+#[test]
+fn a_terminal_that_goes_ends_it_once() {
+    let dir = Dir::new();
+    let file = dir.0.join("gone.pcapng");
+    let script = "\"$0\" record -o \"$1\" --ring 64kib -- sh -c \
+                    'trap \"sleep 1; exit 7\" HUP; echo >\"$0.begun\"; while :; do sleep 0.1; done' \"$1\" & record=$!\n\
+                  n=0; until [ -e \"$1.begun\" ] || [ $((n += 1)) -ge 600 ]; do sleep 0.05; done\n\
+                  kill -HUP $record; sleep 0.3; kill -HUP $record; wait $record";
+    let Some(done) = apart(script, &file) else { return };
+    assert_eq!(done.status.code(), Some(7), "{done:?}");
+    assert!(fs::metadata(&file).unwrap().len() > 0, "{done:?}");
+}
+
 /// Whose a packet is stands beside it by the standard option, what it waited for in a comment.
 #[test]
 fn packets_name_their_process_and_what_they_waited_for() {
