@@ -3,6 +3,7 @@
 use crate::facts::{Facts, bit_rate};
 use crate::result::{Connection, Finding, Fix, Parameter, Quality, Refuted, Vantage};
 use tcpwhy_base::{Cause, Endpoint, Figures, FixId, How, Nanos, Place, Program, Shown, Side, SizedBy, Told};
+use tcpwhy_model::MOST_INITCWND;
 
 /// How long curl waits for `100 Continue`, as late as its timers and a busy host make it; a round trip may be taken off.
 const CURL_CONTINUES: std::ops::RangeInclusive<Nanos> = Nanos::millis(950)..=Nanos::millis(1_100);
@@ -337,9 +338,11 @@ fn figures(cause: Cause, side: Option<Side>, c: &Brief, facts: &Facts) -> Figure
         if let Some(mss) = mss.filter(|&m| m > 0) {
             // The window counts segments: a header that was written by itself takes one, and so does the end.
             let segments = c.messages[sender] / u64::from(mss) + 2;
-            // Ten are the default (RFC 6928); beyond a hundred a larger initial window is no longer reasonable.
-            if (11..=100).contains(&segments) {
-                put("segments", segments.to_string());
+            // Ten are the default (RFC 6928). Of a larger message as many go at once as a replay takes for reasonable.
+            match segments {
+                11..=MOST_INITCWND => put("segments", segments.to_string()),
+                _ if segments > MOST_INITCWND => put("most_segments", MOST_INITCWND.to_string()),
+                _ => {}
             }
         }
     }

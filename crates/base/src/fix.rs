@@ -163,9 +163,10 @@ const COUNT: usize = opening::ROWS.len() + application::ROWS.len() + buffers::RO
 mod tests {
     use super::*;
 
-    const PLACEHOLDERS: [&str; 16] = [
+    const PLACEHOLDERS: [&str; 17] = [
         "need_bytes",
         "have_bytes",
+        "most_segments",
         "rtt",
         "rate",
         "rate_mbit",

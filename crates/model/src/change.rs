@@ -54,7 +54,7 @@ const PLACES: [&str; 3] = ["client", "server", "both"];
 /// A larger MTU that local networks and clouds offer.
 const JUMBO: u64 = 9000;
 /// Largest initial window that is still reasonable, segments.
-const MOST_INITCWND: u64 = 100;
+pub const MOST_INITCWND: u64 = 100;
 
 fn pieces(steps: &[Step]) -> usize {
     steps.iter().filter(|s| matches!(s, Step::Write(_))).count()

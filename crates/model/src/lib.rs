@@ -53,7 +53,7 @@ mod tap;
 mod timer;
 
 pub use ask::{Answer, Question};
-pub use change::{Change, POPULAR, Ranking, Tried, combine, useless};
+pub use change::{Change, MOST_INITCWND, POPULAR, Ranking, Tried, combine, useless};
 pub use flights::{Flight, flights};
 pub use packet::{HEADERS, Packet, Passage, TIMESTAMPS};
 pub use profile::{Acks, Congestion, Nagle, PROFILES, Profile, WindowRule};

@@ -104,7 +104,7 @@ fn is_farewell(ex: &Recorded, track: &Tracker) -> bool {
 
 /// The same of a request: no `close_notify`, and no other last word, behind which its client closes. Nobody will answer it.
 pub(super) fn is_too_late(ex: &Recorded, track: &Tracker) -> bool {
-    let closes = track.fin_of(End::Client).is_some_and(|fin| fin - ex.last <= track.rtt_or_zero());
+    let closes = track.fin_of(End::Client).is_some_and(|fin| fin - ex.last <= WAKE_UP);
     let asked = ex.bytes.server == 0 && ex.bytes.client > ALERT && !closes;
     asked && track.reset_by() == Some(End::Server) && track.came_too_late(End::Client, ex.bytes.client)
 }

@@ -460,8 +460,8 @@ fn a_cork_fires_with_its_timer() {
         );
         of.get(Cause::Cork) > Nanos::ZERO
     };
-    // From a twentieth below 200 ms; to the round trip of 20 ms and 200 ms, a quarter of that, and 16 ms.
-    let found = [us(189_999), us(190_001), ms(291), us(291_001)].map(fires);
+    // From the round trip of 20 ms and 200 ms on; to that, a quarter of it, and 16 ms.
+    let found = [us(219_949), ms(220), ms(291), us(291_001)].map(fires);
     assert_eq!(found, [false, true, true, false]);
 }
 

@@ -252,6 +252,12 @@ pub(super) const ROWS: &[FixInfo] = &[
             },
             How {
                 system: "Linux",
+                text: "`ip route change PREFIX via GATEWAY dev DEV initcwnd {most_segments}` on the sending host \
+                       (default 10), for which the gain is predicted, and on the receiver's route as large an \
+                       initrwnd; a burst that a thin link may drop: for known peers, and begin with 20",
+            },
+            How {
+                system: "Linux",
                 text: "`ip route change PREFIX via GATEWAY dev DEV initcwnd 20` (default 10); the \
                        receiver's first window must allow it too: initrwnd on its route",
             },

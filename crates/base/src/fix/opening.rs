@@ -74,9 +74,10 @@ pub(super) const ROWS: &[FixInfo] = &[
         how: &[
             How {
                 system: "Linux",
-                text: "Both ends `sysctl -w net.ipv4.tcp_fastopen=3`; client: setsockopt(fd, IPPROTO_TCP, \
-                       TCP_FASTOPEN_CONNECT, &one, sizeof one); saves one round trip from the second \
-                       connection on; only for requests that may arrive twice",
+                text: "Both ends `sysctl -w net.ipv4.tcp_fastopen=3`; server, before listen(): setsockopt(fd, \
+                       IPPROTO_TCP, TCP_FASTOPEN, &queue, sizeof queue), how many may wait; client: \
+                       setsockopt(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &one, sizeof one); saves one round \
+                       trip from the second connection on; only for requests that may arrive twice",
             },
             How { system: "nginx", text: "`listen 443 ssl fastopen=256;`" },
             How {
