@@ -46,10 +46,10 @@ pub(crate) fn link(s: &Segment) -> u32 {
 
 /// Writes the frame into `out`; gives its length on the wire.
 pub(crate) fn write(s: &Segment, names: &mut Names, out: &mut Vec<u8>) -> u32 {
-    let tcp = tcp(s, names.hide());
+    let (tcp, header) = tcp(s, names.hide());
     let payload = payload(s);
     let (src, dst) = (names.of(s.src.ip), names.of(s.dst.ip));
-    let length = (tcp.len() as u32).saturating_add(s.len);
+    let length = header.saturating_add(s.len);
     out.clear();
     // Locally administered addresses: 2 for the one with the lower endpoint, so that directions stay apart.
     let lower = u8::from(s.src <= s.dst);
@@ -101,24 +101,35 @@ pub(crate) fn write(s: &Segment, names: &mut Names, out: &mut Vec<u8>) -> u32 {
     headers.saturating_add(s.len)
 }
 
-fn tcp(s: &Segment, hide: bool) -> Vec<u8> {
+/// The longest TCP header, in words of four bytes.
+const LONGEST: u32 = 15;
+
+/// What was captured of the TCP header, and how long it says that it is: one that was cut stays cut, or its options would pass for all
+/// that there were.
+fn tcp(s: &Segment, hide: bool) -> (Vec<u8>, u32) {
     let options = options(s);
+    let cut = s.trouble.has(Trouble::CUT_HEADER);
+    // How long a header with cut options was is not kept.
+    let words = if cut && s.options.damaged { LONGEST } else { (20 + options.len() as u32) / 4 };
     let mut h = Vec::with_capacity(60);
     h.extend(s.src.port.to_be_bytes());
     h.extend(s.dst.port.to_be_bytes());
     h.extend(s.seq.0.to_be_bytes());
     h.extend(s.ack.0.to_be_bytes());
-    let words = (20 + options.len()) as u16 / 4;
-    h.extend((words << 12 | s.flags.0 & 0x0fff).to_be_bytes());
+    h.extend(((words as u16) << 12 | s.flags.0 & 0x0fff).to_be_bytes());
     h.extend(s.window.to_be_bytes());
     // The checksum covers addresses and payload: who knows the rest could test guesses with it.
     h.extend(if hide { 0 } else { s.checksum }.to_be_bytes());
-    h.extend([0, 0]);
-    h.extend(options);
-    h
+    // Cut although no option was: within the last bytes.
+    if !cut || s.options.damaged {
+        h.extend([0, 0]);
+        h.extend(options);
+    }
+    (h, 4 * words)
 }
 
-/// The options that were understood, in their order; timestamps where Linux has them.
+/// The options that were understood, in their order; timestamps where Linux has them. Behind them stays a gap or a scar where there was
+/// one.
 fn options(s: &Segment) -> Vec<u8> {
     let o = &s.options;
     let mut out: Vec<u8> = Vec::with_capacity(40);
@@ -157,9 +168,23 @@ fn options(s: &Segment) -> Vec<u8> {
         }
     }
     stamp(&mut out);
+    if s.options.damaged {
+        // An option without its length; one byte at least of forty was not understood.
+        out.truncate(39);
+        if s.trouble.has(Trouble::CUT_HEADER) {
+            return out;
+        }
+        out.push(UNKNOWN);
+        if out.len() < 40 {
+            out.push(0);
+        }
+    }
     out.resize(out.len().next_multiple_of(4).min(40), 1);
     out
 }
+
+/// An option that nobody has (RFC 4727): its length below two says that the list is damaged.
+const UNKNOWN: u8 = 253;
 
 /// What tells the protocol: the types of TLS records, or the word a protocol or a grant of HTTP/2 begins with.
 fn payload(s: &Segment) -> Vec<u8> {
@@ -221,7 +246,7 @@ fn grants(len: u32) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tcpwhy_base::Endpoint;
+    use tcpwhy_base::{Endpoint, TcpOptions};
     use tcpwhy_capture::{Dissector, Frame};
 
     /// What is written is read as what was: all that is told of TLS.
@@ -246,5 +271,24 @@ mod tests {
         }
         // No records are so long.
         assert_eq!(told(Tls::DATA | Tls::CREDIT, 36).0, 0);
+    }
+
+    /// What was cut or damaged is read as that.
+    #[test]
+    fn damage_stays() {
+        let syn = TcpOptions { mss: Some(1460), order: 2, ..TcpOptions::default() };
+        let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let (src, dst) = (Endpoint { ip, port: 1 }, Endpoint { ip, port: 2 });
+        for (damaged, trouble) in [(true, Trouble::CUT_HEADER), (false, Trouble::CUT_HEADER), (true, 0)] {
+            let options = if damaged { TcpOptions { damaged, ..syn } } else { TcpOptions::default() };
+            let s = Segment { options, trouble: Trouble(trouble), len: 7, src, dst, ..Segment::EMPTY };
+            let (mut bytes, mut read) = (Vec::new(), Segment::EMPTY);
+            let len = write(&s, &mut Names::default(), &mut bytes);
+            let (number, time) = (1, tcpwhy_base::Nanos::ZERO);
+            let frame = Frame { number, time, bad_time: false, link_type: ETHERNET, data: &bytes, len };
+            Dissector::new().dissect(&frame, 0, &mut read);
+            assert_eq!((read.options, read.len), (options, 7), "{trouble}");
+            assert_eq!(read.trouble.has(Trouble::CUT_HEADER), s.trouble.has(Trouble::CUT_HEADER));
+        }
     }
 }
