@@ -1,9 +1,10 @@
 //! The inputs: their names, their order, and what is said when one cannot be read.
 
+use crate::spool::{self, Spool};
 use crate::stdin::Stdin;
 use crate::{items, shown};
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -43,7 +44,7 @@ impl Capture for Input {
     }
 
     fn is_stream(&self) -> bool {
-        self.is_stdin()
+        Input::is_stream(self)
     }
 }
 
@@ -56,12 +57,29 @@ impl Input {
 
     /// Its name without directories, for short lines.
     pub(crate) fn base(&self) -> String {
-        self.path.file_name().map_or_else(|| self.name.clone(), |n| n.to_string_lossy().into_owned())
+        // The file that keeps a pipe has no name that says anything.
+        let own = self.path.file_name().filter(|n| self.name.ends_with(&*n.to_string_lossy()));
+        own.map_or_else(|| self.name.clone(), |n| n.to_string_lossy().into_owned())
     }
 
-    /// Whether it can be read a second time.
-    pub(crate) fn is_stdin(&self) -> bool {
+    /// Whether it can be read once: standard input, or a pipe with a name.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.is_stdin() || Stdin::is_any_pipe(&self.path)
+    }
+
+    fn is_stdin(&self) -> bool {
         is_stdin(&self.path)
+    }
+
+    /// What it brings, if it is a stream.
+    pub(crate) fn stream(&self) -> io::Result<Box<dyn Read>> {
+        if self.is_stdin() {
+            return Ok(Box::new(Stdin::open()?));
+        }
+        Ok(match Stdin::of_pipe(&self.path) {
+            Some(pipe) => Box::new(pipe?),
+            None => Box::new(fs::File::open(&self.path)?),
+        })
     }
 
     /// Opens it, or says in one sentence why not and what to do.
@@ -160,38 +178,77 @@ pub(crate) struct Ordered {
     pub(crate) unreadable: Vec<String>,
     /// What lay in a folder beside captures, in one sentence.
     pub(crate) foreign: Option<String>,
+    /// Streams among them, kept to be read again.
+    pub(crate) spools: Vec<Spool>,
+}
+
+impl Ordered {
+    /// Keeps what can be read once alone; what cannot be read is no input, nor one that an interrupt ended before it brought anything.
+    fn kept(&mut self, stream: &Input, stop: &AtomicBool) -> anyhow::Result<Option<Input>> {
+        if !stream.is_stdin()
+            && let Err(problem) = stream.check()
+        {
+            self.unreadable.push(shown::text(&problem).into_owned());
+            return Ok(None);
+        }
+        let spool = Spool::fill(&stream.name, stream.stream(), stop)?;
+        // It is called what it was.
+        let input = Input { path: spool.path().into(), name: spool.name.clone() };
+        let is_none = spool.interrupted && input.size() == Some(0);
+        self.spools.push(spool);
+        Ok((!is_none).then_some(input))
+    }
 }
 
 /// Looks at files, and in folders for the captures in them; what is no capture there is passed over. What an interrupt (`stop`) leaves
-/// unopened is an input all the same.
-pub(crate) fn in_order(paths: &[PathBuf], stop: &AtomicBool) -> Ordered {
+/// unopened is an input all the same. Streams are kept in files where they are read `twice`, or are not the only input.
+pub(crate) fn in_order(paths: &[PathBuf], twice: bool, stop: &AtomicBool) -> anyhow::Result<Ordered> {
+    let mut found = Ordered::default();
     if let [one] = paths
         && !one.is_dir()
     {
-        return Ordered { inputs: vec![Input::new(one)], ..Ordered::default() };
+        let input = Input::new(one);
+        let input = if twice && input.is_stream() { found.kept(&input, stop)? } else { Some(input) };
+        found.inputs.extend(input);
+    } else {
+        among(paths, &mut found, stop)?;
     }
+    if spool::interrupted(&found.spools) {
+        // What was taken off a pipe is analysed; a second interrupt ends the program.
+        stop.store(false, Relaxed);
+    }
+    Ok(found)
+}
+
+/// The inputs, each of them opened, in the order of their first packets.
+fn among(paths: &[PathBuf], found: &mut Ordered, stop: &AtomicBool) -> anyhow::Result<()> {
     let mut timed: Vec<(Option<Nanos>, Input)> = Vec::new();
-    let mut unreadable = Vec::new();
     let mut foreign = Vec::new();
     for item in items::among(paths, None) {
-        let input = Input::new(&item.path);
+        let mut input = Input::new(&item.path);
+        if input.is_stream() {
+            let Some(kept) = found.kept(&input, stop)? else { continue };
+            input = kept;
+        }
         match input.open() {
             // What is wrong within the file is said when it is read.
             Ok(mut reader) => timed.push((reader.next().ok().flatten().map(|f| f.time), input)),
             Err(_) if stop.load(Relaxed) => timed.push((None, input)),
             Err(_) if item.is_foreign() => foreign.push(input.name),
-            Err(problem) => unreadable.push(problem),
+            Err(problem) => found.unreadable.push(problem),
         }
     }
-    if timed.is_empty() && unreadable.is_empty() {
+    if timed.is_empty() && found.unreadable.is_empty() && found.spools.is_empty() {
         let folders: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
         let folders = folders.join(", ");
-        unreadable.push(format!("{}: no capture is in this folder. Check the name", shown::text(&folders)));
+        found
+            .unreadable
+            .push(format!("{}: no capture is in this folder. Check the name", shown::text(&folders)));
     }
     timed.sort_by_key(|(first, _)| first.unwrap_or(Nanos::MAX));
-    let inputs: Vec<Input> = timed.into_iter().map(|t| t.1).collect();
-    let foreign = if inputs.is_empty() { None } else { passed_over(&foreign) };
-    Ordered { inputs, unreadable, foreign }
+    found.inputs = timed.into_iter().map(|t| t.1).collect();
+    found.foreign = if found.inputs.is_empty() { None } else { passed_over(&foreign) };
+    Ok(())
 }
 
 fn passed_over(foreign: &[String]) -> Option<String> {

@@ -4,7 +4,7 @@ use crate::failure::{Exit, Usage, say};
 use crate::input::{self, Input, Ordered};
 use crate::progress::Progress;
 use crate::source::Source;
-use crate::spool::Spool;
+use crate::spool::{self, Spool};
 use crate::{shown, taps, warnings};
 use anyhow::bail;
 use std::path::PathBuf;
@@ -22,10 +22,10 @@ pub(crate) struct Loaded {
     pub(crate) capture: Capture,
     /// Some input was damaged.
     pub(crate) damaged: bool,
-    /// An interrupt ended standard input before its end.
+    /// An interrupt ended a stream before its end.
     interrupted: bool,
-    /// Keeps standard input until the end.
-    spool: Option<Spool>,
+    /// Keep streams until the end.
+    spools: Vec<Spool>,
 }
 
 impl Loaded {
@@ -62,8 +62,8 @@ pub(crate) struct Found {
     pub(crate) inputs: Vec<Input>,
     /// Sentences about those that cannot be read.
     pub(crate) unreadable: Vec<String>,
-    /// Standard input, if it is kept to be read again.
-    pub(crate) spool: Option<Spool>,
+    /// Streams that are kept to be read again.
+    pub(crate) spools: Vec<Spool>,
 }
 
 impl Found {
@@ -80,13 +80,9 @@ impl Found {
                 "standard input (-) cannot be joined with other inputs: write it to a file first".into()
             ));
         }
-        if from_stdin && twice {
-            let spool = Spool::fill(stop)?;
-            return Ok(Found { inputs: vec![spool.input()], unreadable: Vec::new(), spool: Some(spool) });
-        }
-        let Ordered { inputs, unreadable, foreign } = input::in_order(paths, stop);
+        let Ordered { inputs, unreadable, foreign, spools } = input::in_order(paths, twice, stop)?;
         foreign.iter().filter(|_| !quiet).for_each(|said| say(said));
-        Ok(Found { inputs, unreadable, spool: None })
+        Ok(Found { inputs, unreadable, spools })
     }
 }
 
@@ -97,18 +93,29 @@ pub(crate) fn load(
     quiet: bool,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<Result<Loaded, Exit>> {
-    let Found { inputs, unreadable, spool } = Found::among(paths, true, quiet, stop)?;
+    load_found(Found::among(paths, true, quiet, stop)?, detail, quiet, stop)
+}
+
+/// The same of what was looked at already.
+pub(crate) fn load_found(
+    found: Found,
+    detail: Detail,
+    quiet: bool,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Result<Loaded, Exit>> {
+    let Found { inputs, unreadable, spools } = found;
+    let nothing = inputs.is_empty() && spool::interrupted(&spools);
     let mut loaded = load_inputs(inputs, unreadable, detail, None, &mut Progress::new(quiet), stop)?;
-    if loaded.as_ref().is_ok_and(|l| l.interrupted) {
+    if nothing || loaded.as_ref().is_ok_and(|l| l.interrupted) {
         say("interrupted: nothing was written");
         return Ok(Err(Exit::Interrupted));
     }
     if let Ok(loaded) = &mut loaded {
-        loaded.interrupted = spool.as_ref().is_some_and(|s| s.interrupted);
+        loaded.interrupted = spool::interrupted(&spools);
         if loaded.interrupted {
             say("interrupted: this is about the packets before");
         }
-        loaded.spool = spool;
+        loaded.spools = spools;
     }
     Ok(loaded)
 }
@@ -142,7 +149,7 @@ pub(crate) fn load_inputs(
     warnings.extend(aside);
     warnings.extend(taps::warning(&taps, &inputs, &analysis));
     let capture = capture(&inputs, read, analysis.connection_count(), false, warnings);
-    Ok(Ok(Loaded { inputs, analysis, capture, damaged, interrupted, spool: None }))
+    Ok(Ok(Loaded { inputs, analysis, capture, damaged, interrupted, spools: Vec::new() }))
 }
 
 /// Leaves captures whose clocks ran backwards or jumped out of the answer about several: how far their times are wrong nobody can

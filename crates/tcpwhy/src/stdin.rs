@@ -27,9 +27,14 @@ impl Stdin {
         system::is_pipe(path).then(|| system::open_pipe(path).map(Stdin))
     }
 
-    /// Whether a pipe is there: to open it in any other way may take for ever.
+    /// Whether a pipe is there that is opened so: to open it in any other way may take for ever.
     pub(crate) fn is_pipe(path: &Path) -> bool {
         system::is_pipe(path)
+    }
+
+    /// Whether a pipe is there at all, such as that of `<(zcat a.pcap.gz)`: what was read of it is gone.
+    pub(crate) fn is_any_pipe(path: &Path) -> bool {
+        system::is_any_pipe(path)
     }
 }
 
@@ -55,7 +60,6 @@ mod system {
     use std::fs::File;
     use std::io;
     use std::os::fd::AsFd as _;
-    #[cfg(target_os = "linux")]
     use std::os::unix::fs::FileTypeExt as _;
     use std::os::unix::fs::OpenOptionsExt as _;
     use std::path::Path;
@@ -69,15 +73,13 @@ mod system {
         Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
     }
 
-    #[cfg(target_os = "linux")]
+    /// Elsewhere than on Linux a pipe whose writer has not come yet looks as one whose writers have gone.
     pub(super) fn is_pipe(path: &Path) -> bool {
-        std::fs::metadata(path).is_ok_and(|m| m.file_type().is_fifo())
+        cfg!(target_os = "linux") && is_any_pipe(path)
     }
 
-    /// Elsewhere a pipe whose writer has not come yet looks as one whose writers have gone.
-    #[cfg(not(target_os = "linux"))]
-    pub(super) fn is_pipe(_: &Path) -> bool {
-        false
+    pub(super) fn is_any_pipe(path: &Path) -> bool {
+        std::fs::metadata(path).is_ok_and(|m| m.file_type().is_fifo())
     }
 
     /// Without waiting for a writer: [`has_bytes`] does, and can be interrupted.
@@ -108,6 +110,10 @@ mod system {
     }
 
     pub(super) fn is_pipe(_: &Path) -> bool {
+        false
+    }
+
+    pub(super) fn is_any_pipe(_: &Path) -> bool {
         false
     }
 

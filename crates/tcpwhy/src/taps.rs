@@ -1,7 +1,6 @@
 //! What is said of two captures of the same connections, at both of their ends.
 
 use crate::input::Input;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tcpwhy_base::Nanos;
@@ -9,9 +8,9 @@ use tcpwhy_library::captures::Analysis;
 use tcpwhy_library::captures::taps::{Taps, Unpaired, among};
 use tcpwhy_report::Warning;
 
-/// Two files hold the same connections, seen from two ends.
-pub(crate) fn are_two(files: [&Path; 2], stop: &Arc<AtomicBool>) -> bool {
-    let mut inputs = files.map(Input::new);
+/// Two inputs hold the same connections, seen from two ends.
+pub(crate) fn are_two(inputs: [&Input; 2], stop: &Arc<AtomicBool>) -> bool {
+    let mut inputs = inputs.map(Input::clone);
     matches!(among(&mut inputs, None, stop), Ok(Some(_)))
 }
 

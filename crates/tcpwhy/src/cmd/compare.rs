@@ -1,7 +1,8 @@
 use crate::args::Compare;
 use crate::failure::{Exit, Usage, say};
+use crate::load::{self, Found};
 use crate::output::{self, Output};
-use crate::{cmd, load, shown, taps};
+use crate::{cmd, shown, spool, taps};
 use anyhow::bail;
 use std::path::Path;
 use std::slice;
@@ -16,7 +17,17 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
     }
     output::refuse_overwriting(&[args.output.as_deref(), args.html.as_deref()], &inputs)?;
     let stop = cmd::stop_signal()?;
-    if taps::are_two([&args.before, &args.after], &stop) {
+    let mut found = Vec::with_capacity(2);
+    for path in &inputs {
+        found.push(Found::among(slice::from_ref(path), true, args.quiet, &stop)?);
+    }
+    if found.iter().any(|f| spool::interrupted(&f.spools)) {
+        say("interrupted: nothing was written");
+        return Ok(Exit::Interrupted);
+    }
+    if let [[before], [after]] = [&found[0].inputs[..], &found[1].inputs[..]]
+        && taps::are_two([before, after], &stop)
+    {
         let [before, after] = inputs.each_ref().map(|p| shown(p));
         bail!(Usage(format!(
             "{before} and {after} hold the same connections, seen from two ends, and nothing that could have changed between them: \
@@ -25,8 +36,8 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
     }
     let page = args.html.as_deref().map(|path| Output::beside(path, "--html")).transpose()?;
     let mut sides = Vec::with_capacity(2);
-    for path in &inputs {
-        match load::load(slice::from_ref(path), Detail::All, args.quiet, &stop)? {
+    for found in found {
+        match load::load_found(found, Detail::All, args.quiet, &stop)? {
             Ok(mut loaded) => {
                 if args.names {
                     loaded.name()?;

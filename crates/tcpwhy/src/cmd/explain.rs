@@ -8,6 +8,7 @@ use crate::load::{self, Found};
 use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::source::Source;
+use crate::spool::{self, Spool};
 use crate::units::Bound;
 use crate::{pages, select, shown, taps};
 use anyhow::bail;
@@ -41,8 +42,8 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     }
     output::refuse_overwriting(&Extras::files(args), &args.files)?;
     let extras = Extras::open(args)?;
-    let twice = Extras::read_again(args) || from_start(args) && !args.follow;
-    let Found { mut inputs, unreadable, spool } = Found::among(&args.files, twice, args.quiet, &stop)?;
+    let twice = Extras::read_again(args) || args.exchange.is_some() || from_start(args) && !args.follow;
+    let Found { mut inputs, unreadable, spools } = Found::among(&args.files, twice, args.quiet, &stop)?;
     let taps = if args.follow || args.apart {
         Ok(None)
     } else {
@@ -63,17 +64,13 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
         .telling(&shared);
     let two = taps.as_ref().ok().and_then(Option::as_ref);
     if streams(args) && two.is_none() {
-        return run_live(args, &captures, &stop, unreadable, &shared, &mut progress);
+        return run_live(args, &captures, &stop, (unreadable, &spools), &shared, &mut progress);
     }
     let (mut analysis, mut read) = match two {
         Some(two) => captures.explain_taps(two, &mut progress.told())?,
         None => captures.explain(&mut progress.told())?,
     };
-    if spool.as_ref().is_some_and(|s| s.interrupted) {
-        // The file ends where the interrupt came, be it within a packet.
-        read.interrupted = true;
-        read.damaged.clear();
-    }
+    spool::tell(&spools, &mut read);
     progress.clear();
     if let Some(exit) = load::say_problems(&inputs, &mut read, unreadable) {
         return Ok(exit);
@@ -119,7 +116,7 @@ fn window(args: &Explain, inputs: &[Input]) -> anyhow::Result<Option<Window>> {
         return Ok(None);
     }
     let first = || inputs.first()?.open().ok()?.next().ok().flatten().map(|frame| frame.time);
-    let again = from_start(args) && !(args.follow && inputs.iter().any(Input::is_stdin));
+    let again = from_start(args) && !(args.follow && inputs.iter().any(Input::is_stream));
     let start = if again { first() } else { None };
     if from_start(args) && args.follow && start.is_none() {
         bail!(Usage(
@@ -221,7 +218,7 @@ fn run_live(
     args: &Explain,
     captures: &Captures<'_, Input>,
     stop: &AtomicBool,
-    unreadable: Vec<String>,
+    (unreadable, spools): (Vec<String>, &[Spool]),
     shared: &Meanwhile,
     progress: &mut Progress,
 ) -> anyhow::Result<Exit> {
@@ -237,6 +234,7 @@ fn run_live(
         slower_than: args.slower_than,
     };
     let Streamed { taken, findings, totals, mut read, .. } = live::run(captures, &mut out, style, progress)?;
+    spool::tell(spools, &mut read);
     progress.clear();
     if let Err(e) = taken {
         return out.finish(Err(e.into())).map(|()| Exit::Done);
@@ -324,11 +322,6 @@ pub(crate) fn say_it(
 
 /// The packets of an exchange; or the sentence that says why there are none.
 fn packets(source: &Source<'_>, analysis: &Analysis, id: u32, x: &Exchange) -> Result<Track, String> {
-    if source.inputs.iter().any(Input::is_stdin) {
-        return Err("The packets beside the spans need a second look at the capture: save standard input to a file and \
-                    explain that."
-            .into());
-    }
     source.stretch(analysis, id, (x.start, x.end), PACKETS).map_err(|e| format!("{e:#}"))
 }
 

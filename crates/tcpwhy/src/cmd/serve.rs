@@ -23,8 +23,9 @@ pub(crate) fn run(args: &Serve) -> anyhow::Result<Exit> {
             continue;
         }
         let input = Input::new(path);
-        if input.is_stdin() {
-            bail!(Usage("serve needs a file or a folder: write standard input to one first".into()));
+        if input.is_stream() {
+            let name = &input.name;
+            bail!(Usage(format!("serve needs a file or a folder: write {name} to one first")));
         }
         input.open().map_err(|why| anyhow::anyhow!(why))?;
     }

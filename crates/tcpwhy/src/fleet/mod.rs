@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Explain, folder: &Path, stop: &Arc<AtomicBool>) -> anyh
     }
     if let [first, second] = args.files.as_slice()
         && !args.apart
-        && taps::are_two([first, second], stop)
+        && taps::are_two([&Input::new(first), &Input::new(second)], stop)
     {
         // Each file has its own rows, whatever else is asked about.
         say(&format!(

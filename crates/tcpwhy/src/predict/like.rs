@@ -23,7 +23,7 @@ type Answered = (Question, Answer, Prediction);
 /// was not. `Err`: the exit code, where nothing could be read.
 pub(crate) fn ask(args: &Predict, file: &Path) -> anyhow::Result<Result<(Answered, Exit), Exit>> {
     let files = [file.to_path_buf()];
-    let Ordered { inputs, unreadable, .. } = input::in_order(&files, &AtomicBool::default());
+    let Ordered { inputs, unreadable, .. } = input::in_order(&files, false, &AtomicBool::default())?;
     let (mut analysis, read) = Captures::new(&inputs).explain(&mut |_, _| ())?;
     unreadable.iter().chain(&read.unreadable).chain(&read.damaged).for_each(|p| say(p));
     if read.opened == 0 {

@@ -223,6 +223,57 @@ fn a_pipe_with_a_name_is_read_to_its_end() {
     }
 }
 
+/// Pipes as shells make them of programs (`<(zstdcat a.pcap.zst)`): whatever reads twice or several inputs says what it says of files.
+#[cfg(target_os = "linux")]
+#[test]
+fn pipes_are_read_as_often_as_files() {
+    let dir = Dir::new();
+    let other = format!("{}/../../captures/zeek__tcp_ssh-dups.pcap", env!("CARGO_MANIFEST_DIR"));
+    assert!(Command::new("mkfifo").args(["one", "two"]).current_dir(&dir.0).status().unwrap().success());
+    // Nothing waits for ever: a program that opens a pipe a second time has no writer.
+    let ran = |args: &[&str], files: [&str; 2]| {
+        let args = args.iter().map(|&arg| match arg {
+            "one" => files[0],
+            "two" => files[1],
+            arg => arg,
+        });
+        let mut limited = Command::new("timeout");
+        limited.arg("30").arg(env!("CARGO_BIN_EXE_tcpwhy")).args(args).current_dir(&dir.0);
+        let done = limited.stderr(Stdio::null()).output().unwrap();
+        (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
+    };
+    for args in [
+        &["one", "--names"][..],
+        &["one", "--from", "1"],
+        &["one", "--connection", "1", "--exchange", "1"],
+        &["one", "--html", "page.html"],
+        &["slice", "one", "--connection", "1", "-o", "-"],
+        &["one", "two"],
+        &["one", "two", "--jsonl"],
+        &["one", "two", "--html", "page.html"],
+        &["compare", "one", "two"],
+    ] {
+        let writers = ["one", "two"].map(|pipe| {
+            let file = if pipe == "one" { smtp() } else { other.clone() };
+            let script = "exec cat \"$0\" >\"$1\"";
+            Command::new("sh").args(["-c", script, &file, pipe]).current_dir(&dir.0).spawn().unwrap()
+        });
+        let piped = ran(args, ["one", "two"]);
+        for mut writer in writers {
+            let _ = writer.kill();
+            let _ = writer.wait();
+        }
+        let files = ran(args, [&smtp(), &other]);
+        let named = |text: &str| {
+            let text = text.replace(&smtp(), "one").replace(&other, "two");
+            text.replace("zeek__smtp_bdat.pcap", "one").replace("zeek__tcp_ssh-dups.pcap", "two")
+        };
+        assert_eq!(piped.0, files.0, "{args:?}");
+        let words = |text: &str| named(text).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&piped.1), words(&files.1), "{args:?}");
+    }
+}
+
 #[test]
 fn a_condition_about_nothing_does_not_hold_and_is_not_met() {
     let dir = Dir::new();

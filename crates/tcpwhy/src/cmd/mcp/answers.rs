@@ -98,7 +98,8 @@ impl Asked<'_> {
     /// The capture in `path`, analysed.
     fn load(&self, path: &Path, detail: Detail) -> Result<Loaded, String> {
         let Ordered { inputs, unreadable, .. } =
-            input::in_order(std::slice::from_ref(&path.to_path_buf()), self.stop);
+            input::in_order(std::slice::from_ref(&path.to_path_buf()), false, self.stop)
+                .map_err(|e| self.relative(&format!("{e:#}")))?;
         if let Some(problem) = unreadable.into_iter().next() {
             return Err(self.relative(&problem));
         }
