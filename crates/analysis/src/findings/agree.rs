@@ -46,7 +46,9 @@ pub(crate) fn agree(findings: &mut [Finding]) {
         let (cause, side) = (findings[at].cause, findings[at].side);
         refuted.retain(|r| {
             let place = place_of(r.fix.info().place, cause, side);
-            !offers.iter().any(|o| o.fix == r.fix && o.place == place && beside(findings, o.by, at))
+            // A connection that is kept is kept at both ends: which has to change differs by who closes it.
+            let there = |o: &Offer| o.place == place || r.fix == FixId::ReuseConnections;
+            !offers.iter().any(|o| o.fix == r.fix && there(o) && beside(findings, o.by, at))
         });
         findings[at].refuted = refuted;
         if let Some(replay) = &mut findings[at].replay {

@@ -191,6 +191,30 @@ fn downloads_side_by_side_share_a_link() {
     assert!(pauses < 100_000_000, "their server wrote all at once: {pauses}");
 }
 
+/// No answer offers a fix to the client or the server and says beside another finding of that connection that it would be vain there.
+#[test]
+fn no_fix_is_offered_and_called_vain() {
+    let list = |f: &Value, of: &str| f[of].as_array().cloned().unwrap_or_default();
+    let mut refuted = 0;
+    for file in captures() {
+        let json = tcpwhy(&["explain", &text(&file), "--json"]).json();
+        for vain in json["findings"].as_array().unwrap() {
+            for fix in list(vain, "refuted") {
+                let of_both = |f: &&Value| {
+                    let near = list(f, "connections").iter().any(|c| list(vain, "connections").contains(c));
+                    near && (f["side"] == vain["side"] || fix["id"] == "reuse_connections")
+                };
+                let offers =
+                    |f: &Value| list(f, "fixes").iter().any(|o| o["id"] == fix["id"] && o["saves_ns"] != 0);
+                let other = json["findings"].as_array().unwrap().iter().filter(of_both).find(|f| offers(f));
+                assert!(other.is_none(), "{}: {fix} of {vain} is offered by {other:?}", file.display());
+                refuted += 1;
+            }
+        }
+    }
+    assert!(refuted > 50, "{refuted}");
+}
+
 #[test]
 fn a_slice_holds_no_payload() {
     let dir = Dir::new();
