@@ -351,9 +351,16 @@ export interface Fix {
   how: string[];
   /** Parameters for programs. */
   applies_to: Parameters;
-  /** What it saves of the finding's time: at most, or as the model predicts it from its example. */
+  /**
+   * What it saves of the finding's time: at most, or as the model predicts it from its example. A faster link for
+   * transfers that filled it (`link_full`) saves of the time of other findings, too, and this may be more than
+   * that of its own.
+   */
   saves_ns: number | null;
-  /** Time of the replayed part (`model` of the finding) with this fix. */
+  /**
+   * Time of the replayed part (`model` of the finding) with this fix; none where transfers shared a link
+   * (`link_full`).
+   */
   predicted_ns: number | null;
   /** Where the saving comes from: `bound`, `predicted`, `replayed` or `applied`. */
   basis: string;

@@ -57,7 +57,7 @@ pub(crate) fn agree(findings: &mut [Finding]) {
     }
 }
 
-/// No fix saves more than what there is of its finding.
+/// No fix saves more than what there is of its finding, and a faster link what transfers waited for it in other findings as well.
 fn bound(f: &mut Finding) {
     // Requests that nobody made save no time: what lies between them, after the last byte or in another finding.
     let most = f.to_save();
@@ -66,6 +66,7 @@ fn bound(f: &mut Finding) {
     // What one transfer gains alone others of its link lose (rule 99): replays are of one.
     for fix in f.fixes.iter_mut().filter(|fix| fix.saves.is_some()) {
         fix.replayed &= shared.is_none();
+        fix.predicted = fix.predicted.filter(|_| shared.is_none());
         let of_link = shared.is_some() && f.cause == Cause::Bandwidth;
         fix.saves = fix.saves.map(|saves| if of_link { most } else { saves.min(most) });
     }
@@ -125,10 +126,14 @@ mod tests {
         let link = SharedLink { from, to, transfers: 3, range, bytes: 1_000_000, bandwidth_bps: 8_000_000 };
         f.link_full = Some(LinkFull { time: MS(full), link });
         let mut fix = Fix::new(FixId::FixLoss, "path");
-        (fix.saves, fix.replayed) = (Some(MS(800)), true);
+        (fix.saves, fix.predicted, fix.replayed) = (Some(MS(800)), Some(MS(200)), true);
         f.fixes = vec![fix];
         bound(&mut f);
         assert_eq!(f.fixes.len() + f.refuted.len(), 1, "it is offered, or is said not to be");
+        assert!(
+            f.fixes.iter().all(|fix| fix.predicted.is_some() == fix.replayed),
+            "no replay says how long it took"
+        );
         f.fixes.first().and_then(|fix| Some((fix.saves?, fix.replayed)))
     }
 

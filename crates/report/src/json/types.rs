@@ -465,9 +465,10 @@ pub struct Fix<'a> {
     pub program: Option<Program>,
     /// Parameters for programs.
     pub applies_to: Parameters<'a>,
-    /// What it saves of the finding's time: at most, or as the model predicts it from its example.
+    /// What it saves of the finding's time: at most, or as the model predicts it from its example. A faster link for transfers
+    /// that filled it (`link_full`) saves of the time of other findings, too, and this may be more than that of its own.
     pub saves_ns: Option<i64>,
-    /// Time of the replayed part (`model` of the finding) with this fix.
+    /// Time of the replayed part (`model` of the finding) with this fix; none where a shared link (`link_full`) was full for most of it.
     pub predicted_ns: Option<i64>,
     /// Where the saving comes from: `bound`, `predicted`, `replayed` or `applied`.
     pub basis: Word,
