@@ -33,6 +33,8 @@ pub(crate) struct Pcapng {
     has_drops: bool,
     /// What a kernel said since this was last emptied.
     heard: Vec<SocketEvent>,
+    /// Events that were left out.
+    unheard: u64,
 }
 
 #[derive(Clone)]
@@ -252,13 +254,21 @@ impl Pcapng {
         &mut self.heard
     }
 
+    /// How many events found no room between two packets.
+    pub(crate) fn unheard(&self) -> u64 {
+        self.unheard
+    }
+
     /// Takes in an event, if it is one of ours.
     fn hear(&mut self, order: Order, body: &[u8]) {
         let ours = |(number, rest): (&[u8; 4], &[u8])| {
             (order.u32(*number) == ENTERPRISE).then(|| socket_events::decode(order, rest))?
         };
+        let Some(event) = body.split_first_chunk().and_then(ours) else { return };
         if self.heard.len() < MOST_EVENTS {
-            self.heard.extend(body.split_first_chunk().and_then(ours));
+            self.heard.push(event);
+        } else {
+            self.unheard += 1;
         }
     }
 

@@ -363,6 +363,14 @@ impl Reader {
         }
     }
 
+    /// Events of a kernel (pcapng of `record`) that were left out, since there were too many of them between two packets.
+    pub fn events_left_out(&self) -> u64 {
+        match &self.format {
+            Format::Pcapng(pcapng) => pcapng.unheard(),
+            Format::Pcap(_) | Format::Snoop(_) => 0,
+        }
+    }
+
     /// Whether to wait at the end of the input for more, which suits a file that is still being written.
     pub fn follow(&mut self, on: bool) {
         self.shared.follow.store(on, Relaxed);

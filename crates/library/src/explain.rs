@@ -66,6 +66,8 @@ pub struct Input {
     pub odd_clock: Option<OddClock>,
     /// Packets that the capture program says it lost.
     pub drops: u64,
+    /// Events of a kernel that were left out: too many stood between two packets.
+    pub events_left_out: u64,
     /// Where and how the capture is damaged. Everything before that was read.
     pub damage: Option<ReadError>,
     /// Reading was stopped before the end.
@@ -262,6 +264,7 @@ impl Explain {
         input.counts = dissector.counts().clone();
         input.encapsulations = dissector.encapsulations().collect();
         input.drops = reader.capture_drops().unwrap_or(0);
+        input.events_left_out = reader.events_left_out();
         input
     }
 

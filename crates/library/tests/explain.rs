@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use tcpwhy_base::{Segment, SocketChange, SocketEvent, Source};
-use tcpwhy_capture::{Dissector, Verdict, Writer};
+use tcpwhy_base::{Endpoint, Segment, Seq, SocketChange, SocketEvent, Source};
+use tcpwhy_capture::{Dissector, Frame, Verdict, Writer};
 use tcpwhy_library::{Connection, Explain, Filter, Nanos, Reader};
 
 fn path() -> std::path::PathBuf {
@@ -51,6 +51,20 @@ fn a_kernel_in_the_capture_is_heard() {
     assert_eq!(found, says(connection, Source::Kernel));
     let other = Explain::new().filter(Filter::parse("port 26").unwrap()).bytes(bytes).unwrap();
     assert!(other.connections.is_empty());
+}
+
+/// A file whose kernel says more between two packets than is kept: what was left out is counted.
+#[test]
+fn events_that_find_no_room_are_counted() {
+    let mut writer = Writer::pcapng(Vec::new()).unwrap();
+    let end = |port| Endpoint { ip: [10, 0, 0, 1].into(), port };
+    let change = SocketChange::Write { from: Seq(1), bytes: 1, read: None };
+    let event = SocketEvent { time: Nanos(1), local: end(1), remote: end(2), change };
+    (0..(1 << 16) + 3).for_each(|_| writer.event(&event).unwrap());
+    writer.write(&Frame::new(Nanos(5), 1, b"one"), None).unwrap();
+    writer.event(&event).unwrap();
+    let found = Explain::new().bytes(writer.finish().unwrap()).unwrap();
+    assert_eq!(found.input.events_left_out, 3);
 }
 
 #[test]

@@ -37,6 +37,13 @@ pub(crate) fn of_reading(read: &Read) -> Vec<Warning> {
             .into(),
     );
     say(
+        "events_left_out",
+        read.events_left_out,
+        "events of a kernel were left out, as more than 65,536 stand between two packets: what it said there is not known; record \
+         fewer connections (tcpwhy record -o FILE port 443)"
+            .into(),
+    );
+    say(
         "clock_step",
         read.steps,
         "packets are stamped over a second before earlier ones, as when a clock is set: waits across the step are \

@@ -142,6 +142,8 @@ pub struct Read {
     pub encapsulations: Vec<(&'static str, u64)>,
     /// Packets that the capture program says it lost.
     pub drops: u64,
+    /// Events of a kernel that were left out: too many stood between two packets.
+    pub events_left_out: u64,
     /// Earliest and latest frame.
     pub span: Option<(Nanos, Nanos)>,
     /// Sentences about inputs that could not be opened.

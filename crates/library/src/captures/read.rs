@@ -158,4 +158,5 @@ fn read_one<C: Capture, S: Sink>(
     reading.hear_all(&mut heard);
     reading.end(index, read);
     read.drops += reader.capture_drops().unwrap_or(0);
+    read.events_left_out += reader.events_left_out();
 }

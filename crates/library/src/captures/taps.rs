@@ -244,6 +244,7 @@ impl<C: Capture> Tap<'_, C> {
             }
         }
         read.drops += self.reader.capture_drops().unwrap_or(0);
+        read.events_left_out += self.reader.events_left_out();
     }
 }
 
