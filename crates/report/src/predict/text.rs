@@ -1,6 +1,6 @@
 //! A prediction for people: the total, who waits for whom, where the time goes, what helps.
 
-use super::types::{Distribution, Fix, Pattern, Prediction, Step};
+use super::types::{Distribution, Fix, Observed, Pattern, Prediction, Step};
 use crate::figures::count;
 use crate::text::style::{BOLD, DIM, FIX, WARN, of, wrap};
 use crate::text::{bytes, percent};
@@ -69,18 +69,28 @@ fn headline(out: &mut impl Write, p: &Prediction, width: usize) -> io::Result<()
     if let Some(d) = &p.distribution {
         distribution(out, d, width)?;
     }
-    if let Some(o) = p.observed {
-        let word =
-            if o.trustworthy { "" } else { "; not trustworthy, as it misses the present by more than 15 %" };
-        let style = if o.trustworthy { DIM } else { WARN };
-        let error = format!("{:+.1} %", o.error * 100.0);
-        writeln!(
-            out,
-            "{style}The capture shows {}: the model is off by {error}{word}.{style:#}",
-            Nanos(o.total_ns)
-        )?;
-    }
-    Ok(())
+    p.observed.map_or(Ok(()), |o| observed(out, p, o, width))
+}
+
+/// How near the model comes: its time of what the capture shows beside that, which is not the time above where that has pauses,
+/// or was taken elsewhere.
+fn observed(out: &mut impl Write, p: &Prediction, o: Observed, width: usize) -> io::Result<()> {
+    let word =
+        if o.trustworthy { "" } else { "; not trustworthy, as it misses the present by more than 15 %" };
+    let style = if o.trustworthy { DIM } else { WARN };
+    let error = format!("{:+.1} %", o.error * 100.0);
+    let (modelled, shown) = (Nanos(o.modelled_ns).to_string(), Nanos(o.total_ns));
+    let line = if modelled == Nanos(p.total_ns).to_string() {
+        format!("The capture shows {shown}: the model is off by {error}{word}.")
+    } else {
+        let what = if p.settings.requests > 1 {
+            "without the pauses between requests"
+        } else {
+            "as seen where the capture was taken"
+        };
+        format!("{modelled} {what}; the capture shows {shown} of that: the model is off by {error}{word}.")
+    };
+    wrap(&line, width).iter().try_for_each(|l| writeln!(out, "{style}{l}{style:#}"))
 }
 
 /// How runs spread, and what they fall into.

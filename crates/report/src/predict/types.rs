@@ -168,9 +168,12 @@ pub struct Pattern {
 /// The model against a capture.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Observed {
-    /// What the capture shows.
+    /// What the capture shows of these requests and of the setup, without the pauses between requests.
     pub total_ns: i64,
-    /// Predicted less observed, as a share of observed.
+    /// What the model takes for the same, as it passes where the capture was taken; `total_ns` of the whole answer has the
+    /// pauses, too.
+    pub modelled_ns: i64,
+    /// Modelled less observed, as a share of observed.
     pub error: f64,
     /// The error is at most 15 %; else nothing is said of changes.
     pub trustworthy: bool,

@@ -83,7 +83,7 @@ fn rich() -> Prediction {
             "the link is never busy with other traffic, and no packet is lost, because nothing was said of either".into(),
             "short".into(),
         ],
-        observed: Some(Observed { total_ns: 90 * MS, error: 0.111_11, trustworthy: true }),
+        observed: Some(Observed { total_ns: 90 * MS, modelled_ns: 100 * MS, error: 0.111_11, trustworthy: true }),
         diagram: vec![
             step(0, Some(5 * MS), Side::Client, 1, "request"),
             step(5 * MS, Some(5 * MS), Side::Server, 0, "works"),
@@ -125,17 +125,33 @@ fn with_all_that_can_be_said() {
 #[test]
 fn in_full_and_broken_at_60_columns() {
     let mut p = rich();
-    p.observed = Some(Observed { total_ns: 70 * MS, error: -0.12, trustworthy: true });
+    p.observed =
+        Some(Observed { total_ns: 70 * MS, modelled_ns: 61_600_000, error: -0.12, trustworthy: true });
     p.settings.connection = "idle".into();
     same("predict_verbose.txt", &said(&p, 60, true));
+}
+
+/// What is compared is said on both sides: without the pauses, which are in the time above.
+#[test]
+fn like_is_compared_with_like() {
+    let mut p = rich();
+    p.observed = Some(Observed { total_ns: 90 * MS, modelled_ns: 81 * MS, error: -0.1, trustworthy: true });
+    let text = said(&p, 100, false);
+    let line =
+        "81.0 ms without the pauses between requests; the capture shows 90.0 ms of that: the model is off by";
+    assert!(text.contains(&format!("\n{line}\n-10.0 %.\n")), "{text}");
+    p.settings.requests = 1;
+    assert!(
+        said(&p, 120, false).contains("\n81.0 ms as seen where the capture was taken; the capture shows")
+    );
 }
 
 /// A model that misses the present gives no advice, though there are changes that it takes for good.
 #[test]
 fn without_trust_no_advice() {
     let mut p = rich();
-    p.observed = Some(Observed { total_ns: 70 * MS, error: -0.3, trustworthy: false });
-    let text = said(&p, 60, true);
+    p.observed = Some(Observed { total_ns: 70 * MS, modelled_ns: 49 * MS, error: -0.3, trustworthy: false });
+    let text = said(&p, 60, true).split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["off by -30.0 %; not trustworthy", "no advice: the model misses what the capture shows"] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }

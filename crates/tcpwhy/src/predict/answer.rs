@@ -114,9 +114,9 @@ fn no_help(ranking: &Ranking, total: Nanos) -> impl Iterator<Item = &Tried> {
 /// A model that misses what was measured by more than this is not trusted.
 const TRUST: f64 = 0.15;
 
-pub(crate) fn observed_of(total: Nanos, observed: Nanos) -> Observed {
-    let error = (total - observed).0 as f64 / observed.0.max(1) as f64;
-    Observed { total_ns: observed.0, error, trustworthy: error.abs() <= TRUST }
+pub(crate) fn observed_of(modelled: Nanos, observed: Nanos) -> Observed {
+    let error = (modelled - observed).0 as f64 / observed.0.max(1) as f64;
+    Observed { total_ns: observed.0, modelled_ns: modelled.0, error, trustworthy: error.abs() <= TRUST }
 }
 
 /// Takes out what changes would do: of a model that misses the present nobody knows what it misses of a change.

@@ -318,6 +318,9 @@ fn a_capture_is_replayed() {
         v["fixes"].as_array().unwrap().iter().find(|f| f["id"] == "nodelay" && f["where"] == "both").unwrap();
     assert!(ms(&both["predicted_ns"]) < 0.05 * ms(&v["total_ns"]), "{both}");
     assert!(v["assumed"][0].as_str().unwrap().starts_with("From exchanges"));
+    // The total has the pauses between requests, what the capture shows has none.
+    let (modelled, shown) = (ms(&v["observed"]["modelled_ns"]), ms(&v["observed"]["total_ns"]));
+    assert!((modelled / shown - 1.0 - error).abs() < 1e-3 && modelled < ms(&v["total_ns"]), "{v}");
 }
 
 #[test]
