@@ -133,17 +133,21 @@ export function place(data: Data, fix: Fix): string {
 }
 
 /** How near the model comes, and what would be done in vain. */
-function replayed(f: Finding, said: Set<string>): HTMLElement | null {
+function replayed(data: Data, f: Finding, said: Set<string>): HTMLElement | null {
   const m = f.model;
   // Findings of one example share the replay: it is said once.
   if (!m || said.has(`${m.connection}/${m.first_exchange}`)) return null;
   said.add(`${m.connection}/${m.first_exchange}`);
   const [ours, seen] = [duration(m.modelled_ns), duration(m.observed_ns)];
+  // Without the part a reader takes the times for those of the capture.
+  const [n, all] = [m.last_exchange - m.first_exchange + 1, data.report.summary.requests];
+  const part = `connection ${m.connection}, ${n < all ? `${n} of ${count(all, 'request')}` : count(n, 'request')}`;
+  const error = `${m.error < 0 ? '-' : '+'}${Math.abs(m.error * 100).toFixed(0)} %`;
   if (!m.trustworthy)
     return h(
       'p',
       { class: 'model' },
-      `Saving not predicted: the simulation (${ours}) does not match this capture (${seen}).`,
+      `Saving not predicted: the simulation of ${part} (${ours}) does not match this capture (${seen}, ${error}).`,
     );
   const helps = (id: string) => f.fixes.some(x => x.id === id && (x.saves_ns ?? 0) > 0);
   const vain = m.no_help
@@ -152,7 +156,7 @@ function replayed(f: Finding, said: Set<string>): HTMLElement | null {
   return h(
     'p',
     { class: 'model' },
-    `Simulation: ${ours}, measured: ${seen}.${vain.length ? ` Would not help: ${vain.join(', ')}.` : ''}`,
+    `Replayed: ${part}: ${ours} simulated, ${seen} measured (${error})${n < all ? '; gains are scaled to all' : ''}.${vain.length ? ` Would not help: ${vain.join(', ')}.` : ''}`,
   );
 }
 
@@ -225,7 +229,7 @@ export function finding(
           )
         : null,
       ...fixes(data, f.fixes, isNext(cause)),
-      f.class === 'A' ? null : replayed(f, said),
+      f.class === 'A' ? null : replayed(data, f, said),
       f.example
         ? h(
             'button',

@@ -85,6 +85,9 @@ test('what to change, and what it wins', async () => {
     const titles = await page.locator('.changes li .name').evaluateAll(all => all.map(e => e.firstChild.textContent));
     assert.equal(new Set(titles).size, titles.length, 'each change once');
     if (capture === SMTP) assert.ok(text.includes(`${duration(total)} → ${duration(total - won)}`), text);
+    // What was replayed is said with its times, which are not those of the capture.
+    const model = await page.locator(`[data-finding="${against[0].id}"] .model`).textContent();
+    if (capture === SMTP) assert.match(model, /^Replayed: connection 1, \d+ of 32 requests: .*scaled to all\./);
     await shown.first().locator('button').click();
     const link = page.locator(`[data-finding="${against[0].id}"] .link`);
     await until(async () => assert.ok(await link.evaluate(e => e === document.activeElement)));

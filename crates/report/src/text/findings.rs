@@ -1,13 +1,14 @@
 //! One finding, and a list of them.
 
 use super::Layout;
+use super::replayed::{replayed, tells};
 use super::style::{BOLD, DIM, FIX, of, range, wrap};
 use crate::answer::{Answer, Part, sureness};
 use crate::capture::local;
 use crate::figures::{count, percent};
 use std::cmp::Reverse;
 use std::io::{self, Write};
-use tcpwhy_analysis::{Finding, Fix, Frames, Parameter, Replay};
+use tcpwhy_analysis::{Finding, Fix, Frames, Parameter};
 use tcpwhy_base::{Cause, Class, Endpoint, FixId, Kind, Nanos, Owner, Program, Side, Told};
 
 /// Text below the heading of a finding begins here.
@@ -38,7 +39,12 @@ pub(super) fn list(
     layout: &Layout,
 ) -> io::Result<()> {
     let found = |cause: Cause| findings.iter().any(|f| f.cause == cause);
-    let mut said = Said { servers: answer.servers, asks: answer.asks.clone(), ..Said::default() };
+    let mut said = Said {
+        servers: answer.servers,
+        requests: answer.count,
+        asks: answer.asks.clone(),
+        ..Said::default()
+    };
     let mut rest = Vec::new();
     let mut inherent =
         answer.causes.iter().filter(|p| !found(p.cause) && p.requests > Nanos::ZERO).peekable();
@@ -188,6 +194,8 @@ pub(super) struct Said {
     replays: Vec<(u32, u32)>,
     /// How many servers there are.
     servers: usize,
+    /// How many requests.
+    requests: u64,
     /// What such numbers are for has been said.
     frames: bool,
     /// Which of them asked whom while it answered.
@@ -265,7 +273,7 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, said: &mut Said, layout: &L
     if let Some(r) = f.replay.as_deref().filter(|r| tells(r, layout) && wanted > 0 && !next) {
         let example = (r.connection, r.exchanges.0);
         if layout.verbose || !said.replays.contains(&example) {
-            lines(out, &replayed(r, &f.fixes), INDENT, layout)?;
+            lines(out, &replayed(r, &f.fixes, said.requests), INDENT, layout)?;
             if layout.verbose && !r.assumed.is_empty() {
                 lines(out, &format!("Assumed: {}", r.assumed.join(" ")), INDENT, layout)?;
             }
@@ -362,41 +370,6 @@ fn fix(out: &mut impl Write, lead: &str, fix: &Fix, several: bool, layout: &Layo
         }
     }
     Ok(())
-}
-
-/// That a simulation came to nothing changes no advice: who asks for all gets it.
-fn tells(r: &Replay, layout: &Layout) -> bool {
-    layout.verbose || r.trustworthy()
-}
-
-/// How near the model comes, and what would have no effect.
-fn replayed(r: &Replay, fixes: &[Fix]) -> String {
-    let mut text = if r.trustworthy() {
-        format!("Simulation: {}, measured: {} ({:+.0} %).", r.modelled, r.observed, r.error() * 100.0)
-    } else {
-        return format!(
-            "Saving not predicted: the simulation ({}) does not match this capture ({}, {:+.0} %).",
-            r.modelled,
-            r.observed,
-            r.error() * 100.0
-        );
-    };
-    // What wins a little is a fix, however little it is of the replayed part.
-    let helps = |id| fixes.iter().any(|f| f.fix.info().id == id && f.saves.is_some_and(|s| s > Nanos::ZERO));
-    let mut none: Vec<String> = Vec::new();
-    for v in r
-        .no_help
-        .iter()
-        .filter(|v| !helps(v.id))
-        .filter(|v| v.place == "both" || !r.no_help.iter().any(|o| o.id == v.id && o.place == "both"))
-    {
-        let place = if v.place == "path" { String::new() } else { format!(" ({})", v.place) };
-        none.push(format!("{}{place}", v.what));
-    }
-    if !none.is_empty() {
-        text.push_str(&format!(" Would not help: {}.", none.join(", ")));
-    }
-    text
 }
 
 /// `text` wrapped and indented.

@@ -6,6 +6,7 @@ mod connection;
 mod findings;
 pub mod markdown;
 mod overview;
+mod replayed;
 mod requests;
 pub(crate) mod style;
 mod table;

@@ -187,10 +187,24 @@ fn a_replay_is_believed_up_to_15_percent() {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let with = |modelled| laid_out(modelled, &Layout { verbose: true, ..Layout::default() });
-    assert!(!laid_out(1151, &Layout::default()).contains("imulation"), "nobody asked for it");
-    assert!(with(1150).contains("Simulation: 1.15 s, measured: 1.00 s (+15 %)."));
+    assert!(!laid_out(1151, &Layout::default()).contains("simulat"), "nobody asked for it");
+    assert!(with(1150).contains(": 1.15 s simulated, 1.00 s measured (+15 %)"));
     assert!(with(1151).contains("does not match this capture (1.00 s, +15 %)."));
     assert!(with(849).contains("does not match this capture (1.00 s, -15 %)."));
+}
+
+#[test]
+fn a_replay_says_what_of_the_capture_it_is() {
+    let of = |exchanges| {
+        let mut f = finding(Cause::Nagle, CLIENT, 1000, 1);
+        f.fixes = vec![fix(FixId::Nodelay, "client", &[], Some(900), true)];
+        f.replay = Some(Box::new(Replay { exchanges, no_help: Vec::new(), ..*replay(753, 719) }));
+        said(vec![f], &Layout { width: 120, ..Layout::default() })
+    };
+    let part = "Replayed: connection 1, 5 of 7 requests: 719 ms simulated, 753 ms measured (-5 %); gains are scaled to all.";
+    assert!(of((3, 7)).contains(part), "{}", of((3, 7)));
+    let all = "Replayed: connection 1, 7 requests: 719 ms simulated, 753 ms measured (-5 %).";
+    assert!(of((1, 7)).contains(all), "{}", of((1, 7)));
 }
 
 #[test]
@@ -216,7 +230,7 @@ fn a_replay_that_two_findings_share_is_said_once() {
             f.replay = Some(replay(1000, 1000));
             f
         });
-        said(both.to_vec(), &Layout { verbose, ..Layout::default() }).matches("Simulation: ").count()
+        said(both.to_vec(), &Layout { verbose, ..Layout::default() }).matches("Replayed: ").count()
     };
     assert_eq!([shared(false), shared(true)], [1, 2]);
 }
@@ -235,7 +249,7 @@ fn of_the_applications_own_time_a_next_step_is_said_that_saves_nothing() {
     let text = said(vec![f.clone()], &Layout::default());
     assert!(text.contains("next: Look into the application") && text.contains("At noon."), "{text}");
     assert!(text.contains("Python: dump.") && !text.contains("Go: dump."), "{text}");
-    assert!(!text.contains("saves") && !text.contains("Simulation"), "{text}");
+    assert!(!text.contains("saves") && !text.contains("Replayed"), "{text}");
     let text = said(vec![f.clone()], &Layout { verbose: true, ..Layout::default() });
     assert!(text.contains("Go: dump.") && !text.contains("-v shows"), "{text}");
     // What was guessed is said as a guess.
