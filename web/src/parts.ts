@@ -15,7 +15,7 @@ export function whose(cause: Pick<Cause, 'owner' | 'class'>, side?: string | nul
   return side && cause.owner !== 'none' ? `${owner}, at the ${side}` : owner;
 }
 
-/** How sure something is, in a word. */
+/** How sure something is, in a word: as `sureness` in report/src/answer has it. */
 function sureness(confidence: number): string {
   return confidence >= 0.9 ? 'sure' : confidence >= 0.7 ? 'likely' : 'a guess';
 }

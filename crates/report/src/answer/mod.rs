@@ -136,9 +136,15 @@ fn unsure(findings: &[Finding]) -> Nanos {
     spans.filter(|f| f.cause != Cause::Unexplained).fold(Nanos::ZERO, |sum, f| sum + f.unsure)
 }
 
-/// How sure something is, in a word: what is said so is right in nearly all of the time, in most, or is a guess.
+/// A confidence as it is told: in three digits, as more would claim what nobody knows.
+pub(crate) fn rounded(confidence: f64) -> f64 {
+    if confidence.is_finite() { (confidence.clamp(0.0, 1.0) * 1e3).round() / 1e3 } else { 0.0 }
+}
+
+/// How sure something is, in a word: what is said so is right in nearly all of the time, in most, or is a guess. The page asks
+/// the same (`sureness` in web/src/parts.ts) of what JSON holds, so that here, too, it is asked of what is told.
 pub fn sureness(confidence: f64) -> &'static str {
-    match confidence {
+    match rounded(confidence) {
         c if c >= 0.9 => "sure",
         c if c >= 0.7 => "likely",
         _ => "a guess",
@@ -173,4 +179,16 @@ pub(crate) fn slowest(analysis: &Analysis, n: usize) -> Vec<(&Connection, &Excha
     all.sort_by_key(|(c, x)| (Reverse(x.end - x.start), c.id, x.id));
     all.truncate(n);
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_sure_it_is_is_asked_of_what_is_told() {
+        let words = [0.899_4, 0.899_6, 0.9, 0.699_4, 0.699_6].map(sureness);
+        assert_eq!(words, ["likely", "sure", "sure", "a guess", "likely"]);
+        assert_eq!([0.899_96, f64::NAN, 2.0].map(rounded), [0.9, 0.0, 1.0]);
+    }
 }

@@ -1,7 +1,8 @@
 //! The parts of a connection: setup, exchanges, gaps and the spans that tile them.
 
 use super::frames::Frames;
-use super::values::{Context, InBrief, List, Pair, Sentence, SideName, SpanCause, Times, View, Word, unit};
+use super::values::{Context, InBrief, List, Pair, Sentence, SideName, SpanCause, Times, View, Word};
+use crate::answer::rounded;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use tcpwhy_analysis::{self as a, Part, SpanId};
@@ -61,9 +62,8 @@ impl<'a> View<'a, a::Span> for Span<'a> {
     }
 }
 
-/// Three digits: more would claim what nobody knows.
 fn confidence(c: f32) -> f64 {
-    (unit(f64::from(c)) * 1e3).round() / 1e3
+    rounded(f64::from(c))
 }
 
 /// Another cause that the same packets allow.

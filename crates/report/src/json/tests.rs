@@ -163,6 +163,18 @@ fn threads_keep_the_order_and_stop_when_nobody_reads() {
     assert!(write(&mut &mut little[..], &analysis, &sample::capture(), 3).is_err());
 }
 
+/// The page makes a word of the confidence that stands here, the text of the one in the analysis.
+#[test]
+fn a_confidence_is_called_the_same_from_here_and_in_the_text() {
+    let mut analysis = sample::analysis();
+    analysis.findings[0].confidence = 0.899_96;
+    let mut text = Vec::new();
+    write(&mut text, &analysis, &sample::capture(), 1).unwrap();
+    let d: Value = serde_json::from_slice(&text).unwrap();
+    let told = d["findings"][0]["confidence"].as_f64().unwrap();
+    assert_eq!(crate::sureness(told), crate::sureness(analysis.findings[0].confidence));
+}
+
 #[test]
 fn lines_hold_the_same_objects() {
     let mut text = Vec::new();

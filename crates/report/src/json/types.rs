@@ -7,6 +7,7 @@ use super::values::{
     SideName, Times, View, Word, unit,
 };
 use super::{CaptureInfo, Model, NoEffect, Summary, Taps};
+use crate::answer::rounded;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tcpwhy_analysis as a;
@@ -397,7 +398,7 @@ impl<'a> Finding<'a> {
             after_last_byte_ns: f.tail.0.max(0),
             minor: f.is_minor(),
             link_full: f.link_full.map(LinkFull::new),
-            confidence: (unit(f.confidence) * 1e3).round() / 1e3,
+            confidence: rounded(f.confidence),
             occurrences: f.occurrences,
             shortest_ns: f.range.shortest.0,
             longest_ns: f.range.longest.0,
