@@ -32,7 +32,8 @@ def call_unexplained(answer):
         for f in listed:
             if f['cause'] == old and f['side'] == span['side']:
                 f['lost_ns'] -= length
-        listed.sort(key=lambda f: -f['lost_ns'])
+                f['requests_ns'] -= length
+        listed.sort(key=lambda f: (-f['requests_ns'], -f['lost_ns']))
 
 
 def no_exchanges(answer):
