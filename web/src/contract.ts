@@ -582,6 +582,11 @@ export interface Server {
   clock_ns: number;
   /** Connections were in use at the same time: `request_ns` and `idle_ns` are no one's time. */
   at_once: boolean;
+  /**
+   * How many of them took time: where nothing came back, or all packets have one stamp, nobody knows how long they
+   * took. The percentiles are of these, unless there are none.
+   */
+  timed: number;
   /** Of a hundred requests fifty took no longer; this and the other percentile are right to a thousandth. */
   median_ns: number | null;
   /** Ninety-five took no longer. */
@@ -731,6 +736,11 @@ export interface Summary {
   clock_ns: number;
   /** Connections were in use at the same time: `request_ns` and `idle_ns` are no one's time. */
   at_once: boolean;
+  /**
+   * How many of them took time: where nothing came back, or all packets have one stamp, nobody knows how long they
+   * took. The percentiles are of these, unless there are none.
+   */
+  timed: number;
   /** Of a hundred requests fifty took no longer; this and the other percentile are right to a thousandth. */
   median_ns: number | null;
   /** Ninety-five took no longer. */

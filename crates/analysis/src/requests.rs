@@ -236,12 +236,19 @@ impl Distribution {
         self.counts.iter().map(|c| u64::from(c.1)).sum()
     }
 
+    /// How many of them took time: where nothing came back, or all packets have one stamp, nobody knows how long they took.
+    pub fn timed(&self) -> u64 {
+        let none = self.counts.first().filter(|c| c.0 == 0).map_or(0, |c| u64::from(c.1));
+        self.count() - none
+    }
+
     /// The longest.
     pub fn longest(&self) -> Nanos {
         self.longest
     }
 
-    /// So many of a hundred took no longer (nearest rank), to a thousandth; `None` without requests.
+    /// So many of a hundred of those that took [time](Self::timed) took no longer (nearest rank), to a thousandth; `None` without
+    /// requests.
     pub fn percentile(&self, p: u64) -> Option<Nanos> {
         let rank = self.rank(p);
         let mut below = 0;
@@ -283,8 +290,11 @@ impl Distribution {
         })
     }
 
+    /// The place of that percentile among all, where those that took no time come first.
     fn rank(&self, p: u64) -> u64 {
-        (self.count() * p).div_ceil(100).max(1)
+        let (all, timed) = (self.count(), self.timed());
+        let of = if timed == 0 { all } else { timed };
+        all - of + (of * p).div_ceil(100).max(1)
     }
 
     /// All of them, the shortest first; bands without requests are left out.
@@ -430,6 +440,21 @@ mod tests {
         }
         assert_eq!(step(Nanos::MAX, FINE), (53 << 9) + 1023);
         assert_eq!(step(Nanos(-1), FINE), 0);
+    }
+
+    #[test]
+    fn what_took_no_time_has_no_part_in_percentiles() {
+        let mut d = Distribution::default();
+        (0..21).for_each(|_| d.add(Nanos::ZERO, std::iter::empty()));
+        assert_eq!(
+            (d.timed(), d.percentile(50), d.percentile(95)),
+            (0, Some(Nanos::ZERO), Some(Nanos::ZERO))
+        );
+        (1..=14).for_each(|ms| d.add(Nanos::millis(ms), std::iter::empty()));
+        assert_eq!((d.count(), d.timed(), d.percentile(100)), (35, 14, Some(Nanos::millis(14))));
+        let median = d.percentile(50).unwrap();
+        assert!((median - Nanos::millis(7)).0.abs() < 7_000, "{median}");
+        assert!(d.around(0).is_some_and(|band| band.count == 1 && band.from > Nanos::ZERO));
     }
 
     #[test]

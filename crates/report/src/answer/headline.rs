@@ -147,7 +147,9 @@ fn who(analysis: &Analysis, answer: &Answer) -> String {
     }
     let requests = count(answer.count, "request");
     let quantiles = match (answer.times.percentile(50), answer.times.percentile(95)) {
-        (Some(median), Some(p95)) if answer.count > 1 => format!(" (median {median}, p95 {p95})"),
+        (Some(median), Some(p95)) if answer.count > 1 && p95 > Nanos::ZERO => {
+            format!(" (median {median}, p95 {p95}{})", of_those(answer))
+        }
         _ => String::new(),
     };
     if answer.at_once {
@@ -155,6 +157,12 @@ fn who(analysis: &Analysis, answer: &Answer) -> String {
     } else {
         format!("{requests} to {to} {}{quantiles}.", took(answer))
     }
+}
+
+/// What quantiles are of, where some requests show no time: nothing came back in the capture.
+fn of_those(answer: &Answer) -> String {
+    let (all, timed) = (answer.times.count(), answer.times.timed());
+    if timed == all { String::new() } else { format!(", of the {timed} whose time the capture shows") }
 }
 
 /// Transfers that shared a link which they filled wait for each other, whatever each of them is held by.

@@ -48,6 +48,9 @@ pub struct Requests {
     pub clock_ns: i64,
     /// Connections were in use at the same time: `request_ns` and `idle_ns` are no one's time.
     pub at_once: bool,
+    /// How many of them took time: where nothing came back, or all packets have one stamp, nobody knows how long they took. The
+    /// percentiles are of these, unless there are none.
+    pub timed: u64,
     /// Of a hundred requests fifty took no longer; this and the other percentile are right to a thousandth.
     pub median_ns: Option<i64>,
     /// Ninety-five took no longer.
@@ -70,6 +73,7 @@ impl Requests {
             idle_ns: idle.0,
             clock_ns: clock.0,
             at_once,
+            timed: times.timed(),
             median_ns: ns(50),
             p95_ns: ns(95),
             max_ns: ns(100),

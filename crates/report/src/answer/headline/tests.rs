@@ -160,6 +160,29 @@ fn requests_that_came_too_late_are_told() {
 }
 
 #[test]
+fn quantiles_are_of_the_requests_whose_time_is_known() {
+    let said = |without: u64, with: u64| {
+        let mut totals = Totals::default();
+        totals.exchanges = without + with;
+        totals.budget.add(Cause::ServerThink, Nanos::millis(20));
+        let mut times = tcpwhy_analysis::Distribution::default();
+        (0..without).for_each(|_| times.add(Nanos::ZERO, std::iter::empty()));
+        (0..with).for_each(|_| times.add(Nanos::millis(20), std::iter::empty()));
+        totals.servers = sample::servers(&totals.budget);
+        totals.servers[0].times = times;
+        let analysis =
+            Analysis { connections: vec![Box::new(sample::connection())], totals, ..Analysis::default() };
+        headline(&analysis, &Capture::default(), &Answer::new(&analysis))
+    };
+    let head = "35 requests to 10.0.0.2:25 in 20.0 ms";
+    let part = said(21, 14);
+    let of = "(median 20.0 ms, p95 20.0 ms, of the 14 whose time the capture shows)";
+    assert!(part.starts_with(&format!("{head} {of}.")), "{part}");
+    assert!(said(0, 35).starts_with(&format!("{head} (median 20.0 ms, p95 20.0 ms).")));
+    assert!(said(35, 0).starts_with(&format!("{head}.")), "no time is known");
+}
+
+#[test]
 fn nothing_wrong_is_said_as_plainly() {
     assert!(
         said(&[(Cause::Nagle, 20), (Cause::ServerThink, 5900), (Cause::PathDelay, 160)])
