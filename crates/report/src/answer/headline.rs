@@ -250,7 +250,7 @@ fn spent(analysis: &Analysis, answer: &Answer, part: &Part) -> String {
         }
         cause => {
             let side = side(&analysis.findings, cause);
-            format!("{share} ({time}) {}{}.", clause(cause, side), at(analysis, part))
+            format!("{share} ({time}) {}{}.", clause(cause, side), at(analysis, &[cause], time))
         }
     }
 }
@@ -271,26 +271,44 @@ fn fault(
     meant: &dyn Fn(Cause) -> bool,
 ) -> String {
     let share = percent(answer.share(time));
-    let Some(part) = answer.causes.iter().find(|p| meant(p.cause)) else { return String::new() };
-    let (name, at) = (part.cause.info().name, at(analysis, part));
-    if is(ALL, part.requests, time) {
-        format!("{} ({}) of it is {name}{at}.", part.requests, percent(answer.share(part.requests)))
-    } else {
-        format!("{time} ({share}) of it is {whose}, most of that {name} ({}){at}.", part.requests)
+    let Some((name, causes, most)) = largest(answer, meant) else { return String::new() };
+    let at = at(analysis, &causes, most);
+    if is(ALL, most, time) {
+        return format!("{most} ({}) of it is {name}{at}.", percent(answer.share(most)));
     }
+    let how_much = if most.times(2) > time { "most of that" } else { "among it" };
+    format!("{time} ({share}) of it is {whose}, {how_much} {name} ({most}){at}.")
 }
 
-/// To which server, if there are several, and how much of the cause's time that is, if it is not all of it.
-fn at(analysis: &Analysis, part: &Part) -> String {
+/// How a loss was found is nothing to whoever reads the first sentence: these are one thing there.
+const LOST: [Cause; 3] = [Cause::FastRecovery, Cause::RetransmissionTimeout, Cause::TailLossProbe];
+
+/// What took most of the causes that are `meant`: in words, which causes, how long.
+fn largest(answer: &Answer, meant: &dyn Fn(Cause) -> bool) -> Option<(&'static str, Vec<Cause>, Nanos)> {
+    let parts = || answer.causes.iter().filter(|p| meant(p.cause) && p.requests > Nanos::ZERO);
+    let (lost, others): (Vec<&Part>, Vec<&Part>) = parts().partition(|p| LOST.contains(&p.cause));
+    let time = lost.iter().fold(Nanos::ZERO, |sum, p| sum + p.requests);
+    let one = |p: &Part| (p.cause.info().name, vec![p.cause], p.requests);
+    let lost = match lost.first() {
+        Some(p) if is(ALL, p.requests, time) => Some(one(p)),
+        Some(_) => Some((Cause::FastRecovery.info().name, LOST.to_vec(), time)),
+        None => None,
+    };
+    let other = others.first().map(|p| one(p));
+    lost.into_iter().chain(other).max_by_key(|l| l.2)
+}
+
+/// To which server, if there are several, and how much of the causes' time (`all`) that is, if it is not all of it.
+fn at(analysis: &Analysis, causes: &[Cause], all: Nanos) -> String {
     let servers = &analysis.totals.servers;
-    let Some(most) = servers.iter().max_by_key(|s| s.budget.get(part.cause)).filter(|_| servers.len() > 1)
-    else {
+    let of = |s: &Server| causes.iter().fold(Nanos::ZERO, |sum, &cause| sum + s.budget.get(cause));
+    let Some(most) = servers.iter().max_by_key(|s| of(s)).filter(|_| servers.len() > 1) else {
         return String::new();
     };
-    let (time, server) = (most.budget.get(part.cause), most.server);
-    if is(ALL, time, part.requests) {
+    let (time, server) = (of(most), most.server);
+    if is(ALL, time, all) {
         format!(", in requests to {server}")
-    } else if is(WORTH_NAMING, time, part.requests) {
+    } else if is(WORTH_NAMING, time, all) {
         format!(", {time} of that in requests to {server}")
     } else {
         ", spread over many servers".into()

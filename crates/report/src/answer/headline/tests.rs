@@ -31,6 +31,25 @@ fn a_fault_of_tcp() {
 }
 
 #[test]
+fn most_is_more_than_half_and_lost_packets_are_one_thing_however_that_was_found() {
+    use Cause::{FastRecovery, Queueing, RetransmissionTimeout, TailLossProbe};
+    let path = |times: &[(Cause, i64)]| {
+        let text = said(&[times, &[(Cause::PathDelay, 100)]].concat());
+        text.rsplit_once(" of it is ").expect("a verdict").1.to_owned()
+    };
+    assert_eq!(path(&[(FastRecovery, 2310), (RetransmissionTimeout, 2290), (Queueing, 60)]), "lost packets.");
+    assert_eq!(path(&[(RetransmissionTimeout, 950), (TailLossProbe, 50)]), "timeouts after lost packets.");
+    assert_eq!(
+        path(&[(FastRecovery, 300), (TailLossProbe, 210), (Queueing, 490)]),
+        "the path's, most of that lost packets (510 ms)."
+    );
+    assert_eq!(
+        path(&[(FastRecovery, 300), (TailLossProbe, 200), (Queueing, 500)]),
+        "the path's, among it queues on the path (500 ms)."
+    );
+}
+
+#[test]
 fn a_server_is_named_with_what_it_has_of_a_time() {
     let said = |cause: Cause, of: &[i64]| {
         let mut totals = Totals::default();
