@@ -10,6 +10,8 @@ use tcpwhy_base::{Cause, Class, Endpoint, Nanos, Owner, Side};
 const GUESSED: f64 = 0.25;
 /// Idle time below this share of the requests' is not worth a sentence.
 const IDLE: f64 = 0.01;
+/// With such a share of what could be avoided nobody says that nothing is wrong.
+const AVOIDABLE: f64 = 0.1;
 /// With such a share of a time, it is all of it: the rest is hardly worth words.
 const ALL: f64 = 0.9;
 /// A side with such a share of a cause's time did it alone.
@@ -214,18 +216,30 @@ fn why(analysis: &Analysis, answer: &Answer) -> Vec<String> {
     let mut text: Vec<String> = Vec::new();
     // Whatever took most is said first, whosever it is.
     let largest = answer.causes.iter().find(|p| p.requests > Nanos::ZERO && !tcp(p.cause) && !lost(p.cause));
-    if let Some(part) = largest.filter(|p| faults.iter().all(|f| f.0 < p.requests)) {
-        text.push(spent(analysis, answer, part));
-    }
+    let first = largest.filter(|p| faults.iter().all(|f| f.0 < p.requests));
+    text.extend(first.map(|part| spent(analysis, answer, part)));
     text.extend(faults.iter().map(|&(time, whose, meant)| fault(analysis, answer, time, whose, meant)));
+    let avoidable: Vec<&Part> = answer.causes.iter().filter(|p| is_avoidable(answer, p)).collect();
+    let others = avoidable.iter().filter(|p| first.is_none_or(|first| first.cause != p.cause));
+    text.extend(others.map(|part| spent(analysis, answer, part)));
     // What went on where such a server waited is not known here.
     let waited = !elsewhere(analysis).is_empty();
     // What is not explained may be anybody's, and a path that loses packets is no network in order.
     let unknown = answer.share(time(&|cause| cause == Cause::Unexplained)) >= NOTHING_WRONG;
-    if let Some(first) = text.first_mut().filter(|_| faults.is_empty() && !unknown && !waited) {
+    if let Some(first) =
+        text.first_mut().filter(|_| faults.is_empty() && avoidable.is_empty() && !unknown && !waited)
+    {
         *first = format!("Nothing is wrong with TCP here: {first}");
     }
     text
+}
+
+/// Much of the time, and no work of an application (it thought, paused, read late), though it is one that could avoid it: a full
+/// accept queue, a window above TCP.
+fn is_avoidable(answer: &Answer, part: &Part) -> bool {
+    let (cause, share) = (part.cause, answer.share(part.requests));
+    let own = cause.class() != Class::Tcp || cause == Cause::SlowReader;
+    cause.owner() == Owner::Application && !own && share >= AVOIDABLE
 }
 
 /// Whose the time is that the path has beyond its own: a SYN without an answer may have been lost, or its server's host took
@@ -350,7 +364,7 @@ fn of_one(cause: Cause, side: &str) -> String {
         Cause::SenderPause => format!("the {side} application paused in the middle of a message"),
         Cause::SlowReader => format!("the {side} did not read"),
         Cause::Refused => "nobody listened: refused".into(),
-        Cause::AcceptQueueFull => format!("the {side} was late to accept connections"),
+        Cause::AcceptQueueFull => format!("the {side} accepted connections late: its accept queue was full"),
         Cause::MutualBlock => "both ends were blocked in write".into(),
         Cause::ApplicationWindow => "a window of the protocol above TCP was full".into(),
         other => format!("is {}", other.info().name),

@@ -227,6 +227,24 @@ fn nothing_wrong_is_said_as_plainly() {
 }
 
 #[test]
+fn what_could_be_avoided_is_named_and_something_is_wrong() {
+    let full =
+        |ms| said(&[(Cause::ServerThink, 560), (Cause::AcceptQueueFull, ms), (Cause::PathDelay, 440 - ms)]);
+    let text = full(430);
+    assert!(
+        text.ends_with(
+            " 56 % (560 ms) the server application worked. 43 % (430 ms) the peer accepted connections late: its \
+             accept queue was full."
+        ) && !text.contains("Nothing is wrong"),
+        "{text}"
+    );
+    assert!(!full(100).contains("Nothing is wrong"), "a tenth");
+    assert!(full(99).contains("Nothing is wrong") && !full(99).contains("accept queue"));
+    // An application that reads late does its own work late.
+    assert!(said(&[(Cause::ServerThink, 560), (Cause::SlowReader, 440)]).contains("Nothing is wrong"));
+}
+
+#[test]
 fn a_server_that_asked_another_one_may_have_waited_for_that() {
     let mut budget = tcpwhy_analysis::Budget::default();
     budget.add(Cause::ServerThink, Nanos::secs(5));
