@@ -90,7 +90,7 @@ export function changes(
         h(
           'span',
           { class: 'name' },
-          `${fix.title}${place(data, fix)}`,
+          `${fix.title}${place(data, fix, against)}`,
           h(
             'span',
             { class: 'class' },

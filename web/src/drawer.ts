@@ -110,7 +110,7 @@ export class Drawer {
       evidence(data, span, track),
       span.frames.first ? h('p', { class: 'filter' }, 'in Wireshark: ', h('code', {}, filter)) : null,
       proposals.length ? h('h3', {}, next ? 'Where to look next' : 'What would fix it') : null,
-      ...fixes(data, proposals, next),
+      ...fixes(data, proposals, next, []),
       cause?.page
         ? h(
             'details',

@@ -125,10 +125,26 @@ export function isNext(cause: Cause | undefined): boolean {
   return cause?.class === 'A' && cause.span;
 }
 
-/** ` (on the client)`, where it is known; of several servers, which one. */
-export function place(data: Data, fix: Fix): string {
+/** How many servers hold time of these findings, unless nearly all of it is that of `named`: as `spread` in report/src/answer. */
+function spread(data: Data, named: string, against: Finding[]): number | null {
+  // Those of a connection are of one; of what is inherent connections are not counted.
+  const whole = against.filter(f => data.report.findings.includes(f));
+  if (!whole.some(f => f.connection_count > 1 || f.class === 'I')) return null;
+  const time = (causes: Record<string, number>) => against.reduce((sum, f) => sum + (causes[f.cause] ?? 0), 0);
+  const held = data.report.summary.servers.map(s => ({ server: s.server, ns: time(s.causes) })).filter(s => s.ns > 0);
+  const all = held.reduce((sum, s) => sum + s.ns, 0);
+  const own = held.find(s => s.server === named)?.ns ?? 0;
+  return held.length > 1 && own * 10 < all * 9 ? held.length : null;
+}
+
+/** ` (on the client)`, where it is known; of several servers which one, or on how many, where it takes them all. */
+export function place(data: Data, fix: Fix, against: Finding[]): string {
   const { server } = fix.applies_to;
-  if (fix.where === 'server' && server && data.report.summary.servers.length > 1) return ` (on ${server})`;
+  if (fix.where === 'server' && server && data.report.summary.servers.length > 1) {
+    // Where to look next is one of them.
+    const several = fix.id === 'application' ? null : spread(data, String(server), against);
+    return several ? ` (on ${several} servers)` : ` (on ${server})`;
+  }
   return ['client', 'server', 'path'].includes(fix.where) ? ` (on the ${fix.where})` : '';
 }
 
@@ -228,7 +244,7 @@ export function finding(
             f.occurrences > 5 ? ', …' : null,
           )
         : null,
-      ...fixes(data, f.fixes, isNext(cause)),
+      ...fixes(data, f.fixes, isNext(cause), [f]),
       f.class === 'A' ? null : replayed(data, f, said),
       f.example
         ? h(
@@ -269,7 +285,7 @@ function guessed(list: Fix[]): string | null {
 const ROWS = (fix: Fix) => (fix.id === 'application' ? 2 : 1);
 
 /** `next`: they say where to look, and save nothing by themselves. */
-export function fixes(data: Data, list: Fix[], next: boolean): HTMLElement[] {
+export function fixes(data: Data, list: Fix[], next: boolean, against: Finding[]): HTMLElement[] {
   const open = next ? 1 : 2;
   const one = (fix: Fix, lead: string): HTMLElement =>
     h(
@@ -280,7 +296,7 @@ export function fixes(data: Data, list: Fix[], next: boolean): HTMLElement[] {
         {},
         h('b', {}, lead),
         fix.title,
-        h('span', { class: 'where' }, place(data, fix)),
+        h('span', { class: 'where' }, place(data, fix, against)),
         predicted(fix) ? h('span', { class: 'where' }, ` · predicted to save ${duration(fix.saves_ns ?? 0)}`) : null,
       ),
       fix.how.length ? h('ul', {}, ...fix.how.map(how => h('li', {}, how.replace(/^Any: /, '')))) : null,

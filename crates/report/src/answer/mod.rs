@@ -6,7 +6,7 @@ pub use headline::headline;
 
 use std::cmp::Reverse;
 use tcpwhy_analysis::{Analysis, Budget, Connection, Distribution, Exchange, Finding, Server};
-use tcpwhy_base::{Cause, Endpoint, Kind, Nanos, Owner};
+use tcpwhy_base::{Cause, Class, Endpoint, Kind, Nanos, Owner};
 
 /// Below this share of requests nothing is wrong with whoever owns the time.
 pub(crate) const NOTHING_WRONG: f64 = 0.05;
@@ -26,6 +26,8 @@ pub struct Answer {
     pub clock: Nanos,
     /// How many servers they were to, or to whom those were made that one of these asked meanwhile.
     pub servers: usize,
+    /// The time of requests by server and cause.
+    pub held: Vec<(Endpoint, Budget)>,
     /// Servers that asked another one while they answered, and whom.
     pub asks: Vec<(Endpoint, Endpoint)>,
     /// Connections were in use at the same time, so that times may add up to more than passed.
@@ -65,6 +67,7 @@ impl Answer {
         let (clock, beside) = clock(outer());
         Answer {
             servers: totals.servers.len(),
+            held: totals.servers.iter().map(|s| (s.server, s.budget.clone())).collect(),
             asks: totals.servers.iter().flat_map(|s| s.asks.iter().map(|&a| (s.server, a))).collect(),
             requests: totals.requests(),
             idle: idle.total(),
@@ -134,6 +137,19 @@ fn parts(requests: &Budget, idle: &Budget, after: &Budget) -> Vec<Part> {
 fn unsure(findings: &[Finding]) -> Nanos {
     let spans = findings.iter().filter(|f| f.cause.info().kind == Kind::Span);
     spans.filter(|f| f.cause != Cause::Unexplained).fold(Nanos::ZERO, |sum, f| sum + f.unsure)
+}
+
+/// How many of these servers hold time of a finding, unless nearly all of it is that of `named`: what is done there alone does not
+/// save it. The page asks the same (`spread` in web/src/parts.ts).
+pub(crate) fn spread(f: &Finding, named: &str, held: &[(Endpoint, Budget)]) -> Option<usize> {
+    let of =
+        || held.iter().map(|(server, budget)| (server, budget.get(f.cause))).filter(|h| h.1 > Nanos::ZERO);
+    let all = of().fold(Nanos::ZERO, |sum, h| sum + h.1);
+    let own = of().find(|h| h.0.to_string() == named).map_or(Nanos::ZERO, |h| h.1);
+    // Connections are not counted of what is inherent: nearly all have it.
+    let on_several = f.connection_count > 1 || f.cause.class() == Class::Inherent;
+    let several = on_several && of().count() > 1 && own.times(10) < all.times(9);
+    several.then(|| of().count())
 }
 
 /// A confidence as it is told: in three digits, as more would claim what nobody knows.

@@ -3,12 +3,12 @@
 use super::Layout;
 use super::replayed::{replayed, tells};
 use super::style::{BOLD, DIM, FIX, of, range, wrap};
-use crate::answer::{Answer, Part, sureness};
+use crate::answer::{Answer, Part, spread, sureness};
 use crate::capture::local;
 use crate::figures::{count, percent};
 use std::cmp::Reverse;
 use std::io::{self, Write};
-use tcpwhy_analysis::{Finding, Fix, Frames, Parameter};
+use tcpwhy_analysis::{Budget, Finding, Fix, Frames, Parameter};
 use tcpwhy_base::{Cause, Class, Endpoint, FixId, Kind, Nanos, Owner, Program, Side, Told};
 
 /// Text below the heading of a finding begins here.
@@ -39,6 +39,7 @@ pub(super) fn list(
     let mut said = Said {
         servers: answer.servers,
         requests: answer.count,
+        held: answer.held.clone(),
         asks: answer.asks.clone(),
         ..Said::default()
     };
@@ -193,6 +194,8 @@ pub(super) struct Said {
     servers: usize,
     /// How many requests.
     requests: u64,
+    /// Their time by server and cause.
+    held: Vec<(Endpoint, Budget)>,
     /// What such numbers are for has been said.
     frames: bool,
     /// Which of them asked whom while it answered.
@@ -263,7 +266,7 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, said: &mut Said, layout: &L
             i if i == 0 || layout.verbose => "fix: ",
             _ => " or: ",
         };
-        self::fix(out, lead, fix, said.servers > 1, layout)?;
+        self::fix(out, lead, fix, &place(f, fix, said), layout)?;
     }
     others(out, f.fixes.iter().take(wanted), layout)?;
     refuted(out, f, wanted, layout)?;
@@ -335,14 +338,22 @@ pub fn saving(fix: &Fix, first: bool) -> Option<String> {
     Some(if fix.replayed { format!("saves {saves}, predicted") } else { format!("saves up to {saves}") })
 }
 
-fn fix(out: &mut impl Write, lead: &str, fix: &Fix, several: bool, layout: &Layout) -> io::Result<()> {
-    let indent = INDENT;
-    let place = match (fix.place, server(fix)) {
-        ("server", Some(server)) if several => format!(" (on {server})"),
+/// ` (on the client)`, where it is known; of several servers which one, or on how many, where it takes them all.
+fn place(f: &Finding, fix: &Fix, said: &Said) -> String {
+    match (fix.place, server(fix)) {
+        ("server", Some(server)) if said.servers > 1 => match spread(f, server, &said.held) {
+            // Where to look next is one of them.
+            Some(n) if fix.fix != FixId::Application => format!(" (on {n} servers)"),
+            _ => format!(" (on {server})"),
+        },
         ("client" | "server", _) => format!(" (on the {})", fix.place),
         ("path", _) => " (on the path)".into(),
         _ => String::new(),
-    };
+    }
+}
+
+fn fix(out: &mut impl Write, lead: &str, fix: &Fix, place: &str, layout: &Layout) -> io::Result<()> {
+    let indent = INDENT;
     let what = format!("{}{place}", fix.fix.info().title);
     let saves = saving(fix, lead == "fix: ").unwrap_or_default();
     let used = indent + 5 + what.chars().count() + saves.chars().count();

@@ -193,6 +193,43 @@ fn a_replay_is_believed_up_to_15_percent() {
     assert!(with(849).contains("does not match this capture (1.00 s, -15 %)."));
 }
 
+/// A gain of all servers is not had at one of them, unless it holds nearly all of the time.
+#[test]
+fn where_a_finding_spans_servers_a_fix_is_said_of_so_many() {
+    let said = |cause, of: &[i64], connections, id| {
+        let mut f = finding(cause, None, of.iter().sum(), 9);
+        f.connection_count = connections;
+        f.fixes = vec![fix(id, "server", &[], Some(1), false)];
+        let named = tcpwhy_analysis::Parameter::Text("10.0.0.2:1".into());
+        f.fixes[0].parameters.push(("server", named));
+        let mut analysis = analysis(vec![f]);
+        let one = |(&ms, port): (&i64, u16)| {
+            let mut budget = Budget::default();
+            budget.add(cause, Nanos::millis(ms));
+            let mut server = sample::servers(&budget).remove(0);
+            server.server.port = port;
+            server
+        };
+        analysis.totals.servers = of.iter().zip(1..).map(one).collect();
+        plain(|out| {
+            overview(out, &analysis, &Capture::default(), &Layout { quiet: true, ..Layout::default() })
+        })
+    };
+    let closer = |of: &[i64], connections| said(Cause::FastRecovery, of, connections, FixId::CloserServer);
+    for text in [closer(&[100, 900], 2), closer(&[899, 101], 2)] {
+        assert!(text.contains("nearer to each other (on 2 servers)"), "{text}");
+    }
+    assert!(closer(&[900, 100], 2).contains("nearer to each other (on 10.0.0.2:1)"), "nearly all");
+    assert!(closer(&[100, 900], 1).contains("nearer to each other (on 10.0.0.2:1)"), "one connection");
+    let inherent = said(Cause::PathDelay, &[100, 900], 1, FixId::CloserServer);
+    assert!(inherent.contains("nearer to each other (on 2 servers)"), "connections are not counted");
+    assert!(closer(&[100], 2).contains("nearer to each other (on the server)"));
+    assert!(
+        said(Cause::FastRecovery, &[100, 900], 2, FixId::Application).contains(" (on 10.0.0.2:1)"),
+        "where to look next"
+    );
+}
+
 #[test]
 fn a_replay_says_what_of_the_capture_it_is() {
     let of = |exchanges| {
