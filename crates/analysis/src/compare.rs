@@ -312,14 +312,15 @@ fn change_by_connection(both: &[Vec<Request<'_>>; 2], time: impl Fn(&Request<'_>
     } else {
         0
     };
+    let (low, high) = (quantile(&differences, 25, 1000) - more, quantile(&differences, 975, 1000) + more);
+    let (before, after) = (side(before), side(after));
     Change {
-        before: side(before),
-        after: side(after),
-        difference: Nanos(mean(after)) - Nanos(mean(before)),
-        interval: (
-            Nanos(quantile(&differences, 25, 1000) - more),
-            Nanos(quantile(&differences, 975, 1000) + more),
-        ),
+        before,
+        after,
+        difference: after.mean - before.mean,
+        // However much work lies beside it, an estimate is not wrong by more than all of it: none gets shorter by more than it takes, nor,
+        // the other way round, longer.
+        interval: (Nanos(low).max(Nanos::ZERO - before.mean), Nanos(high).min(after.mean)),
     }
 }
 

@@ -104,6 +104,28 @@ fn exchanges_do_not_measure_their_path_each() {
     assert!(farther.is_sure(), "{farther:?}");
 }
 
+/// Work that varies by milliseconds beside a short way: the way is not said to have changed by more than it takes.
+#[test]
+fn a_way_does_not_change_by_more_than_it_takes() {
+    let talked = || {
+        let mut w = Wire::new(Tap::Client, Nanos::micros(14));
+        w.handshake();
+        for n in 0..30 {
+            w.after(ms(50)).client().data(100);
+            w.after(ms(1 + 7 * (n % 5))).server().data(50);
+            w.after(Nanos::micros(7)).client().ack();
+        }
+        w.analysis()
+    };
+    let c = compare_answers(&talked(), &talked()).expect("they share a server");
+    let of = |cause| c.causes.iter().find(|c| c.0 == cause).expect("its time").1;
+    let path = of(Cause::PathDelay);
+    let (mean, (low, high)) = (path.before.mean, path.interval);
+    assert!(mean > Nanos::ZERO && mean < ms(1), "{path:?}");
+    assert_eq!((low, high, path.is_sure()), (Nanos::ZERO - mean, mean, false), "{path:?}");
+    assert!(of(Cause::ServerThink).interval.0 < ms(-1), "the work may have");
+}
+
 /// Exchanges match by the magnitude of their bytes: from 64 to 127 is one, 128 is the next.
 #[test]
 fn exchanges_match_by_magnitude_and_server() {
