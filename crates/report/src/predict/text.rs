@@ -263,8 +263,12 @@ fn fixes(out: &mut impl Write, p: &Prediction, width: usize, verbose: bool) -> i
             writeln!(out, "  {FIX}{l}{FIX:#}")?;
         }
     }
-    group(out, "for comparison", &p.comparisons, verbose)?;
-    group(out, "would not help: less than 1 %, or nothing", &p.no_help, verbose)?;
+    // What takes a hundredth longer does harm; less is nothing.
+    let harms = |f: &&Fix| f.saves_ns.saturating_mul(100) <= -p.total_ns.max(1);
+    let (slower, vain) = p.no_help.iter().partition::<Vec<&Fix>, _>(harms);
+    group(out, "for comparison", &p.comparisons.iter().collect::<Vec<_>>(), verbose)?;
+    group(out, "would not help: less than 1 %, or nothing", &vain, verbose)?;
+    group(out, "would make it slower", &slower, verbose)?;
     writeln!(out)
 }
 
@@ -284,7 +288,7 @@ fn away(rtt: Nanos) -> String {
     if rtt < least { format!("less than {least}") } else { rtt.to_string() }
 }
 
-fn group(out: &mut impl Write, title: &str, fixes: &[Fix], verbose: bool) -> io::Result<()> {
+fn group(out: &mut impl Write, title: &str, fixes: &[&Fix], verbose: bool) -> io::Result<()> {
     if fixes.is_empty() {
         return Ok(());
     }

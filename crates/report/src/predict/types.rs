@@ -87,7 +87,7 @@ pub struct Prediction {
     pub fixes: Vec<Fix>,
     /// The best of them together.
     pub together: Option<Together>,
-    /// Changes that are often advised and do not help here.
+    /// Changes that are often advised and do not help here, or do harm (`saves_ns` below zero).
     pub no_help: Vec<Fix>,
     /// A faster link or a shorter distance, for comparison.
     pub comparisons: Vec<Fix>,

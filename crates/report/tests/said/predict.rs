@@ -182,6 +182,22 @@ fn what_was_not_finished_is_not_concluded() {
     }
 }
 
+/// What does harm is not among what only does not help.
+#[test]
+fn what_harms_has_a_heading_of_its_own() {
+    let mut p = rich();
+    p.no_help =
+        vec![fix("for nothing", "both", 0), fix("a little worse", "both", 1 - MS), fix("worse", "both", -MS)];
+    let text = said(&p, 80, false);
+    let (_, text) =
+        text.split_once("\nwould not help: less than 1 %, or nothing\n").expect("what is in vain");
+    let (vain, harm) = text.split_once("\nwould make it slower\n").expect("what harms");
+    assert!(vain.contains("for nothing") && vain.contains("a little worse"), "{vain}");
+    assert!(harm.contains("+1.00 ms -> 101 ms    worse (both)") && !harm.contains("little"), "{harm}");
+    p.no_help.truncate(2);
+    assert!(!said(&p, 80, false).contains("slower"));
+}
+
 /// Where applications take most of the time, it is not the price of the path.
 #[test]
 fn whose_price_it_is() {
