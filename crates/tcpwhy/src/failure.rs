@@ -88,7 +88,19 @@ fn next_step(refused: io::ErrorKind) -> &'static str {
 /// One line on standard error, after the name of the program. Names in it may be anybody's.
 pub(crate) fn say(message: &str) {
     // Nowhere is left to report a standard error that cannot be written.
-    let _ = writeln!(anstream::stderr().lock(), "tcpwhy: {}", shown::text(message));
+    let _ = writeln!(anstream::stderr().lock(), "tcpwhy: {}", shown::text(&in_line(message)));
+}
+
+/// What was typed stays in its line: a name that goes on in the next one could look like words of the program.
+fn in_line(message: &str) -> String {
+    let typed = std::env::args_os().map(|a| a.to_string_lossy().into_owned());
+    typed.fold(message.to_owned(), |message, typed| {
+        let value = typed.split_once('=').map_or("", |(_, value)| value);
+        [&*typed, value]
+            .iter()
+            .filter(|t| shown::name(t) != **t)
+            .fold(message, |m, t| m.replace(t, &shown::name(t)))
+    })
 }
 
 /// What is printed instead of a command: help, the version, or what is wrong with the arguments.
@@ -99,7 +111,7 @@ pub(crate) fn instead(e: &clap::Error) -> Exit {
         let _ = if typed.map(|a| a.to_string_lossy().into_owned()).all(|a| shown::name(&a) == a) {
             e.print()
         } else {
-            write!(anstream::stderr().lock(), "{}", shown::text(&e.render().to_string()))
+            write!(anstream::stderr().lock(), "{}", shown::text(&in_line(&e.render().to_string())))
         };
         return Exit::Usage;
     }

@@ -31,7 +31,7 @@ impl Capture for Input {
         if self.is_stdin() || Stdin::is_pipe(&self.path) {
             return Input::open(self);
         }
-        self.check().map_err(|why| shown::text(&why).into_owned())?;
+        self.check().map_err(|why| shown::name(&why).into_owned())?;
         Reader::open_following(&self.path, Arc::clone(stop)).map_err(|e| Input::said(self, &e))
     }
 
@@ -84,7 +84,7 @@ impl Input {
 
     /// Opens it, or says in one sentence why not and what to do.
     pub(crate) fn open(&self) -> Result<Reader, String> {
-        self.opened().map_err(|why| shown::text(&why).into_owned())
+        self.opened().map_err(|why| shown::name(&why).into_owned())
     }
 
     fn opened(&self) -> Result<Reader, String> {
@@ -111,7 +111,7 @@ impl Input {
     pub(crate) fn said(&self, error: &ReadError) -> String {
         let said = error.to_string();
         let said = if said.contains(&self.name) { said } else { format!("{}: {said}", self.name) };
-        shown::text(&said).into_owned()
+        shown::name(&said).into_owned()
     }
 
     fn cannot_open(&self, error: &io::Error) -> String {
@@ -243,7 +243,7 @@ fn among(paths: &[PathBuf], found: &mut Ordered, stop: &AtomicBool) -> anyhow::R
         let folders = folders.join(", ");
         found
             .unreadable
-            .push(format!("{}: no capture is in this folder. Check the name", shown::text(&folders)));
+            .push(format!("{}: no capture is in this folder. Check the name", shown::name(&folders)));
     }
     timed.sort_by_key(|(first, _)| first.unwrap_or(Nanos::MAX));
     found.inputs = timed.into_iter().map(|t| t.1).collect();
@@ -252,7 +252,7 @@ fn among(paths: &[PathBuf], found: &mut Ordered, stop: &AtomicBool) -> anyhow::R
 }
 
 fn passed_over(foreign: &[String]) -> Option<String> {
-    let first = foreign.first()?;
+    let first = shown::name(foreign.first()?);
     Some(match foreign.len() {
         1 => format!("1 file is no capture and was passed over: {first}"),
         n => format!("{n} files are no captures and were passed over: {first}, ..."),

@@ -88,6 +88,31 @@ fn nothing_acts_on_the_terminal() {
     assert_eq!(answer["capture"]["files"][0], path.to_str().unwrap());
 }
 
+/// A line of standard error is one of the program: a name with a line in it is written out.
+#[test]
+fn a_name_makes_no_line_of_its_own() {
+    let dir = Dir::new();
+    let name = "a\ntcpwhy: all is well";
+    fs::create_dir(dir.0.join("folder")).unwrap();
+    dir.file(&format!("folder/{name}.pcap"), b"");
+    for args in [
+        &["explain", name][..],
+        &["explain", "folder"],
+        &["explain", name, "folder"],
+        &["compare", name, name],
+        &["predict", "--like", name],
+        &["predict", name],
+        &["slice", name, "--connection", "1", "-o", "out"],
+        &["explain", "x.pcap", &format!("--top={name}")],
+        &["causes", name],
+    ] {
+        let ran = Command::new(env!("CARGO_BIN_EXE_tcpwhy")).args(args).current_dir(&dir.0).output().unwrap();
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert!(said.lines().all(|l| !l.starts_with("tcpwhy: all")), "{args:?}: {said}");
+        assert!(said.contains("\\u{a}"), "{args:?}: {said}");
+    }
+}
+
 /// The line that leads on, pasted into a shell, explains that file and runs nothing else.
 #[test]
 fn the_printed_line_can_be_pasted() {
