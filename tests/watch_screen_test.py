@@ -57,7 +57,7 @@ def keys_and_sizes(tmux, port):
     tmux.run('resize-window', '-t', 'v', '-x', '120', '-y', '40')
     tmux.until('Nagle held a small write', 'q: quit', seconds=PATIENCE, columns=100)
     tmux.run('resize-window', '-t', 'v', '-x', '40', '-y', '10')
-    tmux.until('connections in the last', 'q: quit', seconds=PATIENCE)
+    tmux.until(' in the last', 'q: quit', seconds=PATIENCE)
     tmux.run('resize-window', '-t', 'v', '-x', '80', '-y', '24')
     tmux.until('Nagle held a small write', 'q: quit', seconds=PATIENCE)
     print('ok   keys and sizes')

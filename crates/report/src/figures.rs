@@ -11,7 +11,22 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// `1 connection`, `34 exchanges`.
-pub(crate) fn count(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+/// `1 connection`, `34 exchanges`, `2 processes`.
+pub fn count(n: u64, what: &str) -> String {
+    match n {
+        1 => format!("1 {what}"),
+        n if what.ends_with('s') => format!("{n} {what}es"),
+        n => format!("{n} {what}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_one() {
+        assert_eq!([0, 1, 2].map(|n| count(n, "capture")), ["0 captures", "1 capture", "2 captures"]);
+        assert_eq!([1, 2].map(|n| count(n, "process")), ["1 process", "2 processes"]);
+    }
 }

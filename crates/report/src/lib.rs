@@ -59,5 +59,6 @@ pub mod watch;
 
 pub use answer::{Answer, Part, headline, sureness, tcp_time, worst};
 pub use capture::{Capture, Warning, rfc3339, time_of_day};
+pub use figures::count;
 pub use text::bytes;
 pub use warnings::quality_warnings;

@@ -244,7 +244,7 @@ fn unseen(args: &Check, missing: &[String], hidden: u32) -> Vec<Unseen> {
     }));
     if hidden > 0 {
         out.push(Unseen {
-            what: format!("which sockets {hidden} processes of other users have"),
+            what: crate::cmd::watch::which_sockets(hidden),
             needs: "CAP_SYS_PTRACE or root".into(),
         });
     }

@@ -23,7 +23,7 @@ use std::time::Instant;
 use tcpwhy_library::Explain as Explainer;
 use tcpwhy_library::captures::OddClock;
 use tcpwhy_library::{ReadError, Reader};
-use tcpwhy_report::bytes;
+use tcpwhy_report::{bytes, count};
 use tcpwhy_tables::Table;
 
 /// What was done, over all workers.
@@ -120,11 +120,12 @@ fn tell(args: &Explain, folder: &Path, tally: &Tally, begun: Instant) -> anyhow:
     if args.quiet {
         return Ok(());
     }
-    let rows: Vec<String> =
-        Table::ALL.iter().zip(tally.rows).map(|(table, n)| format!("{n} {}", table.name())).collect();
+    // The name of a table is that of many rows.
+    let row = |(table, n): (&Table, usize)| count(n as u64, table.name().trim_end_matches('s'));
+    let rows: Vec<String> = Table::ALL.iter().zip(tally.rows).map(row).collect();
     let mut line = format!(
-        "{} captures in {:.1} s: {}; {} written to {}",
-        tally.captures,
+        "{} in {:.1} s: {}; {} written to {}",
+        count(tally.captures, "capture"),
         begun.elapsed().as_secs_f64(),
         rows.join(", "),
         bytes(tally.bytes),

@@ -6,6 +6,7 @@ use crate::args::Summarize;
 use crate::shown;
 use std::io::{self, Write};
 use tcpwhy_base::{Cause, Nanos, Owner};
+use tcpwhy_report::count;
 use tcpwhy_report::html::Escaped;
 use tcpwhy_report::text::percent;
 
@@ -19,14 +20,14 @@ pub(super) fn write(out: &mut impl Write, s: &Summary, args: &Summarize) -> io::
     };
     writeln!(
         out,
-        "<p class=\"names\">{}</p>\n<h1>{} exchanges in {} captures{}</h1>\n<p>{} of requests on {} connections; median {}, p95 \
+        "<p class=\"names\">{}</p>\n<h1>{} in {}{}</h1>\n<p>{} of requests on {}; median {}, p95 \
          {}, longest {}.</p>",
         Escaped(&args.folder.display().to_string()),
-        all.times.count(),
-        s.captures.len(),
+        count(all.times.count(), "exchange"),
+        count(s.captures.len() as u64, "capture"),
         Escaped(&days),
         all.total(),
-        all.connections,
+        count(all.connections, "connection"),
         time(all.times.percentile(50)),
         time(all.times.percentile(95)),
         all.times.longest()
@@ -50,7 +51,11 @@ pub(super) fn write(out: &mut impl Write, s: &Summary, args: &Summarize) -> io::
     let ranked = s.ranked();
     groups(out, "server", ranked.iter().take(args.top).map(|(server, group)| (endpoint(server), *group)))?;
     if ranked.len() > args.top {
-        writeln!(out, "<p class=\"dim\">and {} servers more (--top)</p>", ranked.len() - args.top)?;
+        writeln!(
+            out,
+            "<p class=\"dim\">and {} more (--top)</p>",
+            count((ranked.len() - args.top) as u64, "server")
+        )?;
     }
     worst(out, s)?;
     writeln!(out, "<p class=\"dim\">tcpwhy {}</p>\n</main></body></html>", env!("CARGO_PKG_VERSION"))

@@ -6,6 +6,7 @@ use crate::args::Summarize;
 use crate::shown;
 use std::io::{self, Write};
 use tcpwhy_base::{Nanos, Owner};
+use tcpwhy_report::count;
 use tcpwhy_report::text::percent;
 
 /// Days that are listed, the last ones.
@@ -36,10 +37,10 @@ pub(super) fn write(out: &mut impl Write, s: &Summary, args: &Summarize) -> io::
     };
     writeln!(
         out,
-        "{} exchanges on {} connections in {} captures{days}:\n{} of requests, median {}, p95 {}, longest {}",
-        all.times.count(),
-        all.connections,
-        s.captures.len(),
+        "{} on {} in {}{days}:\n{} of requests, median {}, p95 {}, longest {}",
+        count(all.times.count(), "exchange"),
+        count(all.connections, "connection"),
+        count(s.captures.len() as u64, "capture"),
         all.total(),
         time(all.times.percentile(50)),
         time(all.times.percentile(95)),
@@ -56,7 +57,7 @@ pub(super) fn write(out: &mut impl Write, s: &Summary, args: &Summarize) -> io::
         row(out, group, &endpoint(server))?;
     }
     if ranked.len() > args.top {
-        writeln!(out, "  and {} servers more (--top)", ranked.len() - args.top)?;
+        writeln!(out, "  and {} more (--top)", count((ranked.len() - args.top) as u64, "server"))?;
     }
     writeln!(out, "\n exchanges     median        p95     tcp  worst of TCP            day")?;
     for (day, group) in s.days.iter().skip(s.days.len().saturating_sub(DAYS)) {

@@ -319,7 +319,7 @@ fn a_worker_that_dies() {
     assert!(out.starts_with("2 captures") && out.contains("2 connections, 6 exchanges"), "{out}");
     let again = tcpwhy(&["explain", folder, "--parquet", tables.to_str().unwrap()]);
     assert_eq!(again.code, 0, "{}", again.err);
-    assert!(again.out.starts_with("1 captures") && again.out.contains("2 were done before"), "{}", again.out);
+    assert!(again.out.starts_with("1 capture in ") && again.out.contains("2 were done before"), "{}", again.out);
 }
 
 /// One clock that nobody had set would be all that is left of the sums over a folder: that capture is left aside, and named.
@@ -359,7 +359,7 @@ fn no_rows_of_a_broken_clock(dir: &Dir) {
     let folder = dir.0.to_str().unwrap();
     let done = tcpwhy(&["explain", folder, "--parquet", &at("tables")]);
     assert_eq!(done.code, 0, "{}", done.err);
-    assert!(done.out.contains(" 1 connections, 5 exchanges"), "{}", done.out);
+    assert!(done.out.contains(" 1 connection, 5 exchanges"), "{}", done.out);
     assert!(done.out.contains("1 are left aside for their clocks"), "{}", done.out);
     assert!(done.err.contains("odd.pcap: left aside, because the clock "), "{}", done.err);
     let again = tcpwhy(&["explain", folder, "--parquet", &at("tables")]);
@@ -367,7 +367,7 @@ fn no_rows_of_a_broken_clock(dir: &Dir) {
     let sums = tcpwhy(&["summarize", &at("tables"), "--json"]);
     assert!(!sums.out.contains("odd.pcap"), "{}", sums.out);
     let alone = tcpwhy(&["explain", &at("odd.pcap"), "--parquet", &at("alone")]);
-    assert!(alone.out.contains(" 1 connections, 6 exchanges"), "{}{}", alone.out, alone.err);
+    assert!(alone.out.contains(" 1 connection, 6 exchanges"), "{}{}", alone.out, alone.err);
 }
 
 /// Captures of different hosts that overlap in time have good clocks.

@@ -1,6 +1,6 @@
 //! Help, and the commands beside `explain`.
 
-use crate::common::{Dir, Pcap, program, snapshot, tcpwhy, tcpwhy_with};
+use crate::common::{Dir, Pcap, program, smtp, snapshot, tcpwhy, tcpwhy_with};
 use tcpwhy_base::CAUSES;
 
 #[test]
@@ -136,4 +136,21 @@ fn a_negative_number_is_the_value_of_its_option() {
 fn who_wants_the_version_is_told_how() {
     tcpwhy(&["version"]).fails(3, &["version: no such file", "tcpwhy --version"]);
     assert_eq!(tcpwhy(&["--version"]).code, 0);
+}
+
+/// One of each is not said as several.
+#[cfg(feature = "parquet")]
+#[test]
+fn one_capture_is_one() {
+    let dir = Dir::new();
+    let tables = dir.0.join("tables");
+    let tables = tables.to_str().unwrap();
+    let done = tcpwhy(&["explain", &smtp(), "--parquet", tables]);
+    assert!(
+        done.out.starts_with("1 capture in ") && done.out.contains(": 1 connection, 32 exchanges, "),
+        "{}",
+        done.out
+    );
+    let sums = tcpwhy(&["summarize", tables]);
+    assert!(sums.out.starts_with("32 exchanges on 1 connection in 1 capture of "), "{}", sums.out);
 }

@@ -12,6 +12,7 @@ use tcpwhy_live::{
 };
 #[cfg(feature = "bpf")]
 use tcpwhy_live::{Kernel, Ration};
+use tcpwhy_report::count;
 use tcpwhy_report::watch::Unseen;
 
 /// How often sockets are looked at where that takes next to nothing: four times in the shortest delayed ACK of Linux.
@@ -284,13 +285,16 @@ impl Eye {
         out.extend(self.no_events.iter().map(|why| Unseen { what: lost.into(), needs: why.clone() }));
         if self.threads.hidden > 0 {
             out.push(Unseen {
-                what: format!("in which calls the threads of {} processes are", self.threads.hidden),
+                what: format!(
+                    "in which calls the threads of {} are",
+                    count(self.threads.hidden.into(), "process")
+                ),
                 needs: "CAP_SYS_PTRACE or root".into(),
             });
         }
         if self.processes.hidden > 0 {
             out.push(Unseen {
-                what: format!("which sockets {} processes of other users have", self.processes.hidden),
+                what: super::which_sockets(self.processes.hidden),
                 needs: "CAP_SYS_PTRACE or root".into(),
             });
         }

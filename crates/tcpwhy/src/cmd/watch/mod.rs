@@ -27,6 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tables::Tables;
 use tcpwhy_base::Nanos;
 use tcpwhy_live::{Connection, Listener, Process, Split, control_groups};
+use tcpwhy_report::count;
 use tcpwhy_report::watch::{self, Layout, View};
 
 /// Watches this host, or another network namespace.
@@ -223,9 +224,21 @@ fn is_below(group: &str, wanted: &str) -> bool {
     below(bare) || (wanted.starts_with("/sys/fs/cgroup/") && !of_first.is_empty() && below(of_first))
 }
 
+/// What is not seen where so many processes are hidden.
+pub(crate) fn which_sockets(hidden: u32) -> String {
+    let have = if hidden == 1 { "has" } else { "have" };
+    format!("which sockets {} of other users {have}", count(hidden.into(), "process"))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::is_below;
+    use super::{is_below, which_sockets};
+
+    #[test]
+    fn one_process_has_its_sockets() {
+        assert_eq!(which_sockets(1), "which sockets 1 process of other users has");
+        assert_eq!(which_sockets(2), "which sockets 2 processes of other users have");
+    }
 
     #[test]
     fn control_groups_hold_those_below() {

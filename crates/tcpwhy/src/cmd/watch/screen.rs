@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tcpwhy_base::{Class, Nanos};
 use tcpwhy_live::Connection;
+use tcpwhy_report::count;
 use tcpwhy_report::text::wrap;
 use tcpwhy_report::watch::{View, ends, program, short, text, threads};
 
@@ -130,10 +131,10 @@ fn draw(frame: &mut Frame<'_>, screen: &Screen) {
     .areas(frame.area());
     let s = &screen.view.snapshot;
     let text = format!(
-        "{} connections in the last {}, estimated from {} samples{}{}",
-        s.connections.len(),
+        "{} in the last {}, estimated from {}{}{}",
+        count(s.connections.len() as u64, "connection"),
         s.interval,
-        s.samples,
+        count(u64::from(s.samples), "sample"),
         if screen.view.events { " and measured" } else { "" },
         if screen.paused { "; paused" } else { "" }
     );
