@@ -319,7 +319,11 @@ fn a_worker_that_dies() {
     assert!(out.starts_with("2 captures") && out.contains("2 connections, 6 exchanges"), "{out}");
     let again = tcpwhy(&["explain", folder, "--parquet", tables.to_str().unwrap()]);
     assert_eq!(again.code, 0, "{}", again.err);
-    assert!(again.out.starts_with("1 capture in ") && again.out.contains("2 were done before"), "{}", again.out);
+    assert!(
+        again.out.starts_with("1 capture in ") && again.out.contains("2 were done before"),
+        "{}",
+        again.out
+    );
 }
 
 /// One clock that nobody had set would be all that is left of the sums over a folder: that capture is left aside, and named.
