@@ -358,8 +358,8 @@ export interface Fix {
    */
   saves_ns: number | null;
   /**
-   * Time of the replayed part (`model` of the finding) with this fix; none where transfers shared a link
-   * (`link_full`).
+   * Time of the replayed part (`model` of the finding) with this fix; none where a shared link (`link_full`) was
+   * full for most of it.
    */
   predicted_ns: number | null;
   /** Where the saving comes from: `bound`, `predicted`, `replayed` or `applied`. */
