@@ -103,7 +103,7 @@ fn finding(out: &mut impl Write, f: &Finding) -> io::Result<()> {
     if !f.fixes.is_empty() {
         writeln!(out, "<ul>")?;
         for (i, fix) in f.fixes.iter().enumerate() {
-            let saves = saving(fix, i == 0).map(|s| format!(", {s}")).unwrap_or_default();
+            let saves = saving(f, fix, i == 0).map(|s| format!(", {s}")).unwrap_or_default();
             writeln!(out, "<li>{} ({}){saves}<ul>", Escaped(fix.fix.info().title), fix.place)?;
             for how in &fix.how {
                 writeln!(out, "<li>{}</li>", Escaped(how))?;
