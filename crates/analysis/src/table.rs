@@ -6,6 +6,7 @@ mod elsewhere;
 mod finish;
 mod held;
 mod index;
+mod lingering;
 mod listed;
 mod logs;
 mod lone;
@@ -35,17 +36,15 @@ use finish::Ended;
 use hashbrown::HashMap;
 use held::{Held, Room};
 use index::{Index, Key};
+use lingering::{Closed, Lingering};
 pub use listed::ROWS;
 use listed::{Listed, MostLost};
 use lone::{At, Lones};
 use quiet::Hand;
-use std::collections::VecDeque;
 use tcpwhy_base::{Endpoint, Nanos, Observation, Segment};
 
 /// A closed connection is kept so long for late packets: twice the maximum segment lifetime (RFC 9293, 3.4.2).
 const LINGER: Nanos = Nanos::secs(240);
-/// No more closed connections than this are kept for it, the oldest go first.
-const MAX_LINGERING: usize = 16_384;
 
 /// So many connections have findings of their own: those that lost most to TCP.
 const WITH_FINDINGS: usize = 1_000;
@@ -87,7 +86,7 @@ pub struct Analyzer {
     /// What was found about those that are not.
     scan: Option<Finding>,
     /// Closed connections in the order of closing, with when they may go.
-    closed: VecDeque<(Nanos, u32, u32)>,
+    closed: Lingering,
     /// Behind this the first of them is looked at.
     due: Nanos,
     /// Connections that are over, and are summed up next; whether they are listed, whatever they show.
@@ -139,7 +138,7 @@ impl Analyzer {
             silent: Vec::new(),
             lists_all: config.detail == Detail::All,
             scan: None,
-            closed: VecDeque::new(),
+            closed: Lingering::default(),
             due: Nanos::MAX,
             over: Vec::new(),
             ended: Vec::new(),
@@ -270,15 +269,14 @@ impl Analyzer {
             held.push(segment, &mut self.kept, &mut self.room);
         }
         if !lingered && let Some(now) = held.closed_at() {
-            self.closed.push_back((now + self.linger, slot, held.id()));
+            self.closed.push(now + self.linger, slot, held.id(), held.class());
             self.look_at_closed();
         }
     }
 
     /// The closed ones have changed.
     fn look_at_closed(&mut self) {
-        let first = self.closed.front().map_or(Nanos::MAX, |closed| closed.0);
-        self.due = if self.closed.len() > MAX_LINGERING { Nanos(i64::MIN) } else { first };
+        self.due = self.closed.due();
     }
 
     /// The segment belongs to the connection in this slot, and begins no other one between the same ends. A connection of one
@@ -373,7 +371,7 @@ impl Analyzer {
 
     /// What is needed of those that go next is on its way from memory while this one ends: they closed long ago.
     fn fetch_closed(&self) {
-        let held = |n| match self.closed.get(n).map(|&(_, slot, _)| &self.live[slot as usize]) {
+        let held = |n| match self.closed.get(n).map(|closed| &self.live[closed.slot as usize]) {
             Some(Slot::Conn(held)) => Some(&**held),
             _ => None,
         };
@@ -384,25 +382,35 @@ impl Analyzer {
 
     /// Ends the connections whose time for late packets is over.
     fn let_go(&mut self, now: Nanos) {
-        while let Some(&(when, slot, id)) = self.closed.front() {
+        if let Some(closed) = self.closed.crowded_out() {
+            self.let_one_go(closed);
+        }
+        while let Some(closed) = self.closed.first().filter(|closed| closed.until < now) {
             self.fetch_closed();
-            let crowded = self.closed.len() > MAX_LINGERING;
-            if when >= now && !crowded {
+            let until = self.latest_of(closed).map(|last| last + self.linger);
+            if let Some(until) = until.filter(|&until| until > now) {
+                self.closed.first_waits_until(until);
                 break;
             }
-            self.closed.pop_front();
-            let Slot::Conn(held) = &self.live[slot as usize] else { continue };
-            let Some(last) = held.closed_at().filter(|_| held.id() == id) else { continue };
-            if last + self.linger > now && !crowded {
-                self.closed.push_back((last + self.linger, slot, id));
-                continue;
-            }
-            // What waits may hold a copy of what closes a connection.
-            if self.conn_at(slot).is_some_and(|conn| conn.lingers()) {
-                self.leave(slot, false);
-            }
+            self.closed.pop();
+            self.let_one_go(closed);
         }
         self.look_at_closed();
+    }
+
+    /// The latest packet of one that has closed, if it is still there.
+    fn latest_of(&self, closed: Closed) -> Option<Nanos> {
+        match &self.live[closed.slot as usize] {
+            Slot::Conn(held) if held.id() == closed.id => held.closed_at(),
+            _ => None,
+        }
+    }
+
+    fn let_one_go(&mut self, closed: Closed) {
+        // What waits may hold a copy of what closes a connection.
+        if self.latest_of(closed).is_some() && self.conn_at(closed.slot).is_some_and(|conn| conn.lingers()) {
+            self.leave(closed.slot, false);
+        }
     }
 
     /// The connection in this slot ends, and its ends may begin another one.

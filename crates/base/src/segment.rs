@@ -75,6 +75,14 @@ impl Part {
     pub fn index(one: &Endpoint, other: &Endpoint, of: usize) -> usize {
         index(one.bits(), other.bits(), u32::try_from(of).unwrap_or(1)) as usize
     }
+
+    /// So many classes of connections there are. Each is in one part as a whole, if there are no more parts than classes.
+    pub const CLASSES: usize = 256;
+
+    /// The class of the connection between these ends.
+    pub fn class(one: &Endpoint, other: &Endpoint) -> usize {
+        (hash(one.bits(), other.bits()) >> 24) as usize
+    }
 }
 
 impl Default for Part {
@@ -85,11 +93,17 @@ impl Default for Part {
 
 #[inline]
 fn index(one: u64, other: u64, of: u32) -> u32 {
+    let part = hash(one, other);
+    // As a part of one: a division takes longer than all of this. Classes stay whole.
+    let whole = if of as usize <= Part::CLASSES { part & 0xff00_0000 } else { part };
+    ((whole * u64::from(of)) >> 32) as u32
+}
+
+/// The upper half of a hash, 32 bits.
+#[inline]
+fn hash(one: u64, other: u64) -> u64 {
     // The sum does not know which end is which.
-    let sum = one.wrapping_add(other);
-    // By the upper half of the hash, as a part of one: a division takes longer than all of this.
-    let part = sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    ((part * u64::from(of)) >> 32) as u32
+    one.wrapping_add(other).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }
 
 impl Endpoint {

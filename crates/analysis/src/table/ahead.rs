@@ -149,7 +149,7 @@ impl Analyzer {
                     let lingered = held.closed_at().is_some();
                     if held.waits_young(segment, known.from_client, LINGER, &mut self.room) {
                         if !lingered && let Some(now) = held.closed_at() {
-                            self.closed.push_back((now + self.linger, known.slot, known.id));
+                            self.closed.push(now + self.linger, known.slot, known.id, held.class());
                             self.look_at_closed();
                         }
                         self.let_go_before(segment.time);

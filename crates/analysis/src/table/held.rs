@@ -9,7 +9,7 @@ use super::words::Words;
 use crate::conn::{Conn, ends_of};
 use crate::fetch::{fetch, fetch_whole};
 use crate::output::Output;
-use tcpwhy_base::{End, Endpoint, Ends, Nanos, Segment};
+use tcpwhy_base::{End, Endpoint, Ends, Nanos, Part, Segment};
 
 /// Ended connections whose room is kept for those to come.
 const SPARE: usize = 1_024;
@@ -188,6 +188,12 @@ impl Held {
         let from_client = client == *key.src && server == *key.dst;
         let of = from_client || client == *key.dst && server == *key.src;
         (of && (link == key.link || other == Some(key.link))).then_some(from_client)
+    }
+
+    /// Which of the classes of connections it is of.
+    pub(super) fn class(&self) -> usize {
+        let [one, other] = self.ends().into_array();
+        Part::class(&one, &other)
     }
 
     /// The segment goes on with it, as far as that is known without its state: `None` where it is not.

@@ -45,31 +45,6 @@ fn the_tap_is_at_an_end_or_in_the_middle() {
     assert_eq!(w.connection().vantage, Vantage::Unknown);
 }
 
-/// Closed connections wait for late packets, but not more than 16,384 of them: the oldest go first.
-#[test]
-fn no_more_than_16384_closed_connections_linger() {
-    let mut a = Analyzer::streaming(Config { detail: Detail::None });
-    let mut segments = opened(Tap::Client, ms(20)).segments();
-    segments.truncate(2);
-    let (syn, mut rst) = (segments[0], segments[1]);
-    rst.flags = TcpFlags(TcpFlags::RST | TcpFlags::ACK);
-    let begin = |n: u32, a: &mut Analyzer| {
-        for s in [syn, rst] {
-            let mut s = Segment { time: syn.time + us(i64::from(n)), frame: u64::from(n) + 1, ..s };
-            let client = if s.flags.syn() { &mut s.src } else { &mut s.dst };
-            client.ip = std::net::Ipv4Addr::from_bits(0x0a00_0000 + n / 16).into();
-            client.port = 40_000 + (n % 16) as u16;
-            a.push(&s);
-        }
-    };
-    (0..16_384).for_each(|n| begin(n, &mut a));
-    assert_eq!(a.ended().count(), 0);
-    begin(16_384, &mut a);
-    assert_eq!(a.ended().map(|c| c.id).collect::<Vec<_>>(), [1]);
-    begin(16_385, &mut a);
-    assert_eq!(a.ended().map(|c| c.id).collect::<Vec<_>>(), [2]);
-}
-
 /// A late packet of a closed connection is still its own after 240 s (twice the longest life of a segment), not after more.
 #[test]
 fn a_closed_connection_waits_240_s_for_late_packets() {

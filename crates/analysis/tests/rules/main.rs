@@ -17,6 +17,7 @@ mod ends;
 mod exchanges;
 mod granted;
 mod grounds;
+mod lingering;
 mod loss;
 mod nagle;
 mod named;
