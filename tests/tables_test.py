@@ -329,7 +329,7 @@ def being_written(binary, work):
             continue
         if glob.glob(f'{tables}/*/*/*.parquet'):
             return f'a capture that grows left tables: {said}'
-        return expect(run(binary, path, '--parquet', tables), 0, '1 captures')
+        return expect(run(binary, path, '--parquet', tables), 0, '1 capture in')
     return f'a capture that grows was never seen to: {said}'
 
 

@@ -269,7 +269,11 @@ fn a_finding_and_its_fixes_say_the_same_rate() {
         busy.facts = Facts::Bytes { bytes: 5_806_974, bps };
         fixes_on(&c, &busy)[0].how[0].clone()
     };
-    let said = |rate| format!("Any: The bottleneck gave {rate} and was busy: no TCP setting adds to that");
+    let said = |rate| {
+        format!(
+            "Any: The bottleneck gave {rate} and was busy: no TCP setting adds to that (what is predicted is twice the rate)"
+        )
+    };
     assert_eq!(gave(Some(28_800_000.0)), said("29 Mbit/s"));
     assert_eq!(gave(Some(64_000.0)), said("64 kbit/s"));
     assert_eq!(gave(None), said("22 Mbit/s"));

@@ -185,7 +185,7 @@ pub(super) const ROWS: &[FixInfo] = &[
                 system: "Linux",
                 text: "`sysctl -w net.ipv4.tcp_rmem=\"4096 131072 33554432\"`: the third value is the \
                        limit, a half to two thirds of it becomes window; for new connections (the scale is \
-                       chosen in the SYN)",
+                       chosen in the SYN); it does nothing where the program sets SO_RCVBUF",
             },
             How { system: "Linux", text: "Needed here: a third value of at least twice {need_bytes} bytes" },
             How {
@@ -195,8 +195,9 @@ pub(super) const ROWS: &[FixInfo] = &[
             },
             How {
                 system: "Linux",
-                text: "The window was small at the start only: `ip route change PREFIX via GATEWAY dev DEV \
-                       initrwnd 44` on the receiving host",
+                text: "The window was small at the start only: the second value is what it begins with, \
+                       `sysctl -w net.ipv4.tcp_rmem=\"4096 1048576 33554432\"`, with `ip route change PREFIX via \
+                       GATEWAY dev DEV initrwnd 200` on the receiving host",
             },
             How {
                 system: "Windows",

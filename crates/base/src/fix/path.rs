@@ -179,8 +179,8 @@ pub(super) const ROWS: &[FixInfo] = &[
             },
             How {
                 system: "Linux",
-                text: "On one host: `ip route change PREFIX via GATEWAY dev DEV advmss 1360`, or the \
-                       interface's MTU at the tunnel's value",
+                text: "On one host, the one that gets the large packets: `ip route change PREFIX via GATEWAY dev DEV \
+                       advmss 1360`, or the interface's MTU at the tunnel's value",
             },
             How { system: "HAProxy", text: "`bind :443 mss 1360`" },
             How {
@@ -223,7 +223,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         how: &[
             How {
                 system: "Any",
-                text: "The bottleneck gave {rate} and was busy: no TCP setting adds to that",
+                text: "The bottleneck gave {rate} and was busy: no TCP setting adds to that (what is predicted is twice the rate)",
             },
             How {
                 system: "Any",
