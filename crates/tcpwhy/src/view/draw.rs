@@ -128,7 +128,7 @@ fn said(f: &Finding, width: usize, good: Style) -> Vec<Line<'static>> {
     lines.extend(named(f).into_iter().flat_map(|names| text(&names, 0)).map(Line::raw));
     lines.push(Line::raw(""));
     for (i, fix) in f.fixes.iter().enumerate() {
-        let saves = saving(fix, i == 0).map(|s| format!(", {s}")).unwrap_or_default();
+        let saves = saving(f, fix, i == 0).map(|s| format!(", {s}")).unwrap_or_default();
         let lead = if i == 0 { "fix: " } else { " or: " };
         let title = format!("{} ({}){saves}", fix.fix.info().title, fix.place);
         for (n, line) in text(&title, lead.len()).into_iter().enumerate() {
