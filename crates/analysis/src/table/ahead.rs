@@ -1,10 +1,11 @@
 //! Several segments at once: the state of a connection is seldom in a cache, and that of several can be fetched together.
 
+use super::held::Held;
 use super::index::{Key, Tag};
 use super::waiting::decides_nothing;
 use super::words::Words;
 use super::{Analyzer, LINGER, Slot};
-use tcpwhy_base::{End, Segment};
+use tcpwhy_base::{End, Part, Segment};
 
 /// Segments whose connections are looked up at once.
 const GROUP: usize = 16;
@@ -192,12 +193,28 @@ impl Analyzer {
     #[inline(never)]
     fn fetch_likely(&self, group: &[Segment], to: &mut Group) {
         to.changes = self.changes;
-        for n in 0..group.len().min(GROUP) {
+        for (n, segment) in group.iter().enumerate().take(GROUP) {
             let slot = self.index.likely(to.tags[n]).unwrap_or(NONE);
             to.likely[n] = slot;
             if let Some(Slot::Conn(held)) = self.live.get(slot as usize) {
                 held.fetch_first();
             }
+            if let Some(held) = self.goes_with(segment) {
+                held.fetch_first();
+            }
+        }
+    }
+
+    /// The connection that may have to go as this segment closes its own.
+    #[inline]
+    fn goes_with(&self, segment: &Segment) -> Option<&Held> {
+        if !segment.flags.fin() && !segment.flags.rst() {
+            return None;
+        }
+        let closed = self.closed.next_of(Part::class(&segment.src, &segment.dst))?;
+        match self.live.get(closed.slot as usize) {
+            Some(Slot::Conn(held)) => Some(held),
+            _ => None,
         }
     }
 
@@ -216,6 +233,9 @@ impl Analyzer {
                 }
                 Some(_) => self.holds(slot, &key).or_else(|| self.find(&key)).unwrap_or(Known::NOTHING),
             };
+            if let Some(held) = self.goes_with(segment) {
+                held.fetch_rest(&self.room);
+            }
         }
     }
 

@@ -15,7 +15,15 @@ pub(super) struct Closed {
     pub(super) until: Nanos,
     pub(super) slot: u32,
     pub(super) id: u32,
-    gone: bool,
+}
+
+impl Closed {
+    /// It waits no more, though it is in the queue.
+    const GONE: u32 = u32::MAX;
+
+    fn is_gone(&self) -> bool {
+        self.slot == Closed::GONE
+    }
 }
 
 /// In the order in which they closed.
@@ -35,7 +43,7 @@ impl Lingering {
     /// One more has closed. Another one of its class may have to go.
     pub(super) fn push(&mut self, until: Nanos, slot: u32, id: u32, class: usize) {
         let at = self.left.wrapping_add(self.queue.len() as u32);
-        self.queue.push_back(Closed { until, slot, id, gone: false });
+        self.queue.push_back(Closed { until, slot, id });
         self.waiting += 1;
         if self.classes.is_empty() {
             self.classes.resize_with(Part::CLASSES, VecDeque::new);
@@ -45,12 +53,18 @@ impl Lingering {
         if class.len() > OF_A_CLASS
             && let Some(oldest) = class.pop_front()
             && let Some(closed) = self.queue.get_mut(oldest.wrapping_sub(self.left) as usize)
-            && !closed.gone
+            && !closed.is_gone()
         {
-            closed.gone = true;
-            self.waiting -= 1;
             self.crowded_out = Some(*closed);
+            closed.slot = Closed::GONE;
+            self.waiting -= 1;
         }
+    }
+
+    /// The one that has to go if one more of this class closes.
+    pub(super) fn next_of(&self, class: usize) -> Option<&Closed> {
+        let oldest = self.classes.get(class).filter(|class| class.len() >= OF_A_CLASS)?.front()?;
+        self.queue.get(oldest.wrapping_sub(self.left) as usize).filter(|closed| !closed.is_gone())
     }
 
     /// The one that has to go since others of its class closed.
@@ -60,7 +74,7 @@ impl Lingering {
 
     /// Whoever waits for the longest.
     pub(super) fn first(&mut self) -> Option<Closed> {
-        while self.queue.front().is_some_and(|closed| closed.gone) {
+        while self.queue.front().is_some_and(Closed::is_gone) {
             self.queue.pop_front();
             self.left = self.left.wrapping_add(1);
         }
@@ -69,7 +83,7 @@ impl Lingering {
 
     /// It waits no more.
     pub(super) fn pop(&mut self) {
-        if self.queue.pop_front().is_some_and(|closed| !closed.gone) {
+        if self.queue.pop_front().is_some_and(|closed| !closed.is_gone()) {
             self.waiting -= 1;
         }
         self.left = self.left.wrapping_add(1);
