@@ -266,7 +266,7 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, said: &mut Said, layout: &L
             i if i == 0 || layout.verbose => "fix: ",
             _ => " or: ",
         };
-        let saves = saving(f, fix, i == 0 || layout.verbose).unwrap_or_default();
+        let saves = saving(f, fix, lead == "fix: ").unwrap_or_default();
         self::fix(out, lead, (fix, &saves), &place(f, fix, said), layout)?;
     }
     others(out, f.fixes.iter().take(wanted), layout)?;

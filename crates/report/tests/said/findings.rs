@@ -297,10 +297,11 @@ fn of_the_applications_own_time_a_next_step_is_said_that_saves_nothing() {
 
 #[test]
 fn savings() {
+    let found = finding(Cause::NagleDelayedAck, CLIENT, 40, 1);
     let saves = |ns: Option<i64>, replayed, first| {
         let mut f = fix(FixId::Nodelay, "client", &[], None, replayed);
         f.saves = ns.map(Nanos);
-        saving(&f, first)
+        saving(&found, &f, first)
     };
     assert_eq!(saves(Some(1000), true, false).as_deref(), Some("saves 1.00 µs, predicted"));
     assert_eq!(saves(Some(1000), false, true).as_deref(), Some("saves up to 1.00 µs"));
