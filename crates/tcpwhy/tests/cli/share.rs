@@ -284,7 +284,7 @@ fn annotated_packets_are_the_same_packets() {
         "{}",
         comments[&102]
     );
-    assert!(comments[&102].contains("finding=f1"), "{}", comments[&102]);
+    assert!(comments[&102].contains("finding=f2"), "{}", comments[&102]);
 }
 
 #[test]
