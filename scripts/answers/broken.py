@@ -32,8 +32,7 @@ def call_unexplained(answer):
         for f in listed:
             if f['cause'] == old and f['side'] == span['side']:
                 f['lost_ns'] -= length
-                f['requests_ns'] -= length
-        listed.sort(key=lambda f: (-f['requests_ns'], -f['lost_ns']))
+        listed.sort(key=lambda f: -f['lost_ns'])
 
 
 def no_exchanges(answer):

@@ -203,7 +203,7 @@ def findings(listed, connections, where, report):
             report.bad('findings', where, f'{cause} is listed twice for one side')
         if claimed != held:
             report.bad('findings', where, f'{cause} lost {claimed} ns, its spans hold {held}')
-    order = [(f['requests_ns'], f['lost_ns']) for f in listed]
+    order = [f['lost_ns'] for f in listed]
     if where == 'capture' and order != sorted(order, reverse=True):
         report.bad('findings', where, 'not worst first')
 

@@ -48,7 +48,6 @@ def finding(cause, kind, lost, side):
         'class': kind,
         'side': side,
         'lost_ns': lost,
-        'requests_ns': lost,
         'share': 0.2,
         'occurrences': 1,
         'connections': [1],

@@ -10,7 +10,7 @@ import { EMPTY, ladder, packetTable, type LadderHost } from './ladder';
 import { exchangeTable, type Links } from './overview';
 import type { Track } from './packets';
 import { stretch } from './stretch';
-import { finding, fixesOn, timeBar, withRequests } from './parts';
+import { byRequests, finding, fixesOn, timeBar } from './parts';
 import type { Connection, End, Exchange, Finding, Span } from './types';
 
 /** The room within an element, in CSS pixels. */
@@ -357,7 +357,7 @@ export class ConnectionView {
 
 /** Those that hold time of its requests, with the fixes for this connection. */
 function found(data: Data, c: Connection): Finding[] {
-  return withRequests(c.findings)
+  return byRequests(c.findings)
     .filter(f => !f.minor)
     .map(f => ({ ...f, fixes: fixesOn(data, c, f.cause, f.side) }));
 }

@@ -15,7 +15,7 @@ export interface Report {
   summary: Summary;
   /** In the order of their first packets. */
   connections: Connection[];
-  /** Over the whole capture, worst first: by `requests_ns`; those that hold idle time alone come last. */
+  /** Over the whole capture, worst first. */
   findings: Finding[];
   /** The input as a whole. */
   capture: CaptureInfo;

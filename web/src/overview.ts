@@ -4,7 +4,7 @@ import { changes } from './changes';
 import { type Data, gapsOf, tcpTime, timesOf, worst } from './data';
 import { h } from './dom';
 import { bytes, count, duration, moment, percent } from './format';
-import { finding, miniBar, timeBar, withRequests } from './parts';
+import { byRequests, finding, miniBar, timeBar } from './parts';
 import { servers } from './servers';
 import { type Column, Table } from './table';
 import type { Cause, Connection, Exchange, Finding } from './types';
@@ -19,7 +19,7 @@ export function overview(data: Data, links: Links): HTMLElement {
   const { report } = data;
   const { summary } = report;
   // What is too small is named, no more.
-  const some = withRequests(report.findings);
+  const some = byRequests(report.findings);
   const findings = some.filter(f => !f.minor);
   const minor = some.filter(f => f.minor);
   const times = summary.causes.map((c): [string, number] => [c.cause, c.requests_ns]);

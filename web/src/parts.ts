@@ -86,9 +86,9 @@ export function timeBar(data: Data, times: [string, number][], pick: (cause: Cau
   );
 }
 
-/** Those that hold time of requests, by which they are sorted. */
-export function withRequests(findings: Finding[]): Finding[] {
-  return findings.filter(f => f.requests_ns > 0);
+/** Those that hold time of requests, by that time. */
+export function byRequests(findings: Finding[]): Finding[] {
+  return findings.filter(f => f.requests_ns > 0).sort((a, b) => b.requests_ns - a.requests_ns);
 }
 
 /** The fix of a finding that wins most: what a replay says counts before a bound. */

@@ -365,10 +365,9 @@ pub(crate) fn lead_with_examples(findings: &mut [Finding]) {
     }
 }
 
-/// Worst first: by the time of requests in it, for which somebody waited; what holds idle time alone comes last. Text, page and
-/// JSON list them so.
+/// Worst first: by all the time lost, as the document promises. What is printed ranks by the time of requests in it.
 pub(crate) fn sort(findings: &mut [Finding]) {
-    findings.sort_by_key(|f| (Reverse((f.of_requests().floor0(), f.lost)), f.cause, f.side));
+    findings.sort_by_key(|f| (Reverse(f.lost), f.cause, f.side));
 }
 
 /// Gives each its share of so much time of requests.

@@ -419,7 +419,7 @@ pub struct Connection {
     pub cut_off: bool,
     /// Time after its last byte, in its gaps, and its cause: nobody waited for it, so it is no part of any share.
     pub tail: Option<(Cause, Nanos)>,
-    /// Worst first, by the time of requests in it; only of the connections that lost most to TCP, where there are many.
+    /// Worst first; only of the connections that lost most to TCP, where there are many.
     pub findings: Vec<Finding>,
     /// How many findings are left out where `findings` is empty.
     pub findings_omitted: usize,

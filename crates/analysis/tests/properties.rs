@@ -272,7 +272,7 @@ fn same_as_they_end(segments: &[Segment], chunks: &[usize]) -> Result<(), TestCa
     prop_assert_eq!(format!("{:?}", totals), format!("{:?}", whole.totals), "totals as they end");
     prop_assert_eq!(format!("{:?}", findings), format!("{:?}", whole.findings), "findings as they end");
     prop_assert!(
-        whole.findings.is_sorted_by_key(|f| std::cmp::Reverse(f.of_requests().floor0())),
+        whole.findings.is_sorted_by_key(|f| std::cmp::Reverse(f.lost)),
         "findings stand worst first"
     );
     Ok(())

@@ -32,7 +32,7 @@
 //! json::write(&mut document, &analysis, &capture, 1)?;
 //! assert!(String::from_utf8_lossy(&said).contains("32 requests to 127.0.0.1:25 in 1.25 s"));
 //! let document: serde_json::Value = serde_json::from_slice(&document)?;
-//! assert_eq!(document["findings"][0]["cause"], "nagle_delayed_ack");
+//! assert_eq!(document["findings"][0]["cause"], "client_think");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

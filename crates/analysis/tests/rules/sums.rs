@@ -329,7 +329,7 @@ fn findings_over_many_connections() {
     let order: Vec<&str> = analysis.findings.iter().map(|f| f.cause.id()).collect();
     assert_eq!(
         order,
-        ["nagle_delayed_ack", "path_delay", "handshake", "short_connections", "server_think", "client_think"]
+        ["nagle_delayed_ack", "path_delay", "handshake", "short_connections", "client_think", "server_think"]
     );
 }
 
@@ -385,12 +385,12 @@ fn findings_of_one_connection() {
         chatty client lost 200 ms (0.667) tail 0 ns n 11 of 0 ns to 200 ms
         at 2.1 #12-13 evidence 12-13 in 1 []
         11 requests, one after the other, each waiting a round trip of 20.0 ms and hardly anything else.
-        server_think server lost 2.00 ms (0.007) tail 0 ns n 1 of 2.00 ms to 2.00 ms
-        at 2.1 #12-13 evidence 12-13 in 1 []
-        The next byte came 22.0 ms after the other side's last one; 20.0 ms of that was the trip.
         client_think client lost 58.0 ms (0.193) tail 0 ns n 11 of 3.00 ms to 10.0 ms
         at 2.0 #11-12 evidence 11-12 13-15 16-18 19-21 22-24 25-27 in 1 []
-        For 10.0 ms TCP had nothing to send: the application had not written.",
+        For 10.0 ms TCP had nothing to send: the application had not written.
+        server_think server lost 2.00 ms (0.007) tail 0 ns n 1 of 2.00 ms to 2.00 ms
+        at 2.1 #12-13 evidence 12-13 in 1 []
+        The next byte came 22.0 ms after the other side's last one; 20.0 ms of that was the trip.",
     );
 }
 

@@ -28,7 +28,7 @@ pub struct Explain<'a> {
     pub summary: Summary,
     /// In the order of their first packets.
     pub connections: Vec<Connection<'a>>,
-    /// Over the whole capture, worst first: by `requests_ns`; those that hold idle time alone come last.
+    /// Over the whole capture, worst first.
     pub findings: Vec<Finding<'a>>,
     /// The input as a whole.
     pub capture: CaptureInfo<'a>,

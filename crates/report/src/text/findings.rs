@@ -18,14 +18,17 @@ const WORTH: f64 = 0.01;
 /// What stands at the right goes no further than this.
 const WIDE: usize = 100;
 
-/// The findings that hold time of requests, by which an analysis sorts them. Those that are said of a whole connection stand
-/// behind the cause whose time they are made of.
+/// The findings that hold time of requests, by that time. Those that are said of a whole connection stand behind the cause
+/// whose time they are made of.
 pub fn listed(findings: &[Finding]) -> Vec<&Finding> {
-    waited(findings).filter(|f| !f.is_minor()).collect()
+    ranked(findings).into_iter().filter(|f| !f.is_minor()).collect()
 }
 
-fn waited(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
-    findings.iter().filter(|f| f.of_requests() > Nanos::ZERO)
+fn ranked(findings: &[Finding]) -> Vec<&Finding> {
+    let mut ranked: Vec<&Finding> = findings.iter().filter(|f| f.of_requests() > Nanos::ZERO).collect();
+    // Those of equal time stay as the analysis has them.
+    ranked.sort_by_key(|f| Reverse(f.of_requests()));
+    ranked
 }
 
 /// The findings by their time of requests; then in a line each what is too small, and the time between requests.
@@ -61,7 +64,7 @@ pub(super) fn list(
     for part in inherent {
         bare(out, part, answer, layout)?;
     }
-    let minor = waited(findings).filter(|f| f.is_minor());
+    let minor = ranked(findings).into_iter().filter(|f| f.is_minor());
     rest.extend(minor.map(|f| short(f.cause, f.side, f.of_requests())));
     if !rest.is_empty() {
         paragraph(out, "smaller", rest.into_iter(), layout)?;

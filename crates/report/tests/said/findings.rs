@@ -86,7 +86,7 @@ fn mixed() -> Vec<Finding> {
 
 /// With these findings, in the order in which an analysis has them.
 fn analysis(mut findings: Vec<Finding>) -> Analysis {
-    findings.sort_by_key(|f| std::cmp::Reverse((f.of_requests(), f.lost)));
+    findings.sort_by_key(|f| std::cmp::Reverse(f.lost));
     let mut budget = Budget::default();
     budget.add(Cause::PathDelay, Nanos::millis(700));
     budget.add(Cause::Handshake, Nanos::millis(100));
