@@ -371,7 +371,7 @@ impl Analyzer {
 
     /// What is needed of those that go next is on its way from memory while this one ends: they closed long ago.
     fn fetch_closed(&self) {
-        let held = |n| match self.closed.get(n).map(|closed| &self.live[closed.slot as usize]) {
+        let held = |n| match self.closed.get(n).and_then(|closed| self.live.get(closed.slot as usize)) {
             Some(Slot::Conn(held)) => Some(&**held),
             _ => None,
         };
