@@ -138,7 +138,7 @@ impl Analyzer {
             silent: Vec::new(),
             lists_all: config.detail == Detail::All,
             scan: None,
-            closed: Lingering::default(),
+            closed: Lingering::new(),
             due: Nanos::MAX,
             over: Vec::new(),
             ended: Vec::new(),
@@ -369,15 +369,15 @@ impl Analyzer {
         }
     }
 
-    /// What is needed of those that go next is on its way from memory while this one ends: they closed long ago.
-    fn fetch_closed(&self) {
-        let held = |n| match self.closed.get(n).and_then(|closed| self.live.get(closed.slot as usize)) {
+    /// What is needed of one that goes soon is on its way from memory while others end: it closed long ago.
+    fn fetch_closed(&self, over: &[Closed], n: usize) {
+        let held = |n: usize| match self.live.get(over.get(n)?.slot as usize) {
             Some(Slot::Conn(held)) => Some(&**held),
             _ => None,
         };
         // First where the rest lies, then that.
-        held(4).into_iter().for_each(Held::fetch_first);
-        held(2).into_iter().for_each(|held| held.fetch_rest(&self.room));
+        held(n + 4).into_iter().for_each(Held::fetch_first);
+        held(n + 2).into_iter().for_each(|held| held.fetch_rest(&self.room));
     }
 
     /// Ends the connections whose time for late packets is over.
@@ -385,30 +385,20 @@ impl Analyzer {
         if let Some(closed) = self.closed.crowded_out() {
             self.let_one_go(closed);
         }
-        while let Some(closed) = self.closed.first().filter(|closed| closed.until < now) {
-            self.fetch_closed();
-            let until = self.latest_of(closed).map(|last| last + self.linger);
-            if let Some(until) = until.filter(|&until| until > now) {
-                self.closed.first_waits_until(until);
-                break;
-            }
-            self.closed.pop();
+        let (live, linger) = (&self.live, self.linger);
+        let over = self.closed.over(now, |closed| latest_of(live, closed).map(|last| last + linger));
+        for (n, &closed) in over.iter().enumerate() {
+            self.fetch_closed(&over, n);
             self.let_one_go(closed);
         }
         self.look_at_closed();
     }
 
-    /// The latest packet of one that has closed, if it is still there.
-    fn latest_of(&self, closed: Closed) -> Option<Nanos> {
-        match &self.live[closed.slot as usize] {
-            Slot::Conn(held) if held.id() == closed.id => held.closed_at(),
-            _ => None,
-        }
-    }
-
     fn let_one_go(&mut self, closed: Closed) {
         // What waits may hold a copy of what closes a connection.
-        if self.latest_of(closed).is_some() && self.conn_at(closed.slot).is_some_and(|conn| conn.lingers()) {
+        if latest_of(&self.live, closed).is_some()
+            && self.conn_at(closed.slot).is_some_and(|conn| conn.lingers())
+        {
             self.leave(closed.slot, false);
         }
     }
@@ -445,5 +435,13 @@ impl Analyzer {
             Slot::Conn(held) => self.finish_held(held, capture_end),
         }
         self.free.push(slot);
+    }
+}
+
+/// The latest packet of one that has closed, if it is still there.
+fn latest_of(live: &[Slot], closed: Closed) -> Option<Nanos> {
+    match live.get(closed.slot as usize) {
+        Some(Slot::Conn(held)) if held.id() == closed.id => held.closed_at(),
+        _ => None,
     }
 }

@@ -17,88 +17,69 @@ pub(super) struct Closed {
     pub(super) id: u32,
 }
 
-impl Closed {
-    /// It waits no more, though it is in the queue.
-    const GONE: u32 = u32::MAX;
-
-    fn is_gone(&self) -> bool {
-        self.slot == Closed::GONE
-    }
-}
-
-/// In the order in which they closed.
-#[derive(Debug, Default)]
+/// Those of each class in the order in which they closed.
+#[derive(Debug)]
 pub(super) struct Lingering {
-    queue: VecDeque<Closed>,
-    /// So many have left the queue, modulo 2^32.
-    left: u32,
-    /// So many of those in it wait.
+    classes: Vec<VecDeque<Closed>>,
     waiting: usize,
-    /// Where in the queue those of each class are, counted from the first of all.
-    classes: Vec<VecDeque<u32>>,
+    /// Nobody's time is over before.
+    due: Nanos,
     crowded_out: Option<Closed>,
 }
 
 impl Lingering {
+    pub(super) fn new() -> Lingering {
+        Lingering { classes: Vec::new(), waiting: 0, due: Nanos::MAX, crowded_out: None }
+    }
+
     /// One more has closed. Another one of its class may have to go.
     pub(super) fn push(&mut self, until: Nanos, slot: u32, id: u32, class: usize) {
-        let at = self.left.wrapping_add(self.queue.len() as u32);
-        self.queue.push_back(Closed { until, slot, id });
-        self.waiting += 1;
         if self.classes.is_empty() {
             self.classes.resize_with(Part::CLASSES, VecDeque::new);
         }
         let Some(class) = self.classes.get_mut(class) else { return };
-        class.push_back(at);
-        if class.len() > OF_A_CLASS
-            && let Some(oldest) = class.pop_front()
-            && let Some(closed) = self.queue.get_mut(oldest.wrapping_sub(self.left) as usize)
-            && !closed.is_gone()
-        {
-            self.crowded_out = Some(*closed);
-            closed.slot = Closed::GONE;
+        class.push_back(Closed { until, slot, id });
+        self.due = self.due.min(until);
+        self.waiting += 1;
+        if class.len() > OF_A_CLASS {
+            self.crowded_out = class.pop_front();
             self.waiting -= 1;
         }
     }
 
     /// The one that has to go if one more of this class closes.
     pub(super) fn next_of(&self, class: usize) -> Option<&Closed> {
-        let oldest = self.classes.get(class).filter(|class| class.len() >= OF_A_CLASS)?.front()?;
-        self.queue.get(oldest.wrapping_sub(self.left) as usize).filter(|closed| !closed.is_gone())
+        self.classes.get(class).filter(|class| class.len() >= OF_A_CLASS)?.front()
     }
 
-    /// The one that has to go since others of its class closed.
+    /// The one that has to go since another one of its class closed.
     pub(super) fn crowded_out(&mut self) -> Option<Closed> {
         self.crowded_out.take()
     }
 
-    /// Whoever waits for the longest.
-    pub(super) fn first(&mut self) -> Option<Closed> {
-        while self.queue.front().is_some_and(Closed::is_gone) {
-            self.queue.pop_front();
-            self.left = self.left.wrapping_add(1);
+    /// Those whose time is over, in the order of that. `until` says how long one may wait now, for late packets came to some; `None`: it is
+    /// not there any more.
+    pub(super) fn over(&mut self, now: Nanos, until: impl Fn(Closed) -> Option<Nanos>) -> Vec<Closed> {
+        let mut over = Vec::new();
+        if self.due >= now {
+            return over;
         }
-        self.queue.front().copied()
-    }
-
-    /// It waits no more.
-    pub(super) fn pop(&mut self) {
-        if self.queue.pop_front().is_some_and(|closed| !closed.is_gone()) {
-            self.waiting -= 1;
+        self.due = Nanos::MAX;
+        for class in &mut self.classes {
+            while let Some(first) = class.front_mut() {
+                if first.until < now {
+                    first.until = until(*first).unwrap_or(first.until);
+                }
+                if first.until >= now {
+                    self.due = self.due.min(first.until);
+                    break;
+                }
+                over.extend(class.pop_front());
+            }
         }
-        self.left = self.left.wrapping_add(1);
-    }
-
-    /// A late packet came: it waits until then.
-    pub(super) fn first_waits_until(&mut self, until: Nanos) {
-        if let Some(first) = self.queue.front_mut() {
-            first.until = until;
-        }
-    }
-
-    /// The nth that goes, if its time comes.
-    pub(super) fn get(&self, n: usize) -> Option<&Closed> {
-        self.queue.get(n)
+        self.waiting -= over.len();
+        over.sort_unstable_by_key(|closed| (closed.until, closed.id));
+        over
     }
 
     /// So many wait.
@@ -106,11 +87,8 @@ impl Lingering {
         self.waiting
     }
 
-    /// When somebody has to go.
-    pub(super) fn due(&mut self) -> Nanos {
-        match self.crowded_out {
-            Some(_) => Nanos(i64::MIN),
-            None => self.first().map_or(Nanos::MAX, |closed| closed.until),
-        }
+    /// When somebody may have to go.
+    pub(super) fn due(&self) -> Nanos {
+        if self.crowded_out.is_some() { Nanos(i64::MIN) } else { self.due }
     }
 }
