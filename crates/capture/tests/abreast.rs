@@ -225,19 +225,24 @@ fn a_source_that_panics_holds_nobody_up() {
     }
 }
 
-#[test]
-fn none_gets_far_before_the_last_until_that_is_gone() {
-    let (reader, read) = Source::reader(large(40_000), usize::MAX, false);
-    let mut readers = reader.abreast(2);
-    let (slow, fast) = (readers.pop().unwrap(), readers.pop().unwrap());
-    let fast = thread::spawn(move || lines(fast, true));
-    // It goes on until it has to wait.
+/// How much of the stream a reader takes until it has to wait.
+fn read_until_it_waits(read: &AtomicUsize) -> usize {
     let began = Instant::now();
     let mut before = usize::MAX;
     while before != read.load(Relaxed) && began.elapsed() < Duration::from_secs(20) {
         before = read.load(Relaxed);
         thread::sleep(Duration::from_millis(200));
     }
+    before
+}
+
+#[test]
+fn none_gets_far_before_the_last_until_that_is_gone() {
+    let (reader, read) = Source::reader(large(40_000), usize::MAX, false);
+    let mut readers = reader.abreast(2);
+    let (slow, fast) = (readers.pop().unwrap(), readers.pop().unwrap());
+    let fast = thread::spawn(move || lines(fast, true));
+    let before = read_until_it_waits(&read);
     assert!(!fast.is_finished());
     assert!((1 << 20..8 << 20).contains(&before), "{before} bytes");
     drop(slow);
@@ -256,13 +261,7 @@ fn large_packets_are_few_ahead() {
     let mut readers = reader.abreast(2);
     let (slow, fast) = (readers.pop().unwrap(), readers.pop().unwrap());
     let fast = thread::spawn(move || lines(fast, true));
-    // It goes on until it has to wait.
-    let began = Instant::now();
-    let mut before = usize::MAX;
-    while before != read.load(Relaxed) && began.elapsed() < Duration::from_secs(20) {
-        before = read.load(Relaxed);
-        thread::sleep(Duration::from_millis(200));
-    }
+    let before = read_until_it_waits(&read);
     assert!(!fast.is_finished() && before < 12 << 20, "{before} bytes");
     assert_eq!(lines(slow, true), fast.join().unwrap());
     assert!(read.load(Relaxed) > 48 << 20);

@@ -121,13 +121,11 @@ impl<C: Capture, S: Sink> Taker for ForBoth<'_, '_, '_, C, S> {
 #[cfg(test)]
 mod tests {
     use super::super::Captures;
+    use super::super::bytes::Bytes;
     use super::super::read::{Opened, read_part};
     use super::super::said::Said;
     use super::*;
     use crate::captures::Read;
-    use std::io::Cursor;
-    use std::sync::Arc;
-    use std::sync::atomic::AtomicBool;
     use tcpwhy_base::Nanos;
     use tcpwhy_capture::Writer;
 
@@ -154,18 +152,6 @@ mod tests {
             false
         }
         fn hand_over(&mut self) {}
-    }
-
-    struct Bytes(Vec<u8>);
-
-    impl Capture for Bytes {
-        fn open(&self) -> Result<Reader, String> {
-            Reader::new(Box::new(Cursor::new(self.0.clone()))).map_err(|e| e.to_string())
-        }
-
-        fn open_following(&self, _: &Arc<AtomicBool>) -> Result<Reader, String> {
-            self.open()
-        }
     }
 
     /// So many frames of one connection, with one of another each 20; every third stretch of them has a UDP packet, one a fragment,

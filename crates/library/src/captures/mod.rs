@@ -18,6 +18,8 @@
 
 mod abreast;
 mod ahead;
+#[cfg(test)]
+mod bytes;
 mod company;
 mod read;
 mod reading;

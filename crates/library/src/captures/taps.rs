@@ -250,23 +250,10 @@ impl<C: Capture> Tap<'_, C> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bytes::Bytes;
     use super::*;
-    use std::io::Cursor;
     use tcpwhy_base::{Endpoint, SocketChange};
     use tcpwhy_capture::{Frame, Writer};
-
-    /// A capture in memory.
-    struct Bytes(Vec<u8>);
-
-    impl Capture for Bytes {
-        fn open(&self) -> Result<Reader, String> {
-            Reader::new(Box::new(Cursor::new(self.0.clone()))).map_err(|e| e.to_string())
-        }
-
-        fn open_following(&self, _: &Arc<AtomicBool>) -> Result<Reader, String> {
-            self.open()
-        }
-    }
 
     /// Kernels that speak where there is no TCP: what they say does not pile up, and its turn comes by its time.
     #[test]
