@@ -112,7 +112,7 @@ impl Ack {
     }
 }
 
-/// Segments of which an ACK each second one, or each half of them, would have come before.
+/// Four times the two segments after which an ACK is due (RFC 9293, 3.8.6.3); no window of fewer tells of a reader either (rule 21).
 const MANY: u32 = 8;
 
 /// So many are always known, and never more than so many.
