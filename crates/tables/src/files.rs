@@ -1,6 +1,7 @@
 //! Tables to files: a file for each table and day, whole or under a name that no engine reads.
 
 use crate::column::{Column, Values, Words};
+use crate::group::Group;
 use crate::rows::day_number;
 use crate::schema::{Field, Kind, SCHEMA, Table};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -75,18 +76,6 @@ impl Error {
             source => Error::Parquet { path: path.display().to_string(), source },
         }
     }
-}
-
-/// Rows of some tables.
-pub trait Group {
-    /// Which tables they are of.
-    fn tables(&self) -> &'static [Table];
-    /// Sorts them by day and what they belong to, so that what stands side by side is alike.
-    fn sort(&mut self);
-    /// When each row of a table begins.
-    fn starts(&self, table: Table) -> Vec<Nanos>;
-    /// What they hold for a table, from row `from` up to row `to`, a column for each field.
-    fn columns(&self, table: Table, from: usize, to: usize) -> Vec<Column>;
 }
 
 /// Writes rows to files of its own that have not taken their names yet; dropped unfinished, it removes them.

@@ -8,8 +8,11 @@
 //! The columns are in one list for each table ([`Table::fields`]), from which files, the page `docs/schema/tables-1.md`
 //! and readers are made.
 
+mod captures;
 mod column;
+mod fields;
 mod files;
+mod group;
 mod page;
 mod read;
 mod rows;
@@ -17,7 +20,8 @@ mod schema;
 mod watch;
 
 pub use column::{Column, Values, Word, Words};
-pub use files::{Error, Group, Writer, Written};
+pub use files::{Error, Writer, Written};
+pub use group::Group;
 pub use page::page;
 pub use read::Reader;
 pub use rows::{Of, Rows};

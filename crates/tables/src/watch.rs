@@ -1,11 +1,9 @@
 //! Rows of a running host: its connections as they end, their time by cause, and what they lost time to.
 
 use crate::column::{Column, Value};
-use crate::files::Group;
+use crate::group::{Group, columns};
 use crate::rows::day_number;
-use crate::schema::{
-    CLASS, CLIENT, Field, Get, Kind, OWNER, PORT, SERVER, Table, columns, count, may, must, time,
-};
+use crate::schema::{CLASS, CLIENT, Field, Get, Kind, OWNER, PORT, SERVER, Table, count, may, must, time};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tcpwhy_base::{Cause, Endpoint, Nanos};
