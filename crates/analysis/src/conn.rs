@@ -8,10 +8,13 @@ mod calm;
 mod finish;
 mod renew;
 mod rest;
+mod tickets;
+mod tls;
 mod told;
 
 pub(crate) use renew::{ends_of, is_of_client};
 
+use self::tickets::Tickets;
 use crate::exchange::Recorder;
 use crate::findings::Basis;
 use crate::output::Output;
@@ -33,6 +36,7 @@ pub(crate) struct Conn {
     ex: Recorder,
     ledger: Ledger,
     role: Role,
+    tickets: Tickets,
 }
 
 /// Which connection it is.
@@ -47,6 +51,7 @@ impl Conn {
             ex: Recorder::default(),
             ledger: Ledger::new(id, segment, room),
             role: Role::default(),
+            tickets: Tickets::default(),
         }
     }
 
@@ -263,12 +268,11 @@ impl Conn {
         parts: &mut Output,
     ) -> Option<Repair> {
         if self.ex.is_tls() {
-            if !segment.tls.is_none() {
-                self.who.speaks("tls");
+            if self.hear_tls(s, segment, t, arrived, parts) {
+                return None;
             }
-            if self.ex.tls_ends(s, segment) {
-                self.end_tls(s, segment, t, arrived, parts);
-            }
+        } else if !self.tickets.are_over() && self.is_of_session(s, (segment, t), (arrived, missing), parts) {
+            return None;
         } else if self.opens_another(s, segment, t, arrived, missing) {
             self.end_exchange(None, parts);
         }
@@ -297,10 +301,12 @@ impl Conn {
         match s {
             // A server that probes a shut window has more of its answer (rule 57).
             End::Client => {
-                ex.bytes.server > 0 && !self.track.flow(End::Server).probed && self.has_read_all(segment, t)
+                let answered = ex.response_start.is_some();
+                answered && !self.track.flow(End::Server).probed && self.has_read_all(segment, t)
             }
             End::Server => {
-                let paused = ex.bytes.client == 0 && t - ex.last > self.track.long_pause(s);
+                let spoke = ex.bytes.client == 0 && ex.bytes.server > 0;
+                let paused = spoke && t - ex.last > self.track.long_pause(s);
                 paused && !self.track.flow(s).probed && !self.track.reopened(s, t)
             }
         }
@@ -448,28 +454,6 @@ impl Conn {
         }
         self.ex.open(s, segment, t, tls, || parts.spare_steps());
     }
-
-    /// The trip to the segment that ends the TLS handshake belongs to it.
-    fn end_tls(&mut self, s: End, segment: &Segment, t: Nanos, arrived: Arrived, parts: &mut Output) {
-        let arrived = Arrived { arrival: Arrival::New, before: self.track.before(s), ..arrived };
-        let trips = self.ex.recorded().answers();
-        let mut before = None;
-        let step = self.judge(s, segment, t, arrived, 0, &mut before);
-        let rtt = self.track.rtt_or_zero();
-        if let Some(before) = before {
-            self.ex.push(&before, rtt);
-        }
-        self.ex.push(&step.without_payload(), rtt);
-        self.ex.ends_at(segment, t);
-        // Of TLS its last segment is a record, too.
-        self.close_tls(trips, segment.tls.is_none(), parts);
-    }
-
-    fn close_tls(&mut self, trips: u32, refused: bool, parts: &mut Output) {
-        self.ledger.asks_again(self.ex.asked_again);
-        let recorded = self.ex.take();
-        self.ledger.close_tls((recorded, trips, refused), &mut self.track, &self.habits, parts);
-    }
 }
 
 /// What is spoken, where the first bytes say so.
@@ -490,9 +474,9 @@ mod tests {
 
     /// What lives beside it on the heap (ACKs, steps, sums) is as much again. 16 bytes of it lead to what a second tap says,
     /// 16 are for when the server first answered anything (rules 35 and 70), 32 for what routers say and for a second SYN-ACK (rules 89
-    /// and 91), 64 for when packets left (rule 87), 16 for when SYNs did by their time stamps (rule 96).
+    /// and 91), 64 for when packets left (rule 87), 16 for when SYNs did by their time stamps (rule 96), 16 for what libraries say within TLS (rule 109).
     #[test]
     fn its_state_is_small() {
-        assert!(size_of::<Conn>() <= 2_888, "{}", size_of::<Conn>());
+        assert!(size_of::<Conn>() <= 2_904, "{}", size_of::<Conn>());
     }
 }

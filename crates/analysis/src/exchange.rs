@@ -1,5 +1,9 @@
 //! The exchange (or TLS stretch) that is being recorded.
 
+mod mark;
+
+pub(crate) use mark::Mark;
+
 use crate::attribute::{Carry, Context, attribute, fold};
 use crate::fetch::fetch_whole;
 use crate::output::Output;

@@ -197,6 +197,8 @@ impl Tls {
     pub const CREDIT: u8 = 16;
     /// A ClientHello, all of it here, that does not offer HTTP/2 (ALPN).
     pub const NO_H2: u8 = 32;
+    /// Nothing but whole records, the last of which is as long as the Finished of TLS 1.3 (encrypted), as far as it was captured.
+    pub const FINISHED: u8 = 64;
     /// Any of the bits.
     pub const fn has(self, bits: u8) -> bool {
         self.0 & bits != 0

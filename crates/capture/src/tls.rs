@@ -1,7 +1,7 @@
 //! What the TLS records in a segment say by what is not encrypted.
 
 use tcpwhy_base::Tls;
-use tcpwhy_base::protocol::{MOST_WINDOW_UPDATES, TLS_ADDS, TLS_HEAD, WINDOW_UPDATE_LEN};
+use tcpwhy_base::protocol::{FINISHED_LEN, MOST_WINDOW_UPDATES, TLS_ADDS, TLS_HEAD, WINDOW_UPDATE_LEN};
 
 /// TLS 1.2 allows 2^14 + 2048 bytes in a record (RFC 5246 6.2.3), TLS 1.3 less.
 const RECORD: u16 = (1 << 14) + 2048;
@@ -10,6 +10,8 @@ const RECORD: u16 = (1 << 14) + 2048;
 /// not have been captured.
 pub(crate) fn records(mut payload: &[u8], all: u32) -> Tls {
     let (mut seen, mut grants, mut told) = (0, true, 0);
+    // One so long is the last of all, and nothing else is.
+    let (mut finished, mut last) = (0_u32, false);
     while let [kind @ 0x14..=0x17, 3, 0..=4, a, b, rest @ ..] = payload {
         let len = u16::from_be_bytes([*a, *b]);
         if len > RECORD {
@@ -24,11 +26,14 @@ pub(crate) fn records(mut payload: &[u8], all: u32) -> Tls {
             _ => Tls::DATA,
         };
         grants &= *kind == 0x17 && is_credit(u32::from(len));
+        last = *kind == 0x17 && FINISHED_LEN.contains(&u32::from(len));
+        finished += u32::from(last);
         told += TLS_HEAD + u32::from(len);
         payload = rest.get(usize::from(len)..).unwrap_or_default();
     }
-    let grants = grants && told > 0 && told == all;
-    Tls(seen | if grants { Tls::CREDIT } else { 0 })
+    let whole = told > 0 && told == all;
+    seen |= if grants && whole { Tls::CREDIT } else { 0 };
+    Tls(seen | if last && finished == 1 && whole { Tls::FINISHED } else { 0 })
 }
 
 /// A record of so many bytes may hold nothing but WINDOW_UPDATE.
@@ -123,6 +128,24 @@ mod tests {
         assert!(!cut(46), "behind what tells how long the second one is");
         assert!(!grants(&[data(37), vec![1]].concat()), "and what is no record");
         assert!(!grants(&record(0x16, &[0; 37])) && !grants(&[]));
+    }
+
+    /// Alone, behind a ChangeCipherSpec, or behind a client's certificate; a request behind it may be as long.
+    #[test]
+    fn the_finished_of_tls_1_3_is_told_by_its_size() {
+        let data = |n: usize| record(0x17, &vec![0; n]);
+        let ends = |payload: &[u8]| told(payload).has(Tls::FINISHED);
+        let change = record(0x14, &[1]);
+        for n in [45, 53, 69] {
+            assert!(ends(&data(n)) && ends(&[&change[..], &data(n)].concat()));
+            assert!(ends(&[data(1_100), data(281), data(n)].concat()));
+            for request in [53, 69, 200] {
+                assert!(!ends(&[data(n), data(request)].concat()), "{n} {request}");
+            }
+            assert!(!ends(&record(0x16, &vec![0; n])) && !ends(&data(n)[..n]) && !ends(&data(n + 1)));
+        }
+        let cut = |n: usize| records(&[&change[..], &data(69)].concat()[..n], 80).has(Tls::FINISHED);
+        assert!(cut(11) && cut(40) && !cut(10), "the snap length cut it");
     }
 
     fn hello(names: &[&str], others: usize) -> Vec<u8> {

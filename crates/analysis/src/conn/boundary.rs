@@ -94,10 +94,15 @@ impl Conn {
         if let Some(since) = self.greets(s, t) {
             self.open(s, segment, since.0, parts);
             self.ex.asked_by(s.peer(), since);
+            self.is_greeted(segment);
             return self.record(s, segment, t, arrived, missing);
         }
-        let written = self.written_before(s, segment, t);
+        let held = self.asks(s, segment, arrived, missing);
+        let written = held.map(|h| h.0).or_else(|| self.written_before(s, segment, t));
         self.open(s, segment, written.unwrap_or(t), parts);
+        if let Some(since) = held {
+            self.ex.asked_by(s, since);
+        }
         written.and_then(|_| self.record_opening(s, segment, t, arrived, missing))
     }
 
@@ -105,7 +110,7 @@ impl Conn {
     /// have given up.
     fn greets(&self, s: End, t: Nanos) -> Option<Moment> {
         let first = s == End::Server && self.ledger.is_first() && self.ledger.has_setup();
-        let silent = first && self.track.counts(End::Client).bytes == 0;
+        let silent = first && (self.track.counts(End::Client).bytes == 0 || self.awaits_greeting());
         let opened = self.ledger.upto();
         (silent && t > opened.0 && t - opened.0 <= GREETING).then_some(opened)
     }

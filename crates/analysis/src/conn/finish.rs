@@ -30,8 +30,9 @@ impl Conn {
         if self.ex.is_tls() {
             self.close_tls(self.ex.recorded().answers(), false, parts);
         }
+        self.end_tickets(parts);
         let goodbye = || is_goodbye(self.ex.recorded(), &self.track, self.who.protocol);
-        let later = self.ledger.has_setup() && !self.ledger.is_first();
+        let later = self.ledger.has_setup() && (!self.ledger.is_first() || !self.tickets.are_over());
         if self.ex.is_active() && later && goodbye() {
             // Its time is that after the last byte.
             self.ledger.goodbye(self.ex.take().bytes);

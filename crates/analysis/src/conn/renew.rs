@@ -2,6 +2,7 @@
 //! free it would take a short connection as long as to follow it.
 
 use super::Conn;
+use super::tickets::Tickets;
 use crate::exchange::Recorder;
 use crate::findings::Basis;
 use crate::parts::Identity;
@@ -39,7 +40,7 @@ impl Conn {
     /// Becomes what [`Conn::new`] makes of this segment.
     pub(crate) fn renew(&mut self, id: u32, segment: &Segment, room: Basis) {
         // Each by its name: a new one must not be forgotten.
-        let Conn { who, track, habits, testimony, ex, ledger, role } = self;
+        let Conn { who, track, habits, testimony, ex, ledger, role, tickets } = self;
         *who = identity(id, segment);
         track.renew(segment);
         *habits = Habits::default();
@@ -47,6 +48,7 @@ impl Conn {
         *ex = Recorder::default();
         ledger.renew(id, segment, room);
         *role = Role::default();
+        *tickets = Tickets::default();
     }
 }
 

@@ -94,6 +94,11 @@ impl Ledger {
         (self.setup.take(), self.last_response, &mut self.sums)
     }
 
+    /// HTTP/2 may be spoken within TLS.
+    pub(crate) fn may_be_h2(&self) -> bool {
+        self.refills.may_be_h2
+    }
+
     /// Where the last part ended.
     pub(crate) fn upto(&self) -> Moment {
         self.upto

@@ -25,7 +25,9 @@ pub(crate) use acks::Ack;
 pub(crate) use flow::{CwndState, Last};
 pub(crate) use half::Counts;
 pub(crate) use handshake::{Handshake, Moment, NotTaken, Opening, SynsThere};
-pub(crate) use passage::{Arrival, Arrived, Before, Passage, PathView, Repeat, Since, was_free};
+#[cfg(test)]
+pub(crate) use passage::Before;
+pub(crate) use passage::{Arrival, Arrived, Passage, PathView, Repeat, Since, was_free};
 pub(crate) use recovery::{Recovered, Repair, Verdict};
 use silence::Silence;
 
@@ -392,12 +394,6 @@ impl Tracker {
             departed: own.arrivals(),
             tick: self.clock.tick(),
         }
-    }
-
-    /// What is known of the flow of `s` now.
-    pub(crate) fn before(&self, s: End) -> Before {
-        let flow = self.flow(s);
-        Before { nxt: flow.nxt, small_end: flow.small_end }
     }
 
     /// `s` begins to send after the other side, or after a pause.

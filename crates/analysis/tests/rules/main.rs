@@ -31,6 +31,7 @@ mod replayed;
 mod room;
 mod scans;
 mod servers;
+mod session;
 mod settings;
 mod shut;
 mod sizes;

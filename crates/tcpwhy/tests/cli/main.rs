@@ -17,6 +17,8 @@ mod explain;
 mod names;
 #[cfg(test)]
 mod predict;
+#[cfg(test)]
+mod programs;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod record;

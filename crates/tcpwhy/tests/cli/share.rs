@@ -143,54 +143,6 @@ fn cut(pcap: &[u8], most: usize) -> Vec<u8> {
     out
 }
 
-/// Real programs over HTTP/2 and TLS: the small window is told, and who has to enlarge it.
-#[test]
-fn a_small_window_of_http_2_is_told_within_tls() {
-    for (name, side, share) in [("h2_download", "client", 30), ("h2_upload", "server", 30)] {
-        let file = format!("{}/../../captures/programs/{name}.pcap", env!("CARGO_MANIFEST_DIR"));
-        let json = tcpwhy(&["explain", &file, "--json"]).json();
-        let found = json["findings"].as_array().unwrap().iter().find(|f| f["cause"] == "application_window");
-        let found = found.unwrap_or_else(|| panic!("{name}"));
-        assert!(found["share_of_requests"].as_f64().unwrap() * 100.0 > f64::from(share), "{name}: {found}");
-        assert_eq!((&found["side"], &found["fixes"][0]["where"]), (&side.into(), &side.into()), "{name}");
-        let chatty = json["findings"].as_array().unwrap().iter().any(|f| f["cause"] == "chatty");
-        assert!(!chatty, "{name}: these are no small requests");
-    }
-}
-
-/// A program that writes 1,400 bytes every 4 ms over 60 ms, with an ACK shortly before most of its writes: no buffer held them (rule 92).
-#[test]
-fn a_steady_writer_fills_no_buffer() {
-    let file = format!("{}/../../captures/programs/steady_writer.pcap", env!("CARGO_MANIFEST_DIR"));
-    let json = tcpwhy(&["explain", &file, "--json"]).json();
-    let causes = json["summary"]["causes"].as_array().unwrap();
-    let time = |cause: &str| {
-        let of = causes.iter().find(|c| c["cause"] == cause);
-        of.map_or(0, |c| c["requests_ns"].as_i64().unwrap() / 1_000_000)
-    };
-    assert!(time("sender_pause") > 900 && time("send_buffer") < 20, "{causes:?}");
-}
-
-/// Three downloads fill a link together: what held each of them is no fault, and a faster link alone helps all (rule 99).
-#[test]
-fn downloads_side_by_side_share_a_link() {
-    let file = format!("{}/../../captures/programs/three_downloads.pcap.gz", env!("CARGO_MANIFEST_DIR"));
-    let json = tcpwhy(&["explain", &file, "--json"]).json();
-    let headline = json["summary"]["headline"].as_str().unwrap();
-    assert!(headline.contains("3 transfers side by side filled the link"), "{headline}");
-    let findings = json["findings"].as_array().unwrap();
-    let saves = |f: &serde_json::Value| f["fixes"][0]["saves_ns"].as_i64().unwrap_or(0);
-    let of = |cause: &str| findings.iter().find(|f| f["cause"] == cause).unwrap();
-    let (queue, link) = (of("queueing"), of("bandwidth"));
-    assert!(queue["fixes"].as_array().unwrap().is_empty(), "{queue}");
-    assert!(queue["refuted"][0]["because"].as_str().unwrap().contains("3 transfers"), "{queue}");
-    assert_eq!(queue["link_full"]["transfers"], 3);
-    let both = link["requests_ns"].as_i64().unwrap() + link["link_full"]["time_ns"].as_i64().unwrap();
-    assert_eq!((saves(link), &link["fixes"][0]["basis"]), (both, &"bound".into()));
-    let pauses = of("sender_pause")["requests_ns"].as_i64().unwrap();
-    assert!(pauses < 100_000_000, "their server wrote all at once: {pauses}");
-}
-
 /// No answer offers a fix to the client or the server and says beside another finding of that connection that it would be vain there.
 #[test]
 fn no_fix_is_offered_and_called_vain() {

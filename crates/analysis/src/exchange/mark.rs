@@ -1,0 +1,49 @@
+//! An exchange as it was before something that may turn out to be no part of it.
+
+use super::Recorder;
+use crate::rest::{Frame, at_rest};
+use tcpwhy_base::{End, Nanos};
+
+/// What a [`Recorder`] goes back to.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    last: Nanos,
+    last_frame: u64,
+    last_sender: End,
+    message: Nanos,
+    steps: u32,
+    turns: u32,
+    duplex: bool,
+}
+
+at_rest! { Mark { last, last_frame as Frame, last_sender, message, steps, turns, duplex } }
+
+impl Recorder {
+    /// Where it is, in an exchange that the server has not answered yet.
+    pub(crate) fn mark(&self) -> Mark {
+        let r = &self.recorded;
+        Mark {
+            last: r.last,
+            last_frame: r.last_frame,
+            last_sender: r.last_sender,
+            message: self.message,
+            steps: u32::try_from(r.steps.len()).unwrap_or(u32::MAX),
+            turns: r.turns,
+            duplex: r.duplex,
+        }
+    }
+
+    /// What the server said since then was no answer, but for its bytes.
+    pub(crate) fn go_back_to(&mut self, mark: &Mark) {
+        let r = &mut self.recorded;
+        (r.last, r.last_frame, r.last_sender) = (mark.last, mark.last_frame, mark.last_sender);
+        (r.turns, r.duplex, r.response_start) = (mark.turns, mark.duplex, None);
+        r.steps.truncate(mark.steps as usize);
+        self.message = mark.message;
+    }
+
+    /// Nor are its bytes those of one: so many.
+    pub(crate) fn forget_answer(&mut self) -> u64 {
+        std::mem::take(&mut self.recorded.bytes.server)
+    }
+}

@@ -1,0 +1,77 @@
+//! What captures of real programs are told to show (`captures/programs`).
+
+use crate::common::tcpwhy;
+
+/// Real programs over HTTP/2 and TLS: the small window is told, and who has to enlarge it.
+#[test]
+fn a_small_window_of_http_2_is_told_within_tls() {
+    for (name, side, share) in [("h2_download", "client", 30), ("h2_upload", "server", 30)] {
+        let file = format!("{}/../../captures/programs/{name}.pcap", env!("CARGO_MANIFEST_DIR"));
+        let json = tcpwhy(&["explain", &file, "--json"]).json();
+        let found = json["findings"].as_array().unwrap().iter().find(|f| f["cause"] == "application_window");
+        let found = found.unwrap_or_else(|| panic!("{name}"));
+        assert!(found["share_of_requests"].as_f64().unwrap() * 100.0 > f64::from(share), "{name}: {found}");
+        assert_eq!((&found["side"], &found["fixes"][0]["where"]), (&side.into(), &side.into()), "{name}");
+        let chatty = json["findings"].as_array().unwrap().iter().any(|f| f["cause"] == "chatty");
+        assert!(!chatty, "{name}: these are no small requests");
+    }
+}
+
+/// A program that writes 1,400 bytes every 4 ms over 60 ms, with an ACK shortly before most of its writes: no buffer held them (rule 92).
+#[test]
+fn a_steady_writer_fills_no_buffer() {
+    let file = format!("{}/../../captures/programs/steady_writer.pcap", env!("CARGO_MANIFEST_DIR"));
+    let json = tcpwhy(&["explain", &file, "--json"]).json();
+    let causes = json["summary"]["causes"].as_array().unwrap();
+    let time = |cause: &str| {
+        let of = causes.iter().find(|c| c["cause"] == cause);
+        of.map_or(0, |c| c["requests_ns"].as_i64().unwrap() / 1_000_000)
+    };
+    assert!(time("sender_pause") > 900 && time("send_buffer") < 20, "{causes:?}");
+}
+
+/// Three downloads fill a link together: what held each of them is no fault, and a faster link alone helps all (rule 99).
+#[test]
+fn downloads_side_by_side_share_a_link() {
+    let file = format!("{}/../../captures/programs/three_downloads.pcap.gz", env!("CARGO_MANIFEST_DIR"));
+    let json = tcpwhy(&["explain", &file, "--json"]).json();
+    let headline = json["summary"]["headline"].as_str().unwrap();
+    assert!(headline.contains("3 transfers side by side filled the link"), "{headline}");
+    let findings = json["findings"].as_array().unwrap();
+    let saves = |f: &serde_json::Value| f["fixes"][0]["saves_ns"].as_i64().unwrap_or(0);
+    let of = |cause: &str| findings.iter().find(|f| f["cause"] == cause).unwrap();
+    let (queue, link) = (of("queueing"), of("bandwidth"));
+    assert!(queue["fixes"].as_array().unwrap().is_empty(), "{queue}");
+    assert!(queue["refuted"][0]["because"].as_str().unwrap().contains("3 transfers"), "{queue}");
+    assert_eq!(queue["link_full"]["transfers"], 3);
+    let both = link["requests_ns"].as_i64().unwrap() + link["link_full"]["time_ns"].as_i64().unwrap();
+    assert_eq!((saves(link), &link["fixes"][0]["basis"]), (both, &"bound".into()));
+    let pauses = of("sender_pause")["requests_ns"].as_i64().unwrap();
+    assert!(pauses < 100_000_000, "their server wrote all at once: {pauses}");
+}
+
+/// Real programs in TLS 1.3: a server that works is no pause in an answer, though its library has sent tickets and settings before, and Nagle's algorithm holds
+/// what clients say first (rule 109).
+#[test]
+fn what_libraries_say_within_tls_is_no_answer() {
+    let ms = |value: &serde_json::Value| value.as_i64().unwrap() / 1_000_000;
+    for (name, requests, nagle) in
+        [("tls13_wget", 1, 72), ("tls13_h2", 1, 0), ("tls13_small_writes", 4, 4 * 30)]
+    {
+        let file = format!("{}/../../captures/programs/{name}.pcap", env!("CARGO_MANIFEST_DIR"));
+        let json = tcpwhy(&["explain", &file, "--json"]).json();
+        let causes = json["summary"]["causes"].as_array().unwrap();
+        let time = |cause: &str| {
+            causes.iter().filter(|c| c["cause"] == cause).map(|c| ms(&c["requests_ns"])).sum::<i64>()
+        };
+        let held = time("nagle") + time("nagle_delayed_ack");
+        assert!((nagle..nagle + 3).contains(&held), "{name}: {causes:?}");
+        assert!(time("sender_pause") < 2, "{name}: {causes:?}");
+        if name != "tls13_small_writes" {
+            assert!((200..210).contains(&time("server_think")), "{name}: {causes:?}");
+        }
+        let connections = json["connections"].as_array().unwrap();
+        let all = connections.iter().map(|c| c["exchanges"].as_array().unwrap().len()).sum::<usize>();
+        assert_eq!(all, requests, "{name}");
+    }
+}
