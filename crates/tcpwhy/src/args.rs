@@ -184,7 +184,7 @@ pub(crate) struct Explain {
     /// share of the time of requests, or a time, that between requests included: nagle_delayed_ack>5%, tcp>200ms
     #[arg(long, value_name = "CONDITION", help_heading = "Questions")]
     pub(crate) fail_if: Vec<Threshold>,
-    /// Read on while the file grows, until interrupted
+    /// Read on while the file grows, until ^C or SIGTERM
     #[arg(long, help_heading = "Input")]
     pub(crate) follow: bool,
     /// Explain two captures of the same connections apart, not as two taps

@@ -9,8 +9,8 @@ use tcpwhy_base::{Cause, Nanos};
 
 /// What the exit codes mean here.
 pub(crate) const EXIT_CODES: &str = "\
-Exit codes: 0 done (--once, or q in the terminal), 2 usage, 3 the kernel could not be asked, 130 interrupted (^C; what was \
-seen until then is printed).";
+Exit codes: 0 done (--once, or q in the terminal), 2 usage, 3 the kernel could not be asked, 130 interrupted (^C or \
+SIGTERM; what was seen until then is printed).";
 
 #[derive(Debug, Args)]
 pub(crate) struct Watch {

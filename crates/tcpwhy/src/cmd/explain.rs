@@ -1,4 +1,4 @@
-use super::stop_signal;
+use super::{endless_signal, stop_signal};
 use crate::args::Explain;
 use crate::extras::Extras;
 use crate::failure::{Exit, Usage, say};
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     {
         bail!(Usage("--from lies after --to: no packet is between them".into()));
     }
-    let stop = stop_signal()?;
+    let stop = if args.follow { endless_signal()? } else { stop_signal()? };
     #[cfg(feature = "parquet")]
     if let Some(folder) = &args.parquet {
         return crate::fleet::run(args, folder, &stop);
@@ -263,7 +263,7 @@ fn exit(args: &Explain, analysis: &Analysis, capture: &Capture) -> Exit {
     let held: Vec<String> = args.fail_if.iter().filter_map(|t| t.held(analysis, &answer)).collect();
     held.iter().for_each(|reason| say(reason));
     let warned = |codes: &[&str]| capture.warnings.iter().any(|w| codes.contains(&w.code));
-    // To interrupt is how --follow ends.
+    // To be asked to end is how --follow ends.
     if warned(&["interrupted"]) && !args.follow {
         say(&format!("interrupted: this is about the {} packets before", capture.packets));
         return Exit::Interrupted;

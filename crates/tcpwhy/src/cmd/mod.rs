@@ -29,4 +29,4 @@ pub(crate) mod wireshark;
 pub(crate) use signals::end_signals;
 #[cfg(target_os = "linux")]
 pub(crate) use signals::{PassedOn, asked_signal};
-pub(crate) use signals::{end_signal, stop_signal, tidy_up};
+pub(crate) use signals::{end_signal, endless_signal, stop_signal, tidy_up};

@@ -11,6 +11,14 @@ pub(crate) fn stop_signal() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
+/// Set by whatever asks a program to end that has no end of its own, such as one that follows a file which grows: a service manager
+/// or `timeout` sends no interrupt, and would get no answer. The second ends it at once.
+pub(crate) fn endless_signal() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = stopped_by(&ENDS)?;
+    crate::stdin::ends_at(&stop);
+    Ok(stop)
+}
+
 /// Whatever asks the program to end ends it at once: nothing temporary stays.
 pub(crate) fn tidy_up() -> anyhow::Result<()> {
     stopped_by(&[]).map(drop)

@@ -92,6 +92,27 @@ fn a_hangup_that_is_ignored_stays_ignored() {
     assert_eq!(ended(child).status.code(), Some(0));
 }
 
+/// What is followed has no end of its own: a service manager that stops it gets the answer about what has come.
+#[test]
+fn what_is_followed_is_explained_whatever_asks_for_the_end() {
+    for signal in ["INT", "TERM", "HUP"] {
+        for form in ["--jsonl", "--json"] {
+            let dir = Dir::new();
+            let child = started(&["explain", "-", "--follow", form], &dir, || true);
+            kill(&child, signal);
+            let done = stopped(child, 20);
+            assert_eq!(
+                done.status.code(),
+                Some(0),
+                "{signal} {form}: {}",
+                String::from_utf8_lossy(&done.stderr)
+            );
+            let said = String::from_utf8(done.stdout).unwrap();
+            assert!(said.contains("\"tcp_packets\":23"), "{signal} {form}: {said}");
+        }
+    }
+}
+
 /// A part is explained, said to be one in every form, and ends with a code of its own.
 #[test]
 fn an_interrupt_is_no_green_answer() {

@@ -203,6 +203,27 @@ fn ended_connections_are_lines_and_an_interrupt_ends_it() {
     assert!(client["process"]["name"].is_string(), "{client:#}");
 }
 
+/// `timeout` and service managers send no interrupt: what was seen is not lost to them.
+#[test]
+fn whatever_asks_it_to_end_gets_what_was_seen() {
+    let program = Program::start(STALLS);
+    for (signal, form, wanted) in [
+        ("-TERM", "--jsonl", "\"role\":\"client\""),
+        ("-TERM", "--json", "nagle_delayed_ack"),
+        ("-HUP", "--json", "nagle_delayed_ack"),
+    ] {
+        // Longer than it is let run.
+        let arguments = [form, "--interval", "1m", "--port", &program.1];
+        let watch = command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(2000));
+        Command::new("kill").args([signal, &watch.id().to_string()]).status().unwrap();
+        let done = watch.wait_with_output().unwrap();
+        assert_eq!(done.status.code(), Some(130), "{signal} {form}");
+        let said = String::from_utf8(done.stdout).unwrap();
+        assert!(said.contains(wanted), "{signal} {form}: {said}");
+    }
+}
+
 #[test]
 fn mistakes_are_told() {
     for (arguments, words) in [

@@ -34,7 +34,7 @@ use tcpwhy_report::watch::{self, Layout, View};
 pub(crate) fn run(args: &Watch) -> anyhow::Result<Exit> {
     #[cfg(feature = "bpf")]
     if args.events {
-        return events::run(args, &*cmd::stop_signal()?);
+        return events::run(args, &*cmd::end_signal()?);
     }
     // Before anything is asked: a folder that cannot be written to.
     #[cfg(feature = "parquet")]
@@ -54,13 +54,12 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Exit> {
     if args.all_events {
         eye.listen_to_all();
     }
-    // A terminal is put back whatever ends it.
+    // What stops a service, or `timeout`, is to leave what was seen, too; and a terminal is put back whatever ends it.
+    let stop = cmd::end_signal()?;
     #[cfg(feature = "tui")]
     if !args.once && !args.json && !args.jsonl && !keeps && io::stdout().is_terminal() {
-        return screen::run(args, &mut eye, &*cmd::end_signal()?);
+        return screen::run(args, &mut eye, &stop);
     }
-    // What stops a service is to leave its rows, too.
-    let stop = if keeps { cmd::end_signal()? } else { cmd::stop_signal()? };
     if keeps {
         let kept = Kept {
             scrape: args.metrics.map(Scrape::open).transpose()?,
