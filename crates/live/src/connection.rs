@@ -77,6 +77,8 @@ pub struct Connection {
     largest_cwnd: u32,
     /// Estimated since bytes were last acknowledged: it may yet turn out that they were lost.
     pending: Split,
+    /// Of the stretch in which bytes were last acknowledged: what Nagle's algorithm has held since then.
+    began: Split,
     /// Not seen in the last list.
     pub(crate) missing: bool,
 }
@@ -108,6 +110,7 @@ impl Connection {
             largest_window: info.snd_wnd.unwrap_or(0),
             largest_cwnd: info.cwnd,
             pending: Split::default(),
+            began: Split::default(),
             missing: false,
             sample,
         }
@@ -176,17 +179,25 @@ impl Connection {
 
     fn book(&mut self, now: &Sample, shares: Vec<Share>) {
         let repaired = self.repair(now);
+        let progress = match (&self.sample.info, &now.info) {
+            (Some(then), Some(info)) => info.bytes_acked > then.bytes_acked,
+            _ => false,
+        };
+        let anew = progress || self.sample.state != now.state;
+        if anew {
+            // The ACK that it waited for has come.
+            self.began = Split::default();
+        }
         if let Some(cause) = repaired {
             self.move_pending(|_| Some((cause, Where::Path)));
         } else if shares.iter().any(|s| s.cause == Cause::NagleDelayedAck) {
             // It was held all the time, and the ACK is late only now.
             self.move_pending(|s| (s.cause == Cause::Nagle).then_some((Cause::NagleDelayedAck, s.at)));
+            for share in std::mem::take(&mut self.began).shares() {
+                self.move_booked(share, (Cause::NagleDelayedAck, share.at));
+            }
         }
-        let progress = match (&self.sample.info, &now.info) {
-            (Some(then), Some(info)) => info.bytes_acked > then.bytes_acked,
-            _ => false,
-        };
-        if progress || self.sample.state != now.state {
+        if anew {
             self.pending = Split::default();
         }
         let waiting = now.info.is_some_and(|i| i.unacked > 0) || now.state == State::SynSent;
@@ -197,8 +208,13 @@ impl Connection {
             };
             self.total.add(share);
             self.current.add(share);
-            if waiting && !progress && share.counted == Nanos::ZERO {
-                self.pending.add(share);
+            if waiting && share.counted == Nanos::ZERO {
+                match progress {
+                    false => self.pending.add(share),
+                    // No timer has waited for all of it, but who holds the bytes now has all of it already.
+                    true if share.cause == Cause::Nagle => self.began.add(share),
+                    true => {}
+                }
             }
         }
     }
@@ -236,10 +252,14 @@ impl Connection {
     fn move_pending(&mut self, becomes: impl Fn(&Share) -> Option<(Cause, Where)>) {
         for share in self.pending.shares() {
             if let Some(to) = becomes(&share) {
-                for split in [&mut self.total, &mut self.current, &mut self.unheard, &mut self.pending] {
-                    split.move_to(share, to);
-                }
+                self.move_booked(share, to);
             }
+        }
+    }
+
+    fn move_booked(&mut self, share: Share, to: (Cause, Where)) {
+        for split in [&mut self.total, &mut self.current, &mut self.unheard, &mut self.pending] {
+            split.move_to(share, to);
         }
     }
 
@@ -366,6 +386,30 @@ mod tests {
         assert_eq!(ms(&c.total), [(Cause::RetransmissionTimeout, 240)]);
         c.mark();
         assert_eq!(ms(&c.interval), [(Cause::RetransmissionTimeout, 20)], "no more than its own time");
+    }
+
+    /// Stall upon stall, each some looks long: the first look of each says nothing of its ACK yet.
+    #[test]
+    fn a_hold_is_the_delayed_acks_from_its_first_look_on() {
+        let look = Nanos::millis(10);
+        for (ages, expected) in [(&[4, 14, 24, 34][..], Cause::NagleDelayedAck), (&[4][..], Cause::Nagle)] {
+            let mut busy = Nanos::ZERO;
+            let mut at = |acked: u64, age: i64| {
+                let s = sample(|s, i| {
+                    (s.wqueue, i.notsent, i.unacked) = (204, 200, 1);
+                    (i.bytes_acked, i.last_data_sent) = (acked, Nanos::millis(age));
+                    (i.busy, i.min_rtt) = (busy, Nanos::micros(10));
+                });
+                busy += look;
+                s
+            };
+            let mut c = Connection::new(at(0, 34), Role::Client, true);
+            for hold in 1..=5 {
+                ages.iter().for_each(|&age| c.observe(&at(hold, age), look, false, false));
+            }
+            let looks = 5 * i64::try_from(ages.len()).unwrap();
+            assert_eq!(ms(&c.total), [(expected, 10 * looks)]);
+        }
     }
 
     #[test]
