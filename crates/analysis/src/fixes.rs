@@ -1,7 +1,7 @@
 //! The fixes of a finding, with the figures of the capture filled in.
 
 use crate::facts::{Facts, bit_rate};
-use crate::result::{Connection, Finding, Fix, Parameter, Quality, Refuted, Vantage};
+use crate::result::{Connection, Finding, Fix, Parameter, Quality, Refuted, Span, Vantage};
 use tcpwhy_base::{Cause, Endpoint, Figures, FixId, How, Nanos, Place, Program, Shown, Side, SizedBy, Told};
 use tcpwhy_model::MOST_INITCWND;
 
@@ -38,6 +38,17 @@ pub(crate) struct Brief {
     pub(crate) server_closed: bool,
     /// Its server spoke first, and that is kept.
     pub(crate) greeted: bool,
+    /// Nagle's algorithm held what its client said behind the first words of the last flight of TLS (rule 109).
+    pub(crate) held_within_tls: bool,
+}
+
+/// Nagle's algorithm held the end of the handshake of TLS, or the first request, which was written behind it.
+fn held_within_tls(c: &Connection) -> bool {
+    let held =
+        |s: &&Span| matches!(s.cause, Cause::Nagle | Cause::NagleDelayedAck) && s.side == Some(Side::Client);
+    let Some(setup) = c.setup.as_ref().filter(|s| s.tls_trips > 0) else { return false };
+    let first = c.exchanges.first().filter(|x| x.id == 1 && x.start == setup.end);
+    setup.spans.iter().any(|s| held(&s)) || first.is_some_and(|x| x.spans.first().filter(held).is_some())
 }
 
 /// The largest message that an end sent, of the exchanges that are kept: those that took longest. Where none is, their mean.
@@ -107,6 +118,7 @@ impl Brief {
             tls: Tls::of(c),
             server_closed: c.server_closed && c.exchange_count() <= 1,
             greeted: c.exchanges.first().is_some_and(|x| x.id == 1 && x.bytes[0] == 0 && x.bytes[1] > 0),
+            held_within_tls: held_within_tls(c),
         }
     }
 }
@@ -147,6 +159,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         }
         // What waits for a word of the server has the next piece ready.
         _ if waits_to_continue(f, connection) => &[FixId::Application],
+        // The library writes the first piece: no call of the application could hold both.
+        _ if is_held_within_tls(f, connection) => &[FixId::Nodelay, FixId::ReuseConnections],
         _ => cause.info().fixes,
     };
     let (mut fixes, mut refuted) = (Vec::new(), Vec::new());
@@ -233,6 +247,13 @@ fn put_first(rows: &mut Vec<&How>, front: usize, program: Program) -> bool {
 fn waits_for_greeting(f: &Finding, c: &Brief) -> bool {
     let first = f.example.connection == c.id && f.example.exchange == 1;
     c.greeted && first && f.cause == Cause::ServerThink
+}
+
+/// The example is what Nagle's algorithm held behind the first words of the last flight of TLS.
+fn is_held_within_tls(f: &Finding, c: &Brief) -> bool {
+    let first = f.example.connection == c.id && f.example.exchange <= 1;
+    let nagle = matches!(f.cause, Cause::Nagle | Cause::NagleDelayedAck) && f.side == Some(Side::Client);
+    c.held_within_tls && first && nagle
 }
 
 /// curl has sent the head of an upload with `Expect: 100-continue`, and no `100 Continue` came: it sends the body after 1 s

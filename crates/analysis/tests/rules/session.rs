@@ -2,7 +2,7 @@
 
 use crate::wire::{SERVER, Tap, Wire, ms, us};
 use tcpwhy_analysis::{Connection, Ended};
-use tcpwhy_base::{Cause, Nanos, Tls};
+use tcpwhy_base::{Cause, FixId, Nanos, Tls};
 
 /// Two hosts 20 ms apart, in TLS up to the server's part of the handshake; the client's is due at 40 ms. Of the server's it may be `captured` that some is
 /// encrypted.
@@ -59,8 +59,7 @@ fn a_request_that_nagle_holds_behind_the_finished() {
 }
 
 /// A change of keys that was written for itself holds all that follows it.
-#[test]
-fn what_ends_the_handshake_may_be_held_too() {
+fn held_in_the_handshake() -> Wire {
     let mut w = hello(Tap::Client, Tls::NO_H2, false);
     w.at(ms(40)).client().data(6).tls(Tls::CHANGE_CIPHER);
     w.at(ms(90)).server().ack();
@@ -68,9 +67,36 @@ fn what_ends_the_handshake_may_be_held_too() {
     w.at(ms(110)).server().data(255).tls(Tls::DATA);
     w.at(ms(160)).server().data(500).tls(Tls::DATA);
     w.at(ms(170)).client().ack();
-    let c = w.connection();
+    w
+}
+
+#[test]
+fn what_ends_the_handshake_may_be_held_too() {
+    let c = held_in_the_handshake().connection();
     assert_eq!(c.budget.get(Cause::NagleDelayedAck), ms(60));
     assert_eq!((c.exchanges.len(), c.budget.get(Cause::ServerThink)), (1, ms(50)));
+}
+
+/// The library writes the first piece: who asks cannot write both at once.
+#[test]
+fn what_is_held_within_tls_asks_for_no_larger_write() {
+    let mut later = Wire::new(Tap::Client, ms(20));
+    later.handshake();
+    later.client().data(4).tls(Tls::DATA);
+    later.at(ms(30)).server().ack();
+    later.at(ms(40)).client().data(100).tls(Tls::DATA);
+    later.at(ms(50)).server().data(50).tls(Tls::DATA);
+    later.at(ms(60)).client().ack();
+    for (w, fixes) in [
+        (held(hello(Tap::Client, Tls::NO_H2, true)), [FixId::Nodelay, FixId::ReuseConnections]),
+        (held_in_the_handshake(), [FixId::Nodelay, FixId::ReuseConnections]),
+        (later, [FixId::OneWrite, FixId::Nodelay]),
+    ] {
+        let analysis = w.analysis();
+        let held = |c| matches!(c, Cause::Nagle | Cause::NagleDelayedAck);
+        let found = analysis.findings.iter().find(|f| held(f.cause)).unwrap();
+        assert_eq!(found.fixes.iter().map(|f| f.fix).take(2).collect::<Vec<_>>(), fixes);
+    }
 }
 
 fn only(c: &Connection) -> (usize, [u64; 2], u32) {
