@@ -216,18 +216,16 @@ impl Conn {
             }
             (End::Server, Some(mark)) if !at_once => {
                 // What Nagle's algorithm held for the ACK of the first one is the rest of these words.
-                if !self.is_held(s, segment, arrived, missing, since) {
-                    self.forget_tickets(&mark);
-                }
-                if alike || self.may_be_settings(segment) {
+                let goes_back =
+                    self.is_held(s, segment, arrived, missing, since) || self.forget_tickets(&mark);
+                if goes_back && (alike || self.may_be_settings(segment)) {
                     self.tickets.before = Some(mark);
                 } else {
                     self.answers();
                 }
             }
             // They may have been an answer all the same, if nothing else comes.
-            (End::Client, Some(mark)) if goes_on || self.tickets.crossed => {
-                self.ex.go_back_to(&mark);
+            (End::Client, Some(mark)) if (goes_on || self.tickets.crossed) && self.ex.go_back_to(&mark) => {
                 self.tickets.stage = Stage::Asked;
             }
             (End::Server, _) => self.answers(),
@@ -243,9 +241,13 @@ impl Conn {
         }
     }
 
-    fn forget_tickets(&mut self, mark: &Mark) {
-        self.ex.go_back_to(mark);
-        self.forget_answer();
+    /// The exchange is what it was before them, if it can be.
+    fn forget_tickets(&mut self, mark: &Mark) -> bool {
+        let goes_back = self.ex.go_back_to(mark);
+        if goes_back {
+            self.forget_answer();
+        }
+        goes_back
     }
 
     /// The bytes of what was no answer belong to the setup.

@@ -12,11 +12,13 @@ pub(crate) struct Mark {
     last_sender: End,
     message: Nanos,
     steps: u32,
+    /// Spans of steps that were turned over.
+    done: u32,
     turns: u32,
     duplex: bool,
 }
 
-at_rest! { Mark { last, last_frame as Frame, last_sender, message, steps, turns, duplex } }
+at_rest! { Mark { last, last_frame as Frame, last_sender, message, steps, done, turns, duplex } }
 
 impl Recorder {
     /// Where it is, in an exchange that the server has not answered yet.
@@ -28,18 +30,23 @@ impl Recorder {
             last_sender: r.last_sender,
             message: self.message,
             steps: u32::try_from(r.steps.len()).unwrap_or(u32::MAX),
+            done: u32::try_from(r.done.len()).unwrap_or(u32::MAX),
             turns: r.turns,
             duplex: r.duplex,
         }
     }
 
-    /// What the server said since then was no answer, but for its bytes.
-    pub(crate) fn go_back_to(&mut self, mark: &Mark) {
+    /// What the server said since then was no answer, but for its bytes. `false`: the steps since then are spans already, and it stays one.
+    pub(crate) fn go_back_to(&mut self, mark: &Mark) -> bool {
         let r = &mut self.recorded;
+        if r.done.len() != mark.done as usize || r.steps.len() < mark.steps as usize {
+            return false;
+        }
         (r.last, r.last_frame, r.last_sender) = (mark.last, mark.last_frame, mark.last_sender);
         (r.turns, r.duplex, r.response_start) = (mark.turns, mark.duplex, None);
         r.steps.truncate(mark.steps as usize);
         self.message = mark.message;
+        true
     }
 
     /// Nor are its bytes those of one: so many.
