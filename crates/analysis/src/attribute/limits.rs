@@ -103,13 +103,13 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
             *limit = Cause::SenderPause;
         } else if matches!(*limit, Cause::SendBuffer | Cause::SlowStart) && flight_of(step) == 0 {
             // No window held what came late: the ACK would have let it go at once.
-            *limit = if woken && plateau == Cause::SendBuffer && emptied(step) {
+            *limit = if woken && plateau == Cause::SendBuffer && emptied(context, step) {
                 Cause::SendBuffer
             } else {
                 Cause::SenderPause
             };
         } else if *limit == Cause::SendBuffer {
-            let overshot = alone && usual <= LARGEST && emptied(step);
+            let overshot = alone && usual <= LARGEST && emptied(context, step);
             let low = is_low(step, usual, mss) && !overshot;
             let doubtful = plateau == Cause::SendBuffer && low && !is_cut(step);
             // What a loss has made smaller is no buffer, whatever its writer does.
@@ -132,7 +132,7 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
             let tail = !step.pushed && !step.len.is_multiple_of(mss) && context.timer[sender].is_none();
             if step.acked().is_some_and(|a| a.room.is_some()) && (more || fits) && tail {
                 *limit = Cause::Nagle;
-            } else if fits && step.pushed && woken && emptied(step) {
+            } else if fits && step.pushed && woken && emptied(context, step) {
                 *limit = Cause::SendBuffer;
             } else if fits && step.pushed {
                 // A writer that waits for room is woken when a third of the buffer is free: with less in flight it was none (rule 79).

@@ -38,14 +38,17 @@ pub(super) fn is_cut(step: &Step) -> bool {
     matches!(step.cwnd, CwndState::AfterLoss | CwndState::Avoiding)
 }
 
-/// All that was in flight had been acknowledged.
-pub(super) fn emptied(step: &Step) -> bool {
+/// All that was in flight had been acknowledged, as its sender saw it: away from it an ACK that passed less than its reaction ago, and a wake-up, had not come
+/// when the segment left (rule 103).
+pub(super) fn emptied(context: &Context, step: &Step) -> bool {
+    let own = context.reaction[step.sender];
+    let slack = WOKEN + context.tick;
     let free = match step.wait {
         Wait::Acked(_) => true,
         Wait::Pause(pause) => pause.outstanding == 0 && !pause.there,
         _ => false,
     };
-    free && step.empty > Nanos::ZERO && step.source == Source::Inferred
+    free && step.empty > Nanos::ZERO && step.empty + slack >= own && step.source == Source::Inferred
 }
 
 /// The ACK of all that was in flight wakes the writer, though a busy host may let it run late. A writer with a clock of its own comes as often
@@ -59,7 +62,7 @@ pub(super) fn wakes_the_writer(context: &Context, steps: &[Step], limits: &[Caus
         if clocked(step) || written(step) {
             all += releases;
         }
-        if emptied(step) {
+        if emptied(context, step) {
             empty += releases;
             // Behind a segment without PSH a congestion window may have been full.
             soon += if step.pushed && step.empty <= within { releases } else { 0 };

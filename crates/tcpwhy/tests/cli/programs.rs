@@ -17,17 +17,20 @@ fn a_small_window_of_http_2_is_told_within_tls() {
     }
 }
 
-/// A program that writes 1,400 bytes every 4 ms over 60 ms, with an ACK shortly before most of its writes: no buffer held them (rule 92).
+/// Programs that write 1,400 bytes every 4 ms over 60 ms, and 4 KB every 3 ms over 20 ms, with an ACK shortly before most of their writes: no buffer held
+/// them (rules 92 and 103).
 #[test]
 fn a_steady_writer_fills_no_buffer() {
-    let file = format!("{}/../../captures/programs/steady_writer.pcap", env!("CARGO_MANIFEST_DIR"));
-    let json = tcpwhy(&["explain", &file, "--json"]).json();
-    let causes = json["summary"]["causes"].as_array().unwrap();
-    let time = |cause: &str| {
-        let of = causes.iter().find(|c| c["cause"] == cause);
-        of.map_or(0, |c| c["requests_ns"].as_i64().unwrap() / 1_000_000)
-    };
-    assert!(time("sender_pause") > 900 && time("send_buffer") < 20, "{causes:?}");
+    for (name, paused) in [("steady_writer.pcap", 900), ("clocked_writer.pcap.gz", 640)] {
+        let file = format!("{}/../../captures/programs/{name}", env!("CARGO_MANIFEST_DIR"));
+        let json = tcpwhy(&["explain", &file, "--json"]).json();
+        let causes = json["summary"]["causes"].as_array().unwrap();
+        let time = |cause: &str| {
+            let of = causes.iter().find(|c| c["cause"] == cause);
+            of.map_or(0, |c| c["requests_ns"].as_i64().unwrap() / 1_000_000)
+        };
+        assert!(time("sender_pause") > paused && time("send_buffer") < 20, "{name}: {causes:?}");
+    }
 }
 
 /// Three downloads fill a link together: what held each of them is no fault, and a faster link alone helps all (rule 99).
