@@ -217,6 +217,9 @@ impl Conn {
             && let Some(protocol) = protocol_of(segment)
         {
             self.who.speaks(protocol);
+            if protocol == "http/2" {
+                self.tickets.begin_in_the_clear();
+            }
         }
         self.who.runs(s, segment.program);
         if s == End::Client {

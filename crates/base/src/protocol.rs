@@ -38,6 +38,14 @@ pub const TLS_HEAD: u32 = 5;
 /// (RFC 5288). HTTP/2 allows no others (RFC 9113, 9.2.2).
 pub const TLS_ADDS: [u32; 3] = [16, 17, 24];
 
+/// A frame of HTTP/2 that a server may begin with: SETTINGS, PING or WINDOW_UPDATE, of fewer than 256 bytes (RFC 9113, 4.1).
+pub fn is_settings(head: &[u8]) -> bool {
+    matches!(head, [0, 0, _, 4 | 6 | 8, ..])
+}
+
+/// SETTINGS with the flag ACK begins so (RFC 9113, 6.5).
+pub const SETTINGS_ACK: [u8; 5] = [0, 0, 0, 4, 1];
+
 /// SETTINGS of HTTP/2 that acknowledges the other end's, bytes (RFC 9113, 4.1 and 6.5).
 pub const SETTINGS_ACK_LEN: u32 = 9;
 

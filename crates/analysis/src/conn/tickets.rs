@@ -1,13 +1,15 @@
 //! What the libraries at both ends of TLS 1.3 say to each other behind the handshake: the client's Finished asks for nothing, and the server's tickets answer
 //! nothing (rule 109).
 
-use super::Conn;
+use super::{Conn, head};
 use crate::exchange::Mark;
 use crate::output::Output;
 use crate::release::{AT_ONCE, Wait, burst_within, release};
 use crate::rest::at_rest;
 use crate::track::{Arrived, Moment, Since};
-use tcpwhy_base::protocol::{GREET_WITHIN_TLS, H2_PREFACE_LEN, SETTINGS_ACK_LEN, TLS_ADDS, TLS_HEAD};
+use tcpwhy_base::protocol::{
+    GREET_WITHIN_TLS, H2_PREFACE_LEN, SETTINGS_ACK, SETTINGS_ACK_LEN, TLS_ADDS, TLS_HEAD, is_settings,
+};
 use tcpwhy_base::{End, Ends, Nanos, Segment, Tls};
 
 /// How far they are.
@@ -77,6 +79,11 @@ impl Tickets {
     /// This is TLS 1.3.
     pub(super) fn agree(&mut self) {
         (self.stage, self.newer) = (Stage::Agreed, true);
+    }
+
+    /// HTTP/2 has begun in the clear.
+    pub(super) fn begin_in_the_clear(&mut self) {
+        self.stage = Stage::Asked;
     }
 
     /// The client has ended the handshake, and asks for nothing yet.
@@ -173,8 +180,8 @@ impl Conn {
             self.forget_answer();
         }
         let small = self.tickets.newer && segment.len < self.track.flow(End::Server).mss;
-        let data = segment.tls.has(Tls::DATA) && !segment.grants();
-        if data && (small || self.may_be_settings(segment)) {
+        let small = small && segment.tls.has(Tls::DATA) && !segment.grants();
+        if small || self.may_be_settings(segment) {
             let (trip, ex) = (self.track.reaction_or_zero(End::Server), self.ex.recorded());
             let crossed = ex.last_sender == End::Client && t - ex.last < trip - trip.part(8);
             self.tickets.are_said(segment.len, self.ex.mark(), crossed);
@@ -185,17 +192,29 @@ impl Conn {
 
     /// What the server says may be its settings of HTTP/2, or that it has the client's: twice at most.
     fn may_be_settings(&mut self, segment: &Segment) -> bool {
-        let settings = &mut self.tickets.settings;
-        let may_be =
-            *settings < 2 && !segment.grants() && segment.len <= H2_PREFACE_LEN && self.ledger.may_be_h2();
-        *settings += u8::from(may_be);
+        let told = if self.speaks_h2() { is_settings(head(segment)) } else { self.may_be_h2(segment) };
+        let may_be = told && self.tickets.settings < 2 && !segment.grants() && segment.len <= H2_PREFACE_LEN;
+        self.tickets.settings += u8::from(may_be);
         may_be
     }
 
     /// The client says that it has the server's settings of HTTP/2, and asks for nothing.
     fn acknowledges_settings(&self, segment: &Segment) -> bool {
+        if self.speaks_h2() {
+            return segment.len == SETTINGS_ACK_LEN && head(segment).starts_with(&SETTINGS_ACK);
+        }
         let is_ack = |added| segment.len == TLS_HEAD + SETTINGS_ACK_LEN + added;
-        segment.tls.has(Tls::DATA) && self.ledger.may_be_h2() && TLS_ADDS.into_iter().any(is_ack)
+        self.may_be_h2(segment) && TLS_ADDS.into_iter().any(is_ack)
+    }
+
+    /// HTTP/2 is spoken in the clear.
+    fn speaks_h2(&self) -> bool {
+        self.who.protocol == Some("http/2")
+    }
+
+    /// It may be HTTP/2 within TLS.
+    fn may_be_h2(&self, segment: &Segment) -> bool {
+        self.ledger.may_be_h2() && segment.tls.has(Tls::DATA)
     }
 
     /// What may have been tickets is followed by this. The server's next words after a pause are its answer, or tickets as long as the first; and a client
@@ -236,7 +255,7 @@ impl Conn {
     /// This is the answer.
     fn answers(&mut self) {
         self.tickets.end();
-        if self.ledger.may_be_h2() {
+        if self.ledger.may_be_h2() || self.speaks_h2() {
             self.tickets.stage = Stage::Answered;
         }
     }

@@ -263,6 +263,27 @@ fn settings_are_no_answer() {
     }
 }
 
+/// The same in the clear, as gRPC has it within a data centre.
+#[test]
+fn settings_in_the_clear_are_no_answer() {
+    let told = |first: &[u8], len: u32| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        w.client().data(64).says(b"PRI * HT");
+        w.client().data(40).says(&[0, 0, 31, 1, 5, 0, 0, 0]);
+        w.at(ms(30)).server().data(len).says(first);
+        w.at(ms(40)).client().data(9).says(&[0, 0, 0, 4, 1, 0, 0, 0]);
+        w.at(ms(130)).server().data(300).says(&[0, 0, 50, 1, 4, 0, 0, 0]);
+        w.at(ms(140)).client().ack();
+        let c = w.connection();
+        (only(&c), c.budget.get(Cause::ServerThink))
+    };
+    // SETTINGS and what may follow it; HEADERS are an answer, and so is more than a server has to say first.
+    assert_eq!(told(&[0, 0, 18, 4, 0, 0, 0, 0], 49), ((1, [104, 300], 1), ms(100)));
+    assert_eq!(told(&[0, 0, 18, 1, 4, 0, 0, 0], 49), ((1, [104, 349], 1), Nanos::ZERO));
+    assert_eq!(told(&[0, 0, 18, 4, 0, 0, 0, 0], 700), ((1, [104, 1_000], 1), Nanos::ZERO));
+}
+
 /// A quick answer beside them stays one, though the client has to say yet that it has the settings.
 #[test]
 fn a_small_answer_beside_settings_stays() {
