@@ -7,13 +7,18 @@ use tcpwhy_base::{Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble, program};
 /// Ports, sequence numbers, offset and flags: less is no use.
 const LEAST: usize = 14;
 
+/// No packet has more payload: Linux joins 524,280 bytes at most (`GSO_MAX_SIZE`), and jumbograms (RFC 2675) pass no link. What says so has a damaged length.
+const MOST: u32 = 1 << 24;
+
 /// Reads the header at the front of `data` into `out`. `len` is the length by the IP header, of which
 /// `data` was captured. Gives the bits of [`Trouble`], or nothing if it is no usable TCP header.
 #[inline]
 pub(crate) fn read(data: &[u8], len: u32, out: &mut Segment) -> Option<u8> {
     let Some(h) = data.first_chunk::<20>() else { return read_cut(data, len, out) };
     let header = u32::from(h[12] >> 4) * 4;
-    if header < 20 || header > len {
+    // Less than the header is more than that, too.
+    let length = len.wrapping_sub(header);
+    if header < 20 || length > MOST {
         return None;
     }
     out.src.port = u16::from_be_bytes([h[0], h[1]]);
@@ -23,7 +28,7 @@ pub(crate) fn read(data: &[u8], len: u32, out: &mut Segment) -> Option<u8> {
     out.flags = TcpFlags(u16::from_be_bytes([h[12], h[13]]) & 0x0fff);
     out.window = u16::from_be_bytes([h[14], h[15]]);
     out.checksum = u16::from_be_bytes([h[16], h[17]]);
-    out.len = len - header;
+    out.len = length;
     let Some((area, payload)) = data.get(20..).unwrap_or_default().split_at_checked(header as usize - 20)
     else {
         options::read(data.get(20..).unwrap_or_default(), true, &mut out.options);
@@ -41,7 +46,9 @@ pub(crate) fn read(data: &[u8], len: u32, out: &mut Segment) -> Option<u8> {
 fn read_cut(data: &[u8], len: u32, out: &mut Segment) -> Option<u8> {
     let h = data.first_chunk::<LEAST>()?;
     let header = u32::from(h[12] >> 4) * 4;
-    if header < 20 || header > len {
+    // Less than the header is more than that, too.
+    let length = len.wrapping_sub(header);
+    if header < 20 || length > MOST {
         return None;
     }
     out.src.port = be16(h, 0)?;
@@ -51,7 +58,7 @@ fn read_cut(data: &[u8], len: u32, out: &mut Segment) -> Option<u8> {
     out.flags = TcpFlags(be16(h, 12)? & 0x0fff);
     out.window = be16(data, 14).unwrap_or(0);
     out.checksum = be16(data, 16).unwrap_or(0);
-    out.len = len - header;
+    out.len = length;
     out.options = TcpOptions { damaged: header > 20, ..options::NONE };
     take_payload(&[], out);
     let cut_payload = if out.len > 0 { Trouble::CUT_PAYLOAD } else { 0 };

@@ -223,6 +223,9 @@ fn lengths() {
     let (verdict, s) = dissect(1, &ethernet(0x0800, &packet), 90_054);
     assert_eq!((verdict, s.len), (Verdict::Tcp, 90_000));
     assert!(s.trouble.has(Trouble::ZERO_IP_LEN) && s.trouble.has(Trouble::CUT_PAYLOAD));
+    // More than anybody sends at once is damage.
+    assert_eq!(dissect(1, &ethernet(0x0800, &packet), (1 << 24) + 54).0, Verdict::Tcp);
+    assert_eq!(dissect(1, &ethernet(0x0800, &packet), (1 << 24) + 55).0, Verdict::Unusable);
     // A jumbogram says its length in an option.
     let mut jumbo = ip6();
     jumbo[4..6].fill(0);

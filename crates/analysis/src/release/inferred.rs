@@ -184,7 +184,7 @@ fn is_in_pieces(p: &Passage<'_>) -> bool {
     let room = p.flow.edge.minus(p.arrived.before.nxt);
     !p.segment.flags.psh()
         && !p.segment.flags.fin()
-        && 4 * p.segment.len <= 3 * p.mss()
+        && 4 * u64::from(p.segment.len) <= 3 * u64::from(p.mss())
         && room >= p.mss() as i32
 }
 
