@@ -154,8 +154,8 @@ impl Conn {
         heard && t - self.ex.recorded().last <= trip + trip.part(8) + AT_ONCE
     }
 
-    /// What the server has said since the client's Finished was no greeting if nobody `replied` to it, and it came before the client's timer would have run
-    /// out: tickets.
+    /// What the server has said since the client's Finished was no greeting if it is `unheard`, without a reply, and came before the client's timer would have
+    /// run out: tickets.
     fn forget_greeting(&mut self, unheard: bool, parts: &mut Output) {
         let soon = self.ex.recorded().last - self.ledger.upto().0 <= self.track.rto(End::Client);
         if unheard && soon {
@@ -175,13 +175,14 @@ impl Conn {
 
     /// A small record of the server, the first since the request: tickets, or the settings of HTTP/2, or the answer.
     fn may_be_tickets(&mut self, segment: &Segment, t: Nanos) {
-        if self.ex.recorded().response_start.is_none() {
+        let asked = self.ex.is_active() && self.ex.recorded().bytes.client > 0;
+        if asked && self.ex.recorded().response_start.is_none() {
             // What came in the middle of the request was no answer.
             self.forget_answer();
         }
         let small = self.tickets.newer && segment.len < self.track.flow(End::Server).mss;
         let small = small && segment.tls.has(Tls::DATA) && !segment.grants();
-        if small || self.may_be_settings(segment) {
+        if asked && (small || self.may_be_settings(segment)) {
             let (trip, ex) = (self.track.reaction_or_zero(End::Server), self.ex.recorded());
             let crossed = ex.last_sender == End::Client && t - ex.last < trip - trip.part(8);
             self.tickets.are_said(segment.len, self.ex.mark(), crossed);
