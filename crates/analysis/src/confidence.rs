@@ -113,6 +113,10 @@ pub(crate) enum Rule {
     BothWindowsShut,
     NeverRead,
     DeadPeer,
+    NeverRepaired,
+    FullNeverCame,
+    /// How much of the wait was work before it was sent does not show.
+    AnswerNeverCame,
     ThinkUnfinished,
     RoundTripUnfinished,
     // Nothing to go by
@@ -288,7 +292,7 @@ impl Rule {
 
             (Rule::Handshake, _) => sure(0.97),
             (Rule::HandshakeBeforeRetransmission, _) => sure(0.9),
-            (Rule::SynAnsweredBefore, _) => sure(0.85),
+            (Rule::SynAnsweredBefore | Rule::NeverRead, _) => sure(0.85),
             (Rule::SynIgnoredAtServer, _) => either(0.9, (C::AcceptQueueFull, 0.4), (C::SynQueueFull, 0.2)),
             (Rule::SynUnanswered, _) => either(0.9, (C::AcceptQueueFull, 0.25), (C::SynQueueFull, 0.1)),
             (Rule::SynAckRetransmitted, _) => or(0.8, C::AcceptQueueFull, 0.2),
@@ -366,19 +370,19 @@ impl Rule {
             // A single response 40 to 47 ms late may be a delayed ACK that something waited for.
             (Rule::ThinkOfFortyMillis, _) => or(0.5, C::DelayedAck, 0.3),
             (Rule::ThinkAtTimer, _) => or(0.75, C::RetransmissionTimeout, 0.2),
-            (Rule::ThinkOrLoss, _) => or(0.8, C::RetransmissionTimeout, 0.2),
+            (Rule::ThinkOrLoss | Rule::FullNeverCame, _) => or(0.8, C::RetransmissionTimeout, 0.2),
             (Rule::ThinkAsOften, _) => or(0.9, C::RetransmissionTimeout, 0.05),
             (Rule::ThinkBeforeMissing, _) => sure(0.6),
             (Rule::Refill, _) => or(0.6, C::PathDelay, 0.4),
             // A protocol whose answers to blocks are as short as that waits for them as well.
             (Rule::Granted, _) => or(0.75, C::PathDelay, 0.2),
             (Rule::GapThink, _) => sure(0.9),
-            (Rule::ClosingGap, _) => sure(0.8),
+            (Rule::ClosingGap | Rule::RoundTripUnfinished, _) => sure(0.8),
 
             (Rule::LastDataOnItsWay, _) => sure(0.7),
-            (Rule::BothWindowsShut | Rule::DeadPeer, _) => sure(0.8),
-            (Rule::NeverRead, _) => sure(0.85),
-            (Rule::ThinkUnfinished | Rule::RoundTripUnfinished, _) => sure(0.8),
+            (Rule::NeverRepaired, _) => or(0.8, C::PathMtu, 0.1),
+            (Rule::AnswerNeverCame, _) => or(0.6, C::ServerThink, 0.3),
+            (Rule::BothWindowsShut | Rule::DeadPeer | Rule::ThinkUnfinished, _) => sure(0.8),
         }
     }
 }

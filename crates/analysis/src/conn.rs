@@ -176,6 +176,7 @@ impl Conn {
             }
             if !segment.flags.syn() {
                 self.on_ack(s, segment, t);
+                self.track.hears_of_unseen(s, segment, t);
             }
         }
         // Data on a SYN was counted with the handshake.

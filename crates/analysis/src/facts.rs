@@ -14,7 +14,7 @@ pub use passed::bit_rate;
 use passed::passed;
 use std::fmt;
 use tcpwhy_base::Nanos;
-use waited::{drained, emptied, lost_behind, no_answer, nothing_seen, released, think};
+use waited::{drained, emptied, lost_behind, missing, no_answer, nothing_seen, released, think};
 
 /// What is known about why a span has its cause. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -237,9 +237,9 @@ pub enum Facts {
     },
     /// Packets of the sender never passed the tap, by its IP identifiers.
     Missing {
-        /// How many.
+        /// How many; zero: what passed lies behind bytes that never did.
         packets: u32,
-        /// Wait that ended with the next one.
+        /// Wait that ended with the next one, or that nothing ended.
         wait: Nanos,
     },
     /// A wait of this length with nothing in sight that would explain it.
@@ -457,14 +457,6 @@ fn limited(f: &mut fmt::Formatter<'_>, flight: u32, segments: u32, rtt: Nanos, b
     write!(
         f,
         "{flight} bytes ({segments}) were in flight, {before} had been before; the next left with the ACK (round trip {rtt})."
-    )
-}
-
-fn missing(f: &mut fmt::Formatter<'_>, packets: u32, wait: Nanos) -> fmt::Result {
-    let what = if packets == 1 { "One packet" } else { "Packets" };
-    write!(
-        f,
-        "{what} of the sender did not arrive ({packets} by its IP identifiers), and the next came {wait} later: the time its retransmission timer takes."
     )
 }
 

@@ -29,6 +29,7 @@ impl Conn {
     pub(crate) fn finish(&mut self, capture_end: bool, parts: &mut Output) -> Finished {
         if self.ex.is_tls() {
             self.close_tls(self.ex.recorded().answers(), false, parts);
+            self.ledger.hangs(&self.track);
         }
         self.end_tickets(parts);
         let goodbye = || is_goodbye(self.ex.recorded(), &self.track, self.who.protocol);

@@ -103,3 +103,17 @@ pub(super) fn lost_behind(f: &mut fmt::Formatter<'_>, bytes: u32, wait: Nanos) -
         "{bytes} bytes were retransmitted after {wait}. They had passed this capture beside their receiver, which never acknowledged them: its host dropped them (firewall, full queue)."
     )
 }
+
+pub(super) fn missing(f: &mut fmt::Formatter<'_>, packets: u32, wait: Nanos) -> fmt::Result {
+    if packets == 0 {
+        return write!(
+            f,
+            "By the sequence numbers, bytes were sent before what came at last that never came, nor any repeat of them, in all of {wait}."
+        );
+    }
+    let what = if packets == 1 { "One packet" } else { "Packets" };
+    write!(
+        f,
+        "{what} of the sender did not arrive ({packets} by its IP identifiers), and the next came {wait} later: the time its retransmission timer takes."
+    )
+}

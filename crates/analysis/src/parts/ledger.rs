@@ -13,7 +13,7 @@ use crate::findings::{Acquitted, Basis, Quick, Rollups, Where};
 use crate::output::Output;
 use crate::parts::opening::setup;
 use crate::parts::sums::Sums;
-use crate::parts::unfinished::{ends_at, is_too_late, late_read, name_the_silent, tail};
+use crate::parts::unfinished::{ends_at, is_too_late, late_read, name_the_silent, never_repaired, tail};
 use crate::release::Habits;
 use crate::rest::{Frame, Whose, at_rest};
 use crate::result::{Ended, Example, Exchange, Frames, Setup, Span};
@@ -177,6 +177,34 @@ impl Ledger {
             setup.spans.append(&mut spans);
         }
         self.upto = (recorded.last, recorded.last_frame);
+    }
+
+    /// The TLS handshake did not end: some of it never came (rule 106), which one end waited for until it closed.
+    pub(crate) fn hangs(&mut self, track: &Tracker) {
+        let (start, frame) = self.upto;
+        let waited = |s: End| track.fin_of(s.peer()).filter(|&fin| fin > start).unwrap_or(track.now());
+        let lost = End::BOTH.into_iter().find_map(|s| Some((track.never_came(s, waited(s))?, waited(s))));
+        let (Some((lost, end)), Some(setup)) = (lost.filter(|l| l.1 > start), self.setup.as_mut()) else {
+            return;
+        };
+        let (rule, cause) = never_repaired(lost);
+        let sure = rule.at(Tap::Near);
+        setup.spans.push(Span {
+            cause,
+            detail: None,
+            side: Some(Side::Network),
+            start,
+            end,
+            frames: Frames::new(self.file, frame, track.last_frame(), &[frame, track.last_frame()]),
+            confidence: sure.confidence,
+            alternatives: sure.alternatives,
+            facts: Facts::Missing { packets: 0, wait: end - start },
+            folded: 1,
+            longest_folded: Nanos::ZERO,
+            source: Source::Inferred,
+        });
+        setup.end = end;
+        self.upto = (end, track.last_frame());
     }
 
     /// The server may have asked for another ClientHello.

@@ -5,7 +5,7 @@ use crate::exchange::Recorded;
 use crate::facts::{Facts, Over, Witnessed};
 use crate::profile::WAKE_UP;
 use crate::result::{Closed, Ended, Frames, Quality, Span};
-use crate::track::{Moment, Tracker};
+use crate::track::{Moment, NeverCame, Tracker};
 use tcpwhy_base::{Cause, End, Nanos, Side, Source};
 
 /// A `close_notify` (RFC 8446, 6.1): an alert of two bytes makes a record of 24 bytes in TLS 1.3, of at most 31 in TLS 1.2
@@ -48,6 +48,13 @@ pub(crate) fn how_unfinished(
     let delivered = is_delivered(track, sender);
     if is_cut_off(ex, track, delivered) {
         return Some(Ended::Rst);
+    }
+    if track.never_came(sender, track.now()).is_some() {
+        return Some(match closed {
+            Closed::Rst => Ended::Rst,
+            Closed::Open if capture_end => Ended::CaptureEnd,
+            _ => Ended::Silent,
+        });
     }
     if ex.bytes.server > 0 && (delivered || sender == End::Server && closed != Closed::Open) {
         return None;
@@ -158,6 +165,8 @@ pub(super) fn tail(
     let near = track.near(sender.peer());
     let path = if near { Nanos::ZERO } else { track.reaction_or_zero(sender.peer()).min(wait) };
     let (rule, cause, side, facts) = what_for(track, sender, end, wait);
+    // What was lost shows in the last packet, behind a FIN.
+    let last_frame = if matches!(facts, Facts::Missing { .. }) { track.last_frame() } else { last_frame };
     let frames = Frames::new(file, ex.last_frame.min(last_frame), last_frame, &[ex.last_frame, last_frame]);
     let trip = Facts::RoundTrip { rtt: track.rtt_or_zero() };
     // What is on its way longer than a trip (rule 45) was delayed, lost, or not captured: nothing tells which.
@@ -165,6 +174,7 @@ pub(super) fn tail(
     let known = if rtt > Nanos::ZERO { wait.min(rtt + rtt.part(64) + Nanos::micros(100)) } else { wait };
     let (path, late) = match facts {
         Facts::NoAnswer { .. } => (path, Nanos::ZERO),
+        Facts::Missing { .. } if rule == Rule::AnswerNeverCame => (path, Nanos::ZERO),
         _ if rule == Rule::LastDataOnItsWay => (Nanos::ZERO, wait - known),
         _ => (Nanos::ZERO, Nanos::ZERO),
     };
@@ -219,6 +229,9 @@ fn what_for(track: &Tracker, sender: End, began: Nanos, wait: Nanos) -> (Rule, C
         let facts = Facts::RoundTrip { rtt: track.rtt_or_zero() };
         return (Rule::LastDataOnItsWay, Cause::PathDelay, Some(Side::Network), facts);
     }
+    if let Some((rule, cause)) = name_the_lost(track, sender, began + wait, wait) {
+        return (rule, cause, Some(Side::Network), Facts::Missing { packets: 0, wait });
+    }
     if both_shut {
         let windows = End::BOTH.map(|end| track.flow(end.peer()).window);
         return (Rule::BothWindowsShut, Cause::MutualBlock, None, Facts::BothClosed { windows });
@@ -238,6 +251,25 @@ fn what_for(track: &Tracker, sender: End, began: Nanos, wait: Nanos) -> (Rule, C
     }
     let cause = if sender == End::Client { Cause::ServerThink } else { Cause::ClientThink };
     (Rule::ThinkUnfinished, cause, peer, no_answer(track, sender, began, wait))
+}
+
+/// What `sender` sent never came, or what should have answered it (rule 106): full segments where smaller ones passed, or anything.
+fn name_the_lost(track: &Tracker, sender: End, until: Nanos, wait: Nanos) -> Option<(Rule, Cause)> {
+    if let Some(lost) = track.never_came(sender, until) {
+        return Some(never_repaired(lost));
+    }
+    let lost = track.answer_never_came(sender.peer(), wait)?;
+    let cause = if lost.whole { Cause::PathMtu } else { Cause::RetransmissionTimeout };
+    Some((Rule::AnswerNeverCame, cause))
+}
+
+/// Bytes that are waited for and were repeated in vain.
+pub(super) fn never_repaired(lost: NeverCame) -> (Rule, Cause) {
+    if lost.whole {
+        (Rule::FullNeverCame, Cause::PathMtu)
+    } else {
+        (Rule::NeverRepaired, Cause::RetransmissionTimeout)
+    }
 }
 
 /// How long `sender` waited for an answer, and what ended that.

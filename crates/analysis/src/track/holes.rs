@@ -58,6 +58,12 @@ impl Holes {
         Some((hole.opened, to.minus(from).max(0) as u32))
     }
 
+    /// The one that the receiver waits for, which has everything below `una`: since when, and how many bytes it lacks.
+    pub(crate) fn waited_for(&self, una: Seq) -> Option<(Nanos, u32)> {
+        let hole = self.open.iter().find(|h| h.from.at_or_before(una) && una.before(h.to))?;
+        Some((hole.opened, hole.to.minus(una) as u32))
+    }
+
     /// Everything below `una` is acknowledged: how many bytes of holes arrived without having passed the tap.
     pub(crate) fn acknowledged(&mut self, una: Seq) -> u32 {
         let mut unseen = 0u32;

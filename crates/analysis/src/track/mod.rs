@@ -23,7 +23,7 @@ mod standing;
 
 pub(crate) use acks::Ack;
 pub(crate) use flow::{CwndState, Last};
-pub(crate) use half::Counts;
+pub(crate) use half::{Counts, NeverCame};
 pub(crate) use handshake::{Handshake, Moment, NotTaken, Opening, SynsThere};
 #[cfg(test)]
 pub(crate) use passage::Before;

@@ -22,6 +22,7 @@ mod loss;
 mod nagle;
 mod named;
 mod needless;
+mod never;
 mod no_effect;
 mod opening;
 mod order;
