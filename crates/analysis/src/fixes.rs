@@ -168,7 +168,9 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         let info = fix.info();
         let newer = fix == FixId::Tls13;
         let is_new = || tls.is_new().filter(|_| newer);
-        if let Some(because) = info.refuted(&shown).or_else(is_new) {
+        if let Some(because) =
+            info.refuted(&shown).or_else(is_new).or_else(|| is_too_soon(fix, f, connection))
+        {
             refuted.push(Refuted { fix, because });
             continue;
         }
@@ -206,6 +208,17 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         });
     }
     (f.fixes, f.refuted) = (fixes, refuted);
+}
+
+/// The least timeout of Linux beyond a round trip (`TCP_RTO_MIN`).
+const TIMEOUT: Nanos = Nanos::millis(200);
+
+/// Why no end should have given up: it repeats three times before it may (RFC 9293, 3.8.3, R1), after one, two and four timeouts.
+fn is_too_soon(fix: FixId, f: &Finding, c: &Brief) -> Option<String> {
+    let (longest, least) = (f.range.longest, (c.rtt? + TIMEOUT).times(7));
+    (fix == FixId::UserTimeout && longest < least).then(|| {
+        format!("no silence was longer than {longest}, and who gives up before three repeats ({least}) ends connections that would have gone on")
+    })
 }
 
 /// A round trip of this finding asked whether TLS may begin.

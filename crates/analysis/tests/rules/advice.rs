@@ -225,3 +225,21 @@ fn a_dead_peer_is_noticed_at_the_other_end() {
     let gone = finding(&analysis, Cause::KeepaliveOrDeadPeer);
     assert_eq!((gone.side, gone.fixes[0].place), (Some(Side::Server), "client"));
 }
+
+/// Rule 107. Who gives up before the third repeat, seven timeouts of 220 ms after what it sent, ends connections that would have gone on: a shorter silence is no
+/// reason to notice dead peers sooner. (The trip is 1 ns longer here.)
+#[test]
+fn nobody_is_told_to_give_up_before_three_repeats() {
+    let told = |silence: i64| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        w.at(ms(30)).client().data(100).lost();
+        w.at(ms(30 + silence)).client().rst();
+        let analysis = analyze(&w.segments());
+        let silent = finding(&analysis, Cause::KeepaliveOrDeadPeer);
+        let fixes = (silent.fixes.iter().map(|f| f.fix).collect::<Vec<_>>(), silent.refuted.len());
+        (fixes, silent.refuted.first().map(|r| r.because.contains("three repeats (1.54 s)")))
+    };
+    assert_eq!(told(1_540), ((vec![], 1), Some(true)));
+    assert_eq!(told(1_541), ((vec![FixId::UserTimeout], 0), None));
+}

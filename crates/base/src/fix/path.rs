@@ -318,8 +318,9 @@ pub(super) const ROWS: &[FixInfo] = &[
         how: &[
             How {
                 system: "Linux",
-                text: "setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms) with 30000: covers \
-                       unacknowledged data and closed windows; with keepalive also idle connections",
+                text: "setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms) with as many milliseconds as the caller \
+                       can wait (30000 is usual; it ends no silence that is shorter): covers unacknowledged data and \
+                       closed windows; with keepalive also idle connections",
             },
             How {
                 system: "Linux",
