@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use tcpwhy_base::protocol::{MOST_WINDOW_UPDATES, TLS_ADDS, TLS_HEAD, WINDOW_UPDATE_LEN};
+use tcpwhy_base::protocol::{FINISHED_LEN, MOST_WINDOW_UPDATES, TLS_ADDS, TLS_HEAD, WINDOW_UPDATE_LEN};
 use tcpwhy_base::{Segment, Seq, TcpFlags, Tls, Trouble, protocol};
 
 /// Addresses and ports as they are written.
@@ -186,11 +186,13 @@ fn options(s: &Segment) -> Vec<u8> {
 /// An option that nobody has (RFC 4727): its length below two says that the list is damaged.
 const UNKNOWN: u8 = 253;
 
-/// What tells the protocol: the types of TLS records, or the word a protocol or a grant of HTTP/2 begins with.
+/// What tells the protocol: the types of TLS records, or the word a protocol, a grant or settings of HTTP/2 begin with.
 fn payload(s: &Segment) -> Vec<u8> {
     let mut out = Vec::new();
     if s.tls.has(Tls::CREDIT) {
         out.extend(grants(s.len));
+    } else if let Some(records) = finished(s) {
+        out = records;
     } else if !s.tls.is_none() {
         let kinds =
             [(Tls::HANDSHAKE, 0x16), (Tls::CHANGE_CIPHER, 0x14), (Tls::ALERT, 0x15), (Tls::DATA, 0x17)];
@@ -205,10 +207,36 @@ fn payload(s: &Segment) -> Vec<u8> {
         let head = &s.head[..usize::from(s.head_len).min(8)];
         let word = protocol::beginning(head).map(|told| told.0);
         let grants = || head.starts_with(&protocol::WINDOW_UPDATE).then_some(&protocol::WINDOW_UPDATE[..]);
-        out.extend(word.or_else(grants).unwrap_or_default());
+        // Length, type and flags of a frame.
+        let settings = || head.get(..5).filter(|_| protocol::is_settings(head));
+        out.extend(word.or_else(grants).or_else(settings).unwrap_or_default());
     }
     out.truncate(s.len as usize);
     out
+}
+
+/// TLS records as long as the Finished of TLS 1.3 and what stands before it, all together; without the content of the last one.
+fn finished(s: &Segment) -> Option<Vec<u8>> {
+    let changes = if s.tls.has(Tls::CHANGE_CIPHER) { &[0x14, 3, 3, 0, 1, 1][..] } else { &[] };
+    if !s.tls.has(Tls::FINISHED) || s.tls.has(Tls::HANDSHAKE | Tls::ALERT) {
+        return None;
+    }
+    let left = s.len.checked_sub(changes.len() as u32)?;
+    FINISHED_LEN.into_iter().find_map(|len| {
+        let before = left.checked_sub(TLS_HEAD + len)?;
+        let mut out = changes.to_vec();
+        if before > 0 {
+            let content = u16::try_from(before.checked_sub(TLS_HEAD)?).ok()?;
+            if FINISHED_LEN.contains(&content.into()) {
+                return None;
+            }
+            out.extend([0x17, 3, 3]);
+            out.extend(content.to_be_bytes());
+            out.resize(changes.len() + before as usize, 0);
+        }
+        out.extend([0x17, 3, 3, 0, len as u8]);
+        Some(out)
+    })
 }
 
 /// A ClientHello that offers nothing, HTTP/2 neither: no session, one cipher, no compression, no extension (RFC 5246, 7.4.1.2).
@@ -268,6 +296,18 @@ mod tests {
         assert_eq!(told(Tls::HANDSHAKE, 200), (Tls::HANDSHAKE, 200));
         for len in [34, 35, 42, 55, 81, 84, 110, 136, 165, 378] {
             assert_eq!(told(Tls::DATA | Tls::CREDIT, len), (Tls::DATA | Tls::CREDIT, len));
+        }
+        let finished = Tls::DATA | Tls::FINISHED;
+        for (tls, len) in [
+            (finished, 58),
+            (finished | Tls::CHANGE_CIPHER, 80),
+            (finished | Tls::CHANGE_CIPHER, 64),
+            (finished, 1_160),
+            (finished | Tls::CHANGE_CIPHER, 5_000),
+            // 52 bytes are four grants, too.
+            (finished | Tls::CREDIT, 74),
+        ] {
+            assert_eq!(told(tls, len), (tls, len));
         }
         // No records are so long.
         assert_eq!(told(Tls::DATA | Tls::CREDIT, 36).0, 0);
