@@ -33,6 +33,7 @@ impl Conn {
         }
         self.end_tickets(parts);
         let goodbye = || is_goodbye(self.ex.recorded(), &self.track, self.who.protocol);
+        // Behind a handshake of TLS whose client has asked for nothing the first words may be the last.
         let later = self.ledger.has_setup() && (!self.ledger.is_first() || !self.tickets.are_over());
         if self.ex.is_active() && later && goodbye() {
             // Its time is that after the last byte.

@@ -1,5 +1,5 @@
-//! What the libraries at both ends of TLS 1.3 say to each other behind the handshake: the client's Finished asks for nothing, and the server's tickets answer
-//! nothing (rule 109).
+//! What libraries at both ends say to each other before the application's words, or among the first of them (rule 109): in TLS 1.3 the client's Finished asks
+//! for nothing, and the server's tickets answer nothing; nor do SETTINGS of HTTP/2, within TLS or in the clear.
 
 use super::{Conn, head};
 use crate::exchange::Mark;
@@ -32,7 +32,7 @@ enum Stage {
 
 at_rest! { enum Stage { Over, Agreed, Finished, Asked, Perhaps, Answered } }
 
-/// What is known of tickets.
+/// What is known of tickets and settings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tickets {
     stage: Stage,

@@ -54,3 +54,44 @@ impl Recorder {
         std::mem::take(&mut self.recorded.bytes.server)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tcpwhy_base::{Segment, Seq};
+
+    fn recorder() -> Recorder {
+        let mut ex = Recorder::default();
+        ex.open(End::Client, &Segment::EMPTY, Nanos(5), false, Vec::new);
+        ex.progress(End::Client, &Segment { seq: Seq(1), ..Segment::EMPTY }, Nanos(6), 100);
+        ex
+    }
+
+    fn answered(ex: &mut Recorder) {
+        ex.next_message(Nanos(9));
+        ex.progress(End::Server, &Segment { frame: 3, ..Segment::EMPTY }, Nanos(9), 255);
+    }
+
+    #[test]
+    fn an_exchange_is_what_it_was() {
+        let mut ex = recorder();
+        let (before, mark) = (format!("{ex:?}"), ex.mark());
+        answered(&mut ex);
+        assert!(ex.go_back_to(&mark) && ex.recorded().bytes.server == 255);
+        assert_eq!(ex.forget_answer(), 255);
+        assert_eq!(format!("{ex:?}"), before);
+    }
+
+    /// Spans would overlap what is recorded from there on.
+    #[test]
+    fn what_was_turned_over_stays() {
+        let mut ex = recorder();
+        let mark = Mark { steps: 1, ..ex.mark() };
+        answered(&mut ex);
+        let after = format!("{ex:?}");
+        assert!(!ex.go_back_to(&mark), "its steps are gone");
+        let mark = Mark { done: 1, ..ex.mark() };
+        assert!(!ex.go_back_to(&mark), "there are other spans");
+        assert_eq!(format!("{ex:?}"), after);
+    }
+}

@@ -37,24 +37,21 @@ pub(crate) fn how_unfinished(
     let sender = ex.last_sender;
     let flow = track.flow(sender);
     let closed = track.closed();
+    let ended = match closed {
+        Closed::Rst => Ended::Rst,
+        Closed::Open if capture_end => Ended::CaptureEnd,
+        Closed::Fin | Closed::Open => Ended::Silent,
+    };
     if flow.is_shut() && track.now() - ex.last > track.rto(sender) {
         // Probed, or at least waited for: more was to come.
-        return Some(match closed {
-            Closed::Rst => Ended::Rst,
-            Closed::Open if capture_end => Ended::CaptureEnd,
-            _ => Ended::Silent,
-        });
+        return Some(ended);
     }
     let delivered = is_delivered(track, sender);
     if is_cut_off(ex, track, delivered) {
         return Some(Ended::Rst);
     }
     if track.never_came(sender, track.now()).is_some() {
-        return Some(match closed {
-            Closed::Rst => Ended::Rst,
-            Closed::Open if capture_end => Ended::CaptureEnd,
-            _ => Ended::Silent,
-        });
+        return Some(ended);
     }
     if ex.bytes.server > 0 && (delivered || sender == End::Server && closed != Closed::Open) {
         return None;
@@ -73,11 +70,7 @@ pub(crate) fn how_unfinished(
     if track.one_sided() || is_farewell(ex, track) {
         return None;
     }
-    Some(match closed {
-        Closed::Rst => Ended::Rst,
-        Closed::Open if capture_end => Ended::CaptureEnd,
-        Closed::Fin | Closed::Open => Ended::Silent,
-    })
+    Some(ended)
 }
 
 /// All that `s` sent was acknowledged, but for its FIN.

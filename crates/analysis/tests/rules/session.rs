@@ -7,7 +7,13 @@ use tcpwhy_base::{Cause, FixId, Nanos, Tls};
 /// Two hosts 20 ms apart, in TLS up to the server's part of the handshake; the client's is due at 40 ms. Of the server's it may be `captured` that some is
 /// encrypted.
 fn hello(tap: Tap, offers: u8, captured: bool) -> Wire {
+    hello_to(80, tap, offers, captured)
+}
+
+/// The same to this port.
+fn hello_to(port: u16, tap: Tap, offers: u8, captured: bool) -> Wire {
     let mut w = Wire::new(tap, ms(20));
+    w.host[SERVER].end.port = port;
     w.handshake();
     w.client().data(300).tls(Tls::HANDSHAKE | offers);
     let encrypted = if captured { Tls::DATA } else { 0 };
@@ -168,11 +174,7 @@ fn nobody_asks_by_a_finished() {
 
 /// A server that speaks first, so many milliseconds after it has sent its tickets; the client answers at once.
 fn greets(port: u16, later: i64) -> Connection {
-    let mut w = Wire::new(Tap::Client, ms(20));
-    w.host[SERVER].end.port = port;
-    w.handshake();
-    w.client().data(300).tls(Tls::HANDSHAKE);
-    w.at(ms(30)).server().data(1000).tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER | Tls::DATA);
+    let mut w = hello_to(port, Tap::Client, 0, true);
     w.at(ms(40)).client().data(80).tls(FINISHED);
     w.at(ms(50)).server().data(510).tls(Tls::DATA);
     w.at(ms(60)).client().ack();

@@ -49,7 +49,7 @@ impl Tracker {
         (until - lost.since > self.rto(s).times(3)).then_some(lost)
     }
 
-    /// The same, told only when who waited for it since `began` had given up: when it was sent is not known.
+    /// The same, told only when who waited for it so long had given up: when it was sent is not known.
     pub(crate) fn answer_never_came(&self, s: End, wait: Nanos) -> Option<NeverCame> {
         let lost = self.half[s].never_came().filter(|_| !self.one_sided())?;
         (wait > self.rto(s).times(3)).then_some(lost)
