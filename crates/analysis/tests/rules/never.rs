@@ -36,6 +36,11 @@ fn what_never_comes_is_no_silence() {
     assert_eq!(hangs(0, MSS, 712, &fin), (Ended::CaptureEnd, Cause::PathMtu, ms(661), 80));
     assert_ne!(hangs(0, MSS, 711, &fin).1, Cause::PathMtu);
     assert_eq!(hangs(0, MSS, 5_000, &rst), (Ended::Rst, Cause::PathMtu, ms(4_949), 80));
+    let both = |w: &mut Wire| {
+        w.client().fin();
+        w.after(ms(10)).server().fin();
+    };
+    assert_eq!(hangs(0, MSS, 5_000, &both).0, Ended::Silent, "its end is no end of the answer");
     // A full one has come, or what is missing is not full.
     assert_eq!(hangs(2, MSS, 5_000, &fin).1, Cause::RetransmissionTimeout);
     assert_eq!(hangs(0, 400, 5_000, &fin).1, Cause::RetransmissionTimeout);
