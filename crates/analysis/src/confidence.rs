@@ -104,6 +104,7 @@ pub(crate) enum Rule {
     ThinkOrLoss,
     ThinkAsOften,
     ThinkBeforeMissing,
+    ThinkBehindOthers,
     Refill,
     Granted,
     GapThink,
@@ -292,7 +293,7 @@ impl Rule {
 
             (Rule::Handshake, _) => sure(0.97),
             (Rule::HandshakeBeforeRetransmission, _) => sure(0.9),
-            (Rule::SynAnsweredBefore | Rule::NeverRead, _) => sure(0.85),
+            (Rule::SynAnsweredBefore | Rule::NeverRead | Rule::ThinkBehindOthers, _) => sure(0.85),
             (Rule::SynIgnoredAtServer, _) => either(0.9, (C::AcceptQueueFull, 0.4), (C::SynQueueFull, 0.2)),
             (Rule::SynUnanswered, _) => either(0.9, (C::AcceptQueueFull, 0.25), (C::SynQueueFull, 0.1)),
             (Rule::SynAckRetransmitted, _) => or(0.8, C::AcceptQueueFull, 0.2),

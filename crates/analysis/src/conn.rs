@@ -3,6 +3,7 @@
 //! The tracker takes a segment and says what it was; what released it is decided, recorded as a step of the exchange
 //! that goes on, and learnt from; parts that end go to the ledger.
 
+mod ahead;
 mod boundary;
 mod calm;
 mod finish;
@@ -14,12 +15,13 @@ mod told;
 
 pub(crate) use renew::{ends_of, is_of_client};
 
+use self::ahead::{Ahead, Asked};
 use self::tickets::Tickets;
 use crate::exchange::Recorder;
 use crate::findings::Basis;
 use crate::output::Output;
 use crate::parts::{Identity, Ledger};
-use crate::release::{Habits, Release, Testimony, Wait, burst_within, hindsight, release};
+use crate::release::{Doubt, Habits, Release, Testimony, Wait, burst_within, hindsight, release};
 use crate::result::Closed;
 use crate::step::Step;
 use crate::taps::{Role, Until};
@@ -37,6 +39,8 @@ pub(crate) struct Conn {
     ledger: Ledger,
     role: Role,
     tickets: Tickets,
+    ahead: Option<Box<Ahead>>,
+    asked: Asked,
 }
 
 /// Which connection it is.
@@ -52,6 +56,8 @@ impl Conn {
             ledger: Ledger::new(id, segment, room),
             role: Role::default(),
             tickets: Tickets::default(),
+            ahead: None,
+            asked: Asked::default(),
         }
     }
 
@@ -271,6 +277,7 @@ impl Conn {
         missing: u16,
         parts: &mut Output,
     ) -> Option<Repair> {
+        let begins = self.begins_to_speak(s);
         if self.ex.is_tls() {
             if self.hear_tls(s, segment, t, arrived, parts) {
                 return None;
@@ -289,6 +296,10 @@ impl Conn {
             repair = self.open_written(s, segment, t, arrived, missing, parts);
         }
         self.ex.progress(s, segment, t, arrived.new);
+        self.counts(s, segment, begins, arrived.before.nxt);
+        if self.ahead.is_some() {
+            self.goes_ahead(s, segment, t);
+        }
         if self.ex.is_full() {
             let context = self.ledger.context(&mut self.track, &self.habits);
             self.ex.turn_over(&context, parts.limits());
@@ -412,8 +423,13 @@ impl Conn {
         let mut step = Step::new(&passage, &release, ex.last_frame, split);
         step.held = self.held_back(s);
         self.habits.learn(&passage, &release);
+        let answers =
+            s == End::Server && matches!(release.wait, Wait::Turn { doubt: Doubt::None, seen: None, .. });
         let idle = !arrived.before.nxt.after(passage.flow.una);
         self.track_learns(s, t, arrived.arrival, &release, idle);
+        if answers && let Some(wait) = self.behind_others(segment, since.time, t) {
+            step.rename(wait);
+        }
         if let Some(at) = release.written {
             *before = Some(step.cut_written(at, since.speaker != s));
         }
@@ -478,9 +494,10 @@ mod tests {
 
     /// What lives beside it on the heap (ACKs, steps, sums) is as much again. 16 bytes of it lead to what a second tap says,
     /// 16 are for when the server first answered anything (rules 35 and 70), 32 for what routers say and for a second SYN-ACK (rules 89
-    /// and 91), 64 for when packets left (rule 87), 16 for when SYNs did by their time stamps (rule 96), 16 for what libraries say within TLS (rule 109).
+    /// and 91), 64 for when packets left (rule 87), 16 for when SYNs did by their time stamps (rule 96), 16 for what libraries say within TLS (rule 109), 16 for
+    /// what is asked ahead (rule 104).
     #[test]
     fn its_state_is_small() {
-        assert!(size_of::<Conn>() <= 2_904, "{}", size_of::<Conn>());
+        assert!(size_of::<Conn>() <= 2_920, "{}", size_of::<Conn>());
     }
 }

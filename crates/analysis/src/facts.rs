@@ -14,7 +14,7 @@ pub use passed::bit_rate;
 use passed::passed;
 use std::fmt;
 use tcpwhy_base::Nanos;
-use waited::{drained, emptied, lost_behind, missing, no_answer, nothing_seen, released, think};
+use waited::{behind, drained, emptied, lost_behind, missing, no_answer, nothing_seen, released, think};
 
 /// What is known about why a span has its cause. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -98,6 +98,15 @@ pub enum Facts {
         seen: Nanos,
         /// Round trip taken off, because the tap was not at that end.
         path: Nanos,
+    },
+    /// A server had other requests before the last one.
+    Behind {
+        /// From the last of what the client sent to the answer.
+        wait: Nanos,
+        /// For so much of it.
+        work: Nanos,
+        /// Bytes that had been sent, and that the answer does not acknowledge.
+        bytes: u32,
     },
     /// The other side never answered.
     NoAnswer {
@@ -312,6 +321,7 @@ impl Facts {
     pub(crate) fn whole(&self) -> Option<Nanos> {
         match *self {
             Facts::Think { seen, path } => Some(seen - path),
+            Facts::Behind { work, .. } => Some(work),
             Facts::Loss { wait, .. }
             | Facts::LostBehind { wait, .. }
             | Facts::TooBig { wait, .. }
@@ -351,6 +361,7 @@ impl fmt::Display for Facts {
             Facts::Unanswered { syns, over } => unanswered(f, syns, over),
             Facts::Refused { resets } => refused(f, resets),
             Facts::Think { seen, path } => think(f, seen, path),
+            Facts::Behind { wait, work, bytes } => behind(f, wait, work, bytes),
             Facts::NoAnswer { wait, end } => no_answer(f, wait, end),
             Facts::Nagle { first, held, ack_delay } => held_back(f, first, held, ack_delay),
             Facts::Window { flight, rtt } => {

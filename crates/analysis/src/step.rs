@@ -154,7 +154,7 @@ impl Step {
     /// It is the first of its message, whose payload counts elsewhere. It had been written when the step began, so that it waited for
     /// nobody who writes, and ends no transfer.
     pub(crate) fn opens(self) -> Step {
-        let writer = matches!(self.wait, Wait::Pause(_) | Wait::CorkTimer { .. } | Wait::Turn { .. });
+        let writer = matches!(self.wait, Wait::Pause(_) | Wait::CorkTimer { .. }) || self.is_turn();
         let wait = if writer { Wait::Freed } else { self.wait };
         let source = if wait == Wait::Freed { Source::Inferred } else { self.source };
         Step { wait, source, split: false, ..self.without_payload() }
@@ -224,7 +224,7 @@ impl Step {
     /// The other side had spoken last.
     #[inline]
     pub(crate) fn is_turn(&self) -> bool {
-        matches!(self.wait, Wait::Turn { .. })
+        matches!(self.wait, Wait::Turn { .. } | Wait::Behind { .. })
     }
 
     /// It ended with a retransmission.

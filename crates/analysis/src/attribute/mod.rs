@@ -11,6 +11,7 @@ mod losses;
 mod pace;
 mod pieces;
 mod plain;
+mod turns;
 mod waits;
 mod woken;
 

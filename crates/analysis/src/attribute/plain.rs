@@ -4,7 +4,7 @@
 use crate::attribute::doubts::is_as_late_as_a_timer;
 use crate::attribute::emit::HOSTS;
 use crate::attribute::pieces::Pieces;
-use crate::attribute::waits::{is_forty_millis, is_no_work};
+use crate::attribute::turns::{is_forty_millis, is_no_work};
 use crate::confidence::{Rule, Sure, Tap};
 use crate::facts::Facts;
 use crate::findings::{Plain, Shown};

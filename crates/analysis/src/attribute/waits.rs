@@ -4,14 +4,15 @@ use crate::attribute::context::{Carry, Context};
 use crate::attribute::emit::Emit;
 use crate::attribute::link::{link_time, queue};
 use crate::attribute::losses::{loss, missing, new_probe};
+use crate::attribute::turns::{behind, late_request, turn, turn_across};
 use crate::confidence::Rule;
 use crate::facts::{Facts, Witnessed};
 use crate::profile::delayed_from;
-use crate::release::{Acked, Doubt, Pause, Wait, burst_within};
+use crate::release::{Acked, Pause, Wait};
 use crate::result::Span;
 use crate::step::Step;
 use crate::track::CwndState;
-use tcpwhy_base::{Cause, End, Held, Nanos, Side};
+use tcpwhy_base::{Cause, Held, Nanos, Side};
 
 /// Appends the spans of `step`; `limit` is what its flights say.
 pub(super) fn spans_of(
@@ -67,6 +68,7 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
             let late = late_request(context, step, (unheard - queued).floor0(), rest, out);
             turn(context, step, on_the_way + late, doubt, rest - late, out);
         }
+        Wait::Behind { idle, bytes } => behind(context, step, (idle, bytes), rest, out),
         Wait::Acked(acked) => by_ack(context, step, &acked, limit, rest, out),
         Wait::Window { flight } | Wait::Closed { flight, .. } if step.is_unread().is_some() => {
             by_reader(context, step, flight, rest, out);
@@ -373,124 +375,4 @@ fn by_writer(context: &Context, step: &Step, pause: &Pause, limit: Cause, rest: 
     }
     let rule = if outstanding == 0 { Rule::PauseIdle } else { Rule::PauseInFlight };
     out.span(rule, Cause::SenderPause, me, rest, facts);
-}
-
-/// The other side's own ACK of the request came so late that it can hardly have had it sooner (rule 51). Gives how long.
-fn late_request(context: &Context, step: &Step, unheard: Nanos, rest: Nanos, out: &mut Emit<'_>) -> Nanos {
-    let late = unheard.min(rest - context.reaction[step.sender]).floor0();
-    out.span(Rule::LateRequest, Cause::Unexplained, None, late, Facts::LateRequest { late });
-    late
-}
-
-/// The same, where the tap beside the other side has seen how long that took: the rest is the way there and back, and what is
-/// more than a trip waited in a queue.
-fn turn_across(context: &Context, step: &Step, seen: Nanos, rest: Nanos, out: &mut Emit<'_>) {
-    let sender = step.sender;
-    let think = if seen <= Nanos::micros(50) { Nanos::ZERO } else { seen.min(rest) };
-    let trip = out.trip(context, rest - think);
-    let late = rest - think - trip;
-    let per_byte = context.per_byte[sender].filter(|_| step.loss.is_none());
-    let crossing = per_byte.map_or(Nanos::ZERO, |p| Nanos((f64::from(step.bytes) * p) as i64)).min(late);
-    let crossing = out.reserve(context, sender, crossing);
-    let queued = late - crossing;
-    let facts = Facts::RoundTrip { rtt: context.rtt };
-    out.as_inferred();
-    out.network(Rule::RoundTrip, Cause::PathDelay, trip.part(2), facts);
-    let own = out.bandwidth(context, sender.peer(), queued, 0);
-    let queue = Facts::Queue { rtt: context.rtt + queued, base: context.rtt };
-    out.network(Rule::Queue, Cause::Queueing, queued - own, queue);
-    let cause = if sender == End::Server { Cause::ServerThink } else { Cause::ClientThink };
-    let me = Some(Side::from(sender));
-    let unread = step.unread.map_or(Nanos::ZERO, |unread| unread.min(think));
-    out.as_told();
-    out.span(Rule::Think, Cause::ReaderLate, me, unread, Facts::Told(Witnessed::Late { wait: unread }));
-    let think_facts = Facts::Think { seen: seen - unread, path: Nanos::ZERO };
-    out.as_decided();
-    out.span(Rule::Think, cause, me, think - unread, think_facts);
-    out.as_inferred();
-    out.network(Rule::RoundTrip, Cause::PathDelay, trip - trip.part(2), facts);
-    out.carried(context, sender, crossing, step.bytes);
-}
-
-/// As long as a delayed ACK that something may have waited for.
-#[inline]
-pub(super) fn is_forty_millis(think: Nanos) -> bool {
-    think >= Nanos::millis(39) && think <= Nanos::millis(48)
-}
-
-/// What an idle host needs to respond at all is no work worth naming.
-pub(super) fn is_no_work(think: Nanos, rtt: Nanos) -> bool {
-    think <= burst_within(rtt, Nanos::ZERO)
-}
-
-/// The other side had spoken: the path, and what the application took (rules 5 and 13).
-fn turn(context: &Context, step: &Step, on_the_way: Nanos, doubt: Doubt, rest: Nanos, out: &mut Emit<'_>) {
-    let sender = step.sender;
-    let me = Some(Side::from(sender));
-    let path = rest.min(context.reaction[sender]);
-    let mut think = rest - path;
-    // What was still on its way says nothing of the application: the link took that time.
-    let arrived = (step.duration() - on_the_way).floor0();
-    let queued = if on_the_way > Nanos::ZERO && step.loss.is_none() {
-        (think - arrived).floor0()
-    } else {
-        Nanos::ZERO
-    };
-    let own = out.bandwidth(context, sender.peer(), queued, 0);
-    let queue = Facts::Queue { rtt: context.rtt + queued, base: context.rtt };
-    out.network(Rule::Queue, Cause::Queueing, queued - own, queue);
-    let rest = rest - queued;
-    think = think - queued;
-    if is_no_work(think, context.rtt) {
-        think = Nanos::ZERO;
-    }
-    let path = out.trip(context, rest - think);
-    think = rest - path;
-    // A proxy acknowledges, and what it passes on takes the far trip (rule 70).
-    let beyond = context.split.filter(|_| sender == End::Server).map_or(Nanos::ZERO, |far| far.min(think));
-    think = think - beyond;
-    // Seen from afar the first segment takes its time on the link as well.
-    let first = context.per_byte[sender].filter(|_| !context.near(sender));
-    let crossing = first.map_or(Nanos::ZERO, |p| Nanos((f64::from(step.bytes) * p) as i64));
-    let crossing = if step.loss.is_some() { Nanos::ZERO } else { crossing.min(think) };
-    let crossing = out.reserve(context, sender, crossing);
-    think = think - crossing;
-    let cause = if sender == End::Server { Cause::ServerThink } else { Cause::ClientThink };
-    let path_seen = if context.near(sender) { Nanos::ZERO } else { path };
-    let facts = Facts::Think { seen: step.duration(), path: path_seen };
-    let trip = Facts::RoundTrip { rtt: context.rtt };
-    out.as_inferred();
-    out.network(Rule::RoundTrip, Cause::PathDelay, path.part(2), trip);
-    out.as_decided();
-    out.span(
-        Rule::BehindProxy,
-        Cause::Unexplained,
-        None,
-        beyond,
-        Facts::Split { far: beyond, rtt: context.rtt },
-    );
-    if doubt == Doubt::Pieces {
-        let facts = Facts::Pieces { piece: step.len, mss: context.mss[sender], wait: step.duration() };
-        out.network(Rule::CameInPieces, Cause::PathMtu, think, facts);
-    } else if let Doubt::Missing(packets) = doubt {
-        // What timers took of it; before them it was the application.
-        let timers =
-            context.timer[sender].map_or(think, |timer| timer.times((1 << packets.min(7)) - 1).min(think));
-        out.span(Rule::ThinkBeforeMissing, cause, me, think - timers, facts);
-        missing(context, u32::from(packets), timers, cause, out);
-    } else {
-        let rule = match doubt {
-            _ if is_forty_millis(think) => Rule::ThinkOfFortyMillis,
-            Doubt::Timed | Doubt::Possible if context.slow_answers && sender == End::Server => {
-                Rule::ThinkAsOften
-            }
-            Doubt::Timed => Rule::ThinkAtTimer,
-            Doubt::Possible => Rule::ThinkOrLoss,
-            Doubt::None | Doubt::Missing(_) | Doubt::Pieces => Rule::Think,
-        };
-        out.span(rule, cause, me, think, facts);
-    }
-    out.as_inferred();
-    out.network(Rule::RoundTrip, Cause::PathDelay, path - path.part(2), trip);
-    out.carried(context, sender, crossing, step.bytes);
 }

@@ -2,6 +2,7 @@
 //! free it would take a short connection as long as to follow it.
 
 use super::Conn;
+use super::ahead::Asked;
 use super::tickets::Tickets;
 use crate::exchange::Recorder;
 use crate::findings::Basis;
@@ -40,7 +41,7 @@ impl Conn {
     /// Becomes what [`Conn::new`] makes of this segment.
     pub(crate) fn renew(&mut self, id: u32, segment: &Segment, room: Basis) {
         // Each by its name: a new one must not be forgotten.
-        let Conn { who, track, habits, testimony, ex, ledger, role, tickets } = self;
+        let Conn { who, track, habits, testimony, ex, ledger, role, tickets, ahead, asked } = self;
         *who = identity(id, segment);
         track.renew(segment);
         *habits = Habits::default();
@@ -49,6 +50,7 @@ impl Conn {
         ledger.renew(id, segment, room);
         *role = Role::default();
         *tickets = Tickets::default();
+        (*ahead, *asked) = (None, Asked::default());
     }
 }
 

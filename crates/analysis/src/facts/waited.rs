@@ -64,6 +64,19 @@ pub(super) fn think(f: &mut fmt::Formatter<'_>, seen: Nanos, path: Nanos) -> fmt
     write!(f, "For {seen} TCP had nothing to send: the application had not written.")
 }
 
+pub(super) fn behind(f: &mut fmt::Formatter<'_>, wait: Nanos, work: Nanos, bytes: u32) -> fmt::Result {
+    if bytes == 0 {
+        return write!(
+            f,
+            "The next byte came {wait} after the other side's last one; for {work} of that an earlier request, which nothing had answered yet, was there."
+        );
+    }
+    write!(
+        f,
+        "The next byte came {wait} after the other side's last one, but does not acknowledge its last {bytes} bytes: it answers an earlier request, and for {work} there was one to answer."
+    )
+}
+
 pub(super) fn released(f: &mut fmt::Formatter<'_>, late: Nanos) -> fmt::Result {
     write!(
         f,

@@ -144,6 +144,9 @@ pub(crate) enum Wait {
         /// How long it took beside its sender, where another tap is there.
         seen: Option<Nanos>,
     },
+    /// The same, of an answer before which the server had other requests: all but this first part of the wait (rule 104). So many bytes had been sent that
+    /// it does not acknowledge.
+    Behind { idle: Nanos, bytes: u32 },
     /// It is a retransmission.
     Loss {
         repair: Repair,
@@ -166,7 +169,7 @@ at_rest! {
         9 => CorkTimer { wait }, 10 => Cork { wait }, 11 => SendBuffer, 12 => Unread,
         13 => Turn { on_the_way, unheard, doubt, seen }, 14 => Loss { repair, again },
         15 => NewProbe { outstanding }, 16 => Missing { packets }, 17 => Blind,
-        18 => Standing { under_way }, 19 => OnItsWay { under_way, even },
+        18 => Standing { under_way }, 19 => OnItsWay { under_way, even }, 20 => Behind { idle, bytes },
     }
 }
 

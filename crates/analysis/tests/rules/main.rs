@@ -6,6 +6,7 @@ mod wire;
 mod regressions;
 
 mod advice;
+mod asked_ahead;
 mod blocked;
 mod boundaries;
 mod captures;

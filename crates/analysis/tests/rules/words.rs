@@ -164,6 +164,14 @@ const SENTENCES: &[(Facts, &str)] = &[
         "No answer was waited for; then who had asked gave up.",
     ),
     (
+        Facts::Behind { wait: Nanos::millis(26), work: Nanos::millis(22), bytes: 100 },
+        "The next byte came 26.0 ms after the other side's last one, but does not acknowledge its last 100 bytes: it answers an earlier request, and for 22.0 ms there was one to answer.",
+    ),
+    (
+        Facts::Behind { wait: Nanos::millis(26), work: Nanos::millis(22), bytes: 0 },
+        "The next byte came 26.0 ms after the other side's last one; for 22.0 ms of that an earlier request, which nothing had answered yet, was there.",
+    ),
+    (
         Facts::LateRequest { late: Nanos::millis(200) },
         "The ACK of what had been sent came 200 ms later than the trip and the longest delay of its receiver: it was late on its way, or the receiver's host was.",
     ),

@@ -33,6 +33,27 @@ fn a_steady_writer_fills_no_buffer() {
     }
 }
 
+/// A client keeps four requests out. A server that works 20 ms for each is busy all the time, however far it is, and more at once would gain nothing; one that
+/// answers at once leaves nothing but the way (rule 104).
+#[test]
+fn requests_that_are_sent_ahead() {
+    for (name, busy) in [("asked_ahead", true), ("asked_ahead_idle", false)] {
+        let file = format!("{}/../../captures/programs/{name}.pcap", env!("CARGO_MANIFEST_DIR"));
+        let json = tcpwhy(&["explain", &file, "--json"]).json();
+        let share = |cause: &str| {
+            let of = json["summary"]["causes"].as_array().unwrap().iter().find(|c| c["cause"] == cause);
+            of.map_or(0.0, |c| c["share_of_requests"].as_f64().unwrap())
+        };
+        let (work, way) = (share("server_think"), share("path_delay"));
+        assert!(
+            if busy { work > 0.8 && way < 0.1 } else { work < 0.01 && way > 0.9 },
+            "{name}: {work} {way}"
+        );
+        let chatty = json["findings"].as_array().unwrap().iter().any(|f| f["cause"] == "chatty");
+        assert_eq!(chatty, !busy, "{name}");
+    }
+}
+
 /// Three downloads fill a link together: what held each of them is no fault, and a faster link alone helps all (rule 99).
 #[test]
 fn downloads_side_by_side_share_a_link() {

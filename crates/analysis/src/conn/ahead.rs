@@ -1,0 +1,307 @@
+//! Requests that are sent ahead, before the answers to those before them have come (rule 104). An answer says in its ACK what its sender had received
+//! when it left: what that does not cover, it does not answer, and the server had something before it that was sent earlier.
+
+use super::Conn;
+use crate::release::Wait;
+use crate::rest::at_rest;
+use tcpwhy_base::{End, Nanos, Segment, Seq};
+
+/// So many writes are remembered; who has more on their way is not judged by them.
+const WRITES: usize = 16;
+/// The most of so many answers in a row is how much their reader asks ahead: in a row of four somebody who asks whenever an answer comes shows it, though
+/// answers and requests pass each other now before the tap and now behind it. (Not derived: more of them would remember what a reader that asks less by
+/// now had done before.)
+const ROW: usize = 4;
+
+/// The end of a write, and when it passed.
+type Write = (Seq, Nanos);
+
+/// What one end has sent ahead of the answers, since some answer has shown that it does.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ahead {
+    /// The latest writes, in a ring, and how many there were.
+    writes: [Write; WRITES],
+    count: u32,
+    /// Since when all of them are here.
+    since: Nanos,
+    /// It has spoken last, and this was acknowledged when it began to: the rest no message of the other end had answered by then.
+    speaks: bool,
+    heard: Seq,
+    /// The latest of its segments grants a window above TCP (rule 98): what comes may have waited for that.
+    grants: bool,
+    /// How many writes, and bytes, the latest answers in a row did not cover, and how many writes more had come than answers.
+    rows: [(u32, u32, u32); ROW],
+    row: u32,
+}
+
+at_rest! { Ahead { writes, count, since, speaks, heard, grants, rows, row } }
+
+impl Ahead {
+    /// It begins at this moment.
+    pub(super) fn begins(t: Nanos) -> Ahead {
+        Ahead { since: t, ..Ahead::default() }
+    }
+
+    /// Data passed, and `acknowledged` is what the other end has had.
+    pub(super) fn speaks(&mut self, segment: &Segment, t: Nanos, acknowledged: Seq) {
+        self.grants = segment.grants();
+        if !self.speaks {
+            (self.speaks, self.heard) = (true, acknowledged);
+        }
+        if segment.flags.psh() && !self.grants {
+            self.writes[self.count as usize % WRITES] = (segment.seq + segment.len, t);
+            self.count = self.count.saturating_add(1);
+        }
+    }
+
+    /// The other end has spoken.
+    pub(super) fn hears(&mut self) {
+        self.speaks = false;
+    }
+
+    /// The latest first.
+    fn latest(&self) -> impl Iterator<Item = &Write> {
+        let n = self.count as usize;
+        (1..=n.min(WRITES)).map(move |back| &self.writes[(n - back) % WRITES])
+    }
+
+    /// An answer that acknowledges `ack` ended the wait from `start` to `t`, all that was written ends at `nxt`, there and back it is `trip` at least, and so
+    /// many writes more than answers had been counted: since when the other end had, all the time, a write before it that nothing had answered. `None`: nothing
+    /// says so.
+    pub(super) fn is_answered(
+        &mut self,
+        (ack, nxt): (Seq, Seq),
+        (start, t): (Nanos, Nanos),
+        trip: Nanos,
+        counted: u32,
+    ) -> Option<Nanos> {
+        let under_way = || self.latest().take_while(|write| write.0.after(ack));
+        let not_covered = under_way().count() as u32;
+        // What had not come when the answer left has taken as long: there is a queue.
+        let trip = under_way().last().map_or(trip, |write| trip.max(t - write.1));
+        // What no message had answered as its writer went on, this one may answer: it was there a trip after it had passed.
+        let oldest = self.latest().take_while(|write| write.0.after(self.heard)).last();
+        let known = oldest.filter(|_| self.count as usize <= WRITES || self.is_within(self.heard));
+        let there = known.map(|write| start.max(write.1 + trip));
+        if not_covered == 0 {
+            self.row = 0;
+            return there;
+        }
+        self.rows[self.row as usize % ROW] = (not_covered, nxt.minus(ack).max(0).cast_unsigned(), counted);
+        self.row = self.row.saturating_add(1);
+        // All are here, and those before them have arrived.
+        if start < self.since + trip {
+            return there;
+        }
+        let fewer = self.fewer_than_asked(nxt, start, trip)?;
+        Some(there.map_or(fewer, |there| there.min(fewer)))
+    }
+
+    /// As many are asked for at once as were on their way and the one that is answered, or as many as have been counted, if that is always the same: since
+    /// when fewer than those were on their way, so that the other end had some.
+    fn fewer_than_asked(&self, nxt: Seq, start: Nanos, trip: Nanos) -> Option<Nanos> {
+        let row = &self.rows[..ROW.min(self.row as usize)];
+        let most = |of: fn(&(u32, u32, u32)) -> u32| row.iter().map(of).max().unwrap_or_default();
+        let (writes, bytes, counted) = (most(|r| r.0), most(|r| r.1), most(|r| r.2));
+        let steady = row.len() == ROW && row.iter().all(|r| r.2 == counted);
+        let arrived = |write: &Write| start.max(write.1 + trip);
+        // Where the ring does not reach back so far, as little is known as of what has arrived long ago.
+        let since = |n: u32| {
+            let known = n < WRITES as u32;
+            known.then(|| self.latest().nth(n as usize).map_or(start, arrived))
+        };
+        if steady && counted > writes + 1 {
+            return since(counted - 1);
+        }
+        let behind = |write: &&Write| nxt.minus(write.0).max(0).cast_unsigned();
+        let by_bytes = self.latest().take_while(|write| behind(write) <= bytes).last().map_or(start, arrived);
+        since(writes).map(|by_writes| by_writes.max(by_bytes))
+    }
+
+    /// The ring reaches back to what ends here.
+    fn is_within(&self, seq: Seq) -> bool {
+        self.latest().any(|write| !write.0.after(seq))
+    }
+}
+
+/// How many writes of the client have no answer yet, as far as one write answers one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Asked {
+    unanswered: u16,
+    /// The writes of each end's last message.
+    asked: u8,
+    answered: u8,
+}
+
+at_rest! { Asked { unanswered, asked, answered } }
+
+impl Asked {
+    /// An end begins to speak; the client when all that it had sent has been acknowledged: then no more are without an answer than the last message had, for what
+    /// was no request is not counted for ever.
+    #[inline]
+    fn begins(&mut self, s: End, all: bool) {
+        if s == End::Server {
+            self.answered = 0;
+            return;
+        }
+        if all {
+            self.unanswered = self.unanswered.min(self.asked.saturating_sub(self.answered).into());
+        }
+        self.asked = 0;
+    }
+
+    #[inline]
+    fn writes(&mut self, s: End) {
+        match s {
+            End::Client => {
+                self.asked = self.asked.saturating_add(1);
+                self.unanswered = self.unanswered.saturating_add(1);
+            }
+            End::Server => {
+                self.answered = self.answered.saturating_add(1);
+                self.unanswered = self.unanswered.saturating_sub(1);
+            }
+        }
+    }
+}
+
+impl Conn {
+    /// A segment of this end with new bytes is the first of a message.
+    #[inline(always)]
+    pub(super) fn begins_to_speak(&self, s: End) -> bool {
+        !self.ex.is_active() || self.ex.recorded().last_sender != s
+    }
+
+    /// Counts what is asked and what is answered, by the ends of writes: of segments with new bytes behind `before`.
+    #[inline(always)]
+    pub(super) fn counts(&mut self, s: End, segment: &Segment, begins: bool, before: Seq) {
+        if begins {
+            let all = s == End::Client && !before.after(self.track.flow(End::Client).una);
+            self.asked.begins(s, all);
+        }
+        if segment.flags.psh() && self.tickets.are_over() && !segment.grants() {
+            self.asked.writes(s);
+        }
+    }
+
+    /// Data passed of a connection whose client asks ahead.
+    pub(super) fn goes_ahead(&mut self, s: End, segment: &Segment, t: Nanos) {
+        let acknowledged = self.track.flow(End::Client).una;
+        let Some(ahead) = &mut self.ahead else { return };
+        match s {
+            End::Client => ahead.speaks(segment, t, acknowledged),
+            End::Server => ahead.hears(),
+        }
+    }
+
+    /// What this answer waited for since the client last spoke, if the server had other requests before it.
+    pub(super) fn behind_others(&mut self, answer: &Segment, since: Nanos, t: Nanos) -> Option<Wait> {
+        let asked = self.track.flow(End::Client).nxt;
+        let trip = self.track.reaction(End::Server)?;
+        if !self.role.is_only() || !self.testimony.is_silent() || !answer.flags.ack() {
+            return None;
+        }
+        let counted = self.asked.unanswered.into();
+        let Some(ahead) = &mut self.ahead else {
+            if answer.ack.before(asked) {
+                self.ahead = Some(Box::new(Ahead::begins(t)));
+            }
+            return None;
+        };
+        let at = ahead.is_answered((answer.ack, asked), (since, t), trip, counted)?;
+        let bytes = asked.minus(answer.ack).max(0).cast_unsigned();
+        (at < t && at - since < trip && !ahead.grants).then_some(Wait::Behind { idle: at - since, bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tcpwhy_base::TcpFlags;
+
+    const TRIP: Nanos = Nanos::millis(20);
+
+    fn ms(n: i64) -> Nanos {
+        Nanos::millis(n)
+    }
+
+    /// Writes of a hundred bytes each, at these milliseconds, in one message, up to `heard` of which are acknowledged.
+    fn written(at: &[i64], heard: u32) -> Ahead {
+        let mut ahead = Ahead::begins(ms(-1_000));
+        for (n, &t) in (0..).zip(at) {
+            let flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
+            let segment = Segment { seq: Seq(n * 100), len: 100, flags, ..Segment::EMPTY };
+            ahead.speaks(&segment, ms(t), Seq(heard));
+        }
+        ahead
+    }
+
+    /// Since when the server is said to have had something before it.
+    fn busy(ahead: &mut Ahead, ack: u32, wait: (i64, i64)) -> Option<Nanos> {
+        let nxt = Seq(ahead.count * 100);
+        ahead.is_answered((Seq(ack), nxt), (ms(wait.0), ms(wait.1)), TRIP, 0)
+    }
+
+    #[test]
+    fn fewer_are_on_their_way_than_it_asks_for() {
+        // One is on its way when the answer leaves, so two are asked for; the first of them was there after 20 ms, or 24.
+        assert_eq!(busy(&mut written(&[0, 14], 200), 100, (14, 28)), Some(ms(20)));
+        assert_eq!(busy(&mut written(&[4, 14], 200), 100, (14, 28)), Some(ms(24)));
+        // It was known to be there before the wait began.
+        assert_eq!(busy(&mut written(&[-9, 14], 200), 100, (14, 28)), Some(ms(14)));
+    }
+
+    #[test]
+    fn what_nothing_has_answered_was_there() {
+        // The answer covers all: it may be for any, but the first that no answer had covered was there at 30 ms.
+        assert_eq!(busy(&mut written(&[0, 10, 25], 100), 300, (25, 50)), Some(ms(30)));
+        assert_eq!(busy(&mut written(&[0, 10, 25], 300), 300, (25, 50)), None);
+    }
+
+    #[test]
+    fn a_queue_makes_the_trip_longer() {
+        // 28 ms after it had been sent it had not come.
+        assert_eq!(busy(&mut written(&[0, 2, 9], 300), 100, (9, 30)), Some(ms(28)));
+    }
+
+    #[test]
+    fn large_and_small_requests() {
+        let mut ahead = written(&[0, 5, 14], 300);
+        ahead.writes[1].0 = Seq(120);
+        // 100 bytes and two writes were on their way; then 180 are, which are no fewer.
+        assert_eq!(busy(&mut ahead, 100, (14, 22)), Some(ms(20)));
+        assert_eq!(busy(&mut ahead, 250, (14, 27)), Some(ms(20)));
+    }
+
+    #[test]
+    fn more_than_can_be_remembered() {
+        let at: Vec<i64> = (0..20).collect();
+        // Of all that are on their way the first are not known any more.
+        assert_eq!(busy(&mut written(&at, 2_000), 200, (19, 25)), None);
+        assert_eq!(busy(&mut written(&at, 100), 2_000, (19, 45)), None);
+        let mut ahead = written(&at, 1_000);
+        assert_eq!(busy(&mut ahead, 2_000, (19, 45)), Some(ms(30)));
+        // What was sent before this began may be on its way.
+        ahead.since = ms(0);
+        assert_eq!(busy(&mut ahead, 1_900, (19, 38)), Some(ms(30)));
+        ahead.heard = Seq(2_000);
+        assert_eq!(busy(&mut ahead, 1_900, (19, 38)), None);
+    }
+
+    #[test]
+    fn what_was_no_request_is_not_counted_for_ever() {
+        let mut asked = Asked::default();
+        let mut speak = |s: End, writes: u32, all: bool| {
+            asked.begins(s, all);
+            (0..writes).for_each(|_| asked.writes(s));
+            asked.unanswered
+        };
+        // Four are asked for, and one more with each answer.
+        assert_eq!((speak(End::Client, 4, true), speak(End::Server, 1, false)), (4, 3));
+        assert_eq!((speak(End::Client, 1, true), speak(End::Server, 1, false)), (4, 3));
+        assert_eq!((speak(End::Client, 1, false), speak(End::Server, 1, false)), (4, 3));
+        // All has been acknowledged, and the last message was one write, which has its answer.
+        assert_eq!((speak(End::Client, 2, true), speak(End::Server, 1, false)), (2, 1));
+        assert_eq!((speak(End::Client, 2, true), speak(End::Server, 3, false)), (3, 0));
+    }
+}

@@ -1,0 +1,119 @@
+//! Requests that are sent before the answers to those before them (rule 104).
+
+use crate::wire::{Tap, Wire, ms, us};
+use tcpwhy_analysis::Connection;
+use tcpwhy_base::{Cause, FixId, Nanos};
+
+/// The hosts are so far apart, there and back.
+const TRIP: Nanos = Nanos::millis(20);
+
+/// A client that keeps `depth` requests out, asks each of the first `apart` later than the one before, and asks again whenever an answer comes; a server that
+/// takes `work` for each, one after the other. Also how long that worked.
+struct Pipeline {
+    depth: usize,
+    apart: Nanos,
+    requests: usize,
+    work: fn(usize) -> Nanos,
+    /// Writes of each request, and what each begins with.
+    writes: usize,
+    says: &'static [u8],
+}
+
+const PLAIN: Pipeline =
+    Pipeline { depth: 4, apart: Nanos::ZERO, requests: 60, work: |_| ms(10), writes: 1, says: b"" };
+
+impl Pipeline {
+    fn run(&self, tap: Tap) -> (Connection, Nanos) {
+        let mut w = Wire::new(tap, TRIP);
+        w.handshake();
+        let way = TRIP.part(2);
+        let mut due: Vec<Nanos> = (0..self.depth as i64).map(|n| ms(30) + self.apart.times(n)).collect();
+        let (mut sent, mut answers, mut free) = (Vec::new(), Vec::new(), Nanos::ZERO);
+        for n in 0..self.requests {
+            let t = due[n];
+            sent.push(t);
+            free = free.max(t + way) + (self.work)(n);
+            answers.push(free);
+            due.push(free + way + us(100));
+        }
+        let mut events: Vec<(Nanos, bool)> = sent.iter().map(|&t| (t, true)).collect();
+        events.extend(answers.iter().map(|&t| (t, false)));
+        events.sort_unstable();
+        for (t, asks) in events {
+            if !asks {
+                w.at(t).server().data(300);
+                continue;
+            }
+            for _ in 0..self.writes {
+                w.at(t).client().data(117).says(self.says);
+            }
+        }
+        w.at(free + ms(50)).client().fin();
+        w.at(free + ms(60)).server().fin();
+        w.at(free + ms(70)).client().ack();
+        (w.connection(), (0..self.requests).map(self.work).fold(Nanos::ZERO, |all, one| all + one))
+    }
+
+    /// What the server is said to have worked, at the client, and what it did.
+    fn work_at_client(&self) -> (Nanos, Nanos) {
+        let (c, worked) = self.run(Tap::Client);
+        (c.budget.get(Cause::ServerThink), worked)
+    }
+}
+
+/// All the work but that before the client has shown that it asks ahead, and between the last answers, which no request parts.
+fn tells(p: &Pipeline, but: Nanos) {
+    let (told, worked) = p.work_at_client();
+    assert!(told <= worked + ms(1) && told >= worked - but, "{told} of {worked}");
+}
+
+#[test]
+fn a_server_that_is_busy_all_the_time() {
+    for depth in [3, 4, 6] {
+        tells(&Pipeline { depth, ..PLAIN }, ms(90));
+    }
+    // A clock that is no divisor of the trip.
+    tells(&Pipeline { work: |_| ms(7), depth: 5, ..PLAIN }, ms(70));
+    let (c, _) = PLAIN.run(Tap::Client);
+    let fixes = c.findings.iter().flat_map(|f| &f.fixes);
+    assert!(fixes.clone().all(|fix| fix.fix != FixId::FewerRoundTrips), "{fixes:?}");
+    let think = c.exchanges.iter().flat_map(|e| &e.spans).rfind(|s| s.cause == Cause::ServerThink).unwrap();
+    let says = think.facts.to_string();
+    assert!(says.contains("does not acknowledge its last"), "{says}");
+}
+
+#[test]
+fn a_server_that_is_idle_now_and_then() {
+    tells(&Pipeline { depth: 2, work: |_| ms(5), ..PLAIN }, ms(30));
+    tells(&Pipeline { depth: 2, apart: ms(9), work: |_| ms(3), ..PLAIN }, ms(30));
+    let uneven = |n: usize| ms([4, 13, 2, 9, 6][n % 5]);
+    tells(&Pipeline { depth: 2, work: uneven, ..PLAIN }, ms(60));
+}
+
+/// Nothing but the way takes time, however many are out.
+#[test]
+fn a_server_that_answers_at_once() {
+    for (depth, writes) in [(2, 1), (4, 1), (5, 1), (4, 2), (3, 3)] {
+        let p = Pipeline { depth, apart: ms(3), work: |_| us(20), writes, ..PLAIN };
+        let (told, _) = p.work_at_client();
+        assert!(told < ms(5), "{depth} {writes}: {told}");
+    }
+}
+
+/// One after the other is as before.
+#[test]
+fn who_waits_for_each_answer() {
+    let (c, worked) = Pipeline { depth: 1, ..PLAIN }.run(Tap::Client);
+    assert_eq!(c.budget.get(Cause::ServerThink), worked);
+    // The first opens behind the answer to the one before.
+    assert_eq!(c.budget.get(Cause::PathDelay), TRIP.times(60));
+}
+
+/// What lets an answer go on was no request: an update of a window.
+#[test]
+fn grants_are_no_requests() {
+    const GRANT: [u8; 8] = [0, 0, 4, 8, 0, 0, 0, 0];
+    let (c, _) = Pipeline { says: &GRANT, ..PLAIN }.run(Tap::Client);
+    // The first answer's, for which nothing had been sent before.
+    assert_eq!(c.budget.get(Cause::ServerThink), ms(10));
+}
