@@ -218,6 +218,7 @@ impl Conn {
 mod tests {
     use super::*;
     use tcpwhy_base::TcpFlags;
+    use tcpwhy_base::protocol::WINDOW_UPDATE;
 
     const TRIP: Nanos = Nanos::millis(20);
 
@@ -256,6 +257,8 @@ mod tests {
         // The answer covers all: it may be for any, but the first that no answer had covered was there at 30 ms.
         assert_eq!(busy(&mut written(&[0, 10, 25], 100), 300, (25, 50)), Some(ms(30)));
         assert_eq!(busy(&mut written(&[0, 10, 25], 300), 300, (25, 50)), None);
+        // Of two that are asked for the second was there at 25 ms, but the first had no answer.
+        assert_eq!(busy(&mut written(&[0, 5, 14], 0), 200, (14, 28)), Some(ms(20)));
     }
 
     #[test]
@@ -267,10 +270,9 @@ mod tests {
     #[test]
     fn large_and_small_requests() {
         let mut ahead = written(&[0, 5, 14], 300);
-        ahead.writes[1].0 = Seq(120);
-        // 100 bytes and two writes were on their way; then 180 are, which are no fewer.
-        assert_eq!(busy(&mut ahead, 100, (14, 22)), Some(ms(20)));
-        assert_eq!(busy(&mut ahead, 250, (14, 27)), Some(ms(20)));
+        (ahead.writes[0].0, ahead.writes[1].0) = (Seq(50), Seq(120));
+        // Two writes with 200 bytes are on their way: three are asked for, and more than 200 bytes; with the second of them there are fewer.
+        assert_eq!(busy(&mut ahead, 100, (14, 22)), Some(ms(25)));
     }
 
     #[test]
@@ -286,6 +288,18 @@ mod tests {
         assert_eq!(busy(&mut ahead, 1_900, (19, 38)), Some(ms(30)));
         ahead.heard = Seq(2_000);
         assert_eq!(busy(&mut ahead, 1_900, (19, 38)), None);
+    }
+
+    #[test]
+    fn grants_ask_for_nothing() {
+        let mut ahead = written(&[0], 100);
+        let flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
+        let mut grant = Segment { seq: Seq(100), len: 13, flags, ..Segment::EMPTY };
+        grant.head[..5].copy_from_slice(&WINDOW_UPDATE);
+        ahead.speaks(&grant, ms(9), Seq(100));
+        assert_eq!((ahead.count, ahead.grants), (1, true));
+        ahead.speaks(&Segment { seq: Seq(113), len: 100, flags, ..Segment::EMPTY }, ms(10), Seq(100));
+        assert_eq!((ahead.count, ahead.grants), (2, false));
     }
 
     #[test]
