@@ -21,7 +21,7 @@ use crate::exchange::Recorder;
 use crate::findings::Basis;
 use crate::output::Output;
 use crate::parts::{Identity, Ledger};
-use crate::release::{Doubt, Habits, Release, Testimony, Wait, burst_within, hindsight, release};
+use crate::release::{Habits, Release, Testimony, Wait, burst_within, hindsight, release};
 use crate::result::Closed;
 use crate::step::Step;
 use crate::taps::{Role, Until};
@@ -277,7 +277,7 @@ impl Conn {
         missing: u16,
         parts: &mut Output,
     ) -> Option<Repair> {
-        let begins = self.begins_to_speak(s);
+        let begins = self.begins_to_ask(s);
         if self.ex.is_tls() {
             if self.hear_tls(s, segment, t, arrived, parts) {
                 return None;
@@ -296,10 +296,7 @@ impl Conn {
             repair = self.open_written(s, segment, t, arrived, missing, parts);
         }
         self.ex.progress(s, segment, t, arrived.new);
-        self.counts(s, segment, begins, arrived.before.nxt);
-        if self.ahead.is_some() {
-            self.goes_ahead(s, segment, t);
-        }
+        self.counts(s, segment, t, begins, arrived.before.nxt);
         if self.ex.is_full() {
             let context = self.ledger.context(&mut self.track, &self.habits);
             self.ex.turn_over(&context, parts.limits());
@@ -423,11 +420,12 @@ impl Conn {
         let mut step = Step::new(&passage, &release, ex.last_frame, split);
         step.held = self.held_back(s);
         self.habits.learn(&passage, &release);
-        let answers =
-            s == End::Server && matches!(release.wait, Wait::Turn { doubt: Doubt::None, seen: None, .. });
         let idle = !arrived.before.nxt.after(passage.flow.una);
         self.track_learns(s, t, arrived.arrival, &release, idle);
-        if answers && let Some(wait) = self.behind_others(segment, since.time, t) {
+        if s == End::Server
+            && step.is_turn()
+            && let Some(wait) = self.behind_others(&step, segment)
+        {
             step.rename(wait);
         }
         if let Some(at) = release.written {

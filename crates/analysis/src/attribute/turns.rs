@@ -60,6 +60,7 @@ fn crosses(context: &Context, step: &Step, most: Nanos, out: &mut Emit<'_>) -> N
 }
 
 /// All but the first part of the wait the server had other requests, which it answers first (rule 104).
+#[inline(never)]
 pub(super) fn behind(
     context: &Context,
     step: &Step,

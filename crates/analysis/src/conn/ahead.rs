@@ -2,8 +2,9 @@
 //! when it left: what that does not cover, it does not answer, and the server had something before it that was sent earlier.
 
 use super::Conn;
-use crate::release::Wait;
+use crate::release::{Doubt, Wait};
 use crate::rest::at_rest;
+use crate::step::Step;
 use tcpwhy_base::{End, Nanos, Segment, Seq};
 
 /// So many writes are remembered; who has more on their way is not judged by them.
@@ -128,89 +129,85 @@ impl Ahead {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Asked {
     unanswered: u16,
-    /// The writes of each end's last message.
-    asked: u8,
-    answered: u8,
+    /// Those of the client's last message.
+    last: u16,
 }
 
-at_rest! { Asked { unanswered, asked, answered } }
+at_rest! { Asked { unanswered, last } }
 
 impl Asked {
-    /// An end begins to speak; the client when all that it had sent has been acknowledged: then no more are without an answer than the last message had, for what
-    /// was no request is not counted for ever.
-    #[inline]
-    fn begins(&mut self, s: End, all: bool) {
-        if s == End::Server {
-            self.answered = 0;
-            return;
-        }
+    /// The client begins to speak, behind an answer; where `all` that it had sent has been acknowledged, no more are without an answer than its last message had
+    /// but one, for what was no request is not to be counted for ever.
+    fn begins(&mut self, all: bool) {
         if all {
-            self.unanswered = self.unanswered.min(self.asked.saturating_sub(self.answered).into());
+            self.unanswered = self.unanswered.min(self.last.saturating_sub(1));
         }
-        self.asked = 0;
+        self.last = 0;
     }
 
-    #[inline]
-    fn writes(&mut self, s: End) {
-        match s {
-            End::Client => {
-                self.asked = self.asked.saturating_add(1);
-                self.unanswered = self.unanswered.saturating_add(1);
-            }
-            End::Server => {
-                self.answered = self.answered.saturating_add(1);
-                self.unanswered = self.unanswered.saturating_sub(1);
-            }
-        }
+    fn asks(&mut self) {
+        self.last = self.last.saturating_add(1);
+        self.unanswered = self.unanswered.saturating_add(1);
+    }
+
+    #[inline(always)]
+    fn is_answered(&mut self, ends: bool) {
+        self.unanswered = self.unanswered.saturating_sub(ends.into());
     }
 }
 
 impl Conn {
-    /// A segment of this end with new bytes is the first of a message.
+    /// A segment of the client with new bytes is the first of its message.
     #[inline(always)]
-    pub(super) fn begins_to_speak(&self, s: End) -> bool {
-        !self.ex.is_active() || self.ex.recorded().last_sender != s
+    pub(super) fn begins_to_ask(&self, s: End) -> bool {
+        s == End::Client && (!self.ex.is_active() || self.ex.recorded().last_sender == End::Server)
     }
 
-    /// Counts what is asked and what is answered, by the ends of writes: of segments with new bytes behind `before`.
+    /// A segment with new bytes passed, behind `before`: of the server, or of the client, which `begins` to speak or goes on.
     #[inline(always)]
-    pub(super) fn counts(&mut self, s: End, segment: &Segment, begins: bool, before: Seq) {
+    pub(super) fn counts(&mut self, s: End, segment: &Segment, t: Nanos, begins: bool, before: Seq) {
+        let ends = segment.flags.psh();
+        if s == End::Server {
+            self.asked.is_answered(ends);
+            self.ahead.iter_mut().for_each(|ahead| ahead.hears());
+        } else if begins | ends {
+            self.asks_for(segment, t, begins, before);
+        }
+    }
+
+    #[inline(never)]
+    fn asks_for(&mut self, segment: &Segment, t: Nanos, begins: bool, before: Seq) {
+        let acknowledged = self.track.flow(End::Client).una;
         if begins {
-            let all = s == End::Client && !before.after(self.track.flow(End::Client).una);
-            self.asked.begins(s, all);
+            self.asked.begins(!before.after(acknowledged));
         }
         if segment.flags.psh() && self.tickets.are_over() && !segment.grants() {
-            self.asked.writes(s);
+            self.asked.asks();
         }
-    }
-
-    /// Data passed of a connection whose client asks ahead.
-    pub(super) fn goes_ahead(&mut self, s: End, segment: &Segment, t: Nanos) {
-        let acknowledged = self.track.flow(End::Client).una;
-        let Some(ahead) = &mut self.ahead else { return };
-        match s {
-            End::Client => ahead.speaks(segment, t, acknowledged),
-            End::Server => ahead.hears(),
-        }
+        self.ahead.iter_mut().for_each(|ahead| ahead.speaks(segment, t, acknowledged));
     }
 
     /// What this answer waited for since the client last spoke, if the server had other requests before it.
-    pub(super) fn behind_others(&mut self, answer: &Segment, since: Nanos, t: Nanos) -> Option<Wait> {
+    #[inline(never)]
+    pub(super) fn behind_others(&mut self, turn: &Step, answer: &Segment) -> Option<Wait> {
+        let Wait::Turn { doubt: Doubt::None, seen: None, .. } = turn.wait else { return None };
         let asked = self.track.flow(End::Client).nxt;
+        if self.ahead.is_none() {
+            if answer.ack.before(asked) {
+                self.ahead = Some(Box::new(Ahead::begins(turn.end)));
+            }
+            return None;
+        }
         let trip = self.track.reaction(End::Server)?;
         if !self.role.is_only() || !self.testimony.is_silent() || !answer.flags.ack() {
             return None;
         }
         let counted = self.asked.unanswered.into();
-        let Some(ahead) = &mut self.ahead else {
-            if answer.ack.before(asked) {
-                self.ahead = Some(Box::new(Ahead::begins(t)));
-            }
-            return None;
-        };
-        let at = ahead.is_answered((answer.ack, asked), (since, t), trip, counted)?;
+        let ahead = self.ahead.as_mut()?;
+        let at = ahead.is_answered((answer.ack, asked), (turn.start, turn.end), trip, counted)?;
         let bytes = asked.minus(answer.ack).max(0).cast_unsigned();
-        (at < t && at - since < trip && !ahead.grants).then_some(Wait::Behind { idle: at - since, bytes })
+        let idle = at - turn.start;
+        (at < turn.end && idle < trip && !ahead.grants).then_some(Wait::Behind { idle, bytes })
     }
 }
 
@@ -306,8 +303,13 @@ mod tests {
     fn what_was_no_request_is_not_counted_for_ever() {
         let mut asked = Asked::default();
         let mut speak = |s: End, writes: u32, all: bool| {
-            asked.begins(s, all);
-            (0..writes).for_each(|_| asked.writes(s));
+            match s {
+                End::Client => {
+                    asked.begins(all);
+                    (0..writes).for_each(|_| asked.asks());
+                }
+                End::Server => (0..writes).for_each(|_| asked.is_answered(true)),
+            }
             asked.unanswered
         };
         // Four are asked for, and one more with each answer.
