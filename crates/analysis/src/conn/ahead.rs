@@ -14,6 +14,9 @@ const WRITES: usize = 16;
 /// now had done before.)
 const ROW: usize = 4;
 
+/// Within TLS a short request looks like grants of HTTP/2: it is taken for those behind so many bytes, which the least window is that is common (rule 98).
+const GRANTED: i32 = 16 * 1024;
+
 /// The end of a write, and when it passed.
 type Write = (Seq, Nanos);
 
@@ -28,14 +31,15 @@ pub(super) struct Ahead {
     /// It has spoken last, and this was acknowledged when it began to: the rest no message of the other end had answered by then.
     speaks: bool,
     heard: Seq,
-    /// The latest of its segments grants a window above TCP (rule 98): what comes may have waited for that.
+    /// The latest of its segments grants a window above TCP (rule 98): what comes may have waited for that. What the other end had sent when it began to speak.
     grants: bool,
+    sent: Seq,
     /// How many writes, and bytes, the latest answers in a row did not cover, and how many writes more had come than answers.
     rows: [(u32, u32, u32); ROW],
     row: u32,
 }
 
-at_rest! { Ahead { writes, count, since, speaks, heard, grants, rows, row } }
+at_rest! { Ahead { writes, count, since, speaks, heard, grants, sent, rows, row } }
 
 impl Ahead {
     /// It begins at this moment.
@@ -43,11 +47,12 @@ impl Ahead {
         Ahead { since: t, ..Ahead::default() }
     }
 
-    /// Data passed, and `acknowledged` is what the other end has had.
-    pub(super) fn speaks(&mut self, segment: &Segment, t: Nanos, acknowledged: Seq) {
-        self.grants = segment.grants();
+    /// Data passed, `acknowledged` is what the other end has had, and so far it has `sent`.
+    pub(super) fn speaks(&mut self, segment: &Segment, t: Nanos, acknowledged: Seq, sent: Seq) {
+        let much = sent.minus(self.sent) >= GRANTED;
+        self.grants = segment.grants() && (segment.tls.is_none() || much);
         if !self.speaks {
-            (self.speaks, self.heard) = (true, acknowledged);
+            (self.speaks, self.heard, self.sent) = (true, acknowledged, sent);
         }
         if segment.flags.psh() && !self.grants {
             self.writes[self.count as usize % WRITES] = (segment.seq + segment.len, t);
@@ -181,10 +186,11 @@ impl Conn {
         if begins {
             self.asked.begins(!before.after(acknowledged));
         }
-        if segment.flags.psh() && self.tickets.are_over() && !segment.grants() {
+        if segment.flags.psh() && self.tickets.are_over() && !(segment.tls.is_none() && segment.grants()) {
             self.asked.asks();
         }
-        self.ahead.iter_mut().for_each(|ahead| ahead.speaks(segment, t, acknowledged));
+        let sent = self.track.flow(End::Server).nxt;
+        self.ahead.iter_mut().for_each(|ahead| ahead.speaks(segment, t, acknowledged, sent));
     }
 
     /// What this answer waited for since the client last spoke, if the server had other requests before it.
@@ -214,8 +220,8 @@ impl Conn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tcpwhy_base::TcpFlags;
     use tcpwhy_base::protocol::WINDOW_UPDATE;
+    use tcpwhy_base::{TcpFlags, Tls};
 
     const TRIP: Nanos = Nanos::millis(20);
 
@@ -229,7 +235,7 @@ mod tests {
         for (n, &t) in (0..).zip(at) {
             let flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
             let segment = Segment { seq: Seq(n * 100), len: 100, flags, ..Segment::EMPTY };
-            ahead.speaks(&segment, ms(t), Seq(heard));
+            ahead.speaks(&segment, ms(t), Seq(heard), Seq(0));
         }
         ahead
     }
@@ -293,10 +299,20 @@ mod tests {
         let flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
         let mut grant = Segment { seq: Seq(100), len: 13, flags, ..Segment::EMPTY };
         grant.head[..5].copy_from_slice(&WINDOW_UPDATE);
-        ahead.speaks(&grant, ms(9), Seq(100));
+        ahead.speaks(&grant, ms(9), Seq(100), Seq(0));
         assert_eq!((ahead.count, ahead.grants), (1, true));
-        ahead.speaks(&Segment { seq: Seq(113), len: 100, flags, ..Segment::EMPTY }, ms(10), Seq(100));
+        ahead.speaks(&Segment { seq: Seq(113), len: 100, flags, ..Segment::EMPTY }, ms(10), Seq(100), Seq(0));
         assert_eq!((ahead.count, ahead.grants), (2, false));
+        // Within TLS what is as short as a grant may be a request, but behind a whole window.
+        for (sent, grants) in [(16_383, false), (16_384, true), (40_000, true)] {
+            let mut ahead = written(&[0], 100);
+            ahead.hears();
+            let tls = Tls(Tls::DATA | Tls::CREDIT);
+            let seq = Seq(100);
+            ahead.speaks(&Segment { seq, len: 47, flags, tls, ..Segment::EMPTY }, ms(9), seq, Seq(sent));
+            assert_eq!((ahead.count, ahead.grants), (2 - u32::from(grants), grants));
+            assert_eq!(ahead.sent, Seq(sent));
+        }
     }
 
     #[test]

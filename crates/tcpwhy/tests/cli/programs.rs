@@ -37,7 +37,7 @@ fn a_steady_writer_fills_no_buffer() {
 /// answers at once leaves nothing but the way (rule 104).
 #[test]
 fn requests_that_are_sent_ahead() {
-    for (name, busy) in [("asked_ahead", true), ("asked_ahead_idle", false)] {
+    for (name, busy) in [("asked_ahead", true), ("asked_ahead_idle", false), ("h2_ahead", true)] {
         let file = format!("{}/../../captures/programs/{name}.pcap", env!("CARGO_MANIFEST_DIR"));
         let json = tcpwhy(&["explain", &file, "--json"]).json();
         let share = |cause: &str| {
