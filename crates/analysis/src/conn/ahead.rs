@@ -2,6 +2,7 @@
 //! when it left: what that does not cover, it does not answer, and the server had something before it that was sent earlier.
 
 use super::Conn;
+use crate::parts::GRANTED_WITHIN_TLS;
 use crate::release::{Doubt, Wait};
 use crate::rest::at_rest;
 use crate::step::Step;
@@ -13,9 +14,6 @@ const WRITES: usize = 16;
 /// answers and requests pass each other now before the tap and now behind it. (Not derived: more of them would remember what a reader that asks less by
 /// now had done before.)
 const ROW: usize = 4;
-
-/// Within TLS a short request looks like grants of HTTP/2: it is taken for those behind so many bytes, which the least window is that is common (rule 98).
-const GRANTED: i32 = 16 * 1024;
 
 /// The end of a write, and when it passed.
 type Write = (Seq, Nanos);
@@ -49,7 +47,8 @@ impl Ahead {
 
     /// Data passed, `acknowledged` is what the other end has had, and so far it has `sent`.
     pub(super) fn speaks(&mut self, segment: &Segment, t: Nanos, acknowledged: Seq, sent: Seq) {
-        let much = sent.minus(self.sent) >= GRANTED;
+        // Within TLS a short request looks like a grant, which it can be behind as much as is granted alone.
+        let much = sent.minus(self.sent).max(0).cast_unsigned() >= GRANTED_WITHIN_TLS;
         self.grants = segment.grants() && (segment.tls.is_none() || much);
         if !self.speaks {
             (self.speaks, self.heard, self.sent) = (true, acknowledged, sent);
@@ -213,6 +212,7 @@ impl Conn {
         let at = ahead.is_answered((answer.ack, asked), (turn.start, turn.end), trip, counted)?;
         let bytes = asked.minus(answer.ack).max(0).cast_unsigned();
         let idle = at - turn.start;
+        // Behind a whole trip it worked by all accounts (rule 13).
         (at < turn.end && idle < trip && !ahead.grants).then_some(Wait::Behind { idle, bytes })
     }
 }

@@ -3,6 +3,8 @@
 mod gaps;
 mod refills;
 
+pub(crate) use refills::GRANTED_WITHIN_TLS;
+
 use self::refills::Refills;
 use crate::attribute::{Context, PlainExchange, fold, join_neighbours, plain};
 use crate::confidence::{Rule, Tap};

@@ -6,6 +6,6 @@ mod summary;
 mod sums;
 mod unfinished;
 
-pub(crate) use ledger::{Ending, Ledger};
+pub(crate) use ledger::{Ending, GRANTED_WITHIN_TLS, Ledger};
 pub(crate) use summary::{Identity, summary};
 pub(crate) use unfinished::{ALERT, how_unfinished, is_goodbye};

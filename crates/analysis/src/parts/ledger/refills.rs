@@ -18,7 +18,7 @@ const GRANTED: u32 = 4_096;
 
 /// The same within TLS, where a request may be as short as what grants (repeated headers of HTTP/2 take a byte each, RFC 7541): the largest frame that
 /// all must take (RFC 9113, 4.2), while windows begin at four of them.
-const GRANTED_WITHIN_TLS: u32 = 16_384;
+pub(crate) const GRANTED_WITHIN_TLS: u32 = 16_384;
 
 /// A WINDOW_UPDATE has no less, with what encrypts it.
 const ENCRYPTED: u32 = TLS_HEAD + TLS_ADDS[0] + WINDOW_UPDATE_LEN;
