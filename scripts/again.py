@@ -9,6 +9,7 @@ MOST are no disturbance, and nothing is tried again.
     again.py --self-test
 """
 
+import json
 import os
 import re
 import shlex
@@ -66,10 +67,33 @@ def tail(path, lines):
     return ''.join(f'      {line}\n' for line in text[-lines:])
 
 
-def cargo_tests(log):
-    """`cargo test` over the workspace; what failed once more, one test after the other. The exit code of the last."""
-    command = 'cargo test --workspace --locked --no-fail-fast'
-    code = run(command, log)
+# The tests that make a lab wait for its links most of their time: they run beside all others, one after the other.
+LAB = ('--test lab', '--test physics')
+
+
+def lab_tests(log):
+    """Those that make a lab."""
+    return cargo_tests(log, [' '.join(LAB)])
+
+
+def other_tests(log):
+    """All tests of the workspace but those of the lab, and the examples in the documentation."""
+    command = ['cargo', 'metadata', '--format-version', '1', '--no-deps', '--locked', '--offline']
+    known = subprocess.run(command, cwd=common.ROOT, stdout=subprocess.PIPE, stderr=log, check=False).stdout
+    targets = [target for package in json.loads(known or '{}').get('packages', []) for target in package['targets']]
+    named = {f'--test {target["name"]}' for target in targets if 'test' in target['kind']}
+    if not named.issuperset(LAB):
+        log.write(f'no targets of the workspace: {sorted(set(LAB) - named)}\n')
+        return 1
+    return cargo_tests(log, [' '.join(['--lib --bins', *sorted(named.difference(LAB))]), '--doc'])
+
+
+def cargo_tests(log, chosen):
+    """`cargo test` over the workspace, for each choice of targets; what failed once more, one test after the other. The exit
+    code of the last."""
+    code = 0
+    for targets in chosen:
+        code = run(f'cargo test --workspace --locked --no-fail-fast {targets}', log) or code
     if not code:
         return 0
     with open(log.name, encoding='utf8', errors='replace') as f:

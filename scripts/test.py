@@ -182,7 +182,7 @@ def checks(binary):
         Check('a planted cause is missed', script('scripts/planted_cause.py')),
         Check('interface of the library', script('scripts/api.py', 'check'), show=1),
         Check('notebook: its form', script('scripts/notebook.py', 'check'), show=1),
-        Check('cargo test', again.cargo_tests, show=1),
+        Check('cargo test', again.other_tests, show=1),
         # after the tests, which build the program with debug assertions: only that one panics when asked to
         Check(
             'view in tmux',
@@ -228,9 +228,10 @@ def checks(binary):
         Check('made cases: a sample', made_cases, show=3),
         Check('fuzz targets are built', f'{LEFT} fuzz/run.sh --build', show=0, early=True),
         Check('fuzz', 'nice fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8, early=True),
+        Check('a clone by itself', stand_alone, ['git', os.path.join(common.ROOT, '.git')], early=True),
+        Check('cargo test: the lab', again.lab_tests, show=1, early=True),
         Check('lab matrix: answers and labels agree', lab_matrix, ['ip', '/dev/net/tun'], show=40, timed=True),
         Check('record beside the lab', record_sample(binary), ['ip', '/dev/net/tun'], show=8, timed=True),
-        Check('a clone by itself', stand_alone, ['git', os.path.join(common.ROOT, '.git')], early=True),
     ]
 
 
