@@ -184,7 +184,9 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
             program_for(fix, place, connection).filter(|&(program, _)| put_first(&mut rows, front, program));
         match fix {
             // The last one says what delays greetings.
-            FixId::Application if waits_for_greeting(f, connection) => rows.rotate_right(1),
+            FixId::Application if waits_for_greeting(f, connection) || waits_for_names(f) => {
+                rows.rotate_right(1);
+            }
             // The last one is for servers.
             FixId::ReuseConnections if closed => rows.rotate_right(1),
             FixId::ReuseConnections if asks_first(facts, cause, tls) => {
@@ -260,6 +262,17 @@ fn put_first(rows: &mut Vec<&How>, front: usize, program: Program) -> bool {
 fn waits_for_greeting(f: &Finding, c: &Brief) -> bool {
     let first = f.example.connection == c.id && f.example.exchange == 1;
     c.greeted && first && f.cause == Cause::ServerThink
+}
+
+/// A resolver asks the next name server, or the same one again, after 5 s (`RES_TIMEOUT`, twice for each by `RES_DFLRETRY`: resolv.conf(5)).
+const RESOLVER: Nanos = Nanos::secs(5);
+
+/// The longest wait for the server took as long as a resolver needs to give up, to a hundredth.
+fn waits_for_names(f: &Finding) -> bool {
+    let wait = f.example.end - f.example.start;
+    let over = Nanos(wait.0 % RESOLVER.0);
+    let times = wait.0 / RESOLVER.0;
+    f.cause == Cause::ServerThink && (1..=6).contains(&times) && over <= wait.part(100)
 }
 
 /// The example is what Nagle's algorithm held behind the first words of the last flight of TLS.

@@ -49,7 +49,7 @@ pub(super) const ROWS: &[FixInfo] = &[
             },
             How {
                 system: "Any",
-                text: "A late greeting is mostly a reverse lookup of the client's name (sshd `UseDNS no`, MySQL `skip_name_resolve`, Postfix `smtpd_peername_lookup = no`); garbage collection and lock waits are other hidden pauses",
+                text: "A late greeting, or a first answer after 5 s or a multiple of it (`timeout` in resolv.conf(5)), is mostly a lookup of the client's name that no name server answers (sshd `UseDNS no`, MySQL `skip_name_resolve`, rsync `reverse lookup = no`, Postfix `smtpd_peername_lookup = no`); garbage collection and lock waits are other hidden pauses",
             },
         ],
     },
