@@ -21,6 +21,7 @@ import time
 
 import again
 import common
+import samples
 
 CI = os.environ.get('CI', '').lower() in ('1', 'true', 'yes')
 TARGET = os.path.dirname(os.path.dirname(common.BINARY))
@@ -73,14 +74,6 @@ LAB_CELLS = [
     'accept-queue-rtt20-1',
 ]
 LAB = '--min-dominant 0.95 --min-ms 0.80 --min-clean 0.85 --max-wrong 1 --max-failed 0 --max-unexplained 0.01'
-
-# bundled captures that tshark reads from the file as it is
-WITH_FINDINGS = [
-    'zeek__smtp_bdat.pcap',
-    'loopback_write_write_read.pcap',
-    'zeek__krb_kerberos_tso.pcapng',
-    'packet-headers__testdata_large-ndt.pcap',
-]
 
 # what early checks begin with: they take what the others leave of the processors
 LEFT = 'nice -n 19'
@@ -191,7 +184,7 @@ def checks(binary):
             show=5,
             timed=True,
         ),
-        Check('tshark finds the evidence', tshark_finds_the_evidence, ['tshark'], show=1),
+        Check('tshark finds the evidence', samples.tshark_finds_the_evidence, ['tshark'], show=1),
         Check(
             'mutations of a real answer',
             script(
@@ -203,6 +196,26 @@ def checks(binary):
             show=3,
         ),
     ]
+    return [
+        *out,
+        *on_captures(binary),
+        Check('made cases: a sample', samples.made_cases, show=3),
+        Check('fuzz targets are built', f'{LEFT} fuzz/run.sh --build', show=0, early=True),
+        Check('fuzz', 'nice fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8, early=True),
+        Check('a clone by itself', stand_alone, ['git', os.path.join(common.ROOT, '.git')], early=True),
+        Check('cargo test: the lab', again.lab_tests, show=1, early=True),
+        Check('lab matrix', lab_matrix, ['ip', '/dev/net/tun'], show=40, timed=True),
+        Check('record beside the lab', record_sample(binary), ['ip', '/dev/net/tun'], show=8, timed=True),
+    ]
+
+
+def on_captures(binary):
+    """What is said of captures with reference results or labels: of those that are bundled, and of the full sets."""
+    out = []
+
+    def script(name, arguments):
+        return f'{shlex.quote(sys.executable)} {name} {arguments}'
+
     for name, which in (('bundled', 'bundled'), ('full sets', 'shared')):
         full = [] if which == 'bundled' else [HERE]
         zstd = ['zstd', *full]
@@ -224,15 +237,7 @@ def checks(binary):
             )
             for steps, limits in TRANSFORMS
         ]
-    return out + [
-        Check('made cases: a sample', made_cases, show=3),
-        Check('fuzz targets are built', f'{LEFT} fuzz/run.sh --build', show=0, early=True),
-        Check('fuzz', 'nice fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8, early=True),
-        Check('a clone by itself', stand_alone, ['git', os.path.join(common.ROOT, '.git')], early=True),
-        Check('cargo test: the lab', again.lab_tests, show=1, early=True),
-        Check('lab matrix', lab_matrix, ['ip', '/dev/net/tun'], show=40, timed=True),
-        Check('record beside the lab', record_sample(binary), ['ip', '/dev/net/tun'], show=8, timed=True),
-    ]
+    return out
 
 
 class Early(threading.Thread):
@@ -285,68 +290,6 @@ def compile_scripts(log):
                         bad += 1
                         log.write(f'{folder}/{name}: {error}\n')
     return bad
-
-
-def made_cases(log):
-    """Some made cases: their labels are well-formed, answers tile, and the score is not below the committed floor."""
-    python = sys.executable
-    with tempfile.TemporaryDirectory() as folder:
-        for command in (
-            [python, 'scripts/cases.py', '--sample', folder],
-            [python, 'scripts/check_json.py', '--bin', common.BINARY, '--kind', 'any', folder],
-            [
-                python,
-                'scripts/accuracy.py',
-                '--bin',
-                common.BINARY,
-                '--folder',
-                folder,
-                '--quiet',
-                '--floor',
-                'scripts/cases_floor.json',
-            ],
-        ):
-            if 'scripts/check_json.py' in command:
-                command[-1:] = [case.path for case in common.labelled_in(folder)]
-            log.write(f'$ {" ".join(command)}\n')
-            log.flush()
-            code = subprocess.run(
-                command, cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, check=False
-            ).returncode
-            if code:
-                return code
-    return 0
-
-
-def tshark_finds_the_evidence(log):
-    """The display filter of every finding on some bundled captures selects the frames that the finding names, and no others."""
-    wrong = filters = 0
-    for name in WITH_FINDINGS:
-        path = os.path.join(common.ROOT, 'captures', name)
-        for finding in common.explain(common.BINARY, path)[0]['findings']:
-            example = finding['example']
-            if not example or not example['frames']['key']:
-                continue
-            command = [
-                'tshark',
-                '-n',
-                '-r',
-                path,
-                '-Y',
-                example['display_filter'],
-                '-T',
-                'fields',
-                '-e',
-                'frame.number',
-            ]
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, check=False)
-            found = [int(n) for n in done.stdout.split()]
-            filters += 1
-            if done.returncode or found != example['frames']['key']:
-                wrong += 1
-                log.write(f'{name} {finding["id"]}: {example["display_filter"]} selects {found}\n')
-    log.write(f'{filters} filters, {wrong} wrong\n')
-    return 1 if wrong or filters < 2 * len(WITH_FINDINGS) else 0
 
 
 def lab_matrix(log):
