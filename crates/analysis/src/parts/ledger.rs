@@ -426,7 +426,9 @@ impl Ledger {
     fn sum_plain(&mut self, ex: &Recorded, plain: &PlainExchange, parts: &mut Output) {
         let place = self.count_exchange(ex, ex.start, ex.last);
         let (duration, sums) = (ex.last - ex.start, &mut self.sums);
-        let by_cause = [(Cause::PathDelay, plain.path), (Cause::ServerThink, plain.work)];
+        let rest = plain.after_first();
+        let by_cause =
+            [(Cause::PathDelay, plain.path), (Cause::ServerThink, plain.work), (Cause::Bandwidth, rest)];
         sums.requests.times.add(duration, by_cause.into_iter().filter(|c| c.1 > Nanos::ZERO));
         by_cause.iter().for_each(|&(cause, time)| sums.budget.add(cause, time));
         let (first, file) = (plain.first_frame(), self.file);
@@ -434,7 +436,10 @@ impl Ledger {
         if plain.work > Nanos::ZERO {
             sums.rollups.add_plain(&plain.think(), place, first, || plain.shows_think(file));
         }
-        if ex.turns <= 1 && plain.work.times(4) < duration {
+        if let Some((bytes, rest)) = plain.bytes() {
+            parts.inherent_mut().add_plain(&bytes, place, rest.first_frame(), || rest.shows(file));
+        }
+        if ex.turns <= 1 && (plain.work + rest).times(4) < duration {
             self.count_quick(Some(plain.start), duration, || Some(plain.frames(file)));
         }
     }
@@ -474,7 +479,7 @@ impl Ledger {
         let context = self.context(track, habits);
         let mut spans = Vec::new();
         ex.clone().attribute(&context, &mut spans, &mut Vec::new());
-        assert_eq!(format!("{spans:?}"), format!("{:?}", plain.pieces(self.file).made()));
+        assert_eq!(format!("{spans:?}"), format!("{:?}", plain.spans(self.file)));
     }
 
     /// How often a window above TCP was refilled, after this exchange.
