@@ -259,8 +259,12 @@ fn run_live(
 
 /// The exit code of an answer that was written. About a part of the input, or about nothing, no condition can be judged.
 fn exit(args: &Explain, analysis: &Analysis, capture: &Capture) -> Exit {
-    let answer = Answer::new(analysis);
-    let held: Vec<String> = args.fail_if.iter().filter_map(|t| t.held(analysis, &answer)).collect();
+    let held: Vec<String> = if args.fail_if.is_empty() {
+        Vec::new()
+    } else {
+        let answer = Answer::new(analysis);
+        args.fail_if.iter().filter_map(|t| t.held(analysis, &answer)).collect()
+    };
     held.iter().for_each(|reason| say(reason));
     let warned = |codes: &[&str]| capture.warnings.iter().any(|w| codes.contains(&w.code));
     // To be asked to end is how --follow ends.
