@@ -7,6 +7,7 @@ mod ahead;
 mod boundary;
 mod calm;
 mod finish;
+mod pending;
 mod renew;
 mod rest;
 mod tickets;
@@ -16,6 +17,7 @@ mod told;
 pub(crate) use renew::{ends_of, is_of_client};
 
 use self::ahead::{Ahead, Asked};
+use self::pending::Pending;
 use self::tickets::Tickets;
 use crate::exchange::Recorder;
 use crate::findings::Basis;
@@ -41,6 +43,7 @@ pub(crate) struct Conn {
     tickets: Tickets,
     ahead: Option<Box<Ahead>>,
     asked: Asked,
+    pending: Pending,
 }
 
 /// Which connection it is.
@@ -58,6 +61,7 @@ impl Conn {
             tickets: Tickets::default(),
             ahead: None,
             asked: Asked::default(),
+            pending: Pending::default(),
         }
     }
 
@@ -314,7 +318,8 @@ impl Conn {
             // A server that probes a shut window has more of its answer (rule 57).
             End::Client => {
                 let answered = ex.response_start.is_some();
-                answered && !self.track.flow(End::Server).probed && self.has_read_all(segment, t)
+                let answer = self.track.flow(End::Server);
+                answered && !answer.probed && self.has_read_all(segment, t) && !self.had_others_before_it(t)
             }
             End::Server => {
                 let spoke = ex.bytes.client == 0 && ex.bytes.server > 0;
@@ -426,6 +431,9 @@ impl Conn {
             && step.is_turn()
             && let Some(wait) = self.behind_others(&step, segment)
         {
+            step.rename(wait);
+        }
+        if let Some(wait) = self.works_on_others(s, &step) {
             step.rename(wait);
         }
         if let Some(at) = release.written {

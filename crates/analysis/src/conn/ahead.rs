@@ -154,9 +154,9 @@ impl Asked {
         self.unanswered = self.unanswered.saturating_add(1);
     }
 
-    #[inline(always)]
-    fn is_answered(&mut self, ends: bool) {
-        self.unanswered = self.unanswered.saturating_sub(ends.into());
+    #[inline]
+    fn is_answered(&mut self) {
+        self.unanswered = self.unanswered.saturating_sub(1);
     }
 }
 
@@ -172,7 +172,10 @@ impl Conn {
     pub(super) fn counts(&mut self, s: End, segment: &Segment, t: Nanos, begins: bool, before: Seq) {
         let ends = segment.flags.psh();
         if s == End::Server {
-            self.asked.is_answered(ends);
+            if ends {
+                self.asked.is_answered();
+                self.pending.is_answered();
+            }
             self.ahead.iter_mut().for_each(|ahead| ahead.hears());
         } else if begins | ends {
             self.asks_for(segment, t, begins, before);
@@ -184,9 +187,13 @@ impl Conn {
         let acknowledged = self.track.flow(End::Client).una;
         if begins {
             self.asked.begins(!before.after(acknowledged));
+            // It had left before all that the server has said came.
+            let answers = self.track.flow(End::Server).nxt;
+            self.pending.begins(segment.flags.ack() && segment.ack.before(answers));
         }
         if segment.flags.psh() && self.tickets.are_over() && !(segment.tls.is_none() && segment.grants()) {
             self.asked.asks();
+            self.pending.asks();
         }
         let sent = self.track.flow(End::Server).nxt;
         self.ahead.iter_mut().for_each(|ahead| ahead.speaks(segment, t, acknowledged, sent));
@@ -324,7 +331,7 @@ mod tests {
                     asked.begins(all);
                     (0..writes).for_each(|_| asked.asks());
                 }
-                End::Server => (0..writes).for_each(|_| asked.is_answered(true)),
+                End::Server => (0..writes).for_each(|_| asked.is_answered()),
             }
             asked.unanswered
         };

@@ -3,6 +3,7 @@
 
 use super::Conn;
 use super::ahead::Asked;
+use super::pending::Pending;
 use super::tickets::Tickets;
 use crate::exchange::Recorder;
 use crate::findings::Basis;
@@ -41,7 +42,7 @@ impl Conn {
     /// Becomes what [`Conn::new`] makes of this segment.
     pub(crate) fn renew(&mut self, id: u32, segment: &Segment, room: Basis) {
         // Each by its name: a new one must not be forgotten.
-        let Conn { who, track, habits, testimony, ex, ledger, role, tickets, ahead, asked } = self;
+        let Conn { who, track, habits, testimony, ex, ledger, role, tickets, ahead, asked, pending } = self;
         *who = identity(id, segment);
         track.renew(segment);
         *habits = Habits::default();
@@ -50,7 +51,7 @@ impl Conn {
         ledger.renew(id, segment, room);
         *role = Role::default();
         *tickets = Tickets::default();
-        (*ahead, *asked) = (None, Asked::default());
+        (*ahead, *asked, *pending) = (None, Asked::default(), Pending::default());
     }
 }
 

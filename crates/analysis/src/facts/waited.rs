@@ -68,7 +68,7 @@ pub(super) fn behind(f: &mut fmt::Formatter<'_>, wait: Nanos, work: Nanos, bytes
     if bytes == 0 {
         return write!(
             f,
-            "The next byte came {wait} after the other side's last one; for {work} of that an earlier request, which nothing had answered yet, was there."
+            "The next byte came {wait} after the last one; for {work} of that the server had an earlier request before it, which nothing had answered yet."
         );
     }
     write!(

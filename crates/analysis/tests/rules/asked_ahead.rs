@@ -124,3 +124,35 @@ fn grants_are_no_requests() {
     let (half, all) = (think(|n| if n % 2 == 1 { &GRANT } else { b"" }), think(|_| b""));
     assert!(half > all.part(3) && half < all.part(3).times(2), "{half} {all}");
 }
+
+/// Beside the server its pauses between answers are its own, too.
+fn beside_server(p: &Pipeline) -> [Nanos; 3] {
+    let (c, worked) = p.run(Tap::Server);
+    let (budget, gaps) = (&c.budget, &c.gap_budget);
+    let told = budget.get(Cause::ServerThink) + budget.get(Cause::SenderPause);
+    [told, worked, budget.get(Cause::PathDelay) + gaps.get(Cause::PathDelay)]
+}
+
+/// It works through what it has, whatever arrives meanwhile (rule 105).
+#[test]
+fn beside_a_server_that_has_others_before_it() {
+    let uneven: fn(usize) -> Nanos = |n| ms([4, 23, 12, 9, 16][n % 5]);
+    for work in [PLAIN.work, uneven] {
+        for (depth, apart) in [2, 3, 4, 6].into_iter().flat_map(|depth| [(depth, ms(0)), (depth, ms(3))]) {
+            let [told, worked, way] = beside_server(&Pipeline { depth, work, apart, ..PLAIN });
+            let said = format!("{depth} {apart}: {told} of {worked}, way {way}");
+            assert!(told <= worked + ms(1) && told >= worked.part(10).times(9), "{said}");
+            // With two of them it has nothing to do half of the time.
+            assert!(depth == 2 || way < ms(80), "{said}");
+        }
+        // Several writes make one request: how many it has is not known, and it is never said to work when it has none.
+        for (depth, writes) in [(2, 2), (3, 2), (2, 3), (4, 3)] {
+            let [told, worked, _] = beside_server(&Pipeline { depth, work, writes, apart: ms(3), ..PLAIN });
+            assert!(told <= worked + ms(1), "{depth} {writes}: {told} of {worked}");
+        }
+    }
+    for (depth, writes) in [(1, 1), (2, 1), (4, 1), (4, 2), (3, 3)] {
+        let idle = Pipeline { depth, writes, apart: ms(3), work: |_| us(20), ..PLAIN };
+        assert_eq!(beside_server(&idle)[0], Nanos::ZERO, "{depth} {writes}");
+    }
+}

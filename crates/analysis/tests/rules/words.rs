@@ -169,7 +169,7 @@ const SENTENCES: &[(Facts, &str)] = &[
     ),
     (
         Facts::Behind { wait: Nanos::millis(26), work: Nanos::millis(22), bytes: 0 },
-        "The next byte came 26.0 ms after the other side's last one; for 22.0 ms of that an earlier request, which nothing had answered yet, was there.",
+        "The next byte came 26.0 ms after the last one; for 22.0 ms of that the server had an earlier request before it, which nothing had answered yet.",
     ),
     (
         Facts::LateRequest { late: Nanos::millis(200) },
