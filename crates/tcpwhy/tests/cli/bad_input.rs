@@ -7,6 +7,21 @@ fn missing() {
     tcpwhy(&["/nowhere/a.pcap"]).fails(3, &["/nowhere/a.pcap: no such file", "Check"]);
 }
 
+/// An assistant's client shows the sentence to whoever set it up.
+#[test]
+fn no_folder_for_an_assistant() {
+    let dir = Dir::new();
+    let file = dir.file("a.pcap", b"");
+    let refused = |root: &str, sentence: &str| {
+        let done = tcpwhy(&["mcp", "--root", root]);
+        assert_eq!((done.code, done.out.as_str()), (3, ""));
+        assert_eq!(done.err, format!("tcpwhy: --root {root}: {sentence}\n"));
+    };
+    refused("/nowhere/at/all", "there is no such folder; name the one that holds the captures");
+    refused(&file, "it is a file; name the folder that holds it");
+    refused(&format!("{file}/below"), "a part of that path is a file; name a folder");
+}
+
 #[test]
 fn a_directory() {
     let dir = Dir::new();

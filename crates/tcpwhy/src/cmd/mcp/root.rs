@@ -1,24 +1,39 @@
 //! The folder whose captures may be read, and nothing else.
 
 use crate::shown;
-use anyhow::Context as _;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Names in a sentence about a file that is not there.
 const NAMED: usize = 20;
 /// What captures are called.
 const ENDINGS: [&str; 4] = ["pcap", "pcapng", "cap", "snoop"];
 
+/// Why there is no list of captures, and what to do.
+fn why(e: &io::Error) -> String {
+    match e.kind() {
+        io::ErrorKind::NotFound => "there is no such folder; name the one that holds the captures".into(),
+        io::ErrorKind::NotADirectory => "a part of that path is a file; name a folder".into(),
+        io::ErrorKind::PermissionDenied => {
+            "its captures cannot be listed: permission denied; run as a user who may read it, or name another folder".into()
+        }
+        _ => format!("its captures cannot be listed: {e}; name another folder"),
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Root(PathBuf);
 
 impl Root {
     pub(super) fn open(folder: &Path) -> anyhow::Result<Root> {
-        let there = folder.canonicalize().with_context(|| format!("--root {}", folder.display()))?;
-        anyhow::ensure!(there.is_dir(), "--root {}: it is no folder", folder.display());
-        fs::read_dir(&there)
-            .with_context(|| format!("--root {}: its captures cannot be listed", folder.display()))?;
+        let refused = |e: &io::Error| anyhow::anyhow!("--root {}: {}", folder.display(), why(e));
+        let there = folder.canonicalize().map_err(|e| refused(&e))?;
+        anyhow::ensure!(
+            there.is_dir(),
+            "--root {}: it is a file; name the folder that holds it",
+            folder.display()
+        );
+        fs::read_dir(&there).map_err(|e| refused(&e))?;
         Ok(Root(there))
     }
 
