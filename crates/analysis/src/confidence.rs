@@ -65,6 +65,8 @@ pub(crate) enum Rule {
     WindowPlateau,
     WindowPlateauByInferredScale,
     UnreadPlateau,
+    /// For less than half of a wait: the rest is a trip, which a larger window saves if a busy host made the ACK late.
+    ReadPartlyLate,
     UnknownScalePlateau,
     LateAck,
     LateAckOfOneSegment,
@@ -326,7 +328,7 @@ impl Rule {
             (Rule::WindowPlateau, _) => or(0.8, C::SendBuffer, 0.1),
             // Of all flights up to twice as large, few fit a window as if by its scale.
             (Rule::WindowPlateauByInferredScale, _) => or(0.7, C::SendBuffer, 0.2),
-            (Rule::UnreadPlateau, _) => or(0.8, C::ReceiveWindow, 0.15),
+            (Rule::UnreadPlateau | Rule::ReadPartlyLate, _) => or(0.8, C::ReceiveWindow, 0.15),
             (Rule::UnknownScalePlateau, _) => either(0.5, (C::ReceiveWindow, 0.4), (C::SendBuffer, 0.3)),
             (Rule::LateAck, _) => either(0.9, (C::SenderPause, 0.05), (C::CongestionWindow, 0.03)),
             (Rule::LateAckOfOneSegment, _) => or(0.8, C::SendBuffer, 0.2),

@@ -80,7 +80,10 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
         }
         Wait::Closed { window, flight, unread } => {
             let facts = unread.map_or(Facts::Closed { window }, |late| Facts::Unread { flight, late });
-            out.span(Rule::WindowClosed, Cause::SlowReader, peer, rest, facts);
+            // Where its reader was late for less than half of it, a host that was busy looks the same (rule 102).
+            let partly = unread.is_some_and(|late| late > Nanos::ZERO && late.times(2) <= step.duration());
+            let rule = if partly { Rule::ReadPartlyLate } else { Rule::WindowClosed };
+            out.span(rule, Cause::SlowReader, peer, rest, facts);
         }
         Wait::Shut { window } => {
             out.span(Rule::WindowClosed, Cause::SlowReader, me, rest, Facts::Closed { window });

@@ -1,6 +1,6 @@
 //! An ACK, and what was held until it came.
 
-use crate::profile::{WAKE_UP, delayed_from};
+use crate::profile::WAKE_UP;
 use crate::release::value::Wait;
 use crate::track::{Ack, Passage};
 use tcpwhy_base::Nanos;
@@ -24,13 +24,12 @@ pub(super) fn by_window(p: &Passage<'_>, ack: &Ack, flight: u32) -> Wait {
     let covered = p.acks.newest_first().find(|a| a.ack == ack.ack && a.una_before.before(a.ack));
     let held = covered.map_or(Nanos::ZERO, |a| ack.time - a.time);
     let slow = update && (ack.window_before < mss || held.times(4) >= p.waited());
-    let late = ack.late_by(p.path.peer()) > delayed_from(p.path.rtt);
     let unread = is_unread(p, ack).filter(|_| !slow);
     let window = ack.window_before;
     // A window that never holds a full segment: silly-window avoidance on both sides.
     if p.largest_window.is_some_and(|w| w < mss) {
         Wait::Silly { window }
-    } else if slow || unread.is_some() || late && acknowledges_many(p, ack) {
+    } else if slow || unread.is_some() {
         Wait::Closed { window, flight, unread }
     } else {
         Wait::Window { flight }
@@ -53,7 +52,7 @@ pub(super) fn is_unread(p: &Passage<'_>, ack: &Ack) -> Option<Nanos> {
     let grew = |most: u32| since().any(|a| a.offered() >= most);
     let low = |most: u32| most >= 8 * p.mss() && offered <= most / 2 && !grew(most);
     let mostly = p.largest_window.is_some_and(low);
-    if mostly && !ack.at_a_hole() {
+    if mostly && !ack.at_a_hole() && !caught_up(p, ack) {
         return Some(Nanos::ZERO);
     }
     let near = p.path.is_near();
@@ -78,6 +77,16 @@ pub(super) fn is_unread(p: &Passage<'_>, ack: &Ack) -> Option<Nanos> {
     };
     let of_it = |share: i64| late > WAKE_UP && late.times(share) > p.waited();
     (many && (of_it(2) || of_it(8) && was_never_empty(p))).then_some(late)
+}
+
+/// This ACK took all that was in flight, so that nothing more came for a trip, and the buffer was empty just before it or after it with nothing new
+/// in it: whoever reads had caught up, and waited for data itself. How late the ACK was says what its reader took (rule 21).
+fn caught_up(p: &Passage<'_>, ack: &Ack) -> bool {
+    let (nxt, largest) = (p.arrived.before.nxt, p.largest_window.unwrap_or(0));
+    let is_empty = |a: &Ack| a.offered() > largest / 4 * 3;
+    let mut since = p.acks.newest_first().take_while(|a| a.frame() > ack.frame());
+    let before = p.acks.newest_first().find(|a| a.frame() < ack.frame());
+    !nxt.after(ack.ack) && (since.any(|a| a.ack == ack.ack && is_empty(a)) || before.is_some_and(is_empty))
 }
 
 /// None of the last ACKs (four, and those of a reaction time) offered more than three quarters of the largest window: whoever read left something there each time,

@@ -63,8 +63,8 @@ fn a_late_ack_for_several_segments_waited_for_the_reader() {
     let flight = 4 * MSS;
     let read_late = |late| Wait::Closed { window: flight, flight, unread: Some(Nanos::micros(late)) };
     assert_eq!(opened(23_000, 11_501, |_| ()), read_late(11_501));
-    // Not for most of it: an ACK as late as a delayed one says so nevertheless, but not for how long.
-    assert_eq!(opened(23_002, 11_501, |_| ()), Wait::Closed { window: flight, flight, unread: None });
+    // Not for most of it: however late, a larger window would have saved more.
+    assert_eq!(opened(23_002, 11_501, |_| ()), Wait::Window { flight });
     assert_eq!(opened(23_000, 7_000, |_| ()), Wait::Window { flight });
     // A wake-up.
     assert_eq!(opened(1_990, 1_000, |_| ()), Wait::Window { flight });
@@ -89,4 +89,33 @@ fn a_window_that_grows_says_nothing_of_what_was_read() {
     let flight = 10 * MSS;
     assert_eq!(opened(20 * MSS), Wait::Window { flight });
     assert_eq!(opened(20 * MSS + 1), Wait::Closed { window: flight, flight, unread: Some(Nanos::ZERO) });
+}
+
+/// A window of twenty segments is acknowledged as a whole, with eight of them still to be read: by a reader that had been there just before, or was
+/// just after, or by one that leaves something there each time.
+#[test]
+fn whoever_has_caught_up_is_no_slow_reader() {
+    let opened = |before: u32, since: Option<u32>, left: u32| {
+        let row = row(ms(20), MSS).with(|r| {
+            let all = NXT - left * MSS;
+            let acks = [(7, 25, 20, before), (8, 20, left, 8)];
+            let update = since.map(|offered| (9, left, left, offered));
+            for (frame, from, to, offered) in acks.into_iter().chain(update) {
+                let at = if frame == 7 { START } else { START + ms(20) };
+                let mut ack = Ack::new(at, frame, true, false, Some(ms(20)));
+                (ack.una_before, ack.ack) = (NXT - from * MSS, NXT - to * MSS);
+                (ack.edge_before, ack.edge, ack.window_before) = (NXT, ack.ack + offered * MSS, 20 * MSS);
+                r.acks.push(ack, Nanos::ZERO);
+            }
+            (r.flow.una, r.largest_window) = (all, Some(20 * MSS));
+        });
+        row.release().wait
+    };
+    let is_reader = |wait: Wait| matches!(wait, Wait::Closed { unread: Some(Nanos::ZERO), .. });
+    assert_eq!(opened(20, None, 0), Wait::Window { flight: 20 * MSS });
+    assert!(is_reader(opened(15, None, 0)));
+    assert_eq!(opened(15, Some(16), 0), Wait::Window { flight: 20 * MSS });
+    assert!(is_reader(opened(15, Some(15), 0)));
+    // What is still in flight comes on top of that.
+    assert!(is_reader(opened(20, None, 1)));
 }
