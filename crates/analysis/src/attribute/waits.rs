@@ -78,13 +78,7 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
             let facts = Facts::Window { flight, rtt: context.rtt };
             out.span(Rule::WindowFull, Cause::ReceiveWindow, peer, rest, facts);
         }
-        Wait::Closed { window, flight, unread } => {
-            let facts = unread.map_or(Facts::Closed { window }, |late| Facts::Unread { flight, late });
-            // Where its reader was late for less than half of it, a host that was busy looks the same (rule 102).
-            let partly = unread.is_some_and(|late| late > Nanos::ZERO && late.times(2) <= step.duration());
-            let rule = if partly { Rule::ReadPartlyLate } else { Rule::WindowClosed };
-            out.span(rule, Cause::SlowReader, peer, rest, facts);
-        }
+        Wait::Closed { window, flight, unread } => opened(step, window, flight, unread, rest, out),
         Wait::Shut { window } => {
             out.span(Rule::WindowClosed, Cause::SlowReader, me, rest, Facts::Closed { window });
         }
@@ -143,6 +137,15 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
             out.span(Rule::NotCaptured, Cause::Unexplained, None, rest, facts);
         }
     }
+}
+
+/// A window opened whose reader had been late.
+fn opened(step: &Step, window: u32, flight: u32, unread: Option<Nanos>, rest: Nanos, out: &mut Emit<'_>) {
+    let facts = unread.map_or(Facts::Closed { window }, |late| Facts::Unread { flight, late });
+    // For less than half of it a busy host may have been as late (rule 102).
+    let partly = unread.is_some_and(|late| late > Nanos::ZERO && late.times(2) <= step.duration());
+    let rule = if partly { Rule::ReadPartlyLate } else { Rule::WindowClosed };
+    out.span(rule, Cause::SlowReader, Some(Side::from(step.sender.peer())), rest, facts);
 }
 
 /// A flight of so many bytes, and what had flown before, if that was more.
