@@ -159,6 +159,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         }
         // What waits for a word of the server has the next piece ready.
         _ if waits_to_continue(f, connection) => &[FixId::Application],
+        // Nothing was there that could have been read ahead.
+        _ if is_stream_of_events(f, connection) => &[FixId::Application],
         // The library writes the first piece: no call of the application could hold both.
         _ if is_held_within_tls(f, connection) => &[FixId::Nodelay, FixId::ReuseConnections],
         _ => cause.info().fixes,
@@ -177,7 +179,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         // Where the server closes a connection after each answer, nobody can use it again.
         let closed = fix == FixId::ReuseConnections && connection.server_closed;
         let place = if closed { "server" } else { place_of(info.place, cause, side) };
-        let mut rows: Vec<&How> = info.how.iter().collect();
+        let events = is_stream_of_events(f, connection);
+        let mut rows: Vec<&How> = info.how.iter().filter(|how| events || how.system != EVENTS).collect();
         // Its line alone tells what to change: there is no time to look for in a log.
         let front = usize::from(fix == FixId::Application && !waits_to_continue(f, connection));
         let guess =
@@ -187,6 +190,7 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
             FixId::Application if waits_for_greeting(f, connection) || waits_for_names(f) => {
                 rows.rotate_right(1);
             }
+            FixId::Application if events => rows.sort_by_key(|how| how.system != EVENTS),
             // The last one is for servers.
             FixId::ReuseConnections if closed => rows.rotate_right(1),
             FixId::ReuseConnections if asks_first(facts, cause, tls) => {
@@ -204,7 +208,7 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
             how: how.collect(),
             guess,
             parameters: parameters(fix, side, connection, &figures),
-            saves: Some(most_saved(fix, f, tls)),
+            saves: (!events).then(|| most_saved(fix, f, tls)),
             predicted: None,
             replayed: false,
         });
@@ -289,6 +293,35 @@ fn waits_to_continue(f: &Finding, c: &Brief) -> bool {
     let wait = f.example.end - f.example.start;
     curl && f.cause == Cause::SenderPause && f.side == Some(Side::Client) && CURL_CONTINUES.contains(&wait)
 }
+
+/// The row for who had nothing to say.
+const EVENTS: &str = "Events";
+/// Segments that may leave at once, whatever was before, and bytes where segments are large (RFC 6928, 2).
+const INITIAL_WINDOW: u64 = 10;
+const INITIAL_BYTES: u64 = 14_600;
+/// The MSS of who named none (RFC 9293, 3.7.1).
+const DEFAULT_MSS: u32 = 536;
+
+/// A writer that had nothing to say: never was more in flight than an initial window, so that each message left as it was written; pauses were as long as
+/// idle times for TCP (a timeout, RFC 5681, 4.1), and less than that window was sent for each such time (rule 110).
+fn is_stream_of_events(f: &Finding, c: &Brief) -> bool {
+    let sender = match f.side {
+        Some(Side::Client) => 0,
+        Some(Side::Server) => 1,
+        _ => return false,
+    };
+    let window = (INITIAL_WINDOW * u64::from(c.mss.unwrap_or(DEFAULT_MSS))).min(INITIAL_BYTES);
+    let idle = c.rtt.unwrap_or(Nanos::ZERO) + TIMEOUT;
+    let waits = f.of_requests().0.max(0) as u64 / idle.0 as u64;
+    f.cause == Cause::SenderPause
+        && f.occurrences >= PATTERN
+        && f.range.longest >= idle
+        && c.flights[sender] <= window
+        && c.messages[sender] <= window.saturating_mul(waits)
+}
+
+/// Two pauses may be a header, its body and its end.
+const PATTERN: u64 = 3;
 
 /// What decides whether a fix can help.
 fn shown(f: &Finding, c: &Brief) -> Shown {

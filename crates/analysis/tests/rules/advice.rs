@@ -42,6 +42,35 @@ fn an_upload_of_curl_that_waits_one_second_is_told_of_its_expect_header() {
     }
 }
 
+/// A server writes so many messages of `len` bytes, each `gap` milliseconds after the one before.
+fn events(count: u32, len: u32, gap: i64) -> Analysis {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.at(ms(30)).client().data(180);
+    for k in 1..=i64::from(count) {
+        w.at(ms(50 + gap * k)).server().write(len);
+        w.after(ms(0)).client().ack();
+    }
+    analyze(&w.segments())
+}
+
+/// Small messages at long gaps: there was nothing to read ahead, and nothing is promised (rule 110).
+#[test]
+fn who_had_nothing_to_say_is_not_told_to_read_ahead() {
+    let told = |count, len, gap| {
+        let analysis = events(count, len, gap);
+        let pause = finding(&analysis, Cause::SenderPause);
+        let first = &pause.fixes[0];
+        let plain =
+            first.how[0].contains("nothing to gain") && first.saves.is_none() && pause.fixes.len() == 1;
+        assert_eq!(plain, first.fix == FixId::Application, "{first:?}");
+        plain
+    };
+    assert!(told(15, 40, 300) && told(15, 1_448, 300) && told(15, 14_480, 300));
+    // Blocks that a window may hold, a steady writer without an idle time, and one that only began late.
+    assert_eq!([told(15, 20 * 1_448, 300), told(40, 400, 60), told(3, 40, 300)], [false; 3]);
+}
+
 /// What can be asked for together is a question of the server's protocol, where nothing tells what the client is.
 #[test]
 fn round_trips_in_series_are_told_the_way_of_the_server_s_protocol() {
