@@ -1,7 +1,9 @@
 //! The exchange (or TLS stretch) that is being recorded.
 
+mod closing;
 mod mark;
 
+pub(crate) use closing::{ALERT, may_close};
 pub(crate) use mark::Mark;
 
 use crate::attribute::{Carry, Context, attribute, fold};
@@ -34,6 +36,8 @@ pub(crate) struct Recorded {
     pub(crate) bytes: Ends<u64>,
     /// Payload of the segment that opened it: it has no step.
     first_bytes: u64,
+    /// What opened it may be a `close_notify`, as far as its record tells.
+    pub(crate) may_close: bool,
     /// Changes of direction from client to server.
     pub(crate) turns: u32,
     pub(crate) duplex: bool,
@@ -48,29 +52,7 @@ pub(crate) struct Recorded {
 at_rest! {
     Recorded {
         start, first_frame as Frame, request_end, response_start, last, last_frame as Frame, last_sender,
-        bytes, first_bytes, turns, duplex, credit, steps, done, carry,
-    }
-}
-
-impl Default for Recorded {
-    fn default() -> Recorded {
-        Recorded {
-            start: Nanos::ZERO,
-            first_frame: 0,
-            request_end: None,
-            response_start: None,
-            last: Nanos::ZERO,
-            last_frame: 0,
-            last_sender: End::Client,
-            bytes: Ends::default(),
-            first_bytes: 0,
-            turns: 0,
-            duplex: false,
-            credit: Ends::default(),
-            steps: Vec::new(),
-            done: Vec::new(),
-            carry: Carry::default(),
-        }
+        bytes, first_bytes, may_close, turns, duplex, credit, steps, done, carry,
     }
 }
 
@@ -242,6 +224,7 @@ impl Recorder {
             last: t,
             last_frame: segment.frame,
             last_sender: s,
+            may_close: may_close(segment),
             steps,
             ..Recorded::default()
         };

@@ -1,9 +1,10 @@
 //! The end of an exchange, and of the connection.
 
 use super::Conn;
+use crate::exchange::may_close;
 use crate::findings::Finished;
 use crate::output::Output;
-use crate::parts::{ALERT, Ending, how_unfinished, is_goodbye, summary};
+use crate::parts::{Ending, how_unfinished, is_goodbye, summary};
 use crate::result::{Ended, Quality};
 use crate::track::{Arrival, Arrived};
 use tcpwhy_base::{End, Segment};
@@ -55,7 +56,7 @@ impl Conn {
     /// A `close_notify` with which a server answers its client's FIN: nobody waits for it (rule 40).
     #[inline]
     pub(super) fn is_goodbye_of_server(&self, s: End, segment: &Segment, arrived: Arrived) -> bool {
-        let short = s == End::Server && segment.len <= ALERT as u32 && arrived.arrival == Arrival::New;
+        let short = s == End::Server && may_close(segment) && arrived.arrival == Arrival::New;
         short
             && self.who.protocol == Some("tls")
             && self.ledger.has_setup()

@@ -1,16 +1,13 @@
 //! Exchanges that were open when their connection ended.
 
 use crate::confidence::{Rule, Tap};
-use crate::exchange::Recorded;
+use crate::exchange::{ALERT, Recorded};
 use crate::facts::{Facts, Over, Witnessed};
 use crate::profile::WAKE_UP;
 use crate::result::{Closed, Ended, Frames, Quality, Span};
 use crate::track::{Moment, NeverCame, Tracker};
 use tcpwhy_base::{Cause, End, Nanos, Side, Source};
 
-/// A `close_notify` (RFC 8446, 6.1): an alert of two bytes makes a record of 24 bytes in TLS 1.3, of at most 31 in TLS 1.2
-/// (with an explicit nonce).
-pub(crate) const ALERT: u64 = 31;
 /// PostgreSQL's `Terminate`, MySQL's `COM_QUIT`: nobody answers them. TLS wraps them in a record of 31 bytes at most.
 const LAST_WORD: u64 = 5;
 
@@ -24,7 +21,8 @@ pub(crate) fn is_goodbye(ex: &Recorded, track: &Tracker, protocol: Option<&'stat
     let as_well = ex.bytes.server <= ALERT && ex.turns <= 1 && track.fin_of(End::Server).is_some();
     let tls = protocol == Some("tls");
     let most = if tls { 2 * ALERT } else { LAST_WORD };
-    closes && (silent && ex.bytes.client <= most || tls && as_well && ex.bytes.client <= ALERT)
+    closes
+        && (silent && ex.bytes.client <= most || tls && as_well && ex.bytes.client <= ALERT && ex.may_close)
 }
 
 /// How the exchange that is open when the connection ends has ended; `None`: it was complete.
@@ -99,13 +97,13 @@ fn is_farewell(ex: &Recorded, track: &Tracker) -> bool {
     let too_late = track.came_too_late(End::Client, ex.bytes.client);
     let closes = track.fin_of(End::Client).is_some_and(|fin| fin - ex.last <= track.rtt_or_zero());
     let answered = track.closed() == Closed::Fin || track.reset_by() == Some(End::Server);
-    ex.bytes.server == 0 && too_late && answered && (closes || ex.bytes.client <= ALERT)
+    ex.bytes.server == 0 && too_late && answered && (closes || ex.bytes.client <= ALERT && ex.may_close)
 }
 
 /// The same of a request: no `close_notify`, and no other last word, behind which its client closes. Nobody will answer it.
 pub(super) fn is_too_late(ex: &Recorded, track: &Tracker) -> bool {
     let closes = track.fin_of(End::Client).is_some_and(|fin| fin - ex.last <= WAKE_UP);
-    let asked = ex.bytes.server == 0 && ex.bytes.client > ALERT && !closes;
+    let asked = ex.bytes.server == 0 && (ex.bytes.client > ALERT || !ex.may_close) && !closes;
     asked && track.reset_by() == Some(End::Server) && track.came_too_late(End::Client, ex.bytes.client)
 }
 

@@ -1,6 +1,6 @@
 //! Packets that the capture missed, though they came (rule 94), and such as came to the tap and no further.
 
-use crate::wire::{Tap, Wire, ms, us};
+use crate::wire::{Tap, Wire, analyze, ms, us};
 use tcpwhy_base::{Cause, Nanos, Tls};
 
 /// The client's second write is held until the server's delayed ACK, five times. `missed` of these holds the capture lacks.
@@ -98,7 +98,7 @@ fn what_its_host_never_acknowledged_was_not_repeated_for_nothing() {
 /// A request that crosses the server's FIN is answered by a reset: who keeps connections longer than its server meets that. An alert of TLS asks for nothing.
 #[test]
 fn a_request_may_come_too_late() {
-    let too_late = |bytes: u32, crosses: bool, closes: bool| {
+    let late = |bytes: u32, crosses: bool, closes: bool, tls: u8| {
         let mut w = Wire::new(Tap::Client, ms(40));
         w.handshake();
         w.at(ms(50)).client().data(100);
@@ -115,10 +115,17 @@ fn a_request_may_come_too_late() {
             w.at(closed + ms(21)).client().fin();
         }
         w.at(closed + ms(50)).server().rst();
-        w.connection().too_late
+        let mut segments = w.segments();
+        segments.iter_mut().filter(|s| s.len == bytes).for_each(|s| s.tls = Tls(tls));
+        analyze(&segments).connections[0].too_late
     };
+    let too_late = |bytes, crosses, closes| late(bytes, crosses, closes, 0);
     assert!(too_late(100, true, false));
     assert!(!too_late(31, true, false) && !too_late(100, false, false));
+    // Within TLS the record tells: an alert by its type, or, of TLS 1.3, a record of that size.
+    let within = |bytes, tls| late(bytes, true, false, tls);
+    assert!(!within(31, Tls::ALERT) && !within(23, Tls::ALERT) && !within(24, Tls::DATA));
+    assert!(within(31, Tls::DATA) && within(25, Tls::DATA) && within(23, Tls::DATA));
     // Behind a last word its client closes as well (SSH says that it goes).
     assert!(!too_late(100, true, true));
 }
