@@ -435,6 +435,14 @@ impl Connection {
         self.budget.total() + self.idle()
     }
 
+    /// Opened and closed, and not a byte between: a health check, or a connection that nobody needed in the end.
+    pub(crate) fn was_empty(&self) -> bool {
+        self.opened_by_handshake
+            && self.closed != Closed::Open
+            && self.bytes == [0, 0]
+            && self.exchange_count() == 0
+    }
+
     /// How many exchanges it had, those that are not kept in detail as well.
     pub(crate) fn exchange_count(&self) -> u64 {
         self.exchanges.len() as u64 + self.exchanges_omitted.count

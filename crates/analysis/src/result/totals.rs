@@ -21,6 +21,8 @@ pub struct Totals {
     pub two_sided: u64,
     /// Connections whose beginning is not in the capture and that somebody waited for, and how long.
     pub midstream: (u64, Nanos),
+    /// Connections that were opened and closed without a byte between, and how long the handshakes of these took: no request waited for them.
+    pub empty: (u64, Nanos),
     /// Connections that a reset ended while an answer was under way.
     pub cut_off: u64,
     /// Connections whose last request came to a server that had closed.
@@ -70,6 +72,7 @@ impl Totals {
         self.connections += other.connections;
         self.two_sided += other.two_sided;
         self.midstream = (self.midstream.0 + other.midstream.0, self.midstream.1 + other.midstream.1);
+        self.empty = (self.empty.0 + other.empty.0, self.empty.1 + other.empty.1);
         self.cut_off += other.cut_off;
         self.too_late += other.too_late;
         self.closed_after =
@@ -90,6 +93,9 @@ impl Totals {
     pub fn add_connection(&mut self, c: &Connection) {
         self.add_quality(c.quality);
         self.two_sided += u64::from(!c.packets.contains(&0));
+        if c.was_empty() {
+            self.empty = (self.empty.0 + 1, self.empty.1 + c.budget.get(Cause::Handshake));
+        }
         self.cut_off += u64::from(c.cut_off);
         self.too_late += u64::from(c.too_late);
         if let Some(after) = c.closed_after.filter(|_| !c.too_late) {

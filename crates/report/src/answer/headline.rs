@@ -3,6 +3,7 @@
 use super::{Answer, NOTHING_WRONG, Part};
 use crate::Capture;
 use crate::figures::{count, percent};
+use std::cmp::Reverse;
 use tcpwhy_analysis::{Analysis, Finding, Server};
 use tcpwhy_base::{Cause, Class, Endpoint, Nanos, Owner, Side};
 
@@ -24,6 +25,8 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
     if let Some(text) = nothing(analysis, capture) {
         return text;
     }
+    let of_requests = without_empty(analysis, answer);
+    let answer = of_requests.as_ref().unwrap_or(answer);
     let mut text = vec![who(analysis, answer)];
     if answer.requests <= Nanos::ZERO {
         text.push(if is_unanswered(analysis) {
@@ -40,6 +43,7 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
             text.push(format!("Part of this is a guess: {share} was judged with little confidence."));
         }
     }
+    text.extend(of_requests.as_ref().map(|_| carried_nothing(analysis.totals.empty)));
     if answer.idle > Nanos::ZERO && answer.idle.0 as f64 >= IDLE * answer.requests.0 as f64 {
         let of = if answer.at_once { " (added up)" } else { "" };
         let trips = answer.part(Cause::PathDelay).idle;
@@ -56,6 +60,30 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
     let scan = analysis.findings.iter().find(|f| f.cause == Cause::Scan);
     text.extend(scan.map(Finding::why));
     text.join(" ")
+}
+
+/// The answer without the handshakes of connections that carried nothing, where there are both: no request waited for those, so that the verdict is of the others.
+fn without_empty(analysis: &Analysis, answer: &Answer) -> Option<Answer> {
+    let (n, opening) = analysis.totals.empty;
+    if n == 0 || answer.count == 0 || opening <= Nanos::ZERO {
+        return None;
+    }
+    let mut of_requests = answer.clone();
+    of_requests.requests = (answer.requests - opening).floor0();
+    let handshakes = of_requests.causes.iter_mut().filter(|p| p.cause == Cause::Handshake);
+    handshakes.for_each(|p| p.requests = (p.requests - opening).floor0());
+    of_requests.causes.sort_by_key(|p| (Reverse((p.requests, p.idle, p.after)), p.cause));
+    of_requests.at_once &= of_requests.requests > answer.clock;
+    Some(of_requests)
+}
+
+/// `100 connections carried nothing`: what opening them took is the time of no request.
+fn carried_nothing((n, opening): (u64, Nanos)) -> String {
+    let whose = if n == 1 { "that one" } else { "those" };
+    format!(
+        "{} carried nothing (health checks do that): no request waited for the handshakes of {whose}, {opening} of what is listed.",
+        count(n, "connection")
+    )
 }
 
 /// Said where most of the time of requests lies on connections whose beginning is not in the capture.

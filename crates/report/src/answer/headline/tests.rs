@@ -150,6 +150,32 @@ fn a_capture_that_begins_in_the_middle_says_so_where_it_is_about_such_connection
     assert!(of(&[true, true, false]).is_some_and(|t| t.contains("of 2 of 3 connections")));
 }
 
+/// What opening connections took that carried nothing is no time of requests, and not the verdict.
+#[test]
+fn handshakes_of_empty_connections_are_told_apart() {
+    let times = [(Cause::Handshake, 3_050), (Cause::ServerThink, 200), (Cause::PathDelay, 300)];
+    let empty = |n, ms| {
+        let mut totals = Totals::default();
+        totals.empty = (n, Nanos::millis(ms));
+        totals
+    };
+    let with = said_of(empty(100, 3_020), &times);
+    assert!(with.starts_with("34 requests to 10.0.0.2:25 in 530 ms "), "{with}");
+    assert!(with.contains("Nothing is wrong with TCP here: 57 % (300 ms) is the distance."), "{with}");
+    let told = "100 connections carried nothing (health checks do that): no request waited for the handshakes of those, 3.02 s of what is listed.";
+    assert!(with.ends_with(told), "{with}");
+    assert!(said_of(empty(1, 30), &times).contains("1 connection carried nothing (health checks do that): no request waited for the handshakes of that one, 30.0 ms"));
+    assert!(said(&times).contains("86 % (3.05 s) is opening connections."));
+    // Without any request they are all that there is.
+    let mut totals = empty(100, 3_050);
+    totals.budget.add(Cause::Handshake, Nanos::millis(3_050));
+    totals.connections = 100;
+    let analysis =
+        Analysis { connections: vec![Box::new(sample::connection())], totals, ..Analysis::default() };
+    let alone = headline(&analysis, &Capture::default(), &Answer::new(&analysis));
+    assert!(alone.contains("without a request, in 3.05 s") && !alone.contains("carried nothing"), "{alone}");
+}
+
 #[test]
 fn answers_that_resets_cut_off_are_told() {
     assert_eq!(cut_off(0), None);
