@@ -180,7 +180,7 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         let closed = fix == FixId::ReuseConnections && connection.server_closed;
         let place = if closed { "server" } else { place_of(info.place, cause, side) };
         let events = is_stream_of_events(f, connection);
-        let mut rows: Vec<&How> = info.how.iter().filter(|how| events || how.system != EVENTS).collect();
+        let mut rows: Vec<&How> = info.how.iter().collect();
         // Its line alone tells what to change: there is no time to look for in a log.
         let front = usize::from(fix == FixId::Application && !waits_to_continue(f, connection));
         let guess =
@@ -190,7 +190,7 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
             FixId::Application if waits_for_greeting(f, connection) || waits_for_names(f) => {
                 rows.rotate_right(1);
             }
-            FixId::Application if events => rows.sort_by_key(|how| how.system != EVENTS),
+            FixId::Application if events => rows.insert(0, &EVENTS),
             // The last one is for servers.
             FixId::ReuseConnections if closed => rows.rotate_right(1),
             FixId::ReuseConnections if asks_first(facts, cause, tls) => {
@@ -295,7 +295,10 @@ fn waits_to_continue(f: &Finding, c: &Brief) -> bool {
 }
 
 /// The row for who had nothing to say.
-const EVENTS: &str = "Events";
+static EVENTS: How = How {
+    system: "Events",
+    text: "Few bytes, far apart, each of them gone at once: so come events, lines of a log, answers to a long poll. If there was nothing to say until then, nothing is wrong and nothing to gain; else ask why the program had it late",
+};
 /// Segments that may leave at once, whatever was before, and bytes where segments are large (RFC 6928, 2).
 const INITIAL_WINDOW: u64 = 10;
 const INITIAL_BYTES: u64 = 14_600;

@@ -48,10 +48,6 @@ pub(super) const ROWS: &[FixInfo] = &[
                 text: "A pause of 1 s before a body is the wait for 100-continue: send `Expect:` empty or set CURLOPT_EXPECT_100_TIMEOUT_MS",
             },
             How {
-                system: "Events",
-                text: "Few bytes, far apart, each of them gone at once: so come events, lines of a log, answers to a long poll. If there was nothing to say until then, nothing is wrong and nothing to gain; else ask why the program had it late",
-            },
-            How {
                 system: "Any",
                 text: "A late greeting, or a first answer after 5 s or a multiple of it (`timeout` in resolv.conf(5)), is mostly a lookup of the client's name that no name server answers (sshd `UseDNS no`, MySQL `skip_name_resolve`, rsync `reverse lookup = no`, Postfix `smtpd_peername_lookup = no`); garbage collection and lock waits are other hidden pauses",
             },
