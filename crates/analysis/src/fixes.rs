@@ -161,6 +161,10 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         _ if waits_to_continue(f, connection) => &[FixId::Application],
         // Nothing was there that could have been read ahead.
         _ if is_stream_of_events(f, connection) => &[FixId::Application],
+        // A buffer that is ready hides no more than it takes to be sent: what comes later by a timeout was being made.
+        _ if cause == Cause::SenderPause && f.range.longest >= idle(connection) => {
+            &[FixId::Application, FixId::LargerWrites]
+        }
         // The library writes the first piece: no call of the application could hold both.
         _ if is_held_within_tls(f, connection) => &[FixId::Nodelay, FixId::ReuseConnections],
         _ => cause.info().fixes,
@@ -305,6 +309,11 @@ const INITIAL_BYTES: u64 = 14_600;
 /// The MSS of who named none (RFC 9293, 3.7.1).
 const DEFAULT_MSS: u32 = 536;
 
+/// A pause as long as an idle time is for TCP: a timeout (RFC 5681, 4.1).
+fn idle(c: &Brief) -> Nanos {
+    c.rtt.unwrap_or(Nanos::ZERO) + TIMEOUT
+}
+
 /// A writer that had nothing to say: never was more in flight than an initial window, so that each message left as it was written; pauses were as long as
 /// idle times for TCP (a timeout, RFC 5681, 4.1), and less than that window was sent for each such time (rule 110).
 fn is_stream_of_events(f: &Finding, c: &Brief) -> bool {
@@ -314,7 +323,7 @@ fn is_stream_of_events(f: &Finding, c: &Brief) -> bool {
         _ => return false,
     };
     let window = (INITIAL_WINDOW * u64::from(c.mss.unwrap_or(DEFAULT_MSS))).min(INITIAL_BYTES);
-    let idle = c.rtt.unwrap_or(Nanos::ZERO) + TIMEOUT;
+    let idle = idle(c);
     let waits = f.of_requests().0.max(0) as u64 / idle.0 as u64;
     f.cause == Cause::SenderPause
         && f.occurrences >= PATTERN

@@ -38,7 +38,7 @@ fn an_upload_of_curl_that_waits_one_second_is_told_of_its_expect_header() {
         assert_eq!(told(Program::Libcurl, wait), (FixId::Application, true, 1), "{wait}");
     }
     for (program, wait) in [(Program::Libcurl, 900), (Program::Libcurl, 1_200), (Program::Go, 1_000)] {
-        assert_eq!(told(program, wait), (FixId::LargerWrites, false, 2), "{program:?} {wait}");
+        assert_eq!(told(program, wait), (FixId::Application, false, 2), "{program:?} {wait}");
     }
 }
 
@@ -63,7 +63,9 @@ fn who_had_nothing_to_say_is_not_told_to_read_ahead() {
         let first = &pause.fixes[0];
         let plain =
             first.how[0].contains("nothing to gain") && first.saves.is_none() && pause.fixes.len() == 1;
-        assert_eq!(plain, first.fix == FixId::Application, "{first:?}");
+        // What took as long as a timeout was being made, and no buffer hides that.
+        assert_eq!(plain || gap > 200, first.fix == FixId::Application, "{first:?}");
+        assert!(plain || pause.fixes.iter().any(|fix| fix.fix == FixId::LargerWrites));
         plain
     };
     assert!(told(15, 40, 300) && told(15, 1_448, 300) && told(15, 14_480, 300));
