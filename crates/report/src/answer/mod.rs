@@ -40,6 +40,8 @@ pub struct Answer {
     pub closed_after: (u64, Nanos),
     /// Time of requests whose cause was judged with little confidence; what is not explained is not among it.
     pub unsure: Nanos,
+    /// Connections that carried nothing, and how long opening them took: no request waited for that.
+    pub empty: (u64, Nanos),
 }
 
 /// The time of one cause.
@@ -79,6 +81,7 @@ impl Answer {
             causes: parts(&totals.request_budget(), &idle, &totals.tail),
             closed_after: totals.closed_after,
             unsure: unsure(&analysis.findings),
+            empty: totals.empty,
         }
     }
 

@@ -44,6 +44,7 @@ pub(super) fn list(
         requests: answer.count,
         held: answer.held.clone(),
         asks: answer.asks.clone(),
+        empty: answer.empty,
         ..Said::default()
     };
     let mut rest = Vec::new();
@@ -203,6 +204,8 @@ pub(super) struct Said {
     frames: bool,
     /// Which of them asked whom while it answered.
     asks: Vec<(Endpoint, Endpoint)>,
+    /// Connections that carried nothing, and how long opening them took.
+    empty: (u64, Nanos),
 }
 
 /// The server that a fix is for.
@@ -235,6 +238,10 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, said: &mut Said, layout: &L
     }
     if f.connection_count > 1 {
         facts.push(format!("on {}", count(f.connection_count, "connection")));
+    }
+    let (empty, opening) = said.empty;
+    if f.cause == Cause::Handshake && said.requests > 0 && opening > Nanos::ZERO {
+        facts.push(format!("{opening} of it for {} that carried nothing", count(empty, "connection")));
     }
     for line in wrap(&facts.join("; "), layout.width.saturating_sub(INDENT).max(20)) {
         writeln!(out, "{:INDENT$}{DIM}{line}{DIM:#}", "")?;
@@ -476,6 +483,22 @@ mod tests {
         };
         assert_eq!(of(130, &mut f).as_deref(), Some("saves 40.0 ms, predicted"));
         assert_eq!(of(131, &mut f).as_deref(), Some("saves 40.0 ms here, 61.0 ms in all, predicted"));
+    }
+
+    /// Where handshakes are listed, those that no request waited for are told apart.
+    #[test]
+    fn what_carried_nothing_is_said_where_it_is_listed() {
+        let mut f = crate::sample::analysis().findings[0].clone();
+        let told = |f: &Finding, requests, n| {
+            let empty = (n, Nanos::millis(n as i64 * 30));
+            let mut out = Vec::new();
+            let mut said = Said { requests, empty, ..Said::default() };
+            one(&mut out, f, &mut said, &Layout { width: 200, ..Layout::default() }).unwrap();
+            String::from_utf8(out).unwrap().contains("3.00 s of it for 100 connections that carried nothing")
+        };
+        assert!(!told(&f, 10, 100));
+        f.cause = Cause::Handshake;
+        assert_eq!([told(&f, 10, 100), told(&f, 0, 100), told(&f, 10, 0)], [true, false, false]);
     }
 
     #[test]
