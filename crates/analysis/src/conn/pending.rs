@@ -17,7 +17,8 @@ pub(super) struct Pending {
     /// The least of them, lately, with which the server answered though the client had said nothing since its last answer: as many, and there is
     /// something to answer, whatever else was counted.
     least: u8,
-    /// So many such answers came since; and whether it was as many again: where requests are of more writes than answers, it grows and grows.
+    /// So many such answers came since; whether something was asked since, and whether it had then been as few once more: where requests are of more
+    /// writes than answers, it grows and grows.
     since_least: u8,
     /// So many messages of the client came since one that had left before an answer came to it; and whether the server has spoken last.
     since_crossed: u8,
@@ -27,7 +28,8 @@ at_rest! { Pending { count, least, since_least, since_crossed } }
 
 /// The server has spoken last.
 const ANSWERED: u8 = 128;
-/// It was as many again.
+/// Something was asked since; it was as few again.
+const LATER: u8 = 64;
 const AGAIN: u8 = 128;
 
 impl Default for Pending {
@@ -47,6 +49,7 @@ impl Pending {
     pub(super) fn asks(&mut self) {
         self.count = self.count.saturating_add(1);
         self.since_crossed &= !ANSWERED;
+        self.since_least |= LATER;
     }
 
     /// The server has ended a write.
@@ -61,16 +64,17 @@ impl Pending {
 
     /// The server has answered with nothing new to answer.
     fn goes_on(&mut self) {
-        let since = (self.since_least & !AGAIN) + 1;
+        let (known, since) = (self.since_least & AGAIN, (self.since_least & !(AGAIN | LATER)) + 1);
         if self.count == 0 {
             // More writes than requests: nothing is known.
             (self.least, self.since_least) = (u8::MAX, 0);
-        } else if self.count == self.least {
-            self.since_least = AGAIN;
-        } else if self.count < self.least || since >= RECENT {
+        } else if self.count <= self.least {
+            let again = self.least < u8::MAX && self.since_least & LATER != 0;
+            (self.least, self.since_least) = (self.count, if again { AGAIN } else { known });
+        } else if since >= RECENT {
             (self.least, self.since_least) = (self.count, 0);
         } else {
-            self.since_least = self.since_least & AGAIN | since;
+            self.since_least += 1;
         }
     }
 
@@ -165,10 +169,12 @@ mod tests {
         let (some, row) = ("brrrraacrraacr", "bra".repeat(usize::from(RECENT)));
         assert!(after(&format!("{some}{}", &row[3..])).is_some());
         assert!(!after(&format!("{some}{row}")).is_some());
-        // Three writes for two answers: the count grows, and the least with it.
+        // More writes than answers: the count grows, and the least with it.
         for n in 1..60 {
-            let drift = after(&"crrraa".repeat(n));
-            assert!(!drift.is_some(), "{n}: {drift:?}");
+            for more in ["crrraa", "crrrrraaa", "crrracraaa"] {
+                let drift = after(&(more.to_owned() + "r").repeat(n));
+                assert!(!drift.is_some(), "{n} {more}: {drift:?}");
+            }
         }
         assert_eq!(after(&"br".repeat(300)).count, u8::MAX);
     }
