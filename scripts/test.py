@@ -203,8 +203,8 @@ def checks(binary):
         Check('fuzz targets are built', f'{LEFT} fuzz/run.sh --build', show=0, early=True),
         Check('fuzz', 'nice fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8, early=True),
         Check('a clone by itself', stand_alone, ['git', os.path.join(common.ROOT, '.git')], early=True),
-        Check('cargo test: the lab', again.lab_tests, show=1, early=True),
-        Check('cargo test: watch', again.watch_tests, show=1),
+        Check('cargo test: the lab', again.lab_tests, show=1, early=True, timed=True),
+        Check('cargo test: watch', again.watch_tests, show=1, timed=True),
         Check('lab matrix', lab_matrix, ['ip', '/dev/net/tun'], show=40, timed=True),
         Check('record beside the lab', record_sample(binary), ['ip', '/dev/net/tun'], show=8, timed=True),
     ]
