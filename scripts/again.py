@@ -127,6 +127,11 @@ def cargo_tests(log, chosen):
     return 0
 
 
+def run_all(commands, log):
+    """One after the other, until one fails: its exit code. Each is made when the ones before it have run."""
+    return next(filter(None, (run(shlex.join(command), log) for command in commands)), 0)
+
+
 def run(command, log):
     """Its exit code; the output goes to the log."""
     log.write(f'$ {command}\n')

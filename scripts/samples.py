@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 
+import again
 import common
 
 # bundled captures that tshark reads from the file as it is
@@ -18,33 +19,18 @@ WITH_FINDINGS = [
 
 def made_cases(log):
     """Some made cases: their labels are well-formed, answers tile, and the score is not below the committed floor."""
-    python = sys.executable
     with tempfile.TemporaryDirectory() as folder:
-        for command in (
-            [python, 'scripts/cases.py', '--sample', folder],
-            [python, 'scripts/check_json.py', '--bin', common.BINARY, '--kind', 'any', folder],
-            [
-                python,
-                'scripts/accuracy.py',
-                '--bin',
-                common.BINARY,
-                '--folder',
-                folder,
-                '--quiet',
-                '--floor',
-                'scripts/cases_floor.json',
-            ],
-        ):
-            if 'scripts/check_json.py' in command:
-                command[-1:] = [case.path for case in common.labelled_in(folder)]
-            log.write(f'$ {" ".join(command)}\n')
-            log.flush()
-            code = subprocess.run(
-                command, cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, check=False
-            ).returncode
-            if code:
-                return code
-    return 0
+        return again.run_all(of_made_cases(folder), log)
+
+
+def of_made_cases(folder):
+    """They are made there, then explained and judged."""
+    python = sys.executable
+    yield [python, 'scripts/cases.py', '--sample', folder]
+    labelled = [case.path for case in common.labelled_in(folder)]
+    yield [python, 'scripts/check_json.py', '--bin', common.BINARY, '--kind', 'any', *labelled]
+    score = [python, 'scripts/accuracy.py', '--bin', common.BINARY, '--folder', folder, '--quiet']
+    yield [*score, '--floor', 'scripts/cases_floor.json']
 
 
 def tshark_finds_the_evidence(log):

@@ -299,18 +299,8 @@ def lab_matrix(log):
         raise Skip('the lab needs root')
     with tempfile.TemporaryDirectory() as folder:
         only = [word for name in LAB_CELLS for word in ('--only', name)]
-        for command in (
-            [common.BINARY, 'lab', 'dataset', folder, *only],
-            [sys.executable, 'scripts/accuracy.py', '--bin', common.BINARY, '--folder', folder, *LAB.split()],
-        ):
-            log.write(f'$ {" ".join(command)}\n')
-            log.flush()
-            code = subprocess.run(
-                command, cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, check=False
-            ).returncode
-            if code:
-                return code
-    return 0
+        judged = [sys.executable, 'scripts/accuracy.py', '--bin', common.BINARY, '--folder', folder, *LAB.split()]
+        return again.run_all([[common.BINARY, 'lab', 'dataset', folder, *only], judged], log)
 
 
 def stand_alone(log):
