@@ -7,6 +7,7 @@ use crate::step::Step;
 use tcpwhy_base::{End, Nanos};
 
 /// So many of the client's messages, and of the server's answers to nothing new, are remembered: what a connection did before that it need not do now.
+/// (Not derived from a protocol: more of them would go by what a client did that asks one by one by now.)
 const RECENT: u8 = 8;
 
 /// Writes of the client beyond those of the server, with what shows that this counts requests. (Small: each connection has one.)
@@ -99,7 +100,7 @@ impl Conn {
         self.is_beside_server() && t - self.ex.recorded().last <= way + jitter
     }
 
-    /// Much nearer to it than to its client, and nobody else tells.
+    /// Four times nearer to it than to its client, as one is beside a reader (`attribute/waits.rs`), and nobody else tells.
     fn is_beside_server(&self) -> bool {
         let own = self.track.reaction_or_zero(End::Server);
         own.times(4) <= self.track.reaction_or_zero(End::Client)
