@@ -4,6 +4,7 @@ mod ahead;
 mod early;
 mod elsewhere;
 mod finish;
+mod going;
 mod held;
 mod index;
 mod lingering;
@@ -89,6 +90,10 @@ pub struct Analyzer {
     closed: Lingering,
     /// Behind this the first of them is looked at.
     due: Nanos,
+    /// Those whose time is over, and which end together.
+    going: Vec<Closed>,
+    /// Those in which no more packets will wait before long.
+    full: Vec<u32>,
     /// Connections that are over, and are summed up next; whether they are listed, whatever they show.
     over: Vec<(Finished, bool)>,
     /// All that have ended.
@@ -140,6 +145,8 @@ impl Analyzer {
             scan: None,
             closed: Lingering::new(),
             due: Nanos::MAX,
+            going: Vec::new(),
+            full: Vec::new(),
             over: Vec::new(),
             ended: Vec::new(),
             done: Vec::new(),
@@ -169,6 +176,7 @@ impl Analyzer {
 
     /// The connections that have ended since this was last asked, in the order in which they ended.
     pub fn ended(&mut self) -> impl Iterator<Item = Box<Connection>> {
+        self.let_them_go();
         self.done.drain(..)
     }
 
@@ -238,6 +246,7 @@ impl Analyzer {
     #[inline(never)]
     fn push_any(&mut self, segment: &Segment, known: Known) {
         let found = if known.is_nothing() { self.other_direction(segment) } else { Some(known) };
+        let found = if self.is_going(found) { self.found_behind(segment) } else { found };
         match found {
             None => self.begin(segment),
             Some(Known { slot, from_client, .. }) if self.goes_on(slot, segment) => {
@@ -317,6 +326,9 @@ impl Analyzer {
     /// The connection in a slot, with all its packets.
     fn conn_at(&mut self, slot: u32) -> Option<&mut Conn> {
         self.hold_lone(slot);
+        if matches!(&self.live[slot as usize], Slot::Conn(held) if held.goes()) {
+            self.let_them_go();
+        }
         match &mut self.live[slot as usize] {
             Slot::Conn(held) => Some(held.settle(&mut self.kept, &mut self.room)),
             _ => None,
@@ -392,15 +404,6 @@ impl Analyzer {
             self.let_one_go(closed);
         }
         self.look_at_closed();
-    }
-
-    fn let_one_go(&mut self, closed: Closed) {
-        // What waits may hold a copy of what closes a connection.
-        if latest_of(&self.live, closed).is_some()
-            && self.conn_at(closed.slot).is_some_and(|conn| conn.lingers())
-        {
-            self.leave(closed.slot, false);
-        }
     }
 
     /// The connection in this slot ends, and its ends may begin another one.

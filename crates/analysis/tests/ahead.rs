@@ -96,3 +96,48 @@ fn packets_that_follow_each_other_are_taken_as_one_by_one() {
         assert!(format!("{:?}", several.finish()) == one, "{size} at once");
     }
 }
+
+/// Connections whose time for late packets is over end several at once: what comes for one of them before that is a connection of its own
+/// all the same.
+#[test]
+fn what_is_about_to_end_takes_no_more_packets() {
+    let packet = |port: u16, from_client: bool, ms: i64, flags: u16| {
+        let ends =
+            [Endpoint { ip: [192, 0, 2, 1].into(), port }, Endpoint { ip: [192, 0, 2, 2].into(), port: 80 }];
+        let (src, dst) = if from_client { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
+        let (time, flags) = (Nanos::millis(ms), TcpFlags(flags | TcpFlags::ACK));
+        Segment { time, frame: ms as u64 + 1, src, dst, flags, ..Segment::EMPTY }
+    };
+    for closed in 1..20_u16 {
+        let mut all: Vec<Segment> = Vec::new();
+        for n in 0..closed {
+            let ms = i64::from(n) * 3;
+            all.push(packet(1_000 + n, true, ms, 0));
+            all.push(packet(1_000 + n, true, ms + 1, TcpFlags::FIN));
+            all.push(packet(1_000 + n, false, ms + 2, TcpFlags::FIN));
+        }
+        // Another one's packet, by which their time is over, and then one more of each.
+        all.extend([packet(99, true, 5_000, 0), packet(99, false, 5_001, 0)]);
+        for n in 0..closed {
+            all.push(packet(1_000 + n, true, 5_100 + i64::from(n), 0));
+            all.push(packet(1_000 + n, false, 5_200 + i64::from(n), 0));
+        }
+        let answer = |crowd, one_by_one: bool| {
+            let mut analyzer = all_detail().crowded_from(crowd).lingering(Nanos::secs(1));
+            if one_by_one {
+                all.iter().for_each(|segment| analyzer.push(segment));
+            } else {
+                // What is looked up together is looked up before any of it is taken.
+                let (before, late) = all.split_at(all.len() - usize::from(closed) * 2);
+                analyzer.push_all(before);
+                analyzer.push_all(late);
+            }
+            analyzer.finish()
+        };
+        let whole = answer(0, false);
+        assert_eq!(whole.totals.connections, u64::from(closed) * 2 + 1);
+        for (crowd, one_by_one) in [(0, true), (usize::MAX, false), (usize::MAX, true)] {
+            assert_eq!(format!("{:?}", answer(crowd, one_by_one)), format!("{whole:?}"), "{closed}");
+        }
+    }
+}

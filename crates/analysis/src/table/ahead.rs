@@ -149,16 +149,26 @@ impl Analyzer {
                 if held.is_young() {
                     let lingered = held.closed_at().is_some();
                     if held.waits_young(segment, known.from_client, LINGER, &mut self.room) {
+                        let full = self.room.ends_soon();
                         if !lingered && let Some(now) = held.closed_at() {
                             self.closed.push(now + self.linger, known.slot, known.id, held.class());
                             self.look_at_closed();
                         }
+                        if full {
+                            self.becomes_full(known.slot);
+                        }
                         self.let_go_before(segment.time);
                         continue;
                     }
-                } else if crowded && held.waits_on(segment, known.from_client, &mut self.room) {
-                    self.let_go_before(segment.time);
-                    continue;
+                } else if crowded {
+                    let was_full = held.is_nearly_full();
+                    if held.waits_on(segment, known.from_client, &mut self.room) {
+                        if !was_full && held.is_nearly_full() {
+                            self.becomes_full(known.slot);
+                        }
+                        self.let_go_before(segment.time);
+                        continue;
+                    }
                 }
             }
             self.push_known(segment, known, on_the_way.changes);

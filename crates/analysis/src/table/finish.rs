@@ -1,5 +1,6 @@
 //! The end: connections are numbered by their first packets, summed up, and given out.
 
+use super::held::{Held, TOGETHER};
 use super::listed::{Listed, only_listed};
 use super::lone::Lones;
 use super::scan::{Scans, Silent};
@@ -26,8 +27,10 @@ impl Analyzer {
 
     /// Ends the connections that still live, for [`Analyzer::finish_all`].
     pub fn end_live(&mut self) {
+        self.let_them_go();
         (self.index, self.links) = Default::default();
         self.silent.reserve(self.live.len() - self.held);
+        let mut last: Vec<Box<Held>> = Vec::with_capacity(TOGETHER);
         let mut live = std::mem::take(&mut self.live);
         for at in 0..live.len() {
             // What those behind it need is on its way from memory: where they lead first, then that.
@@ -44,15 +47,27 @@ impl Analyzer {
             match std::mem::replace(&mut live[at], Slot::Free) {
                 Slot::Free => {}
                 Slot::Lone(at, id) => self.silent.push((at, id)),
-                Slot::Conn(held) => self.finish_held(held, true),
+                Slot::Conn(held) => last.push(held),
+            }
+            if last.len() == TOGETHER {
+                self.end_last(&mut last);
             }
         }
+        self.end_last(&mut last);
         self.add_over();
+    }
+
+    /// These still lived at the end of the capture.
+    #[expect(clippy::vec_box, reason = "they come from where they were, and none is moved")]
+    fn end_last(&mut self, last: &mut Vec<Box<Held>>) {
+        Held::run_all(last.iter_mut().map(|held| &mut **held), &mut self.kept, &mut self.room);
+        last.drain(..).for_each(|held| self.finish_held(held, true));
     }
 
     /// Ends the connections that still live; they are then the last that [`Analyzer::ended`] gives, in the order of
     /// their first packets.
     pub fn end_all(&mut self) {
+        self.let_them_go();
         (self.index, self.links) = Default::default();
         let mut live: Vec<(u32, u32)> = Vec::new();
         for (slot, conn) in self.live.iter().enumerate() {

@@ -1,7 +1,11 @@
 //! A connection in the table: what must be known of it whenever a packet comes, in one cache line, and where the rest is.
 
+mod together;
+
+pub(super) use together::TOGETHER;
+
 use super::index::Key;
-use super::logs::{FULL, Log, Logs};
+use super::logs::{FULL, Log, Logs, NEARLY_FULL};
 use super::resting::{Rested, Resting};
 use super::seen::Seen;
 use super::waiting::{BEFORE_ALL, Unpacked, decides_nothing};
@@ -21,8 +25,9 @@ pub(super) struct Room {
     logs: Logs,
     /// Connections that have ended: so many begin that to ask for memory each time would take longer than to find them.
     held: Vec<Box<Held>>,
-    /// The state of the connection that ended last.
-    conn: Option<Box<Conn>>,
+    /// The states of the connections that ended last.
+    #[expect(clippy::vec_box, reason = "they go to where they are used, and none is moved")]
+    conns: Vec<Box<Conn>>,
     /// States that lie idle.
     resting: Resting,
 }
@@ -30,7 +35,7 @@ pub(super) struct Room {
 impl Room {
     /// The state of a connection that begins with this segment.
     pub(super) fn conn(&mut self, id: u32, first: &Segment, parts: &mut Output) -> Box<Conn> {
-        state_of(&mut self.conn, id, first, parts)
+        state_of(&mut self.conns, id, first, parts)
     }
 
     /// States that lie idle.
@@ -45,6 +50,12 @@ impl Room {
         self.resting.woken()
     }
 
+    /// A connection whose packets all wait has nearly as many as may; asked once.
+    #[inline]
+    pub(super) fn ends_soon(&mut self) -> bool {
+        self.logs.ends_soon()
+    }
+
     /// So many connections are open that packets of each wait long.
     #[inline]
     pub(super) fn set_crowded(&mut self, crowded: bool) {
@@ -53,7 +64,9 @@ impl Room {
 
     /// That connection has ended.
     pub(super) fn give_back(&mut self, conn: Box<Conn>) {
-        self.conn = Some(conn);
+        if self.conns.len() < TOGETHER {
+            self.conns.push(conn);
+        }
     }
 
     /// A connection, in the room of one that has ended.
@@ -69,9 +82,10 @@ impl Room {
 }
 
 /// The state of a connection that begins with this segment, in the room of one that has ended.
-fn state_of(ended: &mut Option<Box<Conn>>, id: u32, first: &Segment, parts: &mut Output) -> Box<Conn> {
+#[expect(clippy::vec_box, reason = "they go to where they are used, and none is moved")]
+fn state_of(ended: &mut Vec<Box<Conn>>, id: u32, first: &Segment, parts: &mut Output) -> Box<Conn> {
     let basis = parts.spare_basis();
-    match ended.take() {
+    match ended.pop() {
         Some(mut ended) => {
             ended.renew(id, first, basis);
             ended
@@ -291,7 +305,7 @@ impl Held {
         linger: Nanos,
         room: &mut Room,
     ) -> bool {
-        let late = !self.open && segment.time > self.now + linger;
+        let late = !self.open && (segment.time > self.now + linger || self.seen.goes());
         self.is_young() && !segment.flags.syn() && !late && self.append(segment, from_client, room)
     }
 
@@ -318,6 +332,12 @@ impl Held {
             self.open = self.seen.is_open();
         }
         true
+    }
+
+    /// Of one that has a state: so many bytes wait that no more will before long.
+    #[inline]
+    pub(super) fn is_nearly_full(&self) -> bool {
+        usize::from(self.waits) > NEARLY_FULL
     }
 
     /// Takes a segment that decides nothing, while it is open: it goes on with it then, and stays open. Right away where its state is
@@ -362,33 +382,24 @@ impl Held {
         self.open = conn.is_open();
     }
 
+    /// Whether its time for late packets is over, so that it ends with others, before another packet comes to it.
+    pub(super) fn set_goes(&mut self, goes: bool) {
+        self.seen.set_goes(goes);
+    }
+
+    /// It was told to.
+    #[inline]
+    pub(super) fn goes(&self) -> bool {
+        self.seen.goes()
+    }
+
     /// Runs what waits through the rules, and gives the connection.
     pub(super) fn settle(&mut self, parts: &mut Output, room: &mut Room) -> &mut Conn {
-        let n = usize::from(std::mem::take(&mut self.waits));
-        let log = std::mem::replace(&mut self.log, Log::NONE);
-        let mut unpacked = Unpacked::of(&self.ends(), self.link, room.logs.file(log));
-        self.grown = true;
-        if let Some(conn) = room.resting.wake(&mut self.rested) {
-            self.conn = Some(Box::new(conn));
+        if self.waits > 0 || self.rested != Rested::NONE || self.conn.is_none() {
+            self.run(parts, room);
         }
         let id = self.id;
-        for (bytes, used) in room.logs.read(log, n) {
-            let mut at = 0;
-            while at < used
-                && let Some((s, n)) = unpacked.next(bytes.get(at..).unwrap_or_default())
-            {
-                at += n;
-                let segment = unpacked.segment(s);
-                let conn = self.conn.get_or_insert_with(|| state_of(&mut room.conn, id, segment, parts));
-                conn.push_from(s, segment, parts);
-            }
-        }
-        let conn = self.conn.get_or_insert_with(|| state_of(&mut room.conn, id, &Segment::EMPTY, parts));
-        if !log.is_none() {
-            room.logs.give_back(log);
-            self.open = conn.is_open();
-        }
-        conn
+        self.conn.get_or_insert_with(|| state_of(&mut room.conns, id, &Segment::EMPTY, parts))
     }
 
     /// Not heard of since this was last asked, nor since this time, and what it keeps is more than it needs.

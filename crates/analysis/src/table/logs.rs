@@ -18,6 +18,9 @@ const SEVERAL: usize = 1;
 const ONLY: usize = 2;
 /// Behind so many bytes of that a packet may have no room.
 pub(super) const FULL: usize = bytes_of(ONLY) - PLAIN;
+/// Behind so many it is full after six or more packets. Meanwhile seven others become as full: of connections that speak as often each becomes so
+/// once in 80 packets, eight of them in 640, of which each of a thousand has less than one.
+pub(super) const NEARLY_FULL: usize = FULL - 6 * PLAIN;
 /// Rooms of a connection without a state: with their heads 10 KB, where a state and what it keeps elsewhere takes 7 to 11.
 const ROOMS: u32 = 9;
 
@@ -64,6 +67,8 @@ pub(super) struct Logs {
     rooms: [Rooms; SIZES],
     /// Packets wait in several.
     crowded: bool,
+    /// Some connection has begun the last but one of those that it may have.
+    ends_soon: bool,
 }
 
 impl Logs {
@@ -144,6 +149,7 @@ impl Logs {
         if !self.crowded || log.size() != SEVERAL || before + 1 >= ROOMS {
             return false;
         }
+        self.ends_soon |= before + 3 >= ROOMS;
         let first = if before == 0 { log.number() as u32 } else { first };
         let next = self.of_size(SEVERAL);
         let full = self.head_mut(*log);
@@ -167,6 +173,12 @@ impl Logs {
     #[inline]
     pub(super) fn set_crowded(&mut self, crowded: bool) {
         self.crowded = crowded;
+    }
+
+    /// Whether the packet that was taken last began the last room but one; asked once.
+    #[inline]
+    pub(super) fn ends_soon(&mut self) -> bool {
+        std::mem::take(&mut self.ends_soon)
     }
 
     /// It is free again, with those before it.

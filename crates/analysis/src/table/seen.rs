@@ -10,6 +10,7 @@ const CLIENT_FIN: u8 = 1;
 const SERVER_FIN: u8 = 2;
 const RESET: u8 = 4;
 const NOT_ONLY_RESETS: u8 = 8;
+const GOES: u8 = 16;
 
 impl Seen {
     /// Another one waits. `true`: it may close the connection.
@@ -38,6 +39,16 @@ impl Seen {
     #[inline]
     pub(super) fn not_only_resets(self) -> bool {
         self.0 & NOT_ONLY_RESETS != 0
+    }
+
+    /// It ends before another packet comes to it.
+    #[inline]
+    pub(super) fn goes(self) -> bool {
+        self.0 & GOES != 0
+    }
+
+    pub(super) fn set_goes(&mut self, goes: bool) {
+        self.0 = if goes { self.0 | GOES } else { self.0 & !GOES };
     }
 
     /// Says so from now on.

@@ -43,6 +43,22 @@ const WSCALE: u8 = 2;
 const SACK_PERMITTED: u8 = 4;
 const DAMAGED: u8 = 8;
 
+/// Whose it is, and whether it has payload.
+pub(super) type Kind = u8;
+
+/// So many kinds there are.
+pub(super) const KINDS: usize = 4;
+/// Payload of a client.
+pub(super) const REQUEST: Kind = 1;
+/// The other kinds, in the order in which they follow that: no payload of the server, some, and none of the client.
+pub(super) const OTHERS: [Kind; KINDS - 1] = [2, 0, 3];
+
+/// That of a packet which begins with this byte.
+#[inline]
+pub(super) fn kind_of(first: u8) -> Kind {
+    u8::from(first & FROM_CLIENT != 0) | u8::from(first & EMPTY != 0) << 1
+}
+
 /// Nothing has to be known of it when it comes.
 #[inline]
 pub(super) fn decides_nothing(segment: &Segment) -> bool {
