@@ -63,8 +63,8 @@ def _no_constant(name):
 
 
 def generator():
-    """The program that writes large captures and measures runs (crates/capture/examples/gen_capture), built if need be."""
-    command = ['cargo', 'build', '--release', '--locked', '--quiet', '-p', 'tcpwhy-capture', '--example', 'gen_capture']
+    """The program that writes large captures and measures runs (crates/lab/examples/gen_capture), built if need be."""
+    command = ['cargo', 'build', '--release', '--locked', '--quiet', '-p', 'tcpwhy-lab', '--example', 'gen_capture']
     subprocess.run(command, cwd=ROOT, check=True)
     return os.path.join(os.path.dirname(BINARY), 'examples', 'gen_capture')
 
