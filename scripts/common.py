@@ -64,7 +64,7 @@ def _no_constant(name):
 
 def generator():
     """The program that writes large captures and measures runs (crates/lab/examples/gen_capture), built if need be."""
-    command = ['cargo', 'build', '--release', '--locked', '--quiet', '-p', 'tcpwhy-lab', '--example', 'gen_capture']
+    command = ['cargo', 'build', '--release', '--locked', '--quiet', '--workspace', '--example', 'gen_capture']
     subprocess.run(command, cwd=ROOT, check=True)
     return os.path.join(os.path.dirname(BINARY), 'examples', 'gen_capture')
 
