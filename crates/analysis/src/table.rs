@@ -246,7 +246,8 @@ impl Analyzer {
     #[inline(never)]
     fn push_any(&mut self, segment: &Segment, known: Known) {
         let found = if known.is_nothing() { self.other_direction(segment) } else { Some(known) };
-        let found = if self.is_going(found) { self.found_behind(segment) } else { found };
+        let goes = found.is_some_and(|known| self.goes(known.slot));
+        let found = if goes { self.found_behind(segment) } else { found };
         match found {
             None => self.begin(segment),
             Some(Known { slot, from_client, .. }) if self.goes_on(slot, segment) => {
@@ -326,7 +327,7 @@ impl Analyzer {
     /// The connection in a slot, with all its packets.
     fn conn_at(&mut self, slot: u32) -> Option<&mut Conn> {
         self.hold_lone(slot);
-        if matches!(&self.live[slot as usize], Slot::Conn(held) if held.goes()) {
+        if self.goes(slot) {
             self.let_them_go();
         }
         match &mut self.live[slot as usize] {
@@ -395,13 +396,13 @@ impl Analyzer {
     /// Ends the connections whose time for late packets is over.
     fn let_go(&mut self, now: Nanos) {
         if let Some(closed) = self.closed.crowded_out() {
-            self.let_one_go(closed);
+            self.put_aside(closed);
         }
         let (live, linger) = (&self.live, self.linger);
         let over = self.closed.over(now, |closed| latest_of(live, closed).map(|last| last + linger));
         for (n, &closed) in over.iter().enumerate() {
             self.fetch_closed(&over, n);
-            self.let_one_go(closed);
+            self.put_aside(closed);
         }
         self.look_at_closed();
     }

@@ -8,7 +8,7 @@ use tcpwhy_base::Segment;
 
 impl Analyzer {
     /// It ends with the next ones, before whatever comes to it.
-    pub(super) fn let_one_go(&mut self, closed: Closed) {
+    pub(super) fn put_aside(&mut self, closed: Closed) {
         if latest_of(&self.live, closed).is_none() {
             return;
         }
@@ -21,11 +21,10 @@ impl Analyzer {
         }
     }
 
-    /// It has to go before the segment is taken.
+    /// The connection in this slot has to end before anything comes to it.
     #[inline]
-    pub(super) fn is_going(&self, known: Option<Known>) -> bool {
-        let held = known.and_then(|known| self.live.get(known.slot as usize));
-        matches!(held, Some(Slot::Conn(held)) if held.goes())
+    pub(super) fn goes(&self, slot: u32) -> bool {
+        matches!(self.live.get(slot as usize), Some(Slot::Conn(held)) if held.goes())
     }
 
     /// The connection of the segment once those that go have gone.

@@ -6,7 +6,7 @@ use super::{Conn, Held, Log, Output, Room, Segment, Unpacked, state_of};
 
 /// So many run side by side. Their states, 3 KB each, are in the second cache together; with more the rules are read for each little less
 /// often, and what is read besides becomes more (a cache of 32 KB, simulated; ten short packets of each connection: misses of code and of data
-/// for each connection 1,490 and 440 with one, 580 and 430 with four, 400 and 500 with eight, 370 and 540 with sixteen).
+/// for each connection 1,530 and 390 with one, 640 and 420 with four, 480 and 490 with eight, 390 and 650 with sixteen).
 pub(in crate::table) const TOGETHER: usize = 8;
 
 /// One of them, on its way.
