@@ -141,3 +141,45 @@ fn what_is_about_to_end_takes_no_more_packets() {
         }
     }
 }
+
+/// Among many connections more packets come than may wait: what waits runs through the rules with what waits in others, be they as far or
+/// not, and the answer is that of each one alone.
+#[test]
+fn connections_that_are_full_run_side_by_side_as_alone() {
+    let end = |last: u8, port| Endpoint { ip: [192, 0, 2, last].into(), port };
+    let mut all: Vec<Segment> = Vec::new();
+    // A request, an answer of one to three segments, and its ACK; each connection has as many packets as the others, in another rhythm.
+    let mut sent = [[1_u32; 2]; 20];
+    for n in 0..1_000_u32 {
+        for (which, sent) in sent.iter_mut().enumerate() {
+            let rhythm = which as u32 % 3 + 3;
+            let (from_client, len) = match n % rhythm {
+                0 => (true, 100),
+                last if last + 1 == rhythm => (true, 0),
+                _ => (false, 400),
+            };
+            let ends = [end(1, 40_000 + which as u16), end(2, 80)];
+            let (from, to) = if from_client { (0, 1) } else { (1, 0) };
+            all.push(Segment {
+                time: Nanos::micros(i64::from(n) * 900 + which as i64 * 7),
+                frame: all.len() as u64 + 1,
+                src: ends[from],
+                dst: ends[to],
+                seq: Seq(sent[from]),
+                ack: Seq(sent[to]),
+                flags: TcpFlags(TcpFlags::ACK | if len > 0 { TcpFlags::PSH } else { 0 }),
+                window: 5_000,
+                len,
+                ..Segment::EMPTY
+            });
+            sent[from] += len;
+        }
+    }
+    let mut alone = all_detail().crowded_from(usize::MAX);
+    all.iter().for_each(|segment| alone.push(segment));
+    let mut together = all_detail().crowded_from(0);
+    all.chunks(256).for_each(|some| together.push_all(some));
+    let (alone, together) = (alone.finish(), together.finish());
+    assert!(alone.connections.iter().all(|c| c.exchanges.len() > 150), "{:?}", alone.totals);
+    assert!(format!("{alone:?}") == format!("{together:?}"));
+}
