@@ -16,6 +16,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import threading
 
 import common
 
@@ -132,20 +133,27 @@ def run_all(commands, log):
     return next(filter(None, (run(shlex.join(command), log) for command in commands)), 0)
 
 
-def run(command, log):
+def run(command, log, where=common.ROOT, environment=None):
     """Its exit code; the output goes to the log."""
     log.write(f'$ {command}\n')
     log.flush()
-    code = subprocess.run(
-        shlex.split(command),
-        cwd=common.ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        check=False,
-    ).returncode
+    code = call(shlex.split(command), log, where, environment)
     log.seek(0, os.SEEK_END)
     return code
+
+
+# Seconds of processors that commands of a thread took, with what they started and waited for.
+SPENT = threading.local()
+
+
+def call(command, log, where=common.ROOT, environment=None):
+    """The exit code of a command; its output goes to the log, and the time that it took of the processors to SPENT."""
+    out = {'stdin': subprocess.DEVNULL, 'stdout': log, 'stderr': subprocess.STDOUT}
+    with subprocess.Popen(command, cwd=where, env=environment, **out) as child:
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    SPENT.seconds = getattr(SPENT, 'seconds', 0) + used.ru_utime + used.ru_stime
+    return child.returncode
 
 
 def self_test():

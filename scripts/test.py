@@ -13,7 +13,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -252,21 +251,18 @@ class Early(threading.Thread):
 
     def run(self):
         for name, check in self.of.items():
-            started = time.monotonic()
             try:
-                result = run(check, log_of(name))
+                self.result[name] = measured(check)
             except Exception as error:  # raised where it is waited for
-                result = error
-            self.result[name] = (result, time.monotonic() - started)
+                self.result[name] = error
             self.done[name].set()
 
     def wait(self, name):
-        """The exit code, and how many seconds it took; Skip: it cannot run here."""
+        """The exit code, and what it took; Skip: it cannot run here."""
         self.done[name].wait()
-        result, took = self.result[name]
-        if isinstance(result, Exception):
-            raise result
-        return result, took
+        if isinstance(self.result[name], Exception):
+            raise self.result[name]
+        return self.result[name]
 
 
 def record_sample(binary):
@@ -323,17 +319,7 @@ def stand_alone(log):
             ([sys.executable, 'scripts/check_json.py', '--bin', binary, '--all'], clone),
             ([sys.executable, 'scripts/accuracy.py', '--bin', binary, *ACCURACY.split()], clone),
         ):
-            log.write(f'$ {" ".join(command)}\n')
-            log.flush()
-            code = subprocess.run(
-                [*LEFT.split(), *command],
-                cwd=where,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                check=False,
-            ).returncode
+            code = again.run(shlex.join([*LEFT.split(), *command]), log, where, environment)
             if code:
                 return code
     return 0
@@ -352,18 +338,17 @@ def run(check, log_path):
             return check.action(log)
         if not common.have(check.action[0]) and os.sep not in check.action[0]:
             raise Skip(f'{check.action[0]} is not installed')
-        code = subprocess.run(
-            check.action,
-            cwd=common.ROOT,
-            env={**os.environ, **check.environment},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            check=False,
-        ).returncode
+        code = again.call(check.action, log, environment={**os.environ, **check.environment})
     if code == CANNOT:
         raise Skip(again.tail(log_path, 1).strip())
     return code
+
+
+def measured(check):
+    """The exit code of a check, and what it took: seconds, and how many of them of one processor."""
+    started, before = time.monotonic(), getattr(again.SPENT, 'seconds', 0)
+    code = run(check, log_of(check.name))
+    return code, (time.monotonic() - started, getattr(again.SPENT, 'seconds', 0) - before)
 
 
 def skips_of_tests():
@@ -401,21 +386,19 @@ def main():
     early.start()
     for check in chosen:
         log = log_of(check.name)
-        started = time.monotonic()
         try:
-            code, took = early.wait(check.name) if check.early else (run(check, log), None)
+            code, took = early.wait(check.name) if check.early else measured(check)
             if code and check.timed:
                 print(f'again: {check.name} failed the first time\n{again.heart(log)}', end='', flush=True)
                 again_too.append(check.name)
-                code = run(check, log)
+                code, took = measured(check)
         except Skip as reason:
             bad = CI and (not ALLOWED_SKIPS.search(check.name) or os.path.isdir(HERE))
             (failed if bad else skipped).append(check.name)
             print(f'SKIP: {check.name}: {reason}' + (' (counts as failed under CI)' if bad else ''), flush=True)
             continue
-        took = (check.early and took) or time.monotonic() - started
         (failed if code else passed).append(check.name)
-        print(f'{"FAIL" if code else "ok  "} {check.name} ({took:.1f} s)', flush=True)
+        print(f'{"FAIL" if code else "ok  "} {check.name} ({took[0]:.1f} s, {took[1]:.1f} of a processor)', flush=True)
         print(again.heart(log) + again.tail(log, 60) if code else again.tail(log, check.show), end='', flush=True)
         for skip in skips_of_tests():
             (failed if CI else skipped).append(skip.split(': ')[0] + ' test')
