@@ -57,7 +57,7 @@ fn expand(text: &str) -> Result<Vec<Cell>, LabError> {
                     row: name.clone(),
                     rtt_ms,
                     size: n + 1,
-                    scenario: Scenario::from_table(text)?,
+                    scenario: Scenario::from_table(&text)?,
                 });
             }
         }

@@ -12,6 +12,7 @@ pub use expect::{Against, Control, Expect, Stated, Sweep};
 pub use kinds::{Bind, Connects, Need, Programs};
 pub(crate) use parse::put;
 
+use parse::Kept;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tcpwhy_base::{End, Link, Nanos};
@@ -19,7 +20,7 @@ use written::Written;
 
 /// One experiment. Serialised, it is what was written, with all that was left out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "Kept", into = "Written")]
 pub struct Scenario {
     /// What the experiment shows.
     pub title: String,

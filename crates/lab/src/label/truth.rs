@@ -5,9 +5,8 @@ use crate::scenario::Scenario;
 use crate::{Event, Exchange, LabError, Lost, Run, Sample};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufReader};
 use std::path::Path;
+use std::{fs, io};
 use tcpwhy_base::Ends;
 use tcpwhy_capture::Reader;
 
@@ -43,11 +42,9 @@ impl Truth {
 
     /// The truth and the captures of a kept run.
     pub(super) fn read(directory: &Path) -> Result<(Truth, Ends<Vec<Record>>), LabError> {
-        let open = |name: &str| {
-            let path = directory.join(name);
-            File::open(&path).map(BufReader::new).map_err(LabError::failed(path.display().to_string()))
-        };
-        let truth = serde_json::from_reader(open("meta.json")?)
+        let path = directory.join("meta.json");
+        let text = fs::read_to_string(&path).map_err(LabError::failed(path.display().to_string()))?;
+        let truth = serde_json::from_str(&text)
             .map_err(|e| LabError::Failed { what: "the truth of a run".into(), why: e.into() })?;
         let mut captures = Ends::<Vec<Record>>::default();
         for (capture, name) in captures.iter_mut().zip(["cap.client.pcap", "cap.server.pcap"]) {

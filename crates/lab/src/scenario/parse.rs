@@ -4,6 +4,7 @@ use super::written::{Direction, Link, Workload, Written};
 use super::{Expect, Scenario, meant};
 use crate::LabError;
 use crate::formula::Names;
+use serde::Deserialize;
 
 impl Scenario {
     /// From TOML; `set` are `key.sub=value` that replace what stands there.
@@ -16,16 +17,16 @@ impl Scenario {
             let parsed = format!("v = {value}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
             put(&mut table, path, parsed.unwrap_or_else(|| toml::Value::String(value.to_owned())))?;
         }
+        if !set.is_empty() {
+            return Scenario::from_table(&table);
+        }
         // From the text where it is unchanged: errors then know their line.
-        let written: Result<Written, _> =
-            if set.is_empty() { toml::from_str(text) } else { table.try_into() };
-        written.map_err(|e| wrong(&e, text))?.try_into()
+        toml::from_str::<Written>(text).map_err(|e| wrong(&e, text))?.try_into()
     }
 
-    /// From a table that was put together.
-    pub(crate) fn from_table(table: toml::Table) -> Result<Scenario, LabError> {
-        let written: Written = table.try_into().map_err(|e| wrong(&e, ""))?;
-        written.try_into()
+    /// From a table that was put together. By way of its text: to read tables as well would be the same code once more, as much as all the rest of this crate.
+    pub(crate) fn from_table(table: &toml::Table) -> Result<Scenario, LabError> {
+        toml::from_str::<Written>(&table.to_string()).map_err(|e| wrong(&e, ""))?.try_into()
     }
 
     /// The same at the published size, or at another value of a sweep: `set` as in [`Scenario::parse`].
@@ -43,6 +44,40 @@ impl Scenario {
     pub(crate) fn names(&self, path: f64) -> Names {
         self.written.names(path)
     }
+}
+
+/// A scenario in a file that the lab has written.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct Kept(serde_json::Value);
+
+impl TryFrom<Kept> for Scenario {
+    type Error = LabError;
+
+    fn try_from(Kept(value): Kept) -> Result<Scenario, LabError> {
+        match in_toml(value) {
+            Some(toml::Value::Table(table)) => Scenario::from_table(&table),
+            _ => Err(LabError::Scenario("no table".into())),
+        }
+    }
+}
+
+/// What stands in JSON, which has null for what TOML leaves out: nothing.
+fn in_toml(value: serde_json::Value) -> Option<toml::Value> {
+    Some(match value {
+        serde_json::Value::Null => return None,
+        serde_json::Value::Bool(yes) => yes.into(),
+        serde_json::Value::Number(n) => match n.as_i64() {
+            Some(whole) => whole.into(),
+            None => n.as_f64()?.into(),
+        },
+        serde_json::Value::String(text) => text.into(),
+        serde_json::Value::Array(all) => all.into_iter().filter_map(in_toml).collect::<Vec<_>>().into(),
+        serde_json::Value::Object(all) => {
+            let entries = all.into_iter().filter_map(|(key, value)| Some((key, in_toml(value)?)));
+            entries.collect::<toml::Table>().into()
+        }
+    })
 }
 
 impl Written {
