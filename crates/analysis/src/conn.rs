@@ -4,6 +4,7 @@
 //! that goes on, and learnt from; parts that end go to the ledger.
 
 mod ahead;
+mod both_ways;
 mod boundary;
 mod calm;
 mod finish;
@@ -17,6 +18,7 @@ mod told;
 pub(crate) use renew::{ends_of, is_of_client};
 
 use self::ahead::{Ahead, Asked};
+use self::both_ways::Crossed;
 use self::pending::Pending;
 use self::tickets::Tickets;
 use crate::exchange::Recorder;
@@ -28,7 +30,7 @@ use crate::result::Closed;
 use crate::step::Step;
 use crate::taps::{Role, Until};
 use crate::track::{Arrival, Arrived, Moment, Repair, Tracker};
-use tcpwhy_base::{End, Nanos, Segment, TcpFlags, Tls, program, protocol};
+use tcpwhy_base::{End, Ends, Nanos, Segment, TcpFlags, program, protocol};
 
 /// State of one connection.
 #[derive(Debug)]
@@ -44,6 +46,7 @@ pub(crate) struct Conn {
     ahead: Option<Box<Ahead>>,
     asked: Asked,
     pending: Pending,
+    crossed: Ends<Crossed>,
 }
 
 /// Which connection it is.
@@ -62,6 +65,7 @@ impl Conn {
             ahead: None,
             asked: Asked::default(),
             pending: Pending::default(),
+            crossed: Ends::default(),
         }
     }
 
@@ -256,7 +260,7 @@ impl Conn {
         }
         let mut repair = None;
         if arrived.is_progress() && self.is_goodbye_of_server(s, segment, arrived) {
-            self.ledger.goodbye(tcpwhy_base::Ends::new(0, u64::from(arrived.new)));
+            self.ledger.goodbye(Ends::new(0, u64::from(arrived.new)));
         } else if arrived.is_progress() {
             repair = self.progress(s, segment, t, arrived, missing, parts);
         }
@@ -281,6 +285,7 @@ impl Conn {
         missing: u16,
         parts: &mut Output,
     ) -> Option<Repair> {
+        let goes_on = self.goes_on_across(s, segment, arrived, missing);
         let begins = self.begins_to_ask(s);
         if self.ex.is_tls() {
             if self.hear_tls(s, segment, t, arrived, parts) {
@@ -288,13 +293,13 @@ impl Conn {
             }
         } else if !self.tickets.are_over() && self.is_of_session(s, (segment, t), (arrived, missing), parts) {
             return None;
-        } else if self.opens_another(s, segment, t, arrived, missing) {
+        } else if !self.ex.streams() && self.opens_another(s, segment, t, arrived, missing) {
             self.end_exchange(None, parts);
         }
         let mut repair = None;
         if self.ex.is_active() {
             if !self.follows_at_once(s, segment, t, arrived) {
-                repair = self.record(s, segment, t, arrived, missing);
+                repair = self.record(s, segment, t, arrived, missing, goes_on);
             }
         } else {
             repair = self.open_written(s, segment, t, arrived, missing, parts);
@@ -362,7 +367,8 @@ impl Conn {
         self.ex.goes_on_at_once(s, segment, t, within)
     }
 
-    /// Decides what released the segment, learns from it, and records it. Gives how it repairs a loss, if it does.
+    /// Decides what released the segment, learns from it, and records it; `both_ways`: the other end has spoken in between. Gives how it repairs a loss, if it
+    /// does.
     fn record(
         &mut self,
         s: End,
@@ -370,11 +376,13 @@ impl Conn {
         t: Nanos,
         arrived: Arrived,
         missing: u16,
+        both_ways: bool,
     ) -> Option<Repair> {
         let (since, frame) = (self.ex.since(), self.ex.recorded().last_frame);
         // Where it is to be: as a pair, both would be copied.
         let mut before = None;
         let mut step = self.judge(s, segment, t, arrived, missing, &mut before);
+        step.crosses(both_ways);
         let rtt = self.track.rtt_or_zero();
         if !self.role.is_only() {
             if self.role.tells() {
@@ -463,23 +471,6 @@ impl Conn {
             _ => {}
         }
     }
-
-    fn open(&mut self, s: End, segment: &Segment, t: Nanos, parts: &mut Output) {
-        let asked = segment.tls.has(Tls::HANDSHAKE) || protocol::asks_for_encryption(head(segment));
-        let hello = s == End::Client && asked;
-        let first = self.ledger.is_first() && self.track.counts(End::Server).bytes == 0;
-        let tls = hello && first && self.ledger.has_setup();
-        self.track.resumes(s, t);
-        if tls {
-            if !segment.tls.is_none() {
-                self.who.speaks("tls");
-            }
-            self.ledger.open_tls(t, segment, &self.track);
-        } else {
-            self.ledger.gap_until(s, (t, segment.frame), &self.track, parts);
-        }
-        self.ex.open(s, segment, t, tls, || parts.spare_steps());
-    }
 }
 
 /// What is spoken, where the first bytes say so.
@@ -501,9 +492,9 @@ mod tests {
     /// What lives beside it on the heap (ACKs, steps, sums) is as much again. 16 bytes of it lead to what a second tap says,
     /// 16 are for when the server first answered anything (rules 35 and 70), 32 for what routers say and for a second SYN-ACK (rules 89
     /// and 91), 64 for when packets left (rule 87), 16 for when SYNs did by their time stamps (rule 96), 16 for what libraries say within TLS (rule 109), 16 for
-    /// what is asked ahead (rule 104).
+    /// what is asked ahead (rule 104), 16 for what goes both ways (rule 112).
     #[test]
     fn its_state_is_small() {
-        assert!(size_of::<Conn>() <= 2_920, "{}", size_of::<Conn>());
+        assert!(size_of::<Conn>() <= 2_936, "{}", size_of::<Conn>());
     }
 }

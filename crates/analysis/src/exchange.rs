@@ -1,5 +1,6 @@
 //! The exchange (or TLS stretch) that is being recorded.
 
+mod both_ways;
 mod closing;
 mod mark;
 
@@ -41,6 +42,8 @@ pub(crate) struct Recorded {
     /// Changes of direction from client to server.
     pub(crate) turns: u32,
     pub(crate) duplex: bool,
+    /// The client goes on with what it was sending, though the server has answered (rule 112).
+    streams: bool,
     /// Payload of segments with nothing but grants of HTTP/2.
     pub(crate) credit: Ends<u16>,
     pub(crate) steps: Vec<Step>,
@@ -52,7 +55,7 @@ pub(crate) struct Recorded {
 at_rest! {
     Recorded {
         start, first_frame as Frame, request_end, response_start, last, last_frame as Frame, last_sender,
-        bytes, first_bytes, may_close, turns, duplex, credit, steps, done, carry,
+        bytes, first_bytes, may_close, turns, duplex, streams, credit, steps, done, carry,
     }
 }
 
@@ -291,8 +294,11 @@ impl Recorder {
                 r.turns += 1;
                 r.duplex = true;
             }
-        } else if r.response_start.is_none() {
-            r.response_start = Some(t);
+        } else {
+            r.streams = false;
+            if r.response_start.is_none() {
+                r.response_start = Some(t);
+            }
         }
         r.last = t;
         r.last_frame = segment.frame;

@@ -45,15 +45,15 @@ impl Ahead {
         Ahead { since: t, ..Ahead::default() }
     }
 
-    /// Data passed, `acknowledged` is what the other end has had, and so far it has `sent`.
-    pub(super) fn speaks(&mut self, segment: &Segment, t: Nanos, acknowledged: Seq, sent: Seq) {
+    /// Data passed, which `ends` a write, or not; `acknowledged` is what the other end has had, and so far it has `sent`.
+    pub(super) fn speaks(&mut self, segment: &Segment, t: Nanos, acknowledged: Seq, sent: Seq, ends: bool) {
         // Within TLS a short request looks like a grant, which it can be behind as much as is granted alone.
         let much = sent.minus(self.sent).max(0).cast_unsigned() >= GRANTED_WITHIN_TLS;
         self.grants = segment.grants() && (segment.tls.is_none() || much);
         if !self.speaks {
             (self.speaks, self.heard, self.sent) = (true, acknowledged, sent);
         }
-        if segment.flags.psh() && !self.grants {
+        if ends && !self.grants {
             self.writes[self.count as usize % WRITES] = (segment.seq + segment.len, t);
             self.count = self.count.saturating_add(1);
         }
@@ -170,7 +170,7 @@ impl Conn {
     /// A segment with new bytes passed, behind `before`: of the server, or of the client, which `begins` to speak or goes on.
     #[inline(always)]
     pub(super) fn counts(&mut self, s: End, segment: &Segment, t: Nanos, begins: bool, before: Seq) {
-        let ends = segment.flags.psh();
+        let ends = self.ends_a_write(s, segment);
         if s == End::Server {
             if ends {
                 self.asked.is_answered();
@@ -182,6 +182,13 @@ impl Conn {
         }
     }
 
+    /// Of several full segments that left as one packet Linux sets PSH on the last wherever the write ends (rule 87), so that a request of 16 KB has it several
+    /// times; no path has a maximum below 536 bytes that need be assumed (RFC 9293, 3.7.1).
+    #[inline(always)]
+    fn ends_a_write(&self, s: End, segment: &Segment) -> bool {
+        segment.flags.psh() && (segment.len < 536 || self.track.flow(s).is_small(segment.len))
+    }
+
     #[inline(never)]
     fn asks_for(&mut self, segment: &Segment, t: Nanos, begins: bool, before: Seq) {
         let acknowledged = self.track.flow(End::Client).una;
@@ -191,12 +198,13 @@ impl Conn {
             let answers = self.track.flow(End::Server).nxt;
             self.pending.begins(segment.flags.ack() && segment.ack.before(answers));
         }
-        if segment.flags.psh() && self.tickets.are_over() && !(segment.tls.is_none() && segment.grants()) {
+        let ends = self.ends_a_write(End::Client, segment);
+        if ends && self.tickets.are_over() && !(segment.tls.is_none() && segment.grants()) {
             self.asked.asks();
             self.pending.asks();
         }
         let sent = self.track.flow(End::Server).nxt;
-        self.ahead.iter_mut().for_each(|ahead| ahead.speaks(segment, t, acknowledged, sent));
+        self.ahead.iter_mut().for_each(|ahead| ahead.speaks(segment, t, acknowledged, sent, ends));
     }
 
     /// What this answer waited for since the client last spoke, if the server had other requests before it.
@@ -242,7 +250,7 @@ mod tests {
         for (n, &t) in (0..).zip(at) {
             let flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
             let segment = Segment { seq: Seq(n * 100), len: 100, flags, ..Segment::EMPTY };
-            ahead.speaks(&segment, ms(t), Seq(heard), Seq(0));
+            ahead.speaks(&segment, ms(t), Seq(heard), Seq(0), true);
         }
         ahead
     }
@@ -306,9 +314,15 @@ mod tests {
         let flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
         let mut grant = Segment { seq: Seq(100), len: 13, flags, ..Segment::EMPTY };
         grant.head[..5].copy_from_slice(&WINDOW_UPDATE);
-        ahead.speaks(&grant, ms(9), Seq(100), Seq(0));
+        ahead.speaks(&grant, ms(9), Seq(100), Seq(0), true);
         assert_eq!((ahead.count, ahead.grants), (1, true));
-        ahead.speaks(&Segment { seq: Seq(113), len: 100, flags, ..Segment::EMPTY }, ms(10), Seq(100), Seq(0));
+        ahead.speaks(
+            &Segment { seq: Seq(113), len: 100, flags, ..Segment::EMPTY },
+            ms(10),
+            Seq(100),
+            Seq(0),
+            true,
+        );
         assert_eq!((ahead.count, ahead.grants), (2, false));
         // Within TLS what is as short as a grant may be a request, but behind a whole window.
         for (sent, grants) in [(16_383, false), (16_384, true), (40_000, true)] {
@@ -316,7 +330,13 @@ mod tests {
             ahead.hears();
             let tls = Tls(Tls::DATA | Tls::CREDIT);
             let seq = Seq(100);
-            ahead.speaks(&Segment { seq, len: 47, flags, tls, ..Segment::EMPTY }, ms(9), seq, Seq(sent));
+            ahead.speaks(
+                &Segment { seq, len: 47, flags, tls, ..Segment::EMPTY },
+                ms(9),
+                seq,
+                Seq(sent),
+                true,
+            );
             assert_eq!((ahead.count, ahead.grants), (2 - u32::from(grants), grants));
             assert_eq!(ahead.sent, Seq(sent));
         }

@@ -1,12 +1,12 @@
 //! Where exchanges begin and end by what kernels say of writes and reads (rule 76): at the client's write, and at its read of
 //! the last byte. A kernel is believed beside its own host.
 
-use super::Conn;
+use super::{Conn, head};
 use crate::output::Output;
 use crate::release::{AT_ONCE, Wait, is_beside, release};
 use crate::step::Step;
 use crate::track::{Arrived, Moment, Repair};
-use tcpwhy_base::{End, Held, Nanos, Segment};
+use tcpwhy_base::{End, Held, Nanos, Segment, Tls, protocol};
 
 /// So long a client waits for a server that speaks first (RFC 5321, 4.5.3.2.1).
 const GREETING: Nanos = Nanos::secs(300);
@@ -81,6 +81,23 @@ impl Conn {
         matches!(release(&passage, &self.habits, None).wait, Wait::Nagle { .. })
     }
 
+    pub(super) fn open(&mut self, s: End, segment: &Segment, t: Nanos, parts: &mut Output) {
+        let asked = segment.tls.has(Tls::HANDSHAKE) || protocol::asks_for_encryption(head(segment));
+        let hello = s == End::Client && asked;
+        let first = self.ledger.is_first() && self.track.counts(End::Server).bytes == 0;
+        let tls = hello && first && self.ledger.has_setup();
+        self.track.resumes(s, t);
+        if tls {
+            if !segment.tls.is_none() {
+                self.who.speaks("tls");
+            }
+            self.ledger.open_tls(t, segment, &self.track);
+        } else {
+            self.ledger.gap_until(s, (t, segment.frame), &self.track, parts);
+        }
+        self.ex.open(s, segment, t, tls, || parts.spare_steps());
+    }
+
     /// Opens an exchange when it was written, where that is known. Gives how this segment repairs a loss, if it does.
     pub(super) fn open_written(
         &mut self,
@@ -95,7 +112,7 @@ impl Conn {
             self.open(s, segment, since.0, parts);
             self.ex.asked_by(s.peer(), since);
             self.is_greeted(segment);
-            return self.record(s, segment, t, arrived, missing);
+            return self.record(s, segment, t, arrived, missing, false);
         }
         let held = self.asks(s, segment, arrived, missing);
         let written = held.map(|h| h.0).or_else(|| self.written_before(s, segment, t));

@@ -42,7 +42,8 @@ impl Conn {
     /// Becomes what [`Conn::new`] makes of this segment.
     pub(crate) fn renew(&mut self, id: u32, segment: &Segment, room: Basis) {
         // Each by its name: a new one must not be forgotten.
-        let Conn { who, track, habits, testimony, ex, ledger, role, tickets, ahead, asked, pending } = self;
+        let Conn { who, track, habits, testimony, ex, ledger, role, tickets, ahead, asked, pending, crossed } =
+            self;
         *who = identity(id, segment);
         track.renew(segment);
         *habits = Habits::default();
@@ -52,6 +53,7 @@ impl Conn {
         *role = Role::default();
         *tickets = Tickets::default();
         (*ahead, *asked, *pending) = (None, Asked::default(), Pending::default());
+        *crossed = Ends::default();
     }
 }
 

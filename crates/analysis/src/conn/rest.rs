@@ -3,7 +3,7 @@
 use super::Conn;
 use crate::rest::{Packer, Rest, Unpacker, at_rest};
 
-at_rest! { Conn { who, track, habits, testimony, ex, ledger, role, tickets, ahead, asked, pending } }
+at_rest! { Conn { who, track, habits, testimony, ex, ledger, role, tickets, ahead, asked, pending, crossed } }
 
 impl Conn {
     /// All of its state, with moments about that of its last packet.

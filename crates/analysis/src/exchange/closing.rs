@@ -29,6 +29,7 @@ impl Default for Recorded {
             may_close: false,
             turns: 0,
             duplex: false,
+            streams: false,
             credit: Ends::default(),
             steps: Vec::new(),
             done: Vec::new(),

@@ -5,6 +5,7 @@
 //! knows better (`witnessed`).
 
 mod acked;
+mod both_ways;
 mod from_afar;
 mod habits;
 mod inferred;
@@ -19,6 +20,7 @@ mod witnessed;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use both_ways::{Filled, goes_on};
 pub(crate) use habits::Habits;
 pub(crate) use inferred::burst_within;
 pub(crate) use repeats::latest_probe;

@@ -8,6 +8,7 @@ mod regressions;
 mod advice;
 mod asked_ahead;
 mod blocked;
+mod both_ways;
 mod boundaries;
 mod captures;
 mod compared;

@@ -68,6 +68,40 @@ fn requests_that_are_sent_ahead() {
     }
 }
 
+/// What a capture spent on each cause, milliseconds of requests, and how many requests there are.
+fn spent(name: &str) -> (impl Fn(&str) -> i64, i64, serde_json::Value) {
+    let file = format!("{}/../../captures/programs/{name}", env!("CARGO_MANIFEST_DIR"));
+    let json = tcpwhy(&["explain", &file, "--json"]).json();
+    let causes = json["summary"]["causes"].as_array().unwrap().clone();
+    let time = move |cause: &str| {
+        let of = causes.iter().find(|c| c["cause"] == cause);
+        of.map_or(0, |c| c["requests_ns"].as_i64().unwrap() / 1_000_000)
+    };
+    let total = json["summary"]["requests"].as_i64().unwrap();
+    (time, total, json)
+}
+
+/// `redis-cli --pipe` sends a megabyte over 30 ms, and reads the answers meanwhile: slow start and the window, at both ends (rule 112).
+#[test]
+fn answers_that_cross_a_stream_are_no_turns() {
+    for name in ["redis_pipe_client.pcap.gz", "redis_pipe_server.pcap.gz"] {
+        let (time, requests, json) = spent(name);
+        let (slow, window) = (time("slow_start"), time("receive_window"));
+        assert!(slow > 130 && slow + window > 200 && time("path_delay") < 10, "{name}: {slow} {window}");
+        assert!(requests < 10, "{name}: {requests}");
+        let chatty = json["findings"].as_array().unwrap().iter().any(|f| f["cause"] == "chatty");
+        assert!(!chatty, "{name}: it asks for all at once");
+    }
+}
+
+/// Four requests of 16 KB are out, which Linux pushes several times each, to a server that answers at once: it had nothing before it (rule 104).
+#[test]
+fn large_requests_that_are_sent_ahead() {
+    let (time, ..) = spent("large_ahead.pcap.gz");
+    let (work, way) = (time("server_think"), time("path_delay"));
+    assert!(work < 10 && way > 1_400, "{work} {way}");
+}
+
 /// Three downloads fill a link together: what held each of them is no fault, and a faster link alone helps all (rule 99).
 #[test]
 fn downloads_side_by_side_share_a_link() {
