@@ -285,15 +285,16 @@ impl Conn {
         missing: u16,
         parts: &mut Output,
     ) -> Option<Repair> {
-        let goes_on = self.goes_on_across(s, segment, arrived, missing);
-        let begins = self.begins_to_ask(s);
+        let turns = self.ex.is_active() && self.ex.recorded().last_sender != s;
+        let goes_on = turns && self.goes_on_across(s, segment, arrived, missing);
+        let begins = s == End::Client && (!self.ex.is_active() || turns && !goes_on);
         if self.ex.is_tls() {
             if self.hear_tls(s, segment, t, arrived, parts) {
                 return None;
             }
         } else if !self.tickets.are_over() && self.is_of_session(s, (segment, t), (arrived, missing), parts) {
             return None;
-        } else if !self.ex.streams() && self.opens_another(s, segment, t, arrived, missing) {
+        } else if self.opens_another(s, segment, t, arrived, missing) {
             self.end_exchange(None, parts);
         }
         let mut repair = None;

@@ -294,11 +294,8 @@ impl Recorder {
                 r.turns += 1;
                 r.duplex = true;
             }
-        } else {
-            r.streams = false;
-            if r.response_start.is_none() {
-                r.response_start = Some(t);
-            }
+        } else if r.response_start.is_none() {
+            r.response_start = Some(t);
         }
         r.last = t;
         r.last_frame = segment.frame;

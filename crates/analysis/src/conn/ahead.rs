@@ -161,12 +161,6 @@ impl Asked {
 }
 
 impl Conn {
-    /// A segment of the client with new bytes is the first of its message.
-    #[inline(always)]
-    pub(super) fn begins_to_ask(&self, s: End) -> bool {
-        s == End::Client && (!self.ex.is_active() || self.ex.recorded().last_sender == End::Server)
-    }
-
     /// A segment with new bytes passed, behind `before`: of the server, or of the client, which `begins` to speak or goes on.
     #[inline(always)]
     pub(super) fn counts(&mut self, s: End, segment: &Segment, t: Nanos, begins: bool, before: Seq) {

@@ -31,8 +31,8 @@ impl Crossed {
 }
 
 impl Conn {
-    /// This segment of `s`, with new bytes, goes on with what `s` was sending before the other end spoke, whose steps since then are taken back.
-    #[inline(always)]
+    /// This segment of `s`, with new bytes, behind what the other end said, goes on with what `s` was sending before; the steps since then are taken back.
+    #[inline(never)]
     pub(super) fn goes_on_across(
         &mut self,
         s: End,
@@ -40,11 +40,10 @@ impl Conn {
         arrived: Arrived,
         missing: u16,
     ) -> bool {
-        let turns = self.ex.is_active() && self.ex.recorded().last_sender != s;
-        turns && !self.track.flow(s).is_small(segment.len) && self.streams_on(s, segment, arrived, missing)
+        self.ex.turns();
+        !self.track.flow(s).is_small(segment.len) && self.streams_on(s, segment, arrived, missing)
     }
 
-    #[inline(never)]
     fn streams_on(&mut self, s: End, segment: &Segment, arrived: Arrived, missing: u16) -> bool {
         let ex = self.ex.recorded();
         let Some(last) = self.track.flow(s).last.filter(|last| last.time >= ex.start) else { return false };

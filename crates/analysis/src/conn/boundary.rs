@@ -67,7 +67,7 @@ impl Conn {
         missing: u16,
     ) -> bool {
         let ends = self.ex.is_active() && arrived.new > 0 && self.ends_before(s, segment, t);
-        ends && !self.is_held_across(s, segment, arrived, missing)
+        ends && !self.ex.streams() && !self.is_held_across(s, segment, arrived, missing)
     }
 
     /// Nagle's algorithm held it for the ACK of a small segment of the exchange that goes on (rule 78): what came across meanwhile

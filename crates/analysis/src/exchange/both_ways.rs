@@ -26,6 +26,11 @@ impl Recorder {
         self.message = r.start;
     }
 
+    /// The other end speaks, and goes on with nothing.
+    pub(crate) fn turns(&mut self) {
+        self.recorded.streams = false;
+    }
+
     /// The client goes on with what it was sending, though the server has answered.
     pub(crate) fn streams(&self) -> bool {
         self.recorded.streams
