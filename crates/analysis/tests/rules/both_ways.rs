@@ -79,23 +79,23 @@ fn a_stream_with_answers_in_between_is_one() {
     }
 }
 
-/// A client that keeps four requests of 16 KB out, which a server answers at once, that has acknowledged none of their segments before: all of what is on its
-/// way of a request came with one interrupt.
-fn requests(count: usize, tap: Tap) -> Connection {
+/// A client that keeps `out` requests of so many bytes out, which a server answers at once, that has acknowledged none of their segments before: all of what is
+/// on its way of a request came with one interrupt.
+fn requests(out: i64, bytes: u32, tap: Tap) -> Connection {
     let mut w = Wire::new(tap, TRIP);
     w.server().window(4 << 20);
     w.handshake();
     let way = TRIP.part(2);
-    let mut due = BinaryHeap::from([0, 1, 2, 3].map(|n| Reverse((ms(30) + us(200).times(n), false))));
+    let mut due: BinaryHeap<_> = (0..out).map(|n| Reverse((ms(30) + us(200).times(n), false))).collect();
     let (mut asked, mut last) = (0, Nanos::ZERO);
     while let Some(Reverse((t, answers))) = due.pop() {
         last = t;
         if answers {
             w.at(t).server().data(100);
             due.push(Reverse((t + way + us(20), false)));
-        } else if asked < count {
+        } else if asked < 30 * out {
             asked += 1;
-            w.at(t).client().write(16_384);
+            w.at(t).client().write(bytes);
             due.push(Reverse((t + way + us(100), true)));
         }
     }
@@ -108,15 +108,22 @@ fn requests(count: usize, tap: Tap) -> Connection {
 #[test]
 fn who_asks_for_more_with_each_answer_takes_turns() {
     for tap in [Tap::Client, Tap::Server] {
-        let c = requests(120, tap);
+        let c = requests(4, 16_384, tap);
         let of = |cause| c.budget.get(cause);
         let (way, other) = (of(Cause::PathDelay), of(Cause::SlowStart) + of(Cause::ServerThink));
-        assert!(other < TRIP.times(3), "{tap:?}: {way} {other} {:?}", c.budget);
+        assert!(other < TRIP.times(3), "{tap:?}: {:?}", c.budget);
         // At the server the way of answers and requests lies between the exchanges.
-        assert!(
-            way > TRIP.times(24) || matches!(tap, Tap::Server),
-            "{tap:?}: {}",
-            crate::wire::tell(&c, c.start)
-        );
+        assert!(way > TRIP.times(24) || matches!(tap, Tap::Server), "{tap:?}: {:?}", c.budget);
+    }
+}
+
+/// One request after the other, each of two initial windows, whose answer acknowledges all of it; and full segments, fewer at once than an initial window.
+#[test]
+fn large_requests_and_small_flights_are_no_streams() {
+    for tap in [Tap::Client, Tap::Server] {
+        let c = requests(1, 20 * MSS, tap);
+        assert_eq!(c.exchanges.len(), 30, "{tap:?}");
+        let c = requests(3, MSS, tap);
+        assert_eq!(c.budget.get(Cause::SlowStart), Nanos::ZERO, "{tap:?}: {:?}", c.budget);
     }
 }
