@@ -321,6 +321,19 @@ mod tests {
     const SMALL: &str =
         "title = 't'\n[workload]\nrequest = [200, { pause_ms = 41 }, 800]\nresponse = [1000]\n";
 
+    /// As it was written, and in JSON as a run keeps it, with all that was left out.
+    #[test]
+    fn a_kept_scenario_is_the_same() {
+        for cell in crate::matrix::cells().unwrap() {
+            let kept = serde_json::to_string(&cell.scenario).unwrap();
+            let back: Scenario = serde_json::from_str(&kept).unwrap();
+            assert_eq!(format!("{back:?}"), format!("{:?}", cell.scenario));
+        }
+        assert!(serde_json::from_str::<Scenario>("[]").is_err());
+        let wrong = serde_json::from_str::<Scenario>(r#"{"title": "t", "nonsense": null, "lnk": 1}"#);
+        assert!(wrong.unwrap_err().to_string().contains("\"lnk\" is not known here"));
+    }
+
     #[test]
     fn writes_and_pauses() {
         let s = Scenario::parse(SMALL, &[]).unwrap();
