@@ -398,7 +398,8 @@ def main():
             print(f'SKIP: {check.name}: {reason}' + (' (counts as failed under CI)' if bad else ''), flush=True)
             continue
         (failed if code else passed).append(check.name)
-        print(f'{"FAIL" if code else "ok  "} {check.name} ({took[0]:.1f} s, {took[1]:.1f} of a processor)', flush=True)
+        used = f', {took[1]:.1f} of a processor' if took[1] else ''  # not known where it is no command
+        print(f'{"FAIL" if code else "ok  "} {check.name} ({took[0]:.1f} s{used})', flush=True)
         print(again.heart(log) + again.tail(log, 60) if code else again.tail(log, check.show), end='', flush=True)
         for skip in skips_of_tests():
             (failed if CI else skipped).append(skip.split(': ')[0] + ' test')
