@@ -300,7 +300,7 @@ impl Conn {
         let mut repair = None;
         if self.ex.is_active() {
             if !self.follows_at_once(s, segment, t, arrived) {
-                repair = self.record(s, segment, t, arrived, missing, goes_on);
+                repair = self.record(s, segment, t, arrived, missing);
             }
         } else {
             repair = self.open_written(s, segment, t, arrived, missing, parts);
@@ -368,8 +368,7 @@ impl Conn {
         self.ex.goes_on_at_once(s, segment, t, within)
     }
 
-    /// Decides what released the segment, learns from it, and records it; `both_ways`: the other end has spoken in between. Gives how it repairs a loss, if it
-    /// does.
+    /// Decides what released the segment, learns from it, and records it. Gives how it repairs a loss, if it does.
     fn record(
         &mut self,
         s: End,
@@ -377,13 +376,11 @@ impl Conn {
         t: Nanos,
         arrived: Arrived,
         missing: u16,
-        both_ways: bool,
     ) -> Option<Repair> {
         let (since, frame) = (self.ex.since(), self.ex.recorded().last_frame);
         // Where it is to be: as a pair, both would be copied.
         let mut before = None;
         let mut step = self.judge(s, segment, t, arrived, missing, &mut before);
-        step.crosses(both_ways);
         let rtt = self.track.rtt_or_zero();
         if !self.role.is_only() {
             if self.role.tells() {

@@ -46,8 +46,6 @@ pub(crate) struct Step {
     pub(crate) may_go_on: bool,
     /// All that had been written had left when it began, as Linux shows: what is not sent yet grows with what is written (rule 97).
     pub(crate) drained: bool,
-    /// The other end has spoken in it (rule 112).
-    pub(crate) both_ways: bool,
     /// Who says what it was spent on.
     pub(crate) source: Source,
     /// The tap beside its sender, which is not this one, has judged it.
@@ -63,7 +61,7 @@ at_rest! {
     Step {
         start, end, wait, sender, cwnd, before, burst, bytes, releases, len, loss, split,
         first_frame as Frame, ack_frame as Frame, last_frame as Frame, empty, pushed, again, behind, may_go_on, drained,
-        both_ways, source, across, unread, held,
+        source, across, unread, held,
     }
 }
 
@@ -93,7 +91,6 @@ impl Step {
             pushed: passage.pushed(),
             may_go_on: passage.may_go_on(),
             drained: passage.had_sent_all(),
-            both_ways: false,
             source: release.source,
             across: false,
             unread: None,
@@ -171,11 +168,6 @@ impl Step {
         let queued = under_way > Nanos::ZERO;
         self.wait = if queued { Wait::OnItsWay { under_way, even: false } } else { Wait::Freed };
         first
-    }
-
-    /// The other end has spoken in it, or not.
-    pub(crate) fn crosses(&mut self, both_ways: bool) {
-        self.both_ways = both_ways;
     }
 
     /// The state of its sender was that of this step.
@@ -375,7 +367,6 @@ impl Step {
         } else {
             self.empty = self.empty.min(next.empty);
             self.drained &= next.drained;
-            self.both_ways |= next.both_ways;
             self.releases += next.releases;
             self.burst += next.burst;
             self.ack_frame = self.ack_frame.or(next.ack_frame);
@@ -421,7 +412,6 @@ pub(crate) mod tests {
             behind: false,
             may_go_on: false,
             drained: false,
-            both_ways: false,
             source: Source::Inferred,
             across: false,
             unread: None,

@@ -294,11 +294,6 @@ fn by_flights(context: &Context, step: &Step, flight: u32, limit: Cause, rest: N
         by_reader(context, step, flight, rest, out);
         return;
     }
-    if limit == Cause::SendBuffer && step.both_ways {
-        // Who asks for more with each answer has as much on its way, too.
-        out.network(Rule::RoundTrip, Cause::PathDelay, rest, Facts::RoundTrip { rtt: context.rtt });
-        return;
-    }
     let (rule, side, facts) = match (limit, context.unscaled_window[sender]) {
         (Cause::Bandwidth, _) => {
             let granted = out.bandwidth(context, sender, rest, 0);

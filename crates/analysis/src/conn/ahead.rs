@@ -164,7 +164,7 @@ impl Conn {
     /// A segment with new bytes passed, behind `before`: of the server, or of the client, which `begins` to speak or goes on.
     #[inline(always)]
     pub(super) fn counts(&mut self, s: End, segment: &Segment, t: Nanos, begins: bool, before: Seq) {
-        let ends = self.ends_a_write(s, segment);
+        let ends = self.track.flow(s).ends_a_write(segment);
         if s == End::Server {
             if ends {
                 self.asked.is_answered();
@@ -172,19 +172,12 @@ impl Conn {
             }
             self.ahead.iter_mut().for_each(|ahead| ahead.hears());
         } else if begins | ends {
-            self.asks_for(segment, t, begins, before);
+            self.asks_for(segment, t, (begins, ends), before);
         }
     }
 
-    /// Of several full segments that left as one packet Linux sets PSH on the last wherever the write ends (rule 87), so that a request of 16 KB has it several
-    /// times; no path has a maximum below 536 bytes that need be assumed (RFC 9293, 3.7.1).
-    #[inline(always)]
-    fn ends_a_write(&self, s: End, segment: &Segment) -> bool {
-        segment.flags.psh() && (segment.len < 536 || self.track.flow(s).is_small(segment.len))
-    }
-
     #[inline(never)]
-    fn asks_for(&mut self, segment: &Segment, t: Nanos, begins: bool, before: Seq) {
+    fn asks_for(&mut self, segment: &Segment, t: Nanos, (begins, ends): (bool, bool), before: Seq) {
         let acknowledged = self.track.flow(End::Client).una;
         if begins {
             self.asked.begins(!before.after(acknowledged));
@@ -192,7 +185,6 @@ impl Conn {
             let answers = self.track.flow(End::Server).nxt;
             self.pending.begins(segment.flags.ack() && segment.ack.before(answers));
         }
-        let ends = self.ends_a_write(End::Client, segment);
         if ends && self.tickets.are_over() && !(segment.tls.is_none() && segment.grants()) {
             self.asked.asks();
             self.pending.asks();

@@ -40,7 +40,7 @@ impl Conn {
         arrived: Arrived,
         missing: u16,
     ) -> bool {
-        self.ex.turns();
+        self.ex.ends_stream();
         !self.track.flow(s).is_small(segment.len) && self.streams_on(s, segment, arrived, missing)
     }
 
@@ -62,5 +62,25 @@ impl Conn {
             self.ex.goes_on_across(s, last.time);
         }
         goes_on
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_that_grows_with_what_is_acknowledged() {
+        let mut crossed = Crossed::default();
+        let mut grows =
+            |flight: u32, una: u32| crossed.grows_to(&Filled { flight, una: Seq(una), known: false }, 1_000);
+        assert!(grows(10_000, 0));
+        // All of 4,000 acknowledged bytes, or half of them; less may be chance.
+        assert!(grows(14_000, 4_000) && grows(16_000, 8_000));
+        assert!(!grows(17_000, 14_000));
+        // As much as ever.
+        assert!(!grows(17_000, 40_000) && !grows(16_000, 60_000));
+        // Another window, after an idle time, which grows again.
+        assert!(grows(8_500, 80_000) && grows(9_500, 81_000));
     }
 }

@@ -112,7 +112,7 @@ impl Conn {
             self.open(s, segment, since.0, parts);
             self.ex.asked_by(s.peer(), since);
             self.is_greeted(segment);
-            return self.record(s, segment, t, arrived, missing, false);
+            return self.record(s, segment, t, arrived, missing);
         }
         let held = self.asks(s, segment, arrived, missing);
         let written = held.map(|h| h.0).or_else(|| self.written_before(s, segment, t));

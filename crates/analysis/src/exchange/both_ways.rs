@@ -26,8 +26,8 @@ impl Recorder {
         self.message = r.start;
     }
 
-    /// The other end speaks, and goes on with nothing.
-    pub(crate) fn turns(&mut self) {
+    /// Who speaks now had not spoken last: no stream goes on, unless this one does.
+    pub(crate) fn ends_stream(&mut self) {
         self.recorded.streams = false;
     }
 

@@ -18,6 +18,7 @@ pub(crate) struct Filled {
 /// said, made room in a window that was full. Who sends the next request or answer has the last one acknowledged, or has had room for it before.
 pub(crate) fn goes_on(p: &Passage<'_>) -> Option<Filled> {
     let last = p.flow.last?;
+    // Behind packets that are missing it is not known which segment the ACK let go.
     if p.arrived.arrival != Arrival::New || p.missing > 0 || p.one_sided || !p.flow.edge_known {
         return None;
     }

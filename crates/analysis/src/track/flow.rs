@@ -6,6 +6,9 @@ use crate::track::numbering::Numbering;
 use crate::track::recovery::{Recovery, Repair, TooLarge};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
+/// Whatever is shorter is no full segment: the MSS of who was told none (RFC 9293, 3.7.1).
+pub(crate) const LEAST_MSS: u32 = 536;
+
 /// One end as a sender, and the window that its peer offers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flow {
@@ -94,6 +97,13 @@ impl Flow {
     pub(crate) fn is_small(&self, len: u32) -> bool {
         // Most are as long as the MSS, which needs no division.
         self.mss > 0 && len > 0 && len != self.mss && !len.is_multiple_of(self.mss)
+    }
+
+    /// A write ends with it. Of several full segments that left as one packet Linux sets PSH on the last wherever the write ends (rule 87), so that a request of
+    /// 16 KB has it several times.
+    #[inline]
+    pub(crate) fn ends_a_write(&self, segment: &Segment) -> bool {
+        segment.flags.psh() && (segment.len < LEAST_MSS || self.is_small(segment.len))
     }
 
     /// Payload of the last data segment.
@@ -338,5 +348,25 @@ impl Cwnd {
         self.lost = true;
         self.estimate = self.estimate.min(flight);
         self.before_idle = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tcpwhy_base::TcpFlags;
+
+    #[test]
+    fn where_writes_end() {
+        let ends = |mss: u32, len: u32, flags: u16| {
+            let flow = Flow { mss, ..Flow::default() };
+            flow.ends_a_write(&Segment { len, flags: TcpFlags(flags), ..Segment::EMPTY })
+        };
+        let pushed = TcpFlags::ACK | TcpFlags::PSH;
+        assert!(ends(1_448, 100, pushed) && !ends(1_448, 100, TcpFlags::ACK));
+        // In the middle of a write, or at its end by chance; behind two full ones.
+        assert!(!ends(1_448, 1_448, pushed) && !ends(1_448, 2 * 1_448, pushed) && ends(1_448, 3_000, pushed));
+        // All that was seen of a connection were requests of one size: that is no maximum.
+        assert!(ends(100, 100, pushed) && !ends(536, 536, pushed));
     }
 }

@@ -10,6 +10,14 @@ use tcpwhy_base::{Cause, FixId, Nanos};
 const TRIP: Nanos = Nanos::millis(20);
 const MSS: u32 = 1_448;
 
+/// Both ends close from this moment on.
+fn closed(mut w: Wire, t: Nanos) -> Connection {
+    w.at(t).client().fin();
+    w.at(t + ms(10)).server().fin();
+    w.at(t + ms(20)).client().ack();
+    w.connection()
+}
+
 /// What happens at a host, in this order where it happens at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
@@ -22,14 +30,21 @@ enum Event {
 
 /// A client that writes all at once, with a congestion window that begins at ten segments and grows with each ACK, and a server that acknowledges every other
 /// segment and answers with a hundred bytes what eight of them asked for, a little later.
-fn stream(segments: u32, tap: Tap) -> Connection {
+fn stream(segments: u32, tap: Tap) -> Wire {
+    limited(segments, 4 << 20, tap)
+}
+
+/// The same, of which the server takes no more at once than its window.
+fn limited(segments: u32, window: u32, tap: Tap) -> Wire {
     let mut w = Wire::new(tap, TRIP);
-    w.server().window(4 << 20);
+    w.server().window(window);
     w.handshake();
     let way = TRIP.part(2);
     let mut events = BinaryHeap::new();
-    let (mut left, mut read) = (segments, 0);
-    let mut flies = |w: &mut Wire, events: &mut BinaryHeap<_>, t: Nanos, most: u32| {
+    let (mut left, mut read, mut sent, mut heard) = (segments, 0, 0, 0);
+    let mut flies = |w: &mut Wire, events: &mut BinaryHeap<_>, t: Nanos, (heard, most): (u32, u32)| {
+        let most = most.min((window / MSS + heard - sent) / 2 * 2);
+        sent += most.min(left);
         for n in 0..most.min(left) {
             let at = t + us(1).times(i64::from(n));
             w.at(at).client().data(MSS);
@@ -39,7 +54,7 @@ fn stream(segments: u32, tap: Tap) -> Connection {
         }
         left -= most.min(left);
     };
-    flies(&mut w, &mut events, ms(30), 10);
+    flies(&mut w, &mut events, ms(30), (0, 10));
     let mut last = Nanos::ZERO;
     while let Some(Reverse((t, event))) = events.pop() {
         last = t;
@@ -52,20 +67,23 @@ fn stream(segments: u32, tap: Tap) -> Connection {
                     events.push(Reverse((t + us(150), Event::Answers)));
                 }
             }
-            Event::Acknowledged(n) => flies(&mut w, &mut events, t + us(15), 2 * n),
+            Event::Acknowledged(n) => {
+                heard += n;
+                flies(&mut w, &mut events, t + us(15), (heard, 2 * n));
+            }
             Event::Answers => _ = w.at(t).server().data(100),
         }
     }
-    w.at(last + ms(50)).client().fin();
-    w.at(last + ms(60)).server().fin();
-    w.at(last + ms(70)).client().ack();
-    w.connection()
+    w.at(last);
+    w
 }
 
 #[test]
 fn a_stream_with_answers_in_between_is_one() {
     for tap in [Tap::Client, Tap::Server] {
-        let c = stream(1_200, tap);
+        let w = stream(1_200, tap);
+        let last = w.now;
+        let c = closed(w, last + ms(50));
         // Seven flights: 10, 20, ... 640 segments.
         let (slow, way) = (c.budget.get(Cause::SlowStart), c.budget.get(Cause::PathDelay));
         assert!(
@@ -79,30 +97,63 @@ fn a_stream_with_answers_in_between_is_one() {
     }
 }
 
+/// A window of eight segments is full from the first flight on, which is less than an initial window.
+#[test]
+fn a_small_window_of_a_stream() {
+    for tap in [Tap::Client, Tap::Server] {
+        let w = limited(80, 8 * MSS, tap);
+        let last = w.now;
+        let c = closed(w, last + ms(50));
+        let (window, way) = (c.budget.get(Cause::ReceiveWindow), c.budget.get(Cause::PathDelay));
+        assert!(window > TRIP.times(6) && way < TRIP, "{tap:?}: {:?}", c.budget);
+    }
+}
+
+/// What the client asks for when all has been answered is another request.
+#[test]
+fn a_request_behind_a_stream() {
+    for tap in [Tap::Client, Tap::Server] {
+        let mut w = stream(1_200, tap);
+        let t = w.now + ms(300);
+        w.at(t).client().data(200);
+        w.at(t + ms(10)).server().data(500);
+        w.at(t + ms(20)).client().ack();
+        let c = closed(w, t + ms(100));
+        assert_eq!(c.exchanges.len(), 2, "{tap:?}");
+    }
+}
+
 /// A client that keeps `out` requests of so many bytes out, which a server answers at once, that has acknowledged none of their segments before: all of what is
 /// on its way of a request came with one interrupt.
 fn requests(out: i64, bytes: u32, tap: Tap) -> Connection {
+    acknowledged(out, bytes, (us(200), Nanos::ZERO), tap)
+}
+
+/// The first of them `apart`; where the server takes time for each, that it has come is acknowledged before.
+fn acknowledged(out: i64, bytes: u32, (apart, work): (Nanos, Nanos), tap: Tap) -> Connection {
     let mut w = Wire::new(tap, TRIP);
     w.server().window(4 << 20);
     w.handshake();
     let way = TRIP.part(2);
-    let mut due: BinaryHeap<_> = (0..out).map(|n| Reverse((ms(30) + us(200).times(n), false))).collect();
+    let mut due: BinaryHeap<_> = (0..out).map(|n| Reverse((ms(30) + apart.times(n), 0))).collect();
     let (mut asked, mut last) = (0, Nanos::ZERO);
-    while let Some(Reverse((t, answers))) = due.pop() {
+    while let Some(Reverse((t, what))) = due.pop() {
         last = t;
-        if answers {
+        if what == 2 {
             w.at(t).server().data(100);
-            due.push(Reverse((t + way + us(20), false)));
+            due.push(Reverse((t + way + us(20), 0)));
+        } else if what == 1 {
+            w.at(t).server().ack();
         } else if asked < 30 * out {
             asked += 1;
             w.at(t).client().write(bytes);
-            due.push(Reverse((t + way + us(100), true)));
+            if work > Nanos::ZERO {
+                due.push(Reverse((t + way, 1)));
+            }
+            due.push(Reverse((t + way + us(100) + work, 2)));
         }
     }
-    w.at(last + ms(50)).client().fin();
-    w.at(last + ms(60)).server().fin();
-    w.at(last + ms(70)).client().ack();
-    w.connection()
+    closed(w, last + ms(50))
 }
 
 #[test]
@@ -126,4 +177,11 @@ fn large_requests_and_small_flights_are_no_streams() {
         let c = requests(3, MSS, tap);
         assert_eq!(c.budget.get(Cause::SlowStart), Nanos::ZERO, "{tap:?}: {:?}", c.budget);
     }
+}
+
+/// Four requests of 16 KB out, 5 ms apart, each of which is acknowledged at once and answered 5 ms later: there was room before the answer came.
+#[test]
+fn room_that_was_there_before_lets_nothing_go() {
+    let c = acknowledged(4, 16_384, (ms(5), ms(5)), Tap::Client);
+    assert_eq!(c.budget.get(Cause::SlowStart), Nanos::ZERO, "{:?}", c.budget);
 }

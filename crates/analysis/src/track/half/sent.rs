@@ -2,16 +2,13 @@
 
 use crate::profile::{NO_WAIT, Profile, WAKE_UP};
 use crate::track::acks::Acks;
-use crate::track::flow::{Flow, Last};
+use crate::track::flow::{Flow, LEAST_MSS, Last};
 use crate::track::half::{Half, View};
 use crate::track::passage::{Arrival, Arrived, Before, Repeat};
 use crate::track::rate::{Left, Mark};
 use crate::track::recovery::{Recovery, Repair, TooLarge};
 use crate::track::standing::{Standing, UnderWay};
 use tcpwhy_base::{Nanos, Segment, Seq};
-
-/// Whatever is shorter is no full segment: the MSS of who was told none (RFC 9293, 3.7.1).
-const LEAST_MSS: u32 = 536;
 
 /// Its data.
 impl Half {
