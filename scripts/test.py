@@ -74,10 +74,15 @@ LAB_CELLS = [
 ]
 LAB = '--min-dominant 0.95 --min-ms 0.80 --min-clean 0.85 --max-wrong 1 --max-failed 0 --max-unexplained 0.01'
 
-# what early checks begin with: they take what the others leave of the processors
-LEFT = 'nice -n 19'
-# documentation without warnings
+# what begins work for processors that other checks leave unused (not 19: threads of the lab in the idle class would take a sixth)
+LEFT = 'nice -n 15'
+# the rows: where such work is done one after the other, and where tests are that wait for links most of their time
+SPARE, WAITING = 'spare', 'waiting'
+TESTS_BUILT = 'tests are built'
+# documentation and lints without warnings
 STRICT = {'RUSTDOCFLAGS': '-D warnings'}
+DENY = '--locked -- -D warnings'
+GIT = ['git', os.path.join(common.ROOT, '.git')]
 # exit code of a check that cannot run here; its last line says why (EX_TEMPFAIL of sysexits.h)
 CANNOT = 75
 
@@ -88,12 +93,12 @@ class Skip(Exception):
 
 class Check:
     """A name, what to run (argument list, or a function that gives the exit code), how much to show; `timed`: it holds programs
-    and timers to the clock, so that other work disturbs it, and is done once more if it fails. `early`: work for a processor
-    that others leave unused: the early ones run one after the other beside all others, and are waited for here."""
+    and timers to the clock, so that other work disturbs it, and is done once more if it fails. `row`: it is done beside the
+    others, after those before it in its row, and is waited for at its place."""
 
-    def __init__(self, name, action, needs=(), show=1, environment=None, timed=False, early=False):
+    def __init__(self, name, action, needs=(), show=1, environment=None, timed=False, row=None, after=None):
         self.name, self.needs, self.show, self.environment, self.timed = name, needs, show, environment or {}, timed
-        self.early = early
+        self.row, self.after = row, after
         self.action = shlex.split(action) if isinstance(action, str) else action
 
 
@@ -120,6 +125,7 @@ def of_the_project():
         Check('scripts/weak_claims', script('scripts/weak_claims.py', '--self-test')),
         Check('scripts/meaning', script('scripts/meaning.py', '--self-test')),
         Check('scripts/advisories', script('scripts/advisories.py', '--self-test')),
+        Check('scripts/alone', script('scripts/alone.py', '--self-test')),
         Check('scripts/mutants', script('scripts/mutants.py', '--check'), show=1),
     ]
 
@@ -168,21 +174,8 @@ def checks(binary):
         Check('web: the page is fresh', script('scripts/web.py', 'check'), show=1),
         Check('web: browser', script('scripts/web.py', f'test --bin {binary}'), show=12, timed=True),
         Check('web: beside tcptrace and Wireshark', script('scripts/graphs.py', f'--bin {binary}'), show=1),
-        Check('lints', f'{LEFT} cargo clippy --workspace --all-targets --locked -- -D warnings', show=0, early=True),
-        Check('documentation', f'{LEFT} cargo doc --workspace --no-deps --locked', (), 0, STRICT, early=True),
-        Check('tests are built', f'{LEFT} cargo test --workspace --locked --no-run', show=0, early=True),
-        Check('a planted cause is missed', script('scripts/planted_cause.py')),
-        Check('interface of the library', script('scripts/api.py', 'check'), show=1),
-        Check('notebook: its form', script('scripts/notebook.py', 'check'), show=1),
-        Check('cargo test', again.other_tests, show=1),
-        # after the tests, which build the program with debug assertions: only that one panics when asked to
-        Check(
-            'view in tmux',
-            script('tests/view_test.py', f'--bin {binary} --debug-bin {debug}'),
-            ['tmux', debug],
-            show=5,
-            timed=True,
-        ),
+        *on_captures(binary),
+        Check('made cases: a sample', samples.made_cases, show=3),
         Check('tshark finds the evidence', samples.tshark_finds_the_evidence, ['tshark'], show=1),
         Check(
             'mutations of a real answer',
@@ -194,16 +187,32 @@ def checks(binary):
             ['zstd', 'tshark'],
             show=3,
         ),
+        Check('a planted cause is missed', script('scripts/planted_cause.py')),
+        Check('notebook: its form', script('scripts/notebook.py', 'check'), show=1),
     ]
+    # of what cargo builds in one folder: before the tests are built, nothing else of it goes on
     return [
         *out,
-        *on_captures(binary),
-        Check('made cases: a sample', samples.made_cases, show=3),
-        Check('fuzz targets are built', f'{LEFT} fuzz/run.sh --build', show=0, early=True),
-        Check('fuzz', 'nice fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8, early=True),
-        Check('a clone by itself', stand_alone, ['git', os.path.join(common.ROOT, '.git')], early=True),
-        Check('cargo test: the lab', again.lab_tests, show=1, early=True, timed=True),
+        Check('lints', f'{LEFT} cargo clippy --workspace --all-targets {DENY}', show=0, row=SPARE),
+        # what `make demo` builds
+        Check('lints: demo', f'{LEFT} cargo clippy -p tcpwhy --no-default-features {DENY}', show=0, row=SPARE),
+        Check('documentation', f'{LEFT} cargo doc --workspace --no-deps --locked', (), 0, STRICT, row=SPARE),
+        Check(TESTS_BUILT, f'{LEFT} cargo test --workspace --locked --no-run', show=0, row=SPARE),
+        Check('interface of the library', script('scripts/api.py', 'check'), show=1),
+        Check('cargo test', again.other_tests, show=1),
         Check('cargo test: watch', again.watch_tests, show=1, timed=True),
+        # after the tests, which build the program with debug assertions: only that one panics when asked to
+        Check(
+            'view in tmux',
+            script('tests/view_test.py', f'--bin {binary} --debug-bin {debug}'),
+            ['tmux', debug],
+            show=5,
+            timed=True,
+        ),
+        Check('cargo test: the lab', again.lab_tests, show=1, timed=True, row=WAITING, after=TESTS_BUILT),
+        Check('fuzz targets are built', f'{LEFT} fuzz/run.sh --build', show=0, row=SPARE),
+        Check('fuzz', f'{LEFT} fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8, row=SPARE),
+        Check('a clone by itself', f'{LEFT} {script("scripts/alone.py", f"--bin {debug} {ACCURACY}")}', GIT, row=SPARE),
         Check('lab matrix', lab_matrix, ['ip', '/dev/net/tun'], show=40, timed=True),
         Check('record beside the lab', record_sample(binary), ['ip', '/dev/net/tun'], show=8, timed=True),
     ]
@@ -240,22 +249,26 @@ def on_captures(binary):
     return out
 
 
-class Early(threading.Thread):
-    """Does the checks that are early, one after the other, beside the others: most of those take one core, or wait."""
+class Beside:
+    """Does the checks of the rows beside the others, those of one row one after the other: most of the others take one core, or
+    wait."""
 
     def __init__(self, chosen):
-        super().__init__(daemon=True)
-        self.of = {check.name: check for check in chosen if check.early}
-        self.done = {name: threading.Event() for name in self.of}
+        self.done = {check.name: threading.Event() for check in chosen if check.row}
         self.result = {}
+        for row in (SPARE, WAITING):
+            threading.Thread(target=self.work, args=([c for c in chosen if c.row == row],), daemon=True).start()
 
-    def run(self):
-        for name, check in self.of.items():
+    def work(self, checks_of_row):
+        """One row."""
+        for check in checks_of_row:
+            if check.after in self.done:
+                self.done[check.after].wait()
             try:
-                self.result[name] = measured(check)
+                self.result[check.name] = measured(check)
             except Exception as error:  # raised where it is waited for
-                self.result[name] = error
-            self.done[name].set()
+                self.result[check.name] = error
+            self.done[check.name].set()
 
     def wait(self, name):
         """The exit code, and what it took; Skip: it cannot run here."""
@@ -297,32 +310,6 @@ def lab_matrix(log):
         only = [word for name in LAB_CELLS for word in ('--only', name)]
         judged = [sys.executable, 'scripts/accuracy.py', '--bin', common.BINARY, '--folder', folder, *LAB.split()]
         return again.run_all([[common.BINARY, 'lab', 'dataset', folder, *only], judged], log)
-
-
-def stand_alone(log):
-    """What is committed, cloned to a place without ../shared, compiles offline, and its bundled captures are explained there.
-
-    Compiling is checking here: code for the same sources was made before, and to make it again takes five minutes.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        clone = os.path.join(folder, 'tcpwhy')
-        binary = os.path.join(TARGET, 'debug', 'tcpwhy')  # the release binary stays that of the working tree
-        environment = {k: v for k, v in os.environ.items() if k != 'TCPWHY_SHARED'}
-        environment['CARGO_TARGET_DIR'] = TARGET
-        for command, where in (
-            (['git', 'clone', '--quiet', '--no-hardlinks', common.ROOT, clone], common.ROOT),
-            (['cargo', 'check', '--workspace', '--offline', '--locked'], clone),
-            # what `make demo` builds
-            (['cargo', 'check', '-p', 'tcpwhy', '--no-default-features', '--offline', '--locked'], clone),
-            ([binary, 'explain', 'captures/zeek__smtp_bdat.pcap'], clone),
-            ([sys.executable, 'tests/demo_test.py', '--bin', binary], clone),
-            ([sys.executable, 'scripts/check_json.py', '--bin', binary, '--all'], clone),
-            ([sys.executable, 'scripts/accuracy.py', '--bin', binary, *ACCURACY.split()], clone),
-        ):
-            code = again.run(shlex.join([*LEFT.split(), *command]), log, where, environment)
-            if code:
-                return code
-    return 0
 
 
 def run(check, log_path):
@@ -379,15 +366,16 @@ def main():
     shutil.rmtree(LOGS, ignore_errors=True)
     os.makedirs(LOGS)
     if CI:
-        os.environ.setdefault('CARGO_INCREMENTAL', '0')  # what is built once needs no notes for the next time
+        # what is built once needs no notes for the next time, and a panic says its place without tables of lines
+        os.environ.setdefault('CARGO_INCREMENTAL', '0')
+        os.environ.setdefault('CARGO_PROFILE_DEV_DEBUG', 'false')
     shutil.rmtree(SKIPS, ignore_errors=True)
     passed, failed, skipped, again_too = [], [], [], []
-    early = Early(chosen)
-    early.start()
+    beside = Beside(chosen)
     for check in chosen:
         log = log_of(check.name)
         try:
-            code, took = early.wait(check.name) if check.early else measured(check)
+            code, took = beside.wait(check.name) if check.row else measured(check)
             if code and check.timed:
                 print(f'again: {check.name} failed the first time\n{again.heart(log)}', end='', flush=True)
                 again_too.append(check.name)

@@ -87,6 +87,7 @@ impl Nanos {
 
     /// At least zero.
     #[must_use]
+    #[inline]
     pub fn floor0(self) -> Nanos {
         self.max(Nanos::ZERO)
     }

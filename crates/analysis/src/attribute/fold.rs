@@ -52,6 +52,7 @@ fn tell_longest(kept: &mut Span, next: &Span) {
 
 /// What passed in `next` passed in `kept` as well, which has its time already. The link was busy all of that time, so it gave no more than passed:
 /// less than the rate that is known of one of them, where it became slower meanwhile.
+#[inline]
 fn add_bytes(kept: &mut Span, next: &Span) {
     let time = kept.duration();
     if let (Some((a, bps, stood)), Some((b, other, longer))) = (kept.facts.carried(), next.facts.carried()) {

@@ -150,6 +150,7 @@ impl Frames {
     }
 
     /// The frames that decide, ascending.
+    #[inline]
     pub fn keys(&self) -> impl Iterator<Item = u64> + '_ {
         self.key[..usize::from(self.n)].iter().map(|&k| self.first + u64::from(k))
     }

@@ -152,7 +152,8 @@ pub(crate) struct Forwarder {
     spare: Vec<Vec<u8>>,
     order: u64,
     late: Vec<u32>,
-    room: usize,
+    /// What a read fills: as much as a device gives at once. Kept, since to make the room of each packet anew clears it.
+    room: Vec<u8>,
     /// Bytes before each packet that belong to the device.
     header: usize,
     done: Passage,
@@ -175,9 +176,9 @@ impl Forwarder {
             order: 0,
             late: Vec::new(),
             room: if scenario.offload {
-                (64 << 10) + sys::OFFLOAD_HEADER
+                vec![0; (64 << 10) + sys::OFFLOAD_HEADER]
             } else {
-                scenario.shared.mtu as usize + 4
+                vec![0; scenario.shared.mtu as usize + 4]
             },
             header: if scenario.offload { sys::OFFLOAD_HEADER } else { 0 },
             done: Passage::default(),
@@ -248,17 +249,14 @@ impl Forwarder {
     /// Takes packets out of one device; says whether there may be more.
     fn take(&mut self, from: End) -> io::Result<bool> {
         for _ in 0..BATCH {
-            let mut packet = self.spare.pop().unwrap_or_default();
-            packet.resize(self.room, 0);
-            match (&self.tuns[from]).read(&mut packet) {
+            match (&self.tuns[from]).read(&mut self.room) {
                 Ok(n) => {
-                    packet.truncate(n);
+                    let mut packet = self.spare.pop().unwrap_or_default();
+                    packet.clear();
+                    packet.extend_from_slice(self.room.get(..n).unwrap_or_default());
                     self.accept(packet, from);
                 }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    self.spare.push(packet);
-                    return Ok(false);
-                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(e) => return Err(e),
             }
         }

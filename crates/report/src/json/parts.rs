@@ -4,9 +4,9 @@ use super::frames::Frames;
 use super::values::{Context, InBrief, List, Pair, Sentence, SideName, SpanCause, Times, View, Word};
 use crate::answer::rounded;
 use schemars::JsonSchema;
+use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use tcpwhy_analysis::{self as a, Part, SpanId};
-use tcpwhy_base::Cause;
 
 /// A stretch of time with exactly one cause.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -82,9 +82,11 @@ pub struct Alternatives<'a>(&'a a::Span);
 
 impl Serialize for Alternatives<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let show =
-            |&(cause, c): &(Cause, f32)| Alternative { cause: SpanCause(cause), confidence: confidence(c) };
-        s.collect_seq(self.0.alternatives.iter().flatten().map(show))
+        let mut list = s.serialize_seq(None)?;
+        for &(cause, c) in self.0.alternatives.iter().flatten() {
+            list.serialize_element(&Alternative { cause: SpanCause(cause), confidence: confidence(c) })?;
+        }
+        list.end()
     }
 }
 

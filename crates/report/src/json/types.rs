@@ -159,6 +159,7 @@ pub struct Range {
 }
 
 impl Range {
+    #[inline]
     fn new(c: &a::Connection, cx: Context<'_>) -> Range {
         let ((first, file), (last, last_file)) = (cx.local_frame(c.frames.0), cx.local_frame(c.frames.1));
         Range { first, last, file, last_file }
@@ -256,7 +257,7 @@ impl Program {
 }
 
 impl End {
-    #[inline]
+    #[inline(always)]
     fn new(end: &a::End) -> End {
         let known = end.os.is_some() || end.delayed_ack.is_some() || end.min_rto.is_some();
         End {

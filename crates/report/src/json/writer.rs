@@ -93,11 +93,14 @@ fn any_suspicious(bytes: &[u8; 16]) -> bool {
 }
 
 /// Nothing in a text needs an escape. What is left of it after whole words overlaps the last of them.
-#[inline]
+#[inline(always)]
 fn plain(text: &[u8]) -> bool {
     if let Some(last) = text.last_chunk() {
-        let words = text.as_chunks().0.iter().chain([last]);
-        !words.fold(false, |any, w| any | any_suspicious(w))
+        let mut any = any_suspicious(last);
+        for word in text.as_chunks().0 {
+            any |= any_suspicious(word);
+        }
+        !any
     } else if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
         !suspicious(u64::from_le_bytes(*first)) && !suspicious(u64::from_le_bytes(*last))
     } else if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
