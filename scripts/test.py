@@ -76,6 +76,9 @@ LAB = '--min-dominant 0.95 --min-ms 0.80 --min-clean 0.85 --max-wrong 1 --max-fa
 
 # what begins work for processors that other checks leave unused (not 19: threads of the lab in the idle class would take a sixth)
 LEFT = 'nice -n 15'
+# the rows: where such work is done one after the other, and where tests are that wait for links most of their time
+SPARE, WAITING = 'spare', 'waiting'
+TESTS_BUILT = 'tests are built'
 # documentation without warnings
 STRICT = {'RUSTDOCFLAGS': '-D warnings'}
 GIT = ['git', os.path.join(common.ROOT, '.git')]
@@ -89,12 +92,12 @@ class Skip(Exception):
 
 class Check:
     """A name, what to run (argument list, or a function that gives the exit code), how much to show; `timed`: it holds programs
-    and timers to the clock, so that other work disturbs it, and is done once more if it fails. `spare`: it
-    takes what others leave of the processors, beside them and after those before it of its kind, and is waited for here."""
+    and timers to the clock, so that other work disturbs it, and is done once more if it fails. `row`: it is done beside the
+    others, after those before it in its row, and is waited for at its place."""
 
-    def __init__(self, name, action, needs=(), show=1, environment=None, timed=False, spare=False):
+    def __init__(self, name, action, needs=(), show=1, environment=None, timed=False, row=None, after=None):
         self.name, self.needs, self.show, self.environment, self.timed = name, needs, show, environment or {}, timed
-        self.spare = spare
+        self.row, self.after = row, after
         self.action = shlex.split(action) if isinstance(action, str) else action
 
 
@@ -189,19 +192,14 @@ def checks(binary):
     # of what cargo builds in one folder: before the tests are built, nothing else of it goes on
     return [
         *out,
-        Check('lints', f'{LEFT} cargo clippy --workspace --all-targets --locked -- -D warnings', show=0, spare=True),
-        Check('documentation', f'{LEFT} cargo doc --workspace --no-deps --locked', (), 0, STRICT, spare=True),
+        Check('lints', f'{LEFT} cargo clippy --workspace --all-targets --locked -- -D warnings', show=0, row=SPARE),
+        Check('documentation', f'{LEFT} cargo doc --workspace --no-deps --locked', (), 0, STRICT, row=SPARE),
         Check(
-            'what `make demo` builds',
-            f'{LEFT} cargo check -p tcpwhy --no-default-features --locked',
-            show=0,
-            spare=True,
+            'what `make demo` builds', f'{LEFT} cargo check -p tcpwhy --no-default-features --locked', show=0, row=SPARE
         ),
-        Check('tests are built', f'{LEFT} cargo test --workspace --locked --no-run', show=0, spare=True),
+        Check(TESTS_BUILT, f'{LEFT} cargo test --workspace --locked --no-run', show=0, row=SPARE),
         Check('interface of the library', script('scripts/api.py', 'check'), show=1),
         Check('cargo test', again.other_tests, show=1),
-        Check('cargo test: the lab', again.lab_tests, show=1, timed=True),
-        Check('cargo test: watch', again.watch_tests, show=1, timed=True),
         # after the tests, which build the program with debug assertions: only that one panics when asked to
         Check(
             'view in tmux',
@@ -210,11 +208,11 @@ def checks(binary):
             show=5,
             timed=True,
         ),
-        Check('fuzz targets are built', f'{LEFT} fuzz/run.sh --build', show=0, spare=True),
-        Check('fuzz', f'{LEFT} fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8, spare=True),
-        Check(
-            'a clone by itself', f'{LEFT} {script("scripts/alone.py", f"--bin {debug} {ACCURACY}")}', GIT, spare=True
-        ),
+        Check('cargo test: the lab', again.lab_tests, show=1, timed=True, row=WAITING, after=TESTS_BUILT),
+        Check('cargo test: watch', again.watch_tests, show=1, timed=True),
+        Check('fuzz targets are built', f'{LEFT} fuzz/run.sh --build', show=0, row=SPARE),
+        Check('fuzz', f'{LEFT} fuzz/run.sh 10', [os.path.join(common.ROOT, 'fuzz', 'run.sh')], show=8, row=SPARE),
+        Check('a clone by itself', f'{LEFT} {script("scripts/alone.py", f"--bin {debug} {ACCURACY}")}', GIT, row=SPARE),
         Check('lab matrix', lab_matrix, ['ip', '/dev/net/tun'], show=40, timed=True),
         Check('record beside the lab', record_sample(binary), ['ip', '/dev/net/tun'], show=8, timed=True),
     ]
@@ -251,22 +249,26 @@ def on_captures(binary):
     return out
 
 
-class Beside(threading.Thread):
-    """Does the checks that are `spare`, one after the other, beside the others: most of those take one core, or wait."""
+class Beside:
+    """Does the checks of the rows beside the others, those of one row one after the other: most of the others take one core, or
+    wait."""
 
     def __init__(self, chosen):
-        super().__init__(daemon=True)
-        self.of = {check.name: check for check in chosen if check.spare}
-        self.done = {name: threading.Event() for name in self.of}
+        self.done = {check.name: threading.Event() for check in chosen if check.row}
         self.result = {}
+        for row in (SPARE, WAITING):
+            threading.Thread(target=self.work, args=([c for c in chosen if c.row == row],), daemon=True).start()
 
-    def run(self):
-        for name, check in self.of.items():
+    def work(self, checks_of_row):
+        """One row."""
+        for check in checks_of_row:
+            if check.after in self.done:
+                self.done[check.after].wait()
             try:
-                self.result[name] = measured(check)
+                self.result[check.name] = measured(check)
             except Exception as error:  # raised where it is waited for
-                self.result[name] = error
-            self.done[name].set()
+                self.result[check.name] = error
+            self.done[check.name].set()
 
     def wait(self, name):
         """The exit code, and what it took; Skip: it cannot run here."""
@@ -370,11 +372,10 @@ def main():
     shutil.rmtree(SKIPS, ignore_errors=True)
     passed, failed, skipped, again_too = [], [], [], []
     beside = Beside(chosen)
-    beside.start()
     for check in chosen:
         log = log_of(check.name)
         try:
-            code, took = beside.wait(check.name) if check.spare else measured(check)
+            code, took = beside.wait(check.name) if check.row else measured(check)
             if code and check.timed:
                 print(f'again: {check.name} failed the first time\n{again.heart(log)}', end='', flush=True)
                 again_too.append(check.name)
