@@ -67,6 +67,8 @@ pub(crate) enum Rule {
     UnreadPlateau,
     /// For less than half of a wait: the rest is a trip, which a larger window saves if a busy host made the ACK late.
     ReadPartlyLate,
+    /// Its sender spaced what the window let through, and the window was full before it opened (rule 108).
+    SpreadByPace,
     UnknownScalePlateau,
     LateAck,
     LateAckOfOneSegment,
@@ -316,7 +318,7 @@ impl Rule {
             (Rule::TooBig, _) => or(0.97, C::RetransmissionTimeout, 0.03),
             (Rule::CameInPieces, _) => or(0.8, C::ServerThink, 0.2),
             (Rule::NotTaken, _) => or(0.9, C::RetransmissionTimeout, 0.1),
-            (Rule::NewDataProbe, _) => or(0.75, C::RetransmissionTimeout, 0.2),
+            (Rule::NewDataProbe | Rule::ThinkAtTimer, _) => or(0.75, C::RetransmissionTimeout, 0.2),
             (Rule::OnePacketMissing, _) => {
                 either(0.85, (C::RetransmissionTimeout, 0.1), (C::SenderPause, 0.05))
             }
@@ -346,6 +348,7 @@ impl Rule {
             (Rule::CongestionWindow, _) => or(0.8, C::SendBuffer, 0.2),
             (Rule::CongestionAfterLoss, _) => or(0.9, C::SendBuffer, 0.05),
             (Rule::IdleRestart, _) => either(0.85, (C::SlowStart, 0.05), (C::Nagle, 0.05)),
+            (Rule::SpreadByPace, _) => either(0.75, (C::Pacing, 0.15), (C::SenderPause, 0.1)),
             (Rule::Pacing, _) => either(0.5, (C::SenderPause, 0.45), (C::HostDelay, 0.05)),
             (Rule::SpacedBySender, _) => either(0.5, (C::SlowStart, 0.4), (C::SenderPause, 0.2)),
 
@@ -372,7 +375,6 @@ impl Rule {
             (Rule::Think, Tap::Far) => sure(0.9),
             // A single response 40 to 47 ms late may be a delayed ACK that something waited for.
             (Rule::ThinkOfFortyMillis, _) => or(0.5, C::DelayedAck, 0.3),
-            (Rule::ThinkAtTimer, _) => or(0.75, C::RetransmissionTimeout, 0.2),
             (Rule::ThinkOrLoss | Rule::FullNeverCame, _) => or(0.8, C::RetransmissionTimeout, 0.2),
             (Rule::ThinkAsOften, _) => or(0.9, C::RetransmissionTimeout, 0.05),
             (Rule::ThinkBeforeMissing, _) => sure(0.6),

@@ -131,6 +131,11 @@ pub enum Facts {
         /// Round trip.
         rtt: Nanos,
     },
+    /// Its sender spaced it, and all that the window let through had left before the window opened, or its reader never had all of it.
+    Spread {
+        /// Bytes in flight that filled the window; zero: it was not full, but data lay unread behind it all the time.
+        flight: u32,
+    },
     /// The window was closed.
     Closed {
         /// Window last offered before.
@@ -364,12 +369,8 @@ impl fmt::Display for Facts {
             Facts::Behind { wait, work, bytes } => behind(f, wait, work, bytes),
             Facts::NoAnswer { wait, end } => no_answer(f, wait, end),
             Facts::Nagle { first, held, ack_delay } => held_back(f, first, held, ack_delay),
-            Facts::Window { flight, rtt } => {
-                write!(
-                    f,
-                    "{flight} bytes in flight filled the window that the receiver offered; one window per {rtt} round trip."
-                )
-            }
+            Facts::Spread { flight } => waited::spread(f, flight),
+            Facts::Window { flight, rtt } => waited::full_window(f, flight, rtt),
             Facts::UnknownScale { flight, window } => write!(
                 f,
                 "{flight} bytes were in flight; the header's window of up to {window} may be what limits it, but its scale was in the handshake, which the capture lacks: the receiver's window or the sender's buffer."
@@ -388,7 +389,9 @@ impl fmt::Display for Facts {
                 f.write_str("The writer waited for room in its send buffer: so the sender's kernel says.")
             }
             Facts::Told(told) => told.fmt(f),
-            Facts::Flight { flight, segments, rtt, before } => limited(f, flight, segments, rtt, before),
+            Facts::Flight { flight, segments, rtt, before } => {
+                waited::limited(f, flight, segments, rtt, before)
+            }
             Facts::Drained { flight } => drained(f, flight),
             Facts::AckDelay { delay, flight } => {
                 write!(
@@ -454,20 +457,6 @@ fn held_back(f: &mut fmt::Formatter<'_>, first: u32, held: u32, ack_delay: Nanos
     write!(
         f,
         "{first} bytes were sent; the next {held} waited for their ACK, which was {ack_delay} late, and left with it."
-    )
-}
-
-fn limited(f: &mut fmt::Formatter<'_>, flight: u32, segments: u32, rtt: Nanos, before: u32) -> fmt::Result {
-    let segments = full_segments(segments);
-    if before == 0 {
-        return write!(
-            f,
-            "{flight} bytes ({segments}) were in flight and the next left with the ACK (round trip {rtt})."
-        );
-    }
-    write!(
-        f,
-        "{flight} bytes ({segments}) were in flight, {before} had been before; the next left with the ACK (round trip {rtt})."
     )
 }
 

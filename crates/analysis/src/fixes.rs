@@ -200,6 +200,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
             FixId::ReuseConnections if asks_first(facts, cause, tls) => {
                 put_first(&mut rows, 0, Program::PostgreSql);
             }
+            // The last one is for who spaces its segments.
+            FixId::CongestionControl if cause == Cause::Pacing => rows.rotate_right(1),
             // The last one says what it is worth where a handshake takes one trip.
             FixId::TlsResumption if tls.took_one_trip().is_some() => rows.rotate_right(1),
             _ => {}

@@ -4,10 +4,8 @@ use crate::attribute::clock::Clock;
 use crate::attribute::context::{Carry, Context};
 use crate::attribute::is_plain;
 use crate::attribute::link::{at_its_pace, saturated};
-use crate::attribute::pace::{is_paced, pace};
-use crate::attribute::woken::{
-    PLATEAU, apart, clocked, emptied, flight_of, is_cut, wakes_the_writer, written,
-};
+use crate::attribute::pace::{apart, goes_by_little, is_paced, pace};
+use crate::attribute::woken::{PLATEAU, clocked, emptied, flight_of, is_cut, wakes_the_writer, written};
 use crate::release::Wait;
 use crate::step::Step;
 use crate::track::CwndState;
@@ -31,7 +29,13 @@ fn rounds_in(step: &Step, rtt: Nanos) -> u32 {
 ///
 /// A loss-free flow in slow start grows every round trip (RFC 5681, 3.1), one in congestion avoidance by about half
 /// a segment at least (RFC 9438, 4.3); one whose flight stays the same has another limit.
-pub(super) fn flight_limits(context: &Context, steps: &[Step], carry: &mut Carry, limits: &mut Vec<Cause>) {
+pub(super) fn flight_limits(
+    context: &Context,
+    steps: &[Step],
+    carry: &mut Carry,
+    limits: &mut Vec<Cause>,
+) -> bool {
+    let mut full_or_paced = false;
     limits.clear();
     limits.resize(steps.len(), Cause::SlowStart);
     let mut i = 0;
@@ -47,7 +51,7 @@ pub(super) fn flight_limits(context: &Context, steps: &[Step], carry: &mut Carry
         carry.turns_to(&steps[i]);
         // Of waits that no limit explains none is asked for.
         if !plain {
-            message_limits(context, &steps[i..j], &mut limits[i..j], carry);
+            full_or_paced |= message_limits(context, &steps[i..j], &mut limits[i..j], carry);
         } else if cfg!(debug_assertions) {
             let before = format!("{carry:?}");
             message_limits(context, &steps[i..j], &mut limits[i..j], carry);
@@ -57,10 +61,12 @@ pub(super) fn flight_limits(context: &Context, steps: &[Step], carry: &mut Carry
         }
         i = j;
     }
+    full_or_paced
 }
 
-fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry: &mut Carry) {
-    let Some(first) = steps.first() else { return };
+/// The same of one message.
+fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry: &mut Carry) -> bool {
+    let Some(first) = steps.first() else { return false };
     let sender = first.sender;
     let mss = context.mss[sender];
     let initial = context.initial_window[sender] * mss;
@@ -95,7 +101,7 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
             && acked.room.is_some_and(|room| windows.limit(acked.flight, room))
         {
             *limit = if acked.unread.is_some() { Cause::SlowReader } else { Cause::ReceiveWindow };
-        } else if pace.is_some_and(|each| is_paced(context, step, each)) {
+        } else if pace.is_some_and(|pace| is_paced(context, step, pace)) {
             *limit = Cause::Pacing;
         } else if matches!(*limit, Cause::SendBuffer | Cause::SlowStart)
             && clock.is_some_and(|clock| clocked(step) && clock.ended(step))
@@ -142,6 +148,7 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
         most = most.max(flight_of(step));
     }
     room_unused(steps, limits, mss);
+    windows.stops > 0 || pace.is_some()
 }
 
 /// What flights that stay the same are limited by, where no window shows.
@@ -179,7 +186,9 @@ fn plateau_cause(
         }
         _ if one_segment(context, steps, sender, mss) => Cause::Bandwidth,
         _ if woken => Cause::SendBuffer,
-        _ => by_its_writer(steps, mss, context.near(sender) || context.per_byte[sender].is_some()),
+        _ => goes_by_little(context, steps, sender).unwrap_or_else(|| {
+            by_its_writer(steps, mss, context.near(sender) || context.per_byte[sender].is_some())
+        }),
     }
 }
 

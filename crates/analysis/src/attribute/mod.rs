@@ -11,6 +11,7 @@ mod losses;
 mod pace;
 mod pieces;
 mod plain;
+mod spread;
 mod turns;
 mod waits;
 mod woken;
@@ -90,11 +91,14 @@ fn attribute_any(
         debug_assert!(before.is_none_or(|before| before == format!("{steps:?}")));
     }
     give_probe_waits_to_the_loss(context, steps);
-    limits::flight_limits(context, steps, carry, limits);
+    let full_or_paced = limits::flight_limits(context, steps, carry, limits);
     if holds || cfg!(debug_assertions) {
         let before = (!holds).then(|| format!("{steps:?}"));
         give_hidden_holds_to_the_writer(context, steps, limits);
         debug_assert!(before.is_none_or(|before| before == format!("{steps:?}")));
+    }
+    if full_or_paced {
+        spread::give_pace_to_full_windows(context.measured.then_some(context.rtt), steps, limits);
     }
     for (step, &limit) in steps.iter().zip(limits.iter()) {
         waits::spans_of(context, step, limit, carry, spans);

@@ -1,54 +1,134 @@
 //! Whether the sender of a message spaces its segments by a timer.
 
 use crate::attribute::context::Context;
-use crate::attribute::woken::{PLATEAU, clocked, written};
+use crate::attribute::link::saturated;
+use crate::attribute::woken::{PLATEAU, WOKEN, clocked, flight_of, is_cut, written};
 use crate::step::Step;
-use tcpwhy_base::{End, Nanos};
+use tcpwhy_base::{Cause, End, Nanos, Source};
+
+/// So many packets of one size are whole segments by no chance: writers know nothing of segments (rule 113).
+const WHOLE: u32 = 32;
+
+/// How the sender of a message spaces its segments.
+#[derive(Clone, Copy)]
+pub(super) struct Pace {
+    each: Nanos,
+    /// PSH on a packet of several segments ended no write.
+    whole: bool,
+}
 
 /// A full segment that left in the middle of a run, with data in flight and no ACK; behind the end of a write it would have been its
-/// writer that spaced them (rule 69).
-fn spaced(context: &Context, step: &Step) -> bool {
+/// writer that spaced them (rule 69). `whole`: PSH on a packet of several segments ends none.
+fn spaced(context: &Context, step: &Step, whole: bool) -> bool {
     // Seen from afar all that came is soon acknowledged; its sender does not know that yet.
     let known = context.paced[step.sender] && step.empty <= context.reaction[step.sender];
-    !step.pushed && step.pause().is_some_and(|p| p.full && (p.outstanding > 0 || known))
+    let goes_on = !step.pushed || whole && step.may_go_on;
+    goes_on && step.pause().is_some_and(|p| p.full && (p.outstanding > 0 || known))
 }
 
 /// The sender spaces its segments by a timer, so far apart: many such waits, and more of them than others, or it is known for that (rule 87).
-pub(super) fn pace(context: &Context, steps: &[Step], sender: End) -> Option<Nanos> {
+pub(super) fn pace(context: &Context, steps: &[Step], sender: End) -> Option<Pace> {
     let known = context.paced[sender];
-    let spaced = || steps.iter().filter(|s| spaced(context, s));
+    let whole = !known && context.near(sender) && are_whole(steps) && !saturated(context, steps, sender);
+    let spaced = || steps.iter().filter(|s| spaced(context, s, whole));
     let paced: u32 = spaced().map(|s| s.releases).sum();
     if paced == 0 || paced < 8 && !known {
         return None;
     }
     let others = steps.iter().filter(|s| clocked(s) || written(s)).count();
     let time: i64 = spaced().map(|s| s.duration().0).sum();
-    let shown = 2 * paced as usize > others && !goes_by_the_writer(context, steps);
-    shown.then(|| Nanos(time / i64::from(paced)))
+    let shown =
+        2 * paced as usize > others && !goes_by_the_writer(steps, |s| self::spaced(context, s, false));
+    shown.then(|| Pace { each: Nanos(time / i64::from(paced)), whole })
 }
 
-/// What is paced takes its time by the byte: of what left before it (`tcp_update_skb_after_send`), or where a link spaced it of its own. Where twice as
-/// much made no wait longer, a writer's clock went on, whose held tails leave as soon as they are full (rule 83).
-fn goes_by_the_writer(context: &Context, steps: &[Step]) -> bool {
+/// Each wait that no ACK ended let go a packet of as many whole segments: of a writer's pieces the last is partial, or what is held of it makes a later one larger.
+fn are_whole(steps: &[Step]) -> bool {
+    let waits = || steps.iter().filter(|s| written(s));
+    let whole = |s: &Step| s.may_go_on && s.pause().is_some_and(|p| p.full) && s.source == Source::Inferred;
+    let first = waits().next().map_or(0, |s| s.bytes / s.releases.max(1));
+    let alike = |s: &Step| s.bytes == first.saturating_mul(s.releases);
+    waits().map(|s| s.releases).sum::<u32>() >= WHOLE && waits().all(|s| whole(s) && alike(s))
+}
+
+/// What is paced takes its time by the byte: of what left before it (`tcp_update_skb_after_send`), or where a link spaced it of its own. Where more
+/// made waits longer by less than half as much, a writer's clock went on, whose held tails leave as soon as they are full (rule 83).
+fn goes_by_the_writer(steps: &[Step], is_wait: impl Fn(&Step) -> bool) -> bool {
     let left = together(steps);
-    let waits = || left.windows(2).filter(|w| spaced(context, w[1].1) && w.iter().all(|l| l.1.releases == 1));
+    let each = |n: f64, step: &Step| n / f64::from(step.releases.max(1));
+    // The time of one wait, and the bytes that left before it and behind it.
+    let of_one = |w: &[(u32, &Step)]| {
+        let bytes = [0, 1].map(|of: usize| each(f64::from(w[of].0), w[of].1));
+        (each(w[1].1.duration().0 as f64, w[1].1), bytes)
+    };
+    let waits = left.windows(2).filter(|w| is_wait(w[1].1)).map(of_one);
+    let waits: Vec<(f64, [f64; 2])> = waits.collect();
     let longer = |of: usize| {
-        let (least, most) = waits().fold((u32::MAX, 0), |(a, b), w| (a.min(w[of].0), b.max(w[of].0)));
+        let usual = waits.iter().map(|w| w.1[of]).sum::<f64>() / waits.len() as f64;
         let mean = |large: bool| {
-            let own = waits().filter(|w| (w[of].0 / 2 >= least) == large);
-            let (time, count) = own.fold((0, 0), |(t, n), w| (t + w[1].1.duration().0, n + 1));
-            (count >= i64::from(PLATEAU)).then(|| time / count)
+            let own = || waits.iter().filter(|w| (w.1[of] > usual) == large);
+            let count = own().count();
+            let sum = own().fold((0.0, 0.0), |(time, bytes), w| (time + w.0, bytes + w.1[of]));
+            (count >= PLATEAU as usize).then(|| (sum.0 / count as f64, sum.1 / count as f64))
         };
         let (small, large) = (mean(false)?, mean(true)?);
-        (most / 2 >= least).then_some(2 * large >= 3 * small)
+        Some(large.0 / small.0 - 1.0 >= (large.1 / small.1 - 1.0) / 2.0)
     };
     longer(0) == Some(false) && longer(1) != Some(true)
 }
 
 /// A wait of such a sender: one that an ACK seems to have ended, too, if it was no longer than the others (rule 69).
-pub(super) fn is_paced(context: &Context, step: &Step, each: Nanos) -> bool {
-    let usual = step.duration() <= (each + each.part(8)).times(i64::from(step.releases));
-    spaced(context, step) || !step.pushed && clocked(step) && step.loss.is_none() && usual
+pub(super) fn is_paced(context: &Context, step: &Step, pace: Pace) -> bool {
+    let usual = step.duration() <= (pace.each + pace.each.part(8)).times(i64::from(step.releases));
+    let goes_on = !step.pushed || pace.whole && step.may_go_on;
+    spaced(context, step, pace.whole) || goes_on && clocked(step) && step.loss.is_none() && usual
+}
+
+/// Beside such a sender ACKs pass whose coming lets nothing go, as near to its segments as chance has it. What a full buffer has let go since then is a third of
+/// what was in flight at least, for its writer is not woken for less (`sk_stream_write_space`): less than that in most of the time was none of it (rule 113).
+pub(super) fn goes_by_little(context: &Context, steps: &[Step], sender: End) -> Option<Cause> {
+    let little = |s: &Step| 3 * u64::from(s.bytes) < u64::from(flight_of(s)) * u64::from(s.releases.max(1));
+    let shows = context.paced[sender] && 2 * clocked_time(steps, little) > clocked_time(steps, |_| true);
+    shows.then(|| not_held(context, steps, sender))
+}
+
+/// Beside the sender what an ACK lets go leaves at once (`tcp_ack` sends in its softirq), or when its writer has woken up. Where no wait
+/// of a message ended so soon after its ACK, and an ACK would be as near to most segments, they came by chance: a pace if writes went on, else
+/// the writer (rule 69).
+pub(super) fn apart(context: &Context, steps: &[Step], sender: End) -> Option<Cause> {
+    let waits = || steps.iter().filter(|s| clocked(s));
+    let late = |s: &Step| {
+        let each = Nanos(s.duration().0 / i64::from(s.releases.max(1)));
+        let by = s.acked().map_or(Nanos::ZERO, |a| Nanos::micros(i64::from(a.late_us)));
+        by > WOKEN + context.tick && by.times(8) > each && s.source == Source::Inferred
+    };
+    if !context.near(sender) || waits().map(|s| s.releases).sum::<u32>() < 2 * PLATEAU || !waits().all(late) {
+        return None;
+    }
+    Some(not_held(context, steps, sender))
+}
+
+/// No limit held what left, though ACKs passed as if: it was written as it left, where writes ended, or spaced, if all were packets of as many whole segments; else
+/// nobody can tell.
+fn not_held(context: &Context, steps: &[Step], sender: End) -> Cause {
+    let all = clocked_time(steps, |_| true);
+    let mss = context.mss[sender];
+    let each = |s: &Step| s.bytes / s.releases.max(1);
+    let waits = steps.iter().filter(|s| clocked(s));
+    let most = waits.map(each).filter(|n| n.is_multiple_of(mss)).max().unwrap_or(0);
+    let alike = |s: &Step| s.bytes == most.saturating_mul(s.releases);
+    if 2 * clocked_time(steps, |s| s.pushed) > all || goes_by_the_writer(steps, clocked) {
+        Cause::SenderPause
+    } else if 8 * clocked_time(steps, alike) > 7 * all {
+        Cause::Pacing
+    } else {
+        Cause::Unexplained
+    }
+}
+
+/// How long ACKs held these, of those that no loss had made shorter, nanoseconds.
+fn clocked_time(steps: &[Step], which: impl Fn(&Step) -> bool) -> i64 {
+    steps.iter().filter(|s| clocked(s) && !is_cut(s) && which(s)).map(|s| s.duration().0).sum()
 }
 
 /// What left together: each wait, and how many bytes left behind it, with what followed at once.

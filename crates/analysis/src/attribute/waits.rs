@@ -78,6 +78,10 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
             let facts = Facts::Window { flight, rtt: context.rtt };
             out.span(Rule::WindowFull, Cause::ReceiveWindow, peer, rest, facts);
         }
+        Wait::Spread { flight, unread } => {
+            let cause = if unread { Cause::SlowReader } else { Cause::ReceiveWindow };
+            out.span(Rule::SpreadByPace, cause, peer, rest, Facts::Spread { flight });
+        }
         Wait::Closed { window, flight, unread } => opened(step, window, flight, unread, rest, out),
         Wait::Shut { window } => {
             out.span(Rule::WindowClosed, Cause::SlowReader, me, rest, Facts::Closed { window });

@@ -10,7 +10,7 @@ use tcpwhy_base::{Cause, End, Nanos, Source};
 pub(super) const PLATEAU: u32 = 3;
 
 /// So soon after its ACK a writer that it woke up has written, if its host is not busy.
-const WOKEN: Nanos = Nanos::micros(300);
+pub(super) const WOKEN: Nanos = Nanos::micros(300);
 
 /// Bytes in flight when an ACK ended the wait (or woke up the writer); zero for other waits.
 #[inline]
@@ -71,21 +71,4 @@ pub(super) fn wakes_the_writer(context: &Context, steps: &[Step], limits: &[Caus
         }
     }
     soon >= 2 * PLATEAU && 8 * before <= soon && 8 * empty >= 7 * all
-}
-
-/// Beside the sender what an ACK lets go leaves at once (`tcp_ack` sends in its softirq), or when its writer has woken up. Where no wait
-/// of a message ended so soon after its ACK, and an ACK would be as near to most segments, they came by chance: a pace if writes went on, else
-/// the writer (rule 69).
-pub(super) fn apart(context: &Context, steps: &[Step], sender: End) -> Option<Cause> {
-    let waits = || steps.iter().filter(|s| clocked(s));
-    let late = |s: &Step| {
-        let each = Nanos(s.duration().0 / i64::from(s.releases.max(1)));
-        let by = s.acked().map_or(Nanos::ZERO, |a| Nanos::micros(i64::from(a.late_us)));
-        by > WOKEN + context.tick && by.times(8) > each && s.source == Source::Inferred
-    };
-    if !context.near(sender) || waits().map(|s| s.releases).sum::<u32>() < 2 * PLATEAU || !waits().all(late) {
-        return None;
-    }
-    let pushed = waits().filter(|s| s.pushed).count();
-    Some(if 2 * pushed > waits().count() { Cause::SenderPause } else { Cause::Pacing })
 }

@@ -1,4 +1,4 @@
-//! What is said of waits for an application: one that writes or answers, or for its buffer.
+//! What is said of waits for an application, one that writes or answers, or for its buffer, and for windows.
 
 use std::fmt;
 use tcpwhy_base::Nanos;
@@ -128,5 +128,43 @@ pub(super) fn missing(f: &mut fmt::Formatter<'_>, packets: u32, wait: Nanos) -> 
     write!(
         f,
         "{what} of the sender did not arrive ({packets} by its IP identifiers), and the next came {wait} later: the time its retransmission timer takes."
+    )
+}
+
+/// What its sender's pace cost nothing.
+pub(super) fn spread(f: &mut fmt::Formatter<'_>, flight: u32) -> fmt::Result {
+    if flight == 0 {
+        return f.write_str("Their sender spaced them, but no window that was offered lately was more than three quarters of the largest: earlier, they would have lain unread for longer.");
+    }
+    write!(
+        f,
+        "Their sender spaced them, but {flight} bytes in flight filled the window before the next ACK opened it: sent at once, they would have waited for the same ACK."
+    )
+}
+
+pub(super) fn limited(
+    f: &mut fmt::Formatter<'_>,
+    flight: u32,
+    segments: u32,
+    rtt: Nanos,
+    before: u32,
+) -> fmt::Result {
+    let segments = super::full_segments(segments);
+    if before == 0 {
+        return write!(
+            f,
+            "{flight} bytes ({segments}) were in flight and the next left with the ACK (round trip {rtt})."
+        );
+    }
+    write!(
+        f,
+        "{flight} bytes ({segments}) were in flight, {before} had been before; the next left with the ACK (round trip {rtt})."
+    )
+}
+
+pub(super) fn full_window(f: &mut fmt::Formatter<'_>, flight: u32, rtt: Nanos) -> fmt::Result {
+    write!(
+        f,
+        "{flight} bytes in flight filled the window that the receiver offered; one window per {rtt} round trip."
     )
 }

@@ -10,7 +10,7 @@ use crate::release::repeats::retransmission;
 use crate::release::silence::ended_by_a_repeat;
 use crate::release::unseen::answer_to_the_unseen;
 use crate::release::value::{Acked, Doubt, Freed, Pause, Release, Wait};
-use crate::release::window::{by_window, flight_until, is_unread, late_us};
+use crate::release::window::{by_window, flight_until, is_unread, late_us, lies_there};
 use crate::track::{Ack, Arrival, CwndState, Passage, Repair, Repeat};
 use tcpwhy_base::Nanos;
 
@@ -441,7 +441,8 @@ fn by_timer_or_writer(p: &Passage<'_>, habits: &Habits, full: bool) -> Wait {
     }
     // Writers that wait for buffer space wake a moment after the ACK; the flight tells.
     let stood = p.under_way().perhaps >= p.waited();
-    Wait::Pause(Pause { outstanding, flight: recent_flight(p), full, stood, there: false })
+    let unread = full && p.acks.newest_first().next().is_some_and(|ack| lies_there(p, ack, p.path.rtt));
+    Wait::Pause(Pause { outstanding, flight: recent_flight(p), full, stood, there: false, unread })
 }
 
 /// Bytes that were in flight when the last ACK before the segment came in, if that was in the last quarter of the wait and

@@ -85,6 +85,9 @@ pub(crate) enum Wait {
         /// Data lay unread when the ACK that released it was due, and by how much it was late; zero: its window says so.
         unread: Option<Nanos>,
     },
+    /// Its sender's pace, in a round in which so many bytes filled the window before an ACK opened it again: whoever read there was late, or not (rule
+    /// 108).
+    Spread { flight: u32, unread: bool },
     /// The other side, which probed the window that this one had shut: more of its message was to come.
     Shut { window: u32 },
     /// A timer, into a window smaller than a segment.
@@ -170,6 +173,7 @@ at_rest! {
         13 => Turn { on_the_way, unheard, doubt, seen }, 14 => Loss { repair, again },
         15 => NewProbe { outstanding }, 16 => Missing { packets }, 17 => Blind,
         18 => Standing { under_way }, 19 => OnItsWay { under_way, even }, 20 => Behind { idle, bytes },
+        21 => Spread { flight, unread },
     }
 }
 
@@ -233,6 +237,8 @@ pub(crate) struct Pause {
     pub(crate) stood: bool,
     /// What it waited for had been written before it began, as its kernel says: another thing held it.
     pub(crate) there: bool,
+    /// Whoever reads what it sends had left some of it in each window that was offered lately (rule 102).
+    pub(crate) unread: bool,
 }
 
 impl Pause {
@@ -240,11 +246,12 @@ impl Pause {
     pub(crate) fn join(&mut self, next: &Pause) {
         self.full &= next.full;
         self.stood &= next.stood;
+        self.unread &= next.unread;
         self.flight = self.flight.max(next.flight);
     }
 }
 
-at_rest! { Pause { outstanding, flight, full, stood, there } }
+at_rest! { Pause { outstanding, flight, full, stood, there, unread } }
 
 /// Whether a response that came late may have been lost once before it passed the tap, which looks the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

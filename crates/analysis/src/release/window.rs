@@ -63,9 +63,10 @@ pub(super) fn is_unread(p: &Passage<'_>, ack: &Ack) -> Option<Nanos> {
     if let Some(lay) = lay.filter(|lay| told && lay.times(8) > p.waited()) {
         return Some(lay);
     }
+    let lies = || lies_there(p, ack, p.waited()).then_some(Nanos::ZERO);
     // Beside the sender a queue makes ACKs late as well, but it lets what stands in it through by and by.
     if near && !p.acks.is_read_late(ack, p.mss()) {
-        return None;
+        return lies();
     }
     let late = match ack.delay() {
         // What was sent again left nobody knows when: no later than the ACK before came.
@@ -76,7 +77,8 @@ pub(super) fn is_unread(p: &Passage<'_>, ack: &Ack) -> Option<Nanos> {
         _ => ack.late_by(p.path.peer()),
     };
     let of_it = |share: i64| late > WAKE_UP && late.times(share) > p.waited();
-    (many && (of_it(2) || of_it(8) && was_never_empty(p))).then_some(late)
+    let shows = many && (of_it(2) || of_it(8) && was_never_empty(p));
+    shows.then_some(late).or_else(lies)
 }
 
 /// This ACK took all that was in flight, so that nothing more came for a trip, and the buffer was empty just before it or after it with nothing new
@@ -87,6 +89,29 @@ fn caught_up(p: &Passage<'_>, ack: &Ack) -> bool {
     let mut since = p.acks.newest_first().take_while(|a| a.frame() > ack.frame());
     let before = p.acks.newest_first().find(|a| a.frame() < ack.frame());
     !nxt.after(ack.ack) && (since.any(|a| a.ack == ack.ack && is_empty(a)) || before.is_some_and(is_empty))
+}
+
+/// For a round trip each ACK has offered no more than three quarters of the largest window, and this one, for two segments or more, was late as well, for an
+/// eighth of `wait`: data lay there all the time, and whoever reads never waited for more (rule 21). A window alone may be smaller than before for another reason:
+/// Linux scales it by how much memory the packets of late take (`scaling_ratio`).
+#[inline]
+pub(super) fn lies_there(p: &Passage<'_>, ack: &Ack, wait: Nanos) -> bool {
+    p.acks.is_low() && lies_behind_low_windows(p, ack, wait)
+}
+
+#[cold]
+fn lies_behind_low_windows(p: &Passage<'_>, ack: &Ack, wait: Nanos) -> bool {
+    let (trip, whole) = (p.path.rtt, p.largest_window.unwrap_or(0) >= 8 * p.mss());
+    let low = whole && trip > Nanos::ZERO && p.acks.low_for(ack.time) >= trip;
+    let late = || match ack.delay() {
+        // More is in flight than the last few whose times are known each.
+        None if p.path.is_near() && p.flow.recovery.is_none() => {
+            p.departed.left_at(ack.ack).map_or(Nanos::ZERO, |left| ack.time - left - p.path.peer())
+        }
+        _ => ack.late_by(p.path.peer()),
+    };
+    let shows = |late: Nanos| late > WAKE_UP && late.times(8) > wait;
+    low && acknowledges_many(p, ack) && !caught_up(p, ack) && shows(late())
 }
 
 /// None of the last ACKs (four, and those of a reaction time) offered more than three quarters of the largest window: whoever read left something there each time,

@@ -115,6 +115,9 @@ impl Ack {
 /// Four times the two segments after which an ACK is due (RFC 9293, 3.8.6.3); no window of fewer tells of a reader either (rule 21).
 const MANY: u32 = 8;
 
+/// A window whose scale is not known.
+pub(crate) const UNKNOWN: u32 = 1 << 30;
+
 /// So many are always known, and never more than so many.
 const LEAST: usize = 4;
 const MOST: usize = 256;
@@ -125,16 +128,20 @@ pub(crate) struct Acks {
     ring: Vec<Ack>,
     /// Where the oldest is, once the ring is full.
     at: u16,
+    /// The largest window that one of them offered.
+    largest: u32,
+    /// Since when each has offered no more than three quarters of that; zero: the last one has offered more.
+    low_since: Nanos,
 }
 
-at_rest! { Acks { ring, at } }
+at_rest! { Acks { ring, at, largest, low_since } }
 
 impl Acks {
     /// None, with the room of these unless that is large.
     pub(crate) fn emptied(mut self) -> Acks {
         self.ring.clear();
         self.ring.shrink_to(16);
-        Acks { ring: self.ring, at: 0 }
+        Acks { ring: self.ring, ..Acks::default() }
     }
 
     /// Adds one. `horizon` is how far back they must be known.
@@ -153,6 +160,22 @@ impl Acks {
         }
     }
 
+    /// An ACK at `t` offers another window than the one before. Without its scale a window says nothing.
+    #[cold]
+    pub(crate) fn window_changes(&mut self, t: Nanos, before: u32, now: u32) {
+        if before.max(now) >= UNKNOWN {
+            *self = Acks { ring: std::mem::take(&mut self.ring), at: self.at, ..Acks::default() };
+            return;
+        }
+        self.largest = self.largest.max(before).max(now);
+        let low = now <= self.largest / 4 * 3;
+        self.low_since = match low {
+            true if self.low_since > Nanos::ZERO => self.low_since,
+            true => t,
+            false => Nanos::ZERO,
+        };
+    }
+
     /// Makes a place behind the newest the next, if there may be one more.
     #[cold]
     fn grow(&mut self) {
@@ -168,6 +191,17 @@ impl Acks {
     /// They reach back to `time`.
     pub(crate) fn known_since(&self, time: Nanos) -> bool {
         self.ring.len() < LEAST || self.newest_first().last().is_none_or(|a| a.time <= time)
+    }
+
+    /// The last one has offered no more than three quarters of the largest window.
+    #[inline]
+    pub(crate) fn is_low(&self) -> bool {
+        self.low_since != Nanos::ZERO
+    }
+
+    /// For so long, up to `time`, each has offered no more than three quarters of the largest window (half-way between half of it and all of it; rule 21).
+    pub(crate) fn low_for(&self, time: Nanos) -> Nanos {
+        if self.low_since == Nanos::ZERO { Nanos::ZERO } else { (time - self.low_since).floor0() }
     }
 
     /// This ACK for two segments or more was not sent when they had come, which is at once where the window would be as large as before, but when

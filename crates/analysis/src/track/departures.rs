@@ -57,7 +57,18 @@ impl Departures {
             self.first = self.first.wrapping_add(1) % POINTS as u8;
             self.count -= 1;
         }
-        let at = self.place(0);
+        self.between(0, seq)
+    }
+
+    /// The same, of any byte in flight.
+    pub(crate) fn at(&self, seq: Seq) -> Option<Nanos> {
+        let n = (0..self.count).rev().find(|&n| !self.ends[self.place(n)].after(seq))?;
+        self.between(n, seq)
+    }
+
+    /// When the byte before `seq` left, which lies behind the point `n` and before the next.
+    fn between(&self, n: u8, seq: Seq) -> Option<Nanos> {
+        let at = self.place(n);
         let into = seq.minus(self.ends[at]);
         if self.count == 0 || into < 0 {
             return None;
@@ -65,8 +76,9 @@ impl Departures {
         if into == 0 {
             return Some(self.times[at]);
         }
-        let next = self.place(1);
-        let (end, time) = if self.count == 1 { self.last } else { (self.ends[next], self.times[next]) };
+        let next = self.place(n.wrapping_add(1));
+        let (end, time) =
+            if n.wrapping_add(1) >= self.count { self.last } else { (self.ends[next], self.times[next]) };
         if seq.after(end) {
             return None;
         }

@@ -221,6 +221,11 @@ impl Rate {
         self.leaving.as_ref().map_or_else(UnderWay::default, |leaving| leaving.under_way)
     }
 
+    /// When what ends there had left, beside its sender.
+    pub(crate) fn left_at(&self, end: Seq) -> Option<Nanos> {
+        self.leaving.as_ref()?.departures.at(end)
+    }
+
     /// For how long what passed at `t`, away from its sender, had been under way at the least, and whether it came as far from the one before
     /// as that from its own one before.
     pub(crate) fn on_its_way(&self, t: Nanos) -> Option<(Nanos, bool)> {

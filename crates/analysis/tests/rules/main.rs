@@ -28,6 +28,7 @@ mod never;
 mod no_effect;
 mod opening;
 mod order;
+mod paced;
 mod queued;
 mod readers;
 mod replayed;

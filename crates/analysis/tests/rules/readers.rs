@@ -70,3 +70,33 @@ fn a_buffer_that_is_never_empty_has_a_slow_reader() {
     assert!(found(52_224, us(200))[0] == 0);
     assert!(found(70_000, ms(4))[0] == 0);
 }
+
+/// Over 20 ms a reader takes sixteen segments every 19.8 ms, and an ACK says so then; no more than 47 KB of 80 are ever free. More is in flight than the
+/// segments whose times are known each, but when they left is known well enough: their ACKs are late by a trip, each time (rule 21). A window that is as low
+/// but moves with each arrival is a window.
+#[test]
+fn a_low_window_and_late_acks_are_a_reader() {
+    let found = |lay: Nanos| {
+        let mut w = Wire::new(Tap::Server, ms(20));
+        w.handshake();
+        w.at(ms(100)).client().window(80_640).data(100);
+        let mut events: Vec<(Nanos, bool)> = Vec::new();
+        for k in 0..40 {
+            // Two bursts are in flight: the ACK of each lets go the next but one.
+            let burst = ms(111) + (us(20_050) + lay).part(2).times(k);
+            events.extend([(burst, true), (burst + ms(10) + lay, false)]);
+        }
+        events.sort();
+        for (at, data) in events {
+            if data {
+                w.at(at).server().write(16 * MSS);
+            } else {
+                w.at(at).client().window(46_592).ack();
+            }
+        }
+        shares(&w)
+    };
+    let [reader, window] = found(us(19_500));
+    assert!(reader > 60 && window < 20, "{reader} {window}");
+    assert_eq!(found(us(200))[0], 0);
+}

@@ -94,6 +94,14 @@ const SENTENCES: &[(Facts, &str)] = &[
         "2896 bytes (2 segments) were in flight, 14480 had been before; the next left with the ACK (round trip 20.0 ms).",
     ),
     (
+        Facts::Spread { flight: 37_888 },
+        "Their sender spaced them, but 37888 bytes in flight filled the window before the next ACK opened it: sent at once, they would have waited for the same ACK.",
+    ),
+    (
+        Facts::Spread { flight: 0 },
+        "Their sender spaced them, but no window that was offered lately was more than three quarters of the largest: earlier, they would have lain unread for longer.",
+    ),
+    (
         Facts::Drained { flight: 2_896 },
         "ACKs made room and nothing was sent, until with 2896 bytes in flight one of them woke up the writer: the kernel had nothing left to send.",
     ),

@@ -57,13 +57,13 @@ pub(super) const ROWS: &[FixInfo] = &[
                        `sysctl -w net.ipv4.tcp_congestion_control=bbr`",
             },
             How {
-                system: "Linux",
-                text: "If BBR or a rate cap paces too low: `congctl cubic` on the route; look for \
-                       SO_MAX_PACING_RATE and for `maxrate` in `tc qdisc show`",
-            },
-            How {
                 system: "Windows",
                 text: "`netsh int tcp set supplemental template=internet congestionprovider=cubic`",
+            },
+            How {
+                system: "Linux",
+                text: "Where a cap or BBR paces too low: look for SO_MAX_PACING_RATE in the program and for \
+                       `maxrate` in `tc qdisc show`; `ip route change PREFIX via GATEWAY dev DEV congctl cubic`",
             },
         ],
     },

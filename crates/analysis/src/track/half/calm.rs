@@ -86,7 +86,10 @@ impl Half {
             self.moves(edge_before, t);
             self.flow.edge = edge;
         }
-        self.flow.window = window;
+        if window != window_before {
+            self.flow.window = window;
+            self.acks.window_changes(t, window_before, window);
+        }
         seen
     }
 

@@ -1,7 +1,7 @@
 //! What the other end says of one end's data: ACKs, windows, SACK blocks.
 
 use crate::profile::delayed_from;
-use crate::track::acks::Ack;
+use crate::track::acks::{Ack, UNKNOWN};
 use crate::track::half::{AckSeen, Half, Reading, View};
 use crate::track::rate::{Left, Mark, SHORTEST_PAUSE, train_pause};
 use crate::track::recovery::{Recovered, Repair};
@@ -24,7 +24,7 @@ impl Half {
         let window = match shift {
             Some(shift) => u32::from(segment.window) << shift.min(14),
             None if segment.window == 0 => 0,
-            None => 1 << 30,
+            None => UNKNOWN,
         };
         let edge = ack + window;
         // What a probe of the tail repairs has nothing behind it, unless a SACK block says so.
@@ -73,6 +73,10 @@ impl Half {
             }
             self.flow.edge = edge;
             self.edge_unscaled = shift.is_none();
+        }
+        if window != self.flow.window {
+            let before = if self.flow.edge_known { window_before } else { window };
+            self.acks.window_changes(t, before, window);
         }
         self.flow.edge_known = true;
         self.flow.window = window;

@@ -177,8 +177,8 @@ pub(crate) struct Half {
     /// The end of what left with the first segment of the flight, once any did.
     together: Seq,
     some_together: bool,
-    /// When its first FIN passed, and what that acknowledged.
-    fin: Option<(Nanos, Seq)>,
+    /// When its first FIN passed, and what that acknowledged, once one did.
+    fin: (Nanos, Option<Seq>),
 }
 
 at_rest! {
@@ -213,7 +213,7 @@ impl Default for Half {
             crowd: Crowd::default(),
             together: Seq(0),
             some_together: false,
-            fin: None,
+            fin: (Nanos::ZERO, None),
         }
     }
 }
@@ -243,12 +243,12 @@ impl Half {
     }
 
     pub(crate) fn fin(&self) -> Option<Nanos> {
-        self.fin.map(|fin| fin.0)
+        self.fin.1.map(|_| self.fin.0)
     }
 
     /// What its first FIN acknowledged.
     pub(crate) fn fin_acknowledges(&self) -> Option<Seq> {
-        self.fin.map(|fin| fin.1)
+        self.fin.1
     }
 
     pub(crate) fn alone(&self) -> u8 {
@@ -406,10 +406,11 @@ impl Half {
 
     /// Its FIN passed.
     pub(crate) fn closes(&mut self, segment: &Segment, t: Nanos) {
-        if self.fin.is_some() && segment.len == 0 {
+        let again = self.fin.1.is_some();
+        if again && segment.len == 0 {
             self.counts.retransmitted += 1;
         }
-        self.fin.get_or_insert((t, segment.ack));
+        self.fin = if again { self.fin } else { (t, Some(segment.ack)) };
         let flow = &mut self.flow;
         let end = segment.seq + segment.len;
         if flow.seen && !end.before(flow.nxt) {
