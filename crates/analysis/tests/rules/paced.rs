@@ -84,6 +84,16 @@ fn what_leaves_for_less_than_a_third_of_the_buffer_was_spaced() {
     }
 }
 
+/// Its reader takes all every 10.5 ms, so that ACKs come as they are read and no train of them tells who set the pairs apart. Packets of two whole segments each, one after the other, are written by
+/// nobody (rule 113).
+#[test]
+fn whole_packets_alone_are_a_pace() {
+    let reader = Reader { every: us(10_500), takes: u32::MAX, buffer: 64 * PAIR };
+    let causes = [Cause::Pacing, Cause::SenderPause, Cause::SlowReader];
+    let [pacing, pause, slow] = sent(Tap::Server, us(2_900), reader, causes);
+    assert!(pacing > 80 && pause < 10 && slow == 0, "{pacing} {pause} {slow}");
+}
+
 /// A writer with a clock of its own, whose pieces are no whole segments: behind the partial end of each nothing was left to send, and where Nagle's algorithm holds the ends,
 /// more leaves now and then in the same time, or by chance as much in as many of them (rules 83 and 113).
 #[test]
