@@ -11,10 +11,9 @@ struct Full {
     flight: u32,
     /// The reader had not read.
     unread: bool,
-    /// When the ACK came that opened it.
+    /// Since when it was full, and when the ACK came that opened it.
+    since: Nanos,
     opened: Nanos,
-    /// No ACK came by since, which may have moved its edge.
-    same: bool,
 }
 
 impl Full {
@@ -26,13 +25,14 @@ impl Full {
             Wait::Acked(acked) if limit == Cause::ReceiveWindow => (acked.flight, false),
             _ => return None,
         };
-        Some(Full { sender: step.sender, flight, unread, opened: step.end - step.burst, same: true })
+        Some(Full { sender: step.sender, flight, unread, since: step.start, opened: step.end - step.burst })
     }
 
-    /// What left within a round trip of the ACK that opened the window did not move its edge: the ACK of it came later. Nor did what waited in its
-    /// reader's buffer, whenever it left.
+    /// What left within a round trip of the ACK that opened the window did not move its edge: the ACK of it came later. Nor did what left in the last round
+    /// before it was full, and waited in its reader's buffer. Before that its reader may have taken all that came.
     fn covers(&self, trip: Option<Nanos>, step: &Step) -> bool {
-        self.unread && self.same || trip.is_some_and(|trip| self.opened - step.start <= trip)
+        let within = |from: Nanos, to: Nanos| trip.is_some_and(|trip| to - from <= trip);
+        within(step.start, self.opened) || self.unread && within(step.end, self.since)
     }
 }
 
@@ -56,8 +56,7 @@ pub(super) fn give_pace_to_full_windows(trip: Option<Nanos>, steps: &mut [Step],
         let paced = is_paced(step, limit);
         let of_it = |f: &Full| paced && f.sender == step.sender && step.loss.is_none() && !step.is_turn();
         full = full.filter(of_it).filter(|f| f.covers(trip, step));
-        if let Some(full) = &mut full {
-            full.same &= step.pause().is_some();
+        if let Some(full) = full {
             step.rename(Wait::Spread { flight: full.flight, unread: full.unread });
         } else if paced && step.loss.is_none() && step.pause().is_some_and(|p| p.unread) {
             step.rename(Wait::Spread { flight: 0, unread: true });
@@ -95,10 +94,10 @@ mod tests {
         // The first began 21 ms before the ACK that opened the window.
         let waits = [paced(6, pause), paced(7, pause), full(8, window)];
         assert_eq!(spread(&waits), [false, true, false]);
-        // Before a reader that was late all that was sent lay there, if no ACK came by that let it in.
-        assert_eq!(spread(&[paced(6, pause), paced(7, pause), full(8, closed)]), [true, true, false]);
-        let waits = [paced(6, pause), paced(7, acked), full(8, closed)];
-        assert_eq!(spread(&waits), [false, true, false]);
+        // Before a reader that was late what was sent in the last round lay there; before that it may have read all.
+        assert_eq!(spread(&[paced(6, pause), paced(7, acked), full(8, closed)]), [true, true, false]);
+        let waits = [paced(14, pause), paced(13, pause), paced(8, pause), full(30, closed)];
+        assert_eq!(spread(&waits), [false, true, true, false]);
         // An ACK that came as the window was nearly full, and what a window limits like others.
         let reader = |limit| spread(&[paced(6, pause), (5, acked, limit)]);
         let limits = [Cause::SlowReader, Cause::ReceiveWindow, Cause::SendBuffer];
