@@ -28,7 +28,8 @@ fn rounds_in(step: &Step, rtt: Nanos) -> u32 {
 /// For each ACK-clocked step, what its flights say: growing, or on a plateau (rule 19).
 ///
 /// A loss-free flow in slow start grows every round trip (RFC 5681, 3.1), one in congestion avoidance by about half
-/// a segment at least (RFC 9438, 4.3); one whose flight stays the same has another limit.
+/// a segment at least (RFC 9438, 4.3); one whose flight stays the same has another limit. Gives whether a window was full, or a pace shows, of which the
+/// caller asks more (rule 108).
 pub(super) fn flight_limits(
     context: &Context,
     steps: &[Step],

@@ -91,7 +91,7 @@ pub(super) fn is_paced(context: &Context, step: &Step, pace: Pace) -> bool {
 /// what was in flight at least, for its writer is not woken for less (`sk_stream_write_space`): less than that in most of the time was none of it (rule 113).
 pub(super) fn goes_by_little(context: &Context, steps: &[Step], sender: End) -> Option<Cause> {
     let little = |s: &Step| 3 * u64::from(s.bytes) < u64::from(flight_of(s)) * u64::from(s.releases.max(1));
-    let shows = context.paced[sender] && 2 * clocked_time(steps, little) > clocked_time(steps, |_| true);
+    let shows = context.paced[sender] && clocked_time(steps, little).times(2) > clocked_time(steps, |_| true);
     shows.then(|| not_held(context, steps, sender))
 }
 
@@ -120,18 +120,19 @@ fn not_held(context: &Context, steps: &[Step], sender: End) -> Cause {
     let waits = steps.iter().filter(|s| clocked(s));
     let most = waits.map(each).filter(|n| n.is_multiple_of(mss)).max().unwrap_or(0);
     let alike = |s: &Step| s.bytes == most.saturating_mul(s.releases);
-    if 2 * clocked_time(steps, |s| s.pushed) > all || goes_by_the_writer(steps, clocked) {
+    if clocked_time(steps, |s| s.pushed).times(2) > all || goes_by_the_writer(steps, clocked) {
         Cause::SenderPause
-    } else if 8 * clocked_time(steps, alike) > 7 * all {
+    } else if clocked_time(steps, alike).times(8) > all.times(7) {
         Cause::Pacing
     } else {
         Cause::Unexplained
     }
 }
 
-/// How long ACKs held these, of those that no loss had made shorter, nanoseconds.
-fn clocked_time(steps: &[Step], which: impl Fn(&Step) -> bool) -> i64 {
-    steps.iter().filter(|s| clocked(s) && !is_cut(s) && which(s)).map(|s| s.duration().0).sum()
+/// How long ACKs seem to have held these, of those that no loss had made shorter.
+fn clocked_time(steps: &[Step], which: impl Fn(&Step) -> bool) -> Nanos {
+    let waits = steps.iter().filter(|s| clocked(s) && !is_cut(s) && which(s));
+    waits.fold(Nanos::ZERO, |time, s| time + s.duration())
 }
 
 /// What left together: each wait, and how many bytes left behind it, with what followed at once.

@@ -86,7 +86,7 @@ pub(crate) enum Wait {
         unread: Option<Nanos>,
     },
     /// Its sender's pace, in a round in which so many bytes filled the window before an ACK opened it again: whoever read there was late, or not (rule
-    /// 108).
+    /// 108). Zero bytes: it was not full, but data lay unread there.
     Spread { flight: u32, unread: bool },
     /// The other side, which probed the window that this one had shut: more of its message was to come.
     Shut { window: u32 },
@@ -237,7 +237,7 @@ pub(crate) struct Pause {
     pub(crate) stood: bool,
     /// What it waited for had been written before it began, as its kernel says: another thing held it.
     pub(crate) there: bool,
-    /// Whoever reads what it sends had left some of it in each window that was offered lately (rule 102).
+    /// Whoever reads what it sends had left some of it in each window that was offered lately (rule 21).
     pub(crate) unread: bool,
 }
 

@@ -130,7 +130,8 @@ pub(crate) struct Acks {
     at: u16,
     /// The largest window that one of them offered.
     largest: u32,
-    /// Since when each has offered no more than three quarters of that; zero: the last one has offered more.
+    /// Since when each has offered no more than three quarters of that (half-way between half of it and all of it; rule 21); zero: the last one has offered
+    /// more.
     low_since: Nanos,
 }
 
@@ -164,7 +165,7 @@ impl Acks {
     #[cold]
     pub(crate) fn window_changes(&mut self, t: Nanos, before: u32, now: u32) {
         if before.max(now) >= UNKNOWN {
-            *self = Acks { ring: std::mem::take(&mut self.ring), at: self.at, ..Acks::default() };
+            (self.largest, self.low_since) = (0, Nanos::ZERO);
             return;
         }
         self.largest = self.largest.max(before).max(now);
@@ -199,7 +200,7 @@ impl Acks {
         self.low_since != Nanos::ZERO
     }
 
-    /// For so long, up to `time`, each has offered no more than three quarters of the largest window (half-way between half of it and all of it; rule 21).
+    /// For so long, up to `time`, each has offered no more than that.
     pub(crate) fn low_for(&self, time: Nanos) -> Nanos {
         if self.low_since == Nanos::ZERO { Nanos::ZERO } else { (time - self.low_since).floor0() }
     }
@@ -263,6 +264,24 @@ mod tests {
             (una, window) = (ack.ack, offered);
         }
         acks.newest_first().next().is_some_and(|ack| acks.is_read_late(ack, MSS))
+    }
+
+    /// Since when windows are low: three quarters of the largest, not a byte more; what has no scale says nothing, and nothing of what was before.
+    #[test]
+    fn how_long_windows_are_low() {
+        const MS: fn(i64) -> Nanos = Nanos::millis;
+        let mut acks = Acks::default();
+        let mut low = |t: i64, before: u32, now: u32| {
+            acks.window_changes(MS(t), before, now);
+            (acks.is_low(), acks.low_for(MS(100)))
+        };
+        assert_eq!(low(10, 80_000, 60_001), (false, MS(0)));
+        assert_eq!(low(20, 60_001, 60_000), (true, MS(80)));
+        assert_eq!(low(30, 60_000, 40_000), (true, MS(80)));
+        assert_eq!(low(40, 40_000, 70_000), (false, MS(0)));
+        assert_eq!(low(50, 70_000, 40_000), (true, MS(50)));
+        assert_eq!(low(60, UNKNOWN, 40_000), (false, MS(0)));
+        assert_eq!(low(70, 40_000, 30_000), (true, MS(30)));
     }
 
     #[test]

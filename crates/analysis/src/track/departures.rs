@@ -102,6 +102,9 @@ mod tests {
         // Less than a sixteenth of the flight behind.
         left.push(Seq(1_999), MS(2), 16_000);
         left.push(Seq(3_000), MS(5), 16_000);
+        // Nothing is dropped by asking so, in whatever order.
+        let at = [2_500, 1_000, 2_000, 999, 3_001].map(|n| left.at(Seq(n)));
+        assert_eq!(at, [Some(MS(4)), Some(MS(1)), Some(MS(3)), None, None]);
         assert_eq!(left.of(Seq(999)), None);
         assert_eq!([1_000, 2_000, 3_000].map(|n| left.of(Seq(n))), [MS(1), MS(3), MS(5)].map(Some));
         // What did not pass has not left; what lies before is gone.

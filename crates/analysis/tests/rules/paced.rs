@@ -1,7 +1,7 @@
 //! Whose time it is where the sender spaces its segments (rules 108 and 113).
 
 use crate::wire::{Tap, Wire, ms, us};
-use tcpwhy_base::{Cause, Nanos, TcpFlags};
+use tcpwhy_base::{Cause, FixId, Nanos, TcpFlags};
 
 const MSS: u32 = 1448;
 /// What leaves as one packet, as Linux sends it.
@@ -15,8 +15,8 @@ struct Reader {
     buffer: u32,
 }
 
-/// A server sends 200 pairs, so far apart, as its windows allow; shares of the causes, in percent.
-fn sent(tap: Tap, apart: Nanos, reader: Reader, causes: [Cause; 3]) -> [i64; 3] {
+/// A server sends 200 pairs, so far apart, as its windows allow.
+fn pairs(tap: Tap, apart: Nanos, reader: Reader) -> Wire {
     let mut w = Wire::new(tap, ms(20));
     // Windows of whole pairs.
     (w.host[0].window, w.host[0].wscale) = (reader.buffer, Some(3));
@@ -52,7 +52,12 @@ fn sent(tap: Tap, apart: Nanos, reader: Reader, causes: [Cause; 3]) -> [i64; 3] 
             edges.push_back((now + ms(10), acked + window));
         }
     }
-    let c = w.connection();
+    w
+}
+
+/// Shares of the causes, in percent.
+fn sent(tap: Tap, apart: Nanos, reader: Reader, causes: [Cause; 3]) -> [i64; 3] {
+    let c = pairs(tap, apart, reader).connection();
     let whole = c.exchanges[0].end - c.exchanges[0].start;
     causes.map(|cause| c.budget.get(cause).0 * 100 / whole.0)
 }
@@ -82,6 +87,18 @@ fn what_leaves_for_less_than_a_third_of_the_buffer_was_spaced() {
         let [pacing, buffer, pause] = sent(tap, apart, fast, causes);
         assert!(pacing > 80 && buffer < 5 && pause < 10, "{tap:?} {apart} {pacing} {buffer} {pause}");
     }
+}
+
+/// Who paces has no use for another congestion control as long as a cap is set: its line comes first, and last where a loss made a window small.
+#[test]
+fn a_cap_is_looked_for_first() {
+    let fast = Reader { takes: u32::MAX, every: us(50), buffer: 64 * PAIR };
+    let analysis = pairs(Tap::Server, us(2_900), fast).analysis();
+    let pacing = analysis.findings.iter().find(|f| f.cause == Cause::Pacing).expect("pacing");
+    assert_eq!(pacing.fixes[0].fix, FixId::CongestionControl);
+    assert!(pacing.fixes[0].how[0].contains("SO_MAX_PACING_RATE"), "{:?}", pacing.fixes[0].how);
+    let table = FixId::CongestionControl.info().how;
+    assert!(table.last().is_some_and(|how| how.text.contains("SO_MAX_PACING_RATE")));
 }
 
 /// Its reader takes all every 10.5 ms, so that ACKs come as they are read and no train of them tells who set the pairs apart. Packets of two whole segments each, one after the other, are written by

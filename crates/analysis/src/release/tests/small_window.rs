@@ -119,3 +119,28 @@ fn whoever_has_caught_up_is_no_slow_reader() {
     // What is still in flight comes on top of that.
     assert!(is_reader(opened(20, None, 1)));
 }
+
+/// Windows have been low for so long when an ACK for three segments comes, so late, and the next segment leaves 13 ms behind it, let go by nothing: whether its
+/// reader had left something there (rule 21).
+#[test]
+fn what_a_pace_holds_may_lie_unread() {
+    let lies = |low: Nanos, late: Nanos, took: u32| {
+        let wait = row(ms(23), MSS).with(|r| {
+            let mut ack = Ack::new(START + ms(10), 7, true, false, Some(ms(20) + late));
+            (ack.ack, r.flow.una) = (NXT - MSS, NXT - MSS);
+            ack.una_before = ack.ack - took;
+            (ack.edge_before, ack.edge) = (ack.ack + 10_000, ack.ack + 30_000);
+            ack.window_before = 30_000;
+            r.acks.push(ack, Nanos::ZERO);
+            r.acks.window_changes(START + ms(10) - low, 60_000, 30_000);
+        });
+        let Wait::Pause(pause) = wait.release().wait else { panic!("{:?}", wait.release().wait) };
+        assert!(pause.full);
+        pause.unread
+    };
+    assert!(lies(ms(20), ms(3), 3 * MSS));
+    // Low for less than a round trip; late by an eighth of it; an ACK for less than two segments.
+    assert!(!lies(ms(20) - Nanos(1), ms(3), 3 * MSS));
+    assert!(!lies(ms(20), ms(20).part(8), 3 * MSS));
+    assert!(!lies(ms(20), ms(3), 2 * MSS - 1));
+}
