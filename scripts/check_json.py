@@ -8,7 +8,7 @@
 
 In the answer: spans are sorted, disjoint and cover setup, each exchange and each gap to the nanosecond; these and what
 was omitted tile the connection; payload adds up; budgets are the sums of their spans, findings the sums of budgets.
-Against the packets (read by tshark, or without it by our own reader where the link is plain): frames exist and belong to
+Against the packets (read by our own reader where all are TCP on a plain link, else by tshark too): frames exist and belong to
 the connection they are evidence for; packets, payload and times are those of the file; payload means an exchange.
 Unexplained time: at most 2 % on labelled captures, 10 % on real ones with both directions and the handshake; a
 capture may be excused in unexplained_excused.json, with the reason. Every excess is printed with the answer's reason.

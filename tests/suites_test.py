@@ -33,6 +33,8 @@ def environment(folder):
     """Tools of our own first; caches that are not the user's."""
     own = dict(os.environ, PATH=os.path.join(TOOLS, 'bin') + os.pathsep + os.environ['PATH'])
     own |= {'MAVEN_OPTS': f'-Dmaven.repo.local={os.path.join(TOOLS, "m2")}', 'GOFLAGS': '-mod=mod'}
+    # the part of Go's library that is in C takes a sixth of the time to build, and the example needs none of it
+    own['CGO_ENABLED'] = '0'
     return own | {'CARGO_TARGET_DIR': os.path.join(folder, 'target'), 'PYTHONDONTWRITEBYTECODE': '1'}
 
 

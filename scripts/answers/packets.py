@@ -1,4 +1,4 @@
-"""What the packets of a capture say, as tshark reads them, or our own reader where the link is plain."""
+"""What the packets of a capture say, as our own reader has them where they are TCP on a plain link, and tshark the others."""
 
 import ipaddress
 import re
@@ -70,8 +70,9 @@ def facts_of(path):
             frames[number] = Frame(p.time, ends, t.seq, t.payload, t.flags)
         elif capfile.ip_offset(p.link, p.data) is None:
             foreign = True
-    if common.have('tshark'):
-        # our own reading stands where TCP lies directly on IP: tshark also looks for packets inside payload
+    if len(frames) < len(packets) and common.have('tshark'):
+        # our own reading stands where TCP lies directly on IP: tshark, which takes longer to start than to read, also looks for
+        # packets inside payload
         return Facts(len(packets), start, {**by_tshark(path), **frames}, 'tshark')
     return Facts(len(packets), start, {} if foreign else frames, None if foreign else 'own reader')
 

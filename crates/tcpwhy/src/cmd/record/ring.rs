@@ -14,12 +14,40 @@ const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
 
-/// Blocks of pcapng, the oldest of which go.
+/// Blocks, and what they take.
+#[derive(Debug, Default)]
+struct Blocks {
+    all: VecDeque<Box<[u8]>>,
+    bytes: usize,
+}
+
+impl Blocks {
+    fn push(&mut self, block: &[u8]) {
+        self.bytes += block.len() + EACH;
+        self.all.push_back(block.into());
+    }
+
+    /// The oldest goes; whether there was one.
+    fn pop(&mut self) -> bool {
+        let old = self.all.pop_front();
+        self.bytes -= old.as_ref().map_or(0, |old| old.len() + EACH);
+        old.is_some()
+    }
+
+    fn append(&mut self, later: &mut Blocks) {
+        self.bytes += std::mem::take(&mut later.bytes);
+        self.all.append(&mut later.all);
+    }
+}
+
+/// Blocks of pcapng, the oldest of which go. But where packets come faster than they can be recorded, events of the kernel go on
+/// without them, and events alone explain nothing: those behind the last packet take no more than half.
 #[derive(Debug)]
 pub(super) struct Ring {
     head: Vec<u8>,
-    blocks: VecDeque<Box<[u8]>>,
-    bytes: usize,
+    /// Up to the last packet, and behind it.
+    blocks: Blocks,
+    behind: Blocks,
     most: usize,
     /// Something has left it.
     full: bool,
@@ -31,7 +59,14 @@ impl Ring {
     /// Of at most so many bytes.
     pub(super) fn new(most: u64) -> Ring {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        Ring { head: Vec::new(), blocks: VecDeque::new(), bytes: 0, most, full: false, saved: 0 }
+        Ring {
+            head: Vec::new(),
+            blocks: Blocks::default(),
+            behind: Blocks::default(),
+            most,
+            full: false,
+            saved: 0,
+        }
     }
 
     /// Takes in a block.
@@ -40,14 +75,23 @@ impl Ring {
             self.head.extend(block);
             return;
         }
-        self.bytes += block.len() + EACH;
-        self.blocks.push_back(block.into());
-        while self.bytes > self.most
-            && let Some(old) = self.blocks.pop_front()
-        {
-            self.bytes -= old.len() + EACH;
+        if word(block, 0) == Some(PACKET) {
+            self.blocks.append(&mut self.behind);
+            self.blocks.push(block);
+        } else {
+            self.behind.push(block);
+        }
+        while self.bytes() > self.most {
+            let gone = self.behind.bytes <= self.most / 2 && self.blocks.pop();
+            if !gone && !self.behind.pop() {
+                break;
+            }
             self.full = true;
         }
+    }
+
+    fn bytes(&self) -> usize {
+        self.blocks.bytes + self.behind.bytes
     }
 
     /// When the oldest packet was seen, if older ones have left.
@@ -57,7 +101,7 @@ impl Ring {
 
     /// When the oldest packet was seen.
     pub(super) fn since(&self) -> Option<Nanos> {
-        let packet = self.blocks.iter().find(|b| word(b, 0) == Some(PACKET))?;
+        let packet = self.blocks.all.iter().find(|b| word(b, 0) == Some(PACKET))?;
         let time = u64::from(word(packet, 12)?) << 32 | u64::from(word(packet, 16)?);
         i64::try_from(time).ok().map(Nanos)
     }
@@ -67,7 +111,8 @@ impl Ring {
         self.saved += 1;
         let path = numbered(path, self.saved);
         let mut out = BufWriter::new(File::create(&path)?);
-        for block in [self.head.as_slice(), first].into_iter().chain(self.blocks.iter().map(|b| &**b)) {
+        let blocks = self.blocks.all.iter().chain(&self.behind.all).map(|b| &**b);
+        for block in [self.head.as_slice(), first].into_iter().chain(blocks) {
             out.write_all(block)?;
         }
         out.flush()?;
@@ -109,10 +154,10 @@ mod tests {
         ring.push(&block(SECTION, 0));
         for n in 0..200 {
             ring.push(&block(PACKET, n));
-            assert!(ring.bytes <= 1_000);
+            assert!(ring.bytes() <= 1_000);
         }
         // 96 bytes each, and what memory takes.
-        assert_eq!((ring.blocks.len(), ring.since()), (7, Some(Nanos(193))));
+        assert_eq!((ring.blocks.all.len(), ring.since()), (7, Some(Nanos(193))));
         let folder = std::env::temp_dir().join(format!("tcpwhy-ring-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let file = folder.join("a.pcapng");
@@ -120,5 +165,34 @@ mod tests {
         assert_eq!((first, size), (file.clone(), 96 + 4 + 7 * 96));
         assert_eq!(ring.save(&file, b"").unwrap().0, folder.join("a-2.pcapng"));
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Packets were lost, and events of the kernel went on.
+    #[test]
+    fn events_alone_do_not_drive_out_the_packets() {
+        const EVENT: u32 = 0x0bad;
+        let kinds = |ring: &Ring| {
+            let of = |blocks: &Blocks| {
+                blocks.all.iter().map(|b| (word(b, 0).unwrap(), word(b, 16).unwrap())).collect::<Vec<_>>()
+            };
+            (of(&ring.blocks), of(&ring.behind))
+        };
+        let mut ring = Ring::new(1_000);
+        for n in 0..20 {
+            ring.push(&block(EVENT, n));
+            ring.push(&block(PACKET, n));
+        }
+        for n in 20..60 {
+            ring.push(&block(EVENT, n));
+            assert!(ring.bytes() <= 1_000);
+        }
+        // The last packets with what led to them, and the latest events.
+        let (blocks, behind) = kinds(&ring);
+        assert_eq!(blocks, [(EVENT, 18), (PACKET, 18), (EVENT, 19), (PACKET, 19)]);
+        assert_eq!(behind, [(EVENT, 57), (EVENT, 58), (EVENT, 59)]);
+        // With the next packet what is oldest goes again.
+        ring.push(&block(PACKET, 60));
+        assert_eq!(kinds(&ring).0.first(), Some(&(PACKET, 18)));
+        assert_eq!((ring.since(), kinds(&ring).1.len()), (Some(Nanos(18)), 0));
     }
 }
