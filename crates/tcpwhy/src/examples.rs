@@ -25,7 +25,7 @@ pub(crate) const EXAMPLES: &[Examples] = &[
             ("tcpwhy slow.pcapng --slower-than 100ms", "the slow requests of all connections"),
             ("tcpwhy slow.pcapng --why-not send_buffer", "what speaks for a cause, what is missing"),
             ("tcpwhy slow.pcapng --fail-if 'nagle_delayed_ack>5%'", "for CI: exit code 4 if it holds"),
-            ("tcpwhy slow.pcapng --json | jq '.findings[0]'", "for programs"),
+            ("tcpwhy slow.pcapng --json | jq '.findings | max_by(.requests_ns)'", "for programs"),
             (
                 "tcpwhy explain captures/ --parquet tables/",
                 "many captures to tables for DuckDB, pandas, Spark",

@@ -50,6 +50,18 @@ impl FromStr for Growth {
 }
 
 impl Growth {
+    /// Why nothing can be said of it, if nothing can: what a few exchanges have in the middle may be chance.
+    pub(crate) fn cannot_be_judged(&self, c: &Comparison) -> Option<String> {
+        let few = self.what != What::P95 && c.all.too_few();
+        few.then(|| {
+            let (before, after) = (c.all.before.count, c.all.after.count);
+            format!(
+                "--fail-if '{}' cannot be judged: too few exchanges, {before} before and {after} after",
+                self.text
+            )
+        })
+    }
+
     /// What to say if it grew by more, and not by chance.
     pub(crate) fn held(&self, c: &Comparison) -> Option<String> {
         let none = Change::default();

@@ -6,7 +6,7 @@ use crate::Capture;
 use crate::capture::local;
 use crate::figures::percent;
 use std::io::{self, Write};
-use tcpwhy_analysis::{Connection, Exchange, Span};
+use tcpwhy_analysis::{Connection, Exchange, Frames, Span};
 use tcpwhy_base::{End, Ends, Nanos, TcpFlags};
 use tcpwhy_trace::{Packet, Track};
 
@@ -131,20 +131,27 @@ fn packets(
             writeln!(out, "{:14}{DIM}... {} packets{DIM:#}", "", packets.len() - 2 * ENDS)?;
         }
         if !fold || i < ENDS || i + ENDS >= packets.len() {
-            packet(out, p, shift, x)?;
+            packet(out, p, shift, x, layout)?;
         }
     }
     Ok(())
 }
 
-fn packet(out: &mut impl Write, p: &Packet, shift: Ends<Option<u8>>, x: &Exchange) -> io::Result<()> {
+fn packet(
+    out: &mut impl Write,
+    p: &Packet,
+    shift: Ends<Option<u8>>,
+    x: &Exchange,
+    layout: &Layout,
+) -> io::Result<()> {
+    let frame = local(&Frames::new(0, p.frame, p.frame, &[]), &layout.frames_before).0.first();
     let arrow = if p.from == End::Client { "client >" } else { "< server" };
     let ack = p.acknowledges().map(|a| format!(" ack {a}")).unwrap_or_default();
     writeln!(
         out,
         "{:14}{DIM}{:>6}{DIM:#} {:>10}  {arrow}  {:<7} seq {}{ack} len {} win {}",
         "",
-        p.frame,
+        frame,
         offset(p.time - x.start),
         flags(p.flags),
         p.seq,
@@ -222,6 +229,15 @@ mod tests {
             assert!(text.contains(span.cause.id()), "{text}");
         }
         assert_eq!(text.matches("client >  ").count() + text.matches("< server").count(), 3, "{text}");
+        // Each file counts its own packets, as in the evidence.
+        let layout = Layout { frames_before: vec![0, 3], ..Layout::default() };
+        let mut second = Vec::new();
+        exchange(&mut second, &c, x, Ok(&track), &Capture::default(), &layout).unwrap();
+        let second = String::from_utf8(second).unwrap();
+        let shown = |line: &&str| line.contains("client >  ") || line.contains("< server");
+        let number = |line: &str| line.split("\u{1b}[2m").nth(1)?.split('\u{1b}').next()?.trim().parse().ok();
+        let numbers = |text: &str| text.lines().filter(shown).filter_map(number).collect::<Vec<u64>>();
+        assert_eq!((numbers(&text), numbers(&second)), (vec![4, 5, 6], vec![1, 2, 3]), "{second}");
         let mut bare = Vec::new();
         exchange(&mut bare, &c, x, Err("Packets need a file."), &Capture::default(), &Layout::default())
             .unwrap();

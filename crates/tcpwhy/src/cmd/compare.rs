@@ -77,8 +77,11 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
     }
     let held: Vec<String> = args.fail_if.iter().filter_map(|g| g.held(&comparison)).collect();
     held.iter().for_each(|reason| say(reason));
+    let unknown: Vec<String> = args.fail_if.iter().filter_map(|g| g.cannot_be_judged(&comparison)).collect();
+    unknown.iter().for_each(|reason| say(reason));
     Ok(match held.is_empty() {
         false => Exit::Held,
+        true if !unknown.is_empty() => Exit::Unreadable,
         true if sides.iter().any(|s| s.damaged) => Exit::Damaged,
         true => Exit::Done,
     })

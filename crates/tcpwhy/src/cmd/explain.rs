@@ -12,6 +12,7 @@ use crate::spool::{self, Spool};
 use crate::units::Bound;
 use crate::{pages, select, shown, taps};
 use anyhow::bail;
+use std::collections::HashSet;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use tcpwhy_base::{Cause, Nanos};
@@ -329,15 +330,15 @@ fn packets(source: &Source<'_>, analysis: &Analysis, id: u32, x: &Exchange) -> R
     source.stretch(analysis, id, (x.start, x.end), PACKETS).map_err(|e| format!("{e:#}"))
 }
 
-/// What the connections with most bytes show for or against a cause.
+/// What the connections show for or against a cause: those that it took most time of, then those with most bytes.
 fn evidence(analysis: &Analysis, cause: Cause) -> Vec<String> {
-    let mut largest: Vec<_> = analysis.connections.iter().map(|c| &**c).collect();
-    largest.sort_by_key(|c| std::cmp::Reverse(c.bytes[0] + c.bytes[1]));
+    let mut first: Vec<_> = analysis.connections.iter().map(|c| &**c).collect();
+    first.sort_by_key(|c| std::cmp::Reverse((c.budget.get(cause), c.bytes[0] + c.bytes[1])));
     let about = |c: &tcpwhy_library::Connection| {
         let id = c.id;
         tcpwhy_library::evidence(c, cause).into_iter().map(move |line| format!("connection {id}: {line}"))
     };
-    largest.into_iter().take(3).flat_map(about).collect()
+    first.into_iter().take(3).flat_map(about).collect()
 }
 
 pub(crate) fn threads() -> usize {
@@ -352,16 +353,23 @@ pub(crate) fn layout(args: &Explain, inputs: &[Input], capture: &Capture, out: &
         quiet: args.quiet,
         top: args.top,
         absolute: args.absolute_times,
-        files: if files.len() > 1 {
-            inputs.iter().map(|i| shown::name(&i.base()).into_owned()).collect()
-        } else {
-            Vec::new()
-        },
+        files: names(inputs),
         frames_before: capture.frames_before.clone(),
         command: format!("tcpwhy explain {}", files.join(" ")),
         slower_than: args.slower_than,
         all_exchanges: matches!(detail(args), Detail::All),
     }
+}
+
+/// What evidence calls the files, where there are several: by their own names, if these tell them apart.
+fn names(inputs: &[Input]) -> Vec<String> {
+    if inputs.len() < 2 {
+        return Vec::new();
+    }
+    let own: Vec<String> = inputs.iter().map(Input::base).collect();
+    let apart = own.iter().collect::<HashSet<_>>().len() == own.len();
+    let named = inputs.iter().zip(&own).map(|(input, own)| if apart { own } else { &input.name });
+    named.map(|name| shown::name(name).into_owned()).collect()
 }
 
 fn is_partial(args: &Explain) -> bool {

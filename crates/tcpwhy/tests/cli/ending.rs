@@ -320,6 +320,14 @@ fn a_condition_about_nothing_does_not_hold_and_is_not_met() {
     let ran = tcpwhy(&["compare", &small, &none, "--fail-if", "median>5%"]);
     assert_eq!(ran.code, 3, "{}", ran.err);
     assert!(ran.err.contains("--fail-if cannot be judged"), "{}", ran.err);
+    // Of three exchanges the middle one may be anything.
+    let mut later = Pcap::new();
+    later.conversation(1_000_000, 3);
+    let later = dir.file("later.pcap", &later.bytes);
+    let ran = tcpwhy(&["compare", &small, &later, "--fail-if", "median>5%"]);
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    let said = "--fail-if 'median>5%' cannot be judged: too few exchanges, 3 before and 3 after";
+    assert!(ran.err.contains(said), "{}", ran.err);
 }
 
 /// Names that somebody planted, and files that a killed run left, are in nobody's way.
