@@ -292,10 +292,10 @@ pub(crate) struct Mcp {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Wireshark {
-    /// Write the plugin and the profile `tcpwhy`; without this the plugin is printed
+    /// Write the plugin, the profile `tcpwhy` and, to capture from within Wireshark, extcap/tcpwhy; without this the plugin is printed
     #[arg(long)]
     pub(crate) install: bool,
-    /// Into DIR (DIR/plugins, DIR/profiles) instead of the folders of this user
+    /// Into DIR (DIR/plugins, DIR/profiles, DIR/extcap) instead of the folders of this user
     #[arg(long, value_name = "DIR", requires = "install", value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
 }

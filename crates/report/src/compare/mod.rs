@@ -20,6 +20,7 @@ const ANY_SIZE: &str = "All sizes differ, so each server's exchanges are compare
 /// The answer in a sentence or two.
 pub fn verdict(c: &Comparison) -> String {
     let (a, b) = (c.all.before, c.all.after);
+    let ratio = |more: Nanos, less: Nanos| more.0 as f64 / less.0.max(1) as f64;
     if a.count == 0 {
         return "No exchange of the one capture has a counterpart in the other: their requests and responses differ in \
                 size."
@@ -30,9 +31,15 @@ pub fn verdict(c: &Comparison) -> String {
     } else if !c.all.is_sure() {
         "no difference beyond chance".to_owned()
     } else if c.all.difference < Nanos::ZERO {
-        format!("{} faster", relative(&c.all))
+        // Nor is "98 % faster".
+        let times = ratio(a.median, b.median);
+        if times >= 2.0 {
+            format!("{times:.1} times as fast")
+        } else {
+            format!("{} faster", relative(&c.all))
+        }
     } else {
-        let times = b.median.0 as f64 / a.median.0.max(1) as f64;
+        let times = ratio(b.median, a.median);
         // "1470 % slower" is no figure that anybody can picture.
         if times >= 2.0 {
             format!("{times:.1} times as long")

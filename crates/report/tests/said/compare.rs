@@ -104,6 +104,8 @@ fn verdicts() {
     assert!(with([5, 5], [100, 199], (90, 110)).starts_with("99 % slower: "));
     assert!(with([5, 5], [100, 1570], (1400, 1500)).starts_with("15.7 times as long: "));
     assert!(with([5, 5], [100, 200], (90, 110)).starts_with("2.0 times as long: "));
+    assert!(with([5, 5], [1570, 100], (-1500, -1400)).starts_with("15.7 times as fast: "));
+    assert!(with([5, 5], [100, 51], (-50, -48)).starts_with("49 % faster: "));
     assert!(with([5, 5], [100, 141], (0, 45)).starts_with("no difference beyond chance: "));
     assert!(with([4, 5], [100, 141], (35, 45)).starts_with("too few exchanges to judge: "));
     assert!(

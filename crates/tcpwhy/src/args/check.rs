@@ -13,7 +13,7 @@ was found until then is printed).";
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// How long to look
+    /// How long to look (500ms to 24h)
     #[arg(long, value_name = "TIME", value_parser = watch, default_value = "10s")]
     pub(crate) watch: Nanos,
     /// Of another network namespace: a file such as /proc/PID/ns/net or /run/netns/NAME (needs root)

@@ -17,7 +17,10 @@ pub(crate) fn run(args: &Man) -> anyhow::Result<Exit> {
                 .and_then(|()| write_all(&command, "tcpwhy", dir))
                 .with_context(|| format!("cannot write manual pages to {}", dir.display()))?;
         }
-        None => io::stdout().write_all(&page(&command, "tcpwhy")?)?,
+        None => {
+            let page = page(&command, "tcpwhy")?;
+            io::stdout().write_all(&page).context("cannot write to standard output")?;
+        }
     }
     Ok(Exit::Done)
 }

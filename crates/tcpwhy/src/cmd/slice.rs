@@ -32,7 +32,12 @@ pub(crate) fn run(args: &Slice) -> anyhow::Result<Exit> {
     out.finish(written)?;
     let n = loaded.analysis.connections.len();
     let connections = if n == 1 { "1 connection".into() } else { format!("{n} connections") };
-    say(&format!("{packets} packets of {connections} are in {}", args.output.display()));
+    let file = if args.output.as_os_str() == "-" {
+        "standard output".into()
+    } else {
+        args.output.display().to_string()
+    };
+    say(&format!("{packets} packets of {connections} are in {file}"));
     say(stays(args.anonymize));
     Ok(loaded.exit())
 }

@@ -66,6 +66,11 @@ pub(crate) fn size(text: &str) -> Result<Understood, String> {
 pub(crate) fn rate(text: &str) -> Result<Understood, String> {
     let help = || format!("{text:?} is no bandwidth: write it as 20mbit, 1gbit, 256kbit or 20MB/s");
     let (value, unit) = split(text.trim()).ok_or_else(help)?;
+    if value == 0.0 {
+        return Err(format!(
+            "{text:?} is a rate of 0, at which nothing passes: for a link without a limit leave the option out"
+        ));
+    }
     let unit = unit.strip_suffix("/s").unwrap_or(unit);
     let lower = unit.to_ascii_lowercase();
     let prefix = match lower.bytes().next() {
@@ -174,9 +179,10 @@ mod tests {
         assert!(
             doubtful.is_ok_and(|u| u.value == 20_000_000 && u.note.is_some_and(|n| n.contains("20 Mbit/s")))
         );
-        for wrong in ["20", "", "mbit", "-5mbit", "20MiB/s", "20mm"] {
+        for wrong in ["20", "", "mbit", "-5mbit", "20MiB/s", "20mm", "0mbit"] {
             assert!(rate(wrong).is_err(), "{wrong}");
         }
+        assert!(rate("0").is_err_and(|e| e.contains("leave the option out")));
     }
 
     #[test]

@@ -258,6 +258,7 @@ fn the_impossible_is_refused_with_the_next_step() {
         (&["--rtt", "20ms", "--request", "99999999999999999999GB"], "larger than any size"),
         (&["--rtt", "20ms", "--request", "6", "--writes", "4,5"], "9 bytes together"),
         (&["--rtt", "20ms", "--request", "6", "--bandwidth", "0mbit"], "rate of 0"),
+        (&["--rtt", "20ms", "--request", "6", "--bandwidth", "0"], "leave the option out"),
         (&["--rtt", "20ms", "--request", "6", "--bandwidth", "1mbit", "--queue", "10"], "one packet"),
         (&["--rtt", "20ms", "--request", "6", "--connection", "5"], "--like"),
         (&["--rtt", "20ms", "--request", "6", "--connection", "warm", "--reconnect"], "contradicts"),
