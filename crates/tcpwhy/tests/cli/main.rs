@@ -12,6 +12,7 @@ mod common;
 #[cfg(test)]
 mod ending;
 #[cfg(test)]
+mod evidence;
 mod explain;
 #[cfg(test)]
 mod names;
