@@ -34,7 +34,7 @@ pub(crate) fn class(class: Class) -> &'static str {
     match class {
         Class::Inherent => "Inherent: the price of this path and these sizes",
         Class::Application => "Application: not TCP",
-        Class::Tcp => "TCP or host: can be avoided",
+        Class::Tcp => "TCP, host or path: can be avoided",
         Class::Unknown => "Unknown",
     }
 }
