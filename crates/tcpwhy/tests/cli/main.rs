@@ -13,6 +13,7 @@ mod common;
 mod ending;
 #[cfg(test)]
 mod evidence;
+#[cfg(test)]
 mod explain;
 #[cfg(test)]
 mod names;
