@@ -31,7 +31,7 @@ use tcpwhy_library::Filter;
 /// What the exit codes mean.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 some input was damaged and what could be read was analysed, 2 usage, 3 could not read, no \
-permission, or nothing left that a --fail-if could be about, 4 a --fail-if held or a figure of the lab was not as expected, 130 \
+permission, or too little left to judge a --fail-if by, 4 a --fail-if held or a figure of the lab was not as expected, 130 \
 interrupted (whatever a --fail-if says).";
 
 /// Explains from a packet capture why a TCP transfer or request is slow: where the time went, which packets prove
@@ -213,7 +213,7 @@ pub(crate) struct Compare {
     #[arg(long)]
     pub(crate) names: bool,
     /// End with code 4 if the median, the p95 or the time of a cause in each exchange grew by more, and not by chance:
-    /// median>5%, p95>10ms, retransmission_timeout>1ms
+    /// median>5%, p95>10ms, retransmission_timeout>1ms; with code 3 if there are fewer than five exchanges to tell by
     #[arg(long, value_name = "GROWTH")]
     pub(crate) fail_if: Vec<Growth>,
     /// No progress
