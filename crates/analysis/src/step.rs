@@ -180,6 +180,21 @@ impl Step {
         self.loss = other.loss;
     }
 
+    /// How long payload of its connection was on its way while it waited for an answer, or can have been.
+    pub(crate) fn on_the_way(&self) -> Nanos {
+        match self.wait {
+            Wait::Turn { on_the_way, .. } => on_the_way,
+            _ => Nanos::ZERO,
+        }
+    }
+
+    /// Of the wait for an answer the payload of its connection can have been on its way for so long.
+    pub(crate) fn can_have_crossed_for(&mut self, longest: Nanos) {
+        if let Wait::Turn { on_the_way, .. } = &mut self.wait {
+            *on_the_way = longest;
+        }
+    }
+
     /// This segment ended it at `t`.
     pub(crate) fn ends_with(&mut self, segment: &Segment, t: Nanos) {
         (self.end, self.bytes) = (t, segment.len);

@@ -10,7 +10,7 @@ use crate::step::Step;
 use tcpwhy_base::{Cause, End, Nanos, Side, Source};
 
 /// What hosts need to wake up, for each turn.
-pub(super) const HOSTS: Nanos = Nanos::micros(100);
+pub(crate) const HOSTS: Nanos = Nanos::micros(100);
 
 /// Where the next span of a step begins, and what they share.
 pub(super) struct Emit<'a> {

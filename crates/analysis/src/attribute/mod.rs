@@ -17,6 +17,7 @@ mod waits;
 mod woken;
 
 pub(crate) use context::{Carry, Context};
+pub(crate) use emit::HOSTS;
 pub(crate) use fold::{fold, join_neighbours};
 pub(crate) use pieces::Pieces;
 pub(crate) use plain::{PlainExchange, plain};

@@ -23,7 +23,7 @@ pub(super) fn late_request(
 }
 
 /// The same, where the tap beside the other side has seen how long that took: the rest is the way there and back, and what is
-/// more than a trip waited in a queue.
+/// more than a trip waited in a queue, own bytes as far as they can have taken so long (rule 114).
 pub(super) fn turn_across(context: &Context, step: &Step, seen: Nanos, rest: Nanos, out: &mut Emit<'_>) {
     let sender = step.sender;
     let think = if seen <= Nanos::micros(50) { Nanos::ZERO } else { seen.min(rest) };
@@ -36,7 +36,8 @@ pub(super) fn turn_across(context: &Context, step: &Step, seen: Nanos, rest: Nan
     let facts = Facts::RoundTrip { rtt: context.rtt };
     out.as_inferred();
     out.network(Rule::RoundTrip, Cause::PathDelay, trip.part(2), facts);
-    let own = out.bandwidth(context, sender.peer(), queued, 0);
+    let most = if context.per_byte[sender.peer()].is_some() { queued } else { queued.min(step.on_the_way()) };
+    let own = out.bandwidth(context, sender.peer(), most, 0);
     let queue = Facts::Queue { rtt: context.rtt + queued, base: context.rtt };
     out.network(Rule::Queue, Cause::Queueing, queued - own, queue);
     let cause = if sender == End::Server { Cause::ServerThink } else { Cause::ClientThink };

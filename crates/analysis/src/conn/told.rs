@@ -70,7 +70,8 @@ impl Conn {
         step: Step,
         rtt: Nanos,
     ) -> (Option<Step>, Step) {
-        let (before, step) = self.role.settle(until, before, step);
+        let (before, mut step) = self.role.settle(until, before, step);
+        self.role.cross(&mut step, rtt);
         self.role.lead().iter().for_each(|lead| self.ex.push(lead, rtt));
         if let Some(kind @ (Repair::BlackHole | Repair::TooBig { .. })) = step.repair() {
             self.ex.rename_losses(until.sender, kind);

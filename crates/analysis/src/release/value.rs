@@ -138,7 +138,7 @@ pub(crate) enum Wait {
     Unread,
     /// The other side had spoken last.
     Turn {
-        /// How long the last of what the other side had sent was still on its way.
+        /// How long the last of what the other side had sent was still on its way; where another tap is there, how long it can have been.
         on_the_way: Nanos,
         /// How much of the wait went by before its ACK can have been due, seen from afar.
         unheard: Nanos,

@@ -1,6 +1,7 @@
 //! A connection at the client's tap, with what the tap beside the server has seen of it.
 
 use super::way::Way;
+use crate::attribute::HOSTS;
 use crate::release::Wait;
 use crate::rest::{Near, at_rest};
 use crate::result::{Lost, TwoTaps};
@@ -8,6 +9,9 @@ use crate::step::Step;
 use crate::track::{CwndState, Repair, Since, SynsThere};
 use std::collections::VecDeque;
 use tcpwhy_base::{End, Ends, Nanos, Segment, Seq};
+
+/// Of IPv4 and TCP, without options, bytes (RFC 791, 3.1; RFC 9293, 3.1).
+const HEADER: u32 = 40;
 
 /// Steps whose segment has not arrived yet; of more than these the oldest are forgotten.
 const MOST_TOLD: usize = 4_096;
@@ -72,9 +76,16 @@ pub(crate) struct Across {
     /// SYNs and SYN-ACKs that passed the server's tap.
     syns: u32,
     syn_acks: u32,
+    /// Payload that the client sent since the server last spoke; and the server has spoken since.
+    asked: u32,
+    answered: bool,
+    /// The turn that was late the least for each of its bytes: for how long, and how many.
+    least: Option<(Nanos, u32)>,
 }
 
-at_rest! { Across { told, lead, ways, heard, repairs, repaired, kind, syns, syn_acks } }
+at_rest! {
+    Across { told, lead, ways, heard, repairs, repaired, kind, syns, syn_acks, asked, answered, least }
+}
 
 impl Default for Across {
     fn default() -> Across {
@@ -88,6 +99,9 @@ impl Default for Across {
             kind: None,
             syns: 0,
             syn_acks: 0,
+            asked: 0,
+            answered: false,
+            least: None,
         }
     }
 }
@@ -98,6 +112,14 @@ impl Across {
         match s {
             End::Client => self.ways.client.leaves(segment, self.heard),
             End::Server => self.ways.server.arrives(segment),
+        }
+        match s {
+            _ if segment.len == 0 => {}
+            End::Client => {
+                self.asked = if self.answered { segment.len } else { self.asked.saturating_add(segment.len) };
+                self.answered = false;
+            }
+            End::Server => self.answered = true,
         }
     }
 
@@ -191,6 +213,27 @@ impl Across {
         let mut step = self.lead.pop()?;
         step.ends_with(segment, t);
         Some(step)
+    }
+
+    /// How long its own payload can have kept an answer on its way, question and answer together, where no rate of the link is known: no longer for
+    /// each byte than the turns before it were late, beyond a round trip; in the first, than the SYN and its answer took, which
+    /// have a header each at least (rule 114).
+    pub(crate) fn cross(&mut self, step: &mut Step, rtt: Nanos) {
+        let len = step.len;
+        let turn = if step.is_turn() { Some(step) } else { self.lead.iter_mut().find(|s| s.is_turn()) };
+        let Some(turn) = turn else { return };
+        let Wait::Turn { seen: Some(seen), .. } = turn.wait else { return };
+        let bytes = self.asked.saturating_add(len).max(1);
+        let (time, of) = self.least.unwrap_or((rtt, 2 * HEADER));
+        let longest = Nanos(time.0.saturating_mul(i64::from(bytes)) / i64::from(of));
+        turn.can_have_crossed_for(longest);
+        if turn.loss.is_none() && self.asked > 0 {
+            // What hosts need to wake up is of none of them.
+            let late = (turn.duration() - seen - rtt).max(HOSTS);
+            if self.least.is_none() || late < longest {
+                self.least = Some((late, bytes));
+            }
+        }
     }
 
     /// The steps before the last.

@@ -82,6 +82,15 @@ impl Role {
         }
     }
 
+    /// The step that was settled last is this; the round trip is known.
+    pub(crate) fn cross(&mut self, step: &mut Step, rtt: Nanos) {
+        if let Role::Explained(across) = self
+            && step.across
+        {
+            across.cross(step, rtt);
+        }
+    }
+
     /// The steps before the one that was settled last.
     pub(crate) fn lead(&mut self) -> Vec<Step> {
         match self {
