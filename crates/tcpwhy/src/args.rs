@@ -147,9 +147,9 @@ pub(crate) struct Explain {
     /// All fixes and warnings in full
     #[arg(short, long, help_heading = "Output")]
     pub(crate) verbose: bool,
-    /// Rows in tables
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = units::whole::<usize>(0, u64::MAX), help_heading = "Output")]
-    pub(crate) top: usize,
+    /// Rows in tables [default: 10; 3 of the slowest exchanges]
+    #[arg(long, value_name = "N", value_parser = units::whole::<usize>(0, u64::MAX), help_heading = "Output")]
+    pub(crate) top: Option<usize>,
     /// Times of day (UTC) instead of time since the start, in text
     #[arg(long, help_heading = "Output")]
     pub(crate) absolute_times: bool,

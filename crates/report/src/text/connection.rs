@@ -1,14 +1,14 @@
 //! One connection: what is known of it, its findings, its exchanges.
 
-use super::style::{BOLD, DIM, bit_rate, bytes, moment, of, wrap};
-use super::table::{Align, Table, WIDE};
-use super::{Layout, findings};
+use super::slowest::Listed;
+use super::style::{BOLD, DIM, bit_rate, bytes, moment, wrap};
+use super::table::{Align, Table};
+use super::{Layout, findings, slowest};
 use crate::capture::local;
-use crate::figures::{count, percent};
-use crate::{Answer, Capture, headline, worst};
+use crate::figures::count;
+use crate::{Answer, Capture, headline};
 use std::io::{self, Write};
-use tcpwhy_analysis::{Analysis, Budget, Connection, End, Exchange, Frames, Quality, Vantage};
-use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_analysis::{Analysis, Connection, End, Frames, Quality, Vantage};
 
 /// Writes all that is known of the one connection that is left in an analysis.
 pub fn connection(
@@ -25,7 +25,7 @@ pub fn connection(
     findings::lines(out, &headline(analysis, capture, &answer), 2, layout)?;
     super::bar::whole(out, &answer, layout)?;
     findings::list(out, &analysis.findings, &answer, layout)?;
-    exchanges(out, c.exchanges.iter().map(|x| (c, x)), capture, layout)?;
+    slowest::table(out, c.exchanges.iter().map(|x| Listed::exchange(c, x)).collect(), capture, layout)?;
     left_out(out, c, layout)
 }
 
@@ -123,103 +123,6 @@ fn ends(out: &mut impl Write, c: &Connection) -> io::Result<()> {
     row("copies left out", &|_, e| some(e.duplicates));
     writeln!(out)?;
     table.write(out)
-}
-
-/// A table of exchanges, the longest first.
-pub(super) fn exchanges<'a>(
-    out: &mut impl Write,
-    all: impl Iterator<Item = (&'a Connection, &'a Exchange)>,
-    capture: &Capture,
-    layout: &Layout,
-) -> io::Result<()> {
-    use Align::{Left, Right};
-    let mut sorted: Vec<(&Connection, &Exchange)> = all.collect();
-    if sorted.is_empty() {
-        return Ok(());
-    }
-    sorted.sort_by_key(|(c, x)| (std::cmp::Reverse(x.end - x.start), c.id, x.id));
-    let wide = layout.width >= WIDE;
-    let several = sorted.iter().any(|(c, _)| c.id != sorted[0].0.id);
-    let only = |is: bool, heads: &'static [(&'static str, Align)]| if is { heads } else { &[] };
-    let named = sorted.iter().take(layout.top).any(|(_, x)| x.name().is_some());
-    // A name needs the room of the start.
-    let start = wide || !named;
-    let heads = [
-        only(several || wide, &[("connection", Right)]),
-        &[("exchange", Right)],
-        only(start, &[("start", Right)]),
-        &[("duration", Right)],
-        only(wide, &[("request", Right), ("response", Right)]),
-        only(named, &[("name", Left)]),
-        &[("", Left), ("most of it", Left)],
-    ];
-    let mut table = Table::new(&heads.concat());
-    for (c, x) in sorted.iter().take(layout.top) {
-        let worst = worst(&spent(x));
-        let share = |time: Nanos| percent(time.0 as f64 / (x.end - x.start).0.max(1) as f64);
-        let mut row = Vec::with_capacity(8);
-        if several || wide {
-            row.push(c.id.to_string());
-        }
-        row.push(x.id.to_string());
-        if start {
-            row.push(moment(x.start, capture, layout));
-        }
-        row.push((x.end - x.start).to_string());
-        if wide {
-            row.extend(x.bytes.map(bytes));
-        }
-        if named {
-            row.push(name(x, layout.width.saturating_sub(if wide { 84 } else { 62 }).max(18)));
-        }
-        // Between the numbers of several connections there is no room for both.
-        let most = |(cause, time): (Cause, Nanos)| match (several || named) && !wide {
-            true => format!("{} {}", cause.id(), share(time)),
-            false => format!("{} {time} ({})", cause.id(), share(time)),
-        };
-        row.extend([ended(x).into(), worst.map_or_else(|| "-".into(), most)]);
-        table.row(row);
-        if let Some((cause, _)) = worst {
-            table.colour_last(of(cause));
-        }
-    }
-    writeln!(out)?;
-    table.write(out)?;
-    let left = sorted.len().saturating_sub(layout.top);
-    if left > 0 {
-        writeln!(out, "  {DIM}and {left} shorter: --top {}{DIM:#}", sorted.len())?;
-    }
-    Ok(())
-}
-
-/// What an exchange is called, and the status, in at most `room` characters.
-fn name(x: &Exchange, room: usize) -> String {
-    let status = x.named.as_ref().and_then(|n| n.status).map(|s| format!(" {s}")).unwrap_or_default();
-    let name = x.name().unwrap_or("-");
-    let room = room.saturating_sub(status.len());
-    if name.chars().count() <= room {
-        return format!("{name}{status}");
-    }
-    let cut: String = name.chars().take(room.saturating_sub(1)).collect();
-    format!("{cut}…{status}")
-}
-
-/// The time of an exchange by cause.
-pub(super) fn spent(x: &Exchange) -> Budget {
-    let mut budget = Budget::default();
-    x.spans.iter().for_each(|s| budget.add(s.cause, s.duration()));
-    budget
-}
-
-/// How an exchange ended, if it is worth a word.
-pub(super) fn ended(x: &Exchange) -> &'static str {
-    use tcpwhy_analysis::Ended;
-    match x.ended {
-        Ended::Complete => "",
-        Ended::Rst => "reset",
-        Ended::Silent => "no answer",
-        Ended::CaptureEnd => "unfinished",
-    }
 }
 
 /// From its first packet to its last.

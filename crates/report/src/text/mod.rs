@@ -8,6 +8,7 @@ pub mod markdown;
 mod overview;
 mod replayed;
 mod requests;
+mod slowest;
 pub(crate) mod style;
 mod table;
 #[cfg(test)]
@@ -38,6 +39,8 @@ pub struct Layout {
     pub quiet: bool,
     /// Rows in tables.
     pub top: usize,
+    /// Rows in that of the slowest exchanges of all connections.
+    pub slowest: usize,
     /// Times of day instead of time since the start.
     pub absolute: bool,
     /// The command that was given, without options: `tcpwhy explain FILE`.
@@ -59,6 +62,7 @@ impl Default for Layout {
             verbose: false,
             quiet: false,
             top: 10,
+            slowest: 3,
             absolute: false,
             command: "tcpwhy explain FILE".into(),
             files: Vec::new(),

@@ -1,6 +1,7 @@
 //! The first screen: verdict, findings, warnings, connections.
 
 use super::requests::short;
+use super::slowest::Listed;
 use super::style::{BOLD, DIM, WARN, bytes, of, plain};
 use super::table::{Align, Table, WIDE};
 use super::{Layout, findings};
@@ -60,7 +61,7 @@ fn slower_than(
             count(n, "exchange")
         )?,
     }
-    super::connection::exchanges(out, all(), capture, layout)?;
+    super::slowest::table(out, all().map(|(c, x)| Listed::exchange(c, x)).collect(), capture, layout)?;
     writeln!(out)
 }
 

@@ -1,10 +1,9 @@
 //! Requests by server, a typical and a slow one side by side, and the slowest of all.
 
-use super::connection::exchanges;
 use super::style::{DIM, of};
 use super::table::{Align, Table};
-use super::{Layout, bar};
-use crate::answer::{Answer, slow, slowest};
+use super::{Layout, bar, slowest};
+use crate::answer::{Answer, slow};
 use crate::figures::{count, percent};
 use crate::{Capture, worst};
 use std::cmp::Reverse;
@@ -12,8 +11,6 @@ use std::io::{self, Write};
 use tcpwhy_analysis::{Analysis, Server};
 use tcpwhy_base::{Endpoint, Nanos};
 
-/// The slowest requests that are listed.
-const SLOWEST: usize = 3;
 /// Of fewer requests none is typical.
 const ENOUGH: u64 = 5;
 
@@ -41,8 +38,7 @@ pub(super) fn requests(
         typical(out, server, servers.len() > 1, answer, layout)?;
     }
     if analysis.totals.exchanges >= ENOUGH && layout.slower_than.is_none() {
-        let few = Layout { top: SLOWEST, ..layout.clone() };
-        exchanges(out, slowest(analysis, SLOWEST).into_iter(), capture, &few)?;
+        slowest::of_all(out, analysis, capture, layout)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! One exchange as a time line: its spans in order, each with its packets.
 
 use super::style::{BOLD, DIM, bytes, moment, of, wrap};
-use super::{Layout, connection, findings};
+use super::{Layout, connection, findings, slowest};
 use crate::Capture;
 use crate::capture::local;
 use crate::figures::percent;
@@ -29,7 +29,7 @@ pub fn exchange(
     layout: &Layout,
 ) -> io::Result<()> {
     connection::header(out, c, capture, layout)?;
-    let ended = connection::ended(x);
+    let ended = slowest::ended(x);
     let ended = if ended.is_empty() { String::new() } else { format!(", {ended}") };
     writeln!(
         out,

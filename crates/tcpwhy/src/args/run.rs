@@ -75,9 +75,9 @@ pub(crate) struct Run {
     /// All fixes and warnings in full
     #[arg(short, long, help_heading = "Output")]
     pub(crate) verbose: bool,
-    /// Rows in tables
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = units::whole::<usize>(0, u64::MAX), help_heading = "Output")]
-    pub(crate) top: usize,
+    /// Rows in tables [default: 10; 3 of the slowest exchanges]
+    #[arg(long, value_name = "N", value_parser = units::whole::<usize>(0, u64::MAX), help_heading = "Output")]
+    pub(crate) top: Option<usize>,
     /// List only exchanges that took longer (40ms, 1.5s, 200us)
     #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Output")]
     pub(crate) slower_than: Option<Nanos>,

@@ -199,7 +199,8 @@ fn streams(args: &Explain) -> bool {
 fn listed(args: &Explain, inputs: &[Input]) -> Option<usize> {
     let of_one = args.connection.is_some() || args.exchange.is_some();
     let of_all = args.json || args.jsonl || args.why_not.is_some() || Extras::need_all(args);
-    let more = args.exchanges.is_some() || args.slower_than.is_some() || args.top > ROWS || inputs.len() > 1;
+    let rows = args.top.is_some_and(|top| top > ROWS);
+    let more = args.exchanges.is_some() || args.slower_than.is_some() || rows || inputs.len() > 1;
     let most = if args.beside.html.is_some() { html::LISTED } else { ROWS };
     (!of_one && !of_all && !more).then_some(most)
 }
@@ -346,12 +347,14 @@ pub(crate) fn threads() -> usize {
 }
 
 pub(crate) fn layout(args: &Explain, inputs: &[Input], capture: &Capture, out: &Output) -> Layout {
+    let usual = Layout::default();
     let files: Vec<String> = args.files.iter().map(|f| shown::argument(f.as_os_str())).collect();
     Layout {
         width: out.width.unwrap_or(80).clamp(60, 140),
         verbose: args.verbose,
         quiet: args.quiet,
-        top: args.top,
+        top: args.top.unwrap_or(usual.top),
+        slowest: args.top.unwrap_or(usual.slowest),
         absolute: args.absolute_times,
         files: names(inputs),
         frames_before: capture.frames_before.clone(),

@@ -39,3 +39,25 @@ fn a_question_about_a_cause_begins_where_it_was_found() {
     let first = ran.out.lines().find(|line| line.contains("- connection ")).unwrap();
     assert!(first.contains("connection 1:"), "{}", ran.out);
 }
+
+/// The slowest waits are the openings there, in which the listener dropped SYNs; and what is not listed is said, with what lists it.
+#[test]
+fn slow_openings_are_among_the_slowest_and_the_others_can_be_seen() {
+    let path = bundled("lab/accept_overflow_abort0/cap.client.pcap.zst");
+    let rows = |more: &[&str]| {
+        let ran = tcpwhy(&[&[path.as_str()], more].concat());
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let table = ran.out.lines().skip_while(|line| !line.contains("exchange       start")).skip(1);
+        let rows = table.take_while(|line| !line.is_empty()).map(|line| line.trim().to_owned());
+        rows.collect::<Vec<_>>()
+    };
+    let few = rows(&[]);
+    assert!(few.len() == 4 && few[..3].iter().all(|row| row.contains("opening")), "{few:#?}");
+    assert_eq!(few[3], "and 10 shorter: --top 13");
+    let all = rows(&["--top", "13"]);
+    let openings = all.iter().filter(|row| row.contains("opening")).count();
+    assert_eq!((all.len(), openings), (13, 5), "{all:#?}");
+    assert_eq!(rows(&["--top", "5"]).last().unwrap(), "and 8 shorter: --top 13");
+    let left_out = rows(&["--exchanges", "worst=2"]);
+    assert_eq!(left_out[3], "and 10 shorter: --top 7, or --exchanges all --top 13");
+}
