@@ -95,6 +95,13 @@ async def ask(binary, root, mode):
         frames = '>'.join(str(key) for key in document['findings'][1]['evidence'][0]['key'])
         await expect('explain', await call('explain', file=SMTP), headline, 'nagle_delayed_ack', frames)
         await expect('one connection', await call('explain', file=SMTP, connection='1'), '127.0.0.1:38718', 'MSS')
+        # What an answer says of options can be asked for.
+        short = await call('explain', file=SMTP)
+        await expect('how to see more', short, 'and 29 shorter: --top 32', '-v shows other systems')
+        long = await call('explain', file=SMTP, top=32, verbose=True)
+        await expect('all rows, all systems', long, 'Python: ')
+        if 'shorter: --top' in long[1] or 'shows other systems' in long[1]:
+            wrong.append('more of an answer was asked for, and it says how to ask for it')
         by_name = await call('explain', file='PcapPlusPlus__raw_ip.pcap', names=True)
         await expect('names', by_name, ' x GET /')
         one = await call('exchange', file=SMTP, connection='1', exchange=19)

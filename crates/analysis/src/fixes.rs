@@ -185,6 +185,10 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         let place = if closed { "server" } else { place_of(info.place, cause, side) };
         let events = is_stream_of_events(f, connection);
         let mut rows: Vec<&How> = info.how.iter().collect();
+        if fix == FixId::ReadFaster && place == "server" {
+            // It says what a client that fetches row by row can do.
+            rows.retain(|how| how.system != "Databases");
+        }
         // Its line alone tells what to change: there is no time to look for in a log.
         let front = usize::from(fix == FixId::Application && !waits_to_continue(f, connection));
         let guess =

@@ -273,6 +273,19 @@ fn shown(tap: Tap) -> Wire {
     w
 }
 
+/// What a client that fetches row by row can do is told to clients alone.
+#[test]
+fn a_reader_is_told_what_it_can_do_where_it_is() {
+    let c = shown(Tap::Client).connection();
+    let example = Example::new(1, 1, Frames::new(0, 1, 2, &[1, 2]), Nanos::ZERO, ms(10));
+    let rows_of = |side| {
+        let read = fixes_on(&c, &Finding::new(Cause::SlowReader, Some(side), ms(10), example));
+        let of_databases = |how: &&String| how.contains("fetches a row");
+        (read[0].place, read[0].how.iter().filter(of_databases).count(), read[0].how.len())
+    };
+    assert_eq!((rows_of(Side::Client), rows_of(Side::Server)), (("client", 1, 5), ("server", 0, 4)));
+}
+
 /// The link's rate changed: what is said of a stretch is not said again with the figure of the whole.
 #[test]
 fn a_finding_and_its_fixes_say_the_same_rate() {
@@ -287,7 +300,7 @@ fn a_finding_and_its_fixes_say_the_same_rate() {
     };
     let said = |rate| {
         format!(
-            "Any: The bottleneck gave {rate} and was busy: no TCP setting adds to that (what is predicted is twice the rate)"
+            "Any: The bottleneck gave {rate} and was busy: no TCP setting adds to that (a prediction is for twice the rate)"
         )
     };
     assert_eq!(gave(Some(28_800_000.0)), said("29 Mbit/s"));

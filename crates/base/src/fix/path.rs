@@ -223,7 +223,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         how: &[
             How {
                 system: "Any",
-                text: "The bottleneck gave {rate} and was busy: no TCP setting adds to that (what is predicted is twice the rate)",
+                text: "The bottleneck gave {rate} and was busy: no TCP setting adds to that (a prediction is for twice the rate)",
             },
             How {
                 system: "Any",

@@ -45,7 +45,9 @@ struct Asked<'a> {
 impl Asked<'_> {
     fn answer(&self, name: &str) -> Said {
         match name {
-            "explain" => self.only(&["file", "connection", "names"])?.explain(&["connection"], &[]),
+            "explain" => self
+                .only(&["file", "connection", "names", "top", "verbose"])?
+                .explain(&["connection", "top"], &[]),
             "exchange" => {
                 let asked = self.only(&["file", "connection", "exchange", "names"])?;
                 asked.explain(&["connection", "exchange"], &["connection", "exchange"])
@@ -133,8 +135,10 @@ impl Asked<'_> {
                 words.push(format!("--{name}={value}").into());
             }
         }
-        if self.flag("names")? {
-            words.push("--names".into());
+        for name in ["names", "verbose"] {
+            if self.flag(name)? {
+                words.push(format!("--{name}").into());
+            }
         }
         words.extend(["--".into(), path.clone().into()]);
         let Command::Explain(args) = parsed(words)? else {
@@ -160,11 +164,15 @@ impl Asked<'_> {
         let source =
             Source { inputs: &inputs, frames_before: &capture.frames_before, window: None, filter: None };
         let file = capture.files.first().map_or_else(String::new, |f| shown::argument(f.as_ref()));
+        let usual = Layout::default();
         let layout = Layout {
             width: WIDTH,
+            verbose: args.verbose,
+            top: args.top.unwrap_or(usual.top),
+            slowest: args.top.unwrap_or(usual.slowest),
             frames_before: capture.frames_before.clone(),
             command: format!("tcpwhy explain {file}"),
-            ..Layout::default()
+            ..usual
         };
         let mut out = Vec::new();
         let written = explain::narrow(args, &mut analysis).and_then(|()| {

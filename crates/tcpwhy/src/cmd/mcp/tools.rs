@@ -54,7 +54,11 @@ pub(super) fn list() -> Value {
             "Where the time went",
             "Why the requests and transfers in a capture are slow: verdict, causes with the frames that prove them, who can change what, what \
              it saves; tables of requests and connections. With `connection` all about one of them.",
-            &json!({ "file": file(), "connection": which(), "names": names() }),
+            &json!({
+                "file": file(), "connection": which(), "names": names(),
+                "top": { "type": "integer", "minimum": 0, "description": "Rows of each table (10; 3 of the slowest requests): the answer's --top" },
+                "verbose": { "type": "boolean", "description": "All fixes and notes in full, for each system: the answer's -v" },
+            }),
             &["file"]
         ),
         tool(
