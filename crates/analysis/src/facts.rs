@@ -277,6 +277,13 @@ pub enum Facts {
         /// By how much.
         late: Nanos,
     },
+    /// A turn was late between two taps, by less than a queue is told by.
+    LateBetween {
+        /// By how much.
+        late: Nanos,
+        /// Beyond this round trip.
+        rtt: Nanos,
+    },
     /// After a silence an answer began in pieces smaller than a segment.
     Pieces {
         /// Bytes of the first of them.
@@ -421,14 +428,9 @@ impl fmt::Display for Facts {
                 f,
                 "{flight} bytes in flight filled what the receiver offered, less than half of its largest window: the rest of its buffer held data that its application had not read."
             ),
-            Facts::Queue { rtt, base } => write!(
-                f,
-                "The round trip was {rtt} where {base} is possible: a queue that this connection's own bytes do not fill."
-            ),
-            Facts::LateRequest { late } => write!(
-                f,
-                "The ACK of what had been sent came {late} later than the trip and the longest delay of its receiver: it was late on its way, or the receiver's host was."
-            ),
+            Facts::Queue { rtt, base } => passed::queue(f, rtt, base),
+            Facts::LateRequest { late } => waited::late_request(f, late),
+            Facts::LateBetween { late, rtt } => passed::late_between(f, late, rtt),
             Facts::Pieces { piece, mss, wait } => in_pieces(f, piece, mss, wait),
             Facts::Split { far, rtt } => opening::behind_proxy(f, far, rtt),
             Facts::Missing { packets, wait } => missing(f, packets, wait),

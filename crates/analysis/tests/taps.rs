@@ -188,6 +188,9 @@ fn a_queue_is_told_from_a_slow_host() {
     // The same bytes took next to nothing before: they were not what kept the link (rule 114).
     let path = (time_of(&queued, Cause::Queueing), time_of(&queued, Cause::Bandwidth));
     assert!(path.0 >= 29 && path.1 == 0, "{path:?} ms");
+    // Less than that is no queue for certain (rule 38).
+    let late = explained(&taps(|w, _, tap| late_answer(w, tap, ms(14), us(100))));
+    assert_eq!([Cause::Queueing, Cause::Unexplained].map(|cause| time_of(&late, cause)), [0, 13]);
     let worked = explained(&taps(|w, _, tap| late_answer(w, tap, Nanos::ZERO, ms(30))));
     assert_eq!((time_of(&worked, Cause::ServerThink), time_of(&worked, Cause::Queueing)), (30, 0));
 }

@@ -112,12 +112,16 @@ fn spread(context: &Context, steps: &[Step], sender: End) -> Option<f64> {
     (bytes >= 4 * i64::from(context.mss[sender])).then(|| time as f64 / bytes as f64)
 }
 
+/// A round trip is longer than the shortest by so much where something stands in a queue (rule 38): below that hosts may have been late.
+pub(super) fn least_queue(context: &Context) -> Nanos {
+    context.rtt.part(2) + Nanos::millis(5) + context.tick.times(2)
+}
+
 /// A round trip swollen beyond the base one: a queue on the path (rule 38). If this flow is large enough to fill the path
 /// it is its own, and its time is the link's; else others fill it. Gives how much of `rest` that is.
 pub(super) fn queue(context: &Context, step: &Step, acked: &Acked, rest: Nanos, out: &mut Emit<'_>) -> Nanos {
     let sender = step.sender;
-    let base = context.rtt.times(3).part(2) + Nanos::millis(5) + context.tick.times(2);
-    let swollen = acked.rtt.filter(|&rtt| rtt > base);
+    let swollen = acked.rtt.filter(|&rtt| rtt > context.rtt + least_queue(context));
     let Some(rtt) =
         swollen.filter(|_| (step.across || context.near(sender)) && acked.flight >= 4 * context.mss[sender])
     else {

@@ -2,6 +2,7 @@
 
 use crate::attribute::context::Context;
 use crate::attribute::emit::Emit;
+use crate::attribute::link::least_queue;
 use crate::attribute::losses::missing;
 use crate::confidence::Rule;
 use crate::facts::{Facts, Witnessed};
@@ -38,8 +39,14 @@ pub(super) fn turn_across(context: &Context, step: &Step, seen: Nanos, rest: Nan
     out.network(Rule::RoundTrip, Cause::PathDelay, trip.part(2), facts);
     let most = if context.per_byte[sender.peer()].is_some() { queued } else { queued.min(step.on_the_way()) };
     let own = out.bandwidth(context, sender.peer(), most, 0);
-    let queue = Facts::Queue { rtt: context.rtt + queued, base: context.rtt };
-    out.network(Rule::Queue, Cause::Queueing, queued - own, queue);
+    let late = queued - own;
+    if late > least_queue(context) {
+        let queue = Facts::Queue { rtt: context.rtt + queued, base: context.rtt };
+        out.network(Rule::Queue, Cause::Queueing, late, queue);
+    } else {
+        let facts = Facts::LateBetween { late, rtt: context.rtt };
+        out.span(Rule::LateRequest, Cause::Unexplained, None, late, facts);
+    }
     let cause = if sender == End::Server { Cause::ServerThink } else { Cause::ClientThink };
     let me = Some(Side::from(sender));
     let unread = step.unread.map_or(Nanos::ZERO, |unread| unread.min(think));

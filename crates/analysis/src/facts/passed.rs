@@ -1,4 +1,4 @@
-//! What is said of bytes that kept a link busy.
+//! What is said of bytes that kept a link busy, and of those that were late.
 
 use super::Facts;
 use std::fmt;
@@ -43,4 +43,18 @@ pub fn bit_rate(bps: f64) -> String {
         b => (b, "bit/s"),
     };
     if value < 9.995 { format!("{value:.2} {unit}") } else { format!("{value:.0} {unit}") }
+}
+
+pub(super) fn queue(f: &mut fmt::Formatter<'_>, rtt: Nanos, base: Nanos) -> fmt::Result {
+    write!(
+        f,
+        "The round trip was {rtt} where {base} is possible: a queue that this connection's own bytes do not fill."
+    )
+}
+
+pub(super) fn late_between(f: &mut fmt::Formatter<'_>, late: Nanos, rtt: Nanos) -> fmt::Result {
+    write!(
+        f,
+        "Between the two taps it took {late} more than a round trip ({rtt}) and what as many bytes took before: a short queue, or something on the way stood still, a host's interrupts as well."
+    )
 }

@@ -168,3 +168,10 @@ pub(super) fn full_window(f: &mut fmt::Formatter<'_>, flight: u32, rtt: Nanos) -
         "{flight} bytes in flight filled the window that the receiver offered; one window per {rtt} round trip."
     )
 }
+
+pub(super) fn late_request(f: &mut fmt::Formatter<'_>, late: Nanos) -> fmt::Result {
+    write!(
+        f,
+        "The ACK of what had been sent came {late} later than the trip and the longest delay of its receiver: it was late on its way, or the receiver's host was."
+    )
+}

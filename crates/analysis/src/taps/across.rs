@@ -165,6 +165,10 @@ impl Across {
             }
         }
         let hole = !own.is_turn() && (own.is_loss() || own.loss.is_some());
+        if !hole && self.is_within_recovery(&told) {
+            self.lead.clear();
+            return Some(*own);
+        }
         if !hole {
             if let Some(turn) = self.lead.iter_mut().find(|s| s.is_turn()) {
                 turn.loses_as(own);
@@ -181,6 +185,13 @@ impl Across {
             own.rename_loss(kind);
         }
         Some(own)
+    }
+
+    /// While a loss is repaired its sender lets segments go by what is lost and acknowledged (RFC 6937), of which its tap knows no more than that:
+    /// what is no wait for an ACK there need not be one for the application. The hole is filled by now, and the client's tap sees which ACKs they came with.
+    fn is_within_recovery(&self, told: &Step) -> bool {
+        let pauses = told.pause().is_some() && self.lead.iter().all(|s| !s.is_turn());
+        self.kind.is_some() && pauses
     }
 
     /// The steps of the server up to this segment, which came at `t`, as they show at the client: each ends when what ended it

@@ -184,6 +184,10 @@ const SENTENCES: &[(Facts, &str)] = &[
         "The ACK of what had been sent came 200 ms later than the trip and the longest delay of its receiver: it was late on its way, or the receiver's host was.",
     ),
     (
+        Facts::LateBetween { late: Nanos::millis(2), rtt: Nanos::millis(1) },
+        "Between the two taps it took 2.00 ms more than a round trip (1.00 ms) and what as many bytes took before: a short queue, or something on the way stood still, a host's interrupts as well.",
+    ),
+    (
         Facts::Pieces { piece: 1_024, mss: 1_448, wait: Nanos::millis(3_500) },
         "After 3.50 s the answer began with 1024 bytes of more, where 1448 fit: larger segments had not come through, and their sender cut them.",
     ),

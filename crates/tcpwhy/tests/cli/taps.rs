@@ -58,6 +58,16 @@ fn a_syn_that_never_came_to_the_server_is_the_path_s_and_no_longer_queue_is_offe
     assert!(said.contains("never came to the server's tap"), "{said}");
 }
 
+/// While its loss is repaired a sender does not go by ACKs alone: what left late then was no application (it had all been written).
+#[test]
+fn who_repairs_a_loss_does_not_pause() {
+    let [client, server] = both("loss_middle_one");
+    let json = tcpwhy(&["--json", &client, &server]).json();
+    let budget = &json["connections"][0]["budget"];
+    assert!(budget.get("sender_pause").is_none(), "{budget}");
+    assert!(budget["congestion_window"].as_i64() > Some(3_000_000), "{budget}");
+}
+
 #[test]
 fn all_experiments_are_recognised_and_tiled() {
     let lab = bundled("captures/lab");
