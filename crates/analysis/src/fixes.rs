@@ -136,7 +136,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
     let (cause, side, facts) = (f.cause, f.side, &f.facts);
     let mut figures = figures(cause, side, connection, facts);
     figures.0.push(("at", f.example.start.utc()));
-    figures.0.push(("until", f.example.end.utc()));
+    // Up to the next millisecond, so that the wait lies within.
+    figures.0.push(("until", (f.example.end + Nanos(999_999)).utc()));
     let (shown, tls) = (shown(f, connection), connection.tls);
     let listed = match *facts {
         // What was lost on the way met no queue of the server: a SYN-ACK passed the tap, or a second tap lacks the packet.
