@@ -175,7 +175,7 @@ class Capture:
         small = self.listed()[len(headings) :] + self.minor()
         self.same('text: smaller', self.paragraph(rest, 'smaller'), [little(f['requests_ns']) for f in small])
         for head, key in (
-            ('idle between requests', 'idle_ns'),
+            ('idle between requests' if s['requests'] > 1 else 'idle at other times', 'idle_ns'),
             ('after the last byte, when nobody waited', 'after_last_byte_ns'),
         ):
             parts = sorted((-c[key], list(common.CAUSES).index(c['cause'])) for c in s['causes'] if c[key] > 0)

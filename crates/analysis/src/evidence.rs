@@ -78,7 +78,10 @@ fn sentence(c: &Connection, evidence: Evidence) -> String {
             Some(bps) => {
                 format!("Trains of packets were spread out as by a link of {}.", bit_rate(bps as f64))
             }
-            None => "No train of packets was long enough to show the rate of the link.".into(),
+            None => {
+                "No train of packets was long enough to show the rate of the link for the whole connection."
+                    .into()
+            }
         },
         Evidence::KeepAlives => format!("Keep-alives: {}.", both(&|i| c.ends[i].keepalives.to_string())),
         Evidence::SegmentSize => {

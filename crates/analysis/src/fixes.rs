@@ -185,11 +185,7 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         let closed = fix == FixId::ReuseConnections && connection.server_closed;
         let place = if closed { "server" } else { place_of(info.place, cause, side) };
         let events = is_stream_of_events(f, connection);
-        let mut rows: Vec<&How> = info.how.iter().collect();
-        if fix == FixId::ReadFaster && place == "server" {
-            // It says what a client that fetches row by row can do.
-            rows.retain(|how| how.system != "Databases");
-        }
+        let mut rows: Vec<&How> = info.how.iter().filter(|how| !is_for_other_end(fix, place, how)).collect();
         // Its line alone tells what to change: there is no time to look for in a log.
         let front = usize::from(fix == FixId::Application && !waits_to_continue(f, connection));
         let guess =
@@ -251,6 +247,13 @@ fn most_saved(fix: FixId, f: &Finding, tls: Tls) -> Nanos {
         }
         _ => f.to_save(),
     }
+}
+
+/// What a client that fetches row by row can do is nothing for a server, and a database's own log shows no pause of its client.
+fn is_for_other_end(fix: FixId, place: &str, how: &How) -> bool {
+    let of = |systems: &[&str]| systems.contains(&how.system);
+    fix == FixId::ReadFaster && place == "server" && of(&["Databases"])
+        || fix == FixId::Application && place == "client" && of(&["PostgreSQL", "MySQL, MariaDB", "Redis"])
 }
 
 /// Who decides how a fix is made: who speaks where it is made.

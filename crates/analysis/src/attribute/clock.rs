@@ -84,5 +84,5 @@ fn passed<'a>(steps: impl Iterator<Item = &'a Step>) -> (u64, Nanos) {
 }
 
 fn own(step: &Step) -> bool {
-    step.pushed && step.source == Source::Inferred && !step.across
+    step.pushed && step.source == Source::Inferred
 }

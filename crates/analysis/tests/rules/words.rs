@@ -288,6 +288,13 @@ fn a_reader_is_told_what_it_can_do_where_it_is() {
         (read[0].place, read[0].how.iter().filter(of_databases).count(), read[0].how.len())
     };
     assert_eq!((rows_of(Side::Client), rows_of(Side::Server)), (("client", 1, 5), ("server", 0, 4)));
+    // A client's pause is in no slow log of its server.
+    let looks_in = |cause, side| {
+        let next = fixes_on(&c, &Finding::new(cause, Some(side), ms(10), example));
+        next[0].how.iter().filter(|how| how.contains("SLOWLOG") || how.contains("slow_query_log")).count()
+    };
+    let pauses = [looks_in(Cause::ServerThink, Side::Server), looks_in(Cause::ClientThink, Side::Client)];
+    assert_eq!(pauses, [2, 0]);
 }
 
 /// The link's rate changed: what is said of a stretch is not said again with the figure of the whole.
@@ -348,7 +355,10 @@ fn evidence_for_and_against_a_cause() {
         ["Repeated packets: client 0, server 0.", "Packets in another order: client 0, server 0."]
     );
     assert_eq!(says(Cause::Refused), ["SYNs and SYN-ACKs repeated: client 0, server 0."]);
-    assert_eq!(says(Cause::Queueing), ["No train of packets was long enough to show the rate of the link."]);
+    assert_eq!(
+        says(Cause::Queueing),
+        ["No train of packets was long enough to show the rate of the link for the whole connection."]
+    );
     assert_eq!(says(Cause::KeepaliveOrDeadPeer), ["Keep-alives: client 0, server 0."]);
     assert!(says(Cause::ServerThink).is_empty());
     let mut poor = c.clone();

@@ -30,7 +30,9 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
     let mut text = vec![who(analysis, answer)];
     if answer.requests <= Nanos::ZERO {
         text.push(if is_unanswered(analysis) {
-            "The capture holds no answer to any of them, and no time between their packets.".into()
+            let passed = answer.causes.iter().any(|p| p.idle + p.after > Nanos::ZERO);
+            let time = if passed { "" } else { ", and no time between them" };
+            format!("The capture holds packets of one end only: no answer{time}.")
         } else {
             "No time passed in which anybody waited.".into()
         });
@@ -52,7 +54,8 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
         } else {
             format!(", {} of it the way of answers and requests, for which clients waited", span(trips))
         };
-        text.push(format!("Idle between requests: {}{of}{way}.", span(answer.idle)));
+        let outside = if answer.count > 1 { "between requests" } else { "at other times" };
+        text.push(format!("Idle {outside}: {}{of}{way}.", span(answer.idle)));
     }
     text.extend(cut_off(analysis.totals.cut_off));
     text.extend(too_late(analysis.totals.too_late));

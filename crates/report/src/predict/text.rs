@@ -213,11 +213,12 @@ fn budget(out: &mut impl Write, p: &Prediction) -> io::Result<()> {
         )?;
     }
     let rest = p.total_ns - sum;
-    // What is left lies between the requests, and before the application runs.
+    // What is left lies between the requests, and before the application runs; of an upload it is the way of what left last.
+    let between = if p.settings.requests > 1 { "between the requests, " } else { "" };
     if p.complete && rest > p.total_ns / 200 {
         writeln!(
             out,
-            "  {:>8}         {DIM}between the requests and until the applications ran{DIM:#}",
+            "  {:>8}         {DIM}{between}the last bytes' way, and until the applications ran{DIM:#}",
             Nanos(rest).to_string()
         )?;
     }

@@ -95,21 +95,20 @@ fn bare(out: &mut impl Write, part: &Part, answer: &Answer, layout: &Layout) -> 
     lines(out, &whose(part.cause, None), INDENT, layout)
 }
 
-const IDLE: &str = "idle between requests";
-
 /// The time outside requests.
 fn between(out: &mut impl Write, answer: &Answer, layout: &Layout) -> io::Result<()> {
     let perhaps = waited_for_close(answer);
     let after =
         if perhaps.is_some() { "after the last byte" } else { "after the last byte, when nobody waited" };
-    for (head, of) in [(IDLE, (|p| p.idle) as fn(&Part) -> Nanos), (after, |p| p.after)] {
+    let idle = if answer.count > 1 { "idle between requests" } else { "idle at other times" };
+    for (head, of) in [(idle, (|p| p.idle) as fn(&Part) -> Nanos), (after, |p| p.after)] {
         let mut parts: Vec<&Part> = answer.causes.iter().filter(|p| of(p) > Nanos::ZERO).collect();
         parts.sort_by_key(|p| (Reverse(of(p)), p.cause));
         if !parts.is_empty() {
             let items = parts.iter().map(|p| format!("{} {}", p.cause.id(), little(of(p))));
             paragraph(out, head, items, layout)?;
         }
-        if head == IDLE {
+        if head == idle {
             trips_between(out, answer, layout)?;
         }
     }
@@ -139,7 +138,7 @@ fn trips_between(out: &mut impl Write, answer: &Answer, layout: &Layout) -> io::
     let trips = answer.part(Cause::PathDelay).idle;
     if trips >= Nanos::millis(1) && answer.share(trips) >= WORTH {
         let text = format!(
-            "The path_delay in it ({trips}) is the way of answers there and of requests back: captured at the server it lies between the requests, but their clients waited for it."
+            "The path_delay in it ({trips}) is the way of answers there and of requests back: where this was captured it lies between the requests, but their clients waited for it."
         );
         remark(out, &text, layout)?;
     }
@@ -273,10 +272,10 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, said: &mut Said, layout: &L
     for (i, fix) in f.fixes.iter().take(wanted).enumerate() {
         let lead = match i {
             0 if next => "next: ",
-            i if i == 0 || layout.verbose => "fix: ",
+            0 => "fix: ",
             _ => " or: ",
         };
-        let saves = saving(f, fix, lead == "fix: ").unwrap_or_default();
+        let saves = saving(f, fix, lead == "fix: " || layout.verbose).unwrap_or_default();
         self::fix(out, lead, (fix, &saves), &place(f, fix, said), layout)?;
     }
     others(out, f.fixes.iter().take(wanted), layout)?;

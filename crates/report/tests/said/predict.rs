@@ -282,7 +282,7 @@ fn what_the_budget_leaves_is_said_above_a_200th() {
     let rest = |spent: i64| {
         let mut p = small();
         p.budget = vec![Share::new(Cause::PathDelay, None, spent, 100 * MS)];
-        said(&p, 80, false).contains("between the requests")
+        said(&p, 80, false).contains("until the applications ran")
     };
     assert!(!rest(100 * MS - 500_000));
     assert!(rest(100 * MS - 500_001));

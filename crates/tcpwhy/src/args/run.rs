@@ -11,8 +11,8 @@ use tcpwhy_base::{Cause, Nanos};
 
 /// What the exit codes mean here.
 pub(crate) const EXIT_CODES: &str = "\
-Exit codes: that of the command (128 + n if signal n ended it); 4 if a --fail-if or a --baseline did not hold and the \
-command returned 0; 125 tcpwhy failed, 126 the command cannot be executed, 127 there is no such command; 2 usage, before \
+Exit codes: that of the command (128 + n if signal n ended it); 4 if what a --fail-if names, or more than a --baseline \
+allows, was found and the command returned 0; 125 tcpwhy failed, 126 the command cannot be executed, 127 there is no such command; 2 usage, before \
 anything was run.";
 
 #[derive(Debug, Args)]

@@ -68,6 +68,21 @@ fn who_repairs_a_loss_does_not_pause() {
     assert!(budget["congestion_window"].as_i64() > Some(3_000_000), "{budget}");
 }
 
+/// A server with TCP_NODELAY that writes a row of 700 bytes every millisecond, over 20 ms: the clock that shows beside it counts where the other tap is
+/// explained, too (rule 92). It was a full send buffer there, with most of the time promised of a larger one.
+#[test]
+fn a_writer_with_a_clock_of_its_own_fills_no_buffer() {
+    let [client, server] =
+        ["client", "server"].map(|end| bundled(&format!("captures/taps/rows.{end}.pcap.zst")));
+    for files in [&[&server][..], &[&client, &server]] {
+        let budget =
+            tcpwhy(&[&["--json"], &files.iter().map(|f| f.as_str()).collect::<Vec<_>>()[..]].concat());
+        let budget = budget.json()["connections"][0]["budget"].clone();
+        assert!(budget.get("send_buffer").is_none(), "{files:?}: {budget}");
+        assert!(budget["sender_pause"].as_i64() > Some(550_000_000), "{files:?}: {budget}");
+    }
+}
+
 #[test]
 fn all_experiments_are_recognised_and_tiled() {
     let lab = bundled("captures/lab");
