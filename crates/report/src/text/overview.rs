@@ -152,13 +152,17 @@ fn connections(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io
 fn hint(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io::Result<()> {
     let worst = findings::listed(&analysis.findings).into_iter().find(|f| f.cause.info().kind == Kind::Span);
     // At either end: a request may wait for the same at both.
-    let spent = |x: &Exchange| match worst {
+    let of_worst = |spans: &[Span]| match worst {
         Some(f) => {
-            let times = x.spans.iter().filter(|s| s.cause == f.cause).map(Span::duration);
+            let times = spans.iter().filter(|s| s.cause == f.cause).map(Span::duration);
             times.fold(Nanos::ZERO, Nanos::add)
         }
         None => Nanos::ZERO,
     };
+    let spent = |x: &Exchange| of_worst(&x.spans);
+    // What opening a connection waited for is in no exchange.
+    let opened = |c: &Connection| c.setup.as_ref().map_or(Nanos::ZERO, |setup| of_worst(&setup.spans));
+    let opening = analysis.connections.iter().map(|c| (opened(c), Reverse(c.id))).max();
     let all = analysis.connections.iter().flat_map(|c| c.exchanges.iter().map(move |x| (c.id, x)));
     let first = |(c, x): &(u32, &Exchange)| {
         let (spent, time) = (spent(x), x.end - x.start);
@@ -167,7 +171,10 @@ fn hint(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io::Resul
     };
     match all.max_by_key(first) {
         Some((c, x)) => {
-            let line = format!("see one: {} --connection {c} --exchange {}", layout.command, x.id);
+            let line = match opening.filter(|o| o.0 > spent(x)) {
+                Some((_, Reverse(c))) => format!("see one: {} --connection {c}", layout.command),
+                None => format!("see one: {} --connection {c} --exchange {}", layout.command, x.id),
+            };
             let broken = line.chars().count() > layout.width;
             writeln!(out, "\n{}", if broken { line.replacen(": ", ":\n  ", 1) } else { line })
         }
