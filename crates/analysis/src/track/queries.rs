@@ -291,7 +291,9 @@ impl Tracker {
         if repaired {
             return Repeat::Open;
         }
-        let needless = beside || alone && flow.recovery.is_none() && self.half[s].alone_again();
+        // What comes twice it says at once, in an option that its SYN allowed (RFC 2883; `tcp_dsack`): rule 33 asks for that.
+        let says_so = self.profile(s.peer()).os == Some("Linux");
+        let needless = beside || alone && !says_so && flow.recovery.is_none() && self.half[s].alone_again();
         if needless { Repeat::Needless } else { Repeat::Open }
     }
 
