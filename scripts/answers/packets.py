@@ -68,13 +68,22 @@ def facts_of(path):
         if t:
             ends = [((t.source, t.sport), (t.target, t.dport))]
             frames[number] = Frame(p.time, ends, t.seq, t.payload, t.flags)
-        elif capfile.ip_offset(p.link, p.data) is None:
-            foreign = True
+        else:
+            foreign = foreign or may_hold_tcp(p)
     if len(frames) < len(packets) and common.have('tshark'):
         # our own reading stands where TCP lies directly on IP: tshark, which takes longer to start than to read, also looks for
         # packets inside payload
         return Facts(len(packets), start, {**by_tshark(path), **frames}, 'tshark')
     return Facts(len(packets), start, {} if foreign else frames, None if foreign else 'own reader')
+
+
+def may_hold_tcp(packet):
+    """Whether a packet that is not TCP itself may have some within: a link or a tunnel (GRE, UDP) that only tshark reads."""
+    at = capfile.ip_offset(packet.link, packet.data)
+    if at is None or len(packet.data) < at + 20:
+        return True
+    protocol = packet.data[at + 9] if packet.data[at] >> 4 == 4 else packet.data[at + 6]
+    return protocol not in (1, 2, 58)  # ICMP, IGMP, ICMPv6
 
 
 def by_tshark(path):
