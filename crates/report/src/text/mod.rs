@@ -55,6 +55,14 @@ pub struct Layout {
     pub all_exchanges: bool,
 }
 
+impl Layout {
+    /// With so many rows in each table, or as many as is usual.
+    #[must_use]
+    pub fn with_rows(self, rows: Option<usize>) -> Layout {
+        Layout { top: rows.unwrap_or(self.top), slowest: rows.unwrap_or(self.slowest), ..self }
+    }
+}
+
 impl Default for Layout {
     fn default() -> Layout {
         Layout {

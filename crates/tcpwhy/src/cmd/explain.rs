@@ -347,21 +347,20 @@ pub(crate) fn threads() -> usize {
 }
 
 pub(crate) fn layout(args: &Explain, inputs: &[Input], capture: &Capture, out: &Output) -> Layout {
-    let usual = Layout::default();
     let files: Vec<String> = args.files.iter().map(|f| shown::argument(f.as_os_str())).collect();
     Layout {
         width: out.width.unwrap_or(80).clamp(60, 140),
         verbose: args.verbose,
         quiet: args.quiet,
-        top: args.top.unwrap_or(usual.top),
-        slowest: args.top.unwrap_or(usual.slowest),
         absolute: args.absolute_times,
         files: names(inputs),
         frames_before: capture.frames_before.clone(),
         command: format!("tcpwhy explain {}", files.join(" ")),
         slower_than: args.slower_than,
         all_exchanges: matches!(detail(args), Detail::All),
+        ..Layout::default()
     }
+    .with_rows(args.top)
 }
 
 /// What evidence calls the files, where there are several: by their own names, if these tell them apart.

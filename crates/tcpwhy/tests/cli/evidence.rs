@@ -58,6 +58,9 @@ fn slow_openings_are_among_the_slowest_and_the_others_can_be_seen() {
     let openings = all.iter().filter(|row| row.contains("opening")).count();
     assert_eq!((all.len(), openings), (13, 5), "{all:#?}");
     assert_eq!(rows(&["--top", "5"]).last().unwrap(), "and 8 shorter: --top 13");
+    // Most of the time lies in openings, which are in no exchange: one of them is worth a look.
+    let hint = tcpwhy(&[&path]).out;
+    assert!(hint.trim_end().ends_with("--connection 7"), "{hint}");
     let left_out = rows(&["--exchanges", "worst=2"]);
     assert_eq!(left_out[3], "and 10 shorter: --top 7, or --exchanges all --top 13");
 }

@@ -164,16 +164,14 @@ impl Asked<'_> {
         let source =
             Source { inputs: &inputs, frames_before: &capture.frames_before, window: None, filter: None };
         let file = capture.files.first().map_or_else(String::new, |f| shown::argument(f.as_ref()));
-        let usual = Layout::default();
         let layout = Layout {
             width: WIDTH,
             verbose: args.verbose,
-            top: args.top.unwrap_or(usual.top),
-            slowest: args.top.unwrap_or(usual.slowest),
             frames_before: capture.frames_before.clone(),
             command: format!("tcpwhy explain {file}"),
-            ..usual
-        };
+            ..Layout::default()
+        }
+        .with_rows(args.top);
         let mut out = Vec::new();
         let written = explain::narrow(args, &mut analysis).and_then(|()| {
             tcpwhy_library::replay(&mut analysis);
