@@ -93,6 +93,8 @@ pub(crate) enum Rule {
     TailHeld,
     CorkTimer,
     CorkTimerOnce,
+    /// Answers that left with ticks of their kernel, whenever they were asked for (rule 115).
+    CorkOnTick,
     LateRelease,
     Unrepeated,
     LateRequest,
@@ -107,6 +109,8 @@ pub(crate) enum Rule {
     ThinkAtTimer,
     ThinkOrLoss,
     ThinkAsOften,
+    /// All of them as long as the timer of a cork (rule 115).
+    ThinkAsACork,
     ThinkBeforeMissing,
     ThinkBehindOthers,
     Refill,
@@ -296,12 +300,12 @@ impl Rule {
             (Rule::Witnessed, _) => sure(0.99),
 
             (Rule::Handshake, _) => sure(0.97),
-            (Rule::HandshakeBeforeRetransmission, _) => sure(0.9),
+            (Rule::HandshakeBeforeRetransmission | Rule::GapThink, _) => sure(0.9),
             (Rule::SynAnsweredBefore | Rule::NeverRead | Rule::ThinkBehindOthers, _) => sure(0.85),
             (Rule::SynIgnoredAtServer, _) => either(0.9, (C::AcceptQueueFull, 0.4), (C::SynQueueFull, 0.2)),
             (Rule::SynUnanswered, _) => either(0.9, (C::AcceptQueueFull, 0.25), (C::SynQueueFull, 0.1)),
             (Rule::SynAckRetransmitted, _) => or(0.8, C::AcceptQueueFull, 0.2),
-            (Rule::NeverAnswered, _) => sure(0.7),
+            (Rule::NeverAnswered | Rule::LastDataOnItsWay, _) => sure(0.7),
             (Rule::Refused | Rule::SynLostBetweenTaps, _) => sure(0.95),
             (Rule::HandshakeUnseen | Rule::NotCaptured, _) => sure(0.5),
             (Rule::TlsThink | Rule::RoundTrip | Rule::RoundTripOfLostData | Rule::OwnBytes, _) => sure(0.9),
@@ -359,6 +363,7 @@ impl Rule {
             (Rule::CorkTimer, _) => or(0.5, C::SenderPause, 0.45),
             (Rule::CorkTimerOnce, _) => either(0.75, (C::Cork, 0.15), (C::RetransmissionTimeout, 0.1)),
 
+            (Rule::CorkOnTick, _) => or(0.85, C::ServerThink, 0.1),
             (Rule::LateRequest, _) => either(0.5, (C::Queueing, 0.3), (C::HostDelay, 0.2)),
             (Rule::BehindProxy, _) => either(0.5, (C::PathDelay, 0.4), (C::ServerThink, 0.3)),
             (Rule::Unrepeated, _) => either(0.5, (C::RetransmissionTimeout, 0.3), (C::SenderPause, 0.3)),
@@ -376,15 +381,14 @@ impl Rule {
             // A single response 40 to 47 ms late may be a delayed ACK that something waited for.
             (Rule::ThinkOfFortyMillis, _) => or(0.5, C::DelayedAck, 0.3),
             (Rule::ThinkOrLoss | Rule::FullNeverCame, _) => or(0.8, C::RetransmissionTimeout, 0.2),
+            (Rule::ThinkAsACork, _) => or(0.5, C::Cork, 0.4),
             (Rule::ThinkAsOften, _) => or(0.9, C::RetransmissionTimeout, 0.05),
             (Rule::ThinkBeforeMissing, _) => sure(0.6),
             (Rule::Refill, _) => or(0.6, C::PathDelay, 0.4),
             // A protocol whose answers to blocks are as short as that waits for them as well.
             (Rule::Granted, _) => or(0.75, C::PathDelay, 0.2),
-            (Rule::GapThink, _) => sure(0.9),
             (Rule::ClosingGap | Rule::RoundTripUnfinished, _) => sure(0.8),
 
-            (Rule::LastDataOnItsWay, _) => sure(0.7),
             (Rule::NeverRepaired, _) => or(0.8, C::PathMtu, 0.1),
             (Rule::AnswerNeverCame, _) => or(0.6, C::ServerThink, 0.3),
             (Rule::BothWindowsShut | Rule::DeadPeer | Rule::ThinkUnfinished, _) => sure(0.8),

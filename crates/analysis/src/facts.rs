@@ -235,6 +235,15 @@ pub enum Facts {
         /// Its payload.
         held: u32,
     },
+    /// An answer came as late as that timer, as others did (rule 115).
+    TimedAnswer {
+        /// After its request.
+        wait: Nanos,
+        /// Payload of its first segment.
+        held: u32,
+        /// How often it was a whole number of its kernel's ticks after the one before; zero: not seen.
+        ticks: u16,
+    },
     /// The flight filled a window that was mostly taken by unread data.
     Unread {
         /// Bytes in flight.
@@ -340,6 +349,7 @@ impl Facts {
             | Facts::FirstData { wait, .. }
             | Facts::Probe { wait, .. }
             | Facts::Corked { wait, .. }
+            | Facts::TimedAnswer { wait, .. }
             | Facts::Missing { wait, .. }
             | Facts::Wait { wait, .. }
             | Facts::Pieces { wait, .. } => Some(wait),
@@ -416,10 +426,8 @@ impl fmt::Display for Facts {
                 f,
                 "Nothing for {wait} with {outstanding} bytes unacknowledged; then new data as a probe, and what it brought to light was repaired."
             ),
-            Facts::Corked { wait, held } => write!(
-                f,
-                "{held} bytes left {wait} after the segment before, with nothing in flight and no ACK to release them, as often before: the time after which the kernel gives up holding a corked segment."
-            ),
+            Facts::Corked { wait, held } => waited::corked(f, wait, held),
+            Facts::TimedAnswer { wait, held, ticks } => waited::timed_answer(f, wait, held, ticks),
             Facts::Unread { flight, late } if late > Nanos::ZERO => write!(
                 f,
                 "With {flight} bytes in flight the sender could send no more, and the ACK came {late} after them: TCP sends that at once where the buffer has room, so its application had not read."

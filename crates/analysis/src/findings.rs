@@ -117,14 +117,19 @@ impl Best {
         Best { example, time: part.end - part.start, facts: *part.facts }
     }
 
-    /// An exchange tells more than a gap, a long span more than a short one; of equal ones the first.
-    fn rank(&self) -> (bool, Nanos, Reverse<(u32, u64)>) {
-        (
-            self.example.exchange > 0,
-            self.time,
-            Reverse((self.example.connection, self.example.frames.first())),
-        )
+    fn rank(&self) -> Rank {
+        let of = &self.example;
+        let is_doubt = matches!(self.facts, Facts::TimedAnswer { .. });
+        rank(of.exchange > 0, self.time, is_doubt, (of.connection, of.frames.first()))
     }
+}
+
+type Rank = (bool, u32, bool, Nanos, Reverse<(u32, u64)>);
+
+/// An exchange tells more than a gap, a long span more than a short one, and of those that are about as long one whose cause is doubtful (rule 115); of equal ones
+/// the first.
+fn rank(of_exchange: bool, time: Nanos, is_doubt: bool, order: (u32, u64)) -> Rank {
+    (of_exchange, time.0.max(1).ilog2(), is_doubt, time, Reverse(order))
 }
 
 /// An exchange that took hardly more than a round trip.
@@ -288,8 +293,9 @@ impl Rollup {
         }
         // Mostly it is no better example, which its length alone shows.
         let of_exchange = place.exchange > 0;
-        if time >= self.example.time || of_exchange != (self.example.example.exchange > 0) {
-            let rank = (of_exchange, time, Reverse((place.connection, part.frames.first())));
+        let is_doubt = matches!(part.facts, Facts::TimedAnswer { .. });
+        if time >= self.example.time || is_doubt || of_exchange != (self.example.example.exchange > 0) {
+            let rank = rank(of_exchange, time, is_doubt, (place.connection, part.frames.first()));
             if rank > self.example.rank() {
                 self.example = Best::of(part, place);
             }

@@ -1,12 +1,15 @@
 //! The fixes of a finding, with the figures of the capture filled in.
 
+mod example;
+
+use self::example::{
+    CORKED, EVENTS, idle, is_held_within_tls, is_stream_of_events, waits_for_greeting, waits_for_names,
+    waits_to_continue,
+};
 use crate::facts::{Facts, bit_rate};
 use crate::result::{Connection, Finding, Fix, Parameter, Quality, Refuted, Span, Vantage};
 use tcpwhy_base::{Cause, Endpoint, Figures, FixId, How, Nanos, Place, Program, Shown, Side, SizedBy, Told};
 use tcpwhy_model::MOST_INITCWND;
-
-/// How long curl waits for `100 Continue`, as late as its timers and a busy host make it; a round trip may be taken off.
-const CURL_CONTINUES: std::ops::RangeInclusive<Nanos> = Nanos::millis(950)..=Nanos::millis(1_100);
 
 /// What fixes need to know of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -195,6 +198,9 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
             FixId::Application if waits_for_greeting(f, connection) || waits_for_names(f) => {
                 rows.rotate_right(1);
             }
+            FixId::Application if f.may_be_corked() => {
+                rows.iter_mut().take(1).for_each(|row| *row = &CORKED);
+            }
             FixId::Application if events => rows.insert(0, &EVENTS),
             // The last one is for servers.
             FixId::ReuseConnections if closed => rows.rotate_right(1),
@@ -275,75 +281,6 @@ fn put_first(rows: &mut Vec<&How>, front: usize, program: Program) -> bool {
     rows.insert(front.min(at), row);
     true
 }
-
-/// The example is the wait for what a server says first (rule 9).
-fn waits_for_greeting(f: &Finding, c: &Brief) -> bool {
-    let first = f.example.connection == c.id && f.example.exchange == 1;
-    c.greeted && first && f.cause == Cause::ServerThink
-}
-
-/// A resolver asks the next name server, or the same one again, after 5 s (`RES_TIMEOUT`, twice for each by `RES_DFLRETRY`: resolv.conf(5)).
-const RESOLVER: Nanos = Nanos::secs(5);
-
-/// The longest wait for the server took as long as a resolver needs to give up, to a hundredth.
-fn waits_for_names(f: &Finding) -> bool {
-    let wait = f.example.end - f.example.start;
-    let over = Nanos(wait.0 % RESOLVER.0);
-    let times = wait.0 / RESOLVER.0;
-    f.cause == Cause::ServerThink && (1..=6).contains(&times) && over <= wait.part(100)
-}
-
-/// The example is what Nagle's algorithm held behind the first words of the last flight of TLS.
-fn is_held_within_tls(f: &Finding, c: &Brief) -> bool {
-    let first = f.example.connection == c.id && f.example.exchange <= 1;
-    let nagle = matches!(f.cause, Cause::Nagle | Cause::NagleDelayedAck) && f.side == Some(Side::Client);
-    c.held_within_tls && first && nagle
-}
-
-/// curl has sent the head of an upload with `Expect: 100-continue`, and no `100 Continue` came: it sends the body after 1 s
-/// (`CURLOPT_EXPECT_100_TIMEOUT_MS`), which nothing but that wait takes so exactly.
-fn waits_to_continue(f: &Finding, c: &Brief) -> bool {
-    let curl = c.programs[0].is_some_and(|(program, _)| program == Program::Libcurl);
-    let wait = f.example.end - f.example.start;
-    curl && f.cause == Cause::SenderPause && f.side == Some(Side::Client) && CURL_CONTINUES.contains(&wait)
-}
-
-/// The row for who had nothing to say.
-static EVENTS: How = How {
-    system: "Events",
-    text: "Few bytes, far apart, each of them gone at once: so come events, lines of a log, answers to a long poll. If there was nothing to say until then, nothing is wrong and nothing to gain; else ask why the program had it late",
-};
-/// Segments that may leave at once, whatever was before, and bytes where segments are large (RFC 6928, 2).
-const INITIAL_WINDOW: u64 = 10;
-const INITIAL_BYTES: u64 = 14_600;
-/// The MSS of who named none (RFC 9293, 3.7.1).
-const DEFAULT_MSS: u32 = 536;
-
-/// A pause as long as an idle time is for TCP: a timeout (RFC 5681, 4.1).
-fn idle(c: &Brief) -> Nanos {
-    c.rtt.unwrap_or(Nanos::ZERO) + TIMEOUT
-}
-
-/// A writer that had nothing to say: never was more in flight than an initial window, so that each message left as it was written; pauses were as long as
-/// idle times for TCP (a timeout, RFC 5681, 4.1), and less than that window was sent for each such time (rule 110).
-fn is_stream_of_events(f: &Finding, c: &Brief) -> bool {
-    let sender = match f.side {
-        Some(Side::Client) => 0,
-        Some(Side::Server) => 1,
-        _ => return false,
-    };
-    let window = (INITIAL_WINDOW * u64::from(c.mss.unwrap_or(DEFAULT_MSS))).min(INITIAL_BYTES);
-    let idle = idle(c);
-    let waits = f.of_requests().0.max(0) as u64 / idle.0 as u64;
-    f.cause == Cause::SenderPause
-        && f.occurrences >= PATTERN
-        && f.range.longest >= idle
-        && c.flights[sender] <= window
-        && c.messages[sender] <= window.saturating_mul(waits)
-}
-
-/// Two pauses may be a header, its body and its end.
-const PATTERN: u64 = 3;
 
 /// What decides whether a fix can help.
 fn shown(f: &Finding, c: &Brief) -> Shown {

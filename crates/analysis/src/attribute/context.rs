@@ -32,6 +32,8 @@ pub(crate) struct Context {
     pub(crate) mss: Ends<u32>,
     pub(crate) initial_window: Ends<u32>,
     pub(crate) cork_timers: u32,
+    /// The server's answers are as late as the timer of a cork: how often that was on its kernel's clock (rule 115).
+    pub(crate) ticks: Option<u16>,
     pub(crate) nagle_holds: u32,
     /// Who has shown the classic rule of Nagle, which holds a tail behind full segments (rule 54).
     pub(crate) classic: Ends<bool>,
@@ -154,6 +156,7 @@ impl Context {
             mss: Ends::of(|s| track.flow(s).mss.max(1)),
             initial_window: Ends::of(|s| track.profile(s).initial_window),
             cork_timers: habits.cork_timers(),
+            ticks: habits.ticks(tap.server == Tap::Near),
             nagle_holds: habits.nagle_holds(),
             classic: Ends::of(|s| habits.is_classic(s)),
             not_taken: not_taken.then_some(untaken),

@@ -84,6 +84,9 @@ pub(crate) fn plain(steps: &[Step], track: &mut Tracker, habits: &Habits) -> Opt
     }
     let path = (duration - think).min(rtt + rtt.part(64) + HOSTS).floor0();
     let near = track.near(End::Server);
+    if habits.ticks(near).is_some() {
+        return None; // it may be a cork
+    }
     if !near
         && is_as_late_as_a_timer(duration - track.reaction_or_zero(End::Server), track.timer(End::Server))
     {

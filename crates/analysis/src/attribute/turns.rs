@@ -54,7 +54,11 @@ pub(super) fn turn_across(context: &Context, step: &Step, seen: Nanos, rest: Nan
     out.span(Rule::Think, Cause::ReaderLate, me, unread, Facts::Told(Witnessed::Late { wait: unread }));
     let think_facts = Facts::Think { seen: seen - unread, path: Nanos::ZERO };
     out.as_decided();
-    out.span(Rule::Think, cause, me, think - unread, think_facts);
+    let work = think - unread;
+    match context.ticks.filter(|_| is_below_segment(context, step) && work >= HELD) {
+        Some(ticks) => perhaps_corked(step, ticks, work, out),
+        None => out.span(Rule::Think, cause, me, work, think_facts),
+    }
     out.as_inferred();
     out.network(Rule::RoundTrip, Cause::PathDelay, trip - trip.part(2), facts);
     out.carried(context, sender, crossing, step.bytes);
@@ -160,6 +164,7 @@ pub(super) fn turn(
         out.span(Rule::ThinkBeforeMissing, cause, me, think - timers, facts);
         missing(context, u32::from(packets), timers, cause, out);
     } else {
+        let held = context.ticks.filter(|_| is_below_segment(context, step) && think >= HELD);
         let rule = match doubt {
             _ if is_forty_millis(think) => Rule::ThinkOfFortyMillis,
             Doubt::Timed | Doubt::Possible if context.slow_answers && sender == End::Server => {
@@ -169,9 +174,31 @@ pub(super) fn turn(
             Doubt::Possible => Rule::ThinkOrLoss,
             Doubt::None | Doubt::Missing(_) | Doubt::Pieces => Rule::Think,
         };
-        out.span(rule, cause, me, think, facts);
+        match held {
+            Some(ticks) => perhaps_corked(step, ticks, think, out),
+            None => out.span(rule, cause, me, think, facts),
+        }
     }
     out.as_inferred();
     out.network(Rule::RoundTrip, Cause::PathDelay, path - path.part(2), trip);
     out.carried(context, sender, crossing, step.bytes);
+}
+
+/// No timer lets go sooner what is corked (rule 115); ticks and jitter off.
+const HELD: Nanos = Nanos::millis(190);
+
+/// Answers of the server that can be corked.
+fn is_below_segment(context: &Context, step: &Step) -> bool {
+    step.sender == End::Server && !step.len.is_multiple_of(context.mss[End::Server])
+}
+
+/// The answer left as late as the timer of a cork lets one go, and so often with a tick of its kernel.
+fn perhaps_corked(step: &Step, ticks: u16, wait: Nanos, out: &mut Emit<'_>) {
+    let me = Some(Side::from(step.sender));
+    let facts = Facts::TimedAnswer { wait, held: step.len, ticks };
+    if ticks > 0 {
+        out.span(Rule::CorkOnTick, Cause::Cork, me, wait, facts);
+    } else {
+        out.span(Rule::ThinkAsACork, Cause::ServerThink, me, wait, facts);
+    }
 }

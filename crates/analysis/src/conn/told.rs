@@ -72,6 +72,9 @@ impl Conn {
     ) -> (Option<Step>, Step) {
         let (before, mut step) = self.role.settle(until, before, step);
         self.role.cross(&mut step, rtt);
+        if let Some(ticks) = self.role.ticks().filter(|_| step.across) {
+            self.habits.heed_ticks(ticks);
+        }
         self.role.lead().iter().for_each(|lead| self.ex.push(lead, rtt));
         if let Some(kind @ (Repair::BlackHole | Repair::TooBig { .. })) = step.repair() {
             self.ex.rename_losses(until.sender, kind);

@@ -54,6 +54,26 @@ pub(super) fn drained(f: &mut fmt::Formatter<'_>, flight: u32) -> fmt::Result {
     )
 }
 
+pub(super) fn corked(f: &mut fmt::Formatter<'_>, wait: Nanos, held: u32) -> fmt::Result {
+    write!(
+        f,
+        "{held} bytes left {wait} after the segment before, with nothing in flight and no ACK to release them, as often before: the time after which the kernel gives up holding a corked segment."
+    )
+}
+
+pub(super) fn timed_answer(f: &mut fmt::Formatter<'_>, wait: Nanos, held: u32, ticks: u16) -> fmt::Result {
+    write!(f, "{held} bytes came {wait} after their request, as often before: ")?;
+    if ticks > 0 {
+        return write!(
+            f,
+            "the time after which the kernel gives up holding a corked segment, and {ticks} times a whole number of its ticks after the answer before, whenever the request came. Programs are not woken up by that clock."
+        );
+    }
+    f.write_str(
+        "the application had not written, or it had, and the kernel held it (TCP_CORK, MSG_MORE) until its timer gave up. Which of the two does not show here; at the server `ss -to` says `persist` then.",
+    )
+}
+
 pub(super) fn think(f: &mut fmt::Formatter<'_>, seen: Nanos, path: Nanos) -> fmt::Result {
     if path > Nanos::ZERO {
         return write!(

@@ -1,9 +1,8 @@
 //! Summing what nothing held up: of such parts there are many, and most figures of a span say nothing new of them.
 
-use super::{Best, Doubt, EVIDENCE, Part, Rollup, Rollups, UNSURE, Where};
+use super::{Best, Doubt, EVIDENCE, Part, Rollup, Rollups, UNSURE, Where, rank};
 use crate::facts::Facts;
 use crate::result::{Example, Frames};
-use std::cmp::Reverse;
 use tcpwhy_base::{Cause, Class, Nanos, Side};
 
 /// What of an exchange or a gap one cause took: in one piece or, as a trip does, in two.
@@ -85,7 +84,7 @@ impl Rollup {
         // Mostly it is no better example, which its length alone shows.
         let of_exchange = place.exchange > 0;
         if longest.1 >= self.example.time || of_exchange != (self.example.example.exchange > 0) {
-            let rank = (of_exchange, longest.1, Reverse((place.connection, first_frame)));
+            let rank = rank(of_exchange, longest.1, false, (place.connection, first_frame));
             if rank > self.example.rank() {
                 self.shows(shown(), longest, place);
             }

@@ -3,6 +3,7 @@
 use crate::findings::Acquitted;
 use crate::profile::WAKE_UP;
 use crate::release::acked::{is_no_initial_window, is_tail, shows_nodelay};
+use crate::release::timed::{Timed, is_timed};
 use crate::release::value::{Acked, Release, Wait};
 use crate::rest::at_rest;
 use crate::track::{Ack, Passage};
@@ -24,9 +25,11 @@ pub(crate) struct Habits {
     answers: u32,
     /// The largest flight of full segments whose ACK let the tail of the same write go (rule 54); zero if there was none.
     before_tail: Ends<u32>,
+    /// Answers of the server as late as the timer of a cork, if there were any.
+    timed: Option<Box<Timed>>,
 }
 
-at_rest! { Habits { nodelay, nagle_holds, held, cork, soonest_answer, answers, before_tail } }
+at_rest! { Habits { nodelay, nagle_holds, held, cork, soonest_answer, answers, before_tail, timed } }
 
 /// Waits that seemed to be holds of Nagle's algorithm: from the shortest to the longest.
 #[derive(Clone, Copy, Debug, Default)]
@@ -148,7 +151,8 @@ impl Habits {
 
     /// What seemed to be a cork was none: as many small segments did not wait for its timer (rule 25).
     pub(crate) fn corked_nothing(&self) -> bool {
-        self.cork.is_some_and(|c| c.seen > 0 && c.seen <= c.against && !c.told)
+        let others = |c: Cork| c.seen > 0 && c.seen <= c.against && !c.told;
+        self.cork.is_some_and(others) && self.ticks(false).is_none_or(|ticks| ticks == 0)
     }
 
     /// A timer fires after the same time again and again; applications do not write so.
@@ -174,6 +178,18 @@ impl Habits {
         self.answers
     }
 
+    /// The server's answers are as late as the timer of a cork, or seem to be (rule 115): how often that was seen on its kernel's clock. `near`: the tap is beside it.
+    pub(crate) fn ticks(&self, near: bool) -> Option<u16> {
+        self.timed.as_ref()?.ticks(self.answers, near)
+    }
+
+    /// The tap beside the server says that.
+    pub(crate) fn heed_ticks(&mut self, ticks: Option<u16>) {
+        if let Some(timed) = &mut self.timed {
+            timed.heed(ticks);
+        }
+    }
+
     /// Learns from a release.
     #[inline]
     pub(crate) fn learn(&mut self, passage: &Passage<'_>, release: &Release) {
@@ -194,6 +210,10 @@ impl Habits {
                 let soonest = self.soonest_answer().unwrap_or(passage.waited());
                 self.answers = self.answers.saturating_add(1);
                 self.soonest_answer = passage.waited().min(soonest).max(Nanos(1));
+                let timed = is_timed(passage);
+                if timed || self.timed.is_some() {
+                    self.timed.get_or_insert_default().take(passage.time, timed);
+                }
             }
             Wait::Pause(pause) if pause.outstanding == 0 && passage.flow.is_small(passage.segment.len) => {
                 let against = &mut self.cork.get_or_insert_default().against;

@@ -12,6 +12,7 @@ mod inferred;
 mod repeats;
 mod silence;
 mod testimony;
+mod timed;
 mod unseen;
 mod value;
 mod window;

@@ -141,9 +141,15 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The longest of its spans within an exchange: the example is one where there is any.
+    /// The longest of its spans within an exchange, or one about as long: the example is one where there is any.
     pub(crate) fn longest_in_request(&self) -> Nanos {
         if self.example.exchange > 0 { self.example.end - self.example.start } else { Nanos::ZERO }
+    }
+
+    /// The work of a server of which half or more may have been a cork of its own: which of the two does not show (rule 115).
+    pub fn may_be_corked(&self) -> bool {
+        let timed = matches!(self.facts, Facts::TimedAnswer { .. });
+        self.cause == Cause::ServerThink && timed && self.unsure.times(2) >= self.lost
     }
 
     /// One or two sentences with figures.

@@ -25,6 +25,8 @@ pub(crate) struct Until<'a> {
     pub(crate) since: Since,
     /// The frame of the segment before.
     pub(crate) frame: u64,
+    /// This tap's word on answers of the server that may be corked (rule 115).
+    pub(crate) ticks: Option<u16>,
 }
 
 /// A step of the server as its own tap judged it.
@@ -39,14 +41,17 @@ pub(crate) struct ToldStep {
     before: Option<Step>,
     /// The server repaired a loss by then that was none: all of it had arrived.
     needless: bool,
+    /// Its tap's word on answers that may be corked by then.
+    ticks: Option<u16>,
 }
 
-at_rest! { ToldStep { seq, stamp as Near, at, step, before, needless } }
+at_rest! { ToldStep { seq, stamp as Near, at, step, before, needless, ticks } }
 
 impl ToldStep {
-    /// The step that this segment of the server ended.
-    pub(crate) fn new(segment: &Segment, at: Nanos, step: Step, before: Option<Step>) -> ToldStep {
-        ToldStep { seq: segment.seq, stamp: stamp(segment), at, step, before, needless: false }
+    /// The step that a segment of the server ended.
+    pub(crate) fn new(ended: &Until<'_>, step: Step, before: Option<Step>) -> ToldStep {
+        let &Until { segment, time: at, ticks, .. } = ended;
+        ToldStep { seq: segment.seq, stamp: stamp(segment), at, step, before, needless: false, ticks }
     }
 
     /// It ended what the client had waited for an answer.
@@ -81,10 +86,12 @@ pub(crate) struct Across {
     answered: bool,
     /// The turn that was late the least for each of its bytes: for how long, and how many.
     least: Option<(Nanos, u32)>,
+    /// What the server's tap says of answers that may be corked (rule 115).
+    ticks: Option<u16>,
 }
 
 at_rest! {
-    Across { told, lead, ways, heard, repairs, repaired, kind, syns, syn_acks, asked, answered, least }
+    Across { told, lead, ways, heard, repairs, repaired, kind, syns, syn_acks, asked, answered, least, ticks }
 }
 
 impl Default for Across {
@@ -102,6 +109,7 @@ impl Default for Across {
             asked: 0,
             answered: false,
             least: None,
+            ticks: None,
         }
     }
 }
@@ -204,6 +212,7 @@ impl Across {
         let last = self.told.iter().rposition(sent)?;
         let (shift, by) = (t - self.told[last].at, &self.told[last].step);
         self.kind = by.repair().or(by.loss.map(|loss| loss.0));
+        self.ticks = self.told[last].ticks;
         let answers = since.speaker == End::Client;
         let first = if answers { self.told.range(..=last).rposition(ToldStep::answers)? } else { 0 };
         let mut at = since.time;
@@ -245,6 +254,11 @@ impl Across {
                 self.least = Some((late, bytes));
             }
         }
+    }
+
+    /// What the server's tap said last of answers that may be corked.
+    pub(crate) fn ticks(&self) -> Option<u16> {
+        self.ticks
     }
 
     /// The steps before the last.

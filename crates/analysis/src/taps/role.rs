@@ -75,7 +75,7 @@ impl Role {
                 None => (before, step),
             },
             Role::Tells(teller) if ended.sender == End::Server => {
-                teller.steps.push(ToldStep::new(ended.segment, ended.time, step, before));
+                teller.steps.push(ToldStep::new(ended, step, before));
                 (before, step)
             }
             _ => (before, step),
@@ -88,6 +88,14 @@ impl Role {
             && step.across
         {
             across.cross(step, rtt);
+        }
+    }
+
+    /// What the tap beside the server says of answers that may be corked, where there are two.
+    pub(crate) fn ticks(&self) -> Option<Option<u16>> {
+        match self {
+            Role::Explained(across) => Some(across.ticks()),
+            _ => None,
         }
     }
 

@@ -19,6 +19,7 @@ mod ends;
 mod exchanges;
 mod granted;
 mod grounds;
+mod hosts;
 mod lingering;
 mod loss;
 mod nagle;

@@ -1,6 +1,6 @@
 //! What is said in words: the sentence of each fact, evidence for and against a cause, names.
 
-use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms, us};
+use crate::wire::{CLIENT, SERVER, Tap, Wire, ms};
 use tcpwhy_analysis::{
     Closed, Ended, Example, Extremes, Facts, Finding, Frames, Over, Quality, Vantage, bit_rate, evidence,
     fixes_on,
@@ -188,6 +188,14 @@ const SENTENCES: &[(Facts, &str)] = &[
         "Between the two taps it took 2.00 ms more than a round trip (1.00 ms) and what as many bytes took before: a short queue, or something on the way stood still, a host's interrupts as well.",
     ),
     (
+        Facts::TimedAnswer { wait: Nanos::millis(228), held: 500, ticks: 0 },
+        "500 bytes came 228 ms after their request, as often before: the application had not written, or it had, and the kernel held it (TCP_CORK, MSG_MORE) until its timer gave up. Which of the two does not show here; at the server `ss -to` says `persist` then.",
+    ),
+    (
+        Facts::TimedAnswer { wait: Nanos::millis(228), held: 500, ticks: 4 },
+        "500 bytes came 228 ms after their request, as often before: the time after which the kernel gives up holding a corked segment, and 4 times a whole number of its ticks after the answer before, whenever the request came. Programs are not woken up by that clock.",
+    ),
+    (
         Facts::Pieces { piece: 1_024, mss: 1_448, wait: Nanos::millis(3_500) },
         "After 3.50 s the answer began with 1024 bytes of more, where 1448 fit: larger segments had not come through, and their sender cut them.",
     ),
@@ -259,7 +267,7 @@ fn frames_keep_the_first_three_that_decide() {
 }
 
 /// Ten flights of the server, the last of which waits; then writes that Nagle holds.
-fn shown(tap: Tap) -> Wire {
+pub(crate) fn shown(tap: Tap) -> Wire {
     let mut w = Wire::new(tap, ms(20));
     w.handshake();
     w.at(ms(30)).client().data(100);
@@ -420,77 +428,4 @@ fn protocols_show_in_their_first_bytes() {
     w.at(ms(30)).server().data(20).says(b"SSH-2.0");
     w.at(ms(50)).client().data(20);
     assert_eq!(w.connection().protocol, Some("ssh"));
-}
-
-/// The operating system, from the order of the SYN's options and its TTL.
-#[test]
-fn stacks_show_in_their_syns() {
-    let os = |order: u32, ttl: u8, timestamps: bool, window: u32| {
-        let mut w = Wire::new(Tap::Client, ms(20));
-        w.timestamps = timestamps;
-        let client = &mut w.host[CLIENT];
-        (client.order, client.ttl, client.window) = (order, ttl, window);
-        w.handshake();
-        w.at(ms(30)).client().data(100);
-        w.connection().ends[CLIENT].os
-    };
-    assert_eq!(os(0x342, 64, true, 64_240), Some("Linux"));
-    assert_eq!(os(0x7342, 64, true, 64_240), Some("Linux"));
-    assert_eq!(os(0x432, 128, false, 65_535), Some("Windows"));
-    assert_eq!(os(0x432, 65, true, 65_535), Some("Windows"));
-    assert_eq!(os(0x432, 64, true, 65_535), Some("macOS"));
-    assert_eq!(os(0x432, 64, false, 65_535), Some("FreeBSD"));
-    assert_eq!(os(0x432, 64, true, 65_534), Some("FreeBSD"));
-    assert_eq!(os(0x324, 64, true, 65_535), None);
-}
-
-/// The largest figures of the ends.
-#[test]
-fn figures_of_both_ends() {
-    let c = shown(Tap::Server).connection();
-    let [client, server] = &c.ends;
-    assert_eq!((client.mss, client.wscale, client.max_window), (Some(1_460), Some(7), Some(64_000)));
-    assert_eq!((client.max_flight, server.max_flight), (100, 20 * 1448));
-    assert_eq!((client.initial_flight, server.initial_flight), (None, Some(14_480)));
-    assert_eq!((client.zero_windows, client.nodelay_shown, server.nodelay_shown), (1, 1, 0));
-    assert_eq!(
-        (c.path.rtt, c.path.offloaded, c.packets, c.frames),
-        (Some(ms(20) + Nanos(1)), false, [8, 33], (1, 41))
-    );
-    let (delayed, halves) =
-        (server.delayed_ack.expect("a delayed ACK"), c.path.halves.map(|h| h.expect("known")));
-    assert!((delayed.shortest - ms(40)).0.abs() <= 1 && delayed.shortest == delayed.longest, "{delayed:?}");
-    assert!(halves[CLIENT] == ms(20) && halves[SERVER] == Nanos(1), "{halves:?}");
-    // More than half a second is no delayed ACK.
-    let habit = |delay: Nanos| {
-        let mut w = Wire::new(Tap::Client, ms(20));
-        w.handshake();
-        w.at(ms(30)).client().data(100);
-        w.after(ms(10) + delay).server().ack();
-        w.after(ms(100)).server().data(50);
-        w.connection().ends[SERVER].delayed_ack.is_some()
-    };
-    assert_eq!([ms(8), ms(8) + us(1), ms(500), ms(500) + us(1)].map(habit), [false, true, true, false]);
-}
-
-/// Larger than the MSS: several segments that a network card merged.
-#[test]
-fn segments_larger_than_the_mss_are_offload() {
-    let offloaded = |len: u32| {
-        let mut w = Wire::new(Tap::Client, ms(20));
-        w.handshake();
-        w.at(ms(30)).client().data(100);
-        w.at(ms(40)).server().data(1_448);
-        w.server().data(len);
-        let c = w.connection();
-        (c.path.offloaded, c.quality.has(Quality::OFFLOAD))
-    };
-    assert_eq!((offloaded(1_448), offloaded(2_896)), ((false, false), (true, true)));
-    // Without its handshake.
-    let mut w = Wire::new(Tap::Client, ms(20));
-    w.handshake();
-    w.at(ms(30)).client().data(100);
-    w.at(ms(40)).server().data(1_448);
-    let c = analyze(&w.segments()[3..]).connections.remove(0);
-    assert!(!c.path.offloaded && !c.opened_by_handshake);
 }

@@ -257,9 +257,8 @@ fn why(analysis: &Analysis, answer: &Answer) -> Vec<String> {
     let waited = !elsewhere(analysis).is_empty();
     // What is not explained may be anybody's, and a path that loses packets is no network in order.
     let unknown = answer.share(time(&|cause| cause == Cause::Unexplained)) >= NOTHING_WRONG;
-    if let Some(first) =
-        text.first_mut().filter(|_| faults.is_empty() && avoidable.is_empty() && !unknown && !waited)
-    {
+    let known = !unknown && !waited && !analysis.findings.iter().any(Finding::may_be_corked);
+    if let Some(first) = text.first_mut().filter(|_| faults.is_empty() && avoidable.is_empty() && known) {
         *first = format!("Nothing is wrong with TCP here: {first}");
     }
     text
@@ -293,6 +292,9 @@ fn spent(analysis: &Analysis, answer: &Answer, part: &Part) -> String {
                 who.join(" and ")
             )
         }
+        Cause::ServerThink if analysis.findings.iter().any(Finding::may_be_corked) => format!(
+            "{share} ({time}) the server application worked, or its kernel held answers until a timer (TCP_CORK, MSG_MORE)."
+        ),
         cause => {
             let side = side(&analysis.findings, cause);
             format!("{share} ({time}) {}{}.", clause(cause, side), at(analysis, &[cause], time))

@@ -83,6 +83,33 @@ fn a_writer_with_a_clock_of_its_own_fills_no_buffer() {
     }
 }
 
+/// Answers of 500 bytes that a server holds with MSG_MORE to the kernel's timer (228 to 243 ms), and that it sends after 228 ms of sleep: seen alone at either end,
+/// and at both. It is the kernel's clock that tells them apart, which shows beside the server (rule 115).
+#[test]
+fn a_corked_answer_leaves_with_the_kernels_clock() {
+    let largest = |name: &str, ends: &[&str]| {
+        let files: Vec<_> =
+            ends.iter().map(|end| bundled(&format!("captures/taps/{name}.{end}.pcap.zst"))).collect();
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let json = tcpwhy(&[&["--json"], &files[..]].concat()).json();
+        let finding = &json["findings"][0];
+        (finding["cause"].as_str().unwrap().to_owned(), finding["confidence"].as_f64().unwrap())
+    };
+    for ends in [&["client"][..], &["server"], &["client", "server"]] {
+        assert_eq!(largest("corked", ends), ("cork".into(), 0.85), "{ends:?}");
+        let (cause, sure) = largest("sleeping", ends);
+        assert_eq!((cause.as_str(), sure > 0.9), ("server_think", ends.contains(&"server")), "{ends:?}");
+    }
+    let said = tcpwhy(&[&bundled("captures/taps/sleeping.client.pcap.zst")]).out;
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("the server application worked, or its kernel held answers until a timer"),
+        "{said}"
+    );
+    assert!(said.contains("shows `timer:(persist`"), "{said}");
+    assert!(!said.contains("Nothing is wrong"), "{said}");
+}
+
 #[test]
 fn all_experiments_are_recognised_and_tiled() {
     let lab = bundled("captures/lab");

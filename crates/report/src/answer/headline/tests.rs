@@ -2,19 +2,22 @@
 
 use super::*;
 use crate::sample;
-use tcpwhy_analysis::{Quality, Totals};
+use tcpwhy_analysis::{Facts, Quality, Totals};
 
 fn said(times: &[(Cause, i64)]) -> String {
     said_of(Totals::default(), times)
 }
 
-fn said_of(mut totals: Totals, times: &[(Cause, i64)]) -> String {
+fn said_of(totals: Totals, times: &[(Cause, i64)]) -> String {
+    let analysis = analysis_of(totals, times);
+    headline(&analysis, &Capture::default(), &Answer::new(&analysis))
+}
+
+fn analysis_of(mut totals: Totals, times: &[(Cause, i64)]) -> Analysis {
     (totals.exchanges, totals.connections) = (34, 1);
     times.iter().for_each(|&(cause, ms)| totals.budget.add(cause, Nanos::millis(ms)));
     totals.servers = sample::servers(&totals.budget);
-    let analysis =
-        Analysis { connections: vec![Box::new(sample::connection())], totals, ..Analysis::default() };
-    headline(&analysis, &Capture::default(), &Answer::new(&analysis))
+    Analysis { connections: vec![Box::new(sample::connection())], totals, ..Analysis::default() }
 }
 
 #[test]
@@ -225,6 +228,31 @@ fn quantiles_are_of_the_requests_whose_time_is_known() {
     assert!(part.starts_with(&format!("{head} {of}.")), "{part}");
     assert!(said(0, 35).starts_with(&format!("{head} (median 20.0 ms, p95 20.0 ms).")));
     assert!(said(35, 0).starts_with(&format!("{head}.")), "no time is known");
+}
+
+/// Which of the two it was does not show: neither is named alone.
+#[test]
+fn answers_that_may_be_corked_are_no_work_for_sure() {
+    let mut analysis =
+        analysis_of(Totals::default(), &[(Cause::ServerThink, 2_736), (Cause::PathDelay, 240)]);
+    let mut finding = sample::analysis().findings.swap_remove(0);
+    (finding.cause, finding.side, finding.lost) =
+        (Cause::ServerThink, Some(Side::Server), Nanos::millis(2_736));
+    finding.facts = Facts::TimedAnswer { wait: Nanos::millis(228), held: 500, ticks: 0 };
+    finding.unsure = Nanos::millis(2_052);
+    let said = |analysis: &Analysis| headline(analysis, &Capture::default(), &Answer::new(analysis));
+    analysis.findings = vec![finding];
+    let text = said(&analysis);
+    assert!(
+        text.contains("worked, or its kernel held answers until a timer (TCP_CORK, MSG_MORE)."),
+        "{text}"
+    );
+    assert!(!text.contains("Nothing is wrong"), "{text}");
+    analysis.findings[0].unsure = Nanos::millis(1_000);
+    assert!(
+        said(&analysis)
+            .contains("Nothing is wrong with TCP here: 92 % (2.74 s) the server application worked.")
+    );
 }
 
 #[test]
