@@ -492,9 +492,9 @@ mod tests {
     /// 16 are for when the server first answered anything (rules 35 and 70), 32 for what routers say and for a second SYN-ACK (rules 89
     /// and 91), 64 for when packets left (rule 87), 16 for when SYNs did by their time stamps (rule 96), 16 for what libraries say within TLS (rule 109), 16 for
     /// what is asked ahead (rule 104), 16 for what goes both ways (rule 112), 8 lead to
-    /// answers on a kernel's ticks (rule 115).
+    /// answers on a kernel's ticks (rule 115), 112 are for how messages begin (rule 116).
     #[test]
     fn its_state_is_small() {
-        assert!(size_of::<Conn>() <= 2_944, "{}", size_of::<Conn>());
+        assert!(size_of::<Conn>() <= 3_056, "{}", size_of::<Conn>());
     }
 }

@@ -3,6 +3,7 @@
 use crate::profile::Profile;
 use crate::rest::{Edge, Flight, Near, Size, at_rest};
 use crate::track::numbering::Numbering;
+use crate::track::opening::Opening;
 use crate::track::recovery::{Recovery, Repair, TooLarge};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
@@ -43,6 +44,8 @@ pub(crate) struct Flow {
     pub(crate) cwnd: Cwnd,
     pub(crate) rtt: RttSamples,
     pub(crate) round: Round,
+    /// How the first round trip of its message went.
+    pub(crate) opening: Opening,
     /// The numbers of its packets: whether one that is missing shows.
     pub(crate) numbering: Numbering,
     /// It has probed a shut window since its last data segment: more was written, and waits for the reader (rule 57).
@@ -60,8 +63,8 @@ pub(crate) struct Flow {
 at_rest! {
     Flow {
         seen, acked, base, nxt, una, edge as Edge, edge_known, window as Size, raw_window, mss, small_end,
-        last, flight_start, last_advance, first_sack, dup_acks, recovery, cwnd, rtt, round, numbering,
-        probed, packed, paced, ignores_acks, too_big,
+        last, flight_start, last_advance, first_sack, dup_acks, recovery, cwnd, rtt, round, opening,
+        numbering, probed, packed, paced, ignores_acks, too_big,
     }
 }
 
@@ -213,14 +216,16 @@ pub(crate) struct Round {
 at_rest! { Round { start, bytes, before } }
 
 impl Round {
-    /// `bytes` passed; a round takes `length`.
+    /// `bytes` passed; a round takes `length`. Whether another one begins.
     #[inline]
-    pub(crate) fn pass(&mut self, t: Nanos, bytes: u32, length: Nanos) {
-        if self.start.is_none_or(|start| t - start >= length) {
+    pub(crate) fn pass(&mut self, t: Nanos, bytes: u32, length: Nanos) -> bool {
+        let begins = self.start.is_none_or(|start| t - start >= length);
+        if begins {
             *self = Round { start: Some(t), bytes, before: self.bytes };
         } else {
             self.bytes = self.bytes.saturating_add(bytes);
         }
+        begins
     }
 
     /// The larger of this one and the one before.

@@ -10,6 +10,7 @@ mod half;
 mod handshake;
 mod holes;
 mod numbering;
+mod opening;
 mod passage;
 mod queries;
 mod rate;

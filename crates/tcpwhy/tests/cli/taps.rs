@@ -83,6 +83,20 @@ fn a_writer_with_a_clock_of_its_own_fills_no_buffer() {
     }
 }
 
+/// Lines of 200 bytes every half a millisecond under Nagle's algorithm: segments are full, and pass evenly. By their time stamps they left so before any ACK
+/// came, which no link sets apart (rule 116). It was the bandwidth of a link of 3 Mbit/s, sure.
+#[test]
+fn lines_that_nagle_joins_are_no_link() {
+    let files = ["client", "server"].map(|end| bundled(&format!("captures/taps/lines.{end}.pcap.zst")));
+    let [client, server] = files.each_ref().map(String::as_str);
+    for files in [&[client][..], &[server], &[client, server]] {
+        let json = tcpwhy(&[&["--json"], files].concat()).json();
+        let budget = &json["connections"][0]["budget"];
+        assert!(budget["sender_pause"].as_i64() > Some(930_000_000), "{files:?}: {budget}");
+        assert!(budget["bandwidth"].as_i64() < Some(50_000_000), "{files:?}: {budget}");
+    }
+}
+
 /// Answers of 500 bytes that a server holds with MSG_MORE to the kernel's timer (228 to 243 ms), and that it sends after 228 ms of sleep: seen alone at either end,
 /// and at both. It is the kernel's clock that tells them apart, which shows beside the server (rule 115).
 #[test]

@@ -166,13 +166,28 @@ impl Half {
             self.rate.pass(t, segment.len, pause, left);
             self.flow.paced = self.rate.is_paced();
         }
-        self.flow.round.pass(t, segment.len, view.rtt.max(Nanos::micros(50)));
+        let flow = &mut self.flow;
+        if flow.round.pass(t, segment.len, view.rtt.max(Nanos::micros(50))) {
+            self.opens(segment, t, view);
+        } else if let Some(last) = &flow.last {
+            flow.opening.takes(segment, flow.mss, t, t - last.time);
+        }
+    }
+
+    /// The first segment of another round trip, where stamps tell when it left.
+    #[inline(never)]
+    fn opens(&mut self, segment: &Segment, t: Nanos, view: &View) {
+        let flow = &mut self.flow;
+        if view.fine_stamps {
+            let wait = flow.last.as_ref().map(|last| t - last.time);
+            flow.opening.turns(segment, flow.mss, t, wait, view.rtt);
+        }
     }
 
     /// It sends packets of several segments with PSH on each, as Linux does: what it spaces shows in those. Other flows are taken for clocked by
     /// their ACKs, which the link has set apart.
     pub(super) fn is_packed(&self, t: Nanos, view: &View) -> bool {
-        self.flow.packed.is_some_and(|packed| t - packed <= view.rtt.times(2))
+        self.flow.opening.apart || self.flow.packed.is_some_and(|packed| t - packed <= view.rtt.times(2))
     }
 
     /// Beside its sender it left as it passed: when, is kept of flows with several segments in flight (rule 87).
@@ -253,7 +268,9 @@ impl Half {
 
     /// When it left by its time stamp, of a clock that ticks by the millisecond. Clocks run apart by up to 500 ppm (RFC 5905, `MAXFREQ`).
     fn left_afar(&mut self, segment: &Segment, t: Nanos, view: &View) -> Option<Left> {
-        self.flow.packed?;
+        if self.flow.packed.is_none() && !self.flow.opening.apart {
+            return None;
+        }
         let stamp = segment.options.timestamps.filter(|_| view.fine_stamps)?.0;
         let packed = self.is_packed(t, view);
         if self.counts.bytes >= u64::from(4 * self.flow.mss) {
