@@ -119,17 +119,44 @@ impl Best {
 
     fn rank(&self) -> Rank {
         let of = &self.example;
-        let is_doubt = matches!(self.facts, Facts::TimedAnswer { .. });
-        rank(of.exchange > 0, self.time, is_doubt, (of.connection, of.frames.first()))
+        Rank {
+            of_exchange: of.exchange > 0,
+            is_doubt: is_doubt(&self.facts),
+            time: self.time,
+            order: (of.connection, of.frames.first()),
+        }
     }
 }
 
-type Rank = (bool, u32, bool, Nanos, Reverse<(u32, u64)>);
+/// What of a span makes it an example.
+#[derive(Clone, Copy, Debug)]
+struct Rank {
+    of_exchange: bool,
+    is_doubt: bool,
+    time: Nanos,
+    order: (u32, u64),
+}
 
-/// An exchange tells more than a gap, a long span more than a short one, and of those that are about as long one whose cause is doubtful (rule 115); of equal ones
-/// the first.
-fn rank(of_exchange: bool, time: Nanos, is_doubt: bool, order: (u32, u64)) -> Rank {
-    (of_exchange, time.0.max(1).ilog2(), is_doubt, time, Reverse(order))
+impl Rank {
+    /// An exchange tells more than a gap, a long span more than a short one, and of those that are about as long one whose cause is doubtful; of
+    /// equal ones the first.
+    #[inline]
+    fn is_better_than(&self, other: &Rank) -> bool {
+        if self.of_exchange != other.of_exchange {
+            return self.of_exchange;
+        }
+        let about = |rank: &Rank| rank.time.0.max(1).ilog2();
+        if self.is_doubt != other.is_doubt && about(self) == about(other) {
+            return self.is_doubt;
+        }
+        self.time > other.time || self.time == other.time && self.order < other.order
+    }
+}
+
+/// The work of a server that may be a cork (rule 115).
+#[inline]
+fn is_doubt(facts: &Facts) -> bool {
+    matches!(facts, Facts::TimedAnswer { .. })
 }
 
 /// An exchange that took hardly more than a round trip.
@@ -247,7 +274,7 @@ impl Rollups {
                     r.occurrences += o.occurrences;
                     let room = EVIDENCE.saturating_sub(r.evidence.len());
                     r.evidence.extend(o.evidence.iter().take(room));
-                    if o.example.rank() > r.example.rank() {
+                    if o.example.rank().is_better_than(&r.example.rank()) {
                         r.example = o.example;
                     }
                 }
@@ -293,10 +320,13 @@ impl Rollup {
         }
         // Mostly it is no better example, which its length alone shows.
         let of_exchange = place.exchange > 0;
-        let is_doubt = matches!(part.facts, Facts::TimedAnswer { .. });
-        if time >= self.example.time || is_doubt || of_exchange != (self.example.example.exchange > 0) {
-            let rank = rank(of_exchange, time, is_doubt, (place.connection, part.frames.first()));
-            if rank > self.example.rank() {
+        if time >= self.example.time
+            || of_exchange != (self.example.example.exchange > 0)
+            || is_doubt(part.facts)
+        {
+            let order = (place.connection, part.frames.first());
+            let rank = Rank { of_exchange, is_doubt: is_doubt(part.facts), time, order };
+            if rank.is_better_than(&self.example.rank()) {
                 self.example = Best::of(part, place);
             }
         }

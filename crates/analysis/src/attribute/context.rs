@@ -27,7 +27,7 @@ pub(crate) struct Context {
     pub(crate) per_byte: Ends<Option<f64>>,
     /// Who spaces its segments itself, and no link does (rule 87).
     pub(crate) paced: Ends<bool>,
-    /// Whose writes set them apart, by how its message began (rule 116).
+    /// Of those whose writes do, by how its message began (rule 116).
     pub(crate) written: Ends<bool>,
     /// Whose segments stand in a queue of its own host before they pass (rule 95).
     pub(crate) stands: Ends<bool>,
@@ -154,7 +154,7 @@ impl Context {
             tap,
             per_byte,
             paced: Ends::of(|s| track.flow(s).paced),
-            written: Ends::of(|s| track.flow(s).paced && track.flow(s).opening.written),
+            written: Ends::of(|s| track.flow(s).beginning.written),
             stands: Ends::of(|s| track.near(s) && track.stands(s)),
             mss: Ends::of(|s| track.flow(s).mss.max(1)),
             initial_window: Ends::of(|s| track.profile(s).initial_window),

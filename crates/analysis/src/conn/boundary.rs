@@ -114,6 +114,7 @@ impl Conn {
             self.is_greeted(segment);
             return self.record(s, segment, t, arrived, missing);
         }
+        self.track.was_waited_for(s, segment, t);
         let held = self.asks(s, segment, arrived, missing);
         let written = held.map(|h| h.0).or_else(|| self.written_before(s, segment, t));
         self.open(s, segment, written.unwrap_or(t), parts);

@@ -1,6 +1,6 @@
 //! Summing what nothing held up: of such parts there are many, and most figures of a span say nothing new of them.
 
-use super::{Best, Doubt, EVIDENCE, Part, Rollup, Rollups, UNSURE, Where, rank};
+use super::{Best, Doubt, EVIDENCE, Part, Rank, Rollup, Rollups, UNSURE, Where};
 use crate::facts::Facts;
 use crate::result::{Example, Frames};
 use tcpwhy_base::{Cause, Class, Nanos, Side};
@@ -84,8 +84,9 @@ impl Rollup {
         // Mostly it is no better example, which its length alone shows.
         let of_exchange = place.exchange > 0;
         if longest.1 >= self.example.time || of_exchange != (self.example.example.exchange > 0) {
-            let rank = rank(of_exchange, longest.1, false, (place.connection, first_frame));
-            if rank > self.example.rank() {
+            let order = (place.connection, first_frame);
+            let rank = Rank { of_exchange, is_doubt: false, time: longest.1, order };
+            if rank.is_better_than(&self.example.rank()) {
                 self.shows(shown(), longest, place);
             }
         }

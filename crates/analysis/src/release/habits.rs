@@ -3,7 +3,7 @@
 use crate::findings::Acquitted;
 use crate::profile::WAKE_UP;
 use crate::release::acked::{is_no_initial_window, is_tail, shows_nodelay};
-use crate::release::timed::{Timed, is_timed};
+use crate::release::timed::{SOONEST, Timed, is_timed};
 use crate::release::value::{Acked, Release, Wait};
 use crate::rest::at_rest;
 use crate::track::{Ack, Passage};
@@ -179,14 +179,24 @@ impl Habits {
     }
 
     /// The server's answers are as late as the timer of a cork, or seem to be (rule 115): how often that was seen on its kernel's clock. `near`: the tap is beside it.
+    #[inline]
     pub(crate) fn ticks(&self, near: bool) -> Option<u16> {
-        self.timed.as_ref()?.ticks(self.answers, near)
+        self.timed.as_ref().and_then(|timed| timed.ticks(self.answers, near))
     }
 
     /// The tap beside the server says that.
     pub(crate) fn heed_ticks(&mut self, ticks: Option<u16>) {
         if let Some(timed) = &mut self.timed {
             timed.heed(ticks);
+        }
+    }
+
+    /// An answer that may be as late as a cork's timer, or one behind such.
+    #[cold]
+    fn takes_late(&mut self, passage: &Passage<'_>) {
+        let timed = is_timed(passage);
+        if timed || self.timed.is_some() {
+            self.timed.get_or_insert_default().take(passage.time, timed);
         }
     }
 
@@ -210,9 +220,8 @@ impl Habits {
                 let soonest = self.soonest_answer().unwrap_or(passage.waited());
                 self.answers = self.answers.saturating_add(1);
                 self.soonest_answer = passage.waited().min(soonest).max(Nanos(1));
-                let timed = is_timed(passage);
-                if timed || self.timed.is_some() {
-                    self.timed.get_or_insert_default().take(passage.time, timed);
+                if passage.waited() >= SOONEST || self.timed.is_some() {
+                    self.takes_late(passage);
                 }
             }
             Wait::Pause(pause) if pause.outstanding == 0 && passage.flow.is_small(passage.segment.len) => {

@@ -22,6 +22,9 @@ const ENOUGH: u16 = 4;
 /// Times that differ by less came from one clock, whichever that is.
 const ALIKE: Nanos = Nanos::millis(1);
 
+/// No timer of a cork is over sooner; ticks and jitter off.
+pub(crate) const SOONEST: Nanos = Nanos::millis(190);
+
 /// Such answers, and the times between those that follow each other.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Timed {
@@ -76,6 +79,8 @@ impl Timed {
 
     /// How often the time between two of them, each time another one, was a whole number of ticks, where that is no chance; zero: so late answers may be a cork's.
     /// `None`: they are not, or too few of all `answers` are so late. `near`: beside their sender every such time is seen.
+    #[cold]
+    #[inline(never)]
     pub(super) fn ticks(&self, answers: u32, near: bool) -> Option<u16> {
         if let Some(told) = self.told {
             return told;
@@ -97,7 +102,7 @@ impl Timed {
 /// jiffies of 4 or 10 ms one, from there on eight of 4 or of 1), and what of a tick that began when it came.
 pub(super) fn is_timed(p: &Passage<'_>) -> bool {
     let late = p.waited() - p.path.own();
-    if late < Nanos::millis(190) || p.profile.os != Some("Linux") || !p.flow.is_small(p.segment.len) {
+    if late < SOONEST || p.profile.os != Some("Linux") || !p.flow.is_small(p.segment.len) {
         return false;
     }
     let timer = p.flow.rto(p.path.rtt, p.profile).max(Nanos::millis(200));

@@ -1,9 +1,10 @@
 //! What is known of one direction of a connection: plain figures, written by `half` alone and read by everybody.
 
 use crate::profile::Profile;
-use crate::rest::{Edge, Flight, Near, Size, at_rest};
+use crate::rest::{Edge, Flight, Size, at_rest};
+use crate::track::beginning::Beginning;
+use crate::track::last::Last;
 use crate::track::numbering::Numbering;
-use crate::track::opening::Opening;
 use crate::track::recovery::{Recovery, Repair, TooLarge};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
@@ -45,12 +46,13 @@ pub(crate) struct Flow {
     pub(crate) rtt: RttSamples,
     pub(crate) round: Round,
     /// How the first round trip of its message went.
-    pub(crate) opening: Opening,
+    pub(crate) beginning: Beginning,
     /// The numbers of its packets: whether one that is missing shows.
     pub(crate) numbering: Numbering,
     /// It has probed a shut window since its last data segment: more was written, and waits for the reader (rule 57).
     pub(crate) probed: bool,
-    /// When the last packet of several whole segments passed that had PSH, which Linux sets on each such (rule 87).
+    /// When the last packet of several whole segments passed that had PSH, which Linux sets on each such (rule 87); far ahead while its message is known to have
+    /// been set apart by its sender (rule 116).
     pub(crate) packed: Option<Nanos>,
     /// Its packets pass as far apart as they left, and no queue stood: no link set them apart (rule 87).
     pub(crate) paced: bool,
@@ -63,30 +65,10 @@ pub(crate) struct Flow {
 at_rest! {
     Flow {
         seen, acked, base, nxt, una, edge as Edge, edge_known, window as Size, raw_window, mss, small_end,
-        last, flight_start, last_advance, first_sack, dup_acks, recovery, cwnd, rtt, round, opening,
+        last, flight_start, last_advance, first_sack, dup_acks, recovery, cwnd, rtt, round, beginning,
         numbering, probed, packed, paced, ignores_acks, too_big,
     }
 }
-
-/// A data segment that has passed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Last {
-    pub(crate) time: Nanos,
-    pub(crate) len: u32,
-    /// The sequence number behind all that had passed then.
-    pub(crate) end: Seq,
-    pub(crate) psh: bool,
-    /// It has PSH and may be the end of several full ones that left as one packet, on which Linux sets that wherever the write ends (rule 87).
-    pub(crate) whole: bool,
-    /// Packets that are missing since, before pure ACKs (rule 35).
-    pub(crate) skipped: u8,
-    /// Acknowledged when it passed.
-    pub(crate) una: Seq,
-    /// Its time stamp.
-    pub(crate) stamp: Option<u32>,
-}
-
-at_rest! { Last { time, len, end, psh, whole, skipped, una, stamp as Near } }
 
 impl Flow {
     /// Bytes sent and not acknowledged, as far as the tap saw.
@@ -216,16 +198,14 @@ pub(crate) struct Round {
 at_rest! { Round { start, bytes, before } }
 
 impl Round {
-    /// `bytes` passed; a round takes `length`. Whether another one begins.
+    /// `bytes` passed; a round takes `length`.
     #[inline]
-    pub(crate) fn pass(&mut self, t: Nanos, bytes: u32, length: Nanos) -> bool {
-        let begins = self.start.is_none_or(|start| t - start >= length);
-        if begins {
+    pub(crate) fn pass(&mut self, t: Nanos, bytes: u32, length: Nanos) {
+        if self.start.is_none_or(|start| t - start >= length) {
             *self = Round { start: Some(t), bytes, before: self.bytes };
         } else {
             self.bytes = self.bytes.saturating_add(bytes);
         }
-        begins
     }
 
     /// The larger of this one and the one before.

@@ -2,6 +2,7 @@
 //! data segment, a [`Passage`], from which `release` decides what let it go.
 
 mod acks;
+mod beginning;
 mod calm;
 mod clock;
 mod departures;
@@ -9,8 +10,8 @@ mod flow;
 mod half;
 mod handshake;
 mod holes;
+mod last;
 mod numbering;
-mod opening;
 mod passage;
 mod queries;
 mod rate;
@@ -23,9 +24,10 @@ mod stamps;
 mod standing;
 
 pub(crate) use acks::Ack;
-pub(crate) use flow::{CwndState, Last};
+pub(crate) use flow::CwndState;
 pub(crate) use half::{Counts, NeverCame};
 pub(crate) use handshake::{Handshake, Moment, NotTaken, Opening, SynsThere};
+pub(crate) use last::Last;
 #[cfg(test)]
 pub(crate) use passage::Before;
 pub(crate) use passage::{Arrival, Arrived, Passage, PathView, Repeat, Since, was_free};
@@ -401,6 +403,15 @@ impl Tracker {
     pub(crate) fn resumes(&mut self, s: End, t: Nanos) {
         let rtt = self.rtt_or_zero();
         self.half[s].resumes(t, rtt, self.profile[s]);
+    }
+
+    /// A segment of `s` with new bytes passed that was waited for.
+    #[inline(always)]
+    pub(crate) fn was_waited_for(&mut self, s: End, segment: &Segment, t: Nanos) {
+        if self.profile[s].fine_stamps {
+            let rtt = self.rtt_or_zero();
+            self.half[s].was_waited_for(segment, t, rtt);
+        }
     }
 
     /// The first flight of `s` that waited for an ACK had so many bytes.

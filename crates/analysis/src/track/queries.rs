@@ -2,9 +2,10 @@
 
 use crate::profile::{Profile, TAKEN_WITHIN, WAKE_UP};
 use crate::result::{Closed, Quality, Vantage};
-use crate::track::flow::{Flow, Last};
+use crate::track::flow::Flow;
 use crate::track::half::{Counts, Half};
 use crate::track::handshake::Handshake;
+use crate::track::last::Last;
 use crate::track::{PathView, Repair, Repeat, Tracker};
 use tcpwhy_base::{End, Nanos, Segment, Seq};
 

@@ -2,13 +2,17 @@
 
 use crate::profile::{NO_WAIT, Profile, WAKE_UP};
 use crate::track::acks::Acks;
-use crate::track::flow::{Flow, LEAST_MSS, Last};
+use crate::track::flow::{Flow, LEAST_MSS};
 use crate::track::half::{Half, View};
+use crate::track::last::Last;
 use crate::track::passage::{Arrival, Arrived, Before, Repeat};
 use crate::track::rate::{Left, Mark};
 use crate::track::recovery::{Recovery, Repair, TooLarge};
 use crate::track::standing::{Standing, UnderWay};
 use tcpwhy_base::{Nanos, Segment, Seq};
+
+/// Until another message has begun.
+const FROM_NOW_ON: Nanos = Nanos(i64::MAX / 2);
 
 /// Its data.
 impl Half {
@@ -166,28 +170,34 @@ impl Half {
             self.rate.pass(t, segment.len, pause, left);
             self.flow.paced = self.rate.is_paced();
         }
+        self.flow.round.pass(t, segment.len, view.rtt.max(Nanos::micros(50)));
+    }
+
+    /// A segment with new bytes that was waited for: what it says of how its message begins (rule 116).
+    #[inline(always)]
+    pub(crate) fn was_waited_for(&mut self, segment: &Segment, t: Nanos, rtt: Nanos) {
         let flow = &mut self.flow;
-        if flow.round.pass(t, segment.len, view.rtt.max(Nanos::micros(50))) {
-            self.opens(segment, t, view);
-        } else if let Some(last) = &flow.last {
-            flow.opening.takes(segment, flow.mss, t, t - last.time);
+        let decided = match &flow.last {
+            Some(last) if t - last.time <= rtt => {
+                flow.beginning.goes_on() && flow.beginning.goes_further(segment, t, last, flow.mss, rtt)
+            }
+            last => flow.beginning.begins(t, last.as_ref(), flow.mss, rtt),
+        };
+        if decided {
+            self.heeds_beginning();
         }
     }
 
-    /// The first segment of another round trip, where stamps tell when it left.
-    #[inline(never)]
-    fn opens(&mut self, segment: &Segment, t: Nanos, view: &View) {
-        let flow = &mut self.flow;
-        if view.fine_stamps {
-            let wait = flow.last.as_ref().map(|last| t - last.time);
-            flow.opening.turns(segment, flow.mss, t, wait, view.rtt);
-        }
+    #[cold]
+    fn heeds_beginning(&mut self) {
+        let others = self.flow.packed.filter(|&packed| packed < FROM_NOW_ON);
+        self.flow.packed = if self.flow.beginning.apart { Some(FROM_NOW_ON) } else { others };
     }
 
-    /// It sends packets of several segments with PSH on each, as Linux does: what it spaces shows in those. Other flows are taken for clocked by
-    /// their ACKs, which the link has set apart.
+    /// It sends packets of several segments with PSH on each, as Linux does: what it spaces shows in those; or its message began so (rule 116). Other flows
+    /// are taken for clocked by their ACKs, which the link has set apart.
     pub(super) fn is_packed(&self, t: Nanos, view: &View) -> bool {
-        self.flow.opening.apart || self.flow.packed.is_some_and(|packed| t - packed <= view.rtt.times(2))
+        self.flow.packed.is_some_and(|packed| t - packed <= view.rtt.times(2))
     }
 
     /// Beside its sender it left as it passed: when, is kept of flows with several segments in flight (rule 87).
@@ -268,9 +278,7 @@ impl Half {
 
     /// When it left by its time stamp, of a clock that ticks by the millisecond. Clocks run apart by up to 500 ppm (RFC 5905, `MAXFREQ`).
     fn left_afar(&mut self, segment: &Segment, t: Nanos, view: &View) -> Option<Left> {
-        if self.flow.packed.is_none() && !self.flow.opening.apart {
-            return None;
-        }
+        self.flow.packed?;
         let stamp = segment.options.timestamps.filter(|_| view.fine_stamps)?.0;
         let packed = self.is_packed(t, view);
         if self.counts.bytes >= u64::from(4 * self.flow.mss) {
@@ -317,7 +325,7 @@ impl Half {
         flow.probed = false;
         let last = Last::of(segment, t, flow);
         if last.whole {
-            flow.packed = Some(t);
+            flow.packed = flow.packed.max(Some(t));
         }
         flow.last = Some(last);
     }

@@ -2,7 +2,8 @@
 
 use crate::profile::NO_WAIT;
 use crate::rest::{Near, at_rest};
-use tcpwhy_base::{Nanos, Segment};
+use crate::track::last::Last;
+use tcpwhy_base::{Nanos, Segment, Seq};
 
 /// So many segments that were waited for show a pace: as a train of a link has (rule 3).
 const ENOUGH: u8 = 4;
@@ -12,19 +13,19 @@ const TICK: Nanos = Nanos::millis(1);
 
 /// What passed in that time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Opening {
-    /// When it began, and by which stamp of its sender; until then no ACK of it can have let anything go.
+pub(crate) struct Beginning {
+    /// When it began, and by which stamp of its sender.
     since: Nanos,
     stamp: u32,
-    until: Nanos,
+    /// Where its first segment ends, with what came at once with it.
+    first: Seq,
     /// The longest wait in it.
     longest: Nanos,
-    /// The last segment of it: when it passed, and its stamp.
-    last: (Nanos, u32),
-    /// Segments behind the first, and those that were waited for.
-    all: u8,
+    /// Segments that were waited for.
     count: u8,
-    /// Its first segment ends a write short of a full one; each of them ends one.
+    /// Its round trip goes on.
+    goes_on: bool,
+    /// That ends a write short of a full one; each that was waited for ends one, too.
     short: bool,
     pushed: bool,
     /// Its segments left as far apart as they passed: no link set them apart.
@@ -33,49 +34,74 @@ pub(crate) struct Opening {
     pub(crate) written: bool,
 }
 
-at_rest! { Opening { since, stamp as Near, until, longest, last, all, count, short, pushed, apart, written } }
+at_rest! { Beginning { since, stamp as Near, first, longest, count, goes_on, short, pushed, apart, written } }
 
-impl Opening {
-    /// A segment with new bytes passed at `t`, so long after the one before; within the first round trip of its message, if that goes on.
+impl Beginning {
+    /// Another segment of its sender passes, `last` before it, longer ago than a round trip, or none. Gives whether it was decided how the message before began.
     #[inline(always)]
-    pub(crate) fn takes(&mut self, segment: &Segment, mss: u32, t: Nanos, wait: Nanos) {
-        if t >= self.until {
-            return;
-        }
-        self.all = self.all.saturating_add(1);
-        if wait > NO_WAIT {
-            self.count = self.count.saturating_add(1);
-            self.longest = self.longest.max(wait);
-        }
-        self.pushed &= segment.flags.psh() && segment.len <= mss;
-        self.last = (t, segment.options.timestamps.map_or(self.stamp, |t| t.0));
+    pub(crate) fn begins(&mut self, t: Nanos, last: Option<&Last>, mss: u32, rtt: Nanos) -> bool {
+        let decided = self.count > 0 && last.is_some_and(|last| self.ends(last, mss, rtt));
+        (self.since, self.goes_on) = (t, true);
+        decided
     }
 
-    /// The first segment of another round trip, `wait` after the one before, if there was one: perhaps of another message.
-    pub(crate) fn turns(&mut self, segment: &Segment, mss: u32, t: Nanos, wait: Option<Nanos>, rtt: Nanos) {
-        if self.count >= ENOUGH {
-            self.apart = self.were_apart(rtt);
+    /// What passes belongs to the first round trip of its message.
+    #[inline(always)]
+    pub(crate) fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
+    /// Another one of it that was waited for, `last` before it; or the first behind it. Gives whether it is decided how the message began.
+    #[inline(never)]
+    pub(crate) fn goes_further(
+        &mut self,
+        segment: &Segment,
+        t: Nanos,
+        last: &Last,
+        mss: u32,
+        rtt: Nanos,
+    ) -> bool {
+        // Trips jitter by a sixteenth (rule 35): what comes as late may have been let go by an ACK.
+        if t - self.since >= rtt - rtt.part(16) {
+            self.goes_on = false;
+            return self.ends(last, mss, rtt);
+        }
+        let wait = t - last.time;
+        if wait <= NO_WAIT {
+            return false;
+        }
+        if self.count == 0 {
+            // The first, or the last of those that came with it.
+            self.pushed = last.psh && last.len <= mss;
+            (self.short, self.first) = (self.pushed && last.len < mss, last.end);
+            (self.stamp, self.longest) = (last.stamp.unwrap_or_default(), Nanos::ZERO);
+        }
+        self.count = self.count.saturating_add(1);
+        self.longest = self.longest.max(wait);
+        self.pushed &= segment.flags.psh() && segment.len <= mss;
+        false
+    }
+
+    /// It is over with this one.
+    #[cold]
+    fn ends(&mut self, last: &Last, mss: u32, rtt: Nanos) -> bool {
+        let decides = self.count >= ENOUGH;
+        if decides {
+            self.apart = self.were_apart(last, rtt);
             // Whoever paces sends two segments at a time (`tcp_tso_autosize`).
-            let alone = 3 * u16::from(self.count) >= 2 * u16::from(self.all);
+            let full = last.end.minus(self.first).max(0) as u32 / mss.max(1);
+            let alone = 3 * u32::from(self.count) >= 2 * full;
             self.written = self.apart && (self.pushed || self.short && alone);
         }
-        (self.until, self.count) = (Nanos::ZERO, 0);
-        if wait.is_none_or(|wait| wait > rtt)
-            && let Some((stamp, _)) = segment.options.timestamps
-        {
-            // Trips jitter by a sixteenth (rule 35): what comes as late may have been let go by an ACK.
-            (self.since, self.until) = (t, t + rtt - rtt.part(16));
-            (self.stamp, self.longest, self.all) = (stamp, Nanos::ZERO, 0);
-            self.pushed = segment.flags.psh() && segment.len <= mss;
-            self.short = self.pushed && segment.len < mss;
-        }
+        self.count = 0;
+        decides
     }
 
     /// They were written so, or their sender spaced them for half of the round trip (it had been woken once, for the longest wait, or its kernel paces the first
     /// window of BBR within a third: `bbr_init_pacing_rate_from_rtt`).
-    fn were_apart(&self, rtt: Nanos) -> bool {
-        let (time, stamp) = self.last;
-        let took = time - self.since;
+    fn were_apart(&self, last: &Last, rtt: Nanos) -> bool {
+        let Some(stamp) = last.stamp else { return false };
+        let took = last.time - self.since;
         let rest = took - self.longest;
         let left = Nanos::millis(i64::from(stamp.wrapping_sub(self.stamp) as i32));
         let told = self.short || self.pushed || rest.times(2) >= rtt;
@@ -86,6 +112,7 @@ impl Opening {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use tcpwhy_base::{TcpFlags, TcpOptions};
 
     const MSS: u32 = 1_448;
@@ -94,30 +121,25 @@ mod tests {
     /// A message: when its segments passed, by which stamps they had left (both in tenths of a millisecond), and their lengths, all or the first with PSH. Whether they left
     /// as far apart, and whether they were written so; a round trip later one more passes.
     fn shown(segments: &[(i64, i64, u32)], all_pushed: bool) -> (bool, bool) {
-        let (mut opening, mut last, mut round) = (Opening::default(), None, None);
+        let (mut beginning, mut last, mut seq) = (Beginning::default(), None::<Last>, Seq(0));
         for (k, &(at, left, len)) in segments.iter().chain([&(230, 230, MSS)]).enumerate() {
-            let t = Nanos::secs(7) + Nanos::micros(100 * at);
-            let psh = if all_pushed || k == 0 { TcpFlags::PSH } else { 0 };
-            let segment = Segment {
-                len,
-                flags: TcpFlags(TcpFlags::ACK | psh),
-                options: TcpOptions {
-                    timestamps: Some((500 + (left / 10) as u32, 0)),
-                    ..TcpOptions::default()
-                },
-                ..Segment::EMPTY
+            let time = Nanos::secs(7) + Nanos::micros(100 * at);
+            let psh = all_pushed || k == 0;
+            let flags = TcpFlags(TcpFlags::ACK | if psh { TcpFlags::PSH } else { 0 });
+            let stamp = 500 + (left / 10) as u32;
+            let options = TcpOptions { timestamps: Some((stamp, 0)), ..TcpOptions::default() };
+            let segment = Segment { seq, len, flags, options, ..Segment::EMPTY };
+            match &last {
+                Some(last) if time - last.time <= RTT => {
+                    beginning.goes_on() && beginning.goes_further(&segment, time, last, MSS, RTT)
+                }
+                last => beginning.begins(time, last.as_ref(), MSS, RTT),
             };
-            let turns = round.is_none_or(|round| t - round >= RTT);
-            round = if turns { Some(t) } else { round };
-            let wait = last.map(|last| t - last);
-            if turns {
-                opening.turns(&segment, MSS, t, wait, RTT);
-            } else {
-                opening.takes(&segment, MSS, t, wait.unwrap());
-            }
-            last = Some(t);
+            seq = seq + len;
+            let stamp = Some(stamp);
+            last = Some(Last { time, len, psh, stamp, end: seq, whole: false, skipped: 0, una: Seq(0) });
         }
-        (opening.apart, opening.written)
+        (beginning.apart, beginning.written)
     }
 
     /// So many segments, each so much after the one before, of the stamps of so much after.
