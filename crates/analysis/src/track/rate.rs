@@ -55,9 +55,11 @@ pub(crate) struct Leaving {
     pub(crate) soonest: Option<(u32, Nanos, Nanos)>,
     /// When the first of the train passed of which that is known, and when that and the last left.
     train: Option<(Nanos, Left, Left)>,
+    /// Its message began as its sender set it apart (rule 116): trains of which that is not known say nothing of the link.
+    set_apart: bool,
 }
 
-at_rest! { Leaving { departures, written, standing, under_way, waited_for, soonest, train } }
+at_rest! { Leaving { departures, written, standing, under_way, waited_for, soonest, train, set_apart } }
 
 /// Collects trains of one direction.
 #[derive(Clone, Debug, Default)]
@@ -166,8 +168,9 @@ impl Rate {
             let histogram = self.histogram.get_or_insert_with(|| Box::new([0; BUCKETS]));
             // One unit is 4 KiB of payload, at least one a train.
             let weight = (self.bytes / 4096 + 1).min(0x1000) as u16;
-            if apart {
-                self.paced = self.paced.saturating_add(u32::from(weight));
+            let unknown = self.leaving.as_ref().is_some_and(|l| l.set_apart && l.train.is_none());
+            if apart || unknown {
+                self.paced = self.paced.saturating_add(if apart { weight.into() } else { 0 });
                 (self.bytes, self.intervals) = (0, 0);
                 return;
             }
@@ -246,8 +249,19 @@ impl Rate {
                 waited_for: (Nanos::ZERO, false),
                 soonest: None,
                 train: None,
+                set_apart: false,
             };
             self.leaving = Some(Box::new(leaving));
+        }
+    }
+
+    /// How its message began: its sender set it apart, or that does not show.
+    pub(crate) fn began(&mut self, set_apart: bool) {
+        if set_apart {
+            self.has_several();
+        }
+        if let Some(leaving) = &mut self.leaving {
+            leaving.set_apart = set_apart;
         }
     }
 
@@ -512,6 +526,22 @@ mod tests {
             rate.estimate().is_some()
         };
         assert_eq!([7, 8].map(shows), [true, false]);
+    }
+
+    /// Of whoever set its message apart a train says nothing of the link where a loss hides when it left; of others it does.
+    #[test]
+    fn what_left_nobody_knows_when_is_no_link_of_who_set_its_message_apart() {
+        let mut rate = Rate::default();
+        let mut since = Nanos::ZERO;
+        let mut train = |rate: &mut Rate| {
+            since += Nanos::millis(100);
+            (0..11).for_each(|k| rate.pass(since + Nanos::micros(800 * k), 1448, Nanos::millis(5), None));
+            rate.estimate().is_some()
+        };
+        rate.began(true);
+        assert!(!train(&mut rate) && !rate.is_paced());
+        rate.began(false);
+        assert!(train(&mut rate));
     }
 
     #[test]

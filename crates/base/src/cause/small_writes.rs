@@ -77,7 +77,7 @@ pub(super) const ROWS: &[CauseInfo] = &[
         name: "corked segments",
         what: "a corked partial segment was released by the timer",
         at_reader: false,
-        evidence: &[Evidence::LateAcks, Evidence::SmallSegments],
+        evidence: &[Evidence::InFlight],
         flagged: None,
         made_of: &[],
         family: &[],

@@ -191,7 +191,9 @@ impl Half {
     #[cold]
     fn heeds_beginning(&mut self) {
         let others = self.flow.packed.filter(|&packed| packed < FROM_NOW_ON);
-        self.flow.packed = if self.flow.beginning.apart { Some(FROM_NOW_ON) } else { others };
+        let apart = self.flow.beginning.apart;
+        self.flow.packed = if apart { Some(FROM_NOW_ON) } else { others };
+        self.rate.began(apart);
     }
 
     /// It sends packets of several segments with PSH on each, as Linux does: what it spaces shows in those; or its message began so (rule 116). Other flows
