@@ -36,6 +36,8 @@ pub(crate) struct Context {
     pub(crate) cork_timers: u32,
     /// The server's answers are as late as the timer of a cork: how often that was on its kernel's clock (rule 115).
     pub(crate) ticks: Option<u16>,
+    /// How late the soonest and the latest of those were.
+    pub(crate) late_as_timer: (Nanos, Nanos),
     pub(crate) nagle_holds: u32,
     /// Who has shown the classic rule of Nagle, which holds a tail behind full segments (rule 54).
     pub(crate) classic: Ends<bool>,
@@ -154,12 +156,13 @@ impl Context {
             tap,
             per_byte,
             paced: Ends::of(|s| track.flow(s).paced),
-            written: Ends::of(|s| track.flow(s).beginning.written),
+            written: Ends::of(|s| track.flow(s).paced && track.flow(s).beginning.written),
             stands: Ends::of(|s| track.near(s) && track.stands(s)),
             mss: Ends::of(|s| track.flow(s).mss.max(1)),
             initial_window: Ends::of(|s| track.profile(s).initial_window),
             cork_timers: habits.cork_timers(),
             ticks: habits.ticks(tap.server == Tap::Near),
+            late_as_timer: habits.late_as_timer(),
             nagle_holds: habits.nagle_holds(),
             classic: Ends::of(|s| habits.is_classic(s)),
             not_taken: not_taken.then_some(untaken),

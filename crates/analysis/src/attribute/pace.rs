@@ -37,7 +37,7 @@ pub(super) fn pace(context: &Context, steps: &[Step], sender: End) -> Option<Pac
     }
     let others = steps.iter().filter(|s| clocked(s) || written(s)).count();
     let time: i64 = spaced().map(|s| s.duration().0).sum();
-    let shown = !(known && context.written[sender])
+    let shown = !context.written[sender]
         && 2 * paced as usize > others
         && !goes_by_the_writer(steps, |s| self::spaced(context, s, false));
     shown.then(|| Pace { each: Nanos(time / i64::from(paced)), whole })
@@ -121,7 +121,7 @@ fn not_held(context: &Context, steps: &[Step], sender: End) -> Cause {
     let waits = steps.iter().filter(|s| clocked(s));
     let most = waits.map(each).filter(|n| n.is_multiple_of(mss)).max().unwrap_or(0);
     let alike = |s: &Step| s.bytes == most.saturating_mul(s.releases);
-    if context.paced[sender] && context.written[sender]
+    if context.written[sender]
         || clocked_time(steps, |s| s.pushed).times(2) > all
         || goes_by_the_writer(steps, clocked)
     {

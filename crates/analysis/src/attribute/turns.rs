@@ -1,6 +1,7 @@
 //! What the other side waited for that had spoken last: the way there and back, and the application's work.
 
 use crate::attribute::context::Context;
+use crate::attribute::doubts::is_as_late_as_a_timer;
 use crate::attribute::emit::Emit;
 use crate::attribute::link::least_queue;
 use crate::attribute::losses::missing;
@@ -55,7 +56,7 @@ pub(super) fn turn_across(context: &Context, step: &Step, seen: Nanos, rest: Nan
     let think_facts = Facts::Think { seen: seen - unread, path: Nanos::ZERO };
     out.as_decided();
     let work = think - unread;
-    match context.ticks.filter(|_| is_below_segment(context, step) && work >= HELD) {
+    match held(context, step, work) {
         Some(ticks) => perhaps_corked(step, ticks, work, out),
         None => out.span(Rule::Think, cause, me, work, think_facts),
     }
@@ -164,7 +165,6 @@ pub(super) fn turn(
         out.span(Rule::ThinkBeforeMissing, cause, me, think - timers, facts);
         missing(context, u32::from(packets), timers, cause, out);
     } else {
-        let held = context.ticks.filter(|_| is_below_segment(context, step) && think >= HELD);
         let rule = match doubt {
             _ if is_forty_millis(think) => Rule::ThinkOfFortyMillis,
             Doubt::Timed | Doubt::Possible if context.slow_answers && sender == End::Server => {
@@ -174,7 +174,7 @@ pub(super) fn turn(
             Doubt::Possible => Rule::ThinkOrLoss,
             Doubt::None | Doubt::Missing(_) | Doubt::Pieces => Rule::Think,
         };
-        match held {
+        match held(context, step, think) {
             Some(ticks) => perhaps_corked(step, ticks, think, out),
             None => out.span(rule, cause, me, think, facts),
         }
@@ -184,12 +184,11 @@ pub(super) fn turn(
     out.carried(context, sender, crossing, step.bytes);
 }
 
-/// No timer lets go sooner what is corked (rule 115); ticks and jitter off.
-const HELD: Nanos = Nanos::millis(190);
-
-/// Answers of the server that can be corked.
-fn is_below_segment(context: &Context, step: &Step) -> bool {
-    step.sender == End::Server && !step.len.is_multiple_of(context.mss[End::Server])
+/// The answer is one of those that a cork may have held: below a segment, and as late as they are (rule 115). How often that was on its kernel's clock.
+fn held(context: &Context, step: &Step, late: Nanos) -> Option<u16> {
+    let (soonest, latest) = context.late_as_timer;
+    let below = step.sender == End::Server && !step.len.is_multiple_of(context.mss[End::Server]);
+    context.ticks.filter(|_| below && is_as_late_as_a_timer(late, soonest) && late <= latest)
 }
 
 /// The answer left as late as the timer of a cork lets one go, and so often with a tick of its kernel.

@@ -3,7 +3,7 @@
 use crate::findings::Acquitted;
 use crate::profile::WAKE_UP;
 use crate::release::acked::{is_no_initial_window, is_tail, shows_nodelay};
-use crate::release::timed::{SOONEST, Timed, is_timed};
+use crate::release::timed::{SOONEST, Timed, timed};
 use crate::release::value::{Acked, Release, Wait};
 use crate::rest::at_rest;
 use crate::track::{Ack, Passage};
@@ -184,6 +184,12 @@ impl Habits {
         self.timed.as_ref().and_then(|timed| timed.ticks(self.answers, near))
     }
 
+    /// How late the soonest and the latest of those answers were.
+    #[inline]
+    pub(crate) fn late_as_timer(&self) -> (Nanos, Nanos) {
+        self.timed.as_ref().map_or((Nanos::ZERO, Nanos::ZERO), |timed| timed.late())
+    }
+
     /// The tap beside the server says that.
     pub(crate) fn heed_ticks(&mut self, ticks: Option<u16>) {
         if let Some(timed) = &mut self.timed {
@@ -194,9 +200,9 @@ impl Habits {
     /// An answer that may be as late as a cork's timer, or one behind such.
     #[cold]
     fn takes_late(&mut self, passage: &Passage<'_>) {
-        let timed = is_timed(passage);
-        if timed || self.timed.is_some() {
-            self.timed.get_or_insert_default().take(passage.time, timed);
+        let late = timed(passage);
+        if late.is_some() || self.timed.is_some() {
+            self.timed.get_or_insert_default().take(passage.time, late);
         }
     }
 

@@ -29,6 +29,8 @@ pub(crate) const SOONEST: Nanos = Nanos::millis(190);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Timed {
     count: u16,
+    /// How late the soonest and the latest of them were.
+    late: (Nanos, Nanos),
     /// Whole ticks of one length or the other, and all.
     on_tick: u16,
     times: u16,
@@ -42,11 +44,16 @@ pub(super) struct Timed {
     told: Option<Option<u16>>,
 }
 
-at_rest! { Timed { count, on_tick, times, differ, whole, last, time, told } }
+at_rest! { Timed { count, late, on_tick, times, differ, whole, last, time, told } }
 
 impl Timed {
-    /// Takes an answer. `timed`: it was as late as the timer.
-    pub(super) fn take(&mut self, at: Nanos, timed: bool) {
+    /// Takes an answer, and how late it was if that was as late as the timer.
+    pub(super) fn take(&mut self, at: Nanos, late: Option<Nanos>) {
+        let timed = late.is_some();
+        if let Some(late) = late {
+            let (soonest, latest) = if self.count == 0 { (late, late) } else { self.late };
+            self.late = (soonest.min(late), latest.max(late));
+        }
         let Some(last) = std::mem::replace(&mut self.last, timed.then_some(at)) else {
             self.count = self.count.saturating_add(timed.into());
             return;
@@ -70,6 +77,11 @@ impl Timed {
             self.differ += 1;
             self.whole.iter_mut().zip(whole).for_each(|(sum, is)| *sum += u16::from(is));
         }
+    }
+
+    /// How late the soonest and the latest of them were.
+    pub(super) fn late(&self) -> (Nanos, Nanos) {
+        self.late
     }
 
     /// The tap beside the server says so.
@@ -97,18 +109,19 @@ impl Timed {
     }
 }
 
-/// The answer is as late as the timer of a cork whose program wrote at once: max(RTO, 200 ms), where RTO is the round trip and 200 ms at the least
+/// How late the answer is, if that is as late as the timer of a cork whose program wrote at once: max(RTO, 200 ms), where RTO is the round trip and 200 ms at the least
 /// (`tcp_probe0_base`, `__tcp_set_rto`), no sooner but for the jitter of a trip, and no later than a jiffy and a step of the timer wheel (`calc_index`: below 64
 /// jiffies of 4 or 10 ms one, from there on eight of 4 or of 1), and what of a tick that began when it came.
-pub(super) fn is_timed(p: &Passage<'_>) -> bool {
+pub(super) fn timed(p: &Passage<'_>) -> Option<Nanos> {
     let late = p.waited() - p.path.own();
     if late < SOONEST || p.profile.os != Some("Linux") || !p.flow.is_small(p.segment.len) {
-        return false;
+        return None;
     }
     let timer = p.flow.rto(p.path.rtt, p.profile).max(Nanos::millis(200));
     let jitter = p.path.own().part(8) + NO_WAIT;
     let step = Nanos::millis(if timer < Nanos::millis(252) { 10 } else { 32 });
-    late >= Nanos::millis(200) + p.path.rtt - jitter && late <= timer + step + Nanos::millis(10)
+    let soonest = Nanos::millis(200) + p.path.rtt - jitter;
+    (late >= soonest && late <= timer + step + Nanos::millis(10)).then_some(late)
 }
 
 #[cfg(test)]
@@ -118,7 +131,7 @@ mod tests {
     /// Answers at these milliseconds, in microseconds.
     fn of(answers: &[i64]) -> Timed {
         let mut timed = Timed::default();
-        answers.iter().for_each(|&at| timed.take(Nanos::micros(at), true));
+        answers.iter().for_each(|&at| timed.take(Nanos::micros(at), Some(Nanos::millis(228))));
         timed
     }
 
@@ -152,7 +165,7 @@ mod tests {
     fn an_answer_that_was_sooner_is_no_beginning() {
         let mut timed = Timed::default();
         for (at, is) in [(0, true), (248, true), (300, false), (551, true), (799, true)] {
-            timed.take(Nanos::millis(at), is);
+            timed.take(Nanos::millis(at), is.then_some(Nanos::millis(228)));
         }
         assert_eq!((timed.count, timed.times, timed.on_tick), (4, 2, 2));
     }

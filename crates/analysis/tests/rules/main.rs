@@ -12,6 +12,7 @@ mod both_ways;
 mod boundaries;
 mod captures;
 mod compared;
+mod corked;
 mod distance;
 mod doubled;
 mod doubtful;
