@@ -188,7 +188,9 @@ pub(super) fn turn(
 fn held(context: &Context, step: &Step, late: Nanos) -> Option<u16> {
     let (soonest, latest) = context.late_as_timer;
     let below = step.sender == End::Server && !step.len.is_multiple_of(context.mss[End::Server]);
-    context.ticks.filter(|_| below && is_as_late_as_a_timer(late, soonest) && late <= latest)
+    // The same jitter as below: where another tap tells how late, its trips are others.
+    let no_later = late <= latest + latest.part(16);
+    context.ticks.filter(|_| below && is_as_late_as_a_timer(late, soonest) && no_later)
 }
 
 /// The answer left as late as the timer of a cork lets one go, and so often with a tick of its kernel.

@@ -19,7 +19,7 @@ fn last(late: Nanos, bytes: u32) -> Vec<(Cause, Nanos)> {
         tick = tick + ms(280 + 4 * i64::from(k % 3)) + if k == 6 { late } else { Nanos::ZERO };
     }
     let c = w.connection();
-    let spans = &c.exchanges.last().unwrap().spans;
+    let spans = c.exchanges.last().map_or(&[][..], |x| &x.spans);
     spans.iter().map(|s| (s.cause, s.end - s.start)).collect()
 }
 
