@@ -162,8 +162,8 @@ pub(crate) fn set_aside(inputs: &[Input], read: &Read, analysis: &mut Analysis) 
         return (!back).then_some(Warning { code: "clock_step", text, count: 1 });
     }
     let odd: Vec<usize> = read.odd_clocks.iter().map(|c| c.input).collect();
-    let of =
-        |c: &Connection| c.spans().next().is_some_and(|(_, s)| odd.contains(&usize::from(s.frames.file)));
+    let file = |frame: u64| read.frames_before.partition_point(|&before| before < frame).saturating_sub(1);
+    let of = |c: &Connection| odd.contains(&file(c.frames.0)) || odd.contains(&file(c.frames.1));
     let (aside, all) = (analysis.connections.iter().filter(|c| of(c)).count(), analysis.connections.len());
     if aside == 0 || aside == all {
         return None;

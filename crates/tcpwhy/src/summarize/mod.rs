@@ -121,6 +121,11 @@ impl Summary {
 
 /// Sums up the tables of a folder.
 pub(crate) fn run(args: &Summarize) -> anyhow::Result<Exit> {
+    if let Err(e) = std::fs::metadata(&args.folder)
+        && e.kind() == std::io::ErrorKind::NotFound
+    {
+        bail!("{}: no such folder. Check the name", args.folder.display());
+    }
     let (files, denied) = files(&args.folder);
     if let (true, Some(why)) = (files.is_empty(), denied.first()) {
         bail!("{why}");

@@ -113,6 +113,7 @@ fn unreadable_folders() {
     assert!(some.err.contains("tables: no permission"), "{}", some.err);
     if cfg!(feature = "parquet") {
         run(&["summarize", inner]).fails(3, &denied);
+        run(&["summarize", &format!("{root}/nowhere")]).fails(3, &["no such folder. Check the name"]);
         mode(&tables, 0o755);
         mode(&tables.join("spans"), 0o000);
         let some = run(&["summarize", inner]);
@@ -354,6 +355,9 @@ fn a_broken_clock_in_a_folder_spoils_no_sum() {
         let n = 1 + 5 * 100;
         broken.tcp(700_000, Client, ACK | 8, n, 1 + 5 * 200, 100);
         broken.tcp(750_000, crate::common::Server, ACK | 8, 1 + 5 * 200, n + 100, 200);
+        // A packet of a connection that has no time of its own.
+        broken.client_port = 50_001;
+        broken.tcp(750_000, Client, ACK | 8, 1, 1, 100);
         dir.file("odd.pcap", &broken.bytes);
         let done = tcpwhy(&["--json", dir.0.to_str().unwrap()]);
         let json = done.json();
@@ -363,7 +367,7 @@ fn a_broken_clock_in_a_folder_spoils_no_sum() {
         let warnings = json["capture"]["warnings"].as_array().unwrap();
         let said =
             warnings.iter().filter_map(|w| w["text"].as_str()).find(|t| t.contains("odd.pcap left aside"));
-        assert!(said.is_some_and(|t| t.contains("1 of 2 connections")), "{warnings:?}");
+        assert!(said.is_some_and(|t| t.contains("2 of 3 connections")), "{warnings:?}");
         // Who asks for it by its number gets it.
         assert_eq!(tcpwhy(&[dir.0.to_str().unwrap(), "--connection", "2"]).code, 0);
         #[cfg(feature = "parquet")]
@@ -386,7 +390,7 @@ fn no_rows_of_a_broken_clock(dir: &Dir) {
     let sums = tcpwhy(&["summarize", &at("tables"), "--json"]);
     assert!(!sums.out.contains("odd.pcap"), "{}", sums.out);
     let alone = tcpwhy(&["explain", &at("odd.pcap"), "--parquet", &at("alone")]);
-    assert!(alone.out.contains(" 1 connection, 6 exchanges"), "{}{}", alone.out, alone.err);
+    assert!(alone.out.contains(" 2 connections, 7 exchanges"), "{}{}", alone.out, alone.err);
 }
 
 /// Captures of different hosts that overlap in time have good clocks.
