@@ -98,6 +98,7 @@ pub(crate) enum Rule {
     LateRelease,
     Unrepeated,
     LateRequest,
+    HandshakeLate,
     BehindProxy,
     // Applications
     RefutedHold,
@@ -307,7 +308,7 @@ impl Rule {
             (Rule::SynAckRetransmitted, _) => or(0.8, C::AcceptQueueFull, 0.2),
             (Rule::NeverAnswered | Rule::LastDataOnItsWay, _) => sure(0.7),
             (Rule::Refused | Rule::SynLostBetweenTaps, _) => sure(0.95),
-            (Rule::HandshakeUnseen | Rule::NotCaptured, _) => sure(0.5),
+            (Rule::HandshakeUnseen | Rule::HandshakeLate | Rule::NotCaptured, _) => sure(0.5),
             (Rule::TlsThink | Rule::RoundTrip | Rule::RoundTripOfLostData | Rule::OwnBytes, _) => sure(0.9),
             (Rule::Stood, _) => or(0.9, C::HostDelay, 0.05),
             (Rule::PaceOfLink, _) => or(0.8, C::Queueing, 0.2),

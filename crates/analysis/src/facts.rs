@@ -309,6 +309,13 @@ pub enum Facts {
         /// The round trip to it.
         rtt: Nanos,
     },
+    /// The connection opened later than by a round trip.
+    LateOpening {
+        /// How much later.
+        late: Nanos,
+        /// The round trip.
+        rtt: Nanos,
+    },
     /// Another write followed.
     NextWrite {
         /// After the one before.
@@ -385,7 +392,7 @@ impl fmt::Display for Facts {
             Facts::Think { seen, path } => think(f, seen, path),
             Facts::Behind { wait, work, bytes } => behind(f, wait, work, bytes),
             Facts::NoAnswer { wait, end } => no_answer(f, wait, end),
-            Facts::Nagle { first, held, ack_delay } => held_back(f, first, held, ack_delay),
+            Facts::Nagle { first, held, ack_delay } => waited::held_back(f, first, held, ack_delay),
             Facts::Spread { flight } => waited::spread(f, flight),
             Facts::Window { flight, rtt } => waited::full_window(f, flight, rtt),
             Facts::UnknownScale { flight, window } => write!(
@@ -420,7 +427,7 @@ impl fmt::Display for Facts {
             Facts::Stood { bytes, bps, stood } => passed(f, bytes, bps, stood),
             Facts::Loss { bytes, wait } => write!(f, "{bytes} bytes were retransmitted after {wait}."),
             Facts::LostBehind { bytes, wait } => lost_behind(f, bytes, wait),
-            Facts::TooBig { bytes, wait, mtu } => too_big(f, bytes, wait, mtu),
+            Facts::TooBig { bytes, wait, mtu } => waited::too_big(f, bytes, wait, mtu),
             Facts::FirstData { bytes, wait, repeats } => first_data(f, bytes, wait, repeats),
             Facts::Probe { wait, outstanding } => write!(
                 f,
@@ -439,8 +446,9 @@ impl fmt::Display for Facts {
             Facts::Queue { rtt, base } => passed::queue(f, rtt, base),
             Facts::LateRequest { late } => waited::late_request(f, late),
             Facts::LateBetween { late, rtt } => passed::late_between(f, late, rtt),
-            Facts::Pieces { piece, mss, wait } => in_pieces(f, piece, mss, wait),
+            Facts::Pieces { piece, mss, wait } => waited::in_pieces(f, piece, mss, wait),
             Facts::Split { far, rtt } => opening::behind_proxy(f, far, rtt),
+            Facts::LateOpening { late, rtt } => opening::late(f, late, rtt),
             Facts::Missing { packets, wait } => missing(f, packets, wait),
             Facts::Wait { wait, outstanding, empty } => nothing_seen(f, wait, outstanding, empty),
             Facts::Emptied { wait, late } => emptied(f, wait, late),
@@ -454,35 +462,6 @@ impl fmt::Display for Facts {
             Facts::WrongClock { wait } => wrong_clock(f, wait),
         }
     }
-}
-
-fn held_back(f: &mut fmt::Formatter<'_>, first: u32, held: u32, ack_delay: Nanos) -> fmt::Result {
-    if ack_delay == Nanos::ZERO {
-        // Across a turn the ACK was due for what this end had sent before.
-        return write!(
-            f,
-            "The next {held} bytes waited for the ACK of the {first} bytes before them and left with it."
-        );
-    }
-    write!(
-        f,
-        "{first} bytes were sent; the next {held} waited for their ACK, which was {ack_delay} late, and left with it."
-    )
-}
-
-fn in_pieces(f: &mut fmt::Formatter<'_>, piece: u32, mss: u32, wait: Nanos) -> fmt::Result {
-    write!(
-        f,
-        "After {wait} the answer began with {piece} bytes of more, where {mss} fit: larger segments had not come through, and their sender cut them."
-    )
-}
-
-fn too_big(f: &mut fmt::Formatter<'_>, bytes: u32, wait: Nanos, mtu: u16) -> fmt::Result {
-    let most = if mtu > 0 { format!("larger than {mtu} bytes") } else { "too large".into() };
-    write!(
-        f,
-        "{bytes} bytes were retransmitted after {wait}: a router had said, by ICMP, that the packet was {most} and went no further."
-    )
 }
 
 fn wrong_clock(f: &mut fmt::Formatter<'_>, wait: Nanos) -> fmt::Result {

@@ -46,7 +46,7 @@ impl Conn {
             self.finish_silent_setup(parts);
         }
         self.ledger.closing_gap(&self.track, parts);
-        self.ledger.sum_setup(parts);
+        self.ledger.sum_setup(self.track.rtt(), parts);
         for what in self.habits.acquitted() {
             self.ledger.acquit(what, parts);
         }

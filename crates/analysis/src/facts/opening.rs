@@ -107,3 +107,10 @@ pub(super) fn behind_proxy(f: &mut fmt::Formatter<'_>, far: Nanos, rtt: Nanos) -
         "Data is acknowledged after {rtt}, but the SYN was answered {far} later than that: a proxy, a NAT engine or a balancer acknowledges, and the server behind it is that far away or worked as long."
     )
 }
+
+pub(super) fn late(f: &mut fmt::Formatter<'_>, late: Nanos, rtt: Nanos) -> fmt::Result {
+    write!(
+        f,
+        "The handshake took {late} more than a round trip does later ({rtt}): its packets stood in a queue or waited for a radio or an address, or whoever answers SYNs (a host, a balancer that opens its own connection first) was late."
+    )
+}

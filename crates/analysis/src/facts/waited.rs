@@ -195,3 +195,32 @@ pub(super) fn late_request(f: &mut fmt::Formatter<'_>, late: Nanos) -> fmt::Resu
         "The ACK of what had been sent came {late} later than the trip and the longest delay of its receiver: it was late on its way, or the receiver's host was."
     )
 }
+
+pub(super) fn held_back(f: &mut fmt::Formatter<'_>, first: u32, held: u32, ack_delay: Nanos) -> fmt::Result {
+    if ack_delay == Nanos::ZERO {
+        // Across a turn the ACK was due for what this end had sent before.
+        return write!(
+            f,
+            "The next {held} bytes waited for the ACK of the {first} bytes before them and left with it."
+        );
+    }
+    write!(
+        f,
+        "{first} bytes were sent; the next {held} waited for their ACK, which was {ack_delay} late, and left with it."
+    )
+}
+
+pub(super) fn in_pieces(f: &mut fmt::Formatter<'_>, piece: u32, mss: u32, wait: Nanos) -> fmt::Result {
+    write!(
+        f,
+        "After {wait} the answer began with {piece} bytes of more, where {mss} fit: larger segments had not come through, and their sender cut them."
+    )
+}
+
+pub(super) fn too_big(f: &mut fmt::Formatter<'_>, bytes: u32, wait: Nanos, mtu: u16) -> fmt::Result {
+    let most = if mtu > 0 { format!("larger than {mtu} bytes") } else { "too large".into() };
+    write!(
+        f,
+        "{bytes} bytes were retransmitted after {wait}: a router had said, by ICMP, that the packet was {most} and went no further."
+    )
+}

@@ -13,7 +13,7 @@ use crate::facts::Facts;
 use crate::fetch::fetch_whole;
 use crate::findings::{Acquitted, Basis, Quick, Rollups, Where};
 use crate::output::Output;
-use crate::parts::opening::setup;
+use crate::parts::opening::{late_handshake, setup};
 use crate::parts::sums::Sums;
 use crate::parts::unfinished::{ends_at, is_too_late, late_read, name_the_silent, never_repaired, tail};
 use crate::release::Habits;
@@ -225,8 +225,9 @@ impl Ledger {
     }
 
     /// The connection ends: the setup counts.
-    pub(crate) fn sum_setup(&mut self, parts: &mut Output) {
+    pub(crate) fn sum_setup(&mut self, rtt: Option<Nanos>, parts: &mut Output) {
         let Some(setup) = &mut self.setup else { return };
+        late_handshake(&mut setup.spans, rtt);
         let Some((start, end)) = parts.within(setup.start, setup.end) else {
             self.setup = None;
             return;

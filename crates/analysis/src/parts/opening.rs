@@ -106,6 +106,20 @@ pub(super) fn setup(opening: &Opening, track: &Tracker, file: u16, end: Moment) 
     }
 }
 
+/// When all round trips are known: a handshake that took twice as long as they do, and longer by more than a SYN queue or an address that
+/// is asked for takes (the bounds of rule 70), was not the distance alone.
+pub(super) fn late_handshake(spans: &mut [Span], rtt: Option<Nanos>) {
+    let Some(rtt) = rtt.filter(|&rtt| rtt > Nanos::ZERO) else { return };
+    for span in spans {
+        let late = span.duration() - rtt;
+        if span.cause == Cause::Handshake && late >= rtt.max(Nanos::millis(5)) {
+            let sure = Rule::HandshakeLate.at(Tap::Near);
+            span.facts = Facts::LateOpening { late, rtt };
+            (span.confidence, span.alternatives) = (sure.confidence, sure.alternatives);
+        }
+    }
+}
+
 /// The wait for the last SYN, if there were several. SYNs that were refused were answered (rule 39): of those only what
 /// came before the first reset was lost.
 fn syn_retransmissions(opening: &Opening, track: &Tracker, out: &mut Spans) {

@@ -1,7 +1,7 @@
 //! Who spaced the segments: their writer, a pace, or ACKs; and who is behind the one that answers.
 
 use crate::wire::{Tap, Wire, ms, us};
-use tcpwhy_analysis::{Connection, Quality};
+use tcpwhy_analysis::{Connection, Facts, Quality};
 use tcpwhy_base::{Cause, Nanos, TcpFlags};
 
 const MSS: u32 = 1448;
@@ -207,6 +207,31 @@ fn behind_a_proxy_work_and_way_are_one() {
     assert_eq!(split(ms(30), ms(20)), (ms(0), ms(80)));
     // Three times as long, and less than 5 ms, is a queue or an address that had to be asked for.
     assert_eq!([split(ms(5), ms(20)).0, split(ms(6), ms(20)).0], [ms(0), ms(24)]);
+}
+
+/// A handshake that took twice as long as later round trips, and 5 ms more, was not the distance alone (rule 70).
+#[test]
+fn a_late_handshake_is_told_from_the_distance() {
+    let opening = |late: Nanos, trip: Nanos| {
+        let mut w = Wire::new(Tap::Client, trip);
+        w.at(ms(0)).client().syn();
+        w.at(trip.part(2) + late).server().syn_ack();
+        w.after(trip.part(2)).client().ack();
+        w.after(ms(1)).client().data(100);
+        w.after(trip.part(2)).server().ack();
+        w.after(ms(0)).server().data(300);
+        w.after(trip.part(2)).client().ack();
+        let span = w.connection().setup.as_ref().unwrap().spans[0].clone();
+        assert_eq!((span.cause, span.duration()), (Cause::Handshake, trip + late));
+        (span.facts, span.confidence)
+    };
+    let (facts, confidence) = opening(ms(21), ms(20));
+    assert!(matches!(facts, Facts::LateOpening { late, rtt } if late > ms(20) && rtt < ms(21)), "{facts:?}");
+    assert!(confidence < 0.6);
+    for (late, trip) in [(ms(19), ms(20)), (ms(4), ms(1))] {
+        let (facts, confidence) = opening(late, trip);
+        assert!(matches!(facts, Facts::RoundTrip { .. }) && confidence > 0.9, "{facts:?}");
+    }
 }
 
 /// Seen from afar, after a timer's silence: what begins with a piece of three quarters of a segment or less, with more behind it, was cut by a

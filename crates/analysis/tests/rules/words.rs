@@ -16,6 +16,10 @@ const SENTENCES: &[(Facts, &str)] = &[
     (Facts::RoundTrip { rtt: Nanos(1) }, "One round trip (1 ns), which the distance sets."),
     (Facts::RoundTrip { rtt: Nanos::ZERO }, "The trips that the distance sets."),
     (
+        Facts::LateOpening { late: Nanos::millis(74), rtt: Nanos::millis(27) },
+        "The handshake took 74.0 ms more than a round trip does later (27.0 ms): its packets stood in a queue or waited for a radio or an address, or whoever answers SYNs (a host, a balancer that opens its own connection first) was late.",
+    ),
+    (
         Facts::EncryptionRefused { rtt: Nanos(1) },
         "The client asked for encryption, and the server refused it: no TLS followed. One round trip (1 ns), which the distance sets.",
     ),
