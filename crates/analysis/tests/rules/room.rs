@@ -119,6 +119,41 @@ fn room_used_in_bursts_is_not_the_buffers() {
     assert!(c.budget.get(Cause::CongestionWindow) >= ms(60), "{:?}", c.budget);
 }
 
+/// Bursts of so many segments over a link of 97 Mbit/s, each as soon as 28 are left of the one before, or by a clock.
+fn bursts(segments: &[i64], every: Option<Nanos>) -> tcpwhy_analysis::Connection {
+    let mut w = opened(Tap::Server);
+    w.at(ms(30)).client().window(1 << 24).data(100);
+    let (mut t, mut free, mut next) = (ms(80), ms(80), ms(80));
+    for &n in segments {
+        let mut acked = t;
+        for k in 0..n {
+            free = free.max(t) + us(120);
+            w.at(t).server().data(MSS).late(free - t);
+            if k % 2 == 1 {
+                w.at(free + ms(10)).client().ack();
+            }
+            if k == n - 29 {
+                acked = free + ms(20);
+            }
+        }
+        next = every.map_or(acked, |each| next + each);
+        t = next + us(80);
+    }
+    w.connection()
+}
+
+/// A kernel lets a writer write far more than its small buffer holds, and wakes it when as much is left each time, however long that takes.
+#[test]
+fn a_writer_is_woken_when_as_much_is_left() {
+    let sizes = [50, 60, 80, 100, 120, 140, 200, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300];
+    let told = |every| {
+        let c = bursts(&sizes, every);
+        (c.budget.get(Cause::SendBuffer) > ms(200), c.budget.get(Cause::SenderPause) > ms(200))
+    };
+    assert_eq!(told(None), (true, false));
+    assert_eq!(told(Some(ms(54))).0, false);
+}
+
 /// Flights of two segments of the queue by turns, each as all before it is acknowledged, so many milliseconds late.
 fn one_by_one(late: &[i64], tap: Tap) -> tcpwhy_analysis::Connection {
     let mut w = Wire::new(tap, ms(40));
