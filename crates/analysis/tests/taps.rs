@@ -283,3 +283,18 @@ fn packets_alone_are_enough_where_no_handshake_was_seen() {
     let pairing = paired(&[client[3..].to_vec(), server.to_vec()]).unwrap();
     assert_eq!((pairing.connections(), pairing.first_is_client()), (1, 1));
 }
+
+/// A SYN that nothing answered at either tap is one connection, as the others are; with another first number it is two.
+#[test]
+fn a_syn_without_an_answer_is_one_connection() {
+    let [mut client, mut server] = taps(answer_lost);
+    let syn = Segment { src: tcpwhy_base::Endpoint { port: 9, ..client[0].src }, time: ms(700), ..client[0] };
+    let seen = Segment { time: server[0].time - client[0].time + ms(700), ..syn };
+    client.push(syn);
+    server.push(Segment { seq: syn.seq + 1, ..seen });
+    assert_eq!(paired(&[client.clone(), server.clone()]).unwrap().connections(), 1);
+    server.pop();
+    server.push(seen);
+    let pairing = paired(&[client, server]).unwrap();
+    assert_eq!((pairing.connections(), pairing.of_first(&syn)), (2, Some(true)));
+}

@@ -203,6 +203,7 @@ pub fn pair(first: &Sketch, second: &Sketch) -> Result<Pairing, Unpaired> {
         return Err(Unpaired::OnePlace);
     }
     let clock = Clock::fit(&passed).ok_or(Unpaired::Clocks)?;
+    connections.extend(unanswered(first, second, &clock));
     let firsts: HashMap<Tuple, bool> =
         connections.values().map(|p| (tuple(p.ends[0].0, p.ends[1].0), p.first_is_client)).collect();
     let translated = connections.values().filter(|p| p.ends.iter().any(|e| e.0 != e.1)).count();
@@ -230,6 +231,18 @@ fn by_handshake(first: &Sketch, second: &Sketch) -> HashMap<Tuple, Paired> {
         Some((tuple(b.client, b.server), Paired { ends, first_is_client: there > back }))
     };
     second.opened.values().filter_map(of).collect()
+}
+
+/// Connections of which both have seen the SYN, and neither what it was answered with, if it was: the same ends and the same first number.
+fn unanswered(first: &Sketch, second: &Sketch, clock: &Clock) -> HashMap<Tuple, Paired> {
+    let of = |(key, b): (&Tuple, &Opened)| {
+        let a = first.opened.get(key)?;
+        let same = (a.client, a.syn.0) == (b.client, b.syn.0);
+        let first_is_client = clock.to_first(b.syn.1) > a.syn.1;
+        let paired = Paired { ends: [(a.client, b.client), (a.server, b.server)], first_is_client };
+        (same && a.numbers.is_none() && b.numbers.is_none()).then_some((*key, paired))
+    };
+    second.opened.iter().filter_map(of).collect()
 }
 
 /// Connections without a handshake in one of the captures: enough equal packets between equal addresses.
