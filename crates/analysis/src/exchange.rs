@@ -1,5 +1,6 @@
 //! The exchange (or TLS stretch) that is being recorded.
 
+mod asked;
 mod both_ways;
 mod closing;
 mod mark;
@@ -237,12 +238,6 @@ impl Recorder {
         self.asked_for_tls = tls && segment.tls.is_none();
         self.hello = 1;
         self.message = t;
-    }
-
-    /// What opened it answers `s`, who had asked for it without a word at that moment.
-    pub(crate) fn asked_by(&mut self, s: End, (t, frame): Moment) {
-        let ex = &mut self.recorded;
-        (ex.last_sender, ex.last, ex.first_frame, ex.last_frame) = (s, t, frame, frame);
     }
 
     /// The side that speaks is another one.

@@ -188,6 +188,14 @@ impl Step {
         }
     }
 
+    /// Who answers had the request before: none of the wait was on the way (rule 117).
+    pub(crate) fn was_at_work(&mut self) {
+        let wait = self.duration();
+        if let Wait::Turn { seen, .. } = &mut self.wait {
+            *seen = Some(wait);
+        }
+    }
+
     /// Of the wait for an answer the payload of its connection can have been on its way for so long.
     pub(crate) fn can_have_crossed_for(&mut self, longest: Nanos) {
         if let Wait::Turn { on_the_way, .. } = &mut self.wait {

@@ -111,13 +111,21 @@ impl Conn {
         if let Some(since) = self.greets(s, t) {
             self.open(s, segment, since.0, parts);
             self.ex.asked_by(s.peer(), since);
+            let asked = self.asks_in_syn(since.0, 0);
             self.is_greeted(segment);
-            return self.record(s, segment, t, arrived, missing);
+            let repair = self.record(s, segment, t, arrived, missing);
+            if asked {
+                self.ex.was_at_work();
+            }
+            return repair;
         }
         self.track.was_waited_for(s, segment, t);
         let held = self.asks(s, segment, arrived, missing);
         let written = held.map(|h| h.0).or_else(|| self.written_before(s, segment, t));
         self.open(s, segment, written.unwrap_or(t), parts);
+        if s == End::Client {
+            self.asks_in_syn(t, arrived.new);
+        }
         if let Some(since) = held {
             self.ex.asked_by(s, since);
         }
@@ -128,9 +136,24 @@ impl Conn {
     /// have given up.
     fn greets(&self, s: End, t: Nanos) -> Option<Moment> {
         let first = s == End::Server && self.ledger.is_first() && self.ledger.has_setup();
-        let silent = first && (self.track.counts(End::Client).bytes == 0 || self.awaits_greeting());
+        let on_syn = self.track.handshake().client_bytes();
+        let silent = first && (self.track.counts(End::Client).bytes == on_syn || self.awaits_greeting());
         let opened = self.ledger.upto();
         (silent && t > opened.0 && t - opened.0 <= GREETING).then_some(opened)
+    }
+
+    /// What the client's SYN carried and the server took is the request, or its beginning (TCP Fast Open, RFC 7413), if the client has sent nothing
+    /// since but `new` bytes. Gives whether there was any.
+    fn asks_in_syn(&mut self, t: Nanos, new: u32) -> bool {
+        let on_syn = self.track.handshake().client_bytes();
+        let asks = on_syn > 0
+            && self.ledger.is_first()
+            && self.track.counts(End::Client).bytes == on_syn + u64::from(new)
+            && self.ledger.gives_request(on_syn);
+        if asks {
+            self.ex.asked_before(on_syn, t);
+        }
+        asks
     }
 
     /// When what opens an exchange was written, if that was earlier than it left, and not before the last one ended.

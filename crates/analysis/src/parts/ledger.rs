@@ -85,6 +85,12 @@ impl Ledger {
         self.setup.is_some()
     }
 
+    /// So much of what the setup had from the client is a request. `false`: it had not.
+    pub(crate) fn gives_request(&mut self, bytes: u64) -> bool {
+        let had = self.setup.as_mut().and_then(|s| Some((s.bytes[0].checked_sub(bytes)?, s)));
+        had.map(|(left, setup)| setup.bytes[0] = left).is_some()
+    }
+
     /// No exchange has ended.
     pub(crate) fn is_first(&self) -> bool {
         self.exchanges == 0

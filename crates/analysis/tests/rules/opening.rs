@@ -1,6 +1,6 @@
 //! Opening a connection: SYNs that nobody answers, queues, refusals, TLS.
 
-use crate::wire::{Tap, Wire, ms, us};
+use crate::wire::{Tap, Wire, analyze, ms, us};
 use tcpwhy_analysis::{Finding, Quality};
 use tcpwhy_base::{Cause, FixId, Nanos, Seq, Side, Tls};
 
@@ -470,4 +470,28 @@ fn a_repeated_syn_ack_of_one_of_two_tells_nothing_of_a_queue() {
         w.connection().budget.get(Cause::AcceptQueueFull) > Nanos::ZERO
     };
     assert_eq!([full(None), full(Some(7)), full(Some(500_000))], [true, false, true]);
+}
+
+/// Eighty bytes come with the SYN, and the server takes them (TCP Fast Open): they are the request, on which it works from then on (rule 117).
+#[test]
+fn what_a_syn_carries_is_the_request() {
+    for tap in [Tap::Client, Tap::Server] {
+        let mut w = Wire::new(tap, ms(40));
+        w.handshake();
+        w.at(ms(120)).server().data(500);
+        w.after(ms(20)).client().ack();
+        let mut segments = w.segments();
+        for (n, segment) in segments.iter_mut().enumerate() {
+            match (n, segment.src.port == 80) {
+                (0, _) => segment.len = 80,
+                (_, true) => segment.ack = segment.ack + 80,
+                (_, false) => segment.seq = segment.seq + 80,
+            }
+        }
+        let c = analyze(&segments).connections.remove(0);
+        let wait = if tap == Tap::Client { ms(100) } else { ms(60) };
+        assert_eq!(c.exchanges.len(), 1);
+        assert_eq!((c.exchanges[0].bytes, c.setup.as_ref().unwrap().bytes), ([80, 500], [0, 0]));
+        assert_eq!(c.budget.get(Cause::ServerThink), wait, "{tap:?}: {:?}", c.budget);
+    }
 }
