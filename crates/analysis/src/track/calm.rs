@@ -23,8 +23,8 @@ impl Tracker {
     /// This packet of `s`, before which none is missing, acknowledges what is in flight, in part or all; or it brings the next bytes within the window.
     #[inline(always)]
     pub(crate) fn is_calm(&self, s: End, segment: &Segment) -> bool {
-        let only_ack = segment.flags.0 & (TcpFlags::ACK | TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST)
-            == TcpFlags::ACK;
+        const ODD: u16 = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST | TcpFlags::CWR;
+        let only_ack = segment.flags.0 & (TcpFlags::ACK | ODD) == TcpFlags::ACK;
         self.calm
             && only_ack
             && segment.window != 0

@@ -1,7 +1,7 @@
 //! Room in the window that is not used at once: the buffer, or a congestion window that a loss made smaller.
 
 use crate::wire::{CLIENT, Tap, Wire, ms, us};
-use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_base::{Cause, Nanos, TcpFlags};
 
 const MSS: u32 = 1448;
 
@@ -251,4 +251,26 @@ fn beside_the_sender_a_falling_window_tells_of_the_reader() {
     assert_eq!([0, 1_024].map(|falls| found(falls, false)), [(false, true), (true, false)]);
     // A probe of the tail brings a new segment meanwhile, and lost nothing.
     assert_eq!(found(1_024, true), (true, false));
+}
+
+/// Flights that grow to forty segments, then of twenty: a buffer's, unless the sender said that it made its window smaller (CWR, rule 118).
+#[test]
+fn a_window_that_a_mark_made_smaller_is_no_buffer() {
+    for tap in [Tap::Server, Tap::Client] {
+        let told = |cwr: u16| {
+            let mut w = opened(tap);
+            w.at(ms(30)).client().window(1 << 20).data(100);
+            for (k, n) in [10, 20, 40].into_iter().chain([20; 12]).enumerate() {
+                let t = ms(60) + us(20_050 * k as i64);
+                for m in 0..n {
+                    let packet = w.at(t).server().data(MSS);
+                    packet.segment.flags.0 |= if (k, m) == (3, 0) { cwr } else { 0 };
+                }
+                w.at(t + ms(10)).client().ack();
+            }
+            let c = w.connection();
+            [Cause::SendBuffer, Cause::CongestionWindow].map(|cause| c.budget.get(cause) > ms(150))
+        };
+        assert_eq!([told(0), told(TcpFlags::CWR)], [[true, false], [false, true]], "{tap:?}");
+    }
 }

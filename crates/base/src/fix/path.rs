@@ -57,6 +57,12 @@ pub(super) const ROWS: &[FixInfo] = &[
                        `sysctl -w net.ipv4.tcp_congestion_control=bbr`",
             },
             How {
+                system: "ECN",
+                text: "Where nothing was lost and Wireshark's `tcp.flags.cwr == 1` finds segments, a queue on the way \
+                       marks packets instead of dropping them: look for it (`tc -s qdisc`: ecn_mark), or try \
+                       without (`sysctl -w net.ipv4.tcp_ecn=0` at the sender)",
+            },
+            How {
                 system: "Windows",
                 text: "`netsh int tcp set supplemental template=internet congestionprovider=cubic`",
             },

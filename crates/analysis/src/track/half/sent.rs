@@ -9,7 +9,7 @@ use crate::track::passage::{Arrival, Arrived, Before, Repeat};
 use crate::track::rate::{Left, Mark};
 use crate::track::recovery::{Recovery, Repair, TooLarge};
 use crate::track::standing::{Standing, UnderWay};
-use tcpwhy_base::{Nanos, Segment, Seq};
+use tcpwhy_base::{Nanos, Segment, Seq, TcpFlags};
 
 /// Until another message has begun.
 const FROM_NOW_ON: Nanos = Nanos(i64::MAX / 2);
@@ -49,6 +49,9 @@ impl Half {
         if new > 0 {
             self.learn_size(segment.len, segment.flags.psh());
         }
+        if segment.flags.has(TcpFlags::CWR) {
+            self.reduced();
+        }
         if arrival == Arrival::New || new > 0 {
             self.sends.push(end, t);
         } else if arrival != Arrival::Retransmission {
@@ -58,6 +61,16 @@ impl Half {
             self.ends_small(end);
         }
         Arrived { arrival, new, repeat: Repeat::Open, before }
+    }
+
+    /// Its congestion window is smaller since it heard of a mark: it says so once for each (RFC 3168, 6.1.2).
+    #[cold]
+    fn reduced(&mut self) {
+        let flow = &mut self.flow;
+        if flow.recovery.is_none() {
+            let flight = flow.outstanding().max(flow.flight_by_rounds());
+            flow.cwnd.lost(flight);
+        }
     }
 
     /// A segment that was not full ends there.
