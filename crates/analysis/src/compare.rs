@@ -116,7 +116,7 @@ impl Change {
 pub struct Comparison {
     /// Durations by shape, the most time first.
     pub shapes: Vec<(Shape, Change)>,
-    /// Durations of all matched exchanges.
+    /// Durations of matched exchanges, as many of each shape, in proportion, on both sides.
     pub all: Change,
     /// Time of each cause in a matched exchange, the largest change first.
     pub causes: Vec<(Cause, Change)>,
@@ -189,12 +189,31 @@ fn compared<C: Borrow<Connection>>(sides: [&[C]; 2]) -> Option<Comparison> {
     shapes.sort_by_key(|(s, c)| {
         (std::cmp::Reverse(c.before.mean.0.saturating_mul(c.before.count as i64)), s.clone())
     });
-    let both: [Vec<Request<'_>>; 2] =
-        [0, 1].map(|i| groups.values().flat_map(|g| g[i].iter().copied()).collect());
+    let both = [0, 1].map(|i| alike(&groups, i));
     let all = change(lengths(&both[0]), lengths(&both[1]), median);
     let setup = (!setups[0].is_empty() && !setups[1].is_empty())
         .then(|| change(std::mem::take(&mut setups[0]), std::mem::take(&mut setups[1]), median));
     Some(Comparison { shapes, all, causes: causes(&both), setup, unmatched })
+}
+
+/// Of one side as many exchanges of each shape, in proportion, as of the other: else a side with more of the slow ones would be the slower one. Of each
+/// shape the lesser of its two shares counts; those of a shape that are too many are left out evenly by their length.
+fn alike<'a>(groups: &Groups<'a>, side: usize) -> Vec<Request<'a>> {
+    let totals = [0, 1].map(|i| groups.values().map(|g| g[i].len()).sum::<usize>().max(1) as f64);
+    let share = |g: &[Vec<Request<'_>>; 2]| {
+        let [a, b] = [0, 1].map(|i| g[i].len() as f64 / totals[i]);
+        a.min(b)
+    };
+    // So many there would be if all shapes had as many as the scarcest.
+    let least = groups.values().map(|g| g[side].len() as f64 / share(g)).fold(f64::INFINITY, f64::min);
+    let mut all = Vec::new();
+    for group in groups.values() {
+        let mut own = group[side].clone();
+        own.sort_by_key(Request::length);
+        let wanted = ((least * share(group)).round() as usize).min(own.len());
+        all.extend((0..wanted).filter_map(|n| own.get((2 * n + 1) * own.len() / (2 * wanted)).copied()));
+    }
+    all
 }
 
 fn lengths(list: &[Request<'_>]) -> Vec<i64> {

@@ -41,7 +41,9 @@ fn sentence(c: &Connection, evidence: Evidence) -> String {
             let off = |i: usize| match c.ends[i].nodelay_shown {
                 0 => "never sent two partial segments without an ACK between".into(),
                 n => {
-                    format!("sent a partial segment after an unacknowledged one {n} times: Nagle is off")
+                    format!(
+                        "sent a partial segment after an unacknowledged one {n} times, which Nagle's algorithm does not let go"
+                    )
                 }
             };
             format!("Nagle: {}.", both(&off))

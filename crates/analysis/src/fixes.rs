@@ -186,7 +186,11 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         }
         // Where the server closes a connection after each answer, nobody can use it again.
         let closed = fix == FixId::ReuseConnections && connection.server_closed;
-        let place = if closed { "server" } else { place_of(info.place, cause, side) };
+        let place = match fix {
+            _ if closed => "server",
+            FixId::SmallerResponse if is_upload(side, connection) => "client",
+            _ => place_of(info.place, cause, side),
+        };
         let events = is_stream_of_events(f, connection);
         let mut rows: Vec<&How> = info.how.iter().filter(|how| !is_for_other_end(fix, place, how)).collect();
         // Its line alone tells what to change: there is no time to look for in a log.
@@ -255,10 +259,22 @@ fn most_saved(fix: FixId, f: &Finding, tls: Tls) -> Nanos {
     }
 }
 
-/// What a client that fetches row by row can do is nothing for a server, and a database's own log shows no pause of its client.
+/// The bytes that took the time are the client's.
+fn is_upload(side: Option<Side>, c: &Brief) -> bool {
+    match side {
+        Some(Side::Client) => true,
+        Some(Side::Server) => false,
+        _ => c.messages[0] > c.messages[1],
+    }
+}
+
+/// What a client that fetches row by row can do is nothing for a server, a database's own log shows no pause of its client, and who answers compresses no
+/// uploads.
 fn is_for_other_end(fix: FixId, place: &str, how: &How) -> bool {
     let of = |systems: &[&str]| systems.contains(&how.system);
-    fix == FixId::ReadFaster && place == "server" && of(&["Databases"])
+    let answers = ["nginx", "HAProxy, Apache", "Databases"];
+    fix == FixId::SmallerResponse && of(if place == "client" { &answers } else { &["Uploads"] })
+        || fix == FixId::ReadFaster && place == "server" && of(&["Databases"])
         || fix == FixId::Application && place == "client" && of(&["PostgreSQL", "MySQL, MariaDB", "Redis"])
 }
 

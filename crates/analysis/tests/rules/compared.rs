@@ -181,3 +181,19 @@ fn many_values_are_thinned_evenly() {
     let (low, high) = c.interval;
     assert!(low > ms(25) && low < ms(30) && high > ms(30) && high < ms(35), "{low} {high}");
 }
+
+/// Twenty-six slow exchanges and six quick ones, and the other way round: nothing became faster, there were others of each.
+#[test]
+fn as_many_of_each_size_are_compared() {
+    let side = |slow: usize, quick: usize| {
+        let mut all = vec![(2_000, 50, ms(40)); slow];
+        all.extend(vec![(100, 50, ms(1)); quick]);
+        talk(2, &all)
+    };
+    let c = compare_answers(&side(26, 6), &side(6, 26)).expect("they share a server");
+    assert_eq!((c.all.before.count, c.all.after.count, c.all.difference), (12, 12, Nanos::ZERO));
+    assert!(!c.all.is_sure() && c.causes.iter().all(|(_, change)| !change.is_sure()), "{c:?}");
+    // One mix, but more of it: all count.
+    let c = compare_answers(&side(20, 10), &side(6, 3)).expect("they share a server");
+    assert_eq!((c.all.before.count, c.all.after.count), (30, 9));
+}

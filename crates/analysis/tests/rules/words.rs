@@ -343,7 +343,7 @@ fn evidence_for_and_against_a_cause() {
         says(Cause::Nagle),
         [
             "ACKs without data: client never late, server late once, by 40.0 ms. Base round trip 20.0 ms; an ACK counts as late from the larger of 8 ms and a quarter of it.",
-            "Nagle: client sent a partial segment after an unacknowledged one 1 times: Nagle is off, server never sent two partial segments without an ACK between.",
+            "Nagle: client sent a partial segment after an unacknowledged one 1 times, which Nagle's algorithm does not let go, server never sent two partial segments without an ACK between.",
         ]
     );
     assert_eq!(says(Cause::DelayedAck), says(Cause::Nagle)[..1]);

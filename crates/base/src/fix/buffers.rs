@@ -254,7 +254,7 @@ pub(super) const ROWS: &[FixInfo] = &[
             How {
                 system: "Linux",
                 text: "`ip route change PREFIX via GATEWAY dev DEV initcwnd {most_segments}` on the sending host \
-                       (default 10), for which the gain is predicted, and on the receiver's route as large an \
+                       (default 10; where a gain is predicted it is for this), and on the receiver's route as large an \
                        initrwnd; a burst that a thin link may drop: for known peers, and begin with 20",
             },
             How {
@@ -276,6 +276,11 @@ pub(super) const ROWS: &[FixInfo] = &[
         unless: &[Unless::SameHost],
         title: "Send fewer bytes",
         how: &[
+            How {
+                system: "Uploads",
+                text: "Send them compressed: `Content-Encoding: gzip` where the server takes it, `rsync -z`, `scp -C`; \
+                       or only what has changed (rsync, resumable uploads)",
+            },
             How {
                 system: "nginx",
                 text: "`gzip on; gzip_types application/json text/css application/javascript;` (text/html \

@@ -58,7 +58,7 @@ pub(super) const ROWS: &[FixInfo] = &[
             },
             How {
                 system: "Servers",
-                text: "The server closed after its answer: let it keep connections, nginx `keepalive_timeout 65s;` and \
+                text: "The server closed first: let it keep connections, nginx `keepalive_timeout 65s;` and \
                        `keepalive_requests 1000;`, Apache `KeepAlive On`, gunicorn `-k gthread --keep-alive 65`, Node.js \
                        server.keepAliveTimeout; unless the requests ask for it (`Connection: close`, as Python's \
                        urllib.request sends, or HTTP/1.0)",

@@ -55,8 +55,11 @@ pub fn verdict(c: &Comparison) -> String {
     let any = by_server(c);
     let together = if any { format!(", together {} and {}", sum(&a), sum(&b)) } else { String::new() };
     let found = if any { ANY_SIZE } else { "" };
+    let all = c.shapes.iter().fold([0, 0], |n, (_, s)| [n[0] + s.before.count, n[1] + s.after.count]);
+    let mix =
+        if c.shapes.is_empty() || all == [a.count, b.count] { "" } else { ", in the same mix of sizes" };
     format!(
-        "{found}{moved}: the median exchange took {} before and {} after ({} and {}{together}).{}",
+        "{found}{moved}: the median exchange took {} before and {} after ({} and {}{mix}{together}).{}",
         a.median,
         b.median,
         a.count,

@@ -22,8 +22,12 @@ pub fn why_not(
     let found: Vec<_> = analysis.findings.iter().filter(|f| f.cause == cause).collect();
     writeln!(out, "{BOLD}why not {}?{BOLD:#}", cause.id())?;
     for f in &found {
+        let beside = [(f.idle, "between requests"), (f.tail, "after the last byte")];
+        let beside = beside.iter().filter(|(time, _)| *time > Nanos::ZERO);
+        let beside: String = beside.map(|(time, when)| format!("; {time} {when}")).collect();
+        let of = if beside.is_empty() { "" } else { " of requests" };
         let text = format!(
-            "It was found: {}, {} ({}).",
+            "It was found: {}, {}{of} ({}){beside}.",
             count(f.occurrences, "time"),
             f.of_requests(),
             percent(f.share_of_requests)

@@ -30,7 +30,7 @@ const EARLY: Nanos = Nanos::secs(1);
 /// Checks this host, or another network namespace.
 pub(crate) fn run(args: &Check) -> anyhow::Result<Exit> {
     let known = acknowledged(args)?;
-    let stop = cmd::stop_signal()?;
+    let stop = cmd::end_signal()?;
     let mut out = Output::open(None, args.json)?;
     let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Of the whole host: other network namespaces do not show it.

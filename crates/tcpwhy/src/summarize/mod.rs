@@ -126,6 +126,13 @@ pub(crate) fn run(args: &Summarize) -> anyhow::Result<Exit> {
     {
         bail!("{}: no such folder. Check the name", args.folder.display());
     }
+    if args.folder.is_file() {
+        bail!(Usage(format!(
+            "{0}: a file, not a folder with tables; if it is a capture, `tcpwhy explain {1} --parquet FOLDER` writes some",
+            args.folder.display(),
+            crate::shown::argument(args.folder.as_ref())
+        )));
+    }
     let (files, denied) = files(&args.folder);
     if let (true, Some(why)) = (files.is_empty(), denied.first()) {
         bail!("{why}");
