@@ -6,10 +6,11 @@ pub(crate) use over::{Order, Rank};
 
 use crate::findings::store::{At, Place, Store};
 use crate::findings::{
-    self, Basis, Rollup, Rollups, add_whole_connection_findings, finding, may_have_whole_connection_findings,
+    self, Basis, Rollup, Rollups, Where, add_whole_connection_findings, finding,
+    may_have_whole_connection_findings,
 };
 use crate::fixes::{Brief, advise};
-use crate::result::{Connection, Example, Extremes, Finding, Frames, Totals};
+use crate::result::{Connection, Example, Extremes, Finding, Frames, Span, Totals};
 use crate::servers::{Servers, asked, find_upstreams, spent_within, upstreams};
 use crate::shared::Shared;
 use crate::{Analysis, Bases};
@@ -17,7 +18,7 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use over::{Added, Over};
 use std::net::IpAddr;
-use tcpwhy_base::{Cause, Endpoint, Kind, Nanos, Side};
+use tcpwhy_base::{Cause, Class, Endpoint, Kind, Nanos, Side};
 
 /// The basis of a connection is on its way from memory so many before it is summed.
 const AHEAD: usize = 4;
@@ -312,7 +313,26 @@ fn findings_over(connections: &[Box<Connection>], bases: &Bases, totals: &mut To
         bases.read(i, c, &mut basis);
         sums.add(c, &basis);
     }
-    sums.findings(&Rollups::default(), |_| None, connections, totals)
+    sums.findings(&inherent_of(connections), |_| None, connections, totals)
+}
+
+/// What is inherent in these connections: it is summed over the whole capture, and so made again of their spans, where they have all of them.
+fn inherent_of(connections: &[Box<Connection>]) -> Rollups {
+    let mut sums = Rollups::default();
+    if connections.iter().any(|c| c.exchanges_omitted.count > 0 || c.gaps_omitted.count > 0) {
+        return sums;
+    }
+    for c in connections {
+        let mut add = |spans: &[Span], exchange: u32, gap: bool, tail: bool| {
+            let place = Where { connection: c.id, exchange, gap, tail };
+            spans.iter().filter(|s| s.cause.class() == Class::Inherent).for_each(|s| sums.add(s, place));
+        };
+        c.setup.iter().for_each(|setup| add(&setup.spans, 0, false, false));
+        c.exchanges.iter().for_each(|x| add(&x.spans, x.id, false, false));
+        let last = c.exchanges.last().map_or(c.start, |x| x.end);
+        c.gaps.iter().for_each(|gap| add(&gap.spans, 0, true, gap.start >= last));
+    }
+    sums
 }
 
 /// Does the same for each analyzer, in a thread of its own where there are several.
@@ -368,8 +388,8 @@ impl Analysis {
         self.connections.len() as u64 + self.totals.unlisted + self.totals.not_kept
     }
 
-    /// Leaves only the connections that `wanted` chooses: totals and findings are then theirs. What is inherent is
-    /// summed over the whole capture only, so it is no finding any more.
+    /// Leaves only the connections that `wanted` chooses: totals and findings are then theirs; those of what is
+    /// inherent, if no detail of them was left out.
     pub fn retain(&mut self, wanted: impl Fn(&Connection) -> bool) {
         let keep: Vec<bool> = self.connections.iter().map(|c| wanted(c)).collect();
         let mut each = keep.iter();

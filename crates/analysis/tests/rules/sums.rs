@@ -3,7 +3,7 @@
 use crate::wire::{CLIENT, Tap, Wire, analyze, ms, us};
 use std::fmt::Write as _;
 use tcpwhy_analysis::{Analysis, Analyzer, Config, Detail, Example, Extremes, Finding, Parameter, Quality};
-use tcpwhy_base::{Cause, FixId, Nanos, Program, Segment, Told};
+use tcpwhy_base::{Cause, Class, FixId, Nanos, Program, Segment, Told};
 
 const MSS: u32 = 1448;
 
@@ -466,12 +466,20 @@ fn what_is_left_has_totals_and_findings_of_its_own() {
     assert_eq!((&totals.budget, &totals.gap_budget, totals.exchanges), (&budget, &gaps, 4));
     assert_eq!(totals.measured, analysis.connections.iter().fold(Nanos::ZERO, |t, c| t + c.measured()));
     assert!(totals.measured < all.measured && all.exchanges == 8);
-    // The worst is the one with three; what is inherent is said of the whole capture only.
-    let named =
-        |a: &Analysis| a.findings.iter().map(|f| (f.cause.id(), f.connections.clone())).collect::<Vec<_>>();
+    // The worst is the one with three.
+    let named = |a: &Analysis| {
+        let found = a.findings.iter().filter(|f| f.cause.class() != Class::Inherent);
+        found.map(|f| (f.cause.id(), f.connections.clone())).collect::<Vec<_>>()
+    };
     assert_eq!(named(&analysis), [("nagle_delayed_ack", vec![3, 1]), ("client_think", vec![3, 1])]);
     analysis.retain(|c| c.id == 1);
     assert_eq!(named(&analysis), [("nagle_delayed_ack", vec![1]), ("client_think", vec![1])]);
+    // What is inherent is summed over the whole capture, and told of these by their spans.
+    let inherent = analysis.findings.iter().filter(|f| f.cause.class() == Class::Inherent);
+    let told: Vec<_> = inherent.map(|f| (f.cause, f.lost)).collect();
+    let c = &analysis.connections[0];
+    let sum = |cause| c.budget.get(cause) + c.gap_budget.get(cause);
+    assert!(!told.is_empty() && told.iter().all(|&(cause, lost)| lost == sum(cause)), "{told:?}");
     analysis.retain(|_| false);
     assert_eq!(
         (named(&analysis).len(), analysis.totals.measured, analysis.totals.exchanges),
