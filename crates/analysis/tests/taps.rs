@@ -298,3 +298,30 @@ fn a_syn_without_an_answer_is_one_connection() {
     let pairing = paired(&[client, server]).unwrap();
     assert_eq!((pairing.connections(), pairing.of_first(&syn)), (2, Some(true)));
 }
+
+/// Nothing passes for a second, small or large: what is sent a fourth time comes through as it was.
+fn outage(w: &mut Wire, lose: fn(&mut Packet, usize, Tap), tap: Tap) {
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    w.at(ms(40)).server().ack();
+    for _ in 0..10 {
+        lose(w.at(ms(60)).server().data(1_448), SERVER, tap);
+    }
+    for t in [280, 700] {
+        lose(w.at(ms(t)).server().repeat(0, 1_448), SERVER, tap);
+    }
+    w.at(ms(1_500)).server().repeat(0, 1_448);
+    w.after(ms(10)).client().ack();
+    for k in 1..10 {
+        w.at(ms(1_521)).server().repeat(1_448 * k, 1_448);
+    }
+    w.after(ms(10)).client().ack();
+}
+
+/// The tap beside the server takes it for a path that swallows large segments, until one of them comes through.
+#[test]
+fn what_comes_through_as_it_was_was_not_too_large() {
+    let c = explained(&taps(outage));
+    assert_eq!(time_of(&c, Cause::PathMtu), 0, "{:?}", c.budget);
+    assert!(time_of(&c, Cause::RetransmissionTimeout) > 1_400, "{:?}", c.budget);
+}

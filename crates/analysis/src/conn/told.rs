@@ -77,6 +77,10 @@ impl Conn {
         }
         self.role.lead().iter().for_each(|lead| self.ex.push(lead, rtt));
         if let Some(kind @ (Repair::BlackHole | Repair::TooBig { .. })) = step.repair() {
+            // A full segment came through after all: the path was gone for all sizes.
+            let full = until.segment.len >= self.track.flow(until.sender).mss;
+            let kind = if full && kind == Repair::BlackHole { Repair::Timeout } else { kind };
+            step.rename_loss(kind);
             self.ex.rename_losses(until.sender, kind);
         }
         (before, step)
