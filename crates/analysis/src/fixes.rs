@@ -3,8 +3,8 @@
 mod example;
 
 use self::example::{
-    CORKED, EVENTS, idle, is_held_within_tls, is_stream_of_events, waits_for_greeting, waits_for_names,
-    waits_to_continue,
+    BEGINS_SMALL, CORKED, EVENTS, LARGE_SCALE, idle, is_held_within_tls, is_stream_of_events,
+    waits_for_greeting, waits_for_names, waits_to_continue,
 };
 use crate::facts::{Facts, bit_rate};
 use crate::result::{Connection, Finding, Fix, Parameter, Quality, Refuted, Span, Vantage};
@@ -24,6 +24,8 @@ pub(crate) struct Brief {
     pub(crate) requests: u64,
     /// The largest window that client and server offered.
     pub(crate) windows: [Option<u64>; 2],
+    /// Their hosts let a window become as large as is advised: so their scale says.
+    pub(crate) large_limit: [bool; 2],
     /// One of the SYNs offered no window scaling.
     pub(crate) unscaled: bool,
     /// The most bytes that client and server had in flight.
@@ -109,6 +111,7 @@ impl Brief {
                 && !c.quality.has(Quality::CAPTURE_DROPS),
             requests: c.exchange_count(),
             windows: c.ends.each_ref().map(|e| e.max_window),
+            large_limit: c.ends.each_ref().map(|e| e.os == Some("Linux") && e.wscale >= Some(LARGE_SCALE)),
             unscaled: c.opened_by_handshake
                 && !c.quality.has(Quality::NO_WINDOW_SCALE)
                 && c.ends.iter().any(|e| e.wscale.is_none()),
@@ -173,6 +176,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         _ if is_held_within_tls(f, connection) => &[FixId::Nodelay, FixId::ReuseConnections],
         _ => cause.info().fixes,
     };
+    let window = cause == Cause::ReceiveWindow;
+    let raised = window && sender_of(f).is_some_and(|s| connection.large_limit[1 - s]);
     let (mut fixes, mut refuted) = (Vec::new(), Vec::new());
     for &fix in listed {
         let info = fix.info();
@@ -206,6 +211,7 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
                 rows.iter_mut().take(1).for_each(|row| *row = &CORKED);
             }
             FixId::Application if events => rows.insert(0, &EVENTS),
+            FixId::Rmem if raised => rows.iter_mut().take(1).for_each(|row| *row = &BEGINS_SMALL),
             // The last one is for servers.
             FixId::ReuseConnections if closed => rows.rotate_right(1),
             FixId::ReuseConnections if asks_first(facts, cause, tls) => {
@@ -229,6 +235,9 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
             predicted: None,
             replayed: false,
         });
+    }
+    if raised {
+        fixes.sort_by_key(|fix| fix.fix != FixId::Rmem);
     }
     (f.fixes, f.refuted) = (fixes, refuted);
 }
@@ -298,14 +307,18 @@ fn put_first(rows: &mut Vec<&How>, front: usize, program: Program) -> bool {
     true
 }
 
-/// What decides whether a fix can help.
-fn shown(f: &Finding, c: &Brief) -> Shown {
-    // The end whose segment waited: a window is made at the other one.
-    let sender = match (f.side, f.cause.info().at_reader) {
+/// The end whose segment waited: a window is made at the other one.
+fn sender_of(f: &Finding) -> Option<usize> {
+    match (f.side, f.cause.info().at_reader) {
         (Some(Side::Client), at_reader) => Some(usize::from(at_reader)),
         (Some(Side::Server), at_reader) => Some(usize::from(!at_reader)),
         _ => None,
-    };
+    }
+}
+
+/// What decides whether a fix can help.
+fn shown(f: &Finding, c: &Brief) -> Shown {
+    let sender = sender_of(f);
     Shown {
         same_host: c.same_host,
         nothing_lost: c.nothing_lost,

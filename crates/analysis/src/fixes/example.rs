@@ -76,6 +76,16 @@ pub(super) fn is_stream_of_events(f: &Finding, c: &Brief) -> bool {
 /// Two pauses may be a header, its body and its end.
 const PATTERN: u64 = 3;
 
+/// With this scale the limit of a receiver's automatic window is what is advised, or more: Linux takes that of 2^(15 + scale) bytes (`tcp_select_initial_window`),
+/// of the buffer where the program had set one by then.
+pub(super) const LARGE_SCALE: u8 = 10;
+
+/// What to raise where the limit is raised already, and the window stayed small.
+pub(super) static BEGINS_SMALL: How = How {
+    system: "Linux",
+    text: "The limit is 32 MiB or more already, as the window scale says, and the window did not grow to it: raise what it begins with, `sysctl -w net.ipv4.tcp_rmem=\"4096 8388608 33554432\"` (the second value), for new connections; it does nothing where the program sets SO_RCVBUF",
+};
+
 /// What to look for where answers may have been corked.
 pub(super) static CORKED: How = How {
     system: "Any",

@@ -98,6 +98,18 @@ fn an_explicit_buffer_is_said_of_a_small_scale_only() {
     }
 }
 
+/// Linux takes the scale of the limit: what is raised already is not advised, but what the window begins with.
+#[test]
+fn a_limit_that_is_raised_already_is_not_advised() {
+    let first = |scale: u8| {
+        let analysis = window_limited(3, Some(scale), 0x342).analysis();
+        let f = analysis.findings.into_iter().find(|f| f.cause == Cause::ReceiveWindow).expect("a finding");
+        let fix = f.fixes.into_iter().next().expect("a fix");
+        (fix.fix.info().id, fix.how[0].contains("The limit is 32 MiB or more already"))
+    };
+    assert_eq!([9, 10].map(first), [("unset_rcvbuf", false), ("rmem", true)]);
+}
+
 /// A download into a buffer that the client set: the fix is at the client.
 #[test]
 fn an_explicit_buffer_of_the_client() {
