@@ -191,11 +191,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         }
         // Where the server closes a connection after each answer, nobody can use it again.
         let closed = fix == FixId::ReuseConnections && connection.server_closed;
-        let place = match fix {
-            _ if closed => "server",
-            FixId::SmallerResponse if is_upload(side, connection) => "client",
-            _ => place_of(info.place, cause, side),
-        };
+        let upload = fix == FixId::SmallerResponse && is_upload(side, connection);
+        let place = where_to(closed, upload).unwrap_or_else(|| place_of(info.place, cause, side));
         let events = is_stream_of_events(f, connection);
         let mut rows: Vec<&How> = info.how.iter().filter(|how| !is_for_other_end(fix, place, how)).collect();
         // Its line alone tells what to change: there is no time to look for in a log.
@@ -266,6 +263,11 @@ fn most_saved(fix: FixId, f: &Finding, tls: Tls) -> Nanos {
         }
         _ => f.to_save(),
     }
+}
+
+/// Where a connection that its server `closed` would be kept, and what is an `upload` made smaller.
+fn where_to(closed: bool, upload: bool) -> Option<&'static str> {
+    if closed { Some("server") } else { upload.then_some("client") }
 }
 
 /// The bytes that took the time are the client's.

@@ -474,7 +474,6 @@ fn what_is_left_has_totals_and_findings_of_its_own() {
     assert_eq!(named(&analysis), [("nagle_delayed_ack", vec![3, 1]), ("client_think", vec![3, 1])]);
     analysis.retain(|c| c.id == 1);
     assert_eq!(named(&analysis), [("nagle_delayed_ack", vec![1]), ("client_think", vec![1])]);
-    // What is inherent is summed over the whole capture, and told of these by their spans.
     let inherent = analysis.findings.iter().filter(|f| f.cause.class() == Class::Inherent);
     let told: Vec<_> = inherent.map(|f| (f.cause, f.lost)).collect();
     let c = &analysis.connections[0];
