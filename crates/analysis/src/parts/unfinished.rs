@@ -77,10 +77,12 @@ fn is_delivered(track: &Tracker, s: End) -> bool {
     flow.acked && flow.outstanding() <= fin_space
 }
 
-/// A reset ended the answer, and neither end had closed (rule 10). A server that resets a connection after a long pause is rid of
+/// A reset ended the answer, which its sender had not ended (rule 10). A server that resets a connection after a long pause is rid of
 /// an idle one; a client that has all of what was sent may do without a FIN.
 fn is_cut_off(ex: &Recorded, track: &Tracker, delivered: bool) -> bool {
-    let open = End::BOTH.iter().all(|&s| track.fin_of(s).is_none());
+    // A client that has closed, and resets what goes on coming, has not waited for all of it (RFC 9293, 3.10.7.1).
+    let by_client = track.reset_by() == Some(End::Client);
+    let open = End::BOTH.iter().all(|&s| track.fin_of(s).is_none() || s == End::Client && by_client);
     let answering = ex.bytes.server > 0 && ex.last_sender == End::Server;
     let soon = track.now() - ex.last <= track.long_pause(End::Server);
     let reset = match track.reset_by() {
@@ -111,6 +113,13 @@ pub(super) fn is_too_late(ex: &Recorded, track: &Tracker) -> bool {
 pub(super) fn ends_at(ex: &Recorded, track: &Tracker) -> Moment {
     let asked = ex.last_sender == End::Client && ex.bytes.server == 0 && is_delivered(track, End::Client);
     let soon = track.rtt_or_zero().max(WAKE_UP);
+    // Nor does it wait for the rest of an answer that it breaks off.
+    if let Some(fin) = track.fin_of(End::Client)
+        && ex.bytes.server > 0
+        && track.reset_by() == Some(End::Client)
+    {
+        return (fin.max(ex.last), ex.last_frame);
+    }
     match track.fin_of(End::Client).filter(|&fin| asked && fin - ex.last > soon) {
         Some(gave_up) => (gave_up, ex.last_frame),
         None => (track.now(), track.last_frame()),

@@ -470,4 +470,14 @@ fn an_answer_that_a_reset_cuts_off_is_not_complete() {
         w.at(ms(60)).server().data(1000);
     };
     assert_eq!(ended(&gave_up), (Ended::Rst, Nanos::ZERO, None));
+    // It closed first, and its host resets what goes on coming.
+    let broke_off = |w: &mut Wire| {
+        w.client().fin();
+        w.at(ms(55)).server().data(1000);
+        w.at(ms(65)).client().rst().segment.flags = TcpFlags(TcpFlags::RST);
+        w.at(ms(85)).server().rst();
+    };
+    // What came last ends it: nobody waited for more.
+    let (how, lost, _) = ended(&broke_off);
+    assert_eq!((how, lost), (Ended::Rst, ms(15)));
 }

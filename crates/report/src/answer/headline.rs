@@ -108,7 +108,7 @@ fn cut_off(n: u64) -> Option<String> {
     let which = if n == 1 { "One answer".to_owned() } else { format!("{n} answers") };
     let of = if n == 1 { "its connection" } else { "their connections" };
     (n > 0).then(|| {
-        format!("{which} ended with a reset of {of} before either end had closed: if more was to come, that is lost.")
+        format!("{which} ended with a reset of {of} before its server had closed: if more was to come, that is lost.")
     })
 }
 

@@ -182,7 +182,7 @@ fn handshakes_of_empty_connections_are_told_apart() {
 #[test]
 fn answers_that_resets_cut_off_are_told() {
     assert_eq!(cut_off(0), None);
-    let lost = "before either end had closed: if more was to come, that is lost.";
+    let lost = "before its server had closed: if more was to come, that is lost.";
     assert_eq!(cut_off(1), Some(format!("One answer ended with a reset of its connection {lost}")));
     let two = format!("2 answers ended with a reset of their connections {lost}");
     assert_eq!(cut_off(2).as_ref(), Some(&two));
