@@ -31,6 +31,8 @@ SENTENCES = [
         r'^The next write came ' + TIME.format('wait') + r' after the one before\.',
         r'^For ' + TIME.format('wait') + r' TCP had nothing to send',
         r'^\d+ bytes were retransmitted after ' + TIME.format('after'),
+        r'^\d+ bytes were sent again, ' + TIME.format('after'),
+        r'^\d+ bytes more came ' + TIME.format('after'),
         r'^The SYN(?:-ACK)? was sent .* over ' + TIME.format('wait'),
         r'^One round trip \(' + TIME.format('trip'),
         r'^(?P<flight>\d+) bytes in flight filled the window .* one window per ' + TIME.format('trip'),

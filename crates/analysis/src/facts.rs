@@ -196,6 +196,13 @@ pub enum Facts {
         /// Wait before it.
         wait: Nanos,
     },
+    /// More came while a loss was repaired.
+    InRecovery {
+        /// Payload of it.
+        bytes: u32,
+        /// After the packet before.
+        wait: Nanos,
+    },
     /// A retransmission of what had passed beside its receiver, which went on without it.
     LostBehind {
         /// Payload that was retransmitted.
@@ -351,6 +358,7 @@ impl Facts {
             Facts::Think { seen, path } => Some(seen - path),
             Facts::Behind { work, .. } => Some(work),
             Facts::Loss { wait, .. }
+            | Facts::InRecovery { wait, .. }
             | Facts::LostBehind { wait, .. }
             | Facts::TooBig { wait, .. }
             | Facts::FirstData { wait, .. }
@@ -425,7 +433,8 @@ impl fmt::Display for Facts {
             }
             Facts::Bytes { bytes, bps } => passed(f, bytes, bps, Nanos::ZERO),
             Facts::Stood { bytes, bps, stood } => passed(f, bytes, bps, stood),
-            Facts::Loss { bytes, wait } => write!(f, "{bytes} bytes were retransmitted after {wait}."),
+            Facts::Loss { bytes, wait } => waited::sent_again(f, bytes, wait),
+            Facts::InRecovery { bytes, wait } => waited::in_recovery(f, bytes, wait),
             Facts::LostBehind { bytes, wait } => lost_behind(f, bytes, wait),
             Facts::TooBig { bytes, wait, mtu } => waited::too_big(f, bytes, wait, mtu),
             Facts::FirstData { bytes, wait, repeats } => first_data(f, bytes, wait, repeats),

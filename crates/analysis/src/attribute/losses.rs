@@ -73,7 +73,8 @@ pub(super) fn loss(context: &Context, step: &Step, kind: Repair, time: Nanos, ou
     let repaired = matches!(kind, Repair::Timeout | Repair::Probe | Repair::Fast);
     let facts = match step.behind && repaired && step.is_loss() {
         true => Facts::LostBehind { bytes, wait },
-        false => Facts::Loss { bytes, wait },
+        false if step.is_loss() => Facts::Loss { bytes, wait },
+        false => Facts::InRecovery { bytes, wait },
     };
     out.network(rule, cause, time, facts);
 }

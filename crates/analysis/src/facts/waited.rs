@@ -224,3 +224,11 @@ pub(super) fn too_big(f: &mut fmt::Formatter<'_>, bytes: u32, wait: Nanos, mtu: 
         "{bytes} bytes were retransmitted after {wait}: a router had said, by ICMP, that the packet was {most} and went no further."
     )
 }
+
+pub(super) fn sent_again(f: &mut fmt::Formatter<'_>, bytes: u32, wait: Nanos) -> fmt::Result {
+    write!(f, "{bytes} bytes were sent again, {wait} after the packet before.")
+}
+
+pub(super) fn in_recovery(f: &mut fmt::Formatter<'_>, bytes: u32, wait: Nanos) -> fmt::Result {
+    write!(f, "{bytes} bytes more came {wait} after the packet before, while a loss was repaired.")
+}

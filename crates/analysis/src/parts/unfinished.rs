@@ -139,7 +139,7 @@ pub(super) fn name_the_silent(ex: &Recorded, track: &Tracker, spans: &mut [Span]
     let beside = !track.near(End::Client);
     let repeated = |s: &&mut Span| match s.facts {
         Facts::LostBehind { .. } => true,
-        Facts::Loss { .. } => beside || s.cause == Cause::SpuriousRecovery,
+        Facts::Loss { .. } | Facts::InRecovery { .. } => beside || s.cause == Cause::SpuriousRecovery,
         _ => false,
     };
     for span in spans.iter_mut().filter(repeated) {

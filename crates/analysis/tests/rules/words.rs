@@ -122,7 +122,14 @@ const SENTENCES: &[(Facts, &str)] = &[
         Facts::Stood { bytes: 1_448, bps: Some(10e6), stood: Nanos::millis(3) },
         "1448 bytes passed; the bottleneck carries about 10 Mbit/s. By their time stamps the sender had built them up to 3.00 ms before they left its host: they stood in a queue there, of a shaper (`tc -s qdisc show`) or of a slow interface.",
     ),
-    (Facts::Loss { bytes: 100, wait: Nanos::millis(220) }, "100 bytes were retransmitted after 220 ms."),
+    (
+        Facts::Loss { bytes: 100, wait: Nanos::millis(220) },
+        "100 bytes were sent again, 220 ms after the packet before.",
+    ),
+    (
+        Facts::InRecovery { bytes: 100, wait: Nanos::millis(220) },
+        "100 bytes more came 220 ms after the packet before, while a loss was repaired.",
+    ),
     (
         Facts::Probe { wait: Nanos::millis(40), outstanding: 100 },
         "Nothing for 40.0 ms with 100 bytes unacknowledged; then new data as a probe, and what it brought to light was repaired.",
