@@ -80,8 +80,11 @@ fn is_delivered(track: &Tracker, s: End) -> bool {
 /// A reset ended the answer, which its sender had not ended (rule 10). A server that resets a connection after a long pause is rid of
 /// an idle one; a client that has all of what was sent may do without a FIN.
 fn is_cut_off(ex: &Recorded, track: &Tracker, delivered: bool) -> bool {
-    // A client that has closed, and resets what goes on coming, has not waited for all of it (RFC 9293, 3.10.7.1).
-    let by_client = track.reset_by() == Some(End::Client);
+    // A client that has closed, and resets what goes on coming, has not waited for all of it (RFC 9293, 3.10.7.1): a segment of it or more, for last words
+    // of TLS and HTTP/2 come so as well.
+    let flow = track.flow(End::Server);
+    let more = flow.outstanding() >= flow.mss;
+    let by_client = track.reset_by() == Some(End::Client) && more;
     let open = End::BOTH.iter().all(|&s| track.fin_of(s).is_none() || s == End::Client && by_client);
     let answering = ex.bytes.server > 0 && ex.last_sender == End::Server;
     let soon = track.now() - ex.last <= track.long_pause(End::Server);

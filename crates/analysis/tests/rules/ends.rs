@@ -471,13 +471,15 @@ fn an_answer_that_a_reset_cuts_off_is_not_complete() {
     };
     assert_eq!(ended(&gave_up), (Ended::Rst, Nanos::ZERO, None));
     // It closed first, and its host resets what goes on coming.
-    let broke_off = |w: &mut Wire| {
+    let broke_off = |w: &mut Wire, bytes: u32| {
         w.client().fin();
-        w.at(ms(55)).server().data(1000);
+        w.at(ms(55)).server().data(bytes);
         w.at(ms(65)).client().rst().segment.flags = TcpFlags(TcpFlags::RST);
         w.at(ms(85)).server().rst();
     };
     // What came last ends it: nobody waited for more.
-    let (how, lost, _) = ended(&broke_off);
+    let (how, lost, _) = ended(&|w| broke_off(w, 1_448));
     assert_eq!((how, lost), (Ended::Rst, ms(15)));
+    // Last words of the server, which came too late, are not missed.
+    assert_eq!(ended(&|w| broke_off(w, 100)).0, Ended::Complete);
 }
