@@ -325,3 +325,28 @@ fn what_comes_through_as_it_was_was_not_too_large() {
     assert_eq!(time_of(&c, Cause::PathMtu), 0, "{:?}", c.budget);
     assert!(time_of(&c, Cause::RetransmissionTimeout) > 1_400, "{:?}", c.budget);
 }
+
+/// The link stands still for 400 ms while the second flight is on it.
+fn standstill(w: &mut Wire, _: fn(&mut Packet, usize, Tap), tap: Tap) {
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    w.at(ms(40)).server().ack();
+    for (n, flight, late) in [(10, ms(60), ms(0)), (20, us(80_050), ms(400)), (20, us(500_100), ms(0))] {
+        for _ in 0..n {
+            let packet = w.at(flight).server().data(1_448);
+            match tap {
+                Tap::Client => _ = packet.late(late),
+                _ => w.overtaken(0, late),
+            }
+        }
+        w.at(flight + ms(10) + late).client().ack();
+    }
+}
+
+/// What had left and came later than what left before it stood on its way: no window of its sender held it (rule 119).
+#[test]
+fn a_link_that_stands_still_is_no_window() {
+    let c = explained(&taps(standstill));
+    assert_eq!(time_of(&c, Cause::Queueing), 400, "{:?}", c.budget);
+    assert!(time_of(&c, Cause::SlowStart) <= 40, "{:?}", c.budget);
+}

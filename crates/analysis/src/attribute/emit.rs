@@ -150,8 +150,14 @@ impl<'a> Emit<'a> {
             let facts = Facts::Bytes { bytes: self.step.bytes, bps: None };
             self.network(Rule::PaceOfLink, Cause::Bandwidth, time, facts);
         } else {
+            // Between two taps the time of its own bytes in that queue is theirs, where the link's rate is known.
+            let sender = self.step.sender;
+            let own = match context.per_byte[sender] {
+                Some(_) if self.step.across => self.bandwidth(context, sender, time, self.step.bytes),
+                _ => Nanos::ZERO,
+            };
             let facts = Facts::Queue { rtt: context.rtt + under_way, base: context.rtt };
-            self.network(Rule::Queue, Cause::Queueing, time, facts);
+            self.network(Rule::Queue, Cause::Queueing, time - own, facts);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What others than the packets of this tap tell a connection: kernels, and a second tap.
 
 use super::Conn;
-use crate::release::is_beside;
+use crate::release::{Freed, is_beside};
 use crate::step::Step;
 use crate::taps::{Role, Until};
 use crate::track::{NotTaken, Repair};
@@ -70,8 +70,16 @@ impl Conn {
         step: Step,
         rtt: Nanos,
     ) -> (Option<Step>, Step) {
-        let (before, mut step) = self.role.settle(until, before, step);
+        let (mut before, mut step) = self.role.settle(until, before, step);
         self.role.cross(&mut step, rtt);
+        // What left with the one before it takes the time of its own bytes.
+        let waits = !step.is_turn() && !step.is_loss() && step.loss.is_none() && !step.is_burst();
+        // Its server had let it go, and it came so much later than what came before it (rule 119).
+        if let Some(late) = self.role.held_on_its_way(&step, rtt).filter(|_| waits && before.is_none()) {
+            let at = (step.end - late).max(step.start);
+            let first = step.cut_freed(Freed { at, under_way: late });
+            before = Some(first).filter(|first| first.duration() > Nanos::ZERO);
+        }
         if let Some(ticks) = self.role.ticks().filter(|_| step.across) {
             self.habits.heed_ticks(ticks);
         }

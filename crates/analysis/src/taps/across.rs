@@ -13,6 +13,9 @@ use tcpwhy_base::{End, Ends, Nanos, Segment, Seq};
 /// Of IPv4 and TCP, without options, bytes (RFC 791, 3.1; RFC 9293, 3.1).
 const HEADER: u32 = 40;
 
+/// Beyond half of a round trip what is later than this stood in a queue (rule 38).
+const QUEUE: Nanos = Nanos::millis(5);
+
 /// Steps whose segment has not arrived yet; of more than these the oldest are forgotten.
 const MOST_TOLD: usize = 4_096;
 
@@ -254,6 +257,11 @@ impl Across {
                 self.least = Some((late, bytes));
             }
         }
+    }
+
+    /// The server's last data was held on its way by so much, beyond what tells a queue (rule 38).
+    pub(crate) fn held_on_its_way(&self, rtt: Nanos) -> Option<Nanos> {
+        self.ways.server.later().filter(|&late| late > rtt.part(2) + QUEUE)
     }
 
     /// What the server's tap said last of answers that may be corked.

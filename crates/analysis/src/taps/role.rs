@@ -91,6 +91,14 @@ impl Role {
         }
     }
 
+    /// Where there are two taps: the segment that ended the step that was settled last was held on its way for so long.
+    pub(crate) fn held_on_its_way(&self, step: &Step, rtt: Nanos) -> Option<Nanos> {
+        match self {
+            Role::Explained(across) if step.across => across.held_on_its_way(rtt),
+            _ => None,
+        }
+    }
+
     /// What the tap beside the server says of answers that may be corked, where there are two.
     pub(crate) fn ticks(&self) -> Option<Option<u16>> {
         match self {

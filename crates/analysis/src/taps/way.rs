@@ -47,14 +47,28 @@ pub(super) struct Way {
     pub(super) named: Vec<Lost>,
     /// When the last that arrived had left.
     last: Option<Nanos>,
+    /// How long the last data was under way, and that before it.
+    transit: Option<Nanos>,
+    before: Option<Nanos>,
 }
 
-at_rest! { Way { from, on_the_way, left, arrived, lost, lost_data, named, last } }
+at_rest! { Way { from, on_the_way, left, arrived, lost, lost_data, named, last, transit, before } }
 
 impl Way {
     pub(super) fn new(from: End) -> Way {
         let on_the_way = VecDeque::new();
-        Way { from, on_the_way, left: 0, arrived: 0, lost: 0, lost_data: 0, named: Vec::new(), last: None }
+        Way {
+            from,
+            on_the_way,
+            left: 0,
+            arrived: 0,
+            lost: 0,
+            lost_data: 0,
+            named: Vec::new(),
+            last: None,
+            transit: None,
+            before: None,
+        }
     }
 
     /// A packet passed the tap of its sender. `heard`: the other tap has seen something of this connection.
@@ -88,10 +102,21 @@ impl Way {
     /// A packet passed the tap of its receiver.
     pub(super) fn arrives(&mut self, segment: &Segment) {
         let mark = Mark::of(segment);
+        if segment.len > 0 {
+            self.before = self.transit.take();
+        }
         let Some(at) = self.on_the_way.iter().position(|p| p.0 == mark) else { return };
         let Some((_, packet)) = self.on_the_way.remove(at) else { return };
         self.arrived += 1;
         self.last = self.last.max(Some(packet.time));
+        if segment.len > 0 {
+            self.transit = Some(segment.time - packet.time);
+        }
+    }
+
+    /// The last data was so much longer under way than that before it.
+    pub(super) fn later(&self) -> Option<Nanos> {
+        Some(self.transit? - self.before?)
     }
 
     fn give_up(&mut self, lost: Lost) {
