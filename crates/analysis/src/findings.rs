@@ -34,6 +34,13 @@ pub(crate) struct Where {
     pub(crate) tail: bool,
 }
 
+impl Where {
+    /// Nobody waits any more, of such a class (rule 27).
+    fn is_over(&self, class: Class) -> bool {
+        self.tail && matches!(class, Class::Application | Class::Unknown)
+    }
+}
+
 /// What of a span is summed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'a> {
@@ -114,7 +121,8 @@ impl Best {
             start: part.start,
             end: part.end,
         };
-        Best { example, time: part.end - part.start, facts: *part.facts }
+        let time = if place.is_over(part.cause.class()) { Nanos::ZERO } else { part.end - part.start };
+        Best { example, time, facts: *part.facts }
     }
 
     fn rank(&self) -> Rank {
@@ -307,8 +315,10 @@ impl Rollup {
         let (time, class) = (part.end - part.start, part.cause.class());
         self.lost += time;
         self.doubt.add_time(time, part.confidence, place.gap);
-        // Time after the last byte counts, but is no wait of anybody (rule 27).
-        if place.tail && matches!(class, Class::Application | Class::Unknown) {
+        // Time after the last byte counts, but is no wait of anybody (rule 27), and shows nothing.
+        let over = place.is_over(class);
+        let shows = if over { Nanos::ZERO } else { time };
+        if over {
             self.tail += time;
         } else {
             if place.gap {
@@ -320,17 +330,17 @@ impl Rollup {
         }
         // Mostly it is no better example, which its length alone shows.
         let of_exchange = place.exchange > 0;
-        if time >= self.example.time
+        if shows >= self.example.time
             || of_exchange != (self.example.example.exchange > 0)
             || is_doubt(part.facts)
         {
             let order = (place.connection, part.frames.first());
-            let rank = Rank { of_exchange, is_doubt: is_doubt(part.facts), time, order };
+            let rank = Rank { of_exchange, is_doubt: is_doubt(part.facts), time: shows, order };
             if rank.is_better_than(&self.example.rank()) {
                 self.example = Best::of(part, place);
             }
         }
-        if class == Class::Tcp || place.gap && class == Class::Application {
+        if class == Class::Tcp || place.gap && class == Class::Application && !over {
             self.keep_evidence(part.frames);
         }
     }

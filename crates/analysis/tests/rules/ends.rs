@@ -483,3 +483,18 @@ fn an_answer_that_a_reset_cuts_off_is_not_complete() {
     // Last words of the server, which came too late, are not missed.
     assert_eq!(ended(&|w| broke_off(w, 100)).0, Ended::Complete);
 }
+
+/// Nobody waits after the last byte: the longest wait is shown, not that time (rule 27).
+#[test]
+fn time_after_the_last_byte_shows_nothing() {
+    let mut w = opened(Tap::Client, ms(20));
+    for t in [30, 1_070] {
+        w.at(ms(t)).client().data(100);
+        w.at(ms(t + 10)).server().data(1000);
+        w.after(ms(10)).client().ack();
+    }
+    w.at(ms(9_000)).client().fin();
+    let analysis = w.analysis();
+    let f = analysis.findings.iter().find(|f| f.cause == Cause::ClientThink).expect("pauses");
+    assert!(f.tail > ms(7_000) && f.example.end - f.example.start < ms(1_100), "{f:?}");
+}
