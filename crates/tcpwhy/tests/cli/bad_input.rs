@@ -114,6 +114,7 @@ fn unreadable_folders() {
     if cfg!(feature = "parquet") {
         run(&["summarize", inner]).fails(3, &denied);
         run(&["summarize", &format!("{root}/nowhere")]).fails(3, &["no such folder. Check the name"]);
+        run(&["summarize", &format!("{root}/a.pcap")]).fails(2, &["a file, not a folder with tables"]);
         mode(&tables, 0o755);
         mode(&tables.join("spans"), 0o000);
         let some = run(&["summarize", inner]);

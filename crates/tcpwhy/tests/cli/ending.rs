@@ -141,6 +141,21 @@ fn an_interrupt_is_no_green_answer() {
     assert_eq!(left, ["answer.json", "page.html"]);
 }
 
+/// A look at a host ends with what it has seen, whoever asks for that.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_check_that_is_ended_says_what_it_saw() {
+    for signal in ["INT", "TERM"] {
+        let dir = Dir::new();
+        let child = started(&["check", "--watch", "60s"], &dir, || true);
+        kill(&child, signal);
+        let done = stopped(child, 20);
+        assert_eq!(done.status.code(), Some(130), "{signal}: {}", String::from_utf8_lossy(&done.stderr));
+        let said = String::from_utf8(done.stdout).unwrap();
+        assert!(said.contains("looked for "), "{signal}: {said}");
+    }
+}
+
 /// It says what was read though its input stays open, also where nothing has come.
 #[test]
 fn an_interrupt_ends_the_wait_for_an_input_that_stays_open() {
