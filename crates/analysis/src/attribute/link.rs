@@ -114,7 +114,12 @@ fn spread(context: &Context, steps: &[Step], sender: End) -> Option<f64> {
 
 /// A round trip is longer than the shortest by so much where something stands in a queue (rule 38): below that hosts may have been late.
 pub(super) fn least_queue(context: &Context) -> Nanos {
-    context.rtt.part(2) + Nanos::millis(5) + context.tick.times(2)
+    least_beyond(context.rtt, context.tick)
+}
+
+/// The same of a round trip, by a clock that ticks so.
+pub(crate) fn least_beyond(rtt: Nanos, tick: Nanos) -> Nanos {
+    rtt.part(2) + Nanos::millis(5) + tick.times(2)
 }
 
 /// A round trip swollen beyond the base one: a queue on the path (rule 38). If this flow is large enough to fill the path

@@ -19,6 +19,7 @@ mod woken;
 pub(crate) use context::{Carry, Context};
 pub(crate) use emit::HOSTS;
 pub(crate) use fold::{fold, join_neighbours};
+pub(crate) use link::least_beyond;
 pub(crate) use pieces::Pieces;
 pub(crate) use plain::{PlainExchange, plain};
 

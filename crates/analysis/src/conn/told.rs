@@ -75,7 +75,9 @@ impl Conn {
         // What left with the one before it takes the time of its own bytes.
         let waits = !step.is_turn() && !step.is_loss() && step.loss.is_none() && !step.is_burst();
         // Its server had let it go, and it came so much later than what came before it (rule 119).
-        if let Some(late) = self.role.held_on_its_way(&step, rtt).filter(|_| waits && before.is_none()) {
+        if let Some(late) =
+            self.role.held_on_its_way(&step, rtt, self.track.tick()).filter(|_| waits && before.is_none())
+        {
             let at = (step.end - late).max(step.start);
             let first = step.cut_freed(Freed { at, under_way: late });
             before = Some(first).filter(|first| first.duration() > Nanos::ZERO);

@@ -1,7 +1,7 @@
 //! A connection at the client's tap, with what the tap beside the server has seen of it.
 
 use super::way::Way;
-use crate::attribute::HOSTS;
+use crate::attribute::{HOSTS, least_beyond};
 use crate::release::Wait;
 use crate::rest::{Near, at_rest};
 use crate::result::{Lost, TwoTaps};
@@ -12,9 +12,6 @@ use tcpwhy_base::{End, Ends, Nanos, Segment, Seq};
 
 /// Of IPv4 and TCP, without options, bytes (RFC 791, 3.1; RFC 9293, 3.1).
 const HEADER: u32 = 40;
-
-/// Beyond half of a round trip what is later than this stood in a queue (rule 38).
-const QUEUE: Nanos = Nanos::millis(5);
 
 /// Steps whose segment has not arrived yet; of more than these the oldest are forgotten.
 const MOST_TOLD: usize = 4_096;
@@ -260,8 +257,8 @@ impl Across {
     }
 
     /// The server's last data was held on its way by so much, beyond what tells a queue (rule 38).
-    pub(crate) fn held_on_its_way(&self, rtt: Nanos) -> Option<Nanos> {
-        self.ways.server.later().filter(|&late| late > rtt.part(2) + QUEUE)
+    pub(crate) fn held_on_its_way(&self, rtt: Nanos, tick: Nanos) -> Option<Nanos> {
+        self.ways.server.later().filter(|&late| late > least_beyond(rtt, tick))
     }
 
     /// What the server's tap said last of answers that may be corked.

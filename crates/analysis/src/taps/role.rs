@@ -92,9 +92,9 @@ impl Role {
     }
 
     /// Where there are two taps: the segment that ended the step that was settled last was held on its way for so long.
-    pub(crate) fn held_on_its_way(&self, step: &Step, rtt: Nanos) -> Option<Nanos> {
+    pub(crate) fn held_on_its_way(&self, step: &Step, rtt: Nanos, tick: Nanos) -> Option<Nanos> {
         match self {
-            Role::Explained(across) if step.across => across.held_on_its_way(rtt),
+            Role::Explained(across) if step.across => across.held_on_its_way(rtt, tick),
             _ => None,
         }
     }
