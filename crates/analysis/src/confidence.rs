@@ -127,6 +127,7 @@ pub(crate) enum Rule {
     FullNeverCame,
     /// How much of the wait was work before it was sent does not show.
     AnswerNeverCame,
+    RestNeverCame,
     ThinkUnfinished,
     RoundTripUnfinished,
     // Nothing to go by
@@ -319,10 +320,9 @@ impl Rule {
             (Rule::Timeout, _) => or(0.9, C::TailLossProbe, 0.1),
             (Rule::LossProbe, _) => either(0.7, (C::SpuriousRecovery, 0.15), (C::RetransmissionTimeout, 0.1)),
             (Rule::SpuriousRecovery, _) => or(0.75, C::RetransmissionTimeout, 0.15),
-            (Rule::BlackHole, _) => or(0.9, C::RetransmissionTimeout, 0.1),
+            (Rule::BlackHole | Rule::NotTaken, _) => or(0.9, C::RetransmissionTimeout, 0.1),
             (Rule::TooBig, _) => or(0.97, C::RetransmissionTimeout, 0.03),
             (Rule::CameInPieces, _) => or(0.8, C::ServerThink, 0.2),
-            (Rule::NotTaken, _) => or(0.9, C::RetransmissionTimeout, 0.1),
             (Rule::NewDataProbe | Rule::ThinkAtTimer, _) => or(0.75, C::RetransmissionTimeout, 0.2),
             (Rule::OnePacketMissing, _) => {
                 either(0.85, (C::RetransmissionTimeout, 0.1), (C::SenderPause, 0.05))
@@ -392,6 +392,7 @@ impl Rule {
 
             (Rule::NeverRepaired, _) => or(0.8, C::PathMtu, 0.1),
             (Rule::AnswerNeverCame, _) => or(0.6, C::ServerThink, 0.3),
+            (Rule::RestNeverCame, _) => or(0.6, C::SenderPause, 0.3),
             (Rule::BothWindowsShut | Rule::DeadPeer | Rule::ThinkUnfinished, _) => sure(0.8),
         }
     }

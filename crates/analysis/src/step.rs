@@ -213,6 +213,11 @@ impl Step {
         self.wait = wait;
     }
 
+    /// Nothing begins with it.
+    pub(crate) fn goes_on(&mut self) {
+        self.split = false;
+    }
+
     /// It belongs to a loss that was repaired until it ended.
     pub(crate) fn repairs(&mut self, kind: Repair) {
         self.loss = Some((kind, self.end));
@@ -247,7 +252,7 @@ impl Step {
     /// The other side had spoken last.
     #[inline]
     pub(crate) fn is_turn(&self) -> bool {
-        matches!(self.wait, Wait::Turn { .. } | Wait::Behind { .. })
+        matches!(self.wait, Wait::Turn { .. } | Wait::Behind { .. } | Wait::NeverCame { .. })
     }
 
     /// It ended with a retransmission.

@@ -350,3 +350,48 @@ fn a_link_that_stands_still_is_no_window() {
     assert_eq!(time_of(&c, Cause::Queueing), 400, "{:?}", c.budget);
     assert!(time_of(&c, Cause::SlowStart) <= 40, "{:?}", c.budget);
 }
+
+/// Full segments of an answer vanish, and nothing of it comes until the client gives up: it neither pauses nor is its peer silent.
+fn nothing_comes(w: &mut Wire, lose: fn(&mut Packet, usize, Tap), tap: Tap) {
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    w.at(ms(40)).server().data(240);
+    w.at(ms(50)).client().ack();
+    for _ in 0..10 {
+        lose(w.at(ms(41)).server().data(1_448), SERVER, tap);
+    }
+    for t in [280, 700, 1_540, 3_220] {
+        lose(w.at(ms(t)).server().repeat(240, 1_448), SERVER, tap);
+    }
+    w.at(ms(6_000)).client().data(31);
+    w.at(ms(6_001)).client().fin();
+    w.at(ms(6_011)).server().rst();
+}
+
+#[test]
+fn what_the_other_tap_saw_leave_is_what_was_waited_for() {
+    let c = explained(&taps(nothing_comes));
+    assert!(time_of(&c, Cause::PathMtu) > 5_900, "{:?}", c.budget);
+}
+
+/// An upload whose full segments vanish: what passes the tap beside its client has not come to the other one.
+fn vanishing_upload(w: &mut Wire, lose: fn(&mut Packet, usize, Tap), tap: Tap) {
+    w.handshake();
+    w.at(ms(30)).client().data(200);
+    w.at(ms(40)).server().ack();
+    for _ in 0..10 {
+        lose(w.at(ms(41)).client().data(1_448), CLIENT, tap);
+    }
+    for t in [280, 700, 1_540, 3_220] {
+        lose(w.at(ms(t)).client().repeat(200, 1_448), CLIENT, tap);
+    }
+    w.at(ms(6_000)).client().fin();
+    w.at(ms(6_010)).server().ack();
+}
+
+#[test]
+fn what_passes_beside_its_sender_has_not_come_through() {
+    let c = explained(&taps(vanishing_upload));
+    assert_eq!(time_of(&c, Cause::RetransmissionTimeout), 0, "{:?}", c.budget);
+    assert!(time_of(&c, Cause::PathMtu) > 5_000, "{:?}", c.budget);
+}

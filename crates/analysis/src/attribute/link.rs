@@ -61,7 +61,7 @@ fn free_time(context: &Context, step: &Step, d: End) -> Nanos {
             repair: Repair::Timeout | Repair::Probe | Repair::BlackHole | Repair::TooBig { .. },
             ..
         } => Nanos::ZERO,
-        Wait::Behind { .. } => Nanos::ZERO,
+        Wait::Behind { .. } | Wait::NeverCame { .. } => Nanos::ZERO,
         Wait::Turn { .. } => (step.duration() - context.reaction[d.peer()]).floor0(),
         _ => step.duration(),
     }

@@ -20,6 +20,15 @@ pub(super) fn missing(context: &Context, packets: u32, time: Nanos, otherwise: C
     out.missing(rule, cause, otherwise, time, Facts::Missing { packets, wait: time });
 }
 
+/// Bytes that are waited for and were repeated in vain: `whole` segments alone, or anything (rule 106).
+pub(crate) fn never_repaired(whole: bool) -> (Rule, Cause) {
+    if whole {
+        (Rule::FullNeverCame, Cause::PathMtu)
+    } else {
+        (Rule::NeverRepaired, Cause::RetransmissionTimeout)
+    }
+}
+
 /// The wait for new data that a tail loss probe carried.
 pub(super) fn new_probe(context: &Context, step: &Step, outstanding: u32, rest: Nanos, out: &mut Emit<'_>) {
     let trip = out.trip(context, context.reaction[step.sender.peer()].min(rest));

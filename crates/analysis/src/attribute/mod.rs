@@ -20,6 +20,7 @@ pub(crate) use context::{Carry, Context};
 pub(crate) use emit::HOSTS;
 pub(crate) use fold::{fold, join_neighbours};
 pub(crate) use link::least_beyond;
+pub(crate) use losses::never_repaired;
 pub(crate) use pieces::Pieces;
 pub(crate) use plain::{PlainExchange, plain};
 

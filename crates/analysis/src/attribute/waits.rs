@@ -3,7 +3,7 @@
 use crate::attribute::context::{Carry, Context};
 use crate::attribute::emit::Emit;
 use crate::attribute::link::{link_time, queue};
-use crate::attribute::losses::{loss, missing, new_probe};
+use crate::attribute::losses::{loss, missing, never_repaired, new_probe};
 use crate::attribute::turns::{behind, late_request, turn, turn_across};
 use crate::confidence::Rule;
 use crate::facts::{Facts, Witnessed};
@@ -43,19 +43,9 @@ pub(super) fn spans_of(
 }
 
 fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emit<'_>) {
+    let rest = behind_loss(context, step, rest, out);
     if rest <= Nanos::ZERO {
         return;
-    }
-    // Time until a recovery ended is the loss's; the rest has its own reason.
-    let mut rest = rest;
-    if let Some((kind, until)) = step.loss {
-        let whole = until >= step.end && !step.is_turn();
-        let part = if whole { rest } else { (until - out.at()).floor0().min(rest) };
-        loss(context, step, kind, part, out);
-        rest = rest - part;
-        if rest <= Nanos::ZERO {
-            return;
-        }
     }
     out.as_decided();
     let (me, peer) = (Some(Side::from(step.sender)), Some(Side::from(step.sender.peer())));
@@ -134,6 +124,10 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
             );
         }
         Wait::Missing { packets } => missing(context, packets, rest, Cause::SenderPause, out),
+        Wait::NeverCame { whole } => {
+            let (rule, cause) = never_repaired(whole);
+            out.network(rule, cause, rest, Facts::Missing { packets: 0, wait: rest });
+        }
         Wait::Loss { repair, .. } => loss(context, step, repair, rest, out),
         Wait::NewProbe { outstanding } => new_probe(context, step, outstanding, rest, out),
         Wait::Blind => {
@@ -141,6 +135,15 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
             out.span(Rule::NotCaptured, Cause::Unexplained, None, rest, facts);
         }
     }
+}
+
+/// Time until a recovery ended is the loss's: what is left of `rest` has its own reason.
+fn behind_loss(context: &Context, step: &Step, rest: Nanos, out: &mut Emit<'_>) -> Nanos {
+    let Some((kind, until)) = step.loss.filter(|_| rest > Nanos::ZERO) else { return rest };
+    let whole = until >= step.end && !step.is_turn();
+    let part = if whole { rest } else { (until - out.at()).floor0().min(rest) };
+    loss(context, step, kind, part, out);
+    rest - part
 }
 
 /// A window opened whose reader had been late.

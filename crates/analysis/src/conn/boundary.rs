@@ -59,7 +59,7 @@ impl Conn {
     /// This segment ends the exchange that goes on, and opens another.
     #[inline(always)]
     pub(super) fn opens_another(
-        &self,
+        &mut self,
         s: End,
         segment: &Segment,
         t: Nanos,
@@ -67,7 +67,13 @@ impl Conn {
         missing: u16,
     ) -> bool {
         let ends = self.ex.is_active() && arrived.new > 0 && self.ends_before(s, segment, t);
-        ends && !self.ex.streams() && !self.is_held_across(s, segment, arrived, missing)
+        if ends && s == End::Client {
+            self.hears_of_lost();
+        }
+        // Who still waits for bytes that never came has no answer yet (rule 106).
+        ends && (s == End::Server || self.track.never_came(End::Server, t).is_none())
+            && !self.ex.streams()
+            && !self.is_held_across(s, segment, arrived, missing)
     }
 
     /// Nagle's algorithm held it for the ACK of a small segment of the exchange that goes on (rule 78): what came across meanwhile

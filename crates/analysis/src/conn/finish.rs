@@ -28,6 +28,7 @@ impl Conn {
 
     /// Ends the connection: closes what is open and makes its summary (without the parts given away). Nothing comes after that.
     pub(crate) fn finish(&mut self, capture_end: bool, parts: &mut Output) -> Finished {
+        self.hears_of_lost();
         if self.ex.is_tls() {
             self.close_tls(self.ex.recorded().answers(), false, parts);
             self.ledger.hangs(&self.track);

@@ -1,7 +1,7 @@
 //! What others than the packets of this tap tell a connection: kernels, and a second tap.
 
 use super::Conn;
-use crate::release::{Freed, is_beside};
+use crate::release::{Freed, Wait, is_beside};
 use crate::step::Step;
 use crate::taps::{Role, Until};
 use crate::track::{NotTaken, Repair};
@@ -27,7 +27,35 @@ impl Conn {
         self.track.too_big(s, told);
     }
 
-    /// The same, where there are two taps.
+    /// `s` spoke while it still waited for bytes that never came (rule 106): that is what it had waited for.
+    #[inline]
+    pub(super) fn still_lacks(&mut self, s: End, step: &mut Step) -> Option<Wait> {
+        if s != End::Client || !(step.is_turn() || step.pause().is_some()) {
+            return None;
+        }
+        if let Some(kind) = self.track.repeats_in_vain(End::Server, step.end).filter(|_| step.is_turn()) {
+            step.repairs(kind);
+            return None;
+        }
+        self.hears_of_lost();
+        let lost = self.track.never_came(End::Server, step.end)?;
+        // Its own writing may pause within a request, beside what it waits for.
+        let waits = step.is_turn() || self.track.answer_never_came(End::Server, step.duration()).is_some();
+        if waits {
+            step.goes_on();
+        }
+        waits.then_some(Wait::NeverCame { whole: lost.whole })
+    }
+
+    /// The tap beside the server has seen data that has not come to this one until now.
+    #[inline]
+    pub(super) fn hears_of_lost(&mut self) {
+        if let Some(sent) = self.role.sent_beyond(self.track.flow(End::Server).nxt) {
+            self.track.hears_of_lost(sent);
+        }
+    }
+
+    /// It is one of two taps.
     pub(crate) fn seen_as(self, role: Role) -> Conn {
         Conn { role, ..self }
     }
@@ -87,8 +115,9 @@ impl Conn {
         }
         self.role.lead().iter().for_each(|lead| self.ex.push(lead, rtt));
         if let Some(kind @ (Repair::BlackHole | Repair::TooBig { .. })) = step.repair() {
-            // A full segment came through after all: the path was gone for all sizes.
-            let full = until.segment.len >= self.track.flow(until.sender).mss;
+            // A full segment of the other host came through after all: the path was gone for all sizes. What passes beside its own
+            // sender has not come anywhere; its ACK tells.
+            let full = until.sender == End::Server && until.segment.len >= self.track.flow(until.sender).mss;
             let kind = if full && kind == Repair::BlackHole { Repair::Timeout } else { kind };
             step.rename_loss(kind);
             self.ex.rename_losses(until.sender, kind);

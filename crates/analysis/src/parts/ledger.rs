@@ -6,7 +6,7 @@ mod refills;
 pub(crate) use refills::GRANTED_WITHIN_TLS;
 
 use self::refills::Refills;
-use crate::attribute::{Context, PlainExchange, fold, join_neighbours, plain};
+use crate::attribute::{Context, PlainExchange, fold, join_neighbours, never_repaired, plain};
 use crate::confidence::{Rule, Tap};
 use crate::exchange::{MAX_SPANS, Recorded};
 use crate::facts::Facts;
@@ -15,7 +15,7 @@ use crate::findings::{Acquitted, Basis, Quick, Rollups, Where};
 use crate::output::Output;
 use crate::parts::opening::{late_handshake, setup};
 use crate::parts::sums::Sums;
-use crate::parts::unfinished::{ends_at, is_too_late, late_read, name_the_silent, never_repaired, tail};
+use crate::parts::unfinished::{ends_at, is_too_late, late_read, name_the_silent, tail};
 use crate::release::Habits;
 use crate::rest::{Frame, Whose, at_rest};
 use crate::result::{Ended, Example, Exchange, Frames, Setup, Span};
@@ -195,7 +195,7 @@ impl Ledger {
         let (Some((lost, end)), Some(setup)) = (lost.filter(|l| l.1 > start), self.setup.as_mut()) else {
             return;
         };
-        let (rule, cause) = never_repaired(lost);
+        let (rule, cause) = never_repaired(lost.whole);
         let sure = rule.at(Tap::Near);
         setup.spans.push(Span {
             cause,

@@ -1,11 +1,12 @@
 //! Exchanges that were open when their connection ended.
 
+use crate::attribute::never_repaired;
 use crate::confidence::{Rule, Tap};
 use crate::exchange::{ALERT, Recorded};
 use crate::facts::{Facts, Over, Witnessed};
 use crate::profile::WAKE_UP;
 use crate::result::{Closed, Ended, Frames, Quality, Span};
-use crate::track::{Moment, NeverCame, Tracker};
+use crate::track::{Moment, Repair, Tracker};
 use tcpwhy_base::{Cause, End, Nanos, Side, Source};
 
 /// PostgreSQL's `Terminate`, MySQL's `COM_QUIT`: nobody answers them. TLS wraps them in a record of 31 bytes at most.
@@ -116,10 +117,11 @@ pub(super) fn is_too_late(ex: &Recorded, track: &Tracker) -> bool {
 pub(super) fn ends_at(ex: &Recorded, track: &Tracker) -> Moment {
     let asked = ex.last_sender == End::Client && ex.bytes.server == 0 && is_delivered(track, End::Client);
     let soon = track.rtt_or_zero().max(WAKE_UP);
-    // Nor does it wait for the rest of an answer that it breaks off.
+    // Nor does it wait for the rest of an answer that it breaks off, or that never came.
     if let Some(fin) = track.fin_of(End::Client)
         && ex.bytes.server > 0
-        && track.reset_by() == Some(End::Client)
+        && (track.reset_by() == Some(End::Client)
+            || track.answer_never_came(End::Server, fin - ex.last).is_some())
     {
         return (fin.max(ex.last), ex.last_frame);
     }
@@ -245,6 +247,14 @@ fn what_for(track: &Tracker, sender: End, began: Nanos, wait: Nanos) -> (Rule, C
     if stuck && !reset {
         let retransmissions = flow.recovery.as_ref().map_or(0, |r| r.retransmissions);
         let tries = track.counts(sender).probes + retransmissions;
+        // Who closes is there, and still waited for what was repeated in vain; and so is who gets what is smaller.
+        let closed = track.fin_of(sender.peer()).is_some_and(|fin| fin > began);
+        let whole = |kind| matches!(kind, Repair::BlackHole | Repair::TooBig { .. });
+        let kind = track.repeats_in_vain(sender, began + wait).filter(|&kind| closed || whole(kind));
+        if let Some(kind) = kind {
+            let (rule, cause) = never_repaired(whole(kind));
+            return (rule, cause, Some(Side::Network), Facts::Silent { wait, tries });
+        }
         return (Rule::DeadPeer, Cause::KeepaliveOrDeadPeer, peer, Facts::Silent { wait, tries });
     }
     if answering && track.reset_by() == Some(sender) {
@@ -259,20 +269,12 @@ fn what_for(track: &Tracker, sender: End, began: Nanos, wait: Nanos) -> (Rule, C
 /// What `sender` sent never came, or what should have answered it (rule 106): full segments where smaller ones passed, or anything.
 fn name_the_lost(track: &Tracker, sender: End, until: Nanos, wait: Nanos) -> Option<(Rule, Cause)> {
     if let Some(lost) = track.never_came(sender, until) {
-        return Some(never_repaired(lost));
+        return Some(never_repaired(lost.whole));
     }
-    let lost = track.answer_never_came(sender.peer(), wait)?;
-    let cause = if lost.whole { Cause::PathMtu } else { Cause::RetransmissionTimeout };
-    Some((Rule::AnswerNeverCame, cause))
-}
-
-/// Bytes that are waited for and were repeated in vain.
-pub(super) fn never_repaired(lost: NeverCame) -> (Rule, Cause) {
-    if lost.whole {
-        (Rule::FullNeverCame, Cause::PathMtu)
-    } else {
-        (Rule::NeverRepaired, Cause::RetransmissionTimeout)
-    }
+    let rest = track.answer_never_came(sender, wait).map(|lost| (Rule::RestNeverCame, lost));
+    let all = || Some((Rule::AnswerNeverCame, track.answer_never_came(sender.peer(), wait)?));
+    let (rule, lost) = rest.or_else(all)?;
+    Some((rule, if lost.whole { Cause::PathMtu } else { Cause::RetransmissionTimeout }))
 }
 
 /// How long `sender` waited for an answer, and what ended that.

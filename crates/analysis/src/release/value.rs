@@ -150,6 +150,8 @@ pub(crate) enum Wait {
     /// The same, of an answer before which the server had other requests: all but this first part of the wait (rule 104). So many bytes had been sent that
     /// it does not acknowledge.
     Behind { idle: Nanos, bytes: u32 },
+    /// Who asked still waited for bytes of an answer that never came; full segments alone, where smaller ones passed (rule 106).
+    NeverCame { whole: bool },
     /// It is a retransmission.
     Loss {
         repair: Repair,
@@ -173,7 +175,7 @@ at_rest! {
         13 => Turn { on_the_way, unheard, doubt, seen }, 14 => Loss { repair, again },
         15 => NewProbe { outstanding }, 16 => Missing { packets }, 17 => Blind,
         18 => Standing { under_way }, 19 => OnItsWay { under_way, even }, 20 => Behind { idle, bytes },
-        21 => Spread { flight, unread },
+        21 => Spread { flight, unread }, 22 => NeverCame { whole },
     }
 }
 

@@ -261,6 +261,11 @@ impl Across {
         self.ways.server.later().filter(|&late| late > least_beyond(rtt, tick))
     }
 
+    /// Up to where the server has sent, if that is beyond `nxt` and has not come, and since when.
+    pub(super) fn sent_beyond(&self, nxt: Seq) -> Option<(Seq, Nanos)> {
+        self.ways.server.beyond(nxt)
+    }
+
     /// What the server's tap said last of answers that may be corked.
     pub(crate) fn ticks(&self) -> Option<u16> {
         self.ticks

@@ -5,7 +5,7 @@ use crate::rest::at_rest;
 use crate::result::TwoTaps;
 use crate::step::Step;
 use crate::track::SynsThere;
-use tcpwhy_base::{End, Nanos, Segment};
+use tcpwhy_base::{End, Nanos, Segment, Seq};
 
 /// Which tap has seen it.
 #[derive(Clone, Debug, Default)]
@@ -95,6 +95,15 @@ impl Role {
     pub(crate) fn held_on_its_way(&self, step: &Step, rtt: Nanos, tick: Nanos) -> Option<Nanos> {
         match self {
             Role::Explained(across) if step.across => across.held_on_its_way(rtt, tick),
+            _ => None,
+        }
+    }
+
+    /// Where there are two taps: up to where its server has sent, if that is beyond `nxt` and has not come, and since when.
+    #[inline]
+    pub(crate) fn sent_beyond(&self, nxt: Seq) -> Option<(Seq, Nanos)> {
+        match self {
+            Role::Explained(across) => across.sent_beyond(nxt),
             _ => None,
         }
     }

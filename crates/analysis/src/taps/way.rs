@@ -114,6 +114,15 @@ impl Way {
         }
     }
 
+    /// Data beyond `nxt` that has not arrived: up to where, and since when it is on its way.
+    pub(super) fn beyond(&self, nxt: Seq) -> Option<(Seq, Nanos)> {
+        let data = |p: &&(Mark, Lost)| p.0.len > 0 && (p.0.seq + p.0.len).after(nxt);
+        let mut missing = self.on_the_way.iter().filter(data);
+        let (mark, first) = missing.next()?;
+        let to = missing.map(|p| p.0.seq + p.0.len).fold(mark.seq + mark.len, Seq::max);
+        Some((to, first.time))
+    }
+
     /// The last data was so much longer under way than that before it.
     pub(super) fn later(&self) -> Option<Nanos> {
         Some(self.transit? - self.before?)

@@ -23,9 +23,11 @@ pub(crate) struct Holes {
     open: Vec<Hole>,
     /// End of the last bytes that filled one.
     filled: Option<Seq>,
+    /// Up to where its sender had sent, as others than its data tell, and since when that is known.
+    told: Option<Box<(Seq, Nanos)>>,
 }
 
-at_rest! { Holes { open, filled } }
+at_rest! { Holes { open, filled, told } }
 
 impl Holes {
     pub(crate) fn is_empty(&self) -> bool {
@@ -39,6 +41,18 @@ impl Holes {
             self.open.remove(0);
         }
         self.open.push(Hole { from, to, opened });
+    }
+
+    /// All up to `to` had been sent at `t`, of which what begins at `nxt` has not passed.
+    pub(crate) fn tell(&mut self, nxt: Seq, to: Seq, t: Nanos) {
+        let since = self.beyond(nxt).map_or(t, |beyond| beyond.0.min(t));
+        self.told = Some(Box::new((to, since)));
+    }
+
+    /// What is known to have been sent behind `nxt`, and has not passed: since when, and how many bytes.
+    pub(crate) fn beyond(&self, nxt: Seq) -> Option<(Nanos, u32)> {
+        let &(to, since) = self.told.as_deref().filter(|told| told.0.after(nxt))?;
+        Some((since, to.minus(nxt) as u32))
     }
 
     /// Takes `seq..end` out of them: when the hole was opened and how many bytes it filled.

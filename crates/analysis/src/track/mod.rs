@@ -25,7 +25,7 @@ mod standing;
 
 pub(crate) use acks::Ack;
 pub(crate) use flow::CwndState;
-pub(crate) use half::{Counts, NeverCame};
+pub(crate) use half::Counts;
 pub(crate) use handshake::{Handshake, Moment, NotTaken, Opening, SynsThere};
 pub(crate) use last::Last;
 #[cfg(test)]

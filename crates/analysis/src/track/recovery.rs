@@ -127,6 +127,12 @@ impl Recovery {
         (self.range.0 == seq).then_some(self.last)
     }
 
+    /// What it sent again last by a timer is not acknowledged by `una`, nor will be, so long after: that copy was lost as well.
+    pub(crate) fn in_vain(&self, una: Seq, t: Nanos, latest: Nanos) -> Option<Repair> {
+        let timed = matches!(self.kind, Repair::Timeout | Repair::BlackHole | Repair::TooBig { .. });
+        (timed && una.at_or_before(self.range.0) && t - self.last > latest).then_some(self.kind)
+    }
+
     /// Everything before `una` is acknowledged. A full segment that came through after all: the path was gone for all
     /// sizes. Gives the new name of the losses, if so.
     pub(crate) fn came_through(&mut self, una: Seq, mss: u32) -> Option<Repair> {

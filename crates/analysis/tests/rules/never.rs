@@ -86,3 +86,123 @@ fn the_ack_of_a_fin_tells_of_an_answer_that_was_lost() {
     );
     assert!(span.facts.sentence().contains("never came"), "{}", span.facts.sentence());
 }
+
+/// Where the answer had begun, the ACK of the FIN tells of its rest; when that was sent is not known.
+#[test]
+fn the_rest_of_an_answer_may_be_lost_as_well() {
+    let rest = |size: u32| {
+        let mut w = opened();
+        w.at(ms(30)).client().data(100);
+        w.at(ms(40)).server().data(240);
+        w.at(ms(50)).client().ack();
+        if size > 0 {
+            w.at(ms(41)).server().data(size).lost_before_tap();
+        }
+        w.at(ms(4_000)).client().fin();
+        w.at(ms(4_010)).server().ack();
+        let c = w.connection();
+        let last = c.exchanges[0].spans.last().unwrap();
+        (last.cause, last.end - last.start, (last.confidence * 100.0).round() as u32)
+    };
+    assert_eq!(rest(MSS), (Cause::PathMtu, ms(3_950), 60));
+    assert_eq!(rest(MSS - 1), (Cause::RetransmissionTimeout, ms(3_950), 60));
+}
+
+/// A client that still waits for bytes in the middle of an answer does not pause when it says its last words, or asks whether the other end is there.
+#[test]
+fn last_words_before_all_has_come_are_no_pause_of_their_client() {
+    let speaks = |missing: u32, words: &[i64]| {
+        let mut w = opened();
+        w.at(ms(30)).client().data(100);
+        (0..3).for_each(|_| _ = w.at(ms(41)).server().data(missing).lost_before_tap());
+        w.at(ms(41)).server().data(600);
+        w.at(ms(51)).client().ack();
+        words.iter().for_each(|&t| _ = w.at(ms(t)).client().data(31));
+        w.after(ms(0)).client().fin();
+        w.after(ms(20)).server().rst();
+        w.connection().budget
+    };
+    let budget = speaks(MSS, &[6_000]);
+    assert_eq!((budget.get(Cause::PathMtu), budget.get(Cause::ClientThink)), (ms(5_949), Nanos::ZERO));
+    let budget = speaks(MSS, &[2_000, 4_000, 6_000]);
+    assert_eq!((budget.get(Cause::PathMtu), budget.get(Cause::SenderPause)), (ms(5_949), Nanos::ZERO));
+    assert_eq!(speaks(400, &[6_000]).get(Cause::RetransmissionTimeout), ms(5_949));
+    // Two timeouts have not passed: it may be on its way.
+    assert_eq!(speaks(MSS, &[700]).get(Cause::PathMtu), Nanos::ZERO);
+}
+
+/// Nothing of an answer comes, and the ACK of a repeated request tells by its number that there is one: what the client says later is no request of its own.
+#[test]
+fn the_ack_of_a_repeat_tells_of_an_answer_that_was_lost() {
+    let answer = |size: u32| {
+        let mut w = opened();
+        w.at(ms(30)).client().data(100);
+        if size > 0 {
+            w.at(ms(40)).server().data(size).lost_before_tap();
+        }
+        w.at(ms(250)).client().repeat(0, 100);
+        w.at(ms(260)).server().ack();
+        w.at(ms(6_000)).client().data(31);
+        w.at(ms(6_001)).client().fin();
+        w.at(ms(6_021)).server().rst();
+        w.connection()
+    };
+    let c = answer(MSS);
+    assert_eq!((c.exchanges.len(), c.gaps.len()), (1, 1));
+    assert!(c.budget.get(Cause::PathMtu) > ms(5_900), "{:?}", c.budget);
+    // The number of a FIN that was lost is no answer, nor is what comes a moment later.
+    assert_eq!(
+        answer(1).budget.get(Cause::RetransmissionTimeout),
+        answer(0).budget.get(Cause::RetransmissionTimeout)
+    );
+
+    let mut w = opened();
+    w.at(ms(30)).client().data(100);
+    let late = w.at(ms(40)).server();
+    late.data(MSS).late(ms(1));
+    w.at(ms(40)).server().ack();
+    w.at(ms(60)).client().ack();
+    w.at(ms(2_000)).client().data(100);
+    w.at(ms(2_010)).server().data(100);
+    let c = w.connection();
+    assert_eq!((c.exchanges.len(), c.budget.get(Cause::PathMtu)), (2, Nanos::ZERO));
+}
+
+/// Beside the sender: what it repeats in vain is what its client waits for, whatever that says meanwhile, and when it closes.
+#[test]
+fn beside_the_sender_nobody_pauses_before_the_next_repeat() {
+    let story = |words: bool| {
+        let mut w = Wire::new(Tap::Server, ms(20));
+        w.handshake();
+        w.at(ms(30)).client().data(100);
+        (0..3).for_each(|_| _ = w.at(ms(41)).server().data(MSS).lost());
+        w.at(ms(41)).server().data(600);
+        w.at(ms(51)).client().ack();
+        for t in [280, 700, 1_540, 3_220] {
+            w.at(ms(t)).server().repeat(0, MSS).lost();
+        }
+        if words {
+            w.at(ms(6_000)).client().data(31);
+        }
+        w.at(ms(6_000)).client().fin();
+        if words {
+            w.at(ms(6_010)).server().rst();
+        } else {
+            w.at(ms(6_010)).server().ack();
+        }
+        let c = w.connection();
+        (
+            c.budget.get(Cause::PathMtu),
+            c.budget.get(Cause::ClientThink),
+            c.budget.get(Cause::KeepaliveOrDeadPeer),
+        )
+    };
+    for words in [true, false] {
+        let (vanish, pause, silent) = story(words);
+        assert!(
+            vanish > ms(5_900) && pause == Nanos::ZERO && silent == Nanos::ZERO,
+            "{words}: {:?}",
+            story(words)
+        );
+    }
+}

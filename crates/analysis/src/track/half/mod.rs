@@ -8,7 +8,6 @@ mod never;
 mod sent;
 
 pub(crate) use calm::Calm;
-pub(crate) use never::NeverCame;
 
 use crate::rest::{Size, at_rest};
 use crate::track::acks::Acks;
