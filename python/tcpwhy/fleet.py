@@ -54,14 +54,17 @@ def tasks(folder: str, largest: int = LARGEST) -> list[dict[str, Any]]:
     the URI of a file system that pyarrow knows (s3://, gs://, hdfs://).
     """
     system, path = _file_system(folder)
-    prefix = folder[: len(folder) - len(path)] if folder.endswith(path) else ''
+    # What a task names has to be found as the folder was: with its scheme and host, and what is asked of it (?region=...).
+    name, question, options = folder.partition('?') if '://' in folder else (folder, '', '')
+    name = name.rstrip('/') if '://' in folder else name
+    prefix = name[: len(name) - len(path)] if name.endswith(path) else ''
     found = system.get_file_info(pyarrow.fs.FileSelector(path, recursive=True))
     out = []
     for info in sorted(found, key=lambda i: i.path):
         below = info.path[len(path) :].strip('/').split('/')
         if info.type == pyarrow.fs.FileType.File and not any(name.startswith(('.', '_')) for name in below):
             parts = max(1, -(-info.size // largest))
-            out += [{'path': prefix + info.path, 'part': part, 'parts': parts} for part in range(parts)]
+            out += [{'path': prefix + info.path + question + options, 'part': part, 'parts': parts} for part in range(parts)]
     return out
 
 

@@ -10,7 +10,7 @@
 
 use crate::{Analysis, Connection, Exchange, Setup, Span};
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Nanos};
 
@@ -136,27 +136,42 @@ pub fn compare_answers(before: &Analysis, after: &Analysis) -> Option<Comparison
     compared([&before.connections, &after.connections])
 }
 
+/// Which servers are in both analyses. Where an address is in both, those of its port are told apart by it; else the port has to do.
+struct Servers {
+    same: HashSet<(u16, IpAddr)>,
+    /// Ports with an address that is in both, and ports that are in both.
+    by_address: HashSet<u16>,
+    ports: HashSet<u16>,
+}
+
+impl Servers {
+    fn new(sides: [HashSet<(u16, IpAddr)>; 2]) -> Servers {
+        let same: HashSet<_> = sides[0].intersection(&sides[1]).copied().collect();
+        let [before, after] = sides.each_ref().map(|s| s.iter().map(|e| e.0).collect::<HashSet<u16>>());
+        let by_address = same.iter().map(|e| e.0).collect();
+        Servers { same, by_address, ports: before.intersection(&after).copied().collect() }
+    }
+
+    /// What is held against what has the same; `None`: nothing is.
+    fn key(&self, server: (u16, IpAddr)) -> Option<(u16, Option<IpAddr>)> {
+        let (port, ip) = server;
+        if self.by_address.contains(&port) {
+            return self.same.contains(&server).then_some((port, Some(ip)));
+        }
+        self.ports.contains(&port).then_some((port, None))
+    }
+}
+
 fn compared<C: Borrow<Connection>>(sides: [&[C]; 2]) -> Option<Comparison> {
     let end_of = |c: &Connection| (c.server.port, c.server.ip);
-    let servers = sides.map(|a| a.iter().map(|c| end_of(c.borrow())).collect::<Vec<_>>());
-    let same_port = |port: u16| servers.iter().all(|s| s.iter().any(|e| e.0 == port));
-    let same_address = |e: &(u16, IpAddr)| servers.iter().all(|s| s.contains(e));
-    // Where an address is in both, those of that port are told apart by it; else the port has to do.
-    let keyed = |c: &Connection| -> Option<(u16, Option<IpAddr>)> {
-        let e = (c.server.port, c.server.ip);
-        let by_address = servers.iter().all(|s| s.iter().filter(|x| x.0 == e.0).any(same_address));
-        match by_address {
-            true => same_address(&e).then_some((e.0, Some(e.1))),
-            false => same_port(e.0).then_some((e.0, None)),
-        }
-    };
+    let servers = Servers::new(sides.map(|a| a.iter().map(|c| end_of(c.borrow())).collect()));
     let mut groups = Groups::new();
     let mut setups: [Vec<i64>; 2] = Default::default();
     let mut unmatched = [0; 2];
     let mut shared = false;
     for (side, connections) in sides.into_iter().enumerate() {
         for (connection, c) in connections.iter().map(Borrow::<Connection>::borrow).enumerate() {
-            let Some((port, ip)) = keyed(c) else {
+            let Some((port, ip)) = servers.key(end_of(c)) else {
                 unmatched[side] += c.exchanges.len() as u64;
                 continue;
             };
@@ -365,6 +380,19 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A server that has another address each time, on the same port: each is looked up, not held against all others.
+    #[test]
+    fn many_addresses_on_one_port() {
+        let of = |side: u8, n: u16| (443, [10, side, n.to_be_bytes()[0], n.to_be_bytes()[1]].into());
+        let all = |side| (0..20_000).map(|n| of(side, n)).collect();
+        let servers = Servers::new([all(0), all(1)]);
+        assert!((0..20_000).all(|n| servers.key(of(0, n)) == Some((443, None))));
+        // One address is in both: the others have nothing to be held against.
+        let servers = Servers::new([all(0), [of(0, 7), (80, of(0, 1).1)].into()]);
+        assert_eq!(servers.key(of(0, 7)), Some((443, Some(of(0, 7).1))));
+        assert_eq!((servers.key(of(0, 8)), servers.key((80, of(0, 1).1))), (None, None));
+    }
 
     #[test]
     fn quantiles_are_values() {

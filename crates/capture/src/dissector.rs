@@ -185,7 +185,7 @@ impl Dissector {
         }
     }
 
-    /// Goes on with a packet that the last fragment completed. As deep as IP headers may be nested.
+    /// Goes on with a packet that the last fragment completed. As deep as packets that wait for their fragments may be nested in each other.
     #[cold]
     fn reassembled(
         &mut self,
@@ -301,6 +301,13 @@ pub fn payload<'a>(frame: &Frame<'a>) -> Option<&'a [u8]> {
     let header = usize::from(r.data.get(12)? >> 4) * 4;
     let end = r.data.len().min(r.len as usize);
     r.data.get(header.max(20)..end)
+}
+
+/// A TCP packet up to its payload: neither that nor what stands behind it in the frame (padding, a trailer). A fragment has none, nor has what is
+/// no TCP.
+pub fn headers<'a>(frame: &Frame<'a>) -> Option<&'a [u8]> {
+    let behind = payload(frame)?.as_ptr() as usize;
+    frame.data.get(..behind.checked_sub(frame.data.as_ptr() as usize)?)
 }
 
 fn count(counts: &mut Vec<(u32, u64)>, link_type: u32) {

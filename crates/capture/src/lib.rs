@@ -57,7 +57,7 @@ mod walk;
 mod wifi;
 mod writer;
 
-pub use dissector::{Counts, Dissector, payload};
+pub use dissector::{Counts, Dissector, headers, payload};
 pub use error::{Damage, Looks, ReadError};
 pub use filter::{Filter, FilterError};
 pub use reader::{Frame, Reader, Taker};

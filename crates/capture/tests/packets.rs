@@ -4,7 +4,7 @@
 use etherparse::{NetHeaders, PacketBuilder, PacketHeaders, TcpOptionElement, TransportHeader};
 use proptest::prelude::*;
 use tcpwhy_base::{Nanos, Segment, Seq, TooBig, Trouble};
-use tcpwhy_capture::{Dissector, Frame, Verdict};
+use tcpwhy_capture::{Dissector, Frame, Verdict, headers};
 
 fn dissect(link_type: u32, data: &[u8], len: u32) -> (Verdict, Segment) {
     let mut out = Segment::EMPTY;
@@ -447,4 +447,13 @@ proptest! {
     fn any_bytes_on_any_link(link in 0u32..300, data in prop::collection::vec(any::<u8>(), 0..200), more in 0u32..99) {
         dissect(link, &data, data.len() as u32 + more);
     }
+}
+
+/// What is kept where payload is not: neither that, nor what stands behind it on Ethernet, whose frames have 46 bytes at least.
+#[test]
+fn headers_end_where_payload_begins() {
+    let mut frame = ethernet(0x0800, &ip4());
+    frame.extend([0xee; 30]);
+    assert_eq!(headers(&Frame::new(Nanos(0), 1, &frame)).unwrap(), &frame[..14 + 40]);
+    assert!(headers(&Frame::new(Nanos(0), 1, &frame[..30])).is_none());
 }

@@ -125,15 +125,10 @@ fn applications(
             thread::sleep(patience);
         }
         shared.watch.end_all();
-        let _ = server.join();
+        let panicked = |what: &str| LabError::Failed { what: what.into(), why: io::Error::other("panicked") };
+        server.join().map_err(|_| panicked("the server"))?;
         for client in clients {
-            match client.join() {
-                Ok(result) => result?,
-                Err(_) => {
-                    let why = io::Error::other("panicked");
-                    return Err(LabError::Failed { what: "the client".into(), why });
-                }
-            }
+            client.join().map_err(|_| panicked("the client"))??;
         }
         listening
     })?;

@@ -213,6 +213,15 @@ impl Explain {
         let (mut used, mut heard) = (0, Vec::new());
         let part = self.wanted();
         loop {
+            // Counted in frames: of what is no TCP, or filtered away, none becomes a segment.
+            if input.packets % TURN as u64 == 0 && input.packets > 0 {
+                analyzer.push_all(&segments[..used]);
+                used = 0;
+                if self.stops() || after(analyzer).is_break() {
+                    input.stopped = true;
+                    break;
+                }
+            }
             let frame = match reader.next_hearing(&mut heard) {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
@@ -245,14 +254,6 @@ impl Explain {
             }
             if is_tcp && self.filter.as_ref().is_none_or(|filter| filter.matches(slot)) {
                 used += 1;
-            }
-            if used == TURN {
-                used = 0;
-                analyzer.push_all(&segments[..]);
-                if self.stops() || after(analyzer).is_break() {
-                    input.stopped = true;
-                    break;
-                }
             }
         }
         if !input.stopped {

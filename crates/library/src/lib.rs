@@ -106,7 +106,9 @@ pub mod packets {
         Held, IpId, Observation, Part, Program, Segment, Seq, SocketChange, SocketEvent, SocketState,
         TcpFlags, TcpOptions, Timer, Tls, Told, TooBig, Trouble, Witness,
     };
-    pub use tcpwhy_capture::{Counts, Damage, Dissector, Frame, Looks, Taker, Verdict, Writer, payload};
+    pub use tcpwhy_capture::{
+        Counts, Damage, Dissector, Frame, Looks, Taker, Verdict, Writer, headers, payload,
+    };
 }
 
 /// Two TCP endpoints and a link in virtual time.

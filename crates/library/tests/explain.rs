@@ -82,6 +82,15 @@ fn each_gives_what_all_gives_and_may_break_off() {
     assert!(broken.input.stopped);
 }
 
+/// Asked to stop, it stops soon, also where nothing of the capture becomes a segment: all that was read is filtered away.
+#[test]
+fn it_stops_soon_whatever_the_capture_holds() {
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let filter = Filter::parse("port 26").unwrap();
+    let stopped = Explain::new().filter(filter).stopped_by(stop).file(path()).unwrap();
+    assert!(stopped.input.stopped && stopped.input.packets <= 64, "{}", stopped.input.packets);
+}
+
 #[test]
 fn damage_ends_the_reading_and_what_came_before_counts() {
     let mut bytes = std::fs::read(path()).unwrap();

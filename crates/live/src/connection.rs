@@ -79,8 +79,9 @@ pub struct Connection {
     pending: Split,
     /// Of the stretch in which bytes were last acknowledged: what Nagle's algorithm has held since then.
     began: Split,
-    /// Not seen in the last list.
-    pub(crate) missing: bool,
+    /// Lists since it was last in one, and the time of those.
+    misses: u8,
+    absent: Nanos,
 }
 
 impl Connection {
@@ -111,15 +112,37 @@ impl Connection {
             largest_cwnd: info.cwnd,
             pending: Split::default(),
             began: Split::default(),
-            missing: false,
+            misses: 0,
+            absent: Nanos::ZERO,
             sample,
         }
+    }
+
+    /// Another list is made.
+    pub(crate) fn awaits_look(&mut self) {
+        self.misses = self.misses.saturating_add(1);
+    }
+
+    /// The list that is made has it.
+    pub(crate) fn is_looked_at(&self) -> bool {
+        self.misses == 0
+    }
+
+    /// The list has it not, nor had the one before.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.misses > 1
+    }
+
+    /// The list has it not; it may be in the next one, `elapsed` and more after it was last seen.
+    pub(crate) fn is_passed_over(&mut self, elapsed: Nanos) {
+        self.absent += elapsed;
     }
 
     /// What the socket says `elapsed` later; `queue_full`: the accept queue of its listener has no room; `peer_unread`: the other end
     /// is here, too, and more lies unread there than may still come.
     pub(crate) fn observe(&mut self, now: &Sample, elapsed: Nanos, queue_full: bool, peer_unread: bool) {
-        self.missing = false;
+        let elapsed = elapsed + std::mem::take(&mut self.absent);
+        self.misses = 0;
         self.watched += elapsed;
         let (busy, rwnd_limited, sndbuf_limited) = self.count(now, elapsed);
         if let Some(info) = &now.info {

@@ -84,7 +84,7 @@ impl Diag {
         send(&self.socket, requests, SendFlags::empty())?;
         for _ in 0..asked {
             let (n, _) = recv(&self.socket, &mut self.buffer, RecvFlags::DONTWAIT)?;
-            match parse(self.buffer.get(..n).unwrap_or_default(), out, &mut false) {
+            match parse(self.buffer.get(..n).unwrap_or_default(), out) {
                 Parsed::More | Parsed::Refused(ENOENT | ESTALE) => {}
                 Parsed::Refused(number) => return Err(io::Error::from_raw_os_error(number)),
                 Parsed::Done | Parsed::Malformed => return Err(io::ErrorKind::InvalidData.into()),
@@ -113,10 +113,9 @@ impl Diag {
 
     fn dump(&mut self, request: &[u8], out: &mut Vec<Sample>) -> io::Result<()> {
         send(&self.socket, request, SendFlags::empty())?;
-        let mut interrupted = false;
         loop {
             let (n, _) = recv(&self.socket, &mut self.buffer, RecvFlags::empty())?;
-            match parse(self.buffer.get(..n).unwrap_or_default(), out, &mut interrupted) {
+            match parse(self.buffer.get(..n).unwrap_or_default(), out) {
                 Parsed::More if n > 0 => {}
                 Parsed::Done => return Ok(()),
                 Parsed::Refused(number) => return Err(io::Error::from_raw_os_error(number)),

@@ -145,7 +145,7 @@ impl Stretch<'_> {
             return (Cause::Bandwidth, Where::Path);
         }
         if now.cwnd < self.largest_cwnd {
-            // Without a loss only idleness takes from a window (RFC 9293, 3.8.6.2.1; RFC 7661).
+            // Without a loss only idleness takes from a window (RFC 5681, 4.1; RFC 7661).
             return (Cause::IdleRestart, Where::Here);
         }
         match now.ssthresh {

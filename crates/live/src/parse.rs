@@ -10,7 +10,6 @@ const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const TCPDIAG_GETSOCK: u16 = 18;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-const NLM_F_DUMP_INTR: u16 = 0x10;
 /// `struct nlmsghdr`, `struct inet_diag_msg`, `struct rtattr`.
 const HEADER: usize = 16;
 const MESSAGE: usize = 72;
@@ -32,16 +31,14 @@ pub enum Parsed {
     Malformed,
 }
 
-/// Reads the messages of one buffer into `out`. `interrupted` is set where the kernel says that the list changed meanwhile.
-pub fn parse(mut buffer: &[u8], out: &mut Vec<Sample>, interrupted: &mut bool) -> Parsed {
+/// Reads the messages of one buffer into `out`.
+pub fn parse(mut buffer: &[u8], out: &mut Vec<Sample>) -> Parsed {
     while !buffer.is_empty() {
-        let (Some(len), Some(kind), Some(flags)) = (u32_at(buffer, 0), u16_at(buffer, 4), u16_at(buffer, 6))
-        else {
+        let (Some(len), Some(kind)) = (u32_at(buffer, 0), u16_at(buffer, 4)) else {
             return Parsed::Malformed;
         };
         let len = len as usize;
         let Some(body) = buffer.get(HEADER..len) else { return Parsed::Malformed };
-        *interrupted |= flags & NLM_F_DUMP_INTR != 0;
         match kind {
             NLMSG_DONE => return Parsed::Done,
             NLMSG_ERROR => match u32_at(body, 0) {
@@ -153,7 +150,7 @@ mod tests {
 
     fn read(bytes: &[u8]) -> (Vec<Sample>, Parsed) {
         let mut out = Vec::new();
-        let parsed = parse(bytes, &mut out, &mut false);
+        let parsed = parse(bytes, &mut out);
         (out, parsed)
     }
 

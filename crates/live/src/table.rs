@@ -79,7 +79,7 @@ impl Table {
             (self.first, self.marked) = (time, time);
         }
         let listening = listening(sockets);
-        self.connections.values_mut().for_each(|c| c.missing = true);
+        self.connections.values_mut().for_each(Connection::awaits_look);
         self.keep_listeners(sockets);
         // Two looks: a queue that is full for a moment drops nothing.
         let full = std::mem::replace(&mut self.full, full(sockets));
@@ -94,6 +94,8 @@ impl Table {
             sockets.iter().filter(lags).map(|s| (s.local, s.peer)).collect();
         for s in sockets.iter().filter(|s| is_connection(s)) {
             match self.connections.get_mut(&s.cookie) {
+                // Listed twice: the list changed while the kernel made it.
+                Some(c) if c.is_looked_at() => {}
                 Some(c) => {
                     self.hint |= hint::is_worth_listening(&c.sample, s);
                     c.rests = self.rests;
@@ -110,7 +112,13 @@ impl Table {
                 }
             }
         }
-        self.ended.extend(self.connections.extract_if(|_, c| c.missing).map(|(_, c)| c));
+        // What is not listed may be gone, or have been passed over, as its bucket changed.
+        let closed: HashSet<u64> = sockets.iter().filter(|s| !is_connection(s)).map(|s| s.cookie).collect();
+        let is_over =
+            |cookie: &u64, c: &mut Connection| c.is_gone() || !c.is_looked_at() && closed.contains(cookie);
+        self.ended.extend(self.connections.extract_if(is_over).map(|(_, c)| c));
+        let passed_over = self.connections.values_mut().filter(|c| !c.is_looked_at());
+        passed_over.for_each(|c| c.is_passed_over(elapsed.unwrap_or_default()));
         self.last = Some(time);
         self.samples += 1;
     }
@@ -281,13 +289,14 @@ mod tests {
         let (server, client) = (socket(2, 80, 9, State::Established), socket(3, 9, 80, State::Established));
         table.feed(&[listener.clone(), server.clone()], Nanos::ZERO);
         table.feed(&[listener.clone(), server, client], Nanos::millis(10));
+        table.feed(std::slice::from_ref(&listener), Nanos::millis(20));
         table.feed(&[listener], Nanos::millis(30));
         let mut ended = table.take_ended();
         ended.sort_by_key(|c| c.sample.cookie);
         let what: Vec<_> = ended.iter().map(|c| (c.role, c.from_start, c.watched.0 / 1_000_000)).collect();
         assert_eq!(what, [(Role::Server, false, 10), (Role::Client, true, 0)]);
         let snapshot = table.interval();
-        assert_eq!((snapshot.connections.len(), snapshot.listeners.len(), snapshot.samples), (0, 1, 3));
+        assert_eq!((snapshot.connections.len(), snapshot.listeners.len(), snapshot.samples), (0, 1, 4));
         assert_eq!((snapshot.interval, table.interval().interval), (Nanos::millis(30), Nanos::ZERO));
         assert!(table.take_ended().is_empty());
     }
@@ -313,7 +322,30 @@ mod tests {
         let expected = [(5, Some(process.clone())), (6, None)];
         assert_eq!(names(&table.interval().connections), expected);
         table.feed(&[], Nanos::millis(20));
+        table.feed(&[], Nanos::millis(30));
         assert_eq!(names(&table.take_ended()), expected);
+    }
+
+    /// The kernel's list changes while it is made: a socket may stand in it twice, or not at all. What it had done before is not done again.
+    #[test]
+    fn a_list_may_name_a_socket_twice_or_pass_over_it() {
+        let mut table = Table::default();
+        let of = |total_retrans, state| Sample {
+            info: Some(Info { total_retrans, ..Info::default() }),
+            ..socket(2, 80, 9, state)
+        };
+        let open = |n| of(n, State::Established);
+        table.feed(&[open(7)], Nanos::ZERO);
+        table.feed(&[open(7), open(7)], Nanos::millis(10));
+        table.feed(&[], Nanos::millis(20));
+        assert!(table.take_ended().is_empty());
+        table.feed(&[open(8)], Nanos::millis(30));
+        let seen = table.interval().connections;
+        assert_eq!((seen.len(), seen[0].watched, seen[0].sent_again), (1, Nanos::millis(30), 1));
+        // Closed, it is listed as that.
+        table.feed(&[of(8, State::FinWait2)], Nanos::millis(40));
+        let ended = table.take_ended();
+        assert_eq!((ended.len(), ended[0].watched), (1, Nanos::millis(30)));
     }
 
     #[test]

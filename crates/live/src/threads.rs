@@ -70,8 +70,8 @@ pub struct Waiting {
     pub call: Call,
     /// On which socket.
     pub inode: u32,
-    /// Since it was first seen there.
-    pub since: Nanos,
+    /// For how long it has been seen there.
+    pub waited: Nanos,
 }
 
 /// Threads of a process that wait in the same call for the same peer.
@@ -99,12 +99,12 @@ pub fn stuck(waiting: &[Waiting], counts: &HashMap<u32, usize>, connections: &[C
         let Some(c) = by_inode.get(&w.inode) else { continue };
         let (peer, pid) = (c.sample.peer, w.pid);
         match out.iter_mut().find(|s| (s.process.pid, s.call, s.peer) == (pid, w.call, peer)) {
-            Some(s) => (s.threads, s.longest) = (s.threads + 1, s.longest.max(w.since)),
+            Some(s) => (s.threads, s.longest) = (s.threads + 1, s.longest.max(w.waited)),
             None => {
                 let Some(process) = c.process.clone() else { continue };
                 let of = counts.get(&pid).copied().unwrap_or(1);
                 let process = Process { pid, ..process };
-                out.push(Stuck { process, call: w.call, peer, threads: 1, of, longest: w.since });
+                out.push(Stuck { process, call: w.call, peer, threads: 1, of, longest: w.waited });
             }
         }
     }
@@ -154,7 +154,7 @@ impl Threads {
                 let since =
                     before.remove(&tid).filter(|(old, _)| *old == text).map_or(time, |(_, since)| since);
                 self.seen.insert(tid, (text, since));
-                out.push(Waiting { pid, tid, call, inode, since: time - since });
+                out.push(Waiting { pid, tid, call, inode, waited: time - since });
             }
             self.hidden += u32::from(refused);
         }
@@ -211,7 +211,7 @@ mod tests {
             let time = Nanos(start.elapsed().as_nanos().try_into().unwrap());
             let all = threads.look([std::process::id()], time);
             let of = all.into_iter().find(|w| w.inode == inode);
-            if of.is_some_and(|w| w.since > Nanos::millis(30)) || threads.hidden > 0 {
+            if of.is_some_and(|w| w.waited > Nanos::millis(30)) || threads.hidden > 0 {
                 break of;
             }
             assert!(start.elapsed() < Duration::from_secs(60), "never seen: {of:?}");

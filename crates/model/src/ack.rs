@@ -62,6 +62,7 @@ impl Socket {
         }
         let edge = packet.ack + packet.window;
         let opened = edge > self.wnd_end;
+        let same_window = packet.window == self.snd_wnd;
         (self.wnd_end, self.snd_wnd) = (edge, packet.window);
         self.max_window = self.max_window.max(packet.window);
         self.mss = self.half_window(self.mtu_mss);
@@ -78,7 +79,7 @@ impl Socket {
             }
             return;
         }
-        if packet.is_pure_ack() && !acked.advanced && !opened && packet.window == self.snd_wnd {
+        if packet.is_pure_ack() && !acked.advanced && !opened && same_window {
             self.dupacks += 1;
         } else if acked.advanced {
             self.dupacks = 0;
@@ -209,7 +210,7 @@ impl Socket {
         }
     }
 
-    /// Proportional rate reduction (RFC 6937): about one segment out for two delivered.
+    /// Proportional rate reduction (RFC 6937): of what is delivered as much leaves as the new window is of the old one, a half (Reno) or 7/10 (cubic).
     pub(crate) fn reduce(&mut self, acked: &Acked, newly_lost: u64) {
         let in_flight = self.in_flight();
         self.prr_delivered += acked.delivered;

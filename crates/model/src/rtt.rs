@@ -81,7 +81,8 @@ impl Rtt {
 mod tests {
     use super::*;
 
-    /// Linux 6.18: round trips of 1, 40 and 100 ms give 204, 244 and 304 ms (read from `tcp_info`).
+    /// Linux 6.18: links of 1, 40 and 100 ms give 204, 244 and 304 ms (read from `tcp_info`); round trips there are a little longer than that, which
+    /// rounds up to the next tick of 4 ms. Those here are not.
     #[test]
     fn the_timeout_is_the_round_trip_and_the_floor() {
         let p = Profile::default();

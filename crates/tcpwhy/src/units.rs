@@ -125,7 +125,10 @@ pub(crate) fn bound(text: &str) -> Result<Bound, String> {
     let at: Timestamp = text.parse().map_err(|_| {
         format!("{text:?} is no moment: write 2024-05-01T12:00:00Z, or an offset such as 2.5 or +1.5s")
     })?;
-    Ok(Bound::At(Nanos(i64::try_from(at.as_nanosecond()).map_err(|e| e.to_string())?)))
+    let ns = i64::try_from(at.as_nanosecond());
+    Ok(Bound::At(Nanos(
+        ns.map_err(|_| format!("{text:?} is later than April 2262, or as long before 1970"))?,
+    )))
 }
 
 /// `digits[.digits]` times `per`, in integers.

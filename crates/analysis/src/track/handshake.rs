@@ -195,6 +195,11 @@ impl Handshake {
         self.bytes.client
     }
 
+    /// Options of a SYN or SYN-ACK were cut off.
+    pub(crate) fn has_cut_options(&self) -> bool {
+        self.options_cut
+    }
+
     /// The options of a SYN or SYN-ACK: may they be cut off?
     pub(crate) fn reads_options(&mut self, segment: &Segment) {
         if segment.options.damaged || segment.trouble.has(Trouble::CUT_HEADER) {

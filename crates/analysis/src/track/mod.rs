@@ -208,7 +208,7 @@ impl Tracker {
         }
         let taken = self.half.client.syn_acknowledged(segment, on_syn);
         self.handshake.syn_data_taken(taken);
-        self.learn_mss();
+        self.learn_mss(segment);
         true
     }
 
@@ -225,12 +225,14 @@ impl Tracker {
         scales.filter(|_| known)
     }
 
-    /// The payload of a full segment: the smaller of both MSS options, less the timestamp option (RFC 6691, 7323).
-    fn learn_mss(&mut self) {
+    /// The payload of a full segment: the smaller of both MSS options, less the timestamp option (RFC 6691), which is on each of them if the SYN-ACK
+    /// has it (RFC 7323, 3.2), or may be if options were cut off.
+    fn learn_mss(&mut self, syn_ack: &Segment) {
         let (Some(a), Some(b)) = (self.half.client.mss_option(), self.half.server.mss_option()) else {
             return;
         };
-        let mss = u32::from(a.min(b)).saturating_sub(12).max(1);
+        let stamped = syn_ack.options.timestamps.is_some() || self.handshake.has_cut_options();
+        let mss = u32::from(a.min(b)).saturating_sub(if stamped { 12 } else { 0 }).max(1);
         self.half.iter_mut().for_each(|half| half.set_mss(mss));
     }
 

@@ -6,6 +6,21 @@ use tcpwhy_base::{Cause, Nanos, Tls};
 
 const MSS: u32 = 1448;
 
+/// Without time stamps a segment has twelve bytes more; what is less than that is the end of a write, and Nagle's algorithm holds what is behind it.
+#[test]
+fn a_segment_without_time_stamps_is_full_at_the_whole_mss() {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.timestamps = false;
+    w.handshake();
+    w.at(ms(30)).client().data(1_455);
+    w.at(ms(40)).server().ack();
+    w.at(ms(50)).client().data(100);
+    w.at(ms(60)).server().ack();
+    w.at(ms(70)).server().data(100);
+    let budget = w.connection().budget;
+    assert!(budget.get(Cause::Nagle) + budget.get(Cause::NagleDelayedAck) > Nanos::ZERO, "{budget:?}");
+}
+
 fn opened() -> Wire {
     let mut w = Wire::new(Tap::Client, ms(20));
     w.handshake();

@@ -236,12 +236,16 @@ impl<'a> Inside<'a> {
             (report.lateness, report.real_time, report.outside) = (lateness, real_time, outside);
             (report.lost, report.missed) = (lost, missed);
         }
-        // That nobody reads any more is no failure of the run.
+        let panicked = |_| Err(io::Error::other("panicked"));
         if let Some(tap) = self.tap.take() {
-            report.missed = tap.join().ok().and_then(Result::ok).unwrap_or(0);
+            report.missed = tap.join().unwrap_or_else(panicked).map_err(failed("the capture"))?;
         }
         if let Some(writing) = self.writing.take() {
-            let _ = writing.join();
+            match writing.join().unwrap_or_else(|_| Err(io::Error::other("panicked"))) {
+                // That nobody reads any more is no failure of the run.
+                Err(e) if e.kind() != io::ErrorKind::BrokenPipe => return Err(failed("the capture")(e)),
+                _ => {}
+            }
         }
         Ok(())
     }

@@ -125,7 +125,12 @@ fn window(args: &Explain, inputs: &[Input]) -> anyhow::Result<Option<Window>> {
         ));
     }
     let at = |bound: Option<Bound>, none| bound.map_or(none, |b| b.resolve(start.unwrap_or_default()));
-    Ok(Some(Window { from: at(args.from, Nanos(i64::MIN)), to: at(args.to, Nanos::MAX) }))
+    let window = Window { from: at(args.from, Nanos(i64::MIN)), to: at(args.to, Nanos::MAX) };
+    // A time of day and one after the first packet can be told apart only now.
+    if window.from > window.to {
+        bail!(Usage("--from lies after --to: no packet is between them".into()));
+    }
+    Ok(Some(window))
 }
 
 /// What is said of an answer about a part of the time.

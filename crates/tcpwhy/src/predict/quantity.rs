@@ -127,11 +127,8 @@ pub(crate) fn share_ppm(text: &str) -> Result<u32, String> {
         "" => value,
         _ => return Err(help()),
     };
-    if (0.0..1.0).contains(&share) {
-        Ok((share * 1e6).round() as u32)
-    } else {
-        Err(format!("{text:?}: 0 to below 100 %"))
-    }
+    let ppm = (share * 1e6).round();
+    if (0.0..1e6).contains(&ppm) { Ok(ppm as u32) } else { Err(format!("{text:?}: 0 to below 100 %")) }
 }
 
 /// `4,2048`: sizes of writes.
@@ -191,6 +188,7 @@ mod tests {
         assert!(distance("15000").is_err() && distance("1000000km").is_err());
         assert_eq!(share_ppm("1%"), Ok(10_000));
         assert_eq!(share_ppm("0.001"), Ok(1000));
+        assert!(share_ppm("99.99999%").is_err() && share_ppm("99.999%") == Ok(999_990));
         assert!(share_ppm("100%").is_err() && share_ppm("2").is_err() && share_ppm("x").is_err());
         assert_eq!(sizes("4,2KiB"), Ok(vec![4, 2048]));
         assert!(sizes("4,,5").is_err());

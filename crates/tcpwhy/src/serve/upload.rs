@@ -98,7 +98,7 @@ impl Shared {
         })();
         let input = Input { path: path.clone(), name: name.to_owned() };
         let checked = kept
-            .map_err(|e| (507, format!("{name} could not be kept: {e}")))
+            .map_err(|e| (status_of(&e), format!("{name} could not be kept: {e}")))
             .and_then(|()| input.open().map(drop).map_err(|why| (415, why)));
         match checked {
             Ok(()) => Ok(self.folder.add(name, path)),
@@ -110,9 +110,25 @@ impl Shared {
     }
 }
 
+/// Whether who sent it was too slow or broke off (RFC 9110, 15.5.9 and 15.5.1), or the disk had no room (RFC 4918, 11.5).
+fn status_of(why: &io::Error) -> u16 {
+    match why.kind() {
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => 408,
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => 400,
+        _ => 507,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_sends_too_slowly_does_not_fill_the_disk() {
+        let of = |kind: io::ErrorKind| status_of(&kind.into());
+        assert_eq!((of(io::ErrorKind::TimedOut), of(io::ErrorKind::UnexpectedEof)), (408, 400));
+        assert_eq!(of(io::ErrorKind::StorageFull), 507);
+    }
 
     #[test]
     fn room_for_all_together() {

@@ -149,6 +149,8 @@ fn nothing_left() {
     let dir = Dir::new();
     let path = dir.file("a.pcap", &Pcap::new().conversation(0, 3).bytes);
     tcpwhy(&[&path, "--from", "5", "--to", "2"]).fails(2, &["--from lies after --to"]);
+    // One of them after the first packet, the other one a time of day.
+    tcpwhy(&[&path, "--from", "2099-01-01T00:00:00Z", "--to", "2"]).fails(2, &["--from lies after --to"]);
     for (left_out, said) in [
         (["--from", "100"], "loosen --filter, --from or --to"),
         (["--filter", "port 9"], "loosen --filter, --from or --to"),

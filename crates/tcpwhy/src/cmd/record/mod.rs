@@ -5,6 +5,7 @@ mod ring;
 mod slow;
 mod source;
 mod tape;
+mod to;
 
 use crate::args::record::Record;
 use crate::cmd::{self, PassedOn};
@@ -19,8 +20,9 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tape::{Tape, To};
+use tape::Tape;
 use tcpwhy_library::{Filter, packets::Writer};
+use to::To;
 
 /// Between two looks: the rings hold far more than passes meanwhile.
 const LOOK: Duration = Duration::from_millis(10);
@@ -83,6 +85,9 @@ pub(crate) fn run(args: &Record) -> anyhow::Result<Exit> {
     let size = match out.finish() {
         Ok(To::File(tape)) => tape.len(),
         Ok(To::Ring(ring)) => {
+            if ended.is_err() && fs::metadata(&args.output).is_ok_and(|file| file.len() == 0) {
+                drop_empty(args, own);
+            }
             let ended = ended.with_context(unwritable)?;
             return Ok(end_ring(args, own, &ring, &source.counts, ended));
         }
@@ -196,7 +201,10 @@ fn record(
         }
         taken?;
         if asked.is_some_and(|asked| asked.swap(false, Relaxed)) {
-            save(args, source, out, "asked for")?;
+            // The ring is still there, and may be asked for again.
+            if let Err(e) = save(args, source, out, "asked for") {
+                say(&format!("{}: {e}; make room and ask again", shown::argument(args.output.as_os_str())));
+            }
         }
         let oldest = if let To::Ring(ring) = out.out() { ring.left_until() } else { None };
         if let Some(why) = source.is_slow(oldest) {

@@ -1,8 +1,9 @@
 //! The last blocks of a recording, in memory that is bounded, until somebody wants them in a file.
 
+use super::tape::Tape;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tcpwhy_base::Nanos;
 
@@ -106,26 +107,38 @@ impl Ring {
         i64::try_from(time).ok().map(Nanos)
     }
 
-    /// Writes what there is, behind `first`, into the next file. Gives its name and size.
+    /// Writes what there is, behind `first`, into the next file: whole blocks, as many as the disk takes. Gives its name and size.
     pub(super) fn save(&mut self, path: &Path, first: &[u8]) -> io::Result<(PathBuf, u64)> {
-        self.saved += 1;
-        let path = numbered(path, self.saved);
-        let mut out = BufWriter::new(File::create(&path)?);
+        let (path, mut tape) = self.next_file(path)?;
         let blocks = self.blocks.all.iter().chain(&self.behind.all).map(|b| &**b);
         for block in [self.head.as_slice(), first].into_iter().chain(blocks) {
-            out.write_all(block)?;
+            tape.write_all(block)?;
         }
-        out.flush()?;
-        let size = out.get_ref().metadata()?.len();
-        Ok((path, size))
+        tape.flush()?;
+        self.saved += 1;
+        Ok((path, tape.len()))
+    }
+
+    /// The file that was asked for, then new ones: those of an earlier recording stay.
+    fn next_file(&self, path: &Path) -> io::Result<(PathBuf, Tape)> {
+        if self.saved == 0 {
+            return Ok((path.into(), Tape::open(path)?));
+        }
+        let mut number = self.saved;
+        loop {
+            number = number.checked_add(1).ok_or(io::ErrorKind::AlreadyExists)?;
+            let path = numbered(path, number);
+            match File::create_new(&path) {
+                Ok(file) => return Ok((path, Tape::of(file))),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e),
+            }
+        }
     }
 }
 
-/// `slow.pcapng`, `slow-2.pcapng`, `slow-3.pcapng`.
+/// `slow-2.pcapng`, `slow-3.pcapng`.
 fn numbered(path: &Path, number: u32) -> PathBuf {
-    if number == 1 {
-        return path.into();
-    }
     let mut name = path.file_stem().unwrap_or_default().to_os_string();
     name.push(format!("-{number}"));
     if let Some(extension) = path.extension() {
@@ -163,7 +176,10 @@ mod tests {
         let file = folder.join("a.pcapng");
         let (first, size) = ring.save(&file, b"told").unwrap();
         assert_eq!((first, size), (file.clone(), 96 + 4 + 7 * 96));
-        assert_eq!(ring.save(&file, b"").unwrap().0, folder.join("a-2.pcapng"));
+        // Of an earlier recording.
+        std::fs::write(folder.join("a-2.pcapng"), b"kept").unwrap();
+        assert_eq!(ring.save(&file, b"").unwrap().0, folder.join("a-3.pcapng"));
+        assert_eq!(std::fs::read(folder.join("a-2.pcapng")).unwrap(), b"kept");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

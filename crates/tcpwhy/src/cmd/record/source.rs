@@ -9,7 +9,7 @@ use tcpwhy_base::{Endpoint, Nanos, Observation, Segment, SocketEvent};
 use tcpwhy_base::{SocketChange, SocketState};
 use tcpwhy_lab::{Captured, Ring};
 use tcpwhy_library::{
-    Filter, packets::Dissector, packets::Frame, packets::Verdict, packets::Writer, packets::payload,
+    Filter, packets::Dissector, packets::Frame, packets::Verdict, packets::Writer, packets::headers,
 };
 use tcpwhy_live::{Clock, LiveError};
 #[cfg(feature = "bpf")]
@@ -18,6 +18,9 @@ use tcpwhy_live::{Diag, Events, Happened, Limit, Sample, State, What};
 /// Linux "cooked" capture v2: <https://www.tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html>.
 const COOKED: u32 = 276;
 const COOKED_HEADER: usize = 20;
+
+/// So many packets, or events, are taken at most before what was taken is written.
+const AT_ONCE: usize = 1 << 16;
 /// Bytes for a packet in the ring, those of the kernel's included: headers with tunnels around them, or a whole packet of Ethernet.
 const HEADERS: usize = 256;
 const WHOLE: usize = 2048;
@@ -206,7 +209,8 @@ impl<'a> Source<'a> {
     #[cfg(feature = "bpf")]
     fn take_events(&mut self) {
         let Source { events: Some(events), clock, filter, waiting, .. } = self else { return };
-        while let Some(event) = events.next() {
+        // As for packets, below: what comes in meanwhile waits.
+        for event in std::iter::from_fn(|| events.next()).take(AT_ONCE) {
             if is_wanted(*filter, event.local, event.remote) {
                 let who = event
                     .process
@@ -221,7 +225,7 @@ impl<'a> Source<'a> {
         let Source { ring, filter, payload: whole, dissector, waiting, .. } = self;
         let mut segment = Segment::EMPTY;
         // What comes in meanwhile waits: a fast link must not keep this from being written.
-        for _ in 0..1 << 16 {
+        for _ in 0..AT_ONCE {
             let taken = ring.next(|packet| {
                 if packet.device.will_come_back() {
                     return;
@@ -240,8 +244,9 @@ impl<'a> Source<'a> {
                     return;
                 }
                 if !*whole {
-                    let carried = payload(&frame).map_or(0, <[u8]>::len);
-                    data.truncate(data.len() - carried);
+                    // Of a fragment nobody knows where payload begins; an IP header has 20 bytes at least (RFC 791, 3.1).
+                    let kept = headers(&frame).map_or(COOKED_HEADER + 20, <[u8]>::len);
+                    data.truncate(kept);
                 }
                 waiting.push(Seen::Packet(packet.time, data, len));
             });

@@ -1,38 +1,11 @@
 //! The file: whole blocks only, whatever happens to its disk.
 
-use super::ring::Ring;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
 /// Bytes that are given to the disk at once.
 const ENOUGH: usize = 256 << 10;
-
-/// Where a recording goes.
-#[derive(Debug)]
-pub(super) enum To {
-    File(Tape),
-    Ring(Ring),
-}
-
-impl Write for To {
-    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
-        match self {
-            To::File(tape) => tape.write(block),
-            To::Ring(ring) => {
-                ring.push(block);
-                Ok(block.len())
-            }
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            To::File(tape) => tape.flush(),
-            To::Ring(_) => Ok(()),
-        }
-    }
-}
 
 /// A file to which each `write_all` is a block: it is cut behind the last whole one if it cannot be written any more.
 #[derive(Debug)]
@@ -51,8 +24,12 @@ pub(super) struct Tape {
 impl Tape {
     /// Opens the file, which is made if it is not there; what it holds goes with the first bytes that are written.
     pub(super) fn open(path: &Path) -> io::Result<Tape> {
-        let file = File::options().write(true).create(true).truncate(false).open(path)?;
-        Ok(Tape { file, untouched: true, waiting: Vec::new(), ends: Vec::new(), written: 0 })
+        Ok(Tape::of(File::options().write(true).create(true).truncate(false).open(path)?))
+    }
+
+    /// A file that is open for writing; what it holds goes with the first bytes that are written.
+    pub(super) fn of(file: File) -> Tape {
+        Tape { file, untouched: true, waiting: Vec::new(), ends: Vec::new(), written: 0 }
     }
 
     /// Bytes of whole blocks.
