@@ -395,3 +395,20 @@ fn what_passes_beside_its_sender_has_not_come_through() {
     assert_eq!(time_of(&c, Cause::RetransmissionTimeout), 0, "{:?}", c.budget);
     assert!(time_of(&c, Cause::PathMtu) > 5_000, "{:?}", c.budget);
 }
+
+/// A mirror port, or the any interface of a bridge, shows each packet twice: the same connection all the same.
+#[test]
+fn packets_that_one_tap_shows_twice_are_paired() {
+    let both = taps(outage);
+    let once = explained(&both);
+    for twice in [0, 1] {
+        let mut seen = both.clone();
+        let copies = both[twice].iter().map(|s| Segment { time: s.time + us(3), ..*s });
+        seen[twice] = both[twice].iter().copied().zip(copies).flat_map(|(a, b)| [a, b]).collect();
+        assert_eq!(paired(&seen).unwrap().connections(), 1);
+        assert_eq!(
+            time_of(&explained(&seen), Cause::RetransmissionTimeout),
+            time_of(&once, Cause::RetransmissionTimeout)
+        );
+    }
+}

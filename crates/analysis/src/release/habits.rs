@@ -3,7 +3,7 @@
 use crate::findings::Acquitted;
 use crate::profile::WAKE_UP;
 use crate::release::acked::{is_no_initial_window, is_tail, shows_nodelay};
-use crate::release::timed::{SOONEST, Timed, timed};
+use crate::release::timed::{OnTick, SOONEST, Timed, timed};
 use crate::release::value::{Acked, Release, Wait};
 use crate::rest::at_rest;
 use crate::track::{Ack, Passage};
@@ -18,7 +18,7 @@ pub(crate) struct Habits {
     nagle_holds: u32,
     /// What Nagle's algorithm seemed to hold, where it did.
     held: Option<Box<Ends<Held>>>,
-    cork: Option<Cork>,
+    cork: Option<Box<Cork>>,
     /// The shortest wait for an answer of the server; zero: none yet.
     soonest_answer: Nanos,
     /// How often it answered.
@@ -92,9 +92,11 @@ struct Cork {
     whole: u32,
     /// The last of them, since the last ACK.
     wait: Nanos,
+    /// Whose clock ended them.
+    clock: OnTick,
 }
 
-at_rest! { Cork { seen, against, told, whole, wait } }
+at_rest! { Cork { seen, against, told, whole, wait, clock } }
 
 /// What flew until the ACK of all of it. A stack that does not echo pure ACKs (rule 43) is not known for that at first: what
 /// came a round trip later left with the ACK.
@@ -144,21 +146,22 @@ impl Habits {
         self.held.as_ref().is_some_and(|held| held[s].classic)
     }
 
-    /// How often a segment waited as long as a cork's timer takes; never, if as many did not.
+    /// How often a segment waited as long as a cork's timer takes; never, if as many did not, or if its writer's clock may have let them go.
     pub(crate) fn cork_timers(&self) -> u32 {
-        self.cork.filter(|c| c.seen > c.against).map_or(0, |c| u32::from(c.seen))
+        let corked = |c: &Box<Cork>| c.seen > c.against && c.clock.is_timer();
+        self.cork.as_ref().filter(|c| corked(c)).map_or(0, |c| u32::from(c.seen))
     }
 
-    /// What seemed to be a cork was none: as many small segments did not wait for its timer (rule 25).
+    /// What seemed to be a cork was none: as many small segments did not wait for its timer, or it was no timer of a kernel (rule 25).
     pub(crate) fn corked_nothing(&self) -> bool {
-        let others = |c: Cork| c.seen > 0 && c.seen <= c.against && !c.told;
-        self.cork.is_some_and(others) && self.ticks(false).is_none_or(|ticks| ticks == 0)
+        let others = |c: &Cork| c.seen > 0 && (c.seen <= c.against || !c.clock.is_timer()) && !c.told;
+        self.cork.as_deref().is_some_and(others) && self.ticks(false).is_none_or(|ticks| ticks == 0)
     }
 
     /// A timer fires after the same time again and again; applications do not write so.
     /// Nor does it go by the segment before rather than by the ACK, by more than a jiffy (4 ms).
     pub(crate) fn may_be_cork(&self, wait: Nanos, whole: Nanos) -> bool {
-        self.cork.is_none_or(|c| {
+        self.cork.as_deref().is_none_or(|c| {
             if c.seen == 0 {
                 return true;
             }
@@ -236,11 +239,29 @@ impl Habits {
             }
             Wait::CorkTimer { wait } => {
                 let whole = u32::try_from(passage.waited().0 / 1_000).unwrap_or(u32::MAX);
-                let before = self.cork.unwrap_or_default();
-                self.cork = Some(Cork { seen: before.seen.saturating_add(1), whole, wait, ..before });
+                let cork = self.cork.get_or_insert_default();
+                (cork.seen, cork.whole, cork.wait) = (cork.seen.saturating_add(1), whole, wait);
+                cork.clock.take(passage.time, passage.since.time);
             }
             Wait::Cork { .. } => self.cork.get_or_insert_default().told = true,
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Small writes at the same distance from each other, whose ACKs drift: no timer goes by the segment before (rule 25).
+    #[test]
+    fn a_cork_goes_by_its_ack() {
+        let seen = Cork { seen: 1, whole: 300_000, wait: Nanos::millis(250), ..Cork::default() };
+        let habits = Habits { cork: Some(Box::new(seen)), ..Habits::default() };
+        let (whole, ack) = (Nanos::millis(300), Nanos::millis(254));
+        assert!(habits.may_be_cork(ack, whole) && !habits.may_be_cork(ack + Nanos::micros(1), whole));
+        // The segment drifted by half of that.
+        assert!(habits.may_be_cork(ack + Nanos::millis(1), whole + Nanos::micros(500)));
+        assert!(!habits.may_be_cork(Nanos::millis(282), Nanos::millis(400)), "an eighth is no timer");
     }
 }

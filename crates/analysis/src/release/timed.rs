@@ -67,10 +67,7 @@ impl Timed {
         if time > LONGEST {
             return;
         }
-        let whole = TICKS.map(|tick| {
-            let thirds = time.0 / 1_000 * 3;
-            (thirds + OFF).rem_euclid(tick) <= 2 * OFF
-        });
+        let whole = whole_ticks(time);
         self.times += 1;
         self.on_tick += u16::from(whole != [false; 2]);
         if (time - before).0.abs() > ALIKE.0 {
@@ -106,6 +103,54 @@ impl Timed {
         }
         let [a, b] = self.whole;
         Some(Some(a.max(b)).filter(|&n| n >= ENOUGH && nearly_all(n, self.differ)).unwrap_or_default())
+    }
+}
+
+/// Whether so much time is a whole number of ticks of each length.
+fn whole_ticks(time: Nanos) -> [bool; 2] {
+    let thirds = time.0 / 1_000 * 3;
+    TICKS.map(|tick| (thirds + OFF).rem_euclid(tick) <= 2 * OFF)
+}
+
+/// Segments that left in the middle of a message as late as the timer of a cork: whether a kernel's clock let them go, or their writer's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OnTick {
+    /// The first of them, or the first after a long time.
+    since: Nanos,
+    /// How many left whole ticks after that, and how many did not; and how many of the former had begun to wait at no tick, or for another time than the
+    /// one before, as a writer with a clock of its own does not.
+    on: u16,
+    off: u16,
+    shown: u16,
+    wait: Nanos,
+}
+
+at_rest! { OnTick { since, on, off, shown, wait } }
+
+impl OnTick {
+    /// Takes one that left at `at`, and had waited since `start`.
+    pub(super) fn take(&mut self, at: Nanos, start: Nanos) {
+        let before = std::mem::replace(&mut self.wait, at - start);
+        let first = self.since == Nanos::ZERO;
+        if first || at - self.since > LONGEST {
+            self.since = at;
+            return;
+        }
+        let on = whole_ticks(at - self.since);
+        if on == [false; 2] {
+            self.off = self.off.saturating_add(1);
+            return;
+        }
+        self.on = self.on.saturating_add(1);
+        let began = whole_ticks(start - self.since);
+        let elsewhere = on.into_iter().zip(began).all(|(on, began)| !(on && began));
+        let differs = (self.wait - before).0.abs() > ALIKE.0;
+        self.shown = self.shown.saturating_add(u16::from(elsewhere || differs));
+    }
+
+    /// A kernel's clock let nearly all of them go, as no writer's can have.
+    pub(super) fn is_timer(&self) -> bool {
+        self.shown > 0 && u32::from(self.on) >= 7 * u32::from(self.off)
     }
 }
 
@@ -159,6 +204,25 @@ mod tests {
         assert_eq!(program.ticks(20, false), Some(0), "from afar they jitter");
         assert_eq!(after(2, 248_000, 0).ticks(2, true), None, "too few");
         assert_eq!(after(6, 248_000, 4_000).ticks(12, true), None, "most were sooner");
+    }
+
+    /// Segments whose waits began and ended at these microseconds.
+    fn is_timer(waits: &[(i64, i64)]) -> bool {
+        let mut seen = OnTick::default();
+        waits.iter().for_each(|&(start, end)| seen.take(Nanos::micros(end), Nanos::micros(start)));
+        seen.is_timer()
+    }
+
+    #[test]
+    fn a_timer_of_the_kernel_ends_with_its_tick_whenever_it_began() {
+        // Tails of answers, 12 ms after the last of them and 0.34 ms off its tick.
+        assert!(is_timer(&[(1_142_700, 1_390_280), (1_410_620, 1_658_280)]));
+        // A stream whose ACKs come at other times.
+        assert!(is_timer(&[(10_000, 258_000), (258_000, 510_000), (510_000, 758_100)]));
+        assert!(!is_timer(&[(1_142_700, 1_390_280)]), "once is chance");
+        // A sleep of 280 ms drifts by what the program does else; a ticker does not, and begins at its own ticks.
+        let sleeps = |each: i64| (0..8).map(|n| (7 + n * each, 7 + (n + 1) * each)).collect::<Vec<_>>();
+        assert!(!is_timer(&sleeps(280_200)) && !is_timer(&sleeps(240_000)) && !is_timer(&sleeps(250_000)));
     }
 
     #[test]

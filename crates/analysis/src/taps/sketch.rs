@@ -2,6 +2,7 @@
 //! connections, and the packets whose hash is smallest, which are the same packets in both.
 
 use super::clock::{Both, Clock};
+use crate::copies::SOON;
 use hashbrown::HashMap;
 use std::collections::BinaryHeap;
 use tcpwhy_base::{Endpoint, Nanos, Segment, Seq};
@@ -91,7 +92,10 @@ impl Sketch {
             return;
         }
         if let Some(known) = self.samples.get_mut(&hash) {
-            known.twice = true;
+            // A copy of the same passing (rule 29), as of a mirror port: the first one counts.
+            let apart = (segment.time - known.time).0.unsigned_abs();
+            known.twice |= apart > SOON.0.unsigned_abs();
+            known.time = known.time.min(segment.time);
             return;
         }
         let Segment { time, src, dst, .. } = *segment;

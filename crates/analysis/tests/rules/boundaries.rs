@@ -453,12 +453,10 @@ fn a_cork_fires_with_its_timer() {
             w.after(ms(10)).server().ack();
         }
         w.at(at + ms(10)).server().data(50);
-        let of = w.connection().budget;
-        assert!(
-            (of.get(Cause::Cork) == Nanos::ZERO) != (of.get(Cause::SenderPause) == Nanos::ZERO),
-            "{of:?}"
-        );
-        of.get(Cause::Cork) > Nanos::ZERO
+        // At a clock of its own it may be a writer's.
+        let spans = &w.connection().exchanges[0].spans;
+        let doubts = |s: &tcpwhy_analysis::Span| s.alternatives.iter().flatten().any(|a| a.0 == Cause::Cork);
+        spans.iter().any(|s| s.cause == Cause::SenderPause && doubts(s))
     };
     // From the round trip of 20 ms and 200 ms on; to that, a quarter of it, and 16 ms.
     let found = [us(219_949), ms(220), ms(291), us(291_001)].map(fires);

@@ -342,19 +342,20 @@ fn a_corked_write_leaves_with_the_timer() {
     w.at(ms(30)).client().data(100);
     w.at(ms(40)).server().ack();
     w.at(ms(270)).client().data(100);
-    w.at(ms(280)).server().ack();
-    w.at(ms(510)).client().data(100);
-    w.at(ms(520)).server().data(50);
-    w.at(ms(530)).client().ack();
+    // The ACK comes 5 ms later than the one before, and the timer ends with a tick: 248 ms after the other one.
+    w.at(ms(285)).server().ack();
+    w.at(ms(518)).client().data(100);
+    w.at(ms(528)).server().data(50);
+    w.at(ms(538)).client().ack();
     w.tells(
         "setup 0..20
            handshake network 0..20 #1-3
          gap 20..30
            client_think client 20..30 #3-4
-         exchange 30..530 300>50
+         exchange 30..538 300>50
            cork client 30..270 #4-6
-           cork client 270..510 #6-8
-           path_delay network 510..530 #8-9",
+           cork client 270..518 #6-8
+           path_delay network 518..538 #8-9",
     );
 }
 
