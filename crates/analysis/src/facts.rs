@@ -79,6 +79,8 @@ pub enum Facts {
         syns: u32,
         /// From the first to the last.
         over: Nanos,
+        /// A tap at the server saw all of them.
+        ignored: bool,
     },
     /// Data was repeated though the server's tap had it, or the server repeated its SYN-ACK after the final ACK.
     NotTaken {
@@ -395,7 +397,7 @@ impl fmt::Display for Facts {
             ),
             Facts::SynsLost { repeats, over, there, back } => syns_lost(f, repeats, over, (there, back)),
             Facts::NotTaken { repeats, syn_acks } => not_taken(f, repeats, syn_acks),
-            Facts::Unanswered { syns, over } => unanswered(f, syns, over),
+            Facts::Unanswered { syns, over, ignored } => unanswered(f, syns, over, ignored),
             Facts::Refused { resets } => refused(f, resets),
             Facts::Think { seen, path } => think(f, seen, path),
             Facts::Behind { wait, work, bytes } => behind(f, wait, work, bytes),

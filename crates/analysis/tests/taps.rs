@@ -412,3 +412,21 @@ fn packets_that_one_tap_shows_twice_are_paired() {
         );
     }
 }
+
+/// Nothing but SYNs that the server's host drops, and nothing but refusals: each is one connection, and what dropped the SYNs stood behind the server's tap.
+#[test]
+fn connections_that_never_opened_are_one_each() {
+    let dropped: Story = |w, _, _| (0..3).for_each(|n| _ = w.at(ms(1_000 * n)).client().syn());
+    let c = explained(&taps(dropped));
+    let span = &c.setup.as_ref().unwrap().spans[0];
+    assert_eq!((span.cause, span.side), (Cause::SynRetransmit, Some(Side::Server)));
+    assert!(span.facts.sentence().contains("reached the server's tap"), "{}", span.facts.sentence());
+    let refused: Story = |w, _, _| {
+        w.client().syn();
+        w.at(ms(10)).server().rst();
+    };
+    assert_eq!(explained(&taps(refused)).budget.get(Cause::Refused), ms(20));
+    // Made at one place, or of other connections.
+    let [one, _] = taps(dropped);
+    assert_eq!(paired(&[one.clone(), one]).unwrap_err(), Unpaired::OnePlace);
+}

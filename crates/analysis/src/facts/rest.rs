@@ -7,7 +7,7 @@ at_rest! {
     enum Facts {
         0 => None, 1 => RoundTrip { rtt }, 2 => SynRepeats { repeats, over, syn_ack, at_server, answered },
         3 => SynsLost { repeats, over, there, back }, 4 => UnknownScale { flight, window },
-        5 => Unanswered { syns, over }, 6 => NotTaken { repeats, syn_acks }, 7 => Refused { resets },
+        5 => Unanswered { syns, over, ignored }, 6 => NotTaken { repeats, syn_acks }, 7 => Refused { resets },
         8 => Think { seen, path }, 9 => NoAnswer { wait, end }, 10 => Nagle { first, held, ack_delay },
         11 => Window { flight, rtt }, 12 => Closed { window }, 13 => BothClosed { windows }, 14 => NoRoom,
         15 => Told(value), 16 => Flight { flight, segments, rtt, before }, 17 => Drained { flight },

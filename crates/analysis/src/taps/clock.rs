@@ -39,6 +39,16 @@ impl Clock {
         near - Nanos(i64::try_from(ran).unwrap_or(0))
     }
 
+    /// Packets went one way only: the clocks are taken to agree where no packet arrives before it left, or later than a second after; else the quickest
+    /// was on its way for no time. `None`: there are none.
+    pub(super) fn one_way(both: &[Both]) -> Option<Clock> {
+        let since = both.iter().map(|b| b.times.0).min()?;
+        let quickest = both.iter().map(|b| b.times.1 - b.times.0).min()?;
+        let agree = quickest >= Nanos::ZERO && quickest <= Nanos::secs(1);
+        let offset = if agree { Nanos::ZERO } else { quickest };
+        Some(Clock { offset, drift_ppb: 0, since, residual: quickest, packets: both.len() })
+    }
+
     /// The clock on which no packet arrives before it left, with as much room on both ways as there can be. `None`: there is
     /// none (a clock was set in between), or packets went one way only.
     pub(super) fn fit(both: &[Both]) -> Option<Clock> {

@@ -197,17 +197,26 @@ pub fn pair(first: &Sketch, second: &Sketch) -> Result<Pairing, Unpaired> {
         .collect();
     let mut connections = by_handshake(first, second);
     by_packets(&both, first, second, &mut connections);
+    let opened = !connections.is_empty();
+    if !opened {
+        // None was answered, or none but by a reset: their SYNs are the same.
+        connections = unanswered(first, second, |b, a| b > a);
+    }
     if connections.is_empty() {
         return Err(Unpaired::Strangers);
     }
     let passed = passed(&both, &connections);
     let apart = passed.iter().map(|b| (b.times.1 - b.times.0).0);
     let (least, most) = (apart.clone().min().unwrap_or(0), apart.max().unwrap_or(0));
-    if Nanos(most.saturating_sub(least)) < APART {
+    let one_way = passed.iter().all(|b| b.onward);
+    if Nanos(most.saturating_sub(least)) < APART && !(one_way && least >= APART.0) {
         return Err(Unpaired::OnePlace);
     }
-    let clock = Clock::fit(&passed).ok_or(Unpaired::Clocks)?;
-    connections.extend(unanswered(first, second, &clock));
+    let clock = if one_way { Clock::one_way(&passed) } else { Clock::fit(&passed) };
+    let clock = clock.ok_or(Unpaired::Clocks)?;
+    if opened {
+        connections.extend(unanswered(first, second, |b, a| clock.to_first(b) > a));
+    }
     let firsts: HashMap<Tuple, bool> =
         connections.values().map(|p| (tuple(p.ends[0].0, p.ends[1].0), p.first_is_client)).collect();
     let translated = connections.values().filter(|p| p.ends.iter().any(|e| e.0 != e.1)).count();
@@ -237,12 +246,17 @@ fn by_handshake(first: &Sketch, second: &Sketch) -> HashMap<Tuple, Paired> {
     second.opened.values().filter_map(of).collect()
 }
 
-/// Connections of which both have seen the SYN, and neither what it was answered with, if it was: the same ends and the same first number.
-fn unanswered(first: &Sketch, second: &Sketch, clock: &Clock) -> HashMap<Tuple, Paired> {
+/// Connections of which both have seen the SYN, and neither what it was answered with, if it was: the same ends and the same first number. `later`:
+/// the second time is later than the first.
+fn unanswered(
+    first: &Sketch,
+    second: &Sketch,
+    later: impl Fn(Nanos, Nanos) -> bool,
+) -> HashMap<Tuple, Paired> {
     let of = |(key, b): (&Tuple, &Opened)| {
         let a = first.opened.get(key)?;
         let same = (a.client, a.syn.0) == (b.client, b.syn.0);
-        let first_is_client = clock.to_first(b.syn.1) > a.syn.1;
+        let first_is_client = later(b.syn.1, a.syn.1);
         let paired = Paired { ends: [(a.client, b.client), (a.server, b.server)], first_is_client };
         (same && a.numbers.is_none() && b.numbers.is_none()).then_some((*key, paired))
     };
