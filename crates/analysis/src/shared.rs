@@ -54,6 +54,15 @@ fn is_held(cause: Cause) -> bool {
 impl Shared {
     /// Of those connections whose exchanges are kept.
     pub(crate) fn among(connections: &[Box<Connection>], all: &Budget) -> Shared {
+        Shared::of_some(connections, all, &|_| true)
+    }
+
+    /// The links that all of them filled, as far as some of them, which are `wanted`, had a part in that; and what held those.
+    pub(crate) fn of_some(
+        connections: &[Box<Connection>],
+        all: &Budget,
+        wanted: &dyn Fn(&Connection) -> bool,
+    ) -> Shared {
         let held = all.0.iter().filter(|&&(cause, _)| is_held(cause));
         let held = held.fold(Nanos::ZERO, |sum, &(_, time)| sum + time);
         let mut shared = Shared::default();
@@ -81,7 +90,7 @@ impl Shared {
             let mut rest = &transfers[..];
             while !rest.is_empty() {
                 let (together, others) = rest.split_at(side_by_side(rest));
-                shared.fills(way, together);
+                shared.fills(way, together, wanted);
                 rest = others;
             }
         }
@@ -90,7 +99,12 @@ impl Shared {
     }
 
     /// These ran side by side; they may have filled their link.
-    fn fills(&mut self, (from, to): (IpAddr, IpAddr), transfers: &[Transfer<'_>]) {
+    fn fills(
+        &mut self,
+        (from, to): (IpAddr, IpAddr),
+        transfers: &[Transfer<'_>],
+        wanted: &dyn Fn(&Connection) -> bool,
+    ) {
         let Some(first) = transfers.first().filter(|_| transfers.len() > 1) else { return };
         let end = transfers.iter().fold(first.to, |end, t| end.max(t.to));
         let took = (end - first.from).0.max(1);
@@ -106,12 +120,16 @@ impl Shared {
         let range = (first.from, end);
         let link =
             SharedLink { from, to, transfers: transfers.len() as u64, range, bytes, bandwidth_bps: rate };
+        let wanted: Vec<&Transfer<'_>> = transfers.iter().filter(|t| wanted(t.connection)).collect();
+        if wanted.is_empty() {
+            return;
+        }
         self.links.push(link);
         // Whatever held them may have left the link idle for all of the rest.
-        let added_up = transfers.iter().fold(Nanos::ZERO, |sum, t| sum + (t.to - t.from));
+        let added_up = wanted.iter().fold(Nanos::ZERO, |sum, t| sum + (t.to - t.from));
         let idle = Nanos((added_up.0 as f64 * (1.0 - full.min(1.0))) as i64);
         let (mut all, mut held) = (Nanos::ZERO, Vec::<(Cause, Option<Side>, Nanos)>::new());
-        for span in transfers.iter().flat_map(|t| during(t.exchange, (t.from, t.to))) {
+        for span in wanted.iter().flat_map(|t| during(t.exchange, (t.from, t.to))) {
             all += span.duration();
             match held.iter_mut().find(|of| (of.0, of.1) == (span.cause, span.side)) {
                 Some(of) => of.2 += span.duration(),
@@ -233,6 +251,21 @@ mod tests {
         let chain: Vec<_> =
             (0..4).map(|n| answer(1 + n, (0, 300 + 100 * i64::from(n)), 150 * EACH, 8)).collect();
         assert_eq!(found(&chain), [(4, Some(MS(1_800)))]);
+    }
+
+    /// A part of the transfers is held by the link that all of them filled.
+    #[test]
+    fn one_of_several_shares_what_all_of_them_filled() {
+        let two = [answer(1, (0, 1_000), 500 * EACH, 8), answer(2, (0, 1_000), 500 * EACH, 8)];
+        let mut all = Budget::default();
+        two.iter().for_each(|c| all.add_all(&c.budget));
+        let of = |id: u32| {
+            let shared = Shared::of_some(&two, &all, &|c| c.id == id);
+            let held = shared.of(Cause::CongestionWindow, Some(Side::Server)).map(|full| full.time);
+            (shared.links.iter().map(|l| l.transfers).collect::<Vec<_>>(), held)
+        };
+        assert_eq!(of(2), (vec![2], Some(MS(1_000))));
+        assert_eq!(of(3), (vec![], None));
     }
 
     /// Each may have measured a share of the link, and more than all of it beside the sender, where ACKs come together.

@@ -4,6 +4,7 @@
 use crate::findings::{Rollup, Rollups};
 use crate::fixes::Brief;
 use crate::result::{Connection, Finding, Totals};
+use crate::shared::Shared;
 use crate::sums::Sums;
 use tcpwhy_base::{Cause, Side};
 
@@ -47,6 +48,6 @@ impl Stream {
     ) -> Vec<Finding> {
         let sums = if settings { sums } else { sums.without_settings() };
         let brief = |r: &Rollup| self.0.iter().find(|b| b.0 == (r.cause, r.side)).map(|b| b.1);
-        sums.findings(inherent, brief, &[], totals)
+        sums.findings(inherent, brief, &[], Shared::default(), totals)
     }
 }

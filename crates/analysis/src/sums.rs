@@ -196,6 +196,7 @@ impl Sums {
         inherent: &Rollups,
         brief: impl Fn(&Rollup) -> Option<Brief>,
         connections: &[Box<Connection>],
+        shared: Shared,
         totals: &mut Totals,
     ) -> Vec<Finding> {
         let servers = std::mem::replace(&mut self.servers, Servers::new(0, 0));
@@ -203,7 +204,6 @@ impl Sums {
         (totals.servers, clients, totals.servers_omitted) = servers.list();
         find_upstreams(&mut totals.servers, &clients, connections);
         totals.asked = asked(&totals.servers, connections);
-        let shared = Shared::among(connections, &totals.budget);
         let total = self.measured.0.max(1) as f64;
         let mut found: Vec<Finding> = Vec::with_capacity(self.all.len());
         // What is left out of the detail of a connection is known last.
@@ -304,7 +304,12 @@ fn known(connections: &[Box<Connection>], id: u32) -> Option<&Connection> {
 }
 
 /// The findings over connections that ascend by id, each with its basis: worst first, with fixes.
-fn findings_over(connections: &[Box<Connection>], bases: &Bases, totals: &mut Totals) -> Vec<Finding> {
+fn findings_over(
+    connections: &[Box<Connection>],
+    bases: &Bases,
+    shared: Shared,
+    totals: &mut Totals,
+) -> Vec<Finding> {
     let mut sums = Sums::whole();
     let mut basis = Basis::default();
     for (i, c) in connections.iter().enumerate() {
@@ -313,7 +318,7 @@ fn findings_over(connections: &[Box<Connection>], bases: &Bases, totals: &mut To
         bases.read(i, c, &mut basis);
         sums.add(c, &basis);
     }
-    sums.findings(&inherent_of(connections), |_| None, connections, totals)
+    sums.findings(&inherent_of(connections), |_| None, connections, shared, totals)
 }
 
 /// What is inherent in these connections: it is summed over the whole capture, and so made again of their spans, where they have all of them.
@@ -392,6 +397,8 @@ impl Analysis {
     /// inherent, if no detail of them was left out.
     pub fn retain(&mut self, wanted: impl Fn(&Connection) -> bool) {
         let keep: Vec<bool> = self.connections.iter().map(|c| wanted(c)).collect();
+        // What they filled beside those that are left out they filled all the same.
+        let shared = Shared::of_some(&self.connections, &self.totals.budget, &wanted);
         let mut each = keep.iter();
         self.connections.retain(|_| each.next() == Some(&true));
         let mut each = keep.iter();
@@ -408,7 +415,7 @@ impl Analysis {
             totals.add_times(c);
             totals.add_connection(c);
         }
-        self.findings = findings_over(&self.connections, &self.basis, totals);
+        self.findings = findings_over(&self.connections, &self.basis, shared, totals);
         for server in &mut totals.servers {
             server.asks = upstreams.iter().filter(|l| l.0 == server.server).map(|l| l.1).collect();
         }

@@ -35,6 +35,8 @@ pub(crate) struct Style<'a> {
     pub(crate) linger: Nanos,
     /// Exchanges that took no longer are only summed.
     pub(crate) slower_than: Option<Nanos>,
+    /// A verdict is wanted, whether or not somebody reads the lines to their end.
+    pub(crate) judged: bool,
 }
 
 /// Reads everything, and writes the connections as they end; what could not be written is what was taken.
@@ -147,7 +149,9 @@ impl Lines<'_> {
         if self.written.is_ok() {
             self.written = self.try_write(batch);
         }
-        if self.written.is_err() {
+        if let Err(e) = &self.written
+            && !(self.style.judged && e.kind() == io::ErrorKind::BrokenPipe)
+        {
             self.style.stop.store(true, Relaxed);
         }
     }

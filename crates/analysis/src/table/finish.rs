@@ -10,6 +10,7 @@ use crate::findings::store::{At, Place};
 use crate::findings::{self, Basis};
 use crate::output::Output;
 use crate::result::{Connection, Finding, Totals};
+use crate::shared::Shared;
 use crate::sums::{Rank, Sums, each_of};
 use crate::{Analysis, Bases};
 use hashbrown::HashSet;
@@ -192,7 +193,8 @@ impl Analyzer {
         totals.unlisted = scans.unlisted.len() as u64;
         totals.not_kept = totals.connections - done.len() as u64;
         totals.connections += totals.unlisted;
-        let mut findings = sums.findings(&inherent, |_| None, &done, &mut totals);
+        let shared = Shared::among(&done, &totals.budget);
+        let mut findings = sums.findings(&inherent, |_| None, &done, shared, &mut totals);
         findings.extend(scan);
         findings::sort(&mut findings);
         let bases = Bases { stores, places };

@@ -1,7 +1,7 @@
 use super::{endless_signal, stop_signal};
 use crate::args::Explain;
 use crate::extras::Extras;
-use crate::failure::{Exit, Usage, say};
+use crate::failure::{Exit, Usage, is_broken_pipe, say};
 use crate::input::Input;
 use crate::live::{self, Style};
 use crate::load::{self, Found};
@@ -13,7 +13,7 @@ use crate::units::Bound;
 use crate::{pages, select, shown, taps};
 use anyhow::bail;
 use std::collections::HashSet;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;
 use tcpwhy_base::{Cause, Nanos};
 use tcpwhy_library::captures::{
@@ -99,8 +99,11 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     // Who reads the text may have had enough of it; the page is wanted all the same.
     let said = answer(args, &source, &analysis, &capture);
     extras.write(&source, &analysis, &capture, threads())?;
-    said?;
-    let exit = exit(args, &analysis, &capture);
+    let exit = match said {
+        Err(e) if !is_broken_pipe(&e) => return Err(e),
+        // What was found is so, too, where nobody reads on.
+        _ => exit(args, &analysis, &capture),
+    };
     // The program ends here: giving back millions of small pieces of memory would only take time.
     std::mem::forget(analysis);
     Ok(exit)
@@ -239,13 +242,18 @@ fn run_live(
         // Somebody waits for the lines; else late packets are worth waiting for.
         linger: if args.follow { FOLLOWED } else { Nanos::MAX },
         slower_than: args.slower_than,
+        judged: !args.fail_if.is_empty(),
     };
     let Streamed { taken, findings, totals, mut read, .. } = live::run(captures, &mut out, style, progress)?;
     spool::tell(spools, &mut read);
     progress.clear();
-    if let Err(e) = taken {
-        return out.finish(Err(e.into())).map(|()| Exit::Done);
-    }
+    let taken = match taken {
+        // Whoever has read enough of the lines may want the verdict all the same.
+        Err(e) if !(style.judged && e.kind() == io::ErrorKind::BrokenPipe) => {
+            return out.finish(Err(e.into())).map(|()| Exit::Done);
+        }
+        taken => taken,
+    };
     if let Some(exit) = load::say_problems(captures.inputs(), &mut read, unreadable) {
         return Ok(exit);
     }
@@ -259,9 +267,11 @@ fn run_live(
     let mut bytes = json::Buffer::default();
     let cx = json::Context::live(capture.start(), &capture.frames_before, style.streams);
     let last = json::last_lines(&mut bytes, &analysis, &capture, cx);
-    let written = last.and_then(|()| out.write_all(bytes.as_slice()));
-    out.finish(written.map_err(Into::into))?;
-    Ok(exit(args, &analysis, &capture))
+    let written = taken.and(last).and_then(|()| out.write_all(bytes.as_slice()));
+    match out.finish(written.map_err(Into::into)) {
+        Err(e) if !(style.judged && is_broken_pipe(&e)) => Err(e),
+        _ => Ok(exit(args, &analysis, &capture)),
+    }
 }
 
 /// The exit code of an answer that was written. About a part of the input, or about nothing, no condition can be judged.
