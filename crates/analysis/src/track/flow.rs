@@ -327,6 +327,12 @@ impl Cwnd {
         self.lost = true;
     }
 
+    /// A loss has made it smaller.
+    #[inline]
+    pub(crate) fn has_lost(&self) -> bool {
+        self.lost
+    }
+
     /// A loss was found with so many bytes in flight.
     pub(crate) fn lost(&mut self, flight: u32) {
         self.before_loss = self.before_loss.max(flight);

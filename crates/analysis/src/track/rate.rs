@@ -67,8 +67,9 @@ pub(crate) struct Rate {
     start: Nanos,
     /// When what passes had left, of a flow of several segments.
     leaving: Option<Box<Leaving>>,
-    /// As `total`, of trains that left as far apart as they passed: those say nothing of the link.
+    /// As `total`, of trains that left as far apart as they passed, and their rate: those say nothing of the link by themselves.
     paced: u32,
+    pace: f32,
     last: Nanos,
     /// Between the last two.
     gap: Nanos,
@@ -84,12 +85,14 @@ pub(crate) struct Rate {
     bps: f32,
     /// Beside its sender: what it sends stands in a queue of its host before it passes, so that the link is there (rule 95).
     stands: bool,
+    /// Beside its sender: a loss has made the window smaller.
+    reduced: bool,
 }
 
 at_rest! {
     Rate {
-        start, leaving, paced, last, gap, bytes, intervals, quickest, histogram as Place, total, asked_at,
-        bps, stands,
+        start, leaving, paced, pace, last, gap, bytes, intervals, quickest, histogram as Place, total, asked_at,
+        bps, stands, reduced,
     }
 }
 
@@ -170,7 +173,10 @@ impl Rate {
             let weight = (self.bytes / 4096 + 1).min(0x1000) as u16;
             let unknown = self.leaving.as_ref().is_some_and(|l| l.set_apart && l.train.is_none());
             if apart || unknown {
-                self.paced = self.paced.saturating_add(if apart { weight.into() } else { 0 });
+                if apart {
+                    self.paced = self.paced.saturating_add(weight.into());
+                    self.pace += (bps as f32 - self.pace) * f32::from(weight) / self.paced as f32;
+                }
                 (self.bytes, self.intervals) = (0, 0);
                 return;
             }
@@ -295,9 +301,22 @@ impl Rate {
         took - (last.at - first.at) + last.tick <= took.part(8) && stood <= two + last.tick
     }
 
-    /// Its sender spaced what passed: of trains that tell, fewer were set apart by the link than probing alone accounts for.
+    /// Its sender spaced what passed: of trains that tell, fewer were set apart by the link than probing alone accounts for, and those had another rate. A
+    /// window that a loss made as small as what the link holds keeps the pace that the link's queue had given it (RFC 5681, 1: the ACK clock).
     pub(crate) fn is_paced(&self) -> bool {
-        self.paced > (CYCLE - 1) * self.total
+        self.paced > (CYCLE - 1) * self.total && !(self.reduced && self.keeps_links_pace())
+    }
+
+    /// Beside its sender: a loss has made the window smaller.
+    #[inline]
+    pub(crate) fn reduces(&mut self) {
+        self.reduced = true;
+    }
+
+    #[cold]
+    fn keeps_links_pace(&self) -> bool {
+        let link = self.compute().unwrap_or(0.0) as f32;
+        (link - self.pace).abs() <= self.pace / 8.0
     }
 
     /// No train was long enough so far: there is no estimate.
@@ -526,6 +545,30 @@ mod tests {
             rate.estimate().is_some()
         };
         assert_eq!([7, 8].map(shows), [true, false]);
+    }
+
+    /// Beside a sender whose window a loss made as small as what the link holds, all trains leave as far apart as they pass: at the link's pace, if
+    /// that is what its queue had set them apart by before.
+    #[test]
+    fn a_smaller_window_keeps_the_pace_of_the_link() {
+        let shows = |reduced: bool, each: i64| {
+            let mut rate = several();
+            trains(&mut rate, 1, 1, 10, 0, 0);
+            if reduced {
+                rate.reduces();
+            }
+            for n in 0..40 {
+                for k in 0..11 {
+                    let at = Nanos::micros(each * k);
+                    let left = Left { at, queued: Nanos::ZERO, tick: Nanos::ZERO };
+                    rate.pass(Nanos::millis(1_000 + 100 * n) + at, 1448, Nanos::millis(5), Some(left));
+                }
+            }
+            assert_eq!(rate.estimate().is_some(), !rate.is_paced());
+            rate.estimate().is_some()
+        };
+        assert_eq!([800, 1_000, 600].map(|each| shows(true, each)), [true, false, false]);
+        assert!(!shows(false, 800), "without a loss its sender may have spaced it");
     }
 
     /// Of whoever set its message apart a train says nothing of the link where a loss hides when it left; of others it does.

@@ -179,6 +179,9 @@ impl Half {
                     _ => view.train_pause,
                 };
                 self.rate.pass(t, advance, pause, left);
+                if self.flow.cwnd.has_lost() {
+                    self.rate.reduces();
+                }
             }
             self.flow.paced = self.rate.is_paced();
         } else if let Some(stamp) = stamp {
