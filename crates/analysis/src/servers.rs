@@ -4,7 +4,7 @@ use crate::budget::Budget;
 use crate::facts::Facts;
 use crate::findings::packed::waits_after_setup;
 use crate::requests::{Distribution, Requests};
-use crate::result::{Asked, Connection, Example, Exchange, Server, Span};
+use crate::result::{Asked, Connection, Example, Exchange, Server, Span, Vantage};
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -74,6 +74,27 @@ impl Clients {
             Clients::Anywhere => false,
         }
     }
+
+    /// All are on the host of that server: at its address, or on its loopback, where the capture was made there.
+    fn are_beside(self, server: Endpoint, captured_there: &HashSet<Endpoint>) -> bool {
+        let loopback = match self {
+            Clients::On(ip) => ip.is_loopback(),
+            Clients::Loopback => true,
+            Clients::Anywhere => false,
+        };
+        self.are_on(server.ip) || loopback && captured_there.contains(&server)
+    }
+}
+
+/// Servers beside which all of their connections were captured, if any asks on loopback: what passes there is seen on its own host alone.
+fn captured_there(clients: &[Clients], connections: &[Box<Connection>]) -> HashSet<Endpoint> {
+    let loopback: IpAddr = std::net::Ipv4Addr::LOCALHOST.into();
+    if !clients.iter().any(|c| c.are_on(loopback)) {
+        return HashSet::new();
+    }
+    let there = |c: &&Box<Connection>| c.vantage == Vantage::Server;
+    let elsewhere: HashSet<Endpoint> = connections.iter().filter(|c| !there(c)).map(|c| c.server).collect();
+    connections.iter().filter(there).map(|c| c.server).filter(|s| !elsewhere.contains(s)).collect()
 }
 
 impl Servers {
@@ -207,8 +228,9 @@ pub(crate) fn find_upstreams(servers: &mut [Server], clients: &[Clients], connec
     let candidates: Vec<Endpoint> = servers.iter().take(UPSTREAMS).map(|s| s.server).collect();
     // Mostly clients come from somewhere else, and no connection has to be looked at.
     let mut known: HashSet<Endpoint> = HashSet::new();
+    let there = captured_there(clients, connections);
     for (&inner, clients) in candidates.iter().zip(clients) {
-        let outer = candidates.iter().filter(|o| **o != inner && clients.are_on(o.ip));
+        let outer = candidates.iter().filter(|o| **o != inner && clients.are_beside(**o, &there));
         outer.for_each(|&outer| known.extend([inner, outer]));
     }
     if known.is_empty() {
@@ -237,7 +259,8 @@ pub(crate) fn find_upstreams(servers: &mut [Server], clients: &[Clients], connec
             let outer = servers.iter().take(UPSTREAMS).rev().filter(|o| o.requests() > upstream.requests());
             outer
                 .into_iter()
-                .find(|o| encloses(o, detail.get(&o.server), upstream, (mine, clients)))
+                .filter(|o| clients.are_beside(o.server, &there))
+                .find(|o| encloses(o, detail.get(&o.server), upstream, mine))
                 .map(|o| o.server)
         })
         .collect();
@@ -338,14 +361,9 @@ struct Detail<'a> {
     exchanges: Vec<&'a Exchange>,
 }
 
-fn encloses(
-    outer: &Server,
-    detail: Option<&Detail<'_>>,
-    upstream: &Server,
-    (mine, clients): (&Detail<'_>, Clients),
-) -> bool {
+fn encloses(outer: &Server, detail: Option<&Detail<'_>>, upstream: &Server, mine: &Detail<'_>) -> bool {
     let Some(detail) = detail else { return false };
-    if outer.server == upstream.server || mine.exchanges.is_empty() || !clients.are_on(outer.server.ip) {
+    if outer.server == upstream.server || mine.exchanges.is_empty() {
         return false;
     }
     let inside = mine.exchanges.iter().filter(|x| {

@@ -92,6 +92,27 @@ fn a_server_on_another_host_than_the_one_that_asks_is_no_leg() {
     assert_eq!(server(&analysis, end(3, 9001)).within, None);
 }
 
+/// A proxy that is asked from afar and asks a backend on its own loopback, captured on its host: its address is another one than that of the leg's client.
+#[test]
+fn a_backend_on_the_loopback_of_the_host_where_the_capture_was_made_is_a_leg() {
+    let proxied = |tap: Tap| {
+        let mut w = Wire::new(tap, ms(20));
+        w.handshake();
+        for k in 1..=4 {
+            w.at(ms(100 * k)).client().data(100);
+            w.at(ms(100 * k + 60)).server().data(50);
+            w.at(ms(100 * k + 70)).client().ack();
+        }
+        let loopback = |port| Endpoint { ip: [127, 0, 0, 1].into(), port };
+        // The proxy has each request 10 ms after it was asked.
+        let legs: Vec<(i64, i64)> = (1..=4).map(|k| (100 * k + 15, 40)).collect();
+        let front = w.host[SERVER].end;
+        let analysis = together(&[w.segments(), asked(loopback(50_000), loopback(9001), &legs)]);
+        server(&analysis, loopback(9001)).within.map(|outer| outer == front)
+    };
+    assert_eq!([Tap::Server, Tap::Client].map(proxied), [Some(true), None]);
+}
+
 /// Three at once in one request of 50 ms took longer together than it waited: they are counted side by side.
 #[test]
 fn requests_in_parallel_are_not_taken_off() {

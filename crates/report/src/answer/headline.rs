@@ -323,7 +323,10 @@ fn fault(
     if is(ALL, most, time) {
         return format!("{most} ({}) of it is {name}{at}.", percent(answer.share(most)));
     }
-    let how_much = if most.times(2) > time { "most of that" } else { "among it" };
+    // By what is printed: one second of two is not most of them.
+    let rest = time - most;
+    let how_much =
+        if most > rest && most.to_string() != rest.to_string() { "most of that" } else { "among it" };
     format!("{time} ({share}) of it is {whose}, {how_much} {name} ({most}){at}.")
 }
 

@@ -230,6 +230,10 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, said: &mut Said, layout: &L
             1 => "once".into(),
             n => format!("{n} times, {} each", range(f.range)),
         });
+        if f.counted_elsewhere > Nanos::ZERO {
+            let within = "lies within requests that waited for it, and is summed once";
+            facts.push(format!("{} of it {within}", f.counted_elsewhere));
+        }
         // They are counted with those that somebody waited for.
         if f.idle > Nanos::ZERO && f.of_requests() > Nanos::ZERO {
             facts.push(format!("{} more between requests", f.idle));

@@ -46,6 +46,9 @@ fn most_is_more_than_half_and_lost_packets_are_one_thing_however_that_was_found(
         path(&[(FastRecovery, 300), (TailLossProbe, 210), (Queueing, 490)]),
         "the path's, most of that lost packets (510 ms)."
     );
+    // Half, as far as it is printed.
+    let half = path(&[(Queueing, 10_040), (FastRecovery, 10_038)]);
+    assert!(half.starts_with("the path's, among it ") && half.ends_with("(10.0 s)."), "{half}");
     assert_eq!(
         path(&[(FastRecovery, 300), (TailLossProbe, 200), (Queueing, 500)]),
         "the path's, among it queues on the path (500 ms)."
