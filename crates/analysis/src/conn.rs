@@ -159,7 +159,9 @@ impl Conn {
     #[inline(always)]
     fn push_of(&mut self, s: End, segment: &Segment, parts: &mut Output) {
         let Some(t) = self.track.packet(s, segment) else { return };
-        self.role.passes(s, segment);
+        if let Some(left) = self.role.passes(s, segment) {
+            self.track.told_left(s, t, left);
+        }
         let missing = self.track.missing_before(s, segment);
         if missing == 0 && self.track.is_calm(s, segment) && self.may_be_calm() {
             self.track.calm_ack(s, segment, t);

@@ -92,9 +92,10 @@ fn captured_there(clients: &[Clients], connections: &[Box<Connection>]) -> HashS
     if !clients.iter().any(|c| c.are_on(loopback)) {
         return HashSet::new();
     }
-    let there = |c: &&Box<Connection>| c.vantage == Vantage::Server;
-    let elsewhere: HashSet<Endpoint> = connections.iter().filter(|c| !there(c)).map(|c| c.server).collect();
-    connections.iter().filter(there).map(|c| c.server).filter(|s| !elsewhere.contains(s)).collect()
+    let there = |c: &&Connection| c.vantage == Vantage::Server;
+    let all = || connections.iter().map(|c| &**c);
+    let elsewhere: HashSet<Endpoint> = all().filter(|c| !there(c)).map(|c| c.server).collect();
+    all().filter(there).map(|c| c.server).filter(|s| !elsewhere.contains(s)).collect()
 }
 
 impl Servers {

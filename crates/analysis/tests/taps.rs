@@ -430,3 +430,22 @@ fn connections_that_never_opened_are_one_each() {
     let [one, _] = taps(dropped);
     assert_eq!(paired(&[one.clone(), one]).unwrap_err(), Unpaired::OnePlace);
 }
+
+/// Whole segments every 5 ms, by a program's own clock: away from it they come as from a link of that rate, and the other tap saw them leave so.
+fn steady_writer(w: &mut Wire, _: fn(&mut Packet, usize, Tap), _: Tap) {
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    for k in 0..100 {
+        w.at(ms(45 + 5 * k)).server().data(1_448);
+        w.at(ms(55 + 5 * k)).client().ack();
+    }
+}
+
+#[test]
+fn what_left_as_far_apart_as_it_came_was_not_set_apart_by_a_link() {
+    let both = taps(steady_writer);
+    let c = explained(&both);
+    assert_eq!(time_of(&c, Cause::Bandwidth), 0, "{:?}", c.budget);
+    // Who set them apart, its writer or its kernel, no tap tells.
+    assert!(time_of(&c, Cause::SenderPause) + time_of(&c, Cause::Pacing) > 400, "{:?}", c.budget);
+}

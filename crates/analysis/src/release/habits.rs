@@ -148,8 +148,8 @@ impl Habits {
 
     /// How often a segment waited as long as a cork's timer takes; never, if as many did not, or if its writer's clock may have let them go.
     pub(crate) fn cork_timers(&self) -> u32 {
-        let corked = |c: &Box<Cork>| c.seen > c.against && c.clock.is_timer();
-        self.cork.as_ref().filter(|c| corked(c)).map_or(0, |c| u32::from(c.seen))
+        let corked = |c: &&Cork| c.seen > c.against && c.clock.is_timer();
+        self.cork.as_deref().filter(corked).map_or(0, |c| u32::from(c.seen))
     }
 
     /// What seemed to be a cork was none: as many small segments did not wait for its timer, or it was no timer of a kernel (rule 25).

@@ -6,7 +6,7 @@ use crate::release::Wait;
 use crate::rest::{Near, at_rest};
 use crate::result::{Lost, TwoTaps};
 use crate::step::Step;
-use crate::track::{CwndState, Repair, Since, SynsThere};
+use crate::track::{CwndState, Left, Repair, Since, SynsThere};
 use std::collections::VecDeque;
 use tcpwhy_base::{End, Ends, Nanos, Segment, Seq};
 
@@ -115,8 +115,8 @@ impl Default for Across {
 }
 
 impl Across {
-    /// A packet of `s` passed the client's tap.
-    pub(crate) fn passes_here(&mut self, s: End, segment: &Segment) {
+    /// A packet of `s` passed the client's tap. Gives when it left, if it is data of the server.
+    pub(crate) fn passes_here(&mut self, s: End, segment: &Segment) -> Option<Left> {
         match s {
             End::Client => self.ways.client.leaves(segment, self.heard),
             End::Server => self.ways.server.arrives(segment),
@@ -129,6 +129,9 @@ impl Across {
             }
             End::Server => self.answered = true,
         }
+        let (at, queued) =
+            self.ways.server.left_at(segment.time).filter(|_| s == End::Server && segment.len > 0)?;
+        Some(Left { at, queued, tick: Nanos::ZERO })
     }
 
     /// A packet of `s` passed the server's tap, and this is what that tap made of it.

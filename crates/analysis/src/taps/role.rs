@@ -4,7 +4,7 @@ use super::across::{Across, ToldStep, Until};
 use crate::rest::at_rest;
 use crate::result::TwoTaps;
 use crate::step::Step;
-use crate::track::SynsThere;
+use crate::track::{Left, SynsThere};
 use tcpwhy_base::{End, Nanos, Segment, Seq};
 
 /// Which tap has seen it.
@@ -51,13 +51,16 @@ impl Role {
         matches!(self, Role::Tells(_))
     }
 
-    /// A packet of `s` passed that was no copy.
+    /// A packet of `s` passed that was no copy. Gives when it left, if it is data that the other tap saw leave.
     #[inline]
-    pub(crate) fn passes(&mut self, s: End, segment: &Segment) {
+    pub(crate) fn passes(&mut self, s: End, segment: &Segment) -> Option<Left> {
         match self {
-            Role::Only => {}
+            Role::Only => None,
             Role::Explained(across) => across.passes_here(s, segment),
-            Role::Tells(teller) => teller.is_new = true,
+            Role::Tells(teller) => {
+                teller.is_new = true;
+                None
+            }
         }
     }
 

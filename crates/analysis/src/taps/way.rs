@@ -47,12 +47,13 @@ pub(super) struct Way {
     pub(super) named: Vec<Lost>,
     /// When the last that arrived had left.
     last: Option<Nanos>,
-    /// How long the last data was under way, and that before it.
+    /// How long the last data was under way, and that before it; and the quickest of all.
     transit: Option<Nanos>,
     before: Option<Nanos>,
+    quickest: Nanos,
 }
 
-at_rest! { Way { from, on_the_way, left, arrived, lost, lost_data, named, last, transit, before } }
+at_rest! { Way { from, on_the_way, left, arrived, lost, lost_data, named, last, transit, before, quickest } }
 
 impl Way {
     pub(super) fn new(from: End) -> Way {
@@ -68,6 +69,7 @@ impl Way {
             last: None,
             transit: None,
             before: None,
+            quickest: Nanos::MAX,
         }
     }
 
@@ -111,7 +113,14 @@ impl Way {
         self.last = self.last.max(Some(packet.time));
         if segment.len > 0 {
             self.transit = Some(segment.time - packet.time);
+            self.quickest = self.quickest.min(segment.time - packet.time);
         }
+    }
+
+    /// When the last data, which arrived at `t`, had left, and how much longer than the quickest it was under way.
+    pub(super) fn left_at(&self, t: Nanos) -> Option<(Nanos, Nanos)> {
+        let transit = self.transit?;
+        Some((t - transit, transit - self.quickest))
     }
 
     /// Data beyond `nxt` that has not arrived: up to where, and since when it is on its way.

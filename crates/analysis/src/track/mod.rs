@@ -31,6 +31,7 @@ pub(crate) use last::Last;
 #[cfg(test)]
 pub(crate) use passage::Before;
 pub(crate) use passage::{Arrival, Arrived, Passage, PathView, Repeat, Since, was_free};
+pub(crate) use rate::Left;
 pub(crate) use recovery::{Recovered, Repair, Verdict};
 use silence::Silence;
 

@@ -51,6 +51,8 @@ pub(crate) struct Leaving {
     /// Away from its sender: when the last segment passed that was waited for, and whether it came as far from the one before as that from
     /// its own one before.
     pub(crate) waited_for: (Nanos, bool),
+    /// When the segment that passes then left, as another tap saw it.
+    told: Option<(Nanos, Left)>,
     /// Away from it: its first time stamp, how much later than it says a segment passed at the least, and when that was.
     pub(crate) soonest: Option<(u32, Nanos, Nanos)>,
     /// When the first of the train passed of which that is known, and when that and the last left.
@@ -59,7 +61,7 @@ pub(crate) struct Leaving {
     set_apart: bool,
 }
 
-at_rest! { Leaving { departures, written, standing, under_way, waited_for, soonest, train, set_apart } }
+at_rest! { Leaving { departures, written, standing, under_way, waited_for, told, soonest, train, set_apart } }
 
 /// Collects trains of one direction.
 #[derive(Clone, Debug, Default)]
@@ -253,6 +255,7 @@ impl Rate {
                 standing: None,
                 under_way: UnderWay::default(),
                 waited_for: (Nanos::ZERO, false),
+                told: None,
                 soonest: None,
                 train: None,
                 set_apart: false,
@@ -269,6 +272,20 @@ impl Rate {
         if let Some(leaving) = &mut self.leaving {
             leaving.set_apart = set_apart;
         }
+    }
+
+    /// Another tap saw the segment leave that passes at `t`.
+    pub(crate) fn told_left(&mut self, t: Nanos, left: Left) {
+        self.has_several();
+        if let Some(leaving) = &mut self.leaving {
+            leaving.told = Some((t, left));
+        }
+    }
+
+    /// What another tap said of the segment that passes at `t`.
+    #[inline]
+    pub(crate) fn told(&self, t: Nanos) -> Option<Left> {
+        self.leaving.as_ref()?.told.filter(|told| told.0 == t).map(|told| told.1)
     }
 
     /// What it sends stands in a queue before it passes, or no longer.

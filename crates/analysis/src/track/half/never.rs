@@ -2,6 +2,7 @@
 
 use super::Half;
 use crate::profile::WAKE_UP;
+use crate::track::rate::Left;
 use crate::track::{Repair, Tracker};
 use tcpwhy_base::{End, Nanos, Segment, Seq};
 
@@ -22,6 +23,11 @@ impl Half {
         let (since, bytes) = missing().filter(|_| flow.acked)?;
         let whole = self.mss_from_handshake && !self.full_sent && bytes >= flow.mss;
         Some(NeverCame { since, whole })
+    }
+
+    /// What passes at `t` had left then.
+    pub(crate) fn told_left(&mut self, t: Nanos, left: Left) {
+        self.rate.told_left(t, left);
     }
 
     /// It had sent up to `seq` by then, which is more than passed; `closed`: nothing more comes.
@@ -58,6 +64,12 @@ impl Tracker {
         let flow = self.flow(s);
         let latest = self.rtt_or_zero().times(5).part(4) + WAKE_UP;
         flow.recovery.as_ref()?.in_vain(flow.una, until, latest)
+    }
+
+    /// The segment of `s` that passes had left then, as another tap says.
+    #[cold]
+    pub(crate) fn told_left(&mut self, s: End, t: Nanos, left: Left) {
+        self.half[s].told_left(t, left);
     }
 
     /// The server sent up to `to` since then, as another tap says.

@@ -179,7 +179,9 @@ impl Half {
                 _ => view.train_pause,
             };
             self.passes_afar(segment, t, view);
+            let told = self.rate.told(t);
             let left = self.left_afar(segment, t, view);
+            let left = told.or(left);
             self.rate.pass(t, segment.len, pause, left);
             self.flow.paced = self.rate.is_paced();
         }
