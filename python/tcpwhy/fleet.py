@@ -64,7 +64,9 @@ def tasks(folder: str, largest: int = LARGEST) -> list[dict[str, Any]]:
         below = info.path[len(path) :].strip('/').split('/')
         if info.type == pyarrow.fs.FileType.File and not any(name.startswith(('.', '_')) for name in below):
             parts = max(1, -(-info.size // largest))
-            out += [{'path': prefix + info.path + question + options, 'part': part, 'parts': parts} for part in range(parts)]
+            out += [
+                {'path': prefix + info.path + question + options, 'part': part, 'parts': parts} for part in range(parts)
+            ]
     return out
 
 

@@ -181,7 +181,8 @@ fn plateau_cause(
         // What fills the window again and again holds as much as that: no buffer below it is the limit (rule 73).
         _ if windows.stops >= 2
             && peak(steps).is_some_and(|most| windows.largest >= most)
-            && !steps.iter().any(is_cut) =>
+            && !steps.iter().any(is_cut)
+            && !is_roomy(steps) =>
         {
             Cause::ReceiveWindow
         }
@@ -191,6 +192,14 @@ fn plateau_cause(
             by_its_writer(steps, mss, context.near(sender) || context.per_byte[sender].is_some())
         }),
     }
+}
+
+/// For most of the time the window had room for as much again as was in flight: what filled it before has grown since.
+fn is_roomy(steps: &[Step]) -> bool {
+    let known = |s: &&Step| s.acked().is_some_and(|a| a.room.is_some());
+    let roomy = |s: &&Step| s.acked().is_some_and(|a| a.room.is_some_and(|room| room > a.flight));
+    let time = |steps: &mut dyn Iterator<Item = &Step>| steps.fold(Nanos::ZERO, |sum, s| sum + s.duration());
+    time(&mut steps.iter().filter(roomy)).times(2) > time(&mut steps.iter().filter(known))
 }
 
 /// With less than two thirds of the usual in flight a third of a buffer is free: its writer had been woken before (`sk_stream_write_space`, rule 79).

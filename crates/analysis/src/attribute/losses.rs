@@ -9,6 +9,9 @@ use crate::step::Step;
 use crate::track::{NotTaken, Repair};
 use tcpwhy_base::{Cause, End, Nanos, Side};
 
+/// No timer of a retransmission is shorter (`TCP_RTO_MIN`, RFC 6298, 2.4), less 10 ms of jitter.
+const SHORTEST_TIMER: Nanos = Nanos::millis(190);
+
 /// Packets that never passed the tap, as the numbers of their sender's packets tell, and the timers that sent them again.
 pub(super) fn missing(context: &Context, packets: u32, time: Nanos, otherwise: Cause, out: &mut Emit<'_>) {
     // One lost copy: a probe comes first, if it can be as late; more of them: its timeouts.
@@ -39,6 +42,10 @@ pub(super) fn new_probe(context: &Context, step: &Step, outstanding: u32, rest: 
 
 /// A loss that was repaired in this way.
 pub(super) fn loss(context: &Context, step: &Step, kind: Repair, time: Nanos, out: &mut Emit<'_>) {
+    // Without ACKs nobody knows when a loss was repaired, nor how, where no timer is as short.
+    if context.one_sided && (!step.is_loss() || step.duration() < SHORTEST_TIMER) {
+        return out.span(Rule::NotCaptured, Cause::Unexplained, None, time, Facts::OneSided);
+    }
     if let Some(NotTaken { retransmissions, syn_acks, .. }) = context.not_taken {
         let facts = Facts::NotTaken { repeats: retransmissions, syn_acks };
         out.span(Rule::NotTaken, Cause::AcceptQueueFull, Some(Side::Server), time, facts);
