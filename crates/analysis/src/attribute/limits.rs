@@ -458,3 +458,27 @@ fn late_growth(steps: &[Step], mss: u32, rtt: Nanos) -> bool {
     let rounds: u32 = b.iter().map(|s| rounds_in(s, rtt)).sum();
     top(b).saturating_sub(top(a)) >= mss.saturating_mul(rounds / 4).max(2 * mss)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::Acked;
+    use crate::step::tests::step;
+
+    /// What filled a window while that was small says nothing of the waits in which it had room for twice as much.
+    #[test]
+    fn most_windows_had_room_or_not() {
+        let wait = |at: i64, room: Option<u32>| {
+            let acked = Acked { flight: 65_536, room, ..Acked::default() };
+            step(End::Server, (Nanos::millis(at), Nanos::millis(at + 10)), Wait::Acked(acked))
+        };
+        let of = |rooms: &[Option<u32>]| {
+            let steps: Vec<Step> = (0..).step_by(10).zip(rooms).map(|(at, &room)| wait(at, room)).collect();
+            is_roomy(&steps)
+        };
+        let (full, grown) = (Some(1_000), Some(1_000_000));
+        assert!(of(&[full, grown, grown]) && !of(&[full, grown]) && !of(&[full, full, grown]));
+        // Which ACK it was is not known: nothing tells.
+        assert!(!of(&[None, None]) && !of(&[Some(65_536)]) && of(&[None, Some(65_537)]));
+    }
+}

@@ -80,6 +80,23 @@ fn packets_of_one_end_only() {
     assert!(c.budget.get(Cause::Unexplained) > ms(100), "{text}");
 }
 
+/// Without ACKs nobody knows when a loss was repaired: what is sent again two milliseconds later followed no timer, nor did all that came behind it.
+#[test]
+fn a_repeat_in_one_direction_alone_tells_no_more_than_its_timer() {
+    let repeated = |after: i64| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        (0..10).for_each(|k| _ = w.at(ms(30 + k)).client().data(1_448));
+        w.at(ms(39 + after)).client().repeat(0, 1_448);
+        (1..10).for_each(|k| _ = w.at(ms(39 + after + 2 * k)).client().data(1_448));
+        let segments: Vec<_> = w.segments().into_iter().filter(|s| s.src == w.host[CLIENT].end).collect();
+        analyze(&segments).connections.remove(0).budget.get(Cause::RetransmissionTimeout)
+    };
+    assert_eq!(repeated(2), ms(0));
+    assert_eq!(repeated(189), ms(0));
+    assert_eq!(repeated(300), ms(300));
+}
+
 #[test]
 fn a_reused_4_tuple_is_another_connection() {
     let mut w = talk(Tap::Client, [1000, 500_000]);
