@@ -79,8 +79,13 @@ pub enum Facts {
         syns: u32,
         /// From the first to the last.
         over: Nanos,
-        /// A tap at the server saw all of them.
-        ignored: bool,
+    },
+    /// SYNs that a tap at the server saw, and that nothing answered.
+    SynsIgnored {
+        /// How many.
+        syns: u32,
+        /// From the first to the last.
+        over: Nanos,
     },
     /// Data was repeated though the server's tap had it, or the server repeated its SYN-ACK after the final ACK.
     NotTaken {
@@ -397,7 +402,8 @@ impl fmt::Display for Facts {
             ),
             Facts::SynsLost { repeats, over, there, back } => syns_lost(f, repeats, over, (there, back)),
             Facts::NotTaken { repeats, syn_acks } => not_taken(f, repeats, syn_acks),
-            Facts::Unanswered { syns, over, ignored } => unanswered(f, syns, over, ignored),
+            Facts::Unanswered { syns, over } => unanswered(f, syns, over),
+            Facts::SynsIgnored { syns, over } => opening::syns_ignored(f, syns, over),
             Facts::Refused { resets } => refused(f, resets),
             Facts::Think { seen, path } => think(f, seen, path),
             Facts::Behind { wait, work, bytes } => behind(f, wait, work, bytes),

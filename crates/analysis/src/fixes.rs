@@ -151,7 +151,7 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
             &[FixId::FixLoss, FixId::Firewall, FixId::ReuseConnections][..]
         }
         // Nothing shows that anybody listens there: first find out where the SYN goes.
-        Facts::Unanswered { .. } => &[FixId::Firewall, FixId::ListenBacklog],
+        Facts::Unanswered { .. } | Facts::SynsIgnored { .. } => &[FixId::Firewall, FixId::ListenBacklog],
         // Nor that a SYN came to the server before the one that was answered.
         Facts::SynRepeats { answered: false, syn_ack: false, at_server: false, .. } => {
             &[FixId::Firewall, FixId::ListenBacklog, FixId::ReuseConnections]

@@ -48,14 +48,15 @@ pub(super) fn syn_repeats(
     write!(f, "{what} was sent {times} over {over} before it was answered{place}.")
 }
 
-pub(super) fn unanswered(f: &mut fmt::Formatter<'_>, syns: u32, over: Nanos, ignored: bool) -> fmt::Result {
-    if ignored {
-        return write!(
-            f,
-            "{syns} SYNs over {over} reached the server's tap, and none was answered: a packet filter of its host drops them, or its accept queue is full."
-        );
-    }
+pub(super) fn unanswered(f: &mut fmt::Formatter<'_>, syns: u32, over: Nanos) -> fmt::Result {
     write!(f, "{syns} SYNs over {over} and no answer to any of them in this capture.")
+}
+
+pub(super) fn syns_ignored(f: &mut fmt::Formatter<'_>, syns: u32, over: Nanos) -> fmt::Result {
+    write!(
+        f,
+        "{syns} SYNs over {over} reached the server's tap, and none was answered: a packet filter of its host drops them, or its accept queue is full."
+    )
 }
 
 pub(super) fn syns_lost(

@@ -7,7 +7,7 @@ at_rest! {
     enum Facts {
         0 => None, 1 => RoundTrip { rtt }, 2 => SynRepeats { repeats, over, syn_ack, at_server, answered },
         3 => SynsLost { repeats, over, there, back }, 4 => UnknownScale { flight, window },
-        5 => Unanswered { syns, over, ignored }, 6 => NotTaken { repeats, syn_acks }, 7 => Refused { resets },
+        5 => Unanswered { syns, over }, 6 => NotTaken { repeats, syn_acks }, 7 => Refused { resets },
         8 => Think { seen, path }, 9 => NoAnswer { wait, end }, 10 => Nagle { first, held, ack_delay },
         11 => Window { flight, rtt }, 12 => Closed { window }, 13 => BothClosed { windows }, 14 => NoRoom,
         15 => Told(value), 16 => Flight { flight, segments, rtt, before }, 17 => Drained { flight },
@@ -20,6 +20,7 @@ at_rest! {
         41 => Refilled { bytes, credit, rtt }, 42 => LostBehind { bytes, wait },
         43 => Behind { wait, work, bytes }, 44 => Spread { flight }, 45 => LateBetween { late, rtt },
         46 => TimedAnswer { wait, held, ticks }, 47 => LateOpening { late, rtt }, 48 => InRecovery { bytes, wait },
+        49 => SynsIgnored { syns, over },
         32 => Split { far, rtt }, 33 => NextWrite { wait }, 34 => Released { late },
         35 => Silent { wait, tries }, 36 => NotCaptured, 37 => OneSided, 38 => WrongClock { wait },
     }

@@ -90,7 +90,7 @@ pub(super) fn setup(opening: &Opening, track: &Tracker, file: u16, end: Moment) 
         }
         out.add(Rule::Handshake, Cause::Handshake, network, end, &keys, round_trip);
     } else if opening.syns > 1 {
-        let facts = Facts::Unanswered { syns: opening.syns, over: end.0 - first.0, ignored: false };
+        let facts = Facts::Unanswered { syns: opening.syns, over: end.0 - first.0 };
         out.add(Rule::NeverAnswered, Cause::SynRetransmit, None, end, &[frame(h.last_syn)], facts);
     } else {
         // One SYN and no answer in the capture, yet the connection went on.
@@ -145,7 +145,7 @@ fn syn_retransmissions(opening: &Opening, track: &Tracker, out: &mut Spans) {
         let repeated = Facts::SynRepeats { repeats, over, syn_ack: false, at_server: true, answered: false };
         let facts = Facts::SynsLost { repeats, over, there: lost[0], back: lost[1] };
         let (rule, side, facts) = if at_server && h.syn_ack.is_none() {
-            let facts = Facts::Unanswered { syns: opening.syns, over, ignored: true };
+            let facts = Facts::SynsIgnored { syns: opening.syns, over };
             (Rule::SynIgnoredAtServer, Side::Server, facts)
         } else if at_server {
             (Rule::SynIgnoredAtServer, Side::Server, repeated)
@@ -160,7 +160,7 @@ fn syn_retransmissions(opening: &Opening, track: &Tracker, out: &mut Spans) {
     let at_server = !answered && reached_server(opening, track);
     let over = last.0 - syn.0;
     let facts = if h.syn_ack.is_none() {
-        Facts::Unanswered { syns: opening.syns, over, ignored: false }
+        Facts::Unanswered { syns: opening.syns, over }
     } else {
         Facts::SynRepeats { repeats: opening.syns - 1, over, syn_ack: false, at_server, answered }
     };

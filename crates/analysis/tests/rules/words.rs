@@ -41,7 +41,7 @@ const SENTENCES: &[(Facts, &str)] = &[
         "The first data was sent 3 times more, each time without any acknowledgement, after a handshake that looked complete: the server had not taken the final ACK.",
     ),
     (
-        Facts::Unanswered { syns: 4, over: Nanos::millis(7_000), ignored: false },
+        Facts::Unanswered { syns: 4, over: Nanos::millis(7_000) },
         "4 SYNs over 7.00 s and no answer to any of them in this capture.",
     ),
     (Facts::Refused { resets: 1 }, "A reset answered the SYN: nothing listens there, or a filter rejects."),
