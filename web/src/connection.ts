@@ -4,7 +4,7 @@ import { beside, nameOf, pickOf } from './beside';
 import { type Data, detail, frameName, type Place, spansOf, timesOf, track as tracked } from './data';
 import type { Drawer } from './drawer';
 import { h } from './dom';
-import { bitRate, bytes, count, duration, moment } from './format';
+import { bitRate, bytes, count, duration, moment, range } from './format';
 import { Graphs, type Placed } from './graphs';
 import { EMPTY, ladder, packetTable, type LadderHost } from './ladder';
 import { exchangeTable, type Links } from './overview';
@@ -385,6 +385,10 @@ function facts(data: Data, c: Connection): string {
     .join(' · ');
 }
 
+/** The capture was made beside the other end. */
+const isAfar = (c: Connection, side: 'client' | 'server') =>
+  c.vantage === 'client' ? side === 'server' : c.vantage === 'server' && side === 'client';
+
 function ends(c: Connection): HTMLElement {
   const rows: [string, (e: End, side: 'client' | 'server') => string | null | undefined][] = [
     ['bytes', (_e, s) => bytes(c.bytes[s])],
@@ -394,14 +398,15 @@ function ends(c: Connection): HTMLElement {
     ['window scale', e => (e.wscale === null ? null : String(e.wscale))],
     ['largest window', e => (e.max_window === null ? null : bytes(e.max_window))],
     ['first flight', e => (e.initial_flight === null ? null : bytes(e.initial_flight))],
-    ['most in flight', e => (e.max_flight ? bytes(e.max_flight) : null)],
+    // Beside its receiver what is in flight is acknowledged as it passes.
+    ['most in flight', (e, s) => (e.max_flight && !isAfar(c, s) ? bytes(e.max_flight) : null)],
     ['stack', e => e.stack?.os],
     [
       'delays ACKs by',
       e =>
         e.stack?.delayed_ack_min_ns == null
           ? null
-          : `${duration(e.stack.delayed_ack_min_ns)} to ${duration(e.stack.delayed_ack_max_ns ?? 0)}`,
+          : range(e.stack.delayed_ack_min_ns, e.stack.delayed_ack_max_ns ?? 0),
     ],
     ['shortest timeout', e => (e.stack?.min_rto_ns == null ? null : duration(e.stack.min_rto_ns))],
     ['SYN repeats', e => num(e.syn_repeats)],

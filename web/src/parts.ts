@@ -30,7 +30,7 @@ export function timeBar(data: Data, times: [string, number][], pick: (cause: Cau
   known.sort((a, b) => b.ns - a.ns);
   const bar = h(
     'div',
-    { class: 'bar', role: 'img', 'aria-label': 'where the time went' },
+    { class: 'bar', role: 'group', 'aria-label': 'where the time went' },
     ...known.map(({ cause, ns }) => {
       const share = ns / sum;
       const text = `${cause.title}: ${duration(ns)} (${percent(share)})`;

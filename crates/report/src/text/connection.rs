@@ -111,7 +111,11 @@ fn ends(out: &mut impl Write, c: &Connection) -> io::Result<()> {
     row("window scale", &|_, e| e.wscale.map(|w| w.to_string()));
     row("largest window", &|_, e| e.max_window.map(bytes));
     row("first flight", &|_, e| e.initial_flight.map(bytes));
-    row("most in flight", &|_, e| (e.max_flight > 0).then(|| bytes(e.max_flight)));
+    // Beside its receiver what is in flight is acknowledged as it passes.
+    let afar = [Vantage::Server, Vantage::Client].map(|there| c.vantage == there);
+    row("most in flight", &|i, e| {
+        (e.max_flight > 0 && afar.get(i) != Some(&true)).then(|| bytes(e.max_flight))
+    });
     row("stack", &|_, e| e.os.map(str::to_owned));
     row("delays ACKs by", &|_, e| e.delayed_ack.map(super::range));
     row("shortest timeout", &|_, e| e.min_rto.map(|t| t.to_string()));
