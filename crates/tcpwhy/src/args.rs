@@ -396,7 +396,7 @@ pub(crate) fn parsed(args: impl Iterator<Item = OsString>) -> Result<Args, clap:
 /// A negative number behind an option is its value, not another option: what is expected instead is said of it.
 fn negative_values(command: clap::Command) -> clap::Command {
     let takes = |arg: &clap::Arg| !arg.is_positional() && arg.get_action().takes_values();
-    let command = command.mut_args(|arg| if takes(&arg) { arg.allow_negative_numbers(true) } else { arg });
+    let command = command.mut_args(|arg| if takes(&arg) { units::negative(arg) } else { arg });
     command.mut_subcommands(negative_values)
 }
 

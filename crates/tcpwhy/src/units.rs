@@ -56,6 +56,16 @@ pub(crate) fn whole<T: TryFrom<u64>>(
     }
 }
 
+/// Of an option with a value: a negative one is its value, not another option, be it `-4` or, of what has a unit, `-40ms`.
+pub(crate) fn negative(arg: clap::Arg) -> clap::Arg {
+    let has_unit =
+        |name: &clap::builder::Str| ["TIME", "RATE", "SIZE", "SHARE", "DISTANCE"].contains(&name.as_str());
+    if arg.get_value_names().is_some_and(|names| names.iter().any(has_unit)) {
+        return arg.allow_hyphen_values(true);
+    }
+    arg.allow_negative_numbers(true)
+}
+
 /// A number that is none only because nothing here counts so far.
 fn is_large(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())

@@ -22,7 +22,7 @@ pub(crate) struct Record {
     pub(crate) time: Option<Nanos>,
     /// Keep the last SIZE only, in memory (64mb), and write FILE when that is wanted: by --when, at SIGUSR1 (each time another file), at
     /// the end
-    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    #[arg(long, value_name = "SIZE", value_parser = ring)]
     pub(crate) ring: Option<u64>,
     /// With --ring: write FILE and end once an exchange has taken longer than that: 'exchange>200ms'
     #[arg(long, value_name = "CONDITION", value_parser = condition, requires = "ring")]
@@ -46,4 +46,13 @@ fn condition(text: &str) -> Result<Nanos, String> {
     let time = text.split_once('>').filter(|(what, _)| what.trim() == "exchange");
     let (_, time) = time.ok_or_else(|| format!("{text:?} is no condition: write it as 'exchange>200ms'"))?;
     units::duration(time.trim())
+}
+
+/// So much holds some hundred packets with what led to them.
+const LEAST: u64 = 64_000;
+
+/// What memory is to hold of a recording.
+fn ring(text: &str) -> Result<u64, String> {
+    let size = units::size(text)?;
+    if size < LEAST { Err(format!("{text:?} holds hardly a packet: 64kb or more")) } else { Ok(size) }
 }

@@ -123,6 +123,9 @@ fn a_folder_called_nearly_as_a_command_is_explained() {
 fn a_negative_number_is_the_value_of_its_option() {
     for wrong in
         [&["a.pcap", "--top", "-1"][..], &["serve", "--port", "-1"], &["predict", "--requests", "-3"]]
+            .into_iter()
+            // With a unit as well.
+            .chain([&["a.pcap", "--slower-than", "-40ms"][..], &["run", "--rtt", "-5ms", "--", "true"]])
     {
         let ran = tcpwhy(wrong);
         assert_eq!(ran.code, 2, "{wrong:?}: {}", ran.err);

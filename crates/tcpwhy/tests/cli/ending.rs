@@ -357,3 +357,21 @@ fn planted_names_are_no_obstacle() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert_eq!(names(&dir.0), ["page.html"], "the orphan is gone");
 }
+
+/// Nobody reads the answer, or not to its end: what was found is so all the same.
+#[test]
+fn the_verdict_does_not_depend_on_who_reads_the_answer() {
+    let dir = Dir::new();
+    let cut = dir.file("cut.pcap", &fs::read(smtp()).unwrap()[..9_000]);
+    for (args, code) in [
+        (vec![smtp(), "--fail-if".into(), "tcp".into()], 4),
+        (vec![smtp(), "--json".into(), "--fail-if".into(), "tcp".into()], 4),
+        (vec![smtp(), "--jsonl".into(), "--fail-if".into(), "tcp".into()], 4),
+        (vec![smtp(), "--json".into(), "--fail-if".into(), "tcp>99%".into()], 0),
+        (vec![cut], 1),
+    ] {
+        let mut child = program().args(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{args:?}");
+    }
+}
