@@ -30,8 +30,9 @@ pub(crate) struct Holes {
 at_rest! { Holes { open, filled, told } }
 
 impl Holes {
+    /// Nothing is missing, nor known to have been sent beyond what passed.
     pub(crate) fn is_empty(&self) -> bool {
-        self.open.is_empty()
+        self.open.is_empty() && self.told.is_none()
     }
 
     /// `from..to` was passed over.
@@ -81,6 +82,10 @@ impl Holes {
     /// Everything below `una` is acknowledged: how many bytes of holes arrived without having passed the tap.
     pub(crate) fn acknowledged(&mut self, una: Seq) -> u32 {
         let mut unseen = 0u32;
+        // Numbers come round again after 4 GiB.
+        if self.told.as_deref().is_some_and(|told| told.0.at_or_before(una)) {
+            self.told = None;
+        }
         self.open.retain(|h| {
             let gone = h.to.at_or_before(una);
             if gone {
@@ -126,5 +131,18 @@ mod tests {
         assert_eq!(holes.acknowledged(Seq(200)), 100);
         assert_eq!(holes.acknowledged(Seq(400)), 100);
         assert!(holes.is_empty());
+    }
+
+    #[test]
+    fn what_was_told_is_forgotten_once_it_is_acknowledged() {
+        let mut holes = Holes::default();
+        holes.tell(Seq(100), Seq(900), Nanos(7));
+        holes.tell(Seq(100), Seq(1_000), Nanos(9));
+        assert_eq!((holes.beyond(Seq(100)), holes.beyond(Seq(1_000))), (Some((Nanos(7), 900)), None));
+        assert_eq!(holes.acknowledged(Seq(999)), 0);
+        assert!(!holes.is_empty());
+        assert_eq!(holes.acknowledged(Seq(1_000)), 0);
+        // Three gigabytes later its number would lie ahead.
+        assert!(holes.is_empty() && holes.beyond(Seq(1_000) + (3 << 30)).is_none());
     }
 }

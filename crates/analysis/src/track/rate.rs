@@ -87,14 +87,15 @@ pub(crate) struct Rate {
     bps: f32,
     /// Beside its sender: what it sends stands in a queue of its host before it passes, so that the link is there (rule 95).
     stands: bool,
-    /// Beside its sender: a loss has made the window smaller.
+    /// Beside its sender: a loss has made the window smaller; and what left apart has the pace of what the link set apart.
     reduced: bool,
+    alike: bool,
 }
 
 at_rest! {
     Rate {
         start, leaving, paced, pace, last, gap, bytes, intervals, quickest, histogram as Place, total, asked_at,
-        bps, stands, reduced,
+        bps, stands, reduced, alike,
     }
 }
 
@@ -178,6 +179,7 @@ impl Rate {
                 if apart {
                     self.paced = self.paced.saturating_add(weight.into());
                     self.pace += (bps as f32 - self.pace) * f32::from(weight) / self.paced as f32;
+                    self.alike = self.reduced && self.keeps_links_pace();
                 }
                 (self.bytes, self.intervals) = (0, 0);
                 return;
@@ -321,7 +323,7 @@ impl Rate {
     /// Its sender spaced what passed: of trains that tell, fewer were set apart by the link than probing alone accounts for, and those had another rate. A
     /// window that a loss made as small as what the link holds keeps the pace that the link's queue had given it (RFC 5681, 1: the ACK clock).
     pub(crate) fn is_paced(&self) -> bool {
-        self.paced > (CYCLE - 1) * self.total && !(self.reduced && self.keeps_links_pace())
+        self.paced > (CYCLE - 1) * self.total && !self.alike
     }
 
     /// Beside its sender: a loss has made the window smaller.
