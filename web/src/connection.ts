@@ -404,9 +404,7 @@ function ends(c: Connection): HTMLElement {
     [
       'delays ACKs by',
       e =>
-        e.stack?.delayed_ack_min_ns == null
-          ? null
-          : range(e.stack.delayed_ack_min_ns, e.stack.delayed_ack_max_ns ?? 0),
+        e.stack?.delayed_ack_min_ns == null ? null : range(e.stack.delayed_ack_min_ns, e.stack.delayed_ack_max_ns ?? 0),
     ],
     ['shortest timeout', e => (e.stack?.min_rto_ns == null ? null : duration(e.stack.min_rto_ns))],
     ['SYN repeats', e => num(e.syn_repeats)],
