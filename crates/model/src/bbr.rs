@@ -85,8 +85,10 @@ impl Bbr {
         }
     }
 
-    /// Pacing at the start: the initial window in one round trip, at the high gain; 1 ms if it is not known.
-    pub(crate) fn start(&mut self, rtt: Nanos, cwnd: u64, mss: u64) {
+    /// The connection opens. Pacing at the start: the initial window in one round trip, at the high gain; 1 ms if it is not known. The shortest round trip is
+    /// good for ten seconds from then on (`bbr_init`: `min_rtt_stamp`).
+    pub(crate) fn start(&mut self, now: Nanos, rtt: Nanos, cwnd: u64, mss: u64) {
+        self.min_rtt_at = now;
         let rtt = if rtt == Nanos::ZERO { Nanos::millis(1) } else { rtt };
         self.min_rtt = self.min_rtt.min(rtt);
         self.rate = per_second(cwnd * mss, rtt) * HIGH / 256;
@@ -232,5 +234,37 @@ pub(crate) fn per_second(bytes: u64, time: Nanos) -> u64 {
     match bytes.checked_mul(1_000_000_000) {
         Some(n) => n / time,
         None => (u128::from(bytes) * 1_000_000_000 / u128::from(time)) as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection that opens later than ten seconds into the run does not look for its shortest round trip with its first ACK.
+    #[test]
+    fn a_connection_that_opens_late_begins_as_any_other() {
+        let first_ack = |opens: Nanos, after: Nanos| {
+            let mut bbr = Bbr::new(10);
+            bbr.start(opens, Nanos::millis(100), 10, 1_448);
+            let delivery = Delivery {
+                now: opens + after,
+                rate: Some(1_000_000),
+                app_limited: false,
+                before: 0,
+                delivered: 14_480,
+                rtt: Some(Nanos::millis(100)),
+                acked: 10,
+                in_flight: 10,
+                mss: 1_448,
+            };
+            bbr.on_ack(10, delivery)
+        };
+        assert!(first_ack(Nanos::ZERO, Nanos::millis(100)) > 10);
+        assert_eq!(
+            first_ack(Nanos::secs(20), Nanos::millis(100)),
+            first_ack(Nanos::ZERO, Nanos::millis(100))
+        );
+        assert_eq!(first_ack(Nanos::ZERO, Nanos::secs(11)), LEAST, "it is old by then");
     }
 }

@@ -144,7 +144,7 @@ impl Socket {
             self.cong.cwnd = 1;
         }
         let (srtt, cwnd, mss) = (self.rtt.srtt, self.cong.cwnd, self.mss);
-        self.cong.bbr.start(srtt, cwnd, mss);
+        self.cong.bbr.start(self.now, srtt, cwnd, mss);
         if !self.sndbuf_locked {
             let want = 2 * self.initcwnd.max(10) * self.p.segment_memory(mss);
             self.sndbuf = self.sndbuf.max(want.min(self.p.wmem[2]));
