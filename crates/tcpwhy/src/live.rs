@@ -35,8 +35,8 @@ pub(crate) struct Style<'a> {
     pub(crate) linger: Nanos,
     /// Exchanges that took no longer are only summed.
     pub(crate) slower_than: Option<Nanos>,
-    /// A verdict is wanted, whether or not somebody reads the lines to their end.
-    pub(crate) judged: bool,
+    /// All is to be read, for a verdict, also where nobody reads the lines to their end.
+    pub(crate) reads_on: bool,
 }
 
 /// Reads everything, and writes the connections as they end; what could not be written is what was taken.
@@ -150,7 +150,7 @@ impl Lines<'_> {
             self.written = self.try_write(batch);
         }
         if let Err(e) = &self.written
-            && !(self.style.judged && e.kind() == io::ErrorKind::BrokenPipe)
+            && !(self.style.reads_on && e.kind() == io::ErrorKind::BrokenPipe)
         {
             self.style.stop.store(true, Relaxed);
         }

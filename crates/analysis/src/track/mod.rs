@@ -5,6 +5,7 @@ mod acks;
 mod beginning;
 mod calm;
 mod clock;
+mod crowd;
 mod departures;
 mod flow;
 mod half;

@@ -77,6 +77,11 @@ fn machine(e: LabError) -> NotRun {
     NotRun::Machine(e.to_string())
 }
 
+/// What a thread has to say at its end.
+fn joined<T>(thread: std::thread::JoinHandle<io::Result<T>>) -> io::Result<T> {
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("panicked")))
+}
+
 fn failed(what: &str) -> impl FnOnce(io::Error) -> NotRun {
     move |e| NotRun::Machine(format!("{what}: {e}"))
 }
@@ -224,8 +229,7 @@ impl<'a> Inside<'a> {
     fn finish(&mut self, plan: &Plan, report: &mut Report) -> Result<(), NotRun> {
         self.stop.store(true, Relaxed);
         if let Some(wire) = self.wire.take() {
-            let passed = wire.join().unwrap_or_else(|_| Err(io::Error::other("panicked")));
-            let passed = passed.map_err(failed("the link"))?;
+            let passed = joined(wire).map_err(failed("the link"))?;
             let Passed { lateness, real_time, outside, lost, missed } = passed;
             let allowed = plan.link.as_ref().map_or(Nanos::MAX, |l| {
                 // 3 % of the round trip.
@@ -236,12 +240,11 @@ impl<'a> Inside<'a> {
             (report.lateness, report.real_time, report.outside) = (lateness, real_time, outside);
             (report.lost, report.missed) = (lost, missed);
         }
-        let panicked = |_| Err(io::Error::other("panicked"));
         if let Some(tap) = self.tap.take() {
-            report.missed = tap.join().unwrap_or_else(panicked).map_err(failed("the capture"))?;
+            report.missed = joined(tap).map_err(failed("the capture"))?;
         }
         if let Some(writing) = self.writing.take() {
-            match writing.join().unwrap_or_else(|_| Err(io::Error::other("panicked"))) {
+            match joined(writing) {
                 // That nobody reads any more is no failure of the run.
                 Err(e) if e.kind() != io::ErrorKind::BrokenPipe => return Err(failed("the capture")(e)),
                 _ => {}

@@ -234,6 +234,7 @@ fn run_live(
 ) -> anyhow::Result<Exit> {
     let mut out = Output::open(args.output.as_deref(), true)?;
     let several = captures.inputs().len() > 1;
+    let judged = !args.fail_if.is_empty();
     let style = Style {
         shared,
         stop,
@@ -242,14 +243,15 @@ fn run_live(
         // Somebody waits for the lines; else late packets are worth waiting for.
         linger: if args.follow { FOLLOWED } else { Nanos::MAX },
         slower_than: args.slower_than,
-        judged: !args.fail_if.is_empty(),
+        // Of an input that may never end nobody waits for the end.
+        reads_on: judged && !args.follow,
     };
     let Streamed { taken, findings, totals, mut read, .. } = live::run(captures, &mut out, style, progress)?;
     spool::tell(spools, &mut read);
     progress.clear();
     let taken = match taken {
         // Whoever has read enough of the lines may want the verdict all the same.
-        Err(e) if !(style.judged && e.kind() == io::ErrorKind::BrokenPipe) => {
+        Err(e) if !(judged && e.kind() == io::ErrorKind::BrokenPipe) => {
             return out.finish(Err(e.into())).map(|()| Exit::Done);
         }
         taken => taken,
@@ -269,7 +271,7 @@ fn run_live(
     let last = json::last_lines(&mut bytes, &analysis, &capture, cx);
     let written = taken.and(last).and_then(|()| out.write_all(bytes.as_slice()));
     match out.finish(written.map_err(Into::into)) {
-        Err(e) if !(style.judged && is_broken_pipe(&e)) => Err(e),
+        Err(e) if !(judged && is_broken_pipe(&e)) => Err(e),
         _ => Ok(exit(args, &analysis, &capture)),
     }
 }

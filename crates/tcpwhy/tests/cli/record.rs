@@ -432,6 +432,7 @@ fn mistakes_are_told() {
         (&["record", "-o", "x", "--for", "1s", "--", "true"], "cannot be used with"),
         (&["record", "-o", "x", "prot 80"], "prot"),
         (&["record", "-o", "x", "--when", "exchange>1s"], "--ring"),
+        (&["record", "-o", "x", "--ring", "1kb"], "64kb or more"),
         (&["record", "-o", "x", "--ring", "1mb", "--when", "reply>1s"], "no condition"),
     ] {
         let done = Command::new(BIN).args(arguments).stdin(Stdio::null()).output().unwrap();

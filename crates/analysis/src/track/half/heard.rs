@@ -2,8 +2,9 @@
 
 use crate::profile::delayed_from;
 use crate::track::acks::{Ack, UNKNOWN};
+use crate::track::crowd::Mark;
 use crate::track::half::{AckSeen, Half, Reading, View};
-use crate::track::rate::{Left, Mark, SHORTEST_PAUSE, train_pause};
+use crate::track::rate::{Left, SHORTEST_PAUSE, train_pause};
 use crate::track::recovery::{Recovered, Repair};
 use tcpwhy_base::{Nanos, Segment, Seq};
 

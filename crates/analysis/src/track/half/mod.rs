@@ -11,10 +11,11 @@ pub(crate) use calm::Calm;
 
 use crate::rest::{Size, at_rest};
 use crate::track::acks::Acks;
+use crate::track::crowd::Crowd;
 use crate::track::flow::Flow;
 use crate::track::holes::Holes;
 use crate::track::passage::PathView;
-use crate::track::rate::{Crowd, Rate};
+use crate::track::rate::Rate;
 use crate::track::scale::Scale;
 use tcpwhy_base::{Nanos, Segment, Seq};
 

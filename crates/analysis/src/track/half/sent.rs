@@ -2,11 +2,12 @@
 
 use crate::profile::{NO_WAIT, Profile, WAKE_UP};
 use crate::track::acks::Acks;
+use crate::track::crowd::Mark;
 use crate::track::flow::{Flow, LEAST_MSS};
 use crate::track::half::{Half, View};
 use crate::track::last::Last;
 use crate::track::passage::{Arrival, Arrived, Before, Repeat};
-use crate::track::rate::{Left, Mark};
+use crate::track::rate::Left;
 use crate::track::recovery::{Recovery, Repair, TooLarge};
 use crate::track::standing::{Standing, UnderWay};
 use tcpwhy_base::{Nanos, Segment, Seq, TcpFlags};
