@@ -60,6 +60,7 @@
 //! ```
 
 mod attribute;
+mod beyond;
 mod budget;
 mod compare;
 mod confidence;

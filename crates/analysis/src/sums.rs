@@ -4,6 +4,7 @@ mod over;
 
 pub(crate) use over::{Order, Rank};
 
+use crate::beyond::doubt_the_distance;
 use crate::findings::store::{At, Place, Store};
 use crate::findings::{
     self, Basis, Rollup, Rollups, Where, add_whole_connection_findings, finding,
@@ -238,6 +239,7 @@ impl Sums {
                 let mut f = finding(r, total);
                 f.connections = vec![brief.id];
                 f.link_full = shared.of(f.cause, f.side);
+                doubt_the_distance(&mut f, connections);
                 advise(&mut f, &brief, self.settings);
                 f.evidence.clear();
                 found.push(f);

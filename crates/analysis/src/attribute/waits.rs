@@ -228,12 +228,14 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
             out.span(Rule::CongestionAfterLoss, Cause::CongestionWindow, me, rest, facts);
         }
         // Flights that stay the same for three round trips have another limit by now.
-        CwndState::Restarted if below && matches!(limit, Cause::SlowStart | Cause::CongestionWindow) => {
+        CwndState::Restarted | CwndState::RestartedAfterLoss
+            if below && matches!(limit, Cause::SlowStart | Cause::CongestionWindow) =>
+        {
             out.span(Rule::IdleRestart, Cause::IdleRestart, me, rest, facts);
         }
         // Slow start has ended for good: what still grows is in congestion avoidance (RFC 5681, 3.1), and what does not may
         // be at the top of its curve (RFC 9438, 4.2).
-        CwndState::AfterLoss | CwndState::Avoiding
+        CwndState::AfterLoss | CwndState::Avoiding | CwndState::RestartedAfterLoss
             if matches!(limit, Cause::SlowStart | Cause::SendBuffer) =>
         {
             by_flights(context, step, acked.flight, Cause::CongestionWindow, rest, out)
@@ -253,7 +255,8 @@ fn told(context: &Context, step: &Step, flight: u32, rest: Nanos, out: &mut Emit
     let facts = flight_facts(context, step, flight);
     let (rule, cause, side, facts) = match step.held {
         Some(Held::CongestionWindow { slow_start: true }) => {
-            let again = step.cwnd == CwndState::Restarted && flight < step.before;
+            let again = matches!(step.cwnd, CwndState::Restarted | CwndState::RestartedAfterLoss)
+                && flight < step.before;
             (Rule::SlowStart, if again { Cause::IdleRestart } else { Cause::SlowStart }, me, facts)
         }
         Some(Held::CongestionWindow { slow_start: false }) => {

@@ -39,7 +39,9 @@ pub(crate) fn goes_on(p: &Passage<'_>) -> Option<Filled> {
     }
     let full = match p.flow.cwnd.state() {
         // No congestion window is smaller before a loss (RFC 6928, 2).
-        CwndState::Growing | CwndState::Restarted => flight > (p.profile.initial_window as i32 - 1) * mss,
+        CwndState::Growing | CwndState::Restarted | CwndState::RestartedAfterLoss => {
+            flight > (p.profile.initial_window as i32 - 1) * mss
+        }
         CwndState::AfterLoss | CwndState::Avoiding => flight + mss >= lock.ack.cwnd as i32,
     };
     let cut = matches!(p.flow.cwnd.state(), CwndState::AfterLoss | CwndState::Avoiding);

@@ -207,7 +207,9 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
     // After an idle time only the first flight has a window that is known.
     let known = match p.flow.cwnd.state() {
         CwndState::Growing => cwnd > 0,
-        CwndState::Restarted => cwnd > 0 && cwnd <= p.profile.initial_window * mss,
+        // Fewer segments that it began with may have filled a receiver's window (rule 55).
+        CwndState::Restarted => cwnd == p.profile.initial_window * mss,
+        CwndState::RestartedAfterLoss => cwnd > 0 && cwnd <= p.profile.initial_window * mss,
         CwndState::AfterLoss | CwndState::Avoiding => false,
     };
     let nodelay_unseen = habits.nodelay_shown(p.sender) == 0;

@@ -221,13 +221,15 @@ pub(crate) enum CwndState {
     Growing,
     /// Below its value before an idle time.
     Restarted,
+    /// The same behind a loss, which has ended slow start for good.
+    RestartedAfterLoss,
     /// Below its value before a loss.
     AfterLoss,
     /// Back where it was before a loss.
     Avoiding,
 }
 
-at_rest! { enum CwndState { Growing, Restarted, AfterLoss, Avoiding } }
+at_rest! { enum CwndState { Growing, Restarted, RestartedAfterLoss, AfterLoss, Avoiding } }
 
 /// What is known of the congestion window.
 #[derive(Clone, Copy, Debug, Default)]
@@ -256,7 +258,7 @@ impl Cwnd {
     pub(crate) fn state(&self) -> CwndState {
         // An idle time after a loss takes the window that the loss had left.
         if self.before_idle > 0 {
-            CwndState::Restarted
+            if self.lost { CwndState::RestartedAfterLoss } else { CwndState::Restarted }
         } else if self.before_loss > 0 {
             CwndState::AfterLoss
         } else if self.lost {
@@ -297,15 +299,18 @@ impl Cwnd {
         }
     }
 
-    /// The sender was idle for so many timeouts: it begins again with `initial` bytes, or with a window that was halved for each
-    /// of them (`tcp_cwnd_restart`), and had grown by no more than
+    /// The sender was idle for so many timeouts: it begins again with what it began with, `initial` bytes or fewer segments that waited for an ACK at first
+    /// (`initcwnd` of a route, other stacks), or with a window that was halved for each of them (`tcp_cwnd_restart`), and had grown by no more than
     /// all that was `sent`.
-    pub(crate) fn idle(&mut self, initial: u32, timeouts: u32, sent: u64) {
-        if self.estimate > initial && !self.kept {
+    pub(crate) fn idle(&mut self, initial: u32, mss: u32, timeouts: u32, sent: u64) {
+        let fewer = self.initial > 0 && self.initial < initial && self.initial.is_multiple_of(mss.max(1));
+        let begins = if fewer { self.initial } else { initial };
+        if self.estimate > begins && !self.kept {
             self.before_idle = self.before_idle.max(self.estimate);
             let largest = u32::try_from(sent).unwrap_or(u32::MAX).saturating_add(initial);
+            // A writer may have had no more at first: what shows that nothing is restarted goes by the larger one.
             self.restarted = initial.max(largest >> timeouts.min(31));
-            self.estimate = initial;
+            self.estimate = begins;
         }
     }
 

@@ -274,3 +274,58 @@ fn a_window_that_a_mark_made_smaller_is_no_buffer() {
         assert_eq!([told(0), told(TcpFlags::CWR)], [[true, false], [false, true]], "{tap:?}");
     }
 }
+
+/// The client asks at 30 ms; the server sends a flight of each of these sizes (segments), every one as soon as the
+/// one before is acknowledged.
+fn response_in_flights(w: &mut Wire, from: Nanos, flights: &[u32]) -> Nanos {
+    w.at(from).client().data(100);
+    w.after(ms(10));
+    for &n in flights {
+        w.server().write(n * MSS);
+        w.after(ms(10)).client().ack();
+        w.after(ms(10));
+    }
+    w.now - ms(10)
+}
+
+/// A loss has ended slow start for good: a window that stays as large behind an idle time as well is in congestion avoidance, and no buffer.
+#[test]
+fn after_a_loss_and_an_idle_time_a_plateau_is_the_windows() {
+    let story = |lost: bool| {
+        let mut w = opened(Tap::Server);
+        let end = response_in_flights(&mut w, ms(30), &[10, 20]);
+        let again = end + ms(500);
+        w.at(end).client().data(100);
+        let first = w.after(ms(10)).server().data(MSS);
+        if lost {
+            first.lost();
+        }
+        w.server().write(19 * MSS);
+        w.after(ms(20));
+        if lost {
+            w.server().repeat(30 * MSS, MSS);
+        }
+        w.after(ms(10)).client().ack();
+        response_in_flights(&mut w, again, &[10, 14, 14, 14, 14, 14, 14]);
+        let budget = w.connection().budget;
+        [Cause::SendBuffer, Cause::CongestionWindow].map(|c| budget.get(c))
+    };
+    let (without, with) = (story(false), story(true));
+    assert!(without[0] >= ms(100) && without[1] == Nanos::ZERO, "{without:?}");
+    assert!(with[1] >= ms(100) && with[0] == Nanos::ZERO, "{with:?}");
+}
+
+/// A route may have its own initial window (`initcwnd`): an idle time takes the window back to that.
+#[test]
+fn a_smaller_initial_window_is_taken_back_to_itself() {
+    let restarts = |first: u32| {
+        let mut w = opened(Tap::Server);
+        let end = response_in_flights(&mut w, ms(30), &[first, 8 - first]);
+        response_in_flights(&mut w, end + ms(500), &[first, 8 - first]);
+        let budget = w.connection().budget;
+        [Cause::SlowStart, Cause::IdleRestart].map(|c| budget.get(c))
+    };
+    assert_eq!(restarts(4), [ms(20), ms(20)]);
+    // What it begins with holds all.
+    assert_eq!(restarts(8), [Nanos::ZERO; 2]);
+}

@@ -364,7 +364,7 @@ impl Half {
             let mss = flow.mss.max(1);
             // Its window counts packets, whatever their size.
             let sent = self.counts.bytes.saturating_add(self.counts.packets.saturating_mul(u64::from(mss)));
-            flow.cwnd.idle(profile.initial_window * mss, timeouts, sent);
+            flow.cwnd.idle(profile.initial_window * mss, mss, timeouts, sent);
         }
     }
 
