@@ -3,7 +3,7 @@
 mod example;
 
 use self::example::{
-    BEGINS_SMALL, CORKED, EVENTS, LARGE_SCALE, idle, is_held_within_tls, is_stream_of_events,
+    BEGINS_SMALL, CORKED, EVENTS, GROWS_LATE, LARGE_SCALE, idle, is_held_within_tls, is_stream_of_events,
     waits_for_greeting, waits_for_names, waits_to_continue,
 };
 use crate::facts::{Facts, bit_rate};
@@ -54,6 +54,12 @@ fn held_within_tls(c: &Connection) -> bool {
     let Some(setup) = c.setup.as_ref().filter(|s| s.tls_trips > 0) else { return false };
     let first = c.exchanges.first().filter(|x| x.id == 1 && x.start == setup.end);
     setup.spans.iter().any(|s| held(&s)) || first.is_some_and(|x| x.spans.first().filter(held).is_some())
+}
+
+/// What was lost before the tap passes once, and is told by how late it does: a second tap or the numbers of packets say so.
+fn waited_for_no_loss(c: &Connection) -> bool {
+    let losses = [Cause::FastRecovery, Cause::RetransmissionTimeout, Cause::TailLossProbe];
+    losses.iter().all(|&loss| c.budget.get(loss) + c.gap_budget.get(loss) == Nanos::ZERO)
 }
 
 /// The largest message that an end sent, of the exchanges that are kept: those that took longest. Where none is, their mean.
@@ -108,6 +114,7 @@ impl Brief {
             nothing_lost: c.opened_by_handshake
                 && c.retransmitted == [0, 0]
                 && c.ends.iter().all(|e| e.syn_repeats == 0)
+                && waited_for_no_loss(c)
                 && !c.quality.has(Quality::CAPTURE_DROPS),
             requests: c.exchange_count(),
             windows: c.ends.each_ref().map(|e| e.max_window),
@@ -176,8 +183,7 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         _ if is_held_within_tls(f, connection) => &[FixId::Nodelay, FixId::ReuseConnections],
         _ => cause.info().fixes,
     };
-    let window = cause == Cause::ReceiveWindow;
-    let raised = window && sender_of(f).is_some_and(|s| connection.large_limit[1 - s]);
+    let raised = raised(f, connection, &shown);
     let (mut fixes, mut refuted) = (Vec::new(), Vec::new());
     for &fix in listed {
         let info = fix.info();
@@ -208,7 +214,7 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
                 rows.iter_mut().take(1).for_each(|row| *row = &CORKED);
             }
             FixId::Application if events => rows.insert(0, &EVENTS),
-            FixId::Rmem if raised => rows.iter_mut().take(1).for_each(|row| *row = &BEGINS_SMALL),
+            FixId::Rmem => rows.iter_mut().zip(raised).for_each(|(row, how)| *row = how),
             // The last one is for servers.
             FixId::ReuseConnections if closed => rows.rotate_right(1),
             FixId::ReuseConnections if asks_first(facts, cause, tls) => {
@@ -233,10 +239,17 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
             replayed: false,
         });
     }
-    if raised {
+    if raised.is_some() {
         fixes.sort_by_key(|fix| fix.fix != FixId::Rmem);
     }
     (f.fixes, f.refuted) = (fixes, refuted);
+}
+
+/// What to raise of a receive window whose limit is none: what it begins with.
+fn raised(f: &Finding, connection: &Brief, shown: &Shown) -> Option<&'static How> {
+    let sender = sender_of(f).filter(|_| f.cause == Cause::ReceiveWindow)?;
+    let limit = connection.large_limit[1 - sender].then_some(&BEGINS_SMALL);
+    if shown.grown_window().is_some() { Some(&GROWS_LATE) } else { limit }
 }
 
 /// The least timeout of Linux beyond a round trip (`TCP_RTO_MIN`).

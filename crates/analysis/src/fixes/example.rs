@@ -86,6 +86,12 @@ pub(super) static BEGINS_SMALL: How = How {
     text: "The limit is 32 MiB or more already, as the window scale says, and the window did not grow to it: raise what it begins with, `sysctl -w net.ipv4.tcp_rmem=\"4096 8388608 33554432\"` (the second value), for new connections; it does nothing where the program sets SO_RCVBUF",
 };
 
+/// What to raise where the window grew by itself, later than it was needed.
+pub(super) static GROWS_LATE: How = How {
+    system: "Linux",
+    text: "The window grew by itself, but later than it was needed: raise what it begins with, `sysctl -w net.ipv4.tcp_rmem=\"4096 8388608 33554432\"` (the second value), for new connections; it does nothing where the program sets SO_RCVBUF",
+};
+
 /// What to look for where answers may have been corked.
 pub(super) static CORKED: How = How {
     system: "Any",

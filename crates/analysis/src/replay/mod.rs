@@ -4,6 +4,7 @@
 mod extract;
 mod large;
 mod reader;
+mod reuse;
 mod runs;
 mod spent;
 
@@ -15,8 +16,10 @@ use crate::Analysis;
 use crate::findings::agree::{agree, at_the_place, tried_as};
 use crate::place::Part;
 use crate::result::{Connection, Finding, Fix, NoEffect, Refuted, Replay};
+use reuse::Reuse;
 use runs::Runs;
-use tcpwhy_base::{Class, FixId, Nanos};
+use spent::Spent;
+use tcpwhy_base::{Cause, Class, FixId, Nanos, Side};
 use tcpwhy_model::{Change, POPULAR};
 
 /// Findings that are replayed, worst first, and their least share of the time.
@@ -24,7 +27,8 @@ const FINDINGS: usize = 8;
 const SHARE: f64 = 0.01;
 /// Fills the findings of a capture with predictions, as far as examples can be replayed within the budget.
 pub fn predict(analysis: &mut Analysis) {
-    let mut runs = Runs::new();
+    let reuse = Reuse::among(&analysis.connections, analysis.totals.connections - analysis.totals.unlisted);
+    let mut runs = Runs::new(&reuse);
     let worth = |f: &&mut Finding| {
         f.cause.class() != Class::Application && f.cause.class() != Class::Unknown && f.share >= SHARE
     };
@@ -36,6 +40,9 @@ pub fn predict(analysis: &mut Analysis) {
         }
     }
     hear_each_other(analysis);
+    for f in &mut analysis.findings {
+        reuse.spares(f, &analysis.connections);
+    }
     agree(&mut analysis.findings);
 }
 
@@ -67,7 +74,7 @@ fn hear_each_other(analysis: &mut Analysis) {
     }
 }
 
-fn replay(f: &mut Finding, c: &Connection, runs: &mut Runs) {
+fn replay(f: &mut Finding, c: &Connection, runs: &mut Runs<'_>) {
     let Some((example, left)) = runs.example(c, f.example.exchange) else { return };
     let (exchanges, modelled) = (example.x.exchanges, example.before.time);
     let mut done = Replay {
@@ -88,7 +95,11 @@ fn replay(f: &mut Finding, c: &Connection, runs: &mut Runs) {
     for (change, spent) in example.tried(|change| fixes.contains(&change.fix)) {
         let (time, gain) = (spent.time, modelled - spent.time);
         // A change may help elsewhere too: of this finding it saves no more than this cause loses.
-        let here = if cause_before > Nanos::ZERO { gain.min(cause_before - spent.by(cause)) } else { gain };
+        let here = if cause_before > Nanos::ZERO {
+            gain.min(held_by(&example.before, cause) - held_by(spent, cause))
+        } else {
+            gain
+        };
         if !example.helps(spent) && POPULAR.contains(&change.fix) && !change.comparison {
             let (id, place, what) = (change.fix.info().id, change.place, change.what.clone());
             done.no_help.push(NoEffect { id, place, what, saves: gain });
@@ -112,6 +123,13 @@ fn replay(f: &mut Finding, c: &Connection, runs: &mut Runs) {
     }
     done.together = example.together(left);
     f.replay = Some(Box::new(done));
+}
+
+/// What a cause took, and what comes in its place: on a connection that is kept, and lies idle, a window grows again as on a new one.
+fn held_by(spent: &Spent, cause: (Cause, Option<Side>)) -> Nanos {
+    let again =
+        if cause.0 == Cause::SlowStart { spent.by((Cause::IdleRestart, cause.1)) } else { Nanos::ZERO };
+    spent.by(cause) + again
 }
 
 /// A fix that wins nothing in a replay to be trusted is no fix: what is proposed and what would not help never meet. Less than a

@@ -3,10 +3,11 @@
 use super::extract::{Extract, extract_of};
 use super::large::{Rest, Size};
 use super::reader::Over;
+use super::reuse::Reuse;
 use super::spent::Spent;
 use crate::result::{Connection, Together};
 use std::thread;
-use tcpwhy_base::{FixId, Nanos};
+use tcpwhy_base::{FixId, Nanos, Turn};
 use tcpwhy_model::{Change, Question, combine};
 
 /// Events that one explanation may spend on replays: some tenths of a second.
@@ -27,7 +28,8 @@ const TOGETHER: usize = 5;
 const THREADS: usize = 4;
 
 /// Every replay of an explanation, within the events that it may spend.
-pub(super) struct Runs {
+pub(super) struct Runs<'a> {
+    reuse: &'a Reuse,
     left: u64,
     examples: Vec<Example>,
 }
@@ -59,14 +61,21 @@ struct Tried {
     found: Option<Option<Spent>>,
 }
 
-impl Runs {
-    pub(super) fn new() -> Runs {
-        Runs { left: EVENTS, examples: Vec::new() }
+impl Runs<'_> {
+    /// None was run yet; a connection that is kept lies idle as `reuse` says.
+    pub(super) fn new(reuse: &Reuse) -> Runs<'_> {
+        Runs { reuse, left: EVENTS, examples: Vec::new() }
     }
 
     /// The example around that exchange, and the events that are left; none where it cannot be replayed.
     pub(super) fn example(&mut self, c: &Connection, exchange: u32) -> Option<(&mut Fitted, &mut u64)> {
-        let of = |size| extract_of(c, exchange, Over::SamePath, size).ok();
+        let idle = self.reuse.idle(c.id);
+        let of = |size| {
+            let (mut x, rest) = extract_of(c, exchange, Over::SamePath, size).ok()?;
+            let w = &mut x.question.scenario.workload;
+            w.kept = w.turns.get(w.repeat_from).map(|turn| Turn { before: idle, ..turn.clone() });
+            Some((x, rest))
+        };
         let whole = of(Size::WHOLE)?;
         let around = whole.0.exchanges;
         let is_it = |e: &Example| {

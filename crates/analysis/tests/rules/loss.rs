@@ -2,7 +2,7 @@
 
 use crate::wire::{CLIENT, Tap, Wire, analyze, ms};
 use tcpwhy_analysis::{Analyzer, Config, Detail};
-use tcpwhy_base::{Cause, Class, Nanos};
+use tcpwhy_base::{Cause, Class, FixId, Nanos};
 
 const MSS: u32 = 1448;
 
@@ -435,6 +435,9 @@ fn an_answer_lost_before_the_tap_is_missing_from_the_servers_count() {
         // The fastest reaction is one nanosecond here.
         let near = |cause, time: Nanos| (c.budget.get(cause) - time).0.abs() <= 1;
         assert!(near(Cause::TailLossProbe, ms(220)) && near(Cause::ServerThink, work), "{:?}", c.budget);
+        let found = lost_answer(work).analysis();
+        let f = found.findings.iter().find(|f| f.cause == Cause::TailLossProbe).expect("a finding");
+        assert_eq!(f.fixes.first().map(|fix| fix.fix), Some(FixId::FixLoss), "{:?}", f.refuted);
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::sums::{has, says};
 use crate::wire::{CLIENT, SERVER, Tap, Wire, ms};
 use tcpwhy_analysis::Analysis;
-use tcpwhy_base::Cause;
+use tcpwhy_base::{Cause, FixId};
 
 const MSS: u32 = 1448;
 
@@ -39,9 +39,9 @@ fn a_receive_window_and_what_is_done_about_it() {
     );
 }
 
-/// A window that grows to twice its size in the same connection was not held down by a setting: no setting is proposed.
+/// A window that grows to twice its size in the same connection was not held down by a setting, but may have begun with more.
 #[test]
-fn a_window_that_grows_by_itself_needs_no_setting() {
+fn a_window_that_grows_by_itself_has_begun_small() {
     let grown = |largest: u32| {
         let mut w = Wire::new(Tap::Client, ms(20));
         w.host[SERVER].window = 3 * MSS;
@@ -65,11 +65,14 @@ fn a_window_that_grows_by_itself_needs_no_setting() {
         (fixes, refuted)
     };
     let refuted = |analysis: &Analysis| refuted_of(analysis, Cause::ReceiveWindow);
+    let fixed = |analysis: &Analysis| {
+        let f = analysis.findings.iter().find(|f| f.cause == Cause::ReceiveWindow).expect("a finding");
+        f.fixes.iter().find(|fix| fix.fix == FixId::Rmem).expect("a fix").clone()
+    };
     let because = "the window grew by itself from 4344 to 8688 bytes in the same connection".to_owned();
-    assert_eq!(
-        refuted(&grown(6 * MSS)),
-        (vec![], vec![("unset_rcvbuf", because.clone()), ("rmem", because.clone())])
-    );
+    assert_eq!(refuted(&grown(6 * MSS)), (vec!["rmem"], vec![("unset_rcvbuf", because.clone())]));
+    let text = |largest: u32| fixed(&grown(largest)).how[0].contains("raise what it begins with");
+    assert_eq!([text(6 * MSS), text(6 * MSS - 1)], [true, false]);
     // The finding that is made of that one does not offer what that one refutes.
     assert_eq!(refuted_of(&grown(6 * MSS), Cause::ExplicitBuffer), (vec![], vec![("unset_rcvbuf", because)]));
     assert_eq!(refuted(&grown(6 * MSS - 1)), (vec!["unset_rcvbuf", "rmem"], vec![]));

@@ -41,13 +41,23 @@ pub struct Shown {
     pub trip: Option<(Nanos, Nanos)>,
 }
 
+impl Shown {
+    /// The largest window, where what was in flight at the limit fills no more than half of it.
+    pub fn grown_window(&self) -> Option<u64> {
+        let flight = self.flight.filter(|&f| f > 0)?;
+        self.largest_window.filter(|&largest| largest >= flight.saturating_mul(2))
+    }
+}
+
 /// A reason not to offer a fix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unless {
     /// Both ends are on one host: no path is between them.
     SameHost,
-    /// The window was larger than the path needs, grew to twice its size in the same connection, or was as large as any can be without scaling.
+    /// The window was larger than the path needs, or was as large as any can be without scaling.
     WindowHadRoom,
+    /// The window grew to twice its size in the same connection: its kernel sizes it, though it came late.
+    WindowGrew,
     /// As much as the path needs was in flight, or later twice as much.
     BufferHadRoom,
     /// Too few bytes to fill any send buffer.
@@ -67,9 +77,10 @@ pub enum Unless {
 
 impl Unless {
     /// All of them.
-    pub const ALL: [Unless; 9] = [
+    pub const ALL: [Unless; 10] = [
         Unless::SameHost,
         Unless::WindowHadRoom,
+        Unless::WindowGrew,
         Unless::BufferHadRoom,
         Unless::TooFewBytes,
         Unless::BelowDefault,
@@ -92,14 +103,15 @@ impl Unless {
                         "without window scaling no buffer makes the window larger than {largest} bytes"
                     ));
                 }
-                let (flight, largest) = (flight?, shown.largest_window);
-                if let Some(largest) = largest.filter(|&w| w >= flight.saturating_mul(2)) {
-                    return Some(format!(
-                        "the window grew by itself from {flight} to {largest} bytes in the same connection"
-                    ));
-                }
+                let flight = flight?;
                 let needed = shown.needed.filter(|&n| flight >= n)?;
                 Some(format!("the window was {flight} bytes, and this path needs only {needed}"))
+            }
+            Unless::WindowGrew => {
+                let (flight, largest) = (flight?, shown.grown_window()?);
+                Some(format!(
+                    "the window grew by itself from {flight} to {largest} bytes in the same connection"
+                ))
             }
             Unless::BufferHadRoom => {
                 let (flight, most) = (flight?, shown.most_in_flight);
@@ -185,9 +197,14 @@ mod tests {
             ..shown()
         };
         assert_eq!(
-            said(Unless::WindowHadRoom, &window(130_966, 100_000)),
+            said(Unless::WindowGrew, &window(130_966, 100_000)),
             "the window grew by itself from 65483 to 130966 bytes in the same connection"
         );
+        assert_eq!(said(Unless::WindowGrew, &window(130_965, 65_484)), "");
+        // What it begins with can be raised all the same.
+        assert_eq!(said(Unless::WindowHadRoom, &window(130_966, 100_000)), "");
+        assert!(FixId::Rmem.info().refuted(&window(130_966, 100_000)).is_none());
+        assert!(FixId::UnsetRcvbuf.info().refuted(&window(130_966, 100_000)).is_some());
         assert_eq!(said(Unless::WindowHadRoom, &window(130_965, 65_484)), "");
         assert_eq!(
             said(Unless::WindowHadRoom, &window(130_965, 65_483)),
