@@ -3,14 +3,18 @@
 use crate::LiveError;
 use crate::parse::{Parsed, parse};
 use crate::sample::Sample;
+use crate::wire::flags::{DUMP, REQUEST};
+use crate::wire::{
+    INET_DIAG_CONG, INET_DIAG_INFO, INET_DIAG_SKMEMINFO, SOCK_DIAG_BY_FAMILY, TCPDIAG_GETSOCK,
+};
 use rustix::net::netlink::SOCK_DIAG;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-/// `INET_DIAG_INFO`, `_CONG` and `_SKMEMINFO`, a bit each, from 1.
-const WANTED: u8 = 1 << (2 - 1) | 1 << (4 - 1) | 1 << (7 - 1);
+/// A bit each, from 1.
+const WANTED: u8 = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1) | 1 << (INET_DIAG_SKMEMINFO - 1);
 /// All states but CLOSE (7); TIME_WAIT is 6.
 const STATES: u32 = 0x1fff & !(1 << 7) & !1;
 const TCP: u8 = 6;
@@ -134,10 +138,9 @@ fn request(family: AddressFamily, states: u32) -> [u8; 72] {
     )
 }
 
-const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const LEN_OF_ONE: usize = 72;
 
-/// The same, with a whole `struct inet_diag_sockid`.
+/// For one socket: `struct nlmsghdr` and `struct inet_diag_req_v2` with a whole `struct inet_diag_sockid`.
 fn request_of_one(s: &Sample) -> [u8; LEN_OF_ONE] {
     // An IPv4 address stands in the first of four words.
     let place = |ip: IpAddr| match ip {
@@ -166,12 +169,8 @@ fn request_of_one(s: &Sample) -> [u8; LEN_OF_ONE] {
 /// `struct nlmsghdr` and the older `struct inet_diag_req`, which knows of no family: the walk through a large table, which is
 /// most of what a list of few sockets costs, is done once.
 fn request_of_all(states: u32) -> [u8; 76] {
-    const TCPDIAG_GETSOCK: u16 = 18;
     message(TCPDIAG_GETSOCK, DUMP, &[(19, &[WANTED]), (68, &states.to_ne_bytes())])
 }
-
-const REQUEST: u16 = 0x1;
-const DUMP: u16 = 0x100 | 0x200;
 
 fn message<const N: usize>(kind: u16, flags: u16, fields: &[(usize, &[u8])]) -> [u8; N] {
     let mut out = [0; N];

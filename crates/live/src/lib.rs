@@ -82,6 +82,7 @@ mod spare;
 mod split;
 mod table;
 mod threads;
+mod wire;
 
 pub use advice::{Advice, Finding, findings};
 #[cfg(target_os = "linux")]

@@ -1,7 +1,8 @@
 //! Network devices of a network namespace: their MTUs, addresses, counters, and what they take off the processor.
 
 use crate::check::Device;
-use crate::netlink::{Netlink, attribute, attributes, u16_at, u32_at};
+use crate::netlink::{Netlink, attribute, attributes};
+use crate::wire::{u16_at, u32_at};
 use hashbrown::HashMap;
 use std::io;
 use std::net::IpAddr;

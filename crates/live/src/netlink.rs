@@ -1,5 +1,7 @@
 //! Messages of netlink: what all of its families have in common (`linux/netlink.h`), from bytes.
 
+use crate::wire::flags::{DUMP, REQUEST};
+use crate::wire::{HEADER, NLMSG_DONE, NLMSG_ERROR, u16_at, u32_at};
 use rustix::net::netlink::GENERIC;
 use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
@@ -7,11 +9,6 @@ use rustix::net::{
 use std::io;
 use std::os::fd::OwnedFd;
 
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
-const REQUEST: u16 = 1;
-const DUMP: u16 = 0x100 | 0x200;
-const HEADER: usize = 16;
 /// `NLA_TYPE_MASK`: without the bits for nested and byte order.
 const KIND: u16 = 0x3fff;
 /// More than the kernel puts into one answer.
@@ -93,14 +90,6 @@ pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     out.extend(value);
     out.resize(out.len().next_multiple_of(4), 0);
     out
-}
-
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 #[cfg(test)]

@@ -1,22 +1,18 @@
-//! Answers of `sock_diag`, from bytes (`linux/inet_diag.h`, `linux/netlink.h`).
+//! Answers of `sock_diag`, from bytes (`linux/inet_diag.h`).
 
 use crate::sample::{Congestion, Info, Memory, Sample, State};
+use crate::wire::{
+    HEADER, INET_DIAG_CONG, INET_DIAG_INFO, INET_DIAG_SKMEMINFO, NLMSG_DONE, NLMSG_ERROR,
+    SOCK_DIAG_BY_FAMILY, TCPDIAG_GETSOCK, u16_at, u32_at,
+};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tcpwhy_base::Endpoint;
 
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
-const TCPDIAG_GETSOCK: u16 = 18;
-const SOCK_DIAG_BY_FAMILY: u16 = 20;
-/// `struct nlmsghdr`, `struct inet_diag_msg`, `struct rtattr`.
-const HEADER: usize = 16;
+/// `struct inet_diag_msg`, `struct rtattr`.
 const MESSAGE: usize = 72;
 const ATTRIBUTE: usize = 4;
-const INET_DIAG_INFO: u16 = 2;
-const INET_DIAG_CONG: u16 = 4;
-const INET_DIAG_SKMEMINFO: u16 = 7;
 
 /// What a buffer held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,14 +103,6 @@ fn endpoint(family: u8, address: &[u8], port: &[u8]) -> Option<Endpoint> {
 
 fn aligned(len: usize) -> usize {
     len.next_multiple_of(4).max(4)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
 #[cfg(test)]

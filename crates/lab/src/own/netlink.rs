@@ -2,42 +2,32 @@
 //! only this process has, and would take longer than all the rest.
 
 use crate::sys;
+use libc::{
+    IFA_ADDRESS, IFA_LOCAL, IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO,
+    RTA_DST, RTA_OIF, RTA_PREFSRC, RTM_DELRULE, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWROUTE, RTM_NEWRULE,
+};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd as _;
 
-// linux/rtnetlink.h, if_link.h, fib_rules.h, netlink.h, veth.h.
-const RTM_NEWLINK: u16 = 16;
-const RTM_NEWADDR: u16 = 20;
-const RTM_NEWROUTE: u16 = 24;
-const RTM_NEWRULE: u16 = 32;
-const RTM_DELRULE: u16 = 33;
-const REQUEST_AND_ANSWER: u16 = 1 | 4;
-const CREATE: u16 = 0x400 | 0x200;
-const NLMSG_ERROR: u16 = 2;
-const IFLA_ADDRESS: u16 = 1;
-const IFLA_IFNAME: u16 = 3;
-const IFLA_LINKINFO: u16 = 18;
-const IFLA_INFO_KIND: u16 = 1;
-const IFLA_INFO_DATA: u16 = 2;
+// As wide as they stand in a message.
+const REQUEST_AND_ANSWER: u16 = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
+const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
+const NLMSG_ERROR: u16 = libc::NLMSG_ERROR as u16;
+// linux/veth.h, fib_rules.h, which libc leaves out.
 const VETH_INFO_PEER: u16 = 1;
-const IFA_ADDRESS: u16 = 1;
-const IFA_LOCAL: u16 = 2;
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
-const RTA_PREFSRC: u16 = 7;
 const FRA_DST: u16 = 1;
 const FRA_IIFNAME: u16 = 3;
 const FRA_PRIORITY: u16 = 6;
 const FR_ACT_TO_TBL: u8 = 1;
 const FAMILY: u8 = libc::AF_INET as u8;
-/// `RTPROT_STATIC`, `RT_SCOPE_LINK`, `RTN_UNICAST`.
-const ROUTE: [u8; 3] = [4, 253, 1];
+/// Protocol, scope and kind of a route.
+const ROUTE: [u8; 3] = [libc::RTPROT_STATIC, libc::RT_SCOPE_LINK, libc::RTN_UNICAST];
 /// The table in which everything is found that is local.
-pub(crate) const LOCAL: u8 = 255;
+pub(crate) const LOCAL: u8 = libc::RT_TABLE_LOCAL;
 /// The table of all routes without a rule of their own.
-pub(crate) const MAIN: u8 = 254;
+pub(crate) const MAIN: u8 = libc::RT_TABLE_MAIN;
 
 /// Where to ask.
 #[derive(Debug)]
