@@ -1,4 +1,6 @@
-//! Durations and moments as people type them.
+//! What people type: whole numbers, durations and moments; what has other units is in [`quantity`].
+
+pub(crate) mod quantity;
 
 use jiff::Timestamp;
 use tcpwhy_base::Nanos;
@@ -88,39 +90,21 @@ pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
     scaled(number, per).ok_or_else(help)
 }
 
-/// `100mbit`, `1.5gbit`, `256kbit`: megabits a second.
+/// [`quantity::rate`] in megabits a second. Nothing tells here how it was understood: what may be bits or bytes is refused.
 #[cfg(target_os = "linux")]
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
-    let help = || format!("{text:?} is no rate: write it as 100mbit, 1.5gbit or 256kbit");
-    let factors = [("bit", 1e-6), ("kbit", 1e-3), ("mbit", 1.0), ("gbit", 1e3)];
-    number(text, &factors).filter(|r| *r > 0.0).ok_or_else(help)
+    let rate = quantity::rate(text)?;
+    if rate.note.is_some() && !text.contains('B') {
+        return Err(format!("{text:?} may be bits or bytes a second: write it as 20mbit or 20MB/s"));
+    }
+    Ok(rate.value as f64 / 1e6)
 }
 
-/// `64kb`, `1mb`, `1500b` (thousands), `64kib`, `1mib` (of 1024): bytes.
+/// [`quantity::size`], up to what can be reckoned with.
 #[cfg(target_os = "linux")]
 pub(crate) fn size(text: &str) -> Result<u64, String> {
-    let help = || format!("{text:?} is no size: write it as 1500b, 64kb, 64kib or 1mb");
-    let factors = [("b", 1.0), ("kb", 1e3), ("mb", 1e6), ("kib", 1024.0), ("mib", 1_048_576.0)];
-    number(text, &factors).filter(|b| b.fract() == 0.0 && *b < 1e15).map(|b| b as u64).ok_or_else(help)
-}
-
-/// `1%`, `0.5%`: a probability.
-#[cfg(target_os = "linux")]
-pub(crate) fn share(text: &str) -> Result<f64, String> {
-    let help = || format!("{text:?} is no share: write it as 1% or 0.5%");
-    number(text, &[("%", 0.01)]).filter(|s| *s <= 1.0).ok_or_else(help)
-}
-
-/// `digits[.digits]` and one of the units, in any case.
-#[cfg(target_os = "linux")]
-fn number(text: &str, units: &[(&str, f64)]) -> Option<f64> {
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    let (number, unit) = text.split_at(split);
-    let factor = units.iter().find(|u| unit.eq_ignore_ascii_case(u.0))?.1;
-    if number.starts_with('.') || number.ends_with('.') || number.len() > 20 {
-        return None;
-    }
-    Some(number.parse::<f64>().ok()? * factor)
+    let size = quantity::size(text)?.value;
+    if size < 1_000_000_000_000_000 { Ok(size) } else { Err(format!("{text:?} is larger than any size")) }
 }
 
 /// RFC 3339, or an offset from the start: seconds, or a duration, with or without `+`.
@@ -195,19 +179,14 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn rates_sizes_shares() {
+    fn rates_and_sizes() {
         assert_eq!((rate("100mbit"), rate("1.5Gbit"), rate("256kbit")), (Ok(100.0), Ok(1500.0), Ok(0.256)));
+        assert_eq!((rate("100Mbps"), rate("20MB/s")), (Ok(100.0), Ok(160.0)));
+        assert!(rate("1mb").is_err_and(|said| said.contains("bits or bytes")));
         assert_eq!((size("64kb"), size("64KiB"), size("1500b")), (Ok(64_000), Ok(65_536), Ok(1500)));
-        assert_eq!((share("1%"), share("0%"), share("100%")), (Ok(0.01), Ok(0.0), Ok(1.0)));
-        for wrong in ["", "100", "mbit", "0mbit", "-1mbit", "1e3mbit", "1..2mbit", "1 mbit", "1mb", "100mbps"]
-        {
-            assert!(rate(wrong).is_err(), "{wrong}");
-        }
-        for wrong in ["", "64", "kb", "0.5b", "64 kb", "99999999999mb", "64mbit", "-1b"] {
+        assert_eq!((size("64k"), size("1500")), (Ok(65_536), Ok(1500)));
+        for wrong in ["99999999999mb", "64mbit", "-1b"] {
             assert!(size(wrong).is_err(), "{wrong}");
-        }
-        for wrong in ["", "1", "101%", "-1%", "%", "1%%"] {
-            assert!(share(wrong).is_err(), "{wrong}");
         }
     }
 

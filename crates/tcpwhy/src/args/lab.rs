@@ -130,7 +130,7 @@ pub(crate) struct Link {
     #[arg(long, value_name = "SIZE", value_parser = units::size, requires = "rate")]
     pub(crate) queue: Option<u64>,
     /// Random loss in both directions (1%)
-    #[arg(long, value_name = "SHARE", value_parser = units::share)]
+    #[arg(long, value_name = "SHARE", value_parser = units::quantity::share)]
     pub(crate) loss: Option<f64>,
     /// Largest IP packet that the hosts send
     #[arg(long, value_name = "BYTES", value_parser = units::whole::<u32>(68, 65535))]

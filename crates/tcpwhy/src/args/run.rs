@@ -28,7 +28,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "SIZE", value_parser = units::size, requires = "rate", help_heading = "Distance")]
     pub(crate) queue: Option<u64>,
     /// Random loss in both directions (0.1%)
-    #[arg(long, value_name = "SHARE", value_parser = units::share, help_heading = "Distance")]
+    #[arg(long, value_name = "SHARE", value_parser = units::quantity::share, help_heading = "Distance")]
     pub(crate) loss: Option<f64>,
     /// Largest IP packet at a distance [default: 1500]
     #[arg(long, value_name = "BYTES", value_parser = units::whole::<u32>(576, 9000), help_heading = "Distance")]

@@ -1,8 +1,8 @@
 //! The arguments of `predict` as typed.
 
-use super::quantity::{self, Understood};
 use super::range::{Range, Ranges};
 use crate::units;
+use crate::units::quantity::{self, Understood};
 use clap::{Args as ClapArgs, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use tcpwhy_base::Nanos;

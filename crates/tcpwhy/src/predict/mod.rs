@@ -7,7 +7,6 @@ pub(crate) mod capture;
 pub(crate) mod from_scenario;
 pub(crate) mod like;
 mod parallel;
-pub(crate) mod quantity;
 pub(crate) mod question;
 mod range;
 pub(crate) mod runs;

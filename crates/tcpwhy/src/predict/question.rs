@@ -1,7 +1,7 @@
 //! From the arguments to a question for the model, with what had to be assumed.
 
 use super::args::{Nodelay, Predict, Tls, TlsTime};
-use super::quantity::{self, Understood};
+use crate::units::quantity::{self, Understood};
 use tcpwhy_base::{Cork, Link, Nanos, Step, Turn, Workload};
 use tcpwhy_library::model::{MAX_EVENTS, Question, Scenario};
 

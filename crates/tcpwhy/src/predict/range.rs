@@ -1,7 +1,7 @@
 //! `--sweep`: which settings vary, and from where to where.
 
-use super::quantity;
 use crate::units;
+use crate::units::quantity;
 use tcpwhy_base::Nanos;
 use tcpwhy_report::bytes;
 

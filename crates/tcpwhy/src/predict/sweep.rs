@@ -1,9 +1,9 @@
 //! One or two settings that vary.
 
 use super::args::{Metric, Predict};
-use super::quantity::Understood;
 use super::range::{Key, Ranges, label};
 use super::{parallel, question};
+use crate::units::quantity::Understood;
 use tcpwhy_base::Nanos;
 use tcpwhy_library::model::{Answer, Question};
 use tcpwhy_report::predict::{Axis, CauseName, Metric as Shown, Point, Sweep};

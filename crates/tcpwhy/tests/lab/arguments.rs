@@ -49,7 +49,7 @@ fn units_are_strict() {
         ("--rate", "100"),
         ("--rate", "0mbit"),
         ("--rate", "100mb"),
-        ("--loss", "0.01"),
+        ("--loss", "1"),
         ("--loss", "101%"),
         ("--mtu", "67"),
     ];

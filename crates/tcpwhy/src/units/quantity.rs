@@ -1,4 +1,4 @@
-//! Sizes, rates and distances as people type them. What can be read in two ways is read in one, and which is said.
+//! Sizes, rates, distances and shares as people type them. What can be read in two ways is read in one, and which is said.
 
 use tcpwhy_base::Nanos;
 
@@ -64,7 +64,7 @@ pub(crate) fn size(text: &str) -> Result<Understood, String> {
 
 /// Bits a second: `20mbit`, `20Mbps`, `1gbit/s`; with a capital B bytes: `20MB/s`.
 pub(crate) fn rate(text: &str) -> Result<Understood, String> {
-    let help = || format!("{text:?} is no bandwidth: write it as 20mbit, 1gbit, 256kbit or 20MB/s");
+    let help = || format!("{text:?} is no rate: write it as 20mbit, 1gbit, 256kbit or 20MB/s");
     let (value, unit) = split(text.trim()).ok_or_else(help)?;
     if value == 0.0 {
         return Err(format!(
@@ -90,7 +90,7 @@ pub(crate) fn rate(text: &str) -> Result<Understood, String> {
         "" => return Err(format!("{text:?} has no unit: write {text}mbit, {text}kbit or {text}bit")),
         _ => return Err(help()),
     };
-    let value = whole(value, per).ok_or_else(help)?;
+    let value = whole(value, per).filter(|bits| *bits > 0).ok_or_else(help)?;
     let doubtful = matches!(lower.as_str(), "kb" | "mb" | "gb");
     let note = doubtful.then(|| {
         let mbit = value as f64 / 1e6;
@@ -118,16 +118,20 @@ pub(crate) fn round_trip(km: f64) -> Nanos {
     Nanos((km * 2.0 / 200.0 * 1e6) as i64)
 }
 
-/// A share in parts per million: `1%`, `0.1%`, `0.01`.
-pub(crate) fn share_ppm(text: &str) -> Result<u32, String> {
+/// A share of at most 1: `1%`, `0.1%`, `0.01`. All is `100%`: who writes 1 may mean one in a hundred.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
     let help = || format!("{text:?} is no share: write it as 1% or 0.01");
     let (value, unit) = split(text.trim()).ok_or_else(help)?;
-    let share = match unit {
-        "%" => value / 100.0,
-        "" => value,
-        _ => return Err(help()),
-    };
-    let ppm = (share * 1e6).round();
+    match unit {
+        "%" if value <= 100.0 => Ok(value / 100.0),
+        "" if value < 1.0 => Ok(value),
+        _ => Err(help()),
+    }
+}
+
+/// A [`share`] in parts per million, below all.
+pub(crate) fn share_ppm(text: &str) -> Result<u32, String> {
+    let ppm = (share(text)? * 1e6).round();
     if (0.0..1e6).contains(&ppm) { Ok(ppm as u32) } else { Err(format!("{text:?}: 0 to below 100 %")) }
 }
 
@@ -176,7 +180,8 @@ mod tests {
         assert!(
             doubtful.is_ok_and(|u| u.value == 20_000_000 && u.note.is_some_and(|n| n.contains("20 Mbit/s")))
         );
-        for wrong in ["20", "", "mbit", "-5mbit", "20MiB/s", "20mm", "0mbit"] {
+        for wrong in ["20", "", "mbit", "-5mbit", "1e3mbit", "1..2mbit", "20MiB/s", "20mm", "0mbit", "0.1bit"]
+        {
             assert!(rate(wrong).is_err(), "{wrong}");
         }
         assert!(rate("0").is_err_and(|e| e.contains("leave the option out")));
@@ -186,6 +191,13 @@ mod tests {
     fn distances_and_shares() {
         assert_eq!(distance("15000km").map(round_trip), Ok(Nanos::millis(150)));
         assert!(distance("15000").is_err() && distance("1000000km").is_err());
+        assert_eq!(
+            (share("1%"), share("0%"), share("100%"), share("0.01")),
+            (Ok(0.01), Ok(0.0), Ok(1.0), Ok(0.01))
+        );
+        for wrong in ["", "1", "101%", "-1%", "%", "1%%"] {
+            assert!(share(wrong).is_err(), "{wrong}");
+        }
         assert_eq!(share_ppm("1%"), Ok(10_000));
         assert_eq!(share_ppm("0.001"), Ok(1000));
         assert!(share_ppm("99.99999%").is_err() && share_ppm("99.999%") == Ok(999_990));
