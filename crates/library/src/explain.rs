@@ -1,18 +1,15 @@
 //! A capture to its answer, in the thread of the caller.
 
-use crate::clock::{Clock, OddClock};
+use crate::captures::given::{self, After, Wanted};
+use crate::clock::OddClock;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use tcpwhy_analysis::{Analysis, Analyzer, Config, Connection, Detail, Finding, Totals, replay};
-use tcpwhy_base::{Endpoint, Nanos, Observation, Part, Segment, SocketEvent};
-use tcpwhy_capture::{Counts, Dissector, Filter, ReadError, Reader, Verdict};
-
-/// Segments that are read before they are analysed: the state of their connections is fetched together, and they are
-/// still in the first cache.
-const TURN: usize = 64;
+use tcpwhy_base::{Nanos, Part};
+use tcpwhy_capture::{Counts, Filter, ReadError, Reader};
 
 /// How a capture is to be explained.
 #[derive(Clone, Debug)]
@@ -143,7 +140,7 @@ impl Explain {
     /// Explains a capture whose header was read.
     pub fn all(&self, reader: Reader) -> Explained {
         let mut analyzer = Analyzer::new(self.config()).never_narrowed();
-        let input = self.read(reader, &mut analyzer, |_| ControlFlow::Continue(()));
+        let input = self.read(reader, &mut analyzer, &mut |_| ControlFlow::Continue(()));
         let mut analysis: Analysis = analyzer.finish();
         replay::predict(&mut analysis);
         let Analysis { connections, mut findings, totals, .. } = analysis;
@@ -196,94 +193,20 @@ impl Explain {
         Config { detail: self.detail }
     }
 
-    fn stops(&self) -> bool {
-        self.stop.as_ref().is_some_and(|stop| stop.load(Relaxed))
-    }
-
-    /// Gives segments to the analyzer, some at a time, and what kernels said of connections in its place; then it is the turn of `after`.
-    fn read(
-        &self,
-        mut reader: Reader,
-        analyzer: &mut Analyzer,
-        mut after: impl FnMut(&mut Analyzer) -> ControlFlow<()>,
-    ) -> Input {
-        let mut input = Input::default();
-        let (mut dissector, mut clock) = (Dissector::new(), Clock::default());
-        let mut segments = Box::new([Segment::EMPTY; TURN]);
-        let (mut used, mut heard) = (0, Vec::new());
-        let part = self.wanted();
-        loop {
-            // Counted in frames: of what is no TCP, or filtered away, none becomes a segment.
-            if input.packets % TURN as u64 == 0 && input.packets > 0 {
-                analyzer.push_all(&segments[..used]);
-                used = 0;
-                if self.stops() || after(analyzer).is_break() {
-                    input.stopped = true;
-                    break;
-                }
-            }
-            let frame = match reader.next_hearing(&mut heard) {
-                Ok(Some(frame)) => frame,
-                Ok(None) => break,
-                Err(damage) => {
-                    input.damage = Some(damage);
-                    break;
-                }
-            };
-            if !heard.is_empty() {
-                analyzer.push_all(&segments[..used]);
-                used = 0;
-                self.hear(&mut heard, analyzer);
-            }
-            input.packets += 1;
-            let (first, last) = input.span.unwrap_or((frame.time, frame.time));
-            input.span = Some((first.min(frame.time), last.max(frame.time)));
-            clock.stamped(frame.time);
-            let slot = &mut segments[used];
-            let verdict = dissector.dissect_of(part, &frame, 0, slot);
-            let is_tcp = verdict == Some(Verdict::Tcp);
-            if verdict == Some(Verdict::NotTcp)
-                && let Some(told) = dissector.too_big()
-            {
-                analyzer.push_all(&segments[..used]);
-                used = 0;
-                if self.wants(told.src, told.dst) {
-                    analyzer.observe(Observation::TooBig(&told));
-                }
-                continue;
-            }
-            if is_tcp && self.filter.as_ref().is_none_or(|filter| filter.matches(slot)) {
-                used += 1;
-            }
+    /// Gives the capture to the analyzer, some at a time; then it is the turn of `after`.
+    fn read(&self, reader: Reader, analyzer: &mut Analyzer, after: &mut After<'_>) -> Input {
+        let (part, filter, stop) = (self.wanted(), self.filter.as_ref(), self.stop.as_deref());
+        let (read, damage) = given::read(reader, Wanted { part, filter, stop }, analyzer, after);
+        Input {
+            packets: read.packets,
+            counts: read.counts,
+            encapsulations: read.encapsulations,
+            span: read.span,
+            odd_clock: read.odd_clocks.first().copied(),
+            drops: read.drops,
+            events_left_out: read.events_left_out,
+            damage,
+            stopped: read.interrupted,
         }
-        if !input.stopped {
-            analyzer.push_all(&segments[..used]);
-            self.hear(&mut heard, analyzer);
-            input.stopped = after(analyzer).is_break();
-        }
-        input.odd_clock = clock.odd(0);
-        input.counts = dissector.counts().clone();
-        input.encapsulations = dissector.encapsulations().collect();
-        input.drops = reader.capture_drops().unwrap_or(0);
-        input.events_left_out = reader.events_left_out();
-        input
-    }
-
-    /// A filter asks for ends alone.
-    fn hear(&self, heard: &mut Vec<SocketEvent>, analyzer: &mut Analyzer) {
-        for event in heard.drain(..) {
-            if self.wants(event.local, event.remote) {
-                analyzer.observe(Observation::Socket(&event));
-            }
-        }
-    }
-
-    /// The connection between these ends is asked for.
-    fn wants(&self, one: Endpoint, other: Endpoint) -> bool {
-        let matches = |src, dst| {
-            let either = Segment { src, dst, ..Segment::EMPTY };
-            self.filter.as_ref().is_none_or(|filter| filter.matches(&either))
-        };
-        self.wanted().has(&one, &other) && (matches(one, other) || matches(other, one))
     }
 }

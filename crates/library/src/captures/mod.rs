@@ -21,6 +21,7 @@ mod ahead;
 #[cfg(test)]
 mod bytes;
 mod company;
+pub(crate) mod given;
 mod read;
 mod reading;
 mod said;

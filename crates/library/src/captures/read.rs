@@ -4,15 +4,11 @@ use super::ahead::Helper;
 use super::company::{Alone, Company};
 use super::reading::{Reading, Sink};
 use super::{Capture, Captures, Progress, Read};
-use crate::Reader;
-use crate::clock::Clock;
+use crate::{ReadError, Reader};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use tcpwhy_base::{Nanos, Part};
+use tcpwhy_base::Part;
 use tcpwhy_capture::{Dissector, Taker};
-
-/// Frames between looks at the clock.
-const LOOK: u64 = 4096;
 
 /// An input, as far as it could be opened.
 pub(super) enum Opened {
@@ -75,44 +71,67 @@ pub(super) fn read_part<C: Capture>(
         match opened {
             Opened::Reader(mut reader, helper) => {
                 read.opened += 1;
-                let file = u16::try_from(index).unwrap_or(u16::MAX);
-                let clock = Clock::default();
-                let (before, dissector) = (read.packets, &mut dissector);
-                let (salt, first) = (0, Nanos::MAX);
-                let reading = Reading { captures, part, sink, dissector, file, before, salt, clock, first };
-                match helper {
-                    None => read_one(reading, (index, input), (&mut reader, Alone), progress, &mut read),
+                let to = (&mut *sink, &mut dissector);
+                let reading = Reading::new((captures, part), to, index, read.packets);
+                let size = input.size();
+                let damage = match helper {
+                    None => read_one(reading, (index, size), (&mut reader, Alone), progress, &mut read),
                     Some(helper) => {
-                        read_one(reading, (index, input), (&mut reader, helper), progress, &mut read);
+                        read_one(reading, (index, size), (&mut reader, helper), progress, &mut read)
                     }
-                }
+                };
+                read.damaged.extend(damage.map(|e| input.said(&e)));
             }
             Opened::Not(problem) => read.unreadable.push(problem),
             Opened::Stopped => {}
         }
     }
-    read.counts = dissector.counts().clone();
-    read.incomplete = dissector.incomplete();
-    read.encapsulations = dissector.encapsulations().collect();
+    read.count(&dissector);
     read
 }
 
+/// Of a capture that is opened already, the connections of a part; and the damage that it ended in.
+pub(super) fn read_given<C: Capture>(
+    captures: &Captures<'_, C>,
+    part: Part,
+    reader: &mut Reader,
+    sink: &mut impl Sink,
+) -> (Read, Option<ReadError>) {
+    let (mut read, mut dissector) = (Read { opened: 1, ..Read::default() }, Dissector::new());
+    let reading = Reading::new((captures, part), (sink, &mut dissector), 0, 0);
+    let damage = read_one(reading, (0, None), (reader, Alone), &mut |_, _| (), &mut read);
+    read.count(&dissector);
+    (read, damage)
+}
+
+impl Read {
+    fn count(&mut self, dissector: &Dissector) {
+        self.counts = dissector.counts().clone();
+        self.incomplete = dissector.incomplete();
+        self.encapsulations = dissector.encapsulations().collect();
+    }
+}
+
+/// Reads an input to its end, or to the damage that it gives; `size`: how many bytes it has, where that is known.
 fn read_one<C: Capture, S: Sink>(
     mut reading: Reading<'_, '_, C, S>,
-    (index, input): (usize, &C),
+    (index, size): (usize, Option<u64>),
     (reader, company): (&mut Reader, impl Company),
     progress: &mut Progress<'_>,
     read: &mut Read,
-) {
+) -> Option<ReadError> {
     let captures = reading.captures;
-    let size = input.size();
     let stop = reader.stop_flag();
     let mut begun = false;
-    let mut heard = Vec::new();
+    let (mut heard, mut damage) = (Vec::new(), None);
     loop {
-        let until_look = LOOK - read.packets % LOOK;
-        if until_look == LOOK {
+        let until_look = S::LOOK - read.packets % S::LOOK;
+        if until_look == S::LOOK {
             progress(read.packets, size.map(|size| (reader.bytes_read(), size)));
+            if begun && reading.sink.look().is_break() {
+                read.interrupted = true;
+                break;
+            }
         }
         if captures.stops() {
             // Several that read the same bytes all stop where those end that one of them has.
@@ -141,7 +160,7 @@ fn read_one<C: Capture, S: Sink>(
             Ok(None) => break,
             Err(_) if captures.stops() => break,
             Err(e) => {
-                read.damaged.push(input.said(&e));
+                damage = Some(e);
                 break;
             }
         };
@@ -159,4 +178,5 @@ fn read_one<C: Capture, S: Sink>(
     reading.end(index, read);
     read.drops += reader.capture_drops().unwrap_or(0);
     read.events_left_out += reader.events_left_out();
+    damage
 }

@@ -3,6 +3,7 @@
 use super::said::Said;
 use super::{Capture, Captures, Read};
 use crate::clock::Clock;
+use std::ops::ControlFlow;
 use tcpwhy_base::{Nanos, Part, Segment, SocketEvent};
 use tcpwhy_capture::{Dissector, Frame, Taker, Verdict};
 
@@ -11,6 +12,12 @@ const ROTATED: Nanos = Nanos::millis(1);
 
 /// Where segments go: they are written in place, then kept or not.
 pub(super) trait Sink {
+    /// Frames between [looks](Sink::look).
+    const LOOK: u64 = 4096;
+    /// Whether it wants more of this input.
+    fn look(&mut self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
     /// Where the next segment is to be written.
     fn slot(&mut self) -> &mut Segment;
     /// What was written there counts.
@@ -47,7 +54,19 @@ pub(super) struct Reading<'a, 'b, C, S> {
     pub(super) first: Nanos,
 }
 
-impl<C: Capture, S: Sink> Reading<'_, '_, C, S> {
+impl<'a, 'b, C: Capture, S: Sink> Reading<'a, 'b, C, S> {
+    /// The input at this place, behind so many frames.
+    pub(super) fn new(
+        (captures, part): (&'a Captures<'b, C>, Part),
+        (sink, dissector): (&'a mut S, &'a mut Dissector),
+        index: usize,
+        before: u64,
+    ) -> Reading<'a, 'b, C, S> {
+        let file = u16::try_from(index).unwrap_or(u16::MAX);
+        let (salt, clock, first) = (0, Clock::default(), Nanos::MAX);
+        Reading { captures, part, sink, dissector, file, before, salt, clock, first }
+    }
+
     /// Its first frame.
     pub(super) fn begin(&mut self, time: Nanos, read: &mut Read) {
         match read.span {
@@ -80,7 +99,7 @@ impl<C: Capture, S: Sink> Reading<'_, '_, C, S> {
         }
     }
 
-    /// The next stretch of frames that are here, as others did it, or for others as well.
+    /// It has no more frames: what its clock said.
     pub(super) fn end(self, index: usize, read: &mut Read) {
         if let Some(latest) = self.clock.latest() {
             let (start, end) = read.span.unwrap_or((self.first, latest));
