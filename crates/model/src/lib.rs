@@ -27,7 +27,6 @@
 //! # Ok::<(), tcpwhy_model::Impossible>(())
 //! ```
 
-mod ack;
 mod agenda;
 mod app;
 mod ask;
@@ -36,15 +35,10 @@ mod change;
 mod cong;
 mod flights;
 mod link;
-mod open;
 mod packet;
 mod profile;
-mod receive;
-mod receiver;
-mod recovery;
 mod rtt;
 mod scenario;
-mod send;
 mod sim;
 mod socket;
 mod spans;

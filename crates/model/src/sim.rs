@@ -342,9 +342,9 @@ impl<'a> Sim<'a> {
         let s = self.scenario;
         let mut notes = std::mem::take(&mut self.notes);
         let Some(c) = self.conns.get_mut(conn as usize) else { return };
-        let before = c.sockets[side].r.copied;
+        let before = c.sockets[side].copied();
         c.apps[side].run(now, &mut c.sockets[side], &s.hosts[side], &s.workload, &mut notes);
-        if c.sockets[side].r.copied > before {
+        if c.sockets[side].copied() > before {
             self.last_read = now;
         }
         if let Blocked::Until(at) = c.apps[side].blocked {
@@ -453,7 +453,7 @@ impl<'a> Sim<'a> {
                 start: c.start - START,
                 connected: c.connected.map(|t| t - START),
                 mss: c.sockets[0].mtu_mss.min(c.sockets[1].mtu_mss),
-                wscale: [c.sockets[0].r.wscale, c.sockets[1].r.wscale],
+                wscale: [c.sockets[0].wscale(), c.sockets[1].wscale()],
                 dead: c.sockets.iter().any(|s| s.state == State::Dead),
             })
             .collect();

@@ -4,13 +4,20 @@
 //! A call changes the state, leaves packets in `out` and deadlines in `timers`; whoever called takes the packets and
 //! asks for the next deadline.
 
+mod ack;
+mod open;
+mod receive;
+mod receiver;
+mod recovery;
+mod send;
+
 use crate::bbr::per_second;
 use crate::cong::Cong;
 use crate::packet::{HEADERS, Packet, TIMESTAMPS};
 use crate::profile::{Acks, Congestion, Profile};
-use crate::receiver::Receiver;
 use crate::rtt::Rtt;
 use crate::scenario::Host;
+use receiver::Receiver;
 use std::collections::VecDeque;
 use tcpwhy_base::{Cause, Cork, Nanos};
 
@@ -28,7 +35,7 @@ pub(crate) enum State {
 
 /// Why data in the send queue may not leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hold {
+enum Hold {
     Cwnd,
     Window,
     Nagle,
@@ -38,7 +45,7 @@ pub(crate) enum Hold {
 
 /// What congestion control is doing (`tcp_ca_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ca {
+enum Ca {
     Open,
     /// The window shrinks without a loss known (after a probe that repaired one).
     Cwr,
@@ -48,7 +55,7 @@ pub(crate) enum Ca {
 
 /// What the one retransmission timer stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Timer {
+enum Timer {
     Syn,
     SynAck,
     Rto,
@@ -59,37 +66,37 @@ pub(crate) enum Timer {
 
 /// Unsent data that share a packet buffer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Skb {
-    pub(crate) len: u64,
-    pub(crate) psh: bool,
-    pub(crate) fin: bool,
+struct Skb {
+    len: u64,
+    psh: bool,
+    fin: bool,
 }
 
 /// A segment that is not acknowledged.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seg {
-    pub(crate) seq: u64,
-    pub(crate) end: u64,
-    pub(crate) fin: bool,
-    pub(crate) psh: bool,
+struct Seg {
+    seq: u64,
+    end: u64,
+    fin: bool,
+    psh: bool,
     /// Last transmission, and the first.
-    pub(crate) sent: Nanos,
-    pub(crate) first: Nanos,
-    pub(crate) sacked: bool,
-    pub(crate) lost: bool,
+    sent: Nanos,
+    first: Nanos,
+    sacked: bool,
+    lost: bool,
     /// A repeat is on its way.
-    pub(crate) retrans: bool,
-    pub(crate) ever: bool,
+    retrans: bool,
+    ever: bool,
     /// Buffer overhead that its acknowledgement frees.
-    pub(crate) overhead: u64,
+    overhead: u64,
     /// For rate samples: delivered bytes, their time, and whether the application was slow.
-    pub(crate) delivered: u64,
-    pub(crate) delivered_at: Nanos,
-    pub(crate) app_limited: bool,
+    delivered: u64,
+    delivered_at: Nanos,
+    app_limited: bool,
 }
 
 impl Seg {
-    pub(crate) fn len(&self) -> u64 {
+    fn len(&self) -> u64 {
         self.end - self.seq - u64::from(self.fin)
     }
 }
@@ -98,97 +105,97 @@ impl Seg {
 #[derive(Clone, Debug)]
 pub(crate) struct Socket {
     pub(crate) p: Profile,
-    pub(crate) conn: u32,
-    pub(crate) me: u8,
+    conn: u32,
+    me: u8,
     pub(crate) state: State,
-    pub(crate) now: Nanos,
+    now: Nanos,
     /// Where the host's ticks fall.
-    pub(crate) phase: Nanos,
+    phase: Nanos,
     pub(crate) out: Vec<Packet>,
     // Sending.
-    pub(crate) queue: VecDeque<Skb>,
-    pub(crate) rtx: VecDeque<Seg>,
-    pub(crate) una: u64,
-    pub(crate) nxt: u64,
-    pub(crate) write_seq: u64,
-    pub(crate) wnd_end: u64,
-    pub(crate) snd_wnd: u64,
-    pub(crate) max_window: u64,
-    pub(crate) pushed_seq: u64,
-    pub(crate) sml: u64,
-    pub(crate) nodelay: bool,
-    pub(crate) corked: bool,
-    pub(crate) memory: u64,
-    pub(crate) sndbuf: u64,
-    pub(crate) sndbuf_locked: bool,
-    pub(crate) lowat: u64,
+    queue: VecDeque<Skb>,
+    rtx: VecDeque<Seg>,
+    una: u64,
+    nxt: u64,
+    write_seq: u64,
+    wnd_end: u64,
+    snd_wnd: u64,
+    max_window: u64,
+    pushed_seq: u64,
+    sml: u64,
+    nodelay: bool,
+    corked: bool,
+    memory: u64,
+    sndbuf: u64,
+    sndbuf_locked: bool,
+    lowat: u64,
     /// A writer sleeps until there is room.
-    pub(crate) writer_waits: bool,
+    writer_waits: bool,
     /// It was woken.
     pub(crate) writer_woken: bool,
     pub(crate) mtu_mss: u64,
-    pub(crate) mss: u64,
-    pub(crate) hold: Option<Hold>,
+    mss: u64,
+    hold: Option<Hold>,
     /// Why the application did not write before.
-    pub(crate) app_cause: Option<Cause>,
-    pub(crate) fin_queued: bool,
+    app_cause: Option<Cause>,
+    fin_queued: bool,
     // Congestion control and repair.
-    pub(crate) cong: Cong,
-    pub(crate) rtt: Rtt,
-    pub(crate) ca: Ca,
-    pub(crate) high: u64,
-    pub(crate) cwnd_limited: bool,
-    pub(crate) max_out: u64,
-    pub(crate) usage_seq: u64,
-    pub(crate) used: u64,
-    pub(crate) stamp: Nanos,
-    pub(crate) last_sent: Nanos,
-    pub(crate) last_burst: Nanos,
-    pub(crate) sacked: u64,
-    pub(crate) lost: u64,
-    pub(crate) retrans: u64,
-    pub(crate) prr_delivered: u64,
-    pub(crate) prr_out: u64,
-    pub(crate) prior_cwnd: u64,
-    pub(crate) undo: Option<(u64, u64, Nanos)>,
+    cong: Cong,
+    rtt: Rtt,
+    ca: Ca,
+    high: u64,
+    cwnd_limited: bool,
+    max_out: u64,
+    usage_seq: u64,
+    used: u64,
+    stamp: Nanos,
+    last_sent: Nanos,
+    last_burst: Nanos,
+    sacked: u64,
+    lost: u64,
+    retrans: u64,
+    prr_delivered: u64,
+    prr_out: u64,
+    prior_cwnd: u64,
+    undo: Option<(u64, u64, Nanos)>,
     /// Repeats since then that no D-SACK has shown to be needless; none: nothing was repeated yet.
-    pub(crate) undo_repeats: Option<u64>,
+    undo_repeats: Option<u64>,
     /// The first repeat of the repair that goes on, a probe left out (`retrans_stamp`).
-    pub(crate) repairs_since: Option<Nanos>,
-    pub(crate) rack_sent: Nanos,
-    pub(crate) rack_end: u64,
-    pub(crate) rack_rtt: Nanos,
-    pub(crate) reordered: bool,
-    pub(crate) dupacks: u32,
-    pub(crate) probe_high: Option<(u64, bool)>,
-    pub(crate) backoff: u32,
-    pub(crate) retransmits: u32,
-    pub(crate) timer: Option<(Nanos, Timer)>,
-    pub(crate) pace: Option<Nanos>,
-    pub(crate) next_pace: Nanos,
-    pub(crate) syn_repeats: u32,
+    repairs_since: Option<Nanos>,
+    rack_sent: Nanos,
+    rack_end: u64,
+    rack_rtt: Nanos,
+    reordered: bool,
+    dupacks: u32,
+    probe_high: Option<(u64, bool)>,
+    backoff: u32,
+    retransmits: u32,
+    timer: Option<(Nanos, Timer)>,
+    pace: Option<Nanos>,
+    next_pace: Nanos,
+    syn_repeats: u32,
     /// The SYN-ACK carried a cookie: the listener knows nothing of this connection.
     pub(crate) cookie: bool,
     /// When the SYN-ACK left.
-    pub(crate) rtt_from: Nanos,
-    pub(crate) delivered: u64,
-    pub(crate) delivered_at: Nanos,
-    pub(crate) app_limited_until: u64,
+    rtt_from: Nanos,
+    delivered: u64,
+    delivered_at: Nanos,
+    app_limited_until: u64,
     /// The window before an idle time or a loss took it.
-    pub(crate) before_idle: u64,
-    pub(crate) had_loss: bool,
-    pub(crate) repair: Cause,
+    before_idle: u64,
+    had_loss: bool,
+    repair: Cause,
     /// The peer's application was not reading when it last said its window, or that made room which it had not read before.
-    pub(crate) reader_away: bool,
+    reader_away: bool,
     /// This host's application does not read.
     pub(crate) away: bool,
     /// It has come back, and no packet has told of the room that it made.
     pub(crate) returned: bool,
-    pub(crate) mtu_probing: bool,
-    pub(crate) initcwnd: u64,
-    pub(crate) idle_restart: bool,
-    pub(crate) quickack: bool,
-    pub(crate) r: Receiver,
+    mtu_probing: bool,
+    initcwnd: u64,
+    idle_restart: bool,
+    quickack: bool,
+    r: Receiver,
 }
 
 impl Socket {
@@ -309,6 +316,16 @@ impl Socket {
         }
     }
 
+    /// Its application has read what lies before this sequence number.
+    pub(crate) fn copied(&self) -> u64 {
+        self.r.copied
+    }
+
+    /// By so many bits the windows that it says are shifted.
+    pub(crate) fn wscale(&self) -> u8 {
+        self.r.wscale
+    }
+
     /// The next moment at which `on_timer` has something to do.
     pub(crate) fn deadline(&self) -> Option<Nanos> {
         [self.timer.map(|t| t.0), self.r.delack, self.pace].into_iter().flatten().min()
@@ -347,7 +364,7 @@ impl Socket {
         self.p.clock.fires(self.now, delay, self.phase)
     }
 
-    pub(crate) fn arm(&mut self, delay: Nanos, kind: Timer) {
+    fn arm(&mut self, delay: Nanos, kind: Timer) {
         self.timer = Some((self.fires(delay), kind));
     }
 
@@ -356,24 +373,24 @@ impl Socket {
         self.rtt.rto(&self.p).times(1 << self.backoff.min(16)).min(self.p.rto_max)
     }
 
-    pub(crate) fn packets_out(&self) -> u64 {
+    fn packets_out(&self) -> u64 {
         self.rtx.len() as u64
     }
 
-    pub(crate) fn in_flight(&self) -> u64 {
+    fn in_flight(&self) -> u64 {
         (self.packets_out() + self.retrans).saturating_sub(self.sacked + self.lost)
     }
 
-    pub(crate) fn adaptive(&self) -> bool {
+    fn adaptive(&self) -> bool {
         matches!(self.p.acks, Acks::Adaptive { .. })
     }
 
-    pub(crate) fn paces(&self) -> bool {
+    fn paces(&self) -> bool {
         self.cong.kind == Congestion::Bbr
     }
 
     /// Bytes a second that bursts are sized by, and that BBR keeps to (`tcp_update_pacing_rate`).
-    pub(crate) fn pacing_rate(&self) -> u64 {
+    fn pacing_rate(&self) -> u64 {
         if self.paces() {
             return self.cong.bbr.rate.max(1);
         }
@@ -386,7 +403,7 @@ impl Socket {
     }
 
     /// An acknowledgement, a repeat or data: the fields that all have.
-    pub(crate) fn packet(&mut self, seq: u64) -> Packet {
+    fn packet(&mut self, seq: u64) -> Packet {
         let (window, wscale) = self.select_window();
         let stamps = (self.p.timestamps).then_some((self.now, self.r.stamp_recent));
         let mut sack = [(0, 0); 3];
@@ -410,7 +427,7 @@ impl Socket {
     }
 
     /// A limit as a cause, at the moment that it ends.
-    pub(crate) fn cause_of(&self, hold: Hold, delayed: bool) -> Cause {
+    fn cause_of(&self, hold: Hold, delayed: bool) -> Cause {
         match hold {
             Hold::Nagle if delayed => Cause::NagleDelayedAck,
             Hold::Nagle => Cause::Nagle,

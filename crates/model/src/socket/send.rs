@@ -2,9 +2,9 @@
 //! the kernel's: pacing, congestion window, peer's window, Nagle or cork. The send buffer is asked only when a new
 //! packet buffer is needed.
 
+use super::{Hold, Seg, Skb, Socket, State, Timer};
 use crate::packet::Packet;
 use crate::profile::Nagle;
-use crate::socket::{Hold, Seg, Skb, Socket, State, Timer};
 use tcpwhy_base::{Cause, Nanos};
 
 /// How eagerly the queue is sent.
@@ -115,7 +115,7 @@ impl Socket {
     }
 
     /// Sends what may leave now (`tcp_push_pending_frames`); `delayed`: an ACK that a timer sent came in.
-    pub(crate) fn push(&mut self, delayed: bool) {
+    pub(super) fn push(&mut self, delayed: bool) {
         if !self.queue.is_empty() {
             self.xmit_on(Mode::Normal, delayed);
         }
@@ -126,7 +126,7 @@ impl Socket {
     }
 
     /// A probe for a lost tail: new data if there are any (RFC 8985, 7.3).
-    pub(crate) fn xmit_probe(&mut self) -> bool {
+    pub(super) fn xmit_probe(&mut self) -> bool {
         let before = self.nxt;
         self.hold = None;
         self.app_cause = Some(Cause::TailLossProbe);
@@ -139,7 +139,7 @@ impl Socket {
         self.memory < self.sndbuf && self.unsent() < self.lowat
     }
 
-    pub(crate) fn unsent(&self) -> u64 {
+    pub(super) fn unsent(&self) -> u64 {
         self.write_seq.saturating_sub(self.nxt)
     }
 
@@ -150,7 +150,7 @@ impl Socket {
     }
 
     /// `n`, or half of the largest window if that is less (`tcp_bound_to_half_wnd`).
-    pub(crate) fn half_window(&self, n: u64) -> u64 {
+    pub(super) fn half_window(&self, n: u64) -> u64 {
         let half = if self.max_window > 536 { self.max_window / 2 } else { self.max_window };
         if half > 0 { n.min(half.max(28)) } else { n }
     }
@@ -191,7 +191,7 @@ impl Socket {
         (self.stamp, self.used) = (self.now, 0);
     }
 
-    pub(crate) fn current_ssthresh(&self) -> u64 {
+    pub(super) fn current_ssthresh(&self) -> u64 {
         self.cong.ssthresh.max(self.cong.cwnd * 3 / 4)
     }
 
@@ -300,7 +300,7 @@ impl Socket {
 
     /// Waits for a larger burst, if more window will come soon (`tcp_tso_should_defer`).
     fn defers(&self, skb: &Skb, last: bool, in_flight: u64) -> Option<Hold> {
-        use crate::socket::Ca;
+        use super::Ca;
         if matches!(self.ca, Ca::Recovery | Ca::Loss) || self.now - self.last_burst > Nanos::millis(1) {
             return None;
         }
@@ -404,7 +404,7 @@ impl Socket {
     }
 
     /// Bookkeeping of a sent data packet: the ACK travelled with it, and a prompt reply is ping-pong.
-    pub(crate) fn data_sent(&mut self) {
+    pub(super) fn data_sent(&mut self) {
         self.ack_left();
         self.last_sent = self.now;
         if self.adaptive() && self.now - self.r.last_data < self.r.ato {
@@ -427,7 +427,7 @@ impl Socket {
         self.used = self.used.max(out);
         if self.idle_restart && !self.paces() && self.now - self.stamp >= self.rto() {
             let used = self.used.max(self.initcwnd);
-            if self.ca == crate::socket::Ca::Open && !self.writer_waits && used < self.cong.cwnd {
+            if self.ca == super::Ca::Open && !self.writer_waits && used < self.cong.cwnd {
                 self.cong.ssthresh = self.current_ssthresh();
                 self.cong.cwnd = (self.cong.cwnd + used) / 2;
             }
@@ -436,7 +436,7 @@ impl Socket {
     }
 
     /// The window may grow (`tcp_is_cwnd_limited`).
-    pub(crate) fn uses_window(&self) -> bool {
+    pub(super) fn uses_window(&self) -> bool {
         self.cwnd_limited || self.cong.slow_start() && self.cong.cwnd < 2 * self.max_out
     }
 
@@ -446,7 +446,7 @@ impl Socket {
 
     /// Nothing is in flight and data wait: what fits into the window leaves, or a probe without data
     /// (`tcp_write_wakeup`).
-    pub(crate) fn persist_timer(&mut self) {
+    pub(super) fn persist_timer(&mut self) {
         if !self.rtx.is_empty() || self.queue.is_empty() {
             return;
         }
@@ -476,7 +476,7 @@ impl Socket {
     }
 
     /// Room came (`tcp_check_space`): an automatic buffer grows, and a sleeping writer is woken once a third is free.
-    pub(crate) fn check_space(&mut self) {
+    pub(super) fn check_space(&mut self) {
         if !self.writer_waits {
             return;
         }

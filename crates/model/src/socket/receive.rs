@@ -1,10 +1,10 @@
 //! Receiving: what arrived, when it is acknowledged, and which window is offered (`tcp_data_queue`,
 //! `__tcp_ack_snd_check`, `__tcp_select_window`, `tcp_rcv_space_adjust`).
 
+use super::receiver::Receiver;
+use super::{Socket, State};
 use crate::packet::Packet;
 use crate::profile::{Acks, Profile, WindowRule};
-use crate::receiver::Receiver;
-use crate::socket::{Socket, State};
 use tcpwhy_base::Nanos;
 
 /// Segments smaller than this do not make the window grow (`tcp_event_data_recv`).
@@ -25,7 +25,7 @@ impl Receiver {
     }
 
     /// Window and scale of the SYN (`tcp_select_initial_window`).
-    pub(crate) fn first_window(&mut self, p: &Profile, mss: u64) {
+    pub(super) fn first_window(&mut self, p: &Profile, mss: u64) {
         let whole = self.window_in(self.buffer);
         let mss = mss.max(1);
         // The scale is for memory that is all payload, unless the buffer is fixed.
@@ -105,7 +105,7 @@ impl Receiver {
 
 impl Socket {
     /// The window for the next packet: never moves the edge back. Its field and shift.
-    pub(crate) fn select_window(&mut self) -> (u64, u8) {
+    pub(super) fn select_window(&mut self) -> (u64, u8) {
         let left = self.r.left();
         let offer = self.r.offer();
         let shift = self.r.wscale;
@@ -116,7 +116,7 @@ impl Socket {
     }
 
     /// SACK blocks: a duplicate first, the newest block next.
-    pub(crate) fn sack_blocks(&mut self, out: &mut [(u64, u64); 3]) -> u8 {
+    pub(super) fn sack_blocks(&mut self, out: &mut [(u64, u64); 3]) -> u8 {
         let holes = self.r.holes.iter().copied().filter(|&b| Some(b) != self.r.newest);
         let all = self.r.duplicate.into_iter().chain(self.r.newest).chain(holes);
         let mut n = 0;
@@ -128,7 +128,7 @@ impl Socket {
     }
 
     /// A packet with data or FIN.
-    pub(crate) fn receive(&mut self, packet: &Packet) {
+    pub(super) fn receive(&mut self, packet: &Packet) {
         let (seq, end) = (packet.seq, packet.end());
         if packet.fin {
             self.r.fin = Some(end);
@@ -252,7 +252,7 @@ impl Socket {
 
     /// A bare acknowledgement. One that header prediction does not take (the client's first packet; another window than before; SACK
     /// blocks) is no sample, but its echo is used up for data that come with the same one (`tcp_rcv_established`).
-    pub(crate) fn note_echo(&mut self, packet: &Packet) {
+    pub(super) fn note_echo(&mut self, packet: &Packet) {
         let predicted = self.r.heard && packet.window == self.snd_wnd && packet.sacks == 0;
         if let Some((_, echo)) = packet.stamps
             && !predicted
@@ -318,7 +318,7 @@ impl Socket {
     }
 
     /// After data arrived: an ACK now, or later (`__tcp_ack_snd_check`).
-    pub(crate) fn ack_data(&mut self) {
+    pub(super) fn ack_data(&mut self) {
         if !self.r.scheduled {
             return;
         }
@@ -369,7 +369,7 @@ impl Socket {
     }
 
     /// The timer of a delayed ACK (`tcp_delack_timer_handler`).
-    pub(crate) fn delayed_ack_timer(&mut self) {
+    pub(super) fn delayed_ack_timer(&mut self) {
         self.r.delack = None;
         if !self.r.scheduled {
             return;
@@ -385,7 +385,7 @@ impl Socket {
     }
 
     /// A pure acknowledgement.
-    pub(crate) fn send_ack(&mut self, delayed: bool) {
+    pub(super) fn send_ack(&mut self, delayed: bool) {
         if !matches!(self.state, State::Established) {
             return;
         }
@@ -397,7 +397,7 @@ impl Socket {
     }
 
     /// An ACK left, alone or with data (`tcp_event_ack_sent`).
-    pub(crate) fn ack_left(&mut self) {
+    pub(super) fn ack_left(&mut self) {
         if self.r.scheduled && self.r.quick > 0 {
             self.r.quick -= 1;
             if self.r.quick == 0 {

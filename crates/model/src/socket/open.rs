@@ -1,7 +1,7 @@
 //! Opening a connection: SYN, SYN-ACK, their repeats, and what both ends learn.
 
+use super::{Socket, State, Timer};
 use crate::packet::{HEADERS, Packet, TIMESTAMPS};
-use crate::socket::{Socket, State, Timer};
 use tcpwhy_base::{Cause, Nanos};
 
 impl Socket {
@@ -35,7 +35,7 @@ impl Socket {
         self.arm(self.p.rto_init, Timer::Syn);
     }
 
-    pub(crate) fn syn_timer(&mut self) {
+    pub(super) fn syn_timer(&mut self) {
         self.syn_repeats += 1;
         if self.syn_repeats > self.p.syn_retries + self.p.syn_linear {
             self.die();
@@ -73,7 +73,7 @@ impl Socket {
         }
     }
 
-    pub(crate) fn synack_timer(&mut self) {
+    pub(super) fn synack_timer(&mut self) {
         self.syn_repeats += 1;
         if self.syn_repeats > self.p.synack_retries {
             self.die();

@@ -1,9 +1,9 @@
 //! Losses: what is lost (RACK, RFC 8985; three duplicate ACKs before), how it is repeated, timeouts, probes, and the
 //! undoing of repairs that were not needed (RFC 3522).
 
-use crate::ack::{Acked, Samples};
+use super::ack::{Acked, Samples};
+use super::{Ca, Seg, Socket, Timer};
 use crate::packet::Packet;
-use crate::socket::{Ca, Seg, Socket, Timer};
 use tcpwhy_base::{Cause, Nanos};
 
 /// Duplicate ACKs that show a loss (RFC 5681, 3.2; `tcp_reordering`).
@@ -16,7 +16,7 @@ const GIVE_UP: u32 = 15;
 
 impl Socket {
     /// Marks what the SACK blocks of `packet` cover.
-    pub(crate) fn take_sacks(&mut self, packet: &Packet, acked: &mut Acked, samples: &mut Samples) {
+    pub(super) fn take_sacks(&mut self, packet: &Packet, acked: &mut Acked, samples: &mut Samples) {
         for &(from, to) in packet.sack.iter().take(usize::from(packet.sacks)) {
             if to <= packet.ack {
                 continue;
@@ -49,7 +49,7 @@ impl Socket {
     }
 
     /// The newest delivered transmission (RFC 8985, 6.2, step 2).
-    pub(crate) fn rack(&mut self, seg: &Seg) {
+    pub(super) fn rack(&mut self, seg: &Seg) {
         let rtt = self.now - seg.sent;
         if seg.ever && rtt < self.rtt.min {
             return;
@@ -113,7 +113,7 @@ impl Socket {
     }
 
     /// State changes that an acknowledgement brings (`tcp_fastretrans_alert`).
-    pub(crate) fn repair(&mut self, packet: &Packet, acked: &mut Acked) {
+    pub(super) fn repair(&mut self, packet: &Packet, acked: &mut Acked) {
         if acked.advanced && self.ca != Ca::Open && self.may_undo(packet) || self.all_needless(packet) {
             self.undo_reduction();
         }
@@ -190,7 +190,7 @@ impl Socket {
     }
 
     /// Repeats what is lost, as far as the window goes.
-    pub(crate) fn resend_lost(&mut self) {
+    pub(super) fn resend_lost(&mut self) {
         if self.lost <= self.retrans || !matches!(self.ca, Ca::Recovery | Ca::Loss) {
             return;
         }
@@ -243,7 +243,7 @@ impl Socket {
     }
 
     /// The retransmission timer (`tcp_retransmit_timer`).
-    pub(crate) fn retransmit_timer(&mut self) {
+    pub(super) fn retransmit_timer(&mut self) {
         if self.rtx.is_empty() {
             return;
         }
@@ -293,7 +293,7 @@ impl Socket {
     }
 
     /// The tail-loss probe (RFC 8985, 7.3).
-    pub(crate) fn loss_probe(&mut self) {
+    pub(super) fn loss_probe(&mut self) {
         if self.rtx.is_empty() {
             return;
         }
@@ -312,7 +312,7 @@ impl Socket {
     }
 
     /// An acknowledgement at or above the probe: it arrived, and if it repeated something, that had been lost.
-    pub(crate) fn probe_answered(&mut self, packet: &Packet) {
+    pub(super) fn probe_answered(&mut self, packet: &Packet) {
         let Some((high, repeated)) = self.probe_high else { return };
         if packet.ack < high {
             return;
@@ -326,7 +326,7 @@ impl Socket {
     }
 
     /// The reordering window is over: what is still missing is lost.
-    pub(crate) fn reorder_timer(&mut self) {
+    pub(super) fn reorder_timer(&mut self) {
         let found = self.detect();
         if found > 0 {
             if matches!(self.ca, Ca::Open | Ca::Cwr) {

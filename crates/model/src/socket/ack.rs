@@ -1,23 +1,23 @@
 //! What an arriving acknowledgement does: the window's edge, what is delivered, round trips, congestion control
 //! (`tcp_ack`).
 
+use super::{Ca, Socket, State, Timer};
 use crate::bbr::{Delivery, per_second};
 use crate::cong::Trains;
 use crate::packet::Packet;
 use crate::profile::Congestion;
-use crate::socket::{Ca, Socket, State, Timer};
 use tcpwhy_base::Nanos;
 
 /// What one acknowledgement brought.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Acked {
+pub(super) struct Acked {
     /// Segments, cumulatively or selectively.
-    pub(crate) delivered: u64,
-    pub(crate) advanced: bool,
-    pub(crate) newly_sacked: u64,
+    pub(super) delivered: u64,
+    pub(super) advanced: bool,
+    pub(super) newly_sacked: u64,
     /// Data acknowledged that was repeated.
-    pub(crate) repeated: bool,
-    pub(crate) newly_lost: u64,
+    pub(super) repeated: bool,
+    pub(super) newly_lost: u64,
 }
 
 impl Socket {
@@ -156,7 +156,7 @@ impl Socket {
 
     /// Whether the application, and not the network, was slow until this call: then what is in flight and what follows
     /// until it has been delivered says nothing about bandwidth (`tcp_rate_check_app_limited`, at the start of `sendmsg`).
-    pub(crate) fn check_app_limited(&mut self) {
+    pub(super) fn check_app_limited(&mut self) {
         let nothing_waits = self.write_seq.saturating_sub(self.nxt) < self.mss && self.lost <= self.retrans;
         if nothing_waits && self.in_flight() < self.cong.cwnd {
             // Until more than that has been delivered (`tcp_rate_gen`).
@@ -211,7 +211,7 @@ impl Socket {
     }
 
     /// Proportional rate reduction (RFC 6937): of what is delivered as much leaves as the new window is of the old one, a half (Reno) or 7/10 (cubic).
-    pub(crate) fn reduce(&mut self, acked: &Acked, newly_lost: u64) {
+    pub(super) fn reduce(&mut self, acked: &Acked, newly_lost: u64) {
         let in_flight = self.in_flight();
         self.prr_delivered += acked.delivered;
         let ssthresh = self.cong.ssthresh;
@@ -226,7 +226,7 @@ impl Socket {
     }
 
     /// Sets the retransmission timer anew.
-    pub(crate) fn rearm(&mut self) {
+    pub(super) fn rearm(&mut self) {
         if self.rtx.is_empty() {
             if matches!(self.timer, Some((_, Timer::Rto | Timer::Probe | Timer::Reorder))) {
                 self.timer = None;
@@ -243,7 +243,7 @@ impl Socket {
     }
 
     /// Arms the tail-loss probe (RFC 8985, 7.2; `tcp_schedule_loss_probe`); says whether it did.
-    pub(crate) fn schedule_probe(&mut self, advanced: bool) -> bool {
+    pub(super) fn schedule_probe(&mut self, advanced: bool) -> bool {
         let open = matches!(self.ca, Ca::Open | Ca::Cwr);
         if !self.p.tail_loss_probe || self.rtx.is_empty() || !open || self.state != State::Established {
             return false;
@@ -269,17 +269,17 @@ impl Socket {
 
 /// Send times of what was just delivered.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Samples {
+pub(super) struct Samples {
     /// Of the first segment that was sent only once, and the last.
-    pub(crate) first: Option<Nanos>,
-    pub(crate) last: Option<Nanos>,
+    pub(super) first: Option<Nanos>,
+    pub(super) last: Option<Nanos>,
     /// Delivered bytes and their time when the newest segment left.
-    pub(crate) base: Option<(u64, Nanos)>,
-    pub(crate) app_limited: bool,
+    pub(super) base: Option<(u64, Nanos)>,
+    pub(super) app_limited: bool,
 }
 
 impl Samples {
-    pub(crate) fn take(&mut self, seg: &crate::socket::Seg) {
+    pub(super) fn take(&mut self, seg: &super::Seg) {
         if !seg.ever {
             self.first = self.first.or(Some(seg.sent));
             self.last = Some(seg.sent);
