@@ -90,6 +90,20 @@ pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
     scaled(number, per).ok_or_else(help)
 }
 
+/// A [`duration`] that the lab's link can be told: an hour at the most, of which `parts` make up its round trip.
+#[cfg(target_os = "linux")]
+pub(crate) fn on_the_way(
+    parts: i64,
+) -> impl Fn(&str) -> Result<Nanos, String> + Clone + Send + Sync + 'static {
+    let most = Nanos::secs(3600 / parts);
+    move |text| match duration(text)? {
+        time if time > most => {
+            Err(format!("{text:?} is too long: {} minutes are the most", most.0 / 60_000_000_000))
+        }
+        time => Ok(time),
+    }
+}
+
 /// [`quantity::rate`] in megabits a second. Nothing tells here how it was understood: what may be bits or bytes is refused.
 #[cfg(target_os = "linux")]
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
@@ -188,6 +202,15 @@ mod tests {
         for wrong in ["99999999999mb", "64mbit", "-1b"] {
             assert!(size(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn times_on_the_way() {
+        assert_eq!((on_the_way(1)("60m"), on_the_way(2)("1s")), (Ok(Nanos::secs(3600)), Ok(Nanos::secs(1))));
+        let long = on_the_way(1)("1000000s");
+        assert_eq!(long, Err("\"1000000s\" is too long: 60 minutes are the most".into()));
+        assert!(on_the_way(2)("31m").is_err() && on_the_way(1)("40").is_err());
     }
 
     #[test]

@@ -115,13 +115,13 @@ pub(crate) struct Calibrate {
 #[derive(Debug, Args)]
 pub(crate) struct Link {
     /// Delay of each direction (20ms, 500us)
-    #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with = "rtt")]
+    #[arg(long, value_name = "TIME", value_parser = units::on_the_way(2), conflicts_with = "rtt")]
     pub(crate) delay: Option<Nanos>,
     /// Round trip time; half of it in each direction
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::on_the_way(1))]
     pub(crate) rtt: Option<Nanos>,
     /// Added to the delay at random, up to this; the order stays
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::on_the_way(1))]
     pub(crate) jitter: Option<Nanos>,
     /// Rate of each direction, in IP bytes (100mbit, 1.5gbit, 256kbit)
     #[arg(long, value_name = "RATE", value_parser = units::rate)]

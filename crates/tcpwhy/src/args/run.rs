@@ -18,7 +18,7 @@ anything was run.";
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// Round trip time between the two ends; without --server loopback itself takes that long (127.0.0.1; ::1 is then off)
-    #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Distance")]
+    #[arg(long, value_name = "TIME", value_parser = units::on_the_way(1), help_heading = "Distance")]
     pub(crate) rtt: Option<Nanos>,
     /// Rate of each direction, in IP bytes (100mbit, 1.5gbit, 256kbit)
     #[arg(long, value_name = "RATE", value_parser = units::rate, help_heading = "Distance")]

@@ -46,6 +46,8 @@ fn units_are_strict() {
     let wrong = [
         ("--delay", "20"),
         ("--delay", "-1ms"),
+        ("--delay", "31m"),
+        ("--rtt", "1000000s"),
         ("--rate", "100"),
         ("--rate", "0mbit"),
         ("--rate", "100mb"),
