@@ -1,6 +1,7 @@
 //! What is drawn. Text from a capture reaches the terminal only through cells, which hold no control characters.
 
 use super::bars::{bar, legend, shades, strip};
+use super::fitted::{Column, cut, table};
 use super::palette::{BOLD, DIM};
 use super::state::{Screen, View, budget_of, times};
 use super::{graph, help, ladder};
@@ -8,7 +9,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
-use ratatui::widgets::{Block, Borders, Paragraph, Row, Table, TableState};
+use ratatui::widgets::{Block, Borders, Paragraph, Table, TableState};
 use tcpwhy_base::Nanos;
 use tcpwhy_library::{Connection, Exchange, Finding};
 use tcpwhy_report::text::{bytes, named, percent, range, saving, wrap};
@@ -77,16 +78,21 @@ fn findings(frame: &mut Frame<'_>, area: Rect, view: &mut View<'_>) {
         let list = rows.min(area.height / 2).max(3);
         Layout::vertical([Constraint::Length(list), Constraint::Min(1)]).areas(area)
     };
-    let widths = [Constraint::Length(9), Constraint::Length(6), Constraint::Min(20), Constraint::Length(8)];
-    let table = view.findings.iter().map(|f| {
-        Row::new(vec![
+    let columns = [
+        Column::of(">time", 9, 3),
+        Column::of(">share", 6, 2),
+        Column::rest("found", 20),
+        Column::of("side", 8, 1),
+    ];
+    let rows = view.findings.iter().map(|f| {
+        vec![
             Line::from(f.of_requests().to_string()).right_aligned(),
             Line::from(percent(f.share_of_requests)).right_aligned(),
             Line::styled(f.cause.info().title, view.palette.of(f.cause)),
             Line::from(f.side.map_or("", |s| s.name())),
-        ])
+        ]
     });
-    let table = Table::new(table, widths).header(head([">time", ">share", "found", "side"]));
+    let table = table(&columns, rows, list.width);
     chosen(frame, list, table, view.finding, &title(view, "Findings"));
     if let Some(&f) = view.findings.get(view.finding) {
         about(frame, detail, view, f);
@@ -159,23 +165,22 @@ fn connections(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let (from, list) = near(&view.order, view.connection, area);
     let wide = area.width >= WIDE;
     let rows = list.iter().map(|&i| connection_row(view, &view.analysis.connections[i], wide));
-    let (widths, names): (Vec<u16>, Vec<&str>) = if wide {
-        let columns =
-            [(5, ">id"), (0, "client > server"), (12, ">start"), (9, ">duration"), (9, ">exchanges")];
-        let more =
-            [(9, ">bytes"), (8, ">RTT"), (9, ">TCP"), (24, "where the time went"), (20, "worst cause")];
-        columns.into_iter().chain(more).unzip()
+    let mut columns =
+        vec![Column::of(">id", 5, 9), Column::rest("client > server", 33), Column::of(">duration", 9, 7)];
+    let (tcp, worst) = (Column::of(">TCP", 9, 6), Column::of("worst cause", 20, 8));
+    if wide {
+        columns.insert(2, Column::of(">start", 12, 1));
+        let more = [(">exchanges", 4), (">bytes", 3), (">RTT", 5)];
+        columns.extend(more.map(|(name, worth)| Column::of(name, 9, worth)));
+        columns.extend([tcp, Column::of("where the time went", 24, 2), worst]);
     } else {
-        [(5, ">id"), (0, "client > server"), (9, ">duration"), (9, ">TCP"), (20, "worst cause")]
-            .into_iter()
-            .unzip()
-    };
-    let widths = widths.into_iter().map(|w| if w == 0 { Constraint::Min(34) } else { Constraint::Length(w) });
-    let table = Table::new(rows, widths).header(head(names));
+        columns.extend([tcp, worst]);
+    }
+    let table = table(&columns, rows, area.width);
     chosen(frame, area, table, view.connection - from, &title(view, "Connections"));
 }
 
-fn connection_row(view: &View<'_>, c: &Connection, wide: bool) -> Row<'static> {
+fn connection_row(view: &View<'_>, c: &Connection, wide: bool) -> Vec<Line<'static>> {
     let worst = worst(&c.budget).or_else(|| worst(&c.gap_budget));
     let name = worst.map_or_else(|| Line::raw("-"), |w| Line::styled(w.0.id(), view.palette.of(w.0)));
     let right = |text: String| Line::from(text).right_aligned();
@@ -183,10 +188,10 @@ fn connection_row(view: &View<'_>, c: &Connection, wide: bool) -> Row<'static> {
     let ends = Line::from(format!("{} > {}", c.client, c.server));
     let (id, length) = (right(c.id.to_string()), right((c.end - c.start).to_string()));
     if !wide {
-        return Row::new([id, ends, length, lost, name]);
+        return vec![id, ends, length, lost, name];
     }
     let exchanges = c.exchanges.len() as u64 + c.exchanges_omitted.count;
-    Row::new([
+    vec![
         id,
         ends,
         right(moment(c.start - view.capture.start())),
@@ -197,7 +202,7 @@ fn connection_row(view: &View<'_>, c: &Connection, wide: bool) -> Row<'static> {
         lost,
         bar(&times(c), 24, view.palette),
         name,
-    ])
+    ]
 }
 
 fn connection(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
@@ -216,11 +221,11 @@ fn connection(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     );
     let width = about.width;
     let text = vec![
-        Line::raw(line),
+        cut(Line::raw(line), width),
         bar(&times(c), width, view.palette),
-        legend(&times(c), view.palette),
+        cut(legend(&times(c), view.palette), width),
         strip(c, width, view.palette),
-        shades(view.palette),
+        cut(shades(view.palette), width),
     ];
     frame.render_widget(
         Paragraph::new(text)
@@ -238,27 +243,15 @@ fn exchanges(frame: &mut Frame<'_>, area: Rect, view: &View<'_>, c: &Connection)
     let wide = area.width >= WIDE;
     let has_names = called(c).is_some();
     let rows = list.iter().map(|&i| exchange_row(view, &c.exchanges[i], has_names, wide));
-    let mut widths = vec![
-        Constraint::Length(5),
-        Constraint::Length(12),
-        Constraint::Length(9),
-        Constraint::Length(10),
-        Constraint::Length(10),
-    ];
-    let mut names = vec![">id", ">start", ">duration", ">request", ">response"];
-    if let Some(width) = called(c) {
-        widths.push(Constraint::Length(width));
-        names.push("name");
-    }
-    if wide {
-        widths.push(Constraint::Length(40));
-        names.push("where the time went");
-    }
-    widths.push(Constraint::Min(20));
-    names.push("worst cause");
+    let numbers =
+        [(">id", 5, 9), (">start", 12, 3), (">duration", 9, 8), (">request", 10, 5), (">response", 10, 6)];
+    let mut columns = numbers.map(|(name, width, worth)| Column::of(name, width, worth)).to_vec();
+    columns.extend(called(c).map(|width| Column::of("name", width, 7)));
+    columns.extend(wide.then(|| Column::of("where the time went", 40, 1)));
+    columns.push(Column::rest("worst cause", 20));
     let left = c.exchanges_omitted.count;
     let more = if left > 0 { format!("; {left} more are summed") } else { String::new() };
-    let table = Table::new(rows, widths).header(head(names));
+    let table = table(&columns, rows, area.width);
     chosen(
         frame,
         area,
@@ -274,7 +267,7 @@ fn called(c: &Connection) -> Option<u16> {
     longest.map(|n| n.clamp(4, 24) as u16)
 }
 
-fn exchange_row(view: &View<'_>, x: &Exchange, has_name: bool, wide: bool) -> Row<'static> {
+fn exchange_row(view: &View<'_>, x: &Exchange, has_name: bool, wide: bool) -> Vec<Line<'static>> {
     let budget = budget_of(x);
     let right = |text: String| Line::from(text).right_aligned();
     let mut row = vec![
@@ -296,7 +289,7 @@ fn exchange_row(view: &View<'_>, x: &Exchange, has_name: bool, wide: bool) -> Ro
         || Line::raw("-"),
         |w| Line::styled(format!("{} {}", w.0.id(), w.1), view.palette.of(w.0)),
     ));
-    Row::new(row)
+    row
 }
 
 /// `1.543989 s`.
@@ -320,17 +313,9 @@ fn title(view: &View<'_>, name: &str) -> String {
     }
 }
 
-/// The names of columns; `>` stands before those of numbers, which end where the numbers do.
-fn head(names: impl IntoIterator<Item = &'static str>) -> Row<'static> {
-    let cell = |name: &'static str| match name.strip_prefix('>') {
-        Some(name) => Line::from(name).right_aligned(),
-        None => Line::from(name),
-    };
-    Row::new(names.into_iter().map(cell)).style(DIM)
-}
-
 fn chosen(frame: &mut Frame<'_>, area: Rect, table: Table<'_>, at: usize, title: &str) {
-    let block = Block::new().borders(Borders::TOP).title(format!(" {title} "));
+    let title = cut(Line::raw(format!(" {title} ")), area.width);
+    let block = Block::new().borders(Borders::TOP).title(title);
     let mut state = TableState::default().with_selected(at);
     frame.render_stateful_widget(table.block(block).row_highlight_style(CHOSEN), area, &mut state);
 }

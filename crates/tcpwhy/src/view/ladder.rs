@@ -1,5 +1,6 @@
 //! One exchange as a ladder: its spans with their reasons, and their packets as arrows.
 
+use super::fitted::cut;
 use super::palette::{BOLD, DIM, Palette};
 use super::state::View;
 use ratatui::Frame;
@@ -15,7 +16,7 @@ use tcpwhy_trace::{Packet, marks};
 /// Draws it.
 pub(super) fn exchange(frame: &mut Frame<'_>, area: Rect, view: &mut View<'_>) {
     let Some((c, x)) = view.exchange() else { return };
-    let block = Block::new().borders(Borders::TOP).title(format!(
+    let title = format!(
         " Connection {} exchange {}{}: {}, request {}, response {} ",
         c.id,
         x.id,
@@ -23,14 +24,17 @@ pub(super) fn exchange(frame: &mut Frame<'_>, area: Rect, view: &mut View<'_>) {
         x.end - x.start,
         bytes(x.bytes[0]),
         bytes(x.bytes[1])
-    ));
+    );
+    let title = cut(Line::raw(title), area.width);
+    let block = Block::new().borders(Borders::TOP).title(title);
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let packets = view.packets.as_deref().unwrap_or_default();
     let lines = ladder(x, packets, usize::from(inner.width), view.palette);
     (view.lines, view.page) = (lines.len(), usize::from(inner.height));
     view.scroll = view.scroll.min(lines.len().saturating_sub(view.page));
-    let shown: Vec<Line<'_>> = lines.into_iter().skip(view.scroll).take(usize::from(inner.height)).collect();
+    let shown = lines.into_iter().skip(view.scroll).take(usize::from(inner.height));
+    let shown: Vec<Line<'_>> = shown.map(|line| cut(line, inner.width)).collect();
     frame.render_widget(Paragraph::new(shown), inner);
 }
 

@@ -3,6 +3,7 @@
 
 mod bars;
 mod draw;
+mod fitted;
 mod graph;
 mod help;
 mod keyboard;

@@ -65,6 +65,24 @@ fn from_the_verdict_to_the_packets_at_80_by_24() {
     assert!(!view.step(Step::Quit));
 }
 
+/// Half a number is another number.
+#[test]
+fn a_narrow_terminal_shows_no_part_of_a_number() {
+    let loaded = smtp();
+    let mut view = View::new(&loaded.analysis, &loaded.capture, Palette::Many);
+    let findings = shown(&mut view, 40, 24);
+    assert!(findings.contains("  1.16 s   93 % Nagle held a small wri…"), "{findings}");
+    view.step(Step::In);
+    view.packets = Some(packets(&loaded, &view));
+    let ladder = shown(&mut view, 40, 24);
+    assert!(ladder.contains("48.182 ms     102 client ├ P. 1…"), "{ladder}");
+    view.step(Step::Out);
+    let list = shown(&mut view, 40, 24);
+    for part in ["   19   49.0 ms nagle_delayed_ack 48.2 …", "nagle_delayed_ack …", "25, 2.83 s,…"] {
+        assert!(list.contains(part), "{part:?} is not in\n{list}");
+    }
+}
+
 #[test]
 fn no_size_and_no_key_breaks_it() {
     let loaded = smtp();
