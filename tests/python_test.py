@@ -112,6 +112,9 @@ def sources():
     raises(tcpwhy.CaptureError, lambda: tcpwhy.explain(b''))
     raises(TypeError, lambda: tcpwhy.explain(42), 'path, bytes', 'int')
     raises(ValueError, lambda: tcpwhy.explain([]))
+    for threads in (-1, 1 << 70):
+        raises(ValueError, lambda n=threads: tcpwhy.explain([SMTP], threads=n), 'threads is', str(threads))
+    raises(TypeError, lambda: tcpwhy.explain([SMTP], threads='two'))
     raises(ValueError, lambda: tcpwhy.explain(SMTP, filter='port of call'))
     assert issubclass(tcpwhy.CaptureError, tcpwhy.TcpwhyError)
 

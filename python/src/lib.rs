@@ -8,7 +8,7 @@ mod source;
 
 use arrow::Table;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::exceptions::{PyException, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use source::Source;
@@ -97,6 +97,19 @@ fn filter(text: Option<&str>) -> PyResult<Option<Filter>> {
     text.map(|t| Filter::parse(t).map_err(|e| PyValueError::new_err(e.to_string()))).transpose()
 }
 
+/// A number that no `u32` holds is a wrong value; what is no number at all stays a wrong type.
+fn threads(n: &Bound<'_, PyAny>) -> PyResult<u32> {
+    n.extract().map_err(|e: PyErr| {
+        if !e.is_instance_of::<PyOverflowError>(n.py()) {
+            return e;
+        }
+        let most = u32::MAX;
+        PyValueError::new_err(format!(
+            "threads is a whole number from 0 (one for each core) to {most}, not {n}"
+        ))
+    })
+}
+
 /// Explains a capture: a path, bytes, an open binary file, or a list of them. Of a list, inputs that cannot be read are told in
 /// `problems`, and the others are done. `filter` as in tcpdump (host, net, port, and, or, not); `threads` for lists, 0 is one for
 /// each core. `part` is `(k, n)`: only the connections of part k of n (from 0 on), so that n workers share a large capture.
@@ -106,7 +119,7 @@ fn explain(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
     filter: Option<String>,
-    threads: usize,
+    #[pyo3(from_py_with = threads)] threads: u32,
     part: (u32, u32),
 ) -> PyResult<Result> {
     if part.0 >= part.1 {
@@ -121,7 +134,7 @@ fn explain(
         if let Some(filter) = wanted {
             explain = explain.filter(filter);
         }
-        run::explain(&asked, &explain, threads, &stop)
+        run::explain(&asked, &explain, threads as usize, &stop)
     })?;
     if !is_list && let Some((_, error)) = done.failed.pop() {
         return Err(source::exception(error));
