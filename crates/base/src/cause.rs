@@ -197,7 +197,7 @@ pub enum Likeness {
     Same,
     /// Hardly told apart from any tap: the other name is half right.
     Close,
-    /// The same, but only far from the sender: there the sender's own part of the evidence is missing.
+    /// Hardly told apart far from the sender alone, where the other name is half right: there the sender's own part of the evidence is missing.
     FromAfar,
     /// Alike only where something else is so (a link that is full, a window that never met a loss); whoever takes the
     /// other name for right checks that first.

@@ -10,7 +10,7 @@ const fn four(n: u32) -> u32 {
     tens | ((halves - 10 * tens) << 8)
 }
 
-/// The same for eight digits of a number below 10^8.
+/// Eight digits of a number below 10^8, each in a byte, the first one in the lowest.
 #[inline]
 fn eight(n: u64) -> u64 {
     let halves = (n / 10_000) | ((n % 10_000) << 32);
@@ -35,7 +35,7 @@ pub const fn four_digits(n: u32) -> ([u8; 4], usize) {
     (((digits | ZEROS as u32) >> zeros).to_le_bytes(), 4 - zeros as usize / 8)
 }
 
-/// The same of a number from 1 to 10^8 - 1.
+/// The digits of a number from 1 to 10^8 - 1 as text, and how many they are: what stands behind those is to be overwritten.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "a call takes as long as a short number")]
 pub fn eight_digits(n: u64) -> ([u8; 8], usize) {

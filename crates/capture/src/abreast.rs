@@ -251,7 +251,7 @@ impl Common {
     }
 }
 
-/// The same error for another reader.
+/// A copy of the error, for another reader.
 fn again(e: &io::Error) -> io::Error {
     match e.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),

@@ -84,7 +84,8 @@ impl Dissector {
         self.dissect_of(Part::ALL, frame, file, out).unwrap_or(Verdict::NotTcp)
     }
 
-    /// The same for connections of a part alone: of a segment of another one nothing. Counted is everything.
+    /// Fills `out` if the verdict is [`Verdict::Tcp`], for connections of a part alone: `None` of a segment of another one.
+    /// Counted is everything.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for `dissect`")]
     pub fn dissect_of(

@@ -103,7 +103,8 @@ impl Pcapng {
         self.order == Some(Order::Little)
     }
 
-    /// The same of a section that is [usual](Pcapng::is_usual): its order is not looked up for each number.
+    /// The enhanced packet block at the front of `bytes`, if there is one, of a section that is [usual](Pcapng::is_usual): its
+    /// order is not looked up for each number.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for Reader::next")]
     pub(crate) fn whole_usual(&self, bytes: &[u8]) -> Option<Record> {

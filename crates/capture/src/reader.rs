@@ -149,7 +149,7 @@ impl Reader {
         self.take(None)
     }
 
-    /// The same; what a kernel said between the frame before and this one is added to `heard`.
+    /// The next frame; `None` at the end. What a kernel said between the frame before and this one is added to `heard`.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for `next`")]
     pub fn next_hearing(&mut self, heard: &mut Vec<SocketEvent>) -> Result<Option<Frame<'_>>, ReadError> {

@@ -80,7 +80,7 @@ fn short_list(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::from(*len))
 }
 
-/// The same, with a length of two bytes.
+/// A list behind its length in two bytes, and what follows it.
 fn long_list(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk::<2>()?;
     rest.split_at_checked(usize::from(u16::from_be_bytes(*len)))

@@ -14,7 +14,7 @@ pub struct Calibration {
     pub path_ms: f64,
     /// Throughput of one connection at MTU 1500 without a rate.
     pub rate_mbit: f64,
-    /// The same with segments of 64 KB that pass whole.
+    /// Throughput of one connection without a rate, with segments of 64 KB that pass whole.
     pub rate_offload_mbit: f64,
     /// How late the link delivered while the round trip was measured.
     pub lateness: Lateness,

@@ -20,7 +20,7 @@ pub fn run(scenario: &Scenario) -> Result<Run, LabError> {
     run_until(scenario, &AtomicBool::new(false))
 }
 
-/// The same, cut off when `stop` becomes true.
+/// Runs a scenario as [`run`] does, cut off when `stop` becomes true.
 pub fn run_until(scenario: &Scenario, stop: &AtomicBool) -> Result<Run, LabError> {
     let w = &scenario.shared.workload;
     programs::remove_orphans();

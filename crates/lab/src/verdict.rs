@@ -49,7 +49,7 @@ pub struct Figures {
     /// What the scenario expects of a current kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<f64>,
-    /// The same for the other pattern that a run may fall into.
+    /// What the scenario expects of the other pattern that a run may fall into.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub or: Option<f64>,
 }

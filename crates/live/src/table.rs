@@ -177,7 +177,7 @@ impl Table {
             .for_each(|c| c.witness(facts.get(&c.sample.cookie).copied().unwrap_or_default()));
     }
 
-    /// The same for connections that are gone, before they are taken.
+    /// Takes what kernel events say of connections that are gone, by the cookies of sockets, before they are taken.
     pub fn witness_ended(&mut self, facts: &HashMap<u64, Facts>) {
         for c in &mut self.ended {
             c.witness(facts.get(&c.sample.cookie).copied().unwrap_or_default());

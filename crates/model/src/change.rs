@@ -32,7 +32,7 @@ pub struct Tried {
 }
 
 impl Change {
-    /// Runs it; none if it does not come to an end within the limits of a run. `base` is the time without it.
+    /// Runs the question with the change; none if it does not come to an end within the limits of a run. `base` is the time without it.
     pub fn ask(self, base: Nanos) -> Option<Tried> {
         let answer = self.question.ask().ok().filter(|a| a.complete)?;
         Some(Tried { predicted: answer.total, gain: base - answer.total, change: self })
@@ -222,7 +222,7 @@ impl Question {
         self.scenario.workload.turns.iter().map(move |t| if end == 0 { &t.request[..] } else { &t.response })
     }
 
-    /// The same request on a connection that has served it before, `idle` ago. Three before are enough for the
+    /// Asks for the request on a connection that has served it before, `idle` ago. Three before are enough for the
     /// windows to have opened and for ping-pong mode to be what it will be.
     pub fn warm(&mut self, idle: Option<Nanos>) {
         const BEFORE: u32 = 3;

@@ -11,25 +11,25 @@ pub struct Flight {
     pub conn: u32,
     /// 0: sent by the client, 1: by the server.
     pub from: u8,
-    /// The first left.
+    /// When its first segment left.
     pub start: Nanos,
-    /// The last left.
+    /// When its last segment left.
     pub end: Nanos,
-    /// The first arrived; none: all were lost.
+    /// When the first of its segments that came arrived; none: all were lost.
     pub arrived: Option<Nanos>,
-    /// The last arrived.
+    /// When the last of its segments that came arrived; none: all were lost.
     pub complete: Option<Nanos>,
-    /// How many.
+    /// How many segments.
     pub segments: u32,
-    /// Their payload.
+    /// Payload of its segments, in bytes.
     pub bytes: u64,
-    /// What had held the first.
+    /// What had held its first segment.
     pub cause: Option<Cause>,
     /// Since the packet with data before it, of either side, had left or arrived at this side.
     pub waited: Nanos,
     /// Segments that repeat earlier ones, and that were lost.
     pub repeats: u32,
-    /// Lost on the way.
+    /// Segments that were lost on the way.
     pub lost: u32,
     /// A SYN or SYN-ACK, not data.
     pub syn: bool,

@@ -84,20 +84,20 @@ pub struct Profile {
     pub acks: Acks,
     /// Shortest delayed-ACK timer (`TCP_DELACK_MIN`, `TCP_ATO_MIN`).
     pub delack_min: Nanos,
-    /// Longest (`TCP_DELACK_MAX`).
+    /// Longest delayed-ACK timer (`TCP_DELACK_MAX`).
     pub delack_max: Nanos,
     /// Quick ACKs at the start of a connection (`TCP_MAX_QUICKACKS`).
     pub quickacks: u64,
     /// Memory of a packet buffer beyond its payload, at the sender: 832 bytes measured, 1280 before the cache of
     /// small heads (Linux 6.3).
     pub skb_overhead: u64,
-    /// `tcp_wmem`: least, first and most.
+    /// `tcp_wmem`: least, first and largest send buffer, in bytes.
     pub wmem: [u64; 3],
-    /// `tcp_rmem`.
+    /// `tcp_rmem`: least, first and largest receive buffer, in bytes.
     pub rmem: [u64; 3],
-    /// `net.core.wmem_max` clips SO_SNDBUF.
+    /// `net.core.wmem_max` clips SO_SNDBUF, in bytes.
     pub wmem_max: u64,
-    /// `net.core.rmem_max` clips SO_RCVBUF.
+    /// `net.core.rmem_max` clips SO_RCVBUF, in bytes.
     pub rmem_max: u64,
     /// SO_SNDBUF and SO_RCVBUF are doubled (socket(7)), for the bookkeeping.
     pub doubles_buffers: bool,

@@ -33,7 +33,7 @@ pub struct Served {
 pub struct Connected {
     /// `connect` was called.
     pub start: Nanos,
-    /// It returned; none: never, or with an error.
+    /// `connect` returned; none: never, or with an error.
     pub connected: Option<Nanos>,
     /// Bytes of payload per segment.
     pub mss: u64,
@@ -109,7 +109,7 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, Impossible> {
     run_within(scenario, MAX_EVENTS)
 }
 
-/// The same, cut off after so many events.
+/// Runs a scenario to its end, or to the last of so many events.
 pub(crate) fn run_within(scenario: &Scenario, max_events: u64) -> Result<Outcome, Impossible> {
     check(scenario)?;
     let mut sim = Sim::new(scenario);

@@ -131,7 +131,7 @@ pub(crate) struct Socket {
     lowat: u64,
     /// A writer sleeps until there is room.
     writer_waits: bool,
-    /// It was woken.
+    /// A writer that slept was woken.
     pub(crate) writer_woken: bool,
     pub(crate) mtu_mss: u64,
     mss: u64,
@@ -189,7 +189,7 @@ pub(crate) struct Socket {
     reader_away: bool,
     /// This host's application does not read.
     pub(crate) away: bool,
-    /// It has come back, and no packet has told of the room that it made.
+    /// This host's application reads again, and no packet has told of the room that it made.
     pub(crate) returned: bool,
     mtu_probing: bool,
     initcwnd: u64,

@@ -15,18 +15,18 @@ pub struct Spread {
 /// Runs that took nearly the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// How many there were.
+    /// How many runs there were.
     pub runs: u32,
-    /// Number of the one in their middle.
+    /// Number of the run in their middle.
     pub typical: u32,
-    /// Its time.
+    /// What that run took.
     pub median: Nanos,
 }
 
 /// Requests that chance in a host decides about, over many runs: each is held against the same request of the other runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requests {
-    /// How many there were.
+    /// How many requests there were, in all runs.
     pub all: u32,
     /// Those that went as they mostly go, and what they took.
     pub usual: Held,
@@ -37,11 +37,11 @@ pub struct Requests {
 /// Requests of one pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// How many.
+    /// How many requests.
     pub requests: u32,
     /// The one in their middle: its run, and which of that run's requests it is.
     pub typical: (u32, usize),
-    /// Its time.
+    /// What that request took.
     pub median: Nanos,
     /// The run of the same request in its usual pattern, and that one's time.
     pub usually: (u32, Nanos),

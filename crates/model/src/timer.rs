@@ -23,7 +23,7 @@ impl Clock {
         Nanos(self.ticks(t).saturating_mul(self.tick()))
     }
 
-    /// The same as a number of ticks.
+    /// `t` as a number of ticks, rounded up.
     fn ticks(self, t: Nanos) -> i64 {
         let tick = self.tick();
         (t.0 + tick - 1).div_euclid(tick)

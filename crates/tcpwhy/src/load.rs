@@ -96,7 +96,7 @@ pub(crate) fn load(
     load_found(Found::among(paths, true, quiet, stop)?, detail, quiet, stop)
 }
 
-/// The same of what was looked at already.
+/// Reads captures that were found already; says what cannot be read. `Err`: the exit code, where nothing could be read.
 pub(crate) fn load_found(
     found: Found,
     detail: Detail,
@@ -120,7 +120,8 @@ pub(crate) fn load_found(
     Ok(loaded)
 }
 
-/// The same, where the inputs are opened already; `listed`: so many connections are kept to be listed ([`Captures::listing`]).
+/// Reads inputs that are opened already; says what cannot be read. `listed`: so many connections are kept to be listed
+/// ([`Captures::listing`]).
 pub(crate) fn load_inputs(
     mut inputs: Vec<Input>,
     unreadable: Vec<String>,

@@ -40,7 +40,7 @@ fn is_dash(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// The same regular file, be it by another path, a symbolic link or a hard link.
+/// Both are one regular file, be it by another path, a symbolic link or a hard link.
 fn same_file(a: &Path, b: &Path) -> bool {
     let (Ok(a_meta), Ok(b_meta)) = (fs::metadata(a), fs::metadata(b)) else { return false };
     if !a_meta.is_file() || !b_meta.is_file() {

@@ -58,7 +58,7 @@ pub(crate) fn slower_than(analysis: &mut Analysis, limit: Nanos) {
     analysis.connections.iter_mut().for_each(|c| only_slower_than(c, limit));
 }
 
-/// The same in one connection.
+/// Moves exchanges of one connection that took no longer than `limit` into the sums of what is left out.
 pub(crate) fn only_slower_than(c: &mut Connection, limit: Nanos) {
     let (kept, short): (Vec<Exchange>, Vec<Exchange>) =
         std::mem::take(&mut c.exchanges).into_iter().partition(|x| x.end - x.start > limit);

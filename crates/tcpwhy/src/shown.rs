@@ -16,7 +16,7 @@ pub(crate) fn name(text: &str) -> Cow<'_, str> {
     written_out(text, acts)
 }
 
-/// The same for a text of several lines.
+/// A text of several lines, with what would act on a terminal, but for line breaks and tabs, written out.
 pub(crate) fn text(text: &str) -> Cow<'_, str> {
     written_out(text, |c| acts(c) && c != '\n' && c != '\t')
 }

@@ -46,7 +46,7 @@ impl Temporary {
         Ok((file, temporary))
     }
 
-    /// The same for a folder.
+    /// A new folder in `folder`, called `prefix`, process, random word, for its owner alone. Those of killed runs are removed.
     pub(crate) fn folder(folder: &Path, prefix: &str) -> io::Result<Temporary> {
         let path = folder.join(name(prefix, ""));
         let mut builder = fs::DirBuilder::new();

@@ -32,8 +32,8 @@ impl<'a> Pass<'a> {
         Pass::of(connections, |_| true, filter)
     }
 
-    /// The same for those at the places that are `wanted`; packets of others may be met as well, or as none. Memory grows with what is
-    /// wanted.
+    /// For the connections at the places that are `wanted`, `filter` as in the first pass; packets of others may be met as well, or
+    /// as none. Memory grows with what is wanted.
     pub fn of(
         connections: &[Box<Connection>],
         wanted: impl Fn(usize) -> bool,

@@ -24,7 +24,7 @@ impl Tracks {
         Tracks::among(connections, (0..connections.len()).collect(), room)
     }
 
-    /// The same for those at these places.
+    /// For the connections at these places alone; `room`: packets in all.
     pub fn among(connections: &[Box<Connection>], places: Vec<usize>, room: u64) -> Tracks {
         let with_track = |(plan, c): (Option<Thinner>, &Connection)| Some((Track::new(c), plan?));
         let all = connections.iter().map(|c| &**c);

@@ -40,7 +40,7 @@ fn processes() -> impl Iterator<Item = Process> {
     })
 }
 
-/// The same of any process.
+/// The children of a process, theirs, and so on, that still run: the id and the name of each.
 pub(super) fn of(ancestor: i32) -> Vec<(i32, String)> {
     let mut children: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
     for child in processes() {

@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 /// The device that all packets leave by, and its other end, which is ours.
 const OUT: &str = "why0";
 const FAR: &str = "why1";
-/// The same on every host, so that a packet needs no other link header when it changes hosts.
+/// The link address of every host: the same, so that a packet needs no other link header when it changes hosts.
 const LINK_ADDRESS: [u8; 6] = [2, 0x77, 0, 0, 0, 1];
 /// Of a program that is alone in its network.
 const ALONE: Ipv4Addr = Ipv4Addr::new(10, 77, 255, 1);

@@ -35,7 +35,7 @@ pub struct Expect {
     /// Why the figure is not the published one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviation: Option<String>,
-    /// The same without what `deviation` blames, to check it.
+    /// A run without what `deviation` blames, to check it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Control>,
     /// Another run, made just before, whose figure the formulas of the expectation may call `against`. For what depends

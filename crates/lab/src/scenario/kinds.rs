@@ -46,7 +46,7 @@ pub enum Bind {
     No,
     /// `bind` to port 0: `bind` chooses, without knowing the target.
     Zero,
-    /// The same with `IP_BIND_ADDRESS_NO_PORT`: only the address is bound, `connect` chooses the port.
+    /// `bind` to port 0 with `IP_BIND_ADDRESS_NO_PORT`: only the address is bound, `connect` chooses the port.
     Late,
 }
 

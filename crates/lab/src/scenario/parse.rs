@@ -29,7 +29,8 @@ impl Scenario {
         toml::from_str::<Written>(&table.to_string()).map_err(|e| wrong(&e, ""))?.try_into()
     }
 
-    /// The same at the published size, or at another value of a sweep: `set` as in [`Scenario::parse`].
+    /// From TOML, with `more` keys in the place of what stands there: the published size, or a value of a sweep. `set` as in
+    /// [`Scenario::parse`].
     pub fn parse_with(
         text: &str,
         more: impl IntoIterator<Item = (String, toml::Value)>,

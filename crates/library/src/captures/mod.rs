@@ -49,7 +49,7 @@ pub trait Capture: Sync {
     /// Opens it, or says in a sentence why not.
     fn open(&self) -> Result<Reader, String>;
 
-    /// The same for one that grows, until `stop` is set.
+    /// Opens one that grows: it is read on until `stop` is set.
     fn open_following(&self, stop: &Arc<AtomicBool>) -> Result<Reader, String>;
 
     /// How many bytes it has, where that is known.

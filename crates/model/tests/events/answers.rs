@@ -183,7 +183,7 @@ fn a_warm_connection_has_served_before() {
     assert_eq!(budget, [("path_delay", "40".to_owned())]);
 }
 
-/// The same, of several requests: the repeated turn is the request itself.
+/// Several requests on a warm connection: the repeated turn is the request itself.
 #[test]
 fn a_warm_series_repeats_the_request() {
     let mut s = request(path(40), &[100], &[200]);

@@ -392,7 +392,7 @@ fn clause(cause: Cause, (side, theirs): (Option<Side>, Option<Nanos>)) -> String
     }
 }
 
-/// The same of what one side did alone.
+/// What one side did alone, as a clause.
 fn of_one(cause: Cause, side: &str) -> String {
     match cause {
         Cause::ServerThink => "the server application worked".into(),

@@ -48,7 +48,7 @@ pub fn write(
     write_run(out, analysis, capture, threads, None)
 }
 
-/// The same with a member more: the run whose capture it is (`docs/schema/run-1.json`).
+/// Writes the whole document and, as a member more, the run whose capture it is (`docs/schema/run-1.json`).
 pub fn write_run(
     out: &mut (impl Write + Send),
     analysis: &Analysis,
@@ -59,7 +59,7 @@ pub fn write_run(
     write_with(out, analysis, capture, 0, run, |out, cx| connections(out, &analysis.connections, cx, threads))
 }
 
-/// The same with the connections at these places alone; the others count as omitted.
+/// Writes the document with the connections at these places alone; the others count as omitted.
 pub fn write_of(
     out: &mut impl Write,
     analysis: &Analysis,

@@ -86,7 +86,7 @@ fn suspicious(word: u64) -> bool {
     (control | zero(word ^ (ONES * 0x22)) | zero(word ^ (ONES * 0x5c))) & (ONES * 0x80) != 0
 }
 
-/// The same of sixteen bytes, which are compared side by side.
+/// Some of sixteen bytes, which are compared side by side, is a control character, a quotation mark or a backslash.
 #[inline]
 fn any_suspicious(bytes: &[u8; 16]) -> bool {
     bytes.iter().fold(false, |any, &b| any | (b < 0x20) | (b == b'"') | (b == b'\\'))

@@ -88,7 +88,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The same questions about a capture.
+    /// What `explain` is asked about the capture: the questions and the output that were asked for here.
     pub(crate) fn explain(&self, capture: PathBuf) -> Explain {
         Explain {
             files: vec![capture],

@@ -30,8 +30,8 @@ pub(crate) fn end_signal() -> anyhow::Result<Arc<AtomicBool>> {
     stopped_by(&ENDS)
 }
 
-/// The same, for a program that reads standard input before it puts anything in its place: an interrupt ends the reading alone; the second
-/// is set by what asks the program itself to end.
+/// As [`end_signal`], for a program that reads standard input before it puts anything in its place: an interrupt ends the reading
+/// alone; the second is set by what asks the program itself to end.
 #[cfg(feature = "tui")]
 pub(crate) fn end_signals() -> anyhow::Result<(Arc<AtomicBool>, Arc<AtomicBool>)> {
     let gone = Arc::new(AtomicBool::new(false));

@@ -33,7 +33,7 @@ pub(crate) fn asked(file: &Path) -> anyhow::Result<Asked> {
     Ok(Asked { question, assumed, connection: "new", sizes: [None, None] })
 }
 
-/// The same scenario with modelled stacks, and what the model leaves out of it.
+/// A scenario of the lab with modelled stacks, and what the model leaves out of it.
 pub(crate) fn scenario(s: &Lab) -> (Scenario, Vec<String>) {
     let mut assumed = Vec::new();
     if s.ways.iter().any(|way| !way.hops.is_empty()) {

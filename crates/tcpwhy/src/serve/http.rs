@@ -229,7 +229,7 @@ pub(crate) fn say(out: &mut impl Write, status: u16, text: &str) -> io::Result<(
     writeln!(out, "{text}")
 }
 
-/// The same where a person waits for a page: with a way back.
+/// A whole answer of text for a person who waits for a page: with a way back.
 pub(crate) fn sorry(out: &mut impl Write, status: u16, text: &str) -> io::Result<()> {
     let policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
     head(out, status, "text/html; charset=utf-8", &[("Content-Security-Policy", policy)])?;

@@ -42,7 +42,7 @@ use upload::Room;
 
 /// Captures that are read and drawn at once, and requests that wait for that.
 const TURNS: (usize, usize) = (1, 24);
-/// The same for zooms, each of which holds at most 40 MB.
+/// Zooms, each of at most 40 MB, that are read at once, and those that wait for that.
 const ZOOMS: (usize, usize) = (2, 24);
 
 /// A server that is ready to run.

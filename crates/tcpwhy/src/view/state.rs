@@ -153,7 +153,7 @@ impl<'a> View<'a> {
         self.screen == Screen::Exchange && self.packets.is_none()
     }
 
-    /// The same for the graph.
+    /// The graph is in sight and has not been made.
     pub(crate) fn graph_wanted(&self) -> bool {
         let in_sight = self.screen == Screen::Graph || self.screen == Screen::Connection && self.roomy;
         in_sight && self.graph.is_none() && self.current().is_some()

@@ -361,7 +361,7 @@ fn two_ends_of_a_connection_are_one_page() {
     is(&server.get("/view?name=client.pcap.zst%20%2B%20..%2Fa.pcap", ""), 404);
 }
 
-/// The same from the command line: the address that it prints is that page, with a token after one step. The captures of two
+/// Two ends named on the command line: the address that it prints is that page, with a token after one step. The captures of two
 /// hosts may have the same name.
 #[test]
 fn two_ends_are_opened_as_one_from_the_start() {

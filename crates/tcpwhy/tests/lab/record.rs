@@ -69,7 +69,7 @@ fn the_kernel_says_that_the_send_buffer_was_full() {
     assert!(told > 1_000_000_000 && told > 9 * inferred, "{times:?}");
 }
 
-/// The same of one that does not sleep, but is refused and told when there is room.
+/// A writer on a full send buffer that does not sleep, but is refused and told when there is room.
 #[test]
 fn the_kernel_says_that_a_writer_was_refused_for_want_of_buffer() {
     let Some(_alone) = alone() else { return };

@@ -42,7 +42,7 @@ pub(super) struct Outcome {
     /// Median of `runs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) measured: Option<f64>,
-    /// The same for the published size.
+    /// `measured`, for the published size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) scaled: Option<f64>,
     pub(super) runs: Vec<f64>,

@@ -18,9 +18,9 @@ struct Planned {
     name: String,
     at: Option<String>,
     scenario: Scenario,
-    /// The same without what the reason of a deviation blames.
+    /// The scenario without what the reason of a deviation blames.
     control: Option<(Control, Scenario)>,
-    /// The same as it is without `--set`.
+    /// The scenario as it is without `--set`.
     unchanged: Option<Scenario>,
     /// The run that its figure is stated against.
     against: Option<Scenario>,
